@@ -1,0 +1,185 @@
+# teescope's build. `make help` lists the targets. Plain `go build ./cmd/teescope` needs none of this:
+# the BPF objects, the page and the generated documents are committed.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+GO       ?= go
+CLANG    ?= clang-14
+STRIP    ?= llvm-strip-14
+FORMAT   ?= clang-format-14
+SUDO     := $(if $(filter-out 0,$(shell id -u)),sudo -E)
+BIN      := bin/teescope
+TOOLS    := .cache/tools
+
+# Relative names and a fixed compilation directory: the objects are the same on every machine.
+BPF_FLAGS := -O2 -g -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 \
+	-Ibpf/include -I/usr/include/x86_64-linux-gnu \
+	-fdebug-compilation-dir=. -ffile-prefix-map=$(CURDIR)=.
+BPF_SRC := $(sort $(wildcard internal/collector/*/*.bpf.c internal/tee/*/*.bpf.c internal/bpfkit/testdata/*.bpf.c bench/*.bpf.c))
+BPF_OBJ := $(BPF_SRC:.c=.o)
+BPF_H   := $(wildcard bpf/include/*.h internal/collector/*/*.bpf.h internal/collector/*/*.h internal/tee/*/*.h)
+BPF_FMT := $(BPF_SRC) $(BPF_H)
+C_FMT   := $(wildcard test/e2e/progs/*.c bench/progs/*.c internal/tee/*/testdata/*.[ch] testbed/module/*.[ch] testbed/enclaves/*/*.[ch])
+
+# What `make generate` writes; `make check-generated` writes it again and compares.
+GENERATED := $(BPF_OBJ) internal/collector/system/syscalls.go docs/dev/probe-cost.md \
+	$(wildcard web/dist) docs/user/metrics.md docs/user/cli.md
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+## Building
+
+.PHONY: build run
+build: ## build bin/teescope with Go alone
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags '-s -w' -o $(BIN) ./cmd/teescope
+
+run: build ## build, then start the main job: agent, storage and page on 127.0.0.1:9750
+	$(SUDO) $(BIN) up
+
+.PHONY: generate generate-bpf generate-go generate-probe-cost generate-web generate-docs check-generated
+generate: generate-bpf generate-go generate-probe-cost generate-web generate-docs ## write all generated files: BPF objects, tables, page, documents
+
+generate-bpf: $(BPF_OBJ) ## compile the BPF programs to the committed objects (clang 14)
+
+%.bpf.o: %.bpf.c $(BPF_H)
+	$(CLANG) $(BPF_FLAGS) -c $< -o $@
+	$(STRIP) -g $@
+
+generate-go: ## write the table of system call names
+	$(GO) run ./internal/collector/system/gensyscalls
+
+generate-web: web/node_modules/.package-lock.json ## build the page into web/dist
+	npm --prefix web run build
+
+generate-probe-cost: $(BPF_OBJ) ## write docs/dev/probe-cost.md with the instructions of the committed objects
+	$(GO) run ./bench/probecost docs/dev/probe-cost.md
+
+generate-docs: build ## write docs/user/metrics.md and docs/user/cli.md
+	$(GO) run ./docs/gen -bin $(BIN)
+
+check-generated: ## write all generated files again and fail when one differs from what is committed
+	touch $(BPF_SRC)
+	$(MAKE) --no-print-directory generate
+	@changed=$$(git status --porcelain -- $(GENERATED)); \
+	if [ -n "$$changed" ]; then \
+		git --no-pager diff --stat -- $(GENERATED); \
+		printf 'generated files differ from the committed ones; run "make generate" and commit:\n%s\n' "$$changed" >&2; \
+		exit 1; \
+	fi
+
+## Checking
+
+.PHONY: lint lint-go lint-bpf lint-shell lint-web
+lint: lint-go lint-bpf lint-shell lint-web ## run every linter
+
+lint-go: $(TOOLS)/golangci-lint ## golangci-lint (pinned in tools/go.mod)
+	$(TOOLS)/golangci-lint run --allow-parallel-runners ./...
+
+lint-bpf: ## clang-format on the BPF sources
+	$(FORMAT) --dry-run --Werror $(BPF_FMT) $(C_FMT)
+
+lint-shell: ## shellcheck
+	shellcheck .ci/run test/all test/fuzz tools/setup.sh testbed/run $(wildcard test/e2e/progs/*.sh)
+
+lint-web: web/node_modules/.package-lock.json ## tsc and eslint
+	npm --prefix web run types
+	npm --prefix web run lint
+
+.PHONY: format
+format: $(TOOLS)/golangci-lint ## format Go and BPF sources
+	$(TOOLS)/golangci-lint fmt ./...
+	$(FORMAT) -i $(BPF_FMT) $(C_FMT)
+
+## Testing
+
+BENCH      ?= .
+COUNT      ?= 6
+BENCH_PKGS := ./internal/collector ./internal/collector/system ./internal/threads
+SOAK       ?= 10m
+
+GOTEST := $(GO) test -count=1 $(TESTFLAGS)
+
+.PHONY: test fuzz test-web e2e vm sgx browser bench bench-quick bench-peers probe-cost bench-go bench-fleet soak
+test: ## unit, golden and architecture tests (Go); those of the kernel side need root
+	$(GOTEST) $(if $(SUDO),-exec '$(SUDO)') ./...
+
+fuzz: ## fuzz every parser of what others write, FUZZTIME (60s) each; FUZZ=./internal/tee for one package
+	GO=$(GO) test/fuzz $(FUZZ)
+
+test-web: web/node_modules/.package-lock.json ## unit tests of the page
+	npm --prefix web test
+
+e2e: build ## the real binary on this kernel with real programs (needs root)
+	TEESCOPE_BIN=$(CURDIR)/$(BIN) $(GOTEST) -tags e2e -timeout 20m $(if $(SUDO),-exec '$(SUDO)') ./test/e2e/...
+
+vm: ## the real binary on stock Debian kernels in QEMU
+	$(GOTEST) -tags vm -timeout 20m ./test/vm/...
+
+sgx: testbed ## the virtual SGX machine, and in it the real binary on the in-tree SGX driver
+	$(GOTEST) -tags sgx -timeout 20m ./test/sgx/...
+
+browser: build web/node_modules/.package-lock.json ## the page in headless Chromium, fed by the real binary (needs root)
+	TEESCOPE_BIN=$(CURDIR)/$(BIN) npm --prefix web run test:browser
+
+bench: build ## what watching costs: off, an empty probe, on (about 20 minutes; needs root)
+	$(GO) build -o bin/bench ./bench
+	$(SUDO) bin/bench -teescope $(BIN) -md bin/bench.md -json bin/bench.json -svg bin/bench.svg $(BENCHFLAGS)
+
+bench-go: ## what a scrape allocates and takes in user space, for benchstat; BENCH=REGEX, COUNT=6
+	$(GO) test -run '^$$' -bench '$(BENCH)' -count $(COUNT) $(BENCH_PKGS)
+
+bench-fleet: build ## what a server of 100,000 series needs: memory, CPU, latency, disk (about 3 minutes)
+	$(GO) run ./bench/fleet -teescope $(BIN) $(FLEETFLAGS)
+
+soak: ## hours of scraping and compacting within SOAK (10m): memory flat, no sample lost
+	TEESCOPE_SOAK=$(SOAK) $(GOTEST) -v -run 'TestSoak$$' -timeout 0 ./internal/prom
+
+bench-quick: ## one short round of bench: proves that it runs, measures nothing worth quoting
+	$(MAKE) --no-print-directory bench \
+		BENCHFLAGS='-quick -modes off,empty,exact,budget,teemon-way,lean -loads redis,nginx,threads'
+
+bench-peers: bin/cadvisor ## install the peers, then all loads under all modes (about 2.5 hours; needs root)
+	tools/setup.sh --peers
+	$(MAKE) --no-print-directory bench BENCHFLAGS='-modes all -loads all -rounds 6 $(BENCHFLAGS)'
+
+probe-cost: build ## measure the nanoseconds in docs/dev/probe-cost.md (20 seconds; needs root and a quiet machine)
+	$(GO) build -o bin/probecost ./bench/probecost
+	$(SUDO) bin/probecost -measure $(BIN) docs/dev/probe-cost.md
+
+# A module of its own: cAdvisor's dependencies are none of teescope's.
+bin/cadvisor: bench/peers/main.go bench/peers/go.mod bench/peers/go.sum
+	CGO_ENABLED=0 $(GO) -C bench/peers build -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ .
+
+## The virtual SGX machine
+
+.PHONY: testbed
+testbed: ## build the virtual SGX machine: then testbed/run -- CMD
+	$(GO) build -trimpath -o bin/testbed ./testbed
+	bin/testbed build
+
+.PHONY: setup tools test-all ci clean
+setup: ## install what the tests need (Debian packages, node modules, linters)
+	tools/setup.sh
+
+tools: $(TOOLS)/golangci-lint ## build the pinned linters
+
+test-all: ## every step of CI, in its order, with a summary
+	test/all --no-setup
+
+ci: ## what CI runs: setup and test-all
+	.ci/run
+
+clean: ## remove what was built
+	rm -rf bin .cache web/node_modules
+
+$(TOOLS)/golangci-lint: tools/go.mod tools/go.sum
+	CGO_ENABLED=0 $(GO) -C tools build -trimpath -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+web/node_modules/.package-lock.json: web/package-lock.json
+	npm --prefix web ci --no-audit --no-fund
+	@touch $@

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// anyCore leaves the choice of the core to the scheduler.
+const anyCore = -1
+
+// child is a program that bench started. Cancelling its context kills it.
+type child struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+	mu   sync.Mutex
+	log  bytes.Buffer
+}
+
+// outputMax bounds what is kept of a child's output: a tracer's table of every thread fits, and so do three
+// hours of a client that reports each second.
+const outputMax = 1 << 20
+
+// Write keeps what the child prints, until that is too much.
+func (c *child) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.log.Len() > outputMax {
+		c.log.Reset()
+	}
+	return c.log.Write(p)
+}
+
+func (c *child) output() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.log.String()
+}
+
+// startOn starts a program bound to one core. A child inherits the affinity of the thread that
+// forks it, so that even its first instruction runs there.
+func startOn(ctx context.Context, core int, name string, args ...string) (*child, error) {
+	c := &child{cmd: exec.CommandContext(ctx, name, args...), done: make(chan struct{})}
+	c.cmd.Stdout, c.cmd.Stderr = c, c
+	c.cmd.WaitDelay = time.Second
+	if err := startBound(c.cmd, core); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	go func() {
+		// How it ended is the business of whoever waits for what it should have done.
+		_ = c.cmd.Wait()
+		close(c.done)
+	}()
+	return c, nil
+}
+
+func startBound(cmd *exec.Cmd, core int) error {
+	if core == anyCore {
+		return cmd.Start()
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before, bound unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		return err
+	}
+	bound.Set(core)
+	if err := unix.SchedSetaffinity(0, &bound); err != nil {
+		return fmt.Errorf("binding to core %d: %w", core, err)
+	}
+	err := cmd.Start()
+	if back := unix.SchedSetaffinity(0, &before); err == nil && back != nil {
+		err = back
+	}
+	return err
+}
+
+// stop asks the child to end and kills it when it does not.
+func (c *child) stop() { c.end(syscall.SIGTERM, 5*time.Second) }
+
+// end is stop with another signal and patience: a tracer prints its table when it is interrupted. It tells whether
+// the child ended by itself.
+func (c *child) end(signal os.Signal, patience time.Duration) bool {
+	_ = c.cmd.Process.Signal(signal)
+	select {
+	case <-c.done:
+		return true
+	case <-time.After(patience):
+		_ = c.cmd.Process.Kill()
+		<-c.done
+		return false
+	}
+}
+
+// cpu is the CPU time, in seconds, of the child and its living children, threads that have ended among it.
+func (c *child) cpu() (float64, error) {
+	var total float64
+	for _, pid := range c.pids() {
+		seconds, err := processTime(pid)
+		if err != nil {
+			return 0, err
+		}
+		total += seconds
+	}
+	return total, nil
+}
+
+// pids are the child and its living children.
+func (c *child) pids() []int {
+	return append([]int{c.cmd.Process.Pid}, childrenOf(c.cmd.Process.Pid)...)
+}
+
+// processTime reads a process' CPU-time clock, which the kernel keeps in nanoseconds. Its number is made of the
+// process ID as clock_getcpuclockid(3) makes it.
+func processTime(pid int) (float64, error) {
+	const scheduled = 2 // CPUCLOCK_SCHED, include/linux/posix-timers.h
+	var t unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &t); err != nil {
+		return 0, fmt.Errorf("reading the CPU time of process %d: %w", pid, err)
+	}
+	return float64(t.Nano()) / 1e9, nil
+}
+
+func childrenOf(pid int) []int {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	var pids []int
+	for _, file := range files {
+		data, _ := os.ReadFile(file)
+		for field := range strings.FieldsSeq(string(data)) {
+			if n, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, n)
+			}
+		}
+	}
+	return pids
+}
+
+// resident is the resident memory, in bytes, of the child and its living children (VmRSS). Pages that they
+// share count for each.
+func (c *child) resident() (float64, error) {
+	var total float64
+	for _, pid := range c.pids() {
+		bytes, err := residentOf(pid)
+		if err != nil {
+			return 0, err
+		}
+		total += bytes
+	}
+	return total, nil
+}
+
+func residentOf(pid int) (float64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(data)) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "VmRSS:" {
+			kib, err := strconv.ParseFloat(fields[1], 64)
+			return kib * 1024, err
+		}
+	}
+	return 0, fmt.Errorf("process %d has no VmRSS", pid)
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// server is the process that is measured.
+type server struct {
+	cmd *exec.Cmd
+	url string
+	dir string
+}
+
+func (s *server) stop() error {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	return s.cmd.Wait()
+}
+
+// metric reads one of the server's own metrics.
+func (s *server) metric(ctx context.Context, name string) (float64, error) {
+	body, _, err := s.get(ctx, "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	for lines := bufio.NewScanner(strings.NewReader(string(body))); lines.Scan(); {
+		if rest, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			return strconv.ParseFloat(rest, 64)
+		}
+	}
+	return 0, fmt.Errorf("the server has no metric %s", name)
+}
+
+func (s *server) get(ctx context.Context, path string) ([]byte, int, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	return body, answer.StatusCode, err
+}
+
+// reportIngest reports what scraping alone needs.
+func (s *server) reportIngest(ctx context.Context, out io.Writer, d time.Duration) error {
+	const appended = `prometheus_tsdb_head_samples_appended_total{type="float"}`
+	before, err := s.metric(ctx, appended)
+	if err != nil {
+		return err
+	}
+	cpu, disk, began := s.cpu(), s.disk(), time.Now()
+	if err := sleep(ctx, d); err != nil {
+		return err
+	}
+	after, err := s.metric(ctx, appended)
+	if err != nil {
+		return err
+	}
+	series, err := s.metric(ctx, "prometheus_tsdb_head_series")
+	if err != nil {
+		return err
+	}
+	samples := after - before
+	fmt.Fprintf(out, "scraping alone, %v: %.0f series, %.0f samples/s, %.1f %% of a core, %.2f us/sample, %.2f B/sample of disk (log and recent chunks)\n",
+		d, series, samples/time.Since(began).Seconds(), 100*(s.cpu()-cpu).Seconds()/time.Since(began).Seconds(),
+		1e6*(s.cpu()-cpu).Seconds()/samples, float64(s.disk()-disk)/samples)
+	return s.report(out, "before the queries")
+}
+
+// report reports memory.
+func (s *server) report(out io.Writer, when string) error {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		return err
+	}
+	field := func(name string) string {
+		_, rest, _ := strings.Cut(string(status), name+":")
+		line, _, _ := strings.Cut(rest, "\n")
+		return strings.TrimSpace(line)
+	}
+	_, err = fmt.Fprintf(out, "%s: resident %s (of files %s), at most %s\n", when, field("VmRSS"), field("RssFile"), field("VmHWM"))
+	return err
+}
+
+// cpu is what the server has used. USER_HZ is 100.
+func (s *server) cpu() time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if err != nil || len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// disk is the size of the database in bytes.
+func (s *server) disk() int64 {
+	total := int64(0)
+	_ = filepath.WalkDir(s.dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // removed meanwhile
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			total += info.Sys().(*syscall.Stat_t).Blocks * 512
+		}
+		return nil
+	})
+	return total
+}
+
+// asked is how one query went.
+type asked struct {
+	query string
+	took  time.Duration
+	bytes int
+}
+
+// reportQueries asks each query of the page for the time since the start, one after the other.
+func (s *server) reportQueries(ctx context.Context, out io.Writer, queries []string, o options) error {
+	var all []asked
+	refused := map[string]int{}
+	began := time.Now()
+	for range o.rounds {
+		for _, q := range queries {
+			start := time.Now()
+			size, reason, err := s.ask(ctx, q)
+			if err != nil {
+				return err
+			}
+			if reason != "" {
+				refused[reason]++
+			}
+			all = append(all, asked{query: q, took: time.Since(start), bytes: size})
+		}
+	}
+	slices.SortFunc(all, func(a, b asked) int { return int(a.took - b.took) })
+	at := func(share float64) time.Duration { return all[min(len(all)-1, int(share*float64(len(all))))].took }
+	fmt.Fprintf(out, "%d queries of the page, n=%d in %v, 15 minutes at 5 s: p50 %v, p90 %v, p99 %v, most %v\n",
+		len(queries), len(all), time.Since(began).Round(time.Second), at(0.5), at(0.9), at(0.99), at(1))
+	for _, a := range all[max(0, len(all)-3):] {
+		fmt.Fprintf(out, "  %v, %d bytes: %s\n", a.took, a.bytes, a.query)
+	}
+	tell(out, refused)
+	return s.reportCrowd(ctx, out, all[len(all)-1].query, o.crowd)
+}
+
+func tell(out io.Writer, refused map[string]int) {
+	for reason, n := range refused {
+		fmt.Fprintf(out, "  refused %d times: %s\n", n, reason)
+	}
+}
+
+// reportCrowd asks the costliest query many times at once.
+func (s *server) reportCrowd(ctx context.Context, out io.Writer, query string, n int) error {
+	type answer struct {
+		refused string
+		err     error
+	}
+	answers := make(chan answer, n)
+	began := time.Now()
+	for range n {
+		go func() {
+			_, refused, err := s.ask(ctx, query)
+			answers <- answer{refused, err}
+		}()
+	}
+	refused := map[string]int{}
+	answered := 0
+	for range n {
+		switch a := <-answers; {
+		case a.err != nil:
+			return a.err
+		case a.refused != "":
+			refused[a.refused]++
+		default:
+			answered++
+		}
+	}
+	fmt.Fprintf(out, "the costliest %d times at once: %d answered, all over after %v\n", n, answered, time.Since(began).Round(time.Millisecond))
+	tell(out, refused)
+	return nil
+}
+
+// ask asks one query for the last 15 minutes, and returns the size of the answer or why there is none.
+func (s *server) ask(ctx context.Context, query string) (size int, refused string, err error) {
+	end := time.Now().Unix()
+	body, status, err := s.get(ctx, "/api/v1/query_range?"+url.Values{
+		"query": {query}, "start": {strconv.FormatInt(end-900, 10)}, "end": {strconv.FormatInt(end, 10)}, "step": {"5"},
+	}.Encode())
+	if err != nil || status == http.StatusOK {
+		return len(body), "", err
+	}
+	var answer struct{ Error string }
+	_ = json.Unmarshal(body, &answer)
+	return len(body), fmt.Sprintf("%d %s", status, answer.Error), nil
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// load makes every event that a probe of ours counts: calls, switches, faults, processes and writes through the page
+// cache. It runs until it is killed.
+const load = `cd "$(mktemp -d)" && trap 'rm -f f; rmdir "$PWD"; exit' TERM && while :; do
+dd if=/dev/zero of=f bs=4k count=256 2>/dev/null; cat f | cat >/dev/null; sync f; dd if=f of=/dev/null bs=1 count=20000 2>/dev/null; done`
+
+// counts are the runs and the seconds of one program while the kernel's statistics were enabled.
+type counts struct{ runs, seconds float64 }
+
+func measure(ctx context.Context, binary string, d time.Duration) (map[string]note, string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	url, end, err := startAgent(ctx, binary)
+	if err != nil {
+		return nil, "", err
+	}
+	defer end()
+	shell := exec.CommandContext(ctx, "sh", "-c", load)
+	shell.Cancel = func() error { return shell.Process.Signal(syscall.SIGTERM) }
+	if err := shell.Start(); err != nil {
+		return nil, "", err
+	}
+	defer func() { cancel(); _ = shell.Wait() }()
+	floor, err := attachEmpty()
+	if err != nil {
+		return nil, "", err
+	}
+	defer floor.Close()
+	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	if err != nil {
+		return nil, "", fmt.Errorf("enabling eBPF run-time statistics: %w", err)
+	}
+	defer stats.Close()
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+		return nil, "", ctx.Err()
+	}
+	empty, err := floor.counts()
+	if err != nil {
+		return nil, "", err
+	}
+	all, err := scrape(ctx, url)
+	if err != nil {
+		return nil, "", err
+	}
+	notes, err := notesOf(all, empty)
+	return notes, where(d), err
+}
+
+// notesOf gives nanoseconds per run. A program that hardly ran was not measured.
+func notesOf(all map[string]counts, empty counts) (map[string]note, error) {
+	programs, err := count(".")
+	if err != nil {
+		return nil, err
+	}
+	notes := map[string]note{}
+	all["empty"] = empty
+	for _, p := range programs {
+		if c := all[p.name]; c.runs >= 1000 {
+			notes[key(p.object, p.name)] = note(fmt.Sprintf("%.0f", c.seconds/c.runs*1e9))
+		}
+	}
+	return notes, nil
+}
+
+func startAgent(ctx context.Context, binary string) (url string, end func(), err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	addr := l.Addr().String()
+	l.Close()
+	agent := exec.CommandContext(ctx, binary, "agent", "--overhead.budget", "100%", "--listen", addr)
+	agent.Cancel = func() error { return agent.Process.Signal(syscall.SIGTERM) }
+	if err := agent.Start(); err != nil {
+		return "", nil, err
+	}
+	end = func() { _ = agent.Cancel(); _ = agent.Wait() }
+	url = "http://" + addr + "/metrics"
+	for begin := time.Now(); time.Since(begin) < 20*time.Second; time.Sleep(50 * time.Millisecond) {
+		if _, err = scrape(ctx, url); err == nil {
+			return url, end, nil
+		}
+	}
+	end()
+	return "", nil, fmt.Errorf("waiting for the agent: %w", err)
+}
+
+// scrape reads what the agent tells of its programs.
+func scrape(ctx context.Context, url string) (map[string]counts, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	return parseCounts(body)
+}
+
+func parseCounts(body []byte) (map[string]counts, error) {
+	all := map[string]counts{}
+	lines := regexp.MustCompile(`(?m)^teescope_bpf_program_sampled_(run_seconds|runs)_total\{program="([^"]+)"\} (\S+)`)
+	for _, m := range lines.FindAllStringSubmatch(string(body), -1) {
+		n, err := strconv.ParseFloat(m[3], 64)
+		if err != nil {
+			return nil, err
+		}
+		c := all[m[2]]
+		if m[1] == "runs" {
+			c.runs = n
+		} else {
+			c.seconds = n
+		}
+		all[m[2]] = c
+	}
+	return all, nil
+}
+
+// floor is the program that does nothing, attached.
+type floor struct {
+	programs *ebpf.Collection
+	attached link.Link
+}
+
+func attachEmpty() (floor, error) {
+	programs, err := ebpf.LoadCollection("bench/empty.bpf.o")
+	if err != nil {
+		return floor{}, fmt.Errorf("loading the empty program: %w", err)
+	}
+	attached, err := link.AttachTracing(link.TracingOptions{Program: programs.Programs["empty"]})
+	if err != nil {
+		programs.Close()
+		return floor{}, fmt.Errorf("attaching the empty program: %w", err)
+	}
+	return floor{programs, attached}, nil
+}
+
+func (f floor) Close() {
+	_ = f.attached.Close() // closing the program detaches it too
+	f.programs.Close()
+}
+
+func (f floor) counts() (counts, error) {
+	s, err := f.programs.Programs["empty"].Stats()
+	if err != nil {
+		return counts{}, err
+	}
+	return counts{float64(s.RunCount), s.Runtime.Seconds()}, nil
+}
+
+// where says of which machine and when.
+func where(d time.Duration) string {
+	kernel := "an unknown kernel"
+	if data, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		kernel = "Linux " + string(data[:len(data)-1])
+	}
+	cpu := "an unknown CPU"
+	if data, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		if m := regexp.MustCompile(`(?m)^model name\s*: (.*)$`).FindSubmatch(data); m != nil {
+			cpu = string(m[1])
+		}
+	}
+	return fmt.Sprintf("%s, %s, %s, %s of mixed load", time.Now().UTC().Format("2006-01-02"), kernel, cpu, d)
+}

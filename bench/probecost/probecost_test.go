@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestTableIsOfTheseObjects is the comparison: a program that has grown, shrunk, come or gone shows here.
+func TestTableIsOfTheseObjects(t *testing.T) {
+	programs, err := count("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	committed, err := os.ReadFile("../../docs/dev/probe-cost.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes, when := parse(string(committed))
+	want := table(programs, notes, when)
+	if want == string(committed) {
+		return
+	}
+	for line := range strings.Lines(want) {
+		if !strings.Contains(string(committed), line) {
+			t.Errorf("docs/dev/probe-cost.md lacks: %s", line)
+		}
+	}
+	t.Error(`docs/dev/probe-cost.md differs from the objects: run "make generate-probe-cost" and look at the diff`)
+}
+
+func TestNotesAreKept(t *testing.T) {
+	programs := []program{{"a/x.bpf.o", "one", "tp_btf/e", 5, 5}, {"a/x.bpf.o", "two", "raw_tp/e", 7, 20}, {"b/y.bpf.o", "one", "iter/task", 9, 9}}
+	text := table(programs, map[string]note{key("a/x.bpf.o", "one"): "40", key("b/y.bpf.o", "one"): "600"}, "today, here")
+	notes, when := parse(text)
+	if len(notes) != 2 || notes[key("a/x.bpf.o", "one")] != "40" || notes[key("b/y.bpf.o", "one")] != "600" || when != "today, here" {
+		t.Errorf("%v, %q", notes, when)
+	}
+	if again := table(programs, notes, when); again != text {
+		t.Errorf("written again it is\n%s", again)
+	}
+	programs[1].own++
+	if table(programs, notes, when) == text {
+		t.Error("an instruction more changes nothing")
+	}
+}
+
+func TestInstructionsAreCountedWithAndWithoutCalls(t *testing.T) {
+	programs, err := count("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range programs {
+		// `r0 = 0; exit` is what the empty program is.
+		if p.name == "empty" && (p.own != 2 || p.all != 2) {
+			t.Errorf("the empty program has %d instructions, %d with calls", p.own, p.all)
+		}
+		if p.name == "sys_enter" && (p.own < 20 || p.own >= p.all) {
+			t.Errorf("sys_enter has %d instructions, %d with calls", p.own, p.all)
+		}
+	}
+}
+
+func TestRunsOfTheAgentAreRead(t *testing.T) {
+	all, err := parseCounts([]byte("teescope_bpf_program_sampled_run_seconds_total{program=\"a\"} 2.5e-05\n" +
+		"teescope_bpf_program_sampled_runs_total{program=\"a\"} 1000\n"))
+	if err != nil || all["a"] != (counts{1000, 2.5e-05}) {
+		t.Errorf("%v, %v", all, err)
+	}
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// A tool is a tracer from a package, which prints what it has counted when it is interrupted. One without
+// arguments has nothing to follow and is not started.
+type tool struct {
+	args    []string
+	ready   string        // what it prints when it watches; empty when it prints nothing
+	quiet   time.Duration // from that until it really does
+	counted func(output []byte, of subject) (float64, error)
+}
+
+// These bound the waits for a tool. bpftrace attaches to hundreds of tracepoints, and lets go of them, one by one.
+const (
+	readyWithin  = time.Minute
+	printsWithin = time.Minute
+)
+
+// withTool is the start of a mode that is a tool.
+func withTool(t func(target) tool) func(context.Context, options, target) (*watcher, error) {
+	return func(ctx context.Context, _ options, on target) (*watcher, error) { return t(on).start(ctx) }
+}
+
+func (t tool) start(ctx context.Context) (*watcher, error) {
+	if len(t.args) == 0 {
+		return none(func() {}), nil
+	}
+	if _, err := exec.LookPath(t.args[0]); err != nil {
+		return nil, fmt.Errorf("%w: install it, or leave the mode out of -modes", err)
+	}
+	c, err := startOn(ctx, anyCore, t.args[0], t.args[1:]...)
+	if err != nil {
+		return nil, err
+	}
+	w := &watcher{parts: []part{{name: t.args[0], child: c}}, stop: c.stop}
+	if err := errors.Join(c.prints(ctx, t.ready), sleep(ctx, t.quiet)); err != nil {
+		c.stop()
+		return nil, fmt.Errorf("starting %s: %w\n%s", t.args[0], err, c.output())
+	}
+	w.counted = func(_ context.Context, of subject) (float64, string, error) {
+		if !c.end(os.Interrupt, printsWithin) {
+			return 0, "", fmt.Errorf("%s did not end within %s", t.args[0], printsWithin)
+		}
+		n, err := t.counted([]byte(c.output()), of)
+		return n, "", err
+	}
+	return w, nil
+}
+
+// prints waits until the child has printed what matches a pattern.
+func (c *child) prints(ctx context.Context, pattern string) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	for !regexp.MustCompile(pattern).MatchString(c.output()) {
+		select {
+		case <-c.done:
+			return errors.New("it has ended")
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %q: %w", pattern, ctx.Err())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+func perfStat(target) tool {
+	return tool{
+		args:  []string{"perf", "stat", "-x", ",", "-a", "-e", "raw_syscalls:sys_enter"},
+		quiet: 500 * time.Millisecond,
+		counted: func(output []byte, _ subject) (float64, error) {
+			return number(`(?m)^(\d+),.*raw_syscalls:sys_enter`, output)
+		},
+	}
+}
+
+func perfTrace(target) tool {
+	return tool{
+		args:  []string{"perf", "trace", "-s", "-a"},
+		quiet: time.Second,
+		counted: func(output []byte, of subject) (float64, error) {
+			// A table for each thread, under a line with its name and number.
+			return number(fmt.Sprintf(`\(%d\), \d+ events(?:.|\n)*?\n\s+getppid\s+(\d+) `, of.pid), output)
+		},
+	}
+}
+
+func bpftrace(target) tool {
+	return tool{
+		args:  []string{"bpftrace", "-e", "tracepoint:raw_syscalls:sys_enter { @[pid, args->id] = count(); }"},
+		ready: "Attaching",
+		quiet: 500 * time.Millisecond,
+		counted: func(output []byte, of subject) (float64, error) {
+			return sumOf(fmt.Sprintf(`(?m)^@\[%d, 110\]: (\d+)$`, of.pid), output)
+		},
+	}
+}
+
+func bpftraceProbes(target) tool {
+	return tool{
+		args:  []string{"bpftrace", "-e", "tracepoint:syscalls:sys_enter_* { @[probe] = count(); }"},
+		ready: "Attaching",
+		quiet: 5 * time.Second,
+		counted: func(output []byte, _ subject) (float64, error) {
+			return sumOf(`(?m)^@\[tracepoint:syscalls:sys_enter_getppid\]: (\d+)$`, output)
+		},
+	}
+}
+
+// strace follows the processes of the server alone: it cannot follow a machine.
+func strace(on target) tool {
+	if len(on.pids) == 0 {
+		return tool{}
+	}
+	args := []string{"strace", "-c", "-f"}
+	for _, pid := range on.pids {
+		args = append(args, "-p", strconv.Itoa(pid))
+	}
+	return tool{
+		args:  args,
+		ready: "attached",
+		quiet: 100 * time.Millisecond,
+		counted: func(output []byte, _ subject) (float64, error) {
+			return number(`(?m)^\s*\S+\s+\S+\s+\S+\s+(\d+)\s+(?:\d+\s+)?getppid$`, output)
+		},
+	}
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"teescope/internal/demo"
+)
+
+func demoCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show teescope on a virtual machine with a TEE, for those who have none",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(demoSGXCommand())
+	return cmd
+}
+
+func demoSGXCommand() *cobra.Command {
+	var o demo.Options
+	var quiet bool
+	cmd := &cobra.Command{
+		Use:   "sgx",
+		Short: "Boot a virtual SGX machine with two slow enclaves, and show the page on them",
+		Long: "Boots a stock Debian kernel in QEMU, whose unmodified SGX driver finds emulated enclaves: one whose working set\n" +
+			"does not fit the enclave memory, and one that leaves its enclave for each piece of a request. teescope runs beside\n" +
+			"them, and its page opens on this machine. Nothing in the machine is secret, and its timing means nothing.\n\n" +
+			"It needs a clone of the repository, qemu-system-x86, gcc and make. The first time it downloads 210 MB.",
+		Example: "  teescope demo sgx\n" +
+			"  teescope demo sgx --kernel 6.1 --listen 127.0.0.1:9800 --for 5m",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			binary, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("finding this program: %w", err)
+			}
+			o.Binary, o.Out, o.Err = binary, cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if !quiet {
+				o.Open = demo.Browser
+			}
+			return demo.SGX(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Source, "source", "", "the source tree of teescope, where it is not the working directory or above it")
+	f.StringVar(&o.Kernel, "kernel", "6.12", "kernel of the machine: 6.1 or 6.12")
+	f.StringVar(&o.Listen, "listen", "127.0.0.1:9750", "address of the page on this machine, on 127.0.0.1")
+	f.DurationVar(&o.For, "for", 0, "end by itself after this time; 0 is when you end it")
+	f.BoolVar(&quiet, "no-browser", false, "only print the address of the page")
+	return cmd
+}

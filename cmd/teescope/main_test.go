@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func execute(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	err = run(context.Background(), &out, &errs, args)
+	return out.String(), errs.String(), err
+}
+
+func TestCommands(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "t.yml")
+	if err := os.WriteFile(file, []byte("interval: 7s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		args []string
+		out  []string
+	}{
+		{[]string{"--version"}, []string{"teescope ", "revision", "linux/"}},
+		{[]string{"version"}, []string{"teescope ", "revision", "linux/"}},
+		{[]string{"--help"}, []string{"up ", "agent ", "check ", "server ", "config ", "top ", "version ", "completion "}},
+		{[]string{"up", "--help"}, []string{"Examples:", "sudo teescope up", "--data-dir directory", "(default /var/lib/teescope for root, else ~/.local/state/teescope)", "(default 127.0.0.1:9750)"}},
+		{[]string{"agent", "--help"}, []string{"Examples:", "--watch rule"}},
+		{[]string{"top", "--help"}, []string{"Examples:", "sudo teescope top", "--connect URL", "--ca-file file", "--sort column"}},
+		{[]string{"server", "--help"}, []string{"Examples:", "--targets host:port,..."}},
+		{[]string{"config", "--config", file, "--log.level", "debug"}, []string{"interval: 7s # file " + file + ":1\n", "level: debug # flag --log.level\n", "listen: 127.0.0.1:9750 # default\n"}},
+		{[]string{"check", "--help"}, []string{"Examples:", "sudo teescope check --json", "exit status is 0"}},
+		{[]string{"completion", "bash"}, []string{"bash completion V2 for teescope"}},
+	}
+	for _, tt := range tests {
+		out, errs, err := execute(t, tt.args...)
+		if err != nil || errs != "" {
+			t.Errorf("%v: error %v, stderr %q", tt.args, err, errs)
+		}
+		for _, want := range tt.out {
+			if !strings.Contains(out, want) {
+				t.Errorf("%v: output lacks %q:\n%s", tt.args, want, out)
+			}
+		}
+	}
+}
+
+// The shell offers the columns to sort by, and no files for an address.
+func TestCompletion(t *testing.T) {
+	for flag, want := range map[string]string{"--sort": "name\nkind\ntee\n", "--connect": ":4\n"} { // 4: no files
+		if out, _, err := execute(t, "__complete", "top", flag, ""); err != nil || !strings.HasPrefix(out, want) || !strings.HasSuffix(out, ":4\n") {
+			t.Errorf("%s is completed by %q, %v", flag, out, err)
+		}
+	}
+}
+
+// TestCheck: the report is there and the exit status follows from it, whoever runs the test.
+func TestCheck(t *testing.T) {
+	out, errs, err := execute(t, "check", "--json")
+	var report struct {
+		Schema int  `json:"schema"`
+		CanRun bool `json:"can_run"`
+		Checks []struct{ Group, Name, Status, Detail string }
+	}
+	if e := json.Unmarshal([]byte(out), &report); e != nil || errs != "" {
+		t.Fatalf("%v, stderr %q:\n%s", e, errs, out)
+	}
+	if report.CanRun != (err == nil) || report.Schema != 1 || len(report.Checks) < 20 {
+		t.Errorf("error %v, report %+v", err, report)
+	}
+	table, _, _ := execute(t, "check")
+	for _, c := range report.Checks {
+		if !strings.Contains(table, c.Name) {
+			t.Errorf("the table lacks %s:\n%s", c.Name, table)
+		}
+	}
+}
+
+// TestErrors checks that an error is returned, for main to print once, and teaches.
+func TestErrors(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"servr"}, "unknown command \"servr\" for \"teescope\"\n\nDid you mean this?\n\tserver\n"},
+		{[]string{"up", "--intervall=1s"}, `unknown flag: --intervall, did you mean --interval?; see "teescope up --help"`},
+		{[]string{"agent", "--data-dir=/x"}, `unknown flag: --data-dir`},
+		{[]string{"up", "extra"}, `unknown command "extra" for "teescope up"`},
+		{[]string{"server"}, "the server needs at least one agent to scrape"},
+		{[]string{"top", "--json"}, "--json prints one table: add --once"},
+		{[]string{"top"}, "the live view needs a terminal that can move its cursor: use --once"},
+		{[]string{"top", "--once", "--sort=cpus"}, `--sort "cpus" is no column; there are name, kind`},
+		{[]string{"top", "--once", "--interval=1ms"}, "--interval 1ms is too short: the least is 200ms"},
+		{[]string{"top", "--once", "--connect=localhost"}, `the address "localhost" is not HOST:PORT`},
+		{[]string{"top", "--once", "--connect=127.0.0.1:1"}, "nothing listens on 127.0.0.1:1: start one there with \"sudo teescope up\""},
+		{[]string{"top", "--once", "--password-file=x"}, "name it with --connect"},
+		{[]string{"top", "--conect=x"}, "unknown flag: --conect, did you mean --connect?"},
+		{[]string{"config", "--interval=5", "--listen=x"}, "2 problems:\n  flag --listen: \"x\" is not HOST:PORT"},
+		{[]string{"config", "--config=/none.yml"}, "open /none.yml: no such file or directory"},
+	} {
+		out, errs, err := execute(t, tt.args...)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v: error %v, want %q", tt.args, err, tt.want)
+		}
+		if out != "" || errs != "" {
+			t.Errorf("%v prints %q and %q: main prints the error", tt.args, out, errs)
+		}
+	}
+}
+
+func TestMainIsShort(t *testing.T) {
+	data, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(data, []byte("\n")); n > 40 {
+		t.Errorf("main.go has %d lines, the most is 40", n)
+	}
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io/fs"
+
+	"teescope/web"
+)
+
+// page is the built page.
+func page() fs.FS { return web.FS() }

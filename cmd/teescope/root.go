@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"teescope/internal/app"
+	"teescope/internal/config"
+)
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "teescope",
+		Short: "Shows why a workload inside a trusted execution environment is slow",
+		Long: "teescope shows, while it runs, why a workload inside a trusted execution environment (TEE) is slow:\n" +
+			"what it asks of the kernel, counted by eBPF, kept in an embedded Prometheus and drawn on a page.",
+		Example:       "  sudo teescope up        # watch this machine; the page is on http://127.0.0.1:9750",
+		Version:       version(),
+		SilenceUsage:  true, // an error of a run is no reason to print the flags
+		SilenceErrors: true, // main prints it, once
+	}
+	root.SetVersionTemplate("teescope {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w%s; see \"%s --help\"", err, suggestFlag(cmd, err), cmd.CommandPath())
+	})
+	root.AddCommand(agentCommand(), checkCommand(), configCommand(), demoCommand(), serverCommand(), topCommand(), upCommand(), versionCommand())
+	return root
+}
+
+// suggestFlag looks for the flag that was meant by an unknown one.
+func suggestFlag(cmd *cobra.Command, err error) string {
+	_, name, ok := strings.Cut(err.Error(), "unknown flag: --")
+	if !ok {
+		return ""
+	}
+	if near := config.Nearest(name, flagNames(cmd)); near != "" {
+		return ", did you mean --" + near + "?"
+	}
+	return ""
+}
+
+// flagNames lists the flags of a command.
+func flagNames(cmd *cobra.Command) []string {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return names
+}
+
+// commandOf says which command's flags a subcommand has.
+func commandOf(cmd *cobra.Command) config.Command {
+	switch cmd.Name() {
+	case "up":
+		return config.Up
+	case "agent":
+		return config.Agent
+	case "server":
+		return config.Server
+	}
+	return config.Any
+}
+
+// configured gives a subcommand the flags of the configuration.
+func configured(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.NoArgs
+	config.Flags(cmd.Flags(), commandOf(cmd))
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+// load reads the configuration of a subcommand.
+func load(cmd *cobra.Command) (*config.Config, error) {
+	return config.Load(config.Input{
+		Command: commandOf(cmd), Flags: cmd.Flags(), Environ: os.Environ(), Host: host(),
+		Open: func(name string) (fs.File, error) { return os.Open(name) },
+	})
+}
+
+// options makes what internal/app wants of a subcommand.
+func options(cmd *cobra.Command) (app.Options, error) {
+	cfg, err := load(cmd)
+	if err != nil {
+		return app.Options{}, err
+	}
+	return app.Options{
+		Config: cfg, Build: buildInfo(), Binary: os.Args[0], Page: page(),
+		Log: logger(cmd.ErrOrStderr(), cfg.Log), Out: cmd.OutOrStdout(),
+	}, nil
+}
+
+func host() config.Host {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // the defaults know what to do without
+	}
+	return config.Host{UID: os.Geteuid(), Home: home, StateHome: os.Getenv("XDG_STATE_HOME")}
+}
+
+func logger(w io.Writer, c config.Log) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: c.Level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}

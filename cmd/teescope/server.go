@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"teescope/internal/app"
+)
+
+func serverCommand() *cobra.Command {
+	return configured(&cobra.Command{
+		Use:   "server",
+		Short: "Only scrape, store and show what agents export",
+		Long: "Scrapes teescope agents, keeps what they export and shows it: the page at /, the Prometheus API below\n" +
+			"/api/v1. It needs no privileges.",
+		Example: "  teescope server --targets node1:9750,node2:9750\n" +
+			"  teescope server --config server.yml --listen :9750",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := options(cmd)
+			if err != nil {
+				return err
+			}
+			return app.Server(cmd.Context(), o)
+		},
+	})
+}

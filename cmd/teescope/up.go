@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"teescope/internal/app"
+)
+
+func upCommand() *cobra.Command {
+	return configured(&cobra.Command{
+		Use:   "up",
+		Short: "Watch this machine: agent, storage and page in one process",
+		Long: "Counts what the workloads of this machine ask of the kernel, keeps it and shows it, all on one port:\n" +
+			"the page at /, the Prometheus API below /api/v1, the exposition at /metrics.\n\n" +
+			"It needs root, or the capabilities CAP_BPF and CAP_PERFMON.",
+		Example: "  sudo teescope up\n" +
+			"  sudo teescope up --interval 1s --watch comm=redis-server\n" +
+			"  sudo teescope up --data-dir /var/tmp/t --retention.time 2d",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := options(cmd)
+			if err != nil {
+				return err
+			}
+			return app.Up(cmd.Context(), o)
+		},
+	})
+}

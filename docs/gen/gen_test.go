@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"teescope/internal/app"
+	"teescope/internal/metric"
+)
+
+func TestMetrics(t *testing.T) {
+	text := string(metrics([]*metric.Desc{
+		metric.New(metric.Desc{Name: "b_total", Kind: metric.Counter, Unit: "calls", Help: "Calls.", Labels: []string{"x", "y"}, Source: metric.Kernel, Origin: "sys_enter"}),
+		metric.New(metric.Desc{Name: "a_info", Kind: metric.Info, Help: "Always one.", Source: metric.Agent}),
+	}))
+	for _, want := range []string{
+		"| [`b_total`](#b_total) | counter | calls |",
+		"- labels: `x`, `y`\n",
+		"- read from: sys_enter\n",
+		"- labels: none\n- type: gauge (always 1); unit: none; who can forge it: agent",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text holds no %q:\n%s", want, text)
+		}
+	}
+	if strings.Index(text, "## a_info") > strings.Index(text, "## b_total") {
+		t.Error("the families are not sorted")
+	}
+}
+
+// The committed reference is what the descriptions give.
+func TestMetricsDocumentIsUpToDate(t *testing.T) {
+	committed, err := os.ReadFile("../user/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(metrics(app.Descriptions())) != string(committed) {
+		t.Error("docs/user/metrics.md is not what the descriptions give: run make generate-docs")
+	}
+}
+
+// What a reader needs to trust a number: a sentence, a unit, and where it is read.
+func TestDescriptionsAreComplete(t *testing.T) {
+	for _, d := range app.Descriptions() {
+		if !strings.HasSuffix(d.Help, ".") {
+			t.Errorf("%s: the help is no sentence: %q", d.Name, d.Help)
+		}
+		if d.Kind == metric.Counter != strings.HasSuffix(d.Name, "_total") {
+			t.Errorf("%s is a %s: counters and only they end in _total", d.Name, d.Kind)
+		}
+		if d.Source == metric.Kernel && d.Origin == "" {
+			t.Errorf("%s comes from the kernel and does not say where from", d.Name)
+		}
+		if d.Kind == metric.Counter && d.Unit == "" {
+			t.Errorf("%s counts and does not say what", d.Name)
+		}
+	}
+}

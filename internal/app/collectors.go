@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"log/slog"
+
+	"teescope/internal/collector"
+	"teescope/internal/collector/build"
+	"teescope/internal/collector/clock"
+	"teescope/internal/collector/container"
+	"teescope/internal/collector/node"
+	"teescope/internal/collector/sandbox"
+	"teescope/internal/collector/system"
+	"teescope/internal/collector/teehost"
+	"teescope/internal/config"
+	"teescope/internal/metric"
+	"teescope/internal/tee"
+	"teescope/internal/tee/sgx"
+	"teescope/internal/tee/transition"
+)
+
+// agentCollectors is the list of collectors of the agent, sorted by name. To add a collector, add
+// its line here. Two are returned by themselves too: that of system metrics, which knows when no privilege is
+// needed any more and which processes a workload has, and that of transitions, which knows what it goes on to need.
+func agentCollectors(c *config.Config, log *slog.Logger) ([]collector.Collector, *system.Collector, *transition.Backend) {
+	roots := tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}
+	sys := system.New(system.Options{
+		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, SyscallTime: c.Syscalls.Time,
+		Budget: c.Overhead.Budget,
+		Proc:   roots.Proc, Cgroup: "/sys/fs/cgroup", Dev: roots.Dev, Sys: roots.Sys,
+		Log: log.With("part", "system"),
+	})
+	crossings := transition.New(transition.Options{
+		Roots: roots, Cgroup: "/sys/fs/cgroup", Mode: transition.Mode(c.Transitions.Trace), Budget: c.Transitions.Budget,
+		MaxWorkloads: c.Workloads.Max, Log: log.With("part", "transitions"),
+	})
+	return []collector.Collector{
+		clock.New(log.With("part", "clock")),
+		container.New(container.Options{
+			Proc: roots.Proc, Sys: roots.Sys, Cgroup: "/sys/fs/cgroup",
+			Storage: []string{"/var/lib/containers/storage", "/run/containers/storage"},
+			Docker:  "/var/lib/docker/containers", Containerd: "/run/containerd/io.containerd.runtime.v2.task",
+		}),
+		node.New(node.Options{Proc: roots.Proc, Sys: roots.Sys, RootFS: "/"}),
+		sys,
+		teehost.New(roots, teeBackends(c, roots, log, crossings)...),
+	}, sys, crossings
+}
+
+// teeBackends is the list of what reads the figures of a TEE. To add a backend, add its line here.
+func teeBackends(c *config.Config, r tee.Roots, log *slog.Logger, crossings *transition.Backend) []tee.Backend {
+	return []tee.Backend{
+		sgx.New(sgx.Options{
+			Roots: r, Cgroup: "/sys/fs/cgroup", MaxWorkloads: c.Workloads.Max, Log: log.With("part", "sgx"),
+		}),
+		crossings,
+	}
+}
+
+// Descriptions lists every family that teescope exports of itself and of the machine. It needs no
+// kernel: docs/user/metrics.md is made of it.
+func Descriptions() []*metric.Desc {
+	all, _, _ := agentCollectors(&config.Config{}, slog.New(slog.DiscardHandler))
+	all = append([]collector.Collector{build.New(build.Info{}), sandbox.New()}, all...)
+	return collector.NewRegistry(slog.New(slog.DiscardHandler), all...).Descriptions()
+}

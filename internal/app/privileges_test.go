@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"teescope/internal/collector/sandbox"
+	"teescope/internal/privilege"
+	"teescope/internal/prom"
+)
+
+// What a dropper does is for good: each test does it in a process of its own, which gets a directory.
+func inChild(t *testing.T, f func(t *testing.T, dir string)) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("not root: there is nothing to drop")
+	}
+	if os.Getenv("APP_CHILD") == t.Name() {
+		f(t, os.Getenv("APP_DIR"))
+		return
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "tsdb"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), "APP_CHILD="+t.Name(), "APP_DIR="+dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// confining counts the mechanisms that confine the process.
+func confining(t *testing.T, c *sandbox.Collector) (n int) {
+	t.Helper()
+	err := c.Collect(t.Context(), func(m prometheus.Metric) {
+		var pb dto.Metric
+		if err := m.Write(&pb); err != nil {
+			t.Fatal(err)
+		}
+		n += int(pb.GetGauge().GetValue())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestDropperWaitsForItsTime(t *testing.T) {
+	inChild(t, func(t *testing.T, dir string) {
+		var log bytes.Buffer
+		when := make(chan struct{})
+		d := &dropper{keeps: nothing, role: privilege.Server, when: when, dataDir: dir, sandbox: sandbox.New(), log: slog.New(slog.NewTextHandler(&log, nil))}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- d.Run(ctx) }()
+		time.Sleep(50 * time.Millisecond)
+		if !privilege.Held("CAP_SYS_ADMIN") || confining(t, d.sandbox) != 0 {
+			t.Error("dropped before it was time")
+		}
+		close(when)
+		for end := time.Now().Add(10 * time.Second); confining(t, d.sandbox) < 3 && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		if privilege.Held("CAP_SYS_ADMIN") || !privilege.Held("CAP_DAC_READ_SEARCH") {
+			t.Error("the capabilities are not those of a server")
+		}
+		for _, mechanism := range []string{"landlock", "seccomp"} {
+			if !strings.Contains(log.String(), `is confined" mechanism=`+mechanism) {
+				t.Errorf("the log does not say that %s confines:\n%s", mechanism, log.String())
+			}
+		}
+	})
+}
+
+func TestDropperEndsBeforeItsTime(t *testing.T) {
+	inChild(t, func(t *testing.T, _ string) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		d := &dropper{keeps: nothing, when: make(chan struct{}), sandbox: sandbox.New(), log: slog.New(slog.DiscardHandler)}
+		if err := d.Run(ctx); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		if !privilege.Held("CAP_SYS_ADMIN") {
+			t.Error("dropped although the program ends")
+		}
+	})
+}
+
+// Root writes to the directory of another user at first, and not when it is no more than a user.
+func TestDropperRefusesAForeignDirectory(t *testing.T) {
+	inChild(t, func(t *testing.T, dir string) {
+		if err := os.Chown(filepath.Join(dir, "tsdb"), 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+		now := make(chan struct{})
+		close(now)
+		d := &dropper{keeps: nothing, role: privilege.Up, when: now, dataDir: dir, sandbox: sandbox.New(), log: slog.New(slog.DiscardHandler)}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		err := d.Run(ctx)
+		var refused *prom.NotWritableError
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "after dropping privileges") {
+			t.Errorf("Run() = %v, want a NotWritableError", err)
+		}
+	})
+}
+
+func nothing() []string { return nil }

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+const groupTEE = "tee"
+
+// tees looks for hardware and drivers. None is required: teescope watches machines without a TEE too.
+func (o Options) tees(c cpu, t trials) []Check {
+	return []Check{o.sgx(c, t), o.tdx(c), o.sev(c), o.gpu()}
+}
+
+func (o Options) sgx(c cpu, t trials) Check {
+	check := Check{Group: groupTEE, Name: "sgx", Status: Missing}
+	for _, node := range []string{"sgx_enclave", "sgx/enclave", "isgx"} {
+		if !exists(o.Roots.Dev, node) {
+			continue
+		}
+		check.Status, check.Detail = OK, "driver at /dev/"+node+o.epc()
+		if from := o.figures(); from != "" {
+			check.Detail += "; figures from " + from
+			return check
+		}
+		watched, of := t.ofSGX()
+		if watched > 0 && watched == of {
+			check.Detail += "; watched by eBPF"
+			return check
+		}
+		check.Status = Limited
+		check.Detail += fmt.Sprintf("; the driver itself tells nothing but the size, and is watched by %d of %d probes", watched, of)
+		check.Advice = "see the probes sgx_...: what they would have seen is absent; figures of EPC and enclaves also come from drivers with TEEMon's or sgxtop's patch"
+		return check
+	}
+	switch {
+	case c.has("sgx"):
+		check.Detail = "the CPU has SGX, but no driver has made a device"
+		check.Advice = "boot a kernel with CONFIG_X86_SGX=y (5.11 or later), or load the isgx or intel_sgx module"
+		if !c.has("sgx_lc") {
+			check.Detail += "; no flexible launch control"
+			check.Advice = "the in-tree driver needs flexible launch control: enable it in the firmware, or load the legacy isgx module"
+		}
+	case c.vendor == "GenuineIntel":
+		check.Detail = "the CPU has no SGX, or it is switched off"
+		check.Advice = "enable SGX in the firmware, if the CPU has it; in a virtual machine the hypervisor must pass it on"
+	default:
+		check.Detail = "only Intel CPUs have SGX"
+	}
+	return check
+}
+
+// ofSGX counts the probes of the in-tree driver, and those of them that attach.
+func (t trials) ofSGX() (attached, all int) {
+	for _, trial := range t.all {
+		if !strings.HasPrefix(trial.Probe, "sgx_") {
+			continue
+		}
+		all++
+		if trial.Attached() {
+			attached++
+		}
+	}
+	return attached, all
+}
+
+// epc says how large the EPC is, where the kernel tells.
+func (o Options) epc() string {
+	nodes, _ := filepath.Glob(filepath.Join(o.Roots.Sys, "devices/system/node/node*/x86/sgx_total_bytes"))
+	total := uint64(0)
+	for _, node := range nodes {
+		n, _ := strconv.ParseUint(read(node), 10, 64)
+		total += n
+	}
+	if total == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d MiB of EPC (NUMA nodes: %d)", total>>20, len(nodes))
+}
+
+// figures names where the SGX backend finds more than the size of the EPC.
+func (o Options) figures() string {
+	for _, module := range []string{"isgx", "intel_sgx"} {
+		if exists(o.Roots.Sys, "module", module, "parameters/sgx_nr_free_pages") {
+			return "the module parameters of " + module
+		}
+	}
+	if exists(o.Roots.Proc, "sgx_stats") {
+		return "/proc/sgx_stats"
+	}
+	return ""
+}
+
+func (o Options) tdx(c cpu) Check {
+	check := Check{Group: groupTEE, Name: "tdx", Status: Missing}
+	switch {
+	case exists(o.Roots.Dev, "tdx_guest"):
+		check.Status, check.Detail = OK, "this machine is a trust domain"
+	case c.has("tdx_guest"):
+		check.Status, check.Detail = Limited, "this machine is a trust domain, but /dev/tdx_guest is missing: its workloads are not marked"
+		check.Advice = "load the module tdx_guest (CONFIG_TDX_GUEST_DRIVER, 6.2 or later)"
+	case isOn(o.Roots.Sys, "module/kvm_intel/parameters/tdx"):
+		check.Status, check.Detail = OK, "KVM can run trust domains"
+	case c.has("tdx_host_platform"):
+		check.Detail = "the CPU can host trust domains, but KVM does not"
+		check.Advice = "load kvm_intel with tdx=1 on a kernel with CONFIG_KVM_INTEL_TDX (6.16 or later)"
+	default:
+		check.Detail = "neither a trust domain nor a host of them"
+	}
+	return check
+}
+
+func (o Options) sev(c cpu) Check {
+	check := Check{Group: groupTEE, Name: "sev-snp", Status: Missing}
+	kvm := func(name string) bool { return isOn(o.Roots.Sys, "module/kvm_amd/parameters", name) }
+	switch {
+	case exists(o.Roots.Dev, "sev-guest"):
+		check.Status, check.Detail = OK, "this machine is an SEV-SNP guest"
+	case kvm("sev_snp"):
+		check.Status, check.Detail = OK, "KVM can run SEV-SNP guests"
+	case kvm("sev"):
+		check.Status, check.Detail = Limited, "KVM can run SEV guests, without SNP"
+		if kvm("sev_es") {
+			check.Detail = "KVM can run SEV-ES guests, without SNP"
+		}
+		check.Advice = "SEV-SNP needs a third generation EPYC or later, SNP switched on in the firmware, and a kernel from 6.11 on"
+	case c.has("sev_snp"), c.has("sev"):
+		check.Detail = "the CPU has SEV, but KVM does not use it"
+		check.Advice = "switch SEV-SNP on in the firmware and load kvm_amd with sev=1, sev_es=1 and sev_snp=1"
+	default:
+		check.Detail = "neither an SEV-SNP guest nor a host of them"
+	}
+	return check
+}
+
+// gpu looks for NVIDIA's devices. Whether confidential computing is on is only told by NVML, a library
+// that belongs to the driver; the registry keys that the module was loaded with are a hint.
+func (o Options) gpu() Check {
+	check := Check{Group: groupTEE, Name: "gpu", Status: Missing, Detail: "no NVIDIA GPU with its driver"}
+	nodes, _ := filepath.Glob(filepath.Join(o.Roots.Dev, "nvidia[0-9]*"))
+	if len(nodes) == 0 {
+		if exists(o.Roots.Sys, "module/nvidia") {
+			check.Detail = "NVIDIA's driver is loaded and has made no device"
+			check.Advice = "run nvidia-smi, which makes them"
+		}
+		return check
+	}
+	check.Detail = fmt.Sprintf("NVIDIA GPUs: %d, driver %s", len(nodes), or(printable(read(o.Roots.Sys, "module/nvidia/version")), "of unknown version"))
+	if strings.Contains(o.proc("driver/nvidia/params")+read(o.Roots.Sys, "module/nvidia/parameters/NVreg_RegistryDwords"), "RmConfidentialCompute=1") {
+		check.Status, check.Detail = OK, check.Detail+"; loaded for confidential computing"
+		return check
+	}
+	check.Status, check.Detail = Unknown, check.Detail+"; whether confidential computing is on, no file tells"
+	check.Advice = "ask with: nvidia-smi conf-compute -f"
+	return check
+}
+
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}

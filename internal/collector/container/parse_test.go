@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package container
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestParseStart(t *testing.T) {
+	after := " S 1 1 1 0 -1 4194560 100 0 0 0 1 2 0 0 20 0 1 0 777 1000 100\n"
+	for text, want := range map[string]string{
+		"1 (sh)" + after: "777 true", "1 (a) S 1 (b)" + after: "777 true", "1 (new\nline)" + after: "777 true",
+		"1 (sh) S 1 1\n": "0 false", "": "0 false", "no parenthesis": "0 false",
+	} {
+		if got := fmt.Sprint(parseStart([]byte(text))); got != want {
+			t.Errorf("parseStart(%q) = %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestParseBootAndDeviceName(t *testing.T) {
+	for text, want := range map[string]float64{"cpu 1\nbtime 1700000000\nprocesses 1\n": 1_700_000_000, "cpu 1\n": 0, "btime x\n": 0} {
+		if got := parseBoot([]byte(text)); got != want {
+			t.Errorf("parseBoot(%q) = %v, want %v", text, got, want)
+		}
+	}
+	for text, want := range map[string]string{"MAJOR=253\nDEVNAME=dm-0\nDEVTYPE=disk\n": "dm-0", "MAJOR=1\n": ""} {
+		if got := parseDeviceName([]byte(text)); got != want {
+			t.Errorf("parseDeviceName(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestKubernetesName(t *testing.T) {
+	for name, want := range map[string]details{
+		"k8s_web_web-0_shop_11111111-2222-3333-4444-555555555555_0": {container: "web", pod: "web-0", namespace: "shop"},
+		"k8s_web_web-0_shop": {}, "redis": {}, "": {}, "a_b_c_d_e_f": {},
+	} {
+		var got details
+		if kubernetesName(name, &got); got != want {
+			t.Errorf("%q: %+v, want %+v", name, got, want)
+		}
+	}
+}
+
+// Docker's record of a container that Kubernetes started has its names in labels.
+func TestParseDocker(t *testing.T) {
+	got, ok := parseDocker([]byte(`{"ID":"x","Name":"/k8s_app","Config":{"Image":"sha256:1","Labels":{
+		"io.kubernetes.container.name":"app","io.kubernetes.pod.name":"app-1","io.kubernetes.pod.namespace":"prod"}}}`))
+	if want := (details{name: "k8s_app", image: "sha256:1", container: "app", pod: "app-1", namespace: "prod"}); got != want || !ok {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for _, text := range []string{"", "[]", `{"Name":1}`, `{"Name":`} {
+		if got, ok := parseDocker([]byte(text)); ok || got != (details{}) {
+			t.Errorf("%q: %+v, %v", text, got, ok)
+		}
+	}
+}
+
+// Records that are no container of a runtime's: buildah's have another text in metadata.
+func TestParseStorage(t *testing.T) {
+	index := map[string]details{}
+	err := parseStorage([]byte(`[{"id":"a","names":["working-container"],"metadata":"{\"image\":{}}"},{"id":"b","metadata":"no JSON"},{"id":"c"}]`), index)
+	if got, want := fmt.Sprint(index["a"], index["b"], index["c"], err), "{working-container    } {    } {    } <nil>"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// What is no ID is never made part of a path.
+func TestLookOnlyTakesIDs(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "docker/../secret/config.v2.json", `{"Name":"/secret"}`)
+	r := newRuntimes(Options{Docker: root + "/docker"})
+	for _, id := range []string{"../secret", "", ".", "web", "0123456789a/../../secret"} {
+		if d, ok := r.look(id); ok {
+			t.Errorf("%q is found: %+v", id, d)
+		}
+	}
+}
+
+func TestFullID(t *testing.T) {
+	long := strings.Repeat("0123456789ab", 5)
+	for leaf, want := range map[string]string{"docker-" + long + ".scope": long, "libpod-" + long: long, long: long, "x": long[:12]} {
+		if got := fullID(leaf, long[:12]); got != want {
+			t.Errorf("%q: %q, want %q", leaf, got, want)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package container
+
+import (
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// details are what a runtime knows of a container.
+type details struct {
+	name, image string
+	// As Kubernetes has them; empty for containers that it did not start.
+	container, pod, namespace string
+}
+
+// runtimes reads what container runtimes write down about their containers, by ID.
+type runtimes struct {
+	storage            []string
+	docker, containerd string
+
+	index   map[string]details   // of containers/storage
+	stamps  map[string]fileStamp // of the files that the index was made of
+	checked bool                 // in this scrape, whether they are the same files
+}
+
+// fileStamp tells whether a file has changed.
+type fileStamp struct {
+	size, modified int64
+}
+
+// Bounds of the files.
+const (
+	maxIndex   = 32 << 20 // of containers/storage: all its containers
+	maxDetails = 1 << 20  // of Docker and containerd: one container
+	maxListed  = 64       // directories that are looked into
+)
+
+func newRuntimes(o Options) *runtimes {
+	return &runtimes{storage: o.Storage, docker: o.Docker, containerd: o.Containerd, index: map[string]details{}, stamps: map[string]fileStamp{}}
+}
+
+// look finds what the runtimes know of a container. A container that none of them knows may be one of
+// another user's or inside another container: then there are no details.
+func (r *runtimes) look(id string) (details, bool) {
+	if strings.Trim(id, "0123456789abcdef") != "" || len(id) < 12 {
+		return details{}, false // no ID that is a safe name of a file
+	}
+	if !r.checked {
+		r.refresh()
+		r.checked = true
+	}
+	if d, ok := r.index[id]; ok {
+		return d, true
+	}
+	if data, err := readBounded(filepath.Join(r.docker, id, "config.v2.json"), maxDetails); err == nil {
+		return parseDocker(data)
+	}
+	for _, namespace := range list(r.containerd) {
+		if data, err := readBounded(filepath.Join(r.containerd, namespace, id, "config.json"), maxDetails); err == nil {
+			return parseBundle(data, id)
+		}
+	}
+	return details{}, false
+}
+
+// refresh reads the indexes of containers/storage when one of them is another file than before: each
+// storage driver has a directory DRIVER-containers.
+func (r *runtimes) refresh() {
+	stamps := map[string]fileStamp{}
+	for _, root := range r.storage {
+		for _, dir := range list(root) {
+			if !strings.HasSuffix(dir, "-containers") {
+				continue
+			}
+			for _, name := range []string{"containers.json", "volatile-containers.json"} {
+				path := filepath.Join(root, dir, name)
+				if info, err := os.Stat(path); err == nil {
+					stamps[path] = fileStamp{info.Size(), info.ModTime().UnixNano()}
+				}
+			}
+		}
+	}
+	if maps.Equal(stamps, r.stamps) {
+		return
+	}
+	r.index, r.stamps = map[string]details{}, stamps
+	for path := range stamps {
+		data, err := readBounded(path, maxIndex)
+		if err == nil {
+			err = parseStorage(data, r.index)
+		}
+		if err != nil {
+			delete(stamps, path) // it is being written: read it again
+		}
+	}
+}
+
+func list(dir string) []string {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var names []string
+	entries, _ := f.ReadDir(maxListed)
+	for _, e := range entries {
+		if e.Type()&fs.ModeType == fs.ModeDir {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// parseStorage reads an index of containers/storage into an index by ID. The names and the image are in a
+// text of JSON that podman and CRI-O keep there.
+func parseStorage(data []byte, into map[string]details) error {
+	var all []struct {
+		ID       string
+		Names    []string
+		Metadata string
+	}
+	if err := json.Unmarshal(data, &all); err != nil {
+		return err
+	}
+	for _, c := range all {
+		var m struct {
+			Name  string `json:"name"`
+			Image string `json:"image-name"`
+			Pod   string `json:"pod-name"` // of CRI-O only
+		}
+		_ = json.Unmarshal([]byte(c.Metadata), &m) // another tool's, buildah's for example: then the names remain
+		d := details{name: m.Name, image: m.Image}
+		if len(c.Names) > 0 { // these, not the metadata, follow when podman renames a container
+			d.name = c.Names[0]
+		}
+		if m.Pod != "" {
+			kubernetesName(d.name, &d)
+		}
+		into[c.ID] = d
+	}
+	return nil
+}
+
+// kubernetesName takes a name apart that Kubernetes' runtimes give: k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT.
+// None of the parts can have an underscore in it.
+func kubernetesName(name string, d *details) {
+	if parts := strings.Split(name, "_"); len(parts) == 6 && parts[0] == "k8s" {
+		d.container, d.pod, d.namespace = parts[1], parts[2], parts[3]
+	}
+}
+
+// parseDocker reads Docker's configuration of one container.
+func parseDocker(data []byte) (details, bool) {
+	var c struct {
+		Name   string
+		Config struct {
+			Image  string
+			Labels map[string]string
+		}
+	}
+	if json.Unmarshal(data, &c) != nil {
+		return details{}, false
+	}
+	l := c.Config.Labels
+	return details{
+		name: strings.TrimPrefix(c.Name, "/"), image: c.Config.Image, container: l["io.kubernetes.container.name"],
+		pod: l["io.kubernetes.pod.name"], namespace: l["io.kubernetes.pod.namespace"],
+	}, true
+}
+
+// sandbox is the name of the container that holds a pod's namespaces, as Docker's shim named it and
+// dashboards know it.
+const sandbox = "POD"
+
+// parseBundle reads the OCI configuration that containerd keeps of a running container.
+func parseBundle(data []byte, id string) (details, bool) {
+	var c struct{ Annotations map[string]string }
+	if json.Unmarshal(data, &c) != nil {
+		return details{}, false
+	}
+	const cri = "io.kubernetes.cri."
+	a := c.Annotations
+	d := details{
+		name: a["nerdctl/name"], image: a[cri+"image-name"], container: a[cri+"container-name"],
+		pod: a[cri+"sandbox-name"], namespace: a[cri+"sandbox-namespace"],
+	}
+	if d.name == "" {
+		d.name = id // as the kubelet's cAdvisor has it
+	}
+	if a[cri+"container-type"] == "sandbox" {
+		d.container = sandbox
+	}
+	return d, true
+}

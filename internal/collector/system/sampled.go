@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"math/rand/v2"
+	"time"
+	"unsafe"
+)
+
+// frequent is a probe on events that may come a million times a second, and what it counts. While events
+// are sampled it is attached for a part of the time, and what it counted is scaled up.
+type frequent struct {
+	probe       string
+	kind        sampledKind
+	first, last int // its counters: words of a row, the last one excluded
+}
+
+// sampledKind is a group of counters that share a variance.
+type sampledKind int
+
+const (
+	sampledCalls sampledKind = iota
+	sampledFaults
+	sampledCache
+	sampledKinds
+)
+
+// sampledNames are the values of the label family.
+var sampledNames = [sampledKinds]string{"syscalls", "page_faults", "page_cache"}
+
+func wordAt(offset uintptr) int { return int(offset / 8) }
+
+// frequentProbes lists them, as an array: each slot asks at each scrape. What is rare is counted always:
+// attaching costs more than it does.
+func frequentProbes() [4]frequent {
+	calls0 := wordAt(unsafe.Offsetof(row{}.Calls))
+	faults0 := wordAt(unsafe.Offsetof(row{}.Faults))
+	cache0 := wordAt(unsafe.Offsetof(row{}.Cache))
+	return [...]frequent{
+		{"syscall", sampledCalls, calls0, calls0 + calls},
+		{"page_fault_user", sampledFaults, faults0, faults0 + faultReasons},
+		{"page_cache_access", sampledCache, cache0 + cacheAccess, cache0 + cacheAccess + 1},
+		{"page_cache_dirty_buffer", sampledCache, cache0 + cacheDirtyBuffer, cache0 + cacheDirtyBuffer + 1},
+	}
+}
+
+// estimate is what is reported of a slot's frequent events while they are sampled. At the end of each cycle
+// the counters of that cycle are known; what is reported moves there evenly during the next one, so that a
+// steady rate is seen as steady by whoever reads at whatever moment.
+type estimate struct {
+	settled  [rowWords]uint64 // what the kernel side had counted at the last settlement
+	from, to [rowWords]uint64
+}
+
+// caution is by how much the variance is raised, so that the interval of a minute holds the truth 95 times
+// in 100 (TestEstimatesAreUnbiasedAndKnowTheirError).
+const caution = 1.2
+
+// variance is how far the estimates of a workload's events may be from the truth.
+type variance struct {
+	last, now float64 // events of the last cycle and of this one
+	cycles    int
+	sum       float64
+}
+
+// turn ends a cycle. The phases of the cycles are random and independent, so their variances add up. Half
+// the squared difference of two cycles is an estimate of one's that is right for a steady load, and too
+// great, never too small, for one that changes from cycle to cycle (Wolter, Introduction to Variance
+// Estimation, on one unit per stratum). Over a minute it is itself an estimate from 60 numbers, which for
+// loads in short bursts are far from normal: caution makes up for that.
+func (v *variance) turn() {
+	if v.cycles > 0 {
+		d := v.now - v.last
+		v.sum += caution * d * d / 2
+	}
+	v.cycles++
+	v.last, v.now = v.now, 0
+}
+
+// report sets what is reported from what was counted.
+func (sl *slot) report(fraction float64) {
+	sl.row = sl.raw
+	out := sl.words()
+	if sl.estimate == nil {
+		if sl.shift != nil {
+			for w, v := range sl.shift {
+				out[w] += v
+			}
+		}
+		return
+	}
+	for _, p := range frequentProbes() {
+		for w := p.first; w < p.last; w++ {
+			step := sl.estimate.to[w] - sl.estimate.from[w]
+			out[w] = sl.estimate.from[w] + uint64(float64(step)*fraction)
+		}
+	}
+}
+
+// begin turns to estimates: they go on from what is reported.
+func (sl *slot) begin() {
+	sl.estimate = &estimate{settled: *sl.raw.words(), from: *sl.words(), to: *sl.words()}
+}
+
+// settle adds what a probe has counted since the last settlement, times the factor, and returns how much.
+func (sl *slot) settle(p frequent, factor float64) (added float64) {
+	e, raw := sl.estimate, sl.raw.words()
+	for w := p.first; w < p.last; w++ {
+		e.from[w] = e.to[w]
+		if counted := raw[w] - e.settled[w]; counted > 0 {
+			scaled := float64(counted) * factor
+			added += scaled
+			e.to[w] += roundRandomly(scaled)
+			e.settled[w] = raw[w]
+		}
+	}
+	return added
+}
+
+// hold keeps what is reported where the last cycle has brought it.
+func (sl *slot) hold() { sl.estimate.from = sl.estimate.to }
+
+// end turns back to counting: from here on each event is one.
+func (sl *slot) end() {
+	raw := sl.raw.words()
+	sl.shift = &[rowWords]uint64{}
+	for _, p := range frequentProbes() {
+		for w := p.first; w < p.last; w++ {
+			sl.shift[w] = sl.estimate.to[w] - raw[w]
+		}
+	}
+	sl.estimate = nil
+	sl.report(1)
+}
+
+// roundRandomly rounds up as often as the fraction says. To the nearest, a counter of rare events, of which
+// each stands for 10.4, would be wrong by 4 % for ever.
+func roundRandomly(v float64) uint64 {
+	n := uint64(v)
+	if rand.Float64() < v-float64(n) { //nolint:gosec // no secret
+		n++
+	}
+	return n
+}
+
+// turn is a moment in a cycle at which the frequent probes are attached or detached.
+type turn struct {
+	at time.Duration // after the beginning of the cycle
+	on bool
+}
+
+// plan places one window at random in a cycle. It may begin before the end and go on at the beginning: so
+// each moment of a cycle is as likely as any other to be in it, and no load with a period of its own hides.
+func plan(cycle, window time.Duration, phase float64) []turn {
+	start := time.Duration(phase * float64(cycle))
+	end := start + window
+	if end <= cycle {
+		return []turn{{0, false}, {start, true}, {end, false}}
+	}
+	return []turn{{0, true}, {end - cycle, false}, {start, true}}
+}

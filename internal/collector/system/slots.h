@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The maps, and how a process gets its slot: by its cgroup and the name of its program, when it starts, in the
+ * kernel. User space gives the slots their names afterwards and takes back the ones that nobody uses.
+ */
+#ifndef TEESCOPE_SLOTS_H
+#define TEESCOPE_SLOTS_H
+
+#include "system.h"
+
+const volatile u32 slots = 1; /* rows of one CPU */
+const volatile u32 cpus_possible = 1;
+const volatile bool count_errors = false; /* watched processes' errors, by errno */
+const volatile bool time_calls = false;	  /* time spent in each system call */
+
+/* The maps are sized by user space before loading. */
+struct pid_page {
+	u16 slot[PIDS_PER_PAGE];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* cpus * slots */
+	__type(key, u32);
+	__type(value, struct row);
+} rows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* cpus * slots with time_calls */
+	__type(key, u32);
+	__type(value, struct row_time);
+} times SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* cpus */
+	__type(key, u32);
+	__type(value, struct cpu_state);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* pid_max / PIDS_PER_PAGE */
+	__type(key, u32);
+	__type(value, struct pid_page);
+} slot_of_pid SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* slots */
+	__type(key, u32);
+	__type(value, struct group);
+} groups SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* slots */
+	__type(key, u32);
+	__type(value, struct gauge);
+} gauges SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, LOSSES);
+	__type(key, u32);
+	__type(value, u64);
+} losses SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct control);
+} controls SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* slots */
+	__type(key, struct group_key);
+	__type(value, u32);
+} slot_of_group SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* containers and units: their programs share a slot */
+	__type(key, u64);
+	__type(value, u8);
+} whole_cgroups SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 1); /* slots */
+	__type(value, u32);
+} free_slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct error_key);
+	__type(value, u64);
+} call_errors SEC(".maps");
+
+struct call {
+	u64 start_ns;
+	u32 nr;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct call);
+} calls_in_flight SEC(".maps");
+
+/* A field of a kernel structure: a plain load where the verifier knows the pointer's type, else a copy. */
+#define FIELD(typed, pointer, field) ((typed) ? (pointer)->field : BPF_CORE_READ(pointer, field))
+
+static __always_inline void lost(u32 what)
+{
+	u64 *n = bpf_map_lookup_elem(&losses, &what);
+
+	if (n)
+		__sync_fetch_and_add(n, 1);
+}
+
+static __always_inline struct control *control(void)
+{
+	u32 first = 0;
+
+	return bpf_map_lookup_elem(&controls, &first);
+}
+
+static __always_inline struct cpu_state *this_cpu(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&cpus, &cpu);
+}
+
+static __always_inline struct row *row_of(struct cpu_state *state)
+{
+	return state ? bpf_map_lookup_elem(&rows, &state->row) : NULL;
+}
+
+static __always_inline u16 *pid_slot(u32 tgid)
+{
+	u32 page = tgid / PIDS_PER_PAGE;
+	struct pid_page *p = bpf_map_lookup_elem(&slot_of_pid, &page);
+
+	return p ? &p->slot[tgid % PIDS_PER_PAGE] : NULL;
+}
+
+/* Takes a free slot and writes down whom it is for, cgroup names included. */
+static __noinline u32 new_group(struct group_key *key, struct kernfs_node *node, u32 tgid)
+{
+	struct group *group;
+	u32 slot, *winner;
+
+	if (!key || bpf_map_pop_elem(&free_slots, &slot)) {
+		lost(LOST_SLOTS);
+		return SLOT_OTHER;
+	}
+	group = bpf_map_lookup_elem(&groups, &slot);
+	if (!group)
+		return SLOT_OTHER;
+	group->cgroup = key->cgroup;
+	group->tgid = tgid;
+	group->base = slot;
+	group->watched = 0;
+	__builtin_memcpy(group->comm, key->comm, sizeof(group->comm));
+	group->depth = cgroup_path(node, group->path);
+	if (!bpf_map_update_elem(&slot_of_group, key, &slot, BPF_NOEXIST)) {
+		group->ready = 1;
+		return slot;
+	}
+	/* Another CPU was faster. */
+	bpf_map_push_elem(&free_slots, &slot, 0);
+	winner = bpf_map_lookup_elem(&slot_of_group, key);
+	return winner ? *winner : SLOT_OTHER;
+}
+
+/* Finds the slot of a process from what it is now, and remembers it by process ID. */
+static __noinline u32 assign(struct task_struct *leader)
+{
+	struct group_key key = {};
+	u32 tgid = BPF_CORE_READ(leader, tgid), slot, *known;
+	u16 *by_pid = pid_slot(tgid);
+
+	if (!by_pid) {
+		lost(LOST_PIDS);
+		return SLOT_OTHER;
+	}
+	if (BPF_CORE_READ(leader, flags) & PF_KTHREAD) {
+		slot = tgid ? SLOT_KERNEL : SLOT_IDLE;
+	} else {
+		struct kernfs_node *node = kernfs_of(leader);
+
+		key.cgroup = BPF_CORE_READ(node, id);
+		if (!bpf_map_lookup_elem(&whole_cgroups, &key.cgroup))
+			bpf_probe_read_kernel_str(key.comm, sizeof(key.comm), &leader->comm);
+		known = bpf_map_lookup_elem(&slot_of_group, &key);
+		slot = known ? *known : new_group(&key, node, tgid);
+	}
+	*by_pid = slot;
+	return slot;
+}
+
+#endif

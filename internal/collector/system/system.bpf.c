@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+//go:build ignore
+
+/*
+ * What workloads ask of the kernel, counted where it happens.
+ *
+ * The path of a system call is two array look-ups, which the verifier inlines, and one increment: no hash, no
+ * per-thread storage, no clock. That works because the context switch, which is rarer, keeps for each CPU which
+ * row it counts into. CPU time, run-queue wait and major and minor faults cost no event at all: the kernel
+ * keeps them for each thread, and the difference between switching in and switching out is added to the row.
+ *
+ * Every tracepoint has a typed program (tp_btf) and an untyped one (raw_tp) to fall back on. User space loads
+ * one of the two.
+ */
+#include "faults.h"
+#include "resident.h"
+#include "slots.h"
+
+static __always_inline void read_counters(bool typed, struct thread_counters *c,
+					  struct task_struct *task)
+{
+	c->run_ns = FIELD(typed, task, se.sum_exec_runtime);
+	c->user_ns = FIELD(typed, task, utime);
+	c->sys_ns = FIELD(typed, task, stime);
+	c->minor_faults = FIELD(typed, task, min_flt);
+	c->major_faults = FIELD(typed, task, maj_flt);
+	if (bpf_core_field_exists(task->sched_info.run_delay))
+		c->delay_ns = FIELD(typed, task, sched_info.run_delay);
+}
+
+/* Adds to the row what the running thread has used since it was switched in. */
+static __always_inline void settle(bool typed, struct row *row, struct cpu_state *state,
+				   struct task_struct *task)
+{
+	struct thread_counters now = {};
+
+	read_counters(typed, &now, task);
+	row->run_ns += now.run_ns - state->start.run_ns;
+	row->user_ns += now.user_ns - state->start.user_ns;
+	row->sys_ns += now.sys_ns - state->start.sys_ns;
+	row->delay_ns += now.delay_ns - state->start.delay_ns;
+	row->minor_faults += now.minor_faults - state->start.minor_faults;
+	row->major_faults += now.major_faults - state->start.major_faults;
+}
+
+/* Points this CPU at the slot of the thread that is about to run, or that runs under a new name. */
+static __always_inline void point(bool typed, struct cpu_state *state, struct task_struct *task,
+				  u32 slot)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+	if (slot >= slots)
+		slot = SLOT_OTHER;
+	state->slot = slot;
+	state->row = cpu * slots + slot;
+	if (count_errors) {
+		struct group *group = bpf_map_lookup_elem(&groups, &slot);
+
+		state->watched = group && group->watched;
+	}
+	read_counters(typed, &state->start, task);
+}
+
+/* The slot of a process; one that was never seen to start is looked at now. */
+static __always_inline u32 slot_of(bool typed, struct task_struct *task)
+{
+	u16 *known = pid_slot(FIELD(typed, task, tgid));
+
+	if (!known)
+		return SLOT_OTHER;
+	return *known ? *known : assign(FIELD(typed, task, group_leader));
+}
+
+/* A thread runs that was not seen to be switched in: the kernel does not run programs for every switch (a
+ * program that interrupts itself is skipped; some kernels hide tasks). What is certain is that the thread which
+ * ran before was switched out once at least, and what the new one has used since then. */
+static __noinline int heal(struct cpu_state *state, struct task_struct *task)
+{
+	bool first;
+	u32 policy;
+	struct row *row;
+
+	if (!state || !task)
+		return 0;
+	first = state->pid == PID_UNKNOWN; /* nothing was missed: the programs were just attached */
+	row = row_of(state);
+	if (row && !first) {
+		lost(LOST_SWITCHES);
+		row->switches[0]++;
+		state->switches++;
+	}
+	state->pid = BPF_CORE_READ(task, pid);
+	state->nvcsw = BPF_CORE_READ(task, nvcsw);
+	point(false, state, task, slot_of(false, task));
+	policy = BPF_CORE_READ(task, policy);
+	if (!first && (policy == SCHED_NORMAL || policy == SCHED_BATCH || policy == SCHED_IDLE))
+		state->start.run_ns = BPF_CORE_READ(task, se.prev_sum_exec_runtime);
+	return 0;
+}
+
+/* The state of this CPU, true of the thread that runs now. Not for programs that interrupt the scheduler. */
+static __always_inline struct cpu_state *current_state(bool typed, struct task_struct *task)
+{
+	struct cpu_state *state = this_cpu();
+
+	if (state && state->pid != (u32)FIELD(typed, task, pid))
+		heal(state, task);
+	return state;
+}
+
+#define CURRENT(typed)                                                                             \
+	((typed) ? bpf_get_current_task_btf() : (struct task_struct *)bpf_get_current_task())
+
+static __always_inline int on_switch(bool typed, bool preempt, struct task_struct *prev,
+				     struct task_struct *next)
+{
+	struct cpu_state *state = this_cpu();
+	struct row *row;
+	bool involuntary;
+
+	if (!state)
+		return 0;
+	if (state->pid == (u32)FIELD(typed, prev, pid)) {
+		/* The kernel has just counted this switch as one or the other (__schedule). */
+		involuntary = state->nvcsw == FIELD(typed, prev, nvcsw);
+	} else {
+		heal(state, prev);
+		involuntary = preempt;
+	}
+	row = row_of(state);
+	if (row) {
+		settle(typed, row, state, prev);
+		row->switches[involuntary]++;
+	}
+	state->switches++;
+	state->pid = FIELD(typed, next, pid);
+	state->nvcsw = FIELD(typed, next, nvcsw);
+	point(typed, state, next, slot_of(typed, next));
+	return 0;
+}
+
+/* Frequent events count now. While they are sampled, the window in which they do is a store of user space's, so
+ * that it is the same for all, exact, and does not begin before user space has ended its work of attaching,
+ * which keeps a CPU from the workloads. */
+static __always_inline bool open_now(void)
+{
+	struct control *told = control();
+
+	return told && !told->closed;
+}
+
+static __always_inline void begin_call(struct task_struct *task, u32 call)
+{
+	struct control *told = control();
+	struct call *c;
+
+	if (!told || told->timing_since == TIMING_RESTS)
+		return;
+	c = bpf_task_storage_get(&calls_in_flight, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (c) {
+		c->nr = call;
+		c->start_ns = bpf_ktime_get_ns();
+	}
+}
+
+static __always_inline void end_call(struct cpu_state *state)
+{
+	struct call *c =
+		bpf_task_storage_get(&calls_in_flight, bpf_get_current_task_btf(), NULL, 0);
+	struct row_time *t = bpf_map_lookup_elem(&times, &state->row);
+	struct control *told = control();
+
+	/* A call that began before timing rested would be as long as the rest. */
+	if (c && t && told && c->start_ns && c->start_ns >= told->timing_since)
+		t->call_ns[c->nr & (CALLS - 1)] += bpf_ktime_get_ns() - c->start_ns;
+	if (c)
+		c->start_ns = 0;
+}
+
+static __always_inline int on_enter(bool typed, struct pt_regs *regs, long nr)
+{
+	struct task_struct *task = CURRENT(typed);
+	struct row *row = row_of(current_state(typed, task));
+	u32 call = nr;
+
+	if (!open_now())
+		return 0;
+	if (FIELD(typed, task, thread_info.status) & TS_COMPAT)
+		call = CALL_COMPAT;
+	else if (call >= CALL_COMPAT)
+		call = CALL_OTHER;
+	if (row)
+		row->calls[call & (CALLS - 1)]++;
+	if (time_calls && typed)
+		begin_call(task, call);
+	return 0;
+}
+
+static __always_inline void count_error(struct cpu_state *state, u32 call, long ret)
+{
+	struct error_key key = {.slot = state->slot, .call = call, .error = -ret};
+	u64 one = 1, *n = bpf_map_lookup_elem(&call_errors, &key);
+
+	if (!n && !bpf_map_update_elem(&call_errors, &key, &one, BPF_NOEXIST))
+		return;
+	if (!n)
+		n = bpf_map_lookup_elem(&call_errors, &key);
+	if (n)
+		__sync_fetch_and_add(n, 1);
+	else
+		lost(LOST_ERRORS);
+}
+
+static __always_inline int on_exit(bool typed, struct pt_regs *regs, long ret)
+{
+	struct cpu_state *state = current_state(typed, CURRENT(typed));
+
+	if (!state)
+		return 0;
+	if (count_errors && state->watched && ret < 0 && ret >= -4095)
+		count_error(state, FIELD(typed, regs, orig_ax) & (CALLS - 1), ret);
+	if (time_calls && typed)
+		end_call(state);
+	return 0;
+}
+
+/* In the parent, before the child first runs: so every process has its slot from its first event, and a
+ * process ID that is used again has left its old slot before it can count into it. */
+static __always_inline int on_fork(bool typed, struct task_struct *parent,
+				   struct task_struct *child)
+{
+	u32 tgid = FIELD(typed, child, tgid), slot;
+	struct cpu_state *state = current_state(typed, parent);
+	struct row *row = row_of(state);
+	u16 *its = pid_slot(tgid);
+	struct group *group;
+
+	if (tgid != FIELD(typed, child, pid)) {
+		if (row)
+			row->threads++;
+		return 0;
+	}
+	if (!row)
+		return 0;
+	row->forks++;
+	if (FIELD(typed, child, cgroups) != FIELD(typed, parent, cgroups)) { /* CLONE_INTO_CGROUP */
+		assign(child);
+		return 0;
+	}
+	slot = state->slot;
+	group = bpf_map_lookup_elem(&groups, &slot);
+	if (group && group->watched)
+		slot = group->base;
+	if (its)
+		*its = slot;
+	else
+		lost(LOST_PIDS);
+	return 0;
+}
+
+/* The current task moves to the slot of what it has become. */
+static __always_inline void move(bool typed, struct cpu_state *state, struct task_struct *task)
+{
+	struct row *row = row_of(state);
+
+	if (!row)
+		return;
+	settle(typed, row, state, task);
+	point(typed, state, task, assign(FIELD(typed, task, group_leader)));
+}
+
+static __always_inline int on_exec(bool typed, struct task_struct *task, pid_t old_pid)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	u32 call = BPF_CORE_READ(regs, orig_ax) & (CALLS - 1);
+	struct cpu_state *state = current_state(typed, task);
+	struct row *old = row_of(state), *row;
+	struct control *told = control();
+
+	if (!old || !told)
+		return 0;
+	move(typed, state, task);
+	row = row_of(state);
+	if (!row)
+		return 0;
+	row->execs++;
+	if (old != row && !told->sampled) {
+		/* The execve that made this program is its first system call, as strace has it. While calls are
+		 * sampled it may not have been counted. */
+		old->calls[call]--;
+		row->calls[call]++;
+	}
+	/* A thread that was not the leader took the leader's place: the process did not end. */
+	if (old_pid != FIELD(typed, task, pid))
+		row->exits--;
+	return 0;
+}
+
+static __always_inline int on_process_exit(bool typed, struct task_struct *task)
+{
+	struct row *row = row_of(current_state(typed, task));
+	u32 tgid = FIELD(typed, task, tgid);
+	u16 *slot = pid_slot(tgid);
+
+	if (FIELD(typed, task, pid) != tgid)
+		return 0;
+	if (row)
+		row->exits++;
+	if (slot) /* whoever gets this process ID next is looked at anew, even if its start is not seen */
+		*slot = SLOT_UNKNOWN;
+	return 0;
+}
+
+static __always_inline int on_attach(bool typed, struct task_struct *leader)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	/* `leader` need not be current: then its CPU follows at its next switch. */
+	if (BPF_CORE_READ(task, tgid) == FIELD(typed, leader, tgid))
+		move(false, current_state(false, task), task);
+	else
+		assign(leader);
+	return 0;
+}
+
+static __always_inline int on_migrate(bool typed, struct task_struct *task)
+{
+	u16 *slot = pid_slot(FIELD(typed, task, tgid));
+	u32 i = bpf_get_smp_processor_id() * slots + (slot ? *slot : SLOT_UNKNOWN);
+	struct row *row = bpf_map_lookup_elem(&rows, &i);
+
+	if (row)
+		row->migrations++;
+	return 0;
+}
+
+static __always_inline int on_fault(bool typed, u32 mode, unsigned long code)
+{
+	struct row *row = row_of(current_state(typed, CURRENT(typed)));
+
+	if (row && (mode || open_now())) /* those of the kernel's own are rare */
+		row->faults[mode][reason_of(code)]++;
+	return 0;
+}
+
+static __always_inline int on_cache(u32 op, u64 n)
+{
+	struct row *row = row_of(this_cpu());
+	const bool frequent = op == CACHE_ACCESS || op == CACHE_DIRTY_BUFFER;
+
+	if (row && (!frequent || open_now()))
+		row->cache[op] += n;
+	return 0;
+}
+
+/* NAME for the typed program and NAME_raw for the untyped one; `typed` is a constant in `body`. */
+#define TRACEPOINT(name, body, ...)                                                                \
+	SEC("tp_btf/" #name) int BPF_PROG(name, ##__VA_ARGS__)                                     \
+	{                                                                                          \
+		const bool typed = true;                                                           \
+		(void)typed;                                                                       \
+		return body;                                                                       \
+	}                                                                                          \
+	SEC("raw_tp/" #name) int BPF_PROG(name##_raw, ##__VA_ARGS__)                               \
+	{                                                                                          \
+		const bool typed = false;                                                          \
+		(void)typed;                                                                       \
+		return body;                                                                       \
+	}
+
+TRACEPOINT(sys_enter, on_enter(typed, regs, nr), struct pt_regs *regs, long nr)
+TRACEPOINT(sys_exit, on_exit(typed, regs, ret), struct pt_regs *regs, long ret)
+TRACEPOINT(sched_switch, on_switch(typed, preempt, prev, next), bool preempt,
+	   struct task_struct *prev, struct task_struct *next)
+TRACEPOINT(sched_process_fork, on_fork(typed, parent, child), struct task_struct *parent,
+	   struct task_struct *child)
+TRACEPOINT(sched_process_exec, on_exec(typed, task, old_pid), struct task_struct *task,
+	   pid_t old_pid)
+TRACEPOINT(sched_process_exit, on_process_exit(typed, task), struct task_struct *task)
+TRACEPOINT(sched_migrate_task, on_migrate(typed, task), struct task_struct *task)
+TRACEPOINT(cgroup_attach_task, on_attach(typed, leader), void *cgroup, const char *path,
+	   struct task_struct *leader)
+TRACEPOINT(page_fault_user, on_fault(typed, 0, code), unsigned long address, struct pt_regs *regs,
+	   unsigned long code)
+TRACEPOINT(page_fault_kernel, on_fault(typed, 1, code), unsigned long address, struct pt_regs *regs,
+	   unsigned long code)
+TRACEPOINT(mm_filemap_add_to_page_cache, on_cache(CACHE_INSERTION, 1))
+TRACEPOINT(writeback_dirty_folio, on_cache(CACHE_DIRTY_PAGE, 1))
+TRACEPOINT(writeback_dirty_page, on_cache(CACHE_DIRTY_PAGE, 1))
+TRACEPOINT(block_dirty_buffer, on_cache(CACHE_DIRTY_BUFFER, 1))
+TRACEPOINT(mm_filemap_get_pages, on_cache(CACHE_ACCESS, last - first + 1), void *mapping,
+	   unsigned long first, unsigned long last)
+
+/* What TEEMon counted by a kprobe on mark_page_accessed, where functions can be hooked at all. */
+SEC("fentry/folio_mark_accessed") int folio_mark_accessed_fentry(void *ctx)
+{
+	return on_cache(CACHE_ACCESS, 1);
+}
+
+SEC("fentry/mark_page_accessed") int mark_page_accessed_fentry(void *ctx)
+{
+	return on_cache(CACHE_ACCESS, 1);
+}
+
+SEC("kprobe/folio_mark_accessed") int folio_mark_accessed_kprobe(void *ctx)
+{
+	return on_cache(CACHE_ACCESS, 1);
+}
+
+SEC("kprobe/mark_page_accessed") int mark_page_accessed_kprobe(void *ctx)
+{
+	return on_cache(CACHE_ACCESS, 1);
+}
+
+const volatile u64 sample_period =
+	1; /* events that one overflow of a performance counter stands for */
+
+SEC("perf_event") int llc_references(void *ctx)
+{
+	struct row *row = row_of(this_cpu());
+
+	if (row)
+		row->llc_references += sample_period;
+	return 0;
+}
+
+SEC("perf_event") int llc_misses(void *ctx)
+{
+	struct row *row = row_of(this_cpu());
+
+	if (row)
+		row->llc_misses += sample_period;
+	return 0;
+}
+
+/* A thread that runs now has used CPU time that no switch has settled yet. */
+static __always_inline void snapshot(struct task_struct *task)
+{
+	struct task_struct___cpu *older = (void *)task;
+	struct cpu_state *state;
+	u32 cpu;
+
+	if (bpf_core_field_exists(task->thread_info.cpu))
+		cpu = BPF_CORE_READ(task, thread_info.cpu);
+	else
+		cpu = BPF_CORE_READ(older, cpu);
+	state = bpf_map_lookup_elem(&cpus, &cpu);
+	if (!state)
+		return;
+	if (state->pid == PID_UNKNOWN) {
+		/* It ran when the programs were attached, and has not been switched out since. */
+		state->slot = slot_of(true, task);
+		state->row = cpu * slots + state->slot;
+		state->nvcsw = task->nvcsw;
+		read_counters(true, &state->start, task);
+		state->pid = task->pid;
+	}
+	if (state->pid != task->pid)
+		return;
+	state->snapshot_switches = state->switches;
+	read_counters(true, &state->inflight, task);
+}
+
+/* One pass over all threads: gives a slot to processes that have none, and counts processes, threads and
+ * resident memory of each slot. Idle threads are not on the list of tasks. */
+SEC("iter/task") int tasks(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct gauge *gauge;
+	u32 slot;
+
+	if (!task || task->flags & PF_EXITING)
+		return 0;
+	slot = slot_of(true, task);
+	if (slot == SLOT_OTHER) /* there may be a free one by now */
+		slot = assign(task->group_leader);
+	if (task->on_cpu)
+		snapshot(task);
+	gauge = bpf_map_lookup_elem(&gauges, &slot);
+	if (!gauge)
+		return 0;
+	gauge->threads++;
+	if (task->pid == task->tgid) {
+		gauge->processes++;
+		gauge->rss_pages += resident(task);
+	}
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The records that the kernel side (system.bpf.c) writes and the user side (layout.go) reads. A test holds the
+ * two to each other through the object's BTF.
+ *
+ * A slot is where counts go: one for each group of processes that share a cgroup and a program name, plus one
+ * for each watched process. User space adds slots up into workloads. A row is one slot on one CPU, so that no
+ * counter is ever shared between CPUs and none needs an atomic operation.
+ */
+#ifndef TEESCOPE_SYSTEM_H
+#define TEESCOPE_SYSTEM_H
+
+#include "cgroup.h"
+
+enum {
+	CALLS = 512,	   /* system call numbers, x86-64: 0 to 471 in Linux 6.18 */
+	CALL_COMPAT = 510, /* made through the 32-bit entry: another numbering */
+	CALL_OTHER = 511,  /* x32, negative and future numbers */
+
+	SLOT_UNKNOWN = 0, /* not looked at yet */
+	SLOT_OTHER = 1,	  /* no slot was free */
+	SLOT_KERNEL = 2,  /* kernel threads */
+	SLOT_IDLE = 3,	  /* the idle threads, pid 0 */
+	SLOT_FIRST = 4,	  /* the first that is handed out */
+
+	PIDS_PER_PAGE = 2048, /* process IDs in one value of slot_of_pid */
+
+	MAX_PRECISE_CPUS = 64, /* beyond, resident memory is the kernel's own approximation */
+};
+
+enum fault_reason {
+	NO_PAGE_FOUND,
+	WRITE_FAULT,
+	WRITE_PROT_FAULT,
+	READ_PROT_FAULT,
+	INSTR_FETCH_FAULT,
+	PROTECTION_KEY,
+	SGX,
+	RMP,
+	FAULT_OTHER,
+	FAULT_REASONS,
+};
+
+enum cache_op {
+	CACHE_INSERTION,
+	CACHE_ACCESS,
+	CACHE_DIRTY_PAGE,
+	CACHE_DIRTY_BUFFER,
+	CACHE_OPS,
+};
+
+struct row {
+	u64 calls[CALLS];
+	u64 switches[2]; /* voluntary, involuntary: as /proc/PID/status counts them */
+	u64 migrations;
+	u64 run_ns;   /* time on a CPU */
+	u64 user_ns;  /* of which in user mode, by the kernel's own (tick or context) accounting */
+	u64 sys_ns;   /* and in kernel mode; run_ns is exact, these two give its division */
+	u64 delay_ns; /* runnable, waiting for a CPU */
+	u64 minor_faults;
+	u64 major_faults;
+	u64 forks;
+	u64 threads;
+	u64 execs;
+	u64 exits;
+	u64 faults[2][FAULT_REASONS]; /* user mode, kernel mode */
+	u64 cache[CACHE_OPS];
+	u64 llc_references;
+	u64 llc_misses;
+	u64 reserved[27];
+};
+
+struct row_time {
+	u64 call_ns[CALLS];
+};
+
+/* What a CPU is running, and what that thread's own counters were when it was switched in. */
+struct thread_counters {
+	u64 run_ns;
+	u64 user_ns;
+	u64 sys_ns;
+	u64 delay_ns;
+	u64 minor_faults;
+	u64 major_faults;
+};
+
+struct cpu_state {
+	u32 row; /* index into rows: cpu * slots + slot */
+	u32 slot;
+	u32 pid;     /* of the running thread; PID_UNKNOWN before the first switch */
+	u32 watched; /* the slot belongs to one watched process */
+	u64 nvcsw;
+	u64 switches; /* context switches on this CPU since attaching */
+	struct thread_counters start;
+	u64 snapshot_switches;		 /* `switches` when the iterator passed by */
+	struct thread_counters inflight; /* what the running thread had used by then */
+	u64 reserved[3];
+};
+
+enum {
+	PID_UNKNOWN = 0xffffffff,
+};
+
+struct group_key {
+	u64 cgroup; /* kernfs ID of the process's cgroup */
+	char comm[16];
+};
+
+struct group {
+	u64 cgroup;
+	u32 ready; /* set last: the record is whole */
+	u32 tgid;  /* the first process, or the watched one */
+	u32 base;  /* the slot that children get: itself, or that of the watched process's group */
+	u32 watched; /* a slot for one process */
+	u32 depth;   /* names in path, leaf first */
+	char comm[16];
+	char path[PATH_LEVELS][PATH_NAME];
+	u32 reserved;
+};
+
+/* Filled by one pass of the task iterator. */
+struct gauge {
+	u64 processes;
+	u64 threads;
+	u64 rss_pages;
+};
+
+struct error_key {
+	u32 slot;
+	u16 call;
+	u16 error;
+};
+
+#define TIMING_RESTS (~0ULL)
+
+/* What user space tells the programs while they run. */
+struct control {
+	u64 timing_since; /* calls that began after this (bpf_ktime_get_ns) are timed; ~0: none is */
+	u64 sampled;	  /* frequent events are counted for a part of the time only */
+	u64 closed;	  /* and not now, although the programs may be attached */
+};
+
+/* What was lost, and why. Index of `losses`. */
+enum loss {
+	LOST_SLOTS,    /* processes folded into SLOT_OTHER because no slot was free */
+	LOST_PIDS,     /* processes with a pid beyond slot_of_pid */
+	LOST_ERRORS,   /* failed system calls not counted: the map was full */
+	LOST_SWITCHES, /* threads that were not seen to be switched in: healed at their next event */
+	LOSSES,
+};
+
+#endif

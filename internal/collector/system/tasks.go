@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"fmt"
+	"io"
+)
+
+// iterate makes one pass over all threads in the kernel: processes without a slot get one, the gauges
+// are filled, and the running threads' unsettled counters noted.
+func (k *kernelSide) iterate() error {
+	if k.tasks == nil {
+		it, err := k.object.Iterator("tasks")
+		if err != nil {
+			return err
+		}
+		k.tasks = it
+	}
+	clear(k.gauges)
+	pass, err := k.tasks.Open()
+	if err != nil {
+		return fmt.Errorf("starting a pass over the tasks: %w", err)
+	}
+	defer pass.Close()
+	if _, err := io.Copy(io.Discard, pass); err != nil {
+		return fmt.Errorf("passing over the tasks: %w", err)
+	}
+	return nil
+}
+
+// sum adds up a slot's rows of all CPUs into total, which never goes back: a system call that is moved
+// from one program to the next by exec may be seen on one side before it is on the other.
+func (k *kernelSide) sum(slot uint32, total *row) {
+	var now row
+	sum := now.words()
+	for i := int(slot); i < len(k.rows); i += k.slots {
+		for w, v := range k.rows[i].words() {
+			sum[w] += v
+		}
+	}
+	for i := range k.cpus {
+		k.addInflight(&k.cpus[i], slot, &now)
+	}
+	for w, v := range total.words() {
+		if int64(sum[w]-v) > 0 {
+			total.words()[w] = sum[w]
+		}
+	}
+}
+
+// addInflight adds what the thread that runs on a CPU had used when the iterator passed by, unless it
+// has been switched out since: then it is in the rows.
+func (k *kernelSide) addInflight(cpu *cpuState, slot uint32, now *row) {
+	if cpu.Slot != slot || cpu.PID == pidUnknown || cpu.SnapshotSwitches != cpu.Switches {
+		return
+	}
+	from, to := cpu.Start, cpu.Inflight
+	if to.RunNS < from.RunNS {
+		return
+	}
+	now.RunNS += to.RunNS - from.RunNS
+	now.UserNS += to.UserNS - from.UserNS
+	now.SysNS += to.SysNS - from.SysNS
+	now.DelayNS += to.DelayNS - from.DelayNS
+	now.MinorFaults += to.MinorFaults - from.MinorFaults
+	now.MajorFaults += to.MajorFaults - from.MajorFaults
+}
+
+func (k *kernelSide) sumTimes(slot uint32, total *rowTime) {
+	var now rowTime
+	for i := int(slot); i < len(k.times); i += k.slots {
+		for w, v := range k.times[i].CallNS {
+			now.CallNS[w] += v
+		}
+	}
+	for w, v := range now.CallNS {
+		total.CallNS[w] = max(total.CallNS[w], v)
+	}
+}
+
+// reset makes a slot's counters zero. Nothing may count into it any more.
+func (k *kernelSide) reset(slot uint32) {
+	for i := int(slot); i < len(k.rows); i += k.slots {
+		k.rows[i] = row{}
+	}
+	if len(k.times) == len(k.rows) {
+		for i := int(slot); i < len(k.times); i += k.slots {
+			k.times[i] = rowTime{}
+		}
+	}
+}
+
+// forgetErrors removes what a watched process's failed calls were counted under, so that the next process
+// in its slot begins without them.
+func (k *kernelSide) forgetErrors(slot uint32) error {
+	var key errorKey
+	var n uint64
+	var old []errorKey
+	for entries := k.callErrors.Iterate(); entries.Next(&key, &n); {
+		if key.Slot == slot {
+			old = append(old, key)
+		}
+	}
+	for _, key := range old {
+		if err := ignoreMissing(k.callErrors.Delete(key)); err != nil {
+			return fmt.Errorf("forgetting the errors of slot %d: %w", slot, err)
+		}
+	}
+	return nil
+}
+
+// slotOf returns the slot of a process, false when the process ID is beyond what was planned for.
+func (k *kernelSide) slotOf(pid int) (uint16, bool) {
+	if pid < 0 || pid/pidsPerPage >= len(k.pids) {
+		return slotUnknown, false
+	}
+	return k.pids[pid/pidsPerPage].Slot[pid%pidsPerPage], true
+}

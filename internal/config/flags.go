@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Flags adds the flags of a command. They only record what was typed: checking is left to [Load], so
+// that a bad flag is reported together with every other problem.
+func Flags(set *pflag.FlagSet, cmd Command) {
+	set.String(configKey, "", "`file` with the configuration, in YAML")
+	for _, k := range keys() {
+		if k.commands&cmd == 0 {
+			continue
+		}
+		def := k.defText // the same for everybody, so that the documentation is
+		if def == "" {
+			def = strings.Join(k.def(Host{}), k.sep)
+		}
+		f := set.VarPF(&flagValue{kind: k.kind, def: def, list: k.list()}, k.name, "", k.usage)
+		if k.kind == "bool" {
+			f.NoOptDefVal = "true"
+		}
+	}
+}
+
+// Nearest returns the name that s is most probably a misspelling of, or "".
+func Nearest(s string, names []string) string { return nearest(s, names) }
+
+// flagValue records the values of a flag.
+type flagValue struct {
+	kind   string
+	def    string
+	list   bool
+	values []string
+}
+
+// String returns what was typed, and before that the default, which is what --help prints.
+func (v *flagValue) String() string {
+	if len(v.values) == 0 {
+		return v.def
+	}
+	return strings.Join(v.values, " ")
+}
+
+// Set implements pflag.Value. A flag that is no list and is given twice keeps the last value.
+func (v *flagValue) Set(s string) error {
+	if !v.list {
+		v.values = nil
+	}
+	v.values = append(v.values, s)
+	return nil
+}
+
+// Type is what --help prints after the name.
+func (v *flagValue) Type() string { return v.kind }

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tries are, for each key, values that are good and what is said of those that are not.
+var tries = map[string]struct {
+	good []string
+	bad  map[string]string
+}{
+	"listen": {[]string{"[::1]:80", ":0"}, map[string]string{
+		"localhost": `"localhost" is not HOST:PORT, write for example 127.0.0.1:9750`,
+		"a/b:1":     `"a/b:1" has no valid host, write for example 127.0.0.1:9750`,
+		"a:65536":   `the port "65536" is no number from 0 to 65535`,
+		"a:+1":      `the port "+1" is no number from 0 to 65535`,
+		" ":         "has no value",
+	}},
+	"web.config-file": {[]string{"web.yml", "null"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"data-dir":        {[]string{"/srv/a b"}, map[string]string{"": "has no value", "/\x1b": `"/\x1b" holds a control character or is not UTF-8`}},
+	"interval": {[]string{"100ms", "2m"}, map[string]string{
+		"10":   `"10" has no unit, write for example 10s`,
+		"fast": `"fast" is no duration, write for example 5s, 90m or 15d`,
+		"99ms": "99ms is out of range, the least is 100ms and the most 2m",
+	}},
+	"retention.time": {[]string{"1h", "100y"}, map[string]string{"59m": "59m is out of range, the least is 1h and the most 100y"}},
+	"retention.size": {[]string{"0", "16MiB", "1TB"}, map[string]string{
+		"1MiB":          "1MiB is too small, the least is 16MiB, and 0 is no limit",
+		"99999999999TB": `"99999999999TB" is out of range`,
+		"2 gigs":        `"2 gigs" is no size, write for example 512MB, 2GiB, or 0 for no limit`,
+	}},
+	"targets": {[]string{"node1:9750", "[fe80::1%eth0]:1"}, map[string]string{
+		"http://a:1": `"http://a:1" is a URL, write only HOST:PORT, for example node1:9750`,
+		"a":          `"a" is not HOST:PORT, write for example node1:9750`,
+		":1":         `":1" has no valid host, write for example node1:9750`,
+		"a:0":        `the port "0" is no number from 1 to 65535`,
+	}},
+	"scrape": {[]string{"http://h", "db=https://[::1]:9187/m?a=b"}, map[string]string{
+		"ftp://h":        `"ftp://h": not an http or https URL (write NAME=http://host:port/metrics)`,
+		"http://h:99999": `"http://h:99999": the port "99999" is no number from 1 to 65535 (write NAME=http://host:port/metrics)`,
+	}},
+	"workloads.max": {[]string{"1", "1024"}, map[string]string{
+		"many": `"many" is no whole number`, "0": "0 is out of range, the least is 1 and the most 1024",
+	}},
+	"watch": {[]string{"pid=1", "comm=a|b"}, map[string]string{
+		"comm=a)|(b": `watch rule "comm=a)|(b": unexpected ): "a)|(b" (write comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N)`,
+	}},
+	"syscalls.time": {[]string{"true", "false"}, map[string]string{"on": `"on" is neither true nor false`}},
+	"overhead.budget": {[]string{"1%", "0.5%", "100%"}, map[string]string{
+		"1":    `"1" is no percentage, write for example 1% or 0.5%`,
+		"x%":   `"x%" is no percentage, write for example 1% or 0.5%`,
+		"NaN%": `"NaN%" is no percentage, write for example 1% or 0.5%`,
+		"0%":   `0% is out of range, the least is 0.01% and the most 100%`,
+		"101%": `101% is out of range, the least is 0.01% and the most 100%`,
+	}},
+	"transitions.trace": {
+		[]string{"auto", "on", "off"},
+		map[string]string{"yes": `"yes" is none of auto, on, off`, "outo": `"outo" is none of auto, on, off; did you mean "auto"?`},
+	},
+	"transitions.budget": {
+		[]string{"100", "10000", "1000000"},
+		map[string]string{
+			"99":      "99 is out of range, the least is 100 and the most 1000000",
+			"1000001": "1000001 is out of range, the least is 100 and the most 1000000",
+			"1%":      `"1%" is no whole number`,
+		},
+	},
+	"memory.limit": {[]string{"0", "64MiB", "512MiB", "2GB"}, map[string]string{
+		"1MiB": "1MiB is too small, the least is 64MiB, and 0 is no limit",
+		"lots": `"lots" is no size, write for example 512MB, 2GiB, or 0 for no limit`,
+	}},
+	"log.level":  {[]string{"debug", "error"}, map[string]string{"INFO": `"INFO" is none of debug, info, warn, error`}},
+	"log.format": {[]string{"json", "text"}, map[string]string{"jsn": `"jsn" is none of text, json; did you mean "json"?`}},
+}
+
+// nested writes a key as YAML below a comment, and returns the line that its value is on.
+func nested(name, value string) (file string, line int) {
+	section, rest, found := strings.Cut(name, ".")
+	if !found {
+		return "# the file\n" + name + ": " + value + "\n", 2
+	}
+	return "# the file\n" + section + ":\n  " + rest + ": " + value + "\n", 3
+}
+
+// problems lists what is wrong with a configuration.
+func problems(t *testing.T, err error) []string {
+	t.Helper()
+	var e *Error
+	if !errors.As(err, &e) {
+		t.Fatalf("Load() = %v, want an *Error", err)
+	}
+	var all []string
+	for _, p := range e.Problems {
+		all = append(all, p.String())
+	}
+	return all
+}
+
+// Every key is taken from every source, and says which one it was.
+func TestGoodValues(t *testing.T) {
+	for _, k := range keys() {
+		if len(tries[k.name].good) == 0 {
+			t.Errorf("%s is not tried", k.name)
+		}
+		for _, value := range tries[k.name].good {
+			file, line := nested(k.name, fmt.Sprintf("%q", value))
+			for _, try := range []struct {
+				file    string
+				environ []string
+				args    []string
+				origin  string
+			}{
+				{file, nil, nil, fmt.Sprintf("file t.yml:%d", line)},
+				{"", []string{k.env() + "=" + value}, nil, "env " + k.env()},
+				{file, []string{k.env() + "=" + value}, []string{"--" + k.name + "=" + value}, "flag --" + k.name},
+			} {
+				c, err := load(t, Any, try.file, try.environ, try.args)
+				if err != nil {
+					t.Errorf("%s: %s: %v", try.origin, value, err)
+					continue
+				}
+				if got := c.Origin(k.name).String(); got != try.origin {
+					t.Errorf("%s comes from %q, want %q", k.name, got, try.origin)
+				}
+				if got := k.get(c); len(got) != 1 || !strings.HasPrefix(strings.TrimPrefix(got[0], "application="), strings.TrimSuffix(value, "/metrics")) {
+					t.Errorf("%s = %q, want %q", k.name, got, value)
+				}
+			}
+		}
+	}
+}
+
+// Every mistake in every key is one problem that names the file and line, the variable or the flag.
+func TestBadValues(t *testing.T) {
+	for _, k := range keys() {
+		if len(tries[k.name].bad) == 0 {
+			t.Errorf("%s is not tried", k.name)
+		}
+		for value, text := range tries[k.name].bad {
+			file, line := nested(k.name, fmt.Sprintf("%q", value))
+			_, err := load(t, Any, file, nil, nil)
+			if got, want := problems(t, err), fmt.Sprintf("t.yml:%d: %s: %s", line, k.name, text); !slices.Equal(got, []string{want}) {
+				t.Errorf("file: %q, want %q", got, want)
+			}
+			_, err = load(t, Any, "", []string{k.env() + "=" + value}, nil)
+			if got, want := problems(t, err), "env "+k.env()+": "+k.name+": "+text; !slices.Equal(got, []string{want}) {
+				t.Errorf("environment: %q, want %q", got, want)
+			}
+			_, err = load(t, Any, "", nil, []string{"--" + k.name + "=" + value})
+			if got, want := problems(t, err), "flag --"+k.name+": "+text; !slices.Equal(got, []string{want}) {
+				t.Errorf("flag: %q, want %q", got, want)
+			}
+		}
+	}
+}
+
+// A value of the wrong shape is a problem of the line that the key is on, whatever the key.
+func TestWrongShapes(t *testing.T) {
+	for _, k := range keys() {
+		for value, text := range map[string]string{
+			"":          "has no value: give it one or leave the key out",
+			"~":         "has no value: give it one or leave the key out",
+			"{a: b}":    "wants a value, has a mapping",
+			"&x 1":      "aliases and anchors are not supported, write the value",
+			"!!str 1":   "tags are not supported, write the value",
+			"[[1]]":     "an item must be a plain value",
+			"[!!str 1]": "an item must be a plain value",
+			"[~]":       "an item must be a plain value",
+		} {
+			if strings.HasPrefix(value, "[") && !k.list() {
+				text = "wants one value, has a list"
+			}
+			file, line := nested(k.name, value)
+			_, err := load(t, Any, file, nil, nil)
+			if got, want := problems(t, err), fmt.Sprintf("t.yml:%d: %s: %s", line, k.name, text); !slices.Equal(got, []string{want}) {
+				t.Errorf("%q: %q, want %q", value, got, want)
+			}
+		}
+		good := fmt.Sprintf("%q", tries[k.name].good[0])
+		file, line := nested(k.name, good)
+		last := file[strings.LastIndex(strings.TrimSuffix(file, "\n"), "\n")+1:]
+		_, err := load(t, Any, file+last, nil, nil)
+		if got, want := problems(t, err), fmt.Sprintf("t.yml:%d: %s: is set already on line %d", line+1, k.name, line); !slices.Equal(got, []string{want}) {
+			t.Errorf("twice: %q, want %q", got, want)
+		}
+	}
+}
+
+// Each bad item of a list is a problem of its own, also where a list stands on one line.
+func TestEveryItemIsReported(t *testing.T) {
+	for name, try := range map[string]struct{ items, want []string }{
+		"targets": {[]string{"a:1", "b", "a:1"}, []string{`"b" is not HOST:PORT, write for example node1:9750`, `"a:1" is listed twice`}},
+		"scrape":  {[]string{"http://a", "b=http://a/metrics", "x://y"}, []string{`"b=http://a/metrics" is given twice`, `"x://y": not an http or https URL (write NAME=http://host:port/metrics)`}},
+		"watch":   {[]string{"pid=0", "pid=1", "x=y"}, []string{`watch rule "pid=0": not a process ID`, `watch rule "x=y": unknown key "x"`}},
+	} {
+		var args []string
+		for _, item := range try.items {
+			args = append(args, "--"+name+"="+item)
+		}
+		_, err := load(t, Any, "", nil, args)
+		got := problems(t, err)
+		if len(got) != len(try.want) {
+			t.Errorf("%s: %q, want %q", name, got, try.want)
+			continue
+		}
+		for i, want := range try.want {
+			if !strings.HasPrefix(got[i], "flag --"+name+": "+want) {
+				t.Errorf("%s: %q, want %q", name, got[i], want)
+			}
+		}
+	}
+}
+
+// Names that a file or a variable chose do not steer the terminal that reads of them.
+func TestProblemsAreFitToBePrinted(t *testing.T) {
+	_, err := load(t, Any, "\"a\\e[31m\": 1\n\"a\\e[31m\": 2\n", []string{"TEESCOPE_\x1b[31m=1"}, nil)
+	for _, p := range problems(t, err) {
+		if strings.ContainsAny(p, "\x1b\n") {
+			t.Errorf("%q", p)
+		}
+	}
+}

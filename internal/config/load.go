@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
+)
+
+// Input is everything that a configuration is read from.
+type Input struct {
+	Command Command
+	Flags   *pflag.FlagSet // made by [Flags] and parsed; nil for none
+	Environ []string       // as of os.Environ
+	Host    Host
+	Open    func(name string) (fs.File, error) // opens the configuration file; nil when there can be none
+}
+
+// Load reads defaults, file, environment and flags, in this order of strength. A returned error is
+// an *[Error] with every problem that was found.
+func Load(in Input) (*Config, error) {
+	l := &loader{in: in, table: keys(), cfg: &Config{origins: map[string]Origin{}}}
+	for _, k := range l.table {
+		l.set(k, k.def(in.Host), Origin{Kind: "default"})
+	}
+	if name, from := l.fileName(); name != "" {
+		l.file(name, from)
+	}
+	l.env()
+	l.flags()
+	l.across()
+	if len(l.problems) > 0 {
+		return nil, &Error{Problems: l.problems}
+	}
+	return l.cfg, nil
+}
+
+type loader struct {
+	in       Input
+	table    []*key
+	cfg      *Config
+	problems []Problem
+}
+
+func (l *loader) problem(o Origin, key, format string, args ...any) {
+	l.problems = append(l.problems, Problem{Origin: o, Key: key, Text: fmt.Sprintf(format, args...)})
+}
+
+func (l *loader) set(k *key, values []string, o Origin) {
+	if o.Kind != "default" && !l.areText(k, values, o) {
+		return
+	}
+	if err := k.set(l.cfg, values); err != nil {
+		for _, one := range each(err) {
+			l.problem(o, k.name, "%v", one)
+		}
+		return
+	}
+	l.cfg.origins[k.name] = o
+}
+
+// areText refuses what no value needs and what could neither be printed nor be a label.
+func (l *loader) areText(k *key, values []string, o Origin) bool {
+	for _, v := range values {
+		if !utf8.ValidString(v) || strings.ContainsFunc(v, unicode.IsControl) {
+			l.problem(o, k.name, "%q holds a control character or is not UTF-8", v)
+			return false
+		}
+	}
+	return true
+}
+
+// each takes joined errors apart.
+func each(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+// fileName returns the name of the configuration file and what named it.
+func (l *loader) fileName() (string, Origin) {
+	if l.in.Flags != nil {
+		if f := l.in.Flags.Lookup(configKey); f != nil && f.Changed {
+			return f.Value.String(), Origin{Kind: "flag", At: "--" + configKey}
+		}
+	}
+	name := EnvPrefix + strings.ToUpper(configKey)
+	for _, kv := range l.in.Environ {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v, Origin{Kind: "env", At: name}
+		}
+	}
+	return "", Origin{}
+}
+
+func (l *loader) env() {
+	byName := make(map[string]*key, len(l.table))
+	names := make([]string, 0, len(l.table))
+	for _, k := range l.table {
+		byName[k.env()] = k
+		names = append(names, k.env())
+	}
+	environ := slices.Sorted(slices.Values(l.in.Environ))
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if !strings.HasPrefix(name, EnvPrefix) || name == EnvPrefix+"CONFIG" || fromKubernetes(name, value) {
+			continue
+		}
+		o := Origin{Kind: "env", At: name}
+		k, ok := byName[name]
+		if !ok {
+			l.problem(o, "", "unknown variable%s", suggestion(name, names))
+			continue
+		}
+		l.set(k, k.split(value, k.list()), o)
+	}
+}
+
+// fromKubernetes tells whether a variable is one of those that Kubernetes sets in every container
+// for a Service of the name teescope: TEESCOPE_SERVICE_HOST, TEESCOPE_SERVICE_PORT[_NAME],
+// TEESCOPE_PORT=tcp://..., TEESCOPE_PORT_9750_TCP[_PROTO|_PORT|_ADDR]. They are not meant for us.
+func fromKubernetes(name, value string) bool {
+	rest := strings.TrimPrefix(name, EnvPrefix)
+	return rest == "SERVICE_HOST" || strings.HasPrefix(rest, "SERVICE_PORT") ||
+		strings.HasPrefix(rest, "PORT_") || rest == "PORT" && strings.Contains(value, "://")
+}
+
+func (l *loader) flags() {
+	if l.in.Flags == nil {
+		return
+	}
+	for _, k := range l.table {
+		f := l.in.Flags.Lookup(k.name)
+		if f == nil || !f.Changed {
+			continue
+		}
+		v, ok := f.Value.(*flagValue)
+		if !ok {
+			continue
+		}
+		var values []string
+		for _, s := range v.values {
+			values = append(values, k.split(s, k.flagSep)...)
+		}
+		l.set(k, values, Origin{Kind: "flag", At: "--" + k.name})
+	}
+}
+
+// across checks what concerns several keys or a command.
+func (l *loader) across() {
+	if l.in.Command == Server && len(l.cfg.Targets)+len(l.cfg.Scrape) == 0 && !l.has("targets") && !l.has("scrape") {
+		l.problem(Origin{Kind: "flag", At: "--targets"}, "targets",
+			"the server needs at least one agent to scrape, for example --targets node1:9750")
+	}
+}
+
+func (l *loader) has(key string) bool {
+	return slices.ContainsFunc(l.problems, func(p Problem) bool { return p.Key == key })
+}
+
+// split parts a value of a list and drops the empty parts.
+func (k *key) split(s string, parts bool) []string {
+	if !parts {
+		return []string{s}
+	}
+	var out []string
+	for _, v := range strings.Split(s, k.sep) {
+		if v = strings.TrimSpace(v); v != "" {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func suggestion(s string, names []string) string {
+	if near := nearest(s, names); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
+}
+
+var errTooLarge = errors.New("is larger than 1 MiB, which no configuration is")

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Endpoint is something besides agents that exports Prometheus metrics: an application, an exporter.
+type Endpoint struct {
+	Job string // the label job of its series
+	URL *url.URL
+}
+
+// defaultJob is the label job of endpoints without a name.
+const defaultJob = "application"
+
+// String is the endpoint as one writes it: NAME=URL.
+func (e Endpoint) String() string { return e.Job + "=" + e.URL.String() }
+
+// parseEndpoint reads [NAME=]URL. A URL without a path means /metrics, as in Prometheus.
+func parseEndpoint(s string) (Endpoint, error) {
+	bad := func(why string) (Endpoint, error) {
+		return Endpoint{}, fmt.Errorf("%q: %s (write NAME=http://host:port/metrics)", s, why)
+	}
+	job, address := defaultJob, s
+	if name, rest, found := strings.Cut(s, "="); found && !strings.Contains(name, "/") {
+		job, address = name, rest
+	}
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return bad(errors.Unwrap(err).Error())
+	case job == "" || job == jobOfAgents:
+		return bad("the name is empty or reserved")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return bad("not an http or https URL")
+	case u.Hostname() == "":
+		return bad("no host")
+	case u.Port() != "" && checkPort(u.Port(), 1) != nil:
+		return bad(checkPort(u.Port(), 1).Error())
+	case u.User != nil:
+		return bad("a password in a URL ends up in logs")
+	}
+	if u.Path == "" {
+		u.Path = "/metrics"
+	}
+	u.Fragment = ""
+	return Endpoint{Job: job, URL: u}, nil
+}
+
+// jobOfAgents is the label job of teescope's own series.
+const jobOfAgents = "teescope"
+
+func scrapeKey() *key {
+	return &key{
+		name: "scrape", commands: Up | Server, kind: "[name=]url", sep: ";",
+		usage: "also scrape an application's or exporter's metrics; name becomes the label job; repeat it for several",
+		def:   none,
+		set: func(c *Config, values []string) error {
+			var errs []error
+			c.Scrape = nil
+			for _, v := range values {
+				e, err := parseEndpoint(v)
+				if err == nil && slices.ContainsFunc(c.Scrape, func(o Endpoint) bool { return o.URL.String() == e.URL.String() }) {
+					err = fmt.Errorf("%q is given twice", v)
+				}
+				if err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				c.Scrape = append(c.Scrape, e)
+			}
+			return errors.Join(errs...)
+		},
+		get: func(c *Config) []string {
+			var texts []string
+			for _, e := range c.Scrape {
+				texts = append(texts, e.String())
+			}
+			return texts
+		},
+	}
+}

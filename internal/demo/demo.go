@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package demo shows teescope on a machine that has no TEE: it boots the virtual machine of the source tree
+// (testbed/) with enclaves that are slow in the ways of enclaves, runs teescope beside them, and tells where
+// its page is. It refuses to emulate anything itself, and to be part of an agent: it starts programs.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Options of a demonstration.
+type Options struct {
+	Source string // the source tree or a folder in it; empty is the working directory
+	Binary string // the teescope that runs in the machine
+	Kernel string // 6.1 or 6.12
+	Listen string // host:port of the page on this machine
+	For    time.Duration
+	Out    io.Writer
+	Err    io.Writer
+	// Open shows the page to the user; nil does not.
+	Open func(url string)
+}
+
+// epcMiB is less than the enclaves of the story need together.
+const epcMiB = 32
+
+// story is what happens in the machine. The paging enclave's working set is half as large again as what
+// the EPC has for it, and the chatty one leaves its enclave for each piece of a request. Both go on until
+// the machine ends.
+const story = `
+./teescope up --listen 127.0.0.1:9750 --data-dir /tmp/data --interval 5s --overhead.budget 100% --log.level warn >/dev/null &
+until wget -q -O /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null; do sleep 0.2; done
+kv -mib 4 -chatty 1 >/dev/null &
+paging -mib 64 -working 40 -count 0 >/dev/null &
+sleep 2
+kvload -connections 2 -count 0 >/dev/null &
+wait %1
+`
+
+// SGX runs the demonstration of SGX until ctx ends, or for as long as is told.
+func SGX(ctx context.Context, o Options) error {
+	root, err := findSource(o.Source)
+	if err != nil {
+		return err
+	}
+	_, port, err := net.SplitHostPort(o.Listen)
+	if err != nil {
+		return fmt.Errorf("listening on %q: %w", o.Listen, err)
+	}
+	if err := portIsFree(o.Listen); err != nil {
+		return err
+	}
+	if o.For > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, o.For)
+		defer stop()
+	}
+	fmt.Fprintln(o.Err, "building the virtual SGX machine if it is not there yet (the first time downloads 210 MB and takes minutes), then booting it ...")
+	cmd := exec.CommandContext(ctx, filepath.Join(root, "testbed", "run"), "-kernel", o.Kernel, "-epc", fmt.Sprint(epcMiB),
+		"-mem", "2048", "-timeout", "24h", "-port", port+":9750", "-in", o.Binary+":/job/teescope", "--", "sh", "-c", story)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	cmd.Stdout, cmd.Stderr = o.Out, o.Err
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting the virtual SGX machine: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	url := "http://" + o.Listen
+	announced := make(chan struct{})
+	go func() {
+		defer close(announced)
+		if waitReady(ctx, url+"/-/ready") != nil {
+			return
+		}
+		page := url + "/?page=tee"
+		fmt.Fprintf(o.Out, "teescope watches two enclaves in the virtual SGX machine: open %s in a browser; Ctrl-C ends it.\n"+
+			"\"paging\" needs more enclave memory than there is, \"kv\" leaves its enclave for each piece of a request.\n"+
+			"The machine is emulated: what happens is real, how long it takes is not.\n", page)
+		if o.Open != nil {
+			o.Open(page)
+		}
+	}()
+	err = <-ended
+	if ctx.Err() != nil { // the user ended it, or its time was over
+		<-announced
+		return nil
+	}
+	if err == nil {
+		err = errors.New("the machine ended by itself")
+	}
+	return fmt.Errorf("running the virtual SGX machine: %w", err)
+}
+
+// ErrNoSource says that the demonstration needs the source tree, which has the machine.
+var ErrNoSource = errors.New("the demonstration builds its virtual machine from teescope's source tree, and there is none here: " +
+	"run it in a clone of the repository, or name one by --source")
+
+// findSource looks for the source tree from a folder upwards.
+func findSource(from string) (string, error) {
+	dir, err := filepath.Abs(from)
+	if err != nil {
+		return "", fmt.Errorf("looking for the source tree in %q: %w", from, err)
+	}
+	for start := dir; ; dir = filepath.Dir(dir) {
+		if info, err := os.Stat(filepath.Join(dir, "testbed", "run")); err == nil && info.Mode().IsRegular() {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("looking in %s and above: %w", start, ErrNoSource)
+		}
+	}
+}
+
+// portIsFree tells before minutes of building and booting whether the page can be had there.
+func portIsFree(addr string) error {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w; --listen takes another address", addr, err)
+	}
+	return l.Close()
+}
+
+func waitReady(ctx context.Context, url string) error {
+	client := http.Client{Timeout: 2 * time.Second}
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		if resp, err := client.Do(req); err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
+// Browser opens a page in the user's browser, if there is one that can be asked for it.
+func Browser(url string) {
+	if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+		return
+	}
+	if opener, err := exec.LookPath("xdg-open"); err == nil && strings.HasPrefix(url, "http://") {
+		_ = exec.Command(opener, url).Start() // the address is printed, too
+	}
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+)
+
+// maxBody bounds the bodies of requests. The longest are queries, which may not even be half as long.
+const maxBody = 64 << 10
+
+// handler routes everything that arrives at addr.
+func (s *Server) handler(addr net.Addr) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "teescope is healthy.\n") })
+	mux.HandleFunc("GET /-/ready", s.ready)
+	if s.opts.Metrics != nil {
+		mux.Handle("GET /metrics", s.whenReady(Metrics(s.opts.Metrics, s.opts.Log)))
+	}
+	if s.opts.Threads != nil {
+		mux.Handle("GET /api/top/threads", s.whenReady(s.opts.Threads))
+	}
+	if s.opts.API != nil {
+		mux.Handle("/api/v1/", s.opts.API)
+	}
+	mux.HandleFunc("/api/", http.NotFound)
+	mux.HandleFunc("/-/", http.NotFound)
+	if s.opts.Page != nil {
+		mux.Handle("/", onlyGet(newPage(s.opts.Page)))
+	} else {
+		mux.Handle("/{$}", onlyGet(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			text(w, http.StatusOK, "teescope without a page. See /metrics, /-/healthy and /-/ready.\n")
+		})))
+	}
+	return headers(s.checkHost(addr, checkOrigin(limitBody(mux))))
+}
+
+// limitBody refuses bodies that are announced as too long, and cuts those that are not announced.
+func limitBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength > maxBody {
+			text(w, http.StatusRequestEntityTooLarge, fmt.Sprintf(
+				"The request's body has %d bytes and may have %d.\nSplit a long query into several.\n", r.ContentLength, maxBody))
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// onlyGet is what "GET /" would be, if such a pattern could stand beside "/api/v1/".
+func onlyGet(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, http.StatusText(http.StatusMethodNotAllowed), http.StatusMethodNotAllowed)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	if err := s.readiness(); err != nil {
+		notReady(w, err)
+		return
+	}
+	text(w, http.StatusOK, "teescope is ready.\n")
+}
+
+func (s *Server) readiness() error {
+	if s.opts.Ready == nil {
+		return nil
+	}
+	return s.opts.Ready()
+}
+
+func (s *Server) whenReady(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := s.readiness(); err != nil {
+			notReady(w, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func notReady(w http.ResponseWriter, reason error) {
+	w.Header().Set("Retry-After", "1")
+	text(w, http.StatusServiceUnavailable, "teescope is not ready: "+reason.Error()+"\n")
+}
+
+func text(w http.ResponseWriter, status int, s string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(s))
+}

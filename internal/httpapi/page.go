@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
+)
+
+// page serves a built single page: its files, and index.html for every path that looks like a view
+// of the page and not like a file.
+type page struct {
+	fsys  fs.FS
+	mu    sync.Mutex
+	cache map[string]*file
+}
+
+type file struct {
+	data, gzipped []byte // gzipped is nil where it would not be smaller
+	etag          string
+}
+
+func newPage(fsys fs.FS) *page { return &page{fsys: fsys, cache: map[string]*file{}} }
+
+// ServeHTTP implements http.Handler.
+func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name := strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/")
+	if path.Ext(name) == "" {
+		name = "index.html"
+	}
+	f := p.file(name)
+	if f == nil {
+		http.NotFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", contentType(name))
+	h.Set("ETag", f.etag)
+	h.Set("Vary", "Accept-Encoding")
+	if strings.HasPrefix(name, "assets/") {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable") // its name holds the hash of its content
+	} else {
+		h.Set("Cache-Control", "no-cache") // ask each time, by ETag
+	}
+	data := f.data
+	if f.gzipped != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		data = f.gzipped
+	}
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(data))
+}
+
+// file reads and compresses a file when it is first asked for. The files are embedded and few.
+func (p *page) file(name string) *file {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f, ok := p.cache[name]; ok {
+		return f
+	}
+	data, err := fs.ReadFile(p.fsys, name)
+	if err != nil {
+		return nil // also for what is no valid name: fs.FS refuses it
+	}
+	sum := sha256.Sum256(data)
+	f := &file{data: data, etag: `"` + hex.EncodeToString(sum[:8]) + `"`, gzipped: compress(data)}
+	p.cache[name] = f
+	return f
+}
+
+func compress(data []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(data); err != nil {
+		return nil
+	}
+	if err := w.Close(); err != nil || b.Len() >= len(data)*9/10 {
+		return nil
+	}
+	return b.Bytes()
+}
+
+// contentType does not ask the mime package, whose answers depend on the files of the host.
+func contentType(name string) string {
+	switch path.Ext(name) {
+	case ".html":
+		return "text/html; charset=utf-8"
+	case ".js", ".mjs":
+		return "text/javascript; charset=utf-8"
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".json", ".map":
+		return "application/json"
+	case ".svg":
+		return "image/svg+xml"
+	case ".png":
+		return "image/png"
+	case ".ico":
+		return "image/x-icon"
+	case ".woff2":
+		return "font/woff2"
+	case ".webmanifest":
+		return "application/manifest+json"
+	case ".txt":
+		return "text/plain; charset=utf-8"
+	}
+	return "application/octet-stream"
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/prometheus/exporter-toolkit/web"
+	"go.yaml.in/yaml/v3"
+)
+
+// checkWebConfig reads the file once before it is used, so that a mistake in it ends the start, and
+// tells whether it asks for TLS. The toolkit reads it again for each connection: certificates and
+// passwords can be changed while the program runs.
+func checkWebConfig(path string) (tls bool, err error) {
+	if path == "" {
+		return false, nil
+	}
+	if err := web.Validate(path); err != nil {
+		return false, fmt.Errorf("reading the web configuration %s: %w", path, err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return false, fmt.Errorf("reading the web configuration: %w", err)
+	}
+	var sections struct {
+		TLS map[string]any `yaml:"tls_server_config"`
+	}
+	if err := yaml.Unmarshal(data, &sections); err != nil {
+		return false, fmt.Errorf("reading the web configuration %s: %w", path, err)
+	}
+	return len(sections.TLS) > 0, nil
+}

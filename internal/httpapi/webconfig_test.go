@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+// certificate writes a self-signed certificate for 127.0.0.1 and its key, and returns what trusts it.
+func certificate(t *testing.T, dir string) *x509.CertPool {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "teescope"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{
+		"cert.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: secret},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pool := x509.NewCertPool()
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.AddCert(cert)
+	return pool
+}
+
+func webConfig(t testing.TB, dir, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, "web.config.yml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestTLSAndBasicAuthentication(t *testing.T) {
+	dir := t.TempDir()
+	pool := certificate(t, dir)
+	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := webConfig(t, dir, "tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\nbasic_auth_users:\n  alice: "+string(hash)+"\n")
+	s := serve(t, Options{Metrics: gatherer(), Page: builtPage(), WebConfig: path})
+	if !strings.HasPrefix(s.URL(), "https://") {
+		t.Fatalf("URL() = %s", s.URL())
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
+	defer client.CloseIdleConnections()
+	for password, want := range map[string]int{"": http.StatusUnauthorized, "wrong": http.StatusUnauthorized, "secret": http.StatusOK} {
+		r, err := http.NewRequest(http.MethodGet, s.URL()+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if password != "" {
+			r.SetBasicAuth("alice", password)
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("with the password %q: %d, want %d", password, resp.StatusCode, want)
+		}
+	}
+	if resp, err := http.Get("http://" + s.Addr().String() + "/metrics"); err == nil {
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("without TLS: %d, want it refused", resp.StatusCode)
+		}
+	}
+}
+
+func TestMistakesInTheWebConfigurationEndTheStart(t *testing.T) {
+	dir := t.TempDir()
+	for text, want := range map[string]string{
+		"tls_server_config:\n  cert_file: none.pem\n  key_file: none.pem\n": "none.pem",
+		"basic_auth_users:\n  alice: not-a-hash\n":                          "bcrypt",
+		"tls_server_confg: {}\n":                                            "tls_server_confg",
+	} {
+		path := webConfig(t, dir, text)
+		err := New(Options{Listen: "127.0.0.1:0", WebConfig: path, Log: slog.New(slog.DiscardHandler)}).Init(t.Context())
+		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want the file named, and %q", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrictest
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+)
+
+// emitter is a collector whose families nobody has to describe.
+type emitter func(chan<- prometheus.Metric)
+
+func (emitter) Describe(chan<- *prometheus.Desc)      {}
+func (e emitter) Collect(ch chan<- prometheus.Metric) { e(ch) }
+
+// Samples runs collect once and checks that what it emits is fit to be served whatever it has read: no series
+// twice, no name or label that is not UTF-8, finite values, and at most so many series.
+func Samples(t testing.TB, most int, collect func(emit func(prometheus.Metric))) []*dto.MetricFamily {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(emitter(func(ch chan<- prometheus.Metric) {
+		collect(func(m prometheus.Metric) { ch <- m })
+	}))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Error(err)
+	}
+	n := 0
+	for _, family := range families {
+		n += len(family.GetMetric())
+		for _, m := range family.GetMetric() {
+			v := m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				t.Errorf("%s is %v", family.GetName(), v)
+			}
+		}
+	}
+	if n > most {
+		t.Errorf("%d series, more than %d", n, most)
+	}
+	return families
+}
+
+// NoControls checks that no label holds a control character.
+func NoControls(t testing.TB, families []*dto.MetricFamily) {
+	t.Helper()
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if strings.ContainsFunc(l.GetValue(), unicode.IsControl) {
+					t.Errorf("%s has the label %s=%q", family.GetName(), l.GetName(), l.GetValue())
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package privilege
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/landlock-lsm/go-landlock/landlock"
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnsupported says that the kernel, or the container around the process, does not offer a mechanism.
+var ErrUnsupported = errors.New("not offered here")
+
+// ErrWatches says why a process that watches others is not confined by Landlock: the kernel would
+// refuse it /proc/PID/exe, fd and root of every process outside, whatever its capabilities and its
+// rules (hook_ptrace_access_check in security/landlock/task.c).
+var ErrWatches = errors.New("Landlock would hide other processes, which this one watches")
+
+// The rights to a file system that nobody has but below the directories that are given. All others,
+// of reading, stay: the kernel's files, certificates and time zones lie anywhere.
+const (
+	writing = ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSRemoveDir | ll.AccessFSRemoveFile |
+		ll.AccessFSMakeDir | ll.AccessFSMakeReg
+	handled = writing | ll.AccessFSExecute | ll.AccessFSIoctlDev |
+		ll.AccessFSMakeChar | ll.AccessFSMakeBlock | ll.AccessFSMakeFifo | ll.AccessFSMakeSock | ll.AccessFSMakeSym
+	scopes = ll.ScopeAbstractUnixSocket | ll.ScopeSignal
+)
+
+// LandlockVersion is the version of the kernel's interface of Landlock, at least 1. Without Landlock
+// the error wraps [ErrUnsupported].
+func LandlockVersion() (int, error) {
+	v, err := ll.LandlockGetABIVersion()
+	switch {
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return 0, fmt.Errorf("Landlock is %w: it was not switched on at boot (lsm=landlock,...)", ErrUnsupported)
+	case errors.Is(err, unix.ENOSYS):
+		return 0, fmt.Errorf("Landlock is %w: the kernel was built without CONFIG_SECURITY_LANDLOCK", ErrUnsupported)
+	case err != nil: // a container's filter of system calls
+		return 0, fmt.Errorf("Landlock is %w: %w", ErrUnsupported, err)
+	}
+	return v, nil
+}
+
+// Landlock confines all threads for good: they change files below the directories only, of which those
+// that do not exist are left out, execute nothing, and reach no process outside by signals or abstract
+// sockets. Older versions of Landlock, which can do less, do what they can.
+func Landlock(r Role, directories []string) error {
+	if r != Server {
+		return ErrWatches
+	}
+	if _, err := LandlockVersion(); err != nil {
+		return err
+	}
+	config, err := landlock.NewConfig(landlock.AccessFSSet(handled), landlock.ScopedSet(scopes))
+	if err != nil {
+		return fmt.Errorf("describing what Landlock refuses: %w", err)
+	}
+	data := landlock.PathAccess(writing, directories...).IgnoreIfMissing()
+	if err := config.BestEffort().Restrict(data); err != nil {
+		return fmt.Errorf("confining the process by Landlock: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package privilege
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// rule refuses a system call with an error. With pass, calls that meet it are let through.
+type rule struct {
+	call  uint32
+	errno unix.Errno
+	pass  *pass
+}
+
+// pass is met when the bits of an argument that are in mask, of its lower 32, are one of the values.
+type pass struct {
+	argument uint32 // 0 is the first
+	mask     uint32
+	values   []uint32
+}
+
+// filter is the system calls that a process has no use for, on one architecture.
+type filter struct {
+	arch uint32 // of linux/audit.h
+	// Numbers above are answered ENOSYS, as an older kernel would: whoever makes a newer call knows to do
+	// without. The numbers of x32 are all above.
+	newest uint32
+	rules  []rule
+}
+
+// Offsets into struct seccomp_data of linux/seccomp.h. The lower half of an argument comes first where
+// the least significant byte does.
+const (
+	offNumber    = 0
+	offArch      = 4
+	offArguments = 16
+)
+
+func load(offset uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
+}
+
+// jump skips instructions when the accumulator compares to k, and others when it does not.
+func jump(comparison uint16, k uint32, then, otherwise uint8) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_JMP | comparison | unix.BPF_K, K: k, Jt: then, Jf: otherwise}
+}
+
+func answer(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k} }
+
+func refuse(errno unix.Errno) unix.SockFilter {
+	return answer(unix.SECCOMP_RET_ERRNO | uint32(errno)&unix.SECCOMP_RET_DATA)
+}
+
+// program is the filter in classic BPF. Calls that are decided by their number alone cost nothing from
+// Linux 5.11 on, whose seccomp keeps a bitmap of those that are always allowed.
+func (f filter) program() []unix.SockFilter {
+	p := []unix.SockFilter{
+		load(offArch), jump(unix.BPF_JEQ, f.arch, 1, 0), refuse(unix.ENOSYS), // the 32-bit calls
+		load(offNumber), jump(unix.BPF_JGT, f.newest, 0, 1), refuse(unix.ENOSYS),
+	}
+	for _, r := range f.rules {
+		body := r.pass.program()
+		p = append(p, jump(unix.BPF_JEQ, r.call, 0, uint8(len(body))+1))
+		p = append(append(p, body...), refuse(r.errno))
+	}
+	return append(p, answer(unix.SECCOMP_RET_ALLOW))
+}
+
+// program answers when the condition is met, and else goes on behind.
+func (c *pass) program() []unix.SockFilter {
+	if c == nil {
+		return nil
+	}
+	p := []unix.SockFilter{
+		load(offArguments + 8*c.argument),
+		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: c.mask},
+	}
+	for _, v := range c.values {
+		p = append(p, jump(unix.BPF_JEQ, v, 0, 1), answer(unix.SECCOMP_RET_ALLOW))
+	}
+	return p
+}
+
+// Seccomp refuses system calls that the role has no use for, to all threads and for good. A call that
+// is refused fails with an error and kills nobody: what a library tries in vain must not end the
+// program. It needs what [Drop] has done: no new privileges.
+func Seccomp(r Role) error {
+	f, err := unneeded(r)
+	if err != nil {
+		return err
+	}
+	return f.install()
+}
+
+// install loads the filter for all threads.
+func (f filter) install() error {
+	code := f.program()
+	p := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
+	// Without SPEC_ALLOW kernels before 5.16 switch mitigations of speculation on, which are against
+	// foreign code in the process and slow all of it down.
+	const flags = unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
+	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&p)))
+	switch {
+	case errors.Is(errno, unix.ENOSYS), errors.Is(errno, unix.EINVAL): // no CONFIG_SECCOMP, no CONFIG_SECCOMP_FILTER
+		return fmt.Errorf("seccomp is %w: the kernel was built without CONFIG_SECCOMP_FILTER", ErrUnsupported)
+	case errno != 0:
+		return fmt.Errorf("loading the filter of system calls: %w", errno)
+	case thread != 0: // that could not be given the filter: then none has it
+		return fmt.Errorf("loading the filter of system calls: thread %d has another one", thread)
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// series writes n series whose labels begin with a prefix.
+func series(w io.Writer, prefix string, n int) {
+	for i := range n {
+		fmt.Fprintf(w, "wild{id=\"%s%07d\"} 1\n", prefix, i)
+	}
+}
+
+// once writes a body that is made at the first request: what is measured is the scraper.
+func once(make func(io.Writer)) http.HandlerFunc {
+	body := sync.OnceValue(func() []byte {
+		var b bytes.Buffer
+		make(&b)
+		return b.Bytes()
+	})
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body()) }
+}
+
+// wildTargets are targets that no server should let near its memory, and what is said of each.
+func wildTargets(elsewhere string) map[string]struct {
+	handler http.HandlerFunc
+	reason  string
+} {
+	type target = struct {
+		handler http.HandlerFunc
+		reason  string
+	}
+	var asked atomic.Int64
+	bomb := once(func(w io.Writer) {
+		z := gzip.NewWriter(w)
+		defer z.Close()
+		for range 100 {
+			_, _ = z.Write(bytes.Repeat([]byte("\n"), 1<<20))
+		}
+	})
+	return map[string]target{
+		"large": {func(w http.ResponseWriter, _ *http.Request) {
+			comment := append(bytes.Repeat([]byte("#"), 1<<20-1), '\n')
+			for range 100 {
+				if _, err := w.Write(comment); err != nil {
+					return
+				}
+			}
+		}, "body size limit exceeded"},
+		"bomb": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			bomb(w, r)
+		}, "body size limit exceeded"},
+		"endless": {once(func(w io.Writer) { series(w, "", 1_000_000) }), "body size limit exceeded"},
+		"many":    {once(func(w io.Writer) { series(w, "", sampleLimit+1) }), "sample limit exceeded"},
+		"labelled": {once(func(w io.Writer) {
+			fmt.Fprint(w, "wild{")
+			for i := range 1_000_000 {
+				fmt.Fprintf(w, "l%07d=\"v\",", i)
+			}
+			fmt.Fprint(w, "} 1\n")
+		}), "label_limit exceeded"},
+		"longname": {func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, "wild{%s=\"\"} 1\nwild{%[1]s=\"v\"} 1\n", strings.Repeat("n", labelNameLimit+1))
+		}, "label_name_length_limit exceeded"},
+		"longvalue": {func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, "wild{n=%q} 1\n", strings.Repeat("v", labelValueLimit+1))
+		}, "label_value_length_limit exceeded"},
+		"changing": {func(w http.ResponseWriter, _ *http.Request) {
+			series(w, fmt.Sprint(asked.Add(1), "-"), seriesBudget/2+1)
+		}, "new series within 2h0m0s: does a label of the target hold times, ids or addresses?"},
+		"roundabout": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, r.URL.String(), http.StatusFound)
+		}, "server returned HTTP status 302 Found"},
+		"pointer": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere, http.StatusMovedPermanently)
+		}, "server returned HTTP status 301 Moved Permanently"},
+	}
+}
+
+// reasons asks for what the last scrapes of the targets failed with, by a label; "" is no failure.
+func reasons(t *testing.T, s *Server, label string) map[string]string {
+	t.Helper()
+	var data struct {
+		ActiveTargets []struct {
+			Labels    map[string]string
+			LastError string
+		}
+	}
+	get(t, s.Handler(), "/targets", &data)
+	out := map[string]string{}
+	for _, target := range data.ActiveTargets {
+		out[target.Labels[label]] = target.LastError
+	}
+	return out
+}
+
+// Each wild target is down with a reason that says why, the others go on, and the database keeps no
+// more series than it must.
+func TestWildTargets(t *testing.T) {
+	visited := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("a redirect was followed")
+	}))
+	defer visited.Close()
+	var log logs
+	o := options(t.TempDir(), &log)
+	o.Interval = 2 * time.Second
+	all := wildTargets(visited.URL)
+	for name, target := range all {
+		server := httptest.NewServer(target.handler)
+		defer server.Close()
+		u, err := url.Parse(server.URL + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Endpoints = append(o.Endpoints, Endpoint{Job: name, URL: u})
+	}
+	tame := httptest.NewServer(&exporter{})
+	defer tame.Close()
+	u, err := url.Parse(tame.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Endpoints = append(o.Endpoints, Endpoint{Job: "tame", URL: u})
+	s, _ := start(t, o)
+	began := time.Now()
+	for name, target := range all {
+		var reason string
+		for end := time.Now().Add(60 * time.Second); !strings.Contains(reason, target.reason); time.Sleep(50 * time.Millisecond) {
+			if reason = reasons(t, s, "job")[name]; time.Now().After(end) {
+				t.Fatalf("%s failed with %q, want %q", name, reason, target.reason)
+			}
+		}
+	}
+	for name := range all {
+		// "changing" was up once: what it had sent until then is within its budget.
+		_, times, values := samples(t, s, fmt.Sprintf("up{job=%q}[1m]", name))
+		if len(times) == 0 || values[len(values)-1] != 0 {
+			t.Errorf("up of %s is %v", name, values)
+		}
+	}
+	// The first scrapes, half a second apart, may be late on a busy machine; some after them are to be seen.
+	time.Sleep(time.Until(began.Add(warmUp + warmUpInterval + 3*o.Interval)))
+	since := time.Since(began).Seconds() - (warmUp + warmUpInterval).Seconds()
+	for _, job := range []string{"tame", "teescope"} {
+		_, _, values := samples(t, s, fmt.Sprintf("min_over_time(up{job=%q}[%ds])[1s:1s]", job, int(since)))
+		if len(values) == 0 || values[0] != 1 {
+			t.Errorf("%s was down meanwhile: %v", job, values)
+		}
+		if reason := reasons(t, s, "job")[job]; reason != "" {
+			t.Errorf("%s is said to have failed: %s", job, reason)
+		}
+	}
+	// Two of the targets may make series at all, up to their budgets.
+	if n := s.db.Head().NumSeries(); n > seriesBudget+sampleLimit+1000 {
+		t.Errorf("the database holds %d series", n)
+	}
+}
+
+// An agent may send more than others, and not without end.
+func TestAgentsMaySendMore(t *testing.T) {
+	var log logs
+	o := options(t.TempDir(), &log)
+	o.Self, o.Interval = nil, 10*time.Second
+	targets := map[string]string{} // instance: what its scrape fails with
+	for n, reason := range map[int]string{agentSampleLimit: "", agentSampleLimit + 1: "sample limit exceeded"} {
+		server := httptest.NewServer(once(func(w io.Writer) { series(w, "", n) }))
+		defer server.Close()
+		address := strings.TrimPrefix(server.URL, "http://")
+		o.Targets, targets[address] = append(o.Targets, address), reason
+	}
+	s, _ := start(t, o)
+	for address, reason := range targets {
+		up := map[string]float64{"": 1, "sample limit exceeded": 0}[reason]
+		eventually(t, 60*time.Second, "a scrape of each", func() bool {
+			_, _, values := samples(t, s, fmt.Sprintf("up{instance=%q}[1m]", address))
+			// The reason is set a moment after the sample is stored.
+			return len(values) > 0 && values[len(values)-1] == up && reasons(t, s, "instance")[address] == reason
+		})
+	}
+}
+
+func TestBudgetComesBack(t *testing.T) {
+	b := newBudgets(nil, newPressure(0))
+	now := time.Now()
+	b.now = func() time.Time { return now }
+	for i := range seriesBudget {
+		if err := b.spend("one", seriesBudget); err != nil {
+			t.Fatalf("series %d: %v", i, err)
+		}
+	}
+	if b.spend("one", seriesBudget) == nil {
+		t.Error("a spent budget gives more")
+	}
+	if err := b.spend("another", seriesBudget); err != nil {
+		t.Errorf("another target pays for it: %v", err)
+	}
+	now = now.Add(budgetWindow)
+	if err := b.spend("one", seriesBudget); err != nil {
+		t.Errorf("in the next window: %v", err)
+	}
+}
+
+func TestReportsAreRecognised(t *testing.T) {
+	for _, tt := range []struct {
+		labels []string
+		want   bool
+	}{
+		{[]string{"__name__", "up", "job", "a", "instance", "b"}, true},
+		{[]string{"__name__", "scrape_series_added", "job", "a", "instance", "b"}, true},
+		{[]string{"__name__", "up", "job", "a", "instance", "b", "id", "1"}, false},
+		{[]string{"__name__", "upper", "job", "a", "instance", "b"}, false},
+	} {
+		if got := isReport(labels.FromStrings(tt.labels...)); got != tt.want {
+			t.Errorf("isReport(%v) = %v", tt.labels, got)
+		}
+	}
+}

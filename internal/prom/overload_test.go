@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// answered is a request that has been answered.
+type answered struct {
+	status int
+	header http.Header
+	body   struct{ Status, ErrorType, Error string }
+}
+
+func ask(t *testing.T, h http.Handler, r *http.Request) answered {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	a := answered{status: w.Code, header: w.Header()}
+	if w.Code != http.StatusOK {
+		if err := json.Unmarshal(w.Body.Bytes(), &a.body); err != nil {
+			t.Errorf("%d %s: %v", w.Code, w.Body, err)
+		}
+	}
+	return a
+}
+
+// busy is a crowd in which as many requests run as may, until release is called.
+func busy(t *testing.T, patience time.Duration) (c *crowd, release func()) {
+	t.Helper()
+	block, entered := make(chan struct{}), make(chan struct{}, maxRunning)
+	c = newCrowd(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		select {
+		case entered <- struct{}{}:
+		default: // only the first are waited for
+		}
+		<-block
+	}), maxRunning)
+	c.patience = patience
+	for range maxRunning {
+		go c.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	}
+	for range maxRunning {
+		<-entered
+	}
+	return c, func() { close(block) }
+}
+
+func TestWhoWaitsTooLongIsToldWhatToDo(t *testing.T) {
+	c, release := busy(t, 20*time.Millisecond)
+	defer release()
+	a := ask(t, c, httptest.NewRequest(http.MethodGet, "/", nil))
+	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+		t.Errorf("%d %v, want 503 and a Retry-After", a.status, a.header)
+	}
+	if a.body.ErrorType != "timeout" || !strings.Contains(a.body.Error, "ask again in a moment") {
+		t.Errorf("%+v", a.body)
+	}
+}
+
+func TestWhoWaitsGetsATurn(t *testing.T) {
+	c, release := busy(t, time.Minute)
+	done := make(chan answered, maxWaiting)
+	for range maxWaiting {
+		go func() { done <- ask(t, c, httptest.NewRequest(http.MethodGet, "/", nil)) }()
+	}
+	eventually(t, 10*time.Second, "a full queue", func() bool { return c.waiting.Load() == maxWaiting })
+	if a := ask(t, c, httptest.NewRequest(http.MethodGet, "/", nil)); a.status != http.StatusServiceUnavailable {
+		t.Errorf("one more than may wait: %d, want 503 at once", a.status)
+	}
+	release()
+	for range maxWaiting {
+		if a := <-done; a.status != http.StatusOK {
+			t.Errorf("one that waited: %d %+v", a.status, a.body)
+		}
+	}
+	if n := len(c.running); n != 0 {
+		t.Errorf("%d still run", n)
+	}
+}
+
+func TestWhoIsGoneDoesNotWait(t *testing.T) {
+	c, release := busy(t, time.Minute)
+	defer release()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if a := ask(t, c, httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx)); a.status != http.StatusServiceUnavailable {
+		t.Errorf("%d", a.status)
+	}
+	if n := c.waiting.Load(); n != 0 {
+		t.Errorf("%d still wait", n)
+	}
+}
+
+// Queries nested a million times once overflowed the stack of the process, which cannot be recovered.
+func TestLongQueriesAreRefused(t *testing.T) {
+	var log logs
+	s, _ := start(t, options(t.TempDir(), &log))
+	form := func(query string) *http.Request {
+		r := httptest.NewRequest(http.MethodPost, "/api/v1/query", strings.NewReader(url.Values{"query": {query}}.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		return r
+	}
+	if a := ask(t, s.Handler(), form("up"+strings.Repeat(" ", maxQuery-2))); a.status != http.StatusOK {
+		t.Errorf("the longest query: %d %+v", a.status, a.body)
+	}
+	for name, query := range map[string]string{
+		"too long": "up" + strings.Repeat(" ", maxQuery-1),
+		"nested":   strings.Repeat("abs(", 1_000_000) + "1" + strings.Repeat(")", 1_000_000),
+		"negated":  strings.Repeat("-", 4_000_000) + "1",
+	} {
+		a := ask(t, s.Handler(), form(query))
+		if a.status != http.StatusBadRequest || a.body.ErrorType != "bad_data" || !strings.Contains(a.body.Error, "may have 16384") {
+			t.Errorf("%s: %d %+v", name, a.status, a.body)
+		}
+	}
+	r := httptest.NewRequest(http.MethodPost, "/api/v1/query", strings.NewReader("query=%zz"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if a := ask(t, s.Handler(), r); a.status != http.StatusBadRequest {
+		t.Errorf("a broken form: %d %+v", a.status, a.body)
+	}
+}
+
+// A query that would hold too many samples ends with the reason, before it has them.
+func TestCostlyQueriesEnd(t *testing.T) {
+	var log logs
+	s, _ := start(t, options(t.TempDir(), &log))
+	eventually(t, 5*time.Second, "a sample", func() bool {
+		_, times, _ := samples(t, s, "scrapes_total[1m]")
+		return len(times) > 0
+	})
+	query := url.QueryEscape("max_over_time(vector(1)[10d:100ms])")
+	a := ask(t, s.Handler(), httptest.NewRequest(http.MethodGet, "/api/v1/query?query="+query, nil))
+	if a.status != http.StatusUnprocessableEntity || !strings.Contains(a.body.Error, "too many samples") {
+		t.Errorf("%d %+v", a.status, a.body)
+	}
+	points := "/api/v1/query_range?query=up&start=0&end=1000000&step=1"
+	if a := ask(t, s.Handler(), httptest.NewRequest(http.MethodGet, points, nil)); a.status != http.StatusBadRequest || !strings.Contains(a.body.Error, "11,000") {
+		t.Errorf("a million points: %d %+v", a.status, a.body)
+	}
+}

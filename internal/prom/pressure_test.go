@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Near the limit queries and new series are refused with the reason, what tells about the server is answered,
+// and all is as before once there is room.
+func TestNearTheMemoryLimit(t *testing.T) {
+	target := httptest.NewServer(once(func(w io.Writer) { series(w, "", 10) }))
+	defer target.Close()
+	u, err := url.Parse(target.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log logs
+	o := options(t.TempDir(), &log)
+	o.Interval, o.MemoryLimit = 200*time.Millisecond, 100<<20
+	o.Endpoints = []Endpoint{{Job: "late", URL: u}}
+	s := New(o)
+	var live atomic.Uint64
+	live.Store(81 << 20)
+	s.memory.live, s.memory.collect = live.Load, func() {}
+	run(t, s)
+
+	a := ask(t, s.Handler(), httptest.NewRequest(http.MethodGet, "/api/v1/query?query=up", nil))
+	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" ||
+		!strings.Contains(a.body.Error, "memory.limit is near: 81 of 100 MiB are in use; no query is answered until there is room: ask again in a moment, or raise the limit") {
+		t.Errorf("a query: %d %+v", a.status, a.body)
+	}
+	eventually(t, 10*time.Second, "a target that is told why its series are refused", func() bool {
+		return strings.Contains(reasons(t, s, "job")["late"], "memory.limit is near: 81 of 100 MiB are in use; no new series are taken")
+	})
+	if n := get(t, s.Handler(), "/status/runtimeinfo", nil); n != http.StatusOK {
+		t.Errorf("the status: %d", n)
+	}
+
+	live.Store(79 << 20)
+	eventually(t, 10*time.Second, "the series of the target", func() bool {
+		_, times, _ := samples(t, s, `wild{job="late"}[1m]`)
+		return len(times) > 0
+	})
+}
+
+// What was in use at the last collection may be garbage by now.
+func TestGarbageIsNotHeldAgainstQueries(t *testing.T) {
+	p := newPressure(100)
+	collections := 0
+	p.live = func() uint64 { return uint64(90 - 50*collections) }
+	p.collect = func() { collections++ }
+	if p.near() || collections != 1 {
+		t.Errorf("near after %d collections, of which the first made room", collections)
+	}
+	p.live = func() uint64 { return 90 }
+	for range 2 {
+		if !p.near() || collections != 1 {
+			t.Errorf("not near, or %d collections within a second", collections)
+		}
+	}
+}
+
+func TestQueriesAtOnceFitIntoTheLimit(t *testing.T) {
+	for limit, want := range map[int64]struct{ running, samples int }{
+		0: {maxRunning, maxSamples}, 64 << 20: {1, 1 << 20}, 256 << 20: {2, 2 << 20}, 1 << 40: {maxRunning, maxSamples},
+	} {
+		p := newPressure(limit)
+		if p.running() != want.running || p.maxSamples() != want.samples {
+			t.Errorf("of %d bytes %d queries get %d samples each, want %+v", limit, p.running(), p.maxSamples(), want)
+		}
+	}
+}
+
+// The real heap is what is measured.
+func TestLiveHeap(t *testing.T) {
+	p := newPressure(1 << 40)
+	p.collect()
+	before := p.live()
+	held := make([]byte, 64<<20)
+	p.collect()
+	if grown := int64(p.live()) - int64(before); grown < 60<<20 {
+		t.Errorf("64 MiB more are in use, seen are %d bytes", grown)
+	}
+	runtime.KeepAlive(held)
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// exporter counts how often it is scraped.
+type exporter struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (e *exporter) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.n++
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	fmt.Fprintf(w, "# TYPE scrapes_total counter\nscrapes_total %d\n", e.n)
+}
+
+// logs collects what is logged.
+type logs struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func options(dir string, log *logs) Options {
+	return Options{
+		DataDir: dir, Interval: 5 * time.Second, RetentionTime: 24 * time.Hour, RetentionSize: 1 << 30,
+		Self: &exporter{}, Instance: "here", Registry: prometheus.NewRegistry(),
+		Version: Version{Version: "1.2.3"}, Flags: map[string]string{"interval": "5s"},
+		Log: slog.New(slog.NewTextHandler(log, nil)),
+	}
+}
+
+// start runs a server and returns what stops it.
+func start(t *testing.T, o Options) (*Server, func()) {
+	t.Helper()
+	s := New(o)
+	return s, run(t, s)
+}
+
+// run initialises and runs a server.
+func run(t *testing.T, s *Server) func() {
+	t.Helper()
+	if err := s.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	var once sync.Once
+	stop := func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("Run() = %v", err)
+			}
+			if err := s.Shutdown(context.Background()); err != nil {
+				t.Errorf("Shutdown() = %v", err)
+			}
+		})
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+type sample struct {
+	Metric map[string]string
+	Values [][2]any // of a range
+}
+
+// get asks the API and decodes the data of the answer.
+func get(t *testing.T, h http.Handler, path string, data any) int {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1"+path, nil))
+	if data != nil {
+		answer := struct{ Data any }{Data: data}
+		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+			t.Fatalf("%s: %v in %s", path, err, w.Body)
+		}
+	}
+	return w.Code
+}
+
+// samples returns the timestamps and values of a range query of one series.
+func samples(t *testing.T, s *Server, query string) (labels map[string]string, times, values []float64) {
+	t.Helper()
+	var data struct{ Result []sample }
+	get(t, s.Handler(), "/query?query="+url.QueryEscape(query), &data)
+	if len(data.Result) == 0 {
+		return nil, nil, nil
+	}
+	for _, v := range data.Result[0].Values {
+		f, err := strconv.ParseFloat(v[1].(string), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		times, values = append(times, v[0].(float64)), append(values, f)
+	}
+	return data.Result[0].Metric, times, values
+}
+
+func eventually(t *testing.T, within time.Duration, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(within); !f(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after %v still not: %s", within, what)
+		}
+	}
+}
+
+// TestFirstSeconds checks what a page needs: a sample at once, a second one for rates a second
+// later, then the real interval, with no gap and no staleness in between.
+func TestFirstSeconds(t *testing.T) {
+	var log logs
+	s, stop := start(t, options(t.TempDir(), &log))
+	begin := time.Now()
+	eventually(t, 5*time.Second, "two samples", func() bool {
+		_, times, _ := samples(t, s, "scrapes_total[1m]")
+		return len(times) >= 2
+	})
+	t.Logf("two samples after %v", time.Since(begin))
+	eventually(t, 12*time.Second, "a sample at the real interval", func() bool {
+		_, times, _ := samples(t, s, "scrapes_total[1m]")
+		n := len(times)
+		return n >= 5 && times[n-1]-times[n-2] > 4.5
+	})
+	labels, times, values := samples(t, s, "scrapes_total[1m]")
+	if labels["job"] != "teescope" || labels["instance"] != "here" {
+		t.Errorf("labels = %v", labels)
+	}
+	for i := 1; i < len(times); i++ {
+		if d := times[i] - times[i-1]; d > 5.5 {
+			t.Errorf("gap of %.1f s in %v", d, times)
+		}
+		if values[i] != values[i-1]+1 {
+			t.Errorf("values = %v: every scrape must be stored once", values)
+		}
+	}
+	// A staleness marker would end the series for queries between two samples.
+	var data struct{ Result []sample }
+	middle := (times[len(times)-1] + times[len(times)-2]) / 2
+	get(t, s.Handler(), fmt.Sprintf("/query?query=scrapes_total&time=%.3f", middle), &data)
+	if len(data.Result) != 1 {
+		t.Errorf("at %.3f, between two of %v, the series is gone", middle, times)
+	}
+	stop()
+	if strings.Contains(log.String(), "level=WARN") || strings.Contains(log.String(), "level=INFO") {
+		t.Errorf("a plain run logs:\n%s", log.String())
+	}
+}
+
+func TestTargets(t *testing.T) {
+	agent := httptest.NewServer(&exporter{})
+	defer agent.Close()
+	var log logs
+	o := options(t.TempDir(), &log)
+	o.Self, o.Interval = nil, 200*time.Millisecond
+	address := strings.TrimPrefix(agent.URL, "http://")
+	o.Targets = []string{address, "127.0.0.1:1"}
+	s, _ := start(t, o)
+	eventually(t, 5*time.Second, "samples of the target", func() bool {
+		labels, times, _ := samples(t, s, `scrapes_total[1m]`)
+		return len(times) >= 2 && labels["job"] == "teescope" && labels["instance"] == address
+	})
+	eventually(t, 5*time.Second, "up=0 for what does not answer", func() bool {
+		_, times, values := samples(t, s, `up{instance="127.0.0.1:1"}[1m]`)
+		return len(times) > 0 && values[0] == 0
+	})
+}
+
+func TestEndpoints(t *testing.T) {
+	asked := make(chan string, 100)
+	application := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case asked <- r.URL.RequestURI():
+		default:
+		}
+		w.Header()["Content-Type"] = nil // as some do
+		fmt.Fprintln(w, "requests_total 7")
+	}))
+	defer application.Close()
+	u, err := url.Parse(application.URL + "/probe/m%20x?target=db&module=m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log logs
+	o := options(t.TempDir(), &log)
+	o.Self, o.Interval, o.Endpoints = nil, 200*time.Millisecond, []Endpoint{{Job: "shop", URL: u}}
+	s, _ := start(t, o)
+	eventually(t, 5*time.Second, "samples of the application", func() bool {
+		labels, times, values := samples(t, s, `requests_total[1m]`)
+		return len(times) > 0 && values[0] == 7 && labels["job"] == "shop" && labels["instance"] == u.Host
+	})
+	if got := <-asked; got != "/probe/m%20x?module=m&target=db" {
+		t.Errorf("the application was asked for %s", got)
+	}
+}
+
+func TestAPI(t *testing.T) {
+	var log logs
+	s, stop := start(t, options(t.TempDir(), &log))
+	for _, path := range []string{
+		"/status/buildinfo", "/status/runtimeinfo", "/status/config", "/status/flags", "/status/tsdb",
+		"/status/walreplay", "/targets", "/rules", "/alerts", "/alertmanagers", "/notifications", "/features",
+		"/labels", "/label/job/values", "/series?match[]=up", "/metadata", "/scrape_pools",
+		"/query?query=up+offset+-5m", "/query?query=up@0", "/format_query?query=up",
+	} {
+		if code := get(t, s.Handler(), path, nil); code != http.StatusOK {
+			t.Errorf("GET %s = %d", path, code)
+		}
+	}
+	var build struct{ Version string }
+	get(t, s.Handler(), "/status/buildinfo", &build)
+	if build.Version != "1.2.3" {
+		t.Errorf("version = %q", build.Version)
+	}
+	for _, path := range []string{"/write", "/otlp/v1/metrics", "/admin/tsdb/snapshot", "/admin/tsdb/delete_series?match[]=up"} {
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/api/v1"+path, nil))
+		if w.Code < 400 {
+			t.Errorf("POST %s = %d, want it refused", path, w.Code)
+		}
+	}
+	r := httptest.NewRequest(http.MethodGet, "/api/v1/labels", nil)
+	r.Header.Set("Origin", "http://elsewhere.example")
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	if got := w.Header().Get("Access-Control-Allow-Origin"); w.Code != http.StatusOK || got != "" {
+		t.Errorf("with an Origin: status %d, allowed %q; want 200 and nobody", w.Code, got)
+	}
+	stop()
+	var answer struct{ Status, ErrorType, Error string }
+	w = httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/labels", nil))
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != http.StatusServiceUnavailable || answer.Error != "teescope is stopping" {
+		t.Errorf("after Shutdown: %d %s, %v", w.Code, w.Body, err)
+	}
+}
+
+func TestHandlerBeforeInit(t *testing.T) {
+	var log logs
+	s := New(options(t.TempDir(), &log))
+	if code := get(t, s.Handler(), "/labels", nil); code != http.StatusServiceUnavailable {
+		t.Errorf("before Init: %d, want 503", code)
+	}
+}
+
+// TestShutdownWaitsForQueries checks that a running request ends before the database does, and that
+// it is cancelled when the time is up.
+func TestShutdownWaitsForQueries(t *testing.T) {
+	g := newGate()
+	entered, cancelled := make(chan struct{}), make(chan struct{})
+	g.open(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(entered)
+		<-r.Context().Done()
+		close(cancelled)
+	}))
+	go g.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	<-entered
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	g.close(ctx, "teescope is stopping")
+	select {
+	case <-cancelled:
+	default:
+		t.Error("close returned while a request was inside")
+	}
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// ShutdownTimeout is how long all Shutdowns together may take. It is longer than flushing a head of
+// three hours takes and shorter than the 90 s after which systemd kills a unit.
+const ShutdownTimeout = 30 * time.Second
+
+// NotReadyError says which service the group is waiting for.
+type NotReadyError struct {
+	Phase   string // "starting" or "stopping"
+	Service string // empty before the first and after the last
+}
+
+// Error implements error.
+func (e *NotReadyError) Error() string {
+	if e.Service == "" {
+		return e.Phase
+	}
+	return e.Phase + ": " + e.Service
+}
+
+// Group is a list of services with one life.
+type Group struct {
+	log      *slog.Logger
+	services []Service
+	timeout  time.Duration
+
+	mu    sync.Mutex
+	state error // nil when every service is initialised
+}
+
+// NewGroup makes a group. Services are initialised in the given order and shut down in reverse.
+func NewGroup(log *slog.Logger, services ...Service) *Group {
+	return &Group{
+		log:      log,
+		services: services,
+		timeout:  ShutdownTimeout,
+		state:    &NotReadyError{Phase: "starting"},
+	}
+}
+
+// Run runs services as a group of their own. See [Group.Run].
+func Run(ctx context.Context, log *slog.Logger, services ...Service) error {
+	return NewGroup(log, services...).Run(ctx)
+}
+
+// Add appends services. It must not be called after Run.
+func (g *Group) Add(services ...Service) { g.services = append(g.services, services...) }
+
+// Ready returns nil when every service is initialised and none is being shut down, and otherwise a
+// *[NotReadyError].
+func (g *Group) Ready() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.state
+}
+
+func (g *Group) set(state error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.state = state
+}
+
+// Run initialises every service in order, runs them until ctx ends or one of them returns, and then
+// shuts down everything that was initialised, in reverse order. It returns the first error of Init
+// or Run, joined with those of Shutdown; nil when ctx ended it.
+func (g *Group) Run(ctx context.Context) error {
+	n, err := g.init(ctx)
+	if err == nil {
+		g.set(nil)
+		err = g.run(ctx)
+	}
+	return errors.Join(err, g.shutdown(g.services[:n]))
+}
+
+// init returns how many services, from the first on, were initialised.
+func (g *Group) init(ctx context.Context) (int, error) {
+	for i, s := range g.services {
+		if ctx.Err() != nil {
+			return i, nil
+		}
+		g.set(&NotReadyError{Phase: "starting", Service: s.Name()})
+		in, ok := s.(Initializer)
+		if !ok {
+			continue
+		}
+		start := time.Now()
+		if err := in.Init(ctx); err != nil {
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				return i, nil
+			}
+			return i, fmt.Errorf("starting %s: %w", s.Name(), err)
+		}
+		g.log.Debug("service is initialised", "service", s.Name(), "took", time.Since(start))
+	}
+	return len(g.services), nil
+}
+
+func (g *Group) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		wg    sync.WaitGroup
+		once  sync.Once
+		first error
+	)
+	runners := 0
+	for _, s := range g.services {
+		r, ok := s.(Runner)
+		if !ok {
+			continue
+		}
+		runners++
+		wg.Go(func() {
+			defer cancel()
+			if err := r.Run(ctx); err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
+				once.Do(func() { first = fmt.Errorf("running %s: %w", r.Name(), err) })
+			}
+			g.log.Debug("service has ended", "service", r.Name())
+		})
+	}
+	if runners == 0 {
+		<-ctx.Done()
+	}
+	wg.Wait()
+	return first
+}
+
+func (g *Group) shutdown(initialised []Service) error {
+	ctx, cancel := context.WithTimeout(context.Background(), g.timeout)
+	defer cancel()
+	g.set(&NotReadyError{Phase: "stopping"})
+	var errs []error
+	for i := len(initialised) - 1; i >= 0; i-- {
+		s, ok := initialised[i].(Shutdowner)
+		if !ok {
+			continue
+		}
+		g.set(&NotReadyError{Phase: "stopping", Service: s.Name()})
+		start := time.Now()
+		if err := bounded(ctx, s.Shutdown); err != nil {
+			errs = append(errs, fmt.Errorf("stopping %s: %w", s.Name(), err))
+		}
+		g.log.Debug("service is shut down", "service", s.Name(), "took", time.Since(start))
+	}
+	g.set(&NotReadyError{Phase: "stopping"})
+	return errors.Join(errs...)
+}
+
+// bounded calls f and stops waiting for it when ctx ends, so that one service that hangs does not
+// keep those before it from being shut down. They then get an ended context and should be quick.
+func bounded(ctx context.Context, f func(context.Context) error) error {
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(time.Second):
+		return fmt.Errorf("gave up after waiting: %w", ctx.Err())
+	}
+}

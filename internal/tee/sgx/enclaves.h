@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The maps, how an enclave gets its record and its group, and how something is counted for them. */
+#ifndef TEESCOPE_SGX_ENCLAVES_H
+#define TEESCOPE_SGX_ENCLAVES_H
+
+#include "cgroup.h"
+#include "sgx_driver.h"
+#include "sgx.h"
+
+/* Addresses of the driver's, 0 where they are not known. */
+const volatile u64 free_pages_address = 0; /* sgx_nr_free_pages, atomic_long_t from 5.15 */
+const volatile u64 vm_ops_address = 0;	   /* sgx_vm_ops */
+const volatile u64 fops_address = 0;	   /* sgx_encl_fops */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* CPUs */
+	__type(key, u32);
+	__type(value, struct totals);
+} machine SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, ENCLAVES);
+	__type(key, u32);
+	__type(value, struct enclave);
+} enclaves SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* groups_max */
+	__type(key, u32);
+	__type(value, struct group);
+} groups SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, LOSSES);
+	__type(key, u32);
+	__type(value, u64);
+} losses SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct moment);
+} moment SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, ENCLAVES);
+	__type(key, u64); /* address of struct sgx_encl or sgx_vepc */
+	__type(value, u32);
+} record_of SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* groups_max */
+	__type(key, struct group_key);
+	__type(value, u32);
+} group_of SEC(".maps");
+
+/* The group that a process has created enclaves for: whom a direct reclaim is for. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, ENCLAVES);
+	__type(key, u32); /* tgid */
+	__type(value, u32);
+} group_of_process SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, ENCLAVES);
+	__type(value, u32);
+} free_records SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 1); /* groups_max */
+	__type(value, u32);
+} free_groups SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, EVICTIONS);
+	__type(key, struct eviction_key);
+	__type(value, u64);
+} evictions SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, THREADS);
+	__type(key, u32); /* thread ID */
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+u32 last_id = 0;	/* of an enclave */
+u32 last_allocator = 0; /* the group that took a page last */
+u32 guests = 0;		/* virtual EPCs that are open */
+
+static __always_inline void lost(u32 what)
+{
+	u64 *n = bpf_map_lookup_elem(&losses, &what);
+
+	if (n)
+		__sync_fetch_and_add(n, 1);
+}
+
+static __always_inline struct totals *this_cpu(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&machine, &cpu);
+}
+
+/* The programs can be preempted by one another: hence atomic additions to what only this CPU writes. */
+static __always_inline void add_total(u32 what, u64 n)
+{
+	struct totals *t = this_cpu();
+
+	if (t && what < TOTALS)
+		__sync_fetch_and_add(&t->total[what], n);
+}
+
+static __always_inline u32 log2_of(u64 n)
+{
+	u32 log = 0;
+
+#pragma unroll
+	for (int shift = 32; shift; shift >>= 1) {
+		if (n >> shift) {
+			n >>= shift;
+			log += shift;
+		}
+	}
+	return log;
+}
+
+static __always_inline void observe(u32 which, u64 ns)
+{
+	struct totals *t = this_cpu();
+	u32 bucket = ns >> BUCKET_SHIFT ? log2_of(ns) - BUCKET_SHIFT + 1 : 0;
+
+	if (!t || which >= HISTOGRAMS)
+		return;
+	if (bucket >= BUCKETS)
+		bucket = BUCKETS - 1;
+	__sync_fetch_and_add(&t->times[which].bucket[bucket], 1);
+	__sync_fetch_and_add(&t->times[which].sum_ns, ns);
+}
+
+static __always_inline struct enclave *record(u32 i)
+{
+	return bpf_map_lookup_elem(&enclaves, &i);
+}
+
+/* The record of an enclave, or the one for all that have none. */
+static __always_inline struct enclave *enclave_at(const void *address)
+{
+	u64 key = (u64)address;
+	u32 *i = bpf_map_lookup_elem(&record_of, &key);
+
+	return record(i ? *i : NO_ENCLAVE);
+}
+
+static __always_inline void count(struct enclave *e, u32 what, u64 n)
+{
+	struct totals *t = this_cpu();
+	struct group *g;
+	u32 group;
+
+	if (!e || what >= COUNTS)
+		return;
+	if (t)
+		__sync_fetch_and_add(&t->count[what], n);
+	__sync_fetch_and_add(&e->count[what], n);
+	group = e->group;
+	g = bpf_map_lookup_elem(&groups, &group);
+	if (g)
+		__sync_fetch_and_add(&g->count[what], n);
+}
+
+/* Takes a free group and writes down whom it is for. */
+static __noinline u32 new_group(struct group_key *key, struct kernfs_node *node)
+{
+	struct group *group;
+	u32 i, *winner;
+
+	if (!key || bpf_map_pop_elem(&free_groups, &i)) {
+		lost(LOST_GROUPS);
+		return GROUP_OTHER;
+	}
+	group = bpf_map_lookup_elem(&groups, &i);
+	if (!group)
+		return GROUP_OTHER;
+	group->cgroup = key->cgroup;
+	__builtin_memcpy(group->comm, key->comm, sizeof(group->comm));
+	group->depth = cgroup_path(node, group->path);
+	if (!bpf_map_update_elem(&group_of, key, &i, BPF_NOEXIST)) {
+		group->ready = 1;
+		return i;
+	}
+	/* Another CPU was faster. */
+	bpf_map_push_elem(&free_groups, &i, 0);
+	winner = bpf_map_lookup_elem(&group_of, key);
+	return winner ? *winner : GROUP_OTHER;
+}
+
+/* The group of a process, by what it is now. */
+static __noinline u32 find_group(struct task_struct *leader)
+{
+	struct kernfs_node *node = kernfs_of(leader);
+	struct group_key key = {.cgroup = BPF_CORE_READ(node, id)};
+	u32 *known;
+
+	bpf_probe_read_kernel_str(key.comm, sizeof(key.comm), &leader->comm);
+	known = bpf_map_lookup_elem(&group_of, &key);
+	return known ? *known : new_group(&key, node);
+}
+
+static __always_inline void forget(struct enclave *e)
+{
+	__builtin_memset(e, 0, sizeof(*e));
+}
+
+/* Gives an enclave that a process has just made, or that was found, a record. */
+static __noinline struct enclave *adopt(u64 address, struct task_struct *task, u32 kind, u64 now)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	u32 i, group = find_group(leader), tgid = BPF_CORE_READ(task, tgid);
+	struct group *g = bpf_map_lookup_elem(&groups, &group);
+	struct enclave *e;
+
+	if (bpf_map_pop_elem(&free_records, &i)) {
+		lost(LOST_ENCLAVES);
+		return NULL;
+	}
+	e = record(i);
+	if (!e)
+		return NULL;
+	forget(e);
+	e->created_ns = now;
+	e->kind = kind;
+	e->group = group;
+	e->tgid = tgid;
+	if (bpf_map_update_elem(&record_of, &address, &i, BPF_NOEXIST)) {
+		bpf_map_push_elem(&free_records, &i, 0);
+		return NULL;
+	}
+	e->id = __sync_fetch_and_add(&last_id, 1) + 1;
+	e->address = address;
+	if (g)
+		__sync_fetch_and_add(&g->enclaves, 1);
+	bpf_map_update_elem(&group_of_process, &tgid, &group, BPF_ANY);
+	return e;
+}
+
+static __always_inline struct enclave *adopt_enclave(struct sgx_encl *encl,
+						     struct task_struct *task, u64 now)
+{
+	struct enclave *e = adopt((u64)encl, task, ENCLAVE, now);
+
+	if (e) {
+		e->base = BPF_CORE_READ(encl, base);
+		e->size = BPF_CORE_READ(encl, size);
+	}
+	return e;
+}
+
+/* Takes the record back. */
+static __noinline int release(u64 address)
+{
+	u32 *known = bpf_map_lookup_elem(&record_of, &address), i;
+	struct enclave *e;
+	struct group *g;
+
+	if (!known)
+		return 0;
+	i = *known;
+	e = record(i);
+	if (!e || bpf_map_delete_elem(&record_of, &address))
+		return 0;
+	g = bpf_map_lookup_elem(&groups, &e->group);
+	if (g)
+		__sync_fetch_and_add(&g->enclaves, -1);
+	forget(e);
+	bpf_map_push_elem(&free_records, &i, 0);
+	return 0;
+}
+
+/* What is known of the running thread, made if need be. */
+static __always_inline struct thread *this_thread(bool make)
+{
+	u32 tid = bpf_get_current_pid_tgid();
+	struct thread *t = bpf_map_lookup_elem(&threads, &tid), fresh = {};
+
+	if (t || !make)
+		return t;
+	bpf_map_update_elem(&threads, &tid, &fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&threads, &tid);
+}
+
+#endif

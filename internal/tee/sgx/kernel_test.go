@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sgx
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"teescope/internal/bpfkit"
+	"teescope/internal/cgroup"
+)
+
+// The virtual SGX machine says in a file what it has executed. test/sgx runs these tests there.
+const executed = "/sys/module/swsgx/parameters/stats"
+
+// driver attaches to the driver of the virtual SGX machine by some ways only.
+func driver(t *testing.T, usable func(bpfkit.Way) bool) *kernelSide {
+	t.Helper()
+	if _, err := os.Stat(executed); errors.Is(err, fs.ErrNotExist) {
+		t.Skip("this is not the virtual SGX machine")
+	}
+	symbols, err := readSymbols("/proc")
+	if err != nil || symbols.freePages == 0 || symbols.vmOps == 0 || symbols.fops == 0 {
+		t.Fatalf("symbols %+v, %v", symbols, err)
+	}
+	cpus, err := bpfkit.CPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := load(sizes{cpus: cpus, groups: 5, controller: cgroup.Naming("/sys/fs/cgroup"), symbols: symbols, usable: usable})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.object.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return k
+}
+
+// truth reads what the machine has executed.
+func truth(t *testing.T) map[string]uint64 {
+	t.Helper()
+	data, err := os.ReadFile(executed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stats := map[string]uint64{}
+	for line := range strings.Lines(string(data)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if stats[name], err = strconv.ParseUint(value, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return stats
+}
+
+// settled waits until the driver has given back what an enclave had.
+func settled(t *testing.T, free uint64) map[string]uint64 {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if stats := truth(t); stats["free"] == free {
+			return stats
+		}
+	}
+	t.Fatalf("%d pages are free, want %d", truth(t)["free"], free)
+	return nil
+}
+
+// Each way of attaching counts the same: what the machine has executed.
+func TestEveryWayCountsExactly(t *testing.T) {
+	for _, kind := range []string{"f", "k"} { // fentry and fexit, kprobe and kretprobe
+		t.Run(kind, func(t *testing.T) {
+			k := driver(t, func(w bpfkit.Way) bool {
+				return strings.HasPrefix(string(w.Mechanism), kind)
+			})
+			for _, s := range k.status {
+				if !s.Attached() {
+					t.Errorf("%s is not attached: %s", s.Probe, s.Reason)
+				}
+			}
+			before := truth(t)
+			if out, err := exec.Command("paging", "-mib", "4", "-working", "4", "-count", "1").CombinedOutput(); err != nil {
+				t.Fatalf("paging: %v\n%s", err, out)
+			}
+			after, all := settled(t, before["free"]), k.sum()
+			for stat, got := range map[string]uint64{
+				"ecreate": all.Count[nCreated], "eadd": all.Count[nAdded], "eextend": 16 * all.Count[nMeasured], "einit": all.Count[nInitialized],
+				"epa": all.Total[nVersionArrays], "eblock": all.Total[nWritten], "etrack": all.Total[nETRACKCalls], "ewb": all.Count[nEvicted],
+				"ewb_failed": all.Total[nEWBFailed], "eldu": all.Count[nLoadedBack], "eremove": all.Total[nRemoved],
+			} {
+				if want := after[stat] - before[stat]; got != want {
+					t.Errorf("%s: %d were seen, %d executed", stat, got, want)
+				}
+			}
+			secs := all.Count[nEvicted] - all.Total[nWritten]
+			if all.Count[nEvicted] == 0 || all.Count[nReleased] != 1 || all.Total[nAllocated] != all.Total[nFreed] {
+				t.Errorf("%+v", all)
+			}
+			if faults, busy := all.Count[nFaults], all.Count[nFaultsBusy]; faults < all.Count[nLoadedBack]-secs+busy {
+				t.Errorf("%d faults, %d of them in vain, for %d pages that were loaded back", faults, busy, all.Count[nLoadedBack])
+			}
+		})
+	}
+}
+
+// Where sgx_encl_eldu cannot be hooked, pages that are loaded back are seen where they are listed again.
+func TestLoadsAreSeenWhereTheyAreListed(t *testing.T) {
+	k := driver(t, func(w bpfkit.Way) bool { return w.Target != "sgx_encl_eldu" })
+	before := truth(t)
+	if out, err := exec.Command("paging", "-mib", "4", "-working", "4", "-count", "1").CombinedOutput(); err != nil {
+		t.Fatalf("paging: %v\n%s", err, out)
+	}
+	after := settled(t, before["free"])
+	secs := after["ewb"] - before["ewb"] - (after["eblock"] - before["eblock"])
+	if got, want := k.sum().Count[nLoadedBack], after["eldu"]-before["eldu"]; got > want || got < want-secs || got == 0 {
+		t.Errorf("%d pages were seen to be loaded back, want %d but %d SECS", got, want, secs)
+	}
+}
+
+// A virtual machine's enclave page cache: its pages are its own from the first access to its end.
+func TestGuestPages(t *testing.T) {
+	k := driver(t, nil)
+	const pages = 16
+	before := k.sum()
+	fd, err := unix.Open("/dev/sgx_vepc", unix.O_RDWR, 0)
+	if errors.Is(err, unix.ENOENT) {
+		t.Skip("the processor of this machine has no VMX, so the driver serves no guests")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, err := unix.Mmap(fd, 0, pages*pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := byte(0)
+	for i := range pages {
+		read |= memory[i*pageSize]
+	}
+	after := k.sum()
+	for what, n := range map[int]uint64{nVEPCOpened: 1, nVEPCFaults: pages, nVEPCAllocated: pages, nVEPCReleased: 0} {
+		if got := after.Total[what] - before.Total[what]; got != n {
+			t.Errorf("total %d grew by %d, want %d (read %d)", what, got, n, read)
+		}
+	}
+	found := 0
+	for i := range k.records {
+		if r := &k.records[i]; r.Kind == kindGuest && r.Resident == pages && r.TGID == uint32(os.Getpid()) {
+			found++
+		}
+	}
+	if found != 1 {
+		t.Errorf("%d guests have %d pages, want one", found, pages)
+	}
+	if err := errors.Join(unix.Munmap(memory), unix.Close(fd)); err != nil {
+		t.Fatal(err)
+	}
+	after = k.sum()
+	if after.Total[nVEPCReleased]-before.Total[nVEPCReleased] != 1 || after.Total[nFreed]-before.Total[nFreed] != pages {
+		t.Errorf("%+v after the guest's end", after.Total)
+	}
+}

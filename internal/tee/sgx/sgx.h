@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The records that the kernel side (sgx.bpf.c) writes and the user side (layout.go) reads. A test holds the two
+ * to each other through the object's BTF.
+ *
+ * What happens to a page is counted three times: for the machine (exact whatever else is full), for the group
+ * of the process that owns the enclave, and for the enclave while it lives. So nothing has to be added up when
+ * an enclave ends.
+ */
+#ifndef TEESCOPE_SGX_H
+#define TEESCOPE_SGX_H
+
+enum {
+	ENCLAVES = 1024,   /* records of enclaves and guests */
+	NO_ENCLAVE = 0,	   /* the record for what found none free */
+	GROUP_OTHER = 0,   /* likewise */
+	BUCKETS = 26,	   /* of a histogram: 1.024 us, then doubled, to 17 s, then the rest */
+	BUCKET_SHIFT = 10, /* 1024 ns */
+	PAGE_SHIFT = 12,
+	EVICTIONS = 4096, /* pairs of groups */
+	THREADS = 2048,	  /* that were in the driver lately */
+	RETRY_NS =
+		1
+		<< 27, /* a fault that comes later than this is no retry of the one before: 134 ms */
+};
+
+/* What is counted for machine, group and enclave. */
+enum count {
+	ADDED,	      /* pages, by EADD */
+	MEASURED,     /* pages, by EEXTEND: 16 times each */
+	AUGMENTED,    /* pages, by EAUG */
+	EVICTED,      /* pages, SECS too */
+	LOADED_BACK,  /* pages, by ELDU, SECS too */
+	FAULTS,	      /* calls of the driver's fault handler */
+	FAULTS_BUSY,  /* faults that ended without the page, to be tried again */
+	SCANNED,      /* pages that the reclaimer asked whether they were used */
+	SCANNED_USED, /* and that were */
+	CREATED,      /* enclaves */
+	INITIALIZED,
+	RELEASED,
+	COUNTS,
+};
+
+/* What is counted for the machine only. */
+enum total {
+	ALLOCATED,
+	FREED,
+	REMOVED,	/* of the freed, by EREMOVE: all but those that were evicted */
+	VERSION_ARRAYS, /* EPA */
+	CREATES_FAILED, /* ECREATE that failed */
+	EWB_FAILED,	/* EWB that had to be tried again: up to twice a page */
+	ETRACK_CALLS,	/* ETRACK for evictions */
+	WRITTEN,	/* evicted pages without SECS: each was blocked (EBLOCK) before */
+	BATCHES,	/* of the reclaimer, by ksgxd */
+	BATCHES_DIRECT, /* by a thread that needs a page */
+	VEPC_OPENED,
+	VEPC_RELEASED,
+	VEPC_FAULTS,
+	VEPC_ALLOCATED,
+	TOTALS,
+};
+
+enum histogram {
+	RECLAIM,	/* a batch of the reclaimer, by ksgxd */
+	RECLAIM_DIRECT, /* by a thread that needs a page */
+	LOAD_BACK,	/* from a thread's first fault on a page until it is loaded, retries too */
+	STARTING,	/* from ECREATE to EINIT */
+	HISTOGRAMS,
+};
+
+enum loss {
+	LOST_ENCLAVES, /* enclaves without a record of their own */
+	LOST_GROUPS,   /* enclaves whose process found no group free */
+	LOST_PAIRS,    /* evictions of which the map has no room for who was evicted by whom */
+	LOSSES,
+};
+
+struct distribution {
+	u64 bucket[BUCKETS];
+	u64 sum_ns;
+};
+
+/* One for each CPU: written by that CPU mostly. */
+struct totals {
+	u64 count[COUNTS];
+	u64 total[TOTALS];
+	struct distribution times[HISTOGRAMS];
+	u64 reserved[3];
+};
+
+struct group_key {
+	u64 cgroup; /* kernfs ID */
+	char comm[16];
+};
+
+/* Processes with the same cgroup and program that own enclaves. */
+struct group {
+	u64 cgroup;
+	u32 ready;    /* set last: the record is whole */
+	u32 depth;    /* names in path, leaf first */
+	u64 enclaves; /* that live now */
+	char comm[16];
+	char path[PATH_LEVELS][PATH_NAME];
+	u64 count[COUNTS];
+};
+
+enum kind {
+	ENCLAVE = 1,
+	GUEST = 2, /* a virtual EPC that is handed to a virtual machine */
+};
+
+/* One enclave that lives. */
+struct enclave {
+	u64 address;	/* of struct sgx_encl or sgx_vepc; 0 while the record is free */
+	u64 created_ns; /* monotonic clock; 0 when it existed before the programs were attached */
+	u64 base;
+	u64 size;
+	u32 id; /* from 1, in the order of creation */
+	u32 kind;
+	u32 group;
+	u32 tgid;	  /* the process that created it */
+	u32 threads;	  /* TCS pages; unknown when it existed before */
+	u32 ewb_attempts; /* for the page that is being evicted */
+	u64 added_before; /* pages added when the last request to add some ended */
+	u64 count[COUNTS];
+	/* Written by the program snapshot, from the driver's own record. */
+	u64 flags;
+	u32 pages;    /* without the SECS, evicted ones too; a page that is being added counts */
+	u32 resident; /* without the SECS */
+	u32 secs_resident; /* 1 or 0 */
+	u32 read;	   /* the four above were read */
+};
+
+/* Pages that the enclaves of one group lost while those of another, or itself, allocated. */
+struct eviction_key {
+	u32 victim;
+	u32 by;
+};
+
+/* One thread in the driver. */
+struct thread {
+	u64 fault_ns; /* when it first faulted on the page; 0: no fault under way */
+	u64 fault_address;
+	u64 fault_left_ns; /* when the last try ended without the page; 0: not so */
+	u64 reclaim_ns;	   /* when its batch began; 0: it reclaims nothing */
+	u64 scanned;	   /* the page that was asked about last */
+	u64 written;	   /* the page that was evicted last, until it is freed */
+	u64 in_fault;	   /* the fault handler runs */
+	u64 loaded;	   /* the fault has loaded a page back */
+	u64 busy;	   /* the fault has to be tried again */
+	/* Arguments that return probes do not see. */
+	u64 ioctl[3];
+	u64 load_back;
+	u64 load;
+	u64 alloc;
+	u64 scan;
+	u64 vepc;
+};
+
+/* What the program snapshot says of the machine. */
+struct moment {
+	u64 free_pages;
+	u64 read; /* it was */
+};
+
+#endif

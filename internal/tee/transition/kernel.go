@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transition
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"teescope/internal/bpfkit"
+)
+
+// kernelSide is what runs in the kernel.
+type kernelSide struct {
+	object           *bpfkit.Object
+	call, start, end *bpfkit.UserProbe
+	files            []fileState
+	losses           []uint64
+	exit             bpfkit.Status // of the hook at the end of threads
+	threads          interface{ Open() (io.ReadCloser, error) }
+}
+
+// exitProbe hooks the end of a thread while its memory is still there. On a kernel that offers none of the
+// ways, the counters of threads that are killed are those of the last look at them.
+func exitProbe() bpfkit.Probe {
+	return bpfkit.Probe{Name: "exit", Ways: []bpfkit.Way{
+		{Program: "exit_tracepoint", Mechanism: bpfkit.TypedTracepoint, Target: "sched_process_exit"},
+		{Program: "exit_fentry", Mechanism: bpfkit.Fentry, Target: "do_exit"},
+		{Program: "exit_kprobe", Mechanism: bpfkit.Kprobe, Target: "do_exit"},
+	}}
+}
+
+// load loads all programs while the privileges for it are there. None runs before a file is probed, but for
+// the one at the end of threads.
+func load(events bool) (k *kernelSide, err error) {
+	o, err := bpfkit.Open(object)
+	if err != nil {
+		return nil, err
+	}
+	k = &kernelSide{object: o}
+	defer func() {
+		o.Loaded()
+		if err != nil {
+			err = errors.Join(err, o.Close())
+		}
+	}()
+	if err := o.CreateMaps(); err != nil {
+		return nil, err
+	}
+	loadProbe := o.UserProbe
+	if events {
+		loadProbe = o.UserProbeEvents
+	}
+	for name, probe := range map[string]**bpfkit.UserProbe{"call": &k.call, "gramine_start": &k.start, "gramine_thread": &k.end} {
+		if *probe, err = loadProbe(name); err != nil {
+			return nil, err
+		}
+	}
+	if k.files, err = bpfkit.View[fileState](o, "files"); err != nil {
+		return nil, err
+	}
+	if k.losses, err = bpfkit.View[uint64](o, "losses"); err != nil {
+		return nil, err
+	}
+	if k.threads, err = o.Iterator("threads"); err != nil {
+		return nil, err
+	}
+	k.exit, _ = o.Attach(exitProbe()) // the status says why not
+	return k, nil
+}
+
+// eachCall calls f with every counter of calls.
+func (k *kernelSide) eachCall(f func(callKey, uint64)) error {
+	var key callKey
+	var n uint64
+	entries := k.object.Map("calls").Iterate()
+	for entries.Next(&key, &n) {
+		f(key, n)
+	}
+	if err := entries.Err(); err != nil {
+		return fmt.Errorf("reading the counters of calls: %w", err)
+	}
+	return nil
+}
+
+// newTables returns the OCALL tables that were seen since the last time.
+func (k *kernelSide) newTables(known func(tableKey) bool) ([]tableKey, error) {
+	var key tableKey
+	var zero uint64
+	var found []tableKey
+	entries := k.object.Map("tables").Iterate()
+	for entries.Next(&key, &zero) {
+		if !known(key) {
+			found = append(found, key)
+		}
+	}
+	if err := entries.Err(); err != nil {
+		return nil, fmt.Errorf("reading the OCALL tables: %w", err)
+	}
+	return found, nil
+}
+
+// takeEnded returns the threads that have ended since the last time.
+func (k *kernelSide) takeEnded() (map[threadKey]endedThread, error) {
+	var key threadKey
+	var value endedThread
+	taken := map[threadKey]endedThread{}
+	entries := k.object.Map("ended").Iterate()
+	for entries.Next(&key, &value) {
+		taken[key] = value
+	}
+	if err := entries.Err(); err != nil {
+		return nil, fmt.Errorf("reading the threads that have ended: %w", err)
+	}
+	for key := range taken {
+		if err := k.remove("ended", key); err != nil {
+			return nil, err
+		}
+	}
+	return taken, nil
+}
+
+// liveThreads makes one pass over the threads of Gramine's processes.
+func (k *kernelSide) liveThreads() ([]liveThread, error) {
+	pass, err := k.threads.Open()
+	if err != nil {
+		return nil, fmt.Errorf("starting a pass over the threads: %w", err)
+	}
+	defer pass.Close()
+	var threads []liveThread
+	for {
+		var t liveThread
+		if err := binary.Read(pass, binary.LittleEndian, &t); errors.Is(err, io.EOF) {
+			return threads, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("passing over the threads: %w", err)
+		}
+		threads = append(threads, t)
+	}
+}
+
+// forget removes counters of calls.
+func (k *kernelSide) forget(calls []callKey) error {
+	var errs []error
+	for _, key := range calls {
+		errs = append(errs, k.remove("calls", key))
+	}
+	return errors.Join(errs...)
+}
+
+// remove deletes an entry of a map, if it is there.
+func (k *kernelSide) remove(name string, key any) error {
+	if err := k.object.Map(name).Delete(key); err != nil && !bpfkit.IsMissing(err) {
+		return fmt.Errorf("removing an entry of %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The untrusted part of Gramine as far as its counters go: a control block for each thread that begins with its
+ * own address and is what GS points to; the three counters that the code increments by `lock incq %gs:OFFSET`; and
+ * the end of a thread, which adds them up, gives up GS and unmaps them. Threads share the C library's storage
+ * with the first one, as Gramine's do, so they call no function of it that uses any.
+ *
+ * Each line of input is COMMAND THREADS OCALLS AEXS: `end` runs threads that do that and end; `stay` leaves them
+ * waiting in an OCALL. At the end of input the process prints its totals, as Gramine does, and ends; `kill` ends
+ * it while threads are still there. */
+#define _GNU_SOURCE
+#include <asm/prctl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct tcb {
+	struct tcb *self;
+	void *tcs, *stack, *alt_stack;
+	unsigned char in_profiling;
+	unsigned long eenter, eexit, aex, sync_signals, async_signals;
+};
+
+enum { STACK = 64 << 10, BLOCK = STACK + 4096 };
+
+static unsigned long totals[5];
+static int ended, staying, stay_word;
+static long ocalls, aexs;
+static int stays;
+
+static long raw(long number, long a, long b, long c, long d)
+{
+	long result;
+	register long r10 asm("r10") = d;
+
+	asm volatile("syscall"
+		     : "=a"(result)
+		     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
+		     : "rcx", "r11", "memory");
+	return result;
+}
+
+/* As in host_entry.S: the entry, the asynchronous exit, and the exit for an OCALL. */
+void sgx_ecall(long code, void *ms);
+void async_exit_pointer(void);
+long leave(long number, void *args);
+asm(".text\n"
+    ".globl sgx_ecall, async_exit_pointer, leave\n"
+    ".type sgx_ecall, @function\n.type async_exit_pointer, @function\n.type leave, @function\n"
+    "sgx_ecall: lea 1f(%rip), %rdx\n"
+    "push %rbp\n"
+    "lock incq %gs:0x28\n"
+    "call in_enclave\n"
+    "1: pop %rbp\n"
+    "ret\n.size sgx_ecall, .-sgx_ecall\n"
+    "async_exit_pointer: lock incq %gs:0x38\n"
+    "ret\n.size async_exit_pointer, .-async_exit_pointer\n"
+    "leave: lock incq %gs:0x30\n"
+    "lea ocall_table(%rip), %rax\n"
+    "mov (%rax,%rdi,8), %rax\n"
+    "mov %rsi, %rdi\n"
+    "push %rbp\n"
+    "call *%rax\n"
+    "pop %rbp\n"
+    "lock incq %gs:0x28\n"
+    "ret\n.size leave, .-leave\n");
+
+static struct tcb *current(void)
+{
+	struct tcb *tcb;
+
+	asm volatile("mov %%gs:0, %0" : "=r"(tcb));
+	return tcb;
+}
+
+void __attribute__((noinline)) update_stats(void)
+{
+	struct tcb *t = current();
+	unsigned long *c = &t->eenter;
+
+	for (int i = 0; i < 5; i++)
+		__atomic_fetch_add(&totals[i], c[i], __ATOMIC_RELAXED);
+}
+
+void __attribute__((noinline, noreturn)) thread_exit(int status)
+{
+	struct tcb *t = current();
+	void *stack = t->stack;
+
+	update_stats();
+	raw(SYS_arch_prctl, ARCH_SET_GS, 0, 0, 0);
+	__atomic_fetch_add(&ended, 1, __ATOMIC_RELEASE);
+	asm volatile("syscall\n mov %0, %%eax\n mov %1, %%edi\n syscall\n" ::"i"(SYS_exit),
+		     "r"(status), "a"(SYS_munmap), "D"(stack), "S"((long)BLOCK)
+		     : "rcx", "r11", "memory");
+	__builtin_unreachable();
+}
+
+static long __attribute__((noinline)) sgx_ocall_exit(void *args)
+{
+	if (args) { /* the whole process */
+		update_stats();
+		printf("%lu %lu %lu %lu %lu\n", totals[0], totals[1], totals[2], totals[3],
+		       totals[4]);
+		fflush(stdout);
+		syscall(SYS_exit_group, 0);
+	}
+	sgx_ecall(1, NULL); /* ECALL_THREAD_RESET, the one that returns */
+	thread_exit(0);
+}
+
+static long __attribute__((noinline)) sgx_ocall_futex(void *args)
+{
+	__atomic_fetch_add(&staying, 1, __ATOMIC_RELEASE);
+	return raw(SYS_futex, (long)args, FUTEX_WAIT, 0, 0);
+}
+
+static long __attribute__((noinline)) sgx_ocall_getppid(void *args)
+{
+	(void)args;
+	return raw(SYS_getppid, 0, 0, 0, 0);
+}
+
+long (*ocall_table[])(void *) = {sgx_ocall_exit, sgx_ocall_futex, sgx_ocall_getppid};
+
+void __attribute__((noinline)) in_enclave(long code)
+{
+	if (code == 1)
+		return;
+	if (code == 2) { /* the main thread: one OCALL as a sign of life */
+		leave(2, NULL);
+		return;
+	}
+	for (long i = 0; i < ocalls; i++)
+		leave(2, NULL);
+	for (long i = 0; i < aexs; i++)
+		async_exit_pointer();
+	if (stays)
+		leave(1, &stay_word);
+	leave(0, NULL);
+}
+
+static int thread(void *tcb)
+{
+	raw(SYS_arch_prctl, ARCH_SET_GS, (long)tcb, 0, 0);
+	sgx_ecall(0, NULL);
+	return 0;
+}
+
+static void start(void)
+{
+	char *stack = mmap(NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct tcb *tcb = (void *)(stack + BLOCK - sizeof(*tcb));
+
+	tcb->self = tcb;
+	tcb->stack = stack;
+	clone(thread, stack + STACK,
+	      CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_THREAD | CLONE_SIGHAND,
+	      tcb);
+}
+
+int main(void)
+{
+	static struct tcb first;
+	char command[16], line[128];
+	int threads;
+
+	first.self = &first;
+	syscall(SYS_arch_prctl, ARCH_SET_GS, &first);
+	sgx_ecall(2, NULL);
+	while (fgets(line, sizeof(line), stdin)) {
+		if (sscanf(line, "%15s %d %ld %ld", command, &threads, &ocalls, &aexs) != 4)
+			return 1;
+		if (!strcmp(command, "kill"))
+			syscall(SYS_exit_group, 0);
+		stays = !strcmp(command, "stay");
+		staying = ended = 0;
+		for (int i = 0; i < threads; i++)
+			start();
+		while (__atomic_load_n(stays ? &staying : &ended, __ATOMIC_ACQUIRE) != threads)
+			usleep(100);
+		printf("done\n");
+		fflush(stdout);
+	}
+	leave(0, &first);
+	return 0;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What the kernel side and layout.go have in common, and the kernel's types that only this program needs. */
+#ifndef TEESCOPE_TRANSITION_H
+#define TEESCOPE_TRANSITION_H
+
+/* A probe's cookie says where it is: file 16 bits, role 8, cost 8, site 32. */
+#define COOKIE_FILE(cookie) ((u32)((cookie) >> 48))
+#define COOKIE_ROLE(cookie) ((u32)((cookie) >> 40) & 0xff)
+#define COOKIE_COST(cookie) ((u32)((cookie) >> 32) & 0xff)
+#define COOKIE_SITE(cookie) ((u32)(cookie))
+
+enum role {
+	ROLE_PLAIN,
+	ROLE_SDK_ECALL,
+	ROLE_OE_ECALL,
+	ROLE_OE_DISPATCH,
+};
+
+enum lost {
+	LOST_CALLS,
+	LOST_TABLES,
+	LOST_PROCESSES,
+	LOST_THREADS,
+	LOSSES,
+};
+
+enum {
+	MAX_FILES = 64,
+	COUNTERS = 5,
+	NUMBERS = 256, /* of functions that are told apart */
+
+	/* Open Enclave, include/openenclave/internal/calls.h: the first argument of a call or return. */
+	OE_CODE_SHIFT = 48,
+	OE_FUNC_SHIFT = 32,
+	OE_CODE_OCALL = 3,
+	OE_OCALL_BASE = 0x8000,
+};
+
+#define ECALL_RUNTIME (~0u) /* one of the runtime's own */
+
+struct file_state {
+	u64 open; /* written by user space: count */
+	u64 cost; /* of all hits, in those of a cheap one */
+};
+
+struct call_key {
+	u32 tgid;
+	u32 site;
+	u32 argument; /* number of the function, where one entry serves many */
+};
+
+struct table_key {
+	u64 address;
+	u32 tgid;
+	u32 zero;
+};
+
+struct layout {
+	u32 offsets
+		[COUNTERS]; /* from the GS base: EENTER, EEXIT, AEX, synchronous and asynchronous signals */
+};
+
+struct thread_key {
+	u64 start; /* nanoseconds since boot */
+	u32 tid;
+	u32 zero;
+};
+
+struct ended {
+	u64 counters[COUNTERS];
+	u32 tgid;
+	u32 zero;
+};
+
+struct thread {
+	u64 start;
+	u64 gs;
+	u32 tgid;
+	u32 tid;
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct pt_regs___args {
+	unsigned long dx, si, di;
+};
+
+struct thread_struct___gs {
+	unsigned long gsbase;
+};
+
+struct task_struct___gs {
+	struct thread_struct___gs thread;
+	pid_t pid;
+	pid_t tgid;
+	u64 start_boottime;
+};
+
+#pragma clang attribute pop
+
+#endif

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package top
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// column is one of the table's, beside the name.
+type column struct {
+	name   string // as --sort and JSON spell it
+	key    string // that sorts by it
+	short  string // its title where there is little room
+	long   string // and where there is enough
+	narrow int    // its width under the short title
+	wide   int
+	drop   int  // the highest goes first when there is no room even for the narrow ones; 0 stays
+	tee    bool // only where there are TEEs
+	help   string
+	text   func(*Row) string  // of columns of words
+	brief  int                // columns of a word that does not fit, where its beginning is enough
+	value  func(*Row) float64 // of columns of numbers
+	format func(float64) string
+}
+
+// columns lists them as they are shown.
+func columns() []column {
+	return []column{
+		{name: "name", key: "n", short: "WORKLOAD", long: "WORKLOAD", help: "container, systemd unit or program", text: func(r *Row) string { return r.title() }},
+		{name: "kind", key: "k", short: "KIND", long: "KIND", narrow: 5, wide: 9, drop: 5, help: "what the workload is", text: func(r *Row) string { return r.Kind }, brief: 4},
+		{name: "tee", key: "e", short: "TEE", long: "TEE", narrow: 4, wide: 5, tee: true, help: "trusted execution environment it runs in", text: func(r *Row) string { return r.TEE }},
+		{name: "runtime", key: "u", short: "RUN", long: "RUNTIME", narrow: 7, wide: 13, tee: true, drop: 12, help: "what put it into the TEE (Gramine, SCONE, ...)", text: func(r *Row) string { return r.Runtime }},
+		{name: "cpu", key: "c", short: "CPU%", long: "CPU %", narrow: 5, wide: 7, help: "CPU time, of one CPU", value: func(r *Row) float64 { return r.CPU }, format: percent},
+		{name: "calls", key: "s", short: "CALL/s", long: "CALLS/s", narrow: 6, wide: 9, help: "system calls entered", value: func(r *Row) float64 { return r.Calls }, format: number},
+		{name: "voluntary", key: "v", short: "VCSW/s", long: "VOLUNTARY/s", narrow: 6, wide: 12, drop: 7, help: "context switches because a thread waited", value: func(r *Row) float64 { return r.Voluntary }, format: number},
+		{name: "involuntary", key: "i", short: "ICSW/s", long: "INVOLUNTARY/s", narrow: 6, wide: 14, drop: 8, help: "context switches because it was preempted", value: func(r *Row) float64 { return r.Involuntary }, format: number},
+		{name: "faults", key: "f", short: "FLT/s", long: "FAULTS/s", narrow: 5, wide: 9, drop: 4, help: "page-fault exceptions", value: func(r *Row) float64 { return r.Faults }, format: number},
+		{name: "wait", key: "w", short: "WAIT%", long: "CPU WAIT %", narrow: 5, wide: 11, drop: 6, help: "time threads were ready and had no CPU; 100 is one thread", value: func(r *Row) float64 { return r.Waiting }, format: percent},
+		{name: "memory", key: "m", short: "RES", long: "RESIDENT", narrow: 6, wide: 9, drop: 3, help: "resident memory, without enclave pages", value: func(r *Row) float64 { return r.Resident }, format: size},
+		{name: "processes", key: "p", short: "PROC", long: "PROCESSES", narrow: 4, wide: 10, drop: 10, help: "processes", value: func(r *Row) float64 { return r.Processes }, format: count},
+		{name: "threads", key: "t", short: "THR", long: "THREADS", narrow: 4, wide: 8, drop: 9, help: "threads", value: func(r *Row) float64 { return r.Threads }, format: count},
+	}
+}
+
+// SortKeys are what --sort takes.
+func SortKeys() []string {
+	var names []string
+	for _, c := range columns() {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+func columnNamed(name string) (column, bool) {
+	for _, c := range columns() {
+		if c.name == name {
+			return c, true
+		}
+	}
+	return column{}, false
+}
+
+// title is how a workload is called: two pods may have containers of one name.
+func (r *Row) title() string {
+	if r.Pod == "" {
+		return r.Workload
+	}
+	return r.Workload + " (" + strings.Trim(r.Namespace+"/"+r.Pod, "/") + ")"
+}
+
+func (c *column) cell(r *Row) string {
+	if c.text != nil {
+		return c.text(r)
+	}
+	return c.format(c.value(r))
+}
+
+// compare orders two rows as the column is read: the most first, names from A to Z.
+func (c *column) compare(a, b *Row) int {
+	if c.text != nil {
+		return cmp.Compare(strings.ToLower(c.text(a)), strings.ToLower(c.text(b)))
+	}
+	return cmp.Compare(c.value(b), c.value(a))
+}
+
+// unknownLast keeps what was not measured at the end, whichever way the rest is ordered.
+func (c *column) unknownLast(a, b *Row) int {
+	missing := func(r *Row) int {
+		if c.text != nil && c.text(r) == "" || c.text == nil && !known(c.value(r)) {
+			return 1
+		}
+		return 0
+	}
+	return missing(a) - missing(b)
+}
+
+// order sorts rows by a column. Equal rows are in the order of their names, so that they stay where
+// they are from one table to the next.
+func order(rows []Row, by string, reverse bool) {
+	c, ok := columnNamed(by)
+	if !ok {
+		return
+	}
+	slices.SortStableFunc(rows, func(a, b Row) int {
+		if n := c.unknownLast(&a, &b); n != 0 {
+			return n
+		}
+		n := c.compare(&a, &b)
+		if reverse {
+			n = -n
+		}
+		return cmp.Or(n, compareKeys(a.Key, b.Key))
+	})
+}
+
+func compareKeys(a, b Key) int {
+	return cmp.Or(
+		cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Container, b.Container),
+	)
+}
+
+// matches tells whether a filter keeps a row: any part of what it is called.
+func (r *Row) matches(filter string) bool {
+	if filter == "" {
+		return true
+	}
+	all := strings.Join([]string{r.Workload, r.Container, r.Pod, r.Namespace, r.Kind, r.TEE, r.Runtime}, "\n")
+	return strings.Contains(strings.ToLower(all), strings.ToLower(filter))
+}
+
+// choose keeps the rows that a filter matches, in order.
+func choose(rows []Row, filter, by string, reverse bool) []Row {
+	var kept []Row
+	for _, r := range rows {
+		if r.matches(filter) {
+			kept = append(kept, r)
+		}
+	}
+	order(kept, by, reverse)
+	return kept
+}
+
+// placed is a column with its place on the screen.
+type placed struct {
+	column
+	title string
+	width int
+}
+
+const (
+	marker   = 1  // the column that points at the chosen row, where there is no colour to do so
+	leastFor = 15 // columns for the name: a program's name has up to 15 bytes
+	mostFor  = 44
+	roomy    = 20 // for the name, before titles are spelled out
+)
+
+// layout chooses the columns that fit, and their widths. The name gets what is left.
+func layout(width int, tee bool) []placed {
+	var all []placed
+	for _, c := range columns() {
+		if !c.tee || tee {
+			all = append(all, placed{c, c.long, c.wide})
+		}
+	}
+	if width-used(all) < roomy {
+		for i := range all {
+			all[i].title, all[i].width = all[i].short, all[i].narrow
+		}
+	}
+	for width-used(all) < leastFor {
+		last := 0
+		for i, c := range all {
+			if c.drop > all[last].drop {
+				last = i
+			}
+		}
+		if last == 0 {
+			break // what is left stays; the lines are cut
+		}
+		all = slices.Delete(all, last, last+1)
+	}
+	all[0].width = min(max(width-used(all), 1), mostFor)
+	return all
+}
+
+// used counts what is taken besides the name.
+func used(all []placed) int {
+	n := marker
+	for _, c := range all[1:] {
+		n += 1 + c.width
+	}
+	return n
+}

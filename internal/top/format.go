@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package top
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+const absent = "-"
+
+// number writes a value in at most five columns: three digits, and a unit where it takes one.
+func number(v float64) string {
+	switch {
+	case !known(v):
+		return absent
+	case v == 0:
+		return "0"
+	case v < 9.95:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case v < 999.5:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return scaled(v, 1000, "kMGTPE")
+}
+
+// count writes how many there are: up to 9999 to the last one.
+func count(v float64) string {
+	if known(v) && v < 9999.5 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return number(v)
+}
+
+// percent writes a part of one CPU: several CPUs have several hundred per cent.
+func percent(v float64) string {
+	v *= 100
+	switch {
+	case !known(v):
+		return absent
+	case v == 0:
+		return "0"
+	case v < 99.95:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case v < 99999.5:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return scaled(v, 1000, "kMGTPE")
+}
+
+// size writes bytes in powers of 1024, as top and free do.
+func size(v float64) string {
+	switch {
+	case !known(v):
+		return absent
+	case v < 1024:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return scaled(v, 1024, "KMGTPE")
+}
+
+// scaled writes a value with three digits and a unit.
+func scaled(v, base float64, units string) string {
+	i := -1
+	for i < len(units)-1 && (i < 0 || v >= 999.5) {
+		v /= base
+		i++
+	}
+	digits := 0
+	switch {
+	case v < 9.995:
+		digits = 2
+	case v < 99.95:
+		digits = 1
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64) + units[i:i+1]
+}
+
+// seconds writes a short time.
+func seconds(v float64) string {
+	switch {
+	case !known(v) || math.IsInf(v, 0):
+		return absent
+	case v < 1e-3:
+		return strconv.FormatFloat(v*1e6, 'f', 1, 64) + "µs"
+	case v < 1:
+		return strconv.FormatFloat(v*1e3, 'f', 1, 64) + "ms"
+	}
+	return strconv.FormatFloat(v, 'f', 1, 64) + "s"
+}
+
+// ago writes a time that has passed.
+func ago(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	}
+	return d.Truncate(time.Second).String()
+}
+
+// left and right fit a text into a width, cut or filled up. A width is in columns of the terminal.
+func left(s string, width int) string {
+	s = cut(s, width)
+	return s + spaces(width-ansi.StringWidth(s))
+}
+
+func right(s string, width int) string {
+	s = cut(s, width)
+	return spaces(width-ansi.StringWidth(s)) + s
+}
+
+func cut(s string, width int) string {
+	if width <= 0 {
+		return ""
+	}
+	return ansi.Truncate(s, width, "…")
+}
+
+// clip shortens a word where no sign of it is needed.
+func clip(s string, width int) string { return ansi.Truncate(s, width, "") }
+
+func spaces(n int) string { return strings.Repeat(" ", max(n, 0)) }
+
+// between puts two texts at the ends of a line; the right one goes first when there is no room.
+func between(l, r string, width int) string {
+	room := width - ansi.StringWidth(l) - ansi.StringWidth(r)
+	if room < 1 {
+		return left(l, width)
+	}
+	return l + spaces(room) + r
+}

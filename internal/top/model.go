@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package top
+
+import (
+	"slices"
+	"time"
+	"unicode/utf8"
+)
+
+type page int
+
+const (
+	listPage page = iota
+	detailPage
+	threadPage
+	enclavePage
+	helpPage
+)
+
+// model is all that is shown and how it changes. It is a value: each change gives a new one.
+type model struct {
+	opts          Options
+	width, height int
+
+	last  *Sample   // the newest
+	table Table     // that is shown
+	next  Table     // the newest, while paused
+	lost  error     // why there is no newer one
+	since time.Time // when it was first missed
+	away  time.Duration
+
+	page, before page // before is where help goes back to
+	sort         string
+	reverse      bool
+	filter       string
+	typing       bool
+	paused       bool
+	chosen       Key  // the row that the cursor is on
+	follow       bool // the cursor goes where that workload goes; else it stays in its line
+	row          int  // the line
+	first        int  // of the rows on the screen
+	detail       Row  // that is shown in detail, as it was last seen
+	gone         bool
+	threads      threadView // of the workload in detail
+	scroll       int        // lines above the screen, of a page that scrolls
+}
+
+// A terminal that does not say how large it is gets what every terminal has.
+const (
+	usualWidth  = 80
+	usualHeight = 24
+)
+
+func newModel(o Options, first *Sample) model {
+	m := model{opts: o, width: usualWidth, height: usualHeight, sort: o.Sort, reverse: o.Reverse, filter: o.Filter}
+	return m.take(first)
+}
+
+// take adds a sample.
+func (m model) take(s *Sample) model {
+	m.next = compare(m.last, s)
+	m.last, m.lost = s, nil
+	if !m.paused {
+		m = m.show(m.next)
+	}
+	return m
+}
+
+// show puts a table on the screen.
+func (m model) show(t Table) model {
+	m.table = t
+	if m.aboutOne() {
+		m.gone = true
+		for _, r := range t.Rows {
+			if r.Key == m.detail.Key {
+				m.detail, m.gone = r, false
+			}
+		}
+	}
+	return m.settle()
+}
+
+// aboutOne tells whether a page shows one workload, or will again after the help.
+func (m *model) aboutOne() bool {
+	p := m.page
+	if p == helpPage {
+		p = m.before
+	}
+	return p == detailPage || p == threadPage
+}
+
+// lose says that there was no sample.
+func (m model) lose(err error, now time.Time) model {
+	if m.lost == nil {
+		m.since = now
+	}
+	m.lost, m.away = err, now.Sub(m.since)
+	return m
+}
+
+// resize fits a terminal. One that says nothing has the usual size.
+func (m model) resize(width, height int) model {
+	m.width, m.height = width, height
+	if width <= 0 {
+		m.width = usualWidth
+	}
+	if height <= 0 {
+		m.height = usualHeight
+	}
+	return m.settle()
+}
+
+// rows are those of the table that the filter keeps, in order.
+func (m *model) rows() []Row { return choose(m.table.Rows, m.filter, m.sort, m.reverse) }
+
+// settle keeps the cursor on its row and the row on the screen.
+func (m model) settle() model {
+	rows := m.rows()
+	if i := slices.IndexFunc(rows, func(r Row) bool { return r.Key == m.chosen }); i >= 0 && m.follow {
+		m.row = i
+	}
+	m.row = max(min(m.row, len(rows)-1), 0)
+	if len(rows) > 0 {
+		m.chosen = rows[m.row].Key
+	}
+	visible := m.visible()
+	m.first = max(min(m.first, m.row, len(rows)-visible), 0)
+	if m.row >= m.first+visible {
+		m.first = m.row - visible + 1
+	}
+	m.scroll = max(min(m.scroll, len(m.scrolling())-m.body()), 0)
+	return m
+}
+
+// top puts the cursor into the first line, whatever comes to be there.
+func (m model) top() model {
+	m.follow, m.row, m.first = false, 0, 0
+	return m.settle()
+}
+
+// move puts the cursor on another row, whose workload it follows from then on.
+func (m model) move(by int) model {
+	rows := m.rows()
+	if len(rows) == 0 {
+		return m
+	}
+	m.row = max(min(m.row+by, len(rows)-1), 0)
+	m.chosen, m.follow = rows[m.row].Key, true
+	return m.settle()
+}
+
+// press takes a key by its name; text is what it types, if anything. It tells whether to quit.
+func (m model) press(key, text string) (model, bool) {
+	if key == "alt+esc" { // twice esc, that a slow line has brought together
+		key = "esc"
+	}
+	switch {
+	case key == "ctrl+c":
+		return m, true
+	case m.typing:
+		return m.typed(key, text), false
+	case key == "q":
+		return m, true
+	case key == "space":
+		return m.pause(), false
+	case key == "?" || key == "h":
+		if m.page == helpPage {
+			m.page = m.before
+		} else {
+			m.page, m.before = helpPage, m.page
+		}
+		return m, false
+	}
+	switch m.page {
+	case helpPage:
+		m.page = m.before // any key leaves it
+	case threadPage:
+		var done bool
+		if m, done = m.pressThreads(key); !done {
+			m = m.pressScrolling(key)
+		}
+	case detailPage, enclavePage:
+		m = m.pressScrolling(key)
+	default:
+		m = m.pressList(key)
+	}
+	return m, false
+}
+
+func (m model) pause() model {
+	m.paused = !m.paused
+	if !m.paused {
+		m = m.show(m.next)
+	}
+	return m
+}
+
+// typed edits the filter.
+func (m model) typed(key, text string) model {
+	switch key {
+	case "enter":
+		m.typing = false
+	case "esc":
+		m.typing, m.filter = false, ""
+	case "ctrl+u":
+		m.filter = ""
+	case "backspace":
+		_, n := utf8.DecodeLastRuneInString(m.filter)
+		m.filter = m.filter[:len(m.filter)-n]
+	default:
+		m.filter = clean(m.filter + text)
+	}
+	return m.top()
+}
+
+func (m model) pressList(key string) model {
+	switch key {
+	case "up":
+		return m.move(-1)
+	case "down":
+		return m.move(1)
+	case "pgup":
+		return m.move(-m.visible())
+	case "pgdown":
+		return m.move(m.visible())
+	case "home":
+		return m.top()
+	case "end":
+		return m.move(len(m.table.Rows))
+	case "/":
+		m.typing = true
+	case "esc":
+		m.filter = ""
+		return m.top()
+	case "x":
+		if len(m.table.Enclaves) > 0 {
+			m.page, m.scroll = enclavePage, 0
+		}
+	case "r":
+		m.reverse = !m.reverse
+		return m.top()
+	case "enter":
+		rows := m.rows()
+		if len(rows) > 0 {
+			m.page, m.detail, m.gone, m.scroll = detailPage, rows[m.row], false, 0
+		}
+	default:
+		for _, c := range columns() {
+			if c.key == key && (!c.tee || m.table.TEE) {
+				m.sort = c.name
+				return m.top()
+			}
+		}
+	}
+	return m.settle()
+}
+
+// scrolling are all lines of a page that scrolls, those too that do not fit on the screen.
+func (m *model) scrolling() []string {
+	switch m.page {
+	case detailPage:
+		return m.detailLines()
+	case threadPage:
+		return m.threadLines()
+	case enclavePage:
+		return m.enclaveLines()
+	}
+	return nil
+}
+
+func (m model) pressScrolling(key string) model {
+	switch key {
+	case "esc", "enter", "backspace", "left":
+		m.page = listPage
+	case "t":
+		if m.page == detailPage {
+			return m.openThreads()
+		}
+	case "up":
+		m.scroll--
+	case "down":
+		m.scroll++
+	case "pgup":
+		m.scroll -= m.body()
+	case "pgdown":
+		m.scroll += m.body()
+	case "home":
+		m.scroll = 0
+	case "end":
+		m.scroll = len(m.scrolling())
+	}
+	return m.settle()
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// threadView is the page about the threads of one workload.
+type threadView struct {
+	workload string // whose threads they are
+	last     *ThreadList
+	rows     []ThreadRow
+	err      error // why there is no newer list
+	sort     string
+	reverse  bool
+}
+
+// threadColumn is one of the table of threads.
+type threadColumn struct {
+	name   string
+	key    string // that sorts by it; empty for none
+	short  string
+	long   string
+	narrow int
+	wide   int
+	help   string
+	text   func(*ThreadRow) string
+	value  func(*ThreadRow) float64 // of columns of numbers
+	format func(float64) string
+}
+
+// wideThreads is the width from which titles are spelled out.
+const wideThreads = 120
+
+func threadColumns() []threadColumn {
+	return []threadColumn{
+		{name: "thread", key: "t", short: "TID", long: "THREAD", narrow: 8, wide: 9, help: "ID of the thread", text: func(r *ThreadRow) string { return strconv.Itoa(r.TID) }},
+		{name: "process", key: "p", short: "PID", long: "PROCESS", narrow: 8, wide: 9, help: "ID of its process, where there are several", text: func(r *ThreadRow) string { return strconv.Itoa(r.PID) }},
+		{name: "name", key: "n", short: "NAME", long: "NAME", narrow: 16, wide: 18, help: "its own name", text: func(r *ThreadRow) string { return r.Name }},
+		{name: "state", short: "STATE", long: "STATE", narrow: 6, wide: 9, help: "runs, waits, disk (cannot be woken), stop, ended", text: func(r *ThreadRow) string { return stateWord(r.State) }},
+		{name: "cpu", key: "c", short: "CPU%", long: "CPU %", narrow: 5, wide: 7, help: "CPU time, of one CPU", value: func(r *ThreadRow) float64 { return r.CPU }, format: percent},
+		{name: "wait", key: "w", short: "WAIT%", long: "CPU WAIT %", narrow: 6, wide: 12, help: "time it was ready and had no CPU", value: func(r *ThreadRow) float64 { return r.Waiting }, format: percent},
+		{name: "voluntary", key: "v", short: "VCSW/s", long: "VOLUNTARY/s", narrow: 7, wide: 13, help: "context switches because it waited", value: func(r *ThreadRow) float64 { return r.Voluntary }, format: number},
+		{name: "involuntary", key: "i", short: "ICSW/s", long: "INVOLUNTARY/s", narrow: 7, wide: 15, help: "context switches because it was preempted", value: func(r *ThreadRow) float64 { return r.Involuntary }, format: number},
+		{name: "place", short: "WAITS IN", long: "WAITS IN", narrow: 24, wide: 40, help: "function of the kernel that it sleeps in", text: func(r *ThreadRow) string { return r.WaitsIn }},
+	}
+}
+
+// stateWord says what the letters of proc_pid_stat(5) mean, in at most five columns.
+func stateWord(letter string) string {
+	switch letter {
+	case "R":
+		return "runs"
+	case "S", "I":
+		return "waits"
+	case "D":
+		return "disk"
+	case "T", "t":
+		return "stop"
+	case "Z", "X":
+		return "ended"
+	}
+	return letter
+}
+
+// wantsThreads tells whether somebody looks at threads.
+func (m *model) wantsThreads() bool {
+	return m.page == threadPage || m.page == helpPage && m.before == threadPage
+}
+
+// openThreads shows the threads of the workload that is shown in detail.
+func (m model) openThreads() model {
+	if m.threads.workload != m.detail.Workload {
+		m.threads = threadView{workload: m.detail.Workload, sort: "cpu"}
+	}
+	m.page, m.scroll = threadPage, 0
+	return m
+}
+
+// leastBetween is the part of an interval that must be between two lists: a shorter time gives rates
+// that say nothing.
+const leastBetween = 4
+
+// takeThreads adds a list, or the reason why there is none. One of another workload comes too late.
+func (m model) takeThreads(workload string, l *ThreadList, err error) model {
+	t := &m.threads
+	if workload != t.workload || m.paused && t.last != nil {
+		return m
+	}
+	if t.err = err; err != nil {
+		return m
+	}
+	if t.last != nil && l.Time.Sub(t.last.Time) < m.opts.Interval/leastBetween {
+		return m
+	}
+	t.rows, t.last = compareThreads(t.last, l), l
+	return m.settle()
+}
+
+// threadRows are the rows in order. What was not measured comes last.
+func (m *model) threadRows() []ThreadRow {
+	rows := slices.Clone(m.threads.rows)
+	all := threadColumns()
+	at := slices.IndexFunc(all, func(c threadColumn) bool { return c.name == m.threads.sort })
+	slices.SortFunc(rows, func(a, b ThreadRow) int {
+		return cmp.Or(all[at].compare(&a, &b, m.threads.reverse), cmp.Compare(a.PID, b.PID), cmp.Compare(a.TID, b.TID))
+	})
+	return rows
+}
+
+// arrow shows the order: the most first, names and numbers of threads from A to Z, unless reversed.
+func (t *threadView) arrow() string {
+	upward := slices.Contains([]string{"thread", "process", "name"}, t.sort)
+	if upward != t.reverse {
+		return "↑"
+	}
+	return "↓"
+}
+
+func (c *threadColumn) compare(a, b *ThreadRow, reverse bool) int {
+	n := 0
+	switch {
+	case c.value != nil:
+		if known(c.value(a)) != known(c.value(b)) {
+			return map[bool]int{true: -1, false: 1}[known(c.value(a))]
+		}
+		n = cmp.Compare(c.value(b), c.value(a))
+	case c.name == "name":
+		n = cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
+	case c.name == "thread":
+		n = cmp.Compare(a.TID, b.TID)
+	case c.name == "process":
+		n = cmp.Compare(a.PID, b.PID)
+	}
+	if reverse {
+		return -n
+	}
+	return n
+}
+
+// pressThreads takes the keys that only this page has, and says whether the key was one.
+func (m model) pressThreads(key string) (model, bool) {
+	switch key {
+	case "esc", "enter", "backspace", "left":
+		m.page, m.scroll = detailPage, 0
+		return m.settle(), true
+	case "r":
+		m.threads.reverse = !m.threads.reverse
+		return m, true
+	}
+	for _, c := range threadColumns() {
+		if c.key != "" && c.key == key {
+			m.threads.sort, m.scroll = c.name, 0
+			return m, true
+		}
+	}
+	return m, false
+}
+
+// threadTitles stay while the threads below them scroll.
+func (m *model) threadTitles() string {
+	st := newStyles()
+	var b strings.Builder
+	for _, c := range m.threadPlaces() {
+		style := st.heading
+		if c.name == m.threads.sort {
+			style = st.sorted
+		}
+		title := c.fit(c.title)
+		text := strings.Trim(title, " ")
+		at := strings.Index(title, text)
+		b.WriteString(title[:at] + style.Render(text) + title[at+len(text):])
+	}
+	return " " + b.String()
+}
+
+// placedThread is a column with its place.
+type placedThread struct {
+	threadColumn
+	title string
+	width int
+}
+
+// threadPlaces leaves away the process where there is one only, and gives the last column the rest.
+func (m *model) threadPlaces() []placedThread {
+	var places []placedThread
+	left := m.width - 1
+	for _, c := range threadColumns() {
+		if c.name == "process" && (m.threads.last == nil || m.threads.last.Processes < 2) {
+			continue
+		}
+		p := placedThread{c, c.short, c.narrow}
+		if m.width >= wideThreads {
+			p.title, p.width = c.long, c.wide
+		}
+		if c.name == "place" {
+			p.width = max(left, 0)
+		}
+		left -= p.width
+		places = append(places, p)
+	}
+	return places
+}
+
+// fit puts words to the left, with a space after them, and numbers to the right.
+func (c *placedThread) fit(s string) string {
+	switch {
+	case c.value != nil:
+		return right(s, c.width)
+	case c.name == "place":
+		return "  " + left(s, c.width-2)
+	}
+	return left(s, c.width-1) + " "
+}
+
+// threadLines is the table of threads without its titles.
+func (m *model) threadLines() []string {
+	t, st := &m.threads, newStyles()
+	switch {
+	case t.err != nil && t.last == nil:
+		return []string{cut(" "+clean(t.err.Error()), m.width)}
+	case t.last == nil:
+		return []string{" asking the agent"}
+	case len(t.rows) == 0:
+		return []string{cut(" none now: its processes have ended, or the kernel does not list its threads", m.width)}
+	}
+	places := m.threadPlaces()
+	var lines []string
+	for _, r := range m.threadRows() {
+		var b strings.Builder
+		for _, c := range places {
+			s := ""
+			if c.value != nil {
+				s = c.format(c.value(&r))
+			} else {
+				s = c.text(&r)
+			}
+			cell := c.fit(s)
+			if s == absent || s == "0" || c.name == "place" {
+				cell = st.faint.Render(cell)
+			}
+			b.WriteString(cell)
+		}
+		lines = append(lines, " "+b.String())
+	}
+	return lines
+}
+
+// threadState says how many threads there are, and what is not as usual.
+func (m *model) threadState() (alert, about string) {
+	t := &m.threads
+	if t.last == nil {
+		return "", ""
+	}
+	about = fmt.Sprintf("%d threads  by %s", t.last.Threads, t.sort)
+	if n := len(t.last.List); n < t.last.Threads && n > 0 {
+		about = fmt.Sprintf("%d of %d threads: most CPU time so far  by %s", n, t.last.Threads, t.sort)
+	}
+	about += " " + t.arrow()
+	if t.err != nil {
+		alert = "NO NEWER LIST: " + clean(t.err.Error()) + "; of " + t.last.Time.In(time.Local).Format("15:04:05")
+	}
+	return alert, about
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"strings"
+	"testing"
+)
+
+const (
+	id64  = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	id12  = "0123456789ab"
+	uid   = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
+	uidIn = "0a1b2c3d_4e5f_6071_8293_a4b5c6d7e8f9"
+)
+
+func TestIdentify(t *testing.T) {
+	for _, tt := range []struct {
+		what    string
+		cgroup  string // leaf first, as the kernel side walks it
+		program string
+		want    Identity
+	}{
+		{"no cgroup", "", "redis-server", Identity{Name: "redis-server", Kind: Program}},
+		{"log-in session", "session-3.scope user-1000.slice user.slice", "vim", Identity{Name: "vim", Kind: Program}},
+		{"init", "init.scope", "systemd", Identity{Name: "systemd", Kind: Program}},
+		{"unit", "nginx.service system.slice", "nginx", Identity{Name: "nginx.service", Kind: Unit}},
+		{"user's unit", "app.service app.slice user@1000.service user-1000.slice user.slice", "app", Identity{Name: "app.service", Kind: Unit}},
+		{"user manager itself", "init.scope user@1000.service user-1000.slice user.slice", "systemd", Identity{Name: "systemd", Kind: Program}},
+		{"transient scope", "run-r12.scope system.slice", "job", Identity{Name: "run-r12.scope", Kind: Unit}},
+		{"docker, systemd driver", "docker-" + id64 + ".scope system.slice", "redis", Identity{Name: id12, Kind: Container, Container: id12}},
+		{"docker, cgroupfs driver", id64 + " docker", "redis", Identity{Name: id12, Kind: Container, Container: id12}},
+		{"podman", "container libpod-" + id64 + ".scope machine.slice", "sh", Identity{Name: id12, Kind: Container, Container: id12}},
+		{"podman, cgroupfs driver", "libpod-" + id64 + " libpod_parent", "sh", Identity{Name: id12, Kind: Container, Container: id12}},
+		{"podman's monitor", "libpod-conmon-" + id64 + ".scope machine.slice", "conmon", Identity{Name: "libpod-conmon-" + id64 + ".scope", Kind: Unit}},
+		{
+			"pod, systemd driver",
+			"cri-containerd-" + id64 + ".scope kubepods-burstable-pod" + uidIn + ".slice kubepods-burstable.slice kubepods.slice",
+			"app", Identity{Name: id12, Kind: Container, Container: id12, Pod: uid},
+		},
+		{"pod, cgroupfs driver", id64 + " pod" + uid + " besteffort kubepods", "app", Identity{Name: id12, Kind: Container, Container: id12, Pod: uid}},
+		{"pod by CRI-O", "crio-" + id64 + ".scope kubepods-pod" + uidIn + ".slice kubepods.slice", "app", Identity{Name: id12, Kind: Container, Container: id12, Pod: uid}},
+		{"unit inside a container", "ssh.service system.slice docker-" + id64 + ".scope system.slice", "sshd", Identity{Name: id12, Kind: Container, Container: id12}},
+		{"LXC", "lxc.payload.web", "init", Identity{Name: "web", Kind: Container, Container: "web"}},
+		{"nspawn", "payload machine-build.scope machine.slice", "sh", Identity{Name: "build", Kind: Container, Container: "build"}},
+		{"a program with a reserved name", "", "other", Identity{Name: "program:other", Kind: Program}},
+		{"a container with a reserved name", "lxc.payload.kernel", "sh", Identity{Name: "container:kernel", Kind: Container, Container: "kernel"}},
+		{"a program that calls itself a unit", "session-3.scope", "nginx.service", Identity{Name: "program:nginx.service", Kind: Program}},
+		{"a control character beyond ASCII", "", "a\u009bb", Identity{Name: "a\uFFFDb", Kind: Program}},
+		{"no name", "", "", Identity{Name: "unnamed", Kind: Program}},
+		{"bytes that are no text", "", "a\xff\n\tb", Identity{Name: "a\uFFFD\uFFFD\uFFFDb", Kind: Program}},
+	} {
+		if got := Identify(strings.Fields(tt.cgroup), tt.program); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.what, got, tt.want)
+		}
+	}
+}

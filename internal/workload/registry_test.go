@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func named(i int) Identity { return Identity{Name: fmt.Sprint("p", i), Kind: Program} }
+
+func TestRegistryFoldsWhatDoesNotFit(t *testing.T) {
+	now := time.Now()
+	r := NewRegistry[int](3)
+	r.Join(KernelThreads, now)
+	r.Join(IdleThreads, now)
+	for i := range 5 {
+		r.Join(named(i), now).Kept += 10
+	}
+	if r.Len() != 5 || r.Folded() != 2 || r.Other().Kept != 20 {
+		t.Errorf("%d named, %d folded, %d in other; want 5, 2, 20", r.Len(), r.Folded(), r.Other().Kept)
+	}
+	total := 0
+	r.Each(func(w *Workload[int]) { total += w.Kept })
+	if total != 50 {
+		t.Errorf("total %d, want 50", total)
+	}
+	for name, want := range map[string]bool{"p0": true, "kernel": true, "other": true, "p4": false} {
+		if r.Has(name) != want {
+			t.Errorf("there is a workload %s: %v, want %v", name, !want, want)
+		}
+	}
+	first := r.Join(named(0), now)
+	if again := r.Join(named(0), now); again != first {
+		t.Error("one identity is two workloads")
+	}
+}
+
+func TestRegistryGivesTheNameOfTheLongestDeadToTheNext(t *testing.T) {
+	now := time.Now()
+	r := NewRegistry[int](2)
+	old, young := r.Join(named(0), now), r.Join(named(1), now)
+	r.Leave(old, now)
+	r.Leave(young, now.Add(time.Second))
+	if w := r.Join(named(2), now.Add(nameRest-1)); w != r.Other() {
+		t.Fatal("a name was taken away before its last counts were scraped")
+	}
+	later := now.Add(nameRest + time.Minute)
+	w := r.Promote(named(2), later)
+	if w == nil || w.Name != "p2" {
+		t.Fatal("no room although a workload has been without processes for long")
+	}
+	if r.Folded() != 0 || r.Len() != 2 {
+		t.Errorf("%d folded, %d named; want 0 and 2", r.Folded(), r.Len())
+	}
+	if r.Join(named(1), later) != young {
+		t.Error("the younger lost its name")
+	}
+	if r.Promote(named(3), later) != nil {
+		t.Error("a workload with processes lost its name")
+	}
+}
+
+func TestRegistryNeverFoldsTheKernel(t *testing.T) {
+	r := NewRegistry[int](1)
+	r.Join(named(0), time.Now())
+	for _, id := range []Identity{KernelThreads, IdleThreads} {
+		if r.Join(id, time.Now()) == r.Other() {
+			t.Errorf("%s was folded", id.Name)
+		}
+	}
+}
+
+// Two workloads of one name are told apart by their other labels, and of equal labels there is one workload.
+func TestRegistryTellsLabelsApart(t *testing.T) {
+	r := NewRegistry[int](8)
+	now := time.Now()
+	program := r.Join(Identity{Name: "web", Kind: Program}, now)
+	container := r.Join(Identity{Name: "web", Kind: Container, Container: "web"}, now)
+	if program == container || container.Kind != Container {
+		t.Error("a program joined a container of its name")
+	}
+	if again := r.Join(Identity{Name: "web", Kind: Unit}, now); again != program {
+		t.Error("two workloads would have the same labels")
+	}
+}

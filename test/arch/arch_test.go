@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package arch holds the tests that keep ARCHITECTURE.md true: which room may import which, what
+// a source file must carry, and that the table of rooms is the list of directories.
+//
+// It reads the source tree only. It refuses to know what any room does.
+package arch
+
+import (
+	"bufio"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "teescope"
+
+// root is the top of the source tree, relative to this package.
+const root = "../.."
+
+// notSource names directories that hold nothing written by hand.
+var notSource = []string{".git", ".cache", "node_modules", "bin", "tmp", "dist", "test-results", "playwright-report"}
+
+// walk lists the files of the source tree, with slashes and relative to its top.
+func walk(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if slices.Contains(notSource, entry.Name()) {
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil // .git of a linked worktree is a file
+		}
+		rel, err := filepath.Rel(root, name)
+		if err == nil && entry.Type().IsRegular() {
+			files = append(files, filepath.ToSlash(rel))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 5 {
+		t.Fatalf("found %d files under %s: this is not the source tree", len(files), root)
+	}
+	return files
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// source is one parsed Go file of the product's module.
+type source struct {
+	file    string // relative to the top
+	room    string // its directory
+	imports []string
+	syntax  *ast.File
+	set     *token.FileSet
+}
+
+func parse(t *testing.T) []source {
+	t.Helper()
+	var sources []source
+	for _, file := range walk(t) {
+		if path.Ext(file) != ".go" || strings.HasPrefix(file, "tools/") {
+			continue
+		}
+		set := token.NewFileSet()
+		syntax, err := parser.ParseFile(set, filepath.Join(root, file), nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := source{file: file, room: path.Dir(file), syntax: syntax, set: set}
+		for _, spec := range syntax.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.imports = append(s.imports, name)
+		}
+		sources = append(sources, s)
+	}
+	return sources
+}
+
+// within tells whether a package path is that directory or below it.
+func within(name, dir string) bool {
+	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// arrow forbids imports. A room is a directory; "*" as its last element stands for each child.
+type arrow struct {
+	why    string
+	from   []string // rooms the rule is for; empty means all
+	except []string // rooms it is not for
+	never  []string // import paths, a prefix of whole elements
+}
+
+const internal = module + "/internal/"
+
+func arrows() []arrow {
+	return []arrow{
+		{
+			why:    "only cmd imports the composition root (docs/gen is a command too)",
+			except: []string{"cmd", "internal/app", "docs/gen"},
+			never:  []string{internal + "app"},
+		},
+		{
+			why:    "internal/prom is the only importer of Prometheus",
+			except: []string{"internal/prom"},
+			never:  []string{"github.com/prometheus/prometheus"},
+		},
+		{
+			why:   "discovery/install registers every service discovery: 50 MB of binary",
+			never: []string{"github.com/prometheus/prometheus/discovery/install"},
+		},
+		{
+			why:   "descriptions, host roots, the clock, control groups, threads and the service skeleton know no other room",
+			from:  []string{"internal/metric", "internal/hostfs", "internal/clock", "internal/cgroup", "internal/threads", "internal/service"},
+			never: []string{module},
+		},
+		{
+			why:   "bpfkit knows no metric",
+			from:  []string{"internal/bpfkit"},
+			never: []string{internal + "metric", internal + "collector", "github.com/prometheus"},
+		},
+		{
+			why:   "attribution needs no eBPF",
+			from:  []string{"internal/workload", "internal/hostfs", "internal/metric", "internal/config"},
+			never: []string{"github.com/cilium/ebpf", internal + "bpfkit"},
+		},
+		{
+			why:   "configuration reads configuration only",
+			from:  []string{"internal/config"},
+			never: []string{internal + "app", internal + "collector", internal + "prom", internal + "httpapi"},
+		},
+		{
+			why:   "the embedded Prometheus knows none of our metrics",
+			from:  []string{"internal/prom"},
+			never: []string{internal + "metric", internal + "collector", internal + "bpfkit"},
+		},
+		{
+			why:   "the mux reads through interfaces that it defines itself",
+			from:  []string{"internal/httpapi"},
+			never: []string{internal + "prom", internal + "collector", internal + "bpfkit"},
+		},
+		{
+			why:   "collectors know neither who serves nor who stores",
+			from:  []string{"internal/collector"},
+			never: []string{internal + "prom", internal + "httpapi", internal + "config", module + "/cmd"},
+		},
+		{
+			why:   "only bpfkit and collectors speak eBPF (bench measures it)",
+			from:  []string{"cmd", "internal/check", "internal/httpapi", "internal/prom", "internal/service", "internal/tee"},
+			never: []string{"github.com/cilium/ebpf"},
+		},
+		{
+			why:   "the terminal's view knows what any client of an agent knows",
+			from:  []string{"internal/top"},
+			never: []string{module},
+		},
+		{
+			why:    "only the terminal's view needs a terminal library",
+			except: []string{"internal/top"},
+			never:  []string{"charm.land", "github.com/charmbracelet"},
+		},
+		{
+			why:    "the product knows nothing of the machine that it is tried on",
+			except: []string{"testbed", "test"},
+			never:  []string{module + "/testbed"},
+		},
+		{
+			why:   "the testbed runs whatever it is given",
+			from:  []string{"testbed"},
+			never: []string{module + "/internal", module + "/cmd"},
+		},
+		{
+			why:   "test/e2e drives the binary from outside",
+			from:  []string{"test/e2e"},
+			never: []string{module + "/internal", module + "/cmd"},
+		},
+	}
+}
+
+func (a arrow) applies(room string) bool {
+	in := func(dir string) bool { return within(room, dir) }
+	return (len(a.from) == 0 || slices.ContainsFunc(a.from, in)) && !slices.ContainsFunc(a.except, in)
+}
+
+func TestArrows(t *testing.T) {
+	sources := parse(t)
+	for _, a := range arrows() {
+		for _, s := range sources {
+			if !a.applies(s.room) {
+				continue
+			}
+			for _, name := range s.imports {
+				own := within(name, module+"/"+s.room) // a room's tests import the room
+				if !own && slices.ContainsFunc(a.never, func(p string) bool { return within(name, p) }) {
+					t.Errorf("%s imports %s: %s", s.file, name, a.why)
+				}
+			}
+		}
+	}
+}
+
+func TestCollectorsNeverImportEachOther(t *testing.T) {
+	for _, s := range parse(t) {
+		if path.Dir(s.room) != "internal/collector" {
+			continue
+		}
+		for _, name := range s.imports {
+			if strings.HasPrefix(name, internal+"collector/") && name != module+"/"+s.room {
+				t.Errorf("%s imports the collector %s", s.file, name)
+			}
+		}
+	}
+}
+
+// TestBinaryLinksNoDiscovery looks at what the binary links, not only at what we import by name.
+func TestBinaryLinksNoDiscovery(t *testing.T) {
+	if _, err := os.Stat(filepath.Join(root, "cmd/teescope/main.go")); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "list", "-deps", "./cmd/teescope")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list -deps: %v", err)
+	}
+	for name := range strings.FieldsSeq(string(out)) {
+		switch name {
+		case "github.com/prometheus/prometheus/discovery/install",
+			"github.com/prometheus/prometheus/web",
+			"github.com/prometheus/prometheus/discovery/kubernetes",
+			"k8s.io/client-go/kubernetes": // the typed client alone is 20 MB
+			t.Errorf("the binary links %s", name)
+		}
+	}
+}
+
+func TestNoInitFunctions(t *testing.T) {
+	for _, s := range parse(t) {
+		if ast.IsGenerated(s.syntax) {
+			continue
+		}
+		for _, decl := range s.syntax.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+				t.Errorf("%s: func init: registration is an explicit list in internal/app", s.set.Position(f.Pos()))
+			}
+		}
+	}
+}
+
+func TestPackagesSayWhatTheyAre(t *testing.T) {
+	documented, seen := map[string]bool{}, map[string]string{}
+	for _, s := range parse(t) {
+		// The external test package of a room needs no comment of its own.
+		name := strings.TrimSuffix(s.syntax.Name.Name, "_test")
+		key := s.room + " " + name
+		seen[key] = s.room
+		documented[key] = documented[key] || s.syntax.Doc != nil && len(s.syntax.Doc.Text()) > 20
+	}
+	for key, room := range seen {
+		if !documented[key] {
+			t.Errorf("%s has no package comment that says what it is and what it refuses to be", room)
+		}
+	}
+}
+
+func TestMainIsAShell(t *testing.T) {
+	if n := strings.Count(read(t, "cmd/teescope/main.go"), "\n"); n > 40 {
+		t.Errorf("cmd/teescope/main.go has %d lines, at most 40 are allowed", n)
+	}
+}
+
+// handWritten tells whether people write the file, so that the rules of size and licence hold.
+func handWritten(t *testing.T, file string) bool {
+	switch path.Ext(file) {
+	case ".go", ".c", ".h", ".ts", ".tsx", ".js", ".mjs", ".css", ".sh":
+	default:
+		return file == "test/all" || file == ".ci/run"
+	}
+	return !strings.Contains(firstLines(t, file, 3), "Code generated")
+}
+
+func firstLines(t *testing.T, file string, n int) string {
+	t.Helper()
+	f, err := os.Open(filepath.Join(root, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var b strings.Builder
+	for in := bufio.NewScanner(f); n > 0 && in.Scan(); n-- {
+		b.WriteString(in.Text() + "\n")
+	}
+	return b.String()
+}
+
+func TestSourcesCarryTheLicence(t *testing.T) {
+	for _, file := range walk(t) {
+		if !handWritten(t, file) {
+			continue
+		}
+		want := "SPDX-License-Identifier: Apache-2.0"
+		if within(file, "testbed/module") { // part of a kernel
+			want = "SPDX-License-Identifier: GPL-2.0-only"
+		} else if bpf := strings.HasSuffix(file, ".bpf.c") || path.Ext(file) == ".h"; bpf { // the kernel asks for GPL
+			want = "SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0"
+		}
+		if !strings.Contains(firstLines(t, file, 2), want) {
+			t.Errorf("%s: none of its first two lines is %q", file, want)
+		}
+	}
+}
+
+func TestFilesAreShort(t *testing.T) {
+	const most = 500
+	reason := regexp.MustCompile(`(?m)^\s*(//|/\*|#) long: \S+`)
+	for _, file := range walk(t) {
+		if !handWritten(t, file) {
+			continue
+		}
+		text := read(t, file)
+		if n := strings.Count(text, "\n"); n > most && !reason.MatchString(text) {
+			t.Errorf(`%s has %d lines, more than %d, and no line "// long: reason"`, file, n, most)
+		}
+	}
+}
+
+// TestNothingNamesAMachine keeps out the paths of one person's machine and the hosts that a
+// lock file might carry: whoever builds chooses the registry.
+func TestNothingNamesAMachine(t *testing.T) {
+	forbidden := []string{
+		"/" + "work/", "/" + "root/", "/tmp/" + "setup",
+		"proxy" + ".golang.org", "sum" + ".golang.org", "registry" + ".npmjs.org",
+	}
+	for _, file := range walk(t) {
+		text := read(t, file)
+		for _, word := range forbidden {
+			if at := strings.Index(text, word); at >= 0 {
+				t.Errorf("%s:%d mentions %s", file, 1+strings.Count(text[:at], "\n"), word)
+			}
+		}
+	}
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Real programs for the browser tests: teescope itself, Redis and its
+// benchmark, on free loopback ports and in folders of their own. All that was
+// started here is stopped here, whatever the tests did.
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const execute = promisify(execFile);
+
+const repository = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
+
+/** The binary under test. */
+export const teescopeBinary = resolve(repository, process.env["TEESCOPE_BIN"] ?? "bin/teescope");
+export const resultsFolder = resolve(repository, "test-results/browser");
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  const address = server.address();
+  await new Promise((done) => server.close(done));
+  if (address === null || typeof address === "string") throw new Error("finding a free port: no address");
+  return address.port;
+}
+
+/** The environment without what configures teescope: it refuses variables it does not know. */
+function plainEnv(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith("TEESCOPE_")));
+}
+
+export const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+
+/** Polls until something is so; says what it waited for if it never is. */
+export async function until<T>(what: string, seconds: number, probe: () => Promise<T | undefined>): Promise<T> {
+  const deadline = Date.now() + seconds * 1000;
+  for (;;) {
+    const got = await probe().catch(() => undefined);
+    if (got !== undefined) return got;
+    if (Date.now() > deadline) throw new Error(`waiting ${seconds} s for ${what}`);
+    await sleep(50);
+  }
+}
+
+export class Processes {
+  private readonly running: ChildProcess[] = [];
+  private readonly folders: string[] = [];
+
+  folder(): string {
+    const made = mkdtempSync(join(tmpdir(), "teescope-browser-"));
+    this.folders.push(made);
+    return made;
+  }
+
+  /** Starts a program in a process group of its own. */
+  start(command: string, args: readonly string[]): Started {
+    const child = spawn(command, args, { detached: true, stdio: ["ignore", "pipe", "pipe"], cwd: repository, env: plainEnv() });
+    const started: Started = { child, output: "", stop: () => stop(child) };
+    child.stdout.on("data", (chunk: Buffer) => (started.output += chunk.toString()));
+    child.stderr.on("data", (chunk: Buffer) => (started.output += chunk.toString()));
+    child.on("error", (error) => (started.output += error.message));
+    this.running.push(child);
+    return started;
+  }
+
+  async stopAll(): Promise<void> {
+    await Promise.all(this.running.map(stop));
+    for (const folder of this.folders) rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+export interface Started {
+  child: ChildProcess;
+  output: string;
+  stop: () => Promise<void>;
+}
+
+/** Asks a process group to end, and after a while makes it. */
+async function stop(child: ChildProcess): Promise<void> {
+  const { pid } = child;
+  const ended = (): boolean => child.exitCode !== null || child.signalCode !== null;
+  if (pid === undefined || ended()) return;
+  const gone = new Promise<void>((done) => child.once("exit", () => { done(); }));
+  const signal = (name: NodeJS.Signals): void => {
+    try {
+      process.kill(-pid, name);
+    } catch {
+      // it went by itself in between
+    }
+  };
+  signal("SIGTERM");
+  await Promise.race([gone, sleep(8000)]);
+  if (!ended()) signal("SIGKILL");
+}
+
+export interface Teescope extends Started {
+  url: string;
+  /** When the program was started, Unix milliseconds. */
+  startedAt: number;
+}
+
+/** Starts `teescope up` and waits until it serves. */
+export async function startTeescope(processes: Processes, port: number, dataDir: string): Promise<Teescope> {
+  const startedAt = Date.now();
+  const args = ["up", "--listen", `127.0.0.1:${port}`, "--data-dir", dataDir, "--watch", "comm=redis-server"];
+  const started = processes.start(teescopeBinary, args);
+  const url = `http://127.0.0.1:${port}`;
+  await until("teescope to be ready", 10, async () => {
+    if (started.child.exitCode !== null) return true; // told below, with what it said
+    return (await fetch(`${url}/-/ready`)).ok ? true : undefined;
+  });
+  if (started.child.exitCode !== null) throw new Error(`starting teescope: ${started.output}`);
+  return Object.assign(started, { url, startedAt });
+}
+
+/** Starts Redis on a loopback port, with nothing written to disk. */
+export async function startRedis(processes: Processes): Promise<number> {
+  const port = await freePort();
+  const options = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+  processes.start("redis-server", [...options, "--dir", processes.folder()]);
+  await until("redis-server to answer", 10, async () => {
+    const { stdout } = await execute("redis-cli", ["-p", String(port), "ping"]);
+    return stdout.includes("PONG") || undefined;
+  });
+  return port;
+}
+
+/** Puts Redis under a load that leaves the machine room to breathe. */
+export function startLoad(processes: Processes, redisPort: number): Started {
+  const benchmark = `redis-benchmark -h 127.0.0.1 -p ${redisPort} -t set,get -c 2 -n 3000 -q`;
+  return processes.start("sh", ["-c", `while ${benchmark}; do sleep 0.2; done`]);
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// perfCalls counts the system calls of a program's processes by perf, while the time passes.
+func perfCalls(t *testing.T, program string, seconds int) *process {
+	t.Helper()
+	var pids []string
+	names, _ := filepath.Glob("/proc/[0-9]*/comm")
+	for _, name := range names {
+		if comm, err := os.ReadFile(name); err == nil && strings.TrimSpace(string(comm)) == program {
+			pids = append(pids, filepath.Base(filepath.Dir(name)))
+		}
+	}
+	if len(pids) == 0 {
+		t.Fatalf("no process is called %s", program)
+	}
+	return background(t, "perf", "stat", "-x", ",", "-e", "raw_syscalls:sys_enter", "-p", strings.Join(pids, ","),
+		"sleep", strconv.Itoa(seconds))
+}
+
+// counted is what perf has counted by its end.
+func counted(t *testing.T, p *process) float64 {
+	t.Helper()
+	if err := p.ended(t, testLimit); err != nil {
+		t.Fatalf("perf: %v\n%s", err, p.log.String())
+	}
+	for line := range strings.Lines(p.log.String()) {
+		if fields := strings.Split(line, ","); len(fields) > 2 && strings.HasPrefix(fields[2], "raw_syscalls") {
+			n, err := strconv.ParseFloat(fields[0], 64)
+			if err != nil {
+				t.Fatalf("perf: %q", line)
+			}
+			return n
+		}
+	}
+	t.Fatalf("perf counted nothing:\n%s", p.log.String())
+	return 0
+}
+
+// A machine that makes a million calls a second and more is watched within the budget: frequent events are
+// sampled, the agent says so, and what it reports of Redis and nginx is what perf counts.
+func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
+	redisPort := redis(t, copyTo(t, "/usr/bin/redis-server", "e2ebudget"))
+	url := nginx(t, "e2ebudgetweb")
+	for _, load := range [][]string{
+		{copyTo(t, "/usr/bin/redis-benchmark", "e2ebudgetb"), "-p", redisPort, "-t", "get", "-n", "2000000000", "-c", "20", "-q"},
+		{copyTo(t, "/usr/bin/wrk", "e2ebudgetw"), "-t", "1", "-c", "20", "-d", "600s", url},
+		{prog(t, "storm", "e2ebudgetstorm"), "2000000000"},
+	} {
+		background(t, load[0], load[1:]...)
+	}
+	a := agent(t, "--overhead.budget=1%")
+	level := func(name string) bool { return a.scrape(t).sum("teescope_self_level", "level", name) == 1 }
+	eventually(t, 30*time.Second, "events to be sampled", func() error {
+		time.Sleep(500 * time.Millisecond)
+		if !level("sampled") {
+			return errors.New("the level is another")
+		}
+		return nil
+	})
+	s := a.scrape(t)
+	if share := s.sum("teescope_sampling_ratio", "probe", "syscall"); share < 0.002 || share > 0.1 {
+		t.Errorf("a sampling ratio of %v", share)
+	}
+	if cost := s.sum("teescope_self_cpu_ratio", "part", "probes"); cost > 0.01 {
+		t.Errorf("the probes are said to take %.4f of the machine, the budget is 0.01", cost)
+	}
+	if !strings.Contains(a.log.String(), "another level of watching") {
+		t.Error("the log does not tell of it")
+	}
+
+	const seconds = 15
+	time.Sleep(2 * time.Second) // a cycle has been settled
+	programs := []string{"e2ebudget", "e2ebudgetweb"}
+	truths := make([]*process, len(programs))
+	from := a.scrape(t)
+	for i, p := range programs {
+		truths[i] = perfCalls(t, p, seconds)
+	}
+	for i := range truths {
+		counted(t, truths[i])
+	}
+	to := a.scrape(t)
+	for i, p := range programs {
+		truth := counted(t, truths[i])
+		got := to.sum("teescope_syscalls_total", "workload", p) - from.sum("teescope_syscalls_total", "workload", p)
+		v := to.sum("teescope_sampling_variance_total", "workload", p, "family", "syscalls") -
+			from.sum("teescope_sampling_variance_total", "workload", p, "family", "syscalls")
+		t.Logf("%s: perf %.0f, teescope %.0f (%+.1f%%) +- %.1f%%", p, truth, got, 100*(got/truth-1), 196*math.Sqrt(v)/truth)
+		// perf starts a moment after the first scrape, and what is reported is that of a second ago.
+		if math.Abs(got/truth-1) > 0.05+3*math.Sqrt(v)/truth {
+			t.Errorf("%s: %.0f calls are reported, perf counts %.0f", p, got, truth)
+		}
+	}
+}

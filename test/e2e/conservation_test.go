@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// procStat reads one counter of /proc/stat.
+func procStat(t *testing.T, key string) float64 {
+	t.Helper()
+	data, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if fields := strings.Fields(line); len(fields) == 2 && fields[0] == key {
+			n, err := strconv.ParseFloat(fields[1], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatalf("/proc/stat has no %s", key)
+	return 0
+}
+
+// bracketed scrapes between two readings of a kernel counter, and gives their middle: the scrape
+// happened at some moment between them.
+func bracketed(t *testing.T, a *teescope, key string) (samples, float64) {
+	t.Helper()
+	before := procStat(t, key)
+	s := a.scrape(t)
+	return s, (before + procStat(t, key)) / 2
+}
+
+// Every switch of the machine belongs to exactly one workload, the idle task included.
+func TestContextSwitchesAddUpToTheKernels(t *testing.T) {
+	a := agent(t)
+	pingpong := prog(t, "pingpong", "e2epingpong")
+	before, ctxtBefore := bracketed(t, a, "ctxt")
+	out := run(t, pingpong, "200000")
+	after, ctxtAfter := bracketed(t, a, "ctxt")
+
+	const family = "teescope_context_switches_total"
+	kernel := ctxtAfter - ctxtBefore
+	wantWithin(t, "switches of all workloads against /proc/stat ctxt", delta(before, after, family), kernel, 0.01, 0)
+	// The program's own count: two switches a round trip, of which kind is up to the scheduler.
+	var voluntary, involuntary float64
+	if _, err := fmt.Sscan(out, &voluntary, &involuntary); err != nil {
+		t.Fatal(err)
+	}
+	own := func(kind string) float64 {
+		return delta(before, after, family, "workload", "e2epingpong", "kind", kind)
+	}
+	wantBetween(t, "switches by getrusage", voluntary+involuntary, 400_000, 500_000)
+	wantWithin(t, "voluntary switches against getrusage", own("voluntary"), voluntary, 0.01, 0)
+	wantWithin(t, "involuntary switches against getrusage", own("involuntary"), involuntary, 0.01, 20)
+}
+
+// /proc/stat counts every clone, processes and threads alike.
+func TestForksAddUpToTheKernels(t *testing.T) {
+	a := agent(t)
+	storm := prog(t, "storm", "e2eforks")
+	before, kernelBefore := bracketed(t, a, "processes")
+	run(t, storm, "2000", "1", "4")
+	after, kernelAfter := bracketed(t, a, "processes")
+
+	started := delta(before, after, "teescope_forks_total") + delta(before, after, "teescope_thread_starts_total")
+	wantWithin(t, "forks and thread starts against /proc/stat processes", started, kernelAfter-kernelBefore, 0.01, 0)
+}
+
+func TestPageFaultsAgreeWithGetrusage(t *testing.T) {
+	a := agent(t)
+	const pages = 20000
+	out := run(t, prog(t, "faults", "e2efaults"), strconv.Itoa(pages))
+	var minor, major float64
+	if _, err := fmt.Sscan(out, &minor, &major); err != nil {
+		t.Fatal(err)
+	}
+	s := a.scrape(t)
+	const faults = "teescope_page_faults_total"
+	own := []string{"workload", "e2efaults"}
+	with := func(pairs ...string) []string { return append(pairs, own...) }
+
+	wantWithin(t, "faults of both modes against getrusage", s.sum(faults, own...), minor+major, 0.01, 0)
+	wantWithin(t, "handled faults against getrusage", s.sum("teescope_page_faults_handled_total", own...), minor+major, 0.01, 0)
+	// What the program did, one loop after the other.
+	wantWithin(t, "faults in kernel mode", s.sum(faults, with("mode", "kernel")...), pages, 0.01, 0)
+	wantWithin(t, "faults in user mode", s.sum(faults, with("mode", "user")...), 5*pages, 0.01, 0)
+	wantWithin(t, "faults on pages not there", s.sum(faults, with("reason", "no_page_found")...)+s.sum(faults, with("reason", "write_fault")...), 3*pages, 0.01, 0)
+	wantWithin(t, "writes to protected pages", s.sum(faults, with("reason", "write_prot_fault")...), 3*pages, 0.01, 0)
+}
+
+func TestCPUSecondsAgreeWithProcStat(t *testing.T) {
+	a := agent(t)
+	for _, c := range []struct {
+		name, user, system string
+	}{
+		{"e2eburnuser", "5000", "0"},
+		{"e2eburnboth", "3000", "3000"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd := exec.Command(prog(t, "burn", c.name), c.user, c.system)
+			stdin, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			stdout, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer cmd.Wait()
+			defer stdin.Close()
+			if _, err := stdout.Read(make([]byte, 5)); err != nil { // "done": it sleeps from here on
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+
+			user, system := cpuTicks(t, cmd.Process.Pid)
+			const tick = 0.01 // USER_HZ is 100 on x86
+			s := a.scrape(t)
+			const family = "teescope_cpu_seconds_total"
+			wantWithin(t, "CPU seconds of both modes", s.sum(family, "workload", c.name), float64(user+system)*tick, 0.01, 2*tick)
+			wantWithin(t, "user CPU seconds", s.sum(family, "workload", c.name, "mode", "user"), float64(user)*tick, 0.01, 2*tick)
+			wantWithin(t, "system CPU seconds", s.sum(family, "workload", c.name, "mode", "system"), float64(system)*tick, 0.01, 2*tick)
+		})
+	}
+}
+
+// cpuTicks reads utime and stime of /proc/PID/stat.
+func cpuTicks(t *testing.T, pid int) (user, system int) {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The name is in parentheses and may hold anything; utime is the 14th field.
+	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
+	user, err = strconv.Atoi(fields[11])
+	if err == nil {
+		system, err = strconv.Atoi(fields[12])
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return user, system
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// root is the top of the source tree.
+const root = "../.."
+
+// examples are the commands that a document shows: the lines of its console blocks that begin with
+// "$ ", in their order.
+func examples(t *testing.T, file string) []string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var commands []string
+	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(data), -1) {
+		for line := range strings.Lines(block[1]) {
+			if command, ok := strings.CutPrefix(strings.TrimSpace(line), "$ "); ok {
+				commands = append(commands, command)
+			}
+		}
+	}
+	return commands
+}
+
+// Every teescope and curl command that the documents show is run, in the order of the document: a
+// command that goes on (up, agent, server) must get ready, curl asks the one started last, and all
+// others must end with status 0. Only the address and the data directory are replaced.
+func TestExamplesInTheDocuments(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "docs", "*", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, file := range append(files, filepath.Join(root, "README.md")) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			var last *teescope
+			for _, command := range examples(t, file) {
+				words := strings.Fields(strings.TrimPrefix(command, "sudo "))
+				switch {
+				case words[0] == "teescope" && goesOn(words):
+					last = startExample(t, command, last)
+				case words[0] == "teescope" && len(words) > 1 && words[1] == "top":
+					if last == nil {
+						last = agent(t)
+					}
+					shell(t, strings.Replace(strings.TrimPrefix(command, "sudo "), "teescope top", binary+" top --connect "+last.addr, 1))
+				case words[0] == "teescope":
+					shell(t, strings.Replace(strings.TrimPrefix(command, "sudo "), "teescope", binary, 1))
+				case words[0] == "curl":
+					if last == nil {
+						last = start(t, "up", "--data-dir", t.TempDir())
+					}
+					shell(t, strings.ReplaceAll(command, "127.0.0.1:9750", last.addr))
+				default:
+					continue // go, redis-server, ...: not ours
+				}
+				ran++
+			}
+		})
+	}
+	if ran < 10 {
+		t.Errorf("only %d examples were found: has the way they are written changed?", ran)
+	}
+}
+
+func goesOn(words []string) bool {
+	if len(words) < 2 || strings.Contains(strings.Join(words, " "), "--help") {
+		return false
+	}
+	return words[1] == "up" || words[1] == "agent" || words[1] == "server"
+}
+
+// startExample starts a command that goes on, with its own flags, quotes and all, on an address and
+// a data directory that disturb nobody.
+func startExample(t *testing.T, command string, last *teescope) *teescope {
+	t.Helper()
+	command = strings.TrimPrefix(command, "sudo ")
+	command = regexp.MustCompile(`--listen \S+`).ReplaceAllString(command, "")
+	if last != nil {
+		command = strings.ReplaceAll(command, "127.0.0.1:9750", last.addr)
+	}
+	// The shell takes the words apart as the reader's would.
+	list, err := exec.Command("sh", "-c", "printf '%s\\n' "+strings.TrimPrefix(command, "teescope ")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := strings.Split(strings.TrimSpace(string(list)), "\n")
+	if args[0] != "agent" {
+		args = append(args, "--data-dir", t.TempDir())
+	}
+	return start(t, args[0], args[1:]...)
+}
+
+func shell(t *testing.T, command string) {
+	t.Helper()
+	out, err := exec.Command("sh", "-c", command).CombinedOutput()
+	if err != nil || len(out) == 0 {
+		t.Errorf("%s: %v\n%s", command, err, out)
+	}
+	if strings.Contains(command, "/api/v1/") && !strings.Contains(string(out), `"status":"success"`) {
+		t.Errorf("%s: %s", command, out)
+	}
+}
+
+// Every key of the configuration is in its document, with its default, and no other.
+func TestConfigurationDocument(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(root, "docs", "user", "configuration.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	described := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z.-]+)` \\|").FindAllStringSubmatch(string(data), -1) {
+		described[m[1]] = true
+	}
+	flags := map[string]bool{}
+	for _, command := range []string{"up", "agent", "server"} {
+		for _, m := range regexp.MustCompile(`(?m)^ +--([a-z.-]+) `).FindAllStringSubmatch(run(t, binary, command, "--help"), -1) {
+			flags[m[1]] = true
+		}
+	}
+	for name := range flags {
+		if !described[name] && name != "help" {
+			t.Errorf("configuration.md does not describe %s", name)
+		}
+	}
+	for name := range described {
+		if !flags[name] {
+			t.Errorf("configuration.md describes %s, which no command has", name)
+		}
+	}
+}
+
+// What `teescope config` prints is a file that --config reads, and gives the same again.
+func TestPrintedConfigurationIsAFile(t *testing.T) {
+	first := run(t, binary, "config", "--interval", "7s", "--workloads.max", "64", "--watch", "comm=^redis-server$", "--retention.size", "1GiB")
+	file := filepath.Join(t.TempDir(), "teescope.yaml")
+	if err := os.WriteFile(file, []byte(first), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	values := func(text string) string { // without the comments that say where a value is from
+		return regexp.MustCompile(`(?m) *#.*$`).ReplaceAllString(text, "")
+	}
+	if second := run(t, binary, "config", "--config", file); values(second) != values(first) {
+		t.Errorf("printed:\n%s\nread again:\n%s", first, second)
+	}
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// mark is in the environment of everything these tests start, so that what is left running shows.
+// It does not begin with TEESCOPE_: that is configuration, and an unknown key is an error.
+const mark = "E2E_RUN_OF"
+
+// binaryVariable names the binary under test, in the environment.
+const binaryVariable = "TEESCOPE_BIN"
+
+// binary is the teescope under test and programs the directory of the compiled progs/*.c.
+var binary, programs string
+
+func TestMain(m *testing.M) {
+	code, err := runAll(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runAll(m *testing.M) (code int, err error) {
+	if os.Geteuid() != 0 {
+		return 1, errors.New("these tests load BPF programs: run them as root (make e2e)")
+	}
+	if err := os.Setenv(mark, strconv.Itoa(os.Getpid())); err != nil {
+		return 1, err
+	}
+	dir, err := os.MkdirTemp("", "teescope-e2e-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	// Programs run as another user too: the directory must let them in.
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return 1, err
+	}
+	programs = dir
+	if err := compile(dir); err != nil {
+		return 1, err
+	}
+	if binary = os.Getenv(binaryVariable); binary != "" {
+		if err := os.Unsetenv(binaryVariable); err != nil {
+			return 1, err
+		}
+	} else {
+		binary = filepath.Join(dir, "teescope")
+		if err := quiet("go", "build", "-o", binary, "teescope/cmd/teescope"); err != nil {
+			return 1, err
+		}
+	}
+	code = m.Run()
+	if left := leftRunning(); len(left) > 0 {
+		return 1, fmt.Errorf("left running: %s", strings.Join(left, "; "))
+	}
+	return code, nil
+}
+
+func compile(dir string) error {
+	sources, err := filepath.Glob("progs/*.c")
+	if err != nil {
+		return err
+	}
+	for _, source := range sources {
+		out := filepath.Join(dir, strings.TrimSuffix(filepath.Base(source), ".c"))
+		if err := quiet("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-static", "-o", out, source); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func quiet(name string, args ...string) error {
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// leftRunning lists the living processes that carry this run's mark, and ends them.
+func leftRunning() []string {
+	var left []string
+	own := strconv.Itoa(os.Getpid())
+	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, name := range environs {
+		pid := filepath.Base(filepath.Dir(name))
+		env, err := os.ReadFile(name)
+		if err != nil || pid == own || !bytes.Contains(env, []byte(mark+"="+own+"\x00")) {
+			continue
+		}
+		line, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+		left = append(left, pid+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
+		if n, err := strconv.Atoi(pid); err == nil {
+			endProcess(n)
+		}
+	}
+	return left
+}
+
+// output collects what a process prints; it is safe to read while the process runs.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// process is a program that runs in the background until the test ends.
+type process struct {
+	name string
+	cmd  *exec.Cmd
+	log  output
+	done chan struct{} // closed when it has ended
+	err  error         // of Wait, valid once done is closed
+}
+
+// background starts a program; the test's end kills it when nothing stopped it before.
+func background(t *testing.T, name string, args ...string) *process {
+	t.Helper()
+	return backgroundFrom(t, nil, name, args...)
+}
+
+// backgroundFrom does so with an input; nil is none.
+func backgroundFrom(t *testing.T, stdin *os.File, name string, args ...string) *process {
+	t.Helper()
+	p := &process{name: filepath.Base(name), cmd: exec.Command(name, args...), done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	if stdin != nil {
+		p.cmd.Stdin = stdin
+	}
+	p.cmd.WaitDelay = time.Second
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	t.Cleanup(func() {
+		p.end()
+		if t.Failed() {
+			t.Logf("output of %s:\n%s", p.name, p.log.String())
+		}
+	})
+	return p
+}
+
+// end asks the process to end and then kills what is left of its process group: a server that is
+// killed at once would leave its workers behind.
+func (p *process) end() {
+	// Errors say that there is nobody to signal any more.
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.done:
+	case <-time.After(5 * time.Second):
+	}
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	<-p.done
+}
+
+// A heldProcess reads its input: it waits for a line at first, and for the end of its input at last.
+type heldProcess struct {
+	*process
+	stdin io.WriteCloser
+}
+
+// held starts a program with an input that stays open until the test ends.
+func held(t *testing.T, name string, args ...string) heldProcess {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	t.Cleanup(func() { write.Close() })
+	return heldProcess{backgroundFrom(t, read, name, args...), write}
+}
+
+// letGo lets it read one byte.
+func (p heldProcess) letGo(t *testing.T) {
+	t.Helper()
+	if _, err := p.stdin.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ended waits for the process to end by itself.
+func (p *process) ended(t *testing.T, within time.Duration) error {
+	t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(within):
+		t.Fatalf("%s has not ended after %s", p.name, within)
+	}
+	return p.err
+}
+
+// teescope is a running agent, server or up.
+type teescope struct {
+	*process
+	addr string // host:port
+}
+
+// startWithin is how long a start may take until /-/ready answers. The promise is a chart within two
+// seconds on a quiet machine, which bench measures; this limit only ends a start that hangs.
+const startWithin = 30 * time.Second
+
+// exact has every event counted, however much that takes: what these tests demand are counts, not estimates.
+var exact = []string{"--overhead.budget", "100%"}
+
+// start runs a subcommand on a free loopback port and waits until it is ready.
+func start(t *testing.T, command string, args ...string) *teescope {
+	t.Helper()
+	addr := freeAddr(t)
+	all := []string{command, "--listen", addr}
+	if command != "server" {
+		all = append(all, exact...)
+	}
+	all = append(all, args...)
+	s := &teescope{process: background(t, binary, all...), addr: addr}
+	s.name = "teescope " + command
+	eventually(t, startWithin, s.name+" to be ready", func() error {
+		select {
+		case <-s.done:
+			t.Fatalf("%s ended before it was ready: %v\n%s", s.name, s.err, s.log.String())
+		default:
+		}
+		_, err := get("http://" + addr + "/-/ready")
+		return err
+	})
+	t.Cleanup(func() { s.stop(t) })
+	return s
+}
+
+// agent starts the exporters alone.
+func agent(t *testing.T, args ...string) *teescope {
+	t.Helper()
+	return start(t, "agent", args...)
+}
+
+// stop ends it as systemd would, and demands a clean end. Stopping twice is stopping once.
+func (s *teescope) stop(t *testing.T) {
+	t.Helper()
+	select {
+	case <-s.done:
+		return
+	default:
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Errorf("%s: %v", s.name, err)
+	}
+	if err := s.ended(t, 15*time.Second); err != nil {
+		t.Errorf("%s after SIGTERM: %v\n%s", s.name, err, s.log.String())
+	}
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// eventually tries until there is no error.
+func eventually(t *testing.T, within time.Duration, what string, try func() error) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if err = try(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("waited %s for %s: %v", within, what, err)
+}
+
+func get(url string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", url, resp.Status, body)
+	}
+	return string(body), err
+}
+
+// run runs a program to its end and returns what it printed.
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, out, stderr.Bytes())
+	}
+	return string(out)
+}
+
+// prog gives the path of a compiled program under a name of its own, which is its workload's name.
+func prog(t *testing.T, source, as string) string {
+	t.Helper()
+	return copyTo(t, filepath.Join(programs, source), as)
+}
+
+// copyTo copies an executable. Names of programs have at most 15 bytes in the kernel.
+func copyTo(t *testing.T, from, as string) string {
+	t.Helper()
+	if len(as) > 15 {
+		t.Fatalf("the program name %q is longer than a kernel task name", as)
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), as)
+	if err := os.WriteFile(to, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}

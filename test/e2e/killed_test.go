@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// stored is every sample of the last minutes as it is stored: value by time, by series.
+type stored map[string]map[float64]string
+
+// allSamples reads what was stored until a moment.
+func allSamples(t *testing.T, base string, at time.Time) stored {
+	t.Helper()
+	const expr = `{__name__=~".+"}[10m]`
+	values := url.Values{"query": {expr}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)}}
+	text, err := get(base + "/api/v1/query?" + values.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer struct {
+		Data struct {
+			Result []struct {
+				Metric map[string]string
+				Values [][2]any
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		t.Fatal(err)
+	}
+	all := stored{}
+	for _, series := range answer.Data.Result {
+		its := map[float64]string{}
+		for _, v := range series.Values {
+			its[v[0].(float64)] = v[1].(string)
+		}
+		all[fmt.Sprint(series.Metric)] = its
+	}
+	return all
+}
+
+// count is how many samples there are.
+func (s stored) count() int {
+	n := 0
+	for _, its := range s {
+		n += len(its)
+	}
+	return n
+}
+
+// missing lists what is not there, or not the same.
+func (s stored) missing(from stored) []string {
+	var lost []string
+	for series, its := range from {
+		for at, value := range its {
+			if got, ok := s[series][at]; !ok || got != value {
+				lost = append(lost, fmt.Sprintf("%s at %v: %q, was %q", series, at, got, value))
+			}
+		}
+	}
+	return lost
+}
+
+// Killed without warning while it stores thousands of samples a second, it has, when it starts again,
+// every sample that could be read before.
+func TestKilledServerLosesNothingOld(t *testing.T) {
+	var asked atomic.Int64
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n := asked.Add(1)
+		for i := range 2000 {
+			fmt.Fprintf(w, "busy{i=\"%d\"} %d\n", i, n*int64(i))
+		}
+	}))
+	defer busy.Close()
+	args := []string{"--data-dir", t.TempDir(), "--interval", "200ms", "--scrape", "busy=" + busy.URL}
+	s := start(t, "up", args...)
+	for range 3 {
+		from := asked.Load()
+		eventually(t, testLimit, "some scrapes", func() error {
+			if n := asked.Load() - from; n < 15 {
+				return fmt.Errorf("%d scrapes", n)
+			}
+			return nil
+		})
+		at := time.Now()
+		before := allSamples(t, "http://"+s.addr, at)
+		if err := s.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = s.ended(t, testLimit) // with the signal's status
+		began := time.Now()
+		s = start(t, "up", args...)
+		took := time.Since(began)
+		after := allSamples(t, "http://"+s.addr, at)
+		lost := after.missing(before)
+		t.Logf("%d samples of %d series before, %d lost; ready again after %s", before.count(), len(before), len(lost), took)
+		if len(before) < 2000 || before.count() < 15*2000 {
+			t.Fatal("too little was stored to try anything")
+		}
+		if len(lost) > 0 {
+			t.Errorf("%d samples are lost, the first is %s", len(lost), lost[0])
+		}
+		if took > 10*time.Second {
+			t.Errorf("it took %s until it was ready again", took)
+		}
+	}
+}

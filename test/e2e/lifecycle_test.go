@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// testLimit ends a wait for something that should take a moment.
+const testLimit = 60 * time.Second
+
+// 1,000 short processes, four at a time, each of five calls: no process and no call is lost.
+func TestForkStormLosesNothing(t *testing.T) {
+	a := agent(t)
+	before := a.scrape(t)
+	run(t, prog(t, "storm", "e2estorm"), "1000", "5", "4")
+	after := a.scrape(t)
+	of := func(name string, pairs ...string) float64 {
+		return delta(before, after, name, append(pairs, "workload", "e2estorm")...)
+	}
+	wantExactly(t, "forks", of("teescope_forks_total"), 1000)
+	wantExactly(t, "exits", of("teescope_exits_total"), 1001) // the parent too
+	wantExactly(t, "execs", of("teescope_execs_total"), 1)
+	wantExactly(t, "getpgid", of("teescope_syscalls_total", "syscall", "getpgid"), 5000)
+	wantExactly(t, "exit_group", of("teescope_syscalls_total", "syscall", "exit_group"), 1001)
+	wantExactly(t, "processes at the end", after.sum("teescope_processes", "workload", "e2estorm"), 0)
+}
+
+// The same where each child executes another program at once: the calls go to the new program.
+func TestExecStormLosesNothing(t *testing.T) {
+	a := agent(t)
+	child := prog(t, "storm", "e2estormchild")
+	before := a.scrape(t)
+	run(t, prog(t, "storm", "e2estormexec"), "1000", "5", "4", child)
+	after := a.scrape(t)
+	of := func(workload, name string, pairs ...string) float64 {
+		return delta(before, after, name, append(pairs, "workload", workload)...)
+	}
+	wantExactly(t, "forks of the parent", of("e2estormexec", "teescope_forks_total"), 1000)
+	wantExactly(t, "execs of the children", of("e2estormchild", "teescope_execs_total"), 1000)
+	wantExactly(t, "execs of the parent", of("e2estormexec", "teescope_execs_total"), 1)
+	wantExactly(t, "exits of the children", of("e2estormchild", "teescope_exits_total"), 1000)
+	wantExactly(t, "exits of the parent", of("e2estormexec", "teescope_exits_total"), 1)
+	wantExactly(t, "getpgid of the children", of("e2estormchild", "teescope_syscalls_total", "syscall", "getpgid"), 5000)
+	wantExactly(t, "getpgid of the parent", of("e2estormexec", "teescope_syscalls_total", "syscall", "getpgid"), 0)
+	wantExactly(t, "exit_group of the children", of("e2estormchild", "teescope_syscalls_total", "syscall", "exit_group"), 1000)
+}
+
+// Two programs run one after the other under the same process id: each keeps its own counts.
+func TestReusedPidMovesNoCounts(t *testing.T) {
+	a := agent(t)
+	first, second := prog(t, "storm", "e2efirst"), prog(t, "storm", "e2esecond")
+	for round := 1; round <= 20; round++ {
+		run(t, filepath.Join(programs, "reuse"), "100", first, second)
+		if round%5 == 0 { // also when scrapes come in between
+			s := a.scrape(t)
+			for _, workload := range []string{"e2efirst", "e2esecond"} {
+				got := s.sum("teescope_syscalls_total", "workload", workload, "syscall", "getpgid")
+				wantExactly(t, fmt.Sprintf("getpgid of %s after %d rounds", workload, round), got, float64(100*round))
+			}
+		}
+	}
+}
+
+// 200 programs with room for 16: the totals hold all of them, and the rest is in "other".
+func TestWorkloadsAreFoldedAndNothingIsLost(t *testing.T) {
+	const most, distinct, each = 16, 200, 50
+	a := agent(t, "--workloads.max", strconv.Itoa(most))
+	before := a.scrape(t)
+	for i := range distinct {
+		run(t, prog(t, "storm", fmt.Sprintf("e2emany%03d", i)), strconv.Itoa(each))
+	}
+	after := a.scrape(t)
+	const family = "teescope_syscalls_total"
+	// Nothing else on a usual machine calls getpgid this often; shells do now and then.
+	total := delta(before, after, family, "syscall", "getpgid")
+	wantBetween(t, "getpgid of all workloads", total, distinct*each, distinct*each*1.01)
+
+	names := after.by("workload", family)
+	if len(names) > most {
+		t.Errorf("%d workloads are exposed, the limit is %d:%s", len(names), most, table(names))
+	}
+	var named float64
+	for name, n := range after.by("workload", family, "syscall", "getpgid") {
+		if strings.HasPrefix(name, "e2emany") {
+			wantExactly(t, "getpgid of "+name, n, each)
+			named += n
+		}
+	}
+	other := delta(before, after, family, "workload", "other", "syscall", "getpgid")
+	wantBetween(t, "getpgid of other", other, distinct*each-named, (distinct*each-named)*1.01)
+}
+
+// What is exposed about living processes agrees with /proc.
+func TestResidentMemoryAndCounts(t *testing.T) {
+	a := agent(t)
+	name := prog(t, "burn", "e2eresident")
+	var pids []int
+	for range 3 {
+		// Large enough that what the kernel keeps in per-CPU parts of its counters (32 pages a CPU and
+		// kind, which an agent cannot read everywhere) is below 1 %.
+		held(t, name, "50", "0", "64")
+	}
+	eventually(t, testLimit, "three processes that have burnt", func() error {
+		pids = pidsOf(name)
+		if len(pids) != 3 {
+			return fmt.Errorf("%d processes run", len(pids))
+		}
+		for _, pid := range pids {
+			if state(pid) != "S" {
+				return fmt.Errorf("%d is in state %q", pid, state(pid))
+			}
+		}
+		return nil
+	})
+	var resident float64
+	for _, pid := range pids {
+		resident += residentBytes(t, pid)
+	}
+	var s samples
+	// The gauges may be read by a slower walk than the counters.
+	eventually(t, 10*time.Second, "the gauges", func() error {
+		s = a.scrape(t)
+		if n := s.sum("teescope_processes", "workload", "e2eresident"); n != 3 {
+			return fmt.Errorf("teescope_processes is %v", n)
+		}
+		return nil
+	})
+	wantExactly(t, "threads", s.sum("teescope_threads", "workload", "e2eresident"), 3)
+	got := s.sum("teescope_resident_memory_bytes", "workload", "e2eresident")
+	wantWithin(t, "resident memory against smaps", got, resident, 0.01, 0)
+}
+
+// residentBytes walks the page tables of a process (smaps_rollup): the counters of statm and status
+// are approximations, by up to some pages a CPU.
+func residentBytes(t *testing.T, pid int) float64 {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "Rss:" {
+			kib, err := strconv.ParseFloat(fields[1], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kib * 1024
+		}
+	}
+	t.Fatalf("smaps_rollup of %d has no Rss", pid)
+	return 0
+}
+
+func pidsOf(exe string) []int {
+	var pids []int
+	links, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, link := range links {
+		if to, err := os.Readlink(link); err == nil && to == exe {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+func state(pid int) string {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
+	return fields[0]
+}
+
+func endProcess(pid int) {
+	if p, err := os.FindProcess(pid); err == nil {
+		p.Kill()
+	}
+}
+
+// Folding must not make calls up: from one scrape to the next no series grows by more than what was
+// called in between, and none goes down. A history that moves to "other" at once would be a rate that
+// never was.
+func TestFoldingMovesNoHistory(t *testing.T) {
+	const each, between = 50, 20
+	a := agent(t, "--workloads.max", "16")
+	// A workload with a history worth noticing, that has ended by the time others want its place.
+	run(t, prog(t, "storm", "e2efoldbig"), "100000")
+	last := a.scrape(t).by("workload", "teescope_syscalls_total", "syscall", "getpgid")
+	for round := range 3 {
+		for i := range between {
+			run(t, prog(t, "storm", fmt.Sprintf("e2efold%03d", round*between+i)), strconv.Itoa(each))
+		}
+		now := a.scrape(t).by("workload", "teescope_syscalls_total", "syscall", "getpgid")
+		for name, n := range now {
+			grown := n - last[name]
+			if grown < 0 || grown > between*each*1.05 {
+				t.Errorf("round %d: getpgid of %s went from %v to %v, and %d calls were made", round, name, last[name], n, between*each)
+			}
+		}
+		last = now
+		for range 5 { // time for slots of ended programs to be given back
+			time.Sleep(time.Second)
+			a.scrape(t)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const mib = 1 << 20
+
+// resident is what the process itself has in memory, in bytes.
+func (p *process) resident(t *testing.T) float64 {
+	t.Helper()
+	return residentBytes(t, p.cmd.Process.Pid)
+}
+
+// timedScrape scrapes and says how long it took.
+func (s *teescope) timedScrape(t *testing.T) (samples, time.Duration) {
+	t.Helper()
+	began := time.Now()
+	got := s.scrape(t)
+	return got, time.Since(began)
+}
+
+// collectorsWork demands that no collector failed in a scrape.
+func collectorsWork(t *testing.T, s samples) {
+	t.Helper()
+	if !s.has("teescope_collector_success") {
+		t.Fatal("no teescope_collector_success")
+	}
+	for _, one := range s.all {
+		if one.name == "teescope_collector_success" && one.value != 1 {
+			t.Errorf("the collector %s failed", one.labels["collector"])
+		}
+	}
+}
+
+// 10,000 processes, each of which executes a program, within a minute: every one is counted, and
+// what they leave behind is bounded.
+func TestTenThousandProcesses(t *testing.T) {
+	const n = 10_000
+	a := agent(t)
+	child := prog(t, "storm", "e2emass")
+	a.scrape(t)
+	memory := a.resident(t)
+	before, kernelBefore := bracketed(t, a, "processes")
+	began := time.Now()
+	run(t, prog(t, "storm", "e2emassparent"), strconv.Itoa(n), "1", "4", child)
+	took := time.Since(began)
+	after, kernelAfter := bracketed(t, a, "processes")
+	if took > time.Minute {
+		t.Errorf("the processes took %s", took)
+	}
+	of := func(workload, name string, pairs ...string) float64 {
+		return delta(before, after, name, append(pairs, "workload", workload)...)
+	}
+	wantExactly(t, "forks", of("e2emassparent", "teescope_forks_total"), n)
+	wantExactly(t, "execs", of("e2emass", "teescope_execs_total"), n)
+	wantExactly(t, "exits", of("e2emass", "teescope_exits_total"), n)
+	wantExactly(t, "getpgid", of("e2emass", "teescope_syscalls_total", "syscall", "getpgid"), n)
+	wantExactly(t, "exits of the parent", of("e2emassparent", "teescope_exits_total"), 1)
+	wantExactly(t, "processes at the end", after.sum("teescope_processes", "workload", "e2emass"), 0)
+	started := delta(before, after, "teescope_forks_total") + delta(before, after, "teescope_thread_starts_total")
+	wantWithin(t, "forks and thread starts against /proc/stat processes", started, kernelAfter-kernelBefore, 0.01, 0)
+	collectorsWork(t, after)
+	grown := a.resident(t) - memory
+	t.Logf("%d processes in %s; %.1f MiB more in memory", n, took, grown/mib)
+	if grown > 32*mib {
+		t.Errorf("the agent has %.1f MiB more than before", grown/mib)
+	}
+}
+
+// threadsWanted is a server with a pool far too large.
+const threadsWanted = 5000
+
+func TestFiveThousandThreads(t *testing.T) {
+	a := agent(t)
+	a.scrape(t)
+	_, quiet := a.timedScrape(t)
+	memory := a.resident(t)
+	p := held(t, prog(t, "threads", "e2ethreads"), strconv.Itoa(threadsWanted))
+	eventually(t, testLimit, "the threads", func() error {
+		if got := strings.TrimSpace(p.log.String()); got != strconv.Itoa(threadsWanted+1) {
+			return fmt.Errorf("the program says %q", got)
+		}
+		return nil
+	})
+	var s samples
+	var took time.Duration
+	eventually(t, testLimit, "the gauges", func() error {
+		s, took = a.timedScrape(t)
+		if n := s.sum("teescope_threads", "workload", "e2ethreads"); n != threadsWanted+1 {
+			return fmt.Errorf("teescope_threads is %v", n)
+		}
+		return nil
+	})
+	wantExactly(t, "processes", s.sum("teescope_processes", "workload", "e2ethreads"), 1)
+	wantExactly(t, "thread starts", s.sum("teescope_thread_starts_total", "workload", "e2ethreads"), threadsWanted)
+	collectorsWork(t, s)
+	grown := a.resident(t) - memory
+	t.Logf("a scrape took %s, and %s without the threads; %.1f MiB more in memory", took, quiet, grown/mib)
+	if took > 2*time.Second || grown > 32*mib {
+		t.Errorf("a scrape takes %s and %.1f MiB more", took, grown/mib)
+	}
+	if err := p.stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.ended(t, testLimit); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, testLimit, "the gauges of ended threads", func() error {
+		if n := a.scrape(t).sum("teescope_threads", "workload", "e2ethreads"); n != 0 {
+			return fmt.Errorf("teescope_threads is %v", n)
+		}
+		return nil
+	})
+}
+
+// Processes come and go while /proc is read: what has gone is no error, and is counted all the same.
+func TestProcessesVanishWhileTheyAreRead(t *testing.T) {
+	const n, calls, least = 10_000, 1000, 50
+	a := agent(t, "--watch", "comm=^e2evanish$")
+	child := prog(t, "storm", "e2evanish")
+	run(t, child) // there is such a workload from now on
+	before := a.scrape(t)
+	storm := background(t, prog(t, "storm", "e2evanishing"), strconv.Itoa(n), strconv.Itoa(calls), "4", child)
+	scrapes, vanished := 0, 0
+	for running := true; running; scrapes++ {
+		collectorsWork(t, a.scrape(t))
+		for range 2 {
+			// Every process has a thread, until it has gone since the processes were listed.
+			if l := a.threads(t, "e2evanish"); l.Threads < l.Processes {
+				vanished++
+			}
+		}
+		select {
+		case <-storm.done:
+			running = false
+		default:
+		}
+	}
+	if storm.err != nil {
+		t.Fatal(storm.err)
+	}
+	after := a.scrape(t)
+	t.Logf("%d scrapes; within %d lists of threads processes vanished", scrapes, vanished)
+	if scrapes < least {
+		t.Errorf("%d scrapes while %d processes came and went try too little", scrapes, n)
+	}
+	of := func(name string, pairs ...string) float64 {
+		return delta(before, after, name, append(pairs, "workload", "e2evanish")...)
+	}
+	wantExactly(t, "execs", of("teescope_execs_total"), n)
+	wantExactly(t, "exits", of("teescope_exits_total"), n)
+	wantExactly(t, "system calls", of("teescope_syscalls_total", "syscall", "getpgid"), n*calls)
+	wantExactly(t, "processes at the end", after.sum("teescope_processes", "workload", "e2evanish"), 0)
+	for line := range strings.Lines(a.log.String()) {
+		tooMany := strings.Contains(line, "more processes match the watch rules") // and that is so
+		if (strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR")) && !tooMany {
+			t.Error("the agent says:", line)
+		}
+	}
+}

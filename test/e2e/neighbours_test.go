@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// bpftraceCalls counts one system call of one program until it is told to end, and the switches.
+const bpftraceCalls = `BEGIN { printf("attached\n"); }
+tracepoint:raw_syscalls:sys_enter /comm == "e2eneighbour" && args->id == 121/ { @calls = count(); }
+tracepoint:sched:sched_switch { @switches = count(); }`
+
+// Another tracer on the same tracepoints comes and goes while known workloads run: each counts all that
+// it is there for.
+func TestAnotherTracerOnTheSameProbes(t *testing.T) {
+	if _, err := exec.LookPath("bpftrace"); err != nil {
+		t.Fatal("bpftrace is missing: run tools/setup.sh")
+	}
+	const calls, processes, each = 20_000, 60_000, 100
+	a := agent(t)
+	storm := prog(t, "storm", "e2eneighbour")
+	before, kernelBefore := bracketed(t, a, "ctxt")
+	through := background(t, prog(t, "storm", "e2ethrough"), strconv.Itoa(processes), strconv.Itoa(each), "2")
+	for round := 1; round <= 2; round++ {
+		tracer := background(t, "bpftrace", "-e", bpftraceCalls)
+		eventually(t, testLimit, "bpftrace to attach", func() error {
+			if !strings.Contains(tracer.log.String(), "attached") {
+				return fmt.Errorf("it says %q", tracer.log.String())
+			}
+			return nil
+		})
+		time.Sleep(500 * time.Millisecond) // it says so before its last probe is attached
+		switches := procStat(t, "ctxt")
+		run(t, storm, strconv.Itoa(calls))
+		switches = procStat(t, "ctxt") - switches
+		tracer.interrupt(t)
+		wantExactly(t, "calls that bpftrace counted", mapValue(t, tracer.log.String(), "@calls"), calls)
+		if got := mapValue(t, tracer.log.String(), "@switches"); got < switches {
+			t.Errorf("round %d: bpftrace counted %v switches of at least %v", round, got, switches)
+		}
+		run(t, storm, strconv.Itoa(calls)) // when it has gone
+	}
+	select {
+	case <-through.done:
+		t.Fatalf("the long workload ended before the tracer did: %v", through.err)
+	default:
+	}
+	if err := through.ended(t, testLimit); err != nil {
+		t.Fatal(err)
+	}
+	after, kernelAfter := bracketed(t, a, "ctxt")
+	of := func(workload, name string, pairs ...string) float64 {
+		return delta(before, after, name, append(pairs, "workload", workload)...)
+	}
+	wantExactly(t, "getpgid", of("e2eneighbour", "teescope_syscalls_total", "syscall", "getpgid"), 4*calls)
+	wantExactly(t, "execs", of("e2eneighbour", "teescope_execs_total"), 4)
+	wantExactly(t, "exits", of("e2eneighbour", "teescope_exits_total"), 4)
+	wantExactly(t, "getpgid all the while", of("e2ethrough", "teescope_syscalls_total", "syscall", "getpgid"), processes*each)
+	wantExactly(t, "forks all the while", of("e2ethrough", "teescope_forks_total"), processes)
+	wantExactly(t, "exits all the while", of("e2ethrough", "teescope_exits_total"), processes+1)
+	// While a tracer comes or goes, the kernel runs no program for some switches: a few in a hundred on a busy
+	// machine, if it comes and goes twice in three seconds.
+	wantWithin(t, "switches all the while", delta(before, after, "teescope_context_switches_total"), kernelAfter-kernelBefore, 0.1, 0)
+	collectorsWork(t, after)
+}
+
+// interrupt ends it as Ctrl-C does, and demands that it ends well.
+func (p *process) interrupt(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.ended(t, testLimit); err != nil {
+		t.Fatalf("%s: %v\n%s", p.name, err, p.log.String())
+	}
+}
+
+// mapValue reads "@name: N" of what bpftrace prints at its end.
+func mapValue(t *testing.T, out, name string) float64 {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		if rest, found := strings.CutPrefix(strings.TrimSpace(line), name+": "); found {
+			n, err := strconv.ParseFloat(rest, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// slowQuery takes many seconds and little memory: at each of 1,500 steps it sorts 1,200 values of 200 series.
+// It asks for the minutes to come, for which the newest samples stand.
+func slowQuery() string {
+	now := float64(time.Now().UnixMilli()) / 1000
+	at := func(seconds float64) string { return strconv.FormatFloat(now+seconds, 'f', 3, 64) }
+	return "/api/v1/query_range?" + url.Values{
+		"query": {`quantile_over_time(0.5, (slow * 1)[2m:100ms])`},
+		"start": {at(120)}, "end": {at(270)}, "step": {"0.1"},
+	}.Encode()
+}
+
+// refusals collects the answers of a crowd.
+type refusals struct {
+	mu       sync.Mutex
+	statuses map[int]int
+	wrong    []string // that do not say what to do
+}
+
+// ask asks once, and gives up when ctx ends.
+func (r *refusals) ask(ctx context.Context, address string) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return // it gave up
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.statuses[resp.StatusCode]++
+	if resp.StatusCode == http.StatusOK {
+		return
+	}
+	var said struct{ ErrorType, Error string }
+	if err := json.Unmarshal(text, &said); err != nil || said.ErrorType != "timeout" || resp.Header.Get("Retry-After") == "" ||
+		!strings.Contains(said.Error, "ask again in a moment, and for a shorter time range") {
+		r.wrong = append(r.wrong, fmt.Sprintf("%s %v: %s", resp.Status, resp.Header, text))
+	}
+}
+
+// More slow queries than can be answered: those that are too many are told what to do, at once, and
+// the health check, the exposition and the scrapes go on.
+func TestCrowdOfSlowQueries(t *testing.T) {
+	const crowd, running, waiting = 100, 4, 64
+	target := httptest.NewServer(body(func(w io.Writer) {
+		for i := range 200 {
+			fmt.Fprintf(w, "slow{i=\"%d\"} %d\n", i, i)
+		}
+	}))
+	defer target.Close()
+	s := start(t, "up", "--data-dir", t.TempDir(), "--interval", "2s", "--scrape", "slow="+target.URL)
+	base := "http://" + s.addr
+	eventually(t, testLimit, "something to ask for", func() error {
+		got, err := query(base, `count(slow)`, time.Now())
+		if err == nil && got["{}"] != 200 {
+			err = fmt.Errorf("count(slow) is %v", got)
+		}
+		return err
+	})
+	address := base + slowQuery()
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+	defer cancel()
+	answers := &refusals{statuses: map[int]int{}}
+	var all sync.WaitGroup
+	for range crowd {
+		all.Go(func() { answers.ask(ctx, address) })
+	}
+	eventually(t, 5*time.Second, "those that are too many to be told so", func() error {
+		answers.mu.Lock()
+		defer answers.mu.Unlock()
+		if n := answers.statuses[http.StatusServiceUnavailable]; n < crowd-running-waiting {
+			return fmt.Errorf("%d are", n)
+		}
+		return nil
+	})
+	var worst time.Duration
+	for ctx.Err() == nil {
+		asked := time.Now()
+		if _, err := get(base + "/-/healthy"); err != nil {
+			t.Error(err)
+		}
+		collectorsWork(t, s.scrape(t))
+		worst = max(worst, time.Since(asked))
+		time.Sleep(100 * time.Millisecond)
+	}
+	all.Wait()
+	t.Logf("answers by status: %v; health and metrics took at most %s", answers.statuses, worst)
+	if n := len(answers.wrong); n > 0 {
+		t.Errorf("%d refusals do not say what to do, the first is %s", n, answers.wrong[0])
+	}
+	if n := answers.statuses[http.StatusServiceUnavailable]; n > crowd-running {
+		t.Errorf("%d of %d were refused", n, crowd)
+	}
+	if worst > 3*time.Second {
+		t.Errorf("health and metrics took %s", worst)
+	}
+	// When the crowd has gone there is an answer again, and no scrape is missing.
+	const expr = `min_over_time(up{job="teescope"}[8s]) and count_over_time(up{job="teescope"}[8s]) >= 3`
+	asked := time.Now()
+	got, err := query(base, expr, asked)
+	if err != nil || len(got) != 1 {
+		t.Fatalf("%s: %v, %v", expr, got, err)
+	}
+	for _, up := range got {
+		wantExactly(t, "up", up, 1)
+	}
+	if took := time.Since(asked); took > 3*time.Second {
+		t.Errorf("a cheap query took %s when the crowd had gone", took)
+	}
+}

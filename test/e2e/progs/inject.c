@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// inject PID CALL [ARGUMENT...]: lets the main thread of a running process make one system call, and
+// prints what it returned: a number, or minus the error's. An argument is a number, or "s:" and a string.
+// The thread then goes on with what it did.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SYSCALL_INSTRUCTION 0x050f
+#define PAGE		    4096
+
+static pid_t pid;
+static struct user_regs_struct saved;
+
+static void demand(int ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "inject: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static void wait_for_stop(void)
+{
+	int status;
+
+	demand(waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status), "waiting for a stop");
+}
+
+// Stops the thread in a system call that it waits in, so that a syscall instruction lies before it.
+static void stop_in_call(void)
+{
+	for (int i = 0; i < 2000; i++) {
+		demand(!ptrace(PTRACE_SEIZE, pid, 0, 0), "seizing");
+		demand(!ptrace(PTRACE_INTERRUPT, pid, 0, 0), "interrupting");
+		wait_for_stop();
+		demand(!ptrace(PTRACE_GETREGS, pid, 0, &saved), "reading registers");
+		errno = 0;
+		if ((long)saved.orig_rax >= 0 &&
+		    (ptrace(PTRACE_PEEKTEXT, pid, saved.rip - 2, 0) & 0xffff) ==
+			    SYSCALL_INSTRUCTION &&
+		    !errno)
+			return;
+		demand(!ptrace(PTRACE_DETACH, pid, 0, 0), "letting go");
+		usleep(1000);
+	}
+	demand(0, "the thread never waits in a system call");
+}
+
+static long call(long nr, const long *a)
+{
+	struct user_regs_struct regs = saved;
+
+	regs.rip = saved.rip - 2;
+	regs.rax = nr;
+	regs.orig_rax = -1; // the call that was interrupted is not begun again before this one
+	regs.rdi = a[0];
+	regs.rsi = a[1];
+	regs.rdx = a[2];
+	regs.r10 = a[3];
+	regs.r8 = a[4];
+	regs.r9 = a[5];
+	demand(!ptrace(PTRACE_SETREGS, pid, 0, &regs), "writing registers");
+	demand(!ptrace(PTRACE_SINGLESTEP, pid, 0, 0), "stepping");
+	wait_for_stop();
+	demand(!ptrace(PTRACE_GETREGS, pid, 0, &regs), "reading registers");
+	return regs.rax;
+}
+
+static void put(long to, const char *text)
+{
+	long word;
+
+	for (size_t done = 0; done <= strlen(text); done += sizeof(word)) {
+		word = 0;
+		strncpy((char *)&word, text + done, sizeof(word));
+		demand(!ptrace(PTRACE_POKEDATA, pid, to + done, word), "writing a string");
+	}
+}
+
+int main(int argc, char **argv)
+{
+	long a[6] = {0},
+	     map[6] = {0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0};
+	long page, unmap[6] = {0, PAGE}, used = 0, result;
+
+	demand(argc >= 3 && argc <= 9, "wrong arguments");
+	pid = atoi(argv[1]);
+	stop_in_call();
+	page = call(SYS_mmap, map);
+	demand(page > 0, "mapping a page");
+	for (int i = 3; i < argc; i++) {
+		if (strncmp(argv[i], "s:", 2)) {
+			a[i - 3] = strtol(argv[i], 0, 0);
+			continue;
+		}
+		demand(used + strlen(argv[i]) < PAGE - sizeof(long), "strings too long");
+		put(page + used, argv[i] + 2);
+		a[i - 3] = page + used;
+		used += (strlen(argv[i]) + sizeof(long)) & ~(sizeof(long) - 1);
+	}
+	result = call(atol(argv[2]), a);
+	unmap[0] = page;
+	call(SYS_munmap, unmap);
+	demand(!ptrace(PTRACE_SETREGS, pid, 0, &saved), "writing registers back");
+	demand(!ptrace(PTRACE_DETACH, pid, 0, 0), "letting go");
+	printf("%ld\n", result);
+	return 0;
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// vector is the result of an instant query by its labels, written out.
+type vector map[string]float64
+
+// query asks a Prometheus API, ours or the real one, for an instant vector at one time.
+func query(base, expr string, at time.Time) (vector, error) {
+	values := url.Values{"query": {expr}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)}}
+	body, err := get(base + "/api/v1/query?" + values.Encode())
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Status string
+		Data   struct {
+			ResultType string
+			Result     []struct {
+				Metric map[string]string
+				Value  [2]any
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &answer); err != nil {
+		return nil, err
+	}
+	if answer.Status != "success" || answer.Data.ResultType != "vector" {
+		return nil, fmt.Errorf("%s: not a vector: %s", expr, body)
+	}
+	got := vector{}
+	for _, r := range answer.Data.Result {
+		text, ok := r.Value[1].(string)
+		if !ok {
+			return nil, fmt.Errorf("%s: the value is no string: %v", expr, r.Value)
+		}
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return nil, err
+		}
+		var labels []string
+		for _, name := range slices.Sorted(maps.Keys(r.Metric)) {
+			labels = append(labels, name+"="+strconv.Quote(r.Metric[name]))
+		}
+		got["{"+strings.Join(labels, ",")+"}"] = n
+	}
+	return got, nil
+}
+
+// server starts teescope server for some targets with data in a directory of its own.
+func server(t *testing.T, targets ...string) *teescope {
+	t.Helper()
+	return start(t, "server", "--data-dir", t.TempDir(), "--interval", "1s", "--targets", strings.Join(targets, ","))
+}
+
+// realPrometheus starts Debian's Prometheus for the same targets.
+func realPrometheus(t *testing.T, targets ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "prometheus.yml")
+	text := fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs: [{job_name: teescope, static_configs: [{targets: [%q]}]}]\n", strings.Join(targets, `","`))
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	addr := freeAddr(t)
+	background(t, "prometheus", "--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", addr, "--log.level", "warn")
+	base := "http://" + addr
+	eventually(t, testLimit, "prometheus to be ready", func() error { _, err := get(base + "/-/ready"); return err })
+	return base
+}
+
+// A real Prometheus and the embedded one scrape the same agent; of programs that have ended both
+// have the same history, so that the same PromQL gives the same answer, to the last digit.
+func TestRealPrometheusAgrees(t *testing.T) {
+	a := agent(t)
+	run(t, prog(t, "calls", "e2eprom"))
+	run(t, prog(t, "faults", "e2eprom2"), "5000")
+	want := a.scrape(t).sum("teescope_syscalls_total", "workload", "e2eprom")
+
+	ours, real := "http://"+server(t, a.addr).addr, realPrometheus(t, a.addr)
+	const ready = `count(count_over_time(teescope_context_switches_total{workload="idle",kind="voluntary"}[10s]) >= 5)`
+	for _, base := range []string{ours, real} {
+		eventually(t, testLimit, "five scrapes by "+base, func() error {
+			got, err := query(base, ready, time.Now())
+			if err == nil && got["{}"] != 1 {
+				err = fmt.Errorf("%s gives %v", ready, got)
+			}
+			return err
+		})
+	}
+	at := time.Now().Truncate(time.Second)
+	for _, expr := range []string{
+		`sum by (syscall) (teescope_syscalls_total{workload="e2eprom"})`,
+		`sum(teescope_syscalls_total{workload="e2eprom"})`,
+		`topk(3, sum by (workload, syscall) (teescope_syscalls_total{workload=~"e2eprom.*"}))`,
+		`sum by (mode, reason) (teescope_page_faults_total{workload="e2eprom2"})`,
+		`sum by (workload) (increase(teescope_syscalls_total{workload=~"e2eprom.*"}[3s]))`,
+		`max by (__name__, workload) ({__name__=~"teescope_(forks|execs|exits)_total", workload=~"e2eprom.*"})`,
+		`quantile(0.9, teescope_syscalls_total{workload="e2eprom"})`,
+		`count by (kind) (teescope_workload_info{workload=~"e2eprom.*"})`,
+	} {
+		theirs, err := query(real, expr, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := query(ours, expr, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(theirs) == 0 || !maps.Equal(got, theirs) {
+			t.Errorf("%s:\nembedded %v\nreal     %v", expr, got, theirs)
+		}
+	}
+	got, err := query(ours, `sum(teescope_syscalls_total{workload="e2eprom"})`, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantExactly(t, "the stored count against the exposition", got["{}"], want)
+}
+
+// A live rate, of a program that makes 10,000 calls a second: both say so.
+func TestRealPrometheusAgreesOnALiveRate(t *testing.T) {
+	a := agent(t)
+	background(t, prog(t, "steady", "e2esteady"))
+	ours, real := "http://"+server(t, a.addr).addr, realPrometheus(t, a.addr)
+	const series = `teescope_syscalls_total{workload="e2esteady",syscall="getpgid"}`
+	for _, base := range []string{ours, real} {
+		eventually(t, testLimit, "a full window at "+base, func() error {
+			got, err := query(base, `count_over_time(`+series+`[12s]) >= 11`, time.Now())
+			if err == nil && len(got) != 1 {
+				err = fmt.Errorf("%v", got)
+			}
+			return err
+		})
+	}
+	at := time.Now()
+	for _, base := range []string{ours, real} {
+		got, err := query(base, `sum(rate(`+series+`[8s]))`, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantWithin(t, "calls per second by "+base, got["{}"], 10_000, 0.02, 0)
+	}
+}
+
+// `up` is agent and server in one: what it stores is what it exposes.
+func TestUpStoresWhatItExposes(t *testing.T) {
+	s := start(t, "up", "--data-dir", t.TempDir(), "--interval", "1s")
+	run(t, prog(t, "calls", "e2eup"))
+	want := s.scrape(t).by("syscall", "teescope_syscalls_total", "workload", "e2eup")
+	if len(want) == 0 {
+		t.Fatal("the program is not in the exposition")
+	}
+	base := "http://" + s.addr
+	const expr = `sum by (syscall) (teescope_syscalls_total{workload="e2eup"} > 0)`
+	eventually(t, testLimit, "the stored counts to be the exposed ones", func() error {
+		got, err := query(base, expr, time.Now())
+		if err != nil {
+			return err
+		}
+		if len(got) != len(want) {
+			return fmt.Errorf("%d system calls are stored, %d exposed", len(got), len(want))
+		}
+		for name, n := range want {
+			if stored := got[fmt.Sprintf("{syscall=%q}", name)]; stored != n {
+				return fmt.Errorf("%s: %v is stored, %v exposed", name, stored, n)
+			}
+		}
+		return nil
+	})
+	page, err := get(base + "/")
+	if err != nil || !strings.Contains(page, "<html") {
+		t.Errorf("the page: %v: %.200s", err, page)
+	}
+	if _, err := get(base + "/-/healthy"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Killed without warning, `up` starts again on its data and still knows what was before.
+func TestHistorySurvivesAKill(t *testing.T) {
+	dir := t.TempDir()
+	first := start(t, "up", "--data-dir", dir, "--interval", "1s")
+	run(t, prog(t, "calls", "e2ekilled"))
+	const expr = `sum(teescope_syscalls_total{workload="e2ekilled"})`
+	var before vector
+	var at time.Time
+	eventually(t, testLimit, "the counts to be stored", func() error {
+		var err error
+		at = time.Now()
+		if before, err = query("http://"+first.addr, expr, at); err == nil && before["{}"] == 0 {
+			err = fmt.Errorf("%s gives %v", expr, before)
+		}
+		return err
+	})
+	if err := first.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-first.done
+
+	second := start(t, "up", "--data-dir", dir, "--interval", "1s")
+	after, err := query("http://"+second.addr, expr, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(before, after) {
+		t.Errorf("%s at %s: %v before the kill, %v after", expr, at, before, after)
+	}
+	// The new process counts from zero: the counter reset must not be taken for the old count.
+	got, err := query("http://"+second.addr, `sum(teescope_build_info)`, time.Now())
+	if err != nil || got["{}"] != 1 {
+		t.Errorf("sum(teescope_build_info) is %v (%v) after the restart", got, err)
+	}
+}

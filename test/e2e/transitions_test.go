@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const transitionSources = "../../internal/tee/transition/testdata/"
+
+// order gives a program a line and waits for its answer.
+func (p heldProcess) order(t *testing.T, line string) string {
+	t.Helper()
+	before := p.log.String()
+	if _, err := fmt.Fprintln(p.stdin, line); err != nil {
+		t.Fatal(err)
+	}
+	var answer string
+	eventually(t, 30*time.Second, "an answer to "+line, func() error {
+		answer = strings.TrimPrefix(p.log.String(), before)
+		if !strings.HasSuffix(answer, "\n") {
+			return fmt.Errorf("%q so far", answer)
+		}
+		return nil
+	})
+	return strings.TrimSpace(answer)
+}
+
+// An agent that has dropped its privileges and is confined counts what enters and leaves enclaves, under the
+// names that the workload's other families have.
+func TestTransitionsOfConfinedAgent(t *testing.T) {
+	dir := t.TempDir()
+	for out, args := range map[string][]string{
+		"libsgx_urts.so":     {"-shared", "-fPIC", transitionSources + "urts.c"},
+		"gramine/sgx/loader": {transitionSources + "loader.c"},
+	} {
+		out = filepath.Join(dir, out)
+		if err := quiet("mkdir", "-p", filepath.Dir(out)); err != nil {
+			t.Fatal(err)
+		}
+		if err := quiet("gcc", append([]string{"-O2", "-o", out}, args...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	app := filepath.Join(dir, "e2esdk")
+	if err := quiet("gcc", "-O2", "-o", app, transitionSources+"app.c", "-L"+dir, "-lsgx_urts", "-Wl,-rpath,$ORIGIN", "-lpthread"); err != nil {
+		t.Fatal(err)
+	}
+	a := agent(t, "--transitions.trace=on")
+	eventually(t, 20*time.Second, "the agent to be confined", func() error {
+		if !strings.Contains(a.log.String(), "privileges are dropped") {
+			return fmt.Errorf("its log is %s", a.log.String())
+		}
+		return nil
+	})
+	sdk, gramine := held(t, app), held(t, filepath.Join(dir, "gramine/sgx/loader"))
+	gramine.order(t, "end 2 5 5") // whoever looks now is too late for these
+	eventually(t, 20*time.Second, "the probes of the application", func() error {
+		sdk.order(t, "ecall 1 0 1")
+		if a.scrape(t).sum("teescope_transition_probes_info", "file", "e2esdk", "state", "exact") == 0 {
+			return errors.New("there are none")
+		}
+		return nil
+	})
+	eventually(t, 20*time.Second, "the counters of the loader", func() error {
+		if a.scrape(t).sum("teescope_enclave_transitions_total", "source", "gramine_counters") == 0 {
+			return errors.New("there are none")
+		}
+		return nil
+	})
+	before := a.scrape(t)
+	sdk.order(t, "ecall 500 4 2")
+	gramine.order(t, "end 10 20 3")
+	after := a.scrape(t)
+	of := func(workload, source string, more ...string) []string {
+		return append([]string{"workload", workload, "source", source}, more...)
+	}
+	for _, tt := range []struct {
+		family string
+		labels []string
+		want   float64
+	}{
+		{"teescope_ecalls_total", of("e2esdk", "sdk_uprobe", "ecall", "1"), 500},
+		{"teescope_ocalls_total", of("e2esdk", "sdk_uprobe", "ocall", "app_ocall_print"), 2000},
+		{"teescope_enclave_transitions_total", of("e2esdk", "sdk_uprobe", "kind", "eenter"), 5000},
+		{"teescope_enclave_transitions_total", of("loader", "gramine_counters", "kind", "eenter"), 10 * 22},
+		{"teescope_enclave_transitions_total", of("loader", "gramine_counters", "kind", "eexit"), 10 * 21},
+		{"teescope_enclave_transitions_total", of("loader", "gramine_counters", "kind", "aex"), 10 * 3},
+	} {
+		if got := after.sum(tt.family, tt.labels...) - before.sum(tt.family, tt.labels...); got != tt.want {
+			t.Errorf("%s%v grew by %v, want %v", tt.family, tt.labels, got, tt.want)
+		}
+	}
+	if after.sum("teescope_workload_info", "workload", "e2esdk", "runtime", "sgx-sdk") != 1 {
+		t.Error("the workload has another name in teescope_workload_info")
+	}
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build sgx
+
+package sgx
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+)
+
+// TestFilesAndPorts brings a program of the host and a file in, speaks to a port of the guest's loopback, and
+// brings files, a folder, what was printed and the exit status back.
+func TestFilesAndPorts(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "in.txt"), []byte("hello\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	port := freePort(t)
+	cmd := exec.Command("../../testbed/run", "-sgx=false", "-timeout", "2m", "-port", fmt.Sprintf("%d:8080", port),
+		"-in", filepath.Join(dir, "in.txt"), "-in", "/bin/sed", "-out", "out.txt", "-out", "heard.txt", "-out", "more", "-to", dir, "--",
+		"sh", "-c", `/job/sed s/hello/bye/ in.txt >out.txt
+			mkdir -p more/deep; uname -r >more/deep/release
+			nc -l -p 8080 <in.txt >heard.txt
+			echo told >&2; echo said; exit 42`)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	heard := speak(port)
+	err := cmd.Wait()
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 42 {
+		t.Errorf("the run ended with %v, want status 42", err)
+	}
+	if stdout.String() != "said\n" || stderr.String() != "told\n" {
+		t.Errorf("stdout %q, stderr %q", stdout.String(), stderr.String())
+	}
+	if heard != "hello\n" {
+		t.Errorf("the guest's port said %q", heard)
+	}
+	for file, want := range map[string]string{
+		"out.txt": `^bye\n$`, "heard.txt": `^from the host\n$`, "more/deep/release": `^6\.12\.\d+`,
+	} {
+		if got, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !regexp.MustCompile(want).Match(got) {
+			t.Errorf("%s is %q (%v), want %s", file, got, err, want)
+		}
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// speak tries until the guest answers, and returns the answer.
+func speak(port int) string {
+	for until := time.Now().Add(90 * time.Second); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
+		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		_, _ = c.Write([]byte("from the host\n"))
+		_ = c.(*net.TCPConn).CloseWrite()
+		answer, _ := io.ReadAll(c)
+		c.Close()
+		if len(answer) > 0 {
+			return string(answer)
+		}
+	}
+	return ""
+}

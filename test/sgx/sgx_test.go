@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build sgx
+
+package sgx
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+const (
+	epc = 4 // MiB of enclave page cache
+	mib = 3 // of each of the two enclaves that page
+)
+
+// truth is the machine's own name of a leaf and its result.
+var truth = []struct{ leaf, result, stat string }{
+	{"ECREATE", "succeeded", "ecreate"}, {"ECREATE", "failed", "ecreate_failed"}, {"EADD", "succeeded", "eadd"},
+	{"EEXTEND", "succeeded", "eextend"}, {"EINIT", "succeeded", "einit"}, {"EAUG", "succeeded", "eaug"}, {"EPA", "succeeded", "epa"},
+	{"EBLOCK", "succeeded", "eblock"}, {"ETRACK", "succeeded", "etrack"}, {"EWB", "succeeded", "ewb"}, {"EWB", "failed", "ewb_failed"},
+	{"ELDU", "succeeded", "eldu"}, {"EREMOVE", "succeeded", "eremove"},
+}
+
+func TestInTreeDriver(t *testing.T) {
+	programs := build(t)
+	for _, kernel := range []string{"6.1", "6.12"} {
+		t.Run(kernel, func(t *testing.T) {
+			m := boot(t, kernel, programs)
+			t.Run("the kernel side, by each way of attaching", m.kernelSide)
+			t.Run("every hook is attached", m.attached)
+			t.Run("what was executed is counted exactly", m.exact)
+			t.Run("the enclave page cache is known at each moment", m.pages)
+			t.Run("an enclave that was there before", m.early)
+			t.Run("two workloads that page are told apart", m.neighbours)
+			t.Run("several enclaves of one process", m.several)
+			t.Run("an enclave that grows", m.grown)
+			t.Run("the boundary is crossed as often as is told", m.crossings)
+			t.Run("an enclave belongs to who made it", m.owner)
+			t.Run("what each hook costs", m.cost)
+		})
+	}
+}
+
+// moment is what teescope and the machine said at one time.
+type moment struct {
+	metrics map[string]*dto.MetricFamily
+	stats   map[string]float64
+	free    []float64 // before and after the scrape
+}
+
+// machine is what came back from one boot.
+type machine struct {
+	kernel, dir            string
+	earlier, parent, child string // process IDs
+}
+
+func (m *machine) at(t *testing.T, name string) moment {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	text := read(t, filepath.Join(m.dir, "metrics."+name))
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil || len(families) == 0 {
+		t.Fatalf("reading the exposition %s: %v\n%s", name, err, read(t, filepath.Join(m.dir, "agent.log")))
+	}
+	at := moment{metrics: families, stats: map[string]float64{}}
+	for _, line := range strings.Split(strings.TrimSpace(string(read(t, filepath.Join(m.dir, "stats."+name)))), "\n") {
+		stat, value, _ := strings.Cut(line, " ")
+		at.stats[stat] = number(t, value)
+	}
+	for _, line := range strings.Fields(string(read(t, filepath.Join(m.dir, "free."+name)))) {
+		at.free = append(at.free, number(t, line))
+	}
+	return at
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func number(t *testing.T, text string) float64 {
+	t.Helper()
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// sum adds up the samples of a family whose labels have the values given as name, value, ...; n is how many
+// there are.
+func (m moment) sum(family string, labels ...string) (total float64, n int) {
+next:
+	for _, s := range m.metrics[family].GetMetric() {
+		have := map[string]string{}
+		for _, l := range s.Label {
+			have[l.GetName()] = l.GetValue()
+		}
+		for i := 0; i < len(labels); i += 2 {
+			if have[labels[i]] != labels[i+1] {
+				continue next
+			}
+		}
+		total += s.GetCounter().GetValue() + s.GetGauge().GetValue() + float64(s.GetHistogram().GetSampleCount())
+		n++
+	}
+	return total, n
+}
+
+// want holds a sum to a value. What has no sample is not zero.
+func (m moment) want(t *testing.T, value float64, family string, labels ...string) {
+	t.Helper()
+	if got, n := m.sum(family, labels...); got != value || n == 0 {
+		t.Errorf("%s%v = %v in %d samples, want %v", family, labels, got, n, value)
+	}
+}
+
+// build makes the programs that are tried: the binary, and the backend's own tests of its kernel side.
+func build(t *testing.T) []string {
+	t.Helper()
+	dir := t.TempDir()
+	programs := []string{filepath.Join(dir, "teescope"), filepath.Join(dir, "sgx.test")}
+	for _, args := range [][]string{
+		{"build", "-trimpath", "-ldflags", "-s -w", "-o", programs[0], "../../cmd/teescope"},
+		{"test", "-c", "-trimpath", "-ldflags", "-s -w", "-o", programs[1], "../../internal/tee/sgx"},
+	} {
+		cmd := exec.Command("go", args...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", cmd, err, out)
+		}
+	}
+	return programs
+}
+
+// boot runs testdata/guest.sh in the machine.
+func boot(t *testing.T, kernel string, programs []string) *machine {
+	t.Helper()
+	m := &machine{kernel: kernel, dir: t.TempDir()}
+	run := os.Getenv("TESTBED")
+	if run == "" {
+		run = "../../testbed/run"
+	}
+	args := []string{
+		"-kernel", kernel, "-epc", fmt.Sprint(epc), "-env", fmt.Sprintf("MIB=%d", mib), "-timeout", "5m",
+		"-in", "testdata/guest.sh", "-to", m.dir, "-out", "agent.log", "-out", "pids", "-out", "kernel.log", "-out", "kernel.status",
+	}
+	for _, p := range programs {
+		args = append(args, "-in", p)
+	}
+	for _, name := range []string{"start", "paging", "paged", "churned", "grown", "pinged", "ponged", "both", "orphan", "victim", "end"} {
+		args = append(args, "-out", "metrics."+name, "-out", "stats."+name, "-out", "free."+name)
+	}
+	cmd := exec.Command(run, append(args, "--", "sh", "guest.sh")...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, out)
+	}
+	t.Logf("%s", out)
+	pids := strings.Fields(string(read(t, filepath.Join(m.dir, "pids"))))
+	if len(pids) != 3 {
+		t.Fatalf("the guest knows the processes %v, want three", pids)
+	}
+	m.earlier, m.parent, m.child = pids[0], pids[1], pids[2]
+	return m
+}
+
+func (m *machine) kernelSide(t *testing.T) {
+	log := string(read(t, filepath.Join(m.dir, "kernel.log")))
+	if status := strings.TrimSpace(string(read(t, filepath.Join(m.dir, "kernel.status")))); status != "0" {
+		t.Errorf("the tests of the kernel side ended with %s:\n%s", status, log)
+	}
+	for _, name := range []string{"TestEveryWayCountsExactly/f", "TestEveryWayCountsExactly/k", "TestLoadsAreSeenWhereTheyAreListed", "TestGuestPages"} {
+		if !strings.Contains(log, "--- PASS: "+name+" ") {
+			t.Errorf("%s did not pass:\n%s", name, log)
+		}
+	}
+}
+
+func (m *machine) attached(t *testing.T) {
+	at := m.at(t, "start")
+	n := 0
+	for _, s := range at.metrics["teescope_probe_attached"].GetMetric() {
+		labels := map[string]string{}
+		for _, l := range s.Label {
+			labels[l.GetName()] = l.GetValue()
+		}
+		if !strings.HasPrefix(labels["probe"], "sgx_") {
+			continue
+		}
+		n++
+		if s.Gauge.GetValue() != 1 || labels["mechanism"] != "fentry" && labels["mechanism"] != "fexit" {
+			t.Errorf("probe %s is attached by %s: %s", labels["probe"], labels["mechanism"], labels["reason"])
+		}
+	}
+	if n < 17 {
+		t.Errorf("%d probes of the driver, want 17", n)
+	}
+	at.want(t, 1, "teescope_collector_success", "collector", "tee")
+	log := bufio.NewScanner(bytes.NewReader(read(t, filepath.Join(m.dir, "agent.log"))))
+	for log.Scan() {
+		if strings.Contains(log.Text(), "level=WARN") || strings.Contains(log.Text(), "level=ERROR") {
+			t.Errorf("the agent complains: %s", log.Text())
+		}
+	}
+}
+
+func (m *machine) exact(t *testing.T) {
+	start := m.at(t, "start")
+	for _, name := range []string{"paged", "churned", "grown", "end"} {
+		at := m.at(t, name)
+		for _, x := range truth {
+			want := at.stats[x.stat] - start.stats[x.stat]
+			before, _ := start.sum("sgx_encls_total", "leaf", x.leaf, "result", x.result)
+			got, n := at.sum("sgx_encls_total", "leaf", x.leaf, "result", x.result)
+			if got-before != want || n != 1 {
+				t.Errorf("%s: teescope has seen %v %s %s, the machine %v", name, got-before, x.leaf, x.result, want)
+			}
+		}
+		for family, stat := range map[string]string{
+			"sgx_epc_pages_added_total": "eadd", "sgx_epc_pages_augmented_total": "eaug", "sgx_epc_pages_evicted_total": "ewb",
+			"sgx_epc_pages_loaded_back_total": "eldu", "sgx_enclaves_created_total": "ecreate", "sgx_enclaves_initialized_total": "einit",
+			"sgx_workload_pages_added_total": "eadd", "sgx_workload_pages_evicted_total": "ewb", "sgx_workload_pages_loaded_back_total": "eldu",
+			"sgx_workload_pages_evicted_by_total": "ewb", "sgx_workload_enclaves_created_total": "ecreate",
+		} {
+			before, _ := start.sum(family)
+			if got, _ := at.sum(family); got-before != at.stats[stat]-start.stats[stat] {
+				t.Errorf("%s: %s grew by %v, the machine's %s by %v", name, family, got-before, stat, at.stats[stat]-start.stats[stat])
+			}
+		}
+	}
+	end := m.at(t, "end")
+	if end.stats["ewb"]-start.stats["ewb"] < 500 || end.stats["eldu"]-start.stats["eldu"] < 500 {
+		t.Errorf("the workloads did not page: %v", end.stats)
+	}
+	for _, what := range []string{"enclaves", "groups", "pairs"} {
+		end.want(t, 0, "sgx_attribution_lost_total", "what", what)
+	}
+	loaded, _ := end.sum("sgx_epc_pages_loaded_back_total")
+	if timed, _ := end.sum("sgx_load_back_seconds"); timed == 0 || timed > loaded {
+		t.Errorf("%v of %v pages that were loaded back were timed", timed, loaded)
+	}
+	batches, _ := end.sum("sgx_reclaim_batches_total")
+	end.want(t, batches, "sgx_reclaim_seconds")
+}
+
+// At rest every page is known. While enclaves page, the driver keeps up to 64 pages free (SGX_NR_HIGH_PAGES)
+// and evicts 16 at a time, on each processor.
+func (m *machine) pages(t *testing.T) {
+	const total, high, inFlight = epc << 20 / 4096, 64, 2 * 16
+	for _, name := range []string{"start", "paged", "churned", "grown", "end"} {
+		at := m.at(t, name)
+		at.want(t, at.free[0]*4096, "sgx_epc_free_bytes")
+		at.want(t, epc<<20, "sgx_epc_size_bytes")
+		at.want(t, total, "sgx_epc_pages")
+		at.want(t, at.free[0], "sgx_epc_pages", "state", "free")
+	}
+	at := m.at(t, "paging")
+	if free, _ := at.sum("sgx_epc_pages", "state", "free"); free > high+inFlight {
+		t.Errorf("%v pages are free while enclaves page", free)
+	}
+	if known, _ := at.sum("sgx_epc_pages"); known < total-inFlight || known > total+inFlight {
+		t.Errorf("%v pages are known, there are %d", known, total)
+	}
+}
+
+// kv was started before the agent, and did nothing since. Others may have evicted all of it.
+func (m *machine) early(t *testing.T) {
+	at := m.at(t, "end")
+	at.want(t, 1, "sgx_enclave_info", "workload", "early", "pid", m.earlier, "seen", "found")
+	at.want(t, 1, "sgx_enclaves", "state", "initialized")
+	free, _ := at.sum("sgx_epc_pages", "state", "free")
+	all, _ := at.sum("sgx_epc_pages")
+	if all-free != at.stats["valid"] {
+		t.Errorf("%v pages are in use, the machine says %v", all-free, at.stats["valid"])
+	}
+	resident, _ := at.sum("sgx_enclave_resident_bytes", "pid", m.earlier)
+	out, _ := at.sum("sgx_enclave_paged_out_bytes", "pid", m.earlier)
+	if resident+out < 1<<20 {
+		t.Errorf("%v bytes are resident and %v paged out, of more than a MiB", resident, out)
+	}
+	if _, n := at.sum("sgx_enclave_start_time_seconds", "pid", m.earlier); n != 0 {
+		t.Error("when an enclave was made that was there before is made up")
+	}
+}
+
+// Both have the same size, and each has lost pages to itself and to the other.
+func (m *machine) neighbours(t *testing.T) {
+	live := m.at(t, "paging")
+	for _, w := range []string{"paging", "neighbour"} {
+		live.want(t, 1, "sgx_workload_enclaves", "workload", w)
+		live.want(t, 1, "sgx_enclave_info", "workload", w, "seen", "created")
+		resident, _ := live.sum("sgx_workload_resident_bytes", "workload", w)
+		set, _ := live.sum("sgx_workload_working_set_bytes", "workload", w)
+		out, _ := live.sum("sgx_workload_paged_out_bytes", "workload", w)
+		if resident == 0 || set < resident || set > resident+out {
+			t.Errorf("%s: %v bytes resident, %v paged out, a working set of %v", w, resident, out, set)
+		}
+	}
+	at := m.at(t, "paged")
+	total := 0.0
+	for _, w := range []string{"paging", "neighbour"} {
+		added, _ := at.sum("sgx_workload_pages_added_total", "workload", w)
+		if added < mib<<20/4096 || added > mib<<20/4096+64 {
+			t.Errorf("%s has added %v pages, want those of %d MiB and a few", w, added, mib)
+		}
+		total += added
+		evicted, _ := at.sum("sgx_workload_pages_evicted_total", "workload", w)
+		by, _ := at.sum("sgx_workload_pages_evicted_by_total", "workload", w)
+		if evicted == 0 || evicted != by {
+			t.Errorf("%s has lost %v pages, %v of them to somebody", w, evicted, by)
+		}
+	}
+	for _, pair := range [][2]string{{"paging", "neighbour"}, {"neighbour", "paging"}} {
+		if n, _ := at.sum("sgx_workload_pages_evicted_by_total", "workload", pair[0], "by", pair[1]); n == 0 {
+			t.Errorf("%s has lost no page to %s", pair[0], pair[1])
+		}
+	}
+	at.want(t, total, "sgx_epc_pages_added_total")
+}
+
+func (m *machine) several(t *testing.T) {
+	at := m.at(t, "churned")
+	at.want(t, 8, "sgx_workload_enclaves_created_total", "workload", "churn")
+	at.want(t, 0, "sgx_workload_enclaves", "workload", "churn")
+	added, _ := at.sum("sgx_workload_pages_added_total", "workload", "churn")
+	if int(added)%8 != 0 || added < 8*16 {
+		t.Errorf("8 equal enclaves have added %v pages", added)
+	}
+}
+
+func (m *machine) grown(t *testing.T) {
+	at := m.at(t, "grown")
+	const pages = 1 << 20 / 4096
+	at.want(t, pages, "sgx_workload_pages_augmented_total", "workload", "grower")
+	added, _ := at.sum("sgx_workload_pages_added_total", "workload", "grower")
+	if added < pages || added >= 2*pages {
+		t.Errorf("%v pages were added before the enclave ran, want half of them and a few", added)
+	}
+}
+
+// crossings wants entries and exits as many as the machine has executed. What stands still in the middle of an
+// OCALL has left the enclave and not come back.
+//
+// Debian's 6.1 refuses an agent without CAP_SYS_ADMIN: then there are no figures, and the reason is told.
+func (m *machine) crossings(t *testing.T) {
+	from, to := m.at(t, "pinged"), m.at(t, "ponged")
+	if m.kernel == "6.1" {
+		if _, n := to.sum("teescope_enclave_transitions_total", "workload", "pingpong"); n > 0 {
+			t.Errorf("%d series of transitions that nothing counts", n)
+		}
+		if !bytes.Contains(read(t, filepath.Join(m.dir, "agent.log")), []byte("this kernel wants CAP_SYS_ADMIN")) {
+			t.Error("the agent does not say why it counts no transitions")
+		}
+		return
+	}
+	for kind, stat := range map[string]string{"eenter": "eenter", "eexit": "eexit"} {
+		labels := []string{"kind", kind, "workload", "pingpong", "source", "sdk_uprobe"}
+		before, _ := from.sum("teescope_enclave_transitions_total", labels...)
+		after, n := to.sum("teescope_enclave_transitions_total", labels...)
+		truth := to.stats[stat] - from.stats[stat]
+		t.Logf("%s: teescope %.0f, the machine %.0f", kind, after-before, truth)
+		if n == 0 || truth < 100 || math.Abs(after-before-truth) > 2 {
+			t.Errorf("%s: %v in %d samples, the machine has executed %v", kind, after-before, n, truth)
+		}
+	}
+	calls := func(m moment, family string, labels ...string) float64 {
+		n, _ := m.sum(family, append(labels, "workload", "pingpong")...)
+		return n
+	}
+	ecalls := calls(to, "teescope_ecalls_total") - calls(from, "teescope_ecalls_total")
+	ocalls := calls(to, "teescope_ocalls_total", "ocall", "pingpong_ocall_pong") - calls(from, "teescope_ocalls_total", "ocall", "pingpong_ocall_pong")
+	if math.Abs(ocalls-3*ecalls) > 4 {
+		t.Errorf("%v OCALLs in %v ECALLs, want three in each", ocalls, ecalls)
+	}
+}
+
+// A child that inherits an enclave does not own it, even when its parent has ended.
+func (m *machine) owner(t *testing.T) {
+	for _, name := range []string{"both", "orphan"} {
+		at := m.at(t, name)
+		at.want(t, 1, "sgx_enclave_info", "workload", "orphan", "pid", m.parent)
+		at.want(t, 1, "sgx_workload_enclaves", "workload", "orphan")
+		if _, n := at.sum("sgx_enclave_info", "pid", m.child); n != 0 {
+			t.Errorf("%s: the child owns the enclave", name)
+		}
+	}
+	at := m.at(t, "end")
+	for _, w := range []string{"orphan", "twoproc", "victim"} {
+		at.want(t, 1, "sgx_workload_enclaves_created_total", "workload", w)
+		at.want(t, 0, "sgx_workload_enclaves", "workload", w)
+	}
+	m.at(t, "victim").want(t, 1, "sgx_workload_enclaves", "workload", "victim")
+}
+
+// cost reports, of each hook, the mean time of its runs: emulated, so only their proportions mean something.
+func (m *machine) cost(t *testing.T) {
+	at := m.at(t, "end")
+	ran := 0
+	for _, s := range at.metrics["teescope_bpf_program_sampled_runs_total"].GetMetric() {
+		program := s.Label[0].GetValue()
+		if !strings.HasPrefix(program, "sgx/") {
+			continue
+		}
+		seconds, _ := at.sum("teescope_bpf_program_sampled_run_seconds_total", "program", program)
+		if runs := s.Counter.GetValue(); runs > 0 {
+			ran++
+			t.Logf("%-30s %8.0f runs, %6.0f ns each", program, runs, seconds/runs*1e9)
+		}
+	}
+	if ran < 10 {
+		t.Errorf("%d hooks have run, want most of them", ran)
+	}
+}

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs in the virtual SGX machine. Each name given to look is a moment: what teescope says of it, and what the
+# machine itself has counted.
+set -u
+counted=/sys/module/swsgx/parameters
+free() { cat $counted/free; }
+
+look() {
+	free >"free.$1"
+	cat $counted/stats >"stats.$1"
+	wget -qO "metrics.$1" http://127.0.0.1:9750/metrics
+	free >>"free.$1"
+}
+
+# The driver gives pages back after a process has ended: wait until there are as many as before.
+settle() {
+	tries=0
+	while [ "$(free)" != "$1" ] && [ $tries -lt 100 ]; do
+		sleep 0.1
+		tries=$((tries + 1))
+	done
+}
+
+stat() { sed -n "s/^$1 //p" $counted/stats; }
+
+# Waits until the machine has counted so many more of something than at first.
+grown() {
+	tries=0
+	while [ "$(stat "$1")" -lt $(($2 + $3)) ] && [ $tries -lt 600 ]; do
+		sleep 0.1
+		tries=$((tries + 1))
+	done
+}
+
+# A program under another name is another workload.
+as() { cp "/testbed/$1" "/testbed/$2"; }
+
+./sgx.test -test.v -test.run "Counts|Listed|Guest" >kernel.log 2>&1
+echo $? >kernel.status
+
+as kv early
+early -port 7000 -mib 1 >early.json &
+early=$!
+grown einit 0 1
+
+./teescope agent --listen 127.0.0.1:9750 --transitions.trace on >agent.log 2>&1 &
+tries=0
+while ! wget -qO /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null && [ $tries -lt 600 ]; do
+	sleep 0.1
+	tries=$((tries + 1))
+done
+echo 1 >/proc/sys/kernel/bpf_stats_enabled # what each hook costs
+rest=$(free)
+look start
+
+as paging neighbour
+evicted=$(stat ewb)
+paging -mib "$MIB" -working "$MIB" -count 1 >paging.json &
+first=$!
+neighbour -mib "$MIB" -working "$MIB" -count 1 >neighbour.json &
+second=$!
+grown ewb "$evicted" 800
+look paging
+wait $first $second
+settle "$rest"
+look paged
+
+churn -count 8 -live 8 -pages 16 -seconds 0 >churn.json
+settle "$rest"
+look churned
+
+# Half of the enclave is added while it runs (SGX2).
+as paging grower
+grower -mib 2 -working 2 -dynamic 1 -count 1 >grower.json
+settle "$rest"
+look grown
+
+# Crossings are counted from when the functions of a process are probed. It stands still while it is looked at.
+pingpong -count 0 -ocalls 3 >pingpong.json &
+ping=$!
+tries=0
+until wget -qO- http://127.0.0.1:9750/metrics | grep -qE 'ocall="pingpong_ocall_pong"|file="libsgx_urts.so".*state="none"' || [ $tries -ge 60 ]; do
+	sleep 1
+	tries=$((tries + 1))
+done
+kill -STOP $ping
+sleep 1
+look pinged
+kill -CONT $ping
+sleep 3
+kill -STOP $ping
+sleep 1
+look ponged
+kill -9 $ping
+wait $ping
+settle "$rest"
+
+# The process that made the enclave ends first; its child goes on with it.
+as twoproc orphan
+entered=$(stat eenter)
+orphan -count 0 -seconds 60 >orphan.json &
+parent=$!
+grown eenter "$entered" 50
+child=$(cat /proc/$parent/task/$parent/children)
+child=${child%% *}
+look both
+kill -9 $parent
+sleep 1
+look orphan
+kill -9 "$child"
+settle "$rest"
+
+twoproc -count 50 >twoproc.json
+
+# Killed inside.
+as paging victim
+entered=$(stat eenter)
+victim -mib 1 -working 1 -count 0 >victim.json &
+victim=$!
+grown eenter "$entered" 10
+look victim
+kill -9 $victim
+settle "$rest"
+look end
+echo "$early $parent $child" >pids
+kill $early

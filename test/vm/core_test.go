@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build vm
+
+package vm
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+)
+
+const object = "../../internal/collector/system/system.bpf.o"
+
+// typesOf are the types of kernels of which no package is in reach: of Ubuntu's 5.15, the oldest that teescope is
+// for, and of a 5.18. They come with Go modules. docs/decisions/kernels.md says how it is known which kernels
+// they are, and where else was looked.
+var typesOf = []struct {
+	kernel, module, sum, file string
+	functions                 bool     // that the kernel has are listed too
+	absent                    []string // hooks that it does not have; the probes have others
+	unknown                   []string // fields that it does not have, by their indices
+}{
+	{
+		kernel: "5.15", module: "github.com/grafana/beyla@v1.0.0", sum: "h1:SeSLTrsbpmr2MW8TBwlsv9qjF+ysEgVf6zHKc4shZN0=",
+		file: "bpf/headers/vmlinux_amd64.h", absent: []string{"mm_filemap_get_pages", "writeback_dirty_folio"},
+		unknown: []string{
+			"kernfs_node___rcu[0:0]", "mm_struct[0:0:0:0]", "mm_struct[0:0:0:1]", "mm_struct[0:0:1:0]", "mm_struct[0:0:1:1]",
+			"mm_struct[0:0:3:0]", "mm_struct[0:0:3:1]", "task_struct[0:0:1]",
+		},
+	},
+	{
+		kernel: "5.18", module: "github.com/cilium/ebpf@v0.9.0", sum: "h1:ldiV+FscPCQ/p3mNEV4O02EPbUZJFsoEtHvIr9xLTvk=",
+		file: "btf/testdata/vmlinux-btf.gz", functions: true, absent: []string{"mm_filemap_get_pages", "writeback_dirty_page"},
+		unknown: []string{
+			"cgroup_subsys_id[1]", // it was built without the memory controller
+			"kernfs_node___rcu[0:0]", "mm_struct[0:0:0:0]", "mm_struct[0:0:0:1]", "mm_struct[0:0:1:0]", "mm_struct[0:0:1:1]",
+			"mm_struct[0:0:3:0]", "mm_struct[0:0:3:1]", "task_struct___cpu[0:0]",
+		},
+	},
+}
+
+// unread are tracepoints of whose arguments nothing is read.
+var unread = []string{"mm_filemap_add_to_page_cache", "writeback_dirty_folio", "writeback_dirty_page", "block_dirty_buffer"}
+
+// TestTypesOfOlderKernels fits the programs to the types of kernels that cannot be booted here.
+func TestTypesOfOlderKernels(t *testing.T) {
+	spec, err := ebpf.LoadCollectionSpec(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := btf.LoadKernelSpec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range typesOf {
+		t.Run(k.kernel, func(t *testing.T) {
+			file := filepath.Join(module(t, k.module, k.sum), k.file)
+			types := kernelTypes(t, file, spec)
+			absent, unknown := map[string]bool{}, map[string]bool{}
+			for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
+				p := spec.Programs[name]
+				if hook := missing(t, types, own, p.SectionName, k.functions); hook != "" {
+					absent[hook] = true
+				}
+				for _, field := range relocate(t, types, p) {
+					unknown[field] = true
+				}
+				helpers(t, types, p)
+			}
+			for name, m := range spec.Maps {
+				if !hasValue(t, types, "bpf_map_type", int64(m.Type)) {
+					t.Errorf("map %s: the kernel has no %v", name, m.Type)
+				}
+			}
+			if got := slices.Sorted(maps.Keys(absent)); !slices.Equal(got, k.absent) {
+				t.Errorf("absent hooks: %q, want %q", got, k.absent)
+			}
+			if got := slices.Sorted(maps.Keys(unknown)); !slices.Equal(got, k.unknown) {
+				t.Errorf("absent fields: %q, want %q", got, k.unknown)
+			}
+		})
+	}
+}
+
+// module downloads a module, which becomes no dependency of ours, and returns where it is.
+func module(t *testing.T, path, sum string) string {
+	t.Helper()
+	var answer struct{ Dir, Sum, Error string }
+	text := output(t, t.TempDir(), "go", "mod", "download", "-json", path)
+	if err := json.Unmarshal([]byte(text), &answer); err != nil || answer.Sum != sum {
+		t.Fatalf("%s has the sum %q, want %q (%v, %s)", path, answer.Sum, sum, err, answer.Error)
+	}
+	return answer.Dir
+}
+
+// kernelTypes reads the types of a kernel from a compressed dump, or from a C header made of one.
+func kernelTypes(t *testing.T, file string, spec *ebpf.CollectionSpec) *btf.Spec {
+	t.Helper()
+	if strings.HasSuffix(file, ".h") {
+		return compile(t, file, spec)
+	}
+	packed, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	unpacked, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := io.ReadAll(io.LimitReader(unpacked, 64<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	types, err := btf.LoadSpecFromReader(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return types
+}
+
+// relocated finds the type in the description of a relocation.
+var relocated = regexp.MustCompile(`(Struct|Union|Enum|Typedef):"(\w+)"(\[[\d:]+\])`)
+
+// compile makes types of a header. A compiler describes only what is used, so each type that the programs are
+// fitted to is.
+func compile(t *testing.T, header string, spec *ebpf.CollectionSpec) *btf.Spec {
+	t.Helper()
+	wanted := map[string]bool{"enum bpf_func_id": true, "enum bpf_map_type": true, "struct bpf_iter__task": true}
+	text, err := os.ReadFile(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range spec.Programs {
+		if _, name, ok := strings.Cut(p.SectionName, "tp_btf/"); ok && bytes.Contains(text, []byte("btf_trace_"+name+")")) {
+			wanted["btf_trace_"+name] = true
+		}
+		for _, r := range relocations(p) {
+			kind := relocated.FindStringSubmatch(r.String())
+			if kind == nil {
+				t.Fatalf("%s: what is %v?", p.Name, r)
+			}
+			name, _, _ := strings.Cut(kind[2], "___")
+			if kind[1] != "Typedef" {
+				name = strings.ToLower(kind[1]) + " " + name
+			}
+			wanted[name] = true
+		}
+	}
+	var source strings.Builder
+	fmt.Fprintf(&source, "#include %q\n", header)
+	for n, name := range slices.Sorted(maps.Keys(wanted)) {
+		fmt.Fprintf(&source, "%s v%d;\n", name, n)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "types.c"), []byte(source.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	output(t, dir, "clang-14", "-target", "bpf", "-g", "-O2", "-Wno-everything", "-c", "types.c", "-o", "types.o")
+	types, err := btf.LoadSpec(filepath.Join(dir, "types.o"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return types
+}
+
+func relocations(p *ebpf.ProgramSpec) []*btf.CORERelocation {
+	var all []*btf.CORERelocation
+	for i := range p.Instructions {
+		if r := btf.CORERelocationMetadata(&p.Instructions[i]); r != nil {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// relocate fits a program and returns the fields that are not there. The program must ask whether a field of
+// this type is there: only then does the verifier remove what would read one that is not. Which hierarchy names
+// workloads is asked of the machine.
+func relocate(t *testing.T, types *btf.Spec, p *ebpf.ProgramSpec) []string {
+	t.Helper()
+	all := relocations(p)
+	fixups, err := btf.CORERelocate(all, []*btf.Spec{types}, binary.LittleEndian, func(btf.Type) (btf.TypeID, error) { return 1, nil })
+	if err != nil {
+		t.Errorf("fitting %s: %v", p.Name, err)
+		return nil
+	}
+	var absent []string
+	asks := map[string]bool{"cgroup_subsys_id": true}
+	for i, f := range fixups {
+		kind := relocated.FindStringSubmatch(all[i].String())
+		base, _, _ := strings.Cut(kind[2], "___")
+		asks[base] = asks[base] || strings.Contains(f.String(), "exists")
+		if strings.Contains(f.String(), "poison") {
+			absent = append(absent, kind[2]+kind[3])
+		}
+	}
+	for _, field := range absent {
+		base, _, _ := strings.Cut(field, "[")
+		if base, _, _ = strings.Cut(base, "___"); !asks[base] {
+			t.Errorf("%s reads %s and does not ask whether it is there", p.Name, field)
+		}
+	}
+	return absent
+}
+
+// helpers wants every function that a program calls in the kernel's list.
+func helpers(t *testing.T, types *btf.Spec, p *ebpf.ProgramSpec) {
+	t.Helper()
+	for _, ins := range p.Instructions {
+		if ins.IsBuiltinCall() && !hasValue(t, types, "bpf_func_id", ins.Constant) {
+			t.Errorf("%s: the kernel has no %v", p.Name, asm.BuiltinFunc(ins.Constant))
+		}
+	}
+}
+
+func hasValue(t *testing.T, types *btf.Spec, enum string, value int64) bool {
+	t.Helper()
+	var e *btf.Enum
+	if err := types.TypeByName(enum, &e); err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(e.Values, func(v btf.EnumValue) bool {
+		return int64(v.Value) == value && !strings.HasPrefix(v.Name, "__")
+	})
+}
+
+// missing returns what a program of a section hooks when the kernel does not have it. The arguments of a
+// tracepoint must begin as this kernel's do.
+func missing(t *testing.T, types, own *btf.Spec, section string, functions bool) string {
+	t.Helper()
+	kind, name, _ := strings.Cut(section, "/")
+	var f *btf.Func
+	var err error
+	switch {
+	case kind == "tp_btf" || kind == "raw_tp":
+		var is, want string
+		if is, err = arguments(types, name); err == nil {
+			if want, err = arguments(own, name); err == nil && !slices.Contains(unread, name) && !strings.HasPrefix(is, want) && !strings.HasPrefix(want, is) {
+				t.Errorf("tracepoint %s has the arguments %s, want %s", name, is, want)
+			}
+			err = nil // this kernel may lack what an older one has
+		}
+	case kind == "iter":
+		var s *btf.Struct
+		err = types.TypeByName("bpf_iter__"+name, &s)
+	case functions && (kind == "fentry" || kind == "kprobe"):
+		err = types.TypeByName(name, &f)
+	}
+	if errors.Is(err, btf.ErrNotFound) {
+		return name
+	} else if err != nil {
+		t.Errorf("%s: %v", section, err)
+	}
+	return ""
+}
+
+// arguments lists the types of a tracepoint's arguments.
+func arguments(types *btf.Spec, tracepoint string) (string, error) {
+	var def *btf.Typedef
+	if err := types.TypeByName("btf_trace_"+tracepoint, &def); err != nil {
+		return "", err
+	}
+	pointer, ok := def.Type.(*btf.Pointer)
+	if !ok {
+		return "", fmt.Errorf("%v is no pointer", def.Type)
+	}
+	proto, ok := pointer.Target.(*btf.FuncProto)
+	if !ok {
+		return "", fmt.Errorf("%v is no function", pointer.Target)
+	}
+	text := ""
+	for _, p := range proto.Params {
+		text += argument(p.Type) + ", "
+	}
+	return text, nil
+}
+
+// argument describes a type so that compilers, which name numbers differently, agree.
+func argument(of btf.Type) string {
+	switch of := btf.UnderlyingType(of).(type) {
+	case *btf.Pointer:
+		return "*" + argument(of.Target)
+	case *btf.Int:
+		if of.Size == 1 {
+			return "byte" // the kernel's char has no sign since 6.2
+		}
+		return fmt.Sprint(of.Encoding, of.Size)
+	default:
+		return of.TypeName()
+	}
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const address = "http://127.0.0.1:9750"
+
+// agent is the real binary, running.
+type agent struct{ cmd *exec.Cmd }
+
+const logFile = "/log"
+
+// startAgent starts the binary and waits until it is ready. What it says is in a file, so that it does not
+// come between the lines of a section.
+func startAgent(args ...string) (*agent, error) {
+	log, err := os.Create(logFile)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	// On an emulated machine watching everything takes more than the budget; what is judged are counts.
+	a := &agent{cmd: exec.Command("/teescope", append(args, "--overhead.budget", "100%")...)}
+	a.cmd.Stdout, a.cmd.Stderr = log, log
+	if err := a.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting the agent: %w", err)
+	}
+	for range 300 { // counted, because the clock may be set
+		if _, err = get("/-/ready"); err == nil {
+			return a, nil
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	a.log()
+	return nil, fmt.Errorf("the agent is not ready after a minute: %w", err)
+}
+
+// confined waits until the agent has ended its start, of which confining itself is the last part, or has had
+// the time to.
+func (a *agent) confined() error {
+	for range 50 {
+		text, err := get("/metrics")
+		if err != nil || strings.Contains(text, `teescope_sandbox{mechanism="seccomp"} 1`) {
+			return err
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	return nil
+}
+
+// log prints what the agent has said.
+func (a *agent) log() {
+	text, err := os.ReadFile(logFile)
+	if err != nil {
+		text = []byte(err.Error())
+	}
+	section("log", string(text))
+}
+
+// callsFamily is the family of which only the call that the programs make is printed.
+const callsFamily = "teescope_syscalls_total"
+
+// metrics prints the exposition, or those families of it whose names begin with one of the prefixes: the
+// console is slow.
+func (a *agent) metrics(name string, prefixes ...string) error {
+	text, err := get("/metrics")
+	if err != nil {
+		return err
+	}
+	if len(prefixes) > 0 {
+		var kept strings.Builder
+		for line := range strings.Lines(text) {
+			bare := strings.TrimPrefix(strings.TrimPrefix(line, "# TYPE "), "# HELP ")
+			begins := func(p string) bool { return strings.HasPrefix(bare, p) }
+			if slices.ContainsFunc(prefixes, begins) && (!begins(callsFamily+"{") || strings.Contains(line, `syscall="getppid"`)) {
+				kept.WriteString(line)
+			}
+		}
+		text = kept.String()
+	}
+	section(name, text)
+	return nil
+}
+
+// query prints the answer to a query as of now.
+func (a *agent) query(name, query string) error {
+	text, err := get(queryPath(query))
+	if err != nil {
+		return err
+	}
+	section(name, text)
+	return nil
+}
+
+// eventually prints the answer to a query once there is one: scrapes are late on slow CPUs, and while the
+// database is opened again there are none.
+func (a *agent) eventually(name, query string) (err error) {
+	var text string
+	for range 20 {
+		if text, err = get(queryPath(query)); err == nil && !strings.Contains(text, `"result":[]`) {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	if err != nil {
+		return err
+	}
+	section(name, text)
+	return nil
+}
+
+func queryPath(query string) string { return "/api/v1/query?query=" + url.QueryEscape(query) }
+
+// finish stops the steady program and prints what it did, for how long the machine has run, and what the
+// agent says of both. Then it ends the agent.
+func (a *agent) finish(r *running, prefixes ...string) error {
+	made, err := r.stop()
+	if err != nil {
+		return err
+	}
+	section("made", made)
+	prefixes = append(prefixes, "teescope_collector_success", callsFamily)
+	if err := a.metrics("exposition", prefixes...); err != nil {
+		return err
+	}
+	uptime, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		return err
+	}
+	section("uptime", string(uptime))
+	return a.stop()
+}
+
+// stop ends the agent, as an init system would, and prints its log.
+func (a *agent) stop() error {
+	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	err := a.cmd.Wait()
+	a.log()
+	return err
+}
+
+func get(path string) (string, error) {
+	client := http.Client{Timeout: 20 * time.Second}
+	resp, err := client.Get(address + path)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", path, resp.Status, body)
+	}
+	return string(body), err
+}

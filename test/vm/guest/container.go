@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// id is what a runtime would call the container.
+var id = strings.Repeat("0123456789abcdef", 4)
+
+// files are those of its group that say what it used, and what it may.
+var files = []string{
+	"cpu.stat", "cpu.max", "cpu.weight", "memory.current", "memory.peak", "memory.max", "memory.stat", "memory.events",
+	"pids.current", "pids.max", "cgroup.procs", "cpu.pressure",
+}
+
+// container makes a group as podman under systemd does and runs a program in it, with a fifth of a CPU.
+func container() error {
+	a, err := startAgent("agent")
+	if err != nil {
+		return err
+	}
+	const root = "/sys/fs/cgroup"
+	dir := filepath.Join(root, "machine.slice", "libpod-"+id+".scope")
+	if err := os.MkdirAll(filepath.Join(dir, "container"), 0o755); err != nil {
+		return err
+	}
+	for _, group := range []string{root, filepath.Dir(dir), dir} {
+		if err := write(group, "cgroup.subtree_control", "+cpu +memory +io +pids"); err != nil {
+			return err
+		}
+	}
+	for name, text := range map[string]string{"cpu.max": "20000 100000", "memory.max": "67108864", "pids.max": "50", "cpu.weight": "50"} {
+		if err := write(dir, name, text); err != nil {
+			return err
+		}
+	}
+	burner := exec.Command("/burner")
+	in, err := burner.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := burner.Start(); err != nil {
+		return err
+	}
+	if err := write(filepath.Join(dir, "container"), "cgroup.procs", fmt.Sprint(burner.Process.Pid)); err != nil {
+		return err
+	}
+	if _, err := in.Write([]byte("\n")); err != nil {
+		return err
+	}
+	time.Sleep(4 * time.Second)
+	// It stands still while it is compared.
+	if err := write(dir, "cgroup.freeze", "1"); err != nil {
+		return err
+	}
+	time.Sleep(500 * time.Millisecond)
+	printFiles(dir, "")
+	if err := a.metrics("exposition", "container_", "teescope_container_info", "teescope_collector_success"); err != nil {
+		return err
+	}
+	printFiles(dir, "after ")
+	if err := write(dir, "cgroup.kill", "1"); err != nil {
+		return err
+	}
+	_ = burner.Wait() // it was killed
+	return a.stop()
+}
+
+// printFiles prints the files of a group. memory.peak is not in every kernel.
+func printFiles(dir, prefix string) {
+	for _, name := range files {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+			section(prefix+name, string(text))
+		}
+	}
+}
+
+func write(dir, name, text string) error {
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0); err != nil {
+		return fmt.Errorf("writing %q: %w", text, err)
+	}
+	return nil
+}

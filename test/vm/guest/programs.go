@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// program is what this binary does under another name.
+func program(name string, args []string) error {
+	switch name {
+	case "known": // N system calls
+		n, err := strconv.Atoi(args[0])
+		calls(n)
+		return err
+	case "steady": // N system calls every tenth of a second, until it is told to stop
+		n, err := strconv.Atoi(args[0])
+		if err != nil {
+			return err
+		}
+		steady(n)
+		return nil
+	case "hopper": // N system calls in a thread on each CPU that there is
+		n, err := strconv.Atoi(args[0])
+		if err != nil {
+			return err
+		}
+		return hop(n)
+	case "burner": // burns what it is given, once it is told to begin
+		return burn()
+	}
+	return fmt.Errorf("there is no program %q", name)
+}
+
+func calls(n int) {
+	for range n {
+		_, _, _ = syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0)
+	}
+}
+
+// steady prints how many calls it made when it is told to stop. It makes up for what it was late, and
+// neither its ticker nor time.Since know of clocks that are set.
+func steady(n int) {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	const every = 100 * time.Millisecond
+	began, made := time.Now(), 0
+	for tick := time.NewTicker(every); ; {
+		select {
+		case <-stop:
+			fmt.Println(made)
+			return
+		case <-tick.C:
+			due := int(time.Since(began)/every) * n
+			calls(due - made)
+			made = due
+		}
+	}
+}
+
+// hop makes the calls on one CPU after the other, as far as it may.
+func hop(n int) error {
+	runtime.LockOSThread()
+	for cpu := range runtime.NumCPU() {
+		var set unix.CPUSet
+		set.Set(cpu)
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			return fmt.Errorf("going to CPU %d: %w", cpu, err)
+		}
+		calls(n)
+	}
+	return nil
+}
+
+func burn() error {
+	var b [1]byte
+	if _, err := os.Stdin.Read(b[:]); err != nil {
+		return err
+	}
+	memory := bytes.Repeat([]byte{1}, 8<<20) // in its group, which is why it waited
+	for {
+		memory[0]++
+	}
+}
+
+// known runs the program whose system calls are known.
+func known(calls string) error {
+	if out, err := exec.Command("/known", calls).CombinedOutput(); err != nil {
+		return fmt.Errorf("running the known program: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// running is a program that runs until it is stopped.
+type running struct {
+	cmd *exec.Cmd
+	out bytes.Buffer
+}
+
+func start(name string, args ...string) (*running, error) {
+	r := &running{cmd: exec.Command("/"+name, args...)}
+	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.out
+	return r, r.cmd.Start()
+}
+
+// stop tells the program to end and returns what it printed.
+func (r *running) stop() (string, error) {
+	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return "", err
+	}
+	err := r.cmd.Wait()
+	return strings.TrimSpace(r.out.String()), err
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build vm
+
+package vm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"teescope/testbed/machine"
+)
+
+// kernel finds the newest kernel of a version and unpacks it.
+func kernel(t *testing.T, version string) machine.Kernel {
+	t.Helper()
+	dir, err := filepath.Abs("../../.cache/vm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := machine.Store(dir).Kernel(context.Background(), version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func output(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	var problems bytes.Buffer
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, problems.String())
+	}
+	return string(out)
+}
+
+// image builds what the machine's file system holds: the first process, the guest program under the names of
+// the programs that it can be, the real binary, and the tests of what confines it; all static.
+func image(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	for _, build := range []struct{ name, from, how string }{
+		{"init", "../../testbed/guest", "build"}, {"guest", "./guest", "build"},
+		{"teescope", "../../cmd/teescope", "build"}, {"privilege.test", "../../internal/privilege", "test -c"},
+	} {
+		args := append(strings.Fields(build.how), "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(root, build.name), build.from)
+		cmd := exec.Command("go", args...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", cmd, err, out)
+		}
+	}
+	for _, name := range []string{"known", "steady", "hopper", "burner"} {
+		if err := os.Link(filepath.Join(root, "guest"), filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+// trial is one virtual machine and what happens to it.
+type trial struct {
+	kernel   machine.Kernel
+	files    string
+	cpus     int
+	scenario string
+}
+
+// report is what a guest printed, by the name of the section.
+type report map[string]string
+
+// boot runs the guest and returns what it prints.
+func boot(t *testing.T, try trial) report {
+	t.Helper()
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	m := machine.Machine{Kernel: try.kernel, Guest: filepath.Join(try.files, "init"), CPUs: try.cpus, MemoryMiB: 1536}
+	var out, problems bytes.Buffer
+	result, err := m.Run(ctx, machine.Command{
+		Argv: []string{"/guest", try.scenario}, Env: []string{"HOME=/", "TERM=linux"}, Stdout: &out, Stderr: &problems,
+		Files: func(a *machine.Archive) error { return a.Tree("/", try.files) },
+	})
+	if err != nil || result.Exit != 0 {
+		t.Fatalf("the guest ended with status %d (%v): %s\n%s", result.Exit, err, problems.String(), out.String())
+	}
+	t.Logf("the machine ran for %v", time.Since(began).Round(100*time.Millisecond))
+	for _, line := range result.Trouble {
+		t.Errorf("the guest's kernel says: %s", line)
+	}
+	r := report{}
+	for _, s := range regexp.MustCompile(`(?ms)^==== ([^\n]+)\n(.*?)\n?==== end$`).FindAllStringSubmatch(out.String(), -1) {
+		r[s[1]] = s[2]
+	}
+	if len(r) == 0 {
+		t.Fatalf("the guest printed nothing:\n%s", out.String())
+	}
+	return r
+}
+
+// exposition parses a section.
+func (r report) exposition(t *testing.T, name string) map[string]*dto.MetricFamily {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(r[name] + "\n"))
+	if err != nil || len(families) == 0 {
+		t.Fatalf("reading the guest's %s: %d families, %v", name, len(families), err)
+	}
+	return families
+}
+
+// answer is the number that a query gave, NaN when it gave none.
+func (r report) answer(t *testing.T, name string) float64 {
+	t.Helper()
+	var answer struct {
+		Data struct{ Result []struct{ Value [2]any } }
+	}
+	if err := json.Unmarshal([]byte(r[name]), &answer); err != nil {
+		t.Fatalf("%s: %v in %q", name, err, r[name])
+	}
+	if len(answer.Data.Result) != 1 {
+		return math.NaN()
+	}
+	return number(t, fmt.Sprint(answer.Data.Result[0].Value[1]))
+}
+
+func number(t *testing.T, text string) float64 {
+	t.Helper()
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// sum adds up the samples of a family that have the labels.
+func sum(families map[string]*dto.MetricFamily, name string, labels ...string) float64 {
+	total := 0.0
+next:
+	for _, m := range families[name].GetMetric() {
+		have := map[string]string{}
+		for _, l := range m.Label {
+			have[l.GetName()] = l.GetValue()
+		}
+		for i := 0; i < len(labels); i += 2 {
+			if have[labels[i]] != labels[i+1] {
+				continue next
+			}
+		}
+		total += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+	}
+	return total
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build vm
+
+package vm
+
+import (
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// The kernels are the newest of Debian 12 and of its backports, unpacked and not installed.
+var kernels = []struct {
+	name    string
+	version string
+	cpus    int
+}{
+	{"6.1", "6.1", 2},
+	{"6.12", "6.12", 2},
+	{"6.12, 32 CPUs", "6.12", 32},
+}
+
+func TestStockKernels(t *testing.T) {
+	files := image(t)
+	for _, k := range kernels {
+		t.Run(k.name, func(t *testing.T) {
+			report := boot(t, trial{kernel(t, k.version), files, k.cpus, "count"})
+			families := report.exposition(t, "exposition")
+			check(t, families)
+			confined(t, families, report["privileges"])
+			if got := int(sum(families, "teescope_syscalls_total", "workload", "known", "syscall", "getppid")); got != 10_000 {
+				t.Errorf("getppid was counted %d times, want 10000", got)
+			}
+			for _, family := range []string{"teescope_execs_total", "teescope_exits_total"} {
+				if got := sum(families, family, "workload", "known"); got != 10 {
+					t.Errorf("%s = %v, want 10", family, got)
+				}
+			}
+		})
+	}
+}
+
+// check wants every probe attached but those that need a PMU, and page-cache accesses counted as TEEMon did.
+func check(t *testing.T, families map[string]*dto.MetricFamily) {
+	t.Helper()
+	probes := families["teescope_probe_attached"]
+	if probes == nil {
+		t.Fatal("the exposition says nothing about probes")
+	}
+	for _, m := range probes.Metric {
+		labels := map[string]string{}
+		for _, l := range m.Label {
+			labels[l.GetName()] = l.GetValue()
+		}
+		if strings.HasPrefix(labels["probe"], "llc_") {
+			continue
+		}
+		t.Logf("%s by %s", labels["probe"], labels["mechanism"])
+		if m.Gauge.GetValue() != 1 {
+			t.Errorf("probe %s is not attached: %s", labels["probe"], labels["reason"])
+		}
+		if m := labels["mechanism"]; labels["probe"] == "page_cache_access" && m != "fentry" && m != "kprobe" {
+			t.Errorf("page-cache accesses are counted by %s although this kernel lets functions be hooked", m)
+		}
+	}
+	if sum(families, "teescope_resident_memory_bytes", "workload", "teescope") < 1<<20 {
+		t.Error("the agent itself has no resident memory")
+	}
+}
+
+// confined wants the agent under a filter of system calls, and what confines a process to do so here, where
+// Landlock is of an older version.
+func confined(t *testing.T, families map[string]*dto.MetricFamily, tests string) {
+	t.Helper()
+	if sum(families, "teescope_sandbox", "mechanism", "seccomp") != 1 {
+		t.Error("the agent is not confined by seccomp")
+	}
+	if !strings.HasSuffix(tests, "\nPASS") || strings.Contains(tests, "--- SKIP") {
+		t.Errorf("the tests of internal/privilege in the guest:\n%s", tests)
+	}
+}

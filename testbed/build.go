@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"teescope/testbed/machine"
+)
+
+// tree is where the sources are and where what is built from them goes.
+type tree struct{ root string }
+
+func (t tree) source(path ...string) string {
+	return filepath.Join(append([]string{t.root, "testbed"}, path...)...)
+}
+
+func (t tree) built(path ...string) string {
+	return filepath.Join(append([]string{t.root, ".cache", "testbed"}, path...)...)
+}
+
+func (t tree) store() machine.Store { return machine.Store(filepath.Join(t.root, ".cache", "vm")) }
+
+// findTree looks for the source tree above a directory.
+func findTree(dir string) (tree, error) {
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, "testbed", "module", "Kbuild")); err == nil {
+			return tree{at}, nil
+		}
+		if at == filepath.Dir(at) {
+			return tree{}, fmt.Errorf("no source tree of the testbed at or above %s", dir)
+		}
+	}
+}
+
+func buildCommand(ctx context.Context, stderr io.Writer, args []string) error {
+	flags := flag.NewFlagSet("testbed build", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	root := flags.String("root", ".", "the source `tree`, or a folder in it")
+	kernel := flags.String("kernel", "", "build for this kernel `version` only: 6.1 or 6.12")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	abs, err := filepath.Abs(*root)
+	if err != nil {
+		return err
+	}
+	t, err := findTree(abs)
+	if err != nil {
+		return err
+	}
+	versions := []string{"6.1", "6.12"}
+	if *kernel != "" {
+		versions = []string{*kernel}
+	}
+	for _, version := range versions {
+		k, err := t.store().Kernel(ctx, version)
+		if err != nil {
+			return err
+		}
+		if _, err := t.module(ctx, k); err != nil {
+			return err
+		}
+	}
+	return errors.Join(t.guest(ctx), t.enclaves(ctx))
+}
+
+// featureSGX2 is X86_FEATURE_SGX2 of the kernel's cpufeatures.h.
+const featureSGX2 = 11*32 + 9
+
+// module is the module for one kernel.
+type module struct {
+	object string
+	sgx2   string // a file with the parameter that turns SGX2 on
+}
+
+// module builds swsgx.ko for a kernel when a source is newer. Nothing is installed.
+func (t tree) module(ctx context.Context, k machine.Kernel) (module, error) {
+	dir := t.built("module-" + k.Release)
+	m := module{object: filepath.Join(dir, "swsgx.ko"), sgx2: filepath.Join(dir, "sgx2")}
+	sources, err := filepath.Glob(t.source("module", "*"))
+	if err != nil || newer(m.sgx2, sources) {
+		return m, err
+	}
+	headers, err := k.Headers(ctx)
+	if err != nil {
+		return m, err
+	}
+	if err := copyFiles(dir, sources); err != nil {
+		return m, err
+	}
+	// Without CONFIG_DEBUG_INFO_BTF_MODULES: BTF of modules needs a vmlinux, which no package has.
+	err = quiet(exec.CommandContext(ctx, "make", "-s", "-C", headers, "M="+dir, "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"))
+	if err != nil {
+		return m, fmt.Errorf("building the module: %w", err)
+	}
+	if err := quiet(exec.CommandContext(ctx, "strip", "--strip-debug", m.object)); err != nil {
+		return m, err
+	}
+	sites, err := k.FeatureSites(ctx, featureSGX2)
+	if err != nil {
+		return m, fmt.Errorf("looking for SGX2 in the kernel: %w", err)
+	}
+	var offsets []string
+	for _, site := range sites {
+		offsets = append(offsets, fmt.Sprintf("%#x", site))
+	}
+	return m, os.WriteFile(m.sgx2, []byte("sgx2="+strings.Join(offsets, ",")), 0o644)
+}
+
+// guest builds the first process of the machine.
+func (t tree) guest(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", t.built("guest"), "./testbed/guest")
+	cmd.Dir = t.root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	return quiet(cmd)
+}
+
+// enclaves builds the enclave programs.
+func (t tree) enclaves(ctx context.Context) error {
+	return quiet(exec.CommandContext(ctx, "make", "-s", "-C", t.source("enclaves"), "OUT="+t.built("enclaves")))
+}
+
+func quiet(cmd *exec.Cmd) error {
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%v: %w\n%s", cmd, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// newer tells whether a built file is there and no source is younger.
+func newer(built string, sources []string) bool {
+	b, err := os.Stat(built)
+	if err != nil {
+		return false
+	}
+	for _, source := range sources {
+		if s, err := os.Stat(source); err != nil || s.ModTime().After(b.ModTime()) {
+			return false
+		}
+	}
+	return true
+}
+
+// copyFiles makes a directory hold these sources and none of before.
+func copyFiles(dir string, files []string) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, file := range files {
+		if strings.HasPrefix(filepath.Base(file), ".") {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, filepath.Base(file)), data, 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

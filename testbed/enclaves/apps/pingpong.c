@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// ECALLs that each make a number of OCALLs, by one or more threads, each with a TCS of its own.
+#include <pthread.h>
+#include <stdlib.h>
+#include "app.h"
+#include "pingpong.h"
+
+sgx_status_t pingpong_ocall_pong(void *ms)
+{
+	struct ping *ping = ms;
+
+	ping->sum++;
+	return SGX_SUCCESS;
+}
+
+static const struct {
+	size_t count;
+	sgx_bridge_fn_t ocall[1];
+} ocall_table_pingpong = {1, {pingpong_ocall_pong}};
+
+static sgx_enclave_id_t eid;
+static long pongs = 1, threads = 1;
+static struct limit limit = {.count = 1000};
+
+struct worker {
+	pthread_t thread;
+	long ecalls;
+	unsigned long ocalls;
+};
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+
+	while (limit_more(&limit, w->ecalls)) {
+		struct ping ping = {.pongs = pongs};
+
+		must(sgx_ecall(eid, ECALL_PING, &ocall_table_pingpong, &ping), "ping");
+		w->ecalls++;
+		w->ocalls += ping.sum;
+	}
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	const struct option list[] = {
+		{"count", &limit.count, "ECALLs of each thread; 0 is without end"},
+		{"seconds", &limit.seconds, "end after this time; 0 is without end"},
+		{"ocalls", &pongs, "OCALLs of each ECALL"},
+		{"threads", &threads, "threads"},
+		{},
+	};
+	struct worker *workers, sum = {};
+	double seconds;
+
+	options(argc, argv, list);
+	workers = calloc(threads, sizeof(*workers));
+	eid = create_enclave("pingpong", &(struct testbed_config){.threads = threads});
+	limit_start(&limit);
+	for (long i = 0; i < threads; i++)
+		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+	for (long i = 0; i < threads; i++) {
+		pthread_join(workers[i].thread, NULL);
+		sum.ecalls += workers[i].ecalls;
+		sum.ocalls += workers[i].ocalls;
+	}
+	seconds = limit_seconds(&limit);
+	must(sgx_destroy_enclave(eid), "destroying the enclave");
+	printf("{\"program\":\"pingpong\",\"seconds\":%.3f,\"ecalls\":%ld,\"ocalls\":%lu}\n",
+	       seconds, sum.ecalls, sum.ocalls);
+	free(workers);
+	return 0;
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command guest is the first process of a virtual machine: it mounts what programs look at, loads modules,
+// runs one command, sends its output, exit status and files to the host, and switches the machine off. It
+// refuses to know what it runs: the host sends a job.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"teescope/testbed/machine/job"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Println("guest:", err) // on the console
+	}
+	unix.Sync()
+	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
+}
+
+func run() error {
+	if err := mounts(); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(job.File)
+	if err != nil {
+		return err
+	}
+	var j job.Job
+	if err := json.Unmarshal(text, &j); err != nil {
+		return fmt.Errorf("reading the job: %w", err)
+	}
+	if err := load(j.Modules[:j.Ports]); err != nil {
+		return err
+	}
+	ports, err := openPorts(job.PortStdout, job.PortStderr, job.PortFiles, job.PortStatus)
+	if err != nil {
+		return err
+	}
+	if err := send(ports[job.PortStatus], job.Status{Up: true}); err != nil {
+		return err
+	}
+	status := job.Status{Ended: true}
+	status.Exit, err = work(j, ports)
+	if err != nil {
+		status.Error = err.Error()
+	}
+	status.Trouble = trouble()
+	return send(ports[job.PortStatus], status)
+}
+
+func send(w io.Writer, s job.Status) error {
+	line, err := json.Marshal(s)
+	if err == nil {
+		_, err = w.Write(append(line, '\n'))
+	}
+	return err
+}
+
+// work does the job and returns the command's exit status.
+func work(j job.Job, ports map[string]*os.File) (int, error) {
+	if err := unix.Sethostname([]byte(j.Hostname)); err != nil {
+		return 0, err
+	}
+	if err := load(j.Modules[j.Ports:]); err != nil {
+		return 0, err
+	}
+	if err := network(j.Relays); err != nil {
+		return 0, err
+	}
+	exit, err := command(j, ports[job.PortStdout], ports[job.PortStderr])
+	if err != nil {
+		return 0, err
+	}
+	return exit, bring(j.Out, ports[job.PortFiles])
+}
+
+// command runs the job's command to its end and kills what it left behind.
+func command(j job.Job, stdout, stderr io.Writer) (int, error) {
+	path, err := lookPath(j.Argv[0], j.Env)
+	if err != nil {
+		return 0, err
+	}
+	var pipes [2][2]*os.File
+	for i := range pipes {
+		if pipes[i][0], pipes[i][1], err = os.Pipe(); err != nil {
+			return 0, err
+		}
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return 0, err
+	}
+	process, err := os.StartProcess(path, j.Argv, &os.ProcAttr{
+		Dir: job.Dir, Env: j.Env, Files: []*os.File{null, pipes[0][1], pipes[1][1]},
+		Sys: &unix.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return 0, err
+	}
+	var copies sync.WaitGroup
+	for i, to := range []io.Writer{stdout, stderr} {
+		pipes[i][1].Close()
+		copies.Go(func() { _, _ = io.Copy(to, pipes[i][0]) })
+	}
+	exit, err := reap(process.Pid)
+	_ = unix.Kill(-1, unix.SIGKILL) // all but us
+	copies.Wait()
+	return exit, err
+}
+
+// lookPath finds a program by the PATH that it will have.
+func lookPath(name string, env []string) (string, error) {
+	if filepath.IsAbs(name) {
+		return name, nil
+	}
+	if strings.Contains(name, "/") {
+		return filepath.Join(job.Dir, name), nil
+	}
+	for _, e := range env {
+		if list, found := strings.CutPrefix(e, "PATH="); found {
+			for dir := range strings.SplitSeq(list, ":") {
+				if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode()&0o111 != 0 && !info.IsDir() {
+					return filepath.Join(dir, name), nil
+				}
+			}
+		}
+	}
+	return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
+}
+
+// reap waits for all children, as a first process must, until one of them ends.
+func reap(pid int) (int, error) {
+	for {
+		var status unix.WaitStatus
+		got, err := unix.Wait4(-1, &status, 0, nil)
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return 0, fmt.Errorf("waiting for the command: %w", err)
+		case got == pid && status.Signaled():
+			return 128 + int(status.Signal()), nil
+		case got == pid:
+			return status.ExitStatus(), nil
+		}
+	}
+}
+
+// openPorts opens the virtio ports of these names once the driver has found them.
+func openPorts(names ...string) (map[string]*os.File, error) {
+	ports := map[string]*os.File{}
+	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+		files, _ := filepath.Glob("/sys/class/virtio-ports/*/name")
+		for _, file := range files {
+			text, _ := os.ReadFile(file)
+			name := strings.TrimSpace(string(text))
+			if name == "" || ports[name] != nil {
+				continue
+			}
+			f, err := os.OpenFile("/dev/"+filepath.Base(filepath.Dir(file)), os.O_WRONLY, 0)
+			if err == nil {
+				ports[name] = f
+			}
+		}
+		if len(ports) == len(names) {
+			return ports, nil
+		}
+	}
+	return nil, fmt.Errorf("found the ports %v of %v", ports, names)
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// Store is a directory that keeps unpacked kernel packages between runs.
+type Store string
+
+// Kernel is a kernel of the distribution, unpacked.
+type Kernel struct {
+	Release string // as uname -r says: 6.12.117+deb12-amd64
+	Dir     string // what is unpacked of its packages
+}
+
+// patterns are the names of the packages of the kernels that can be asked for. Debian drops old ABIs
+// from its archive, so the newest one is looked up.
+var patterns = map[string]*regexp.Regexp{
+	"6.1":  regexp.MustCompile(`^linux-image-(6\.1\.0-\d+-amd64)$`),
+	"6.12": regexp.MustCompile(`^linux-image-(6\.12\.\d+\+deb\d+-amd64)$`),
+}
+
+// Kernel finds the newest kernel of a version ("6.1", "6.12") and unpacks it when it is not there yet.
+func (s Store) Kernel(ctx context.Context, version string) (Kernel, error) {
+	pattern := patterns[version]
+	if pattern == nil {
+		return Kernel{}, fmt.Errorf("no kernel %q: there are 6.1 and 6.12", version)
+	}
+	release, err := newest(ctx, pattern)
+	if err != nil {
+		return Kernel{}, err
+	}
+	k := Kernel{Release: release, Dir: filepath.Join(string(s), "linux-image-"+release)}
+	return k, k.unpack(ctx)
+}
+
+// newest asks the package lists for the newest release that has an image and its headers, which a module
+// is built with.
+func newest(ctx context.Context, pattern *regexp.Regexp) (string, error) {
+	names, err := output(ctx, "", "apt-cache", "pkgnames", "linux-")
+	if err != nil {
+		return "", err
+	}
+	all := map[string]bool{}
+	for name := range strings.FieldsSeq(names) {
+		all[name] = true
+	}
+	best := ""
+	for name := range all {
+		match := pattern.FindStringSubmatch(name)
+		if match == nil || !all["linux-headers-"+match[1]] {
+			continue
+		}
+		if best == "" || exec.CommandContext(ctx, "dpkg", "--compare-versions", match[1], "gt", best).Run() == nil {
+			best = match[1]
+		}
+	}
+	if best == "" {
+		return "", fmt.Errorf("no package matches %v: is there a list of packages (apt-get update)?", pattern)
+	}
+	return best, nil
+}
+
+// Image is the file that boots.
+func (k Kernel) Image() string { return filepath.Join(k.Dir, "boot", "vmlinuz-"+k.Release) }
+
+// modules is where the package keeps the modules.
+func (k Kernel) modules() string { return filepath.Join(k.Dir, "lib", "modules", k.Release) }
+
+// wanted are the modules that a machine may load: how it speaks to the host.
+var wanted = []string{"virtio*", "net_failover", "failover"}
+
+func (k Kernel) unpack(ctx context.Context) error {
+	if exist(k.Image(), filepath.Join(k.modules(), "modules.builtin")) {
+		return nil
+	}
+	args := []string{"--wildcards", "./boot/vmlinuz-*", "./boot/config-*", "./lib/modules/*/modules.builtin"}
+	for _, name := range wanted {
+		args = append(args, "./lib/modules/*/"+name+".ko*")
+	}
+	return unpack(ctx, k.Dir, []string{"linux-image-" + k.Release}, args...)
+}
+
+// Headers unpacks what a module for the kernel is built with, and returns its build directory.
+func (k Kernel) Headers(ctx context.Context) (string, error) {
+	dir := filepath.Join(k.Dir, "headers")
+	build := filepath.Join(dir, "usr", "src", "linux-headers-"+k.Release)
+	if exist(filepath.Join(build, "Makefile")) {
+		return build, nil
+	}
+	main := "linux-headers-" + k.Release
+	depends, err := output(ctx, "", "apt-cache", "depends", "--no-suggests", main)
+	if err != nil {
+		return "", err
+	}
+	packages := append([]string{main}, regexp.MustCompile(`linux-(?:headers-\S+-common|kbuild-\S+)`).FindAllString(depends, -1)...)
+	if len(packages) != 3 {
+		return "", fmt.Errorf("the headers of %s are in %v: want the headers, the common ones and kbuild", k.Release, packages)
+	}
+	if err := unpack(ctx, dir, packages); err != nil {
+		return "", err
+	}
+	return build, relocate(filepath.Join(build, "Makefile"))
+}
+
+// relocate makes a packaged Makefile, which includes that of the common headers by its installed name,
+// work where it lies.
+func relocate(makefile string) error {
+	text, err := os.ReadFile(makefile)
+	if err != nil {
+		return err
+	}
+	text = bytes.Replace(text, []byte("include /usr/src/"), []byte("include $(dir $(lastword $(MAKEFILE_LIST)))../"), 1)
+	return os.WriteFile(makefile, text, 0o644)
+}
+
+// unpack downloads packages and leaves their files (those that match, or all) in a directory. It works in
+// a new directory first, so that a second program at the same time finds all or nothing.
+func unpack(ctx context.Context, dir string, packages []string, match ...string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	debs, tree := filepath.Join(temp, "debs"), filepath.Join(temp, "tree")
+	if err := errors.Join(os.Mkdir(debs, 0o755), os.Mkdir(tree, 0o755)); err != nil {
+		return err
+	}
+	if _, err := output(ctx, debs, "apt-get", append([]string{"download", "-q"}, packages...)...); err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(debs, "*.deb"))
+	if err != nil || len(files) != len(packages) {
+		return fmt.Errorf("downloading %v left %v (%w)", packages, files, err)
+	}
+	for _, file := range files {
+		script := append([]string{"-c", `deb=$1; shift; dpkg-deb --fsys-tarfile "$deb" | tar x "$@"`, "sh", file}, match...)
+		if _, err := output(ctx, tree, "sh", script...); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	return os.Rename(tree, dir)
+}
+
+func exist(files ...string) bool {
+	for _, file := range files {
+		if _, err := os.Stat(file); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// output runs a program and returns what it prints.
+func output(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	var problems bytes.Buffer
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%v: %w\n%s", cmd, err, problems.String())
+	}
+	return string(out), nil
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"teescope/testbed/machine/job"
+)
+
+// relayPort is the guest's first port at which a forwarded port of its loopback is reachable.
+const relayPort = 20000
+
+// lowMemory is where the RAM of QEMU's "pc" machine leaves room for PCI devices, in MiB. Up to there
+// guest addresses are offsets in RAM.
+const lowMemory = 3072
+
+// Region is a piece of RAM that the kernel does not use.
+type Region struct {
+	Phys uint64
+	MiB  int
+	Node int
+}
+
+// Regions returns where the reserved memory lies: at the end of each node.
+func (m Machine) Regions() ([]Region, error) {
+	var list []Region
+	end := 0
+	for node, size := range m.nodes() {
+		end += size
+		list = append(list, Region{Phys: uint64(end-m.Reserve[node]) << 20, MiB: m.Reserve[node], Node: node})
+	}
+	if end > lowMemory {
+		return nil, fmt.Errorf("memory and EPC are %d MiB together: at most %d are possible", end, lowMemory)
+	}
+	return list, nil
+}
+
+// nodes are the sizes of the NUMA nodes in MiB.
+func (m Machine) nodes() []int {
+	var sizes []int
+	for _, reserved := range m.Reserve {
+		sizes = append(sizes, m.MemoryMiB/len(m.Reserve)+reserved)
+	}
+	return sizes
+}
+
+// args is QEMU's command line; the ports' pipes are its descriptors 3 and up.
+func (m Machine) args(initrd string) ([]string, error) {
+	regions, err := m.Regions()
+	if err != nil {
+		return nil, err
+	}
+	thread := "single"
+	if m.Threads {
+		thread = "multi"
+	}
+	line := "console=ttyS0 quiet panic=-1 oops=panic" // a panic is a reboot, and a reboot the end
+	memory := m.MemoryMiB
+	for _, r := range regions {
+		line += fmt.Sprintf(" memmap=%dM$0x%x", r.MiB, r.Phys)
+		memory += r.MiB
+	}
+	args := []string{
+		// One thread emulates all CPUs: with a thread each, QEMU's emulation of code that another CPU
+		// patches can stick for good at a tracepoint that is being switched on.
+		"-accel", "tcg,thread=" + thread,
+		// Without a level the highest CPUID leaf is 0xd, and leaf 0x12 answers with the data of that one.
+		"-cpu", "max,level=0x14",
+		"-smp", m.smp(), "-m", strconv.Itoa(memory) + "M",
+		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-kernel", m.Kernel.Image(), "-initrd", initrd, "-append", strings.TrimSpace(line + " " + m.Append),
+		"-chardev", "file,id=console,path=/dev/fd/3", "-serial", "chardev:console",
+		"-device", "virtio-serial",
+	}
+	for i, name := range ports() {
+		args = append(args, "-chardev", fmt.Sprintf("file,id=%s,path=/dev/fd/%d", name, 4+i),
+			"-device", fmt.Sprintf("virtserialport,chardev=%s,name=%s", name, name))
+	}
+	args = append(args, m.numa()...)
+	return append(args, m.network()...), nil
+}
+
+func ports() []string {
+	return []string{job.PortStdout, job.PortStderr, job.PortFiles, job.PortStatus}
+}
+
+// smp gives each processor a socket of its own when there are several nodes: threads and cores of one socket
+// on two nodes are what the kernel warns of.
+func (m Machine) smp() string {
+	if len(m.Reserve) < 2 {
+		return strconv.Itoa(m.CPUs)
+	}
+	return fmt.Sprintf("%d,sockets=%d", m.CPUs, m.CPUs)
+}
+
+func (m Machine) numa() []string {
+	if len(m.Reserve) < 2 {
+		return nil
+	}
+	var args []string
+	for node, size := range m.nodes() {
+		numa := fmt.Sprintf("node,nodeid=%d,memdev=ram%d", node, node)
+		for cpu := node; cpu < m.CPUs; cpu += len(m.Reserve) {
+			numa += fmt.Sprintf(",cpus=%d", cpu)
+		}
+		args = append(args, "-object", fmt.Sprintf("memory-backend-ram,id=ram%d,size=%dM", node, size), "-numa", numa)
+	}
+	return args
+}
+
+func (m Machine) network() []string {
+	if len(m.Forwards) == 0 {
+		return nil
+	}
+	user := "user,id=net,restrict=on" // reachable from the host, and reaching nothing
+	for i, f := range m.Forwards {
+		user += fmt.Sprintf(",hostfwd=tcp:127.0.0.1:%d-:%d", f.Host, relayPort+i)
+	}
+	return []string{"-netdev", user, "-device", "virtio-net-pci,netdev=net"}
+}
+
+// boot runs QEMU once.
+func (m Machine) boot(ctx context.Context, initrd string, c Command) (Result, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	args, err := m.args(initrd)
+	if err != nil {
+		return Result{}, err
+	}
+	console := &tail{also: m.Console}
+	var problems tail
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", args...)
+	cmd.Stderr = &problems
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // no machine outlives whoever waits for it
+	var pipes pipes
+	pipes.to(cmd, func(r io.Reader) error { _, err := io.Copy(console, r); return err })
+	pipes.to(cmd, func(r io.Reader) error { _, err := io.Copy(c.Stdout, r); return err })
+	pipes.to(cmd, func(r io.Reader) error { _, err := io.Copy(c.Stderr, r); return err })
+	pipes.to(cmd, func(r io.Reader) error { return untar(r, c.To) })
+	late := time.AfterFunc(bootLimit, cancel)
+	defer late.Stop()
+	var status job.Status
+	up := false
+	pipes.to(cmd, func(r io.Reader) error {
+		for in := bufio.NewScanner(r); in.Scan(); {
+			if err := json.Unmarshal(in.Bytes(), &status); err != nil {
+				return fmt.Errorf("reading the guest's status: %w", err)
+			}
+			up = up || status.Up
+			late.Stop()
+		}
+		return nil
+	})
+	if err := pipes.run(cmd); err != nil {
+		err = fmt.Errorf("%w\n%s%s", errors.Join(err, context.Cause(ctx)), problems.String(), console.String())
+		if !up {
+			err = fmt.Errorf("%w: %w", errBoot, err)
+		}
+		return Result{}, err
+	}
+	switch {
+	case !up:
+		return Result{}, fmt.Errorf("%w\n%s", errBoot, console.String())
+	case !status.Ended:
+		return Result{}, fmt.Errorf("the machine died while the command ran\n%s", console.String())
+	case status.Error != "":
+		return Result{}, fmt.Errorf("in the guest: %s\n%s", status.Error, console.String())
+	}
+	return Result{Exit: status.Exit, Trouble: status.Trouble}, nil
+}
+
+// pipes are what QEMU writes to and we read.
+type pipes struct {
+	writers []*os.File
+	readers []func() error
+	err     error
+}
+
+// to gives the command one more descriptor, what is written to which is handled by a function.
+func (p *pipes) to(cmd *exec.Cmd, handle func(io.Reader) error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		p.err = err
+		return
+	}
+	p.writers = append(p.writers, w)
+	cmd.ExtraFiles = append(cmd.ExtraFiles, w)
+	p.readers = append(p.readers, func() error {
+		defer r.Close()
+		err := handle(r)
+		_, _ = io.Copy(io.Discard, r) // QEMU must not wait for a reader that gave up
+		return err
+	})
+}
+
+// run runs the command and reads the pipes to their ends.
+func (p *pipes) run(cmd *exec.Cmd) error {
+	err := p.err
+	if err == nil {
+		err = cmd.Start()
+	}
+	for _, w := range p.writers {
+		w.Close()
+	}
+	errs := make([]error, len(p.readers))
+	var wait sync.WaitGroup
+	for i, read := range p.readers {
+		wait.Go(func() { errs[i] = read() })
+	}
+	wait.Wait()
+	if err != nil {
+		return err
+	}
+	return errors.Join(append(errs, cmd.Wait())...)
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	also io.Writer
+	data []byte
+}
+
+const tailSize = 64 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.data = append(t.data, p...)
+	if extra := len(t.data) - tailSize; extra > 0 {
+		t.data = append([]byte(nil), t.data[extra:]...)
+	}
+	if t.also != nil {
+		return t.also.Write(p)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string { return strings.ReplaceAll(string(t.data), "\r\n", "\n") }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The EPCM: what the hardware knows about each page of the EPC. SDM "Enclave Page Cache Map". */
+#include "swsgx.h"
+
+struct section sections[MAX_SECTIONS];
+int nr_sections;
+DEFINE_RAW_SPINLOCK(lock);
+LIST_HEAD(busy);
+
+/* The entry of a page by the kernel's address, as ENCLS names it. */
+struct epcm *epcm_va(u64 va)
+{
+	int i;
+
+	for (i = 0; i < nr_sections; i++)
+		if (va - sections[i].virt < sections[i].size)
+			return &sections[i].epcm[(va - sections[i].virt) >> PAGE_SHIFT];
+	return NULL;
+}
+
+struct epcm *epcm_pa(u64 pa)
+{
+	int i;
+
+	for (i = 0; i < nr_sections; i++)
+		if (pa - sections[i].phys < sections[i].size)
+			return &sections[i].epcm[(pa - sections[i].phys) >> PAGE_SHIFT];
+	return NULL;
+}
+
+/*
+ * The entry behind an address of the current process, with the check that the hardware does at each
+ * access: the page is mapped where it was added. NULL where none is mapped. Interrupts are off.
+ */
+struct epcm *epcm_user(unsigned long addr)
+{
+	unsigned int level;
+	pte_t *pte = sym.lookup_pgd(pgd_offset(current->mm, addr), addr, &level);
+	struct epcm *e;
+
+	if (!pte || level != PG_LEVEL_4K || !pte_present(*pte))
+		return NULL;
+	e = epcm_pa((u64)pte_pfn(*pte) << PAGE_SHIFT);
+	return e && e->valid && e->linaddr == (addr & PAGE_MASK) ? e : NULL;
+}
+
+/* The thread inside is out. */
+void tcs_leave(struct epcm *tcs)
+{
+	if (tcs->task) {
+		list_del_init(&tcs->busy);
+		tcs->task = NULL;
+	}
+}
+
+void epcm_set(struct epcm *e, struct epcm *secs, u8 type, u8 perm, u64 linaddr)
+{
+	void *va = e->va;
+
+	memset(e, 0, sizeof(*e));
+	INIT_LIST_HEAD(&e->busy);
+	e->va = va;
+	e->secs = secs;
+	e->type = type;
+	e->perm = perm;
+	e->linaddr = linaddr;
+	e->valid = 1;
+	if (secs)
+		secs->children++;
+}
+
+void epcm_clear(struct epcm *e)
+{
+	tcs_leave(e);
+	if (e->secs)
+		e->secs->children--;
+	e->secs = NULL;
+	e->valid = 0;
+}

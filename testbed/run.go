@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"teescope/testbed/machine"
+)
+
+// options are those of "testbed run".
+type options struct {
+	root, kernel, swsgx, append, to string
+	epc                             sizes
+	cpus, memory                    int
+	in, out, env                    list
+	ports                           forwards
+	sgx, sgx2, threads, console     bool
+	timeout                         time.Duration
+	argv                            []string
+}
+
+func parseOptions(args []string, stderr io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("testbed run", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.root, "root", ".", "the source `tree`, or a folder in it")
+	flags.StringVar(&o.kernel, "kernel", "6.12", "kernel `version`: 6.1 or 6.12")
+	o.epc = sizes{64}
+	flags.Var(&o.epc, "epc", "`MiB` of each EPC section, comma-separated; each is on a NUMA node of its own")
+	flags.IntVar(&o.cpus, "cpus", 2, "processors")
+	flags.IntVar(&o.memory, "mem", 1024, "`MiB` of memory besides the EPC")
+	flags.Var(&o.in, "in", "bring a file or folder into the machine: `HOST[:GUEST]`, default /job/NAME; a program brings its libraries (repeatable)")
+	flags.Var(&o.out, "out", "bring a file or folder back, relative to /job (repeatable)")
+	flags.StringVar(&o.to, "to", ".", "the `folder` on the host for what comes back")
+	flags.Var(&o.ports, "port", "forward `[HOST:]GUEST`, a TCP port of the host's loopback, to that of the guest (repeatable)")
+	flags.Var(&o.env, "env", "`NAME=VALUE` for the command (repeatable)")
+	flags.BoolVar(&o.sgx, "sgx", true, "load the module; without, an ordinary machine boots")
+	flags.BoolVar(&o.sgx2, "sgx2", true, "a processor with SGX2: enclaves can grow")
+	flags.StringVar(&o.swsgx, "swsgx", "", "more `parameters` for the module: \"measure=1\"")
+	flags.StringVar(&o.append, "append", "", "more for the kernel's command `line`")
+	flags.BoolVar(&o.threads, "threads", false, "emulate each processor by a host thread of its own: now and then the machine sticks when tracing is switched on")
+	flags.BoolVar(&o.console, "console", false, "show the kernel's console")
+	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long all may take")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if o.argv = flags.Args(); len(o.argv) == 0 {
+		return o, errors.New("no command to run")
+	}
+	return o, nil
+}
+
+// guestPath is where commands are looked up in the guest.
+const guestPath = "/job:/testbed:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+func runCommand(ctx context.Context, stdout, stderr io.Writer, args []string) (int, error) {
+	o, err := parseOptions(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	m, c, err := o.machine(ctx)
+	if err != nil {
+		return 0, err
+	}
+	c.Stdout, c.Stderr = stdout, stderr
+	if o.console {
+		m.Console = stderr
+	}
+	result, err := m.Run(ctx, c)
+	for _, line := range result.Trouble {
+		fmt.Fprintln(stderr, "testbed: the guest's kernel says:", line)
+	}
+	return result.Exit, err
+}
+
+// machine makes what the options ask for; what is not built yet is built.
+func (o options) machine(ctx context.Context) (machine.Machine, machine.Command, error) {
+	var m machine.Machine
+	var c machine.Command
+	root, err := filepath.Abs(o.root)
+	if err != nil {
+		return m, c, err
+	}
+	t, err := findTree(root)
+	if err != nil {
+		return m, c, err
+	}
+	k, err := t.store().Kernel(ctx, o.kernel)
+	if err != nil {
+		return m, c, err
+	}
+	m = machine.Machine{
+		Kernel: k, Guest: t.built("guest"), CPUs: o.cpus, MemoryMiB: o.memory,
+		Append: o.append, Forwards: o.ports, Threads: o.threads,
+	}
+	c = machine.Command{
+		Argv: o.argv, Env: append([]string{"PATH=" + guestPath, "HOME=/job", "TERM=dumb"}, o.env...),
+		Out: o.out, To: o.to, Files: func(a *machine.Archive) error { return o.files(t, a) },
+	}
+	if !o.sgx {
+		return m, c, nil
+	}
+	m.Reserve = o.epc
+	module, err := o.module(ctx, t, m)
+	c.Modules = []machine.Module{module}
+	return m, c, err
+}
+
+func (o options) module(ctx context.Context, t tree, m machine.Machine) (machine.Module, error) {
+	built, err := t.module(ctx, m.Kernel)
+	if err != nil {
+		return machine.Module{}, err
+	}
+	object, err := os.ReadFile(built.object)
+	if err != nil {
+		return machine.Module{}, err
+	}
+	regions, err := m.Regions()
+	if err != nil {
+		return machine.Module{}, err
+	}
+	params := []string{params(regions), o.swsgx}
+	if o.sgx2 {
+		sgx2, err := os.ReadFile(built.sgx2)
+		if err != nil {
+			return machine.Module{}, err
+		}
+		params = append(params, string(sgx2))
+	}
+	return machine.Module{Name: "swsgx", Object: object, Params: strings.Join(params, " ")}, nil
+}
+
+// params are the module's parameters for EPC sections in these places.
+func params(regions []machine.Region) string {
+	var phys, mb, nid []string
+	for _, r := range regions {
+		phys = append(phys, fmt.Sprintf("0x%x", r.Phys))
+		mb = append(mb, fmt.Sprint(r.MiB))
+		nid = append(nid, fmt.Sprint(r.Node))
+	}
+	return fmt.Sprintf("phys=%s mb=%s nid=%s", strings.Join(phys, ","), strings.Join(mb, ","), strings.Join(nid, ","))
+}
+
+// files fills the guest's file system: busybox, the enclave programs, and what the user brings.
+func (o options) files(t tree, a *machine.Archive) error {
+	if err := a.Busybox(); err != nil {
+		return err
+	}
+	if err := a.Tree("/testbed", t.built("enclaves")); err != nil {
+		return err
+	}
+	for _, in := range o.in {
+		from, to, found := strings.Cut(in, ":")
+		if !found {
+			abs, err := filepath.Abs(from)
+			if err != nil {
+				return err
+			}
+			to = filepath.Join("/job", filepath.Base(abs))
+		}
+		if err := a.Tree(to, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}

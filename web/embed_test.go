@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io/fs"
+	"regexp"
+	"testing"
+)
+
+// budget is the most that the whole page may weigh, gzipped, in bytes.
+const budget = 120_000
+
+func TestIndexRefersOnlyToEmbeddedFiles(t *testing.T) {
+	index, err := fs.ReadFile(FS(), "index.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?:src|href)="([^"]+)"`).FindAllSubmatch(index, -1)
+	if len(found) < 3 {
+		t.Fatalf("index.html has %d references, want script, style and icon", len(found))
+	}
+	for _, match := range found {
+		name := string(bytes.TrimPrefix(match[1], []byte("./")))
+		if _, err := fs.Stat(FS(), name); err != nil {
+			t.Errorf("index.html refers to %q: %v", match[1], err)
+		}
+	}
+	for _, forbidden := range []string{"<style", "style=", "onload="} {
+		if bytes.Contains(index, []byte(forbidden)) {
+			t.Errorf("index.html has %q, which the content security policy forbids", forbidden)
+		}
+	}
+}
+
+// TestPageNamesNoOtherHost holds the page to working offline. Namespaces are
+// names, not addresses.
+func TestPageNamesNoOtherHost(t *testing.T) {
+	address := regexp.MustCompile(`https?://[a-zA-Z0-9.-]+`)
+	walk(t, func(name string, data []byte) {
+		for _, host := range address.FindAll(data, -1) {
+			if string(host) != "http://www.w3.org" {
+				t.Errorf("%s names %s", name, host)
+			}
+		}
+	})
+}
+
+func TestPageKeepsItsBudget(t *testing.T) {
+	total := 0
+	walk(t, func(_ string, data []byte) {
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		if _, err := w.Write(data); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		total += packed.Len()
+	})
+	t.Logf("the page weighs %d bytes gzipped", total)
+	if total > budget {
+		t.Errorf("the page weighs %d bytes gzipped, more than %d", total, budget)
+	}
+}
+
+func walk(t *testing.T, visit func(name string, data []byte)) {
+	t.Helper()
+	err := fs.WalkDir(FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(FS(), name)
+		if err != nil {
+			return err
+		}
+		visit(name, data)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

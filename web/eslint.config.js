@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import js from "@eslint/js";
+import tseslint from "typescript-eslint";
+
+export default tseslint.config(
+  { ignores: ["**/dist/", "**/node_modules/"] },
+  {
+    files: ["**/*.ts", "**/*.tsx"],
+    extends: [js.configs.recommended, ...tseslint.configs.strictTypeChecked],
+    languageOptions: {
+      parserOptions: {
+        project: ["./tsconfig.json", "./tsconfig.node.json"],
+        tsconfigRootDir: import.meta.dirname,
+      },
+    },
+    rules: {
+      // Numbers in template strings are what most of this page is made of.
+      "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+      "@typescript-eslint/no-unnecessary-condition": ["error", { allowConstantLoopConditions: true }],
+      "no-restricted-globals": ["error", "event", "name"],
+      "no-console": "error",
+      "max-lines": ["error", 500],
+      eqeqeq: "error",
+    },
+  },
+);

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { afterEach, describe, expect, it } from "vitest";
+import { Client, type ClientOptions } from "./client";
+import { ApiError } from "./errors";
+
+// A real server on loopback and the real fetch: what is tested is what runs.
+let server: Server | undefined;
+afterEach(() => {
+  server?.closeAllConnections();
+  server?.close();
+  server = undefined;
+});
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+
+async function clientFor(handler: Handler, options: ClientOptions = {}): Promise<Client> {
+  const made = createServer(handler);
+  server = made;
+  await new Promise<void>((resolve) => made.listen(0, "127.0.0.1", resolve));
+  const address = made.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  const base = `http://127.0.0.1:${address.port}/`;
+  return new Client({ fetch: (input, init) => fetch(new URL(input as string, base), init), ...options });
+}
+
+const answer =
+  (body: unknown, status = 200): Handler =>
+  (_, response) => {
+    response.writeHead(status).end(JSON.stringify(body));
+  };
+
+const success = (resultType: string, result: unknown): unknown => ({ status: "success", data: { resultType, result } });
+
+async function failure(promise: Promise<unknown>): Promise<ApiError> {
+  try {
+    await promise;
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+  }
+  throw new Error("no ApiError was thrown");
+}
+
+describe("Client", () => {
+  it("asks a range query as the API wants it", async () => {
+    let url = "";
+    const client = await clientFor((request, response) => {
+      url = request.url ?? "";
+      answer(success("matrix", [{ metric: { a: "b" }, values: [[5, "1.5"], [10, "NaN"], [15, "+Inf"]] }]))(request, response);
+    });
+    const [series] = await client.range('x{a="b"}', 5, 15, 5);
+    expect(url).toBe("/api/v1/query_range?query=x%7Ba%3D%22b%22%7D&start=5&end=15&step=5");
+    expect(series).toEqual({ metric: { a: "b" }, values: [[5, 1.5], [10, NaN], [15, Infinity]] });
+  });
+
+  it.each([
+    ["another result type", success("scalar", [1, "2"]), "resultType: wanted vector, found scalar"],
+    ["a number for a value", success("vector", [{ metric: {}, value: [1, 2] }]), "query.result[0].value[1]: wanted a string, found a number"],
+    ["a value that is none", success("vector", [{ metric: {}, value: [1, "abc"] }]), 'found "abc"'],
+    ["no metric", success("vector", [{ value: [1, "2"] }]), "query.result[0].metric: wanted an object, found nothing"],
+    ["no object at all", [], "answer: wanted an object, found an array"],
+  ])("refuses %s and says where", async (_, body, want) => {
+    const client = await clientFor(answer(body));
+    const error = await failure(client.instant("x", 1));
+    expect(error.kind).toBe("malformed");
+    expect(error.message).toContain(want);
+  });
+
+  it("passes on what the server has against a query", async () => {
+    const client = await clientFor(answer({ status: "error", errorType: "bad_data", error: "parse error" }, 400));
+    const error = await failure(client.instant("(", 1));
+    expect(error).toMatchObject({ kind: "query", message: "The server refused the query (400 bad_data): parse error" });
+  });
+
+  it("knows a proxy's page from an answer", async () => {
+    const client = await clientFor((_, response) => response.writeHead(502).end("<html>"));
+    expect((await failure(client.targets())).kind).toBe("malformed");
+  });
+
+  it("knows a server that is not ready yet", async () => {
+    const client = await clientFor((_, response) => response.writeHead(503).end("not ready"));
+    expect(await failure(client.instant("x", 1))).toMatchObject({ kind: "unreachable", message: "teescope is starting." });
+  });
+
+  it.each([
+    ["opens its database", { errorType: "unavailable", error: "the database is being opened" }, "unreachable", "No data for now: the database is being opened"],
+    ["is busy", { errorType: "timeout", error: "teescope is busy" }, "query", "The server refused the query (503 timeout): teescope is busy"],
+    ["gives no reason", {}, "query", "The server refused the query (503 unknown): no reason given"],
+  ])("passes on the reason of a server that %s", async (_, reason, kind, message) => {
+    const client = await clientFor(answer({ status: "error", ...reason }, 503));
+    expect(await failure(client.instant("x", 1))).toMatchObject({ kind, message });
+  });
+
+  it("advises to ask a busy server for less", async () => {
+    const client = await clientFor(answer({ status: "error", errorType: "timeout", error: "teescope is busy" }, 503));
+    expect((await failure(client.instant("x", 1))).advice).toBe("Choose a shorter time range or fewer workloads.");
+  });
+
+  it("passes on the reason of a server that has too many connections", async () => {
+    const client = await clientFor((_, response) =>
+      response.writeHead(503, { "Content-Type": "text/plain; charset=utf-8" }).end("teescope has as many connections as it can serve.\n"),
+    );
+    expect(await failure(client.instant("x", 1))).toMatchObject({
+      kind: "unreachable",
+      message: "No data for now: teescope has as many connections as it can serve.",
+    });
+  });
+
+  it("says that nobody answers", async () => {
+    const client = await clientFor((request) => request.socket.destroy());
+    expect((await failure(client.instant("x", 1))).kind).toBe("unreachable");
+  });
+
+  it("gives up after a time", async () => {
+    const client = await clientFor(() => undefined, { timeoutSeconds: 0.05 });
+    expect((await failure(client.instant("x", 1))).kind).toBe("timeout");
+  });
+
+  it("withdraws a question, and tells nobody of it", async () => {
+    const outcomes: unknown[] = [];
+    const client = await clientFor(() => undefined, { onAnswer: (outcome) => outcomes.push(outcome) });
+    const control = new AbortController();
+    const asked = client.instant("x", 1, control.signal);
+    control.abort();
+    expect((await failure(asked)).kind).toBe("aborted");
+    expect(outcomes).toEqual([]);
+  });
+
+  it("asks no more than so many at a time, and never what was withdrawn", async () => {
+    let open = 0;
+    let most = 0;
+    let served = 0;
+    const client = await clientFor(
+      (request, response) => {
+        most = Math.max(most, ++open);
+        setTimeout(() => {
+          open--;
+          served++;
+          answer(success("vector", []))(request, response);
+        }, 5);
+      },
+      { concurrency: 2 },
+    );
+    const control = new AbortController();
+    const asked = Array.from({ length: 8 }, (_, i) => client.instant(`x${i}`, 1, i === 7 ? control.signal : undefined));
+    control.abort();
+    await Promise.allSettled(asked);
+    expect({ most, served }).toEqual({ most: 2, served: 7 });
+  });
+
+  it("reads targets and forgives what is left out", async () => {
+    const client = await clientFor(
+      answer({ status: "success", data: { activeTargets: [{ labels: { job: "teescope" }, scrapeUrl: "http://x/metrics", health: "up" }] } }),
+    );
+    expect(await client.targets()).toEqual([
+      { labels: { job: "teescope" }, scrapeUrl: "http://x/metrics", health: "up", lastError: "", lastScrape: "", lastScrapeDuration: 0, scrapeInterval: "" },
+    ]);
+  });
+});

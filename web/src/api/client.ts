@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A client of the Prometheus HTTP API on the page's own origin. It asks a
+// bounded number of questions at a time, withdraws those nobody waits for, and
+// believes no answer that it has not checked. It knows no metric.
+import { aborted, ApiError, asApiError, malformed, queryFailed, starting, timedOut, unavailable, unreachable } from "./errors";
+import { Limiter } from "./limiter";
+import { type InstantSample, matrix, names, type RangeSeries, type Target, targets, vector } from "./types";
+import { type Decoder, object } from "./validate";
+
+export interface ClientOptions {
+  fetch?: typeof fetch;
+  /** Questions in flight at a time. */
+  concurrency?: number;
+  timeoutSeconds?: number;
+  /** Told of each outcome, except of questions that were withdrawn. */
+  onAnswer?: (failure: ApiError | undefined) => void;
+}
+
+export class Client {
+  private readonly fetch: typeof fetch;
+  private readonly limiter: Limiter;
+  private readonly timeoutSeconds: number;
+  private readonly onAnswer: (failure: ApiError | undefined) => void;
+
+  constructor(options: ClientOptions = {}) {
+    this.fetch = options.fetch ?? ((input, init) => fetch(input, init));
+    this.limiter = new Limiter(options.concurrency ?? 6);
+    this.timeoutSeconds = options.timeoutSeconds ?? 20;
+    this.onAnswer = options.onAnswer ?? (() => undefined);
+  }
+
+  /** Evaluates an expression at one moment (Unix seconds). */
+  instant(query: string, time: number, signal?: AbortSignal): Promise<InstantSample[]> {
+    return this.ask("query", { query, time: String(time) }, vector, signal);
+  }
+
+  /** Evaluates an expression at each step of an interval. */
+  range(query: string, from: number, to: number, step: number, signal?: AbortSignal): Promise<RangeSeries[]> {
+    const params = { query, start: String(from), end: String(to), step: String(step) };
+    return this.ask("query_range", params, matrix, signal);
+  }
+
+  /** The values that a label has had, optionally on series that match. */
+  labelValues(label: string, match: string, from: number, to: number, signal?: AbortSignal): Promise<string[]> {
+    const params = { "match[]": match, start: String(from), end: String(to) };
+    return this.ask(`label/${encodeURIComponent(label)}/values`, params, names, signal);
+  }
+
+  targets(signal?: AbortSignal): Promise<Target[]> {
+    return this.ask("targets", { state: "active" }, targets, signal);
+  }
+
+  private ask<T>(
+    path: string,
+    params: Record<string, string>,
+    decode: Decoder<T>,
+    signal?: AbortSignal,
+  ): Promise<T> {
+    return this.limiter.run(async () => {
+      try {
+        const body = await this.send(`api/v1/${path}?${new URLSearchParams(params).toString()}`, signal);
+        const answer = decode(body, path);
+        this.onAnswer(undefined);
+        return answer;
+      } catch (thrown) {
+        const failure = asApiError(thrown);
+        if (failure.kind !== "aborted") this.onAnswer(failure);
+        throw failure;
+      }
+    }, signal);
+  }
+
+  private async send(url: string, signal?: AbortSignal): Promise<unknown> {
+    const timeout = new AbortController();
+    const timer = setTimeout(() => {
+      timeout.abort();
+    }, this.timeoutSeconds * 1000);
+    const withdraw = (): void => {
+      timeout.abort();
+    };
+    signal?.addEventListener("abort", withdraw);
+    try {
+      const response = await this.fetch(url, { signal: timeout.signal, headers: { Accept: "application/json" } });
+      return await unwrap(response);
+    } catch (error) {
+      if (signal?.aborted) throw aborted();
+      if (timeout.signal.aborted) throw timedOut(this.timeoutSeconds);
+      if (error instanceof ApiError) throw error;
+      throw unreachable();
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", withdraw);
+    }
+  }
+}
+
+/** Takes the data out of Prometheus' envelope {status, data | errorType, error}. */
+async function unwrap(response: Response): Promise<unknown> {
+  const written = await response.text();
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(written);
+  } catch {
+    throw response.status === 503 ? refusedAtTheDoor(response, written) : malformed(`status ${response.status}`, "the body is not JSON");
+  }
+  const envelope = object(parsed, "answer");
+  if (envelope["status"] === "success") return envelope["data"];
+  const type = typeof envelope["errorType"] === "string" ? envelope["errorType"] : "unknown";
+  const message = typeof envelope["error"] === "string" ? envelope["error"] : "no reason given";
+  throw type === "unavailable" ? unavailable(message) : queryFailed(response.status, type, message);
+}
+
+/** A 503 of somebody before the API: teescope itself gives its reason as text, a proxy in front of it sends a page. */
+function refusedAtTheDoor(response: Response, written: string): ApiError {
+  const isText = response.headers.get("Content-Type")?.startsWith("text/plain") === true;
+  return isText ? unavailable(written.trim()) : starting();
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What can go wrong between the page and its server, each with a sentence that
+// says what it means and what to do.
+
+export type FailureKind =
+  /** No answer: the server is gone or unreachable. */
+  | "unreachable"
+  /** The server took too long. */
+  | "timeout"
+  /** The server answered, but refused or could not run the query. */
+  | "query"
+  /** The answer is not what the Prometheus API promises. */
+  | "malformed"
+  /** The page no longer wants the answer. */
+  | "aborted";
+
+export class ApiError extends Error {
+  readonly kind: FailureKind;
+  /** What a person can do about it. */
+  readonly advice: string;
+
+  constructor(kind: FailureKind, message: string, advice: string) {
+    super(message);
+    this.name = "ApiError";
+    this.kind = kind;
+    this.advice = advice;
+  }
+}
+
+export function unreachable(): ApiError {
+  return new ApiError(
+    "unreachable",
+    "No answer from teescope.",
+    "Is `teescope up` still running? What was drawn stays; the page keeps asking.",
+  );
+}
+
+export function timedOut(seconds: number): ApiError {
+  return new ApiError(
+    "timeout",
+    `No answer within ${seconds} s.`,
+    "The machine may be busy. A shorter time range or fewer workloads ask for less.",
+  );
+}
+
+export function starting(): ApiError {
+  return new ApiError("unreachable", "teescope is starting.", "The charts follow in a moment.");
+}
+
+/** The server gives its reason: the database is being opened, it stops, it has too many connections. */
+export function unavailable(reason: string): ApiError {
+  return new ApiError("unreachable", `No data for now: ${reason}`, "What was drawn stays; the page keeps asking.");
+}
+
+export function queryFailed(status: number, type: string, message: string): ApiError {
+  const advice =
+    type === "timeout" || /too many samples/.test(message)
+      ? "Choose a shorter time range or fewer workloads."
+      : "This is a fault of the panel's query or of the server, not of the workload.";
+  return new ApiError("query", `The server refused the query (${status} ${type}): ${message}`, advice);
+}
+
+export function malformed(where: string, what: string): ApiError {
+  return new ApiError(
+    "malformed",
+    `The answer is not that of a Prometheus API: ${where}: ${what}.`,
+    "Page and server may be of different versions, or a proxy answers in place of the server.",
+  );
+}
+
+export function aborted(): ApiError {
+  return new ApiError("aborted", "The question was withdrawn.", "");
+}
+
+/** Turns whatever was thrown into an ApiError. */
+export function asApiError(thrown: unknown): ApiError {
+  if (thrown instanceof ApiError) return thrown;
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return new ApiError("malformed", message, "This is a fault of the page.");
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The part of the Prometheus HTTP API that the page reads, checked on arrival.
+// Source: prometheus.io/docs/prometheus/latest/querying/api/
+import { malformed } from "./errors";
+import { type Decoder, list, number, object, pair, record, sampleValue, shape, text, withDefault } from "./validate";
+
+export type Labels = Readonly<Record<string, string>>;
+/** Unix seconds and value. */
+export type Point = [number, number];
+
+export interface InstantSample {
+  metric: Labels;
+  value: Point;
+}
+
+export interface RangeSeries {
+  metric: Labels;
+  values: Point[];
+}
+
+export interface Target {
+  labels: Labels;
+  scrapeUrl: string;
+  lastError: string;
+  /** RFC 3339. */
+  lastScrape: string;
+  lastScrapeDuration: number;
+  health: string;
+  /** A Prometheus duration, such as "5s". */
+  scrapeInterval: string;
+}
+
+const point: Decoder<Point> = pair(number, sampleValue);
+
+function result<T>(type: string, item: Decoder<T>): Decoder<T[]> {
+  return (value, path) => {
+    const data = object(value, path);
+    const found = text(data["resultType"], `${path}.resultType`);
+    if (found !== type) throw malformed(`${path}.resultType`, `wanted ${type}, found ${found}`);
+    return list(item)(data["result"], `${path}.result`);
+  };
+}
+
+export const vector = result<InstantSample>("vector", shape({ metric: record(text), value: point }));
+export const matrix = result<RangeSeries>("matrix", shape({ metric: record(text), values: list(point) }));
+export const names: Decoder<string[]> = list(text);
+
+export const targets: Decoder<Target[]> = (value, path) =>
+  list(
+    shape<Target>({
+      labels: record(text),
+      scrapeUrl: text,
+      lastError: withDefault(text, ""),
+      lastScrape: withDefault(text, ""),
+      lastScrapeDuration: withDefault(number, 0),
+      health: text,
+      scrapeInterval: withDefault(text, ""),
+    }),
+  )(object(value, path)["activeTargets"], `${path}.activeTargets`);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from "vitest";
+import { fillLegend, fillTemplate, rateFunction, workloadMatcher } from "./promql";
+
+const filling = { workloads: [], step: 5, scrapeInterval: 5, age: 1000 };
+
+describe("workloadMatcher", () => {
+  it.each([
+    [[], `workload!="idle"`],
+    [["redis-server"], `workload="redis-server"`],
+    [["a.service", "b"], `workload=~"a\\\\.service|b"`],
+    [[`we"ird\\`], `workload="we\\"ird\\\\"`],
+  ])("%j is %s", (workloads, want) => {
+    expect(workloadMatcher(workloads)).toBe(want);
+  });
+});
+
+describe("rateFunction", () => {
+  it("is exact where points are as dense as scrapes", () => {
+    expect(rateFunction(filling)).toBe("irate");
+  });
+
+  it("is a mean where points are further apart", () => {
+    expect(rateFunction({ ...filling, step: 60 })).toBe("rate");
+  });
+
+  it("does not divide by time before the agent began", () => {
+    expect(rateFunction({ ...filling, step: 60, age: 12 })).toBe("irate");
+  });
+
+  it("does not mind an unknown age", () => {
+    expect(rateFunction({ ...filling, step: 60, age: undefined })).toBe("rate");
+  });
+});
+
+describe("fillTemplate", () => {
+  const template = "sum by (mode) ($rate(x_total{$workloads}[$window])) # $interval";
+
+  it("fills all placeholders", () => {
+    expect(fillTemplate(template, { ...filling, step: 60 })).toBe(
+      `sum by (mode) (rate(x_total{workload!="idle"}[60s])) # 60s`,
+    );
+  });
+
+  it("spans at least four scrapes", () => {
+    expect(fillTemplate("[$window]", { ...filling, step: 15 })).toBe("[20s]");
+  });
+
+  it("asks for the workload of a container only when one is chosen", () => {
+    expect(fillTemplate("x $containers", filling)).toBe("x ");
+    expect(fillTemplate("x $containers", { ...filling, workloads: ["a"] })).toBe(
+      `x and on (instance, id) teescope_container_info{workload="a"}`,
+    );
+  });
+
+  it("takes a name with $ literally", () => {
+    expect(fillTemplate("{$workloads}", { ...filling, workloads: ["a$rate$&"] })).toBe(`{workload="a$rate$&"}`);
+  });
+});
+
+describe("fillLegend", () => {
+  it.each([
+    ["{{workload}} {{mode}}", { workload: "redis", mode: "user" }, "redis user"],
+    ["{{mode}}", {}, "(no name)"],
+    ["processes", {}, "processes"],
+    ["{{pod}}/{{container}}|{{pod}}|{{name}}", { pod: "web-0", container: "app", name: "b2b2" }, "web-0/app"],
+    ["{{pod}}/{{container}}|{{pod}}|{{name}}", { pod: "web-0", container: "", name: "b2b2" }, "web-0"],
+    ["{{pod}}/{{container}}|{{pod}}|{{name}}", { pod: "", container: "e5e5", name: "redis" }, "redis"],
+  ])("%s", (template, labels, want) => {
+    expect(fillLegend(template, labels)).toBe(want);
+  });
+});

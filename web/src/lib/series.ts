@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Series on a shared grid of times. A point that is not there is null, never
+// zero: a gap is a gap.
+
+export interface Series {
+  name: string;
+  /** One value for each time of the grid. */
+  values: (number | null)[];
+}
+
+export interface Frame {
+  /** Unix seconds, ascending, evenly spaced. */
+  times: number[];
+  series: Series[];
+}
+
+export interface RawSeries {
+  name: string;
+  points: readonly (readonly [number, number])[];
+}
+
+/** Puts raw points on a grid. Series of one name are added together. */
+export function toFrame(raw: readonly RawSeries[], from: number, to: number, step: number): Frame {
+  const count = Math.max(0, Math.round((to - from) / step) + 1);
+  const times = Array.from({ length: count }, (_, i) => from + i * step);
+  const byName = new Map<string, Series>();
+  for (const { name, points } of raw) {
+    let series = byName.get(name);
+    if (!series) {
+      series = { name, values: new Array<number | null>(count).fill(null) };
+      byName.set(name, series);
+    }
+    for (const [time, value] of points) {
+      const index = Math.round((time - from) / step);
+      if (index < 0 || index >= count || !Number.isFinite(value)) continue;
+      series.values[index] = (series.values[index] ?? 0) + value;
+    }
+  }
+  return { times, series: [...byName.values()] };
+}
+
+/**
+ * Extends a frame by a newer one on the same grid: what the newer one covers
+ * replaces what was known, and times before `from` are dropped.
+ */
+export function extendFrame(old: Frame, newer: Frame, from: number): Frame {
+  const firstNew = newer.times[0] ?? Infinity;
+  const kept = old.times.flatMap((time, i) => (time >= from && time < firstNew ? [i] : []));
+  const times = [...kept.map((i) => old.times[i] ?? 0), ...newer.times];
+  const names = new Set([...old.series, ...newer.series].map((s) => s.name));
+  const find = (frame: Frame, name: string): Series | undefined => frame.series.find((s) => s.name === name);
+  const series: Series[] = [];
+  for (const name of names) {
+    const before = find(old, name);
+    const after = find(newer, name);
+    const values = [
+      ...kept.map((i) => before?.values[i] ?? null),
+      ...newer.times.map((_, i) => after?.values[i] ?? null),
+    ];
+    if (values.some((value) => value !== null)) series.push({ name, values });
+  }
+  return { times, series };
+}
+
+/** The sum of the values that are there: what a series weighs in a fold. */
+export function weight(series: Series): number {
+  return series.values.reduce<number>((sum, value) => sum + Math.abs(value ?? 0), 0);
+}
+
+/** The last value that is there. */
+export function lastValue(values: readonly (number | null)[]): number | null {
+  for (let i = values.length - 1; i >= 0; i--) {
+    const value = values[i];
+    if (value !== null && value !== undefined) return value;
+  }
+  return null;
+}
+
+/** Adds series point by point; a time at which none has a value stays absent. */
+export function addUp(name: string, parts: readonly Series[], length: number): Series {
+  const values = new Array<number | null>(length).fill(null);
+  for (const part of parts) {
+    part.values.forEach((value, i) => {
+      if (value !== null) values[i] = (values[i] ?? 0) + value;
+    });
+  }
+  return { name, values };
+}
+
+/** The name of what was added together. The workload `other` is another thing: the agent folds into it. */
+export function restName(count: number): string {
+  return `the rest (${count})`;
+}
+
+export interface Folded {
+  frame: Frame;
+  /** How many series were added together into the last one, or left out; 0 if none. */
+  count: number;
+}
+
+/**
+ * Keeps the `top` heaviest series and adds up the rest, or leaves it out where
+ * a sum would mean nothing. The order is by weight over the whole range, so
+ * that it does not flicker from point to point.
+ */
+export function fold(frame: Frame, top: number, additive = true): Folded {
+  const sorted = [...frame.series].sort((a, b) => weight(b) - weight(a) || a.name.localeCompare(b.name));
+  if (sorted.length <= top + 1) return { frame: { times: frame.times, series: sorted }, count: 0 };
+  const rest = sorted.slice(top);
+  if (!additive) return { frame: { times: frame.times, series: sorted.slice(0, top) }, count: rest.length };
+  const folded = addUp(restName(rest.length), rest, frame.times.length);
+  return { frame: { times: frame.times, series: [...sorted.slice(0, top), folded] }, count: rest.length };
+}
+
+/** Series on top of each other: each becomes the sum of itself and those before it. */
+export function stack(frame: Frame): (number | null)[][] {
+  const floor = new Array<number>(frame.times.length).fill(0);
+  const present = frame.times.map((_, i) => frame.series.some((s) => s.values[i] !== null));
+  return frame.series.map((series) =>
+    series.values.map((value, i) => {
+      floor[i] = (floor[i] ?? 0) + (value ?? 0);
+      return present[i] ? (floor[i] ?? null) : null;
+    }),
+  );
+}

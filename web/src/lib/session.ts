@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What all parts of the page share: the client, the state of the view (which
+// is the URL), the clock that drives live charts, and what is known of the
+// server. One is made in main.tsx and handed down; nothing is global.
+import { createContext } from "preact";
+import { useContext } from "preact/hooks";
+import type { Client } from "../api/client";
+import type { ApiError } from "../api/errors";
+import { createStore, type Store } from "./store";
+import { findRange, type Interval } from "./time";
+import { formatView, parseView, type ViewState } from "./url";
+
+export interface ServerFacts {
+  /** Seconds between two scrapes. */
+  scrapeInterval: number;
+  /** When the agent began to count, Unix seconds; unknown until asked. */
+  startedAt?: number | undefined;
+}
+
+export interface Connection {
+  /** Unix seconds of the last good answer. */
+  lastAnswer?: number | undefined;
+  /** Set while the server does not answer. */
+  failure?: ApiError | undefined;
+}
+
+export interface Session {
+  client: Client;
+  view: Store<ViewState>;
+  /** The moment up to which live charts are drawn, Unix seconds. */
+  now: Store<number>;
+  server: Store<ServerFacts>;
+  connection: Store<Connection>;
+}
+
+export function createSession(client: Client, connection: Store<Connection>, now: number, search: string): Session {
+  return {
+    client,
+    connection,
+    view: createStore(parseView(search)),
+    now: createStore(now),
+    server: createStore<ServerFacts>({ scrapeInterval: 5 }),
+  };
+}
+
+const SessionContext = createContext<Session | undefined>(undefined);
+export const SessionProvider = SessionContext.Provider;
+
+export function useSession(): Session {
+  const session = useContext(SessionContext);
+  if (!session) throw new Error("a component was drawn outside of the session");
+  return session;
+}
+
+/** The interval that the view shows at a moment. */
+export function shownInterval(view: ViewState, now: number): Interval {
+  if (view.fixed) return view.fixed;
+  const seconds = findRange(view.range)?.seconds ?? 300;
+  return { from: now - seconds, to: now };
+}
+
+/** Seconds that the agent had counted at the end of an interval. */
+export function agentAge(server: ServerFacts, end: number): number | undefined {
+  return server.startedAt === undefined ? undefined : Math.max(0, end - server.startedAt);
+}
+
+/** Keeps the view and the address bar the same, and follows back and forward. */
+export function bindHistory(view: Store<ViewState>, window: Window): void {
+  let applying = false;
+  view.watch((next) => {
+    const url = formatView(next);
+    if (applying || url === window.location.pathname + window.location.search) return;
+    window.history.pushState(null, "", url);
+  });
+  window.addEventListener("popstate", () => {
+    applying = true;
+    view.set(parseView(window.location.search));
+    applying = false;
+  });
+}

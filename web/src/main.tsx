@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Puts the page together. The only module that touches the clock, the address
+// bar and the document on its own account.
+import { render } from "preact";
+import { Client } from "./api/client";
+import { type Connection, bindHistory, createSession, SessionProvider } from "./lib/session";
+import { createStore } from "./lib/store";
+import { applyRememberedTheme } from "./lib/theme";
+import { startLive } from "./lib/live";
+import { App } from "./pages/App";
+import { bindShortcuts } from "./pages/shell/actions";
+import "./styles/tokens.css";
+import "./styles/base.css";
+import "./styles/shell.css";
+import "./styles/panels.css";
+import "./styles/overview.css";
+
+const clock = (): number => Date.now() / 1000;
+
+function start(root: HTMLElement): void {
+  applyRememberedTheme();
+  const connection = createStore<Connection>({});
+  const client = new Client({
+    onAnswer: (failure) => {
+      // A refused query is still an answer: the server is there.
+      const gone = failure?.kind === "unreachable" || failure?.kind === "timeout";
+      connection.update((before) => (gone ? { ...before, failure } : { lastAnswer: clock() }));
+    },
+  });
+  const session = createSession(client, connection, clock(), location.search);
+  bindHistory(session.view, window);
+  bindShortcuts(session, document);
+  startLive(session, document, clock);
+  render(
+    <SessionProvider value={session}>
+      <App />
+    </SessionProvider>,
+    root,
+  );
+}
+
+const root = document.getElementById("app");
+if (root) start(root);

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The page: head, a word if the server is gone, and the page that was chosen.
+import { useEffect } from "preact/hooks";
+import { useSession } from "../lib/session";
+import { useStore } from "../lib/store";
+import { formatClock } from "../lib/time";
+import { isFiltered, type PageId } from "../lib/url";
+import { Containers } from "./Containers";
+import { Infrastructure } from "./Infrastructure";
+import { Overview } from "./Overview";
+import { Header } from "./shell/Header";
+import { Status } from "./Status";
+import { System } from "./System";
+import { Tee } from "./Tee";
+
+const HEADLINE: Readonly<Record<PageId, string>> = {
+  overview: "Overview",
+  tee: "TEE: enclaves and what they cost",
+  system: "System: what workloads ask of the kernel",
+  containers: "Containers",
+  infrastructure: "Infrastructure: the machine as a whole",
+  status: "Status of teescope",
+};
+
+export function App() {
+  const session = useSession();
+  const { page, workloads } = useStore(session.view);
+  const connection = useStore(session.connection);
+  useEffect(() => {
+    document.title = [...(isFiltered(page) ? workloads : []), HEADLINE[page].split(":")[0] ?? "", "teescope"].join(" · ");
+  }, [page, workloads]);
+  return (
+    <>
+      <a class="skip" href="#main">
+        Skip to the charts
+      </a>
+      <Header />
+      <div role="status">
+        {connection.failure && (
+          <p class="banner">
+            <strong>{connection.failure.message}</strong> {connection.failure.advice}
+            {connection.lastAnswer !== undefined && ` Last answer at ${formatClock(connection.lastAnswer)}.`}
+          </p>
+        )}
+      </div>
+      <main id="main" tabIndex={-1} data-page={page}>
+        <h1 class="only-spoken">{HEADLINE[page]}</h1>
+        {page === "overview" && <Overview />}
+        {page === "tee" && <Tee />}
+        {page === "system" && <System />}
+        {page === "containers" && <Containers />}
+        {page === "infrastructure" && <Infrastructure />}
+        {page === "status" && <Status />}
+      </main>
+    </>
+  );
+}

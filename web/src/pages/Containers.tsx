@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What containers use, and how near they are to their limits. Without any
+// container there is one explanation rather than many empty charts.
+import { useSession } from "../lib/session";
+import { useStore } from "../lib/store";
+import { formatValue } from "../lib/units";
+import { AnyPanel } from "../panels/AnyPanel";
+import { CONTAINER_TABLE, CONTAINERS } from "../panels/defs";
+import { useAsk, useInstant, useShown } from "../panels/use-data";
+import { Sections } from "./Sections";
+
+export function Containers() {
+  const view = useStore(useSession().view);
+  const { interval } = useShown();
+  const seen = useAsk(
+    (s, signal) => s.client.labelValues("id", 'container_last_seen{name!=""}', interval.from, interval.to, signal),
+    `${view.range} ${view.fixed?.from ?? ""} ${view.fixed?.to ?? ""}`,
+    String(interval.to),
+    true,
+  );
+  if (seen.value?.length === 0) return <NoContainers />;
+  return (
+    <>
+      <LeftOut />
+      <AnyPanel def={CONTAINER_TABLE} />
+      <Sections sections={CONTAINERS} />
+    </>
+  );
+}
+
+/** Says so when there are more containers than rows, for a row that is missing looks like one that is not there. */
+function LeftOut() {
+  const loaded = useInstant(['sum(teescope_containers{state="left_out"}) > 0'], true);
+  const count = loaded.value?.[0]?.[0]?.value[1];
+  if (count === undefined) return null;
+  return (
+    <p class="advice" data-panel="left-out">
+      {formatValue(count, "count")} more {count === 1 ? "container runs" : "containers run"} here than have series of their own. The machine’s
+      totals have what they use; the page does not name them.
+    </p>
+  );
+}
+
+function NoContainers() {
+  const loaded = useInstant(['max(teescope_collector_success{collector="container"})'], true);
+  const [samples] = loaded.value ?? [];
+  const success = samples?.[0]?.value[1];
+  return (
+    <section class="panel" aria-labelledby="no-containers" data-panel="no-containers">
+      <div class="panel-message explanation">
+        <h2 id="no-containers">No container was seen in this time range</h2>
+        <p>
+          A container is recognised by the name of its control group: those of Docker, containerd, CRI-O, podman and
+          nerdctl end in the digits of its ID, those of LXC begin with <code>lxc.payload.</code> and those of
+          systemd-nspawn with <code>machine-</code>. Nothing has to be installed or set up for it.
+        </p>
+        {samples && success !== 1 && (
+          <p class="advice">
+            {success === undefined
+              ? "The collector “container” has not reported: whether there are containers is not known."
+              : "The collector “container” failed at the last scrape: whether there are containers is not known. The log of teescope says why."}
+          </p>
+        )}
+      </div>
+    </section>
+  );
+}

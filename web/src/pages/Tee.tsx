@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Enclaves: who holds the enclave memory, who waits for it, and how often the
+// boundary is crossed. Where there is no TEE, one explanation.
+import { useSession } from "../lib/session";
+import { useStore } from "../lib/store";
+import { AnyPanel } from "../panels/AnyPanel";
+import { TEE, TEE_TABLES } from "../panels/defs";
+import { useAsk, useInstant, useShown } from "../panels/use-data";
+import { Sections } from "./Sections";
+
+export function Tee() {
+  const view = useStore(useSession().view);
+  const { interval } = useShown();
+  const seen = useAsk(
+    (s, signal) => s.client.labelValues("source", "sgx_source_info", interval.from, interval.to, signal),
+    `${view.range} ${view.fixed?.from ?? ""} ${view.fixed?.to ?? ""}`,
+    String(interval.to),
+    true,
+  );
+  if (seen.value?.length === 0) return <NoTee />;
+  return (
+    <>
+      {TEE_TABLES.map((def) => (
+        <AnyPanel key={def.id} def={def} />
+      ))}
+      <Sections sections={TEE} />
+    </>
+  );
+}
+
+function NoTee() {
+  const loaded = useInstant(["max by (tee) (teescope_tee_available)"], true);
+  const there = (loaded.value?.[0] ?? []).filter((s) => s.value[1] === 1).map((s) => (s.metric["tee"] ?? "").toUpperCase());
+  return (
+    <section class="panel" aria-labelledby="no-tee" data-panel="no-tee">
+      <div class="panel-message explanation">
+        <h2 id="no-tee">{there.length > 0 ? "No enclave memory on this machine" : "No TEE on this machine"}</h2>
+        <p>
+          This page shows who holds the enclave memory of SGX, who waits for it, and how often enclaves are entered and
+          left. {there.length > 0 && `This machine has ${there.join(", ")}, which has no enclave memory of that kind. `}
+          What workloads ask of the kernel is on the page System all the same.
+        </p>
+        <p>
+          <code>teescope check</code> says what this machine offers, what is missing and what to do about it.{" "}
+          <code>teescope demo sgx</code> shows this page on a virtual SGX machine.
+        </p>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The three sentences at the top of the overview. Pure.
+import { formatValue } from "../../lib/units";
+import { type Facts, greatest, sumOf } from "./facts";
+
+export interface Verdict {
+  id: string;
+  label: string;
+  /** The answer in a few words. */
+  answer: string;
+  detail: string;
+}
+
+const TEE_NAMES: Readonly<Record<string, string>> = { sgx: "SGX", tdx: "TDX", sev: "SEV" };
+
+export function teeVerdict({ tees }: Facts): Verdict {
+  const order = Object.keys(TEE_NAMES);
+  const sorted = [...tees].sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
+  const named = sorted.map(([tee, there]) => ({ tee: TEE_NAMES[tee] ?? tee, there }));
+  const found = named.filter((t) => t.there).map((t) => t.tee);
+  const answer =
+    tees.size === 0 ? "Not known yet" : found.length > 0 ? `${found.join(", ")} available` : "No TEE on this machine";
+  const parts = named.map((t) => `${t.tee} ${t.there ? "yes" : "no"}`).join(" · ");
+  const detail =
+    tees.size === 0
+      ? "The agent has not reported which TEE there is."
+      : found.length > 0
+        ? parts
+        : `${parts}. What workloads ask of the kernel is shown all the same.`;
+  return { id: "tee", label: "Trusted execution", answer, detail };
+}
+
+export function workloadVerdict(facts: Facts): Verdict {
+  const busiest = greatest(new Map([...facts.cpu].filter(([name]) => name !== "idle")));
+  const count = facts.workloads.size;
+  const label = "Workloads";
+  if (!busiest || busiest[1] <= 0) {
+    const answer = count === 0 ? "None reported yet" : `${count} shown`;
+    return { id: "workloads", label, answer, detail: "No CPU time has been accounted to any in the newest minute." };
+  }
+  const [name, cores] = busiest;
+  const calls = sumOf(facts.syscalls.get(name));
+  const total = sumOf(new Map([...facts.cpu].filter(([other]) => other !== "idle")));
+  return {
+    id: "workloads",
+    label,
+    answer: `${name} is busiest`,
+    detail: `${formatValue(cores, "cores")} of the ${formatValue(total, "cores")} CPU cores that the ${count} workloads shown use, and ${formatValue(calls, "per_second")} of system calls.`,
+  };
+}
+
+export function costVerdict({ agent, probes }: Facts): Verdict {
+  const known = agent.cpu !== undefined && Number.isFinite(agent.cpu);
+  const cores = known ? `${formatValue(agent.cpu, "cores")} CPU cores` : undefined;
+  const memory = agent.memory === undefined ? undefined : formatValue(agent.memory, "bytes");
+  const answer = [cores, memory].filter((part) => part !== undefined).join(", ");
+  const all = probes.attached + probes.missing.length;
+  return {
+    id: "cost",
+    label: "Watching costs",
+    answer: answer === "" ? "Not known yet" : answer,
+    detail: all === 0 ? "No probe has reported." : `${probes.attached} of ${all} probes attached. Collecting, storing and this page included.`,
+  };
+}
+
+export function verdicts(facts: Facts): Verdict[] {
+  return [teeVerdict(facts), workloadVerdict(facts), costVerdict(facts)];
+}

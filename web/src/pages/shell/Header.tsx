@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The head of every page: pages, filter, time, live tail, theme, help.
+import { useRef } from "preact/hooks";
+import { useSession } from "../../lib/session";
+import { useStore } from "../../lib/store";
+import { toggleTheme, useThemeName } from "../../lib/theme";
+import { formatClock } from "../../lib/time";
+import { formatView, isFiltered, type PageId, PAGES } from "../../lib/url";
+import { SHORTCUTS, togglePause } from "./actions";
+import { RangePicker } from "./RangePicker";
+import { WorkloadFilter } from "./WorkloadFilter";
+
+const PAGE_TITLE: Readonly<Record<PageId, string>> = {
+  overview: "Overview",
+  tee: "TEE",
+  system: "System",
+  containers: "Containers",
+  infrastructure: "Infrastructure",
+  status: "Status",
+};
+
+export function Header() {
+  const { page } = useStore(useSession().view);
+  return (
+    <header class="top">
+      <div class="brand">teescope</div>
+      <Pages />
+      <div class="controls">
+        {isFiltered(page) && <WorkloadFilter />}
+        <RangePicker />
+        <LiveSwitch />
+        <ThemeSwitch />
+        <Help />
+      </div>
+    </header>
+  );
+}
+
+function Pages() {
+  const session = useSession();
+  const view = useStore(session.view);
+  return (
+    <nav aria-label="Pages">
+      <ul>
+        {PAGES.map((page) => (
+          <li key={page}>
+            <a
+              href={formatView({ ...view, page })}
+              aria-current={view.page === page ? "page" : undefined}
+              onClick={(event) => {
+                if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+                event.preventDefault();
+                session.view.update((v) => ({ ...v, page }));
+                window.scrollTo(0, 0);
+              }}
+            >
+              {PAGE_TITLE[page]}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+function LiveSwitch() {
+  const session = useSession();
+  const view = useStore(session.view);
+  const now = useStore(session.now);
+  const { failure } = useStore(session.connection);
+  const state = !view.live ? "paused" : failure ? "lost" : "live";
+  const text = { live: "Live", paused: "Paused", lost: "No answer" }[state];
+  return (
+    <button
+      type="button"
+      class={`control live ${state}`}
+      aria-pressed={view.live}
+      aria-label={`Live tail: ${text}`}
+      title={view.live ? `Follows the clock; newest ${formatClock(now)}. Press p to pause.` : "Press p to follow the clock again."}
+      onClick={() => {
+        session.view.update((v) => togglePause(v, session.now.get()));
+      }}
+    >
+      <span class="dot" aria-hidden="true" />
+      <span class="text">{text}</span>
+    </button>
+  );
+}
+
+function ThemeSwitch() {
+  const theme = useThemeName();
+  const other = theme === "dark" ? "light" : "dark";
+  return (
+    <button type="button" id="theme-button" class="control square" aria-label={`Use the ${other} theme`} title={`Use the ${other} theme (t)`} onClick={toggleTheme}>
+      <span aria-hidden="true">{theme === "dark" ? "☀" : "☾"}</span>
+    </button>
+  );
+}
+
+function Help() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  return (
+    <>
+      <button
+        type="button"
+        id="help-button"
+        class="control square"
+        aria-label="Keys and help"
+        title="Keys and help (?)"
+        onClick={() => dialog.current?.showModal()}
+      >
+        <span aria-hidden="true">?</span>
+      </button>
+      <dialog ref={dialog} aria-labelledby="help-head">
+        <h2 id="help-head">Keys</h2>
+        <dl class="keys">
+          {SHORTCUTS.map((shortcut) => (
+            <div key={shortcut.does}>
+              <dt>
+                {shortcut.keys.map((key) => (
+                  <kbd key={key}>{key}</kbd>
+                ))}
+              </dt>
+              <dd>{shortcut.does}</dd>
+            </div>
+          ))}
+        </dl>
+        <p>
+          Drag across a chart to look at that time alone; Back returns. A gap in a line means that nothing was measured
+          then. The address bar holds all that you see: share it.
+        </p>
+        <form method="dialog">
+          <button class="plain-button">Close</button>
+        </form>
+      </dialog>
+    </>
+  );
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What a person can do to the view by button or by key, and the list of keys.
+import type { Session } from "../../lib/session";
+import { shownInterval } from "../../lib/session";
+import { toggleTheme } from "../../lib/theme";
+import { RANGES } from "../../lib/time";
+import { PAGES, type ViewState } from "../../lib/url";
+
+/** Stops the live tail at this moment, or takes it up again. */
+export function togglePause(view: ViewState, now: number): ViewState {
+  if (!view.live) return { ...view, fixed: undefined, live: true };
+  const { from, to } = shownInterval(view, now);
+  return { ...view, live: false, fixed: { from: Math.round(from), to: Math.round(to) } };
+}
+
+/** The next longer (+1) or shorter (-1) relative range. */
+export function stepRange(view: ViewState, by: 1 | -1): ViewState {
+  const at = RANGES.findIndex((range) => range.id === view.range);
+  const next = RANGES[at + by];
+  return next ? { ...view, range: next.id, fixed: undefined, live: true } : view;
+}
+
+export interface Shortcut {
+  keys: readonly string[];
+  does: string;
+  run: (session: Session) => void;
+}
+
+function click(id: string): void {
+  document.getElementById(id)?.click();
+}
+
+export const SHORTCUTS: readonly Shortcut[] = [
+  ...PAGES.map((page, i) => ({
+    keys: [String(i + 1)],
+    does: `Go to ${page}`,
+    run: (s: Session): void => {
+      s.view.update((v) => ({ ...v, page }));
+    },
+  })),
+  { keys: ["/", "f"], does: "Filter workloads", run: () => { click("filter-button"); } },
+  { keys: ["r"], does: "Choose a time range", run: () => { click("range-button"); } },
+  { keys: ["["], does: "Shorter time range", run: (s) => { s.view.update((v) => stepRange(v, -1)); } },
+  { keys: ["]"], does: "Longer time range", run: (s) => { s.view.update((v) => stepRange(v, 1)); } },
+  { keys: ["p"], does: "Pause or follow live", run: (s) => { s.view.update((v) => togglePause(v, s.now.get())); } },
+  { keys: ["c"], does: "Show all workloads", run: (s) => { s.view.update((v) => ({ ...v, workloads: [] })); } },
+  { keys: ["t"], does: "Dark or light", run: () => { toggleTheme(); } },
+  { keys: ["?"], does: "List these keys", run: () => { click("help-button"); } },
+];
+
+/** Whether a key belongs to what has the focus, and is no shortcut. */
+function isTyping(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  return target instanceof HTMLInputElement || target.closest("dialog[open], .popover-panel") !== null;
+}
+
+export function bindShortcuts(session: Session, document: Document): () => void {
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    const shortcut = SHORTCUTS.find((s) => s.keys.includes(event.key));
+    if (!shortcut) return;
+    event.preventDefault();
+    shortcut.run(session);
+  };
+  document.addEventListener("keydown", onKey);
+  return () => {
+    document.removeEventListener("keydown", onKey);
+  };
+}

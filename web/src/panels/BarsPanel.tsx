@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The kind "bars": the parts of one whole, now, greatest first.
+import { fillLegend, fillTemplate } from "../lib/promql";
+import { restName } from "../lib/series";
+import { formatShare, formatValue } from "../lib/units";
+import { Panel, panelState } from "./Panel";
+import type { BarsDef } from "./types";
+import { MINUTE, useInstant, useNear, useShown } from "./use-data";
+
+export interface Bar {
+  name: string;
+  value: number;
+}
+
+/** Sorts, keeps the greatest, and adds up the rest. Nothing that is zero is a bar. */
+export function foldBars(bars: readonly Bar[], top: number): Bar[] {
+  const sorted = bars.filter((b) => b.value > 0).sort((a, b) => b.value - a.value || a.name.localeCompare(b.name));
+  if (sorted.length <= top + 1) return sorted;
+  const rest = sorted.slice(top);
+  const sum = rest.reduce((total, b) => total + b.value, 0);
+  return [...sorted.slice(0, top), { name: restName(rest.length), value: sum }];
+}
+
+export function BarsPanel({ def }: { def: BarsDef }) {
+  const [root, near] = useNear();
+  const { workloads, scrapeInterval, age } = useShown();
+  const loaded = useInstant(def.queries.map((q) => q.expr), near);
+  const raw = (loaded.value ?? []).flatMap((samples, i) =>
+    samples.map((s) => ({ name: fillLegend(def.queries[i]?.legend ?? "", s.metric), value: s.value[1] })),
+  );
+  const bars = foldBars(raw, def.top ?? 10);
+  const total = bars.reduce((sum, b) => sum + b.value, 0);
+  const greatest = bars.reduce((max, b) => Math.max(max, b.value), 0);
+  return (
+    <Panel
+      def={def}
+      state={panelState(loaded, bars.length === 0)}
+      error={loaded.error}
+      stale={loaded.stale}
+      note="newest minute"
+      exprs={def.queries.map((q) => fillTemplate(q.expr, { workloads, scrapeInterval, age, step: MINUTE }))}
+      root={root}
+    >
+      <ol class="bars">
+        {bars.map((bar) => (
+          <li key={bar.name}>
+            <span class="name">{bar.name}</span>
+            <span class="track">
+              <span class="fill" ref={widen(bar.value / greatest)} />
+            </span>
+            <span class="value">{formatValue(bar.value, def.unit)}</span>
+            <span class="share">{formatShare(bar.value / total)}</span>
+          </li>
+        ))}
+      </ol>
+    </Panel>
+  );
+}
+
+function widen(share: number): (element: HTMLElement | null) => void {
+  return (element) => {
+    if (element) element.style.width = `${Math.max(0.5, share * 100)}%`;
+  };
+}

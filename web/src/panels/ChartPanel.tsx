@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The kinds "lines" and "stacked": series over time.
+import { useMemo, useRef, useState } from "preact/hooks";
+import { assignSlots, type Slot } from "../lib/colour";
+import { fillTemplate } from "../lib/promql";
+import { type Folded, fold, type Frame, lastValue } from "../lib/series";
+import { useSession } from "../lib/session";
+import { formatClock, formatSpan } from "../lib/time";
+import { formatValue, isAdditive, type Unit } from "../lib/units";
+import { Legend } from "./charts/Legend";
+import { Plot } from "./charts/Plot";
+import { Panel, panelState } from "./Panel";
+import type { ChartDef } from "./types";
+import { useFrame, useNear, useShown } from "./use-data";
+
+const POINTS = 240;
+const MOST_SERIES = 24;
+
+export function ChartPanel({ def }: { def: ChartDef }) {
+  const [root, near] = useNear();
+  const session = useSession();
+  const { interval, ...filling } = useShown();
+  const loaded = useFrame(def.queries, POINTS, near);
+  const folded = useMemo(
+    () => (loaded.value ? shape(def, loaded.value.frame) : undefined),
+    [loaded.value, def],
+  );
+  const step = loaded.value?.step ?? filling.scrapeInterval;
+  return (
+    <Panel
+      def={def}
+      state={panelState(loaded, folded?.frame.series.length === 0)}
+      error={loaded.error}
+      stale={loaded.stale}
+      note={loaded.value ? `${formatSpan(step)} a point` : undefined}
+      exprs={def.queries.map((q) => fillTemplate(q.expr, { ...filling, step }))}
+      root={root}
+    >
+      {folded && (
+        <Chart
+          folded={folded}
+          unit={def.unit}
+          stacked={def.kind === "stacked"}
+          title={def.title}
+          interval={interval}
+          onZoom={(from, to) => {
+            session.view.update((view) => ({ ...view, fixed: { from: Math.floor(from), to: Math.ceil(to) }, live: false }));
+          }}
+        />
+      )}
+    </Panel>
+  );
+}
+
+/** The series as they are drawn. */
+function shape(def: ChartDef, frame: Frame): Folded {
+  if (def.ordered) return { frame, count: 0 };
+  return fold(frame, def.top ?? MOST_SERIES, isAdditive(def.unit));
+}
+
+interface ChartProps {
+  folded: Folded;
+  unit: Unit;
+  stacked: boolean;
+  title: string;
+  interval: { from: number; to: number };
+  onZoom: (from: number, to: number) => void;
+}
+
+function Chart({ folded, unit, stacked, title, interval, onZoom }: ChartProps) {
+  const [cursor, setCursor] = useState<number | undefined>(undefined);
+  const [chosen, setAlone] = useState<string | undefined>(undefined);
+  const all = folded.frame;
+  const names = all.series.map((s) => s.name);
+  const alone = chosen !== undefined && names.includes(chosen) ? chosen : undefined;
+  const slots = useSlots(names);
+  const shown: Frame = useMemo(
+    () => (alone === undefined ? all : { times: all.times, series: all.series.filter((s) => s.name === alone) }),
+    [all, alone],
+  );
+  const values = all.series.map((s) => (cursor === undefined ? lastAt(s.values) : (s.values[cursor] ?? null)));
+  return (
+    <>
+      <Plot
+        frame={shown}
+        interval={interval}
+        slots={slots}
+        unit={unit}
+        stacked={stacked}
+        label={spoken(title, all, unit)}
+        onCursor={setCursor}
+        onZoom={onZoom}
+      />
+      <div class="legend-box">
+        <p class="at">
+          {cursor === undefined ? "Newest" : `At ${formatClock(all.times[cursor] ?? 0)}`}
+          {folded.count > 0 && `, the ${folded.count} smallest ${isAdditive(unit) ? "added up" : "left out"}`}
+        </p>
+        <Legend names={names} values={values} slots={slots} unit={unit} alone={alone} onAlone={setAlone} />
+      </div>
+    </>
+  );
+}
+
+/** The colours of a chart; they stay while its series come, go and change places. */
+function useSlots(names: readonly string[]): ReadonlyMap<string, Slot> {
+  const before = useRef<ReadonlyMap<string, Slot>>(new Map());
+  const slots = useMemo(() => assignSlots(names, before.current), [names.join("\n")]);
+  before.current = slots;
+  return slots;
+}
+
+/** The newest value, if it is among the newest points: an older one is history. */
+function lastAt(values: readonly (number | null)[]): number | null {
+  return lastValue(values.slice(-4));
+}
+
+function spoken(title: string, frame: Frame, unit: Unit): string {
+  const parts = frame.series.slice(0, 5).map((s) => `${s.name} ${formatValue(lastAt(s.values), unit)}`);
+  return `Chart: ${title}. Newest values: ${parts.join(", ")}.`;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The kind "figure": one number and its past.
+import { fillTemplate } from "../lib/promql";
+import { formatValue, UNIT_LABEL } from "../lib/units";
+import { Spark } from "./charts/Spark";
+import { newestMean } from "./frames";
+import { Panel, panelState } from "./Panel";
+import type { FigureDef } from "./types";
+import { useFrame, useNear, useShown } from "./use-data";
+
+const POINTS = 60;
+
+export function FigurePanel({ def }: { def: FigureDef }) {
+  const [root, near] = useNear();
+  const { workloads, scrapeInterval, age } = useShown();
+  const loaded = useFrame([def.query], POINTS, near);
+  const frame = loaded.value?.frame;
+  const values = frame?.series[0]?.values ?? [];
+  const figure = frame ? newestMean(frame, values) : null;
+  const step = loaded.value?.step ?? scrapeInterval;
+  return (
+    <Panel
+      def={def}
+      state={panelState(loaded, figure === null)}
+      error={loaded.error}
+      stale={loaded.stale}
+      exprs={[fillTemplate(def.query.expr, { workloads, scrapeInterval, age, step })]}
+      root={root}
+    >
+      <p class="figure" title="Mean of the newest minute">
+        {formatValue(figure, def.unit)}
+        {def.unit === "cores" && <span class="aside"> {UNIT_LABEL[def.unit]}</span>}
+      </p>
+      <Spark values={values} width={120} height={28} />
+    </Panel>
+  );
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The one frame around every panel: title, the question it answers, its unit,
+// help with the PromQL, and the states of loading, emptiness and failure. What
+// is inside is given by the kind.
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import type { ApiError } from "../api/errors";
+import { UNIT_LABEL } from "../lib/units";
+import { useEmptyReason } from "./empty-reason";
+import type { Empty, PanelDef } from "./types";
+
+export type PanelState = "loading" | "ready" | "empty" | "error";
+
+interface PanelProps {
+  def: PanelDef;
+  state: PanelState;
+  error?: ApiError | undefined;
+  stale?: boolean;
+  /** Said beside the unit, such as "10 s between points". */
+  note?: string | undefined;
+  exprs: readonly string[];
+  root?: { current: HTMLElement | null };
+  children?: ComponentChildren;
+}
+
+export function Panel({ def, state, error, stale, note, exprs, root, children }: PanelProps) {
+  const [helpOpen, setHelpOpen] = useState(false);
+  const headId = `panel-${def.id}`;
+  const unit = def.kind === "table" || def.kind === "figure" ? "" : UNIT_LABEL[def.unit];
+  return (
+    <section
+      class={`panel panel-${def.kind}`}
+      aria-labelledby={headId}
+      aria-busy={state === "loading"}
+      data-panel={def.id}
+      data-state={state}
+      data-stale={stale === true ? "" : undefined}
+      {...(root ? { ref: root } : {})}
+    >
+      <header class="panel-head">
+        <h3 id={headId}>{def.title}</h3>
+        <p class="unit">{[unit, note].filter((part) => part !== undefined && part !== "").join(" · ")}</p>
+        <button
+          type="button"
+          class="icon-button"
+          aria-label={`About “${def.title}”`}
+          aria-expanded={helpOpen}
+          onClick={() => {
+            setHelpOpen(!helpOpen);
+          }}
+        >
+          ?
+        </button>
+        <p class="question">{def.question}</p>
+      </header>
+      {helpOpen && (
+        <div class="panel-help">
+          <p>{def.help}</p>
+          {exprs.map((expr) => (
+            <code key={expr}>{expr}</code>
+          ))}
+        </div>
+      )}
+      {error && state !== "error" && <p class="panel-notice">{error.message} What is shown is older.</p>}
+      <div class="panel-body">
+        {state === "ready" && children}
+        {state === "loading" && <p class="panel-message loading">Asking for data…</p>}
+        {state === "empty" && <EmptyMessage empty={def.empty} />}
+        {state === "error" && error && (
+          <div class="panel-message" role="alert">
+            <p>{error.message}</p>
+            <p class="advice">{error.advice}</p>
+          </div>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function EmptyMessage({ empty }: { empty: Empty }) {
+  const reason = useEmptyReason(empty.probe);
+  return (
+    <div class="panel-message">
+      <p>{empty.text}</p>
+      {empty.flag !== undefined && (
+        <p class="advice">
+          Start teescope with <code>{empty.flag}</code> to have it.
+        </p>
+      )}
+      {reason !== undefined && <p class="advice">{reason}</p>}
+    </div>
+  );
+}
+
+/** The state of a panel, from what was loaded. */
+export function panelState(loaded: { value?: unknown; error?: ApiError | undefined }, isEmpty: boolean): PanelState {
+  if (loaded.value !== undefined) return isEmpty ? "empty" : "ready";
+  return loaded.error ? "error" : "loading";
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The kind "table": rows joined by labels, sortable, with sparklines where a
+// column asks for them; a row may act as a switch of the workload filter.
+import { useMemo, useState } from "preact/hooks";
+import type { InstantSample } from "../api/types";
+import { fillTemplate } from "../lib/promql";
+import { type Session, useSession } from "../lib/session";
+import { useStore } from "../lib/store";
+import { toggleWorkload } from "../lib/url";
+import { formatValue } from "../lib/units";
+import { Spark } from "./charts/Spark";
+import { FrameLoader, newestMean } from "./frames";
+import { Panel, panelState } from "./Panel";
+import { buildRows, type Cell, type ColumnData, pinRows, type Row, rowKey, rowLegend, sortRows, type Sorting } from "./table-rows";
+import type { Column, TableDef } from "./types";
+import { type Loaded, MINUTE, useAsk, useNear, useShown } from "./use-data";
+
+const SPARK_POINTS = 40;
+
+interface TableData {
+  info: InstantSample[];
+  columns: ColumnData[];
+}
+
+export function TablePanel({ def }: { def: TableDef }) {
+  const [root, near] = useNear();
+  const { workloads, scrapeInterval, age } = useShown();
+  const loaded = useTable(def, near);
+  const rows = useMemo(
+    () =>
+      buildRows(
+        def.keys.map((k) => k.label),
+        def.info?.labels.map((l) => l.label) ?? [],
+        loaded.value?.info ?? [],
+        loaded.value?.columns ?? [],
+        def.name,
+      ),
+    [def, loaded.value],
+  );
+  const filling = { workloads, scrapeInterval, age, step: MINUTE };
+  return (
+    <Panel
+      def={def}
+      state={panelState(loaded, rows.length === 0)}
+      error={loaded.error}
+      stale={loaded.stale}
+      exprs={def.columns.map((c) => fillTemplate(c.expr, filling))}
+      root={root}
+    >
+      <Grid def={def} rows={rows} />
+    </Panel>
+  );
+}
+
+/** Loads all columns of a table; those with a past through a loader of their own. */
+function useTable(def: TableDef, enabled: boolean): Loaded<TableData> {
+  const session = useSession();
+  const { interval, ...filling } = useShown();
+  const loaders = useMemo(() => def.columns.map(() => new FrameLoader(session.client)), [def, session]);
+  const keys = def.keys.map((k) => k.label);
+  const fixed = useStore(session.view).fixed;
+  const span = fixed ? `${fixed.from}-${fixed.to}` : String(interval.to - interval.from);
+  const ask = async (current: Session, signal: AbortSignal): Promise<TableData> => {
+    const instant = (expr: string): Promise<InstantSample[]> =>
+      current.client.instant(fillTemplate(expr, { ...filling, step: MINUTE }), interval.to, signal);
+    const column = async (c: Column, i: number): Promise<ColumnData> => {
+      const loader = loaders[i];
+      if (c.spark !== true || !loader) {
+        return new Map((await instant(c.expr)).map((s) => [rowKey(s.metric, keys), { value: s.value[1] }]));
+      }
+      const queries = [{ expr: c.expr, legend: rowLegend(keys) }];
+      const { frame } = await loader.load({ queries, interval, points: SPARK_POINTS, filling }, signal);
+      return new Map(
+        frame.series.map((s): [string, Cell] => [s.name, { value: newestMean(frame, s.values), past: s.values }]),
+      );
+    };
+    const [info, ...columns] = await Promise.all([
+      def.info ? instant(def.info.expr) : Promise.resolve([]),
+      ...def.columns.map(column),
+    ] as const);
+    return { info, columns };
+  };
+  const key = [...def.columns.map((c) => fillTemplate(c.expr, { ...filling, step: MINUTE })), span].join("\n");
+  return useAsk(ask, key, String(interval.to), enabled);
+}
+
+function Grid({ def, rows }: { def: TableDef; rows: readonly Row[] }) {
+  const session = useSession();
+  const view = useStore(session.view);
+  const first = def.keys.length + (def.info?.labels.length ?? 0);
+  const [sorting, setSorting] = useState<Sorting>(
+    def.sortBy === undefined ? { column: 0, descending: false } : { column: first + def.sortBy, descending: true },
+  );
+  const chosen = def.filters === true ? view.workloads : [];
+  const sorted = useMemo(() => pinRows(sortRows(rows, sorting), chosen), [rows, sorting, chosen.join("\n")]);
+  const heads = [...def.keys, ...(def.info?.labels ?? []), ...def.columns].map((h) => h.title);
+  return (
+    <div class="table-scroll" tabIndex={0} role="group" aria-label={`${def.title}, table`}>
+      <table>
+        <thead>
+          <tr>
+            {heads.map((title, i) => (
+              <Head
+                key={title}
+                title={title}
+                numeric={i >= first}
+                sorting={sorting.column === i ? sorting : undefined}
+                onSort={() => {
+                  const descending = sorting.column === i ? !sorting.descending : i >= first;
+                  setSorting({ column: i, descending });
+                }}
+              />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {sorted.map((row) => (
+            <BodyRow
+              key={row.key}
+              def={def}
+              row={row}
+              chosen={chosen.includes(row.keys[0] ?? "")}
+              onToggle={() => {
+                session.view.update((v) => toggleWorkload(v, row.keys[0] ?? ""));
+              }}
+            />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+interface HeadProps {
+  title: string;
+  numeric: boolean;
+  sorting: Sorting | undefined;
+  onSort: () => void;
+}
+
+function Head({ title, numeric, sorting, onSort }: HeadProps) {
+  const order = sorting ? (sorting.descending ? "descending" : "ascending") : "none";
+  return (
+    <th scope="col" aria-sort={order} class={numeric ? "numeric" : ""}>
+      <button type="button" onClick={onSort}>
+        {title}
+        <span class="arrow" aria-hidden="true">
+          {sorting ? (sorting.descending ? "▾" : "▴") : ""}
+        </span>
+      </button>
+    </th>
+  );
+}
+
+interface BodyRowProps {
+  def: TableDef;
+  row: Row;
+  chosen: boolean;
+  onToggle: () => void;
+}
+
+function BodyRow({ def, row, chosen, onToggle }: BodyRowProps) {
+  const [title, ...others] = row.keys;
+  return (
+    <tr class={chosen ? "chosen" : ""}>
+      <th scope="row" title={def.name === undefined ? undefined : row.key}>
+        {def.filters === true ? (
+          <button type="button" class="row-switch" aria-pressed={chosen} title="Filter every chart by it" onClick={onToggle}>
+            {title}
+          </button>
+        ) : (
+          title
+        )}
+      </th>
+      {[...others, ...row.infos].map((text, i) => (
+        <td key={i} class="text">
+          {text}
+        </td>
+      ))}
+      {row.cells.map((cell, i) => {
+        const column = def.columns[i];
+        return (
+          <td key={i + others.length + row.infos.length} class="numeric">
+            {column?.spark === true && <Spark values={cell.past ?? []} width={56} height={16} />}
+            <span class={column?.unit === "yes_no" && cell.value === 0 ? "no" : ""}>
+              {formatValue(cell.value, column?.unit ?? "count")}
+            </span>
+          </td>
+        );
+      })}
+    </tr>
+  );
+}

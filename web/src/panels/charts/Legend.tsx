@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The legend of a chart: the name, colour and value of each series, at the
+// cursor or at the end. A click shows one series alone; another shows all.
+import { type Slot, slotVariable } from "../../lib/colour";
+import { formatValue, type Unit } from "../../lib/units";
+
+interface LegendProps {
+  names: readonly string[];
+  values: readonly (number | null)[];
+  slots: ReadonlyMap<string, Slot>;
+  unit: Unit;
+  alone: string | undefined;
+  onAlone: (name: string | undefined) => void;
+}
+
+export function Legend({ names, values, slots, unit, alone, onAlone }: LegendProps) {
+  return (
+    <ul class="legend">
+      {names.map((name, i) => (
+        <li key={name}>
+          <button
+            type="button"
+            aria-pressed={alone === name}
+            class={alone !== undefined && alone !== name ? "dim" : ""}
+            title={alone === name ? "Show all series" : `Show ${name} alone`}
+            onClick={() => {
+              onAlone(alone === name ? undefined : name);
+            }}
+          >
+            <span class="swatch" ref={paint(slots.get(name) ?? "rest")} />
+            <span class="name">{name}</span>
+            <span class="value">{formatValue(values[i], unit)}</span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Sets a colour through the DOM: the page's policy allows no style attributes. */
+export function paint(slot: Slot): (element: HTMLElement | null) => void {
+  return (element) => {
+    if (element) element.style.background = `var(${slotVariable(slot)})`;
+  };
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ChartDef } from "../types";
+
+export const containerPressureIo: ChartDef = {
+  id: "container-pressure-io",
+  kind: "lines",
+  title: "Waiting for I/O",
+  question: "Which container waits for disks?",
+  unit: "ratio",
+  queries: [
+    {
+      expr:
+        "sum by (name, pod, container) ($rate(container_pressure_io_waiting_seconds_total{name!=\"\",container!=\"POD\"}[$window]) $containers)",
+      legend: "{{pod}}/{{container}}|{{pod}}|{{name}}",
+    },
+  ],
+  top: 10,
+  help: "Pressure stall information (PSI): the share of time in which at least one task of the container waited.",
+  empty: { text: "No container reported its pressure. It needs control groups v2 and a kernel with PSI." },
+};

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ChartDef } from "../types";
+
+export const containerThreads: ChartDef = {
+  id: "container-threads",
+  kind: "lines",
+  title: "Threads by container",
+  question: "Does a container leak threads?",
+  unit: "count",
+  queries: [
+    {
+      expr: "sum by (name, pod, container) (container_threads{name!=\"\",container!=\"POD\"} $containers)",
+      legend: "{{pod}}/{{container}}|{{pod}}|{{name}}",
+    },
+  ],
+  top: 10,
+  help: "At each scrape.",
+  empty: { text: "No threads of containers were reported in this time range." },
+};

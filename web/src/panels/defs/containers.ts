@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { TableDef } from "../types";
+
+export const containers: TableDef = {
+  id: "containers",
+  kind: "table",
+  title: "Containers",
+  question: "Which container uses what, and how near is it to its limits?",
+  unit: "count",
+  keys: [
+    { label: "id", title: "Container" },
+  ],
+  name: "{{pod}}/{{container}}|{{name}}",
+  info: {
+    expr: "container_last_seen{name!=\"\",container!=\"POD\"} $containers",
+    labels: [
+      { label: "image", title: "Image" },
+      { label: "namespace", title: "Namespace" },
+    ],
+  },
+  columns: [
+    {
+      title: "CPU cores",
+      unit: "cores",
+      expr:
+        "sum by (id) ($rate(container_cpu_usage_seconds_total{name!=\"\",container!=\"POD\"}[$window]) $containers)",
+      spark: true,
+    },
+    {
+      title: "Throttled",
+      unit: "ratio",
+      expr:
+        "sum by (id) ($rate(container_cpu_cfs_throttled_periods_total{name!=\"\",container!=\"POD\"}[$window]) $containers) / sum by (id) ($rate(container_cpu_cfs_periods_total{name!=\"\",container!=\"POD\"}[$window]) $containers)",
+      spark: true,
+    },
+    {
+      title: "Working set",
+      unit: "bytes",
+      expr: "sum by (id) (container_memory_working_set_bytes{name!=\"\",container!=\"POD\"} $containers)",
+      spark: true,
+    },
+    {
+      title: "Of the limit",
+      unit: "ratio",
+      expr:
+        "sum by (id) (container_memory_working_set_bytes{name!=\"\",container!=\"POD\"} $containers) / sum by (id) (container_spec_memory_limit_bytes{name!=\"\",container!=\"POD\"} > 0)",
+    },
+    {
+      title: "With cache",
+      unit: "bytes",
+      expr: "sum by (id) (container_memory_usage_bytes{name!=\"\",container!=\"POD\"} $containers)",
+    },
+    {
+      title: "Reads and writes",
+      unit: "bytes_per_second",
+      expr:
+        "sum by (id) ($rate(container_fs_reads_bytes_total{name!=\"\",container!=\"POD\"}[$window]) $containers) + sum by (id) ($rate(container_fs_writes_bytes_total{name!=\"\",container!=\"POD\"}[$window]) $containers)",
+      spark: true,
+    },
+    {
+      title: "Threads",
+      unit: "count",
+      expr: "sum by (id) (container_threads{name!=\"\",container!=\"POD\"} $containers)",
+    },
+    {
+      title: "Running for",
+      unit: "seconds",
+      expr: "time() - max by (id) (container_start_time_seconds{name!=\"\",container!=\"POD\"} $containers)",
+    },
+  ],
+  sortBy: 0,
+  help:
+    "Means of the newest minute (of the newest point, where points are further apart); the line is the time range. Throttled is the share of periods in which the CPU quota ran out; the limit is that of memory, and a dash means that there is none. A container within a container is part of the outer one.",
+  empty: { text: "No container ran at the end of this time range, or none that the filter chose." },
+};

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { TableDef } from "../types";
+
+export const nodeFilesystems: TableDef = {
+  id: "node-filesystems",
+  kind: "table",
+  title: "File systems",
+  question: "How much room is left?",
+  unit: "bytes",
+  keys: [
+    { label: "mountpoint", title: "Mounted at" },
+  ],
+  info: {
+    expr: "node_filesystem_size_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\"}",
+    labels: [
+      { label: "device", title: "Device" },
+      { label: "fstype", title: "Type" },
+    ],
+  },
+  columns: [
+    {
+      title: "Used",
+      unit: "ratio",
+      expr:
+        "max by (mountpoint) (1 - node_filesystem_avail_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\"} / node_filesystem_size_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\"})",
+    },
+    {
+      title: "Free",
+      unit: "bytes",
+      expr: "min by (mountpoint) (node_filesystem_avail_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\"})",
+    },
+    {
+      title: "Size",
+      unit: "bytes",
+      expr: "max by (mountpoint) (node_filesystem_size_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\"})",
+    },
+    {
+      title: "Inodes used",
+      unit: "ratio",
+      expr:
+        "max by (mountpoint) (1 - node_filesystem_files_free{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\"} / (node_filesystem_files{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\"} > 0))",
+    },
+  ],
+  sortBy: 0,
+  help:
+    "Free is what programs may still use; what is reserved for root counts as used. File systems in memory and images are left out. Of several machines the fullest is shown.",
+  empty: { text: "No file system was reported in this time range." },
+};

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ChartDef } from "../types";
+
+export const nodeNetworkSent: ChartDef = {
+  id: "node-network-sent",
+  kind: "lines",
+  title: "Sent, by interface",
+  question: "How much leaves?",
+  unit: "bytes_per_second",
+  queries: [
+    {
+      expr: "sum by (device) ($rate(node_network_transmit_bytes_total{device!=\"lo\"}[$window]))",
+      legend: "{{device}}",
+    },
+  ],
+  top: 10,
+  help:
+    "Traffic over loopback is left out. Bridges and the ends of containers have the same bytes as the interfaces behind them.",
+  empty: { text: "No metrics of the machine (node_*) in this time range." },
+};

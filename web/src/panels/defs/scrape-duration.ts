@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { FigureDef } from "../types";
+
+export const scrapeDuration: FigureDef = {
+  id: "scrape-duration",
+  kind: "figure",
+  title: "Scrape",
+  question: "How long does one collection take?",
+  unit: "seconds",
+  query: { expr: "max(scrape_duration_seconds{job=\"teescope\"})", legend: "duration" },
+  help: "Time from asking the agent for its metrics to having them all.",
+  empty: { text: "Nothing has been scraped in this time range." },
+};

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Explains an empty panel by what the agent says about the probes it needs.
+import type { InstantSample } from "../api/types";
+import { groupReasons } from "../lib/words";
+import { useInstant } from "./use-data";
+
+/** A sentence about the probes of that name which are not attached, if there are any. */
+export function explainProbes(samples: readonly InstantSample[]): string | undefined {
+  const missing = samples.filter((s) => s.value[1] === 0);
+  if (missing.length === 0) return undefined;
+  const reasons = missing.map((s) => ({ name: s.metric["probe"] ?? "a probe", reason: s.metric["reason"] ?? "" }));
+  return `Not attached: ${groupReasons(reasons)}.`;
+}
+
+export function useEmptyReason(probe: string | undefined): string | undefined {
+  const expr = `teescope_probe_attached{probe=~".*(${probe ?? ""}).*"} == 0`;
+  const loaded = useInstant([expr], probe !== undefined);
+  return explainProbes(loaded.value?.[0] ?? []);
+}

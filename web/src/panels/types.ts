@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What a panel is. A definition is pure data: no function, no markup, nothing
+// of the browser, so that other renderers can read the same list.
+import type { Unit } from "../lib/units";
+
+export interface Query {
+  /** PromQL with the placeholders of lib/promql.ts. */
+  expr: string;
+  /** Name of each series: "{{label}}" is replaced by the label's value. */
+  legend: string;
+}
+
+/** What to say when a panel has nothing to show. */
+export interface Empty {
+  text: string;
+  /** The flag that turns the data on, if it is off by default. */
+  flag?: string;
+  /** The probe whose reason for not being attached explains the absence (regular expression). */
+  probe?: string;
+}
+
+interface Common {
+  id: string;
+  title: string;
+  /** The question that the panel answers, in the words of who asks it. */
+  question: string;
+  unit: Unit;
+  /** How to read it, and what is in it and what is not. */
+  help: string;
+  empty: Empty;
+}
+
+export interface ChartDef extends Common {
+  kind: "lines" | "stacked";
+  queries: readonly Query[];
+  /** Series beyond this many are added together. */
+  top?: number;
+  /** Keeps the order of the queries, where it means something; otherwise the greatest comes first. */
+  ordered?: true;
+}
+
+export interface BarsDef extends Common {
+  kind: "bars";
+  queries: readonly Query[];
+  top?: number;
+}
+
+export interface FigureDef extends Common {
+  kind: "figure";
+  /** One series; its newest value is the figure, its past the sparkline. */
+  query: Query;
+}
+
+export interface Column {
+  title: string;
+  unit: Unit;
+  /** PromQL; its labels must contain the key labels of the table. */
+  expr: string;
+  /** Draws the past next to the value, which becomes the mean of the last minute. */
+  spark?: boolean;
+}
+
+export interface TableDef extends Common {
+  kind: "table";
+  /** The labels that make a row; the first is its name. */
+  keys: readonly { label: string; title: string }[];
+  /** Writes the name of a row from the labels of its info instead, as a legend does. */
+  name?: string;
+  /** PromQL whose labels describe the rows. */
+  info?: { expr: string; labels: readonly { label: string; title: string }[] };
+  columns: readonly Column[];
+  /** Index into columns of the one that is sorted by at first, greatest first. */
+  sortBy?: number;
+  /** A click on a row toggles it in the workload filter. */
+  filters?: boolean;
+}
+
+export type PanelDef = ChartDef | BarsDef | FigureDef | TableDef;
+
+export interface Section {
+  id: string;
+  title: string;
+  panels: readonly PanelDef[];
+}

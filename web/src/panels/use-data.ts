@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Hooks between components and the server: ask when what is shown changes or
+// the clock ticks, withdraw when it changes again, keep the last good answer.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { InstantSample } from "../api/types";
+import { type ApiError, asApiError } from "../api/errors";
+import { fillTemplate } from "../lib/promql";
+import { agentAge, type Session, shownInterval, useSession } from "../lib/session";
+import { useStore } from "../lib/store";
+import type { Interval } from "../lib/time";
+import { frameKey, FrameLoader, type FrameRequest, type LoadedFrame } from "./frames";
+import type { Query } from "./types";
+
+export interface Loaded<T> {
+  value?: T;
+  error?: ApiError | undefined;
+  /** The value answers an older question; the new answer is under way. */
+  stale: boolean;
+}
+
+/** What is shown now: the interval, the filter, and the age of the counters at its end. */
+export function useShown(): { interval: Interval; workloads: readonly string[]; scrapeInterval: number; age: number | undefined } {
+  const session = useSession();
+  const view = useStore(session.view);
+  const now = useStore(session.now);
+  const server = useStore(session.server);
+  const interval = shownInterval(view, now);
+  return {
+    interval,
+    workloads: view.workloads,
+    scrapeInterval: server.scrapeInterval,
+    age: agentAge(server, interval.to),
+  };
+}
+
+/**
+ * Runs a question whenever `key` or `tick` changes. A new key withdraws the
+ * question under way; a mere tick waits for it, so that a slow server is not
+ * asked the same thing twice at once.
+ */
+export function useAsk<T>(
+  ask: (session: Session, signal: AbortSignal) => Promise<T>,
+  key: string,
+  tick: string,
+  enabled: boolean,
+): Loaded<T> {
+  const session = useSession();
+  const [loaded, setLoaded] = useState<Loaded<T> & { key?: string }>({ stale: false });
+  const flight = useRef<{ key: string; control: AbortController } | undefined>(undefined);
+  const latest = useRef(ask);
+  latest.current = ask;
+
+  useEffect(() => {
+    if (!enabled || flight.current?.key === key) return;
+    flight.current?.control.abort();
+    const mine = { key, control: new AbortController() };
+    flight.current = mine;
+    latest
+      .current(session, mine.control.signal)
+      .then((value) => {
+        if (flight.current === mine) setLoaded({ value, stale: false, key });
+      })
+      .catch((thrown: unknown) => {
+        const error = asApiError(thrown);
+        if (flight.current === mine && error.kind !== "aborted") {
+          setLoaded((before) => (before.key === key ? { ...before, error } : { error, stale: false, key }));
+        }
+      })
+      .finally(() => {
+        if (flight.current === mine) flight.current = undefined;
+      });
+  }, [key, tick, enabled, session]);
+  useEffect(() => () => flight.current?.control.abort(), []);
+
+  const { key: answered, ...rest } = loaded;
+  return answered === key ? rest : { ...rest, error: undefined, stale: true };
+}
+
+/** The series of a chart over the shown interval. */
+export function useFrame(queries: readonly Query[], points: number, enabled: boolean): Loaded<LoadedFrame> {
+  const session = useSession();
+  const { interval, ...filling } = useShown();
+  const loader = useMemo(() => new FrameLoader(session.client), [session]);
+  const request: FrameRequest = { queries, interval, points, filling };
+  // A moved absolute range is another question; a moved live end is a tick.
+  const fixed = useStore(session.view).fixed;
+  const span = fixed ? `${fixed.from}-${fixed.to}` : String(interval.to - interval.from);
+  return useAsk(
+    (_, signal) => loader.load(request, signal),
+    `${frameKey(request)}\n${span}`,
+    String(interval.to),
+    enabled,
+  );
+}
+
+/** Step of the figures that speak of "the newest minute". */
+export const MINUTE = 60;
+
+/** The answers of several expressions at the end of the shown interval. */
+export function useInstant(exprs: readonly string[], enabled: boolean): Loaded<InstantSample[][]> {
+  const { interval, ...filling } = useShown();
+  const filled = exprs.map((expr) => fillTemplate(expr, { ...filling, step: MINUTE }));
+  return useAsk(
+    (session, signal) => Promise.all(filled.map((expr) => session.client.instant(expr, interval.to, signal))),
+    filled.join("\n"),
+    String(interval.to),
+    enabled,
+  );
+}
+
+/** Whether an element is on the screen or near it: what is far away is not asked for. */
+export function useNear(): [{ current: HTMLElement | null }, boolean] {
+  const element = useRef<HTMLElement | null>(null);
+  const [near, setNear] = useState(false);
+  useEffect(() => {
+    const target = element.current;
+    if (!target) return;
+    const observer = new IntersectionObserver(
+      (entries) => {
+        setNear(entries.some((entry) => entry.isIntersecting));
+      },
+      { rootMargin: "600px 0px" },
+    );
+    observer.observe(target);
+    return () => {
+      observer.disconnect();
+    };
+  }, []);
+  return [element, near];
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Browser tests in ../test/browser: the real binary, a real Redis, a real
+// Chromium. They share this package's lock file, hence the aliases.
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vitest/config";
+
+const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+export default defineConfig({
+  root: here("../test/browser"),
+  resolve: {
+    alias: {
+      "playwright-core": here("node_modules/playwright-core/index.mjs"),
+      vitest: here("node_modules/vitest/dist/index.js"),
+    },
+  },
+  server: { fs: { allow: [here("..")] } },
+  test: {
+    include: ["**/*.test.ts"],
+    fileParallelism: false,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+});

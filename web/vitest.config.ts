@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Unit tests: pure functions and the API client, no browser.
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: { include: ["src/**/*.test.ts"], environment: "node" },
+});
