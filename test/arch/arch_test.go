@@ -175,6 +175,14 @@ func arrows() []arrow {
 			never: []string{"github.com/cilium/ebpf"},
 		},
 		{
+			why:  "analysis reads any Prometheus through its own Source, so that it works on any machine",
+			from: []string{"internal/analysis", "internal/stat"},
+			never: []string{
+				internal + "collector", internal + "bpfkit", internal + "prom", internal + "tee", internal + "app",
+				internal + "httpapi", internal + "config", internal + "workload", module + "/cmd",
+			},
+		},
+		{
 			why:   "the terminal's view knows what any client of an agent knows",
 			from:  []string{"internal/top"},
 			never: []string{module},

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rules are the causes that teescope knows, one file each: what to look at, when it is the cause, what to do
+// about it and what that would bring.
+package rules
+
+import "teescope/internal/analysis"
+
+// All lists every rule, sorted by name. To add a rule, add its line here.
+func All() []analysis.Rule {
+	return []analysis.Rule{}
+}
