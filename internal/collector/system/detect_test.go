@@ -111,3 +111,18 @@ func TestGramineDirectIsRecognised(t *testing.T) {
 	}
 	t.Error("after 4 s no workload libpal.so has the runtime gramine-direct")
 }
+
+func TestProcessMovesOnlyFromWhereItIsThoughtToBe(t *testing.T) {
+	k := &kernelSide{pids: make([]pidPage, 1)}
+	slots := &k.pids[0].Slot
+	slots[6], slots[7], slots[8] = 10, 11, 12
+	if !k.moveProcess(7, 11, 20) || !k.moveProcess(6, 10, 30) {
+		t.Error("a process that is where it was thought to be was not moved")
+	}
+	if k.moveProcess(8, 11, 40) {
+		t.Error("a process that is elsewhere was moved")
+	}
+	if got := [3]uint16(slots[6:9]); got != [3]uint16{30, 20, 12} {
+		t.Errorf("slots are %v", got)
+	}
+}

@@ -5,6 +5,8 @@ package system
 import (
 	"fmt"
 	"io"
+	"sync/atomic"
+	"unsafe"
 )
 
 // iterate makes one pass over all threads in the kernel: processes without a slot get one, the gauges
@@ -116,4 +118,21 @@ func (k *kernelSide) slotOf(pid int) (uint16, bool) {
 		return slotUnknown, false
 	}
 	return k.pids[pid/pidsPerPage].Slot[pid%pidsPerPage], true
+}
+
+// moveProcess lets a process count into another slot, if it still counts into the one it is thought to.
+// The kernel side moves processes at any time; Go swaps no 16 bits, so its neighbour goes with it.
+func (k *kernelSide) moveProcess(pid int, from, to uint16) bool {
+	page, at := &k.pids[pid/pidsPerPage], pid%pidsPerPage
+	pair := (*uint32)(unsafe.Pointer(&page.Slot[at&^1]))
+	shift := 16 * (at & 1) // little-endian
+	for {
+		old := atomic.LoadUint32(pair)
+		if uint16(old>>shift) != from {
+			return false
+		}
+		if atomic.CompareAndSwapUint32(pair, old, old&^(0xffff<<shift)|uint32(to)<<shift) {
+			return true
+		}
+	}
 }

@@ -3,7 +3,9 @@
 package system
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -65,7 +67,10 @@ func (w *watcher) process(pid int) (workload.Process, bool) {
 	if err != nil {
 		return workload.Process{}, false
 	}
-	exe, _ := os.Readlink(filepath.Join(dir, "exe"))
+	exe, err := os.Readlink(filepath.Join(dir, "exe"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return workload.Process{}, false // it has ended, and nobody has asked how
+	}
 	cgroups, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
 	return workload.Process{
 		PID: pid, Comm: strings.TrimSuffix(string(comm), "\n"),
@@ -95,8 +100,13 @@ func (s *slots) watch(p workload.Process, base uint32, w *watcher, warn func(str
 	}
 	n := 0
 	for _, sl := range s.active {
-		if sl.watched != nil {
-			n++
+		if sl.watched == nil {
+			continue
+		}
+		n++
+		if sl.watched.pid == p.PID && sl.watched.base == base && sl.watched.comm == workload.Clean(p.Comm) {
+			s.kernel.moveProcess(p.PID, uint16(base), uint16(sl.number)) // it had left its slot, by an exec
+			return nil
 		}
 	}
 	var number uint32
@@ -115,6 +125,8 @@ func (s *slots) watch(p workload.Process, base uint32, w *watcher, warn func(str
 		watched: &watched{pid: p.PID, comm: workload.Clean(p.Comm), base: base},
 	}
 	s.registry.Add(group.owner)
-	s.kernel.pids[p.PID/pidsPerPage].Slot[p.PID%pidsPerPage] = uint16(number)
+	// What it was read to be may be over: it started another program, or ended. Then the next scan sees what it
+	// is, and nothing has counted into this slot, which is given back.
+	s.kernel.moveProcess(p.PID, uint16(base), uint16(number))
 	return nil
 }
