@@ -185,3 +185,16 @@ func TestPictureIsXMLAndSaysWhere(t *testing.T) {
 		}
 	}
 }
+
+func TestWorkloadPatternWhateverTheOrderOfLabels(t *testing.T) {
+	const text = `teescope_syscalls_total{workload="benchcalls",container="",pod="",namespace="",syscall="getppid"} 7
+teescope_syscalls_total{container="",syscall="getppid",workload="benchcalls"} 5
+teescope_syscalls_total{workload="benchcalls",syscall="getppgid"} 100
+teescope_syscalls_total{workload="benchcalls2",syscall="getppid"} 100
+teescope_syscalls_total{other_workload="benchcalls",workload="x",syscall="getppid"} 100
+teescope_syscall_seconds_total{workload="benchcalls",syscall="getppid"} 100
+`
+	if got, err := sumOf(workloadPattern("benchcalls"), []byte(text)); err != nil || got != 12 {
+		t.Errorf("got %v, %v, want 12", got, err)
+	}
+}
