@@ -19,6 +19,7 @@ const (
 type Finding struct {
 	ID         string     `json:"id"`       // of the cause at this workload: the same from first to last seen
 	Rule       string     `json:"rule"`     // name of the [Rule]
+	Title      string     `json:"title"`    // the cause as a noun phrase
 	Workload   string     `json:"workload"` // "" is the whole machine
 	Instance   string     `json:"instance,omitempty"`
 	Cause      string     `json:"cause"` // one sentence with this workload's figures

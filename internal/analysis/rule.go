@@ -2,19 +2,27 @@
 
 package analysis
 
+import "time"
+
 // A Rule finds one cause. Each lives in a file of its own in the room analysis/rules.
 type Rule struct {
 	Name    string // kebab-case, stable: part of a finding's ID
 	Title   string // the cause as a noun phrase
 	Signals []Signal
-	// Judge looks at one workload. It returns nil when the cause is not there, and when it cannot know.
+	// Machine says that the rule looks at machines: Judge is asked once for each, with a workload without a name that
+	// has what belongs to no workload.
+	Machine bool
+	// Judge looks at one workload. It returns nil when the cause is not there, and when it cannot know. It is not
+	// asked when a query of its signals failed, and not for a workload that was there for less than half of the window.
 	Judge   func(Workload) *Verdict
 	NotWhen []string
 	Sources []string
+	Runbook string // a file of docs/runbooks
 }
 
 // A Signal is a query whose result a rule reads by name. "$window" in it is the time range that is looked at, such as
-// "5m". A result without the label workload belongs to the machine and is seen by every workload.
+// "5m". The result must keep the labels workload and instance: "sum by (workload, instance) (...)". Without a label
+// workload, or with an empty one, it belongs to the machine and is seen by every workload on it.
 type Signal struct {
 	Name  string
 	Query string
@@ -26,19 +34,27 @@ type Signal struct {
 type Verdict struct {
 	Severity   Severity // empty: by the gain
 	Confidence Confidence
-	Cause      string   // one sentence with figures
-	Evidence   []string // names of the signals that show it, the most telling first
+	Cause      string // one sentence with figures
+	// Evidence names the signals that show it, the most telling first. "calls" is the sum of a signal's samples,
+	// "calls{syscall=futex}" of those with that label.
+	Evidence   []string
 	Advice     []string
 	Gain       *Gain
 	Supersedes []string // rules whose finding at the same workload this one explains
 }
 
-// A Workload is what the signals say of one workload in one window.
+// A Workload is what the signals of one rule say of one workload in one window.
 type Workload struct {
 	Name     string
 	Instance string
 	Window   float64 // seconds
+	Clock    Clock
 	values   map[string][]Sample
+}
+
+// NewWorkload makes a workload by hand, for tests of a single rule.
+func NewWorkload(name string, window time.Duration, values map[string][]Sample) Workload {
+	return Workload{Name: name, Window: window.Seconds(), Clock: unknownClock, values: values}
 }
 
 // Samples are those of one signal. What was not measured has none: absent is never zero.

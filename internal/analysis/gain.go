@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"fmt"
+	"math"
+)
+
+// MaxShare is the largest share of the time that an estimate takes away. Of a workload that seems to do nothing but
+// the cause, a twentieth stays: a cost per event is a documented range and not a measurement.
+const MaxShare = 0.95
+
+// Amdahl estimates the gain when a cause that takes a share of the time, between low and high, goes away: for a share s
+// it is s/(1-s) (G. Amdahl, AFIPS 1967). Shares are clipped to 0 and [MaxShare]. It is nil when a share is no number
+// or the upper one is not positive: there is nothing to gain.
+func Amdahl(low, high float64, assumptions ...string) *Gain {
+	if math.IsNaN(low) || math.IsNaN(high) || high <= 0 {
+		return nil
+	}
+	high = min(high, MaxShare)
+	low = min(max(low, 0), high)
+	return &Gain{Low: low / (1 - low), High: high / (1 - high), Assumptions: assumptions}
+}
+
+// Mid is the middle of the interval.
+func (g *Gain) Mid() float64 { return (g.Low + g.High) / 2 }
+
+// A Cost is what one event costs the thread that it happens to, as a range of cycles.
+type Cost struct {
+	What      string
+	Low, High float64 // cycles
+	Source    string
+}
+
+// Costs of events, without what the event is for: an OCALL's cost is that of leaving and entering, and not of the
+// system call outside.
+var (
+	// CostOCALL is of one way out of an enclave and back, with the caches and translations lost on it.
+	CostOCALL = Cost{
+		"an OCALL", 8000, 14000,
+		"Gramine, Performance tuning and analysis: 8,000 to 12,000 cycles; Weisse et al., HotCalls, ISCA 2017: 8,200 to 14,000",
+	}
+	// CostExitless is of the same call handed to a thread outside.
+	CostExitless = Cost{
+		"an exitless call", 600, 1400,
+		"Weisse et al., HotCalls, ISCA 2017: 620 cycles, 1,400 at the 99.97th percentile",
+	}
+	// CostAEX is of an interrupt or exception in an enclave with the return to it (ERESUME).
+	CostAEX = Cost{
+		"an asynchronous exit", 5000, 14000,
+		"proposed: as an OCALL, of which it is the half that the processor does, at least",
+	}
+	// CostPaging is of one enclave page written out and loaded back.
+	CostPaging = Cost{
+		"a page written out and loaded back", 12000, 40000,
+		"Orenbach et al., Eleos, EuroSys 2017: EWB and ELDU 12,000 cycles each way at least, 40,000 with the fault",
+	}
+	// CostSwitch is of one context switch, without the caches lost on it.
+	CostSwitch = Cost{
+		"a context switch", 2000, 6000,
+		"measured: half a round trip through a pipe on Linux 6.18, 1.3 us (docs/dev/probe-cost.md has the machine)",
+	}
+	// CostFault is of one page fault that needs no device and no enclave page.
+	CostFault = Cost{
+		"a page fault", 1500, 5000,
+		"measured: 1.1 us on Linux 6.18, on the machine of docs/dev/probe-cost.md",
+	}
+	// CostSyscall is of entering and leaving the kernel outside of any enclave.
+	CostSyscall = Cost{
+		"a system call outside an enclave", 100, 400,
+		"Gramine, Performance tuning and analysis: about 100 cycles; measured: 103 ns for getppid on Linux 6.18",
+	}
+)
+
+// Clock is how fast the processor goes: a range where it is not known.
+type Clock struct {
+	Low, High float64 // Hz
+	Measured  bool    // both are what the machine says
+}
+
+// unknownClock covers the processors with SGX or TDX, from E3-1200 v5 to Xeon 6, at base and at turbo.
+var unknownClock = Clock{Low: 2.0e9, High: 4.0e9}
+
+// Assumption is the sentence that belongs to an estimate made with this clock.
+func (c Clock) Assumption() string {
+	if c.Measured {
+		return fmt.Sprintf("the processor goes at %.3g GHz, its highest frequency", c.High/1e9)
+	}
+	return fmt.Sprintf("the processor goes at %.3g to %.3g GHz: its frequency is not known", c.Low/1e9, c.High/1e9)
+}
+
+// Seconds is what so many events cost, as a range; with events per second it is CPU seconds per second.
+func (c Cost) Seconds(events float64, clock Clock) (low, high float64) {
+	return events * c.Low / clock.High, events * c.High / clock.Low
+}
+
+// Assumption is the sentence that belongs to an estimate made with this cost.
+func (c Cost) Assumption() string {
+	return fmt.Sprintf("%s costs %.0f to %.0f cycles (%s)", c.What, c.Low, c.High, c.Source)
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// draft is a finding that may yet be explained by another one.
+type draft struct {
+	Finding
+	supersedes []string
+	weight     float64
+}
+
+// judge lets a rule look at each workload, or each machine.
+func (e *evaluation) judge(rule Rule) {
+	if why := e.unfit(rule); why != "" {
+		e.result.Skipped = append(e.result.Skipped, Skip{rule.Name, why})
+		return
+	}
+	places := e.places
+	if rule.Machine {
+		places = e.machines(rule)
+	}
+	looked := false
+	for _, p := range places {
+		w, own := e.view(rule, p)
+		if !own && !rule.Machine {
+			continue
+		}
+		looked = true
+		if !rule.Machine {
+			e.judged[p] = true
+		}
+		verdict, err := ask(rule, w)
+		if err == nil && verdict != nil {
+			err = e.draft(rule, w, verdict)
+		}
+		if err != nil {
+			e.problem(Problem{Kind: Broken, Workload: p.workload, Instance: p.instance, Error: err.Error(), Rules: []string{rule.Name}})
+		}
+	}
+	if looked {
+		e.result.Checked = append(e.result.Checked, rule.Name)
+	} else {
+		e.result.Skipped = append(e.result.Skipped, Skip{rule.Name, "no workload has what it looks at"})
+	}
+}
+
+// unfit says why a rule cannot look at anything.
+func (e *evaluation) unfit(rule Rule) string {
+	if e.blind != "" {
+		return e.blind
+	}
+	empty := true
+	for _, s := range rule.Signals {
+		a := e.answers[e.query(s)]
+		if a.kind == Failed || a.kind == Bounded {
+			return fmt.Sprintf("signal %s: %v", s.Name, a.err)
+		}
+		empty = empty && a.kind == Absent
+	}
+	if empty {
+		return "nothing that it looks at is measured"
+	}
+	return ""
+}
+
+// view is what a rule sees of a workload, and whether any of it is the workload's own.
+func (e *evaluation) view(rule Rule, p place) (w Workload, own bool) {
+	w = Workload{
+		Name: p.workload, Instance: p.instance, Window: e.Window.Seconds(), Clock: e.clock(p.instance),
+		values: make(map[string][]Sample, len(rule.Signals)),
+	}
+	for _, s := range rule.Signals {
+		samples := e.samples(e.query(s), p)
+		w.values[s.Name] = samples
+		own = own || slices.ContainsFunc(samples, func(s Sample) bool { return s.Labels["workload"] != "" })
+	}
+	return w, own
+}
+
+// ask asks a rule. One that panics has found nothing, and takes nothing else down.
+func ask(rule Rule, w Workload) (v *Verdict, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			v, err = nil, fmt.Errorf("the rule panicked: %v", r)
+		}
+	}()
+	return rule.Judge(w), nil
+}
+
+// ID names a cause at a workload, the same in every run.
+func ID(rule, workload, instance string) string {
+	sum := sha256.Sum256([]byte(rule + "\x00" + workload + "\x00" + instance))
+	return hex.EncodeToString(sum[:6])
+}
+
+// draft makes a finding of a verdict.
+func (e *evaluation) draft(rule Rule, w Workload, v *Verdict) error {
+	if err := sound(v); err != nil {
+		return err
+	}
+	f := Finding{
+		ID: ID(rule.Name, w.Name, w.Instance), Rule: rule.Name, Title: rule.Title, Workload: w.Name, Instance: w.Instance,
+		Cause: v.Cause, Severity: v.Severity, Confidence: cmp.Or(v.Confidence, Possible),
+		FirstSeen: e.At, LastSeen: e.At, Advice: v.Advice, Gain: v.Gain,
+		NotWhen: rule.NotWhen, Sources: rule.Sources, Runbook: rule.Runbook,
+	}
+	if f.Severity == "" {
+		f.Severity = severityOf(v.Gain)
+	}
+	for _, name := range v.Evidence {
+		shown, err := e.evidence(rule, w, name)
+		if err != nil {
+			return err
+		}
+		if shown != nil {
+			f.Evidence = append(f.Evidence, *shown)
+		}
+	}
+	if len(f.Evidence) == 0 {
+		return fmt.Errorf("a finding without evidence: %s", v.Cause)
+	}
+	e.drafts = append(e.drafts, draft{Finding: f, supersedes: v.Supersedes, weight: weight(f, v.Severity)})
+	return nil
+}
+
+// sound tells what is wrong with a verdict.
+func sound(v *Verdict) error {
+	if v.Cause == "" || len(v.Advice) == 0 {
+		return fmt.Errorf("a verdict needs a cause and advice")
+	}
+	if v.Severity != "" && floor(v.Severity) < 0 {
+		return fmt.Errorf("there is no severity %q", v.Severity)
+	}
+	if v.Confidence != "" && v.Confidence.weight() == 0 {
+		return fmt.Errorf("there is no confidence %q", v.Confidence)
+	}
+	if g := v.Gain; g != nil {
+		if math.IsNaN(g.Low) || math.IsNaN(g.High) || g.Low < 0 || g.High < g.Low || g.High > MaxShare/(1-MaxShare)+1e-9 {
+			return fmt.Errorf("a gain of %v to %v cannot be", g.Low, g.High)
+		}
+		if len(g.Assumptions) == 0 {
+			return fmt.Errorf("a gain needs its assumptions")
+		}
+	}
+	return nil
+}
+
+// evidence is one number of a rule's signals: "name", or "name{label=value}". It is nil where there is none.
+func (e *evaluation) evidence(rule Rule, w Workload, name string) (*Evidence, error) {
+	base, label, value := name, "", ""
+	if b, rest, found := strings.Cut(name, "{"); found {
+		base = b
+		label, value, found = strings.Cut(strings.TrimSuffix(rest, "}"), "=")
+		if !found || !strings.HasSuffix(rest, "}") {
+			return nil, fmt.Errorf("evidence %q: it is written name{label=value}", name)
+		}
+	}
+	at := slices.IndexFunc(rule.Signals, func(s Signal) bool { return s.Name == base })
+	if at < 0 {
+		return nil, fmt.Errorf("evidence %q: there is no signal %q", name, base)
+	}
+	signal := rule.Signals[at]
+	shown := Evidence{Name: name, Unit: signal.Unit, N: e.there[place{w.Name, w.Instance}].samples}
+	match := make(map[string]string)
+	measured := false
+	for _, s := range w.values[base] {
+		if label != "" && s.Labels[label] != value {
+			continue
+		}
+		measured = true
+		shown.Value += s.Value
+		for _, l := range []string{"workload", "instance"} {
+			if s.Labels[l] != "" {
+				match[l] = s.Labels[l]
+			}
+		}
+	}
+	if !measured {
+		return nil, nil
+	}
+	if label != "" {
+		match[label] = value
+	}
+	shown.Query = narrow(e.query(signal), match)
+	return &shown, nil
+}
+
+// narrow limits a query to series with these labels, whatever the query is.
+func narrow(query string, match map[string]string) string {
+	if len(match) == 0 {
+		return query
+	}
+	var names []string
+	for name := range match {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	one := "vector(1)"
+	for _, name := range names {
+		one = fmt.Sprintf(`label_replace(%s, %q, %q, "", "")`, one, name, strings.ReplaceAll(match[name], "$", "$$"))
+	}
+	return fmt.Sprintf("(%s) and on (%s) %s", query, strings.Join(names, ", "), one)
+}

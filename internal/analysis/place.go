@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"slices"
+)
+
+// place is whom a sample is of. An empty workload is the machine, an empty instance the only one or all.
+type place struct{ workload, instance string }
+
+// byPlace sorts samples by whom they are of.
+func byPlace(samples []Sample) map[place][]Sample {
+	by := make(map[place][]Sample)
+	for _, s := range samples {
+		p := place{s.Labels["workload"], s.Labels["instance"]}
+		by[p] = append(by[p], s)
+	}
+	return by
+}
+
+// collective are the workloads that are no program and that nothing can be advised about.
+func collective(workload string) bool {
+	return workload == "idle" || workload == "kernel" || workload == "other"
+}
+
+// find lists the workloads that any query told of, at most MaxWorkloads.
+func (e *evaluation) find() {
+	seen := make(map[place]bool)
+	named := make(map[string]bool) // workloads with an instance
+	for _, by := range e.index {
+		for p := range by {
+			if p.workload != "" && !collective(p.workload) && (e.Workload == "" || p.workload == e.Workload) {
+				seen[p] = true
+				named[p.workload] = named[p.workload] || p.instance != ""
+			}
+		}
+	}
+	for p := range seen {
+		if p.instance != "" || !named[p.workload] {
+			e.places = append(e.places, p)
+		}
+	}
+	slices.SortFunc(e.places, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.workload, b.workload), cmp.Compare(a.instance, b.instance))
+	})
+	if n := len(e.places); n > e.MaxWorkloads {
+		e.problem(Problem{Kind: Bounded, Error: fmt.Sprintf("%d workloads: only the first %d by name are looked at", n, e.MaxWorkloads)})
+		e.places = e.places[:e.MaxWorkloads]
+	}
+	e.sight()
+	e.places = slices.DeleteFunc(e.places, func(p place) bool {
+		why := e.absence(p)
+		if why != "" {
+			e.problem(Problem{Kind: Gap, Workload: p.workload, Instance: p.instance, Error: why})
+		}
+		return why != ""
+	})
+}
+
+// samples are those of one query that a workload sees: its own and its machine's.
+func (e *evaluation) samples(query string, p place) []Sample {
+	by := e.index[query]
+	var all []Sample
+	if p.workload != "" {
+		all = append(all, by[p]...)
+		if p.instance != "" {
+			all = append(all, by[place{workload: p.workload}]...)
+		}
+	}
+	machine := slices.Clone(by[place{instance: p.instance}])
+	if p.instance != "" {
+		machine = append(machine, by[place{}]...)
+	}
+	if len(machine) == 0 {
+		// A stock Prometheus knows the machine's own exporter under another port.
+		for other, samples := range by {
+			if other.workload == "" && sameHost(other.instance, p.instance) {
+				machine = append(machine, samples...)
+			}
+		}
+	}
+	return append(all, machine...)
+}
+
+// sameHost tells whether two instances, host:port, are of one host.
+func sameHost(a, b string) bool {
+	hostA, _, errA := net.SplitHostPort(a)
+	hostB, _, errB := net.SplitHostPort(b)
+	return errA == nil && errB == nil && hostA == hostB
+}
+
+// machines lists the instances that any of a rule's queries told of.
+func (e *evaluation) machines(rule Rule) []place {
+	seen := make(map[string]bool)
+	for _, s := range rule.Signals {
+		for p := range e.index[e.query(s)] {
+			seen[p.instance] = true
+		}
+	}
+	if len(seen) > 1 {
+		delete(seen, "") // seen by all the others
+	}
+	var found []place
+	for instance := range seen {
+		if p := (place{instance: instance}); e.stepped[instance] {
+			e.problem(Problem{Kind: Gap, Instance: instance, Error: clockWasSet, Rules: []string{rule.Name}})
+		} else {
+			found = append(found, p)
+		}
+	}
+	slices.SortFunc(found, func(a, b place) int { return cmp.Compare(a.instance, b.instance) })
+	return found
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Queries of the engine's own. Every workload has the gauge of its processes.
+const (
+	pulseQuery = `max by (workload, instance) (timestamp(teescope_processes))`
+	countQuery = `max by (workload, instance) (count_over_time(teescope_processes[$window]))`
+	sightQuery = `count by (workload, instance) (last_over_time({__name__=~"(teescope|sgx)_.+",workload!=""}[$slot]))`
+	stepsQuery = `sum by (instance) (increase(teescope_clock_steps_total[$window])) > 0`
+	clockQuery = `max by (instance) (node_cpu_frequency_max_hertz or node_cpu_scaling_frequency_max_hertz)`
+)
+
+const (
+	pulseSteps  = 60 // of a window, in which samples are told apart
+	sightSlots  = 10 // of a window, in which there are samples or not
+	leastThere  = 0.5
+	clockWasSet = "the clock of the machine was set within the window"
+)
+
+// presence is how much of the window a workload was there.
+type presence struct {
+	share   float64
+	samples int // 0 is unknown
+}
+
+// machine asks what is to be known of each machine: whether its clock was set, and how fast its processor is.
+func (e *evaluation) machine() {
+	e.stepped, e.clocks = make(map[string]bool), make(map[string]Clock)
+	steps := e.own(stepsQuery)
+	for _, s := range steps.samples {
+		e.stepped[s.Labels["instance"]] = true
+	}
+	if steps.kind == Failed {
+		e.blind = "it is not known whether the clock was set"
+	}
+	for _, s := range e.own(clockQuery).samples {
+		if s.Value > 0 {
+			e.clocks[s.Labels["instance"]] = Clock{Low: s.Value, High: s.Value, Measured: true}
+		}
+	}
+}
+
+// own asks a query of the engine itself. That it has no samples is no problem.
+func (e *evaluation) own(query string) answer {
+	q := e.query(Signal{Query: query})
+	a := e.instant(q)
+	if a.kind == Failed {
+		e.problem(Problem{Kind: Failed, Query: q, Error: a.err.Error()})
+	}
+	return a
+}
+
+// clock is that of an instance.
+func (e *evaluation) clock(instance string) Clock {
+	if c, known := e.clocks[instance]; known {
+		return c
+	}
+	for other, c := range e.clocks {
+		if other == "" || sameHost(other, instance) {
+			return c
+		}
+	}
+	return unknownClock
+}
+
+// ranged asks a query of the engine itself at moments in the window.
+func (e *evaluation) ranged(query string, step time.Duration) []Series {
+	ctx, cancel := context.WithTimeout(e.ctx, e.PerQuery)
+	defer cancel()
+	series, err := e.source.Range(ctx, query, e.At.Add(step-e.Window), e.At, step)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		e.problem(Problem{Kind: Failed, Query: query, Error: err.Error()})
+		e.blind = "it is not known which workloads were there"
+		return nil
+	}
+	if len(series) > e.MaxSamples {
+		return series[:e.MaxSamples]
+	}
+	return series
+}
+
+// pulse learns from the moments of their samples how much of the window workloads were there.
+func (e *evaluation) pulse() {
+	step := e.Window / pulseSteps
+	for _, s := range e.ranged(pulseQuery, step) {
+		e.there[placeOf(s.Labels)] = presence{share: e.share(s.Points, step)}
+	}
+	for _, s := range e.own(countQuery).samples {
+		p := placeOf(s.Labels)
+		e.there[p] = presence{share: e.there[p].share, samples: int(s.Value)}
+	}
+}
+
+func placeOf(labels map[string]string) place { return place{labels["workload"], labels["instance"]} }
+
+// share is how much of the window samples cover, when their moments are the points' values: as many as there are,
+// times the distance that is usual between them.
+func (e *evaluation) share(points []Point, step time.Duration) float64 {
+	begin := float64(e.At.Add(-e.Window).UnixMilli()) / 1000
+	var moments []float64
+	for _, p := range points {
+		if p.Value > begin {
+			moments = append(moments, p.Value)
+		}
+	}
+	slices.Sort(moments)
+	moments = slices.Compact(moments)
+	var gaps []float64
+	for i := 1; i < len(moments); i++ {
+		gaps = append(gaps, moments[i]-moments[i-1])
+	}
+	usual := step.Seconds()
+	if len(gaps) > 0 {
+		slices.Sort(gaps)
+		usual = max(usual, gaps[len(gaps)/2])
+	}
+	return min(1, float64(len(moments))*usual/e.Window.Seconds())
+}
+
+// sight does the same for workloads whose processes nobody counts, from whatever else there is.
+func (e *evaluation) sight() {
+	known := func(p place) bool { _, ok := e.there[p]; return ok }
+	if e.blind != "" || !slices.ContainsFunc(e.places, func(p place) bool { return !known(p) }) {
+		return
+	}
+	slot := (e.Window / sightSlots).Truncate(time.Millisecond)
+	query := strings.ReplaceAll(sightQuery, "$slot", duration(slot))
+	for _, s := range e.ranged(query, slot) {
+		if p := placeOf(s.Labels); !known(p) {
+			e.there[p] = presence{share: float64(len(s.Points)) / sightSlots}
+		}
+	}
+}
+
+// absence says why a workload is not judged; it is empty when it is.
+func (e *evaluation) absence(p place) string {
+	there := e.there[p]
+	switch {
+	case e.blind != "":
+		return e.blind
+	case e.stepped[p.instance]:
+		return clockWasSet
+	case there.share < leastThere:
+		return fmt.Sprintf("there are samples for %.0f %% of the window only: it is new, or they are missing", 100*there.share)
+	}
+	return ""
+}
