@@ -52,6 +52,16 @@ type Result struct {
 	Workloads int           `json:"workloads"` // that were judged
 	Checked   []string      `json:"checked"`   // rules that looked at one workload at least
 	Skipped   []Skip        `json:"skipped"`   // rules that looked at none
+
+	blind         bool // nothing could be judged
+	unknownRules  map[string]bool
+	unknownPlaces map[place]bool
+}
+
+// Knows tells whether a cause would have been found if it were there: the rule had its data and the workload, if it
+// still exists, was there for long enough.
+func (r Result) Knows(rule, workload, instance string) bool {
+	return !r.blind && !r.unknownRules[rule] && !r.unknownPlaces[place{workload, instance}]
 }
 
 // Kind is what went wrong.
@@ -103,7 +113,8 @@ func Evaluate(ctx context.Context, source Source, rules []Rule, options Options)
 		Options: o, ctx: ctx, source: source,
 		answers: make(map[string]answer), index: make(map[string]map[place][]Sample),
 		judged: make(map[place]bool), there: make(map[place]presence),
-		result: Result{At: o.At, Window: o.Window, Findings: []Finding{}, Problems: []Problem{}, Checked: []string{}, Skipped: []Skip{}},
+		result: Result{At: o.At, Window: o.Window, Findings: []Finding{}, Problems: []Problem{}, Checked: []string{}, Skipped: []Skip{},
+			unknownRules: make(map[string]bool), unknownPlaces: make(map[place]bool)},
 	}
 	e.machine()
 	e.pulse()
@@ -115,7 +126,7 @@ func Evaluate(ctx context.Context, source Source, rules []Rule, options Options)
 	for _, rule := range rules {
 		e.judge(rule)
 	}
-	e.result.Workloads = len(e.judged)
+	e.result.Workloads, e.result.blind = len(e.judged), e.blind != ""
 	e.result.Findings = e.rank()
 	return e.result, nil
 }

@@ -63,6 +63,7 @@ func (e *evaluation) unfit(rule Rule) string {
 	for _, s := range rule.Signals {
 		a := e.answers[e.query(s)]
 		if a.kind == Failed || a.kind == Bounded {
+			e.result.unknownRules[rule.Name] = true
 			return fmt.Sprintf("signal %s: %v", s.Name, a.err)
 		}
 		empty = empty && a.kind == Absent
@@ -187,6 +188,9 @@ func (e *evaluation) evidence(rule Rule, w Workload, name string) (*Evidence, er
 	}
 	if !measured {
 		return nil, nil
+	}
+	if math.IsInf(shown.Value, 0) {
+		return nil, fmt.Errorf("evidence %q is more than a number can hold", name)
 	}
 	if label != "" {
 		match[label] = value

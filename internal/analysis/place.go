@@ -49,12 +49,16 @@ func (e *evaluation) find() {
 	})
 	if n := len(e.places); n > e.MaxWorkloads {
 		e.problem(Problem{Kind: Bounded, Error: fmt.Sprintf("%d workloads: only the first %d by name are looked at", n, e.MaxWorkloads)})
+		for _, p := range e.places[e.MaxWorkloads:] {
+			e.result.unknownPlaces[p] = true
+		}
 		e.places = e.places[:e.MaxWorkloads]
 	}
 	e.sight()
 	e.places = slices.DeleteFunc(e.places, func(p place) bool {
 		why := e.absence(p)
 		if why != "" {
+			e.result.unknownPlaces[p] = true
 			e.problem(Problem{Kind: Gap, Workload: p.workload, Instance: p.instance, Error: why})
 		}
 		return why != ""
@@ -106,8 +110,10 @@ func (e *evaluation) machines(rule Rule) []place {
 	}
 	var found []place
 	for instance := range seen {
-		if p := (place{instance: instance}); e.stepped[instance] {
-			e.problem(Problem{Kind: Gap, Instance: instance, Error: clockWasSet, Rules: []string{rule.Name}})
+		p := place{instance: instance}
+		if why := e.absence(p); why != "" {
+			e.result.unknownPlaces[p] = true
+			e.problem(Problem{Kind: Gap, Instance: instance, Error: why, Rules: []string{rule.Name}})
 		} else {
 			found = append(found, p)
 		}

@@ -5,6 +5,7 @@ package analysis
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -97,6 +98,11 @@ func (e *evaluation) pulse() {
 	for _, s := range e.ranged(pulseQuery, step) {
 		e.there[placeOf(s.Labels)] = presence{share: e.share(s.Points, step)}
 	}
+	// A machine was there for as long as any workload on it.
+	for p, there := range maps.Clone(e.there) {
+		machine := place{instance: p.instance}
+		e.there[machine] = presence{share: max(e.there[machine].share, there.share)}
+	}
 	for _, s := range e.own(countQuery).samples {
 		p := placeOf(s.Labels)
 		e.there[p] = presence{share: e.there[p].share, samples: int(s.Value)}
@@ -146,7 +152,10 @@ func (e *evaluation) sight() {
 
 // absence says why a workload is not judged; it is empty when it is.
 func (e *evaluation) absence(p place) string {
-	there := e.there[p]
+	there, known := e.there[p]
+	if !known && p.workload == "" {
+		there.share = 1 // nobody counts processes there: another exporter's machine
+	}
 	switch {
 	case e.blind != "":
 		return e.blind

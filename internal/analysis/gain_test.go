@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestAmdahl(t *testing.T) {
+	for _, c := range []struct{ low, high, wantLow, wantHigh float64 }{
+		{0.2, 0.5, 0.25, 1},
+		{0, 0.1, 0, 1.0 / 9},
+		{-1, 0.5, 0, 1},
+		{0.5, 7, 1, 19}, // never more than what is left of MaxShare
+		{3, 7, 19, 19},
+		{0.6, 0.5, 1, 1}, // upside down: the lower bound may not exceed the upper one
+	} {
+		g := Amdahl(c.low, c.high, "a")
+		if math.Abs(g.Low-c.wantLow) > 1e-9 || math.Abs(g.High-c.wantHigh) > 1e-9 {
+			t.Errorf("shares %v to %v: gain %v to %v, want %v to %v", c.low, c.high, g.Low, g.High, c.wantLow, c.wantHigh)
+		}
+	}
+	for _, high := range []float64{0, -1, math.NaN()} {
+		if g := Amdahl(0, high); g != nil {
+			t.Errorf("share %v: gain %+v, want none", high, g)
+		}
+	}
+}
+
+func TestCostsInSeconds(t *testing.T) {
+	low, high := CostOCALL.Seconds(100_000, Clock{Low: 3e9, High: 3e9, Measured: true})
+	if math.Abs(low-0.8/3) > 1e-9 || math.Abs(high-1.4/3) > 1e-9 {
+		t.Errorf("100,000 OCALLs at 3 GHz cost %v to %v CPU seconds", low, high)
+	}
+	unknownLow, unknownHigh := CostOCALL.Seconds(100_000, unknownClock)
+	if unknownLow > low || unknownHigh < high {
+		t.Error("an unknown clock must widen the range")
+	}
+	if a := unknownClock.Assumption(); !strings.Contains(a, "not known") {
+		t.Error(a)
+	}
+	for _, c := range []Cost{CostOCALL, CostExitless, CostAEX, CostPaging, CostSwitch, CostFault, CostSyscall} {
+		if c.Low <= 0 || c.High < c.Low || c.Source == "" || c.What == "" {
+			t.Errorf("cost %+v", c)
+		}
+	}
+}
