@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// maxText bounds a file of OpenMetrics text, in bytes.
+const maxText = 256 << 20
+
+// ReadOpenMetrics adds what a text in the OpenMetrics format says, in which every sample has a timestamp, as
+// "promtool tsdb create-blocks-from openmetrics" reads it and "promtool tsdb dump-openmetrics" writes it. Errors name
+// the line.
+func (s *Store) ReadOpenMetrics(r io.Reader) error {
+	text, err := io.ReadAll(io.LimitReader(r, maxText+1))
+	if err != nil {
+		return err
+	}
+	if len(text) > maxText {
+		return fmt.Errorf("more than %d MiB: cut it to the time or the series that matter", maxText>>20)
+	}
+	in := textparse.NewOpenMetricsParser(text, labels.NewSymbolTable())
+	known := make(map[string]*memSeries) // by how they are written
+	line, counted := 1, -1               // of the entry before; up to where lines were counted
+	reached := func(entry []byte) {
+		offset := cap(text) - cap(entry) // the parser hands out parts of the text
+		line += bytes.Count(text[max(counted, 0):offset], []byte("\n"))
+		counted = offset
+	}
+	for {
+		kind, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return s.sort()
+		}
+		if err != nil {
+			if counted >= 0 {
+				line++ // the one before was well
+			}
+			return fmt.Errorf("line %d: %w", line, err)
+		}
+		switch kind {
+		case textparse.EntryHelp:
+			name, _ := in.Help()
+			reached(name)
+		case textparse.EntryType:
+			name, _ := in.Type()
+			reached(name)
+		case textparse.EntryUnit:
+			name, _ := in.Unit()
+			reached(name)
+		case textparse.EntrySeries:
+			name, at, value := in.Series()
+			reached(name)
+			if at == nil {
+				return fmt.Errorf("line %d: %s has no timestamp: an analysis needs samples of several minutes, "+
+					"each with its time in seconds after the value", line, name)
+			}
+			m := known[string(name)]
+			if m == nil {
+				var ls labels.Labels
+				in.Labels(&ls)
+				m = s.get(ls)
+				known[string(name)] = m
+			}
+			if err := s.add(m, *at, value); err != nil {
+				return fmt.Errorf("line %d: %w", line, err)
+			}
+		}
+	}
+}
+
+// AddSequence adds a series in the notation of promtool's unit tests: `name{label="value"}` and `0+10x60`, its samples
+// from start on at this interval.
+func (s *Store) AddSequence(series, values string, start time.Time, interval time.Duration) error {
+	ls, sequence, err := parser.NewParser(parser.Options{}).ParseSeriesDesc(series + " " + values)
+	if err != nil {
+		return fmt.Errorf("series %s, values %q: %w", series, values, err)
+	}
+	m := s.get(ls)
+	for i, v := range sequence {
+		if v.Histogram != nil {
+			return fmt.Errorf("series %s: native histograms are not read", series)
+		}
+		if v.Omitted {
+			continue
+		}
+		if err := s.add(m, start.Add(time.Duration(i)*interval).UnixMilli(), v.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

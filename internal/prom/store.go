@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// maxStored bounds the samples of a [Store], of 16 bytes each.
+const maxStored = 10_000_000
+
+// Store is series in memory that PromQL can be asked about: what a file holds, or what a test makes.
+type Store struct {
+	series map[string]*memSeries            // by the labels' bytes
+	byName map[string]map[string]*memSeries // the same, by name
+	n      int
+	sorted bool
+}
+
+// NewStore makes an empty store.
+func NewStore() *Store {
+	return &Store{series: make(map[string]*memSeries), byName: make(map[string]map[string]*memSeries)}
+}
+
+// memSeries is one series of a store.
+type memSeries struct {
+	labels labels.Labels
+	points []memPoint
+}
+
+// get finds the series with these labels, or makes it.
+func (s *Store) get(ls labels.Labels) *memSeries {
+	key := string(ls.Bytes(nil))
+	m := s.series[key]
+	if m == nil {
+		m = &memSeries{labels: ls}
+		name := ls.Get(labels.MetricName)
+		if s.byName[name] == nil {
+			s.byName[name] = make(map[string]*memSeries)
+		}
+		s.series[key], s.byName[name][key] = m, m
+	}
+	return m
+}
+
+// add adds a sample; t is in milliseconds.
+func (s *Store) add(m *memSeries, t int64, v float64) error {
+	if s.n++; s.n > maxStored {
+		return fmt.Errorf("more than %d samples: cut it to the time or the series that matter", maxStored)
+	}
+	m.points = append(m.points, memPoint{t, v})
+	s.sorted = false
+	return nil
+}
+
+// sort puts the samples of each series in order of time. Two different values at one moment are an error.
+func (s *Store) sort() error {
+	if s.sorted {
+		return nil
+	}
+	for _, m := range s.series {
+		slices.SortStableFunc(m.points, func(a, b memPoint) int { return cmp.Compare(a.t, b.t) })
+		for i := 1; i < len(m.points); i++ {
+			if a, b := m.points[i-1], m.points[i]; a.t == b.t && a.v != b.v {
+				return fmt.Errorf("%s has two values at %s: %v and %v", m.labels, time.UnixMilli(a.t).UTC().Format(time.RFC3339Nano), a.v, b.v)
+			}
+		}
+		m.points = slices.CompactFunc(m.points, func(a, b memPoint) bool { return a.t == b.t })
+	}
+	s.sorted = true
+	return nil
+}
+
+// Bounds are the moments of the first and the last sample, zero when there is none.
+func (s *Store) Bounds() (first, last time.Time) {
+	for _, m := range s.series {
+		for _, p := range m.points {
+			t := time.UnixMilli(p.t)
+			if first.IsZero() || t.Before(first) {
+				first = t
+			}
+			if last.IsZero() || t.After(last) {
+				last = t
+			}
+		}
+	}
+	return first, last
+}
+
+// Source lets PromQL be asked. Nothing may be added afterwards.
+func (s *Store) Source() (*Source, error) {
+	if err := s.sort(); err != nil {
+		return nil, err
+	}
+	engine := promql.NewEngine(promql.EngineOpts{
+		Logger: slog.New(slog.DiscardHandler), MaxSamples: maxSamples, Timeout: queryTimeout, LookbackDelta: lookbackDelta,
+		EnableAtModifier: true, EnableNegativeOffset: true,
+		NoStepSubqueryIntervalFn: func(int64) int64 { return (15 * time.Second).Milliseconds() },
+		Parser:                   parser.NewParser(parser.Options{}),
+	})
+	return &Source{enter: func(ctx context.Context) (context.Context, *promql.Engine, storage.Queryable, func(), error) {
+		return ctx, engine, s, func() {}, nil
+	}}, nil
+}
+
+// Querier implements storage.Queryable.
+func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
+	return memQuerier{s, mint, maxt}, nil
+}
+
+// memQuerier reads a store between two moments.
+type memQuerier struct {
+	*Store
+	mint, maxt int64
+}
+
+// Select implements storage.Querier.
+func (q memQuerier) Select(ctx context.Context, sorted bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+	candidates := q.series
+	for _, m := range matchers {
+		if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
+			candidates = q.byName[m.Value]
+		}
+	}
+	set := &memSet{at: -1}
+	for _, m := range candidates {
+		if ctx.Err() != nil {
+			return storage.ErrSeriesSet(ctx.Err())
+		}
+		unlike := func(x *labels.Matcher) bool { return !x.Matches(m.labels.Get(x.Name)) }
+		if slices.ContainsFunc(matchers, unlike) {
+			continue
+		}
+		if points := m.between(q.mint, q.maxt); len(points) > 0 {
+			set.series = append(set.series, &memSeries{m.labels, points})
+		}
+	}
+	if sorted {
+		slices.SortFunc(set.series, func(a, b *memSeries) int { return labels.Compare(a.labels, b.labels) })
+	}
+	return set
+}
+
+// between is the part of the points from mint to maxt, both within.
+func (m *memSeries) between(mint, maxt int64) []memPoint {
+	at := func(t int64) int {
+		i, _ := slices.BinarySearchFunc(m.points, t, func(p memPoint, t int64) int { return cmp.Compare(p.t, t) })
+		return i
+	}
+	return m.points[at(mint):at(maxt+1)]
+}
+
+// LabelValues implements storage.Querier. PromQL never asks for them.
+func (memQuerier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return nil, nil, nil
+}
+
+// LabelNames implements storage.Querier. PromQL never asks for them.
+func (memQuerier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return nil, nil, nil
+}
+
+// Close implements storage.Querier.
+func (memQuerier) Close() error { return nil }
+
+// memSet implements storage.SeriesSet.
+type memSet struct {
+	series []*memSeries
+	at     int
+}
+
+func (s *memSet) Next() bool                        { s.at++; return s.at < len(s.series) }
+func (s *memSet) At() storage.Series                { return s.series[s.at] }
+func (s *memSet) Err() error                        { return nil }
+func (s *memSet) Warnings() annotations.Annotations { return nil }
+
+// Labels implements storage.Series.
+func (m *memSeries) Labels() labels.Labels { return m.labels }
+
+// Iterator implements storage.Series.
+func (m *memSeries) Iterator(chunkenc.Iterator) chunkenc.Iterator {
+	return storage.NewListSeriesIterator(memPoints(m.points))
+}
+
+// memPoints implements storage.Samples.
+type memPoints []memPoint
+
+func (p memPoints) Get(i int) chunks.Sample { return &p[i] }
+func (p memPoints) Len() int                { return len(p) }
+
+// memPoint implements chunks.Sample.
+type memPoint struct {
+	t int64 // milliseconds
+	v float64
+}
+
+func (p *memPoint) T() int64                      { return p.t }
+func (p *memPoint) ST() int64                     { return 0 }
+func (p *memPoint) F() float64                    { return p.v }
+func (p *memPoint) H() *histogram.Histogram       { return nil }
+func (p *memPoint) FH() *histogram.FloatHistogram { return nil }
+func (p *memPoint) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
+func (p *memPoint) Copy() chunks.Sample           { return &memPoint{p.t, p.v} }
