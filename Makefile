@@ -104,9 +104,12 @@ SOAK       ?= 10m
 
 GOTEST := $(GO) test -count=1 $(TESTFLAGS)
 
-.PHONY: test fuzz test-web e2e vm sgx browser bench bench-quick bench-peers probe-cost bench-go bench-fleet soak
+.PHONY: test cases fuzz test-web e2e vm sgx browser bench bench-quick bench-peers probe-cost bench-go bench-fleet soak
 test: ## unit, golden and architecture tests (Go); those of the kernel side need root
 	$(GOTEST) $(if $(SUDO),-exec '$(SUDO)') ./...
+
+cases: ## the diagnosis on every case of test/cases: precision and recall by rule
+	$(GO) test -count=1 -v -run 'TestCases$$' ./test/cases | grep -v -e '^=== ' -e '^ *--- PASS'
 
 fuzz: ## fuzz every parser of what others write, FUZZTIME (60s) each; FUZZ=./internal/tee for one package
 	GO=$(GO) test/fuzz $(FUZZ)

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cases proves the diagnosis: each file in data is what a machine was seen to do, and what has to be said of it.
+//
+// Every case goes through PromQL and all rules at once, so that a rule that speaks where another one should is seen
+// too. It refuses to run anything real: that is for test/e2e and test/sgx.
+package cases
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"teescope/internal/analysis"
+	"teescope/internal/prom"
+)
+
+// kind says what a case shows of its rule.
+type kind string
+
+const (
+	positive kind = "positive" // the rule is right
+	near     kind = "near"     // the rule looks and is wrong
+	negative kind = "negative" // there is nothing like it
+)
+
+// series is one in the notation of promtool's unit tests.
+type series struct {
+	Series string `yaml:"series"`
+	Values string `yaml:"values"`
+}
+
+// testCase is one file.
+type testCase struct {
+	About    string   `yaml:"about"`
+	Source   string   `yaml:"source"`
+	Interval duration `yaml:"interval"`
+	Window   duration `yaml:"window"`
+	At       duration `yaml:"at"`
+	Input    []series `yaml:"input_series"`
+	Want     want     `yaml:"want"`
+	Also     []string `yaml:"also"` // rules that are right too
+	Not      []string `yaml:"not"`  // rules that may not even be info
+
+	file string
+	rule string
+	kind kind
+}
+
+// want is the finding that has to be there; without a rule nothing above info may be.
+type want struct {
+	Rule     string            `yaml:"rule"`
+	Workload *string           `yaml:"workload"`
+	Severity analysis.Severity `yaml:"severity"`
+	Cause    string            `yaml:"cause"` // a part of it
+	Gain     *struct {
+		Contains *float64 `yaml:"contains"`
+		AtLeast  *float64 `yaml:"at_least"` // the lower end
+		AtMost   *float64 `yaml:"at_most"`  // the upper end
+	} `yaml:"gain"`
+}
+
+// UnmarshalYAML implements yaml.Unmarshaler: "none" or a finding.
+func (w *want) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		if node.Value != "none" {
+			return fmt.Errorf("line %d: want is \"none\" or the finding", node.Line)
+		}
+		return nil
+	}
+	for i := 0; i < len(node.Content); i += 2 { // Decode of a node does not refuse unknown keys
+		if key := node.Content[i].Value; !slices.Contains([]string{"rule", "workload", "severity", "cause", "gain"}, key) {
+			return fmt.Errorf("line %d: want has no key %q", node.Content[i].Line, key)
+		}
+	}
+	type plain want
+	return node.Decode((*plain)(w))
+}
+
+// duration is "5m".
+type duration time.Duration
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (d *duration) UnmarshalYAML(node *yaml.Node) error {
+	parsed, err := time.ParseDuration(node.Value)
+	if err == nil && parsed <= 0 {
+		err = errors.New("it must be more than nothing")
+	}
+	if err != nil {
+		return fmt.Errorf("line %d: duration %q: %w", node.Line, node.Value, err)
+	}
+	*d = duration(parsed)
+	return nil
+}
+
+var fileName = regexp.MustCompile(`^([a-z0-9-]+?)--(positive|near|negative)-([a-z0-9-]+)\.yaml$`)
+
+// load reads a case.
+func load(file string) (testCase, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return testCase{}, err
+	}
+	name := filepath.Base(file)
+	parts := fileName.FindStringSubmatch(name)
+	if parts == nil {
+		return testCase{}, fmt.Errorf("%s: a case is called RULE--positive-NAME.yaml, RULE--near-NAME.yaml or RULE--negative-NAME.yaml", name)
+	}
+	c, err := parse(text)
+	if err != nil {
+		return testCase{}, fmt.Errorf("%s: %w", name, err)
+	}
+	c.file, c.rule, c.kind = name, parts[1], kind(parts[2])
+	if (c.Want.Rule == c.rule) != (c.kind == positive) {
+		return testCase{}, fmt.Errorf("%s: a positive case wants its own rule, and no other case does", name)
+	}
+	return c, nil
+}
+
+func parse(text []byte) (testCase, error) {
+	c := testCase{Interval: duration(5 * time.Second), Window: duration(5 * time.Minute)}
+	in := yaml.NewDecoder(bytes.NewReader(text))
+	in.KnownFields(true)
+	if err := in.Decode(&c); err != nil {
+		return testCase{}, err
+	}
+	if err := in.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return testCase{}, errors.New("there is one case in a file")
+	}
+	if c.At == 0 {
+		c.At = c.Window
+	}
+	var want struct{ Want yaml.Node }
+	if err := yaml.Unmarshal(text, &want); err != nil {
+		return testCase{}, err
+	}
+	switch {
+	case c.About == "" || c.Source == "":
+		return testCase{}, errors.New("it needs about and source: what it shows, and where its figures come from")
+	case len(c.Input) == 0:
+		return testCase{}, errors.New("it needs input_series")
+	case want.Want.IsZero():
+		return testCase{}, errors.New("it needs want: none or a finding")
+	}
+	return c, nil
+}
+
+// begin is the moment of a case's first sample.
+var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (c testCase) end() time.Time { return begin.Add(time.Duration(c.At)) }
+
+func (c testCase) options() analysis.Options {
+	return analysis.Options{Window: time.Duration(c.Window), At: c.end()}
+}
+
+// store makes the series of a case, on machines of these names.
+func (c testCase) store(instances ...string) (*prom.Store, error) {
+	db := prom.NewStore()
+	for _, s := range c.Input {
+		for _, instance := range instances {
+			if err := db.AddSequence(on(instance, s.Series), s.Values, begin, time.Duration(c.Interval)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return db, nil
+}
+
+// source lets the series of a case be asked about.
+func (c testCase) source(instances ...string) (*prom.Source, error) {
+	db, err := c.store(instances...)
+	if err != nil {
+		return nil, err
+	}
+	return db.Source()
+}
+
+// on gives a series a label instance where it has none.
+func on(instance, series string) string {
+	if strings.Contains(series, "instance=") {
+		return series
+	}
+	if name, rest, labelled := strings.Cut(series, "{"); labelled {
+		return fmt.Sprintf("%s{instance=%q,%s", name, instance, rest)
+	}
+	return fmt.Sprintf("%s{instance=%q}", series, instance)
+}
+
+const host = "host"
+
+// evaluate says what is found in a case.
+func (c testCase) evaluate(rules []analysis.Rule) (analysis.Result, error) {
+	db, err := c.source(host)
+	if err != nil {
+		return analysis.Result{}, err
+	}
+	return analysis.Evaluate(context.Background(), db, rules, c.options())
+}
+
+// outcome is what a case shows: whether its finding is there, what else is, and everything that is wrong.
+type outcome struct {
+	found   bool
+	falsely []string // rules found above info, or at all where they may not be
+	wrong   []string
+}
+
+// compare holds the findings to the case.
+func (c testCase) compare(r analysis.Result) outcome {
+	var o outcome
+	wrong := func(format string, args ...any) { o.wrong = append(o.wrong, fmt.Sprintf(format, args...)) }
+	for _, p := range r.Problems {
+		if p.Kind == analysis.Failed || p.Kind == analysis.Broken {
+			wrong("%s: %s (query %q, rules %v)", p.Kind, p.Error, p.Query, p.Rules)
+		}
+	}
+	if c.kind == near && !slices.Contains(r.Checked, c.rule) {
+		wrong("rule %s has not looked: a near miss has its signals", c.rule)
+	}
+	for _, f := range r.Findings {
+		switch {
+		case f.Rule == c.Want.Rule && (c.Want.Workload == nil || *c.Want.Workload == f.Workload):
+			o.found = true
+			c.Want.compare(f, wrong)
+		case slices.Contains(c.Not, f.Rule), f.Severity != analysis.Info && !slices.Contains(c.Also, f.Rule):
+			o.falsely = append(o.falsely, f.Rule)
+			wrong("%s at %q, which is not there: %s (%s, gain %s)", f.Rule, f.Workload, f.Cause, f.Severity, gain(f))
+		}
+	}
+	if c.Want.Rule != "" && !o.found {
+		wrong("%s has not been found", c.Want.Rule)
+	}
+	return o
+}
+
+func (w want) compare(f analysis.Finding, wrong func(string, ...any)) {
+	if w.Severity != "" && f.Severity != w.Severity {
+		wrong("%s: severity %s, not %s (gain %s)", f.Rule, f.Severity, w.Severity, gain(f))
+	}
+	if !strings.Contains(f.Cause, w.Cause) {
+		wrong("%s: the cause %q does not say %q", f.Rule, f.Cause, w.Cause)
+	}
+	if w.Gain == nil {
+		return
+	}
+	if f.Gain == nil {
+		wrong("%s: no gain", f.Rule)
+		return
+	}
+	if x := w.Gain.Contains; x != nil && (f.Gain.Low > *x || *x > f.Gain.High) {
+		wrong("%s: the gain %s does not contain %.3g", f.Rule, gain(f), *x)
+	}
+	if x := w.Gain.AtLeast; x != nil && f.Gain.Low < *x {
+		wrong("%s: the gain %s begins below %.3g", f.Rule, gain(f), *x)
+	}
+	if x := w.Gain.AtMost; x != nil && f.Gain.High > *x {
+		wrong("%s: the gain %s ends above %.3g", f.Rule, gain(f), *x)
+	}
+}
+
+func gain(f analysis.Finding) string {
+	if f.Gain == nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.3g to %.3g", f.Gain.Low, f.Gain.High)
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cases
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"teescope/internal/analysis"
+	"teescope/internal/analysis/rules"
+)
+
+// loadAll reads every case.
+func loadAll(t *testing.T) []testCase {
+	t.Helper()
+	files, err := filepath.Glob("data/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []testCase
+	for _, file := range files {
+		c, err := load(file)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// TestCases runs every case and prints how well each rule does.
+func TestCases(t *testing.T) {
+	all := rules.All()
+	tally := make(table)
+	for _, c := range loadAll(t) {
+		t.Run(strings.TrimSuffix(c.file, ".yaml"), func(t *testing.T) {
+			r, err := c.evaluate(all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := c.compare(r)
+			tally.count(c, o)
+			for _, w := range o.wrong {
+				t.Error(w)
+			}
+		})
+	}
+	t.Logf("precision and recall over all cases\n%s", tally)
+}
+
+func TestEveryRuleHasCases(t *testing.T) {
+	have := make(map[string]map[kind]bool)
+	for _, r := range rules.All() {
+		have[r.Name] = make(map[kind]bool)
+	}
+	for _, c := range loadAll(t) {
+		if have[c.rule] == nil {
+			t.Errorf("%s: there is no rule %s", c.file, c.rule)
+			continue
+		}
+		have[c.rule][c.kind] = true
+		for _, named := range append(append([]string{c.Want.Rule}, c.Also...), c.Not...) {
+			if named != "" && have[named] == nil {
+				t.Errorf("%s: there is no rule %s", c.file, named)
+			}
+		}
+	}
+	for rule, kinds := range have {
+		for _, k := range []kind{positive, near, negative} {
+			if !kinds[k] {
+				t.Errorf("rule %s has no %s case: write test/cases/data/%s--%s-NAME.yaml", rule, k, rule, k)
+			}
+		}
+	}
+}
+
+// score counts what a rule got right and wrong.
+type score struct {
+	right  int // positive cases in which it was found
+	missed int // positive cases in which it was not
+	wrong  int // cases in which it was found and not there
+	quiet  int // near misses and negative cases in which it was not found
+}
+
+// table is a score for each rule.
+type table map[string]score
+
+// count adds what a case shows. A confusion counts twice: one rule has missed, another was wrong.
+func (t table) count(c testCase, o outcome) {
+	s := t[c.rule]
+	switch {
+	case c.kind == positive && o.found:
+		s.right++
+	case c.kind == positive:
+		s.missed++
+	case !slices.Contains(o.falsely, c.rule):
+		s.quiet++
+	}
+	t[c.rule] = s
+	slices.Sort(o.falsely)
+	for _, rule := range slices.Compact(o.falsely) {
+		s := t[rule]
+		s.wrong++
+		t[rule] = s
+	}
+}
+
+// String is the table, the last line of which is the total.
+func (t table) String() string {
+	var b strings.Builder
+	line := func(name string, s score) {
+		fmt.Fprintf(&b, "%-28s %9s %7s  %5d %6d %5d %5d\n", name,
+			ratio(s.right, s.right+s.wrong), ratio(s.right, s.right+s.missed), s.right, s.missed, s.wrong, s.quiet)
+	}
+	fmt.Fprintf(&b, "%-28s %9s %7s  %5s %6s %5s %5s\n", "rule", "precision", "recall", "right", "missed", "wrong", "quiet")
+	var names []string
+	var total score
+	for name, s := range t {
+		names = append(names, name)
+		total = score{total.right + s.right, total.missed + s.missed, total.wrong + s.wrong, total.quiet + s.quiet}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		line(name, t[name])
+	}
+	line("all", total)
+	return b.String()
+}
+
+// ratio is "~" where there is nothing to divide by.
+func ratio(part, whole int) string {
+	if whole == 0 {
+		return "~"
+	}
+	return fmt.Sprintf("%.2f", float64(part)/float64(whole))
+}
+
+// TestRulesKeepMachinesApart puts every case on two machines: each has the findings that it has alone.
+func TestRulesKeepMachinesApart(t *testing.T) {
+	for _, c := range loadAll(t) {
+		if slices.ContainsFunc(c.Input, func(s series) bool { return strings.Contains(s.Series, "instance=") }) {
+			continue // it has its own machines
+		}
+		alone, err := c.evaluate(rules.All())
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := c.source(host, "other:9750")
+		if err != nil {
+			t.Fatal(err)
+		}
+		both, err := analysis.Evaluate(t.Context(), db, rules.All(), c.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, instance := range []string{host, "other:9750"} {
+			got, want := said(both, instance), said(alone, host)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: on one machine\n\t%s\nand on %s, one of two,\n\t%s\ndoes a query drop the label instance?",
+					c.file, strings.Join(want, "\n\t"), instance, strings.Join(got, "\n\t"))
+			}
+		}
+	}
+}
+
+// said is what was found at a machine, without its name.
+func said(r analysis.Result, instance string) []string {
+	var all []string
+	for _, f := range r.Findings {
+		if f.Instance == instance {
+			all = append(all, strings.ReplaceAll(fmt.Sprintf("%s at %q: %s, gain %s", f.Rule, f.Workload, f.Cause, gain(f)), instance, host))
+		}
+	}
+	return all
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"teescope/internal/analysis"
+	"teescope/internal/analysis/rules"
+)
+
+// positives are the cases in which there is something to be found.
+func positives(t *testing.T) []testCase {
+	return slices.DeleteFunc(loadAll(t), func(c testCase) bool { return c.kind != positive })
+}
+
+// right tells whether a finding belongs to a case.
+func (c testCase) right(f analysis.Finding) bool {
+	return f.Severity == analysis.Info || f.Rule == c.Want.Rule || slices.Contains(c.Also, f.Rule)
+}
+
+// onlyRight fails on findings that are not in the case, and on rules that break.
+func (c testCase) onlyRight(t *testing.T, spoilt string, r analysis.Result) {
+	t.Helper()
+	for _, f := range r.Findings {
+		if !c.right(f) {
+			t.Errorf("%s, %s: found %s at %q, which is not there: %s (%s, gain %s)", c.file, spoilt, f.Rule, f.Workload, f.Cause, f.Severity, gain(f))
+		}
+	}
+	for _, p := range r.Problems {
+		if p.Kind == analysis.Broken {
+			t.Errorf("%s, %s: %s: %v", c.file, spoilt, p.Error, p.Rules)
+		}
+	}
+}
+
+// change rewrites the values of the series that it returns true for.
+func (c testCase) change(values func(series) (string, bool)) testCase {
+	var input []series
+	for _, s := range c.Input {
+		if changed, keep := values(s); keep {
+			input = append(input, series{s.Series, changed})
+		}
+	}
+	c.Input = input
+	return c
+}
+
+func metric(s series) string {
+	name, _, _ := strings.Cut(s.Series, "{")
+	return name
+}
+
+func (c testCase) metrics() []string {
+	var names []string
+	for _, s := range c.Input {
+		names = append(names, metric(s))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// steady is a series that begins somewhere and goes on by the same step: 0+10x60.
+var steady = regexp.MustCompile(`^\s*([-+.0-9e]+?)(\+[.0-9e]+)?x([0-9]+)\s*$`)
+
+// halves cuts a steady series into its two halves.
+func halves(values string) (first, second string, ok bool) {
+	parts := steady.FindStringSubmatch(values)
+	if parts == nil {
+		return "", "", false
+	}
+	n, err := strconv.Atoi(parts[3])
+	start, e := strconv.ParseFloat(parts[1], 64)
+	if err != nil || e != nil || n < 4 {
+		return "", "", false
+	}
+	step, _ := strconv.ParseFloat(strings.TrimPrefix(parts[2], "+"), 64)
+	half := n / 2
+	notation := func(from float64, n int) string {
+		return fmt.Sprintf("%s%sx%d", strconv.FormatFloat(from, 'f', -1, 64), parts[2], n)
+	}
+	return notation(start, half), notation(start+step*float64(half+1), n-half-1), true
+}
+
+func TestMissingAndBrokenMetrics(t *testing.T) {
+	for _, c := range positives(t) {
+		for _, name := range c.metrics() {
+			missing := c.change(func(s series) (string, bool) { return s.Values, metric(s) != name })
+			if len(missing.Input) == 0 {
+				continue
+			}
+			r, err := missing.evaluate(rules.All())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.onlyRight(t, "without "+name, r)
+			r, err = c.change(func(s series) (string, bool) {
+				if first, second, ok := halves(s.Values); ok && metric(s) == name {
+					return first + " NaN " + second, true
+				}
+				return s.Values, true
+			}).evaluate(rules.All())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.onlyRight(t, "with NaN in "+name, r)
+		}
+	}
+}
+
+// TestCounterResets: an agent that starts again in the middle changes nothing.
+func TestCounterResets(t *testing.T) {
+	for _, c := range positives(t) {
+		reset := c.change(func(s series) (string, bool) {
+			if first, _, ok := halves(s.Values); ok && strings.Contains(s.Values, "+") {
+				return first + " " + first, true
+			}
+			return s.Values, true
+		})
+		r, err := reset.evaluate(rules.All())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.onlyRight(t, "with counters that begin anew", r)
+		if !slices.ContainsFunc(r.Findings, func(f analysis.Finding) bool { return f.Rule == c.Want.Rule }) {
+			t.Errorf("%s, with counters that begin anew: %s has not been found", c.file, c.Want.Rule)
+		}
+	}
+}
+
+// TestGapsAndClockSteps: nobody knows what happened in most of the window, so nothing is said.
+func TestGapsAndClockSteps(t *testing.T) {
+	for _, c := range positives(t) {
+		store, err := c.store(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := store.Source()
+		if err != nil {
+			t.Fatal(err)
+		}
+		late := c.options()
+		late.At = late.At.Add(late.Window * 7 / 10)
+		if _, last := store.Bounds(); !last.After(c.end().Add(time.Duration(c.Interval))) {
+			r, err := analysis.Evaluate(t.Context(), db, rules.All(), late)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.nothing(t, "without samples in most of the window", r)
+		}
+		step := c
+		n := int(c.At / c.Interval)
+		step.Input = append(slices.Clone(c.Input), series{
+			`teescope_clock_steps_total{direction="forward"}`, fmt.Sprintf("0x%d 1x%d", n-4, 3),
+		})
+		r, err := step.evaluate(rules.All())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.nothing(t, "with a clock that was set", r)
+	}
+}
+
+// nothing fails on any finding, and when no problem says why there is none.
+func (c testCase) nothing(t *testing.T, spoilt string, r analysis.Result) {
+	t.Helper()
+	for _, f := range r.Findings {
+		t.Errorf("%s, %s: found %s at %q", c.file, spoilt, f.Rule, f.Workload)
+	}
+	if !slices.ContainsFunc(r.Problems, func(p analysis.Problem) bool { return p.Kind == analysis.Gap || p.Kind == analysis.Failed }) {
+		t.Errorf("%s, %s: no problem says why nothing is found: %+v", c.file, spoilt, r.Problems)
+	}
+}
+
+// faulty is a source some of whose queries fail or have no end.
+type faulty struct {
+	analysis.Source
+	fails, hangs func(query string) bool
+}
+
+func (f faulty) spoil(ctx context.Context, query string) error {
+	if f.fails != nil && f.fails(query) {
+		return errors.New("server error: 503 Service Unavailable")
+	}
+	if f.hangs != nil && f.hangs(query) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (f faulty) Instant(ctx context.Context, query string, at time.Time) ([]analysis.Sample, error) {
+	if err := f.spoil(ctx, query); err != nil {
+		return nil, err
+	}
+	return f.Source.Instant(ctx, query, at)
+}
+
+func (f faulty) Range(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]analysis.Series, error) {
+	if err := f.spoil(ctx, query); err != nil {
+		return nil, err
+	}
+	return f.Source.Range(ctx, query, start, end, step)
+}
+
+// TestSourcesThatFail: with one query that fails, and with all that do, or that have no end.
+func TestSourcesThatFail(t *testing.T) {
+	for _, c := range positives(t) {
+		db, err := c.source(host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := c.evaluate(rules.All())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for broken := range answered(whole) {
+			r, err := analysis.Evaluate(t.Context(), faulty{Source: db, fails: func(q string) bool { return q == broken }}, rules.All(), c.options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.onlyRight(t, "when "+broken+" fails", r)
+		}
+		all := func(string) bool { return true }
+		o := c.options()
+		o.Timeout = 20 * time.Millisecond
+		for spoilt, source := range map[string]analysis.Source{
+			"when every query fails": faulty{Source: db, fails: all},
+			"when none has an end":   faulty{Source: db, hangs: all},
+		} {
+			r, err := analysis.Evaluate(t.Context(), source, rules.All(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.nothing(t, spoilt, r)
+		}
+	}
+}
+
+// answered are the queries of rules that had samples.
+func answered(r analysis.Result) map[string]bool {
+	queries := make(map[string]bool)
+	for _, rule := range rules.All() {
+		for _, s := range rule.Signals {
+			queries[strings.ReplaceAll(s.Query, "$window", "5m")] = true
+		}
+	}
+	for _, p := range r.Problems {
+		delete(queries, p.Query)
+	}
+	return queries
+}
