@@ -8,5 +8,10 @@ import "teescope/internal/analysis"
 
 // All lists every rule, sorted by name. To add a rule, add its line here.
 func All() []analysis.Rule {
-	return []analysis.Rule{}
+	return []analysis.Rule{
+		needless(),
+		ocall(),
+		polling(),
+		smallReads(),
+	}
 }
