@@ -9,8 +9,11 @@ import "teescope/internal/analysis"
 // All lists every rule, sorted by name. To add a rule, add its line here.
 func All() []analysis.Rule {
 	return []analysis.Rule{
+		epc(),
+		stalls(),
 		needless(),
 		ocall(),
+		faults(),
 		polling(),
 		smallReads(),
 	}
