@@ -4,7 +4,6 @@ package rules
 
 import (
 	"fmt"
-	"strings"
 
 	"teescope/internal/analysis"
 )
@@ -15,6 +14,9 @@ const (
 	thrashPages = 1000
 	// pagingPages is the same where that takes a worthwhile share of the CPU time already. Proposed.
 	pagingPages = 100
+	// shortPages is the same where enclaves are known to need more than there is: slow pages keep their own rate down.
+	// Proposed.
+	shortPages = 10
 	// neighbourShare is the part of the lost pages that others took when they are the cause. Proposed.
 	neighbourShare = 0.5
 )
@@ -89,7 +91,11 @@ func judgeEPC(w analysis.Workload) *analysis.Verdict {
 	p, _ := placeOf(w)
 	cores, busy := w.Value(cpuSignal.Name)
 	pages, from, ok := loadedBack(w)
-	if !p.enclave || !busy || !ok || pages < pagingPages {
+	least := float64(pagingPages)
+	if _, _, short := shortage(w); short {
+		least = shortPages
+	}
+	if !p.enclave || !busy || !ok || pages < least {
 		return nil
 	}
 	stall, timed := stalled(w, pages)
@@ -134,11 +140,17 @@ func judgeEPC(w analysis.Workload) *analysis.Verdict {
 // megabytes writes a size for a sentence.
 func megabytes(bytes float64) string { return fmt.Sprintf("%.3g MiB", bytes/(1<<20)) }
 
+// shortage tells what all enclaves together need and what there is, and whether that is known to be too little.
+func shortage(w analysis.Workload) (need, size float64, short bool) {
+	need, known := w.Value("all_need")
+	size, told := w.Value("size")
+	return need, size, known && told && need > size
+}
+
 // epcShort says by how much the enclave page cache is too small, where that is known.
 func epcShort(w analysis.Workload) string {
-	all, known := w.Value("all_need")
-	size, told := w.Value("size")
-	if !known || !told || all <= size {
+	all, size, short := shortage(w)
+	if !short {
 		return ""
 	}
 	return fmt.Sprintf(": all enclaves together need up to %s and there are %s", megabytes(all), megabytes(size))
@@ -162,15 +174,13 @@ func neighbour(w analysis.Workload) (name string, share float64, found bool) {
 
 func epcAdvice(w analysis.Workload, p place) []string {
 	more := ""
-	all, known := w.Value("all_need")
-	size, told := w.Value("size")
-	if known && told && all > size {
+	if all, size, short := shortage(w); short {
 		more = fmt.Sprintf("move to a machine with %s of enclave page cache or more (Ice Lake servers have up to 1 TB), or shrink what is in enclaves by %s",
 			megabytes(all), megabytes(all-size))
 	}
 	apart := ""
 	if by, _, found := neighbour(w); found {
-		apart = strings.Join([]string{"run ", by, " on another machine: it takes the pages that this workload loses"}, "")
+		apart = "run " + by + " on another machine: it takes the pages that this workload loses"
 	}
 	return p.advice(
 		tip{"", apart},
