@@ -2,11 +2,7 @@
 
 package rules
 
-import (
-	"fmt"
-
-	"teescope/internal/analysis"
-)
+import "teescope/internal/analysis"
 
 const (
 	// worthwhile is the share of a workload's CPU time from which on a cause in an enclave is worth a finding, at the
@@ -137,7 +133,7 @@ func middle(low, high float64) float64 { return (low + high) / 2 }
 
 // between writes a range of shares for a sentence.
 func between(low, high float64) string {
-	return fmt.Sprintf("%.2g to %.2g %%", 100*min(low, 1), 100*min(high, 1))
+	return figure(100*min(low, 1)) + " to " + figure(100*min(high, 1)) + " %"
 }
 
 // sumOf adds the rates of the calls named.
