@@ -8,5 +8,16 @@ import "teescope/internal/analysis"
 
 // All lists every rule, sorted by name. To add a rule, add its line here.
 func All() []analysis.Rule {
-	return []analysis.Rule{}
+	return []analysis.Rule{
+		storm(),
+		epc(),
+		stalls(),
+		needless(),
+		ocall(),
+		faults(),
+		polling(),
+		forks(),
+		smallReads(),
+		churn(),
+	}
 }

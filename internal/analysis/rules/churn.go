@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"teescope/internal/analysis"
+)
+
+const (
+	// churnStarts is the rate of new threads from which on it is churn. Proposed (rule 18 of the advisor).
+	churnStarts = 10
+	// churnLife is the mean life of a thread, or of a process, up to which it is short: seconds. Proposed.
+	churnLife = 60.0
+	// handshakeSockets and handshakeBinds are the least sockets and binds for each new thread when each makes an
+	// encrypted pipe to be woken by. Measured: 2 and 1 in gramine-direct.
+	handshakeSockets, handshakeBinds = 1.5, 0.75
+	// What a thread costs with that pipe: seconds. Measured: 2,494 to 2,741 us with gramine-direct (musl, 2,000 threads
+	// created and joined, a virtual machine of 2 CPUs), less the 82 us that a thread costs anyway.
+	handshakeLow, handshakeHigh = 2.41e-3, 2.74e-3
+	// handshakeCalls is how many calls leave the enclave for it. Measured: of strace, for each thread.
+	handshakeCalls = 28
+	// joinFutex is how many futex calls creating, waking and joining a thread makes at most. Measured: about 6 in
+	// gramine-direct.
+	joinFutex = 6
+	// What a thread costs without: seconds. Measured: 19.7 us (bench, 6.18) to 82 us (glibc, as above).
+	threadLow, threadHigh = 19.7e-6, 82e-6
+)
+
+func churn() analysis.Rule {
+	return analysis.Rule{
+		Name: threadChurn, Title: "threads are created and end all the time",
+		Signals: []analysis.Signal{
+			teeSignal, cpuSignal, threadsSignal, callsSignal,
+			{Name: "starts", Query: perSecond("teescope_thread_starts_total"), Unit: "1/s", Help: "threads created"},
+		},
+		Judge: judgeChurn,
+		NotWhen: []string{
+			"a pool of threads is being filled, at the start or when the load rises",
+			"threads of SCONE and of Go live inside of the enclave: those that are seen are the runtime's own",
+		},
+		Sources: []string{
+			"the thread benchmark of Gramine: most of clone is a TLS handshake for a pollable event",
+			"measured: 2,000 threads created and joined on a virtual machine of 2 CPUs: glibc 50 to 82 us each, gramine-direct 2,494 to 2,741 us",
+			"J. Little, 1961: threads there are = threads created a second x mean life",
+		},
+		Runbook: "docs/runbooks/thread-churn.md",
+	}
+}
+
+func judgeChurn(w analysis.Workload) *analysis.Verdict {
+	p, known := placeOf(w)
+	cores, busy := cpuOf(w)
+	v, ok := figures(w, "starts", "threads")
+	if !known || !busy || !ok || v["starts"] < churnStarts {
+		return nil
+	}
+	life := v["threads"] / v["starts"]
+	if life > churnLife {
+		return nil
+	}
+	calls := w.By(callsSignal.Name, "syscall")
+	// Gramine's pipes are told by their calls too; where calls are not counted, by the runtime alone.
+	handshakes := p.family() == "Gramine"
+	if len(calls) > 0 {
+		handshakes = handshakes && calls["socket"] >= handshakeSockets*v["starts"] && calls["bind"] >= handshakeBinds*v["starts"]
+	}
+	low, high := v["starts"]*threadLow/cores, v["starts"]*threadHigh/cores
+	assumptions := []string{cpuBound, "a thread costs 20 to 82 us to create and join (measured on virtual machines of 2 CPUs)"}
+	if handshakes {
+		low, high = v["starts"]*handshakeLow/cores, v["starts"]*handshakeHigh/cores
+		assumptions = []string{cpuBound, "a thread costs 2.4 to 2.7 ms with its encrypted pipe (measured with gramine-direct on a virtual machine of 2 CPUs)"}
+		if p.enclave {
+			_, out := shares(w, analysis.CostOCALL, handshakeCalls*v["starts"], cores)
+			high += out
+			assumptions = append(assumptions, "at most each of its 28 calls leaves the enclave", analysis.CostOCALL.Assumption(), w.Clock.Assumption())
+		}
+	}
+	least := worthwhile
+	if !p.enclave {
+		least = nativeWorthwhile
+	}
+	if middle(low, min(high, 1)) < least {
+		return nil
+	}
+	verdict := &analysis.Verdict{
+		Confidence: analysis.Likely,
+		Cause: fmt.Sprintf("%s threads a second are created and live for %s s in the mean, which takes %s of the CPU time",
+			figure(v["starts"]), figure(life), between(low, high)),
+		Evidence: []string{"starts", threadsSignal.Name, "cpu"},
+		Advice: p.advice(
+			tip{"", "keep threads in a pool, and let each one serve many requests or connections"},
+			tip{"Gramine", "prefer an event loop to a thread for each connection: a thread costs thirty times what it costs outside"},
+			tip{"Intel SDK, Open Enclave", "keep the threads that enter the enclave, and let each make many calls"},
+		),
+	}
+	if handshakes {
+		verdict.Evidence = append(verdict.Evidence, "calls{syscall=socket}", "calls{syscall=bind}")
+		verdict.Cause += "; each makes an encrypted pipe to be woken by"
+	}
+	if futex := calls["futex"]; futex > 0 && futex <= joinFutex*v["starts"] {
+		verdict.Supersedes = []string{"lock-contention", contextSwitchStorm} // they wait for threads to end
+	}
+	if !p.enclave {
+		verdict.Severity = analysis.Info
+		cost := v["starts"] * handshakeLow
+		if !handshakes {
+			verdict.Cause += fmt.Sprintf("; in an enclave under Gramine it would take %s cores or more", figure(cost))
+		}
+		return verdict
+	}
+	verdict.Gain = analysis.Amdahl(low, high, assumptions...)
+	return verdict
+}

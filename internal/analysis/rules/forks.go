@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"teescope/internal/analysis"
+)
+
+const (
+	// enclaveBirths is the rate of new enclaves from which on it is churn: one a minute. Proposed (rule 19 of the
+	// advisor).
+	enclaveBirths = 1.0 / 60
+	// nativeForks is the rate of new processes that is told of outside of enclaves. Proposed: shells that build
+	// software were measured to make 13 to 16 a second, a program that only forks 1,400.
+	nativeForks = 50
+	// mostExits is the least part of the processes that end again when they are not workers that stay. Proposed.
+	mostExits = 0.5
+	// onlyLoading is the share of the time up to which starting enclaves is told of, but costs little. Proposed.
+	onlyLoading = 0.05
+)
+
+func forks() analysis.Rule {
+	return analysis.Rule{
+		Name: processChurn, Title: "processes, and with them enclaves, are created and end all the time",
+		Signals: []analysis.Signal{
+			teeSignal, cpuSignal,
+			{Name: "forks", Query: perSecond("teescope_forks_total"), Unit: "1/s", Help: "processes created"},
+			{Name: "ends", Query: perSecond("teescope_exits_total"), Unit: "1/s", Help: "processes that ended"},
+			{Name: "execs", Query: perSecond("teescope_execs_total"), Unit: "1/s", Help: "programs executed"},
+			{
+				Name: "processes", Query: "sum by (workload, instance) (avg_over_time(teescope_processes[$window]))", Unit: "processes",
+				Help: "processes, the mean over the window",
+			},
+			{Name: "enclaves", Query: perSecond("sgx_workload_enclaves_created_total"), Unit: "1/s", Help: "enclaves created"},
+			{
+				Name: "start", Unit: "seconds", Help: "from the creation of an enclave to its initialization, the mean of all",
+				Query: "sum by (instance) (rate(sgx_enclave_start_seconds_sum[$window])) / sum by (instance) (rate(sgx_enclave_start_seconds_count[$window]))",
+			},
+		},
+		Judge: judgeForks,
+		NotWhen: []string{
+			"workers are started once and stay, however many they are",
+			"the enclave is a job that runs once and ends, as a build or a batch does",
+		},
+		Sources: []string{
+			"Gramine, Performance tuning and analysis, Multi-process workloads: a fork copies the enclave into a new one, about 1,000 times the cost outside",
+			"J. Little, 1961: processes there are = processes created a second x mean life",
+		},
+		Runbook: "docs/runbooks/process-churn.md",
+	}
+}
+
+func judgeForks(w analysis.Workload) *analysis.Verdict {
+	p, known := placeOf(w)
+	cores, busy := w.Value(cpuSignal.Name)
+	v, ok := figures(w, "forks", "ends", "processes")
+	if !known || !ok {
+		return nil
+	}
+	enclaves, counted := w.Value("enclaves")
+	births := enclaves
+	if !counted {
+		births = v["forks"] // in Gramine each process has an enclave of its own
+	}
+	if !p.enclave {
+		births = v["forks"]
+	}
+	if births <= 0 || !passing(births, v["ends"], v["processes"]) {
+		return nil
+	}
+	if !p.enclave {
+		if v["forks"] < nativeForks {
+			return nil
+		}
+		return &analysis.Verdict{
+			Severity: analysis.Info, Confidence: analysis.Likely,
+			Cause: fmt.Sprintf("%s processes a second are created and end again; in an enclave each would need an enclave of its own, about 1,000 times the cost",
+				figure(v["forks"])),
+			Evidence: []string{"forks", "ends", "execs", "processes"},
+			Advice:   []string{"start workers once and keep them, before the program is moved into an enclave"},
+		}
+	}
+	if births < enclaveBirths || !counted && p.runtime != "gramine-sgx" {
+		return nil
+	}
+	verdict := &analysis.Verdict{
+		Severity: analysis.Medium, Confidence: analysis.Likely,
+		Cause:    fmt.Sprintf("%s enclaves a minute are created and end again", figure(60*births)),
+		Evidence: []string{"forks", "enclaves", "ends", "execs", "processes", "start"},
+		Advice: p.advice(
+			tip{"", "start workers once and keep them (prefork), or serve with threads in one enclave"},
+			tip{"Gramine", "sys.disallow_subprocesses = true, where the helpers are not needed: Python and shells start some to look around"},
+			tip{"Gramine", "sgx.edmm_enable = true, or a smaller sgx.enclave_size: each child adds and measures all of it"},
+			tip{"Gramine", "posix_spawn or vfork with exec copies less than fork alone, where the application lets you choose"},
+			tip{"Intel SDK, Open Enclave", "create the enclave once for each process and keep it: sgx_create_enclave adds and measures every page"},
+		),
+		Supersedes: []string{"slow-start"},
+	}
+	start, measured := w.Value("start")
+	if !measured || !busy || cores < leastBusy {
+		return verdict
+	}
+	// The CPU time of adding pages is in the workload's; the memory that a fork copies comes to it.
+	share := births * start / cores
+	verdict.Cause += fmt.Sprintf(", and each takes %s s to start: %s of the CPU time", figure(start), between(share, share))
+	if share >= onlyLoading {
+		verdict.Severity = ""
+	}
+	verdict.Gain = analysis.Amdahl(share/2, share, cpuBound,
+		"the start of enclaves is measured on the machine, and at least half of it is CPU time of this workload",
+		"what a fork copies into the new enclave, encrypted, is not counted")
+	return verdict
+}
+
+// passing tells whether processes end about as fast as they come: by those that are seen to end, or, where they end as
+// another program, by their mean life.
+func passing(births, ends, alive float64) bool {
+	return ends >= mostExits*births || alive/births <= churnLife
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"teescope/internal/analysis"
+)
+
+// ocallShare is the share of the CPU time that going in and out takes when it is what bounds the workload, at the
+// middle of the range of its cost. Proposed (rule 1 of the advisor: 10 % of a core).
+const ocallShare = 0.10
+
+func ocall() analysis.Rule {
+	return analysis.Rule{
+		Name: ocallBound, Title: "leaving the enclave takes much of the time",
+		Signals: []analysis.Signal{teeSignal, cpuSignal, userSignal, transitionsSignal, ocallsSignal, idleSignal},
+		Judge:   judgeOCALL,
+		NotWhen: []string{
+			"the exits are those of the start: loading a program makes about 200, and thousands with many libraries",
+			"the processor or its microcode makes crossings cheaper or dearer than the range that is assumed",
+			"the workload waits for its clients: fewer exits then save CPU time and bring no throughput",
+		},
+		Sources: []string{
+			"Gramine, Performance tuning and analysis, Effects of system calls / ocalls; Exitless feature: Redis 43,010 to 68,119 requests/s",
+			"Weichbrodt et al., sgx-perf, Middleware 2018: batching, merging and moving of calls",
+			analysis.CostOCALL.Source, analysis.CostExitless.Source,
+		},
+		Runbook: "docs/runbooks/ocall-bound.md",
+	}
+}
+
+func judgeOCALL(w analysis.Workload) *analysis.Verdict {
+	p, _ := placeOf(w)
+	cores, busy := cpuOf(w)
+	exits, counted := w.By(transitionsSignal.Name, "kind")["eexit"]
+	if !p.enclave || !busy || !counted {
+		return nil
+	}
+	low, high := shares(w, analysis.CostOCALL, exits, cores)
+	bound := 1.0
+	if user, measured := w.Value(userSignal.Name); measured {
+		bound = user / cores // EENTER and EEXIT are executed in user mode
+	}
+	high = min(high, bound)
+	if middle(min(low, high), high) < ocallShare {
+		return nil
+	}
+	names := w.By(ocallsSignal.Name, "ocall")
+	top, called := "", ""
+	for name := range names {
+		top = largest(names, append([]string{name}, top)...)
+	}
+	evidence := []string{"transitions{kind=eexit}", "cpu", "user"}
+	if top != "" && names[top] > 0 {
+		called = fmt.Sprintf(", most often for %s (%s/s)", top, figure(names[top]))
+		evidence = append(evidence, "ocalls{ocall="+top+"}", "ocalls")
+	}
+	// What is saved is less than what an OCALL costs: the call is made in another way, or with others at once.
+	handLow, handHigh := shares(w, analysis.CostExitless, exits, cores)
+	return &analysis.Verdict{
+		Confidence: analysis.Likely,
+		Cause: fmt.Sprintf("the enclave is left %s times/s%s, which takes %s of the workload's CPU time",
+			figure(exits), called, between(low, high)),
+		Evidence: evidence,
+		Advice: p.advice(
+			tip{"", "make fewer calls: pipeline requests, batch reads and writes, use larger buffers"},
+			tip{"Gramine", "find out what calls: sgx.profile.mode = \"ocall_inner\" with sgx.profile.with_stack = true, in a debug build"},
+			tip{"Gramine", exitlessTip(w)},
+			tip{"Gramine", "libos.check_invalid_pointers = false saves a little at each call, where the application passes none"},
+			tip{"Intel SDK, Open Enclave", "merge calls that follow each other into one, and mark short frequent ones transition_using_threads (switchless)"},
+			tip{"Intel SDK, Open Enclave", "move what an OCALL does in less than 10 us into the enclave"},
+			tip{"occlum", "keep files in the enclave's own file system, and batch socket calls"},
+			tip{"ego", "buffer writes to sockets and files: each call of the Go runtime that reaches the host leaves the enclave"},
+		),
+		Gain: analysis.Amdahl(max(low-handHigh, 0), min(high-handLow, bound), analysis.CostOCALL.Assumption(),
+			analysis.CostExitless.Assumption(), w.Clock.Assumption(), cpuBound,
+			"all exits can be avoided, by batching or by threads outside; what the host does for each call stays",
+			"no more is saved than the time in user mode"),
+	}
+}
+
+// exitlessTip is worth saying only where there is a CPU for the threads outside.
+func exitlessTip(w analysis.Workload) string {
+	idle, measured := w.Value(idleSignal.Name)
+	if !measured || idle < 1 {
+		return ""
+	}
+	return fmt.Sprintf("%s CPUs are idle: sgx.insecure__rpc_thread_num = sgx.max_threads lets threads outside make the calls (Exitless; not for production)", figure(idle))
+}

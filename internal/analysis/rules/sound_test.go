@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"teescope/internal/analysis"
+)
+
+// values are what the labels of signals can be.
+var values = map[string][]string{
+	"syscall": slices.Concat(ioCalls, pollCalls, clockCalls, selfCalls, []string{"futex", "sched_yield", "socket", "bind", "fsync"}),
+	"kind":    {"voluntary", "involuntary", "eenter", "eexit", "aex"},
+	"runtime": {"", "gramine-sgx", "gramine-direct", "scone", "sgx-sdk", "openenclave", "occlum", "ego"},
+	"reason":  {"no_page_found", "write_fault", "write_prot_fault", "sgx", "rmp", "other"},
+	"ocall":   {"sgx_ocall_recv", "ocall_log", "7"},
+	"mode":    {"user", "system"},
+	"by":      {"w", "neighbour", "third"},
+}
+
+var labelsOf = regexp.MustCompile(`^\w+ by \(([^)]*)\)`)
+
+// anything makes a workload of arbitrary figures, in a TEE or none.
+func anything(r *rand.Rand, rule analysis.Rule, tee string) analysis.Workload {
+	seen := make(map[string][]analysis.Sample)
+	for _, s := range rule.Signals {
+		if s.Name != teeSignal.Name && r.IntN(5) == 0 {
+			continue // not measured
+		}
+		for range 1 + r.IntN(6) {
+			sample := analysis.Sample{Labels: map[string]string{}, Value: math.Pow(10, -3+10*r.Float64())}
+			if m := labelsOf.FindStringSubmatch(s.Query); m != nil {
+				for _, label := range strings.Split(m[1], ", ") {
+					if list := values[label]; list != nil {
+						sample.Labels[label] = list[r.IntN(len(list))]
+					}
+				}
+			}
+			switch {
+			case s.Name == teeSignal.Name:
+				sample.Labels["tee"], sample.Value = tee, 1
+			case s.Unit == "cores":
+				sample.Value = math.Pow(10, -2+3*r.Float64())
+			case r.IntN(20) == 0:
+				sample.Value = 0
+			}
+			seen[s.Name] = append(seen[s.Name], sample)
+		}
+	}
+	return analysis.NewWorkload("w", 5*time.Minute, seen)
+}
+
+// Whatever the figures are, a rule promises no more than can be, shows what it says, and does not stumble.
+func TestWhateverIsMeasured(t *testing.T) {
+	spoken := make(map[string]int)
+	for _, rule := range All() {
+		r := rand.New(rand.NewPCG(7, 11))
+		for range 3000 {
+			w := anything(r, rule, "sgx")
+			v := rule.Judge(w)
+			if v == nil {
+				continue
+			}
+			spoken[rule.Name]++
+			if strings.Contains(v.Cause, "NaN") || strings.Contains(v.Cause, "Inf") || len(v.Advice) == 0 || len(v.Evidence) == 0 {
+				t.Fatalf("%s: %+v", rule.Name, v)
+			}
+			for _, name := range v.Evidence {
+				base, _, _ := strings.Cut(name, "{")
+				if !slices.ContainsFunc(rule.Signals, func(s analysis.Signal) bool { return s.Name == base }) {
+					t.Fatalf("%s: evidence %q is none of its signals", rule.Name, name)
+				}
+			}
+			if len(w.Samples(strings.Split(v.Evidence[0], "{")[0])) == 0 {
+				t.Errorf("%s: the first evidence, %q, was not measured", rule.Name, v.Evidence[0])
+			}
+			if g := v.Gain; g != nil && (!(0 <= g.Low && g.Low <= g.High) || g.High > analysis.MaxShare/(1-analysis.MaxShare)+1e-9 || len(g.Assumptions) == 0) {
+				t.Fatalf("%s: gain %+v", rule.Name, g)
+			}
+		}
+	}
+	for _, name := range aboutEnclaves {
+		if spoken[name] == 0 {
+			t.Errorf("%s has said nothing of 3,000 workloads: the test shows nothing of it", name)
+		}
+	}
+}
+
+// aboutEnclaves are rules that tell a workload outside of a TEE at most what it would cost in one.
+var aboutEnclaves = []string{
+	needlessSyscalls, ocallBound, smallIO, epcThrashing, loadBackStalls, pageFaultStorm, contextSwitchStorm,
+	threadChurn, processChurn, pollingLoop,
+}
+
+func TestOutsideOfAnEnclaveIsAtMostInfo(t *testing.T) {
+	for _, rule := range All() {
+		if !slices.Contains(aboutEnclaves, rule.Name) {
+			continue
+		}
+		r := rand.New(rand.NewPCG(3, 5))
+		for i := range 3000 {
+			w := anything(r, rule, []string{"none", "tdx"}[i%2])
+			if v := rule.Judge(w); v != nil && (v.Severity != analysis.Info || v.Gain != nil) {
+				t.Fatalf("%s: severity %q, gain %v: %s", rule.Name, v.Severity, v.Gain, v.Cause)
+			}
+		}
+		w := anything(r, rule, "sgx")
+		unknown := make(map[string][]analysis.Sample)
+		for _, s := range rule.Signals {
+			if s.Name != teeSignal.Name {
+				unknown[s.Name] = w.Samples(s.Name)
+			}
+		}
+		if v := rule.Judge(analysis.NewWorkload("w", 5*time.Minute, unknown)); v != nil {
+			t.Errorf("%s: it is not known what the workload runs in, and it says %s", rule.Name, v.Cause)
+		}
+	}
+}
+
+// The gain is bounded by the time that the cause can take, which for calls is their part of all calls.
+func TestTheGainOfCallsIsBoundedByTheirPart(t *testing.T) {
+	calls := func(rates map[string]float64) (samples []analysis.Sample) {
+		for name, rate := range rates {
+			samples = append(samples, analysis.Sample{Labels: map[string]string{"syscall": name}, Value: rate})
+		}
+		return samples
+	}
+	one := func(value float64, labels map[string]string) []analysis.Sample {
+		return []analysis.Sample{{Labels: labels, Value: value}}
+	}
+	w := analysis.NewWorkload("w", 5*time.Minute, map[string][]analysis.Sample{
+		"tee":   one(1, map[string]string{"tee": "sgx", "runtime": "scone"}),
+		"cpu":   one(1, nil),
+		"calls": calls(map[string]float64{"clock_gettime": 1e6, "read": 5e5, "write": 5e5}),
+	})
+	v := judgeNeedless(w)
+	if v == nil || v.Gain == nil || math.Abs(v.Gain.High-1) > 1e-9 { // half of the calls: at best twice as fast
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestCrossing(t *testing.T) {
+	exits := func(rate float64) analysis.Workload {
+		return analysis.NewWorkload("w", time.Minute, map[string][]analysis.Sample{
+			"transitions": {{Labels: map[string]string{"kind": "eexit"}, Value: rate}},
+		})
+	}
+	for _, c := range []struct {
+		what string
+		w    analysis.Workload
+		p    place
+		want float64 // the lower end
+	}{
+		{"SCONE hands calls over or leaves", analysis.NewWorkload("w", time.Minute, nil), place{true, "scone"}, analysis.CostExitless.Low},
+		{"nothing is known of exits", analysis.NewWorkload("w", time.Minute, nil), place{true, "sgx-sdk"}, analysis.CostOCALL.Low},
+		{"an exit for each call", exits(1000), place{true, "gramine-sgx"}, analysis.CostOCALL.Low},
+		{"threads outside make the calls", exits(10), place{true, "gramine-sgx"}, analysis.CostExitless.Low},
+	} {
+		if got := crossing(c.w, c.p, 1000); got.Low != c.want {
+			t.Errorf("%s: %v", c.what, got)
+		}
+	}
+}
+
+func TestAdviceIsForTheRuntime(t *testing.T) {
+	tips := []tip{{"", "all"}, {"Gramine", "manifest"}, {"SCONE", "heap"}, {"Gramine", ""}}
+	for runtime, want := range map[string][]string{
+		"gramine-sgx": {"all", "manifest"},
+		"scone":       {"all", "heap"},
+		"occlum":      {"all"},
+		"":            {"all", "Gramine: manifest", "SCONE: heap"},
+	} {
+		if got := (place{true, runtime}).advice(tips...); !slices.Equal(got, want) {
+			t.Errorf("%q: %q", runtime, got)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"teescope/internal/analysis"
+)
+
+const (
+	// stormSwitches is the least rate of context switches. Proposed.
+	stormSwitches = 1000
+	// stormShare is the least share of the CPU time that they take, at the middle of the range of their cost. Proposed.
+	stormShare = 0.10
+	// stormWaits is the least part of the exits after which a thread waited. Where they are fewer, the exits are the
+	// cause and not the waiting. Proposed.
+	stormWaits = 0.25
+)
+
+func storm() analysis.Rule {
+	return analysis.Rule{
+		Name: contextSwitchStorm, Title: "threads are switched in and out all the time",
+		Signals: []analysis.Signal{
+			teeSignal, cpuSignal, switchesSignal, callsSignal, transitionsSignal, waitSignal, threadsSignal, coresSignal, idleSignal,
+		},
+		Judge: judgeStorm,
+		NotWhen: []string{
+			"the workload waits for its clients: then each request wakes it, and at a higher load it waits less often",
+			"threads that hand work to each other by design, such as a pipeline of stages",
+		},
+		Sources: []string{
+			"Krahn et al., TEEMon, Middleware 2020, 6.5: Graphene-SGX switches up to 12 times as often as other frameworks",
+			analysis.CostSwitch.Source, analysis.CostOCALL.Source, analysis.CostAEX.Source,
+		},
+		Runbook: "docs/runbooks/context-switch-storm.md",
+	}
+}
+
+func judgeStorm(w analysis.Workload) *analysis.Verdict {
+	p, known := placeOf(w)
+	cores, busy := cpuOf(w)
+	kinds := w.By(switchesSignal.Name, "kind")
+	waits, taken := kinds["voluntary"], kinds["involuntary"]
+	if !known || !busy || waits+taken < stormSwitches {
+		return nil
+	}
+	exits, counted := w.By(transitionsSignal.Name, "kind")["eexit"]
+	if p.enclave && counted && waits >= taken && waits < stormWaits*exits {
+		return nil
+	}
+	low, high := shares(w, analysis.CostSwitch, waits+taken, cores)
+	assumptions := []string{analysis.CostSwitch.Assumption(), w.Clock.Assumption(), cpuBound}
+	if p.enclave {
+		// To wait, a thread leaves the enclave; one that is taken off its CPU in it does so by an exception.
+		_, out := shares(w, analysis.CostOCALL, waits, cores)
+		_, aex := shares(w, analysis.CostAEX, taken, cores)
+		high += out + aex
+		assumptions = append(assumptions, "at most each wait is an OCALL and each loss of the CPU an asynchronous exit",
+			analysis.CostOCALL.Assumption(), analysis.CostAEX.Assumption())
+	}
+	if middle(low, min(high, 1)) < stormShare {
+		return nil
+	}
+	v := &analysis.Verdict{
+		Confidence: analysis.Likely,
+		Evidence:   []string{"switches{kind=voluntary}", "switches{kind=involuntary}", "cpu", waitSignal.Name, threadsSignal.Name, coresSignal.Name},
+	}
+	if waits >= taken {
+		v.Cause, v.Advice = waiting(w, p, waits)
+		v.Evidence = append(v.Evidence, mostOf(w.By(callsSignal.Name, "syscall"), 2, waitCalls)...)
+	} else {
+		v.Cause, v.Advice = overcommitted(w, p, taken)
+	}
+	v.Cause += fmt.Sprintf(": the switches take %s of the CPU time", between(low, high))
+	if !p.enclave {
+		v.Severity = analysis.Info
+		return v
+	}
+	v.Gain = analysis.Amdahl(low, high, append(assumptions, "the work that is waited for is not done sooner")...)
+	return v
+}
+
+// waitCalls are calls in which a thread sleeps until another one or a client does something.
+var waitCalls = append([]string{"futex", "nanosleep", "clock_nanosleep", "read", "recvfrom", "recvmsg", "sched_yield", "wait4"}, pollCalls...)
+
+// waiting is about threads that give the CPU up themselves.
+func waiting(w analysis.Workload, p place, waits float64) (cause string, advice []string) {
+	top := largest(w.By(callsSignal.Name, "syscall"), waitCalls...)
+	cause = fmt.Sprintf("threads wait %s times/s", figure(waits))
+	if w.By(callsSignal.Name, "syscall")[top] > 0 {
+		cause += ", mostly in " + top
+	}
+	lock := ""
+	if top == "futex" {
+		lock = "let locks spin for some microseconds before they wait, and hold them for less"
+	}
+	return cause, p.advice(
+		tip{"", lock},
+		tip{"", "give each thread more to do before it waits: batches, pipelined requests, fewer and longer connections"},
+		tip{"", "use fewer threads, so that each one finds work when it looks"},
+		tip{"Gramine", "from Graphene-SGX move to a current release of Gramine, its successor"},
+		tip{"SCONE", "give the enclave no more threads, and no more outside for system calls, than there is work for: those without work sleep and are woken"},
+	)
+}
+
+// overcommitted is about threads that lose the CPU to others.
+func overcommitted(w analysis.Workload, p place, taken float64) (cause string, advice []string) {
+	cause = fmt.Sprintf("threads lose the CPU %s times/s", figure(taken))
+	if wait, told := w.Value(waitSignal.Name); told {
+		cause += fmt.Sprintf(", and %s of them wait for one at any time", figure(wait))
+	}
+	return cause, p.advice(
+		tip{"", "run no more busy threads than there are CPUs for them, here and in the neighbours on the machine"},
+		tip{"", "pin the workload to CPUs that nobody else uses (taskset, isolcpus, nohz_full, cpu manager policy static)"},
+		tip{"Gramine", "count the threads of Exitless too: sgx.insecure__rpc_thread_num of them are busy as well"},
+	)
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+	"strings"
+
+	"teescope/internal/analysis"
+)
+
+// leastBusy is the CPU time of a workload, in cores, below which its rates are not looked at: the cost of an event
+// against next to nothing is any share. Proposed.
+const leastBusy = 0.05
+
+// cpuBound is what every estimate from CPU time assumes.
+const cpuBound = "CPU time limits the workload: one that waits for its clients, a disk or the network gains less"
+
+// perSecond is the rate of a counter by workload, and by further labels. The selector is the metric's name with
+// matchers.
+func perSecond(selector string, labels ...string) string {
+	return fmt.Sprintf("sum by (%s) (rate(%s[$window]))", strings.Join(append([]string{"workload", "instance"}, labels...), ", "), selector)
+}
+
+// machinePerSecond is the rate of a counter of the machine, and by labels.
+func machinePerSecond(selector string, labels ...string) string {
+	return fmt.Sprintf("sum by (%s) (rate(%s[$window]))", strings.Join(append([]string{"instance"}, labels...), ", "), selector)
+}
+
+// ofContainer gives a query on a container's family the label workload.
+func ofContainer(aggregate, query string) string {
+	return fmt.Sprintf("%s by (workload, instance) ((%s) * on (instance, id) group_left (workload) teescope_container_info)", aggregate, query)
+}
+
+// Signals that several rules look at.
+var (
+	teeSignal = analysis.Signal{
+		Name: "tee", Query: "max by (workload, instance, tee, runtime) (teescope_workload_info)",
+		Help: "the TEE that the workload runs in, and under which runtime",
+	}
+	cpuSignal = analysis.Signal{
+		Name: "cpu", Query: perSecond("teescope_cpu_seconds_total"), Unit: "cores", Help: "CPU time of the workload",
+	}
+	coresSignal = analysis.Signal{
+		Name: "cores", Query: `count by (instance) (node_cpu_seconds_total{mode="idle"})`, Unit: "cores", Help: "CPUs of the machine",
+	}
+	idleSignal = analysis.Signal{
+		Name: "idle", Query: machinePerSecond(`node_cpu_seconds_total{mode="idle"}`), Unit: "cores", Help: "CPUs that had nothing to do",
+	}
+	waitSignal = analysis.Signal{
+		Name: "wait", Query: perSecond("teescope_run_queue_wait_seconds_total"), Unit: "threads",
+		Help: "threads of the workload that were ready and waited for a CPU, on average",
+	}
+	exitsSignal = analysis.Signal{
+		Name: "exits", Query: perSecond(`teescope_enclave_transitions_total{kind="eexit"}`), Unit: "1/s", Help: "exits from the enclave",
+	}
+	threadsSignal = analysis.Signal{
+		Name: "threads", Query: "sum by (workload, instance) (teescope_threads)", Unit: "threads", Help: "threads of the workload",
+	}
+)
+
+// runtimeOf is the TEE of a workload and the runtime in it; both are empty outside of one, and where it is not known.
+func runtimeOf(w analysis.Workload) (tee, runtime string) {
+	for _, s := range w.Samples(teeSignal.Name) {
+		if name := s.Labels["tee"]; name != "" && name != "none" {
+			return name, s.Labels["runtime"]
+		}
+	}
+	return "", ""
+}
+
+// inTEE tells whether a workload is known to run in a TEE: others are not told to change an enclave.
+func inTEE(w analysis.Workload) bool {
+	tee, _ := runtimeOf(w)
+	return tee != ""
+}
+
+// figures reads signals by name, each the sum of its samples; ok is false when one was not measured.
+func figures(w analysis.Workload, names ...string) (v map[string]float64, ok bool) {
+	v = make(map[string]float64, len(names))
+	for _, name := range names {
+		value, measured := w.Value(name)
+		if !measured {
+			return nil, false
+		}
+		v[name] = value
+	}
+	return v, true
+}
+
+// figure writes a number for a sentence: whole from 10 on, with thousands apart.
+func figure(x float64) string {
+	if x < 10 {
+		return fmt.Sprintf("%.2g", x)
+	}
+	s := fmt.Sprintf("%.0f", x)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// percent writes a share for a sentence.
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
