@@ -175,6 +175,11 @@ func arrows() []arrow {
 			never: []string{"github.com/cilium/ebpf"},
 		},
 		{
+			why:   "statistics know numbers only",
+			from:  []string{"internal/stat"},
+			never: []string{module, "github.com/prometheus"},
+		},
+		{
 			why:  "analysis reads any Prometheus through its own Source, so that it works on any machine",
 			from: []string{"internal/analysis", "internal/stat"},
 			never: []string{

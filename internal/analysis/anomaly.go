@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"teescope/internal/stat"
+)
+
+// The names of what is found without a rule of a cause, as a [Finding] has them.
+const (
+	BaselineRule = "baseline" // a workload is unlike what it has been
+	ChangeRule   = "change"   // the level of a metric changed
+)
+
+// AnomalyOptions say what is unusual. The zero value is what docs/decisions/statistics.md says.
+type AnomalyOptions struct {
+	// Changes are looked for in the means of Step each over Span.
+	Span, Step time.Duration // 30 minutes, 30 s
+	// Alpha is the greatest chance that an evaluation takes noise for a change, in all its series together.
+	Alpha float64 // 0.001
+	// Z is how many robust standard deviations from the baseline are unusual.
+	Z float64 // 6
+	// Ratio is the least ratio of the medians, either way.
+	Ratio float64 // 1.5 for baselines; changes have that of [stat.Sure]
+	// Margin is how far apart a change and a restart may be to be told together.
+	Margin   time.Duration // 90 s
+	PerQuery time.Duration // at most so long for a query; 10 s
+	Metrics  []WindowMetric
+}
+
+func (o AnomalyOptions) withDefaults() AnomalyOptions {
+	o.Span = cmp.Or(max(0, o.Span), 30*time.Minute)
+	o.Step = cmp.Or(max(0, o.Step), 30*time.Second)
+	o.Step = max(o.Step, o.Span/mostObservations)
+	o.Margin = cmp.Or(max(0, o.Margin), 90*time.Second)
+	o.PerQuery = cmp.Or(max(0, o.PerQuery), 10*time.Second)
+	o.Alpha = cmp.Or(max(0, o.Alpha), 0.001)
+	o.Z = cmp.Or(max(0, o.Z), 6)
+	o.Ratio = cmp.Or(max(0, o.Ratio), 1.5)
+	if o.Metrics == nil {
+		o.Metrics = WindowMetrics()
+	}
+	return o
+}
+
+// An Anomaly is one metric of one workload that is not as it was.
+type Anomaly struct {
+	Rule     string // [BaselineRule] or [ChangeRule]
+	Metric   WindowMetric
+	Workload string // "" is the machine
+	Instance string
+	Time     time.Time // of the change; the end of the window that a baseline was compared with
+	// Medians before and after, or of the history and of the window, at 95 %, in the metric's unit.
+	Before, After stat.Interval
+	Query         string // that shows it
+
+	// Of a change.
+	Ratio stat.Interval // of the medians, at 95 %
+	Delta stat.Interval // Cliff's delta, at 95 %
+	P     float64       // of the Mann-Whitney test, corrected for the places within the series
+	Shift float64       // P of medians so far apart, corrected for the places and for all series
+
+	// Of a baseline.
+	History string // what it was compared with
+
+	// Z is of a baseline in robust standard deviations of the history, of a change in standard errors of the medians.
+	// It is infinite where nothing ever varied.
+	Z float64
+
+	Coincides []Coincidence
+}
+
+// Anomalies compares the windows with their history and looks for changes of level, and names what happened at the
+// same time. The windows are those of [Windows] at the same moment.
+func Anomalies(ctx context.Context, source Source, at time.Time, windows []WindowStat, options AnomalyOptions) ([]Anomaly, []Problem) {
+	o := options.withDefaults()
+	q := &asker{ctx: ctx, source: source, within: o.PerQuery}
+	start := at.Add(-o.Span + o.Step)
+	known := history(q, start, at, o.Step)
+	found := changes(q, start, at, known, o)
+	found = append(found, baselines(q, at, windows, o)...)
+	window := usualWindow
+	if len(windows) > 0 {
+		window = windows[0].Window
+	}
+	for i := range found {
+		found[i].Coincides = known.around(&found[i], window, o.Margin)
+	}
+	return found, q.problems
+}
+
+// changes looks for changes of level in every series.
+func changes(q *asker, start, at time.Time, known past, o AnomalyOptions) []Anomaly {
+	sure := stat.Sure()
+	tested := 0
+	var found []Anomaly
+	for _, m := range o.Metrics {
+		query := m.mean(duration(o.Step))
+		for _, s := range known.joined(q.rangeOf(query, start, at, o.Step)) {
+			p := placeOf(s.Labels)
+			if collective(p.workload) || m.machine != (p.workload == "") {
+				continue
+			}
+			tested++
+			for _, c := range stat.Changes(values(s.Points), sure) {
+				if math.Abs(c.After.Value-c.Before.Value) < m.Least {
+					continue
+				}
+				found = append(found, Anomaly{
+					Rule: ChangeRule, Metric: m, Workload: p.workload, Instance: p.instance, Query: query,
+					// A point is the mean of the step before it: the change lies in the first one after it.
+					Time:   s.Points[c.At].Time.Add(-o.Step),
+					Before: c.Before, After: c.After, Ratio: c.Ratio, Delta: c.Delta, P: c.P, Shift: c.Shift,
+				})
+			}
+		}
+	}
+	// Each place in each series had its chance to look like a change: Bonferroni.
+	chances := float64(tested) * float64(o.Span/o.Step)
+	for i := range found {
+		found[i].Shift = math.Min(1, chances*found[i].Shift)
+	}
+	return slices.DeleteFunc(found, func(a Anomaly) bool { return a.Shift > o.Alpha })
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// look makes windows at noon and looks for anomalies.
+func look(t *testing.T, source *canned) ([]Anomaly, []Finding, []Problem) {
+	t.Helper()
+	stats, problems := Windows(t.Context(), source, noon, WindowOptions{})
+	found, more := Anomalies(t.Context(), source, noon, stats, AnomalyOptions{})
+	return found, AnomalyFindings(found, noon, 0), append(problems, more...)
+}
+
+// constant gives a workload a noisy level.
+func constant(workload string, level float64) func(time.Time) map[string]float64 {
+	return func(at time.Time) map[string]float64 { return map[string]float64{workload: noisy(at, level)} }
+}
+
+// from gives a workload another level from a moment on.
+func from(moment time.Time, workload string, before, after float64) func(time.Time) map[string]float64 {
+	return func(at time.Time) map[string]float64 {
+		if at.After(moment) {
+			return map[string]float64{workload: noisy(at, after)}
+		}
+		return map[string]float64{workload: noisy(at, before)}
+	}
+}
+
+func TestNothingUnusual(t *testing.T) {
+	found, findings, problems := look(t, &canned{instants: scraped(), value: map[string]func(time.Time) map[string]float64{
+		"teescope_syscalls_total": constant("redis", 50_000), "teescope_cpu_seconds": constant("redis", 0.8),
+	}})
+	if len(found) > 0 || len(findings) > 0 || len(problems) > 0 {
+		t.Errorf("of noise: %+v, %+v", findings, problems)
+	}
+}
+
+func TestChangeWithRestart(t *testing.T) {
+	moment := noon.Add(-12 * time.Minute)
+	source := &canned{instants: scraped(), value: map[string]func(time.Time) map[string]float64{
+		"teescope_syscalls_total":                     from(moment, "redis", 20_500, 65_000),
+		`teescope_context_switches_total{kind="volun`: from(moment, "redis", 5500, 2000),
+		"teescope_cpu_migrations_total":               from(moment, "redis", 1, 4), // too few to matter
+		"increase(teescope_execs_total":               func(at time.Time) map[string]float64 { return onlyAt(at, moment.Add(30*time.Second), "redis") },
+		"teescope_thread_starts_total":                from(moment, "kernel", 10, 4000),
+	}}
+	found, findings, _ := look(t, source)
+	var change *Finding
+	for i := range findings {
+		if findings[i].Rule == ChangeRule {
+			change = &findings[i]
+		}
+	}
+	if change == nil {
+		t.Fatalf("no change in %+v", found)
+	}
+	if change.Workload != "redis" || change.Severity != Info || change.ID != ID(ChangeRule, "redis", "here") || !change.LastSeen.Equal(noon) {
+		t.Errorf("%+v", change)
+	}
+	if off := change.FirstSeen.Sub(moment).Abs(); off > time.Minute {
+		t.Errorf("the change is said to be at %v, off by %v", change.FirstSeen, off)
+	}
+	for _, want := range []string{`system calls 2\d{4} -> 6\d{4} calls/s \(x3\.`, `threads that waited 5\d{3} -> 2\d{3} `, "a program of it ended and one was started"} {
+		if !regexp.MustCompile(want).MatchString(change.Cause) {
+			t.Errorf("%q is not in %q", want, change.Cause)
+		}
+	}
+	if strings.Contains(change.Cause, "moves of threads") || len(change.Evidence) != 4 {
+		t.Errorf("%q, evidence %+v", change.Cause, change.Evidence)
+	}
+	e := change.Evidence[0]
+	if e.Unit != "1/s" || e.Low == nil || *e.Low > e.Value || e.N < 10 ||
+		e.Query != `sum by (instance, workload) (rate(teescope_syscalls_total{workload="redis"}[30s]))` {
+		t.Errorf("%+v", e)
+	}
+	if q := change.Evidence[2].Query; q != `sum by (instance, workload) (rate(teescope_context_switches_total{workload="redis",kind="voluntary"}[30s]))` {
+		t.Errorf("%s", q)
+	}
+}
+
+func onlyAt(at, moment time.Time, workload string) map[string]float64 {
+	if at.Equal(moment) {
+		return map[string]float64{workload: 1}
+	}
+	return nil
+}
+
+// TestManyNoisySeries: an evaluation of thousands of series finds nothing in noise, independent or not.
+func TestManyNoisySeries(t *testing.T) {
+	value := make(map[string]func(time.Time) map[string]float64)
+	for n, m := range WindowMetrics() {
+		if m.machine {
+			continue
+		}
+		value[m.selector] = func(at time.Time) map[string]float64 {
+			v := make(map[string]float64, 100)
+			for i := range 100 {
+				other := at.Add(time.Duration(100*n+i) * 1000 * time.Hour)
+				z := noisy(other, 20) - 20
+				if i%2 == 1 { // each depends on the two before it
+					z = (z + noisy(other.Add(-30*time.Second), 20) + noisy(other.Add(-time.Minute), 20) - 40) / math.Sqrt(3)
+				}
+				v[fmt.Sprintf("w%d", i)] = 1e8 * math.Exp(0.5*z) // spread over a factor of ten
+			}
+			return v
+		}
+	}
+	found, _, _ := look(t, &canned{instants: scraped(), value: value})
+	if len(found) > 0 {
+		t.Errorf("%d anomalies in %d series of noise, the first: %+v", len(found), 100*len(value), found[0])
+	}
+}
+
+func TestMeasuringChanged(t *testing.T) {
+	moment := noon.Add(-10 * time.Minute)
+	source := &canned{value: map[string]func(time.Time) map[string]float64{
+		"teescope_syscalls_total": from(moment, "redis", 20_000, 60_000),
+	}, instants: map[string][]Sample{
+		"teescope_build_info[":       {{Value: 60}},
+		"process_start_time_seconds": {{Labels: map[string]string{"instance": "here"}, Value: float64(moment.Unix())}},
+	}, ranges: map[string][]Series{"teescope_self_level": {
+		{Labels: map[string]string{"instance": "here", "level": "full"}, Points: []Point{{noon.Add(-30 * time.Minute), 1}, {moment.Add(-30 * time.Second), 1}}},
+		{Labels: map[string]string{"instance": "here", "level": "sampled"}, Points: []Point{{moment, 1}, {noon, 1}}},
+	}}}
+	_, findings, _ := look(t, source)
+	findings = slices.DeleteFunc(findings, func(f Finding) bool { return f.Rule != ChangeRule })
+	if len(findings) != 1 || findings[0].Confidence != Possible || !strings.Contains(findings[0].Cause, "teescope was started") ||
+		!strings.Contains(findings[0].Cause, "counts at the level sampled; before: teescope counts at the level full") {
+		t.Errorf("%+v", findings)
+	}
+}
+
+// TestContainerReplaced: a new container is a new workload, and the change between the two is seen.
+func TestContainerReplaced(t *testing.T) {
+	moment := noon.Add(-15 * time.Minute)
+	halves := func(before, after float64) func(time.Time) map[string]float64 {
+		return func(at time.Time) map[string]float64 {
+			if at.After(moment) {
+				return map[string]float64{"c2": noisy(at, after)}
+			}
+			return map[string]float64{"c1": noisy(at, before)}
+		}
+	}
+	info := func(workload, image string, from, to time.Time) Series {
+		return Series{Labels: map[string]string{"instance": "here", "workload": workload, "name": "shop", "image": image}, Points: []Point{{from, 1}, {to, 1}}}
+	}
+	source := &canned{instants: scraped(), value: map[string]func(time.Time) map[string]float64{
+		"teescope_syscalls_total": halves(20_000, 90_000),
+	}, ranges: map[string][]Series{"max by (instance, workload, container, namespace, name, image)": {
+		info("c2", "shop:2", moment, noon), info("c1", "shop:1", noon.Add(-30*time.Minute), moment.Add(-30*time.Second)),
+	}}}
+	_, findings, _ := look(t, source)
+	findings = slices.DeleteFunc(findings, func(f Finding) bool { return f.Rule != ChangeRule })
+	if len(findings) != 1 || findings[0].Workload != "c2" || !strings.Contains(findings[0].Cause, "image shop:2, before shop:1") {
+		t.Errorf("%+v", findings)
+	}
+}
+
+// history keeps windows of a workload at a level that depends on the time.
+func kepts(level func(time.Time) float64) func(time.Time) map[string]float64 {
+	return func(at time.Time) map[string]float64 { return map[string]float64{"redis": noisy(at, level(at))} }
+}
+
+func TestBaseline(t *testing.T) {
+	steady := func(time.Time) float64 { return 10_000 }
+	daily := func(at time.Time) float64 { // a job of an hour at noon, each day
+		if at.Hour() == 12 || at.Hour() == 11 && at.Minute() >= 40 {
+			return 40_000
+		}
+		return 10_000
+	}
+	first := func(days int, level func(time.Time) float64) func(time.Time) map[string]float64 {
+		from := noon.Add(-time.Duration(days) * day)
+		return func(at time.Time) map[string]float64 {
+			if at.Before(from) {
+				return nil
+			}
+			return kepts(level)(at)
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		history func(time.Time) map[string]float64
+		want    string // in the cause; empty is no finding
+	}{
+		{"of a day", first(1, steady), `\d+ windows before it: system calls (10|9)\d{3} -> [34]\d{4} calls/s \(x`},
+		{"of a day, of the job's level", first(1, func(time.Time) float64 { return 40_000 }), ""},
+		{"daily job, too few days", first(3, daily), `\d+ windows before it: `},
+		{"daily job", first(10, daily), ""},
+		{"daily, without the job", first(10, steady), `the same hour of 10 days: system calls (10|9)\d{3} -> `},
+		{"weekly", first(40, func(at time.Time) float64 {
+			if at.Weekday() == noon.Weekday() {
+				return 40_000
+			}
+			return 10_000
+		}), ""},
+	} {
+		source := &canned{instants: scraped(), value: map[string]func(time.Time) map[string]float64{
+			"irate(teescope_syscalls_total":                    kepts(func(time.Time) float64 { return 40_000 }),
+			`window_value{metric="teescope_syscalls",stat="me`: c.history,
+		}}
+		_, findings, problems := look(t, source)
+		switch {
+		case len(problems) > 0:
+			t.Errorf("%s: %+v", c.name, problems)
+		case c.want == "" && len(findings) > 0:
+			t.Errorf("%s: %+v", c.name, findings)
+		case c.want != "" && (len(findings) != 1 || findings[0].Rule != BaselineRule || findings[0].Severity != Info || !regexp.MustCompile(c.want).MatchString(findings[0].Cause)):
+			t.Errorf("%s: %+v, want %q", c.name, findings, c.want)
+		}
+	}
+}
+
+func TestBaselineRefuses(t *testing.T) {
+	source := &canned{instants: scraped(), value: map[string]func(time.Time) map[string]float64{
+		"irate(teescope_syscalls_total": kepts(func(time.Time) float64 { return 40_000 }),
+		"window_value": func(at time.Time) map[string]float64 {
+			if at.Before(noon.Add(-2 * time.Hour)) {
+				return nil
+			}
+			return map[string]float64{"redis": 1}
+		},
+	}}
+	_, findings, problems := look(t, source)
+	if len(findings) > 0 || len(problems) != 1 || problems[0].Kind != Absent || !strings.Contains(problems[0].Error, "1 of 1 series have less than 3h of history") {
+		t.Errorf("after two hours: %+v, %+v", findings, problems)
+	}
+}
+
+// TestBaselineWithoutKeptWindows computes the history again, as on a Prometheus of others.
+func TestBaselineWithoutKeptWindows(t *testing.T) {
+	source := &canned{instants: scraped(), value: map[string]func(time.Time) map[string]float64{
+		"irate(teescope_syscalls_total":     kepts(func(time.Time) float64 { return 40_000 }),
+		"(rate(teescope_syscalls_total[5m]": kepts(func(time.Time) float64 { return 0 }),
+	}}
+	found, findings, problems := look(t, source)
+	if len(findings) != 1 || len(problems) > 0 || !math.IsInf(found[0].Z, 1) || found[0].Before.Value != 0 {
+		t.Errorf("%+v, %+v", findings, problems)
+	}
+}

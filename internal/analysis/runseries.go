@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"teescope/internal/stat"
+)
+
+// A SeriesTable says how runs are made of series: a run is the time in which an info metric has the same labels.
+type SeriesTable struct {
+	Info     string            // query of the info metric: its labels are the settings
+	Outcomes map[string]string // queries by the name of the outcome; each is joined by the labels in On
+	On       []string          // labels that say whose the settings are; instance and workload
+	Start    time.Time
+	End      time.Time
+	Step     time.Duration
+}
+
+// leastSteps is how many steps a run has at least: the median of fewer says little.
+const leastSteps = 3
+
+// notSettings are labels that tell of the scrape.
+var notSettings = []string{"__name__", "job", "instance", "workload"}
+
+// RunsFromSeries makes a table of runs: the outcome of a run is the median of its query's points in that time. What
+// could not be asked is a problem.
+func RunsFromSeries(ctx context.Context, source Source, t SeriesTable) ([]Run, []Problem) {
+	q := &asker{ctx: ctx, source: source, within: 30 * time.Second}
+	if len(t.On) == 0 {
+		t.On = []string{"instance", "workload"}
+	}
+	owner := func(labels map[string]string) string {
+		text := ""
+		for _, name := range t.On {
+			text += labels[name] + "\x00"
+		}
+		return text
+	}
+	outcomes := make(map[string]map[string][]Point) // by name and owner
+	for _, name := range slices.Sorted(maps.Keys(t.Outcomes)) {
+		outcomes[name] = make(map[string][]Point)
+		for _, s := range q.rangeOf(t.Outcomes[name], t.Start, t.End, t.Step) {
+			outcomes[name][owner(s.Labels)] = s.Points
+		}
+	}
+	var runs []Run
+	for _, s := range q.rangeOf(t.Info, t.Start, t.End, t.Step) {
+		settings := maps.Clone(s.Labels)
+		for _, name := range append(notSettings, t.On...) {
+			delete(settings, name)
+		}
+		for _, part := range stretches(s.Points, t.Step) {
+			if len(part) < leastSteps || len(runs) >= MaxRuns {
+				continue
+			}
+			run := Run{Settings: settings, Outcomes: make(map[string]float64)}
+			for name, by := range outcomes {
+				var x []float64
+				for _, p := range by[owner(s.Labels)] {
+					if !p.Time.Before(part[0].Time) && !p.Time.After(part[len(part)-1].Time) {
+						x = append(x, p.Value)
+					}
+				}
+				if len(x) >= leastSteps {
+					run.Outcomes[name] = stat.Median(x)
+				}
+			}
+			runs = append(runs, run)
+		}
+	}
+	if len(runs) == 0 && len(q.problems) == 0 {
+		q.problem(Problem{Kind: Absent, Query: t.Info, Error: fmt.Sprintf("no labels that lasted for %d steps of %s", leastSteps, duration(t.Step))})
+	}
+	return runs, q.problems
+}
+
+// stretches parts points where some are missing.
+func stretches(points []Point, step time.Duration) [][]Point {
+	var parts [][]Point
+	from := 0
+	for i := range points {
+		if last := i == len(points)-1; last || points[i+1].Time.Sub(points[i].Time) > step*3/2 {
+			parts = append(parts, points[from:i+1])
+			from = i + 1
+		}
+	}
+	return parts
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"teescope/internal/stat"
+)
+
+// WindowOptions say what windows are computed of. The zero value is five minutes of the scrapes that there are, for
+// 128 workloads.
+type WindowOptions struct {
+	Window time.Duration // 5 minutes
+	// Interval is the time between two scrapes; 0 finds it out from how often teescope_build_info was stored.
+	Interval  time.Duration
+	Workloads int            // at most so many workloads have windows; 128
+	Metrics   []WindowMetric // [WindowMetrics]
+	PerQuery  time.Duration  // at most so long for a query; 10 s
+}
+
+const (
+	usualWindow     = 5 * time.Minute
+	windowWorkloads = 128
+	// leastObservations is how many values a box plot needs: it is made of five numbers.
+	leastObservations = 5
+	// mostObservations bounds how many values a box plot has: a window of hours is looked at less often.
+	mostObservations = 720
+	// mostSeries bounds what one query may give: each machine has 1,024 workloads at most.
+	mostSeries = 20_000
+)
+
+func (o WindowOptions) withDefaults() WindowOptions {
+	if o.Window <= 0 {
+		o.Window = usualWindow
+	}
+	if o.Workloads <= 0 {
+		o.Workloads = windowWorkloads
+	}
+	if o.Metrics == nil {
+		o.Metrics = WindowMetrics()
+	}
+	if o.PerQuery <= 0 {
+		o.PerQuery = 10 * time.Second
+	}
+	return o
+}
+
+// A WindowStat is the box plot of one metric of one workload in one window.
+type WindowStat struct {
+	Metric   WindowMetric
+	Workload string // "" is the machine
+	Instance string
+	At       time.Time // end of the window
+	Window   time.Duration
+	Expected int // observations that a window without gaps has; Box.N is how many there are
+	Box      stat.Box
+	Median   stat.Interval // at 95 %
+}
+
+// Windows makes the box plots of the window that ends at a moment: an observation is the rate between two
+// neighbouring scrapes, so observations do not overlap. What was not measured, or fewer than five times, has none.
+// They are sorted by metric, instance and workload. What could not be asked is a problem and not an error, and after
+// two queries in a row have failed, the rest is not asked.
+func Windows(ctx context.Context, source Source, at time.Time, options WindowOptions) ([]WindowStat, []Problem) {
+	o := options.withDefaults()
+	q := &asker{ctx: ctx, source: source, within: o.PerQuery}
+	if o.Interval <= 0 {
+		if o.Interval = q.interval(at, o.Window); o.Interval <= 0 {
+			return nil, q.problems
+		}
+	}
+	o.Interval = max(o.Interval, o.Window/mostObservations)
+	start := at.Add(-o.Window + o.Interval)
+	var stats []WindowStat
+	for _, m := range o.Metrics {
+		for _, s := range q.rangeOf(m.each(duration(o.Interval*5/2)), start, at, o.Interval) {
+			p := placeOf(s.Labels)
+			if p.workload == "idle" || m.machine != (p.workload == "") {
+				continue
+			}
+			x := values(s.Points)
+			box := stat.BoxOf(x)
+			if box.N < leastObservations {
+				continue
+			}
+			stats = append(stats, WindowStat{
+				Metric: m, Workload: p.workload, Instance: p.instance, At: at, Window: o.Window,
+				Expected: int(o.Window / o.Interval), Box: box, Median: stat.MedianInterval(x, 0.95),
+			})
+		}
+	}
+	return bounded(stats, o.Workloads, q)
+}
+
+// bounded keeps the workloads that matter most: those with enclaves first, then those with the most processor time.
+func bounded(stats []WindowStat, most int, q *asker) ([]WindowStat, []Problem) {
+	weight := make(map[place]float64)
+	for _, s := range stats {
+		p := place{s.Workload, s.Instance}
+		switch {
+		case strings.HasPrefix(s.Metric.Name, "sgx_"), strings.HasPrefix(s.Metric.Name, "teescope_enclave_"):
+			weight[p] += 1e9
+		case s.Metric.Name == "teescope_cpu_seconds":
+			weight[p] += s.Box.Median
+		default:
+			weight[p] += 0
+		}
+	}
+	var places []place
+	for p := range weight {
+		if p.workload != "" {
+			places = append(places, p)
+		}
+	}
+	if len(places) > most {
+		slices.SortFunc(places, func(a, b place) int {
+			return cmp.Or(cmp.Compare(weight[b], weight[a]), cmp.Compare(a.workload, b.workload), cmp.Compare(a.instance, b.instance))
+		})
+		gone := make(map[place]bool)
+		for _, p := range places[most:] {
+			gone[p] = true
+		}
+		stats = slices.DeleteFunc(stats, func(s WindowStat) bool { return gone[place{s.Workload, s.Instance}] })
+		q.problem(Problem{Kind: Bounded, Error: fmt.Sprintf(
+			"%d workloads: only %d have windows, those with enclaves and with the most processor time", len(places), most)})
+	}
+	slices.SortStableFunc(stats, func(a, b WindowStat) int {
+		return cmp.Or(cmp.Compare(a.Metric.Name, b.Metric.Name), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Workload, b.Workload))
+	})
+	return stats, q.problems
+}
+
+func values(points []Point) []float64 {
+	x := make([]float64, len(points))
+	for i, p := range points {
+		x[i] = p.Value
+	}
+	return x
+}
+
+// An asker asks one query after the other, keeps what went wrong, and stops when asking does not help.
+type asker struct {
+	ctx      context.Context
+	source   Source
+	within   time.Duration
+	failed   int // queries in a row
+	problems []Problem
+}
+
+// patience is how many queries in a row may fail before nothing is asked any more.
+const patience = 2
+
+func (q *asker) problem(p Problem) { q.problems = append(q.problems, p) }
+
+// ask lets one query be asked, unless there is no point in it.
+func (q *asker) ask(query string, ask func(context.Context) (int, error)) (asked bool) {
+	if q.failed >= patience || q.ctx.Err() != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(q.ctx, q.within)
+	defer cancel()
+	n, err := ask(ctx)
+	if err == nil {
+		err = ctx.Err() // a source that gives up quietly has not answered
+	}
+	switch {
+	case err == nil && n > mostSeries:
+		q.problem(Problem{Kind: Bounded, Query: query, Error: fmt.Sprintf("%d series, more than %d are not looked at", n, mostSeries)})
+		return false
+	case err == nil:
+		q.failed = 0
+		return true
+	}
+	q.failed++
+	text := err.Error()
+	if q.failed == patience || q.ctx.Err() != nil {
+		text += "; nothing more is asked this time"
+	}
+	q.problem(Problem{Kind: Failed, Query: query, Error: text})
+	return false
+}
+
+func (q *asker) rangeOf(query string, start, end time.Time, step time.Duration) (series []Series) {
+	asked := q.ask(query, func(ctx context.Context) (n int, err error) {
+		series, err = q.source.Range(ctx, query, start, end, step)
+		return len(series), err
+	})
+	if !asked {
+		return nil
+	}
+	return series
+}
+
+func (q *asker) instant(query string, at time.Time) (samples []Sample) {
+	asked := q.ask(query, func(ctx context.Context) (n int, err error) {
+		samples, err = q.source.Instant(ctx, query, at)
+		return len(samples), err
+	})
+	if !asked {
+		return nil
+	}
+	return samples
+}
+
+// interval finds out how often samples are stored: the nearest of the usual intervals.
+func (q *asker) interval(at time.Time, window time.Duration) time.Duration {
+	query := "max(count_over_time(teescope_build_info[" + duration(window) + "]))"
+	found := q.instant(query, at)
+	if len(found) == 0 || !(found[0].Value >= leastObservations) {
+		if len(q.problems) == 0 {
+			q.problem(Problem{Kind: Absent, Query: query, Error: fmt.Sprintf(
+				"fewer than %d scrapes of a teescope agent within %s: wait, or take a longer window", leastObservations, duration(window))})
+		}
+		return 0
+	}
+	// In the first seconds an agent is scraped more often: a little short is taken for the usual one.
+	exact := window.Seconds() / found[0].Value
+	best := 0.0
+	for _, usual := range []float64{0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 20, 30, 60, 120, 300} {
+		if math.Abs(math.Log(usual/exact)) < math.Abs(math.Log(best/exact)) {
+			best = usual
+		}
+	}
+	return time.Duration(best * float64(time.Second))
+}

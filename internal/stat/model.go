@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stat
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A Shape is how an outcome follows its settings.
+type Shape string
+
+// The shapes. Errors are relative in all of them: they are fitted to the logarithm of the outcome.
+const (
+	// Constant: y = a.
+	Constant Shape = "constant"
+	// LogLinear: y = a · x₁^b₁ · x₂^b₂ ..., a straight line between logarithms. A setting that is zero or less
+	// somewhere enters as e^(b·x).
+	LogLinear Shape = "log-linear"
+	// Saturating: y = a · x/(k+x), which rises in proportion first and ends at a: Michaelis and Menten, Biochemische
+	// Zeitschrift 49, 1913, and the throughput of a closed queue.
+	Saturating Shape = "saturating"
+)
+
+// mostRows bounds how many observations a model is fitted to.
+const mostRows = 10_000
+
+// spare is how many observations there are at least beyond the parameters.
+const spare = 3
+
+// A Model predicts a positive outcome from settings.
+type Model struct {
+	Shape Shape
+	// Parameters are a and the b of each setting, or a and k.
+	Parameters []float64
+	N          int
+	// Scatter is the residual standard deviation of the logarithm of the outcome: 0.1 is about 10 %.
+	Scatter float64
+
+	rows    [][]float64 // settings seen
+	logs    []bool      // of each setting: it enters as its logarithm
+	fit     []float64   // ln a, and the b or ln k
+	inverse [][]float64 // of JᵀJ
+	aicc    float64
+}
+
+// A Prediction is what a model expects of a single further observation.
+type Prediction struct {
+	Interval // Low and High are the prediction interval: they cover the scatter of a single observation
+	// Extrapolates says that the setting lies outside the convex hull of those seen: the interval then holds only if
+	// the shape goes on.
+	Extrapolates bool
+}
+
+// Fit fits the shapes to observations, a row of settings and an outcome each, and keeps the one with the smallest
+// corrected Akaike criterion (Hurvich and Tsai, Biometrika 76(2), 1989). Rows with a value that is not finite or an
+// outcome that is not positive are left out. It is an error when too few are left, or when no setting varies by
+// itself.
+func Fit(rows [][]float64, y []float64) (*Model, error) {
+	x, logs, err := usable(rows, y)
+	if err != nil {
+		return nil, err
+	}
+	constant, err := linear(Constant, x, logs, nil)
+	if err != nil {
+		return nil, err
+	}
+	best := constant
+	settings := len(x[0])
+	power, err := linear(LogLinear, x, logs, transforms(x))
+	switch {
+	case err == nil && power.aicc < best.aicc:
+		best = power
+	case errors.Is(err, errSingular) && settings > 1:
+		return nil, errors.New("the settings change together only, so their effects cannot be told apart: name one of them, or vary them one by one")
+	}
+	if settings == 1 {
+		if s := saturating(x, logs); s != nil && s.aicc < best.aicc {
+			best = s
+		}
+	}
+	return best, nil
+}
+
+// usable copies the rows that can be used, and the logarithms of their outcomes.
+func usable(rows [][]float64, y []float64) (x [][]float64, logs []float64, err error) {
+	settings := 0
+	for i := range min(len(rows), len(y)) {
+		if i == 0 {
+			settings = len(rows[0])
+		}
+		ok := isFinite(y[i]) && y[i] > 0 && len(rows[i]) == settings
+		for _, v := range rows[i] {
+			ok = ok && isFinite(v)
+		}
+		if ok && len(x) < mostRows {
+			x, logs = append(x, rows[i]), append(logs, math.Log(y[i]))
+		}
+	}
+	if settings == 0 {
+		return nil, nil, errors.New("there is no setting to predict from")
+	}
+	if least := 1 + settings + spare; len(x) < least {
+		return nil, nil, fmt.Errorf("%d usable observations are too few for %d settings: at least %d are needed", len(x), settings, least)
+	}
+	return x, logs, nil
+}
+
+// transforms says which settings enter as their logarithm.
+func transforms(x [][]float64) []bool {
+	logs := make([]bool, len(x[0]))
+	for j := range logs {
+		logs[j] = true
+		for _, row := range x {
+			logs[j] = logs[j] && row[j] > 0
+		}
+	}
+	return logs
+}
+
+// linear fits by least squares. Without transforms there is no setting in it.
+func linear(shape Shape, x [][]float64, y []float64, logs []bool) (*Model, error) {
+	m := &Model{Shape: shape, N: len(x), rows: x, logs: logs}
+	design := make([][]float64, len(x))
+	for i, row := range x {
+		design[i] = m.gradient(row)
+	}
+	b, inverse, err := leastSquares(design, y)
+	if err != nil {
+		return nil, err
+	}
+	m.inverse = inverse
+	m.finish(y, func(i int) float64 { return dot(b, design[i]) })
+	m.fit, m.Parameters = b, slices.Clone(b)
+	m.Parameters[0] = math.Exp(b[0])
+	return m, nil
+}
+
+// gradient is the derivative of the logarithm of the outcome by its parameters.
+func (m *Model) gradient(row []float64) []float64 {
+	g := []float64{1}
+	if m.Shape == Saturating {
+		return append(g, -m.Parameters[1]/(m.Parameters[1]+row[0])) // by ln k
+	}
+	for j, log := range m.logs {
+		if log {
+			g = append(g, math.Log(row[j]))
+		} else {
+			g = append(g, row[j])
+		}
+	}
+	return g
+}
+
+// saturating fits y = a·x/(k+x): for each k the best a is a mean, and k is found on a grid and then within it. It is
+// nil when the setting is not positive, or when the data does not bend, so that k has no finite best value.
+func saturating(x [][]float64, y []float64) *Model {
+	low, high := math.Inf(1), 0.0
+	for _, row := range x {
+		low, high = math.Min(low, row[0]), math.Max(high, row[0])
+	}
+	if low <= 0 || low == high {
+		return nil
+	}
+	a := 0.0
+	loss := func(lk float64) (sum float64) {
+		k := math.Exp(lk)
+		a = 0
+		for i, row := range x {
+			a += (y[i] - math.Log(row[0]) + math.Log(k+row[0])) / float64(len(x))
+		}
+		for i, row := range x {
+			r := y[i] - a - math.Log(row[0]) + math.Log(k+row[0])
+			sum += r * r
+		}
+		return sum
+	}
+	const steps = 60
+	from, to := math.Log(low)-5, math.Log(high)+5
+	width := (to - from) / steps
+	best := 0
+	for i := range steps + 1 {
+		if loss(from+float64(i)*width) < loss(from+float64(best)*width) {
+			best = i
+		}
+	}
+	if best == 0 || best == steps {
+		return nil
+	}
+	lk := golden(loss, from+float64(best-1)*width, from+float64(best+1)*width)
+	if !isFinite(loss(lk)) || math.IsInf(math.Exp(lk), 0) {
+		return nil
+	}
+	m := &Model{Shape: Saturating, Parameters: []float64{math.Exp(a), math.Exp(lk)}, fit: []float64{a, lk}, N: len(x), rows: x}
+	design := make([][]float64, len(x))
+	for i, row := range x {
+		design[i] = m.gradient(row)
+	}
+	_, inverse, err := leastSquares(design, y)
+	if err != nil {
+		return nil
+	}
+	m.inverse = inverse
+	m.finish(y, func(i int) float64 { return a + math.Log(x[i][0]) - math.Log(math.Exp(lk)+x[i][0]) })
+	return m
+}
+
+// golden finds the minimum between two points: golden-section search.
+func golden(f func(float64) float64, low, high float64) float64 {
+	ratio := (math.Sqrt(5) - 1) / 2
+	for range 60 {
+		a, b := high-ratio*(high-low), low+ratio*(high-low)
+		if f(a) < f(b) {
+			high = b
+		} else {
+			low = a
+		}
+	}
+	return (low + high) / 2
+}
+
+// finish reckons the scatter and the criterion from the residuals.
+func (m *Model) finish(y []float64, fitted func(int) float64) {
+	sum := 0.0
+	for i := range y {
+		r := y[i] - fitted(i)
+		sum += r * r
+	}
+	n, p := float64(m.N), float64(len(m.inverse))
+	m.Scatter = math.Sqrt(sum / (n - p))
+	// Rounding alone leaves some 1e-15 of a value of 1: a better fit than that is none.
+	k := p + 1 // the scatter is a parameter too
+	m.aicc = n*math.Log(math.Max(sum/n, 1e-24)) + 2*k
+	if left := n - k - 1; left > 0 {
+		m.aicc += 2 * k * (k + 1) / left
+	} else {
+		m.aicc = math.Inf(1)
+	}
+}
+
+// Predict returns what the model expects at a setting, with the interval that covers a further observation there at
+// the level (Draper and Smith, "Applied Regression Analysis", 3rd ed. 1998, 3.1 and 24). A setting at which the shape
+// is not defined, or of the wrong number of values, is NaN.
+func (m *Model) Predict(at []float64, level float64) Prediction {
+	out := Prediction{Interval: unknown(level, m.N), Extrapolates: true}
+	if len(at) != len(m.rows[0]) {
+		return out
+	}
+	for j, v := range at {
+		if !isFinite(v) || v <= 0 && (m.Shape == Saturating || m.Shape == LogLinear && m.logs[j]) {
+			return out
+		}
+	}
+	g := m.gradient(at)
+	var y float64
+	if m.Shape == Saturating {
+		y = m.fit[0] + math.Log(at[0]) - math.Log(m.Parameters[1]+at[0])
+	} else {
+		y = dot(m.fit, g)
+	}
+	leverage := 0.0
+	for i := range g {
+		leverage += g[i] * dot(m.inverse[i], g)
+	}
+	half := studentQuantile(level, float64(m.N-len(g))) * m.Scatter * math.Sqrt(1+leverage)
+	out.Value, out.Low, out.High = math.Exp(y), math.Exp(y-half), math.Exp(y+half)
+	out.Extrapolates = outside(m.rows, at)
+	return out
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stat
+
+import (
+	"math"
+	"slices"
+)
+
+// leastSegment is how many values a segment has at least: as many as let the Mann-Whitney test of two of them reach
+// one in a thousand, with some to spare.
+const leastSegment = 8
+
+// MostChangePoints bounds how many values [ChangePoints] looks at, the newest ones: where nothing changes the time
+// grows with the square of their number.
+const MostChangePoints = 4096
+
+// ChangePoints finds where the level of a series changes. It returns the indices of the values that begin a segment,
+// but for the first, in ascending order; each segment has 8 values at least.
+//
+// It is PELT, the exact optimum of the sum of squares within segments plus a penalty for each change: Killick,
+// Fearnhead and Eckley, Journal of the American Statistical Association 107, 2012. What is segmented are the ranks of
+// the values, so that single outliers and heavy tails are no changes (as Lung-Yut-Fong, Lévy-Leduc and Cappé do,
+// Journal de la Société Française de Statistique 156(4), 2015). The penalty is 3 ln(n) times the variance within
+// segments: the main term of the modified BIC of Zhang and Siegmund, Biometrics 63, 2007. Where values depend on those
+// before them there are too many points: [Changes] tests them.
+func ChangePoints(x []float64) []int {
+	values, index := observed(x)
+	if len(values) < 2*leastSegment {
+		return nil
+	}
+	ranks := ranksOf(values)
+	if slices.Min(ranks) == slices.Max(ranks) {
+		return nil // all values are the same
+	}
+	points := pelt(ranks, 3*math.Log(float64(len(ranks)))*within(ranks), leastSegment)
+	for i := range points {
+		points[i] = index[points[i]]
+	}
+	return points
+}
+
+// observed returns the finite values among the newest, and where each was.
+func observed(x []float64) (values []float64, index []int) {
+	skip := max(0, len(x)-MostChangePoints)
+	for i, v := range x[skip:] {
+		if isFinite(v) {
+			values, index = append(values, v), append(index, skip+i)
+		}
+	}
+	return values, index
+}
+
+// ranksOf returns the ranks, ties having their mean, around their mean.
+func ranksOf(x []float64) []float64 {
+	ranks := make([]float64, len(x))
+	for i, r := range doubledRanks(x) {
+		ranks[i] = float64(r-len(x)-1) / 2
+	}
+	return ranks
+}
+
+// within estimates the variance of ranks within segments from differences, which changes hardly move. One of neighbours
+// has the variance 2σ²(1-ρ), and one of second neighbours 2σ²(1-ρ²), when the noise is autoregressive of the first
+// order: their ratio less 1 is ρ (Chakar, Lebarbier, Lévy-Leduc and Robin, Bernoulli 23(2), 2017). A negative ρ is taken
+// as none.
+func within(ranks []float64) float64 {
+	v1, v2 := trimmedSquare(differences(ranks, 1)), trimmedSquare(differences(ranks, 2))
+	if v1 < leastSquare {
+		return leastSquare
+	}
+	rho := math.Min(math.Max(0, v2/v1-1), mostCorrelated)
+	return v1 / 2 / (1 - rho)
+}
+
+// leastSquare stands for the variance of ranks of which nearly all neighbours are the same.
+const leastSquare = 0.25
+
+// trimmedSquare estimates the variance of normal values around zero from the nineteen in twenty of them that are
+// nearest to it: what changes make is in the others.
+func trimmedSquare(x []float64) (mean float64) {
+	squares := make([]float64, len(x))
+	for i, v := range x {
+		squares[i] = v * v
+	}
+	slices.Sort(squares)
+	squares = squares[:len(squares)-len(squares)/20-1]
+	for _, v := range squares {
+		mean += v / float64(len(squares))
+	}
+	return mean / 0.759 // the variance of a normal value, given that it is among those
+}
+
+// mostCorrelated bounds the autocorrelation that is corrected for: a series that wanders more has no level to change.
+const mostCorrelated = 0.9
+
+// inflation is by how much more the mean of autocorrelated values varies than that of independent ones: Bayley and
+// Hammersley, Supplement to the Journal of the Royal Statistical Society 8(2), 1946.
+func inflation(rho float64) float64 { return (1 + rho) / (1 - rho) }
+
+func differences(x []float64, lag int) []float64 {
+	d := make([]float64, 0, len(x))
+	for i := lag; i < len(x); i++ {
+		d = append(d, x[i]-x[i-lag])
+	}
+	return d
+}
+
+// pelt returns the ends of segments of the optimal partition but the last.
+func pelt(x []float64, penalty float64, least int) []int {
+	n := len(x)
+	sums, squares := make([]float64, n+1), make([]float64, n+1)
+	for i, v := range x {
+		sums[i+1], squares[i+1] = sums[i]+v, squares[i]+v*v
+	}
+	cost := func(from, to int) float64 {
+		s := sums[to] - sums[from]
+		return math.Max(0, squares[to]-squares[from]-s*s/float64(to-from))
+	}
+	best, last := make([]float64, n+1), make([]int, n+1)
+	best[0] = -penalty
+	never := n + 1
+	dead := make([]int, n+1) // from which end on a beginning is no candidate any more
+	for i := range dead {
+		dead[i] = never
+	}
+	candidates := []int{0}
+	for to := least; to <= n; to++ {
+		best[to] = math.Inf(1)
+		for _, from := range candidates {
+			if v := best[from] + cost(from, to) + penalty; v < best[to] {
+				best[to], last[to] = v, from
+			}
+		}
+		// Whoever loses against a change here by more than the penalty loses for ever, as soon as a segment that
+		// begins here is long enough.
+		kept := candidates[:0]
+		for _, from := range candidates {
+			if dead[from] == never && best[from]+cost(from, to) >= best[to] {
+				dead[from] = to + least
+			}
+			if dead[from] > to {
+				kept = append(kept, from)
+			}
+		}
+		candidates = kept
+		if next := to - least + 1; next >= least {
+			candidates = append(candidates, next) // it may end at to+1
+		}
+	}
+	var points []int
+	for at := last[n]; at > 0; at = last[at] {
+		points = append([]int{at}, points...)
+	}
+	return points
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stat
+
+import (
+	"math"
+	"slices"
+)
+
+// A Correlation is Spearman's rank correlation of pairs.
+type Correlation struct {
+	Rho   Interval // from -1 to 1; NaN with fewer than 3 pairs, and when a side is always the same
+	P     float64  // two-sided: of a correlation as strong or stronger, when there is none
+	Exact bool     // P is counted over all orders, not approximated
+}
+
+// orders is up to how many pairs all orders are counted: 8! is 40,320.
+const orders = 8
+
+// Spearman correlates the ranks of pairs, ties having their mean rank: Spearman, American Journal of Psychology 15,
+// 1904. Pairs of which one value is not finite are left out. With at most 8 pairs P is counted over all orders of one
+// side, given the ties; with more it is that of Student's t with n-2 degrees of freedom. The interval is by Fisher's
+// transformation with the standard error √((1+ρ²/2)/(n-3)) of Bonett and Wright, Psychometrika 65(1), 2000, and
+// needs four pairs.
+func Spearman(x, y []float64, level float64) Correlation {
+	var a, b []float64
+	for i := range min(len(x), len(y)) {
+		if isFinite(x[i]) && isFinite(y[i]) {
+			a, b = append(a, x[i]), append(b, y[i])
+		}
+	}
+	c := Correlation{Rho: unknown(level, len(a)), P: math.NaN()}
+	if len(a) < 3 {
+		return c
+	}
+	ra, rb := doubledRanks(a), doubledRanks(b)
+	rho := product(ra, rb)
+	if math.IsNaN(rho) {
+		return c
+	}
+	c.Rho.Value, c.Rho.Low, c.Rho.High = rho, -1, 1
+	n := float64(len(a))
+	if len(a) <= orders {
+		c.P, c.Exact = permutations(ra, rb), true
+	} else {
+		c.P = studentTail(rho*math.Sqrt((n-2)/math.Max(0, 1-rho*rho)), n-2)
+	}
+	if len(a) > 3 {
+		// At 1 the transformation is infinite: the interval is then that of the next value that there is, with two
+		// neighbours exchanged.
+		most := 1 - 12/(n*(n*n-1))
+		inner := min(most, max(-most, rho))
+		z, half := math.Atanh(inner), NormalQuantile(0.5+level/2)*math.Sqrt((1+inner*inner/2)/(n-3))
+		c.Rho.Low, c.Rho.High = min(rho, math.Tanh(z-half)), max(rho, math.Tanh(z+half))
+	}
+	return c
+}
+
+// product is Pearson's correlation of ranks, NaN when a side has but one.
+func product(a, b []int) float64 {
+	mean := float64(len(a) + 1) // of doubled ranks, whatever the ties
+	var ab, aa, bb float64
+	for i := range a {
+		x, y := float64(a[i])-mean, float64(b[i])-mean
+		ab, aa, bb = ab+x*y, aa+x*x, bb+y*y
+	}
+	if aa == 0 || bb == 0 {
+		return math.NaN()
+	}
+	return min(1, max(-1, ab/math.Sqrt(aa*bb)))
+}
+
+// permutations is the share of all orders of b with a correlation as strong: Heap's algorithm, with the sum of
+// products kept up to date.
+func permutations(a, b []int) float64 {
+	n, sum := len(a), 0
+	for i := range a {
+		sum += a[i] * b[i]
+	}
+	middle := n * (n + 1) * (n + 1) // the mean of the sum over all orders: doubled ranks have the mean n+1
+	seen := max(sum-middle, middle-sum)
+	b = slices.Clone(b)
+	strong, all := 1, 1
+	turns := make([]int, n)
+	for i := 1; i < n; {
+		if turns[i] >= i {
+			turns[i] = 0
+			i++
+			continue
+		}
+		from := 0
+		if i%2 == 1 {
+			from = turns[i]
+		}
+		sum += (a[from] - a[i]) * (b[i] - b[from])
+		b[from], b[i] = b[i], b[from]
+		if all++; max(sum-middle, middle-sum) >= seen {
+			strong++
+		}
+		turns[i]++
+		i = 1
+	}
+	return float64(strong) / float64(all)
+}
+
+// Holm corrects the P values of several tests, so that the chance of even one false result among them is what it is
+// for one test, however the tests depend on each other: Holm, Scandinavian Journal of Statistics 6(2), 1979. NaN is a
+// test that was not made: it stays NaN and does not count.
+func Holm(p []float64) []float64 {
+	var order []int
+	out := make([]float64, len(p))
+	for i, v := range p {
+		out[i] = math.NaN()
+		if !math.IsNaN(v) {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		if p[a] < p[b] {
+			return -1
+		} else if p[a] > p[b] {
+			return 1
+		}
+		return 0
+	})
+	highest := 0.0
+	for rank, i := range order {
+		highest = math.Min(1, math.Max(highest, p[i]*float64(len(order)-rank)))
+		out[i] = highest
+	}
+	return out
+}
