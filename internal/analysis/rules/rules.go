@@ -9,9 +9,12 @@ import "teescope/internal/analysis"
 // All lists every rule, sorted by name. To add a rule, add its line here.
 func All() []analysis.Rule {
 	return []analysis.Rule{
+		aexStorm(),
 		storm(),
 		epc(),
+		exitless(),
 		stalls(),
+		lockContention(),
 		needless(),
 		ocall(),
 		faults(),
@@ -19,5 +22,6 @@ func All() []analysis.Rule {
 		forks(),
 		smallReads(),
 		churn(),
+		threads(),
 	}
 }

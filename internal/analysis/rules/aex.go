@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"teescope/internal/analysis"
+)
+
+// aexOften is the rule's name, for those that explain its finding.
+const aexOften = "aex-storm"
+
+const (
+	// trapsPerSecond are exceptions in an enclave that is past its start. Proposed (rule 4 of the advisor); a start
+	// has 32 (Gramine, How to read this output).
+	trapsPerSecond = 100
+	// tickPerCore is the timer of a kernel with 250 Hz, once for each busy thread. Documented (the same).
+	tickPerCore = 250
+	// aexOverTick is how many times the timer's rate is told. Proposed (rule 3 of the advisor).
+	aexOverTick = 2
+	// aexWorth is the least share of the CPU time, at the lowest cost. Proposed: 1,000 ticks a second, which some
+	// kernels have, stay below it.
+	aexWorth = 0.01
+	// aexOfFaults is the share of asynchronous exits above which page faults explain them. Proposed.
+	aexOfFaults = 0.5
+)
+
+// costTrap is of an instruction that the runtime emulates: out by an exception, in and out for the handler, and back.
+var costTrap = analysis.Cost{
+	What: "a trapped instruction", Low: 2 * analysis.CostAEX.Low, High: 3 * analysis.CostAEX.High,
+	Source: "proposed: an asynchronous exit, a signal, and an entry and exit for the handler (Gramine, Choice of machine)",
+}
+
+func aexStorm() analysis.Rule {
+	return analysis.Rule{
+		Name: aexOften, Title: "trapped instructions or interrupts throw the enclave out",
+		Signals: []analysis.Signal{
+			teeSignal, cpuSignal,
+			{Name: "aex", Query: perSecond(`teescope_enclave_transitions_total{kind="aex"}`), Unit: "1/s", Help: "asynchronous exits"},
+			{Name: "traps", Query: perSecond(`teescope_enclave_signals_total{kind="sync"}`), Unit: "1/s", Help: "exceptions that the runtime handled inside"},
+			{Name: "faults", Query: perSecond("sgx_workload_faults_total"), Unit: "1/s", Help: "page faults in the workload's enclaves"},
+		},
+		Judge: judgeAEX,
+		NotWhen: []string{
+			"the application has just started: libraries ask for the processor's features then",
+			"the kernel ticks more often than 250 times a second, or the application uses exceptions on purpose",
+		},
+		Sources: []string{
+			"Gramine, Performance tuning and analysis: Enabling SGX stats, Choice of machine (RDTSC, CPUID and SYSCALL)",
+			analysis.CostAEX.Source,
+		},
+		Runbook: "docs/runbooks/aex-storm.md",
+	}
+}
+
+func judgeAEX(w analysis.Workload) *analysis.Verdict {
+	v, ok := figures(w, "cpu", "aex")
+	if !ok || !inTEE(w) || v["cpu"] < leastBusy {
+		return nil
+	}
+	if traps, told := w.Value("traps"); told && traps >= trapsPerSecond {
+		if verdict := trapped(w, v["cpu"], traps); verdict != nil {
+			return verdict
+		}
+	}
+	tick := tickPerCore * max(1, v["cpu"])
+	faults, counted := w.Value("faults")
+	if v["aex"] < aexOverTick*tick || !counted || faults > aexOfFaults*v["aex"] {
+		return nil // where faults are not counted, it may be them
+	}
+	low, high := analysis.CostAEX.Seconds(v["aex"]-tick, w.Clock)
+	if low < aexWorth*v["cpu"] {
+		return nil
+	}
+	return &analysis.Verdict{
+		Confidence: analysis.Possible,
+		Cause: fmt.Sprintf("%s asynchronous exits/s, %s times what the timer causes, and page faults are not the reason",
+			figure(v["aex"]), figure(v["aex"]/tick)),
+		Evidence: []string{"aex", "cpu", "faults", "traps"},
+		Advice: []string{
+			"keep interrupts off the enclave's CPUs: pin the workload, move interrupts away (/proc/irq/*/smp_affinity), isolcpus",
+			"run the kernel without ticks on these CPUs (nohz_full)",
+		},
+		Gain: analysis.Amdahl(low/v["cpu"], high/v["cpu"], analysis.CostAEX.Assumption(), w.Clock.Assumption(), cpuBound,
+			"the timer's own exits stay"),
+	}
+}
+
+// trapped wants instructions that are not allowed inside, often enough to matter.
+func trapped(w analysis.Workload, cpu, traps float64) *analysis.Verdict {
+	low, high := costTrap.Seconds(traps, w.Clock)
+	if low < aexWorth*cpu {
+		return nil
+	}
+	return &analysis.Verdict{
+		Confidence: analysis.Likely,
+		Cause: fmt.Sprintf("%s exceptions/s are handled inside the enclave, %s to %s of the CPU time: CPUID, RDTSC or SYSCALL is trapped and emulated",
+			figure(traps), percent(low/cpu), percent(min(high/cpu, 1))),
+		Evidence: []string{"traps", "aex", "cpu"},
+		Advice: []string{
+			"RDTSC: use a processor from Ice Lake on, which allows it inside, or read the clock less often",
+			"CPUID: ask once and keep the answer; look for libraries that ask in each call",
+			"SYSCALL (\"Emulating a raw syscall instruction\" in Gramine's log): link dynamically, use Gramine's patched libraries (libgomp)",
+		},
+		Gain: analysis.Amdahl(low/cpu, high/cpu, costTrap.Assumption(), w.Clock.Assumption(), cpuBound),
+	}
+}

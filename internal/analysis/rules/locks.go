@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"teescope/internal/analysis"
+)
+
+const (
+	// futexPerSecond is the least rate of futex calls. Proposed.
+	futexPerSecond = 1000
+	// futexShare is the least share of futex among the system calls. Proposed: a third of the 63 % of the time that
+	// users saw in gramine#910, and rule 35 of the advisor for the time.
+	futexShare = 0.30
+	// futexMost is the share of futex among the system calls above which leaving the enclave is for locks. By
+	// definition.
+	futexMost = 0.50
+	// futexWaits is the least share of futex calls that put a thread to sleep. Proposed: of a lock that is free there
+	// are none, and of one that is not, half of the calls wait and half wake.
+	futexWaits = 0.10
+	// futexPerThread are the calls that a thread's own start and end make. Measured: about 6 in gramine-direct (strace).
+	futexPerThread = 6
+	// lockWorth is the least share of the CPU time in an enclave, at the middle of the range of the cost. Proposed.
+	lockWorth = 0.05
+	// lockThreads can stand in each other's way.
+	lockThreads = 2
+)
+
+func lockContention() analysis.Rule {
+	return analysis.Rule{
+		Name: "lock-contention", Title: "threads wait for each other's locks",
+		Signals: []analysis.Signal{
+			teeSignal, cpuSignal, threadsSignal, exitsSignal,
+			{Name: "futex", Query: perSecond(`teescope_syscalls_total{syscall="futex"}`), Unit: "1/s", Help: "calls that wait for a lock or wake who waits"},
+			{Name: "calls", Query: perSecond("teescope_syscalls_total"), Unit: "1/s", Help: "system calls"},
+			{
+				Name: "waits", Query: perSecond(`teescope_context_switches_total{kind="voluntary"}`), Unit: "1/s",
+				Help: "threads that gave up the CPU to wait",
+			},
+			{Name: "starts", Query: perSecond("teescope_thread_starts_total"), Unit: "1/s", Help: "threads created"},
+			{
+				Name: "futex_time", Query: perSecond(`teescope_syscall_seconds_total{syscall="futex"}`), Unit: "threads",
+				Help: "threads that were in futex on average, those that wait for work among them (--syscalls.time)",
+			},
+		},
+		Judge: judgeLocks,
+		NotWhen: []string{
+			"threads hand work to each other through condition variables: that is as many calls, and no lock in the way",
+			"the runtime parks idle threads by itself, as those of Go and Java do",
+		},
+		Sources: []string{
+			"users' reports gramine#910 (63 % in futex), gramine#853",
+			"TEEMon, Middleware 2020, 6.4: futex dominates reads and writes",
+			"futex(7): the call is made for a lock in contention only",
+			analysis.CostSwitch.Source, analysis.CostOCALL.Source,
+		},
+		Runbook: "docs/runbooks/lock-contention.md",
+	}
+}
+
+func judgeLocks(w analysis.Workload) *analysis.Verdict {
+	v, ok := figures(w, "cpu", "threads", "futex", "calls", "waits")
+	if !ok || v["cpu"] < leastBusy || v["threads"] < lockThreads || v["calls"] <= 0 {
+		return nil
+	}
+	starts, _ := w.Value("starts")
+	v["futex"] -= futexPerThread * starts // they are waited for, and that is no lock
+	if v["futex"] < futexPerSecond || v["futex"] < futexShare*v["calls"] || v["waits"] < futexWaits*v["futex"] {
+		return nil
+	}
+	verdict := &analysis.Verdict{
+		Confidence: analysis.Likely,
+		Cause: fmt.Sprintf("%s futex calls/s are %s of the system calls of %s threads, and %s times/s a thread goes to sleep",
+			figure(v["futex"]), percent(v["futex"]/v["calls"]), figure(v["threads"]), figure(v["waits"])),
+		Evidence: []string{"futex", "calls", "waits", "threads", "cpu", "futex_time"},
+		Advice: []string{
+			"hold the lock for less, or divide it: one for each shard, connection or thread",
+			"run fewer threads: those beyond the CPUs only queue for the lock",
+			"find the lock: perf lock contention, or perf trace -s on the process",
+		},
+		Supersedes: []string{contextSwitchStorm, needlessSyscalls},
+	}
+	if v["futex"] >= futexMost*v["calls"] {
+		verdict.Supersedes = append(verdict.Supersedes, ocallBound) // most of what leaves the enclave is for locks
+	}
+	if time, told := w.Value("futex_time"); told {
+		verdict.Cause += fmt.Sprintf("; %s threads are in it on average", figure(time))
+	}
+	if !inTEE(w) {
+		verdict.Severity = analysis.Info
+		return verdict
+	}
+	// What each call and each sleep costs is saved; what runs in parallel then is not known and not promised.
+	low, high := analysis.CostSwitch.Seconds(min(v["waits"], v["futex"]), w.Clock)
+	outLow, outHigh := analysis.CostOCALL.Seconds(v["futex"], w.Clock)
+	if _, counted := w.Value(exitsSignal.Name); !counted {
+		outLow = 0 // the calls may be made without an exit
+	}
+	low, high = (low+outLow)/v["cpu"], (high+outHigh)/v["cpu"]
+	if (low+min(high, 1))/2 < lockWorth {
+		return nil
+	}
+	verdict.Gain = analysis.Amdahl(low, high,
+		analysis.CostSwitch.Assumption(), analysis.CostOCALL.Assumption(), w.Clock.Assumption(), cpuBound,
+		"each call leaves the enclave, and only calls and sleeps are saved: what runs in parallel without the lock is not counted")
+	return verdict
+}

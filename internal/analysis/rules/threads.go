@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"teescope/internal/analysis"
+)
+
+// threadsOverCapacity is the rule's name, for those that explain its finding.
+const threadsOverCapacity = "threads-over-capacity"
+
+const (
+	// tcsNear is the share of the thread control structures in use from which on it is told. Proposed (rule 17 of the
+	// advisor).
+	tcsNear = 0.8
+	// ownCrowd is the least share of the machine's busy CPU time that is the workload's own, for its own threads to be
+	// what it waits for. Proposed.
+	ownCrowd = 0.5
+	// waitingThreads is how many threads must wait for a CPU on average. Proposed.
+	waitingThreads = 0.5
+)
+
+func threads() analysis.Rule {
+	return analysis.Rule{
+		Name: threadsOverCapacity, Title: "more threads than the enclave or the machine has room for",
+		Signals: []analysis.Signal{
+			teeSignal, threadsSignal, cpuSignal, waitSignal, coresSignal, idleSignal, exitsSignal,
+			{
+				Name: "tcs", Unit: "threads", Help: "threads that the enclaves let in at once (TCS)",
+				Query: "sum by (workload, instance) (sgx_enclave_threads * on (instance, enclave, pid) group_left (workload) sgx_enclave_info)",
+			},
+			{
+				Name: "involuntary", Query: perSecond(`teescope_context_switches_total{kind="involuntary"}`), Unit: "1/s",
+				Help: "threads taken off a CPU that they wanted to keep",
+			},
+			{Name: "calls", Query: perSecond("teescope_syscalls_total"), Unit: "1/s", Help: "system calls"},
+		},
+		Judge: judgeThreads,
+		NotWhen: []string{
+			"others use the CPUs: then it is not the number of threads",
+			"most of the threads stay outside of the enclave, as those of Exitless do",
+		},
+		Sources: []string{
+			"Gramine, Performance tuning and analysis, Other considerations (sgx.max_threads), Choice of machine",
+			"users' report gramine#853: MariaDB collapses with many threads",
+			analysis.CostSwitch.Source, analysis.CostAEX.Source,
+		},
+		Runbook: "docs/runbooks/threads-over-capacity.md",
+	}
+}
+
+func judgeThreads(w analysis.Workload) *analysis.Verdict {
+	if !inTEE(w) {
+		return nil
+	}
+	if verdict := overTCS(w); verdict != nil && verdict.Severity != analysis.Info {
+		return verdict
+	}
+	if verdict := overCores(w); verdict != nil {
+		return verdict
+	}
+	return overTCS(w)
+}
+
+// overTCS compares threads with the room for them in the enclave. In Gramine each thread of the application is one
+// of the process; other runtimes have threads that never enter.
+func overTCS(w analysis.Workload) *analysis.Verdict {
+	_, runtime := runtimeOf(w)
+	v, ok := figures(w, "threads", "tcs", "cpu")
+	if !ok || runtime != "gramine-sgx" || v["tcs"] <= 0 || v["threads"] < tcsNear*v["tcs"] {
+		return nil
+	}
+	calls, counted := w.Value("calls")
+	exits, told := w.Value("exits")
+	if counted && told && calls >= exitlessCalls && calls >= exitlessOn*exits {
+		return nil // the threads of Exitless are no threads of the enclave
+	}
+	verdict := &analysis.Verdict{
+		Severity: analysis.Info, Confidence: analysis.Possible,
+		Cause:    fmt.Sprintf("%s threads, and the enclave has room for %s (TCS)", figure(v["threads"]), figure(v["tcs"])),
+		Evidence: []string{"threads", "tcs"},
+		Advice: []string{
+			"raise sgx.max_threads (sgx.thread_num before Gramine 1.5): a thread more than that cannot be created",
+			"or start fewer threads: loader.env.OMP_NUM_THREADS and MKL_NUM_THREADS are not taken from the host",
+		},
+	}
+	if v["threads"] >= v["tcs"] {
+		verdict.Severity = analysis.Low
+	}
+	return verdict
+}
+
+// overCores wants threads that wait for CPUs which the workload itself keeps busy.
+func overCores(w analysis.Workload) *analysis.Verdict {
+	v, ok := figures(w, "threads", "cpu", "wait", "cores", "idle", "involuntary")
+	if !ok || v["cpu"] < leastBusy || v["threads"] <= v["cores"] || v["idle"] > crowdedIdle*v["cores"] {
+		return nil
+	}
+	if v["wait"] < crowdedWait*v["cpu"] || v["wait"] < waitingThreads || v["cpu"] < ownCrowd*(v["cores"]-v["idle"]) {
+		return nil
+	}
+	low, _ := analysis.CostSwitch.Seconds(v["involuntary"], w.Clock)
+	_, high := analysis.CostSwitch.Seconds(v["involuntary"], w.Clock)
+	_, aex := analysis.CostAEX.Seconds(v["involuntary"], w.Clock)
+	return &analysis.Verdict{
+		Confidence: analysis.Likely,
+		Cause: fmt.Sprintf("%s threads share %s CPUs: %s of them wait for one at any time, and %s times/s one is interrupted inside the enclave",
+			figure(v["threads"]), figure(v["cores"]), figure(v["wait"]), figure(v["involuntary"])),
+		Evidence: []string{"wait", "threads", "cores", "involuntary", "cpu", "idle"},
+		Advice: []string{
+			"run as many busy threads as there are CPUs, or give the workload more CPUs",
+			"pin the threads, so that an interrupted one comes back to warm caches",
+		},
+		Gain: analysis.Amdahl(low/v["cpu"], (high+aex)/v["cpu"],
+			analysis.CostSwitch.Assumption(), analysis.CostAEX.Assumption(), w.Clock.Assumption(), cpuBound,
+			"only the switches are saved: the CPUs are busy as before"),
+		Supersedes: []string{contextSwitchStorm},
+	}
+}
