@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"teescope/internal/analysis"
+)
+
+const (
+	// encryptedCalls is the least rate of calls that move encrypted data. Proposed.
+	encryptedCalls = 1000
+	// encryptedShare is the least share of the calls that move data. Proposed (rule 31 of the advisor).
+	encryptedShare = 0.20
+	// encryptedWorth is the least share of the CPU time, at the highest cost. Proposed.
+	encryptedWorth = 0.05
+	// pipeLow and pipeHigh are the share of the time that encryption takes of communication between processes.
+	// Documented (Gramine, Multi-process workloads: 1 to 10 %).
+	pipeLow, pipeHigh = 0.01, 0.10
+)
+
+// costNode is of a node of 4 KiB of an encrypted file: AES-GCM, and its parents in the tree of hashes.
+var costNode = analysis.Cost{
+	What: "an encrypted node of 4 KiB", Low: 3000, High: 25000,
+	Source: "proposed: AES-GCM at 0.7 cycles a byte with AES-NI, up to three nodes of the tree at twice that",
+}
+
+// movers are the OCALLs of Gramine that move data. Pipes use read and write, sockets send and recv, files pread and
+// pwrite (pal/src/host/linux-sgx, pal_pipes.c, pal_sockets.c, pal_files.c).
+const movers = `read|write|pread|pwrite|send|recv`
+
+func encryptionTax() analysis.Rule {
+	return analysis.Rule{
+		Name: "encryption-tax", Title: "encrypted files or pipes on the hot path",
+		Signals: []analysis.Signal{
+			teeSignal, cpuSignal,
+			{
+				Name: "nodes", Query: perSecond(`teescope_ocalls_total{ocall=~"(.+_)?u_sgxprotectedfs_f(read|write)_node"}`), Unit: "1/s",
+				Help: "blocks of 4 KiB of encrypted files read and written (Intel SDK, Protected File System)",
+			},
+			{
+				Name: "moves", Query: perSecond(`teescope_ocalls_total{ocall=~"`+movers+`",source=~"gramine.*"}`, "ocall"), Unit: "1/s",
+				Help: "OCALLs of Gramine that move data, by name",
+			},
+		},
+		Judge: judgeEncryption,
+		NotWhen: []string{
+			"the files are allowed_files: they are read in the same way and are not encrypted",
+			"read and write are of the standard input and output, an eventfd or a device",
+		},
+		Sources: []string{
+			"Gramine, Performance tuning and analysis: Other considerations (the cost of software encryption), Multi-process workloads (1 to 10 %)",
+			"Intel SGX SDK, sgx_tprotected_fs.edl: u_sgxprotectedfs_fread_node, u_sgxprotectedfs_fwrite_node",
+			costNode.Source,
+		},
+		Runbook: "docs/runbooks/encryption-tax.md",
+	}
+}
+
+func judgeEncryption(w analysis.Workload) *analysis.Verdict {
+	cpu, measured := w.Value("cpu")
+	if !measured || cpu < leastBusy || !inTEE(w) {
+		return nil
+	}
+	if nodes, counted := w.Value("nodes"); counted && nodes >= encryptedCalls {
+		return encryptedFiles(w, cpu, nodes, "nodes", analysis.Likely)
+	}
+	moves := w.By("moves", "ocall")
+	var all float64
+	for _, n := range moves {
+		all += n
+	}
+	files, pipes := moves["pread"]+moves["pwrite"], moves["read"]+moves["write"]
+	hot := func(calls float64) bool { return calls >= encryptedCalls && calls >= encryptedShare*all }
+	if hot(files) && files >= pipes {
+		return encryptedFiles(w, cpu, files, "moves", analysis.Possible)
+	}
+	if !hot(pipes) {
+		return nil
+	}
+	return &analysis.Verdict{
+		Confidence: analysis.Possible,
+		Cause: fmt.Sprintf("%s of the %s OCALLs/s that move data are on pipes, which Gramine encrypts by TLS, even between threads of one process",
+			percent(pipes/all), figure(all)),
+		Evidence: []string{"moves{ocall=read}", "moves{ocall=write}", "moves", "cpu"},
+		Advice: []string{
+			"send fewer, larger messages through pipes and Unix sockets",
+			"let one process do what several do: within one, memory needs no encryption",
+			"or use a TCP socket on the loopback where the protocol protects itself anyway",
+		},
+		Gain: analysis.Amdahl(pipeLow*pipes/all, pipeHigh*pipes/all,
+			"encryption takes 1 to 10 % of the time that pipes take (Gramine, Multi-process workloads)",
+			"pipes take as much of the time as they have of the calls", cpuBound),
+	}
+}
+
+// encryptedFiles is the verdict on so many blocks a second.
+func encryptedFiles(w analysis.Workload, cpu, blocks float64, signal string, c analysis.Confidence) *analysis.Verdict {
+	low, high := costNode.Seconds(blocks, w.Clock)
+	if high < encryptedWorth*cpu {
+		return nil
+	}
+	if c == analysis.Possible {
+		low = 0 // they may be plain
+	}
+	v := &analysis.Verdict{
+		Confidence: c,
+		Cause: fmt.Sprintf("%s blocks/s of encrypted files are read and written, %s to %s of the CPU time for decrypting and checking",
+			figure(blocks), percent(low/cpu), percent(min(1, high/cpu))),
+		Evidence: []string{signal, "cpu"},
+		Advice: []string{
+			"keep in memory what is read again and again: a larger cache inside, or a tmpfs mount for what need not last",
+			"read and write in multiples of 4 KiB: a smaller write reads, decrypts and encrypts the whole block",
+			"leave unencrypted what is checked otherwise: trusted files are hashed once when they are opened",
+		},
+		Gain: analysis.Amdahl(low/cpu, high/cpu, costNode.Assumption(), w.Clock.Assumption(), cpuBound),
+	}
+	if c == analysis.Possible {
+		v.Cause = fmt.Sprintf("%s blocks/s of files are read and written by OCALLs: if they are encrypted, up to %s of the CPU time goes into that",
+			figure(blocks), percent(min(1, high/cpu)))
+	}
+	return v
+}

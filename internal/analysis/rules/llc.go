@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"teescope/internal/analysis"
+)
+
+const (
+	// missesOverBase is how many times the baseline is told. Proposed: frameworks have 5 to 60 times the misses of
+	// native Redis in TEEMon (Middleware 2020), Figure 11 (c).
+	missesOverBase = 2
+	// missesWorth is the least share of the CPU time that the additional misses take at the highest cost. Proposed.
+	missesWorth = 0.05
+)
+
+// costMiss is of a last-level cache miss. The processor does other work in the meantime, or fetches several at once;
+// and it decrypts and checks what belongs to an enclave.
+var costMiss = analysis.Cost{
+	What: "a last-level cache miss", Low: 40, High: 400,
+	Source: "proposed: 90 ns of latency, of which most can be hidden, and the memory encryption's share",
+}
+
+func llcMisses() analysis.Rule {
+	return analysis.Rule{
+		Name: "llc-misses", Title: "more last-level cache misses than before",
+		Signals: []analysis.Signal{
+			teeSignal, cpuSignal,
+			{Name: "misses", Query: perSecond("teescope_llc_misses_total"), Unit: "1/s", Help: "last-level cache misses"},
+			{
+				Name: "baseline", Unit: "1/s", Help: "last-level cache misses for each CPU second, in the hour before the window",
+				Query: "sum by (workload, instance) (rate(teescope_llc_misses_total[1h] offset $window)) / " +
+					"sum by (workload, instance) (rate(teescope_cpu_seconds_total[1h] offset $window))",
+			},
+			{Name: "references", Query: perSecond("teescope_llc_references_total"), Unit: "1/s", Help: "accesses that reached the last-level cache"},
+			{Name: "migrations", Query: perSecond("teescope_cpu_migrations_total"), Unit: "1/s", Help: "moves of threads to another CPU"},
+		},
+		Judge: judgeLLC,
+		NotWhen: []string{
+			"the workload does another work than in the hour before: a growing database has more misses by itself",
+			"there was less than some minutes of the workload before the window",
+			"the counters do not see inside of enclaves that are not for debugging (SGX): then only the outside is compared",
+		},
+		Sources: []string{"TEEMon, Middleware 2020, 6.5 and Figure 11 (c)", costMiss.Source},
+		Runbook: "docs/runbooks/llc-misses.md",
+	}
+}
+
+func judgeLLC(w analysis.Workload) *analysis.Verdict {
+	v, ok := figures(w, "cpu", "misses", "baseline")
+	if !ok || v["cpu"] < leastBusy || v["baseline"] <= 0 {
+		return nil
+	}
+	usual := v["baseline"] * v["cpu"]
+	low, high := costMiss.Seconds(v["misses"]-usual, w.Clock)
+	if v["misses"] < missesOverBase*usual || high < missesWorth*v["cpu"] {
+		return nil
+	}
+	verdict := &analysis.Verdict{
+		Confidence: analysis.Possible,
+		Cause: fmt.Sprintf("%s last-level cache misses for each CPU second, %s times as many as in the hour before",
+			figure(v["misses"]/v["cpu"]), figure(v["misses"]/usual)),
+		Evidence: []string{"misses", "baseline", "references", "cpu", "migrations"},
+		Advice: []string{
+			"look for a neighbour that has the cache to itself now: compare rate(teescope_llc_misses_total[1m]) of all workloads",
+			"keep them apart: pin them to different sockets, or divide the cache (resctrl, Intel CAT)",
+			"if the working set has grown, make it smaller: in an enclave each miss is decrypted and checked as well",
+		},
+	}
+	if inTEE(w) {
+		verdict.Gain = analysis.Amdahl(low/v["cpu"], high/v["cpu"], costMiss.Assumption(), w.Clock.Assumption(), cpuBound,
+			"misses fall back to what they were in the hour before")
+	} else {
+		verdict.Severity = analysis.Info
+	}
+	return verdict
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"teescope/internal/analysis"
+)
+
+const (
+	// remoteShare is the least share of memory on another node. Proposed (rule 26 of the advisor).
+	remoteShare = 0.10
+)
+
+// costRemote is what a cache miss to another node's memory takes longer.
+var costRemote = analysis.Cost{
+	What: "a cache miss to another node, over one to the own", Low: 100, High: 400,
+	Source: "proposed: 50 to 100 ns more than about 90 ns on two-socket Xeons",
+}
+
+func numaRemote() analysis.Rule {
+	return analysis.Rule{
+		Name: "numa-remote-epc", Title: "enclave memory on another NUMA node than the threads",
+		Signals: []analysis.Signal{
+			teeSignal, cpuSignal,
+			{Name: "section", Query: `sum by (instance, node) (sgx_epc_size_bytes{node!=""})`, Unit: "bytes", Help: "enclave page cache of each NUMA node"},
+			{Name: "resident", Query: "sum by (workload, instance) (sgx_workload_resident_bytes)", Unit: "bytes", Help: "enclave memory of the workload"},
+			{Name: "misses", Query: perSecond("teescope_llc_misses_total"), Unit: "1/s", Help: "last-level cache misses"},
+			{Name: "migrations", Query: perSecond("teescope_cpu_migrations_total"), Unit: "1/s", Help: "moves of threads to another CPU"},
+			{
+				Name: "other", Query: machinePerSecond("node_memory_numa_other_node_total"), Unit: "1/s",
+				Help: "pages that a process got on another node than it runs on, of ordinary memory",
+			},
+			{
+				Name: "local", Query: machinePerSecond("node_memory_numa_local_node_total"), Unit: "1/s",
+				Help: "pages that a process got on its own node, of ordinary memory",
+			},
+		},
+		Judge: judgeNUMA,
+		NotWhen: []string{
+			"each process is bound to the node that its memory is on: then only the sum is larger than a node",
+			"the working set fits into the caches",
+		},
+		Sources: []string{
+			"Gramine, Performance tuning and analysis, Choice of machine, CPU topology",
+			costRemote.Source,
+		},
+		Runbook: "docs/runbooks/numa-remote-epc.md",
+	}
+}
+
+// judgeNUMA knows two signs: enclaves that do not fit into one node's cache of enclave pages, and a machine whose
+// ordinary memory goes to other nodes while the workload's threads move about.
+func judgeNUMA(w analysis.Workload) *analysis.Verdict {
+	resident, measured := w.Value("resident")
+	sections := w.Samples("section")
+	if !measured || resident <= 0 || len(sections) < 2 || !inTEE(w) {
+		return nil
+	}
+	var largest float64
+	for _, s := range sections {
+		largest = max(largest, s.Value)
+	}
+	v := &analysis.Verdict{
+		Severity: analysis.Info,
+		Evidence: []string{"resident", "section", "migrations", "misses"},
+		Advice: []string{
+			"bind the workload to one node: numactl --cpunodebind=0 --membind=0",
+			"if it does not fit into one node, run one process for each node, each bound to its own",
+		},
+	}
+	least, most := 0.0, 0.0
+	if spilled := (resident - largest) / resident; spilled >= remoteShare {
+		v.Confidence, least, most = analysis.Likely, spilled, 1
+		v.Cause = fmt.Sprintf("the enclaves hold %s MiB of enclave memory and the largest node has %s MiB: at least %s is on another node",
+			figure(resident/(1<<20)), figure(largest/(1<<20)), percent(spilled))
+	} else {
+		other, counted := figures(w, "other", "local", "migrations")
+		if !counted || other["migrations"] < 1 || other["other"] < remoteShare*(other["other"]+other["local"]) {
+			return nil
+		}
+		most = other["other"] / (other["other"] + other["local"])
+		v.Confidence = analysis.Possible
+		v.Evidence = []string{"other", "local", "migrations", "section", "resident", "misses"}
+		v.Cause = fmt.Sprintf("there is enclave memory on %d nodes, threads move between CPUs %s times/s, and %s of new pages on this machine are on another node than who asked",
+			len(sections), figure(other["migrations"]), percent(most))
+	}
+	if busy, ok := figures(w, "misses", "cpu"); ok && busy["cpu"] >= leastBusy {
+		low, _ := costRemote.Seconds(busy["misses"]*least, w.Clock)
+		_, high := costRemote.Seconds(busy["misses"]*most, w.Clock)
+		v.Gain = analysis.Amdahl(low/busy["cpu"], high/busy["cpu"], costRemote.Assumption(), w.Clock.Assumption(), cpuBound,
+			"misses go to the nodes as memory is spread over them, and each is waited for")
+		v.Severity = ""
+	}
+	return v
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"teescope/internal/analysis"
+)
+
+const (
+	// slowStartSeconds is the start of an enclave that is told. Proposed (rule 12 of the advisor).
+	slowStartSeconds = 5
+	// oneStart is the most starts in the window for the time to be that of one enclave: an increase over a window is
+	// extrapolated to its ends.
+	oneStart = 1.5
+)
+
+func slowStart() analysis.Rule {
+	return analysis.Rule{
+		Name: "slow-start", Title: "an enclave takes long to start: adding and measuring its pages",
+		Signals: []analysis.Signal{
+			{
+				Name: "age", Unit: "seconds", Help: "age of the workload's youngest enclave",
+				Query: "min by (workload, instance) (time() - sgx_enclave_start_time_seconds * on (instance, enclave, pid) group_left (workload) sgx_enclave_info)",
+			},
+			{
+				Name: "size", Unit: "bytes", Help: "address range of the workload's enclaves",
+				Query: "sum by (workload, instance) (sgx_workload_size_bytes)",
+			},
+			{
+				Name: "start", Unit: "seconds", Help: "time from ECREATE to EINIT, of the enclaves that started in the window, on average",
+				Query: "sum by (instance) (increase(sgx_enclave_start_seconds_sum[$window])) / (sum by (instance) (increase(sgx_enclave_start_seconds_count[$window])) > 0)",
+			},
+			{
+				Name: "starts", Unit: "enclaves", Help: "enclaves of the machine that started in the window",
+				Query: "sum by (instance) (increase(sgx_enclave_start_seconds_count[$window]))",
+			},
+			{
+				Name: "resident", Unit: "bytes", Help: "enclave memory of the workload",
+				Query: "sum by (workload, instance) (sgx_workload_resident_bytes)",
+			},
+			{
+				Name: "out", Unit: "bytes", Help: "enclave memory of the workload that is evicted",
+				Query: "sum by (workload, instance) (sgx_workload_paged_out_bytes)",
+			},
+		},
+		Judge: judgeSlowStart,
+		NotWhen: []string{
+			"several enclaves of different workloads started in the window: the time is their mean",
+			"the time until the application answers is longer still: libraries are loaded and files checked after EINIT",
+		},
+		Sources: []string{
+			"Gramine's manifest: sgx.enclave_size, sgx.edmm_enable, sgx.preheat_enclave",
+			"arXiv 2504.16251: EDMM makes loading 28 to 93 % faster",
+		},
+		Runbook: "docs/runbooks/slow-start.md",
+	}
+}
+
+// judgeSlowStart looks at workloads whose youngest enclave is younger than the window. The driver's histogram of starts
+// is that of the machine.
+func judgeSlowStart(w analysis.Workload) *analysis.Verdict {
+	v, ok := figures(w, "age", "start", "starts")
+	if !ok || v["age"] < 0 || v["age"] > w.Window || v["start"] < slowStartSeconds {
+		return nil
+	}
+	verdict := &analysis.Verdict{
+		Severity: analysis.Low, Confidence: analysis.Measured,
+		Cause:    fmt.Sprintf("the enclave took %s s from its creation until it was initialised", figure(v["start"])),
+		Evidence: []string{"start", "starts", "age", "size", "resident", "out"},
+		Advice: []string{
+			"make the enclave smaller: each page of it is added and measured before it runs (sgx.enclave_size, HeapMaxSize of the SDK)",
+			"where the kernel has it (6.0, SGX2), add memory when it is needed: sgx.edmm_enable = true",
+			"start it before it is needed, and keep it: preheating (sgx.preheat_enclave) only moves the time to the start",
+		},
+	}
+	if v["starts"] > oneStart {
+		verdict.Confidence = analysis.Possible
+		verdict.Cause = fmt.Sprintf("%s enclaves started on this machine, this workload's among them, and took %s s each from creation to initialisation",
+			figure(v["starts"]), figure(v["start"]))
+	}
+	if size, measured := w.Value("size"); measured && size > 0 {
+		verdict.Cause += fmt.Sprintf("; its address range is %s MiB", figure(size/(1<<20)))
+	}
+	return verdict
+}
