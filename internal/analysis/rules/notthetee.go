@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"teescope/internal/analysis"
+)
+
+const (
+	// stalledMemory is the share of the time in which something waits for memory. Proposed.
+	stalledMemory = 0.10
+	// majorFaults is the least rate of the workload's own faults that a device had to serve, for the machine's lack of
+	// memory to be its trouble. Proposed.
+	majorFaults = 10
+	// waitForOthers is the least time waited for a CPU, against that used and waited. Proposed.
+	waitForOthers = 0.30
+	// stolen is the least share of the CPUs that the hypervisor gives to others. Proposed.
+	stolen = 0.10
+	// epcPaging is the rate of enclave pages loaded back from which on the TEE pages as well. Proposed (rule 9 of the
+	// advisor).
+	epcPaging = 1000
+)
+
+func notTheTEE() analysis.Rule {
+	return analysis.Rule{
+		Name: "not-the-tee", Title: "not the TEE: the host lacks memory or CPU time",
+		Signals: []analysis.Signal{
+			teeSignal, cpuSignal, waitSignal, threadsSignal, coresSignal, idleSignal,
+			{
+				Name: "pressure", Query: "max by (instance) (rate(node_pressure_memory_waiting_seconds_total[$window]))", Unit: "ratio",
+				Help: "share of the time in which something on the machine waited for memory (PSI)",
+			},
+			{
+				Name: "own_pressure", Query: ofContainer("max", "rate(container_pressure_memory_waiting_seconds_total[$window])"), Unit: "ratio",
+				Help: "the same of the workload's container",
+			},
+			{Name: "major", Query: perSecond(`teescope_page_faults_handled_total{type="major"}`), Unit: "1/s", Help: "page faults that waited for a device"},
+			{
+				Name: "swap", Unit: "1/s", Help: "pages swapped in and out on the machine",
+				Query: "sum by (instance) (rate(node_vmstat_pswpin[$window]) + rate(node_vmstat_pswpout[$window]))",
+			},
+			{Name: "steal", Query: machinePerSecond(`node_cpu_seconds_total{mode="steal"}`), Unit: "cores", Help: "CPUs that the hypervisor gave to others"},
+			{Name: "loads", Query: perSecond("sgx_workload_pages_loaded_back_total"), Unit: "1/s", Help: "enclave pages loaded back"},
+		},
+		Judge: judgeNotTheTEE,
+		NotWhen: []string{
+			"it is the enclave memory itself that fills the machine: pages that are paged out lie in ordinary memory",
+			"the workload waits for its clients anyway",
+		},
+		Sources: []string{
+			"kernel: Documentation/accounting/psi.rst",
+			"TEEMon, Middleware 2020, 6.5: faults and switches of the whole host beside those of the process",
+		},
+		Runbook: "docs/runbooks/not-the-tee.md",
+	}
+}
+
+// judgeNotTheTEE speaks of workloads in a TEE alone: elsewhere nobody would blame one.
+func judgeNotTheTEE(w analysis.Workload) *analysis.Verdict {
+	if !inTEE(w) {
+		return nil
+	}
+	for _, judge := range []func(analysis.Workload) *analysis.Verdict{hostReclaim, stolenTime, busyNeighbours} {
+		if v := judge(w); v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// hostReclaim wants the machine or the container to lack memory, and the workload to feel it.
+func hostReclaim(w analysis.Workload) *analysis.Verdict {
+	machine, told := w.Value("pressure")
+	own, toldOwn := w.Value("own_pressure")
+	major, _ := w.Value("major")
+	pressure, evidence := machine, []string{"pressure", "major", "own_pressure", "swap", "loads"}
+	switch {
+	case toldOwn && own >= stalledMemory:
+		pressure, evidence[0], evidence[2] = own, "own_pressure", "pressure"
+	case told && machine >= stalledMemory && major >= majorFaults:
+	default:
+		return nil
+	}
+	v := &analysis.Verdict{
+		Confidence: analysis.Likely,
+		Cause: fmt.Sprintf("not the TEE: for %s of the time something waits for the host's memory, and the workload has %s faults/s that a device must serve",
+			percent(pressure), figure(major)),
+		Evidence: evidence,
+		Advice: []string{
+			"give the host or the container more memory, or move neighbours away: changing the enclave will not help",
+			"look at who holds it: teescope_resident_memory_bytes by workload, and the page cache",
+		},
+		Gain: analysis.Amdahl(0, pressure, "at best nothing waits for memory any more",
+			"the workload stands still whenever something on the machine does"),
+		Supersedes: []string{pageFaultStorm, contextSwitchStorm},
+	}
+	if loads, _ := w.Value("loads"); loads >= epcPaging {
+		v.Confidence = analysis.Possible
+		v.Cause += fmt.Sprintf("; it also loads %s enclave pages/s back, from that memory", figure(loads))
+	}
+	return v
+}
+
+// stolenTime wants a hypervisor that gives the CPUs to others.
+func stolenTime(w analysis.Workload) *analysis.Verdict {
+	v, ok := figures(w, "cpu", "steal", "cores")
+	if !ok || v["cpu"] < leastBusy || v["steal"] < stolen*v["cores"] {
+		return nil
+	}
+	return &analysis.Verdict{
+		Confidence: analysis.Likely,
+		Cause:      fmt.Sprintf("not the TEE: the hypervisor gives %s of this machine's CPUs to others", percent(v["steal"]/v["cores"])),
+		Evidence:   []string{"steal", "cores", "cpu", "wait"},
+		Advice:     []string{"move the virtual machine to a host that is less full, or pay for CPUs of its own: changing the enclave will not help"},
+		Gain:       analysis.Amdahl(0, v["steal"]/v["cores"], "at best all of the CPUs run when they are ready, and the workload had its share of what was taken"),
+	}
+}
+
+// busyNeighbours wants threads that find a CPU each, if others left them.
+func busyNeighbours(w analysis.Workload) *analysis.Verdict {
+	v, ok := figures(w, "cpu", "wait", "threads", "cores", "idle")
+	if !ok || v["cpu"] < leastBusy || v["idle"] > crowdedIdle*v["cores"] {
+		return nil
+	}
+	if v["wait"] < waitForOthers*(v["cpu"]+v["wait"]) || v["cpu"] >= ownCrowd*(v["cores"]-v["idle"]) {
+		return nil
+	}
+	return &analysis.Verdict{
+		Confidence: analysis.Likely,
+		Cause: fmt.Sprintf("not the TEE: the workload's threads wait for a CPU %s of the time that they could run, while others use %s of %s CPUs",
+			percent(v["wait"]/(v["cpu"]+v["wait"])), figure(v["cores"]-v["idle"]-v["cpu"]), figure(v["cores"])),
+		Evidence: []string{"wait", "cpu", "cores", "idle", "threads"},
+		Advice: []string{
+			"move the neighbours away, or give this workload CPUs of its own (cpuset, a larger share): changing the enclave will not help",
+			"see who uses them: topk(5, sum by (workload) (rate(teescope_cpu_seconds_total[1m])))",
+		},
+		Gain: analysis.Amdahl(0, v["wait"]/(v["cpu"]+v["wait"]),
+			"at best a thread that is ready runs at once, and CPU time limits the workload"),
+		Supersedes: []string{contextSwitchStorm, threadsOverCapacity, aexOften},
+	}
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"teescope/internal/analysis"
+)
+
+const top = "../../../" // of the source tree
+
+func TestRulesAreComplete(t *testing.T) {
+	var names []string
+	for _, r := range All() {
+		names = append(names, r.Name)
+		if r.Title == "" || len(r.NotWhen) == 0 || len(r.Sources) == 0 {
+			t.Errorf("%s: it needs a title, sources, and conditions under which it does not hold", r.Name)
+		}
+		if want := "docs/runbooks/" + r.Name + ".md"; r.Runbook != want {
+			t.Errorf("%s: the runbook is %q, not %s", r.Name, r.Runbook, want)
+		} else if text, err := os.ReadFile(top + want); err != nil || !strings.HasPrefix(string(text), "# "+r.Name+"\n") {
+			t.Errorf("%s: %s has no heading of that name (%v)", r.Name, want, err)
+		}
+		for _, s := range r.Signals {
+			if s.Help == "" {
+				t.Errorf("%s: signal %s does not say what it is", r.Name, s.Name)
+			}
+		}
+	}
+	if !slices.IsSorted(names) {
+		t.Errorf("the rules are not sorted by name: %v", names)
+	}
+}
+
+// A rule that asks for a metric which nobody has would be silent for ever.
+func TestRulesAskForMetricsThatExist(t *testing.T) {
+	text, err := os.ReadFile(top + "docs/user/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := make(map[string]bool)
+	for _, m := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(string(text), -1) {
+		known[m[1]] = true
+	}
+	metric := regexp.MustCompile(`\b(?:teescope|sgx|container|node)_\w+`)
+	for _, r := range All() {
+		for _, s := range r.Signals {
+			for _, name := range metric.FindAllString(s.Query, -1) {
+				base := name
+				for _, suffix := range []string{"_sum", "_count", "_bucket"} {
+					base = strings.TrimSuffix(base, suffix)
+				}
+				if !known[name] && !known[base] {
+					t.Errorf("%s: signal %s asks for %s, which docs/user/metrics.md does not have", r.Name, s.Name, name)
+				}
+			}
+		}
+	}
+}
+
+// Rules that are explained by others have to be there under that name.
+func TestNamesAreThoseOfRules(t *testing.T) {
+	for _, name := range []string{
+		needlessSyscalls, ocallBound, smallIO, epcThrashing, loadBackStalls, pageFaultStorm, contextSwitchStorm,
+		threadChurn, processChurn, pollingLoop, threadsOverCapacity, aexOften,
+	} {
+		if !slices.ContainsFunc(All(), func(r analysis.Rule) bool { return r.Name == name }) {
+			t.Errorf("there is no rule %s", name)
+		}
+	}
+}
+
+// What was not measured is not known, and nothing is said of it.
+func TestRulesAreSilentWhenNothingIsMeasured(t *testing.T) {
+	for _, r := range All() {
+		if v := r.Judge(analysis.NewWorkload("w", 5*time.Minute, nil)); v != nil {
+			t.Errorf("%s: %s", r.Name, v.Cause)
+		}
+	}
+}
