@@ -135,19 +135,26 @@ func (m moment) want(t *testing.T, value float64, family string, labels ...strin
 // build makes the programs that are tried: the binary, and the backend's own tests of its kernel side.
 func build(t *testing.T) []string {
 	t.Helper()
-	dir := t.TempDir()
-	programs := []string{filepath.Join(dir, "teescope"), filepath.Join(dir, "sgx.test")}
-	for _, args := range [][]string{
-		{"build", "-trimpath", "-ldflags", "-s -w", "-o", programs[0], "../../cmd/teescope"},
-		{"test", "-c", "-trimpath", "-ldflags", "-s -w", "-o", programs[1], "../../internal/tee/sgx"},
-	} {
-		cmd := exec.Command("go", args...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", cmd, err, out)
-		}
+	tests := filepath.Join(t.TempDir(), "sgx.test")
+	compile(t, "test", "-c", "-trimpath", "-ldflags", "-s -w", "-o", tests, "../../internal/tee/sgx")
+	return []string{buildBinary(t), tests}
+}
+
+// buildBinary makes the binary.
+func buildBinary(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "teescope")
+	compile(t, "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "../../cmd/teescope")
+	return program
+}
+
+func compile(t *testing.T, args ...string) {
+	t.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, out)
 	}
-	return programs
 }
 
 // boot runs testdata/guest.sh in the machine.
