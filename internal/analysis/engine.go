@@ -111,7 +111,7 @@ func Evaluate(ctx context.Context, source Source, rules []Rule, options Options)
 	defer cancel()
 	e := &evaluation{
 		Options: o, ctx: ctx, source: source,
-		answers: make(map[string]answer), index: make(map[string]map[place][]Sample),
+		answers: make(map[string]answer), index: make(map[string]map[place][]Sample), hosts: make(map[string][]place),
 		judged: make(map[place]bool), there: make(map[place]presence),
 		result: Result{At: o.At, Window: o.Window, Findings: []Finding{}, Problems: []Problem{}, Checked: []string{}, Skipped: []Skip{},
 			unknownRules: make(map[string]bool), unknownPlaces: make(map[place]bool)},
@@ -162,6 +162,7 @@ type evaluation struct {
 
 	answers map[string]answer             // by query
 	index   map[string]map[place][]Sample // the same by query and whom they are of
+	hosts   map[string][]place            // machines in an answer, by query
 	places  []place                       // workloads to be judged
 	judged  map[place]bool                // workloads that a rule looked at
 	there   map[place]presence            // workloads in the window
@@ -206,6 +207,7 @@ func (e *evaluation) ask(rules []Rule) {
 	for _, q := range queries {
 		a := e.instant(q)
 		e.answers[q], e.index[q] = a, byPlace(a.samples)
+		e.hosts[q] = hostsOf(e.index[q])
 		if a.kind != "" {
 			e.problem(Problem{Kind: a.kind, Query: q, Error: a.err.Error(), Rules: needs[q]})
 		}
