@@ -117,6 +117,7 @@ func Evaluate(ctx context.Context, source Source, rules []Rule, options Options)
 			unknownRules: make(map[string]bool), unknownPlaces: make(map[place]bool)},
 	}
 	e.machine()
+	e.sampling()
 	e.pulse()
 	e.ask(rules)
 	e.find()
@@ -170,6 +171,9 @@ type evaluation struct {
 	clocks  map[string]Clock              // by instance
 	stepped map[string]bool               // instances whose clock was set within the window
 	drafts  []draft                       // what rules said
+
+	variance  map[string]map[place]float64 // of numbers of events in the window, by their family
+	uncounted map[string]bool              // instances whose frequent events were not counted
 }
 
 // duration spells a time range for PromQL, which has no fractions: 5m, 90s, 1500ms.
@@ -204,6 +208,7 @@ func (e *evaluation) ask(rules []Rule) {
 			}
 		}
 	}
+	e.noteUncounted(needs)
 	for _, q := range queries {
 		a := e.instant(q)
 		e.answers[q], e.index[q] = a, byPlace(a.samples)

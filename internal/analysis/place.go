@@ -79,6 +79,9 @@ func (e *evaluation) find() {
 
 // samples are those of one query that a workload sees: its own and its machine's.
 func (e *evaluation) samples(query string, p place) []Sample {
+	if e.uncounted[p.instance] && asksFrequent(query) {
+		return nil
+	}
 	by := e.index[query]
 	var all []Sample
 	if p.workload != "" {

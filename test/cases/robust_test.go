@@ -184,6 +184,20 @@ func TestGapsAndClockSteps(t *testing.T) {
 	}
 }
 
+// TestUncountedEvents: an agent that gave up counting frequent events, for a while or for all of the window.
+func TestUncountedEvents(t *testing.T) {
+	for _, c := range positives(t) {
+		whole := c.whole(t)
+		off := c
+		off.Input = append(slices.Clone(c.Input), series{`teescope_self_level{level="off"}`, fmt.Sprintf("0x%d 1 0x9", c.At/c.Interval-10)})
+		r, err := off.evaluate(rules.All())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.onlyRight(t, "when frequent events were not counted", r, whole)
+	}
+}
+
 // nothing fails on any finding, and when no problem says why there is none.
 func (c testCase) nothing(t *testing.T, spoilt string, r analysis.Result) {
 	t.Helper()
