@@ -111,12 +111,13 @@ func Evaluate(ctx context.Context, source Source, rules []Rule, options Options)
 	defer cancel()
 	e := &evaluation{
 		Options: o, ctx: ctx, source: source,
-		answers: make(map[string]answer), index: make(map[string]map[place][]Sample),
+		answers: make(map[string]answer), index: make(map[string]map[place][]Sample), hosts: make(map[string][]place),
 		judged: make(map[place]bool), there: make(map[place]presence),
 		result: Result{At: o.At, Window: o.Window, Findings: []Finding{}, Problems: []Problem{}, Checked: []string{}, Skipped: []Skip{},
 			unknownRules: make(map[string]bool), unknownPlaces: make(map[place]bool)},
 	}
 	e.machine()
+	e.sampling()
 	e.pulse()
 	e.ask(rules)
 	e.find()
@@ -162,6 +163,7 @@ type evaluation struct {
 
 	answers map[string]answer             // by query
 	index   map[string]map[place][]Sample // the same by query and whom they are of
+	hosts   map[string][]place            // machines in an answer, by query
 	places  []place                       // workloads to be judged
 	judged  map[place]bool                // workloads that a rule looked at
 	there   map[place]presence            // workloads in the window
@@ -169,6 +171,9 @@ type evaluation struct {
 	clocks  map[string]Clock              // by instance
 	stepped map[string]bool               // instances whose clock was set within the window
 	drafts  []draft                       // what rules said
+
+	variance  map[string]map[place]float64 // of numbers of events in the window, by their family
+	uncounted map[string]bool              // instances whose frequent events were not counted
 }
 
 // duration spells a time range for PromQL, which has no fractions: 5m, 90s, 1500ms.
@@ -203,9 +208,11 @@ func (e *evaluation) ask(rules []Rule) {
 			}
 		}
 	}
+	e.noteUncounted(needs)
 	for _, q := range queries {
 		a := e.instant(q)
 		e.answers[q], e.index[q] = a, byPlace(a.samples)
+		e.hosts[q] = hostsOf(e.index[q])
 		if a.kind != "" {
 			e.problem(Problem{Kind: a.kind, Query: q, Error: a.err.Error(), Rules: needs[q]})
 		}

@@ -254,8 +254,16 @@ func TestOneExplainsAnother(t *testing.T) {
 		"c@w":         {a, explains(b, "a"), explains(c, "b")},
 		"a@w c@w":     {explains(a, "b"), explains(b, "a"), c},
 	} {
-		if got := names(evaluate(t, f, rules, Options{})); got != want {
+		r := evaluate(t, f, rules, Options{})
+		if got := names(r); got != want {
 			t.Errorf("found %s, want %s", got, want)
+		}
+		explained := 0
+		for _, f := range r.Findings {
+			explained += len(f.Explains)
+		}
+		if explained+len(r.Findings) != len(rules) {
+			t.Errorf("%s: %d of %d are told of as consequences", want, explained, len(rules)-len(r.Findings))
 		}
 	}
 }

@@ -30,6 +30,7 @@ type Finding struct {
 	Evidence   []Evidence `json:"evidence"`
 	Advice     []string   `json:"advice"` // what to change, the most worthwhile first
 	Gain       *Gain      `json:"gain,omitempty"`
+	Explains   []string   `json:"explains,omitempty"` // rules that found its consequences, which are not listed
 	NotWhen    []string   `json:"not_when,omitempty"` // conditions under which the conclusion does not hold
 	Sources    []string   `json:"sources"`            // where the rule and its constants come from
 	Runbook    string     `json:"runbook,omitempty"`  // a file of docs/runbooks

@@ -194,6 +194,8 @@ func (e *evaluation) evidence(rule Rule, w Workload, name string) (*Evidence, er
 	}
 	if label != "" {
 		match[label] = value
+	} else {
+		shown.Low, shown.High = e.interval(signal, place{w.Name, w.Instance}, shown.Value)
 	}
 	shown.Query = narrow(e.query(signal), match)
 	return &shown, nil

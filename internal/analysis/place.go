@@ -22,6 +22,18 @@ func byPlace(samples []Sample) map[place][]Sample {
 	return by
 }
 
+// hostsOf are the machines among places, in order.
+func hostsOf(by map[place][]Sample) []place {
+	var hosts []place
+	for p := range by {
+		if p.workload == "" && p.instance != "" {
+			hosts = append(hosts, p)
+		}
+	}
+	slices.SortFunc(hosts, func(a, b place) int { return cmp.Compare(a.instance, b.instance) })
+	return hosts
+}
+
 // collective are the workloads that are no program and that nothing can be advised about.
 func collective(workload string) bool {
 	return workload == "idle" || workload == "kernel" || workload == "other"
@@ -67,6 +79,9 @@ func (e *evaluation) find() {
 
 // samples are those of one query that a workload sees: its own and its machine's.
 func (e *evaluation) samples(query string, p place) []Sample {
+	if e.uncounted[p.instance] && asksFrequent(query) {
+		return nil
+	}
 	by := e.index[query]
 	var all []Sample
 	if p.workload != "" {
@@ -81,9 +96,9 @@ func (e *evaluation) samples(query string, p place) []Sample {
 	}
 	if len(machine) == 0 {
 		// A stock Prometheus knows the machine's own exporter under another port.
-		for other, samples := range by {
-			if other.workload == "" && sameHost(other.instance, p.instance) {
-				machine = append(machine, samples...)
+		for _, other := range e.hosts[query] {
+			if sameHost(other.instance, p.instance) {
+				machine = append(machine, by[other]...)
 			}
 		}
 	}

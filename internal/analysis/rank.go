@@ -73,18 +73,41 @@ func (e *evaluation) rank() []Finding {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.Rule, b.Rule),
 			cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Instance, b.Instance))
 	})
-	ranked := []Finding{}
+	var kept []draft
+	dropped := make(map[string]draft) // by ID
 	for i, d := range drafts {
 		explained := false
 		for j, by := range drafts {
 			// Of two that explain each other the first stays.
 			mutual := i < j && slices.Contains(d.supersedes, by.Rule)
-			explained = explained || i != j && !mutual &&
-				by.Workload == d.Workload && by.Instance == d.Instance && slices.Contains(by.supersedes, d.Rule)
+			explained = explained || i != j && !mutual && by.explains(d)
 		}
-		if !explained {
-			ranked = append(ranked, d.Finding)
+		if explained {
+			dropped[d.ID] = d
+		} else {
+			kept = append(kept, d)
 		}
 	}
+	ranked := []Finding{}
+	for _, d := range kept {
+		d.consequences(d, dropped)
+		ranked = append(ranked, d.Finding)
+	}
 	return ranked
+}
+
+// explains tells whether this finding makes another one superfluous.
+func (d *draft) explains(other draft) bool {
+	return d.Workload == other.Workload && d.Instance == other.Instance && slices.Contains(d.supersedes, other.Rule)
+}
+
+// consequences notes what this finding explains by way of another one, itself at first.
+func (d *draft) consequences(by draft, dropped map[string]draft) {
+	for _, rule := range by.supersedes {
+		id := ID(rule, d.Workload, d.Instance)
+		if other, found := dropped[id]; found && !slices.Contains(d.Explains, rule) {
+			d.Explains = append(d.Explains, rule)
+			d.consequences(other, dropped)
+		}
+	}
 }

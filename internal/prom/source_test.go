@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"teescope/internal/analysis"
@@ -212,7 +213,7 @@ func TestTheDatabaseSaysWhatAStoreSays(t *testing.T) {
 			if i > 30 {
 				v = float64(7 * (i - 31))
 			}
-			ls := labels.FromStrings(labels.MetricName, "made_total", "workload", name)
+			ls := labels.FromStrings(model.MetricNameLabel, "made_total", "workload", name)
 			if _, err := app.Append(0, ls, begin.Add(time.Duration(i)*5*time.Second).UnixMilli(), v); err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
@@ -48,7 +49,7 @@ func (s *Store) get(ls labels.Labels) *memSeries {
 	m := s.series[key]
 	if m == nil {
 		m = &memSeries{labels: ls}
-		name := ls.Get(labels.MetricName)
+		name := ls.Get(model.MetricNameLabel)
 		if s.byName[name] == nil {
 			s.byName[name] = make(map[string]*memSeries)
 		}
@@ -132,7 +133,7 @@ type memQuerier struct {
 func (q memQuerier) Select(ctx context.Context, sorted bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 	candidates := q.series
 	for _, m := range matchers {
-		if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
 			candidates = q.byName[m.Value]
 		}
 	}
