@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -139,6 +140,9 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) error {
 }
 
 func measure(ctx context.Context, progress io.Writer, o options) (Report, error) {
+	if err := ready(o.modes, exec.LookPath, mountTracefs); err != nil {
+		return Report{}, err
+	}
 	report := Report{Machine: machine(), Rounds: o.rounds, Window: o.window.Seconds(), Idle: o.idle.Seconds(), Base: o.modes[0]}
 	dir, err := os.MkdirTemp("", "teescope-bench-")
 	if err != nil {

@@ -25,6 +25,7 @@ type mode struct {
 	start func(ctx context.Context, o options, on target) (*watcher, error)
 	warm  time.Duration // from start until it is what it is going to be
 	whole bool          // it counts the calls of the whole machine and cannot tell whose they are
+	needs []string      // programs without which it cannot start; tracefs is a file system
 }
 
 // target is what a tracer that follows single processes is to follow, and a directory for what a mode keeps.
@@ -43,14 +44,16 @@ func modes() []mode {
 		{name: "budget", is: "`teescope agent` as it comes, with a budget of 1 %", start: agentWith(), warm: budgetWarm},
 		{name: "up", is: "`teescope up` as it comes: agent, database and page", start: startUp, warm: budgetWarm},
 		{name: "lean", is: "our reference program, the least that ebpf_exporter can do: a typed program, one LRU hash by process and call", start: reference("lean")},
-		{name: "teemon-way", is: "our reference program, counting as TEEMon does: classic tracepoints on both ends, hashes with atomics by thread, call and name", start: reference("teemon")},
-		{name: "teemon-full", is: "the same after its hashes have filled up", start: reference("teemon", "-fill")},
-		{name: "stack", is: "teemon-way, Debian's node_exporter and Prometheus, and cAdvisor where it was built", start: startStack, warm: stackWarm},
-		{name: "perf-stat", is: "`perf stat -a -e raw_syscalls:sys_enter`", start: withTool(perfStat), whole: true},
-		{name: "bpftrace", is: "`bpftrace -e 'tracepoint:raw_syscalls:sys_enter { @[pid, args->id] = count(); }'`", start: withTool(bpftrace)},
-		{name: "bpftrace-probe", is: "`bpftrace -e 'tracepoint:syscalls:sys_enter_* { @[probe] = count(); }'`", start: withTool(bpftraceProbes), whole: true},
-		{name: "perf-trace", is: "`perf trace -s -a`", start: withTool(perfTrace)},
-		{name: "strace", is: "`strace -c -f -p` of the server", start: withTool(strace)},
+		{name: "teemon-way", is: "our reference program, counting as TEEMon does: classic tracepoints on both ends, hashes with atomics by thread, call and name", start: reference("teemon"), needs: []string{tracefs}},
+		{name: "teemon-full", is: "the same after its hashes have filled up", start: reference("teemon", "-fill"), needs: []string{tracefs}},
+		{name: "stack", is: "teemon-way, Debian's node_exporter and Prometheus, and cAdvisor where it was built", start: startStack, warm: stackWarm,
+			needs: []string{tracefs, "prometheus-node-exporter", "prometheus"}},
+		{name: "perf-stat", is: "`perf stat -a -e raw_syscalls:sys_enter`", start: withTool(perfStat), whole: true, needs: []string{"perf", tracefs}},
+		{name: "bpftrace", is: "`bpftrace -e 'tracepoint:raw_syscalls:sys_enter { @[pid, args->id] = count(); }'`", start: withTool(bpftrace), needs: []string{"bpftrace", tracefs}},
+		{name: "bpftrace-probe", is: "`bpftrace -e 'tracepoint:syscalls:sys_enter_* { @[probe] = count(); }'`", start: withTool(bpftraceProbes), whole: true,
+			needs: []string{"bpftrace", tracefs}},
+		{name: "perf-trace", is: "`perf trace -s -a`", start: withTool(perfTrace), needs: []string{"perf", tracefs}},
+		{name: "strace", is: "`strace -c -f -p` of the server", start: withTool(strace), needs: []string{"strace"}},
 	}
 }
 

@@ -22,24 +22,32 @@ type Cost struct {
 }
 
 // Costs reads the cost of every attached program. A program whose figures the kernel does not give is left out.
+// The first time takes longer: a program's size is asked for once, because the kernel gives its code with it.
 func (o *Object) Costs() []Cost {
-	var costs []Cost
-	for _, p := range o.programs {
-		info, err := p.prog.Info()
-		if err != nil {
+	costs := make([]Cost, 0, len(o.programs))
+	for i := range o.programs {
+		p := &o.programs[i]
+		if p.instructions == 0 && !p.measure() {
 			continue
 		}
-		size, err := info.TranslatedSize()
-		if err != nil {
-			continue
-		}
-		c := Cost{Program: p.Name, Instructions: size / 8}
+		c := Cost{Program: p.Name, Instructions: p.instructions}
 		if s, err := p.prog.Stats(); err == nil {
 			c.Runs, c.RunTime = s.RunCount, s.Runtime
 		}
 		costs = append(costs, c)
 	}
 	return costs
+}
+
+// measure finds the size of the program, false when the kernel does not tell.
+func (p *Program) measure() bool {
+	info, err := p.prog.Info()
+	if err != nil {
+		return false
+	}
+	size, err := info.TranslatedSize()
+	p.instructions = size / 8
+	return err == nil && p.instructions > 0
 }
 
 // SampleCosts lets the kernel count and time the runs of all eBPF programs for a while. It needs
@@ -58,15 +66,26 @@ func SampleCosts(ctx context.Context, d time.Duration) error {
 }
 
 // MapMemory returns the kernel memory of each map in bytes. Maps whose size the kernel does not tell are left out.
+// Those that are made whole are asked about once.
 func (o *Object) MapMemory() map[string]uint64 {
-	sizes := map[string]uint64{}
+	if o.sizes == nil {
+		o.sizes = map[string]uint64{}
+	}
+	sizes := make(map[string]uint64, len(o.maps))
 	for name, m := range o.maps {
+		if bytes, known := o.sizes[name]; known {
+			sizes[name] = bytes
+			continue
+		}
 		info, err := m.Info()
 		if err != nil {
 			continue
 		}
 		if bytes, ok := info.Memlock(); ok {
 			sizes[name] = bytes
+			if m.Flags()&unix.BPF_F_NO_PREALLOC == 0 {
+				o.sizes[name] = bytes
+			}
 		}
 	}
 	return sizes

@@ -28,13 +28,15 @@ type Object struct {
 	programs []Program
 	hooks    map[string]*hooked // by program, those of probes
 	closers  []io.Closer
-	types    *btf.Cache // the kernel's types, kept while programs are loaded
+	types    *btf.Cache        // the kernel's types, kept while programs are loaded
+	sizes    map[string]uint64 // memory of maps that stay as they are
 }
 
 // Program is a program that was loaded and attached.
 type Program struct {
-	Name string
-	prog *ebpf.Program
+	Name         string
+	prog         *ebpf.Program
+	instructions int // of the translated program; 0 before it was asked for
 }
 
 // Open reads an object file. Nothing is loaded into the kernel yet.
@@ -126,7 +128,7 @@ func (o *Object) Load(name string) (*ebpf.Program, error) {
 
 // keep remembers what is attached, so that Close undoes it.
 func (o *Object) keep(name string, prog *ebpf.Program, links ...io.Closer) {
-	o.programs = append(o.programs, Program{name, prog})
+	o.programs = append(o.programs, Program{Name: name, prog: prog})
 	o.closers = append(o.closers, prog)
 	o.closers = append(o.closers, links...)
 }

@@ -29,9 +29,11 @@ type Registry struct {
 	beside     prometheus.Gatherers
 	timeout    time.Duration
 	families   own
+	spare      spare
 
-	mu   sync.Mutex      // one scrape at a time
-	busy []chan struct{} // per collector: closed when its last run has ended, nil before the first
+	mu    sync.Mutex      // one scrape at a time
+	busy  []chan struct{} // per collector: closed when its last run has ended, nil before the first
+	count []int           // and of the samples of that run
 }
 
 // own are the families that the registry itself emits.
@@ -62,7 +64,7 @@ func OwnDescriptions() []*metric.Desc {
 func NewRegistry(log *slog.Logger, collectors ...Collector) *Registry {
 	return &Registry{
 		log: log, collectors: collectors, timeout: Timeout, families: newOwn(),
-		busy: make([]chan struct{}, len(collectors)),
+		busy: make([]chan struct{}, len(collectors)), count: make([]int, len(collectors)),
 	}
 }
 
@@ -151,17 +153,17 @@ func (r *Registry) run(i int, c Collector) ([]prometheus.Metric, error) {
 	r.busy[i] = done
 	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
 	defer cancel()
-	var (
-		b   buffer
-		err error
-	)
+	var err error
+	b := buffer{samples: make([]prometheus.Metric, 0, r.count[i]+r.count[i]/8+8)}
 	go func() {
 		defer close(done)
 		err = contained(ctx, c, b.add)
 	}()
 	select {
 	case <-done:
-		return b.take(), err
+		samples := b.take()
+		r.count[i] = len(samples)
+		return samples, err
 	case <-ctx.Done():
 		return b.take(), fmt.Errorf("did not end within %v", r.timeout)
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,12 +27,15 @@ import (
 // exposed is left out, and the error tells of it.
 func (r *Registry) WriteText(w io.Writer, format expfmt.Format) error {
 	samples, others := ours(r.scrape())
-	t := text{to: w, openMetrics: format.FormatType() == expfmt.TypeOpenMetrics, seed: maphash.MakeSeed()}
+	t := r.spare.take()
+	t.to, t.openMetrics = w, format.FormatType() == expfmt.TypeOpenMetrics
 	families, err := group(samples)
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		err = errors.Join(err, t.family(families[name]))
 	}
-	if e := t.flush(); e != nil {
+	e := t.flush()
+	r.spare.give(t)
+	if e != nil {
 		return errors.Join(err, e)
 	}
 	return errors.Join(err, writeOthers(w, format, append(others, r.beside...)))
@@ -93,6 +97,31 @@ func group(samples []*metric.Sample) (map[string][]*metric.Sample, error) {
 // chunk is how much text is collected before it is written.
 const chunk = 64 << 10
 
+// spare keeps what the last scrape has written with for the next one: growing it anew each time would be half of
+// what writing allocates, and a sync.Pool is emptied between two scrapes.
+type spare struct {
+	mu   sync.Mutex
+	text *text // nil while a scrape has it
+}
+
+func (s *spare) take() *text {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.text
+	s.text = nil
+	if t == nil {
+		t = &text{seed: maphash.MakeSeed(), out: make([]byte, 0, chunk+chunk/4), series: map[uint64]struct{}{}}
+	}
+	return t
+}
+
+func (s *spare) give(t *text) {
+	t.to, t.err = nil, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text = t
+}
+
 // text writes families.
 type text struct {
 	to          io.Writer
@@ -115,38 +144,26 @@ func (t *text) flush() error {
 // the one or the other.
 func (t *text) family(samples []*metric.Sample) error {
 	t.head(samples[0].Of)
-	if t.series == nil {
-		t.series = make(map[uint64]struct{}, len(samples))
-	}
 	clear(t.series)
 	var err error
 	for _, s := range samples {
-		h := t.hash(s)
+		from := len(t.out)
+		t.identity(s)
+		h := maphash.Bytes(t.seed, t.out[from:])
 		if _, twice := t.series[h]; twice {
+			t.out = t.out[:from]
 			if err == nil { // one of a family tells enough
 				err = fmt.Errorf("%s%q is collected twice", s.Of.Name, s.Labels)
 			}
 			continue
 		}
 		t.series[h] = struct{}{}
-		t.sample(s)
+		t.out = append(t.appendValue(append(t.out, ' '), s.Value), '\n')
 		if len(t.out) >= chunk && t.flush() != nil {
 			return err
 		}
 	}
 	return err
-}
-
-func (t *text) hash(s *metric.Sample) uint64 {
-	var h maphash.Hash
-	h.SetSeed(t.seed)
-	for i, value := range s.Labels {
-		_, _ = h.WriteString(s.Of.Labels[i]) // families of one name may have other labels
-		_ = h.WriteByte(0xff)                // which is in no UTF-8
-		_, _ = h.WriteString(value)
-		_ = h.WriteByte(0xff)
-	}
-	return h.Sum64()
 }
 
 // head writes what is said of a family. In OpenMetrics a counter's name is without the suffix there, and
@@ -169,7 +186,8 @@ func (t *text) head(d *metric.Desc) {
 	t.out = append(append(t.out, kind...), '\n')
 }
 
-func (t *text) sample(s *metric.Sample) {
+// identity writes the name and the labels.
+func (t *text) identity(s *metric.Sample) {
 	t.out = append(t.out, s.Of.Name...)
 	separator := byte('{')
 	for i, value := range s.Labels {
@@ -180,7 +198,6 @@ func (t *text) sample(s *metric.Sample) {
 	if len(s.Labels) > 0 {
 		t.out = append(t.out, '}')
 	}
-	t.out = append(t.appendValue(append(t.out, ' '), s.Value), '\n')
 }
 
 // appendValue writes a number as other exporters in Go do: OpenMetrics wants to see that it is no integer.
@@ -204,7 +221,7 @@ func (t *text) appendValue(out []byte, v float64) []byte {
 // appendEscaped writes a text with a backslash before each of some characters. What is no UTF-8 is replaced:
 // else a scraper would refuse everything.
 func appendEscaped(out []byte, s, escaped string) []byte {
-	if !strings.ContainsAny(s, escaped) && utf8.ValidString(s) {
+	if isPlain(s) {
 		return append(out, s...)
 	}
 	for _, r := range s { // an invalid byte is U+FFFD
@@ -218,4 +235,14 @@ func appendEscaped(out []byte, s, escaped string) []byte {
 		}
 	}
 	return out
+}
+
+// isPlain tells whether a text is ASCII without any of the characters that are escaped somewhere.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c >= utf8.RuneSelf || c == '\\' || c == '\n' || c == '"' {
+			return false
+		}
+	}
+	return true
 }

@@ -52,7 +52,7 @@ func counted(t *testing.T, p *process) float64 {
 }
 
 // A machine that makes a million calls a second and more is watched within the budget: frequent events are
-// sampled, the agent says so, and what it reports of Redis and nginx is what perf counts.
+// sampled, the agent says so, and what it reports of Redis, nginx and a load that comes in bursts is what perf counts.
 func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 	redisPort := redis(t, copyTo(t, "/usr/bin/redis-server", "e2ebudget"))
 	url := nginx(t, "e2ebudgetweb")
@@ -60,6 +60,7 @@ func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 		{copyTo(t, "/usr/bin/redis-benchmark", "e2ebudgetb"), "-p", redisPort, "-t", "get", "-n", "2000000000", "-c", "20", "-q"},
 		{copyTo(t, "/usr/bin/wrk", "e2ebudgetw"), "-t", "1", "-c", "20", "-d", "600s", url},
 		{prog(t, "storm", "e2ebudgetstorm"), "2000000000"},
+		{prog(t, "bursts", "e2ebudgetburst")},
 	} {
 		background(t, load[0], load[1:]...)
 	}
@@ -85,7 +86,7 @@ func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 
 	const seconds = 15
 	time.Sleep(2 * time.Second) // a cycle has been settled
-	programs := []string{"e2ebudget", "e2ebudgetweb"}
+	programs := []string{"e2ebudget", "e2ebudgetweb", "e2ebudgetburst"}
 	truths := make([]*process, len(programs))
 	from := a.scrape(t)
 	for i, p := range programs {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 
 	"teescope/internal/metric"
 )
@@ -148,10 +149,22 @@ func newNetclass(o Options) part {
 }
 
 func (n *netclass) collect(name string, emit func(prometheus.Metric)) error {
+	// Its directory is behind a link and half a dozen others: the way there is taken once.
+	dir := filepath.Join(n.dir, name)
+	fd, err := retried(func() (int, error) { return unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) })
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // it went meanwhile
+	}
+	if err != nil {
+		return &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	defer func() { _ = unix.Close(fd) }()
 	var failed []error
 	word := func(file string) string {
-		s, err := readWord(n.dir, name, file)
-		failed = append(failed, err)
+		s, err := wordOf(readFileAt(fd, file))
+		if err != nil {
+			failed = append(failed, fmt.Errorf("in %s: %w", dir, err))
+		}
 		return text(s)
 	}
 	operstate := word("operstate")

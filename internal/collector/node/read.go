@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
@@ -25,13 +26,19 @@ const maxFile = 4 << 20
 // readFile reads a file of /proc or /sys, whose size stat does not tell. It does not go through os.File,
 // which tells the poller about each file: that is half the cost of reading a small one.
 func readFile(elem ...string) ([]byte, error) {
-	path := filepath.Join(elem...)
-	fd, err := retried(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	return readFileAt(unix.AT_FDCWD, filepath.Join(elem...))
+}
+
+// readFileAt does so below a directory that is open.
+func readFileAt(dir int, path string) ([]byte, error) {
+	fd, err := retried(func() (int, error) { return unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer func() { _ = unix.Close(fd) }() // nothing was written
-	data := make([]byte, 0, 512)
+	room := rooms.Get().(*[]byte)         //nolint:forcetypeassert // nothing else is put there
+	defer rooms.Put(room)
+	data := (*room)[:0]
 	for len(data) < maxFile {
 		n, err := retried(func() (int, error) { return unix.Read(fd, data[len(data):cap(data)]) })
 		if err != nil {
@@ -42,11 +49,15 @@ func readFile(elem ...string) ([]byte, error) {
 		}
 		data = data[:len(data)+n]
 		if len(data) == cap(data) {
-			data = slices.Grow(data, 7*len(data))
+			data = slices.Grow(data, 3*len(data))
 		}
 	}
-	return data[:min(len(data), maxFile)], nil
+	*room = data
+	return slices.Clone(data[:min(len(data), maxFile)]), nil
 }
+
+// rooms are what files are read into before it is known how long they are.
+var rooms = sync.Pool{New: func() any { room := make([]byte, 0, 8<<10); return &room }}
 
 // retried goes on after a signal.
 func retried(call func() (int, error)) (int, error) {
@@ -59,8 +70,9 @@ func retried(call func() (int, error)) (int, error) {
 
 // readWord reads a file of /sys that holds one line, empty where the device has no such file or, as for
 // the speed of a network device that is down, no such value.
-func readWord(elem ...string) (string, error) {
-	data, err := readFile(elem...)
+func readWord(elem ...string) (string, error) { return wordOf(readFile(elem...)) }
+
+func wordOf(data []byte, err error) (string, error) {
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EOPNOTSUPP),
 		errors.Is(err, unix.ENODEV): // the device went meanwhile

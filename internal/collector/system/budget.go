@@ -26,18 +26,8 @@ const (
 // levelNames are the values of the label level.
 var levelNames = [levels]string{"full", "untimed", "sampled", "totals", "off"}
 
-// What one event costs the workload that it happens to, as server CPU per operation with and without
-// teescope (docs/decisions/overhead.md). A system call that is traced costs three times what the program
-// on it takes: the kernel leaves its fast path.
-const (
-	callCost   = 150 * time.Nanosecond
-	timingCost = 130 * time.Nanosecond
-	faultCost  = 50 * time.Nanosecond
-	cacheCost  = 40 * time.Nanosecond
-	switchCost = 120 * time.Nanosecond
-	// turnCost is attaching and detaching one probe, once in each cycle.
-	turnCost = 150 * time.Microsecond
-)
+// turnCost is attaching and detaching one probe, once in each cycle.
+const turnCost = 150 * time.Microsecond
 
 // Stepping down happens at once, up only when the dearer level has had room for a while: else a load near
 // the budget would make it step with each measurement.
@@ -61,25 +51,27 @@ type demand struct {
 	calls, faults, cache, switches float64
 	agent                          float64 // CPU seconds of this process
 	turns                          int     // probes that are attached in each cycle while sampled
+	programs                       programCosts
 }
 
 // frequent is the CPU time that a level takes for frequent events, in seconds of a second; while sampled,
 // the probes are attached for that part of the time.
-func (d demand) frequent(l level, timing bool, part float64) float64 {
-	all := d.calls*callCost.Seconds() + d.faults*faultCost.Seconds() + d.cache*cacheCost.Seconds()
+func (d demand) frequent(l level, exits bool, part float64) float64 {
+	p := &d.programs
+	all := d.calls*p.event(meterCall) + d.faults*p.event(meterFault) + d.cache*p.event(meterCache)
 	switch {
 	case l == levelOff:
 		return 0
 	case samples(l):
 		return all*part + float64(d.turns)*turnCost.Seconds()
-	case l == levelFull && timing:
-		return all + d.calls*timingCost.Seconds()
+	case l == levelFull && exits:
+		return all + d.calls*p.event(meterExit)
 	}
 	return all
 }
 
 // always is the CPU time of what no level changes.
-func (d demand) always() float64 { return d.switches * switchCost.Seconds() }
+func (d demand) always() float64 { return d.switches * d.programs.event(meterSwitch) }
 
 // governor keeps what watching costs below a budget.
 type governor struct {
@@ -105,6 +97,9 @@ func (g *governor) ladder() []level {
 	return append(all, levelSampled, levelOff)
 }
 
+// exits tells whether the ends of system calls are seen as long as all is.
+func (g *governor) exits() bool { return g.timing || g.watching }
+
 func (g *governor) limit() float64 {
 	if g.watching {
 		return g.budget * watchedBudget
@@ -114,7 +109,7 @@ func (g *governor) limit() float64 {
 
 // cost is the least share of the machine that a level would take for frequent events.
 func (g *governor) cost(l level) float64 {
-	return g.demand.frequent(l, g.timing, leastPart) / float64(g.cpus)
+	return g.demand.frequent(l, g.exits(), leastPart) / float64(g.cpus)
 }
 
 // room is what the rest of watching leaves of the budget for frequent events. However much that is, it does
@@ -126,7 +121,7 @@ func (g *governor) room() float64 {
 // part is for how much of the time the frequent probes may be attached while sampled: as long as the budget
 // lets them, because a longer look is a surer one.
 func (g *governor) part() float64 {
-	room := g.room()*fillTo*float64(g.cpus) - g.demand.frequent(levelSampled, g.timing, 0)
+	room := g.room()*fillTo*float64(g.cpus) - g.demand.frequent(levelSampled, g.exits(), 0)
 	return min(mostPart, max(leastPart, room/max(g.demand.frequent(levelUntimed, false, 1), 1e-9)))
 }
 

@@ -91,7 +91,9 @@ func (c *Collector) emitSubject(s subject, emit emitFunc) {
 	if c.kernel.attached("syscall") {
 		eachCall(&t.Calls, func(name string, n uint64) { value(f.syscalls, float64(n), name) })
 	}
-	eachCall(&t.times.CallNS, func(name string, ns uint64) { value(f.syscallSeconds, seconds(ns), name) })
+	if c.kernel.timed() {
+		eachCall(&t.times.CallNS, func(name string, ns uint64) { value(f.syscallSeconds, seconds(ns), name) })
+	}
 	value(f.switches, float64(t.Switches[0]), "voluntary")
 	value(f.switches, float64(t.Switches[1]), "involuntary")
 	if c.kernel.attached("cpu_migration") {
@@ -239,6 +241,12 @@ func (c *Collector) emitOverhead(emit emitFunc) {
 		return
 	}
 	d, cpus := g.demand, float64(g.cpus)
-	emit(f.selfCost.Value((d.frequent(g.level, g.timing, c.slots.duty.part)+d.always())/cpus, "probes"))
+	emit(f.selfCost.Value((d.frequent(g.level, g.exits(), c.slots.duty.part)+d.always())/cpus, "probes"))
 	emit(f.selfCost.Value(d.agent/cpus, "agent"))
+	for i, measured := range d.programs {
+		if measured > 0 {
+			emit(f.eventCost.Value(eventPath[i].Seconds(), eventNames[i], "kernel"))
+			emit(f.eventCost.Value(measured.Seconds(), eventNames[i], "program"))
+		}
+	}
 }

@@ -48,7 +48,7 @@ type families struct {
 	syscallErrors, info                  *metric.Desc
 	workloads, slots, lost               *metric.Desc
 	start                                *metric.Desc
-	level, budget, selfCost              *metric.Desc
+	level, budget, selfCost, eventCost   *metric.Desc
 	samplingShare, samplingVariance      *metric.Desc
 }
 
@@ -61,8 +61,9 @@ func newFamilies() *families {
 		}),
 		syscallSeconds: twin(metric.Desc{
 			Name: "teescope_syscall_seconds_total", Kind: metric.Counter, Unit: "seconds", Labels: []string{"syscall"},
-			Help:   "Time from entering to leaving system calls that returned, waiting included. Only with --syscalls.time.",
-			Origin: "tracepoints raw_syscalls:sys_enter and sys_exit",
+			Help: "Time from entering to leaving system calls, waiting included; of calls that threads wait in, what has " +
+				"passed so far. Calls that never return (exit) have none. Only with --syscalls.time.",
+			Origin: "tracepoints raw_syscalls:sys_enter and sys_exit, sched:sched_switch, task iterator",
 		}),
 		switches: twin(metric.Desc{
 			Name: "teescope_context_switches_total", Kind: metric.Counter, Unit: "switches", Labels: []string{"kind"},
@@ -167,6 +168,10 @@ func newFamilies() *families {
 		selfCost: agentFamily("teescope_self_cpu_ratio", metric.Gauge, "ratio",
 			"The share of the machine's CPU time that watching takes: that of this program, measured, and that of the probes, "+
 				"reckoned from how often each event comes and what it costs where it happens.", "part"),
+		eventCost: agentFamily("teescope_self_event_seconds", metric.Gauge, "seconds",
+			"What one event takes that is counted, as the budget reckons: the program on it, measured by itself for a second "+
+				"now and then, and what the kernel takes to come to it, found once by what servers take with and without. "+
+				"Absent until there were enough events to measure.", "event", "part"),
 		samplingShare: agentFamily("teescope_sampling_ratio", metric.Gauge, "ratio",
 			"The part of the time for which the probe is attached; what it counts is scaled up by as much. 1 is exact.", "probe"),
 		samplingVariance: metric.New(metric.Desc{
@@ -201,5 +206,5 @@ func (f *families) all() []*metric.Desc {
 		list = append(list, t.process)
 	}
 	return append(list, f.syscallErrors, f.workloads, f.slots, f.lost, f.start,
-		f.level, f.budget, f.selfCost, f.samplingShare, f.samplingVariance)
+		f.level, f.budget, f.selfCost, f.eventCost, f.samplingShare, f.samplingVariance)
 }

@@ -10,9 +10,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -52,7 +55,32 @@ func TestMain(m *testing.M) {
 		countAloud(os.Getenv("SYSTEM_TEST_N"), job == "bursty")
 	case "sleep":
 		d, _ := time.ParseDuration(os.Getenv("SYSTEM_TEST_N"))
-		_, _ = unix.Select(0, nil, nil, nil, &unix.Timeval{Usec: d.Microseconds()}) // the Go runtime uses nanosleep itself
+		sleepInSelect(d)
+	case "sleeps": // eight threads, each of which sleeps ten times
+		d, _ := time.ParseDuration(os.Getenv("SYSTEM_TEST_N"))
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for range 10 {
+					sleepInSelect(d)
+				}
+			})
+		}
+		all.Wait()
+	case "refused": // calls that a filter does not let in
+		n, _ := strconv.Atoi(os.Getenv("SYSTEM_TEST_N"))
+		refuse(unix.SYS_GETPPID)
+		for range n {
+			_, _, _ = syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0)
+		}
+	case "signals": // each is handled and returned from
+		n, _ := strconv.Atoi(os.Getenv("SYSTEM_TEST_N"))
+		got := make(chan os.Signal, 1)
+		signal.Notify(got, unix.SIGUSR1)
+		for range n {
+			_ = unix.Kill(os.Getpid(), unix.SIGUSR1)
+			<-got
+		}
 	case "burn":
 		d, _ := time.ParseDuration(os.Getenv("SYSTEM_TEST_N"))
 		before := cpuOfProcess() // by what came before exec, and the runtime's start
@@ -87,6 +115,30 @@ func countAloud(file string, bursts bool) {
 		if bursts {
 			time.Sleep(time.Duration(rand.Int64N(int64(300 * time.Millisecond))))
 		}
+	}
+}
+
+// sleepInSelect sleeps as the Go runtime never does.
+func sleepInSelect(d time.Duration) {
+	tv := unix.NsecToTimeval(d.Nanoseconds())
+	_, _ = unix.Select(0, nil, nil, nil, &tv)
+}
+
+// refuse lets a system call of this thread, which it keeps, fail before it is entered.
+func refuse(nr uint32) {
+	runtime.LockOSThread()
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // seccomp_data.nr
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: nr},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		panic(err)
+	}
+	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0); err != nil {
+		panic(err)
 	}
 }
 

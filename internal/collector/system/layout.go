@@ -29,6 +29,16 @@ const (
 	pidUnknown       = 0xffffffff
 )
 
+// The programs that measure themselves (enum metered).
+const (
+	meterCall = iota
+	meterExit
+	meterSwitch
+	meterFault
+	meterCache
+	meters
+)
+
 // row mirrors struct row.
 type row struct {
 	Calls         [calls]uint64
@@ -69,11 +79,16 @@ type cpuState struct {
 	Row, Slot, PID, Watched uint32
 	NVCSw                   uint64
 	Switches                uint64
+	Call                    uint64
 	Start                   threadCounters
 	SnapshotSwitches        uint64
 	Inflight                threadCounters
-	_                       [3]uint64
+	RunTimes                [meters]runTime
+	_                       [4]uint64
 }
+
+// runTime mirrors struct run_time: how often a program has run while it was measured, and for how long.
+type runTime struct{ Runs, NS uint64 }
 
 // pidPage mirrors struct pid_page.
 type pidPage struct{ Slot [pidsPerPage]uint16 }
@@ -97,7 +112,7 @@ type group struct {
 type gauge struct{ Processes, Threads, RSSPages uint64 }
 
 // control mirrors struct control.
-type control struct{ TimingSince, Sampled, Closed uint64 }
+type control struct{ TimingSince, Sampled, Closed, Metering uint64 }
 
 // timingRests is a time that never comes.
 const timingRests = ^uint64(0)

@@ -38,7 +38,8 @@ func TestLayoutIsTheObjects(t *testing.T) {
 		{"cpu_state", unsafe.Sizeof(cpuState{}), []member{
 			{"pid", unsafe.Offsetof(cpuState{}.PID)}, {"switches", unsafe.Offsetof(cpuState{}.Switches)},
 			{"start", unsafe.Offsetof(cpuState{}.Start)}, {"snapshot_switches", unsafe.Offsetof(cpuState{}.SnapshotSwitches)},
-			{"inflight", unsafe.Offsetof(cpuState{}.Inflight)},
+			{"inflight", unsafe.Offsetof(cpuState{}.Inflight)}, {"call", unsafe.Offsetof(cpuState{}.Call)},
+			{"run_times", unsafe.Offsetof(cpuState{}.RunTimes)},
 		}},
 		{"group_key", unsafe.Sizeof(groupKey{}), nil},
 		{"group", unsafe.Sizeof(group{}), []member{
@@ -49,7 +50,11 @@ func TestLayoutIsTheObjects(t *testing.T) {
 		}},
 		{"gauge", unsafe.Sizeof(gauge{}), nil},
 		{"error_key", unsafe.Sizeof(errorKey{}), nil},
-		{"control", unsafe.Sizeof(control{}), nil},
+		{"control", unsafe.Sizeof(control{}), []member{
+			{"timing_since", unsafe.Offsetof(control{}.TimingSince)}, {"sampled", unsafe.Offsetof(control{}.Sampled)},
+			{"closed", unsafe.Offsetof(control{}.Closed)}, {"metering", unsafe.Offsetof(control{}.Metering)},
+		}},
+		{"run_time", unsafe.Sizeof(runTime{}), []member{{"ns", unsafe.Offsetof(runTime{}.NS)}}},
 		{"pid_page", unsafe.Sizeof(pidPage{}), nil},
 	} {
 		var s *btf.Struct

@@ -4,6 +4,7 @@ package system
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,7 @@ func (c *Collector) govern() {
 	if !ok {
 		return
 	}
+	d.programs = c.programs
 	from := c.governor.level
 	to := c.governor.decide(time.Now(), d)
 	c.slots.duty.part = c.governor.part()
@@ -58,7 +60,30 @@ func (c *Collector) move(from, to level) error {
 		default: // is awake already
 		}
 	}
+	if err := c.exits(to); err != nil {
+		return err
+	}
 	return c.time(to == levelFull)
+}
+
+// exits lets the ends of system calls be seen where a level has a use for them: whoever sees them keeps every
+// call on the kernel's slow path, as if its beginning were seen.
+func (c *Collector) exits(l level) error {
+	needed := c.opts.SyscallTime && l == levelFull || len(c.opts.Watch) > 0 && l < levelTotals
+	for _, s := range c.kernel.status {
+		if s.Probe != exitProbe || !s.Attached() {
+			continue
+		}
+		act := c.kernel.object.Rest
+		if needed {
+			act = c.kernel.object.Resume
+		}
+		if err := act(s.Program); err != nil {
+			return err
+		}
+		c.kernel.resting[exitProbe] = !needed
+	}
+	return nil
 }
 
 // rest detaches the frequent probes for good, or attaches them again. What they count is absent in between.
@@ -83,16 +108,25 @@ func (c *Collector) time(on bool) error {
 	}
 	control := &c.kernel.controls[0]
 	if !on {
-		control.TimingSince = timingRests
+		atomic.StoreUint64(&control.TimingSince, timingRests)
 	} else if control.TimingSince == timingRests {
-		var now unix.Timespec
-		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-			return fmt.Errorf("reading the clock: %w", err)
-		}
-		control.TimingSince = uint64(now.Nano())
+		return c.kernel.timeFromNow()
 	}
 	return nil
 }
+
+// timeFromNow lets the time of system calls be measured that begin from now on. Their ends are seen already.
+func (k *kernelSide) timeFromNow() error {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return fmt.Errorf("reading the clock: %w", err)
+	}
+	atomic.StoreUint64(&k.controls[0].TimingSince, uint64(now.Nano()))
+	return nil
+}
+
+// timed tells whether the time of system calls is measured now.
+func (k *kernelSide) timed() bool { return k.controls[0].TimingSince != timingRests }
 
 // turn does what the sampling of events has to do now, and says when it has to do something again.
 func (c *Collector) turn() (wait time.Duration, sampled bool) {

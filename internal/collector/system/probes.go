@@ -23,6 +23,9 @@ var object []byte
 // a thousand interrupts of about a microsecond.
 const counterPeriod = 100_000
 
+// exitProbe is that on the ends of system calls.
+const exitProbe = "syscall_exit"
+
 // The order matters: slots must be handed out before anything is counted into them, and a CPU must
 // know its slot before it counts. So: processes, then switches, then the rest.
 func probes(o Options) []bpfkit.Probe {
@@ -45,7 +48,7 @@ func probes(o Options) []bpfkit.Probe {
 		bpfkit.Tracepoint("page_cache_dirty_buffer", "block_dirty_buffer"),
 	}
 	if o.SyscallTime || len(o.Watch) > 0 {
-		list = append(list, bpfkit.Tracepoint("syscall_exit", "sys_exit"))
+		list = append(list, bpfkit.Tracepoint(exitProbe, "sys_exit"))
 	}
 	if o.usable != nil {
 		for i := range list {
@@ -133,6 +136,11 @@ func load(o Options, s sizes) (*kernelSide, error) {
 		return nil, errors.Join(err, k.object.Close())
 	}
 	timer.end("programs")
+	if o.SyscallTime {
+		if err := k.timeFromNow(); err != nil {
+			return nil, errors.Join(err, k.object.Close())
+		}
+	}
 	k.start = timer.all
 	return k, nil
 }
@@ -156,9 +164,10 @@ func prepare(o Options, s sizes) (*kernelSide, error) {
 }
 
 func (k *kernelSide) size(o Options, s sizes) error {
-	times, failed := 1, 1
+	times, inFlight, failed := 1, 1, 1
+	pidPages := (s.pids + pidsPerPage - 1) / pidsPerPage
 	if o.SyscallTime {
-		times = s.cpus * s.slots
+		times, inFlight = s.cpus*s.slots, pidPages
 	}
 	if len(o.Watch) > 0 {
 		failed = maxErrors
@@ -166,8 +175,8 @@ func (k *kernelSide) size(o Options, s sizes) error {
 	var errs []error
 	for name, entries := range map[string]int{
 		"rows": s.cpus * s.slots, "times": times, "cpus": s.cpus,
-		"slot_of_pid": (s.pids + pidsPerPage - 1) / pidsPerPage,
-		"groups":      s.slots, "gauges": s.slots, "slot_of_group": s.slots,
+		"slot_of_pid": pidPages, "calls_in_flight": inFlight,
+		"groups": s.slots, "gauges": s.slots, "slot_of_group": s.slots,
 		"free_slots": s.slots, "whole_cgroups": maxWholeCgroups, "call_errors": failed,
 	} {
 		errs = append(errs, k.object.Resize(name, entries))
@@ -191,10 +200,11 @@ func (k *kernelSide) share() error {
 	k.groups, errs[4] = bpfkit.View[group](k.object, "groups")
 	k.gauges, errs[5] = bpfkit.View[gauge](k.object, "gauges")
 	k.losses, errs[6] = bpfkit.View[uint64](k.object, "losses")
-	k.controls, errs[7] = bpfkit.View[control](k.object, "controls")
+	k.controls, errs[7] = bpfkit.View[control](k.object, ".data.controls")
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
+	k.controls[0].TimingSince = timingRests
 	k.slotOfGroup, k.wholeCgroups = k.object.Map("slot_of_group"), k.object.Map("whole_cgroups")
 	k.freeSlots, k.callErrors = k.object.Map("free_slots"), k.object.Map("call_errors")
 	for i := range k.cpus {

@@ -75,14 +75,6 @@ struct {
 } losses SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct control);
-} controls SEC(".maps");
-
-struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1); /* slots */
 	__type(key, struct group_key);
@@ -109,17 +101,8 @@ struct {
 	__type(value, u64);
 } call_errors SEC(".maps");
 
-struct call {
-	u64 start_ns;
-	u32 nr;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct call);
-} calls_in_flight SEC(".maps");
+/* A variable and not a map: reading it is one load. User space maps it as it does the maps. */
+struct control told SEC(".data.controls");
 
 /* A field of a kernel structure: a plain load where the verifier knows the pointer's type, else a copy. */
 #define FIELD(typed, pointer, field) ((typed) ? (pointer)->field : BPF_CORE_READ(pointer, field))
@@ -130,13 +113,6 @@ static __always_inline void lost(u32 what)
 
 	if (n)
 		__sync_fetch_and_add(n, 1);
-}
-
-static __always_inline struct control *control(void)
-{
-	u32 first = 0;
-
-	return bpf_map_lookup_elem(&controls, &first);
 }
 
 static __always_inline struct cpu_state *this_cpu(void)

@@ -13,8 +13,10 @@
  * one of the two.
  */
 #include "faults.h"
+#include "metering.h"
 #include "resident.h"
 #include "slots.h"
+#include "timing.h"
 
 static __always_inline void read_counters(bool typed, struct thread_counters *c,
 					  struct task_struct *task)
@@ -91,6 +93,8 @@ static __noinline int heal(struct cpu_state *state, struct task_struct *task)
 	}
 	state->pid = BPF_CORE_READ(task, pid);
 	state->nvcsw = BPF_CORE_READ(task, nvcsw);
+	if (time_calls)
+		take_call(state);
 	point(false, state, task, slot_of(false, task));
 	policy = BPF_CORE_READ(task, policy);
 	if (!first && (policy == SCHED_NORMAL || policy == SCHED_BATCH || policy == SCHED_IDLE))
@@ -133,7 +137,11 @@ static __always_inline int on_switch(bool typed, bool preempt, struct task_struc
 		row->switches[involuntary]++;
 	}
 	state->switches++;
+	if (time_calls)
+		leave_call(state);
 	state->pid = FIELD(typed, next, pid);
+	if (time_calls)
+		take_call(state);
 	state->nvcsw = FIELD(typed, next, nvcsw);
 	point(typed, state, next, slot_of(typed, next));
 	return 0;
@@ -144,55 +152,29 @@ static __always_inline int on_switch(bool typed, bool preempt, struct task_struc
  * which keeps a CPU from the workloads. */
 static __always_inline bool open_now(void)
 {
-	struct control *told = control();
-
-	return told && !told->closed;
-}
-
-static __always_inline void begin_call(struct task_struct *task, u32 call)
-{
-	struct control *told = control();
-	struct call *c;
-
-	if (!told || told->timing_since == TIMING_RESTS)
-		return;
-	c = bpf_task_storage_get(&calls_in_flight, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (c) {
-		c->nr = call;
-		c->start_ns = bpf_ktime_get_ns();
-	}
-}
-
-static __always_inline void end_call(struct cpu_state *state)
-{
-	struct call *c =
-		bpf_task_storage_get(&calls_in_flight, bpf_get_current_task_btf(), NULL, 0);
-	struct row_time *t = bpf_map_lookup_elem(&times, &state->row);
-	struct control *told = control();
-
-	/* A call that began before timing rested would be as long as the rest. */
-	if (c && t && told && c->start_ns && c->start_ns >= told->timing_since)
-		t->call_ns[c->nr & (CALLS - 1)] += bpf_ktime_get_ns() - c->start_ns;
-	if (c)
-		c->start_ns = 0;
+	return !told.closed;
 }
 
 static __always_inline int on_enter(bool typed, struct pt_regs *regs, long nr)
 {
 	struct task_struct *task = CURRENT(typed);
-	struct row *row = row_of(current_state(typed, task));
+	struct cpu_state *state;
+	struct row *row;
 	u32 call = nr;
 
 	if (!open_now())
+		return 0;
+	state = current_state(typed, task);
+	row = row_of(state);
+	if (!row)
 		return 0;
 	if (FIELD(typed, task, thread_info.status) & TS_COMPAT)
 		call = CALL_COMPAT;
 	else if (call >= CALL_COMPAT)
 		call = CALL_OTHER;
-	if (row)
-		row->calls[call & (CALLS - 1)]++;
-	if (time_calls && typed)
-		begin_call(task, call);
+	row->calls[call & (CALLS - 1)]++;
+	if (time_calls)
+		begin_call(state, call);
 	return 0;
 }
 
@@ -219,7 +201,7 @@ static __always_inline int on_exit(bool typed, struct pt_regs *regs, long ret)
 		return 0;
 	if (count_errors && state->watched && ret < 0 && ret >= -4095)
 		count_error(state, FIELD(typed, regs, orig_ax) & (CALLS - 1), ret);
-	if (time_calls && typed)
+	if (time_calls)
 		end_call(state);
 	return 0;
 }
@@ -275,16 +257,15 @@ static __always_inline int on_exec(bool typed, struct task_struct *task, pid_t o
 	u32 call = BPF_CORE_READ(regs, orig_ax) & (CALLS - 1);
 	struct cpu_state *state = current_state(typed, task);
 	struct row *old = row_of(state), *row;
-	struct control *told = control();
 
-	if (!old || !told)
+	if (!old)
 		return 0;
 	move(typed, state, task);
 	row = row_of(state);
 	if (!row)
 		return 0;
 	row->execs++;
-	if (old != row && !told->sampled) {
+	if (old != row && !told.sampled) {
 		/* The execve that made this program is its first system call, as strace has it. While calls are
 		 * sampled it may not have been counted. */
 		old->calls[call]--;
@@ -298,10 +279,13 @@ static __always_inline int on_exec(bool typed, struct task_struct *task, pid_t o
 
 static __always_inline int on_process_exit(bool typed, struct task_struct *task)
 {
-	struct row *row = row_of(current_state(typed, task));
+	struct cpu_state *state = current_state(typed, task);
+	struct row *row = row_of(state);
 	u32 tgid = FIELD(typed, task, tgid);
 	u16 *slot = pid_slot(tgid);
 
+	if (time_calls && state) /* the call that ends a thread never returns */
+		state->call = 0;
 	if (FIELD(typed, task, pid) != tgid)
 		return 0;
 	if (row)
@@ -346,11 +330,15 @@ static __always_inline int on_fault(bool typed, u32 mode, unsigned long code)
 static __always_inline int on_cache(u32 op, u64 n)
 {
 	struct row *row = row_of(this_cpu());
-	const bool frequent = op == CACHE_ACCESS || op == CACHE_DIRTY_BUFFER;
 
-	if (row && (!frequent || open_now()))
+	if (row)
 		row->cache[op] += n;
 	return 0;
+}
+
+static __always_inline int on_frequent_cache(u32 op, u64 n)
+{
+	return open_now() ? on_cache(op, n) : 0;
 }
 
 /* NAME for the typed program and NAME_raw for the untyped one; `typed` is a constant in `body`. */
@@ -368,9 +356,9 @@ static __always_inline int on_cache(u32 op, u64 n)
 		return body;                                                                       \
 	}
 
-TRACEPOINT(sys_enter, on_enter(typed, regs, nr), struct pt_regs *regs, long nr)
-TRACEPOINT(sys_exit, on_exit(typed, regs, ret), struct pt_regs *regs, long ret)
-TRACEPOINT(sched_switch, on_switch(typed, preempt, prev, next), bool preempt,
+TRACEPOINT(sys_enter, METERED(METER_CALL, on_enter(typed, regs, nr)), struct pt_regs *regs, long nr)
+TRACEPOINT(sys_exit, METERED(METER_EXIT, on_exit(typed, regs, ret)), struct pt_regs *regs, long ret)
+TRACEPOINT(sched_switch, METERED(METER_SWITCH, on_switch(typed, preempt, prev, next)), bool preempt,
 	   struct task_struct *prev, struct task_struct *next)
 TRACEPOINT(sched_process_fork, on_fork(typed, parent, child), struct task_struct *parent,
 	   struct task_struct *child)
@@ -380,36 +368,37 @@ TRACEPOINT(sched_process_exit, on_process_exit(typed, task), struct task_struct 
 TRACEPOINT(sched_migrate_task, on_migrate(typed, task), struct task_struct *task)
 TRACEPOINT(cgroup_attach_task, on_attach(typed, leader), void *cgroup, const char *path,
 	   struct task_struct *leader)
-TRACEPOINT(page_fault_user, on_fault(typed, 0, code), unsigned long address, struct pt_regs *regs,
-	   unsigned long code)
+TRACEPOINT(page_fault_user, METERED(METER_FAULT, on_fault(typed, 0, code)), unsigned long address,
+	   struct pt_regs *regs, unsigned long code)
 TRACEPOINT(page_fault_kernel, on_fault(typed, 1, code), unsigned long address, struct pt_regs *regs,
 	   unsigned long code)
 TRACEPOINT(mm_filemap_add_to_page_cache, on_cache(CACHE_INSERTION, 1))
 TRACEPOINT(writeback_dirty_folio, on_cache(CACHE_DIRTY_PAGE, 1))
 TRACEPOINT(writeback_dirty_page, on_cache(CACHE_DIRTY_PAGE, 1))
-TRACEPOINT(block_dirty_buffer, on_cache(CACHE_DIRTY_BUFFER, 1))
-TRACEPOINT(mm_filemap_get_pages, on_cache(CACHE_ACCESS, last - first + 1), void *mapping,
+TRACEPOINT(block_dirty_buffer, on_frequent_cache(CACHE_DIRTY_BUFFER, 1))
+TRACEPOINT(mm_filemap_get_pages,
+	   METERED(METER_CACHE, on_frequent_cache(CACHE_ACCESS, last - first + 1)), void *mapping,
 	   unsigned long first, unsigned long last)
 
 /* What TEEMon counted by a kprobe on mark_page_accessed, where functions can be hooked at all. */
 SEC("fentry/folio_mark_accessed") int folio_mark_accessed_fentry(void *ctx)
 {
-	return on_cache(CACHE_ACCESS, 1);
+	return METERED(METER_CACHE, on_frequent_cache(CACHE_ACCESS, 1));
 }
 
 SEC("fentry/mark_page_accessed") int mark_page_accessed_fentry(void *ctx)
 {
-	return on_cache(CACHE_ACCESS, 1);
+	return METERED(METER_CACHE, on_frequent_cache(CACHE_ACCESS, 1));
 }
 
 SEC("kprobe/folio_mark_accessed") int folio_mark_accessed_kprobe(void *ctx)
 {
-	return on_cache(CACHE_ACCESS, 1);
+	return METERED(METER_CACHE, on_frequent_cache(CACHE_ACCESS, 1));
 }
 
 SEC("kprobe/mark_page_accessed") int mark_page_accessed_kprobe(void *ctx)
 {
-	return on_cache(CACHE_ACCESS, 1);
+	return METERED(METER_CACHE, on_frequent_cache(CACHE_ACCESS, 1));
 }
 
 const volatile u64 sample_period =
@@ -476,6 +465,8 @@ SEC("iter/task") int tasks(struct bpf_iter__task *ctx)
 		slot = assign(task->group_leader);
 	if (task->on_cpu)
 		snapshot(task);
+	if (time_calls)
+		settle_call(task->pid, slot);
 	gauge = bpf_map_lookup_elem(&gauges, &slot);
 	if (!gauge)
 		return 0;

@@ -23,7 +23,10 @@ enum {
 	SLOT_IDLE = 3,	  /* the idle threads, pid 0 */
 	SLOT_FIRST = 4,	  /* the first that is handed out */
 
-	PIDS_PER_PAGE = 2048, /* process IDs in one value of slot_of_pid */
+	PIDS_PER_PAGE = 2048, /* process IDs in one value of slot_of_pid or calls_in_flight */
+	CALL_BITS = 9,	      /* of a call in flight: its number, below the time that it began */
+
+	MOST_RUN_NS = 20000, /* of a program that measures itself */
 
 	MAX_PRECISE_CPUS = 64, /* beyond, resident memory is the kernel's own approximation */
 };
@@ -74,6 +77,21 @@ struct row_time {
 	u64 call_ns[CALLS];
 };
 
+/* The programs on frequent events, which measure themselves while user space says so. */
+enum metered {
+	METER_CALL,
+	METER_EXIT,
+	METER_SWITCH,
+	METER_FAULT,
+	METER_CACHE,
+	METERS,
+};
+
+struct run_time {
+	u64 runs;
+	u64 ns;
+};
+
 /* What a CPU is running, and what that thread's own counters were when it was switched in. */
 struct thread_counters {
 	u64 run_ns;
@@ -91,10 +109,12 @@ struct cpu_state {
 	u32 watched; /* the slot belongs to one watched process */
 	u64 nvcsw;
 	u64 switches; /* context switches on this CPU since attaching */
+	u64 call;     /* the timed call that the thread is in (timing.h); 0: none */
 	struct thread_counters start;
 	u64 snapshot_switches;		 /* `switches` when the iterator passed by */
 	struct thread_counters inflight; /* what the running thread had used by then */
-	u64 reserved[3];
+	struct run_time run_times[METERS];
+	u64 reserved[4]; /* whole cache lines: no CPU writes into one of another's */
 };
 
 enum {
@@ -138,6 +158,7 @@ struct control {
 	u64 timing_since; /* calls that began after this (bpf_ktime_get_ns) are timed; ~0: none is */
 	u64 sampled;	  /* frequent events are counted for a part of the time only */
 	u64 closed;	  /* and not now, although the programs may be attached */
+	u64 metering;	  /* the programs measure how long they run */
 };
 
 /* What was lost, and why. Index of `losses`. */
