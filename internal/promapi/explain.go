@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
@@ -68,7 +70,17 @@ func (s *Source) explain(ctx context.Context, err error) error {
 	case errors.As(err, &said):
 		return s.explainSaid(said)
 	}
-	return s.server.Explain(err)
+	var asked *url.Error
+	var network net.Error
+	if errors.As(err, &asked) || errors.As(err, &network) {
+		return s.server.Explain(err)
+	}
+	return s.strange(err.Error()) // the library could not read it
+}
+
+// strange says that an answer is JSON, and not that of the API.
+func (s *Source) strange(what string) error {
+	return &NotPrometheusError{s.Target(), "its answer is not that of the API: " + remote.Printable(what)}
 }
 
 // explainSaid says what an error of the API means.
@@ -82,5 +94,5 @@ func (s *Source) explainSaid(e *v1.Error) error {
 	case v1.ErrBadData:
 		return fmt.Errorf("%s refuses a query: %s\nIt may be older than the query language that is asked in", s.Target(), text)
 	}
-	return &NotPrometheusError{s.Target(), "its answer is not that of the API: " + text}
+	return s.strange(e.Msg)
 }

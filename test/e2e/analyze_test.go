@@ -229,7 +229,10 @@ func TestAnalyzeErrors(t *testing.T) {
 		t.Cleanup(s.Close)
 		return s.URL
 	}
-	silent := answers(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	silent := answers(func(_ http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm() // a server notices that its client has gone when it has read all that the client sent
+		<-r.Context().Done()
+	})
 	for name, tt := range map[string]struct {
 		args []string
 		want []string
