@@ -336,6 +336,33 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// Who asks after a restart, before the first analysis, is told since when what was known before it is there.
+func TestWhatIsKnownKeepsItsTimeOverARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{calls: map[string]float64{"busy": 5000}}
+		a, log := analyst(t, s, nil)
+		began := time.Now()
+		if err := a.once(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		b := New(a.opts)
+		if err := b.Init(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r, err := b.reportOf(t.Context(), time.Now())
+		if err != nil || len(r.Findings) != 1 || !r.Findings[0].FirstSeen.Equal(began) {
+			t.Errorf("first seen at %v: %+v, %v", began, r.Findings, err)
+		}
+		if r, err = b.reportOf(t.Context(), began.Add(-time.Minute)); err != nil || !r.Findings[0].FirstSeen.Equal(began.Add(-time.Minute)) {
+			t.Errorf("before it was known: %+v, %v", r.Findings, err)
+		}
+		if err := b.once(t.Context()); err != nil || log.count("found what") != 1 {
+			t.Errorf("told %d times, %v", log.count("found what"), err)
+		}
+	})
+}
+
 // Two who ask about the past do not analyse at once, and who waits too long is told to come again.
 func TestOneAnalysisAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

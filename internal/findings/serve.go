@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"teescope/internal/analysis"
 	"teescope/internal/render"
 )
 
@@ -62,7 +63,27 @@ func (a *Analyst) reportOf(ctx context.Context, at time.Time) (render.Report, er
 	if err != nil {
 		return render.Report{}, err
 	}
+	a.date(result.Findings)
 	return render.New(a.opts.Name, result, 0, nil), nil
+}
+
+// date gives findings that are known, or were then, the time when they were first seen.
+func (a *Analyst) date(found []analysis.Finding) {
+	first := map[string][]analysis.Finding{}
+	for _, f := range a.ledger.Open() {
+		first[f.ID] = append(first[f.ID], f)
+	}
+	for _, e := range a.ledger.Closed() {
+		first[e.ID] = append(first[e.ID], e.Finding)
+	}
+	for i := range found {
+		for _, known := range first[found[i].ID] {
+			// One that is asked about between two analyses may be a little later than it was last seen.
+			if at := found[i].LastSeen; !known.FirstSeen.After(at) && !at.After(known.LastSeen.Add(2*a.opts.Window)) {
+				found[i].FirstSeen = known.FirstSeen
+			}
+		}
+	}
 }
 
 // parseTime reads a moment. Times that no database has are refused: arithmetic with them is not to be trusted.
