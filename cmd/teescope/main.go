@@ -19,7 +19,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if err := run(ctx, os.Stdout, os.Stderr, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "teescope:", err)
-		os.Exit(1)
+		os.Exit(status(err))
 	}
 }
 

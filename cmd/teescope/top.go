@@ -22,6 +22,7 @@ import (
 	"teescope/internal/config"
 	"teescope/internal/privilege"
 	"teescope/internal/quietlog"
+	"teescope/internal/remote"
 	"teescope/internal/top"
 )
 
@@ -35,7 +36,7 @@ const (
 // topFlags are the flags of the view. They are no configuration: nobody deploys a terminal.
 type topFlags struct {
 	top.Options
-	top.Access
+	remote.Access
 	connect    string
 	once, json bool
 }
@@ -98,14 +99,14 @@ func (o *topFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	var refused *top.RefusedError
+	var refused *remote.RefusedError
 	if o.connect == "" {
 		if _, err := client.Scrape(cmd.Context()); err != nil && !errors.As(err, &refused) {
 			return o.byItself(cmd, show)
 		}
 	}
 	err = show(cmd.Context(), client)
-	var absent *top.NotListeningError
+	var absent *remote.NotListeningError
 	if errors.As(err, &absent) {
 		return fmt.Errorf("%w: start one there with \"sudo teescope up\" (or \"sudo teescope agent\"; both listen on\n"+
 			"127.0.0.1 only unless they have --listen), or leave --connect away to watch this machine", err)
@@ -168,7 +169,7 @@ func (o *topFlags) validate() error {
 		return fmt.Errorf("--sort %q is no column; there are %s", o.Sort, strings.Join(top.SortKeys(), ", "))
 	case o.json && !o.once:
 		return errors.New("--json prints one table: add --once")
-	case o.connect == "" && o.Access != top.Access{}:
+	case o.connect == "" && o.Access != remote.Access{}:
 		return errors.New("--ca-file and --password-file say how to reach an agent: name it with --connect")
 	}
 	return nil

@@ -14,14 +14,18 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"teescope/internal/analysis"
+	"teescope/internal/analysis/rules"
 	"teescope/internal/collector"
 	"teescope/internal/collector/build"
 	"teescope/internal/collector/sandbox"
 	"teescope/internal/config"
+	"teescope/internal/findings"
 	"teescope/internal/httpapi"
 	"teescope/internal/privilege"
 	"teescope/internal/prom"
@@ -143,6 +147,20 @@ func (p *program) server() {
 	})
 	p.web.API, p.web.Page = db.Handler(), p.Page
 	p.add(db)
+	if c.Analysis.Enabled {
+		p.analyse(db.Source())
+	}
+}
+
+// analyse adds what looks for causes in the database. It is initialised after the database, and stops before it.
+func (p *program) analyse(source analysis.Source) {
+	c := p.Config
+	a := findings.New(findings.Options{
+		Source: source, Name: p.host, Rules: rules.All(), Interval: c.Analysis.Interval, Window: c.Analysis.Window,
+		File: filepath.Join(c.DataDir, "findings.json"), Log: p.Log.With("part", "analysis"),
+	})
+	p.collectors, p.web.Findings = append(p.collectors, a), a
+	p.add(a)
 }
 
 // self answers the scrapes of this process. The database begins to ask after run has made the answer.

@@ -46,6 +46,7 @@ type Config struct {
 	Overhead      Overhead
 	Transitions   Transitions
 	Memory        Memory
+	Analysis      Analysis
 	Log           Log
 
 	origins map[string]Origin

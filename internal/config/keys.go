@@ -147,6 +147,7 @@ func keys() []*key {
 			}),
 			get: func(c *Config) []string { return []string{formatSize(c.Memory.Limit)} },
 		},
+		analysisEnabledKey(), analysisIntervalKey(), analysisWindowKey(),
 		logLevelKey(), logFormatKey(),
 	}
 }

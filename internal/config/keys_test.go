@@ -75,6 +75,15 @@ var tries = map[string]struct {
 		"1MiB": "1MiB is too small, the least is 64MiB, and 0 is no limit",
 		"lots": `"lots" is no size, write for example 512MB, 2GiB, or 0 for no limit`,
 	}},
+	"analysis.enabled": {[]string{"true", "false"}, map[string]string{"1": `"1" is neither true nor false`}},
+	"analysis.interval": {[]string{"1s", "1m", "1h"}, map[string]string{
+		"60":  `"60" has no unit, write for example 60s`,
+		"2h":  "2h is out of range, the least is 1s and the most 1h",
+		"1ms": "1ms is out of range, the least is 1s and the most 1h",
+	}},
+	"analysis.window": {[]string{"10s", "5m", "1d"}, map[string]string{
+		"9s": "9s is out of range, the least is 10s and the most 1d",
+	}},
 	"log.level":  {[]string{"debug", "error"}, map[string]string{"INFO": `"INFO" is none of debug, info, warn, error`}},
 	"log.format": {[]string{"json", "text"}, map[string]string{"jsn": `"jsn" is none of text, json; did you mean "json"?`}},
 }

@@ -22,6 +22,9 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 	if s.opts.Threads != nil {
 		mux.Handle("GET /api/top/threads", s.whenReady(s.opts.Threads))
 	}
+	if s.opts.Findings != nil {
+		mux.Handle("GET /api/findings", s.whenReady(s.opts.Findings))
+	}
 	if s.opts.API != nil {
 		mux.Handle("/api/v1/", s.opts.API)
 	}

@@ -28,6 +28,7 @@ type Options struct {
 	Page     fs.FS  // the built page, index.html at its root
 	Metrics  prometheus.Gatherer
 	Threads  http.Handler // of one workload, for teescope top
+	Findings http.Handler // what slows workloads down
 	API      http.Handler // everything below /api/v1
 	Ready    func() error // nil when all of the program is ready, else the reason
 	Hostname string       // a name that requests may use for this host, besides localhost

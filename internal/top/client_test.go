@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"teescope/internal/remote"
 )
 
 // serve answers each request with the next of the files of testdata, and the last one from then on.
@@ -40,7 +42,7 @@ func serve(t *testing.T, files ...string) string {
 
 func scrape(t *testing.T, target string) (*Sample, error) {
 	t.Helper()
-	c, err := NewClient(target, Access{})
+	c, err := NewClient(target, remote.Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +67,7 @@ func TestScrapeErrors(t *testing.T) {
 	free := l.Addr().String()
 	l.Close()
 	_, err = scrape(t, free)
-	var absent *NotListeningError
+	var absent *remote.NotListeningError
 	if !errors.As(err, &absent) || absent.Target != free || !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("nobody listens: %v", err)
 	}
@@ -97,7 +99,7 @@ func TestOnce(t *testing.T) {
 	o := options
 	o.Interval, o.Filter = time.Millisecond, "redis"
 	for _, asJSON := range []bool{false, true} {
-		c, err := NewClient(serve(t, "before.prom", "after.prom"), Access{})
+		c, err := NewClient(serve(t, "before.prom", "after.prom"), remote.Access{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +151,7 @@ func TestOnceTable(t *testing.T) {
 
 func TestOnceAcrossARestart(t *testing.T) {
 	// The other way round the counters fall.
-	c, err := NewClient(serve(t, "after.prom", "before.prom"), Access{})
+	c, err := NewClient(serve(t, "after.prom", "before.prom"), remote.Access{})
 	if err != nil {
 		t.Fatal(err)
 	}

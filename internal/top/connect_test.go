@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"teescope/internal/remote"
 )
 
 func write(t *testing.T, name, text string) string {
@@ -24,44 +26,16 @@ func write(t *testing.T, name, text string) string {
 	return file
 }
 
-func TestAddresses(t *testing.T) {
-	ca := caFile(t, httptest.NewTLSServer(nil))
-	for _, tt := range []struct{ target, ca, shown, metrics, threads, user, password string }{
-		{"node1:9750", "", "node1:9750", "http://node1:9750/metrics", "http://node1:9750/api/top/threads", "", ""},
-		{"http://node1", "", "node1", "http://node1/metrics", "http://node1/api/top/threads", "", ""},
-		{"http://node1/metrics?a=b#c", "", "node1", "http://node1/metrics", "http://node1/api/top/threads", "", ""},
-		{"https://node1:1/behind/", "", "https://node1:1/behind", "https://node1:1/behind/metrics", "https://node1:1/behind/api/top/threads", "", ""},
-		{"https://me:se%40cret@node1", "", "https://node1", "https://node1/metrics", "https://node1/api/top/threads", "me", "se@cret"},
-		{"me@[::1]:2", ca, "https://[::1]:2", "https://[::1]:2/metrics", "https://[::1]:2/api/top/threads", "me", ""},
+func TestClientAsksBelowTheAddress(t *testing.T) {
+	for target, want := range map[string]string{
+		"node1:9750":                   "http://node1:9750/metrics",
+		"http://node1/metrics?a=b#c":   "http://node1/metrics",
+		"https://node1:1/behind/":      "https://node1:1/behind/metrics",
+		"http://node1/behind/metrics/": "http://node1/behind/metrics",
 	} {
-		c, err := NewClient(tt.target, Access{CAFile: tt.ca})
-		if err != nil {
-			t.Fatalf("%s: %v", tt.target, err)
-		}
-		if c.Target() != tt.shown || c.metrics != tt.metrics || c.threads != tt.threads || c.user != tt.user || c.password != tt.password {
-			t.Errorf("%s: shown as %q, asks %s and %s as %q with %q", tt.target, c.Target(), c.metrics, c.threads, c.user, c.password)
-		}
-	}
-	for _, bad := range []string{"", "localhost", "ftp://x", "http://", "http://a b", "::1", "http://me:secret@a b", "me:secret@node1", "https://:9750"} {
-		if _, err := NewClient(bad, Access{}); err == nil || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%q: %v", bad, err)
-		}
-	}
-}
-
-func TestAccessThatCannotBe(t *testing.T) {
-	for _, tt := range []struct {
-		target string
-		access Access
-		want   string
-	}{
-		{"https://node1", Access{PasswordFile: write(t, "p", "x")}, "a password needs a user"},
-		{"https://me@node1", Access{PasswordFile: "/none"}, "reading the password: open /none"},
-		{"https://node1", Access{CAFile: "/none"}, "reading the authorities to trust: open /none"},
-		{"https://node1", Access{CAFile: write(t, "ca", "x")}, "holds no certificate in PEM"},
-	} {
-		if _, err := NewClient(tt.target, tt.access); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%+v: %v, want %q", tt.access, err, tt.want)
+		c, err := NewClient(target, remote.Access{})
+		if err != nil || c.server.URL("metrics") != want || strings.Contains(c.Target(), "metrics") {
+			t.Errorf("%s: asks %s, shown as %s, %v", target, c.server.URL("metrics"), c.Target(), err)
 		}
 	}
 }
@@ -86,27 +60,27 @@ func TestTLSAndPasswords(t *testing.T) {
 	s.StartTLS()
 	ca := caFile(t, s)
 	host := strings.TrimPrefix(s.URL, "https://")
-	good := Access{CAFile: ca, PasswordFile: write(t, "password", "secret\nand not this")}
+	good := remote.Access{CAFile: ca, PasswordFile: write(t, "password", "secret\nand not this")}
 	for _, tt := range []struct {
 		target string
-		access Access
+		access remote.Access
 		want   string // part of the error; none if empty
 		there  bool   // it may be an agent
 	}{
 		{"https://me@" + host, good, "", false},
 		{"me@" + host, good, "", false},
-		{"https://me:secret@" + host, Access{CAFile: ca}, "", false},
-		{"https://" + host, Access{CAFile: ca}, "wants a user and a password: use --connect https://USER@" + host + " --password-file FILE", true},
-		{"https://me:wrong@" + host, Access{CAFile: ca}, `does not take this password of the user "me"`, true},
-		{"https://me:secret@" + host, Access{}, "its certificate is not trusted", false},
-		{"me:secret@" + host, Access{}, "speaks TLS: use --connect https://" + host, true},
+		{"https://me:secret@" + host, remote.Access{CAFile: ca}, "", false},
+		{"https://" + host, remote.Access{CAFile: ca}, "wants a user and a password: use --connect https://USER@" + host + " --password-file FILE", true},
+		{"https://me:wrong@" + host, remote.Access{CAFile: ca}, `does not take this password of the user "me"`, true},
+		{"https://me:secret@" + host, remote.Access{}, "its certificate is not trusted", false},
+		{"me:secret@" + host, remote.Access{}, "speaks TLS: use --connect https://" + host, true},
 	} {
 		c, err := NewClient(tt.target, tt.access)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = c.Scrape(context.Background())
-		var refused *RefusedError
+		var refused *remote.RefusedError
 		switch {
 		case tt.want == "" && err != nil, tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
 			t.Errorf("%s: %v, want %q", tt.target, err, tt.want)
@@ -117,7 +91,7 @@ func TestTLSAndPasswords(t *testing.T) {
 		}
 	}
 	plain := serve(t, "before.prom")
-	c, err := NewClient("https://"+plain, Access{})
+	c, err := NewClient("https://"+plain, remote.Access{})
 	if err != nil {
 		t.Fatal(err)
 	}

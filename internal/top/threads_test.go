@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"teescope/internal/remote"
 )
 
 func discard() *log.Logger { return log.New(io.Discard, "", 0) }
@@ -30,7 +32,7 @@ func list(t *testing.T, name string, at time.Time) *ThreadList {
 		_, _ = w.Write(data)
 	}))
 	defer s.Close()
-	c, err := NewClient(s.URL, Access{})
+	c, err := NewClient(s.URL, remote.Access{})
 	if err != nil {
 		t.Fatal(err)
 	}

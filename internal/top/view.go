@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"teescope/internal/remote"
 )
 
 // view draws the screen: at most height lines of at most width columns.
@@ -229,7 +231,7 @@ func (m *model) alert() string {
 
 // reason says shortly why there is no sample.
 func reason(err error) string {
-	var refused *NotListeningError
+	var refused *remote.NotListeningError
 	switch {
 	case errors.As(err, &refused):
 		return "nothing listens there"

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"teescope/internal/remote"
 )
 
 func TestViews(t *testing.T) {
@@ -87,7 +89,7 @@ func TestFirstSampleHasNoRates(t *testing.T) {
 
 func TestAgentGoesAwayAndComesBack(t *testing.T) {
 	m := live(t, "")
-	gone := &NotListeningError{Target: "127.0.0.1:9750"}
+	gone := &remote.NotListeningError{Target: "127.0.0.1:9750"}
 	m = m.lose(gone, recorded.Add(4*time.Second)).lose(gone, recorded.Add(10*time.Second))
 	text := plain(m)
 	if !strings.Contains(text, "NO ANSWER for 6 s: nothing listens there; retrying") || !strings.Contains(text, "redis-server") {

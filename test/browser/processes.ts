@@ -105,9 +105,9 @@ export interface Teescope extends Started {
 }
 
 /** Starts `teescope up` and waits until it serves. */
-export async function startTeescope(processes: Processes, port: number, dataDir: string): Promise<Teescope> {
+export async function startTeescope(processes: Processes, port: number, dataDir: string, more: readonly string[] = []): Promise<Teescope> {
   const startedAt = Date.now();
-  const args = ["up", "--listen", `127.0.0.1:${port}`, "--data-dir", dataDir, "--watch", "comm=redis-server"];
+  const args = ["up", "--listen", `127.0.0.1:${port}`, "--data-dir", dataDir, "--watch", "comm=redis-server", ...more];
   const started = processes.start(teescopeBinary, args);
   const url = `http://127.0.0.1:${port}`;
   await until("teescope to be ready", 10, async () => {
@@ -128,6 +128,13 @@ export async function startRedis(processes: Processes): Promise<number> {
     return stdout.includes("PONG") || undefined;
   });
   return port;
+}
+
+/** Starts a program of test/e2e/progs, compiled under a name of its own, which is its workload's name. */
+export async function startProgram(processes: Processes, source: string, name: string): Promise<Started> {
+  const program = join(processes.folder(), name);
+  await execute("gcc", ["-O1", "-static", "-o", program, join(repository, "test/e2e/progs", `${source}.c`)]);
+  return processes.start(program, []);
 }
 
 /** Puts Redis under a load that leaves the machine room to breathe. */

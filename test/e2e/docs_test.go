@@ -57,6 +57,11 @@ func TestExamplesInTheDocuments(t *testing.T) {
 						last = agent(t)
 					}
 					shell(t, strings.Replace(strings.TrimPrefix(command, "sudo "), "teescope top", binary+" top --connect "+last.addr, 1))
+				case words[0] == "teescope" && len(words) > 1 && words[1] == "analyze":
+					if last == nil {
+						last = start(t, "up", "--data-dir", t.TempDir())
+					}
+					shell(t, strings.Replace(command, "teescope analyze", binary+" analyze --server "+last.addr, 1))
 				case words[0] == "teescope":
 					shell(t, strings.Replace(strings.TrimPrefix(command, "sudo "), "teescope", binary, 1))
 				case words[0] == "curl":

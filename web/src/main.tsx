@@ -15,6 +15,7 @@ import "./styles/base.css";
 import "./styles/shell.css";
 import "./styles/panels.css";
 import "./styles/overview.css";
+import "./styles/findings.css";
 
 const clock = (): number => Date.now() / 1000;
 

@@ -3,7 +3,8 @@
 // A client of the Prometheus HTTP API on the page's own origin. It asks a
 // bounded number of questions at a time, withdraws those nobody waits for, and
 // believes no answer that it has not checked. It knows no metric.
-import { aborted, ApiError, asApiError, malformed, queryFailed, starting, timedOut, unavailable, unreachable } from "./errors";
+import { aborted, ApiError, asApiError, malformed, notAnalysed, queryFailed, starting, timedOut, unavailable, unreachable } from "./errors";
+import { report, type Report } from "./findings";
 import { Limiter } from "./limiter";
 import { type InstantSample, matrix, names, type RangeSeries, type Target, targets, vector } from "./types";
 import { type Decoder, object } from "./validate";
@@ -51,15 +52,31 @@ export class Client {
     return this.ask("targets", { state: "active" }, targets, signal);
   }
 
+  /** What slows the workloads down: the newest report, or that of the window up to a moment (Unix seconds). */
+  findings(at?: number, signal?: AbortSignal): Promise<Report> {
+    const url = at === undefined ? "api/findings" : `api/findings?${new URLSearchParams({ at: String(at) }).toString()}`;
+    return this.askAt("findings", url, whole, report, signal);
+  }
+
   private ask<T>(
     path: string,
     params: Record<string, string>,
     decode: Decoder<T>,
     signal?: AbortSignal,
   ): Promise<T> {
+    return this.askAt(path, `api/v1/${path}?${new URLSearchParams(params).toString()}`, unwrap, decode, signal);
+  }
+
+  private askAt<T>(
+    path: string,
+    url: string,
+    open: (response: Response) => Promise<unknown>,
+    decode: Decoder<T>,
+    signal?: AbortSignal,
+  ): Promise<T> {
     return this.limiter.run(async () => {
       try {
-        const body = await this.send(`api/v1/${path}?${new URLSearchParams(params).toString()}`, signal);
+        const body = await this.send(url, open, signal);
         const answer = decode(body, path);
         this.onAnswer(undefined);
         return answer;
@@ -71,7 +88,7 @@ export class Client {
     }, signal);
   }
 
-  private async send(url: string, signal?: AbortSignal): Promise<unknown> {
+  private async send(url: string, open: (response: Response) => Promise<unknown>, signal?: AbortSignal): Promise<unknown> {
     const timeout = new AbortController();
     const timer = setTimeout(() => {
       timeout.abort();
@@ -82,7 +99,7 @@ export class Client {
     signal?.addEventListener("abort", withdraw);
     try {
       const response = await this.fetch(url, { signal: timeout.signal, headers: { Accept: "application/json" } });
-      return await unwrap(response);
+      return await open(response);
     } catch (error) {
       if (signal?.aborted) throw aborted();
       if (timeout.signal.aborted) throw timedOut(this.timeoutSeconds);
@@ -95,16 +112,23 @@ export class Client {
   }
 }
 
-/** Takes the data out of Prometheus' envelope {status, data | errorType, error}. */
-async function unwrap(response: Response): Promise<unknown> {
-  const written = await response.text();
-  let parsed: unknown;
+/** An answer that has no envelope, unless it is an error. */
+async function whole(response: Response): Promise<unknown> {
+  if (response.status === 404) throw notAnalysed();
+  return response.ok ? parse(response, await response.text()) : unwrap(response);
+}
+
+function parse(response: Response, written: string): unknown {
   try {
-    parsed = JSON.parse(written);
+    return JSON.parse(written);
   } catch {
     throw response.status === 503 ? refusedAtTheDoor(response, written) : malformed(`status ${response.status}`, "the body is not JSON");
   }
-  const envelope = object(parsed, "answer");
+}
+
+/** Takes the data out of Prometheus' envelope {status, data | errorType, error}. */
+async function unwrap(response: Response): Promise<unknown> {
+  const envelope = object(parse(response, await response.text()), "answer");
   if (envelope["status"] === "success") return envelope["data"];
   const type = typeof envelope["errorType"] === "string" ? envelope["errorType"] : "unknown";
   const message = typeof envelope["error"] === "string" ? envelope["error"] : "no reason given";

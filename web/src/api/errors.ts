@@ -61,6 +61,15 @@ export function queryFailed(status: number, type: string, message: string): ApiE
   return new ApiError("query", `The server refused the query (${status} ${type}): ${message}`, advice);
 }
 
+/** The server has no findings: it was told not to look for any. */
+export function notAnalysed(): ApiError {
+  return new ApiError(
+    "query",
+    "This server does not look for causes.",
+    "Start it with --analysis.enabled=true, or run teescope analyze --server with its address.",
+  );
+}
+
 export function malformed(where: string, what: string): ApiError {
   return new ApiError(
     "malformed",

@@ -4,7 +4,7 @@
 // would expect a shared link to keep is here; nothing else is.
 import { DEFAULT_RANGE, findRange, formatUrlTime, parseTime } from "./time";
 
-export const PAGES = ["overview", "tee", "system", "containers", "infrastructure", "status"] as const;
+export const PAGES = ["overview", "findings", "tee", "system", "containers", "infrastructure", "status"] as const;
 export type PageId = (typeof PAGES)[number];
 
 /** Whether the workload filter reaches what the page shows: the machine as a whole has no workload. */

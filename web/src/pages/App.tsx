@@ -7,6 +7,7 @@ import { useStore } from "../lib/store";
 import { formatClock } from "../lib/time";
 import { isFiltered, type PageId } from "../lib/url";
 import { Containers } from "./Containers";
+import { Findings } from "./Findings";
 import { Infrastructure } from "./Infrastructure";
 import { Overview } from "./Overview";
 import { Header } from "./shell/Header";
@@ -16,6 +17,7 @@ import { Tee } from "./Tee";
 
 const HEADLINE: Readonly<Record<PageId, string>> = {
   overview: "Overview",
+  findings: "Findings: what slows the workloads down",
   tee: "TEE: enclaves and what they cost",
   system: "System: what workloads ask of the kernel",
   containers: "Containers",
@@ -47,6 +49,7 @@ export function App() {
       <main id="main" tabIndex={-1} data-page={page}>
         <h1 class="only-spoken">{HEADLINE[page]}</h1>
         {page === "overview" && <Overview />}
+        {page === "findings" && <Findings />}
         {page === "tee" && <Tee />}
         {page === "system" && <System />}
         {page === "containers" && <Containers />}

@@ -9,6 +9,7 @@ import { COST, OVERVIEW, WORKLOADS } from "../panels/defs";
 import { useInstant } from "../panels/use-data";
 import { FACT_EXPRS, type Facts, readFacts } from "./findings/facts";
 import { findAll, type Finding } from "./findings/rules";
+import { TopFindings } from "./findings/TopFindings";
 import { verdicts } from "./findings/verdict";
 
 export function Overview() {
@@ -16,6 +17,7 @@ export function Overview() {
   const facts = useMemo(() => (loaded.value ? readFacts(loaded.value) : undefined), [loaded.value]);
   return (
     <>
+      <TopFindings />
       <VerdictStrip facts={facts} problem={loaded.error?.message} />
       <StandsOut facts={facts} />
       <AnyPanel def={WORKLOADS} />

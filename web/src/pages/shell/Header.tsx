@@ -13,6 +13,7 @@ import { WorkloadFilter } from "./WorkloadFilter";
 
 const PAGE_TITLE: Readonly<Record<PageId, string>> = {
   overview: "Overview",
+  findings: "Findings",
   tee: "TEE",
   system: "System",
   containers: "Containers",

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"teescope/internal/analysis"
+	"teescope/internal/app"
+	"teescope/internal/remote"
+	"teescope/internal/render"
+)
+
+// foundStatus is the exit status when --fail-on has found something.
+const foundStatus = 3
+
+// statusError is an error with an exit status of its own.
+type statusError struct {
+	error
+	status int
+}
+
+// status is the exit status that an error ends the program with.
+func status(err error) int {
+	var e *statusError
+	if errors.As(err, &e) {
+		return e.status
+	}
+	return 1
+}
+
+// analyzeFlags are the flags of an analysis.
+type analyzeFlags struct {
+	app.Analysis
+	at, window, format, failOn string
+	limit                      int
+	all                        bool
+}
+
+func formats() []string { return []string{"text", "json", "markdown"} }
+
+func analyzeCommand() *cobra.Command {
+	var o analyzeFlags
+	cmd := &cobra.Command{
+		Use:   "analyze [FILE]",
+		Short: "Say what slows the workloads down, and what changing it would bring",
+		Long: "Looks for known causes in the stored series of the last minutes: the verdict first, then each cause with its\n" +
+			"figures, the queries that show them, advice, and an estimate of the gain; then what could not be judged.\n\n" +
+			"It asks a running teescope up or server, or any Prometheus or VictoriaMetrics that scrapes the agents\n" +
+			"(--server). With FILE it reads OpenMetrics text with timestamps instead, - for the standard input, and asks nobody.\n" +
+			"It needs no privilege.\n\n" +
+			"The exit status is 0, 1 when the analysis could not be made, and 3 when --fail-on finds something.",
+		Example: "  teescope analyze\n" +
+			"  teescope analyze --server http://prometheus:9090 --workload redis-server --window 15m\n" +
+			"  teescope analyze --server https://admin@node1:9750 --ca-file ca.pem --password-file password\n" +
+			"  teescope analyze --format json --fail-on high\n" +
+			"  teescope analyze recorded.om",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.Server, "server", "http://"+usualAgent, "`URL` or host:port of the server, with the path before its /api/v1")
+	f.StringVar(&o.Access.CAFile, "ca-file", "", "with --server: `file` with the certificate (PEM) of the authority to trust")
+	f.StringVar(&o.Access.PasswordFile, "password-file", "", "with --server: `file` with the password of the user in the URL")
+	f.StringVar(&o.window, "window", "5m", "how far back to look, a `duration` such as 90s or 15m")
+	f.StringVar(&o.at, "at", "", "end of the window: a `time` such as 2026-01-02T15:04:05Z, or seconds since 1970 (default: now; of a file, its last sample)")
+	f.StringVar(&o.Workload, "workload", "", "judge only the workload of this `name`")
+	f.StringVar(&o.format, "format", "text", strings.Join(formats(), ", "))
+	f.StringVar(&o.failOn, "fail-on", "", "exit with status 3 when there is a finding of this `severity` or more: "+strings.Join(render.Severities(), ", "))
+	f.IntVar(&o.limit, "limit", render.Usual, "list at most this `number` of findings")
+	f.BoolVar(&o.all, "all", false, "list all findings")
+	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "end after this time")
+	for _, name := range []string{"server", "window", "at", "workload", "limit", "timeout"} {
+		complete(cmd, name, cobra.NoFileCompletions)
+	}
+	complete(cmd, "format", cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "fail-on", cobra.FixedCompletions(render.Severities(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o *analyzeFlags) run(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		o.File = args[0]
+	}
+	if err := o.validate(cmd); err != nil {
+		return err
+	}
+	result, report, err := app.Analyze(cmd.Context(), o.Analysis)
+	if err != nil {
+		var absent *remote.NotListeningError
+		if errors.As(err, &absent) {
+			return fmt.Errorf("%w: start one there with \"sudo teescope up\", name another with --server URL,\n"+
+				"or name a FILE with series", err)
+		}
+		return err
+	}
+	most := o.limit
+	if o.all {
+		most = 0
+	}
+	out := cmd.OutOrStdout()
+	if err := o.write(out, report(most)); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	if o.failOn == "" {
+		return nil
+	}
+	if n := render.AtLeast(result.Findings, analysis.Severity(o.failOn)); n > 0 {
+		return &statusError{fmt.Errorf("findings of severity %s or more: %d", o.failOn, n), foundStatus}
+	}
+	return nil
+}
+
+func (o *analyzeFlags) write(w io.Writer, r render.Report) error {
+	switch o.format {
+	case "json":
+		return r.JSON(w)
+	case "markdown":
+		return r.Markdown(w)
+	}
+	return r.Text(w, coloured(w))
+}
+
+func (o *analyzeFlags) validate(cmd *cobra.Command) error {
+	set := cmd.Flags().Changed
+	if !slices.Contains(formats(), o.format) {
+		return fmt.Errorf("--format %q: there are %s", o.format, strings.Join(formats(), ", "))
+	}
+	if o.failOn != "" && !slices.Contains(render.Severities(), o.failOn) {
+		return fmt.Errorf("--fail-on %q is no severity: there are %s", o.failOn, strings.Join(render.Severities(), ", "))
+	}
+	window, err := model.ParseDuration(o.window)
+	if o.Window = time.Duration(window); err != nil || o.Window < 10*time.Second || o.Window > 7*24*time.Hour {
+		return fmt.Errorf("--window %q: write a duration from 10s to 7d, such as 90s or 15m", o.window)
+	}
+	if o.Timeout < time.Second || o.Timeout > time.Hour {
+		return fmt.Errorf("--timeout %s: it is from 1s to 1h", o.Timeout)
+	}
+	if o.limit < 1 {
+		return fmt.Errorf("--limit %d: the least is 1; --all lists all findings", o.limit)
+	}
+	if o.all && set("limit") {
+		return errors.New("--all and --limit exclude each other")
+	}
+	for _, name := range []string{"server", "ca-file", "password-file"} {
+		if o.File != "" && set(name) {
+			return fmt.Errorf("--%s is about a server, and %s is read instead of one: leave one of the two away", name, o.File)
+		}
+	}
+	if o.at != "" {
+		o.At, err = moment(o.at)
+	}
+	return err
+}
+
+// moment reads a time that the user wrote.
+func moment(s string) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
+		return t, nil
+	}
+	if seconds, err := strconv.ParseFloat(s, 64); err == nil && seconds > 0 && seconds < 1e11 {
+		return time.UnixMilli(int64(seconds * 1000)), nil
+	}
+	return time.Time{}, fmt.Errorf("--at %q is no time: write for example 2026-01-02T15:04:05Z, or seconds since 1970", s)
+}
+
+// coloured tells whether a report may have colour: on a terminal, unless the user does not want any (no-color.org).
+func coloured(w io.Writer) bool {
+	out, ok := w.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(int(out.Fd()), unix.TCGETS)
+	return err == nil
+}

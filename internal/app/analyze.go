@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"teescope/internal/analysis"
+	"teescope/internal/analysis/rules"
+	"teescope/internal/prom"
+	"teescope/internal/promapi"
+	"teescope/internal/remote"
+	"teescope/internal/render"
+)
+
+// Analysis is one analysis of stored series.
+type Analysis struct {
+	File     string // OpenMetrics text with timestamps; empty asks the server
+	Server   string
+	Access   remote.Access
+	Window   time.Duration
+	At       time.Time // zero is now, or the last sample of the file
+	Workload string
+	Timeout  time.Duration // of all
+}
+
+// perQuery bounds a single query of a server elsewhere.
+const perQuery = 10 * time.Second
+
+// Analyze looks for causes in a file or on a server. The result has all findings; the report is made of it.
+func Analyze(ctx context.Context, a Analysis) (analysis.Result, func(most int) render.Report, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, a.Timeout, fmt.Errorf("not done within %s (--timeout)", a.Timeout))
+	defer cancel()
+	fail := func(err error) (analysis.Result, func(int) render.Report, error) { return analysis.Result{}, nil, err }
+	options := analysis.Options{Window: a.Window, At: a.At, Workload: a.Workload, Timeout: a.Timeout}
+	var source analysis.Source
+	name, warnings := a.File, func() []string { return nil }
+	if a.File != "" {
+		store, err := readFile(a.File)
+		if err != nil {
+			return fail(err)
+		}
+		if source, err = store.Source(); err != nil {
+			return fail(fmt.Errorf("%s: %w", a.File, err))
+		}
+		if _, last := store.Bounds(); options.At.IsZero() {
+			options.At = last
+		}
+	} else {
+		server, err := remote.New("--server", a.Server, a.Access, min(perQuery, a.Timeout))
+		if err != nil {
+			return fail(err)
+		}
+		elsewhere, err := promapi.New(server)
+		if err != nil {
+			return fail(err)
+		}
+		if err := elsewhere.Check(ctx); err != nil {
+			return fail(err)
+		}
+		source, name, warnings = elsewhere, server.Target(), elsewhere.Warnings
+	}
+	result, err := analysis.Evaluate(ctx, source, rules.All(), options)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {
+			err = fmt.Errorf("analysing %s: %w", name, cause)
+		}
+		return fail(err)
+	}
+	return result, func(most int) render.Report { return render.New(name, result, most, warnings()) }, nil
+}
+
+// readFile reads series of OpenMetrics text with timestamps; "-" is the standard input.
+func readFile(name string) (*prom.Store, error) {
+	in := io.Reader(os.Stdin)
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("reading the series: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	store := prom.NewStore()
+	if err := store.ReadOpenMetrics(in); err != nil {
+		return nil, fmt.Errorf("reading the series in %s: %w", name, err)
+	}
+	return store, nil
+}

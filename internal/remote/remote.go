@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package remote reaches an HTTP server that the user has named: its address, its certificate, its password, and what
+// a failure means to somebody who typed the name.
+//
+// It refuses to know what is asked: it knows no path, no format and no other room.
+package remote
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+	"time"
+)
+
+// Access is what a server may want to be asked with, besides its address.
+type Access struct {
+	CAFile       string // certificates of authorities, in PEM; the system's are trusted too
+	PasswordFile string // the password of the user that the address names
+}
+
+// maxPassword bounds what is read of a file with a password, in bytes.
+const maxPassword = 4 << 10
+
+// Server is a server that can be asked.
+type Server struct {
+	flag           string // of the command line, which names it: for advice
+	target         string // as it is shown: without a password
+	base           *url.URL
+	user, password string // of basic authentication, if there is a user
+	within         time.Duration
+	transport      http.RoundTripper
+}
+
+// New makes a server of HOST:PORT, or of a URL, which may have a user, a password and the path that a proxy has put
+// before the server's. The flag is the one that names it; within bounds each question.
+func New(flag, target string, a Access, within time.Duration) (*Server, error) {
+	u, err := address(target, a.CAFile != "")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{flag: flag, user: u.User.Username(), within: within}
+	s.password, _ = u.User.Password()
+	if a.PasswordFile != "" {
+		if s.password, err = readPassword(a.PasswordFile, s.user); err != nil {
+			return nil, err
+		}
+	}
+	if s.transport, err = transport(a.CAFile, within); err != nil {
+		return nil, err
+	}
+	u.User = nil
+	s.setBase(u)
+	return s, nil
+}
+
+// Local makes a server of a handler in this process.
+func Local(name string, h http.Handler, within time.Duration) *Server {
+	s := &Server{within: within, transport: inProcess{h}}
+	s.setBase(&url.URL{Scheme: "http", Host: "localhost"})
+	s.target = name
+	return s
+}
+
+func (s *Server) setBase(u *url.URL) {
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	s.base, s.target = u, strings.TrimPrefix(u.String(), "http://")
+}
+
+// TrimPath takes a path off the end of the address, which somebody may have copied with it.
+func (s *Server) TrimPath(suffix string) *Server {
+	u := *s.base
+	u.Path = strings.TrimSuffix(u.Path, suffix)
+	s.setBase(&u)
+	return s
+}
+
+// Target names the server, for people.
+func (s *Server) Target() string { return s.target }
+
+// URL is the address of a path at the server.
+func (s *Server) URL(path string) string { return s.base.JoinPath(path).String() }
+
+// User is who asks, "" for nobody.
+func (s *Server) User() string { return s.user }
+
+// Within bounds each question.
+func (s *Server) Within() time.Duration { return s.within }
+
+// Client asks the server, with its user and password.
+func (s *Server) Client() *http.Client { return &http.Client{Timeout: s.within, Transport: s} }
+
+// RoundTrip implements http.RoundTripper. A redirect to another host is not told the password.
+func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
+	if s.user != "" && r.URL.Host == s.base.Host && r.URL.Scheme == s.base.Scheme {
+		r = r.Clone(r.Context())
+		r.SetBasicAuth(s.user, s.password)
+	}
+	return s.transport.RoundTrip(r)
+}
+
+// address reads what the user wrote. Errors must not repeat a password.
+func address(target string, secure bool) (*url.URL, error) {
+	shown := target[strings.LastIndex(target, "@")+1:]
+	if !strings.Contains(target, "://") {
+		if _, _, err := net.SplitHostPort(shown); err != nil {
+			return nil, fmt.Errorf("the address %q is not HOST:PORT, such as 127.0.0.1:9750", shown)
+		}
+		scheme := "http://"
+		if secure {
+			scheme = "https://"
+		}
+		target = scheme + target
+	}
+	u, err := url.Parse(target)
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("the address %q is neither HOST:PORT nor a URL of http or https", shown)
+	}
+	u.RawQuery, u.Fragment, u.Path = "", "", path.Clean("/"+u.Path)
+	return u, nil
+}
+
+func readPassword(file, user string) (string, error) {
+	if user == "" {
+		return "", errors.New("a password needs a user: name one in the address, as in https://USER@HOST:PORT")
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("reading the password: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxPassword))
+	if err != nil {
+		return "", fmt.Errorf("reading the password: %w", err)
+	}
+	line, _, _ := strings.Cut(string(data), "\n")
+	return strings.TrimSuffix(line, "\r"), nil
+}
+
+// transport is Go's own, which trusts the authorities of a file too.
+func transport(caFile string, within time.Duration) (http.RoundTripper, error) {
+	if caFile == "" {
+		return http.DefaultTransport, nil
+	}
+	data, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the authorities to trust: %w", err)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool() // there are none: those of the file are enough
+	}
+	if !roots.AppendCertsFromPEM(data) {
+		return nil, fmt.Errorf("reading the authorities to trust: %s holds no certificate in PEM", caFile)
+	}
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout: within,
+		MaxIdleConns:        4,
+	}, nil
+}

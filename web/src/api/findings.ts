@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The answer of /api/findings, checked on arrival. Its schema is
+// docs/user/findings.schema.json.
+import { malformed } from "./errors";
+import { type Decoder, list, number, shape, text, withDefault } from "./validate";
+
+export const SEVERITIES = ["info", "low", "medium", "high"] as const;
+export type Severity = (typeof SEVERITIES)[number];
+
+export interface Evidence {
+  name: string;
+  value: number;
+  /** As metric names spell it: "1/s", "bytes", "seconds", "ratio". */
+  unit: string;
+  low: number | undefined;
+  high: number | undefined;
+  /** Samples in the window, 0 when unknown. */
+  n: number;
+  query: string;
+}
+
+/** How much more the workload would do without the cause: 0.2 is 20 % more. */
+export interface Gain {
+  low: number;
+  high: number;
+  assumptions: string[];
+}
+
+export interface Finding {
+  id: string;
+  rule: string;
+  title: string;
+  /** Empty: the whole machine. */
+  workload: string;
+  instance: string;
+  cause: string;
+  severity: Severity;
+  confidence: string;
+  /** RFC 3339. */
+  first_seen: string;
+  last_seen: string;
+  evidence: Evidence[];
+  advice: string[];
+  gain: Gain | undefined;
+  not_when: string[];
+  sources: string[];
+  runbook: string;
+}
+
+export interface Problem {
+  kind: string;
+  query: string;
+  workload: string;
+  instance: string;
+  error: string;
+  rules: string[];
+}
+
+export interface Report {
+  at: string;
+  window_seconds: number;
+  workloads: number;
+  findings: Finding[];
+  left_out: number;
+  problems: Problem[];
+  checked: string[];
+  skipped: { rule: string; reason: string }[];
+}
+
+const texts = withDefault(list(text), []);
+const word = withDefault(text, "");
+
+function optional<T>(item: Decoder<T>): Decoder<T | undefined> {
+  return withDefault<T | undefined>(item, undefined);
+}
+
+const severity: Decoder<Severity> = (value, path) => {
+  const found = SEVERITIES.find((s) => s === value);
+  if (found === undefined) throw malformed(path, `wanted a severity, found ${JSON.stringify(value)}`);
+  return found;
+};
+
+const evidence = shape<Evidence>({
+  name: text,
+  value: number,
+  unit: text,
+  low: optional(number),
+  high: optional(number),
+  n: withDefault(number, 0),
+  query: text,
+});
+
+const finding = shape<Finding>({
+  id: text,
+  rule: text,
+  title: text,
+  workload: text,
+  instance: word,
+  cause: text,
+  severity,
+  confidence: text,
+  first_seen: text,
+  last_seen: text,
+  evidence: list(evidence),
+  advice: list(text),
+  gain: optional(shape<Gain>({ low: number, high: number, assumptions: texts })),
+  not_when: texts,
+  sources: texts,
+  runbook: word,
+});
+
+const problem = shape<Problem>({ kind: text, query: word, workload: word, instance: word, error: text, rules: texts });
+
+const body = shape<Report>({
+  at: text,
+  window_seconds: number,
+  workloads: number,
+  findings: list(finding),
+  left_out: number,
+  problems: list(problem),
+  checked: list(text),
+  skipped: list(shape({ rule: text, reason: text })),
+});
+
+export const report: Decoder<Report> = (value, path) => {
+  const version = shape({ schema: number })(value, path).schema;
+  if (version !== 1) throw malformed(`${path}.schema`, `wanted 1, found ${version}`);
+  return body(value, path);
+};

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What slows the workloads down, ranked by what changing it would bring, and
+// what could not be judged.
+import type { Report } from "../api/findings";
+import { useSession } from "../lib/session";
+import { useStore } from "../lib/store";
+import { formatMoment, formatSpan } from "../lib/time";
+import { FindingCard } from "./findings/FindingCard";
+import { chosen, notJudged, plural, verdictText } from "./findings/report";
+import { useFindings } from "./findings/use-findings";
+
+export function Findings() {
+  const { workloads } = useStore(useSession().view);
+  const { value: report, error, stale } = useFindings();
+  if (!report) {
+    return (
+      <section class="panel" aria-label="Findings" aria-busy={!error}>
+        <div class="panel-message">
+          <p>{error?.message ?? "Looking for what slows the workloads down…"}</p>
+          {error && <p class="advice">{error.advice}</p>}
+        </div>
+      </section>
+    );
+  }
+  const shown = chosen(report.findings, workloads);
+  return (
+    <section aria-labelledby="verdict-head" data-panel="all-findings" data-stale={stale ? "" : undefined}>
+      <h2 id="verdict-head">{verdictText(report, shown)}</h2>
+      <p class="page-note">
+        {formatSpan(report.window_seconds)} up to {formatMoment(Date.parse(report.at) / 1000)}, {plural(report.workloads, "workload")},{" "}
+        {plural(report.checked.length, "rule")}. Ranked by what changing it would bring.
+      </p>
+      {error && <p class="panel-notice">{error.message} What is shown is older.</p>}
+      {shown.map((finding) => (
+        <FindingCard key={finding.id} finding={finding} />
+      ))}
+      <NotJudged report={report} />
+    </section>
+  );
+}
+
+function NotJudged({ report }: { report: Report }) {
+  const lines = notJudged(report);
+  if (lines.length === 0) return null;
+  return (
+    <section class="panel" aria-labelledby="not-judged" data-panel="not-judged">
+      <h3 id="not-judged">Not judged</h3>
+      <ul class="dashes">
+        {lines.map((line) => (
+          <li key={line}>{line}</li>
+        ))}
+      </ul>
+    </section>
+  );
+}

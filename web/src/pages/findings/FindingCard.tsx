@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// One finding: cause, gain, evidence with its queries, advice, and what it rests on.
+import { useRef, useState } from "preact/hooks";
+import type { Evidence, Finding } from "../../api/findings";
+import { useSession } from "../../lib/session";
+import { formatMoment, formatSpan } from "../../lib/time";
+import { formatView } from "../../lib/url";
+import { chartOf } from "./charts";
+import { figure, gainText, subject } from "./report";
+
+/** The class of the mark, as on the overview. */
+const TONE: Readonly<Record<Finding["severity"], string>> = { high: "bad", medium: "warn", low: "note", info: "note" };
+
+export function SeverityMark({ severity }: { severity: Finding["severity"] }) {
+  return <span class={`mark ${TONE[severity]}`}>{severity}</span>;
+}
+
+export function FindingCard({ finding }: { finding: Finding }) {
+  const head = `finding-${finding.id}`;
+  const gain = gainText(finding.gain);
+  return (
+    <article class="panel cause" aria-labelledby={head} data-finding={finding.rule} data-workload={finding.workload}>
+      <header>
+        <SeverityMark severity={finding.severity} />
+        <h3 id={head}>
+          {subject(finding)}: {finding.title}
+        </h3>
+        {gain !== "" && <p class="gain">{gain}</p>}
+      </header>
+      <p>{finding.cause}</p>
+      <p class="aside">{seen(finding)}</p>
+      {finding.advice.length > 0 && (
+        <>
+          <h4>Advice</h4>
+          <ul class="dashes">
+            {finding.advice.map((line) => (
+              <li key={line}>{line}</li>
+            ))}
+          </ul>
+        </>
+      )}
+      <h4>Evidence</h4>
+      <EvidenceTable finding={finding} />
+      <Footing finding={finding} />
+    </article>
+  );
+}
+
+function seen({ first_seen, last_seen, confidence, rule, instance }: Finding): string {
+  const [first, last] = [Date.parse(first_seen) / 1000, Date.parse(last_seen) / 1000];
+  const when =
+    last - first < 1 ? `seen at ${formatMoment(last)}` : `first seen ${formatMoment(first)}, last ${formatMoment(last)} (${formatSpan(last - first)})`;
+  return [confidence, when, ...(instance === "" ? [] : [instance]), `rule ${rule}`].join(" · ");
+}
+
+function EvidenceTable({ finding }: { finding: Finding }) {
+  return (
+    <div class="table-scroll" tabIndex={0} role="group" aria-label={`Evidence for ${finding.title} at ${subject(finding)}, table`}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Figure</th>
+            <th scope="col" class="numeric">Value</th>
+            <th scope="col" class="numeric">Samples</th>
+            <th scope="col">PromQL</th>
+            <th scope="col">Chart</th>
+          </tr>
+        </thead>
+        <tbody>
+          {finding.evidence.map((e) => (
+            <tr key={e.name}>
+              <th scope="row">{e.name}</th>
+              <td class="numeric">{figure(e)}</td>
+              <td class="numeric">{e.n > 0 ? `n=${e.n}` : "–"}</td>
+              <td class="query">
+                <Query text={e.query} name={e.name} />
+              </td>
+              <td>
+                <ChartLink evidence={e} workload={finding.workload} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** A query and a button that copies it. Where the browser lets no page write to the clipboard, it selects it. */
+function Query({ text, name }: { text: string; name: string }) {
+  const code = useRef<HTMLElement>(null);
+  const [done, setDone] = useState("");
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setDone("Copied");
+    } catch {
+      if (code.current) window.getSelection()?.selectAllChildren(code.current);
+      setDone("Selected: press Ctrl+C");
+    }
+  };
+  return (
+    <>
+      <button type="button" class="plain-button" aria-label={`Copy the query of ${name}`} onClick={() => void copy()}>
+        Copy
+      </button>
+      <span role="status" class="aside">
+        {done}
+      </span>
+      <code ref={code}>{text}</code>
+    </>
+  );
+}
+
+/** Goes to the chart of the same family, filtered to the workload, as a link that can be opened elsewhere too. */
+function ChartLink({ evidence, workload }: { evidence: Evidence; workload: string }) {
+  const session = useSession();
+  const place = chartOf(evidence.query);
+  if (!place) return <span class="aside">none</span>;
+  const target = { ...session.view.get(), page: place.page, workloads: workload === "" ? [] : [workload] };
+  return (
+    <a
+      href={formatView(target)}
+      onClick={(event) => {
+        if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+        event.preventDefault();
+        session.view.set(target);
+        requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById(`panel-${place.panel}`)?.scrollIntoView({ block: "center" })));
+      }}
+    >
+      {place.title}
+    </a>
+  );
+}
+
+function Footing({ finding }: { finding: Finding }) {
+  const parts: [string, readonly string[]][] = [
+    ["The gain assumes", finding.gain?.assumptions ?? []],
+    ["Does not hold when", finding.not_when],
+    ["Sources", finding.sources],
+    ["Runbook", finding.runbook === "" ? [] : [finding.runbook]],
+  ];
+  return (
+    <details>
+      <summary>Assumptions, limits and sources</summary>
+      {parts
+        .filter(([, lines]) => lines.length > 0)
+        .map(([title, lines]) => (
+          <div key={title}>
+            <h4>{title}</h4>
+            <ul class="dashes">
+              {lines.map((line) => (
+                <li key={line}>{line}</li>
+              ))}
+            </ul>
+          </div>
+        ))}
+    </details>
+  );
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from "vitest";
+import { ApiError } from "../../api/errors";
+import { report as decode, type Report } from "../../api/findings";
+import { chartOf } from "./charts";
+import { chosen, figure, formatFigure, gainText, notJudged, verdictText } from "./report";
+
+const finding = {
+  id: "0a1b", rule: "chatter", title: "too many calls", workload: "redis", instance: "a:1", cause: "It makes 5,000 calls a second.",
+  severity: "high", confidence: "likely", first_seen: "2026-03-01T12:00:00Z", last_seen: "2026-03-01T12:05:00Z",
+  evidence: [{ name: "calls", value: 5000, unit: "1/s", n: 60, query: "sum(rate(teescope_syscalls_total[5m]))" }],
+  advice: ["Make fewer."], gain: { low: 0.2, high: 0.45, assumptions: ["an assumption"] }, sources: ["a test"],
+};
+
+const raw = {
+  schema: 1, source: "x", at: "2026-03-01T12:05:00Z", window_seconds: 300, workloads: 14, findings: [finding], left_out: 0,
+  problems: [
+    { kind: "absent", query: "x", error: "no samples" },
+    { kind: "gap", workload: "cron", error: "it was there for 20 % of the window" },
+    { kind: "failed", query: "sum(x)", error: "too slow", rules: ["numa"] },
+  ],
+  checked: ["a", "b"], skipped: [{ rule: "y", reason: "not measured" }, { rule: "z", reason: "not measured" }], warnings: [],
+};
+
+const made = (change: object = {}): Report => decode({ ...raw, ...change }, "findings");
+
+describe("the answer", () => {
+  it("is read with what is left out", () => {
+    const [first] = made().findings;
+    expect(first).toMatchObject({ workload: "redis", not_when: [], runbook: "" });
+    expect(made({ findings: [{ ...finding, gain: undefined }] }).findings[0]?.gain).toBeUndefined();
+  });
+
+  it.each([
+    ["another version", { schema: 2 }, "findings.schema: wanted 1, found 2"],
+    ["an unknown severity", { findings: [{ ...finding, severity: "huge" }] }, 'findings.findings[0].severity: wanted a severity, found "huge"'],
+    ["a null for a list", { findings: null }, "findings.findings: wanted an array, found null"],
+  ])("is refused with %s", (_, change, want) => {
+    expect(() => made(change)).toThrow(ApiError);
+    expect(() => made(change)).toThrow(want);
+  });
+});
+
+describe("the verdict", () => {
+  it("says what is most worthwhile", () => {
+    const report = made();
+    expect(verdictText(report, report.findings)).toBe(
+      "1 finding in 14 workloads over 5 min. The most worthwhile is at redis: 20 to 45 % more.",
+    );
+  });
+
+  it("says what was looked at when nothing was found", () => {
+    expect(verdictText(made(), [])).toBe("Nothing found: looked at 14 workloads over 5 min with 2 rules.");
+  });
+
+  it("does not call it nothing when nothing could be judged", () => {
+    expect(verdictText(made({ workloads: 0 }), [])).toBe("Not known yet: no workload could be judged over 5 min.");
+  });
+
+  it("names the machine, and the finding whose gain is not known", () => {
+    const report = made({ findings: [{ ...finding, workload: "", gain: undefined }] });
+    expect(verdictText(report, report.findings)).toContain("The first is at the machine a:1.");
+  });
+});
+
+it("lets the filter leave out other workloads, and never the machine", () => {
+  const { findings } = made({ findings: [finding, { ...finding, workload: "db" }, { ...finding, workload: "" }] });
+  expect(chosen(findings, ["db"]).map((f) => f.workload)).toEqual(["db", ""]);
+  expect(chosen(findings, [])).toHaveLength(3);
+});
+
+it("says what was not judged, equal reasons together", () => {
+  expect(notJudged(made())).toEqual([
+    "y, z: not measured",
+    "cron: it was there for 20 % of the window",
+    "the query sum(x): too slow (for numa)",
+  ]);
+  const many = Array.from({ length: 20 }, (_, i) => ({ kind: "gap", workload: `w${i}`, error: "short" }));
+  expect(notJudged(made({ problems: many, skipped: [] }))).toHaveLength(9);
+});
+
+it.each([
+  [37_000, "1/s", "37k/s"],
+  [94 * 1024 * 1024, "bytes", "94 MiB"],
+  [1.2e-6, "seconds", "1.2 µs"],
+  [0.5, "ratio", "50 %"],
+  [3, "threads", "3 threads"],
+  [1500, "", "1.5k"],
+])("writes %d %s as %s", (value, unit, want) => {
+  expect(formatFigure(value, unit)).toBe(want);
+});
+
+it("writes an interval where there is one", () => {
+  const evidence = { name: "a", value: 0.5, unit: "ratio", low: 0.4, high: 0.6, n: 3, query: "" };
+  expect(figure(evidence)).toBe("50 % (40 % to 60 %)");
+  expect(figure({ ...evidence, low: undefined })).toBe("50 %");
+});
+
+it.each([
+  [0.2, 0.45, "20 to 45 % more"],
+  [0, 0.12, "up to 12 % more"],
+  [0.41, 1.32, "1.4 to 2.3 times as much"],
+  [0, 19, "up to 20 times as much"],
+  [0.001, 0.002, "under 1 % more"],
+])("writes a gain of %d to %d as %s", (low, high, want) => {
+  expect(gainText({ low, high, assumptions: [] })).toBe(want);
+});
+
+describe("the chart of a query", () => {
+  it.each([
+    ["sum(rate(teescope_syscalls_total[5m]))", "system", "syscalls-by-name"],
+    ['(sum by (x) (rate(sgx_transitions_total[5m]))) and on (x) label_replace(vector(1), "x", "y", "", "")', "tee", undefined],
+    ["rate(node_vmstat_pgmajfault[5m])", "infrastructure", undefined],
+  ])("of %s is on %s", (query, page, panel) => {
+    const place = chartOf(query);
+    if (page === "system") expect(place).toMatchObject({ page, panel });
+    else if (place) expect(place.page).toBe(page);
+  });
+
+  it("is none for what no panel draws", () => {
+    expect(chartOf("rate(http_requests_total[5m])")).toBeUndefined();
+  });
+});

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The newest report, or that of the window up to the end of an absolute range.
+import type { Report } from "../../api/findings";
+import { useSession } from "../../lib/session";
+import { useStore } from "../../lib/store";
+import { type Loaded, useAsk } from "../../panels/use-data";
+
+/** Seconds between two questions for the newest report, which changes once a minute. */
+const EVERY_SECONDS = 5;
+
+export function useFindings(): Loaded<Report> {
+  const session = useSession();
+  const { fixed } = useStore(session.view);
+  const now = useStore(session.now);
+  const at = fixed?.to;
+  const tick = at ?? Math.floor(now / EVERY_SECONDS);
+  return useAsk((s, signal) => s.client.findings(at, signal), `findings ${at ?? "newest"}`, String(tick), true);
+}
