@@ -26,7 +26,7 @@ C_FMT   := $(wildcard test/e2e/progs/*.c bench/progs/*.c internal/tee/*/testdata
 
 # What `make generate` writes; `make check-generated` writes it again and compares.
 GENERATED := $(BPF_OBJ) internal/collector/system/syscalls.go docs/dev/probe-cost.md \
-	$(wildcard web/dist) docs/user/metrics.md docs/user/cli.md
+	$(wildcard web/dist) internal/dashboards/panels.json deploy/grafana/dashboards docs/user/metrics.md docs/user/cli.md
 
 .PHONY: help
 help: ## list the targets
@@ -41,8 +41,8 @@ build: ## build bin/teescope with Go alone
 run: build ## build, then start the main job: agent, storage and page on 127.0.0.1:9750
 	$(SUDO) $(BIN) up
 
-.PHONY: generate generate-bpf generate-go generate-probe-cost generate-web generate-docs check-generated
-generate: generate-bpf generate-go generate-probe-cost generate-web generate-docs ## write all generated files: BPF objects, tables, page, documents
+.PHONY: generate generate-bpf generate-go generate-probe-cost generate-web generate-dashboards generate-docs check-generated
+generate: generate-bpf generate-go generate-probe-cost generate-web generate-dashboards generate-docs ## write all generated files: BPF objects, tables, page, documents
 
 generate-bpf: $(BPF_OBJ) ## compile the BPF programs to the committed objects (clang 14)
 
@@ -55,6 +55,10 @@ generate-go: ## write the table of system call names
 
 generate-web: web/node_modules/.package-lock.json ## build the page into web/dist
 	npm --prefix web run build
+
+generate-dashboards: web/node_modules/.package-lock.json ## write the page's panels as JSON, and as Grafana dashboards
+	cd web && node write-dashboards.mjs ../internal/dashboards/panels.json
+	$(GO) run ./cmd/teescope dashboards export deploy/grafana/dashboards >/dev/null
 
 generate-probe-cost: $(BPF_OBJ) ## write docs/dev/probe-cost.md with the instructions of the committed objects
 	$(GO) run ./bench/probecost docs/dev/probe-cost.md

@@ -32,7 +32,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w%s; see \"%s --help\"", err, suggestFlag(cmd, err), cmd.CommandPath())
 	})
-	root.AddCommand(agentCommand(), analyzeCommand(), checkCommand(), configCommand(), correlateCommand(), demoCommand(),
+	root.AddCommand(agentCommand(), analyzeCommand(), checkCommand(), configCommand(), correlateCommand(), dashboardsCommand(), demoCommand(),
 		serverCommand(), topCommand(), upCommand(), versionCommand())
 	return root
 }

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"teescope/internal/dashboards"
+	"teescope/internal/prom"
+)
+
+// ExportDashboards writes the page's panels as Grafana dashboards, one file each, into a directory, which it makes.
+// It returns the names of the files.
+func ExportDashboards(dir string) ([]string, error) {
+	all, err := dashboards.All()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the directory for dashboards: %w", err)
+	}
+	var names []string
+	for _, d := range all {
+		rendered, err := dashboards.Grafana(d, prom.Matching)
+		if err != nil {
+			return nil, err
+		}
+		name := filepath.Join(dir, "teescope-"+d.ID+".json")
+		if err := os.WriteFile(name, rendered, 0o644); err != nil { //nolint:gosec // others import it
+			return nil, fmt.Errorf("writing a dashboard: %w", err)
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboards
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+)
+
+func all(t *testing.T) []Dashboard {
+	t.Helper()
+	ds, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ds
+}
+
+// unmatched stands in for the parser of PromQL, which the room prom tests with the same queries.
+func unmatched(expr, _, _ string) (string, error) { return expr, nil }
+
+// TestDashboardsFitGrafana reads what was rendered with the strict reader of Grafana's own schema.
+func TestDashboardsFitGrafana(t *testing.T) {
+	for _, d := range all(t) {
+		rendered, err := Grafana(d, unmatched)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var read dashboard.Dashboard
+		if err := read.UnmarshalJSONStrict(rendered); err != nil {
+			t.Errorf("%s: %v", d.ID, err)
+		}
+		if err := read.Validate(); err != nil {
+			t.Errorf("%s: %v", d.ID, err)
+		}
+		var variables []string
+		for _, v := range read.Templating.List {
+			variables = append(variables, v.Name)
+		}
+		if want := []string{"datasource", "instance", "workload"}; !slices.Equal(variables, want) {
+			t.Errorf("%s has the variables %v, want %v", d.ID, variables, want)
+		}
+		panels := 0
+		for _, s := range d.Sections {
+			panels += len(s.Panels)
+		}
+		if got := strings.Count(string(rendered), `"targets"`); got != panels {
+			t.Errorf("%s: %d panels with queries, want %d", d.ID, got, panels)
+		}
+	}
+}
+
+func TestRenderingSaysWhatItCannot(t *testing.T) {
+	for name, p := range map[string]Panel{
+		"unit":     {ID: "x", Kind: "lines", Unit: "furlongs", Queries: []Query{{Expr: "up"}}},
+		"kind":     {ID: "x", Kind: "flames", Unit: "count", Queries: []Query{{Expr: "up"}}},
+		"no query": {ID: "x", Kind: "lines", Unit: "count"},
+	} {
+		_, err := Grafana(Dashboard{ID: "d", Sections: []Section{{Panels: []Panel{p}}}}, unmatched)
+		if err == nil || !strings.Contains(err.Error(), "dashboard d: panel x") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestExprHasGrafanasVariables(t *testing.T) {
+	got, err := grafanaExpr(`sum by (workload) ($rate(a{$workloads}[$window])) / $interval`, unmatched)
+	want := `sum by (workload) (rate(a{workload=~"$workload",workload!="idle"}[$__rate_interval])) / $__interval`
+	if err != nil || got != want {
+		t.Errorf("got %s, %v; want %s", got, err, want)
+	}
+}
+
+func TestIDsAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for _, d := range all(t) {
+		for _, s := range d.Sections {
+			for _, p := range s.Panels {
+				if key := d.ID + "/" + p.ID; seen[key] {
+					t.Errorf("%s is there twice", key)
+				} else {
+					seen[key] = true
+				}
+				if len(p.Exprs()) == 0 || p.Question == "" || p.Help == "" || p.Empty.Text == "" {
+					t.Errorf("%s lacks a query, its question, its help or what to say when it is empty", p.ID)
+				}
+			}
+		}
+	}
+}
+
+func TestDefinitionsAreJSONThatIsKnown(t *testing.T) {
+	var raw []map[string]any
+	if err := json.Unmarshal(panels, &raw); err != nil {
+		t.Fatal(err)
+	}
+	if len(raw) != len(all(t)) {
+		t.Errorf("%d dashboards read of %d", len(all(t)), len(raw))
+	}
+}

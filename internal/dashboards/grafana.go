@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboards
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/grafana/grafana-foundation-sdk/go/bargauge"
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+	"github.com/grafana/grafana-foundation-sdk/go/stat"
+	"github.com/grafana/grafana-foundation-sdk/go/table"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+)
+
+// Sizes in Grafana's grid, which is 24 wide.
+const (
+	gridWidth    = 24
+	chartHeight  = 8
+	tableHeight  = 10
+	figureHeight = 4
+)
+
+// units maps the units of the page to Grafana's.
+var units = map[string]string{
+	"per_second": "ops", "count": "short", "bytes": "bytes", "bytes_per_second": "binBps", "seconds": "s",
+	"cores": "short", "seconds_per_second": "percentunit", "ratio": "percentunit", "yes_no": "bool_yes_no",
+}
+
+// Docs is where the help of a panel leads.
+const docs = "docs/user/metrics.md"
+
+// Grafana renders a dashboard as Grafana's JSON, which fits the classic dashboard model of version 10 to 12.
+func Grafana(d Dashboard, matching Matching) ([]byte, error) {
+	b := dashboard.NewDashboardBuilder("teescope: "+d.Title).
+		Uid("teescope-"+d.ID).Description(d.Question).Tags([]string{"teescope"}).
+		Time("now-30m", "now").Refresh("10s").Timezone("browser").Tooltip(dashboard.DashboardCursorSyncCrosshair).
+		WithVariable(dashboard.NewDatasourceVariableBuilder(datasourceVariable).Label("Data source").Type("prometheus")).
+		WithVariable(labelVariable(instanceVariable, "Machine", "label_values(teescope_build_info, instance)")).
+		WithVariable(labelVariable(workloadVariable, "Workload",
+			`label_values(teescope_workload_info{instance=~"$`+instanceVariable+`"}, workload)`)).
+		Link(dashboard.NewDashboardLinkBuilder("teescope").Type(dashboard.DashboardLinkTypeDashboards).
+			Tags([]string{"teescope"}).AsDropdown(true).IncludeVars(true).KeepTime(true))
+	var errs []error
+	for _, s := range d.Sections {
+		b = b.WithRow(dashboard.NewRowBuilder(s.Title))
+		for _, p := range s.Panels {
+			rendered, err := grafanaPanel(p, width(s, p), matching)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("panel %s: %w", p.ID, err))
+				continue
+			}
+			b = b.WithPanel(rendered)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("dashboard %s: %w", d.ID, err)
+	}
+	built, err := b.Build()
+	if err != nil {
+		return nil, fmt.Errorf("dashboard %s: %w", d.ID, err)
+	}
+	out, err := json.MarshalIndent(built, "", "  ")
+	return append(out, '\n'), err
+}
+
+// width gives a section's panels as many columns as the page does.
+func width(s Section, p Panel) uint32 {
+	switch {
+	case p.Kind == "table":
+		return gridWidth
+	case p.Kind == "figure":
+		return gridWidth / 6
+	case len(s.Panels)%3 == 0:
+		return gridWidth / 3
+	}
+	return gridWidth / 2
+}
+
+func labelVariable(name, title, query string) *dashboard.QueryVariableBuilder {
+	return dashboard.NewQueryVariableBuilder(name).Label(title).Datasource(datasource()).
+		Query(dashboard.StringOrMap{String: &query}).Refresh(dashboard.VariableRefreshOnTimeRangeChanged).
+		Sort(dashboard.VariableSortAlphabeticalAsc).Multi(true).IncludeAll(true).AllValue(".*").
+		Current(dashboard.VariableOption{
+			Selected: cog.ToPtr(true),
+			Text:     dashboard.StringOrArrayOfString{ArrayOfString: []string{"All"}},
+			Value:    dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}},
+		})
+}
+
+func datasource() common.DataSourceRef {
+	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${" + datasourceVariable + "}")}
+}
+
+// description is what a panel's "i" shows.
+func description(p Panel) string {
+	return p.Question + "\n\n" + p.Help + "\n\nNothing here? " + p.Empty.Text + "\n\nMetrics: " + docs
+}
+
+func grafanaPanel(p Panel, span uint32, matching Matching) (cog.Builder[dashboard.Panel], error) {
+	targets, err := grafanaTargets(p, matching)
+	if err != nil {
+		return nil, err
+	}
+	unit, known := units[p.Unit]
+	if !known {
+		return nil, fmt.Errorf("the unit %q has no counterpart in Grafana", p.Unit)
+	}
+	switch p.Kind {
+	case "lines", "stacked":
+		b := timeseries.NewPanelBuilder().Title(p.Title).Description(description(p)).Datasource(datasource()).
+			Unit(unit).Min(0).Span(span).Height(chartHeight).LineWidth(1).ShowPoints(common.VisibilityModeNever).
+			Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeTable).
+				Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull"})).
+			Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
+		if p.Kind == "stacked" {
+			b = b.FillOpacity(40).Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal))
+		}
+		for _, t := range targets {
+			b = b.WithTarget(t)
+		}
+		return b, nil
+	case "bars":
+		b := bargauge.NewPanelBuilder().Title(p.Title).Description(description(p)).Datasource(datasource()).
+			Unit(unit).Min(0).Span(span).Height(chartHeight).Orientation(common.VizOrientationHorizontal)
+		for _, t := range targets {
+			b = b.WithTarget(t.Instant())
+		}
+		return b, nil
+	case "figure":
+		b := stat.NewPanelBuilder().Title(p.Title).Description(description(p)).Datasource(datasource()).
+			Unit(unit).Span(span).Height(figureHeight).GraphMode(common.BigValueGraphModeArea)
+		for _, t := range targets {
+			b = b.WithTarget(t)
+		}
+		return b, nil
+	case "table":
+		return grafanaTable(p, targets, span), nil
+	}
+	return nil, fmt.Errorf("the kind %q cannot be rendered for Grafana", p.Kind)
+}
+
+func grafanaTargets(p Panel, matching Matching) ([]*prometheus.DataqueryBuilder, error) {
+	queries := p.Queries
+	if p.Query != nil {
+		queries = append(queries, *p.Query)
+	}
+	if p.Info != nil {
+		queries = append(queries, Query{Expr: p.Info.Expr})
+	}
+	for _, c := range p.Columns {
+		queries = append(queries, Query{Expr: c.Expr})
+	}
+	if len(queries) == 0 {
+		return nil, errors.New("it has no query")
+	}
+	var targets []*prometheus.DataqueryBuilder
+	for i, q := range queries {
+		expr, err := grafanaExpr(q.Expr, matching)
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, prometheus.NewDataqueryBuilder().Datasource(datasource()).
+			RefId(refID(i)).Expr(expr).LegendFormat(grafanaLegend(q.Legend)))
+	}
+	return targets, nil
+}
+
+// refID names queries as Grafana does: A, B, ...
+func refID(i int) string { return string(rune('A' + i)) }
+
+// grafanaTable joins one query a column by the labels that make a row, and hides the others.
+func grafanaTable(p Panel, targets []*prometheus.DataqueryBuilder, span uint32) cog.Builder[dashboard.Panel] {
+	b := table.NewPanelBuilder().Title(p.Title).Description(description(p)).Datasource(datasource()).
+		Span(span).Height(tableHeight).Filterable(true)
+	for _, t := range targets {
+		b = b.WithTarget(t.Instant().Format(prometheus.PromQueryFormatTable))
+	}
+	names, order := map[string]string{}, map[string]int{}
+	keep := func(field, title string) {
+		names[field], order[field] = title, len(order)
+	}
+	for _, k := range p.Keys {
+		keep(k.Label, k.Title)
+	}
+	first := 0 // the query of the first column
+	if p.Info != nil {
+		first = 1
+		for _, l := range p.Info.Labels {
+			keep(l.Label, l.Title)
+		}
+	}
+	for i, c := range p.Columns {
+		field := "Value #" + refID(first+i)
+		if len(targets) == 1 {
+			field = "Value"
+		}
+		keep(field, c.Title)
+		b = b.OverrideByName(c.Title, []dashboard.DynamicConfigValue{{Id: "unit", Value: units[c.Unit]}})
+	}
+	include := map[string]bool{}
+	for field := range names {
+		include[field] = true
+	}
+	b = b.WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}}).
+		WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
+			"includeByName": include, "indexByName": order, "renameByName": names,
+		}})
+	if len(p.Columns) > 0 {
+		b = b.SortBy([]cog.Builder[common.TableSortByFieldState]{
+			common.NewTableSortByFieldStateBuilder().DisplayName(p.Columns[p.SortBy].Title).Desc(true),
+		})
+	}
+	return b
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// without says which panels may be empty on this machine, and why. All others must show something.
+var without = map[string]string{
+	"Last-level cache": "no PMU", "Last-level cache misses by workload": "no PMU",
+	"Swap": "no swap area",
+}
+
+// grafanaDashboard is what the test needs of Grafana's JSON.
+type grafanaDashboard struct {
+	Title  string
+	Panels []struct {
+		Title, Type string
+		Targets     []struct{ Expr, RefID string }
+	}
+}
+
+// TestEveryQueryOfEveryDashboard asks a real server with a real load all that the dashboards ask: the definitions are those
+// of the page. Enclaves are the matter of test/sgx; here their queries must be understood.
+func TestEveryQueryOfEveryDashboard(t *testing.T) {
+	up := start(t, "up", "--interval", "1s", "--data-dir", t.TempDir(), "--syscalls.time", "--watch", "comm=^sh$")
+	redis(t, "redis-server")
+	background(t, "sh", "-c", "while sleep 0.05; do test -e /does/not/exist; done") // calls that fail
+	files, err := filepath.Glob("../../deploy/grafana/dashboards/*.json")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("dashboards: %d, %v", len(files), err)
+	}
+	variable := strings.NewReplacer("$__rate_interval", "10s", "$__interval", "5s", "$instance", ".*", "$workload", ".*")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d grafanaDashboard
+		if err := json.Unmarshal(data, &d); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		asked := 0
+		for _, p := range d.Panels {
+			if p.Type == "row" {
+				continue
+			}
+			asked++
+			optional := without[p.Title] != "" || strings.Contains(file, "-tee") || strings.Contains(file, "-containers")
+			within := 20 * time.Second
+			if optional {
+				within = time.Millisecond
+			}
+			series := 0
+			for end := time.Now().Add(within); ; time.Sleep(500 * time.Millisecond) {
+				series = 0
+				for _, q := range p.Targets {
+					series += queried(t, up, variable.Replace(q.Expr))
+				}
+				if series > 0 || time.Now().After(end) {
+					break
+				}
+			}
+			if series == 0 && !optional {
+				t.Errorf("%s, panel %q: no series from %d queries", filepath.Base(file), p.Title, len(p.Targets))
+			}
+		}
+		if asked == 0 {
+			t.Errorf("%s has no panel", file)
+		}
+	}
+}
+
+var undefined = regexp.MustCompile(`\$[a-z_]+`)
+
+// queried counts the series of an answer. A query that is refused is an error.
+func queried(t *testing.T, up *teescope, expr string) int {
+	t.Helper()
+	if left := undefined.FindString(expr); left != "" {
+		t.Errorf("the variable %s is defined nowhere: %s", left, expr)
+	}
+	text, err := get(fmt.Sprintf("http://%s/api/v1/query?query=%s", up.addr, url.QueryEscape(expr)))
+	if err != nil {
+		t.Errorf("%s: %v", expr, err)
+		return 0
+	}
+	var answer struct{ Data struct{ Result []any } }
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		t.Errorf("%s: %v", expr, err)
+	}
+	return len(answer.Data.Result)
+}
