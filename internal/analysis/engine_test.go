@@ -151,7 +151,7 @@ func TestWhatCannotBeAskedIsAProblem(t *testing.T) {
 	} {
 		f := &fake{answers: map[string][]Sample{"q": {sample("w", 5)}, "bad": {sample("w", 9)}}}
 		spoil(f)
-		r := evaluate(t, f, rules, Options{PerQuery: 50 * time.Millisecond, MaxSamples: 10})
+		r := evaluate(t, f, rules, Options{PerQuery: time.Second, MaxSamples: 10})
 		if got := names(r); got != "good@w" {
 			t.Errorf("%s: found %s", name, got)
 		}
