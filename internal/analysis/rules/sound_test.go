@@ -62,7 +62,7 @@ func TestWhateverIsMeasured(t *testing.T) {
 	spoken := make(map[string]int)
 	for _, rule := range All() {
 		r := rand.New(rand.NewPCG(7, 11))
-		for range 3000 {
+		for range 1500 {
 			w := anything(r, rule, "sgx")
 			v := rule.Judge(w)
 			if v == nil {
@@ -88,7 +88,7 @@ func TestWhateverIsMeasured(t *testing.T) {
 	}
 	for _, name := range aboutEnclaves {
 		if spoken[name] == 0 {
-			t.Errorf("%s has said nothing of 3,000 workloads: the test shows nothing of it", name)
+			t.Errorf("%s has said nothing of 1,500 workloads: the test shows nothing of it", name)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func TestOutsideOfAnEnclaveIsAtMostInfo(t *testing.T) {
 			continue
 		}
 		r := rand.New(rand.NewPCG(3, 5))
-		for i := range 3000 {
+		for i := range 1500 {
 			w := anything(r, rule, []string{"none", "tdx"}[i%2])
 			if v := rule.Judge(w); v != nil && (v.Severity != analysis.Info || v.Gain != nil) {
 				t.Fatalf("%s: severity %q, gain %v: %s", rule.Name, v.Severity, v.Gain, v.Cause)
@@ -143,6 +143,49 @@ func TestTheGainOfCallsIsBoundedByTheirPart(t *testing.T) {
 	v := judgeNeedless(w)
 	if v == nil || v.Gain == nil || math.Abs(v.Gain.High-1) > 1e-9 { // half of the calls: at best twice as fast
 		t.Errorf("%+v", v)
+	}
+}
+
+// of makes samples of one signal, by the values of a label.
+func of(label string, rates map[string]float64) (samples []analysis.Sample) {
+	for value, rate := range rates {
+		samples = append(samples, analysis.Sample{Labels: map[string]string{label: value}, Value: rate})
+	}
+	return samples
+}
+
+// A neighbour is named when others take most of the pages, and not when the workload does it to itself.
+func TestNeighbour(t *testing.T) {
+	for _, c := range []struct {
+		by   map[string]float64
+		want string
+	}{
+		{map[string]float64{"w": 90, "a": 10}, ""},
+		{map[string]float64{"w": 30, "a": 10, "b": 60}, "b"},
+		{map[string]float64{"w": 40, "a": 30, "b": 30}, "a"},
+		{nil, ""},
+	} {
+		w := analysis.NewWorkload("w", time.Minute, map[string][]analysis.Sample{"by": of("by", c.by)})
+		if name, _, _ := neighbour(w); name != c.want {
+			t.Errorf("%v: %q", c.by, name)
+		}
+	}
+}
+
+// Faults for evicted pages are those of epc-thrashing, whatever that rule says of them.
+func TestFaultsForEvictedPagesAreNotCounted(t *testing.T) {
+	seen := func(loaded float64) analysis.Workload {
+		return analysis.NewWorkload("w", time.Minute, map[string][]analysis.Sample{
+			"tee": of("tee", map[string]float64{"sgx": 1}), "cpu": of("", map[string]float64{"": 1}),
+			"faults": of("reason", map[string]float64{"no_page_found": 20000}), "now": of("", map[string]float64{"": 20000}),
+			"enclave": of("", map[string]float64{"": 20000}), "loaded": of("", map[string]float64{"": loaded}),
+		})
+	}
+	if v := judgeFaults(seen(19950)); v != nil {
+		t.Errorf("nearly all are for evicted pages: %s", v.Cause)
+	}
+	if judgeFaults(seen(0)) == nil {
+		t.Error("none is for an evicted page, and nothing is said")
 	}
 }
 

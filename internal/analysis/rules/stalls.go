@@ -53,7 +53,7 @@ func judgeStalls(w analysis.Workload) *analysis.Verdict {
 	cores, busy := w.Value(cpuSignal.Name)
 	pages, counted := w.Value(loadedSignal.Name)
 	mean, measured := w.Value("mean")
-	if !p.enclave || !busy || !counted || !measured || pages <= 0 || pages >= thrashPages || mean < stallSeconds {
+	if !p.enclave || !busy || !counted || !measured || pages <= 0 || mean < stallSeconds {
 		return nil
 	}
 	stall, timed := stalled(w, pages)
