@@ -67,7 +67,7 @@ func analyzeCommand() *cobra.Command {
 			"  teescope analyze --format json --fail-on high\n" +
 			"  teescope analyze recorded.om",
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+		RunE: o.run,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
