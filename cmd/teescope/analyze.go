@@ -67,7 +67,7 @@ func analyzeCommand() *cobra.Command {
 			"  teescope analyze --format json --fail-on high\n" +
 			"  teescope analyze recorded.om",
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+		RunE: o.run,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
@@ -81,6 +81,7 @@ func analyzeCommand() *cobra.Command {
 	f.StringVar(&o.failOn, "fail-on", "", "exit with status 3 when there is a finding of this `severity` or more: "+strings.Join(render.Severities(), ", "))
 	f.IntVar(&o.limit, "limit", render.Usual, "list at most this `number` of findings")
 	f.BoolVar(&o.all, "all", false, "list all findings")
+	f.BoolVar(&o.Windows, "windows", false, "also show the box plots of the window: quartiles, whiskers and outliers of each metric")
 	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "end after this time")
 	for _, name := range []string{"server", "window", "at", "workload", "limit", "timeout"} {
 		complete(cmd, name, cobra.NoFileCompletions)

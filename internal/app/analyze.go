@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"teescope/internal/analysis"
@@ -27,6 +28,7 @@ type Analysis struct {
 	At       time.Time // zero is now, or the last sample of the file
 	Workload string
 	Timeout  time.Duration // of all
+	Windows  bool          // box plots of the window too
 }
 
 // perQuery bounds a single query of a server elsewhere.
@@ -72,7 +74,20 @@ func Analyze(ctx context.Context, a Analysis) (analysis.Result, func(most int) r
 		}
 		return fail(err)
 	}
-	return result, func(most int) render.Report { return render.New(name, result, most, warnings()) }, nil
+	var windows []analysis.WindowStat
+	if a.Windows {
+		var problems []analysis.Problem
+		windows, problems = analysis.Windows(ctx, source, result.At, analysis.WindowOptions{Window: result.Window})
+		windows = slices.DeleteFunc(windows, func(s analysis.WindowStat) bool { return a.Workload != "" && s.Workload != a.Workload })
+		result.Problems = append(result.Problems, problems...)
+	}
+	return result, func(most int) render.Report {
+		r := render.New(name, result, most, warnings())
+		if a.Windows {
+			r = r.WithWindows(windows)
+		}
+		return r
+	}, nil
 }
 
 // readFile reads series of OpenMetrics text with timestamps; "-" is the standard input.

@@ -19,7 +19,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"teescope/internal/analysis"
 	"teescope/internal/analysis/rules"
 	"teescope/internal/collector"
 	"teescope/internal/collector/build"
@@ -148,16 +147,16 @@ func (p *program) server() {
 	p.web.API, p.web.Page = db.Handler(), p.Page
 	p.add(db)
 	if c.Analysis.Enabled {
-		p.analyse(db.Source())
+		p.analyse(db)
 	}
 }
 
 // analyse adds what looks for causes in the database. It is initialised after the database, and stops before it.
-func (p *program) analyse(source analysis.Source) {
+func (p *program) analyse(db *prom.Server) {
 	c := p.Config
 	a := findings.New(findings.Options{
-		Source: source, Name: p.host, Rules: rules.All(), Interval: c.Analysis.Interval, Window: c.Analysis.Window,
-		File: filepath.Join(c.DataDir, "findings.json"), Log: p.Log.With("part", "analysis"),
+		Source: db.Source(), Name: p.host, Rules: rules.All(), Interval: c.Analysis.Interval, Window: c.Analysis.Window,
+		Scrape: c.Interval, Keep: db, File: filepath.Join(c.DataDir, "findings.json"), Log: p.Log.With("part", "analysis"),
 	})
 	p.collectors, p.web.Findings = append(p.collectors, a), a
 	p.add(a)

@@ -32,7 +32,10 @@ type Options struct {
 	Rules    []analysis.Rule
 	Interval time.Duration // between the begins of two analyses
 	Window   time.Duration // that each looks back
-	File     string        // keeps what is known over a restart; its directory must exist by Init. Empty keeps nothing
+	Scrape   time.Duration // between two samples of a series; 0 finds it out
+	// Keep keeps the box plots of each window as series. Nil keeps none.
+	Keep analysis.Appender
+	File string // keeps what is known over a restart; its directory must exist by Init. Empty keeps nothing
 	// Tell is told all findings that live, after each analysis. Nil tells nobody.
 	Tell func(live []analysis.Finding)
 	Log  *slog.Logger
@@ -44,6 +47,7 @@ type Analyst struct {
 	families families
 	asking   chan struct{} // holds one: who asks about another moment than the newest
 	ledger   *analysis.Ledger
+	unusual  unusual // used by Run alone
 
 	mu     sync.Mutex
 	newest *render.Report // all findings of the newest analysis; nil before the first
@@ -107,6 +111,26 @@ func (a *Analyst) evaluate(ctx context.Context, at time.Time) (analysis.Result, 
 	})
 }
 
+// look asks all rules, keeps the box plots of the window, and now and then looks for what is unlike before.
+func (a *Analyst) look(ctx context.Context, at time.Time) (analysis.Result, error) {
+	result, err := a.evaluate(ctx, at)
+	if err != nil || result.Workloads == 0 && firstFailure(result) != nil {
+		return result, err // who does not answer is asked no more
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	windows, problems := analysis.Windows(ctx, a.opts.Source, at, analysis.WindowOptions{Window: a.opts.Window, Interval: a.opts.Scrape})
+	if a.opts.Keep != nil {
+		if err := analysis.StoreWindows(ctx, a.opts.Keep, windows); err != nil {
+			problems = append(problems, analysis.Problem{Kind: analysis.Failed, Error: err.Error()})
+		}
+	}
+	problems = append(problems, a.unusual.look(ctx, a.opts, at, windows)...)
+	result.Findings = append(result.Findings, a.unusual.found...)
+	result.Problems = append(result.Problems, problems...)
+	return result, nil
+}
+
 // measured runs a function and returns how long it took, and how much of it on a processor. The engine of PromQL
 // works in the goroutine of whoever asks.
 func measured(f func() error) (took, cpu time.Duration, err error) {
@@ -130,7 +154,7 @@ func threadTime() time.Duration {
 func (a *Analyst) once(ctx context.Context) (err error) {
 	var result analysis.Result
 	took, cpu, err := measured(func() error {
-		result, err = contained(func() (analysis.Result, error) { return a.evaluate(ctx, time.Now()) })
+		result, err = contained(func() (analysis.Result, error) { return a.look(ctx, time.Now()) })
 		return err
 	})
 	how := howItWent(result, err)

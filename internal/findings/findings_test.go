@@ -39,6 +39,19 @@ type source struct {
 	calls map[string]float64 // by workload
 	err   error
 	block bool
+	kept  map[string]int // samples by the name of their series
+}
+
+func (s *source) Append(_ context.Context, samples []analysis.Sample) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept == nil {
+		s.kept = map[string]int{}
+	}
+	for _, one := range samples {
+		s.kept[one.Labels["__name__"]]++
+	}
+	return s.err
 }
 
 func (s *source) set(f func(*source)) {
@@ -69,11 +82,14 @@ func (s *source) Instant(ctx context.Context, query string, at time.Time) ([]ana
 	return all, nil
 }
 
-func (s *source) Range(_ context.Context, _ string, start, end time.Time, step time.Duration) ([]analysis.Series, error) {
+func (s *source) Range(_ context.Context, query string, start, end time.Time, step time.Duration) ([]analysis.Series, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
 		return nil, s.err
+	}
+	if !strings.Contains(query, "teescope_processes") && !strings.Contains(query, "teescope_syscalls_total") {
+		return nil, nil
 	}
 	var all []analysis.Series
 	for workload := range s.calls {
@@ -127,7 +143,7 @@ func analyst(t *testing.T, s *source, tell func([]analysis.Finding)) (*Analyst, 
 	var log logged
 	a := New(Options{
 		Source: s, Name: "a test", Rules: []analysis.Rule{rule()}, Interval: time.Minute, Window: time.Minute,
-		File: filepath.Join(t.TempDir(), "findings.json"), Tell: tell, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Scrape: 5 * time.Second, Keep: s, File: filepath.Join(t.TempDir(), "findings.json"), Tell: tell, Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err := a.Init(t.Context()); err != nil {
 		t.Fatal(err)
@@ -200,6 +216,10 @@ func TestFindsOnceAndSaysWhenItIsOver(t *testing.T) {
 		}
 		if n := log.count("found what slows a workload"); n != 1 {
 			t.Errorf("it was logged %d times", n)
+		}
+		// Two workloads, four analyses, seven numbers of each box plot.
+		if n := s.kept[analysis.WindowValueFamily]; n != 2*4*7 {
+			t.Errorf("%d numbers of box plots are kept", n)
 		}
 		metrictest.Golden(t, "testdata/metrics.prom", []byte(metrics(t, a)), *update)
 

@@ -42,6 +42,7 @@ func (r Report) Markdown(out io.Writer) error {
 	if r.LeftOut > 0 {
 		fmt.Fprintf(w, "\n%s of less weight.\n", plural(r.LeftOut, "more finding", "more findings"))
 	}
+	r.markdownWindows(w)
 	markdownList(w, "### Not judged", r.notJudged())
 	markdownList(w, "### Warnings of the source", r.Warnings)
 	return w.Flush()
@@ -64,10 +65,27 @@ func markdownFinding(w io.Writer, i int, f analysis.Finding) {
 	if f.Gain != nil {
 		markdownList(w, "**The gain assumes**", f.Gain.Assumptions)
 	}
+	if len(f.Explains) > 0 {
+		markdownList(w, "**Explains too what these rules found**", []string{strings.Join(f.Explains, ", ")})
+	}
 	markdownList(w, "**Does not hold when**", f.NotWhen)
 	markdownList(w, "**Sources**", f.Sources)
 	if f.Runbook != "" {
 		markdownList(w, "**Runbook**", []string{f.Runbook})
+	}
+}
+
+func (r Report) markdownWindows(w io.Writer) {
+	if len(r.Windows) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n### Windows of %s\n\n| workload | metric | min | q1 | median | q3 | max | outliers | n |\n|---|---|--:|--:|--:|--:|--:|--:|--:|\n", span(r.Window))
+	for _, b := range r.Windows {
+		fmt.Fprintf(w, "| %s | %s |", markdown(subject(analysis.Finding{Workload: b.Workload, Instance: b.Instance})), code(b.Metric))
+		for _, v := range []float64{b.Min, b.Q1, b.Median, b.Q3, b.Max} {
+			fmt.Fprintf(w, " %s |", Value(v, b.Unit))
+		}
+		fmt.Fprintf(w, " %d | %d |\n", b.Outliers, b.N)
 	}
 }
 

@@ -6,9 +6,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +20,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"teescope/internal/analysis"
+	"teescope/internal/stat"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -61,11 +65,12 @@ func found() analysis.Result {
 					},
 					{Name: "CPU time", Value: 0.97, Unit: "ratio", Low: ptr(0.95), High: ptr(0.99), N: 60, Query: "sum(rate(teescope_cpu_seconds_total[5m]))"},
 				},
-				Advice:  []string{"Use a runtime whose clock stays inside: SCONE after commit 09fea91, Gramine with a trusted time source.", "Ask for the time once a batch."},
-				Gain:    &analysis.Gain{Low: 0.41, High: 1.32, Assumptions: []string{"an OCALL costs 8000 to 14000 cycles", "the server is limited by its processor"}},
-				NotWhen: []string{"The runtime answers the call inside the enclave: then the kernel would not see it."},
-				Sources: []string{"TEEMon, Middleware 2020, section 6.4"},
-				Runbook: "docs/runbooks/chatty-syscall.md",
+				Advice:   []string{"Use a runtime whose clock stays inside: SCONE after commit 09fea91, Gramine with a trusted time source.", "Ask for the time once a batch."},
+				Gain:     &analysis.Gain{Low: 0.41, High: 1.32, Assumptions: []string{"an OCALL costs 8000 to 14000 cycles", "the server is limited by its processor"}},
+				NotWhen:  []string{"The runtime answers the call inside the enclave: then the kernel would not see it."},
+				Sources:  []string{"TEEMon, Middleware 2020, section 6.4"},
+				Explains: []string{"ocall-bound", "context-switch-storm"},
+				Runbook:  "docs/runbooks/chatty-syscall.md",
 			},
 			{
 				ID: "1", Rule: "epc-thrashing", Title: "enclave memory that does not fit", Workload: "db", Severity: analysis.Medium, Confidence: analysis.Measured,
@@ -110,11 +115,40 @@ func hostile() analysis.Result {
 	}
 }
 
+// windows are box plots of metrics of each kind of unit.
+func windows() []analysis.WindowStat {
+	box := func(name, unit, workload string, x ...float64) analysis.WindowStat {
+		return analysis.WindowStat{
+			Metric: analysis.WindowMetric{Name: name, Unit: unit}, Workload: workload, Instance: "node1:9750", At: at, Window: 5 * time.Minute,
+			Box: stat.BoxOf(x),
+		}
+	}
+	return []analysis.WindowStat{
+		box("sgx_epc_free_bytes", "bytes", "", 1<<20, 2<<20, 3<<20, 4<<20, 8<<20),
+		box("teescope_cpu_seconds", "seconds/s", "redis", 0.5, 0.5, 0.5, 0.5, 0.5),
+		box("teescope_syscalls", "calls/s", "redis", 1000, 36_000, 36_500, 37_000, 37_000, 37_500, 38_000, 90_000),
+	}
+}
+
+func TestPlot(t *testing.T) {
+	for _, s := range windows() {
+		r := New("x", nothing(), 0, nil).WithWindows([]analysis.WindowStat{s})
+		if n := utf8.RuneCountInString(r.Windows[0].Plot()); n > plotColumns || n == 0 {
+			t.Errorf("%s: %d columns", s.Metric.Name, n)
+		}
+	}
+	b := Box{Min: 0, WhiskerLow: 10, Q1: 20, Median: 25, Q3: 30, WhiskerHigh: 35, Max: 39, N: 9}
+	if got, want := b.Plot(), "·         ├─────────█████┃█████────┤   ·"; got != want {
+		t.Errorf("it is\n%q and should be\n%q", got, want)
+	}
+}
+
 func TestText(t *testing.T) {
 	for name, r := range map[string]Report{
 		"found.txt":    New("127.0.0.1:9750", found(), 2, nil),
 		"nothing.txt":  New("127.0.0.1:9750", nothing(), 0, nil),
 		"unknown.txt":  New("run.prom", analysis.Result{At: at, Window: time.Minute}, 0, nil),
+		"windows.txt":  New("127.0.0.1:9750", nothing(), 0, nil).WithWindows(windows()),
 		"warnings.txt": New("http://prom:9090", nothing(), 0, []string{"results truncated due to limit"}),
 	} {
 		var out bytes.Buffer
@@ -207,6 +241,7 @@ func TestJSONHasItsSchema(t *testing.T) {
 	for _, r := range []Report{
 		New("a", found(), 0, []string{"w"}), New("a", found(), 1, nil), New("a", nothing(), 0, nil),
 		New("a", analysis.Result{At: at, Window: time.Minute}, 0, nil),
+		New("a", nothing(), 0, nil).WithWindows(windows()), New("a", nothing(), 0, nil).WithWindows(nil),
 	} {
 		var out bytes.Buffer
 		if err := r.JSON(&out); err != nil {
@@ -227,6 +262,44 @@ func TestJSONHasItsSchema(t *testing.T) {
 	} {
 		if err := validate(t, s, []byte(bad)); err == nil {
 			t.Errorf("%s is valid", name)
+		}
+	}
+}
+
+// The schema knows every member that there can be, and no other.
+func TestTheSchemaHasEveryMember(t *testing.T) {
+	data, err := os.ReadFile("../../docs/user/findings.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type object struct{ Properties map[string]any }
+	var s struct {
+		object
+		Defs map[string]object `json:"$defs"`
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		of     any
+		schema object
+	}{
+		{Report{}, s.object},
+		{analysis.Finding{}, s.Defs["finding"]},
+		{analysis.Evidence{}, s.Defs["evidence"]},
+		{analysis.Gain{}, s.Defs["gain"]},
+		{analysis.Problem{}, s.Defs["problem"]},
+		{analysis.Skip{}, s.Defs["skip"]},
+		{Box{}, s.Defs["box"]},
+	} {
+		var members []string
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(tt.of)) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			members = append(members, name)
+		}
+		slices.Sort(members)
+		if known := slices.Sorted(maps.Keys(tt.schema.Properties)); !slices.Equal(members, known) {
+			t.Errorf("%T has %q and the schema %q", tt.of, members, known)
 		}
 	}
 }

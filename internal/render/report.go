@@ -35,6 +35,7 @@ type Report struct {
 	Checked   []string           `json:"checked"`   // rules that looked at one workload at least
 	Skipped   []analysis.Skip    `json:"skipped"`   // rules that looked at none
 	Warnings  []string           `json:"warnings"`  // of the source
+	Windows   []Box              `json:"windows,omitempty"`
 }
 
 // New makes a report of a result with at most so many findings; 0 is all.

@@ -87,6 +87,7 @@ func (r Report) Text(w io.Writer, colour bool) error {
 		t.line()
 		t.prose("", fmt.Sprintf("%s of less weight: --all lists them.", plural(r.LeftOut, "more finding", "more findings")))
 	}
+	t.windows(r)
 	t.notJudged(r)
 	return t.Flush()
 }
@@ -110,6 +111,9 @@ func (t text) finding(i int, f analysis.Finding) {
 	t.list("Advice", f.Advice)
 	if f.Gain != nil {
 		t.list("The gain assumes", f.Gain.Assumptions)
+	}
+	if len(f.Explains) > 0 {
+		t.list("Explains too what these rules found", []string{strings.Join(f.Explains, ", ")})
 	}
 	t.list("Does not hold when", f.NotWhen)
 	t.list("Sources", f.Sources)
@@ -179,16 +183,34 @@ func (r Report) notJudged() []string {
 	for _, reason := range slices.Sorted(maps.Keys(byReason)) {
 		lines = append(lines, strings.Join(byReason[reason], ", ")+": "+reason)
 	}
-	var grave []string
+	var grave, absent []string
 	for _, p := range r.Problems {
-		if p.Kind != analysis.Absent { // which the rules' reasons say
+		switch {
+		case p.Kind == analysis.Absent: // which the rules' reasons say
+		case p.Kind == analysis.Gap && p.Workload != "":
+			absent = append(absent, p.Workload)
+		default:
 			grave = append(grave, problem(p))
 		}
+	}
+	if len(absent) > 0 {
+		lines = append(lines, listed(absent)+": there for less than half of the window, or samples are missing")
 	}
 	if left := len(grave) - mostProblems; left > 1 {
 		grave = append(grave[:mostProblems], fmt.Sprintf("%d more problems: --format json lists them", left))
 	}
 	return append(lines, grave...)
+}
+
+// mostNames bounds how many names are listed.
+const mostNames = 8
+
+// listed lists names, and how many more there are.
+func listed(names []string) string {
+	if left := len(names) - mostNames; left > 1 {
+		names = append(names[:mostNames:mostNames], fmt.Sprintf("%d more", left))
+	}
+	return strings.Join(names, ", ")
 }
 
 func problem(p analysis.Problem) string {
@@ -203,7 +225,7 @@ func problem(p analysis.Problem) string {
 	}
 	s := about + p.Error
 	if len(p.Rules) > 0 {
-		s += " (for " + strings.Join(p.Rules, ", ") + ")"
+		s += " (for " + listed(p.Rules) + ")"
 	}
 	return s
 }

@@ -43,6 +43,8 @@ export interface Finding {
   evidence: Evidence[];
   advice: string[];
   gain: Gain | undefined;
+  /** Rules that found consequences of this cause, which are not listed. */
+  explains: string[];
   not_when: string[];
   sources: string[];
   runbook: string;
@@ -105,6 +107,7 @@ const finding = shape<Finding>({
   evidence: list(evidence),
   advice: list(text),
   gain: optional(shape<Gain>({ low: number, high: number, assumptions: texts })),
+  explains: texts,
   not_when: texts,
   sources: texts,
   runbook: word,

@@ -6,6 +6,8 @@ import type { Report } from "../api/findings";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { formatMoment, formatSpan } from "../lib/time";
+import { AnyPanel } from "../panels/AnyPanel";
+import { WINDOWS } from "../panels/defs";
 import { FindingCard } from "./findings/FindingCard";
 import { chosen, notJudged, plural, verdictText } from "./findings/report";
 import { useFindings } from "./findings/use-findings";
@@ -36,6 +38,7 @@ export function Findings() {
         <FindingCard key={finding.id} finding={finding} />
       ))}
       <NotJudged report={report} />
+      <AnyPanel def={WINDOWS} />
     </section>
   );
 }

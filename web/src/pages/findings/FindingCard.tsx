@@ -137,6 +137,7 @@ function ChartLink({ evidence, workload }: { evidence: Evidence; workload: strin
 function Footing({ finding }: { finding: Finding }) {
   const parts: [string, readonly string[]][] = [
     ["The gain assumes", finding.gain?.assumptions ?? []],
+    ["Explains too what these rules found", finding.explains.length === 0 ? [] : [finding.explains.join(", ")]],
     ["Does not hold when", finding.not_when],
     ["Sources", finding.sources],
     ["Runbook", finding.runbook === "" ? [] : [finding.runbook]],

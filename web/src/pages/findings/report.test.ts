@@ -72,10 +72,14 @@ it("lets the filter leave out other workloads, and never the machine", () => {
 it("says what was not judged, equal reasons together", () => {
   expect(notJudged(made())).toEqual([
     "y, z: not measured",
-    "cron: it was there for 20 % of the window",
+    "cron: there for less than half of the window, or samples are missing",
     "the query sum(x): too slow (for numa)",
   ]);
-  const many = Array.from({ length: 20 }, (_, i) => ({ kind: "gap", workload: `w${i}`, error: "short" }));
+  const shorts = Array.from({ length: 20 }, (_, i) => ({ kind: "gap", workload: `w${i}`, error: "short" }));
+  expect(notJudged(made({ problems: shorts, skipped: [] }))).toEqual([
+    "w0, w1, w2, w3, w4, w5, w6, w7 and 12 more: there for less than half of the window, or samples are missing",
+  ]);
+  const many = shorts.map((p) => ({ ...p, kind: "broken" }));
   expect(notJudged(made({ problems: many, skipped: [] }))).toHaveLength(9);
 });
 

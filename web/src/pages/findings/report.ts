@@ -83,9 +83,16 @@ export function notJudged(report: Report): string[] {
   const byReason = new Map<string, string[]>();
   for (const { rule, reason } of report.skipped) byReason.set(reason, [...(byReason.get(reason) ?? []), rule]);
   const rules = [...byReason].sort(([a], [b]) => (a < b ? -1 : 1)).map(([reason, names]) => `${names.join(", ")}: ${reason}`);
-  const grave = report.problems.filter((p) => p.kind !== "absent").map(problemText); // the rules' reasons say what is absent
+  const short = report.problems.filter(isShort).map((p) => p.workload);
+  if (short.length > 0) rules.push(`${listFirst(short, 8)}: there for less than half of the window, or samples are missing`);
+  const grave = report.problems.filter((p) => p.kind !== "absent" && !isShort(p)).map(problemText); // the rules' reasons say what is absent
   const left = grave.length - MOST_PROBLEMS;
   return [...rules, ...(left > 1 ? [...grave.slice(0, MOST_PROBLEMS), `${left} more problems`] : grave)];
+}
+
+/** Whether a problem is that a workload was there too shortly. */
+function isShort({ kind, workload }: Problem): boolean {
+  return kind === "gap" && workload !== "";
 }
 
 function problemText({ workload, query, instance, error, rules }: Problem): string {

@@ -4,10 +4,10 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { fillTemplate } from "../../lib/promql";
 import type { PanelDef } from "../types";
-import { CONTAINER_TABLE, CONTAINERS, COST, INFRASTRUCTURE, OVERVIEW, STATUS, SYSTEM, TEE, TEE_TABLES, WORKLOADS } from "./index";
+import { CONTAINER_TABLE, CONTAINERS, COST, INFRASTRUCTURE, OVERVIEW, STATUS, SYSTEM, TEE, TEE_TABLES, WINDOWS, WORKLOADS } from "./index";
 
 const sections = [...SYSTEM, ...TEE, ...CONTAINERS, ...INFRASTRUCTURE].flatMap((s) => s.panels);
-const all: PanelDef[] = [...new Set([...sections, ...OVERVIEW, ...COST, WORKLOADS, CONTAINER_TABLE, ...STATUS, ...TEE_TABLES])];
+const all: PanelDef[] = [...new Set([...sections, ...OVERVIEW, ...COST, WINDOWS, WORKLOADS, CONTAINER_TABLE, ...STATUS, ...TEE_TABLES])];
 
 function expressions(def: PanelDef): string[] {
   switch (def.kind) {

@@ -87,6 +87,7 @@ import { teeTransitions } from "./tee-transitions";
 import { teeTransitionsByWorkload } from "./tee-transitions-by-workload";
 import { teeWorkingSet } from "./tee-working-set";
 import { topSyscalls } from "./top-syscalls";
+import { windows } from "./windows";
 import { workloads } from "./workloads";
 
 export const SYSTEM: readonly Section[] = [
@@ -163,5 +164,7 @@ export const OVERVIEW: readonly PanelDef[] = [cpuByWorkload, syscallsByWorkload,
 export const COST: readonly FigureDef[] = [selfShare, agentCpu, agentMemory, probeCost, scrapeDuration, seriesCount];
 
 export const WORKLOADS: TableDef = workloads;
+
+export const WINDOWS: TableDef = windows;
 
 export const STATUS: readonly TableDef[] = [collectors, build, probes, programs, maps];
