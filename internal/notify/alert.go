@@ -30,6 +30,8 @@ type Alert struct {
 	// Pending is an alert that may fire soon. It makes nothing fire, and keeps firing what fires: after a restart a
 	// rule waits for its "for" once more, and what it waits for has not ended.
 	Pending bool
+	// Logged is an alert whose beginning and end its source logs itself.
+	Logged bool
 }
 
 // A Notice is what an Alertmanager is sent of an alert.
@@ -54,6 +56,7 @@ type episode struct {
 	StartsAt     time.Time         `json:"startsAt"`
 	EndsAt       time.Time         `json:"endsAt,omitzero"` // zero while it fires
 	GeneratorURL string            `json:"generatorURL,omitempty"`
+	Logged       bool              `json:"logged,omitempty"`
 	Told         []string          `json:"told,omitempty"` // keys of the webhooks that know of it
 }
 

@@ -125,7 +125,7 @@ func (h *Hub) Firing(source string, now []Alert, complete bool) {
 		case e == nil && !a.Pending && h.room():
 			e = &episode{
 				Key: key, Source: source, Labels: maps.Clone(a.Labels), Annotations: h.linked(a.Annotations),
-				StartsAt: a.Since.UTC(), GeneratorURL: h.link(a.GeneratorURL),
+				StartsAt: a.Since.UTC(), GeneratorURL: h.link(a.GeneratorURL), Logged: a.Logged,
 			}
 			if e.StartsAt.IsZero() {
 				e.StartsAt = time.Now().UTC()
@@ -182,7 +182,9 @@ func (h *Hub) tell(news []*episode) {
 	}
 	slices.SortFunc(news, byKey)
 	for _, e := range news {
-		h.log(e)
+		if !e.Logged {
+			h.log(e)
+		}
 		h.enqueue(e)
 	}
 	h.save()
