@@ -196,6 +196,9 @@ func (h *Hub) tell(news []*episode) {
 
 func (h *Hub) log(e *episode) {
 	level, text := slog.LevelWarn, "alert fires"
+	if e.Labels["severity"] == "info" {
+		level = slog.LevelInfo
+	}
 	if !e.EndsAt.IsZero() {
 		level, text = slog.LevelInfo, "alert has ended"
 	}

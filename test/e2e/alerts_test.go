@@ -395,5 +395,9 @@ scrape_configs: [{job_name: teescope, static_configs: [{targets: [%q]}]}]
 			return nil
 		})
 		t.Logf("%s records %q", base, names)
+		alarms, err := query(base, `ALERTS{alertstate="firing",alertname=~"Teescope(TargetDown|CollectorFailed|EventsLost|WorkloadsFolded|Enclave.*|EPC.*)"}`, time.Now())
+		if err != nil || len(alarms) > 0 {
+			t.Errorf("on a machine without a fault there fire %v (%v)", alarms, err)
+		}
 	}
 }
