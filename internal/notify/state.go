@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 )
 
@@ -114,7 +113,8 @@ func (h *Hub) write() error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(h.opts.File), filepath.Base(h.opts.File)+".*")
+	// Nobody else writes there: the database holds the directory. A kill in between leaves one such file at most.
+	f, err := os.OpenFile(h.opts.File+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

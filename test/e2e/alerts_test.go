@@ -374,6 +374,7 @@ scrape_configs: [{job_name: teescope, static_configs: [{targets: [%q]}]}]
 	addr := freeAddr(t)
 	background(t, "prometheus", "--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "db"), "--web.listen-address", addr, "--log.level", "warn")
 	ours := start(t, "server", "--data-dir", t.TempDir(), "--interval", "1s", "--rules.interval", "1s", "--targets", a.addr)
+	var recorded [][]string
 	for _, base := range []string{"http://" + addr, "http://" + ours.addr} {
 		eventually(t, testLimit, "every rule to be evaluated by "+base, func() error {
 			n, bad, err := health(base)
@@ -394,10 +395,13 @@ scrape_configs: [{job_name: teescope, static_configs: [{targets: [%q]}]}]
 			}
 			return nil
 		})
-		t.Logf("%s records %q", base, names)
+		recorded = append(recorded, names)
 		alarms, err := query(base, `ALERTS{alertstate="firing",alertname=~"Teescope(TargetDown|CollectorFailed|EventsLost|WorkloadsFolded|Enclave.*|EPC.*)"}`, time.Now())
 		if err != nil || len(alarms) > 0 {
 			t.Errorf("on a machine without a fault there fire %v (%v)", alarms, err)
 		}
+	}
+	if !slices.Equal(recorded[0], recorded[1]) {
+		t.Errorf("the real one records %q, and the embedded one %q", recorded[0], recorded[1])
 	}
 }
