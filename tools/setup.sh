@@ -19,7 +19,7 @@ need=(
 	prometheus=prometheus promtool=prometheus chromium=chromium shellcheck=shellcheck tmux=tmux
 	qemu-system-x86_64=qemu-system-x86 cpio=cpio
 	gcc=gcc /usr/include/stdio.h=libc6-dev /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 xz=xz-utils zstd=zstd
-	prometheus-node-exporter=prometheus-node-exporter perf=linux-perf
+	prometheus-node-exporter=prometheus-node-exporter prometheus-alertmanager=prometheus-alertmanager perf=linux-perf
 )
 peers=(
 	bpftrace=bpftrace perf=linux-perf strace=strace /usr/lib/postgresql=postgresql setpriv=util-linux cc=gcc
@@ -37,7 +37,7 @@ for pair in "${need[@]}"; do
 	fi
 done
 
-services=(redis-server nginx prometheus prometheus-node-exporter podman.socket postgresql)
+services=(redis-server nginx prometheus prometheus-node-exporter prometheus-alertmanager podman.socket postgresql)
 running() { command -v systemctl >/dev/null && systemctl is-active --quiet "$1" 2>/dev/null; }
 
 if [ "${#missing[@]}" -gt 0 ]; then

@@ -33,7 +33,7 @@ func newRoot() *cobra.Command {
 		return fmt.Errorf("%w%s; see \"%s --help\"", err, suggestFlag(cmd, err), cmd.CommandPath())
 	})
 	root.AddCommand(agentCommand(), analyzeCommand(), checkCommand(), configCommand(), correlateCommand(), dashboardsCommand(), demoCommand(),
-		serverCommand(), topCommand(), upCommand(), versionCommand())
+		rulesCommand(), serverCommand(), topCommand(), upCommand(), versionCommand())
 	return root
 }
 

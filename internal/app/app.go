@@ -26,6 +26,7 @@ import (
 	"teescope/internal/config"
 	"teescope/internal/findings"
 	"teescope/internal/httpapi"
+	"teescope/internal/notify"
 	"teescope/internal/privilege"
 	"teescope/internal/prom"
 	"teescope/internal/service"
@@ -50,7 +51,9 @@ func Up(ctx context.Context, o Options) error {
 	}
 	tuneMemory(o.Config.Memory.Limit, serverMemory)
 	p := newProgram(o)
-	p.server()
+	if err := p.server(); err != nil {
+		return err
+	}
 	p.agent()
 	p.confine(privilege.Up)
 	return p.run(ctx)
@@ -72,7 +75,9 @@ func Agent(ctx context.Context, o Options) error {
 func Server(ctx context.Context, o Options) error {
 	tuneMemory(o.Config.Memory.Limit, serverMemory)
 	p := newProgram(o)
-	p.server()
+	if err := p.server(); err != nil {
+		return err
+	}
 	p.confine(privilege.Server)
 	return p.run(ctx)
 }
@@ -88,7 +93,9 @@ type program struct {
 	keeps      func() []string      // but for these
 	services   []service.Service
 	web        httpapi.Options
-	exposition http.Handler // of all of the above, made by run
+	url        func() string // where it listens; nil before run
+	hub        *notify.Hub   // who tells of what fires; nil without a database
+	exposition http.Handler  // of all of the above, made by run
 }
 
 func newProgram(o Options) *program {
@@ -131,9 +138,13 @@ func (p *program) confine(role privilege.Role) {
 	p.add(drop)
 }
 
-// server adds the database, which scrapes this process, and the page.
-func (p *program) server() {
+// server adds the database, which scrapes this process, the rules on it, and the page.
+func (p *program) server() error {
 	c := p.Config
+	evaluated, err := p.alerting()
+	if err != nil {
+		return err
+	}
 	var endpoints []prom.Endpoint
 	for _, e := range c.Scrape {
 		endpoints = append(endpoints, prom.Endpoint(e))
@@ -141,14 +152,15 @@ func (p *program) server() {
 	db := prom.New(prom.Options{
 		DataDir: c.DataDir, Interval: c.Interval, RetentionTime: c.Retention.Time, RetentionSize: c.Retention.Size,
 		MemoryLimit: c.Memory.Limit,
-		Targets:     c.Targets, Endpoints: endpoints, Self: http.HandlerFunc(p.self), Instance: p.host,
+		Targets:     c.Targets, Endpoints: endpoints, Rules: evaluated, Self: http.HandlerFunc(p.self), Instance: p.host,
 		Version: prom.Version(p.Build), Flags: c.Values(), Registry: p.own, Log: p.Log,
 	})
 	p.web.API, p.web.Page = db.Handler(), p.Page
-	p.add(db)
+	p.add(db, evaluated.Hub, db.Reloader())
 	if c.Analysis.Enabled {
 		p.analyse(db)
 	}
+	return nil
 }
 
 // analyse adds what looks for causes in the database. It is initialised after the database, and stops before it.
@@ -156,7 +168,8 @@ func (p *program) analyse(db *prom.Server) {
 	c := p.Config
 	a := findings.New(findings.Options{
 		Source: db.Source(), Name: p.host, Rules: rules.All(), Interval: c.Analysis.Interval, Window: c.Analysis.Window,
-		Scrape: c.Interval, Keep: db, File: filepath.Join(c.DataDir, "findings.json"), Log: p.Log.With("part", "analysis"),
+		Scrape: c.Interval, Keep: db, File: filepath.Join(c.DataDir, "findings.json"), Tell: tellFindings(p.hub),
+		Log: p.Log.With("part", "analysis"),
 	})
 	p.collectors, p.web.Findings = append(p.collectors, a), a
 	p.add(a)
@@ -177,6 +190,7 @@ func (p *program) run(ctx context.Context) error {
 	group := service.NewGroup(p.Log)
 	p.web.Metrics, p.web.Ready = gatherer, group.Ready
 	web := httpapi.New(p.web)
+	p.url = web.URL
 	group.Add(web)
 	group.Add(p.services...)
 	group.Add(web.Drain(), &announcer{out: p.Out, url: web.URL, page: p.web.API != nil})

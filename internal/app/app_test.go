@@ -129,7 +129,9 @@ func query(t *testing.T, base, q string) []map[string]string {
 func TestServerScrapesItselfAndItsTargets(t *testing.T) {
 	run := func(ctx context.Context, o Options) error {
 		p := newProgram(o)
-		p.server()
+		if err := p.server(); err != nil {
+			return err
+		}
 		return p.run(ctx)
 	}
 	first, stopFirst := running(t, run, configuration(t, config.Up, "data-dir: "+t.TempDir()))
@@ -173,7 +175,9 @@ func TestUp(t *testing.T) {
 	}
 	run := func(ctx context.Context, o Options) error {
 		p := newProgram(o)
-		p.server()
+		if err := p.server(); err != nil {
+			return err
+		}
 		p.agent()
 		return p.run(ctx)
 	}

@@ -16,6 +16,7 @@ import (
 	"teescope/internal/config"
 	"teescope/internal/findings"
 	"teescope/internal/metric"
+	"teescope/internal/notify"
 	"teescope/internal/tee"
 	"teescope/internal/tee/sgx"
 	"teescope/internal/tee/transition"
@@ -63,6 +64,8 @@ func teeBackends(c *config.Config, r tee.Roots, log *slog.Logger, crossings *tra
 // kernel: docs/user/metrics.md is made of it.
 func Descriptions() []*metric.Desc {
 	all, _, _ := agentCollectors(&config.Config{}, slog.New(slog.DiscardHandler))
-	all = append([]collector.Collector{build.New(build.Info{}), findings.New(findings.Options{}), sandbox.New()}, all...)
+	all = append([]collector.Collector{
+		build.New(build.Info{}), findings.New(findings.Options{}), notify.New(notify.Options{}), sandbox.New(),
+	}, all...)
 	return collector.NewRegistry(slog.New(slog.DiscardHandler), all...).Descriptions()
 }

@@ -35,6 +35,7 @@ type Config struct {
 	Listen string // host:port
 	// WebConfigFile configures TLS and basic authentication, in the format of the Prometheus exporter toolkit.
 	WebConfigFile string
+	ExternalURL   string        // without a slash at its end; empty is where it listens
 	DataDir       string        // absolute
 	Interval      time.Duration // between two scrapes
 	Retention     Retention
@@ -47,6 +48,8 @@ type Config struct {
 	Transitions   Transitions
 	Memory        Memory
 	Analysis      Analysis
+	Rules         Rules
+	Alerting      Alerting
 	Log           Log
 
 	origins map[string]Origin

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,6 +42,10 @@ const configKey = "config"
 
 // keys returns the table, in the order of the documentation.
 func keys() []*key {
+	return slices.Concat(mainKeys(), rulesKeys(), alertingKeys(), []*key{logLevelKey(), logFormatKey()})
+}
+
+func mainKeys() []*key {
 	return []*key{
 		listenKey(),
 		{
@@ -50,6 +55,7 @@ func keys() []*key {
 			set: func(c *Config, values []string) error { c.WebConfigFile = strings.Join(values, ""); return nil },
 			get: func(c *Config) []string { return []string{c.WebConfigFile} },
 		},
+		externalURLKey(),
 		dataDirKey(),
 		{
 			name: "interval", commands: Up | Server, kind: "duration",
@@ -148,7 +154,6 @@ func keys() []*key {
 			get: func(c *Config) []string { return []string{formatSize(c.Memory.Limit)} },
 		},
 		analysisEnabledKey(), analysisIntervalKey(), analysisWindowKey(),
-		logLevelKey(), logFormatKey(),
 	}
 }
 

@@ -23,7 +23,28 @@ var tries = map[string]struct {
 		" ":         "has no value",
 	}},
 	"web.config-file": {[]string{"web.yml", "null"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
-	"data-dir":        {[]string{"/srv/a b"}, map[string]string{"": "has no value", "/\x1b": `"/\x1b" holds a control character or is not UTF-8`}},
+	"web.external-url": {[]string{"https://t.example.org", "http://h:1/tee"}, map[string]string{
+		"t.example.org":   `"t.example.org": not an http or https URL (write for example https://teescope.example.org)`,
+		"http://u:p@h":    `"http://u:p@h": a password in a URL ends up in logs; put it into the file with credentials (write for example https://teescope.example.org)`,
+		"http://h/?a=b":   `"http://h/?a=b": only scheme, host and path`,
+		"http://:1":       `"http://:1": no host (write for example https://teescope.example.org)`,
+		"http://h:0":      `"http://h:0": the port "0" is no number from 1 to 65535 (write for example https://teescope.example.org)`,
+		"http://h\x7f/":   `"http://h\x7f/" holds a control character or is not UTF-8`,
+		"http://[::1%25]": `"http://[::1%25]": invalid host: ParseAddr("::1%"): zone must be a non-empty string (write for example https://teescope.example.org)`,
+	}},
+	"rules.files":    {[]string{"/etc/teescope/*.yaml", "a.yml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"rules.default":  {[]string{"true", "false"}, map[string]string{"no": `"no" is neither true nor false`}},
+	"rules.interval": {[]string{"100ms", "1h"}, map[string]string{"2h": "2h is out of range, the least is 100ms and the most 1h"}},
+	"alerting.alertmanagers": {[]string{"http://a:9093", "https://a/alerts"}, map[string]string{
+		"a:9093": `"a:9093": not an http or https URL (write for example http://alertmanager:9093)`,
+	}},
+	"alerting.alertmanager-config-file": {[]string{"am.yml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"alerting.webhooks": {[]string{"http://a/b?c=d", "file:/etc/hook"}, map[string]string{
+		"x":     `"x": not an http or https URL (write for example http://host:port/path)`,
+		"file:": `"file:" names no file, write for example file:/etc/teescope/webhook`,
+	}},
+	"alerting.webhook-config-file": {[]string{"wh.yml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"data-dir":                     {[]string{"/srv/a b"}, map[string]string{"": "has no value", "/\x1b": `"/\x1b" holds a control character or is not UTF-8`}},
 	"interval": {[]string{"100ms", "2m"}, map[string]string{
 		"10":   `"10" has no unit, write for example 10s`,
 		"fast": `"fast" is no duration, write for example 5s, 90m or 15d`,
@@ -204,9 +225,11 @@ func TestWrongShapes(t *testing.T) {
 // Each bad item of a list is a problem of its own, also where a list stands on one line.
 func TestEveryItemIsReported(t *testing.T) {
 	for name, try := range map[string]struct{ items, want []string }{
-		"targets": {[]string{"a:1", "b", "a:1"}, []string{`"b" is not HOST:PORT, write for example node1:9750`, `"a:1" is listed twice`}},
-		"scrape":  {[]string{"http://a", "b=http://a/metrics", "x://y"}, []string{`"b=http://a/metrics" is given twice`, `"x://y": not an http or https URL (write NAME=http://host:port/metrics)`}},
-		"watch":   {[]string{"pid=0", "pid=1", "x=y"}, []string{`watch rule "pid=0": not a process ID`, `watch rule "x=y": unknown key "x"`}},
+		"targets":                {[]string{"a:1", "b", "a:1"}, []string{`"b" is not HOST:PORT, write for example node1:9750`, `"a:1" is listed twice`}},
+		"scrape":                 {[]string{"http://a", "b=http://a/metrics", "x://y"}, []string{`"b=http://a/metrics" is given twice`, `"x://y": not an http or https URL (write NAME=http://host:port/metrics)`}},
+		"alerting.alertmanagers": {[]string{"http://a", "x://y", "http://a"}, []string{`"x://y": not an http`, `"http://a" is given twice`}},
+		"alerting.webhooks":      {[]string{"file:a", "http://a", "file:a", "b"}, []string{`"file:a" is given twice`, `"b": not an http`}},
+		"watch":                  {[]string{"pid=0", "pid=1", "x=y"}, []string{`watch rule "pid=0": not a process ID`, `watch rule "x=y": unknown key "x"`}},
 	} {
 		var args []string
 		for _, item := range try.items {

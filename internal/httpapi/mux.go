@@ -28,6 +28,9 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 	if s.opts.API != nil {
 		mux.Handle("/api/v1/", s.opts.API)
 	}
+	if s.opts.Runbooks != nil {
+		mux.HandleFunc("GET "+runbooksPath+"{name}", runbook(s.opts.Runbooks))
+	}
 	mux.HandleFunc("/api/", http.NotFound)
 	mux.HandleFunc("/-/", http.NotFound)
 	if s.opts.Page != nil {

@@ -47,7 +47,7 @@ func (s *Server) newAPI(p parser.Parser) http.Handler {
 		s.engine, s.db, nil, nil, s.db,
 		func(context.Context) apiv1.ScrapePoolsRetriever { return s.scraper },
 		func(context.Context) apiv1.TargetRetriever { return s.scraper },
-		func(context.Context) apiv1.AlertmanagerRetriever { return none{} },
+		func(context.Context) apiv1.AlertmanagerRetriever { return s.alertmanagers() },
 		func() config.Config { return cfg },
 		s.opts.Flags,
 		// Targets on this host are shown under its name. No target has the port 0 of this API.
@@ -57,7 +57,7 @@ func (s *Server) newAPI(p parser.Parser) http.Handler {
 		false,    // no administration
 		false, 0, // no search endpoints: they are experimental
 		quietlog.New(s.opts.Log, "api"),
-		func(context.Context) apiv1.RulesRetriever { return none{} },
+		func(context.Context) apiv1.RulesRetriever { return s.rules },
 		s.memory.maxSamples(), readConcurrency, readFrame,
 		false, // no agent
 		never(),
@@ -91,6 +91,7 @@ func (s *Server) runtimeInfo() (apiv1.RuntimeInfo, error) {
 	}
 	gogc := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(gogc)
+	reloaded, at := s.reloaded()
 	retention := model.Duration(s.opts.RetentionTime).String()
 	if s.opts.RetentionSize > 0 {
 		retention += fmt.Sprintf(" or %dB", s.opts.RetentionSize)
@@ -100,8 +101,8 @@ func (s *Server) runtimeInfo() (apiv1.RuntimeInfo, error) {
 		CWD:                 wd,
 		Hostname:            s.opts.Instance,
 		ServerTime:          time.Now().UTC(),
-		ReloadConfigSuccess: true, // it is read once, and without it nothing starts
-		LastConfigTime:      s.born,
+		ReloadConfigSuccess: reloaded,
+		LastConfigTime:      at,
 		CorruptionCount:     int64(counter(s.opts.Registry, "prometheus_tsdb_wal_corruptions_total")),
 		GoroutineCount:      runtime.NumGoroutine(),
 		GOMAXPROCS:          runtime.GOMAXPROCS(0),
@@ -112,7 +113,22 @@ func (s *Server) runtimeInfo() (apiv1.RuntimeInfo, error) {
 	}, nil
 }
 
-// none is what there is of rules and alertmanagers.
+// reloaded says whether and when what can be read again, the rules, was read the last time.
+func (s *Server) reloaded() (success bool, at time.Time) {
+	if s.ruler == nil {
+		return true, s.born
+	}
+	return s.ruler.reloaded()
+}
+
+func (s *Server) alertmanagers() apiv1.AlertmanagerRetriever {
+	if s.opts.Rules.Alerts == nil {
+		return none{}
+	}
+	return s.opts.Rules.Alerts.manager
+}
+
+// none is what there is of rules and Alertmanagers where none are configured.
 type none struct{}
 
 // RuleGroups implements apiv1.RulesRetriever.

@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/scrape"
 	"github.com/prometheus/prometheus/tsdb"
+	apiv1 "github.com/prometheus/prometheus/web/api/v1"
 
 	"teescope/internal/quietlog"
 )
@@ -47,6 +48,7 @@ type Options struct {
 	MemoryLimit int64
 	Targets     []string // agents, host:port
 	Endpoints   []Endpoint
+	Rules       RuleOptions
 	// Self answers the scrapes of this very process, without a network. Nil scrapes no self.
 	Self http.Handler
 	// Instance is the label instance of Self: the host's name.
@@ -87,13 +89,22 @@ type Server struct {
 	scraper *scrape.Manager
 	self    *memoryServer
 	cfg     *config.Config
+	ruler   *ruler               // nil evaluates no rules
+	rules   apiv1.RulesRetriever // what there is of them in this database
+	// evaluating ends when rules shall give up what they ask this database.
+	evaluating context.Context
+	giveUp     context.CancelFunc
 }
 
 // New makes a server. It touches nothing outside the process: that is for Init.
 func New(opts Options) *Server {
-	return &Server{
-		opts: opts, born: time.Now(), memory: newPressure(opts.MemoryLimit), gate: newGate(), stats: tsdb.NewDBStats(),
+	s := &Server{
+		opts: opts, born: time.Now(), memory: newPressure(opts.MemoryLimit), gate: newGate(), stats: tsdb.NewDBStats(), rules: none{},
 	}
+	if opts.Rules.Hub != nil {
+		s.ruler = newRuler(opts.Rules, opts.Log)
+	}
+	return s
 }
 
 // Name implements service.Service.
@@ -111,6 +122,12 @@ func (s *Server) Init(ctx context.Context) (err error) {
 			err = errors.Join(err, s.release())
 		}
 	}()
+	if s.ruler != nil {
+		if err = s.ruler.load(); err != nil {
+			return fmt.Errorf("reading rules:\n%w", err)
+		}
+		s.opts.Registry.MustRegister(s.ruler.success, s.ruler.at)
+	}
 	if s.lock, err = lockDataDir(s.opts.DataDir); err != nil {
 		return err
 	}
@@ -150,6 +167,10 @@ func (s *Server) open() (err error) {
 		},
 		Parser: p,
 	})
+	s.evaluating, s.giveUp = context.WithCancel(context.Background())
+	if s.ruler != nil {
+		s.rules = s.ruler.attach(s)
+	}
 	s.gate.open(shortQueries(newCrowd(s.memory.guard(s.newAPI(p)), s.memory.running())))
 	return nil
 }
@@ -176,6 +197,9 @@ func (s *Server) release() error {
 func (s *Server) close() error {
 	if s.engine != nil {
 		_ = s.engine.Close() // only closes the query log, which there is none of
+	}
+	if s.giveUp != nil {
+		s.giveUp()
 	}
 	if s.self != nil {
 		s.self.close()

@@ -176,6 +176,15 @@ func (s *Server) scrape(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("configuring the scraper: %w", err)
 	}
+	if s.ruler != nil {
+		if err := s.ruler.run(); err != nil {
+			return err
+		}
+		defer func() {
+			s.giveUp()
+			s.ruler.stop()
+		}()
+	}
 	targets := make(chan map[string][]*targetgroup.Group, 1)
 	done := make(chan error, 1)
 	go func() { done <- s.scraper.Run(targets) }()

@@ -197,6 +197,11 @@ func arrows() []arrow {
 			},
 		},
 		{
+			why:   "what is told of what fires depends on nothing that fires",
+			from:  []string{"internal/notify", "rules", "docs/runbooks"},
+			never: []string{internal + "prom", internal + "analysis", internal + "collector", internal + "config", internal + "app", "github.com/prometheus/prometheus"},
+		},
+		{
 			why:   "the terminal's view knows what any client of an agent knows",
 			from:  []string{"internal/top"},
 			never: []string{module},

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"teescope/docs/runbooks"
+	"teescope/internal/config"
+	"teescope/internal/metric"
+	"teescope/internal/prom"
+	"teescope/internal/prom/rulefile"
+	"teescope/internal/prom/ruletest"
+)
+
+// ErrRules says that files of rules are wrong; what is, was written.
+var ErrRules = errors.New("the rules are not as they should be")
+
+// CheckRules reads files of rules, writes what is wrong with them, and returns [ErrRules] when something is that keeps
+// them from being evaluated.
+func CheckRules(out io.Writer, patterns []string) error {
+	names, err := rulefile.Find(patterns)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("no file fits %s", strings.Join(patterns, " "))
+	}
+	files, err := rulefile.Read(names)
+	var wrong *rulefile.Error
+	if errors.As(err, &wrong) {
+		for _, p := range wrong.Problems {
+			fmt.Fprintln(out, p)
+		}
+	} else if err != nil {
+		return err
+	}
+	for _, p := range rulefile.Lint(files, seriesNames()) {
+		fmt.Fprintln(out, p)
+	}
+	bad := map[string]bool{}
+	if wrong != nil {
+		for _, p := range wrong.Problems {
+			bad[p.File] = true
+		}
+	}
+	for _, f := range files {
+		if !bad[f.Name] {
+			fmt.Fprintf(out, "%s: %d rules\n", f.Name, f.Count())
+		}
+	}
+	if len(bad) > 0 {
+		return fmt.Errorf("%w: %d of %d files cannot be used", ErrRules, len(bad), len(names))
+	}
+	return nil
+}
+
+// seriesNames lists the names of series that teescope can have.
+func seriesNames() []string {
+	var names []string
+	for _, d := range Descriptions() {
+		names = append(names, d.Name)
+		if d.Kind == metric.Histogram {
+			names = append(names, d.Name+"_bucket", d.Name+"_sum", d.Name+"_count")
+		}
+	}
+	return names
+}
+
+// TestRules runs unit tests of rules, writes what fails, and returns [ErrRules] when something does.
+func TestRules(ctx context.Context, out io.Writer, patterns []string) error {
+	names, err := rulefile.Find(patterns)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("no file fits %s", strings.Join(patterns, " "))
+	}
+	failed := 0
+	for _, name := range names {
+		r := ruletest.Run(ctx, name)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for _, p := range r.Problems {
+			fmt.Fprintln(out, p)
+		}
+		if r.Failed() {
+			failed++
+			continue
+		}
+		fmt.Fprintf(out, "%s: %d tests passed\n", name, r.Tests)
+	}
+	if failed > 0 {
+		return fmt.Errorf("%w: the tests of %d of %d files fail", ErrRules, failed, len(names))
+	}
+	return nil
+}
+
+// shownRule is a rule as ShowRules writes it.
+type shownRule struct {
+	File        string            `json:"file"`
+	Line        int               `json:"line"`
+	Group       string            `json:"group"`
+	Interval    string            `json:"interval"`
+	Alert       string            `json:"alert,omitempty"`
+	Record      string            `json:"record,omitempty"`
+	Expr        string            `json:"expr"`
+	For         string            `json:"for,omitempty"`
+	KeepFiring  string            `json:"keep_firing_for,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// ShowRules writes the rules that a server with this configuration evaluates.
+func ShowRules(out io.Writer, c *config.Config, asJSON bool) error {
+	files, err := prom.ReadRules(ruleOptions(c))
+	if err != nil {
+		return fmt.Errorf("reading rules:\n%w", err)
+	}
+	all := []shownRule{}
+	for _, f := range files {
+		for _, g := range f.Groups.Groups {
+			interval := time.Duration(g.Interval)
+			if interval == 0 {
+				interval = c.Rules.Interval
+			}
+			for i, r := range g.Rules {
+				all = append(all, shownRule{
+					File: f.Name, Line: f.Line(g.Name, i+1), Group: g.Name, Interval: model.Duration(interval).String(),
+					Alert: r.Alert, Record: r.Record, Expr: r.Expr, For: duration(r.For), KeepFiring: duration(r.KeepFiringFor),
+					Labels: r.Labels, Annotations: r.Annotations,
+				})
+			}
+		}
+	}
+	if asJSON {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(all)
+	}
+	for _, r := range all {
+		fmt.Fprintf(out, "%s:%d %s, every %s\n", r.File, r.Line, r.Alert+r.Record, r.Interval)
+		fmt.Fprintf(out, "  %s\n", strings.Join(strings.Fields(r.Expr), " "))
+		if r.Alert != "" {
+			fmt.Fprintf(out, "  for %s, severity %s, threshold %s: %s\n", orNone(r.For), orNone(r.Labels["severity"]),
+				orNone(r.Annotations[rulefile.BasisAnnotation]), orNone(r.Annotations[rulefile.SourceAnnotation]))
+		}
+	}
+	return nil
+}
+
+func duration(d model.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// ExportRules writes the rules that come with the program, and the runbooks that they link to, into a directory.
+// Base, when it is given, is put before the links. No file that is there is overwritten without force.
+func ExportRules(out io.Writer, dir, base string, force bool) error {
+	files := map[string][]byte{}
+	for from, to := range map[fs.FS]string{shippedRules(): "", runbooks.Files: "runbooks"} {
+		names, err := fs.Glob(from, "*.*")
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			data, err := fs.ReadFile(from, name)
+			if err != nil {
+				return err
+			}
+			if base != "" {
+				data = []byte(strings.ReplaceAll(string(data), "runbook_url: docs/runbooks/", "runbook_url: "+strings.TrimSuffix(base, "/")+"/"))
+			}
+			files[filepath.Join(to, name)] = data
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "runbooks"), 0o755); err != nil {
+		return err
+	}
+	for name := range files {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil && !force {
+			return fmt.Errorf("%s is there already: choose another directory, or overwrite with --force", filepath.Join(dir, name))
+		}
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(out, "%d files are written; add \"rule_files: [%s]\" to the configuration of Prometheus.\n", len(files), filepath.Join(dir, "*.yaml"))
+	return nil
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Rules says which rules are evaluated on what is stored.
+type Rules struct {
+	Files    []string // patterns of file names
+	Default  bool     // those that come with the program
+	Interval time.Duration
+}
+
+// Alerting says who is told of what fires.
+type Alerting struct {
+	Alertmanagers          []*url.URL
+	AlertmanagerConfigFile string
+	Webhooks               []string // URLs, and file:NAME of files that hold one
+	WebhookConfigFile      string
+}
+
+// webhookFile begins a webhook whose URL is in a file, because it is a secret.
+const webhookFile = "file:"
+
+// WebhookFile returns the name of the file that holds a webhook's URL, and whether it is in one.
+func WebhookFile(webhook string) (name string, found bool) {
+	return strings.CutPrefix(webhook, webhookFile)
+}
+
+func rulesKeys() []*key {
+	return []*key{
+		{
+			name: "rules.files", commands: Up | Server, kind: "pattern", sep: ";",
+			usage: "files of alerting and recording rules in Prometheus' format; repeat it for several",
+			def:   none,
+			set: func(c *Config, values []string) error {
+				c.Rules.Files = values
+				return nil
+			},
+			get: func(c *Config) []string { return c.Rules.Files },
+		},
+		{
+			name: "rules.default", commands: Up | Server, kind: "bool",
+			usage: "evaluate the rules that come with teescope as well",
+			def:   constant("true"),
+			set: one(func(c *Config, s string) (err error) {
+				c.Rules.Default, err = parseBool(s)
+				return err
+			}),
+			get: func(c *Config) []string { return []string{strconv.FormatBool(c.Rules.Default)} },
+		},
+		{
+			name: "rules.interval", commands: Up | Server, kind: "duration",
+			usage: "time between two evaluations of a group of rules that says nothing else",
+			def:   constant("15s"),
+			set: one(func(c *Config, s string) (err error) {
+				c.Rules.Interval, err = parseDuration(s, 100*time.Millisecond, time.Hour)
+				return err
+			}),
+			get: func(c *Config) []string { return []string{formatDuration(c.Rules.Interval)} },
+		},
+	}
+}
+
+func alertingKeys() []*key {
+	return []*key{
+		{
+			name: "alerting.alertmanagers", commands: Up | Server, kind: "url", sep: ";",
+			usage: "Alertmanagers that are told of what fires; repeat it for several",
+			def:   none,
+			set: func(c *Config, values []string) error {
+				c.Alerting.Alertmanagers = nil
+				return inEach(values, func(s string) error {
+					u, err := parseReceiver(s, "http://alertmanager:9093")
+					if err == nil && slices.ContainsFunc(c.Alerting.Alertmanagers, func(o *url.URL) bool { return *o == *u }) {
+						err = fmt.Errorf("%q is given twice", s)
+					}
+					if err == nil {
+						c.Alerting.Alertmanagers = append(c.Alerting.Alertmanagers, u)
+					}
+					return err
+				})
+			},
+			get: func(c *Config) []string {
+				var texts []string
+				for _, u := range c.Alerting.Alertmanagers {
+					texts = append(texts, u.String())
+				}
+				return texts
+			},
+		},
+		fileKey("alerting.alertmanager-config-file", "TLS and credentials for Alertmanagers, in the format of Prometheus' http_config",
+			func(c *Config) *string { return &c.Alerting.AlertmanagerConfigFile }),
+		{
+			name: "alerting.webhooks", commands: Up | Server, kind: "url", sep: ";",
+			usage: "addresses that are told of what fires, as by Alertmanager's webhooks; file:NAME when the URL is a secret; repeat it for several",
+			def:   none,
+			set: func(c *Config, values []string) error {
+				c.Alerting.Webhooks = nil
+				return inEach(values, func(s string) error {
+					var err error
+					if name, ok := WebhookFile(s); !ok {
+						_, err = parseReceiver(s, "http://host:port/path")
+					} else if name == "" {
+						err = fmt.Errorf("%q names no file, write for example file:/etc/teescope/webhook", s)
+					}
+					if err == nil && slices.Contains(c.Alerting.Webhooks, s) {
+						err = fmt.Errorf("%q is given twice", s)
+					}
+					if err == nil {
+						c.Alerting.Webhooks = append(c.Alerting.Webhooks, s)
+					}
+					return err
+				})
+			},
+			get: func(c *Config) []string { return c.Alerting.Webhooks },
+		},
+		fileKey("alerting.webhook-config-file", "TLS and credentials for webhooks, in the format of Prometheus' http_config",
+			func(c *Config) *string { return &c.Alerting.WebhookConfigFile }),
+	}
+}
+
+func externalURLKey() *key {
+	return &key{
+		name: "web.external-url", commands: Up | Server, kind: "url",
+		usage: "address under which others find the page, for links in alerts", defText: "where it listens",
+		def: constant(""),
+		set: func(c *Config, values []string) error {
+			c.ExternalURL = strings.Join(values, "")
+			if c.ExternalURL == "" {
+				return nil
+			}
+			u, err := parseReceiver(c.ExternalURL, "https://teescope.example.org")
+			if err == nil && (u.RawQuery != "" || u.Fragment != "") {
+				err = fmt.Errorf("%q: only scheme, host and path", c.ExternalURL)
+			}
+			c.ExternalURL = strings.TrimSuffix(c.ExternalURL, "/")
+			return err
+		},
+		get: func(c *Config) []string { return []string{c.ExternalURL} },
+	}
+}
+
+// fileKey is the key of a file that is optional.
+func fileKey(name, usage string, at func(*Config) *string) *key {
+	return &key{
+		name: name, commands: Up | Server, kind: "file", usage: usage, defText: "none",
+		def: constant(""),
+		set: func(c *Config, values []string) error { *at(c) = strings.Join(values, ""); return nil },
+		get: func(c *Config) []string { return []string{*at(c)} },
+	}
+}
+
+// inEach checks value by value, and joins what is wrong with them.
+func inEach(values []string, check func(string) error) error {
+	var errs []error
+	for _, v := range values {
+		if err := check(v); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// parseReceiver reads the URL of something that is sent to.
+func parseReceiver(s, example string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	why := ""
+	switch {
+	case err != nil:
+		why = errors.Unwrap(err).Error()
+	case u.Scheme != "http" && u.Scheme != "https":
+		why = "not an http or https URL"
+	case u.Hostname() == "":
+		why = "no host"
+	case u.Port() != "" && checkPort(u.Port(), 1) != nil:
+		why = checkPort(u.Port(), 1).Error()
+	case u.User != nil:
+		why = "a password in a URL ends up in logs; put it into the file with credentials"
+	}
+	if why != "" {
+		return nil, fmt.Errorf("%q: %s (write for example %s)", s, why, example)
+	}
+	return u, nil
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"io/fs"
+	"net/http"
+	"path"
+)
+
+// runbooksPath is where the links of alerts lead, below the address of the server.
+const runbooksPath = "/docs/runbooks/"
+
+// runbook answers with one page as plain text, as it was written.
+func runbook(pages fs.FS) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		name := r.PathValue("name")
+		if path.Ext(name) != ".md" {
+			http.NotFound(w, r)
+			return
+		}
+		data, err := fs.ReadFile(pages, name)
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		text(w, http.StatusOK, string(data))
+	}
+}

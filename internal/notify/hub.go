@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of what is kept.
+const (
+	// maxOpen is how many alerts may fire at once. A rule without an aggregation fires for each series that there is.
+	maxOpen = 2000
+	// maxQueue is how many deliveries to one webhook may wait. The oldest go first.
+	maxQueue = 1000
+	// keepEnded is how long the end of an alert is sent to Alertmanagers again and again, as by Prometheus
+	// (resolvedRetention in rules/alerting.go).
+	keepEnded = 15 * time.Minute
+)
+
+// runbook is the annotation whose value links to what to do.
+const runbook = "runbook_url"
+
+// Options are what a [Hub] is made of.
+type Options struct {
+	File string // keeps what is known; its directory must exist by Init
+	// Base is the address of this server, without a slash at its end. Links that begin with / or docs/ are below it.
+	Base          func() string
+	Webhooks      []*Webhook
+	Alertmanagers Alertmanagers // nil is none
+	// Resend is how often Alertmanagers are told again what fires. After four times that without a word they take
+	// it as ended.
+	Resend time.Duration
+	Log    *slog.Logger
+}
+
+// Hub knows what fires. It is a service with Init and Run, and a collector of what became of what it has told.
+type Hub struct {
+	opts     Options
+	families families
+
+	mu     sync.Mutex
+	open   map[string]*episode // by fingerprint
+	ended  []*episode          // of the last keepEnded
+	queues map[string][]*delivery
+	outs   map[string]*outcomes // by key of the webhook
+	saved  bool
+	full   bool // more alerts fire than are kept: said once
+}
+
+// New makes a hub. It touches nothing outside the process: that is for Init.
+func New(o Options) *Hub {
+	if o.Base == nil {
+		o.Base = func() string { return "" }
+	}
+	h := &Hub{
+		opts: o, families: newFamilies(), open: map[string]*episode{},
+		queues: map[string][]*delivery{}, outs: map[string]*outcomes{},
+		saved: true,
+	}
+	for _, w := range o.Webhooks {
+		h.outs[w.key] = &outcomes{}
+	}
+	return h
+}
+
+// Name implements service.Service and collector.Collector.
+func (h *Hub) Name() string { return "notifications" }
+
+// Init reads what was known when the program ended last.
+func (h *Hub) Init(context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.load()
+	return nil
+}
+
+// Run delivers until ctx ends. A request that is under way then is let end.
+func (h *Hub) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for _, w := range h.opts.Webhooks {
+		wg.Go(func() { h.deliver(ctx, w) })
+	}
+	h.resend(ctx)
+	wg.Wait()
+	return nil
+}
+
+// resend tells Alertmanagers at once, and then again and again, what fires and what has ended.
+func (h *Hub) resend(ctx context.Context) {
+	tick := time.NewTicker(h.opts.Resend)
+	defer tick.Stop()
+	for {
+		h.mu.Lock()
+		h.ended = slices.DeleteFunc(h.ended, func(e *episode) bool { return time.Since(e.EndsAt) > keepEnded })
+		h.send(append(h.sorted(), h.ended...))
+		h.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Firing says what fires by a source's judgement now. With complete, the list is all of it: what else of this source
+// fires has ended. Without, the source does not know yet, and nothing ends.
+func (h *Hub) Firing(source string, now []Alert, complete bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	seen := make(map[string]bool, len(now))
+	var news []*episode
+	for _, a := range now {
+		key := cmp.Or(a.Key, fingerprint(a.Labels))
+		seen[key] = true
+		switch e := h.open[key]; {
+		case e != nil && !a.Pending:
+			e.Annotations = h.linked(a.Annotations) // they may tell of today's figures
+		case e == nil && !a.Pending && h.room():
+			e = &episode{
+				Key: key, Source: source, Labels: maps.Clone(a.Labels), Annotations: h.linked(a.Annotations),
+				StartsAt: a.Since.UTC(), GeneratorURL: h.link(a.GeneratorURL), Logged: a.Logged,
+			}
+			if e.StartsAt.IsZero() {
+				e.StartsAt = time.Now().UTC()
+			}
+			h.open[key] = e
+			news = append(news, e)
+		}
+	}
+	if complete {
+		news = append(news, h.end(func(key string, e *episode) bool { return e.Source == source && !seen[key] })...)
+	}
+	h.tell(news)
+}
+
+// Retain ends what fires by sources whose names begin with a prefix and that are not in the list: they are no more.
+func (h *Hub) Retain(prefix string, sources []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tell(h.end(func(_ string, e *episode) bool {
+		return strings.HasPrefix(e.Source, prefix) && !slices.Contains(sources, e.Source)
+	}))
+}
+
+// end ends what fires and fits.
+func (h *Hub) end(fits func(key string, e *episode) bool) []*episode {
+	var news []*episode
+	for key, e := range h.open {
+		if fits(key, e) {
+			delete(h.open, key)
+			e.EndsAt = time.Now().UTC()
+			news = append(news, e)
+		}
+	}
+	h.ended = append(h.ended, news...)
+	h.ended = h.ended[max(0, len(h.ended)-maxOpen):]
+	return news
+}
+
+// room tells whether one more alert may fire.
+func (h *Hub) room() bool {
+	fits := len(h.open) < maxOpen
+	if !fits && !h.full {
+		h.opts.Log.Error("too many alerts fire at once: no more are told of until some end; aggregate in the rule that fires most",
+			"limit", maxOpen)
+	}
+	h.full = !fits
+	return fits
+}
+
+// tell tells everybody of what has begun or ended, after it has been written down.
+func (h *Hub) tell(news []*episode) {
+	if len(news) == 0 {
+		return
+	}
+	slices.SortFunc(news, byKey)
+	for _, e := range news {
+		if !e.Logged {
+			h.log(e)
+		}
+		h.enqueue(e)
+	}
+	h.save()
+	for _, w := range h.opts.Webhooks {
+		w.nudge()
+	}
+	h.send(news)
+}
+
+func (h *Hub) log(e *episode) {
+	level, text := slog.LevelWarn, "alert fires"
+	if e.Labels["severity"] == "info" {
+		level = slog.LevelInfo
+	}
+	if !e.EndsAt.IsZero() {
+		level, text = slog.LevelInfo, "alert has ended"
+	}
+	var labels []any
+	for _, name := range slices.Sorted(maps.Keys(e.Labels)) {
+		if name != "alertname" && name != "severity" {
+			labels = append(labels, slog.String(name, e.Labels[name]))
+		}
+	}
+	attrs := []any{
+		"alert", e.Labels["alertname"], "severity", e.Labels["severity"], slog.Group("labels", labels...),
+		"summary", e.Annotations["summary"], "runbook", e.Annotations[runbook], "since", e.StartsAt.Format(time.RFC3339),
+	}
+	if !e.EndsAt.IsZero() {
+		attrs = append(attrs, "lasted", e.EndsAt.Sub(e.StartsAt).Round(time.Second))
+	}
+	h.opts.Log.Log(context.Background(), level, text, attrs...)
+}
+
+// send hands episodes to the Alertmanagers.
+func (h *Hub) send(list []*episode) {
+	if h.opts.Alertmanagers == nil || len(list) == 0 {
+		return
+	}
+	notices := make([]Notice, len(list))
+	for i, e := range list {
+		notices[i] = Notice{
+			Labels: e.Labels, Annotations: e.Annotations, StartsAt: e.StartsAt, EndsAt: e.EndsAt, GeneratorURL: e.GeneratorURL,
+		}
+		if e.EndsAt.IsZero() {
+			notices[i].EndsAt = time.Now().Add(4 * h.opts.Resend)
+		}
+	}
+	h.opts.Alertmanagers.Send(notices)
+}
+
+// sorted lists what fires.
+func (h *Hub) sorted() []*episode { return slices.SortedFunc(maps.Values(h.open), byKey) }
+
+func byKey(a, b *episode) int { return cmp.Compare(a.Key, b.Key) }
+
+// linked copies annotations and makes the link to the runbook one that can be followed from elsewhere.
+func (h *Hub) linked(annotations map[string]string) map[string]string {
+	out := maps.Clone(annotations)
+	if link := out[runbook]; link != "" {
+		out[runbook] = h.link(link)
+	}
+	return out
+}
+
+func (h *Hub) link(to string) string {
+	switch base := h.opts.Base(); {
+	case strings.HasPrefix(to, "/"):
+		return base + to
+	case strings.HasPrefix(to, "docs/"):
+		return base + "/" + to
+	}
+	return to
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+)
+
+// stateVersion is that of the file's format.
+const stateVersion = 1
+
+// maxState bounds the file, in bytes: all that may fire and wait, with annotations of some kilobytes.
+const maxState = 64 << 20
+
+// state is the file.
+type state struct {
+	Version int                    `json:"version"`
+	Open    []*episode             `json:"open"`
+	Ended   []*episode             `json:"ended,omitempty"`
+	Queues  map[string][]*delivery `json:"queues,omitempty"` // by key of the webhook
+}
+
+// parseState reads a file. Everything that it holds can be used.
+func parseState(data []byte) (state, error) {
+	var s state
+	if err := json.Unmarshal(data, &s); err != nil {
+		return state{}, err
+	}
+	if s.Version != stateVersion {
+		return state{}, fmt.Errorf("version %d of the format, want %d", s.Version, stateVersion)
+	}
+	bad := func(e *episode) bool { return e == nil || e.Key == "" || len(e.Labels) == 0 || e.StartsAt.IsZero() }
+	for _, list := range [][]*episode{s.Open, s.Ended} {
+		if slices.ContainsFunc(list, bad) {
+			return state{}, errors.New("an alert without a key, labels or a beginning")
+		}
+	}
+	for _, queue := range s.Queues {
+		if slices.ContainsFunc(queue, func(d *delivery) bool { return d == nil || d.ID == "" || len(d.Body) == 0 }) {
+			return state{}, errors.New("a delivery without an id or a body")
+		}
+	}
+	return s, nil
+}
+
+// load reads the file. One that cannot be used is put aside: what fires then is told of once more, and nothing is lost.
+func (h *Hub) load() {
+	data, err := readBounded(h.opts.File)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var s state
+	if err == nil {
+		s, err = parseState(data)
+	}
+	if err != nil {
+		aside := h.opts.File + ".bad"
+		h.opts.Log.Warn("what was told of alerts cannot be read: what fires is told of once more",
+			"file", h.opts.File, "reason", err, "kept", aside)
+		if err := os.Rename(h.opts.File, aside); err != nil {
+			h.opts.Log.Warn("the file cannot be put aside and will be replaced", "reason", err)
+		}
+		return
+	}
+	for _, e := range s.Open[:min(len(s.Open), maxOpen)] {
+		h.open[e.Key] = e
+	}
+	h.ended = s.Ended
+	for _, w := range h.opts.Webhooks {
+		if queue := s.Queues[w.key]; len(queue) > 0 {
+			h.queues[w.key] = queue[max(0, len(queue)-maxQueue):]
+		}
+		delete(s.Queues, w.key)
+	}
+	for key, queue := range s.Queues {
+		h.opts.Log.Warn("deliveries to a webhook that is not configured any more are dropped", "webhook", key, "deliveries", len(queue))
+	}
+}
+
+func readBounded(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxState+1))
+	if err == nil && len(data) > maxState {
+		err = fmt.Errorf("larger than %d bytes", maxState)
+	}
+	return data, err
+}
+
+// save writes down what is known. Without it a restart would tell some of it twice: that is said, once, and no
+// reason not to tell.
+func (h *Hub) save() {
+	err := h.write()
+	if err != nil && h.saved {
+		h.opts.Log.Error("what was told of alerts cannot be written down: after a restart some is told again; free some space there",
+			"file", h.opts.File, "reason", err)
+	}
+	h.saved = err == nil
+}
+
+// write replaces the file at once: after a crash it is the old one or the new one.
+func (h *Hub) write() error {
+	data, err := json.Marshal(state{Version: stateVersion, Open: h.sorted(), Ended: h.ended, Queues: h.queues})
+	if err != nil {
+		return err
+	}
+	// Nobody else writes there: the database holds the directory. A kill in between leaves one such file at most.
+	f, err := os.OpenFile(h.opts.File+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), h.opts.File)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// rooms is an application that exports how hot each of its rooms is.
+type rooms struct {
+	*httptest.Server
+	mu   sync.Mutex
+	heat map[string]float64
+}
+
+func newRooms(t *testing.T) *rooms {
+	r := &rooms{heat: map[string]float64{}}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for name, v := range r.heat {
+			fmt.Fprintf(w, "heat{room=%q} %v\n", name, v)
+		}
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *rooms) set(heat float64, names ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range names {
+		r.heat[name] = heat
+	}
+}
+
+// heatRules are evaluated on it.
+const heatRules = `groups:
+  - name: rooms
+    rules:
+      - alert: Hot
+        expr: heat > 10
+        for: 1s
+        labels: {severity: warning}
+        annotations: {summary: "{{ $labels.room }}: {{ $value }} degrees", runbook_url: docs/runbooks/epc-paging.md}
+      - alert: HotForLong
+        expr: heat > 10
+        for: 1h
+`
+
+// notified is what a webhook is told, by Alertmanager or by teescope.
+type notified struct {
+	ID, Status string
+	Alerts     []struct {
+		Status              string
+		Labels, Annotations map[string]string
+		StartsAt            time.Time
+	}
+}
+
+// webhook keeps what it is told.
+type webhook struct {
+	*httptest.Server
+	mu   sync.Mutex
+	away bool // it answers 503 and takes nothing
+	all  []notified
+}
+
+func newWebhook(t *testing.T) *webhook {
+	h := &webhook{}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var n notified
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = json.Unmarshal(body, &n)
+		}
+		if err != nil {
+			t.Errorf("a webhook is sent %s: %v", body, err)
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.away {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		h.all = append(h.all, n)
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+func (h *webhook) setAway(away bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.away = away
+}
+
+// told counts what was told: "firing a" by status and room.
+func (h *webhook) told() map[string]int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	count := map[string]int{}
+	for _, n := range h.all {
+		for _, a := range n.Alerts {
+			count[a.Status+" "+a.Labels["room"]]++
+		}
+	}
+	return count
+}
+
+// is waits until exactly this was told.
+func (h *webhook) is(t *testing.T, who string, want map[string]int) {
+	t.Helper()
+	eventually(t, testLimit, fmt.Sprintf("%s to be told %v", who, want), func() error {
+		if got := h.told(); !maps.Equal(got, want) {
+			return fmt.Errorf("told %v", got)
+		}
+		return nil
+	})
+}
+
+// has waits until at least this was told. Alertmanager tells of a group as a whole when it changes.
+func (h *webhook) has(t *testing.T, what ...string) {
+	t.Helper()
+	eventually(t, testLimit, fmt.Sprintf("Alertmanager's webhook to be told %q", what), func() error {
+		got := h.told()
+		for _, w := range what {
+			if got[w] == 0 {
+				return fmt.Errorf("told %v", got)
+			}
+		}
+		return nil
+	})
+}
+
+// alertmanager starts Debian's Alertmanager, which tells a webhook of groups.
+func alertmanager(t *testing.T, addr, groupBy string, to *webhook) *process {
+	t.Helper()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "am.yml")
+	text := fmt.Sprintf(`route: {receiver: r, group_by: [%s], group_wait: 2s, group_interval: 1s, repeat_interval: 1h}
+receivers: [{name: r, webhook_configs: [{url: %q, send_resolved: true}]}]
+`, groupBy, to.URL)
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := background(t, "prometheus-alertmanager", "--config.file", config, "--storage.path", filepath.Join(dir, "data"),
+		"--web.listen-address", addr, "--cluster.listen-address", "", "--log.level", "warn")
+	eventually(t, startWithin, "Alertmanager to be ready", func() error { _, err := get("http://" + addr + "/-/ready"); return err })
+	return p
+}
+
+// alerting starts a server with rules about the rooms, which are evaluated every half second.
+func alerting(t *testing.T, dir string, of *rooms, more ...string) *teescope {
+	t.Helper()
+	rules := filepath.Join(dir, "rooms.yaml")
+	if err := os.WriteFile(rules, []byte(heatRules), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return start(t, "server", append([]string{
+		"--data-dir", filepath.Join(dir, "data"), "--scrape", "rooms=" + of.URL, "--interval", "500ms",
+		"--rules.files", rules, "--rules.default=false", "--rules.interval", "500ms",
+	}, more...)...)
+}
+
+// kill ends it without warning.
+func (s *teescope) kill(t *testing.T) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.ended(t, testLimit) // with the signal's status
+}
+
+// logged counts lines.
+func (s *teescope) logged(text string) int { return strings.Count(s.log.String(), text) }
+
+// A real Alertmanager gets alerts with labels and a link that leads to the runbook, groups them, and is told of the end;
+// it gets those that began while it was away too.
+func TestAlertmanager(t *testing.T) {
+	app, hook, addr := newRooms(t), newWebhook(t), freeAddr(t)
+	am := alertmanager(t, addr, "alertname", hook)
+	app.set(20, "a", "b")
+	s := alerting(t, t.TempDir(), app, "--alerting.alertmanagers", "http://"+addr)
+	hook.has(t, "firing a", "firing b")
+	hook.mu.Lock()
+	first := hook.all[0]
+	hook.mu.Unlock()
+	if len(first.Alerts) != 2 {
+		t.Errorf("%d alerts in the first notification, want both in one", len(first.Alerts))
+	}
+	one := first.Alerts[0]
+	if one.Labels["alertname"] != "Hot" || one.Labels["severity"] != "warning" || one.Labels["job"] != "rooms" ||
+		!strings.HasSuffix(one.Annotations["summary"], ": 20 degrees") {
+		t.Errorf("alert = %+v", one)
+	}
+	page, err := get(one.Annotations["runbook_url"])
+	if err != nil || !strings.Contains(page, "TeescopeEPCPaging") {
+		t.Errorf("the runbook's link %q leads to %q (%v)", one.Annotations["runbook_url"], page, err)
+	}
+
+	am.end()
+	app.set(30, "c")
+	eventually(t, testLimit, "an alert while nobody is told", func() error {
+		if s.logged("alert=Hot severity=warning") != 3 {
+			return errors.New(s.log.String())
+		}
+		return nil
+	})
+	alertmanager(t, addr, "alertname", hook) // has forgotten everything, and is told of all that fires
+	hook.has(t, "firing c")
+	app.set(0, "a", "b", "c")
+	hook.has(t, "resolved a", "resolved b", "resolved c")
+}
+
+// Stopped or killed, at whatever moment: nobody is told twice, and nothing is forgotten.
+func TestAlertsSurviveRestarts(t *testing.T) {
+	app, hook, behind, addr, dir := newRooms(t), newWebhook(t), newWebhook(t), freeAddr(t), t.TempDir()
+	alertmanager(t, addr, "...", behind) // each alert by itself, so that they can be counted
+	args := []string{"--alerting.webhooks", hook.URL + "/secret", "--alerting.alertmanagers", "http://" + addr}
+	app.set(20, "a", "b")
+	s := alerting(t, dir, app, args...)
+	hook.is(t, "the webhook", map[string]int{"firing a": 1, "firing b": 1})
+	behind.is(t, "Alertmanager's webhook", map[string]int{"firing a": 1, "firing b": 1})
+	before := activeSince(t, s)
+	time.Sleep(10*time.Second - time.Since(before)) // so long has it waited, and that is restored
+	s.stop(t)
+
+	s = alerting(t, dir, app, args...)
+	ready := time.Now()
+	evaluated(t, s)
+	if after := activeSince(t, s); after.After(ready.Add(-time.Second)) {
+		t.Errorf("what waits for an hour did so since %s before the restart and since %s after it, which was ready at %s", before, after, ready)
+	}
+	hook.setAway(true)
+	app.set(20, "c")
+	eventually(t, testLimit, "an alert that nobody takes", func() error {
+		if s.logged("alert=Hot") == 0 || s.logged("does not take a delivery") == 0 {
+			return errors.New(s.log.String())
+		}
+		return nil
+	})
+	s.kill(t)
+	app.set(0, "a") // it ends while nobody looks
+	hook.setAway(false)
+
+	s = alerting(t, dir, app, args...)
+	want := map[string]int{"firing a": 1, "firing b": 1, "firing c": 1, "resolved a": 1}
+	hook.is(t, "the webhook", want)
+	behind.is(t, "Alertmanager's webhook", want)
+	evaluated(t, s)
+	s.kill(t)
+	s = alerting(t, dir, app, args...)
+	evaluated(t, s)
+	app.set(0, "b", "c")
+	want["resolved b"], want["resolved c"] = 1, 1
+	hook.is(t, "the webhook", want)
+	behind.is(t, "Alertmanager's webhook", want)
+	ids, since := map[string]bool{}, map[string]time.Time{}
+	for _, n := range hook.all {
+		ids[n.ID] = true
+		room, at := n.Alerts[0].Labels["room"], n.Alerts[0].StartsAt
+		if was, ok := since[room]; ok && !was.Equal(at) {
+			t.Errorf("%s began at %s and at %s", room, was, at)
+		}
+		since[room] = at
+	}
+	if len(ids) != 6 {
+		t.Errorf("%d ids of 6 deliveries", len(ids))
+	}
+	if s.logged("secret") > 0 {
+		t.Errorf("the log tells the webhook's address:\n%s", s.log.String())
+	}
+}
+
+// evaluated waits until the rules were evaluated more often than a group needs until what it does not find has ended.
+func evaluated(t *testing.T, s *teescope) {
+	t.Helper()
+	eventually(t, testLimit, "six evaluations", func() error {
+		if n := s.scrape(t).sum("prometheus_rule_group_iterations_total"); n < 6 {
+			return fmt.Errorf("%v", n)
+		}
+		return nil
+	})
+}
+
+// activeSince is since when the alert that waits for an hour does so.
+func activeSince(t *testing.T, s *teescope) time.Time {
+	t.Helper()
+	text, err := get("http://" + s.addr + "/api/v1/alerts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer struct {
+		Data struct {
+			Alerts []struct {
+				Labels   map[string]string
+				State    string
+				ActiveAt time.Time
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range answer.Data.Alerts {
+		if a.Labels["alertname"] == "HotForLong" && a.Labels["room"] == "b" {
+			if a.State != "pending" {
+				t.Errorf("HotForLong is %s", a.State)
+			}
+			return a.ActiveAt
+		}
+	}
+	t.Fatalf("HotForLong is not among %s", text)
+	return time.Time{}
+}
+
+// health lists the rules of a Prometheus API that are not evaluated without an error.
+func health(base string) (n int, bad []string, err error) {
+	text, err := get(base + "/api/v1/rules")
+	if err != nil {
+		return 0, nil, err
+	}
+	var answer struct {
+		Data struct {
+			Groups []struct {
+				Rules []struct{ Name, Health, LastError string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		return 0, nil, err
+	}
+	for _, g := range answer.Data.Groups {
+		for _, r := range g.Rules {
+			if n++; r.Health != "ok" {
+				bad = append(bad, r.Name+": "+r.Health+" "+r.LastError)
+			}
+		}
+	}
+	return n, bad, nil
+}
+
+// The shipped rules are evaluated without an error here and by a real Prometheus, on what a real agent exports, and
+// record the same there.
+func TestShippedRulesOnARealPrometheus(t *testing.T) {
+	a := agent(t)
+	dir := t.TempDir()
+	run(t, binary, "rules", "export", dir)
+	config := filepath.Join(dir, "prometheus.yml")
+	text := fmt.Sprintf(`global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
+rule_files: [%q]
+scrape_configs: [{job_name: teescope, static_configs: [{targets: [%q]}]}]
+`, filepath.Join(dir, "*.yaml"), a.addr)
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	addr := freeAddr(t)
+	background(t, "prometheus", "--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "db"), "--web.listen-address", addr, "--log.level", "warn")
+	ours := start(t, "server", "--data-dir", t.TempDir(), "--interval", "1s", "--rules.interval", "1s", "--targets", a.addr)
+	var recorded [][]string
+	for _, base := range []string{"http://" + addr, "http://" + ours.addr} {
+		eventually(t, testLimit, "every rule to be evaluated by "+base, func() error {
+			n, bad, err := health(base)
+			if err == nil && (n < 40 || len(bad) > 0) {
+				err = fmt.Errorf("%d rules, of which not: %s", n, strings.Join(bad, "; "))
+			}
+			return err
+		})
+		var names []string
+		eventually(t, testLimit, "recorded series of "+base, func() error {
+			got, err := query(base, `count by (__name__) ({__name__=~"instance.*:.+"})`, time.Now())
+			if err != nil {
+				return err
+			}
+			names = slices.Sorted(maps.Keys(got))
+			if len(names) < 9 {
+				return fmt.Errorf("only %q", names)
+			}
+			return nil
+		})
+		recorded = append(recorded, names)
+		alarms, err := query(base, `ALERTS{alertstate="firing",alertname=~"Teescope(TargetDown|CollectorFailed|EventsLost|WorkloadsFolded|Enclave.*|EPC.*)"}`, time.Now())
+		if err != nil || len(alarms) > 0 {
+			t.Errorf("on a machine without a fault there fire %v (%v)", alarms, err)
+		}
+	}
+	if !slices.Equal(recorded[0], recorded[1]) {
+		t.Errorf("the real one records %q, and the embedded one %q", recorded[0], recorded[1])
+	}
+}
