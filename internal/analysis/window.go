@@ -18,7 +18,7 @@ import (
 // 128 workloads.
 type WindowOptions struct {
 	Window time.Duration // 5 minutes
-	// Interval is the time between two scrapes; 0 finds it out from how often teescope_build_info was stored.
+	// Interval is the time between two scrapes; 0 finds it out from how often samples of an agent were stored.
 	Interval  time.Duration
 	Workloads int            // at most so many workloads have windows; 128
 	Metrics   []WindowMetric // [WindowMetrics]
@@ -211,7 +211,8 @@ func (q *asker) instant(query string, at time.Time) (samples []Sample) {
 
 // interval finds out how often samples are stored: the nearest of the usual intervals.
 func (q *asker) interval(at time.Time, window time.Duration) time.Duration {
-	query := "max(count_over_time(teescope_build_info[" + duration(window) + "]))"
+	// A file need not have what tells of the agent.
+	query := strings.ReplaceAll("max(count_over_time(teescope_build_info[$w])) or max(count_over_time(teescope_processes[$w]))", "$w", duration(window))
 	found := q.instant(query, at)
 	if len(found) == 0 || !(found[0].Value >= leastObservations) {
 		if len(q.problems) == 0 {
