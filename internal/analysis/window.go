@@ -77,6 +77,11 @@ func Windows(ctx context.Context, source Source, at time.Time, options WindowOpt
 		}
 	}
 	o.Interval = max(o.Interval, o.Window/mostObservations)
+	if o.Window/o.Interval < leastObservations {
+		q.problem(Problem{Kind: Absent, Error: fmt.Sprintf("a window of %s has fewer than %d scrapes, one every %s: take a longer one",
+			duration(o.Window), leastObservations, duration(o.Interval))})
+		return nil, q.problems
+	}
 	start := at.Add(-o.Window + o.Interval)
 	var stats []WindowStat
 	for _, m := range o.Metrics {
