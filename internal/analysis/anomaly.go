@@ -77,26 +77,29 @@ type Anomaly struct {
 }
 
 // Anomalies compares the windows with their history and looks for changes of level, and names what happened at the
-// same time. The windows are those of [Windows] at the same moment.
+// same time. The windows are those of [Windows] at the same moment: only workloads that have one are looked at.
 func Anomalies(ctx context.Context, source Source, at time.Time, windows []WindowStat, options AnomalyOptions) ([]Anomaly, []Problem) {
+	if len(windows) == 0 {
+		return nil, nil
+	}
 	o := options.withDefaults()
 	q := &asker{ctx: ctx, source: source, within: o.PerQuery}
 	start := at.Add(-o.Span + o.Step)
 	known := history(q, start, at, o.Step)
-	found := changes(q, start, at, known, o)
-	found = append(found, baselines(q, at, windows, o)...)
-	window := usualWindow
-	if len(windows) > 0 {
-		window = windows[0].Window
+	there := make(map[place]bool)
+	for _, w := range windows {
+		there[place{w.Workload, w.Instance}] = !collective(w.Workload)
 	}
+	found := changes(q, start, at, known, there, o)
+	found = append(found, baselines(q, at, windows, o)...)
 	for i := range found {
-		found[i].Coincides = known.around(&found[i], window, o.Margin)
+		found[i].Coincides = known.around(&found[i], windows[0].Window, o.Margin)
 	}
 	return found, q.problems
 }
 
-// changes looks for changes of level in every series.
-func changes(q *asker, start, at time.Time, known past, o AnomalyOptions) []Anomaly {
+// changes looks for changes of level in every series of the workloads that are there.
+func changes(q *asker, start, at time.Time, known past, there map[place]bool, o AnomalyOptions) []Anomaly {
 	sure := stat.Sure()
 	tested := 0
 	var found []Anomaly
@@ -104,7 +107,7 @@ func changes(q *asker, start, at time.Time, known past, o AnomalyOptions) []Anom
 		query := m.mean(duration(o.Step))
 		for _, s := range known.joined(q.rangeOf(query, start, at, o.Step)) {
 			p := placeOf(s.Labels)
-			if collective(p.workload) || m.machine != (p.workload == "") {
+			if !there[p] || m.machine != (p.workload == "") {
 				continue
 			}
 			tested++

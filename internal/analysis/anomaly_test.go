@@ -122,19 +122,25 @@ func TestManyNoisySeries(t *testing.T) {
 
 func TestMeasuringChanged(t *testing.T) {
 	moment := noon.Add(-10 * time.Minute)
+	level := func(name string, from, to int) Series { // of half minutes since half an hour ago
+		s := Series{Labels: map[string]string{"instance": "here", "level": name}}
+		for i := from; i <= to; i++ {
+			s.Points = append(s.Points, Point{noon.Add(-30*time.Minute + time.Duration(i)*30*time.Second), 1})
+		}
+		return s
+	}
+	full := level("full", 0, 5)
+	full.Points = append(full.Points, level("full", 40, 60).Points...)
 	source := &canned{value: map[string]func(time.Time) map[string]float64{
 		"teescope_syscalls_total": from(moment, "redis", 20_000, 60_000),
 	}, instants: map[string][]Sample{
 		"teescope_build_info[":       {{Value: 60}},
 		"process_start_time_seconds": {{Labels: map[string]string{"instance": "here"}, Value: float64(moment.Unix())}},
-	}, ranges: map[string][]Series{"teescope_self_level": {
-		{Labels: map[string]string{"instance": "here", "level": "full"}, Points: []Point{{noon.Add(-30 * time.Minute), 1}, {moment.Add(-30 * time.Second), 1}}},
-		{Labels: map[string]string{"instance": "here", "level": "sampled"}, Points: []Point{{moment, 1}, {noon, 1}}},
-	}}}
+	}, ranges: map[string][]Series{"teescope_self_level": {full, level("sampled", 6, 39)}}}
 	_, findings, _ := look(t, source)
 	findings = slices.DeleteFunc(findings, func(f Finding) bool { return f.Rule != ChangeRule })
 	if len(findings) != 1 || findings[0].Confidence != Possible || !strings.Contains(findings[0].Cause, "teescope was started") ||
-		!strings.Contains(findings[0].Cause, "counts at the level sampled; before: teescope counts at the level full") {
+		!strings.Contains(findings[0].Cause, "counts at the level full; before: teescope counts at the level sampled (11:50:00)") {
 		t.Errorf("%+v", findings)
 	}
 }

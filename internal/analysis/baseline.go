@@ -15,7 +15,7 @@ import (
 
 // How much history a baseline needs. Windows of five minutes that follow each other are the observations.
 const (
-	leastRecent = 36 // three hours
+	leastRecent = 36 // of five minutes: three hours
 	leastDays   = 7
 	leastWeeks  = 4
 
@@ -62,7 +62,7 @@ func baselines(q *asker, at time.Time, windows []WindowStat, o AnomalyOptions) [
 	}
 	if refused > 0 && q.failed < patience {
 		q.problem(Problem{Kind: Absent, Error: fmt.Sprintf(
-			"%d of %d series have less than %s of history: they have no baseline yet", refused, len(windows), duration(leastRecent*usualWindow))})
+			"%d of %d series have less than %s of history: they have no baseline yet", refused, len(windows), duration(leastRecent*windows[0].Window))})
 	}
 	return found
 }

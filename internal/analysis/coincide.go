@@ -75,22 +75,22 @@ func history(q *asker, start, at time.Time, step time.Duration) past {
 			k.add(Coincidence{Time: t.Time, Instance: placeOf(s.Labels).instance, What: "the clock of the machine was set", Artefact: true})
 		}
 	}
-	k.relabelled(stepped(runtimes), false, func(l map[string]string) string {
+	k.relabelled(stepped(runtimes), step, false, func(l map[string]string) string {
 		return strings.TrimSpace("runs in " + cmp.Or(l["tee"], "no TEE") + " " + l["runtime"])
 	})
-	k.relabelled(stepped(levels), true, func(l map[string]string) string { return "teescope counts at the level " + l["level"] })
+	k.relabelled(stepped(levels), step, true, func(l map[string]string) string { return "teescope counts at the level " + l["level"] })
 	k.replaced(stepped(containers))
 	return k
 }
 
 func (k *past) add(c Coincidence) { k.events = append(k.events, c) }
 
-// relabelled finds workloads of which labels changed.
-func (k *past) relabelled(series []Series, artefact bool, say func(map[string]string) string) {
+// relabelled finds workloads of which labels changed, to others or back.
+func (k *past) relabelled(series []Series, step time.Duration, artefact bool, say func(map[string]string) string) {
 	by := make(map[place][]Series)
 	for _, s := range series {
-		if len(s.Points) > 0 {
-			by[placeOf(s.Labels)] = append(by[placeOf(s.Labels)], s)
+		for _, part := range stretches(s.Points, step) {
+			by[placeOf(s.Labels)] = append(by[placeOf(s.Labels)], Series{s.Labels, part})
 		}
 	}
 	for p, list := range by {
@@ -104,6 +104,19 @@ func (k *past) relabelled(series []Series, artefact bool, say func(map[string]st
 			}
 		}
 	}
+}
+
+// stretches parts points where some are missing.
+func stretches(points []Point, step time.Duration) [][]Point {
+	var parts [][]Point
+	from := 0
+	for i := range points {
+		if last := i == len(points)-1; last || points[i+1].Time.Sub(points[i].Time) > step*3/2 {
+			parts = append(parts, points[from:i+1])
+			from = i + 1
+		}
+	}
+	return parts
 }
 
 func began(s Series) time.Time { return s.Points[0].Time }

@@ -16,7 +16,7 @@ import (
 // Text writes what a table of runs says, for people.
 func (c Correlation) Text(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d runs, %d pairs of a setting and an outcome.\n", c.Runs, c.Tests)
+	fmt.Fprintf(&b, "Runs: %d. Pairs of a setting and an outcome: %d.\n", c.Runs, c.Tests)
 	if c.Tests > 0 {
 		fmt.Fprint(&b, "rho is Spearman's rank correlation with its 95 % interval; p is corrected for all pairs (Holm); * is p <= 0.05.\n\n")
 		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)

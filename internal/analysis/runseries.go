@@ -79,16 +79,3 @@ func RunsFromSeries(ctx context.Context, source Source, t SeriesTable) ([]Run, [
 	}
 	return runs, q.problems
 }
-
-// stretches parts points where some are missing.
-func stretches(points []Point, step time.Duration) [][]Point {
-	var parts [][]Point
-	from := 0
-	for i := range points {
-		if last := i == len(points)-1; last || points[i+1].Time.Sub(points[i].Time) > step*3/2 {
-			parts = append(parts, points[from:i+1])
-			from = i + 1
-		}
-	}
-	return parts
-}

@@ -18,7 +18,7 @@ import (
 // 128 workloads.
 type WindowOptions struct {
 	Window time.Duration // 5 minutes
-	// Interval is the time between two scrapes; 0 finds it out from how often teescope_build_info was stored.
+	// Interval is the time between two scrapes; 0 finds it out from how often samples of an agent were stored.
 	Interval  time.Duration
 	Workloads int            // at most so many workloads have windows; 128
 	Metrics   []WindowMetric // [WindowMetrics]
@@ -77,6 +77,11 @@ func Windows(ctx context.Context, source Source, at time.Time, options WindowOpt
 		}
 	}
 	o.Interval = max(o.Interval, o.Window/mostObservations)
+	if o.Window/o.Interval < leastObservations {
+		q.problem(Problem{Kind: Absent, Error: fmt.Sprintf("a window of %s has fewer than %d scrapes, one every %s: take a longer one",
+			duration(o.Window), leastObservations, duration(o.Interval))})
+		return nil, q.problems
+	}
 	start := at.Add(-o.Window + o.Interval)
 	var stats []WindowStat
 	for _, m := range o.Metrics {
@@ -211,7 +216,8 @@ func (q *asker) instant(query string, at time.Time) (samples []Sample) {
 
 // interval finds out how often samples are stored: the nearest of the usual intervals.
 func (q *asker) interval(at time.Time, window time.Duration) time.Duration {
-	query := "max(count_over_time(teescope_build_info[" + duration(window) + "]))"
+	// A file need not have what tells of the agent.
+	query := strings.ReplaceAll("max(count_over_time(teescope_build_info[$w])) or max(count_over_time(teescope_processes[$w]))", "$w", duration(window))
 	found := q.instant(query, at)
 	if len(found) == 0 || !(found[0].Value >= leastObservations) {
 		if len(q.problems) == 0 {

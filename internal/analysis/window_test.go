@@ -131,6 +131,9 @@ func TestWindowsSayWhatTheyLack(t *testing.T) {
 	if stats, problems := Windows(t.Context(), young, noon, WindowOptions{}); len(stats) > 0 || len(problems) != 1 || problems[0].Kind != Absent {
 		t.Errorf("after three scrapes: %+v, %+v", stats, problems)
 	}
+	if stats, problems := Windows(t.Context(), young, noon, WindowOptions{Interval: 2 * time.Minute}); len(stats) > 0 || len(problems) != 1 || !strings.Contains(problems[0].Error, "take a longer one") {
+		t.Errorf("of two scrapes: %+v, %+v", stats, problems)
+	}
 	down := &canned{fails: map[string]error{"": errors.New("503 busy")}}
 	if _, problems := Windows(t.Context(), down, noon, WindowOptions{Interval: time.Second}); len(problems) != patience || len(down.asked) != patience ||
 		!strings.Contains(problems[1].Error, "503 busy; nothing more is asked") {

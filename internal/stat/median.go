@@ -87,7 +87,7 @@ func binomialTail(n int, alpha float64) (k int, probability float64) {
 }
 
 // resamples is how many times a bootstrap resamples: Efron and Tibshirani, "An Introduction to the Bootstrap", 1993,
-// 13.3, ask for 1000 for percentile intervals.
+// chapter 13, take as many for percentile intervals.
 const resamples = 1000
 
 // mostResampled bounds what is resampled: beyond it intervals are narrow anyway, and every n-th value is taken.

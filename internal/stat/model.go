@@ -241,7 +241,7 @@ func (m *Model) finish(y []float64, fitted func(int) float64) {
 }
 
 // Predict returns what the model expects at a setting, with the interval that covers a further observation there at
-// the level (Draper and Smith, "Applied Regression Analysis", 3rd ed. 1998, 3.1 and 24). A setting at which the shape
+// the level (Draper and Smith, "Applied Regression Analysis", 3rd ed. 1998, chapters 3 and 24). A setting at which the shape
 // is not defined, or of the wrong number of values, is NaN.
 func (m *Model) Predict(at []float64, level float64) Prediction {
 	out := Prediction{Interval: unknown(level, m.N), Extrapolates: true}

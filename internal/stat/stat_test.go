@@ -101,7 +101,7 @@ func TestRobustZ(t *testing.T) {
 }
 
 func TestMedianInterval(t *testing.T) {
-	// The ranks and their coverage: Hahn and Meeker, "Statistical Intervals", 1991, table A.15, and pbinom of R.
+	// The coverage is 1 - 2*pbinom(low - 1, n, 0.5) in R.
 	for _, c := range []struct {
 		n, low, high int
 		coverage     float64
