@@ -47,7 +47,7 @@ func FuzzNames(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		p, ok := (&watcher{proc: proc}).process(7)
+		p, ok := workload.Look(proc, 7)
 		if !ok || strings.TrimSuffix(string(comm), "\n") != p.Comm {
 			t.Errorf("%q is the process %+v, %v", comm, p, ok)
 		}
