@@ -24,7 +24,7 @@ import (
 
 // load makes every event that a probe of ours counts: calls, switches, faults, processes, writes through the page
 // cache, and ECALLs and OCALLs of a program with the functions of Intel's SDK. It runs until it is killed.
-const load = `source=$PWD/internal/tee/transition/testdata && cd "$(mktemp -d)" && trap 'kill %1; rm -f f app libsgx_urts.so; rmdir "$PWD"; exit' TERM
+const load = `source=$PWD/internal/tee/transition/testdata && cd "$(mktemp -d)" && trap 'kill $!; rm -f f app libsgx_urts.so; rmdir "$PWD"; exit' TERM
 gcc -O2 -shared -fPIC -o libsgx_urts.so "$source/urts.c" && gcc -O2 -o app "$source/app.c" -L. -lsgx_urts -Wl,-rpath,"$PWD" -lpthread
 { while :; do echo ecall 1000 2 1; sleep 0.2; done; } | ./app >/dev/null &
 while :; do
