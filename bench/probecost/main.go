@@ -6,6 +6,7 @@
 //
 //	probecost FILE                      count the instructions again and keep the nanoseconds
 //	probecost -measure teescope FILE    measure the nanoseconds too (root; nothing else should run)
+//	probecost -virtual METRICS FILE     take those of the virtual SGX machine from an exposition of an agent in it
 //
 // Instructions are those of the committed object, before the kernel removes dead code: the same on every kernel.
 package main
@@ -42,6 +43,7 @@ func run(ctx context.Context, stderr io.Writer, args []string) error {
 	set := flag.NewFlagSet("probecost", flag.ContinueOnError)
 	set.SetOutput(stderr)
 	binary := set.String("measure", "", "the teescope binary to measure; empty keeps what was measured before")
+	virtual := set.String("virtual", "", "an `exposition` of an agent in the virtual SGX machine")
 	seconds := set.Duration("for", 20*time.Second, "how long to measure")
 	if err := set.Parse(args); err != nil {
 		return err
@@ -58,13 +60,18 @@ func run(ctx context.Context, stderr io.Writer, args []string) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	known, when := parse(string(old))
+	known := parse(string(old))
 	if *binary != "" {
-		if known, when, err = measure(ctx, *binary, *seconds); err != nil {
+		if known.here, known.whenHere, err = measure(ctx, *binary, *seconds); err != nil {
 			return fmt.Errorf("measuring: %w", err)
 		}
 	}
-	return os.WriteFile(file, []byte(table(programs, known, when)), 0o644)
+	if *virtual != "" {
+		if known.virtual, known.whenVirtual, err = readVirtual(*virtual); err != nil {
+			return fmt.Errorf("reading what was measured in the virtual SGX machine: %w", err)
+		}
+	}
+	return os.WriteFile(file, []byte(table(programs, known)), 0o644)
 }
 
 // program is one row: where its object is, how it is attached, and its size in instructions of 8 bytes, alone and

@@ -4,12 +4,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"path"
 	"regexp"
 	"strconv"
 	"syscall"
@@ -20,9 +22,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// load makes every event that a probe of ours counts: calls, switches, faults, processes and writes through the page
-// cache. It runs until it is killed.
-const load = `cd "$(mktemp -d)" && trap 'rm -f f; rmdir "$PWD"; exit' TERM && while :; do
+// load makes every event that a probe of ours counts: calls, switches, faults, processes, writes through the page
+// cache, and ECALLs and OCALLs of a program with the functions of Intel's SDK. It runs until it is killed.
+const load = `source=$PWD/internal/tee/transition/testdata && cd "$(mktemp -d)" && trap 'kill $!; rm -f f app libsgx_urts.so; rmdir "$PWD"; exit' TERM
+gcc -O2 -shared -fPIC -o libsgx_urts.so "$source/urts.c" && gcc -O2 -o app "$source/app.c" -L. -lsgx_urts -Wl,-rpath,"$PWD" -lpthread
+{ while :; do echo ecall 1000 2 1; sleep 0.2; done; } | ./app >/dev/null &
+while :; do
 dd if=/dev/zero of=f bs=4k count=256 2>/dev/null; cat f | cat >/dev/null; sync f; dd if=f of=/dev/null bs=1 count=20000 2>/dev/null; done`
 
 // counts are the runs and the seconds of one program while the kernel's statistics were enabled.
@@ -65,12 +70,12 @@ func measure(ctx context.Context, binary string, d time.Duration) (map[string]no
 	if err != nil {
 		return nil, "", err
 	}
-	notes, err := notesOf(all, empty)
+	notes, err := notesOf(all, empty, 1000)
 	return notes, where(d), err
 }
 
-// notesOf gives nanoseconds per run. A program that hardly ran was not measured.
-func notesOf(all map[string]counts, empty counts) (map[string]note, error) {
+// notesOf gives nanoseconds per run of what ran often enough.
+func notesOf(all map[string]counts, empty counts, enough float64) (map[string]note, error) {
 	programs, err := count(".")
 	if err != nil {
 		return nil, err
@@ -78,11 +83,39 @@ func notesOf(all map[string]counts, empty counts) (map[string]note, error) {
 	notes := map[string]note{}
 	all["empty"] = empty
 	for _, p := range programs {
-		if c := all[p.name]; c.runs >= 1000 {
+		if c := all[prefix(p.object)+p.name]; c.runs >= enough {
 			notes[key(p.object, p.name)] = note(fmt.Sprintf("%.0f", c.seconds/c.runs*1e9))
 		}
 	}
 	return notes, nil
+}
+
+// prefix is what the agent puts before the names of an object's programs: the name of the backend.
+func prefix(object string) string {
+	if dir := path.Dir(object); path.Dir(dir) == "internal/tee" {
+		return path.Base(dir) + "/"
+	}
+	return ""
+}
+
+// readVirtual reads what an agent in the virtual SGX machine has told, and where and when that was.
+func readVirtual(file string) (map[string]note, string, error) {
+	body, err := os.ReadFile(file)
+	if err != nil {
+		return nil, "", err
+	}
+	all, err := parseCounts(body)
+	if err != nil {
+		return nil, "", err
+	}
+	const enough = 100 // a machine is slow in there
+	notes, err := notesOf(all, counts{}, enough)
+	kernel := regexp.MustCompile(`node_uname_info\{[^}]*release="([^"]+)"`).FindSubmatch(body)
+	info, statErr := os.Stat(file)
+	if err = errors.Join(err, statErr); err != nil || kernel == nil || len(notes) == 0 {
+		return nil, "", errors.Join(err, fmt.Errorf("%s: no kernel release, or no program with %d runs", file, enough))
+	}
+	return notes, fmt.Sprintf("%s, Linux %s, QEMU's emulation of a processor", info.ModTime().UTC().Format("2006-01-02"), kernel[1]), nil
 }
 
 func startAgent(ctx context.Context, binary string) (url string, end func(), err error) {
@@ -92,7 +125,7 @@ func startAgent(ctx context.Context, binary string) (url string, end func(), err
 	}
 	addr := l.Addr().String()
 	l.Close()
-	agent := exec.CommandContext(ctx, binary, "agent", "--overhead.budget", "100%", "--listen", addr)
+	agent := exec.CommandContext(ctx, binary, "agent", "--overhead.budget", "100%", "--transitions.trace", "on", "--watch", "comm=app", "--listen", addr)
 	agent.Cancel = func() error { return agent.Process.Signal(syscall.SIGTERM) }
 	if err := agent.Start(); err != nil {
 		return "", nil, err

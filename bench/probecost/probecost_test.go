@@ -4,6 +4,8 @@ package main
 
 import (
 	"os"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -18,8 +20,7 @@ func TestTableIsOfTheseObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	notes, when := parse(string(committed))
-	want := table(programs, notes, when)
+	want := table(programs, parse(string(committed)))
 	if want == string(committed) {
 		return
 	}
@@ -33,16 +34,20 @@ func TestTableIsOfTheseObjects(t *testing.T) {
 
 func TestNotesAreKept(t *testing.T) {
 	programs := []program{{"a/x.bpf.o", "one", "tp_btf/e", 5, 5}, {"a/x.bpf.o", "two", "raw_tp/e", 7, 20}, {"b/y.bpf.o", "one", "iter/task", 9, 9}}
-	text := table(programs, map[string]note{key("a/x.bpf.o", "one"): "40", key("b/y.bpf.o", "one"): "600"}, "today, here")
-	notes, when := parse(text)
-	if len(notes) != 2 || notes[key("a/x.bpf.o", "one")] != "40" || notes[key("b/y.bpf.o", "one")] != "600" || when != "today, here" {
-		t.Errorf("%v, %q", notes, when)
+	want := notes{
+		here:    map[string]note{key("a/x.bpf.o", "one"): "40", key("b/y.bpf.o", "one"): "600"},
+		virtual: map[string]note{key("b/y.bpf.o", "one"): "7000"}, whenHere: "today, here", whenVirtual: "yesterday, there",
 	}
-	if again := table(programs, notes, when); again != text {
+	text := table(programs, want)
+	got := parse(text)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if again := table(programs, got); again != text {
 		t.Errorf("written again it is\n%s", again)
 	}
 	programs[1].own++
-	if table(programs, notes, when) == text {
+	if table(programs, got) == text {
 		t.Error("an instruction more changes nothing")
 	}
 }
@@ -68,5 +73,29 @@ func TestRunsOfTheAgentAreRead(t *testing.T) {
 		"teescope_bpf_program_sampled_runs_total{program=\"a\"} 1000\n"))
 	if err != nil || all["a"] != (counts{1000, 2.5e-05}) {
 		t.Errorf("%v, %v", all, err)
+	}
+}
+
+func TestVirtualMachineIsRead(t *testing.T) {
+	t.Chdir("../..")
+	file := filepath.Join(t.TempDir(), "metrics")
+	text := `node_uname_info{machine="x86_64",release="6.12.1-amd64",sysname="Linux"} 1
+teescope_bpf_program_sampled_run_seconds_total{program="sgx/free_fentry"} 0.02
+teescope_bpf_program_sampled_runs_total{program="sgx/free_fentry"} 2000
+teescope_bpf_program_sampled_run_seconds_total{program="sgx/evict_fentry"} 0.1
+teescope_bpf_program_sampled_runs_total{program="sgx/evict_fentry"} 99
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, when, err := readVirtual(file)
+	if err != nil || len(got) != 1 || got[key("internal/tee/sgx/sgx.bpf.o", "free_fentry")] != "10000" || !strings.Contains(when, "Linux 6.12.1-amd64") {
+		t.Errorf("%v, %q, %v", got, when, err)
+	}
+	if err := os.WriteFile(file, []byte("up 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := readVirtual(file); err == nil {
+		t.Error("an exposition without figures was read")
 	}
 }

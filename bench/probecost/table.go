@@ -20,21 +20,33 @@ are all here.
 **ns per event** is the kernel's own run time of the program divided by its runs (eBPF statistics), with the time of
 two clock reads in it, so compare with ` + "`empty`" + `. It is a note of one machine at one time and nothing compares it; what is
 empty was not measured. It does not hold what it costs the kernel to come to the program:
-see [the budget](../decisions/overhead.md).
+see [the budget](../decisions/overhead.md), and for functions of runtimes [transitions](../user/transitions.md).
+
+**In the virtual machine** are the same in the [virtual SGX machine](../../testbed/README.md), where alone the SGX
+driver's programs run. QEMU emulates each instruction there: what means something is the proportion of two of them.
 
 `
 
 // note is one measured figure, as it is printed.
 type note string
 
+// notes are what was measured where: here, and in the virtual SGX machine.
+type notes struct {
+	here, virtual         map[string]note
+	whenHere, whenVirtual string
+}
+
 func key(object, name string) string { return object + " " + name }
 
-// table writes the document. The notes are of one moment, `when`.
-func table(programs []program, notes map[string]note, when string) string {
+// table writes the document.
+func table(programs []program, n notes) string {
 	var b strings.Builder
 	b.WriteString(head)
-	if when != "" {
-		fmt.Fprintf(&b, "Nanoseconds measured: %s.\n\n", when)
+	if n.whenHere != "" {
+		fmt.Fprintf(&b, "Nanoseconds measured: %s.\n\n", n.whenHere)
+	}
+	if n.whenVirtual != "" {
+		fmt.Fprintf(&b, "In the virtual machine: %s.\n\n", n.whenVirtual)
 	}
 	object := ""
 	for _, p := range programs {
@@ -43,18 +55,23 @@ func table(programs []program, notes map[string]note, when string) string {
 				b.WriteString("\n")
 			}
 			object = p.object
-			fmt.Fprintf(&b, "## %s\n\n| program | section | instructions | with calls | ns per event |\n|---|---|--:|--:|--:|\n", object)
+			fmt.Fprintf(&b, "## %s\n\n| program | section | instructions | with calls | ns per event | in the virtual machine |\n|---|---|--:|--:|--:|--:|\n", object)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %d | %d | %s |\n", p.name, p.section, p.own, p.all, notes[key(p.object, p.name)])
+		of := key(p.object, p.name)
+		fmt.Fprintf(&b, "| %s | %s | %d | %d | %s | %s |\n", p.name, p.section, p.own, p.all, n.here[of], n.virtual[of])
 	}
 	return b.String()
 }
 
 // parse reads the notes of an earlier table and when they were measured.
-func parse(text string) (notes map[string]note, when string) {
-	notes = map[string]note{}
-	if m := regexp.MustCompile(`(?m)^Nanoseconds measured: (.*)\.$`).FindStringSubmatch(text); m != nil {
-		when = m[1]
+func parse(text string) notes {
+	n := notes{here: map[string]note{}, virtual: map[string]note{}}
+	for pattern, into := range map[string]*string{
+		`(?m)^Nanoseconds measured: (.*)\.$`: &n.whenHere, `(?m)^In the virtual machine: (.*)\.$`: &n.whenVirtual,
+	} {
+		if m := regexp.MustCompile(pattern).FindStringSubmatch(text); m != nil {
+			*into = m[1]
+		}
 	}
 	object := ""
 	for line := range strings.Lines(text) {
@@ -62,13 +79,15 @@ func parse(text string) (notes map[string]note, when string) {
 			object = strings.TrimSpace(name)
 		}
 		cells := strings.Split(line, "|")
-		if object == "" || len(cells) != 7 {
+		if object == "" || len(cells) != 8 {
 			continue
 		}
-		ns := strings.TrimSpace(cells[5])
-		if _, err := strconv.Atoi(ns); err == nil { // and not the head of the table
-			notes[key(object, strings.TrimSpace(cells[1]))] = note(ns)
+		for i, into := range []map[string]note{n.here, n.virtual} {
+			ns := strings.TrimSpace(cells[5+i])
+			if _, err := strconv.Atoi(ns); err == nil { // and not the head of the table
+				into[key(object, strings.TrimSpace(cells[1]))] = note(ns)
+			}
 		}
 	}
-	return notes, when
+	return n
 }

@@ -35,7 +35,14 @@ func agentCollectors(c *config.Config, log *slog.Logger) ([]collector.Collector,
 	})
 	crossings := transition.New(transition.Options{
 		Roots: roots, Cgroup: "/sys/fs/cgroup", Mode: transition.Mode(c.Transitions.Trace), Budget: c.Transitions.Budget,
-		MaxWorkloads: c.Workloads.Max, Log: log.With("part", "transitions"),
+		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, Log: log.With("part", "transitions"),
+		Calls: func(pids []int) map[int]transition.GroupCalls {
+			calls := map[int]transition.GroupCalls{}
+			for pid, g := range sys.Groups(pids) {
+				calls[pid] = transition.GroupCalls{Group: g.Slot, N: g.Calls}
+			}
+			return calls
+		},
 	})
 	return []collector.Collector{
 		clock.New(log.With("part", "clock")),

@@ -56,16 +56,30 @@ func (p *UserProbe) Multi() bool { return p.multi }
 // closed. On an error nothing stays attached. The kernel checks the instructions, not whether one begins
 // at the offset: that is for the caller.
 func (p *UserProbe) Attach(path string, sites []Site) (io.Closer, error) {
+	return p.attach(path, sites, false)
+}
+
+// AttachReturns does the same for the returns of the functions that begin at the sites. The kernel puts an address of
+// its own in the place of the return address, which debuggers and whoever unwinds the stack may notice.
+func (p *UserProbe) AttachReturns(path string, sites []Site) (io.Closer, error) {
+	return p.attach(path, sites, true)
+}
+
+func (p *UserProbe) attach(path string, sites []Site, returns bool) (io.Closer, error) {
 	file, err := link.OpenExecutable(path)
 	if err != nil {
 		return nil, fmt.Errorf("attaching to %s: %w", path, err)
 	}
 	if p.multi {
-		return p.attachAll(file, path, sites)
+		return p.attachAll(file, path, sites, returns)
+	}
+	attach := file.Uprobe
+	if returns {
+		attach = file.Uretprobe
 	}
 	var links closers
 	for _, s := range sites {
-		l, err := file.Uprobe("", p.prog, &link.UprobeOptions{Address: s.Offset, Cookie: s.Cookie})
+		l, err := attach("", p.prog, &link.UprobeOptions{Address: s.Offset, Cookie: s.Cookie})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("attaching to %s at %#x: %w%s", path, s.Offset, err, refused(err)), links.Close())
 		}
@@ -83,13 +97,17 @@ func refused(err error) string {
 	return "; this kernel wants CAP_SYS_ADMIN for it, which was given up after the start: Linux 6.6 and newer do not"
 }
 
-func (p *UserProbe) attachAll(file *link.Executable, path string, sites []Site) (io.Closer, error) {
+func (p *UserProbe) attachAll(file *link.Executable, path string, sites []Site, returns bool) (io.Closer, error) {
 	options := &link.UprobeMultiOptions{}
 	for _, s := range sites {
 		options.Addresses = append(options.Addresses, s.Offset)
 		options.Cookies = append(options.Cookies, s.Cookie)
 	}
-	l, err := file.UprobeMulti(nil, p.prog, options)
+	attach := file.UprobeMulti
+	if returns {
+		attach = file.UretprobeMulti
+	}
+	l, err := attach(nil, p.prog, options)
 	if err != nil {
 		return nil, fmt.Errorf("attaching to %s at %d places: %w", path, len(sites), err)
 	}

@@ -75,6 +75,15 @@ func TestUserProbesCountUntilTheyAreClosed(t *testing.T) {
 				t.Errorf("%s: counted %d after it was closed", name, c[0])
 			}
 		}
+		c[0] = 0
+		returns, err := p.AttachReturns(path, []Site{{of["often"], 1}, {of["seldom"], 1000}})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		run(t, path)
+		if err := returns.Close(); err != nil || c[0] != 7100 {
+			t.Errorf("%s: %d returns were counted, want 7 x 1000 and 100 (%v)", name, c[0], err)
+		}
 		if _, err := p.Attach(path, []Site{{of["often"], 1}, {1 << 40, 1}}); err == nil {
 			t.Errorf("%s: a place beyond the file was attached to", name)
 		}

@@ -38,14 +38,15 @@ const epcMiB = 32
 
 // story is what happens in the machine. The paging enclave's working set is half as large again as what
 // the EPC has for it, and the chatty one leaves its enclave for each piece of a request. Both go on until
-// the machine ends.
+// the machine ends. The load connects anew now and then, for a connection is one ECALL, and an ECALL is timed when
+// it ends.
 const story = `
-./teescope up --listen 127.0.0.1:9750 --data-dir /tmp/data --interval 5s --overhead.budget 100% --log.level warn >/dev/null &
+./teescope up --listen 127.0.0.1:9750 --data-dir /tmp/data --interval 5s --overhead.budget 100% --transitions.trace on --watch comm=kv --log.level warn >/dev/null &
 until wget -q -O /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null; do sleep 0.2; done
 kv -mib 4 -chatty 1 >/dev/null &
 paging -mib 64 -working 40 -count 0 >/dev/null &
 sleep 2
-kvload -connections 2 -count 0 >/dev/null &
+while :; do kvload -connections 2 -count 0 -seconds 4; done >/dev/null &
 wait %1
 `
 

@@ -38,3 +38,13 @@ func TestParseRuleSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+func TestLongestCgroup(t *testing.T) {
+	const v1 = "12:pids:/\n4:memory:/docker/abc\n1:name=systemd:/x\n0::/\n"
+	if got := longestCgroup(v1); got != "/docker/abc" {
+		t.Errorf("longestCgroup = %q", got)
+	}
+	if got := longestCgroup("0::/system.slice/a:b.service\n"); got != "/system.slice/a:b.service" {
+		t.Errorf("longestCgroup = %q", got)
+	}
+}

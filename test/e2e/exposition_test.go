@@ -50,10 +50,28 @@ func (s *teescope) scrape(t *testing.T) samples {
 			for _, l := range m.Label {
 				one.labels[l.GetName()] = l.GetValue()
 			}
+			if m.Histogram != nil {
+				got.all = append(got.all, parts(one, m.Histogram)...)
+				continue
+			}
 			got.all = append(got.all, one)
 		}
 	}
 	return got
+}
+
+// parts are the series of a histogram. Bounds are written with four digits.
+func parts(of sample, h *dto.Histogram) []sample {
+	all := []sample{
+		{name: of.name + "_count", labels: of.labels, value: float64(h.GetSampleCount())},
+		{name: of.name + "_sum", labels: of.labels, value: h.GetSampleSum()},
+	}
+	for _, b := range h.Bucket {
+		labels := maps.Clone(of.labels)
+		labels["le"] = fmt.Sprintf("%.4g", b.GetUpperBound())
+		all = append(all, sample{name: of.name + "_bucket", labels: labels, value: float64(b.GetCumulativeCount())})
+	}
+	return all
 }
 
 func value(m *dto.Metric) float64 {

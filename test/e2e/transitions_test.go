@@ -53,7 +53,7 @@ func TestTransitionsOfConfinedAgent(t *testing.T) {
 	if err := quiet("gcc", "-O2", "-o", app, transitionSources+"app.c", "-L"+dir, "-lsgx_urts", "-Wl,-rpath,$ORIGIN", "-lpthread"); err != nil {
 		t.Fatal(err)
 	}
-	a := agent(t, "--transitions.trace=on")
+	a := agent(t, "--transitions.trace=on", "--watch=comm=e2esdk")
 	eventually(t, 20*time.Second, "the agent to be confined", func() error {
 		if !strings.Contains(a.log.String(), "privileges are dropped") {
 			return fmt.Errorf("its log is %s", a.log.String())
@@ -64,7 +64,8 @@ func TestTransitionsOfConfinedAgent(t *testing.T) {
 	gramine.order(t, "end 2 5 5") // whoever looks now is too late for these
 	eventually(t, 20*time.Second, "the probes of the application", func() error {
 		sdk.order(t, "ecall 1 0 1")
-		if a.scrape(t).sum("teescope_transition_probes_info", "file", "e2esdk", "state", "exact") == 0 {
+		at := a.scrape(t)
+		if at.sum("teescope_transition_probes_info", "file", "e2esdk", "state", "exact") == 0 || at.sum("teescope_transition_timed", "file", "e2esdk") == 0 {
 			return errors.New("there are none")
 		}
 		return nil
@@ -77,6 +78,7 @@ func TestTransitionsOfConfinedAgent(t *testing.T) {
 	})
 	before := a.scrape(t)
 	sdk.order(t, "ecall 500 4 2")
+	told := strings.Fields(sdk.order(t, "slow 8 3 1"))
 	gramine.order(t, "end 10 20 3")
 	after := a.scrape(t)
 	of := func(workload, source string, more ...string) []string {
@@ -87,9 +89,9 @@ func TestTransitionsOfConfinedAgent(t *testing.T) {
 		labels []string
 		want   float64
 	}{
-		{"teescope_ecalls_total", of("e2esdk", "sdk_uprobe", "ecall", "1"), 500},
-		{"teescope_ocalls_total", of("e2esdk", "sdk_uprobe", "ocall", "app_ocall_print"), 2000},
-		{"teescope_enclave_transitions_total", of("e2esdk", "sdk_uprobe", "kind", "eenter"), 5000},
+		{"teescope_ecalls_total", of("e2esdk", "sdk_uprobe", "ecall", "app_ecall_odd"), 504},
+		{"teescope_ocalls_total", of("e2esdk", "sdk_uprobe", "ocall", "app_ocall_print"), 2008},
+		{"teescope_enclave_transitions_total", of("e2esdk", "sdk_uprobe", "kind", "eenter"), 5032},
 		{"teescope_enclave_transitions_total", of("loader", "gramine_counters", "kind", "eenter"), 10 * 22},
 		{"teescope_enclave_transitions_total", of("loader", "gramine_counters", "kind", "eexit"), 10 * 21},
 		{"teescope_enclave_transitions_total", of("loader", "gramine_counters", "kind", "aex"), 10 * 3},
@@ -98,7 +100,43 @@ func TestTransitionsOfConfinedAgent(t *testing.T) {
 			t.Errorf("%s%v grew by %v, want %v", tt.family, tt.labels, got, tt.want)
 		}
 	}
+	compareDurations(t, before, after, told)
+	if n := after.sum("teescope_enclave_exits_estimated_total"); n != 0 {
+		t.Errorf("%v exits are guessed, and all are measured", n)
+	}
 	if after.sum("teescope_workload_info", "workload", "e2esdk", "runtime", "sgx-sdk") != 1 {
 		t.Error("the workload has another name in teescope_workload_info")
+	}
+}
+
+// compareDurations holds the time that calls took to what the program measured inside and around them: the last four
+// numbers of its answer, in nanoseconds.
+func compareDurations(t *testing.T, before, after samples, told []string) {
+	t.Helper()
+	if len(told) != 8 {
+		t.Fatalf("the program says %q", told)
+	}
+	var ns [4]float64
+	for i := range ns {
+		if _, err := fmt.Sscan(told[4+i], &ns[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, tt := range []struct {
+		family string
+		calls  float64
+	}{{"teescope_ecall_seconds", 1008}, {"teescope_ocall_seconds", 4024}} {
+		if n := after.sum(tt.family+"_count") - before.sum(tt.family+"_count"); n != tt.calls {
+			t.Errorf("%v %s, want %v", n, tt.family, tt.calls)
+		}
+		// Those of `slow` are all that take longer than a millisecond.
+		got := (after.sum(tt.family+"_sum") - before.sum(tt.family+"_sum")) * 1e9
+		if got < ns[2*i] {
+			t.Errorf("%s: %.0f ns, the program alone says %.0f inside", tt.family, got, ns[2*i])
+		}
+		long := after.sum(tt.family+"_count") - after.sum(tt.family+"_bucket", "le", "0.001049")
+		if i == 0 && long < 8 || i == 1 && long < 24 {
+			t.Errorf("%v of %s took longer than a millisecond", long, tt.family)
+		}
 	}
 }

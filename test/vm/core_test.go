@@ -25,7 +25,10 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-const object = "../../internal/collector/system/system.bpf.o"
+// objects are all that an agent loads.
+var objects = []string{
+	"../../internal/collector/system/system.bpf.o", "../../internal/tee/sgx/sgx.bpf.o", "../../internal/tee/transition/transition.bpf.o",
+}
 
 // typesOf are the types of kernels of which no package is in reach: of Ubuntu's 5.15, the oldest that teescope is
 // for, and of a 5.18. They come with Go modules. docs/decisions/kernels.md says how it is known which kernels
@@ -33,12 +36,13 @@ const object = "../../internal/collector/system/system.bpf.o"
 var typesOf = []struct {
 	kernel, module, sum, file string
 	functions                 bool     // that the kernel has are listed too
+	sgx                       bool     // it was built with the SGX driver
 	absent                    []string // hooks that it does not have; the probes have others
 	unknown                   []string // fields that it does not have, by their indices
 }{
 	{
 		kernel: "5.15", module: "github.com/grafana/beyla@v1.0.0", sum: "h1:SeSLTrsbpmr2MW8TBwlsv9qjF+ysEgVf6zHKc4shZN0=",
-		file: "bpf/headers/vmlinux_amd64.h", absent: []string{"mm_filemap_get_pages", "writeback_dirty_folio"},
+		file: "bpf/headers/vmlinux_amd64.h", sgx: true, absent: []string{"mm_filemap_get_pages", "writeback_dirty_folio"},
 		unknown: []string{
 			"kernfs_node___rcu[0:0]", "mm_struct[0:0:0:0]", "mm_struct[0:0:0:1]", "mm_struct[0:0:1:0]", "mm_struct[0:0:1:1]",
 			"mm_struct[0:0:3:0]", "mm_struct[0:0:3:1]", "task_struct[0:0:1]",
@@ -60,32 +64,30 @@ var unread = []string{"mm_filemap_add_to_page_cache", "writeback_dirty_folio", "
 
 // TestTypesOfOlderKernels fits the programs to the types of kernels that cannot be booted here.
 func TestTypesOfOlderKernels(t *testing.T) {
-	spec, err := ebpf.LoadCollectionSpec(object)
-	if err != nil {
-		t.Fatal(err)
-	}
 	own, err := btf.LoadKernelSpec()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, k := range typesOf {
 		t.Run(k.kernel, func(t *testing.T) {
-			file := filepath.Join(module(t, k.module, k.sum), k.file)
-			types := kernelTypes(t, file, spec)
+			specs := load(t, k.sgx)
+			types := kernelTypes(t, filepath.Join(module(t, k.module, k.sum), k.file), specs)
 			absent, unknown := map[string]bool{}, map[string]bool{}
-			for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
-				p := spec.Programs[name]
-				if hook := missing(t, types, own, p.SectionName, k.functions); hook != "" {
-					absent[hook] = true
+			for _, spec := range specs {
+				for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
+					p := spec.Programs[name]
+					if hook := missing(t, types, own, p.SectionName, k.functions); hook != "" {
+						absent[hook] = true
+					}
+					for _, field := range relocate(t, types, p) {
+						unknown[field] = true
+					}
+					helpers(t, types, p)
 				}
-				for _, field := range relocate(t, types, p) {
-					unknown[field] = true
-				}
-				helpers(t, types, p)
-			}
-			for name, m := range spec.Maps {
-				if !hasValue(t, types, "bpf_map_type", int64(m.Type)) {
-					t.Errorf("map %s: the kernel has no %v", name, m.Type)
+				for name, m := range spec.Maps {
+					if !hasValue(t, types, "bpf_map_type", int64(m.Type)) {
+						t.Errorf("map %s: the kernel has no %v", name, m.Type)
+					}
 				}
 			}
 			if got := slices.Sorted(maps.Keys(absent)); !slices.Equal(got, k.absent) {
@@ -96,6 +98,23 @@ func TestTypesOfOlderKernels(t *testing.T) {
 			}
 		})
 	}
+}
+
+// load reads the objects, that of the SGX driver only for a kernel that has one.
+func load(t *testing.T, sgx bool) []*ebpf.CollectionSpec {
+	t.Helper()
+	var specs []*ebpf.CollectionSpec
+	for _, object := range objects {
+		if !sgx && strings.HasSuffix(object, "/sgx.bpf.o") {
+			continue
+		}
+		spec, err := ebpf.LoadCollectionSpec(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		specs = append(specs, spec)
+	}
+	return specs
 }
 
 // module downloads a module, which becomes no dependency of ours, and returns where it is.
@@ -110,10 +129,10 @@ func module(t *testing.T, path, sum string) string {
 }
 
 // kernelTypes reads the types of a kernel from a compressed dump, or from a C header made of one.
-func kernelTypes(t *testing.T, file string, spec *ebpf.CollectionSpec) *btf.Spec {
+func kernelTypes(t *testing.T, file string, specs []*ebpf.CollectionSpec) *btf.Spec {
 	t.Helper()
 	if strings.HasSuffix(file, ".h") {
-		return compile(t, file, spec)
+		return compile(t, file, specs)
 	}
 	packed, err := os.Open(file)
 	if err != nil {
@@ -140,14 +159,17 @@ var relocated = regexp.MustCompile(`(Struct|Union|Enum|Typedef):"(\w+)"(\[[\d:]+
 
 // compile makes types of a header. A compiler describes only what is used, so each type that the programs are
 // fitted to is.
-func compile(t *testing.T, header string, spec *ebpf.CollectionSpec) *btf.Spec {
+func compile(t *testing.T, header string, specs []*ebpf.CollectionSpec) *btf.Spec {
 	t.Helper()
-	wanted := map[string]bool{"enum bpf_func_id": true, "enum bpf_map_type": true, "struct bpf_iter__task": true}
+	wanted := map[string]bool{"enum bpf_func_id": true, "enum bpf_map_type": true}
 	text, err := os.ReadFile(header)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range spec.Programs {
+	for _, p := range programs(specs) {
+		if _, name, ok := strings.Cut(p.SectionName, "iter/"); ok && bytes.Contains(text, []byte("struct bpf_iter__"+name+" {")) {
+			wanted["struct bpf_iter__"+name] = true
+		}
 		if _, name, ok := strings.Cut(p.SectionName, "tp_btf/"); ok && bytes.Contains(text, []byte("btf_trace_"+name+")")) {
 			wanted["btf_trace_"+name] = true
 		}
@@ -178,6 +200,14 @@ func compile(t *testing.T, header string, spec *ebpf.CollectionSpec) *btf.Spec {
 		t.Fatal(err)
 	}
 	return types
+}
+
+func programs(specs []*ebpf.CollectionSpec) []*ebpf.ProgramSpec {
+	var all []*ebpf.ProgramSpec
+	for _, spec := range specs {
+		all = slices.AppendSeq(all, maps.Values(spec.Programs))
+	}
+	return all
 }
 
 func relocations(p *ebpf.ProgramSpec) []*btf.CORERelocation {
@@ -260,7 +290,7 @@ func missing(t *testing.T, types, own *btf.Spec, section string, functions bool)
 	case kind == "iter":
 		var s *btf.Struct
 		err = types.TypeByName("bpf_iter__"+name, &s)
-	case functions && (kind == "fentry" || kind == "kprobe"):
+	case functions && (kind == "fentry" || kind == "fexit" || kind == "kprobe" || kind == "kretprobe"):
 		err = types.TypeByName(name, &f)
 	}
 	if errors.Is(err, btf.ErrNotFound) {

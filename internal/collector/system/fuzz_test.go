@@ -3,6 +3,7 @@
 package system
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +21,7 @@ func FuzzNames(f *testing.F) {
 	f.Add([]byte("redis\x00"), []byte("docker-x.scope\x00"), byte(1), []byte("4:cpu:/a\n0::/a/b\n"), uint16(0))
 	f.Add([]byte("a\xff\x1b\u009b0123456789abcdef"), []byte(strings.Repeat("lxc.payload.x", 40)), byte(255), []byte("::\n1:name=x:/y:z\n"), uint16(60000))
 	proc := f.TempDir()
-	if err := os.Mkdir(filepath.Join(proc, "7"), 0o755); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(proc, "7"), 0o755), os.Symlink("/usr/bin/x", filepath.Join(proc, "7", "exe"))); err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, comm, cgroup []byte, depth byte, lines []byte, number uint16) {
@@ -47,7 +48,7 @@ func FuzzNames(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		p, ok := (&watcher{proc: proc}).process(7)
+		p, ok := workload.Look(proc, 7)
 		if !ok || strings.TrimSuffix(string(comm), "\n") != p.Comm {
 			t.Errorf("%q is the process %+v, %v", comm, p, ok)
 		}

@@ -451,6 +451,12 @@ func TestProcessesOfAWorkload(t *testing.T) {
 	if !known || !slices.Equal(got, want) {
 		t.Errorf("the processes are %v (%v), want %v", got, known, want)
 	}
+	groups := c.Groups(append(want, 1<<30))
+	for _, pid := range want {
+		if g := groups[pid]; g != groups[want[0]] || g.Slot < slotFirst || g.Calls == 0 || len(groups) != len(want) {
+			t.Errorf("the groups are %v, want one that has made system calls", groups)
+		}
+	}
 	if kernel, known := c.Processes("kernel"); !known || !slices.Contains(kernel, 2) { // kthreadd
 		t.Errorf("the kernel's processes are %v (%v)", kernel, known)
 	}

@@ -109,16 +109,6 @@ func TestDivideGrowsAndSumsToTheRunTime(t *testing.T) {
 	}
 }
 
-func TestLongestCgroup(t *testing.T) {
-	const v1 = "12:pids:/\n4:memory:/docker/abc\n1:name=systemd:/x\n0::/\n"
-	if got := longestCgroup(v1); got != "/docker/abc" {
-		t.Errorf("longestCgroup = %q", got)
-	}
-	if got := longestCgroup("0::/system.slice/a:b.service\n"); got != "/system.slice/a:b.service" {
-		t.Errorf("longestCgroup = %q", got)
-	}
-}
-
 // A group that is promoted leaves what it has counted where it was counted, and both sums are right.
 func TestPromotionMovesNoCounts(t *testing.T) {
 	var group, other, own kept

@@ -29,6 +29,36 @@ func (c *Collector) Processes(name string) (pids []int, known bool) {
 	return pids, true
 }
 
+// Group is the number of the slot that a process counts into, and how many system calls all that count into it have
+// made, as of the last scrape.
+type Group struct {
+	Slot  uint32
+	Calls uint64
+}
+
+// Groups tells of each of these processes what it counts into. One that is not known yet is absent.
+func (c *Collector) Groups(pids []int) map[int]Group {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	groups := map[int]Group{}
+	if c.kernel == nil || !c.kernel.attached("syscall") {
+		return groups
+	}
+	for _, pid := range pids {
+		slot, ok := c.kernel.slotOf(pid)
+		sl := c.slots.active[uint32(slot)]
+		if !ok || sl == nil || slot < slotFirst {
+			continue
+		}
+		g := Group{Slot: sl.number}
+		for _, n := range sl.Calls {
+			g.Calls += n
+		}
+		groups[pid] = g
+	}
+	return groups
+}
+
 // processIDs lists the processes there are. An error leaves some out: they may have ended as well.
 func processIDs(proc string) []int {
 	dir, err := os.Open(proc)

@@ -3,13 +3,9 @@
 package system
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 
 	"teescope/internal/workload"
 )
@@ -40,8 +36,8 @@ func (w *watcher) scan(s *slots, warn func(msg string, args ...any)) error {
 		if sl := s.active[uint32(now)]; !ok || now < slotFirst || sl != nil && sl.watched != nil {
 			continue
 		}
-		p, ok := w.process(pid)
-		if !ok || !w.match(p) {
+		p, ok := workload.Look(w.proc, pid)
+		if !ok || !workload.Matches(w.rules, p) {
 			continue
 		}
 		if err := s.watch(p, uint32(now), w, warn); err != nil {
@@ -49,46 +45,6 @@ func (w *watcher) scan(s *slots, warn func(msg string, args ...any)) error {
 		}
 	}
 	return nil
-}
-
-func (w *watcher) match(p workload.Process) bool {
-	for _, r := range w.rules {
-		if r.Match(p) {
-			return true
-		}
-	}
-	return false
-}
-
-// process reads what rules look at. Processes end at any time: then there is nothing to watch.
-func (w *watcher) process(pid int) (workload.Process, bool) {
-	dir := filepath.Join(w.proc, strconv.Itoa(pid))
-	comm, err := os.ReadFile(filepath.Join(dir, "comm"))
-	if err != nil {
-		return workload.Process{}, false
-	}
-	exe, err := os.Readlink(filepath.Join(dir, "exe"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return workload.Process{}, false // it has ended, and nobody has asked how
-	}
-	cgroups, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
-	return workload.Process{
-		PID: pid, Comm: strings.TrimSuffix(string(comm), "\n"),
-		Exe: strings.TrimSuffix(exe, " (deleted)"), Cgroup: longestCgroup(string(cgroups)),
-	}, true
-}
-
-// longestCgroup takes from /proc/PID/cgroup (lines ID:CONTROLLERS:PATH) the path that says most: with
-// cgroup v1 a process is often in the root of some hierarchies.
-func longestCgroup(lines string) string {
-	longest := ""
-	for line := range strings.Lines(lines) {
-		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
-		if len(parts) == 3 && len(parts[2]) > len(longest) {
-			longest = parts[2]
-		}
-	}
-	return longest
 }
 
 // watch moves a process into a slot of its own, which belongs to the same workload. Its children start

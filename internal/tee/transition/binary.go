@@ -31,6 +31,8 @@ type program struct {
 type function struct {
 	name    string
 	address uint64 // as linked
+	size    uint64 // in bytes
+	global  bool   // it may be called from other objects
 }
 
 var errNotELF = errors.New("not an ELF file for x86-64")
@@ -100,7 +102,10 @@ func (p *program) functions(f func(function)) error {
 			if elf.ST_TYPE(entry[4]) != elf.STT_FUNC || binary.LittleEndian.Uint16(entry[6:]) == uint16(elf.SHN_UNDEF) {
 				return
 			}
-			f(function{names.at(binary.LittleEndian.Uint32(entry)), binary.LittleEndian.Uint64(entry[8:])})
+			f(function{
+				name: names.at(binary.LittleEndian.Uint32(entry)), address: binary.LittleEndian.Uint64(entry[8:]),
+				size: binary.LittleEndian.Uint64(entry[16:]), global: elf.ST_BIND(entry[4]) != elf.STB_LOCAL,
+			})
 		})
 		if err != nil {
 			return fmt.Errorf("reading symbols: %w", err)

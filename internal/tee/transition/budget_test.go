@@ -123,7 +123,7 @@ func TestUnusedFilesAreDropped(t *testing.T) {
 		t.Errorf("%d files, %d sites, %d tables, %d counters read, %d processes, %d counters and %d tables in the kernel are left",
 			len(b.files), len(b.sites), len(b.tables), len(b.seen), len(b.processes), calls, len(tables))
 	}
-	if n := scrape(t, b)["teescope_ecalls_total{ecall=0,mode=normal,source=sdk_uprobe,workload=sdk-gone}"]; n != 26 {
+	if n := scrape(t, b)["teescope_ecalls_total{ecall=app_ecall_even,mode=normal,source=sdk_uprobe,workload=sdk-gone}"]; n != 26 {
 		t.Errorf("%v ECALLs are kept of a program that has ended, want 26", n)
 	}
 }

@@ -4,7 +4,9 @@ package transition
 
 import (
 	"errors"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -18,21 +20,28 @@ type series struct {
 	labels [3]string // after those of the workload; empty ones at the end do not exist
 }
 
-// counts are what a workload has counted.
-type counts map[series]float64
+// counts are what a workload has counted, and how long it took.
+type counts struct {
+	calls map[series]float64
+	times map[timed]*spans
+}
 
 func (b *Backend) add(w *workload.Workload[counts], n float64, family *metric.Desc, labels ...string) {
-	if w.Kept == nil {
-		w.Kept = counts{}
+	if w.Kept.calls == nil {
+		w.Kept.calls = map[series]float64{}
 	}
 	s := series{family: family}
 	copy(s.labels[:], labels)
-	w.Kept[s] += n
+	w.Kept.calls[s] += n
 }
 
-// settle takes what was counted since the last time, of the files whose calls are all counted, and of one
-// whose window ends now, where each hit stands for weight.
+// settle takes what was counted and timed since the last time, of the files whose calls are all counted, and of
+// one whose window ends now, where each hit stands for weight.
 func (b *Backend) settle(closing *probedFile, weight float64) error {
+	return errors.Join(b.settleCalls(closing, weight), b.settleTimes(closing, weight))
+}
+
+func (b *Backend) settleCalls(closing *probedFile, weight float64) error {
 	var stale []callKey
 	err := b.kernel.eachCall(func(key callKey, n uint64) {
 		s := b.sites[key.Site]
@@ -50,6 +59,8 @@ func (b *Backend) settle(closing *probedFile, weight float64) error {
 		p := b.process(key.TGID)
 		if p == nil {
 			stale = append(stale, key)
+		} else if s.role == roleSDKECall && s.file != closing && !p.looked && b.now().Sub(p.since) < nameWait {
+			return // its names are still to be found
 		}
 		b.count(p, key, s, float64(n-b.seen[key])*w)
 		b.seen[key] = n
@@ -71,22 +82,27 @@ func (b *Backend) count(p *process, key callKey, s *site, n float64) {
 	if p != nil {
 		owner = p.owner
 	}
-	f, source := b.families, s.runtime.name+"_uprobe"
-	if !s.file.sampler.exact {
-		source += "_sampled"
-	}
+	f, source := b.families, s.source()
 	switch s.direction {
 	case ecall:
-		b.add(owner, n, f.ecalls, s.label(key.Argument), "normal", source)
+		b.add(owner, n, f.ecalls, b.label(p, key, s), "normal", source)
 	case switchless:
-		b.add(owner, n, f.ecalls, s.label(key.Argument), "switchless", source)
+		b.add(owner, n, f.ecalls, b.label(p, key, s), "switchless", source)
 	case ocall:
-		b.add(owner, n, f.ocalls, s.label(key.Argument), source)
+		b.add(owner, n, f.ocalls, b.label(p, key, s), source)
 	}
 	if s.crosses(p) {
 		b.add(owner, n, f.transitions, "eenter", source)
 		b.add(owner, n, f.transitions, "eexit", source)
 	}
+}
+
+// source is the label that says how the calls of a site are counted.
+func (s *site) source() string {
+	if s.file.sampler.exact {
+		return s.runtime.name + "_uprobe"
+	}
+	return s.runtime.name + "_uprobe_sampled"
 }
 
 // crosses tells whether a call is one EENTER and one EEXIT. Of the SDK's, nothing is said before the OCALLs are
@@ -103,7 +119,18 @@ func (s *site) crosses(p *process) bool {
 	return false
 }
 
-// label names the function that is called.
+// nameWait is how long the ECALLs of a new process may wait for their names, so that they have one from the first on.
+const nameWait = time.Second
+
+// label names the function that is called, in a process if that is known.
+func (b *Backend) label(p *process, key callKey, s *site) string {
+	if s.role == roleSDKECall && p != nil && p.ecalls[key.Argument] != "" {
+		return workload.Clean(p.ecalls[key.Argument])
+	}
+	return s.label(key.Argument)
+}
+
+// label names the function that is called, of which each process has the same.
 func (s *site) label(argument uint32) string {
 	switch {
 	case s.name != "":
@@ -122,9 +149,13 @@ func (s *site) label(argument uint32) string {
 
 func (b *Backend) emit(emit func(prometheus.Metric)) {
 	b.registry.Each(func(w *workload.Workload[counts]) {
-		for s, n := range w.Kept {
-			labels := append([]string{w.Name, w.Container, w.Pod, w.Namespace}, s.labels[:]...)
+		own := []string{w.Name, w.Container, w.Pod, w.Namespace}
+		for s, n := range w.Kept.calls {
+			labels := append(slices.Clone(own), s.labels[:]...)
 			emit(s.family.Value(n, labels[:len(s.family.Labels)]...))
+		}
+		for t, d := range w.Kept.times {
+			emit(d.histogram(t.family, append(slices.Clone(own), t.call, t.source)...))
 		}
 	})
 	f := b.families
@@ -142,12 +173,17 @@ func (b *Backend) emit(emit func(prometheus.Metric)) {
 				emit(f.deviation.Value(d, file.name, file.runtime.name))
 			}
 			emit(f.hits.Value(float64(b.kernel.files[file.index].Cost), file.name, file.runtime.name))
+			b.emitTimed(file, emit)
 		}
 	}
-	for i, what := range []string{"calls", "tables", "processes", "threads"} {
+	for i, what := range []string{"calls", "tables", "processes", "threads", "durations"} {
 		emit(f.lost.Value(float64(b.kernel.losses[i]), what))
 	}
 	emit(f.lost.Value(b.unseen, "unseen"))
+	emit(f.lost.Value(b.cut, "ends"))
+	if len(b.files) > 0 { // before, the programs are loaded and do nothing
+		b.probes.Emit(b.kernel.object, nil, emit)
+	}
 }
 
 // state says how a file is probed.

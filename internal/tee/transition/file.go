@@ -32,6 +32,9 @@ type probedFile struct {
 
 	sites    []bpfkit.Site
 	attached io.Closer // nil while they are not
+	returns  []io.Closer
+	timed    bool   // a watched process has it: returns are probed too
+	untimed  string // why not
 	always   []io.Closer
 	sampler  *sampler
 	left     time.Time // when the last user was gone
@@ -102,9 +105,11 @@ func (b *Backend) addSite(file *probedFile, r *runtime, address uint64, s spot) 
 	}
 	b.lastSite++
 	b.sites[b.lastSite] = &site{spot: s, runtime: r, file: file}
-	file.sites = append(file.sites, bpfkit.Site{
-		Offset: where.offset, Cookie: cookie(file.index, s.role, cost, b.lastSite),
-	})
+	told := cookie(file.index, s.role, cost, b.lastSite)
+	if s.direction == ecall || s.direction == ocall {
+		told |= ends
+	}
+	file.sites = append(file.sites, bpfkit.Site{Offset: where.offset, Cookie: told})
 	return nil
 }
 
@@ -147,17 +152,23 @@ func (b *Backend) attach(file *probedFile) error {
 		return err
 	}
 	file.attached = l
+	if file.timed {
+		b.attachReturns(file, file.sites)
+	}
 	b.gate(file, true)
 	file.sampler.entered(b.now(), b.kernel.files[file.index].Cost)
 	return nil
 }
 
 func (b *Backend) gate(file *probedFile, open bool) {
-	var value uint64
+	state := &b.kernel.files[file.index]
 	if open {
-		value = 1
+		b.intervals++
+		state.Open = b.intervals
+		return
 	}
-	b.kernel.files[file.index].Open = value
+	state.Open, state.Timed = 0, 0
+	b.cutOff(state)
 }
 
 // detach takes the probes off. What they counted must have been read before, or be read with other weight.
@@ -165,8 +176,8 @@ func (f *probedFile) detach() error {
 	if f.attached == nil {
 		return nil
 	}
-	l := f.attached
-	f.attached = nil
+	l := append(closers{f.attached}, f.returns...)
+	f.attached, f.returns = nil, nil
 	return l.Close()
 }
 
@@ -193,11 +204,20 @@ func (b *Backend) drop(file *probedFile) error {
 	return errors.Join(errs...)
 }
 
-// resolveTable attaches to the OCALLs of the table that is at an address in a process.
-func (b *Backend) resolveTable(key tableKey) error {
+// located is an OCALL table of a process, and where the file has it.
+type located struct {
+	key     tableKey
+	process *process
+	file    *probedFile
+	address uint64 // as linked
+	err     error  // why it is not known
+}
+
+// locateTable finds the file that has the OCALL table at an address in a process.
+func (b *Backend) locateTable(key tableKey, p *process) (*probedFile, uint64, error) {
 	maps, err := b.host.mappings(key.TGID)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	for _, m := range maps {
 		if key.Address < m.start || key.Address >= m.end {
@@ -205,25 +225,26 @@ func (b *Backend) resolveTable(key tableKey) error {
 		}
 		f, id, err := b.host.open(key.TGID, m.path)
 		if err != nil {
-			return fmt.Errorf("opening %s: %w", m.path, err)
+			return nil, 0, fmt.Errorf("opening %s: %w", m.path, err)
 		}
 		file := b.files[id]
 		if file != nil {
 			_ = f.Close()
 		} else if file, err = b.openFile(f, id, m.path, sdk); err != nil {
 			_ = f.Close()
-			return err
+			return nil, 0, err
 		}
 		address, ok := file.program.address(key.Address-m.start+m.offset, elf.PF_R)
 		if !ok {
-			return errors.New("the OCALL table is not in the file")
+			return nil, 0, errors.New("the OCALL table is not in the file")
 		}
-		if p := b.process(key.TGID); p != nil {
-			p.files[file] = true
+		p.files[file] = true
+		if p.watched {
+			b.time(file)
 		}
-		return b.addTable(file, address)
+		return file, address, nil
 	}
-	return errors.New("the OCALL table is in no file")
+	return nil, 0, errors.New("the OCALL table is in no file")
 }
 
 // addTable adds the OCALLs of a table, once for each file and table.
@@ -279,11 +300,20 @@ func (b *Backend) attachMore(file *probedFile, added []bpfkit.Site) error {
 	if err != nil {
 		return err
 	}
-	file.attached = both{file.attached, l}
+	file.attached = closers{file.attached, l}
+	if file.timed {
+		b.attachReturns(file, added)
+	}
 	return nil
 }
 
-type both [2]io.Closer
+type closers []io.Closer
 
-// Close closes both.
-func (l both) Close() error { return errors.Join(l[0].Close(), l[1].Close()) }
+// Close closes all.
+func (l closers) Close() error {
+	var errs []error
+	for _, c := range l {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}

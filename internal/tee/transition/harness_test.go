@@ -168,7 +168,7 @@ func numbers(t *testing.T, answer string) []float64 {
 }
 
 // scrape returns all samples by name and label values, in the form "name{a,b} "; those of workloads without
-// the container, pod and namespace.
+// the container, pod and namespace. Of a histogram they are count, sum and each bucket, as in an exposition.
 func scrape(t *testing.T, b *Backend) map[string]float64 {
 	t.Helper()
 	all := map[string]float64{}
@@ -184,7 +184,15 @@ func scrape(t *testing.T, b *Backend) map[string]float64 {
 				labels = append(labels, l.GetName()+"="+l.GetValue())
 			}
 		}
-		all[name+"{"+strings.Join(labels, ",")+"}"] = d.GetCounter().GetValue() + d.GetGauge().GetValue()
+		of := "{" + strings.Join(labels, ",") + "}"
+		if h := d.Histogram; h != nil {
+			all[name+"_count"+of], all[name+"_sum"+of] = float64(h.GetSampleCount()), h.GetSampleSum()
+			for _, b := range h.Bucket {
+				all[fmt.Sprintf("%s_bucket%s le=%.4g", name, of, b.GetUpperBound())] = float64(b.GetCumulativeCount())
+			}
+			return
+		}
+		all[name+of] = d.GetCounter().GetValue() + d.GetGauge().GetValue()
 	})
 	if err != nil {
 		t.Error(err)

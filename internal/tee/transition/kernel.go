@@ -15,6 +15,7 @@ import (
 type kernelSide struct {
 	object           *bpfkit.Object
 	call, start, end *bpfkit.UserProbe
+	returns          *bpfkit.UserProbe // of calls; nil where nothing is watched
 	files            []fileState
 	losses           []uint64
 	exit             bpfkit.Status // of the hook at the end of threads
@@ -33,7 +34,7 @@ func exitProbe() bpfkit.Probe {
 
 // load loads all programs while the privileges for it are there. None runs before a file is probed, but for
 // the one at the end of threads.
-func load(events bool) (k *kernelSide, err error) {
+func load(events, timing bool) (k *kernelSide, err error) {
 	o, err := bpfkit.Open(object)
 	if err != nil {
 		return nil, err
@@ -45,14 +46,21 @@ func load(events bool) (k *kernelSide, err error) {
 			err = errors.Join(err, o.Close())
 		}
 	}()
-	if err := o.CreateMaps(); err != nil {
+	if !timing {
+		err = errors.Join(o.Resize("starts", 1), o.Resize("durations", 1))
+	}
+	if err := errors.Join(err, o.CreateMaps()); err != nil {
 		return nil, err
 	}
 	loadProbe := o.UserProbe
 	if events {
 		loadProbe = o.UserProbeEvents
 	}
-	for name, probe := range map[string]**bpfkit.UserProbe{"call": &k.call, "gramine_start": &k.start, "gramine_thread": &k.end} {
+	probes := map[string]**bpfkit.UserProbe{"call": &k.call, "gramine_start": &k.start, "gramine_thread": &k.end}
+	if timing {
+		probes["call_return"] = &k.returns
+	}
+	for name, probe := range probes {
 		if *probe, err = loadProbe(name); err != nil {
 			return nil, err
 		}
@@ -80,6 +88,20 @@ func (k *kernelSide) eachCall(f func(callKey, uint64)) error {
 	}
 	if err := entries.Err(); err != nil {
 		return fmt.Errorf("reading the counters of calls: %w", err)
+	}
+	return nil
+}
+
+// eachDuration calls f with how long the calls of each site and process took.
+func (k *kernelSide) eachDuration(f func(callKey, *duration)) error {
+	var key callKey
+	var d duration
+	entries := k.object.Map("durations").Iterate()
+	for entries.Next(&key, &d) {
+		f(key, &d)
+	}
+	if err := entries.Err(); err != nil {
+		return fmt.Errorf("reading the durations of calls: %w", err)
 	}
 	return nil
 }

@@ -10,9 +10,11 @@ var object []byte
 // What follows mirrors transition.h.
 
 const (
-	maxFiles  = 64
-	counters  = 5   // of a thread of Gramine
-	toldApart = 256 // of functions that are told apart
+	maxFiles    = 64
+	counters    = 5   // of a thread of Gramine
+	toldApart   = 256 // of functions that are told apart
+	buckets     = 26
+	bucketShift = 10
 	// ecallRuntime is the number of the SDK's own ECALLs, such as initialising the enclave.
 	ecallRuntime = 1<<32 - 1
 )
@@ -36,14 +38,26 @@ const (
 	roleOEDispatch
 )
 
+// ends says in a cookie that the calls at the site may be timed.
+const ends = 1 << 47
+
 // cookie is what the kernel side is told by the probe at a site.
 func cookie(file int, r role, cost uint8, site uint32) uint64 {
 	return uint64(file)<<48 | uint64(r)<<40 | uint64(cost)<<32 | uint64(site)
 }
 
 type fileState struct {
-	Open uint64 // count
-	Cost uint64 // of all hits, in those of a cheap one
+	Open         uint64 // the number of the interval in which calls count, 0 is none
+	Cost         uint64 // of all hits, in those of a cheap one
+	Timed        uint64 // calls of watched processes are timed, and each return costs this much
+	Begun, Ended uint64 // of them
+}
+
+// duration is how long calls took: bucket 0 is for less than 1024 ns, each next one for twice as much, and the
+// last for all that is longer.
+type duration struct {
+	Bucket [buckets]uint64
+	SumNS  uint64
 }
 
 type callKey struct {

@@ -100,6 +100,7 @@ func hostile(t *testing.T, data []byte) {
 	}
 	for _, address := range []uint64{0, 0x1000, 0x4000, math.MaxUint64 - 8} {
 		_, _ = p.ocallTable(address)
+		_, _ = p.ecallNames(address)
 		_, _ = p.place(address)
 	}
 }

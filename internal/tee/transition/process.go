@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"teescope/internal/bpfkit"
+	"teescope/internal/tee"
 	"teescope/internal/workload"
 )
 
@@ -20,6 +22,12 @@ type process struct {
 	tables  map[uint64]error // of OCALLs, by address: nil where all of them are seen
 	threads map[threadKey]*thread
 	layout  *layout
+	enclave bool
+	watched bool // its calls are timed
+	since   time.Time
+	looked  bool              // the first OCALL table was looked at, and with it the names of ECALLs
+	named   tableOf           // the one table of an enclave
+	ecalls  map[uint32]string // the names that go with it, by number
 }
 
 // complete tells whether all OCALLs of the process are seen.
@@ -43,7 +51,7 @@ func (b *Backend) process(tgid uint32) *process {
 	}
 	p := &process{
 		programOf: running, owner: b.registry.Join(b.host.identify(tgid), b.now()),
-		files: map[*probedFile]bool{}, tables: map[uint64]error{}, threads: map[threadKey]*thread{},
+		files: map[*probedFile]bool{}, tables: map[uint64]error{}, threads: map[threadKey]*thread{}, since: b.now(),
 	}
 	b.processes[tgid] = p
 	return p
@@ -55,7 +63,7 @@ func (b *Backend) scan() error {
 	if err != nil {
 		return fmt.Errorf("listing processes: %w", err)
 	}
-	errs := []error{b.settle(nil, 1), b.readThreads()}
+	errs := []error{b.findTables(), b.settle(nil, 1), b.readThreads()}
 	for tgid, p := range b.processes {
 		if running, ok := b.host.program(tgid); (!ok || running != p.programOf) && !p.inWindow() {
 			errs = append(errs, b.end(tgid, p))
@@ -67,27 +75,39 @@ func (b *Backend) scan() error {
 		if len(b.files) >= fresh {
 			break // the others are for the next scan
 		}
-		_, runtime := b.detector.Workload([]uint32{tgid})
-		if runtime == "" || runtime == "gramine-direct" {
+		kind, runtime := b.detector.Workload([]uint32{tgid})
+		enclave := kind == string(tee.SGX)
+		if runtime == "" && !enclave || runtime == "gramine-direct" {
 			continue
 		}
-		if p := b.process(tgid); p != nil && p.runtime != runtime {
+		p := b.process(tgid)
+		if p == nil {
+			continue
+		}
+		p.enclave = enclave
+		if p.runtime != runtime {
 			p.runtime = runtime
 			errs = append(errs, b.probeProcess(tgid, p))
 		}
+		errs = append(errs, b.watch(tgid, p))
 	}
+	b.estimate()
 	return errors.Join(append(errs, b.dropUnused())...)
 }
 
-// end forgets a process. What it counted has been read.
+// end forgets a process. What it counted has been read, but for ECALLs that wait for names.
 func (b *Backend) end(tgid uint32, p *process) error {
 	var calls []callKey
+	var err error
+	if !p.looked {
+		p.looked, err = true, b.settle(nil, 1)
+	}
 	for key := range b.seen {
 		if key.TGID == tgid {
 			calls = append(calls, key)
 		}
 	}
-	errs := []error{b.forgetCalls(calls), b.kernel.remove("gramine", tgid)}
+	errs := []error{err, b.forgetCalls(calls), b.forgetTimes(tgid), b.kernel.remove("gramine", tgid)}
 	for address := range p.tables {
 		errs = append(errs, b.kernel.remove("tables", tableKey{Address: address, TGID: tgid}))
 	}
@@ -158,15 +178,19 @@ func (b *Backend) fileOf(tgid uint32, path string, r *runtime) (*probedFile, err
 
 // dropUnused ends the probing of files that no process has had for a while.
 func (b *Backend) dropUnused() error {
-	users := map[*probedFile]bool{}
+	users, watched := map[*probedFile]bool{}, map[*probedFile]bool{}
 	for _, p := range b.processes {
 		for file := range p.files {
 			users[file] = true
+			watched[file] = watched[file] || p.watched
 		}
 	}
 	var errs []error
 	now := b.now()
 	for _, file := range b.files {
+		if file.timed && !watched[file] {
+			errs = append(errs, b.untime(file))
+		}
 		if users[file] {
 			file.left = now
 		} else if now.Sub(file.left) >= lingering {
@@ -194,24 +218,53 @@ func (b *Backend) findTables() error {
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	err = b.settle(nil, 1) // the ECALLs before the OCALLs were seen
+	var all []located
 	for _, key := range found {
 		p := b.process(key.TGID)
 		if p == nil {
 			err = errors.Join(err, b.kernel.remove("tables", key))
 			continue
 		}
-		if len(p.tables) >= maxTables {
-			p.tables[key.Address] = errTables // an enclave has one: this program makes them up
-			continue
+		table := located{key: key, process: p, err: errTables} // an enclave has one: this program makes them up
+		if len(p.tables) < maxTables {
+			table.file, table.address, table.err = b.locateTable(key, p)
 		}
-		reason := b.resolveTable(key)
-		p.tables[key.Address] = reason
-		if reason != nil {
-			b.opts.Log.Info("OCALLs are not all seen", "pid", key.TGID, "reason", reason)
+		b.nameECalls(table)
+		all = append(all, table)
+	}
+	err = errors.Join(err, b.settle(nil, 1)) // the ECALLs before the OCALLs were seen
+	for _, table := range all {
+		if table.err == nil {
+			table.err = b.addTable(table.file, table.address)
+		}
+		table.process.tables[table.key.Address] = table.err
+		if table.err != nil && !errors.Is(table.err, errTables) {
+			b.opts.Log.Info("OCALLs are not all seen", "pid", table.key.TGID, "reason", table.err)
 		}
 	}
 	return err
+}
+
+// nameECalls tells a process the names of its ECALLs, if it has one table: which of several goes with a number is
+// not counted. A program that executes itself has the same one at another address.
+func (b *Backend) nameECalls(t located) {
+	p := t.process
+	if t.err != nil {
+		p.looked, p.named, p.ecalls = true, tableOf{}, nil
+		return
+	}
+	table := tableOf{t.file.id, t.address}
+	if p.looked {
+		if p.named != table {
+			p.named, p.ecalls = tableOf{}, nil
+		}
+		return
+	}
+	names, err := t.file.program.ecallNames(t.address)
+	if err != nil {
+		b.opts.Log.Info("ECALLs have numbers instead of names", "file", t.file.name, "reason", err)
+	}
+	p.looked, p.named, p.ecalls = true, table, names
 }
 
 // sample attaches and detaches what the budget asks for.

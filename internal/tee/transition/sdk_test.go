@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -22,15 +23,22 @@ func ready(t *testing.T, b *Backend, path string) *target {
 	return app
 }
 
-// ofApp are the samples of an application by what it counts itself.
+// named are the ECALLs of an application that has symbols.
+var named = [2]string{"app_ecall_even", "app_ecall_odd"}
+
+// ofApp are the samples of an application by what it counts itself. Without symbols its OCALLs have numbers, and so
+// have its ECALLs.
 func ofApp(name string, ecalls float64, ocalls map[string]float64) map[string]float64 {
 	want, sum := map[string]float64{}, ecalls
 	for ocall, n := range ocalls {
 		want[fmt.Sprintf("teescope_ocalls_total{ocall=%s,source=sdk_uprobe,workload=%s}", ocall, name)] = n
 		sum += n
 	}
-	for i := range 2 {
-		want[fmt.Sprintf("teescope_ecalls_total{ecall=%d,mode=normal,source=sdk_uprobe,workload=%s}", i, name)] = ecalls / 2
+	for i, ecall := range named {
+		if _, stripped := ocalls["0"]; stripped {
+			ecall = strconv.Itoa(i)
+		}
+		want[fmt.Sprintf("teescope_ecalls_total{ecall=%s,mode=normal,source=sdk_uprobe,workload=%s}", ecall, name)] = ecalls / 2
 	}
 	for _, kind := range []string{"eenter", "eexit"} {
 		want[fmt.Sprintf("teescope_enclave_transitions_total{kind=%s,source=sdk_uprobe,workload=%s}", kind, name)] = sum
@@ -91,11 +99,11 @@ func TestSwitchlessCallsAreNoTransitions(t *testing.T) {
 	before := scrape(t, b)
 	app.do(t, "switchless 40 0 1")
 	grown(t, before, scrape(t, b), map[string]float64{
-		"teescope_ecalls_total{ecall=1,mode=switchless,source=sdk_uprobe,workload=sdk-less}":  20,
-		"teescope_enclave_transitions_total{kind=eenter,source=sdk_uprobe,workload=sdk-less}": 0,
-		"teescope_ecalls_total{ecall=1,mode=normal,source=sdk_uprobe,workload=sdk-less}":      0,
-		"teescope_transition_probes_info{file=sdk-less,reason=,runtime=sdk,state=exact}":      0,
-		"teescope_transition_sampled_ratio{file=sdk-less,runtime=sdk}":                        0,
+		"teescope_ecalls_total{ecall=app_ecall_odd,mode=switchless,source=sdk_uprobe,workload=sdk-less}": 20,
+		"teescope_enclave_transitions_total{kind=eenter,source=sdk_uprobe,workload=sdk-less}":            0,
+		"teescope_ecalls_total{ecall=app_ecall_odd,mode=normal,source=sdk_uprobe,workload=sdk-less}":     0,
+		"teescope_transition_probes_info{file=sdk-less,reason=,runtime=sdk,state=exact}":                 0,
+		"teescope_transition_sampled_ratio{file=sdk-less,runtime=sdk}":                                   0,
 	})
 }
 
@@ -108,20 +116,20 @@ func TestChildrenAndNewProgramsAreCounted(t *testing.T) {
 	}
 	counted := numbers(t, app.answer(t))
 	after := scrape(t, b)
-	ecalls := "teescope_ecalls_total{ecall=%d,mode=normal,source=sdk_uprobe,workload=%s}"
+	ecalls := "teescope_ecalls_total{ecall=%s,mode=normal,source=sdk_uprobe,workload=%s}"
 	// A child that ended before it was looked at is of no workload, but it is counted.
-	for i := range 2 {
+	for i, name := range named {
 		of := func(s map[string]float64) float64 {
-			return s[fmt.Sprintf(ecalls, i, "sdk-fork")] + s[fmt.Sprintf(ecalls, i, "other")]
+			return s[fmt.Sprintf(ecalls, name, "sdk-fork")] + s[fmt.Sprintf(ecalls, strconv.Itoa(i), "other")]
 		}
 		if got := of(after) - of(before); got != counted[0]/2 {
-			t.Errorf("%v ECALLs of function %d in a child, want %v", got, i, counted[0]/2)
+			t.Errorf("%v ECALLs of function %s in a child, want %v", got, name, counted[0]/2)
 		}
 	}
 	counted = numbers(t, app.do(t, "exec 60 2 1"))
 	look(t, b)
 	afterExec := scrape(t, b)
-	grown(t, after, afterExec, map[string]float64{fmt.Sprintf(ecalls, 0, "sdk-fork"): counted[0] / 2})
+	grown(t, after, afterExec, map[string]float64{fmt.Sprintf(ecalls, named[0], "sdk-fork"): counted[0] / 2})
 	counted = numbers(t, app.do(t, "ecall 30 2 1"))
 	grown(t, afterExec, scrape(t, b), ofApp("sdk-fork", counted[0], map[string]float64{"app_ocall_print": counted[1], "app_ocall_read": counted[2]}))
 }

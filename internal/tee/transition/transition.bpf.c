@@ -2,8 +2,8 @@
 //go:build ignore
 
 /*
- * Calls into and out of enclaves, counted by probes on the functions of the untrusted runtime, and the last
- * values of the counters that Gramine keeps for each of its threads.
+ * Calls into and out of enclaves, counted by probes on the functions of the untrusted runtime, how long they take
+ * in watched processes, and the last values of the counters that Gramine keeps for each of its threads.
  *
  * A probe costs the program it is on a microsecond, so nothing here is spared at the expense of clarity: one
  * shared hash by process, site and argument. User space opens and closes a gate for each file that is probed, so
@@ -27,6 +27,31 @@ struct {
 	__type(key, struct call_key);
 	__type(value, u64);
 } calls SEC(".maps");
+
+/* Processes whose calls are timed. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u8);
+} watched SEC(".maps");
+
+/* A call need not return: a thread may end in it, or jump out of it. What is oldest makes room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct start_key);
+	__type(value, struct start);
+} starts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 2048);
+	__type(key, struct call_key);
+	__type(value, struct duration);
+} durations SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -108,6 +133,20 @@ static __always_inline u32 number(u32 of)
 	return of < NUMBERS ? of : NUMBERS;
 }
 
+/* The clock is read last: what comes before is no part of the call. */
+static __always_inline void begin(struct file_state *state, struct call_key *call, u64 frame)
+{
+	struct start_key at = {
+		.frame = frame, .tid = (u32)bpf_get_current_pid_tgid(), .site = call->site};
+	struct start start = {.interval = state->open, .argument = call->argument};
+
+	if (!bpf_map_lookup_elem(&watched, &call->tgid))
+		return;
+	__sync_fetch_and_add(&state->begun, 1);
+	start.ns = bpf_ktime_get_ns();
+	bpf_map_update_elem(&starts, &at, &start, BPF_ANY);
+}
+
 static __always_inline int on_call(struct pt_regs___args *regs)
 {
 	u64 cookie = bpf_get_attach_cookie(regs);
@@ -117,7 +156,8 @@ static __always_inline int on_call(struct pt_regs___args *regs)
 
 	if (!state)
 		return 0;
-	__sync_fetch_and_add(&state->cost, COOKIE_COST(cookie));
+	__sync_fetch_and_add(&state->cost,
+			     COOKIE_COST(cookie) + (COOKIE_ENDS(cookie) ? state->timed : 0));
 	if (!state->open)
 		return 0;
 	key.tgid = bpf_get_current_pid_tgid() >> 32;
@@ -136,6 +176,62 @@ static __always_inline int on_call(struct pt_regs___args *regs)
 		break;
 	}
 	count(&key);
+	if (state->timed && COOKIE_ENDS(cookie))
+		begin(state, &key, regs->sp);
+	return 0;
+}
+
+static __always_inline u32 bucket_of(u64 ns)
+{
+	u32 bucket = 0;
+
+#pragma unroll
+	for (int i = 0; i < BUCKETS - 1; i++)
+		bucket += ns >= 1ULL << (BUCKET_SHIFT + i);
+	return bucket;
+}
+
+static __always_inline void time_call(struct call_key *key, u64 ns)
+{
+	struct duration *d = bpf_map_lookup_elem(&durations, key);
+	u32 bucket = bucket_of(ns);
+
+	if (!d) {
+		struct duration none = {};
+
+		bpf_map_update_elem(&durations, key, &none, BPF_NOEXIST);
+		d = bpf_map_lookup_elem(&durations, key);
+	}
+	if (!d) {
+		lost(LOST_DURATIONS);
+		return;
+	}
+	if (bucket < BUCKETS)
+		__sync_fetch_and_add(&d->bucket[bucket], 1);
+	__sync_fetch_and_add(&d->sum_ns, ns);
+}
+
+/* The return of a call: the stack pointer is past the return address, at which it was when the call began. A call
+ * whose interval is over has no weight to be counted with. */
+static __always_inline int on_return(struct pt_regs___args *regs)
+{
+	u64 now = bpf_ktime_get_ns(), cookie = bpf_get_attach_cookie(regs);
+	u64 thread = bpf_get_current_pid_tgid();
+	struct start_key at = {
+		.frame = regs->sp - 8, .tid = (u32)thread, .site = COOKIE_SITE(cookie)};
+	struct call_key key = {.tgid = thread >> 32, .site = COOKIE_SITE(cookie)};
+	struct start *start = bpf_map_lookup_elem(&starts, &at);
+	u32 file = COOKIE_FILE(cookie);
+	struct file_state *state = bpf_map_lookup_elem(&files, &file);
+
+	if (!start || !state)
+		return 0;
+	key.argument = start->argument;
+	if (start->interval == state->open) {
+		__sync_fetch_and_add(&state->ended, 1);
+		time_call(&key, now - start->ns);
+	}
+	bpf_map_delete_elem(&starts, &at);
 	return 0;
 }
 
@@ -210,6 +306,7 @@ static __always_inline int on_exit(void)
 	}
 
 UPROBE(call, on_call)
+UPROBE(call_return, on_return)
 UPROBE(gramine_start, on_gramine_start)
 UPROBE(gramine_thread, on_gramine_thread)
 

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"teescope/internal/metric"
+	"teescope/internal/probe"
 	"teescope/internal/tee"
 	"teescope/internal/workload"
 )
@@ -41,7 +42,11 @@ type Options struct {
 	Budget int
 	// MaxWorkloads bounds the label workload; what does not fit is folded into "other".
 	MaxWorkloads int
-	Log          *slog.Logger
+	// Watch singles out processes whose calls are also timed.
+	Watch []workload.Rule
+	// Calls tells of each of these processes how many system calls its group has made; nil when nobody counts them.
+	Calls func(pids []int) map[int]GroupCalls
+	Log   *slog.Logger
 
 	events bool // in tests: attach as kernels before 6.6 need it
 }
@@ -61,6 +66,7 @@ const (
 type Backend struct {
 	opts     Options
 	families *families
+	probes   *probe.Families
 	host     hostProcesses
 	now      func() time.Time
 
@@ -75,8 +81,13 @@ type Backend struct {
 	seen      map[callKey]uint64 // what was read of the kernel's counters
 	processes map[uint32]*process
 	registry  *workload.Registry[counts]
-	stepping  uint8   // cost of a hit on an instruction that is not emulated
+	stepping  uint8                // cost of a hit on an instruction that is not emulated
+	timed     map[callKey]duration // what was read of the kernel's durations
+	untimed   string               // why no call can be timed, empty where it can
+	intervals uint64               // of counting, of all files
+	guessed   guesses
 	unseen    float64 // ends of threads
+	cut       float64 // calls that were not timed to their end
 	read      time.Time
 	scanned   time.Time
 }
@@ -90,7 +101,7 @@ type tableOf struct {
 // New makes the backend; nothing is loaded before Init.
 func New(o Options) *Backend {
 	return &Backend{
-		opts: o, families: newFamilies(), now: time.Now,
+		opts: o, families: newFamilies(), probes: probe.NewFamilies("transition/"), now: time.Now,
 		host: hostProcesses{proc: o.Roots.Proc, controller: hierarchy(o.Cgroup)},
 	}
 }
@@ -106,7 +117,7 @@ func (b *Backend) Init(context.Context) error {
 	if b.opts.Mode == Off {
 		return nil
 	}
-	k, err := load(b.opts.events)
+	k, err := load(b.opts.events, len(b.opts.Watch) > 0)
 	if err != nil {
 		b.opts.Log.Warn("transitions are not traced", "reason", err)
 		return nil
@@ -115,7 +126,8 @@ func (b *Backend) Init(context.Context) error {
 	defer b.mu.Unlock()
 	b.kernel, b.detector = k, tee.NewDetector(b.opts.Roots)
 	b.files, b.sites, b.tables = map[fileID]*probedFile{}, map[uint32]*site{}, map[tableOf]error{}
-	b.seen, b.processes = map[callKey]uint64{}, map[uint32]*process{}
+	b.seen, b.timed, b.processes = map[callKey]uint64{}, map[callKey]duration{}, map[uint32]*process{}
+	b.untimed = refuseReturns(b.opts.Roots.Proc)
 	b.registry = workload.NewRegistry[counts](b.opts.MaxWorkloads)
 	if b.stepping, err = k.measureStepping(); err != nil {
 		b.opts.Log.Info("the cost of probes is assumed", "reason", err)
@@ -197,6 +209,7 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 		return nil
 	}
 	err := b.refresh(b.now())
+	b.estimate()
 	b.emit(emit)
 	return err
 }

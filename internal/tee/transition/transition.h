@@ -3,9 +3,10 @@
 #ifndef TEESCOPE_TRANSITION_H
 #define TEESCOPE_TRANSITION_H
 
-/* A probe's cookie says where it is: file 16 bits, role 8, cost 8, site 32. */
+/* A probe's cookie says where it is: file 16 bits, whether its calls may be timed 1, role 7, cost 8, site 32. */
 #define COOKIE_FILE(cookie) ((u32)((cookie) >> 48))
-#define COOKIE_ROLE(cookie) ((u32)((cookie) >> 40) & 0xff)
+#define COOKIE_ENDS(cookie) ((cookie) >> 47 & 1)
+#define COOKIE_ROLE(cookie) ((u32)((cookie) >> 40) & 0x7f)
 #define COOKIE_COST(cookie) ((u32)((cookie) >> 32) & 0xff)
 #define COOKIE_SITE(cookie) ((u32)(cookie))
 
@@ -21,6 +22,7 @@ enum lost {
 	LOST_TABLES,
 	LOST_PROCESSES,
 	LOST_THREADS,
+	LOST_DURATIONS,
 	LOSSES,
 };
 
@@ -28,6 +30,8 @@ enum {
 	MAX_FILES = 64,
 	COUNTERS = 5,
 	NUMBERS = 256, /* of functions that are told apart */
+	BUCKETS = 26,  /* below 1024 ns, below twice that, ..., and all that is longer */
+	BUCKET_SHIFT = 10,
 
 	/* Open Enclave, include/openenclave/internal/calls.h: the first argument of a call or return. */
 	OE_CODE_SHIFT = 48,
@@ -39,14 +43,36 @@ enum {
 #define ECALL_RUNTIME (~0u) /* one of the runtime's own */
 
 struct file_state {
-	u64 open; /* written by user space: count */
+	u64 open; /* written by user space: the number of the interval in which calls count, 0 is none */
 	u64 cost; /* of all hits, in those of a cheap one */
+	u64 timed; /* written by user space: returns of watched processes are probed, and cost this much each */
+	u64 begun; /* calls of watched processes, and how many of them have ended within their interval */
+	u64 ended;
 };
 
 struct call_key {
 	u32 tgid;
 	u32 site;
 	u32 argument; /* number of the function, where one entry serves many */
+};
+
+/* A call that has not ended. Its frame tells it from others of the thread, however deep they are nested. */
+struct start_key {
+	u64 frame; /* stack pointer at the first instruction */
+	u32 tid;
+	u32 site;
+};
+
+struct start {
+	u64 ns;
+	u64 interval;
+	u32 argument;
+	u32 zero;
+};
+
+struct duration {
+	u64 bucket[BUCKETS];
+	u64 sum_ns;
 };
 
 struct table_key {
@@ -82,7 +108,7 @@ struct thread {
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs___args {
-	unsigned long dx, si, di;
+	unsigned long dx, si, di, sp;
 };
 
 struct thread_struct___gs {

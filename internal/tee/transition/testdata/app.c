@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* An application of the SDK, with the bridges and the table that its tool generates. Each line of input is
  * COMMAND NUMBER OCALLS THREADS: `ecall` makes that many ECALLs in each thread, `paced` with pauses, `number` of one
- * function each, `switchless` switchless ones; `fork` in a child, `exec` in a new image of this program. Each answer
- * says what the application counted itself. */
+ * function each, `switchless` switchless ones, `slow` with OCALLs that take 3 ms; `fork` in a child, `exec` in a new
+ * image of this program. Each answer says what the application counted itself, that of `slow` how long it took too:
+ * the nanoseconds in and around all ECALLs, in and around all OCALLs. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "urts.h"
 
 static long counted[3];
+static long in_ocalls, around_ecalls;
 
 static void __attribute__((noinline)) happened(int number)
 {
@@ -21,7 +23,12 @@ static void __attribute__((noinline)) happened(int number)
 #define BRIDGE(number, name)                                                                       \
 	static int __attribute__((noinline)) name(void *ms)                                        \
 	{                                                                                          \
+		long began = nanoseconds();                                                        \
+                                                                                                   \
 		happened(number);                                                                  \
+		if (urts_timed)                                                                    \
+			usleep(3000);                                                              \
+		took(&in_ocalls, began);                                                           \
 		return ms != NULL;                                                                 \
 	}
 BRIDGE(0, app_ocall_print)
@@ -48,6 +55,28 @@ static const struct {
 } ocall_table_app = {3, {(void *)app_ocall_print, (void *)app_ocall_read, (void *)app_ocall_wait}};
 #endif
 
+#ifdef SAME_NUMBER
+#define ODD 0
+#else
+#define ODD 1
+#endif
+#ifdef STATIC_STUBS
+#define STUB static
+#else
+#define STUB
+#endif
+
+/* The stubs of two ECALLs, as the SDK's tool writes them. */
+STUB int app_ecall_even(unsigned long eid, struct call *ms)
+{
+	return sgx_ecall(eid, 0, (const void *)&ocall_table_app, ms);
+}
+
+STUB int app_ecall_odd(unsigned long eid, struct call *ms)
+{
+	return sgx_ecall(eid, ODD, (const void *)&ocall_table_app, ms);
+}
+
 static int (*call)(unsigned long, int, const struct table *, struct call *);
 static long number, ocalls;
 static int paced, numbered;
@@ -61,7 +90,15 @@ static void *work(void *unused)
 	if (numbered)
 		return unused;
 	for (long i = 0; i < number; i++) {
-		call(1, i % 2, (const void *)&ocall_table_app, &ms);
+		long began = nanoseconds();
+
+		if (call != sgx_ecall)
+			call(1, i % 2, (const void *)&ocall_table_app, &ms);
+		else if (i % 2)
+			app_ecall_odd(1, &ms);
+		else
+			app_ecall_even(1, &ms);
+		took(&around_ecalls, began);
 		if (paced && i % 10 == 0)
 			usleep(200);
 	}
@@ -73,11 +110,16 @@ static void run(int threads)
 	pthread_t t[64];
 
 	memset(counted, 0, sizeof(counted));
+	urts_in_ecalls = around_ecalls = in_ocalls = urts_around_ocalls = 0;
 	for (int i = 0; i < threads; i++)
 		pthread_create(&t[i], NULL, work, NULL);
 	for (int i = 0; i < threads; i++)
 		pthread_join(t[i], NULL);
-	printf("%ld %ld %ld %ld\n", number * threads, counted[0], counted[1], counted[2]);
+	printf("%ld %ld %ld %ld", number * threads, counted[0], counted[1], counted[2]);
+	if (urts_timed)
+		printf(" %ld %ld %ld %ld", urts_in_ecalls, around_ecalls, in_ocalls,
+		       urts_around_ocalls);
+	printf("\n");
 	fflush(stdout);
 }
 
@@ -97,6 +139,7 @@ int main(int argc, char **argv)
 		call = strcmp(command, "switchless") ? sgx_ecall : sgx_ecall_switchless;
 		numbered = !strcmp(command, "number");
 		paced = !strcmp(command, "paced");
+		urts_timed = !strcmp(command, "slow");
 		if (!strcmp(command, "exec")) {
 			execl(self, self, line + 5, NULL);
 		} else if (!strcmp(command, "fork")) {

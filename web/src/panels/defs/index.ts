@@ -70,16 +70,19 @@ import { syscallErrors } from "./syscall-errors";
 import { syscallTime } from "./syscall-time";
 import { syscallsByName } from "./syscalls-by-name";
 import { syscallsByWorkload } from "./syscalls-by-workload";
+import { teeEcallTime } from "./tee-ecall-time";
 import { teeEcalls } from "./tee-ecalls";
 import { teeEnclaveChurn } from "./tee-enclave-churn";
 import { teeEnclaveTable } from "./tee-enclave-table";
 import { teeEnclaves } from "./tee-enclaves";
 import { teeEncls } from "./tee-encls";
 import { teeEpcUse } from "./tee-epc-use";
+import { teeEstimatedExits } from "./tee-estimated-exits";
 import { teeFaults } from "./tee-faults";
 import { teeLoadBackTime } from "./tee-load-back-time";
 import { teeLoadedBack } from "./tee-loaded-back";
 import { teeNeighbours } from "./tee-neighbours";
+import { teeOcallTime } from "./tee-ocall-time";
 import { teeOcalls } from "./tee-ocalls";
 import { teePaging } from "./tee-paging";
 import { teeReclaimTime } from "./tee-reclaim-time";
@@ -116,7 +119,7 @@ export const SYSTEM: readonly Section[] = [
 export const TEE: readonly Section[] = [
   { id: "tee-memory", title: "Enclave memory", panels: [teeEpcUse, teeWorkingSet, teePaging, teeLoadedBack] },
   { id: "tee-waiting", title: "Waiting for enclave memory", panels: [teeLoadBackTime, teeReclaimTime, teeFaults] },
-  { id: "tee-boundary", title: "Crossing the boundary", panels: [teeTransitions, teeTransitionsByWorkload, teeOcalls, teeEcalls] },
+  { id: "tee-boundary", title: "Crossing the boundary", panels: [teeTransitions, teeTransitionsByWorkload, teeOcalls, teeEcalls, teeOcallTime, teeEcallTime, teeEstimatedExits] },
   { id: "tee-life", title: "Enclaves and their life", panels: [teeEnclaves, teeEnclaveChurn, teeEncls] },
 ];
 
