@@ -33,6 +33,10 @@ func TestStockKernels(t *testing.T) {
 			if got := int(sum(families, "teescope_syscalls_total", "workload", "known", "syscall", "getppid")); got != 10_000 {
 				t.Errorf("getppid was counted %d times, want 10000", got)
 			}
+			// The calls of ten processes, each shorter than the machine has run.
+			if got := sum(families, "teescope_syscall_seconds_total", "workload", "known"); got <= 0 || got > 100 {
+				t.Errorf("%v s were spent in system calls", got)
+			}
 			for _, family := range []string{"teescope_execs_total", "teescope_exits_total"} {
 				if got := sum(families, family, "workload", "known"); got != 10 {
 					t.Errorf("%s = %v, want 10", family, got)
