@@ -42,6 +42,11 @@ export function FindingCard({ finding }: { finding: Finding }) {
       )}
       <h4>Evidence</h4>
       <EvidenceTable finding={finding} />
+      {/^docs\/runbooks\/[\w-]+\.md$/.test(finding.runbook) && (
+        <p>
+          <a href={`/${finding.runbook}`}>Runbook: what to do, step by step</a>
+        </p>
+      )}
       <Footing finding={finding} />
     </article>
   );
@@ -140,7 +145,6 @@ function Footing({ finding }: { finding: Finding }) {
     ["Explains too what these rules found", finding.explains.length === 0 ? [] : [finding.explains.join(", ")]],
     ["Does not hold when", finding.not_when],
     ["Sources", finding.sources],
-    ["Runbook", finding.runbook === "" ? [] : [finding.runbook]],
   ];
   return (
     <details>
