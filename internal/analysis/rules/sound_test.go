@@ -177,11 +177,11 @@ func TestFaultsForEvictedPagesAreNotCounted(t *testing.T) {
 	seen := func(loaded float64) analysis.Workload {
 		return analysis.NewWorkload("w", time.Minute, map[string][]analysis.Sample{
 			"tee": of("tee", map[string]float64{"sgx": 1}), "cpu": of("", map[string]float64{"": 1}),
-			"faults": of("reason", map[string]float64{"no_page_found": 20000}), "now": of("", map[string]float64{"": 20000}),
-			"enclave": of("", map[string]float64{"": 20000}), "loaded": of("", map[string]float64{"": loaded}),
+			"faults": of("reason", map[string]float64{"no_page_found": 60000}), "now": of("", map[string]float64{"": 60000}),
+			"enclave": of("", map[string]float64{"": 60000}), "loaded": of("", map[string]float64{"": loaded}),
 		})
 	}
-	if v := judgeFaults(seen(19950)); v != nil {
+	if v := judgeFaults(seen(59950)); v != nil {
 		t.Errorf("nearly all are for evicted pages: %s", v.Cause)
 	}
 	if judgeFaults(seen(0)) == nil {
