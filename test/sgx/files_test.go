@@ -19,17 +19,19 @@ import (
 )
 
 // TestFilesAndPorts brings a program of the host and a file in, speaks to a port of the guest's loopback, and
-// brings files, a folder, what was printed and the exit status back.
+// brings files, a folder, what was printed and the exit status back. The machine has the processors, the memory, the
+// command line and the environment that were asked for.
 func TestFilesAndPorts(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "in.txt"), []byte("hello\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	port := freePort(t)
-	cmd := exec.Command("../../testbed/run", "-sgx=false", "-timeout", "2m", "-port", fmt.Sprintf("%d:8080", port),
-		"-in", filepath.Join(dir, "in.txt"), "-in", "/bin/sed", "-out", "out.txt", "-out", "heard.txt", "-out", "more", "-to", dir, "--",
+	cmd := exec.Command("../../testbed/run", "-sgx=false", "-timeout", "2m", "-cpus", "3", "-mem", "600", "-append", "teescope.test=1", "-env", "GREETING=hello there", "-port", fmt.Sprintf("%d:8080", port),
+		"-in", filepath.Join(dir, "in.txt"), "-in", "/bin/sed", "-out", "out.txt", "-out", "heard.txt", "-out", "more", "-out", "machine.txt", "-to", dir, "--",
 		"sh", "-c", `/job/sed s/hello/bye/ in.txt >out.txt
 			mkdir -p more/deep; uname -r >more/deep/release
+			{ nproc; sed -n 's/MemTotal: *//p' /proc/meminfo; cat /proc/cmdline; echo "$GREETING"; } >machine.txt
 			nc -l -p 8080 <in.txt >heard.txt
 			echo told >&2; echo said; exit 42`)
 	var stdout, stderr bytes.Buffer
@@ -50,6 +52,7 @@ func TestFilesAndPorts(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"out.txt": `^bye\n$`, "heard.txt": `^from the host\n$`, "more/deep/release": `^6\.12\.\d+`,
+		"machine.txt": `^3\n5\d{5} kB\n.* teescope\.test=1\nhello there\n$`, // the kernel takes some of 600 MiB
 	} {
 		if got, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !regexp.MustCompile(want).Match(got) {
 			t.Errorf("%s is %q (%v), want %s", file, got, err, want)

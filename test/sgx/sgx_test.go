@@ -8,7 +8,6 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,6 +47,8 @@ func TestInTreeDriver(t *testing.T) {
 			t.Run("several enclaves of one process", m.several)
 			t.Run("an enclave that grows", m.grown)
 			t.Run("the boundary is crossed as often as is told", m.crossings)
+			t.Run("calls take as long as is told", m.durations)
+			t.Run("what is not measured is guessed and never added up", m.guessed)
 			t.Run("an enclave belongs to who made it", m.owner)
 			t.Run("what each hook costs", m.cost)
 		})
@@ -107,21 +108,28 @@ func number(t *testing.T, text string) float64 {
 // sum adds up the samples of a family whose labels have the values given as name, value, ...; n is how many
 // there are.
 func (m moment) sum(family string, labels ...string) (total float64, n int) {
-next:
 	for _, s := range m.metrics[family].GetMetric() {
-		have := map[string]string{}
-		for _, l := range s.Label {
-			have[l.GetName()] = l.GetValue()
-		}
-		for i := 0; i < len(labels); i += 2 {
-			if have[labels[i]] != labels[i+1] {
-				continue next
-			}
+		if !has(s, labels) {
+			continue
 		}
 		total += s.GetCounter().GetValue() + s.GetGauge().GetValue() + float64(s.GetHistogram().GetSampleCount())
 		n++
 	}
 	return total, n
+}
+
+// has tells whether a sample's labels have the values given as name, value, ...
+func has(s *dto.Metric, labels []string) bool {
+	have := map[string]string{}
+	for _, l := range s.Label {
+		have[l.GetName()] = l.GetValue()
+	}
+	for i := 0; i < len(labels); i += 2 {
+		if have[labels[i]] != labels[i+1] {
+			return false
+		}
+	}
+	return true
 }
 
 // want holds a sum to a value. What has no sample is not zero.
@@ -173,7 +181,7 @@ func boot(t *testing.T, kernel string, programs []string) *machine {
 		args = append(args, "-in", p)
 	}
 	for _, name := range []string{"start", "paging", "paged", "churned", "grown", "pinged", "ponged", "both", "orphan", "victim", "end"} {
-		args = append(args, "-out", "metrics."+name, "-out", "stats."+name, "-out", "free."+name)
+		args = append(args, "-out", "metrics."+name, "-out", "stats."+name, "-out", "free."+name, "-out", "uptime."+name)
 	}
 	cmd := exec.Command(run, append(args, "--", "sh", "guest.sh")...)
 	out, err := cmd.CombinedOutput()
@@ -360,42 +368,6 @@ func (m *machine) grown(t *testing.T) {
 	added, _ := at.sum("sgx_workload_pages_added_total", "workload", "grower")
 	if added < pages || added >= 2*pages {
 		t.Errorf("%v pages were added before the enclave ran, want half of them and a few", added)
-	}
-}
-
-// crossings wants entries and exits as many as the machine has executed. What stands still in the middle of an
-// OCALL has left the enclave and not come back.
-//
-// Debian's 6.1 refuses an agent without CAP_SYS_ADMIN: then there are no figures, and the reason is told.
-func (m *machine) crossings(t *testing.T) {
-	from, to := m.at(t, "pinged"), m.at(t, "ponged")
-	if m.kernel == "6.1" {
-		if _, n := to.sum("teescope_enclave_transitions_total", "workload", "pingpong"); n > 0 {
-			t.Errorf("%d series of transitions that nothing counts", n)
-		}
-		if !bytes.Contains(read(t, filepath.Join(m.dir, "agent.log")), []byte("this kernel wants CAP_SYS_ADMIN")) {
-			t.Error("the agent does not say why it counts no transitions")
-		}
-		return
-	}
-	for kind, stat := range map[string]string{"eenter": "eenter", "eexit": "eexit"} {
-		labels := []string{"kind", kind, "workload", "pingpong", "source", "sdk_uprobe"}
-		before, _ := from.sum("teescope_enclave_transitions_total", labels...)
-		after, n := to.sum("teescope_enclave_transitions_total", labels...)
-		truth := to.stats[stat] - from.stats[stat]
-		t.Logf("%s: teescope %.0f, the machine %.0f", kind, after-before, truth)
-		if n == 0 || truth < 100 || math.Abs(after-before-truth) > 2 {
-			t.Errorf("%s: %v in %d samples, the machine has executed %v", kind, after-before, n, truth)
-		}
-	}
-	calls := func(m moment, family string, labels ...string) float64 {
-		n, _ := m.sum(family, append(labels, "workload", "pingpong")...)
-		return n
-	}
-	ecalls := calls(to, "teescope_ecalls_total") - calls(from, "teescope_ecalls_total")
-	ocalls := calls(to, "teescope_ocalls_total", "ocall", "pingpong_ocall_pong") - calls(from, "teescope_ocalls_total", "ocall", "pingpong_ocall_pong")
-	if math.Abs(ocalls-3*ecalls) > 4 {
-		t.Errorf("%v OCALLs in %v ECALLs, want three in each", ocalls, ecalls)
 	}
 }
 

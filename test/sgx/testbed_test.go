@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// steps are the programs that run one after the other in one machine. The EPC has 8 MiB.
+// steps are the programs that run one after the other in one machine. The EPC has 8 MiB, on two nodes.
 var steps = []struct {
 	name, command string
 	pages         bool // it does not fit in the EPC
@@ -32,7 +32,8 @@ var steps = []struct {
 // script runs the self-test and then each step, with the ground truth before and after.
 func script() string {
 	const truth = "cat /sys/module/swsgx/parameters/stats"
-	s := "echo '==== selftest'; selftest -pages 1500 || exit 1\n"
+	s := "echo '==== nodes'; cd /sys/devices/system/node; cat node0/x86/sgx_total_bytes node1/x86/sgx_total_bytes node0/cpulist node1/cpulist; cd /job\n" +
+		"echo '==== selftest'; selftest -pages 1500 || exit 1\n"
 	for _, step := range steps {
 		// Pages come back a little after an enclave's end.
 		s += fmt.Sprintf("sleep 0.2; echo '==== %s before'; %s; echo '==== %s'; %s || exit 1; sleep 0.2; echo '==== %s after'; %s\n",
@@ -47,6 +48,9 @@ func TestTestbed(t *testing.T) {
 			parts := runSteps(t, kernel)
 			if !strings.Contains(parts["selftest"], `"failures":0}`) {
 				t.Errorf("the module's self-test:\n%s", parts["selftest"])
+			}
+			if want := fmt.Sprintf("%d\n%d\n0\n1\n", 5<<20, 3<<20); parts["nodes"] != want {
+				t.Errorf("the nodes have the EPC sections and processors %q, want %q", parts["nodes"], want)
 			}
 			for _, step := range steps {
 				t.Run(step.name, func(t *testing.T) {
@@ -68,7 +72,7 @@ func TestTestbed(t *testing.T) {
 // runSteps runs the script in a machine and returns what was printed below each "====" line.
 func runSteps(t *testing.T, kernel string) map[string]string {
 	t.Helper()
-	cmd := exec.Command("../../testbed/run", "-kernel", kernel, "-epc", "4,4", "-cpus", "2", "-timeout", "3m", "--", "sh", "-c", script())
+	cmd := exec.Command("../../testbed/run", "-kernel", kernel, "-epc", "5,3", "-cpus", "2", "-timeout", "3m", "--", "sh", "-c", script())
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -8,6 +8,7 @@ free() { cat $counted/free; }
 look() {
 	free >"free.$1"
 	cat $counted/stats >"stats.$1"
+	cat /proc/uptime >"uptime.$1"
 	wget -qO "metrics.$1" http://127.0.0.1:9750/metrics
 	free >>"free.$1"
 }
@@ -43,7 +44,7 @@ early -port 7000 -mib 1 >early.json &
 early=$!
 grown einit 0 1
 
-./teescope agent --listen 127.0.0.1:9750 --transitions.trace on >agent.log 2>&1 &
+./teescope agent --listen 127.0.0.1:9750 --transitions.trace on --watch comm=pingpong >agent.log 2>&1 &
 tries=0
 while ! wget -qO /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null && [ $tries -lt 600 ]; do
 	sleep 0.1
@@ -75,11 +76,12 @@ grower -mib 2 -working 2 -dynamic 1 -count 1 >grower.json
 settle "$rest"
 look grown
 
-# Crossings are counted from when the functions of a process are probed. It stands still while it is looked at.
-pingpong -count 0 -ocalls 3 >pingpong.json &
+# Crossings are counted, and timed, from when the functions of a process are probed. It stands still while it is
+# looked at. Each OCALL takes 2 ms.
+pingpong -count 0 -ocalls 3 -pause 2000 >pingpong.json &
 ping=$!
 tries=0
-until wget -qO- http://127.0.0.1:9750/metrics | grep -qE 'ocall="pingpong_ocall_pong"|file="libsgx_urts.so".*state="none"' || [ $tries -ge 60 ]; do
+until wget -qO- http://127.0.0.1:9750/metrics | grep -qE 'ocall_seconds_count.*ocall="pingpong_ocall_pong"|file="libsgx_urts.so".*state="none"' || [ $tries -ge 60 ]; do
 	sleep 1
 	tries=$((tries + 1))
 done

@@ -46,6 +46,11 @@ static const struct {
 	sgx_bridge_fn_t ocall[OCALLS];
 } ocall_table_kv = {OCALLS, {kv_ocall_recv, kv_ocall_send}};
 
+sgx_status_t kv_ecall_serve(sgx_enclave_id_t eid, struct kv_conn *c)
+{
+	return sgx_ecall(eid, ECALL_SERVE, &ocall_table_kv, c);
+}
+
 static sgx_enclave_id_t eid;
 static long port = 7000, threads = 4, mib = 16, chatty;
 static struct limit limit;
@@ -62,7 +67,7 @@ static void serve(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	c->fd = fd;
 	c->chatty = chatty;
-	if (sgx_ecall(eid, ECALL_SERVE, &ocall_table_kv, c))
+	if (kv_ecall_serve(eid, c))
 		fprintf(stderr, "kv: a connection ended badly\n");
 	close(fd);
 	pthread_mutex_lock(&mutex);

@@ -2,14 +2,21 @@
 // ECALLs that each make a number of OCALLs, by one or more threads, each with a TCS of its own.
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "app.h"
 #include "pingpong.h"
+
+static long pause_us;
 
 sgx_status_t pingpong_ocall_pong(void *ms)
 {
 	struct ping *ping = ms;
+	double began = now();
 
 	ping->sum++;
+	if (pause_us)
+		usleep(pause_us);
+	ping->outside += now() - began;
 	return SGX_SUCCESS;
 }
 
@@ -17,6 +24,11 @@ static const struct {
 	size_t count;
 	sgx_bridge_fn_t ocall[1];
 } ocall_table_pingpong = {1, {pingpong_ocall_pong}};
+
+sgx_status_t pingpong_ecall_ping(sgx_enclave_id_t eid, struct ping *ping)
+{
+	return sgx_ecall(eid, ECALL_PING, &ocall_table_pingpong, ping);
+}
 
 static sgx_enclave_id_t eid;
 static long pongs = 1, threads = 1;
@@ -26,6 +38,7 @@ struct worker {
 	pthread_t thread;
 	long ecalls;
 	unsigned long ocalls;
+	double ecall_seconds, ocall_seconds;
 };
 
 static void *work(void *arg)
@@ -34,8 +47,11 @@ static void *work(void *arg)
 
 	while (limit_more(&limit, w->ecalls)) {
 		struct ping ping = {.pongs = pongs};
+		double began = now();
 
-		must(sgx_ecall(eid, ECALL_PING, &ocall_table_pingpong, &ping), "ping");
+		must(pingpong_ecall_ping(eid, &ping), "ping");
+		w->ecall_seconds += now() - began;
+		w->ocall_seconds += ping.outside;
 		w->ecalls++;
 		w->ocalls += ping.sum;
 	}
@@ -49,6 +65,7 @@ int main(int argc, char **argv)
 		{"seconds", &limit.seconds, "end after this time; 0 is without end"},
 		{"ocalls", &pongs, "OCALLs of each ECALL"},
 		{"threads", &threads, "threads"},
+		{"pause", &pause_us, "microseconds that each OCALL sleeps"},
 		{},
 	};
 	struct worker *workers, sum = {};
@@ -64,11 +81,14 @@ int main(int argc, char **argv)
 		pthread_join(workers[i].thread, NULL);
 		sum.ecalls += workers[i].ecalls;
 		sum.ocalls += workers[i].ocalls;
+		sum.ecall_seconds += workers[i].ecall_seconds;
+		sum.ocall_seconds += workers[i].ocall_seconds;
 	}
 	seconds = limit_seconds(&limit);
 	must(sgx_destroy_enclave(eid), "destroying the enclave");
-	printf("{\"program\":\"pingpong\",\"seconds\":%.3f,\"ecalls\":%ld,\"ocalls\":%lu}\n",
-	       seconds, sum.ecalls, sum.ocalls);
+	printf("{\"program\":\"pingpong\",\"seconds\":%.3f,\"ecalls\":%ld,\"ocalls\":%lu,"
+	       "\"ecall_seconds\":%.6f,\"ocall_seconds\":%.6f}\n",
+	       seconds, sum.ecalls, sum.ocalls, sum.ecall_seconds, sum.ocall_seconds);
 	free(workers);
 	return 0;
 }

@@ -8,6 +8,7 @@ enum { OCALL_PONG };
 struct ping {
 	unsigned long pongs; /* OCALLs to make */
 	unsigned long sum;
+	double outside; /* seconds in OCALLs, written outside */
 };
 
 #endif

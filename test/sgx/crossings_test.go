@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build sgx
+
+package sgx
+
+import (
+	"bytes"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// crossings wants entries and exits as many as the machine has executed. What stands still in the middle of an
+// OCALL has left the enclave and not come back.
+//
+// Debian's 6.1 refuses an agent without CAP_SYS_ADMIN: then there are no figures, and the reason is told.
+func (m *machine) crossings(t *testing.T) {
+	from, to := m.at(t, "pinged"), m.at(t, "ponged")
+	if m.kernel == "6.1" {
+		if _, n := to.sum("teescope_enclave_transitions_total", "workload", "pingpong"); n > 0 {
+			t.Errorf("%d series of transitions that nothing counts", n)
+		}
+		if !bytes.Contains(read(t, filepath.Join(m.dir, "agent.log")), []byte("this kernel wants CAP_SYS_ADMIN")) {
+			t.Error("the agent does not say why it counts no transitions")
+		}
+		return
+	}
+	for kind, stat := range map[string]string{"eenter": "eenter", "eexit": "eexit"} {
+		labels := []string{"kind", kind, "workload", "pingpong", "source", "sdk_uprobe"}
+		before, _ := from.sum("teescope_enclave_transitions_total", labels...)
+		after, n := to.sum("teescope_enclave_transitions_total", labels...)
+		truth := to.stats[stat] - from.stats[stat]
+		t.Logf("%s: teescope %.0f, the machine %.0f", kind, after-before, truth)
+		if n == 0 || truth < 100 || math.Abs(after-before-truth) > 2 {
+			t.Errorf("%s: %v in %d samples, the machine has executed %v", kind, after-before, n, truth)
+		}
+	}
+	calls := func(m moment, family string, labels ...string) float64 {
+		n, _ := m.sum(family, append(labels, "workload", "pingpong")...)
+		return n
+	}
+	ecalls := calls(to, "teescope_ecalls_total", "ecall", "pingpong_ecall_ping") - calls(from, "teescope_ecalls_total", "ecall", "pingpong_ecall_ping")
+	ocalls := calls(to, "teescope_ocalls_total", "ocall", "pingpong_ocall_pong") - calls(from, "teescope_ocalls_total", "ocall", "pingpong_ocall_pong")
+	if ecalls == 0 || math.Abs(ocalls-3*ecalls) > 4 {
+		t.Errorf("%v OCALLs in %v ECALLs, want three in each", ocalls, ecalls)
+	}
+}
+
+// seconds is when a moment was, since the machine started.
+func (m *machine) seconds(t *testing.T, name string) float64 {
+	t.Helper()
+	return number(t, strings.Fields(string(read(t, filepath.Join(m.dir, "uptime."+name))))[0])
+}
+
+// durations holds the times of calls to what is known of them: each OCALL sleeps for 2 ms, each ECALL makes three, and
+// one thread makes them one after the other.
+func (m *machine) durations(t *testing.T) {
+	if m.kernel == "6.1" {
+		return // see crossings
+	}
+	const pause, below = 2e-3, 1.1e-3
+	from, to := m.at(t, "pinged"), m.at(t, "ponged")
+	var total [2]float64
+	for i, call := range []struct {
+		family, label, name string
+		least               float64
+	}{
+		{"teescope_ocall", "ocall", "pingpong_ocall_pong", pause},
+		{"teescope_ecall", "ecall", "pingpong_ecall_ping", 3 * pause},
+	} {
+		labels := []string{call.label, call.name, "workload", "pingpong", "source", "sdk_uprobe"}
+		began, n0, _ := from.times(call.family+"_seconds", below, labels...)
+		ended, n1, short := to.times(call.family+"_seconds", below, labels...)
+		before, _ := from.sum(call.family+"s_total", labels...)
+		after, _ := to.sum(call.family+"s_total", labels...)
+		total[i] = ended - began
+		n := float64(n1 - n0)
+		t.Logf("%s: %.0f timed, %.3f ms each", call.name, n, total[i]/n*1e3)
+		if n < 20 || math.Abs(n-(after-before)) > 1 {
+			t.Errorf("%s: %v were timed and %v counted", call.name, n, after-before)
+		}
+		if total[i] < n*call.least || short != 0 {
+			t.Errorf("%s: %v in %v s, %d in less than %v s: each takes at least %v s", call.name, n, total[i], short, below, call.least)
+		}
+	}
+	// A call that was under way at one of the two moments is in one sum and not in the other.
+	passed := m.seconds(t, "ponged") - m.seconds(t, "pinged")
+	if slack := passed / 2; total[0] > total[1]+slack || total[1] > passed+slack {
+		t.Errorf("%.3f s in OCALLs and %.3f s in ECALLs of one thread within %.3f s", total[0], total[1], passed)
+	}
+}
+
+// times are the sum and the number of what a histogram has, and how many are below a bound, of one series.
+func (m moment) times(family string, bound float64, labels ...string) (sum float64, n, below uint64) {
+	for _, s := range m.metrics[family].GetMetric() {
+		if !has(s, labels) {
+			continue
+		}
+		sum, n = s.Histogram.GetSampleSum(), s.Histogram.GetSampleCount()
+		for _, b := range s.Histogram.Bucket {
+			if b.GetUpperBound() <= bound {
+				below = b.GetCumulativeCount()
+			}
+		}
+	}
+	return sum, n, below
+}
+
+// guessed wants system calls as a guess where this kernel takes no probes, and none where it does: a program has
+// one or the other.
+func (m *machine) guessed(t *testing.T) {
+	const family = "teescope_enclave_exits_estimated_total"
+	labels := []string{"workload", "pingpong", "source", "syscalls"}
+	from, _ := m.at(t, "pinged").sum(family, labels...)
+	to, n := m.at(t, "ponged").sum(family, labels...)
+	if m.kernel != "6.1" {
+		if n != 0 {
+			t.Errorf("%v exits of pingpong are guessed, and they are measured", to)
+		}
+		return
+	}
+	ocalls := m.at(t, "ponged").stats["eexit"] - m.at(t, "pinged").stats["eexit"]
+	t.Logf("%.0f exits are guessed, the machine has executed %.0f", to-from, ocalls)
+	// In this machine each OCALL sleeps and reads the clock twice by system calls: a guess of the right order.
+	if n != 1 || to-from < ocalls/10 || to-from > 10*ocalls {
+		t.Errorf("%v exits in %d samples are guessed, the machine has executed %v", to-from, n, ocalls)
+	}
+}
