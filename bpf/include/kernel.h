@@ -80,6 +80,8 @@ enum {
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs {
+	unsigned long cx;
+	unsigned long ip;
 	unsigned long ax;
 	unsigned long dx;
 	unsigned long si;

@@ -73,6 +73,12 @@ func TestMain(m *testing.M) {
 		for range n {
 			_, _, _ = syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0)
 		}
+	case "compat": // calls through the 32-bit entry, where getpid is number 20
+		n, _ := strconv.Atoi(os.Getenv("SYSTEM_TEST_N"))
+		getpid := code(0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0xc3) // mov $20, %eax; int $0x80; ret
+		for range n {
+			getpid()
+		}
 	case "signals": // each is handled and returned from
 		n, _ := strconv.Atoi(os.Getenv("SYSTEM_TEST_N"))
 		got := make(chan os.Signal, 1)
@@ -116,6 +122,18 @@ func countAloud(file string, bursts bool) {
 			time.Sleep(time.Duration(rand.Int64N(int64(300 * time.Millisecond))))
 		}
 	}
+}
+
+// code makes a function of instructions that change no register but the accumulator.
+func code(instructions ...byte) func() {
+	page, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		panic(err)
+	}
+	copy(page, instructions)
+	entry := unsafe.Pointer(unsafe.SliceData(page))
+	function := unsafe.Pointer(&entry) // what a Go function is: a pointer to where its code begins
+	return *(*func())(unsafe.Pointer(&function))
 }
 
 // sleepInSelect sleeps as the Go runtime never does.

@@ -43,6 +43,29 @@ func TestCountsAreExactFromTheFirstEventToAfterTheEnd(t *testing.T) {
 	}
 }
 
+// Another entry, another numbering: 64-bit code may use the 32-bit one too, and number 20 is not writev then.
+func TestCallsThroughThe32BitEntryHaveANameOfTheirOwn(t *testing.T) {
+	for name, ways := range map[string]func(bpfkit.Way) bool{
+		"typed":   nil,
+		"untyped": func(w bpfkit.Way) bool { return w.Mechanism == bpfkit.RawTracepoint },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, Options{usable: ways})
+			cmd := job(program(t, "compat"), "compat", "1000")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Skipf("no 32-bit entry here: %v\n%.200s", err, out)
+			}
+			s := scrape(t, c)
+			if n := sum(s, "teescope_syscalls_total", "workload", unique("compat"), "syscall", "compat"); n != 1000 {
+				t.Errorf("%v calls, want 1000", n)
+			}
+			if n := sum(s, "teescope_syscalls_total", "workload", unique("compat"), "syscall", "writev"); n != 0 {
+				t.Errorf("%v of them are taken for writev", n)
+			}
+		})
+	}
+}
+
 // What is counted must not depend on how the probes could be attached.
 func TestUntypedProgramsCountTheSame(t *testing.T) {
 	c := start(t, Options{usable: func(w bpfkit.Way) bool { return w.Mechanism == bpfkit.RawTracepoint }})

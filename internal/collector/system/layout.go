@@ -80,11 +80,12 @@ type cpuState struct {
 	NVCSw                   uint64
 	Switches                uint64
 	Call                    uint64
+	Regs                    uint64
 	Start                   threadCounters
 	SnapshotSwitches        uint64
 	Inflight                threadCounters
 	RunTimes                [meters]runTime
-	_                       [4]uint64
+	_                       [3]uint64
 }
 
 // runTime mirrors struct run_time: how often a program has run while it was measured, and for how long.

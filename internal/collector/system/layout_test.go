@@ -38,7 +38,7 @@ func TestLayoutIsTheObjects(t *testing.T) {
 		{"cpu_state", unsafe.Sizeof(cpuState{}), []member{
 			{"pid", unsafe.Offsetof(cpuState{}.PID)}, {"switches", unsafe.Offsetof(cpuState{}.Switches)},
 			{"start", unsafe.Offsetof(cpuState{}.Start)}, {"snapshot_switches", unsafe.Offsetof(cpuState{}.SnapshotSwitches)},
-			{"inflight", unsafe.Offsetof(cpuState{}.Inflight)}, {"call", unsafe.Offsetof(cpuState{}.Call)},
+			{"inflight", unsafe.Offsetof(cpuState{}.Inflight)}, {"call", unsafe.Offsetof(cpuState{}.Call)}, {"regs", unsafe.Offsetof(cpuState{}.Regs)},
 			{"run_times", unsafe.Offsetof(cpuState{}.RunTimes)},
 		}},
 		{"group_key", unsafe.Sizeof(groupKey{}), nil},

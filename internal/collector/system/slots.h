@@ -94,13 +94,6 @@ struct {
 	__type(value, u32);
 } free_slots SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, struct error_key);
-	__type(value, u64);
-} call_errors SEC(".maps");
-
 /* A variable and not a map: reading it is one load. User space maps it as it does the maps. */
 struct control told SEC(".data.controls");
 

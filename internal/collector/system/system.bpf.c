@@ -12,6 +12,7 @@
  * Every tracepoint has a typed program (tp_btf) and an untyped one (raw_tp) to fall back on. User space loads
  * one of the two.
  */
+#include "errors.h"
 #include "faults.h"
 #include "metering.h"
 #include "resident.h"
@@ -91,6 +92,7 @@ static __noinline int heal(struct cpu_state *state, struct task_struct *task)
 		row->switches[0]++;
 		state->switches++;
 	}
+	state->regs = 0;
 	state->pid = BPF_CORE_READ(task, pid);
 	state->nvcsw = BPF_CORE_READ(task, nvcsw);
 	if (time_calls)
@@ -139,6 +141,7 @@ static __always_inline int on_switch(bool typed, bool preempt, struct task_struc
 	state->switches++;
 	if (time_calls)
 		leave_call(state);
+	state->regs = 0;
 	state->pid = FIELD(typed, next, pid);
 	if (time_calls)
 		take_call(state);
@@ -155,47 +158,57 @@ static __always_inline bool open_now(void)
 	return !told.closed;
 }
 
+/* The state of this CPU, true of the thread whose registers are saved there: each has a stack of its own. To ask
+ * for the running thread is to call a function, whose return is costly on some processors: that is for the first
+ * call after a switch. */
+static __always_inline struct cpu_state *calling_state(bool typed, struct pt_regs *regs)
+{
+	struct cpu_state *state = this_cpu();
+	struct task_struct *task;
+
+	if (!state || state->regs == (u64)regs)
+		return state;
+	task = CURRENT(typed);
+	if (state->pid != (u32)FIELD(typed, task, pid))
+		heal(state, task);
+	state->regs = (u64)regs;
+	return state;
+}
+
+/* The instruction that enters the kernel from 64-bit code leaves the address after it in a register. Without it, the
+ * thread is asked how it came. */
+static __always_inline bool is_compat(bool typed, struct pt_regs *regs)
+{
+	if (FIELD(typed, regs, cx) == FIELD(typed, regs, ip))
+		return false;
+	return FIELD(typed, CURRENT(typed), thread_info.status) & TS_COMPAT;
+}
+
 static __always_inline int on_enter(bool typed, struct pt_regs *regs, long nr)
 {
-	struct task_struct *task = CURRENT(typed);
 	struct cpu_state *state;
 	struct row *row;
 	u32 call = nr;
 
 	if (!open_now())
 		return 0;
-	state = current_state(typed, task);
+	state = calling_state(typed, regs);
 	row = row_of(state);
 	if (!row)
 		return 0;
-	if (FIELD(typed, task, thread_info.status) & TS_COMPAT)
-		call = CALL_COMPAT;
-	else if (call >= CALL_COMPAT)
+	if (call >= CALL_COMPAT)
 		call = CALL_OTHER;
+	if (is_compat(typed, regs))
+		call = CALL_COMPAT;
 	row->calls[call & (CALLS - 1)]++;
 	if (time_calls)
 		begin_call(state, call);
 	return 0;
 }
 
-static __always_inline void count_error(struct cpu_state *state, u32 call, long ret)
-{
-	struct error_key key = {.slot = state->slot, .call = call, .error = -ret};
-	u64 one = 1, *n = bpf_map_lookup_elem(&call_errors, &key);
-
-	if (!n && !bpf_map_update_elem(&call_errors, &key, &one, BPF_NOEXIST))
-		return;
-	if (!n)
-		n = bpf_map_lookup_elem(&call_errors, &key);
-	if (n)
-		__sync_fetch_and_add(n, 1);
-	else
-		lost(LOST_ERRORS);
-}
-
 static __always_inline int on_exit(bool typed, struct pt_regs *regs, long ret)
 {
-	struct cpu_state *state = current_state(typed, CURRENT(typed));
+	struct cpu_state *state = calling_state(typed, regs);
 
 	if (!state)
 		return 0;

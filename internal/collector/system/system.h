@@ -110,11 +110,12 @@ struct cpu_state {
 	u64 nvcsw;
 	u64 switches; /* context switches on this CPU since attaching */
 	u64 call;     /* the timed call that the thread is in (timing.h); 0: none */
+	u64 regs;     /* where its registers are saved on entry; 0 until it has made a call here */
 	struct thread_counters start;
 	u64 snapshot_switches;		 /* `switches` when the iterator passed by */
 	struct thread_counters inflight; /* what the running thread had used by then */
 	struct run_time run_times[METERS];
-	u64 reserved[4]; /* whole cache lines: no CPU writes into one of another's */
+	u64 reserved[3]; /* whole cache lines: no CPU writes into one of another's */
 };
 
 enum {
