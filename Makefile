@@ -108,7 +108,7 @@ SOAK       ?= 10m
 
 GOTEST := $(GO) test -count=1 $(TESTFLAGS)
 
-.PHONY: test cases fuzz test-web e2e vm sgx browser bench bench-quick bench-peers probe-cost bench-go bench-fleet soak
+.PHONY: test cases fuzz test-web e2e vm sgx browser bench bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
 test: ## unit, golden and architecture tests (Go); those of the kernel side need root
 	$(GOTEST) $(if $(SUDO),-exec '$(SUDO)') ./...
 
@@ -153,6 +153,10 @@ bench-quick: ## one short round of bench: proves that it runs, measures nothing 
 bench-peers: bin/cadvisor ## install the peers, then all loads under all modes (about 2.5 hours; needs root)
 	tools/setup.sh --peers
 	$(MAKE) --no-print-directory bench BENCHFLAGS='-modes all -loads all -rounds 6 $(BENCHFLAGS)'
+
+bench-sgx: testbed ## what watching costs a server in an enclave, in the virtual SGX machine (3 minutes), and each program there
+	$(GOTEST) -v -tags sgx,bench -timeout 20m -run 'TestThroughput$$' ./test/sgx
+	$(GO) run ./bench/probecost -virtual bin/sgx-metrics.txt docs/dev/probe-cost.md
 
 probe-cost: build ## measure the nanoseconds in docs/dev/probe-cost.md (20 seconds; needs root and a quiet machine)
 	$(GO) build -o bin/probecost ./bench/probecost
