@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The TEE page on enclaves: `teescope demo sgx` boots the virtual SGX machine
+// with two of them and teescope beside them, as a person would see it.
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { fillTemplate } from "../../web/src/lib/promql";
+import { TEE, TEE_TABLES } from "../../web/src/panels/defs/index";
+import type { PanelDef } from "../../web/src/panels/types";
+import { launch, openPage, screenshot, seriousViolations } from "./browser";
+import { freePort, Processes, type Started, teescopeBinary, until } from "./processes";
+
+/** A machine that is emulated beside others takes its time; a boot that dies is tried again. */
+const BOOT_SECONDS = 300;
+const DATA_SECONDS = 240;
+/** What is empty when all goes well: every crossing in the machine is measured, so nothing is guessed. */
+const EMPTY = ["tee-estimated-exits"];
+
+const processes = new Processes();
+let browser: Browser;
+let demo: Started;
+let url: string;
+
+beforeAll(async () => {
+  browser = await launch();
+  const port = await freePort();
+  url = `http://127.0.0.1:${port}`;
+  demo = processes.start(teescopeBinary, ["demo", "sgx", "--no-browser", "--listen", `127.0.0.1:${port}`]);
+  await until("the page of the virtual machine", BOOT_SECONDS, async () => {
+    if (demo.child.exitCode !== null) return true; // told below, with what it said
+    return (await fetch(`${url}/-/ready`)).ok ? true : undefined;
+  });
+  if (demo.child.exitCode !== null) throw new Error(`starting the virtual machine: ${demo.output}`);
+}, (BOOT_SECONDS + 30) * 1000);
+
+afterAll(async () => {
+  await browser.close();
+  await processes.stopAll();
+});
+
+function expressions(def: PanelDef): string[] {
+  switch (def.kind) {
+    case "figure":
+      return [def.query.expr];
+    case "table":
+      return [...def.columns.map((column) => column.expr), ...(def.info ? [def.info.expr] : [])];
+    default:
+      return def.queries.map((query) => query.expr);
+  }
+}
+
+async function count(expr: string): Promise<number> {
+  const query = fillTemplate(expr, { workloads: [], step: 15, scrapeInterval: 5 });
+  const response = await fetch(`${url}/api/v1/query?${new URLSearchParams({ query }).toString()}`);
+  const answer = (await response.json()) as { status: string; error?: string; data: { result: unknown[] } };
+  if (answer.status !== "success") throw new Error(`${query}: ${answer.error ?? response.status}`);
+  return answer.data.result.length;
+}
+
+it("has series for every query, and shows every panel", async () => {
+  const panels: PanelDef[] = [...TEE_TABLES, ...TEE.flatMap((section) => section.panels)];
+  const asked = panels.filter((def) => !EMPTY.includes(def.id)).flatMap((def) => expressions(def).map((expr) => `${def.id}: ${expr}`));
+  let missing: string[] = [];
+  await until("series for every query", DATA_SECONDS, async () => {
+    missing = [];
+    for (const question of asked) if ((await count(question.replace(/^[\w-]+: /, ""))) === 0) missing.push(question);
+    return missing.length === 0 || undefined;
+  }).catch((error: unknown) => {
+    throw new Error(`${String(error)}; without series:\n${missing.join("\n")}\n${demo.output}`);
+  });
+
+  const watched = await openPage(browser, `${url}/?page=tee`, { viewport: { width: 1280, height: 3200 } });
+  watched.page.setDefaultTimeout(60_000);
+  for (const def of panels) {
+    const panel = watched.page.locator(`[data-panel="${def.id}"]`);
+    await panel.scrollIntoViewIfNeeded();
+    await watched.page.waitForSelector(`[data-panel="${def.id}"][data-state="${EMPTY.includes(def.id) ? "empty" : "ready"}"]`);
+  }
+  expect(await watched.page.locator('[data-panel="tee-enclave-table"] tbody').textContent()).toMatch(/paging/);
+  expect(await seriousViolations(watched.page)).toEqual([]);
+  await screenshot(watched.page, "tee-enclaves");
+  expect(watched.complaints).toEqual([]);
+  expect(watched.strangers).toEqual([]);
+  await watched.close();
+}, (DATA_SECONDS + 120) * 1000);
