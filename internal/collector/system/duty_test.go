@@ -5,9 +5,11 @@ package system
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -105,23 +107,33 @@ func TestSampledCallsAreAsManyAsThePrograms(t *testing.T) {
 		}
 		return all
 	}
-	from := read()
-	time.Sleep(20 * time.Second)
-	to := read()
-	for name := range talkers {
-		a, b := from[name], to[name]
-		truth, got, sigma := b.truth-a.truth, b.calls-a.calls, math.Sqrt(b.variance-a.variance)
-		t.Logf("%s: %.0f calls, reported %.0f (%+.1f%%) +- %.1f%%", name, truth, got, 100*(got/truth-1), 196*sigma/truth)
-		if truth < 10_000 {
-			t.Fatalf("%s: made %.0f calls only", name, truth)
+	// compare complains of programs whose estimate is farther from the truth than it says it can be.
+	compare := func() (complaints []string) {
+		from := read()
+		time.Sleep(20 * time.Second)
+		to := read()
+		for name := range talkers {
+			a, b := from[name], to[name]
+			truth, got, sigma := b.truth-a.truth, b.calls-a.calls, math.Sqrt(b.variance-a.variance)
+			t.Logf("%s: %.0f calls, reported %.0f (%+.1f%%) +- %.1f%%", name, truth, got, 100*(got/truth-1), 196*sigma/truth)
+			if truth < 10_000 {
+				t.Fatalf("%s: made %.0f calls only", name, truth)
+			}
+			// Three standard deviations: a test that is wrong one time in twenty teaches nothing.
+			if math.Abs(got-truth) > 3*sigma+truth/100 {
+				complaints = append(complaints, fmt.Sprintf("%s: %.0f calls are reported, were %.0f, standard deviation %.0f", name, got, truth, sigma))
+			}
+			// On a machine that others use no program is steady; the interval knows.
+			if name == "steady" && 1.96*sigma < truth/20 && math.Abs(got/truth-1) > 0.05 {
+				complaints = append(complaints, fmt.Sprintf("steady: %.0f calls are reported, were %.0f", got, truth))
+			}
 		}
-		// Three standard deviations: a test that is wrong one time in twenty teaches nothing.
-		if math.Abs(got-truth) > 3*sigma+truth/100 {
-			t.Errorf("%s: %.0f calls are reported, were %.0f, standard deviation %.0f", name, got, truth, sigma)
-		}
-		// On a machine that others use no program is steady; the interval knows.
-		if name == "steady" && 1.96*sigma < truth/20 && math.Abs(got/truth-1) > 0.05 {
-			t.Errorf("steady: %.0f calls are reported, were %.0f", got, truth)
+		return complaints
+	}
+	// The deviation is an estimate from twenty numbers: chance goes beyond three of it now and then, and not twice running.
+	if first := compare(); len(first) > 0 {
+		if second := compare(); len(second) > 0 {
+			t.Errorf("twice: %s; %s", strings.Join(first, "; "), strings.Join(second, "; "))
 		}
 	}
 	if share := sum(scrape(t, c), "teescope_sampling_ratio", "probe", "syscall"); share != 0.1 {
