@@ -91,6 +91,7 @@ type program struct {
 	sandbox    *sandbox.Collector   // of what confines the process
 	sampled    <-chan struct{}      // closed when the collectors need their privileges no more
 	keeps      func() []string      // but for these
+	settled    chan struct{}        // closed when that is done
 	services   []service.Service
 	web        httpapi.Options
 	url        func() string // where it listens; nil before run
@@ -112,7 +113,7 @@ func newProgram(o Options) *program {
 	close(none)
 	return &program{
 		Options: o, host: host, own: own, collectors: []collector.Collector{build.New(o.Build), held},
-		sandbox: held, sampled: none, keeps: func() []string { return nil },
+		sandbox: held, sampled: none, settled: make(chan struct{}), keeps: func() []string { return nil },
 		web: httpapi.Options{Listen: o.Config.Listen, Hostname: host, WebConfig: o.Config.WebConfigFile, Log: o.Log},
 	}
 }
@@ -121,7 +122,7 @@ func (p *program) add(s ...service.Service) { p.services = append(p.services, s.
 
 // agent adds the collectors, and those of them that are services.
 func (p *program) agent() {
-	all, system, crossings := agentCollectors(p.Config, p.Log)
+	all, system, crossings := agentCollectors(p.Config, p.Log, p.settled)
 	p.collectors, p.sampled, p.keeps = append(p.collectors, all...), system.Sampled(), crossings.Keeps
 	for _, c := range all {
 		p.add(c) // what of Init, Run and Shutdown it has is found there
@@ -131,7 +132,7 @@ func (p *program) agent() {
 
 // confine adds the service that gives up what only the start needs. It is the last to be added.
 func (p *program) confine(role privilege.Role) {
-	drop := &dropper{role: role, when: p.sampled, keeps: p.keeps, sandbox: p.sandbox, log: p.Log}
+	drop := &dropper{role: role, when: p.sampled, keeps: p.keeps, sandbox: p.sandbox, settled: p.settled, log: p.Log}
 	if p.web.API != nil {
 		drop.dataDir = p.Config.DataDir
 	}

@@ -25,7 +25,7 @@ import (
 // agentCollectors is the list of collectors of the agent, sorted by name. To add a collector, add
 // its line here. Two are returned by themselves too: that of system metrics, which knows when no privilege is
 // needed any more and which processes a workload has, and that of transitions, which knows what it goes on to need.
-func agentCollectors(c *config.Config, log *slog.Logger) ([]collector.Collector, *system.Collector, *transition.Backend) {
+func agentCollectors(c *config.Config, log *slog.Logger, settled <-chan struct{}) ([]collector.Collector, *system.Collector, *transition.Backend) {
 	roots := tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}
 	sys := system.New(system.Options{
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, SyscallTime: c.Syscalls.Time,
@@ -36,6 +36,7 @@ func agentCollectors(c *config.Config, log *slog.Logger) ([]collector.Collector,
 	crossings := transition.New(transition.Options{
 		Roots: roots, Cgroup: "/sys/fs/cgroup", Mode: transition.Mode(c.Transitions.Trace), Budget: c.Transitions.Budget,
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, Log: log.With("part", "transitions"),
+		Settled: settled,
 		Calls: func(pids []int) map[int]transition.GroupCalls {
 			calls := map[int]transition.GroupCalls{}
 			for pid, g := range sys.Groups(pids) {
@@ -70,7 +71,7 @@ func teeBackends(c *config.Config, r tee.Roots, log *slog.Logger, crossings *tra
 // Descriptions lists every family that teescope exports of itself and of the machine. It needs no
 // kernel: docs/user/metrics.md is made of it.
 func Descriptions() []*metric.Desc {
-	all, _, _ := agentCollectors(&config.Config{}, slog.New(slog.DiscardHandler))
+	all, _, _ := agentCollectors(&config.Config{}, slog.New(slog.DiscardHandler), nil)
 	all = append([]collector.Collector{
 		build.New(build.Info{}), findings.New(findings.Options{}), notify.New(notify.Options{}), sandbox.New(),
 	}, all...)

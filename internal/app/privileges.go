@@ -20,6 +20,7 @@ type dropper struct {
 	keeps   func() []string // capabilities that are needed for longer, besides those of the role
 	dataDir string          // empty without a database
 	sandbox *sandbox.Collector
+	settled chan<- struct{} // closed when it is done
 	log     *slog.Logger
 }
 
@@ -40,6 +41,7 @@ func (d *dropper) Run(ctx context.Context) error {
 	d.sandbox.Hold(sandbox.Capabilities)
 	d.log.Info("privileges are dropped", "left", strings.Join(left, ","))
 	d.confine()
+	close(d.settled)
 	// Root could write anywhere until now, and from here on only where it is the owner.
 	if d.dataDir != "" {
 		if err := prom.CheckWritable(d.dataDir); err != nil {

@@ -63,7 +63,7 @@ func TestDropperWaitsForItsTime(t *testing.T) {
 	inChild(t, func(t *testing.T, dir string) {
 		var log bytes.Buffer
 		when := make(chan struct{})
-		d := &dropper{keeps: nothing, role: privilege.Server, when: when, dataDir: dir, sandbox: sandbox.New(), log: slog.New(slog.NewTextHandler(&log, nil))}
+		d := &dropper{keeps: nothing, role: privilege.Server, when: when, dataDir: dir, sandbox: sandbox.New(), settled: make(chan struct{}), log: slog.New(slog.NewTextHandler(&log, nil))}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- d.Run(ctx) }()
@@ -112,7 +112,7 @@ func TestDropperRefusesAForeignDirectory(t *testing.T) {
 		}
 		now := make(chan struct{})
 		close(now)
-		d := &dropper{keeps: nothing, role: privilege.Up, when: now, dataDir: dir, sandbox: sandbox.New(), log: slog.New(slog.DiscardHandler)}
+		d := &dropper{keeps: nothing, role: privilege.Up, when: now, dataDir: dir, sandbox: sandbox.New(), settled: make(chan struct{}), log: slog.New(slog.DiscardHandler)}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		err := d.Run(ctx)

@@ -208,7 +208,7 @@ describe("the pages", () => {
     const page = await visit("/?page=infrastructure&w=redis-server");
     await page.waitForSelector('[data-panel="node-cpu"]');
     expect(await page.locator("#filter-button").count()).toBe(0);
-    await page.keyboard.press("3");
+    await page.keyboard.press("4");
     expect(await textOf(page, "#filter-button")).toContain("redis-server");
   });
 
@@ -253,7 +253,7 @@ describe("for everybody", () => {
     await page.keyboard.press("?");
     expect(await page.locator("dialog[open]").textContent()).toContain("Filter workloads");
     await page.keyboard.press("Escape");
-    await page.keyboard.press("3");
+    await page.keyboard.press("4");
     expect(search(page)).toBe("?page=system");
     await page.keyboard.press("Tab");
     expect(await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")).toBe("solid");

@@ -46,7 +46,10 @@ type Options struct {
 	Watch []workload.Rule
 	// Calls tells of each of these processes how many system calls its group has made; nil when nobody counts them.
 	Calls func(pids []int) map[int]GroupCalls
-	Log   *slog.Logger
+	// Settled is closed once the process has the privileges that it will keep; nil is at once. No file is probed before:
+	// what only the start may attach to would be half of what is to be counted.
+	Settled <-chan struct{}
+	Log     *slog.Logger
 
 	events bool // in tests: attach as kernels before 6.6 need it
 }
@@ -151,6 +154,13 @@ func (b *Backend) Keeps() []string {
 
 // Run implements service.Runner.
 func (b *Backend) Run(ctx context.Context) error {
+	if b.opts.Settled != nil {
+		select {
+		case <-b.opts.Settled:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 	for {
 		if err := b.tick(); err != nil {
 			b.opts.Log.Warn("tracing transitions", "error", err)
