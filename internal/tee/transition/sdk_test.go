@@ -115,6 +115,7 @@ func TestChildrenAndNewProgramsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	counted := numbers(t, app.answer(t))
+	look(t, b) // calls of a child that has been seen wait for names until it is looked at once more
 	after := scrape(t, b)
 	ecalls := "teescope_ecalls_total{ecall=%s,mode=normal,source=sdk_uprobe,workload=%s}"
 	// A child that ended before it was looked at is of no workload, but it is counted.
