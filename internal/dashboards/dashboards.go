@@ -11,6 +11,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 //go:embed panels.json
@@ -96,20 +97,17 @@ func All() ([]Dashboard, error) {
 	return all, nil
 }
 
-// Exprs lists the PromQL of a panel, with its placeholders.
-func (p Panel) Exprs() []string {
-	var all []string
-	for _, q := range p.Queries {
-		all = append(all, q.Expr)
-	}
+// queries lists all that a panel asks, with their placeholders.
+func (p Panel) queries() []Query {
+	all := slices.Clone(p.Queries)
 	if p.Query != nil {
-		all = append(all, p.Query.Expr)
+		all = append(all, *p.Query)
 	}
 	if p.Info != nil {
-		all = append(all, p.Info.Expr)
+		all = append(all, Query{Expr: p.Info.Expr})
 	}
 	for _, c := range p.Columns {
-		all = append(all, c.Expr)
+		all = append(all, Query{Expr: c.Expr})
 	}
 	return all
 }

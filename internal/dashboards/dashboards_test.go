@@ -85,7 +85,7 @@ func TestIDsAreUnique(t *testing.T) {
 				} else {
 					seen[key] = true
 				}
-				if len(p.Exprs()) == 0 || p.Question == "" || p.Help == "" || p.Empty.Text == "" {
+				if len(p.queries()) == 0 || p.Question == "" || p.Help == "" || p.Empty.Text == "" {
 					t.Errorf("%s lacks a query, its question, its help or what to say when it is empty", p.ID)
 				}
 			}

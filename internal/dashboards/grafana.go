@@ -145,16 +145,7 @@ func grafanaPanel(p Panel, span uint32, matching Matching) (cog.Builder[dashboar
 }
 
 func grafanaTargets(p Panel, matching Matching) ([]*prometheus.DataqueryBuilder, error) {
-	queries := p.Queries
-	if p.Query != nil {
-		queries = append(queries, *p.Query)
-	}
-	if p.Info != nil {
-		queries = append(queries, Query{Expr: p.Info.Expr})
-	}
-	for _, c := range p.Columns {
-		queries = append(queries, Query{Expr: c.Expr})
-	}
+	queries := p.queries()
 	if len(queries) == 0 {
 		return nil, errors.New("it has no query")
 	}

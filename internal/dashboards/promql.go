@@ -18,17 +18,19 @@ const (
 // A Matching adds `label=~"regex"` to every selector of a query. PromQL is for its own parser, which lives in another room.
 type Matching func(expr, label, regex string) (string, error)
 
-// Stand-ins that parse, for Grafana's variables, which do not.
+// Stand-ins that parse, for Grafana's variables, which do not: spelt as Prometheus prints them.
 const (
-	window   = "1234567s"
-	interval = "7654321s"
+	window   = "14d6h56m7s"
+	interval = "88d14h12m1s"
 )
+
+var grafanaDurations = strings.NewReplacer(window, "$__rate_interval", interval, "$__interval")
 
 var placeholders = regexp.MustCompile(`\$(workloads|containers|rate|window|interval)\b`)
 
 // grafanaExpr writes a query with Grafana's variables for the placeholders of the page.
 func grafanaExpr(expr string, matching Matching) (string, error) {
-	plain := Fill(expr, map[string]string{
+	plain := fill(expr, map[string]string{
 		"workloads":  `workload=~"$` + workloadVariable + `",workload!="idle"`,
 		"containers": `and on (instance, id) teescope_container_info{workload=~"$` + workloadVariable + `"}`,
 		"rate":       "rate", "window": window, "interval": interval,
@@ -37,25 +39,11 @@ func grafanaExpr(expr string, matching Matching) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("adding the filter of machines to %q: %w", plain, err)
 	}
-	for stand, variable := range map[string]string{window: "$__rate_interval", interval: "$__interval"} {
-		matched = inBrackets(matched, stand, variable)
-	}
-	return matched, nil
+	return grafanaDurations.Replace(matched), nil
 }
 
-// inBrackets replaces a duration, however the parser has spelt it.
-func inBrackets(expr, duration, by string) string {
-	for _, spelt := range []string{duration, spelling[duration]} {
-		expr = strings.ReplaceAll(expr, spelt, by)
-	}
-	return expr
-}
-
-// spelling is how Prometheus prints the stand-ins.
-var spelling = map[string]string{window: "14d6h56m7s", interval: "88d14h12m1s"}
-
-// Fill replaces the placeholders of a query in one pass; one that has no value stays.
-func Fill(expr string, values map[string]string) string {
+// fill replaces the placeholders of a query in one pass; one that has no value stays.
+func fill(expr string, values map[string]string) string {
 	return placeholders.ReplaceAllStringFunc(expr, func(p string) string {
 		if v, ok := values[p[1:]]; ok {
 			return v

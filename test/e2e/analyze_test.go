@@ -12,7 +12,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,24 +72,8 @@ func rules(t *testing.T, workload string, args ...string) []string {
 // dump writes the series of a server as OpenMetrics text with timestamps.
 func dump(t *testing.T, base string, at time.Time, length string) string {
 	t.Helper()
-	values := url.Values{"query": {`{job="teescope"}[` + length + `]`}, "time": {strconv.FormatInt(at.Unix(), 10)}}
-	body, err := get(base + "/api/v1/query?" + values.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var answer struct {
-		Data struct {
-			Result []struct {
-				Metric map[string]string
-				Values [][2]any
-			}
-		}
-	}
-	if err := json.Unmarshal([]byte(body), &answer); err != nil {
-		t.Fatal(err)
-	}
 	var b strings.Builder
-	for _, s := range answer.Data.Result {
+	for _, s := range storedSeries(t, base, `{job="teescope"}[`+length+`]`, at) {
 		var labels []string
 		for name, value := range s.Metric {
 			if name != "__name__" {

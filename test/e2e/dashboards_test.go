@@ -6,8 +6,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -90,14 +88,9 @@ func queried(t *testing.T, up *teescope, expr string) int {
 	if left := undefined.FindString(expr); left != "" {
 		t.Errorf("the variable %s is defined nowhere: %s", left, expr)
 	}
-	text, err := get(fmt.Sprintf("http://%s/api/v1/query?query=%s", up.addr, url.QueryEscape(expr)))
+	series, err := query("http://"+up.addr, expr, time.Now())
 	if err != nil {
 		t.Errorf("%s: %v", expr, err)
-		return 0
 	}
-	var answer struct{ Data struct{ Result []any } }
-	if err := json.Unmarshal([]byte(text), &answer); err != nil {
-		t.Errorf("%s: %v", expr, err)
-	}
-	return len(answer.Data.Result)
+	return len(series)
 }

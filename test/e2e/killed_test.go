@@ -5,12 +5,9 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,24 +20,8 @@ type stored map[string]map[float64]string
 func allSamples(t *testing.T, base string, at time.Time) stored {
 	t.Helper()
 	const expr = `{__name__=~".+"}[10m]`
-	values := url.Values{"query": {expr}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)}}
-	text, err := get(base + "/api/v1/query?" + values.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var answer struct {
-		Data struct {
-			Result []struct {
-				Metric map[string]string
-				Values [][2]any
-			}
-		}
-	}
-	if err := json.Unmarshal([]byte(text), &answer); err != nil {
-		t.Fatal(err)
-	}
 	all := stored{}
-	for _, series := range answer.Data.Result {
+	for _, series := range storedSeries(t, base, expr, at) {
 		its := map[float64]string{}
 		for _, v := range series.Values {
 			its[v[0].(float64)] = v[1].(string)

@@ -21,10 +21,37 @@ import (
 // vector is the result of an instant query by its labels, written out.
 type vector map[string]float64
 
+// instant asks a Prometheus API, ours or the real one, for the answer to a query at one time.
+func instant(base, expr string, at time.Time) (string, error) {
+	values := url.Values{"query": {expr}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)}}
+	return get(base + "/api/v1/query?" + values.Encode())
+}
+
+// samplesOf are the stored samples of one series: time and value each.
+type samplesOf struct {
+	Metric map[string]string
+	Values [][2]any
+}
+
+// storedSeries reads the samples that a range selector covers at one time.
+func storedSeries(t *testing.T, base, expr string, at time.Time) []samplesOf {
+	t.Helper()
+	body, err := instant(base, expr, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer struct {
+		Data struct{ Result []samplesOf }
+	}
+	if err := json.Unmarshal([]byte(body), &answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer.Data.Result
+}
+
 // query asks a Prometheus API, ours or the real one, for an instant vector at one time.
 func query(base, expr string, at time.Time) (vector, error) {
-	values := url.Values{"query": {expr}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)}}
-	body, err := get(base + "/api/v1/query?" + values.Encode())
+	body, err := instant(base, expr, at)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ package rules
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"teescope/internal/analysis"
@@ -94,12 +95,7 @@ func judgeFaults(w analysis.Workload) *analysis.Verdict {
 		return nil
 	}
 	reasons := w.By("faults", "reason")
-	var names []string
-	for name := range reasons {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	top := largest(reasons, names...)
+	top := largest(reasons, slices.Collect(maps.Keys(reasons))...)
 	v := &analysis.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s page faults a second take %s of the CPU time; most of them: %s",

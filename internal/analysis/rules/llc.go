@@ -28,14 +28,14 @@ func llcMisses() analysis.Rule {
 		Name: "llc-misses", Title: "more last-level cache misses than before",
 		Signals: []analysis.Signal{
 			teeSignal, cpuSignal,
-			{Name: "misses", Query: perSecond("teescope_llc_misses_total"), Unit: "1/s", Help: "last-level cache misses"},
+			missesSignal,
 			{
 				Name: "baseline", Unit: "1/s", Help: "last-level cache misses for each CPU second, in the hour before the window",
 				Query: "sum by (workload, instance) (rate(teescope_llc_misses_total[1h] offset $window)) / " +
 					"sum by (workload, instance) (rate(teescope_cpu_seconds_total[1h] offset $window))",
 			},
 			{Name: "references", Query: perSecond("teescope_llc_references_total"), Unit: "1/s", Help: "accesses that reached the last-level cache"},
-			{Name: "migrations", Query: perSecond("teescope_cpu_migrations_total"), Unit: "1/s", Help: "moves of threads to another CPU"},
+			migrationsSignal,
 		},
 		Judge: judgeLLC,
 		NotWhen: []string{

@@ -34,7 +34,7 @@ func lockContention() analysis.Rule {
 		Signals: []analysis.Signal{
 			teeSignal, cpuSignal, threadsSignal, exitsSignal,
 			{Name: "futex", Query: perSecond(`teescope_syscalls_total{syscall="futex"}`), Unit: "1/s", Help: "calls that wait for a lock or wake who waits"},
-			{Name: "calls", Query: perSecond("teescope_syscalls_total"), Unit: "1/s", Help: "system calls"},
+			allCallsSignal,
 			{
 				Name: "waits", Query: perSecond(`teescope_context_switches_total{kind="voluntary"}`), Unit: "1/s",
 				Help: "threads that gave up the CPU to wait",

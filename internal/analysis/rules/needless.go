@@ -4,6 +4,7 @@ package rules
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"teescope/internal/analysis"
@@ -77,12 +78,7 @@ func judgeNeedless(w analysis.Workload) *analysis.Verdict {
 	if middle(low, min(high, bound)) < worthwhile {
 		return nil
 	}
-	var names []string
-	for name := range found {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	top := largest(found, names...)
+	top := largest(found, slices.Collect(maps.Keys(found))...)
 	v := &analysis.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s is called %s times/s, and calls that need not leave the enclave are made %s times/s in all, against %s/s that do I/O",

@@ -26,8 +26,7 @@ func numaRemote() analysis.Rule {
 			teeSignal, cpuSignal,
 			{Name: "section", Query: `sum by (instance, node) (sgx_epc_size_bytes{node!=""})`, Unit: "bytes", Help: "enclave page cache of each NUMA node"},
 			{Name: "resident", Query: "sum by (workload, instance) (sgx_workload_resident_bytes)", Unit: "bytes", Help: "enclave memory of the workload"},
-			{Name: "misses", Query: perSecond("teescope_llc_misses_total"), Unit: "1/s", Help: "last-level cache misses"},
-			{Name: "migrations", Query: perSecond("teescope_cpu_migrations_total"), Unit: "1/s", Help: "moves of threads to another CPU"},
+			missesSignal, migrationsSignal,
 			{
 				Name: "other", Query: machinePerSecond("node_memory_numa_other_node_total"), Unit: "1/s",
 				Help: "pages that a process got on another node than it runs on, of ordinary memory",

@@ -35,7 +35,7 @@ func threads() analysis.Rule {
 				Name: "involuntary", Query: perSecond(`teescope_context_switches_total{kind="involuntary"}`), Unit: "1/s",
 				Help: "threads taken off a CPU that they wanted to keep",
 			},
-			{Name: "calls", Query: perSecond("teescope_syscalls_total"), Unit: "1/s", Help: "system calls"},
+			allCallsSignal,
 		},
 		Judge: judgeThreads,
 		NotWhen: []string{

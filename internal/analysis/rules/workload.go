@@ -54,6 +54,15 @@ var (
 	exitsSignal = analysis.Signal{
 		Name: "exits", Query: perSecond(`teescope_enclave_transitions_total{kind="eexit"}`), Unit: "1/s", Help: "exits from the enclave",
 	}
+	allCallsSignal = analysis.Signal{
+		Name: "calls", Query: perSecond("teescope_syscalls_total"), Unit: "1/s", Help: "system calls",
+	}
+	missesSignal = analysis.Signal{
+		Name: "misses", Query: perSecond("teescope_llc_misses_total"), Unit: "1/s", Help: "last-level cache misses",
+	}
+	migrationsSignal = analysis.Signal{
+		Name: "migrations", Query: perSecond("teescope_cpu_migrations_total"), Unit: "1/s", Help: "moves of threads to another CPU",
+	}
 	threadsSignal = analysis.Signal{
 		Name: "threads", Query: "sum by (workload, instance) (teescope_threads)", Unit: "threads", Help: "threads of the workload",
 	}

@@ -41,6 +41,15 @@ func (b *Backend) settle(closing *probedFile, weight float64) error {
 	return errors.Join(b.settleCalls(closing, weight), b.settleTimes(closing, weight))
 }
 
+// weight is what a call of the file counts for when the window of another, or its own, closes; calls of a file that is
+// sampled are due when its own does.
+func (f *probedFile) weight(closing *probedFile, ofClosing float64) (w float64, due bool) {
+	if f == closing {
+		return ofClosing, true
+	}
+	return 1, f.sampler.exact
+}
+
 func (b *Backend) settleCalls(closing *probedFile, weight float64) error {
 	var stale []callKey
 	err := b.kernel.eachCall(func(key callKey, n uint64) {
@@ -49,12 +58,9 @@ func (b *Backend) settleCalls(closing *probedFile, weight float64) error {
 			stale = append(stale, key) // of a file that is probed no more
 			return
 		}
-		if n == b.seen[key] || s.file != closing && !s.file.sampler.exact {
+		w, due := s.file.weight(closing, weight)
+		if n == b.seen[key] || !due {
 			return
-		}
-		w := 1.0
-		if s.file == closing {
-			w = weight
 		}
 		p := b.process(key.TGID)
 		if p == nil {

@@ -63,12 +63,9 @@ func (b *Backend) settleTimes(closing *probedFile, weight float64) error {
 			stale = append(stale, key) // of a file that is probed no more
 			return
 		}
-		if *d == seen || s.file != closing && !s.file.sampler.exact {
+		w, due := s.file.weight(closing, weight)
+		if *d == seen || !due {
 			return
-		}
-		w := 1.0
-		if s.file == closing {
-			w = weight
 		}
 		p := b.process(key.TGID)
 		if p == nil {
