@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -89,6 +90,7 @@ type Server struct {
 	scraper *scrape.Manager
 	self    *memoryServer
 	cfg     *config.Config
+	api     func() http.Handler  // waits until it is made; nil before open
 	ruler   *ruler               // nil evaluates no rules
 	rules   apiv1.RulesRetriever // what there is of them in this database
 	// evaluating ends when rules shall give up what they ask this database.
@@ -171,7 +173,11 @@ func (s *Server) open() (err error) {
 	if s.ruler != nil {
 		s.rules = s.ruler.attach(s)
 	}
-	s.gate.open(shortQueries(newCrowd(s.memory.guard(s.newAPI(p)), s.memory.running())))
+	// Prometheus writes its OpenAPI document first, a quarter of a second of work that nothing else waits for.
+	s.api = sync.OnceValue(func() http.Handler { return s.newAPI(p) })
+	go s.api()
+	served := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.api().ServeHTTP(w, r) })
+	s.gate.open(shortQueries(newCrowd(s.memory.guard(served), s.memory.running())))
 	return nil
 }
 
@@ -195,6 +201,9 @@ func (s *Server) release() error {
 
 // close closes what open opened, in reverse order.
 func (s *Server) close() error {
+	if s.api != nil {
+		s.api() // it may still be in the making, from what is closed here
+	}
 	if s.engine != nil {
 		_ = s.engine.Close() // only closes the query log, which there is none of
 	}

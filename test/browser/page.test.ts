@@ -13,7 +13,7 @@ let teescope: Teescope;
 let open: Watched[] = [];
 /** Milliseconds from the start of teescope to the first chart with data, of each attempt. */
 const firstChartMs: number[] = [];
-const ATTEMPTS = 3;
+const ATTEMPTS = 5;
 const GOAL_MS = 2000;
 
 async function visit(path = "/", options: Parameters<typeof openPage>[2] = {}): Promise<Page> {

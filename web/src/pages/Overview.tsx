@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The overview: verdict first, then what stands out, the workloads, their
-// charts, and what watching costs.
+// The overview: verdict first, then the workloads, their charts, and what
+// watching costs. What the figures leave out comes last, unless it is grave.
 import { useMemo } from "preact/hooks";
 import { useSession } from "../lib/session";
 import { AnyPanel } from "../panels/AnyPanel";
 import { COST, OVERVIEW, WORKLOADS } from "../panels/defs";
 import { useInstant } from "../panels/use-data";
 import { FACT_EXPRS, type Facts, readFacts } from "./findings/facts";
-import { findAll, type Finding } from "./findings/rules";
+import { findGaps, type Gap } from "./findings/gaps";
 import { TopFindings } from "./findings/TopFindings";
 import { verdicts } from "./findings/verdict";
 
 export function Overview() {
   const loaded = useInstant(FACT_EXPRS, true);
   const facts = useMemo(() => (loaded.value ? readFacts(loaded.value) : undefined), [loaded.value]);
+  const gaps = useMemo(() => (facts ? findGaps(facts) : []), [facts]);
+  const grave = gaps.some((gap) => gap.severity !== "note");
   return (
     <>
       <TopFindings />
       <VerdictStrip facts={facts} problem={loaded.error?.message} />
-      <StandsOut facts={facts} />
+      {grave && <Gaps gaps={gaps} />}
       <AnyPanel def={WORKLOADS} />
       <div class="grid grid-threes">
         {OVERVIEW.map((def) => (
@@ -34,6 +36,7 @@ export function Overview() {
           ))}
         </div>
       </section>
+      {!grave && gaps.length > 0 && <Gaps gaps={gaps} />}
     </>
   );
 }
@@ -59,46 +62,40 @@ function VerdictStrip({ facts, problem }: { facts: Facts | undefined; problem: s
   );
 }
 
-const MARK: Readonly<Record<Finding["severity"], string>> = { bad: "Broken", warn: "Look", note: "Note" };
+const MARK: Readonly<Record<Gap["severity"], string>> = { bad: "Broken", warn: "Look", note: "Note" };
 
-function StandsOut({ facts }: { facts: Facts | undefined }) {
-  const findings = useMemo(() => (facts ? findAll(facts) : []), [facts]);
+function Gaps({ gaps }: { gaps: readonly Gap[] }) {
   return (
-    <section class="findings" aria-labelledby="findings-head">
-      <h2 id="findings-head">
-        What stands out <span class="aside">in the newest minute</span>
-      </h2>
-      {facts && findings.length === 0 && (
-        <p class="nothing">Nothing: every target, collector and probe works, and no workload makes 500 system calls or context switches a second. No container is throttled or near its memory limit.</p>
-      )}
+    <section class="findings" aria-labelledby="gaps-head" data-panel="gaps">
+      <h2 id="gaps-head">What the figures leave out</h2>
       <ul>
-        {findings.map((finding) => (
-          <FindingItem key={finding.id} finding={finding} />
+        {gaps.map((gap) => (
+          <GapItem key={gap.id} gap={gap} />
         ))}
       </ul>
     </section>
   );
 }
 
-function FindingItem({ finding }: { finding: Finding }) {
+function GapItem({ gap }: { gap: Gap }) {
   const session = useSession();
-  const { workload, page } = finding;
+  const { page } = gap;
   return (
-    <li class={`finding ${finding.severity}`}>
-      <span class="mark">{MARK[finding.severity]}</span>
+    <li class="finding">
+      <span class={`mark ${gap.severity}`}>{MARK[gap.severity]}</span>
       <div>
-        <p class="title">{finding.title}</p>
-        <p class="detail">{finding.detail}</p>
+        <p class="title">{gap.title}</p>
+        <p class="detail">{gap.detail}</p>
       </div>
-      {(workload !== undefined || page !== undefined) && (
+      {page !== undefined && (
         <button
           type="button"
           class="plain-button"
           onClick={() => {
-            session.view.update((v) => ({ ...v, page: page ?? "system", workloads: workload === undefined ? v.workloads : [workload] }));
+            session.view.update((v) => ({ ...v, page }));
           }}
         >
-          Its charts
+          More
         </button>
       )}
     </li>

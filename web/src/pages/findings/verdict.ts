@@ -40,7 +40,7 @@ export function workloadVerdict(facts: Facts): Verdict {
     return { id: "workloads", label, answer, detail: "No CPU time has been accounted to any in the newest minute." };
   }
   const [name, cores] = busiest;
-  const calls = sumOf(facts.syscalls.get(name));
+  const calls = facts.syscalls.get(name) ?? 0;
   const total = sumOf(new Map([...facts.cpu].filter(([other]) => other !== "idle")));
   return {
     id: "workloads",

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What the figures leave out: targets, collectors and probes that give nothing,
+// and what is counted together or estimated. What slows a workload down is
+// found by the server, not here. To add a rule: write a function, add it to RULES.
+import { formatValue } from "../../lib/units";
+import type { PageId } from "../../lib/url";
+import { groupReasons } from "../../lib/words";
+import type { Facts } from "./facts";
+
+export type Severity = "bad" | "warn" | "note";
+
+export interface Gap {
+  id: string;
+  severity: Severity;
+  title: string;
+  detail: string;
+  /** The page that shows more of it. */
+  page?: PageId;
+}
+
+type Rule = (facts: Facts) => Gap[];
+
+const targetsDown: Rule = ({ targetsDown: down }) =>
+  down.map((instance) => ({
+    id: `down-${instance}`,
+    severity: "bad",
+    title: `${instance} does not answer scrapes`,
+    detail: "Nothing on this page is about that machine until it does. The status page has the error.",
+    page: "status",
+  }));
+
+const collectorsFailed: Rule = ({ collectorsFailed: failed }) =>
+  failed.map((collector) => ({
+    id: `collector-${collector}`,
+    severity: "bad",
+    title: `The collector “${collector}” failed at the last scrape`,
+    detail: "Its metrics are absent, not zero. The log of teescope says why.",
+  }));
+
+const probesMissing: Rule = ({ probes }) => {
+  const { missing, attached } = probes;
+  if (missing.length === 0) return [];
+  const reasons = groupReasons(missing.map((m) => ({ name: m.probe, reason: m.reason })));
+  return [
+    {
+      id: "probes",
+      severity: "note",
+      title: `${missing.length} of ${attached + missing.length} probes are not attached`,
+      detail: `${reasons}. What they would count is absent from the charts.`,
+    },
+  ];
+};
+
+/** What each level of watching leaves out, in the words of who misses it. */
+const LEVEL_WORDS: Readonly<Record<string, string>> = {
+  untimed: "the time of system calls is not measured",
+  sampled: "frequent events are sampled: rates are estimates, short bursts may be missed",
+  totals: "frequent events are sampled and watched processes are not broken down",
+  off: "system calls and other frequent events are not counted",
+};
+
+const overBudget: Rule = ({ levels }) =>
+  [...levels].map(([instance, level]) => ({
+    id: `level-${instance}`,
+    severity: level === "off" ? "warn" : "note",
+    title: `${instance} is too busy to watch everything within the budget`,
+    detail: `So that watching stays cheap, ${LEVEL_WORDS[level] ?? level}. --overhead.budget=100% counts every event, and costs more.`,
+    page: "status",
+  }));
+
+const folded: Rule = ({ syscalls, cpu }) => {
+  const calls = syscalls.get("other") ?? 0;
+  const cores = cpu.get("other") ?? 0;
+  if (calls === 0 && cores === 0) return [];
+  return [
+    {
+      id: "folded",
+      severity: "note",
+      title: "Some activity is counted together as “other”",
+      detail: `${formatValue(calls, "per_second")} of system calls and ${formatValue(cores, "cores")} CPU cores belong to workloads without a row of their own. Totals are complete; --workloads.max gives more rows.`,
+    },
+  ];
+};
+
+const RULES: readonly Rule[] = [targetsDown, collectorsFailed, probesMissing, overBudget, folded];
+
+const ORDER: readonly Severity[] = ["bad", "warn", "note"];
+
+/** All that is left out, gravest first. */
+export function findGaps(facts: Facts): Gap[] {
+  return RULES.flatMap((rule) => rule(facts)).sort((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity));
+}
