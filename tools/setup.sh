@@ -16,7 +16,7 @@ need=(
 	podman=podman runc=runc busybox=busybox-static ip=iproute2
 	/usr/include/bpf/bpf_helpers.h=libbpf-dev
 	redis-server=redis-server redis-benchmark=redis-tools nginx=nginx-light wrk=wrk
-	prometheus=prometheus promtool=prometheus chromium=chromium shellcheck=shellcheck tmux=tmux
+	prometheus=prometheus promtool=prometheus victoria-metrics=victoria-metrics chromium=chromium shellcheck=shellcheck tmux=tmux
 	qemu-system-x86_64=qemu-system-x86 cpio=cpio
 	gcc=gcc /usr/include/stdio.h=libc6-dev /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 xz=xz-utils zstd=zstd
 	prometheus-node-exporter=prometheus-node-exporter prometheus-alertmanager=prometheus-alertmanager perf=linux-perf
@@ -37,7 +37,7 @@ for pair in "${need[@]}"; do
 	fi
 done
 
-services=(redis-server nginx prometheus prometheus-node-exporter prometheus-alertmanager podman.socket postgresql)
+services=(redis-server nginx prometheus victoria-metrics prometheus-node-exporter prometheus-alertmanager podman.socket postgresql)
 running() { command -v systemctl >/dev/null && systemctl is-active --quiet "$1" 2>/dev/null; }
 
 if [ "${#missing[@]}" -gt 0 ]; then

@@ -92,13 +92,13 @@ func dump(t *testing.T, base string, at time.Time, length string) string {
 	return file
 }
 
-// A program that polls is found on a live up, on a real Prometheus that scrapes it, and in a file of the same series,
-// all three the same; by the loop within up, whose series and log say so; and it is over when the program ends.
+// A program that polls is found on a live up, on a real Prometheus and a VictoriaMetrics that scrape it, and in a file of
+// the same series, all the same; by the loop within up, whose series and log say so; and it is over when the program ends.
 func TestAnalyzeIsTheSameEverywhere(t *testing.T) {
 	const workload, rule = "e2epoll", "polling-loop"
 	poller := background(t, prog(t, "poll", workload))
 	s := start(t, "up", "--data-dir", t.TempDir(), "--interval", "1s", "--analysis.interval", "2s", "--analysis.window", "12s")
-	base, real := "http://"+s.addr, realPrometheus(t, s.addr)
+	base, real, victoria := "http://"+s.addr, realPrometheus(t, s.addr), realVictoriaMetrics(t, s.addr)
 	window := []string{"--window", "12s", "--workload", workload}
 
 	var live report
@@ -119,13 +119,15 @@ func TestAnalyzeIsTheSameEverywhere(t *testing.T) {
 		return fmt.Errorf("it finds %s", body)
 	})
 	const full = `count(count_over_time(teescope_syscalls_total{workload="` + workload + `",syscall="epoll_wait"}[12s]) >= 11)`
-	eventually(t, testLimit, "a full window at the real Prometheus", func() error {
-		got, err := query(real, full, time.Now())
-		if err == nil && got["{}"] != 1 {
-			err = fmt.Errorf("%v", got)
-		}
-		return err
-	})
+	for _, other := range []string{real, victoria} {
+		eventually(t, testLimit, "a full window at "+other, func() error {
+			got, err := query(other, full, time.Now())
+			if err == nil && got["{}"] != 1 {
+				err = fmt.Errorf("%v", got)
+			}
+			return err
+		})
+	}
 	at := time.Now().Truncate(time.Second)
 	moment := []string{"--at", at.UTC().Format(time.RFC3339)}
 	up := rules(t, workload, slices.Concat(window, moment, []string{"--server", base})...)
@@ -133,7 +135,7 @@ func TestAnalyzeIsTheSameEverywhere(t *testing.T) {
 		t.Errorf("at up: %v", up)
 	}
 	for name, args := range map[string][]string{
-		"a real Prometheus": {"--server", real}, "a file": {dump(t, base, at, "30s")},
+		"a real Prometheus": {"--server", real}, "VictoriaMetrics": {"--server", victoria}, "a file": {dump(t, base, at, "30s")},
 	} {
 		if got := rules(t, workload, slices.Concat(window, moment, args)...); !slices.Equal(got, up) {
 			t.Errorf("%s: %v, and at up %v", name, got, up)

@@ -112,6 +112,23 @@ func realPrometheus(t *testing.T, targets ...string) string {
 	return base
 }
 
+// realVictoriaMetrics starts Debian's VictoriaMetrics for a target; it shows what it has scraped at once, not half a minute later.
+func realVictoriaMetrics(t *testing.T, target string) string {
+	t.Helper()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "scrape.yml")
+	text := fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs: [{job_name: teescope, static_configs: [{targets: [%q]}]}]\n", target)
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	addr := freeAddr(t)
+	background(t, "victoria-metrics", "-promscrape.config", config, "-storageDataPath", filepath.Join(dir, "data"),
+		"-httpListenAddr", addr, "-search.latencyOffset", "0s", "-loggerLevel", "WARN")
+	base := "http://" + addr
+	eventually(t, testLimit, "victoria-metrics to be ready", func() error { _, err := get(base + "/health"); return err })
+	return base
+}
+
 // A real Prometheus and the embedded one scrape the same agent; of programs that have ended both
 // have the same history, so that the same PromQL gives the same answer, to the last digit.
 func TestRealPrometheusAgrees(t *testing.T) {
