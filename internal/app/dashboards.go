@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"teescope/internal/dashboards"
-	"teescope/internal/prom"
 )
 
 // ExportDashboards writes the page's panels as Grafana dashboards, one file each, into a directory, which it makes.
@@ -23,7 +22,7 @@ func ExportDashboards(dir string) ([]string, error) {
 	}
 	var names []string
 	for _, d := range all {
-		rendered, err := dashboards.Grafana(d, prom.Matching)
+		rendered, err := dashboards.Grafana(d)
 		if err != nil {
 			return nil, err
 		}

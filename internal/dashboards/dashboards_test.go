@@ -4,6 +4,7 @@ package dashboards
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,13 +21,10 @@ func all(t *testing.T) []Dashboard {
 	return ds
 }
 
-// unmatched stands in for the parser of PromQL, which the room prom tests with the same queries.
-func unmatched(expr, _, _ string) (string, error) { return expr, nil }
-
 // TestDashboardsFitGrafana reads what was rendered with the strict reader of Grafana's own schema.
 func TestDashboardsFitGrafana(t *testing.T) {
 	for _, d := range all(t) {
-		rendered, err := Grafana(d, unmatched)
+		rendered, err := Grafana(d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +39,7 @@ func TestDashboardsFitGrafana(t *testing.T) {
 		for _, v := range read.Templating.List {
 			variables = append(variables, v.Name)
 		}
-		if want := []string{"datasource", "instance", "workload"}; !slices.Equal(variables, want) {
+		if want := []string{"datasource", "instance", "pod", "container", "runtime", "workload"}; !slices.Equal(variables, want) {
 			t.Errorf("%s has the variables %v, want %v", d.ID, variables, want)
 		}
 		panels := 0
@@ -60,7 +58,7 @@ func TestRenderingSaysWhatItCannot(t *testing.T) {
 		"kind":     {ID: "x", Kind: "flames", Unit: "count", Queries: []Query{{Expr: "up"}}},
 		"no query": {ID: "x", Kind: "lines", Unit: "count"},
 	} {
-		_, err := Grafana(Dashboard{ID: "d", Sections: []Section{{Panels: []Panel{p}}}}, unmatched)
+		_, err := Grafana(Dashboard{ID: "d", Sections: []Section{{Panels: []Panel{p}}}})
 		if err == nil || !strings.Contains(err.Error(), "dashboard d: panel x") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -68,10 +66,37 @@ func TestRenderingSaysWhatItCannot(t *testing.T) {
 }
 
 func TestExprHasGrafanasVariables(t *testing.T) {
-	got, err := grafanaExpr(`sum by (workload) ($rate(a{$workloads}[$window])) / $interval`, unmatched)
-	want := `sum by (workload) (rate(a{workload=~"$workload",workload!="idle"}[$__rate_interval])) / $__interval`
-	if err != nil || got != want {
-		t.Errorf("got %s, %v; want %s", got, err, want)
+	for expr, want := range map[string]string{
+		`sum by (workload) ($rate(a{$workloads}[$window])) / $interval`: `sum by (workload) (rate(a{workload=~"$workload",workload!="idle",instance=~"$instance"}[$__rate_interval])) / $__interval`,
+		`a{$candidates}`: `a{workload=~"$workload",workload!="idle",instance=~"$instance"}`,
+		`a{b="c",$nodes} $containers`: `a{b="c",instance=~"$instance"} ` +
+			`and on (instance, id) teescope_container_info{workload=~"$workload",workload!="idle",instance=~"$instance"}`,
+	} {
+		if got := grafanaExpr(expr); got != want {
+			t.Errorf("%s is\n%s, want\n%s", expr, got, want)
+		}
+	}
+}
+
+// TestEveryQueryIsOfTheChosenMachines: a selector without the filter would show the other machines too.
+func TestEveryQueryIsOfTheChosenMachines(t *testing.T) {
+	selector := regexp.MustCompile(`\{(?:"[^"]*"|[^}"])*\}|\b(?:teescope|sgx|node|container|process|scrape)[_:]\w+\b[^{\w]`)
+	for _, d := range all(t) {
+		for _, s := range d.Sections {
+			for _, p := range s.Panels {
+				for _, q := range p.queries() {
+					found := selector.FindAllString(grafanaExpr(q.Expr)+" ", -1)
+					if len(found) == 0 {
+						t.Errorf("%s: no selector in %s", p.ID, q.Expr)
+					}
+					for _, braces := range found {
+						if !strings.HasSuffix(braces, nodeMatcher+"}") {
+							t.Errorf("%s: %s is not of the chosen machines: %s", p.ID, braces, q.Expr)
+						}
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -35,21 +35,24 @@ var units = map[string]string{
 const docs = "docs/user/metrics.md"
 
 // Grafana renders a dashboard as Grafana's JSON, which fits the classic dashboard model of version 10 to 12.
-func Grafana(d Dashboard, matching Matching) ([]byte, error) {
+func Grafana(d Dashboard) ([]byte, error) {
 	b := dashboard.NewDashboardBuilder("teescope: "+d.Title).
 		Uid("teescope-"+d.ID).Description(d.Question).Tags([]string{"teescope"}).
 		Time("now-30m", "now").Refresh("10s").Timezone("browser").Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		WithVariable(dashboard.NewDatasourceVariableBuilder(datasourceVariable).Label("Data source").Type("prometheus")).
-		WithVariable(labelVariable(instanceVariable, "Machine", "label_values(teescope_build_info, instance)")).
-		WithVariable(labelVariable(workloadVariable, "Workload",
-			`label_values(teescope_workload_info{instance=~"$`+instanceVariable+`"}, workload)`)).
+		WithVariable(anyOf(instanceVariable, "Machine", "label_values(teescope_build_info, instance)")).
+		WithVariable(anyOf(podVariable, "Pod", "label_values(teescope_container_info{"+nodeMatcher+"}, pod)")).
+		WithVariable(anyOf(containerVariable, "Container",
+			`label_values(teescope_container_info{`+nodeMatcher+`,pod=~"$`+podVariable+`"}, container)`)).
+		WithVariable(anyOf(runtimeVariable, "Runtime", "label_values(teescope_workload_info{"+nodeMatcher+"}, runtime)")).
+		WithVariable(labelVariable(workloadVariable, "Workload", workloadChoices()).Regex(`/workload="([^"]+)"/`)).
 		Link(dashboard.NewDashboardLinkBuilder("teescope").Type(dashboard.DashboardLinkTypeDashboards).
 			Tags([]string{"teescope"}).AsDropdown(true).IncludeVars(true).KeepTime(true))
 	var errs []error
 	for _, s := range d.Sections {
 		b = b.WithRow(dashboard.NewRowBuilder(s.Title))
 		for _, p := range s.Panels {
-			rendered, err := grafanaPanel(p, width(s, p), matching)
+			rendered, err := grafanaPanel(p, width(s, p))
 			if err != nil {
 				errs = append(errs, fmt.Errorf("panel %s: %w", p.ID, err))
 				continue
@@ -81,10 +84,16 @@ func width(s Section, p Panel) uint32 {
 	return gridWidth / 2
 }
 
+// anyOf is a variable of which "All" lets through what has no such label.
+func anyOf(name, title, query string) *dashboard.QueryVariableBuilder {
+	return labelVariable(name, title, query).AllValue(".*")
+}
+
+// labelVariable is a variable of which "All" is every choice that there is.
 func labelVariable(name, title, query string) *dashboard.QueryVariableBuilder {
 	return dashboard.NewQueryVariableBuilder(name).Label(title).Datasource(datasource()).
 		Query(dashboard.StringOrMap{String: &query}).Refresh(dashboard.VariableRefreshOnTimeRangeChanged).
-		Sort(dashboard.VariableSortAlphabeticalAsc).Multi(true).IncludeAll(true).AllValue(".*").
+		Sort(dashboard.VariableSortAlphabeticalAsc).Multi(true).IncludeAll(true).
 		Current(dashboard.VariableOption{
 			Selected: cog.ToPtr(true),
 			Text:     dashboard.StringOrArrayOfString{ArrayOfString: []string{"All"}},
@@ -101,8 +110,8 @@ func description(p Panel) string {
 	return p.Question + "\n\n" + p.Help + "\n\nNothing here? " + p.Empty.Text + "\n\nMetrics: " + docs
 }
 
-func grafanaPanel(p Panel, span uint32, matching Matching) (cog.Builder[dashboard.Panel], error) {
-	targets, err := grafanaTargets(p, matching)
+func grafanaPanel(p Panel, span uint32) (cog.Builder[dashboard.Panel], error) {
+	targets, err := grafanaTargets(p)
 	if err != nil {
 		return nil, err
 	}
@@ -144,19 +153,15 @@ func grafanaPanel(p Panel, span uint32, matching Matching) (cog.Builder[dashboar
 	return nil, fmt.Errorf("the kind %q cannot be rendered for Grafana", p.Kind)
 }
 
-func grafanaTargets(p Panel, matching Matching) ([]*prometheus.DataqueryBuilder, error) {
+func grafanaTargets(p Panel) ([]*prometheus.DataqueryBuilder, error) {
 	queries := p.queries()
 	if len(queries) == 0 {
 		return nil, errors.New("it has no query")
 	}
 	var targets []*prometheus.DataqueryBuilder
 	for i, q := range queries {
-		expr, err := grafanaExpr(q.Expr, matching)
-		if err != nil {
-			return nil, err
-		}
 		targets = append(targets, prometheus.NewDataqueryBuilder().Datasource(datasource()).
-			RefId(refID(i)).Expr(expr).LegendFormat(grafanaLegend(q.Legend)))
+			RefId(refID(i)).Expr(grafanaExpr(q.Expr)).LegendFormat(grafanaLegend(q.Legend)))
 	}
 	return targets, nil
 }

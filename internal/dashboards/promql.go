@@ -3,7 +3,6 @@
 package dashboards
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 )
@@ -12,34 +11,41 @@ import (
 const (
 	datasourceVariable = "datasource"
 	instanceVariable   = "instance"
+	podVariable        = "pod"
+	containerVariable  = "container"
+	runtimeVariable    = "runtime"
 	workloadVariable   = "workload"
 )
 
-// A Matching adds `label=~"regex"` to every selector of a query. PromQL is for its own parser, which lives in another room.
-type Matching func(expr, label, regex string) (string, error)
+var placeholders = regexp.MustCompile(`\$(workloads|candidates|nodes|containers|rate|window|interval)\b`)
 
-// Stand-ins that parse, for Grafana's variables, which do not: spelt as Prometheus prints them.
 const (
-	window   = "14d6h56m7s"
-	interval = "88d14h12m1s"
+	nodeMatcher = `instance=~"$` + instanceVariable + `"`
+	// The choices of the variable of workloads are those that pod, container and runtime leave: no figure is labelled with these.
+	workloadMatcher = `workload=~"$` + workloadVariable + `",workload!="idle",` + nodeMatcher
 )
 
-var grafanaDurations = strings.NewReplacer(window, "$__rate_interval", interval, "$__interval")
-
-var placeholders = regexp.MustCompile(`\$(workloads|containers|rate|window|interval)\b`)
-
 // grafanaExpr writes a query with Grafana's variables for the placeholders of the page.
-func grafanaExpr(expr string, matching Matching) (string, error) {
-	plain := fill(expr, map[string]string{
-		"workloads":  `workload=~"$` + workloadVariable + `",workload!="idle"`,
-		"containers": `and on (instance, id) teescope_container_info{workload=~"$` + workloadVariable + `"}`,
-		"rate":       "rate", "window": window, "interval": interval,
+func grafanaExpr(expr string) string {
+	return fill(expr, map[string]string{
+		"workloads": workloadMatcher, "candidates": workloadMatcher, "nodes": nodeMatcher,
+		"containers": `and on (instance, id) teescope_container_info{` + workloadMatcher + `}`,
+		"rate":       "rate", "window": "$__rate_interval", "interval": "$__interval",
 	})
-	matched, err := matching(plain, "instance", "$"+instanceVariable)
-	if err != nil {
-		return "", fmt.Errorf("adding the filter of machines to %q: %w", plain, err)
+}
+
+// workloadChoices asks for the workloads that the other variables leave. teescope_container_info has the names of containers
+// and pods that people use; where it is absent, teescope_workload_info has the IDs. A container beyond the limit of workloads
+// has no runtime that anybody knows, and stays.
+func workloadChoices() string {
+	in := func(family, more string) string {
+		return "last_over_time(" + family + "{" + nodeMatcher + more + "}[${__range_s}s])"
 	}
-	return grafanaDurations.Replace(matched), nil
+	named := `,container=~"$` + containerVariable + `",pod=~"$` + podVariable + `"`
+	const info, containers = "teescope_workload_info", "teescope_container_info"
+	return "query_result(count by (workload) ((" +
+		in(containers, named) + " or " + in(info, named) + ") and on (instance, workload) " + in(info, `,runtime=~"$`+runtimeVariable+`"`) +
+		" or (" + in(containers, named) + " unless on (instance, workload) " + in(info, "") + ")))"
 }
 
 // fill replaces the placeholders of a query in one pass; one that has no value stays.

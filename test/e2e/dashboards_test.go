@@ -22,7 +22,10 @@ var without = map[string]string{
 
 // grafanaDashboard is what the test needs of Grafana's JSON.
 type grafanaDashboard struct {
-	Title  string
+	Title      string
+	Templating struct {
+		List []struct{ Name, Query string }
+	}
 	Panels []struct {
 		Title, Type string
 		Targets     []struct{ Expr, RefID string }
@@ -39,7 +42,8 @@ func TestEveryQueryOfEveryDashboard(t *testing.T) {
 	if err != nil || len(files) < 5 {
 		t.Fatalf("dashboards: %d, %v", len(files), err)
 	}
-	variable := strings.NewReplacer("$__rate_interval", "10s", "$__interval", "5s", "$instance", ".*", "$workload", ".*")
+	variable := strings.NewReplacer("$__rate_interval", "10s", "$__interval", "5s", "$instance", ".*", "$workload", ".*",
+		"$pod", ".*", "$container", ".*", "$runtime", ".*", "${__range_s}", "60")
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -48,6 +52,12 @@ func TestEveryQueryOfEveryDashboard(t *testing.T) {
 		var d grafanaDashboard
 		if err := json.Unmarshal(data, &d); err != nil {
 			t.Fatalf("%s: %v", file, err)
+		}
+		for _, v := range d.Templating.List {
+			expr, found := strings.CutPrefix(v.Query, "query_result(")
+			if found && queried(t, up, variable.Replace(strings.TrimSuffix(expr, ")"))) == 0 {
+				t.Errorf("%s: the variable %s has no choice", filepath.Base(file), v.Name)
+			}
 		}
 		asked := 0
 		for _, p := range d.Panels {

@@ -11,7 +11,7 @@ describe("workloadMatcher", () => {
     [["a.service", "b"], `workload=~"a\\\\.service|b"`],
     [[`we"ird\\`], `workload="we\\"ird\\\\"`],
   ])("%j is %s", (workloads, want) => {
-    expect(workloadMatcher(workloads)).toBe(want);
+    expect(workloadMatcher({ workloads })).toBe(want);
   });
 });
 
@@ -50,6 +50,26 @@ describe("fillTemplate", () => {
     expect(fillTemplate("x $containers", filling)).toBe("x ");
     expect(fillTemplate("x $containers", { ...filling, workloads: ["a"] })).toBe(
       `x and on (instance, id) teescope_container_info{workload="a"}`,
+    );
+  });
+
+  it("puts the filter of nodes between braces, and nothing where there is none", () => {
+    const all = "a{$nodes} + b{mode=\"idle\",$nodes} + c{$workloads}";
+    expect(fillTemplate(all, filling)).toBe(`a + b{mode="idle"} + c{workload!="idle"}`);
+    expect(fillTemplate(all, { ...filling, filters: [{ kind: "node", text: "h$&:1", regex: false }] })).toBe(
+      `a{instance="h$&:1"} + b{mode="idle",instance="h$&:1"} + c{workload!="idle",instance="h$&:1"}`,
+    );
+  });
+
+  it("restricts workloads to those that other filters mean, and to none if they mean none", () => {
+    const chosen = { ...filling, workloads: ["a"], filters: [{ kind: "workload", text: "b.*", regex: true }] as const };
+    expect(fillTemplate("{$workloads}", { ...chosen, mapped: ["c", "d.e"] })).toBe(
+      `{workload=~"a|(?:b.*)",workload=~"c|d\\\\.e"}`,
+    );
+    expect(fillTemplate("{$candidates}", { ...chosen, mapped: ["c"] })).toBe(`{workload!="idle",workload="c"}`);
+    expect(fillTemplate("{$candidates}", { ...chosen, mapped: [] })).toBe(`{workload!="idle",workload="",workload!=""}`);
+    expect(fillTemplate("x $containers", { ...filling, mapped: ["c"] })).toBe(
+      `x and on (instance, id) teescope_container_info{workload!="idle",workload="c"}`,
     );
   });
 

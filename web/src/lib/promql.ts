@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Fills the placeholders of a panel's PromQL. The templates are pure data and
-// know five placeholders:
+// know seven placeholders:
 //
-//   $workloads  the matcher of the workload filter, to be put between braces
-//   $containers what keeps of the families container_* those that the filter chose
+//   $workloads  the matchers of all filters, for a family with the label workload
+//   $candidates the same without the choice of workloads: what there is to choose from
+//   $nodes      the matcher of the filter of nodes, for a family without that label;
+//               the last one between its braces, for it may be nothing
+//   $containers what keeps of the families container_* those that the filters chose
 //   $rate       the rate function
 //   $window     the window of that function
 //   $interval   the distance between two points of the answer
 //
-// Other renderers (Grafana) replace the same five by their own variables.
+// Every selector has one of the first three (defs.test.ts). Other renderers
+// (Grafana) replace the same seven by their own variables.
+import { type Filter, join, matcher, ofKind, oneOf } from "./filters";
 
 export interface Filling {
-  /** Chosen workloads; none means all. */
+  /** Workloads chosen by name. */
   workloads: readonly string[];
+  /** All other filters. */
+  filters?: readonly Filter[];
+  /** The workloads that the filters of containers, pods and runtimes leave; absent without such a filter. */
+  mapped?: readonly string[] | undefined;
   /** Distance between two points, seconds. */
   step: number;
   /** Seconds between two scrapes. */
@@ -22,25 +31,25 @@ export interface Filling {
   age?: number | undefined;
 }
 
-/** Quotes a string for a PromQL matcher. */
-export function quote(text: string): string {
-  return `"${text.replace(/[\\"]/g, "\\$&").replace(/\n/g, "\\n")}"`;
-}
-
-/** Escapes what RE2 takes for a metacharacter. */
-export function escapeRegex(text: string): string {
-  return text.replace(/[\\.+*?()|[\]{}^$]/g, "\\$&");
-}
+type Chosen = Pick<Filling, "workloads" | "filters" | "mapped">;
 
 /**
- * The matcher of the filter. With no choice it leaves out only `idle`: the
- * idle task is the machine doing nothing, and would dwarf everything else.
+ * The matcher of the filter of workloads. With no choice it leaves out only
+ * `idle`: the idle task is the machine doing nothing, and would dwarf
+ * everything else.
  */
-export function workloadMatcher(workloads: readonly string[]): string {
-  const [first] = workloads;
-  if (first === undefined) return `workload!="idle"`;
-  if (workloads.length === 1) return `workload=${quote(first)}`;
-  return `workload=~${quote(workloads.map(escapeRegex).join("|"))}`;
+export function workloadMatcher({ workloads, filters = [] }: Chosen): string {
+  const names = workloads.map((text) => ({ text, regex: false }));
+  return matcher("workload", [...names, ...ofKind(filters, "workload")]) || `workload!="idle"`;
+}
+
+export function nodeMatcher({ filters = [] }: Chosen): string {
+  return matcher("instance", ofKind(filters, "node"));
+}
+
+/** What the filters of other kinds leave. */
+function others(chosen: Chosen): string {
+  return join(chosen.mapped ? oneOf("workload", chosen.mapped) : "", nodeMatcher(chosen));
 }
 
 /**
@@ -48,8 +57,9 @@ export function workloadMatcher(workloads: readonly string[]): string {
  * is whose. Without a choice nothing is asked of it, so that the containers of
  * an exporter that does not have it are shown too.
  */
-export function containerFilter(workloads: readonly string[]): string {
-  return workloads.length === 0 ? "" : `and on (instance, id) teescope_container_info{${workloadMatcher(workloads)}}`;
+export function containerFilter(chosen: Chosen): string {
+  const free = chosen.workloads.length === 0 && ofKind(chosen.filters ?? [], "workload").length === 0 && !chosen.mapped;
+  return free ? "" : `and on (instance, id) teescope_container_info{${join(workloadMatcher(chosen), others(chosen))}}`;
 }
 
 /** The window of a rate: at least four scrapes, and no gap between points. */
@@ -70,14 +80,21 @@ export function rateFunction(filling: Filling): "rate" | "irate" {
 
 export function fillTemplate(template: string, filling: Filling): string {
   const values: Readonly<Record<string, string>> = {
-    $workloads: workloadMatcher(filling.workloads),
-    $containers: containerFilter(filling.workloads),
-    $rate: rateFunction(filling),
-    $window: `${rateWindow(filling.step, filling.scrapeInterval)}s`,
-    $interval: `${filling.step}s`,
+    workloads: join(workloadMatcher(filling), others(filling)),
+    candidates: join(workloadMatcher({ workloads: [] }), others(filling)),
+    nodes: nodeMatcher(filling),
+    containers: containerFilter(filling),
+    rate: rateFunction(filling),
+    window: `${rateWindow(filling.step, filling.scrapeInterval)}s`,
+    interval: `${filling.step}s`,
   };
-  // In one pass: a workload's name may itself look like a placeholder.
-  return template.replace(/\$(workloads|containers|rate|window|interval)\b/g, (placeholder) => values[placeholder] ?? placeholder);
+  // In one pass: a workload's name may itself look like a placeholder. With
+  // $nodes goes the comma or the pair of braces that would be left of it.
+  const placeholders = /\{\$nodes\}|,\$nodes\b|\$(workloads|candidates|nodes|containers|rate|window|interval)\b/g;
+  return template.replace(placeholders, (found, name: string | undefined) => {
+    if (name !== undefined) return values[name] ?? found;
+    return values["nodes"] === "" ? "" : found.replace("$nodes", () => values["nodes"] ?? "");
+  });
 }
 
 /**

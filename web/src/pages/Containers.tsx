@@ -31,7 +31,7 @@ export function Containers() {
 
 /** Says so when there are more containers than rows, for a row that is missing looks like one that is not there. */
 function LeftOut() {
-  const loaded = useInstant(['sum(teescope_containers{state="left_out"}) > 0'], true);
+  const loaded = useInstant(['sum(teescope_containers{state="left_out",$nodes}) > 0'], true);
   const count = loaded.value?.[0]?.[0]?.value[1];
   if (count === undefined) return null;
   return (
@@ -43,7 +43,7 @@ function LeftOut() {
 }
 
 function NoContainers() {
-  const loaded = useInstant(['max(teescope_collector_success{collector="container"})'], true);
+  const loaded = useInstant(['max(teescope_collector_success{collector="container",$nodes})'], true);
   const [samples] = loaded.value ?? [];
   const success = samples?.[0]?.value[1];
   return (

@@ -30,7 +30,7 @@ export function Tee() {
 }
 
 function NoTee() {
-  const loaded = useInstant(["max by (tee) (teescope_tee_available)"], true);
+  const loaded = useInstant(["max by (tee) (teescope_tee_available{$nodes})"], true);
   const there = (loaded.value?.[0] ?? []).filter((s) => s.value[1] === 1).map((s) => (s.metric["tee"] ?? "").toUpperCase());
   return (
     <section class="panel" aria-labelledby="no-tee" data-panel="no-tee">

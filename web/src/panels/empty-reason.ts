@@ -14,7 +14,7 @@ export function explainProbes(samples: readonly InstantSample[]): string | undef
 }
 
 export function useEmptyReason(probe: string | undefined): string | undefined {
-  const expr = `teescope_probe_attached{probe=~".*(${probe ?? ""}).*"} == 0`;
+  const expr = `teescope_probe_attached{probe=~".*(${probe ?? ""}).*",$nodes} == 0`;
   const loaded = useInstant([expr], probe !== undefined);
   return explainProbes(loaded.value?.[0] ?? []);
 }

@@ -27,12 +27,12 @@ const RATE_OF = (family: string): string => `sum by (workload) ($rate(${family}{
 
 /** The expressions, in the order in which readFacts wants their answers. The first is all that is a state. */
 export const FACT_EXPRS = [
-  'teescope_tee_available or teescope_probe_attached or teescope_collector_success == 0 or up == 0 or teescope_self_level{level!="full"} == 1',
+  'teescope_tee_available{$nodes} or teescope_probe_attached{$nodes} or teescope_collector_success{$nodes} == 0 or up{$nodes} == 0 or teescope_self_level{level!="full",$nodes} == 1',
   RATE_OF("teescope_syscalls_total"),
   RATE_OF("teescope_cpu_seconds_total"),
   "teescope_workload_info{$workloads}",
-  'sum($rate(process_cpu_seconds_total{job="teescope"}[$window]))',
-  'sum(process_resident_memory_bytes{job="teescope"})',
+  'sum($rate(process_cpu_seconds_total{job="teescope",$nodes}[$window]))',
+  'sum(process_resident_memory_bytes{job="teescope",$nodes})',
 ] as const;
 
 const byWorkload = (samples: readonly InstantSample[]): Map<string, number> =>

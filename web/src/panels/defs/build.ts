@@ -18,7 +18,7 @@ export const build: TableDef = {
       title: "Running for",
       unit: "seconds",
       expr:
-        "max by (instance, version, revision, goversion) (teescope_build_info * on (instance, job) group_left () (time() - process_start_time_seconds))",
+        "max by (instance, version, revision, goversion) (teescope_build_info{$nodes} * on (instance, job) group_left () (time() - process_start_time_seconds{$nodes}))",
     },
   ],
   help: "Reported by each agent; the last column is how long its process has run.",

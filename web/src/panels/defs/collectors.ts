@@ -12,8 +12,8 @@ export const collectors: TableDef = {
     { label: "instance", title: "Instance" },
   ],
   columns: [
-    { title: "Succeeded", unit: "yes_no", expr: "teescope_collector_success" },
-    { title: "Took", unit: "seconds", expr: "teescope_collector_duration_seconds", spark: true },
+    { title: "Succeeded", unit: "yes_no", expr: "teescope_collector_success{$nodes}" },
+    { title: "Took", unit: "seconds", expr: "teescope_collector_duration_seconds{$nodes}", spark: true },
   ],
   help: "Each collector reports its own success; one that fails leaves the others alone.",
   empty: { text: "No collector has reported. Is the target up?" },

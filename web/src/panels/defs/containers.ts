@@ -12,7 +12,7 @@ export const containers: TableDef = {
   ],
   name: "{{pod}}/{{container}}|{{name}}",
   info: {
-    expr: "container_last_seen{name!=\"\",container!=\"POD\"} $containers",
+    expr: "container_last_seen{name!=\"\",container!=\"POD\",$nodes} $containers",
     labels: [
       { label: "image", title: "Image" },
       { label: "namespace", title: "Namespace" },
@@ -23,49 +23,49 @@ export const containers: TableDef = {
       title: "CPU cores",
       unit: "cores",
       expr:
-        "sum by (id) ($rate(container_cpu_usage_seconds_total{name!=\"\",container!=\"POD\"}[$window]) $containers)",
+        "sum by (id) ($rate(container_cpu_usage_seconds_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
       spark: true,
     },
     {
       title: "Throttled",
       unit: "ratio",
       expr:
-        "sum by (id) ($rate(container_cpu_cfs_throttled_periods_total{name!=\"\",container!=\"POD\"}[$window]) $containers) / sum by (id) ($rate(container_cpu_cfs_periods_total{name!=\"\",container!=\"POD\"}[$window]) $containers)",
+        "sum by (id) ($rate(container_cpu_cfs_throttled_periods_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers) / sum by (id) ($rate(container_cpu_cfs_periods_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
       spark: true,
     },
     {
       title: "Working set",
       unit: "bytes",
-      expr: "sum by (id) (container_memory_working_set_bytes{name!=\"\",container!=\"POD\"} $containers)",
+      expr: "sum by (id) (container_memory_working_set_bytes{name!=\"\",container!=\"POD\",$nodes} $containers)",
       spark: true,
     },
     {
       title: "Of the limit",
       unit: "ratio",
       expr:
-        "sum by (id) (container_memory_working_set_bytes{name!=\"\",container!=\"POD\"} $containers) / sum by (id) (container_spec_memory_limit_bytes{name!=\"\",container!=\"POD\"} > 0)",
+        "sum by (id) (container_memory_working_set_bytes{name!=\"\",container!=\"POD\",$nodes} $containers) / sum by (id) (container_spec_memory_limit_bytes{name!=\"\",container!=\"POD\",$nodes} > 0)",
     },
     {
       title: "With cache",
       unit: "bytes",
-      expr: "sum by (id) (container_memory_usage_bytes{name!=\"\",container!=\"POD\"} $containers)",
+      expr: "sum by (id) (container_memory_usage_bytes{name!=\"\",container!=\"POD\",$nodes} $containers)",
     },
     {
       title: "Reads and writes",
       unit: "bytes_per_second",
       expr:
-        "sum by (id) ($rate(container_fs_reads_bytes_total{name!=\"\",container!=\"POD\"}[$window]) $containers) + sum by (id) ($rate(container_fs_writes_bytes_total{name!=\"\",container!=\"POD\"}[$window]) $containers)",
+        "sum by (id) ($rate(container_fs_reads_bytes_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers) + sum by (id) ($rate(container_fs_writes_bytes_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
       spark: true,
     },
     {
       title: "Threads",
       unit: "count",
-      expr: "sum by (id) (container_threads{name!=\"\",container!=\"POD\"} $containers)",
+      expr: "sum by (id) (container_threads{name!=\"\",container!=\"POD\",$nodes} $containers)",
     },
     {
       title: "Running for",
       unit: "seconds",
-      expr: "time() - max by (id) (container_start_time_seconds{name!=\"\",container!=\"POD\"} $containers)",
+      expr: "time() - max by (id) (container_start_time_seconds{name!=\"\",container!=\"POD\",$nodes} $containers)",
     },
   ],
   sortBy: 0,

@@ -33,13 +33,32 @@ describe("the list of panels", () => {
   });
 });
 
-describe("the filter", () => {
-  const filtered = (def: PanelDef): boolean => expressions(def).every((expr) => /\$(workloads|containers)/.test(expr));
+/** The selectors of an expression, as far as the panels have them: names that are no function, keyword or label. */
+function selectors(expr: string): string[] {
+  const bare = expr.replace(/\b(?:by|on|ignoring|without|group_left|group_right) \([^)]*\)|\[[^\]]*\]|\$(?:rate|containers)/g, " ");
+  const found = bare.match(/[a-zA-Z_:][\w:]*(?:\{(?:"[^"]*"|[^}"])*\}|(?!\w|:|\s*\())/g) ?? [];
+  return found.filter((name) => !/^(?:and|or|unless|by|on|bool)$/.test(name));
+}
 
-  it("reaches every panel of containers, and none of the machine", () => {
-    for (const def of [...CONTAINERS.flatMap((s) => s.panels), CONTAINER_TABLE]) expect(filtered(def), def.id).toBe(true);
-    for (const def of INFRASTRUCTURE.flatMap((s) => s.panels)) {
-      for (const expr of expressions(def)) expect(expr, def.id).not.toMatch(/\$(workloads|containers)/);
+describe("the filters", () => {
+  it("are found by this test", () => {
+    expect(selectors('sum by (a) ($rate(b{c="}d",$nodes}[$window]) $containers) / on (e) f:g and h{$workloads} > 0 * time()')).toEqual([
+      'b{c="}d",$nodes}',
+      "f:g",
+      "h{$workloads}",
+    ]);
+  });
+
+  it.each(all)("reach every selector of $id", (def) => {
+    for (const expr of expressions(def)) {
+      expect(selectors(expr).length, expr).toBeGreaterThan(0);
+      for (const selector of selectors(expr)) {
+        // What has a workload is filtered by it, what has none by its node.
+        const labelled = /^(?:teescope:window_|sgx_workload_|sgx_enclave_info|teescope_(?!bpf_|build_|collector_|probe_|self_))/.test(selector);
+        expect(selector, expr).toMatch(labelled ? /[{,]\$(?:workloads|candidates)\}$/ : /[{,]\$nodes\}$/);
+      }
+      if (expr.includes("container_") && /\bname!=/.test(expr)) expect(expr, def.id).toContain("$containers");
+      if (expr.includes("$candidates")) expect(def, def.id).toHaveProperty("filters", true);
     }
   });
 });
@@ -53,7 +72,7 @@ describe.each(all)("$id", (def) => {
 
   it("asks complete questions", () => {
     for (const expr of expressions(def)) {
-      const filled = fillTemplate(expr, { workloads: ["a", "b.c"], step: 15, scrapeInterval: 5, age: 100 });
+      const filled = fillTemplate(expr, { workloads: ["a", "b.c"], filters: [{ kind: "node", text: "h", regex: false }], step: 15, scrapeInterval: 5, age: 100 });
       expect(filled).not.toContain("$");
       for (const [open, close] of ["()", "{}", "[]"]) {
         expect(filled.split(open ?? "").length).toBe(filled.split(close ?? "").length);

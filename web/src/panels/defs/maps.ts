@@ -11,7 +11,7 @@ export const maps: TableDef = {
     { label: "map", title: "Map" },
   ],
   columns: [
-    { title: "Memory", unit: "bytes", expr: "sum by (map) (teescope_bpf_map_memory_bytes)" },
+    { title: "Memory", unit: "bytes", expr: "sum by (map) (teescope_bpf_map_memory_bytes{$nodes})" },
   ],
   sortBy: 0,
   help: "Memory that the kernel accounts to each map.",

@@ -8,7 +8,7 @@ export const nodeCpu: ChartDef = {
   question: "What are the processors busy with?",
   unit: "cores",
   queries: [
-    { expr: "sum by (mode) ($rate(node_cpu_seconds_total{mode!=\"idle\"}[$window]))", legend: "{{mode}}" },
+    { expr: "sum by (mode) ($rate(node_cpu_seconds_total{mode!=\"idle\",$nodes}[$window]))", legend: "{{mode}}" },
   ],
   help:
     "Processors kept busy, as the kernel accounts it in /proc/stat. Waiting for I/O is idle time with a disk request outstanding; steal was taken by other virtual machines.",

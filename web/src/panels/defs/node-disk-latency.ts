@@ -10,12 +10,12 @@ export const nodeDiskLatency: ChartDef = {
   queries: [
     {
       expr:
-        "sum by (device) ($rate(node_disk_read_time_seconds_total[$window])) / sum by (device) ($rate(node_disk_reads_completed_total[$window]))",
+        "sum by (device) ($rate(node_disk_read_time_seconds_total{$nodes}[$window])) / sum by (device) ($rate(node_disk_reads_completed_total{$nodes}[$window]))",
       legend: "{{device}} reads",
     },
     {
       expr:
-        "sum by (device) ($rate(node_disk_write_time_seconds_total[$window])) / sum by (device) ($rate(node_disk_writes_completed_total[$window]))",
+        "sum by (device) ($rate(node_disk_write_time_seconds_total{$nodes}[$window])) / sum by (device) ($rate(node_disk_writes_completed_total{$nodes}[$window]))",
       legend: "{{device}} writes",
     },
   ],

@@ -8,8 +8,8 @@ export const nodeDiskOperations: ChartDef = {
   question: "How many requests reach the disks?",
   unit: "per_second",
   queries: [
-    { expr: "sum by (device) ($rate(node_disk_reads_completed_total[$window]))", legend: "{{device}} reads" },
-    { expr: "sum by (device) ($rate(node_disk_writes_completed_total[$window]))", legend: "{{device}} writes" },
+    { expr: "sum by (device) ($rate(node_disk_reads_completed_total{$nodes}[$window]))", legend: "{{device}} reads" },
+    { expr: "sum by (device) ($rate(node_disk_writes_completed_total{$nodes}[$window]))", legend: "{{device}} writes" },
   ],
   top: 12,
   help: "Completed requests, after the kernel has merged neighbours.",

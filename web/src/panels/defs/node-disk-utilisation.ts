@@ -8,7 +8,7 @@ export const nodeDiskUtilisation: ChartDef = {
   question: "Is a disk busy all the time?",
   unit: "ratio",
   queries: [
-    { expr: "max by (device) ($rate(node_disk_io_time_seconds_total[$window]))", legend: "{{device}}" },
+    { expr: "max by (device) ($rate(node_disk_io_time_seconds_total{$nodes}[$window]))", legend: "{{device}}" },
   ],
   top: 12,
   help: "The share of time with at least one request under way. A disk that serves many at once is not full at 100 %.",

@@ -11,7 +11,7 @@ export const nodeFilesystems: TableDef = {
     { label: "mountpoint", title: "Mounted at" },
   ],
   info: {
-    expr: "node_filesystem_size_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\"}",
+    expr: "node_filesystem_size_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\",$nodes}",
     labels: [
       { label: "device", title: "Device" },
       { label: "fstype", title: "Type" },
@@ -22,23 +22,23 @@ export const nodeFilesystems: TableDef = {
       title: "Used",
       unit: "ratio",
       expr:
-        "max by (mountpoint) (1 - node_filesystem_avail_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\"} / node_filesystem_size_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\"})",
+        "max by (mountpoint) (1 - node_filesystem_avail_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\",$nodes} / node_filesystem_size_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\",$nodes})",
     },
     {
       title: "Free",
       unit: "bytes",
-      expr: "min by (mountpoint) (node_filesystem_avail_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\"})",
+      expr: "min by (mountpoint) (node_filesystem_avail_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\",$nodes})",
     },
     {
       title: "Size",
       unit: "bytes",
-      expr: "max by (mountpoint) (node_filesystem_size_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\"})",
+      expr: "max by (mountpoint) (node_filesystem_size_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\",$nodes})",
     },
     {
       title: "Inodes used",
       unit: "ratio",
       expr:
-        "max by (mountpoint) (1 - node_filesystem_files_free{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\"} / (node_filesystem_files{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\"} > 0))",
+        "max by (mountpoint) (1 - node_filesystem_files_free{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\",$nodes} / (node_filesystem_files{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\",$nodes} > 0))",
     },
   ],
   sortBy: 0,

@@ -8,7 +8,7 @@ export const nodeForks: ChartDef = {
   question: "How many processes and threads are started?",
   unit: "per_second",
   queries: [
-    { expr: "sum($rate(node_forks_total[$window]))", legend: "forks" },
+    { expr: "sum($rate(node_forks_total{$nodes}[$window]))", legend: "forks" },
   ],
   help: "Threads are counted too: to the kernel a thread is a fork.",
   empty: { text: "No metrics of the machine (node_*) in this time range." },

@@ -8,11 +8,11 @@ export const nodeLoad: ChartDef = {
   question: "Do more tasks want to run than there are processors?",
   unit: "count",
   queries: [
-    { expr: "sum(node_load1)", legend: "1 minute" },
-    { expr: "sum(node_load5)", legend: "5 minutes" },
-    { expr: "sum(node_load15)", legend: "15 minutes" },
+    { expr: "sum(node_load1{$nodes})", legend: "1 minute" },
+    { expr: "sum(node_load5{$nodes})", legend: "5 minutes" },
+    { expr: "sum(node_load15{$nodes})", legend: "15 minutes" },
     {
-      expr: "count(count by (instance, cpu) ($rate(node_cpu_seconds_total{mode=\"idle\"}[$window])))",
+      expr: "count(count by (instance, cpu) ($rate(node_cpu_seconds_total{mode=\"idle\",$nodes}[$window])))",
       legend: "processors",
     },
   ],

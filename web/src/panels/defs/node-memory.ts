@@ -10,12 +10,12 @@ export const nodeMemory: ChartDef = {
   queries: [
     {
       expr:
-        "sum(node_memory_MemTotal_bytes - node_memory_MemFree_bytes - node_memory_Buffers_bytes - node_memory_Cached_bytes - node_memory_SReclaimable_bytes)",
+        "sum(node_memory_MemTotal_bytes{$nodes} - node_memory_MemFree_bytes{$nodes} - node_memory_Buffers_bytes{$nodes} - node_memory_Cached_bytes{$nodes} - node_memory_SReclaimable_bytes{$nodes})",
       legend: "used",
     },
-    { expr: "sum(node_memory_Cached_bytes + node_memory_SReclaimable_bytes)", legend: "cache" },
-    { expr: "sum(node_memory_Buffers_bytes)", legend: "buffers" },
-    { expr: "sum(node_memory_MemFree_bytes)", legend: "free" },
+    { expr: "sum(node_memory_Cached_bytes{$nodes} + node_memory_SReclaimable_bytes{$nodes})", legend: "cache" },
+    { expr: "sum(node_memory_Buffers_bytes{$nodes})", legend: "buffers" },
+    { expr: "sum(node_memory_MemFree_bytes{$nodes})", legend: "free" },
   ],
   ordered: true,
   help:

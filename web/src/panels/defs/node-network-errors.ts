@@ -8,10 +8,10 @@ export const nodeNetworkErrors: ChartDef = {
   question: "Is traffic lost?",
   unit: "per_second",
   queries: [
-    { expr: "sum($rate(node_network_receive_errs_total[$window]))", legend: "received, errors" },
-    { expr: "sum($rate(node_network_receive_drop_total[$window]))", legend: "received, dropped" },
-    { expr: "sum($rate(node_network_transmit_errs_total[$window]))", legend: "sent, errors" },
-    { expr: "sum($rate(node_network_transmit_drop_total[$window]))", legend: "sent, dropped" },
+    { expr: "sum($rate(node_network_receive_errs_total{$nodes}[$window]))", legend: "received, errors" },
+    { expr: "sum($rate(node_network_receive_drop_total{$nodes}[$window]))", legend: "received, dropped" },
+    { expr: "sum($rate(node_network_transmit_errs_total{$nodes}[$window]))", legend: "sent, errors" },
+    { expr: "sum($rate(node_network_transmit_drop_total{$nodes}[$window]))", legend: "sent, dropped" },
   ],
   help:
     "Of all interfaces. Packets that nobody on this machine wants, such as those of unknown protocols, are dropped as well.",

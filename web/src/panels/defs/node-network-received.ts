@@ -9,7 +9,7 @@ export const nodeNetworkReceived: ChartDef = {
   unit: "bytes_per_second",
   queries: [
     {
-      expr: "sum by (device) ($rate(node_network_receive_bytes_total{device!=\"lo\"}[$window]))",
+      expr: "sum by (device) ($rate(node_network_receive_bytes_total{device!=\"lo\",$nodes}[$window]))",
       legend: "{{device}}",
     },
   ],

@@ -9,7 +9,7 @@ export const nodeNetworkSent: ChartDef = {
   unit: "bytes_per_second",
   queries: [
     {
-      expr: "sum by (device) ($rate(node_network_transmit_bytes_total{device!=\"lo\"}[$window]))",
+      expr: "sum by (device) ($rate(node_network_transmit_bytes_total{device!=\"lo\",$nodes}[$window]))",
       legend: "{{device}}",
     },
   ],

@@ -8,7 +8,7 @@ export const nodeNumaMemory: ChartDef = {
   question: "Is the memory of one node used up?",
   unit: "bytes",
   queries: [
-    { expr: "sum by (node) (node_memory_numa_MemTotal - node_memory_numa_MemFree)", legend: "node {{node}}" },
+    { expr: "sum by (node) (node_memory_numa_MemTotal{$nodes} - node_memory_numa_MemFree{$nodes})", legend: "node {{node}}" },
   ],
   help:
     "Used memory with cache, by the processor socket that it is attached to. Enclave memory (EPC) is bound to nodes too.",

@@ -8,7 +8,7 @@ export const nodeOomKills: ChartDef = {
   question: "Did the kernel kill?",
   unit: "per_second",
   queries: [
-    { expr: "sum($rate(node_vmstat_oom_kill[$window]))", legend: "killed" },
+    { expr: "sum($rate(node_vmstat_oom_kill{$nodes}[$window]))", legend: "killed" },
   ],
   help: "Processes chosen by the OOM killer, those at the memory limit of a container included.",
   empty: { text: "No metrics of the machine (node_*) in this time range." },

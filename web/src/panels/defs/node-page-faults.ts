@@ -8,8 +8,8 @@ export const nodePageFaults: ChartDef = {
   question: "How many page faults are there?",
   unit: "per_second",
   queries: [
-    { expr: "sum($rate(node_vmstat_pgfault[$window]))", legend: "all" },
-    { expr: "sum($rate(node_vmstat_pgmajfault[$window]))", legend: "major" },
+    { expr: "sum($rate(node_vmstat_pgfault{$nodes}[$window]))", legend: "all" },
+    { expr: "sum($rate(node_vmstat_pgmajfault{$nodes}[$window]))", legend: "major" },
   ],
   help: "Major faults had to wait for a disk. The page System says which workload they belong to.",
   empty: { text: "No metrics of the machine (node_*) in this time range." },

@@ -8,11 +8,11 @@ export const nodePressure: ChartDef = {
   question: "Does work wait for processors, memory or disks?",
   unit: "ratio",
   queries: [
-    { expr: "max($rate(node_pressure_cpu_waiting_seconds_total[$window]))", legend: "CPU, some wait" },
-    { expr: "max($rate(node_pressure_memory_waiting_seconds_total[$window]))", legend: "memory, some wait" },
-    { expr: "max($rate(node_pressure_memory_stalled_seconds_total[$window]))", legend: "memory, all wait" },
-    { expr: "max($rate(node_pressure_io_waiting_seconds_total[$window]))", legend: "I/O, some wait" },
-    { expr: "max($rate(node_pressure_io_stalled_seconds_total[$window]))", legend: "I/O, all wait" },
+    { expr: "max($rate(node_pressure_cpu_waiting_seconds_total{$nodes}[$window]))", legend: "CPU, some wait" },
+    { expr: "max($rate(node_pressure_memory_waiting_seconds_total{$nodes}[$window]))", legend: "memory, some wait" },
+    { expr: "max($rate(node_pressure_memory_stalled_seconds_total{$nodes}[$window]))", legend: "memory, all wait" },
+    { expr: "max($rate(node_pressure_io_waiting_seconds_total{$nodes}[$window]))", legend: "I/O, some wait" },
+    { expr: "max($rate(node_pressure_io_stalled_seconds_total{$nodes}[$window]))", legend: "I/O, all wait" },
   ],
   ordered: true,
   help:

@@ -8,8 +8,8 @@ export const nodeSwap: ChartDef = {
   question: "Is memory swapped out?",
   unit: "bytes",
   queries: [
-    { expr: "sum((node_memory_SwapTotal_bytes > 0) - node_memory_SwapFree_bytes)", legend: "used" },
-    { expr: "sum(node_memory_SwapFree_bytes and node_memory_SwapTotal_bytes > 0)", legend: "free" },
+    { expr: "sum((node_memory_SwapTotal_bytes{$nodes} > 0) - node_memory_SwapFree_bytes{$nodes})", legend: "used" },
+    { expr: "sum(node_memory_SwapFree_bytes{$nodes} and node_memory_SwapTotal_bytes{$nodes} > 0)", legend: "free" },
   ],
   ordered: true,
   help: "Programs whose memory is swapped out wait for the disk when they touch it.",

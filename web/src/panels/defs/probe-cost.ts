@@ -9,7 +9,7 @@ export const probeCost: FigureDef = {
   unit: "seconds",
   query: {
     expr:
-      "sum(teescope_bpf_program_sampled_run_seconds_total) / sum(teescope_bpf_program_sampled_runs_total)",
+      "sum(teescope_bpf_program_sampled_run_seconds_total{$nodes}) / sum(teescope_bpf_program_sampled_runs_total{$nodes})",
     legend: "mean run",
   },
   help:

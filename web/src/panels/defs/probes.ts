@@ -12,14 +12,14 @@ export const probes: TableDef = {
     { label: "instance", title: "Instance" },
   ],
   info: {
-    expr: "teescope_probe_attached",
+    expr: "teescope_probe_attached{$nodes}",
     labels: [
       { label: "mechanism", title: "Mechanism" },
       { label: "reason", title: "Remark" },
     ],
   },
   columns: [
-    { title: "Attached", unit: "yes_no", expr: "max by (probe, instance) (teescope_probe_attached)" },
+    { title: "Attached", unit: "yes_no", expr: "max by (probe, instance) (teescope_probe_attached{$nodes})" },
   ],
   help:
     "Each probe tries the cheapest mechanism first and falls back. What could not be attached is absent from the charts, not zero.",

@@ -14,18 +14,18 @@ export const programs: TableDef = {
     {
       title: "Instructions",
       unit: "count",
-      expr: "sum by (program) (teescope_bpf_program_instructions)",
+      expr: "sum by (program) (teescope_bpf_program_instructions{$nodes})",
     },
     {
       title: "Mean run",
       unit: "seconds",
       expr:
-        "sum by (program) (teescope_bpf_program_sampled_run_seconds_total) / sum by (program) (teescope_bpf_program_sampled_runs_total > 0)",
+        "sum by (program) (teescope_bpf_program_sampled_run_seconds_total{$nodes}) / sum by (program) (teescope_bpf_program_sampled_runs_total{$nodes} > 0)",
     },
     {
       title: "Sampled runs",
       unit: "count",
-      expr: "sum by (program) (teescope_bpf_program_sampled_runs_total)",
+      expr: "sum by (program) (teescope_bpf_program_sampled_runs_total{$nodes})",
     },
   ],
   sortBy: 0,

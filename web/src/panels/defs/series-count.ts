@@ -7,7 +7,7 @@ export const seriesCount: FigureDef = {
   title: "Series",
   question: "How many numbers does each collection bring?",
   unit: "count",
-  query: { expr: "sum(scrape_samples_post_metric_relabeling)", legend: "samples" },
+  query: { expr: "sum(scrape_samples_post_metric_relabeling{$nodes})", legend: "samples" },
   help: "Samples stored at each scrape, all targets together.",
   empty: { text: "Nothing has been scraped in this time range." },
 };

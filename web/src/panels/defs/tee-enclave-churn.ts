@@ -9,15 +9,15 @@ export const teeEnclaveChurn: ChartDef = {
   unit: "per_second",
   queries: [
     {
-      expr: "sum($rate(sgx_enclaves_created_total[$window]))",
+      expr: "sum($rate(sgx_enclaves_created_total{$nodes}[$window]))",
       legend: "created",
     },
     {
-      expr: "sum($rate(sgx_enclaves_initialized_total[$window]))",
+      expr: "sum($rate(sgx_enclaves_initialized_total{$nodes}[$window]))",
       legend: "initialized",
     },
     {
-      expr: "sum($rate(sgx_enclaves_released_total[$window]))",
+      expr: "sum($rate(sgx_enclaves_released_total{$nodes}[$window]))",
       legend: "released",
     },
   ],

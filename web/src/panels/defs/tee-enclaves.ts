@@ -9,7 +9,7 @@ export const teeEnclaves: ChartDef = {
   unit: "count",
   queries: [
     {
-      expr: "sum by (state) (sgx_enclaves)",
+      expr: "sum by (state) (sgx_enclaves{$nodes})",
       legend: "{{state}}",
     },
   ],

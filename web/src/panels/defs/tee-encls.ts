@@ -9,7 +9,7 @@ export const teeEncls: ChartDef = {
   unit: "per_second",
   queries: [
     {
-      expr: "sum by (leaf) ($rate(sgx_encls_total{result=\"succeeded\"}[$window]))",
+      expr: "sum by (leaf) ($rate(sgx_encls_total{result=\"succeeded\",$nodes}[$window]))",
       legend: "{{leaf}}",
     },
   ],

@@ -13,7 +13,7 @@ export const teeEpcUse: ChartDef = {
       legend: "{{workload}}",
     },
     {
-      expr: "sum(sgx_epc_free_bytes)",
+      expr: "sum(sgx_epc_free_bytes{$nodes})",
       legend: "free",
     },
   ],

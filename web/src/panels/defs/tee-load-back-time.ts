@@ -9,11 +9,11 @@ export const teeLoadBackTime: ChartDef = {
   unit: "seconds",
   queries: [
     {
-      expr: "histogram_quantile(0.5, sum by (le) ($rate(sgx_load_back_seconds_bucket[$window])))",
+      expr: "histogram_quantile(0.5, sum by (le) ($rate(sgx_load_back_seconds_bucket{$nodes}[$window])))",
       legend: "half are below",
     },
     {
-      expr: "histogram_quantile(0.99, sum by (le) ($rate(sgx_load_back_seconds_bucket[$window])))",
+      expr: "histogram_quantile(0.99, sum by (le) ($rate(sgx_load_back_seconds_bucket{$nodes}[$window])))",
       legend: "99 in 100 are below",
     },
   ],

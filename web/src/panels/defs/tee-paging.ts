@@ -9,19 +9,19 @@ export const teePaging: ChartDef = {
   unit: "per_second",
   queries: [
     {
-      expr: "sum($rate(sgx_epc_pages_evicted_total[$window]))",
+      expr: "sum($rate(sgx_epc_pages_evicted_total{$nodes}[$window]))",
       legend: "evicted (EWB)",
     },
     {
-      expr: "sum($rate(sgx_epc_pages_loaded_back_total[$window]))",
+      expr: "sum($rate(sgx_epc_pages_loaded_back_total{$nodes}[$window]))",
       legend: "loaded back (ELDU)",
     },
     {
-      expr: "sum($rate(sgx_epc_pages_added_total[$window]))",
+      expr: "sum($rate(sgx_epc_pages_added_total{$nodes}[$window]))",
       legend: "added (EADD)",
     },
     {
-      expr: "sum($rate(sgx_epc_pages_augmented_total[$window]))",
+      expr: "sum($rate(sgx_epc_pages_augmented_total{$nodes}[$window]))",
       legend: "added while running (EAUG)",
     },
   ],

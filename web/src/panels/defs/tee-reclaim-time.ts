@@ -9,7 +9,7 @@ export const teeReclaimTime: ChartDef = {
   unit: "seconds_per_second",
   queries: [
     {
-      expr: "sum by (by) ($rate(sgx_reclaim_seconds_sum[$window]))",
+      expr: "sum by (by) ($rate(sgx_reclaim_seconds_sum{$nodes}[$window]))",
       legend: "by {{by}}",
     },
   ],

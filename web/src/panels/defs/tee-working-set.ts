@@ -17,7 +17,7 @@ export const teeWorkingSet: ChartDef = {
       legend: "{{workload}}: resident",
     },
     {
-      expr: "sum(sgx_epc_size_bytes)",
+      expr: "sum(sgx_epc_size_bytes{$nodes})",
       legend: "size of the EPC",
     },
   ],
