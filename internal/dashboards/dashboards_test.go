@@ -3,7 +3,10 @@
 package dashboards
 
 import (
+	"bytes"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,6 +52,48 @@ func TestDashboardsFitGrafana(t *testing.T) {
 		if got := strings.Count(string(rendered), `"targets"`); got != panels {
 			t.Errorf("%s: %d panels with queries, want %d", d.ID, got, panels)
 		}
+	}
+}
+
+// TestPanelsAreServed asks for each panel alone: what comes fits Grafana's schema of a panel.
+func TestPanelsAreServed(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.Handle("GET /panel/{id}", Serve(unmatched))
+	get := func(id string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/panel/"+id, nil))
+		return w
+	}
+	for _, d := range all(t) {
+		for _, s := range d.Sections {
+			for _, p := range s.Panels {
+				w := get(p.ID)
+				var read dashboard.Panel
+				if err := read.UnmarshalJSONStrict(w.Body.Bytes()); err != nil || w.Code != http.StatusOK {
+					t.Errorf("%s: status %d, %v", p.ID, w.Code, err)
+					continue
+				}
+				if read.Title == nil || *read.Title != p.Title || len(read.Targets) != len(p.queries()) {
+					t.Errorf("%s: has %d queries, want %d under its title", p.ID, len(read.Targets), len(p.queries()))
+				}
+			}
+		}
+	}
+	if w := get("nothing"); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "no panel") {
+		t.Errorf("a panel that is not there: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestUnknownFieldsAreRefused proves that the strict reader is one.
+func TestUnknownFieldsAreRefused(t *testing.T) {
+	rendered, err := Grafana(all(t)[0], unmatched)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read dashboard.Dashboard
+	spoilt := bytes.Replace(rendered, []byte(`"title"`), []byte(`"titel"`), 1)
+	if err := read.UnmarshalJSONStrict(spoilt); err == nil {
+		t.Error("a field that the schema does not have was accepted")
 	}
 }
 

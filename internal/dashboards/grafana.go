@@ -71,6 +71,41 @@ func Grafana(d Dashboard) ([]byte, error) {
 	return append(out, '\n'), err
 }
 
+// ErrNoPanel says that no panel has an identity.
+var ErrNoPanel = errors.New("there is no such panel")
+
+// GrafanaPanel renders the panel of an identity as the JSON of one panel of Grafana. It asks through the variables that the
+// dashboards of [Grafana] have.
+func GrafanaPanel(id string, matching Matching) ([]byte, error) {
+	all, err := All()
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range all {
+		for _, s := range d.Sections {
+			for _, p := range s.Panels {
+				if p.ID == id {
+					return renderPanel(p, width(s, p), matching)
+				}
+			}
+		}
+	}
+	return nil, ErrNoPanel
+}
+
+func renderPanel(p Panel, span uint32, matching Matching) ([]byte, error) {
+	builder, err := grafanaPanel(p, span, matching)
+	if err != nil {
+		return nil, fmt.Errorf("panel %s: %w", p.ID, err)
+	}
+	built, err := builder.Build()
+	if err != nil {
+		return nil, fmt.Errorf("panel %s: %w", p.ID, err)
+	}
+	out, err := json.MarshalIndent(built, "", "  ")
+	return append(out, '\n'), err
+}
+
 // width gives a section's panels as many columns as the page does.
 func width(s Section, p Panel) uint32 {
 	switch {

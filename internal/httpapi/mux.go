@@ -25,6 +25,9 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 	if s.opts.Findings != nil {
 		mux.Handle("GET /api/findings", s.whenReady(s.opts.Findings))
 	}
+	if s.opts.Panels != nil {
+		mux.Handle("GET /api/dashboards/panel/{id}", s.opts.Panels)
+	}
 	if s.opts.API != nil {
 		mux.Handle("/api/v1/", s.opts.API)
 	}

@@ -30,6 +30,7 @@ type Options struct {
 	Threads  http.Handler // of one workload, for teescope top
 	Findings http.Handler // what slows workloads down
 	API      http.Handler // everything below /api/v1
+	Panels   http.Handler // the page's panels for Grafana, by {id}
 	Runbooks fs.FS        // what to do about each alert, *.md
 	Ready    func() error // nil when all of the program is ready, else the reason
 	Hostname string       // a name that requests may use for this host, besides localhost

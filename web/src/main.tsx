@@ -14,6 +14,7 @@ import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/shell.css";
 import "./styles/panels.css";
+import "./styles/menu.css";
 import "./styles/overview.css";
 import "./styles/findings.css";
 

@@ -27,6 +27,8 @@ export interface Connection {
 
 export interface Session {
   client: Client;
+  /** Answers were recorded for a report: there is no server and no other page. */
+  recorded?: true;
   view: Store<ViewState>;
   /** The moment up to which live charts are drawn, Unix seconds. */
   now: Store<number>;

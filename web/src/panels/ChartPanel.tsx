@@ -8,20 +8,20 @@ import { type Folded, fold, type Frame, lastValue } from "../lib/series";
 import { useSession } from "../lib/session";
 import { formatClock, formatSpan } from "../lib/time";
 import { formatValue, isAdditive, type Unit } from "../lib/units";
+import { CHART_POINTS } from "./asks";
 import { Legend } from "./charts/Legend";
 import { Plot } from "./charts/Plot";
 import { Panel, panelState } from "./Panel";
 import type { ChartDef } from "./types";
 import { useFrame, useNear, useShown } from "./use-data";
 
-const POINTS = 240;
 const MOST_SERIES = 24;
 
 export function ChartPanel({ def }: { def: ChartDef }) {
   const [root, near] = useNear();
   const session = useSession();
   const { interval, ...filling } = useShown();
-  const loaded = useFrame(def.queries, POINTS, near);
+  const loaded = useFrame(def.queries, CHART_POINTS, near);
   const folded = useMemo(
     () => (loaded.value ? shape(def, loaded.value.frame) : undefined),
     [loaded.value, def],

@@ -3,18 +3,17 @@
 // The kind "figure": one number and its past.
 import { fillTemplate } from "../lib/promql";
 import { formatValue, UNIT_LABEL } from "../lib/units";
+import { FIGURE_POINTS } from "./asks";
 import { Spark } from "./charts/Spark";
 import { newestMean } from "./frames";
 import { Panel, panelState } from "./Panel";
 import type { FigureDef } from "./types";
 import { useFrame, useNear, useShown } from "./use-data";
 
-const POINTS = 60;
-
 export function FigurePanel({ def }: { def: FigureDef }) {
   const [root, near] = useNear();
   const { workloads, scrapeInterval, age } = useShown();
-  const loaded = useFrame([def.query], POINTS, near);
+  const loaded = useFrame([def.query], FIGURE_POINTS, near);
   const frame = loaded.value?.frame;
   const values = frame?.series[0]?.values ?? [];
   const figure = frame ? newestMean(frame, values) : null;

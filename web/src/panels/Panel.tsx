@@ -8,6 +8,7 @@ import { useState } from "preact/hooks";
 import type { ApiError } from "../api/errors";
 import { UNIT_LABEL } from "../lib/units";
 import { useEmptyReason } from "./empty-reason";
+import { PanelMenu } from "./PanelMenu";
 import type { Empty, PanelDef } from "./types";
 
 export type PanelState = "loading" | "ready" | "empty" | "error";
@@ -41,17 +42,20 @@ export function Panel({ def, state, error, stale, note, exprs, root, children }:
       <header class="panel-head">
         <h3 id={headId}>{def.title}</h3>
         <p class="unit">{[unit, note].filter((part) => part !== undefined && part !== "").join(" · ")}</p>
-        <button
-          type="button"
-          class="icon-button"
-          aria-label={`About “${def.title}”`}
-          aria-expanded={helpOpen}
-          onClick={() => {
-            setHelpOpen(!helpOpen);
-          }}
-        >
-          ?
-        </button>
+        <div class="panel-tools" data-no-picture>
+          <PanelMenu def={def} exprs={exprs} />
+          <button
+            type="button"
+            class="icon-button"
+            aria-label={`About “${def.title}”`}
+            aria-expanded={helpOpen}
+            onClick={() => {
+              setHelpOpen(!helpOpen);
+            }}
+          >
+            ?
+          </button>
+        </div>
         <p class="question">{def.question}</p>
       </header>
       {helpOpen && (

@@ -3,41 +3,23 @@
 // The kind "table": rows joined by labels, sortable, with sparklines where a
 // column asks for them; a row may act as a switch of the workload filter.
 import { useMemo, useState } from "preact/hooks";
-import type { InstantSample } from "../api/types";
 import { fillTemplate } from "../lib/promql";
-import { type Session, useSession } from "../lib/session";
+import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { toggleWorkload } from "../lib/url";
 import { formatValue } from "../lib/units";
 import { Spark } from "./charts/Spark";
-import { FrameLoader, newestMean } from "./frames";
 import { Panel, panelState } from "./Panel";
-import { buildRows, type Cell, type ColumnData, pinRows, type Row, rowKey, rowLegend, sortRows, type Sorting } from "./table-rows";
-import type { Column, TableDef } from "./types";
+import { loadRows, tableLoaders } from "./table-data";
+import { pinRows, type Row, sortRows, type Sorting } from "./table-rows";
+import type { TableDef } from "./types";
 import { type Loaded, MINUTE, useAsk, useNear, useShown } from "./use-data";
-
-const SPARK_POINTS = 40;
-
-interface TableData {
-  info: InstantSample[];
-  columns: ColumnData[];
-}
 
 export function TablePanel({ def }: { def: TableDef }) {
   const [root, near] = useNear();
   const { workloads, scrapeInterval, age } = useShown();
   const loaded = useTable(def, near);
-  const rows = useMemo(
-    () =>
-      buildRows(
-        def.keys.map((k) => k.label),
-        def.info?.labels.map((l) => l.label) ?? [],
-        loaded.value?.info ?? [],
-        loaded.value?.columns ?? [],
-        def.name,
-      ),
-    [def, loaded.value],
-  );
+  const rows = loaded.value ?? [];
   const filling = { workloads, scrapeInterval, age, step: MINUTE };
   return (
     <Panel
@@ -54,35 +36,14 @@ export function TablePanel({ def }: { def: TableDef }) {
 }
 
 /** Loads all columns of a table; those with a past through a loader of their own. */
-function useTable(def: TableDef, enabled: boolean): Loaded<TableData> {
+function useTable(def: TableDef, enabled: boolean): Loaded<Row[]> {
   const session = useSession();
   const { interval, ...filling } = useShown();
-  const loaders = useMemo(() => def.columns.map(() => new FrameLoader(session.client)), [def, session]);
-  const keys = def.keys.map((k) => k.label);
+  const loaders = useMemo(() => tableLoaders(def, session.client), [def, session]);
   const fixed = useStore(session.view).fixed;
   const span = fixed ? `${fixed.from}-${fixed.to}` : String(interval.to - interval.from);
-  const ask = async (current: Session, signal: AbortSignal): Promise<TableData> => {
-    const instant = (expr: string): Promise<InstantSample[]> =>
-      current.client.instant(fillTemplate(expr, { ...filling, step: MINUTE }), interval.to, signal);
-    const column = async (c: Column, i: number): Promise<ColumnData> => {
-      const loader = loaders[i];
-      if (c.spark !== true || !loader) {
-        return new Map((await instant(c.expr)).map((s) => [rowKey(s.metric, keys), { value: s.value[1] }]));
-      }
-      const queries = [{ expr: c.expr, legend: rowLegend(keys) }];
-      const { frame } = await loader.load({ queries, interval, points: SPARK_POINTS, filling }, signal);
-      return new Map(
-        frame.series.map((s): [string, Cell] => [s.name, { value: newestMean(frame, s.values), past: s.values }]),
-      );
-    };
-    const [info, ...columns] = await Promise.all([
-      def.info ? instant(def.info.expr) : Promise.resolve([]),
-      ...def.columns.map(column),
-    ] as const);
-    return { info, columns };
-  };
   const key = [...def.columns.map((c) => fillTemplate(c.expr, { ...filling, step: MINUTE })), span].join("\n");
-  return useAsk(ask, key, String(interval.to), enabled);
+  return useAsk((s, signal) => loadRows(def, s.client, loaders, interval, filling, signal), key, String(interval.to), enabled);
 }
 
 function Grid({ def, rows }: { def: TableDef; rows: readonly Row[] }) {

@@ -9,6 +9,7 @@ import { fillTemplate } from "../lib/promql";
 import { agentAge, type Session, shownInterval, useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import type { Interval } from "../lib/time";
+import { MINUTE } from "./asks";
 import { frameKey, FrameLoader, type FrameRequest, type LoadedFrame } from "./frames";
 import type { Query } from "./types";
 
@@ -94,8 +95,7 @@ export function useFrame(queries: readonly Query[], points: number, enabled: boo
   );
 }
 
-/** Step of the figures that speak of "the newest minute". */
-export const MINUTE = 60;
+export { MINUTE };
 
 /** The answers of several expressions at the end of the shown interval. */
 export function useInstant(exprs: readonly string[], enabled: boolean): Loaded<InstantSample[][]> {

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboards
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// Serve answers with the panel {id} of a path as one panel of Grafana, in JSON, to be saved.
+func Serve(matching Matching) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.PathValue("id")
+		rendered, err := GrafanaPanel(id, matching)
+		switch {
+		case errors.Is(err, ErrNoPanel):
+			http.Error(w, fmt.Sprintf("There is no panel %.40q.", id), http.StatusNotFound)
+		case err != nil:
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Disposition", `attachment; filename="teescope-`+id+`.json"`)
+			_, _ = w.Write(rendered) // an error is that the client has gone
+		}
+	})
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The menu of a panel: as a picture, as figures, as a panel of Grafana, as PromQL. Arrow keys move in it, Escape
+// closes it and gives the focus back.
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useSession } from "../lib/session";
+import { moment, panelCsv } from "./export/csv";
+import { picture } from "./export/picture";
+import { copyText, saveFile } from "./export/save";
+import type { PanelDef } from "./types";
+import { useShown } from "./use-data";
+
+interface PanelMenuProps {
+  def: PanelDef;
+  /** The queries as they were asked. */
+  exprs: readonly string[];
+}
+
+export function PanelMenu({ def, exprs }: PanelMenuProps) {
+  const session = useSession();
+  const { interval, ...filling } = useShown();
+  const [open, setOpen] = useState(false);
+  const [told, setTold] = useState("");
+  const root = useRef<HTMLDivElement>(null);
+  const button = useRef<HTMLButtonElement>(null);
+  const list = useRef<HTMLUListElement>(null);
+  const menuId = useId();
+  const name = `teescope-${def.id}`;
+
+  const close = (): void => {
+    setOpen(false);
+    button.current?.focus();
+  };
+  // At once: a key that follows on its opening is for the menu.
+  useLayoutEffect(() => {
+    if (open) items(list.current)[0]?.focus();
+  }, [open]);
+  useEffect(() => {
+    if (!open) return;
+    const outside = (event: Event): void => {
+      if (event.target instanceof Node && !root.current?.contains(event.target)) setOpen(false);
+    };
+    document.addEventListener("pointerdown", outside);
+    return () => {
+      document.removeEventListener("pointerdown", outside);
+    };
+  }, [open]);
+  useEffect(() => {
+    if (told === "") return;
+    const timer = setTimeout(() => {
+      setTold("");
+    }, 4000);
+    return () => {
+      clearTimeout(timer);
+    };
+  }, [told]);
+
+  const run = (work: () => Promise<string>): void => {
+    close();
+    setTold("");
+    work().then(setTold, (thrown: unknown) => {
+      setTold(thrown instanceof Error ? thrown.message : "It could not be exported.");
+    });
+  };
+  const asPicture = async (): Promise<string> => {
+    const panel = root.current?.closest<HTMLElement>("[data-panel]");
+    if (!panel) return "";
+    const of = filling.workloads.length > 0 ? `${filling.workloads.join(", ")} · ` : "";
+    saveFile(`${name}.png`, await picture(panel, `${of}${moment(Math.round(interval.from))} to ${moment(Math.round(interval.to))}`));
+    return `Saved ${name}.png`;
+  };
+  const asCsv = async (): Promise<string> => {
+    const text = await panelCsv(def, session.client, interval, filling);
+    saveFile(`${name}.csv`, new Blob([text], { type: "text/csv" }));
+    return `Saved ${name}.csv`;
+  };
+  const asPromql = async (): Promise<string> => {
+    return (await copyText(exprs.join("\n"))) ? "PromQL copied" : "The browser allows no copying: the PromQL is under “?”.";
+  };
+
+  return (
+    <div
+      class="panel-menu"
+      ref={root}
+      onKeyDown={(event) => {
+        if (open) move(event, list.current, close);
+      }}
+    >
+      <button
+        type="button"
+        ref={button}
+        class="icon-button"
+        aria-label={`Export “${def.title}”`}
+        aria-haspopup="menu"
+        aria-expanded={open}
+        aria-controls={menuId}
+        onClick={() => {
+          setOpen(!open);
+        }}
+      >
+        ⋯
+      </button>
+      {open && (
+        <ul class="menu" id={menuId} ref={list} role="menu" aria-label={`Export “${def.title}”`}>
+          <Item text="Picture (PNG)" onChoose={() => { run(asPicture); }} />
+          <Item text="Figures (CSV)" onChoose={() => { run(asCsv); }} />
+          {session.recorded !== true && (
+            <li role="none">
+              <a role="menuitem" tabIndex={-1} href={`api/dashboards/panel/${def.id}`} download={`${name}.json`} onClick={close}>
+                Grafana panel (JSON)
+              </a>
+            </li>
+          )}
+          <Item text="Copy the PromQL" onChoose={() => { run(asPromql); }} />
+        </ul>
+      )}
+      <span role="status" class={told === "" ? "only-spoken" : "menu-told"}>
+        {told}
+      </span>
+    </div>
+  );
+}
+
+function Item({ text, onChoose }: { text: string; onChoose: () => void }) {
+  return (
+    <li role="none">
+      <button type="button" role="menuitem" tabIndex={-1} onClick={onChoose}>
+        {text}
+      </button>
+    </li>
+  );
+}
+
+function items(list: HTMLElement | null): HTMLElement[] {
+  return [...(list?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
+}
+
+/** Moves the focus as menus do. */
+function move(event: KeyboardEvent, list: HTMLElement | null, close: () => void): void {
+  const all = items(list);
+  const at = all.findIndex((item) => item === document.activeElement);
+  const to: Readonly<Record<string, number>> = { ArrowDown: at + 1, ArrowUp: at - 1 + all.length, Home: 0, End: all.length - 1 };
+  const next = to[event.key];
+  if (next !== undefined) all[next % all.length]?.focus();
+  else if (event.key === "Escape" || event.key === "Tab") close();
+  else return;
+  event.stopPropagation(); // the page has keys of its own
+  if (event.key !== "Tab") event.preventDefault();
+}

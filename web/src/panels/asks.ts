@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What a panel asks of the server: one list for who draws it, exports it, or records it for a report. Pure.
+import type { Unit } from "../lib/units";
+import type { PanelDef } from "./types";
+
+/** Points wanted at most: of a chart, of a figure's past, of a sparkline in a table. */
+export const CHART_POINTS = 240;
+export const FIGURE_POINTS = 60;
+export const SPARK_POINTS = 40;
+
+/** Step of the figures that speak of "the newest minute", seconds. */
+export const MINUTE = 60;
+
+export interface Ask {
+  /** PromQL with the placeholders of lib/promql.ts. */
+  expr: string;
+  /** Names each series; absent in a table, whose rows are named by their keys. */
+  legend?: string;
+  unit: Unit;
+  /** Points over the shown interval; absent where only its end is asked for. */
+  points?: number;
+}
+
+/** All that a panel asks. A kind that is not named here does not compile. */
+export function asks(def: PanelDef): Ask[] {
+  const { unit } = def;
+  switch (def.kind) {
+    case "lines":
+    case "stacked":
+      return def.queries.map((q) => ({ ...q, unit, points: CHART_POINTS }));
+    case "bars":
+      return def.queries.map((q) => ({ ...q, unit }));
+    case "figure":
+      return [{ ...def.query, unit, points: FIGURE_POINTS }];
+    case "table":
+      return [
+        ...(def.info ? [{ expr: def.info.expr, unit }] : []),
+        ...def.columns.map((c) => ({ expr: c.expr, unit: c.unit, ...(c.spark === true ? { points: SPARK_POINTS } : {}) })),
+      ];
+  }
+}

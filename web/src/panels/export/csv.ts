@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Comma-separated values (RFC 4180) of what a panel asks for: every series, not only those that are drawn. What is
+// absent is an empty field, never zero.
+import type { Client } from "../../api/client";
+import type { InstantSample } from "../../api/types";
+import { fillLegend, fillTemplate, type Filling } from "../../lib/promql";
+import type { Frame } from "../../lib/series";
+import type { Interval } from "../../lib/time";
+import { type Unit, UNIT_LABEL } from "../../lib/units";
+import { type Ask, asks, MINUTE } from "../asks";
+import { FrameLoader } from "../frames";
+import { loadRows, tableLoaders } from "../table-data";
+import type { Row } from "../table-rows";
+import type { PanelDef, TableDef } from "../types";
+
+/**
+ * Quotes a field where it has to be. Names come from whoever names a program: one that a spreadsheet would take for a
+ * formula gets an apostrophe before it.
+ */
+export function field(text: string): string {
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+function number(value: number | null | undefined): string {
+  return value === null || value === undefined || !Number.isFinite(value) ? "" : String(value);
+}
+
+function lines(rows: readonly (readonly string[])[]): string {
+  return rows.map((row) => row.join(",") + "\r\n").join("");
+}
+
+function head(title: string, unit: Unit): string {
+  return field(`${title} (${UNIT_LABEL[unit]})`);
+}
+
+/** A moment in RFC 3339, UTC. */
+export function moment(seconds: number): string {
+  return new Date(Math.round(seconds * 1000)).toISOString().replace(".000Z", "Z");
+}
+
+/** One line for each time, one column for each series. */
+export function frameCsv(frame: Frame, unit: Unit): string {
+  return lines([
+    ["time", ...frame.series.map((s) => head(s.name, unit))],
+    ...frame.times.map((time, i) => [moment(time), ...frame.series.map((s) => number(s.values[i]))]),
+  ]);
+}
+
+/** One line for each row of a table. */
+export function tableCsv(def: TableDef, rows: readonly Row[]): string {
+  return lines([
+    [
+      ...[...def.keys, ...(def.info?.labels ?? [])].map((k) => field(k.title)),
+      ...def.columns.map((c) => head(c.title, c.unit)),
+    ],
+    ...rows.map((row) => [...row.keys.map(field), ...row.infos.map(field), ...row.cells.map((c) => number(c.value))]),
+  ]);
+}
+
+/** One line for each sample of the end of the interval. */
+export function instantCsv(answers: readonly { ask: Ask; samples: readonly InstantSample[] }[]): string {
+  const unit = answers[0]?.ask.unit ?? "count";
+  const rows = answers.flatMap(({ ask, samples }) =>
+    samples.map((s) => [moment(s.value[0]), field(fillLegend(ask.legend ?? "", s.metric)), number(s.value[1])]),
+  );
+  return lines([["time", "name", head("value", unit)], ...rows]);
+}
+
+/** Asks for the data of a panel over an interval and writes it. */
+export async function panelCsv(def: PanelDef, client: Client, interval: Interval, filling: Omit<Filling, "step">): Promise<string> {
+  const { signal } = new AbortController();
+  if (def.kind === "table") return tableCsv(def, await loadRows(def, client, tableLoaders(def, client), interval, filling, signal));
+  const all = asks(def);
+  const points = all[0]?.points;
+  if (points !== undefined) {
+    const queries = all.map((a) => ({ expr: a.expr, legend: a.legend ?? "" }));
+    const { frame } = await new FrameLoader(client).load({ queries, interval, points, filling }, signal);
+    return frameCsv(frame, def.unit);
+  }
+  const answers = all.map(async (ask) => {
+    const expr = fillTemplate(ask.expr, { ...filling, step: MINUTE });
+    return { ask, samples: await client.instant(expr, interval.to, signal) };
+  });
+  return instantCsv(await Promise.all(answers));
+}
