@@ -87,7 +87,7 @@ var unknownClock = Clock{Low: 2.0e9, High: 4.0e9}
 // Assumption is the sentence that belongs to an estimate made with this clock.
 func (c Clock) Assumption() string {
 	if c.Measured {
-		return fmt.Sprintf("the processor goes at %.3g GHz, its highest frequency", c.High/1e9)
+		return fmt.Sprintf("the processor goes at %.3g GHz, the highest frequency that the machine tells", c.High/1e9)
 	}
 	return fmt.Sprintf("the processor goes at %.3g to %.3g GHz: its frequency is not known", c.Low/1e9, c.High/1e9)
 }

@@ -17,7 +17,7 @@ const (
 	countQuery = `max by (workload, instance) (count_over_time(teescope_processes[$window]))`
 	sightQuery = `count by (workload, instance) (last_over_time({__name__=~"(teescope|sgx)_.+",workload!=""}[$slot]))`
 	stepsQuery = `sum by (instance) (increase(teescope_clock_steps_total[$window])) > 0`
-	clockQuery = `max by (instance) (node_cpu_frequency_max_hertz or node_cpu_scaling_frequency_max_hertz)`
+	clockQuery = `max by (instance) (node_cpu_frequency_max_hertz or node_cpu_scaling_frequency_max_hertz or node_cpu_frequency_hertz)`
 	ocallQuery = `max by (instance, bound) (teescope_enclave_crossing_seconds)`
 )
 
