@@ -42,8 +42,8 @@ func transitionsBudgetKey() *key {
 func transitionsCostKey() *key {
 	return &key{
 		name: "transitions.cost", commands: Up | Agent, kind: "time",
-		usage:   "what leaving an enclave and coming back costs on this machine, as measured: 4us, or 3us-5us; estimates are then made with it",
-		defText: "8,000 to 14,000 cycles, which is documented",
+		usage:   "what leaving an enclave and coming back costs here, as measured: 4us or 3us-5us",
+		defText: "8,000 to 14,000 cycles",
 		def:     constant(""),
 		set: func(c *Config, values []string) (err error) {
 			c.Transitions.Cost, err = parseCost(strings.Join(values, ""))

@@ -60,6 +60,8 @@ func diagnosed(t *testing.T, dir, workload, rule, confidence string) {
 			right = f.Severity != "info" && f.Gain != nil && (confidence == "" || f.Confidence == confidence)
 		case f.Workload == "quiet":
 			t.Errorf("the quiet enclave has %s: %s", f.Rule, f.Cause)
+		case f.Rule == "not-the-tee":
+			// All CPUs of the machine are one thread of a host that may be busy: then it is true as well.
 		case f.Severity != "info":
 			t.Errorf("%s is said of %s as well", f.Rule, f.Workload)
 		}
