@@ -169,6 +169,7 @@ type evaluation struct {
 	there   map[place]presence            // workloads in the window
 	blind   string                        // why nothing can be judged, empty when it can
 	clocks  map[string]Clock              // by instance
+	ocalls  map[string]Cost               // by instance, of those that say what one costs there
 	stepped map[string]bool               // instances whose clock was set within the window
 	drafts  []draft                       // what rules said
 

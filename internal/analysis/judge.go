@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 )
 
 // draft is a finding that may yet be explained by another one.
@@ -77,7 +76,7 @@ func (e *evaluation) unfit(rule Rule) string {
 // view is what a rule sees of a workload, and whether any of it is the workload's own.
 func (e *evaluation) view(rule Rule, p place) (w Workload, own bool) {
 	w = Workload{
-		Name: p.workload, Instance: p.instance, Window: e.Window.Seconds(), Clock: e.clock(p.instance),
+		Name: p.workload, Instance: p.instance, Window: e.Window.Seconds(), Clock: e.clock(p.instance), OCALL: e.ocall(p.instance),
 		values: make(map[string][]Sample, len(rule.Signals)),
 	}
 	for _, s := range rule.Signals {
@@ -154,66 +153,4 @@ func sound(v *Verdict) error {
 		}
 	}
 	return nil
-}
-
-// evidence is one number of a rule's signals: "name", or "name{label=value}". It is nil where there is none.
-func (e *evaluation) evidence(rule Rule, w Workload, name string) (*Evidence, error) {
-	base, label, value := name, "", ""
-	if b, rest, found := strings.Cut(name, "{"); found {
-		base = b
-		label, value, found = strings.Cut(strings.TrimSuffix(rest, "}"), "=")
-		if !found || !strings.HasSuffix(rest, "}") {
-			return nil, fmt.Errorf("evidence %q: it is written name{label=value}", name)
-		}
-	}
-	at := slices.IndexFunc(rule.Signals, func(s Signal) bool { return s.Name == base })
-	if at < 0 {
-		return nil, fmt.Errorf("evidence %q: there is no signal %q", name, base)
-	}
-	signal := rule.Signals[at]
-	shown := Evidence{Name: name, Unit: signal.Unit, N: e.there[place{w.Name, w.Instance}].samples}
-	match := make(map[string]string)
-	measured := false
-	for _, s := range w.values[base] {
-		if label != "" && s.Labels[label] != value {
-			continue
-		}
-		measured = true
-		shown.Value += s.Value
-		for _, l := range []string{"workload", "instance"} {
-			if s.Labels[l] != "" {
-				match[l] = s.Labels[l]
-			}
-		}
-	}
-	if !measured {
-		return nil, nil
-	}
-	if math.IsInf(shown.Value, 0) {
-		return nil, fmt.Errorf("evidence %q is more than a number can hold", name)
-	}
-	if label != "" {
-		match[label] = value
-	} else {
-		shown.Low, shown.High = e.interval(signal, place{w.Name, w.Instance}, shown.Value)
-	}
-	shown.Query = narrow(e.query(signal), match)
-	return &shown, nil
-}
-
-// narrow limits a query to series with these labels, whatever the query is.
-func narrow(query string, match map[string]string) string {
-	if len(match) == 0 {
-		return query
-	}
-	var names []string
-	for name := range match {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	one := "vector(1)"
-	for _, name := range names {
-		one = fmt.Sprintf(`label_replace(%s, %q, %q, "", "")`, one, name, strings.ReplaceAll(match[name], "$", "$$"))
-	}
-	return fmt.Sprintf("(%s) and on (%s) %s", query, strings.Join(names, ", "), one)
 }

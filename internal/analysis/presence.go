@@ -17,7 +17,8 @@ const (
 	countQuery = `max by (workload, instance) (count_over_time(teescope_processes[$window]))`
 	sightQuery = `count by (workload, instance) (last_over_time({__name__=~"(teescope|sgx)_.+",workload!=""}[$slot]))`
 	stepsQuery = `sum by (instance) (increase(teescope_clock_steps_total[$window])) > 0`
-	clockQuery = `max by (instance) (node_cpu_frequency_max_hertz or node_cpu_scaling_frequency_max_hertz)`
+	clockQuery = `max by (instance) (node_cpu_frequency_max_hertz or node_cpu_scaling_frequency_max_hertz or node_cpu_frequency_hertz)`
+	ocallQuery = `max by (instance, bound) (teescope_enclave_crossing_seconds)`
 )
 
 const (
@@ -48,6 +49,26 @@ func (e *evaluation) machine() {
 			e.clocks[s.Labels["instance"]] = Clock{Low: s.Value, High: s.Value, Measured: true}
 		}
 	}
+	e.ocalls = measuredOCALLs(e.own(ocallQuery).samples)
+}
+
+// measuredOCALLs are the costs that users state of their machines, by instance. What cannot be one is left out.
+func measuredOCALLs(samples []Sample) map[string]Cost {
+	bounds := make(map[string]map[string]float64)
+	for _, s := range samples {
+		instance := s.Labels["instance"]
+		if bounds[instance] == nil {
+			bounds[instance] = make(map[string]float64)
+		}
+		bounds[instance][s.Labels["bound"]] = s.Value
+	}
+	costs := make(map[string]Cost)
+	for instance, b := range bounds {
+		if low, high := b["low"], b["high"]; low > 0 && high >= low {
+			costs[instance] = Cost{What: CostOCALL.What, Low: low, High: high, Timed: true, Source: "transitions.cost: measured on this machine"}
+		}
+	}
+	return costs
 }
 
 // own asks a query of the engine itself. That it has no samples is no problem.
@@ -62,15 +83,23 @@ func (e *evaluation) own(query string) answer {
 
 // clock is that of an instance.
 func (e *evaluation) clock(instance string) Clock {
-	if c, known := e.clocks[instance]; known {
-		return c
+	return ofInstance(e.clocks, instance, unknownClock)
+}
+
+// ocall is what an OCALL costs on an instance.
+func (e *evaluation) ocall(instance string) Cost { return ofInstance(e.ocalls, instance, CostOCALL) }
+
+// ofInstance is what is known of an instance, perhaps under another port of it.
+func ofInstance[T any](known map[string]T, instance string, otherwise T) T {
+	if found, ok := known[instance]; ok {
+		return found
 	}
-	for other, c := range e.clocks {
+	for other, found := range known {
 		if other == "" || sameHost(other, instance) {
-			return c
+			return found
 		}
 	}
-	return unknownClock
+	return otherwise
 }
 
 // ranged asks a query of the engine itself at moments in the window.

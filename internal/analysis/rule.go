@@ -49,12 +49,13 @@ type Workload struct {
 	Instance string
 	Window   float64 // seconds
 	Clock    Clock
+	OCALL    Cost // of one on its machine: [CostOCALL], or what was measured there
 	values   map[string][]Sample
 }
 
 // NewWorkload makes a workload by hand, for tests of a single rule.
 func NewWorkload(name string, window time.Duration, values map[string][]Sample) Workload {
-	return Workload{Name: name, Window: window.Seconds(), Clock: unknownClock, values: values}
+	return Workload{Name: name, Window: window.Seconds(), Clock: unknownClock, OCALL: CostOCALL, values: values}
 }
 
 // Samples are those of one signal. What was not measured has none: absent is never zero.

@@ -35,6 +35,7 @@ func agentCollectors(c *config.Config, log *slog.Logger, settled <-chan struct{}
 	})
 	crossings := transition.New(transition.Options{
 		Roots: roots, Cgroup: "/sys/fs/cgroup", Mode: transition.Mode(c.Transitions.Trace), Budget: c.Transitions.Budget,
+		CostLow: c.Transitions.Cost.Low, CostHigh: c.Transitions.Cost.High,
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, Log: log.With("part", "transitions"),
 		Settled: settled,
 		Calls: func(pids []int) map[int]transition.GroupCalls {

@@ -80,7 +80,11 @@ type Overhead struct {
 type Transitions struct {
 	Trace  string // "auto", "on" or "off"
 	Budget int    // hits of probes a second
+	Cost   Cost   // what a crossing costs here; zero where nobody has said it
 }
+
+// Cost is what one event costs, as a range.
+type Cost struct{ Low, High time.Duration }
 
 // Memory bounds what the process uses.
 type Memory struct {

@@ -133,16 +133,8 @@ func mainKeys() []*key {
 			get: func(c *Config) []string { return []string{formatPercent(c.Overhead.Budget)} },
 		},
 		transitionsTraceKey(),
-		{
-			name: "transitions.budget", commands: Up | Agent, kind: "number",
-			usage: "how many calls into and out of enclaves a second are each counted; above, they are sampled",
-			def:   constant("10000"),
-			set: one(func(c *Config, s string) (err error) {
-				c.Transitions.Budget, err = parseInt(s, 100, 1_000_000)
-				return err
-			}),
-			get: func(c *Config) []string { return []string{strconv.Itoa(c.Transitions.Budget)} },
-		},
+		transitionsBudgetKey(),
+		transitionsCostKey(),
 		{
 			name: "memory.limit", commands: Up | Server, kind: "size",
 			usage: "memory of the process, near which queries and new series are refused, 0 for no limit",
@@ -197,23 +189,6 @@ func dataDirKey() *key {
 			return nil
 		}),
 		get: func(c *Config) []string { return []string{c.DataDir} },
-	}
-}
-
-func transitionsTraceKey() *key {
-	modes := []string{"auto", "on", "off"}
-	return &key{
-		name: "transitions.trace", commands: Up | Agent, kind: "mode",
-		usage: "count calls into and out of enclaves: auto within the budget, on whatever it costs, or off",
-		def:   constant("auto"),
-		set: one(func(c *Config, s string) error {
-			if err := checkChoice(s, modes); err != nil {
-				return err
-			}
-			c.Transitions.Trace = s
-			return nil
-		}),
-		get: func(c *Config) []string { return []string{c.Transitions.Trace} },
 	}
 }
 

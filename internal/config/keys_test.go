@@ -92,6 +92,16 @@ var tries = map[string]struct {
 			"1%":      `"1%" is no whole number`,
 		},
 	},
+	"transitions.cost": {
+		[]string{"", "4us", "3us-5us", "7.83us", "900ns-1.2us"},
+		map[string]string{
+			"8000":    `"8000" is no time and no range of times, write for example 4us or 3us-5us`,
+			"3-5us":   `"3-5us" is no time and no range of times, write for example 4us or 3us-5us`,
+			"5us-3us": `"5us-3us" begins with its greater end, write 3us-5us`,
+			"1s":      `"1s" is out of range, the least is 10ns and the most 10ms`,
+			"-4us":    `"-4us" is no time and no range of times, write for example 4us or 3us-5us`,
+		},
+	},
 	"memory.limit": {[]string{"0", "64MiB", "512MiB", "2GB"}, map[string]string{
 		"1MiB": "1MiB is too small, the least is 64MiB, and 0 is no limit",
 		"lots": `"lots" is no size, write for example 512MB, 2GiB, or 0 for no limit`,

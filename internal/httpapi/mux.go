@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 )
 
 // maxBody bounds the bodies of requests. The longest are queries, which may not even be half as long.
@@ -37,6 +38,7 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 	mux.HandleFunc("/api/", http.NotFound)
 	mux.HandleFunc("/-/", http.NotFound)
 	if s.opts.Page != nil {
+		mux.HandleFunc("GET /graph", explore)
 		mux.Handle("/", onlyGet(newPage(s.opts.Page)))
 	} else {
 		mux.Handle("/{$}", onlyGet(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -44,6 +46,17 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 		})))
 	}
 	return headers(s.checkHost(addr, checkOrigin(limitBody(mux))))
+}
+
+// explore leads from where Prometheus has its graph of a query, which is where links in alerts point, to the page's.
+// The address is relative: a proxy may serve all of this below a path of its own.
+func explore(w http.ResponseWriter, r *http.Request) {
+	view := url.Values{"page": {"explore"}}
+	if expr := r.URL.Query().Get("g0.expr"); expr != "" {
+		view.Set("expr", expr)
+	}
+	w.Header().Set("Location", "./?"+view.Encode())
+	w.WriteHeader(http.StatusFound)
 }
 
 // limitBody refuses bodies that are announced as too long, and cuts those that are not announced.

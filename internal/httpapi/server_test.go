@@ -128,6 +128,25 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+// Links in alerts are Prometheus' own, to a page that it has at /graph.
+func TestGraphOfAQueryIsThePages(t *testing.T) {
+	full := serve(t, Options{Page: builtPage()})
+	for path, want := range map[string]string{
+		"/graph?g0.expr=up+%3D%3D+0&g0.tab=1":                 "./?expr=up+%3D%3D+0&page=explore",
+		"/graph?g0.expr=%26page%3Dtee%23%0d%0aSet-Cookie%3Aa": "./?expr=%26page%3Dtee%23%0D%0ASet-Cookie%3Aa&page=explore",
+		"/graph": "./?page=explore",
+	} {
+		resp, body := request(t, full, "GET", path)
+		if got := resp.Header.Get("Location"); resp.StatusCode != http.StatusFound || got != want || resp.Header.Get("Set-Cookie") != "" {
+			t.Errorf("%s leads to %q (%d: %s), not %q", path, got, resp.StatusCode, body, want)
+		}
+	}
+	agent := serve(t, Options{})
+	if resp, _ := request(t, agent, "GET", "/graph?g0.expr=up"); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("without a page /graph answers %d", resp.StatusCode)
+	}
+}
+
 func TestExposition(t *testing.T) {
 	s := serve(t, Options{Metrics: gatherer()})
 	resp, body := request(t, s, "GET", "/metrics", "Accept", "application/openmetrics-text;version=1.0.0")

@@ -72,9 +72,9 @@ func judgeChurn(w analysis.Workload) *analysis.Verdict {
 		low, high = v["starts"]*handshakeLow/cores, v["starts"]*handshakeHigh/cores
 		assumptions = []string{cpuBound, "a thread costs 2.4 to 2.7 ms with its encrypted pipe (measured with gramine-direct on a virtual machine of 2 CPUs)"}
 		if p.enclave {
-			_, out := shares(w, analysis.CostOCALL, handshakeCalls*v["starts"], cores)
+			_, out := shares(w, w.OCALL, handshakeCalls*v["starts"], cores)
 			high += out
-			assumptions = append(assumptions, "at most each of its 28 calls leaves the enclave", analysis.CostOCALL.Assumption(), w.Clock.Assumption())
+			assumptions = append(assumptions, "at most each of its 28 calls leaves the enclave", w.OCALL.Assumption(), w.Clock.Assumption())
 		}
 	}
 	least := worthwhile

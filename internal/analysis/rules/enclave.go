@@ -2,7 +2,11 @@
 
 package rules
 
-import "teescope/internal/analysis"
+import (
+	"strings"
+
+	"teescope/internal/analysis"
+)
 
 const (
 	// worthwhile is the share of a workload's CPU time from which on a cause in an enclave is worth a finding, at the
@@ -101,14 +105,70 @@ func crossing(w analysis.Workload, p place, calls float64) analysis.Cost {
 	exits, counted := w.By(transitionsSignal.Name, "kind")["eexit"]
 	switch {
 	case p.runtime == "scone":
-		return analysis.Cost{
-			What: "a call that SCONE hands to a thread outside", Low: analysis.CostExitless.Low, High: analysis.CostOCALL.High,
-			Source: "from an exitless call to an OCALL: " + analysis.CostExitless.Source + "; " + analysis.CostOCALL.Source,
+		low := analysis.CostExitless.Low
+		if w.OCALL.Timed {
+			low, _ = analysis.CostExitless.Seconds(1, w.Clock)
 		}
-	case counted && exits < calls/2:
+		return analysis.Cost{
+			What: "a call that SCONE hands to a thread outside", Low: min(low, w.OCALL.High), High: w.OCALL.High, Timed: w.OCALL.Timed,
+			Source: "from an exitless call to an OCALL: " + analysis.CostExitless.Source + "; " + w.OCALL.Source,
+		}
+	case counted && exits < calls/2 && !p.split():
 		return analysis.CostExitless
 	}
-	return analysis.CostOCALL
+	return w.OCALL
+}
+
+// split tells whether the program has a half outside of the enclave, whose system calls are its own affair: only the
+// OCALLs are known to come from inside.
+func (p place) split() bool { return p.runtime == "sgx-sdk" || p.runtime == "openenclave" }
+
+// leaving is how many of so many system calls a second leave the enclave: all of them, but in a program with a half
+// outside no more than there are exits, and none where the exits are too few to be most of them.
+func leaving(w analysis.Workload, p place, calls float64) float64 {
+	if !p.split() {
+		return calls
+	}
+	exits := w.By(transitionsSignal.Name, "kind")["eexit"]
+	if exits < calls/2 {
+		return 0
+	}
+	return min(calls, exits)
+}
+
+// bySyscall are the calls that leave the enclave, by the system call that they are. Of a program with a half outside they
+// are its OCALLs: those that carry a system call in their name, and the others under their own.
+func bySyscall(w analysis.Workload, p place) (calls map[string]float64, evidence func(call string) string) {
+	if !p.split() {
+		return w.By(callsSignal.Name, "syscall"), func(call string) string { return "calls{syscall=" + call + "}" }
+	}
+	calls = make(map[string]float64)
+	ocalls, top := w.By(ocallsSignal.Name, "ocall"), make(map[string]string)
+	for name, rate := range ocalls {
+		call := syscallOf(name)
+		calls[call] += rate
+		if top[call] == "" || largest(ocalls, name, top[call]) == name {
+			top[call] = name
+		}
+	}
+	return calls, func(call string) string { return "ocalls{ocall=" + top[call] + "}" }
+}
+
+// syscallOf is the system call in the name of an OCALL, as in ocall_gettimeofday, oe_syscall_read_ocall or
+// sgx_thread_set_untrusted_event_ocall, which is the futex of the SDK. Without one it is the name itself.
+func syscallOf(ocall string) string {
+	words := "_" + ocall + "_"
+	for _, list := range [][]string{clockCalls, selfCalls, ioCalls, {"sched_yield", "futex"}} {
+		for _, call := range list {
+			if strings.Contains(words, "_"+call+"_") {
+				return call
+			}
+		}
+	}
+	if strings.Contains(words, "_untrusted_event_") || strings.Contains(words, "_untrusted_events_") {
+		return "futex"
+	}
+	return ocall
 }
 
 var transitionsSignal = analysis.Signal{
@@ -133,7 +193,11 @@ func middle(low, high float64) float64 { return (low + high) / 2 }
 
 // between writes a range of shares for a sentence.
 func between(low, high float64) string {
-	return figure(100*min(low, 1)) + " to " + figure(100*min(high, 1)) + " %"
+	least, most := figure(100*min(low, 1)), figure(100*min(high, 1))
+	if least == most {
+		return least + " %"
+	}
+	return least + " to " + most + " %"
 }
 
 // sumOf adds the rates of the calls named.

@@ -84,25 +84,29 @@ func exitlessMissing(w analysis.Workload, v map[string]float64) *analysis.Verdic
 	if !measured || v["cpu"] > exitlessFewBusy || v["idle"] < v["cpu"] || v["idle"] < 1 {
 		return nil
 	}
-	low, high := analysis.CostOCALL.Seconds(v["exits"], w.Clock)
+	low, high := w.OCALL.Seconds(v["exits"], w.Clock)
 	if low < exitlessWorth*v["cpu"] {
 		return nil
 	}
 	handLow, handHigh := analysis.CostExitless.Seconds(v["exits"], w.Clock)
 	// The exits are in user mode: no more than that can be saved.
 	least, most := max(low-handHigh, 0), min(high-handLow, user)
+	evidence, confidence := []string{"exits", "cpu", "user", "idle", "cores", "calls"}, analysis.Likely
+	if w.OCALL.Timed {
+		evidence, confidence = append(evidence, analysis.EvidenceOCALL), analysis.Measured
+	}
 	return &analysis.Verdict{
-		Confidence: analysis.Likely,
+		Confidence: confidence,
 		Cause: fmt.Sprintf("%s exits/s take %s to %s of the CPU time, and %s CPUs are idle that could make the calls without an exit",
 			figure(v["exits"]), percent(low/v["cpu"]), percent(min(high, user)/v["cpu"]), figure(v["idle"])),
-		Evidence: []string{"exits", "cpu", "user", "idle", "cores", "calls"},
+		Evidence: evidence,
 		Advice: []string{
 			"set sgx.insecure__rpc_thread_num (sgx.rpc_thread_num before Gramine 1.3) to sgx.max_threads: threads outside then make the calls",
 			"pin enclave threads and threads outside to different CPUs, with taskset or isolcpus",
 			"or make fewer calls: batch reads and writes, pipeline requests",
 		},
 		Gain: analysis.Amdahl(least/v["cpu"], most/v["cpu"],
-			analysis.CostOCALL.Assumption(), analysis.CostExitless.Assumption(), w.Clock.Assumption(), cpuBound,
+			w.OCALL.Assumption(), analysis.CostExitless.Assumption(), w.Clock.Assumption(), cpuBound,
 			"there is a free CPU for each thread outside", "no more is saved than the time in user mode"),
 		Supersedes: []string{ocallBound},
 	}
@@ -114,7 +118,7 @@ func exitlessCrowded(w analysis.Workload, v map[string]float64) *analysis.Verdic
 	if !measured || v["idle"] > crowdedIdle*v["cores"] || wait < crowdedWait*v["cpu"] {
 		return nil
 	}
-	saved, _ := analysis.CostOCALL.Seconds(v["calls"], w.Clock)
+	saved, _ := w.OCALL.Seconds(v["calls"], w.Clock)
 	if saved >= wait { // leaving the enclave for each call would cost more than the crowd does
 		return nil
 	}
@@ -128,7 +132,7 @@ func exitlessCrowded(w analysis.Workload, v map[string]float64) *analysis.Verdic
 			"or give the workload as many more CPUs as it has threads outside, and pin them apart",
 		},
 		Gain: analysis.Amdahl(0, (wait-saved)/(v["cpu"]+wait),
-			"at best nobody waits for a CPU any more, and each call costs an OCALL again", analysis.CostOCALL.Assumption(), w.Clock.Assumption(), cpuBound),
+			"at best nobody waits for a CPU any more, and each call costs an OCALL again", w.OCALL.Assumption(), w.Clock.Assumption(), cpuBound),
 		Supersedes: []string{contextSwitchStorm, threadsOverCapacity},
 	}
 }
@@ -140,7 +144,7 @@ func exitlessIdle(w analysis.Workload, v map[string]float64) *analysis.Verdict {
 		return nil
 	}
 	burnt := min(v["calls"]*spinSeconds, v["cpu"])
-	_, saved := analysis.CostOCALL.Seconds(v["calls"], w.Clock)
+	_, saved := w.OCALL.Seconds(v["calls"], w.Clock)
 	if burnt <= saved {
 		return nil
 	}

@@ -94,7 +94,7 @@ func judgeLocks(w analysis.Workload) *analysis.Verdict {
 	}
 	// What each call and each sleep costs is saved; what runs in parallel then is not known and not promised.
 	low, high := analysis.CostSwitch.Seconds(min(v["waits"], v["futex"]), w.Clock)
-	outLow, outHigh := analysis.CostOCALL.Seconds(v["futex"], w.Clock)
+	outLow, outHigh := w.OCALL.Seconds(v["futex"], w.Clock)
 	if _, counted := w.Value(exitsSignal.Name); !counted {
 		outLow = 0 // the calls may be made without an exit
 	}
@@ -103,7 +103,7 @@ func judgeLocks(w analysis.Workload) *analysis.Verdict {
 		return nil
 	}
 	verdict.Gain = analysis.Amdahl(low, high,
-		analysis.CostSwitch.Assumption(), analysis.CostOCALL.Assumption(), w.Clock.Assumption(), cpuBound,
+		analysis.CostSwitch.Assumption(), w.OCALL.Assumption(), w.Clock.Assumption(), cpuBound,
 		"each call leaves the enclave, and only calls and sleeps are saved: what runs in parallel without the lock is not counted")
 	return verdict
 }

@@ -25,7 +25,7 @@ func needless() analysis.Rule {
 		Signals: []analysis.Signal{teeSignal, cpuSignal, callsSignal, ocallsSignal, switchesSignal, transitionsSignal},
 		Judge:   judgeNeedless,
 		NotWhen: []string{
-			"the calls are made by a part of the workload that is outside of the enclave",
+			"the calls are made by a part of the workload that is outside of the enclave (of programs of the Intel SDK and Open Enclave only OCALLs are looked at)",
 			"a futex call that neither waits nor wakes anybody may still be needed, where threads outside share the lock",
 			"the workload waits for its clients: fewer calls then save CPU time and bring no throughput",
 		},
@@ -40,8 +40,7 @@ func needless() analysis.Rule {
 
 // needlessCalls are the rates of the calls that an enclave could answer itself. Of futex calls those are left out that
 // may have slept: such a call waits for something, and leaving is not what it costs.
-func needlessCalls(w analysis.Workload) map[string]float64 {
-	calls := w.By(callsSignal.Name, "syscall")
+func needlessCalls(w analysis.Workload, calls map[string]float64) map[string]float64 {
 	found := make(map[string]float64)
 	for _, name := range slices.Concat(clockCalls, selfCalls, []string{"sched_yield"}) {
 		if calls[name] > 0 {
@@ -59,18 +58,18 @@ func needlessCalls(w analysis.Workload) map[string]float64 {
 func judgeNeedless(w analysis.Workload) *analysis.Verdict {
 	p, known := placeOf(w)
 	cores, busy := cpuOf(w)
-	calls := w.By(callsSignal.Name, "syscall")
+	calls, shown := bySyscall(w, p)
 	if !known || !busy || len(calls) == 0 || !p.enclave && p.runtime == "" {
 		return nil
 	}
-	found := needlessCalls(w)
+	found := needlessCalls(w, calls)
 	rate, io, all := total(found), sumOf(calls, ioCalls...), total(calls)
 	if rate <= 0 || rate < needlessDominates*io {
 		return nil
 	}
 	cost := crossing(w, p, all)
 	if !p.enclave {
-		cost = analysis.CostOCALL
+		cost = w.OCALL
 	}
 	low, high := shares(w, cost, rate, cores)
 	// All calls go the same way: these cannot take more of the time than their part of the calls.
@@ -83,8 +82,11 @@ func judgeNeedless(w analysis.Workload) *analysis.Verdict {
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s is called %s times/s, and calls that need not leave the enclave are made %s times/s in all, against %s/s that do I/O",
 			top, figure(found[top]), figure(rate), figure(io)),
-		Evidence: append([]string{"calls{syscall=" + top + "}", "cpu"}, mostOf(calls, 2, ioCalls)...),
+		Evidence: []string{shown(top), "cpu"},
 		Advice:   needlessAdvice(p, top),
+	}
+	for _, call := range mostOf(calls, 2, ioCalls) {
+		v.Evidence = append(v.Evidence, shown(call))
 	}
 	if !p.enclave {
 		v.Severity, v.Confidence = analysis.Info, analysis.Possible
@@ -102,18 +104,27 @@ func judgeNeedless(w analysis.Workload) *analysis.Verdict {
 	return v
 }
 
-// mostOf names as evidence the n most frequent calls of a list that there are.
-func mostOf(calls map[string]float64, n int, names []string) (evidence []string) {
+// mostOf are the n most frequent calls of a list that there are.
+func mostOf(calls map[string]float64, n int, names []string) (most []string) {
 	left := slices.Clone(names)
-	for len(evidence) < n && len(left) > 0 {
+	for len(most) < n && len(left) > 0 {
 		top := largest(calls, left...)
 		if calls[top] <= 0 {
 			break
 		}
-		evidence = append(evidence, "calls{syscall="+top+"}")
+		most = append(most, top)
 		left = slices.DeleteFunc(left, func(name string) bool { return name == top })
 	}
-	return evidence
+	return most
+}
+
+// shownMost names the same as evidence.
+func shownMost(calls map[string]float64, n int, names []string) []string {
+	most := mostOf(calls, n, names)
+	for i, call := range most {
+		most[i] = "calls{syscall=" + call + "}"
+	}
+	return most
 }
 
 func needlessAdvice(p place, top string) []string {

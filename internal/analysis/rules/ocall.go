@@ -38,10 +38,10 @@ func judgeOCALL(w analysis.Workload) *analysis.Verdict {
 	if !p.enclave || !busy || !counted {
 		return nil
 	}
-	low, high := shares(w, analysis.CostOCALL, exits, cores)
+	low, high := shares(w, w.OCALL, exits, cores)
 	bound := 1.0
-	if user, measured := w.Value(userSignal.Name); measured {
-		bound = user / cores // EENTER and EEXIT are executed in user mode
+	if user, measured := w.Value(userSignal.Name); measured && !w.OCALL.Timed {
+		bound = user / cores // EENTER and EEXIT are executed in user mode; what was measured may be more than they
 	}
 	high = min(high, bound)
 	if middle(min(low, high), high) < ocallShare {
@@ -52,7 +52,16 @@ func judgeOCALL(w analysis.Workload) *analysis.Verdict {
 	for name := range names {
 		top = largest(names, append([]string{name}, top)...)
 	}
-	evidence := []string{"transitions{kind=eexit}", "cpu", "user"}
+	evidence, confidence := []string{"transitions{kind=eexit}", "cpu", "user"}, analysis.Likely
+	assumptions := []string{
+		w.OCALL.Assumption(), analysis.CostExitless.Assumption(), w.Clock.Assumption(), cpuBound,
+		"all exits can be avoided, by batching or by threads outside; what the host does for each call stays",
+	}
+	if w.OCALL.Timed {
+		evidence, confidence = append(evidence, analysis.EvidenceOCALL), analysis.Measured
+	} else {
+		assumptions = append(assumptions, "no more is saved than the time in user mode")
+	}
 	if top != "" && names[top] > 0 {
 		called = fmt.Sprintf(", most often for %s (%s/s)", top, figure(names[top]))
 		evidence = append(evidence, "ocalls{ocall="+top+"}", "ocalls")
@@ -60,7 +69,7 @@ func judgeOCALL(w analysis.Workload) *analysis.Verdict {
 	// What is saved is less than what an OCALL costs: the call is made in another way, or with others at once.
 	handLow, handHigh := shares(w, analysis.CostExitless, exits, cores)
 	return &analysis.Verdict{
-		Confidence: analysis.Likely,
+		Confidence: confidence,
 		Cause: fmt.Sprintf("the enclave is left %s times/s%s, which takes %s of the workload's CPU time",
 			figure(exits), called, between(low, high)),
 		Evidence: evidence,
@@ -74,10 +83,7 @@ func judgeOCALL(w analysis.Workload) *analysis.Verdict {
 			tip{"occlum", "keep files in the enclave's own file system, and batch socket calls"},
 			tip{"ego", "buffer writes to sockets and files: each call of the Go runtime that reaches the host leaves the enclave"},
 		),
-		Gain: analysis.Amdahl(max(low-handHigh, 0), min(high-handLow, bound), analysis.CostOCALL.Assumption(),
-			analysis.CostExitless.Assumption(), w.Clock.Assumption(), cpuBound,
-			"all exits can be avoided, by batching or by threads outside; what the host does for each call stays",
-			"no more is saved than the time in user mode"),
+		Gain: analysis.Amdahl(max(low-handHigh, 0), min(high-handLow, bound), assumptions...),
 	}
 }
 

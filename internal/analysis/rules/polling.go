@@ -56,6 +56,9 @@ func judgePolling(w analysis.Workload) *analysis.Verdict {
 	calls := w.By(callsSignal.Name, "syscall")
 	all := total(calls)
 	cost := analysis.CostSyscall
+	if leaving(w, p, empty) == 0 {
+		p.enclave = false // it is the half outside that polls
+	}
 	if p.enclave {
 		cost = crossing(w, p, all)
 	}
@@ -73,7 +76,7 @@ func judgePolling(w analysis.Workload) *analysis.Verdict {
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s is called %s times/s, and at least %s of all polls neither wait nor find anything",
 			top, figure(calls[top]), percent(empty/polls)),
-		Evidence: append([]string{"calls{syscall=" + top + "}", "switches{kind=voluntary}", "cpu"}, mostOf(calls, 2, ioCalls)...),
+		Evidence: append([]string{"calls{syscall=" + top + "}", "switches{kind=voluntary}", "cpu"}, shownMost(calls, 2, ioCalls)...),
 		Advice: p.advice(
 			tip{"", "let the call wait: a timeout above 0, or none; wake it with an eventfd where another thread has news"},
 			tip{"", "wait longer after each empty poll, and not at all after one that found something"},
@@ -82,7 +85,7 @@ func judgePolling(w analysis.Workload) *analysis.Verdict {
 	}
 	if !p.enclave {
 		v.Severity = analysis.Info
-		outLow, outHigh := analysis.CostOCALL.Seconds(empty, w.Clock)
+		outLow, outHigh := w.OCALL.Seconds(empty, w.Clock)
 		v.Cause += fmt.Sprintf("; in an enclave it would cost %s to %s cores", figure(outLow), figure(outHigh))
 		return v
 	}

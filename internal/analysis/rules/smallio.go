@@ -83,7 +83,7 @@ func judgeSmallIO(w analysis.Workload) *analysis.Verdict {
 		return nil
 	}
 	cost := crossing(w, p, total(calls))
-	low, high := shares(w, cost, rate, cores)
+	low, high := shares(w, cost, leaving(w, p, rate), cores)
 	high = min(high, rate/total(calls))
 	if low = min(low, high); middle(low, high) < ocallShare {
 		return nil
@@ -92,7 +92,7 @@ func judgeSmallIO(w analysis.Workload) *analysis.Verdict {
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s reads and writes a second move at most %s bytes each: handing them out takes %s of the CPU time",
 			figure(rate), figure(bytes), between(low, high)),
-		Evidence: append(mostOf(calls, 3, ioCalls), from, "cpu"),
+		Evidence: append(shownMost(calls, 3, ioCalls), from, "cpu"),
 		Advice: p.advice(
 			tip{"", "send several requests at once and answer them at once (pipelining; Redis: -P, MULTI; PostgreSQL: pipeline mode)"},
 			tip{"", "read and write through buffers of 64 KiB, or many pieces with one call: readv, writev, recvmmsg, sendmmsg"},

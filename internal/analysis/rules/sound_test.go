@@ -225,3 +225,17 @@ func TestAdviceIsForTheRuntime(t *testing.T) {
 		}
 	}
 }
+
+// The names are those of OCALLs of the Intel SDK, its libraries and programs, and Open Enclave.
+func TestSystemCallInTheNameOfAnOCALL(t *testing.T) {
+	for name, want := range map[string]string{
+		"ocall_clock_gettime": "clock_gettime", "gettimeofday": "gettimeofday", "u_time": "time", "ocall_set_timeout": "ocall_set_timeout",
+		"oe_syscall_getpid_ocall": "getpid", "oe_syscall_read_ocall": "read", "u_pread64_ocall": "pread64", "ocall_spread": "ocall_spread",
+		"sgx_thread_wait_untrusted_event_ocall": "futex", "sgx_thread_set_multiple_untrusted_events_ocall": "futex",
+		"ocall_print_string": "ocall_print_string", "17": "17", "": "",
+	} {
+		if got := syscallOf(name); got != want {
+			t.Errorf("%q is %q, not %q", name, got, want)
+		}
+	}
+}

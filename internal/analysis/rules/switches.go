@@ -53,11 +53,11 @@ func judgeStorm(w analysis.Workload) *analysis.Verdict {
 	assumptions := []string{analysis.CostSwitch.Assumption(), w.Clock.Assumption(), cpuBound}
 	if p.enclave {
 		// To wait, a thread leaves the enclave; one that is taken off its CPU in it does so by an exception.
-		_, out := shares(w, analysis.CostOCALL, waits, cores)
+		_, out := shares(w, w.OCALL, waits, cores)
 		_, aex := shares(w, analysis.CostAEX, taken, cores)
 		high += out + aex
 		assumptions = append(assumptions, "at most each wait is an OCALL and each loss of the CPU an asynchronous exit",
-			analysis.CostOCALL.Assumption(), analysis.CostAEX.Assumption())
+			w.OCALL.Assumption(), analysis.CostAEX.Assumption())
 	}
 	if middle(low, min(high, 1)) < stormShare {
 		return nil
@@ -68,7 +68,7 @@ func judgeStorm(w analysis.Workload) *analysis.Verdict {
 	}
 	if waits >= taken {
 		v.Cause, v.Advice = waiting(w, p, waits)
-		v.Evidence = append(v.Evidence, mostOf(w.By(callsSignal.Name, "syscall"), 2, waitCalls)...)
+		v.Evidence = append(v.Evidence, shownMost(w.By(callsSignal.Name, "syscall"), 2, waitCalls)...)
 	} else {
 		v.Cause, v.Advice = overcommitted(w, p, taken)
 	}

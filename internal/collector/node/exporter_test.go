@@ -25,7 +25,7 @@ import (
 var notOurs = []string{
 	"node_exporter_build_info", "node_textfile_scrape_error", "node_scrape_collector_", "node_os_", "node_dmi_info", "node_selinux_",
 	"node_hwmon_", "node_thermal_zone_", "node_cooling_device_", "node_power_supply_", "node_rapl_", "node_edac_", "node_watchdog_",
-	"node_cpu_frequency_", "node_cpu_scaling_", "node_cpu_vulnerabilities_info", "node_nvme_", "node_md_", "node_bcachefs_", "node_btrfs_", "node_xfs_", "node_zfs_", "node_bcache_",
+	"node_cpu_frequency_hertz", "node_cpu_scaling_", "node_cpu_vulnerabilities_info", "node_nvme_", "node_md_", "node_bcachefs_", "node_btrfs_", "node_xfs_", "node_zfs_", "node_bcache_",
 	"node_bonding_", "node_infiniband_", "node_fibrechannel_", "node_ipvs_", "node_nfs_", "node_nfsd_", "node_tape_", "node_udp_queues",
 	"node_nf_conntrack_stat_", "node_kernel_hung_", "node_network_address_info",
 	"node_filesystem_purgeable_bytes", // of macOS, and always zero on Linux

@@ -90,6 +90,8 @@ func readers() []reader {
 		{"sys/devices/system/cpu/cpu1/online", stat},
 		{"sys/devices/system/cpu/cpu1/topology/core_id", stat},
 		{"sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", stat},
+		{"proc/cpuinfo", one(func(o Options) part { return newFrequency(o, fakeKernel()) })},
+		{"sys/devices/system/cpu/cpu1/cpufreq/cpuinfo_max_freq", one(func(o Options) part { return newFrequency(o, fakeKernel()) })},
 		{"proc/loadavg", one(newLoad)},
 		{"proc/meminfo", one(newMeminfo)},
 		{"sys/devices/system/node/node0/meminfo", one(newNUMA)},

@@ -4,7 +4,8 @@
 // labels, so that dashboards and rules made for node_exporter work.
 //
 // It consists of parts named as node_exporter names its collectors; each succeeds or fails alone. It
-// refuses to have switches: what is emitted is what node_exporter emits by default, and NUMA memory.
+// refuses to have switches: what is emitted is what node_exporter emits by default, NUMA memory, and the CPUs' frequency
+// where only /proc/cpuinfo tells it.
 // It knows no workload and no TEE.
 package node
 
@@ -64,7 +65,7 @@ func newCollector(o Options, k kernel) *Collector {
 	return &Collector{
 		// The file systems come last: they are the only ones that can make others wait.
 		parts: []part{
-			cpu, stat, newLoad(o), newMeminfo(o), newNUMA(o), newVmstat(o), newPressure(o), newSchedstat(o),
+			cpu, newFrequency(o, k), stat, newLoad(o), newMeminfo(o), newNUMA(o), newVmstat(o), newPressure(o), newSchedstat(o),
 			newDisk(o), newNetdev(o), newNetclass(o), newNetstat(o), newSockstat(o), newSoftnet(o), newARP(o), newConntrack(o),
 			newFilefd(o), newEntropy(o), newUname(k), newTime(o, k), newTimex(k), newFilesystem(o, k),
 		},

@@ -4,6 +4,7 @@ package transition
 
 import (
 	"context"
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -90,6 +91,16 @@ func TestOffTellsNothing(t *testing.T) {
 	}
 	if err := b.Shutdown(context.Background()); err != nil {
 		t.Error(err)
+	}
+}
+
+// What a crossing costs is told where somebody has measured it, also where nothing is traced.
+func TestCostOfACrossingIsTold(t *testing.T) {
+	o := options(Off, 0)
+	o.CostLow, o.CostHigh = 3*time.Microsecond, 5*time.Microsecond
+	want := map[string]float64{"teescope_enclave_crossing_seconds{bound=low}": 3e-6, "teescope_enclave_crossing_seconds{bound=high}": 5e-6}
+	if got := scrape(t, New(o)); !maps.Equal(got, want) {
+		t.Errorf("%v", got)
 	}
 }
 

@@ -16,6 +16,7 @@ type families struct {
 	transitions, ecalls, ocalls, signals        *metric.Desc
 	ecallTime, ocallTime, estimated             *metric.Desc
 	probed, share, deviation, hits, timed, lost *metric.Desc
+	cost                                        *metric.Desc
 }
 
 const fromRuntimes = "uprobes on functions of the untrusted runtime; Gramine's thread control blocks"
@@ -86,6 +87,12 @@ func newFamilies() *families {
 			Help:   "1 while the calls of a file are timed, because a process that --watch names has it, 0 where they cannot be: the label reason says why.",
 			Origin: "the agent",
 		}),
+		cost: metric.New(metric.Desc{
+			Name: "teescope_enclave_crossing_seconds", Kind: metric.Gauge, Unit: "seconds", Labels: []string{"bound"}, Source: metric.Agent,
+			Help: "What leaving an enclave and coming back costs on this machine, as its user has measured it: `bound` is low and high. " +
+				"The analysis then estimates with it. Absent where nobody has said it.",
+			Origin: "transitions.cost",
+		}),
 		lost: metric.New(metric.Desc{
 			Name: "teescope_transitions_lost_total", Kind: metric.Counter, Unit: "events", Labels: []string{"what"}, Source: metric.Kernel,
 			Help: "What could not be counted: calls, tables of OCALLs, processes and threads of Gramine without room in the kernel's maps, " +
@@ -97,5 +104,5 @@ func newFamilies() *families {
 
 // all lists the descriptions in the order of the documentation.
 func (f *families) all() []*metric.Desc {
-	return []*metric.Desc{f.transitions, f.estimated, f.ecalls, f.ocalls, f.ecallTime, f.ocallTime, f.signals, f.probed, f.share, f.deviation, f.hits, f.timed, f.lost}
+	return []*metric.Desc{f.transitions, f.estimated, f.ecalls, f.ocalls, f.ecallTime, f.ocallTime, f.signals, f.probed, f.share, f.deviation, f.hits, f.timed, f.cost, f.lost}
 }

@@ -40,6 +40,8 @@ type Options struct {
 	Mode   Mode
 	// Budget is how many hits of probes a second all programs of the machine may pay for together.
 	Budget int
+	// CostLow and CostHigh are what a crossing and the way back cost, as the user has measured it; zero where nobody has.
+	CostLow, CostHigh time.Duration
 	// MaxWorkloads bounds the label workload; what does not fit is folded into "other".
 	MaxWorkloads int
 	// Watch singles out processes whose calls are also timed.
@@ -213,6 +215,10 @@ func (b *Backend) refresh(now time.Time) error {
 
 // Collect implements tee.Backend.
 func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error {
+	if b.opts.CostHigh > 0 {
+		emit(b.families.cost.Value(b.opts.CostLow.Seconds(), "low"))
+		emit(b.families.cost.Value(b.opts.CostHigh.Seconds(), "high"))
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.kernel == nil {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func transitionsTraceKey() *key {
+	modes := []string{"auto", "on", "off"}
+	return &key{
+		name: "transitions.trace", commands: Up | Agent, kind: "mode",
+		usage: "count calls into and out of enclaves: auto within the budget, on whatever it costs, or off",
+		def:   constant("auto"),
+		set: one(func(c *Config, s string) error {
+			if err := checkChoice(s, modes); err != nil {
+				return err
+			}
+			c.Transitions.Trace = s
+			return nil
+		}),
+		get: func(c *Config) []string { return []string{c.Transitions.Trace} },
+	}
+}
+
+func transitionsBudgetKey() *key {
+	return &key{
+		name: "transitions.budget", commands: Up | Agent, kind: "number",
+		usage: "how many calls into and out of enclaves a second are each counted; above, they are sampled",
+		def:   constant("10000"),
+		set: one(func(c *Config, s string) (err error) {
+			c.Transitions.Budget, err = parseInt(s, 100, 1_000_000)
+			return err
+		}),
+		get: func(c *Config) []string { return []string{strconv.Itoa(c.Transitions.Budget)} },
+	}
+}
+
+func transitionsCostKey() *key {
+	return &key{
+		name: "transitions.cost", commands: Up | Agent, kind: "time",
+		usage:   "what leaving an enclave and coming back costs here, as measured: 4us or 3us-5us",
+		defText: "8,000 to 14,000 cycles",
+		def:     constant(""),
+		set: func(c *Config, values []string) (err error) {
+			c.Transitions.Cost, err = parseCost(strings.Join(values, ""))
+			return err
+		},
+		get: func(c *Config) []string { return []string{c.Transitions.Cost.String()} },
+	}
+}
+
+// The least and the most that a crossing may be said to cost.
+const (
+	leastCost = 10 * time.Nanosecond
+	mostCost  = 10 * time.Millisecond
+)
+
+// parseCost reads a time, or the ends of a range of times. Nothing is the zero value.
+func parseCost(s string) (Cost, error) {
+	if strings.TrimSpace(s) == "" {
+		return Cost{}, nil
+	}
+	first, second, isRange := strings.Cut(s, "-")
+	if !isRange {
+		second = first
+	}
+	low, errLow := time.ParseDuration(strings.TrimSpace(first))
+	high, errHigh := time.ParseDuration(strings.TrimSpace(second))
+	switch {
+	case errLow != nil || errHigh != nil:
+		return Cost{}, fmt.Errorf("%q is no time and no range of times, write for example 4us or 3us-5us", s)
+	case low > high:
+		return Cost{}, fmt.Errorf("%q begins with its greater end, write %s-%s", s, formatTime(high), formatTime(low))
+	case low < leastCost || high > mostCost:
+		return Cost{}, fmt.Errorf("%q is out of range, the least is %s and the most %s", s, formatTime(leastCost), formatTime(mostCost))
+	}
+	return Cost{low, high}, nil
+}
+
+// String is the range as one writes it.
+func (c Cost) String() string {
+	switch {
+	case c == Cost{}:
+		return ""
+	case c.Low == c.High:
+		return formatTime(c.Low)
+	}
+	return formatTime(c.Low) + "-" + formatTime(c.High)
+}
+
+// formatTime spells a short time in letters that every keyboard has.
+func formatTime(d time.Duration) string { return strings.ReplaceAll(d.String(), "µs", "us") }
