@@ -157,7 +157,7 @@ func (p *program) server() error {
 		Targets:     c.Targets, Endpoints: endpoints, Rules: evaluated, Self: http.HandlerFunc(p.self), Instance: p.host,
 		Version: prom.Version(p.Build), Flags: c.Values(), Registry: p.own, Log: p.Log,
 	})
-	p.web.API, p.web.Page, p.web.Panels = db.Handler(), p.Page, dashboards.Serve(prom.Matching)
+	p.web.API, p.web.Page, p.web.Panels = db.Handler(), p.Page, dashboards.Serve()
 	p.add(db, evaluated.Hub, db.Reloader())
 	if c.Analysis.Enabled {
 		p.analyse(db)

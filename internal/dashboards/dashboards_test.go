@@ -58,7 +58,7 @@ func TestDashboardsFitGrafana(t *testing.T) {
 // TestPanelsAreServed asks for each panel alone: what comes fits Grafana's schema of a panel.
 func TestPanelsAreServed(t *testing.T) {
 	mux := http.NewServeMux()
-	mux.Handle("GET /panel/{id}", Serve(unmatched))
+	mux.Handle("GET /panel/{id}", Serve())
 	get := func(id string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/panel/"+id, nil))
@@ -86,7 +86,7 @@ func TestPanelsAreServed(t *testing.T) {
 
 // TestUnknownFieldsAreRefused proves that the strict reader is one.
 func TestUnknownFieldsAreRefused(t *testing.T) {
-	rendered, err := Grafana(all(t)[0], unmatched)
+	rendered, err := Grafana(all(t)[0])
 	if err != nil {
 		t.Fatal(err)
 	}

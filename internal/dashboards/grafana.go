@@ -76,7 +76,7 @@ var ErrNoPanel = errors.New("there is no such panel")
 
 // GrafanaPanel renders the panel of an identity as the JSON of one panel of Grafana. It asks through the variables that the
 // dashboards of [Grafana] have.
-func GrafanaPanel(id string, matching Matching) ([]byte, error) {
+func GrafanaPanel(id string) ([]byte, error) {
 	all, err := All()
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func GrafanaPanel(id string, matching Matching) ([]byte, error) {
 		for _, s := range d.Sections {
 			for _, p := range s.Panels {
 				if p.ID == id {
-					return renderPanel(p, width(s, p), matching)
+					return renderPanel(p, width(s, p))
 				}
 			}
 		}
@@ -93,8 +93,8 @@ func GrafanaPanel(id string, matching Matching) ([]byte, error) {
 	return nil, ErrNoPanel
 }
 
-func renderPanel(p Panel, span uint32, matching Matching) ([]byte, error) {
-	builder, err := grafanaPanel(p, span, matching)
+func renderPanel(p Panel, span uint32) ([]byte, error) {
+	builder, err := grafanaPanel(p, span)
 	if err != nil {
 		return nil, fmt.Errorf("panel %s: %w", p.ID, err)
 	}

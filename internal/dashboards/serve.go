@@ -9,10 +9,10 @@ import (
 )
 
 // Serve answers with the panel {id} of a path as one panel of Grafana, in JSON, to be saved.
-func Serve(matching Matching) http.Handler {
+func Serve() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
-		rendered, err := GrafanaPanel(id, matching)
+		rendered, err := GrafanaPanel(id)
 		switch {
 		case errors.Is(err, ErrNoPanel):
 			http.Error(w, fmt.Sprintf("There is no panel %.40q.", id), http.StatusNotFound)
