@@ -31,7 +31,8 @@ export interface Watched {
   close: () => Promise<void>;
 }
 
-export async function openPage(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Watched> {
+/** Opens a tab, waits for `ready` with it still empty, and goes to an address. */
+export async function openPage(browser: Browser, url: string, options: BrowserContextOptions = {}, ready?: () => Promise<void>): Promise<Watched> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(15_000);
@@ -44,6 +45,7 @@ export async function openPage(browser: Browser, url: string, options: BrowserCo
   page.on("request", (request) => {
     if (new URL(request.url()).origin !== new URL(url).origin) strangers.push(request.url());
   });
+  await ready?.();
   await page.goto(url);
   return { page, complaints, strangers, close: () => context.close() };
 }

@@ -24,15 +24,17 @@ async function visit(path = "/", options: Parameters<typeof openPage>[2] = {}): 
 
 beforeAll(async () => {
   browser = await launch();
-  // A browser that has drawn before: what is timed is teescope, not Chromium's first start.
-  await (await browser.newPage()).close();
   const redis = await startRedis(processes);
   startLoad(processes, redis);
   // A moment in which others had the processors says nothing about teescope: the best attempt counts.
   for (;;) {
-    teescope = await startTeescope(processes, await freePort(), processes.folder());
-    const page = await visit();
-    await page.waitForSelector(chart("syscalls-by-workload"));
+    // A browser that is open: what is timed is teescope, not Chromium's start.
+    const port = await freePort();
+    const watched = await openPage(browser, `http://127.0.0.1:${port}/`, {}, async () => {
+      teescope = await startTeescope(processes, port, processes.folder());
+    });
+    open.push(watched);
+    await watched.page.waitForSelector(chart("syscalls-by-workload"));
     firstChartMs.push(Date.now() - teescope.startedAt);
     if (Math.min(...firstChartMs) < GOAL_MS || firstChartMs.length === ATTEMPTS) break;
     for (const { close } of open.splice(0)) await close();
