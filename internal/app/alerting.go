@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,6 +108,15 @@ func tellFindings(hub *notify.Hub) func(live []analysis.Finding) {
 	}
 }
 
+// findingPage is where the page shows a finding.
+func findingPage(f analysis.Finding) string {
+	view := url.Values{"page": {"findings"}}
+	if f.Workload != "" {
+		view.Set("w", f.Workload)
+	}
+	return "/?" + view.Encode()
+}
+
 // findingAlert is a finding as an alert. Its severity may change: the label is that with which it began.
 func findingAlert(f analysis.Finding) notify.Alert {
 	a := notify.Alert{
@@ -116,7 +126,7 @@ func findingAlert(f analysis.Finding) notify.Alert {
 			"summary": f.Cause, "description": strings.Join(f.Advice, " "), "severity_now": string(f.Severity),
 			"confidence": string(f.Confidence),
 		},
-		Since: f.FirstSeen, GeneratorURL: "/", Logged: true,
+		Since: f.FirstSeen, GeneratorURL: findingPage(f), Logged: true,
 	}
 	for name, value := range map[string]string{"workload": f.Workload, "instance": f.Instance} {
 		if value != "" {

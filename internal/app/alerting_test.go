@@ -224,7 +224,7 @@ func TestFindingsAreAlerts(t *testing.T) {
 	}
 	tell := tellFindings(hub)
 	f := analysis.Finding{
-		ID: "1", Rule: "ocall-bound", Workload: "db", Instance: "n", Severity: analysis.Medium, Cause: "it leaves too often",
+		ID: "1", Rule: "ocall-bound", Workload: "db&page=tee", Instance: "n", Severity: analysis.Medium, Cause: "it leaves too often",
 		Advice: []string{"batch"}, FirstSeen: time.Now(), Runbook: "enclave-exits.md", Gain: &analysis.Gain{Low: 0.1, High: 0.3},
 	}
 	info := f
@@ -237,7 +237,7 @@ func TestFindingsAreAlerts(t *testing.T) {
 		t.Fatalf("told %+v, want a beginning and an end", s.all)
 	}
 	first, last := s.all[0], s.all[1]
-	if first.Labels["alertname"] != "ocall-bound" || first.Labels["workload"] != "db" || first.Labels["severity"] != "medium" ||
+	if first.Labels["alertname"] != "ocall-bound" || first.Labels["workload"] != "db&page=tee" || first.GeneratorURL != "http://h/?page=findings&w=db%26page%3Dtee" || first.Labels["severity"] != "medium" ||
 		first.Annotations["runbook_url"] != "http://h/docs/runbooks/enclave-exits.md" || first.Annotations["gain"] != "10 to 30 %" {
 		t.Errorf("notice = %+v", first)
 	}
