@@ -38,7 +38,7 @@ func (b *Backend) add(w *workload.Workload[counts], n float64, family *metric.De
 // settle takes what was counted and timed since the last time, of the files whose calls are all counted, and of
 // one whose window ends now, where each hit stands for weight.
 func (b *Backend) settle(closing *probedFile, weight float64) error {
-	return errors.Join(b.settleCalls(closing, weight), b.settleTimes(closing, weight))
+	return errors.Join(b.settleCrossings(closing, weight), b.settleCalls(closing, weight), b.settleTimes(closing, weight))
 }
 
 // weight is what a call of the file counts for when the window of another, or its own, closes; calls of a file that is
@@ -65,13 +65,30 @@ func (b *Backend) settleCalls(closing *probedFile, weight float64) error {
 		p := b.process(key.TGID)
 		if p == nil {
 			stale = append(stale, key)
-		} else if s.role == roleSDKECall && s.file != closing && !p.looked && b.now().Sub(p.since) < nameWait {
-			return // its names are still to be found
+		} else if s.file != closing && !p.last && (b.unnamed(p, s) || b.undecided(p)) {
+			return
 		}
 		b.count(p, key, s, float64(n-b.seen[key])*w)
 		b.seen[key] = n
 	})
 	return errors.Join(err, b.forgetCalls(stale))
+}
+
+// unnamed tells whether the names of a process's ECALLs are still to be found.
+func (b *Backend) unnamed(p *process, s *site) bool {
+	return s.role == roleSDKECall && !p.looked && b.now().Sub(p.since) < nameWait
+}
+
+// undecided tells whether it is still to be found out if a process that has begun to call enters enclaves through the
+// vDSO: then its calls are no crossings, for those are counted there.
+func (b *Backend) undecided(p *process) bool {
+	if p.points == nil || p.byVDSO {
+		return false
+	}
+	if p.asked.IsZero() {
+		p.asked = b.now()
+	}
+	return b.now().Sub(p.asked) < nameWait
 }
 
 // forgetCalls removes counters that nobody reads again.
@@ -114,7 +131,7 @@ func (s *site) source() string {
 // crosses tells whether a call is one EENTER and one EEXIT. Of the SDK's, nothing is said before the OCALLs are
 // seen too: the sum of some of them would look like the sum of all.
 func (s *site) crosses(p *process) bool {
-	if s.runtime == sdk && (p == nil || !p.complete()) {
+	if s.runtime == sdk && (p == nil || !p.complete()) || p != nil && p.byVDSO {
 		return false
 	}
 	for _, d := range s.runtime.crossings {

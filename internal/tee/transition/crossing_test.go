@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transition
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+)
+
+// startDoorway starts a program that executes an instruction of its own as others do that of the vDSO, and has it
+// watched.
+func startDoorway(t *testing.T, mode Mode, budget int) (*Backend, *target) {
+	t.Helper()
+	o := watching(t, mode, budget, "erthost")
+	address := uint64(0)
+	o.enclu = func(uint32) (uint64, error) { return address, nil }
+	b := startWith(t, o)
+	// A fixed address: it is the same in a program that has executed itself.
+	p := run(t, build(t, filepath.Join(t.TempDir(), "erthost"), "-no-pie", "-fno-pie", "testdata/doorway.c", "-lpthread"))
+	address = uint64(numbers(t, p.answer(t))[0])
+	look(t, b)
+	if said := scrape(t, b); said["teescope_transition_probes_info{file=vdso,reason=,runtime=vdso,state=exact}"] != 1 {
+		t.Fatalf("no breakpoint is set: %v", said)
+	}
+	return b, p
+}
+
+const (
+	entered = "teescope_enclave_transitions_total{kind=eenter,source=vdso_breakpoint,workload=erthost}"
+	exited  = "teescope_enclave_transitions_total{kind=eexit,source=vdso_breakpoint,workload=erthost}"
+	aexed   = "teescope_enclave_transitions_total{kind=aex,source=vdso_breakpoint,workload=erthost}"
+)
+
+// Every thread that there was, every one that is made later, and children count, each once.
+func TestEntriesAreCountedInAllThatDescends(t *testing.T) {
+	b, p := startDoorway(t, On, 0)
+	for where, times := range []float64{1, 4, 4, 2} {
+		before := scrape(t, b)
+		p.do(t, "500 70 %d", where)
+		look(t, b) // a child that is met is not given breakpoints again
+		grown(t, before, scrape(t, b), map[string]float64{entered: 500 * times, exited: 500 * times, aexed: 70 * times})
+	}
+	before := scrape(t, b)
+	p.do(t, "1 1 4") // another program begins: it is watched from when it is met
+	look(t, b)
+	p.do(t, "30 20 1")
+	grown(t, before, scrape(t, b), map[string]float64{entered: 30 * 4, aexed: 20 * 4})
+}
+
+// Who does not enter through the vDSO is told by what else is known of it.
+func TestWhoDoesNotComeByIsNotToldFromThere(t *testing.T) {
+	b, _ := startDoorway(t, On, 0)
+	all := scrape(t, b)
+	for _, name := range []string{entered, exited, aexed} {
+		if n, told := all[name]; told {
+			t.Errorf("%s is %v", name, n)
+		}
+	}
+}
+
+func TestOneENCLUOfTheVDSOIsFound(t *testing.T) {
+	offset, err := encluOfVDSO()
+	if errors.Is(err, errNoVDSO) {
+		t.Skip("this kernel is built without SGX")
+	}
+	if err != nil || offset == 0 {
+		t.Errorf("%#x, %v", offset, err)
+	}
+}
