@@ -21,6 +21,7 @@ type doorway struct {
 	file    *probedFile                       // nil while no process is
 	trees   map[uint32]*points                // by numbers of their own
 	last    uint32                            // of those numbers
+	cost    uint8                             // of a hit
 	seen    map[uint32]crossings              // what was read of the kernel's counters
 }
 
@@ -35,10 +36,8 @@ type points struct {
 // throughVDSO is the runtime of whoever enters there.
 var throughVDSO = &runtime{name: "vdso"}
 
-const (
-	costBreakpoint = 2   // of a hit, in those of a cheap probe
-	maxPoints      = 512 // threads that a process may have when it is first met
-)
+// maxPoints threads a process may have when it is first met.
+const maxPoints = 512
 
 // wayIn tells where a process would execute that instruction; nil where this kernel has none.
 func (b *Backend) wayIn() func(tgid uint32) (uint64, error) {
@@ -131,7 +130,7 @@ func (b *Backend) findDoor() error {
 	}
 	b.door.file, b.door.trees, b.door.seen = file, map[uint32]*points{}, map[uint32]crossings{}
 	b.lastSite++
-	told := cookie(file.index, rolePlain, costBreakpoint, b.lastSite)
+	told := cookie(file.index, rolePlain, b.door.cost, b.lastSite)
 	file.sites = []bpfkit.Site{{Cookie: told}}
 	if err := b.kernel.object.Map("breakpoint").Put(uint32(0), told); err != nil {
 		return fmt.Errorf("telling which file the vDSO is: %w", err)

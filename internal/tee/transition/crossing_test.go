@@ -5,7 +5,9 @@ package transition
 import (
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 )
 
 // startDoorway starts a program that executes an instruction of its own as others do that of the vDSO, and has it
@@ -46,6 +48,31 @@ func TestEntriesAreCountedInAllThatDescends(t *testing.T) {
 	look(t, b)
 	p.do(t, "30 20 1")
 	grown(t, before, scrape(t, b), map[string]float64{entered: 30 * 4, aexed: 20 * 4})
+}
+
+// Above the budget the breakpoints are switched off until a window.
+func TestEntriesAreSampledAboveTheBudget(t *testing.T) {
+	b, p := startDoorway(t, Auto, 100)
+	p.do(t, "2000 100 1")
+	if err := b.tick(); err != nil { // one: the next may open a window
+		t.Fatal(err)
+	}
+	before := scrape(t, b)
+	if before["teescope_transition_probes_info{file=vdso,reason=,runtime=vdso,state=sampled}"] != 1 || before[entered] != 4*2000 {
+		t.Errorf("%v are counted at once, above a budget of 100: %v", before[entered], before)
+	}
+	p.do(t, "5000 100 2")
+	grown(t, before, scrape(t, b), map[string]float64{entered: 0, "teescope_transition_probe_cost_total{file=vdso,runtime=vdso}": 0})
+	sampled := strings.Replace(entered, "breakpoint", "breakpoint_sampled", 1)
+	for end := time.Now().Add(time.Minute); scrape(t, b)[sampled] == 0; {
+		if time.Now().After(end) {
+			t.Fatal("nothing was seen in any window")
+		}
+		p.do(t, "2000 100 0")
+		if err := b.tick(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // Who does not enter through the vDSO is told by what else is known of it.

@@ -133,6 +133,9 @@ func (b *Backend) Init(context.Context) error {
 	defer b.mu.Unlock()
 	if k.breakpoints != nil {
 		b.door.address = enclu
+		if b.door.cost, err = k.measureBreakpoints(); err != nil {
+			b.opts.Log.Info("the cost of breakpoints is assumed", "reason", err)
+		}
 	}
 	b.kernel, b.detector = k, tee.NewDetector(b.opts.Roots)
 	b.files, b.sites, b.tables = map[fileID]*probedFile{}, map[uint32]*site{}, map[tableOf]error{}

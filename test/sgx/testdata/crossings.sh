@@ -35,17 +35,7 @@ release() {
 	cat $counted/stats >"stats.$1.after"
 }
 
-is_ready() { wget -qO /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null; }
-points() { ls -l "/proc/$agent/fd" | grep -c perf_event; }
-all_watched() { [ "$(points)" -ge $((at_rest + held)) ]; }
-
-echo 2 >/proc/sys/kernel/perf_event_paranoid # Debian's default of 3 refuses breakpoints
-./teescope agent --listen 127.0.0.1:9750 --transitions.trace on \
-	--watch 'comm=pingpong|kv|chatty|paging|grower|churn|faults|twoproc' >agent.log 2>&1 &
-agent=$!
-until_so is_ready
-sleep 1.5 # until it has given up privileges
-at_rest=$(points)
+all_watched() { [ "$(ls -l "/proc/$agent/fd" 2>/dev/null | grep -c perf_event)" -ge $held ]; }
 
 held=0
 as kv chatty
@@ -58,7 +48,12 @@ hold grower -mib 2 -working 2 -dynamic 1 -count 1
 hold churn -count 6 -live 3
 hold faults -cpuid 30 -rdtsc 40 -ud2 50 -spin 300
 hold twoproc -count 200
-until_so all_watched
+
+echo 2 >/proc/sys/kernel/perf_event_paranoid # Debian's default of 3 refuses breakpoints
+./teescope agent --listen 127.0.0.1:9750 --transitions.trace on \
+	--watch 'comm=pingpong|kv|chatty|paging|grower|churn|faults|twoproc' >agent.log 2>&1 &
+agent=$!
+until_so all_watched # each has its breakpoint; nothing else of the agent is a perf event here
 
 load() { kvload -count 300; }
 chat() { kvload -count 60 -depth 4 -port 7001; }
