@@ -65,30 +65,14 @@ func (b *Backend) settleCalls(closing *probedFile, weight float64) error {
 		p := b.process(key.TGID)
 		if p == nil {
 			stale = append(stale, key)
-		} else if s.file != closing && !p.last && (b.unnamed(p, s) || b.undecided(p)) {
-			return
+		} else if s.role == roleSDKECall && s.file != closing && !p.looked && !p.last && b.now().Sub(p.since) < nameWait {
+			return // its names are still to be found
 		}
 		b.count(p, key, s, float64(n-b.seen[key])*w)
 		b.seen[key] = n
 	})
+	b.decide()
 	return errors.Join(err, b.forgetCalls(stale))
-}
-
-// unnamed tells whether the names of a process's ECALLs are still to be found.
-func (b *Backend) unnamed(p *process, s *site) bool {
-	return s.role == roleSDKECall && !p.looked && b.now().Sub(p.since) < nameWait
-}
-
-// undecided tells whether it is still to be found out if a process that has begun to call enters enclaves through the
-// vDSO: then its calls are no crossings, for those are counted there.
-func (b *Backend) undecided(p *process) bool {
-	if p.points == nil || p.byVDSO {
-		return false
-	}
-	if p.asked.IsZero() {
-		p.asked = b.now()
-	}
-	return b.now().Sub(p.asked) < nameWait
 }
 
 // forgetCalls removes counters that nobody reads again.
@@ -114,10 +98,18 @@ func (b *Backend) count(p *process, key callKey, s *site, n float64) {
 	case ocall:
 		b.add(owner, n, f.ocalls, b.label(p, key, s), source)
 	}
-	if s.crosses(p) {
-		b.add(owner, n, f.transitions, "eenter", source)
-		b.add(owner, n, f.transitions, "eexit", source)
+	switch {
+	case !s.crosses(p):
+	case p != nil && b.undecided(p):
+		p.held[source] += n
+	default:
+		b.cross(owner, n, source)
 	}
+}
+
+func (b *Backend) cross(owner *workload.Workload[counts], n float64, source string) {
+	b.add(owner, n, b.families.transitions, "eenter", source)
+	b.add(owner, n, b.families.transitions, "eexit", source)
 }
 
 // source is the label that says how the calls of a site are counted.

@@ -258,6 +258,33 @@ func (p *process) leave() {
 	}
 }
 
+// undecided tells whether it is still to be found out if a process that has begun to call enters enclaves through the
+// vDSO: then its calls are no crossings, for those are counted there.
+func (b *Backend) undecided(p *process) bool {
+	if p.points == nil || p.byVDSO || p.last {
+		return false
+	}
+	if p.asked.IsZero() {
+		p.asked = b.now()
+	}
+	return b.now().Sub(p.asked) < nameWait
+}
+
+// decide counts the crossings that were held back, of processes that do not enter through the vDSO.
+func (b *Backend) decide() {
+	for _, p := range b.processes {
+		if len(p.held) == 0 || b.undecided(p) {
+			continue
+		}
+		for source, n := range p.held {
+			if !p.byVDSO {
+				b.cross(p.owner, n, source)
+			}
+		}
+		clear(p.held)
+	}
+}
+
 func (b *Backend) forgetCrossings(tgid uint32) error {
 	delete(b.door.seen, tgid)
 	return b.kernel.remove("crossed", tgid)

@@ -75,13 +75,24 @@ func TestEntriesAreSampledAboveTheBudget(t *testing.T) {
 	}
 }
 
-// Who does not enter through the vDSO is told by what else is known of it.
-func TestWhoDoesNotComeByIsNotToldFromThere(t *testing.T) {
-	b, _ := startDoorway(t, On, 0)
-	all := scrape(t, b)
-	for _, name := range []string{entered, exited, aexed} {
-		if n, told := all[name]; told {
-			t.Errorf("%s is %v", name, n)
+// Who does not enter through the vDSO is told by what else is known of it: its calls.
+func TestWhoDoesNotComeByIsToldByCalls(t *testing.T) {
+	o := watching(t, On, 0, "sdk-elsewhere")
+	o.enclu = func(uint32) (uint64, error) { return 1 << 20, nil } // where nothing is
+	b := startWith(t, o)
+	app := ready(t, b, sdkApp(t, "sdk-elsewhere"))
+	before := scrape(t, b)
+	if before["teescope_transition_probes_info{file=vdso,reason=,runtime=vdso,state=exact}"] != 1 {
+		t.Fatal("no breakpoint is set")
+	}
+	n := numbers(t, app.do(t, "ecall 300 2 1"))
+	scrape(t, b)                                                     // now it is asked
+	b.now = func() time.Time { return time.Now().Add(2 * nameWait) } // by then it is known
+	after := scrape(t, b)
+	grown(t, before, after, ofApp("sdk-elsewhere", n[0], map[string]float64{"app_ocall_print": n[1], "app_ocall_read": n[2]}))
+	for name := range after {
+		if strings.Contains(name, "source=vdso") {
+			t.Errorf("%s of a program that does not enter there", name)
 		}
 	}
 }

@@ -17,6 +17,7 @@ type kernelSide struct {
 	call, start, end *bpfkit.UserProbe
 	returns          *bpfkit.UserProbe // of calls; nil where nothing is watched
 	breakpoints      *bpfkit.Breakpoints
+	closed           error // why there are none
 	files            []fileState
 	losses           []uint64
 	exit             bpfkit.Status // of the hook at the end of threads
@@ -70,9 +71,7 @@ func load(events, timing, entries bool) (k *kernelSide, err error) {
 		}
 	}
 	if entries {
-		if err := k.loadBreakpoints(); err != nil {
-			return nil, err
-		}
+		k.closed = k.loadBreakpoints()
 	}
 	if k.files, err = bpfkit.View[fileState](o, "files"); err != nil {
 		return nil, err

@@ -23,12 +23,13 @@ type process struct {
 	threads map[threadKey]*thread
 	layout  *layout
 	enclave bool
-	watched bool      // its calls are timed
-	points  *points   // on the way into its enclaves; nil where there are none
-	refused bool      // and there will be none
-	byVDSO  bool      // it enters enclaves there: its crossings are known from that alone
-	asked   time.Time // since when it is to be found out
-	last    bool      // what it has counted until now is all
+	watched bool               // its calls are timed
+	points  *points            // on the way into its enclaves; nil where there are none
+	refused bool               // and there will be none
+	byVDSO  bool               // it enters enclaves there: its crossings are known from that alone
+	held    map[string]float64 // crossings by source, until that is known
+	asked   time.Time          // since when it is to be
+	last    bool               // what it has counted until now is all
 	since   time.Time
 	looked  bool              // the first OCALL table was looked at, and with it the names of ECALLs
 	named   tableOf           // the one table of an enclave
@@ -56,7 +57,7 @@ func (b *Backend) process(tgid uint32) *process {
 	}
 	p := &process{
 		programOf: running, owner: b.registry.Join(b.host.identify(tgid), b.now()),
-		files: map[*probedFile]bool{}, tables: map[uint64]error{}, threads: map[threadKey]*thread{}, since: b.now(),
+		files: map[*probedFile]bool{}, tables: map[uint64]error{}, held: map[string]float64{}, threads: map[threadKey]*thread{}, since: b.now(),
 	}
 	b.processes[tgid] = p
 	return p

@@ -131,7 +131,9 @@ func (b *Backend) Init(context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if k.breakpoints != nil {
+	if k.closed != nil {
+		b.opts.Log.Info("AEX are counted for Gramine only", "reason", k.closed)
+	} else if k.breakpoints != nil {
 		b.door.address = enclu
 		if b.door.cost, err = k.measureBreakpoints(); err != nil {
 			b.opts.Log.Info("the cost of breakpoints is assumed", "reason", err)
