@@ -77,6 +77,20 @@ struct sgx_encl {
 	struct kref refcount;
 };
 
+struct xarray {
+	void *xa_head;
+};
+
+struct xa_node {
+	unsigned char shift; /* of an index, for the number of a slot */
+	unsigned char count; /* of the slots that are in use */
+	void *slots[64];
+};
+
+struct sgx_vepc {
+	struct xarray page_array;
+};
+
 struct vm_operations_struct;
 struct file_operations;
 

@@ -7,6 +7,7 @@ package sgx
 import (
 	"bytes"
 	"math"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -45,6 +46,41 @@ func (m *machine) crossings(t *testing.T) {
 	ocalls := calls(to, "teescope_ocalls_total", "ocall", "pingpong_ocall_pong") - calls(from, "teescope_ocalls_total", "ocall", "pingpong_ocall_pong")
 	if ecalls == 0 || math.Abs(ocalls-3*ecalls) > 4 {
 		t.Errorf("%v OCALLs in %v ECALLs, want three in each", ocalls, ecalls)
+	}
+}
+
+// TestCrossingsOfEachProgram holds what teescope says of programs that are watched to what the machine has executed,
+// exactly, from the first entry to the last exit: threads, children, handlers of exceptions and all.
+func TestCrossingsOfEachProgram(t *testing.T) {
+	programs := []string{"pingpong", "kv", "chatty", "paging", "grower", "churn", "faults", "twoproc"}
+	binary := buildBinary(t)
+	for _, kernel := range []string{"6.1", "6.12"} {
+		t.Run(kernel, func(t *testing.T) {
+			dir := t.TempDir()
+			args := []string{"-kernel", kernel, "-epc", "4", "-timeout", "5m", "-in", binary, "-in", "testdata/crossings.sh", "-to", dir,
+				"-out", "agent.log", "-out", "metrics"}
+			for _, p := range programs {
+				args = append(args, "-out", "stats."+p+".before", "-out", "stats."+p+".after")
+			}
+			if out, err := exec.Command("../../testbed/run", append(args, "--", "sh", "crossings.sh")...).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			said := moment{metrics: exposition(t, filepath.Join(dir, "metrics"))}
+			for _, p := range programs {
+				before, after := statistics(t, filepath.Join(dir, "stats."+p+".before")), statistics(t, filepath.Join(dir, "stats."+p+".after"))
+				for _, kind := range []string{"eenter", "eexit", "aex"} {
+					truth := after[kind] - before[kind]
+					got, n := said.sum("teescope_enclave_transitions_total", "workload", p, "kind", kind)
+					t.Logf("%-9s %-7s teescope %6.0f, the machine %6.0f", p, kind, got, truth)
+					if got != truth || n != 1 || truth == 0 {
+						t.Errorf("%s: teescope says %v %s in %d series, the machine has executed %v", p, got, kind, n, truth)
+					}
+				}
+			}
+			if t.Failed() {
+				t.Logf("%s", read(t, filepath.Join(dir, "agent.log")))
+			}
+		})
 	}
 }
 

@@ -40,6 +40,8 @@ static void synthetic(struct pt_regs *r, struct epcm *tcs, u64 sp, u64 bp)
 	r->ax = ERESUME;
 	r->bx = tcs->linaddr;
 	r->cx = r->ip = tcs->aep;
+	r->flags &= ~(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF | X86_EFLAGS_ZF |
+		      X86_EFLAGS_SF | X86_EFLAGS_OF | X86_EFLAGS_RF);
 	set_bases(tcs->fs, tcs->gs);
 }
 

@@ -178,7 +178,7 @@ func (w *watch) guests(f *families, t *totals) []sample {
 			pages += uint64(r.Resident)
 		}
 	}
-	l.add(f.pages, pages, []string{"vepc"}, probeVEPCOpen, probeVEPCRelease, probeAllocated)
+	l.add(f.pages, pages, []string{"vepc"}, probeVEPCOpen, probeVEPCRelease, probeAllocated, probeVEPCFound)
 	return l.list
 }
 

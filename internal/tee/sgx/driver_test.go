@@ -39,7 +39,7 @@ func TestEveryWayHasItsProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	programs := obj.Programs()
-	named := map[string]bool{"snapshot": true, "mapped": true, "opened": true}
+	named := map[string]bool{"snapshot": true, "mapped": true, "opened": true, "guests_mapped": true, "guests_opened": true}
 	for _, p := range append(lifeProbes(), pageProbes()...) {
 		for _, w := range p.Ways {
 			named[w.Program] = true
@@ -109,6 +109,7 @@ func newFake(groups int) *fake {
 	for _, p := range append(lifeProbes(), pageProbes()...) {
 		k.status = append(k.status, bpfkit.Status{Probe: p.Name, Mechanism: p.Ways[0].Mechanism, Program: p.Ways[0].Program})
 	}
+	k.status = append(k.status, bpfkit.Status{Probe: probeVEPCFound, Mechanism: bpfkit.Iterator, Program: "guests_opened"})
 	return k
 }
 

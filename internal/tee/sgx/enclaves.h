@@ -8,9 +8,11 @@
 #include "sgx.h"
 
 /* Addresses of the driver's, 0 where they are not known. */
-const volatile u64 free_pages_address = 0; /* sgx_nr_free_pages, atomic_long_t from 5.15 */
-const volatile u64 vm_ops_address = 0;	   /* sgx_vm_ops */
-const volatile u64 fops_address = 0;	   /* sgx_encl_fops */
+const volatile u64 free_pages_address = 0;  /* sgx_nr_free_pages, atomic_long_t from 5.15 */
+const volatile u64 vm_ops_address = 0;	    /* sgx_vm_ops */
+const volatile u64 fops_address = 0;	    /* sgx_encl_fops */
+const volatile u64 vepc_vm_ops_address = 0; /* sgx_vepc_vm_ops */
+const volatile u64 vepc_fops_address = 0;   /* sgx_vepc_fops */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -58,7 +58,7 @@ func newFamilies() *families {
 		sections: gauge("sgx_epc_sections", "sections",
 			"Sections that the enclave page cache consists of.", "/sys/module/intel_sgx/parameters/sgx_nr_epc_sections"),
 		pages: gauge("sgx_epc_pages", "pages",
-			"Pages of the enclave page cache in a state: free; enclave, resident pages of enclaves; secs, their control pages; version_array, for the versions of evicted pages; vepc, handed to guests that started after the agent. From sgx_stats: version_array only.", fromDriver+"; "+fromStats, "state"),
+			"Pages of the enclave page cache in a state: free; enclave, resident pages of enclaves; secs, their control pages; version_array, for the versions of evicted pages; vepc, handed to guests (absent where those that the agent did not see begin cannot be counted: before Linux 5.17). From sgx_stats: version_array only.", fromDriver+"; "+fromStats, "state"),
 
 		added: counter("sgx_epc_pages_added_total", "pages",
 			"Pages added to enclaves (EADD).", either),

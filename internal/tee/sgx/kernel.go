@@ -51,6 +51,9 @@ type sizes struct {
 var errNoTypes = errors.New("this kernel does not describe the SGX driver's types: " +
 	"run one with CONFIG_X86_SGX=y and CONFIG_DEBUG_INFO_BTF=y, and the driver that is part of it")
 
+// errNoAddress says that the kernel does not tell where something of the driver's is.
+var errNoAddress = errors.New("the kernel does not tell where the driver's table of functions is: CAP_SYSLOG is missing, or the driver serves no guests")
+
 // load creates the maps, attaches the probes, and finds the enclaves that there are already.
 func load(s sizes) (*kernelSide, error) {
 	k, err := prepare(s)
@@ -67,6 +70,7 @@ func load(s sizes) (*kernelSide, error) {
 	k.attach(lifeProbes(), s.usable)
 	err = k.adopt(s.symbols)
 	k.attach(pageProbes(), s.usable)
+	k.adoptGuests(s.symbols)
 	if err != nil {
 		return nil, errors.Join(err, k.object.Close())
 	}
@@ -101,6 +105,7 @@ func (k *kernelSide) size(s sizes) error {
 	for name, value := range map[string]any{
 		"cgroup_controller": s.controller, "free_pages_address": s.symbols.freePages,
 		"vm_ops_address": s.symbols.vmOps, "fops_address": s.symbols.fops,
+		"vepc_vm_ops_address": s.symbols.vepcVMOps, "vepc_fops_address": s.symbols.vepcFops,
 	} {
 		errs = append(errs, k.object.SetConstant(name, value))
 	}
@@ -181,6 +186,21 @@ func (k *kernelSide) adopt(s symbols) error {
 		}
 	}
 	return nil
+}
+
+// adoptGuests finds the pieces of EPC that guests had before. Pages that they take meanwhile are seen already.
+func (k *kernelSide) adoptGuests(s symbols) {
+	status := bpfkit.Status{Probe: probeVEPCFound, Mechanism: bpfkit.Iterator, Program: "guests_opened"}
+	for program, address := range map[string]uint64{"guests_mapped": s.vepcVMOps, "guests_opened": s.vepcFops} {
+		err := errNoAddress
+		if address != 0 {
+			err = k.object.Pass(program)
+		}
+		if err != nil { // Linux before 5.17 has no bpf_loop
+			status = bpfkit.Status{Probe: probeVEPCFound, Mechanism: bpfkit.NotAttached, Reason: bpfkit.Reason(err)}
+		}
+	}
+	k.status = append(k.status, status)
 }
 
 // attached tells whether all these probes see events.

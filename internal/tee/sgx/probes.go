@@ -23,6 +23,7 @@ const (
 	probeVEPCOpen    = "sgx_vepc_open"
 	probeVEPCRelease = "sgx_vepc_release"
 	probeVEPCFault   = "sgx_vepc_fault"
+	probeVEPCFound   = "sgx_vepc_found" // not a probe: one pass at the start
 )
 
 // entry is the probe where a function of the driver begins.

@@ -432,4 +432,6 @@ SEC("iter/task_file") int opened(struct bpf_iter__task_file *ctx)
 	return 0;
 }
 
+#include "guests.h"
+
 char LICENSE[] SEC("license") = "GPL";

@@ -18,6 +18,8 @@ type symbols struct {
 	freePages uint64 // sgx_nr_free_pages: a counter from 5.15 on
 	vmOps     uint64 // sgx_vm_ops: what mappings of an enclave have
 	fops      uint64 // sgx_encl_fops: what open files of the driver have
+	vepcVMOps uint64 // sgx_vepc_vm_ops and sgx_vepc_fops: the same for what is handed to guests
+	vepcFops  uint64
 }
 
 // maxSymbols bounds what is read of /proc/kallsyms, which has about 10 MB.
@@ -40,7 +42,10 @@ func readSymbols(proc string) (symbols, error) {
 // parseSymbols reads lines of an address, a letter for the kind of symbol and its name. Functions are not
 // looked at: before 5.15, sgx_nr_free_pages is one.
 func parseSymbols(r io.Reader) (s symbols, err error) {
-	wanted := map[string]*uint64{"sgx_nr_free_pages": &s.freePages, "sgx_vm_ops": &s.vmOps, "sgx_encl_fops": &s.fops}
+	wanted := map[string]*uint64{
+		"sgx_nr_free_pages": &s.freePages, "sgx_vm_ops": &s.vmOps, "sgx_encl_fops": &s.fops,
+		"sgx_vepc_vm_ops": &s.vepcVMOps, "sgx_vepc_fops": &s.vepcFops,
+	}
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		line := lines.Bytes()

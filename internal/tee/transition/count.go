@@ -38,7 +38,7 @@ func (b *Backend) add(w *workload.Workload[counts], n float64, family *metric.De
 // settle takes what was counted and timed since the last time, of the files whose calls are all counted, and of
 // one whose window ends now, where each hit stands for weight.
 func (b *Backend) settle(closing *probedFile, weight float64) error {
-	return errors.Join(b.settleCalls(closing, weight), b.settleTimes(closing, weight))
+	return errors.Join(b.settleCrossings(closing, weight), b.settleCalls(closing, weight), b.settleTimes(closing, weight))
 }
 
 // weight is what a call of the file counts for when the window of another, or its own, closes; calls of a file that is
@@ -65,12 +65,13 @@ func (b *Backend) settleCalls(closing *probedFile, weight float64) error {
 		p := b.process(key.TGID)
 		if p == nil {
 			stale = append(stale, key)
-		} else if s.role == roleSDKECall && s.file != closing && !p.looked && b.now().Sub(p.since) < nameWait {
+		} else if s.role == roleSDKECall && s.file != closing && !p.looked && !p.last && b.now().Sub(p.since) < nameWait {
 			return // its names are still to be found
 		}
 		b.count(p, key, s, float64(n-b.seen[key])*w)
 		b.seen[key] = n
 	})
+	b.decide()
 	return errors.Join(err, b.forgetCalls(stale))
 }
 
@@ -97,10 +98,18 @@ func (b *Backend) count(p *process, key callKey, s *site, n float64) {
 	case ocall:
 		b.add(owner, n, f.ocalls, b.label(p, key, s), source)
 	}
-	if s.crosses(p) {
-		b.add(owner, n, f.transitions, "eenter", source)
-		b.add(owner, n, f.transitions, "eexit", source)
+	switch {
+	case !s.crosses(p):
+	case p != nil && b.undecided(p):
+		p.held[source] += n
+	default:
+		b.cross(owner, n, source)
 	}
+}
+
+func (b *Backend) cross(owner *workload.Workload[counts], n float64, source string) {
+	b.add(owner, n, b.families.transitions, "eenter", source)
+	b.add(owner, n, b.families.transitions, "eexit", source)
 }
 
 // source is the label that says how the calls of a site are counted.
@@ -114,7 +123,7 @@ func (s *site) source() string {
 // crosses tells whether a call is one EENTER and one EEXIT. Of the SDK's, nothing is said before the OCALLs are
 // seen too: the sum of some of them would look like the sum of all.
 func (s *site) crosses(p *process) bool {
-	if s.runtime == sdk && (p == nil || !p.complete()) {
+	if s.runtime == sdk && (p == nil || !p.complete()) || p != nil && p.byVDSO {
 		return false
 	}
 	for _, d := range s.runtime.crossings {

@@ -53,7 +53,7 @@ func (p *process) measured() bool {
 		return true
 	}
 	for file := range p.files {
-		if len(file.sites) > 0 {
+		if len(file.sites) > 0 && (file.runtime != throughVDSO || p.byVDSO) {
 			return true
 		}
 	}

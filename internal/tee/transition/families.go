@@ -41,7 +41,8 @@ func newFamilies() *families {
 	return &families{
 		transitions: perWorkload("teescope_enclave_transitions_total", "transitions",
 			"Crossings of the enclave boundary, by kind: eenter, eexit, aex. The label source says how they were measured; "+
-				"sampled is an estimate from intervals. What a runtime does not show is absent.", fromRuntimes, "kind", "source"),
+				"sampled is an estimate from intervals. What a runtime does not show is absent: aex of others than Gramine are seen in processes that --watch names.",
+			fromRuntimes+"; a breakpoint on the ENCLU of the vDSO", "kind", "source"),
 		ecalls: perWorkload("teescope_ecalls_total", "calls",
 			"Calls into the enclave, by the number or name of the function. Switchless calls need not cross the boundary.",
 			"sgx_ecall, oe_ecall, occlum_ecall_*", "ecall", "mode", "source"),

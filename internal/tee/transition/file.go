@@ -26,7 +26,7 @@ type probedFile struct {
 	index   int // in the kernel side's files
 	name    string
 	runtime *runtime
-	file    *os.File // held open: a file system must not give its number to another
+	file    *os.File // held open: a file system must not give its number to another; nil for the vDSO
 	program *program
 	layout  *layout // of Gramine
 
@@ -50,6 +50,20 @@ type site struct {
 
 // openFile reads what there is to probe in a file, and attaches nothing.
 func (b *Backend) openFile(f *os.File, id fileID, name string, r *runtime) (*probedFile, error) {
+	p, err := readProgram(f)
+	if err != nil {
+		return nil, err
+	}
+	file, err := b.slot(id, name, r)
+	if err != nil {
+		return nil, err
+	}
+	file.file, file.program = f, p
+	return file, nil
+}
+
+// slot finds a place for a file among those that are probed.
+func (b *Backend) slot(id fileID, name string, r *runtime) (*probedFile, error) {
 	index := -1
 	for i := range b.slots {
 		if b.slots[i] == nil {
@@ -60,13 +74,9 @@ func (b *Backend) openFile(f *os.File, id fileID, name string, r *runtime) (*pro
 	if index < 0 {
 		return nil, fmt.Errorf("%d files are probed already, which is the most", maxFiles)
 	}
-	p, err := readProgram(f)
-	if err != nil {
-		return nil, err
-	}
 	now := b.now()
 	file := &probedFile{
-		id: id, index: index, name: workload.Clean(path.Base(name)), runtime: r, file: f, program: p,
+		id: id, index: index, name: workload.Clean(path.Base(name)), runtime: r,
 		sampler: newSampler(now, b.budget()), left: now,
 	}
 	b.slots[index], b.files[id] = file, file
@@ -147,7 +157,7 @@ func (b *Backend) attach(file *probedFile) error {
 	if len(file.sites) == 0 {
 		return nil
 	}
-	l, err := b.kernel.call.Attach(file.path(), file.sites)
+	l, err := b.attachSites(file)
 	if err != nil {
 		return err
 	}
@@ -158,6 +168,13 @@ func (b *Backend) attach(file *probedFile) error {
 	b.gate(file, true)
 	file.sampler.entered(b.now(), b.kernel.files[file.index].Cost)
 	return nil
+}
+
+func (b *Backend) attachSites(file *probedFile) (io.Closer, error) {
+	if file == b.door.file {
+		return b.door.open()
+	}
+	return b.kernel.call.Attach(file.path(), file.sites)
 }
 
 func (b *Backend) gate(file *probedFile, open bool) {
@@ -188,7 +205,12 @@ func (b *Backend) drop(file *probedFile) error {
 	for _, l := range file.always {
 		errs = append(errs, l.Close())
 	}
-	errs = append(errs, file.file.Close())
+	if file == b.door.file {
+		errs = append(errs, b.disarm(true))
+		b.door.file = nil
+	} else {
+		errs = append(errs, file.file.Close())
+	}
 	for number, s := range b.sites {
 		if s.file == file {
 			delete(b.sites, number)

@@ -76,6 +76,22 @@ func TestGramineCountsAreTheStatisticsThatItPrints(t *testing.T) {
 	}
 }
 
+// OCALLs of Gramine have times as those of others do, but for the one that ends a thread.
+func TestGramineOCALLsAreTimed(t *testing.T) {
+	b := startWith(t, watching(t, On, 0, "loader"))
+	p := run(t, loader(t))
+	p.do(t, "end 1 1 0")
+	look(t, b)
+	before := scrape(t, b)
+	p.do(t, "end 20 30 0")
+	after := scrape(t, b)
+	const of = "{ocall=getppid,source=gramine_uprobe,workload=loader}"
+	grown(t, before, after, map[string]float64{"teescope_ocalls_total" + of: 600, "teescope_ocall_seconds_count" + of: 600})
+	if after["teescope_ocall_seconds_sum"+of] <= 0 || after["teescope_ocall_seconds_count{ocall=exit,source=gramine_uprobe,workload=loader}"] != 0 {
+		t.Errorf("%v", after)
+	}
+}
+
 // Processes that begin and end between two looks, once the file is known.
 func TestShortProcessesOfGramineAreCounted(t *testing.T) {
 	b := start(t, On, 0)

@@ -16,6 +16,8 @@ type kernelSide struct {
 	object           *bpfkit.Object
 	call, start, end *bpfkit.UserProbe
 	returns          *bpfkit.UserProbe // of calls; nil where nothing is watched
+	breakpoints      *bpfkit.Breakpoints
+	closed           error // why there are none
 	files            []fileState
 	losses           []uint64
 	exit             bpfkit.Status // of the hook at the end of threads
@@ -34,7 +36,7 @@ func exitProbe() bpfkit.Probe {
 
 // load loads all programs while the privileges for it are there. None runs before a file is probed, but for
 // the one at the end of threads.
-func load(events, timing bool) (k *kernelSide, err error) {
+func load(events, timing, entries bool) (k *kernelSide, err error) {
 	o, err := bpfkit.Open(object)
 	if err != nil {
 		return nil, err
@@ -48,6 +50,9 @@ func load(events, timing bool) (k *kernelSide, err error) {
 	}()
 	if !timing {
 		err = errors.Join(o.Resize("starts", 1), o.Resize("durations", 1))
+	}
+	if !entries {
+		err = errors.Join(err, o.Resize("crossed", 1))
 	}
 	if err := errors.Join(err, o.CreateMaps()); err != nil {
 		return nil, err
@@ -65,6 +70,9 @@ func load(events, timing bool) (k *kernelSide, err error) {
 			return nil, err
 		}
 	}
+	if entries {
+		k.closed = k.loadBreakpoints()
+	}
 	if k.files, err = bpfkit.View[fileState](o, "files"); err != nil {
 		return nil, err
 	}
@@ -76,6 +84,49 @@ func load(events, timing bool) (k *kernelSide, err error) {
 	}
 	k.exit, _ = o.Attach(exitProbe()) // the status says why not
 	return k, nil
+}
+
+// loadBreakpoints loads what counts at breakpoints, and what follows who inherits them.
+func (k *kernelSide) loadBreakpoints() (err error) {
+	if k.breakpoints, err = k.object.Breakpoints("enclu"); err != nil {
+		return err
+	}
+	for program, tracepoint := range map[string]string{"born": "sched_process_fork", "executed": "sched_process_exec"} {
+		_, err := k.object.Attach(bpfkit.Probe{Name: program, Ways: []bpfkit.Way{
+			{Program: program, Mechanism: bpfkit.TypedTracepoint, Target: tracepoint},
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachCrossings calls f with how often each process has executed ENCLU in the vDSO.
+func (k *kernelSide) eachCrossings(f func(uint32, crossings)) error {
+	var tgid uint32
+	var n crossings
+	entries := k.object.Map("crossed").Iterate()
+	for entries.Next(&tgid, &n) {
+		f(tgid, n)
+	}
+	if err := entries.Err(); err != nil {
+		return fmt.Errorf("reading how often enclaves were entered: %w", err)
+	}
+	return nil
+}
+
+// crossingsOf returns what one process has counted; nil where it has no breakpoint.
+func (k *kernelSide) crossingsOf(tgid uint32) (*crossings, error) {
+	var n crossings
+	err := k.object.Map("crossed").Lookup(tgid, &n)
+	if bpfkit.IsMissing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading how often process %d has entered enclaves: %w", tgid, err)
+	}
+	return &n, nil
 }
 
 // eachCall calls f with every counter of calls.

@@ -70,6 +70,14 @@ type tableKey struct {
 	_       uint32
 }
 
+// crossings is how often a process has executed ENCLU in the vDSO.
+type crossings struct {
+	Enters, Resumes uint64
+	Born            uint64 // threads and processes that it has made since the entry was
+	Tree            uint32 // the number of its breakpoints
+	Left            uint32 // it runs another program, without breakpoints
+}
+
 // layout is where a thread of Gramine has its counters, in bytes from its GS base.
 type layout struct {
 	Offsets [counters]uint32

@@ -8,16 +8,20 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	goruntime "runtime"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"teescope/internal/bpfkit"
 )
 
-// Costs of one hit, in those of a cheap one, which is about 0.6 us. costStepped is what is assumed where it
+// Costs of one hit, in those of a cheap one, which is about 0.6 us. The others are what is assumed where they
 // cannot be measured.
 const (
-	costEmulated = 1
-	costStepped  = 40
+	costEmulated   = 1
+	costStepped    = 40
+	costBreakpoint = 16
 )
 
 // returns is a function of one instruction, a return, which the kernel does not emulate.
@@ -47,6 +51,26 @@ func (k *kernelSide) measureStepping() (uint8, error) {
 	if err != nil {
 		return costStepped, err
 	}
+	return costOfReturns(), l.Close()
+}
+
+// measureBreakpoints tells what a hit of a breakpoint costs, in the same unit: 16 under a hypervisor that wants to
+// know of each.
+func (k *kernelSide) measureBreakpoints() (uint8, error) {
+	goruntime.LockOSThread()
+	defer goruntime.UnlockOSThread()
+	point, err := k.breakpoints.Set(unix.Gettid(), uint64(reflect.ValueOf(returns).Pointer()))
+	if err != nil {
+		return costBreakpoint, err
+	}
+	if err := point.Switch(true); err != nil {
+		return costBreakpoint, errors.Join(err, point.Close())
+	}
+	return costOfReturns(), point.Close()
+}
+
+// costOfReturns is that of one call of returns, while it is probed.
+func costOfReturns() uint8 {
 	const (
 		hits  = 50
 		cheap = 600 * time.Nanosecond
@@ -59,5 +83,5 @@ func (k *kernelSide) measureStepping() (uint8, error) {
 		}
 		best = min(best, time.Since(began))
 	}
-	return uint8(min(max(best/hits/cheap, 1), 255)), l.Close()
+	return uint8(min(max(best/hits/cheap, 1), 255))
 }

@@ -10,19 +10,27 @@ import (
 func TestOpenEnclaveCallsAreWhatTheProgramCounts(t *testing.T) {
 	for _, name := range []string{"erthost", "ego-host"} {
 		t.Run(name, func(t *testing.T) {
-			b := start(t, On, 0)
+			b := startWith(t, watching(t, On, 0, name)) // a call of oe_enter is no ECALL of its own, and has no time
 			p := run(t, build(t, filepath.Join(t.TempDir(), name), "testdata/oehost.c"))
 			p.do(t, "0 0")
 			look(t, b)
 			before := scrape(t, b)
 			n := numbers(t, p.do(t, "700 5"))
 			labels := ",source=openenclave_uprobe,workload=" + name + "}"
-			grown(t, before, scrape(t, b), map[string]float64{
-				"teescope_ecalls_total{ecall=2,mode=normal" + labels:      700,
-				"teescope_ocalls_total{ocall=call_host_function" + labels: 700 * 3,
-				"teescope_ocalls_total{ocall=runtime_1" + labels:          700 * 2,
-				"teescope_enclave_transitions_total{kind=eenter" + labels: n[0] + n[1],
-				"teescope_enclave_transitions_total{kind=eexit" + labels:  n[0] + n[1],
+			after := scrape(t, b)
+			ecall, ocall := sumOf(after, "teescope_ecall_seconds_sum", name), sumOf(after, "teescope_ocall_seconds_sum", name)
+			if ecall <= ocall || ocall <= 0 {
+				t.Errorf("%v s in ECALLs, %v s of them in OCALLs", ecall, ocall)
+			}
+			grown(t, before, after, map[string]float64{
+				"teescope_ecall_seconds_count{ecall=2" + labels:                  700,
+				"teescope_ocall_seconds_count{ocall=call_host_function" + labels: 700 * 3,
+				"teescope_ocall_seconds_count{ocall=runtime_1" + labels:          700 * 2,
+				"teescope_ecalls_total{ecall=2,mode=normal" + labels:             700,
+				"teescope_ocalls_total{ocall=call_host_function" + labels:        700 * 3,
+				"teescope_ocalls_total{ocall=runtime_1" + labels:                 700 * 2,
+				"teescope_enclave_transitions_total{kind=eenter" + labels:        n[0] + n[1],
+				"teescope_enclave_transitions_total{kind=eexit" + labels:         n[0] + n[1],
 			})
 		})
 	}

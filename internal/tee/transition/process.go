@@ -23,7 +23,13 @@ type process struct {
 	threads map[threadKey]*thread
 	layout  *layout
 	enclave bool
-	watched bool // its calls are timed
+	watched bool               // its calls are timed
+	points  *points            // on the way into its enclaves; nil where there are none
+	refused bool               // and there will be none
+	byVDSO  bool               // it enters enclaves there: its crossings are known from that alone
+	held    map[string]float64 // crossings by source, until that is known
+	asked   time.Time          // since when it is to be
+	last    bool               // what it has counted until now is all
 	since   time.Time
 	looked  bool              // the first OCALL table was looked at, and with it the names of ECALLs
 	named   tableOf           // the one table of an enclave
@@ -51,7 +57,7 @@ func (b *Backend) process(tgid uint32) *process {
 	}
 	p := &process{
 		programOf: running, owner: b.registry.Join(b.host.identify(tgid), b.now()),
-		files: map[*probedFile]bool{}, tables: map[uint64]error{}, threads: map[threadKey]*thread{}, since: b.now(),
+		files: map[*probedFile]bool{}, tables: map[uint64]error{}, held: map[string]float64{}, threads: map[threadKey]*thread{}, since: b.now(),
 	}
 	b.processes[tgid] = p
 	return p
@@ -63,9 +69,13 @@ func (b *Backend) scan() error {
 	if err != nil {
 		return fmt.Errorf("listing processes: %w", err)
 	}
+	for tgid, p := range b.processes {
+		running, ok := b.host.program(tgid)
+		p.last = (!ok || running != p.programOf) && !p.inWindow()
+	}
 	errs := []error{b.findTables(), b.settle(nil, 1), b.readThreads()}
 	for tgid, p := range b.processes {
-		if running, ok := b.host.program(tgid); (!ok || running != p.programOf) && !p.inWindow() {
+		if p.last {
 			errs = append(errs, b.end(tgid, p))
 		}
 	}
@@ -89,25 +99,22 @@ func (b *Backend) scan() error {
 			p.runtime = runtime
 			errs = append(errs, b.probeProcess(tgid, p))
 		}
-		errs = append(errs, b.watch(tgid, p))
+		errs = append(errs, b.watch(tgid, p), b.arm(tgid, p))
 	}
 	b.estimate()
-	return errors.Join(append(errs, b.dropUnused())...)
+	return errors.Join(append(errs, b.disarm(false), b.dropUnused())...)
 }
 
-// end forgets a process. What it counted has been read, but for ECALLs that wait for names.
+// end forgets a process. What it counted has been read.
 func (b *Backend) end(tgid uint32, p *process) error {
 	var calls []callKey
-	var err error
-	if !p.looked {
-		p.looked, err = true, b.settle(nil, 1)
-	}
 	for key := range b.seen {
 		if key.TGID == tgid {
 			calls = append(calls, key)
 		}
 	}
-	errs := []error{err, b.forgetCalls(calls), b.forgetTimes(tgid), b.kernel.remove("gramine", tgid)}
+	errs := []error{b.forgetCalls(calls), b.forgetTimes(tgid), b.forgetCrossings(tgid), b.kernel.remove("gramine", tgid)}
+	p.leave()
 	for address := range p.tables {
 		errs = append(errs, b.kernel.remove("tables", tableKey{Address: address, TGID: tgid}))
 	}

@@ -86,6 +86,22 @@ struct {
 	__type(value, struct ended);
 } ended SEC(".maps");
 
+/* Made by user space and for children. Not allocated on demand: before 6.2 programs of perf events may not. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 2048);
+	__type(key, u32); /* tgid */
+	__type(value, struct crossings);
+} crossed SEC(".maps");
+
+/* The cookie of the breakpoints, which all have the same: one that is inherited has no cookie of its own. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} breakpoint SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -292,6 +308,62 @@ static __always_inline int on_exit(void)
 
 	if (layout)
 		remember(tgid, layout);
+	return 0;
+}
+
+/* A breakpoint on the ENCLU of the vDSO, before it is executed. An AEX ends at the same instruction, with ERESUME in
+ * RAX: it is executed when the kernel is done with what had interrupted the enclave. */
+SEC("perf_event") int enclu(struct pt_regs___args *regs)
+{
+	u32 zero = 0, tgid = bpf_get_current_pid_tgid() >> 32, file;
+	u64 *cookie = bpf_map_lookup_elem(&breakpoint, &zero), leaf = regs->ax;
+	struct crossings *n = bpf_map_lookup_elem(&crossed, &tgid);
+	struct file_state *state;
+
+	if (!cookie)
+		return 0;
+	file = COOKIE_FILE(*cookie);
+	state = bpf_map_lookup_elem(&files, &file);
+	if (!state)
+		return 0;
+	__sync_fetch_and_add(&state->cost, COOKIE_COST(*cookie));
+	if (!state->open)
+		return 0;
+	if (!n)
+		lost(LOST_PROCESSES);
+	else if (leaf == EENTER)
+		__sync_fetch_and_add(&n->enters, 1);
+	else if (leaf == ERESUME)
+		__sync_fetch_and_add(&n->resumes, 1);
+	return 0;
+}
+
+/* Threads and children inherit breakpoints: a child is not to be given a second one. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(born, struct task_struct___gs *parent, struct task_struct___gs *child)
+{
+	u32 by = parent->tgid, tgid = child->tgid;
+	struct crossings *of = bpf_map_lookup_elem(&crossed, &by), new = {};
+
+	if (!of || of->left)
+		return 0;
+	__sync_fetch_and_add(&of->born, 1);
+	if (tgid == by)
+		return 0;
+	new.tree = of->tree;
+	if (bpf_map_update_elem(&crossed, &tgid, &new, BPF_ANY))
+		lost(LOST_PROCESSES);
+	return 0;
+}
+
+/* The breakpoints of a process end with its program: the vDSO of the next one is elsewhere. */
+SEC("tp_btf/sched_process_exec") int BPF_PROG(executed, struct task_struct___gs *task)
+{
+	u32 tgid = task->tgid;
+	struct crossings *of = bpf_map_lookup_elem(&crossed, &tgid);
+
+	if (of)
+		of->left = 1;
 	return 0;
 }
 

@@ -53,7 +53,8 @@ type Options struct {
 	Settled <-chan struct{}
 	Log     *slog.Logger
 
-	events bool // in tests: attach as kernels before 6.6 need it
+	events bool                              // in tests: attach as kernels before 6.6 need it
+	enclu  func(tgid uint32) (uint64, error) // in tests: where a process has an instruction to take for that of the vDSO
 }
 
 // Times and bounds.
@@ -91,6 +92,7 @@ type Backend struct {
 	untimed   string               // why no call can be timed, empty where it can
 	intervals uint64               // of counting, of all files
 	guessed   guesses
+	door      doorway
 	unseen    float64 // ends of threads
 	cut       float64 // calls that were not timed to their end
 	read      time.Time
@@ -122,13 +124,23 @@ func (b *Backend) Init(context.Context) error {
 	if b.opts.Mode == Off {
 		return nil
 	}
-	k, err := load(b.opts.events, len(b.opts.Watch) > 0)
+	timing := len(b.opts.Watch) > 0
+	enclu := b.wayIn()
+	k, err := load(b.opts.events, timing, timing && enclu != nil)
 	if err != nil {
 		b.opts.Log.Warn("transitions are not traced", "reason", err)
 		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if k.closed != nil {
+		b.opts.Log.Info("AEX are counted for Gramine only", "reason", k.closed)
+	} else if k.breakpoints != nil {
+		b.door.address = enclu
+		if b.door.cost, err = k.measureBreakpoints(); err != nil {
+			b.opts.Log.Info("the cost of breakpoints is assumed", "reason", err)
+		}
+	}
 	b.kernel, b.detector = k, tee.NewDetector(b.opts.Roots)
 	b.files, b.sites, b.tables = map[fileID]*probedFile{}, map[uint32]*site{}, map[tableOf]error{}
 	b.seen, b.timed, b.processes = map[callKey]uint64{}, map[callKey]duration{}, map[uint32]*process{}

@@ -81,6 +81,20 @@ struct table_key {
 	u32 zero;
 };
 
+/* How often a process has executed ENCLU in the vDSO, while it and its threads have a breakpoint there. */
+struct crossings {
+	u64 enters;  /* EENTER */
+	u64 resumes; /* ERESUME: each ends an AEX */
+	u64 born;    /* threads and processes that it has made since the entry was */
+	u32 tree;    /* the number of its breakpoints, or of those of who has begun it */
+	u32 left;    /* it runs another program, without breakpoints */
+};
+
+enum {
+	EENTER = 2, /* in RAX at ENCLU */
+	ERESUME = 3,
+};
+
 struct layout {
 	u32 offsets
 		[COUNTERS]; /* from the GS base: EENTER, EEXIT, AEX, synchronous and asynchronous signals */
@@ -108,7 +122,7 @@ struct thread {
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs___args {
-	unsigned long dx, si, di, sp;
+	unsigned long ax, dx, si, di, sp;
 };
 
 struct thread_struct___gs {

@@ -34,6 +34,8 @@ void options(int argc, char **argv, const struct option *list)
 		if (errno || *end || end == argv[i + 1] || *o->value < 0)
 			usage(argv[0], list);
 	}
+	if (getenv("TESTBED_STOP")) // whoever wants to look first sends SIGCONT
+		raise(SIGSTOP);
 }
 
 double now(void)

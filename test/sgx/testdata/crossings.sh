@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs in the virtual SGX machine: each program of the testbed, with what the machine has counted before and after it.
+set -u
+counted=/sys/module/swsgx/parameters
+
+# Waits for up to a minute until something is so.
+until_so() {
+	tries=0
+	while ! "$@" && [ $tries -lt 600 ]; do
+		sleep 0.1
+		tries=$((tries + 1))
+	done
+}
+
+# A program under another name is another workload.
+as() { ln "/testbed/$1" "/testbed/$2"; }
+
+# Starts a program that waits to be looked at before it does anything.
+hold() {
+	name=$1
+	shift
+	TESTBED_STOP=1 "$name" "$@" >"$name.json" &
+	eval "pid_$name=$!"
+	held=$((held + 1))
+}
+
+# Lets it go on, with a client if it has one.
+release() {
+	cat $counted/stats >"stats.$1.before"
+	eval "kill -CONT \$pid_$1"
+	if [ -n "${2:-}" ]; then
+		$2
+	fi
+	eval "wait \$pid_$1"
+	cat $counted/stats >"stats.$1.after"
+}
+
+all_watched() { [ "$(ls -l "/proc/$agent/fd" 2>/dev/null | grep -c perf_event)" -ge $held ]; }
+
+held=0
+as kv chatty
+as paging grower
+hold pingpong -count 300 -ocalls 3 -threads 2
+hold kv -count 2 -mib 1
+hold chatty -count 2 -mib 1 -chatty 1 -port 7001
+hold paging -mib 6 -working 5 -count 1
+hold grower -mib 2 -working 2 -dynamic 1 -count 1
+hold churn -count 6 -live 3
+hold faults -cpuid 30 -rdtsc 40 -ud2 50 -spin 300
+hold twoproc -count 200
+
+echo 2 >/proc/sys/kernel/perf_event_paranoid # Debian's default of 3 refuses breakpoints
+./teescope agent --listen 127.0.0.1:9750 --transitions.trace on \
+	--watch 'comm=pingpong|kv|chatty|paging|grower|churn|faults|twoproc' >agent.log 2>&1 &
+agent=$!
+until_so all_watched # each has its breakpoint; nothing else of the agent is a perf event here
+
+load() { kvload -count 300; }
+chat() { kvload -count 60 -depth 4 -port 7001; }
+release pingpong
+release kv load
+release chatty chat
+release paging
+release grower
+release churn
+release faults
+release twoproc
+wget -qO metrics http://127.0.0.1:9750/metrics
