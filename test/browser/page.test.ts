@@ -206,11 +206,12 @@ describe("the pages", () => {
     }
   });
 
-  it("shows the machine as a whole without the filter, and keeps the choice for the other pages", async () => {
+  it("says of the machine as a whole that it is not filtered, and keeps the choice for the other pages", async () => {
     const page = await visit("/?page=infrastructure&w=redis-server");
-    await page.waitForSelector('[data-panel="node-cpu"]');
-    expect(await page.locator("#filter-button").count()).toBe(0);
+    expect(await textOf(page, '[data-panel="node-cpu"] .unfiltered')).toContain("Not filtered by workload");
     await page.keyboard.press("4");
+    await page.waitForSelector('[data-panel="syscalls-by-name"]');
+    expect(await page.locator(".unfiltered").count()).toBe(0);
     expect(await textOf(page, "#filter-button")).toContain("redis-server");
   });
 
@@ -253,7 +254,7 @@ describe("for everybody", () => {
     await page.keyboard.press("Enter");
     expect(await page.evaluate("document.activeElement.id")).toBe("main");
     await page.keyboard.press("?");
-    expect(await page.locator("dialog[open]").textContent()).toContain("Filter workloads");
+    expect(await page.locator("dialog[open]").textContent()).toContain("Filter by workload");
     await page.keyboard.press("Escape");
     await page.keyboard.press("4");
     expect(search(page)).toBe("?page=system");

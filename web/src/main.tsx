@@ -8,6 +8,7 @@ import { type Connection, bindHistory, createSession, SessionProvider } from "./
 import { createStore } from "./lib/store";
 import { applyRememberedTheme } from "./lib/theme";
 import { startLive } from "./lib/live";
+import { rememberedZone } from "./lib/zone";
 import { App } from "./pages/App";
 import { bindShortcuts } from "./pages/shell/actions";
 import "./styles/tokens.css";
@@ -30,7 +31,7 @@ function start(root: HTMLElement): void {
       connection.update((before) => (gone ? { ...before, failure } : { lastAnswer: clock() }));
     },
   });
-  const session = createSession(client, connection, clock(), location.search);
+  const session = createSession(client, connection, clock(), location.search, rememberedZone());
   bindHistory(session.view, window);
   bindShortcuts(session, document);
   startLive(session, document, clock);

@@ -6,7 +6,7 @@
 import { aborted, ApiError, asApiError, malformed, notAnalysed, queryFailed, starting, timedOut, unavailable, unreachable } from "./errors";
 import { report, type Report } from "./findings";
 import { Limiter } from "./limiter";
-import { type InstantSample, matrix, names, type RangeSeries, type Target, targets, vector } from "./types";
+import { type InstantSample, type Labels, labels, matrix, names, type RangeSeries, type Target, targets, vector } from "./types";
 import { type Decoder, object } from "./validate";
 
 export interface ClientOptions {
@@ -42,10 +42,14 @@ export class Client {
     return this.ask("query_range", params, matrix, signal);
   }
 
-  /** The values that a label has had, optionally on series that match. */
-  labelValues(label: string, match: string, from: number, to: number, signal?: AbortSignal): Promise<string[]> {
-    const params = { "match[]": match, start: String(from), end: String(to) };
-    return this.ask(`label/${encodeURIComponent(label)}/values`, params, names, signal);
+  /** The values that a label has had on series that match any of the selectors, `limit` at most. */
+  labelValues(label: string, match: string | readonly string[], from: number, to: number, signal?: AbortSignal, limit?: number): Promise<string[]> {
+    return this.ask(`label/${encodeURIComponent(label)}/values`, matched([match].flat(), from, to, limit), names, signal);
+  }
+
+  /** The labels of the series that match any of the selectors, `limit` at most. */
+  series(match: readonly string[], from: number, to: number, limit: number, signal?: AbortSignal): Promise<Labels[]> {
+    return this.ask("series", matched(match, from, to, limit), labels, signal);
   }
 
   targets(signal?: AbortSignal): Promise<Target[]> {
@@ -60,7 +64,7 @@ export class Client {
 
   private ask<T>(
     path: string,
-    params: Record<string, string>,
+    params: Record<string, string> | [string, string][],
     decode: Decoder<T>,
     signal?: AbortSignal,
   ): Promise<T> {
@@ -110,6 +114,11 @@ export class Client {
       signal?.removeEventListener("abort", withdraw);
     }
   }
+}
+
+function matched(match: readonly string[], from: number, to: number, limit?: number): [string, string][] {
+  const ends: [string, string][] = [["start", String(from)], ["end", String(to)]];
+  return [...match.map((m): [string, string] => ["match[]", m]), ...ends, ...(limit === undefined ? [] : [["limit", String(limit)] as [string, string]])];
 }
 
 /** An answer that has no envelope, unless it is an error. */

@@ -45,6 +45,7 @@ function result<T>(type: string, item: Decoder<T>): Decoder<T[]> {
 export const vector = result<InstantSample>("vector", shape({ metric: record(text), value: point }));
 export const matrix = result<RangeSeries>("matrix", shape({ metric: record(text), values: list(point) }));
 export const names: Decoder<string[]> = list(text);
+export const labels: Decoder<Labels[]> = list(record(text));
 
 export const targets: Decoder<Target[]> = (value, path) =>
   list(

@@ -4,6 +4,8 @@
 // restrict each other. Workloads that are chosen by name are in the view
 // itself; this knows the other kinds, and workloads by pattern.
 
+import { browserRegex } from "./re2";
+
 export const KINDS = ["workload", "container", "pod", "runtime", "node"] as const;
 export type Kind = (typeof KINDS)[number];
 
@@ -53,6 +55,25 @@ export function matcher(label: string, filters: readonly Pick<Filter, "text" | "
 export function oneOf(label: string, names: readonly string[]): string {
   if (names.length === 0) return `${label}="",${label}!=""`;
   return matcher(label, names.map((text) => ({ text, regex: false })));
+}
+
+/** What the filters let through. */
+export interface Chosen {
+  /** Workloads chosen by name. */
+  workloads: readonly string[];
+  /** All other filters. */
+  filters?: readonly Filter[];
+  /** The workloads that the filters of containers, pods and runtimes leave; absent without such a filter. */
+  mapped?: readonly string[] | undefined;
+}
+
+/** Whether the filters let through what is of a workload (none: of a whole machine) on a node. What cannot be judged here is let through. */
+export function passes({ workloads, filters = [], mapped }: Chosen, workload: string, instance: string): boolean {
+  const any = (name: string, chosen: readonly Pick<Filter, "text" | "regex">[]): boolean =>
+    chosen.length === 0 || chosen.some((f) => (f.regex ? (browserRegex(f.text)?.test(name) ?? true) : f.text === name));
+  if (!any(instance, ofKind(filters, "node"))) return false;
+  const named = workloads.map((text) => ({ text, regex: false }));
+  return workload === "" || (any(workload, [...named, ...ofKind(filters, "workload")]) && (mapped?.includes(workload) ?? true));
 }
 
 export function ofKind(filters: readonly Filter[], kind: Kind): Filter[] {

@@ -1,21 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { parseDuration, tickSeconds } from "./live";
-
-describe("parseDuration", () => {
-  it.each([
-    ["5s", 5],
-    ["1m30s", 90],
-    ["500ms", 0.5],
-    ["1d", 86_400],
-  ])("%s", (text, want) => {
-    expect(parseDuration(text)).toBe(want);
-  });
-
-  it.each(["", "5", "s", "0s", "five"])("refuses %j", (text) => {
-    expect(parseDuration(text)).toBeUndefined();
-  });
-});
+import { tickSeconds } from "./live";
 
 describe("tickSeconds", () => {
   it.each([

@@ -5,17 +5,7 @@
 // an absolute one.
 import { asApiError } from "../api/errors";
 import type { Session } from "./session";
-
-/** Reads a Prometheus duration such as "5s", "1m30s" or "500ms", in seconds. */
-export function parseDuration(text: string): number | undefined {
-  const factors: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86_400 };
-  if (!/^(\d+(ms|[smhd]))+$/.test(text)) return undefined;
-  let seconds = 0;
-  for (const [, digits, unit] of text.matchAll(/(\d+)(ms|[smhd])/g)) {
-    seconds += Number(digits) * (factors[unit ?? ""] ?? 0);
-  }
-  return seconds > 0 ? seconds : undefined;
-}
+import { parseDuration } from "./time";
 
 /** While the agent is younger than this, its first samples are awaited impatiently. */
 const NEWBORN_SECONDS = 3;

@@ -14,15 +14,9 @@
 //
 // Every selector has one of the first three (defs.test.ts). Other renderers
 // (Grafana) replace the same seven by their own variables.
-import { type Filter, join, matcher, ofKind, oneOf } from "./filters";
+import { type Chosen, join, matcher, ofKind, oneOf } from "./filters";
 
-export interface Filling {
-  /** Workloads chosen by name. */
-  workloads: readonly string[];
-  /** All other filters. */
-  filters?: readonly Filter[];
-  /** The workloads that the filters of containers, pods and runtimes leave; absent without such a filter. */
-  mapped?: readonly string[] | undefined;
+export interface Filling extends Chosen {
   /** Distance between two points, seconds. */
   step: number;
   /** Seconds between two scrapes. */
@@ -30,8 +24,6 @@ export interface Filling {
   /** Seconds since the agent began to count, if known. */
   age?: number | undefined;
 }
-
-type Chosen = Pick<Filling, "workloads" | "filters" | "mapped">;
 
 /**
  * The matcher of the filter of workloads. With no choice it leaves out only

@@ -8,7 +8,7 @@ import { useContext } from "preact/hooks";
 import type { Client } from "../api/client";
 import type { ApiError } from "../api/errors";
 import { createStore, type Store } from "./store";
-import { findRange, type Interval } from "./time";
+import { findRange, type Interval, setZone, type Zone } from "./time";
 import { formatView, parseView, type ViewState } from "./url";
 
 export interface ServerFacts {
@@ -30,17 +30,27 @@ export interface Session {
   /** Answers were recorded for a report: there is no server and no other page. */
   recorded?: true;
   view: Store<ViewState>;
+  /** The workloads that the filters of containers, pods and runtimes mean, and the filters and the time that they were asked for. */
+  mapped: Store<{ key: string; workloads: readonly string[] } | undefined>;
   /** The moment up to which live charts are drawn, Unix seconds. */
   now: Store<number>;
   server: Store<ServerFacts>;
   connection: Store<Connection>;
 }
 
-export function createSession(client: Client, connection: Store<Connection>, now: number, search: string): Session {
+/** Makes a session; the zone counts where the URL names none. */
+export function createSession(client: Client, connection: Store<Connection>, now: number, search: string, zone: Zone): Session {
+  const first = parseView(search);
+  const view = createStore(new URLSearchParams(search).has("tz") ? first : { ...first, zone });
+  setZone(view.get().zone);
+  view.watch((next) => {
+    setZone(next.zone); // before anybody draws
+  });
   return {
     client,
     connection,
-    view: createStore(parseView(search)),
+    view,
+    mapped: createStore<ReturnType<Session["mapped"]["get"]>>(undefined),
     now: createStore(now),
     server: createStore<ServerFacts>({ scrapeInterval: 5 }),
   };
@@ -70,6 +80,7 @@ export function agentAge(server: ServerFacts, end: number): number | undefined {
 /** Keeps the view and the address bar the same, and follows back and forward. */
 export function bindHistory(view: Store<ViewState>, window: Window): void {
   let applying = false;
+  if (view.get().zone !== parseView(window.location.search).zone) window.history.replaceState(null, "", formatView(view.get()));
   view.watch((next) => {
     const url = formatView(next);
     if (applying || url === window.location.pathname + window.location.search) return;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Time ranges and the grid of points that a range is drawn on. All times are
-// Unix seconds; nothing here reads the clock.
+// Unix seconds; nothing here reads the clock. Times are written in the zone
+// that was chosen.
 
 export interface Interval {
   from: number;
@@ -26,8 +27,34 @@ export const RANGES: readonly RelativeRange[] = [
 
 export const DEFAULT_RANGE = "5m";
 
+/** Reads a Prometheus duration such as "5s", "1m30s" or "500ms", in seconds. */
+export function parseDuration(text: string): number | undefined {
+  const factors: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
+  if (!/^(\d+(ms|[smhdw]))+$/.test(text)) return undefined;
+  let seconds = 0;
+  for (const [, digits, unit] of text.matchAll(/(\d+)(ms|[smhdw])/g)) {
+    seconds += Number(digits) * (factors[unit ?? ""] ?? 0);
+  }
+  return seconds > 0 ? seconds : undefined;
+}
+
+const SHORTEST_SECONDS = 10;
+const LONGEST_SECONDS = 366 * 86_400;
+
+/** What is wrong with a typed range, or nothing. */
+export function rangeProblem(text: string): string | undefined {
+  const seconds = parseDuration(text);
+  if (seconds === undefined) return "Write numbers with units: 90s, 90m, 6h, 2d, 1w or 1h30m.";
+  if (seconds < SHORTEST_SECONDS) return `At least ${SHORTEST_SECONDS} seconds.`;
+  return seconds > LONGEST_SECONDS ? "At most 366 days." : undefined;
+}
+
+/** The range of an id: one of the list, or a typed length of time. */
 export function findRange(id: string): RelativeRange | undefined {
-  return RANGES.find((range) => range.id === id);
+  const listed = RANGES.find((range) => range.id === id);
+  if (listed || rangeProblem(id) !== undefined) return listed;
+  const words = id.replace(/(\d)(ms|[smhdw])/g, (_, digit: string, unit: string) => `${digit} ${unit === "m" ? "min" : unit} `).trim();
+  return { id, seconds: parseDuration(id) ?? 0, label: `Last ${words}` };
 }
 
 const NICE_STEPS = [
@@ -68,26 +95,70 @@ export function formatUrlTime(seconds: number): string {
   return new Date(Math.round(seconds) * 1000).toISOString().replace(".000Z", "Z");
 }
 
-/** Writes a time for `<input type="datetime-local">`, in the zone of the browser. */
-export function formatInputTime(seconds: number): string {
-  const local = new Date(Math.round(seconds) * 1000);
-  const shifted = new Date(local.getTime() - local.getTimezoneOffset() * 60_000);
-  return shifted.toISOString().slice(0, 19);
+export type Zone = "local" | "utc";
+
+// The zone of all that is written and read here: of the person who looks, as
+// the browser's own zone is, and so the one thing that is not handed down.
+let zone: Zone = "local";
+
+/** Chooses the zone. Whoever has drawn a time draws it again: the page does so by its key. */
+export function setZone(next: Zone): void {
+  zone = next;
+}
+
+/** A date whose local parts are those of the zone, for what knows local dates alone. */
+export function zoned(seconds: number): Date {
+  const at = new Date(seconds * 1000);
+  return zone === "utc" ? new Date(at.getTime() + at.getTimezoneOffset() * 60_000) : at;
+}
+
+/** The name of a zone at a moment, as a distance from UTC: UTC, UTC+1, UTC-3:30. */
+export function zoneName(seconds: number, of: Zone = zone): string {
+  const minutes = of === "utc" ? 0 : -new Date(seconds * 1000).getTimezoneOffset();
+  if (minutes === 0) return "UTC";
+  const rest = Math.abs(minutes) % 60;
+  return `UTC${minutes < 0 ? "-" : "+"}${Math.floor(Math.abs(minutes) / 60)}${rest === 0 ? "" : `:${two(rest)}`}`;
 }
 
 const two = (n: number): string => String(n).padStart(2, "0");
 
-/** The clock time, in the zone of the browser: 13:24:05. */
-export function formatClock(seconds: number): string {
+/** The parts of a time in the zone. */
+function parts(seconds: number): { year: number; month: number; day: number; clock: string } {
   const at = new Date(seconds * 1000);
-  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+  const utc = zone === "utc";
+  const clock = utc
+    ? [at.getUTCHours(), at.getUTCMinutes(), at.getUTCSeconds()]
+    : [at.getHours(), at.getMinutes(), at.getSeconds()];
+  return {
+    year: utc ? at.getUTCFullYear() : at.getFullYear(),
+    month: utc ? at.getUTCMonth() : at.getMonth(),
+    day: utc ? at.getUTCDate() : at.getDate(),
+    clock: clock.map(two).join(":"),
+  };
 }
+
+/** Writes a time for `<input type="datetime-local">`. */
+export function formatInputTime(seconds: number): string {
+  const { year, month, day, clock } = parts(Math.round(seconds));
+  return `${year}-${two(month + 1)}-${two(day)}T${clock}`;
+}
+
+/** Reads the time of such an input. */
+export function parseInputTime(text: string): number | undefined {
+  return parseTime(zone === "utc" ? `${text}Z` : text);
+}
+
+/** The clock time: 13:24:05. */
+export function formatClock(seconds: number): string {
+  return parts(seconds).clock;
+}
+
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /** Day and clock time: 20 Nov 13:24:05. */
 export function formatMoment(seconds: number): string {
-  const at = new Date(seconds * 1000);
-  const month = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-  return `${at.getDate()} ${month[at.getMonth()] ?? ""} ${formatClock(seconds)}`;
+  const { day, month, clock } = parts(seconds);
+  return `${day} ${MONTHS[month] ?? ""} ${clock}`;
 }
 
 /** A length of time as a person says it: 5 s, 2 min, 3 h, 7 d. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { DEFAULT_VIEW, formatView, parseView, toggleWorkload, type ViewState } from "./url";
+import { MOST_FILTERS } from "./filters";
+import { allFilters, clearFilters, DEFAULT_VIEW, formatView, parseView, toggleFilter, toggleWorkload, type ViewState } from "./url";
 
 describe("the URL", () => {
   it("is bare for the default view", () => {
@@ -8,14 +9,28 @@ describe("the URL", () => {
     expect(parseView("")).toEqual(DEFAULT_VIEW);
   });
 
-  it.each<ViewState>([
-    { page: "system", workloads: ["redis-server"], range: "15m", live: true },
-    { page: "status", workloads: [], range: "5m", live: false },
-    { page: "containers", workloads: ["e5e5e5e5e5e5"], range: "5m", live: true },
-    { page: "infrastructure", workloads: ["kept"], range: "1h", live: true },
-    { page: "overview", workloads: ["a,b & c", "nginx.service", "ü"], range: "7d", live: true },
-    { page: "system", workloads: [], range: "1h", live: false, fixed: { from: 1_800_000_000, to: 1_800_000_600 } },
-  ])("keeps %j", (view) => {
+  const part = (text: string): ViewState["filters"] => [
+    { kind: "workload", text: `${text}-(a|b)+.*`, regex: true },
+    { kind: "container", text: "web & co=1", regex: false },
+    { kind: "container", text: "e5.*", regex: true },
+    { kind: "pod", text: "shop-7d9f/ü", regex: false },
+    { kind: "runtime", text: "gramine", regex: false },
+    { kind: "node", text: "[::1]:9750", regex: false },
+    { kind: "node", text: "host-\\d+:9750", regex: true },
+  ];
+
+  it.each<Partial<ViewState>>([
+    { page: "system", workloads: ["redis-server"], range: "15m" },
+    { page: "status", live: false },
+    { page: "containers", workloads: ["e5e5e5e5e5e5"] },
+    { page: "infrastructure", workloads: ["kept"], range: "1h" },
+    { workloads: ["a,b & c", "nginx.service", "ü"], range: "7d" },
+    { page: "system", range: "1h", live: false, fixed: { from: 1_800_000_000, to: 1_800_000_600 } },
+    { range: "90m", zone: "utc" },
+    { range: "1h30m", filters: part("redis") },
+    { workloads: ["w.re=x", "~"], filters: part("%&#+ "), zone: "utc" },
+  ])("keeps %j", (given) => {
+    const view = { ...DEFAULT_VIEW, ...given };
     expect(parseView(formatView(view).slice(1))).toEqual(view);
   });
 
@@ -27,6 +42,8 @@ describe("the URL", () => {
   it.each([
     ["?page=nowhere&range=3y&from=x&to=y&w=", DEFAULT_VIEW],
     ["?from=1800000600&to=1800000000", DEFAULT_VIEW], // the wrong way round
+    ["?range=0s&tz=mars&w.re=(&node.re=*&pod=&container.re=a(?=b)", DEFAULT_VIEW],
+    ["?range=2y", DEFAULT_VIEW],
     ["?range=15m&live=1", { ...DEFAULT_VIEW, range: "15m" }],
   ])("takes from %s what it understands", (search, want) => {
     expect(parseView(search)).toEqual(want);
@@ -42,5 +59,23 @@ describe("toggleWorkload", () => {
     const one = toggleWorkload({ ...DEFAULT_VIEW, workloads: ["b"] }, "a");
     expect(one.workloads).toEqual(["a", "b"]);
     expect(toggleWorkload(one, "b").workloads).toEqual(["a"]);
+  });
+});
+
+describe("toggleFilter", () => {
+  it("adds in order, takes away, and clears", () => {
+    const node = { kind: "node", text: "h:1", regex: false } as const;
+    const pattern = { kind: "workload", text: "a.*", regex: true } as const;
+    const one = toggleFilter(toggleFilter(toggleWorkload(DEFAULT_VIEW, "b"), node), pattern);
+    expect(allFilters(one)).toEqual([{ kind: "workload", text: "b", regex: false }, pattern, node]);
+    expect(toggleFilter(one, node).filters).toEqual([pattern]);
+    expect(toggleFilter(one, { kind: "workload", text: "b", regex: false }).workloads).toEqual([]);
+    expect(clearFilters(one)).toEqual(DEFAULT_VIEW);
+  });
+
+  it("has an end, by hand and in a link", () => {
+    const many = Array.from({ length: MOST_FILTERS + 5 }, (_, i) => ({ kind: "pod", text: `p${i}`, regex: false }) as const);
+    expect(many.reduce(toggleFilter, DEFAULT_VIEW).filters).toHaveLength(MOST_FILTERS);
+    expect(parseView(many.map((f) => `pod=${f.text}`).join("&")).filters).toHaveLength(MOST_FILTERS);
   });
 });

@@ -2,32 +2,60 @@
 
 // The state of the page and its form in the URL. Everything that a person
 // would expect a shared link to keep is here; nothing else is.
-import { DEFAULT_RANGE, findRange, formatUrlTime, parseTime } from "./time";
+import { type Filter, KINDS, MOST_FILTERS, sameFilter, sortFilters } from "./filters";
+import { regexProblem } from "./re2";
+import { DEFAULT_RANGE, findRange, formatUrlTime, parseTime, type Zone } from "./time";
 
 export const PAGES = ["overview", "findings", "tee", "system", "containers", "infrastructure", "status"] as const;
 export type PageId = (typeof PAGES)[number];
 
-/** Whether the workload filter reaches what the page shows: the machine as a whole has no workload. */
-export function isFiltered(page: PageId): boolean {
-  return page !== "infrastructure";
-}
-
 export interface ViewState {
   page: PageId;
-  /** Chosen workloads, sorted; none means all. */
+  /** Workloads chosen by name, sorted; none means all. */
   workloads: readonly string[];
+  /** The filters of other kinds, and workloads by pattern, sorted. */
+  filters: readonly Filter[];
   /** The relative range: shown when `fixed` is absent, returned to after it. */
   range: string;
   /** An absolute time range, Unix seconds. Its presence stops the live tail. */
   fixed?: { from: number; to: number } | undefined;
   /** Whether the chart follows the clock. Always false with `fixed`. */
   live: boolean;
+  /** The zone in which times are written. */
+  zone: Zone;
 }
 
-export const DEFAULT_VIEW: ViewState = { page: "overview", workloads: [], range: DEFAULT_RANGE, live: true };
+export const DEFAULT_VIEW: ViewState = {
+  page: "overview",
+  workloads: [],
+  filters: [],
+  range: DEFAULT_RANGE,
+  live: true,
+  zone: "local",
+};
 
 function isPage(text: string | null): text is PageId {
   return PAGES.some((page) => page === text);
+}
+
+/** The parameter of a filter: w, container, ..., and w.re, container.re, ... for patterns. */
+function parameter({ kind, regex }: Pick<Filter, "kind" | "regex">): string {
+  return (kind === "workload" ? "w" : kind) + (regex ? ".re" : "");
+}
+
+/** Reads the filters. A pattern that is none would make every question fail: it is left out. */
+function parseFilters(params: URLSearchParams): Filter[] {
+  const all = KINDS.flatMap((kind) =>
+    [false, true].flatMap((regex) => [...new Set(params.getAll(parameter({ kind, regex })))].map((text) => ({ kind, text, regex }))),
+  );
+  return sortFilters(all.filter((f) => f.text !== "" && !(f.regex && regexProblem(f.text)))).slice(0, MOST_FILTERS);
+}
+
+const isNamed = (f: Filter): boolean => f.kind === "workload" && !f.regex;
+
+/** Every filter of the view, in order. */
+export function allFilters(view: Pick<ViewState, "workloads" | "filters">): Filter[] {
+  return [...view.workloads.map((text): Filter => ({ kind: "workload", text, regex: false })), ...view.filters];
 }
 
 /** Reads the state from a query string. What it does not understand it leaves out. */
@@ -37,11 +65,14 @@ export function parseView(search: string): ViewState {
   const range = params.get("range") ?? "";
   const from = parseTime(params.get("from") ?? "");
   const to = parseTime(params.get("to") ?? "");
+  const filters = parseFilters(params);
   const view: ViewState = {
     page: isPage(page) ? page : DEFAULT_VIEW.page,
-    workloads: [...new Set(params.getAll("w").filter((name) => name !== ""))].sort(),
+    workloads: filters.filter(isNamed).map((f) => f.text),
+    filters: filters.filter((f) => !isNamed(f)),
     range: findRange(range) ? range : DEFAULT_RANGE,
     live: params.get("live") !== "0",
+    zone: params.get("tz") === "utc" ? "utc" : "local",
   };
   if (from !== undefined && to !== undefined && from < to) {
     view.fixed = { from, to };
@@ -54,7 +85,7 @@ export function parseView(search: string): ViewState {
 export function formatView(view: ViewState): string {
   const params = new URLSearchParams();
   if (view.page !== DEFAULT_VIEW.page) params.set("page", view.page);
-  for (const name of view.workloads) params.append("w", name);
+  for (const filter of allFilters(view)) params.append(parameter(filter), filter.text);
   if (view.range !== DEFAULT_RANGE) params.set("range", view.range);
   if (view.fixed) {
     params.set("from", formatUrlTime(view.fixed.from));
@@ -62,9 +93,22 @@ export function formatView(view: ViewState): string {
   } else if (!view.live) {
     params.set("live", "0");
   }
+  if (view.zone !== DEFAULT_VIEW.zone) params.set("tz", view.zone);
   // Colons are legal in a query and far easier to read.
   const text = params.toString().replaceAll("%3A", ":");
   return text === "" ? "/" : `/?${text}`;
+}
+
+/** Adds a filter, or takes it away. */
+export function toggleFilter(view: ViewState, filter: Filter): ViewState {
+  if (isNamed(filter)) return toggleWorkload(view, filter.text);
+  const rest = view.filters.filter((other) => !sameFilter(other, filter));
+  const filters = rest.length < view.filters.length ? rest : sortFilters([...view.filters, filter]);
+  return allFilters({ ...view, filters }).length > MOST_FILTERS ? view : { ...view, filters };
+}
+
+export function clearFilters(view: ViewState): ViewState {
+  return { ...view, workloads: [], filters: [] };
 }
 
 /** Adds the workload to the choice, or takes it away. */

@@ -4,8 +4,8 @@
 import { useEffect } from "preact/hooks";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
-import { formatClock } from "../lib/time";
-import { isFiltered, type PageId } from "../lib/url";
+import { formatClock, zoneName } from "../lib/time";
+import { allFilters, type PageId } from "../lib/url";
 import { Containers } from "./Containers";
 import { Findings } from "./Findings";
 import { Infrastructure } from "./Infrastructure";
@@ -27,11 +27,13 @@ const HEADLINE: Readonly<Record<PageId, string>> = {
 
 export function App() {
   const session = useSession();
-  const { page, workloads } = useStore(session.view);
+  const view = useStore(session.view);
+  const { page } = view;
+  const chosen = allFilters(view).map((f) => f.text).join(", ");
   const connection = useStore(session.connection);
   useEffect(() => {
-    document.title = [...(isFiltered(page) ? workloads : []), HEADLINE[page].split(":")[0] ?? "", "teescope"].join(" · ");
-  }, [page, workloads]);
+    document.title = [...(chosen === "" ? [] : [chosen]), HEADLINE[page].split(":")[0] ?? "", "teescope"].join(" · ");
+  }, [page, chosen]);
   return (
     <>
       <a class="skip" href="#main">
@@ -42,11 +44,11 @@ export function App() {
         {connection.failure && (
           <p class="banner">
             <strong>{connection.failure.message}</strong> {connection.failure.advice}
-            {connection.lastAnswer !== undefined && ` Last answer at ${formatClock(connection.lastAnswer)}.`}
+            {connection.lastAnswer !== undefined && ` Last answer at ${formatClock(connection.lastAnswer)} ${zoneName(connection.lastAnswer)}.`}
           </p>
         )}
       </div>
-      <main id="main" tabIndex={-1} data-page={page}>
+      <main id="main" key={view.zone} tabIndex={-1} data-page={page}>
         <h1 class="only-spoken">{HEADLINE[page]}</h1>
         {page === "overview" && <Overview />}
         {page === "findings" && <Findings />}

@@ -2,20 +2,22 @@
 
 // What containers use, and how near they are to their limits. Without any
 // container there is one explanation rather than many empty charts.
+import { fillTemplate } from "../lib/promql";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { formatValue } from "../lib/units";
 import { AnyPanel } from "../panels/AnyPanel";
 import { CONTAINER_TABLE, CONTAINERS } from "../panels/defs";
-import { useAsk, useInstant, useShown } from "../panels/use-data";
+import { MINUTE, useAsk, useInstant, useShown } from "../panels/use-data";
 import { Sections } from "./Sections";
 
 export function Containers() {
   const view = useStore(useSession().view);
-  const { interval } = useShown();
+  const { interval, ...filling } = useShown();
+  const selector = fillTemplate('container_last_seen{name!="",$nodes}', { ...filling, step: MINUTE });
   const seen = useAsk(
-    (s, signal) => s.client.labelValues("id", 'container_last_seen{name!=""}', interval.from, interval.to, signal),
-    `${view.range} ${view.fixed?.from ?? ""} ${view.fixed?.to ?? ""}`,
+    (s, signal) => s.client.labelValues("id", selector, interval.from, interval.to, signal),
+    `${selector} ${view.range} ${view.fixed?.from ?? ""} ${view.fixed?.to ?? ""}`,
     String(interval.to),
     true,
   );

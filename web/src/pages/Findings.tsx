@@ -3,17 +3,16 @@
 // What slows the workloads down, ranked by what changing it would bring, and
 // what could not be judged.
 import type { Report } from "../api/findings";
-import { useSession } from "../lib/session";
-import { useStore } from "../lib/store";
-import { formatMoment, formatSpan } from "../lib/time";
+import { formatMoment, formatSpan, zoneName } from "../lib/time";
 import { AnyPanel } from "../panels/AnyPanel";
 import { WINDOWS } from "../panels/defs";
+import { useShown } from "../panels/use-data";
 import { FindingCard } from "./findings/FindingCard";
 import { chosen, notJudged, plural, verdictText } from "./findings/report";
 import { useFindings } from "./findings/use-findings";
 
 export function Findings() {
-  const { workloads } = useStore(useSession().view);
+  const shownNow = useShown();
   const { value: report, error, stale } = useFindings();
   if (!report) {
     return (
@@ -25,12 +24,12 @@ export function Findings() {
       </section>
     );
   }
-  const shown = chosen(report.findings, workloads);
+  const shown = chosen(report.findings, shownNow);
   return (
     <section aria-labelledby="verdict-head" data-panel="all-findings" data-stale={stale ? "" : undefined}>
       <h2 id="verdict-head">{verdictText(report, shown)}</h2>
       <p class="page-note">
-        {formatSpan(report.window_seconds)} up to {formatMoment(Date.parse(report.at) / 1000)}, {plural(report.workloads, "workload")},{" "}
+        {formatSpan(report.window_seconds)} up to {formatMoment(Date.parse(report.at) / 1000)} {zoneName(Date.parse(report.at) / 1000)}, {plural(report.workloads, "workload")},{" "}
         {plural(report.checked.length, "rule")}. Ranked by what changing it would bring.
       </p>
       {error && <p class="panel-notice">{error.message} What is shown is older.</p>}

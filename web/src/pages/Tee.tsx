@@ -2,19 +2,21 @@
 
 // Enclaves: who holds the enclave memory, who waits for it, and how often the
 // boundary is crossed. Where there is no TEE, one explanation.
+import { fillTemplate } from "../lib/promql";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { AnyPanel } from "../panels/AnyPanel";
 import { TEE, TEE_TABLES } from "../panels/defs";
-import { useAsk, useInstant, useShown } from "../panels/use-data";
+import { MINUTE, useAsk, useInstant, useShown } from "../panels/use-data";
 import { Sections } from "./Sections";
 
 export function Tee() {
   const view = useStore(useSession().view);
-  const { interval } = useShown();
+  const { interval, ...filling } = useShown();
+  const selector = fillTemplate("sgx_source_info{$nodes}", { ...filling, step: MINUTE });
   const seen = useAsk(
-    (s, signal) => s.client.labelValues("source", "sgx_source_info", interval.from, interval.to, signal),
-    `${view.range} ${view.fixed?.from ?? ""} ${view.fixed?.to ?? ""}`,
+    (s, signal) => s.client.labelValues("source", selector, interval.from, interval.to, signal),
+    `${selector} ${view.range} ${view.fixed?.from ?? ""} ${view.fixed?.to ?? ""}`,
     String(interval.to),
     true,
   );

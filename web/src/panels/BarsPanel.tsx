@@ -24,7 +24,7 @@ export function foldBars(bars: readonly Bar[], top: number): Bar[] {
 
 export function BarsPanel({ def }: { def: BarsDef }) {
   const [root, near] = useNear();
-  const { workloads, scrapeInterval, age } = useShown();
+  const shown = useShown();
   const loaded = useInstant(def.queries.map((q) => q.expr), near);
   const raw = (loaded.value ?? []).flatMap((samples, i) =>
     samples.map((s) => ({ name: fillLegend(def.queries[i]?.legend ?? "", s.metric), value: s.value[1] })),
@@ -39,7 +39,7 @@ export function BarsPanel({ def }: { def: BarsDef }) {
       error={loaded.error}
       stale={loaded.stale}
       note="newest minute"
-      exprs={def.queries.map((q) => fillTemplate(q.expr, { workloads, scrapeInterval, age, step: MINUTE }))}
+      exprs={def.queries.map((q) => fillTemplate(q.expr, { ...shown, step: MINUTE }))}
       root={root}
     >
       <ol class="bars">

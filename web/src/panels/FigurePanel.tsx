@@ -12,19 +12,19 @@ import { useFrame, useNear, useShown } from "./use-data";
 
 export function FigurePanel({ def }: { def: FigureDef }) {
   const [root, near] = useNear();
-  const { workloads, scrapeInterval, age } = useShown();
+  const shown = useShown();
   const loaded = useFrame([def.query], FIGURE_POINTS, near);
   const frame = loaded.value?.frame;
   const values = frame?.series[0]?.values ?? [];
   const figure = frame ? newestMean(frame, values) : null;
-  const step = loaded.value?.step ?? scrapeInterval;
+  const step = loaded.value?.step ?? shown.scrapeInterval;
   return (
     <Panel
       def={def}
       state={panelState(loaded, figure === null)}
       error={loaded.error}
       stale={loaded.stale}
-      exprs={[fillTemplate(def.query.expr, { workloads, scrapeInterval, age, step })]}
+      exprs={[fillTemplate(def.query.expr, { ...shown, step })]}
       root={root}
     >
       <p class="figure" title="Mean of the newest minute">

@@ -6,9 +6,12 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { ApiError } from "../api/errors";
+import { useSession } from "../lib/session";
+import { useStore } from "../lib/store";
 import { UNIT_LABEL } from "../lib/units";
 import { useEmptyReason } from "./empty-reason";
 import { PanelMenu } from "./PanelMenu";
+import { notReached } from "./reach";
 import type { Empty, PanelDef } from "./types";
 
 export type PanelState = "loading" | "ready" | "empty" | "error";
@@ -27,6 +30,7 @@ interface PanelProps {
 
 export function Panel({ def, state, error, stale, note, exprs, root, children }: PanelProps) {
   const [helpOpen, setHelpOpen] = useState(false);
+  const unfiltered = notReached(def, useStore(useSession().view));
   const headId = `panel-${def.id}`;
   const unit = def.kind === "table" || def.kind === "figure" ? "" : UNIT_LABEL[def.unit];
   return (
@@ -57,6 +61,7 @@ export function Panel({ def, state, error, stale, note, exprs, root, children }:
           </button>
         </div>
         <p class="question">{def.question}</p>
+        {unfiltered !== undefined && <p class="unfiltered">{unfiltered}</p>}
       </header>
       {helpOpen && (
         <div class="panel-help">

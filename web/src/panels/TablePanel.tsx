@@ -17,10 +17,10 @@ import { type Loaded, MINUTE, useAsk, useNear, useShown } from "./use-data";
 
 export function TablePanel({ def }: { def: TableDef }) {
   const [root, near] = useNear();
-  const { workloads, scrapeInterval, age } = useShown();
+  const shown = useShown();
   const loaded = useTable(def, near);
   const rows = loaded.value ?? [];
-  const filling = { workloads, scrapeInterval, age, step: MINUTE };
+  const filling = { ...shown, step: MINUTE };
   return (
     <Panel
       def={def}
@@ -38,12 +38,12 @@ export function TablePanel({ def }: { def: TableDef }) {
 /** Loads all columns of a table; those with a past through a loader of their own. */
 function useTable(def: TableDef, enabled: boolean): Loaded<Row[]> {
   const session = useSession();
-  const { interval, ...filling } = useShown();
+  const { interval, ready, ...filling } = useShown();
   const loaders = useMemo(() => tableLoaders(def, session.client), [def, session]);
   const fixed = useStore(session.view).fixed;
   const span = fixed ? `${fixed.from}-${fixed.to}` : String(interval.to - interval.from);
   const key = [...def.columns.map((c) => fillTemplate(c.expr, { ...filling, step: MINUTE })), span].join("\n");
-  return useAsk((s, signal) => loadRows(def, s.client, loaders, interval, filling, signal), key, String(interval.to), enabled);
+  return useAsk((s, signal) => loadRows(def, s.client, loaders, interval, filling, signal), key, String(interval.to), enabled && ready);
 }
 
 function Grid({ def, rows }: { def: TableDef; rows: readonly Row[] }) {

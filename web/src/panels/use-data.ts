@@ -5,12 +5,14 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { InstantSample } from "../api/types";
 import { type ApiError, asApiError } from "../api/errors";
+import type { Chosen } from "../lib/filters";
 import { fillTemplate } from "../lib/promql";
 import { agentAge, type Session, shownInterval, useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import type { Interval } from "../lib/time";
 import { MINUTE } from "./asks";
 import { frameKey, FrameLoader, type FrameRequest, type LoadedFrame } from "./frames";
+import { mappingKey } from "./mapping";
 import type { Query } from "./types";
 
 export interface Loaded<T> {
@@ -20,16 +22,31 @@ export interface Loaded<T> {
   stale: boolean;
 }
 
-/** What is shown now: the interval, the filter, and the age of the counters at its end. */
-export function useShown(): { interval: Interval; workloads: readonly string[]; scrapeInterval: number; age: number | undefined } {
+export interface Shown extends Chosen {
+  interval: Interval;
+  scrapeInterval: number;
+  /** Seconds that the counters had counted at the end of the interval. */
+  age: number | undefined;
+  /** Whether it is known which workloads the filters mean: until then nothing is asked. */
+  ready: boolean;
+}
+
+/** What is shown now: the interval and the filters. */
+export function useShown(): Shown {
   const session = useSession();
   const view = useStore(session.view);
   const now = useStore(session.now);
   const server = useStore(session.server);
+  const mapped = useStore(session.mapped);
   const interval = shownInterval(view, now);
+  const wanted = mappingKey(view);
+  const ready = wanted === "" || mapped?.key === wanted;
   return {
     interval,
     workloads: view.workloads,
+    filters: view.filters,
+    mapped: wanted === "" || mapped?.key !== wanted ? undefined : mapped.workloads,
+    ready,
     scrapeInterval: server.scrapeInterval,
     age: agentAge(server, interval.to),
   };
@@ -81,7 +98,7 @@ export function useAsk<T>(
 /** The series of a chart over the shown interval. */
 export function useFrame(queries: readonly Query[], points: number, enabled: boolean): Loaded<LoadedFrame> {
   const session = useSession();
-  const { interval, ...filling } = useShown();
+  const { interval, ready, ...filling } = useShown();
   const loader = useMemo(() => new FrameLoader(session.client), [session]);
   const request: FrameRequest = { queries, interval, points, filling };
   // A moved absolute range is another question; a moved live end is a tick.
@@ -91,7 +108,7 @@ export function useFrame(queries: readonly Query[], points: number, enabled: boo
     (_, signal) => loader.load(request, signal),
     `${frameKey(request)}\n${span}`,
     String(interval.to),
-    enabled,
+    enabled && ready,
   );
 }
 
@@ -99,13 +116,13 @@ export { MINUTE };
 
 /** The answers of several expressions at the end of the shown interval. */
 export function useInstant(exprs: readonly string[], enabled: boolean): Loaded<InstantSample[][]> {
-  const { interval, ...filling } = useShown();
+  const { interval, ready, ...filling } = useShown();
   const filled = exprs.map((expr) => fillTemplate(expr, { ...filling, step: MINUTE }));
   return useAsk(
     (session, signal) => Promise.all(filled.map((expr) => session.client.instant(expr, interval.to, signal))),
     filled.join("\n"),
     String(interval.to),
-    enabled,
+    enabled && ready,
   );
 }
 

@@ -4,7 +4,7 @@
 import { useRef, useState } from "preact/hooks";
 import type { Evidence, Finding } from "../../api/findings";
 import { useSession } from "../../lib/session";
-import { formatMoment, formatSpan } from "../../lib/time";
+import { formatMoment, formatSpan, zoneName } from "../../lib/time";
 import { formatView } from "../../lib/url";
 import { chartOf } from "./charts";
 import { figure, gainText, subject } from "./report";
@@ -55,7 +55,7 @@ export function FindingCard({ finding }: { finding: Finding }) {
 function seen({ first_seen, last_seen, confidence, rule, instance }: Finding): string {
   const [first, last] = [Date.parse(first_seen) / 1000, Date.parse(last_seen) / 1000];
   const when =
-    last - first < 1 ? `seen at ${formatMoment(last)}` : `first seen ${formatMoment(first)}, last ${formatMoment(last)} (${formatSpan(last - first)})`;
+    last - first < 1 ? `seen at ${formatMoment(last)} ${zoneName(last)}` : `first seen ${formatMoment(first)}, last ${formatMoment(last)} ${zoneName(last)} (${formatSpan(last - first)})`;
   return [confidence, when, ...(instance === "" ? [] : [instance]), `rule ${rule}`].join(" · ");
 }
 

@@ -6,6 +6,7 @@ import type { Finding } from "../../api/findings";
 import { useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
 import { formatView } from "../../lib/url";
+import { useShown } from "../../panels/use-data";
 import { SeverityMark } from "./FindingCard";
 import { chosen, gainText, notJudged, plural, subject, verdictText } from "./report";
 import { useFindings } from "./use-findings";
@@ -13,9 +14,9 @@ import { useFindings } from "./use-findings";
 const MOST = 3;
 
 export function TopFindings() {
-  const { workloads } = useStore(useSession().view);
+  const shownNow = useShown();
   const { value: report, error } = useFindings();
-  const shown = report ? chosen(report.findings, workloads) : [];
+  const shown = report ? chosen(report.findings, shownNow) : [];
   const unknown = report ? notJudged(report).length : 0;
   const more = shown.length - MOST;
   return (

@@ -65,8 +65,8 @@ describe("the verdict", () => {
 
 it("lets the filter leave out other workloads, and never the machine", () => {
   const { findings } = made({ findings: [finding, { ...finding, workload: "db" }, { ...finding, workload: "" }] });
-  expect(chosen(findings, ["db"]).map((f) => f.workload)).toEqual(["db", ""]);
-  expect(chosen(findings, [])).toHaveLength(3);
+  expect(chosen(findings, { workloads: ["db"] }).map((f) => f.workload)).toEqual(["db", ""]);
+  expect(chosen(findings, { workloads: [] })).toHaveLength(3);
 });
 
 it("says what was not judged, equal reasons together", () => {

@@ -3,6 +3,7 @@
 // A report of the analysis in words. Pure. The sentences are those of
 // internal/render, so that the page and `teescope analyze` say the same.
 import type { Evidence, Finding, Gain, Problem, Report } from "../../api/findings";
+import { type Chosen, passes } from "../../lib/filters";
 import { formatSpan } from "../../lib/time";
 import { formatNumber, formatSeconds, formatShare, formatValue } from "../../lib/units";
 import { listFirst } from "../../lib/words";
@@ -57,9 +58,9 @@ export function plural(n: number, one: string): string {
   return n === 1 ? `1 ${one}` : `${n} ${one}s`;
 }
 
-/** The findings that the filter lets through: those of the machine always. */
-export function chosen(findings: readonly Finding[], workloads: readonly string[]): Finding[] {
-  return findings.filter((f) => workloads.length === 0 || f.workload === "" || workloads.includes(f.workload));
+/** The findings that the filters let through: those of a whole machine are of all its workloads. */
+export function chosen(findings: readonly Finding[], filters: Chosen): Finding[] {
+  return findings.filter((f) => passes(filters, f.workload, f.instance));
 }
 
 /** The report in a sentence. */

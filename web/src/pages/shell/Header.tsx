@@ -5,11 +5,12 @@ import { useRef } from "preact/hooks";
 import { useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
 import { toggleTheme, useThemeName } from "../../lib/theme";
-import { formatClock } from "../../lib/time";
-import { formatView, isFiltered, type PageId, PAGES } from "../../lib/url";
+import { formatClock, zoneName } from "../../lib/time";
+import { formatView, type PageId, PAGES } from "../../lib/url";
 import { SHORTCUTS, togglePause } from "./actions";
+import { FilterBar } from "./FilterBar";
+import { FilterPicker } from "./FilterPicker";
 import { RangePicker } from "./RangePicker";
-import { WorkloadFilter } from "./WorkloadFilter";
 
 const PAGE_TITLE: Readonly<Record<PageId, string>> = {
   overview: "Overview",
@@ -22,18 +23,18 @@ const PAGE_TITLE: Readonly<Record<PageId, string>> = {
 };
 
 export function Header() {
-  const { page } = useStore(useSession().view);
   return (
     <header class="top">
       <div class="brand">teescope</div>
       <Pages />
       <div class="controls">
-        {isFiltered(page) && <WorkloadFilter />}
+        <FilterPicker />
         <RangePicker />
         <LiveSwitch />
         <ThemeSwitch />
         <Help />
       </div>
+      <FilterBar />
     </header>
   );
 }
@@ -78,7 +79,7 @@ function LiveSwitch() {
       class={`control live ${state}`}
       aria-pressed={view.live}
       aria-label={`Live tail: ${text}`}
-      title={view.live ? `Follows the clock; newest ${formatClock(now)}. Press p to pause.` : "Press p to follow the clock again."}
+      title={view.live ? `Follows the clock; newest ${formatClock(now)} ${zoneName(now)}. Press p to pause.` : "Press p to follow the clock again."}
       onClick={() => {
         session.view.update((v) => togglePause(v, session.now.get()));
       }}

@@ -10,10 +10,12 @@ interface PopoverProps {
   label: string;
   /** What the button shows. */
   face: ComponentChildren;
+  /** Whether the panel needs more room than a list. */
+  wide?: boolean;
   children: (close: () => void) => ComponentChildren;
 }
 
-export function Popover({ id, label, face, children }: PopoverProps) {
+export function Popover({ id, label, face, wide, children }: PopoverProps) {
   const [open, setOpen] = useState(false);
   const root = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
@@ -63,7 +65,7 @@ export function Popover({ id, label, face, children }: PopoverProps) {
         </span>
       </button>
       {open && (
-        <div class="popover-panel" id={panelId} role="dialog" aria-label={label}>
+        <div class={wide === true ? "popover-panel wide" : "popover-panel"} id={panelId} role="dialog" aria-label={label}>
           {children(close)}
         </div>
       )}

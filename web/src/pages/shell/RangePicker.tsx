@@ -4,8 +4,9 @@
 import { useState } from "preact/hooks";
 import { shownInterval, useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
-import { findRange, formatInputTime, formatMoment, parseTime, RANGES } from "../../lib/time";
+import { findRange, formatInputTime, formatMoment, parseInputTime, rangeProblem, RANGES, type Zone, zoneName } from "../../lib/time";
 import type { ViewState } from "../../lib/url";
+import { rememberZone } from "../../lib/zone";
 import { Popover } from "./Popover";
 
 function describeRange(view: ViewState): string {
@@ -16,7 +17,7 @@ function describeRange(view: ViewState): string {
 export function RangePicker() {
   const session = useSession();
   const view = useStore(session.view);
-  const face = describeRange(view);
+  const face = `${describeRange(view)} · ${zoneName(view.fixed?.to ?? session.now.get())}`;
   return (
     <Popover id="range-button" label={`Time range: ${face}`} face={face}>
       {(close) => (
@@ -37,10 +38,79 @@ export function RangePicker() {
               </li>
             ))}
           </ul>
-          <Absolute onDone={close} />
+          <Typed onDone={close} />
+          <Absolute key={view.zone} onDone={close} />
+          <ZoneSwitch />
         </>
       )}
     </Popover>
+  );
+}
+
+/** A length of time that is not in the list. */
+function Typed({ onDone }: { onDone: () => void }) {
+  const session = useSession();
+  const [typed, setTyped] = useState("");
+  const [problem, setProblem] = useState<string | undefined>(undefined);
+  const apply = (event: Event): void => {
+    event.preventDefault();
+    const range = typed.replace(/\s/g, "");
+    const wrong = rangeProblem(range);
+    setProblem(wrong);
+    if (wrong !== undefined) return;
+    session.view.update((v) => ({ ...v, range, fixed: undefined, live: true }));
+    onDone();
+  };
+  return (
+    <form class="typed" onSubmit={apply}>
+      <label>
+        Last
+        <input
+          name="typed-range"
+          placeholder="90m, 2d, 1h30m"
+          autocomplete="off"
+          spellcheck={false}
+          aria-invalid={problem !== undefined}
+          value={typed}
+          onInput={(event) => {
+            setTyped(event.currentTarget.value);
+            setProblem(undefined);
+          }}
+        />
+      </label>
+      <button type="submit" class="plain-button">
+        Show
+      </button>
+      {problem !== undefined && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+    </form>
+  );
+}
+
+const ZONES: readonly Zone[] = ["local", "utc"];
+
+function ZoneSwitch() {
+  const session = useSession();
+  const { zone } = useStore(session.view);
+  return (
+    <div class="kinds zones" role="group" aria-label="Time zone">
+      {ZONES.map((each) => (
+        <button
+          type="button"
+          key={each}
+          aria-pressed={each === zone}
+          onClick={() => {
+            rememberZone(each);
+            session.view.update((v) => ({ ...v, zone: each }));
+          }}
+        >
+          {each === "utc" ? "UTC" : `Local (${zoneName(session.now.get(), "local")})`}
+        </button>
+      ))}
+    </div>
   );
 }
 
@@ -52,8 +122,8 @@ function Absolute({ onDone }: { onDone: () => void }) {
   const [problem, setProblem] = useState<string | undefined>(undefined);
   const apply = (event: Event): void => {
     event.preventDefault();
-    const start = parseTime(from);
-    const end = parseTime(to);
+    const start = parseInputTime(from);
+    const end = parseInputTime(to);
     if (start === undefined || end === undefined) setProblem("Both moments are needed.");
     else if (start >= end) setProblem("“From” has to be before “to”.");
     else {
@@ -64,7 +134,7 @@ function Absolute({ onDone }: { onDone: () => void }) {
   return (
     <form class="absolute" onSubmit={apply}>
       <label>
-        From
+        From ({zoneName(shown.from)})
         <input
           type="datetime-local"
           step="1"
@@ -75,7 +145,7 @@ function Absolute({ onDone }: { onDone: () => void }) {
         />
       </label>
       <label>
-        To
+        To ({zoneName(shown.to)})
         <input
           type="datetime-local"
           step="1"

@@ -4,8 +4,8 @@
 import type { Session } from "../../lib/session";
 import { shownInterval } from "../../lib/session";
 import { toggleTheme } from "../../lib/theme";
-import { RANGES } from "../../lib/time";
-import { PAGES, type ViewState } from "../../lib/url";
+import { findRange, RANGES } from "../../lib/time";
+import { clearFilters, PAGES, type ViewState } from "../../lib/url";
 
 /** Stops the live tail at this moment, or takes it up again. */
 export function togglePause(view: ViewState, now: number): ViewState {
@@ -16,8 +16,8 @@ export function togglePause(view: ViewState, now: number): ViewState {
 
 /** The next longer (+1) or shorter (-1) relative range. */
 export function stepRange(view: ViewState, by: 1 | -1): ViewState {
-  const at = RANGES.findIndex((range) => range.id === view.range);
-  const next = RANGES[at + by];
+  const seconds = findRange(view.range)?.seconds ?? 0; // a typed range lies between two of the list
+  const next = by > 0 ? RANGES.find((range) => range.seconds > seconds) : RANGES.filter((range) => range.seconds < seconds).at(-1);
   return next ? { ...view, range: next.id, fixed: undefined, live: true } : view;
 }
 
@@ -39,12 +39,12 @@ export const SHORTCUTS: readonly Shortcut[] = [
       s.view.update((v) => ({ ...v, page }));
     },
   })),
-  { keys: ["/", "f"], does: "Filter workloads", run: () => { click("filter-button"); } },
+  { keys: ["/", "f"], does: "Filter by workload, container, pod, runtime or node", run: () => { click("filter-button"); } },
   { keys: ["r"], does: "Choose a time range", run: () => { click("range-button"); } },
   { keys: ["["], does: "Shorter time range", run: (s) => { s.view.update((v) => stepRange(v, -1)); } },
   { keys: ["]"], does: "Longer time range", run: (s) => { s.view.update((v) => stepRange(v, 1)); } },
   { keys: ["p"], does: "Pause or follow live", run: (s) => { s.view.update((v) => togglePause(v, s.now.get())); } },
-  { keys: ["c"], does: "Show all workloads", run: (s) => { s.view.update((v) => ({ ...v, workloads: [] })); } },
+  { keys: ["c"], does: "Clear all filters", run: (s) => { s.view.update(clearFilters); } },
   { keys: ["t"], does: "Dark or light", run: () => { toggleTheme(); } },
   { keys: ["?"], does: "List these keys", run: () => { click("help-button"); } },
 ];

@@ -4,7 +4,7 @@
 // tokens, one cursor across all charts, and a drag that chooses a time range.
 import type uPlot from "uplot";
 import { type Slot, slotVariable } from "../../lib/colour";
-import { formatClock, formatMoment } from "../../lib/time";
+import { formatClock, formatMoment, zoned } from "../../lib/time";
 import { formatValue, type Unit } from "../../lib/units";
 
 export interface ChartShape {
@@ -71,6 +71,7 @@ export function chartOptions(shape: ChartShape, events: ChartEvents, width: numb
     height,
     padding: [8, 18, 0, 0],
     legend: { show: false },
+    tzDate: zoned,
     scales: {
       x: {
         time: true,

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The filters in force, each of which can be taken away, and what is known of
+// the workloads that they mean.
+import type { Filter } from "../../lib/filters";
+import { useSession } from "../../lib/session";
+import { useStore } from "../../lib/store";
+import { allFilters, clearFilters, toggleFilter } from "../../lib/url";
+import { MOST_MAPPED, useMapping } from "../../panels/mapping";
+
+export function FilterBar() {
+  const session = useSession();
+  const filters = allFilters(useStore(session.view));
+  const { workloads, error } = useMapping();
+  if (filters.length === 0) return null;
+  return (
+    <div class="chips" role="group" aria-label="Filters in force">
+      {filters.map((filter) => (
+        <Chip
+          key={JSON.stringify(filter)}
+          filter={filter}
+          onRemove={() => {
+            session.view.update((v) => toggleFilter(v, filter));
+          }}
+        />
+      ))}
+      {filters.length > 1 && (
+        <button
+          type="button"
+          class="plain-button"
+          title="Show everything (c)"
+          onClick={() => {
+            session.view.update(clearFilters);
+          }}
+        >
+          Clear all
+        </button>
+      )}
+      <span class="chips-note" role="status">
+        {error ? `Which workloads these filters mean is not known: ${error.message}` : workloads && mapped(workloads)}
+      </span>
+    </div>
+  );
+}
+
+function mapped(workloads: readonly string[]): string {
+  const [first] = workloads;
+  if (first === undefined) return "No workload in this time range.";
+  if (workloads.length >= MOST_MAPPED) return `The first ${MOST_MAPPED} workloads; choose fewer.`;
+  return workloads.length === 1 ? `1 workload: ${first}` : `${workloads.length} workloads`;
+}
+
+function Chip({ filter, onRemove }: { filter: Filter; onRemove: () => void }) {
+  const { kind, text, regex } = filter;
+  return (
+    <button
+      type="button"
+      class="chip"
+      data-chip={`${kind}${regex ? "~" : "="}${text}`}
+      aria-label={`Remove the filter: ${kind} ${regex ? "matches" : "is"} ${text}`}
+      title={`${kind} ${regex ? "matches" : "is"} ${text}: click to remove`}
+      onClick={onRemove}
+    >
+      <span class="kind">{kind}</span>
+      <span class={regex ? "name pattern" : "name"}>{text}</span>
+      <span aria-hidden="true">×</span>
+    </button>
+  );
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Chooses what is shown: a kind, and of that kind names from a list or a
+// regular expression. Arrow keys move, space toggles, Enter in the search
+// toggles the first match or adds the expression.
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { type Choice, type Choices, choicesOf, matching, MOST_SERIES } from "../../lib/facets";
+import { type Filter, type Kind, KINDS } from "../../lib/filters";
+import { browserRegex, regexProblem } from "../../lib/re2";
+import { shownInterval, useSession } from "../../lib/session";
+import { useStore } from "../../lib/store";
+import { allFilters, toggleFilter } from "../../lib/url";
+import { useAsk } from "../../panels/use-data";
+import { Popover } from "./Popover";
+
+/** Names of a list that are drawn; the search finds the others. */
+const MOST_SHOWN = 50;
+
+export function FilterPicker() {
+  const view = useStore(useSession().view);
+  const filters = allFilters(view);
+  const [first] = filters;
+  const face = first === undefined ? "All workloads" : filters.length === 1 ? first.text : `${filters.length} filters`;
+  return (
+    <Popover id="filter-button" label={`Filters: ${face}`} face={face} wide>
+      {() => <Picker />}
+    </Popover>
+  );
+}
+
+function useChoices(): { choices: Choices | undefined; cut: boolean; problem: string | undefined } {
+  const session = useSession();
+  const view = useStore(session.view);
+  const { from, to } = shownInterval(view, session.now.get());
+  const { value, error } = useAsk(
+    (s, signal) => s.client.series(["teescope_workload_info", "teescope_container_info"], from, to, MOST_SERIES, signal),
+    `${view.range} ${view.fixed?.from ?? ""} ${view.fixed?.to ?? ""}`,
+    "",
+    true,
+  );
+  return { choices: value && choicesOf(value), cut: value !== undefined && value.length >= MOST_SERIES, problem: error?.message };
+}
+
+function Picker() {
+  const session = useSession();
+  const view = useStore(session.view);
+  const [kind, setKind] = useState<Kind>("workload");
+  const [typed, setTyped] = useState("");
+  const [regex, setRegex] = useState(false);
+  const { choices, cut, problem } = useChoices();
+  const [chosenAtOpen] = useState(allFilters(view));
+  const box = useRef<HTMLDivElement>(null);
+  const search = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    search.current?.focus();
+  }, [kind, regex]);
+  const pinned = chosenAtOpen.filter((f) => f.kind === kind && !f.regex).map((f) => f.text);
+  const all = choices?.[kind] ?? [];
+  const shown = regex ? all : matching(all, pinned, typed);
+  const toggle = (filter: Filter): void => {
+    session.view.update((v) => toggleFilter(v, filter));
+  };
+  const wrong = regex && typed !== "" ? regexProblem(typed) : undefined;
+  const enter = (): void => {
+    const [match] = shown;
+    if (!regex) {
+      if (match) toggle({ kind, text: match.name, regex });
+    } else if (typed !== "" && !wrong) {
+      toggle({ kind, text: typed, regex });
+      setTyped("");
+    }
+  };
+  const move = (event: KeyboardEvent, by: number): void => {
+    const inputs = [...(box.current?.querySelectorAll<HTMLElement>("input") ?? [])];
+    const at = inputs.findIndex((input) => input === document.activeElement);
+    inputs[Math.max(0, Math.min(inputs.length - 1, at + by))]?.focus();
+    event.preventDefault();
+  };
+  const noteId = useId();
+  const what = regex ? `Regular expression for the name of a ${kind}` : `Find a ${kind}`;
+  return (
+    <div
+      ref={box}
+      onKeyDown={(event) => {
+        if (event.key === "ArrowDown") move(event, 1);
+        if (event.key === "ArrowUp") move(event, -1);
+      }}
+    >
+      <Kinds kind={kind} choices={choices} onKind={setKind} />
+      <div class="search-row">
+        <input
+          ref={search}
+          type="search"
+          class={regex ? "search pattern" : "search"}
+          placeholder={regex ? "nginx-.*|redis" : what}
+          aria-label={what}
+          aria-invalid={wrong !== undefined}
+          aria-describedby={regex ? noteId : undefined}
+          spellcheck={false}
+          autocomplete="off"
+          value={typed}
+          onInput={(event) => {
+            setTyped(event.currentTarget.value);
+          }}
+          onKeyDown={(event) => {
+            if (event.key === "Enter") enter();
+          }}
+        />
+        <button
+          type="button"
+          class="control square pattern"
+          aria-label="Regular expression"
+          aria-pressed={regex}
+          title="Write a regular expression"
+          onClick={() => {
+            setRegex(!regex);
+          }}
+        >
+          .*
+        </button>
+      </div>
+      {regex && <Pattern id={noteId} typed={typed} wrong={wrong} names={all} onAdd={enter} />}
+      <List kind={kind} choices={regex ? matchedBy(typed, wrong !== undefined, all) : shown} filters={allFilters(view)} onToggle={toggle} />
+      <p class="choices-none" role="status">
+        {choices === undefined ? (problem ?? "Asking…") : shown.length === 0 && noneText(kind, all.length)}
+        {cut && ` These are the first ${MOST_SERIES} series of this time range; a regular expression reaches the others.`}
+      </p>
+    </div>
+  );
+}
+
+function noneText(kind: Kind, there: number): string {
+  if (there > 0) return `No ${kind} has that in its name.`;
+  return kind === "runtime" ? "No runtime of enclaves was recognised in this time range." : `No ${kind} was seen in this time range.`;
+}
+
+/** The names that a pattern means, where the browser can say so. */
+function matchedBy(typed: string, wrong: boolean, all: readonly Choice[]): readonly Choice[] {
+  const expression = typed === "" || wrong ? undefined : browserRegex(typed);
+  return expression ? all.filter(({ name }) => expression.test(name)) : [];
+}
+
+function Kinds({ kind, choices, onKind }: { kind: Kind; choices: Choices | undefined; onKind: (kind: Kind) => void }) {
+  return (
+    <div class="kinds" role="group" aria-label="What to filter by">
+      {KINDS.map((each) => (
+        <button
+          type="button"
+          key={each}
+          aria-pressed={each === kind}
+          onClick={() => {
+            onKind(each);
+          }}
+        >
+          {each} <span class="aside">{choices?.[each].length ?? ""}</span>
+        </button>
+      ))}
+    </div>
+  );
+}
+
+interface PatternProps {
+  id: string;
+  typed: string;
+  wrong: { at: number; message: string } | undefined;
+  names: readonly Choice[];
+  onAdd: () => void;
+}
+
+/** What a regular expression means, or where it is wrong. */
+function Pattern({ id, typed, wrong, names, onAdd }: PatternProps) {
+  const known = browserRegex(typed) !== undefined;
+  return (
+    <div id={id} class="pattern-note">
+      {wrong ? (
+        <p class="problem" role="status">
+          Character {wrong.at + 1}: {wrong.message}.
+          <code>
+            {typed.slice(0, wrong.at)}
+            <mark>{typed.slice(wrong.at, wrong.at + 1) || " "}</mark>
+            {typed.slice(wrong.at + 1)}
+          </code>
+        </p>
+      ) : typed === "" ? (
+        <p>
+          The whole name has to match. <code>.</code> is any character, <code>.*</code> any number of them, <code>a|b</code> either of two,{" "}
+          <code>(?i)</code> in front: capitals or not. Regular expressions are those of RE2.
+        </p>
+      ) : (
+        <p role="status">
+          {known && `Matches ${matchedBy(typed, false, names).length} of ${names.length}. `}
+          <button type="button" class="plain-button" onClick={onAdd}>
+            Add it (Enter)
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface ListProps {
+  kind: Kind;
+  choices: readonly Choice[];
+  filters: readonly Filter[];
+  onToggle: (filter: Filter) => void;
+}
+
+function List({ kind, choices, filters, onToggle }: ListProps) {
+  const more = choices.length - MOST_SHOWN;
+  const unit = kind === "workload" ? "node" : "workload";
+  return (
+    <>
+      <ul class="choices">
+        {choices.slice(0, MOST_SHOWN).map(({ name, count }) => (
+          <li key={name}>
+            <label>
+              <input
+                type="checkbox"
+                checked={filters.some((f) => f.kind === kind && !f.regex && f.text === name)}
+                onChange={() => {
+                  onToggle({ kind, text: name, regex: false });
+                }}
+              />
+              <span class="name">{name}</span>
+              {(kind !== "workload" || count !== 1) && (
+                <span class="aside" title={count === 0 ? "Not seen in this time range" : `${count} ${unit}${count === 1 ? "" : "s"}`}>
+                  {count === 0 ? "gone" : count}
+                </span>
+              )}
+            </label>
+          </li>
+        ))}
+      </ul>
+      {more > 0 && <p class="choices-none">{more} more: type a part of the name.</p>}
+    </>
+  );
+}

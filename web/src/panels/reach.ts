@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Which of a panel's figures the filters do not reach: a panel says so, for
+// what looks filtered is taken for it. Pure.
+import type { ViewState } from "../lib/url";
+import { asks } from "./asks";
+import type { PanelDef } from "./types";
+
+const FILTERED = /\$(?:workloads|candidates|containers)\b/;
+
+/** A sentence about what is not filtered although there is a filter, or nothing. The filter of nodes reaches everything. */
+export function notReached(def: PanelDef, { workloads, filters }: Pick<ViewState, "workloads" | "filters">): string | undefined {
+  if (workloads.length === 0 && filters.every((f) => f.kind === "node")) return undefined;
+  const all = asks(def);
+  const free = all.filter(({ expr }) => !FILTERED.test(expr));
+  if (free.length === 0) return undefined;
+  if (free.length === all.length) return "Not filtered by workload: of the whole machine.";
+  const names = free.flatMap(({ legend }) => legend ?? []);
+  return `Not filtered by workload: ${names.length > 0 ? names.join(", ") : "some of the columns"}.`;
+}
