@@ -25,7 +25,7 @@ func TestDiagnosis(t *testing.T) {
 		run = "../../testbed/run"
 	}
 	out, err := exec.Command(run, "-kernel", "6.12", "-epc", fmt.Sprint(epc), "-env", fmt.Sprintf("MIB=%d", 2*epc),
-		"-env", fmt.Sprintf("WINDOW=%d", window), "-timeout", "5m", "-in", "testdata/diagnosis.sh", "-in", buildBinary(t),
+		"-env", fmt.Sprintf("WINDOW=%d", window), "-timeout", "8m", "-in", "testdata/diagnosis.sh", "-in", buildBinary(t),
 		"-to", dir, "-out", "paging.json", "-out", "chatty.json", "-out", "up.log", "-out", "analyze.log", "--", "sh", "diagnosis.sh").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
