@@ -57,12 +57,11 @@ function Chip({ filter, onRemove }: { filter: Filter; onRemove: () => void }) {
       type="button"
       class="chip"
       data-chip={`${kind}${regex ? "~" : "="}${text}`}
-      aria-label={`Remove the filter: ${kind} ${regex ? "matches" : "is"} ${text}`}
       title={`${kind} ${regex ? "matches" : "is"} ${text}: click to remove`}
       onClick={onRemove}
     >
-      <span class="kind">{kind}</span>
-      <span class={regex ? "name pattern" : "name"}>{text}</span>
+      <span class="kind">{kind}</span> <span class={regex ? "name pattern" : "name"}>{text}</span>
+      <span class="only-spoken">, remove this filter</span>
       <span aria-hidden="true">×</span>
     </button>
   );
