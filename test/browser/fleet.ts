@@ -15,7 +15,7 @@ export const FLEET_CONTAINERS = 300;
 
 const id = (i: number): string => (0xabc000000000 + i).toString(16);
 
-/** The exposition: every fourth container is of a pod, every tenth workload runs under Gramine. */
+/** The exposition: every fourth container is of a pod, every tenth workload has the runtime “made”. */
 export function exposition(seconds: number): string {
   const lines: string[] = [];
   for (let i = 0; i < FLEET_CONTAINERS; i++) {
@@ -25,7 +25,7 @@ export function exposition(seconds: number): string {
     lines.push(`container_memory_working_set_bytes{${named}} ${1e6 * (i + 1)}`);
     if (i >= FLEET_WORKLOADS) continue;
     const own = `workload="${id(i)}",container="${id(i)}",pod="",namespace=""`;
-    lines.push(`teescope_workload_info{${own},kind="container",tee="",runtime="${i % 10 === 0 ? "gramine" : ""}"} 1`);
+    lines.push(`teescope_workload_info{${own},kind="container",tee="",runtime="${i % 10 === 0 ? "made" : ""}"} 1`);
     lines.push(`teescope_syscalls_total{${own},syscall="read"} ${Math.round(seconds % 1e6) * (i + 1)}`);
     lines.push(`teescope_cpu_seconds_total{${own},mode="user"} ${(seconds % 1e6) / (i + 10)}`);
   }

@@ -45,7 +45,7 @@ export function FilterBar() {
 
 function mapped(workloads: readonly string[]): string {
   const [first] = workloads;
-  if (first === undefined) return "No workload in this time range.";
+  if (first === undefined) return "No workload is all of this in this time range.";
   if (workloads.length >= MOST_MAPPED) return `The first ${MOST_MAPPED} workloads; choose fewer.`;
   return workloads.length === 1 ? `1 workload: ${first}` : `${workloads.length} workloads`;
 }
