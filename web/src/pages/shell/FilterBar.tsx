@@ -45,7 +45,7 @@ export function FilterBar() {
 
 function mapped(workloads: readonly string[]): string {
   const [first] = workloads;
-  if (first === undefined) return "No workload in this time range.";
+  if (first === undefined) return "No workload is all of this in this time range.";
   if (workloads.length >= MOST_MAPPED) return `The first ${MOST_MAPPED} workloads; choose fewer.`;
   return workloads.length === 1 ? `1 workload: ${first}` : `${workloads.length} workloads`;
 }
@@ -57,12 +57,11 @@ function Chip({ filter, onRemove }: { filter: Filter; onRemove: () => void }) {
       type="button"
       class="chip"
       data-chip={`${kind}${regex ? "~" : "="}${text}`}
-      aria-label={`Remove the filter: ${kind} ${regex ? "matches" : "is"} ${text}`}
       title={`${kind} ${regex ? "matches" : "is"} ${text}: click to remove`}
       onClick={onRemove}
     >
-      <span class="kind">{kind}</span>
-      <span class={regex ? "name pattern" : "name"}>{text}</span>
+      <span class="kind">{kind}</span> <span class={regex ? "name pattern" : "name"}>{text}</span>
+      <span class="only-spoken">, remove this filter</span>
       <span aria-hidden="true">×</span>
     </button>
   );

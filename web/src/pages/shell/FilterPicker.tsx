@@ -53,6 +53,7 @@ function Picker() {
   const search = useRef<HTMLInputElement>(null);
   useEffect(() => {
     search.current?.focus();
+    search.current?.select(); // the same search goes on in another kind, and typing begins a new one
   }, [kind, regex]);
   const pinned = chosenAtOpen.filter((f) => f.kind === kind && !f.regex).map((f) => f.text);
   const all = choices?.[kind] ?? [];
@@ -103,7 +104,9 @@ function Picker() {
             setTyped(event.currentTarget.value);
           }}
           onKeyDown={(event) => {
-            if (event.key === "Enter") enter();
+            if (event.key !== "Enter") return;
+            enter();
+            if (!regex) event.currentTarget.select();
           }}
         />
         <button

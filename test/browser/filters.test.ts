@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The filters, the zone and typed ranges: a real Redis on this machine, and
+// beside it a made one with more containers than fit into a list.
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { launch, openPage, screenshot, seriousViolations, type Watched } from "./browser";
+import { type Fleet, FLEET_CONTAINERS, FLEET_WORKLOADS, startFleet } from "./fleet";
+import { freePort, Processes, startLoad, startRedis, startTeescope, type Teescope, until } from "./processes";
+
+const processes = new Processes();
+let browser: Browser;
+let teescope: Teescope;
+let fleet: Fleet;
+/** The label instance of this machine. */
+let here: string;
+let open: Watched[] = [];
+
+async function visit(path = "/", options: Parameters<typeof openPage>[2] = {}): Promise<Page> {
+  const watched = await openPage(browser, teescope.url + path, options);
+  open.push(watched);
+  return watched.page;
+}
+
+beforeAll(async () => {
+  browser = await launch();
+  fleet = await startFleet();
+  startLoad(processes, await startRedis(processes));
+  teescope = await startTeescope(processes, await freePort(), processes.folder(), ["--interval", "1s", "--targets", fleet.instance]);
+  here = await until("both machines to be scraped twice", 20, async () => {
+    const answer = await fetch(`${teescope.url}/api/v1/query?query=${encodeURIComponent("count(rate(teescope_syscalls_total[10s])) by (instance)")}`);
+    const { data } = (await answer.json()) as { data: { result: { metric: { instance: string } }[] } };
+    const others = data.result.map((r) => r.metric.instance).filter((instance) => instance !== fleet.instance);
+    return data.result.length === 2 ? others[0] : undefined;
+  });
+});
+
+afterAll(async () => {
+  await browser.close();
+  fleet.close();
+  await processes.stopAll();
+});
+
+afterEach(async () => {
+  const watched = open;
+  open = [];
+  for (const { close } of watched) await close();
+  expect(watched.flatMap((w) => w.complaints)).toEqual([]);
+});
+
+const search = (page: Page): string => decodeURIComponent(new URL(page.url()).search);
+
+/** Waits until the first column of the table of workloads is exactly these, in any order. */
+async function rows(page: Page, wanted: (names: string[]) => boolean, what: string): Promise<void> {
+  const names = page.locator('[data-panel="workloads"][data-state="ready"]:not([data-stale]) tbody th');
+  await until(what, 30, async () => wanted(await names.allTextContents()) || undefined);
+}
+
+const fleetId = (i: number): string => (0xabc000000000 + i).toString(16);
+
+it("combines a node, a runtime and a container by the keyboard, shows chips, and Back takes one after another away", async () => {
+  const page = await visit();
+  await rows(page, (names) => names.includes("redis-server") && names.length > FLEET_WORKLOADS, "both machines");
+  await page.keyboard.press("/");
+  await page.locator(".kinds button", { hasText: "runtime" }).click();
+  await page.keyboard.type("mad");
+  await page.locator(".choices label", { hasText: "made" }).waitFor();
+  await page.keyboard.press("Enter");
+  expect(search(page)).toBe("?runtime=made");
+  await rows(page, (names) => names.length === 13 && names.includes(fleetId(120)), "the thirteen of that runtime");
+  await page.locator(".kinds button", { hasText: "container" }).click();
+  await page.keyboard.type("app");
+  await page.locator(".choices label", { hasText: "app" }).first().waitFor();
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Escape");
+  expect(search(page)).toBe("?container=app&runtime=made");
+  await rows(page, (names) => [...names].sort().join() === [0, 40, 80, 120].map(fleetId).join(), "those that are both");
+  await page.reload();
+  await rows(page, (names) => names.length === 4, "the same after a reload");
+  expect(await page.locator(".chips").textContent()).toContain("4 workloads");
+  await page.goBack();
+  expect(search(page)).toBe("?runtime=made");
+  await page.locator('[data-chip="runtime=made"]').click();
+  expect(search(page)).toBe("");
+  await page.goto(`${teescope.url}/?node=${here}`);
+  await rows(page, (names) => names.includes("redis-server") && !names.includes(fleetId(1)), "this machine alone");
+  await page.keyboard.press("c");
+  expect(search(page)).toBe("");
+});
+
+it("judges a pattern while it is typed, and sends none that is wrong", async () => {
+  const page = await visit("/?page=system");
+  const refused: string[] = [];
+  page.on("response", (response) => {
+    if (response.status() >= 400) refused.push(response.url());
+  });
+  await page.keyboard.press("/");
+  await page.getByRole("button", { name: "Regular expression" }).click();
+  await page.keyboard.type("redis-(server|");
+  await page.locator(".pattern-note .problem", { hasText: "Character 7: this “(” is not closed" }).waitFor();
+  await page.keyboard.press("Enter");
+  expect(search(page)).toBe("?page=system");
+  await page.keyboard.type("x).*");
+  await page.locator(".pattern-note", { hasText: /Matches 1 of \d+/ }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Escape");
+  expect(search(page)).toBe("?page=system&w.re=redis-(server|x).*");
+  const legend = page.locator('[data-panel="syscalls-by-workload"][data-state="ready"]:not([data-stale]) .legend .name');
+  await until("Redis alone", 30, async () => (await legend.allTextContents()).join() === "redis-server" || undefined);
+  expect(refused).toEqual([]);
+});
+
+it("stays usable with hundreds of names, narrow and wide, light and dark", async () => {
+  for (const [width, colorScheme] of [[360, "light"], [2560, "dark"]] as const) {
+    const page = await visit(`/?page=infrastructure&pod=shop-8&w.re=abc.*&runtime=made&node=${fleet.instance}`, { viewport: { width, height: 1000 }, colorScheme });
+    await page.locator(".unfiltered").first().waitFor();
+    await page.keyboard.press("/");
+    const kind = page.locator(".kinds button", { hasText: "container" });
+    await until("the count", 15, async () => /\d+/.test((await kind.textContent()) ?? "") || undefined);
+    await kind.click();
+    await page.locator(".choices li").first().waitFor();
+    expect(await page.locator(".choices li").count()).toBeLessThanOrEqual(50);
+    expect(await page.locator(".popover-panel").textContent()).toMatch(/\d+ more: type a part of the name/);
+    await page.keyboard.type(`cache-${FLEET_CONTAINERS - 1}`);
+    await until("one choice", 15, async () => (await page.locator(".choices li").count()) === 1 || undefined);
+    expect(await seriousViolations(page), colorScheme).toEqual([]);
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
+    await screenshot(page, `filters-${colorScheme}-${width}`);
+  }
+});
+
+it("takes a typed range and the zone into the URL, and Back returns from each", async () => {
+  const page = await visit("/?page=system", { timezoneId: "Asia/Kolkata" });
+  const face = page.locator("#range-button");
+  expect(await face.textContent()).toContain("UTC+5:30");
+  await page.keyboard.press("r");
+  await page.locator("[name=typed-range]").fill("90");
+  await page.keyboard.press("Enter");
+  await page.locator(".typed .problem", { hasText: "units" }).waitFor();
+  await page.locator("[name=typed-range]").fill("90m");
+  await page.keyboard.press("Enter");
+  expect(search(page)).toBe("?page=system&range=90m");
+  await page.keyboard.press("r");
+  await page.locator(".zones button", { hasText: /^UTC$/ }).click();
+  expect(search(page)).toBe("?page=system&range=90m&tz=utc");
+  expect(await page.locator(".absolute").textContent()).toContain("From (UTC)");
+  await page.keyboard.press("Escape");
+  await page.locator('[data-panel="syscalls-by-workload"][data-state="ready"] canvas').waitFor();
+  await page.goBack();
+  expect(await face.textContent()).toMatch(/Last 90 min · UTC\+5:30/);
+  await page.goBack();
+  expect(search(page)).toBe("?page=system");
+  await page.goto(`${teescope.url}/?page=system&from=2026-01-15T08:00:00Z&to=2026-01-15T09:00:00Z`);
+  expect(await face.textContent()).toContain("15 Jan 08:00:00 – 15 Jan 09:00:00 · UTC");
+  expect(search(page)).toContain("tz=utc"); // it was remembered
+});
