@@ -26,7 +26,7 @@ C_FMT   := $(wildcard test/e2e/progs/*.c bench/progs/*.c internal/tee/*/testdata
 
 # What `make generate` writes; `make check-generated` writes it again and compares.
 GENERATED := $(BPF_OBJ) internal/collector/system/syscalls.go docs/dev/probe-cost.md \
-	$(wildcard web/dist) internal/dashboards/panels.json deploy/grafana/dashboards docs/user/metrics.md docs/user/cli.md
+	$(wildcard web/dist) internal/dashboards/panels.json internal/report/questions.json deploy/grafana/dashboards docs/user/metrics.md docs/user/cli.md
 
 .PHONY: help
 help: ## list the targets
@@ -57,7 +57,7 @@ generate-web: web/node_modules/.package-lock.json ## build the page into web/dis
 	npm --prefix web run build
 
 generate-dashboards: web/node_modules/.package-lock.json ## write the page's panels as JSON, and as Grafana dashboards
-	cd web && node write-dashboards.mjs ../internal/dashboards/panels.json
+	cd web && node write-dashboards.mjs ../internal/dashboards/panels.json ../internal/report/questions.json
 	$(GO) run ./cmd/teescope dashboards export deploy/grafana/dashboards >/dev/null
 
 generate-probe-cost: $(BPF_OBJ) ## write docs/dev/probe-cost.md with the instructions of the committed objects

@@ -161,20 +161,20 @@ func (o *analyzeFlags) validate(cmd *cobra.Command) error {
 		}
 	}
 	if o.at != "" {
-		o.At, err = moment(o.at)
+		o.At, err = moment("at", o.at)
 	}
 	return err
 }
 
-// moment reads a time that the user wrote.
-func moment(s string) (time.Time, error) {
+// moment reads a time that the user wrote after a flag.
+func moment(flag, s string) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
 		return t, nil
 	}
 	if seconds, err := strconv.ParseFloat(s, 64); err == nil && seconds > 0 && seconds < 1e11 {
 		return time.UnixMilli(int64(seconds * 1000)), nil
 	}
-	return time.Time{}, fmt.Errorf("--at %q is no time: write for example 2026-01-02T15:04:05Z, or seconds since 1970", s)
+	return time.Time{}, fmt.Errorf("--%s %q is no time: write for example 2026-01-02T15:04:05Z, or seconds since 1970", flag, s)
 }
 
 // coloured tells whether a report may have colour: on a terminal, unless the user does not want any (no-color.org).

@@ -33,7 +33,7 @@ func newRoot() *cobra.Command {
 		return fmt.Errorf("%w%s; see \"%s --help\"", err, suggestFlag(cmd, err), cmd.CommandPath())
 	})
 	root.AddCommand(agentCommand(), analyzeCommand(), checkCommand(), configCommand(), correlateCommand(), dashboardsCommand(), demoCommand(),
-		rulesCommand(), serverCommand(), topCommand(), upCommand(), versionCommand())
+		reportCommand(), rulesCommand(), serverCommand(), topCommand(), upCommand(), versionCommand())
 	return root
 }
 

@@ -190,7 +190,7 @@ func arrows() []arrow {
 		},
 		{
 			why:  "what is around the analysis works without a database and a kernel too",
-			from: []string{"internal/findings", "internal/promapi", "internal/render"},
+			from: []string{"internal/findings", "internal/promapi", "internal/render", "internal/report"},
 			never: []string{
 				internal + "collector", internal + "bpfkit", internal + "prom", internal + "tee", internal + "app",
 				internal + "httpapi", internal + "config", internal + "workload", module + "/cmd",

@@ -41,7 +41,7 @@ export function Overview() {
   );
 }
 
-function VerdictStrip({ facts, problem }: { facts: Facts | undefined; problem: string | undefined }) {
+export function VerdictStrip({ facts, problem }: { facts: Facts | undefined; problem: string | undefined }) {
   if (!facts) {
     return (
       <section class="verdicts" aria-label="Verdict" aria-busy="true">
@@ -64,7 +64,7 @@ function VerdictStrip({ facts, problem }: { facts: Facts | undefined; problem: s
 
 const MARK: Readonly<Record<Gap["severity"], string>> = { bad: "Broken", warn: "Look", note: "Note" };
 
-function Gaps({ gaps }: { gaps: readonly Gap[] }) {
+export function Gaps({ gaps }: { gaps: readonly Gap[] }) {
   return (
     <section class="findings" aria-labelledby="gaps-head" data-panel="gaps">
       <h2 id="gaps-head">What the figures leave out</h2>
@@ -87,7 +87,7 @@ function GapItem({ gap }: { gap: Gap }) {
         <p class="title">{gap.title}</p>
         <p class="detail">{gap.detail}</p>
       </div>
-      {page !== undefined && (
+      {page !== undefined && session.recorded !== true && (
         <button
           type="button"
           class="plain-button"

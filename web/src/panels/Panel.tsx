@@ -30,7 +30,8 @@ interface PanelProps {
 
 export function Panel({ def, state, error, stale, note, exprs, root, children }: PanelProps) {
   const [helpOpen, setHelpOpen] = useState(false);
-  const unfiltered = notReached(def, useStore(useSession().view));
+  const { recorded, view } = useSession();
+  const unfiltered = notReached(def, useStore(view));
   const headId = `panel-${def.id}`;
   const unit = def.kind === "table" || def.kind === "figure" ? "" : UNIT_LABEL[def.unit];
   return (
@@ -83,6 +84,14 @@ export function Panel({ def, state, error, stale, note, exprs, root, children }:
           </div>
         )}
       </div>
+      {recorded === true && exprs.length > 0 && (
+        <details data-no-picture>
+          <summary>PromQL</summary>
+          {exprs.map((expr) => (
+            <code key={expr}>{expr}</code>
+          ))}
+        </details>
+      )}
     </section>
   );
 }

@@ -13,8 +13,12 @@ export function explainProbes(samples: readonly InstantSample[]): string | undef
   return `Not attached: ${groupReasons(reasons)}.`;
 }
 
+/** The question after the probes that a panel needs. */
+export function probeExpr(probe: string): string {
+  return `teescope_probe_attached{probe=~".*(${probe}).*",$nodes} == 0`;
+}
+
 export function useEmptyReason(probe: string | undefined): string | undefined {
-  const expr = `teescope_probe_attached{probe=~".*(${probe ?? ""}).*",$nodes} == 0`;
-  const loaded = useInstant([expr], probe !== undefined);
+  const loaded = useInstant([probeExpr(probe ?? "")], probe !== undefined);
   return explainProbes(loaded.value?.[0] ?? []);
 }

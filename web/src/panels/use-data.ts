@@ -126,13 +126,14 @@ export function useInstant(exprs: readonly string[], enabled: boolean): Loaded<I
   );
 }
 
-/** Whether an element is on the screen or near it: what is far away is not asked for. */
+/** Whether an element is on the screen or near it: what is far away is not asked for. A report is printed whole. */
 export function useNear(): [{ current: HTMLElement | null }, boolean] {
+  const whole = useSession().recorded === true;
   const element = useRef<HTMLElement | null>(null);
-  const [near, setNear] = useState(false);
+  const [near, setNear] = useState(whole);
   useEffect(() => {
     const target = element.current;
-    if (!target) return;
+    if (!target || whole) return;
     const observer = new IntersectionObserver(
       (entries) => {
         setNear(entries.some((entry) => entry.isIntersecting));

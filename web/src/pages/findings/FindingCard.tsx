@@ -42,13 +42,25 @@ export function FindingCard({ finding }: { finding: Finding }) {
       )}
       <h4>Evidence</h4>
       <EvidenceTable finding={finding} />
-      {/^docs\/runbooks\/[\w-]+\.md$/.test(finding.runbook) && (
-        <p>
-          <a href={`/${finding.runbook}`}>Runbook: what to do, step by step</a>
-        </p>
-      )}
+      {/^docs\/runbooks\/[\w-]+\.md$/.test(finding.runbook) && <Runbook path={finding.runbook} />}
       <Footing finding={finding} />
     </article>
+  );
+}
+
+/** Leads to the runbook, which the server has; a report has no server. */
+function Runbook({ path }: { path: string }) {
+  const words = "Runbook: what to do, step by step";
+  return (
+    <p>
+      {useSession().recorded === true ? (
+        <>
+          {words}: <code>{path}</code>
+        </>
+      ) : (
+        <a href={`/${path}`}>{words}</a>
+      )}
+    </p>
   );
 }
 
@@ -123,6 +135,7 @@ function ChartLink({ evidence, workload }: { evidence: Evidence; workload: strin
   const session = useSession();
   const place = chartOf(evidence.query);
   if (!place) return <span class="aside">none</span>;
+  if (session.recorded === true) return <a href={`#panel-${place.panel}`}>{place.title}</a>;
   const target = { ...session.view.get(), page: place.page, workloads: workload === "" ? [] : [workload] };
   return (
     <a

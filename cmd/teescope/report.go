@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/spf13/cobra"
+
+	"teescope/internal/app"
+	"teescope/internal/remote"
+)
+
+// reportFlags are the flags of a report.
+type reportFlags struct {
+	app.ReportOptions
+	from, to, window, out string
+}
+
+func reportCommand() *cobra.Command {
+	var o reportFlags
+	cmd := &cobra.Command{
+		Use:   "report",
+		Short: "Write all that the page shows of a time as one HTML file, to be read without a server",
+		Long: "Asks a running teescope up or server, or any Prometheus that scrapes the agents, for all that the page shows of a\n" +
+			"time, and writes it as one HTML file: the verdict, the findings, every panel with its data and its PromQL. The file\n" +
+			"opens in any browser, from a disk or a mail, asks nobody for anything, and can be printed.\n\n" +
+			"It needs no privilege. A report has some hundred kilobytes; the greatest 300 series of each query are in it.",
+		Example: "  teescope report\n" +
+			"  teescope report --window 1h --workload redis-server -o redis.html\n" +
+			"  teescope report --server http://prometheus:9090 --from 2026-01-02T15:00:00Z --to 2026-01-02T15:30:00Z",
+		Args: cobra.NoArgs,
+		RunE: o.run,
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.Server, "server", "http://"+usualAgent, "`URL` or host:port of the server, with the path before its /api/v1")
+	f.StringVar(&o.Access.CAFile, "ca-file", "", "`file` with the certificate (PEM) of the authority to trust")
+	f.StringVar(&o.Access.PasswordFile, "password-file", "", "`file` with the password of the user in the URL")
+	f.StringVar(&o.window, "window", "15m", "how far back to look, a `duration` such as 90s or 6h")
+	f.StringVar(&o.from, "from", "", "begin at this `time`, such as 2026-01-02T15:04:05Z or seconds since 1970, instead of --window before the end")
+	f.StringVar(&o.to, "to", "", "end at this `time` (default now)")
+	f.StringVar(&o.Workload, "workload", "", "show only the workload of this `name`, beside the machine as a whole")
+	f.StringVarP(&o.out, "output", "o", "teescope-report.html", "write this `file`, - for the standard output")
+	f.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "end after this time")
+	for _, name := range []string{"server", "window", "from", "to", "workload", "timeout"} {
+		complete(cmd, name, cobra.NoFileCompletions)
+	}
+	return cmd
+}
+
+func (o *reportFlags) run(cmd *cobra.Command, _ []string) error {
+	if err := o.validate(cmd); err != nil {
+		return err
+	}
+	o.Version, o.Page = version(), page()
+	var file bytes.Buffer
+	summary, err := app.Report(cmd.Context(), &file, o.ReportOptions)
+	if err != nil {
+		var absent *remote.NotListeningError
+		if errors.As(err, &absent) {
+			return fmt.Errorf("%w: start one there with \"sudo teescope up\", or name another with --server URL", err)
+		}
+		return err
+	}
+	if o.out == "-" {
+		_, err := cmd.OutOrStdout().Write(file.Bytes())
+		return err
+	}
+	if err := os.WriteFile(o.out, file.Bytes(), 0o644); err != nil { //nolint:gosec // it is made to be passed on
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d kB, %d series of %d queries; open it in a browser.\n",
+		o.out, (file.Len()+999)/1000, summary.Series, summary.Questions)
+	if n := len(summary.LeftOut); n > 0 {
+		fmt.Fprintf(cmd.OutOrStdout(), "Not all is in it (%d): its end says what is not, and why.\n", n)
+	}
+	return nil
+}
+
+func (o *reportFlags) validate(cmd *cobra.Command) error {
+	if o.Timeout < time.Second || o.Timeout > time.Hour {
+		return fmt.Errorf("--timeout %s: it is from 1s to 1h", o.Timeout)
+	}
+	if o.from != "" && cmd.Flags().Changed("window") {
+		return errors.New("--from and --window exclude each other: both say where to begin")
+	}
+	o.To = time.Now()
+	var err error
+	if o.to != "" {
+		if o.To, err = moment("to", o.to); err != nil {
+			return err
+		}
+	}
+	// The page knows whole seconds.
+	o.To = o.To.Truncate(time.Second)
+	window, err := model.ParseDuration(o.window)
+	o.From = o.To.Add(-time.Duration(window))
+	if o.from != "" {
+		if o.From, err = moment("from", o.from); err != nil {
+			return err
+		}
+		o.From = o.From.Truncate(time.Second)
+		if length := o.To.Sub(o.From); length < 10*time.Second || length > 7*24*time.Hour {
+			return fmt.Errorf("--from %q: a report is of 10s to 7d, and it is %s before the end", o.from, length)
+		}
+	} else if err != nil || window < model.Duration(10*time.Second) || window > model.Duration(7*24*time.Hour) {
+		return fmt.Errorf("--window %q: write a duration from 10s to 7d, such as 90s or 6h", o.window)
+	}
+	return nil
+}

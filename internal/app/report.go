@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"teescope/internal/analysis"
+	"teescope/internal/promapi"
+	"teescope/internal/remote"
+	"teescope/internal/report"
+)
+
+// ReportOptions are what a report is made of.
+type ReportOptions struct {
+	Server   string
+	Access   remote.Access
+	From, To time.Time
+	Workload string // "" is all
+	Timeout  time.Duration
+	Version  string
+	Page     fs.FS
+}
+
+// Report asks a server for all that the page shows of a time, and writes it as one HTML file.
+func Report(ctx context.Context, w io.Writer, o ReportOptions) (report.Summary, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("not done within %s (--timeout)", o.Timeout))
+	defer cancel()
+	fail := func(err error) (report.Summary, error) {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {
+			err = fmt.Errorf("reporting of %s: %w", o.Server, cause)
+		}
+		return report.Summary{}, err
+	}
+	server, err := remote.New("--server", o.Server, o.Access, min(perQuery, o.Timeout))
+	if err != nil {
+		return fail(err)
+	}
+	source, err := promapi.New(server)
+	if err != nil {
+		return fail(err)
+	}
+	if err := source.Check(ctx); err != nil {
+		return fail(err)
+	}
+	if err := knownWorkload(ctx, source, o); err != nil {
+		return fail(err)
+	}
+	_, found, err := Analyze(ctx, Analysis{
+		Server: o.Server, Access: o.Access, Window: o.To.Sub(o.From), At: o.To, Workload: o.Workload, Timeout: o.Timeout,
+	})
+	if err != nil {
+		return fail(err)
+	}
+	var findings bytes.Buffer
+	if err := found(0).JSON(&findings); err != nil {
+		return fail(err)
+	}
+	ro := report.Options{
+		Server: server.Target(), Version: o.Version, Source: source, Page: o.Page, From: o.From, To: o.To,
+		Scrape: scrapeInterval(ctx, server), Made: time.Now(), Findings: findings.Bytes(),
+	}
+	if o.Workload != "" {
+		ro.Workloads = []string{o.Workload}
+	}
+	started, err := source.Instant(ctx, `max(process_start_time_seconds{job="teescope"})`, o.To)
+	if err != nil {
+		return fail(err)
+	}
+	if len(started) == 1 {
+		ro.Started = time.UnixMilli(int64(1000 * started[0].Value))
+	}
+	summary, err := report.Write(ctx, w, ro)
+	if err != nil {
+		return fail(err)
+	}
+	return summary, nil
+}
+
+// mostNamed bounds the workloads that an error names.
+const mostNamed = 12
+
+// knownWorkload tells whether the workload that was asked for was seen in the time.
+func knownWorkload(ctx context.Context, source analysis.Source, o ReportOptions) error {
+	if o.Workload == "" {
+		return nil
+	}
+	window := model.Duration(o.To.Sub(o.From).Round(time.Second))
+	samples, err := source.Instant(ctx, fmt.Sprintf("count by (workload) (count_over_time(teescope_workload_info[%s]))", window), o.To)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, s := range samples {
+		names = append(names, remote.Printable(s.Labels["workload"]))
+	}
+	slices.Sort(names)
+	switch {
+	case slices.Contains(names, o.Workload):
+		return nil
+	case len(names) == 0:
+		return &report.NoDataError{Server: o.Server, From: o.From, To: o.To}
+	}
+	more := ""
+	if len(names) > mostNamed {
+		more = fmt.Sprintf(" and %d more", len(names)-mostNamed)
+		names = names[:mostNamed]
+	}
+	return fmt.Errorf("--workload %q: no workload of this name was seen in this time; there were %s%s", o.Workload, strings.Join(names, ", "), more)
+}
+
+// maxTargets bounds the answer about targets, in bytes.
+const maxTargets = 4 << 20
+
+// usualInterval is assumed of a server that does not tell how often it scrapes: the page does so too.
+const usualInterval = 5 * time.Second
+
+// scrapeInterval is the shortest time between two scrapes, as the page takes it.
+func scrapeInterval(ctx context.Context, server *remote.Server) time.Duration {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL("api/v1/targets")+"?state=active", nil)
+	if err != nil {
+		return usualInterval
+	}
+	resp, err := server.Client().Do(r)
+	if err != nil {
+		return usualInterval
+	}
+	defer resp.Body.Close()
+	var told struct {
+		Data struct {
+			ActiveTargets []struct {
+				ScrapeInterval string `json:"scrapeInterval"`
+			} `json:"activeTargets"`
+		} `json:"data"`
+	}
+	if json.NewDecoder(io.LimitReader(resp.Body, maxTargets)).Decode(&told) != nil {
+		return usualInterval
+	}
+	shortest := time.Duration(math.MaxInt64)
+	for _, t := range told.Data.ActiveTargets {
+		if d, err := model.ParseDuration(t.ScrapeInterval); err == nil && d > 0 {
+			shortest = min(shortest, time.Duration(d))
+		}
+	}
+	if shortest == math.MaxInt64 {
+		return usualInterval
+	}
+	return max(time.Second, shortest)
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"html"
+	"io"
+	"io/fs"
+	"time"
+)
+
+// Files of the built page that a report is made of.
+const (
+	scriptFile = "report/report.js"
+	styleFile  = "report/report.css"
+)
+
+// shell is the file. The policy lets it run its own script and use its own style, and reach nothing.
+const shell = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="teescope %s">
+<title>%s</title>
+<style>%s</style>
+</head>
+<body>
+<div id="app"></div>
+<noscript>This report draws its charts with JavaScript, which asks nobody for anything.</noscript>
+<script type="text/plain" id="recording">%s</script>
+<script type="module">%s</script>
+</body>
+</html>
+`
+
+func document(w io.Writer, o Options, packed []byte) error {
+	script, err := inline(o.Page, scriptFile, "</script", `<\/script`)
+	if err != nil {
+		return err
+	}
+	style, err := inline(o.Page, styleFile, "</style", `<\/style`)
+	if err != nil {
+		return err
+	}
+	title := fmt.Sprintf("teescope report: %s, %s", o.Server, o.To.UTC().Format(time.RFC3339))
+	_, err = fmt.Fprintf(w, shell, hash(script), hash(style), html.EscapeString(o.Version), html.EscapeString(title),
+		style, base64.StdEncoding.EncodeToString(packed), script)
+	return err
+}
+
+// inline reads a file that must not end the element that it is put into.
+func inline(page fs.FS, name, end, instead string) ([]byte, error) {
+	data, err := fs.ReadFile(page, name)
+	if err != nil {
+		return nil, fmt.Errorf("reading the built page: %w", err)
+	}
+	return bytes.ReplaceAll(data, []byte(end), []byte(instead)), nil
+}
+
+// hash names a text in a content security policy.
+func hash(text []byte) string {
+	sum := sha256.Sum256(text)
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A report of a real server under load, opened from a disk: every chart is drawn, and nobody is asked for anything.
+import { execFile } from "node:child_process";
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { chart, launch, openPage, screenshot, seriousViolations, type Watched } from "./browser";
+import { freePort, Processes, startLoad, startRedis, startTeescope, teescopeBinary, until } from "./processes";
+
+const processes = new Processes();
+const execute = promisify(execFile);
+let browser: Browser;
+let file: string;
+let watched: Watched;
+const asked: string[] = [];
+
+beforeAll(async () => {
+  browser = await launch();
+  startLoad(processes, await startRedis(processes));
+  const teescope = await startTeescope(processes, await freePort(), processes.folder(), ["--interval", "1s"]);
+  file = join(processes.folder(), "report.html");
+  await until("a report that has system calls of Redis", 30, async () => {
+    const query = `${teescope.url}/api/v1/query?query=${encodeURIComponent('count_over_time(teescope_syscalls_total{workload="redis-server",syscall="read"}[1m]) > 8')}`;
+    const answer = (await (await fetch(query)).json()) as { data: { result: unknown[] } };
+    return answer.data.result.length > 0 || undefined;
+  });
+  await execute(teescopeBinary, ["report", "--server", teescope.url, "--window", "10s", "-o", file]);
+  await teescope.stop();
+  watched = await openPage(browser, "about:blank");
+  watched.page.on("request", (request) => asked.push(request.url()));
+  await watched.page.goto(pathToFileURL(file).href);
+  await watched.page.waitForSelector(chart("syscalls-by-workload"));
+});
+
+afterAll(async () => {
+  await browser.close();
+  await processes.stopAll();
+});
+
+it("draws every panel that has data, with its PromQL, and asks for nothing but the file", async () => {
+  const { page } = watched;
+  await until("all panels to have their answers", 20, async () => {
+    const waiting = await page.locator('[data-panel][data-state="loading"], [aria-busy="true"]').count();
+    return waiting === 0 || undefined;
+  });
+  const size = statSync(file).size;
+  process.stdout.write(`the report has ${Math.round(size / 1000)} kB\n`);
+  expect(size).toBeLessThan(2_000_000);
+  const wrong = await page.locator('[data-panel][data-state="error"]').evaluateAll((all) => all.map((e) => e.textContent));
+  expect(wrong).toEqual([]);
+  for (const id of ["syscalls-by-workload", "cpu-by-mode", "context-switches", "node-cpu"]) {
+    expect(await page.locator(chart(id)).count(), id).toBe(1);
+  }
+  expect(await page.locator('[data-panel="syscalls-by-workload"] .legend').textContent()).toContain("redis-server");
+  expect(await page.locator('[data-panel="workloads"] tbody tr').count()).toBeGreaterThan(2);
+  expect(await page.locator('[data-verdict="cost"] .answer').textContent()).toMatch(/CPU cores/);
+  expect(await page.locator("#verdict-head").textContent()).toContain("over 10 s");
+  const panels = page.locator("[data-panel][data-state]");
+  expect(await panels.count()).toBeGreaterThan(60);
+  expect(await page.locator("[data-panel][data-state] details code").count()).toBeGreaterThanOrEqual(await panels.count());
+  expect(asked).toEqual([pathToFileURL(file).href]);
+  expect(watched.complaints).toEqual([]);
+  await screenshot(page, "report");
+});
+
+it("has a contents list that leads to each part, and no serious barrier", async () => {
+  const { page } = watched;
+  const missing = await page.evaluate<string[]>(
+    `[...document.querySelectorAll('nav[aria-label="Contents"] a, [data-finding] td a')].map((a) => a.getAttribute("href")).filter((h) => !document.querySelector(h))`,
+  );
+  expect(missing).toEqual([]);
+  const twice = await page.evaluate<string[]>(
+    `(() => { const ids = [...document.querySelectorAll("[id]")].map((e) => e.id); return ids.filter((id, i) => ids.indexOf(id) !== i); })()`,
+  );
+  expect(twice).toEqual([]);
+  expect(await seriousViolations(page)).toEqual([]);
+});
+
+it("prints with everything open", async () => {
+  const { page } = watched;
+  await page.evaluate("window.dispatchEvent(new Event('beforeprint'))");
+  expect(await page.locator("details:not([open])").count()).toBe(0);
+  await page.evaluate("window.dispatchEvent(new Event('afterprint'))");
+  expect(await page.locator("details[open]").count()).toBe(0);
+});

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// All of a report on one long page: what it is of, the verdict, the findings, every panel.
+import { useMemo } from "preact/hooks";
+import { formatSpan } from "../lib/time";
+import { isFiltered, type PageId } from "../lib/url";
+import { Gaps, VerdictStrip } from "../pages/Overview";
+import { Findings } from "../pages/Findings";
+import { FACT_EXPRS, readFacts } from "../pages/findings/facts";
+import { findGaps } from "../pages/findings/gaps";
+import { Sections } from "../pages/Sections";
+import { moment } from "../panels/export/csv";
+import { useInstant } from "../panels/use-data";
+import { CONTENTS } from "./questions";
+import type { Recording } from "./recording";
+
+export function Report({ recording: r }: { recording: Recording }) {
+  const loaded = useInstant(FACT_EXPRS, true);
+  const facts = useMemo(() => (loaded.value ? readFacts(loaded.value) : undefined), [loaded.value]);
+  const gaps = useMemo(() => (facts ? findGaps(facts) : []), [facts]);
+  return (
+    <main id="main" class="report">
+      <header>
+        <h1>teescope: {r.server}</h1>
+        <p>
+          {moment(r.from)} to {moment(r.to)} ({formatSpan(r.to - r.from)})
+          {r.workloads.length > 0 && `, workload ${r.workloads.join(", ")}`}. Written at {moment(r.made)} by teescope {r.version}.
+        </p>
+      </header>
+      <nav aria-label="Contents">
+        <ol>
+          <li>
+            <a href="#findings">Verdict and findings</a>
+          </li>
+          {CONTENTS.map((d) => (
+            <li key={d.id}>
+              <a href={`#part-${d.id}`}>{d.title}</a>
+            </li>
+          ))}
+          <li>
+            <a href="#left-out">What is not in this report</a>
+          </li>
+        </ol>
+      </nav>
+      <section id="findings" aria-label="Verdict and findings">
+        <VerdictStrip facts={facts} problem={loaded.error?.message} />
+        <Findings />
+        {gaps.length > 0 && <Gaps gaps={gaps} />}
+      </section>
+      {CONTENTS.map((d) => (
+        <section key={d.id} id={`part-${d.id}`} class="part" aria-labelledby={`head-${d.id}`}>
+          <h2 id={`head-${d.id}`}>{d.title}</h2>
+          <p class="page-note">
+            {d.question}
+            {r.workloads.length > 0 && !isFiltered(d.id as PageId) && " Of the machine as a whole, not of the workload."}
+          </p>
+          <Sections sections={d.sections} />
+        </section>
+      ))}
+      <LeftOut recording={r} />
+    </main>
+  );
+}
+
+function LeftOut({ recording: r }: { recording: Recording }) {
+  return (
+    <section id="left-out" class="part" aria-labelledby="head-left-out">
+      <h2 id="head-left-out">What is not in this report</h2>
+      <ul class="dashes">
+        <li>Values of charts have six significant digits, and of each query the greatest 300 series are here.</li>
+        {r.leftOut.map((line) => (
+          <li key={line}>{line}</li>
+        ))}
+      </ul>
+    </section>
+  );
+}

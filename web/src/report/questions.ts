@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// All that a report shows, and so all that is asked for it. Pure data: `npm run dashboards` writes it down for who asks.
+import { FACT_EXPRS } from "../pages/findings/facts";
+import { asks } from "../panels/asks";
+import { type Dashboard, DASHBOARDS } from "../panels/dashboards";
+import { WINDOWS } from "../panels/defs";
+import { probeExpr } from "../panels/empty-reason";
+
+export interface Question {
+  /** PromQL with placeholders. */
+  expr: string;
+  /** Points over the time of the report; 0 asks for its end alone. */
+  points: number;
+}
+
+/** What a report shows, in its order: every panel once, at its first place. */
+export const CONTENTS: readonly Dashboard[] = once(DASHBOARDS);
+
+function once(dashboards: readonly Dashboard[]): Dashboard[] {
+  const seen = new Set<string>();
+  return dashboards.map((d) => ({
+    ...d,
+    sections: d.sections
+      .map((s) => ({ ...s, id: `${d.id}-${s.id}`, panels: s.panels.filter(({ id }) => !seen.has(id) && seen.add(id)) }))
+      .filter((s) => s.panels.length > 0),
+  }));
+}
+
+export function questions(): Question[] {
+  const panels = [...CONTENTS.flatMap((d) => d.sections.flatMap((s) => s.panels)), WINDOWS]; // the last is beside the findings
+  const all: Question[] = [
+    ...FACT_EXPRS.map((expr) => ({ expr, points: 0 })),
+    ...panels.flatMap((def) => asks(def).map((a) => ({ expr: a.expr, points: a.points ?? 0 }))),
+    ...panels.flatMap((def) => (def.empty.probe === undefined ? [] : [{ expr: probeExpr(def.empty.probe), points: 0 }])),
+  ];
+  return [...new Map(all.map((q) => [`${q.points} ${q.expr}`, q])).values()];
+}
