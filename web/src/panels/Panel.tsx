@@ -14,6 +14,9 @@ import { PanelMenu } from "./PanelMenu";
 import { notReached } from "./reach";
 import type { Empty, PanelDef } from "./types";
 
+/** Kinds whose figures carry their units themselves. */
+const UNITLESS: readonly PanelDef["kind"][] = ["table", "figure", "gauge", "box", "flame"];
+
 export type PanelState = "loading" | "ready" | "empty" | "error";
 
 interface PanelProps {
@@ -32,7 +35,7 @@ export function Panel({ def, state, error, stale, note, exprs, root, children }:
   const [helpOpen, setHelpOpen] = useState(false);
   const unfiltered = notReached(def, useStore(useSession().view));
   const headId = `panel-${def.id}`;
-  const unit = def.kind === "table" || def.kind === "figure" ? "" : UNIT_LABEL[def.unit];
+  const unit = UNITLESS.includes(def.kind) ? "" : UNIT_LABEL[def.unit];
   return (
     <section
       class={`panel panel-${def.kind}`}
