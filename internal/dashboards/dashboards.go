@@ -34,23 +34,25 @@ type Section struct {
 
 // A Panel is one picture; which fields it has depends on its kind (web/src/panels/types.ts says what each means).
 type Panel struct {
-	ID       string   `json:"id"`
-	Kind     string   `json:"kind"` // lines, stacked, bars, figure, table
-	Title    string   `json:"title"`
-	Question string   `json:"question"`
-	Unit     string   `json:"unit"`
-	Help     string   `json:"help"`
-	Empty    Empty    `json:"empty"`
-	Queries  []Query  `json:"queries"`
-	Query    *Query   `json:"query"` // of a figure
-	Top      int      `json:"top"`
-	Ordered  bool     `json:"ordered"`
-	Keys     []Label  `json:"keys"` // of a table, from here on
-	Name     string   `json:"name"`
-	Info     *Info    `json:"info"`
-	Columns  []Column `json:"columns"`
-	SortBy   int      `json:"sortBy"`
-	Filters  bool     `json:"filters"`
+	ID         string      `json:"id"`
+	Kind       string      `json:"kind"` // one of web/src/panels/types.ts
+	Title      string      `json:"title"`
+	Question   string      `json:"question"`
+	Unit       string      `json:"unit"`
+	Help       string      `json:"help"`
+	Empty      Empty       `json:"empty"`
+	Queries    []Query     `json:"queries"`
+	Query      *Query      `json:"query"` // of a figure
+	Top        int         `json:"top"`
+	Ordered    bool        `json:"ordered"`
+	Thresholds []Threshold `json:"thresholds"`
+	Keys       []Label     `json:"keys"` // of a table, a box plot or an icicle, from here on
+	Name       string      `json:"name"`
+	Info       *Info       `json:"info"`
+	Columns    []Column    `json:"columns"`
+	SortBy     int         `json:"sortBy"`
+	Filters    bool        `json:"filters"`
+	First      string      `json:"first"` // of a box plot: what is shown at first
 }
 
 // Empty is what to say of a panel that has nothing to show.
@@ -84,6 +86,7 @@ type Column struct {
 	Unit  string `json:"unit"`
 	Expr  string `json:"expr"`
 	Spark bool   `json:"spark"`
+	Stat  string `json:"stat"` // which number of a box plot it is
 }
 
 // All returns every dashboard, in the order of the page.

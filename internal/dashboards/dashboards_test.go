@@ -5,6 +5,7 @@ package dashboards
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -32,7 +33,7 @@ func TestDashboardsFitGrafana(t *testing.T) {
 			t.Fatal(err)
 		}
 		var read dashboard.Dashboard
-		if err := read.UnmarshalJSONStrict(rendered); err != nil {
+		if err := read.UnmarshalJSONStrict(withoutPlugin(t, rendered)); err != nil {
 			t.Errorf("%s: %v", d.ID, err)
 		}
 		if err := read.Validate(); err != nil {
@@ -51,6 +52,84 @@ func TestDashboardsFitGrafana(t *testing.T) {
 		}
 		if got := strings.Count(string(rendered), `"targets"`); got != panels {
 			t.Errorf("%s: %d panels with queries, want %d", d.ID, got, panels)
+		}
+	}
+}
+
+// withoutPlugin leaves out what the core's schema leaves to the data source: three fields of each annotation, which have
+// to be there.
+func withoutPlugin(t *testing.T, rendered []byte) []byte {
+	t.Helper()
+	var d map[string]json.RawMessage
+	var annotations struct {
+		List []map[string]any `json:"list"`
+	}
+	if err := errors.Join(json.Unmarshal(rendered, &d), json.Unmarshal(d["annotations"], &annotations)); err != nil {
+		t.Fatal(err)
+	}
+	if len(annotations.List) != 4 {
+		t.Errorf("%d annotations, want alerts, findings and two kinds of starts", len(annotations.List))
+	}
+	for _, a := range annotations.List {
+		if expr, _ := a["expr"].(string); !strings.Contains(expr, nodeMatcher) || a["titleFormat"] == "" {
+			t.Errorf("annotation %v: %q has no title, or is not of the chosen machines", a["name"], expr)
+		}
+		for _, field := range []string{"titleFormat", "textFormat", "useValueForTime"} {
+			if _, there := a[field]; !there {
+				t.Errorf("annotation %v lacks %s", a["name"], field)
+			}
+			delete(a, field)
+		}
+	}
+	d["annotations"], _ = json.Marshal(annotations)
+	out, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestKindsInGrafana holds each kind to the panel of Grafana's that comes nearest.
+func TestKindsInGrafana(t *testing.T) {
+	want := map[string]string{
+		"lines": "timeseries", "stacked": "timeseries", "bars": "bargauge", "figure": "stat", "table": "table",
+		"heatmap": "heatmap", "histogram": "bargauge", "gauge": "gauge", "box": "table", "flame": "table",
+	}
+	seen := map[string]bool{}
+	for _, d := range all(t) {
+		for _, s := range d.Sections {
+			for _, p := range s.Panels {
+				rendered, err := renderPanel(p, gridWidth)
+				if err != nil {
+					t.Errorf("%s: %v", p.ID, err)
+					continue
+				}
+				var got struct {
+					Type    string
+					Targets []struct{ Expr, Format string }
+				}
+				if err := json.Unmarshal(rendered, &got); err != nil {
+					t.Fatal(err)
+				}
+				seen[p.Kind] = true
+				if got.Type != want[p.Kind] {
+					t.Errorf("%s of the kind %s is a %q, want %q", p.ID, p.Kind, got.Type, want[p.Kind])
+				}
+				if buckets := p.Kind == "heatmap" || p.Kind == "histogram"; buckets && got.Targets[0].Format != "heatmap" {
+					t.Errorf("%s asks for %q: its buckets would stay cumulative", p.ID, got.Targets[0].Format)
+				}
+				if p.Kind == "histogram" && !strings.Contains(got.Targets[0].Expr, "increase(") {
+					t.Errorf("%s is not of the whole interval: %s", p.ID, got.Targets[0].Expr)
+				}
+				if lines := strings.Count(string(rendered), `"orange"`) + strings.Count(string(rendered), `"red"`); lines < len(p.Thresholds) {
+					t.Errorf("%s shows %d of %d thresholds", p.ID, lines, len(p.Thresholds))
+				}
+			}
+		}
+	}
+	for kind := range want {
+		if !seen[kind] {
+			t.Errorf("no panel is of the kind %s", kind)
 		}
 	}
 }
@@ -102,6 +181,7 @@ func TestRenderingSaysWhatItCannot(t *testing.T) {
 		"unit":     {ID: "x", Kind: "lines", Unit: "furlongs", Queries: []Query{{Expr: "up"}}},
 		"kind":     {ID: "x", Kind: "flames", Unit: "count", Queries: []Query{{Expr: "up"}}},
 		"no query": {ID: "x", Kind: "lines", Unit: "count"},
+		"no limit": {ID: "x", Kind: "gauge", Unit: "count", Queries: []Query{{Expr: "up"}}},
 	} {
 		_, err := Grafana(Dashboard{ID: "d", Sections: []Section{{Panels: []Panel{p}}}})
 		if err == nil || !strings.Contains(err.Error(), "dashboard d: panel x") {

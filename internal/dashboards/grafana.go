@@ -14,7 +14,6 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
 	"github.com/grafana/grafana-foundation-sdk/go/table"
-	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
 // Sizes in Grafana's grid, which is 24 wide.
@@ -67,7 +66,9 @@ func Grafana(d Dashboard) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dashboard %s: %w", d.ID, err)
 	}
-	out, err := json.MarshalIndent(built, "", "  ")
+	whole := annotated{Dashboard: built}
+	whole.Annotations.List = annotations()
+	out, err := json.MarshalIndent(whole, "", "  ")
 	return append(out, '\n'), err
 }
 
@@ -109,7 +110,7 @@ func renderPanel(p Panel, span uint32) ([]byte, error) {
 // width gives a section's panels as many columns as the page does.
 func width(s Section, p Panel) uint32 {
 	switch {
-	case p.Kind == "table":
+	case p.Kind == "table", p.Kind == "box", p.Kind == "flame":
 		return gridWidth
 	case p.Kind == "figure":
 		return gridWidth / 6
@@ -156,18 +157,7 @@ func grafanaPanel(p Panel, span uint32) (cog.Builder[dashboard.Panel], error) {
 	}
 	switch p.Kind {
 	case "lines", "stacked":
-		b := timeseries.NewPanelBuilder().Title(p.Title).Description(description(p)).Datasource(datasource()).
-			Unit(unit).Min(0).Span(span).Height(chartHeight).LineWidth(1).ShowPoints(common.VisibilityModeNever).
-			Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeTable).
-				Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull"})).
-			Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
-		if p.Kind == "stacked" {
-			b = b.FillOpacity(40).Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal))
-		}
-		for _, t := range targets {
-			b = b.WithTarget(t)
-		}
-		return b, nil
+		return grafanaTimeseries(p, targets, unit, span), nil
 	case "bars":
 		b := bargauge.NewPanelBuilder().Title(p.Title).Description(description(p)).Datasource(datasource()).
 			Unit(unit).Min(0).Span(span).Height(chartHeight).Orientation(common.VizOrientationHorizontal)
@@ -182,7 +172,16 @@ func grafanaPanel(p Panel, span uint32) (cog.Builder[dashboard.Panel], error) {
 			b = b.WithTarget(t)
 		}
 		return b, nil
-	case "table":
+	case "heatmap":
+		return grafanaHeatmap(p, targets, unit, span), nil
+	case "histogram":
+		return grafanaHistogram(p, targets, span), nil
+	case "gauge":
+		if len(p.Queries) != 2 {
+			return nil, fmt.Errorf("a gauge asks for its value and its limit, this one asks %d questions", len(p.Queries))
+		}
+		return grafanaGauge(p, targets, unit, span), nil
+	case "table", "box", "flame": // Grafana draws neither of the last two from Prometheus' series: their figures are a table
 		return grafanaTable(p, targets, span), nil
 	}
 	return nil, fmt.Errorf("the kind %q cannot be rendered for Grafana", p.Kind)
@@ -196,7 +195,7 @@ func grafanaTargets(p Panel) ([]*prometheus.DataqueryBuilder, error) {
 	var targets []*prometheus.DataqueryBuilder
 	for i, q := range queries {
 		targets = append(targets, prometheus.NewDataqueryBuilder().Datasource(datasource()).
-			RefId(refID(i)).Expr(grafanaExpr(q.Expr)).LegendFormat(grafanaLegend(q.Legend)))
+			RefId(refID(i)).Expr(p.grafanaExpr(q.Expr)).LegendFormat(grafanaLegend(q.Legend)))
 	}
 	return targets, nil
 }

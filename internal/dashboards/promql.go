@@ -34,6 +34,14 @@ func grafanaExpr(expr string) string {
 	})
 }
 
+// grafanaExpr writes a query of a panel. A histogram is over the shown interval, as often as its events were.
+func (p Panel) grafanaExpr(expr string) string {
+	if p.Kind == "histogram" {
+		expr = fill(expr, map[string]string{"rate": "increase", "window": "$__range"})
+	}
+	return grafanaExpr(expr)
+}
+
 // workloadChoices asks for the workloads that the other variables leave. teescope_container_info has the names of containers
 // and pods that people use; where it is absent, teescope_workload_info has the IDs. A container beyond the limit of workloads
 // has no runtime that anybody knows, and stays.

@@ -6,6 +6,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { fillTemplate } from "../../web/src/lib/promql";
 import { TEE, TEE_TABLES } from "../../web/src/panels/defs/index";
+import { expressions } from "../../web/src/panels/asks";
 import type { PanelDef } from "../../web/src/panels/types";
 import { launch, openPage, screenshot, seriousViolations } from "./browser";
 import { freePort, Processes, type Started, teescopeBinary, until } from "./processes";
@@ -37,17 +38,6 @@ afterAll(async () => {
   await browser.close();
   await processes.stopAll();
 });
-
-function expressions(def: PanelDef): string[] {
-  switch (def.kind) {
-    case "figure":
-      return [def.query.expr];
-    case "table":
-      return [...def.columns.map((column) => column.expr), ...(def.info ? [def.info.expr] : [])];
-    default:
-      return def.queries.map((query) => query.expr);
-  }
-}
 
 async function count(expr: string): Promise<number> {
   const query = fillTemplate(expr, { workloads: [], step: 15, scrapeInterval: 5 });

@@ -35,14 +35,14 @@ type grafanaDashboard struct {
 // TestEveryQueryOfEveryDashboard asks a real server with a real load all that the dashboards ask: the definitions are those
 // of the page. Enclaves are the matter of test/sgx; here their queries must be understood.
 func TestEveryQueryOfEveryDashboard(t *testing.T) {
-	up := start(t, "up", "--interval", "1s", "--data-dir", t.TempDir(), "--syscalls.time", "--watch", "comm=^sh$")
+	up := start(t, "up", "--interval", "1s", "--data-dir", t.TempDir(), "--syscalls.time", "--analysis.interval", "2s", "--watch", "comm=^sh$")
 	redis(t, "redis-server")
 	background(t, "sh", "-c", "while sleep 0.05; do test -e /does/not/exist; done") // calls that fail
 	files, err := filepath.Glob("../../deploy/grafana/dashboards/*.json")
 	if err != nil || len(files) < 5 {
 		t.Fatalf("dashboards: %d, %v", len(files), err)
 	}
-	variable := strings.NewReplacer("$__rate_interval", "10s", "$__interval", "5s", "$instance", ".*", "$workload", ".*",
+	variable := strings.NewReplacer("$__rate_interval", "10s", "$__interval", "5s", "$__range", "1m", "$instance", ".*", "$workload", ".*",
 		"$pod", ".*", "$container", ".*", "$runtime", ".*", "${__range_s}", "60")
 	for _, file := range files {
 		data, err := os.ReadFile(file)

@@ -16,6 +16,7 @@ import "./styles/base.css";
 import "./styles/shell.css";
 import "./styles/panels.css";
 import "./styles/menu.css";
+import "./styles/kinds.css";
 import "./styles/overview.css";
 import "./styles/findings.css";
 

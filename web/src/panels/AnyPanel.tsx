@@ -2,8 +2,13 @@
 
 // From a definition to its component.
 import { BarsPanel } from "./BarsPanel";
+import { BoxPanel } from "./BoxPanel";
 import { ChartPanel } from "./ChartPanel";
 import { FigurePanel } from "./FigurePanel";
+import { FlamePanel } from "./FlamePanel";
+import { GaugePanel } from "./GaugePanel";
+import { HeatmapPanel } from "./HeatmapPanel";
+import { HistogramPanel } from "./HistogramPanel";
 import { TablePanel } from "./TablePanel";
 import type { PanelDef } from "./types";
 
@@ -18,5 +23,15 @@ export function AnyPanel({ def }: { def: PanelDef }) {
       return <FigurePanel def={def} />;
     case "table":
       return <TablePanel def={def} />;
+    case "heatmap":
+      return <HeatmapPanel def={def} />;
+    case "histogram":
+      return <HistogramPanel def={def} />;
+    case "gauge":
+      return <GaugePanel def={def} />;
+    case "box":
+      return <BoxPanel def={def} />;
+    case "flame":
+      return <FlamePanel def={def} />;
   }
 }

@@ -10,10 +10,13 @@ import { formatClock, formatSpan } from "../lib/time";
 import { formatValue, isAdditive, type Unit } from "../lib/units";
 import { CHART_POINTS } from "./asks";
 import { Legend } from "./charts/Legend";
+import { MarkList } from "./charts/MarkList";
 import { Plot } from "./charts/Plot";
 import { Panel, panelState } from "./Panel";
-import type { ChartDef } from "./types";
+import { marksNear } from "./marks";
+import type { ChartDef, Threshold } from "./types";
 import { useFrame, useNear, useShown } from "./use-data";
+import { useMarks } from "./use-marks";
 
 const MOST_SERIES = 24;
 
@@ -42,6 +45,8 @@ export function ChartPanel({ def }: { def: ChartDef }) {
           folded={folded}
           unit={def.unit}
           stacked={def.kind === "stacked"}
+          thresholds={def.thresholds ?? NONE}
+          step={step}
           title={def.title}
           interval={interval}
           onZoom={(from, to) => {
@@ -53,6 +58,8 @@ export function ChartPanel({ def }: { def: ChartDef }) {
   );
 }
 
+const NONE: readonly Threshold[] = [];
+
 /** The series as they are drawn. */
 function shape(def: ChartDef, frame: Frame): Folded {
   if (def.ordered) return { frame, count: 0 };
@@ -63,13 +70,19 @@ interface ChartProps {
   folded: Folded;
   unit: Unit;
   stacked: boolean;
+  thresholds: readonly Threshold[];
+  /** Seconds between two points. */
+  step: number;
   title: string;
   interval: { from: number; to: number };
   onZoom: (from: number, to: number) => void;
 }
 
-function Chart({ folded, unit, stacked, title, interval, onZoom }: ChartProps) {
+function Chart({ folded, unit, stacked, thresholds, step, title, interval, onZoom }: ChartProps) {
   const [cursor, setCursor] = useState<number | undefined>(undefined);
+  const [said, setSaid] = useState("");
+  const [log, setLog] = useState(false);
+  const { marks, shown: marksShown } = useMarks();
   const [chosen, setAlone] = useState<string | undefined>(undefined);
   const all = folded.frame;
   const names = all.series.map((s) => s.name);
@@ -79,6 +92,7 @@ function Chart({ folded, unit, stacked, title, interval, onZoom }: ChartProps) {
     () => (alone === undefined ? all : { times: all.times, series: all.series.filter((s) => s.name === alone) }),
     [all, alone],
   );
+  const near = cursor === undefined ? [] : marksNear(marks, all.times[cursor] ?? 0, 1.5 * step);
   const values = all.series.map((s) => (cursor === undefined ? lastAt(s.values) : (s.values[cursor] ?? null)));
   return (
     <>
@@ -88,19 +102,51 @@ function Chart({ folded, unit, stacked, title, interval, onZoom }: ChartProps) {
         slots={slots}
         unit={unit}
         stacked={stacked}
+        log={log && !stacked}
+        thresholds={thresholds}
+        marks={marks}
         label={spoken(title, all, unit)}
         onCursor={setCursor}
+        onKeyCursor={(index) => {
+          setSaid(index === undefined ? "" : spokenAt(shown, index, unit));
+        }}
         onZoom={onZoom}
       />
       <div class="legend-box">
-        <p class="at">
-          {cursor === undefined ? "Newest" : `At ${formatClock(all.times[cursor] ?? 0)}`}
-          {folded.count > 0 && `, the ${folded.count} smallest ${isAdditive(unit) ? "added up" : "left out"}`}
+        <div class="chart-bar">
+          <p class="at">
+            {cursor === undefined ? "Newest" : `At ${formatClock(all.times[cursor] ?? 0)}`}
+            {folded.count > 0 && `, the ${folded.count} smallest ${isAdditive(unit) ? "added up" : "left out"}`}
+            {near.length > 0 && ` · ${near.map((m) => m.text).join(" · ")}`}
+          </p>
+          {!stacked && (
+            <button
+              type="button"
+              class="chip"
+              aria-pressed={log}
+              title={log ? "Zero lies at the foot of the scale" : "Show small beside great"}
+              onClick={() => {
+                setLog(!log);
+              }}
+            >
+              Log scale
+            </button>
+          )}
+          <MarkList marks={marks} shown={marksShown} />
+        </div>
+        <p class="only-spoken" aria-live="polite">
+          {said}
         </p>
         <Legend names={names} values={values} slots={slots} unit={unit} alone={alone} onAlone={setAlone} />
       </div>
     </>
   );
+}
+
+/** The greatest values at a point, for who cannot see them. */
+function spokenAt(frame: Frame, index: number, unit: Unit): string {
+  const parts = frame.series.slice(0, 8).map((s) => `${s.name} ${formatValue(s.values[index], unit)}`);
+  return `${formatClock(frame.times[index] ?? 0)}: ${parts.join(", ")}`;
 }
 
 /** The colours of a chart; they stay while its series come, go and change places. */
@@ -118,5 +164,5 @@ function lastAt(values: readonly (number | null)[]): number | null {
 
 function spoken(title: string, frame: Frame, unit: Unit): string {
   const parts = frame.series.slice(0, 5).map((s) => `${s.name} ${formatValue(lastAt(s.values), unit)}`);
-  return `Chart: ${title}. Newest values: ${parts.join(", ")}.`;
+  return `Chart: ${title}. Newest values: ${parts.join(", ")}. Arrow keys read older ones.`;
 }

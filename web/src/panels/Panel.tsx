@@ -14,6 +14,9 @@ import { PanelMenu } from "./PanelMenu";
 import { notReached } from "./reach";
 import type { Empty, PanelDef } from "./types";
 
+/** Kinds whose figures carry their units themselves. */
+const UNITLESS: readonly PanelDef["kind"][] = ["table", "figure", "gauge", "box", "flame"];
+
 export type PanelState = "loading" | "ready" | "empty" | "error";
 
 interface PanelProps {
@@ -33,7 +36,7 @@ export function Panel({ def, state, error, stale, note, exprs, root, children }:
   const { recorded, view } = useSession();
   const unfiltered = notReached(def, useStore(view));
   const headId = `panel-${def.id}`;
-  const unit = def.kind === "table" || def.kind === "figure" ? "" : UNIT_LABEL[def.unit];
+  const unit = UNITLESS.includes(def.kind) ? "" : UNIT_LABEL[def.unit];
   return (
     <section
       class={`panel panel-${def.kind}`}

@@ -10,7 +10,7 @@ import { toggleWorkload } from "../lib/url";
 import { formatValue } from "../lib/units";
 import { Spark } from "./charts/Spark";
 import { Panel, panelState } from "./Panel";
-import { loadRows, tableLoaders } from "./table-data";
+import { loadRows, type RowSource, tableLoaders } from "./table-data";
 import { pinRows, type Row, sortRows, type Sorting } from "./table-rows";
 import type { TableDef } from "./types";
 import { type Loaded, MINUTE, useAsk, useNear, useShown } from "./use-data";
@@ -36,7 +36,7 @@ export function TablePanel({ def }: { def: TableDef }) {
 }
 
 /** Loads all columns of a table; those with a past through a loader of their own. */
-function useTable(def: TableDef, enabled: boolean): Loaded<Row[]> {
+export function useTable(def: RowSource, enabled: boolean): Loaded<Row[]> {
   const session = useSession();
   const { interval, ready, ...filling } = useShown();
   const loaders = useMemo(() => tableLoaders(def, session.client), [def, session]);

@@ -2,10 +2,13 @@
 
 // What a panel asks of the server: one list for who draws it, exports it, or records it for a report. Pure.
 import type { Unit } from "../lib/units";
+import type { Filling } from "../lib/promql";
+import type { Interval } from "../lib/time";
 import type { PanelDef } from "./types";
 
-/** Points wanted at most: of a chart, of a figure's past, of a sparkline in a table. */
+/** Points wanted at most: of a chart, of a heat map, of a figure's past, of a sparkline in a table. */
 export const CHART_POINTS = 240;
+export const HEAT_POINTS = 120;
 export const FIGURE_POINTS = 60;
 export const SPARK_POINTS = 40;
 
@@ -20,6 +23,20 @@ export interface Ask {
   unit: Unit;
   /** Points over the shown interval; absent where only its end is asked for. */
   points?: number;
+  /** Asked for at the end as well, but of the whole interval, not of its newest minute. */
+  whole?: true;
+}
+
+/** The step of what is asked for at the end of an interval. */
+export function instantFilling(ask: Pick<Ask, "whole">, interval: Interval, filling: Omit<Filling, "step">): Filling {
+  if (ask.whole !== true) return { ...filling, step: MINUTE };
+  // The age is left open: an increase over more time than there are samples counts what there is, and no more.
+  return { ...filling, age: undefined, step: wholeSpan(interval, filling.scrapeInterval) };
+}
+
+/** Seconds that a question of the whole interval is about: at least some scrapes, for there is no increase within one. */
+export function wholeSpan({ from, to }: Interval, scrapeInterval: number): number {
+  return Math.max(Math.round(to - from), 4 * scrapeInterval);
 }
 
 /** All that a panel asks. A kind that is not named here does not compile. */
@@ -29,14 +46,27 @@ export function asks(def: PanelDef): Ask[] {
     case "lines":
     case "stacked":
       return def.queries.map((q) => ({ ...q, unit, points: CHART_POINTS }));
+    case "heatmap":
+      return def.queries.map((q) => ({ ...q, unit: "per_second", points: HEAT_POINTS }));
+    case "histogram":
+      return def.queries.map((q) => ({ ...q, unit: "per_second", whole: true }));
     case "bars":
+    case "gauge":
       return def.queries.map((q) => ({ ...q, unit }));
     case "figure":
       return [{ ...def.query, unit, points: FIGURE_POINTS }];
+    case "box":
+    case "flame":
+      return def.columns.map((c) => ({ expr: c.expr, unit: c.unit }));
     case "table":
       return [
         ...(def.info ? [{ expr: def.info.expr, unit }] : []),
         ...def.columns.map((c) => ({ expr: c.expr, unit: c.unit, ...(c.spark === true ? { points: SPARK_POINTS } : {}) })),
       ];
   }
+}
+
+/** The PromQL of all that a panel asks. */
+export function expressions(def: PanelDef): string[] {
+  return asks(def).map((ask) => ask.expr);
 }

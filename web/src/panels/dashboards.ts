@@ -2,7 +2,7 @@
 
 // Every panel of the page, in dashboards, as pure data: `npm run dashboards` writes it down for the renderer of
 // Grafana's, so that both show the same.
-import { CONTAINERS, CONTAINER_TABLE, COST, INFRASTRUCTURE, OVERVIEW, STATUS, SYSTEM, TEE, TEE_TABLES, WORKLOADS } from "./defs";
+import { CONTAINERS, CONTAINER_TABLE, COST, INFRASTRUCTURE, OVERVIEW, STATUS, SYSTEM, TEE, TEE_TABLES, WINDOWS, WORKLOADS } from "./defs";
 import type { Section } from "./types";
 
 export interface Dashboard {
@@ -22,6 +22,12 @@ export const DASHBOARDS: readonly Dashboard[] = [
       { id: "workloads", title: "Workloads", panels: [WORKLOADS, ...OVERVIEW] },
       { id: "cost", title: "What watching costs", panels: COST },
     ],
+  },
+  {
+    id: "findings",
+    title: "Findings",
+    question: "How do the workloads spread, and what is unlike?",
+    sections: [{ id: "windows", title: "Box plots of the window", panels: [WINDOWS] }],
   },
   {
     id: "tee",

@@ -10,13 +10,16 @@ import { FrameLoader, newestMean } from "./frames";
 import { buildRows, type Cell, type ColumnData, type Row, rowKey, rowLegend } from "./table-rows";
 import type { Column, TableDef } from "./types";
 
+/** What has rows: a table, and kinds that draw what a table would say. */
+export type RowSource = Pick<TableDef, "keys" | "info" | "name" | "columns">;
+
 /** One loader for each column: it keeps the column's past. */
-export function tableLoaders(def: TableDef, client: Client): FrameLoader[] {
+export function tableLoaders(def: RowSource, client: Client): FrameLoader[] {
   return def.columns.map(() => new FrameLoader(client));
 }
 
 export async function loadRows(
-  def: TableDef,
+  def: RowSource,
   client: Client,
   loaders: readonly FrameLoader[],
   interval: Interval,

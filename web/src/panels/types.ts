@@ -20,6 +20,13 @@ export interface Empty {
   probe?: string;
 }
 
+/** From where on a value is worth a look, or bad: a line in a chart, a mark on a gauge. */
+export interface Threshold {
+  /** In the unit of the panel; of a gauge with a limit the share of it, 0 to 1. */
+  at: number;
+  level: "warn" | "bad";
+}
+
 interface Common {
   id: string;
   title: string;
@@ -38,6 +45,28 @@ export interface ChartDef extends Common {
   top?: number;
   /** Keeps the order of the queries, where it means something; otherwise the greatest comes first. */
   ordered?: true;
+  thresholds?: readonly Threshold[];
+}
+
+/** Buckets of a Prometheus histogram over time: how many events took how long, and when. */
+export interface HeatmapDef extends Common {
+  kind: "heatmap";
+  /** One query, which gives cumulative rates by `le`; its legend is "{{le}}". */
+  queries: readonly [Query];
+}
+
+/** The same buckets added up over the shown interval. `$rate` and `$window` become those of the whole interval. */
+export interface HistogramDef extends Common {
+  kind: "histogram";
+  queries: readonly [Query];
+}
+
+/** A value against its limit, now. */
+export interface GaugeDef extends Common {
+  kind: "gauge";
+  /** The value and the limit, one series each. */
+  queries: readonly [Query, Query];
+  thresholds: readonly Threshold[];
 }
 
 export interface BarsDef extends Common {
@@ -61,6 +90,30 @@ export interface Column {
   spark?: boolean;
 }
 
+export interface BoxColumn extends Column {
+  /** Which number of the box plot it is; n is how many values the box is of. */
+  stat: "min" | "whisker_low" | "q1" | "median" | "q3" | "whisker_high" | "max" | "outliers" | "n";
+}
+
+/** Box plots from series that hold their numbers. One group at a time is shown, on one scale. */
+export interface BoxDef extends Common {
+  kind: "box";
+  /** The label that groups boxes, which is a metric's name and gives the unit, and the one that names a box. */
+  keys: readonly [{ label: string; title: string }, { label: string; title: string }];
+  columns: readonly BoxColumn[];
+  /** The group that is shown first, if it is there. */
+  first: string;
+}
+
+/** Nested shares: each level is a label, and a part is as wide as its value. */
+export interface FlameDef extends Common {
+  kind: "flame";
+  /** The labels from the whole to its parts. */
+  keys: readonly { label: string; title: string }[];
+  /** What the width may stand for; the first that has series is shown. */
+  columns: readonly Column[];
+}
+
 export interface TableDef extends Common {
   kind: "table";
   /** The labels that make a row; the first is its name. */
@@ -76,7 +129,7 @@ export interface TableDef extends Common {
   filters?: boolean;
 }
 
-export type PanelDef = ChartDef | BarsDef | FigureDef | TableDef;
+export type PanelDef = ChartDef | BarsDef | FigureDef | TableDef | HeatmapDef | HistogramDef | GaugeDef | BoxDef | FlameDef;
 
 export interface Section {
   id: string;

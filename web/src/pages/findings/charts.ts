@@ -3,7 +3,8 @@
 // From the query of a piece of evidence to the panel that draws the same family.
 import type { PageId } from "../../lib/url";
 import { CONTAINERS, INFRASTRUCTURE, SYSTEM, TEE } from "../../panels/defs";
-import type { PanelDef, Section } from "../../panels/types";
+import { expressions } from "../../panels/asks";
+import type { Section } from "../../panels/types";
 
 export interface Place {
   page: PageId;
@@ -23,22 +24,11 @@ export function familiesOf(expr: string): string[] {
   return expr.match(/\b(?:teescope|sgx|container|node)_\w+/g) ?? [];
 }
 
-function expressions(def: PanelDef): string {
-  switch (def.kind) {
-    case "figure":
-      return def.query.expr;
-    case "table":
-      return def.columns.map((c) => c.expr).join(" ");
-    default:
-      return def.queries.map((q) => q.expr).join(" ");
-  }
-}
-
 /** The first panel with one of the families, in their order; those by label of the evidence come first on their pages. */
 export function chartOf(query: string): Place | undefined {
   for (const family of familiesOf(query)) {
     for (const [page, sections] of PAGES) {
-      const def = sections.flatMap((s) => s.panels).find((p) => familiesOf(expressions(p)).includes(family));
+      const def = sections.flatMap((s) => s.panels).find((p) => familiesOf(expressions(p).join(" ")).includes(family));
       if (def) return { page, panel: def.id, title: def.title };
     }
   }

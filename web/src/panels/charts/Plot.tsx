@@ -10,7 +10,11 @@ import { type Frame, stack } from "../../lib/series";
 import type { Interval } from "../../lib/time";
 import { useThemeName } from "../../lib/theme";
 import type { Unit } from "../../lib/units";
-import { type ChartEvents, chartOptions } from "./uplot";
+import { useSession } from "../../lib/session";
+import type { Mark } from "../marks";
+import type { Threshold } from "../types";
+import { shared } from "../use-marks";
+import { type ChartEvents, chartOptions, logRange, raiseToFoot } from "./uplot";
 
 interface PlotProps {
   frame: Frame;
@@ -18,9 +22,14 @@ interface PlotProps {
   slots: ReadonlyMap<string, Slot>;
   unit: Unit;
   stacked: boolean;
+  log: boolean;
+  thresholds: readonly Threshold[];
+  marks: readonly Mark[];
   /** What a screen reader says in place of the picture. */
   label: string;
   onCursor: (index: number | undefined) => void;
+  /** A key moved the cursor there: to be said aloud, as moves of the mouse are not. */
+  onKeyCursor: (index: number | undefined) => void;
   onZoom: (from: number, to: number) => void;
 }
 
@@ -28,9 +37,29 @@ interface PlotProps {
  * The columns of the plot. A stack is drawn from the top down, each band over
  * the one above it, so that fills need no bands.
  */
-function columns(frame: Frame, stacked: boolean): uPlot.AlignedData {
+function columns(frame: Frame, stacked: boolean, log: boolean): uPlot.AlignedData {
   const values = stacked ? stack(frame).reverse() : frame.series.map((s) => s.values);
-  return [frame.times, ...values];
+  if (!log) return [frame.times, ...values];
+  const [foot] = logRange(values);
+  return [frame.times, ...values.map((v) => raiseToFoot(v, foot))];
+}
+
+/** Where an arrow key moves the cursor; from nowhere to the newest point. */
+export function moveCursor(at: number | undefined, key: string, points: number): number | undefined {
+  if (points === 0) return undefined;
+  const last = points - 1;
+  switch (key) {
+    case "Home":
+      return 0;
+    case "End":
+      return last;
+    case "ArrowLeft":
+      return at === undefined ? last : Math.max(0, at - 1);
+    case "ArrowRight":
+      return at === undefined ? last : Math.min(last, at + 1);
+    default:
+      return undefined;
+  }
 }
 
 export function Plot(props: PlotProps) {
@@ -39,27 +68,31 @@ export function Plot(props: PlotProps) {
   const latest = useRef(props);
   latest.current = props;
   const theme = useThemeName();
+  const { hover } = shared(useSession());
   const names = props.frame.series.map((s) => s.name);
-  const shapeKey = JSON.stringify([names, [...props.slots], props.unit, props.stacked, theme]);
+  const shapeKey = JSON.stringify([names, [...props.slots], props.unit, props.stacked, props.log, theme]);
 
   useEffect(() => {
     const element = box.current;
     if (!element) return;
+    let pointed = false; // from elsewhere: to be followed, and not told
     const events: ChartEvents = {
-      onCursor: (index) => {
+      onCursor: (index, own) => {
         latest.current.onCursor(index);
+        if (own && !pointed) hover.set({ at: index === undefined ? undefined : latest.current.frame.times[index], from: "plot" });
       },
+      marks: () => latest.current.marks,
       onZoom: (from, to) => {
         latest.current.onZoom(from, to);
       },
       interval: () => latest.current.interval,
     };
-    const { slots, unit, stacked, frame } = latest.current;
+    const { slots, unit, stacked, log, thresholds, frame } = latest.current;
     const drawn = frame.series.map((s) => s.name);
-    const shape = { names: stacked ? drawn.reverse() : drawn, slots, unit, stacked };
+    const shape = { names: stacked ? drawn.reverse() : drawn, slots, unit, stacked, log, thresholds };
     const made = new uPlot(
       chartOptions(shape, events, element.clientWidth, element.clientHeight),
-      columns(frame, stacked),
+      columns(frame, stacked, log),
       element,
     );
     plot.current = made;
@@ -67,7 +100,17 @@ export function Plot(props: PlotProps) {
       made.setSize({ width: element.clientWidth, height: element.clientHeight });
     });
     observer.observe(element);
+    const point = (at: number | undefined): void => {
+      const left = at === undefined ? -10 : made.valToPos(at, "x");
+      pointed = true;
+      made.setCursor({ left, top: at === undefined ? -10 : 1 }, true);
+      pointed = false;
+    };
+    const unwatch = hover.watch(({ at, from }) => {
+      if (from === "heat") point(at);
+    });
     return () => {
+      unwatch();
       observer.disconnect();
       made.destroy();
       plot.current = undefined;
@@ -75,8 +118,23 @@ export function Plot(props: PlotProps) {
   }, [shapeKey]);
 
   useEffect(() => {
-    plot.current?.setData(columns(props.frame, props.stacked));
-  }, [props.frame, props.interval.from, props.interval.to, props.stacked]);
+    plot.current?.setData(columns(props.frame, props.stacked, props.log));
+  }, [props.frame, props.interval.from, props.interval.to, props.stacked, props.log]);
+  useEffect(() => {
+    plot.current?.redraw(false);
+  }, [props.marks]);
 
-  return <div class="plot" ref={box} role="img" aria-label={props.label} />;
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const drawn = plot.current;
+    const { times } = props.frame;
+    const index = event.key === "Escape" ? undefined : moveCursor(drawn?.cursor.idx ?? undefined, event.key, times.length);
+    if (!drawn || (index === undefined && event.key !== "Escape")) return;
+    event.preventDefault();
+    const at = index === undefined ? undefined : times[index];
+    // As a heat map does: all charts follow, this one among them.
+    hover.set({ at, from: "heat" });
+    props.onKeyCursor(index);
+  };
+
+  return <div class="plot" ref={box} role="img" tabIndex={0} aria-label={props.label} onKeyDown={onKeyDown} />;
 }

@@ -6,17 +6,24 @@ import type uPlot from "uplot";
 import { type Slot, slotVariable } from "../../lib/colour";
 import { formatClock, formatMoment, zoned } from "../../lib/time";
 import { formatValue, type Unit } from "../../lib/units";
+import type { Mark } from "../marks";
+import type { Threshold } from "../types";
+import { drawMarks } from "./marks-draw";
 
 export interface ChartShape {
   names: readonly string[];
   slots: ReadonlyMap<string, Slot>;
   unit: Unit;
   stacked: boolean;
+  /** A logarithmic scale of values. */
+  log: boolean;
+  thresholds: readonly Threshold[];
 }
 
 export interface ChartEvents {
-  /** The point under the cursor, or nothing when it left. */
-  onCursor: (index: number | undefined) => void;
+  /** The point under the cursor, or nothing when it left; and whether that cursor is this chart's own. */
+  onCursor: (index: number | undefined, own: boolean) => void;
+  marks: () => readonly Mark[];
   onZoom: (from: number, to: number) => void;
   /** The shown interval: the axis keeps it even where there is no data. */
   interval: () => { from: number; to: number };
@@ -34,7 +41,7 @@ export function seriesColour(slots: ReadonlyMap<string, Slot>, name: string): st
 }
 
 /** Distances of time labels, seconds. */
-const TIME_STEPS = [
+export const TIME_STEPS = [
   1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800,
 ];
 const BINARY_STEPS = Array.from({ length: 50 }, (_, i) => 2 ** i);
@@ -55,6 +62,32 @@ export function valueRange(greatest: number | null, unit: Unit): [number, number
   if (greatest === null || !Number.isFinite(greatest) || greatest <= 0) return [0, 1];
   if (unit === "ratio") return [0, Math.min(1, greatest * 1.15)];
   return [0, greatest * 1.12];
+}
+
+/** uPlot's names for them are an enum of its types alone, of which nothing is left when the page runs. */
+const LOGARITHMIC: unknown = 3;
+
+/** Decades that a logarithmic scale spans at most. */
+const MOST_DECADES = 6;
+
+/** The logarithmic scale of some values: whole decades around those above zero. */
+export function logRange(values: readonly (readonly (number | null)[])[]): [number, number] {
+  let [least, greatest] = [Infinity, 0];
+  for (const series of values) {
+    for (const value of series) {
+      if (value === null || value <= 0) continue;
+      least = Math.min(least, value);
+      greatest = Math.max(greatest, value);
+    }
+  }
+  if (greatest === 0) return [0.1, 1];
+  const top = Math.floor(Math.log10(greatest)) + 1;
+  return [10 ** Math.max(Math.floor(Math.log10(least)), top - MOST_DECADES), 10 ** top];
+}
+
+/** What a logarithmic scale can show: zero, and what is below its foot, lies at its foot. What is absent stays absent. */
+export function raiseToFoot(values: readonly (number | null)[], foot: number): (number | null)[] {
+  return values.map((value) => (value === null ? null : Math.max(value, foot)));
 }
 
 /** Whether a point stands alone, so that no line would show it. */
@@ -80,7 +113,9 @@ export function chartOptions(shape: ChartShape, events: ChartEvents, width: numb
           return [from, to];
         },
       },
-      y: { range: (_, __, max) => valueRange(max, shape.unit) },
+      y: shape.log
+        ? { distr: LOGARITHMIC as uPlot.Scale.Distr, log: 10, range: (u) => logRange(u.data.slice(1) as (number | null)[][]) }
+        : { range: (_, __, max) => valueRange(max, shape.unit) },
     },
     axes: [
       {
@@ -97,8 +132,9 @@ export function chartOptions(shape: ChartShape, events: ChartEvents, width: numb
         space: 28,
         gap: 4,
         grid: { stroke: line, width: 1 },
-        ...(shape.unit === "bytes" || shape.unit === "bytes_per_second" ? { incrs: BINARY_STEPS } : {}),
-        values: (_, splits) => splits.map((value) => (value === 0 ? "0" : formatValue(value, shape.unit))),
+        ...(!shape.log && (shape.unit === "bytes" || shape.unit === "bytes_per_second") ? { incrs: BINARY_STEPS } : {}),
+        // A logarithmic axis gives null for what has no room.
+        values: (_, splits) => splits.map((value: number | null) => (value === null ? "" : value === 0 ? "0" : formatValue(value, shape.unit))),
       },
     ],
     series: [{}, ...shape.names.map((name) => seriesOptions(name, shape))],
@@ -111,7 +147,13 @@ export function chartOptions(shape: ChartShape, events: ChartEvents, width: numb
     hooks: {
       setCursor: [
         (u) => {
-          events.onCursor(u.cursor.idx ?? undefined);
+          events.onCursor(u.cursor.idx ?? undefined, (u.cursor.event ?? null) !== null);
+        },
+      ],
+      draw: [
+        (u) => {
+          drawThresholds(u, shape.thresholds);
+          drawMarks(u.ctx, events.marks(), events.interval(), u.bbox, pixels(u));
         },
       ],
       setSelect: [
@@ -123,6 +165,30 @@ export function chartOptions(shape: ChartShape, events: ChartEvents, width: numb
       ],
     },
   };
+}
+
+/** How many pixels of the canvas are one of CSS'. */
+function pixels(u: uPlot): number {
+  return u.ctx.canvas.width / u.width;
+}
+
+/** A thin line at each threshold that is within the scale. */
+function drawThresholds(u: uPlot, thresholds: readonly Threshold[]): void {
+  const { ctx, bbox } = u;
+  const ratio = pixels(u);
+  for (const { at, level } of thresholds) {
+    const y = Math.round(u.valToPos(at, "y", true)) + 0.5;
+    if (y < bbox.top || y > bbox.top + bbox.height) continue;
+    ctx.save();
+    ctx.strokeStyle = token(level === "bad" ? "--bad" : "--warn");
+    ctx.lineWidth = ratio;
+    ctx.setLineDash([6 * ratio, 3 * ratio]);
+    ctx.beginPath();
+    ctx.moveTo(bbox.left, y);
+    ctx.lineTo(bbox.left + bbox.width, y);
+    ctx.stroke();
+    ctx.restore();
+  }
 }
 
 function seriesOptions(name: string, shape: ChartShape): uPlot.Series {

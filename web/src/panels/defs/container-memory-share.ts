@@ -15,6 +15,7 @@ export const containerMemoryShare: ChartDef = {
     },
   ],
   top: 10,
+  thresholds: [{ at: 0.9, level: "warn" }], // as the alert has it
   help:
     "The working set divided by the limit. At the limit the kernel takes pages back, which makes page faults, and then kills.",
   empty: { text: "No container has a memory limit." },

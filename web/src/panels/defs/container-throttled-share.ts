@@ -15,6 +15,7 @@ export const containerThrottledShare: ChartDef = {
     },
   ],
   top: 10,
+  thresholds: [{ at: 0.25, level: "warn" }], // as the alert has it
   help:
     "The share of the periods, 100 ms as a rule, in which the quota ran out and the container had to wait for the next one.",
   empty: { text: "No container with a CPU quota ran in this time range." },

@@ -3,22 +3,12 @@ import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { fillTemplate } from "../../lib/promql";
+import { expressions } from "../asks";
 import type { PanelDef } from "../types";
 import { CONTAINER_TABLE, CONTAINERS, COST, INFRASTRUCTURE, OVERVIEW, STATUS, SYSTEM, TEE, TEE_TABLES, WINDOWS, WORKLOADS } from "./index";
 
 const sections = [...SYSTEM, ...TEE, ...CONTAINERS, ...INFRASTRUCTURE].flatMap((s) => s.panels);
 const all: PanelDef[] = [...new Set([...sections, ...OVERVIEW, ...COST, WINDOWS, WORKLOADS, CONTAINER_TABLE, ...STATUS, ...TEE_TABLES])];
-
-function expressions(def: PanelDef): string[] {
-  switch (def.kind) {
-    case "figure":
-      return [def.query.expr];
-    case "table":
-      return [...def.columns.map((c) => c.expr), ...(def.info ? [def.info.expr] : [])];
-    default:
-      return def.queries.map((q) => q.expr);
-  }
-}
 
 describe("the list of panels", () => {
   it("has every file of the folder, each once", () => {

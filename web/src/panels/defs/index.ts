@@ -2,7 +2,7 @@
 
 // The list of panels, in the order in which pages show them. To add a panel:
 // write one file beside this one, and add one line here.
-import type { FigureDef, PanelDef, Section, TableDef } from "../types";
+import type { BoxDef, FigureDef, PanelDef, Section, TableDef } from "../types";
 import { agentCpu } from "./agent-cpu";
 import { agentMemory } from "./agent-memory";
 import { build } from "./build";
@@ -64,27 +64,34 @@ import { programs } from "./programs";
 import { residentMemory } from "./resident-memory";
 import { runQueueWait } from "./run-queue-wait";
 import { scrapeDuration } from "./scrape-duration";
-import { seriesCount } from "./series-count";
 import { selfShare } from "./self-share";
+import { seriesCount } from "./series-count";
 import { syscallErrors } from "./syscall-errors";
+import { syscallShares } from "./syscall-shares";
 import { syscallTime } from "./syscall-time";
 import { syscallsByName } from "./syscalls-by-name";
 import { syscallsByWorkload } from "./syscalls-by-workload";
+import { teeEcallHeat } from "./tee-ecall-heat";
 import { teeEcallTime } from "./tee-ecall-time";
 import { teeEcalls } from "./tee-ecalls";
 import { teeEnclaveChurn } from "./tee-enclave-churn";
+import { teeEnclaveStart } from "./tee-enclave-start";
 import { teeEnclaveTable } from "./tee-enclave-table";
 import { teeEnclaves } from "./tee-enclaves";
 import { teeEncls } from "./tee-encls";
+import { teeEpcGauge } from "./tee-epc-gauge";
 import { teeEpcUse } from "./tee-epc-use";
 import { teeEstimatedExits } from "./tee-estimated-exits";
 import { teeFaults } from "./tee-faults";
+import { teeLoadBackHeat } from "./tee-load-back-heat";
 import { teeLoadBackTime } from "./tee-load-back-time";
 import { teeLoadedBack } from "./tee-loaded-back";
 import { teeNeighbours } from "./tee-neighbours";
+import { teeOcallHeat } from "./tee-ocall-heat";
 import { teeOcallTime } from "./tee-ocall-time";
 import { teeOcalls } from "./tee-ocalls";
 import { teePaging } from "./tee-paging";
+import { teeReclaimHeat } from "./tee-reclaim-heat";
 import { teeReclaimTime } from "./tee-reclaim-time";
 import { teeTransitions } from "./tee-transitions";
 import { teeTransitionsByWorkload } from "./tee-transitions-by-workload";
@@ -94,7 +101,7 @@ import { windows } from "./windows";
 import { workloads } from "./workloads";
 
 export const SYSTEM: readonly Section[] = [
-  { id: "system-calls", title: "System calls", panels: [syscallsByName, syscallsByWorkload, syscallTime, syscallErrors] },
+  { id: "system-calls", title: "System calls", panels: [syscallsByName, syscallsByWorkload, syscallTime, syscallErrors, syscallShares] },
   {
     id: "scheduling",
     title: "Scheduling",
@@ -117,10 +124,10 @@ export const SYSTEM: readonly Section[] = [
 ];
 
 export const TEE: readonly Section[] = [
-  { id: "tee-memory", title: "Enclave memory", panels: [teeEpcUse, teeWorkingSet, teePaging, teeLoadedBack] },
-  { id: "tee-waiting", title: "Waiting for enclave memory", panels: [teeLoadBackTime, teeReclaimTime, teeFaults] },
-  { id: "tee-boundary", title: "Crossing the boundary", panels: [teeTransitions, teeTransitionsByWorkload, teeOcalls, teeEcalls, teeOcallTime, teeEcallTime, teeEstimatedExits] },
-  { id: "tee-life", title: "Enclaves and their life", panels: [teeEnclaves, teeEnclaveChurn, teeEncls] },
+  { id: "tee-memory", title: "Enclave memory", panels: [teeEpcGauge, teeEpcUse, teeWorkingSet, teePaging, teeLoadedBack, teeFaults] },
+  { id: "tee-waiting", title: "Waiting for enclave memory", panels: [teeLoadBackHeat, teeLoadBackTime, teeReclaimHeat, teeReclaimTime] },
+  { id: "tee-boundary", title: "Crossing the boundary", panels: [teeTransitions, teeTransitionsByWorkload, teeOcalls, teeEcalls, teeOcallTime, teeOcallHeat, teeEcallTime, teeEcallHeat, teeEstimatedExits] },
+  { id: "tee-life", title: "Enclaves and their life", panels: [teeEnclaves, teeEnclaveChurn, teeEnclaveStart, teeEncls] },
 ];
 
 export const TEE_TABLES: readonly TableDef[] = [teeEnclaveTable, teeNeighbours];
@@ -168,6 +175,6 @@ export const COST: readonly FigureDef[] = [selfShare, agentCpu, agentMemory, pro
 
 export const WORKLOADS: TableDef = workloads;
 
-export const WINDOWS: TableDef = windows;
+export const WINDOWS: BoxDef = windows;
 
 export const STATUS: readonly TableDef[] = [collectors, build, probes, programs, maps];

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Column, TableDef } from "../types";
+import type { BoxColumn, BoxDef } from "../types";
 
-const value = (stat: string, title: string): Column => ({
+const value = (stat: BoxColumn["stat"], title: string): BoxColumn => ({
   title,
   unit: "count",
   expr: `max by (metric, workload) (teescope:window_value{stat="${stat}",$workloads})`,
+  stat,
 });
 
-export const windows: TableDef = {
+export const windows: BoxDef = {
   id: "windows",
-  kind: "table",
+  kind: "box",
   title: "Box plots of the window",
   question: "How do the metrics of each workload spread within the window?",
   unit: "count",
@@ -19,14 +20,16 @@ export const windows: TableDef = {
   ],
   columns: [
     value("min", "Least"),
+    value("whisker_low", "Lower whisker"),
     value("q1", "First quartile"),
     value("median", "Median"),
     value("q3", "Third quartile"),
+    value("whisker_high", "Upper whisker"),
     value("max", "Greatest"),
-    { title: "Outliers", unit: "count", expr: "max by (metric, workload) (teescope:window_outliers{$workloads})" },
-    { title: "Values", unit: "count", expr: "max by (metric, workload) (teescope:window_samples{$workloads})" },
+    { title: "Outliers", unit: "count", expr: "max by (metric, workload) (teescope:window_outliers{$workloads})", stat: "outliers" },
+    { title: "Values", unit: "count", expr: "max by (metric, workload) (teescope:window_samples{$workloads})", stat: "n" },
   ],
-  sortBy: 2,
-  help: "One value for each scrape: of counters the events per second between two scrapes, of gauges the value, in the unit of the metric. Outliers are farther from the quartiles than 1.5 times the distance between them (Tukey).",
-  empty: { text: "No window has been looked at in this time range." },
+  first: "teescope_syscalls",
+  help: "One value for each scrape: of counters the events per second between two scrapes, of gauges the value. Half of the values are in the box, the line in it is the median. Whiskers end at the last value within 1.5 times the length of the box (Tukey), small ticks beyond them are the least and the greatest. Made once a minute.",
+  empty: { text: "No window has been looked at in this time range: the first is after a minute." },
 };

@@ -8,11 +8,11 @@ import { fillLegend, fillTemplate, type Filling } from "../../lib/promql";
 import type { Frame } from "../../lib/series";
 import type { Interval } from "../../lib/time";
 import { type Unit, UNIT_LABEL } from "../../lib/units";
-import { type Ask, asks, MINUTE } from "../asks";
+import { type Ask, asks, instantFilling } from "../asks";
 import { FrameLoader } from "../frames";
-import { loadRows, tableLoaders } from "../table-data";
+import { loadRows, type RowSource, tableLoaders } from "../table-data";
 import type { Row } from "../table-rows";
-import type { PanelDef, TableDef } from "../types";
+import type { PanelDef } from "../types";
 
 /**
  * Quotes a field where it has to be. Names come from whoever names a program: one that a spreadsheet would take for a
@@ -49,7 +49,7 @@ export function frameCsv(frame: Frame, unit: Unit): string {
 }
 
 /** One line for each row of a table. */
-export function tableCsv(def: TableDef, rows: readonly Row[]): string {
+export function tableCsv(def: RowSource, rows: readonly Row[]): string {
   return lines([
     [
       ...[...def.keys, ...(def.info?.labels ?? [])].map((k) => field(k.title)),
@@ -71,16 +71,18 @@ export function instantCsv(answers: readonly { ask: Ask; samples: readonly Insta
 /** Asks for the data of a panel over an interval and writes it. */
 export async function panelCsv(def: PanelDef, client: Client, interval: Interval, filling: Omit<Filling, "step">): Promise<string> {
   const { signal } = new AbortController();
-  if (def.kind === "table") return tableCsv(def, await loadRows(def, client, tableLoaders(def, client), interval, filling, signal));
+  if (def.kind === "table" || def.kind === "box" || def.kind === "flame") {
+    return tableCsv(def, await loadRows(def, client, tableLoaders(def, client), interval, filling, signal));
+  }
   const all = asks(def);
   const points = all[0]?.points;
   if (points !== undefined) {
     const queries = all.map((a) => ({ expr: a.expr, legend: a.legend ?? "" }));
     const { frame } = await new FrameLoader(client).load({ queries, interval, points, filling }, signal);
-    return frameCsv(frame, def.unit);
+    return frameCsv(frame, all[0]?.unit ?? def.unit);
   }
   const answers = all.map(async (ask) => {
-    const expr = fillTemplate(ask.expr, { ...filling, step: MINUTE });
+    const expr = fillTemplate(ask.expr, instantFilling(ask, interval, filling));
     return { ask, samples: await client.instant(expr, interval.to, signal) };
   });
   return instantCsv(await Promise.all(answers));

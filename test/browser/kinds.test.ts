@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The kinds of panels that a real load fills without enclaves: box plots and an icicle; and of charts the logarithmic
+// scale, the linked cursor, and the marks. Heat maps, histograms and gauges are in tee.test.ts, where enclaves are.
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { chart, launch, openPage, seriousViolations, type Watched } from "./browser";
+import { freePort, Processes, startLoad, startRedis, startTeescope, type Teescope } from "./processes";
+
+const processes = new Processes();
+let browser: Browser;
+let teescope: Teescope;
+let open: Watched[] = [];
+
+async function visit(path: string): Promise<Page> {
+  const watched = await openPage(browser, teescope.url + path);
+  watched.page.setDefaultTimeout(40_000); // a busy machine analyses late
+  open.push(watched);
+  return watched.page;
+}
+
+beforeAll(async () => {
+  browser = await launch();
+  startLoad(processes, await startRedis(processes));
+  const more = ["--interval", "1s", "--analysis.interval", "2s", "--syscalls.time"];
+  teescope = await startTeescope(processes, await freePort(), processes.folder(), more);
+});
+
+afterAll(async () => {
+  await browser.close();
+  await processes.stopAll();
+});
+
+afterEach(async () => {
+  const watched = open;
+  open = [];
+  for (const { close } of watched) await close();
+  expect(watched.flatMap((w) => w.complaints)).toEqual([]);
+  expect(watched.flatMap((w) => w.strangers)).toEqual([]);
+});
+
+it("draws the system calls of Redis as an icicle that keys go through", async () => {
+  const page = await visit("/?page=system&range=1m");
+  const panel = page.locator('[data-panel="syscall-shares"]');
+  const redis = panel.locator('[role="treeitem"][aria-level="2"]', { hasText: "redis-server" });
+  await redis.first().waitFor();
+  await panel.locator('[role="treeitem"][aria-level="1"]').focus();
+  await page.keyboard.press("ArrowDown");
+  await page.waitForFunction(`document.activeElement.getAttribute("aria-level") === "2"`);
+  expect(await page.evaluate<string>(`document.activeElement.getAttribute("aria-label")`)).toMatch(/^Workload: .+: .+, .+ of all$/);
+  await redis.first().click();
+  // Widened: all that is below the whole is Redis.
+  await page.waitForFunction(
+    `[...document.querySelectorAll('[data-panel="syscall-shares"] [aria-level="2"]')].map((e) => e.textContent).join() === "redis-server"`,
+  );
+  await page.keyboard.press("Escape");
+  await page.waitForFunction(`document.querySelectorAll('[data-panel="syscall-shares"] [aria-level="2"]').length > 1`);
+});
+
+it("shows small beside great on a logarithmic scale", async () => {
+  const page = await visit("/?page=system&range=1m");
+  await page.waitForSelector(chart("syscalls-by-workload"));
+  const toggle = page.locator('[data-panel="syscalls-by-workload"]').getByRole("button", { name: "Log scale" });
+  await toggle.click();
+  await page.waitForSelector('[data-panel="syscalls-by-workload"] .chip[aria-pressed="true"]');
+  await page.waitForSelector(chart("syscalls-by-workload"));
+  expect(await seriousViolations(page)).toEqual([]);
+});
+
+it("reads a moment by keys, on all charts at once", async () => {
+  const page = await visit("/?page=system&range=1m");
+  for (const id of ["syscalls-by-name", "syscalls-by-workload"]) await page.waitForSelector(chart(id));
+  await page.locator('[data-panel="syscalls-by-name"] .plot').focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.waitForFunction(
+    `["syscalls-by-name", "syscalls-by-workload"].every((id) => /^At /.test(document.querySelector('[data-panel="' + id + '"] .at')?.textContent ?? ""))`,
+  );
+  await page.waitForFunction(
+    `/: .+\\/s/.test(document.querySelector('[data-panel="syscalls-by-name"] [aria-live="polite"]')?.textContent ?? "")`,
+  );
+  await page.keyboard.press("Escape");
+  await page.waitForFunction(`/^Newest/.test(document.querySelector('[data-panel="syscalls-by-workload"] .at').textContent)`);
+});
+
+it("marks its own start, and hides marks on all charts", async () => {
+  const page = await visit("/?page=system&range=5m");
+  const marks = page.locator('[data-panel="syscalls-by-workload"] details.marks');
+  await marks.locator("summary").click();
+  await marks.locator("li", { hasText: /teescope on .+ started/ }).first().waitFor();
+  await marks.getByRole("button", { name: "Hide marks" }).click();
+  await page.waitForFunction(`document.querySelectorAll("details.marks").length === 0`);
+  await page.reload();
+  await page.locator('[data-panel="syscalls-by-name"]').getByRole("button", { name: "Show marks" }).click();
+  await page.waitForSelector('[data-panel="syscalls-by-workload"] details.marks');
+});
+
+it("draws box plots of the window, with figures for who cannot see them", async () => {
+  const page = await visit("/?page=findings&range=1m");
+  const panel = page.locator('[data-panel="windows"][data-state="ready"]');
+  const redis = panel.locator("tbody tr", { hasText: "redis-server" }).first();
+  await redis.waitFor();
+  expect(await redis.textContent()).toMatch(/least .+, quartiles .+, .+ and .+, greatest .+, (no|\d+) outliers/);
+  await panel.locator("select").selectOption("teescope_cpu_seconds");
+  await panel.getByText("CPU cores").waitFor();
+  expect(await seriousViolations(page)).toEqual([]);
+});

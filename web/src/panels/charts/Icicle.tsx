@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A tree as rows of parts below each other. One part at a time takes the
+// focus; arrow keys move it, Enter and a click widen it, Escape goes back.
+import { useRef, useState } from "preact/hooks";
+import { GREY, hashName, HUES, slotVariable } from "../../lib/colour";
+import { formatShare, formatValue, type Unit } from "../../lib/units";
+import { findNode, type FlameNode, neighbour, place, type Placed } from "../flame";
+
+const ROW = 22;
+
+interface IcicleProps {
+  tree: FlameNode;
+  unit: Unit;
+  title: string;
+  /** What the levels below the whole are. */
+  levels: readonly string[];
+}
+
+/** A part in words: what it is, how much, and which share of the whole. */
+export function partText(part: Placed, whole: number, unit: Unit, levels: readonly string[]): string {
+  const level = levels[part.depth - 1];
+  const name = part.path.length === 0 ? part.node.name : part.path.join(", ");
+  return `${level === undefined ? "" : `${level}: `}${name}: ${formatValue(part.node.value, unit)}, ${formatShare(part.node.value / whole)} of all`;
+}
+
+const id = (path: readonly string[]): string => path.join("\u0000");
+
+export function Icicle({ tree, unit, title, levels }: IcicleProps) {
+  const [wide, setWide] = useState<readonly string[]>([]);
+  const [at, setAt] = useState<readonly string[]>([]);
+  const [hover, setHover] = useState<Placed | undefined>(undefined);
+  const box = useRef<HTMLDivElement>(null);
+  const placed = place(tree, wide);
+  const depth = placed.reduce((most, p) => Math.max(most, p.depth), 0) + 1;
+  const focused = findNode(tree, at).path;
+  const current = placed.find((p) => id(p.path) === id(focused)) ?? placed[0];
+  const said = hover ?? current;
+  const go = (path: readonly string[], widen: boolean): void => {
+    // Of a part that is not in the picture, what holds it is widened.
+    const visible = place(tree, wide).some((p) => id(p.path) === id(path));
+    if (widen) setWide(path);
+    else if (!visible) setWide(path.slice(0, -1));
+    setAt(path);
+    requestAnimationFrame(() => {
+      box.current?.querySelector<HTMLElement>('[tabindex="0"]')?.focus();
+    });
+  };
+  return (
+    <>
+      <div
+        class="icicle"
+        role="tree"
+        aria-label={`${title}. Arrow keys move, Enter widens a part, Escape shows all.`}
+        ref={(element) => {
+          box.current = element;
+          if (element) element.style.height = `${depth * ROW}px`;
+        }}
+        onMouseLeave={() => {
+          setHover(undefined);
+        }}
+        onKeyDown={(event) => {
+          if (event.key.startsWith("Arrow")) go(neighbour(tree, focused, event.key), false);
+          else if (event.key === "Enter" || event.key === " ") go(focused, true);
+          else if (event.key === "Escape") go([], true);
+          else return;
+          event.preventDefault();
+        }}
+      >
+        {placed.map((part) => (
+          <div
+            key={id(part.path)}
+            class="part"
+            role="treeitem"
+            aria-level={part.depth + 1}
+            aria-expanded={part.node.children.length > 0 ? true : undefined}
+            aria-selected={id(part.path) === id(focused)}
+            aria-label={partText(part, tree.value, unit, levels)}
+            tabIndex={part === current ? 0 : -1}
+            ref={settle(part)}
+            onClick={() => {
+              go(part.path, true);
+            }}
+            onMouseEnter={() => {
+              setHover(part);
+            }}
+          >
+            {part.node.name}
+          </div>
+        ))}
+      </div>
+      <p class="at">{said && partText(said, tree.value, unit, levels)}</p>
+    </>
+  );
+}
+
+/** Places a part through the DOM: the page's policy allows no style attributes. */
+function settle(part: Placed): (element: HTMLElement | null) => void {
+  const name = part.node.name;
+  const slot = part.depth === 0 || name.startsWith("the rest (") ? GREY : hashName(name) % HUES;
+  return (element) => {
+    if (!element) return;
+    element.style.left = `${part.left * 100}%`;
+    element.style.width = `${part.width * 100}%`;
+    element.style.top = `${part.depth * ROW}px`;
+    element.style.setProperty("--hue", `var(${slotVariable(slot)})`);
+  };
+}

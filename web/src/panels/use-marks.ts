@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What all panels of a session share: the marks, asked for once for all of
+// them, whether they are shown, and the moment under the cursor.
+import { useEffect } from "preact/hooks";
+import type { RangeSeries } from "../api/types";
+import { fillTemplate, type Filling } from "../lib/promql";
+import { type Session, useSession } from "../lib/session";
+import { createStore, type Store, useStore } from "../lib/store";
+import { alignToGrid, type Interval, stepFor } from "../lib/time";
+import { type Mark, MARK_QUERIES, type MarkAnswers, toMarks } from "./marks";
+import { useShown } from "./use-data";
+
+/** The moment under a cursor; charts of uPlot tell each other by themselves. */
+export interface Hover {
+  at: number | undefined;
+  from: "plot" | "heat";
+}
+
+interface Shared {
+  hover: Store<Hover>;
+  marksShown: Store<boolean>;
+  marks: Store<readonly Mark[]>;
+  /** What was asked for last. */
+  asked: { key: string; to: number; control: AbortController } | undefined;
+}
+
+const KEY = "teescope-marks";
+const POINTS = 240;
+/** Marks are no figures: of a live chart they are asked for this seldom, seconds. */
+const EVERY = 15;
+
+const sessions = new WeakMap<Session, Shared>();
+
+export function shared(session: Session): Shared {
+  const known = sessions.get(session);
+  if (known) return known;
+  const made: Shared = {
+    hover: createStore<Hover>({ at: undefined, from: "plot" }),
+    marksShown: createStore(remembered()),
+    marks: createStore<readonly Mark[]>([]),
+    asked: undefined,
+  };
+  sessions.set(session, made);
+  return made;
+}
+
+function remembered(): boolean {
+  try {
+    return localStorage.getItem(KEY) !== "hidden";
+  } catch {
+    return true; // storage may be forbidden
+  }
+}
+
+export function showMarks(session: Session, shown: boolean): void {
+  shared(session).marksShown.set(shown);
+  try {
+    localStorage.setItem(KEY, shown ? "shown" : "hidden");
+  } catch {
+    // it lasts until the page is left
+  }
+}
+
+/** The marks of the shown interval, none while they are hidden; and how many there would be. */
+export function useMarks(): { marks: readonly Mark[]; shown: boolean } {
+  const session = useSession();
+  const { interval, ...filling } = useShown();
+  const { fixed } = useStore(session.view);
+  const shown = useStore(shared(session).marksShown);
+  const marks = useStore(shared(session).marks);
+  useEffect(() => {
+    const span = fixed ? `${fixed.from}-${fixed.to}` : String(interval.to - interval.from);
+    if (shown) want(session, `${span} ${JSON.stringify({ ...filling, age: undefined })}`, interval, filling);
+  });
+  return { marks: shown ? marks : NONE, shown };
+}
+
+const NONE: readonly Mark[] = [];
+
+/** Asks, unless somebody on the page just did. Without an answer there are no marks: figures do not wait for them. */
+function want(session: Session, key: string, interval: Interval, filling: Omit<Filling, "step">): void {
+  const all = shared(session);
+  if (session.recorded === true) return; // a report has the figures of its panels alone
+  if (all.asked?.key === key && Math.abs(interval.to - all.asked.to) < EVERY) return;
+  all.asked?.control.abort();
+  if (all.asked?.key !== key) all.marks.set(NONE);
+  const mine = { key, to: interval.to, control: new AbortController() };
+  all.asked = mine;
+  const step = stepFor(interval.to - interval.from, filling.scrapeInterval, POINTS);
+  const { from, to } = alignToGrid(interval, step);
+  const ask = (template: string): Promise<RangeSeries[]> =>
+    session.client.range(fillTemplate(template, { ...filling, step }), from, to, step, mine.control.signal);
+  Promise.all([
+    ask(MARK_QUERIES.findings),
+    ask(MARK_QUERIES.alerts),
+    ask(MARK_QUERIES.containers),
+    ask(MARK_QUERIES.agents),
+  ])
+    .then(([findings, alerts, containers, agents]) => {
+      const answers: MarkAnswers = { findings, alerts, containers, agents };
+      if (all.asked === mine) all.marks.set(toMarks(answers, filling.workloads, interval, step));
+    })
+    .catch(() => {
+      if (all.asked === mine) all.asked = undefined; // the connection store has the reason; the next tick asks again
+    });
+}
