@@ -3,9 +3,8 @@
 // One finding: cause, gain, evidence with its queries, advice, and what it rests on.
 import { useRef, useState } from "preact/hooks";
 import type { Evidence, Finding } from "../../api/findings";
-import { useSession } from "../../lib/session";
 import { formatMoment, formatSpan, zoneName } from "../../lib/time";
-import { formatView } from "../../lib/url";
+import { ViewLink } from "../../lib/ViewLink";
 import { chartOf } from "./charts";
 import { figure, gainText, subject } from "./report";
 
@@ -24,7 +23,7 @@ export function FindingCard({ finding }: { finding: Finding }) {
       <header>
         <SeverityMark severity={finding.severity} />
         <h3 id={head}>
-          {subject(finding)}: {finding.title}
+          <Subject finding={finding} />: {finding.title}
         </h3>
         {gain !== "" && <p class="gain">{gain}</p>}
       </header>
@@ -49,6 +48,16 @@ export function FindingCard({ finding }: { finding: Finding }) {
       )}
       <Footing finding={finding} />
     </article>
+  );
+}
+
+/** Whom a finding is about; a workload leads to its page. */
+export function Subject({ finding }: { finding: Finding }) {
+  if (finding.workload === "") return <>{subject(finding)}</>;
+  return (
+    <ViewLink to={{ page: "workload", workloads: [finding.workload], filters: [] }} title="All of this workload on one page">
+      {finding.workload}
+    </ViewLink>
   );
 }
 
@@ -120,22 +129,15 @@ function Query({ text, name }: { text: string; name: string }) {
 
 /** Goes to the chart of the same family, filtered to the workload, as a link that can be opened elsewhere too. */
 function ChartLink({ evidence, workload }: { evidence: Evidence; workload: string }) {
-  const session = useSession();
   const place = chartOf(evidence.query);
   if (!place) return <span class="aside">none</span>;
-  const target = { ...session.view.get(), page: place.page, workloads: workload === "" ? [] : [workload] };
   return (
-    <a
-      href={formatView(target)}
-      onClick={(event) => {
-        if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-        event.preventDefault();
-        session.view.set(target);
-        requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById(`panel-${place.panel}`)?.scrollIntoView({ block: "center" })));
-      }}
+    <ViewLink
+      to={{ page: place.page, workloads: workload === "" ? [] : [workload] }}
+      after={() => requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById(`panel-${place.panel}`)?.scrollIntoView({ block: "center" })))}
     >
       {place.title}
-    </a>
+    </ViewLink>
   );
 }
 
