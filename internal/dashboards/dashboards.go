@@ -23,6 +23,7 @@ type Dashboard struct {
 	Title    string    `json:"title"`
 	Question string    `json:"question"`
 	Sections []Section `json:"sections"`
+	Single   bool      `json:"single"` // about one workload, which has to be chosen
 }
 
 // A Section is panels under one heading.

@@ -176,6 +176,27 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 	}
 }
 
+// TestADashboardOfOneWorkloadLetsOneBeChosen holds for the variable that filters; machines may still be several.
+func TestADashboardOfOneWorkloadLetsOneBeChosen(t *testing.T) {
+	panel := Panel{ID: "x", Kind: "lines", Unit: "count", Queries: []Query{{Expr: "up"}}}
+	for _, single := range []bool{false, true} {
+		rendered, err := Grafana(Dashboard{ID: "d", Title: "D", Single: single, Sections: []Section{{Panels: []Panel{panel}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var read dashboard.Dashboard
+		if err := read.UnmarshalJSONStrict(rendered); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range read.Templating.List[1:] {
+			multi := v.Multi != nil && *v.Multi
+			if want := !single || v.Name != workloadVariable; multi != want {
+				t.Errorf("single %v: %s takes several values: %v, want %v", single, v.Name, multi, want)
+			}
+		}
+	}
+}
+
 func TestRenderingSaysWhatItCannot(t *testing.T) {
 	for name, p := range map[string]Panel{
 		"unit":     {ID: "x", Kind: "lines", Unit: "furlongs", Queries: []Query{{Expr: "up"}}},

@@ -44,7 +44,7 @@ func Grafana(d Dashboard) ([]byte, error) {
 		WithVariable(anyOf(containerVariable, "Container",
 			`label_values(teescope_container_info{`+nodeMatcher+`,pod=~"$`+podVariable+`"}, container)`)).
 		WithVariable(anyOf(runtimeVariable, "Runtime", "label_values(teescope_workload_info{"+nodeMatcher+"}, runtime)")).
-		WithVariable(labelVariable(workloadVariable, "Workload", workloadChoices()).Regex(`/workload="([^"]+)"/`)).
+		WithVariable(workloads(d)).
 		Link(dashboard.NewDashboardLinkBuilder("teescope").Type(dashboard.DashboardLinkTypeDashboards).
 			Tags([]string{"teescope"}).AsDropdown(true).IncludeVars(true).KeepTime(true))
 	var errs []error
@@ -127,14 +127,28 @@ func anyOf(name, title, query string) *dashboard.QueryVariableBuilder {
 
 // labelVariable is a variable of which "All" is every choice that there is.
 func labelVariable(name, title, query string) *dashboard.QueryVariableBuilder {
-	return dashboard.NewQueryVariableBuilder(name).Label(title).Datasource(datasource()).
-		Query(dashboard.StringOrMap{String: &query}).Refresh(dashboard.VariableRefreshOnTimeRangeChanged).
-		Sort(dashboard.VariableSortAlphabeticalAsc).Multi(true).IncludeAll(true).
+	return single(name, title, query).Multi(true).IncludeAll(true).
 		Current(dashboard.VariableOption{
 			Selected: cog.ToPtr(true),
 			Text:     dashboard.StringOrArrayOfString{ArrayOfString: []string{"All"}},
 			Value:    dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}},
 		})
+}
+
+// single is a variable of which one is chosen, at first the first.
+func single(name, title, query string) *dashboard.QueryVariableBuilder {
+	return dashboard.NewQueryVariableBuilder(name).Label(title).Datasource(datasource()).
+		Query(dashboard.StringOrMap{String: &query}).Refresh(dashboard.VariableRefreshOnTimeRangeChanged).
+		Sort(dashboard.VariableSortAlphabeticalAsc)
+}
+
+// workloads is the filter of workloads: one at a time where the dashboard is about one.
+func workloads(d Dashboard) *dashboard.QueryVariableBuilder {
+	variable := labelVariable
+	if d.Single {
+		variable = single
+	}
+	return variable(workloadVariable, "Workload", workloadChoices()).Regex(`/workload="([^"]+)"/`)
 }
 
 func datasource() common.DataSourceRef {

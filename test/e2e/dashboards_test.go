@@ -44,6 +44,8 @@ func TestEveryQueryOfEveryDashboard(t *testing.T) {
 	}
 	variable := strings.NewReplacer("$__rate_interval", "10s", "$__interval", "5s", "$__range", "1m", "$instance", ".*", "$workload", ".*",
 		"$pod", ".*", "$container", ".*", "$runtime", ".*", "${__range_s}", "60")
+	dashboards := map[string]grafanaDashboard{}
+	elsewhere := map[string]bool{} // panels that are empty on a machine without enclaves or containers, on whichever dashboard
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -59,13 +61,21 @@ func TestEveryQueryOfEveryDashboard(t *testing.T) {
 				t.Errorf("%s: the variable %s has no choice", filepath.Base(file), v.Name)
 			}
 		}
+		dashboards[file] = d
+		if strings.Contains(file, "-tee") || strings.Contains(file, "-containers") {
+			for _, p := range d.Panels {
+				elsewhere[p.Title] = true
+			}
+		}
+	}
+	for _, file := range files {
 		asked := 0
-		for _, p := range d.Panels {
+		for _, p := range dashboards[file].Panels {
 			if p.Type == "row" {
 				continue
 			}
 			asked++
-			optional := without[p.Title] != "" || strings.Contains(file, "-tee") || strings.Contains(file, "-containers")
+			optional := without[p.Title] != "" || elsewhere[p.Title]
 			within := 20 * time.Second
 			if optional {
 				within = time.Millisecond

@@ -66,6 +66,23 @@ describe("Client", () => {
     expect(error.message).toContain(want);
   });
 
+  it("takes a scalar for the answer to what a person wrote", async () => {
+    const client = await clientFor(answer(success("scalar", [1, "2"])));
+    expect(await client.evaluate("1 + 1", 1)).toEqual([{ metric: {}, value: [1, 2] }]);
+  });
+
+  it("asks for names and what is known of metrics, with a bound", async () => {
+    const urls: string[] = [];
+    const client = await clientFor((request, response) => {
+      urls.push(request.url ?? "");
+      const isNames = request.url?.includes("/labels?") === true;
+      answer({ status: "success", data: isNames ? ["a"] : { up: [{ type: "gauge", help: "h", unit: "" }] } })(request, response);
+    });
+    expect(await client.labelNames("up", 5, 9)).toEqual(["a"]);
+    expect(await client.metadata()).toEqual({ up: [{ type: "gauge", help: "h" }] });
+    expect(urls.every((url) => url.includes("limit=5000"))).toBe(true);
+  });
+
   it("passes on what the server has against a query", async () => {
     const client = await clientFor(answer({ status: "error", errorType: "bad_data", error: "parse error" }, 400));
     const error = await failure(client.instant("(", 1));

@@ -6,8 +6,13 @@
 import { aborted, ApiError, asApiError, malformed, notAnalysed, queryFailed, starting, timedOut, unavailable, unreachable } from "./errors";
 import { report, type Report } from "./findings";
 import { Limiter } from "./limiter";
-import { type InstantSample, type Labels, labels, matrix, names, type RangeSeries, type Target, targets, vector } from "./types";
+import {
+  type InstantSample, type Labels, labels, matrix, metadata, type MetricMetadata, names, type RangeSeries, type Target, targets, vector, vectorOrScalar,
+} from "./types";
 import { type Decoder, object } from "./validate";
+
+/** Names that are asked for at most, where there may be many. */
+const MOST_NAMES = 5000;
 
 export interface ClientOptions {
   fetch?: typeof fetch;
@@ -36,6 +41,11 @@ export class Client {
     return this.ask("query", { query, time: String(time) }, vector, signal);
   }
 
+  /** The same of an expression that a person wrote, which may be a scalar. */
+  evaluate(query: string, time: number, signal?: AbortSignal): Promise<InstantSample[]> {
+    return this.ask("query", { query, time: String(time) }, vectorOrScalar, signal);
+  }
+
   /** Evaluates an expression at each step of an interval. */
   range(query: string, from: number, to: number, step: number, signal?: AbortSignal): Promise<RangeSeries[]> {
     const params = { query, start: String(from), end: String(to), step: String(step) };
@@ -50,6 +60,16 @@ export class Client {
   /** The labels of the series that match any of the selectors, `limit` at most. */
   series(match: readonly string[], from: number, to: number, limit: number, signal?: AbortSignal): Promise<Labels[]> {
     return this.ask("series", matched(match, from, to, limit), labels, signal);
+  }
+
+  /** The names of the labels of series that match. */
+  labelNames(match: string, from: number, to: number, signal?: AbortSignal): Promise<string[]> {
+    return this.ask("labels", matched([match], from, to, MOST_NAMES), names, signal);
+  }
+
+  /** What is known of metrics that are scraped now: type and help, by name. */
+  metadata(signal?: AbortSignal): Promise<Record<string, MetricMetadata[]>> {
+    return this.ask("metadata", { limit: String(MOST_NAMES), limit_per_metric: "1" }, metadata, signal);
   }
 
   targets(signal?: AbortSignal): Promise<Target[]> {

@@ -43,9 +43,26 @@ function result<T>(type: string, item: Decoder<T>): Decoder<T[]> {
 }
 
 export const vector = result<InstantSample>("vector", shape({ metric: record(text), value: point }));
+
+/** The answer to whatever a person asks of a moment: a scalar is one sample without labels. */
+export const vectorOrScalar: Decoder<InstantSample[]> = (value, path) => {
+  const data = object(value, path);
+  return data["resultType"] === "scalar" ? [{ metric: {}, value: point(data["result"], `${path}.result`) }] : vector(value, path);
+};
+
 export const matrix = result<RangeSeries>("matrix", shape({ metric: record(text), values: list(point) }));
 export const names: Decoder<string[]> = list(text);
 export const labels: Decoder<Labels[]> = list(record(text));
+
+export interface MetricMetadata {
+  /** "counter", "gauge", "histogram", ... */
+  type: string;
+  help: string;
+}
+
+export const metadata: Decoder<Record<string, MetricMetadata[]>> = record(
+  list(shape<MetricMetadata>({ type: text, help: withDefault(text, "") })),
+);
 
 export const targets: Decoder<Target[]> = (value, path) =>
   list(

@@ -3,13 +3,14 @@
 // The state of the page and its form in the URL. Everything that a person
 // would expect a shared link to keep is here; nothing else is.
 import { type Filter, KINDS, MOST_FILTERS, sameFilter, sortFilters } from "./filters";
+import { formatPageParams, type PageParams, parsePageParams } from "./page-params";
 import { regexProblem } from "./re2";
 import { DEFAULT_RANGE, findRange, formatUrlTime, parseTime, type Zone } from "./time";
 
-export const PAGES = ["overview", "findings", "tee", "system", "containers", "infrastructure", "status"] as const;
+export const PAGES = ["overview", "findings", "tee", "system", "containers", "infrastructure", "workload", "compare", "explore", "status"] as const;
 export type PageId = (typeof PAGES)[number];
 
-export interface ViewState {
+export interface ViewState extends PageParams {
   page: PageId;
   /** Workloads chosen by name, sorted; none means all. */
   workloads: readonly string[];
@@ -74,6 +75,7 @@ export function parseView(search: string): ViewState {
     live: params.get("live") !== "0",
     zone: params.get("tz") === "utc" ? "utc" : "local",
   };
+  Object.assign(view, parsePageParams(view.page, params));
   if (from !== undefined && to !== undefined && from < to) {
     view.fixed = { from, to };
     view.live = false;
@@ -94,6 +96,7 @@ export function formatView(view: ViewState): string {
     params.set("live", "0");
   }
   if (view.zone !== DEFAULT_VIEW.zone) params.set("tz", view.zone);
+  formatPageParams(view.page, view, params);
   // Colons are legal in a query and far easier to read.
   const text = params.toString().replaceAll("%3A", ":");
   return text === "" ? "/" : `/?${text}`;

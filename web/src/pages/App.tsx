@@ -10,10 +10,15 @@ import { Containers } from "./Containers";
 import { Findings } from "./Findings";
 import { Infrastructure } from "./Infrastructure";
 import { Overview } from "./Overview";
+import { lazyPage } from "./Lazy";
 import { Header } from "./shell/Header";
 import { Status } from "./Status";
 import { System } from "./System";
 import { Tee } from "./Tee";
+
+const Workload = lazyPage(() => import("./Workload").then((m) => m.Workload));
+const Compare = lazyPage(() => import("./Compare").then((m) => m.Compare));
+const Explore = lazyPage(() => import("./Explore").then((m) => m.Explore));
 
 const HEADLINE: Readonly<Record<PageId, string>> = {
   overview: "Overview",
@@ -22,6 +27,9 @@ const HEADLINE: Readonly<Record<PageId, string>> = {
   system: "System: what workloads ask of the kernel",
   containers: "Containers",
   infrastructure: "Infrastructure: the machine as a whole",
+  workload: "Workload: all of one on one page",
+  compare: "Compare: two workloads, or two times of one",
+  explore: "Explore: ask with PromQL",
   status: "Status of teescope",
 };
 
@@ -56,6 +64,9 @@ export function App() {
         {page === "system" && <System />}
         {page === "containers" && <Containers />}
         {page === "infrastructure" && <Infrastructure />}
+        {page === "workload" && <Workload />}
+        {page === "compare" && <Compare />}
+        {page === "explore" && <Explore />}
         {page === "status" && <Status />}
       </main>
     </>

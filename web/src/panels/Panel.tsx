@@ -9,6 +9,7 @@ import type { ApiError } from "../api/errors";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { UNIT_LABEL } from "../lib/units";
+import { ViewLink } from "../lib/ViewLink";
 import { useEmptyReason } from "./empty-reason";
 import { PanelMenu } from "./PanelMenu";
 import { notReached } from "./reach";
@@ -71,7 +72,12 @@ export function Panel({ def, state, error, stale, note, exprs, root, children }:
         <div class="panel-help">
           <p>{def.help}</p>
           {exprs.map((expr) => (
-            <code key={expr}>{expr}</code>
+            <code key={expr}>
+              {expr}{" "}
+              {recorded !== true && (
+                <ViewLink to={{ page: "explore", explore: { exprs: [expr], show: def.kind === "table" ? "table" : "chart" } }}>Explore</ViewLink>
+              )}
+            </code>
           ))}
         </div>
       )}

@@ -8,6 +8,7 @@ import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { toggleWorkload } from "../lib/url";
 import { formatValue } from "../lib/units";
+import { ViewLink } from "../lib/ViewLink";
 import { Spark } from "./charts/Spark";
 import { Panel, panelState } from "./Panel";
 import { loadRows, type RowSource, tableLoaders } from "./table-data";
@@ -123,13 +124,21 @@ interface BodyRowProps {
 
 function BodyRow({ def, row, chosen, onToggle }: BodyRowProps) {
   const [title, ...others] = row.keys;
+  const { recorded } = useSession();
   return (
     <tr class={chosen ? "chosen" : ""}>
       <th scope="row" title={def.name === undefined ? undefined : row.key}>
         {def.filters === true ? (
-          <button type="button" class="row-switch" aria-pressed={chosen} title="Filter every chart by it" onClick={onToggle}>
-            {title}
-          </button>
+          <>
+            <button type="button" class="row-switch" aria-pressed={chosen} title="Filter every chart by it" onClick={onToggle}>
+              {title}
+            </button>
+            {recorded !== true && (
+              <ViewLink class="row-link" to={{ page: "workload", workloads: [title ?? ""], filters: [] }} label={`All of ${title ?? ""} on one page`}>
+                open
+              </ViewLink>
+            )}
+          </>
         ) : (
           title
         )}

@@ -4,6 +4,7 @@
 // Grafana's, so that both show the same.
 import { CONTAINERS, CONTAINER_TABLE, COST, INFRASTRUCTURE, OVERVIEW, STATUS, SYSTEM, TEE, TEE_TABLES, WINDOWS, WORKLOADS } from "./defs";
 import type { Section } from "./types";
+import { WORKLOAD } from "./workload";
 
 export interface Dashboard {
   id: string;
@@ -11,6 +12,8 @@ export interface Dashboard {
   /** The question that it answers. */
   question: string;
   sections: readonly Section[];
+  /** It is about one workload, which has to be chosen. */
+  single?: true;
 }
 
 export const DASHBOARDS: readonly Dashboard[] = [
@@ -43,6 +46,7 @@ export const DASHBOARDS: readonly Dashboard[] = [
     sections: [{ id: "containers", title: "Containers", panels: [CONTAINER_TABLE] }, ...CONTAINERS],
   },
   { id: "infrastructure", title: "Infrastructure", question: "How is the machine as a whole?", sections: INFRASTRUCTURE },
+  { id: "workload", title: "Workload", question: "What does one workload ask of the kernel and of its TEE?", sections: WORKLOAD, single: true },
   {
     id: "status",
     title: "Status",

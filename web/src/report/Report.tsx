@@ -3,7 +3,6 @@
 // All of a report on one long page: what it is of, the verdict, the findings, every panel.
 import { useMemo } from "preact/hooks";
 import { formatSpan } from "../lib/time";
-import { isFiltered, type PageId } from "../lib/url";
 import { Gaps, VerdictStrip } from "../pages/Overview";
 import { Findings } from "../pages/Findings";
 import { FACT_EXPRS, readFacts } from "../pages/findings/facts";
@@ -50,10 +49,7 @@ export function Report({ recording: r }: { recording: Recording }) {
       {CONTENTS.map((d) => (
         <section key={d.id} id={`part-${d.id}`} class="part" aria-labelledby={`head-${d.id}`}>
           <h2 id={`head-${d.id}`}>{d.title}</h2>
-          <p class="page-note">
-            {d.question}
-            {r.workloads.length > 0 && !isFiltered(d.id as PageId) && " Of the machine as a whole, not of the workload."}
-          </p>
+          <p class="page-note">{d.question}</p>
           <Sections sections={d.sections} />
         </section>
       ))}

@@ -13,13 +13,14 @@ import "../styles/base.css";
 import "../styles/shell.css";
 import "../styles/panels.css";
 import "../styles/menu.css";
+import "../styles/kinds.css";
 import "../styles/overview.css";
 import "../styles/findings.css";
 import "../styles/report.css";
 
 function sessionOf(r: Recording): Session {
   const client = new Client({ fetch: recordedFetch(r) });
-  const session = createSession(client, createStore({}), r.to, "");
+  const session = createSession(client, createStore({}), r.to, "", "utc");
   session.view.update((view) => ({ ...view, workloads: r.workloads, fixed: { from: r.from, to: r.to }, live: false }));
   session.server.set({ scrapeInterval: r.scrapeInterval, startedAt: r.startedAt > 0 ? r.startedAt : undefined });
   return { ...session, recorded: true };

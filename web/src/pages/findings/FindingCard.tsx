@@ -5,7 +5,7 @@ import { useRef, useState } from "preact/hooks";
 import type { Evidence, Finding } from "../../api/findings";
 import { useSession } from "../../lib/session";
 import { formatMoment, formatSpan, zoneName } from "../../lib/time";
-import { formatView } from "../../lib/url";
+import { ViewLink } from "../../lib/ViewLink";
 import { chartOf } from "./charts";
 import { figure, gainText, subject } from "./report";
 
@@ -24,7 +24,7 @@ export function FindingCard({ finding }: { finding: Finding }) {
       <header>
         <SeverityMark severity={finding.severity} />
         <h3 id={head}>
-          {subject(finding)}: {finding.title}
+          <Subject finding={finding} />: {finding.title}
         </h3>
         {gain !== "" && <p class="gain">{gain}</p>}
       </header>
@@ -61,6 +61,16 @@ function Runbook({ path }: { path: string }) {
         <a href={`/${path}`}>{words}</a>
       )}
     </p>
+  );
+}
+
+/** Whom a finding is about; a workload leads to its page. */
+export function Subject({ finding }: { finding: Finding }) {
+  if (finding.workload === "") return <>{subject(finding)}</>;
+  return (
+    <ViewLink to={{ page: "workload", workloads: [finding.workload], filters: [] }} title="All of this workload on one page">
+      {finding.workload}
+    </ViewLink>
   );
 }
 
@@ -132,23 +142,17 @@ function Query({ text, name }: { text: string; name: string }) {
 
 /** Goes to the chart of the same family, filtered to the workload, as a link that can be opened elsewhere too. */
 function ChartLink({ evidence, workload }: { evidence: Evidence; workload: string }) {
-  const session = useSession();
+  const { recorded } = useSession();
   const place = chartOf(evidence.query);
   if (!place) return <span class="aside">none</span>;
-  if (session.recorded === true) return <a href={`#panel-${place.panel}`}>{place.title}</a>;
-  const target = { ...session.view.get(), page: place.page, workloads: workload === "" ? [] : [workload] };
+  if (recorded === true) return <a href={`#panel-${place.panel}`}>{place.title}</a>;
   return (
-    <a
-      href={formatView(target)}
-      onClick={(event) => {
-        if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-        event.preventDefault();
-        session.view.set(target);
-        requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById(`panel-${place.panel}`)?.scrollIntoView({ block: "center" })));
-      }}
+    <ViewLink
+      to={{ page: place.page, workloads: workload === "" ? [] : [workload] }}
+      after={() => requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById(`panel-${place.panel}`)?.scrollIntoView({ block: "center" })))}
     >
       {place.title}
-    </a>
+    </ViewLink>
   );
 }
 

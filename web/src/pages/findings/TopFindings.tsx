@@ -3,11 +3,9 @@
 // The strip at the top of the overview: the verdict, the findings that bring
 // most, and that something could not be judged.
 import type { Finding } from "../../api/findings";
-import { useSession } from "../../lib/session";
-import { useStore } from "../../lib/store";
-import { formatView } from "../../lib/url";
+import { ViewLink } from "../../lib/ViewLink";
 import { useShown } from "../../panels/use-data";
-import { SeverityMark } from "./FindingCard";
+import { SeverityMark, Subject } from "./FindingCard";
 import { chosen, gainText, notJudged, plural, subject, verdictText } from "./report";
 import { useFindings } from "./use-findings";
 
@@ -34,7 +32,7 @@ export function TopFindings() {
         <p class="nothing">
           {more > 0 && `${more} more. `}
           {unknown > 0 && `Not judged: ${plural(unknown, "reason")}. `}
-          <PageLink text="All findings, and what could not be judged" />
+          <ViewLink to={{ page: "findings" }}>All findings, and what could not be judged</ViewLink>
         </p>
       )}
     </section>
@@ -48,31 +46,14 @@ function Row({ finding }: { finding: Finding }) {
       <SeverityMark severity={finding.severity} />
       <div>
         <p class="title">
-          {subject(finding)}: {finding.title}
+          <Subject finding={finding} />: {finding.title}
           {gain !== "" && <span class="gain"> {gain}</span>}
         </p>
         <p class="detail">{finding.cause}</p>
       </div>
-      <PageLink text="Evidence" label={`Evidence for ${finding.title} at ${subject(finding)}`} />
+      <ViewLink to={{ page: "findings" }} label={`Evidence for ${finding.title} at ${subject(finding)}`}>
+        Evidence
+      </ViewLink>
     </li>
-  );
-}
-
-function PageLink({ text, label }: { text: string; label?: string }) {
-  const session = useSession();
-  const target = { ...useStore(session.view), page: "findings" as const };
-  return (
-    <a
-      href={formatView(target)}
-      aria-label={label}
-      onClick={(event) => {
-        if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-        event.preventDefault();
-        session.view.set(target);
-        window.scrollTo(0, 0);
-      }}
-    >
-      {text}
-    </a>
   );
 }

@@ -6,7 +6,8 @@ import { useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
 import { toggleTheme, useThemeName } from "../../lib/theme";
 import { formatClock, zoneName } from "../../lib/time";
-import { formatView, type PageId, PAGES } from "../../lib/url";
+import { type PageId, PAGES } from "../../lib/url";
+import { ViewLink } from "../../lib/ViewLink";
 import { SHORTCUTS, togglePause } from "./actions";
 import { FilterBar } from "./FilterBar";
 import { FilterPicker } from "./FilterPicker";
@@ -19,6 +20,9 @@ const PAGE_TITLE: Readonly<Record<PageId, string>> = {
   system: "System",
   containers: "Containers",
   infrastructure: "Infrastructure",
+  workload: "Workload",
+  compare: "Compare",
+  explore: "Explore",
   status: "Status",
 };
 
@@ -40,25 +44,15 @@ export function Header() {
 }
 
 function Pages() {
-  const session = useSession();
-  const view = useStore(session.view);
+  const view = useStore(useSession().view);
   return (
     <nav aria-label="Pages">
       <ul>
         {PAGES.map((page) => (
           <li key={page}>
-            <a
-              href={formatView({ ...view, page })}
-              aria-current={view.page === page ? "page" : undefined}
-              onClick={(event) => {
-                if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-                event.preventDefault();
-                session.view.update((v) => ({ ...v, page }));
-                window.scrollTo(0, 0);
-              }}
-            >
+            <ViewLink to={{ page }} current={view.page === page ? "page" : undefined}>
               {PAGE_TITLE[page]}
-            </a>
+            </ViewLink>
           </li>
         ))}
       </ul>

@@ -33,7 +33,7 @@ function click(id: string): void {
 
 export const SHORTCUTS: readonly Shortcut[] = [
   ...PAGES.map((page, i) => ({
-    keys: [String(i + 1)],
+    keys: [String((i + 1) % 10)],
     does: `Go to ${page}`,
     run: (s: Session): void => {
       s.view.update((v) => ({ ...v, page }));
@@ -52,7 +52,7 @@ export const SHORTCUTS: readonly Shortcut[] = [
 /** Whether a key belongs to what has the focus, and is no shortcut. */
 function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
-  return target instanceof HTMLInputElement || target.closest("dialog[open], .popover-panel") !== null;
+  return target.matches("input, textarea, select") || target.closest("dialog[open], .popover-panel") !== null;
 }
 
 export function bindShortcuts(session: Session, document: Document): () => void {

@@ -21,15 +21,15 @@ interface PlotProps {
   interval: Interval;
   slots: ReadonlyMap<string, Slot>;
   unit: Unit;
-  stacked: boolean;
-  log: boolean;
-  thresholds: readonly Threshold[];
-  marks: readonly Mark[];
+  stacked?: boolean;
+  log?: boolean;
+  thresholds?: readonly Threshold[];
+  marks?: readonly Mark[];
   /** What a screen reader says in place of the picture. */
   label: string;
-  onCursor: (index: number | undefined) => void;
+  onCursor?: (index: number | undefined) => void;
   /** A key moved the cursor there: to be said aloud, as moves of the mouse are not. */
-  onKeyCursor: (index: number | undefined) => void;
+  onKeyCursor?: (index: number | undefined) => void;
   onZoom: (from: number, to: number) => void;
 }
 
@@ -62,7 +62,10 @@ export function moveCursor(at: number | undefined, key: string, points: number):
   }
 }
 
-export function Plot(props: PlotProps) {
+const NONE: readonly never[] = [];
+
+export function Plot({ stacked = false, log = false, thresholds = NONE, marks = NONE, ...rest }: PlotProps) {
+  const props = { ...rest, stacked, log, thresholds, marks };
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
   const latest = useRef(props);
@@ -78,7 +81,7 @@ export function Plot(props: PlotProps) {
     let pointed = false; // from elsewhere: to be followed, and not told
     const events: ChartEvents = {
       onCursor: (index, own) => {
-        latest.current.onCursor(index);
+        latest.current.onCursor?.(index);
         if (own && !pointed) hover.set({ at: index === undefined ? undefined : latest.current.frame.times[index], from: "plot" });
       },
       marks: () => latest.current.marks,
@@ -133,7 +136,7 @@ export function Plot(props: PlotProps) {
     const at = index === undefined ? undefined : times[index];
     // As a heat map does: all charts follow, this one among them.
     hover.set({ at, from: "heat" });
-    props.onKeyCursor(index);
+    props.onKeyCursor?.(index);
   };
 
   return <div class="plot" ref={box} role="img" tabIndex={0} aria-label={props.label} onKeyDown={onKeyDown} />;

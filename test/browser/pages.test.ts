@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The pages Workload, Compare and Explore on real data: two programs that make
+// 1,000 sleeps and 10,000 other calls a second, and an application's counter.
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { chart, launch, openPage, screenshot, seriousViolations, type Watched } from "./browser";
+import { freePort, Processes, startProgram, startTeescope, type Teescope, until } from "./processes";
+
+const processes = new Processes();
+const [ONE, TWO] = ["pagesone", "pagestwo"];
+const CALLS = '[data-row="syscalls-by-name/getpgid"]';
+let browser: Browser;
+let teescope: Teescope;
+let open: Watched[] = [];
+/** What the console says of a query that is refused on purpose. */
+const REFUSED = /status of 400/;
+
+/** An application that counts its work: ten pieces each second. */
+const application = createServer((_, response) => {
+  response.setHeader("Content-Type", "text/plain; version=0.0.4");
+  response.end(`# TYPE pages_pieces_total counter\npages_pieces_total ${Math.floor(performance.now() / 100)}\n`);
+});
+
+beforeAll(async () => {
+  browser = await launch();
+  await new Promise<void>((done) => application.listen(0, "127.0.0.1", done));
+  const { port } = application.address() as AddressInfo;
+  for (const name of [ONE, TWO]) await startProgram(processes, "steady", name);
+  const more = ["--interval", "1s", "--overhead.budget", "100%", "--scrape", `pages=http://127.0.0.1:${port}/metrics`];
+  teescope = await startTeescope(processes, await freePort(), processes.folder(), more);
+});
+
+afterAll(async () => {
+  await browser.close();
+  application.close();
+  await processes.stopAll();
+});
+
+afterEach(async () => {
+  const watched = open;
+  open = [];
+  for (const { close } of watched) await close();
+  expect(watched.flatMap((w) => w.complaints).filter((text) => !REFUSED.test(text))).toEqual([]);
+  expect(watched.flatMap((w) => w.strangers)).toEqual([]);
+});
+
+async function visit(path: string, options: Parameters<typeof openPage>[2] = {}): Promise<Page> {
+  const watched = await openPage(browser, teescope.url + path, options);
+  open.push(watched);
+  return watched.page;
+}
+
+const search = (page: Page): string => decodeURIComponent(new URL(page.url()).search.replaceAll("+", " "));
+
+/** The first figure of a cell, such as "1.01k" or "×0.98". */
+function figure(text: string): number {
+  const [, digits, prefix] = /×?([\d.]+)(k?)/.exec(text) ?? [];
+  return Number(digits) * (prefix === "k" ? 1000 : 1);
+}
+
+it("leads from the table of workloads to all of one, and from a panel's query to Explore", async () => {
+  const page = await visit("/?range=1m");
+  await page.getByRole("link", { name: `All of ${ONE} on one page` }).click();
+  expect(search(page)).toBe(`?page=workload&w=${ONE}&range=1m`);
+  await page.waitForSelector('[data-panel="identity"][data-state="ready"]');
+  const identity = (await page.locator('[data-panel="identity"]').textContent()) ?? "";
+  for (const part of [ONE, "program", "Processes", "since"]) expect(identity).toContain(part);
+  for (const id of ["syscalls-by-name", "cpu-by-mode", "context-switches", "resident-memory"]) {
+    await page.locator(`[data-panel="${id}"]`).scrollIntoViewIfNeeded();
+    await page.waitForSelector(chart(id));
+  }
+  await page.locator('[data-panel="workload-no-container"]').waitFor();
+  await page.getByRole("button", { name: "About “System calls by name”" }).click();
+  await page.locator('[data-panel="syscalls-by-name"]').getByRole("link", { name: "Explore" }).click();
+  expect(search(page)).toContain(`teescope_syscalls_total{workload="${ONE}"}`);
+  await page.waitForSelector(chart("result-0"));
+  await page.keyboard.press("7");
+  await page.getByRole("link", { name: "Another workload" }).click();
+  await page.locator('[data-panel="choose-workload"]').waitFor();
+  await page.locator('[data-panel="workloads"]').getByText(TWO).waitFor();
+});
+
+it("compares two workloads for each sleep, which are 1,000 calls for 100 on both sides", async () => {
+  const page = await visit("/?page=compare&range=1m");
+  await page.locator('[data-panel="compare-none"]').waitFor();
+  await page.selectOption("#compare-a", ONE);
+  await page.selectOption("#compare-b", TWO);
+  await page.selectOption("#compare-per", "call:");
+  await page.fill("#compare-call", "clock_nanosleep");
+  await page.keyboard.press("Enter");
+  await until("the address to hold the comparison", 10, () => Promise.resolve(search(page).endsWith(`&a=${ONE}&b=${TWO}&per=call:clock_nanosleep`) || undefined));
+  await page.reload();
+  const row = page.locator(CALLS);
+  await row.waitFor();
+  const cells = async (): Promise<string[]> => (await row.locator("td").allTextContents()).map((text) => text.trim());
+  // Verdicts want points, which come one a second.
+  await page.locator(`${CALLS}:not([data-verdict="few"])`).waitFor({ timeout: 30_000 });
+  const [ratio = "", , a = "", b = ""] = await cells();
+  for (const side of [a, b]) {
+    expect(figure(side)).toBeGreaterThan(900);
+    expect(figure(side)).toBeLessThan(1100);
+    expect(side).toMatch(/n \d+$/);
+  }
+  expect(figure(ratio)).toBeGreaterThan(0.9);
+  expect(figure(ratio)).toBeLessThan(1.1);
+  expect(await page.locator("#ratios-head").textContent()).toMatch(/^Per 100 calls of clock_nanosleep/);
+  await page.waitForSelector('[data-panel="pair-cpu-by-workload/total"] .plot canvas');
+});
+
+it("compares one workload with its past, divided by a counter of the application", async () => {
+  const page = await visit(`/?page=compare&range=1m&a=${ONE}&offset=5s&per=pages_pieces_total`);
+  await page.locator(`${CALLS}:not([data-verdict="few"])`).waitFor({ timeout: 30_000 });
+  expect(await page.locator("#ratios-head").textContent()).toContain("100 of pages_pieces");
+  expect(await page.locator(".ratios thead").textContent()).toContain("5 s earlier");
+  const ratio = figure((await page.locator(`${CALLS} td`).first().textContent()) ?? "");
+  expect(ratio).toBeGreaterThan(0.5);
+  expect(ratio).toBeLessThan(2);
+  await page.fill("#compare-offset", "soon");
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").filter({ hasText: "no length of time" }).waitFor();
+});
+
+it("completes a query by keyboard, draws it, keeps it in the address, and shows where one is wrong", async () => {
+  const page = await visit("/?page=explore&range=1m");
+  const query = page.locator("#query-0");
+  const option = (name: string): Promise<void> => page.getByRole("option", { name }).first().waitFor();
+  await query.click();
+  for (const [typed, offered] of [["teescope_syscalls_t", "teescope_syscalls_total"], ["{worklo", "workload"], [ONE, ONE]] as const) {
+    await page.keyboard.type(typed);
+    await option(offered);
+    await page.keyboard.press("Tab");
+  }
+  await page.keyboard.type("}");
+  const written = `teescope_syscalls_total{workload="${ONE}"}`;
+  expect(await query.inputValue()).toBe(written);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(chart("result-0"));
+  expect(search(page)).toBe(`?page=explore&range=1m&expr=${written}`);
+  await page.reload();
+  expect(await query.inputValue()).toBe(written);
+  await page.getByRole("button", { name: "Table at its end" }).click();
+  await page.locator('[data-panel="result-0"] td', { hasText: "getpgid" }).waitFor();
+  await query.fill("rate(up)");
+  await page.keyboard.press("Enter");
+  const problem = page.locator(".query-problem");
+  await problem.waitFor();
+  expect(await problem.locator("pre").textContent()).toBe("rate(up)\n     ^");
+  expect(await problem.textContent()).toMatch(/range vector.*at character 6.*such as \[1m\]/s);
+  await page.goBack();
+  await problem.waitFor({ state: "detached" });
+  expect(await query.inputValue()).toBe(written);
+  for (let more = 0; more < 3; more++) await page.getByRole("button", { name: "Add a query" }).click();
+  expect(await page.getByRole("button", { name: "Add a query" }).isDisabled()).toBe(true);
+});
+
+it.each([
+  ["workload", `&w=${ONE}`, chart("cpu-by-mode")],
+  ["compare", `&a=${ONE}&b=${TWO}`, CALLS],
+  ["explore", "&expr=up&expr=rate(up)", ".query-problem"],
+])("is accessible and fits every width on %s", async (name, more, ready) => {
+  const page = await visit(`/?page=${name}&range=1m${more}`);
+  await page.waitForSelector(ready);
+  for (const [width, colorScheme] of [[360, "dark"], [1280, "light"], [2560, "dark"]] as const) {
+    await page.setViewportSize({ width, height: 1200 });
+    await page.emulateMedia({ colorScheme });
+    await page.waitForSelector(ready);
+    expect(await page.evaluate("document.documentElement.scrollWidth"), String(width)).toBeLessThanOrEqual(width);
+    if (width < 2000) expect(await seriousViolations(page), `${width} ${colorScheme}`).toEqual([]);
+    await screenshot(page, `${name}-${colorScheme}-${width}`);
+  }
+});

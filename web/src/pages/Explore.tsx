@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// PromQL with completion, as charts over the time range or as tables at its
+// end. What was asked is in the URL and nowhere else.
+import { useEffect, useState } from "preact/hooks";
+import type { ApiError } from "../api/errors";
+import { type ExploreShow, MOST_QUERIES, NO_EXPLORE, SHOWS } from "../lib/page-params";
+import type { Suggestion } from "../lib/promql-complete";
+import { useSession } from "../lib/session";
+import { useStore } from "../lib/store";
+import { allFilters } from "../lib/url";
+import { ViewLink } from "../lib/ViewLink";
+import { type Loaded, useAsk, useShown } from "../panels/use-data";
+import { QueryEditor } from "./explore/QueryEditor";
+import { Result } from "./explore/Result";
+import "../styles/explore.css";
+
+const SHOW_TITLE: Readonly<Record<ExploreShow, string>> = { chart: "Chart over the range", table: "Table at its end" };
+
+const EXAMPLES: readonly { title: string; expr: string; show: ExploreShow }[] = [
+  { title: "The ten system calls made most often", expr: "topk(10, sum by (workload, syscall) (rate(teescope_syscalls_total[1m])))", show: "table" },
+  { title: "Context switches for each system call", expr: "sum by (workload) (rate(teescope_context_switches_total[1m])) / sum by (workload) (rate(teescope_syscalls_total[1m]))", show: "chart" },
+  { title: "Memory of each workload", expr: "teescope_resident_memory_bytes", show: "table" },
+  { title: "What teescope itself uses", expr: 'rate(process_cpu_seconds_total{job="teescope"}[1m])', show: "chart" },
+];
+
+export function Explore() {
+  const session = useSession();
+  const view = useStore(session.view);
+  const { exprs, show } = view.explore ?? NO_EXPLORE;
+  const [drafts, setDrafts] = useState<readonly string[]>(exprs);
+  const [errors, setErrors] = useState<Readonly<Record<string, ApiError>>>({});
+  const metrics = useMetrics();
+  // The address bar says what is asked: Back and forward change the text too.
+  useEffect(() => {
+    setDrafts(exprs);
+  }, [exprs.join("\u0000")]);
+  const texts = drafts.length > 0 ? drafts : [""];
+  const ask = (wanted: readonly string[], how: ExploreShow): void => {
+    const written = wanted.filter((text) => text.trim() !== "");
+    session.view.update((v) => ({ ...v, explore: { exprs: written, show: how } }));
+  };
+  return (
+    <>
+      <form
+        class="panel explore-form"
+        aria-label="What is asked"
+        data-panel="explore-form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          ask(texts, show);
+        }}
+      >
+        {texts.map((text, i) => (
+          <div class="query-row" key={i}>
+            <QueryEditor
+              index={i}
+              value={text}
+              metrics={metrics.value ?? []}
+              error={errors[text]}
+              onInput={(changed) => {
+                setDrafts(texts.map((other, k) => (k === i ? changed : other)));
+              }}
+              onRun={() => {
+                ask(texts, show);
+              }}
+            />
+            {texts.length > 1 && (
+              <button
+                type="button"
+                class="icon-button"
+                aria-label={`Remove query ${i + 1}`}
+                onClick={() => {
+                  const rest = texts.filter((_, k) => k !== i);
+                  setDrafts(rest);
+                  ask(rest, show);
+                }}
+              >
+                ×
+              </button>
+            )}
+          </div>
+        ))}
+        <div class="explore-actions">
+          <button type="submit" class="control primary">
+            Ask
+          </button>
+          <div role="group" aria-label="How to show it" class="choice">
+            {SHOWS.map((how) => (
+              <button
+                key={how}
+                type="button"
+                class="control"
+                aria-pressed={show === how}
+                onClick={() => {
+                  ask(texts, how);
+                }}
+              >
+                {SHOW_TITLE[how]}
+              </button>
+            ))}
+          </div>
+          <button
+            type="button"
+            class="control"
+            disabled={texts.length >= MOST_QUERIES}
+            onClick={() => {
+              setDrafts([...texts, ""]);
+            }}
+          >
+            Add a query
+          </button>
+          <p class="aside">Enter asks, Shift+Enter begins a line; arrows and Tab choose a suggestion, Ctrl+Space shows them.</p>
+        </div>
+        {allFilters(view).length > 0 && <p class="aside">The filters do not reach these queries: what is asked is what is written.</p>}
+        {metrics.error && <p class="panel-notice">No names to complete with: {metrics.error.message}</p>}
+      </form>
+      {exprs.length === 0 && <Examples />}
+      {exprs.map((expr, i) => (
+        <Result
+          key={`${i} ${expr}`}
+          index={i}
+          expr={expr}
+          show={show}
+          onError={(error) => {
+            setErrors((before) => {
+              const rest = Object.fromEntries(Object.entries(before).filter(([of]) => of !== expr));
+              return error ? { ...rest, [expr]: error } : rest;
+            });
+          }}
+        />
+      ))}
+    </>
+  );
+}
+
+function Examples() {
+  return (
+    <section class="panel" aria-labelledby="examples-head" data-panel="explore-examples">
+      <h2 id="examples-head">Nothing is asked yet</h2>
+      <p class="page-note">Write a query, open one from the “?” of any panel, or begin with one of these.</p>
+      <ul class="dashes">
+        {EXAMPLES.map(({ title, expr, show }) => (
+          <li key={title}>
+            <ViewLink to={{ explore: { exprs: [expr], show } }}>{title}</ViewLink>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** The names of all metrics of the time range, with what is known of them. */
+function useMetrics(): Loaded<Suggestion[]> {
+  const { interval } = useShown();
+  return useAsk(
+    async ({ client }, signal) => {
+      const [names, known] = await Promise.all([
+        client.labelValues("__name__", '{__name__!=""}', interval.from, interval.to, signal),
+        client.metadata(signal),
+      ]);
+      return names.map((text) => ({ text, about: known[text]?.[0]?.type ?? "metric" }));
+    },
+    `metrics ${interval.to - interval.from}`,
+    "",
+    true,
+  );
+}

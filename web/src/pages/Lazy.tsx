@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Pages that few look at first are loaded when they are opened, so that the
+// first sight of the others waits for less.
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+
+/** A page that is loaded when it is first drawn, and then kept. */
+export function lazyPage(load: () => Promise<ComponentType>): ComponentType {
+  let kept: ComponentType | undefined;
+  return function Lazy() {
+    const [Page, setPage] = useState<ComponentType | undefined>(() => kept);
+    const [failed, setFailed] = useState(false);
+    const [attempt, setAttempt] = useState(0);
+    useEffect(() => {
+      let gone = false;
+      setFailed(false);
+      load()
+        .then((loaded) => {
+          kept = loaded;
+          if (!gone) setPage(() => loaded);
+        })
+        .catch(() => {
+          if (!gone) setFailed(true);
+        });
+      return () => {
+        gone = true;
+      };
+    }, [attempt]);
+    if (Page) return <Page />;
+    return (
+      <section class="panel" aria-busy={!failed} data-state={failed ? "error" : "loading"}>
+        <div class="panel-message" role={failed ? "alert" : undefined}>
+          <p>{failed ? "This page could not be loaded: teescope does not answer, or is of another version by now." : "Loading the page…"}</p>
+          {failed && (
+            <p>
+              <button
+                type="button"
+                class="plain-button"
+                onClick={() => {
+                  // A browser remembers a module that failed: only a new document asks again for certain.
+                  if (attempt > 0) location.reload();
+                  else setAttempt(1);
+                }}
+              >
+                Try again
+              </button>
+            </p>
+          )}
+        </div>
+      </section>
+    );
+  };
+}

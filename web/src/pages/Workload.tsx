@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// All of one workload: who it is, what was found about it, and every panel that
+// can be asked about it alone. The workload is the one that the filter chose.
+import { useMemo } from "preact/hooks";
+import { ofKind, quote } from "../lib/filters";
+import { useSession } from "../lib/session";
+import { useStore } from "../lib/store";
+import { ViewLink } from "../lib/ViewLink";
+import { NO_COMPARE } from "../lib/page-params";
+import { AnyPanel } from "../panels/AnyPanel";
+import { WORKLOADS } from "../panels/defs";
+import { type Loaded, useAsk, useInstant, useShown } from "../panels/use-data";
+import { WORKLOAD_CONTAINERS, WORKLOAD_KERNEL, WORKLOAD_TEE } from "../panels/workload";
+import { TopFindings } from "./findings/TopFindings";
+import { Sections } from "./Sections";
+import { IDENTITY_EXPRS, readIdentity, teeSeries } from "./workload-facts";
+import "../styles/workload.css";
+
+export function Workload() {
+  const { workloads, filters } = useStore(useSession().view);
+  const [name] = workloads;
+  // A pattern lets through others beside the one that is named.
+  const isPattern = ofKind(filters, "workload").length > 0;
+  if (name === undefined || workloads.length > 1 || isPattern) return <Chooser several={workloads} />;
+  return <One key={name} name={name} />;
+}
+
+function Chooser({ several }: { several: readonly string[] }) {
+  return (
+    <>
+      <section aria-labelledby="choose-head" data-panel="choose-workload">
+        <h2 id="choose-head">{several.length > 1 ? "This page shows one workload" : "Choose a workload"}</h2>
+        <p class="page-note">
+          {several.length > 1 ? "The filter has several: " : "All that is known of it is then on one page. Choose “open” in its row."}
+          {several.map((name) => (
+            <ViewLink key={name} class="chip" to={{ workloads: [name], filters: [] }}>
+              {name}
+            </ViewLink>
+          ))}
+        </p>
+      </section>
+      <AnyPanel def={WORKLOADS} />
+    </>
+  );
+}
+
+function One({ name }: { name: string }) {
+  const tee = useSeen("__name__", teeSeries(name));
+  const containers = useSeen("id", `teescope_container_info{workload=${quote(name)}}`);
+  return (
+    <>
+      <Identity name={name} />
+      <TopFindings />
+      <Sections sections={WORKLOAD_KERNEL} />
+      {tee.value && (tee.value.length > 0 ? <Sections sections={WORKLOAD_TEE} /> : <NoTee name={name} />)}
+      {containers.value && (containers.value.length > 0 ? <Sections sections={WORKLOAD_CONTAINERS} /> : <NoContainer name={name} />)}
+    </>
+  );
+}
+
+/** The values that a label has had in the shown interval. */
+function useSeen(label: string, match: string): Loaded<string[]> {
+  const view = useStore(useSession().view);
+  const { interval } = useShown();
+  const range = `${view.range} ${view.fixed?.from ?? ""} ${view.fixed?.to ?? ""}`;
+  return useAsk((s, signal) => s.client.labelValues(label, match, interval.from, interval.to, signal), `${match} ${range}`, String(interval.to), true);
+}
+
+function Identity({ name }: { name: string }) {
+  const { interval } = useShown();
+  const loaded = useInstant(IDENTITY_EXPRS, true);
+  const facts = useMemo(() => (loaded.value ? readIdentity(loaded.value, interval.to) : undefined), [loaded.value]);
+  return (
+    <section class="identity" aria-labelledby="identity-head" data-panel="identity" data-state={facts ? "ready" : "loading"}>
+      <header>
+        <h2 id="identity-head">{name}</h2>
+        <p>
+          <ViewLink to={{ page: "compare", compare: { ...NO_COMPARE, a: name } }}>Compare it</ViewLink>
+          <ViewLink to={{ workloads: [] }}>Another workload</ViewLink>
+        </p>
+      </header>
+      {!facts && <p class="page-note">{loaded.error?.message ?? "Asking who this is…"}</p>}
+      {facts?.length === 0 && (
+        <p class="page-note">
+          It was not seen at the end of this time range: it has ended, or has another name. What was measured before is below.
+        </p>
+      )}
+      {facts && facts.length > 0 && (
+        <dl>
+          {facts.map(({ label, value }) => (
+            <div key={label}>
+              <dt>{label}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+    </section>
+  );
+}
+
+function NoTee({ name }: { name: string }) {
+  return (
+    <section aria-labelledby="workload-no-tee" data-panel="workload-no-tee">
+      <h2 id="workload-no-tee">Enclaves</h2>
+      <p class="page-note">
+        {name} held no enclave memory and crossed no enclave’s boundary in this time range, as far as can be seen here. The page{" "}
+        <ViewLink to={{ page: "tee" }}>TEE</ViewLink> says what this machine offers.
+      </p>
+    </section>
+  );
+}
+
+function NoContainer({ name }: { name: string }) {
+  return (
+    <section aria-labelledby="workload-no-container" data-panel="workload-no-container">
+      <h2 id="workload-no-container">Containers and their limits</h2>
+      <p class="page-note">{name} ran in no container in this time range: nothing but the machine limits it, as far as can be seen here.</p>
+    </section>
+  );
+}

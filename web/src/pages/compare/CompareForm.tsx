@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What is compared: two workloads, how much earlier B is, and what to divide by.
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { parseDuration } from "../../lib/time";
+import { quote } from "../../lib/filters";
+import { type CompareParams, formatDuration } from "../../lib/page-params";
+import { useSession } from "../../lib/session";
+import { useAsk, useShown } from "../../panels/use-data";
+
+const OFFSETS = ["1m", "5m", "15m", "30m", "1h", "3h", "6h", "12h", "1d", "7d"];
+
+/** What a person may choose to divide by, and how it begins in the URL. */
+const PERS: readonly { per: string; title: string }[] = [
+  { per: "", title: "nothing: as measured" },
+  { per: "cpu", title: "CPU second" },
+  { per: "switch", title: "context switch" },
+  { per: "call:read", title: "system call read" },
+  { per: "call:write", title: "system call write" },
+  { per: "call:", title: "another system call…" },
+  { per: "counter", title: "a counter of the application…" },
+];
+
+interface FormProps {
+  params: CompareParams;
+  problem: string | undefined;
+  onChange: (change: Partial<CompareParams>) => void;
+}
+
+export function CompareForm({ params, problem, onChange }: FormProps) {
+  const { interval } = useShown();
+  const workloads = useAsk(
+    (s, signal) => s.client.labelValues("workload", "teescope_workload_info", interval.from - params.offset, interval.to, signal),
+    `compare ${interval.to - interval.from} ${params.offset}`,
+    "",
+    true,
+  );
+  const names = workloads.value ?? [];
+  const [offsetProblem, setOffsetProblem] = useState<string | undefined>(undefined);
+  return (
+    <form
+      class="panel compare-form"
+      aria-label="What is compared"
+      data-panel="compare-form"
+      onSubmit={(event) => {
+        event.preventDefault();
+      }}
+    >
+      <Field label="A">
+        <Choice id="compare-a" names={names} value={params.a} onChoose={(a) => { onChange({ a }); }} />
+      </Field>
+      <Field label="B">
+        <Choice id="compare-b" names={names} value={params.b} onChoose={(b) => { onChange({ b }); }} />
+      </Field>
+      <Field label="B is earlier by">
+        <input
+          id="compare-offset"
+          list="compare-offsets"
+          placeholder="0: the same time"
+          value={params.offset > 0 ? formatDuration(params.offset) : ""}
+          onChange={(event) => {
+            const text = event.currentTarget.value.trim();
+            const offset = text === "" || text === "0" ? 0 : parseDuration(text);
+            setOffsetProblem(offset === undefined ? `“${text}” is no length of time. Write it as 10m, 1h or 1d.` : undefined);
+            if (offset !== undefined) onChange({ offset });
+          }}
+        />
+        <datalist id="compare-offsets">
+          {OFFSETS.map((text) => (
+            <option key={text} value={text} />
+          ))}
+        </datalist>
+      </Field>
+      <Divide params={params} onChange={onChange} />
+      <button
+        type="button"
+        class="plain-button"
+        title="A becomes B, and B becomes A"
+        disabled={params.a === params.b}
+        onClick={() => {
+          onChange({ a: params.b, b: params.a, per: params.perB === "" ? params.per : params.perB, perB: params.perB === "" ? "" : params.per });
+        }}
+      >
+        Swap
+      </button>
+      {(offsetProblem ?? problem ?? workloads.error) !== undefined && (
+        <p class="problem" role="alert">
+          {offsetProblem ?? problem ?? workloads.error?.message}
+        </p>
+      )}
+    </form>
+  );
+}
+
+function Field({ label, children }: { label: string; children: ComponentChildren }) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      {children}
+    </label>
+  );
+}
+
+/** A workload that is gone stays among the choices, so that a shared address shows what it means. */
+function Choice({ id, names, value, onChoose }: { id: string; names: readonly string[]; value: string; onChoose: (name: string) => void }) {
+  const all = [...new Set([...names, ...(value === "" ? [] : [value])])].sort();
+  return (
+    <select
+      id={id}
+      value={value}
+      onChange={(event) => {
+        onChoose(event.currentTarget.value);
+      }}
+    >
+      {value === "" && <option value="">choose…</option>}
+      {all.map((name) => (
+        <option key={name} value={name}>
+          {name}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function kindOf(per: string): string {
+  if (PERS.some((p) => p.per === per)) return per;
+  return per.startsWith("call:") ? "call:" : "counter";
+}
+
+function Divide({ params, onChange }: Omit<FormProps, "problem">) {
+  const { per } = params;
+  const [asked, setAsked] = useState<string | undefined>(undefined);
+  const kind = per === "" && asked !== undefined ? asked : kindOf(per);
+  const twoCounters = kind === "counter" && params.a !== params.b;
+  const change = (text: string): void => {
+    onChange({ per: kind === "call:" && text !== "" ? `call:${text}` : text });
+  };
+  return (
+    <>
+      <Field label="Divided by the">
+        <select
+          id="compare-per"
+          value={kind}
+          onChange={(event) => {
+            const chosen = event.currentTarget.value;
+            const open = chosen === "call:" || chosen === "counter";
+            setAsked(open ? chosen : undefined);
+            onChange({ per: open ? "" : chosen, perB: "" });
+          }}
+        >
+          {PERS.map((p) => (
+            <option key={p.per} value={p.per}>
+              {p.title}
+            </option>
+          ))}
+        </select>
+      </Field>
+      {kind === "call:" && (
+        <Field label="System call">
+          <Named id="compare-call" list="calls" value={per.replace(/^call:/, "")} onName={change} params={params} />
+        </Field>
+      )}
+      {kind === "counter" && (
+        <Field label={twoCounters ? "Counter, of A" : "Counter"}>
+          <Named id="compare-counter" list="counters" value={per} onName={change} params={params} />
+        </Field>
+      )}
+      {twoCounters && (
+        <Field label="of B, if it is another">
+          <Named id="compare-counter-b" list="counters" value={params.perB} onName={(perB) => { onChange({ perB }); }} params={params} />
+        </Field>
+      )}
+    </>
+  );
+}
+
+/** Names that are offered at most: a list box of thousands helps nobody. */
+const MOST_OFFERED = 1000;
+
+interface NamedProps {
+  id: string;
+  list: "calls" | "counters";
+  value: string;
+  onName: (name: string) => void;
+  params: CompareParams;
+}
+
+/** A name that can be typed, completed from those that the server has. */
+function Named({ id, list, value, onName, params }: NamedProps) {
+  const { interval } = useShown();
+  const session = useSession();
+  const offered = useAsk(
+    async (s, signal) => {
+      if (list === "counters") {
+        const known = await s.client.metadata(signal);
+        return Object.keys(known).filter((name) => known[name]?.[0]?.type === "counter").sort();
+      }
+      const of = [params.a, params.b].filter((w) => w !== "").map((w) => s.client.labelValues("syscall", `teescope_syscalls_total{workload=${quote(w)}}`, interval.from - params.offset, interval.to, signal));
+      return [...new Set((await Promise.all(of)).flat())].sort();
+    },
+    `${list} ${params.a} ${params.b}`,
+    session.view.get().range,
+    true,
+  );
+  return (
+    <>
+      <input
+        id={id}
+        list={`${id}-names`}
+        class="wide"
+        value={value}
+        placeholder={list === "counters" ? "redis_commands_processed_total" : "epoll_wait"}
+        spellcheck={false}
+        autocomplete="off"
+        onChange={(event) => {
+          onName(event.currentTarget.value.trim());
+        }}
+      />
+      <datalist id={`${id}-names`}>
+        {(offered.value ?? []).slice(0, MOST_OFFERED).map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
+    </>
+  );
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A and B on the same axes, on the time of A.
+import { type Frame, lastValue } from "../../lib/series";
+import type { Slot } from "../../lib/colour";
+import { useSession } from "../../lib/session";
+import type { Interval } from "../../lib/time";
+import { formatValue, UNIT_LABEL } from "../../lib/units";
+import { paint } from "../../panels/charts/Legend";
+import { Plot } from "../../panels/charts/Plot";
+import type { Row } from "./shape";
+
+/** Always the same two, which stay apart for the colour-blind. */
+const SLOTS: readonly [Slot, Slot] = [0, 1];
+
+interface PairChartProps {
+  row: Row;
+  times: number[];
+  interval: Interval;
+  names: readonly [string, string];
+  /** Said after the unit of what was divided, such as "per CPU second". */
+  per: string;
+}
+
+export function PairChart({ row, times, interval, names, per }: PairChartProps) {
+  const session = useSession();
+  const frame: Frame = { times, series: [{ name: names[0], values: row.a }, { name: names[1], values: row.b }] };
+  const head = `pair-${row.id}`;
+  const newest = (values: readonly (number | null)[]): string => formatValue(lastValue(values.slice(-4)), row.unit);
+  return (
+    <section class="panel panel-lines" aria-labelledby={head} data-panel={head} data-state="ready">
+      <header class="panel-head">
+        <h3 id={head}>{row.title}</h3>
+        <p class="unit">{row.divided ? `${row.unit === "count" ? "" : `${UNIT_LABEL[row.unit]} `}per ${per}` : UNIT_LABEL[row.unit]}</p>
+      </header>
+      <Plot
+        frame={frame}
+        interval={interval}
+        slots={new Map([[names[0], SLOTS[0]], [names[1], SLOTS[1]]])}
+        unit={row.unit}
+        label={`Chart: ${row.title}. Newest values: ${names[0]} ${newest(row.a)}, ${names[1]} ${newest(row.b)}.`}
+        onZoom={(from, to) => {
+          session.view.update((view) => ({ ...view, fixed: { from: Math.floor(from), to: Math.ceil(to) }, live: false }));
+        }}
+      />
+      <ul class="pair-legend">
+        {names.map((name, i) => (
+          <li key={i}>
+            <span class="swatch" ref={paint(SLOTS[i] ?? "rest")} />
+            <span class="name">{name}</span>
+            <span class="value">median {formatValue((i === 0 ? row.spreadA : row.spreadB)?.median, row.unit)}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

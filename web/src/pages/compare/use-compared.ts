@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Asks for both sides of every compared panel. Series are kept between ticks,
+// so that a live comparison asks for its newest points alone.
+import { useMemo } from "preact/hooks";
+import { ofKind } from "../../lib/filters";
+import type { Divisor } from "../../lib/normalise";
+import type { CompareParams } from "../../lib/page-params";
+import { agentAge, type Session, useSession } from "../../lib/session";
+import { useStore } from "../../lib/store";
+import { alignToGrid, type Interval, stepFor } from "../../lib/time";
+import { COMPARED } from "../../panels/compared";
+import { type FrameRequest, FrameLoader } from "../../panels/frames";
+import type { Query } from "../../panels/types";
+import { type Loaded, useAsk, useShown } from "../../panels/use-data";
+import { align, comparable, type Sides } from "./shape";
+
+/** Points wanted at most; about one for each window of a rate, so that few overlap. */
+const POINTS = 90;
+/** Seconds between two looks at live data. */
+const EVERY_SECONDS = 10;
+
+export interface Compared {
+  sides: Sides[];
+  /** The rates to divide by, on the times of A. */
+  rates: { a: (number | null)[]; b: (number | null)[] } | undefined;
+  times: number[];
+  step: number;
+}
+
+/** The names of the divisor for either side. */
+export interface Divisors {
+  a: Divisor;
+  b: Divisor;
+}
+
+export function useCompared(params: CompareParams, divisors: Divisors | undefined): Loaded<Compared> & { interval: Interval } {
+  const session = useSession();
+  const { interval, scrapeInterval } = useShown();
+  const server = useStore(session.server);
+  const { fixed, filters } = useStore(session.view);
+  const nodes = ofKind(filters, "node"); // what is compared is chosen here; on which machine, by the filter
+  const { a, b, offset } = params;
+  const key = JSON.stringify([a, b, offset, nodes, divisors?.a.expr, divisors?.b.expr]);
+  const load = useMemo(() => new Loaders(session), [session, key]);
+  const step = stepFor(interval.to - interval.from, scrapeInterval, POINTS);
+  const side = (workload: string, shift: number): Omit<FrameRequest, "queries"> => {
+    const { from, to } = { from: interval.from - shift, to: interval.to - shift };
+    return {
+      interval: { from, to },
+      points: POINTS,
+      filling: { workloads: [workload], filters: nodes, scrapeInterval, age: agentAge(server, to) },
+    };
+  };
+  const ask = async (_: Session, signal: AbortSignal): Promise<Compared> => {
+    const [sideA, sideB] = [side(a, 0), side(b, offset)];
+    const both = async (id: string, queriesA: readonly Query[], queriesB: readonly Query[]): Promise<Pick<Sides, "a" | "b">> => {
+      const [frameA, frameB] = await Promise.all([
+        load.of(`${id}/a`).load({ ...sideA, queries: queriesA }, signal),
+        load.of(`${id}/b`).load({ ...sideB, queries: queriesB }, signal),
+      ]);
+      return { a: frameA.frame, b: frameB.frame };
+    };
+    const [rates, ...sides] = await Promise.all([
+      divisors ? both("divisor", [rate(divisors.a)], [rate(divisors.b)]) : Promise.resolve(undefined),
+      ...COMPARED.map(async (def) => ({ def, ...(await both(def.id, comparable(def), comparable(def))) })),
+    ] as const);
+    // Every frame of A is on the same grid; the first says which.
+    const times = sides[0]?.a.times ?? [];
+    return {
+      sides,
+      times,
+      step,
+      rates: rates && {
+        a: times.map((_time, i) => rates.a.series[0]?.values[i] ?? null),
+        b: align(times, rates.b, rates.b.series[0]?.values ?? [], offset, step),
+      },
+    };
+  };
+  const grid = alignToGrid(interval, EVERY_SECONDS);
+  const span = fixed ? `${fixed.from}-${fixed.to}` : String(interval.to - interval.from);
+  const loaded = useAsk(ask, `${key} ${span} ${step}`, String(grid.to), a !== "" && b !== "");
+  return { ...loaded, interval };
+}
+
+function rate(divisor: Divisor): Query {
+  return { expr: divisor.expr, legend: "rate" };
+}
+
+/** One loader for each panel and side. */
+class Loaders {
+  private readonly kept = new Map<string, FrameLoader>();
+  private readonly session: Session;
+
+  constructor(session: Session) {
+    this.session = session;
+  }
+
+  of(id: string): FrameLoader {
+    const loader = this.kept.get(id) ?? new FrameLoader(this.session.client);
+    this.kept.set(id, loader);
+    return loader;
+  }
+}

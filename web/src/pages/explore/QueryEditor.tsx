@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A text area for PromQL that completes at the cursor. Arrows choose, Tab takes
+// the first or the chosen one, Enter takes the chosen one or else asks, Escape
+// closes the list, Shift+Enter begins a line.
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import type { ApiError } from "../../api/errors";
+import { quote } from "../../lib/filters";
+import { complete, metricsIn, type Place, placeOf, type Suggestion, suggest } from "../../lib/promql-complete";
+import { LONGEST_QUERY } from "../../lib/page-params";
+import { useAsk, useShown } from "../../panels/use-data";
+import { explainRefusal } from "./advice";
+
+interface EditorProps {
+  index: number;
+  value: string;
+  metrics: readonly Suggestion[];
+  /** Why the server refused the query as it is written here. */
+  error: ApiError | undefined;
+  onInput: (text: string) => void;
+  onRun: () => void;
+}
+
+export function QueryEditor({ index, value, metrics, error, onInput, onRun }: EditorProps) {
+  const area = useRef<HTMLTextAreaElement>(null);
+  const listId = useId();
+  const [cursor, setCursor] = useState<number | undefined>(undefined); // defined while the list may be open
+  const [active, setActive] = useState(-1);
+  const place = cursor === undefined ? undefined : placeOf(value, cursor);
+  const known = useKnown(place, value, metrics);
+  const offered = place ? suggest(place, known) : [];
+  // A name that is written out is done; a value still wants its quote.
+  const isDone = place?.kind === "name" && offered.length === 1 && offered[0]?.text === place.word;
+  const shown = isDone ? [] : offered;
+  const open = shown.length > 0;
+  const wanted = useRef<number | undefined>(undefined);
+
+  // The cursor is set once the new text is in the element.
+  useEffect(() => {
+    if (wanted.current === undefined) return;
+    area.current?.setSelectionRange(wanted.current, wanted.current);
+    wanted.current = undefined;
+  });
+  useEffect(() => {
+    document.getElementById(`${listId}-${active}`)?.scrollIntoView({ block: "nearest" });
+  }, [active, listId]);
+
+  const look = (): void => {
+    setCursor(area.current?.selectionEnd);
+    setActive(-1);
+  };
+  const close = (): void => {
+    setCursor(undefined);
+    setActive(-1);
+  };
+  const take = (chosen: Suggestion | undefined): void => {
+    if (!place || cursor === undefined || !chosen) return;
+    const edit = complete(value, cursor, place, chosen);
+    wanted.current = edit.cursor;
+    onInput(edit.text);
+    setCursor(edit.cursor);
+    setActive(-1);
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    const { key } = event;
+    if (key === " " && event.ctrlKey) look();
+    else if (key === "Escape" && open) close();
+    else if ((key === "ArrowDown" || key === "ArrowUp") && open) {
+      setActive((active + (key === "ArrowDown" ? 1 : active < 0 ? 0 : -1) + shown.length) % shown.length);
+    } else if (key === "Tab" && open && !event.shiftKey) take(shown[Math.max(0, active)]);
+    else if (key === "Enter" && !event.shiftKey) {
+      if (open && active >= 0) take(shown[active]);
+      else {
+        close();
+        onRun();
+      }
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  return (
+    <div class="query-editor">
+      <textarea
+        ref={area}
+        id={`query-${index}`}
+        rows={Math.min(8, value.split("\n").length)}
+        maxLength={LONGEST_QUERY}
+        spellcheck={false}
+        autocomplete="off"
+        autocapitalize="off"
+        placeholder={index === 0 ? "sum by (syscall) (rate(teescope_syscalls_total[1m]))" : ""}
+        aria-label={`Query ${index + 1}`}
+        aria-autocomplete="list"
+        aria-controls={open ? listId : undefined}
+        aria-activedescendant={open && active >= 0 ? `${listId}-${active}` : undefined}
+        aria-invalid={error !== undefined}
+        aria-describedby={error ? `${listId}-error` : undefined}
+        value={value}
+        onInput={(event) => {
+          onInput(event.currentTarget.value);
+          look();
+        }}
+        onClick={close}
+        onBlur={close}
+        onKeyDown={onKey}
+      />
+      <span class="only-spoken" role="status">
+        {open ? `${shown.length} suggestions, ${shown[Math.max(0, active)]?.text ?? ""}` : ""}
+      </span>
+      {open && (
+        <ul class="suggestions" id={listId} role="listbox" aria-label="Suggestions">
+          {shown.map((s, i) => (
+            <li
+              key={`${s.about} ${s.text}`}
+              id={`${listId}-${i}`}
+              role="option"
+              aria-selected={i === active}
+              onPointerDown={(event) => {
+                event.preventDefault(); // the focus stays in the text
+                take(s);
+              }}
+            >
+              <span>{s.text}</span>
+              <span class="aside">{s.about}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+      {error && <Problem id={`${listId}-error`} error={error} expr={value} />}
+    </div>
+  );
+}
+
+function Problem({ id, error, expr }: { id: string; error: ApiError; expr: string }) {
+  const refusal = error.kind === "query" ? explainRefusal(error.message, expr) : { problem: error.message, advice: error.advice };
+  const at = "at" in refusal ? refusal.at : undefined;
+  return (
+    <div class="query-problem" id={id} role="alert">
+      {at && (
+        <pre aria-hidden="true">
+          {at.line}
+          {"\n"}
+          {" ".repeat(at.column)}^
+        </pre>
+      )}
+      <p>
+        <strong>{refusal.problem}</strong>
+        {at && <span class="aside"> at character {at.column + 1}</span>}
+      </p>
+      <p>{refusal.advice}</p>
+    </div>
+  );
+}
+
+/** What the server knows for a place: metrics, labels or values. */
+function useKnown(place: Place | undefined, text: string, metrics: readonly Suggestion[]): readonly Suggestion[] {
+  const { interval } = useShown();
+  const asked = place?.kind === "label" || place?.kind === "value" ? place : undefined;
+  const selector = asked ? selectorFor(asked, text, metrics) : "";
+  const loaded = useAsk(
+    async (session, signal): Promise<Suggestion[]> => {
+      if (!asked) return [];
+      const { from, to } = interval;
+      const [found, about] =
+        asked.kind === "label"
+          ? [await session.client.labelNames(selector, from, to, signal), "label"]
+          : [await session.client.labelValues(asked.label, selector, from, to, signal), "value"];
+      return found.filter((name) => name !== "__name__").map((name) => ({ text: name, about }));
+    },
+    asked ? `${asked.kind} ${selector} ${asked.kind === "value" ? asked.label : ""}` : "",
+    "",
+    asked !== undefined,
+  );
+  if (place?.kind === "name") return metrics;
+  return asked && !loaded.stale ? (loaded.value ?? []) : [];
+}
+
+/** The series whose labels are offered: those of the metric, or of all that the query names. */
+function selectorFor(place: Extract<Place, { kind: "label" | "value" }>, text: string, metrics: readonly Suggestion[]): string {
+  const known = new Set(metrics.map((m) => m.text));
+  const names = place.metric === "" ? metricsIn(text, known) : [place.metric];
+  if (names.length === 0) return place.kind === "value" ? `{${place.label}!=""}` : '{__name__!=""}';
+  return `{__name__=~${quote(names.join("|"))}}`;
+}

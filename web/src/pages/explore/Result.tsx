@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The answer to one query: a chart over the time range, or a table at its end.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { ApiError } from "../../api/errors";
+import { assignSlots } from "../../lib/colour";
+import type { ExploreShow } from "../../lib/page-params";
+import { fold, type Frame, lastValue, toFrame } from "../../lib/series";
+import { useSession } from "../../lib/session";
+import { useStore } from "../../lib/store";
+import { alignToGrid, formatMoment, formatSpan, type Interval, stepFor } from "../../lib/time";
+import { formatNumber, formatValue } from "../../lib/units";
+import { Legend } from "../../panels/charts/Legend";
+import { Plot } from "../../panels/charts/Plot";
+import { endAt } from "../../panels/frames";
+import { type Loaded, useAsk, useShown } from "../../panels/use-data";
+import { nameSeries, type SampleTable, tableOf } from "./series";
+
+const POINTS = 240;
+/** Series that are drawn at most: beyond it nobody can tell them apart. */
+const MOST_DRAWN = 20;
+/** Seconds between two looks at live data. */
+const EVERY_SECONDS = 5;
+
+interface Drawn {
+  frame: Frame;
+  series: number;
+  step: number;
+}
+
+interface ResultProps {
+  index: number;
+  expr: string;
+  show: ExploreShow;
+  onError: (error: ApiError | undefined) => void;
+}
+
+export function Result({ index, expr, show, onError }: ResultProps) {
+  const { interval } = useShown();
+  const loaded = useAnswer(expr, show);
+  useEffect(() => {
+    onError(loaded.stale ? undefined : loaded.error);
+  }, [loaded.error, loaded.stale]);
+  const head = `result-${index}`;
+  const { value, error } = loaded;
+  const empty = value !== undefined && ("frame" in value ? value.series === 0 : value.rows.length === 0);
+  const state = value === undefined ? (error ? "error" : "loading") : empty ? "empty" : "ready";
+  return (
+    <section class="panel panel-lines" aria-labelledby={head} aria-busy={state === "loading"} data-panel={head} data-state={state} data-stale={loaded.stale ? "" : undefined}>
+      <header class="panel-head">
+        <h3 id={head}>
+          <code>{expr}</code>
+        </h3>
+        <p class="unit">{value && noteOf(value, interval)}</p>
+      </header>
+      {error && value && <p class="panel-notice">{error.message} What is shown is older.</p>}
+      {state === "loading" && <p class="panel-message">Asking for data…</p>}
+      {state === "error" && <p class="panel-message">{error?.kind === "query" ? "The query was refused: the reason is at the query." : error?.message}</p>}
+      {state === "empty" && (
+        <div class="panel-message">
+          <p>No series: the query is well-formed, and nothing matches it in this time range.</p>
+          <p class="advice">Look for a misspelt name or value, or choose a longer time range.</p>
+        </div>
+      )}
+      {state === "ready" && value && ("frame" in value ? <Chart expr={expr} frame={value.frame} interval={interval} /> : <Table expr={expr} table={value} />)}
+    </section>
+  );
+}
+
+function noteOf(value: Drawn | SampleTable, { to }: Interval): string {
+  if (!("frame" in value)) return `${value.rows.length + value.leftOut} series at ${formatMoment(to)}`;
+  const drawn = value.series > MOST_DRAWN + 1 ? `the greatest ${MOST_DRAWN} of ${value.series} series` : `${value.series} series`;
+  return `${drawn} · ${formatSpan(value.step)} a point`;
+}
+
+function useAnswer(expr: string, show: ExploreShow): Loaded<Drawn | SampleTable> {
+  const session = useSession();
+  const { interval, scrapeInterval } = useShown();
+  const fixed = useStore(session.view).fixed;
+  const span = fixed ? `${fixed.from}-${fixed.to}` : String(interval.to - interval.from);
+  const step = stepFor(interval.to - interval.from, scrapeInterval, POINTS);
+  return useAsk(
+    async ({ client }, signal): Promise<Drawn | SampleTable> => {
+      if (show === "table") return tableOf(await client.evaluate(expr, interval.to, signal));
+      const { from, to } = alignToGrid(interval, step);
+      const answer = await client.range(expr, from, to, step, signal);
+      const names = nameSeries(answer.map((s) => s.metric), expr);
+      const whole = toFrame(answer.map((s, i) => ({ name: names[i] ?? "", points: s.values })), from, to, step);
+      const frame = fold(endAt(whole, interval.to, step, scrapeInterval), MOST_DRAWN, false).frame;
+      return { frame, series: answer.length, step };
+    },
+    `${show} ${step} ${span} ${expr}`,
+    String(Math.floor(interval.to / EVERY_SECONDS)),
+    true,
+  );
+}
+
+function Chart({ expr, frame, interval }: { expr: string; frame: Frame; interval: Interval }) {
+  const session = useSession();
+  const [cursor, setCursor] = useState<number | undefined>(undefined);
+  const [chosen, setAlone] = useState<string | undefined>(undefined);
+  const names = frame.series.map((s) => s.name);
+  const slots = useMemo(() => assignSlots(names), [names.join("\n")]);
+  const alone = chosen !== undefined && names.includes(chosen) ? chosen : undefined;
+  const shown = alone === undefined ? frame : { times: frame.times, series: frame.series.filter((s) => s.name === alone) };
+  const values = frame.series.map((s) => (cursor === undefined ? lastValue(s.values.slice(-4)) : (s.values[cursor] ?? null)));
+  const spoken = frame.series.slice(0, 5).map((s, i) => `${s.name} ${formatValue(values[i], "count")}`);
+  return (
+    <>
+      <Plot
+        frame={shown}
+        interval={interval}
+        slots={slots}
+        unit="count"
+        label={`Chart: ${expr}. Newest values: ${spoken.join(", ")}.`}
+        onCursor={setCursor}
+        onZoom={(from, to) => {
+          session.view.update((view) => ({ ...view, fixed: { from: Math.floor(from), to: Math.ceil(to) }, live: false }));
+        }}
+      />
+      <div class="legend-box">
+        <Legend names={names} values={values} slots={slots} unit="count" alone={alone} onAlone={setAlone} />
+      </div>
+    </>
+  );
+}
+
+function Table({ expr, table }: { expr: string; table: SampleTable }) {
+  return (
+    <>
+      <div class="table-scroll" tabIndex={0} role="group" aria-label={`${expr}, table`}>
+        <table>
+          <thead>
+            <tr>
+              {table.labels.map((label) => (
+                <th key={label} scope="col">
+                  {label === "__name__" ? "metric" : label}
+                </th>
+              ))}
+              <th scope="col" class="numeric">
+                Value
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {table.rows.map((row) => (
+              <tr key={row.labels.join("\u0000")}>
+                {row.labels.map((text, i) => (
+                  <td key={i} class="text">
+                    {text}
+                  </td>
+                ))}
+                <td class="numeric" title={String(row.value)}>
+                  {Number.isFinite(row.value) ? formatNumber(row.value) : String(row.value)}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {table.leftOut > 0 && <p class="page-note">{table.leftOut} smaller ones are left out.</p>}
+    </>
+  );
+}

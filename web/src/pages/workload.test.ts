@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, it } from "vitest";
+import type { InstantSample } from "../api/types";
+import { WORKLOAD } from "../panels/workload";
+import { readIdentity, sinceText, teeSeries } from "./workload-facts";
+
+const sample = (metric: Record<string, string>, value = 1): InstantSample => ({ metric, value: [0, value] });
+
+describe("the page of a workload", () => {
+  it("has each panel once", () => {
+    const ids = WORKLOAD.flatMap((s) => s.panels).map((def) => def.id);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids).toEqual(expect.arrayContaining(["syscalls-by-name", "syscall-time", "context-switches", "run-queue-wait", "tee-epc-use", "tee-transitions", "containers"]));
+  });
+});
+
+describe("the identity", () => {
+  const info = sample({ workload: "w", kind: "container", tee: "sgx", runtime: "gramine", container: "abc", pod: "", instance: "host" });
+  const container = sample({ container: "redis", pod: "redis-0", namespace: "shop", image: "redis:7", name: "x" });
+
+  it("has what is known, and no line for what is not", () => {
+    const facts = readIdentity([[info], [container], [sample({}, 2)], [sample({}, 9)], [sample({}, 900)], [sample({}, 890)]], 1000);
+    expect(Object.fromEntries(facts.map((f) => [f.label, f.value]))).toMatchObject({
+      Kind: "container", TEE: "sgx", Runtime: "gramine", Container: "redis", Image: "redis:7", Pod: "shop/redis-0", Processes: "2", Threads: "9", Machine: "host",
+    });
+    expect(facts.find((f) => f.label === "Seen")?.value).toMatch(/\(110 s\)$/); // the earlier of the two looks
+    expect(readIdentity([[], [], [], [], [], []], 1000)).toEqual([]);
+  });
+
+  it("does not claim to know a beginning that lies before what was looked at", () => {
+    expect(sinceText(0, 86_400)).toBe("for more than 24 h");
+    expect(sinceText(86_000, 86_300)).toMatch(/^since .* \(5 min\)$/);
+    expect(sinceText(undefined, 5)).toBe("");
+  });
+
+  it("quotes the name", () => {
+    expect(teeSeries('a"b')).toContain('workload="a\\"b"');
+  });
+});

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The panels that Compare puts side by side: those over time that can be asked
+// of one workload. It defines none of its own.
+import { SYSTEM, TEE } from "./defs";
+import type { ChartDef } from "./types";
+
+/** Panels whose parts are those of another one that is here. */
+const SAID_ELSEWHERE = ["page-faults-by-mode", "cpu-by-mode", "syscall-errors", "tee-transitions-by-workload"];
+
+export const COMPARED: readonly ChartDef[] = [...SYSTEM, ...TEE]
+  .flatMap((section) => section.panels)
+  .filter((def): def is ChartDef => def.kind === "lines" || def.kind === "stacked")
+  .filter((def) => !SAID_ELSEWHERE.includes(def.id) && def.queries.some((q) => q.expr.includes("$workloads")));
