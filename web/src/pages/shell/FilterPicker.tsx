@@ -3,7 +3,7 @@
 // Chooses what is shown: a kind, and of that kind names from a list or a
 // regular expression. Arrow keys move, space toggles, Enter in the search
 // toggles the first match or adds the expression.
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Choice, type Choices, choicesOf, matching, MOST_SERIES } from "../../lib/facets";
 import { type Filter, type Kind, KINDS } from "../../lib/filters";
 import { browserRegex, regexProblem } from "../../lib/re2";
@@ -51,7 +51,7 @@ function Picker() {
   const [chosenAtOpen] = useState(allFilters(view));
   const box = useRef<HTMLDivElement>(null);
   const search = useRef<HTMLInputElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     search.current?.focus();
     search.current?.select(); // the same search goes on in another kind, and typing begins a new one
   }, [kind, regex]);
