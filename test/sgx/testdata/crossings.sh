@@ -3,10 +3,10 @@
 set -u
 counted=/sys/module/swsgx/parameters
 
-# Waits for up to a minute until something is so.
+# Waits for up to two minutes until something is so.
 until_so() {
 	tries=0
-	while ! "$@" && [ $tries -lt 600 ]; do
+	while ! "$@" && [ $tries -lt 1200 ]; do
 		sleep 0.1
 		tries=$((tries + 1))
 	done
