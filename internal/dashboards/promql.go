@@ -37,7 +37,7 @@ func grafanaExpr(expr string) string {
 // grafanaExpr writes a query of a panel. A histogram is over the shown interval, as often as its events were.
 func (p Panel) grafanaExpr(expr string) string {
 	if p.Kind == "histogram" {
-		expr = fill(expr, map[string]string{"rate": "increase", "window": "$__range"})
+		expr = strings.ReplaceAll(fill(expr, map[string]string{"window": "$__range"}), "rate(", "increase(")
 	}
 	return grafanaExpr(expr)
 }

@@ -5,28 +5,18 @@
 import { fillTemplate } from "../lib/promql";
 import { formatSpan } from "../lib/time";
 import { formatNumber, formatShare, formatValue } from "../lib/units";
-import { instantFilling, wholeSpan } from "./asks";
-import { bucketName, bucketQuantile, lowerBound, toBuckets, trimBuckets } from "./buckets";
+import { HEAT_POINTS } from "./asks";
+import { addUpTime, bucketName, bucketQuantile, lowerBound, toBuckets, trimBuckets } from "./buckets";
 import { Panel, panelState } from "./Panel";
 import type { HistogramDef } from "./types";
-import { useAsk, useNear, useShown } from "./use-data";
+import { useFrame, useNear, useShown } from "./use-data";
 
 export function HistogramPanel({ def }: { def: HistogramDef }) {
   const [root, near] = useNear();
   const { interval, ...filling } = useShown();
-  const span = wholeSpan(interval, filling.scrapeInterval);
-  const expr = fillTemplate(def.queries[0].expr, instantFilling({ whole: true }, interval, filling));
-  const loaded = useAsk(
-    (session, signal) => session.client.instant(expr, interval.to, signal),
-    expr,
-    String(interval.to),
-    near,
-  );
-  const frame = {
-    times: [interval.to],
-    series: (loaded.value ?? []).map((s) => ({ name: s.metric["le"] ?? "", values: [s.value[1] * span] })),
-  };
-  const all = toBuckets(frame);
+  const loaded = useFrame(def.queries, HEAT_POINTS, near);
+  const step = loaded.value?.step ?? filling.scrapeInterval;
+  const all = toBuckets(addUpTime(loaded.value?.frame ?? { times: [], series: [] }, step));
   const buckets = trimBuckets(all);
   const counts = buckets.cells.map((row) => row[0] ?? 0);
   const total = counts.reduce((sum, n) => sum + n, 0);
@@ -39,8 +29,8 @@ export function HistogramPanel({ def }: { def: HistogramDef }) {
       state={panelState(loaded, buckets.bounds.length === 0)}
       error={loaded.error}
       stale={loaded.stale}
-      note={`over ${formatSpan(span)}`}
-      exprs={[expr]}
+      note={`over ${formatSpan(interval.to - interval.from)}`}
+      exprs={def.queries.map((q) => fillTemplate(q.expr, { ...filling, step }))}
       root={root}
     >
       <ol class="columns" aria-label={`${def.title}, by ${def.unit}`}>

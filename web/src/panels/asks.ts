@@ -2,8 +2,6 @@
 
 // What a panel asks of the server: one list for who draws it, exports it, or records it for a report. Pure.
 import type { Unit } from "../lib/units";
-import type { Filling } from "../lib/promql";
-import type { Interval } from "../lib/time";
 import type { PanelDef } from "./types";
 
 /** Points wanted at most: of a chart, of a heat map, of a figure's past, of a sparkline in a table. */
@@ -23,20 +21,6 @@ export interface Ask {
   unit: Unit;
   /** Points over the shown interval; absent where only its end is asked for. */
   points?: number;
-  /** Asked for at the end as well, but of the whole interval, not of its newest minute. */
-  whole?: true;
-}
-
-/** The step of what is asked for at the end of an interval. */
-export function instantFilling(ask: Pick<Ask, "whole">, interval: Interval, filling: Omit<Filling, "step">): Filling {
-  if (ask.whole !== true) return { ...filling, step: MINUTE };
-  // The age is left open: an increase over more time than there are samples counts what there is, and no more.
-  return { ...filling, age: undefined, step: wholeSpan(interval, filling.scrapeInterval) };
-}
-
-/** Seconds that a question of the whole interval is about: at least some scrapes, for there is no increase within one. */
-export function wholeSpan({ from, to }: Interval, scrapeInterval: number): number {
-  return Math.max(Math.round(to - from), 4 * scrapeInterval);
 }
 
 /** All that a panel asks. A kind that is not named here does not compile. */
@@ -47,9 +31,8 @@ export function asks(def: PanelDef): Ask[] {
     case "stacked":
       return def.queries.map((q) => ({ ...q, unit, points: CHART_POINTS }));
     case "heatmap":
-      return def.queries.map((q) => ({ ...q, unit: "per_second", points: HEAT_POINTS }));
     case "histogram":
-      return def.queries.map((q) => ({ ...q, unit: "per_second", whole: true }));
+      return def.queries.map((q) => ({ ...q, unit: "per_second", points: HEAT_POINTS }));
     case "bars":
     case "gauge":
       return def.queries.map((q) => ({ ...q, unit }));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { bucketName, bucketQuantile, columnTotal, heatShare, heatValue, lowerBound, toBuckets, trimBuckets } from "./buckets";
+import { addUpTime, bucketName, bucketQuantile, columnTotal, heatShare, heatValue, lowerBound, toBuckets, trimBuckets } from "./buckets";
 
 const frame = {
   times: [10, 20],
@@ -25,6 +25,11 @@ describe("toBuckets", () => {
     expect(toBuckets(frame).cells.map((row) => row[1])).toEqual([null, null, 1, 0, null]);
     expect(columnTotal({ times: [1], bounds: [1], cells: [[null]] }, 0)).toBeNull();
   });
+});
+
+it("adds rates up to events, and what is absent to nothing", () => {
+  const rates = { times: [5, 10, 15], series: [{ name: "1", values: [2, null, 0.2] }, { name: "2", values: [null, null, null] }] };
+  expect(addUpTime(rates, 5)).toEqual({ times: [15], series: [{ name: "1", values: [11] }, { name: "2", values: [null] }] });
 });
 
 describe("trimBuckets", () => {

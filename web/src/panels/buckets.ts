@@ -33,6 +33,13 @@ export function toBuckets(frame: Frame): Buckets {
   return { times: frame.times, bounds: rows.map((row) => row.bound), cells };
 }
 
+/** How many events the rates of each series make over all times: one column. What was never measured stays absent. */
+export function addUpTime(frame: Frame, step: number): Frame {
+  const sum = (values: readonly (number | null)[]): number | null =>
+    values.reduce<number | null>((total, v) => (v === null ? total : (total ?? 0) + v * step), null);
+  return { times: frame.times.slice(-1), series: frame.series.map((s) => ({ name: s.name, values: [sum(s.values)] })) };
+}
+
 /** Leaves out the empty buckets at both ends, but for one, so that the edge is seen to be one. */
 export function trimBuckets(buckets: Buckets): Buckets {
   const full = buckets.cells.map((row) => row.some((v) => v !== null && v > 0));

@@ -55,7 +55,10 @@ export interface HeatmapDef extends Common {
   queries: readonly [Query];
 }
 
-/** The same buckets added up over the shown interval. `$rate` and `$window` become those of the whole interval. */
+/**
+ * The same buckets added up over the shown interval. The query reads rate(...[$window]), never $rate: the events of
+ * every scrape have to be in it, also where points are wider apart.
+ */
 export interface HistogramDef extends Common {
   kind: "histogram";
   queries: readonly [Query];

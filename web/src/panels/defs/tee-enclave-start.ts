@@ -7,8 +7,8 @@ export const teeEnclaveStart: HistogramDef = {
   title: "How long enclaves take to start",
   question: "Is starting an enclave dear here?",
   unit: "seconds",
-  queries: [{ expr: "sum by (le) ($rate(sgx_enclave_start_seconds_bucket{$nodes}[$window]))", legend: "{{le}}" }],
+  queries: [{ expr: "sum by (le) (rate(sgx_enclave_start_seconds_bucket{$nodes}[$window]))", legend: "{{le}}" }],
   help:
-    "Enclaves that started in the shown time range, by how long it took from ECREATE to EINIT: adding and measuring their pages. n is an estimate where the range begins or ends between two scrapes.",
+    "Enclaves that started in the shown time range, by how long it took from ECREATE to EINIT: adding and measuring their pages. n is an estimate: what lies within four scrapes of the ends of the range counts in part.",
   empty: { text: "No enclave started in this time range.", probe: "sgx_" },
 };

@@ -8,7 +8,7 @@ import { fillLegend, fillTemplate, type Filling } from "../../lib/promql";
 import type { Frame } from "../../lib/series";
 import type { Interval } from "../../lib/time";
 import { type Unit, UNIT_LABEL } from "../../lib/units";
-import { type Ask, asks, instantFilling } from "../asks";
+import { type Ask, asks, MINUTE } from "../asks";
 import { FrameLoader } from "../frames";
 import { loadRows, type RowSource, tableLoaders } from "../table-data";
 import type { Row } from "../table-rows";
@@ -82,7 +82,7 @@ export async function panelCsv(def: PanelDef, client: Client, interval: Interval
     return frameCsv(frame, all[0]?.unit ?? def.unit);
   }
   const answers = all.map(async (ask) => {
-    const expr = fillTemplate(ask.expr, instantFilling(ask, interval, filling));
+    const expr = fillTemplate(ask.expr, { ...filling, step: MINUTE });
     return { ask, samples: await client.instant(expr, interval.to, signal) };
   });
   return instantCsv(await Promise.all(answers));
