@@ -15,7 +15,7 @@ export interface Question {
 }
 
 /** What a report shows, in its order: every panel once, at its first place. */
-export const CONTENTS: readonly Dashboard[] = once(DASHBOARDS);
+export const CONTENTS: readonly Dashboard[] = once(DASHBOARDS.filter(({ single }) => single !== true)); // of one workload there is nothing else to show
 
 function once(dashboards: readonly Dashboard[]): Dashboard[] {
   const seen = new Set<string>();

@@ -2,7 +2,7 @@
 
 // What is compared: two workloads, how much earlier B is, and what to divide by.
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { parseDuration } from "../../lib/time";
 import { quote } from "../../lib/filters";
 import { type CompareParams, formatDuration } from "../../lib/page-params";
@@ -54,13 +54,12 @@ export function CompareForm({ params, problem, onChange }: FormProps) {
         <Choice id="compare-b" names={names} value={params.b} onChoose={(b) => { onChange({ b }); }} />
       </Field>
       <Field label="B is earlier by">
-        <input
+        <TextInput
           id="compare-offset"
           list="compare-offsets"
           placeholder="0: the same time"
           value={params.offset > 0 ? formatDuration(params.offset) : ""}
-          onChange={(event) => {
-            const text = event.currentTarget.value.trim();
+          onText={(text) => {
             const offset = text === "" || text === "0" ? 0 : parseDuration(text);
             setOffsetProblem(offset === undefined ? `“${text}” is no length of time. Write it as 10m, 1h or 1d.` : undefined);
             if (offset !== undefined) onChange({ offset });
@@ -99,6 +98,41 @@ function Field({ label, children }: { label: string; children: ComponentChildren
       <span>{label}</span>
       {children}
     </label>
+  );
+}
+
+interface TextInputProps {
+  id: string;
+  list: string;
+  placeholder: string;
+  value: string;
+  wide?: true;
+  /** What was written, once it is done. */
+  onText: (text: string) => void;
+}
+
+/** Keeps what is being written: the page is drawn anew with every tick of the clock. */
+function TextInput({ id, list, placeholder, value, wide, onText }: TextInputProps) {
+  const [draft, setDraft] = useState(value);
+  useEffect(() => {
+    setDraft(value);
+  }, [value]);
+  return (
+    <input
+      id={id}
+      list={list}
+      class={wide ? "wide" : undefined}
+      placeholder={placeholder}
+      value={draft}
+      spellcheck={false}
+      autocomplete="off"
+      onInput={(event) => {
+        setDraft(event.currentTarget.value);
+      }}
+      onChange={(event) => {
+        onText(event.currentTarget.value.trim());
+      }}
+    />
   );
 }
 
@@ -205,17 +239,13 @@ function Named({ id, list, value, onName, params }: NamedProps) {
   );
   return (
     <>
-      <input
+      <TextInput
         id={id}
         list={`${id}-names`}
-        class="wide"
+        wide
         value={value}
         placeholder={list === "counters" ? "redis_commands_processed_total" : "epoll_wait"}
-        spellcheck={false}
-        autocomplete="off"
-        onChange={(event) => {
-          onName(event.currentTarget.value.trim());
-        }}
+        onText={onName}
       />
       <datalist id={`${id}-names`}>
         {(offered.value ?? []).slice(0, MOST_OFFERED).map((name) => (

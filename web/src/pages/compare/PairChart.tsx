@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A and B on the same axes, on the time of A.
+import { useState } from "preact/hooks";
 import { type Frame, lastValue } from "../../lib/series";
 import type { Slot } from "../../lib/colour";
 import { useSession } from "../../lib/session";
-import type { Interval } from "../../lib/time";
+import { formatClock, type Interval } from "../../lib/time";
 import { formatValue, UNIT_LABEL } from "../../lib/units";
 import { paint } from "../../panels/charts/Legend";
 import { Plot } from "../../panels/charts/Plot";
@@ -24,6 +25,8 @@ interface PairChartProps {
 
 export function PairChart({ row, times, interval, names, per }: PairChartProps) {
   const session = useSession();
+  const [at, setAt] = useState<number | undefined>(undefined);
+  const [said, setSaid] = useState<number | undefined>(undefined);
   const frame: Frame = { times, series: [{ name: names[0], values: row.a }, { name: names[1], values: row.b }] };
   const head = `pair-${row.id}`;
   const newest = (values: readonly (number | null)[]): string => formatValue(lastValue(values.slice(-4)), row.unit);
@@ -39,6 +42,8 @@ export function PairChart({ row, times, interval, names, per }: PairChartProps) 
         slots={new Map([[names[0], SLOTS[0]], [names[1], SLOTS[1]]])}
         unit={row.unit}
         label={`Chart: ${row.title}. Newest values: ${names[0]} ${newest(row.a)}, ${names[1]} ${newest(row.b)}.`}
+        onCursor={setAt}
+        onKeyCursor={setSaid}
         onZoom={(from, to) => {
           session.view.update((view) => ({ ...view, fixed: { from: Math.floor(from), to: Math.ceil(to) }, live: false }));
         }}
@@ -48,10 +53,17 @@ export function PairChart({ row, times, interval, names, per }: PairChartProps) 
           <li key={i}>
             <span class="swatch" ref={paint(SLOTS[i] ?? "rest")} />
             <span class="name">{name}</span>
-            <span class="value">median {formatValue((i === 0 ? row.spreadA : row.spreadB)?.median, row.unit)}</span>
+            <span class="value">
+              {at === undefined
+                ? `median ${formatValue((i === 0 ? row.spreadA : row.spreadB)?.median, row.unit)}`
+                : `${formatClock(times[at] ?? 0)} ${formatValue((i === 0 ? row.a : row.b)[at], row.unit)}`}
+            </span>
           </li>
         ))}
       </ul>
+      <p class="only-spoken" role="status">
+        {said !== undefined && `${formatClock(times[said] ?? 0)}: ${names[0]} ${formatValue(row.a[said], row.unit)}, ${names[1]} ${formatValue(row.b[said], row.unit)}`}
+      </p>
     </section>
   );
 }
