@@ -12,6 +12,7 @@ export default defineConfig({
   resolve: {
     alias: {
       "playwright-core": here("node_modules/playwright-core/index.mjs"),
+      vite: here("node_modules/vite/dist/node/index.js"),
       vitest: here("node_modules/vitest/dist/index.js"),
     },
   },

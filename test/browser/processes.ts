@@ -105,10 +105,18 @@ export interface Teescope extends Started {
 }
 
 /** Starts `teescope up` and waits until it serves. */
-export async function startTeescope(processes: Processes, port: number, dataDir: string, more: readonly string[] = []): Promise<Teescope> {
+export function startTeescope(processes: Processes, port: number, dataDir: string, more: readonly string[] = []): Promise<Teescope> {
+  return startServing(processes, "up", port, dataDir, ["--watch", "comm=redis-server", ...more]);
+}
+
+/** Starts `teescope server`, which measures nothing itself, and waits until it serves. */
+export function startServer(processes: Processes, port: number, dataDir: string, more: readonly string[]): Promise<Teescope> {
+  return startServing(processes, "server", port, dataDir, more);
+}
+
+async function startServing(processes: Processes, command: string, port: number, dataDir: string, more: readonly string[]): Promise<Teescope> {
   const startedAt = Date.now();
-  const args = ["up", "--listen", `127.0.0.1:${port}`, "--data-dir", dataDir, "--watch", "comm=redis-server", ...more];
-  const started = processes.start(teescopeBinary, args);
+  const started = processes.start(teescopeBinary, [command, "--listen", `127.0.0.1:${port}`, "--data-dir", dataDir, ...more]);
   const url = `http://127.0.0.1:${port}`;
   await until("teescope to be ready", 10, async () => {
     if (started.child.exitCode !== null) return true; // told below, with what it said

@@ -36,6 +36,7 @@ function start(root: HTMLElement): void {
   bindHistory(session.view, window);
   bindShortcuts(session, document);
   startLive(session, document, clock);
+  root.replaceChildren(); // what was there to see at once
   render(
     <SessionProvider value={session}>
       <App />

@@ -65,7 +65,8 @@ export function PanelMenu({ def, exprs }: PanelMenuProps) {
   const asPicture = async (): Promise<string> => {
     const panel = root.current?.closest<HTMLElement>("[data-panel]");
     if (!panel) return "";
-    const of = filling.workloads.length > 0 ? `${filling.workloads.join(", ")} · ` : "";
+    const chosen = [...filling.workloads, ...(filling.filters ?? []).map((f) => `${f.kind} ${f.text}`)];
+    const of = chosen.length > 0 ? `${chosen.join(", ")} · ` : "";
     saveFile(`${name}.png`, await picture(panel, `${of}${moment(Math.round(interval.from))} to ${moment(Math.round(interval.to))}`));
     return `Saved ${name}.png`;
   };

@@ -23,7 +23,7 @@ export function Report({ recording: r }: { recording: Recording }) {
         <h1>teescope: {r.server}</h1>
         <p>
           {moment(r.from)} to {moment(r.to)} ({formatSpan(r.to - r.from)})
-          {r.workloads.length > 0 && `, workload ${r.workloads.join(", ")}`}. Written at {moment(r.made)} by teescope {r.version}.
+          {r.workloads.length > 0 && `, workload ${r.workloads.join(", ")}`}. Written at {moment(r.made)} by teescope {r.version}. All times are UTC.
         </p>
       </header>
       <nav aria-label="Contents">

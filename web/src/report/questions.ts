@@ -12,13 +12,15 @@ export interface Question {
   expr: string;
   /** Points over the time of the report; 0 asks for its end alone. */
   points: number;
+  /** Asked of its end, about the whole time. */
+  whole?: true;
 }
 
-/** What a report shows, in its order: every panel once, at its first place. */
+/** What a report shows, in its order: every panel once, at its first place; the windows are beside the findings. */
 export const CONTENTS: readonly Dashboard[] = once(DASHBOARDS.filter(({ single }) => single !== true)); // of one workload there is nothing else to show
 
 function once(dashboards: readonly Dashboard[]): Dashboard[] {
-  const seen = new Set<string>();
+  const seen = new Set<string>([WINDOWS.id]);
   return dashboards.map((d) => ({
     ...d,
     sections: d.sections
@@ -29,10 +31,10 @@ function once(dashboards: readonly Dashboard[]): Dashboard[] {
 
 export function questions(): Question[] {
   const panels = [...CONTENTS.flatMap((d) => d.sections.flatMap((s) => s.panels)), WINDOWS]; // the last is beside the findings
-  const all: Question[] = [
+  const all: readonly Question[] = [
     ...FACT_EXPRS.map((expr) => ({ expr, points: 0 })),
-    ...panels.flatMap((def) => asks(def).map((a) => ({ expr: a.expr, points: a.points ?? 0 }))),
+    ...panels.flatMap((def) => asks(def).map(({ expr, points = 0, whole }) => ({ expr, points, ...(whole === true ? { whole } : {}) }))),
     ...panels.flatMap((def) => (def.empty.probe === undefined ? [] : [{ expr: probeExpr(def.empty.probe), points: 0 }])),
   ];
-  return [...new Map(all.map((q) => [`${q.points} ${q.expr}`, q])).values()];
+  return [...new Map(all.map((q) => [`${q.points} ${q.whole === true ? "whole" : ""} ${q.expr}`, q])).values()];
 }

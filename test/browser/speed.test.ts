@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// How fast the page is: the first paint, many series, many workloads. Each figure is printed, and is the best of several
+// attempts, because others may have the processors: an attempt that meets the goal ends them. What fails is a multiple of
+// the goal, which no busy machine explains.
+import { readFile } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Browser } from "playwright-core";
+import { build } from "vite";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { chart, launch, openPage, type Watched } from "./browser";
+import { freePort, Processes, startServer, startTeescope, until } from "./processes";
+
+const processes = new Processes();
+const web = fileURLToPath(new URL("../../web/", import.meta.url));
+const servers: Server[] = [];
+let browser: Browser;
+
+/** Milliseconds: what is wanted, and how many times as much is an error. */
+const GOALS = { paint: 300, draw: 200, task: 500, frames: 55 };
+const MARGIN = 4;
+
+beforeAll(async () => {
+  browser = await launch();
+});
+
+afterAll(async () => {
+  await browser.close();
+  await processes.stopAll();
+  for (const server of servers) server.close();
+});
+
+type Answer = [type: string, body: string | Buffer];
+
+async function serve(answer: (path: string) => Promise<Answer> | Answer): Promise<string> {
+  const server = createServer((request, response) => {
+    void Promise.resolve(answer((request.url ?? "/").split("?")[0] ?? "/")).then(
+      ([type, body]) => response.writeHead(200, { "Content-Type": type }).end(body),
+      (error: unknown) => response.writeHead(500).end(String(error)),
+    );
+  });
+  servers.push(server);
+  const port = await freePort();
+  await new Promise<void>((done) => server.listen(port, "127.0.0.1", done));
+  return `127.0.0.1:${port}`;
+}
+
+const rounded = (all: readonly number[]): string => all.map((ms) => ms.toFixed(0)).join(", ");
+
+describe("the first paint", () => {
+  it("comes at once, under a strict policy", async () => {
+    const { url } = await startTeescope(processes, await freePort(), processes.folder());
+    const policy = (await fetch(url)).headers.get("Content-Security-Policy") ?? "";
+    expect(policy).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self';/);
+    expect(policy).not.toContain("unsafe");
+    const paints: number[] = [];
+    for (let i = 0; i < 5 && (i < 1 || Math.min(...paints) >= GOALS.paint); i++) {
+      const { page, strangers, close } = await openPage(browser, url);
+      paints.push(
+        await page.evaluate<number>(`new Promise((done) => new PerformanceObserver((list) => {
+          const first = list.getEntriesByName("first-contentful-paint")[0];
+          if (first) done(first.startTime);
+        }).observe({ type: "paint", buffered: true }))`),
+      );
+      expect(strangers).toEqual([]);
+      await close();
+    }
+    process.stdout.write(`first contentful paint after ${rounded(paints)} ms (goal ${GOALS.paint})\n`);
+    expect(Math.min(...paints)).toBeLessThan(MARGIN * GOALS.paint);
+  });
+});
+
+describe("500 series of 2,000 points", () => {
+  it("are drawn and scroll", async () => {
+    const folder = processes.folder();
+    await build({
+      root: web,
+      configFile: join(web, "vite.report.config.ts"),
+      logLevel: "error",
+      build: { outDir: folder, emptyOutDir: true, rolldownOptions: { input: join(web, "src/panels/charts/drawing.bench.tsx") } },
+    });
+    const made = Array.from({ length: 500 }, (_, s) => ({
+      metric: { name: `series ${s}` },
+      values: Array.from({ length: 2000 }, (_, i) => [i, String(Math.round(1000 + 900 * Math.sin(i / (20 + s)) + 7 * s + ((i * 7919 * s) % 97)))]),
+    }));
+    const data = JSON.stringify({ status: "success", data: { resultType: "matrix", result: made } });
+    const address = await serve(async (path): Promise<Answer> => {
+      if (path === "/report.js") return ["text/javascript", await readFile(join(folder, "report.js"))];
+      if (path === "/report.css") return ["text/css", await readFile(join(folder, "report.css"))];
+      if (path.startsWith("/api/")) return ["application/json", data];
+      return ["text/html", '<!doctype html><link rel="stylesheet" href="/report.css"><body><script type="module" src="/report.js"></script>'];
+    });
+    const { page, close } = await openPage(browser, `http://${address}/`);
+    await page.waitForFunction("window.measure !== undefined");
+    const loaded = await page.evaluate<number>("load()");
+    const took: number[] = [];
+    for (let i = 0; i < 8 && (i < 3 || Math.min(...took) >= GOALS.draw); i++) took.push(await page.evaluate("measure()"));
+    process.stdout.write(
+      `500 series x 2,000 points: folded and drawn in ${rounded(took)} ms (goal ${GOALS.draw}); asked, checked and put on a grid in ${rounded([loaded])} ms\n`,
+    );
+    expect(Math.min(...took)).toBeLessThan(MARGIN * GOALS.draw);
+    const rates: number[] = [];
+    for (let i = 0; i < 4 && (i < 1 || Math.max(...rates) < GOALS.frames); i++) {
+      const gaps = await page.evaluate<number[]>("scroll(1500)");
+      rates.push((1000 * gaps.length) / gaps.reduce((sum, gap) => sum + gap, 0));
+    }
+    process.stdout.write(`scrolled at ${rounded(rates)} frames a second (goal 60)\n`);
+    expect(Math.max(...rates)).toBeGreaterThan(60 / MARGIN);
+    await close();
+  });
+});
+
+describe("128 workloads", () => {
+  it("are shown without freezing", async () => {
+    const workloads = Array.from({ length: 128 }, (_, i) => `work-${String(i).padStart(3, "0")}`);
+    const began = Date.now() / 1000;
+    const exported = await serve((): Answer => {
+      const age = Date.now() / 1000 - began;
+      const family = (name: string, kind: string, line: (w: string, i: number) => string): string =>
+        `# TYPE ${name} ${kind}\n${workloads.map(line).join("\n")}\n`;
+      const counted = (name: string, labels: readonly string[]): string =>
+        family(name, "counter", (w, i) => labels.map((l, k) => `${name}{workload="${w}"${l}} ${Math.round(age * (i + 1) * (k + 3))}`).join("\n"));
+      return [
+        "text/plain; version=0.0.4",
+        family("teescope_workload_info", "gauge", (w) => `teescope_workload_info{workload="${w}",kind="program",runtime="native"} 1`) +
+          family("teescope_processes", "gauge", (w) => `teescope_processes{workload="${w}"} 1`) +
+          family("teescope_resident_memory_bytes", "gauge", (w, i) => `teescope_resident_memory_bytes{workload="${w}"} ${i * 1e6}`) +
+          counted("teescope_syscalls_total", ["read", "write", "futex", "openat", "close", "mmap", "poll", "brk"].map((s) => `,syscall="${s}"`)) +
+          counted("teescope_context_switches_total", [',kind="voluntary"', ',kind="involuntary"']) +
+          counted("teescope_page_faults_total", [',mode="user",reason="not_present"', ',mode="kernel",reason="protection"']) +
+          counted("teescope_cpu_seconds_total", [',mode="user"', ',mode="system"']),
+      ];
+    });
+    const { url } = await startServer(processes, await freePort(), processes.folder(), ["--targets", exported, "--interval", "1s"]);
+    await until("three scrapes", 20, async () => {
+      const query = encodeURIComponent('count(count_over_time(teescope_processes[1m]) >= 3)');
+      const answer = (await (await fetch(`${url}/api/v1/query?query=${query}`)).json()) as { data: { result: { value: [number, string] }[] } };
+      return answer.data.result[0]?.value[1] === "128" || undefined;
+    });
+    let watched: Watched | undefined;
+    const longest: number[] = [];
+    for (let i = 0; i < 3 && (i < 1 || Math.min(...longest) >= GOALS.task); i++) {
+      await watched?.close();
+      watched = await openPage(browser, "about:blank");
+      await watched.page.addInitScript("window.long = []; new PerformanceObserver((l) => window.long.push(...l.getEntries().map((e) => e.duration))).observe({ type: 'longtask', buffered: true })");
+      await watched.page.goto(url);
+      await watched.page.waitForSelector(chart("syscalls-by-workload"));
+      await watched.page.waitForFunction("document.querySelectorAll('[data-panel=\"workloads\"] tbody tr').length === 128");
+      await watched.page.waitForTimeout(2500); // two live updates
+      longest.push(await watched.page.evaluate<number>("Math.max(0, ...window.long)"));
+    }
+    process.stdout.write(`128 workloads: the longest task took ${rounded(longest)} ms (goal ${GOALS.task})\n`);
+    expect(Math.min(...longest)).toBeLessThan(MARGIN * GOALS.task);
+    const legend = await watched?.page.locator('[data-panel="syscalls-by-workload"] .legend .name').allTextContents();
+    expect(legend?.length).toBeLessThanOrEqual(25);
+    expect(legend?.at(-1)).toMatch(/^the rest \(\d+\)$/);
+    await watched?.close();
+  });
+});
