@@ -31,7 +31,6 @@ const (
 type question struct {
 	Expr   string `json:"expr"` // with placeholders
 	Points int    `json:"points"`
-	Whole  bool   `json:"whole,omitempty"` // of the end, about the whole time
 }
 
 // answer is a question and its series on a grid of times.
@@ -131,9 +130,6 @@ func ask(ctx context.Context, o Options, q question) (answer, int, error) {
 	if !o.Started.IsZero() {
 		age := math.Max(0, o.To.Sub(o.Started).Seconds())
 		f.Age = &age
-	}
-	if q.Whole {
-		f.Step, f.Age = math.Max(o.To.Sub(o.From).Seconds(), 4*f.Scrape), nil
 	}
 	if q.Points > 0 {
 		f.Step = stepFor(o.To.Sub(o.From).Seconds(), f.Scrape, q.Points)

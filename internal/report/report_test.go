@@ -116,7 +116,7 @@ func unpack(t *testing.T, file string) recording {
 		t.Fatal(err)
 	}
 	for _, a := range r.Answers {
-		b := answer{question: question{Expr: a.Expr, Points: a.Points}, From: a.From, Step: a.Step, Error: a.Error}
+		b := answer{question: question{a.Expr, a.Points}, From: a.From, Step: a.Step, Error: a.Error}
 		for _, s := range a.Series {
 			one := series{Labels: s.M}
 			for _, v := range s.V {

@@ -12,8 +12,6 @@ export interface Question {
   expr: string;
   /** Points over the time of the report; 0 asks for its end alone. */
   points: number;
-  /** Asked of its end, about the whole time. */
-  whole?: true;
 }
 
 /** What a report shows, in its order: every panel once, at its first place; the windows are beside the findings. */
@@ -33,8 +31,8 @@ export function questions(): Question[] {
   const panels = [...CONTENTS.flatMap((d) => d.sections.flatMap((s) => s.panels)), WINDOWS]; // the last is beside the findings
   const all: readonly Question[] = [
     ...FACT_EXPRS.map((expr) => ({ expr, points: 0 })),
-    ...panels.flatMap((def) => asks(def).map(({ expr, points = 0, whole }) => ({ expr, points, ...(whole === true ? { whole } : {}) }))),
+    ...panels.flatMap((def) => asks(def).map(({ expr, points = 0 }) => ({ expr, points }))),
     ...panels.flatMap((def) => (def.empty.probe === undefined ? [] : [{ expr: probeExpr(def.empty.probe), points: 0 }])),
   ];
-  return [...new Map(all.map((q) => [`${q.points} ${q.whole === true ? "whole" : ""} ${q.expr}`, q])).values()];
+  return [...new Map(all.map((q) => [`${q.points} ${q.expr}`, q])).values()];
 }

@@ -6,12 +6,11 @@ import { malformed } from "../api/errors";
 import { type Decoder, list, number, record, shape, text, withDefault } from "../api/validate";
 import { fillTemplate, type Filling } from "../lib/promql";
 import { alignToGrid, type Interval, stepFor } from "../lib/time";
-import { instantFilling } from "../panels/asks";
+import { MINUTE } from "../panels/asks";
 
 interface Answer {
   expr: string;
   points: number;
-  whole: boolean;
   /** Unix seconds of the first value, and seconds between two. */
   from: number;
   step: number;
@@ -44,7 +43,6 @@ const values: Decoder<(number | null)[]> = (value, path) => {
 const answer: Decoder<Answer> = shape<Answer>({
   expr: text,
   points: number,
-  whole: withDefault((value) => value === true, false),
   from: number,
   step: number,
   series: withDefault(list(shape({ m: withDefault(record(text), {}), v: values })), []),
@@ -85,7 +83,7 @@ export function recordedFetch(r: Recording): typeof fetch {
   const instants = new Map<string, Answer>();
   const ranges = new Map<string, Answer>();
   for (const a of r.answers) {
-    if (a.points === 0) instants.set(fillTemplate(a.expr, instantFilling(a.whole ? { whole: true } : {}, interval, filling)), a);
+    if (a.points === 0) instants.set(fillTemplate(a.expr, { ...filling, step: MINUTE }), a);
     else {
       const step = stepFor(interval.to - interval.from, filling.scrapeInterval, a.points);
       if (step !== a.step || alignToGrid(interval, step).from !== a.from) throw malformed("recording", "it was made for another page");
