@@ -3,7 +3,7 @@
 // A text area for PromQL that completes at the cursor. Arrows choose, Tab takes
 // the first or the chosen one, Enter takes the chosen one or else asks, Escape
 // closes the list, Shift+Enter begins a line.
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "../../api/errors";
 import { quote } from "../../lib/filters";
 import { complete, metricsIn, type Place, placeOf, type Suggestion, suggest } from "../../lib/promql-complete";
@@ -35,8 +35,8 @@ export function QueryEditor({ index, value, metrics, error, onInput, onRun }: Ed
   const open = shown.length > 0;
   const wanted = useRef<number | undefined>(undefined);
 
-  // The cursor is set once the new text is in the element.
-  useEffect(() => {
+  // The cursor is set once the new text is in the element, and before the next key.
+  useLayoutEffect(() => {
     if (wanted.current === undefined) return;
     area.current?.setSelectionRange(wanted.current, wanted.current);
     wanted.current = undefined;
