@@ -5,6 +5,8 @@ import { h, render } from "preact";
 import { Client } from "../../api/client";
 import { assignSlots } from "../../lib/colour";
 import { fold, type Frame } from "../../lib/series";
+import { createSession, type Session, SessionProvider } from "../../lib/session";
+import { createStore } from "../../lib/store";
 import { FrameLoader } from "../frames";
 import { Plot } from "./Plot";
 import "../../styles/tokens.css";
@@ -13,6 +15,9 @@ import "../../styles/panels.css";
 
 const TOP = 24;
 
+// As in a report, so that nothing but the series is asked for.
+const session: Session = { ...createSession(new Client(), createStore({}), 0, "", "utc"), recorded: true };
+
 /** Draws a frame into an element below the others. */
 function draw(frame: Frame): void {
   const root = document.body.appendChild(document.createElement("div"));
@@ -20,7 +25,8 @@ function draw(frame: Frame): void {
   const interval = { from: times[0] ?? 0, to: times.at(-1) ?? 1 };
   const nothing = (): void => undefined;
   const slots = assignSlots(frame.series.map((s) => s.name));
-  render(h(Plot, { frame, interval, slots, unit: "count", stacked: false, label: "made", onCursor: nothing, onZoom: nothing }), root);
+  const plot = h(Plot, { frame, interval, slots, unit: "count", stacked: false, label: "made", onCursor: nothing, onZoom: nothing });
+  render(<SessionProvider value={session}>{plot}</SessionProvider>, root);
 }
 
 const painted = (): Promise<void> =>
