@@ -4,14 +4,10 @@ package web
 
 import (
 	"bytes"
-	"compress/gzip"
 	"io/fs"
 	"regexp"
 	"testing"
 )
-
-// budget is the most that the whole page may weigh, gzipped, in bytes.
-const budget = 120_000
 
 func TestIndexRefersOnlyToEmbeddedFiles(t *testing.T) {
 	index, err := fs.ReadFile(FS(), "index.html")
@@ -46,25 +42,6 @@ func TestPageNamesNoOtherHost(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestPageKeepsItsBudget(t *testing.T) {
-	total := 0
-	walk(t, func(_ string, data []byte) {
-		var packed bytes.Buffer
-		w := gzip.NewWriter(&packed)
-		if _, err := w.Write(data); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		total += packed.Len()
-	})
-	t.Logf("the page weighs %d bytes gzipped", total)
-	if total > budget {
-		t.Errorf("the page weighs %d bytes gzipped, more than %d", total, budget)
-	}
 }
 
 func walk(t *testing.T, visit func(name string, data []byte)) {
