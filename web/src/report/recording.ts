@@ -96,7 +96,7 @@ export function recordedFetch(r: Recording): typeof fetch {
     return { type: "vector", found: url.pathname.endsWith("/query") ? instants.get(query) : undefined };
   };
   return (input) => {
-    const url = new URL(input instanceof Request ? input.url : String(input), "http://recorded/");
+    const url = new URL(input instanceof Request ? input.url : String(input), "file:///");
     if (url.pathname === "/api/findings") return Promise.resolve(json(200, r.findings));
     const { type, found } = find(url);
     if (!found || found.error !== "") {
