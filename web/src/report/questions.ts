@@ -29,7 +29,7 @@ function once(dashboards: readonly Dashboard[]): Dashboard[] {
 
 export function questions(): Question[] {
   const panels = [...CONTENTS.flatMap((d) => d.sections.flatMap((s) => s.panels)), WINDOWS]; // the last is beside the findings
-  const all: readonly Question[] = [
+  const all: Question[] = [
     ...FACT_EXPRS.map((expr) => ({ expr, points: 0 })),
     ...panels.flatMap((def) => asks(def).map(({ expr, points = 0 }) => ({ expr, points }))),
     ...panels.flatMap((def) => (def.empty.probe === undefined ? [] : [{ expr: probeExpr(def.empty.probe), points: 0 }])),
