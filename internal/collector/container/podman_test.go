@@ -37,7 +37,11 @@ func newPodman(t *testing.T) *podman {
 	if !static(t) {
 		t.Skip("busybox is not linked statically (Debian: apt install busybox-static)")
 	}
-	p := &podman{t: t, root: t.TempDir()}
+	root, err := os.MkdirTemp("", "podman")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &podman{t: t, root: root}
 	// Low limits of open files, because root may be forbidden to raise its own, and the control groups made
 	// by podman itself, because there may be no systemd.
 	write(t, p.root, "containers.conf", `[containers]
@@ -67,15 +71,27 @@ func static(t *testing.T) bool {
 	return f.Section(".interp") == nil
 }
 
-// clean removes all containers. One that others depend on goes only when they are gone.
+// clean removes all containers, and their storage. One that others depend on goes only when they are gone, and each has a
+// monitor that writes its last file when podman has ended already.
 func (p *podman) clean() {
 	var err error
 	for range 3 {
 		if _, err = p.try("rm", "--all", "--force", "--time", "0"); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		p.t.Error(err)
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		if err = os.RemoveAll(p.root); err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			p.t.Error(err)
 			return
 		}
 	}
-	p.t.Error(err)
 }
 
 // image makes a root file system of busybox alone.
