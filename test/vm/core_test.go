@@ -39,6 +39,7 @@ var typesOf = []struct {
 	sgx                       bool     // it was built with the SGX driver
 	absent                    []string // hooks that it does not have; the probes have others
 	unknown                   []string // fields that it does not have, by their indices
+	helpers                   []string // helpers that it does not have, with the programs that then do without; a probe says so
 }{
 	{
 		kernel: "5.15", module: "github.com/grafana/beyla@v1.0.0", sum: "h1:SeSLTrsbpmr2MW8TBwlsv9qjF+ysEgVf6zHKc4shZN0=",
@@ -47,6 +48,7 @@ var typesOf = []struct {
 			"kernfs_node___rcu[0:0]", "mm_struct[0:0:0:0]", "mm_struct[0:0:0:1]", "mm_struct[0:0:1:0]", "mm_struct[0:0:1:1]",
 			"mm_struct[0:0:3:0]", "mm_struct[0:0:3:1]", "task_struct[0:0:1]",
 		},
+		helpers: []string{"guests_mapped: FnLoop", "guests_opened: FnLoop"}, // probe sgx_vepc_found
 	},
 	{
 		kernel: "5.18", module: "github.com/cilium/ebpf@v0.9.0", sum: "h1:ldiV+FscPCQ/p3mNEV4O02EPbUZJFsoEtHvIr9xLTvk=",
@@ -73,6 +75,7 @@ func TestTypesOfOlderKernels(t *testing.T) {
 			specs := load(t, k.sgx)
 			types := kernelTypes(t, filepath.Join(module(t, k.module, k.sum), k.file), specs)
 			absent, unknown := map[string]bool{}, map[string]bool{}
+			var lacking []string
 			for _, spec := range specs {
 				for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
 					p := spec.Programs[name]
@@ -82,7 +85,7 @@ func TestTypesOfOlderKernels(t *testing.T) {
 					for _, field := range relocate(t, types, p) {
 						unknown[field] = true
 					}
-					helpers(t, types, p)
+					lacking = append(lacking, helpers(t, types, p)...)
 				}
 				for name, m := range spec.Maps {
 					if !hasValue(t, types, "bpf_map_type", int64(m.Type)) {
@@ -95,6 +98,9 @@ func TestTypesOfOlderKernels(t *testing.T) {
 			}
 			if got := slices.Sorted(maps.Keys(unknown)); !slices.Equal(got, k.unknown) {
 				t.Errorf("absent fields: %q, want %q", got, k.unknown)
+			}
+			if !slices.Equal(lacking, k.helpers) {
+				t.Errorf("absent helpers: %q, want %q", lacking, k.helpers)
 			}
 		})
 	}
@@ -250,14 +256,15 @@ func relocate(t *testing.T, types *btf.Spec, p *ebpf.ProgramSpec) []string {
 	return absent
 }
 
-// helpers wants every function that a program calls in the kernel's list.
-func helpers(t *testing.T, types *btf.Spec, p *ebpf.ProgramSpec) {
+// helpers names the functions that a program calls and that are not in the kernel's list.
+func helpers(t *testing.T, types *btf.Spec, p *ebpf.ProgramSpec) (absent []string) {
 	t.Helper()
 	for _, ins := range p.Instructions {
 		if ins.IsBuiltinCall() && !hasValue(t, types, "bpf_func_id", ins.Constant) {
-			t.Errorf("%s: the kernel has no %v", p.Name, asm.BuiltinFunc(ins.Constant))
+			absent = append(absent, fmt.Sprintf("%s: %v", p.Name, asm.BuiltinFunc(ins.Constant)))
 		}
 	}
+	return absent
 }
 
 func hasValue(t *testing.T, types *btf.Spec, enum string, value int64) bool {
