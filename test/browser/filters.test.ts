@@ -52,7 +52,7 @@ const search = (page: Page): string => decodeURIComponent(new URL(page.url()).se
 
 /** Waits until the first column of the table of workloads is exactly these, in any order. */
 async function rows(page: Page, wanted: (names: string[]) => boolean, what: string): Promise<void> {
-  const names = page.locator('[data-panel="workloads"][data-state="ready"]:not([data-stale]) tbody th');
+  const names = page.locator('[data-panel="workloads"][data-state="ready"]:not([data-stale]) tbody th .row-switch');
   await until(what, 30, async () => wanted(await names.allTextContents()) || undefined);
 }
 

@@ -45,7 +45,7 @@ it("names it on the overview, and leads to its evidence and its chart", async ()
   const row = page.locator(`[data-panel="findings"] ${CARD}`);
   await row.waitFor({ timeout: 60_000 });
   expect(await page.locator("#causes-head").textContent()).toMatch(/finding/);
-  await row.getByRole("link").click();
+  await row.getByRole("link", { name: "Evidence" }).click();
   const card = page.locator(`[data-panel="all-findings"] ${CARD}`);
   await card.waitFor();
   const text = (await card.textContent()) ?? "";

@@ -149,7 +149,9 @@ describe("time", () => {
   it("zooms where a chart is dragged, and Back returns", async () => {
     const page = await visit("/?page=system");
     await page.waitForSelector(chart("syscalls-by-workload"));
-    const box = await page.locator('[data-panel="syscalls-by-workload"] .u-over').boundingBox();
+    const over = page.locator('[data-panel="syscalls-by-workload"] .u-over');
+    await over.hover(); // waits until it has a place and keeps it
+    const box = await over.boundingBox();
     if (!box) throw new Error("the chart has no place");
     await page.mouse.move(box.x + box.width * 0.5, box.y + box.height / 2);
     await page.mouse.down();

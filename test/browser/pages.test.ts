@@ -63,7 +63,7 @@ function figure(text: string): number {
 
 it("leads from the table of workloads to all of one, and from a panel's query to Explore", async () => {
   const page = await visit("/?range=1m");
-  await page.getByRole("link", { name: `All of ${ONE} on one page` }).click();
+  await page.getByRole("link", { name: `open ${ONE}: all of it on one page` }).click();
   expect(search(page)).toBe(`?page=workload&w=${ONE}&range=1m`);
   await page.waitForSelector('[data-panel="identity"][data-state="ready"]');
   const identity = (await page.locator('[data-panel="identity"]').textContent()) ?? "";

@@ -134,7 +134,7 @@ function BodyRow({ def, row, chosen, onToggle }: BodyRowProps) {
               {title}
             </button>
             {recorded !== true && (
-              <ViewLink class="row-link" to={{ page: "workload", workloads: [title ?? ""], filters: [] }} label={`All of ${title ?? ""} on one page`}>
+              <ViewLink class="row-link" to={{ page: "workload", workloads: [title ?? ""], filters: [] }} label={`open ${title ?? ""}: all of it on one page`}>
                 open
               </ViewLink>
             )}

@@ -2,7 +2,7 @@
 
 // A uPlot inside a component: made anew when the shape or the theme changes,
 // otherwise given new data, and as wide as its parent.
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Slot } from "../../lib/colour";
@@ -65,7 +65,10 @@ export function moveCursor(at: number | undefined, key: string, points: number):
 const NONE: readonly never[] = [];
 
 export function Plot({ stacked = false, log = false, thresholds = NONE, marks = NONE, ...rest }: PlotProps) {
-  const props = { ...rest, stacked, log, thresholds, marks };
+  const [held, setHeld] = useHeld();
+  const kept = useRef({ ...rest, stacked, log, thresholds, marks });
+  if (!held) kept.current = { ...rest, stacked, log, thresholds, marks };
+  const props = kept.current;
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
   const latest = useRef(props);
@@ -139,5 +142,24 @@ export function Plot({ stacked = false, log = false, thresholds = NONE, marks = 
     props.onKeyCursor?.(index);
   };
 
-  return <div class="plot" ref={box} role="img" tabIndex={0} aria-label={props.label} onKeyDown={onKeyDown} />;
+  return <div class="plot" ref={box} role="img" tabIndex={0} aria-label={props.label} onKeyDown={onKeyDown} onMouseDown={setHeld} />;
+}
+
+/** Whether a mouse button is held that was pressed here: what is dragged must not be drawn anew under the hand. */
+function useHeld(): [boolean, () => void] {
+  const [held, setHeld] = useState(false);
+  useEffect(() => {
+    if (!held) return;
+    const release = (): void => {
+      setHeld(false);
+    };
+    window.addEventListener("mouseup", release);
+    return () => {
+      window.removeEventListener("mouseup", release);
+    };
+  }, [held]);
+  const hold = (): void => {
+    setHeld(true);
+  };
+  return [held, hold];
 }
