@@ -130,10 +130,17 @@ func TestSampledCallsAreAsManyAsThePrograms(t *testing.T) {
 		}
 		return complaints
 	}
-	// The deviation is an estimate from twenty numbers: chance goes beyond three of it now and then, and not twice running.
-	if first := compare(); len(first) > 0 {
-		if second := compare(); len(second) > 0 {
-			t.Errorf("twice: %s; %s", strings.Join(first, "; "), strings.Join(second, "; "))
+	// The deviation is an estimate from twenty numbers: chance goes beyond three of it now and then. While the tests of other
+	// packages want all CPUs, a look comes late, when a program with pauses is in one. They end; a wrong estimate does not.
+	const rounds = 4
+	for round := 1; ; round++ {
+		complaints := compare()
+		if len(complaints) == 0 {
+			break
+		}
+		if round == rounds {
+			t.Errorf("%d times; at last: %s", rounds, strings.Join(complaints, "; "))
+			break
 		}
 	}
 	if share := sum(scrape(t, c), "teescope_sampling_ratio", "probe", "syscall"); share != 0.1 {
