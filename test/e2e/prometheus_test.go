@@ -96,8 +96,9 @@ func server(t *testing.T, targets ...string) *teescope {
 	return start(t, "server", "--data-dir", t.TempDir(), "--interval", "1s", "--targets", strings.Join(targets, ","))
 }
 
-// realPrometheus starts Debian's Prometheus for the same targets.
-func realPrometheus(t *testing.T, targets ...string) string {
+// scraper starts a program of Debian's that scrapes targets each second, with what it is told for a configuration file, a
+// data directory and an address, and returns where it answers.
+func scraper(t *testing.T, name, ready string, args func(config, data, addr string) []string, targets ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
@@ -106,27 +107,28 @@ func realPrometheus(t *testing.T, targets ...string) string {
 		t.Fatal(err)
 	}
 	addr := freeAddr(t)
-	background(t, "prometheus", "--config.file", config, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", addr, "--log.level", "warn")
+	background(t, name, args(config, filepath.Join(dir, "data"), addr)...)
 	base := "http://" + addr
-	eventually(t, testLimit, "prometheus to be ready", func() error { _, err := get(base + "/-/ready"); return err })
+	eventually(t, testLimit, name+" to be ready", func() error { _, err := get(base + ready); return err })
 	return base
+}
+
+// realPrometheus starts Debian's Prometheus for the same targets.
+func realPrometheus(t *testing.T, targets ...string) string {
+	t.Helper()
+	return scraper(t, "prometheus", "/-/ready", func(config, data, addr string) []string {
+		return []string{"--config.file", config, "--storage.tsdb.path", data, "--web.listen-address", addr, "--log.level", "warn"}
+	}, targets...)
 }
 
 // realVictoriaMetrics starts Debian's VictoriaMetrics for a target; it shows what it has scraped at once, not half a minute later.
 func realVictoriaMetrics(t *testing.T, target string) string {
 	t.Helper()
-	dir := t.TempDir()
-	config := filepath.Join(dir, "scrape.yml")
-	text := fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs: [{job_name: teescope, static_configs: [{targets: [%q]}]}]\n", target)
-	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	addr := freeAddr(t)
-	background(t, "victoria-metrics", "-promscrape.config", config, "-storageDataPath", filepath.Join(dir, "data"),
-		"-httpListenAddr", addr, "-search.latencyOffset", "0s", "-loggerLevel", "WARN")
-	base := "http://" + addr
-	eventually(t, testLimit, "victoria-metrics to be ready", func() error { _, err := get(base + "/health"); return err })
-	return base
+	return scraper(t, "victoria-metrics", "/health", func(config, data, addr string) []string {
+		return []string{
+			"-promscrape.config", config, "-storageDataPath", data, "-httpListenAddr", addr, "-search.latencyOffset", "0s", "-loggerLevel", "WARN",
+		}
+	}, target)
 }
 
 // A real Prometheus and the embedded one scrape the same agent; of programs that have ended both
