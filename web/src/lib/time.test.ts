@@ -79,7 +79,7 @@ describe("parseDuration", () => {
 
 describe("a typed range", () => {
   it.each([
-    ["5m", 300, "Last 5 minutes"],
+    ["5m", 300, "Last 5 min"],
     ["90m", 5400, "Last 90 min"],
     ["2d", 172_800, "Last 2 d"],
     ["1h30m", 5400, "Last 1 h 30 min"],

@@ -17,8 +17,8 @@ export interface RelativeRange {
 
 export const RANGES: readonly RelativeRange[] = [
   { id: "1m", seconds: 60, label: "Last minute" },
-  { id: "5m", seconds: 300, label: "Last 5 minutes" },
-  { id: "15m", seconds: 900, label: "Last 15 minutes" },
+  { id: "5m", seconds: 300, label: "Last 5 min" },
+  { id: "15m", seconds: 900, label: "Last 15 min" },
   { id: "1h", seconds: 3600, label: "Last hour" },
   { id: "6h", seconds: 21_600, label: "Last 6 hours" },
   { id: "24h", seconds: 86_400, label: "Last 24 hours" },

@@ -36,7 +36,6 @@ export function ChartPanel({ def }: { def: ChartDef }) {
       state={panelState(loaded, folded?.frame.series.length === 0)}
       error={loaded.error}
       stale={loaded.stale}
-      note={loaded.value ? `${formatSpan(step)} a point` : undefined}
       exprs={def.queries.map((q) => fillTemplate(q.expr, { ...filling, step }))}
       root={root}
     >
@@ -115,8 +114,8 @@ function Chart({ folded, unit, stacked, thresholds, step, title, interval, onZoo
       <div class="legend-box">
         <div class="chart-bar">
           <p class="at">
-            {cursor === undefined ? "Newest" : `At ${formatClock(all.times[cursor] ?? 0)}`}
-            {folded.count > 0 && `, the ${folded.count} smallest ${isAdditive(unit) ? "added up" : "left out"}`}
+            {cursor === undefined ? "Newest" : `At ${formatClock(all.times[cursor] ?? 0)}`} · {formatSpan(step)} a point
+            {folded.count > 0 && !isAdditive(unit) && ` · ${folded.count} smallest left out`}
             {near.length > 0 && ` · ${near.map((m) => m.text).join(" · ")}`}
           </p>
           {!stacked && (

@@ -25,7 +25,7 @@ interface PanelProps {
   state: PanelState;
   error?: ApiError | undefined;
   stale?: boolean;
-  /** Said beside the unit, such as "10 s between points". */
+  /** Said after the question, such as "newest minute". */
   note?: string | undefined;
   exprs: readonly string[];
   root?: { current: HTMLElement | null };
@@ -50,7 +50,7 @@ export function Panel({ def, state, error, stale, note, exprs, root, children }:
     >
       <header class="panel-head">
         <h3 id={headId}>{def.title}</h3>
-        <p class="unit">{[unit, note].filter((part) => part !== undefined && part !== "").join(" · ")}</p>
+        {unit !== "" && <p class="unit">{unit}</p>}
         <div class="panel-tools" data-no-picture>
           <PanelMenu def={def} exprs={exprs} />
           <button
@@ -65,7 +65,10 @@ export function Panel({ def, state, error, stale, note, exprs, root, children }:
             ?
           </button>
         </div>
-        <p class="question">{def.question}</p>
+        <p class="question">
+          {def.question}
+          {note !== undefined && note !== "" && <span class="note"> · {note}</span>}
+        </p>
         {unfiltered !== undefined && <p class="unfiltered">{unfiltered}</p>}
       </header>
       {helpOpen && (

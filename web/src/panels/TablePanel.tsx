@@ -144,7 +144,7 @@ function BodyRow({ def, row, chosen, onToggle }: BodyRowProps) {
         )}
       </th>
       {[...others, ...row.infos].map((text, i) => (
-        <td key={i} class="text">
+        <td key={i} class="text" title={text}>
           {text}
         </td>
       ))}

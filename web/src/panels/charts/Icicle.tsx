@@ -85,7 +85,7 @@ export function Icicle({ tree, unit, title, levels }: IcicleProps) {
               setHover(part);
             }}
           >
-            {part.node.name}
+            <span>{part.node.name}</span>
           </div>
         ))}
       </div>
