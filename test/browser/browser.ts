@@ -5,6 +5,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { expect } from "vitest";
 import { resultsFolder } from "./processes";
 
 const FLAGS = [
@@ -18,37 +19,77 @@ const FLAGS = [
   "--disable-sync",
 ];
 
-export function launch(): Promise<Browser> {
-  return chromium.launch({ executablePath: process.env["CHROMIUM_BIN"] ?? "/usr/bin/chromium", args: FLAGS });
-}
+const executablePath = process.env["CHROMIUM_BIN"] ?? "/usr/bin/chromium";
 
-export interface Watched {
+interface Tab {
   page: Page;
-  /** Console errors, violations of the content policy, uncaught exceptions. */
+  /** Console errors and warnings, violations of the content policy, uncaught exceptions. */
   complaints: string[];
   /** Requests to anywhere but the server under test. */
   strangers: string[];
-  close: () => Promise<void>;
 }
 
-/** Opens a tab, waits for `ready` with it still empty, and goes to an address. */
-export async function openPage(browser: Browser, url: string, options: BrowserContextOptions = {}, ready?: () => Promise<void>): Promise<Watched> {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
-  const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
-  const complaints: string[] = [];
-  const strangers: string[] = [];
-  page.on("console", (message) => {
-    if (message.type() === "error" || message.type() === "warning") complaints.push(message.text());
-  });
-  page.on("pageerror", (error) => complaints.push(error.message));
-  page.on("request", (request) => {
-    if (new URL(request.url()).origin !== new URL(url).origin) strangers.push(request.url());
-  });
-  await ready?.();
-  await page.goto(url);
-  return { page, complaints, strangers, close: () => context.close() };
+/** One browser and its tabs, which are judged after each test: none may complain, or ask a server other than its own. */
+export class Tabs {
+  /** The server under test, which paths are of. */
+  url = "";
+  private browser: Browser | undefined;
+  private open: Tab[] = [];
+
+  /** `expected` are the complaints that the tests provoke. */
+  constructor(private readonly expected?: RegExp) {}
+
+  async launch(): Promise<void> {
+    this.browser = await chromium.launch({ executablePath, args: FLAGS });
+  }
+
+  /** Opens a tab, waits for `ready` with it still empty, and goes to a path of the server or to any address. */
+  async visit(path = "/", options: BrowserContextOptions = {}, ready?: () => Promise<void>): Promise<Page> {
+    if (!this.browser) throw new Error("opening a tab: the browser has not been launched");
+    const context = await this.browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+    const page = await context.newPage();
+    page.setDefaultTimeout(15_000);
+    const tab: Tab = { page, complaints: [], strangers: [] };
+    this.open.push(tab);
+    await ready?.();
+    const url = /^(\w+:\/\/|about:)/.test(path) ? path : this.url + path;
+    const own = new URL(this.url || url).origin;
+    page.on("console", (message) => {
+      if (message.type() === "error" || message.type() === "warning") tab.complaints.push(message.text());
+    });
+    page.on("pageerror", (error) => tab.complaints.push(error.message));
+    page.on("request", (request) => {
+      if (new URL(request.url()).origin !== own) tab.strangers.push(request.url());
+    });
+    await page.goto(url);
+    return page;
+  }
+
+  /** Fails when a tab has done what no page may since it was last asked. */
+  judge(): void {
+    const complaints = this.open.flatMap((tab) => tab.complaints.splice(0));
+    const strangers = this.open.flatMap((tab) => tab.strangers.splice(0));
+    expect(complaints.filter((text) => this.expected?.test(text) !== true)).toEqual([]);
+    expect(strangers).toEqual([]);
+  }
+
+  /** Closes all tabs, and judges them. */
+  async close(): Promise<void> {
+    for (const { page } of this.open) await page.context().close();
+    try {
+      this.judge();
+    } finally {
+      this.open = [];
+    }
+  }
+
+  async quit(): Promise<void> {
+    await this.browser?.close();
+  }
 }
+
+/** The query string of the page's address as a person would write it. */
+export const search = (page: Page): string => decodeURIComponent(new URL(page.url()).search.replaceAll("+", " "));
 
 export async function screenshot(page: Page, name: string): Promise<void> {
   mkdirSync(resultsFolder, { recursive: true });

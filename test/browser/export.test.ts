@@ -3,29 +3,28 @@
 // What a person takes away from a panel: a picture, figures, a panel of Grafana, the query.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Browser, Download, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { chart, launch, openPage, type Watched } from "./browser";
-import { freePort, Processes, resultsFolder, startTeescope, type Teescope } from "./processes";
+import type { Download, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { chart, Tabs } from "./browser";
+import { freePort, Processes, resultsFolder, startTeescope } from "./processes";
 
 const processes = new Processes();
-let browser: Browser;
-let teescope: Teescope;
-let watched: Watched;
+const tabs = new Tabs();
 let page: Page;
 
 beforeAll(async () => {
-  browser = await launch();
-  teescope = await startTeescope(processes, await freePort(), processes.folder());
-  watched = await openPage(browser, `${teescope.url}/?page=system`, { permissions: ["clipboard-read", "clipboard-write"] });
-  page = watched.page;
+  await tabs.launch();
+  tabs.url = (await startTeescope(processes, await freePort(), processes.folder())).url;
+  page = await tabs.visit("/?page=system", { permissions: ["clipboard-read", "clipboard-write"] });
   await page.waitForSelector(chart("syscalls-by-workload"));
 });
 
+afterEach(() => {
+  tabs.judge();
+});
+
 afterAll(async () => {
-  expect(watched.complaints).toEqual([]);
-  expect(watched.strangers).toEqual([]);
-  await browser.close();
+  await tabs.quit();
   await processes.stopAll();
 });
 

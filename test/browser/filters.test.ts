@@ -2,31 +2,25 @@
 
 // The filters, the zone and typed ranges: a real Redis on this machine, and
 // beside it a made one with more containers than fit into a list.
-import type { Browser, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { launch, openPage, screenshot, seriousViolations, type Watched } from "./browser";
+import { screenshot, search, seriousViolations, Tabs } from "./browser";
 import { type Fleet, FLEET_CONTAINERS, FLEET_WORKLOADS, startFleet } from "./fleet";
 import { freePort, Processes, startLoad, startRedis, startTeescope, type Teescope, until } from "./processes";
 
 const processes = new Processes();
-let browser: Browser;
+const tabs = new Tabs();
 let teescope: Teescope;
 let fleet: Fleet;
 /** The label instance of this machine. */
 let here: string;
-let open: Watched[] = [];
-
-async function visit(path = "/", options: Parameters<typeof openPage>[2] = {}): Promise<Page> {
-  const watched = await openPage(browser, teescope.url + path, options);
-  open.push(watched);
-  return watched.page;
-}
 
 beforeAll(async () => {
-  browser = await launch();
+  await tabs.launch();
   fleet = await startFleet();
   startLoad(processes, await startRedis(processes));
   teescope = await startTeescope(processes, await freePort(), processes.folder(), ["--interval", "1s", "--targets", fleet.instance]);
+  tabs.url = teescope.url;
   here = await until("both machines to be scraped twice", 20, async () => {
     const answer = await fetch(`${teescope.url}/api/v1/query?query=${encodeURIComponent("count(rate(teescope_syscalls_total[10s])) by (instance)")}`);
     const { data } = (await answer.json()) as { data: { result: { metric: { instance: string } }[] } };
@@ -36,19 +30,12 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await browser.close();
+  await tabs.quit();
   fleet.close();
   await processes.stopAll();
 });
 
-afterEach(async () => {
-  const watched = open;
-  open = [];
-  for (const { close } of watched) await close();
-  expect(watched.flatMap((w) => w.complaints)).toEqual([]);
-});
-
-const search = (page: Page): string => decodeURIComponent(new URL(page.url()).search);
+afterEach(() => tabs.close());
 
 /** Waits until the first column of the table of workloads is exactly these, in any order. */
 async function rows(page: Page, wanted: (names: string[]) => boolean, what: string): Promise<void> {
@@ -59,7 +46,7 @@ async function rows(page: Page, wanted: (names: string[]) => boolean, what: stri
 const fleetId = (i: number): string => (0xabc000000000 + i).toString(16);
 
 it("combines a node, a runtime and a container by the keyboard, shows chips, and Back takes one after another away", async () => {
-  const page = await visit();
+  const page = await tabs.visit();
   await rows(page, (names) => names.includes("redis-server") && names.length > FLEET_WORKLOADS, "both machines");
   await page.keyboard.press("/");
   await page.locator(".kinds button", { hasText: "runtime" }).click();
@@ -89,7 +76,7 @@ it("combines a node, a runtime and a container by the keyboard, shows chips, and
 });
 
 it("judges a pattern while it is typed, and sends none that is wrong", async () => {
-  const page = await visit("/?page=system");
+  const page = await tabs.visit("/?page=system");
   const refused: string[] = [];
   page.on("response", (response) => {
     if (response.status() >= 400) refused.push(response.url());
@@ -112,7 +99,7 @@ it("judges a pattern while it is typed, and sends none that is wrong", async () 
 
 it("stays usable with hundreds of names, narrow and wide, light and dark", async () => {
   for (const [width, colorScheme] of [[360, "light"], [2560, "dark"]] as const) {
-    const page = await visit(`/?page=infrastructure&pod=shop-8&w.re=abc.*&runtime=made&node=${fleet.instance}`, { viewport: { width, height: 1000 }, colorScheme });
+    const page = await tabs.visit(`/?page=infrastructure&pod=shop-8&w.re=abc.*&runtime=made&node=${fleet.instance}`, { viewport: { width, height: 1000 }, colorScheme });
     await page.locator(".unfiltered").first().waitFor();
     await page.keyboard.press("/");
     const kind = page.locator(".kinds button", { hasText: "container" });
@@ -130,7 +117,7 @@ it("stays usable with hundreds of names, narrow and wide, light and dark", async
 });
 
 it("takes a typed range and the zone into the URL, and Back returns from each", async () => {
-  const page = await visit("/?page=system", { timezoneId: "Asia/Kolkata" });
+  const page = await tabs.visit("/?page=system", { timezoneId: "Asia/Kolkata" });
   const face = page.locator("#range-button");
   expect(await face.textContent()).toContain("UTC+5:30");
   await page.keyboard.press("r");

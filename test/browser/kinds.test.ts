@@ -2,42 +2,33 @@
 
 // The kinds of panels that a real load fills without enclaves: box plots and an icicle; and of charts the logarithmic
 // scale, the linked cursor, and the marks. Heat maps, histograms and gauges are in tee.test.ts, where enclaves are.
-import type { Browser, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { chart, launch, openPage, seriousViolations, type Watched } from "./browser";
-import { freePort, Processes, startLoad, startRedis, startTeescope, type Teescope } from "./processes";
+import { chart, seriousViolations, Tabs } from "./browser";
+import { freePort, Processes, startLoad, startRedis, startTeescope } from "./processes";
 
 const processes = new Processes();
-let browser: Browser;
-let teescope: Teescope;
-let open: Watched[] = [];
+const tabs = new Tabs();
 
 async function visit(path: string): Promise<Page> {
-  const watched = await openPage(browser, teescope.url + path);
-  watched.page.setDefaultTimeout(40_000); // a busy machine analyses late
-  open.push(watched);
-  return watched.page;
+  const page = await tabs.visit(path);
+  page.setDefaultTimeout(40_000); // a busy machine analyses late
+  return page;
 }
 
 beforeAll(async () => {
-  browser = await launch();
+  await tabs.launch();
   startLoad(processes, await startRedis(processes));
   const more = ["--interval", "1s", "--analysis.interval", "2s", "--syscalls.time"];
-  teescope = await startTeescope(processes, await freePort(), processes.folder(), more);
+  tabs.url = (await startTeescope(processes, await freePort(), processes.folder(), more)).url;
 });
 
 afterAll(async () => {
-  await browser.close();
+  await tabs.quit();
   await processes.stopAll();
 });
 
-afterEach(async () => {
-  const watched = open;
-  open = [];
-  for (const { close } of watched) await close();
-  expect(watched.flatMap((w) => w.complaints)).toEqual([]);
-  expect(watched.flatMap((w) => w.strangers)).toEqual([]);
-});
+afterEach(() => tabs.close());
 
 it("draws the system calls of Redis as an icicle that keys go through", async () => {
   const page = await visit("/?page=system&range=1m");

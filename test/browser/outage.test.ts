@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A server that goes away and returns, with a teescope of its own. Failed
-// requests are what this test is about, so the console is not asked here.
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { chart, launch, openPage } from "./browser";
+// requests are what this test is about: the console tells of them.
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { chart, Tabs } from "./browser";
 import { freePort, Processes, startTeescope } from "./processes";
 
 const processes = new Processes();
-let browser: Browser;
+const tabs = new Tabs(/Failed to load resource: net::ERR_/);
 
 beforeAll(async () => {
-  browser = await launch();
+  await tabs.launch();
 });
 
+afterEach(() => tabs.close());
+
 afterAll(async () => {
-  await browser.close();
+  await tabs.quit();
   await processes.stopAll();
 });
 
@@ -23,7 +24,8 @@ it("keeps what it drew while the server is gone, says so, and goes on when it is
   const port = await freePort();
   const folder = processes.folder();
   const first = await startTeescope(processes, port, folder);
-  const { page } = await openPage(browser, first.url);
+  tabs.url = first.url;
+  const page = await tabs.visit();
   await page.waitForSelector(chart("cpu-by-workload"));
   await first.stop();
   await page.locator(".banner", { hasText: "No answer from teescope" }).waitFor();

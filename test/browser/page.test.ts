@@ -2,60 +2,45 @@
 
 // The page as a person uses it: the real binary counts a real Redis, a real
 // browser shows it. Every test ends by asking what the page must not have done.
-import type { Browser, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { chart, launch, openPage, screenshot, seriousViolations, type Watched } from "./browser";
+import { chart, screenshot, search, seriousViolations, Tabs } from "./browser";
 import { freePort, Processes, sleep, startLoad, startRedis, startTeescope, type Teescope, until } from "./processes";
 
 const processes = new Processes();
-let browser: Browser;
+const tabs = new Tabs();
 let teescope: Teescope;
-let open: Watched[] = [];
 /** Milliseconds from the start of teescope to the first chart with data, of each attempt. */
 const firstChartMs: number[] = [];
 const ATTEMPTS = 5;
 const GOAL_MS = 2000;
 
-async function visit(path = "/", options: Parameters<typeof openPage>[2] = {}): Promise<Page> {
-  const watched = await openPage(browser, teescope.url + path, options);
-  open.push(watched);
-  return watched.page;
-}
-
 beforeAll(async () => {
-  browser = await launch();
+  await tabs.launch();
   const redis = await startRedis(processes);
   startLoad(processes, redis);
   // A moment in which others had the processors says nothing about teescope: the best attempt counts.
   for (;;) {
     // A browser that is open: what is timed is teescope, not Chromium's start.
     const port = await freePort();
-    const watched = await openPage(browser, `http://127.0.0.1:${port}/`, {}, async () => {
+    tabs.url = `http://127.0.0.1:${port}`;
+    const page = await tabs.visit("/", {}, async () => {
       teescope = await startTeescope(processes, port, processes.folder());
     });
-    open.push(watched);
-    await watched.page.waitForSelector(chart("syscalls-by-workload"));
+    await page.waitForSelector(chart("syscalls-by-workload"));
     firstChartMs.push(Date.now() - teescope.startedAt);
     if (Math.min(...firstChartMs) < GOAL_MS || firstChartMs.length === ATTEMPTS) break;
-    for (const { close } of open.splice(0)) await close();
+    await tabs.close();
     await teescope.stop();
   }
 });
 
 afterAll(async () => {
-  await browser.close();
+  await tabs.quit();
   await processes.stopAll();
 });
 
-afterEach(async () => {
-  const watched = open;
-  open = [];
-  for (const { close } of watched) await close();
-  expect(watched.flatMap((w) => w.complaints)).toEqual([]);
-  expect(watched.flatMap((w) => w.strangers)).toEqual([]);
-});
-
-const search = (page: Page): string => new URL(page.url()).search;
+afterEach(() => tabs.close());
 
 /** The number that is drawn last in a legend or table, such as "12.3k/s". */
 async function textOf(page: Page, selector: string): Promise<string> {
@@ -69,7 +54,7 @@ describe("the first look", () => {
   });
 
   it("gives the verdict first", async () => {
-    const page = await visit();
+    const page = await tabs.visit();
     await page.waitForSelector('[data-verdict="tee"]');
     expect(await textOf(page, '[data-verdict="tee"] .answer')).toMatch(/available|No TEE on this machine/);
     expect(await textOf(page, '[data-verdict="cost"] .answer')).toMatch(/CPU cores, .* MiB/);
@@ -77,7 +62,7 @@ describe("the first look", () => {
   });
 
   it("has Redis among the workloads, with system calls", async () => {
-    const page = await visit();
+    const page = await tabs.visit();
     const row = page.locator('[data-panel="workloads"] tbody tr', { hasText: "redis-server" });
     await row.waitFor();
     const heads = await page.locator('[data-panel="workloads"] thead th').allTextContents();
@@ -91,7 +76,7 @@ describe("the first look", () => {
 
 describe("the filter", () => {
   it("is chosen with the keyboard alone, is in the URL, and survives a reload", async () => {
-    const page = await visit("/?page=system");
+    const page = await tabs.visit("/?page=system");
     await page.waitForSelector(chart("syscalls-by-workload"));
     await page.keyboard.press("/");
     await page.keyboard.type("redis-ser");
@@ -108,7 +93,7 @@ describe("the filter", () => {
   });
 
   it("is a click on a row of the table, and Back takes it away", async () => {
-    const page = await visit();
+    const page = await tabs.visit();
     await page.locator(".row-switch", { hasText: "redis-server" }).click();
     expect(search(page)).toBe("?w=redis-server");
     await page.goBack();
@@ -127,7 +112,7 @@ async function onlyRedis(page: Page): Promise<void> {
 
 describe("time", () => {
   it("changes with the range, which is in the URL and survives a reload", async () => {
-    const page = await visit();
+    const page = await tabs.visit();
     await page.click("#range-button");
     await page.click("text=Last 15 minutes");
     expect(search(page)).toBe("?range=15m");
@@ -138,7 +123,7 @@ describe("time", () => {
   });
 
   it("takes an absolute range and shows it without a live tail", async () => {
-    const page = await visit();
+    const page = await tabs.visit();
     await page.click("#range-button");
     await page.click("text=Show this time");
     expect(search(page)).toMatch(/^\?from=\d{4}-\d\d-\d\dT[\d:]+Z&to=\d{4}-\d\d-\d\dT[\d:]+Z$/);
@@ -147,7 +132,7 @@ describe("time", () => {
   });
 
   it("zooms where a chart is dragged, and Back returns", async () => {
-    const page = await visit("/?page=system");
+    const page = await tabs.visit("/?page=system");
     await page.waitForSelector(chart("syscalls-by-workload"));
     const over = page.locator('[data-panel="syscalls-by-workload"] .u-over');
     await over.hover(); // waits until it has a place and keeps it
@@ -163,7 +148,7 @@ describe("time", () => {
   });
 
   it("follows the clock while live, and stands still when paused", async () => {
-    const page = await visit("/?page=system");
+    const page = await tabs.visit("/?page=system");
     await page.waitForSelector(chart("syscalls-by-workload"));
     const label = '[data-panel="syscalls-by-workload"] .plot';
     const spoken = (): Promise<string | null> => page.locator(label).getAttribute("aria-label");
@@ -184,14 +169,14 @@ describe("time", () => {
 
 describe("the pages", () => {
   it("says on System why a chart is empty, and which flag fills it", async () => {
-    const page = await visit("/?page=system&w=redis-server");
+    const page = await tabs.visit("/?page=system&w=redis-server");
     const empty = page.locator('[data-panel="syscall-time"][data-state="empty"]');
     await empty.waitFor();
     expect(await empty.textContent()).toContain("--syscalls.time");
   });
 
   it("draws every System chart that has data, or says why not", async () => {
-    const page = await visit("/?page=system");
+    const page = await tabs.visit("/?page=system");
     const panels = await page.locator("[data-panel]").all();
     expect(panels.length).toBeGreaterThan(15);
     for (const panel of panels) {
@@ -209,7 +194,7 @@ describe("the pages", () => {
   });
 
   it("says of the machine as a whole that it is not filtered, and keeps the choice for the other pages", async () => {
-    const page = await visit("/?page=infrastructure&w=redis-server");
+    const page = await tabs.visit("/?page=infrastructure&w=redis-server");
     expect(await textOf(page, '[data-panel="node-cpu"] .unfiltered')).toContain("Not filtered by workload");
     await page.keyboard.press("4");
     await page.waitForSelector('[data-panel="syscalls-by-name"]');
@@ -218,7 +203,7 @@ describe("the pages", () => {
   });
 
   it("shows on Status what is attached and what it costs", async () => {
-    const page = await visit("/?page=status");
+    const page = await tabs.visit("/?page=status");
     for (const id of ["collectors", "probes", "programs", "maps", "build"]) {
       await page.waitForSelector(`[data-panel="${id}"][data-state="ready"] tbody tr`);
     }
@@ -226,7 +211,7 @@ describe("the pages", () => {
   });
 
   it("shows one series alone on a click in the legend", async () => {
-    const page = await visit("/?page=system");
+    const page = await tabs.visit("/?page=system");
     await page.waitForSelector(chart("syscalls-by-name"));
     const entry = page.locator('[data-panel="syscalls-by-name"] .legend button').first();
     await entry.click();
@@ -237,7 +222,7 @@ describe("the pages", () => {
 
 describe("for everybody", () => {
   it("toggles the theme and remembers it", async () => {
-    const page = await visit("/", { colorScheme: "light" });
+    const page = await tabs.visit("/", { colorScheme: "light" });
     const ground = (): Promise<string> => page.evaluate("getComputedStyle(document.documentElement).backgroundColor");
     const light = await ground();
     await page.keyboard.press("t");
@@ -249,7 +234,7 @@ describe("for everybody", () => {
   });
 
   it("can be walked with the keyboard, and the focus is seen", async () => {
-    const page = await visit();
+    const page = await tabs.visit();
     await page.waitForSelector("main");
     await page.keyboard.press("Tab");
     expect(await page.evaluate("document.activeElement.textContent")).toContain("Skip to the charts");
@@ -265,7 +250,7 @@ describe("for everybody", () => {
   });
 
   it.each(["overview", "tee", "system", "containers", "infrastructure", "status"])("has no serious accessibility violation on %s, light and dark", async (name) => {
-    const page = await visit(`/?page=${name}`);
+    const page = await tabs.visit(`/?page=${name}`);
     await page.waitForSelector('[data-panel]:not([data-state="loading"])');
     for (const colorScheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme });
@@ -276,7 +261,7 @@ describe("for everybody", () => {
 
   it.each([360, 1280, 2560])("fits %d pixels without scrolling sideways", async (width) => {
     for (const name of ["overview", "tee", "system", "containers", "infrastructure"]) {
-      const page = await visit(`/?page=${name}`, { viewport: { width, height: 1200 } });
+      const page = await tabs.visit(`/?page=${name}`, { viewport: { width, height: 1200 } });
       // Without containers, their page has an explanation alone.
       await page.waitForSelector('[data-panel]:not([data-state="loading"])');
       for (const colorScheme of ["light", "dark"] as const) {

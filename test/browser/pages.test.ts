@@ -4,19 +4,16 @@
 // 1,000 sleeps and 10,000 other calls a second, and an application's counter.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { chart, launch, openPage, screenshot, seriousViolations, type Watched } from "./browser";
+import { chart, screenshot, search, seriousViolations, Tabs } from "./browser";
 import { freePort, Processes, startProgram, startTeescope, type Teescope, until } from "./processes";
 
 const processes = new Processes();
 const [ONE, TWO] = ["pagesone", "pagestwo"];
 const CALLS = '[data-row="syscalls-by-name/getpgid"]';
-let browser: Browser;
 let teescope: Teescope;
-let open: Watched[] = [];
-/** What the console says of a query that is refused on purpose. */
-const REFUSED = /status of 400/;
+/** The console tells of a query that is refused on purpose. */
+const tabs = new Tabs(/status of 400/);
 
 /** An application that counts its work: ten pieces each second. */
 const application = createServer((_, response) => {
@@ -25,35 +22,22 @@ const application = createServer((_, response) => {
 });
 
 beforeAll(async () => {
-  browser = await launch();
+  await tabs.launch();
   await new Promise<void>((done) => application.listen(0, "127.0.0.1", done));
   const { port } = application.address() as AddressInfo;
   for (const name of [ONE, TWO]) await startProgram(processes, "steady", name);
   const more = ["--interval", "1s", "--overhead.budget", "100%", "--scrape", `pages=http://127.0.0.1:${port}/metrics`];
   teescope = await startTeescope(processes, await freePort(), processes.folder(), more);
+  tabs.url = teescope.url;
 });
 
 afterAll(async () => {
-  await browser.close();
+  await tabs.quit();
   application.close();
   await processes.stopAll();
 });
 
-afterEach(async () => {
-  const watched = open;
-  open = [];
-  for (const { close } of watched) await close();
-  expect(watched.flatMap((w) => w.complaints).filter((text) => !REFUSED.test(text))).toEqual([]);
-  expect(watched.flatMap((w) => w.strangers)).toEqual([]);
-});
-
-async function visit(path: string, options: Parameters<typeof openPage>[2] = {}): Promise<Page> {
-  const watched = await openPage(browser, teescope.url + path, options);
-  open.push(watched);
-  return watched.page;
-}
-
-const search = (page: Page): string => decodeURIComponent(new URL(page.url()).search.replaceAll("+", " "));
+afterEach(() => tabs.close());
 
 /** The first figure of a cell, such as "1.01k" or "×0.98". */
 function figure(text: string): number {
@@ -62,7 +46,7 @@ function figure(text: string): number {
 }
 
 it("leads from the table of workloads to all of one, and from a panel's query to Explore", async () => {
-  const page = await visit("/?range=1m");
+  const page = await tabs.visit("/?range=1m");
   await page.getByRole("link", { name: `open ${ONE}: all of it on one page` }).click();
   expect(search(page)).toBe(`?page=workload&w=${ONE}&range=1m`);
   await page.waitForSelector('[data-panel="identity"][data-state="ready"]');
@@ -84,7 +68,7 @@ it("leads from the table of workloads to all of one, and from a panel's query to
 });
 
 it("compares two workloads for each sleep, which are 1,000 calls for 100 on both sides", async () => {
-  const page = await visit("/?page=compare&range=1m");
+  const page = await tabs.visit("/?page=compare&range=1m");
   await page.locator('[data-panel="compare-none"]').waitFor();
   await page.selectOption("#compare-a", ONE);
   await page.selectOption("#compare-b", TWO);
@@ -111,7 +95,7 @@ it("compares two workloads for each sleep, which are 1,000 calls for 100 on both
 });
 
 it("compares one workload with its past, divided by a counter of the application", async () => {
-  const page = await visit(`/?page=compare&range=1m&a=${ONE}&offset=5s&per=pages_pieces_total`);
+  const page = await tabs.visit(`/?page=compare&range=1m&a=${ONE}&offset=5s&per=pages_pieces_total`);
   await page.locator(`${CALLS}:not([data-verdict="few"])`).waitFor({ timeout: 30_000 });
   expect(await page.locator("#ratios-head").textContent()).toContain("100 of pages_pieces");
   expect(await page.locator(".ratios thead").textContent()).toContain("5 s earlier");
@@ -124,7 +108,7 @@ it("compares one workload with its past, divided by a counter of the application
 });
 
 it("completes a query by keyboard, draws it, keeps it in the address, and shows where one is wrong", async () => {
-  const page = await visit("/?page=explore&range=1m");
+  const page = await tabs.visit("/?page=explore&range=1m");
   const query = page.locator("#query-0");
   const option = (name: string): Promise<void> => page.getByRole("option", { name }).first().waitFor();
   await query.click();
@@ -161,7 +145,7 @@ it.each([
   ["compare", `&a=${ONE}&b=${TWO}`, CALLS],
   ["explore", "&expr=up&expr=rate(up)", ".query-problem"],
 ])("is accessible and fits every width on %s", async (name, more, ready) => {
-  const page = await visit(`/?page=${name}&range=1m${more}`);
+  const page = await tabs.visit(`/?page=${name}&range=1m${more}`);
   await page.waitForSelector(ready);
   for (const [width, colorScheme] of [[360, "dark"], [1280, "light"], [2560, "dark"]] as const) {
     await page.setViewportSize({ width, height: 1200 });

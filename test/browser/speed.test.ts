@@ -7,27 +7,27 @@ import { readFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Browser } from "playwright-core";
+import type { Page } from "playwright-core";
 import { build } from "vite";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { chart, launch, openPage, type Watched } from "./browser";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { chart, Tabs } from "./browser";
 import { freePort, Processes, startServer, startTeescope, until } from "./processes";
 
 const processes = new Processes();
 const web = fileURLToPath(new URL("../../web/", import.meta.url));
 const servers: Server[] = [];
-let browser: Browser;
+const tabs = new Tabs();
 
 /** Milliseconds: what is wanted, and how many times as much is an error. */
 const GOALS = { paint: 300, draw: 200, task: 500, frames: 55 };
 const MARGIN = 4;
 
 beforeAll(async () => {
-  browser = await launch();
+  await tabs.launch();
 });
 
 afterAll(async () => {
-  await browser.close();
+  await tabs.quit();
   await processes.stopAll();
   for (const server of servers) server.close();
 });
@@ -47,6 +47,8 @@ async function serve(answer: (path: string) => Promise<Answer> | Answer): Promis
   return `127.0.0.1:${port}`;
 }
 
+afterEach(() => tabs.close());
+
 const rounded = (all: readonly number[]): string => all.map((ms) => ms.toFixed(0)).join(", ");
 
 describe("the first paint", () => {
@@ -57,15 +59,14 @@ describe("the first paint", () => {
     expect(policy).not.toContain("unsafe");
     const paints: number[] = [];
     for (let i = 0; i < 5 && (i < 1 || Math.min(...paints) >= GOALS.paint); i++) {
-      const { page, strangers, close } = await openPage(browser, url);
+      const page = await tabs.visit(url);
       paints.push(
         await page.evaluate<number>(`new Promise((done) => new PerformanceObserver((list) => {
           const first = list.getEntriesByName("first-contentful-paint")[0];
           if (first) done(first.startTime);
         }).observe({ type: "paint", buffered: true }))`),
       );
-      expect(strangers).toEqual([]);
-      await close();
+      await tabs.close();
     }
     process.stdout.write(`first contentful paint after ${rounded(paints)} ms (goal ${GOALS.paint})\n`);
     expect(Math.min(...paints)).toBeLessThan(MARGIN * GOALS.paint);
@@ -92,7 +93,7 @@ describe("500 series of 2,000 points", () => {
       if (path.startsWith("/api/")) return ["application/json", data];
       return ["text/html", '<!doctype html><link rel="stylesheet" href="/report.css"><body><script type="module" src="/report.js"></script>'];
     });
-    const { page, close } = await openPage(browser, `http://${address}/`);
+    const page = await tabs.visit(`http://${address}/`);
     await page.waitForFunction("window.measure !== undefined");
     const loaded = await page.evaluate<number>("load()");
     const took: number[] = [];
@@ -108,7 +109,6 @@ describe("500 series of 2,000 points", () => {
     }
     process.stdout.write(`scrolled at ${rounded(rates)} frames a second (goal 60)\n`);
     expect(Math.max(...rates)).toBeGreaterThan(60 / MARGIN);
-    await close();
   });
 });
 
@@ -133,29 +133,28 @@ describe("128 workloads", () => {
           counted("teescope_cpu_seconds_total", [',mode="user"', ',mode="system"']),
       ];
     });
-    const { url } = await startServer(processes, await freePort(), processes.folder(), ["--targets", exported, "--interval", "1s"]);
+    tabs.url = (await startServer(processes, await freePort(), processes.folder(), ["--targets", exported, "--interval", "1s"])).url;
     await until("three scrapes", 20, async () => {
       const query = encodeURIComponent('count(count_over_time(teescope_processes[1m]) >= 3)');
-      const answer = (await (await fetch(`${url}/api/v1/query?query=${query}`)).json()) as { data: { result: { value: [number, string] }[] } };
+      const answer = (await (await fetch(`${tabs.url}/api/v1/query?query=${query}`)).json()) as { data: { result: { value: [number, string] }[] } };
       return answer.data.result[0]?.value[1] === "128" || undefined;
     });
-    let watched: Watched | undefined;
+    let page: Page | undefined;
     const longest: number[] = [];
     for (let i = 0; i < 3 && (i < 1 || Math.min(...longest) >= GOALS.task); i++) {
-      await watched?.close();
-      watched = await openPage(browser, "about:blank");
-      await watched.page.addInitScript("window.long = []; new PerformanceObserver((l) => window.long.push(...l.getEntries().map((e) => e.duration))).observe({ type: 'longtask', buffered: true })");
-      await watched.page.goto(url);
-      await watched.page.waitForSelector(chart("syscalls-by-workload"));
-      await watched.page.waitForFunction("document.querySelectorAll('[data-panel=\"workloads\"] tbody tr').length === 128");
-      await watched.page.waitForTimeout(2500); // two live updates
-      longest.push(await watched.page.evaluate<number>("Math.max(0, ...window.long)"));
+      await tabs.close();
+      page = await tabs.visit("about:blank");
+      await page.addInitScript("window.long = []; new PerformanceObserver((l) => window.long.push(...l.getEntries().map((e) => e.duration))).observe({ type: 'longtask', buffered: true })");
+      await page.goto(tabs.url);
+      await page.waitForSelector(chart("syscalls-by-workload"));
+      await page.waitForFunction("document.querySelectorAll('[data-panel=\"workloads\"] tbody tr').length === 128");
+      await page.waitForTimeout(2500); // two live updates
+      longest.push(await page.evaluate<number>("Math.max(0, ...window.long)"));
     }
     process.stdout.write(`128 workloads: the longest task took ${rounded(longest)} ms (goal ${GOALS.task})\n`);
     expect(Math.min(...longest)).toBeLessThan(MARGIN * GOALS.task);
-    const legend = await watched?.page.locator('[data-panel="syscalls-by-workload"] .legend .name').allTextContents();
+    const legend = await page?.locator('[data-panel="syscalls-by-workload"] .legend .name').allTextContents();
     expect(legend?.length).toBeLessThanOrEqual(25);
     expect(legend?.at(-1)).toMatch(/^the rest \(\d+\)$/);
-    await watched?.close();
   });
 });
