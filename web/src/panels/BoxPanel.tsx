@@ -87,8 +87,9 @@ function Boxes({ boxes, scale, unit, title, name }: BoxesProps) {
             <th scope="col" class="plot-head">
               <span class="only-spoken">Least, quartiles, median, greatest</span>
               <span class="ticks" aria-hidden="true">
-                {boxTicks(scale).map((tick) => (
+                {boxTicks(scale).map((tick, i) => (
                   <span key={tick} ref={shift(boxPlace(tick, scale))}>
+                    {scale.log && i === 0 && "≤ "}
                     {tick === 0 ? "0" : formatValue(tick, unit)}
                   </span>
                 ))}

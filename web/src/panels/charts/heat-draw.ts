@@ -111,7 +111,7 @@ function drawAxes(
   x: (time: number) => number,
 ): void {
   ctx.fillStyle = token("--muted");
-  ctx.font = "11px system-ui, sans-serif";
+  ctx.font = `${token("--axis")} system-ui, sans-serif`;
   ctx.textAlign = "right";
   ctx.textBaseline = "middle";
   const rows = buckets.bounds.length;
@@ -123,7 +123,7 @@ function drawAxes(
   }
   ctx.textAlign = "center";
   ctx.textBaseline = "top";
-  const distance = timeDistance(interval.to - interval.from, box.width);
+  const distance = timeDistance(interval.to - interval.from, box.width, 5.3 * parseFloat(token("--axis")));
   const first = Math.ceil(interval.from / distance) * distance;
   const splits: number[] = [];
   for (let at = first; at <= interval.to; at += distance) splits.push(at);
@@ -133,8 +133,8 @@ function drawAxes(
   });
 }
 
-/** The distance of time labels that have room in that width. */
-export function timeDistance(seconds: number, width: number): number {
-  const wanted = (seconds * 58) / width;
+/** The distance of time labels that have room in that width, each `space` pixels wide. */
+export function timeDistance(seconds: number, width: number, space = 58): number {
+  const wanted = (seconds * space) / width;
   return TIME_STEPS.find((s) => s >= wanted) ?? Math.ceil(wanted / 604_800) * 604_800;
 }

@@ -98,7 +98,8 @@ export function isLonely(values: ArrayLike<number | null | undefined>, i: number
 
 export function chartOptions(shape: ChartShape, events: ChartEvents, width: number, height: number): uPlot.Options {
   const line = token("--line");
-  const axis = { stroke: token("--muted"), font: "11px system-ui, sans-serif", ticks: { show: false } };
+  const letters = parseFloat(token("--axis"));
+  const axis = { stroke: token("--muted"), font: `${letters}px system-ui, sans-serif`, ticks: { show: false } };
   return {
     width,
     height,
@@ -121,14 +122,14 @@ export function chartOptions(shape: ChartShape, events: ChartEvents, width: numb
       {
         ...axis,
         size: 26,
-        space: 58,
+        space: 5.3 * letters,
         incrs: TIME_STEPS,
         grid: { show: false },
         values: (_, splits, __, ___, distance) => timeLabels(splits, distance),
       },
       {
         ...axis,
-        size: (_, values) => Math.max(34, ...(values as string[] | null ?? []).map((v) => v.length * 6.2 + 12)),
+        size: (_, values) => Math.max(34, ...(values as string[] | null ?? []).map((v) => v.length * 0.565 * letters + 12)),
         space: 28,
         gap: 4,
         grid: { stroke: line, width: 1 },
