@@ -155,11 +155,15 @@ func callName(nr int) string {
 	return callUnknown
 }
 
-// eachCall calls f with each name and what is not zero of it.
+// The system calls that the kernel itself writes into a traced program, at an entry and in place of a
+// return address (arch/x86/kernel/uprobes.c). The program never asked for them, and who traces may be teescope.
+const callUretprobe, callUprobe = 335, 336
+
+// eachCall calls f with each name and what is not zero of it, without what only tracing brings about.
 func eachCall(by *[calls]uint64, f func(name string, n uint64)) {
 	unknown := uint64(0)
 	for nr, n := range by {
-		if n == 0 {
+		if n == 0 || nr == callUretprobe || nr == callUprobe {
 			continue
 		}
 		if name := callName(nr); name != callUnknown {

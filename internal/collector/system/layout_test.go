@@ -4,6 +4,7 @@ package system
 
 import (
 	"bytes"
+	"maps"
 	"testing"
 	"unsafe"
 
@@ -89,6 +90,16 @@ func TestCallName(t *testing.T) {
 		if got := callName(nr); got != want {
 			t.Errorf("callName(%d) = %q, want %q", nr, got, want)
 		}
+	}
+}
+
+// A traced program makes calls that it never asked for; a call without a name counts all the same.
+func TestCallsOfTracingAreNotTheProgramsOwn(t *testing.T) {
+	by := [calls]uint64{0: 3, callUretprobe: 5, callUprobe: 7, callOther: 2}
+	got := map[string]uint64{}
+	eachCall(&by, func(name string, n uint64) { got[name] = n })
+	if want := map[string]uint64{"read": 3, callUnknown: 2}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
