@@ -14,6 +14,7 @@ import { bindShortcuts } from "./pages/shell/actions";
 import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/shell.css";
+import "./styles/pickers.css";
 import "./styles/panels.css";
 import "./styles/menu.css";
 import "./styles/kinds.css";
