@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+
 	"teescope/internal/workload"
 )
 
@@ -118,6 +120,37 @@ func TestASteadyLoadIsEstimatedAsItIs(t *testing.T) {
 	}
 	if share := s.attached.Seconds() / s.now.Sub(s.began).Seconds(); share < 0.09 || share > 0.12 {
 		t.Errorf("attached for %.3f of the time", share)
+	}
+}
+
+// A process may be watched, and a cycle end, before the next scrape has read its slot.
+func TestASlotThatWasNeverReadIsSettled(t *testing.T) {
+	s := simulate(t, steady(100_000), 1)
+	k := s.slots.kernel
+	k.group(slotFirst, 1, "it")
+	free, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Queue, ValueSize: 4, MaxEntries: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = free.Close() }()
+	if err := free.Put(nil, uint32(slotFirst+1)); err != nil {
+		t.Fatal(err)
+	}
+	k.freeSlots = free
+	if err := s.slots.watch(workload.Process{PID: 1, Comm: "it"}, slotFirst, &watcher{}, t.Errorf); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.slots.active) != 2 {
+		t.Fatalf("%d slots, want that of the group and that of the process", len(s.slots.active))
+	}
+	s.run(t, 2)
+	for _, sl := range s.slots.active {
+		if sl.report(1); sl.watched != nil && sl.Calls[0] != 0 {
+			t.Errorf("%d calls of a process that made none", sl.Calls[0])
+		}
+	}
+	if err := s.slots.duty.end(s.slots.active); err != nil {
+		t.Fatal(err)
 	}
 }
 

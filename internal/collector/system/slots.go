@@ -133,8 +133,17 @@ func (s *slots) adopt(now time.Time) {
 			// One slot is enough for it from now on. When the map is full it only takes more slots.
 			_ = s.kernel.wholeCgroups.Update(g.Cgroup, uint8(1), ebpf.UpdateAny)
 		}
-		s.active[uint32(n)] = &slot{number: uint32(n), identity: id, owner: s.registry.Join(id, now), tgid: g.TGID}
+		s.place(&slot{number: uint32(n), identity: id, owner: s.registry.Join(id, now), tgid: g.TGID})
 	}
+}
+
+// place takes a slot into what is read. While events are sampled it is estimated from its first moment on:
+// a cycle may end before it is read.
+func (s *slots) place(sl *slot) {
+	if s.duty.active {
+		sl.estimate = &estimate{}
+	}
+	s.active[sl.number] = sl
 }
 
 // promote gives groups that were folded the name that there is room for by now. What they have counted
@@ -163,9 +172,6 @@ func cgroupNames(g *group) []string {
 
 func (s *slots) read(sl *slot) {
 	s.kernel.sum(sl.number, &sl.raw)
-	if s.duty.active && sl.estimate == nil {
-		sl.estimate = &estimate{}
-	}
 	sl.report(s.duty.fraction())
 	if len(s.kernel.times) == len(s.kernel.rows) {
 		s.kernel.sumTimes(sl.number, &sl.times)

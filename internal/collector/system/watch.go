@@ -76,10 +76,10 @@ func (s *slots) watch(p workload.Process, base uint32, w *watcher, warn func(str
 	g := &s.kernel.groups[number]
 	*g = s.kernel.groups[base]
 	g.TGID, g.Base, g.Watched, g.Ready = uint32(p.PID), base, 1, 1
-	s.active[number] = &slot{
+	s.place(&slot{
 		number: number, identity: group.identity, owner: group.owner, tgid: g.TGID,
 		watched: &watched{pid: p.PID, comm: workload.Clean(p.Comm), base: base},
-	}
+	})
 	s.registry.Add(group.owner)
 	// What it was read to be may be over: it started another program, or ended. Then the next scan sees what it
 	// is, and nothing has counted into this slot, which is given back.
