@@ -10,13 +10,16 @@ import { findGaps } from "../pages/findings/gaps";
 import { Sections } from "../pages/Sections";
 import { moment } from "../panels/export/csv";
 import { useInstant } from "../panels/use-data";
+import type { Dashboard } from "../panels/dashboards";
+import type { PanelDef } from "../panels/types";
 import { CONTENTS } from "./questions";
-import type { Recording } from "./recording";
+import { type Recording, silence } from "./recording";
 
 export function Report({ recording: r }: { recording: Recording }) {
   const loaded = useInstant(FACT_EXPRS, true);
   const facts = useMemo(() => (loaded.value ? readFacts(loaded.value) : undefined), [loaded.value]);
   const gaps = useMemo(() => (facts ? findGaps(facts) : []), [facts]);
+  const silent = useMemo(() => silence(r), [r]);
   return (
     <main id="main" class="report">
       <header>
@@ -47,14 +50,37 @@ export function Report({ recording: r }: { recording: Recording }) {
         {gaps.length > 0 && <Gaps gaps={gaps} />}
       </section>
       {CONTENTS.map((d) => (
-        <section key={d.id} id={`part-${d.id}`} class="part" aria-labelledby={`head-${d.id}`}>
-          <h2 id={`head-${d.id}`}>{d.title}</h2>
-          <p class="page-note">{d.question}</p>
-          <Sections sections={d.sections} />
-        </section>
+        <Part key={d.id} dashboard={d} silent={silent} />
       ))}
       <LeftOut recording={r} />
     </main>
+  );
+}
+
+/** The panels of a dashboard; of those without data only why. */
+function Part({ dashboard: { id, title, question, sections }, silent }: { dashboard: Dashboard; silent: (def: PanelDef) => boolean }) {
+  const telling = sections.map((s) => ({ ...s, panels: s.panels.filter((def) => !silent(def)) })).filter((s) => s.panels.length > 0);
+  const quiet = sections.flatMap((s) => s.panels.filter(silent));
+  return (
+    <section id={`part-${id}`} class="part" aria-labelledby={`head-${id}`}>
+      <h2 id={`head-${id}`}>{title}</h2>
+      <p class="page-note">{question}</p>
+      <Sections sections={telling} />
+      {quiet.length > 0 && (
+        <details>
+          <summary>
+            {telling.length === 0 ? "There is no data of this" : `${quiet.length} ${quiet.length === 1 ? "panel has" : "panels have"} no data`} in this time range.
+          </summary>
+          <ul class="dashes">
+            {quiet.map((def) => (
+              <li key={def.id} data-silent={def.id}>
+                {def.title}: {def.empty.text}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </section>
   );
 }
 

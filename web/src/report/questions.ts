@@ -19,12 +19,14 @@ export const CONTENTS: readonly Dashboard[] = once(DASHBOARDS.filter(({ single }
 
 function once(dashboards: readonly Dashboard[]): Dashboard[] {
   const seen = new Set<string>([WINDOWS.id]);
-  return dashboards.map((d) => ({
-    ...d,
-    sections: d.sections
-      .map((s) => ({ ...s, id: `${d.id}-${s.id}`, panels: s.panels.filter(({ id }) => !seen.has(id) && seen.add(id)) }))
-      .filter((s) => s.panels.length > 0),
-  }));
+  return dashboards
+    .map((d) => ({
+      ...d,
+      sections: d.sections
+        .map((s) => ({ ...s, id: `${d.id}-${s.id}`, panels: s.panels.filter(({ id }) => !seen.has(id) && seen.add(id)) }))
+        .filter((s) => s.panels.length > 0),
+    }))
+    .filter((d) => d.sections.length > 0);
 }
 
 export function questions(): Question[] {

@@ -5,8 +5,9 @@ import { describe, expect, it } from "vitest";
 import { Client } from "../api/client";
 import { fillTemplate, type Filling } from "../lib/promql";
 import { asks } from "../panels/asks";
+import type { BarsDef } from "../panels/types";
 import { CONTENTS, questions } from "./questions";
-import { recordedFetch, unpack } from "./recording";
+import { recordedFetch, silence, unpack } from "./recording";
 
 const read = (path: string): unknown => JSON.parse(readFileSync(new URL(path, import.meta.url), "utf8"));
 
@@ -41,6 +42,7 @@ const made = {
   ],
   leftOut: null,
 };
+const BARS: BarsDef = { id: "x", kind: "bars", title: "X", question: "?", unit: "count", help: "", empty: { text: "none" }, queries: [] };
 const packed = (value: unknown): string => gzipSync(JSON.stringify(value)).toString("base64");
 
 describe("a recording", () => {
@@ -50,6 +52,14 @@ describe("a recording", () => {
     expect(await client.instant('b{workload="redis"}', 1003)).toEqual([{ metric: {}, value: [1003, 7] }]);
     await expect(client.instant("c", 1003)).rejects.toThrow(/took too long/);
     await expect(client.instant("d", 1003)).rejects.toThrow(/not in the report/);
+  });
+
+  it("knows which panels were answered with nothing, which is not a failure", async () => {
+    const panel = (...exprs: string[]): BarsDef => ({ ...BARS, queries: exprs.map((expr) => ({ expr, legend: "" })) });
+    const empty = { expr: "e", points: 0, from: 1003, step: 60, series: [] };
+    const silent = silence(await unpack(packed({ ...made, answers: [...made.answers, empty] })));
+    expect(["e", "c", "b{$workloads}", "d"].map((expr) => silent(panel(expr)))).toEqual([true, false, false, false]);
+    expect(silent(panel("e", "c"))).toBe(false);
   });
 
   it("is refused when it is cut or of another page", async () => {

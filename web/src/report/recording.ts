@@ -6,7 +6,8 @@ import { malformed } from "../api/errors";
 import { type Decoder, list, number, record, shape, text, withDefault } from "../api/validate";
 import { fillTemplate, type Filling } from "../lib/promql";
 import { alignToGrid, type Interval, stepFor } from "../lib/time";
-import { MINUTE } from "../panels/asks";
+import { asks, MINUTE } from "../panels/asks";
+import type { PanelDef } from "../panels/types";
 
 interface Answer {
   expr: string;
@@ -74,6 +75,13 @@ export async function unpack(base64: string): Promise<Recording> {
 export function fillingOf(r: Recording): Omit<Filling, "step"> {
   const age = r.startedAt > 0 ? Math.max(0, r.to - r.startedAt) : undefined;
   return { workloads: r.workloads, scrapeInterval: r.scrapeInterval, age };
+}
+
+/** Whether all that a panel asked was answered, and with nothing. */
+export function silence(r: Recording): (def: PanelDef) => boolean {
+  const told = new Set(r.answers.filter((a) => a.series.length > 0 || a.error !== "").map((a) => `${a.points} ${a.expr}`));
+  const asked = new Set(r.answers.map((a) => `${a.points} ${a.expr}`));
+  return (def) => asks(def).every(({ expr, points = 0 }) => asked.has(`${points} ${expr}`) && !told.has(`${points} ${expr}`));
 }
 
 /** Answers the requests of the page's client. It fills the queries as the page does, so that each finds its answer. */
