@@ -90,6 +90,10 @@ export function recordedFetch(r: Recording): typeof fetch {
       ranges.set(`${step} ${fillTemplate(a.expr, { ...filling, step })}`, a);
     }
   }
+  const within = (url: URL, time: number): boolean => {
+    const [start, end] = ["start", "end"].map((name) => Number(url.searchParams.get(name)));
+    return time >= (start ?? 0) && time <= (end ?? 0);
+  };
   const find = (url: URL): { type: string; found: Answer | undefined } => {
     const query = url.searchParams.get("query") ?? "";
     if (url.pathname.endsWith("/query_range")) return { type: "matrix", found: ranges.get(`${url.searchParams.get("step") ?? ""} ${query}`) };
@@ -104,7 +108,7 @@ export function recordedFetch(r: Recording): typeof fetch {
     }
     const result = found.series.map(({ m, v }) => {
       const points = v.flatMap((value, i) => (value === null ? [] : [[found.from + i * found.step, String(value)]]));
-      return type === "matrix" ? { metric: m, values: points } : { metric: m, value: points[0] ?? [found.from, "NaN"] };
+      return type === "matrix" ? { metric: m, values: points.filter(([time]) => within(url, Number(time))) } : { metric: m, value: points[0] ?? [found.from, "NaN"] };
     });
     return Promise.resolve(json(200, { status: "success", data: { resultType: type, result } }));
   };

@@ -78,7 +78,8 @@ export async function panelCsv(def: PanelDef, client: Client, interval: Interval
   const points = all[0]?.points;
   if (points !== undefined) {
     const queries = all.map((a) => ({ expr: a.expr, legend: a.legend ?? "" }));
-    const { frame } = await new FrameLoader(client).load({ queries, interval, points, filling }, signal);
+    const newest = def.kind !== "heatmap" && def.kind !== "histogram";
+    const { frame } = await new FrameLoader(client).load({ queries, interval, points, filling, newest }, signal);
     return frameCsv(frame, all[0]?.unit ?? def.unit);
   }
   const answers = all.map(async (ask) => {
