@@ -30,8 +30,8 @@ var units = map[string]string{
 	"cores": "short", "seconds_per_second": "percentunit", "ratio": "percentunit", "yes_no": "bool_yes_no",
 }
 
-// Docs is where the help of a panel leads.
-const docs = "docs/user/metrics.md"
+// usualAddress is where the links of panels lead unless somebody writes another address above the panels.
+const usualAddress = "http://127.0.0.1:9750"
 
 // Grafana renders a dashboard as Grafana's JSON, which fits the classic dashboard model of version 10 to 12.
 func Grafana(d Dashboard) ([]byte, error) {
@@ -45,6 +45,7 @@ func Grafana(d Dashboard) ([]byte, error) {
 			`label_values(teescope_container_info{`+nodeMatcher+`,pod=~"$`+podVariable+`"}, container)`)).
 		WithVariable(anyOf(runtimeVariable, "Runtime", "label_values(teescope_workload_info{"+nodeMatcher+"}, runtime)")).
 		WithVariable(workloads(d)).
+		WithVariable(address()).
 		Link(dashboard.NewDashboardLinkBuilder("teescope").Type(dashboard.DashboardLinkTypeDashboards).
 			Tags([]string{"teescope"}).AsDropdown(true).IncludeVars(true).KeepTime(true))
 	var errs []error
@@ -157,10 +158,42 @@ func datasource() common.DataSourceRef {
 
 // description is what a panel's "i" shows.
 func description(p Panel) string {
-	return p.Question + "\n\n" + p.Help + "\n\nNothing here? " + p.Empty.Text + "\n\nMetrics: " + docs
+	return p.Question + "\n\n" + p.Help + "\n\nNothing here? " + p.Empty.Text
+}
+
+// address is a field for the address of teescope, which has the pages that panels link to.
+func address() *dashboard.TextBoxVariableBuilder {
+	return dashboard.NewTextBoxVariableBuilder(addressVariable).Label("teescope at").DefaultValue(dashboard.StringOrMap{String: cog.ToPtr(usualAddress)}).
+		Current(dashboard.VariableOption{
+			Selected: cog.ToPtr(true),
+			Text:     dashboard.StringOrArrayOfString{String: cog.ToPtr(usualAddress)},
+			Value:    dashboard.StringOrArrayOfString{String: cog.ToPtr(usualAddress)},
+		})
+}
+
+// linked is a panel with links to what is written of its metrics.
+type linked struct {
+	cog.Builder[dashboard.Panel]
+	metrics []string
+}
+
+// Build implements cog.Builder.
+func (l linked) Build() (dashboard.Panel, error) {
+	p, err := l.Builder.Build()
+	for _, name := range l.metrics {
+		link, broken := dashboard.NewDashboardLinkBuilder(name).Type(dashboard.DashboardLinkTypeLink).
+			Url("${" + addressVariable + "}/docs/metrics/" + name).TargetBlank(true).Build()
+		p.Links, err = append(p.Links, link), errors.Join(err, broken)
+	}
+	return p, err
 }
 
 func grafanaPanel(p Panel, span uint32) (cog.Builder[dashboard.Panel], error) {
+	b, err := grafanaKind(p, span)
+	return linked{b, p.Metrics}, err
+}
+
+func grafanaKind(p Panel, span uint32) (cog.Builder[dashboard.Panel], error) {
 	targets, err := grafanaTargets(p)
 	if err != nil {
 		return nil, err
