@@ -46,6 +46,19 @@ func TestDashboardsFitGrafana(t *testing.T) {
 		if want := []string{"datasource", "instance", "pod", "container", "runtime", "workload", "teescope"}; !slices.Equal(variables, want) {
 			t.Errorf("%s has the variables %v, want %v", d.ID, variables, want)
 		}
+		seen := map[uint32]bool{0: true}
+		for _, p := range read.Panels {
+			var id uint32
+			if p.RowPanel != nil {
+				id = p.RowPanel.Id
+			} else if p.Panel.Id != nil {
+				id = *p.Panel.Id
+			}
+			if seen[id] {
+				t.Errorf("%s: the identity %d is there twice, or a panel has none", d.ID, id)
+			}
+			seen[id] = true
+		}
 		panels := 0
 		for _, s := range d.Sections {
 			panels += len(s.Panels)

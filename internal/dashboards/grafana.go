@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/grafana/grafana-foundation-sdk/go/bargauge"
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
@@ -67,10 +69,24 @@ func Grafana(d Dashboard) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dashboard %s: %w", d.ID, err)
 	}
+	number(built.Panels)
 	whole := annotated{Dashboard: built}
 	whole.Annotations.List = annotations()
 	out, err := json.MarshalIndent(whole, "", "  ")
 	return append(out, '\n'), err
+}
+
+// number gives panels and rows the identities that Grafana looks them up by: without them those of panels are guessed, and
+// all rows have the same.
+func number(panels []dashboard.PanelOrRowPanel) {
+	for i, p := range panels {
+		id := uint32(i) + 1 //nolint:gosec // a dashboard has no billions of panels
+		if p.Panel != nil {
+			p.Panel.Id = &id
+		} else {
+			p.RowPanel.Id = id
+		}
+	}
 }
 
 // ErrNoPanel says that no panel has an identity.
@@ -279,13 +295,14 @@ func grafanaTable(p Panel, targets []*prometheus.DataqueryBuilder, span uint32) 
 		keep(field, c.Title)
 		b = b.OverrideByName(c.Title, []dashboard.DynamicConfigValue{{Id: "unit", Value: units[c.Unit]}})
 	}
-	include := map[string]bool{}
-	for field := range names {
-		include[field] = true
-	}
+	// Not organize's includeByName, which older versions of Grafana do not know: they would show every label.
+	shown := slices.SortedFunc(maps.Keys(names), func(a, b string) int { return order[a] - order[b] })
 	b = b.WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}}).
+		WithTransformation(dashboard.DataTransformerConfig{Id: "filterFieldsByName", Options: map[string]any{
+			"include": map[string]any{"names": shown},
+		}}).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
-			"includeByName": include, "indexByName": order, "renameByName": names,
+			"indexByName": order, "renameByName": names,
 		}})
 	if len(p.Columns) > 0 {
 		b = b.SortBy([]cog.Builder[common.TableSortByFieldState]{
