@@ -104,6 +104,9 @@ func (o *reportFlags) validate(cmd *cobra.Command) error {
 			return err
 		}
 		o.From = o.From.Truncate(time.Second)
+		if !o.From.Before(o.To) {
+			return fmt.Errorf("--from %q: it has to be before the end, which is %s", o.from, o.To.UTC().Format(time.RFC3339))
+		}
 		if length := o.To.Sub(o.From); length < 10*time.Second || length > 7*24*time.Hour {
 			return fmt.Errorf("--from %q: a report is of 10s to 7d, and it is %s before the end", o.from, length)
 		}
