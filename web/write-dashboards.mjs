@@ -11,7 +11,12 @@ const server = await createServer({ server: { middlewareMode: true, ws: false, w
 try {
   const { DASHBOARDS } = await server.ssrLoadModule("/src/panels/dashboards.ts");
   const { questions } = await server.ssrLoadModule("/src/report/questions.ts");
-  writeFileSync(panels, `${JSON.stringify(DASHBOARDS, undefined, 1)}\n`);
+  const { families } = await server.ssrLoadModule("/src/panels/asks.ts");
+  const described = DASHBOARDS.map((d) => ({
+    ...d,
+    sections: d.sections.map((s) => ({ ...s, panels: s.panels.map((p) => ({ ...p, metrics: families(p) })) })),
+  }));
+  writeFileSync(panels, `${JSON.stringify(described, undefined, 1)}\n`);
   writeFileSync(asked, `${JSON.stringify(questions(), undefined, 1)}\n`);
 } finally {
   await server.close();

@@ -71,9 +71,7 @@ func analyzeCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.Server, "server", "http://"+usualAgent, "`URL` or host:port of the server, with the path before its /api/v1")
-	f.StringVar(&o.Access.CAFile, "ca-file", "", "with --server: `file` with the certificate (PEM) of the authority to trust")
-	f.StringVar(&o.Access.PasswordFile, "password-file", "", "with --server: `file` with the password of the user in the URL")
+	serverFlags(cmd, &o.Server, &o.Access)
 	f.StringVar(&o.window, "window", "5m", "how far back to look, a `duration` such as 90s or 15m")
 	f.StringVar(&o.at, "at", "", "end of the window: a `time` such as 2026-01-02T15:04:05Z, or seconds since 1970 (default: now; of a file, its last sample)")
 	f.StringVar(&o.Workload, "workload", "", "judge only the workload of this `name`")
@@ -83,7 +81,7 @@ func analyzeCommand() *cobra.Command {
 	f.BoolVar(&o.all, "all", false, "list all findings")
 	f.BoolVar(&o.Windows, "windows", false, "also show the box plots of the window: quartiles, whiskers and outliers of each metric")
 	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "end after this time")
-	for _, name := range []string{"server", "window", "at", "workload", "limit", "timeout"} {
+	for _, name := range []string{"window", "at", "workload", "limit", "timeout"} {
 		complete(cmd, name, cobra.NoFileCompletions)
 	}
 	complete(cmd, "format", cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp))
@@ -155,7 +153,7 @@ func (o *analyzeFlags) validate(cmd *cobra.Command) error {
 	if o.all && set("limit") {
 		return errors.New("--all and --limit exclude each other")
 	}
-	for _, name := range []string{"server", "ca-file", "password-file"} {
+	for _, name := range serverFlagNames() {
 		if o.File != "" && set(name) {
 			return fmt.Errorf("--%s is about a server, and %s is read instead of one: leave one of the two away", name, o.File)
 		}

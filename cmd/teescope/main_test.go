@@ -112,6 +112,7 @@ func TestErrors(t *testing.T) {
 		{[]string{"analyze", "--limit=0"}, "--limit 0: the least is 1; --all lists all findings"},
 		{[]string{"analyze", "--all", "--limit=3"}, "--all and --limit exclude each other"},
 		{[]string{"analyze", "--timeout=1ms"}, "--timeout 1ms: it is from 1s to 1h"},
+		{[]string{"report", "--from=2030-01-02T15:04:05Z", "--to=2030-01-02T15:04:05Z"}, "it has to be before the end, which is 2030-01-02T15:04:05Z"},
 		{[]string{"analyze", "a.om", "--server=a:1"}, "--server is about a server, and a.om is read instead of one"},
 		{[]string{"analyze", "/none.om"}, "reading the series: open /none.om: no such file or directory"},
 		{[]string{"config", "--interval=5", "--listen=x"}, "2 problems:\n  flag --listen: \"x\" is not HOST:PORT"},

@@ -39,16 +39,14 @@ func reportCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.Server, "server", "http://"+usualAgent, "`URL` or host:port of the server, with the path before its /api/v1")
-	f.StringVar(&o.Access.CAFile, "ca-file", "", "`file` with the certificate (PEM) of the authority to trust")
-	f.StringVar(&o.Access.PasswordFile, "password-file", "", "`file` with the password of the user in the URL")
+	serverFlags(cmd, &o.Server, &o.Access)
 	f.StringVar(&o.window, "window", "15m", "how far back to look, a `duration` such as 90s or 6h")
 	f.StringVar(&o.from, "from", "", "begin at this `time`, such as 2026-01-02T15:04:05Z or seconds since 1970, instead of --window before the end")
 	f.StringVar(&o.to, "to", "", "end at this `time` (default now)")
 	f.StringVar(&o.Workload, "workload", "", "show only the workload of this `name`, beside the machine as a whole")
 	f.StringVarP(&o.out, "output", "o", "teescope-report.html", "write this `file`, - for the standard output")
 	f.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "end after this time")
-	for _, name := range []string{"server", "window", "from", "to", "workload", "timeout"} {
+	for _, name := range []string{"window", "from", "to", "workload", "timeout"} {
 		complete(cmd, name, cobra.NoFileCompletions)
 	}
 	return cmd
@@ -106,6 +104,9 @@ func (o *reportFlags) validate(cmd *cobra.Command) error {
 			return err
 		}
 		o.From = o.From.Truncate(time.Second)
+		if !o.From.Before(o.To) {
+			return fmt.Errorf("--from %q: it has to be before the end, which is %s", o.from, o.To.UTC().Format(time.RFC3339))
+		}
 		if length := o.To.Sub(o.From); length < 10*time.Second || length > 7*24*time.Hour {
 			return fmt.Errorf("--from %q: a report is of 10s to 7d, and it is %s before the end", o.from, length)
 		}

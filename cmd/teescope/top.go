@@ -61,8 +61,7 @@ func topCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.connect, "connect", "", "`URL` or host:port of the agent (default: the one on "+usualAgent+", else count by itself)")
-	f.StringVar(&o.CAFile, "ca-file", "", "with --connect: `file` with the certificate (PEM) of the authority to trust")
-	f.StringVar(&o.PasswordFile, "password-file", "", "with --connect: `file` with the password of the user in the URL")
+	accessFlags(cmd, "connect", &o.Access)
 	f.DurationVar(&o.Interval, "interval", 2*time.Second, "time between two scrapes")
 	f.StringVar(&o.Sort, "sort", "calls", "`column` to sort by: "+strings.Join(top.SortKeys(), ", "))
 	f.BoolVar(&o.Reverse, "reverse", false, "sort the other way round")

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"teescope/internal/app"
 	"teescope/internal/metric"
 )
 
@@ -37,14 +36,14 @@ func TestMetricsDocumentIsUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(metrics(app.Descriptions())) != string(committed) {
+	if string(metrics(families())) != string(committed) {
 		t.Error("docs/user/metrics.md is not what the descriptions give: run make generate-docs")
 	}
 }
 
 // What a reader needs to trust a number: a sentence, a unit, and where it is read.
 func TestDescriptionsAreComplete(t *testing.T) {
-	for _, d := range app.Descriptions() {
+	for _, d := range families() {
 		if !strings.HasSuffix(d.Help, ".") {
 			t.Errorf("%s: the help is no sentence: %q", d.Name, d.Help)
 		}

@@ -14,8 +14,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-
-	"teescope/internal/app"
 )
 
 func main() {
@@ -36,7 +34,7 @@ func run(binary, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "cli.md"), cli, 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "metrics.md"), metrics(app.Descriptions()), 0o644)
+	return os.WriteFile(filepath.Join(dir, "metrics.md"), metrics(families()), 0o644)
 }
 
 // help runs one command's help in an environment of its own: defaults that depend on who asks

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"teescope/docs/user"
 	"teescope/internal/analysis/rules"
 	"teescope/internal/collector"
 	"teescope/internal/collector/build"
@@ -157,7 +158,7 @@ func (p *program) server() error {
 		Targets:     c.Targets, Endpoints: endpoints, Rules: evaluated, Self: http.HandlerFunc(p.self), Instance: p.host,
 		Version: prom.Version(p.Build), Flags: c.Values(), Registry: p.own, Log: p.Log,
 	})
-	p.web.API, p.web.Page, p.web.Panels = db.Handler(), p.Page, dashboards.Serve()
+	p.web.API, p.web.Page, p.web.Panels, p.web.Families = db.Handler(), p.Page, dashboards.Serve(), httpapi.Families(user.Metrics)
 	p.add(db, evaluated.Hub, db.Reloader())
 	if c.Analysis.Enabled {
 		p.analyse(db)

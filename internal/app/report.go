@@ -76,7 +76,7 @@ func Report(ctx context.Context, w io.Writer, o ReportOptions) (report.Summary, 
 	if o.Workload != "" {
 		ro.Workloads = []string{o.Workload}
 	}
-	started, err := source.Instant(ctx, `max(process_start_time_seconds{job="teescope"})`, o.To)
+	started, err := source.Instant(ctx, `max(process_start_time_seconds and on (instance, job) teescope_build_info)`, o.To)
 	if err != nil {
 		return fail(err)
 	}

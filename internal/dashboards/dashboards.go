@@ -53,7 +53,8 @@ type Panel struct {
 	Columns    []Column    `json:"columns"`
 	SortBy     int         `json:"sortBy"`
 	Filters    bool        `json:"filters"`
-	First      string      `json:"first"` // of a box plot: what is shown at first
+	First      string      `json:"first"`   // of a box plot: what is shown at first
+	Metrics    []string    `json:"metrics"` // that it asks for, by their names in docs/user/metrics.md
 }
 
 // Empty is what to say of a panel that has nothing to show.

@@ -43,8 +43,21 @@ func TestDashboardsFitGrafana(t *testing.T) {
 		for _, v := range read.Templating.List {
 			variables = append(variables, v.Name)
 		}
-		if want := []string{"datasource", "instance", "pod", "container", "runtime", "workload"}; !slices.Equal(variables, want) {
+		if want := []string{"datasource", "instance", "pod", "container", "runtime", "workload", "teescope"}; !slices.Equal(variables, want) {
 			t.Errorf("%s has the variables %v, want %v", d.ID, variables, want)
+		}
+		seen := map[uint32]bool{0: true}
+		for _, p := range read.Panels {
+			var id uint32
+			if p.RowPanel != nil {
+				id = p.RowPanel.Id
+			} else if p.Panel.Id != nil {
+				id = *p.Panel.Id
+			}
+			if seen[id] {
+				t.Errorf("%s: the identity %d is there twice, or a panel has none", d.ID, id)
+			}
+			seen[id] = true
 		}
 		panels := 0
 		for _, s := range d.Sections {
@@ -188,7 +201,7 @@ func TestADashboardOfOneWorkloadLetsOneBeChosen(t *testing.T) {
 		if err := read.UnmarshalJSONStrict(withoutPlugin(t, rendered)); err != nil {
 			t.Fatal(err)
 		}
-		for _, v := range read.Templating.List[1:] {
+		for _, v := range read.Templating.List[1 : len(read.Templating.List)-1] {
 			multi := v.Multi != nil && *v.Multi
 			if want := !single || v.Name != workloadVariable; multi != want {
 				t.Errorf("single %v: %s takes several values: %v, want %v", single, v.Name, multi, want)

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/grafana/grafana-foundation-sdk/go/bargauge"
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
@@ -30,8 +32,8 @@ var units = map[string]string{
 	"cores": "short", "seconds_per_second": "percentunit", "ratio": "percentunit", "yes_no": "bool_yes_no",
 }
 
-// Docs is where the help of a panel leads.
-const docs = "docs/user/metrics.md"
+// usualAddress is where the links of panels lead unless somebody writes another address above the panels.
+const usualAddress = "http://127.0.0.1:9750"
 
 // Grafana renders a dashboard as Grafana's JSON, which fits the classic dashboard model of version 10 to 12.
 func Grafana(d Dashboard) ([]byte, error) {
@@ -45,6 +47,7 @@ func Grafana(d Dashboard) ([]byte, error) {
 			`label_values(teescope_container_info{`+nodeMatcher+`,pod=~"$`+podVariable+`"}, container)`)).
 		WithVariable(anyOf(runtimeVariable, "Runtime", "label_values(teescope_workload_info{"+nodeMatcher+"}, runtime)")).
 		WithVariable(workloads(d)).
+		WithVariable(address()).
 		Link(dashboard.NewDashboardLinkBuilder("teescope").Type(dashboard.DashboardLinkTypeDashboards).
 			Tags([]string{"teescope"}).AsDropdown(true).IncludeVars(true).KeepTime(true))
 	var errs []error
@@ -66,10 +69,24 @@ func Grafana(d Dashboard) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dashboard %s: %w", d.ID, err)
 	}
+	number(built.Panels)
 	whole := annotated{Dashboard: built}
 	whole.Annotations.List = annotations()
 	out, err := json.MarshalIndent(whole, "", "  ")
 	return append(out, '\n'), err
+}
+
+// number gives panels and rows the identities that Grafana looks them up by: without them those of panels are guessed, and
+// all rows have the same.
+func number(panels []dashboard.PanelOrRowPanel) {
+	for i, p := range panels {
+		id := uint32(i) + 1 //nolint:gosec // a dashboard has no billions of panels
+		if p.Panel != nil {
+			p.Panel.Id = &id
+		} else {
+			p.RowPanel.Id = id
+		}
+	}
 }
 
 // ErrNoPanel says that no panel has an identity.
@@ -157,10 +174,42 @@ func datasource() common.DataSourceRef {
 
 // description is what a panel's "i" shows.
 func description(p Panel) string {
-	return p.Question + "\n\n" + p.Help + "\n\nNothing here? " + p.Empty.Text + "\n\nMetrics: " + docs
+	return p.Question + "\n\n" + p.Help + "\n\nNothing here? " + p.Empty.Text
+}
+
+// address is a field for the address of teescope, which has the pages that panels link to.
+func address() *dashboard.TextBoxVariableBuilder {
+	return dashboard.NewTextBoxVariableBuilder(addressVariable).Label("teescope at").DefaultValue(dashboard.StringOrMap{String: cog.ToPtr(usualAddress)}).
+		Current(dashboard.VariableOption{
+			Selected: cog.ToPtr(true),
+			Text:     dashboard.StringOrArrayOfString{String: cog.ToPtr(usualAddress)},
+			Value:    dashboard.StringOrArrayOfString{String: cog.ToPtr(usualAddress)},
+		})
+}
+
+// linked is a panel with links to what is written of its metrics.
+type linked struct {
+	cog.Builder[dashboard.Panel]
+	metrics []string
+}
+
+// Build implements cog.Builder.
+func (l linked) Build() (dashboard.Panel, error) {
+	p, err := l.Builder.Build()
+	for _, name := range l.metrics {
+		link, broken := dashboard.NewDashboardLinkBuilder(name).Type(dashboard.DashboardLinkTypeLink).
+			Url("${" + addressVariable + "}/docs/metrics/" + name).TargetBlank(true).Build()
+		p.Links, err = append(p.Links, link), errors.Join(err, broken)
+	}
+	return p, err
 }
 
 func grafanaPanel(p Panel, span uint32) (cog.Builder[dashboard.Panel], error) {
+	b, err := grafanaKind(p, span)
+	return linked{b, p.Metrics}, err
+}
+
+func grafanaKind(p Panel, span uint32) (cog.Builder[dashboard.Panel], error) {
 	targets, err := grafanaTargets(p)
 	if err != nil {
 		return nil, err
@@ -246,13 +295,14 @@ func grafanaTable(p Panel, targets []*prometheus.DataqueryBuilder, span uint32) 
 		keep(field, c.Title)
 		b = b.OverrideByName(c.Title, []dashboard.DynamicConfigValue{{Id: "unit", Value: units[c.Unit]}})
 	}
-	include := map[string]bool{}
-	for field := range names {
-		include[field] = true
-	}
+	// Not organize's includeByName, which older versions of Grafana do not know: they would show every label.
+	shown := slices.SortedFunc(maps.Keys(names), func(a, b string) int { return order[a] - order[b] })
 	b = b.WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}}).
+		WithTransformation(dashboard.DataTransformerConfig{Id: "filterFieldsByName", Options: map[string]any{
+			"include": map[string]any{"names": shown},
+		}}).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
-			"includeByName": include, "indexByName": order, "renameByName": names,
+			"indexByName": order, "renameByName": names,
 		}})
 	if len(p.Columns) > 0 {
 		b = b.SortBy([]cog.Builder[common.TableSortByFieldState]{

@@ -15,6 +15,7 @@ const (
 	containerVariable  = "container"
 	runtimeVariable    = "runtime"
 	workloadVariable   = "workload"
+	addressVariable    = "teescope" // where its page is: what links of panels begin with
 )
 
 var placeholders = regexp.MustCompile(`\$(workloads|candidates|nodes|containers|rate|window|interval)\b`)

@@ -35,6 +35,9 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 	if s.opts.Runbooks != nil {
 		mux.HandleFunc("GET "+runbooksPath+"{name}", runbook(s.opts.Runbooks))
 	}
+	if s.opts.Families != nil {
+		mux.Handle("GET /docs/metrics/{name}", s.opts.Families)
+	}
 	mux.HandleFunc("/api/", http.NotFound)
 	mux.HandleFunc("/-/", http.NotFound)
 	if s.opts.Page != nil {

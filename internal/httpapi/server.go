@@ -32,6 +32,7 @@ type Options struct {
 	API      http.Handler // everything below /api/v1
 	Panels   http.Handler // the page's panels for Grafana, by {id}
 	Runbooks fs.FS        // what to do about each alert, *.md
+	Families http.Handler // what is known of a metric, by {name}
 	Ready    func() error // nil when all of the program is ready, else the reason
 	Hostname string       // a name that requests may use for this host, besides localhost
 	// WebConfig is a file in the format of the Prometheus exporter toolkit: TLS and basic authentication.

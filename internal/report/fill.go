@@ -24,13 +24,10 @@ var placeholder = regexp.MustCompile(`\{\$nodes\}|,\$nodes\b|\$[a-z]+\b`)
 
 // fill writes a query. A placeholder that it does not know is an error: what the page would ask is not known then.
 func fill(template string, f filling) (string, error) {
-	window := math.Ceil(math.Max(4*f.Scrape, f.Step))
+	window, rate := f.rate()
 	values := map[string]string{
-		"$workloads": matcher(f.Workloads), "$candidates": matcher(nil), "$containers": containers(f.Workloads), "$rate": "rate",
+		"$workloads": matcher(f.Workloads), "$candidates": matcher(nil), "$containers": containers(f.Workloads), "$rate": rate,
 		"$window": number(window) + "s", "$interval": number(f.Step) + "s", "$nodes": "", ",$nodes": "", "{$nodes}": "",
-	}
-	if young := f.Age != nil && *f.Age < window; young || f.Step <= 2*f.Scrape {
-		values["$rate"] = "irate"
 	}
 	var err error
 	filled := placeholder.ReplaceAllStringFunc(template, func(p string) string {
@@ -41,6 +38,27 @@ func fill(template string, f filling) (string, error) {
 		return v
 	})
 	return filled, err
+}
+
+// rate is the window of a rate, seconds, and its function; web/src/lib/promql.ts has the reasons.
+func (f filling) rate() (float64, string) {
+	least, age := 4*f.Scrape, math.Inf(1)
+	if f.Age != nil {
+		age = *f.Age
+	}
+	function := "rate"
+	if age < least || f.Step <= f.Scrape {
+		function = "irate"
+	}
+	whole := math.Max(least, f.Step)
+	if age >= whole {
+		return math.Ceil(whole), function
+	}
+	window := least
+	for window > 0 && 2*window <= age {
+		window *= 2
+	}
+	return math.Ceil(window), function
 }
 
 func matcher(workloads []string) string {

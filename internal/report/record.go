@@ -45,6 +45,7 @@ type answer struct {
 type series struct {
 	Labels map[string]string `json:"m"`
 	Values values            `json:"v"`
+	End    values            `json:"e,omitempty"` // at the end of the report, where the last point of the grid lies beyond it
 }
 
 // values are written with as many digits as a picture can show where they are many, else exactly. What is absent is NaN.
@@ -156,6 +157,13 @@ func ask(ctx context.Context, o Options, q question) (answer, int, error) {
 		for _, s := range found {
 			a.Series = append(a.Series, series{Labels: s.Labels, Values: onGrid(s.Points, a.From, end, f.Step)})
 		}
+		if f.Step > f.Scrape && end > float64(o.To.Unix()) { // as the page: web/src/panels/frames.ts
+			ends, err := o.Source.Instant(ctx, query, o.To)
+			if err != nil {
+				return a, 0, err
+			}
+			a.Series = withEnds(a.Series, ends)
+		}
 	}
 	left := max(0, len(a.Series)-maxSeries)
 	if left > 0 {
@@ -163,6 +171,22 @@ func ask(ctx context.Context, o Options, q question) (answer, int, error) {
 		a.Series = a.Series[:maxSeries]
 	}
 	return a, left, nil
+}
+
+// withEnds gives each series its value at the end; one that is only there has no other.
+func withEnds(all []series, ends []analysis.Sample) []series {
+	place := map[string]int{}
+	for i, s := range all {
+		place[fmt.Sprint(s.Labels)] = i
+	}
+	for _, e := range ends {
+		i, known := place[fmt.Sprint(e.Labels)]
+		if !known {
+			i, all = len(all), append(all, series{Labels: e.Labels, Values: values{}})
+		}
+		all[i].End = values{e.Value}
+	}
+	return all
 }
 
 func seconds(s float64) time.Time { return time.Unix(int64(s), 0) }

@@ -219,3 +219,29 @@ func TestStepsAreThePages(t *testing.T) {
 		}
 	}
 }
+
+// TestTheEndIsAPoint: where points are further apart than scrapes the last of the grid lies beyond the report, and a server
+// that is younger than their distance has no other.
+func TestTheEndIsAPoint(t *testing.T) {
+	o := options(source{series: 2})
+	o.From = o.To.Add(-7 * 24 * time.Hour)
+	for _, tt := range []struct {
+		scrape time.Duration
+		ends   int
+	}{{5 * time.Second, 1}, {time.Hour, 0}} {
+		o.Scrape = tt.scrape
+		a, _, err := ask(t.Context(), o, question{Expr: "$rate(a{$workloads}[$window])", Points: 240})
+		if err != nil || len(a.Series) != 2 || a.Step != 3600 {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		for _, s := range a.Series {
+			if len(s.End) != tt.ends || tt.ends == 1 && s.End[0] != 1234567.25 {
+				t.Errorf("scraped every %s: the end is %v, want %d values", tt.scrape, s.End, tt.ends)
+			}
+		}
+	}
+	alone := withEnds(nil, []analysis.Sample{{Labels: map[string]string{"a": "b"}, Value: 1}})
+	if len(alone) != 1 || len(alone[0].Values) != 0 || alone[0].End[0] != 1 {
+		t.Errorf("a series of the end alone: %+v", alone)
+	}
+}

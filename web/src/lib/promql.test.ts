@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { fillLegend, fillTemplate, rateFunction, workloadMatcher } from "./promql";
+import { fillLegend, fillTemplate, rateFunction, rateWindow, workloadMatcher } from "./promql";
 
 const filling = { workloads: [], step: 5, scrapeInterval: 5, age: 1000 };
 
@@ -24,12 +24,32 @@ describe("rateFunction", () => {
     expect(rateFunction({ ...filling, step: 60 })).toBe("rate");
   });
 
+  it("leaves out no scrape where every second one lies between points", () => {
+    expect(rateFunction({ ...filling, step: 10 })).toBe("rate");
+  });
+
   it("does not divide by time before the agent began", () => {
     expect(rateFunction({ ...filling, step: 60, age: 12 })).toBe("irate");
+    expect(rateFunction({ ...filling, step: 3600, age: 700 })).toBe("rate");
   });
 
   it("does not mind an unknown age", () => {
     expect(rateFunction({ ...filling, step: 60, age: undefined })).toBe("rate");
+  });
+});
+
+describe("rateWindow", () => {
+  it.each([
+    [5, 1000, 20],
+    [60, undefined, 60],
+    [60, 59, 40],
+    [60, 60, 60],
+    [3600, 3, 20],
+    [3600, 39, 20],
+    [3600, 700, 640],
+    [14_400, 3600, 2560],
+  ])("of a step of %d s and an agent %d s old is %d s", (step, age, want) => {
+    expect(rateWindow(step, 5, age)).toBe(want);
   });
 });
 

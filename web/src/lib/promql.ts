@@ -54,20 +54,33 @@ export function containerFilter(chosen: Chosen): string {
   return free ? "" : `and on (instance, id) teescope_container_info{${join(workloadMatcher(chosen), others(chosen))}}`;
 }
 
-/** The window of a rate: at least four scrapes, and no gap between points. */
-export function rateWindow(step: number, scrapeInterval: number): number {
-  return Math.ceil(Math.max(4 * scrapeInterval, step));
+/**
+ * The window of a rate: at least four scrapes, and no gap between points. Of a
+ * longer one than the agent is old, rate would divide what it saw by time in
+ * which it did not look, and report too little: the window grows with the
+ * agent, twofold each time, so that it is not another question at each tick.
+ */
+export function rateWindow(step: number, scrapeInterval: number, age = Infinity): number {
+  const whole = Math.max(4 * scrapeInterval, step);
+  if (age >= whole) return Math.ceil(whole);
+  let window = 4 * scrapeInterval;
+  while (2 * window <= age) window *= 2;
+  return Math.ceil(window);
+}
+
+/** Whether points are as dense as scrapes: the newest is then that of the newest scrape, whenever it is asked for. */
+export function isDense(step: number, scrapeInterval: number): boolean {
+  return step <= scrapeInterval;
 }
 
 /**
- * Chooses rate or irate. Where points are about as dense as scrapes, irate is
- * exact: the events between two neighbouring scrapes. While the agent is
- * younger than the window, rate would divide what it saw by time in which it
- * did not look, and report too little; irate does not.
+ * Chooses rate or irate. Where points are as dense as scrapes, irate is exact:
+ * the events between two neighbouring scrapes. Where they are further apart it
+ * would not see the events of some scrapes. Until the agent has been scraped
+ * four times, only irate does not divide by time before it.
  */
-export function rateFunction(filling: Filling): "rate" | "irate" {
-  const young = filling.age !== undefined && filling.age < rateWindow(filling.step, filling.scrapeInterval);
-  return young || filling.step <= 2 * filling.scrapeInterval ? "irate" : "rate";
+export function rateFunction({ step, scrapeInterval, age = Infinity }: Filling): "rate" | "irate" {
+  return age < 4 * scrapeInterval || isDense(step, scrapeInterval) ? "irate" : "rate";
 }
 
 export function fillTemplate(template: string, filling: Filling): string {
@@ -77,7 +90,7 @@ export function fillTemplate(template: string, filling: Filling): string {
     nodes: nodeMatcher(filling),
     containers: containerFilter(filling),
     rate: rateFunction(filling),
-    window: `${rateWindow(filling.step, filling.scrapeInterval)}s`,
+    window: `${rateWindow(filling.step, filling.scrapeInterval, filling.age)}s`,
     interval: `${filling.step}s`,
   };
   // In one pass: a workload's name may itself look like a placeholder. With

@@ -72,9 +72,16 @@ export function shownInterval(view: ViewState, now: number): Interval {
   return { from: now - seconds, to: now };
 }
 
-/** Seconds that the agent had counted at the end of an interval. */
-export function agentAge(server: ServerFacts, end: number): number | undefined {
-  return server.startedAt === undefined ? undefined : Math.max(0, end - server.startedAt);
+/** How far the clocks of a browser and of an agent may be apart, seconds. */
+const CLOCKS_APART = 60;
+
+/**
+ * Seconds that the agent had counted at the end of an interval. Of what was
+ * before it began, an earlier one has counted, nobody knows since when.
+ */
+export function agentAge({ startedAt }: ServerFacts, end: number): number | undefined {
+  if (startedAt === undefined || end < startedAt - CLOCKS_APART) return undefined;
+  return Math.max(0, end - startedAt);
 }
 
 /** Keeps the view and the address bar the same, and follows back and forward. */

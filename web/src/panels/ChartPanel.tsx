@@ -24,7 +24,7 @@ export function ChartPanel({ def }: { def: ChartDef }) {
   const [root, near] = useNear();
   const session = useSession();
   const { interval, ...filling } = useShown();
-  const loaded = useFrame(def.queries, CHART_POINTS, near);
+  const loaded = useFrame(def.queries, CHART_POINTS, near, true);
   const folded = useMemo(
     () => (loaded.value ? shape(def, loaded.value.frame) : undefined),
     [loaded.value, def],

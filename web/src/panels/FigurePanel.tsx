@@ -13,7 +13,7 @@ import { useFrame, useNear, useShown } from "./use-data";
 export function FigurePanel({ def }: { def: FigureDef }) {
   const [root, near] = useNear();
   const shown = useShown();
-  const loaded = useFrame([def.query], FIGURE_POINTS, near);
+  const loaded = useFrame([def.query], FIGURE_POINTS, near, true);
   const frame = loaded.value?.frame;
   const values = frame?.series[0]?.values ?? [];
   const figure = frame ? newestMean(frame, values) : null;

@@ -16,7 +16,7 @@ export function HeatmapPanel({ def }: { def: HeatmapDef }) {
   const [root, near] = useNear();
   const session = useSession();
   const { interval, ...filling } = useShown();
-  const loaded = useFrame(def.queries, HEAT_POINTS, near);
+  const loaded = useFrame(def.queries, HEAT_POINTS, near, false);
   const all = useMemo(() => (loaded.value ? toBuckets(loaded.value.frame) : undefined), [loaded.value]);
   const buckets = useMemo(() => all && trimBuckets(all), [all]);
   const step = loaded.value?.step ?? filling.scrapeInterval;

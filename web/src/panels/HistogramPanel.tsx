@@ -14,7 +14,7 @@ import { useFrame, useNear, useShown } from "./use-data";
 export function HistogramPanel({ def }: { def: HistogramDef }) {
   const [root, near] = useNear();
   const { interval, ...filling } = useShown();
-  const loaded = useFrame(def.queries, HEAT_POINTS, near);
+  const loaded = useFrame(def.queries, HEAT_POINTS, near, false);
   const step = loaded.value?.step ?? filling.scrapeInterval;
   const all = toBuckets(addUpTime(loaded.value?.frame ?? { times: [], series: [] }, step));
   const buckets = trimBuckets(all);

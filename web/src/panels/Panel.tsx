@@ -10,6 +10,7 @@ import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { UNIT_LABEL } from "../lib/units";
 import { ViewLink } from "../lib/ViewLink";
+import { families } from "./asks";
 import { useEmptyReason } from "./empty-reason";
 import { PanelMenu } from "./PanelMenu";
 import { notReached } from "./reach";
@@ -74,6 +75,15 @@ export function Panel({ def, state, error, stale, note, exprs, root, children }:
       {helpOpen && (
         <div class="panel-help">
           <p>{def.help}</p>
+          <p class="metrics">
+            Metrics:{" "}
+            {families(def).map((name, i) => (
+              <span key={name}>
+                {i > 0 && ", "}
+                {recorded === true ? <code>{name}</code> : <a href={`docs/metrics/${name}`}>{name}</a>}
+              </span>
+            ))}
+          </p>
           {exprs.map((expr) => (
             <code key={expr}>
               {expr}{" "}

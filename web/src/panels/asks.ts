@@ -49,6 +49,12 @@ export function asks(def: PanelDef): Ask[] {
   }
 }
 
+/** The metrics that a panel asks for, as docs/user/metrics.md has them: a histogram without the endings of its series. */
+export function families(def: PanelDef): string[] {
+  const names = expressions(def).flatMap((expr) => expr.match(/[a-zA-Z_:][\w:]*(?=\{)/g) ?? []);
+  return [...new Set(names.map((name) => name.replace(/_(?:bucket|sum|count)$/, "")))];
+}
+
 /** The PromQL of all that a panel asks. */
 export function expressions(def: PanelDef): string[] {
   return asks(def).map((ask) => ask.expr);

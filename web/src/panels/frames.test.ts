@@ -66,6 +66,37 @@ describe("FrameLoader", () => {
   });
 });
 
+describe("where points are further apart than scrapes", () => {
+  const young = (newest: boolean): FrameRequest => ({
+    queries: [{ expr: "$rate(x{$workloads}[$window])", legend: "{{workload}}" }],
+    interval: { from: 86_000, to: 690_700 },
+    points: 240,
+    filling: { workloads: [], scrapeInterval: 5, age: 400 },
+    newest,
+  });
+
+  it("asks for the end of the interval as well, so that a week has a point in its first hour", async () => {
+    const { client, asked } = echo();
+    const { frame } = await new FrameLoader(client).load(young(true), signal);
+    expect(asked).toEqual(["82800..691200/3600", "690700..690700/3600"]);
+    expect(frame.times.slice(-2)).toEqual([687_600, 690_700]);
+    expect(frame.series[0]?.values.at(-1)).toBe(690_700);
+  });
+
+  it("does not where points are added up", async () => {
+    const { client, asked } = echo();
+    const { frame } = await new FrameLoader(client).load(young(false), signal);
+    expect(asked).toEqual(["82800..691200/3600"]);
+    expect(frame.times.at(-1)).toBe(687_600);
+  });
+
+  it("has no series without a value", async () => {
+    const data = { resultType: "matrix", result: [{ metric: { workload: "a" }, values: [[82_800, "NaN"], [691_200, "1"]] }] };
+    const client = new Client({ fetch: () => Promise.resolve(new Response(JSON.stringify({ status: "success", data }))) });
+    expect((await new FrameLoader(client).load(young(false), signal)).frame.series).toEqual([]);
+  });
+});
+
 describe("endAt", () => {
   it("leaves out a wide point that is not over", () => {
     const frame = { times: [0, 60, 120], series: [{ name: "a", values: [1, 2, 3] }] };

@@ -3,7 +3,7 @@
 // Loads the series of a chart and keeps them: a live chart asks only for its
 // newest points, any other change asks for all of them. Knows no component.
 import type { Client } from "../api/client";
-import { fillLegend, fillTemplate, type Filling } from "../lib/promql";
+import { fillLegend, fillTemplate, type Filling, isDense } from "../lib/promql";
 import { extendFrame, type Frame, type RawSeries, toFrame } from "../lib/series";
 import { alignToGrid, type Interval, stepFor } from "../lib/time";
 import type { Query } from "./types";
@@ -14,12 +14,19 @@ export interface FrameRequest {
   /** Points wanted at most. */
   points: number;
   filling: Omit<Filling, "step">;
+  /**
+   * Whether the end of the interval is a point of its own where the last of the grid lies ahead of it. Not where points
+   * are added up: its window lies over that of the one before.
+   */
+  newest?: boolean;
 }
 
 export interface LoadedFrame {
   frame: Frame;
   step: number;
 }
+
+const NOTHING: Frame = { times: [], series: [] };
 
 /** Points at the end of a live chart that are asked for again. */
 const OVERLAP = 2;
@@ -50,10 +57,16 @@ export class FrameLoader {
     const kept = this.kept?.key === key && this.kept.from <= from ? this.kept : undefined;
     const last = kept?.frame.times.at(-1);
     const since = last === undefined ? from : Math.min(Math.max(from, last - OVERLAP * step), to);
-    const newer = await this.fetch(request, since, to, step, signal);
+    const { filling, newest, interval } = request;
+    const ahead = newest === true && to > interval.to && !isDense(step, filling.scrapeInterval);
+    const [newer, end] = await Promise.all([
+      this.fetch(request, since, to, step, signal),
+      ahead ? this.fetch(request, interval.to, interval.to, step, signal) : NOTHING,
+    ]);
     const frame = kept ? extendFrame(kept.frame, newer, from) : newer;
     this.kept = { key, frame, from };
-    return { frame: endAt(frame, request.interval.to, step, request.filling.scrapeInterval), step };
+    const drawn = endAt(frame, interval.to, step, filling.scrapeInterval);
+    return { frame: extendFrame(drawn, end, from), step };
   }
 
   private async fetch(
@@ -75,8 +88,8 @@ export class FrameLoader {
 }
 
 /**
- * The grid's last point may lie ahead of the clock. With points about as dense
- * as scrapes its value is that of the newest scrape: it is drawn at the end of
+ * The grid's last point may lie ahead of the clock. With points as dense as
+ * scrapes its value is that of the newest scrape: it is drawn at the end of
  * the interval. With wider points it would be half a window: it is left out.
  */
 export function endAt(frame: Frame, end: number, step: number, scrapeInterval: number): Frame {
@@ -84,7 +97,7 @@ export function endAt(frame: Frame, end: number, step: number, scrapeInterval: n
   const time = frame.times[last];
   if (time === undefined || time <= end) return frame;
   const before = frame.times.slice(0, last);
-  if (step <= 2 * scrapeInterval && end > (before.at(-1) ?? -Infinity)) {
+  if (isDense(step, scrapeInterval) && end > (before.at(-1) ?? -Infinity)) {
     return { times: [...before, end], series: frame.series };
   }
   return { times: before, series: frame.series.map((s) => ({ name: s.name, values: s.values.slice(0, last) })) };

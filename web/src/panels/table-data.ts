@@ -35,7 +35,7 @@ export async function loadRows(
       return new Map((await instant(c.expr)).map((s) => [rowKey(s.metric, keys), { value: s.value[1] }]));
     }
     const queries = [{ expr: c.expr, legend: rowLegend(keys) }];
-    const { frame } = await loader.load({ queries, interval, points: SPARK_POINTS, filling }, signal);
+    const { frame } = await loader.load({ queries, interval, points: SPARK_POINTS, filling, newest: true }, signal);
     return new Map(frame.series.map((s): [string, Cell] => [s.name, { value: newestMean(frame, s.values), past: s.values }]));
   };
   const [info, ...columns] = await Promise.all([

@@ -95,12 +95,12 @@ export function useAsk<T>(
   return answered === key ? rest : { ...rest, error: undefined, stale: true };
 }
 
-/** The series of a chart over the shown interval. */
-export function useFrame(queries: readonly Query[], points: number, enabled: boolean): Loaded<LoadedFrame> {
+/** The series of a chart over the shown interval; newest as in FrameRequest. */
+export function useFrame(queries: readonly Query[], points: number, enabled: boolean, newest: boolean): Loaded<LoadedFrame> {
   const session = useSession();
   const { interval, ready, ...filling } = useShown();
   const loader = useMemo(() => new FrameLoader(session.client), [session]);
-  const request: FrameRequest = { queries, interval, points, filling };
+  const request: FrameRequest = { queries, interval, points, filling, newest };
   // A moved absolute range is another question; a moved live end is a tick.
   const fixed = useStore(session.view).fixed;
   const span = fixed ? `${fixed.from}-${fixed.to}` : String(interval.to - interval.from);

@@ -36,7 +36,7 @@ const made = {
   scrapeInterval: 5,
   findings: { schema: 1 },
   answers: [
-    { expr: "$rate(a{$workloads}[$window])", points: 60, from: 700, step: 5, series: [{ m: { x: "y" }, v: [1, null, 2.5] }] },
+    { expr: "$rate(a{$workloads}[$window])", points: 60, from: 700, step: 5, series: [{ m: { x: "y" }, v: [1, null, 2.5], e: [3] }] },
     { expr: "b{$workloads}", points: 0, from: 1003, step: 60, series: [{ m: {}, v: [7] }] },
     { expr: "c", points: 0, from: 1003, step: 60, series: null, error: "it took too long" },
   ],
@@ -49,6 +49,7 @@ describe("a recording", () => {
   it("answers what the page asks, and says so where it cannot", async () => {
     const client = new Client({ fetch: recordedFetch(await unpack(packed(made))) });
     expect(await client.range('irate(a{workload="redis"}[20s])', 700, 1005, 5)).toEqual([{ metric: { x: "y" }, values: [[700, 1], [710, 2.5]] }]);
+    expect(await client.range('irate(a{workload="redis"}[20s])', 1003, 1003, 5)).toEqual([{ metric: { x: "y" }, values: [[1003, 3]] }]);
     expect(await client.instant('b{workload="redis"}', 1003)).toEqual([{ metric: {}, value: [1003, 7] }]);
     await expect(client.instant("c", 1003)).rejects.toThrow(/took too long/);
     await expect(client.instant("d", 1003)).rejects.toThrow(/not in the report/);

@@ -15,7 +15,8 @@ interface Answer {
   /** Unix seconds of the first value, and seconds between two. */
   from: number;
   step: number;
-  series: readonly { m: Readonly<Record<string, string>>; v: readonly (number | null)[] }[];
+  /** Labels, values from `from` on, and the one at the end of the report where the grid's last point lies beyond it. */
+  series: readonly { m: Readonly<Record<string, string>>; v: readonly (number | null)[]; e: readonly (number | null)[] }[];
   error: string;
 }
 
@@ -46,7 +47,7 @@ const answer: Decoder<Answer> = shape<Answer>({
   points: number,
   from: number,
   step: number,
-  series: withDefault(list(shape({ m: withDefault(record(text), {}), v: values })), []),
+  series: withDefault(list(shape({ m: withDefault(record(text), {}), v: values, e: withDefault(values, []) })), []),
   error: withDefault(text, ""),
 });
 
@@ -110,8 +111,9 @@ export function recordedFetch(r: Recording): typeof fetch {
     if (!found || found.error !== "") {
       return Promise.resolve(json(422, { status: "error", errorType: "execution", error: found?.error ?? "This is not in the report." }));
     }
-    const result = found.series.map(({ m, v }) => {
-      const points = v.flatMap((value, i) => (value === null ? [] : [[found.from + i * found.step, String(value)]]));
+    const endAlone = type === "matrix" && url.searchParams.get("start") === url.searchParams.get("end");
+    const result = found.series.map(({ m, v, e }) => {
+      const points = (endAlone ? e : v).flatMap((value, i) => (value === null ? [] : [[endAlone ? r.to : found.from + i * found.step, String(value)]]));
       return type === "matrix" ? { metric: m, values: points } : { metric: m, value: points[0] ?? [found.from, "NaN"] };
     });
     return Promise.resolve(json(200, { status: "success", data: { resultType: type, result } }));

@@ -31,8 +31,8 @@ export const FACT_EXPRS = [
   RATE_OF("teescope_syscalls_total"),
   RATE_OF("teescope_cpu_seconds_total"),
   "teescope_workload_info{$workloads}",
-  'sum($rate(process_cpu_seconds_total{job="teescope",$nodes}[$window]))',
-  'sum(process_resident_memory_bytes{job="teescope",$nodes})',
+  'sum($rate(process_cpu_seconds_total{$nodes}[$window]) and on (instance, job) teescope_build_info{$nodes})',
+  'sum(process_resident_memory_bytes{$nodes} and on (instance, job) teescope_build_info{$nodes})',
 ] as const;
 
 const byWorkload = (samples: readonly InstantSample[]): Map<string, number> =>

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { fillTemplate } from "../../lib/promql";
-import { expressions } from "../asks";
+import { expressions, families } from "../asks";
 import type { PanelDef } from "../types";
 import { CONTAINER_TABLE, CONTAINERS, COST, INFRASTRUCTURE, OVERVIEW, STATUS, SYSTEM, TEE, TEE_TABLES, WINDOWS, WORKLOADS } from "./index";
 
 const sections = [...SYSTEM, ...TEE, ...CONTAINERS, ...INFRASTRUCTURE].flatMap((s) => s.panels);
 const all: PanelDef[] = [...new Set([...sections, ...OVERVIEW, ...COST, WINDOWS, WORKLOADS, CONTAINER_TABLE, ...STATUS, ...TEE_TABLES])];
+
+const METRICS = readFileSync(fileURLToPath(new URL("../../../../docs/user/metrics.md", import.meta.url)), "utf8");
 
 describe("the list of panels", () => {
   it("has every file of the folder, each once", () => {
@@ -44,7 +46,7 @@ describe("the filters", () => {
       expect(selectors(expr).length, expr).toBeGreaterThan(0);
       for (const selector of selectors(expr)) {
         // What has a workload is filtered by it, what has none by its node.
-        const labelled = /^(?:teescope:window_|sgx_workload_|sgx_enclave_info|teescope_(?!bpf_|build_|collector_|probe_|self_))/.test(selector);
+        const labelled = /^(?:teescope:window_|sgx_workload_|sgx_enclave_info|teescope_(?!bpf_|build_|collector_|probe_|sampling_ratio|self_))/.test(selector);
         expect(selector, expr).toMatch(labelled ? /[{,]\$(?:workloads|candidates)\}$/ : /[{,]\$nodes\}$/);
       }
       if (expr.includes("container_") && /\bname!=/.test(expr)) expect(expr, def.id).toContain("$containers");
@@ -58,6 +60,11 @@ describe.each(all)("$id", (def) => {
     expect(def.question).toMatch(/\?$/);
     expect(def.help).toMatch(/\.$/);
     expect(def.empty.text).toMatch(/[.?]$/);
+  });
+
+  it("leads to what is written of its metrics", () => {
+    expect(families(def).length).toBeGreaterThan(0);
+    for (const name of families(def)) expect(METRICS, name).toContain(`\n## ${name}\n`);
   });
 
   it("asks complete questions", () => {

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ChartDef } from "../types";
 
+const OF = "{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\",$nodes}";
+
+/** As df reckons it: of what is used and what programs may still use. */
+export const USED =
+  `max by (mountpoint) (1 - node_filesystem_avail_bytes${OF} / (node_filesystem_size_bytes${OF} - node_filesystem_free_bytes${OF} + node_filesystem_avail_bytes${OF}))`;
+
 export const nodeFilesystemUse: ChartDef = {
   id: "node-filesystem-use",
   kind: "lines",
@@ -9,13 +15,12 @@ export const nodeFilesystemUse: ChartDef = {
   unit: "ratio",
   queries: [
     {
-      expr:
-        "max by (mountpoint) (1 - node_filesystem_avail_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\",$nodes} / node_filesystem_size_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\",$nodes})",
+      expr: USED,
       legend: "{{mountpoint}}",
     },
   ],
   top: 10,
   help:
-    "The share that programs cannot use any more: what is reserved for root counts as used. File systems in memory and images are left out.",
+    "What is used, as a share of that and of what programs may still use, as df shows it: what is reserved for root is in neither. File systems in memory and images are left out.",
   empty: { text: "No file system was reported in this time range." },
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { TableDef } from "../types";
+import { USED } from "./node-filesystem-use";
 
 export const nodeFilesystems: TableDef = {
   id: "node-filesystems",
@@ -21,8 +22,7 @@ export const nodeFilesystems: TableDef = {
     {
       title: "Used",
       unit: "ratio",
-      expr:
-        "max by (mountpoint) (1 - node_filesystem_avail_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\",$nodes} / node_filesystem_size_bytes{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\",$nodes})",
+      expr: USED,
     },
     {
       title: "Free",
@@ -43,6 +43,6 @@ export const nodeFilesystems: TableDef = {
   ],
   sortBy: 0,
   help:
-    "Free is what programs may still use; what is reserved for root counts as used. File systems in memory and images are left out. Of several machines the fullest is shown.",
+    "Free is what programs may still use, and used the share that df shows: what is reserved for root is in neither. File systems in memory and images are left out. Of several machines the fullest is shown.",
   empty: { text: "No file system was reported in this time range." },
 };

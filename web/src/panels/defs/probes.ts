@@ -20,8 +20,9 @@ export const probes: TableDef = {
   },
   columns: [
     { title: "Attached", unit: "yes_no", expr: "max by (probe, instance) (teescope_probe_attached{$nodes})" },
+    { title: "Of the time", unit: "ratio", expr: "max by (probe, instance) (teescope_sampling_ratio{$nodes})" },
   ],
   help:
-    "Each probe tries the cheapest mechanism first and falls back. What could not be attached is absent from the charts, not zero.",
+    "Each probe tries the cheapest mechanism first and falls back. What could not be attached is absent from the charts, not zero. A dash is a probe that always looks. Below 100 % of the time, what a probe counts is scaled up, and short bursts may be missed; --overhead.budget=100% counts every event.",
   empty: { text: "No probe has reported. Is the target up?" },
 };

@@ -7,7 +7,7 @@ export const scrapeDuration: FigureDef = {
   title: "Scrape",
   question: "How long does one collection take?",
   unit: "seconds",
-  query: { expr: "max(scrape_duration_seconds{job=\"teescope\",$nodes})", legend: "duration" },
+  query: { expr: "max(scrape_duration_seconds{$nodes} and on (instance, job) teescope_build_info{$nodes})", legend: "duration" },
   help: "Time from asking the agent for its metrics to having them all.",
   empty: { text: "Nothing has been scraped in this time range." },
 };

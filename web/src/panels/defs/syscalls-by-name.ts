@@ -15,6 +15,6 @@ export const syscallsByName: ChartDef = {
   ],
   top: 10,
   help:
-    "Calls counted at entry, exactly, not sampled. Inside an enclave each one costs a transition, so a tall band here is the first place to look. The heaviest ten over the time range are named; the rest are added together.",
+    "Calls counted at entry: each one, or, while that would cost more than the budget, a sample that is scaled up (the status page says which). Inside an enclave each one costs a transition, so a tall band here is the first place to look. The heaviest ten over the time range are named; the rest are added together.",
   empty: { text: "No system call was counted in this time range.", probe: "sys" },
 };

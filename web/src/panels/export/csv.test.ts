@@ -31,6 +31,7 @@ describe("a table", () => {
     } as unknown as TableDef;
     const rows = [{ key: "r", keys: ["redis"], infos: ["unit"], cells: [{ value: null }] }];
     expect(tableCsv(def, rows)).toBe("Workload,Kind,Calls (per second)\r\nredis,unit,\r\n");
+    expect(tableCsv(def, rows, true)).toBe("Workload,Kind,Calls\r\nredis,unit,\r\n");
   });
 });
 

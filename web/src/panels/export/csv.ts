@@ -32,7 +32,7 @@ function lines(rows: readonly (readonly string[])[]): string {
 }
 
 function head(title: string, unit: Unit): string {
-  return field(`${title} (${UNIT_LABEL[unit]})`);
+  return field(title === UNIT_LABEL[unit] ? title : `${title} (${UNIT_LABEL[unit]})`);
 }
 
 /** A moment in RFC 3339, UTC. */
@@ -48,12 +48,12 @@ export function frameCsv(frame: Frame, unit: Unit): string {
   ]);
 }
 
-/** One line for each row of a table. */
-export function tableCsv(def: RowSource, rows: readonly Row[]): string {
+/** One line for each row of a table. Those of box plots are unitless: each row has the unit of its metric. */
+export function tableCsv(def: RowSource, rows: readonly Row[], unitless = false): string {
   return lines([
     [
       ...[...def.keys, ...(def.info?.labels ?? [])].map((k) => field(k.title)),
-      ...def.columns.map((c) => head(c.title, c.unit)),
+      ...def.columns.map((c) => (unitless ? field(c.title) : head(c.title, c.unit))),
     ],
     ...rows.map((row) => [...row.keys.map(field), ...row.infos.map(field), ...row.cells.map((c) => number(c.value))]),
   ]);
@@ -72,13 +72,14 @@ export function instantCsv(answers: readonly { ask: Ask; samples: readonly Insta
 export async function panelCsv(def: PanelDef, client: Client, interval: Interval, filling: Omit<Filling, "step">): Promise<string> {
   const { signal } = new AbortController();
   if (def.kind === "table" || def.kind === "box" || def.kind === "flame") {
-    return tableCsv(def, await loadRows(def, client, tableLoaders(def, client), interval, filling, signal));
+    return tableCsv(def, await loadRows(def, client, tableLoaders(def, client), interval, filling, signal), def.kind === "box");
   }
   const all = asks(def);
   const points = all[0]?.points;
   if (points !== undefined) {
     const queries = all.map((a) => ({ expr: a.expr, legend: a.legend ?? "" }));
-    const { frame } = await new FrameLoader(client).load({ queries, interval, points, filling }, signal);
+    const newest = def.kind !== "heatmap" && def.kind !== "histogram";
+    const { frame } = await new FrameLoader(client).load({ queries, interval, points, filling, newest }, signal);
     return frameCsv(frame, all[0]?.unit ?? def.unit);
   }
   const answers = all.map(async (ask) => {

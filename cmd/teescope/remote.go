@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"teescope/internal/remote"
+)
+
+// serverFlags adds the flags that name the server that is asked, and say how to reach it.
+func serverFlags(cmd *cobra.Command, server *string, a *remote.Access) {
+	cmd.Flags().StringVar(server, "server", "http://"+usualAgent, "`URL` or host:port of the server, with the path before its /api/v1")
+	complete(cmd, "server", cobra.NoFileCompletions)
+	accessFlags(cmd, "server", a)
+}
+
+// accessFlags adds the flags that say how to reach what another flag names.
+func accessFlags(cmd *cobra.Command, named string, a *remote.Access) {
+	cmd.Flags().StringVar(&a.CAFile, "ca-file", "", "with --"+named+": `file` with the certificate (PEM) of the authority to trust")
+	cmd.Flags().StringVar(&a.PasswordFile, "password-file", "", "with --"+named+": `file` with the password of the user in the URL")
+}
+
+// serverFlagNames are the flags of serverFlags.
+func serverFlagNames() []string { return []string{"server", "ca-file", "password-file"} }

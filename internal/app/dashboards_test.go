@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"teescope/docs/user"
+	"teescope/internal/httpapi"
+)
+
+// TestLinksOfDashboardsResolve follows the link of every panel to what the server has of its metrics.
+func TestLinksOfDashboardsResolve(t *testing.T) {
+	names, err := ExportDashboards(t.TempDir())
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%d dashboards, %v", len(names), err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /docs/metrics/{name}", httpapi.Families(user.Metrics))
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d struct {
+			Panels []struct {
+				Type, Title string
+				Links       []struct{ Title, URL string }
+			}
+		}
+		if err := json.Unmarshal(data, &d); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range d.Panels {
+			if p.Type != "row" && len(p.Links) == 0 {
+				t.Errorf("%s: the panel %q leads nowhere", name, p.Title)
+			}
+			for _, l := range p.Links {
+				path, ours := strings.CutPrefix(l.URL, "${teescope}")
+				w := httptest.NewRecorder()
+				mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+				if !ours || w.Code != http.StatusOK || !strings.HasPrefix(w.Body.String(), "# "+l.Title+"\n") {
+					t.Errorf("%s: the panel %q links to %s: %d %.60q", name, p.Title, l.URL, w.Code, w.Body)
+				}
+			}
+		}
+	}
+}
