@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { formatDuration, LONGEST_QUERY, MOST_QUERIES } from "./page-params";
+import { formatDuration, LONGEST_QUERY, MOST_QUERIES, NO_COMPARE } from "./page-params";
 import { DEFAULT_VIEW, formatView, parseView, type ViewState } from "./url";
 
 const view = (more: Partial<ViewState>): ViewState => ({ ...DEFAULT_VIEW, ...more });
 
 describe("the parameters of single pages", () => {
   it.each<ViewState>([
-    view({ page: "compare", compare: { a: "redis", b: "redis", offset: 3600, per: "", perB: "" } }),
-    view({ page: "compare", compare: { a: "a b", b: "ü&=", offset: 0, per: 'x_total{server="a"}', perB: 'x_total{server="b"}' } }),
+    view({ page: "compare", compare: { ...NO_COMPARE, a: "redis", b: "redis", nodeB: "[::1]:9750", offset: 3600, per: "", perB: "" } }),
+    view({ page: "compare", compare: { ...NO_COMPARE, a: "a b", b: "ü&=", offset: 0, per: 'x_total{server="a"}', perB: 'x_total{server="b"}' } }),
     view({ page: "explore", explore: { exprs: ['rate(x{a=~"b+c|d%"}[5m])', "up"], show: "table" } }),
     view({ page: "workload", workloads: ["redis"] }),
   ])("come back from the address of %j", (given) => {
@@ -16,8 +16,8 @@ describe("the parameters of single pages", () => {
   });
 
   it("are readable", () => {
-    expect(formatView(view({ page: "compare", compare: { a: "a", b: "b", offset: 5400, per: "call:read", perB: "" } }))).toBe(
-      "/?page=compare&a=a&b=b&offset=90m&per=call:read",
+    expect(formatView(view({ page: "compare", compare: { ...NO_COMPARE, a: "a", nodeA: "h:1", b: "b", offset: 5400, per: "call:read", perB: "" } }))).toBe(
+      "/?page=compare&a=a&anode=h:1&b=b&offset=90m&per=call:read",
     );
   });
 

@@ -9,6 +9,9 @@ export interface CompareParams {
   a: string;
   /** That on the other; the same as `a` compares two times of one. */
   b: string;
+  /** The machine of each, where there are several; empty where it does not have to be said. */
+  nodeA: string;
+  nodeB: string;
   /** How many seconds earlier than A the time of B is. */
   offset: number;
   /** What to divide by: empty for nothing, or as lib/normalise.ts spells it. */
@@ -32,7 +35,7 @@ export interface PageParams {
   explore?: ExploreParams | undefined;
 }
 
-export const NO_COMPARE: CompareParams = { a: "", b: "", offset: 0, per: "", perB: "" };
+export const NO_COMPARE: CompareParams = { a: "", b: "", nodeA: "", nodeB: "", offset: 0, per: "", perB: "" };
 export const NO_EXPLORE: ExploreParams = { exprs: [], show: "chart" };
 export const MOST_QUERIES = 4;
 /** Characters of one query; the server refuses long addresses. */
@@ -47,6 +50,8 @@ export function parsePageParams(page: string, params: URLSearchParams): PagePara
     const compare = {
       a: cut(params.get("a")),
       b: cut(params.get("b")),
+      nodeA: cut(params.get("anode")),
+      nodeB: cut(params.get("bnode")),
       offset: parseDuration(params.get("offset") ?? "") ?? 0,
       per: cut(params.get("per")),
       perB: cut(params.get("perb")),
@@ -68,8 +73,8 @@ export function parsePageParams(page: string, params: URLSearchParams): PagePara
 /** Adds the parameters of the page that is shown; those of other pages are not its address. */
 export function formatPageParams(page: string, { compare, explore }: PageParams, params: URLSearchParams): void {
   if (page === "compare" && compare) {
-    const { a, b, offset, per, perB } = compare;
-    for (const [key, value] of Object.entries({ a, b, offset: offset > 0 ? formatDuration(offset) : "", per, perb: perB })) {
+    const { a, b, nodeA, nodeB, offset, per, perB } = compare;
+    for (const [key, value] of Object.entries({ a, anode: nodeA, b, bnode: nodeB, offset: offset > 0 ? formatDuration(offset) : "", per, perb: perB })) {
       if (value !== "") params.set(key, value);
     }
   }

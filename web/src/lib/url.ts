@@ -2,7 +2,8 @@
 
 // The state of the page and its form in the URL. Everything that a person
 // would expect a shared link to keep is here; nothing else is.
-import { type Filter, KINDS, MOST_FILTERS, sameFilter, sortFilters } from "./filters";
+import { type Filter, KINDS, MOST_FILTERS, ofKind, sameFilter, sortFilters } from "./filters";
+import { type AllPanels, formatPanels, parsePanels } from "./panel-params";
 import { formatPageParams, type PageParams, parsePageParams } from "./page-params";
 import { regexProblem } from "./re2";
 import { DEFAULT_RANGE, findRange, formatUrlTime, parseTime, type Zone } from "./time";
@@ -24,6 +25,8 @@ export interface ViewState extends PageParams {
   live: boolean;
   /** The zone in which times are written. */
   zone: Zone;
+  /** How single panels are set, by page; only those of the page are in its address. */
+  panels?: AllPanels | undefined;
 }
 
 export const DEFAULT_VIEW: ViewState = {
@@ -76,6 +79,8 @@ export function parseView(search: string): ViewState {
     zone: params.get("tz") === "utc" ? "utc" : "local",
   };
   Object.assign(view, parsePageParams(view.page, params));
+  const panels = parsePanels(view.page, params);
+  if (panels) view.panels = panels;
   if (from !== undefined && to !== undefined && from < to) {
     view.fixed = { from, to };
     view.live = false;
@@ -97,6 +102,7 @@ export function formatView(view: ViewState): string {
   }
   if (view.zone !== DEFAULT_VIEW.zone) params.set("tz", view.zone);
   formatPageParams(view.page, view, params);
+  formatPanels(view.page, view.panels, params);
   // Colons are legal in a query and far easier to read.
   const text = params.toString().replaceAll("%3A", ":");
   return text === "" ? "/" : `/?${text}`;
@@ -108,6 +114,11 @@ export function toggleFilter(view: ViewState, filter: Filter): ViewState {
   const rest = view.filters.filter((other) => !sameFilter(other, filter));
   const filters = rest.length < view.filters.length ? rest : sortFilters([...view.filters, filter]);
   return allFilters({ ...view, filters }).length > MOST_FILTERS ? view : { ...view, filters };
+}
+
+/** What is different on the page of a workload: the filter names it, and its machine where it is told; else those of nodes stay. */
+export function oneWorkload(view: Pick<ViewState, "filters">, name: string, node: string): Pick<ViewState, "page" | "workloads" | "filters"> {
+  return { page: "workload", workloads: [name], filters: node === "" ? ofKind(view.filters, "node") : [{ kind: "node", text: node, regex: false }] };
 }
 
 export function clearFilters(view: ViewState): ViewState {

@@ -7,11 +7,13 @@ import { useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
 import { allFilters, clearFilters, toggleFilter } from "../../lib/url";
 import { MOST_MAPPED, useMapping } from "../../panels/mapping";
+import { useNodes } from "../../panels/nodes";
 
 export function FilterBar() {
   const session = useSession();
   const filters = allFilters(useStore(session.view));
   const { workloads, error } = useMapping();
+  useNodes();
   if (filters.length === 0) return null;
   return (
     <div class="chips" role="group" aria-label="Filters in force">
