@@ -17,6 +17,8 @@ export interface ViewState extends PageParams {
   workloads: readonly string[];
   /** The filters of other kinds, and workloads by pattern, sorted. */
   filters: readonly Filter[];
+  /** Patterns of the address that are none: they filter nothing, and the page says so in their place. */
+  refused?: readonly Filter[] | undefined;
   /** The relative range: shown when `fixed` is absent, returned to after it. */
   range: string;
   /** An absolute time range, Unix seconds. Its presence stops the live tail. */
@@ -47,13 +49,16 @@ function parameter({ kind, regex }: Pick<Filter, "kind" | "regex">): string {
   return (kind === "workload" ? "w" : kind) + (regex ? ".re" : "");
 }
 
-/** Reads the filters. A pattern that is none would make every question fail: it is left out. */
+/** Reads the filters, at most so many as a person would choose. */
 function parseFilters(params: URLSearchParams): Filter[] {
   const all = KINDS.flatMap((kind) =>
     [false, true].flatMap((regex) => [...new Set(params.getAll(parameter({ kind, regex })))].map((text) => ({ kind, text, regex }))),
   );
-  return sortFilters(all.filter((f) => f.text !== "" && !(f.regex && regexProblem(f.text)))).slice(0, MOST_FILTERS);
+  return sortFilters(all.filter((f) => f.text !== "")).slice(0, MOST_FILTERS);
 }
+
+/** A pattern that is none would make every question fail. */
+const isRefused = (f: Filter): boolean => f.regex && regexProblem(f.text) !== undefined;
 
 const isNamed = (f: Filter): boolean => f.kind === "workload" && !f.regex;
 
@@ -69,7 +74,9 @@ export function parseView(search: string): ViewState {
   const range = params.get("range") ?? "";
   const from = parseTime(params.get("from") ?? "");
   const to = parseTime(params.get("to") ?? "");
-  const filters = parseFilters(params);
+  const written = parseFilters(params);
+  const refused = written.filter(isRefused);
+  const filters = written.filter((f) => !isRefused(f));
   const view: ViewState = {
     page: isPage(page) ? page : DEFAULT_VIEW.page,
     workloads: filters.filter(isNamed).map((f) => f.text),
@@ -78,6 +85,7 @@ export function parseView(search: string): ViewState {
     live: params.get("live") !== "0",
     zone: params.get("tz") === "utc" ? "utc" : "local",
   };
+  if (refused.length > 0) view.refused = refused;
   Object.assign(view, parsePageParams(view.page, params));
   const panels = parsePanels(view.page, params);
   if (panels) view.panels = panels;
@@ -92,7 +100,7 @@ export function parseView(search: string): ViewState {
 export function formatView(view: ViewState): string {
   const params = new URLSearchParams();
   if (view.page !== DEFAULT_VIEW.page) params.set("page", view.page);
-  for (const filter of allFilters(view)) params.append(parameter(filter), filter.text);
+  for (const filter of [...allFilters(view), ...(view.refused ?? [])]) params.append(parameter(filter), filter.text);
   if (view.range !== DEFAULT_RANGE) params.set("range", view.range);
   if (view.fixed) {
     params.set("from", formatUrlTime(view.fixed.from));
@@ -122,7 +130,13 @@ export function oneWorkload(view: Pick<ViewState, "filters">, name: string, node
 }
 
 export function clearFilters(view: ViewState): ViewState {
-  return { ...view, workloads: [], filters: [] };
+  return { ...view, workloads: [], filters: [], refused: undefined };
+}
+
+/** Takes away a pattern that is none. */
+export function dropRefused(view: ViewState, filter: Filter): ViewState {
+  const refused = (view.refused ?? []).filter((other) => !sameFilter(other, filter));
+  return { ...view, refused: refused.length > 0 ? refused : undefined };
 }
 
 /** Adds the workload to the choice, or takes it away. */

@@ -13,6 +13,7 @@ import { ViewLink } from "../lib/ViewLink";
 import { type Loaded, useAsk, useShown } from "../panels/use-data";
 import { QueryEditor } from "./explore/QueryEditor";
 import { Result } from "./explore/Result";
+import { Segmented } from "./shell/Segmented";
 import "../styles/explore.css";
 
 const SHOW_TITLE: Readonly<Record<ExploreShow, string>> = { chart: "Chart over the range", table: "Table at its end" };
@@ -85,21 +86,17 @@ export function Explore() {
           <button type="submit" class="control primary">
             Ask
           </button>
-          <div role="group" aria-label="How to show it" class="choice">
-            {SHOWS.map((how) => (
-              <button
-                key={how}
-                type="button"
-                class="control"
-                aria-pressed={show === how}
-                onClick={() => {
-                  ask(texts, how);
-                }}
-              >
-                {SHOW_TITLE[how]}
-              </button>
-            ))}
-          </div>
+          <Segmented
+            label="How to show it"
+            joined
+            options={SHOWS}
+            value={show}
+            onChoose={(how) => {
+              ask(texts, how);
+            }}
+          >
+            {(how) => SHOW_TITLE[how]}
+          </Segmented>
           <button
             type="button"
             class="control"
