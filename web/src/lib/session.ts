@@ -68,9 +68,9 @@ export function useSession(): Session {
   return session;
 }
 
-/** The interval that the view shows at a moment. */
-export function shownInterval(view: ViewState, now: number): Interval {
-  if (view.fixed) return view.fixed;
+/** The interval that the view shows at a moment: nothing was measured after it, and nothing is asked of then. */
+export function shownInterval(view: Pick<ViewState, "fixed" | "range">, now: number): Interval {
+  if (view.fixed) return view.fixed.from < now && now < view.fixed.to ? { from: view.fixed.from, to: now } : view.fixed;
   const seconds = findRange(view.range)?.seconds ?? 300;
   return { from: now - seconds, to: now };
 }

@@ -115,7 +115,8 @@ function ZoneSwitch() {
 
 function Absolute({ onDone }: { onDone: () => void }) {
   const session = useSession();
-  const shown = shownInterval(session.view.get(), session.now.get());
+  const view = session.view.get();
+  const shown = view.fixed ?? shownInterval(view, session.now.get());
   const [from, setFrom] = useState(formatInputTime(shown.from));
   const [to, setTo] = useState(formatInputTime(shown.to));
   const [problem, setProblem] = useState<string | undefined>(undefined);
