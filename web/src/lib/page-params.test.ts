@@ -10,6 +10,7 @@ describe("the parameters of single pages", () => {
     view({ page: "compare", compare: { ...NO_COMPARE, a: "redis", b: "redis", nodeB: "[::1]:9750", offset: 3600, per: "", perB: "" } }),
     view({ page: "compare", compare: { ...NO_COMPARE, a: "a b", b: "ü&=", offset: 0, per: 'x_total{server="a"}', perB: 'x_total{server="b"}' } }),
     view({ page: "explore", explore: { exprs: ['rate(x{a=~"b+c|d%"}[5m])', "up"], show: "table" } }),
+    view({ page: "explore", explore: { exprs: ["a", "b", "c"], show: "chart", units: ["", "bytes"] } }),
     view({ page: "workload", workloads: ["redis"] }),
   ])("come back from the address of %j", (given) => {
     expect(parseView(formatView(given).slice(1))).toEqual(given);
@@ -31,6 +32,7 @@ describe("the parameters of single pages", () => {
     expect(parseView(`?page=explore&${many}`).explore?.exprs).toHaveLength(MOST_QUERIES);
     expect(parseView(`?page=explore&expr=${"x".repeat(9999)}`).explore?.exprs[0]).toHaveLength(LONGEST_QUERY);
     expect(parseView("?page=compare&a=x&offset=soon").compare?.offset).toBe(0);
+    expect(parseView("?page=explore&expr=a&unit=furlong&unit=bytes").explore?.units).toBeUndefined();
     expect(parseView("?page=explore&expr=&show=dance")).toEqual(view({ page: "explore" }));
   });
 });

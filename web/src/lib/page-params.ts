@@ -3,6 +3,7 @@
 // The part of the URL that belongs to single pages: what Compare compares and
 // what Explore asks. Everything is bounded; what is not understood is left out.
 import { parseDuration } from "./time";
+import { isUnit, type Unit } from "./units";
 
 export interface CompareParams {
   /** The workload on the one side; empty until one is chosen. */
@@ -28,6 +29,8 @@ export interface ExploreParams {
   exprs: readonly string[];
   /** Over the time range, or at its end. */
   show: ExploreShow;
+  /** The unit of each query's values where a person chose one; empty where it is that of the query. */
+  units?: readonly (Unit | "")[] | undefined;
 }
 
 export interface PageParams {
@@ -65,7 +68,8 @@ export function parsePageParams(page: string, params: URLSearchParams): PagePara
       .filter((expr) => expr.trim() !== "")
       .slice(0, MOST_QUERIES);
     const show = SHOWS.find((s) => s === params.get("show")) ?? NO_EXPLORE.show;
-    return exprs.length > 0 || show !== NO_EXPLORE.show ? { explore: { exprs, show } } : {};
+    const units = withoutEnd(params.getAll("unit").slice(0, exprs.length).map((text) => (isUnit(text) ? text : "")));
+    return exprs.length > 0 || show !== NO_EXPLORE.show ? { explore: { exprs, show, ...(units.length > 0 ? { units } : {}) } } : {};
   }
   return {};
 }
@@ -81,7 +85,13 @@ export function formatPageParams(page: string, { compare, explore }: PageParams,
   if (page === "explore" && explore) {
     for (const expr of explore.exprs) params.append("expr", expr);
     if (explore.show !== NO_EXPLORE.show) params.set("show", explore.show);
+    for (const unit of withoutEnd(explore.units ?? [])) params.append("unit", unit);
   }
+}
+
+/** Leaves out the empty ones at the end. */
+function withoutEnd<T extends string>(texts: readonly T[]): T[] {
+  return texts.slice(0, texts.reduce((length, text, i) => (text === "" ? length : i + 1), 0));
 }
 
 /** A Prometheus duration in the greatest unit that is whole: 5400 is "90m". */

@@ -8,6 +8,7 @@ import { type ExploreShow, MOST_QUERIES, NO_EXPLORE, SHOWS } from "../lib/page-p
 import type { Suggestion } from "../lib/promql-complete";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
+import type { Unit } from "../lib/units";
 import { allFilters } from "../lib/url";
 import { ViewLink } from "../lib/ViewLink";
 import { type Loaded, useAsk, useShown } from "../panels/use-data";
@@ -28,7 +29,7 @@ const EXAMPLES: readonly { title: string; expr: string; show: ExploreShow }[] = 
 export function Explore() {
   const session = useSession();
   const view = useStore(session.view);
-  const { exprs, show } = view.explore ?? NO_EXPLORE;
+  const { exprs, show, units = [] } = view.explore ?? NO_EXPLORE;
   const [drafts, setDrafts] = useState<readonly string[]>(exprs);
   const [errors, setErrors] = useState<Readonly<Record<string, ApiError>>>({});
   const metrics = useMetrics();
@@ -37,9 +38,9 @@ export function Explore() {
     setDrafts(exprs);
   }, [exprs.join("\u0000")]);
   const texts = drafts.length > 0 ? drafts : [""];
-  const ask = (wanted: readonly string[], how: ExploreShow): void => {
-    const written = wanted.filter((text) => text.trim() !== "");
-    session.view.update((v) => ({ ...v, explore: { exprs: written, show: how } }));
+  const ask = (wanted: readonly string[], how: ExploreShow, of: readonly (Unit | "")[] = units): void => {
+    const written = wanted.map((text, i) => ({ text, unit: of[i] ?? ("" as const) })).filter(({ text }) => text.trim() !== "");
+    session.view.update((v) => ({ ...v, explore: { exprs: written.map((w) => w.text), show: how, units: written.map((w) => w.unit) } }));
   };
   return (
     <>
@@ -74,7 +75,7 @@ export function Explore() {
                 onClick={() => {
                   const rest = texts.filter((_, k) => k !== i);
                   setDrafts(rest);
-                  ask(rest, show);
+                  ask(rest, show, texts.map((_, k) => units[k] ?? "").filter((_, k) => k !== i));
                 }}
               >
                 ×
@@ -119,6 +120,10 @@ export function Explore() {
           index={i}
           expr={expr}
           show={show}
+          chosenUnit={units[i] ?? ""}
+          onUnit={(unit) => {
+            ask(exprs, show, exprs.map((_, k) => (k === i ? unit : (units[k] ?? ""))));
+          }}
           onError={(error) => {
             setErrors((before) => {
               const rest = Object.fromEntries(Object.entries(before).filter(([of]) => of !== expr));
