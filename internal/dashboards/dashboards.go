@@ -47,7 +47,7 @@ type Panel struct {
 	Top        int         `json:"top"`
 	Ordered    bool        `json:"ordered"`
 	Thresholds []Threshold `json:"thresholds"`
-	Keys       []Label     `json:"keys"` // of a table, a box plot or an icicle, from here on
+	Keys       []Key       `json:"keys"` // of a table, a box plot or an icicle, from here on
 	Name       string      `json:"name"`
 	Info       *Info       `json:"info"`
 	Columns    []Column    `json:"columns"`
@@ -68,6 +68,13 @@ type Empty struct {
 type Query struct {
 	Expr   string `json:"expr"`
 	Legend string `json:"legend"`
+}
+
+// Key is a label that makes a row.
+type Key struct {
+	Label   string `json:"label"`
+	Title   string `json:"title"`
+	Several bool   `json:"several"` // the page shows it where there are several machines alone
 }
 
 // Label is a label that is shown under a title.

@@ -237,6 +237,21 @@ func TestExprHasGrafanasVariables(t *testing.T) {
 	}
 }
 
+// TestLegendsSayTheMachine: two machines' workloads of one name are two series.
+func TestLegendsSayTheMachine(t *testing.T) {
+	for _, c := range []struct{ expr, legend, want string }{
+		{"sum by (workload, instance) (a)", "{{workload}}: b", "{{workload}}: b · {{instance}}"},
+		{"max by (name, pod, container, instance) (a)", "{{pod}}|{{name}}", "{{pod}} {{name}} · {{instance}}"},
+		{"sum by (instance) (a)", "{{instance}}", "{{instance}}"},
+		{"sum by (mode) (a and on (instance) b)", "{{mode}}", "{{mode}}"},
+		{"sum by (workload, instance) (a)", "", ""},
+	} {
+		if got := grafanaLegend(Query{Expr: c.expr, Legend: c.legend}); got != c.want {
+			t.Errorf("%s of %s is %q, want %q", c.legend, c.expr, got, c.want)
+		}
+	}
+}
+
 // TestEveryQueryIsOfTheChosenMachines: a selector without the filter would show the other machines too.
 func TestEveryQueryIsOfTheChosenMachines(t *testing.T) {
 	selector := regexp.MustCompile(`\{(?:"[^"]*"|[^}"])*\}|\b(?:teescope|sgx|node|container|process|scrape)[_:]\w+\b[^{\w]`)

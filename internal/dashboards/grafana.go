@@ -258,7 +258,7 @@ func grafanaTargets(p Panel) ([]*prometheus.DataqueryBuilder, error) {
 	var targets []*prometheus.DataqueryBuilder
 	for i, q := range queries {
 		targets = append(targets, prometheus.NewDataqueryBuilder().Datasource(datasource()).
-			RefId(refID(i)).Expr(p.grafanaExpr(q.Expr)).LegendFormat(grafanaLegend(q.Legend)))
+			RefId(refID(i)).Expr(p.grafanaExpr(q.Expr)).LegendFormat(grafanaLegend(q)))
 	}
 	return targets, nil
 }

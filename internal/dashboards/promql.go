@@ -67,8 +67,14 @@ func fill(expr string, values map[string]string) string {
 	})
 }
 
+var byInstance = regexp.MustCompile(`\bby \([^)]*\binstance\b`)
+
 // grafanaLegend writes a legend for Grafana, which knows no alternatives: labels that are absent are empty there, so all
-// of them side by side show the same.
-func grafanaLegend(legend string) string {
-	return strings.ReplaceAll(legend, "|", " ")
+// of them side by side show the same. What is of one machine says of which; the page does so where there are several.
+func grafanaLegend(q Query) string {
+	legend := strings.ReplaceAll(q.Legend, "|", " ")
+	if legend != "" && byInstance.MatchString(q.Expr) && !strings.Contains(legend, "{{instance}}") {
+		legend += " · {{instance}}"
+	}
+	return legend
 }

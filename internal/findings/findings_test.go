@@ -347,6 +347,10 @@ func TestServe(t *testing.T) {
 			t.Errorf("at %s: %s, %v s", at, r.At, r.Window)
 		}
 	}
+	before := time.Now()
+	if r := report(url.Values{"at": {before.Add(maxAhead / 2).Format(time.RFC3339)}}.Encode()); r.At.Before(before.Truncate(time.Second)) || r.At.After(time.Now()) {
+		t.Errorf("half an hour ahead of %s is answered for %s", before, r.At)
+	}
 	for query, want := range map[string]string{
 		"at=noon": "is no time", "at=NaN": "is no time", "at=1e300": "is no time", "at=-5": "before 1970", "at=2999-01-01T00:00:00Z": "in the future",
 	} {

@@ -20,10 +20,14 @@ const (
 	maxListed = 200
 	// patience is how long a request waits for another's analysis to end.
 	patience = 10 * time.Second
+	// maxAhead is how far the clock of who asks may be ahead, or the end of a time that somebody looks at: what is later
+	// is a mistake, such as another unit.
+	maxAhead = time.Hour
 )
 
 // ServeHTTP answers GET /api/findings with the newest report, and with ?at=TIME (RFC 3339, or seconds since 1970)
-// with one of the window up to then, in the form of docs/user/findings.schema.json.
+// with one of the window up to then, in the form of docs/user/findings.schema.json. Up to an hour ahead it is that up to now,
+// which the report says.
 func (a *Analyst) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text := r.URL.Query().Get("at")
 	report, err := a.Newest()
@@ -86,17 +90,21 @@ func (a *Analyst) date(found []analysis.Finding) {
 	}
 }
 
-// parseTime reads a moment. Times that no database has are refused: arithmetic with them is not to be trusted.
+// parseTime reads a moment, now at the latest. Times that no database has are refused: arithmetic with them is not to be
+// trusted.
 func parseTime(text string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if seconds, e := strconv.ParseFloat(text, 64); e == nil && !math.IsNaN(seconds) && math.Abs(seconds) < 1e11 {
 		at, err = time.UnixMilli(int64(seconds*1000)), nil
 	}
+	now := time.Now()
 	switch {
 	case err != nil:
 		return time.Time{}, fmt.Errorf("at=%.40q is no time: write for example 2026-01-02T15:04:05Z, or seconds since 1970", text)
-	case at.Before(time.Unix(0, 0)), at.After(time.Now().Add(time.Minute)):
+	case at.Before(time.Unix(0, 0)), at.After(now.Add(maxAhead)):
 		return time.Time{}, fmt.Errorf("at=%s is before 1970 or in the future", at.UTC().Format(time.RFC3339))
+	case at.After(now):
+		return now, nil
 	}
 	return at, nil
 }

@@ -15,9 +15,14 @@ export const FLEET_CONTAINERS = 300;
 
 const id = (i: number): string => (0xabc000000000 + i).toString(16);
 
-/** The exposition: every fourth container is of a pod, every tenth workload has the runtime “made”. */
-export function exposition(seconds: number): string {
+/** The exposition: every fourth container is of a pod, every tenth workload has the runtime “made”. `programs` are there too. */
+export function exposition(seconds: number, programs: readonly string[] = []): string {
   const lines: string[] = [];
+  for (const name of programs) {
+    lines.push(`teescope_workload_info{workload="${name}",container="",pod="",namespace="",kind="program",tee="",runtime=""} 1`);
+    lines.push(`teescope_syscalls_total{workload="${name}",syscall="read"} ${Math.round(seconds % 1e6) * 1000}`);
+    lines.push(`teescope_cpu_seconds_total{workload="${name}",mode="user"} ${(seconds % 1e6) / 4}`);
+  }
   for (let i = 0; i < FLEET_CONTAINERS; i++) {
     const [container, pod] = i % 4 === 0 ? [i % 8 === 0 ? "app" : "proxy", `shop-${i}`] : [id(i), ""];
     const named = `id="/docker/${id(i)}",name="${pod === "" ? `cache-${i}` : id(i)}",image="",container="${container}",pod="${pod}",namespace=""`;
@@ -32,10 +37,10 @@ export function exposition(seconds: number): string {
   return `${lines.join("\n")}\n`;
 }
 
-export async function startFleet(): Promise<Fleet> {
+export async function startFleet(programs: readonly string[] = []): Promise<Fleet> {
   const server: Server = createServer((_, answer) => {
     answer.setHeader("Content-Type", "text/plain; version=0.0.4");
-    answer.end(exposition(Date.now() / 1000));
+    answer.end(exposition(Date.now() / 1000, programs));
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   const address = server.address();

@@ -13,6 +13,7 @@ import { App } from "./pages/App";
 import { bindShortcuts } from "./pages/shell/actions";
 import "./styles/tokens.css";
 import "./styles/base.css";
+import "./styles/segmented.css";
 import "./styles/shell.css";
 import "./styles/pickers.css";
 import "./styles/panels.css";

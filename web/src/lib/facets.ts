@@ -3,59 +3,101 @@
 // What there is to choose from: names of each kind, and how many workloads
 // each of them means, from the series of the info families. Pure.
 import type { Labels } from "../api/types";
-import { type Kind, KINDS } from "./filters";
+import { type Filter, type Kind, KINDS, means, ofKind } from "./filters";
 
 /** Asked for at most; a fleet may have more. */
 export const MOST_SERIES = 5000;
 
 export interface Choice {
   name: string;
-  /** Workloads that it means; of a workload, the machines that it ran on. */
+  /** Workloads that it means within the filters of the other kinds; of a workload, the machines that it ran on. */
   count: number;
+  /** The same without any filter; 0 of what is chosen and gone. */
+  total: number;
 }
 
 export type Choices = Readonly<Record<Kind, readonly Choice[]>>;
 
-/** The names by which series of the info families are found, by kind. */
-function namesOf(labels: Labels): Record<Kind, string> {
-  const { workload = "", container = "", pod = "", name = "", runtime = "", instance = "" } = labels;
-  const named = labels["__name__"] === "teescope_container_info";
-  return {
-    workload: named || workload === "idle" ? "" : workload,
-    // A container outside of a pod has a name of its own, and the label has the digits of its ID.
-    container: container === "POD" ? "" : pod === "" && name !== "" ? name : container,
-    pod,
-    runtime,
-    node: instance,
-  };
+type Names = Record<Kind, Set<string>>;
+
+const noNames = (): Names => Object.fromEntries(KINDS.map((kind) => [kind, new Set<string>()])) as Names;
+
+/** A workload on a machine, under all names that a filter finds it by, and those that people use. */
+interface Entity {
+  names: Names;
+  listed: Names;
 }
 
-/**
- * The choices of every kind, by name. Containers and pods that the container
- * collector knows by name are not listed by their IDs too.
- */
-export function choicesOf(series: readonly Labels[]): Choices {
-  const identity = (l: Labels): string => `${l["instance"] ?? ""}\n${l["workload"] ?? ""}`;
-  const named = new Set(series.filter((l) => l["__name__"] === "teescope_container_info").map(identity));
-  const found = Object.fromEntries(KINDS.map((kind) => [kind, new Map<string, Set<string>>()])) as Record<Kind, Map<string, Set<string>>>;
+/** The names by which a series of the info families is found, by kind, and whether they are listed. */
+function namesOf(labels: Labels): { kind: Kind; name: string; listed: boolean }[] {
+  const { workload = "", container = "", pod = "", name = "", runtime = "", instance = "" } = labels;
+  const named = isNamed(labels);
+  return [
+    { kind: "workload", name: workload, listed: !named && workload !== "idle" },
+    // A container outside of a pod has a name of its own, and the label has the digits of its ID.
+    { kind: "container", name: container, listed: container !== "POD" && (pod !== "" || name === "") },
+    { kind: "container", name, listed: container !== "POD" && pod === "" },
+    { kind: "pod", name: pod, listed: true },
+    { kind: "runtime", name: runtime, listed: true },
+    { kind: "node", name: instance, listed: true },
+  ];
+}
+
+const isNamed = (labels: Labels): boolean => labels["__name__"] === "teescope_container_info";
+const identity = (l: Labels): string => `${l["instance"] ?? ""}\n${l["workload"] ?? ""}`;
+
+/** One for each workload on a machine. Containers and pods that the container collector knows by name are not listed by their IDs too. */
+function entitiesOf(series: readonly Labels[]): Map<string, Entity> {
+  const known = new Set(series.filter(isNamed).map(identity));
+  const all = new Map<string, Entity>();
   for (const labels of series) {
-    const names = namesOf(labels);
-    const known = labels["__name__"] !== "teescope_container_info" && named.has(identity(labels));
-    for (const kind of KINDS) {
-      if (names[kind] === "" || (known && (kind === "container" || kind === "pod"))) continue;
-      const of = found[kind].get(names[kind]) ?? new Set();
-      found[kind].set(names[kind], of.add(kind === "workload" ? (labels["instance"] ?? "") : identity(labels)));
+    const id = identity(labels);
+    const entity = all.get(id) ?? { names: noNames(), listed: noNames() };
+    all.set(id, entity);
+    const byId = !isNamed(labels) && known.has(id);
+    for (const { kind, name, listed } of namesOf(labels)) {
+      if (name === "") continue;
+      entity.names[kind].add(name);
+      if (listed && !(byId && (kind === "container" || kind === "pod"))) entity.listed[kind].add(name);
     }
   }
-  const sorted = (kind: Kind): Choice[] =>
-    [...found[kind]].map(([name, of]) => ({ name, count: of.size })).sort((a, b) => (a.name < b.name ? -1 : 1));
-  return { workload: sorted("workload"), container: sorted("container"), pod: sorted("pod"), runtime: sorted("runtime"), node: sorted("node") };
+  return all;
+}
+
+/** Whether the filters of all kinds but one let a workload through: a choice does not narrow the list that it is made from. */
+function within({ names }: Entity, filters: readonly Filter[], but: Kind): boolean {
+  return KINDS.every((kind) => {
+    const chosen = kind === but ? [] : ofKind(filters, kind);
+    return chosen.length === 0 || chosen.some((f) => [...names[kind]].some((name) => means(f, name) ?? true));
+  });
+}
+
+/** The choices of every kind, by name, and how many workloads each means within the filters of the other kinds. */
+export function choicesOf(series: readonly Labels[], filters: readonly Filter[] = []): Choices {
+  const entities = [...entitiesOf(series).values()];
+  const choices = (kind: Kind): Choice[] => {
+    const found = new Map<string, Choice>();
+    for (const entity of entities) {
+      const inside = within(entity, filters, kind) ? 1 : 0;
+      for (const name of entity.listed[kind]) {
+        const { count, total } = found.get(name) ?? { count: 0, total: 0 };
+        found.set(name, { name, count: count + inside, total: total + 1 });
+      }
+    }
+    return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  };
+  return { workload: choices("workload"), container: choices("container"), pod: choices("pod"), runtime: choices("runtime"), node: choices("node") };
+}
+
+/** Those that the filters of other kinds leave something of. */
+export function inside(choices: readonly Choice[]): Choice[] {
+  return choices.filter(({ count }) => count > 0);
 }
 
 /** The choices that contain all words of the search; pinned ones come first and stay even if gone. */
 export function matching(choices: readonly Choice[], pinned: readonly string[], search: string): Choice[] {
   const words = search.toLowerCase().split(/\s+/).filter((w) => w !== "");
-  const first = pinned.map((name) => choices.find((c) => c.name === name) ?? { name, count: 0 });
+  const first = pinned.map((name) => choices.find((c) => c.name === name) ?? { name, count: 0, total: 0 });
   const rest = choices.filter((c) => !pinned.includes(c.name));
   return [...first, ...rest].filter(({ name }) => words.every((word) => name.toLowerCase().includes(word)));
 }

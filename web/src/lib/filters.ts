@@ -67,10 +67,14 @@ export interface Chosen {
   mapped?: readonly string[] | undefined;
 }
 
+/** Whether a filter means a name; undefined where the browser cannot judge its pattern. */
+export function means({ text, regex }: Pick<Filter, "text" | "regex">, name: string): boolean | undefined {
+  return regex ? browserRegex(text)?.test(name) : text === name;
+}
+
 /** Whether the filters let through what is of a workload (none: of a whole machine) on a node. What cannot be judged here is let through. */
 export function passes({ workloads, filters = [], mapped }: Chosen, workload: string, instance: string): boolean {
-  const any = (name: string, chosen: readonly Pick<Filter, "text" | "regex">[]): boolean =>
-    chosen.length === 0 || chosen.some((f) => (f.regex ? (browserRegex(f.text)?.test(name) ?? true) : f.text === name));
+  const any = (name: string, chosen: readonly Pick<Filter, "text" | "regex">[]): boolean => chosen.length === 0 || chosen.some((f) => means(f, name) ?? true);
   if (!any(instance, ofKind(filters, "node"))) return false;
   const named = workloads.map((text) => ({ text, regex: false }));
   return workload === "" || (any(workload, [...named, ...ofKind(filters, "workload")]) && (mapped?.includes(workload) ?? true));

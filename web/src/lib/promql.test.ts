@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { fillLegend, fillTemplate, rateFunction, rateWindow, workloadMatcher } from "./promql";
+import { fillLegend, fillTemplate, rateFunction, rateWindow, seriesName, workloadMatcher } from "./promql";
 
 const filling = { workloads: [], step: 5, scrapeInterval: 5, age: 1000 };
 
@@ -108,5 +108,17 @@ describe("fillLegend", () => {
     ["{{pod}}/{{container}}|{{pod}}|{{name}}", { pod: "", container: "e5e5", name: "redis" }, "redis"],
   ])("%s", (template, labels, want) => {
     expect(fillLegend(template, labels)).toBe(want);
+  });
+});
+
+describe("seriesName", () => {
+  const labels = { workload: "redis", instance: "a:1" };
+  it.each([
+    ["{{workload}}", labels, false, "redis"],
+    ["{{workload}}: resident", labels, true, "redis: resident · a:1"],
+    ["{{instance}}", labels, true, "a:1"],
+    ["free", {}, true, "free"],
+  ])("%s of %j with several machines %s", (template, of, several, want) => {
+    expect(seriesName(template, of, several)).toBe(want);
   });
 });

@@ -23,6 +23,8 @@ export interface Filling extends Chosen {
   scrapeInterval: number;
   /** Seconds since the agent began to count, if known. */
   age?: number | undefined;
+  /** Whether several machines are shown: what is of one of them is then named with it. */
+  several?: boolean | undefined;
 }
 
 /**
@@ -113,4 +115,17 @@ export function fillLegend(template: string, labels: Readonly<Record<string, str
   const chosen = alternatives.find(complete) ?? alternatives.at(-1) ?? "";
   const text = chosen.replace(/\{\{(\w+)\}\}/g, (_, label: string) => labels[label] ?? "").trim();
   return text === "" ? "(no name)" : text;
+}
+
+/**
+ * Names a series. Where several machines are shown, what is of one of them says
+ * of which: a workload of the same name elsewhere is another one.
+ */
+export function seriesName(template: string, labels: Readonly<Record<string, string>>, several: boolean | undefined): string {
+  return onNode(fillLegend(template, labels), several === true && !template.includes("{{instance}}") ? labels["instance"] : undefined);
+}
+
+/** The name of something with the machine that it is on, where that has to be said. */
+export function onNode(name: string, node: string | undefined): string {
+  return node === undefined || node === "" ? name : `${name} · ${node}`;
 }

@@ -32,6 +32,8 @@ export interface Session {
   view: Store<ViewState>;
   /** The workloads that the filters of containers, pods and runtimes mean, and the filters and the time that they were asked for. */
   mapped: Store<{ key: string; workloads: readonly string[] } | undefined>;
+  /** The machines that workloads are on, of those that the filter of nodes lets through, and that filter. */
+  nodes: Store<{ key: string; names: readonly string[] } | undefined>;
   /** The moment up to which live charts are drawn, Unix seconds. */
   now: Store<number>;
   server: Store<ServerFacts>;
@@ -51,6 +53,7 @@ export function createSession(client: Client, connection: Store<Connection>, now
     connection,
     view,
     mapped: createStore<ReturnType<Session["mapped"]["get"]>>(undefined),
+    nodes: createStore<ReturnType<Session["nodes"]["get"]>>(undefined),
     now: createStore(now),
     server: createStore<ServerFacts>({ scrapeInterval: 5 }),
   };
@@ -65,9 +68,9 @@ export function useSession(): Session {
   return session;
 }
 
-/** The interval that the view shows at a moment. */
-export function shownInterval(view: ViewState, now: number): Interval {
-  if (view.fixed) return view.fixed;
+/** The interval that the view shows at a moment: nothing was measured after it, and nothing is asked of then. */
+export function shownInterval(view: Pick<ViewState, "fixed" | "range">, now: number): Interval {
+  if (view.fixed) return view.fixed.from < now && now < view.fixed.to ? { from: view.fixed.from, to: now } : view.fixed;
   const seconds = findRange(view.range)?.seconds ?? 300;
   return { from: now - seconds, to: now };
 }

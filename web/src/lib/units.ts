@@ -36,6 +36,10 @@ export const UNIT_LABEL: Readonly<Record<Unit, string>> = {
   yes_no: "yes or no",
 };
 
+export function isUnit(text: string): text is Unit {
+  return Object.hasOwn(UNIT_LABEL, text);
+}
+
 /** What is written for a value that is not there. */
 export const ABSENT = "–";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { MOST_FILTERS } from "./filters";
-import { allFilters, clearFilters, DEFAULT_VIEW, formatView, parseView, toggleFilter, toggleWorkload, type ViewState } from "./url";
+import { allFilters, clearFilters, DEFAULT_VIEW, dropRefused, formatView, parseView, toggleFilter, toggleWorkload, type ViewState } from "./url";
 
 describe("the URL", () => {
   it("is bare for the default view", () => {
@@ -42,11 +42,23 @@ describe("the URL", () => {
   it.each([
     ["?page=nowhere&range=3y&from=x&to=y&w=", DEFAULT_VIEW],
     ["?from=1800000600&to=1800000000", DEFAULT_VIEW], // the wrong way round
-    ["?range=0s&tz=mars&w.re=(&node.re=*&pod=&container.re=a(?=b)", DEFAULT_VIEW],
+    ["?range=0s&tz=mars&pod=", DEFAULT_VIEW],
     ["?range=2y", DEFAULT_VIEW],
     ["?range=15m&live=1", { ...DEFAULT_VIEW, range: "15m" }],
   ])("takes from %s what it understands", (search, want) => {
     expect(parseView(search)).toEqual(want);
+  });
+
+  it("keeps patterns that are none, apart from the filters, until they are taken away", () => {
+    const view = parseView("?w.re=(&node.re=h.*&container.re=a(?=b)");
+    expect(view.filters).toEqual([{ kind: "node", text: "h.*", regex: true }]);
+    const [first, second] = view.refused ?? [];
+    expect([first?.text, second?.text]).toEqual(["(", "a(?=b)"]);
+    expect(parseView(formatView(view).slice(1))).toEqual(view);
+    if (!first || !second) throw new Error("both are refused");
+    expect(dropRefused(view, first).refused).toEqual([second]);
+    expect(formatView(dropRefused(dropRefused(view, first), second))).toBe("/?node.re=h.*");
+    expect(formatView(clearFilters(view))).toBe("/");
   });
 
   it("stops the live tail for an absolute range", () => {

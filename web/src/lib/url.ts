@@ -2,7 +2,8 @@
 
 // The state of the page and its form in the URL. Everything that a person
 // would expect a shared link to keep is here; nothing else is.
-import { type Filter, KINDS, MOST_FILTERS, sameFilter, sortFilters } from "./filters";
+import { type Filter, KINDS, MOST_FILTERS, ofKind, sameFilter, sortFilters } from "./filters";
+import { type AllPanels, formatPanels, parsePanels } from "./panel-params";
 import { formatPageParams, type PageParams, parsePageParams } from "./page-params";
 import { regexProblem } from "./re2";
 import { DEFAULT_RANGE, findRange, formatUrlTime, parseTime, type Zone } from "./time";
@@ -16,6 +17,8 @@ export interface ViewState extends PageParams {
   workloads: readonly string[];
   /** The filters of other kinds, and workloads by pattern, sorted. */
   filters: readonly Filter[];
+  /** Patterns of the address that are none: they filter nothing, and the page says so in their place. */
+  refused?: readonly Filter[] | undefined;
   /** The relative range: shown when `fixed` is absent, returned to after it. */
   range: string;
   /** An absolute time range, Unix seconds. Its presence stops the live tail. */
@@ -24,6 +27,8 @@ export interface ViewState extends PageParams {
   live: boolean;
   /** The zone in which times are written. */
   zone: Zone;
+  /** How single panels are set, by page; only those of the page are in its address. */
+  panels?: AllPanels | undefined;
 }
 
 export const DEFAULT_VIEW: ViewState = {
@@ -44,13 +49,16 @@ function parameter({ kind, regex }: Pick<Filter, "kind" | "regex">): string {
   return (kind === "workload" ? "w" : kind) + (regex ? ".re" : "");
 }
 
-/** Reads the filters. A pattern that is none would make every question fail: it is left out. */
+/** Reads the filters, at most so many as a person would choose. */
 function parseFilters(params: URLSearchParams): Filter[] {
   const all = KINDS.flatMap((kind) =>
     [false, true].flatMap((regex) => [...new Set(params.getAll(parameter({ kind, regex })))].map((text) => ({ kind, text, regex }))),
   );
-  return sortFilters(all.filter((f) => f.text !== "" && !(f.regex && regexProblem(f.text)))).slice(0, MOST_FILTERS);
+  return sortFilters(all.filter((f) => f.text !== "")).slice(0, MOST_FILTERS);
 }
+
+/** A pattern that is none would make every question fail. */
+const isRefused = (f: Filter): boolean => f.regex && regexProblem(f.text) !== undefined;
 
 const isNamed = (f: Filter): boolean => f.kind === "workload" && !f.regex;
 
@@ -66,7 +74,9 @@ export function parseView(search: string): ViewState {
   const range = params.get("range") ?? "";
   const from = parseTime(params.get("from") ?? "");
   const to = parseTime(params.get("to") ?? "");
-  const filters = parseFilters(params);
+  const written = parseFilters(params);
+  const refused = written.filter(isRefused);
+  const filters = written.filter((f) => !isRefused(f));
   const view: ViewState = {
     page: isPage(page) ? page : DEFAULT_VIEW.page,
     workloads: filters.filter(isNamed).map((f) => f.text),
@@ -75,7 +85,10 @@ export function parseView(search: string): ViewState {
     live: params.get("live") !== "0",
     zone: params.get("tz") === "utc" ? "utc" : "local",
   };
+  if (refused.length > 0) view.refused = refused;
   Object.assign(view, parsePageParams(view.page, params));
+  const panels = parsePanels(view.page, params);
+  if (panels) view.panels = panels;
   if (from !== undefined && to !== undefined && from < to) {
     view.fixed = { from, to };
     view.live = false;
@@ -87,7 +100,7 @@ export function parseView(search: string): ViewState {
 export function formatView(view: ViewState): string {
   const params = new URLSearchParams();
   if (view.page !== DEFAULT_VIEW.page) params.set("page", view.page);
-  for (const filter of allFilters(view)) params.append(parameter(filter), filter.text);
+  for (const filter of [...allFilters(view), ...(view.refused ?? [])]) params.append(parameter(filter), filter.text);
   if (view.range !== DEFAULT_RANGE) params.set("range", view.range);
   if (view.fixed) {
     params.set("from", formatUrlTime(view.fixed.from));
@@ -97,6 +110,7 @@ export function formatView(view: ViewState): string {
   }
   if (view.zone !== DEFAULT_VIEW.zone) params.set("tz", view.zone);
   formatPageParams(view.page, view, params);
+  formatPanels(view.page, view.panels, params);
   // Colons are legal in a query and far easier to read.
   const text = params.toString().replaceAll("%3A", ":");
   return text === "" ? "/" : `/?${text}`;
@@ -110,8 +124,19 @@ export function toggleFilter(view: ViewState, filter: Filter): ViewState {
   return allFilters({ ...view, filters }).length > MOST_FILTERS ? view : { ...view, filters };
 }
 
+/** What is different on the page of a workload: the filter names it, and its machine where it is told; else those of nodes stay. */
+export function oneWorkload(view: Pick<ViewState, "filters">, name: string, node: string): Pick<ViewState, "page" | "workloads" | "filters"> {
+  return { page: "workload", workloads: [name], filters: node === "" ? ofKind(view.filters, "node") : [{ kind: "node", text: node, regex: false }] };
+}
+
 export function clearFilters(view: ViewState): ViewState {
-  return { ...view, workloads: [], filters: [] };
+  return { ...view, workloads: [], filters: [], refused: undefined };
+}
+
+/** Takes away a pattern that is none. */
+export function dropRefused(view: ViewState, filter: Filter): ViewState {
+  const refused = (view.refused ?? []).filter((other) => !sameFilter(other, filter));
+  return { ...view, refused: refused.length > 0 ? refused : undefined };
 }
 
 /** Adds the workload to the choice, or takes it away. */

@@ -12,17 +12,20 @@ import type { ViewState } from "../lib/url";
 import { listWords } from "../lib/words";
 import { CompareForm } from "./compare/CompareForm";
 import { PairChart } from "./compare/PairChart";
+import { areSeveral, type Place, placeId, placeName, settled, sideA, sideB, undecided } from "./compare/places";
 import { RatioTable } from "./compare/RatioTable";
 import { type Row, shape } from "./compare/shape";
 import { type Compared, type Divisors, useCompared } from "./compare/use-compared";
+import { useWhere } from "./compare/use-where";
 import "../styles/compare.css";
 
 /** What is compared: what was not chosen here is taken from the filter, and an earlier time alone is of the same workload. */
 function chosen(view: ViewState): CompareParams {
   const params = view.compare ?? NO_COMPARE;
   const a = params.a === "" ? (view.workloads[0] ?? "") : params.a;
-  const other = params.offset > 0 ? a : (view.workloads.find((name) => name !== a) ?? "");
-  return { ...params, a, b: params.b === "" ? other : params.b };
+  if (params.b !== "") return { ...params, a };
+  if (params.offset > 0) return { ...params, a, b: a, nodeB: params.nodeA };
+  return { ...params, a, b: view.workloads.find((name) => name !== a) ?? "" };
 }
 
 /** The divisors of both sides, or what is wrong with them. */
@@ -36,32 +39,33 @@ function divisorsOf({ per, perB }: CompareParams): Divisors | undefined | string
 export function Compare() {
   const session = useSession();
   const view = useStore(session.view);
-  const params = chosen(view);
+  const written = chosen(view);
+  const where = useWhere(written.offset);
+  const places = where.value ?? [];
+  const params = settle(written, places);
   const divisors = divisorsOf(params);
-  const same = params.a !== "" && params.a === params.b && params.offset === 0;
-  const ready = params.a !== "" && params.b !== "" && !same && typeof divisors !== "string";
+  const open = [sideA(params), sideB(params)].find((side) => undecided(places, side).length > 0);
+  const same = params.a !== "" && placeId(sideA(params)) === placeId(sideB(params)) && params.offset === 0;
+  const known = where.value !== undefined || where.error !== undefined;
+  const ready = known && params.a !== "" && params.b !== "" && !same && !open && typeof divisors !== "string";
+  const [head, text] = nothingYet(same, open, typeof divisors === "string" ? divisors : undefined);
   return (
     <>
       <CompareForm
         params={params}
+        where={where}
         problem={typeof divisors === "string" ? divisors : undefined}
         onChange={(change) => {
           session.view.update((v) => ({ ...v, compare: { ...chosen(v), ...change } }));
         }}
       />
       {ready ? (
-        <Result params={params} divisors={divisors} />
+        <Result params={params} several={areSeveral(places)} divisors={divisors} />
       ) : (
         <section class="panel" aria-label="Nothing to compare yet" data-panel="compare-none">
           <div class="panel-message explanation">
-            <h2>{same ? "Both sides are the same" : typeof divisors === "string" ? "What to divide by is not clear" : "Choose what to compare"}</h2>
-            <p>
-              {same
-                ? "Choose another workload for B, or say how much earlier B is: then it is one workload at two times."
-                : typeof divisors === "string"
-                  ? divisors
-                  : "Two workloads over the same time, or one at two times. Divide by a counter of requests to see what one request costs on either side."}
-            </p>
+            <h2>{head}</h2>
+            <p>{text}</p>
           </div>
         </section>
       )}
@@ -69,7 +73,29 @@ export function Compare() {
   );
 }
 
-function Result({ params, divisors }: { params: CompareParams; divisors: Divisors | undefined }) {
+/** The machine of each side where it is known without being written. */
+function settle(params: CompareParams, places: readonly Place[]): CompareParams {
+  return { ...params, nodeA: settled(places, sideA(params)).node, nodeB: settled(places, sideB(params)).node };
+}
+
+/** Why nothing is compared, and what to do. */
+function nothingYet(same: boolean, open: Place | undefined, problem: string | undefined): [string, string] {
+  if (same) return ["Both sides are the same", "Choose another workload for B, or say how much earlier B is: then it is one workload at two times."];
+  if (open) return [`On which node is ${open.workload}?`, "Several machines have a workload of that name. Choose the one that is meant."];
+  if (problem !== undefined) return ["What to divide by is not clear", problem];
+  return [
+    "Choose what to compare",
+    "Two workloads over the same time, or one at two times. Divide by a counter of requests to see what one request costs on either side.",
+  ];
+}
+
+interface ResultProps {
+  params: CompareParams;
+  several: boolean;
+  divisors: Divisors | undefined;
+}
+
+function Result({ params, several, divisors }: ResultProps) {
   const { interval, value, error, stale } = useCompared(params, divisors);
   const shaped = useMemo(() => {
     if (!value) return undefined;
@@ -86,7 +112,7 @@ function Result({ params, divisors }: { params: CompareParams; divisors: Divisor
       </section>
     );
   }
-  const names = sideNames(params);
+  const names = sideNames(params, several);
   const most = shaped.rows.filter((row) => row.verdict === "most");
   const charts = shaped.rows.filter((row) => row.whole || row.verdict === "most");
   const missing = missingRates(params, divisors, value);
@@ -119,7 +145,9 @@ function Result({ params, divisors }: { params: CompareParams; divisors: Divisor
   );
 }
 
-function sideNames({ a, b, offset }: CompareParams): [string, string] {
+function sideNames(params: CompareParams, several: boolean): [string, string] {
+  const { offset } = params;
+  const [a, b] = [placeName(sideA(params), several), placeName(sideB(params), several)];
   return [a, offset > 0 ? `${b}, ${formatSpan(offset)} earlier` : b];
 }
 

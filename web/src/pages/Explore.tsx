@@ -8,11 +8,13 @@ import { type ExploreShow, MOST_QUERIES, NO_EXPLORE, SHOWS } from "../lib/page-p
 import type { Suggestion } from "../lib/promql-complete";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
+import type { Unit } from "../lib/units";
 import { allFilters } from "../lib/url";
 import { ViewLink } from "../lib/ViewLink";
 import { type Loaded, useAsk, useShown } from "../panels/use-data";
 import { QueryEditor } from "./explore/QueryEditor";
 import { Result } from "./explore/Result";
+import { Segmented } from "./shell/Segmented";
 import "../styles/explore.css";
 
 const SHOW_TITLE: Readonly<Record<ExploreShow, string>> = { chart: "Chart over the range", table: "Table at its end" };
@@ -27,7 +29,7 @@ const EXAMPLES: readonly { title: string; expr: string; show: ExploreShow }[] = 
 export function Explore() {
   const session = useSession();
   const view = useStore(session.view);
-  const { exprs, show } = view.explore ?? NO_EXPLORE;
+  const { exprs, show, units = [] } = view.explore ?? NO_EXPLORE;
   const [drafts, setDrafts] = useState<readonly string[]>(exprs);
   const [errors, setErrors] = useState<Readonly<Record<string, ApiError>>>({});
   const metrics = useMetrics();
@@ -36,9 +38,9 @@ export function Explore() {
     setDrafts(exprs);
   }, [exprs.join("\u0000")]);
   const texts = drafts.length > 0 ? drafts : [""];
-  const ask = (wanted: readonly string[], how: ExploreShow): void => {
-    const written = wanted.filter((text) => text.trim() !== "");
-    session.view.update((v) => ({ ...v, explore: { exprs: written, show: how } }));
+  const ask = (wanted: readonly string[], how: ExploreShow, of: readonly (Unit | "")[] = units): void => {
+    const written = wanted.map((text, i) => ({ text, unit: of[i] ?? ("" as const) })).filter(({ text }) => text.trim() !== "");
+    session.view.update((v) => ({ ...v, explore: { exprs: written.map((w) => w.text), show: how, units: written.map((w) => w.unit) } }));
   };
   return (
     <>
@@ -73,7 +75,7 @@ export function Explore() {
                 onClick={() => {
                   const rest = texts.filter((_, k) => k !== i);
                   setDrafts(rest);
-                  ask(rest, show);
+                  ask(rest, show, texts.map((_, k) => units[k] ?? "").filter((_, k) => k !== i));
                 }}
               >
                 ×
@@ -85,21 +87,17 @@ export function Explore() {
           <button type="submit" class="control primary">
             Ask
           </button>
-          <div role="group" aria-label="How to show it" class="choice">
-            {SHOWS.map((how) => (
-              <button
-                key={how}
-                type="button"
-                class="control"
-                aria-pressed={show === how}
-                onClick={() => {
-                  ask(texts, how);
-                }}
-              >
-                {SHOW_TITLE[how]}
-              </button>
-            ))}
-          </div>
+          <Segmented
+            label="How to show it"
+            joined
+            options={SHOWS}
+            value={show}
+            onChoose={(how) => {
+              ask(texts, how);
+            }}
+          >
+            {(how) => SHOW_TITLE[how]}
+          </Segmented>
           <button
             type="button"
             class="control"
@@ -122,6 +120,10 @@ export function Explore() {
           index={i}
           expr={expr}
           show={show}
+          chosenUnit={units[i] ?? ""}
+          onUnit={(unit) => {
+            ask(exprs, show, exprs.map((_, k) => (k === i ? unit : (units[k] ?? ""))));
+          }}
           onError={(error) => {
             setErrors((before) => {
               const rest = Object.fromEntries(Object.entries(before).filter(([of]) => of !== expr));

@@ -27,7 +27,7 @@ export function Findings() {
   const shown = chosen(report.findings, shownNow);
   return (
     <section aria-labelledby="verdict-head" data-panel="all-findings" data-stale={stale ? "" : undefined}>
-      <h2 id="verdict-head">{verdictText(report, shown)}</h2>
+      <h2 id="verdict-head">{verdictText(report, shown, shownNow.several)}</h2>
       <p class="page-note">
         {formatSpan(report.window_seconds)} up to {formatMoment(Date.parse(report.at) / 1000)} {zoneName(Date.parse(report.at) / 1000)}, {plural(report.workloads, "workload")},{" "}
         {plural(report.checked.length, "rule")}. Ranked by what changing it would bring.
@@ -36,14 +36,14 @@ export function Findings() {
       {shown.map((finding) => (
         <FindingCard key={finding.id} finding={finding} />
       ))}
-      <NotJudged report={report} />
+      <NotJudged report={report} several={shownNow.several} />
       <AnyPanel def={WINDOWS} />
     </section>
   );
 }
 
-function NotJudged({ report }: { report: Report }) {
-  const lines = notJudged(report);
+function NotJudged({ report, several }: { report: Report; several: boolean }) {
+  const lines = notJudged(report, several);
   if (lines.length === 0) return null;
   return (
     <section class="panel" aria-labelledby="not-judged" data-panel="not-judged">

@@ -6,15 +6,16 @@ import { useMemo } from "preact/hooks";
 import { useSession } from "../lib/session";
 import { AnyPanel } from "../panels/AnyPanel";
 import { COST, OVERVIEW, WORKLOADS } from "../panels/defs";
-import { useInstant } from "../panels/use-data";
+import { useInstant, useShown } from "../panels/use-data";
 import { FACT_EXPRS, type Facts, readFacts } from "./findings/facts";
 import { findGaps, type Gap } from "./findings/gaps";
 import { TopFindings } from "./findings/TopFindings";
 import { verdicts } from "./findings/verdict";
 
 export function Overview() {
+  const { several } = useShown();
   const loaded = useInstant(FACT_EXPRS, true);
-  const facts = useMemo(() => (loaded.value ? readFacts(loaded.value) : undefined), [loaded.value]);
+  const facts = useMemo(() => (loaded.value ? readFacts(loaded.value, several) : undefined), [loaded.value, several]);
   const gaps = useMemo(() => (facts ? findGaps(facts) : []), [facts]);
   const grave = gaps.some((gap) => gap.severity !== "note");
   return (

@@ -3,13 +3,15 @@
 // All of one workload: who it is, what was found about it, and every panel that
 // can be asked about it alone. The workload is the one that the filter chose.
 import { useMemo } from "preact/hooks";
-import { ofKind, quote } from "../lib/filters";
+import { join, ofKind, quote } from "../lib/filters";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
+import { oneWorkload, type ViewState } from "../lib/url";
 import { ViewLink } from "../lib/ViewLink";
 import { NO_COMPARE } from "../lib/page-params";
 import { AnyPanel } from "../panels/AnyPanel";
 import { WORKLOADS } from "../panels/defs";
+import { nodesKey } from "../panels/nodes";
 import { type Loaded, useAsk, useInstant, useShown } from "../panels/use-data";
 import { WORKLOAD_CONTAINERS, WORKLOAD_KERNEL, WORKLOAD_TEE } from "../panels/workload";
 import { TopFindings } from "./findings/TopFindings";
@@ -18,15 +20,16 @@ import { IDENTITY_EXPRS, readIdentity, teeSeries } from "./workload-facts";
 import "../styles/workload.css";
 
 export function Workload() {
-  const { workloads, filters } = useStore(useSession().view);
+  const view = useStore(useSession().view);
+  const { workloads, filters } = view;
   const [name] = workloads;
   // A pattern lets through others beside the one that is named.
   const isPattern = ofKind(filters, "workload").length > 0;
-  if (name === undefined || workloads.length > 1 || isPattern) return <Chooser several={workloads} />;
-  return <One key={name} name={name} />;
+  if (name === undefined || workloads.length > 1 || isPattern) return <Chooser view={view} several={workloads} />;
+  return <OnItsNode key={name} view={view} name={name} />;
 }
 
-function Chooser({ several }: { several: readonly string[] }) {
+function Chooser({ view, several }: { view: ViewState; several: readonly string[] }) {
   return (
     <>
       <section aria-labelledby="choose-head" data-panel="choose-workload">
@@ -34,7 +37,7 @@ function Chooser({ several }: { several: readonly string[] }) {
         <p class="page-note">
           {several.length > 1 ? "The filter has several: " : "All that is known of it is then on one page. Choose “open” in its row."}
           {several.map((name) => (
-            <ViewLink key={name} class="chip" to={{ workloads: [name], filters: [] }}>
+            <ViewLink key={name} class="chip" to={oneWorkload(view, name, "")}>
               {name}
             </ViewLink>
           ))}
@@ -45,9 +48,36 @@ function Chooser({ several }: { several: readonly string[] }) {
   );
 }
 
+/** One of the same name on another machine is another workload: where there are several, the one that is meant has to be said. */
+function OnItsNode({ view, name }: { view: ViewState; name: string }) {
+  const nodes = useSeen("instance", `teescope_workload_info{${join(`workload=${quote(name)}`, nodesKey(view))}}`);
+  if (!nodes.value && !nodes.error) return <p class="page-note">Asking on which machine it is…</p>;
+  if (!nodes.value || nodes.value.length < 2) return <One name={name} />;
+  return (
+    <>
+      <section aria-labelledby="choose-head" data-panel="choose-node">
+        <h2 id="choose-head">
+          {name} is on {nodes.value.length} nodes
+        </h2>
+        <p class="page-note">
+          Each is a workload of its own. Choose one:{" "}
+          {nodes.value.map((node) => (
+            <ViewLink key={node} class="chip" to={oneWorkload(view, name, node)}>
+              {node}
+            </ViewLink>
+          ))}
+        </p>
+      </section>
+      <AnyPanel def={WORKLOADS} />
+    </>
+  );
+}
+
 function One({ name }: { name: string }) {
-  const tee = useSeen("__name__", teeSeries(name));
-  const containers = useSeen("id", `teescope_container_info{workload=${quote(name)}}`);
+  const view = useStore(useSession().view);
+  const nodes = nodesKey(view);
+  const tee = useSeen("__name__", teeSeries(name, nodes));
+  const containers = useSeen("id", `teescope_container_info{${join(`workload=${quote(name)}`, nodes)}}`);
   return (
     <>
       <Identity name={name} />
@@ -69,6 +99,7 @@ function useSeen(label: string, match: string): Loaded<string[]> {
 
 function Identity({ name }: { name: string }) {
   const { interval } = useShown();
+  const { view } = useSession();
   const loaded = useInstant(IDENTITY_EXPRS, true);
   const facts = useMemo(() => (loaded.value ? readIdentity(loaded.value, interval.to) : undefined), [loaded.value]);
   return (
@@ -76,7 +107,7 @@ function Identity({ name }: { name: string }) {
       <header>
         <h2 id="identity-head">{name}</h2>
         <p>
-          <ViewLink to={{ page: "compare", compare: { ...NO_COMPARE, a: name } }}>Compare it</ViewLink>
+          <ViewLink to={{ page: "compare", compare: { ...NO_COMPARE, a: name, nodeA: nodeOf(view.get()) } }}>Compare it</ViewLink>
           <ViewLink to={{ workloads: [] }}>Another workload</ViewLink>
         </p>
       </header>
@@ -98,6 +129,12 @@ function Identity({ name }: { name: string }) {
       )}
     </section>
   );
+}
+
+/** The one machine that the filter names. */
+function nodeOf({ filters }: ViewState): string {
+  const [first, second] = ofKind(filters, "node");
+  return first && !first.regex && !second ? first.text : "";
 }
 
 function NoTee({ name }: { name: string }) {

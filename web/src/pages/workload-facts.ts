@@ -2,7 +2,7 @@
 
 // Who a workload is: the questions, and their answers in words. Pure.
 import type { InstantSample, Labels } from "../api/types";
-import { quote } from "../lib/filters";
+import { join, quote } from "../lib/filters";
 import { formatMoment, formatSpan } from "../lib/time";
 import { formatValue } from "../lib/units";
 import { listFirst } from "../lib/words";
@@ -23,8 +23,8 @@ export const IDENTITY_EXPRS = [
 ] as const;
 
 /** The series that a workload has only where it has something of a TEE. */
-export function teeSeries(workload: string): string {
-  return `{__name__=~"sgx_workload_.+|teescope_(enclave_transitions|enclave_exits_estimated|ecalls|ocalls)_total",workload=${quote(workload)}}`;
+export function teeSeries(workload: string, nodes: string): string {
+  return `{__name__=~"sgx_workload_.+|teescope_(enclave_transitions|enclave_exits_estimated|ecalls|ocalls)_total",${join(`workload=${quote(workload)}`, nodes)}}`;
 }
 
 export interface Fact {

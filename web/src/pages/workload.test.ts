@@ -34,6 +34,7 @@ describe("the identity", () => {
   });
 
   it("quotes the name", () => {
-    expect(teeSeries('a"b')).toContain('workload="a\\"b"');
+    expect(teeSeries('a"b', "")).toMatch(/,workload="a\\"b"}$/);
+    expect(teeSeries("a", 'instance="h"')).toMatch(/,workload="a",instance="h"}$/);
   });
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The kind "bars": the parts of one whole, now, greatest first.
-import { fillLegend, fillTemplate } from "../lib/promql";
+import { fillTemplate, seriesName } from "../lib/promql";
 import { restName } from "../lib/series";
 import { formatShare, formatValue } from "../lib/units";
 import { Panel, panelState } from "./Panel";
@@ -27,7 +27,7 @@ export function BarsPanel({ def }: { def: BarsDef }) {
   const shown = useShown();
   const loaded = useInstant(def.queries.map((q) => q.expr), near);
   const raw = (loaded.value ?? []).flatMap((samples, i) =>
-    samples.map((s) => ({ name: fillLegend(def.queries[i]?.legend ?? "", s.metric), value: s.value[1] })),
+    samples.map((s) => ({ name: seriesName(def.queries[i]?.legend ?? "", s.metric, shown.several), value: s.value[1] })),
   );
   const bars = foldBars(raw, def.top ?? 10);
   const total = bars.reduce((sum, b) => sum + b.value, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The kind "box": box plots below each other on one scale, one group at a time.
-import { useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { fillTemplate } from "../lib/promql";
 import { formatNumber, formatValue, type Unit, UNIT_LABEL } from "../lib/units";
 import { type Box, boxPlace, type BoxScale, boxScale, boxTicks, metricTitle, metricUnit, toBoxes } from "./boxes";
@@ -9,6 +9,7 @@ import { Panel, panelState } from "./Panel";
 import { useTable } from "./TablePanel";
 import type { BoxDef } from "./types";
 import { MINUTE, useNear, useShown } from "./use-data";
+import { usePanel } from "./use-panel";
 
 /** More boxes than this are not drawn: the panel says how many. */
 const MOST_BOXES = 40;
@@ -17,13 +18,12 @@ export function BoxPanel({ def }: { def: BoxDef }) {
   const [root, near] = useNear();
   const filling = useShown();
   const loaded = useTable(def, near);
-  const groups = useMemo(() => toBoxes(loaded.value ?? [], def.columns), [def, loaded.value]);
-  const [chosen, setChosen] = useState(def.first);
-  const [log, setLog] = useState<boolean | undefined>(undefined);
+  const groups = useMemo(() => toBoxes(loaded.value ?? [], def.columns, filling.several), [def, loaded.value, filling.several]);
+  const { state, set } = usePanel(def.id);
   const names = [...groups.keys()];
-  const group = groups.has(chosen) ? chosen : (names[0] ?? "");
+  const group = [state.pick ?? "", def.first].find((name) => groups.has(name)) ?? names[0] ?? "";
   const boxes = groups.get(group) ?? [];
-  const scale = boxScale(boxes.slice(0, MOST_BOXES), log);
+  const scale = boxScale(boxes.slice(0, MOST_BOXES), state.scale && state.scale === "log");
   const unit = metricUnit(group);
   return (
     <Panel
@@ -41,8 +41,8 @@ export function BoxPanel({ def }: { def: BoxDef }) {
           <select
             value={group}
             onChange={(event) => {
-              setChosen(event.currentTarget.value);
-              setLog(undefined);
+              const pick = event.currentTarget.value;
+              set({ pick: pick === def.first ? undefined : pick, scale: undefined });
             }}
           >
             {names.map((name) => (
@@ -57,7 +57,7 @@ export function BoxPanel({ def }: { def: BoxDef }) {
           class="chip"
           aria-pressed={scale.log}
           onClick={() => {
-            setLog(!scale.log);
+            set({ scale: scale.log ? "linear" : "log" });
           }}
         >
           Log scale

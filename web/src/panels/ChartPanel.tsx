@@ -17,6 +17,7 @@ import { marksNear } from "./marks";
 import type { ChartDef, Threshold } from "./types";
 import { useFrame, useNear, useShown } from "./use-data";
 import { useMarks } from "./use-marks";
+import { usePanel } from "./use-panel";
 
 const MOST_SERIES = 24;
 
@@ -47,6 +48,7 @@ export function ChartPanel({ def }: { def: ChartDef }) {
           thresholds={def.thresholds ?? NONE}
           step={step}
           title={def.title}
+          id={def.id}
           interval={interval}
           onZoom={(from, to) => {
             session.view.update((view) => ({ ...view, fixed: { from: Math.floor(from), to: Math.ceil(to) }, live: false }));
@@ -73,19 +75,20 @@ interface ChartProps {
   /** Seconds between two points. */
   step: number;
   title: string;
+  id: string;
   interval: { from: number; to: number };
   onZoom: (from: number, to: number) => void;
 }
 
-function Chart({ folded, unit, stacked, thresholds, step, title, interval, onZoom }: ChartProps) {
+function Chart({ folded, unit, stacked, thresholds, step, title, id, interval, onZoom }: ChartProps) {
   const [cursor, setCursor] = useState<number | undefined>(undefined);
   const [said, setSaid] = useState("");
-  const [log, setLog] = useState(false);
+  const { state, set } = usePanel(id);
+  const log = state.scale === "log";
   const { marks, shown: marksShown } = useMarks();
-  const [chosen, setAlone] = useState<string | undefined>(undefined);
   const all = folded.frame;
   const names = all.series.map((s) => s.name);
-  const alone = chosen !== undefined && names.includes(chosen) ? chosen : undefined;
+  const alone = names.find((name) => name === state.only);
   const slots = useSlots(names);
   const shown: Frame = useMemo(
     () => (alone === undefined ? all : { times: all.times, series: all.series.filter((s) => s.name === alone) }),
@@ -125,7 +128,7 @@ function Chart({ folded, unit, stacked, thresholds, step, title, interval, onZoo
               aria-pressed={log}
               title={log ? "Zero lies at the foot of the scale" : "Show small beside great"}
               onClick={() => {
-                setLog(!log);
+                set({ scale: log ? undefined : "log" });
               }}
             >
               Log scale
@@ -136,7 +139,7 @@ function Chart({ folded, unit, stacked, thresholds, step, title, interval, onZoo
         <p class="only-spoken" aria-live="polite">
           {said}
         </p>
-        <Legend names={names} values={values} slots={slots} unit={unit} alone={alone} onAlone={setAlone} />
+        <Legend names={names} values={values} slots={slots} unit={unit} alone={alone} onAlone={(only) => { set({ only }); }} />
       </div>
     </>
   );

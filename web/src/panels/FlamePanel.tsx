@@ -2,29 +2,37 @@
 
 // The kind "flame": nested shares of a whole, now, as an icicle: the whole on
 // top, its parts below it, each as wide as its value.
-import { useMemo, useState } from "preact/hooks";
-import { fillTemplate } from "../lib/promql";
+import { useMemo } from "preact/hooks";
+import { fillTemplate, seriesName } from "../lib/promql";
 import { Icicle } from "./charts/Icicle";
 import { buildTree } from "./flame";
 import { Panel, panelState } from "./Panel";
 import type { FlameDef } from "./types";
 import { MINUTE, useInstant, useNear, useShown } from "./use-data";
+import { usePanel } from "./use-panel";
+
+/** Nothing is widened. */
+const WHOLE: readonly string[] = [];
 
 export function FlamePanel({ def }: { def: FlameDef }) {
   const [root, near] = useNear();
   const filling = useShown();
   const loaded = useInstant(def.columns.map((c) => c.expr), near);
-  const [chosen, setChosen] = useState<number | undefined>(undefined);
+  const { state, set } = usePanel(def.id);
+  const levels = def.keys.filter((k) => k.several !== true);
   const there = def.columns.flatMap((_, i) => ((loaded.value?.[i]?.length ?? 0) > 0 ? [i] : []));
-  const at = chosen !== undefined && there.includes(chosen) ? chosen : (there[0] ?? 0);
+  const at = there.find((i) => def.columns[i]?.title === state.pick) ?? there[0] ?? 0;
   const column = def.columns[at];
   const tree = useMemo(
     () =>
       buildTree(
-        (loaded.value?.[at] ?? []).map((s) => ({ path: def.keys.map((k) => s.metric[k.label] ?? "(none)"), value: s.value[1] })),
+        (loaded.value?.[at] ?? []).map((s) => ({
+          path: levels.map((k, level) => seriesName(`{{${k.label}}}`, s.metric, level === 0 && filling.several)),
+          value: s.value[1],
+        })),
         "all",
       ),
-    [loaded.value, at, def],
+    [loaded.value, at, def, filling.several],
   );
   return (
     <Panel
@@ -45,7 +53,7 @@ export function FlamePanel({ def }: { def: FlameDef }) {
               class="chip"
               aria-pressed={i === at}
               onClick={() => {
-                setChosen(i);
+                set({ pick: i === there[0] ? undefined : def.columns[i]?.title });
               }}
             >
               {def.columns[i]?.title}
@@ -53,7 +61,7 @@ export function FlamePanel({ def }: { def: FlameDef }) {
           ))}
         </div>
       )}
-      <Icicle tree={tree} unit={column?.unit ?? def.unit} title={def.title} levels={def.keys.map((k) => k.title)} />
+      <Icicle tree={tree} unit={column?.unit ?? def.unit} title={def.title} levels={levels.map((k) => k.title)} wide={state.path ?? WHOLE} onWide={(path) => { set({ path }); }} />
     </Panel>
   );
 }

@@ -15,6 +15,7 @@ import { useEmptyReason } from "./empty-reason";
 import { PanelMenu } from "./PanelMenu";
 import { notReached } from "./reach";
 import type { Empty, PanelDef } from "./types";
+import { usePanel } from "./use-panel";
 
 /** Kinds whose figures carry their units themselves. */
 const UNITLESS: readonly PanelDef["kind"][] = ["table", "figure", "gauge", "box", "flame"];
@@ -37,6 +38,7 @@ export function Panel({ def, state, error, stale, note, exprs, root, children }:
   const [helpOpen, setHelpOpen] = useState(false);
   const { recorded, view } = useSession();
   const unfiltered = notReached(def, useStore(view));
+  const setting = usePanel(def.id);
   const headId = `panel-${def.id}`;
   const unit = UNITLESS.includes(def.kind) ? "" : UNIT_LABEL[def.unit];
   return (
@@ -48,12 +50,17 @@ export function Panel({ def, state, error, stale, note, exprs, root, children }:
       data-state={state}
       data-stale={stale === true ? "" : undefined}
       {...(root ? { ref: root } : {})}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || event.defaultPrevented || !setting.isSet) return;
+        event.preventDefault();
+        setting.reset();
+      }}
     >
       <header class="panel-head">
         <h3 id={headId}>{def.title}</h3>
         {unit !== "" && <p class="unit">{unit}</p>}
         <div class="panel-tools" data-no-picture>
-          <PanelMenu def={def} exprs={exprs} />
+          <PanelMenu def={def} exprs={exprs} setting={setting} />
           <button
             type="button"
             class="icon-button"

@@ -9,14 +9,16 @@ import { picture } from "./export/picture";
 import { copyText, saveFile } from "./export/save";
 import type { PanelDef } from "./types";
 import { useShown } from "./use-data";
+import type { PanelSetting } from "./use-panel";
 
 interface PanelMenuProps {
   def: PanelDef;
   /** The queries as they were asked. */
   exprs: readonly string[];
+  setting: PanelSetting;
 }
 
-export function PanelMenu({ def, exprs }: PanelMenuProps) {
+export function PanelMenu({ def, exprs, setting }: PanelMenuProps) {
   const session = useSession();
   const { interval, ...filling } = useShown();
   const [open, setOpen] = useState(false);
@@ -113,6 +115,7 @@ export function PanelMenu({ def, exprs }: PanelMenuProps) {
             </li>
           )}
           <Item text="Copy the PromQL" onChoose={() => { run(asPromql); }} />
+          {setting.isSet && <Item text="Set it back (Escape)" onChoose={() => { close(); setting.reset(); }} />}
         </ul>
       )}
       <span role="status" class={told === "" ? "only-spoken" : "menu-told"}>

@@ -2,19 +2,21 @@
 
 // The kind "table": rows joined by labels, sortable, with sparklines where a
 // column asks for them; a row may act as a switch of the workload filter.
-import { useMemo, useState } from "preact/hooks";
-import { fillTemplate } from "../lib/promql";
+import { useMemo } from "preact/hooks";
+import { means, ofKind } from "../lib/filters";
+import { fillTemplate, onNode } from "../lib/promql";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
-import { toggleWorkload } from "../lib/url";
+import { oneWorkload, toggleFilter, toggleWorkload } from "../lib/url";
 import { formatValue } from "../lib/units";
 import { ViewLink } from "../lib/ViewLink";
 import { Spark } from "./charts/Spark";
 import { Panel, panelState } from "./Panel";
 import { loadRows, type RowSource, tableLoaders } from "./table-data";
-import { pinRows, type Row, sortRows, type Sorting } from "./table-rows";
+import { formatSorting, parseSorting, pinRows, type Row, sortRows, type Sorting } from "./table-rows";
 import type { TableDef } from "./types";
 import { type Loaded, MINUTE, useAsk, useNear, useShown } from "./use-data";
+import { usePanel } from "./use-panel";
 
 export function TablePanel({ def }: { def: TableDef }) {
   const [root, near] = useNear();
@@ -31,7 +33,7 @@ export function TablePanel({ def }: { def: TableDef }) {
       exprs={def.columns.map((c) => fillTemplate(c.expr, filling))}
       root={root}
     >
-      <Grid def={def} rows={rows} />
+      <Grid def={def} rows={rows} several={shown.several} />
     </Panel>
   );
 }
@@ -47,33 +49,44 @@ export function useTable(def: RowSource, enabled: boolean): Loaded<Row[]> {
   return useAsk((s, signal) => loadRows(def, s.client, loaders, interval, filling, signal), key, String(interval.to), enabled && ready);
 }
 
-function Grid({ def, rows }: { def: TableDef; rows: readonly Row[] }) {
+function Grid({ def, rows, several }: { def: TableDef; rows: readonly Row[]; several: boolean }) {
   const session = useSession();
   const view = useStore(session.view);
+  const { state, set } = usePanel(def.id);
   const first = def.keys.length + (def.info?.labels.length ?? 0);
-  const [sorting, setSorting] = useState<Sorting>(
-    def.sortBy === undefined ? { column: 0, descending: false } : { column: first + def.sortBy, descending: true },
-  );
-  const chosen = def.filters === true ? view.workloads : [];
-  const sorted = useMemo(() => pinRows(sortRows(rows, sorting), chosen), [rows, sorting, chosen.join("\n")]);
   const heads = [...def.keys, ...(def.info?.labels ?? []), ...def.columns].map((h) => h.title);
+  const atFirst: Sorting = def.sortBy === undefined ? { column: 0, descending: false } : { column: first + def.sortBy, descending: true };
+  const sorting = parseSorting(state.sort, heads) ?? atFirst;
+  const chosen = def.filters === true ? view.workloads : [];
+  const patterns = def.filters === true ? ofKind(view.filters, "workload") : [];
+  // What cannot be judged here is not said to be meant.
+  const isMeant = ({ keys: [name = ""] }: Row): boolean => chosen.includes(name) || patterns.some((f) => means(f, name) === true);
+  const sorted = useMemo(
+    () => pinRows(sortRows(rows, sorting), isMeant),
+    [rows, sorting.column, sorting.descending, chosen.join("\n"), JSON.stringify(patterns)],
+  );
+  const hidden = (i: number): boolean => !several && def.keys[i]?.several === true;
   return (
     <div class="table-scroll" tabIndex={0} role="group" aria-label={`${def.title}, table`}>
       <table>
         <thead>
           <tr>
-            {heads.map((title, i) => (
-              <Head
-                key={title}
-                title={title}
-                numeric={i >= first}
-                sorting={sorting.column === i ? sorting : undefined}
-                onSort={() => {
-                  const descending = sorting.column === i ? !sorting.descending : i >= first;
-                  setSorting({ column: i, descending });
-                }}
-              />
-            ))}
+            {heads.map(
+              (title, i) =>
+                !hidden(i) && (
+                  <Head
+                    key={title}
+                    title={title}
+                    numeric={i >= first}
+                    sorting={sorting.column === i ? sorting : undefined}
+                    onSort={() => {
+                      const next = { column: i, descending: sorting.column === i ? !sorting.descending : i >= first };
+                      const same = next.column === atFirst.column && next.descending === atFirst.descending;
+                      set({ sort: same ? undefined : formatSorting(next, heads) });
+                    }}
+                  />
+                ),
+            )}
           </tr>
         </thead>
         <tbody>
@@ -82,9 +95,14 @@ function Grid({ def, rows }: { def: TableDef; rows: readonly Row[] }) {
               key={row.key}
               def={def}
               row={row}
+              several={several}
+              meant={isMeant(row)}
               chosen={chosen.includes(row.keys[0] ?? "")}
               onToggle={() => {
                 session.view.update((v) => toggleWorkload(v, row.keys[0] ?? ""));
+              }}
+              onToggleNode={(text) => {
+                session.view.update((v) => toggleFilter(v, { kind: "node", text, regex: false }));
               }}
             />
           ))}
@@ -118,15 +136,22 @@ function Head({ title, numeric, sorting, onSort }: HeadProps) {
 interface BodyRowProps {
   def: TableDef;
   row: Row;
+  several: boolean;
+  /** Whether a filter of workloads means it, by name or by pattern. */
+  meant: boolean;
+  /** Whether one names it. */
   chosen: boolean;
   onToggle: () => void;
+  onToggleNode: (node: string) => void;
 }
 
-function BodyRow({ def, row, chosen, onToggle }: BodyRowProps) {
-  const [title, ...others] = row.keys;
-  const { recorded } = useSession();
+function BodyRow({ def, row, several, meant, chosen, onToggle, onToggleNode }: BodyRowProps) {
+  const [title = ""] = row.keys;
+  const others = row.keys.flatMap((text, i) => (i === 0 || (!several && def.keys[i]?.several === true) ? [] : [{ text, key: def.keys[i] }]));
+  const node = several ? (row.keys[def.keys.findIndex((k) => k.several === true)] ?? "") : "";
+  const { recorded, view } = useSession();
   return (
-    <tr class={chosen ? "chosen" : ""}>
+    <tr class={meant ? "chosen" : ""}>
       <th scope="row" title={def.name === undefined ? undefined : row.key}>
         {def.filters === true ? (
           <>
@@ -134,7 +159,7 @@ function BodyRow({ def, row, chosen, onToggle }: BodyRowProps) {
               {title}
             </button>
             {recorded !== true && (
-              <ViewLink class="row-link" to={{ page: "workload", workloads: [title ?? ""], filters: [] }} label={`open ${title ?? ""}: all of it on one page`}>
+              <ViewLink class="row-link" to={oneWorkload(view.get(), title, node)} label={`open ${onNode(title, node)}: all of it on one page`}>
                 open
               </ViewLink>
             )}
@@ -143,7 +168,25 @@ function BodyRow({ def, row, chosen, onToggle }: BodyRowProps) {
           title
         )}
       </th>
-      {[...others, ...row.infos].map((text, i) => (
+      {others.map(({ text, key }) => (
+        <td key={key?.label} class="text" title={text}>
+          {key?.several === true && def.filters === true ? (
+            <button
+              type="button"
+              class="node-switch"
+              title="Filter every chart by this node"
+              onClick={() => {
+                onToggleNode(text);
+              }}
+            >
+              {text}
+            </button>
+          ) : (
+            text
+          )}
+        </td>
+      ))}
+      {row.infos.map((text, i) => (
         <td key={i} class="text" title={text}>
           {text}
         </td>

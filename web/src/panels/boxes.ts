@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Box plots from rows of their numbers. Pure.
+import { onNode } from "../lib/promql";
 import type { Unit } from "../lib/units";
 import type { Row } from "./table-rows";
 import type { BoxColumn } from "./types";
@@ -18,13 +19,14 @@ export interface Box {
   n: number | null;
 }
 
-/** The boxes by group, in each the greatest median first. A row without a quartile is no box. */
-export function toBoxes(rows: readonly Row[], columns: readonly BoxColumn[]): Map<string, Box[]> {
+/** The boxes by group, in each the greatest median first; where several machines are shown a box says of which it is. A row without a quartile is no box. */
+export function toBoxes(rows: readonly Row[], columns: readonly BoxColumn[], several = false): Map<string, Box[]> {
   const groups = new Map<string, Box[]>();
   for (const row of rows) {
     const number = (stat: BoxColumn["stat"]): number | null => row.cells[columns.findIndex((c) => c.stat === stat)]?.value ?? null;
     const [min, q1, median, q3, max] = [number("min"), number("q1"), number("median"), number("q3"), number("max")];
-    const [group = "", name = ""] = row.keys;
+    const [group = "", workload = "", node] = row.keys;
+    const name = onNode(workload, several ? node : undefined);
     if (min === null || q1 === null || median === null || q3 === null || max === null) continue;
     const low = number("whisker_low") ?? min;
     const high = number("whisker_high") ?? max;

@@ -3,7 +3,7 @@
 // Loads the series of a chart and keeps them: a live chart asks only for its
 // newest points, any other change asks for all of them. Knows no component.
 import type { Client } from "../api/client";
-import { fillLegend, fillTemplate, type Filling, isDense } from "../lib/promql";
+import { fillTemplate, type Filling, isDense, seriesName } from "../lib/promql";
 import { extendFrame, type Frame, type RawSeries, toFrame } from "../lib/series";
 import { alignToGrid, type Interval, stepFor } from "../lib/time";
 import type { Query } from "./types";
@@ -34,7 +34,7 @@ const OVERLAP = 2;
 /** The identity of what is drawn; the same key on a later interval is an extension. */
 export function frameKey(request: FrameRequest): string {
   const filling = { ...request.filling, step: requestStep(request) };
-  return request.queries.map((q) => fillTemplate(q.expr, filling)).join("\n") + `\n${filling.step}`;
+  return request.queries.map((q) => fillTemplate(q.expr, filling)).join("\n") + `\n${filling.step}${filling.several === true ? " by node" : ""}`;
 }
 
 function requestStep(request: FrameRequest): number {
@@ -80,7 +80,7 @@ export class FrameLoader {
     const answers = await Promise.all(
       request.queries.map(async (query): Promise<RawSeries[]> => {
         const matrix = await this.client.range(fillTemplate(query.expr, filling), from, to, step, signal);
-        return matrix.map((s) => ({ name: fillLegend(query.legend, s.metric), points: s.values }));
+        return matrix.map((s) => ({ name: seriesName(query.legend, s.metric, filling.several), points: s.values }));
       }),
     );
     return toFrame(answers.flat(), from, to, step);

@@ -34,8 +34,9 @@ export async function loadRows(
     if (c.spark !== true || !loader) {
       return new Map((await instant(c.expr)).map((s) => [rowKey(s.metric, keys), { value: s.value[1] }]));
     }
+    // Series are joined to rows by the values of their keys, the machine among them: they are not to be named for people.
     const queries = [{ expr: c.expr, legend: rowLegend(keys) }];
-    const { frame } = await loader.load({ queries, interval, points: SPARK_POINTS, filling, newest: true }, signal);
+    const { frame } = await loader.load({ queries, interval, points: SPARK_POINTS, filling: { ...filling, several: false }, newest: true }, signal);
     return new Map(frame.series.map((s): [string, Cell] => [s.name, { value: newestMean(frame, s.values), past: s.values }]));
   };
   const [info, ...columns] = await Promise.all([

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { buildRows, pinRows, rowKey, rowLegend, sortRows } from "./table-rows";
+import { buildRows, formatSorting, parseSorting, pinRows, rowKey, rowLegend, sortRows } from "./table-rows";
 import { fillLegend } from "../lib/promql";
 
 const info = [
@@ -44,6 +44,20 @@ describe("sortRows", () => {
   });
 });
 
+it.each([
+  ["-CPU", { column: 1, descending: true }],
+  ["Name", { column: 0, descending: false }],
+  ["-odd", { column: 2, descending: true }],
+])("reads that it is sorted by %s, and writes it again", (text, want) => {
+  const titles = ["Name", "CPU", "odd"];
+  expect(parseSorting(text, titles)).toEqual(want);
+  expect(formatSorting(want, titles)).toBe(text);
+});
+
+it.each([undefined, "", "-", "Gone", "--CPU"])("knows no column %s", (text) => {
+  expect(parseSorting(text, ["Name", "CPU"])).toBeUndefined();
+});
+
 it("pins what is chosen, in the order of the rest", () => {
-  expect(pinRows(rows, ["cron", "nginx"]).map((row) => row.key)).toEqual(["nginx", "cron", "redis"]);
+  expect(pinRows(rows, (row) => ["cron", "nginx"].includes(row.key)).map((row) => row.key)).toEqual(["nginx", "cron", "redis"]);
 });

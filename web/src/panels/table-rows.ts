@@ -79,8 +79,19 @@ export function sortRows(rows: readonly Row[], sorting: Sorting): Row[] {
   });
 }
 
+/** Reads how a table is sorted from the title of a column, with a "-" before it for the greatest first; no such column is nothing. */
+export function parseSorting(text: string | undefined, titles: readonly string[]): Sorting | undefined {
+  if (text === undefined) return undefined;
+  const descending = text.startsWith("-");
+  const column = titles.indexOf(descending ? text.slice(1) : text);
+  return column < 0 ? undefined : { column, descending };
+}
+
+export function formatSorting({ column, descending }: Sorting, titles: readonly string[]): string {
+  return (descending ? "-" : "") + (titles[column] ?? "");
+}
+
 /** Puts the chosen rows first, otherwise keeps the order. */
-export function pinRows(rows: readonly Row[], chosen: readonly string[]): Row[] {
-  const isChosen = (row: Row): boolean => chosen.includes(row.keys[0] ?? "");
+export function pinRows(rows: readonly Row[], isChosen: (row: Row) => boolean): Row[] {
   return [...rows.filter(isChosen), ...rows.filter((row) => !isChosen(row))];
 }

@@ -11,6 +11,14 @@ export interface Query {
   legend: string;
 }
 
+/** A label that makes a row, a box or a level. */
+export interface Key {
+  label: string;
+  title: string;
+  /** Part of what makes a row, and shown where there are several machines alone: what is of the same name elsewhere is another. */
+  several?: true;
+}
+
 /** What to say when a panel has nothing to show. */
 export interface Empty {
   text: string;
@@ -101,8 +109,8 @@ export interface BoxColumn extends Column {
 /** Box plots from series that hold their numbers. One group at a time is shown, on one scale. */
 export interface BoxDef extends Common {
   kind: "box";
-  /** The label that groups boxes, which is a metric's name and gives the unit, and the one that names a box. */
-  keys: readonly [{ label: string; title: string }, { label: string; title: string }];
+  /** The label that groups boxes, which is a metric's name and gives the unit, the one that names a box, and its machine. */
+  keys: readonly [Key, Key, Key];
   columns: readonly BoxColumn[];
   /** The group that is shown first, if it is there. */
   first: string;
@@ -111,8 +119,8 @@ export interface BoxDef extends Common {
 /** Nested shares: each level is a label, and a part is as wide as its value. */
 export interface FlameDef extends Common {
   kind: "flame";
-  /** The labels from the whole to its parts. */
-  keys: readonly { label: string; title: string }[];
+  /** The labels from the whole to its parts; the machine is no level, but part of the first one's name. */
+  keys: readonly Key[];
   /** What the width may stand for; the first that has series is shown. */
   columns: readonly Column[];
 }
@@ -120,7 +128,7 @@ export interface FlameDef extends Common {
 export interface TableDef extends Common {
   kind: "table";
   /** The labels that make a row; the first is its name. */
-  keys: readonly { label: string; title: string }[];
+  keys: readonly Key[];
   /** Writes the name of a row from the labels of its info instead, as a legend does. */
   name?: string;
   /** PromQL whose labels describe the rows. */

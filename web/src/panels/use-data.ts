@@ -13,6 +13,7 @@ import type { Interval } from "../lib/time";
 import { MINUTE } from "./asks";
 import { frameKey, FrameLoader, type FrameRequest, type LoadedFrame } from "./frames";
 import { mappingKey } from "./mapping";
+import { nodesKey } from "./nodes";
 import type { Query } from "./types";
 
 export interface Loaded<T> {
@@ -27,7 +28,9 @@ export interface Shown extends Chosen {
   scrapeInterval: number;
   /** Seconds that the counters had counted at the end of the interval. */
   age: number | undefined;
-  /** Whether it is known which workloads the filters mean: until then nothing is asked. */
+  /** Whether several machines are shown: what is of one of them is then named with it. */
+  several: boolean;
+  /** Whether it is known which workloads the filters mean, and on how many machines: until then nothing is asked. */
   ready: boolean;
 }
 
@@ -40,12 +43,14 @@ export function useShown(): Shown {
   const mapped = useStore(session.mapped);
   const interval = shownInterval(view, now);
   const wanted = mappingKey(view);
-  const ready = wanted === "" || mapped?.key === wanted;
+  const nodes = useStore(session.nodes);
+  const ready = (wanted === "" || mapped?.key === wanted) && nodes?.key === nodesKey(view);
   return {
     interval,
     workloads: view.workloads,
     filters: view.filters,
     mapped: wanted === "" || mapped?.key !== wanted ? undefined : mapped.workloads,
+    several: (nodes?.names.length ?? 0) > 1,
     ready,
     scrapeInterval: server.scrapeInterval,
     age: agentAge(server, interval.to),

@@ -9,15 +9,16 @@ import { FACT_EXPRS, readFacts } from "../pages/findings/facts";
 import { findGaps } from "../pages/findings/gaps";
 import { Sections } from "../pages/Sections";
 import { moment } from "../panels/export/csv";
-import { useInstant } from "../panels/use-data";
+import { useInstant, useShown } from "../panels/use-data";
 import type { Dashboard } from "../panels/dashboards";
 import type { PanelDef } from "../panels/types";
 import { CONTENTS } from "./questions";
 import { type Recording, silence } from "./recording";
 
 export function Report({ recording: r }: { recording: Recording }) {
+  const { several } = useShown();
   const loaded = useInstant(FACT_EXPRS, true);
-  const facts = useMemo(() => (loaded.value ? readFacts(loaded.value) : undefined), [loaded.value]);
+  const facts = useMemo(() => (loaded.value ? readFacts(loaded.value, several) : undefined), [loaded.value, several]);
   const gaps = useMemo(() => (facts ? findGaps(facts) : []), [facts]);
   const silent = useMemo(() => silence(r), [r]);
   return (

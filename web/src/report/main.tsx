@@ -7,7 +7,8 @@ import { Client } from "../api/client";
 import { createSession, type Session, SessionProvider } from "../lib/session";
 import { createStore } from "../lib/store";
 import { Report } from "./Report";
-import { type Recording, recordedFetch, unpack } from "./recording";
+import { nodesKey } from "../panels/nodes";
+import { nodesOf, type Recording, recordedFetch, unpack } from "./recording";
 import "../styles/tokens.css";
 import "../styles/base.css";
 import "../styles/shell.css";
@@ -22,6 +23,7 @@ function sessionOf(r: Recording): Session {
   const client = new Client({ fetch: recordedFetch(r) });
   const session = createSession(client, createStore({}), r.to, "", "utc");
   session.view.update((view) => ({ ...view, workloads: r.workloads, fixed: { from: r.from, to: r.to }, live: false }));
+  session.nodes.set({ key: nodesKey(session.view.get()), names: nodesOf(r) });
   session.server.set({ scrapeInterval: r.scrapeInterval, startedAt: r.startedAt > 0 ? r.startedAt : undefined });
   return { ...session, recorded: true };
 }

@@ -85,6 +85,12 @@ export function silence(r: Recording): (def: PanelDef) => boolean {
   return (def) => asks(def).every(({ expr, points = 0 }) => asked.has(`${points} ${expr}`) && !told.has(`${points} ${expr}`));
 }
 
+/** The machines that a report's workloads are on. */
+export function nodesOf(r: Recording): string[] {
+  const labels = r.answers.flatMap((a) => a.series.map(({ m }) => m)).filter((m) => m["workload"] !== undefined);
+  return [...new Set(labels.flatMap((m) => m["instance"] ?? []))].sort();
+}
+
 /** Answers the requests of the page's client. It fills the queries as the page does, so that each finds its answer. */
 export function recordedFetch(r: Recording): typeof fetch {
   const filling = fillingOf(r);

@@ -7,7 +7,8 @@ import { parseDuration } from "../../lib/time";
 import { quote } from "../../lib/filters";
 import { type CompareParams, formatDuration } from "../../lib/page-params";
 import { useSession } from "../../lib/session";
-import { useAsk, useShown } from "../../panels/use-data";
+import { type Loaded, useAsk, useShown } from "../../panels/use-data";
+import { areSeveral, type Place, placeId, placeName, placeOf, sideA, sideB, undecided } from "./places";
 
 const OFFSETS = ["1m", "5m", "15m", "30m", "1h", "3h", "6h", "12h", "1d", "7d"];
 
@@ -24,19 +25,13 @@ const PERS: readonly { per: string; title: string }[] = [
 
 interface FormProps {
   params: CompareParams;
+  where: Loaded<Place[]>;
   problem: string | undefined;
   onChange: (change: Partial<CompareParams>) => void;
 }
 
-export function CompareForm({ params, problem, onChange }: FormProps) {
-  const { interval } = useShown();
-  const workloads = useAsk(
-    (s, signal) => s.client.labelValues("workload", "teescope_workload_info", interval.from - params.offset, interval.to, signal),
-    `compare ${interval.to - interval.from} ${params.offset}`,
-    "",
-    true,
-  );
-  const names = workloads.value ?? [];
+export function CompareForm({ params, where, problem, onChange }: FormProps) {
+  const places = where.value ?? [];
   const [offsetProblem, setOffsetProblem] = useState<string | undefined>(undefined);
   return (
     <form
@@ -48,10 +43,10 @@ export function CompareForm({ params, problem, onChange }: FormProps) {
       }}
     >
       <Field label="A">
-        <Choice id="compare-a" names={names} value={params.a} onChoose={(a) => { onChange({ a }); }} />
+        <Choice id="compare-a" places={places} value={sideA(params)} onChoose={({ workload, node }) => { onChange({ a: workload, nodeA: node }); }} />
       </Field>
       <Field label="B">
-        <Choice id="compare-b" names={names} value={params.b} onChoose={(b) => { onChange({ b }); }} />
+        <Choice id="compare-b" places={places} value={sideB(params)} onChoose={({ workload, node }) => { onChange({ b: workload, nodeB: node }); }} />
       </Field>
       <Field label="B is earlier by">
         <TextInput
@@ -76,16 +71,16 @@ export function CompareForm({ params, problem, onChange }: FormProps) {
         type="button"
         class="plain-button"
         title="A becomes B, and B becomes A"
-        disabled={params.a === params.b}
+        disabled={placeId(sideA(params)) === placeId(sideB(params))}
         onClick={() => {
-          onChange({ a: params.b, b: params.a, per: params.perB === "" ? params.per : params.perB, perB: params.perB === "" ? "" : params.per });
+          onChange({ a: params.b, nodeA: params.nodeB, b: params.a, nodeB: params.nodeA, per: params.perB === "" ? params.per : params.perB, perB: params.perB === "" ? "" : params.per });
         }}
       >
         Swap
       </button>
-      {(offsetProblem ?? problem ?? workloads.error) !== undefined && (
+      {(offsetProblem ?? problem ?? where.error) !== undefined && (
         <p class="problem" role="alert">
-          {offsetProblem ?? problem ?? workloads.error?.message}
+          {offsetProblem ?? problem ?? where.error?.message}
         </p>
       )}
     </form>
@@ -136,21 +131,33 @@ function TextInput({ id, list, placeholder, value, wide, onText }: TextInputProp
   );
 }
 
-/** A workload that is gone stays among the choices, so that a shared address shows what it means. */
-function Choice({ id, names, value, onChoose }: { id: string; names: readonly string[]; value: string; onChoose: (name: string) => void }) {
-  const all = [...new Set([...names, ...(value === "" ? [] : [value])])].sort();
+interface ChoiceProps {
+  id: string;
+  places: readonly Place[];
+  value: Place;
+  onChoose: (place: Place) => void;
+}
+
+/** A workload that is gone stays among the choices, so that a shared address shows what it means. One machine is not written into the address. */
+function Choice({ id, places, value, onChoose }: ChoiceProps) {
+  const several = areSeveral(places);
+  const open = undecided(places, value).length > 0;
+  const none = value.workload === "";
+  const gone = !none && !open && !places.some((p) => placeId(p) === placeId(value));
   return (
     <select
       id={id}
-      value={value}
+      value={placeId(value)}
       onChange={(event) => {
-        onChoose(event.currentTarget.value);
+        const place = placeOf(event.currentTarget.value);
+        onChoose(several ? place : { ...place, node: "" });
       }}
     >
-      {value === "" && <option value="">choose…</option>}
-      {all.map((name) => (
-        <option key={name} value={name}>
-          {name}
+      {none && <option value={placeId(value)}>choose…</option>}
+      {open && <option value={placeId(value)}>{value.workload}: choose a node…</option>}
+      {[...places, ...(gone ? [value] : [])].map((place) => (
+        <option key={placeId(place)} value={placeId(place)}>
+          {placeName(place, several || place === value)}
         </option>
       ))}
     </select>
@@ -162,7 +169,7 @@ function kindOf(per: string): string {
   return per.startsWith("call:") ? "call:" : "counter";
 }
 
-function Divide({ params, onChange }: Omit<FormProps, "problem">) {
+function Divide({ params, onChange }: Pick<FormProps, "params" | "onChange">) {
   const { per } = params;
   const [asked, setAsked] = useState<string | undefined>(undefined);
   const kind = per === "" && asked !== undefined ? asked : kindOf(per);

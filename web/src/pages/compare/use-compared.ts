@@ -13,6 +13,7 @@ import { COMPARED } from "../../panels/compared";
 import { type FrameRequest, FrameLoader } from "../../panels/frames";
 import type { Query } from "../../panels/types";
 import { type Loaded, useAsk, useShown } from "../../panels/use-data";
+import { type Place, sideA, sideB } from "./places";
 import { align, comparable, type Sides } from "./shape";
 
 /** Points wanted at most; about one for each window of a rate, so that few overlap. */
@@ -41,23 +42,23 @@ export function useCompared(params: CompareParams, divisors: Divisors | undefine
   const { fixed, filters } = useStore(session.view);
   const nodes = ofKind(filters, "node"); // what is compared is chosen here; on which machine, by the filter
   const { a, b, offset } = params;
-  const key = JSON.stringify([a, b, offset, nodes, divisors?.a.expr, divisors?.b.expr]);
+  const key = JSON.stringify([a, params.nodeA, b, params.nodeB, offset, nodes, divisors?.a.expr, divisors?.b.expr]);
   const load = useMemo(() => new Loaders(session), [session, key]);
   const step = stepFor(interval.to - interval.from, scrapeInterval, POINTS);
-  const side = (workload: string, shift: number): Omit<FrameRequest, "queries"> => {
+  const side = ({ workload, node }: Place, shift: number): Omit<FrameRequest, "queries"> => {
     const { from, to } = { from: interval.from - shift, to: interval.to - shift };
     return {
       interval: { from, to },
       points: POINTS,
-      filling: { workloads: [workload], filters: nodes, scrapeInterval, age: agentAge(server, to) },
+      filling: { workloads: [workload], filters: node === "" ? nodes : [{ kind: "node", text: node, regex: false }], scrapeInterval, age: agentAge(server, to) },
     };
   };
   const ask = async (_: Session, signal: AbortSignal): Promise<Compared> => {
-    const [sideA, sideB] = [side(a, 0), side(b, offset)];
+    const [ofA, ofB] = [side(sideA(params), 0), side(sideB(params), offset)];
     const both = async (id: string, queriesA: readonly Query[], queriesB: readonly Query[]): Promise<Pick<Sides, "a" | "b">> => {
       const [frameA, frameB] = await Promise.all([
-        load.of(`${id}/a`).load({ ...sideA, queries: queriesA }, signal),
-        load.of(`${id}/b`).load({ ...sideB, queries: queriesB }, signal),
+        load.of(`${id}/a`).load({ ...ofA, queries: queriesA }, signal),
+        load.of(`${id}/b`).load({ ...ofB, queries: queriesB }, signal),
       ]);
       return { a: frameA.frame, b: frameB.frame };
     };

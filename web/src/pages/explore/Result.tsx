@@ -4,16 +4,18 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ApiError } from "../../api/errors";
 import { assignSlots } from "../../lib/colour";
+import { inferUnit } from "../../lib/infer-unit";
 import type { ExploreShow } from "../../lib/page-params";
 import { fold, type Frame, lastValue, toFrame } from "../../lib/series";
 import { useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
 import { alignToGrid, formatMoment, formatSpan, type Interval, stepFor } from "../../lib/time";
-import { formatNumber, formatValue } from "../../lib/units";
+import { formatValue, isUnit, type Unit, UNIT_LABEL } from "../../lib/units";
 import { Legend } from "../../panels/charts/Legend";
 import { Plot } from "../../panels/charts/Plot";
 import { endAt } from "../../panels/frames";
 import { type Loaded, useAsk, useShown } from "../../panels/use-data";
+import { usePanel } from "../../panels/use-panel";
 import { nameSeries, type SampleTable, tableOf } from "./series";
 
 const POINTS = 240;
@@ -32,16 +34,21 @@ interface ResultProps {
   index: number;
   expr: string;
   show: ExploreShow;
+  /** Empty where it is that of the query. */
+  chosenUnit: Unit | "";
+  onUnit: (unit: Unit | "") => void;
   onError: (error: ApiError | undefined) => void;
 }
 
-export function Result({ index, expr, show, onError }: ResultProps) {
+export function Result({ index, expr, show, chosenUnit, onUnit, onError }: ResultProps) {
   const { interval } = useShown();
   const loaded = useAnswer(expr, show);
   useEffect(() => {
     onError(loaded.stale ? undefined : loaded.error);
   }, [loaded.error, loaded.stale]);
   const head = `result-${index}`;
+  const ownUnit = useMemo(() => inferUnit(expr), [expr]);
+  const unit = chosenUnit === "" ? (ownUnit ?? "count") : chosenUnit;
   const { value, error } = loaded;
   const empty = value !== undefined && ("frame" in value ? value.series === 0 : value.rows.length === 0);
   const state = value === undefined ? (error ? "error" : "loading") : empty ? "empty" : "ready";
@@ -52,6 +59,7 @@ export function Result({ index, expr, show, onError }: ResultProps) {
           <code>{expr}</code>
         </h3>
         <p class="unit">{value && noteOf(value, interval)}</p>
+        <UnitChoice own={ownUnit} chosen={chosenUnit} onChoose={onUnit} label={`Unit of query ${index + 1}`} />
       </header>
       {error && value && <p class="panel-notice">{error.message} What is shown is older.</p>}
       {state === "loading" && <p class="panel-message">Asking for data…</p>}
@@ -62,7 +70,7 @@ export function Result({ index, expr, show, onError }: ResultProps) {
           <p class="advice">Look for a misspelt name or value, or choose a longer time range.</p>
         </div>
       )}
-      {state === "ready" && value && ("frame" in value ? <Chart expr={expr} frame={value.frame} interval={interval} /> : <Table expr={expr} table={value} />)}
+      {state === "ready" && value && ("frame" in value ? <Chart id={head} expr={expr} unit={unit} frame={value.frame} interval={interval} /> : <Table expr={expr} unit={unit} table={value} />)}
     </section>
   );
 }
@@ -95,23 +103,64 @@ function useAnswer(expr: string, show: ExploreShow): Loaded<Drawn | SampleTable>
   );
 }
 
-function Chart({ expr, frame, interval }: { expr: string; frame: Frame; interval: Interval }) {
+interface UnitChoiceProps {
+  own: Unit | undefined;
+  chosen: Unit | "";
+  onChoose: (unit: Unit | "") => void;
+  label: string;
+}
+
+const UNITS = Object.keys(UNIT_LABEL).filter(isUnit);
+const named = (unit: Unit): string => (unit === "count" ? "plain number" : UNIT_LABEL[unit]);
+
+/** The unit that follows from the query, or another one. */
+function UnitChoice({ own, chosen, onChoose, label }: UnitChoiceProps) {
+  return (
+    <select
+      class="unit-choice"
+      aria-label={label}
+      title={own === undefined ? "The query does not tell the unit for certain" : "From the names in the query"}
+      value={chosen}
+      onChange={(event) => {
+        const { value } = event.currentTarget;
+        onChoose(isUnit(value) ? value : "");
+      }}
+    >
+      <option value="">{own === undefined ? "plain number" : `${named(own)}, by its name`}</option>
+      {UNITS.map((unit) => (
+        <option key={unit} value={unit}>
+          {named(unit)}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+interface ChartProps {
+  id: string;
+  expr: string;
+  unit: Unit;
+  frame: Frame;
+  interval: Interval;
+}
+
+function Chart({ id, expr, unit, frame, interval }: ChartProps) {
   const session = useSession();
+  const { state, set } = usePanel(id);
   const [cursor, setCursor] = useState<number | undefined>(undefined);
-  const [chosen, setAlone] = useState<string | undefined>(undefined);
   const names = frame.series.map((s) => s.name);
   const slots = useMemo(() => assignSlots(names), [names.join("\n")]);
-  const alone = chosen !== undefined && names.includes(chosen) ? chosen : undefined;
+  const alone = names.find((name) => name === state.only);
   const shown = alone === undefined ? frame : { times: frame.times, series: frame.series.filter((s) => s.name === alone) };
   const values = frame.series.map((s) => (cursor === undefined ? lastValue(s.values.slice(-4)) : (s.values[cursor] ?? null)));
-  const spoken = frame.series.slice(0, 5).map((s, i) => `${s.name} ${formatValue(values[i], "count")}`);
+  const spoken = frame.series.slice(0, 5).map((s, i) => `${s.name} ${formatValue(values[i], unit)}`);
   return (
     <>
       <Plot
         frame={shown}
         interval={interval}
         slots={slots}
-        unit="count"
+        unit={unit}
         label={`Chart: ${expr}. Newest values: ${spoken.join(", ")}.`}
         onCursor={setCursor}
         onZoom={(from, to) => {
@@ -119,13 +168,13 @@ function Chart({ expr, frame, interval }: { expr: string; frame: Frame; interval
         }}
       />
       <div class="legend-box">
-        <Legend names={names} values={values} slots={slots} unit="count" alone={alone} onAlone={setAlone} />
+        <Legend names={names} values={values} slots={slots} unit={unit} alone={alone} onAlone={(only) => { set({ only }); }} />
       </div>
     </>
   );
 }
 
-function Table({ expr, table }: { expr: string; table: SampleTable }) {
+function Table({ expr, unit, table }: { expr: string; unit: Unit; table: SampleTable }) {
   return (
     <>
       <div class="table-scroll" tabIndex={0} role="group" aria-label={`${expr}, table`}>
@@ -151,7 +200,7 @@ function Table({ expr, table }: { expr: string; table: SampleTable }) {
                   </td>
                 ))}
                 <td class="numeric" title={String(row.value)}>
-                  {Number.isFinite(row.value) ? formatNumber(row.value) : String(row.value)}
+                  {Number.isFinite(row.value) ? formatValue(row.value, unit) : String(row.value)}
                 </td>
               </tr>
             ))}

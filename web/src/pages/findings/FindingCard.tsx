@@ -5,7 +5,9 @@ import { useRef, useState } from "preact/hooks";
 import type { Evidence, Finding } from "../../api/findings";
 import { useSession } from "../../lib/session";
 import { formatMoment, formatSpan, zoneName } from "../../lib/time";
+import { oneWorkload, type ViewState } from "../../lib/url";
 import { ViewLink } from "../../lib/ViewLink";
+import { useShown } from "../../panels/use-data";
 import { chartOf } from "./charts";
 import { figure, gainText, subject } from "./report";
 
@@ -66,10 +68,13 @@ function Runbook({ path }: { path: string }) {
 
 /** Whom a finding is about; a workload leads to its page. */
 export function Subject({ finding }: { finding: Finding }) {
-  if (finding.workload === "") return <>{subject(finding)}</>;
+  const { view } = useSession();
+  const { several } = useShown();
+  const words = subject(finding, several);
+  if (finding.workload === "") return <>{words}</>;
   return (
-    <ViewLink to={{ page: "workload", workloads: [finding.workload], filters: [] }} title="All of this workload on one page">
-      {finding.workload}
+    <ViewLink to={oneWorkload(view.get(), finding.workload, several ? finding.instance : "")} title="All of this workload on one page">
+      {words}
     </ViewLink>
   );
 }
@@ -82,8 +87,9 @@ function seen({ first_seen, last_seen, confidence, rule, instance }: Finding): s
 }
 
 function EvidenceTable({ finding }: { finding: Finding }) {
+  const { several } = useShown();
   return (
-    <div class="table-scroll" tabIndex={0} role="group" aria-label={`Evidence for ${finding.title} at ${subject(finding)}, table`}>
+    <div class="table-scroll" tabIndex={0} role="group" aria-label={`Evidence for ${finding.title} at ${subject(finding, several)}, table`}>
       <table>
         <thead>
           <tr>
@@ -104,7 +110,7 @@ function EvidenceTable({ finding }: { finding: Finding }) {
                 <Query text={e.query} name={e.name} />
               </td>
               <td>
-                <ChartLink evidence={e} workload={finding.workload} />
+                <ChartLink evidence={e} finding={finding} />
               </td>
             </tr>
           ))}
@@ -140,15 +146,22 @@ function Query({ text, name }: { text: string; name: string }) {
   );
 }
 
+/** What lets through whom a finding is about; of a whole machine everything on it. */
+function aboutIt(view: ViewState, workload: string, node: string): Partial<ViewState> {
+  const { workloads, filters } = oneWorkload(view, workload, node);
+  return { workloads: workload === "" ? [] : workloads, filters };
+}
+
 /** Goes to the chart of the same family, filtered to the workload, as a link that can be opened elsewhere too. */
-function ChartLink({ evidence, workload }: { evidence: Evidence; workload: string }) {
-  const { recorded } = useSession();
+function ChartLink({ evidence, finding: { workload, instance } }: { evidence: Evidence; finding: Finding }) {
+  const { recorded, view } = useSession();
+  const { several } = useShown();
   const place = chartOf(evidence.query);
   if (!place) return <span class="aside">none</span>;
   if (recorded === true) return <a href={`#panel-${place.panel}`}>{place.title}</a>;
   return (
     <ViewLink
-      to={{ page: place.page, workloads: workload === "" ? [] : [workload] }}
+      to={{ ...aboutIt(view.get(), workload, several ? instance : ""), page: place.page }}
       after={() => requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById(`panel-${place.panel}`)?.scrollIntoView({ block: "center" })))}
     >
       {place.title}

@@ -15,11 +15,11 @@ export function TopFindings() {
   const shownNow = useShown();
   const { value: report, error } = useFindings();
   const shown = report ? chosen(report.findings, shownNow) : [];
-  const unknown = report ? notJudged(report).length : 0;
+  const unknown = report ? notJudged(report, shownNow.several).length : 0;
   const more = shown.length - MOST;
   return (
     <section class="findings causes" aria-labelledby="causes-head" aria-busy={!report && !error} data-panel="findings">
-      <h2 id="causes-head">{report ? verdictText(report, shown) : (error?.message ?? "Looking for what slows the workloads down…")}</h2>
+      <h2 id="causes-head">{report ? verdictText(report, shown, shownNow.several) : (error?.message ?? "Looking for what slows the workloads down…")}</h2>
       {!report && error && <p class="nothing">{error.advice}</p>}
       {shown.length > 0 && (
         <ol>
@@ -40,6 +40,7 @@ export function TopFindings() {
 }
 
 function Row({ finding }: { finding: Finding }) {
+  const { several } = useShown();
   const gain = gainText(finding.gain);
   return (
     <li class="finding" data-finding={finding.rule} data-workload={finding.workload}>
@@ -51,7 +52,7 @@ function Row({ finding }: { finding: Finding }) {
         </p>
         <p class="detail">{finding.cause}</p>
       </div>
-      <ViewLink to={{ page: "findings" }} label={`Evidence for ${finding.title} at ${subject(finding)}`}>
+      <ViewLink to={{ page: "findings" }} label={`Evidence for ${finding.title} at ${subject(finding, several)}`}>
         Evidence
       </ViewLink>
     </li>

@@ -4,18 +4,21 @@
 // sentences can be made of. All rates are means of the newest minute. They are
 // asked before any chart is: few, and none twice.
 import type { InstantSample } from "../../api/types";
+import { seriesName } from "../../lib/promql";
 
 export interface Facts {
   /** TEE name to whether it is available. */
   tees: ReadonlyMap<string, boolean>;
-  /** Workload to system calls per second. */
+  /** Workload, named with its machine where there are several, to system calls per second. The idle task is none. */
   syscalls: ReadonlyMap<string, number>;
-  /** Workload to processors kept busy. */
+  /** The same to processors kept busy. */
   cpu: ReadonlyMap<string, number>;
+  /** Of what is counted together as "other". */
+  folded: { syscalls: number; cpu: number };
   collectorsFailed: readonly string[];
   probes: { attached: number; missing: readonly { probe: string; reason: string }[] };
   targetsDown: readonly string[];
-  /** Workloads reported. */
+  /** Workloads reported, named in the same way. */
   workloads: ReadonlySet<string>;
   /** How much is watched where that is less than was asked for: instance to level. */
   levels: ReadonlyMap<string, string>;
@@ -23,7 +26,7 @@ export interface Facts {
   agent: { cpu?: number | undefined; memory?: number | undefined };
 }
 
-const RATE_OF = (family: string): string => `sum by (workload) ($rate(${family}{$workloads}[$window]))`;
+const RATE_OF = (family: string): string => `sum by (workload, instance) ($rate(${family}{$workloads}[$window]))`;
 
 /** The expressions, in the order in which readFacts wants their answers. The first is all that is a state. */
 export const FACT_EXPRS = [
@@ -35,8 +38,14 @@ export const FACT_EXPRS = [
   'sum(process_resident_memory_bytes{$nodes} and on (instance, job) teescope_build_info{$nodes})',
 ] as const;
 
-const byWorkload = (samples: readonly InstantSample[]): Map<string, number> =>
-  new Map(samples.map((s) => [s.metric["workload"] ?? "", s.value[1]]));
+/** The sum for all samples of a name. */
+function byName(samples: readonly InstantSample[], name: (s: InstantSample) => string): Map<string, number> {
+  const sums = new Map<string, number>();
+  for (const s of samples) sums.set(name(s), (sums.get(name(s)) ?? 0) + s.value[1]);
+  return sums;
+}
+
+const workloadOf = ({ metric }: InstantSample): string => metric["workload"] ?? "";
 
 /** The probes by name and reason; one that is attached anywhere is not missing. */
 function probesOf(samples: readonly InstantSample[]): Facts["probes"] {
@@ -51,8 +60,11 @@ function probesOf(samples: readonly InstantSample[]): Facts["probes"] {
   return { attached: all.length - missing.length, missing: missing.map(({ probe, reason }) => ({ probe, reason })) };
 }
 
-export function readFacts(answers: readonly (readonly InstantSample[])[]): Facts {
+export function readFacts(answers: readonly (readonly InstantSample[])[], several: boolean): Facts {
   const [states = [], syscalls = [], cpu = [], info = [], agentCpu, agentMemory] = answers;
+  const shown = (s: InstantSample): string => seriesName("{{workload}}", s.metric, several);
+  const busy = (samples: readonly InstantSample[]): Map<string, number> => byName(samples.filter((s) => workloadOf(s) !== "idle"), shown);
+  const other = (samples: readonly InstantSample[]): number => byName(samples, workloadOf).get("other") ?? 0;
   const named = (name: string): InstantSample[] => states.filter((s) => s.metric["__name__"] === name);
   const labels = (samples: readonly InstantSample[], label: string): string[] =>
     [...new Set(samples.map((s) => s.metric[label] ?? ""))].sort();
@@ -63,12 +75,13 @@ export function readFacts(answers: readonly (readonly InstantSample[])[]): Facts
   }
   return {
     tees,
-    syscalls: byWorkload(syscalls),
-    cpu: byWorkload(cpu),
+    syscalls: busy(syscalls),
+    cpu: busy(cpu),
+    folded: { syscalls: other(syscalls), cpu: other(cpu) },
     collectorsFailed: labels(named("teescope_collector_success"), "collector"),
     probes: probesOf(named("teescope_probe_attached")),
     targetsDown: labels(named("up"), "instance"),
-    workloads: new Set(labels(info, "workload")),
+    workloads: new Set(info.map(shown)),
     levels: new Map(named("teescope_self_level").map((s) => [s.metric["instance"] ?? "", s.metric["level"] ?? ""])),
     agent: { cpu: agentCpu?.[0]?.value[1], memory: agentMemory?.[0]?.value[1] },
   };

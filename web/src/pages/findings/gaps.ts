@@ -69,9 +69,7 @@ const overBudget: Rule = ({ levels }) =>
     page: "status",
   }));
 
-const folded: Rule = ({ syscalls, cpu }) => {
-  const calls = syscalls.get("other") ?? 0;
-  const cores = cpu.get("other") ?? 0;
+const folded: Rule = ({ folded: { syscalls: calls, cpu: cores } }) => {
   if (calls === 0 && cores === 0) return [];
   return [
     {

@@ -31,7 +31,7 @@ function facts(given: {
     (given.workloads ?? []).map((workload) => sample({ workload }, 1)),
     [],
     [],
-  ]);
+  ], false);
 }
 
 const ids = (given: Parameters<typeof facts>[0]): string[] => findGaps(facts(given)).map((gap) => gap.id);

@@ -44,22 +44,22 @@ describe("the answer", () => {
 describe("the verdict", () => {
   it("says what is most worthwhile", () => {
     const report = made();
-    expect(verdictText(report, report.findings)).toBe(
+    expect(verdictText(report, report.findings, false)).toBe(
       "1 finding in 14 workloads over 5 min. The most worthwhile is at redis: 20 to 45 % more.",
     );
   });
 
   it("says what was looked at when nothing was found", () => {
-    expect(verdictText(made(), [])).toBe("Nothing found: looked at 14 workloads over 5 min with 2 rules.");
+    expect(verdictText(made(), [], false)).toBe("Nothing found: looked at 14 workloads over 5 min with 2 rules.");
   });
 
   it("does not call it nothing when nothing could be judged", () => {
-    expect(verdictText(made({ workloads: 0 }), [])).toBe("Not known yet: no workload could be judged over 5 min.");
+    expect(verdictText(made({ workloads: 0 }), [], false)).toBe("Not known yet: no workload could be judged over 5 min.");
   });
 
   it("names the machine, and the finding whose gain is not known", () => {
     const report = made({ findings: [{ ...finding, workload: "", gain: undefined }] });
-    expect(verdictText(report, report.findings)).toContain("The first is at the machine a:1.");
+    expect(verdictText(report, report.findings, false)).toContain("The first is at the machine a:1.");
   });
 });
 
@@ -70,17 +70,17 @@ it("lets the filter leave out other workloads, and never the machine", () => {
 });
 
 it("says what was not judged, equal reasons together", () => {
-  expect(notJudged(made())).toEqual([
+  expect(notJudged(made(), false)).toEqual([
     "y, z: not measured",
     "cron: there for less than half of the window, or samples are missing",
     "the query sum(x): too slow (for numa)",
   ]);
   const shorts = Array.from({ length: 20 }, (_, i) => ({ kind: "gap", workload: `w${i}`, error: "short" }));
-  expect(notJudged(made({ problems: shorts, skipped: [] }))).toEqual([
+  expect(notJudged(made({ problems: shorts, skipped: [] }), false)).toEqual([
     "w0, w1, w2, w3, w4, w5, w6, w7 and 12 more: there for less than half of the window, or samples are missing",
   ]);
   const many = shorts.map((p) => ({ ...p, kind: "broken" }));
-  expect(notJudged(made({ problems: many, skipped: [] }))).toHaveLength(9);
+  expect(notJudged(made({ problems: many, skipped: [] }), false)).toHaveLength(9);
 });
 
 it.each([

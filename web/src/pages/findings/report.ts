@@ -4,6 +4,7 @@
 // internal/render, so that the page and `teescope analyze` say the same.
 import type { Evidence, Finding, Gain, Problem, Report } from "../../api/findings";
 import { type Chosen, passes } from "../../lib/filters";
+import { onNode } from "../../lib/promql";
 import { formatSpan } from "../../lib/time";
 import { formatNumber, formatSeconds, formatShare, formatValue } from "../../lib/units";
 import { listFirst } from "../../lib/words";
@@ -48,10 +49,10 @@ export function gainText(gain: Gain | undefined): string {
   return from === to ? `about ${to} more` : `${from.replace(/ %$/, "")} to ${to} more`;
 }
 
-/** Whom a finding is about. */
-export function subject({ workload, instance }: { workload: string; instance: string }): string {
+/** Whom a finding is about; where several machines are shown, on which of them. */
+export function subject({ workload, instance }: { workload: string; instance: string }, several: boolean): string {
   if (workload === "") return instance === "" ? "the machine" : `the machine ${instance}`;
-  return workload;
+  return onNode(workload, several ? instance : undefined);
 }
 
 export function plural(n: number, one: string): string {
@@ -64,7 +65,7 @@ export function chosen(findings: readonly Finding[], filters: Chosen): Finding[]
 }
 
 /** The report in a sentence. */
-export function verdictText(report: Report, shown: readonly Finding[]): string {
+export function verdictText(report: Report, shown: readonly Finding[], several: boolean): string {
   const looked = `${plural(report.workloads, "workload")} over ${formatSpan(report.window_seconds)}`;
   const [first] = shown;
   if (!first) {
@@ -73,20 +74,20 @@ export function verdictText(report: Report, shown: readonly Finding[]): string {
       : `Nothing found: looked at ${looked} with ${plural(report.checked.length, "rule")}.`;
   }
   const gain = gainText(first.gain);
-  const worth = gain === "" ? `The first is at ${subject(first)}.` : `The most worthwhile is at ${subject(first)}: ${gain}.`;
+  const worth = gain === "" ? `The first is at ${subject(first, several)}.` : `The most worthwhile is at ${subject(first, several)}: ${gain}.`;
   return `${plural(shown.length + report.left_out, "finding")} in ${looked}. ${worth}`;
 }
 
 const MOST_PROBLEMS = 8;
 
 /** What was not looked at and why, reasons that are the same together. */
-export function notJudged(report: Report): string[] {
+export function notJudged(report: Report, several: boolean): string[] {
   const byReason = new Map<string, string[]>();
   for (const { rule, reason } of report.skipped) byReason.set(reason, [...(byReason.get(reason) ?? []), rule]);
   const rules = [...byReason].sort(([a], [b]) => (a < b ? -1 : 1)).map(([reason, names]) => `${names.join(", ")}: ${reason}`);
-  const short = report.problems.filter(isShort).map((p) => p.workload);
+  const short = report.problems.filter(isShort).map((p) => subject(p, several));
   if (short.length > 0) rules.push(`${listFirst(short, 8)}: there for less than half of the window, or samples are missing`);
-  const grave = report.problems.filter((p) => p.kind !== "absent" && !isShort(p)).map(problemText); // the rules' reasons say what is absent
+  const grave = report.problems.filter((p) => p.kind !== "absent" && !isShort(p)).map((p) => problemText(p, several)); // the rules' reasons say what is absent
   const left = grave.length - MOST_PROBLEMS;
   return [...rules, ...(left > 1 ? [...grave.slice(0, MOST_PROBLEMS), `${left} more problems`] : grave)];
 }
@@ -96,7 +97,8 @@ function isShort({ kind, workload }: Problem): boolean {
   return kind === "gap" && workload !== "";
 }
 
-function problemText({ workload, query, instance, error, rules }: Problem): string {
-  const about = workload !== "" ? `${workload}: ` : query !== "" ? `the query ${query}: ` : instance !== "" ? `${instance}: ` : "";
+function problemText(problem: Problem, several: boolean): string {
+  const { workload, query, instance, error, rules } = problem;
+  const about = workload !== "" ? `${subject(problem, several)}: ` : query !== "" ? `the query ${query}: ` : instance !== "" ? `${instance}: ` : "";
   return about + error + (rules.length > 0 ? ` (for ${listFirst(rules)})` : "");
 }

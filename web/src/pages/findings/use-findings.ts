@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The newest report, or that of the window up to the end of an absolute range.
+// The newest report, or that of the window up to the end of an absolute range
+// that is over: of the future nothing was found.
 import type { Report } from "../../api/findings";
 import { useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
@@ -13,7 +14,7 @@ export function useFindings(): Loaded<Report> {
   const session = useSession();
   const { fixed } = useStore(session.view);
   const now = useStore(session.now);
-  const at = fixed?.to;
+  const at = fixed && fixed.to < now ? fixed.to : undefined;
   const tick = at ?? Math.floor(now / EVERY_SECONDS);
   return useAsk((s, signal) => s.client.findings(at, signal), `findings ${at ?? "newest"}`, String(tick), true);
 }

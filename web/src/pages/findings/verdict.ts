@@ -32,7 +32,7 @@ export function teeVerdict({ tees }: Facts): Verdict {
 }
 
 export function workloadVerdict(facts: Facts): Verdict {
-  const busiest = greatest(new Map([...facts.cpu].filter(([name]) => name !== "idle")));
+  const busiest = greatest(facts.cpu);
   const count = facts.workloads.size;
   const label = "Workloads";
   if (!busiest || busiest[1] <= 0) {
@@ -41,7 +41,7 @@ export function workloadVerdict(facts: Facts): Verdict {
   }
   const [name, cores] = busiest;
   const calls = facts.syscalls.get(name) ?? 0;
-  const total = sumOf(new Map([...facts.cpu].filter(([other]) => other !== "idle")));
+  const total = sumOf(facts.cpu);
   return {
     id: "workloads",
     label,

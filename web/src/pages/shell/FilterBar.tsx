@@ -3,16 +3,22 @@
 // The filters in force, each of which can be taken away, and what is known of
 // the workloads that they mean.
 import type { Filter } from "../../lib/filters";
+import { regexProblem } from "../../lib/re2";
 import { useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
-import { allFilters, clearFilters, toggleFilter } from "../../lib/url";
+import { allFilters, clearFilters, dropRefused, toggleFilter } from "../../lib/url";
 import { MOST_MAPPED, useMapping } from "../../panels/mapping";
+import { useNodes } from "../../panels/nodes";
+import { PatternProblem } from "./PatternProblem";
 
 export function FilterBar() {
   const session = useSession();
-  const filters = allFilters(useStore(session.view));
+  const view = useStore(session.view);
+  const filters = allFilters(view);
+  const refused = view.refused ?? [];
   const { workloads, error } = useMapping();
-  if (filters.length === 0) return null;
+  useNodes();
+  if (filters.length + refused.length === 0) return null;
   return (
     <div class="chips" role="group" aria-label="Filters in force">
       {filters.map((filter) => (
@@ -24,7 +30,16 @@ export function FilterBar() {
           }}
         />
       ))}
-      {filters.length > 1 && (
+      {refused.map((filter) => (
+        <Refused
+          key={JSON.stringify(filter)}
+          filter={filter}
+          onRemove={() => {
+            session.view.update((v) => dropRefused(v, filter));
+          }}
+        />
+      ))}
+      {filters.length + refused.length > 1 && (
         <button
           type="button"
           class="plain-button"
@@ -48,6 +63,18 @@ function mapped(workloads: readonly string[]): string {
   if (first === undefined) return "No workload is all of this in this time range.";
   if (workloads.length >= MOST_MAPPED) return `The first ${MOST_MAPPED} workloads; choose fewer.`;
   return workloads.length === 1 ? `1 workload: ${first}` : `${workloads.length} workloads`;
+}
+
+/** A pattern of the address that is none: what is wrong with it, and that nothing is filtered by it. */
+function Refused({ filter, onRemove }: { filter: Filter; onRemove: () => void }) {
+  const wrong = regexProblem(filter.text);
+  return (
+    <span class="refused">
+      <Chip filter={filter} onRemove={onRemove} />
+      {wrong && <PatternProblem text={filter.text} wrong={wrong} />}
+      <span class="chips-note">Nothing is filtered by it.</span>
+    </span>
+  );
 }
 
 function Chip({ filter, onRemove }: { filter: Filter; onRemove: () => void }) {

@@ -3,15 +3,17 @@
 // Chooses what is shown: a kind, and of that kind names from a list or a
 // regular expression. Arrow keys move, space toggles, Enter in the search
 // toggles the first match or adds the expression.
-import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { type Choice, type Choices, choicesOf, matching, MOST_SERIES } from "../../lib/facets";
+import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { type Choice, type Choices, choicesOf, inside, matching, MOST_SERIES } from "../../lib/facets";
 import { type Filter, type Kind, KINDS } from "../../lib/filters";
-import { browserRegex, regexProblem } from "../../lib/re2";
+import { browserRegex, regexProblem, type RegexProblem } from "../../lib/re2";
 import { shownInterval, useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
 import { allFilters, toggleFilter } from "../../lib/url";
 import { useAsk } from "../../panels/use-data";
+import { PatternProblem } from "./PatternProblem";
 import { Popover } from "./Popover";
+import { Segmented } from "./Segmented";
 
 /** Names of a list that are drawn; the search finds the others. */
 const MOST_SHOWN = 50;
@@ -38,7 +40,9 @@ function useChoices(): { choices: Choices | undefined; cut: boolean; problem: st
     "",
     true,
   );
-  return { choices: value && choicesOf(value), cut: value !== undefined && value.length >= MOST_SERIES, problem: error?.message };
+  const filters = allFilters(view);
+  const choices = useMemo(() => value && choicesOf(value, filters), [value, JSON.stringify(filters)]);
+  return { choices, cut: value !== undefined && value.length >= MOST_SERIES, problem: error?.message };
 }
 
 function Picker() {
@@ -47,17 +51,23 @@ function Picker() {
   const [kind, setKind] = useState<Kind>("workload");
   const [typed, setTyped] = useState("");
   const [regex, setRegex] = useState(false);
+  const [reach, setReach] = useState(false); // what the other filters leave nothing of is listed too
   const { choices, cut, problem } = useChoices();
   const [chosenAtOpen] = useState(allFilters(view));
   const box = useRef<HTMLDivElement>(null);
   const search = useRef<HTMLInputElement>(null);
+  const [turn, setTurn] = useState(0);
   useLayoutEffect(() => {
     search.current?.focus();
     search.current?.select(); // the same search goes on in another kind, and typing begins a new one
-  }, [kind, regex]);
+  }, [turn]);
   const pinned = chosenAtOpen.filter((f) => f.kind === kind && !f.regex).map((f) => f.text);
   const all = choices?.[kind] ?? [];
-  const shown = regex ? all : matching(all, pinned, typed);
+  const left = inside(all);
+  const found = matching(all, pinned, typed);
+  const near = found.filter((c) => c.count > 0 || pinned.includes(c.name));
+  const far = found.filter((c) => !near.includes(c));
+  const shown = reach ? [...near, ...far] : near;
   const toggle = (filter: Filter): void => {
     session.view.update((v) => toggleFilter(v, filter));
   };
@@ -87,7 +97,24 @@ function Picker() {
         if (event.key === "ArrowUp") move(event, -1);
       }}
     >
-      <Kinds kind={kind} choices={choices} onKind={setKind} />
+      <div class="kinds">
+        <Segmented
+          label="What to filter by"
+          options={KINDS}
+          value={kind}
+          onChoose={(each, byKey) => {
+            setKind(each);
+            setReach(false);
+            if (!byKey) setTurn(turn + 1);
+          }}
+        >
+          {(each) => (
+            <>
+              {each} <span class="aside">{choices && inside(choices[each]).length}</span>
+            </>
+          )}
+        </Segmented>
+      </div>
       <div class="search-row">
         <input
           ref={search}
@@ -117,22 +144,39 @@ function Picker() {
           title="Write a regular expression"
           onClick={() => {
             setRegex(!regex);
+            setTurn(turn + 1);
           }}
         >
           .*
         </button>
       </div>
-      {regex && <Pattern id={noteId} typed={typed} wrong={wrong} names={all} onAdd={enter} />}
-      <List kind={kind} choices={regex ? matchedBy(typed, wrong !== undefined, all) : shown} filters={allFilters(view)} onToggle={toggle} />
+      {regex && <Pattern id={noteId} typed={typed} wrong={wrong} names={left} onAdd={enter} />}
+      <List kind={kind} choices={regex ? matchedBy(typed, wrong !== undefined, left) : shown} filters={allFilters(view)} onToggle={toggle} />
+      {!regex && far.length > 0 && (
+        <p class="choices-none">
+          {far.length} {reach ? "of them" : "more"} outside the other filters.{" "}
+          <button
+            type="button"
+            class="plain-button"
+            aria-expanded={reach}
+            onClick={() => {
+              setReach(!reach);
+            }}
+          >
+            {reach ? "Hide" : "Show"}
+          </button>
+        </p>
+      )}
       <p class="choices-none" role="status">
-        {choices === undefined ? (problem ?? "Asking…") : shown.length === 0 && noneText(kind, all.length)}
+        {choices === undefined ? (problem ?? "Asking…") : !regex && shown.length === 0 && noneText(kind, all.length, far.length)}
         {cut && ` These are the first ${MOST_SERIES} series of this time range; a regular expression reaches the others.`}
       </p>
     </div>
   );
 }
 
-function noneText(kind: Kind, there: number): string {
+function noneText(kind: Kind, there: number, outside: number): string {
+  if (outside > 0) return "Nothing within the other filters.";
   if (there > 0) return `No ${kind} has that in its name.`;
   return kind === "runtime" ? "No runtime of enclaves was recognised in this time range." : `No ${kind} was seen in this time range.`;
 }
@@ -143,29 +187,10 @@ function matchedBy(typed: string, wrong: boolean, all: readonly Choice[]): reado
   return expression ? all.filter(({ name }) => expression.test(name)) : [];
 }
 
-function Kinds({ kind, choices, onKind }: { kind: Kind; choices: Choices | undefined; onKind: (kind: Kind) => void }) {
-  return (
-    <div class="kinds" role="group" aria-label="What to filter by">
-      {KINDS.map((each) => (
-        <button
-          type="button"
-          key={each}
-          aria-pressed={each === kind}
-          onClick={() => {
-            onKind(each);
-          }}
-        >
-          {each} <span class="aside">{choices?.[each].length ?? ""}</span>
-        </button>
-      ))}
-    </div>
-  );
-}
-
 interface PatternProps {
   id: string;
   typed: string;
-  wrong: { at: number; message: string } | undefined;
+  wrong: RegexProblem | undefined;
   names: readonly Choice[];
   onAdd: () => void;
 }
@@ -176,14 +201,7 @@ function Pattern({ id, typed, wrong, names, onAdd }: PatternProps) {
   return (
     <div id={id} class="pattern-note">
       {wrong ? (
-        <p class="problem" role="status">
-          Character {wrong.at + 1}: {wrong.message}.
-          <code>
-            {typed.slice(0, wrong.at)}
-            <mark>{typed.slice(wrong.at, wrong.at + 1) || " "}</mark>
-            {typed.slice(wrong.at + 1)}
-          </code>
-        </p>
+        <PatternProblem text={typed} wrong={wrong} />
       ) : typed === "" ? (
         <p>
           The whole name has to match. <code>.</code> is any character, <code>.*</code> any number of them, <code>a|b</code> either of two,{" "}
@@ -201,6 +219,13 @@ function Pattern({ id, typed, wrong, names, onAdd }: PatternProps) {
   );
 }
 
+/** What the figure beside a name says. */
+function countText(count: number, total: number, unit: string): string {
+  const plural = (n: number): string => `${n} ${unit}${n === 1 ? "" : "s"}`;
+  if (total === 0) return "Not seen in this time range";
+  return count === total ? plural(count) : `${plural(count)} within the other filters, ${total} without`;
+}
+
 interface ListProps {
   kind: Kind;
   choices: readonly Choice[];
@@ -214,8 +239,8 @@ function List({ kind, choices, filters, onToggle }: ListProps) {
   return (
     <>
       <ul class="choices">
-        {choices.slice(0, MOST_SHOWN).map(({ name, count }) => (
-          <li key={name}>
+        {choices.slice(0, MOST_SHOWN).map(({ name, count, total }) => (
+          <li key={name} class={count === 0 ? "outside" : undefined}>
             <label>
               <input
                 type="checkbox"
@@ -226,8 +251,8 @@ function List({ kind, choices, filters, onToggle }: ListProps) {
               />
               <span class="name">{name}</span>
               {(kind !== "workload" || count !== 1) && (
-                <span class="aside" title={count === 0 ? "Not seen in this time range" : `${count} ${unit}${count === 1 ? "" : "s"}`}>
-                  {count === 0 ? "gone" : count}
+                <span class="aside" title={countText(count, total, unit)}>
+                  {total === 0 ? "gone" : count}
                 </span>
               )}
             </label>

@@ -8,6 +8,7 @@ import { findRange, formatInputTime, formatMoment, parseInputTime, rangeProblem,
 import type { ViewState } from "../../lib/url";
 import { rememberZone } from "../../lib/zone";
 import { Popover } from "./Popover";
+import { Segmented } from "./Segmented";
 
 function describeRange(view: ViewState): string {
   if (view.fixed) return `${formatMoment(view.fixed.from)} – ${formatMoment(view.fixed.to)}`;
@@ -96,27 +97,26 @@ function ZoneSwitch() {
   const session = useSession();
   const { zone } = useStore(session.view);
   return (
-    <div class="kinds zones" role="group" aria-label="Time zone">
-      {ZONES.map((each) => (
-        <button
-          type="button"
-          key={each}
-          aria-pressed={each === zone}
-          onClick={() => {
-            rememberZone(each);
-            session.view.update((v) => ({ ...v, zone: each }));
-          }}
-        >
-          {each === "utc" ? "UTC" : `Local (${zoneName(session.now.get(), "local")})`}
-        </button>
-      ))}
+    <div class="zones">
+      <Segmented
+        label="Time zone"
+        options={ZONES}
+        value={zone}
+        onChoose={(each) => {
+          rememberZone(each);
+          session.view.update((v) => ({ ...v, zone: each }));
+        }}
+      >
+        {(each) => (each === "utc" ? "UTC" : `Local (${zoneName(session.now.get(), "local")})`)}
+      </Segmented>
     </div>
   );
 }
 
 function Absolute({ onDone }: { onDone: () => void }) {
   const session = useSession();
-  const shown = shownInterval(session.view.get(), session.now.get());
+  const view = session.view.get();
+  const shown = view.fixed ?? shownInterval(view, session.now.get());
   const [from, setFrom] = useState(formatInputTime(shown.from));
   const [to, setTo] = useState(formatInputTime(shown.to));
   const [problem, setProblem] = useState<string | undefined>(undefined);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What a person can do to the view by button or by key, and the list of keys.
+import { resetPanels } from "../../lib/panel-params";
 import type { Session } from "../../lib/session";
 import { shownInterval } from "../../lib/session";
 import { toggleTheme } from "../../lib/theme";
@@ -45,6 +46,7 @@ export const SHORTCUTS: readonly Shortcut[] = [
   { keys: ["]"], does: "Longer time range", run: (s) => { s.view.update((v) => stepRange(v, 1)); } },
   { keys: ["p"], does: "Pause or follow live", run: (s) => { s.view.update((v) => togglePause(v, s.now.get())); } },
   { keys: ["c"], does: "Clear all filters", run: (s) => { s.view.update(clearFilters); } },
+  { keys: ["x"], does: "Set all panels of the page back", run: (s) => { s.view.update((v) => ({ ...v, panels: resetPanels(v.panels, v.page) })); } },
   { keys: ["t"], does: "Dark or light", run: () => { toggleTheme(); } },
   { keys: ["?"], does: "List these keys", run: () => { click("help-button"); } },
 ];

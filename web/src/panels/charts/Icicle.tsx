@@ -15,6 +15,9 @@ interface IcicleProps {
   title: string;
   /** What the levels below the whole are. */
   levels: readonly string[];
+  /** The part that fills the width, from the whole to it. */
+  wide: readonly string[];
+  onWide: (path: readonly string[]) => void;
 }
 
 /** A part in words: what it is, how much, and which share of the whole. */
@@ -26,8 +29,7 @@ export function partText(part: Placed, whole: number, unit: Unit, levels: readon
 
 const id = (path: readonly string[]): string => path.join("\u0000");
 
-export function Icicle({ tree, unit, title, levels }: IcicleProps) {
-  const [wide, setWide] = useState<readonly string[]>([]);
+export function Icicle({ tree, unit, title, levels, wide, onWide }: IcicleProps) {
   const [at, setAt] = useState<readonly string[]>([]);
   const [hover, setHover] = useState<Placed | undefined>(undefined);
   const box = useRef<HTMLDivElement>(null);
@@ -39,8 +41,8 @@ export function Icicle({ tree, unit, title, levels }: IcicleProps) {
   const go = (path: readonly string[], widen: boolean): void => {
     // Of a part that is not in the picture, what holds it is widened.
     const visible = place(tree, wide).some((p) => id(p.path) === id(path));
-    if (widen) setWide(path);
-    else if (!visible) setWide(path.slice(0, -1));
+    if (widen) onWide(path);
+    else if (!visible) onWide(path.slice(0, -1));
     setAt(path);
     requestAnimationFrame(() => {
       box.current?.querySelector<HTMLElement>('[tabindex="0"]')?.focus();
@@ -62,7 +64,7 @@ export function Icicle({ tree, unit, title, levels }: IcicleProps) {
         onKeyDown={(event) => {
           if (event.key.startsWith("Arrow")) go(neighbour(tree, focused, event.key), false);
           else if (event.key === "Enter" || event.key === " ") go(focused, true);
-          else if (event.key === "Escape") go([], true);
+          else if (event.key === "Escape" && wide.length > 0) go([], true);
           else return;
           event.preventDefault();
         }}

@@ -133,6 +133,7 @@ export function Plot({ stacked = false, log = false, thresholds = NONE, marks = 
   const onKeyDown = (event: KeyboardEvent): void => {
     const drawn = plot.current;
     const { times } = props.frame;
+    if (event.key === "Escape" && typeof drawn?.cursor.idx !== "number") return; // whoever is around it may have a use for it
     const index = event.key === "Escape" ? undefined : moveCursor(drawn?.cursor.idx ?? undefined, event.key, times.length);
     if (!drawn || (index === undefined && event.key !== "Escape")) return;
     event.preventDefault();

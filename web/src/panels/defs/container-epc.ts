@@ -10,7 +10,7 @@ export const containerEpc: ChartDef = {
   queries: [
     {
       expr:
-        "sum by (name, pod, container) (container_misc_usage{resource=\"sgx_epc\",name!=\"\",container!=\"POD\",$nodes} $containers)",
+        "sum by (name, pod, container, instance) (container_misc_usage{resource=\"sgx_epc\",name!=\"\",container!=\"POD\",$nodes} $containers)",
       legend: "{{pod}}/{{container}}|{{pod}}|{{name}}",
     },
   ],

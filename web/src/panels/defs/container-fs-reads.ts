@@ -10,7 +10,7 @@ export const containerFsReads: ChartDef = {
   queries: [
     {
       expr:
-        "sum by (name, pod, container) ($rate(container_fs_reads_bytes_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
+        "sum by (name, pod, container, instance) ($rate(container_fs_reads_bytes_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
       legend: "{{pod}}/{{container}}|{{pod}}|{{name}}",
     },
   ],

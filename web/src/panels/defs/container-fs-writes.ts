@@ -10,7 +10,7 @@ export const containerFsWrites: ChartDef = {
   queries: [
     {
       expr:
-        "sum by (name, pod, container) ($rate(container_fs_writes_bytes_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
+        "sum by (name, pod, container, instance) ($rate(container_fs_writes_bytes_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
       legend: "{{pod}}/{{container}}|{{pod}}|{{name}}",
     },
   ],

@@ -10,7 +10,7 @@ export const containerMemoryShare: ChartDef = {
   queries: [
     {
       expr:
-        "sum by (name, pod, container) (container_memory_working_set_bytes{name!=\"\",container!=\"POD\",$nodes} $containers) / sum by (name, pod, container) (container_spec_memory_limit_bytes{name!=\"\",container!=\"POD\",$nodes} > 0)",
+        "sum by (name, pod, container, instance) (container_memory_working_set_bytes{name!=\"\",container!=\"POD\",$nodes} $containers) / sum by (name, pod, container, instance) (container_spec_memory_limit_bytes{name!=\"\",container!=\"POD\",$nodes} > 0)",
       legend: "{{pod}}/{{container}}|{{pod}}|{{name}}",
     },
   ],

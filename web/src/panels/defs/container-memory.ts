@@ -10,7 +10,7 @@ export const containerMemory: ChartDef = {
   queries: [
     {
       expr:
-        "sum by (name, pod, container) (container_memory_working_set_bytes{name!=\"\",container!=\"POD\",$nodes} $containers)",
+        "sum by (name, pod, container, instance) (container_memory_working_set_bytes{name!=\"\",container!=\"POD\",$nodes} $containers)",
       legend: "{{pod}}/{{container}}|{{pod}}|{{name}}",
     },
   ],

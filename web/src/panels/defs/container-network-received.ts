@@ -10,7 +10,7 @@ export const containerNetworkReceived: ChartDef = {
   queries: [
     {
       expr:
-        "sum by (name, pod, container) ($rate(container_network_receive_bytes_total{name!=\"\",$nodes}[$window]) $containers)",
+        "sum by (name, pod, container, instance) ($rate(container_network_receive_bytes_total{name!=\"\",$nodes}[$window]) $containers)",
       legend: "{{pod}}/{{container}}|{{pod}}|{{name}}",
     },
   ],

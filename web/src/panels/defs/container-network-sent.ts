@@ -10,7 +10,7 @@ export const containerNetworkSent: ChartDef = {
   queries: [
     {
       expr:
-        "sum by (name, pod, container) ($rate(container_network_transmit_bytes_total{name!=\"\",$nodes}[$window]) $containers)",
+        "sum by (name, pod, container, instance) ($rate(container_network_transmit_bytes_total{name!=\"\",$nodes}[$window]) $containers)",
       legend: "{{pod}}/{{container}}|{{pod}}|{{name}}",
     },
   ],

@@ -10,7 +10,7 @@ export const containerPressureCpu: ChartDef = {
   queries: [
     {
       expr:
-        "sum by (name, pod, container) ($rate(container_pressure_cpu_waiting_seconds_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
+        "sum by (name, pod, container, instance) ($rate(container_pressure_cpu_waiting_seconds_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
       legend: "{{pod}}/{{container}}|{{pod}}|{{name}}",
     },
   ],

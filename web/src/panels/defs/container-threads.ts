@@ -9,7 +9,7 @@ export const containerThreads: ChartDef = {
   unit: "count",
   queries: [
     {
-      expr: "sum by (name, pod, container) (container_threads{name!=\"\",container!=\"POD\",$nodes} $containers)",
+      expr: "sum by (name, pod, container, instance) (container_threads{name!=\"\",container!=\"POD\",$nodes} $containers)",
       legend: "{{pod}}/{{container}}|{{pod}}|{{name}}",
     },
   ],

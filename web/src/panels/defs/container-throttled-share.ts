@@ -10,7 +10,7 @@ export const containerThrottledShare: ChartDef = {
   queries: [
     {
       expr:
-        "sum by (name, pod, container) ($rate(container_cpu_cfs_throttled_periods_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers) / sum by (name, pod, container) ($rate(container_cpu_cfs_periods_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
+        "sum by (name, pod, container, instance) ($rate(container_cpu_cfs_throttled_periods_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers) / sum by (name, pod, container, instance) ($rate(container_cpu_cfs_periods_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
       legend: "{{pod}}/{{container}}|{{pod}}|{{name}}",
     },
   ],

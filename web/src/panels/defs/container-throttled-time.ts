@@ -10,7 +10,7 @@ export const containerThrottledTime: ChartDef = {
   queries: [
     {
       expr:
-        "sum by (name, pod, container) ($rate(container_cpu_cfs_throttled_seconds_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
+        "sum by (name, pod, container, instance) ($rate(container_cpu_cfs_throttled_seconds_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
       legend: "{{pod}}/{{container}}|{{pod}}|{{name}}",
     },
   ],

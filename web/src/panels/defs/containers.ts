@@ -9,6 +9,7 @@ export const containers: TableDef = {
   unit: "count",
   keys: [
     { label: "id", title: "Container" },
+    { label: "instance", title: "Node", several: true },
   ],
   name: "{{pod}}/{{container}}|{{name}}",
   info: {
@@ -23,49 +24,49 @@ export const containers: TableDef = {
       title: "CPU cores",
       unit: "cores",
       expr:
-        "sum by (id) ($rate(container_cpu_usage_seconds_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
+        "sum by (id, instance) ($rate(container_cpu_usage_seconds_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
       spark: true,
     },
     {
       title: "Throttled",
       unit: "ratio",
       expr:
-        "sum by (id) ($rate(container_cpu_cfs_throttled_periods_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers) / sum by (id) ($rate(container_cpu_cfs_periods_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
+        "sum by (id, instance) ($rate(container_cpu_cfs_throttled_periods_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers) / sum by (id, instance) ($rate(container_cpu_cfs_periods_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
       spark: true,
     },
     {
       title: "Working set",
       unit: "bytes",
-      expr: "sum by (id) (container_memory_working_set_bytes{name!=\"\",container!=\"POD\",$nodes} $containers)",
+      expr: "sum by (id, instance) (container_memory_working_set_bytes{name!=\"\",container!=\"POD\",$nodes} $containers)",
       spark: true,
     },
     {
       title: "Of the limit",
       unit: "ratio",
       expr:
-        "sum by (id) (container_memory_working_set_bytes{name!=\"\",container!=\"POD\",$nodes} $containers) / sum by (id) (container_spec_memory_limit_bytes{name!=\"\",container!=\"POD\",$nodes} > 0)",
+        "sum by (id, instance) (container_memory_working_set_bytes{name!=\"\",container!=\"POD\",$nodes} $containers) / sum by (id, instance) (container_spec_memory_limit_bytes{name!=\"\",container!=\"POD\",$nodes} > 0)",
     },
     {
       title: "With cache",
       unit: "bytes",
-      expr: "sum by (id) (container_memory_usage_bytes{name!=\"\",container!=\"POD\",$nodes} $containers)",
+      expr: "sum by (id, instance) (container_memory_usage_bytes{name!=\"\",container!=\"POD\",$nodes} $containers)",
     },
     {
       title: "Reads and writes",
       unit: "bytes_per_second",
       expr:
-        "sum by (id) ($rate(container_fs_reads_bytes_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers) + sum by (id) ($rate(container_fs_writes_bytes_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
+        "sum by (id, instance) ($rate(container_fs_reads_bytes_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers) + sum by (id, instance) ($rate(container_fs_writes_bytes_total{name!=\"\",container!=\"POD\",$nodes}[$window]) $containers)",
       spark: true,
     },
     {
       title: "Threads",
       unit: "count",
-      expr: "sum by (id) (container_threads{name!=\"\",container!=\"POD\",$nodes} $containers)",
+      expr: "sum by (id, instance) (container_threads{name!=\"\",container!=\"POD\",$nodes} $containers)",
     },
     {
       title: "Running for",
       unit: "seconds",
-      expr: "time() - max by (id) (container_start_time_seconds{name!=\"\",container!=\"POD\",$nodes} $containers)",
+      expr: "time() - max by (id, instance) (container_start_time_seconds{name!=\"\",container!=\"POD\",$nodes} $containers)",
     },
   ],
   sortBy: 0,

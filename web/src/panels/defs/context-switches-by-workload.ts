@@ -9,7 +9,7 @@ export const contextSwitchesByWorkload: ChartDef = {
   unit: "per_second",
   queries: [
     {
-      expr: "sum by (workload) ($rate(teescope_context_switches_total{$workloads}[$window]))",
+      expr: "sum by (workload, instance) ($rate(teescope_context_switches_total{$workloads}[$window]))",
       legend: "{{workload}}",
     },
   ],

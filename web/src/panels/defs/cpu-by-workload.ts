@@ -9,7 +9,7 @@ export const cpuByWorkload: ChartDef = {
   unit: "cores",
   queries: [
     {
-      expr: "sum by (workload) ($rate(teescope_cpu_seconds_total{$workloads}[$window]))",
+      expr: "sum by (workload, instance) ($rate(teescope_cpu_seconds_total{$workloads}[$window]))",
       legend: "{{workload}}",
     },
   ],

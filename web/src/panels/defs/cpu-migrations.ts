@@ -9,7 +9,7 @@ export const cpuMigrations: ChartDef = {
   unit: "per_second",
   queries: [
     {
-      expr: "sum by (workload) ($rate(teescope_cpu_migrations_total{$workloads}[$window]))",
+      expr: "sum by (workload, instance) ($rate(teescope_cpu_migrations_total{$workloads}[$window]))",
       legend: "{{workload}}",
     },
   ],

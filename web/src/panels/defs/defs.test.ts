@@ -32,6 +32,20 @@ function selectors(expr: string): string[] {
   return found.filter((name) => !/^(?:and|or|unless|by|on|bool)$/.test(name));
 }
 
+describe("what several machines have", () => {
+  it.each(all)("is told apart in $id", (def) => {
+    for (const expr of expressions(def)) {
+      for (const [grouped, labels] of expr.matchAll(/by \(([^)]*)\)/g)) {
+        if (/\b(?:workload|container|id)\b/.test(labels ?? "")) expect(labels?.split(", "), grouped).toContain("instance");
+      }
+    }
+    if (def.kind === "table" || def.kind === "box" || def.kind === "flame") {
+      const keys = def.keys.map((k) => k.label);
+      if (keys.some((label) => label === "workload" || label === "id")) expect(keys, def.id).toContain("instance");
+    }
+  });
+});
+
 describe("the filters", () => {
   it("are found by this test", () => {
     expect(selectors('sum by (a) ($rate(b{c="}d",$nodes}[$window]) $containers) / on (e) f:g and h{$workloads} > 0 * time()')).toEqual([

@@ -10,7 +10,7 @@ export const llcMissShare: ChartDef = {
   queries: [
     {
       expr:
-        "sum by (workload) ($rate(teescope_llc_misses_total{$workloads}[$window])) / sum by (workload) ($rate(teescope_llc_references_total{$workloads}[$window]))",
+        "sum by (workload, instance) ($rate(teescope_llc_misses_total{$workloads}[$window])) / sum by (workload, instance) ($rate(teescope_llc_references_total{$workloads}[$window]))",
       legend: "{{workload}}",
     },
   ],

@@ -9,7 +9,7 @@ export const pageFaultsByWorkload: ChartDef = {
   unit: "per_second",
   queries: [
     {
-      expr: "sum by (workload) ($rate(teescope_page_faults_total{$workloads}[$window]))",
+      expr: "sum by (workload, instance) ($rate(teescope_page_faults_total{$workloads}[$window]))",
       legend: "{{workload}}",
     },
   ],

@@ -8,7 +8,7 @@ export const residentMemory: ChartDef = {
   question: "How much memory is held?",
   unit: "bytes",
   queries: [
-    { expr: "sum by (workload) (teescope_resident_memory_bytes{$workloads})", legend: "{{workload}}" },
+    { expr: "sum by (workload, instance) (teescope_resident_memory_bytes{$workloads})", legend: "{{workload}}" },
   ],
   top: 10,
   help: "Sum over the processes of a workload; pages shared by several are counted in each.",

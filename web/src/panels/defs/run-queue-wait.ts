@@ -9,7 +9,7 @@ export const runQueueWait: ChartDef = {
   unit: "seconds_per_second",
   queries: [
     {
-      expr: "sum by (workload) ($rate(teescope_run_queue_wait_seconds_total{$workloads}[$window]))",
+      expr: "sum by (workload, instance) ($rate(teescope_run_queue_wait_seconds_total{$workloads}[$window]))",
       legend: "{{workload}}",
     },
   ],

@@ -10,17 +10,18 @@ export const syscallShares: FlameDef = {
   keys: [
     { label: "workload", title: "Workload" },
     { label: "syscall", title: "System call" },
+    { label: "instance", title: "Node", several: true },
   ],
   columns: [
     {
       title: "Time",
       unit: "seconds_per_second",
-      expr: "sum by (workload, syscall) ($rate(teescope_syscall_seconds_total{$workloads}[$window])) > 0",
+      expr: "sum by (workload, syscall, instance) ($rate(teescope_syscall_seconds_total{$workloads}[$window])) > 0",
     },
     {
       title: "Calls",
       unit: "per_second",
-      expr: "sum by (workload, syscall) ($rate(teescope_syscalls_total{$workloads}[$window])) > 0",
+      expr: "sum by (workload, syscall, instance) ($rate(teescope_syscalls_total{$workloads}[$window])) > 0",
     },
   ],
   help:

@@ -9,7 +9,7 @@ export const syscallsByWorkload: ChartDef = {
   unit: "per_second",
   queries: [
     {
-      expr: "sum by (workload) ($rate(teescope_syscalls_total{$workloads}[$window]))",
+      expr: "sum by (workload, instance) ($rate(teescope_syscalls_total{$workloads}[$window]))",
       legend: "{{workload}}",
     },
   ],

@@ -9,11 +9,11 @@ export const teeEcallTime: ChartDef = {
   unit: "seconds",
   queries: [
     {
-      expr: "sum by (workload, ecall) ($rate(teescope_ecall_seconds_sum{$workloads}[$window])) / sum by (workload, ecall) ($rate(teescope_ecall_seconds_count{$workloads}[$window]))",
+      expr: "sum by (workload, ecall, instance) ($rate(teescope_ecall_seconds_sum{$workloads}[$window])) / sum by (workload, ecall, instance) ($rate(teescope_ecall_seconds_count{$workloads}[$window]))",
       legend: "{{workload}}: {{ecall}}, on average",
     },
     {
-      expr: "histogram_quantile(0.99, sum by (workload, ecall, le) ($rate(teescope_ecall_seconds_bucket{$workloads}[$window])))",
+      expr: "histogram_quantile(0.99, sum by (workload, ecall, instance, le) ($rate(teescope_ecall_seconds_bucket{$workloads}[$window])))",
       legend: "{{workload}}: {{ecall}}, 99 in 100 are below",
     },
   ],

@@ -9,7 +9,7 @@ export const teeEcalls: ChartDef = {
   unit: "per_second",
   queries: [
     {
-      expr: "sum by (workload, ecall) ($rate(teescope_ecalls_total{$workloads}[$window]))",
+      expr: "sum by (workload, ecall, instance) ($rate(teescope_ecalls_total{$workloads}[$window]))",
       legend: "{{workload}}: {{ecall}}",
     },
   ],

@@ -13,6 +13,7 @@ export const teeEnclaveTable: TableDef = {
     { label: "workload", title: "Workload" },
     { label: "pid", title: "PID" },
     { label: "enclave", title: "Enclave" },
+    { label: "instance", title: "Node", several: true },
   ],
   info: {
     expr: "sgx_enclave_info{$workloads}",

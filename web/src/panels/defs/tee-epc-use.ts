@@ -9,7 +9,7 @@ export const teeEpcUse: ChartDef = {
   unit: "bytes",
   queries: [
     {
-      expr: "sum by (workload) (sgx_workload_resident_bytes{$workloads})",
+      expr: "sum by (workload, instance) (sgx_workload_resident_bytes{$workloads})",
       legend: "{{workload}}",
     },
     {

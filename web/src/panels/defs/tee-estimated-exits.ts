@@ -9,7 +9,7 @@ export const teeEstimatedExits: ChartDef = {
   unit: "per_second",
   queries: [
     {
-      expr: "sum by (workload) ($rate(teescope_enclave_exits_estimated_total{$workloads}[$window]))",
+      expr: "sum by (workload, instance) ($rate(teescope_enclave_exits_estimated_total{$workloads}[$window]))",
       legend: "{{workload}}",
     },
   ],

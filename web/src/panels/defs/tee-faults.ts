@@ -9,7 +9,7 @@ export const teeFaults: ChartDef = {
   unit: "per_second",
   queries: [
     {
-      expr: "sum by (workload) ($rate(sgx_workload_faults_total{$workloads}[$window]))",
+      expr: "sum by (workload, instance) ($rate(sgx_workload_faults_total{$workloads}[$window]))",
       legend: "{{workload}}",
     },
   ],

@@ -9,7 +9,7 @@ export const teeLoadedBack: ChartDef = {
   unit: "per_second",
   queries: [
     {
-      expr: "sum by (workload) ($rate(sgx_workload_pages_loaded_back_total{$workloads}[$window]))",
+      expr: "sum by (workload, instance) ($rate(sgx_workload_pages_loaded_back_total{$workloads}[$window]))",
       legend: "{{workload}}",
     },
   ],

@@ -10,12 +10,13 @@ export const teeNeighbours: TableDef = {
   keys: [
     { label: "workload", title: "Loses pages" },
     { label: "by", title: "To" },
+    { label: "instance", title: "Node", several: true },
   ],
   columns: [
     {
       title: "Pages",
       unit: "per_second",
-      expr: "sum by (workload, by) ($rate(sgx_workload_pages_evicted_by_total{$workloads}[$window])) > 0",
+      expr: "sum by (workload, by, instance) ($rate(sgx_workload_pages_evicted_by_total{$workloads}[$window])) > 0",
       spark: true,
     },
   ],

@@ -9,11 +9,11 @@ export const teeOcallTime: ChartDef = {
   unit: "seconds",
   queries: [
     {
-      expr: "sum by (workload, ocall) ($rate(teescope_ocall_seconds_sum{$workloads}[$window])) / sum by (workload, ocall) ($rate(teescope_ocall_seconds_count{$workloads}[$window]))",
+      expr: "sum by (workload, ocall, instance) ($rate(teescope_ocall_seconds_sum{$workloads}[$window])) / sum by (workload, ocall, instance) ($rate(teescope_ocall_seconds_count{$workloads}[$window]))",
       legend: "{{workload}}: {{ocall}}, on average",
     },
     {
-      expr: "histogram_quantile(0.99, sum by (workload, ocall, le) ($rate(teescope_ocall_seconds_bucket{$workloads}[$window])))",
+      expr: "histogram_quantile(0.99, sum by (workload, ocall, instance, le) ($rate(teescope_ocall_seconds_bucket{$workloads}[$window])))",
       legend: "{{workload}}: {{ocall}}, 99 in 100 are below",
     },
   ],

@@ -9,7 +9,7 @@ export const teeOcalls: BarsDef = {
   unit: "per_second",
   queries: [
     {
-      expr: "sum by (workload, ocall) ($rate(teescope_ocalls_total{$workloads}[$window]))",
+      expr: "sum by (workload, ocall, instance) ($rate(teescope_ocalls_total{$workloads}[$window]))",
       legend: "{{workload}}: {{ocall}}",
     },
   ],

@@ -9,11 +9,11 @@ export const teeWorkingSet: ChartDef = {
   unit: "bytes",
   queries: [
     {
-      expr: "sum by (workload) (sgx_workload_working_set_bytes{$workloads})",
+      expr: "sum by (workload, instance) (sgx_workload_working_set_bytes{$workloads})",
       legend: "{{workload}}: working set",
     },
     {
-      expr: "sum by (workload) (sgx_workload_resident_bytes{$workloads})",
+      expr: "sum by (workload, instance) (sgx_workload_resident_bytes{$workloads})",
       legend: "{{workload}}: resident",
     },
     {

@@ -4,7 +4,7 @@ import type { BoxColumn, BoxDef } from "../types";
 const value = (stat: BoxColumn["stat"], title: string): BoxColumn => ({
   title,
   unit: "count",
-  expr: `max by (metric, workload) (teescope:window_value{stat="${stat}",$workloads})`,
+  expr: `max by (metric, workload, instance) (teescope:window_value{stat="${stat}",$workloads})`,
   stat,
 });
 
@@ -17,6 +17,7 @@ export const windows: BoxDef = {
   keys: [
     { label: "metric", title: "Metric" },
     { label: "workload", title: "Workload" },
+    { label: "instance", title: "Node", several: true },
   ],
   columns: [
     value("min", "Least"),
@@ -26,8 +27,8 @@ export const windows: BoxDef = {
     value("q3", "Third quartile"),
     value("whisker_high", "Upper whisker"),
     value("max", "Greatest"),
-    { title: "Outliers", unit: "count", expr: "max by (metric, workload) (teescope:window_outliers{$workloads})", stat: "outliers" },
-    { title: "Values", unit: "count", expr: "max by (metric, workload) (teescope:window_samples{$workloads})", stat: "n" },
+    { title: "Outliers", unit: "count", expr: "max by (metric, workload, instance) (teescope:window_outliers{$workloads})", stat: "outliers" },
+    { title: "Values", unit: "count", expr: "max by (metric, workload, instance) (teescope:window_samples{$workloads})", stat: "n" },
   ],
   first: "teescope_syscalls",
   help: "One value for each scrape: of counters the events per second between two scrapes, of gauges the value. Half of the values are in the box, the line in it is the median. Whiskers end at the last value within 1.5 times the length of the box (Tukey), small ticks beyond them are the least and the greatest. Made once a minute.",

@@ -9,6 +9,7 @@ export const workloads: TableDef = {
   unit: "count",
   keys: [
     { label: "workload", title: "Workload" },
+    { label: "instance", title: "Node", several: true },
   ],
   info: {
     expr: "teescope_workload_info{$candidates}",
@@ -21,34 +22,34 @@ export const workloads: TableDef = {
     {
       title: "CPU cores",
       unit: "cores",
-      expr: "sum by (workload) ($rate(teescope_cpu_seconds_total{$candidates}[$window]))",
+      expr: "sum by (workload, instance) ($rate(teescope_cpu_seconds_total{$candidates}[$window]))",
       spark: true,
     },
     {
       title: "System calls",
       unit: "per_second",
-      expr: "sum by (workload) ($rate(teescope_syscalls_total{$candidates}[$window]))",
+      expr: "sum by (workload, instance) ($rate(teescope_syscalls_total{$candidates}[$window]))",
       spark: true,
     },
     {
       title: "Context switches",
       unit: "per_second",
-      expr: "sum by (workload) ($rate(teescope_context_switches_total{$candidates}[$window]))",
+      expr: "sum by (workload, instance) ($rate(teescope_context_switches_total{$candidates}[$window]))",
       spark: true,
     },
     {
       title: "Page faults",
       unit: "per_second",
-      expr: "sum by (workload) ($rate(teescope_page_faults_total{$candidates}[$window]))",
+      expr: "sum by (workload, instance) ($rate(teescope_page_faults_total{$candidates}[$window]))",
       spark: true,
     },
     {
       title: "Resident memory",
       unit: "bytes",
-      expr: "sum by (workload) (teescope_resident_memory_bytes{$candidates})",
+      expr: "sum by (workload, instance) (teescope_resident_memory_bytes{$candidates})",
       spark: true,
     },
-    { title: "Processes", unit: "count", expr: "sum by (workload) (teescope_processes{$candidates})" },
+    { title: "Processes", unit: "count", expr: "sum by (workload, instance) (teescope_processes{$candidates})" },
   ],
   sortBy: 0,
   filters: true,

@@ -4,7 +4,7 @@
 // absent is an empty field, never zero.
 import type { Client } from "../../api/client";
 import type { InstantSample } from "../../api/types";
-import { fillLegend, fillTemplate, type Filling } from "../../lib/promql";
+import { fillTemplate, type Filling, seriesName } from "../../lib/promql";
 import type { Frame } from "../../lib/series";
 import type { Interval } from "../../lib/time";
 import { type Unit, UNIT_LABEL } from "../../lib/units";
@@ -60,10 +60,10 @@ export function tableCsv(def: RowSource, rows: readonly Row[], unitless = false)
 }
 
 /** One line for each sample of the end of the interval. */
-export function instantCsv(answers: readonly { ask: Ask; samples: readonly InstantSample[] }[]): string {
+export function instantCsv(answers: readonly { ask: Ask; samples: readonly InstantSample[] }[], several?: boolean): string {
   const unit = answers[0]?.ask.unit ?? "count";
   const rows = answers.flatMap(({ ask, samples }) =>
-    samples.map((s) => [moment(s.value[0]), field(fillLegend(ask.legend ?? "", s.metric)), number(s.value[1])]),
+    samples.map((s) => [moment(s.value[0]), field(seriesName(ask.legend ?? "", s.metric, several)), number(s.value[1])]),
   );
   return lines([["time", "name", head("value", unit)], ...rows]);
 }
@@ -86,5 +86,5 @@ export async function panelCsv(def: PanelDef, client: Client, interval: Interval
     const expr = fillTemplate(ask.expr, { ...filling, step: MINUTE });
     return { ask, samples: await client.instant(expr, interval.to, signal) };
   });
-  return instantCsv(await Promise.all(answers));
+  return instantCsv(await Promise.all(answers), filling.several);
 }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Two machines with a workload of the same name, a real Redis here and a made
+// one there; and what of the page is in its address.
+import type { Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { chart, search, seriousViolations, Tabs } from "./browser";
+import { type Fleet, startFleet } from "./fleet";
+import { freePort, Processes, startLoad, startRedis, startTeescope, until } from "./processes";
+
+const REDIS = "redis-server";
+const processes = new Processes();
+const tabs = new Tabs();
+let fleet: Fleet;
+/** The label instance of this machine. */
+let here: string;
+
+beforeAll(async () => {
+  await tabs.launch();
+  fleet = await startFleet([REDIS]);
+  startLoad(processes, await startRedis(processes));
+  const { url } = await startTeescope(processes, await freePort(), processes.folder(), ["--interval", "1s", "--targets", fleet.instance]);
+  tabs.url = url;
+  const query = encodeURIComponent(`count(rate(teescope_syscalls_total{workload="${REDIS}"}[10s])) by (instance)`);
+  here = await until("both machines to be scraped twice", 20, async () => {
+    const answer = await fetch(`${url}/api/v1/query?query=${query}`);
+    const { data } = (await answer.json()) as { data: { result: { metric: { instance: string } }[] } };
+    const others = data.result.map((r) => r.metric.instance).filter((instance) => instance !== fleet.instance);
+    return data.result.length === 2 ? others[0] : undefined;
+  });
+});
+
+afterAll(async () => {
+  await tabs.quit();
+  fleet.close();
+  await processes.stopAll();
+});
+
+afterEach(() => tabs.close());
+
+/** Waits until the legend of a chart has exactly these names. */
+async function legend(page: Page, panel: string, wanted: readonly string[]): Promise<void> {
+  const names = page.locator(`[data-panel="${panel}"][data-state="ready"]:not([data-stale]) .legend .name`);
+  await until(`the legend ${wanted.join(", ")}`, 30, async () => [...(await names.allTextContents())].sort().join() === [...wanted].sort().join() || undefined);
+}
+
+it("tells a workload of the same name on another machine apart, everywhere, and leads to the one that is meant", async () => {
+  const page = await tabs.visit("/?w=" + REDIS);
+  const row = page.locator('[data-panel="workloads"] tbody tr', { hasText: fleet.instance }).filter({ has: page.locator("th", { hasText: REDIS }) });
+  await row.waitFor();
+  expect(await page.locator('[data-panel="workloads"] tbody tr.chosen').count()).toBe(2);
+  await row.locator(".row-link").click();
+  expect(search(page)).toBe(`?page=workload&w=${REDIS}&node=${fleet.instance}`);
+  await until("its machine", 15, async () => (await page.locator('[data-panel="identity"] dl').textContent())?.includes(fleet.instance) || undefined);
+  await page.goto(`${tabs.url}/?page=workload&w=${REDIS}`);
+  await page.locator('[data-panel="choose-node"] .chip', { hasText: here }).click();
+  expect(search(page)).toBe(`?page=workload&w=${REDIS}&node=${here}`);
+  await page.locator(chart("syscalls-by-name")).waitFor();
+
+  await page.goto(`${tabs.url}/?page=system&w=${REDIS}`);
+  await legend(page, "syscalls-by-workload", [here, fleet.instance].map((node) => `${REDIS} · ${node}`));
+  await page.goto(`${tabs.url}/?page=system&w=${REDIS}&node=${here}`);
+  await legend(page, "syscalls-by-workload", [REDIS]);
+
+  await page.goto(`${tabs.url}/?page=compare`);
+  await page.locator("#compare-a option", { hasText: `${REDIS} · ${here}` }).waitFor({ state: "attached" });
+  await page.locator("#compare-a").selectOption({ label: `${REDIS} · ${here}` });
+  await page.locator("#compare-b").selectOption({ label: `${REDIS} · ${fleet.instance}` });
+  expect(search(page)).toBe(`?page=compare&a=${REDIS}&anode=${here}&b=${REDIS}&bnode=${fleet.instance}`);
+  await page.locator('[data-panel="ratios"] th', { hasText: fleet.instance }).waitFor();
+  await page.goto(`${tabs.url}/?page=compare&a=${REDIS}&b=kernel`);
+  await page.getByText(`On which node is ${REDIS}?`).waitFor();
+});
+
+it("counts choices within the other filters, and keeps the rest in reach", async () => {
+  const page = await tabs.visit("/?container=cache-3");
+  await page.keyboard.press("/");
+  await page.locator(".choices label", { hasText: "abc000000003" }).waitFor();
+  expect(await page.locator(".choices label").count()).toBe(1);
+  const outside = page.locator(".popover-panel", { hasText: /\d+ more outside the other filters/ });
+  await outside.waitFor();
+  await page.locator(".search").fill("redis");
+  await page.getByText("Nothing within the other filters.").waitFor();
+  await page.getByRole("button", { name: "Show", exact: true }).click();
+  await page.locator(".choices .outside", { hasText: REDIS }).waitFor();
+  // The filter of containers does not narrow the list of containers; arrow keys go from kind to kind.
+  await page.getByRole("radio", { name: /^workload/ }).focus();
+  await page.keyboard.press("ArrowRight");
+  expect(await page.getByRole("radio", { name: /^container/ }).getAttribute("aria-checked")).toBe("true");
+  await page.locator(".search").fill("cache-7");
+  await page.locator(".choices li:not(.outside)", { hasText: "cache-7" }).first().waitFor();
+  expect(await seriousViolations(page)).toEqual([]);
+});
+
+it("has how panels are set in the address: reload and Back keep it, Escape and x set it back", async () => {
+  const page = await tabs.visit("/?page=system");
+  const panel = page.locator('[data-panel="syscalls-by-workload"]');
+  const redis = panel.locator(".legend button", { hasText: `${REDIS} · ${here}` });
+  await redis.click();
+  const only = `?page=system&only=syscalls-by-workload:${REDIS} · ${here}`;
+  expect(search(page)).toBe(only);
+  await page.reload();
+  await until("the one series", 30, async () => (await redis.getAttribute("aria-pressed")) === "true" || undefined);
+  await page.locator('[data-panel="run-queue-wait"], [data-panel="cpu-migrations"]').first().scrollIntoViewIfNeeded();
+  await redis.focus();
+  await page.keyboard.press("Escape");
+  expect(search(page)).toBe("?page=system");
+  await page.goBack();
+  expect(search(page)).toBe(only);
+  await page.goto(tabs.url);
+  const head = page.locator('[data-panel="workloads"] th', { hasText: "System calls" });
+  await head.locator("button").click();
+  expect(search(page)).toBe("?sort=workloads:-System calls");
+  await page.reload();
+  await until("the table to be sorted by it", 30, async () => (await head.getAttribute("aria-sort")) === "descending" || undefined);
+  await page.keyboard.press("x");
+  expect(search(page)).toBe("");
+  await page.goto(`${tabs.url}/?sort=workloads:Nonsense&scale=nothing:log&only=workloads:x`);
+  await page.locator('[data-panel="workloads"][data-state="ready"] th[aria-sort="descending"]', { hasText: "CPU cores" }).waitFor();
+});
+
+it("says in its place what is wrong with a pattern of the address, and asks nothing of the future", async () => {
+  const later = new Date(Date.now() + 2 * 3_600_000).toISOString().slice(0, 19);
+  const before = new Date(Date.now() - 300_000).toISOString().slice(0, 19);
+  const page = await tabs.visit(`/?w.re=redis-(&from=${before}Z&to=${later}Z`);
+  await page.locator(".refused .problem", { hasText: "Character 7: this “(” is not closed" }).waitFor();
+  await page.locator('[data-panel="workloads"][data-state="ready"] .row-switch', { hasText: REDIS }).first().waitFor();
+  await page.locator('[data-panel="findings"][aria-busy="false"]').waitFor();
+  expect(await seriousViolations(page)).toEqual([]);
+  await page.locator(".refused .chip").click();
+  expect(search(page)).not.toContain("redis-(");
+});
+
+it("gives Explore's values the unit that the query tells, or another one", async () => {
+  const page = await tabs.visit(`/?page=explore&show=table&expr=${encodeURIComponent(`teescope_resident_memory_bytes{workload="${REDIS}"}`)}`);
+  const value = page.locator('[data-panel="result-0"][data-state="ready"] tbody td.numeric');
+  await until("bytes", 20, async () => /[KMG]iB$/.test((await value.first().textContent()) ?? "") || undefined);
+  const choice = page.getByLabel("Unit of query 1");
+  expect(await choice.textContent()).toContain("bytes, by its name");
+  await choice.selectOption("count");
+  expect(search(page)).toMatch(/&unit=count$/);
+  await until("a plain number", 15, async () => /^[\d.]+[kMG]?$/.test((await value.first().textContent()) ?? "") || undefined);
+});

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Which workloads there are to compare, and on which machines.
+import { useMemo } from "preact/hooks";
+import { MOST_SERIES } from "../../lib/facets";
+import { useSession } from "../../lib/session";
+import { useStore } from "../../lib/store";
+import { nodesKey } from "../../panels/nodes";
+import { type Loaded, useAsk, useShown } from "../../panels/use-data";
+import { type Place, placesOf } from "./places";
+
+/** The workloads of both times, under the filter of nodes. */
+export function useWhere(offset: number): Loaded<Place[]> {
+  const { interval } = useShown();
+  const nodes = nodesKey(useStore(useSession().view));
+  const { value, ...rest } = useAsk(
+    (s, signal) => s.client.series([`teescope_workload_info{${nodes}}`], interval.from - offset, interval.to, MOST_SERIES, signal),
+    `compare ${interval.to - interval.from} ${offset} ${nodes}`,
+    "",
+    true,
+  );
+  const places = useMemo(() => value && placesOf(value), [value]);
+  return places ? { ...rest, value: places } : rest;
+}
