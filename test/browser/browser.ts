@@ -53,13 +53,13 @@ export class Tabs {
     this.open.push(tab);
     await ready?.();
     const url = /^(\w+:\/\/|about:)/.test(path) ? path : this.url + path;
-    const own = new URL(this.url || url).origin;
+    const own = [this.url || url, url].map((address) => new URL(address).origin);
     page.on("console", (message) => {
       if (message.type() === "error" || message.type() === "warning") tab.complaints.push(message.text());
     });
     page.on("pageerror", (error) => tab.complaints.push(error.message));
     page.on("request", (request) => {
-      if (new URL(request.url()).origin !== own) tab.strangers.push(request.url());
+      if (!own.includes(new URL(request.url()).origin)) tab.strangers.push(request.url());
     });
     await page.goto(url);
     return page;

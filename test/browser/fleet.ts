@@ -13,7 +13,8 @@ export interface Fleet {
 export const FLEET_WORKLOADS = 128;
 export const FLEET_CONTAINERS = 300;
 
-const id = (i: number): string => (0xabc000000000 + i).toString(16);
+/** The name of a workload, and of a container that has none of its own. */
+export const fleetId = (i: number): string => (0xabc000000000 + i).toString(16);
 
 const SYSCALLS = ["read", "write", "futex", "openat", "close", "mmap", "poll", "brk"];
 
@@ -22,12 +23,12 @@ function exposition(seconds: number, workloads: number, containers: number): str
   const lines: string[] = [];
   const age = Math.round(seconds % 1e6);
   for (let i = 0; i < containers; i++) {
-    const [container, pod] = i % 4 === 0 ? [i % 8 === 0 ? "app" : "proxy", `shop-${i}`] : [id(i), ""];
-    const named = `id="/docker/${id(i)}",name="${pod === "" ? `cache-${i}` : id(i)}",image="",container="${container}",pod="${pod}",namespace=""`;
-    lines.push(`teescope_container_info{workload="${id(i)}",${named}} 1`, `container_last_seen{${named}} ${seconds}`);
+    const [container, pod] = i % 4 === 0 ? [i % 8 === 0 ? "app" : "proxy", `shop-${i}`] : [fleetId(i), ""];
+    const named = `id="/docker/${fleetId(i)}",name="${pod === "" ? `cache-${i}` : fleetId(i)}",image="",container="${container}",pod="${pod}",namespace=""`;
+    lines.push(`teescope_container_info{workload="${fleetId(i)}",${named}} 1`, `container_last_seen{${named}} ${seconds}`);
     lines.push(`container_memory_working_set_bytes{${named}} ${1e6 * (i + 1) * (1 + (age % 10))}`);
     if (i >= workloads) continue;
-    const own = `workload="${id(i)}",container="${id(i)}",pod="",namespace=""`;
+    const own = `workload="${fleetId(i)}",container="${fleetId(i)}",pod="",namespace=""`;
     lines.push(`teescope_workload_info{${own},kind="container",tee="",runtime="${i % 10 === 0 ? "made" : ""}"} 1`);
     lines.push(`teescope_processes{${own}} 1`, `teescope_resident_memory_bytes{${own}} ${1e6 * (i + 1)}`);
     SYSCALLS.forEach((name, k) => lines.push(`teescope_syscalls_total{${own},syscall="${name}"} ${age * (i + 1) * (k + 1)}`));
