@@ -17,7 +17,7 @@ let here: string;
 
 beforeAll(async () => {
   await tabs.launch();
-  fleet = await startFleet([REDIS]);
+  fleet = await startFleet({ programs: [REDIS] });
   startLoad(processes, await startRedis(processes));
   const { url } = await startTeescope(processes, await freePort(), processes.folder(), ["--interval", "1s", "--targets", fleet.instance]);
   tabs.url = url;

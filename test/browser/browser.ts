@@ -53,13 +53,13 @@ export class Tabs {
     this.open.push(tab);
     await ready?.();
     const url = /^(\w+:\/\/|about:)/.test(path) ? path : this.url + path;
-    const own = new URL(this.url || url).origin;
+    const own = [this.url || url, url].map((address) => new URL(address).origin);
     page.on("console", (message) => {
       if (message.type() === "error" || message.type() === "warning") tab.complaints.push(message.text());
     });
     page.on("pageerror", (error) => tab.complaints.push(error.message));
     page.on("request", (request) => {
-      if (new URL(request.url()).origin !== own) tab.strangers.push(request.url());
+      if (!own.includes(new URL(request.url()).origin)) tab.strangers.push(request.url());
     });
     await page.goto(url);
     return page;
@@ -108,12 +108,14 @@ const axeSource = readFileSync(
   "utf8",
 );
 
-/** Runs axe on what is drawn now; gives serious and critical violations. */
-export async function seriousViolations(page: Page): Promise<AxeViolation[]> {
+/** Runs axe on what is drawn now, or on a part of it, with all rules or some; gives serious and critical violations. */
+export async function seriousViolations(page: Page, within?: string, rules?: readonly string[]): Promise<AxeViolation[]> {
   // The page's policy forbids added scripts; the debugger's evaluate is not one.
-  await page.evaluate(axeSource);
+  if (await page.evaluate("window.axe === undefined")) await page.evaluate(axeSource);
+  const what = within === undefined ? "document" : JSON.stringify(within);
+  const how = JSON.stringify({ resultTypes: ["violations"], ...(rules && { runOnly: rules }) });
   const found = await page.evaluate<AxeViolation[]>(
-    `axe.run(document, { resultTypes: ["violations"] }).then((r) => r.violations.map((v) => ({
+    `axe.run(${what}, ${how}).then((r) => r.violations.map((v) => ({
       id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.map((n) => n.html.slice(0, 200) + " " + n.failureSummary) })))`,
   );
   return found.filter((v) => v.impact === "serious" || v.impact === "critical");

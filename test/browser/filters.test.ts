@@ -5,7 +5,7 @@
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { screenshot, search, seriousViolations, Tabs } from "./browser";
-import { type Fleet, FLEET_CONTAINERS, FLEET_WORKLOADS, startFleet } from "./fleet";
+import { type Fleet, FLEET_CONTAINERS, FLEET_WORKLOADS, fleetId, startFleet } from "./fleet";
 import { freePort, Processes, startLoad, startRedis, startTeescope, type Teescope, until } from "./processes";
 
 const processes = new Processes();
@@ -42,8 +42,6 @@ async function rows(page: Page, wanted: (names: string[]) => boolean, what: stri
   const names = page.locator('[data-panel="workloads"][data-state="ready"]:not([data-stale]) tbody th .row-switch');
   await until(what, 30, async () => wanted(await names.allTextContents()) || undefined);
 }
-
-const fleetId = (i: number): string => (0xabc000000000 + i).toString(16);
 
 it("combines a node, a runtime and a container by the keyboard, shows chips, and Back takes one after another away", async () => {
   const page = await tabs.visit();

@@ -13,34 +13,48 @@ export interface Fleet {
 export const FLEET_WORKLOADS = 128;
 export const FLEET_CONTAINERS = 300;
 
-const id = (i: number): string => (0xabc000000000 + i).toString(16);
+/** The name of a workload, and of a container that has none of its own. */
+export const fleetId = (i: number): string => (0xabc000000000 + i).toString(16);
 
-/** The exposition: every fourth container is of a pod, every tenth workload has the runtime “made”. `programs` are there too. */
-export function exposition(seconds: number, programs: readonly string[] = []): string {
+const SYSCALLS = ["read", "write", "futex", "openat", "close", "mmap", "poll", "brk"];
+
+/** How much there is of what; `programs` are workloads too, and in no container. */
+export interface FleetSize {
+  workloads?: number;
+  containers?: number;
+  programs?: readonly string[];
+}
+
+/** What such an agent says at a time: every fourth container is of a pod, every tenth workload has the runtime “made”. */
+export function exposition(seconds: number, { workloads = FLEET_WORKLOADS, containers = FLEET_CONTAINERS, programs = [] }: FleetSize = {}): string {
   const lines: string[] = [];
+  const age = Math.round(seconds % 1e6);
   for (const name of programs) {
     lines.push(`teescope_workload_info{workload="${name}",container="",pod="",namespace="",kind="program",tee="",runtime=""} 1`);
-    lines.push(`teescope_syscalls_total{workload="${name}",syscall="read"} ${Math.round(seconds % 1e6) * 1000}`);
+    lines.push(`teescope_syscalls_total{workload="${name}",syscall="read"} ${age * 1000}`);
     lines.push(`teescope_cpu_seconds_total{workload="${name}",mode="user"} ${(seconds % 1e6) / 4}`);
   }
-  for (let i = 0; i < FLEET_CONTAINERS; i++) {
-    const [container, pod] = i % 4 === 0 ? [i % 8 === 0 ? "app" : "proxy", `shop-${i}`] : [id(i), ""];
-    const named = `id="/docker/${id(i)}",name="${pod === "" ? `cache-${i}` : id(i)}",image="",container="${container}",pod="${pod}",namespace=""`;
-    lines.push(`teescope_container_info{workload="${id(i)}",${named}} 1`, `container_last_seen{${named}} ${seconds}`);
-    lines.push(`container_memory_working_set_bytes{${named}} ${1e6 * (i + 1)}`);
-    if (i >= FLEET_WORKLOADS) continue;
-    const own = `workload="${id(i)}",container="${id(i)}",pod="",namespace=""`;
+  for (let i = 0; i < containers; i++) {
+    const [container, pod] = i % 4 === 0 ? [i % 8 === 0 ? "app" : "proxy", `shop-${i}`] : [fleetId(i), ""];
+    const named = `id="/docker/${fleetId(i)}",name="${pod === "" ? `cache-${i}` : fleetId(i)}",image="",container="${container}",pod="${pod}",namespace=""`;
+    lines.push(`teescope_container_info{workload="${fleetId(i)}",${named}} 1`, `container_last_seen{${named}} ${seconds}`);
+    lines.push(`container_memory_working_set_bytes{${named}} ${1e6 * (i + 1) * (1 + (age % 10))}`);
+    if (i >= workloads) continue;
+    const own = `workload="${fleetId(i)}",container="${fleetId(i)}",pod="",namespace=""`;
     lines.push(`teescope_workload_info{${own},kind="container",tee="",runtime="${i % 10 === 0 ? "made" : ""}"} 1`);
-    lines.push(`teescope_syscalls_total{${own},syscall="read"} ${Math.round(seconds % 1e6) * (i + 1)}`);
-    lines.push(`teescope_cpu_seconds_total{${own},mode="user"} ${(seconds % 1e6) / (i + 10)}`);
+    lines.push(`teescope_processes{${own}} 1`, `teescope_resident_memory_bytes{${own}} ${1e6 * (i + 1)}`);
+    SYSCALLS.forEach((name, k) => lines.push(`teescope_syscalls_total{${own},syscall="${name}"} ${age * (i + 1) * (k + 1)}`));
+    for (const kind of ["voluntary", "involuntary"]) lines.push(`teescope_context_switches_total{${own},kind="${kind}"} ${age * (i + 2)}`);
+    for (const mode of ["user", "kernel"]) lines.push(`teescope_page_faults_total{${own},mode="${mode}",reason="not_present"} ${age * (i + 3)}`);
+    for (const mode of ["user", "system"]) lines.push(`teescope_cpu_seconds_total{${own},mode="${mode}"} ${(seconds % 1e6) / (i + 10)}`);
   }
   return `${lines.join("\n")}\n`;
 }
 
-export async function startFleet(programs: readonly string[] = []): Promise<Fleet> {
+export async function startFleet(size: FleetSize = {}): Promise<Fleet> {
   const server: Server = createServer((_, answer) => {
     answer.setHeader("Content-Type", "text/plain; version=0.0.4");
-    answer.end(exposition(Date.now() / 1000, programs));
+    answer.end(exposition(Date.now() / 1000, size));
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   const address = server.address();

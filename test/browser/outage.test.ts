@@ -1,35 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A server that goes away and returns, with a teescope of its own. Failed
-// requests are what this test is about: the console tells of them.
+// A server that goes away and returns under every page, with a teescope of its own. Failed requests are what this test is
+// about: the console tells of them.
+import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { chart, Tabs } from "./browser";
-import { freePort, Processes, startTeescope } from "./processes";
+import { Tabs } from "./browser";
+import { type Fleet, fleetId, startFleet } from "./fleet";
+import { freePort, Processes, sleep, startTeescope } from "./processes";
+import { newPoint, twoAtATime, type View, views } from "./views";
 
 const processes = new Processes();
 const tabs = new Tabs(/Failed to load resource: net::ERR_/);
+let fleet: Fleet;
 
 beforeAll(async () => {
   await tabs.launch();
+  fleet = await startFleet({ workloads: 3, containers: 3 });
 });
 
 afterEach(() => tabs.close());
 
 afterAll(async () => {
   await tabs.quit();
+  fleet.close();
   await processes.stopAll();
 });
 
-it("keeps what it drew while the server is gone, says so, and goes on when it is back", async () => {
+it("keeps what it drew on every page while the server is gone, says so, asks no more than before, and goes on when it is back", async () => {
   const port = await freePort();
   const folder = processes.folder();
-  const first = await startTeescope(processes, port, folder);
+  const start = () => startTeescope(processes, port, folder, ["--interval", "1s", "--analysis.interval", "2s", "--targets", fleet.instance]);
+  const first = await start();
   tabs.url = first.url;
-  const page = await tabs.visit();
-  await page.waitForSelector(chart("cpu-by-workload"));
+  const open: { view: View; page: Page; asked: string[] }[] = [];
+  await twoAtATime(views(fleetId(0), fleetId(1)), async (view) => {
+    const page = await tabs.visit(view.path);
+    await page.waitForSelector(view.ready, { timeout: 60_000 });
+    const asked: string[] = [];
+    page.on("request", (request) => {
+      const { pathname, searchParams } = new URL(request.url());
+      asked.push(`${pathname} ${searchParams.get("query") ?? ""} ${searchParams.getAll("match[]").join()}`);
+    });
+    open.push({ view, page, asked });
+  });
+
   await first.stop();
-  await page.locator(".banner", { hasText: "No answer from teescope" }).waitFor();
-  expect(await page.locator(chart("cpu-by-workload")).count()).toBe(1);
-  await startTeescope(processes, port, folder);
-  await page.locator(".banner").waitFor({ state: "detached" });
-});
+  for (const { page } of open) await page.locator(".banner", { hasText: "No answer from teescope" }).waitFor({ timeout: 60_000 });
+  const began = Date.now();
+  for (const { asked } of open) asked.length = 0;
+  await sleep(4000);
+  const seconds = (Date.now() - began) / 1000;
+  for (const { view, page, asked } of open) {
+    expect(await page.locator(view.ready).count(), view.page).toBeGreaterThan(0);
+    expect(await page.locator("header .live").textContent(), view.page).toBe("No answer");
+    // Every second it may ask all again, some for two panels: more would be a storm.
+    const times = Math.max(0, ...asked.map((question) => asked.filter((other) => other === question).length));
+    expect(times, `${view.page}: ${asked.join("\n")}`).toBeLessThanOrEqual(2 * (seconds + 2));
+  }
+
+  await start();
+  await twoAtATime(open, async ({ view, page }) => {
+    await page.locator(".banner").waitFor({ state: "detached", timeout: 60_000 });
+    await newPoint(page, view);
+  });
+}, 240_000);

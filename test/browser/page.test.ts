@@ -4,7 +4,7 @@
 // browser shows it. Every test ends by asking what the page must not have done.
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { chart, screenshot, search, seriousViolations, Tabs } from "./browser";
+import { chart, search, Tabs } from "./browser";
 import { freePort, Processes, sleep, startLoad, startRedis, startTeescope, type Teescope, until } from "./processes";
 
 const processes = new Processes();
@@ -247,29 +247,5 @@ describe("for everybody", () => {
     expect(search(page)).toBe("?page=system");
     await page.keyboard.press("Tab");
     expect(await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")).toBe("solid");
-  });
-
-  it.each(["overview", "tee", "system", "containers", "infrastructure", "status"])("has no serious accessibility violation on %s, light and dark", async (name) => {
-    const page = await tabs.visit(`/?page=${name}`);
-    await page.waitForSelector('[data-panel]:not([data-state="loading"])');
-    for (const colorScheme of ["light", "dark"] as const) {
-      await page.emulateMedia({ colorScheme });
-      await sleep(600);
-      expect(await seriousViolations(page), colorScheme).toEqual([]);
-    }
-  });
-
-  it.each([360, 1280, 2560])("fits %d pixels without scrolling sideways", async (width) => {
-    for (const name of ["overview", "tee", "system", "containers", "infrastructure"]) {
-      const page = await tabs.visit(`/?page=${name}`, { viewport: { width, height: 1200 } });
-      // Without containers, their page has an explanation alone.
-      await page.waitForSelector('[data-panel]:not([data-state="loading"])');
-      for (const colorScheme of ["light", "dark"] as const) {
-        await page.emulateMedia({ colorScheme });
-        await sleep(600);
-        expect(await page.evaluate("document.documentElement.scrollWidth"), name).toBeLessThanOrEqual(width);
-        await screenshot(page, `${name}-${colorScheme}-${width}`);
-      }
-    }
   });
 });

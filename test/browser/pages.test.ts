@@ -5,7 +5,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { chart, screenshot, search, seriousViolations, Tabs } from "./browser";
+import { chart, search, Tabs } from "./browser";
 import { freePort, Processes, startProgram, startTeescope, type Teescope, until } from "./processes";
 
 const processes = new Processes();
@@ -138,21 +138,4 @@ it("completes a query by keyboard, draws it, keeps it in the address, and shows 
   expect(await query.inputValue()).toBe(written);
   for (let more = 0; more < 3; more++) await page.getByRole("button", { name: "Add a query" }).click();
   expect(await page.getByRole("button", { name: "Add a query" }).isDisabled()).toBe(true);
-});
-
-it.each([
-  ["workload", `&w=${ONE}`, chart("cpu-by-mode")],
-  ["compare", `&a=${ONE}&b=${TWO}`, CALLS],
-  ["explore", "&expr=up&expr=rate(up)", ".query-problem"],
-])("is accessible and fits every width on %s", async (name, more, ready) => {
-  const page = await tabs.visit(`/?page=${name}&range=1m${more}`);
-  await page.waitForSelector(ready);
-  for (const [width, colorScheme] of [[360, "dark"], [1280, "light"], [2560, "dark"]] as const) {
-    await page.setViewportSize({ width, height: 1200 });
-    await page.emulateMedia({ colorScheme });
-    await page.waitForSelector(ready);
-    expect(await page.evaluate("document.documentElement.scrollWidth"), String(width)).toBeLessThanOrEqual(width);
-    if (width < 2000) expect(await seriousViolations(page), `${width} ${colorScheme}`).toEqual([]);
-    await screenshot(page, `${name}-${colorScheme}-${width}`);
-  }
 });

@@ -4,7 +4,7 @@
 // benchmark, on free loopback ports and in folders of their own. All that was
 // started here is stopped here, whatever the tests did.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -138,11 +138,33 @@ export async function startRedis(processes: Processes): Promise<number> {
   return port;
 }
 
+/** Starts nginx with one worker on a loopback port, and answers where it serves. */
+export async function startNginx(processes: Processes): Promise<string> {
+  const port = await freePort();
+  const folder = processes.folder();
+  const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((kind) => `${kind}_temp_path ${folder};`).join(" ");
+  const config = join(folder, "nginx.conf");
+  writeFileSync(
+    config,
+    `daemon off; worker_processes 1; pid ${folder}/pid; error_log ${folder}/error.log; events {}
+http { access_log off; ${paths} keepalive_requests 100000000; server { listen 127.0.0.1:${port}; location / { return 200 "hello\n"; } } }\n`,
+  );
+  processes.start("/usr/sbin/nginx", ["-c", config, "-p", folder]);
+  const url = `http://127.0.0.1:${port}/`;
+  await until("nginx to answer", 10, async () => (await fetch(url)).ok || undefined);
+  return url;
+}
+
 /** Starts a program of test/e2e/progs, compiled under a name of its own, which is its workload's name. */
 export async function startProgram(processes: Processes, source: string, name: string): Promise<Started> {
   const program = join(processes.folder(), name);
   await execute("gcc", ["-O1", "-static", "-o", program, join(repository, "test/e2e/progs", `${source}.c`)]);
   return processes.start(program, []);
+}
+
+/** Puts nginx under a load that leaves the machine room to breathe. */
+export function startRequests(processes: Processes, url: string): Started {
+  return processes.start("sh", ["-c", `while :; do timeout -s INT 0.2 wrk -t 1 -c 2 -d 9s ${url}; sleep 0.8; done`]);
 }
 
 /** Puts Redis under a load that leaves the machine room to breathe. */

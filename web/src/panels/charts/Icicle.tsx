@@ -78,6 +78,7 @@ export function Icicle({ tree, unit, title, levels, wide, onWide }: IcicleProps)
             aria-expanded={part.node.children.length > 0 ? true : undefined}
             aria-selected={id(part.path) === id(focused)}
             aria-label={partText(part, tree.value, unit, levels)}
+            title={partText(part, tree.value, unit, levels)}
             tabIndex={part === current ? 0 : -1}
             ref={settle(part)}
             onClick={() => {

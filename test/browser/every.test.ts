@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What every page has to do: show a new point without being asked, survive a reload, be reached and left by Back, and look
+// right in every size and theme, with data and without. Redis, nginx and this machine are real; a small made machine has containers.
+import { readFileSync } from "node:fs";
+import type { Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { chart, screenshot, search, Tabs } from "./browser";
+import { type Fleet, startFleet } from "./fleet";
+import { lookOver, wrong } from "./looks";
+import { freePort, Processes, startLoad, startNginx, startRedis, startRequests, startServer, startTeescope, until } from "./processes";
+import { newPoint, SETTLED, twoAtATime, type View, views } from "./views";
+
+const processes = new Processes();
+const tabs = new Tabs();
+const VIEWS = views("nginx", "redis-server");
+let fleet: Fleet;
+let full: string;
+let empty: string;
+
+beforeAll(async () => {
+  await tabs.launch();
+  fleet = await startFleet({ workloads: 5, containers: 9 });
+  startRequests(processes, await startNginx(processes));
+  startLoad(processes, await startRedis(processes));
+  const fast = ["--interval", "1s", "--overhead.budget", "100%", "--analysis.interval", "2s", "--targets", fleet.instance];
+  full = (await startTeescope(processes, await freePort(), processes.folder(), fast)).url;
+  empty = (await startServer(processes, await freePort(), processes.folder(), ["--targets", "127.0.0.1:1"])).url; // nobody answers there
+});
+
+afterEach(() => tabs.close());
+
+afterAll(async () => {
+  await tabs.quit();
+  fleet.close();
+  await processes.stopAll();
+});
+
+async function open(view: View): Promise<Page> {
+  tabs.url = full;
+  const page = await tabs.visit(view.path);
+  page.setDefaultTimeout(60_000); // rates and findings come when the processors are free
+  await page.waitForSelector(view.ready);
+  return page;
+}
+
+it("shows a new point on every page without a reload, and all of it again after one", async () => {
+  await twoAtATime(VIEWS, async (view) => {
+    const page = await open(view);
+    await newPoint(page, view);
+    const address = page.url();
+    await page.reload();
+    await page.waitForSelector(view.ready);
+    expect(page.url()).toBe(address);
+    await page.context().close();
+  });
+}, 240_000);
+
+it("goes through all pages by their links, back through them, and forward again", async () => {
+  const page = await tabs.visit(`${full}/?range=1m`);
+  const drawn = (at: View | undefined): Promise<unknown> => page.waitForSelector(`main[data-page="${at?.page ?? ""}"] ${SETTLED}`);
+  const [first, ...others] = VIEWS;
+  await drawn(first);
+  for (const view of others) {
+    await page.locator(`nav a[href*="page=${view.page}"]`).click();
+    await drawn(view);
+    expect(search(page)).toContain("range=1m");
+    expect(await page.locator('nav a[aria-current="page"]').count()).toBe(1);
+  }
+  for (const view of VIEWS.slice(0, -1).reverse()) {
+    await page.goBack();
+    await drawn(view);
+  }
+  await page.goForward();
+  await drawn(others[0]);
+});
+
+it("shows nginx alone, and beside Redis for each 100 answers", async () => {
+  tabs.url = full;
+  const page = await tabs.visit("/?page=workload&w=nginx&range=1m");
+  await page.waitForSelector(chart("syscalls-by-name"));
+  const names = page.locator('[data-panel="syscalls-by-name"] .legend .name');
+  await until("the calls of nginx", 30, async () => {
+    const all = await names.allTextContents();
+    return (all.includes("writev") && all.includes("recvfrom") && all.includes("epoll_wait")) || undefined;
+  });
+  expect(await page.locator('[data-panel="identity"]').textContent()).toContain("nginx");
+  // nginx answers with one writev, Redis with one write: each is 100 of what it is divided by.
+  await page.goto(`${full}/?page=compare&range=1m&a=nginx&b=redis-server&per=call:writev&perb=call:write`);
+  // The median of a side, above its quartiles.
+  const side = (row: string, at: number): Promise<number> =>
+    page.evaluate<number>(`(() => {
+      const [, digits, prefix] = /^([\\d.]+)(k?)$/.exec(document.querySelectorAll('[data-row="syscalls-by-name/${row}"] td')[${at}].firstChild.textContent);
+      return Number(digits) * (prefix === "k" ? 1000 : 1);
+    })()`);
+  await until("100 writes on both sides", 60, async () => ((await side("writev", 2)) === 100 && (await side("write", 3)) === 100) || undefined);
+  // It reads each request, and once more when a connection ends.
+  await until("the reads of nginx", 30, async () => {
+    const reads = await side("recvfrom", 2);
+    return (reads > 90 && reads < 210) || undefined;
+  });
+  await screenshot(page, "compare-nginx-redis");
+}, 150_000);
+
+it("says of the machine what its kernel says", async () => {
+  tabs.url = full;
+  const page = await tabs.visit("/?page=infrastructure&range=1m");
+  const value = async (panel: string, name: string): Promise<number> => {
+    const entry = page.locator(`[data-panel="${panel}"] .legend button`).filter({ has: page.getByText(name, { exact: true }) });
+    const [, digits, prefix = ""] = /([\d.]+) ?([KMGT]?)/.exec((await entry.locator(".value").textContent()) ?? "") ?? [];
+    return Number(digits) * 1024 ** " KMGT".indexOf(prefix || " ");
+  };
+  const total = 1024 * Number(/MemTotal: +(\d+)/.exec(readFileSync("/proc/meminfo", "utf8"))?.[1]);
+  const processors = readFileSync("/proc/cpuinfo", "utf8").match(/^processor/gm)?.length;
+  for (const panel of ["node-load", "node-memory"]) await page.waitForSelector(chart(panel));
+  let memory = 0;
+  await until("parts of the memory that make all of it", 30, async () => {
+    memory = 0;
+    for (const part of ["used", "cache", "buffers", "free"]) memory += await value("node-memory", part);
+    return Math.abs(memory / total - 1) < 0.01 || undefined;
+  }).catch((error: unknown) => {
+    throw new Error(`${String(error)}: ${memory} of ${total} bytes`);
+  });
+  // What is shown was so a few seconds ago: it lies between the least and the most since then.
+  const loads: number[] = [];
+  await until("the load that the kernel has told", 60, async () => {
+    loads.push(Number(readFileSync("/proc/loadavg", "utf8").split(" ")[0]));
+    const shown = await value("node-load", "1 minute");
+    return (shown >= 0.98 * Math.min(...loads) && shown <= 1.02 * Math.max(...loads)) || undefined;
+  });
+  expect(await value("node-load", "processors")).toBe(processors);
+});
+
+it("opens and closes everything by keys, without barriers, narrow and wide", async () => {
+  tabs.url = full;
+  const notes: Record<string, string[]> = {};
+  await twoAtATime([{ width: 360, colorScheme: "dark" }, { width: 1280, colorScheme: "light" }] as const, async ({ width, colorScheme }) => {
+    const page = await tabs.visit("/?range=1m", { viewport: { width, height: 900 }, colorScheme });
+    await page.waitForSelector(chart("cpu-by-workload"));
+    const things = [
+      ["#filter-button", ".popover-panel"],
+      ["#range-button", ".popover-panel"],
+      ["#help-button", "dialog[open]"],
+      ['[data-panel="cpu-by-workload"] [aria-haspopup="menu"]', '[role="menu"]'],
+    ] as const;
+    for (const [button, opened] of things) {
+      await page.locator(button).focus();
+      await page.keyboard.press("Enter");
+      await page.locator(opened).waitFor();
+      const found = await wrong(page, opened);
+      if (found.length > 0) notes[`${opened} of ${button} at ${width}`] = found;
+      await screenshot(page, `open-${button.replaceAll(/\W+/g, "-")}-${width}`);
+      await page.keyboard.press("Escape");
+      await page.locator(opened).waitFor({ state: "detached" }).catch(() => page.locator(opened).waitFor({ state: "hidden" }));
+      expect(await page.evaluate(`document.activeElement === document.querySelector(${JSON.stringify(button)})`), button).toBe(true);
+    }
+    await page.goto(`${full}/?page=explore`);
+    await page.locator("#query-0").fill("teescope_sysc");
+    await page.getByRole("listbox").waitFor();
+    const found = await wrong(page);
+    if (found.length > 0) notes[`completion at ${width}`] = found;
+  });
+  expect(notes).toEqual({});
+}, 120_000);
+
+it("is walked by Tab in the order in which it is read, with the focus in sight", async () => {
+  tabs.url = full;
+  const page = await tabs.visit("/?range=1m");
+  await page.waitForSelector(chart("cpu-by-workload"));
+  await page.evaluate(`window.order = () => [...document.querySelectorAll("a[href], button, input, select, summary, [tabindex]")]
+    .filter((e) => e.tabIndex >= 0 && !e.disabled && e.checkVisibility())`);
+  expect(await page.evaluate(`order().filter((e) => e.tabIndex > 0).length`)).toBe(0);
+  let before = -1;
+  for (let step = 0; step < 25; step++) {
+    await page.keyboard.press("Tab");
+    const [at, seen, ring] = await page.evaluate<[number, boolean, boolean]>(`(() => {
+      const e = document.activeElement, box = e.getBoundingClientRect(), style = getComputedStyle(e);
+      const above = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+      return [order().indexOf(e), above !== null && (e.contains(above) || above.contains(e)), style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0];
+    })()`);
+    expect(at).toBeGreaterThan(before);
+    expect([seen, ring], `what Tab reaches in step ${step}`).toEqual([true, true]);
+    before = at;
+  }
+  await page.keyboard.press("Shift+Tab");
+  expect(await page.evaluate("order().indexOf(document.activeElement)")).toBeLessThan(before);
+});
+
+it.each(["with-data", "without-data"])("looks right on every page, in every size and theme, %s", async (data) => {
+  const notes: Record<string, string[]> = {};
+  await twoAtATime(VIEWS, async (view) => {
+    tabs.url = full;
+    const page = data === "with-data" ? await open(view) : await tabs.visit(`${empty}${view.path}`);
+    await page.waitForSelector(SETTLED);
+    await page.setViewportSize({ width: 1280, height: 8000 }); // all panels come into sight, and ask
+    await until(`answers for ${view.page}`, 60, async () => (await page.locator('[data-panel][data-state="loading"]').count()) === 0 || undefined);
+    await lookOver(page, `${view.page}-${data}`, notes);
+    await page.context().close();
+  });
+  expect(notes).toEqual({});
+}, 400_000);

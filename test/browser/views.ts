@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Every page, with what tells that it shows data and that a new point has come, for tests that go through all of them.
+import type { Page } from "playwright-core";
+import { chart } from "./browser";
+import { until } from "./processes";
+import { PAGES, type PageId } from "../../web/src/lib/url";
+
+export interface View {
+  page: PageId;
+  path: string;
+  /** Is there when the page shows data. */
+  ready: string;
+  /** Its words change with a new point; undefined where this machine has none to show. */
+  newest: string | undefined;
+}
+
+const panel = (id: string): string => `[data-panel="${id}"]`;
+const plot = (id: string): string => `${panel(id)} .plot`;
+
+/** There is something other than the word that data was asked for. */
+export const SETTLED = '[data-panel]:not([data-state="loading"])';
+
+/** All pages on one workload, beside another where two are wanted. */
+export function views(one: string, two: string): View[] {
+  const table: Record<PageId, { more?: string; ready: string; newest?: string }> = {
+    overview: { ready: chart("cpu-by-workload"), newest: plot("cpu-by-workload") },
+    findings: { ready: `${panel("windows")}[data-state="ready"]`, newest: `${panel("all-findings")} .page-note` },
+    tee: { ready: SETTLED }, // without enclaves a word on what the machine offers; tee.test.ts has enclaves
+    system: { ready: chart("syscalls-by-workload"), newest: plot("syscalls-by-workload") },
+    containers: { ready: `${panel("containers")} tbody tr`, newest: plot("container-memory") },
+    infrastructure: { ready: chart("node-cpu"), newest: plot("node-cpu") },
+    workload: { more: `&w=${one}`, ready: chart("syscalls-by-name"), newest: plot("syscalls-by-name") },
+    compare: { more: `&a=${one}&b=${two}`, ready: `${panel("ratios")} tbody tr`, newest: `${panel("ratios")} tbody` },
+    explore: { more: "&expr=rate(node_context_switches_total[10s])", ready: chart("result-0"), newest: plot("result-0") },
+    status: { ready: `${panel("probes")} tbody tr`, newest: `${panel("targets")} tbody` },
+  };
+  return PAGES.map((page) => {
+    const { more = "", ready, newest } = table[page];
+    return { page, path: `/?page=${page}&range=1m${more}`, ready, newest };
+  });
+}
+
+/** What a page says of its newest point: words, or the label of a chart. */
+export async function newestWords(page: Page, { newest }: View): Promise<string> {
+  if (newest === undefined) return "";
+  const found = page.locator(newest).first();
+  return (await found.getAttribute("aria-label")) ?? (await found.textContent()) ?? "";
+}
+
+/** Waits for a new point on a page that is left alone; at once where there is none to come. */
+export async function newPoint(page: Page, view: View): Promise<void> {
+  if (view.newest === undefined) return;
+  const before = await newestWords(page, view);
+  await until(`a new point on ${view.page}`, 60, async () => (await newestWords(page, view)) !== before || undefined);
+}
+
+/** Does something with all, two at a time: a page that waits leaves the processors to the other. */
+export async function twoAtATime<T>(all: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
+  const rest = [...all];
+  const worker = async (): Promise<void> => {
+    for (let one = rest.shift(); one !== undefined; one = rest.shift()) await work(one);
+  };
+  await Promise.all([worker(), worker()]);
+}
