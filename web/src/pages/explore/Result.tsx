@@ -11,9 +11,12 @@ import { useStore } from "../../lib/store";
 import { alignToGrid, formatMoment, formatSpan, type Interval, stepFor } from "../../lib/time";
 import { formatNumber, formatValue } from "../../lib/units";
 import { Legend } from "../../panels/charts/Legend";
+import { MarkBar } from "../../panels/charts/MarkList";
 import { Plot } from "../../panels/charts/Plot";
 import { endAt } from "../../panels/frames";
+import { marksNear } from "../../panels/marks";
 import { type Loaded, useAsk, useShown } from "../../panels/use-data";
+import { useMarks } from "../../panels/use-marks";
 import { nameSeries, type SampleTable, tableOf } from "./series";
 
 const POINTS = 240;
@@ -98,12 +101,14 @@ function useAnswer(expr: string, show: ExploreShow): Loaded<Drawn | SampleTable>
 function Chart({ expr, frame, interval }: { expr: string; frame: Frame; interval: Interval }) {
   const session = useSession();
   const [cursor, setCursor] = useState<number | undefined>(undefined);
+  const { marks, shown: marksShown } = useMarks();
   const [chosen, setAlone] = useState<string | undefined>(undefined);
   const names = frame.series.map((s) => s.name);
   const slots = useMemo(() => assignSlots(names), [names.join("\n")]);
   const alone = chosen !== undefined && names.includes(chosen) ? chosen : undefined;
   const shown = alone === undefined ? frame : { times: frame.times, series: frame.series.filter((s) => s.name === alone) };
   const values = frame.series.map((s) => (cursor === undefined ? lastValue(s.values.slice(-4)) : (s.values[cursor] ?? null)));
+  const near = cursor === undefined ? [] : marksNear(marks, frame.times[cursor] ?? 0, 1.5 * ((frame.times[1] ?? 0) - (frame.times[0] ?? 0)));
   const spoken = frame.series.slice(0, 5).map((s, i) => `${s.name} ${formatValue(values[i], "count")}`);
   return (
     <>
@@ -112,6 +117,7 @@ function Chart({ expr, frame, interval }: { expr: string; frame: Frame; interval
         interval={interval}
         slots={slots}
         unit="count"
+        marks={marks}
         label={`Chart: ${expr}. Newest values: ${spoken.join(", ")}.`}
         onCursor={setCursor}
         onZoom={(from, to) => {
@@ -119,6 +125,7 @@ function Chart({ expr, frame, interval }: { expr: string; frame: Frame; interval
         }}
       />
       <div class="legend-box">
+        <MarkBar marks={marks} shown={marksShown} near={near} />
         <Legend names={names} values={values} slots={slots} unit="count" alone={alone} onAlone={setAlone} />
       </div>
     </>
