@@ -105,82 +105,38 @@ func TestWhatAProcessRuns(t *testing.T) {
 	}
 }
 
-// On the real kernel: the process that started first is found, and what comes after it is told.
-func TestAProgramThatIsReplacedIsTold(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it waits for programs to settle")
-	}
+// On the real kernel: of the processes of a workload the kernel side tells the one that started first.
+func TestTheOldestProcessIsFound(t *testing.T) {
 	c := start(t, Options{})
-	path := program(t, "deploy")
+	path := program(t, "oldest")
 	name := filepath.Base(path)[:min(15, len(filepath.Base(path)))]
-	serve := func() func() {
+	var pids []int
+	for range 3 {
 		cmd := job(path, "sleep", "1h")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		return func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		pids = append(pids, cmd.Process.Pid)
+		time.Sleep(20 * time.Millisecond) // for starts that differ
 	}
-	await := func(what string, done func([]sample) bool) {
-		t.Helper()
-		for range 600 {
-			if done(scrape(t, c)) {
-				return
-			}
-			time.Sleep(100 * time.Millisecond)
+	for range 200 {
+		if sum(scrape(t, c), "teescope_processes", "workload", name) == 3 {
+			break
 		}
-		t.Fatalf("after a minute: no %s", what)
+		time.Sleep(50 * time.Millisecond)
 	}
-	told := func(s []sample, what string) float64 {
-		return sum(s, "teescope_workload_change_timestamp_seconds", "workload", name, "change", what)
-	}
-	main := func(s []sample) bool {
-		for w, k := range successions(c) {
-			if w == name && k.now.seen-k.now.start >= settled {
-				return true
-			}
-		}
-		return len(s) == 0
-	}
-
-	stop := serve()
-	await("main process", main)
-	stop()
-	began := float64(time.Now().UnixMilli())/1000 - 1
-	stop = serve()
-	await("restart", func(s []sample) bool { return told(s, "restart") >= began })
-	if at := told(scrape(t, c), "deployment"); at != 0 {
-		t.Errorf("the same file was started again, and a deployment is told at %f", at)
-	}
-	stop()
-	replace(t, path)
-	began = float64(time.Now().UnixMilli())/1000 - 1
-	stop = serve()
-	defer stop()
-	await("deployment", func(s []sample) bool { return told(s, "deployment") >= began })
-}
-
-// replace puts another build at a path: a byte more.
-func replace(t *testing.T, path string) {
-	t.Helper()
-	self, err := os.ReadFile("/proc/self/exe")
-	if err == nil {
-		err = os.WriteFile(path+".new", append(self, 0), 0o755)
-	}
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func successions(c *Collector) map[string]succession {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := map[string]succession{}
 	for _, sl := range c.slots.active {
-		all[sl.owner.Name] = sl.owner.Kept.succession
+		if sl.owner.Name != name {
+			continue
+		}
+		age := sinceBoot() - time.Duration(sl.gauge.OldestStart)
+		if int(sl.gauge.Oldest) != pids[0] || sl.gauge.Processes != 3 || age < 40*time.Millisecond || age > 10*time.Minute {
+			t.Errorf("of %d processes the oldest is %d, %s old; want %d of %v", sl.gauge.Processes, sl.gauge.Oldest, age, pids[0], pids)
+		}
+		return
 	}
-	return all
+	t.Errorf("there is no workload %s", name)
 }
