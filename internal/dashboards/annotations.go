@@ -55,7 +55,7 @@ func annotations() []annotation {
 			`1000 * max by (name, pod, container) (container_start_time_seconds{name!="",container!="POD",$nodes}`+
 				` unless on (instance, id) teescope_container_change_timestamp_seconds{$nodes} $containers)`,
 			"Container started", "{{pod}} {{container}} {{name}}", true),
-		one("Agent starts", "blue", `1000 * max by (instance) (process_start_time_seconds{job="teescope",$nodes})`,
+		one("Agent starts", "blue", `1000 * max by (instance) (process_start_time_seconds{$nodes} and on (instance, job) teescope_build_info{$nodes})`,
 			"teescope started", "{{instance}}", true),
 	}
 }

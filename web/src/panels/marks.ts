@@ -34,7 +34,7 @@ export const MARK_QUERIES = {
   containers:
     `max by (name, pod, container) (container_start_time_seconds{name!="",container!="POD",$nodes}` +
     ` unless on (instance, id) teescope_container_change_timestamp_seconds{$nodes} $containers)`,
-  agents: `max by (instance) (process_start_time_seconds{job="teescope",$nodes})`,
+  agents: `max by (instance) (process_start_time_seconds{$nodes} and on (instance, job) teescope_build_info{$nodes})`,
 } as const;
 
 function changes(what: string): string {
