@@ -167,6 +167,7 @@ struct task_struct {
 	pid_t pid;
 	pid_t tgid;
 	struct task_struct *group_leader;
+	u64 start_boottime; /* nanoseconds, with the time in suspend */
 	u64 utime;
 	u64 stime;
 	unsigned long nvcsw;

@@ -80,8 +80,8 @@ func withoutPlugin(t *testing.T, rendered []byte) []byte {
 	if err := errors.Join(json.Unmarshal(rendered, &d), json.Unmarshal(d["annotations"], &annotations)); err != nil {
 		t.Fatal(err)
 	}
-	if len(annotations.List) != 4 {
-		t.Errorf("%d annotations, want alerts, findings and two kinds of starts", len(annotations.List))
+	if len(annotations.List) != 6 {
+		t.Errorf("%d annotations, want alerts, findings, deployments, restarts and two kinds of starts", len(annotations.List))
 	}
 	for _, a := range annotations.List {
 		if expr, _ := a["expr"].(string); !strings.Contains(expr, nodeMatcher) || a["titleFormat"] == "" {

@@ -31,6 +31,7 @@ const (
 type question struct {
 	Expr   string `json:"expr"` // with placeholders
 	Points int    `json:"points"`
+	Exact  bool   `json:"exact,omitempty"` // its values are moments, of which every digit counts
 }
 
 // answer is a question and its series on a grid of times.
@@ -42,24 +43,38 @@ type answer struct {
 	Error  string   `json:"error,omitempty"`
 }
 
+// series are written with as many digits as a picture can show where they have many values that need not be exact.
 type series struct {
-	Labels map[string]string `json:"m"`
-	Values values            `json:"v"`
-	End    values            `json:"e,omitempty"` // at the end of the report, where the last point of the grid lies beyond it
+	Labels map[string]string
+	Values values
+	End    values // at the end of the report, where the last point of the grid lies beyond it
+	exact  bool
 }
 
-// values are written with as many digits as a picture can show where they are many, else exactly. What is absent is NaN.
+// values are those of a series; what is absent is NaN.
 type values []float64
 
 // digits is how many significant ones a value of a chart has.
 const digits = 6
 
 // MarshalJSON implements json.Marshaler.
-func (v values) MarshalJSON() ([]byte, error) {
+func (s series) MarshalJSON() ([]byte, error) {
 	precision := digits
-	if len(v) == 1 {
+	if s.exact || len(s.Values) == 1 {
 		precision = -1
 	}
+	written := struct {
+		Labels map[string]string `json:"m"`
+		Values json.RawMessage   `json:"v"`
+		End    json.RawMessage   `json:"e,omitempty"`
+	}{Labels: s.Labels, Values: s.Values.text(precision)}
+	if s.End != nil {
+		written.End = s.End.text(-1)
+	}
+	return json.Marshal(written)
+}
+
+func (v values) text(precision int) []byte {
 	out := []byte{'['}
 	for i, f := range v {
 		if i > 0 {
@@ -71,7 +86,7 @@ func (v values) MarshalJSON() ([]byte, error) {
 			out = strconv.AppendFloat(out, f, 'g', precision, 64)
 		}
 	}
-	return append(out, ']'), nil
+	return append(out, ']')
 }
 
 // record asks all questions. The answers are in their order; what is not in them is said in words.
@@ -155,7 +170,7 @@ func ask(ctx context.Context, o Options, q question) (answer, int, error) {
 			return a, 0, err
 		}
 		for _, s := range found {
-			a.Series = append(a.Series, series{Labels: s.Labels, Values: onGrid(s.Points, a.From, end, f.Step)})
+			a.Series = append(a.Series, series{Labels: s.Labels, Values: onGrid(s.Points, a.From, end, f.Step), exact: q.Exact})
 		}
 		if f.Step > f.Scrape && end > float64(o.To.Unix()) { // as the page: web/src/panels/frames.ts
 			ends, err := o.Source.Instant(ctx, query, o.To)
@@ -217,4 +232,4 @@ func (v values) weight() float64 {
 	return sum
 }
 
-var _ json.Marshaler = values{}
+var _ json.Marshaler = series{}

@@ -103,6 +103,7 @@ func unpack(t *testing.T, file string) recording {
 		Answers []struct {
 			Expr   string
 			Points int
+			Exact  bool
 			From   float64
 			Step   float64
 			Series []struct {
@@ -116,7 +117,7 @@ func unpack(t *testing.T, file string) recording {
 		t.Fatal(err)
 	}
 	for _, a := range r.Answers {
-		b := answer{question: question{a.Expr, a.Points}, From: a.From, Step: a.Step, Error: a.Error}
+		b := answer{question: question{a.Expr, a.Points, a.Exact}, From: a.From, Step: a.Step, Error: a.Error}
 		for _, s := range a.Series {
 			one := series{Labels: s.M}
 			for _, v := range s.V {
@@ -154,7 +155,7 @@ func TestAReportHoldsAllAnswers(t *testing.T) {
 	if len(r.Answers) < 100 || len(r.Answers) != summary.Questions {
 		t.Fatalf("%d answers, want %d", len(r.Answers), summary.Questions)
 	}
-	charts, failed := 0, 0
+	charts, exact, failed := 0, 0, 0
 	for _, a := range r.Answers {
 		switch {
 		case a.Error != "":
@@ -168,8 +169,11 @@ func TestAReportHoldsAllAnswers(t *testing.T) {
 		default:
 			charts++
 			// From 1763771707 in steps of 5, 10 or 300 seconds; the greatest series first, with a gap in it.
-			v := a.Series[0].Values
-			if len(v) != 3 || v[0] != maxSeries+1 || !math.IsNaN(v[1]) || v[2] != 1234570 {
+			v, last := a.Series[0].Values, 1234570.0
+			if a.Exact { // moments
+				exact, last = exact+1, 1234567.25
+			}
+			if len(v) != 3 || v[0] != maxSeries+1 || !math.IsNaN(v[1]) || v[2] != last {
 				t.Fatalf("%s: %v", a.Expr, v)
 			}
 			if math.Mod(a.From, a.Step) != 0 || a.From > float64(r.From) || a.From+a.Step <= float64(r.From) {
@@ -177,8 +181,8 @@ func TestAReportHoldsAllAnswers(t *testing.T) {
 			}
 		}
 	}
-	if charts == 0 || failed == 0 {
-		t.Errorf("%d charts, %d failures", charts, failed)
+	if charts == 0 || exact != 6 || failed == 0 {
+		t.Errorf("%d charts, %d of them of moments, %d failures; want 6 of moments", charts, exact, failed)
 	}
 	if left := strings.Join(r.LeftOut, "\n"); !strings.Contains(left, "too much was asked") || !strings.Contains(left, "the 2 smallest of its 302 series") {
 		t.Errorf("left out: %s", left)

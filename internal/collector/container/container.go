@@ -53,6 +53,7 @@ type Collector struct {
 	devices  *devices
 	known    map[string]*container // by the path of the group
 	stats    cgroup.Stats
+	places   map[place]*container // that had it last
 }
 
 // container is one group that a runtime made for a container.
@@ -68,6 +69,10 @@ type container struct {
 	details details
 	looked  time.Time
 	labels  []string
+
+	placed bool      // it was looked for who had its place before
+	change string    // how it followed that one; "" for neither way
+	seen   time.Time // when it was there last
 }
 
 // New makes the collector. It reads nothing yet.
@@ -76,7 +81,7 @@ func New(o Options) *Collector {
 		o.Max = defaultMax
 	}
 	return &Collector{
-		opts: o, families: newFamilies(), now: time.Now, known: map[string]*container{},
+		opts: o, families: newFamilies(), now: time.Now, known: map[string]*container{}, places: map[place]*container{},
 		runtimes: newRuntimes(o), proc: &proc{root: o.Proc}, devices: newDevices(o.Sys),
 	}
 }

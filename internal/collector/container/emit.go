@@ -86,6 +86,9 @@ func (c *Collector) emit(t *container, now time.Time, networks map[string]bool, 
 	if t.start > 0 {
 		value(f.start, t.start)
 	}
+	if what := c.succeed(t, now); what != "" {
+		emit(f.change.Value(t.start, with(with([]string{t.own.Name}, t.labels...), what)...))
+	}
 	value(f.lastSeen, float64(now.Unix()))
 	c.emitNetwork(t, networks, value)
 	emit(f.info.Value(1, with([]string{t.own.Name}, t.labels...)...))

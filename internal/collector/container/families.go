@@ -29,7 +29,7 @@ type families struct {
 	network                              [8]*metric.Desc // in the order of counters
 	processes, start, lastSeen           *metric.Desc
 	miscUsage, miscLimit, miscHits       *metric.Desc
-	info, containers                     *metric.Desc
+	info, change, containers             *metric.Desc
 }
 
 func describe(d metric.Desc) *metric.Desc {
@@ -140,6 +140,13 @@ func newFamilies() *families {
 			Name: "teescope_container_info", Kind: metric.Info, Labels: append([]string{"workload"}, labels...), Source: metric.Agent,
 			Help: "Always 1; joins the families named container_ with those of workloads, which call a container by the first digits of its ID.", Origin: "names of control groups; files of the container runtimes",
 		}),
+		change: metric.New(metric.Desc{
+			Name: "teescope_container_change_timestamp_seconds", Kind: metric.Gauge, Unit: "seconds", Source: metric.Agent,
+			Labels: append(append([]string{"workload"}, labels...), "change"),
+			Help: "When a container started that followed another one of its name (on Kubernetes: of the same container of the same " +
+				"controller), Unix time: change is restart when it is of the same image, deployment when of another one. Absent of others.",
+			Origin: "names of control groups; files of the container runtimes; /proc/PID/stat",
+		}),
 		containers: metric.New(metric.Desc{
 			Name: "teescope_containers", Kind: metric.Gauge, Unit: "containers", Labels: []string{"state"}, Source: metric.Agent,
 			Help: "Containers that have series (named), and those beyond the limit that do not (left_out).", Origin: "the walk over the control groups",
@@ -169,7 +176,7 @@ func device(name, unit, help string) *metric.Desc {
 func (f *families) all() []*metric.Desc {
 	all := []*metric.Desc{
 		f.cpuUsage, f.workingSet, f.failures, f.readBytes, f.writeBytes, f.reads, f.writes, f.blkio,
-		f.processes, f.start, f.lastSeen, f.miscUsage, f.miscLimit, f.miscHits, f.info, f.containers,
+		f.processes, f.start, f.lastSeen, f.miscUsage, f.miscLimit, f.miscHits, f.info, f.change, f.containers,
 	}
 	for _, p := range append(append([]plain{}, f.plain...), f.throttled...) {
 		all = append(all, p.desc)

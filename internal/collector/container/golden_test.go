@@ -126,7 +126,7 @@ func TestEveryFamilyIsDescribed(t *testing.T) {
 		}
 	}
 	for name := range described {
-		if !emitted[name] {
+		if !emitted[name] && name != c.families.change.Name { // of which it takes two containers
 			t.Errorf("%s is described, and the machine that has everything does not have it", name)
 		}
 	}

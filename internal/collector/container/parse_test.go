@@ -63,7 +63,7 @@ func TestParseDocker(t *testing.T) {
 func TestParseStorage(t *testing.T) {
 	index := map[string]details{}
 	err := parseStorage([]byte(`[{"id":"a","names":["working-container"],"metadata":"{\"image\":{}}"},{"id":"b","metadata":"no JSON"},{"id":"c"}]`), index)
-	if got, want := fmt.Sprint(index["a"], index["b"], index["c"], err), "{working-container    } {    } {    } <nil>"; got != want {
+	if got, want := fmt.Sprint(index["a"], index["b"], index["c"], err), "{working-container     } {     } {     } <nil>"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -14,6 +14,8 @@ import (
 // details are what a runtime knows of a container.
 type details struct {
 	name, image string
+	// imageID tells images of the same name apart; empty where the runtime does not write it down.
+	imageID string
 	// As Kubernetes has them; empty for containers that it did not start.
 	container, pod, namespace string
 }
@@ -122,6 +124,7 @@ func parseStorage(data []byte, into map[string]details) error {
 	var all []struct {
 		ID       string
 		Names    []string
+		Image    string
 		Metadata string
 	}
 	if err := json.Unmarshal(data, &all); err != nil {
@@ -134,7 +137,7 @@ func parseStorage(data []byte, into map[string]details) error {
 			Pod   string `json:"pod-name"` // of CRI-O only
 		}
 		_ = json.Unmarshal([]byte(c.Metadata), &m) // another tool's, buildah's for example: then the names remain
-		d := details{name: m.Name, image: m.Image}
+		d := details{name: m.Name, image: m.Image, imageID: c.Image}
 		if len(c.Names) > 0 { // these, not the metadata, follow when podman renames a container
 			d.name = c.Names[0]
 		}
@@ -158,6 +161,7 @@ func kubernetesName(name string, d *details) {
 func parseDocker(data []byte) (details, bool) {
 	var c struct {
 		Name   string
+		Image  string // its ID
 		Config struct {
 			Image  string
 			Labels map[string]string
@@ -168,7 +172,7 @@ func parseDocker(data []byte) (details, bool) {
 	}
 	l := c.Config.Labels
 	return details{
-		name: strings.TrimPrefix(c.Name, "/"), image: c.Config.Image, container: l["io.kubernetes.container.name"],
+		name: strings.TrimPrefix(c.Name, "/"), image: c.Config.Image, imageID: c.Image, container: l["io.kubernetes.container.name"],
 		pod: l["io.kubernetes.pod.name"], namespace: l["io.kubernetes.pod.namespace"],
 	}, true
 }

@@ -45,6 +45,11 @@ func (c *Collector) emitAll(emit emitFunc) {
 		c.emitSubject(s, emit)
 		v := c.detect(w, byOwner[w])
 		emit(c.families.info.Value(1, with(s.labels, string(w.Kind), v.kind, v.runtime)...))
+		for what, at := range w.Kept.succession.told {
+			if at > 0 {
+				emit(c.families.change.Value(at, with(s.labels, changeNames[what])...))
+			}
+		}
 		for k, name := range sampledNames {
 			if v := w.Kept.sampled[k]; v.cycles > 0 {
 				emit(c.families.samplingVariance.Value(v.sum, with(s.labels, name)...))

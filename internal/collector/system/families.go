@@ -45,7 +45,7 @@ type families struct {
 	llcReferences, llcMisses             family
 	cpuSeconds, resident, processes      family
 	threads, forks, starts, execs, exits family
-	syscallErrors, info                  *metric.Desc
+	syscallErrors, info, change          *metric.Desc
 	workloads, slots, lost               *metric.Desc
 	start                                *metric.Desc
 	level, budget, selfCost, eventCost   *metric.Desc
@@ -152,6 +152,13 @@ func newFamilies() *families {
 			Help:   "What a workload is. Join it on workload to select by kind, TEE or runtime.",
 			Origin: "cgroup and program names; device nodes, executables, arguments and mapped files of /proc/PID",
 		}),
+		change: metric.New(metric.Desc{
+			Name: "teescope_workload_change_timestamp_seconds", Kind: metric.Gauge, Unit: "seconds", Source: metric.Kernel,
+			Labels: append(append([]string{}, workloadLabels...), "change"),
+			Help: "When the main process of a workload that is no container last followed another one, Unix time: change is restart " +
+				"when it runs the same program file, deployment when another one. Absent before that was seen.",
+			Origin: "task_struct.start_boottime; device, inode, size and modification time of /proc/PID/exe; process groups",
+		}),
 		workloads: agentFamily("teescope_workloads", metric.Gauge, "workloads",
 			"Named workloads, and groups of processes that count into other because their name does not fit (raise --workloads.max).", "state"),
 		slots: agentFamily("teescope_slots", metric.Gauge, "slots",
@@ -202,7 +209,7 @@ func (f *families) all() []*metric.Desc {
 	for _, t := range twins {
 		list = append(list, t.workload)
 	}
-	list = append(list, f.info)
+	list = append(list, f.info, f.change)
 	for _, t := range twins {
 		list = append(list, t.process)
 	}

@@ -110,7 +110,12 @@ type group struct {
 }
 
 // gauge mirrors struct gauge.
-type gauge struct{ Processes, Threads, RSSPages uint64 }
+type gauge struct {
+	Processes, Threads, RSSPages uint64
+	OldestStart                  uint64
+	Oldest                       uint32
+	_                            uint32
+}
 
 // control mirrors struct control.
 type control struct{ TimingSince, Sampled, Closed, Metering uint64 }

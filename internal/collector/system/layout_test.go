@@ -49,7 +49,9 @@ func TestLayoutIsTheObjects(t *testing.T) {
 			{"depth", unsafe.Offsetof(group{}.Depth)}, {"comm", unsafe.Offsetof(group{}.Comm)},
 			{"path", unsafe.Offsetof(group{}.Path)},
 		}},
-		{"gauge", unsafe.Sizeof(gauge{}), nil},
+		{"gauge", unsafe.Sizeof(gauge{}), []member{
+			{"oldest_start", unsafe.Offsetof(gauge{}.OldestStart)}, {"oldest", unsafe.Offsetof(gauge{}.Oldest)},
+		}},
 		{"error_key", unsafe.Sizeof(errorKey{}), nil},
 		{"control", unsafe.Sizeof(control{}), []member{
 			{"timing_since", unsafe.Offsetof(control{}.TimingSince)}, {"sampled", unsafe.Offsetof(control{}.Sampled)},

@@ -26,6 +26,8 @@ type kept struct {
 	times rowTime
 	cpu   cpuTime
 	tee   verdict // of a workload
+	// succession is of a workload too: who was its main process, and who came after.
+	succession succession
 	// sampled is how good the estimates of a workload are.
 	sampled [sampledKinds]variance
 }

@@ -487,6 +487,10 @@ SEC("iter/task") int tasks(struct bpf_iter__task *ctx)
 	if (task->pid == task->tgid) {
 		gauge->processes++;
 		gauge->rss_pages += resident(task);
+		if (!gauge->oldest || task->start_boottime < gauge->oldest_start) {
+			gauge->oldest_start = task->start_boottime;
+			gauge->oldest = task->tgid;
+		}
 	}
 	return 0;
 }

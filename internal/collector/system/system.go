@@ -185,6 +185,7 @@ func (c *Collector) refresh() error {
 		return err
 	}
 	c.govern()
+	c.succeed()
 	return c.watcher.scan(c.slots, c.opts.Log.Warn)
 }
 

@@ -144,6 +144,9 @@ struct gauge {
 	u64 processes;
 	u64 threads;
 	u64 rss_pages;
+	u64 oldest_start; /* of the process that started first, nanoseconds since boot, with suspend */
+	u32 oldest;	  /* its ID; 0: there is no process */
+	u32 reserved;
 };
 
 struct error_key {

@@ -3,6 +3,7 @@
 // Two workloads, or two times of one, on the same axes, and divided by the same
 // work if wanted. All of it is in the URL.
 import { useMemo } from "preact/hooks";
+import { ofKind } from "../lib/filters";
 import { type Divisor, parseDivisor } from "../lib/normalise";
 import { type CompareParams, NO_COMPARE } from "../lib/page-params";
 import { useSession } from "../lib/session";
@@ -10,6 +11,7 @@ import { useStore } from "../lib/store";
 import { formatSpan, type Interval } from "../lib/time";
 import type { ViewState } from "../lib/url";
 import { listWords } from "../lib/words";
+import { usePairMarks } from "../panels/use-marks";
 import { CompareForm } from "./compare/CompareForm";
 import { PairChart } from "./compare/PairChart";
 import { areSeveral, type Place, placeId, placeName, settled, sideA, sideB, undecided } from "./compare/places";
@@ -97,6 +99,8 @@ interface ResultProps {
 
 function Result({ params, several, divisors }: ResultProps) {
   const { interval, value, error, stale } = useCompared(params, divisors);
+  const nodes = ofKind(useStore(useSession().view).filters, "node");
+  const marks = usePairMarks({ workloads: [params.a], filters: nodes }, { workloads: [params.b], filters: nodes }, params.offset);
   const shaped = useMemo(() => {
     if (!value) return undefined;
     const rates = divisors && value.rates ? { divisor: divisors.a, ...value.rates } : undefined;
@@ -138,7 +142,7 @@ function Result({ params, several, divisors }: ResultProps) {
       </section>
       <div class="grid grid-threes">
         {charts.map((row) => (
-          <PairChart key={row.id} row={row} times={value.times} interval={interval} names={names} per={divisors?.a.noun ?? ""} />
+          <PairChart key={row.id} row={row} times={value.times} interval={interval} names={names} per={divisors?.a.noun ?? ""} marks={marks} />
         ))}
       </div>
     </>

@@ -13,7 +13,7 @@ import { Legend } from "./charts/Legend";
 import { MarkList } from "./charts/MarkList";
 import { Plot } from "./charts/Plot";
 import { Panel, panelState } from "./Panel";
-import { marksNear } from "./marks";
+import { type Mark, marksNear, sayMarks } from "./marks";
 import type { ChartDef, Threshold } from "./types";
 import { useFrame, useNear, useShown } from "./use-data";
 import { useMarks } from "./use-marks";
@@ -94,7 +94,8 @@ function Chart({ folded, unit, stacked, thresholds, step, title, id, interval, o
     () => (alone === undefined ? all : { times: all.times, series: all.series.filter((s) => s.name === alone) }),
     [all, alone],
   );
-  const near = cursor === undefined ? [] : marksNear(marks, all.times[cursor] ?? 0, 1.5 * step);
+  const nearTo = (index: number | undefined): Mark[] => (index === undefined ? [] : marksNear(marks, all.times[index] ?? 0, 1.5 * step));
+  const near = nearTo(cursor);
   const values = all.series.map((s) => (cursor === undefined ? lastAt(s.values) : (s.values[cursor] ?? null)));
   return (
     <>
@@ -110,7 +111,7 @@ function Chart({ folded, unit, stacked, thresholds, step, title, id, interval, o
         label={spoken(title, all, unit)}
         onCursor={setCursor}
         onKeyCursor={(index) => {
-          setSaid(index === undefined ? "" : spokenAt(shown, index, unit));
+          setSaid(index === undefined ? "" : spokenAt(shown, index, unit, nearTo(index)));
         }}
         onZoom={onZoom}
       />
@@ -119,7 +120,7 @@ function Chart({ folded, unit, stacked, thresholds, step, title, id, interval, o
           <p class="at">
             {cursor === undefined ? "Newest" : `At ${formatClock(all.times[cursor] ?? 0)}`} · {formatSpan(step)} a point
             {folded.count > 0 && !isAdditive(unit) && ` · ${folded.count} smallest left out`}
-            {near.length > 0 && ` · ${near.map((m) => m.text).join(" · ")}`}
+            {near.length > 0 && ` · ${sayMarks(near)}`}
           </p>
           {!stacked && (
             <button
@@ -145,10 +146,10 @@ function Chart({ folded, unit, stacked, thresholds, step, title, id, interval, o
   );
 }
 
-/** The greatest values at a point, for who cannot see them. */
-function spokenAt(frame: Frame, index: number, unit: Unit): string {
+/** The greatest values at a point and the marks near it, for who cannot see them. */
+function spokenAt(frame: Frame, index: number, unit: Unit, near: readonly Mark[]): string {
   const parts = frame.series.slice(0, 8).map((s) => `${s.name} ${formatValue(s.values[index], unit)}`);
-  return `${formatClock(frame.times[index] ?? 0)}: ${parts.join(", ")}`;
+  return `${formatClock(frame.times[index] ?? 0)}: ${parts.join(", ")}${near.length > 0 ? `. Marks: ${sayMarks(near)}` : ""}`;
 }
 
 /** The colours of a chart; they stay while its series come, go and change places. */

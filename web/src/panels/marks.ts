@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What happened beside the figures: findings, alerts and restarts, as moments.
-// Pure; the series that they are read from are asked for in use-marks.ts.
+// What happened beside the figures, as moments: alerts, findings, and workloads that began anew, or began to run
+// something else. Pure; the series that they are read from are asked for in use-marks.ts.
 import type { RangeSeries } from "../api/types";
+import { type Chosen, passes } from "../lib/filters";
 import { fillLegend } from "../lib/promql";
-import type { Interval } from "../lib/time";
+import { formatClock, formatMoment, type Interval } from "../lib/time";
 
-export type MarkKind = "alert" | "finding" | "restart";
+/** The kinds, the most pressing first: no two begin with the same letter, which is on their flags. */
+export const MARK_KINDS = ["alert", "finding", "deployment", "restart", "start"] as const;
+export type MarkKind = (typeof MARK_KINDS)[number];
 
 export interface Mark {
   kind: MarkKind;
@@ -18,21 +21,28 @@ export interface Mark {
 /** More marks than this are no help: the most pressing kinds and then the newest are kept. */
 export const MOST_MARKS = 40;
 
+/** Points that the queries are asked for over the shown interval. */
+export const MARK_POINTS = 240;
+
 /** The queries that marks are read from. Their placeholders are those of panels. */
 export const MARK_QUERIES = {
   findings: "max by (rule, workload) (teescope_finding_first_seen_timestamp_seconds{$nodes})",
   alerts: `max by (alertname, workload, instance) (ALERTS{alertstate="firing",$nodes})`,
-  containers: `max by (name, pod, container) (container_start_time_seconds{name!="",container!="POD",$nodes} $containers)`,
-  agents: `max by (instance) (process_start_time_seconds{job="teescope",$nodes})`,
+  deployments: changes("deployment"),
+  restarts: changes("restart"),
+  // Those that are known to have followed another one are above.
+  containers:
+    `max by (name, pod, container) (container_start_time_seconds{name!="",container!="POD",$nodes}` +
+    ` unless on (instance, id) teescope_container_change_timestamp_seconds{$nodes} $containers)`,
+  agents: `max by (instance) (process_start_time_seconds{$nodes} and on (instance, job) teescope_build_info{$nodes})`,
 } as const;
 
-export type MarkAnswers = Readonly<Record<keyof typeof MARK_QUERIES, readonly RangeSeries[]>>;
-
-/** What belongs to no workload concerns all of them. */
-function concerns(series: RangeSeries, workloads: readonly string[]): boolean {
-  const workload = series.metric["workload"] ?? "";
-  return workload === "" || workloads.length === 0 || workloads.includes(workload);
+function changes(what: string): string {
+  const of = (family: string): string => `teescope_${family}_change_timestamp_seconds{change="${what}",$workloads}`;
+  return `max by (instance, workload, name, pod, container, image) (${of("workload")} or ${of("container")})`;
 }
+
+export type MarkAnswers = Readonly<Record<keyof typeof MARK_QUERIES, readonly RangeSeries[]>>;
 
 /** The different values that a series of moments has had. */
 function moments(series: RangeSeries): number[] {
@@ -48,35 +58,67 @@ export function beginnings(series: RangeSeries, from: number, step: number): num
   });
 }
 
-export function toMarks(answers: MarkAnswers, workloads: readonly string[], interval: Interval, step: number): Mark[] {
+/** The name of a container as people have it, or else of a workload. */
+const who = (s: RangeSeries): string => fillLegend("{{pod}}/{{container}}|{{pod}}|{{name}}|{{workload}}", s.metric);
+const isContainer = (s: RangeSeries): boolean => (s.metric["name"] ?? "") !== "" || (s.metric["image"] ?? "") !== "";
+/** Who it is that changed, and on which machine. */
+const place = (s: RangeSeries): string => `${isContainer(s) ? "Container " : ""}${who(s)} on ${s.metric["instance"] ?? "?"}`;
+
+function deployed(s: RangeSeries): string {
+  const image = s.metric["image"] ?? "";
+  return isContainer(s) ? `${place(s)} runs another image than before${image === "" ? "" : `: ${image}`}` : `${place(s)} runs another program file than before`;
+}
+
+export function toMarks(answers: MarkAnswers, chosen: Chosen, interval: Interval, step: number): Mark[] {
   const from = Math.floor(interval.from / step) * step;
+  // The machine is in the queries already, and not in every answer.
+  const filters = { ...chosen, filters: (chosen.filters ?? []).filter((f) => f.kind !== "node") };
+  const concerns = (s: RangeSeries): boolean => passes(filters, s.metric["workload"] ?? "", "");
   const of = (s: RangeSeries, word: string): string => ((s.metric["workload"] ?? "") === "" ? "" : ` ${word} ${s.metric["workload"] ?? ""}`);
-  const alerts = answers.alerts.filter((s) => concerns(s, workloads)).flatMap((s) =>
-    beginnings(s, from, step).map((at): Mark => ({ kind: "alert", at, text: `Alert ${s.metric["alertname"] ?? ""} fires${of(s, "for")}` })),
-  );
-  const findings = answers.findings.filter((s) => concerns(s, workloads)).flatMap((s) =>
-    moments(s).map((at): Mark => ({ kind: "finding", at, text: `Finding ${s.metric["rule"] ?? ""}${of(s, "at")}, first seen` })),
-  );
-  const restarts = [
-    ...answers.containers.flatMap((s) =>
-      moments(s).map((at): Mark => ({
-        kind: "restart",
-        at,
-        text: `Container ${fillLegend("{{pod}}/{{container}}|{{pod}}|{{name}}", s.metric)} started`,
-      })),
-    ),
-    ...answers.agents.flatMap((s) =>
-      moments(s).map((at): Mark => ({ kind: "restart", at, text: `teescope on ${s.metric["instance"] ?? "?"} started` })),
-    ),
+  const told = (kind: MarkKind, series: readonly RangeSeries[], when: (s: RangeSeries) => number[], text: (s: RangeSeries) => string): Mark[] =>
+    series.flatMap((s) => when(s).map((at) => ({ kind, at, text: text(s) })));
+  const all = [
+    ...told("alert", answers.alerts.filter(concerns), (s) => beginnings(s, from, step), (s) => `Alert ${s.metric["alertname"] ?? ""} fires${of(s, "for")}`),
+    ...told("finding", answers.findings.filter(concerns), moments, (s) => `Finding ${s.metric["rule"] ?? ""}${of(s, "at")}, first seen`),
+    ...told("deployment", answers.deployments, moments, deployed),
+    ...told("restart", answers.restarts, moments, (s) => `${place(s)} was restarted`),
+    ...told("start", answers.containers, moments, (s) => `Container ${who(s)} started`),
+    ...told("start", answers.agents, moments, (s) => `teescope on ${s.metric["instance"] ?? "?"} started`),
   ];
-  const inside = (m: Mark): boolean => m.at >= interval.from && m.at <= interval.to;
-  const newestFirst = (a: Mark, b: Mark): number => b.at - a.at || a.text.localeCompare(b.text);
-  return [alerts, findings, restarts]
-    .flatMap((kind) => kind.filter(inside).sort(newestFirst))
+  return pressing(all.filter((m) => m.at >= interval.from && m.at <= interval.to));
+}
+
+/** Some marks in their order, each once, and no more than help. */
+function pressing(marks: readonly Mark[]): Mark[] {
+  return [...new Map(marks.map((m) => [`${m.at} ${m.text}`, m])).values()]
+    .sort((a, b) => MARK_KINDS.indexOf(a.kind) - MARK_KINDS.indexOf(b.kind) || b.at - a.at || a.text.localeCompare(b.text))
     .slice(0, MOST_MARKS);
+}
+
+/** The marks of two sides on the time of A, where B was some seconds earlier. What concerns both is there once. */
+export function pairMarks(a: readonly Mark[], b: readonly Mark[], offset: number): Mark[] {
+  const same = (m: Mark, n: Mark): boolean => offset === 0 && m.at === n.at && m.text === n.text;
+  const both = a.filter((m) => b.some((n) => same(m, n)));
+  const of = (side: string, m: Mark): Mark => ({ ...m, text: `${side}: ${m.text}` });
+  return pressing([
+    ...both.map((m) => of("A and B", m)),
+    ...a.filter((m) => !both.includes(m)).map((m) => of("A", m)),
+    ...b
+      .filter((n) => !both.some((m) => same(m, n)))
+      .map((n) => of("B", { ...n, at: n.at + offset, text: offset === 0 ? n.text : `${n.text}, ${formatMoment(n.at)}` })),
+  ]);
 }
 
 /** The marks within some seconds of a moment. */
 export function marksNear(marks: readonly Mark[], at: number, within: number): Mark[] {
   return marks.filter((m) => Math.abs(m.at - at) <= within);
+}
+
+/** Marks that are said in one line; the list of marks has the others. */
+const MOST_SAID = 3;
+
+/** Some marks in a line: when, what and whom each is about. */
+export function sayMarks(marks: readonly Mark[]): string {
+  const said = marks.slice(0, MOST_SAID).map((m) => `${formatClock(m.at)} ${m.text}`);
+  return [...said, ...(marks.length > MOST_SAID ? [`${marks.length - MOST_SAID} more`] : [])].join(" · ");
 }

@@ -3,13 +3,15 @@
 // What all panels of a session share: the marks, asked for once for all of
 // them, whether they are shown, and the moment under the cursor.
 import { useEffect } from "preact/hooks";
+import type { Client } from "../api/client";
 import type { RangeSeries } from "../api/types";
 import { fillTemplate, type Filling } from "../lib/promql";
+import type { Chosen } from "../lib/filters";
 import { type Session, useSession } from "../lib/session";
 import { createStore, type Store, useStore } from "../lib/store";
 import { alignToGrid, type Interval, stepFor } from "../lib/time";
-import { type Mark, MARK_QUERIES, type MarkAnswers, toMarks } from "./marks";
-import { useShown } from "./use-data";
+import { type Mark, MARK_POINTS, MARK_QUERIES, type MarkAnswers, pairMarks, toMarks } from "./marks";
+import { useAsk, useShown } from "./use-data";
 
 /** The moment under a cursor; charts of uPlot tell each other by themselves. */
 export interface Hover {
@@ -26,7 +28,6 @@ interface Shared {
 }
 
 const KEY = "teescope-marks";
-const POINTS = 240;
 /** Marks are no figures: of a live chart they are asked for this seldom, seconds. */
 const EVERY = 15;
 
@@ -81,27 +82,56 @@ const NONE: readonly Mark[] = [];
 /** Asks, unless somebody on the page just did. Without an answer there are no marks: figures do not wait for them. */
 function want(session: Session, key: string, interval: Interval, filling: Omit<Filling, "step">): void {
   const all = shared(session);
-  if (session.recorded === true) return; // a report has the figures of its panels alone
   if (all.asked?.key === key && Math.abs(interval.to - all.asked.to) < EVERY) return;
   all.asked?.control.abort();
   if (all.asked?.key !== key) all.marks.set(NONE);
   const mine = { key, to: interval.to, control: new AbortController() };
   all.asked = mine;
-  const step = stepFor(interval.to - interval.from, filling.scrapeInterval, POINTS);
-  const { from, to } = alignToGrid(interval, step);
-  const ask = (template: string): Promise<RangeSeries[]> =>
-    session.client.range(fillTemplate(template, { ...filling, step }), from, to, step, mine.control.signal);
-  Promise.all([
-    ask(MARK_QUERIES.findings),
-    ask(MARK_QUERIES.alerts),
-    ask(MARK_QUERIES.containers),
-    ask(MARK_QUERIES.agents),
-  ])
-    .then(([findings, alerts, containers, agents]) => {
-      const answers: MarkAnswers = { findings, alerts, containers, agents };
-      if (all.asked === mine) all.marks.set(toMarks(answers, filling.workloads, interval, step));
+  marksOf(session.client, interval, filling, mine.control.signal)
+    .then((marks) => {
+      if (all.asked === mine) all.marks.set(marks);
     })
     .catch(() => {
       if (all.asked === mine) all.asked = undefined; // the connection store has the reason; the next tick asks again
     });
+}
+
+/** Asks for the marks of an interval. */
+async function marksOf(client: Client, interval: Interval, filling: Omit<Filling, "step">, signal: AbortSignal): Promise<Mark[]> {
+  const step = stepFor(interval.to - interval.from, filling.scrapeInterval, MARK_POINTS);
+  const { from, to } = alignToGrid(interval, step);
+  const ask = (of: keyof MarkAnswers): Promise<RangeSeries[]> =>
+    client.range(fillTemplate(MARK_QUERIES[of], { ...filling, step }), from, to, step, signal);
+  const [findings, alerts, deployments, restarts, containers, agents] = await Promise.all([
+    ask("findings"),
+    ask("alerts"),
+    ask("deployments"),
+    ask("restarts"),
+    ask("containers"),
+    ask("agents"),
+  ]);
+  return toMarks({ findings, alerts, deployments, restarts, containers, agents }, filling, interval, step);
+}
+
+/** The marks of two sides on the time of A, where B was some seconds earlier. */
+export function usePairMarks(a: Chosen, b: Chosen, offset: number): { marks: readonly Mark[]; shown: boolean } {
+  const session = useSession();
+  const { interval, scrapeInterval } = useShown();
+  const { fixed } = useStore(session.view);
+  const shown = useStore(shared(session).marksShown);
+  const earlier = { from: interval.from - offset, to: interval.to - offset };
+  const span = fixed ? `${fixed.from}-${fixed.to}` : String(interval.to - interval.from);
+  const loaded = useAsk(
+    async ({ client }, signal) => {
+      const sides = await Promise.all([
+        marksOf(client, interval, { ...a, scrapeInterval }, signal),
+        marksOf(client, earlier, { ...b, scrapeInterval }, signal),
+      ]);
+      return pairMarks(...sides, offset);
+    },
+    `${JSON.stringify([a, b])} ${offset} ${span}`,
+    String(Math.floor(interval.to / EVERY)),
+    shown,
+  );
+  return { marks: shown && !loaded.stale ? (loaded.value ?? NONE) : NONE, shown };
 }

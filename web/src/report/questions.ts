@@ -6,12 +6,15 @@ import { asks } from "../panels/asks";
 import { type Dashboard, DASHBOARDS } from "../panels/dashboards";
 import { WINDOWS } from "../panels/defs";
 import { probeExpr } from "../panels/empty-reason";
+import { MARK_POINTS, MARK_QUERIES } from "../panels/marks";
 
 export interface Question {
   /** PromQL with placeholders. */
   expr: string;
   /** Points over the time of the report; 0 asks for its end alone. */
   points: number;
+  /** Its values are moments, of which every digit counts. */
+  exact?: true;
 }
 
 /** What a report shows, in its order: every panel once, at its first place; the windows are beside the findings. */
@@ -35,6 +38,7 @@ export function questions(): Question[] {
     ...FACT_EXPRS.map((expr) => ({ expr, points: 0 })),
     ...panels.flatMap((def) => asks(def).map(({ expr, points = 0 }) => ({ expr, points }))),
     ...panels.flatMap((def) => (def.empty.probe === undefined ? [] : [{ expr: probeExpr(def.empty.probe), points: 0 }])),
+    ...Object.values(MARK_QUERIES).map((expr): Question => ({ expr, points: MARK_POINTS, exact: true })),
   ];
   return [...new Map(all.map((q) => [`${q.points} ${q.expr}`, q])).values()];
 }

@@ -8,7 +8,9 @@ import { useSession } from "../../lib/session";
 import { formatClock, type Interval } from "../../lib/time";
 import { formatValue, UNIT_LABEL } from "../../lib/units";
 import { paint } from "../../panels/charts/Legend";
+import { MarkBar } from "../../panels/charts/MarkList";
 import { Plot } from "../../panels/charts/Plot";
+import { type Mark, marksNear, sayMarks } from "../../panels/marks";
 import type { Row } from "./shape";
 
 /** Always the same two, which stay apart for the colour-blind. */
@@ -21,12 +23,18 @@ interface PairChartProps {
   names: readonly [string, string];
   /** Said after the unit of what was divided, such as "per CPU second". */
   per: string;
+  /** Of both sides, on the time of A. */
+  marks: { marks: readonly Mark[]; shown: boolean };
 }
 
-export function PairChart({ row, times, interval, names, per }: PairChartProps) {
+export function PairChart({ row, times, interval, names, per, marks }: PairChartProps) {
   const session = useSession();
   const [at, setAt] = useState<number | undefined>(undefined);
   const [said, setSaid] = useState<number | undefined>(undefined);
+  const near = (index: number | undefined): Mark[] => {
+    const step = (times[1] ?? 0) - (times[0] ?? 0);
+    return index === undefined ? [] : marksNear(marks.marks, times[index] ?? 0, 1.5 * step);
+  };
   const frame: Frame = { times, series: [{ name: names[0], values: row.a }, { name: names[1], values: row.b }] };
   const head = `pair-${row.id}`;
   const newest = (values: readonly (number | null)[]): string => formatValue(lastValue(values.slice(-4)), row.unit);
@@ -41,6 +49,7 @@ export function PairChart({ row, times, interval, names, per }: PairChartProps) 
         interval={interval}
         slots={new Map([[names[0], SLOTS[0]], [names[1], SLOTS[1]]])}
         unit={row.unit}
+        marks={marks.marks}
         label={`Chart: ${row.title}. Newest values: ${names[0]} ${newest(row.a)}, ${names[1]} ${newest(row.b)}.`}
         onCursor={setAt}
         onKeyCursor={setSaid}
@@ -61,8 +70,9 @@ export function PairChart({ row, times, interval, names, per }: PairChartProps) 
           </li>
         ))}
       </ul>
+      <MarkBar {...marks} near={near(at)} />
       <p class="only-spoken" role="status">
-        {said !== undefined && `${formatClock(times[said] ?? 0)}: ${names[0]} ${formatValue(row.a[said], row.unit)}, ${names[1]} ${formatValue(row.b[said], row.unit)}`}
+        {said !== undefined && `${formatClock(times[said] ?? 0)}: ${names[0]} ${formatValue(row.a[said], row.unit)}, ${names[1]} ${formatValue(row.b[said], row.unit)} ${sayMarks(near(said))}`}
       </p>
     </section>
   );

@@ -12,9 +12,12 @@ import { useStore } from "../../lib/store";
 import { alignToGrid, formatMoment, formatSpan, type Interval, stepFor } from "../../lib/time";
 import { formatValue, isUnit, type Unit, UNIT_LABEL } from "../../lib/units";
 import { Legend } from "../../panels/charts/Legend";
+import { MarkBar } from "../../panels/charts/MarkList";
 import { Plot } from "../../panels/charts/Plot";
 import { endAt } from "../../panels/frames";
+import { marksNear } from "../../panels/marks";
 import { type Loaded, useAsk, useShown } from "../../panels/use-data";
+import { useMarks } from "../../panels/use-marks";
 import { usePanel } from "../../panels/use-panel";
 import { nameSeries, type SampleTable, tableOf } from "./series";
 
@@ -148,11 +151,13 @@ function Chart({ id, expr, unit, frame, interval }: ChartProps) {
   const session = useSession();
   const { state, set } = usePanel(id);
   const [cursor, setCursor] = useState<number | undefined>(undefined);
+  const { marks, shown: marksShown } = useMarks();
   const names = frame.series.map((s) => s.name);
   const slots = useMemo(() => assignSlots(names), [names.join("\n")]);
   const alone = names.find((name) => name === state.only);
   const shown = alone === undefined ? frame : { times: frame.times, series: frame.series.filter((s) => s.name === alone) };
   const values = frame.series.map((s) => (cursor === undefined ? lastValue(s.values.slice(-4)) : (s.values[cursor] ?? null)));
+  const near = cursor === undefined ? [] : marksNear(marks, frame.times[cursor] ?? 0, 1.5 * ((frame.times[1] ?? 0) - (frame.times[0] ?? 0)));
   const spoken = frame.series.slice(0, 5).map((s, i) => `${s.name} ${formatValue(values[i], unit)}`);
   return (
     <>
@@ -161,6 +166,7 @@ function Chart({ id, expr, unit, frame, interval }: ChartProps) {
         interval={interval}
         slots={slots}
         unit={unit}
+        marks={marks}
         label={`Chart: ${expr}. Newest values: ${spoken.join(", ")}.`}
         onCursor={setCursor}
         onZoom={(from, to) => {
@@ -168,6 +174,7 @@ function Chart({ id, expr, unit, frame, interval }: ChartProps) {
         }}
       />
       <div class="legend-box">
+        <MarkBar marks={marks} shown={marksShown} near={near} />
         <Legend names={names} values={values} slots={slots} unit={unit} alone={alone} onAlone={(only) => { set({ only }); }} />
       </div>
     </>

@@ -9,7 +9,7 @@ import { useThemeName } from "../../lib/theme";
 import { formatClock, type Interval } from "../../lib/time";
 import { formatShare, formatValue, type Unit } from "../../lib/units";
 import { bucketName, type Buckets, columnTotal, greatestCell, heatValue, lowerBound } from "../buckets";
-import { marksNear } from "../marks";
+import { marksNear, sayMarks } from "../marks";
 import { shared, useMarks } from "../use-marks";
 import { cellAt, drawHeat, heatBox, heatColour, type HeatPicture, heatStops } from "./heat-draw";
 import { MarkList } from "./MarkList";
@@ -127,7 +127,7 @@ export function Heat({ buckets, allBounds, step, interval, unit, title, onZoom }
       <div class="legend-box">
         <div class="chart-bar">
           <p class="at" aria-live="polite">
-            {there ? [cellText(buckets, allBounds, there, unit), ...near.map((m) => m.text)].join(" · ") : "Point at a cell to read it"}
+            {there ? [cellText(buckets, allBounds, there, unit), ...(near.length > 0 ? [sayMarks(near)] : [])].join(" · ") : "Point at a cell to read it"}
           </p>
           <MarkList marks={marks} shown={shown} />
         </div>

@@ -1,24 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Paints marks over a chart: a thin dashed line down, and a flag with the
-// letter of its kind on top. What each means is said in text below the chart.
+// Paints marks over a chart: a thin line down, and on top a flag with the letter of its kind, or of several at one
+// place with their number. What each means is said in text below the chart.
 import type { Interval } from "../../lib/time";
 import type { Mark, MarkKind } from "../marks";
 import { token } from "./uplot";
 
-const LETTER: Readonly<Record<MarkKind, string>> = { finding: "F", alert: "A", restart: "R" };
-const COLOUR: Readonly<Record<MarkKind, string>> = { finding: "--warn", alert: "--bad", restart: "--accent" };
+/** Letter, colour and dashes tell the kinds apart, so that no colour has to. */
+const COLOUR: Readonly<Record<MarkKind, string>> = { alert: "--bad", finding: "--warn", deployment: "--text", restart: "--accent", start: "--muted" };
+const DASHES: Readonly<Record<MarkKind, readonly number[]>> = { alert: [3, 3], finding: [3, 3], deployment: [], restart: [6, 2, 1, 2], start: [1, 4] };
 
-/** Flags nearer than this to the one before are not drawn: their lines are. */
-export const FLAG_WIDTH = 13;
+/** The letter on the flag of a kind. */
+export const letter = (kind: MarkKind): string => kind.charAt(0).toUpperCase();
 
-/** Which of some places, in the order in which they are given, have room for a flag. */
-export function roomForFlags(places: readonly number[], width = FLAG_WIDTH): boolean[] {
-  const taken: number[] = [];
-  return places.map((place) => {
-    const free = taken.every((other) => Math.abs(other - place) >= width);
-    if (free) taken.push(place);
-    return free;
+/** Flags nearer than this to the first of some are folded into it. */
+export const FLAG_WIDTH = 16;
+
+export interface Flag {
+  place: number;
+  text: string;
+  /** The most pressing of its marks. */
+  kind: MarkKind;
+}
+
+/**
+ * The flags of some marks, the most pressing first, at their places. Several at
+ * one place are one flag with their number, and their letter if they share it.
+ */
+export function foldFlags(marks: readonly Mark[], places: readonly number[], width = FLAG_WIDTH): Flag[] {
+  const order = marks.map((_, i) => i).sort((a, b) => (places[a] ?? 0) - (places[b] ?? 0) || a - b);
+  const groups: number[][] = [];
+  for (const i of order) {
+    const last = groups.at(-1);
+    if (last && (places[i] ?? 0) - (places[last[0] ?? 0] ?? 0) < width) last.push(i);
+    else groups.push([i]);
+  }
+  return groups.map((group) => {
+    const kinds = new Set(group.map((i) => marks[i]?.kind ?? "start"));
+    const kind = marks[Math.min(...group)]?.kind ?? "start";
+    const count = group.length > 1 ? String(group.length) : "";
+    return { place: places[group[0] ?? 0] ?? 0, kind, text: kinds.size === 1 ? letter(kind) + count : count };
   });
 }
 
@@ -34,25 +55,27 @@ export function drawMarks(ctx: CanvasRenderingContext2D, marks: readonly Mark[],
   const span = interval.to - interval.from;
   const shown = marks.filter((m) => m.at >= interval.from && m.at <= interval.to);
   const places = shown.map((m) => Math.round(box.left + ((m.at - interval.from) / span) * box.width));
-  const flagged = roomForFlags(places, FLAG_WIDTH * ratio);
   ctx.save();
   ctx.lineWidth = ratio;
-  ctx.setLineDash([3 * ratio, 3 * ratio]);
   ctx.font = `600 ${10 * ratio}px system-ui, sans-serif`;
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
   shown.forEach((mark, i) => {
     const x = (places[i] ?? 0) + 0.5 * ratio;
-    ctx.strokeStyle = ctx.fillStyle = token(COLOUR[mark.kind]);
+    ctx.strokeStyle = token(COLOUR[mark.kind]);
+    ctx.setLineDash(DASHES[mark.kind].map((dash) => dash * ratio));
     ctx.beginPath();
     ctx.moveTo(x, box.top);
     ctx.lineTo(x, box.top + box.height);
     ctx.stroke();
-    if (flagged[i] !== true) return;
-    const size = 12 * ratio;
-    ctx.fillRect(x - size / 2, box.top, size, size);
-    ctx.fillStyle = token("--surface");
-    ctx.fillText(LETTER[mark.kind], x, box.top + size / 2 + 0.5 * ratio);
   });
+  for (const { place, text, kind } of foldFlags(shown, places, FLAG_WIDTH * ratio)) {
+    const [x, height] = [place + 0.5 * ratio, 12 * ratio];
+    const width = Math.max(height, ctx.measureText(text).width + 4 * ratio);
+    ctx.fillStyle = token(COLOUR[kind]);
+    ctx.fillRect(x - width / 2, box.top, width, height);
+    ctx.fillStyle = token("--surface");
+    ctx.fillText(text, x, box.top + height / 2 + 0.5 * ratio);
+  }
   ctx.restore();
 }

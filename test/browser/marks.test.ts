@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What marks say of real programs: one is replaced by another build, one is started again, one forks children and runs
+// helpers all the time. On charts of panels, Explore and Compare, under filters, by keys, and in a report.
+import { execFile } from "node:child_process";
+import { chmodSync, copyFileSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import type { Locator, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { chart, screenshot, seriousViolations, Tabs } from "./browser";
+import { freePort, Processes, sleep, startTeescope, teescopeBinary, until } from "./processes";
+
+const processes = new Processes();
+const tabs = new Tabs();
+const files = new Tabs();
+let folder: string;
+
+/** The value of one series, or nothing. */
+async function value(expr: string): Promise<number | undefined> {
+  const response = await fetch(`${tabs.url}/api/v1/query?query=${encodeURIComponent(expr)}`);
+  const answer = (await response.json()) as { data: { result: { value: [number, string] }[] } };
+  const [one] = answer.data.result;
+  return one === undefined ? undefined : Number(one.value[1]);
+}
+
+const told = (workload: string, change: string): Promise<number | undefined> =>
+  value(`teescope_workload_change_timestamp_seconds{workload="${workload}",change="${change}"}`);
+
+/** A program that only waits, under a name of its own, which is its workload's name. */
+function waiter(name: string): string {
+  const file = join(folder, name);
+  copyFileSync("/bin/sleep", file);
+  chmodSync(file, 0o755);
+  return file;
+}
+
+/** Puts another build at a path. */
+function rebuild(file: string): void {
+  writeFileSync(`${file}.new`, Buffer.concat([readFileSync(file), Buffer.from([0])]), { mode: 0o755 });
+  renameSync(`${file}.new`, file);
+}
+
+/** Stops a program and starts it again, until that is told: of one that has not lived for long it is not. */
+async function startAgain(name: string, change: string, between: (file: string) => void): Promise<void> {
+  const file = waiter(name);
+  let running = processes.start(file, ["1000"]);
+  for (const life of [8, 20, 40]) {
+    await sleep(life * 1000);
+    await running.stop();
+    between(file);
+    running = processes.start(file, ["1000"]);
+    const found = await until(`the ${change} of ${name}`, life + 8, () => told(name, change)).catch(() => undefined);
+    if (found !== undefined) return;
+  }
+  throw new Error(`no ${change} of ${name} is told`);
+}
+
+beforeAll(async () => {
+  folder = processes.folder();
+  await tabs.launch();
+  await files.launch();
+  tabs.url = (await startTeescope(processes, await freePort(), processes.folder(), ["--interval", "1s"])).url;
+  // Helpers that are over at once, and one that takes as long as a main process has to have lived.
+  const script = join(folder, "markforks");
+  writeFileSync(script, `#!/bin/sh\nwhile :; do (:); /bin/true; "${waiter("markhelper")}" 6; done\n`, { mode: 0o755 });
+  processes.start(script, []);
+  await Promise.all([startAgain("markbuild", "deployment", rebuild), startAgain("markagain", "restart", () => undefined)]);
+  await until("three helpers", 40, async () => ((await value('teescope_execs_total{workload="markhelper"} >= 3')) === undefined ? undefined : true));
+}, 180_000);
+
+afterAll(async () => {
+  await tabs.quit();
+  await files.quit();
+  await processes.stopAll();
+});
+
+afterEach(async () => {
+  await tabs.close();
+  await files.close();
+});
+
+async function visit(of: Tabs, path: string): Promise<Page> {
+  const page = await of.visit(path);
+  page.setDefaultTimeout(40_000); // a busy machine draws late
+  return page;
+}
+
+/** Opens the list of marks of a panel. */
+async function listOf(page: Page, panel: string): Promise<Locator> {
+  const marks = page.locator(`[data-panel="${panel}"] details.marks`);
+  await marks.locator("summary").click();
+  return marks.locator("li");
+}
+
+const BUILD = /markbuild on .+ runs another program file than before/;
+const AGAIN = /markagain on .+ was restarted/;
+
+it("tells a deployment from a restart, and says neither of helpers and children", async () => {
+  const page = await visit(tabs, "/?page=system&range=15m");
+  const list = await listOf(page, "context-switches-by-workload");
+  const [build, again] = [list.filter({ hasText: BUILD }), list.filter({ hasText: AGAIN })];
+  await build.first().waitFor();
+  await again.first().waitFor();
+  expect(await build.first().locator(".flag").textContent()).toBe("D");
+  expect(await again.first().locator(".flag").textContent()).toBe("R");
+  expect(await list.filter({ hasText: /markbuild .* restarted|markagain .* runs another|markforks|markhelper/ }).allTextContents()).toEqual([]);
+  expect(await told("markforks", "restart")).toBeUndefined();
+  expect(await told("markhelper", "restart")).toBeUndefined();
+  expect(await seriousViolations(page)).toEqual([]);
+  await screenshot(page, "marks");
+});
+
+it("points at a mark by keys, and then says it on every chart", async () => {
+  const page = await visit(tabs, "/?page=system&range=15m");
+  const list = await listOf(page, "context-switches-by-workload");
+  await page.waitForSelector(chart("syscalls-by-workload"));
+  await list.filter({ hasText: BUILD }).first().locator("button").focus();
+  await page.waitForFunction(
+    `/^At .*markbuild on .+ runs another program/.test(document.querySelector('[data-panel="syscalls-by-workload"] .at')?.textContent ?? "")`,
+  );
+});
+
+it("keeps to the filter of workloads", async () => {
+  const page = await visit(tabs, "/?page=workload&range=15m&w=markbuild");
+  const marks = page.locator("details.marks").first();
+  await marks.locator("summary").click();
+  const list = marks.locator("li");
+  await list.filter({ hasText: BUILD }).first().waitFor();
+  expect(await list.filter({ hasText: "markagain" }).count()).toBe(0);
+});
+
+it("marks the charts of Explore and of both sides of a comparison", async () => {
+  const explore = await visit(tabs, "/?page=explore&range=15m&expr=teescope_processes");
+  await (await listOf(explore, "result-0")).filter({ hasText: BUILD }).first().waitFor();
+  const compare = await visit(tabs, "/?page=compare&range=15m&a=markbuild&b=markagain");
+  const list = compare.locator('[data-panel^="pair-"]').first();
+  await list.locator("details.marks summary").click();
+  await list.locator("li", { hasText: /A: markbuild on .+ runs another program/ }).first().waitFor();
+  await list.locator("li", { hasText: /B: markagain on .+ was restarted/ }).first().waitFor();
+  expect(await seriousViolations(compare)).toEqual([]);
+});
+
+it("are in a report, to the second", async () => {
+  const at = (await told("markbuild", "deployment")) ?? 0;
+  const file = join(folder, "report.html");
+  await promisify(execFile)(teescopeBinary, ["report", "--server", tabs.url, "--window", "5m", "-o", file]);
+  const page = await visit(files, pathToFileURL(file).href);
+  const list = await listOf(page, "context-switches-by-workload");
+  const clock = new Date(at * 1000).toISOString().slice(11, 19);
+  await list.filter({ hasText: `${clock} markbuild` }).first().waitFor();
+  await list.filter({ hasText: AGAIN }).first().waitFor();
+});
