@@ -192,7 +192,10 @@ func (b *Backend) rest() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	wait, now := tickEvery, b.now()
-	if b.kernel != nil && b.nobody() {
+	switch {
+	case b.kernel == nil: // and there will be none
+		return time.Hour
+	case b.nobody():
 		wait = b.scanned.Add(scanEvery).Sub(now)
 	}
 	for _, file := range b.files {
