@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -217,7 +218,13 @@ func (a *announcer) Run(ctx context.Context) error {
 	} else {
 		fmt.Fprintf(a.out, "teescope agent is up: %s/metrics; Ctrl-C stops it.\n", a.url())
 	}
-	trim.Trim()
-	<-ctx.Done()
-	return nil
+	// The first rules and analyses come after the start, and touch much that is not needed soon again.
+	for wait := time.Minute; ; wait = 10 * time.Minute {
+		trim.Trim()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+	}
 }

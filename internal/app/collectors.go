@@ -27,14 +27,15 @@ import (
 // needed any more and which processes a workload has, and that of transitions, which knows what it goes on to need.
 func agentCollectors(c *config.Config, log *slog.Logger, settled <-chan struct{}) ([]collector.Collector, *system.Collector, *transition.Backend) {
 	roots := tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}
+	detector := tee.NewDetector(roots) // of one mind, and each process is looked at once
 	sys := system.New(system.Options{
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, SyscallTime: c.Syscalls.Time,
 		Budget: c.Overhead.Budget,
-		Proc:   roots.Proc, Cgroup: "/sys/fs/cgroup", Dev: roots.Dev, Sys: roots.Sys,
+		Proc:   roots.Proc, Cgroup: "/sys/fs/cgroup", Detector: detector,
 		Log: log.With("part", "system"),
 	})
 	crossings := transition.New(transition.Options{
-		Roots: roots, Cgroup: "/sys/fs/cgroup", Mode: transition.Mode(c.Transitions.Trace), Budget: c.Transitions.Budget,
+		Roots: roots, Detector: detector, Cgroup: "/sys/fs/cgroup", Mode: transition.Mode(c.Transitions.Trace), Budget: c.Transitions.Budget,
 		CostLow: c.Transitions.Cost.Low, CostHigh: c.Transitions.Cost.High,
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, Log: log.With("part", "transitions"),
 		Settled: settled,

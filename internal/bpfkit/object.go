@@ -18,6 +18,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 )
 
 // Object is one eBPF object file: its maps are created once, its programs are loaded one by one, so
@@ -180,6 +181,22 @@ func (o *Object) Call(name string) (func() error, error) {
 	return func() error {
 		if _, err := prog.Run(&ebpf.RunOptions{}); err != nil {
 			return fmt.Errorf("running %s: %w", name, err)
+		}
+		return nil
+	}, nil
+}
+
+// CallOn loads a program for a raw tracepoint that is attached to none, and returns what runs it once on a CPU that
+// is on line (Linux 5.10).
+func (o *Object) CallOn(name string) (func(cpu int) error, error) {
+	prog, err := o.Load(name)
+	if err != nil {
+		return nil, err
+	}
+	o.keep(name, prog)
+	return func(cpu int) error {
+		if _, err := prog.Run(&ebpf.RunOptions{Flags: unix.BPF_F_TEST_RUN_ON_CPU, CPU: uint32(cpu)}); err != nil {
+			return fmt.Errorf("running %s on CPU %d: %w", name, cpu, err)
 		}
 		return nil
 	}, nil

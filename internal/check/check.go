@@ -81,8 +81,7 @@ func Machine(binary string) Options {
 		Try: func() ([]probe.Trial, error) {
 			quiet := slog.New(slog.DiscardHandler)
 			all, err := system.Try(system.Options{
-				MaxWorkloads: 8, SyscallTime: true, Proc: roots.Proc, Cgroup: cgroup, Dev: roots.Dev, Sys: roots.Sys,
-				Log: quiet,
+				MaxWorkloads: 8, SyscallTime: true, Proc: roots.Proc, Cgroup: cgroup, Log: quiet,
 			})
 			if err != nil {
 				return nil, err

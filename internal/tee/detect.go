@@ -3,6 +3,7 @@
 package tee
 
 import (
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -40,13 +41,14 @@ type seen struct {
 }
 
 // Detector remembers what it has found out, so that asking about the same processes at each scrape
-// costs nothing most of the time. It is not safe for concurrent use.
+// costs nothing most of the time, whoever of several asks.
 type Detector struct {
 	roots Roots
 	guest Kind // the TEE that this whole machine runs in
 	now   func() time.Time
 	boot  func() time.Duration // time since the machine started, with that in suspend
 
+	mu      sync.Mutex // of everything below
 	seen    map[uint32]*seen
 	looks   float64 // that may be taken now
 	counted time.Time
@@ -69,6 +71,8 @@ func sinceBoot() time.Duration {
 // Workload says which TEE the processes use, and the runtime that put them there, empty where none is
 // recognised. There are runtimes outside a TEE: simulations, and gramine-direct.
 func (d *Detector) Workload(tgids []uint32) (kind, runtime string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	now := d.now()
 	best := finding{}
 	for _, tgid := range tgids {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -97,11 +98,18 @@ func parseArgs(cmdline []byte) []string {
 	return args[:min(len(args), most)]
 }
 
+// lineBuffers hold one line each; a path has 4096 bytes, and escaping makes four of one.
+var lineBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 16<<10) }}
+
 // eachMapping calls f with the path of each mapping of /proc/PID/maps that has one, proc_pid_maps(5):
 // five fields, then the path, which may contain blanks.
 func eachMapping(maps io.Reader, f func(path []byte)) {
-	const longest = 16 << 10 // of a line; a path has 4096 bytes, and escaping makes four of one
-	in := bufio.NewReaderSize(maps, longest)
+	in := lineBuffers.Get().(*bufio.Reader)
+	in.Reset(maps)
+	defer func() {
+		in.Reset(nil)
+		lineBuffers.Put(in)
+	}()
 	last := []byte{}
 	for {
 		line, err := in.ReadSlice('\n')

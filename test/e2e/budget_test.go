@@ -71,6 +71,9 @@ func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 		if !level("sampled") {
 			return errors.New("the level is another")
 		}
+		if a.scrape(t).sum("teescope_sampling_ratio", "probe", "syscall") == 1 { // as in its first three seconds
+			return errors.New("all is seen")
+		}
 		return nil
 	})
 	s := a.scrape(t)

@@ -73,7 +73,7 @@ func (c *Collector) detect(w *workload.Workload[kept], slots []*slot) verdict {
 		return w.Kept.tee
 	}
 	var v verdict
-	v.kind, v.runtime = c.detector.Workload(tgids)
+	v.kind, v.runtime = c.opts.Detector.Workload(tgids)
 	w.Kept.tee = v
 	return v
 }

@@ -40,7 +40,7 @@ func TestTheEnclaveOfAnyProcessOfTheGroupIsFound(t *testing.T) {
 	c := New(Options{MaxWorkloads: 4, Proc: filepath.Join(root, "proc"), Log: slog.New(slog.DiscardHandler)})
 	c.kernel = made(t)
 	c.slots = newSlots(c.kernel, 4)
-	c.detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: root, Sys: root})
+	c.opts.Detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: root, Sys: root})
 	c.kernel.group(slotFirst, 20, "sh", "docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope")
 	c.slots.adopt(time.Now())
 	sl := c.slots.active[slotFirst]

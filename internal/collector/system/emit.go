@@ -250,7 +250,7 @@ func (c *Collector) emitOverhead(emit emitFunc) {
 		return
 	}
 	d, cpus := g.demand, float64(g.cpus)
-	emit(f.selfCost.Value((d.frequent(g.level, g.exits(), c.slots.duty.part)+d.always())/cpus, "probes"))
+	emit(f.selfCost.Value((d.frequent(g.level, g.exits(), c.slots.duty.share())+d.always())/cpus, "probes"))
 	emit(f.selfCost.Value(d.agent/cpus, "agent"))
 	for i, measured := range d.programs {
 		if measured > 0 {

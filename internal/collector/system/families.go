@@ -187,7 +187,7 @@ func newFamilies() *families {
 			Labels: append(append([]string{}, workloadLabels...), "family"), Source: metric.Agent,
 			Help: "Variance of the estimated number of events while they were sampled: their number in a time range is the " +
 				"increase, more or less 1.96 times the square root of the increase of this, 95 times in 100.",
-			Origin: "half the squared difference of consecutive cycles of a second",
+			Origin: "half the squared difference of how far consecutive cycles of a second stray from what the CPU time says, and what is doubted of that",
 		}),
 	}
 }

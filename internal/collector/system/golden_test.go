@@ -105,7 +105,7 @@ func TestGoldenExposition(t *testing.T) {
 
 	c := New(Options{MaxWorkloads: 2, Proc: filepath.Join(root, "proc"), Log: slog.New(slog.DiscardHandler)})
 	c.kernel, c.slots = k, newSlots(k, 2)
-	c.detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")})
+	c.opts.Detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")})
 	c.slots.adopt(time.Now())
 	for _, n := range slices.Sorted(maps.Keys(c.slots.active)) {
 		c.slots.read(c.slots.active[n])

@@ -27,6 +27,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"teescope/internal/privilege"
+	"teescope/internal/tee"
 )
 
 // TestMain lets the test binary play a program: what it does is in its environment.
@@ -51,8 +52,8 @@ func TestMain(m *testing.M) {
 			}
 			fmt.Println("done")
 		}
-	case "steady", "bursty": // keeps the number of its calls in a file, until it is killed
-		countAloud(os.Getenv("SYSTEM_TEST_N"), job == "bursty")
+	case "steady", "bursty", "loop", "mixed": // keeps the number of its calls in a file, until it is killed
+		countAloud(os.Getenv("SYSTEM_TEST_N"), job)
 	case "sleep":
 		d, _ := time.ParseDuration(os.Getenv("SYSTEM_TEST_N"))
 		sleepInSelect(d)
@@ -96,9 +97,9 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// countAloud makes system calls for ever, steadily or in bursts of random lengths, and writes into a file's
-// memory how many.
-func countAloud(file string, bursts bool) {
+// countAloud makes system calls for ever and writes into a file's memory how many: steadily, in bursts of random
+// lengths, without any pause, or as a server does, with work of its own between them.
+func countAloud(file, kind string) {
 	f, err := os.OpenFile(file, os.O_RDWR, 0)
 	if err != nil {
 		panic(err)
@@ -114,11 +115,15 @@ func countAloud(file string, bursts bool) {
 				_, _, _ = syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0)
 			}
 			n.Add(50)
-			if !bursts {
+			switch kind {
+			case "steady":
 				_, _ = unix.Select(0, nil, nil, nil, &unix.Timeval{Usec: 20})
+			case "mixed":
+				for work := time.Now(); time.Since(work) < 100*time.Microsecond; {
+				}
 			}
 		}
-		if bursts {
+		if kind == "bursty" {
 			time.Sleep(time.Duration(rand.Int64N(int64(300 * time.Millisecond))))
 		}
 	}
@@ -173,7 +178,8 @@ func start(t *testing.T, o Options) *Collector {
 	if err := privilege.Check("go test"); err != nil {
 		t.Skip(err)
 	}
-	o.Proc, o.Cgroup, o.Dev, o.Sys = "/proc", "/sys/fs/cgroup", "/dev", "/sys"
+	o.Proc, o.Cgroup = "/proc", "/sys/fs/cgroup"
+	o.Detector = tee.NewDetector(tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"})
 	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	if o.MaxWorkloads == 0 {
 		o.MaxWorkloads = 128

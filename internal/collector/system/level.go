@@ -54,7 +54,7 @@ func (c *Collector) move(from, to level) error {
 		}
 	}
 	if samples(to) && !samples(from) {
-		duty.begin(c.slots.active)
+		duty.begin(c.slots.active, from != levelOff)
 		select {
 		case c.wake <- struct{}{}:
 		default: // is awake already
@@ -140,6 +140,7 @@ func (c *Collector) turn() (wait time.Duration, sampled bool) {
 		c.opts.Log.Warn("sampling events", "error", err)
 	}
 	if ended {
+		c.slots.adopt(time.Now()) // a cycle is that of all groups there are
 		for _, sl := range c.slots.active {
 			c.kernel.sum(sl.number, &sl.raw)
 		}
@@ -152,11 +153,8 @@ func (c *Collector) turn() (wait time.Duration, sampled bool) {
 func (c *Collector) shares() map[string]float64 {
 	all := map[string]float64{}
 	for _, p := range c.slots.duty.probes {
-		switch {
-		case c.slots.duty.active:
-			all[p.probe] = c.slots.duty.part
-		case !c.kernel.resting[p.probe]:
-			all[p.probe] = 1
+		if !c.kernel.resting[p.probe] {
+			all[p.probe] = c.slots.duty.share()
 		}
 	}
 	return all

@@ -75,8 +75,10 @@ func accessWays() []bpfkit.Way {
 type kernelSide struct {
 	object *bpfkit.Object
 	tasks  *link.Iter
-	status []bpfkit.Status
-	start  []stage
+	// snapshot looks at the thread that a CPU runs.
+	snapshot func(cpu int) error
+	status   []bpfkit.Status
+	start    []stage
 	// resting are the probes that were detached because of what they cost.
 	resting map[string]bool
 
@@ -241,6 +243,10 @@ func (k *kernelSide) attach(o Options, s sizes) error {
 		k.status = append(k.status, status)
 	}
 	k.status = append(k.status, k.attachCounters(s)...)
+	// Without it windows are scaled up by the time that they were open, and that is all.
+	if snapshot, err := k.object.CallOn("snapshot_here"); err == nil {
+		k.snapshot = snapshot
+	}
 	return nil
 }
 

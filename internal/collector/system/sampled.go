@@ -49,8 +49,10 @@ func frequentProbes() [4]frequent {
 // the counters of that cycle are known; what is reported moves there evenly during the next one, so that a
 // steady rate is seen as steady by whoever reads at whatever moment.
 type estimate struct {
+	first    bool             // all is seen, and reported slower than it comes: to be a cycle behind in the end
 	settled  [rowWords]uint64 // what the kernel side had counted at the last settlement
 	from, to [rowWords]uint64
+	habits
 }
 
 // caution is by how much the variance is raised, so that the interval of a minute holds the truth 95 times
@@ -59,23 +61,29 @@ const caution = 1.2
 
 // variance is how far the estimates of a workload's events may be from the truth.
 type variance struct {
-	last, now float64 // events of the last cycle and of this one
+	last, now float64 // by how much what was seen in the last cycle and in this one strays from what was expected
+	doubt     float64 // of this cycle's events, by what an event costs
 	cycles    int
 	sum       float64
 }
 
-// turn ends a cycle. The phases of the cycles are random and independent, so their variances add up. Half
-// the squared difference of two cycles is an estimate of one's that is right for a steady load, and too
+// turn ends a cycle, of which a part was seen. The phases of the cycles are random and independent, so their variances
+// add up. Half the squared difference of two cycles is an estimate of one's that is right for a steady load, and too
 // great, never too small, for one that changes from cycle to cycle (Wolter, Introduction to Variance
 // Estimation, on one unit per stratum). Over a minute it is itself an estimate from 60 numbers, which for
-// loads in short bursts are far from normal: caution makes up for that.
-func (v *variance) turn() {
-	if v.cycles > 0 {
-		d := v.now - v.last
-		v.sum += caution * d * d / 2
+// loads in short bursts are far from normal: caution makes up for that. What an event costs is wrong in the same
+// direction in each cycle: then not the squares add up but the errors, as they do over doubtFor cycles.
+func (v *variance) turn(sampled bool) {
+	if sampled {
+		if v.cycles > 0 {
+			d := v.now - v.last
+			v.sum += caution * d * d / 2
+		}
+		v.sum += doubtFor * v.doubt * v.doubt
+		v.cycles++
+		v.last = v.now
 	}
-	v.cycles++
-	v.last, v.now = v.now, 0
+	v.now, v.doubt = 0, 0
 }
 
 // report sets what is reported from what was counted.
@@ -90,32 +98,67 @@ func (sl *slot) report(fraction float64) {
 		}
 		return
 	}
+	e := sl.estimate
 	for _, p := range frequentProbes() {
 		for w := p.first; w < p.last; w++ {
-			step := sl.estimate.to[w] - sl.estimate.from[w]
-			out[w] = sl.estimate.from[w] + uint64(float64(step)*fraction)
+			if e.first {
+				out[w] = e.from[w] + behind(sl.raw.words()[w]-e.settled[w])
+				continue
+			}
+			step := e.to[w] - e.from[w]
+			out[w] = e.from[w] + uint64(float64(step)*fraction)
 		}
 	}
 }
 
 // begin turns to estimates: they go on from what is reported.
-func (sl *slot) begin() {
-	sl.estimate = &estimate{settled: *sl.raw.words(), from: *sl.words(), to: *sl.words()}
+func (sl *slot) begin(first bool) {
+	sl.estimate = &estimate{first: first, settled: *sl.raw.words(), from: *sl.words(), to: *sl.words()}
 }
 
-// settle adds what a probe has counted since the last settlement, times the factor, and returns how much.
-func (sl *slot) settle(p frequent, factor float64) (added float64) {
-	e, raw := sl.estimate, sl.raw.words()
+// behind is how many of the events of the first cycle are reported by now: in its end those of one cycle are not.
+func behind(n uint64) uint64 {
+	return n * uint64(firstTime/time.Second) / uint64((firstTime+cycleTime)/time.Second)
+}
+
+// unsettled is how many events a probe has counted since the last settlement.
+func (sl *slot) unsettled(p frequent) (n uint64) {
+	raw := sl.raw.words()
 	for w := p.first; w < p.last; w++ {
-		e.from[w] = e.to[w]
-		if counted := raw[w] - e.settled[w]; counted > 0 {
-			scaled := float64(counted) * factor
-			added += scaled
-			e.to[w] += roundRandomly(scaled)
-			e.settled[w] = raw[w]
-		}
+		n += raw[w] - sl.estimate.settled[w]
 	}
-	return added
+	return n
+}
+
+// settle adds what a probe has counted since the last settlement, times the factor, and what the CPU time says that
+// the window has missed. It returns how far what was counted strays from what the CPU time said, and the doubt.
+func (sl *slot) settle(p frequent, factor float64, t ran, weight float64) (strayed, doubt float64) {
+	e, raw := sl.estimate, sl.raw.words()
+	missed := t.cycle - factor*t.window
+	for w := p.first; w < p.last; w++ {
+		n := raw[w] - e.settled[w]
+		if n == 0 && e.known[w] == 0 && e.owed[w] == 0 { // a call that the group does not make
+			e.from[w] = e.to[w]
+			continue
+		}
+		e.settled[w] = raw[w]
+		counted, habit := float64(n), e.habit(w)
+		e.meet(w, weight*counted)
+		if e.first {
+			e.from[w] += behind(n)
+			e.to[w] += n
+			continue
+		}
+		e.from[w] = e.to[w]
+		happened := counted*factor + habit*missed + float64(e.owed[w])
+		e.owed[w] = float32(min(0, happened))
+		if happened > 0 {
+			e.to[w] += roundRandomly(happened)
+		}
+		strayed += factor * (counted - habit*t.window)
+		doubt += habit
+	}
+	return strayed, doubt * e.doubt()
 }
 
 // hold keeps what is reported where the last cycle has brought it.

@@ -54,7 +54,8 @@ type simulation struct {
 	began    time.Time
 	counted  float64 // by the kernel side
 	attached time.Duration
-	refused  bool // attaching fails
+	refused  bool     // attaching fails
+	working  *working // in place of load
 }
 
 func (s *simulation) Rest(string) error { s.on = false; return nil }
@@ -63,6 +64,9 @@ func (s *simulation) Resume(string) error {
 		return errors.New("refused")
 	}
 	s.pass(400 * time.Microsecond)
+	if s.working != nil && s.working.inTheWay {
+		s.pass(s.working.left(s.now.Sub(s.began)))
+	}
 	s.on = true
 	return nil
 }
@@ -70,7 +74,14 @@ func (s *simulation) Resume(string) error {
 func (s *simulation) pass(d time.Duration) {
 	from := s.now.Sub(s.began).Seconds()
 	s.now = s.now.Add(d)
-	if s.on && s.slots.duty.control.Closed == 0 {
+	if s.working != nil {
+		made, ran := s.working.pass(d, s.on)
+		s.slots.kernel.rows[slotFirst].RunNS += uint64(ran)
+		if s.on && s.slots.duty.control.Closed == 0 {
+			s.counted += made
+			s.attached += d
+		}
+	} else if s.on && s.slots.duty.control.Closed == 0 {
 		s.counted += max(0, s.load(from, s.now.Sub(s.began).Seconds())) // which floating point may not see
 		s.attached += d
 	}
@@ -85,11 +96,12 @@ func simulate(t *testing.T, l arrivals, seed uint64) *simulation {
 	w := sl.registry.Join(workload.Identity{Name: "it", Kind: workload.Program}, s.now)
 	s.slot = &slot{number: slotFirst, owner: w}
 	sl.active = map[uint32]*slot{slotFirst: s.slot}
+	k.groups[slotFirst].Ready = 1
 	d := sl.duty
 	phases := rand.New(rand.NewPCG(seed, 2))
 	d.programs, d.now, d.phase = s, func() time.Time { return s.now }, phases.Float64
 	d.probes = []sampledProbe{{frequent: frequentProbes()[0]}}
-	d.begin(sl.active)
+	d.begin(sl.active, false)
 	return s
 }
 
@@ -219,6 +231,44 @@ func TestWhatIsReportedMovesEvenly(t *testing.T) {
 		if s.now.Sub(lastAt) > 5*time.Second {
 			last, lastAt = s.slot.Calls[0], s.now
 		}
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// When sampling begins, what is reported falls a cycle behind. Whoever reads twice a second sees it slow down for that,
+// and never stand still.
+func TestTheBeginningOfSamplingIsNotFlat(t *testing.T) {
+	const rate, apart = 100_000, 500 * time.Millisecond
+	s := simulate(t, steady(rate), 11)
+	if err := s.slots.duty.end(s.slots.active); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(5 * time.Second)
+	s.slot.report(1)
+	s.slots.duty.begin(s.slots.active, true)
+	s.slot.report(s.slots.duty.fraction())
+	last := s.slot.Calls[0]
+	for i := range 20 {
+		for next := s.now.Add(apart); s.now.Before(next); {
+			s.pass(max(0, earlier(next, s.slots.duty.next()).Sub(s.now)))
+			if ended, _ := s.slots.duty.step(); ended {
+				s.slots.duty.settle(s.slots)
+			}
+		}
+		s.slot.report(s.slots.duty.fraction())
+		if seen := float64(s.slot.Calls[0]-last) / apart.Seconds(); seen < 0.7*rate || seen > 1.05*rate {
+			t.Errorf("%v after the beginning: a rate of %.0f, is %d", time.Duration(i+1)*apart, seen, rate)
+		}
+		last = s.slot.Calls[0]
+	}
+	if got, want := float64(last), s.truth()-rate*cycleTime.Seconds(); math.Abs(got-want) > want/100 {
+		t.Errorf("%.0f calls are reported, want those until a cycle ago, %.0f", got, want)
 	}
 }
 

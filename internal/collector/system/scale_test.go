@@ -53,7 +53,7 @@ func populated(t testing.TB, cpus, workloads, called int) *Collector {
 	root := filepath.Join(t.TempDir(), "proc")
 	c := New(Options{MaxWorkloads: workloads, Proc: root, Log: slog.New(slog.DiscardHandler)})
 	c.kernel, c.slots = k, newSlots(k, workloads)
-	c.detector = tee.NewDetector(tee.Roots{Proc: root, Dev: root, Sys: root})
+	c.opts.Detector = tee.NewDetector(tee.Roots{Proc: root, Dev: root, Sys: root})
 	c.slots.adopt(time.Now())
 	if n := c.slots.registry.Len(); n < workloads {
 		t.Fatalf("%d workloads, want %d", n, workloads)

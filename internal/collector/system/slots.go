@@ -143,7 +143,7 @@ func (s *slots) adopt(now time.Time) {
 // a cycle may end before it is read.
 func (s *slots) place(sl *slot) {
 	if s.duty.active {
-		sl.estimate = &estimate{}
+		sl.estimate = &estimate{first: s.duty.first}
 	}
 	s.active[sl.number] = sl
 }

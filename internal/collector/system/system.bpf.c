@@ -414,8 +414,7 @@ SEC("kprobe/mark_page_accessed") int mark_page_accessed_kprobe(void *ctx)
 	return METERED(METER_CACHE, on_frequent_cache(CACHE_ACCESS, 1));
 }
 
-const volatile u64 sample_period =
-	1; /* events that one overflow of a performance counter stands for */
+const volatile u64 sample_period = 1; /* events that one overflow of a counter stands for */
 
 SEC("perf_event") int llc_references(void *ctx)
 {
@@ -461,6 +460,13 @@ static __always_inline void snapshot(struct task_struct *task)
 		return;
 	state->snapshot_switches = state->switches;
 	read_counters(true, &state->inflight, task);
+}
+
+/* Called by user space on each CPU, at both ends of a window in which frequent events count. */
+SEC("raw_tp") int snapshot_here(void *ctx)
+{
+	snapshot(bpf_get_current_task_btf());
+	return 0;
 }
 
 /* One pass over all threads: gives a slot to processes that have none, and counts processes, threads and

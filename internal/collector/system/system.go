@@ -37,8 +37,8 @@ type Options struct {
 	Budget float64
 	// Proc and Cgroup are the roots of /proc and of the cgroup file systems.
 	Proc, Cgroup string
-	// Dev and Sys are the roots in which TEE devices are looked for.
-	Dev, Sys string
+	// Detector tells in which TEE a process runs. Others may ask it too.
+	Detector *tee.Detector
 	Log      *slog.Logger
 
 	// usable, in tests, leaves out ways of attaching.
@@ -68,7 +68,6 @@ type Collector struct {
 	kernel   *kernelSide
 	slots    *slots
 	watcher  watcher
-	detector *tee.Detector
 	members  members
 	last     time.Time // of the last refresh
 	governor governor
@@ -112,7 +111,6 @@ func (c *Collector) Init(context.Context) error {
 	defer c.mu.Unlock()
 	c.kernel, c.slots = k, newSlots(k, c.opts.MaxWorkloads)
 	c.governor.cpus = s.cpus
-	c.detector = tee.NewDetector(tee.Roots{Proc: c.opts.Proc, Dev: c.opts.Dev, Sys: c.opts.Sys})
 	if err := c.refresh(); err != nil {
 		return errors.Join(err, k.object.Close())
 	}

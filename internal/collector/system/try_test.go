@@ -20,7 +20,7 @@ func TestTrySaysHowTheProbesAttach(t *testing.T) {
 		t.Skip(err)
 	}
 	o := Options{
-		MaxWorkloads: 8, SyscallTime: true, Proc: "/proc", Cgroup: "/sys/fs/cgroup", Dev: "/dev", Sys: "/sys",
+		MaxWorkloads: 8, SyscallTime: true, Proc: "/proc", Cgroup: "/sys/fs/cgroup",
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	before := bpfFiles(t)

@@ -85,7 +85,7 @@ func (b *Backend) scan() error {
 		if len(b.files) >= fresh {
 			break // the others are for the next scan
 		}
-		kind, runtime := b.detector.Workload([]uint32{tgid})
+		kind, runtime := b.opts.Detector.Workload([]uint32{tgid})
 		enclave := kind == string(tee.SGX)
 		if runtime == "" && !enclave || runtime == "gramine-direct" {
 			continue

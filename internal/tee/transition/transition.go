@@ -35,9 +35,10 @@ const (
 
 // Options are what the backend is made of.
 type Options struct {
-	Roots  tee.Roots
-	Cgroup string // root of the cgroup file systems
-	Mode   Mode
+	Roots    tee.Roots
+	Detector *tee.Detector // of these roots; others may ask it too
+	Cgroup   string        // root of the cgroup file systems
+	Mode     Mode
 	// Budget is how many hits of probes a second all programs of the machine may pay for together.
 	Budget int
 	// CostLow and CostHigh are what a crossing and the way back cost, as the user has measured it; zero where nobody has.
@@ -78,7 +79,6 @@ type Backend struct {
 
 	mu        sync.Mutex // of everything below
 	kernel    *kernelSide
-	detector  *tee.Detector
 	files     map[fileID]*probedFile
 	slots     [maxFiles]*probedFile
 	sites     map[uint32]*site
@@ -141,7 +141,7 @@ func (b *Backend) Init(context.Context) error {
 			b.opts.Log.Info("the cost of breakpoints is assumed", "reason", err)
 		}
 	}
-	b.kernel, b.detector = k, tee.NewDetector(b.opts.Roots)
+	b.kernel = k
 	b.files, b.sites, b.tables = map[fileID]*probedFile{}, map[uint32]*site{}, map[tableOf]error{}
 	b.seen, b.timed, b.processes = map[callKey]uint64{}, map[callKey]duration{}, map[uint32]*process{}
 	b.untimed = refuseReturns(b.opts.Roots.Proc)
@@ -192,6 +192,12 @@ func (b *Backend) rest() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	wait, now := tickEvery, b.now()
+	switch {
+	case b.kernel == nil: // and there will be none
+		return time.Hour
+	case b.nobody():
+		wait = b.scanned.Add(scanEvery).Sub(now)
+	}
 	for _, file := range b.files {
 		if len(file.sites) > 0 {
 			wait = min(wait, file.sampler.due().Sub(now))
@@ -199,6 +205,9 @@ func (b *Backend) rest() time.Duration {
 	}
 	return max(wait, time.Millisecond)
 }
+
+// nobody tells whether there is nothing to read: only a scan finds whom to count for.
+func (b *Backend) nobody() bool { return len(b.files) == 0 && len(b.processes) == 0 }
 
 func (b *Backend) tick() error {
 	b.mu.Lock()
@@ -211,6 +220,9 @@ func (b *Backend) tick() error {
 	if now.Sub(b.scanned) >= scanEvery {
 		b.scanned = now
 		errs = append(errs, b.scan())
+	}
+	if b.nobody() {
+		return errors.Join(errs...)
 	}
 	errs = append(errs, b.sample(), b.findTables())
 	if now.Sub(b.read) >= readEvery {

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// How far sampled counts are off from what programs count themselves, alone and while loops want all CPUs. It is a
+// measurement and no test: SAMPLING_BIAS is the number of looks of five seconds at each.
+func TestHowFarSampledCallsAreOff(t *testing.T) {
+	looks, _ := strconv.Atoi(os.Getenv("SAMPLING_BIAS"))
+	if looks == 0 {
+		t.Skip("SAMPLING_BIAS is not set")
+	}
+	c := running(t, Options{})
+	c.hold(t, levelSampled)
+	for _, beside := range []int{0, runtime.NumCPU()} {
+		for _, kind := range []string{"steady", "bursty", "loop", "mixed"} {
+			t.Run(kind+"-beside-"+strconv.Itoa(beside), func(t *testing.T) {
+				for range beside {
+					spin(t)
+				}
+				k := talk(t, kind)
+				time.Sleep(3 * time.Second)
+				var ratios []float64
+				held := 0
+				for range looks {
+					truth0, calls0, var0 := k.look(t, c)
+					time.Sleep(5 * time.Second)
+					truth1, calls1, var1 := k.look(t, c)
+					truth, calls := truth1-truth0, calls1-calls0
+					ratios = append(ratios, calls/truth)
+					if math.Abs(calls-truth) <= 1.96*math.Sqrt(var1-var0) {
+						held++
+					}
+					t.Logf("%.0f calls/s, reported %+.1f%% +- %.1f%%", truth/5, 100*(calls/truth-1), 196*math.Sqrt(var1-var0)/truth)
+				}
+				mean, half := meanOf(ratios)
+				t.Logf("RESULT %s beside %d: %+.1f%% +- %.1f%% (n=%d), the interval held the truth %d times", kind, beside, 100*(mean-1), 100*half, looks, held)
+			})
+		}
+	}
+}
+
+func (k talker) look(t *testing.T, c *Collector) (truth, calls, variance float64) {
+	t.Helper()
+	truth = k.calls(t)
+	time.Sleep(cycleTime) // what is reported is that of a cycle ago
+	calls, variance = k.estimate(scrape(t, c))
+	return truth, calls, variance
+}
+
+func spin(t *testing.T) {
+	t.Helper()
+	cmd := exec.Command(program(t, filepath.Base("spin")))
+	cmd.Env = append(os.Environ(), "SYSTEM_TEST_JOB=burn", "SYSTEM_TEST_N=1h")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+}
+
+// meanOf gives the mean and half of its 95 % interval, by twice the standard error.
+func meanOf(v []float64) (mean, half float64) {
+	for _, x := range v {
+		mean += x / float64(len(v))
+	}
+	squares := 0.0
+	for _, x := range v {
+		squares += (x - mean) * (x - mean)
+	}
+	return mean, 2 * math.Sqrt(squares/float64(len(v)-1)/float64(len(v)))
+}
