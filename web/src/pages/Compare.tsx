@@ -14,7 +14,7 @@ import { listWords } from "../lib/words";
 import { usePairMarks } from "../panels/use-marks";
 import { CompareForm } from "./compare/CompareForm";
 import { PairChart } from "./compare/PairChart";
-import { areSeveral, type Place, placeId, placeName, settled, sideA, sideB, undecided } from "./compare/places";
+import { areSeveral, chosenAt, type Place, placeId, placeName, settled, sideA, sideB, undecided } from "./compare/places";
 import { RatioTable } from "./compare/RatioTable";
 import { type Row, shape } from "./compare/shape";
 import { type Compared, type Divisors, useCompared } from "./compare/use-compared";
@@ -100,7 +100,7 @@ interface ResultProps {
 function Result({ params, several, divisors }: ResultProps) {
   const { interval, value, error, stale } = useCompared(params, divisors);
   const nodes = ofKind(useStore(useSession().view).filters, "node");
-  const marks = usePairMarks({ workloads: [params.a], filters: nodes }, { workloads: [params.b], filters: nodes }, params.offset);
+  const marks = usePairMarks(chosenAt(sideA(params), nodes), chosenAt(sideB(params), nodes), params.offset);
   const shaped = useMemo(() => {
     if (!value) return undefined;
     const rates = divisors && value.rates ? { divisor: divisors.a, ...value.rates } : undefined;

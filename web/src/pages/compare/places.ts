@@ -3,6 +3,7 @@
 // A workload and the machine that it is on: one of the same name elsewhere is
 // another one. Pure.
 import type { Labels } from "../../api/types";
+import type { Chosen, Filter } from "../../lib/filters";
 import type { CompareParams } from "../../lib/page-params";
 import { onNode } from "../../lib/promql";
 
@@ -10,6 +11,11 @@ export interface Place {
   workload: string;
   /** Empty where it does not have to be said. */
   node: string;
+}
+
+/** What is asked of a place: of its machine, or where none has to be said, of those that the filters leave. */
+export function chosenAt({ workload, node }: Place, nodes: readonly Filter[]): Chosen {
+  return { workloads: [workload], filters: node === "" ? nodes : [{ kind: "node", text: node, regex: false }] };
 }
 
 /** The places of series, each once, sorted. */
