@@ -33,7 +33,7 @@ const (
 	// forgetting is what is left of an experience after a cycle: a habit is that of twenty seconds or so.
 	forgetting = 0.95
 	// leastWork is the CPU time, in nanoseconds, that a habit is to be known from.
-	leastWork = 20e6
+	leastWork = 5e6
 	// remembering is for what windows miss, which is known from many only.
 	remembering = 0.98
 	// doubted is the standard error, as a share, of the events that were added because windows go on missing them:

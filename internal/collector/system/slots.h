@@ -97,6 +97,14 @@ struct {
 /* A variable and not a map: reading it is one load. User space maps it as it does the maps. */
 struct control told SEC(".data.controls");
 
+/* Frequent events count now. While they are sampled, the window in which they do is a store of user space's, so
+ * that it is the same for all, exact, and does not begin before user space has ended its work of attaching,
+ * which keeps a CPU from the workloads. */
+static __always_inline bool open_now(void)
+{
+	return !told.closed;
+}
+
 /* A field of a kernel structure: a plain load where the verifier knows the pointer's type, else a copy. */
 #define FIELD(typed, pointer, field) ((typed) ? (pointer)->field : BPF_CORE_READ(pointer, field))
 

@@ -12,6 +12,7 @@
  * Every tracepoint has a typed program (tp_btf) and an untyped one (raw_tp) to fall back on. User space loads
  * one of the two.
  */
+#include "cache.h"
 #include "errors.h"
 #include "faults.h"
 #include "metering.h"
@@ -148,14 +149,6 @@ static __always_inline int on_switch(bool typed, bool preempt, struct task_struc
 	state->nvcsw = FIELD(typed, next, nvcsw);
 	point(typed, state, next, slot_of(typed, next));
 	return 0;
-}
-
-/* Frequent events count now. While they are sampled, the window in which they do is a store of user space's, so
- * that it is the same for all, exact, and does not begin before user space has ended its work of attaching,
- * which keeps a CPU from the workloads. */
-static __always_inline bool open_now(void)
-{
-	return !told.closed;
 }
 
 /* The state of this CPU, true of the thread whose registers are saved there: each has a stack of its own. To ask
@@ -338,20 +331,6 @@ static __always_inline int on_fault(bool typed, u32 mode, unsigned long code)
 	if (row && (mode || open_now())) /* those of the kernel's own are rare */
 		row->faults[mode][reason_of(code)]++;
 	return 0;
-}
-
-static __always_inline int on_cache(u32 op, u64 n)
-{
-	struct row *row = row_of(this_cpu());
-
-	if (row)
-		row->cache[op] += n;
-	return 0;
-}
-
-static __always_inline int on_frequent_cache(u32 op, u64 n)
-{
-	return open_now() ? on_cache(op, n) : 0;
 }
 
 /* NAME for the typed program and NAME_raw for the untyped one; `typed` is a constant in `body`. */
