@@ -106,7 +106,7 @@ func withoutPlugin(t *testing.T, rendered []byte) []byte {
 func TestKindsInGrafana(t *testing.T) {
 	want := map[string]string{
 		"lines": "timeseries", "stacked": "timeseries", "bars": "bargauge", "figure": "stat", "table": "table",
-		"heatmap": "heatmap", "histogram": "bargauge", "gauge": "gauge", "box": "table", "flame": "table",
+		"heatmap": "heatmap", "histogram": "bargauge", "gauge": "gauge", "box": "table", "flame": "table", "matrix": "table",
 	}
 	seen := map[string]bool{}
 	for _, d := range all(t) {

@@ -127,7 +127,7 @@ func renderPanel(p Panel, span uint32) ([]byte, error) {
 // width gives a section's panels as many columns as the page does.
 func width(s Section, p Panel) uint32 {
 	switch {
-	case p.Kind == "table", p.Kind == "box", p.Kind == "flame":
+	case p.Kind == "table", p.Kind == "box", p.Kind == "flame", p.Kind == "matrix":
 		return gridWidth
 	case p.Kind == "figure":
 		return gridWidth / 6
@@ -244,7 +244,7 @@ func grafanaKind(p Panel, span uint32) (cog.Builder[dashboard.Panel], error) {
 			return nil, fmt.Errorf("a gauge asks for its value and its limit, this one asks %d questions", len(p.Queries))
 		}
 		return grafanaGauge(p, targets, unit, span), nil
-	case "table", "box", "flame": // Grafana draws neither of the last two from Prometheus' series: their figures are a table
+	case "table", "box", "flame", "matrix": // Grafana draws none of the last three from Prometheus' series: their figures are a table
 		return grafanaTable(p, targets, span), nil
 	}
 	return nil, fmt.Errorf("the kind %q cannot be rendered for Grafana", p.Kind)

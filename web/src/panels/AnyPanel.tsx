@@ -9,6 +9,7 @@ import { FlamePanel } from "./FlamePanel";
 import { GaugePanel } from "./GaugePanel";
 import { HeatmapPanel } from "./HeatmapPanel";
 import { HistogramPanel } from "./HistogramPanel";
+import { MatrixPanel } from "./MatrixPanel";
 import { TablePanel } from "./TablePanel";
 import type { PanelDef } from "./types";
 
@@ -33,5 +34,7 @@ export function AnyPanel({ def }: { def: PanelDef }) {
       return <BoxPanel def={def} />;
     case "flame":
       return <FlamePanel def={def} />;
+    case "matrix":
+      return <MatrixPanel def={def} />;
   }
 }

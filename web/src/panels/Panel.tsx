@@ -18,7 +18,7 @@ import type { Empty, PanelDef } from "./types";
 import { usePanel } from "./use-panel";
 
 /** Kinds whose figures carry their units themselves. */
-const UNITLESS: readonly PanelDef["kind"][] = ["table", "figure", "gauge", "box", "flame"];
+const UNITLESS: readonly PanelDef["kind"][] = ["table", "figure", "gauge", "box", "flame", "matrix"];
 
 export type PanelState = "loading" | "ready" | "empty" | "error";
 

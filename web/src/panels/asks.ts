@@ -40,6 +40,7 @@ export function asks(def: PanelDef): Ask[] {
       return [{ ...def.query, unit, points: FIGURE_POINTS }];
     case "box":
     case "flame":
+    case "matrix":
       return def.columns.map((c) => ({ expr: c.expr, unit: c.unit }));
     case "table":
       return [
@@ -53,6 +54,11 @@ export function asks(def: PanelDef): Ask[] {
 export function families(def: PanelDef): string[] {
   const names = expressions(def).flatMap((expr) => expr.match(/[a-zA-Z_:][\w:]*(?=\{)/g) ?? []);
   return [...new Set(names.map((name) => name.replace(/_(?:bucket|sum|count)$/, "")))];
+}
+
+/** Whether a panel is of rows, each made by the labels of its keys. */
+export function isTabular(def: PanelDef): def is Extract<PanelDef, { keys: unknown }> {
+  return "keys" in def;
 }
 
 /** The PromQL of all that a panel asks. */

@@ -125,6 +125,14 @@ export interface FlameDef extends Common {
   columns: readonly Column[];
 }
 
+/** Who does how much to whom, now: rows, columns, and in each cell a shade and a figure. */
+export interface MatrixDef extends Common {
+  kind: "matrix";
+  /** The label of the rows, that of the columns, and the machine that both are on. */
+  keys: readonly [Key, Key, Key];
+  columns: readonly [Column];
+}
+
 export interface TableDef extends Common {
   kind: "table";
   /** The labels that make a row; the first is its name. */
@@ -140,7 +148,7 @@ export interface TableDef extends Common {
   filters?: boolean;
 }
 
-export type PanelDef = ChartDef | BarsDef | FigureDef | TableDef | HeatmapDef | HistogramDef | GaugeDef | BoxDef | FlameDef;
+export type PanelDef = ChartDef | BarsDef | FigureDef | TableDef | HeatmapDef | HistogramDef | GaugeDef | BoxDef | FlameDef | MatrixDef;
 
 export interface Section {
   id: string;

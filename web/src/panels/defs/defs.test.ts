@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { fillTemplate } from "../../lib/promql";
-import { expressions, families } from "../asks";
+import { expressions, families, isTabular } from "../asks";
 import type { PanelDef } from "../types";
 import { CONTAINER_TABLE, CONTAINERS, COST, INFRASTRUCTURE, OVERVIEW, STATUS, SYSTEM, TEE, TEE_TABLES, WINDOWS, WORKLOADS } from "./index";
 
@@ -39,7 +39,7 @@ describe("what several machines have", () => {
         if (/\b(?:workload|container|id)\b/.test(labels ?? "")) expect(labels?.split(", "), grouped).toContain("instance");
       }
     }
-    if (def.kind === "table" || def.kind === "box" || def.kind === "flame") {
+    if (isTabular(def)) {
       const keys = def.keys.map((k) => k.label);
       if (keys.some((label) => label === "workload" || label === "id")) expect(keys, def.id).toContain("instance");
     }

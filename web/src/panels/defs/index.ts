@@ -130,7 +130,7 @@ export const TEE: readonly Section[] = [
   { id: "tee-life", title: "Enclaves and their life", panels: [teeEnclaves, teeEnclaveChurn, teeEnclaveStart, teeEncls] },
 ];
 
-export const TEE_TABLES: readonly TableDef[] = [teeEnclaveTable, teeNeighbours];
+export const TEE_TABLES: readonly PanelDef[] = [teeEnclaveTable, teeNeighbours];
 
 export const CONTAINERS: readonly Section[] = [
   { id: "container-processor", title: "Processor", panels: [containerCpu, containerThrottledShare, containerThrottledTime] },

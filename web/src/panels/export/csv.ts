@@ -8,7 +8,7 @@ import { fillTemplate, type Filling, seriesName } from "../../lib/promql";
 import type { Frame } from "../../lib/series";
 import type { Interval } from "../../lib/time";
 import { type Unit, UNIT_LABEL } from "../../lib/units";
-import { type Ask, asks, MINUTE } from "../asks";
+import { type Ask, asks, isTabular, MINUTE } from "../asks";
 import { FrameLoader } from "../frames";
 import { loadRows, type RowSource, tableLoaders } from "../table-data";
 import type { Row } from "../table-rows";
@@ -71,7 +71,7 @@ export function instantCsv(answers: readonly { ask: Ask; samples: readonly Insta
 /** Asks for the data of a panel over an interval and writes it. */
 export async function panelCsv(def: PanelDef, client: Client, interval: Interval, filling: Omit<Filling, "step">): Promise<string> {
   const { signal } = new AbortController();
-  if (def.kind === "table" || def.kind === "box" || def.kind === "flame") {
+  if (isTabular(def)) {
     return tableCsv(def, await loadRows(def, client, tableLoaders(def, client), interval, filling, signal), def.kind === "box");
   }
   const all = asks(def);
