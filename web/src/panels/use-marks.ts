@@ -24,12 +24,14 @@ interface Shared {
   marksShown: Store<boolean>;
   marks: Store<readonly Mark[]>;
   /** What was asked for last. */
-  asked: { key: string; to: number; control: AbortController } | undefined;
+  asked: { key: string; to: number; control: AbortController; failedAt?: number } | undefined;
 }
 
 const KEY = "teescope-marks";
 /** Marks are no figures: of a live chart they are asked for this seldom, seconds. */
 const EVERY = 15;
+/** After a failure they are asked for again so soon, milliseconds: each chart that is drawn anew would do it at once. */
+const AGAIN_MS = 5000;
 
 const sessions = new WeakMap<Session, Shared>();
 
@@ -82,7 +84,10 @@ const NONE: readonly Mark[] = [];
 /** Asks, unless somebody on the page just did. Without an answer there are no marks: figures do not wait for them. */
 function want(session: Session, key: string, interval: Interval, filling: Omit<Filling, "step">): void {
   const all = shared(session);
-  if (all.asked?.key === key && Math.abs(interval.to - all.asked.to) < EVERY) return;
+  if (all.asked?.key === key) {
+    const { to, failedAt } = all.asked;
+    if (failedAt === undefined ? Math.abs(interval.to - to) < EVERY : Date.now() - failedAt < AGAIN_MS) return;
+  }
   all.asked?.control.abort();
   if (all.asked?.key !== key) all.marks.set(NONE);
   const mine = { key, to: interval.to, control: new AbortController() };
@@ -92,7 +97,7 @@ function want(session: Session, key: string, interval: Interval, filling: Omit<F
       if (all.asked === mine) all.marks.set(marks);
     })
     .catch(() => {
-      if (all.asked === mine) all.asked = undefined; // the connection store has the reason; the next tick asks again
+      if (all.asked === mine) all.asked = { ...mine, failedAt: Date.now() }; // the connection store has the reason
     });
 }
 
