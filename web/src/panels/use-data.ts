@@ -100,6 +100,15 @@ export function useAsk<T>(
   return answered === key ? rest : { ...rest, error: undefined, stale: true };
 }
 
+/**
+ * What makes a question another one. Windows that grow with a young agent do
+ * not: what was answered is not about something else, and stays where no new
+ * answer comes.
+ */
+export function ageless<T extends { age?: number | undefined }>(filling: T): T {
+  return { ...filling, age: undefined };
+}
+
 /** The series of a chart over the shown interval; newest as in FrameRequest. */
 export function useFrame(queries: readonly Query[], points: number, enabled: boolean, newest: boolean): Loaded<LoadedFrame> {
   const session = useSession();
@@ -111,7 +120,7 @@ export function useFrame(queries: readonly Query[], points: number, enabled: boo
   const span = fixed ? `${fixed.from}-${fixed.to}` : String(interval.to - interval.from);
   return useAsk(
     (_, signal) => loader.load(request, signal),
-    `${frameKey(request)}\n${span}`,
+    `${frameKey({ ...request, filling: ageless(filling) })}\n${span}`,
     String(interval.to),
     enabled && ready,
   );
@@ -125,7 +134,7 @@ export function useInstant(exprs: readonly string[], enabled: boolean): Loaded<I
   const filled = exprs.map((expr) => fillTemplate(expr, { ...filling, step: MINUTE }));
   return useAsk(
     (session, signal) => Promise.all(filled.map((expr) => session.client.instant(expr, interval.to, signal))),
-    filled.join("\n"),
+    exprs.map((expr) => fillTemplate(expr, { ...ageless(filling), step: MINUTE })).join("\n"),
     String(interval.to),
     enabled && ready,
   );
