@@ -56,8 +56,8 @@ func newFamilies() *families {
 	return &families{
 		syscalls: twin(metric.Desc{
 			Name: "teescope_syscalls_total", Kind: metric.Counter, Unit: "calls", Labels: []string{"syscall"},
-			Help: "System calls entered, by name. compat is any call through the 32-bit entry, unknown a number without a name. " +
-				"Not counted are uretprobe and uprobe, which only the tracing of a program brings about.",
+			Help: "System calls entered, by name, without uretprobe and uprobe, which only tracing brings about. " +
+				"compat is any call through the 32-bit entry, unknown a number without a name.",
 			Origin: "tracepoint raw_syscalls:sys_enter",
 		}),
 		syscallSeconds: twin(metric.Desc{
