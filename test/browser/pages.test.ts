@@ -125,7 +125,7 @@ it("completes a query by keyboard, draws it, keeps it in the address, and shows 
   expect(search(page)).toBe(`?page=explore&range=1m&expr=${written}`);
   await page.reload();
   expect(await query.inputValue()).toBe(written);
-  await page.getByRole("button", { name: "Table at its end" }).click();
+  await page.getByRole("radio", { name: "Table at its end" }).click();
   await page.locator('[data-panel="result-0"] td', { hasText: "getpgid" }).waitFor();
   await query.fill("rate(up)");
   await page.keyboard.press("Enter");

@@ -44,7 +44,8 @@ export function useShown(): Shown {
   const interval = shownInterval(view, now);
   const wanted = mappingKey(view);
   const nodes = useStore(session.nodes);
-  const ready = (wanted === "" || mapped?.key === wanted) && nodes?.key === nodesKey(view);
+  // The first look does not wait for the machines: mostly there is one.
+  const ready = (wanted === "" || mapped?.key === wanted) && (nodes === undefined || nodes.key === nodesKey(view));
   return {
     interval,
     workloads: view.workloads,
