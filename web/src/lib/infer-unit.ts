@@ -2,6 +2,7 @@
 
 // The unit of what a PromQL query gives, as far as it follows from the names of
 // its metrics (lib/quantity.ts says how). Reads the query for that alone.
+import { AGGREGATIONS } from "./promql-complete";
 import { ofAggregation, ofFunction, ofMetric, ofOperator, type Quantity, unitOf } from "./quantity";
 import type { Unit } from "./units";
 
@@ -39,9 +40,8 @@ function tokens(query: string): Token[] {
 }
 
 const PRECEDENCE: readonly (readonly string[])[] = [["or"], ["and", "unless"], ["==", "!=", "<", ">", "<=", ">="], ["+", "-"], ["*", "/", "%", "atan2"], ["^"]];
-const AGGREGATIONS = new Set([
-  "avg", "bottomk", "count", "count_values", "group", "limit_ratio", "limitk", "max", "min", "quantile", "stddev", "stdvar", "sum", "topk",
-]);
+/** Those that are offered, and two that a server has to be told to know. */
+const KNOWN = new Set([...AGGREGATIONS, "limit_ratio", "limitk"]);
 const MATCHING = new Set(["on", "ignoring", "group_left", "group_right"]);
 /** Parentheses within each other that are followed. */
 const DEEPEST = 100;
@@ -132,7 +132,7 @@ class Parser {
     if (token?.kind === "text") return undefined;
     if (token?.kind !== "name") throw new Unreadable();
     const name = token.text.toLowerCase();
-    if (AGGREGATIONS.has(name) && /^(?:\(|by|without)$/i.test(this.peek())) return this.aggregation(name);
+    if (KNOWN.has(name) && /^(?:\(|by|without)$/i.test(this.peek())) return this.aggregation(name);
     if (this.peek() === "(") return ofFunction(name, this.args());
     if (this.peek() === "{") this.labels();
     return ofMetric(token.text);

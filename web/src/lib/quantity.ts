@@ -133,6 +133,7 @@ const EACH: Readonly<Record<string, Unit>> = {
 
 export function ofOperator(operator: string, left: Quantity, right: Quantity): Quantity {
   const [a, b] = [unitOf(left), unitOf(right)];
+  const each = EACH[`${a ?? ""}/${b ?? ""}`];
   switch (operator) {
     case "and":
     case "unless":
@@ -153,7 +154,7 @@ export function ofOperator(operator: string, left: Quantity, right: Quantity): Q
     case "/":
       if (left?.is === "number" && right?.is === "number") return left;
       if (a !== undefined && a === b) return SHARES.includes(a) ? unit("ratio") : undefined;
-      return EACH[`${a ?? ""}/${b ?? ""}`] && unit(EACH[`${a ?? ""}/${b ?? ""}`] ?? "count");
+      return each && unit(each);
     default:
       // A comparison leaves the values of the side that has series.
       return /^(?:==|!=|[<>]=?)$/.test(operator) ? (left?.is === "number" ? right : left) : undefined;
