@@ -6,16 +6,8 @@ import (
 	"cmp"
 	"regexp"
 	"time"
-)
 
-// soon is within which time after the end of a container its next start belongs to it. What starts later is a job that
-// runs now and then.
-const soon = 2 * time.Minute
-
-// Values of the label change.
-const (
-	restart    = "restart"
-	deployment = "deployment"
+	"teescope/internal/workload"
 )
 
 // place is what a container can take from the one before it: its name, as people or Kubernetes gave it.
@@ -55,9 +47,9 @@ func (c *Collector) succeed(t *container, now time.Time) string {
 		case t.start < was.start:
 			return "" // the older one of two that are there at once
 		case was.details.differ(t.details):
-			t.change = deployment
-		case !c.lives(was) && t.start-float64(was.seen.UnixMilli())/1000 <= soon.Seconds():
-			t.change = restart
+			t.change = workload.Deployment
+		case !c.lives(was) && t.start-float64(was.seen.UnixMilli())/1000 <= workload.Soon.Seconds():
+			t.change = workload.Restart
 		}
 	}
 	c.places[at] = t

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"teescope/internal/workload"
 )
 
 // runImage writes a container of Docker's that runs since some seconds after the machine's start.
@@ -32,7 +34,7 @@ func TestContainersThatFollowOthers(t *testing.T) {
 		second = at
 		text := exposition(t, c)
 		got := ""
-		for _, what := range []string{restart, deployment} {
+		for _, what := range []string{workload.Restart, workload.Deployment} {
 			if v := sample(t, text, "teescope_container_change_timestamp_seconds", `name="`+name+`"`, `change="`+what+`"`); v != "" {
 				started, err := strconv.ParseFloat(v, 64)
 				if err != nil {

@@ -14,13 +14,8 @@ import (
 	"teescope/internal/workload"
 )
 
-const (
-	// settled is how long a process has lived that is its workload's main one: helpers and checks are over by then.
-	settled = 5 * time.Second
-	// soon is within which time after the end of a workload its next start belongs to it. What starts later is a job
-	// that runs now and then.
-	soon = 2 * time.Minute
-)
+// settled is how long a process has lived that is its workload's main one: helpers and checks are over by then.
+const settled = 5 * time.Second
 
 // change is how a workload's main process was followed by another one.
 type change int
@@ -33,7 +28,7 @@ const (
 )
 
 // changeNames are the values of the label change.
-var changeNames = [changes]string{restarted: "restart", redeployed: "deployment"}
+var changeNames = [changes]string{restarted: workload.Restart, redeployed: workload.Deployment}
 
 // file tells one file from another, and from what it was before somebody wrote into it.
 type file struct {
@@ -84,7 +79,7 @@ func (s *succession) see(tgid uint32, start, now time.Duration, read func(uint32
 	}
 	// What started while the other one lived has not followed it: workers of a pool, and programs of the same name. And
 	// what is started again and again in one process group is a helper of who starts it there.
-	follows := start > before.seen && start-before.seen <= soon && p.group != before.group
+	follows := start > before.seen && start-before.seen <= workload.Soon && p.group != before.group
 	switch {
 	case p.file != before.file && (follows || p.path == before.path):
 		return redeployed, start
