@@ -5,7 +5,7 @@
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { chart, search, seriousViolations, Tabs } from "./browser";
-import { type Fleet, startFleet } from "./fleet";
+import { type Fleet, instanceHere, startFleet } from "./fleet";
 import { freePort, Processes, startLoad, startRedis, startTeescope, until } from "./processes";
 
 const REDIS = "redis-server";
@@ -21,13 +21,7 @@ beforeAll(async () => {
   startLoad(processes, await startRedis(processes));
   const { url } = await startTeescope(processes, await freePort(), processes.folder(), ["--interval", "1s", "--targets", fleet.instance]);
   tabs.url = url;
-  const query = encodeURIComponent(`count(rate(teescope_syscalls_total{workload="${REDIS}"}[10s])) by (instance)`);
-  here = await until("both machines to be scraped twice", 20, async () => {
-    const answer = await fetch(`${url}/api/v1/query?query=${query}`);
-    const { data } = (await answer.json()) as { data: { result: { metric: { instance: string } }[] } };
-    const others = data.result.map((r) => r.metric.instance).filter((instance) => instance !== fleet.instance);
-    return data.result.length === 2 ? others[0] : undefined;
-  });
+  here = await instanceHere(url, fleet, `teescope_syscalls_total{workload="${REDIS}"}`);
 });
 
 afterAll(async () => {

@@ -5,7 +5,7 @@
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { screenshot, search, seriousViolations, Tabs } from "./browser";
-import { type Fleet, FLEET_CONTAINERS, FLEET_WORKLOADS, fleetId, startFleet } from "./fleet";
+import { type Fleet, FLEET_CONTAINERS, FLEET_WORKLOADS, fleetId, instanceHere, startFleet } from "./fleet";
 import { freePort, Processes, startLoad, startRedis, startTeescope, type Teescope, until } from "./processes";
 
 const processes = new Processes();
@@ -21,12 +21,7 @@ beforeAll(async () => {
   startLoad(processes, await startRedis(processes));
   teescope = await startTeescope(processes, await freePort(), processes.folder(), ["--interval", "1s", "--targets", fleet.instance]);
   tabs.url = teescope.url;
-  here = await until("both machines to be scraped twice", 20, async () => {
-    const answer = await fetch(`${teescope.url}/api/v1/query?query=${encodeURIComponent("count(rate(teescope_syscalls_total[10s])) by (instance)")}`);
-    const { data } = (await answer.json()) as { data: { result: { metric: { instance: string } }[] } };
-    const others = data.result.map((r) => r.metric.instance).filter((instance) => instance !== fleet.instance);
-    return data.result.length === 2 ? others[0] : undefined;
-  });
+  here = await instanceHere(teescope.url, fleet);
 });
 
 afterAll(async () => {

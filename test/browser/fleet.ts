@@ -3,6 +3,7 @@
 // A machine that is not there: what the agent of one with many containers
 // would say, for lists that no test machine can fill.
 import { createServer, type Server } from "node:http";
+import { until } from "./processes";
 
 export interface Fleet {
   /** What the label instance of its series is. */
@@ -66,4 +67,15 @@ export async function startFleet(size: FleetSize = {}): Promise<Fleet> {
       server.close();
     },
   };
+}
+
+/** The label instance of this machine, once it and the fleet have been scraped twice: both have a rate of these calls. */
+export function instanceHere(url: string, fleet: Fleet, calls = "teescope_syscalls_total"): Promise<string> {
+  const query = encodeURIComponent(`count(rate(${calls}[10s])) by (instance)`);
+  return until("both machines to be scraped twice", 20, async () => {
+    const answer = await fetch(`${url}/api/v1/query?query=${query}`);
+    const { data } = (await answer.json()) as { data: { result: { metric: { instance: string } }[] } };
+    const others = data.result.map((r) => r.metric.instance).filter((instance) => instance !== fleet.instance);
+    return data.result.length === 2 ? others[0] : undefined;
+  });
 }
