@@ -18,15 +18,15 @@ TOOLS    := .cache/tools
 BPF_FLAGS := -O2 -g -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 \
 	-Ibpf/include -I/usr/include/x86_64-linux-gnu \
 	-fdebug-compilation-dir=. -ffile-prefix-map=$(CURDIR)=.
-BPF_SRC := $(sort $(wildcard internal/collector/*/*.bpf.c internal/tee/*/*.bpf.c internal/bpfkit/testdata/*.bpf.c bench/*.bpf.c))
+BPF_SRC := $(sort $(wildcard internal/agent/collector/*/*.bpf.c internal/agent/tee/*/*/*.bpf.c internal/agent/bpf/testdata/*.bpf.c bench/*.bpf.c))
 BPF_OBJ := $(BPF_SRC:.c=.o)
-BPF_H   := $(wildcard bpf/include/*.h internal/collector/*/*.bpf.h internal/collector/*/*.h internal/tee/*/*.h)
+BPF_H   := $(wildcard bpf/include/*.h internal/agent/collector/*/*.bpf.h internal/agent/collector/*/*.h internal/agent/tee/*/*/*.h)
 BPF_FMT := $(BPF_SRC) $(BPF_H)
-C_FMT   := $(wildcard test/e2e/progs/*.c bench/progs/*.c internal/tee/*/testdata/*.[ch] testbed/module/*.[ch] testbed/enclaves/*/*.[ch])
+C_FMT   := $(wildcard test/e2e/progs/*.c bench/progs/*.c internal/agent/tee/*/*/testdata/*.[ch] testbed/module/*.[ch] testbed/enclaves/*/*.[ch])
 
 # What `make generate` writes; `make check-generated` writes it again and compares.
-GENERATED := $(BPF_OBJ) internal/collector/system/syscalls.go docs/dev/probe-cost.md \
-	$(wildcard web/dist) internal/dashboards/panels.json internal/report/questions.json deploy/grafana/dashboards docs/user/metrics.md docs/user/cli.md
+GENERATED := $(BPF_OBJ) internal/agent/collector/system/syscalls.go docs/dev/probe-cost.md \
+	$(wildcard web/dist) internal/server/dashboards/panels.json internal/server/report/questions.json deploy/grafana/dashboards docs/user/metrics.md docs/user/cli.md
 
 .PHONY: help
 help: ## list the targets
@@ -51,13 +51,13 @@ generate-bpf: $(BPF_OBJ) ## compile the BPF programs to the committed objects (c
 	$(STRIP) -g $@
 
 generate-go: ## write the table of system call names
-	$(GO) run ./internal/collector/system/gensyscalls
+	$(GO) run ./internal/agent/collector/system/gensyscalls
 
 generate-web: web/node_modules/.package-lock.json ## build the page into web/dist
 	npm --prefix web run build
 
 generate-dashboards: web/node_modules/.package-lock.json ## write the page's panels as JSON, and as Grafana dashboards
-	cd web && node write-dashboards.mjs ../internal/dashboards/panels.json ../internal/report/questions.json
+	cd web && node write-dashboards.mjs ../internal/server/dashboards/panels.json ../internal/server/report/questions.json
 	$(GO) run ./cmd/teescope dashboards export deploy/grafana/dashboards >/dev/null
 
 generate-probe-cost: $(BPF_OBJ) ## write docs/dev/probe-cost.md with the instructions of the committed objects
@@ -103,7 +103,7 @@ format: $(TOOLS)/golangci-lint ## format Go and BPF sources
 
 BENCH      ?= .
 COUNT      ?= 6
-BENCH_PKGS := ./internal/collector ./internal/collector/system ./internal/threads
+BENCH_PKGS := ./internal/agent/collector ./internal/agent/collector/system ./internal/agent/threads
 SOAK       ?= 10m
 
 GOTEST := $(GO) test -count=1 $(TESTFLAGS)
@@ -115,7 +115,7 @@ test: ## unit, golden and architecture tests (Go); those of the kernel side need
 cases: ## the diagnosis on every case of test/cases: precision and recall by rule
 	$(GO) test -count=1 -v -run 'TestCases$$' ./test/cases | grep -v -e '^=== ' -e '^ *--- PASS'
 
-fuzz: ## fuzz every parser of what others write, FUZZTIME (20s) each; FUZZ=./internal/tee for one package
+fuzz: ## fuzz every parser of what others write, FUZZTIME (20s) each; FUZZ=./internal/agent/tee for one package
 	GO=$(GO) test/fuzz $(FUZZ)
 
 test-web: web/node_modules/.package-lock.json ## unit tests of the page
@@ -144,7 +144,7 @@ bench-fleet: build ## what a server of 100,000 series needs: memory, CPU, latenc
 	$(GO) run ./bench/fleet -teescope $(BIN) $(FLEETFLAGS)
 
 soak: ## hours of scraping and compacting within SOAK (10m): memory flat, no sample lost
-	TEESCOPE_SOAK=$(SOAK) $(GOTEST) -v -run 'TestSoak$$' -timeout 0 ./internal/prom
+	TEESCOPE_SOAK=$(SOAK) $(GOTEST) -v -run 'TestSoak$$' -timeout 0 ./internal/server/prom
 
 bench-quick: ## one short round of bench: proves that it runs, measures nothing worth quoting
 	$(MAKE) --no-print-directory bench \

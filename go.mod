@@ -1,4 +1,4 @@
-module teescope
+module github.com/teescope/teescope
 
 go 1.26.0
 

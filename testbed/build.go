@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"teescope/testbed/machine"
+	"github.com/teescope/teescope/testbed/machine"
 )
 
 // tree is where the sources are and where what is built from them goes.

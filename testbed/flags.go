@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"teescope/testbed/machine"
+	"github.com/teescope/teescope/testbed/machine"
 )
 
 // list is a flag that may be given several times.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"teescope/testbed/machine"
+	"github.com/teescope/teescope/testbed/machine"
 )
 
 func TestOptions(t *testing.T) {

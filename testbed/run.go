@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"teescope/testbed/machine"
+	"github.com/teescope/teescope/testbed/machine"
 )
 
 // options are those of "testbed run".

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Builds what draws a report into dist/report: one script and one style sheet, which internal/report puts into a file.
+// Builds what draws a report into dist/report: one script and one style sheet, which internal/server/report puts into a file.
 import { defineConfig } from "vite";
 
 export default defineConfig({

@@ -1,4 +1,4 @@
-module teescope/bench/peers
+module github.com/teescope/teescope/bench/peers
 
 go 1.26.0
 

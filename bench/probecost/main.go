@@ -84,7 +84,7 @@ type program struct {
 // count reads every object of the collectors and TEE backends, and of bench itself for comparison.
 func count(root string) ([]program, error) {
 	var all []program
-	for _, pattern := range []string{"internal/collector/*/*.bpf.o", "internal/tee/*/*.bpf.o", "bench/*.bpf.o"} {
+	for _, pattern := range []string{"internal/agent/collector/*/*.bpf.o", "internal/agent/tee/*/*/*.bpf.o", "bench/*.bpf.o"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			return nil, err

@@ -14,6 +14,7 @@ import (
 	"path"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -24,7 +25,7 @@ import (
 
 // load makes every event that a probe of ours counts: calls, switches, faults, processes, writes through the page
 // cache, and ECALLs and OCALLs of a program with the functions of Intel's SDK. It runs until it is killed.
-const load = `source=$PWD/internal/tee/transition/testdata && cd "$(mktemp -d)" && trap 'kill $!; rm -f f app libsgx_urts.so; rmdir "$PWD"; exit' TERM
+const load = `source=$PWD/internal/agent/tee/sgx/boundary/testdata && cd "$(mktemp -d)" && trap 'kill $!; rm -f f app libsgx_urts.so; rmdir "$PWD"; exit' TERM
 gcc -O2 -shared -fPIC -o libsgx_urts.so "$source/urts.c" && gcc -O2 -o app "$source/app.c" -L. -lsgx_urts -Wl,-rpath,"$PWD" -lpthread
 { while :; do echo ecall 1000 2 1; sleep 0.2; done; } | ./app >/dev/null &
 while :; do
@@ -90,10 +91,11 @@ func notesOf(all map[string]counts, empty counts, enough float64) (map[string]no
 	return notes, nil
 }
 
-// prefix is what the agent puts before the names of an object's programs: the name of the backend.
+// prefix is what the agent puts before the names of an object's programs: the name of the TEE backend, which names
+// the backend's object file too.
 func prefix(object string) string {
-	if dir := path.Dir(object); path.Dir(dir) == "internal/tee" {
-		return path.Base(dir) + "/"
+	if strings.HasPrefix(object, "internal/agent/tee/") {
+		return strings.TrimSuffix(path.Base(object), ".bpf.o") + "/"
 	}
 	return ""
 }

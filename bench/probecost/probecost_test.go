@@ -89,7 +89,7 @@ teescope_bpf_program_sampled_runs_total{program="sgx/evict_fentry"} 99
 		t.Fatal(err)
 	}
 	got, when, err := readVirtual(file)
-	if err != nil || len(got) != 1 || got[key("internal/tee/sgx/sgx.bpf.o", "free_fentry")] != "10000" || !strings.Contains(when, "Linux 6.12.1-amd64") {
+	if err != nil || len(got) != 1 || got[key("internal/agent/tee/sgx/driver/sgx.bpf.o", "free_fentry")] != "10000" || !strings.Contains(when, "Linux 6.12.1-amd64") {
 		t.Errorf("%v, %q, %v", got, when, err)
 	}
 	if err := os.WriteFile(file, []byte("up 1\n"), 0o600); err != nil {

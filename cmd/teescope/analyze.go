@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"teescope/internal/analysis"
-	"teescope/internal/app"
-	"teescope/internal/remote"
-	"teescope/internal/render"
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/render"
+	"github.com/teescope/teescope/internal/app"
+	"github.com/teescope/teescope/internal/lib/remote"
 )
 
 // foundStatus is the exit status when --fail-on has found something.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"teescope/internal/check"
+	"github.com/teescope/teescope/internal/cli/check"
 )
 
 func checkCommand() *cobra.Command {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis"
 )
 
 // correlateFlags are those of the subcommand.

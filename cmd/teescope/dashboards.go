@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"teescope/internal/app"
+	"github.com/teescope/teescope/internal/app"
 )
 
 func dashboardsCommand() *cobra.Command {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"teescope/internal/demo"
+	"github.com/teescope/teescope/internal/cli/demo"
 )
 
 func demoCommand() *cobra.Command {

@@ -5,7 +5,7 @@ package main
 import (
 	"io/fs"
 
-	"teescope/web"
+	"github.com/teescope/teescope/web"
 )
 
 // page is the built page.

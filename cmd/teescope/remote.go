@@ -5,7 +5,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"teescope/internal/remote"
+	"github.com/teescope/teescope/internal/lib/remote"
 )
 
 // serverFlags adds the flags that name the server that is asked, and say how to reach it.

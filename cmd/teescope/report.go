@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
 
-	"teescope/internal/app"
-	"teescope/internal/remote"
+	"github.com/teescope/teescope/internal/app"
+	"github.com/teescope/teescope/internal/lib/remote"
 )
 
 // reportFlags are the flags of a report.

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"teescope/internal/app"
-	"teescope/internal/config"
+	"github.com/teescope/teescope/internal/app"
+	"github.com/teescope/teescope/internal/lib/config"
 )
 
 func newRoot() *cobra.Command {

@@ -5,7 +5,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"teescope/internal/app"
+	"github.com/teescope/teescope/internal/app"
 )
 
 func serverCommand() *cobra.Command {

@@ -18,12 +18,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"teescope/internal/app"
-	"teescope/internal/config"
-	"teescope/internal/privilege"
-	"teescope/internal/quietlog"
-	"teescope/internal/remote"
-	"teescope/internal/top"
+	"github.com/teescope/teescope/internal/app"
+	"github.com/teescope/teescope/internal/cli/top"
+	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/quietlog"
+	"github.com/teescope/teescope/internal/lib/remote"
 )
 
 const (

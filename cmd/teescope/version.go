@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"teescope/internal/collector/build"
+	"github.com/teescope/teescope/internal/agent/collector/build"
 )
 
 func versionCommand() *cobra.Command {

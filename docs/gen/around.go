@@ -3,8 +3,8 @@
 package main
 
 import (
-	"teescope/internal/app"
-	"teescope/internal/metric"
+	"github.com/teescope/teescope/internal/app"
+	"github.com/teescope/teescope/internal/lib/metric"
 )
 
 // around are families of which the page shows something too, and which no collector describes: what the Go client and

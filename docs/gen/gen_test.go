@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"teescope/internal/metric"
+	"github.com/teescope/teescope/internal/lib/metric"
 )
 
 func TestMetrics(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"teescope/internal/stat"
+	"github.com/teescope/teescope/internal/lib/stat"
 )
 
 // The names of what is found without a rule of a cause, as a [Finding] has them.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"teescope/internal/stat"
+	"github.com/teescope/teescope/internal/lib/stat"
 )
 
 // mostTold is how many metrics of one finding are told of.

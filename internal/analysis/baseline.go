@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"teescope/internal/stat"
+	"github.com/teescope/teescope/internal/lib/stat"
 )
 
 // How much history a baseline needs. Windows of five minutes that follow each other are the observations.

@@ -9,7 +9,7 @@ import (
 	"math"
 	"slices"
 
-	"teescope/internal/stat"
+	"github.com/teescope/teescope/internal/lib/stat"
 )
 
 // A Run is one run of a program, or the time between two of its restarts: with what settings, and what came of it.

@@ -15,7 +15,7 @@ import (
 	"time"
 	"unicode"
 
-	"teescope/internal/stat"
+	"github.com/teescope/teescope/internal/lib/stat"
 )
 
 func read(t *testing.T, text string) []Run {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"teescope/internal/stat"
+	"github.com/teescope/teescope/internal/lib/stat"
 )
 
 // Text writes what a table of runs says, for people.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"teescope/internal/stat"
+	"github.com/teescope/teescope/internal/lib/stat"
 )
 
 // A SeriesTable says how runs are made of series: a run is the time in which an info metric has the same labels.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"teescope/internal/stat"
+	"github.com/teescope/teescope/internal/lib/stat"
 )
 
 // WindowOptions say what windows are computed of. The zero value is five minutes of the scrapes that there are, for

@@ -11,12 +11,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"teescope/docs/runbooks"
-	"teescope/internal/analysis"
-	"teescope/internal/config"
-	"teescope/internal/notify"
-	"teescope/internal/prom"
-	shipped "teescope/rules"
+	"github.com/teescope/teescope/docs/runbooks"
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/server/notify"
+	"github.com/teescope/teescope/internal/server/prom"
+	shipped "github.com/teescope/teescope/rules"
 )
 
 // ruleOptions are the rules that a configuration names, and nobody to tell.

@@ -16,11 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"teescope/docs/runbooks"
-	"teescope/internal/analysis"
-	"teescope/internal/config"
-	"teescope/internal/notify"
-	"teescope/internal/prom/rulefile"
+	"github.com/teescope/teescope/docs/runbooks"
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/server/notify"
+	"github.com/teescope/teescope/internal/server/prom/rulefile"
 )
 
 const shippedFiles = "../../rules/*.yaml"

@@ -11,12 +11,12 @@ import (
 	"slices"
 	"time"
 
-	"teescope/internal/analysis"
-	"teescope/internal/analysis/rules"
-	"teescope/internal/prom"
-	"teescope/internal/promapi"
-	"teescope/internal/remote"
-	"teescope/internal/render"
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/render"
+	"github.com/teescope/teescope/internal/analysis/rules"
+	"github.com/teescope/teescope/internal/cli/promapi"
+	"github.com/teescope/teescope/internal/lib/remote"
+	"github.com/teescope/teescope/internal/server/prom"
 )
 
 // Analysis is one analysis of stored series.

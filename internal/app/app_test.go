@@ -21,9 +21,9 @@ import (
 	"testing/fstest"
 	"time"
 
-	"teescope/internal/collector/build"
-	"teescope/internal/config"
-	"teescope/internal/privilege"
+	"github.com/teescope/teescope/internal/agent/collector/build"
+	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/privilege"
 )
 
 // output hands over the line that says where the page is.

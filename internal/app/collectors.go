@@ -5,27 +5,27 @@ package app
 import (
 	"log/slog"
 
-	"teescope/internal/collector"
-	"teescope/internal/collector/build"
-	"teescope/internal/collector/clock"
-	"teescope/internal/collector/container"
-	"teescope/internal/collector/node"
-	"teescope/internal/collector/sandbox"
-	"teescope/internal/collector/system"
-	"teescope/internal/collector/teehost"
-	"teescope/internal/config"
-	"teescope/internal/findings"
-	"teescope/internal/metric"
-	"teescope/internal/notify"
-	"teescope/internal/tee"
-	"teescope/internal/tee/sgx"
-	"teescope/internal/tee/transition"
+	"github.com/teescope/teescope/internal/agent/collector"
+	"github.com/teescope/teescope/internal/agent/collector/build"
+	"github.com/teescope/teescope/internal/agent/collector/clock"
+	"github.com/teescope/teescope/internal/agent/collector/container"
+	"github.com/teescope/teescope/internal/agent/collector/node"
+	"github.com/teescope/teescope/internal/agent/collector/sandbox"
+	"github.com/teescope/teescope/internal/agent/collector/system"
+	"github.com/teescope/teescope/internal/agent/collector/teehost"
+	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/driver"
+	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/server/findings"
+	"github.com/teescope/teescope/internal/server/notify"
 )
 
 // agentCollectors is the list of collectors of the agent, sorted by name. To add a collector, add
 // its line here. Two are returned by themselves too: that of system metrics, which knows when no privilege is
 // needed any more and which processes a workload has, and that of transitions, which knows what it goes on to need.
-func agentCollectors(c *config.Config, log *slog.Logger, settled <-chan struct{}) ([]collector.Collector, *system.Collector, *transition.Backend) {
+func agentCollectors(c *config.Config, log *slog.Logger, settled <-chan struct{}) ([]collector.Collector, *system.Collector, *boundary.Backend) {
 	roots := tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}
 	detector := tee.NewDetector(roots) // of one mind, and each process is looked at once
 	sys := system.New(system.Options{
@@ -34,15 +34,15 @@ func agentCollectors(c *config.Config, log *slog.Logger, settled <-chan struct{}
 		Proc:   roots.Proc, Cgroup: "/sys/fs/cgroup", Detector: detector,
 		Log: log.With("part", "system"),
 	})
-	crossings := transition.New(transition.Options{
-		Roots: roots, Detector: detector, Cgroup: "/sys/fs/cgroup", Mode: transition.Mode(c.Transitions.Trace), Budget: c.Transitions.Budget,
+	crossings := boundary.New(boundary.Options{
+		Roots: roots, Detector: detector, Cgroup: "/sys/fs/cgroup", Mode: boundary.Mode(c.Transitions.Trace), Budget: c.Transitions.Budget,
 		CostLow: c.Transitions.Cost.Low, CostHigh: c.Transitions.Cost.High,
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, Log: log.With("part", "transitions"),
 		Settled: settled,
-		Calls: func(pids []int) map[int]transition.GroupCalls {
-			calls := map[int]transition.GroupCalls{}
+		Calls: func(pids []int) map[int]boundary.GroupCalls {
+			calls := map[int]boundary.GroupCalls{}
 			for pid, g := range sys.Groups(pids) {
-				calls[pid] = transition.GroupCalls{Group: g.Slot, N: g.Calls}
+				calls[pid] = boundary.GroupCalls{Group: g.Slot, N: g.Calls}
 			}
 			return calls
 		},
@@ -61,9 +61,9 @@ func agentCollectors(c *config.Config, log *slog.Logger, settled <-chan struct{}
 }
 
 // teeBackends is the list of what reads the figures of a TEE. To add a backend, add its line here.
-func teeBackends(c *config.Config, r tee.Roots, log *slog.Logger, crossings *transition.Backend) []tee.Backend {
+func teeBackends(c *config.Config, r tee.Roots, log *slog.Logger, crossings *boundary.Backend) []tee.Backend {
 	return []tee.Backend{
-		sgx.New(sgx.Options{
+		driver.New(driver.Options{
 			Roots: r, Cgroup: "/sys/fs/cgroup", MaxWorkloads: c.Workloads.Max, Log: log.With("part", "sgx"),
 		}),
 		crossings,

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"teescope/internal/dashboards"
+	"github.com/teescope/teescope/internal/server/dashboards"
 )
 
 // ExportDashboards writes the page's panels as Grafana dashboards, one file each, into a directory, which it makes.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"teescope/docs/user"
-	"teescope/internal/httpapi"
+	"github.com/teescope/teescope/docs/user"
+	"github.com/teescope/teescope/internal/server/httpapi"
 )
 
 // TestLinksOfDashboardsResolve follows the link of every panel to what the server has of its metrics.

@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"slices"
 
-	"teescope/internal/collector"
-	"teescope/internal/httpapi"
-	"teescope/internal/privilege"
-	"teescope/internal/service"
+	"github.com/teescope/teescope/internal/agent/collector"
+	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/service"
+	"github.com/teescope/teescope/internal/server/httpapi"
 )
 
 // Client is what uses an agent in the same process. The agent ends when it returns.

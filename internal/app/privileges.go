@@ -8,9 +8,9 @@ import (
 	"log/slog"
 	"strings"
 
-	"teescope/internal/collector/sandbox"
-	"teescope/internal/privilege"
-	"teescope/internal/prom"
+	"github.com/teescope/teescope/internal/agent/collector/sandbox"
+	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/server/prom"
 )
 
 // dropper gives up what is only needed to start: capabilities, files and system calls.

@@ -17,9 +17,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"teescope/internal/collector/sandbox"
-	"teescope/internal/privilege"
-	"teescope/internal/prom"
+	"github.com/teescope/teescope/internal/agent/collector/sandbox"
+	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/server/prom"
 )
 
 // What a dropper does is for good: each test does it in a process of its own, which gets a directory.

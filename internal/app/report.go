@@ -18,10 +18,10 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"teescope/internal/analysis"
-	"teescope/internal/promapi"
-	"teescope/internal/remote"
-	"teescope/internal/report"
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/cli/promapi"
+	"github.com/teescope/teescope/internal/lib/remote"
+	"github.com/teescope/teescope/internal/server/report"
 )
 
 // ReportOptions are what a report is made of.

@@ -16,12 +16,12 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"teescope/docs/runbooks"
-	"teescope/internal/config"
-	"teescope/internal/metric"
-	"teescope/internal/prom"
-	"teescope/internal/prom/rulefile"
-	"teescope/internal/prom/ruletest"
+	"github.com/teescope/teescope/docs/runbooks"
+	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/server/prom"
+	"github.com/teescope/teescope/internal/server/prom/rulefile"
+	"github.com/teescope/teescope/internal/server/prom/ruletest"
 )
 
 // ErrRules says that files of rules are wrong; what is, was written.

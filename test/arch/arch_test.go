@@ -23,7 +23,7 @@ import (
 	"testing"
 )
 
-const module = "teescope"
+const module = "github.com/teescope/teescope"
 
 // root is the top of the source tree, relative to this package.
 const root = "../.."
@@ -117,7 +117,12 @@ type arrow struct {
 	but    []string // of them, those that are allowed all the same
 }
 
-const internal = module + "/internal/"
+const (
+	internal = module + "/internal/"
+	agent    = internal + "agent/"
+	server   = internal + "server/"
+	lib      = internal + "lib/"
+)
 
 func arrows() []arrow {
 	return []arrow{
@@ -127,8 +132,8 @@ func arrows() []arrow {
 			never:  []string{internal + "app"},
 		},
 		{
-			why:    "internal/prom is the only importer of Prometheus",
-			except: []string{"internal/prom"},
+			why:    "internal/server/prom is the only importer of Prometheus",
+			except: []string{"internal/server/prom"},
 			never:  []string{"github.com/prometheus/prometheus"},
 		},
 		{
@@ -136,80 +141,83 @@ func arrows() []arrow {
 			never: []string{"github.com/prometheus/prometheus/discovery/install"},
 		},
 		{
-			why:   "descriptions, host roots, the clock, control groups, threads, remote servers and the service skeleton know no other room",
-			from:  []string{"internal/metric", "internal/hostfs", "internal/clock", "internal/cgroup", "internal/threads", "internal/remote", "internal/service"},
+			why: "descriptions, the clock, control groups, threads, remote servers, numbers and the service skeleton know no other room",
+			from: []string{
+				"internal/lib/metric", "internal/lib/clock", "internal/lib/hostfs", "internal/lib/remote",
+				"internal/lib/service", "internal/lib/stat", "internal/lib/trim", "internal/agent/threads",
+			},
 			never: []string{module},
 		},
 		{
-			why:   "bpfkit knows no metric",
-			from:  []string{"internal/bpfkit"},
-			never: []string{internal + "metric", internal + "collector", "github.com/prometheus"},
+			why:   "the libraries know nothing of the agent, the server, the analysis and the command line",
+			from:  []string{"internal/lib"},
+			never: []string{agent, server, internal + "analysis", internal + "cli", internal + "app", module + "/cmd"},
+			but:   []string{agent + "workload"}, // configuration reads watch rules; holder cleans names
+		},
+		{
+			why:   "eBPF is loaded without knowing a metric",
+			from:  []string{"internal/agent/bpf"},
+			never: []string{lib + "metric", agent + "collector", "github.com/prometheus"},
 		},
 		{
 			why:   "attribution needs no eBPF",
-			from:  []string{"internal/workload", "internal/hostfs", "internal/metric", "internal/config"},
-			never: []string{"github.com/cilium/ebpf", internal + "bpfkit"},
+			from:  []string{"internal/agent/workload", "internal/lib"},
+			never: []string{"github.com/cilium/ebpf", agent + "bpf"},
 		},
 		{
-			why:   "configuration reads configuration only",
-			from:  []string{"internal/config"},
-			never: []string{internal + "app", internal + "collector", internal + "prom", internal + "httpapi"},
+			why:   "the agent knows neither who serves nor who stores",
+			from:  []string{"internal/agent"},
+			never: []string{server, lib + "config", internal + "analysis", internal + "cli", internal + "app", module + "/cmd"},
+		},
+		{
+			why:   "the server knows neither the agent nor the command line",
+			from:  []string{"internal/server"},
+			never: []string{agent, internal + "cli", internal + "app", module + "/cmd"},
 		},
 		{
 			why:   "the embedded Prometheus knows none of our metrics",
-			from:  []string{"internal/prom"},
-			never: []string{internal + "metric", internal + "collector", internal + "bpfkit"},
+			from:  []string{"internal/server/prom"},
+			never: []string{lib + "metric"},
 		},
 		{
 			why:   "the mux reads through interfaces that it defines itself",
-			from:  []string{"internal/httpapi"},
-			never: []string{internal + "prom", internal + "collector", internal + "bpfkit"},
+			from:  []string{"internal/server/httpapi"},
+			never: []string{server + "prom"},
 		},
 		{
-			why:   "collectors know neither who serves nor who stores",
-			from:  []string{"internal/collector"},
-			never: []string{internal + "prom", internal + "httpapi", internal + "config", module + "/cmd"},
-		},
-		{
-			why:   "only bpfkit and collectors speak eBPF (bench measures it)",
-			from:  []string{"cmd", "internal/check", "internal/httpapi", "internal/prom", "internal/service", "internal/tee"},
+			why:   "only agent/bpf and collectors speak eBPF (bench measures it)",
+			from:  []string{"cmd", "internal/cli", "internal/server", "internal/lib/service", "internal/agent/tee"},
 			never: []string{"github.com/cilium/ebpf"},
 		},
 		{
 			why:   "statistics know numbers only",
-			from:  []string{"internal/stat"},
-			never: []string{module, "github.com/prometheus"},
+			from:  []string{"internal/lib/stat"},
+			never: []string{"github.com/prometheus"},
 		},
 		{
-			why:  "analysis reads any Prometheus through its own Source, so that it works on any machine",
-			from: []string{"internal/analysis", "internal/stat"},
-			never: []string{
-				internal + "collector", internal + "bpfkit", internal + "prom", internal + "tee", internal + "app",
-				internal + "httpapi", internal + "config", internal + "workload", module + "/cmd",
-			},
+			why:   "analysis reads any Prometheus through its own Source, so that it works on any machine",
+			from:  []string{"internal/analysis"},
+			never: []string{agent, server, lib + "config", internal + "cli", internal + "app", module + "/cmd"},
 		},
 		{
-			why:  "what is around the analysis works without a database and a kernel too",
-			from: []string{"internal/findings", "internal/promapi", "internal/render", "internal/report"},
-			never: []string{
-				internal + "collector", internal + "bpfkit", internal + "prom", internal + "tee", internal + "app",
-				internal + "httpapi", internal + "config", internal + "workload", module + "/cmd",
-			},
+			why:   "what is around the analysis works without a database and a kernel too",
+			from:  []string{"internal/server/findings", "internal/cli/promapi", "internal/analysis/render", "internal/server/report"},
+			never: []string{agent, server + "prom", server + "httpapi", lib + "config", internal + "app", module + "/cmd"},
 		},
 		{
 			why:   "what is told of what fires depends on nothing that fires",
-			from:  []string{"internal/notify", "rules", "docs/runbooks"},
-			never: []string{internal + "prom", internal + "analysis", internal + "collector", internal + "config", internal + "app", "github.com/prometheus/prometheus"},
+			from:  []string{"internal/server/notify", "rules", "docs/runbooks"},
+			never: []string{server + "prom", internal + "analysis", agent, lib + "config", internal + "app", "github.com/prometheus/prometheus"},
 		},
 		{
 			why:   "the terminal's view knows what any client of an agent knows",
-			from:  []string{"internal/top"},
+			from:  []string{"internal/cli/top"},
 			never: []string{module},
-			but:   []string{internal + "remote"},
+			but:   []string{lib + "remote"},
 		},
 		{
 			why:    "only the terminal's view needs a terminal library",
-			except: []string{"internal/top"},
+			except: []string{"internal/cli/top"},
 			never:  []string{"charm.land", "github.com/charmbracelet"},
 		},
 		{
@@ -255,11 +263,11 @@ func TestArrows(t *testing.T) {
 
 func TestCollectorsNeverImportEachOther(t *testing.T) {
 	for _, s := range parse(t) {
-		if path.Dir(s.room) != "internal/collector" {
+		if path.Dir(s.room) != "internal/agent/collector" {
 			continue
 		}
 		for _, name := range s.imports {
-			if strings.HasPrefix(name, internal+"collector/") && name != module+"/"+s.room {
+			if strings.HasPrefix(name, agent+"collector/") && name != module+"/"+s.room {
 				t.Errorf("%s imports the collector %s", s.file, name)
 			}
 		}

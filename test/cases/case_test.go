@@ -21,8 +21,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"teescope/internal/analysis"
-	"teescope/internal/prom"
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/server/prom"
 )
 
 // kind says what a case shows of its rule.

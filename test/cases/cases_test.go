@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"teescope/internal/analysis"
-	"teescope/internal/analysis/rules"
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/rules"
 )
 
 // loadAll reads every case.

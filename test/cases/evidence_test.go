@@ -6,8 +6,8 @@ import (
 	"math"
 	"testing"
 
-	"teescope/internal/analysis"
-	"teescope/internal/analysis/rules"
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/rules"
 )
 
 // TestEvidenceIsWhatItsQuerySays asks the query of every figure of every case, with the same series on a second machine

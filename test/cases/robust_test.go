@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"teescope/internal/analysis"
-	"teescope/internal/analysis/rules"
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/rules"
 )
 
 // positives are the cases in which there is something to be found.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"teescope/internal/analysis"
-	"teescope/internal/analysis/rules"
-	"teescope/internal/prom"
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/rules"
+	"github.com/teescope/teescope/internal/server/prom"
 )
 
 // Bounds of what an analysis of 128 workloads over five minutes at 5 s may take.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis"
 )
 
 // loud is a rule that finds forks.

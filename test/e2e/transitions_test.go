@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-const transitionSources = "../../internal/tee/transition/testdata/"
+const transitionSources = "../../internal/agent/tee/sgx/boundary/testdata/"
 
 // order gives a program a line and waits for its answer.
 func (p heldProcess) order(t *testing.T, line string) string {

@@ -156,7 +156,7 @@ func (m moment) want(t *testing.T, value float64, family string, labels ...strin
 func build(t *testing.T) []string {
 	t.Helper()
 	tests := filepath.Join(t.TempDir(), "sgx.test")
-	compile(t, "test", "-c", "-trimpath", "-ldflags", "-s -w", "-o", tests, "../../internal/tee/sgx")
+	compile(t, "test", "-c", "-trimpath", "-ldflags", "-s -w", "-o", tests, "../../internal/agent/tee/sgx/driver")
 	return []string{buildBinary(t), tests}
 }
 

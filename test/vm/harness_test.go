@@ -23,7 +23,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"teescope/testbed/machine"
+	"github.com/teescope/teescope/testbed/machine"
 )
 
 // kernel finds the newest kernel of a version and unpacks it.
@@ -60,7 +60,7 @@ func image(t *testing.T) string {
 	root := t.TempDir()
 	for _, build := range []struct{ name, from, how string }{
 		{"init", "../../testbed/guest", "build"}, {"guest", "./guest", "build"},
-		{"teescope", "../../cmd/teescope", "build"}, {"privilege.test", "../../internal/privilege", "test -c"},
+		{"teescope", "../../cmd/teescope", "build"}, {"privilege.test", "../../internal/lib/privilege", "test -c"},
 	} {
 		args := append(strings.Fields(build.how), "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(root, build.name), build.from)
 		cmd := exec.Command("go", args...)

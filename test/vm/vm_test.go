@@ -82,6 +82,6 @@ func confined(t *testing.T, families map[string]*dto.MetricFamily, tests string)
 		t.Error("the agent is not confined by seccomp")
 	}
 	if !strings.HasSuffix(tests, "\nPASS") || strings.Contains(tests, "--- SKIP") {
-		t.Errorf("the tests of internal/privilege in the guest:\n%s", tests)
+		t.Errorf("the tests of internal/lib/privilege in the guest:\n%s", tests)
 	}
 }

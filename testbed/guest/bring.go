@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"teescope/testbed/machine/job"
+	"github.com/teescope/teescope/testbed/machine/job"
 )
 
 // bring writes files and folders as a tar archive, named by their last elements. Files are read whole:

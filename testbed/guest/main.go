@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"teescope/testbed/machine/job"
+	"github.com/teescope/teescope/testbed/machine/job"
 )
 
 func main() {

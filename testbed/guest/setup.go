@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"teescope/testbed/machine/job"
+	"github.com/teescope/teescope/testbed/machine/job"
 )
 
 // mounts makes the file systems that programs expect.

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"teescope/testbed/machine/job"
+	"github.com/teescope/teescope/testbed/machine/job"
 )
 
 // relayPort is the guest's first port at which a forwarded port of its loopback is reachable.

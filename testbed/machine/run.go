@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"teescope/testbed/machine/job"
+	"github.com/teescope/teescope/testbed/machine/job"
 )
 
 // Machine is what to boot.

@@ -5,7 +5,7 @@ package rules
 import (
 	"fmt"
 
-	"teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis"
 )
 
 const (

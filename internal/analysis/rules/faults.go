@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis"
 )
 
 const (

@@ -5,7 +5,7 @@ package rules
 import (
 	"fmt"
 
-	"teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis"
 )
 
 // ocallShare is the share of the CPU time that going in and out takes when it is what bounds the workload, at the

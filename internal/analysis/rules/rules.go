@@ -4,7 +4,7 @@
 // about it and what that would bring.
 package rules
 
-import "teescope/internal/analysis"
+import "github.com/teescope/teescope/internal/analysis"
 
 // All lists every rule, sorted by name. To add a rule, add its line here.
 func All() []analysis.Rule {

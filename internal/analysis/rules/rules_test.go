@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis"
 )
 
 const top = "../../../" // of the source tree

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis"
 )
 
 // values are what the labels of signals can be.

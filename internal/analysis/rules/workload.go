@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis"
 )
 
 // leastBusy is the CPU time of a workload, in cores, below which its rates are not looked at: the cost of an event

@@ -13,12 +13,12 @@ const read = (path: string): unknown => JSON.parse(readFileSync(new URL(path, im
 
 describe("what a report asks", () => {
   it("is filled by its writer as by the page", () => {
-    const cases = read("../../../internal/report/testdata/fill.json") as { template: string; filling: Filling; want: string }[];
+    const cases = read("../../../internal/server/report/testdata/fill.json") as { template: string; filling: Filling; want: string }[];
     for (const { template, filling, want } of cases) expect(fillTemplate(template, filling)).toBe(want);
   });
 
   it("is what was written down for its writer, and has every question of every panel", () => {
-    expect(read("../../../internal/report/questions.json")).toEqual(questions());
+    expect(read("../../../internal/server/report/questions.json")).toEqual(questions());
     const asked = new Set(questions().map((q) => q.expr));
     for (const def of CONTENTS.flatMap((d) => d.sections.flatMap((s) => s.panels))) {
       for (const { expr } of asks(def)) expect(asked.has(expr), def.id).toBe(true);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The answers that a report holds, in the place of a server: they are given to the page's client as if they had been
-// fetched. internal/report writes them.
+// fetched. internal/server/report writes them.
 import { malformed } from "../api/errors";
 import { type Decoder, list, number, record, shape, text, withDefault } from "../api/validate";
 import { fillTemplate, type Filling } from "../lib/promql";

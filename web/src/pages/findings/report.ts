@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A report of the analysis in words. Pure. The sentences are those of
-// internal/render, so that the page and `teescope analyze` say the same.
+// internal/analysis/render, so that the page and `teescope analyze` say the same.
 import type { Evidence, Finding, Gain, Problem, Report } from "../../api/findings";
 import { type Chosen, passes } from "../../lib/filters";
 import { onNode } from "../../lib/promql";

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// Breakpoints is a program that is run before threads execute an instruction, by the processor's debug registers.
+// Nothing is written into the memory of the process, so the instruction may be any, anywhere: in the vDSO too, which no
+// other probe can be set in. A processor has four such registers, which debuggers use.
+type Breakpoints struct{ prog *ebpf.Program }
+
+// Breakpoints loads a program of the type perf_event. Loading needs CAP_PERFMON; setting needs that or CAP_SYS_PTRACE,
+// but for kernels that are stricter (kernel.perf_event_paranoid above 2).
+func (o *Object) Breakpoints(name string) (*Breakpoints, error) {
+	prog, err := o.Load(name)
+	if err != nil {
+		return nil, err
+	}
+	o.keep(name, prog)
+	return &Breakpoints{prog: prog}, nil
+}
+
+// Of perf_event_attr, which x/sys does not have: HW_BREAKPOINT_X, and the bit remove_on_exec (Linux 5.13).
+const (
+	onExecution  = 4
+	removeOnExec = 1 << 36
+)
+
+// Set sets a breakpoint at an address of a thread, and of all threads and processes that it makes from then on, until
+// they execute another program or the result is closed. It is switched off at first.
+func (b *Breakpoints) Set(tid int, address uint64) (*Breakpoint, error) {
+	const anyCPU, noGroup = -1, -1
+	attr := unix.PerfEventAttr{
+		Type: unix.PERF_TYPE_BREAKPOINT, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
+		Bp_type: onExecution, Ext1: address, Ext2: uint64(unsafe.Sizeof(uintptr(0))),
+		Sample: 1, // every time
+		Bits:   unix.PerfBitDisabled | unix.PerfBitInherit | unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv | removeOnExec,
+	}
+	fd, err := unix.PerfEventOpen(&attr, tid, anyCPU, noGroup, unix.PERF_FLAG_FD_CLOEXEC)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("setting a breakpoint: %w; kernel.perf_event_paranoid must be 2 or less for it", err)
+	case errors.Is(err, unix.ENOSPC):
+		return nil, fmt.Errorf("setting a breakpoint: %w: a debugger has all debug registers", err)
+	case err != nil:
+		return nil, fmt.Errorf("setting a breakpoint: %w", err)
+	}
+	if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_SET_BPF, b.prog.FD()); err != nil {
+		return nil, errors.Join(fmt.Errorf("attaching to a breakpoint: %w", err), unix.Close(fd))
+	}
+	return &Breakpoint{fd: fd}, nil
+}
+
+// Breakpoint is one that is set.
+type Breakpoint struct{ fd int }
+
+// Switch switches it on or off, for those that inherited it too.
+func (b *Breakpoint) Switch(on bool) error {
+	request := uint(unix.PERF_EVENT_IOC_DISABLE)
+	if on {
+		request = unix.PERF_EVENT_IOC_ENABLE
+	}
+	if err := unix.IoctlSetInt(b.fd, request, 0); err != nil {
+		return fmt.Errorf("switching a breakpoint: %w", err)
+	}
+	return nil
+}
+
+// Close removes it, from those that inherited it too.
+func (b *Breakpoint) Close() error { return unix.Close(b.fd) }

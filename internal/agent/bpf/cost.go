@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// Cost is what one program costs. Runs and RunTime count only while statistics are enabled
+// (SampleCosts, or the sysctl kernel.bpf_stats_enabled), because counting costs as much as a cheap
+// program does.
+type Cost struct {
+	Program      string
+	Instructions int // of the translated program, after dead code was removed
+	Runs         uint64
+	RunTime      time.Duration
+}
+
+// Costs reads the cost of every attached program. A program whose figures the kernel does not give is left out.
+// The first time takes longer: a program's size is asked for once, because the kernel gives its code with it.
+func (o *Object) Costs() []Cost {
+	costs := make([]Cost, 0, len(o.programs))
+	for i := range o.programs {
+		p := &o.programs[i]
+		if p.instructions == 0 && !p.measure() {
+			continue
+		}
+		c := Cost{Program: p.Name, Instructions: p.instructions}
+		if s, err := p.prog.Stats(); err == nil {
+			c.Runs, c.RunTime = s.RunCount, s.Runtime
+		}
+		costs = append(costs, c)
+	}
+	return costs
+}
+
+// measure finds the size of the program, false when the kernel does not tell.
+func (p *Program) measure() bool {
+	info, err := p.prog.Info()
+	if err != nil {
+		return false
+	}
+	size, err := info.TranslatedSize()
+	p.instructions = size / 8
+	return err == nil && p.instructions > 0
+}
+
+// SampleCosts lets the kernel count and time the runs of all eBPF programs for a while. It needs
+// CAP_SYS_ADMIN.
+func SampleCosts(ctx context.Context, d time.Duration) error {
+	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	if err != nil {
+		return fmt.Errorf("enabling eBPF run-time statistics: %w", err)
+	}
+	defer stats.Close()
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// MapMemory returns the kernel memory of each map in bytes. Maps whose size the kernel does not tell are left out.
+// Those that are made whole are asked about once.
+func (o *Object) MapMemory() map[string]uint64 {
+	if o.sizes == nil {
+		o.sizes = map[string]uint64{}
+	}
+	sizes := make(map[string]uint64, len(o.maps))
+	for name, m := range o.maps {
+		if bytes, known := o.sizes[name]; known {
+			sizes[name] = bytes
+			continue
+		}
+		info, err := m.Info()
+		if err != nil {
+			continue
+		}
+		if bytes, ok := info.Memlock(); ok {
+			sizes[name] = bytes
+			if m.Flags()&unix.BPF_F_NO_PREALLOC == 0 {
+				o.sizes[name] = bytes
+			}
+		}
+	}
+	return sizes
+}

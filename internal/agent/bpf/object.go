@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package bpf loads eBPF objects, attaches their programs with fallbacks, maps their arrays into
+// memory, and says what each program costs.
+//
+// It knows no metric and no collector: a caller hands it an object and a list of probes, each with the
+// ways in which it can attach, best first.
+package bpf
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// Object is one eBPF object file: its maps are created once, its programs are loaded one by one, so
+// that a program which this kernel refuses does not take the others with it.
+type Object struct {
+	spec     *ebpf.CollectionSpec
+	maps     map[string]*ebpf.Map
+	programs []Program
+	hooks    map[string]*hooked // by program, those of probes
+	closers  []io.Closer
+	types    *btf.Cache        // the kernel's types, kept while programs are loaded
+	sizes    map[string]uint64 // memory of maps that stay as they are
+}
+
+// Program is a program that was loaded and attached.
+type Program struct {
+	Name         string
+	prog         *ebpf.Program
+	instructions int // of the translated program; 0 before it was asked for
+}
+
+// Open reads an object file. Nothing is loaded into the kernel yet.
+func Open(object []byte) (*Object, error) {
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
+	if err != nil {
+		return nil, fmt.Errorf("reading eBPF object: %w", err)
+	}
+	return &Object{spec: spec, types: btf.NewCache(), hooks: map[string]*hooked{}}, nil
+}
+
+// SetConstant gives a `const volatile` variable its value. Code that the value makes unreachable is
+// removed by the verifier.
+func (o *Object) SetConstant(name string, value any) error {
+	v := o.spec.Variables[name]
+	if v == nil {
+		return fmt.Errorf("setting constant %s: no such variable in the object", name)
+	}
+	if err := v.Set(value); err != nil {
+		return fmt.Errorf("setting constant %s: %w", name, err)
+	}
+	return nil
+}
+
+// Resize sets the number of entries of a map that is not created yet.
+func (o *Object) Resize(name string, entries int) error {
+	m := o.spec.Maps[name]
+	if m == nil {
+		return fmt.Errorf("resizing map %s: no such map in the object", name)
+	}
+	m.MaxEntries = uint32(entries)
+	return nil
+}
+
+// CreateMaps creates the object's maps.
+func (o *Object) CreateMaps() error {
+	spec := o.spec.Copy()
+	spec.Programs = nil
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: o.types})
+	if err != nil {
+		return fmt.Errorf("creating eBPF maps: %w", err)
+	}
+	o.maps = coll.Maps
+	for _, m := range coll.Maps {
+		o.closers = append(o.closers, m)
+	}
+	return nil
+}
+
+// Map returns a map by its name, nil when the object has none of that name.
+func (o *Object) Map(name string) *ebpf.Map { return o.maps[name] }
+
+// Maps returns the names of all maps, sorted.
+func (o *Object) Maps() []string { return slices.Sorted(maps.Keys(o.maps)) }
+
+// Programs returns the names of all programs of the object file, sorted. There are none after Loaded.
+func (o *Object) Programs() []string { return slices.Sorted(maps.Keys(o.spec.Programs)) }
+
+// KernelHas tells whether the kernel describes a structure of that name. There is no answer after Loaded.
+func (o *Object) KernelHas(structure string) (bool, error) {
+	kernel, err := o.types.Kernel()
+	if err != nil {
+		return false, fmt.Errorf("reading the kernel's types: %w", err)
+	}
+	var s *btf.Struct
+	err = kernel.TypeByName(structure, &s)
+	if errors.Is(err, btf.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Load loads one program. It shares the object's maps.
+func (o *Object) Load(name string) (*ebpf.Program, error) {
+	p := o.spec.Programs[name]
+	if p == nil {
+		return nil, fmt.Errorf("program %s: no such program in the object", name)
+	}
+	spec := o.spec.Copy()
+	spec.Programs = map[string]*ebpf.ProgramSpec{name: spec.Programs[name]}
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: o.maps, Cache: o.types})
+	if err != nil {
+		return nil, fmt.Errorf("loading %w", err) // "program NAME: ..."
+	}
+	prog := coll.DetachProgram(name)
+	coll.Close()
+	return prog, nil
+}
+
+// keep remembers what is attached, so that Close undoes it.
+func (o *Object) keep(name string, prog *ebpf.Program, links ...io.Closer) {
+	o.programs = append(o.programs, Program{Name: name, prog: prog})
+	o.closers = append(o.closers, prog)
+	o.closers = append(o.closers, links...)
+}
+
+// Iterator loads and attaches an iterator program. Each Open of the link is one pass.
+func (o *Object) Iterator(name string) (*link.Iter, error) {
+	prog, err := o.Load(name)
+	if err != nil {
+		return nil, err
+	}
+	it, err := link.AttachIter(link.IterOptions{Program: prog})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("attaching iterator %s: %w", name, err), prog.Close())
+	}
+	o.keep(name, prog, it)
+	return it, nil
+}
+
+// Pass loads an iterator program, makes one pass with it, and unloads it.
+func (o *Object) Pass(name string) (err error) {
+	prog, err := o.Load(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, prog.Close()) }()
+	it, err := link.AttachIter(link.IterOptions{Program: prog})
+	if err != nil {
+		return fmt.Errorf("attaching iterator %s: %w", name, err)
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	pass, err := it.Open()
+	if err != nil {
+		return fmt.Errorf("starting iterator %s: %w", name, err)
+	}
+	defer func() { err = errors.Join(err, pass.Close()) }()
+	if _, err := io.Copy(io.Discard, pass); err != nil {
+		return fmt.Errorf("passing with iterator %s: %w", name, err)
+	}
+	return nil
+}
+
+// Call loads a program of the type syscall, which hooks into nothing, and returns what runs it once.
+func (o *Object) Call(name string) (func() error, error) {
+	prog, err := o.Load(name)
+	if err != nil {
+		return nil, err
+	}
+	o.keep(name, prog)
+	return func() error {
+		if _, err := prog.Run(&ebpf.RunOptions{}); err != nil {
+			return fmt.Errorf("running %s: %w", name, err)
+		}
+		return nil
+	}, nil
+}
+
+// CallOn loads a program for a raw tracepoint that is attached to none, and returns what runs it once on a CPU that
+// is on line (Linux 5.10).
+func (o *Object) CallOn(name string) (func(cpu int) error, error) {
+	prog, err := o.Load(name)
+	if err != nil {
+		return nil, err
+	}
+	o.keep(name, prog)
+	return func(cpu int) error {
+		if _, err := prog.Run(&ebpf.RunOptions{Flags: unix.BPF_F_TEST_RUN_ON_CPU, CPU: uint32(cpu)}); err != nil {
+			return fmt.Errorf("running %s on CPU %d: %w", name, cpu, err)
+		}
+		return nil
+	}, nil
+}
+
+// CPUs is how many CPUs the kernel may ever have, which is what arrays with a row for each are sized by.
+func CPUs() (int, error) {
+	n, err := ebpf.PossibleCPU()
+	if err != nil {
+		return 0, fmt.Errorf("counting CPUs: %w", err)
+	}
+	return n, nil
+}
+
+// Loaded ends the loading: it frees the kernel's type information that relocation needed, and the
+// object file. Nothing can be loaded afterwards.
+func (o *Object) Loaded() { o.spec, o.types = nil, nil }
+
+// Close detaches and frees everything, last first.
+func (o *Object) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(o.closers) {
+		errs = append(errs, c.Close())
+	}
+	o.closers, o.programs, o.maps, o.hooks = nil, nil, nil, nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+)
+
+// Mechanism is a way of hooking a kernel event.
+type Mechanism string
+
+// The mechanisms, as the metric teescope_probe_attached spells them.
+const (
+	TypedTracepoint Mechanism = "tp_btf"
+	RawTracepoint   Mechanism = "raw_tp"
+	Fentry          Mechanism = "fentry"
+	Fexit           Mechanism = "fexit"
+	Kprobe          Mechanism = "kprobe"
+	Kretprobe       Mechanism = "kretprobe"
+	PerfEvent       Mechanism = "perf_event"
+	Iterator        Mechanism = "iter"
+	NotAttached     Mechanism = "none"
+)
+
+// Way is one way of attaching a probe: a program of the object and how it hooks in.
+type Way struct {
+	Program   string
+	Mechanism Mechanism
+	Target    string // the tracepoint or function
+	Note      string // what this way counts differently, empty when it counts the same
+	// Args is a program for a kprobe on the same function: a kretprobe does not see the arguments, which
+	// this one keeps for it. Empty when none is needed.
+	Args string
+}
+
+// Probe is an event that one wants to see, with the ways to see it, best first.
+type Probe struct {
+	Name string
+	// Required probes fail the agent when none of their ways works.
+	Required bool
+	Ways     []Way
+}
+
+// Status says how a probe attached, or why not.
+type Status struct {
+	Probe     string
+	Mechanism Mechanism
+	Program   string
+	Reason    string // of a probe that is not attached; or the note of the way that was taken
+}
+
+// Attached tells whether the probe sees events.
+func (s Status) Attached() bool { return s.Mechanism != NotAttached }
+
+// Tracepoint is the probe on a tracepoint with a program NAME for tp_btf and NAME_raw for raw_tp.
+func Tracepoint(probe, name string) Probe {
+	return Probe{Name: probe, Ways: TracepointWays(name, "")}
+}
+
+// TracepointWays are the two ways onto a tracepoint.
+func TracepointWays(name, note string) []Way {
+	return []Way{
+		{Program: name, Mechanism: TypedTracepoint, Target: name, Note: note},
+		{Program: name + "_raw", Mechanism: RawTracepoint, Target: name, Note: note},
+	}
+}
+
+// Attach tries the ways of a probe in order. The error is nil when one worked; it joins the reasons
+// of all ways otherwise. The status is valid in both cases.
+func (o *Object) Attach(p Probe) (Status, error) {
+	var errs []error
+	for _, w := range p.Ways {
+		err := o.attach(w)
+		if err == nil {
+			return Status{Probe: p.Name, Mechanism: w.Mechanism, Program: w.Program, Reason: w.Note}, nil
+		}
+		errs = append(errs, err)
+	}
+	err := fmt.Errorf("attaching %s: %w", p.Name, errors.Join(errs...))
+	return Status{Probe: p.Name, Mechanism: NotAttached, Reason: Reason(err)}, err
+}
+
+func (o *Object) attach(w Way) error {
+	all, err := o.hookAll(w)
+	for _, h := range all {
+		o.keep(h.way.Program, h.prog, h)
+		o.hooks[h.way.Program] = h
+	}
+	return err
+}
+
+// hookAll attaches the programs of a way: all of them, or none and an error.
+func (o *Object) hookAll(w Way) ([]*hooked, error) {
+	steps := []Way{w}
+	if w.Args != "" {
+		steps = []Way{{Program: w.Args, Mechanism: Kprobe, Target: w.Target}, w}
+	}
+	var all []*hooked
+	for _, step := range steps {
+		h, err := o.hookOne(step)
+		if err != nil {
+			return nil, errors.Join(err, unhook(all))
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+func (o *Object) hookOne(w Way) (*hooked, error) {
+	prog, err := o.Load(w.Program)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", w.Mechanism, w.Target, err)
+	}
+	h := &hooked{way: w, prog: prog}
+	if err := h.on(); err != nil {
+		return nil, errors.Join(err, prog.Close())
+	}
+	return h, nil
+}
+
+// unhook detaches and unloads programs that nobody keeps.
+func unhook(all []*hooked) error {
+	var errs []error
+	for _, h := range all {
+		errs = append(errs, h.Close(), h.prog.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func hook(w Way, prog *ebpf.Program) (io.Closer, error) {
+	switch w.Mechanism {
+	case TypedTracepoint, Fentry, Fexit:
+		return link.AttachTracing(link.TracingOptions{Program: prog})
+	case RawTracepoint:
+		return link.AttachRawTracepoint(link.RawTracepointOptions{Name: w.Target, Program: prog})
+	case Kprobe:
+		return link.Kprobe(w.Target, prog, nil)
+	case Kretprobe:
+		return link.Kretprobe(w.Target, prog, nil)
+	}
+	return nil, fmt.Errorf("no way to attach by %q", w.Mechanism)
+}
+
+// Reason turns an error of attaching into one short line for a label: the last cause of each way.
+func Reason(err error) string {
+	const longest = 240
+	var parts []string
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimSpace(line)
+		if i := strings.Index(line, ": "); i >= 0 && strings.HasPrefix(line, "attaching ") {
+			line = line[i+2:]
+		}
+		// The library's guess at EPERM is about kernels before 5.11.
+		line = strings.TrimSuffix(line, " (MEMLOCK may be too low, consider rlimit.RemoveMemlock)")
+		parts = append(parts, line)
+	}
+	s := strings.ToValidUTF8(strings.Join(parts, "; "), "?")
+	if len(s) > longest {
+		s = strings.ToValidUTF8(s[:longest-3], "") + "..."
+	}
+	return s
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+)
+
+func TestAProbeThatRestsSeesNothingAndComesBack(t *testing.T) {
+	o := open(t, 1)
+	c := counts(t, o)
+	way := Way{Program: "typed", Mechanism: TypedTracepoint, Target: "sys_enter"}
+	if _, err := o.Attach(Probe{Name: "test", Ways: []Way{way}}); err != nil {
+		t.Fatal(err)
+	}
+	call := func() (counted uint64) {
+		before := c[0]
+		for range 100 {
+			_, _, _ = syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0)
+		}
+		return c[0] - before
+	}
+	for range 3 {
+		if n := call(); n < 300 {
+			t.Errorf("counted %d in steps of 3 for 100 calls", n)
+		}
+		if err := errors.Join(o.Rest("typed"), o.Rest("typed")); err != nil {
+			t.Fatal(err)
+		}
+		if n := call(); n != 0 {
+			t.Errorf("counted %d while it rested", n)
+		}
+		if err := errors.Join(o.Resume("typed"), o.Resume("typed")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(o.Rest("untyped"), o.Resume("untyped")); !errors.Is(err, ErrNotProbe) {
+		t.Errorf("a program that no probe attached: %v", err)
+	}
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+import "errors"
+
+// Trial is what came of trying one way of a probe.
+type Trial struct {
+	Way
+	Err error // why it does not attach; nil when it does
+}
+
+// Try attaches each way of a probe by itself and detaches it at once: what Attach would take is the
+// first that works, and a person who asks what a kernel can do wants to know of the others too.
+func (o *Object) Try(p Probe) (Status, []Trial) {
+	status := Status{Probe: p.Name, Mechanism: NotAttached}
+	trials := make([]Trial, 0, len(p.Ways))
+	var errs []error
+	for _, w := range p.Ways {
+		err := o.try(w)
+		trials = append(trials, Trial{Way: w, Err: err})
+		if err == nil && !status.Attached() {
+			status = Status{Probe: p.Name, Mechanism: w.Mechanism, Program: w.Program, Reason: w.Note}
+		}
+		errs = append(errs, err)
+	}
+	if !status.Attached() {
+		status.Reason = Reason(errors.Join(errs...))
+	}
+	return status, trials
+}
+
+func (o *Object) try(w Way) error {
+	all, err := o.hookAll(w)
+	return errors.Join(err, unhook(all))
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
+	"github.com/cilium/ebpf/link"
+)
+
+// Site is a place in a file at which a program is run whenever a process executes it.
+type Site struct {
+	Offset uint64 // in the file, of the first byte of an instruction
+	Cookie uint64 // what the program is told
+}
+
+// UserProbe is a program that is loaded once and attached to places in files later, again and again.
+// Loading needs CAP_PERFMON. Attaching needs it only where Multi is false.
+type UserProbe struct {
+	prog  *ebpf.Program
+	multi bool
+}
+
+// UserProbe loads the program NAME_multi where the kernel attaches to many places at once (Linux 6.6),
+// and NAME elsewhere.
+func (o *Object) UserProbe(name string) (*UserProbe, error) {
+	if features.HaveBPFLinkUprobeMulti() != nil {
+		return o.UserProbeEvents(name)
+	}
+	return o.userProbe(name+"_multi", true)
+}
+
+// UserProbeEvents loads the program NAME, which is attached by a perf event for each place, as kernels before
+// 6.6 need it.
+func (o *Object) UserProbeEvents(name string) (*UserProbe, error) { return o.userProbe(name, false) }
+
+func (o *Object) userProbe(program string, multi bool) (*UserProbe, error) {
+	prog, err := o.Load(program)
+	if err != nil {
+		return nil, err
+	}
+	o.keep(program, prog)
+	return &UserProbe{prog: prog, multi: multi}, nil
+}
+
+// Multi tells whether all places of a file are attached by one call, which is fast and needs no privilege.
+func (p *UserProbe) Multi() bool { return p.multi }
+
+// Attach runs the program at all the sites of a file, for every process that maps it, until the result is
+// closed. On an error nothing stays attached. The kernel checks the instructions, not whether one begins
+// at the offset: that is for the caller.
+func (p *UserProbe) Attach(path string, sites []Site) (io.Closer, error) {
+	return p.attach(path, sites, false)
+}
+
+// AttachReturns does the same for the returns of the functions that begin at the sites. The kernel puts an address of
+// its own in the place of the return address, which debuggers and whoever unwinds the stack may notice.
+func (p *UserProbe) AttachReturns(path string, sites []Site) (io.Closer, error) {
+	return p.attach(path, sites, true)
+}
+
+func (p *UserProbe) attach(path string, sites []Site, returns bool) (io.Closer, error) {
+	file, err := link.OpenExecutable(path)
+	if err != nil {
+		return nil, fmt.Errorf("attaching to %s: %w", path, err)
+	}
+	if p.multi {
+		return p.attachAll(file, path, sites, returns)
+	}
+	attach := file.Uprobe
+	if returns {
+		attach = file.Uretprobe
+	}
+	var links closers
+	for _, s := range sites {
+		l, err := attach("", p.prog, &link.UprobeOptions{Address: s.Offset, Cookie: s.Cookie})
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("attaching to %s at %#x: %w%s", path, s.Offset, err, refused(err)), links.Close())
+		}
+		links = append(links, l)
+	}
+	return links, nil
+}
+
+// refused explains a refusal: before Linux 6.6 each place is a perf event, and Debian's 6.1 gives one only to
+// CAP_SYS_ADMIN, whatever kernel.perf_event_paranoid says (tried with 2 and -1).
+func refused(err error) string {
+	if !errors.Is(err, fs.ErrPermission) {
+		return ""
+	}
+	return "; this kernel wants CAP_SYS_ADMIN for it, which was given up after the start: Linux 6.6 and newer do not"
+}
+
+func (p *UserProbe) attachAll(file *link.Executable, path string, sites []Site, returns bool) (io.Closer, error) {
+	options := &link.UprobeMultiOptions{}
+	for _, s := range sites {
+		options.Addresses = append(options.Addresses, s.Offset)
+		options.Cookies = append(options.Cookies, s.Cookie)
+	}
+	attach := file.UprobeMulti
+	if returns {
+		attach = file.UretprobeMulti
+	}
+	l, err := attach(nil, p.prog, options)
+	if err != nil {
+		return nil, fmt.Errorf("attaching to %s at %d places: %w", path, len(sites), err)
+	}
+	return l, nil
+}
+
+type closers []io.Closer
+
+// Close closes all at once: each waits for a grace period of 0.1 s, and those pass together.
+func (c closers) Close() error {
+	errs := make([]error, len(c))
+	var wg sync.WaitGroup
+	for i, x := range c {
+		wg.Go(func() { errs[i] = x.Close() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// IsMissing tells whether an operation on a map found no entry.
+func IsMissing(err error) bool { return errors.Is(err, ebpf.ErrKeyNotExist) }

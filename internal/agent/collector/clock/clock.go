@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clock is the collector that says when the machine's clock was set: whoever looks at a chart with a
+// gap, or at timestamps of another machine, wants to know. It refuses to judge which time is right.
+package clock
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/teescope/teescope/internal/lib/clock"
+	"github.com/teescope/teescope/internal/lib/metric"
+)
+
+// every is how often the clock is looked at.
+const every = time.Second
+
+// Collector is the collector. It is also a service: Run watches the clock.
+type Collector struct {
+	log   *slog.Logger
+	steps *metric.Desc
+	last  *metric.Desc
+
+	mu            sync.Mutex // of everything below
+	forward, back uint64
+	by            time.Duration // the last step
+}
+
+// New makes the collector. It watches nothing before Run.
+func New(log *slog.Logger) *Collector {
+	const origin = "CLOCK_REALTIME against CLOCK_BOOTTIME, every second"
+	return &Collector{
+		log: log,
+		steps: metric.New(metric.Desc{
+			Name: "teescope_clock_steps_total", Kind: metric.Counter, Unit: "steps", Labels: []string{"direction"}, Source: metric.Kernel,
+			Help: "Times that somebody set the clock of the machine since the agent started.", Origin: origin,
+		}),
+		last: metric.New(metric.Desc{
+			Name: "teescope_clock_last_step_seconds", Kind: metric.Gauge, Unit: "seconds", Source: metric.Kernel,
+			Help: "How far the clock was set forward, or back when negative, the last time; absent when it was not.", Origin: origin,
+		}),
+	}
+}
+
+// Name is "clock".
+func (c *Collector) Name() string { return "clock" }
+
+// Describe lists the families.
+func (c *Collector) Describe() []*metric.Desc { return []*metric.Desc{c.steps, c.last} }
+
+// Collect emits the samples of one scrape.
+func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	emit(c.steps.Value(float64(c.forward), "forward"))
+	emit(c.steps.Value(float64(c.back), "back"))
+	if c.by != 0 {
+		emit(c.last.Value(c.by.Seconds()))
+	}
+	return nil
+}
+
+// Run watches the clock until ctx ends.
+func (c *Collector) Run(ctx context.Context) error {
+	watch := clock.New()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			c.note(watch.Step())
+		}
+	}
+}
+
+// note counts and tells a step.
+func (c *Collector) note(step time.Duration) {
+	if step == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.by = step
+	if step > 0 {
+		c.forward++
+	} else {
+		c.back++
+	}
+	c.log.Warn("somebody set the clock of this machine", "by", step.Round(time.Millisecond))
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package container
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/teescope/teescope/internal/lib/metric/metrictest"
+)
+
+var update = flag.Bool("update", false, "write the golden files again")
+
+// write writes one file below root, or a symbolic link where the text is "-> TARGET".
+func write(t testing.TB, root, path, text string) {
+	t.Helper()
+	full := filepath.Join(root, path)
+	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if target, ok := strings.CutPrefix(text, "-> "); ok {
+		err = os.Symlink(strings.TrimSpace(target), full)
+	} else {
+		err = os.WriteFile(full, []byte(text), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var heading = regexp.MustCompile(`(?m)^-- (.+) --\n`)
+
+// unpack lays out a machine that is written down as one text, each file below a line "-- PATH --".
+func unpack(t testing.TB, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, text := t.TempDir(), string(data)
+	at := heading.FindAllStringSubmatchIndex(text, -1)
+	for i, m := range at {
+		end := len(text)
+		if i+1 < len(at) {
+			end = at[i+1][0]
+		}
+		write(t, root, text[m[2]:m[3]], text[m[1]:end])
+	}
+	return root
+}
+
+// fake makes a collector of a machine below root at a fixed time.
+func fake(root string) *Collector {
+	at := func(name string) string { return filepath.Join(root, name) }
+	c := New(Options{
+		Proc: at("proc"), Sys: at("sys"), Cgroup: at("cgroup"),
+		Storage: []string{at("storage")}, Docker: at("docker"), Containerd: at("containerd"),
+	})
+	c.now = func() time.Time { return time.Unix(1_700_001_000, 0) }
+	return c
+}
+
+type emitter func(chan<- prometheus.Metric)
+
+func (emitter) Describe(chan<- *prometheus.Desc)      {}
+func (e emitter) Collect(ch chan<- prometheus.Metric) { e(ch) }
+
+// exposition is the text of one scrape, as Prometheus gets it; two samples of one series are an error.
+func exposition(t testing.TB, c *Collector) []byte {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(emitter(func(ch chan<- prometheus.Metric) {
+		if err := c.Collect(t.Context(), func(m prometheus.Metric) { ch <- m }); err != nil {
+			t.Error(err)
+		}
+	}))
+	gathered, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	for _, family := range gathered {
+		if _, err := expfmt.MetricFamilyToText(&out, family); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.Bytes()
+}
+
+// The golden expositions: the machines of testdata come out as exactly these texts. Write them again
+// with: go test ./internal/agent/collector/container -run Golden -update
+func TestGoldenExposition(t *testing.T) {
+	for _, machine := range []string{"v2", "v1", "hybrid"} {
+		got := exposition(t, fake(unpack(t, machine+".txt")))
+		golden := "testdata/" + machine + ".golden"
+		metrictest.Golden(t, golden, got, *update)
+	}
+}
+
+// Every family that a scrape has is described, and under the type that the description says.
+func TestEveryFamilyIsDescribed(t *testing.T) {
+	c := fake(unpack(t, "v2.txt"))
+	described := map[string]string{}
+	for _, d := range c.Describe() {
+		if described[d.Name] != "" {
+			t.Errorf("%s is described twice", d.Name)
+		}
+		described[d.Name] = d.Kind.String()
+	}
+	emitted := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`).FindAllSubmatch(exposition(t, c), -1) {
+		emitted[string(m[1])] = true
+		if got, want := string(m[2]), described[string(m[1])]; got != want {
+			t.Errorf("%s is a %s and described as %q", m[1], got, want)
+		}
+	}
+	for name := range described {
+		if !emitted[name] && name != c.families.change.Name { // of which it takes two containers
+			t.Errorf("%s is described, and the machine that has everything does not have it", name)
+		}
+	}
+}
+
+// sample finds the value of the one sample whose text has all the parts, "" when there is none.
+func sample(t *testing.T, text []byte, family string, parts ...string) string {
+	t.Helper()
+	found := ""
+next:
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, family+"{") {
+			continue
+		}
+		for _, part := range parts {
+			if !strings.Contains(line, part) {
+				continue next
+			}
+		}
+		if found != "" {
+			t.Fatalf("two samples of %s%v", family, parts)
+		}
+		found = strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:])
+	}
+	return found
+}
+
+func id(n int) string { return fmt.Sprintf("%064x", n+1) }
+
+// group is the group of the n-th fake container.
+func group(n int) string { return "cgroup/system.slice/docker-" + id(n) + ".scope" }

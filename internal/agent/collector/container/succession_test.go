@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package container
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/teescope/teescope/internal/agent/workload"
+)
+
+// runImage writes a container of Docker's that runs since some seconds after the machine's start.
+func runImage(t *testing.T, root string, n, since int, name, image, imageID string) {
+	t.Helper()
+	write(t, root, group(n)+"/memory.current", "1\n")
+	write(t, root, group(n)+"/cgroup.procs", fmt.Sprintln(1000+n))
+	write(t, root, "proc/stat", "btime 1700000000\n")
+	write(t, root, fmt.Sprintf("proc/%d/stat", 1000+n), fmt.Sprintf("%d (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0\n", 1000+n, 100*since))
+	write(t, root, "docker/"+id(n)+"/config.v2.json", fmt.Sprintf(`{"Name":"/%s","Image":%q,"Config":{"Image":%q}}`, name, imageID, image))
+}
+
+func TestContainersThatFollowOthers(t *testing.T) {
+	root := empty(t)
+	c := fake(root)
+	second := 0
+	c.now = func() time.Time { return time.Unix(1_700_000_000+int64(second), 0) }
+	expect := func(at int, name, want string) {
+		t.Helper()
+		second = at
+		text := exposition(t, c)
+		got := ""
+		for _, what := range []string{workload.Restart, workload.Deployment} {
+			if v := sample(t, text, "teescope_container_change_timestamp_seconds", `name="`+name+`"`, `change="`+what+`"`); v != "" {
+				started, err := strconv.ParseFloat(v, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got += fmt.Sprint(what, " at ", started-1_700_000_000)
+			}
+		}
+		if got != want {
+			t.Errorf("after %d s %s has %q, want %q", at, name, got, want)
+		}
+	}
+	gone := func(n int) {
+		t.Helper()
+		if err := os.RemoveAll(filepath.Join(root, group(n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runImage(t, root, 0, 100, "shop", "shop:1", "sha256:a")
+	expect(110, "shop", "")
+	// A health check and what somebody executes in it are processes of it.
+	write(t, root, group(0)+"/cgroup.procs", "1999\n1000\n")
+	expect(120, "shop", "")
+	gone(0)
+	runImage(t, root, 1, 130, "shop", "shop:1", "sha256:a")
+	expect(140, "shop", "restart at 130")
+	gone(1)
+	runImage(t, root, 2, 150, "shop", "shop:2", "sha256:b")
+	expect(160, "shop", "deployment at 150")
+	expect(170, "shop", "deployment at 150") // it goes on to say so
+	gone(2)
+	runImage(t, root, 3, 180, "shop", "shop:2", "sha256:c") // the same tag, pulled again
+	expect(190, "shop", "deployment at 180")
+	// Long after it is a job, unless it is of another image.
+	gone(3)
+	runImage(t, root, 4, 1000, "shop", "shop:2", "sha256:c")
+	expect(1010, "shop", "")
+	gone(4)
+	runImage(t, root, 5, 2000, "shop", "shop:3", "")
+	expect(2010, "shop", "deployment at 2000")
+	// Another one of the image beside it follows nobody, and takes nothing from it.
+	runImage(t, root, 6, 2020, "shop", "shop:3", "")
+	expect(2030, "shop", "deployment at 2000")
+	expect(2040, "shop", "deployment at 2000")
+	// Nor does one of another name.
+	runImage(t, root, 7, 2040, "other", "shop:4", "")
+	expect(2050, "other", "")
+}
+
+func TestPlacesOfContainers(t *testing.T) {
+	for want, d := range map[string]details{
+		"{ns shop app} true":        {container: "app", pod: "shop-7d4f9c5b68-x2k9p", namespace: "ns"},
+		"{ns node-agent app} true":  {container: "app", pod: "node-agent-x2k9p", namespace: "ns"},
+		"{ns db-0 app} true":        {container: "app", pod: "db-0", namespace: "ns"},
+		"{ns nightly app} true":     {container: "app", pod: "nightly-28401120-x2k9p", namespace: "ns"},
+		"{  shop} true":             {name: "shop"},
+		"{  } false":                {name: "0123456789ab"},
+		"{  } false ":               {container: sandbox, pod: "shop-7d4f9c5b68-x2k9p", namespace: "ns"},
+		"{  } false of no details ": {},
+	} {
+		at, ok := placeOf(&container{id: "0123456789ab", details: d})
+		if got := fmt.Sprint(at, ok); !strings.HasPrefix(want, got) {
+			t.Errorf("%+v has the place %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestPlacesAreBounded(t *testing.T) {
+	root := empty(t)
+	c := fake(root)
+	c.opts.Max = 2
+	for n := range 20 {
+		runImage(t, root, n, 100+n, fmt.Sprint("c", n), "x:1", "")
+		exposition(t, c)
+		if err := os.RemoveAll(filepath.Join(root, group(n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(c.places); n > 4 {
+		t.Errorf("%d places are remembered, want at most 4", n)
+	}
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/lib/metric"
+)
+
+// node_exporter's defaults: what holds no data of its own, or that of containers.
+var (
+	mountsIgnored = regexp.MustCompile(`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)`)
+	typesIgnored  = regexp.MustCompile(`^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|erofs|sysfs|tracefs)$`)
+)
+
+const (
+	// statfsPatience is how long a scrape waits for all file systems together. One that answers later,
+	// such as NFS without its server, is an error of that file system alone.
+	statfsPatience = time.Second
+	// timedOut is what node_exporter calls it.
+	timedOut = "mountpoint timeout"
+)
+
+// mount is a line of mountinfo.
+type mount struct {
+	device, point, fstype, major, minor string
+	path                                string // where it is asked about
+	readOnly                            bool
+}
+
+type filesystem struct {
+	opts  Options
+	asker *asker
+
+	size, free, avail, files, filesFree *metric.Desc
+	readOnly, deviceError, mountInfo    *metric.Desc
+}
+
+func newFilesystem(o Options, k kernel) part {
+	labels := []string{"device", "mountpoint", "fstype", "device_error"}
+	fs := &filesystem{
+		opts: o, asker: newAsker(k.statfs),
+		size:        gauge("node_filesystem_size_bytes", "bytes", "Filesystem size in bytes.", "statfs(2)", labels...),
+		free:        gauge("node_filesystem_free_bytes", "bytes", "Filesystem free space in bytes.", "statfs(2)", labels...),
+		avail:       gauge("node_filesystem_avail_bytes", "bytes", "Filesystem space available to non-root users in bytes.", "statfs(2)", labels...),
+		files:       gauge("node_filesystem_files", "inodes", "Filesystem total file nodes.", "statfs(2)", labels...),
+		filesFree:   gauge("node_filesystem_files_free", "inodes", "Filesystem total free file nodes.", "statfs(2)", labels...),
+		readOnly:    gauge("node_filesystem_readonly", "", "Filesystem read-only status.", "/proc/1/mountinfo", labels...),
+		deviceError: gauge("node_filesystem_device_error", "", "Whether an error occurred while getting statistics for the given device.", "statfs(2)", labels...),
+		mountInfo:   info("node_filesystem_mount_info", "Filesystem mount information.", "/proc/1/mountinfo", "device", "major", "minor", "mountpoint"),
+	}
+	return part{"filesystem", []*metric.Desc{
+		fs.size, fs.free, fs.avail, fs.files, fs.filesFree, fs.readOnly, fs.deviceError, fs.mountInfo,
+	}, fs.collect}
+}
+
+func (fs *filesystem) collect(ctx context.Context, emit func(prometheus.Metric)) error {
+	mounts, err := fs.mounts()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, statfsPatience)
+	defer cancel()
+	answers := fs.asker.ask(ctx, mounts)
+	// The same device can be mounted twice on one point; a series may be emitted once only.
+	seen, seenInfo := map[[3]string]bool{}, map[[4]string]bool{}
+	for _, m := range mounts {
+		key := [3]string{m.device, m.point, m.fstype}
+		if !seen[key] {
+			seen[key] = true
+			fs.emitMount(m, answers, emit)
+		}
+		infoKey := [4]string{m.device, m.major, m.minor, m.point}
+		if a, ok := answers[m.path]; ok && a.err == nil && !seenInfo[infoKey] {
+			seenInfo[infoKey] = true
+			emit(fs.mountInfo.Value(1, m.device, m.major, m.minor, m.point))
+		}
+	}
+	return nil
+}
+
+func (fs *filesystem) emitMount(m mount, answers map[string]answer, emit func(prometheus.Metric)) {
+	fault, faulty, readOnly := "", 0.0, 0.0
+	a, ok := answers[m.path]
+	switch {
+	case !ok:
+		fault, faulty = timedOut, 1
+	case a.err != nil:
+		fault, faulty = a.err.Error(), 1
+	}
+	if m.readOnly {
+		readOnly = 1
+	}
+	labels := []string{m.device, m.point, m.fstype, fault}
+	emit(fs.deviceError.Value(faulty, labels...))
+	emit(fs.readOnly.Value(readOnly, labels...))
+	if faulty != 0 {
+		return
+	}
+	block := float64(a.stat.Bsize)
+	emit(fs.size.Value(float64(a.stat.Blocks)*block, labels...))
+	emit(fs.free.Value(float64(a.stat.Bfree)*block, labels...))
+	emit(fs.avail.Value(float64(a.stat.Bavail)*block, labels...))
+	emit(fs.files.Value(float64(a.stat.Files), labels...))
+	emit(fs.filesFree.Value(float64(a.stat.Ffree), labels...))
+}
+
+// mounts reads what the first process sees mounted, which in a container that shares the host's /proc
+// is the host's; with hidepid it may not be seen, and then what the agent sees.
+func (fs *filesystem) mounts() ([]mount, error) {
+	proc, err := procfs.NewFS(fs.opts.Proc)
+	if err != nil {
+		return nil, err
+	}
+	all, err := proc.GetProcMounts(1)
+	if errors.Is(err, os.ErrNotExist) {
+		all, err = proc.GetMounts()
+	}
+	if err != nil {
+		return nil, err
+	}
+	var mounts []mount
+	for _, m := range all {
+		point := fs.strip(unescape(m.MountPoint))
+		if mountsIgnored.MatchString(point) || typesIgnored.MatchString(m.FSType) {
+			continue
+		}
+		major, minor, _ := strings.Cut(m.MajorMinorVer, ":")
+		mounts = append(mounts, mount{
+			device: text(unescape(m.Source)), point: text(point), fstype: text(m.FSType), major: text(major), minor: text(minor),
+			path: filepath.Join(fs.opts.RootFS, point), readOnly: isReadOnly(m),
+		})
+	}
+	return mounts, nil
+}
+
+// strip takes the agent's own prefix off the host's mount points.
+func (fs *filesystem) strip(point string) string {
+	root := filepath.Clean(fs.opts.RootFS)
+	rest, ok := strings.CutPrefix(point, root)
+	switch {
+	case root == "/" || !ok || rest != "" && rest[0] != '/':
+		return point
+	case rest == "":
+		return "/"
+	}
+	return rest
+}
+
+// isReadOnly follows node_exporter's issue 3157: ext4 says emergency_ro when it has given up.
+func isReadOnly(m *procfs.MountInfo) bool {
+	_, mount := m.Options["ro"]
+	_, super := m.SuperOptions["ro"]
+	_, emergency := m.SuperOptions["emergency_ro"]
+	return mount || super || emergency
+}
+
+// unescape undoes mangle_path of the kernel (fs/seq_file.c), which writes these four in octal.
+func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+}
+
+// answer is what a file system said.
+type answer struct {
+	path string
+	stat unix.Statfs_t
+	err  error
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/lib/metric"
+)
+
+// maxFile bounds what is read of one file.
+const maxFile = 4 << 20
+
+// readFile reads a file of /proc or /sys, whose size stat does not tell. It does not go through os.File,
+// which tells the poller about each file: that is half the cost of reading a small one.
+func readFile(elem ...string) ([]byte, error) {
+	return readFileAt(unix.AT_FDCWD, filepath.Join(elem...))
+}
+
+// readFileAt does so below a directory that is open.
+func readFileAt(dir int, path string) ([]byte, error) {
+	fd, err := retried(func() (int, error) { return unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer func() { _ = unix.Close(fd) }() // nothing was written
+	room := rooms.Get().(*[]byte)         //nolint:forcetypeassert // nothing else is put there
+	defer rooms.Put(room)
+	data := (*room)[:0]
+	for len(data) < maxFile {
+		n, err := retried(func() (int, error) { return unix.Read(fd, data[len(data):cap(data)]) })
+		if err != nil {
+			return nil, &os.PathError{Op: "read", Path: path, Err: err}
+		}
+		if n == 0 {
+			break
+		}
+		data = data[:len(data)+n]
+		if len(data) == cap(data) {
+			data = slices.Grow(data, 3*len(data))
+		}
+	}
+	*room = data
+	return slices.Clone(data[:min(len(data), maxFile)]), nil
+}
+
+// rooms are what files are read into before it is known how long they are.
+var rooms = sync.Pool{New: func() any { room := make([]byte, 0, 8<<10); return &room }}
+
+// retried goes on after a signal.
+func retried(call func() (int, error)) (int, error) {
+	for {
+		if n, err := call(); !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}
+
+// readWord reads a file of /sys that holds one line, empty where the device has no such file or, as for
+// the speed of a network device that is down, no such value.
+func readWord(elem ...string) (string, error) { return wordOf(readFile(elem...)) }
+
+func wordOf(data []byte, err error) (string, error) {
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EOPNOTSUPP),
+		errors.Is(err, unix.ENODEV): // the device went meanwhile
+		return "", nil
+	}
+	return strings.TrimSpace(string(data)), err
+}
+
+// readNumber reads a file that holds one number.
+func readNumber(elem ...string) (float64, error) {
+	data, err := readFile(elem...)
+	if err != nil {
+		return 0, err
+	}
+	v, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading %s: %w", filepath.Join(elem...), err)
+	}
+	return float64(v), nil
+}
+
+// orNoData turns the absence of a file into errNoData.
+func orNoData(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return errNoData
+	}
+	return err
+}
+
+// text makes a label value of a name that the kernel does not hold to be UTF-8, as node_exporter does.
+func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// once tells which names are new: a series may be emitted once only, whatever a file says twice.
+type once map[string]bool
+
+func (o once) isNew(name string) bool {
+	seen := o[name]
+	o[name] = true
+	return !seen
+}
+
+// field is one line of a file that names its values.
+type field struct {
+	name  string
+	value float64
+}
+
+// parsePairs reads lines of a name and a number: /proc/vmstat, numastat, /proc/net/snmp6. A line that
+// is not so is left out and becomes part of the error.
+func parsePairs(data []byte) ([]field, error) {
+	var (
+		all []field
+		bad error
+	)
+	for line := range strings.Lines(string(data)) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		if len(words) != 2 || !isName(words[0]) {
+			bad = fmt.Errorf("no name and number: %.80q", line)
+			continue
+		}
+		v, err := number(words[1])
+		if err != nil {
+			bad = err
+			continue
+		}
+		all = append(all, field{words[0], v})
+	}
+	return all, bad
+}
+
+// number parses what the kernel prints as an integer, negative ones too.
+func number(word string) (float64, error) {
+	if v, err := strconv.ParseInt(word, 10, 64); err == nil {
+		return float64(v), nil
+	}
+	v, err := strconv.ParseUint(word, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("no number: %.80q", word)
+	}
+	return float64(v), nil
+}
+
+// notFinite tells whether a value is no number: procfs reads "nan" and "inf" too.
+func notFinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
+
+// isName tells whether a word of a file can be part of a metric's name.
+func isName(s string) bool {
+	for _, c := range []byte(s) {
+		if c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// maxFields bounds the names that are remembered of one file.
+const maxFields = 2048
+
+// fields are the families that are named after the fields of a file: the known ones, and those that a
+// newer kernel adds. The registry runs a collector once at a time, so that it needs no lock.
+type fields struct {
+	known  []*metric.Desc
+	byName map[string]*metric.Desc // nil for a name that is not wanted
+	wanted *regexp.Regexp          // nil where all are
+	make   func(name string) *metric.Desc
+}
+
+func newFields(known []string, wanted *regexp.Regexp, describe func(name string) *metric.Desc) *fields {
+	f := &fields{byName: map[string]*metric.Desc{}, wanted: wanted, make: describe}
+	for _, name := range known {
+		f.known = append(f.known, f.of(name))
+	}
+	return f
+}
+
+// of returns the family of a field, nil when it is not wanted or when there are too many.
+func (f *fields) of(name string) *metric.Desc {
+	d, ok := f.byName[name]
+	if ok || len(f.byName) >= maxFields {
+		return d
+	}
+	if f.wanted == nil || f.wanted.MatchString(name) {
+		d = f.make(name)
+	}
+	f.byName[name] = d
+	return d
+}
+
+// emit emits the fields that have a family.
+func (f *fields) emit(all []field, emit func(prometheus.Metric), labels ...string) {
+	for _, one := range all {
+		if d := f.of(one.name); d != nil {
+			emit(d.Value(one.value, labels...))
+		}
+	}
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/teescope/teescope/internal/lib/metric"
+)
+
+// Timeout bounds each collector in each scrape. It is below the smallest scrape timeout that a
+// Prometheus is likely to have, so that a collector that hangs costs its own samples only.
+const Timeout = 4 * time.Second
+
+// Registry makes one scrape out of several collectors. It implements prometheus.Gatherer.
+type Registry struct {
+	log        *slog.Logger
+	collectors []Collector
+	beside     prometheus.Gatherers
+	timeout    time.Duration
+	families   own
+	spare      spare
+
+	mu    sync.Mutex      // one scrape at a time
+	busy  []chan struct{} // per collector: closed when its last run has ended, nil before the first
+	count []int           // and of the samples of that run
+}
+
+// own are the families that the registry itself emits.
+type own struct {
+	success, duration *metric.Desc
+}
+
+func newOwn() own {
+	return own{
+		success: metric.New(metric.Desc{
+			Name: "teescope_collector_success", Kind: metric.Gauge, Labels: []string{"collector"}, Source: metric.Agent,
+			Help: "1 when the collector's last run was complete, 0 when it failed and samples may be missing.",
+		}),
+		duration: metric.New(metric.Desc{
+			Name: "teescope_collector_duration_seconds", Kind: metric.Gauge, Unit: "seconds", Labels: []string{"collector"}, Source: metric.Agent,
+			Help: "How long the collector's last run took.",
+		}),
+	}
+}
+
+// OwnDescriptions lists the families that every registry emits besides those of its collectors.
+func OwnDescriptions() []*metric.Desc {
+	o := newOwn()
+	return []*metric.Desc{o.success, o.duration}
+}
+
+// NewRegistry makes a registry of collectors, in their order.
+func NewRegistry(log *slog.Logger, collectors ...Collector) *Registry {
+	return &Registry{
+		log: log, collectors: collectors, timeout: Timeout, families: newOwn(),
+		busy: make([]chan struct{}, len(collectors)), count: make([]int, len(collectors)),
+	}
+}
+
+// Beside adds what is exposed besides the collectors.
+func (r *Registry) Beside(all ...prometheus.Gatherer) *Registry {
+	r.beside = append(r.beside, all...)
+	return r
+}
+
+// Descriptions lists every family of the collectors and of the registry itself.
+func (r *Registry) Descriptions() []*metric.Desc {
+	out := []*metric.Desc{r.families.success, r.families.duration}
+	for _, c := range r.collectors {
+		out = append(out, c.Describe()...)
+	}
+	return out
+}
+
+// Gather makes a scrape in the form of the client library.
+func (r *Registry) Gather() ([]*dto.MetricFamily, error) {
+	return append(prometheus.Gatherers{gathering(r.scrape())}, r.beside...).Gather()
+}
+
+// gathering checks and sorts samples as the client library does.
+func gathering(samples []prometheus.Metric) prometheus.Gatherer {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(samplesOf(samples))
+	return registry
+}
+
+type samplesOf []prometheus.Metric
+
+// Describe implements prometheus.Collector. It describes nothing, which makes the collector an
+// unchecked one: which families there are depends on the kernel.
+func (samplesOf) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (s samplesOf) Collect(out chan<- prometheus.Metric) {
+	for _, m := range s {
+		out <- m
+	}
+}
+
+// scrape runs every collector once. Concurrent calls wait for each other: a collector is never run
+// twice at a time.
+func (r *Registry) scrape() []prometheus.Metric {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	of := make([][]prometheus.Metric, len(r.collectors))
+	var wg sync.WaitGroup
+	for i, c := range r.collectors {
+		wg.Go(func() { of[i] = r.one(i, c) })
+	}
+	wg.Wait()
+	return slices.Concat(of...)
+}
+
+// errBusy says that a run has outlived its scrape.
+var errBusy = errors.New("still busy with an earlier scrape")
+
+// one runs a collector and returns what it has emitted within the timeout, and how that went.
+func (r *Registry) one(i int, c Collector) []prometheus.Metric {
+	start := time.Now()
+	samples, err := r.run(i, c)
+	success := 1.0
+	if err != nil {
+		success = 0
+		r.log.Warn("collector failed", "collector", c.Name(), "err", err)
+	}
+	return append(samples,
+		r.families.success.Value(success, c.Name()),
+		r.families.duration.Value(time.Since(start).Seconds(), c.Name()))
+}
+
+// run returns what the collector has emitted when it ends or when its time is up, whichever is
+// first. A run that does not end keeps the collector busy; it is not started again until it has.
+func (r *Registry) run(i int, c Collector) ([]prometheus.Metric, error) {
+	if last := r.busy[i]; last != nil {
+		select {
+		case <-last:
+		default:
+			return nil, errBusy
+		}
+	}
+	done := make(chan struct{})
+	r.busy[i] = done
+	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
+	defer cancel()
+	var err error
+	b := buffer{samples: make([]prometheus.Metric, 0, r.count[i]+r.count[i]/8+8)}
+	go func() {
+		defer close(done)
+		err = contained(ctx, c, b.add)
+	}()
+	select {
+	case <-done:
+		samples := b.take()
+		r.count[i] = len(samples)
+		return samples, err
+	case <-ctx.Done():
+		return b.take(), fmt.Errorf("did not end within %v", r.timeout)
+	}
+}
+
+// contained turns a panic of a collector into an error: a bug in one must not end the agent.
+func contained(ctx context.Context, c Collector, emit func(prometheus.Metric)) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return c.Collect(ctx, emit)
+}
+
+// buffer takes samples until they are taken, and drops those that come later.
+type buffer struct {
+	mu      sync.Mutex
+	samples []prometheus.Metric
+	taken   bool
+}
+
+func (b *buffer) add(m prometheus.Metric) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.taken {
+		b.samples = append(b.samples, m)
+	}
+}
+
+func (b *buffer) take() []prometheus.Metric {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.taken = true
+	return b.samples
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sandbox is the collector that says what confines this process. It confines nothing itself.
+package sandbox
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/teescope/teescope/internal/lib/metric"
+)
+
+// The mechanisms, as the label mechanism names them.
+const (
+	Capabilities = "capabilities"
+	Landlock     = "landlock"
+	Seccomp      = "seccomp"
+)
+
+// Collector is the collector.
+type Collector struct {
+	desc *metric.Desc
+
+	mu   sync.Mutex
+	held []string // by which mechanisms
+}
+
+// New makes the collector of a process that nothing confines yet.
+func New() *Collector {
+	return &Collector{desc: metric.New(metric.Desc{
+		Name: "teescope_sandbox", Kind: metric.Gauge, Labels: []string{"mechanism"}, Source: metric.Agent,
+		Help:   "1 when the mechanism confines this process, 0 before the end of its start and where it cannot be had.",
+		Origin: "capset(2), landlock(7), seccomp(2)",
+	})}
+}
+
+// Hold says that a mechanism confines the process from now on.
+func (c *Collector) Hold(mechanism string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held = append(c.held, mechanism)
+}
+
+// Name is "sandbox".
+func (c *Collector) Name() string { return "sandbox" }
+
+// Describe lists the family.
+func (c *Collector) Describe() []*metric.Desc { return []*metric.Desc{c.desc} }
+
+// Collect emits one sample for each mechanism.
+func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range []string{Capabilities, Landlock, Seccomp} {
+		value := 0.0
+		if slices.Contains(c.held, m) {
+			value = 1
+		}
+		emit(c.desc.Value(value, m))
+	}
+	return nil
+}

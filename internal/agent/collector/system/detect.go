@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"slices"
+	"time"
+
+	"github.com/teescope/teescope/internal/agent/workload"
+)
+
+const (
+	// listEvery is how often processes are listed to find those that may have an enclave.
+	listEvery = 5 * time.Second
+	// askedPerSlot is how many processes of a container or unit are asked about: the first one is often
+	// a shell, and the one with the enclave its child. Those of a program are much alike.
+	askedPerSlot, askedOfProgram = 8, 2
+)
+
+// members finds the processes of each slot: the kernel side keeps the first one only, which may have ended.
+type members struct {
+	proc   string // root of /proc
+	bySlot map[uint32][]uint32
+	listed time.Time
+}
+
+// list passes over the process IDs there are, at most every few seconds.
+func (m *members) list(k *kernelSide, now time.Time) {
+	if now.Sub(m.listed) < listEvery {
+		return
+	}
+	m.listed, m.bySlot = now, map[uint32][]uint32{}
+	for _, pid := range processIDs(m.proc) { // each slot's first process is known without
+		slot, ok := k.slotOf(pid)
+		if ok && slot >= slotFirst && len(m.bySlot[uint32(slot)]) < askedPerSlot {
+			m.bySlot[uint32(slot)] = append(m.bySlot[uint32(slot)], uint32(pid))
+		}
+	}
+}
+
+// of returns processes that count into the slot now, its first one first.
+func (m *members) of(k *kernelSide, sl *slot) []uint32 {
+	now := func(tgid uint32) bool {
+		slot, ok := k.slotOf(int(tgid))
+		return ok && uint32(slot) == sl.number
+	}
+	most := askedPerSlot
+	if sl.identity.Kind == workload.Program {
+		most = askedOfProgram
+	}
+	var tgids []uint32
+	for _, tgid := range append([]uint32{sl.tgid}, m.bySlot[sl.number]...) {
+		if tgid != 0 && len(tgids) < most && now(tgid) && !slices.Contains(tgids, tgid) {
+			tgids = append(tgids, tgid)
+		}
+	}
+	return tgids
+}
+
+// verdict is the TEE that a workload was last seen in, and its runtime.
+type verdict struct{ kind, runtime string }
+
+// detect says which TEE a workload runs in and under which runtime. A workload whose processes have all
+// ended keeps the last answer, as it keeps its counts.
+func (c *Collector) detect(w *workload.Workload[kept], slots []*slot) verdict {
+	var tgids []uint32
+	if w.Kind != workload.Kernel && w.Kind != workload.Idle && w.Kind != workload.Other {
+		for _, sl := range slots {
+			tgids = append(tgids, c.members.of(c.kernel, sl)...)
+		}
+	}
+	if len(tgids) == 0 && w.Kept.tee.kind != "" {
+		return w.Kept.tee
+	}
+	var v verdict
+	v.kind, v.runtime = c.opts.Detector.Workload(tgids)
+	w.Kept.tee = v
+	return v
+}

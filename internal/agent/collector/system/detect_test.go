@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/teescope/teescope/internal/agent/tee"
+)
+
+// A process under root with an enclave, or without.
+func fakeProcess(t testing.TB, root, pid string, enclave bool) {
+	t.Helper()
+	maps := ""
+	if enclave {
+		maps = "7f0000000000-7f0010000000 rw-s 0 00:06 9 /dev/sgx_enclave\n"
+	}
+	for path, text := range map[string]string{
+		"maps": maps, "task/" + pid + "/stat": pid + " (p) S" + strings.Repeat(" 1", 20) + "\n",
+	} {
+		full := filepath.Join(root, "proc", pid, path)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The first process of a container is often a shell, the one with the enclave its child; and a group
+// goes on when its first process has ended.
+func TestTheEnclaveOfAnyProcessOfTheGroupIsFound(t *testing.T) {
+	root := t.TempDir()
+	c := New(Options{MaxWorkloads: 4, Proc: filepath.Join(root, "proc"), Log: slog.New(slog.DiscardHandler)})
+	c.kernel = made(t)
+	c.slots = newSlots(c.kernel, 4)
+	c.opts.Detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: root, Sys: root})
+	c.kernel.group(slotFirst, 20, "sh", "docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope")
+	c.slots.adopt(time.Now())
+	sl := c.slots.active[slotFirst]
+	ask := func() verdict {
+		t.Helper()
+		c.members.listed = time.Time{}
+		c.members.list(c.kernel, time.Now())
+		return c.detect(sl.owner, []*slot{sl})
+	}
+	fakeProcess(t, root, "20", false)
+	if v := ask(); v.kind != "none" {
+		t.Fatalf("%+v without an enclave", v)
+	}
+	fakeProcess(t, root, "21", true)
+	fakeProcess(t, root, "22", true)
+	c.kernel.pids[0].Slot[22] = slotFirst + 1 // of another group
+	if v := ask(); v.kind != "none" {
+		t.Errorf("%+v: the enclave is another group's", v)
+	}
+	c.kernel.pids[0].Slot[21] = slotFirst
+	if v := ask(); v.kind != "sgx" {
+		t.Errorf("%+v, but a child has an enclave", v)
+	}
+	c.kernel.pids[0].Slot[20] = slotUnknown // ended
+	if v := ask(); v.kind != "sgx" {
+		t.Errorf("%+v after the first process ended", v)
+	}
+	c.kernel.pids[0].Slot[21] = slotUnknown
+	if v := ask(); v.kind != "sgx" {
+		t.Errorf("%+v after the last process ended, which was in SGX", v)
+	}
+	fakeProcess(t, root, "23", false)
+	c.kernel.pids[0].Slot[23] = slotFirst
+	if v := ask(); v.kind != "none" {
+		t.Errorf("%+v, but the only process has no enclave", v)
+	}
+}
+
+// On the real kernel: a program that is installed as gramine-direct's PAL is, is recognised in the
+// workload that the kernel side has made of it.
+func TestGramineDirectIsRecognised(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "gramine", "direct")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "libpal.so")
+	if err := os.Rename(program(t, "pal"), path); err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, Options{})
+	cmd := job(path, "on-line", "")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close(); _ = cmd.Wait() }()
+	info := func() float64 {
+		return sum(scrape(t, c), "teescope_workload_info", "workload", "libpal.so", "runtime", "gramine-direct")
+	}
+	for range 40 {
+		if info() == 1 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Error("after 4 s no workload libpal.so has the runtime gramine-direct")
+}
+
+func TestProcessMovesOnlyFromWhereItIsThoughtToBe(t *testing.T) {
+	k := &kernelSide{pids: make([]pidPage, 1)}
+	slots := &k.pids[0].Slot
+	slots[6], slots[7], slots[8] = 10, 11, 12
+	if !k.moveProcess(7, 11, 20) || !k.moveProcess(6, 10, 30) {
+		t.Error("a process that is where it was thought to be was not moved")
+	}
+	if k.moveProcess(8, 11, 40) {
+		t.Error("a process that is elsewhere was moved")
+	}
+	if got := [3]uint16(slots[6:9]); got != [3]uint16{30, 20, 12} {
+		t.Errorf("slots are %v", got)
+	}
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/workload"
+)
+
+type emitFunc = func(prometheus.Metric)
+
+// subject is what counts are about: a workload, or one watched process of it.
+type subject struct {
+	labels  []string
+	kind    workload.Kind
+	process bool
+	total   *kept
+	gauge   gauge
+}
+
+func (c *Collector) emitAll(emit emitFunc) {
+	byOwner := map[*workload.Workload[kept]][]*slot{}
+	for _, sl := range c.slots.active {
+		byOwner[sl.owner] = append(byOwner[sl.owner], sl)
+	}
+	c.members.list(c.kernel, time.Now())
+	total := &kept{}
+	c.slots.registry.Each(func(w *workload.Workload[kept]) {
+		*total = w.Kept
+		s := subject{labels: workloadValues(w), kind: w.Kind, total: total}
+		for _, sl := range byOwner[w] {
+			total.add(&sl.kept)
+			s.gauge.Processes += sl.gauge.Processes
+			s.gauge.Threads += sl.gauge.Threads
+			s.gauge.RSSPages += sl.gauge.RSSPages
+		}
+		c.emitSubject(s, emit)
+		v := c.detect(w, byOwner[w])
+		emit(c.families.info.Value(1, with(s.labels, string(w.Kind), v.kind, v.runtime)...))
+		for what, at := range w.Kept.succession.told {
+			if at > 0 {
+				emit(c.families.change.Value(at, with(s.labels, changeNames[what])...))
+			}
+		}
+		for k, name := range sampledNames {
+			if v := w.Kept.sampled[k]; v.cycles > 0 {
+				emit(c.families.samplingVariance.Value(v.sum, with(s.labels, name)...))
+			}
+		}
+	})
+	watchedSlots := map[uint32][]string{}
+	for _, sl := range c.slots.active {
+		if sl.watched == nil || c.governor.level >= levelTotals {
+			continue
+		}
+		labels := with(workloadValues(sl.owner), strconv.Itoa(sl.watched.pid), sl.watched.comm)
+		watchedSlots[sl.number] = labels
+		c.emitSubject(subject{labels: labels, process: true, total: &sl.kept, gauge: sl.gauge}, emit)
+	}
+	c.emitErrors(watchedSlots, emit)
+	c.emitSelf(emit)
+}
+
+func workloadValues(w *workload.Workload[kept]) []string {
+	return []string{w.Name, w.Container, w.Pod, w.Namespace}
+}
+
+func with(labels []string, more ...string) []string {
+	return append(append(make([]string, 0, len(labels)+len(more)), labels...), more...)
+}
+
+// emitSubject emits all families of one workload or process. What no probe counts is absent; what a
+// probe counted and is zero is zero, except by system call, reason and operation, where most are.
+func (c *Collector) emitSubject(s subject, emit emitFunc) {
+	f, t := c.families, s.total
+	value := func(fam family, v float64, labels ...string) {
+		d := fam.workload
+		if s.process {
+			d = fam.process
+		}
+		emit(d.Value(v, with(s.labels, labels...)...))
+	}
+	counted := func(probe string, fam family, n uint64, labels ...string) {
+		if n > 0 && c.kernel.attached(probe) {
+			value(fam, float64(n), labels...)
+		}
+	}
+	if c.kernel.attached("syscall") {
+		eachCall(&t.Calls, func(name string, n uint64) { value(f.syscalls, float64(n), name) })
+	}
+	if c.kernel.timed() {
+		eachCall(&t.times.CallNS, func(name string, ns uint64) { value(f.syscallSeconds, seconds(ns), name) })
+	}
+	value(f.switches, float64(t.Switches[0]), "voluntary")
+	value(f.switches, float64(t.Switches[1]), "involuntary")
+	if c.kernel.attached("cpu_migration") {
+		value(f.migrations, float64(t.Migrations))
+	}
+	for reason, name := range faultReasonNames {
+		counted("page_fault_user", f.faults, t.Faults[0][reason], "user", name)
+		counted("page_fault_kernel", f.faults, t.Faults[1][reason], "kernel", name)
+	}
+	value(f.faultsHandled, float64(t.MinorFaults), "minor")
+	value(f.faultsHandled, float64(t.MajorFaults), "major")
+	for op, name := range cacheOpNames {
+		counted("page_cache_"+name, f.pageCache, t.Cache[op], name)
+	}
+	if c.kernel.attached("llc_references") {
+		value(f.llcReferences, float64(t.LLCReferences))
+	}
+	if c.kernel.attached("llc_misses") {
+		value(f.llcMisses, float64(t.LLCMisses))
+	}
+	c.emitUse(s, value)
+	value(f.forks, float64(t.Forks))
+	value(f.starts, float64(t.Threads))
+	value(f.execs, float64(t.Execs))
+	if c.kernel.attached("exit") {
+		value(f.exits, float64(t.Exits))
+	}
+}
+
+// emitUse emits what a workload uses of the machine. The kernel keeps no run time of its idle threads and
+// does not list them, and kernel threads have no memory of their own: that is absent, not zero.
+func (c *Collector) emitUse(s subject, value func(family, float64, ...string)) {
+	f, t := c.families, s.total
+	if s.kind == workload.Idle {
+		return
+	}
+	value(f.wait, seconds(t.DelayNS))
+	value(f.cpuSeconds, seconds(t.cpu.user), "user")
+	value(f.cpuSeconds, seconds(t.cpu.system), "system")
+	value(f.processes, float64(s.gauge.Processes))
+	value(f.threads, float64(s.gauge.Threads))
+	if s.kind != workload.Kernel {
+		value(f.resident, float64(s.gauge.RSSPages)*float64(os.Getpagesize()))
+	}
+}
+
+func seconds(ns uint64) float64 { return float64(ns) / 1e9 }
+
+// callUnknown is the name of all calls that have none.
+const callUnknown = "unknown"
+
+func callName(nr int) string {
+	switch {
+	case nr == callCompat:
+		return "compat"
+	case nr < len(syscallNames) && syscallNames[nr] != "":
+		return syscallNames[nr]
+	}
+	return callUnknown
+}
+
+// The system calls that the kernel itself writes into a traced program, at an entry and in place of a
+// return address (arch/x86/kernel/uprobes.c). The program never asked for them, and who traces may be teescope.
+const callUretprobe, callUprobe = 335, 336
+
+// eachCall calls f with each name and what is not zero of it, without what only tracing brings about.
+func eachCall(by *[calls]uint64, f func(name string, n uint64)) {
+	unknown := uint64(0)
+	for nr, n := range by {
+		if n == 0 || nr == callUretprobe || nr == callUprobe {
+			continue
+		}
+		if name := callName(nr); name != callUnknown {
+			f(name, n)
+		} else {
+			unknown += n
+		}
+	}
+	if unknown > 0 {
+		f(callUnknown, unknown)
+	}
+}
+
+func (c *Collector) emitErrors(labels map[uint32][]string, emit emitFunc) {
+	if len(labels) == 0 {
+		return
+	}
+	type failure struct {
+		slot        uint32
+		call, error string
+	}
+	failed := map[failure]uint64{} // calls without a name share one
+	var key errorKey
+	var n uint64
+	for entries := c.kernel.callErrors.Iterate(); entries.Next(&key, &n); {
+		if labels[key.Slot] != nil {
+			failed[failure{key.Slot, callName(int(key.Call)), errnoName(key.Error)}] += n
+		}
+	}
+	for of, n := range failed {
+		emit(c.families.syscallErrors.Value(float64(n), with(labels[of.slot], of.call, of.error)...))
+	}
+}
+
+func errnoName(e uint16) string {
+	if name := unix.ErrnoName(unix.Errno(e)); name != "" {
+		return name
+	}
+	return fmt.Sprintf("%d", e) // the kernel's own, such as ERESTARTSYS (512)
+}
+
+func (c *Collector) emitSelf(emit emitFunc) {
+	f := c.families
+	emit(f.workloads.Value(float64(c.slots.registry.Len()), "named"))
+	emit(f.workloads.Value(float64(c.slots.registry.Folded()), "folded"))
+	emit(f.slots.Value(float64(len(c.slots.active)), "used"))
+	emit(f.slots.Value(float64(c.kernel.slots-len(c.slots.active)), "free"))
+	for i, what := range []string{"slots", "pids", "errors", "switches"} {
+		emit(f.lost.Value(float64(c.kernel.losses[i]), what))
+	}
+	status := make([]bpf.Status, len(c.kernel.status))
+	for i, s := range c.kernel.status {
+		status[i] = c.kernel.now(s)
+	}
+	c.emitOverhead(emit)
+	for _, s := range c.kernel.start {
+		emit(f.start.Value(s.took.Seconds(), s.name))
+	}
+	c.probes.Emit(c.kernel.object, status, emit)
+}
+
+// emitOverhead emits what watching costs, and what is left out because of it.
+func (c *Collector) emitOverhead(emit emitFunc) {
+	f, g := c.families, &c.governor
+	for l, name := range levelNames {
+		is := 0.0
+		if level(l) == g.level {
+			is = 1
+		}
+		emit(f.level.Value(is, name))
+	}
+	for probe, share := range c.shares() {
+		emit(f.samplingShare.Value(share, probe))
+	}
+	if g.budget > 0 && g.budget < 1 {
+		emit(f.budget.Value(g.limit()))
+	}
+	if c.meter.at.IsZero() || g.demand == (demand{}) {
+		return
+	}
+	d, cpus := g.demand, float64(g.cpus)
+	emit(f.selfCost.Value((d.frequent(g.level, g.exits(), c.slots.duty.share())+d.always())/cpus, "probes"))
+	emit(f.selfCost.Value(d.agent/cpus, "agent"))
+	for i, measured := range d.programs {
+		if measured > 0 {
+			emit(f.eventCost.Value(eventPath[i].Seconds(), eventNames[i], "kernel"))
+			emit(f.eventCost.Value(measured.Seconds(), eventNames[i], "program"))
+		}
+	}
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"bytes"
+	"flag"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/metric/metrictest"
+)
+
+var update = flag.Bool("update", false, "write the golden files again")
+
+type noTable struct{}
+
+func (noTable) Update(any, any, ebpf.MapUpdateFlags) error { return nil }
+func (noTable) Delete(any) error                           { return nil }
+
+// made is a kernel side made by hand: two CPUs, eight slots, no programs.
+func made(t *testing.T) *kernelSide {
+	t.Helper()
+	k := madeOf(t, 2, 8)
+	k.times = make([]rowTime, len(k.rows))
+	return k
+}
+
+func madeOf(t testing.TB, cpus, slots int) *kernelSide {
+	t.Helper()
+	obj, err := bpf.Open(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &kernelSide{
+		object: obj, slots: slots, cpus: make([]cpuState, cpus), rows: make([]row, cpus*slots),
+		pids: make([]pidPage, 1), groups: make([]group, slots), gauges: make([]gauge, slots), losses: make([]uint64, 4), controls: make([]control, 1),
+		slotOfGroup: noTable{}, wholeCgroups: noTable{},
+	}
+	for _, p := range probes(Options{SyscallTime: true}) {
+		k.status = append(k.status, bpf.Status{Probe: p.Name, Mechanism: p.Ways[0].Mechanism})
+	}
+	k.status = append(k.status, bpf.Status{Probe: "llc_references", Mechanism: bpf.NotAttached, Reason: "no PMU on this machine"})
+	for i := range k.cpus {
+		k.cpus[i].PID = pidUnknown
+	}
+	return k
+}
+
+func (k *kernelSide) group(slot int, tgid uint32, comm string, path ...string) {
+	g := &k.groups[slot]
+	g.Ready, g.TGID, g.Base, g.Depth = 1, tgid, uint32(slot), uint32(len(path))
+	copy(g.Comm[:], comm)
+	k.pids[0].Slot[tgid] = uint16(slot)
+	for i, name := range path {
+		copy(g.Path[i][:], name)
+	}
+}
+
+// The golden exposition: what is counted into rows by hand, under fake /proc, /dev and /sys, comes out
+// as exactly this text. Write it again with: go test ./internal/agent/collector/system -run Golden -update
+func TestGoldenExposition(t *testing.T) {
+	root := t.TempDir()
+	for path, text := range map[string]string{
+		"dev/sgx_enclave": "", "proc/77/maps": "7f0000000000-7f0010000000 rw-s 0 00:06 9 /dev/sgx_enclave\n",
+		"proc/77/task/77/stat": "77 (redis-server) S" + strings.Repeat(" 1", 20) + "\n",
+	} {
+		if err := os.MkdirAll(filepath.Join(root, filepath.Dir(path)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, path), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := made(t)
+	k.group(slotFirst, 77, "redis-server", "docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope",
+		"kubepods-pod0a1b2c3d_4e5f_6071_8293_a4b5c6d7e8f9.slice", "kubepods.slice")
+	k.group(slotFirst+1, 78, "tab\tand \xff")
+	k.group(slotFirst+2, 79, "one too many")
+	first, second := &k.rows[slotFirst], &k.rows[8+slotFirst] // the same slot on two CPUs
+	first.Calls[0], second.Calls[0], second.Calls[callCompat], second.Calls[500] = 5, 7, 3, 2
+	first.Switches, second.Switches = [2]uint64{10, 1}, [2]uint64{20, 2}
+	first.RunNS, first.UserNS, first.SysNS, second.DelayNS = 4e9, 3e9, 1e9, 5e8
+	first.Faults[0][0], first.Faults[0][6], second.Faults[1][2] = 11, 12, 13
+	first.MinorFaults, first.MajorFaults, first.Migrations = 21, 22, 23
+	first.Forks, first.Threads, first.Execs, second.Exits = 1, 2, 3, 4
+	first.Cache = [cacheOps]uint64{31, 32, 33, 34}
+	k.times[slotFirst].CallNS[0] = 1_500_000_000
+	k.gauges[slotFirst] = gauge{Processes: 2, Threads: 9, RSSPages: 100}
+	k.rows[slotFirst+1].Calls[39] = 1
+	k.rows[slotFirst+2].Calls[39] = 1
+	k.rows[slotOther].Calls[39], k.losses[0] = 40, 6
+
+	c := New(Options{MaxWorkloads: 2, Proc: filepath.Join(root, "proc"), Log: slog.New(slog.DiscardHandler)})
+	c.kernel, c.slots = k, newSlots(k, 2)
+	c.opts.Detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")})
+	c.slots.adopt(time.Now())
+	for _, n := range slices.Sorted(maps.Keys(c.slots.active)) {
+		c.slots.read(c.slots.active[n])
+	}
+	got := exposition(t, c)
+	const golden = "testdata/exposition.golden"
+	metrictest.Golden(t, golden, got, *update)
+}
+
+type emitter func(chan<- prometheus.Metric)
+
+func (emitter) Describe(chan<- *prometheus.Desc)      {}
+func (e emitter) Collect(ch chan<- prometheus.Metric) { e(ch) }
+
+func exposition(t *testing.T, c *Collector) []byte {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(emitter(func(ch chan<- prometheus.Metric) { c.emitAll(func(m prometheus.Metric) { ch <- m }) }))
+	gathered, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	for _, family := range gathered {
+		if _, err := expfmt.MetricFamilyToText(&out, family); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.Bytes()
+}

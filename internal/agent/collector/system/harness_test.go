@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/privilege"
+)
+
+// TestMain lets the test binary play a program: what it does is in its environment.
+func TestMain(m *testing.M) {
+	switch job := os.Getenv("SYSTEM_TEST_JOB"); job {
+	case "":
+		os.Exit(m.Run())
+	case "getppid":
+		n, _ := strconv.Atoi(os.Getenv("SYSTEM_TEST_N"))
+		for range n {
+			_, _, _ = syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0)
+		}
+	case "on-line": // each line of input is a number of getppid and of failing close calls
+		var n int
+		for {
+			if _, err := fmt.Scanln(&n); err != nil {
+				return
+			}
+			for range n {
+				_, _, _ = syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0)
+				_, _, _ = syscall.RawSyscall(syscall.SYS_CLOSE, ^uintptr(0), 0, 0)
+			}
+			fmt.Println("done")
+		}
+	case "steady", "bursty", "loop", "mixed": // keeps the number of its calls in a file, until it is killed
+		countAloud(os.Getenv("SYSTEM_TEST_N"), job)
+	case "sleep":
+		d, _ := time.ParseDuration(os.Getenv("SYSTEM_TEST_N"))
+		sleepInSelect(d)
+	case "sleeps": // eight threads, each of which sleeps ten times
+		d, _ := time.ParseDuration(os.Getenv("SYSTEM_TEST_N"))
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for range 10 {
+					sleepInSelect(d)
+				}
+			})
+		}
+		all.Wait()
+	case "refused": // calls that a filter does not let in
+		n, _ := strconv.Atoi(os.Getenv("SYSTEM_TEST_N"))
+		refuse(unix.SYS_GETPPID)
+		for range n {
+			_, _, _ = syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0)
+		}
+	case "compat": // calls through the 32-bit entry, where getpid is number 20
+		n, _ := strconv.Atoi(os.Getenv("SYSTEM_TEST_N"))
+		getpid := code(0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0xc3) // mov $20, %eax; int $0x80; ret
+		for range n {
+			getpid()
+		}
+	case "signals": // each is handled and returned from
+		n, _ := strconv.Atoi(os.Getenv("SYSTEM_TEST_N"))
+		got := make(chan os.Signal, 1)
+		signal.Notify(got, unix.SIGUSR1)
+		for range n {
+			_ = unix.Kill(os.Getpid(), unix.SIGUSR1)
+			<-got
+		}
+	case "burn":
+		d, _ := time.ParseDuration(os.Getenv("SYSTEM_TEST_N"))
+		before := cpuOfProcess() // by what came before exec, and the runtime's start
+		for end := time.Now().Add(d); time.Now().Before(end); {
+		}
+		fmt.Println((cpuOfProcess() - before).Seconds())
+	}
+}
+
+// countAloud makes system calls for ever and writes into a file's memory how many: steadily, in bursts of random
+// lengths, without any pause, or as a server does, with work of its own between them.
+func countAloud(file, kind string) {
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		panic(err)
+	}
+	data, err := unix.Mmap(int(f.Fd()), 0, 8, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		panic(err)
+	}
+	n := (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(data)))
+	for {
+		for end := time.Now().Add(time.Duration(rand.Int64N(int64(300 * time.Millisecond)))); time.Now().Before(end); {
+			for range 50 {
+				_, _, _ = syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0)
+			}
+			n.Add(50)
+			switch kind {
+			case "steady":
+				_, _ = unix.Select(0, nil, nil, nil, &unix.Timeval{Usec: 20})
+			case "mixed":
+				for work := time.Now(); time.Since(work) < 100*time.Microsecond; {
+				}
+			}
+		}
+		if kind == "bursty" {
+			time.Sleep(time.Duration(rand.Int64N(int64(300 * time.Millisecond))))
+		}
+	}
+}
+
+// code makes a function of instructions that change no register but the accumulator.
+func code(instructions ...byte) func() {
+	page, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		panic(err)
+	}
+	copy(page, instructions)
+	entry := unsafe.Pointer(unsafe.SliceData(page))
+	function := unsafe.Pointer(&entry) // what a Go function is: a pointer to where its code begins
+	return *(*func())(unsafe.Pointer(&function))
+}
+
+// sleepInSelect sleeps as the Go runtime never does.
+func sleepInSelect(d time.Duration) {
+	tv := unix.NsecToTimeval(d.Nanoseconds())
+	_, _ = unix.Select(0, nil, nil, nil, &tv)
+}
+
+// refuse lets a system call of this thread, which it keeps, fail before it is entered.
+func refuse(nr uint32) {
+	runtime.LockOSThread()
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // seccomp_data.nr
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: nr},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		panic(err)
+	}
+	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0); err != nil {
+		panic(err)
+	}
+}
+
+func cpuOfProcess() time.Duration {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &now)
+	return time.Duration(now.Nano())
+}
+
+// start attaches a collector to this kernel. A kernel that should support it must: only a lack of
+// privileges skips.
+func start(t *testing.T, o Options) *Collector {
+	t.Helper()
+	if err := privilege.Check("go test"); err != nil {
+		t.Skip(err)
+	}
+	o.Proc, o.Cgroup = "/proc", "/sys/fs/cgroup"
+	o.Detector = tee.NewDetector(tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"})
+	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	if o.MaxWorkloads == 0 {
+		o.MaxWorkloads = 128
+	}
+	c := New(o)
+	if err := c.Init(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+type sample struct {
+	name   string
+	labels map[string]string
+	value  float64
+}
+
+func scrape(t *testing.T, c *Collector) []sample {
+	t.Helper()
+	var samples []sample
+	err := c.Collect(context.Background(), func(m prometheus.Metric) {
+		var d dto.Metric
+		if err := m.Write(&d); err != nil {
+			t.Fatal(err)
+		}
+		s := sample{labels: map[string]string{}, value: d.GetCounter().GetValue() + d.GetGauge().GetValue()}
+		s.name, _, _ = strings.Cut(strings.TrimPrefix(m.Desc().String(), `Desc{fqName: "`), `"`)
+		for _, l := range d.Label {
+			s.labels[l.GetName()] = l.GetValue()
+		}
+		samples = append(samples, s)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return samples
+}
+
+// sum adds up the samples of a family whose labels have the values given as name, value, ...
+func sum(samples []sample, family string, labels ...string) float64 {
+	total := 0.0
+next:
+	for _, s := range samples {
+		if s.name != family {
+			continue
+		}
+		for i := 0; i < len(labels); i += 2 {
+			if s.labels[labels[i]] != labels[i+1] {
+				continue next
+			}
+		}
+		total += s.value
+	}
+	return total
+}
+
+// unique makes a program's name one that only this test process uses, within the 15 bytes of comm.
+func unique(name string) string { return fmt.Sprintf("%.8s-%d", name, os.Getpid()%1_000_000) }
+
+// program makes a copy of the test binary under another name.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), unique(name))
+	if err := os.Link("/proc/self/exe", path); err == nil {
+		return path
+	}
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, self, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func job(path, job, n string) *exec.Cmd {
+	cmd := exec.Command(path)
+	cmd.Env = append(os.Environ(), "SYSTEM_TEST_JOB="+job, "SYSTEM_TEST_N="+n)
+	return cmd
+}
+
+func run(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, out)
+	}
+}

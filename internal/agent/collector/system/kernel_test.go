@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
+	"github.com/teescope/teescope/internal/lib/privilege"
+)
+
+func TestCountsAreExactFromTheFirstEventToAfterTheEnd(t *testing.T) {
+	c := start(t, Options{})
+	path := program(t, "exact")
+	for range 20 {
+		run(t, job(path, "getppid", "1000"))
+	}
+	s := scrape(t, c)
+	for family, want := range map[string]float64{"teescope_execs_total": 20, "teescope_exits_total": 20, "teescope_processes": 0} {
+		if got := sum(s, family, "workload", unique("exact")); got != want {
+			t.Errorf("%s = %v, want %v", family, got, want)
+		}
+	}
+	for call, want := range map[string]float64{"getppid": 20_000, "execve": 20, "exit_group": 20} {
+		if got := sum(s, "teescope_syscalls_total", "workload", unique("exact"), "syscall", call); got != want {
+			t.Errorf("%s calls = %v, want %v", call, got, want)
+		}
+	}
+}
+
+// Another entry, another numbering: 64-bit code may use the 32-bit one too, and number 20 is not writev then.
+func TestCallsThroughThe32BitEntryHaveANameOfTheirOwn(t *testing.T) {
+	for name, ways := range map[string]func(bpf.Way) bool{
+		"typed":   nil,
+		"untyped": func(w bpf.Way) bool { return w.Mechanism == bpf.RawTracepoint },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := start(t, Options{usable: ways})
+			cmd := job(program(t, "compat"), "compat", "1000")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Skipf("no 32-bit entry here: %v\n%.200s", err, out)
+			}
+			s := scrape(t, c)
+			if n := sum(s, "teescope_syscalls_total", "workload", unique("compat"), "syscall", "compat"); n != 1000 {
+				t.Errorf("%v calls, want 1000", n)
+			}
+			if n := sum(s, "teescope_syscalls_total", "workload", unique("compat"), "syscall", "writev"); n != 0 {
+				t.Errorf("%v of them are taken for writev", n)
+			}
+		})
+	}
+}
+
+// What is counted must not depend on how the probes could be attached.
+func TestUntypedProgramsCountTheSame(t *testing.T) {
+	c := start(t, Options{usable: func(w bpf.Way) bool { return w.Mechanism == bpf.RawTracepoint }})
+	for _, s := range c.kernel.status {
+		if s.Mechanism != bpf.RawTracepoint && s.Mechanism != bpf.NotAttached && s.Mechanism != bpf.PerfEvent {
+			t.Errorf("%s is attached by %s", s.Probe, s.Mechanism)
+		}
+	}
+	path := program(t, "untyped")
+	for range 10 {
+		run(t, job(path, "getppid", "1000"))
+	}
+	s := scrape(t, c)
+	for call, want := range map[string]float64{"getppid": 10_000, "execve": 10, "exit_group": 10} {
+		if got := sum(s, "teescope_syscalls_total", "workload", unique("untyped"), "syscall", call); got != want {
+			t.Errorf("%s calls = %v, want %v", call, got, want)
+		}
+	}
+	if sum(s, "teescope_cpu_seconds_total", "workload", unique("untyped")) == 0 ||
+		sum(s, "teescope_page_faults_total", "workload", unique("untyped")) == 0 {
+		t.Error("no CPU time or page faults")
+	}
+}
+
+func TestSlotsAreGivenBackAndCountsKept(t *testing.T) {
+	c := start(t, Options{MaxWorkloads: 64})
+	path := program(t, "comes-and-goes")
+	run(t, job(path, "getppid", "500"))
+	slots := func() (n int) {
+		for _, sl := range c.slots.active {
+			if sl.owner.Name == unique("comes-and-goes") {
+				n++
+			}
+		}
+		return n
+	}
+	scrape(t, c)
+	if slots() != 1 {
+		t.Fatalf("%d slots after the first run, want 1", slots())
+	}
+	for range 8 { // withdrawn, at rest, given back
+		time.Sleep(restBeforeFree / 4)
+		scrape(t, c)
+	}
+	s := scrape(t, c)
+	if slots() != 0 {
+		t.Errorf("%d slots after a rest, want 0", slots())
+	}
+	if got := sum(s, "teescope_syscalls_total", "workload", unique("comes-and-goes"), "syscall", "getppid"); got != 500 {
+		t.Errorf("kept %v calls, want 500", got)
+	}
+	run(t, job(path, "getppid", "500"))
+	if got := sum(scrape(t, c), "teescope_syscalls_total", "workload", unique("comes-and-goes"), "syscall", "getppid"); got != 1000 {
+		t.Errorf("after another run %v calls, want 1000", got)
+	}
+}
+
+func TestTooManyWorkloadsAreFoldedAndNoneIsLost(t *testing.T) {
+	c := start(t, Options{MaxWorkloads: 8})
+	first := program(t, "many")
+	const programs = 40
+	for i := range programs {
+		path := fmt.Sprintf("%s-%d", first, i)
+		if err := os.Link(first, path); err != nil {
+			t.Fatal(err)
+		}
+		run(t, job(path, "getppid", "100"))
+	}
+	s := scrape(t, c)
+	if got := sum(s, "teescope_syscalls_total", "syscall", "getppid"); got < programs*100 {
+		t.Errorf("all workloads together made %v getppid calls, want at least %d", got, programs*100)
+	}
+	if sum(s, "teescope_syscalls_total", "syscall", "getppid", "workload", "other") == 0 {
+		t.Error("nothing was folded into other")
+	}
+	named := 0
+	for _, x := range s {
+		if k := x.labels["kind"]; x.name == "teescope_workload_info" && (k == "program" || k == "unit" || k == "container") {
+			named++
+		}
+	}
+	if named > 8 {
+		t.Errorf("%d workloads have names, at most 8 may", named)
+	}
+}
+
+func TestReusedProcessIDCountsForItsNewProgram(t *testing.T) {
+	c := start(t, Options{})
+	first, second := job(program(t, "first-owner"), "getppid", "100"), job(program(t, "second-owner"), "getppid", "7")
+	run(t, first)
+	pid := first.Process.Pid
+	for try := range 50 {
+		// The next process of this PID namespace gets the ID after this one (CONFIG_CHECKPOINT_RESTORE).
+		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid-1)), 0o644); err != nil {
+			t.Skipf("this kernel does not let one choose process IDs: %v", err)
+		}
+		run(t, second)
+		if second.Process.Pid == pid {
+			s := scrape(t, c)
+			for name, want := range map[string]float64{"first-owner": 100, "second-owner": 7 * float64(try+1)} {
+				if got := sum(s, "teescope_syscalls_total", "workload", unique(name), "syscall", "getppid"); got != want {
+					t.Errorf("%s made %v calls, want %v", name, got, want)
+				}
+			}
+			return
+		}
+		second = job(second.Path, "getppid", "7")
+	}
+	t.Skip("other processes took the ID in each of 50 tries")
+}
+
+func TestWatchedProcessIsBrokenDownAndStaysInItsWorkload(t *testing.T) {
+	cmd := job(program(t, "watch-me"), "on-line", "")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close(); _ = cmd.Wait() }()
+	rule, err := workload.ParseRule("comm=" + unique("watch-me"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, Options{Watch: []workload.Rule{rule}})
+	pid := strconv.Itoa(cmd.Process.Pid)
+	before := scrape(t, c)
+	fmt.Fprintln(in, 300)
+	var answer string
+	if _, err := fmt.Fscanln(out, &answer); err != nil {
+		t.Fatal(err)
+	}
+	after := scrape(t, c)
+	for _, tt := range []struct {
+		family string
+		labels []string
+	}{
+		{"teescope_syscalls_total", []string{"workload", unique("watch-me"), "syscall", "getppid"}},
+		{"teescope_process_syscalls_total", []string{"workload", unique("watch-me"), "pid", pid, "syscall", "getppid"}},
+		{"teescope_process_syscall_errors_total", []string{"pid", pid, "syscall", "close", "errno", "EBADF"}},
+	} {
+		if got := sum(after, tt.family, tt.labels...) - sum(before, tt.family, tt.labels...); got != 300 {
+			t.Errorf("%s%v grew by %v, want 300", tt.family, tt.labels, got)
+		}
+	}
+}
+
+// The cgroup file system that this kernel has, v2 or the v1 hierarchy that controller chooses.
+func cgroupRoot(t *testing.T) string {
+	t.Helper()
+	i := cgroup.Naming("/sys/fs/cgroup")
+	if i < 0 {
+		return "/sys/fs/cgroup"
+	}
+	return filepath.Join("/sys/fs/cgroup", []string{"pids", "memory", "cpu", "devices"}[i])
+}
+
+func TestContainersAndUnitsAreTheirCgroups(t *testing.T) {
+	c := start(t, Options{})
+	id := fmt.Sprintf("%064x", os.Getpid())
+	for dir, want := range map[string]string{
+		"teescope-test/docker-" + id + ".scope": id[:12],
+		unique("unit") + ".service":             unique("unit") + ".service",
+	} {
+		path := filepath.Join(cgroupRoot(t), dir)
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			t.Skipf("no cgroup can be made here: %v", err)
+		}
+		t.Cleanup(func() { _ = os.Remove(path); _ = os.Remove(filepath.Dir(path)) })
+		// Moves itself, as a runtime's init does, then executes programs of two names.
+		script := `echo $$ >"$CG/cgroup.procs"; "$A"; exec "$B"`
+		cmd := job("/bin/sh", "getppid", "50")
+		cmd.Args = append(cmd.Args, "-c", script)
+		cmd.Env = append(cmd.Env, "CG="+path, "A="+program(t, "in-a"), "B="+program(t, "in-b"))
+		run(t, cmd)
+		s := scrape(t, c)
+		if got := sum(s, "teescope_syscalls_total", "workload", want, "syscall", "getppid"); got != 100 {
+			t.Errorf("%s: %v calls in workload %s, want 100", dir, got, want)
+		}
+		if got := sum(s, "teescope_syscalls_total", "workload", unique("in-a")); got != 0 {
+			t.Errorf("%s: %v calls in the program's own workload", dir, got)
+		}
+	}
+	s := scrape(t, c)
+	if got := sum(s, "teescope_workload_info", "container", id[:12], "kind", "container"); got != 1 {
+		t.Errorf("the container is on %v info metrics, want 1", got)
+	}
+}
+
+// A name that is no text must not cost the scrape, and errors must not pass to the next in the slot.
+func TestWatchedProcessWithAHostileNameLeavesNothingBehind(t *testing.T) {
+	cmd := job(program(t, "w\xff"), "on-line", "")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close(); _ = cmd.Wait() }()
+	pid := strconv.Itoa(cmd.Process.Pid)
+	rule, err := workload.ParseRule("pid=" + pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, Options{Watch: []workload.Rule{rule}})
+	if sum(scrape(t, c), "teescope_process_threads", "pid", pid) == 0 {
+		t.Error("the process is not watched")
+	}
+	for _, slot := range []uint32{slotFirst, slotFirst + 1} {
+		if err := c.kernel.callErrors.Put(errorKey{Slot: slot, Call: 3, Error: 9}, uint64(5)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.kernel.forgetErrors(slotFirst); err != nil {
+		t.Fatal(err)
+	}
+	var n uint64
+	if c.kernel.callErrors.Lookup(errorKey{Slot: slotFirst, Call: 3, Error: 9}, &n) == nil {
+		t.Error("the errors of the slot are still there")
+	}
+	if c.kernel.callErrors.Lookup(errorKey{Slot: slotFirst + 1, Call: 3, Error: 9}, &n) != nil || n != 5 {
+		t.Error("another slot's errors are gone")
+	}
+}
+
+func TestContextSwitchesAddUpToTheKernels(t *testing.T) {
+	c := start(t, Options{})
+	ctxt := func() float64 {
+		data, err := os.ReadFile("/proc/stat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(data), "\nctxt ")
+		line, _, _ := strings.Cut(rest, "\n")
+		n, err := strconv.ParseFloat(line, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	wantFrom, from := ctxt(), sum(scrape(t, c), "teescope_context_switches_total")
+	for range 200 {
+		run(t, exec.Command("/bin/true"))
+	}
+	wantTo, to := ctxt(), sum(scrape(t, c), "teescope_context_switches_total")
+	if want, got := wantTo-wantFrom, to-from; math.Abs(got-want) > want/100 {
+		t.Errorf("%v context switches, /proc/stat has %v", got, want)
+	}
+}
+
+func TestCPUTimeOfARunningThread(t *testing.T) {
+	c := start(t, Options{})
+	cmd := job(program(t, "burner"), "burn", "3s")
+	var out strings.Builder
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(1500 * time.Millisecond)
+	before := cpuSecondsOf(t, cmd.Process.Pid)
+	got := sum(scrape(t, c), "teescope_cpu_seconds_total", "workload", unique("burner"))
+	after := cpuSecondsOf(t, cmd.Process.Pid)
+	const clockTick, schedulerTick = 0.01, 0.01
+	if slack := after/100 + 2*clockTick + schedulerTick; got < before-slack || got > after+slack {
+		t.Errorf("%.3f CPU seconds while it runs, /proc/PID/stat had %.2f before and %.2f after", got, before, after)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	got = sum(scrape(t, c), "teescope_cpu_seconds_total", "workload", unique("burner"))
+	// wait4 includes what the process used before it became this program, its own reckoning leaves out
+	// how it started.
+	least, err := strconv.ParseFloat(strings.TrimSpace(out.String()), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+	if got < least*0.99 || got > most*1.01 {
+		t.Errorf("%.4f CPU seconds in the end, want from %.4f to %.4f", got, least, most)
+	}
+}
+
+// cpuSecondsOf reads utime and stime of /proc/PID/stat, in units of 10 ms (USER_HZ is 100 on x86).
+func cpuSecondsOf(t *testing.T, pid int) float64 {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[strings.LastIndex(string(stat), ")"):]))
+	user, _ := strconv.ParseFloat(fields[12], 64)
+	system, _ := strconv.ParseFloat(fields[13], 64)
+	return (user + system) / 100
+}
+
+func TestResidentMemoryIsTheKernels(t *testing.T) {
+	c := start(t, Options{})
+	memory := make([]byte, 64<<20)
+	for i := 0; i < len(memory); i += os.Getpagesize() {
+		memory[i] = 1
+	}
+	comm, err := os.ReadFile("/proc/self/comm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := sum(scrape(t, c), "teescope_resident_memory_bytes", "workload", strings.TrimSpace(string(comm)))
+	status, err := os.ReadFile("/proc/self/smaps_rollup") // exact, unlike statm
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.KeepAlive(memory)
+	_, rest, _ := strings.Cut(string(status), "\nRss:")
+	kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := kib * 1024; math.Abs(got-want) > want/20 {
+		t.Errorf("%.1f MiB resident, smaps_rollup has %.1f", got/(1<<20), want/(1<<20))
+	}
+}
+
+// There is no PMU on many machines, but the mechanism can be held to a software event: each page
+// fault is one.
+func TestCounterSamplesAreAttributed(t *testing.T) {
+	if err := privilege.Check("go test"); err != nil {
+		t.Skip(err)
+	}
+	k, status, err := sampler(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status.Mechanism != bpf.PerfEvent {
+		t.Errorf("attached by %s", status.Mechanism)
+	}
+	const pages = 1000
+	memory, err := unix.Mmap(-1, 0, pages*os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(memory) }()
+	_ = unix.Madvise(memory, unix.MADV_NOHUGEPAGE)
+	for i := range pages {
+		memory[i*os.Getpagesize()] = 1
+	}
+	var total row
+	k.sum(slotUnknown, &total)
+	if total.LLCMisses < pages {
+		t.Errorf("%d samples for %d page faults", total.LLCMisses, pages)
+	}
+}
+
+// sampler attaches the sampling program to page faults, each one a sample, in an object of its own.
+func sampler(t *testing.T) (*kernelSide, bpf.Status, error) {
+	obj, err := bpf.Open(object)
+	if err != nil {
+		return nil, bpf.Status{}, err
+	}
+	t.Cleanup(func() { _ = obj.Close() })
+	cpus := make([]int, runtime.NumCPU())
+	for i := range cpus {
+		cpus[i] = i
+	}
+	k := &kernelSide{object: obj, slots: slotFirst, controls: make([]control, 1)}
+	err = errors.Join(
+		k.size(Options{}, sizes{cpus: len(cpus), slots: slotFirst, pids: 4096}),
+		obj.SetConstant("sample_period", uint64(1)),
+		obj.CreateMaps(),
+		k.share())
+	if err != nil {
+		return nil, bpf.Status{}, err
+	}
+	status, err := obj.AttachCounter("test", "llc_misses",
+		bpf.Counter{Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_PAGE_FAULTS, Period: 1}, cpus)
+	return k, status, err
+}
+
+func TestProcessesOfAWorkload(t *testing.T) {
+	c := start(t, Options{})
+	path := program(t, "members")
+	var want []int
+	for range 3 {
+		cmd := job(path, "on-line", "")
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			in.Close()
+			_ = cmd.Wait()
+		})
+		want = append(want, cmd.Process.Pid)
+	}
+	scrape(t, c)
+	got, known := c.Processes(unique("members"))
+	slices.Sort(got)
+	slices.Sort(want)
+	if !known || !slices.Equal(got, want) {
+		t.Errorf("the processes are %v (%v), want %v", got, known, want)
+	}
+	groups := c.Groups(append(want, 1<<30))
+	for _, pid := range want {
+		if g := groups[pid]; g != groups[want[0]] || g.Slot < slotFirst || g.Calls == 0 || len(groups) != len(want) {
+			t.Errorf("the groups are %v, want one that has made system calls", groups)
+		}
+	}
+	if kernel, known := c.Processes("kernel"); !known || !slices.Contains(kernel, 2) { // kthreadd
+		t.Errorf("the kernel's processes are %v (%v)", kernel, known)
+	}
+	if got, known := c.Processes(unique("nobody")); known || got != nil {
+		t.Errorf("a workload that nobody has seen has %v", got)
+	}
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+)
+
+//go:embed system.bpf.o
+var object []byte
+
+// counterPeriod is how many cache references or misses one sample stands for: at 10^8 a second and CPU,
+// a thousand interrupts of about a microsecond.
+const counterPeriod = 100_000
+
+// exitProbe is that on the ends of system calls.
+const exitProbe = "syscall_exit"
+
+// The order matters: slots must be handed out before anything is counted into them, and a CPU must
+// know its slot before it counts. So: processes, then switches, then the rest.
+func probes(o Options) []bpf.Probe {
+	required := func(p bpf.Probe) bpf.Probe { p.Required = true; return p }
+	list := []bpf.Probe{
+		required(bpf.Tracepoint("fork", "sched_process_fork")),
+		required(bpf.Tracepoint("exec", "sched_process_exec")),
+		bpf.Tracepoint("exit", "sched_process_exit"),
+		bpf.Tracepoint("cgroup_attach", "cgroup_attach_task"),
+		required(bpf.Tracepoint("context_switch", "sched_switch")),
+		bpf.Tracepoint("syscall", "sys_enter"),
+		bpf.Tracepoint("cpu_migration", "sched_migrate_task"),
+		bpf.Tracepoint("page_fault_user", "page_fault_user"),
+		bpf.Tracepoint("page_fault_kernel", "page_fault_kernel"),
+		bpf.Tracepoint("page_cache_insertion", "mm_filemap_add_to_page_cache"),
+		{Name: "page_cache_access", Ways: accessWays()},
+		{Name: "page_cache_dirty_page", Ways: append(
+			bpf.TracepointWays("writeback_dirty_folio", ""), // from 5.18
+			bpf.TracepointWays("writeback_dirty_page", "")...)},
+		bpf.Tracepoint("page_cache_dirty_buffer", "block_dirty_buffer"),
+	}
+	if o.SyscallTime || len(o.Watch) > 0 {
+		list = append(list, bpf.Tracepoint(exitProbe, "sys_exit"))
+	}
+	if o.usable != nil {
+		for i := range list {
+			list[i].Ways = slices.DeleteFunc(list[i].Ways, func(w bpf.Way) bool { return !o.usable(w) })
+		}
+	}
+	return list
+}
+
+// accessWays: TEEMon counts calls of mark_page_accessed, which later kernels call folio_mark_accessed.
+// Where functions cannot be hooked, a tracepoint of the buffered read path comes closest.
+func accessWays() []bpf.Way {
+	var ways []bpf.Way
+	for _, m := range []bpf.Mechanism{bpf.Fentry, bpf.Kprobe} {
+		for _, f := range []string{"folio_mark_accessed", "mark_page_accessed"} {
+			ways = append(ways, bpf.Way{Program: f + "_" + string(m), Mechanism: m, Target: f})
+		}
+	}
+	return append(ways, bpf.TracepointWays("mm_filemap_get_pages",
+		"counts pages looked up by buffered reads, not folio_mark_accessed")...)
+}
+
+// kernelSide is what runs in the kernel: maps, programs, and the memory that both sides share.
+type kernelSide struct {
+	object *bpf.Object
+	tasks  *link.Iter
+	// snapshot looks at the thread that a CPU runs.
+	snapshot func(cpu int) error
+	status   []bpf.Status
+	start    []stage
+	// resting are the probes that were detached because of what they cost.
+	resting map[string]bool
+
+	slots  int
+	cpus   []cpuState
+	rows   []row // [cpu*slots+slot]
+	times  []rowTime
+	pids   []pidPage
+	groups []group
+	gauges []gauge
+	losses []uint64
+	// controls has one element.
+	controls []control
+
+	slotOfGroup, wholeCgroups table
+	freeSlots, callErrors     *ebpf.Map
+}
+
+// stage is a part of the start, and how long it took.
+type stage struct {
+	name string
+	took time.Duration
+}
+
+// stages times what is done one after the other.
+type stages struct {
+	all  []stage
+	last time.Time
+}
+
+func (s *stages) end(name string) {
+	now := time.Now()
+	s.all, s.last = append(s.all, stage{name, now.Sub(s.last)}), now
+}
+
+// table is what is needed of a hash map.
+type table interface {
+	Update(key, value any, flags ebpf.MapUpdateFlags) error
+	Delete(key any) error
+}
+
+type sizes struct {
+	cpus, slots, pids int
+	controller        int32
+}
+
+// load creates the maps, attaches the probes and hands out slots to all processes there are.
+func load(o Options, s sizes) (*kernelSide, error) {
+	timer := stages{last: time.Now()}
+	k, err := prepare(o, s)
+	if err != nil {
+		return nil, err
+	}
+	defer k.object.Loaded()
+	timer.end("maps")
+	if err := k.attach(o, s); err != nil {
+		return nil, errors.Join(err, k.object.Close())
+	}
+	timer.end("programs")
+	if o.SyscallTime {
+		if err := k.timeFromNow(); err != nil {
+			return nil, errors.Join(err, k.object.Close())
+		}
+	}
+	k.start = timer.all
+	return k, nil
+}
+
+// prepare creates the maps; nothing is attached yet.
+func prepare(o Options, s sizes) (*kernelSide, error) {
+	obj, err := bpf.Open(object)
+	if err != nil {
+		return nil, err
+	}
+	k := &kernelSide{object: obj, slots: s.slots, resting: map[string]bool{}}
+	for _, step := range []func() error{
+		func() error { return k.size(o, s) }, obj.CreateMaps, k.share,
+	} {
+		if err := step(); err != nil {
+			obj.Loaded()
+			return nil, errors.Join(err, obj.Close())
+		}
+	}
+	return k, nil
+}
+
+func (k *kernelSide) size(o Options, s sizes) error {
+	times, inFlight, failed := 1, 1, 1
+	pidPages := (s.pids + pidsPerPage - 1) / pidsPerPage
+	if o.SyscallTime {
+		times, inFlight = s.cpus*s.slots, pidPages
+	}
+	if len(o.Watch) > 0 {
+		failed = maxErrors
+	}
+	var errs []error
+	for name, entries := range map[string]int{
+		"rows": s.cpus * s.slots, "times": times, "cpus": s.cpus,
+		"slot_of_pid": pidPages, "calls_in_flight": inFlight,
+		"groups": s.slots, "gauges": s.slots, "slot_of_group": s.slots,
+		"free_slots": s.slots, "whole_cgroups": maxWholeCgroups, "call_errors": failed,
+	} {
+		errs = append(errs, k.object.Resize(name, entries))
+	}
+	for name, value := range map[string]any{
+		"slots": uint32(s.slots), "cpus_possible": uint32(s.cpus), "cgroup_controller": s.controller,
+		"count_errors": len(o.Watch) > 0, "time_calls": o.SyscallTime, "sample_period": uint64(counterPeriod),
+	} {
+		errs = append(errs, k.object.SetConstant(name, value))
+	}
+	return errors.Join(errs...)
+}
+
+// share maps the arrays into memory and puts the first values into them.
+func (k *kernelSide) share() error {
+	var errs [8]error
+	k.rows, errs[0] = bpf.View[row](k.object, "rows")
+	k.times, errs[1] = bpf.View[rowTime](k.object, "times")
+	k.cpus, errs[2] = bpf.View[cpuState](k.object, "cpus")
+	k.pids, errs[3] = bpf.View[pidPage](k.object, "slot_of_pid")
+	k.groups, errs[4] = bpf.View[group](k.object, "groups")
+	k.gauges, errs[5] = bpf.View[gauge](k.object, "gauges")
+	k.losses, errs[6] = bpf.View[uint64](k.object, "losses")
+	k.controls, errs[7] = bpf.View[control](k.object, ".data.controls")
+	if err := errors.Join(errs[:]...); err != nil {
+		return err
+	}
+	k.controls[0].TimingSince = timingRests
+	k.slotOfGroup, k.wholeCgroups = k.object.Map("slot_of_group"), k.object.Map("whole_cgroups")
+	k.freeSlots, k.callErrors = k.object.Map("free_slots"), k.object.Map("call_errors")
+	for i := range k.cpus {
+		k.cpus[i].Row, k.cpus[i].PID = uint32(i*k.slots+slotUnknown), pidUnknown
+	}
+	k.pids[0].Slot[0] = slotIdle
+	for slot := slotFirst; slot < k.slots; slot++ {
+		if err := k.free(uint32(slot)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *kernelSide) free(slot uint32) error {
+	if err := k.freeSlots.Update(nil, slot, ebpf.UpdateAny); err != nil {
+		return fmt.Errorf("freeing slot %d: %w", slot, err)
+	}
+	return nil
+}
+
+func (k *kernelSide) attach(o Options, s sizes) error {
+	for i, p := range probes(o) {
+		if p.Name == "context_switch" {
+			// Forks and execs are seen from here on: whoever is not, is on the list of tasks.
+			if err := k.iterate(); err != nil {
+				return err
+			}
+		}
+		status, err := k.object.Attach(p)
+		if err != nil && p.Required {
+			return fmt.Errorf("probe %d: %w", i, err)
+		}
+		k.status = append(k.status, status)
+	}
+	k.status = append(k.status, k.attachCounters(s)...)
+	// Without it windows are scaled up by the time that they were open, and that is all.
+	if snapshot, err := k.object.CallOn("snapshot_here"); err == nil {
+		k.snapshot = snapshot
+	}
+	return nil
+}
+
+// attachCounters attaches the performance counters. Their statuses say why not, where there is no PMU.
+func (k *kernelSide) attachCounters(s sizes) []bpf.Status {
+	all := make([]int, s.cpus)
+	for i := range all {
+		all[i] = i
+	}
+	var list []bpf.Status
+	for _, counter := range []struct {
+		probe  string
+		config uint64
+	}{
+		{"llc_references", unix.PERF_COUNT_HW_CACHE_REFERENCES}, {"llc_misses", unix.PERF_COUNT_HW_CACHE_MISSES},
+	} {
+		c := bpf.Counter{Type: unix.PERF_TYPE_HARDWARE, Config: counter.config, Period: counterPeriod}
+		status, _ := k.object.AttachCounter(counter.probe, counter.probe, c, all)
+		list = append(list, status)
+	}
+	return list
+}
+
+// attached tells whether a probe sees events.
+func (k *kernelSide) attached(probe string) bool {
+	for _, s := range k.status {
+		if s.Probe == probe {
+			return k.now(s).Attached()
+		}
+	}
+	return false
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/teescope/teescope/internal/agent/collector"
+	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/agent/workload"
+)
+
+// The scale that a scrape is held to.
+const (
+	scaleCPUs      = 64
+	scaleWorkloads = 128
+	scaleCalls     = 370
+)
+
+// populated is a collector over maps made by hand, in which each workload has made each of many system calls.
+func populated(t testing.TB, cpus, workloads, called int) *Collector {
+	t.Helper()
+	k := madeOf(t, cpus, slotFirst+slotsPerWorkload*workloads)
+	var named []int
+	for nr, name := range syscallNames {
+		if name != "" {
+			named = append(named, nr)
+		}
+	}
+	for w := range workloads {
+		slot := slotFirst + w
+		k.group(slot, uint32(100+w), fmt.Sprintf("worker%03d", w))
+		for cpu := range cpus {
+			r := &k.rows[cpu*k.slots+slot]
+			for _, nr := range named[:called] {
+				r.Calls[nr] = uint64(nr + cpu + 1)
+			}
+			r.Switches, r.RunNS, r.UserNS, r.MinorFaults = [2]uint64{9, 3}, 5e9, 4e9, 70
+			r.Faults[0], r.Cache = [faultReasons]uint64{5, 6, 7}, [cacheOps]uint64{1, 2, 3, 4}
+		}
+		k.gauges[slot] = gauge{Processes: 1, Threads: 4, RSSPages: 1000}
+	}
+	root := filepath.Join(t.TempDir(), "proc")
+	c := New(Options{MaxWorkloads: workloads, Proc: root, Log: slog.New(slog.DiscardHandler)})
+	c.kernel, c.slots = k, newSlots(k, workloads)
+	c.opts.Detector = tee.NewDetector(tee.Roots{Proc: root, Dev: root, Sys: root})
+	c.slots.adopt(time.Now())
+	if n := c.slots.registry.Len(); n < workloads {
+		t.Fatalf("%d workloads, want %d", n, workloads)
+	}
+	return c
+}
+
+// scrapeOnce is all of a scrape but the pass over the tasks, which is the kernel's work.
+func (c *Collector) scrapeOnce(emit emitFunc) error {
+	if err := c.slots.update(time.Now()); err != nil {
+		return err
+	}
+	c.emitAll(emit)
+	return nil
+}
+
+// scaled is a collector whose Collect is scrapeOnce.
+type scaled struct{ *Collector }
+
+func (s scaled) Collect(_ context.Context, emit func(prometheus.Metric)) error {
+	return s.scrapeOnce(emit)
+}
+
+func BenchmarkUpdate(b *testing.B) {
+	c := populated(b, scaleCPUs, scaleWorkloads, scaleCalls)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := c.slots.update(time.Now()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkEmit(b *testing.B) {
+	c := populated(b, 1, scaleWorkloads, scaleCalls)
+	if err := c.slots.update(time.Now()); err != nil {
+		b.Fatal(err)
+	}
+	n := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		n = 0
+		c.emitAll(func(prometheus.Metric) { n++ })
+	}
+	b.ReportMetric(float64(n), "samples")
+}
+
+// BenchmarkScrape is a scrape from the maps to the text, at the scale and of a small machine at rest.
+func BenchmarkScrape(b *testing.B) {
+	for _, bb := range []struct {
+		name                   string
+		cpus, workloads, calls int
+	}{{"rest", 2, 20, 60}, {"scale", scaleCPUs, scaleWorkloads, scaleCalls}} {
+		b.Run(bb.name, func(b *testing.B) {
+			r := collector.NewRegistry(slog.New(slog.DiscardHandler), scaled{populated(b, bb.cpus, bb.workloads, bb.calls)})
+			var text counter
+			b.ReportAllocs()
+			for b.Loop() {
+				text = 0
+				if err := r.WriteText(&text, expfmt.NewFormat(expfmt.TypeOpenMetrics)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(text), "text-B")
+		})
+	}
+}
+
+// What a scrape allocates grows with its samples, by two small objects each, and with nothing else.
+func TestAScrapeAllocatesLittle(t *testing.T) {
+	c := populated(t, 2, 32, scaleCalls)
+	samples := 0
+	perScrape := testing.AllocsPerRun(5, func() {
+		samples = 0
+		if err := c.scrapeOnce(func(prometheus.Metric) { samples++ }); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if samples < 32*scaleCalls {
+		t.Fatalf("%d samples", samples)
+	}
+	if perSample := perScrape / float64(samples); perSample > 2.2 {
+		t.Errorf("%.2f allocations for each of %d samples", perSample, samples)
+	}
+}
+
+// Calls without a name share one series: two of a name would be refused, and one of them lost.
+func TestCallsWithoutANameShareOneSeries(t *testing.T) {
+	c := populated(t, 1, 1, 1)
+	r := &c.kernel.rows[slotFirst]
+	r.Calls[500], r.Calls[509], r.Calls[callOther] = 3, 4, 5
+	if err := c.slots.update(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	text := string(exposition(t, c))
+	if want := `syscall="unknown",workload="worker000"} 12`; strings.Count(text, want) != 1 {
+		t.Errorf("no %s in\n%s", want, text)
+	}
+}
+
+type counter int
+
+func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
+
+// BenchmarkDetect is asking which TEE each workload runs in, on a machine with 10,000 processes: at a scrape
+// that lists them and at one of those between, of which there are more.
+func BenchmarkDetect(b *testing.B) {
+	const processes, first = 10_000, 100 + scaleWorkloads
+	c := populated(b, 1, scaleWorkloads, 1)
+	c.kernel.pids = make([]pidPage, 1+(first+processes)/pidsPerPage)
+	for i := range processes {
+		pid := first + i
+		c.kernel.pids[pid/pidsPerPage].Slot[pid%pidsPerPage] = uint16(slotFirst + i%scaleWorkloads)
+		fakeProcess(b, filepath.Dir(c.opts.Proc), strconv.Itoa(pid), false)
+	}
+	byOwner := map[*workload.Workload[kept]][]*slot{}
+	for _, sl := range c.slots.active {
+		byOwner[sl.owner] = append(byOwner[sl.owner], sl)
+	}
+	for _, bb := range []struct {
+		name  string
+		lists bool
+	}{{"listing", true}, {"between", false}} {
+		b.Run(bb.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if bb.lists {
+					c.members.listed = time.Time{}
+				}
+				c.members.list(c.kernel, time.Now())
+				for w, slots := range byOwner {
+					c.detect(w, slots)
+				}
+			}
+		})
+	}
+}

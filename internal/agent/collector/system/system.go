@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/probe"
+	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
+	"github.com/teescope/teescope/internal/lib/metric"
+)
+
+// Options of the collector.
+type Options struct {
+	// MaxWorkloads bounds the label workload; what does not fit is folded into "other".
+	MaxWorkloads int
+	// Watch singles out processes to break down one by one.
+	Watch []workload.Rule
+	// SyscallTime also measures the time spent in each system call, which doubles what a call costs.
+	SyscallTime bool
+	// Budget is the share of the machine's CPU time that watching may take; 0, or 1 and more, is no limit.
+	Budget float64
+	// Proc and Cgroup are the roots of /proc and of the cgroup file systems.
+	Proc, Cgroup string
+	// Detector tells in which TEE a process runs. Others may ask it too.
+	Detector *tee.Detector
+	Log      *slog.Logger
+
+	// usable, in tests, leaves out ways of attaching.
+	usable func(bpf.Way) bool
+}
+
+const (
+	// slotsPerWorkload: a workload is several groups when its programs run in several cgroups.
+	slotsPerWorkload = 2
+	// housekeeping is how often slots are looked after when nobody scrapes; watchScan how often
+	// processes are looked at when some are watched.
+	housekeeping = 5 * time.Second
+	watchScan    = time.Second
+	// costSample is how long the programs' run time is measured after the start.
+	costSample = time.Second
+)
+
+// Collector is the collector of system metrics. It is also a service: Init attaches the probes, Run
+// looks after the slots, Shutdown detaches.
+type Collector struct {
+	opts     Options
+	families *families
+	probes   *probe.Families
+	sampled  chan struct{}
+
+	mu       sync.Mutex // of everything below
+	kernel   *kernelSide
+	slots    *slots
+	watcher  watcher
+	members  members
+	last     time.Time // of the last refresh
+	governor governor
+	meter    meter
+	programs programCosts // measured
+	measured [meters]runTime
+	wake     chan struct{} // events are sampled from now on: Run has turns to take
+}
+
+// New makes the collector; nothing is loaded before Init.
+func New(o Options) *Collector {
+	return &Collector{
+		opts: o, families: newFamilies(), probes: probe.NewFamilies(""), sampled: make(chan struct{}),
+		watcher: watcher{rules: o.Watch, proc: o.Proc}, members: members{proc: o.Proc},
+		governor: governor{budget: o.Budget, timing: o.SyscallTime, watching: len(o.Watch) > 0},
+		wake:     make(chan struct{}, 1),
+	}
+}
+
+// Name is "system".
+func (c *Collector) Name() string { return "system" }
+
+// Describe lists the families, those about programs included, which others emit too.
+func (c *Collector) Describe() []*metric.Desc { return append(c.families.all(), c.probes.All()...) }
+
+// Sampled is closed when the privileges that measuring the programs' cost needs are needed no more.
+func (c *Collector) Sampled() <-chan struct{} { return c.sampled }
+
+// Init loads and attaches the probes.
+func (c *Collector) Init(context.Context) error {
+	began := time.Now()
+	s, err := c.sizes()
+	if err != nil {
+		return err
+	}
+	k, err := load(c.opts, s)
+	if err != nil {
+		return explain(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kernel, c.slots = k, newSlots(k, c.opts.MaxWorkloads)
+	c.governor.cpus = s.cpus
+	if err := c.refresh(); err != nil {
+		return errors.Join(err, k.object.Close())
+	}
+	for _, status := range k.status {
+		if !status.Attached() {
+			c.opts.Log.Info("probe not attached", "probe", status.Probe, "reason", status.Reason)
+		}
+	}
+	c.opts.Log.Info("probes attached", "took", time.Since(began).Round(time.Millisecond), "slots", k.slots)
+	return nil
+}
+
+// ErrNoBTF says that the kernel does not describe its types, without which no program can be fitted to it.
+var ErrNoBTF = errors.New("this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): " +
+	"run one built with CONFIG_DEBUG_INFO_BTF=y, as distributions' kernels from 5.15 on are")
+
+// explain says what to do about the errors that a user can do something about.
+func explain(err error) error {
+	if errors.Is(err, ebpf.ErrNotSupported) && !exists("/sys/kernel/btf/vmlinux") {
+		return ErrNoBTF
+	}
+	return err
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func (c *Collector) sizes() (sizes, error) {
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return sizes{}, fmt.Errorf("counting CPUs: %w", err)
+	}
+	pids, err := readInt(filepath.Join(c.opts.Proc, "sys/kernel/pid_max"))
+	if err != nil {
+		return sizes{}, fmt.Errorf("reading the largest process ID: %w", err)
+	}
+	return sizes{
+		cpus: cpus, slots: slotFirst + slotsPerWorkload*c.opts.MaxWorkloads, pids: pids,
+		controller: cgroup.Naming(c.opts.Cgroup),
+	}, nil
+}
+
+func readInt(path string) (int, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(data)))
+}
+
+// Collect emits the samples of one scrape.
+func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kernel == nil {
+		return errors.New("collecting system metrics: the probes are not attached")
+	}
+	if err := c.refresh(); err != nil {
+		return err
+	}
+	c.emitAll(emit)
+	return nil
+}
+
+func (c *Collector) refresh() error {
+	c.last = time.Now()
+	if err := c.slots.refresh(c.last); err != nil {
+		return err
+	}
+	c.govern()
+	c.succeed()
+	return c.watcher.scan(c.slots, c.opts.Log.Warn)
+}
+
+// Run measures the programs' cost once, then looks after the slots until ctx ends.
+func (c *Collector) Run(ctx context.Context) error {
+	if err := bpf.SampleCosts(ctx, costSample); err != nil {
+		c.opts.Log.Info("the cost of the probes is not measured", "reason", err)
+	}
+	close(c.sampled)
+	every := housekeeping
+	if len(c.opts.Watch) > 0 {
+		every = watchScan
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	turn := time.NewTimer(0)
+	defer turn.Stop()
+	measure := time.NewTimer(measureFirst)
+	defer measure.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.wake:
+			turn.Reset(0)
+		case <-turn.C:
+			if wait, sampled := c.turn(); sampled {
+				turn.Reset(wait)
+			}
+		case <-measure.C:
+			measure.Reset(c.measure())
+		case <-tick.C:
+			if err := c.tend(every); err != nil {
+				c.opts.Log.Warn("looking after the slots", "error", err)
+			}
+		}
+	}
+}
+
+func (c *Collector) tend(every time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kernel == nil || time.Since(c.last) < every/2 {
+		return nil
+	}
+	return c.refresh()
+}
+
+// Shutdown detaches the probes.
+func (c *Collector) Shutdown(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kernel == nil {
+		return nil
+	}
+	k := c.kernel
+	c.kernel, c.slots = nil, nil
+	return k.object.Close()
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/teescope/teescope/internal/agent/workload"
+)
+
+// watcher gives processes that a rule singles out slots of their own.
+type watcher struct {
+	rules []workload.Rule
+	proc  string // root of /proc
+	full  bool   // said already that there are no more places
+}
+
+// scan looks at all processes and moves those that match and are not watched yet.
+// A process is looked at in each scan, because exec and setting a name change what it is.
+func (w *watcher) scan(s *slots, warn func(msg string, args ...any)) error {
+	if len(w.rules) == 0 {
+		return nil
+	}
+	entries, err := os.ReadDir(w.proc)
+	if err != nil {
+		return fmt.Errorf("listing processes to watch: %w", err)
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		now, ok := s.kernel.slotOf(pid)
+		if sl := s.active[uint32(now)]; !ok || now < slotFirst || sl != nil && sl.watched != nil {
+			continue
+		}
+		p, ok := workload.Look(w.proc, pid)
+		if !ok || !workload.Matches(w.rules, p) {
+			continue
+		}
+		if err := s.watch(p, uint32(now), w, warn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch moves a process into a slot of its own, which belongs to the same workload. Its children start
+// in the group's slot again.
+func (s *slots) watch(p workload.Process, base uint32, w *watcher, warn func(string, ...any)) error {
+	group := s.active[base]
+	if group == nil {
+		return nil // made a moment ago: the next scan finds it adopted
+	}
+	n := 0
+	for _, sl := range s.active {
+		if sl.watched == nil {
+			continue
+		}
+		n++
+		if sl.watched.pid == p.PID && sl.watched.base == base && sl.watched.comm == workload.Clean(p.Comm) {
+			s.kernel.moveProcess(p.PID, uint16(base), uint16(sl.number)) // it had left its slot, by an exec
+			return nil
+		}
+	}
+	var number uint32
+	if n >= maxWatched || s.kernel.freeSlots.LookupAndDelete(nil, &number) != nil {
+		if !w.full {
+			warn("more processes match the watch rules than are watched one by one", "limit", maxWatched, "first_left_out", p.PID)
+		}
+		w.full = true
+		return nil
+	}
+	g := &s.kernel.groups[number]
+	*g = s.kernel.groups[base]
+	g.TGID, g.Base, g.Watched, g.Ready = uint32(p.PID), base, 1, 1
+	s.place(&slot{
+		number: number, identity: group.identity, owner: group.owner, tgid: g.TGID,
+		watched: &watched{pid: p.PID, comm: workload.Clean(p.Comm), base: base},
+	})
+	s.registry.Add(group.owner)
+	// What it was read to be may be over: it started another program, or ended. Then the next scan sees what it
+	// is, and nothing has counted into this slot, which is given back.
+	s.kernel.moveProcess(p.PID, uint16(base), uint16(number))
+	return nil
+}

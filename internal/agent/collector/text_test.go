@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/teescope/teescope/internal/lib/metric"
+)
+
+// listed emits samples that it was given.
+type listed []prometheus.Metric
+
+func (listed) Name() string             { return "listed" }
+func (listed) Describe() []*metric.Desc { return nil }
+func (l listed) Collect(_ context.Context, emit func(prometheus.Metric)) error {
+	for _, m := range l {
+		emit(m)
+	}
+	return nil
+}
+
+func odd() listed {
+	with := func(name string, k metric.Kind, help string, labels ...string) *metric.Desc {
+		return metric.New(metric.Desc{Name: name, Kind: k, Help: help, Labels: labels})
+	}
+	plain := with("plain", metric.Gauge, "No labels.")
+	total := with("calls_total", metric.Counter, "With \"quotes\", a \\ and\na line.", "a", "b", "c")
+	bare := with("without_suffix", metric.Counter, "A counter of another exporter.", "a")
+	untyped := with("node_vmstat", metric.Untyped, "")
+	info := with("build_info", metric.Info, "Ünicode.", "version")
+	all := listed{plain.Value(1), untyped.Value(math.Inf(-1)), info.Value(1, "1.0\n\"β\"\\")}
+	for i, v := range []float64{0, 1, -1, 12, 0.1, 1e6, 1234567, 1 << 60, 1e21, -2.5e-7, math.NaN(), math.Inf(1)} {
+		all = append(all, total.Value(v, fmt.Sprint(i), "", "x,}"), bare.Value(v, fmt.Sprint("\xc3\xa9", i)))
+	}
+	return all
+}
+
+func written(t *testing.T, r *Registry, format expfmt.Format) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := r.WriteText(&out, format); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// The client library's own writer is the judge: its text of the same samples has the same lines.
+func TestTextIsWhatTheClientLibraryWrites(t *testing.T) {
+	for _, format := range []expfmt.Format{expfmt.NewFormat(expfmt.TypeTextPlain), expfmt.NewFormat(expfmt.TypeOpenMetrics)} {
+		beside := prometheus.NewRegistry()
+		events := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "z_seconds", Help: "Others."})
+		beside.MustRegister(events)
+		r := NewRegistry(slog.New(slog.DiscardHandler), odd()).Beside(beside)
+		families, err := r.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want bytes.Buffer
+		enc := expfmt.NewEncoder(&want, format)
+		for _, f := range families {
+			if err := enc.Encode(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c, ok := enc.(expfmt.Closer); ok {
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a, b := comparable(written(t, r, format)), comparable(want.String())
+		if !slices.Equal(a, b) {
+			t.Errorf("%s: we write\n%s\nthe library\n%s", format, strings.Join(a, "\n"), strings.Join(b, "\n"))
+		}
+	}
+}
+
+// comparable parts a text into families and sorts the samples of each: their order means nothing.
+func comparable(text string) []string {
+	var families []string
+	for _, family := range strings.Split(text, "# HELP ")[1:] {
+		lines := strings.Split(strings.TrimSuffix(family, "\n"), "\n")
+		if strings.HasPrefix(lines[0], "teescope_collector_duration") {
+			continue // takes another time each time
+		}
+		if !strings.Contains(family, "le=") {
+			slices.Sort(lines[2:])
+		}
+		families = append(families, strings.Join(lines, "\n"))
+	}
+	return families
+}
+
+// Our writer gives the text whole although one sample of it is not fit to be exposed.
+func TestUnfitSamples(t *testing.T) {
+	a := metric.New(metric.Desc{Name: "test_a", Kind: metric.Gauge, Help: "A.", Labels: []string{"x"}})
+	again := metric.New(metric.Desc{Name: "test_a", Kind: metric.Gauge, Help: "A.", Labels: []string{"y"}})
+	other := metric.New(metric.Desc{Name: "test_a", Kind: metric.Counter, Help: "A.", Labels: []string{"z"}})
+	r := NewRegistry(slog.New(slog.DiscardHandler), listed{
+		a.Value(1, "one"), a.Value(2, "one"), a.Value(3, "tw\xffo"), again.Value(4, "one"), other.Value(5, "one"),
+	})
+	var out bytes.Buffer
+	err := r.WriteText(&out, expfmt.NewFormat(expfmt.TypeTextPlain))
+	for _, reason := range []string{`test_a["one"] is collected twice`, "test_a is described twice and differently"} {
+		if err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("the error %v does not tell that %s", err, reason)
+		}
+	}
+	want := "# HELP test_a A.\n# TYPE test_a gauge\ntest_a{x=\"one\"} 1\ntest_a{x=\"tw\ufffdo\"} 3\ntest_a{y=\"one\"} 4\n"
+	if !strings.HasSuffix(out.String(), want) {
+		t.Errorf("wrote\n%s\nwant the end\n%s", out.String(), want)
+	}
+}
+
+// What is no sample of ours, a histogram, is written too.
+func TestHistogramsAreWritten(t *testing.T) {
+	h := prometheus.MustNewConstHistogram(prometheus.NewDesc("test_seconds", "H.", nil, nil), 3, 4.5, map[float64]uint64{1: 2})
+	text := written(t, NewRegistry(slog.New(slog.DiscardHandler), listed{h}), expfmt.NewFormat(expfmt.TypeOpenMetrics))
+	for _, line := range []string{`test_seconds_bucket{le="1.0"} 2`, "test_seconds_count 3", `teescope_collector_success{collector="listed"} 1.0`} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("no line %s in\n%s", line, text)
+		}
+	}
+	if strings.Count(text, "# EOF\n") != 1 || !strings.HasSuffix(text, "# EOF\n") {
+		t.Errorf("the text does not end once:\n%s", text)
+	}
+}
+
+// gone is a client that goes away.
+type gone struct{ writes int }
+
+func (g *gone) Write([]byte) (int, error) { g.writes++; return 0, io.ErrClosedPipe }
+
+func TestNothingIsWrittenAfterAnError(t *testing.T) {
+	d := metric.New(metric.Desc{Name: "test_total", Kind: metric.Counter, Help: "A test.", Labels: []string{"workload", "syscall"}})
+	var client gone
+	if err := NewRegistry(slog.New(slog.DiscardHandler), many{d}).WriteText(&client, expfmt.NewFormat(expfmt.TypeTextPlain)); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("WriteText() = %v", err)
+	}
+	if client.writes != 1 {
+		t.Errorf("%d writes after the first has failed", client.writes-1)
+	}
+}
+
+// A scrape of thousands of samples allocates two objects for each and little else: one more for each sample
+// is what makes scrapes slow.
+func TestTextAllocatesLittle(t *testing.T) {
+	d := metric.New(metric.Desc{Name: "test_total", Kind: metric.Counter, Help: "A test.", Labels: []string{"workload", "syscall"}})
+	r := NewRegistry(slog.New(slog.DiscardHandler), many{d})
+	perSample := testing.AllocsPerRun(5, func() {
+		if err := r.WriteText(io.Discard, expfmt.NewFormat(expfmt.TypeOpenMetrics)); err != nil {
+			t.Fatal(err)
+		}
+	}) / 5000
+	if perSample > 2.1 {
+		t.Errorf("%.2f allocations for each sample", perSample)
+	}
+}
+
+func BenchmarkText5000(b *testing.B) {
+	d := metric.New(metric.Desc{Name: "test_total", Kind: metric.Counter, Help: "A test.", Labels: []string{"workload", "syscall"}})
+	r := NewRegistry(slog.New(slog.DiscardHandler), many{d})
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := r.WriteText(io.Discard, expfmt.NewFormat(expfmt.TypeOpenMetrics)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

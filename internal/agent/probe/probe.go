@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package probe is what the agent says of its own eBPF programs, whoever has loaded them: which probes are
+// attached and why others are not, what each program costs, and how much memory the maps take.
+//
+// It refuses to attach anything and to know what a probe is for.
+package probe
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/lib/metric"
+)
+
+// Families are the families about programs. Whoever has an object emits them, with names of probes that
+// nobody else has; the collector system describes them for all.
+type Families struct {
+	prefix                            string // of the names of programs and maps, which two objects may share
+	attached, instructions, mapMemory *metric.Desc
+	sampledRuns, sampledSeconds       *metric.Desc
+}
+
+// NewFamilies makes the descriptions. The prefix tells the programs and maps of one object from those of
+// others.
+func NewFamilies(prefix string) *Families {
+	return &Families{
+		prefix: prefix,
+		attached: family("teescope_probe_attached", metric.Gauge, "",
+			"1 when the probe sees events. reason says why not, or what this mechanism counts differently.", "probe", "mechanism", "reason"),
+		instructions: family("teescope_bpf_program_instructions", metric.Gauge, "instructions",
+			"eBPF instructions of the program as it runs, dead code removed.", "program"),
+		sampledRuns: family("teescope_bpf_program_sampled_runs_total", metric.Counter, "runs",
+			"Runs of the program while the kernel's eBPF statistics were enabled.", "program"),
+		sampledSeconds: family("teescope_bpf_program_sampled_run_seconds_total", metric.Counter, "seconds",
+			"Time in the program while the kernel's eBPF statistics were enabled; divide by the runs.", "program"),
+		mapMemory: family("teescope_bpf_map_memory_bytes", metric.Gauge, "bytes",
+			"Kernel memory of an eBPF map.", "map"),
+	}
+}
+
+func family(name string, kind metric.Kind, unit, help string, labels ...string) *metric.Desc {
+	return metric.New(metric.Desc{
+		Name: name, Kind: kind, Unit: unit, Help: help, Labels: labels,
+		Source: metric.Agent, Origin: "teescope",
+	})
+}
+
+// All lists the descriptions in the order of the documentation.
+func (f *Families) All() []*metric.Desc {
+	return []*metric.Desc{f.attached, f.instructions, f.sampledRuns, f.sampledSeconds, f.mapMemory}
+}
+
+// Emit emits what is to be said of one object and its probes.
+func (f *Families) Emit(o *bpf.Object, probes []bpf.Status, emit func(prometheus.Metric)) {
+	for _, s := range probes {
+		attached := 0.0
+		if s.Attached() {
+			attached = 1
+		}
+		emit(f.attached.Value(attached, s.Probe, string(s.Mechanism), s.Reason))
+	}
+	for _, cost := range o.Costs() {
+		program := f.prefix + cost.Program
+		emit(f.instructions.Value(float64(cost.Instructions), program))
+		if cost.Runs > 0 {
+			emit(f.sampledRuns.Value(float64(cost.Runs), program))
+			emit(f.sampledSeconds.Value(cost.RunTime.Seconds(), program))
+		}
+	}
+	for name, bytes := range o.MapMemory() {
+		emit(f.mapMemory.Value(float64(bytes), f.prefix+name))
+	}
+}
+
+// Trial says how one probe would attach on this machine.
+type Trial struct {
+	bpf.Status
+	Required bool
+	Ways     []bpf.Trial // all ways, in the order of preference
+}

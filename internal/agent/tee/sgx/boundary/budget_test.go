@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package boundary
+
+import (
+	"context"
+	"maps"
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A program that calls far more often than the budget allows is sampled, says so, pays no more than it should,
+// and its counts are right within the error that is told.
+func TestAboveTheBudgetCallsAreSampled(t *testing.T) {
+	const budget = 16_000 // which the library and the program share
+	b := start(t, Auto, budget)
+	app := run(t, sdkApp(t, "sdk-fast", "-fno-omit-frame-pointer", "-fno-shrink-wrap")) // each function begins with a push
+	app.do(t, "ecall 0 0 1")
+	look(t, b)
+	app.do(t, "ecall 1 0 1")
+	look(t, b)
+	before := scrape(t, b)
+	if before["teescope_transition_probes_info{file=sdk-fast,reason=,runtime=sdk,state=exact}"] != 1 {
+		t.Fatalf("the program is not probed: %v", before)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- b.Run(ctx) }()
+	began := time.Now()
+	var ecalls, ocalls float64
+	for time.Since(began) < 12*time.Second {
+		n := numbers(t, app.do(t, "paced 2000 1 1"))
+		ecalls, ocalls = ecalls+n[0], ocalls+n[1]+n[2]+n[3]
+	}
+	took := time.Since(began).Seconds()
+	after := scrape(t, b)
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	sum := func(family string) (n float64, sampled bool) {
+		for name, v := range after {
+			if strings.HasPrefix(name, family) && strings.HasSuffix(name, "workload=sdk-fast}") {
+				n += v - before[name]
+				sampled = sampled || strings.Contains(name, "source=sdk_uprobe_sampled")
+			}
+		}
+		return n, sampled
+	}
+	for _, tt := range []struct {
+		family, file string
+		want         float64
+	}{{"teescope_ecalls_total", "libsgx_urts.so", ecalls}, {"teescope_ocalls_total", "sdk-fast", ocalls}} {
+		got, sampled := sum(tt.family)
+		deviation := after["teescope_transition_sampling_error_ratio{file="+tt.file+",runtime=sdk}"]
+		t.Logf("%s: %.0f told, %.0f in truth, error told %.3f, %.0f a second", tt.family, got, tt.want, deviation, tt.want/took)
+		if tt.want/took < budget {
+			t.Errorf("only %.0f calls a second: too few for this test", tt.want/took)
+		}
+		if !sampled {
+			t.Errorf("%s is not told to be sampled", tt.family)
+		}
+		if deviation <= 0 || deviation > 0.5 {
+			t.Errorf("the error is told to be %v", deviation)
+		}
+		// A program is slower while it is watched: by 0.7 us for each of 35,000 calls, so it makes fewer then.
+		const slower = 0.03
+		if off := math.Abs(got/tt.want - 1); off > 4*deviation+slower {
+			t.Errorf("%s: %.3f off, the error told is %.3f", tt.family, off, deviation)
+		}
+		if after["teescope_transition_probes_info{file="+tt.file+",reason=,runtime=sdk,state=sampled}"] != 1 {
+			t.Errorf("%s is not told to be sampled: %v", tt.file, after)
+		}
+		cost := after["teescope_transition_probe_cost_total{file="+tt.file+",runtime=sdk}"] - before["teescope_transition_probe_cost_total{file="+tt.file+",runtime=sdk}"]
+		if cost/took > budget {
+			t.Errorf("%s: probing cost %.0f hits a second, the budget of all is %d", tt.file, cost/took, budget)
+		}
+	}
+}
+
+// Off is off: nothing is loaded, nothing told.
+func TestOffTellsNothing(t *testing.T) {
+	b := New(options(Off, 0))
+	if err := b.Init(context.Background()); err != nil || b.kernel != nil {
+		t.Errorf("something was loaded: %v", err)
+	}
+	if s := scrape(t, b); len(s) != 0 {
+		t.Errorf("%v is told", s)
+	}
+	if err := b.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a crossing costs is told where somebody has measured it, also where nothing is traced.
+func TestCostOfACrossingIsTold(t *testing.T) {
+	o := options(Off, 0)
+	o.CostLow, o.CostHigh = 3*time.Microsecond, 5*time.Microsecond
+	want := map[string]float64{"teescope_enclave_crossing_seconds{bound=low}": 3e-6, "teescope_enclave_crossing_seconds{bound=high}": 5e-6}
+	if got := scrape(t, New(o)); !maps.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
+// A file that nobody runs any more is left alone after a while, and everything of it is given back.
+func TestUnusedFilesAreDropped(t *testing.T) {
+	b := start(t, On, 0)
+	app := ready(t, b, sdkApp(t, "sdk-gone"))
+	app.do(t, "ecall 50 3 1")
+	if len(b.files) < 2 || len(b.sites) < 4 || len(b.seen) != 0 {
+		look(t, b)
+	}
+	if err := app.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = app.Wait()
+	look(t, b)
+	if len(b.files) == 0 {
+		t.Error("the files are dropped at once")
+	}
+	b.now = func() time.Time { return time.Now().Add(lingering) }
+	look(t, b)
+	calls := 0
+	if err := b.kernel.eachCall(func(callKey, uint64) { calls++ }); err != nil {
+		t.Error(err)
+	}
+	tables, err := b.kernel.newTables(func(tableKey) bool { return false })
+	if err != nil {
+		t.Error(err)
+	}
+	if n := len(b.files) + len(b.sites) + len(b.tables) + len(b.seen) + len(b.processes) + calls + len(tables); n != 0 {
+		t.Errorf("%d files, %d sites, %d tables, %d counters read, %d processes, %d counters and %d tables in the kernel are left",
+			len(b.files), len(b.sites), len(b.tables), len(b.seen), len(b.processes), calls, len(tables))
+	}
+	if n := scrape(t, b)["teescope_ecalls_total{ecall=app_ecall_even,mode=normal,source=sdk_uprobe,workload=sdk-gone}"]; n != 26 {
+		t.Errorf("%v ECALLs are kept of a program that has ended, want 26", n)
+	}
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package boundary
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+)
+
+func loader(t *testing.T, flags ...string) string {
+	t.Helper()
+	return build(t, filepath.Join(t.TempDir(), "gramine/sgx/loader"), append([]string{"testdata/loader.c"}, flags...)...)
+}
+
+const ofLoader = "source=gramine_counters,workload=loader}"
+
+// statistics are what the loader prints at its end.
+func statistics(n []float64) map[string]float64 {
+	return map[string]float64{
+		"teescope_enclave_transitions_total{kind=eenter," + ofLoader: n[0],
+		"teescope_enclave_transitions_total{kind=eexit," + ofLoader:  n[1],
+		"teescope_enclave_transitions_total{kind=aex," + ofLoader:    n[2],
+		"teescope_enclave_signals_total{kind=sync," + ofLoader:       n[3],
+		"teescope_enclave_signals_total{kind=async," + ofLoader:      n[4],
+	}
+}
+
+// end lets a program end by itself and returns its last words.
+func (p *target) end(t *testing.T) string {
+	t.Helper()
+	if err := p.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return p.answer(t)
+}
+
+func TestGramineCountsAreTheStatisticsThatItPrints(t *testing.T) {
+	for name, flags := range map[string][]string{"": nil, ", position-dependent": {"-no-pie"}} {
+		t.Run("loader"+name, func(t *testing.T) {
+			b := start(t, On, 0)
+			p := run(t, loader(t, flags...))
+			p.do(t, "end 4 10 3") // before anybody looks: these threads are gone
+			lost := []float64{4 * (1 + 10 + 1), 4 * (10 + 1), 4 * 3, 0, 0}
+			look(t, b)
+			p.do(t, "stay 3 50 2")
+			look(t, b)
+			p.do(t, "end 40 25 7")
+			p.do(t, "end 40 1 1")
+			alive := scrape(t, b)
+			// 80 threads have ended, 3 wait in an OCALL, the first one waits for an order.
+			grown(t, nil, alive, statistics([]float64{1 + 1 + 3*(1+50) + 40*27 + 40*3, 1 + 3*51 + 40*26 + 40*2, 3*2 + 40*7 + 40, 0, 0}))
+			printed := numbers(t, p.end(t))
+			if err := p.Wait(); err != nil {
+				t.Error(err)
+			}
+			look(t, b)
+			// Gramine adds up those that have ended and the one that ends the process. Three were killed by that.
+			for i, what := range []float64{3 * (1 + 50), 3 * 51, 3 * 2, 0, 0} {
+				printed[i] += what - lost[i]
+			}
+			after := scrape(t, b)
+			grown(t, nil, after, statistics(printed))
+			for _, what := range []string{"threads", "processes", "unseen"} {
+				if n := after["teescope_transitions_lost_total{what="+what+"}"]; n != 0 {
+					t.Errorf("%v %s are lost", n, what)
+				}
+			}
+			grown(t, alive, after, map[string]float64{"teescope_ocalls_total{ocall=exit,source=gramine_uprobe,workload=loader}": 1})
+		})
+	}
+}
+
+// OCALLs of Gramine have times as those of others do, but for the one that ends a thread.
+func TestGramineOCALLsAreTimed(t *testing.T) {
+	b := startWith(t, watching(t, On, 0, "loader"))
+	p := run(t, loader(t))
+	p.do(t, "end 1 1 0")
+	look(t, b)
+	before := scrape(t, b)
+	p.do(t, "end 20 30 0")
+	after := scrape(t, b)
+	const of = "{ocall=getppid,source=gramine_uprobe,workload=loader}"
+	grown(t, before, after, map[string]float64{"teescope_ocalls_total" + of: 600, "teescope_ocall_seconds_count" + of: 600})
+	if after["teescope_ocall_seconds_sum"+of] <= 0 || after["teescope_ocall_seconds_count{ocall=exit,source=gramine_uprobe,workload=loader}"] != 0 {
+		t.Errorf("%v", after)
+	}
+}
+
+// Processes that begin and end between two looks, once the file is known.
+func TestShortProcessesOfGramineAreCounted(t *testing.T) {
+	b := start(t, On, 0)
+	path := loader(t)
+	first := run(t, path)
+	first.do(t, "end 0 0 0")
+	look(t, b)
+	before := scrape(t, b)
+	sum := make([]float64, 5)
+	for range 5 {
+		p := run(t, path)
+		p.do(t, "end 8 20 2")
+		// As long as the process lives, it can be told whose it is.
+		scrape(t, b)
+		for i, n := range numbers(t, p.end(t)) {
+			sum[i] += n
+		}
+		if err := p.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	look(t, b)
+	after := scrape(t, b)
+	grown(t, before, after, statistics(sum))
+	grown(t, before, after, map[string]float64{
+		"teescope_ocalls_total{ocall=getppid,source=gramine_uprobe,workload=loader}": 5 * (1 + 8*20),
+		"teescope_ocalls_total{ocall=exit,source=gramine_uprobe,workload=loader}":    5 * (1 + 8),
+	})
+}
+
+// The hook at the end of a thread is of use only where the memory is still there.
+func TestHookAtTheEndOfThreads(t *testing.T) {
+	b := start(t, On, 0)
+	t.Logf("%s by %s %s", b.kernel.exit.Probe, b.kernel.exit.Mechanism, b.kernel.exit.Reason)
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		t.Fatal(err)
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &major, &minor); err != nil {
+		t.Fatal(err)
+	}
+	modern := major > 6 || major == 6 && minor >= 16
+	if by := b.kernel.exit.Mechanism; modern != (by == bpf.TypedTracepoint) {
+		t.Errorf("Linux %d.%d: by %s", major, minor, by)
+	}
+}
+
+// SIGKILL ends threads wherever they are; their last values are caught by the kernel's hook.
+func TestKilledGramineThreadsAreCounted(t *testing.T) {
+	b := start(t, On, 0)
+	p := run(t, loader(t))
+	p.do(t, "end 0 0 0")
+	look(t, b)
+	p.do(t, "stay 6 100 9") // nobody looks at them alive
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Wait()
+	look(t, b)
+	want := []float64{1 + 1 + 6*101, 1 + 6*101, 6 * 9, 0, 0}
+	if !b.kernel.exit.Attached() {
+		t.Logf("no hook at the end of threads here: %s", b.kernel.exit.Reason)
+		want = []float64{2, 1, 0, 0, 0}
+	}
+	grown(t, nil, scrape(t, b), statistics(want))
+}
+
+// A loader without symbols has its counters still, read from the threads that live.
+func TestGramineWithoutSymbols(t *testing.T) {
+	b := start(t, On, 0)
+	p := run(t, loader(t, "-s"))
+	p.do(t, "end 0 0 0")
+	look(t, b)
+	p.do(t, "stay 5 30 4")
+	s := scrape(t, b)
+	grown(t, nil, s, statistics([]float64{2 + 5*31, 1 + 5*31, 5 * 4, 0, 0}))
+	if s["teescope_transition_sampled_ratio{file=loader,runtime=gramine}"] != 0 {
+		t.Error("a file without symbols is probed")
+	}
+}
+
+func TestTrust(t *testing.T) {
+	for _, tt := range []struct {
+		c    [counters]uint64
+		want int
+	}{
+		{[counters]uint64{}, 5},
+		{[counters]uint64{224, 192, 201, 32, 0}, 5}, // hello world of Gramine's documentation
+		{[counters]uint64{478, 472, 1663, 0, 0}, 5},
+		{[counters]uint64{2, 2, 0, 0, 0}, 5},
+		{[counters]uint64{1000, 900, 0, 0, 0}, 3},           // 100 ECALLs: the signals are elsewhere
+		{[counters]uint64{1000, 999, 0, 0x7f00_0000, 0}, 3}, // an address
+		{[counters]uint64{5, 6, 0, 0, 0}, 0},
+		{[counters]uint64{0, 0x5555_0000_0000, 0, 0, 0}, 0},
+	} {
+		if got := trust(tt.c); got != tt.want {
+			t.Errorf("%v: %d counters are trusted, want %d", tt.c, got, tt.want)
+		}
+	}
+}
+
+func TestScanFindsIncrementsAcrossChunks(t *testing.T) {
+	code := bytes.Repeat([]byte{0x90}, 3*chunk)
+	for i, offset := range []int{chunk - 10, chunk - 5, 2*chunk - 1, 3*chunk - 10} {
+		code = append(code[:offset:offset], append([]byte{0x65, 0xf0, 0x48, 0xff, 0x04, 0x25, byte(0x28 + 8*i), 0, 0, 0}, code[offset+10:]...)...)
+		found := map[uint32]bool{}
+		if err := scanIncrements(bytes.NewReader(code), found); err != nil || !found[uint32(0x28+8*i)] {
+			t.Errorf("the increment at %d was not found: %v, %v", offset, found, err)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package boundary
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/privilege"
+)
+
+// TestMain lets the test binary play an agent that can be killed.
+func TestMain(m *testing.M) {
+	if os.Getenv("TRANSITION_TEST_JOB") == "" {
+		os.Exit(m.Run())
+	}
+	b := New(options(On, 0))
+	if err := b.Init(context.Background()); err != nil || b.kernel == nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	if err := b.tick(); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println("attached")
+	time.Sleep(time.Hour)
+}
+
+func options(mode Mode, budget int) Options {
+	roots := tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}
+	return Options{
+		Roots: roots, Detector: tee.NewDetector(roots), Cgroup: "/sys/fs/cgroup",
+		Mode: mode, Budget: budget, MaxWorkloads: 64, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	}
+}
+
+// start loads the backend into this kernel. A kernel that should support it must: only a lack of privileges
+// skips.
+func start(t *testing.T, mode Mode, budget int) *Backend {
+	t.Helper()
+	return startWith(t, options(mode, budget))
+}
+
+func startWith(t *testing.T, o Options) *Backend {
+	t.Helper()
+	if err := privilege.Check("go test"); err != nil {
+		t.Skip(err)
+	}
+	b := New(o)
+	if err := b.Init(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if b.kernel == nil {
+		t.Fatal("the programs were not loaded")
+	}
+	t.Cleanup(func() {
+		if err := b.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// look does what Run does in a few seconds.
+func look(t *testing.T, b *Backend) {
+	t.Helper()
+	for range 2 {
+		b.scanned, b.read = time.Time{}, time.Time{}
+		if err := b.tick(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// build compiles a C program of testdata once for each test, into a directory of its own.
+func build(t *testing.T, out string, args ...string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("gcc", append([]string{"-O2", "-Wall", "-Wextra", "-Werror", "-o", out}, args...)...)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, text)
+	}
+	return out
+}
+
+// sdkApp builds the SDK's application under a name of its own.
+func sdkApp(t *testing.T, name string, flags ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	ofLibrary := slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return f == "-no-pie" })
+	build(t, filepath.Join(dir, "libsgx_urts.so"), append([]string{"-shared", "-fPIC", "testdata/urts.c"}, ofLibrary...)...)
+	return build(t, filepath.Join(dir, name), append([]string{
+		"testdata/app.c", "-L" + dir, "-lsgx_urts", "-Wl,-rpath,$ORIGIN", "-lpthread",
+	}, flags...)...)
+}
+
+// target is a program that does what it is told line by line.
+type target struct {
+	*exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func run(t *testing.T, path string) *target {
+	t.Helper()
+	cmd := exec.Command(path)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = in.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return &target{cmd, in, bufio.NewReader(out)}
+}
+
+// do gives an order and returns the answer.
+func (p *target) do(t *testing.T, format string, args ...any) string {
+	t.Helper()
+	if _, err := fmt.Fprintf(p.in, format+"\n", args...); err != nil {
+		t.Fatal(err)
+	}
+	return p.answer(t)
+}
+
+func (p *target) answer(t *testing.T) string {
+	t.Helper()
+	line, err := p.out.ReadString('\n')
+	if err != nil {
+		t.Fatalf("the program gave no answer: %v", err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// numbers reads an answer that consists of them.
+func numbers(t *testing.T, answer string) []float64 {
+	t.Helper()
+	var all []float64
+	for field := range strings.FieldsSeq(answer) {
+		var n float64
+		if _, err := fmt.Sscan(field, &n); err != nil {
+			t.Fatalf("%q is no number", field)
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// scrape returns all samples by name and label values, in the form "name{a,b} "; those of workloads without
+// the container, pod and namespace. Of a histogram they are count, sum and each bucket, as in an exposition.
+func scrape(t *testing.T, b *Backend) map[string]float64 {
+	t.Helper()
+	all := map[string]float64{}
+	err := b.Collect(context.Background(), func(m prometheus.Metric) {
+		var d dto.Metric
+		if err := m.Write(&d); err != nil {
+			t.Fatal(err)
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(m.Desc().String(), `Desc{fqName: "`), `"`)
+		var labels []string
+		for _, l := range d.Label {
+			if n := l.GetName(); n != "container" && n != "pod" && n != "namespace" {
+				labels = append(labels, l.GetName()+"="+l.GetValue())
+			}
+		}
+		of := "{" + strings.Join(labels, ",") + "}"
+		if h := d.Histogram; h != nil {
+			all[name+"_count"+of], all[name+"_sum"+of] = float64(h.GetSampleCount()), h.GetSampleSum()
+			for _, b := range h.Bucket {
+				all[fmt.Sprintf("%s_bucket%s le=%.4g", name, of, b.GetUpperBound())] = float64(b.GetCumulativeCount())
+			}
+			return
+		}
+		all[name+of] = d.GetCounter().GetValue() + d.GetGauge().GetValue()
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return all
+}
+
+// grown holds growth between two scrapes to exact numbers.
+func grown(t *testing.T, before, after map[string]float64, want map[string]float64) {
+	t.Helper()
+	for name, n := range want {
+		if got := after[name] - before[name]; got != n {
+			t.Errorf("%s grew by %v, want %v", name, got, n)
+		}
+	}
+}
+
+// eventually waits up to five seconds for something to be true.
+func eventually(is func() bool) error {
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if is() {
+			return nil
+		}
+	}
+	return context.DeadlineExceeded
+}

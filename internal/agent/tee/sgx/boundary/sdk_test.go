@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package boundary
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// ready starts an application and lets the backend find it, its runtime and, after a first ECALL, its OCALLs.
+func ready(t *testing.T, b *Backend, path string) *target {
+	t.Helper()
+	app := run(t, path)
+	app.do(t, "ecall 0 0 1") // it has been loaded
+	look(t, b)
+	app.do(t, "ecall 1 0 1")
+	look(t, b)
+	return app
+}
+
+// named are the ECALLs of an application that has symbols.
+var named = [2]string{"app_ecall_even", "app_ecall_odd"}
+
+// ofApp are the samples of an application by what it counts itself. Without symbols its OCALLs have numbers, and so
+// have its ECALLs.
+func ofApp(name string, ecalls float64, ocalls map[string]float64) map[string]float64 {
+	want, sum := map[string]float64{}, ecalls
+	for ocall, n := range ocalls {
+		want[fmt.Sprintf("teescope_ocalls_total{ocall=%s,source=sdk_uprobe,workload=%s}", ocall, name)] = n
+		sum += n
+	}
+	for i, ecall := range named {
+		if _, stripped := ocalls["0"]; stripped {
+			ecall = strconv.Itoa(i)
+		}
+		want[fmt.Sprintf("teescope_ecalls_total{ecall=%s,mode=normal,source=sdk_uprobe,workload=%s}", ecall, name)] = ecalls / 2
+	}
+	for _, kind := range []string{"eenter", "eexit"} {
+		want[fmt.Sprintf("teescope_enclave_transitions_total{kind=%s,source=sdk_uprobe,workload=%s}", kind, name)] = sum
+	}
+	return want
+}
+
+func TestSDKCallsAreWhatTheProgramCounts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		flags  []string
+		ocalls [3]string
+	}{
+		"sdk-full":     {nil, [3]string{"app_ocall_print", "app_ocall_read", "app_ocall_wait"}},
+		"sdk-strip":    {[]string{"-s"}, [3]string{"0", "1", "2"}},
+		"sdk-nopie":    {[]string{"-no-pie"}, [3]string{"app_ocall_print", "app_ocall_read", "app_ocall_wait"}},
+		"sdk-ibt":      {[]string{"-fcf-protection=full"}, [3]string{"app_ocall_print", "app_ocall_read", "app_ocall_wait"}},
+		"sdk-fp-strip": {[]string{"-fno-omit-frame-pointer", "-s"}, [3]string{"0", "1", "2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, On, 0)
+			app := ready(t, b, sdkApp(t, name, tt.flags...))
+			before := scrape(t, b)
+			counted := numbers(t, app.do(t, "ecall 500 7 8")) // 8 threads
+			want := map[string]float64{}
+			for i, ocall := range tt.ocalls {
+				want[ocall] = counted[1+i]
+			}
+			grown(t, before, scrape(t, b), ofApp(name, counted[0], want))
+		})
+	}
+}
+
+// As kernels before 6.6 attach: a perf event for each place. That needs a capability after the start.
+func TestEventsCountTheSame(t *testing.T) {
+	o := options(On, 0)
+	o.events = true
+	b := startWith(t, o)
+	if keeps := b.Keeps(); len(keeps) != 1 || keeps[0] != "cap_perfmon" {
+		t.Errorf("%v are kept", keeps)
+	}
+	app := ready(t, b, sdkApp(t, "sdk-events"))
+	before := scrape(t, b)
+	n := numbers(t, app.do(t, "ecall 300 3 4"))
+	grown(t, before, scrape(t, b), ofApp("sdk-events", n[0], map[string]float64{
+		"app_ocall_print": n[1], "app_ocall_read": n[2], "app_ocall_wait": n[3],
+	}))
+	p := run(t, loader(t))
+	p.do(t, "end 0 0 0")
+	look(t, b)
+	p.do(t, "end 20 5 5")
+	look(t, b)
+	grown(t, nil, scrape(t, b), statistics([]float64{2 + 20*7, 1 + 20*6, 20 * 5, 0, 0}))
+}
+
+func TestSwitchlessCallsAreNoTransitions(t *testing.T) {
+	b := start(t, On, 0)
+	app := ready(t, b, sdkApp(t, "sdk-less"))
+	before := scrape(t, b)
+	app.do(t, "switchless 40 0 1")
+	grown(t, before, scrape(t, b), map[string]float64{
+		"teescope_ecalls_total{ecall=app_ecall_odd,mode=switchless,source=sdk_uprobe,workload=sdk-less}": 20,
+		"teescope_enclave_transitions_total{kind=eenter,source=sdk_uprobe,workload=sdk-less}":            0,
+		"teescope_ecalls_total{ecall=app_ecall_odd,mode=normal,source=sdk_uprobe,workload=sdk-less}":     0,
+		"teescope_transition_probes_info{file=sdk-less,reason=,runtime=sdk,state=exact}":                 0,
+		"teescope_transition_sampled_ratio{file=sdk-less,runtime=sdk}":                                   0,
+	})
+}
+
+func TestChildrenAndNewProgramsAreCounted(t *testing.T) {
+	b := start(t, On, 0)
+	app := ready(t, b, sdkApp(t, "sdk-fork"))
+	before := scrape(t, b)
+	if _, err := fmt.Fprintln(app.in, "fork 100 3 2"); err != nil {
+		t.Fatal(err)
+	}
+	counted := numbers(t, app.answer(t))
+	look(t, b) // calls of a child that has been seen wait for names until it is looked at once more
+	after := scrape(t, b)
+	ecalls := "teescope_ecalls_total{ecall=%s,mode=normal,source=sdk_uprobe,workload=%s}"
+	// A child that ended before it was looked at is of no workload, but it is counted.
+	for i, name := range named {
+		of := func(s map[string]float64) float64 {
+			return s[fmt.Sprintf(ecalls, name, "sdk-fork")] + s[fmt.Sprintf(ecalls, strconv.Itoa(i), "other")]
+		}
+		if got := of(after) - of(before); got != counted[0]/2 {
+			t.Errorf("%v ECALLs of function %s in a child, want %v", got, name, counted[0]/2)
+		}
+	}
+	counted = numbers(t, app.do(t, "exec 60 2 1"))
+	look(t, b)
+	afterExec := scrape(t, b)
+	grown(t, after, afterExec, map[string]float64{fmt.Sprintf(ecalls, named[0], "sdk-fork"): counted[0] / 2})
+	counted = numbers(t, app.do(t, "ecall 30 2 1"))
+	grown(t, afterExec, scrape(t, b), ofApp("sdk-fork", counted[0], map[string]float64{"app_ocall_print": counted[1], "app_ocall_read": counted[2]}))
+}
+
+// A table is believed only where the file says the same; else no OCALL is probed, no transition told.
+func TestTableThatTheFileDoesNotHaveIsNotBelieved(t *testing.T) {
+	b := start(t, On, 0)
+	app := run(t, sdkApp(t, "sdk-lies", "-DTABLE_ON_HEAP"))
+	app.do(t, "ecall 0 0 1")
+	look(t, b)
+	app.do(t, "ecall 1 0 1")
+	look(t, b)
+	before := scrape(t, b)
+	app.do(t, "ecall 100 2 1")
+	after := scrape(t, b)
+	grown(t, before, after, map[string]float64{"teescope_ecalls_total{ecall=0,mode=normal,source=sdk_uprobe,workload=sdk-lies}": 50})
+	for name := range after {
+		if strings.Contains(name, "workload=sdk-lies") && !strings.HasPrefix(name, "teescope_ecalls_total") {
+			t.Errorf("%s is told", name)
+		}
+	}
+}
+
+// The probes of an agent that is killed are gone, and the program never noticed.
+func TestTargetSurvivesAnAgentThatIsKilled(t *testing.T) {
+	start(t, On, 0) // skips without privileges
+	path := sdkApp(t, "sdk-kill")
+	app := run(t, path)
+	app.do(t, "ecall 1 0 1")
+	code := func() []byte {
+		maps, err := hostProcesses{proc: "/proc"}.mappings(uint32(app.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", app.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer mem.Close()
+		for _, m := range maps {
+			if m.executable && filepath.Base(m.path) == "libsgx_urts.so" {
+				text := make([]byte, m.end-m.start)
+				if _, err := mem.ReadAt(text, int64(m.start)); err != nil {
+					t.Fatal(err)
+				}
+				return text
+			}
+		}
+		t.Fatal("the library is not mapped")
+		return nil
+	}
+	clean := code()
+	for range 3 {
+		agent := exec.Command("/proc/self/exe")
+		agent.Env = append(os.Environ(), "TRANSITION_TEST_JOB=agent")
+		out, err := agent.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := agent.Start(); err != nil {
+			t.Fatal(err)
+		}
+		said := make([]byte, 64)
+		n, _ := out.Read(said)
+		if !strings.Contains(string(said[:n]), "attached") {
+			t.Fatalf("the agent said %q", said[:n])
+		}
+		app.do(t, "ecall 200 3 4")
+		if string(code()) == string(clean) {
+			t.Error("no probe is in the code")
+		}
+		if _, err := fmt.Fprintln(app.in, "ecall 20000 3 4"); err != nil {
+			t.Fatal(err)
+		}
+		if err := agent.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = agent.Wait()
+		if got := numbers(t, app.answer(t)); got[0] != 80000 || got[1]+got[2]+got[3] != 240000 {
+			t.Errorf("the program counted %v", got)
+		}
+		if err := eventually(func() bool { return string(code()) == string(clean) }); err != nil {
+			t.Error("probes are left in the code of the program")
+		}
+	}
+}
+
+func TestVariantsOfFunctions(t *testing.T) {
+	for symbol, want := range map[string]string{
+		"sgx_ocall_read": "sgx_ocall_read", "sgx_ocall_read.isra.0": "sgx_ocall_read",
+		"sgx_ocall_read.constprop.0.isra.3": "sgx_ocall_read",
+		"sgx_ocall_read.cold":               "", "sgx_ocall_read.part.0": "", "sgx_ocall_read.isra.0.part.1": "", "sgx_ocall_read.cold.12": "",
+	} {
+		if got, variant := plainName(symbol); got != want || variant != (symbol != want) {
+			t.Errorf("%s is %q, variant %v", symbol, got, variant)
+		}
+	}
+}

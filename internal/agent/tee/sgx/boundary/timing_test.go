@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package boundary
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/metric"
+)
+
+// watching are options with a rule about programs of this name.
+func watching(t *testing.T, mode Mode, budget int, comm string) Options {
+	t.Helper()
+	o := options(mode, budget)
+	rule, err := workload.ParseRule("comm=" + comm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Watch = []workload.Rule{rule}
+	// Nobody enters an enclave here: what is known is not to wait for that, on kernels whose vDSO has the function.
+	o.enclu = func(uint32) (uint64, error) { return 0, errNoVDSO }
+	return o
+}
+
+// sumOf adds up the samples of a workload whose names begin so.
+func sumOf(all map[string]float64, name, workload string) float64 {
+	sum := 0.0
+	for sample, v := range all {
+		if strings.HasPrefix(sample, name+"{") && strings.HasSuffix(sample, "workload="+workload+"}") {
+			sum += v
+		}
+	}
+	return sum
+}
+
+// The program's own clock readings, inside and around each call, enclose what the probes see, whatever else the
+// machine does.
+func TestDurationsAreThoseThatTheProgramMeasures(t *testing.T) {
+	for name, events := range map[string]bool{"sdk-timed": false, "sdk-timed-1": true} {
+		t.Run(name, func(t *testing.T) {
+			o := watching(t, On, 0, "sdk-timed.*")
+			o.events = events
+			b := startWith(t, o)
+			app := ready(t, b, sdkApp(t, name))
+			before := scrape(t, b)
+			if before["teescope_transition_timed{file="+name+",reason=,runtime=sdk}"] != 1 {
+				t.Fatalf("the program is not timed: %v", before)
+			}
+			n := numbers(t, app.do(t, "slow 10 3 2"))
+			after := scrape(t, b)
+			labels := ",source=sdk_uprobe,workload=" + name + "}"
+			want := map[string]float64{
+				"teescope_ecall_seconds_count{ecall=app_ecall_even" + labels:                  10,
+				"teescope_ecall_seconds_count{ecall=app_ecall_odd" + labels:                   10,
+				"teescope_ecall_seconds_bucket{ecall=app_ecall_odd" + labels + " le=0.004194": 0, // three OCALLs of 3 ms
+				"teescope_ecall_seconds_bucket{ecall=app_ecall_odd" + labels + " le=17.18":    10,
+				"teescope_transitions_lost_total{what=durations}":                             0,
+				"teescope_transitions_lost_total{what=ends}":                                  0,
+			}
+			for _, ocall := range []string{"print", "read", "wait"} {
+				of := "{ocall=app_ocall_" + ocall + labels
+				want["teescope_ocall_seconds_count"+of] = 20
+				want["teescope_ocall_seconds_bucket"+of+" le=0.001049"] = 0
+				want["teescope_ocalls_total"+of] = 20
+			}
+			grown(t, before, after, want)
+			for i, family := range []string{"teescope_ecall_seconds_sum", "teescope_ocall_seconds_sum"} {
+				got := (sumOf(after, family, name) - sumOf(before, family, name)) * 1e9
+				inside, around := n[4+2*i], n[5+2*i]
+				t.Logf("%s: %.0f ns, the program says %.0f inside and %.0f around", family, got, inside, around)
+				if got < inside || got > around {
+					t.Errorf("%s: %.0f ns, want between %.0f and %.0f", family, got, inside, around)
+				}
+			}
+		})
+	}
+}
+
+// What nobody watches is not timed, not even where it shares a file with what somebody watches, and a file that
+// nobody watches any more is counted on as before.
+func TestOnlyWatchedProcessesAreTimed(t *testing.T) {
+	b := startWith(t, watching(t, On, 0, "sdk-seen"))
+	path := sdkApp(t, "sdk-seen")
+	other := filepath.Join(filepath.Dir(path), "sdk-unseen")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(other, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	unseen := ready(t, b, other)
+	quiet := scrape(t, b)
+	if n := quiet["teescope_transition_timed{file=libsgx_urts.so,reason=,runtime=sdk}"]; n != 0 {
+		t.Error("the library is timed for nobody")
+	}
+	seen := ready(t, b, path)
+	before := scrape(t, b)
+	seen.do(t, "ecall 50 2 1")
+	unseen.do(t, "ecall 50 2 1")
+	after := scrape(t, b)
+	if n := sumOf(after, "teescope_ecall_seconds_count", "sdk-seen") - sumOf(before, "teescope_ecall_seconds_count", "sdk-seen"); n != 50 {
+		t.Errorf("%v ECALLs of the watched process are timed, want 50", n)
+	}
+	if n := sumOf(after, "teescope_ecall_seconds_count", "sdk-unseen"); n != 0 {
+		t.Errorf("%v ECALLs of a process that nobody watches are timed", n)
+	}
+	_ = seen.in.Close()
+	_ = seen.Wait()
+	look(t, b)
+	left := scrape(t, b)
+	if n := left["teescope_transition_timed{file=libsgx_urts.so,reason=,runtime=sdk}"]; n != 0 {
+		t.Error("the library is still timed")
+	}
+	counted := numbers(t, unseen.do(t, "ecall 30 2 1"))
+	grown(t, left, scrape(t, b), ofApp("sdk-unseen", counted[0], map[string]float64{"app_ocall_print": counted[1], "app_ocall_read": counted[2]}))
+}
+
+// Above the budget calls are timed in the windows in which they are counted, and stand for as many. Returns are paid
+// for out of the same budget.
+func TestSampledCallsAreTimedAndPaidFor(t *testing.T) {
+	const budget = 8_000
+	b := startWith(t, watching(t, Auto, budget, "sdk-often"))
+	app := ready(t, b, sdkApp(t, "sdk-often", "-fno-omit-frame-pointer", "-fno-shrink-wrap"))
+	before := scrape(t, b)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- b.Run(ctx) }()
+	began := time.Now()
+	for time.Since(began) < 8*time.Second {
+		app.do(t, "paced 2000 1 1")
+	}
+	took := time.Since(began).Seconds()
+	after := scrape(t, b)
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	sampled := func(family string) (n float64) {
+		for name, v := range after {
+			if strings.HasPrefix(name, family+"{") && strings.HasSuffix(name, ",source=sdk_uprobe_sampled,workload=sdk-often}") {
+				n += v
+			}
+		}
+		return n
+	}
+	for call, file := range map[string]string{"ecall": "libsgx_urts.so", "ocall": "sdk-often"} {
+		counted, timed := sampled("teescope_"+call+"s_total"), sampled("teescope_"+call+"_seconds_count")
+		seconds := sampled("teescope_" + call + "_seconds_sum")
+		cost := "teescope_transition_probe_cost_total{file=" + file + ",runtime=sdk}"
+		paid := (after[cost] - before[cost]) / took
+		t.Logf("%ss: %.0f sampled, %.0f timed, %.2f us each, %.0f hits a second paid", call, counted, timed, seconds/timed*1e6, paid)
+		// But for one call that each window cuts off.
+		if counted < 10_000 || math.Abs(timed/counted-1) > 0.05 {
+			t.Errorf("%ss: %.0f are told, and %.0f timed", call, counted, timed)
+		}
+		if seconds <= 0 || seconds > took {
+			t.Errorf("%ss took %v s within %v s", call, seconds, took)
+		}
+		if paid > budget {
+			t.Errorf("%.0f hits a second were paid, the budget is %d", paid, budget)
+		}
+	}
+}
+
+func TestReturnsAreNotProbedWhereThatBreaksPrograms(t *testing.T) {
+	for _, tt := range []struct {
+		flags, release string
+		refused        bool
+	}{
+		{"fpu shstk user_shstk", "6.8.0-60-generic\n", true},
+		{"fpu shstk user_shstk", "6.10.14\n", true},
+		{"fpu shstk user_shstk", "6.11.0\n", false},
+		{"fpu shstk user_shstk", "7.0.0\n", false},
+		{"fpu shstk user_shstk", "strange\n", true},
+		{"fpu", "6.1.0-52-amd64\n", false},
+	} {
+		proc := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(proc, "sys/kernel"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"cpuinfo": "processor\t: 0\nflags\t\t: " + tt.flags + "\n", "sys/kernel/osrelease": tt.release} {
+			if err := os.WriteFile(filepath.Join(proc, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if reason := refuseReturns(proc); (reason != "") != tt.refused {
+			t.Errorf("%s on %s: %q", tt.flags, tt.release, reason)
+		}
+	}
+}
+
+// Weighted calls are no whole numbers: what is told still adds up.
+func TestHistogramsOfSampledCallsAddUp(t *testing.T) {
+	of := metric.New(metric.Desc{Name: "x_seconds", Kind: metric.Histogram, Labels: []string{"l"}})
+	s := &spans{seconds: 1.5}
+	for i := range s.bucket {
+		s.bucket[i] = 10.0 / 3
+	}
+	var d dto.Metric
+	if err := s.histogram(of, "v").Write(&d); err != nil {
+		t.Fatal(err)
+	}
+	h, last := d.Histogram, uint64(0)
+	if h.GetSampleCount() != 87 || h.GetSampleSum() != 1.5 || len(h.Bucket) != len(bounds) {
+		t.Errorf("%v", h)
+	}
+	for _, b := range h.Bucket {
+		if b.GetCumulativeCount() < last || b.GetCumulativeCount() > h.GetSampleCount() {
+			t.Errorf("%v calls up to %v after %v", b.GetCumulativeCount(), b.GetUpperBound(), last)
+		}
+		last = b.GetCumulativeCount()
+	}
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package boundary
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// enterEnclave is the kernel's function by which programs enter enclaves of the in-tree driver (Linux 5.11,
+// arch/x86/entry/vdso/vsgx.S). It has one ENCLU, for EENTER and as the address at which an AEX ends.
+const enterEnclave = "__vdso_sgx_enter_enclave"
+
+var enclu = []byte{0x0f, 0x01, 0xd7}
+
+// errNoVDSO says that this kernel has no such function.
+var errNoVDSO = errors.New("the kernel's vDSO has no " + enterEnclave)
+
+// encluOfVDSO finds the offset of that instruction in the vDSO, which is the same for all 64-bit programs of a
+// machine. It is read from the memory of this very program.
+func encluOfVDSO() (uint64, error) {
+	const most = 64 << 10
+	start, end, err := vdso("/proc/self/maps")
+	if err != nil {
+		return 0, err
+	}
+	image := make([]byte, min(end-start, most))
+	memory, err := os.Open("/proc/self/mem")
+	if err != nil {
+		return 0, fmt.Errorf("reading the vDSO: %w", err)
+	}
+	defer memory.Close()
+	if _, err := memory.ReadAt(image, int64(start)); err != nil {
+		return 0, fmt.Errorf("reading the vDSO: %w", err)
+	}
+	return findENCLU(image)
+}
+
+// findENCLU finds the one ENCLU of the function in an image of a vDSO, which is mapped as a whole.
+func findENCLU(image []byte) (uint64, error) {
+	p, err := readProgram(bytes.NewReader(image))
+	if err != nil {
+		return 0, fmt.Errorf("the vDSO: %w", err)
+	}
+	at, found := uint64(0), errNoVDSO
+	err = p.functions(func(f function) {
+		end := f.address + f.size
+		if name, _, _ := strings.Cut(f.name, "@"); name != enterEnclave || end < f.address || end > uint64(len(image)) {
+			return
+		}
+		code := image[f.address:end]
+		if i := bytes.Index(code, enclu); i >= 0 && i == bytes.LastIndex(code, enclu) {
+			at, found = f.address+uint64(i), nil
+		}
+	})
+	return at, errors.Join(err, found)
+}
+
+// vdso is where a process has it, by its mappings.
+func vdso(maps string) (start, end uint64, err error) {
+	const most = 4 << 20
+	data, err := readUpTo(maps, most)
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(string(data)) {
+		if !strings.HasSuffix(line, " [vdso]\n") {
+			continue
+		}
+		from, to, _ := strings.Cut(strings.Fields(line)[0], "-")
+		var errs [2]error
+		start, errs[0] = strconv.ParseUint(from, 16, 64)
+		end, errs[1] = strconv.ParseUint(to, 16, 64)
+		if err := errors.Join(errs[:]...); err != nil || end <= start {
+			return 0, 0, fmt.Errorf("%s: where the vDSO is makes no sense: %q", maps, line)
+		}
+		return start, end, nil
+	}
+	return 0, 0, fmt.Errorf("%s: no vDSO", maps)
+}
+
+// threadIDs lists the threads of a process.
+func (h hostProcesses) threadIDs(tgid uint32) ([]int, error) {
+	dir, err := os.Open(filepath.Clean(h.of(tgid, "task")))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	var tids []int
+	for _, name := range names {
+		if tid, err := strconv.Atoi(name); err == nil {
+			tids = append(tids, tid)
+		}
+	}
+	return tids, err
+}

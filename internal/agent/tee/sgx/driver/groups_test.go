@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func refreshed(t *testing.T, o *owners, now time.Time) {
+	t.Helper()
+	if err := o.refresh(now); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What ended enclaves have counted stays with their workload, and the group is free for others.
+func TestAGroupWithoutEnclavesIsGivenBackAndItsCountsStay(t *testing.T) {
+	k, now := newFake(3), time.Unix(1000, 0)
+	k.group(1, "worker", "", 0, counts{nAdded: 5})
+	k.group(2, "other-one", "", 1, counts{})
+	k.pairs[evictionKey{1, 2}] = 7
+	b := k.backend(8)
+	o := b.watch.owners
+	refreshed(t, o, now)
+	if len(k.withdrawn.withdrawn) != 1 || text(k.withdrawn.withdrawn[0].Comm[:]) != "worker" {
+		t.Fatalf("withdrawn are %v, want the group without enclaves", k.withdrawn.withdrawn)
+	}
+	k.groups[1].Count[nAdded]++ // late
+	refreshed(t, o, now.Add(restBeforeFree))
+	if len(k.freed) != 0 {
+		t.Fatal("a group that was just counted into is given back")
+	}
+	refreshed(t, o, now.Add(3*restBeforeFree))
+	if len(k.freed) != 1 || k.freed[0] != 1 || k.groups[1].Ready != 0 || len(k.pairs) != 0 {
+		t.Fatalf("freed %v, group %+v, pairs %v", k.freed, k.groups[1].Ready, k.pairs)
+	}
+	k.group(1, "newcomer", "", 1, counts{nAdded: 100})
+	k.pairs[evictionKey{1, 2}] = 2
+	got := told(t, b)
+	for _, want := range []string{
+		`sgx_workload_pages_added_total{container="",namespace="",pod="",workload="worker"} 6`,
+		`sgx_workload_pages_added_total{container="",namespace="",pod="",workload="newcomer"} 100`,
+		`sgx_workload_pages_evicted_by_total{by="other-one",container="",namespace="",pod="",workload="worker"} 7`,
+		`sgx_workload_pages_evicted_by_total{by="other-one",container="",namespace="",pod="",workload="newcomer"} 2`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the exposition lacks %s", want)
+		}
+	}
+}
+
+// An enclave that joins while its group is being withdrawn keeps it.
+func TestAGroupThatIsJoinedWhileItIsWithdrawnIsKept(t *testing.T) {
+	k, now := newFake(2), time.Unix(1000, 0)
+	k.group(1, "worker", "", 0, counts{})
+	o := k.backend(8).watch.owners
+	refreshed(t, o, now)
+	k.groups[1].Enclaves = 1
+	refreshed(t, o, now.Add(time.Hour))
+	k.groups[1].Enclaves = 0
+	refreshed(t, o, now.Add(2*time.Hour))
+	if len(k.freed) != 0 {
+		t.Error("the group was given back at once when its enclave ended")
+	}
+	refreshed(t, o, now.Add(3*time.Hour))
+	if len(k.freed) != 1 {
+		t.Error("the group was not given back in the end")
+	}
+}
+
+// Workloads beyond the limit are folded, their counts are not lost, and no counter goes back when one gets a
+// name of its own.
+func TestWorkloadsAreBoundedAndPromotedWithoutAJump(t *testing.T) {
+	k, now := newFake(4), time.Unix(1000, 0)
+	k.group(1, "first", "", 0, counts{nAdded: 1})
+	b := k.backend(1)
+	o := b.watch.owners
+	refreshed(t, o, now)
+	k.group(2, "second", "", 1, counts{nAdded: 20})
+	k.pairs[evictionKey{2, 2}] = 9
+	now = now.Add(time.Second)
+	refreshed(t, o, now)
+	other := func(want uint64, pairs uint64) {
+		t.Helper()
+		totals := o.totals()
+		if n := totals[o.registry.Other()][nAdded]; n != want {
+			t.Errorf("the folded rest has added %d pages, want %d", n, want)
+		}
+		var sum uint64
+		for _, n := range o.evictions(totals) {
+			sum += n
+		}
+		if sum != pairs {
+			t.Errorf("%d evictions in all, want %d", sum, pairs)
+		}
+	}
+	other(20, 9)
+	// The first one ends, and its name can be had after a while.
+	refreshed(t, o, now.Add(3*restBeforeFree))
+	now = now.Add(time.Hour)
+	k.groups[2].Count[nAdded] = 25
+	refreshed(t, o, now)
+	if name := o.active[2].workload.Name; name != "second" {
+		t.Fatalf("the second is %q, want its own name", name)
+	}
+	other(25, 9)
+	k.groups[2].Count[nAdded] = 31
+	refreshed(t, o, now)
+	other(25, 9)
+	if n := o.totals()[o.active[2].workload][nAdded]; n != 6 {
+		t.Errorf("the promoted one has added %d pages, want the 6 since", n)
+	}
+}
+
+func TestWorkingSet(t *testing.T) {
+	h, now := history{}, time.Unix(1000, 0)
+	loaded := uint64(0)
+	for range 300 { // 10 pages a second for five minutes
+		h.note(1, now, loaded)
+		if len(h[1]) > maxLooks+1 {
+			t.Fatalf("%d looks are kept", len(h[1]))
+		}
+		now, loaded = now.Add(time.Second), loaded+10
+	}
+	for _, tt := range []struct{ pages, resident, want uint64 }{
+		{10_000, 1000, 1600}, // resident, and those of the last minute
+		{1200, 1000, 1200},   // it has no more
+	} {
+		got := h.workingSet(1, tt.pages, tt.resident, loaded)
+		if got < tt.want-10 || got > tt.want+10 {
+			t.Errorf("of %d pages, %d resident: working set %d, want about %d", tt.pages, tt.resident, got, tt.want)
+		}
+	}
+	if got := h.workingSet(2, 500, 400, 99); got != 400 {
+		t.Errorf("of an enclave that was just made: %d, want what is resident", got)
+	}
+	h.keep(map[uint32]bool{2: true})
+	if len(h) != 0 {
+		t.Error("an enclave that ended is remembered")
+	}
+}
+
+func TestSymbols(t *testing.T) {
+	got, err := parseSymbols(strings.NewReader(`0000000000000000 A fixed_percpu_data
+ffffffff81000010 T sgx_vma_fault
+ffffffff82345678 b sgx_nr_free_pages
+ffffffff8298ab00 D sgx_vm_ops
+ffffffffc0000000 d sgx_vm_ops	[intel_sgx]
+garbage
+ zz d sgx_encl_fops
+`))
+	if want := (symbols{freePages: 0xffffffff82345678, vmOps: 0xffffffff8298ab00}); err != nil || got != want {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+	if got, _ := parseSymbols(strings.NewReader("ffffffff81000010 t sgx_nr_free_pages\n")); got.freePages != 0 {
+		t.Error("the function of that name, before 5.15, is taken for the counter")
+	}
+}

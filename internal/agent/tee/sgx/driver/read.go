@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/teescope/teescope/internal/agent/tee"
+)
+
+const (
+	maxFile     = 1 << 20
+	maxNodes    = 1024 // CONFIG_NODES_SHIFT is 10 at most
+	maxEnclaves = 64   // that are told apart
+)
+
+// read reads a file; it is empty when there is none, which is what most machines have.
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if len(data) > maxFile { // half a line would be wrong numbers
+		data = data[:bytes.LastIndexByte(data, '\n')+1]
+	}
+	return data, nil
+}
+
+// readNumber reads a file that is one number; found is false when there is no such file.
+func readNumber(path string) (n uint64, found bool, err error) {
+	data, err := read(path)
+	if err != nil || data == nil {
+		return 0, false, err
+	}
+	n, err = parseNumber(data)
+	if err != nil {
+		return 0, false, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return n, true, nil
+}
+
+// readNodes reads the size of the EPC of each NUMA node. Nodes without EPC say zero.
+func readNodes(r tee.Roots, f *families) ([]sample, error) {
+	dir := filepath.Join(r.Sys, "devices/system/node")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil // a kernel without NUMA
+	}
+	var samples []sample
+	var errs []error
+	for _, e := range entries {
+		node, ok := strings.CutPrefix(e.Name(), "node")
+		if _, err := strconv.ParseUint(node, 10, 16); !ok || err != nil || len(samples) >= maxNodes {
+			continue
+		}
+		n, found, err := readNumber(filepath.Join(dir, e.Name(), "x86/sgx_total_bytes"))
+		errs = append(errs, err)
+		if found {
+			samples = append(samples, sample{f.size, float64(n), []string{node}})
+		}
+	}
+	return samples, errors.Join(errs...)
+}
+
+// readParameters reads the parameters of a driver with TEEMon's patch. The stock legacy driver has none
+// of them.
+func readParameters(r tee.Roots, f *families, module string) ([]sample, error) {
+	parameters := []struct {
+		name string
+		sample
+	}{
+		{"sgx_nr_total_epc_pages", sample{f.size, pageSize, []string{""}}},
+		{"sgx_nr_free_pages", sample{f.free, pageSize, nil}},
+		{"sgx_nr_low_pages", sample{f.watermark, pageSize, []string{"low"}}},
+		{"sgx_nr_high_pages", sample{f.watermark, pageSize, []string{"high"}}},
+		{"sgx_nr_epc_sections", sample{f.sections, 1, nil}},
+		{"sgx_nr_enclaves", sample{f.enclaves, 1, []string{"unknown"}}},
+		{"sgx_nr_added_pages", sample{f.added, 1, nil}},
+		{"sgx_nr_alloc_pages", sample{f.allocated, 1, nil}},
+		{"sgx_nr_evicted", sample{f.evicted, 1, nil}},
+		{"sgx_loaded_back", sample{f.loadedBack, 1, nil}},
+		{"sgx_nr_reclaimed", sample{f.reclaimed, 1, nil}},
+		{"sgx_nr_marked_old", sample{f.markedOld, 1, nil}},
+		{"sgx_init_enclaves", sample{f.initialized, 1, nil}},
+	}
+	var samples []sample
+	var errs []error
+	for _, p := range parameters {
+		n, found, err := readNumber(filepath.Join(r.Sys, "module", module, "parameters", p.name))
+		errs = append(errs, err)
+		if found {
+			samples = append(samples, sample{p.desc, float64(n) * p.value, p.labels})
+		}
+	}
+	return samples, errors.Join(errs...)
+}
+
+// readStats reads the totals of sgxtop's patched drivers.
+func readStats(r tee.Roots, f *families) ([]sample, error) {
+	path := filepath.Join(r.Proc, "sgx_stats")
+	data, err := read(path)
+	if err != nil || data == nil {
+		return nil, err
+	}
+	s, err := parseStats(data)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	samples := []sample{
+		{f.created, float64(s.created), nil},
+		{f.released, float64(s.released), nil},
+		{f.allocated, float64(s.allocated), nil},
+		{f.freed, float64(s.freed), nil},
+		{f.size, float64(s.total) * pageSize, []string{""}},
+		{f.pages, float64(s.versionArray), []string{"version_array"}},
+		{f.free, float64(s.free) * pageSize, nil},
+	}
+	if s.created >= s.released { // the two are not read at one instant
+		samples = append(samples, sample{f.enclaves, float64(s.created - s.released), []string{"unknown"}})
+	}
+	for _, x := range []struct {
+		sample
+		n *uint64
+	}{
+		{sample{desc: f.added}, s.added}, {sample{desc: f.evicted}, s.evicted},
+		{sample{desc: f.loadedBack}, s.loadedBack}, {sample{desc: f.backingFreed}, s.backingFreed},
+	} {
+		if x.n != nil {
+			samples = append(samples, sample{x.desc, float64(*x.n), nil})
+		}
+	}
+	return samples, nil
+}
+
+// readEnclaves reads the enclaves of sgxtop's patched drivers.
+func readEnclaves(r tee.Roots, f *families) ([]sample, error) {
+	path := filepath.Join(r.Proc, "sgx_enclaves")
+	data, err := read(path)
+	if err != nil || data == nil {
+		return nil, err
+	}
+	all, err := parseEnclaves(data)
+	if err != nil {
+		err = fmt.Errorf("reading %s: %w", path, err)
+	}
+	samples := states(f, all)
+	for _, e := range all[:min(len(all), maxEnclaves)] {
+		labels := []string{strconv.FormatUint(e.id, 10), strconv.FormatUint(e.pid, 10)}
+		samples = append(samples, e.gauges(f, labels)...)
+		samples = append(samples, sample{f.enclaveAdded, float64(e.added), labels})
+	}
+	if len(all) > maxEnclaves {
+		samples = append(samples, sum(all[maxEnclaves:]).gauges(f, []string{"other", ""})...)
+	}
+	return samples, err
+}
+
+// states counts enclaves by state, where all lines have flags.
+func states(f *families, all []enclave) []sample {
+	initialized := 0
+	for _, e := range all {
+		if e.flags == nil {
+			return []sample{{f.enclaves, float64(len(all)), []string{"unknown"}}}
+		}
+		if *e.flags&flagInitialized != 0 {
+			initialized++
+		}
+	}
+	return []sample{
+		{f.enclaves, float64(initialized), []string{"initialized"}},
+		{f.enclaves, float64(len(all) - initialized), []string{"uninitialized"}},
+	}
+}
+
+func (e enclave) gauges(f *families, labels []string) []sample {
+	samples := []sample{
+		{f.enclaveSize, float64(e.size), labels},
+		{f.enclaveResident, float64(e.resident) * pageSize, labels},
+	}
+	if e.pagedOut != nil {
+		samples = append(samples, sample{f.enclavePagedOut, float64(*e.pagedOut) * pageSize, labels})
+	}
+	if e.versionArray != nil {
+		samples = append(samples, sample{f.enclaveVersions, float64(*e.versionArray) * pageSize, labels})
+	}
+	return samples
+}
+
+// sum adds up enclaves. What one of them does not tell, the sum does not.
+func sum(all []enclave) enclave {
+	total := enclave{versionArray: new(uint64), pagedOut: new(uint64)}
+	add := func(to **uint64, n *uint64) {
+		if n == nil || *to == nil {
+			*to = nil
+			return
+		}
+		**to = plus(**to, *n)
+	}
+	for _, e := range all {
+		total.size = plus(total.size, e.size)
+		total.resident = plus(total.resident, e.resident)
+		add(&total.versionArray, e.versionArray)
+		add(&total.pagedOut, e.pagedOut)
+	}
+	return total
+}
+
+// plus adds and ends at the largest number: a sum is never less than what it is of.
+func plus(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"errors"
+
+	"github.com/teescope/teescope/internal/agent/probe"
+)
+
+// Try loads and attaches all that the backend might, each way by itself, detaches it at once, and says what
+// came of it. Nothing stays behind. Without a driver to watch there is nothing to try.
+func Try(o Options) (_ []probe.Trial, err error) {
+	if !New(o).hasDriver() {
+		return nil, nil
+	}
+	s, err := sizesFor(o)
+	if err != nil {
+		return nil, err
+	}
+	k, err := prepare(s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		k.object.Loaded()
+		err = errors.Join(err, k.object.Close())
+	}()
+	var trials []probe.Trial
+	for _, p := range append(lifeProbes(), pageProbes()...) {
+		status, ways := k.object.Try(p)
+		trials = append(trials, probe.Trial{Status: status, Ways: ways})
+	}
+	return trials, nil
+}

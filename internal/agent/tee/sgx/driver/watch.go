@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
+)
+
+const (
+	// slack groups for each workload: it is several when its programs run in several cgroups.
+	groupsPerWorkload = 2
+	// housekeeping is how often groups and working sets are looked after when nobody scrapes.
+	housekeeping = 10 * time.Second
+)
+
+// watch is the in-tree driver being watched. It is empty where there is none.
+type watch struct {
+	kernel  *kernelSide
+	owners  *owners
+	history history
+	last    time.Time // of the last refresh
+}
+
+// Init attaches to the in-tree driver, where this machine has one. That it cannot is no reason for the
+// agent to end: Collect says so at each scrape.
+func (b *Backend) Init(context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.hasDriver() {
+		b.log.Debug("no SGX driver to watch")
+		return nil
+	}
+	began := time.Now()
+	if b.failed = b.start(); b.failed != nil {
+		b.log.Warn("the SGX driver is not watched", "err", b.failed)
+		return nil
+	}
+	for _, s := range b.watch.kernel.status {
+		if !s.Attached() {
+			b.log.Info("probe not attached", "probe", s.Probe, "reason", s.Reason)
+		}
+	}
+	b.log.Info("the SGX driver is watched", "took", time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// hasDriver tells whether there is something to watch: nothing is loaded for nothing.
+func (b *Backend) hasDriver() bool {
+	for _, node := range []string{"sgx_enclave", "sgx_vepc"} {
+		if _, err := os.Stat(filepath.Join(b.opts.Roots.Dev, node)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *Backend) start() error {
+	s, err := sizesFor(b.opts)
+	if err != nil {
+		return err
+	}
+	k, err := load(s)
+	if err != nil {
+		return fmt.Errorf("watching the SGX driver: %w", err)
+	}
+	b.watch = watch{kernel: k, owners: newOwners(k, b.opts.MaxWorkloads), history: history{}}
+	return b.refresh(time.Now())
+}
+
+func sizesFor(o Options) (sizes, error) {
+	cpus, err := bpf.CPUs()
+	if err != nil {
+		return sizes{}, err
+	}
+	symbols, err := readSymbols(o.Roots.Proc)
+	if err != nil {
+		return sizes{}, fmt.Errorf("looking for the SGX driver's variables: %w", err)
+	}
+	return sizes{
+		cpus: cpus, groups: 1 + groupsPerWorkload*o.MaxWorkloads, controller: cgroup.Naming(o.Cgroup), symbols: symbols,
+	}, nil
+}
+
+// refresh reads the driver's own records and brings the user side up to date.
+func (b *Backend) refresh(now time.Time) error {
+	w := &b.watch
+	w.last = now
+	if err := w.kernel.look(); err != nil {
+		return err
+	}
+	alive := map[uint32]bool{}
+	for i := range w.kernel.records {
+		if r := &w.kernel.records[i]; r.Address != 0 && r.Kind == kindEnclave {
+			alive[r.ID] = true
+			w.history.note(r.ID, now, r.Count[nLoadedBack])
+		}
+	}
+	w.history.keep(alive)
+	return w.owners.refresh(now)
+}
+
+// Run looks after groups and working sets until ctx ends.
+func (b *Backend) Run(ctx context.Context) error {
+	tick := time.NewTicker(housekeeping)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := b.tend(time.Now()); err != nil {
+				b.log.Warn("looking after the SGX driver's figures", "err", err)
+			}
+		}
+	}
+}
+
+func (b *Backend) tend(now time.Time) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.watch.kernel == nil || now.Sub(b.watch.last) < housekeeping/2 {
+		return nil
+	}
+	return b.refresh(now)
+}
+
+// Shutdown detaches from the driver.
+func (b *Backend) Shutdown(context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.watch.kernel == nil {
+		return nil
+	}
+	k := b.watch.kernel
+	b.watch = watch{}
+	return k.object.Close()
+}
+
+// monotonic is the clock that the kernel side tells the time by.
+func monotonic() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // fails on wrong arguments only
+	return time.Duration(t.Nano())
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/teescope/teescope/internal/analysis"
+)
+
+// markdown makes a text of others plain in Markdown: nothing in it is a link, a tag or a table.
+func markdown(s string) string {
+	return strings.NewReplacer(
+		`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`, "#", `\#`, "!", `\!`,
+	).Replace(clean(s))
+}
+
+// code is a text as code: within as many backticks as it needs.
+func code(s string) string {
+	s = clean(s)
+	fence := "`"
+	for strings.Contains(s, fence) {
+		fence += "`"
+	}
+	if len(fence) > 1 {
+		return fence + " " + s + " " + fence
+	}
+	return fence + s + fence
+}
+
+// Markdown writes the report for an issue or a wiki.
+func (r Report) Markdown(out io.Writer) error {
+	w := bufio.NewWriter(out)
+	fmt.Fprintf(w, "## %s\n\n", markdown(r.Verdict()))
+	fmt.Fprintf(w, "%s up to %s, from %s.\n", span(r.Window), r.At.Format("2006-01-02 15:04:05 MST"), code(r.Source))
+	for i, f := range r.Findings {
+		markdownFinding(w, i+1, f)
+	}
+	if r.LeftOut > 0 {
+		fmt.Fprintf(w, "\n%s of less weight.\n", plural(r.LeftOut, "more finding", "more findings"))
+	}
+	r.markdownWindows(w)
+	markdownList(w, "### Not judged", r.notJudged())
+	markdownList(w, "### Warnings of the source", r.Warnings)
+	return w.Flush()
+}
+
+func markdownFinding(w io.Writer, i int, f analysis.Finding) {
+	fmt.Fprintf(w, "\n### %d. %s\n\n", i, markdown(headline(f)))
+	fmt.Fprintf(w, "**%s**, %s, rule %s%s.\n\n%s\n", f.Severity, f.Confidence, code(f.Rule), since(f), markdown(f.Cause))
+	if gain := Gain(f.Gain); gain != "" {
+		fmt.Fprintf(w, "\nWithout it: **%s**.\n", gain)
+	}
+	if len(f.Evidence) > 0 {
+		fmt.Fprint(w, "\n| evidence | value | query |\n|---|---|---|\n")
+	}
+	for _, e := range f.Evidence {
+		// A bar ends a cell even within code.
+		fmt.Fprintf(w, "| %s | %s | %s |\n", markdown(e.Name), markdown(figure(e)), strings.ReplaceAll(code(e.Query), "|", `\|`))
+	}
+	markdownList(w, "**Advice**", f.Advice)
+	if f.Gain != nil {
+		markdownList(w, "**The gain assumes**", f.Gain.Assumptions)
+	}
+	if len(f.Explains) > 0 {
+		markdownList(w, "**Explains too what these rules found**", []string{strings.Join(f.Explains, ", ")})
+	}
+	markdownList(w, "**Does not hold when**", f.NotWhen)
+	markdownList(w, "**Sources**", f.Sources)
+	if f.Runbook != "" {
+		markdownList(w, "**Runbook**", []string{f.Runbook})
+	}
+}
+
+func (r Report) markdownWindows(w io.Writer) {
+	if len(r.Windows) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n### Windows of %s\n\n| workload | metric | min | q1 | median | q3 | max | outliers | n |\n|---|---|--:|--:|--:|--:|--:|--:|--:|\n", span(r.Window))
+	for _, b := range r.Windows {
+		fmt.Fprintf(w, "| %s | %s |", markdown(subject(analysis.Finding{Workload: b.Workload, Instance: b.Instance})), code(b.Metric))
+		for _, v := range []float64{b.Min, b.Q1, b.Median, b.Q3, b.Max} {
+			fmt.Fprintf(w, " %s |", Value(v, b.Unit))
+		}
+		fmt.Fprintf(w, " %d | %d |\n", b.Outliers, b.N)
+	}
+}
+
+func markdownList(w io.Writer, title string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s\n\n", title)
+	for _, s := range lines {
+		fmt.Fprintf(w, "- %s\n", markdown(s))
+	}
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/lib/stat"
+)
+
+var update = flag.Bool("update", false, "write the golden files again")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs; -update writes it again. It is now:\n%s", file, got)
+	}
+}
+
+var at = time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC)
+
+func ptr(v float64) *float64 { return &v }
+
+// found is a result with findings of each kind, and with what could not be looked at.
+func found() analysis.Result {
+	return analysis.Result{
+		At: at, Window: 5 * time.Minute, Workloads: 14,
+		Findings: []analysis.Finding{
+			{
+				ID: "0a1b2c3d4e5f", Rule: "chatty-syscall", Title: "a system call that need not leave the enclave",
+				Workload: "redis-server", Instance: "node1:9750",
+				Cause: "clock_gettime is called 370,000 times a second, ten times for each read or write that it serves, " +
+					"and each call leaves the enclave.",
+				Severity: analysis.High, Confidence: analysis.Likely,
+				FirstSeen: at.Add(-22 * time.Minute), LastSeen: at,
+				Evidence: []analysis.Evidence{
+					{
+						Name: "calls{syscall=clock_gettime}", Value: 370_000, Unit: "1/s", N: 60,
+						Query: `sum by (workload, instance, syscall) (rate(teescope_syscalls_total{workload="redis",syscall="clock_gettime"}[5m]))`,
+					},
+					{Name: "CPU time", Value: 0.97, Unit: "ratio", Low: ptr(0.95), High: ptr(0.99), N: 60, Query: "sum(rate(teescope_cpu_seconds_total[5m]))"},
+				},
+				Advice:   []string{"Use a runtime whose clock stays inside: SCONE after commit 09fea91, Gramine with a trusted time source.", "Ask for the time once a batch."},
+				Gain:     &analysis.Gain{Low: 0.41, High: 1.32, Assumptions: []string{"an OCALL costs 8000 to 14000 cycles", "the server is limited by its processor"}},
+				NotWhen:  []string{"The runtime answers the call inside the enclave: then the kernel would not see it."},
+				Sources:  []string{"TEEMon, Middleware 2020, section 6.4"},
+				Explains: []string{"ocall-bound", "context-switch-storm"},
+				Runbook:  "docs/runbooks/chatty-syscall.md",
+			},
+			{
+				ID: "1", Rule: "epc-thrashing", Title: "enclave memory that does not fit", Workload: "db", Severity: analysis.Medium, Confidence: analysis.Measured,
+				Cause: "Pages are loaded back.", FirstSeen: at, LastSeen: at,
+				Evidence: []analysis.Evidence{{Name: "resident", Value: 94 << 20, Unit: "bytes", Query: "x"}},
+				Advice:   []string{"Give it 127 MiB."}, Gain: &analysis.Gain{High: 0.12},
+			},
+			{
+				ID: "2", Rule: "memory-pressure", Title: "pressure of the host", Severity: analysis.Info, Confidence: analysis.Possible,
+				Cause: "It is not the TEE.", FirstSeen: at, LastSeen: at,
+				Evidence: []analysis.Evidence{{Name: "stalled", Value: 0.0123, Unit: "seconds", Query: "y"}}, Advice: []string{"Add memory."},
+			},
+		},
+		Problems: []analysis.Problem{
+			{Kind: analysis.Absent, Query: "sgx_x", Error: "no samples", Rules: []string{"slow-start"}},
+			{Kind: analysis.Gap, Workload: "cron", Instance: "node1:9750", Error: "it was there for 20 % of the window"},
+			{Kind: analysis.Failed, Query: "sum(x)", Error: "no answer within 10s", Rules: []string{"numa-remote"}},
+		},
+		Checked: []string{"chatty-syscall", "epc-thrashing", "memory-pressure"},
+		Skipped: []analysis.Skip{
+			{Rule: "exitless", Reason: "nothing that it looks at is measured"},
+			{Rule: "numa-remote", Reason: "signal remote: no answer within 10s"},
+			{Rule: "slow-start", Reason: "nothing that it looks at is measured"},
+		},
+	}
+}
+
+func nothing() analysis.Result {
+	return analysis.Result{At: at, Window: 5 * time.Minute, Workloads: 3, Checked: []string{"a", "b"}}
+}
+
+// hostile is what somebody may do who chooses the name of a program.
+func hostile() analysis.Result {
+	evil := "\x1b[2J`|<script>[x](http://x)\n# " + strings.Repeat("a", 10_000)
+	return analysis.Result{
+		At: at, Window: time.Minute, Workloads: 1,
+		Findings: []analysis.Finding{{
+			ID: "1", Rule: "r", Title: "t", Workload: evil, Cause: evil, Severity: analysis.High, Confidence: analysis.Likely,
+			Evidence: []analysis.Evidence{{Name: evil, Value: math.Inf(1), Unit: evil, Query: evil}}, Advice: []string{evil},
+		}},
+		Problems: []analysis.Problem{{Kind: analysis.Broken, Workload: evil, Error: evil}},
+	}
+}
+
+// windows are box plots of metrics of each kind of unit.
+func windows() []analysis.WindowStat {
+	box := func(name, unit, workload string, x ...float64) analysis.WindowStat {
+		return analysis.WindowStat{
+			Metric: analysis.WindowMetric{Name: name, Unit: unit}, Workload: workload, Instance: "node1:9750", At: at, Window: 5 * time.Minute,
+			Box: stat.BoxOf(x),
+		}
+	}
+	return []analysis.WindowStat{
+		box("sgx_epc_free_bytes", "bytes", "", 1<<20, 2<<20, 3<<20, 4<<20, 8<<20),
+		box("teescope_cpu_seconds", "seconds/s", "redis", 0.5, 0.5, 0.5, 0.5, 0.5),
+		box("teescope_syscalls", "calls/s", "redis", 1000, 36_000, 36_500, 37_000, 37_000, 37_500, 38_000, 90_000),
+	}
+}
+
+func TestPlot(t *testing.T) {
+	for _, s := range windows() {
+		r := New("x", nothing(), 0, nil).WithWindows([]analysis.WindowStat{s})
+		if n := utf8.RuneCountInString(r.Windows[0].Plot()); n > plotColumns || n == 0 {
+			t.Errorf("%s: %d columns", s.Metric.Name, n)
+		}
+	}
+	b := Box{Min: 0, WhiskerLow: 10, Q1: 20, Median: 25, Q3: 30, WhiskerHigh: 35, Max: 39, N: 9}
+	if got, want := b.Plot(), "·         ├─────────█████┃█████────┤   ·"; got != want {
+		t.Errorf("it is\n%q and should be\n%q", got, want)
+	}
+}
+
+func TestText(t *testing.T) {
+	for name, r := range map[string]Report{
+		"found.txt":    New("127.0.0.1:9750", found(), 2, nil),
+		"nothing.txt":  New("127.0.0.1:9750", nothing(), 0, nil),
+		"unknown.txt":  New("run.prom", analysis.Result{At: at, Window: time.Minute}, 0, nil),
+		"windows.txt":  New("127.0.0.1:9750", nothing(), 0, nil).WithWindows(windows()),
+		"warnings.txt": New("http://prom:9090", nothing(), 0, []string{"results truncated due to limit"}),
+	} {
+		var out bytes.Buffer
+		if err := r.Text(&out, false); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, out.String())
+		for line := range strings.Lines(out.String()) {
+			query := strings.HasPrefix(line, "       ")
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > columns && !query {
+				t.Errorf("%s: a line of prose has %d columns: %s", name, n, line)
+			}
+		}
+	}
+}
+
+func TestColourOnlyAddsEscapes(t *testing.T) {
+	r := New("x", found(), 0, nil)
+	var plain, coloured bytes.Buffer
+	if err := r.Text(&plain, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Text(&coloured, true); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(coloured.String(), "\x1b[1;31mhigh\x1b[0m") {
+		t.Errorf("the severity has no colour:\n%s", coloured.String())
+	}
+	stripped := coloured.String()
+	for _, style := range []string{bold, dim, red, yellow, cyan, "0"} {
+		stripped = strings.ReplaceAll(stripped, "\x1b["+style+"m", "")
+	}
+	if stripped != plain.String() {
+		t.Errorf("without colour it is\n%s\nand should be\n%s", stripped, plain.String())
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	var out bytes.Buffer
+	if err := New("127.0.0.1:9750", found(), 2, []string{"a|b"}).Markdown(&out); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "found.md", out.String())
+}
+
+func TestHostileNamesReachNoTerminalAndNoPage(t *testing.T) {
+	r := New("\x1b[2J", hostile(), 0, []string{"\x1b[2J"})
+	var text, md bytes.Buffer
+	if err := r.Text(&text, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Markdown(&md); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{text.String(), md.String()} {
+		if strings.ContainsRune(s, 0x1b) || len(s) > 100_000 {
+			t.Errorf("%d bytes, an escape at %d", len(s), strings.IndexRune(s, 0x1b))
+		}
+	}
+	if strings.Contains(md.String(), "<script>") && !strings.Contains(md.String(), "`` ") {
+		t.Error("a tag reaches Markdown outside of code")
+	}
+	if strings.Contains(md.String(), "\n# ") {
+		t.Error("a name makes a heading")
+	}
+}
+
+func schema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	s, err := c.Compile("../../../docs/user/findings.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func validate(t *testing.T, s *jsonschema.Schema, data []byte) error {
+	t.Helper()
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Validate(v)
+}
+
+func TestJSONHasItsSchema(t *testing.T) {
+	s := schema(t)
+	for _, r := range []Report{
+		New("a", found(), 0, []string{"w"}), New("a", found(), 1, nil), New("a", nothing(), 0, nil),
+		New("a", analysis.Result{At: at, Window: time.Minute}, 0, nil),
+		New("a", nothing(), 0, nil).WithWindows(windows()), New("a", nothing(), 0, nil).WithWindows(nil),
+	} {
+		var out bytes.Buffer
+		if err := r.JSON(&out); err != nil {
+			t.Fatal(err)
+		}
+		if err := validate(t, s, out.Bytes()); err != nil {
+			t.Errorf("%v\n%s", err, out.String())
+		}
+		var again Report
+		if err := json.Unmarshal(out.Bytes(), &again); err != nil || len(again.Findings) != len(r.Findings) {
+			t.Errorf("read again: %v", err)
+		}
+	}
+	for name, bad := range map[string]string{
+		"another version": `{"schema":2,"source":"","at":"2026-03-01T12:00:00Z","window_seconds":1,"workloads":0,"findings":[],"left_out":0,"problems":[],"checked":[],"skipped":[],"warnings":[]}`,
+		"null for a list": `{"schema":1,"source":"","at":"2026-03-01T12:00:00Z","window_seconds":1,"workloads":0,"findings":null,"left_out":0,"problems":[],"checked":[],"skipped":[],"warnings":[]}`,
+		"no time":         `{"schema":1,"source":"","at":"noon","window_seconds":1,"workloads":0,"findings":[],"left_out":0,"problems":[],"checked":[],"skipped":[],"warnings":[]}`,
+	} {
+		if err := validate(t, s, []byte(bad)); err == nil {
+			t.Errorf("%s is valid", name)
+		}
+	}
+}
+
+// The schema knows every member that there can be, and no other.
+func TestTheSchemaHasEveryMember(t *testing.T) {
+	data, err := os.ReadFile("../../../docs/user/findings.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type object struct{ Properties map[string]any }
+	var s struct {
+		object
+		Defs map[string]object `json:"$defs"`
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		of     any
+		schema object
+	}{
+		{Report{}, s.object},
+		{analysis.Finding{}, s.Defs["finding"]},
+		{analysis.Evidence{}, s.Defs["evidence"]},
+		{analysis.Gain{}, s.Defs["gain"]},
+		{analysis.Problem{}, s.Defs["problem"]},
+		{analysis.Skip{}, s.Defs["skip"]},
+		{Box{}, s.Defs["box"]},
+	} {
+		var members []string
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(tt.of)) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			members = append(members, name)
+		}
+		slices.Sort(members)
+		if known := slices.Sorted(maps.Keys(tt.schema.Properties)); !slices.Equal(members, known) {
+			t.Errorf("%T has %q and the schema %q", tt.of, members, known)
+		}
+	}
+}
+
+// An infinite value cannot be written as JSON: it is left out rather than the whole report.
+func TestJSONOfWhatIsNoNumber(t *testing.T) {
+	var out bytes.Buffer
+	if err := New("a", hostile(), 0, nil).JSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	if err := validate(t, schema(t), out.Bytes()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestValue(t *testing.T) {
+	for _, tt := range []struct {
+		v          float64
+		unit, want string
+	}{
+		{0, "1/s", "0/s"}, {37_000, "1/s", "37k/s"}, {999.6, "1/s", "1k/s"}, {999.4, "1/s", "999/s"}, {1.234e9, "", "1.23G"},
+		{94 << 20, "bytes", "94 MiB"}, {1 << 40, "bytes", "1 TiB"}, {1500, "bytes/s", "1.46 KiB/s"},
+		{1.2e-6, "seconds", "1.2 µs"}, {0.25, "seconds", "250 ms"}, {90, "seconds", "90 s"}, {7200, "seconds", "2 h"}, {2.5e-9, "seconds", "2.5 ns"},
+		{0.5, "ratio", "50 %"}, {0.00001, "ratio", "<0.01 %"}, {0.9999, "ratio", ">99.9 %"}, {0.0123, "ratio", "1.2 %"}, {19, "ratio", "1900 %"},
+		{3, "threads", "3 threads"}, {-1500, "1/s", "-1.5k/s"}, {0.000123, "1", "0.000123"},
+		{math.NaN(), "1/s", "not a number"}, {math.Inf(-1), "bytes", "not a number"},
+	} {
+		if got := Value(tt.v, tt.unit); got != tt.want {
+			t.Errorf("%v %q is %q, want %q", tt.v, tt.unit, got, tt.want)
+		}
+	}
+}
+
+func TestGain(t *testing.T) {
+	for _, tt := range []struct {
+		low, high float64
+		want      string
+	}{
+		{0.2, 0.45, "20 to 45 % more"}, {0, 0.12, "up to 12 % more"}, {0.41, 1.32, "1.4 to 2.3 times as much"},
+		{0, 19, "up to 20 times as much"}, {0.001, 0.002, "under 1 % more"}, {0.2, 0.2, "about 20 % more"}, {0.01, 0.034, "1 to 3.4 % more"},
+	} {
+		if got := Gain(&analysis.Gain{Low: tt.low, High: tt.high}); got != tt.want {
+			t.Errorf("%v to %v is %q, want %q", tt.low, tt.high, got, tt.want)
+		}
+	}
+	if got := Gain(nil); got != "" {
+		t.Errorf("no gain is %q", got)
+	}
+}
+
+func TestAtLeast(t *testing.T) {
+	for least, want := range map[analysis.Severity]int{analysis.Info: 3, analysis.Low: 2, analysis.Medium: 2, analysis.High: 1} {
+		if got := AtLeast(found().Findings, least); got != want {
+			t.Errorf("%d findings are %s or more, want %d", got, least, want)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package render writes what an analysis found, for people (text, Markdown) and for programs (JSON).
+//
+// The verdict comes first, and what could not be judged is said. It refuses to judge, to ask a source, and to leave a
+// figure without its unit. The JSON has a schema: docs/user/findings.schema.json.
+package render
+
+import (
+	"encoding/json"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/teescope/teescope/internal/analysis"
+)
+
+// Schema is the version of the JSON. It grows when a member changes its meaning or goes away.
+const Schema = 1
+
+// Usual is how many findings are shown when nobody asks for another number.
+const Usual = 5
+
+// Report is one analysis as it is shown.
+type Report struct {
+	Schema    int                `json:"schema"`
+	Source    string             `json:"source"` // where the series are
+	At        time.Time          `json:"at"`     // end of the window
+	Window    float64            `json:"window_seconds"`
+	Workloads int                `json:"workloads"` // that were judged
+	Findings  []analysis.Finding `json:"findings"`  // the most worthwhile first
+	LeftOut   int                `json:"left_out"`  // further findings that are not listed
+	Problems  []analysis.Problem `json:"problems"`  // what was not looked at
+	Checked   []string           `json:"checked"`   // rules that looked at one workload at least
+	Skipped   []analysis.Skip    `json:"skipped"`   // rules that looked at none
+	Warnings  []string           `json:"warnings"`  // of the source
+	Windows   []Box              `json:"windows,omitempty"`
+}
+
+// New makes a report of a result with at most so many findings; 0 is all.
+func New(source string, r analysis.Result, most int, warnings []string) Report {
+	report := Report{
+		Schema: Schema, Source: source, At: r.At.UTC(), Window: r.Window.Seconds(), Workloads: r.Workloads,
+		Findings: slices.Clone(r.Findings), Problems: r.Problems, Checked: r.Checked, Skipped: r.Skipped, Warnings: warnings,
+	}
+	if most > 0 && len(report.Findings) > most {
+		report.LeftOut = len(report.Findings) - most
+		report.Findings = report.Findings[:most]
+	}
+	// A list without an entry is [] in JSON, not null.
+	report.Findings = orEmpty(report.Findings)
+	report.Problems, report.Skipped = orEmpty(report.Problems), orEmpty(report.Skipped)
+	report.Checked, report.Warnings = orEmpty(report.Checked), orEmpty(report.Warnings)
+	for i := range report.Findings {
+		f := &report.Findings[i]
+		f.Evidence, f.Advice, f.Sources = numbers(f.Evidence), orEmpty(f.Advice), orEmpty(f.Sources)
+		f.FirstSeen, f.LastSeen = f.FirstSeen.UTC(), f.LastSeen.UTC()
+		if f.Gain != nil {
+			gain := *f.Gain
+			gain.Assumptions = orEmpty(gain.Assumptions)
+			f.Gain = &gain
+		}
+	}
+	return report
+}
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// numbers are the evidence that is a number: JSON has no other, and one must not cost the whole report.
+func numbers(all []analysis.Evidence) []analysis.Evidence {
+	kept := []analysis.Evidence{}
+	for _, e := range all {
+		if !math.IsNaN(e.Value) && !math.IsInf(e.Value, 0) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// JSON writes the report as JSON.
+func (r Report) JSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(r)
+}
+
+// Severities are the words for severities, the lightest first.
+func Severities() []string {
+	return []string{string(analysis.Info), string(analysis.Low), string(analysis.Medium), string(analysis.High)}
+}
+
+// AtLeast counts the findings that weigh as much as a severity or more.
+func AtLeast(findings []analysis.Finding, least analysis.Severity) int {
+	n := 0
+	for _, f := range findings {
+		if f.Severity.AtLeast(least) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/teescope/teescope/internal/analysis"
+)
+
+// columns is how wide prose is. Queries are not broken: they are for pasting.
+const columns = 80
+
+// text writes lines, with or without colour.
+type text struct {
+	*bufio.Writer
+	colour bool
+}
+
+// The few ways in which a terminal shows something apart (ECMA-48, SGR).
+const (
+	bold   = "1"
+	dim    = "2"
+	red    = "1;31"
+	yellow = "33"
+	cyan   = "36"
+)
+
+func (t text) paint(style, s string) string {
+	if !t.colour || style == "" || s == "" {
+		return s
+	}
+	return "\x1b[" + style + "m" + s + "\x1b[0m"
+}
+
+func (t text) line(parts ...string) { fmt.Fprintln(t, strings.Join(parts, "")) }
+
+// prose writes a paragraph: the first line begins with first, the others are as far in.
+func (t text) prose(first, s string) { t.styled("", first, s) }
+
+func (t text) styled(style, first, s string) {
+	in := utf8.RuneCountInString(first)
+	for i, line := range wrap(clean(s), columns-in) {
+		if i > 0 {
+			first = strings.Repeat(" ", in)
+		}
+		t.line(first, t.paint(style, line))
+	}
+}
+
+// wrap breaks a text between words. A word that is too long stands alone.
+func wrap(s string, width int) []string {
+	var lines []string
+	line, size := "", 0
+	for word := range strings.FieldsSeq(s) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case line == "":
+			line, size = word, n
+		case size+1+n <= width:
+			line, size = line+" "+word, size+1+n
+		default:
+			lines = append(lines, line)
+			line, size = word, n
+		}
+	}
+	return append(lines, line)
+}
+
+// Text writes the report for a person at a terminal: the verdict, then the findings, then what could not be judged.
+func (r Report) Text(w io.Writer, colour bool) error {
+	t := text{bufio.NewWriter(w), colour}
+	t.styled(bold, "", r.Verdict())
+	t.styled(dim, "", fmt.Sprintf("%s up to %s, from %s", span(r.Window), r.At.Format("2006-01-02 15:04:05 MST"), r.Source))
+	for i, f := range r.Findings {
+		t.line()
+		t.finding(i+1, f)
+	}
+	if r.LeftOut > 0 {
+		t.line()
+		t.prose("", fmt.Sprintf("%s of less weight: --all lists them.", plural(r.LeftOut, "more finding", "more findings")))
+	}
+	t.windows(r)
+	t.notJudged(r)
+	return t.Flush()
+}
+
+func (t text) finding(i int, f analysis.Finding) {
+	t.styled(bold, fmt.Sprintf("%d. ", i), headline(f))
+	mark := t.paint(style(f.Severity), string(f.Severity))
+	t.line("   ", mark, t.paint(dim, fmt.Sprintf(", %s, rule %s%s", f.Confidence, f.Rule, since(f))))
+	t.prose("   ", f.Cause)
+	if gain := Gain(f.Gain); gain != "" {
+		t.prose("   ", "Without it: "+gain+".")
+	}
+	if len(f.Evidence) > 0 {
+		t.line()
+		t.line("   ", t.paint(cyan, "Evidence"))
+	}
+	for _, e := range f.Evidence {
+		t.prose("   - ", e.Name+": "+figure(e))
+		t.line("       ", t.paint(dim, clean(e.Query)))
+	}
+	t.list("Advice", f.Advice)
+	if f.Gain != nil {
+		t.list("The gain assumes", f.Gain.Assumptions)
+	}
+	if len(f.Explains) > 0 {
+		t.list("Explains too what these rules found", []string{strings.Join(f.Explains, ", ")})
+	}
+	t.list("Does not hold when", f.NotWhen)
+	t.list("Sources", f.Sources)
+	if f.Runbook != "" {
+		t.list("Runbook", []string{f.Runbook})
+	}
+}
+
+func (t text) list(title string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	t.line()
+	t.line("   ", t.paint(cyan, title))
+	for _, s := range lines {
+		t.prose("   - ", s)
+	}
+}
+
+func style(s analysis.Severity) string {
+	switch s {
+	case analysis.High:
+		return red
+	case analysis.Medium:
+		return yellow
+	}
+	return dim
+}
+
+// since says how long a finding has been there, when it has been seen more than once.
+func since(f analysis.Finding) string {
+	lasted := f.LastSeen.Sub(f.FirstSeen)
+	if lasted < time.Second {
+		return ""
+	}
+	return fmt.Sprintf(", since %s (%s)", f.FirstSeen.Format("15:04:05"), span(lasted.Seconds()))
+}
+
+// mostProblems bounds how many problems are listed one by one.
+const mostProblems = 8
+
+// notJudged says what was not looked at and why, reasons that are the same together.
+func (t text) notJudged(r Report) {
+	lines := r.notJudged()
+	if len(lines) > 0 {
+		t.line()
+		t.line(t.paint(bold, "Not judged"))
+	}
+	for _, s := range lines {
+		t.prose("- ", s)
+	}
+	if len(r.Warnings) > 0 {
+		t.line()
+		t.line(t.paint(bold, "Warnings of "+clean(r.Source)))
+	}
+	for _, s := range r.Warnings {
+		t.prose("- ", s)
+	}
+}
+
+func (r Report) notJudged() []string {
+	byReason := map[string][]string{}
+	for _, s := range r.Skipped {
+		byReason[s.Reason] = append(byReason[s.Reason], s.Rule)
+	}
+	var lines []string
+	for _, reason := range slices.Sorted(maps.Keys(byReason)) {
+		lines = append(lines, strings.Join(byReason[reason], ", ")+": "+reason)
+	}
+	var grave, absent []string
+	for _, p := range r.Problems {
+		switch {
+		case p.Kind == analysis.Absent: // which the rules' reasons say
+		case p.Kind == analysis.Gap && p.Workload != "":
+			absent = append(absent, p.Workload)
+		default:
+			grave = append(grave, problem(p))
+		}
+	}
+	if len(absent) > 0 {
+		lines = append(lines, listed(absent)+": there for less than half of the window, or samples are missing")
+	}
+	if left := len(grave) - mostProblems; left > 1 {
+		grave = append(grave[:mostProblems], fmt.Sprintf("%d more problems: --format json lists them", left))
+	}
+	return append(lines, grave...)
+}
+
+// mostNames bounds how many names are listed.
+const mostNames = 8
+
+// listed lists names, and how many more there are.
+func listed(names []string) string {
+	if left := len(names) - mostNames; left > 1 {
+		names = append(names[:mostNames:mostNames], fmt.Sprintf("%d more", left))
+	}
+	return strings.Join(names, ", ")
+}
+
+func problem(p analysis.Problem) string {
+	about := ""
+	switch {
+	case p.Workload != "":
+		about = subject(analysis.Finding{Workload: p.Workload, Instance: p.Instance}) + ": "
+	case p.Query != "":
+		about = "the query " + p.Query + ": "
+	case p.Instance != "":
+		about = p.Instance + ": "
+	}
+	s := about + p.Error
+	if len(p.Rules) > 0 {
+		s += " (for " + listed(p.Rules) + ")"
+	}
+	return s
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/teescope/teescope/internal/analysis"
+)
+
+// Box is the box plot of one metric of one workload in the window: Tukey's, with whiskers of at most 1.5 interquartile
+// ranges.
+type Box struct {
+	Metric      string  `json:"metric"`
+	Unit        string  `json:"unit"`
+	Workload    string  `json:"workload"` // "" is the machine
+	Instance    string  `json:"instance,omitempty"`
+	N           int     `json:"n"`
+	Outliers    int     `json:"outliers"` // values beyond the whiskers
+	Min         float64 `json:"min"`
+	WhiskerLow  float64 `json:"whisker_low"`
+	Q1          float64 `json:"q1"`
+	Median      float64 `json:"median"`
+	Q3          float64 `json:"q3"`
+	WhiskerHigh float64 `json:"whisker_high"`
+	Max         float64 `json:"max"`
+}
+
+// WithWindows adds the box plots of the window to the report.
+func (r Report) WithWindows(stats []analysis.WindowStat) Report {
+	r.Windows = []Box{}
+	for _, s := range stats {
+		b := s.Box
+		r.Windows = append(r.Windows, Box{
+			Metric: s.Metric.Name, Unit: unitOf(s.Metric.Unit), Workload: s.Workload, Instance: s.Instance, N: b.N, Outliers: b.Outlying,
+			Min: b.Min, WhiskerLow: b.WhiskerLow, Q1: b.Q1, Median: b.Median, Q3: b.Q3, WhiskerHigh: b.WhiskerHigh, Max: b.Max,
+		})
+	}
+	return r
+}
+
+// unitOf spells the unit of a window as figures do: "calls/s" is "1/s", and seconds in a second are processors.
+func unitOf(unit string) string {
+	switch {
+	case unit == "seconds/s":
+		return "s/s"
+	case strings.HasSuffix(unit, "/s") && unit != "bytes/s":
+		return "1/s"
+	}
+	return unit
+}
+
+// plotColumns is how wide a box plot is.
+const plotColumns = 40
+
+// Plot draws a box plot on a line: from the least value on its left to the greatest on its right, the box around the
+// median as blocks, the whiskers as lines, and what is beyond them as dots.
+func (b Box) Plot() string {
+	span := b.Max - b.Min
+	if !(span > 0) || math.IsInf(span, 0) {
+		return strings.Repeat(" ", plotColumns/2-1) + "┃" // one value
+	}
+	at := func(v float64) int { return int(math.Round((v - b.Min) / span * (plotColumns - 1))) }
+	line := []rune(strings.Repeat(" ", plotColumns))
+	draw := func(from, to float64, r rune) {
+		for i := at(from); i <= at(to); i++ {
+			line[i] = r
+		}
+	}
+	draw(b.WhiskerLow, b.WhiskerHigh, '─')
+	line[at(b.WhiskerLow)], line[at(b.WhiskerHigh)] = '├', '┤'
+	draw(b.Q1, b.Q3, '█')
+	line[at(b.Median)] = '┃'
+	if b.Min < b.WhiskerLow {
+		line[0] = '·'
+	}
+	if b.Max > b.WhiskerHigh {
+		line[plotColumns-1] = '·'
+	}
+	return strings.TrimRight(string(line), " ")
+}
+
+// windows lists the box plots by workload.
+func (t text) windows(r Report) {
+	if r.Windows == nil {
+		return
+	}
+	t.line()
+	t.styled(bold, "", fmt.Sprintf("Windows of %s: each value is of one scrape", span(r.Window)))
+	if len(r.Windows) == 0 {
+		t.prose("- ", "none: fewer than five samples of each metric")
+	}
+	for _, place := range places(r.Windows) {
+		t.line()
+		t.line(t.paint(cyan, subject(analysis.Finding{Workload: place[0], Instance: place[1]})))
+		for _, b := range r.Windows {
+			if b.Workload == place[0] && b.Instance == place[1] {
+				t.prose("   ", fmt.Sprintf("%s: median %s, half of all %s to %s, n=%d, %s", b.Metric, Value(b.Median, b.Unit),
+					Value(b.Q1, b.Unit), Value(b.Q3, b.Unit), b.N, plural(b.Outliers, "outlier", "outliers")))
+				t.line("     ", t.paint(dim, fmt.Sprintf("%10s %-*s %s", Value(b.Min, b.Unit), plotColumns, b.Plot(), Value(b.Max, b.Unit))))
+			}
+		}
+	}
+}
+
+// places are whom the box plots are of, in their order.
+func places(all []Box) [][2]string {
+	var list [][2]string
+	seen := map[[2]string]bool{}
+	for _, b := range all {
+		if p := [2]string{b.Workload, b.Instance}; !seen[p] {
+			seen[p] = true
+			list = append(list, p)
+		}
+	}
+	return list
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/teescope/teescope/internal/analysis"
+)
+
+// longestText bounds a text of others that is shown, in runes: names of workloads come from whoever started a program.
+const longestText = 2000
+
+// clean makes a text fit for a terminal: an escape sequence must not reach it.
+func clean(s string) string {
+	n := 0
+	return strings.Map(func(r rune) rune {
+		n++
+		switch {
+		case n > longestText:
+			return -1
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return unicode.ReplacementChar
+	}, s)
+}
+
+// digits writes three significant digits, without an exponent and without needless zeros.
+func digits(v float64) string {
+	size := math.Abs(v)
+	switch {
+	case size == 0:
+		return "0"
+	case size >= 99.95:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	decimals := min(2-int(math.Floor(math.Log10(size))), 12)
+	s := strconv.FormatFloat(v, 'f', decimals, 64)
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}
+
+func scaled(v, base float64, units []string) string {
+	i := 0
+	for math.Abs(v) >= base-0.5 && i < len(units)-1 {
+		v /= base
+		i++
+	}
+	return digits(v) + units[i]
+}
+
+// Value writes a figure with its unit, as metric names spell units: 37000 "1/s" is "37k/s".
+func Value(v float64, unit string) string {
+	si := []string{"", "k", "M", "G", "T", "P"}
+	iec := []string{" B", " KiB", " MiB", " GiB", " TiB", " PiB"}
+	switch {
+	case math.IsInf(v, 0) || math.IsNaN(v):
+		return "not a number"
+	case unit == "bytes":
+		return scaled(v, 1024, iec)
+	case unit == "bytes/s":
+		return scaled(v, 1024, iec) + "/s"
+	case unit == "seconds":
+		return seconds(v)
+	case unit == "ratio":
+		return percent(v)
+	case unit == "" || unit == "1":
+		return scaled(v, 1000, si)
+	case strings.HasPrefix(unit, "1/"):
+		return scaled(v, 1000, si) + strings.TrimPrefix(unit, "1")
+	}
+	return scaled(v, 1000, si) + " " + clean(unit)
+}
+
+func seconds(v float64) string {
+	switch size := math.Abs(v); {
+	case size == 0:
+		return "0 s"
+	case size < 0.9995e-6:
+		return digits(v*1e9) + " ns"
+	case size < 0.9995e-3:
+		return digits(v*1e6) + " µs"
+	case size < 0.9995:
+		return digits(v*1e3) + " ms"
+	case size < 120:
+		return digits(v) + " s"
+	case size < 7200:
+		return digits(v/60) + " min"
+	case size < 172_800:
+		return digits(v/3600) + " h"
+	}
+	return digits(v/86_400) + " d"
+}
+
+// percent writes a share. One that is not nothing is never written as nothing.
+func percent(v float64) string {
+	p := v * 100
+	switch {
+	case p > 0 && p < 0.01:
+		return "<0.01 %"
+	case p > 99.9 && p < 100:
+		return ">99.9 %"
+	case math.Abs(p) >= 9.95:
+		return strconv.FormatFloat(p, 'f', 0, 64) + " %"
+	}
+	return strconv.FormatFloat(p, 'g', 2, 64) + " %"
+}
+
+// times writes a factor with no more digits than an estimate has.
+func times(v float64) string {
+	if v < 9.95 {
+		return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64)
+}
+
+// Gain writes how much more the workload would do without the cause, as the interval that it is.
+func Gain(g *analysis.Gain) string {
+	switch {
+	case g == nil:
+		return ""
+	case g.High >= 1 && g.Low < 0.005:
+		return "up to " + times(1+g.High) + " times as much"
+	case g.High >= 1:
+		return times(1+g.Low) + " to " + times(1+g.High) + " times as much"
+	case g.High < 0.005:
+		return "under 1 % more"
+	case g.Low < 0.005:
+		return "up to " + percent(g.High) + " more"
+	}
+	low, high := percent(g.Low), percent(g.High)
+	if low == high {
+		return "about " + high + " more"
+	}
+	return strings.TrimSuffix(low, " %") + " to " + high + " more"
+}
+
+// figure writes a piece of evidence: its value, its interval where there is one, and how many samples it rests on.
+func figure(e analysis.Evidence) string {
+	s := Value(e.Value, e.Unit)
+	if e.Low != nil && e.High != nil {
+		s += " (" + Value(*e.Low, e.Unit) + " to " + Value(*e.High, e.Unit) + ")"
+	}
+	if e.N > 0 {
+		s += ", n=" + strconv.Itoa(e.N)
+	}
+	return s
+}
+
+// subject names whom a finding is about.
+func subject(f analysis.Finding) string {
+	switch name, at := clean(f.Workload), clean(f.Instance); {
+	case name == "" && at == "":
+		return "the machine"
+	case name == "":
+		return "the machine " + at
+	case at == "":
+		return name
+	default:
+		return name + " on " + at
+	}
+}
+
+// headline is a finding in a few words: who and what.
+func headline(f analysis.Finding) string {
+	if f.Title == "" {
+		return subject(f) + ": " + f.Rule
+	}
+	return subject(f) + ": " + f.Title
+}
+
+// span writes a length of time in whole units, as a person says it.
+func span(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second)).Round(time.Second)
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%.0f h", d.Hours())
+	}
+	return fmt.Sprintf("%.0f d", d.Hours()/24)
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+// Verdict is the report in one or two sentences.
+func (r Report) Verdict() string {
+	looked := fmt.Sprintf("%s over %s", plural(r.Workloads, "workload", "workloads"), span(r.Window))
+	all := len(r.Findings) + r.LeftOut
+	switch {
+	case r.Workloads == 0 && all == 0:
+		return "Not known: no workload could be judged over " + span(r.Window) + "."
+	case all == 0:
+		return fmt.Sprintf("Nothing found: looked at %s with %s.", looked, plural(len(r.Checked), "rule", "rules"))
+	}
+	first := r.Findings[0]
+	s := fmt.Sprintf("%s in %s. ", plural(all, "finding", "findings"), looked)
+	if first.Gain != nil {
+		return s + fmt.Sprintf("The most worthwhile is at %s: %s.", subject(first), Gain(first.Gain))
+	}
+	return s + fmt.Sprintf("The first is at %s.", subject(first))
+}

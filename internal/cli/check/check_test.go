@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/probe"
+	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/privilege"
+)
+
+var update = flag.Bool("update", false, "write the golden files again")
+
+// at is the machine below a directory, with all privileges and four probes.
+func at(root string) Options {
+	return Options{
+		Roots:  tee.Roots{Proc: filepath.Join(root, "proc"), Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")},
+		Cgroup: filepath.Join(root, "cgroup"), Binary: "bin/teescope",
+		Held:     func(string) bool { return true },
+		Try:      func() ([]probe.Trial, error) { return tried(), nil },
+		Landlock: func() (int, error) { return 7, nil },
+	}
+}
+
+func way(m bpf.Mechanism, target string, err error) bpf.Trial {
+	return bpf.Trial{Way: bpf.Way{Program: target, Mechanism: m, Target: target}, Err: err}
+}
+
+// tried is what came of trying four probes: one as it should be, one by its second way, one with a
+// note, one not at all.
+func tried() []probe.Trial {
+	absent := errors.New("no such \x1b[31mfunction")
+	return []probe.Trial{
+		{
+			Status: bpf.Status{Probe: "fork", Mechanism: bpf.TypedTracepoint}, Required: true,
+			Ways: []bpf.Trial{way(bpf.TypedTracepoint, "sched_process_fork", nil), way(bpf.RawTracepoint, "sched_process_fork", nil)},
+		},
+		{
+			Status: bpf.Status{Probe: "dirty", Mechanism: bpf.RawTracepoint},
+			Ways:   []bpf.Trial{way(bpf.TypedTracepoint, "dirty", absent), way(bpf.RawTracepoint, "dirty", nil)},
+		},
+		{
+			Status: bpf.Status{Probe: "access", Mechanism: bpf.RawTracepoint, Reason: "counts something else"},
+			Ways:   []bpf.Trial{way(bpf.Fentry, "accessed", absent), way(bpf.RawTracepoint, "get_pages", nil)},
+		},
+		{
+			Status: bpf.Status{Probe: "llc_misses", Mechanism: bpf.NotAttached, Reason: "no PMU on this machine"},
+			Ways:   []bpf.Trial{way(bpf.PerfEvent, "hardware counter", errors.New("no PMU on this machine"))},
+		},
+	}
+}
+
+func lay(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		full := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func find(t *testing.T, r *Report, name string) Check {
+	t.Helper()
+	for _, c := range r.Checks {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("there is no check %s", name)
+	return Check{}
+}
+
+const (
+	intel = "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: A CPU\nflags\t\t: fpu sgx sgx_lc\n\nprocessor\t: 1\nvendor_id\t: other\n"
+	amd   = "vendor_id\t: AuthenticAMD\nflags\t\t: fpu sev sev_es sev_snp\n"
+)
+
+func TestHardwareAndDrivers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		files          map[string]string
+		check          string
+		status         Status
+		detail, advice string
+	}{
+		"no SGX":         {map[string]string{"proc/cpuinfo": "vendor_id : GenuineIntel\nflags : fpu\n"}, "sgx", Missing, "no SGX, or it is switched off", "firmware"},
+		"SGX of AMD":     {map[string]string{"proc/cpuinfo": amd}, "sgx", Missing, "only Intel", ""},
+		"SGX, no driver": {map[string]string{"proc/cpuinfo": intel}, "sgx", Missing, "no driver has made a device", "CONFIG_X86_SGX"},
+		"SGX, no FLC":    {map[string]string{"proc/cpuinfo": "vendor_id : GenuineIntel\nflags : sgx\n"}, "sgx", Missing, "no flexible launch control", "legacy isgx"},
+		"SGX in tree": {map[string]string{"proc/cpuinfo": intel, "dev/sgx_enclave": "", "sys/devices/system/node/node0/x86/sgx_total_bytes": "134217728\n"},
+			"sgx", Limited, "128 MiB of EPC (NUMA nodes: 1); the driver itself tells nothing but the size, and is watched by 0 of 0 probes", "patch"},
+		"SGX, patched": {map[string]string{"dev/isgx": "", "sys/module/isgx/parameters/sgx_nr_free_pages": "1"}, "sgx", OK, "figures from the module parameters of isgx", ""},
+		"SGX, sgxtop":  {map[string]string{"dev/isgx": "", "proc/sgx_stats": "1"}, "sgx", OK, "figures from /proc/sgx_stats", ""},
+
+		"no TDX":          {nil, "tdx", Missing, "neither", ""},
+		"TDX host":        {map[string]string{"sys/module/kvm_intel/parameters/tdx": "Y\n"}, "tdx", OK, "can run trust domains", ""},
+		"TDX host, off":   {map[string]string{"proc/cpuinfo": "flags : tdx_host_platform\n"}, "tdx", Missing, "KVM does not", "tdx=1"},
+		"TDX guest":       {map[string]string{"dev/tdx_guest": "", "proc/cpuinfo": "flags : tdx_guest\n"}, "tdx", OK, "is a trust domain", ""},
+		"TDX guest, bare": {map[string]string{"proc/cpuinfo": "flags : tdx_guest\n"}, "tdx", Limited, "/dev/tdx_guest is missing", "tdx_guest"},
+
+		"no SEV":    {nil, "sev-snp", Missing, "neither", ""},
+		"SEV-SNP":   {map[string]string{"sys/module/kvm_amd/parameters/sev": "Y", "sys/module/kvm_amd/parameters/sev_snp": "Y"}, "sev-snp", OK, "SEV-SNP guests", ""},
+		"SEV-ES":    {map[string]string{"sys/module/kvm_amd/parameters/sev": "Y", "sys/module/kvm_amd/parameters/sev_es": "Y", "sys/module/kvm_amd/parameters/sev_snp": "N"}, "sev-snp", Limited, "SEV-ES guests, without SNP", "firmware"},
+		"SEV":       {map[string]string{"sys/module/kvm_amd/parameters/sev": "1"}, "sev-snp", Limited, "SEV guests, without SNP", "firmware"},
+		"SEV, off":  {map[string]string{"proc/cpuinfo": amd}, "sev-snp", Missing, "KVM does not use it", "sev_snp=1"},
+		"SEV guest": {map[string]string{"dev/sev-guest": ""}, "sev-snp", OK, "is an SEV-SNP guest", ""},
+
+		"no GPU":          {nil, "gpu", Missing, "no NVIDIA GPU", ""},
+		"GPU, no device":  {map[string]string{"sys/module/nvidia/version": "570.1"}, "gpu", Missing, "made no device", "nvidia-smi"},
+		"GPU":             {map[string]string{"sys/module/nvidia/version": "570.1\n", "dev/nvidia0": "", "dev/nvidia1": "", "dev/nvidiactl": ""}, "gpu", Unknown, "NVIDIA GPUs: 2, driver 570.1", "conf-compute"},
+		"GPU, no version": {map[string]string{"dev/nvidia0": ""}, "gpu", Unknown, "of unknown version", "conf-compute"},
+		"GPU in CC":       {map[string]string{"dev/nvidia0": "", "proc/driver/nvidia/params": "RegistryDwords: \"RmConfidentialCompute=1;\"\n"}, "gpu", OK, "loaded for confidential computing", ""},
+
+		"old kernel":     {map[string]string{"proc/sys/kernel/osrelease": "5.10.0-33-amd64\n"}, "version", Limited, "older than 5.15", "newer kernel"},
+		"new kernel":     {map[string]string{"proc/sys/kernel/osrelease": "6.1.0-52-amd64\n"}, "version", OK, "6.1.0-52-amd64", ""},
+		"no version":     {map[string]string{"proc/sys/kernel/osrelease": "Linux\n"}, "version", Unknown, `"Linux"`, ""},
+		"no BTF":         {nil, "btf", Missing, "no program can be fitted", "CONFIG_DEBUG_INFO_BTF"},
+		"BTF":            {map[string]string{"sys/kernel/btf/vmlinux": ""}, "btf", OK, "describes", ""},
+		"PMU refused":    {map[string]string{"sys/bus/event_source/devices/cpu_core/type": ""}, "pmu", Missing, "no PMU", "absent"},
+		"JIT":            {map[string]string{"proc/sys/net/core/bpf_jit_enable": "1\n"}, "bpf_jit", OK, "compiled", ""},
+		"no JIT":         {map[string]string{"proc/sys/net/core/bpf_jit_enable": "0\n"}, "bpf_jit", Limited, "interpreted", "sysctl"},
+		"JIT unknown":    {nil, "bpf_jit", Unknown, "cannot be read", ""},
+		"cgroup 2":       {map[string]string{"cgroup/cgroup.controllers": ""}, "cgroup", OK, "version 2", ""},
+		"cgroup 1":       {map[string]string{"cgroup/memory/cgroup.procs": ""}, "cgroup", OK, "version 1", ""},
+		"cgroup 1 and 2": {map[string]string{"cgroup/memory/cgroup.procs": "", "cgroup/unified/cgroup.controllers": ""}, "cgroup", OK, "with version 2 beside", ""},
+		"no cgroup":      {nil, "cgroup", Limited, "no cgroup", "mount"},
+		"paranoid":       {map[string]string{"proc/sys/kernel/perf_event_paranoid": "4\n"}, "perf_event_paranoid", OK, "is 4", ""},
+		"unprivileged":   {map[string]string{"proc/sys/kernel/unprivileged_bpf_disabled": "2\n"}, "unprivileged_bpf", OK, "is 2", ""},
+		"no lockdown":    {nil, "lockdown", OK, "off", ""},
+		"integrity":      {map[string]string{"sys/kernel/security/lockdown": "none [integrity] confidentiality\n"}, "lockdown", OK, "integrity", ""},
+		"Landlock":       {nil, "landlock", OK, "version 7", ""},
+		"seccomp":        {map[string]string{"proc/sys/kernel/seccomp/actions_avail": "kill_process trap errno log allow\n"}, "seccomp", OK, "refused", ""},
+		"no seccomp":     {nil, "seccomp", Missing, "less confined", "CONFIG_SECCOMP_FILTER"},
+		"confidential":   {map[string]string{"sys/kernel/security/lockdown": "none integrity [confidentiality]\n"}, "lockdown", Missing, "may not read", "lockdown=integrity"},
+	} {
+		c := find(t, Run(at(lay(t, tt.files))), tt.check)
+		if c.Status != tt.status || !strings.Contains(c.Detail, tt.detail) || !strings.Contains(c.Advice, tt.advice) || tt.advice == "" && c.Advice != "" {
+			t.Errorf("%s: %+v, want %s, %q and the advice %q", name, c, tt.status, tt.detail, tt.advice)
+		}
+	}
+}
+
+// What stands in the way of the agent decides, and nothing else.
+func TestCanRun(t *testing.T) {
+	btf := map[string]string{"sys/kernel/btf/vmlinux": ""}
+	without := func(names ...string) func(string) bool {
+		return func(name string) bool { return !slices.Contains(names, name) }
+	}
+	for name, tt := range map[string]struct {
+		files  map[string]string
+		change func(*Options)
+		want   string // in the error, empty when it can run
+	}{
+		"all well": {btf, func(*Options) {}, ""},
+		"no BTF":   {nil, func(*Options) {}, "kernel btf"},
+		"lockdown": {map[string]string{
+			"sys/kernel/btf/vmlinux": "", "sys/kernel/security/lockdown": "none integrity [confidentiality]\n",
+		}, func(*Options) {}, "kernel lockdown"},
+		"no privileges": {btf, func(o *Options) {
+			o.Held = func(string) bool { return false }
+			o.Try = func() ([]probe.Trial, error) { panic("tried without privileges") }
+		}, "privilege CAP_BPF, privilege CAP_PERFMON, probe all"},
+		"not root":   {btf, func(o *Options) { o.Held = without("CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH") }, ""},
+		"old root":   {btf, func(o *Options) { o.Held = without("CAP_BPF", "CAP_PERFMON") }, ""},
+		"no PERFMON": {btf, func(o *Options) { o.Held = without("CAP_SYS_ADMIN", "CAP_PERFMON") }, "privilege CAP_PERFMON, probe all"},
+		"maps refused": {btf, func(o *Options) {
+			o.Try = func() ([]probe.Trial, error) { return nil, errors.New("creating maps: no") }
+		}, "probe all"},
+		"a required probe": {btf, func(o *Options) {
+			o.Try = func() ([]probe.Trial, error) {
+				all := tried()
+				all[0].Status = bpf.Status{Probe: "fork", Mechanism: bpf.NotAttached, Reason: "refused"}
+				return all, nil
+			}
+		}, "probe fork"},
+		"another probe": {btf, func(o *Options) { o.Try = func() ([]probe.Trial, error) { return tried()[:1], nil } }, ""},
+	} {
+		o := at(lay(t, tt.files))
+		tt.change(&o)
+		r := Run(o)
+		err := r.Err()
+		switch {
+		case tt.want == "" && (err != nil || !r.CanRun):
+			t.Errorf("%s: %v", name, err)
+		case tt.want != "" && (r.CanRun || err == nil || !strings.HasSuffix(err.Error(), "because of: "+tt.want)):
+			t.Errorf("%s: can run %v, error %v, want %q", name, r.CanRun, err, tt.want)
+		}
+		for _, c := range r.Checks {
+			if c.Required && c.Status != OK && c.Advice == "" {
+				t.Errorf("%s: %s is %s and nobody says what to do", name, c.Name, c.Status)
+			}
+		}
+	}
+}
+
+func TestNoLandlock(t *testing.T) {
+	o := at(lay(t, nil))
+	o.Landlock = func() (int, error) { return 0, errors.New("Landlock is off") }
+	if c := find(t, Run(o), "landlock"); c.Status != Missing || c.Required || !strings.HasPrefix(c.Detail, "Landlock is off") {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Both forms of a report. Write them again with: go test ./internal/cli/check -update
+func TestGoldenReports(t *testing.T) {
+	r := Run(at(lay(t, map[string]string{
+		"proc/cpuinfo": intel, "proc/sys/kernel/osrelease": "6.1.0-52-amd64\n", "dev/sgx_enclave": "",
+		"sys/devices/system/node/node0/x86/sgx_total_bytes": "134217728\n", "sys/kernel/btf/vmlinux": "",
+		"proc/sys/net/core/bpf_jit_enable": "1\n", "cgroup/cgroup.controllers": "",
+		"proc/sys/kernel/perf_event_paranoid": "3\n", "proc/sys/kernel/unprivileged_bpf_disabled": "1\n",
+		"proc/sys/kernel/seccomp/actions_avail": "errno allow\n",
+	})))
+	for name, write := range map[string]func(*bytes.Buffer) error{
+		"report.txt":  func(b *bytes.Buffer) error { return r.Table(b) },
+		"report.json": func(b *bytes.Buffer) error { return r.JSON(b) },
+	} {
+		var got bytes.Buffer
+		if err := write(&got); err != nil {
+			t.Fatal(err)
+		}
+		golden := filepath.Join("testdata", name)
+		if *update {
+			if err := os.MkdirAll("testdata", 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got.Bytes(), want) {
+			t.Errorf("the report differs from %s (-update writes it again):\n%s", golden, got.Bytes())
+		}
+		if bytes.ContainsRune(got.Bytes(), 0x1b) {
+			t.Errorf("%s can steer a terminal", name)
+		}
+	}
+}
+
+// This machine: what the report says agrees with what privileges and the collector say.
+func TestThisMachine(t *testing.T) {
+	r := Run(Machine("teescope"))
+	privileged := privilege.Check("teescope") == nil
+	if r.CanRun != privileged {
+		t.Errorf("can run: %v, privileged: %v: %v", r.CanRun, privileged, r.Err())
+	}
+	if r.Kernel == "" || find(t, r, "version").Status == Unknown {
+		t.Errorf("the kernel is unknown: %+v", r)
+	}
+	if privileged && find(t, r, "context_switch").Mechanism == "" {
+		t.Errorf("context switches: %+v", find(t, r, "context_switch"))
+	}
+	var out bytes.Buffer
+	if err := r.JSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	var again Report
+	if err := json.Unmarshal(out.Bytes(), &again); err != nil || len(again.Checks) != len(r.Checks) {
+		t.Errorf("the JSON is not the report: %v", err)
+	}
+}
+
+func TestTheInTreeDriverIsWatchedByItsProbes(t *testing.T) {
+	seen := probe.Trial{Status: bpf.Status{Probe: "sgx_fault", Mechanism: bpf.Fentry}}
+	lost := probe.Trial{Status: bpf.Status{Probe: "sgx_ewb", Mechanism: bpf.NotAttached, Reason: "no such function"}}
+	for _, tt := range []struct {
+		more   []probe.Trial
+		status Status
+		detail string
+	}{
+		{[]probe.Trial{seen}, OK, "watched by eBPF"},
+		{[]probe.Trial{seen, lost}, Limited, "watched by 1 of 2 probes"},
+	} {
+		o := at(lay(t, map[string]string{"proc/cpuinfo": "flags : sgx sgx_lc\n", "dev/sgx_enclave": ""}))
+		o.Try = func() ([]probe.Trial, error) { return append(tried(), tt.more...), nil }
+		c := find(t, Run(o), "sgx")
+		if c.Status != tt.status || !strings.Contains(c.Detail, tt.detail) {
+			t.Errorf("%d probes: %+v, want %s and %q", len(tt.more), c, tt.status, tt.detail)
+		}
+	}
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+)
+
+const groupKernel = "kernel"
+
+// oldest is the first kernel that probes are made for: perf events attach by links from 5.15 on.
+var oldest = [2]int{5, 15}
+
+// kernel looks at features of the kernel.
+func (o Options) kernel(release string, t trials) []Check {
+	checks := []Check{version(release), o.btf()}
+	checks = append(checks,
+		t.mechanism(bpf.TypedTracepoint, "typed tracepoints", "raw tracepoints do instead and cost a little more; typed ones need CONFIG_DEBUG_INFO_BTF and the BPF JIT"),
+		t.mechanism(bpf.RawTracepoint, "raw tracepoints", "typed tracepoints do instead"),
+		t.mechanism(bpf.Fentry, "function entry by trampoline", "kprobes do instead and cost more; trampolines need CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS"),
+		t.mechanism(bpf.Kprobe, "kernel probes", "trampolines do instead, or else a tracepoint near the function; kprobes need CONFIG_KPROBE_EVENTS"),
+		o.pmu(t),
+		o.jit(), o.cgroups(), o.perfParanoid(), o.unprivilegedBPF(), o.lockdown(),
+		o.landlock(), o.seccomp(),
+	)
+	for i := range checks {
+		checks[i].Group = groupKernel
+	}
+	return checks
+}
+
+func version(release string) Check {
+	c := Check{Name: "version", Status: OK, Detail: printable(release)}
+	v, err := parseRelease(release)
+	switch {
+	case err != nil:
+		c.Status, c.Detail = Unknown, err.Error()
+	case v[0] < oldest[0] || v[0] == oldest[0] && v[1] < oldest[1]:
+		c.Status, c.Detail = Limited, fmt.Sprintf("%s is older than %d.%d, the oldest that probes are made for", printable(release), oldest[0], oldest[1])
+		c.Advice = "run a newer kernel; what does not attach here is listed below"
+	}
+	return c
+}
+
+var errRelease = errors.New("no release of a kernel")
+
+// parseRelease reads the first two numbers of a release such as 6.1.0-52-amd64.
+func parseRelease(release string) (v [2]int, err error) {
+	if n, err := fmt.Sscanf(release, "%d.%d", &v[0], &v[1]); n != 2 || v[0] < 0 || v[1] < 0 {
+		return [2]int{}, fmt.Errorf("%w: %q: %w", errRelease, printable(release), err)
+	}
+	return v, nil
+}
+
+func (o Options) btf() Check {
+	if exists(o.Roots.Sys, "kernel/btf/vmlinux") {
+		return Check{Name: "btf", Status: OK, Required: true, Detail: "the kernel describes its types"}
+	}
+	return Check{
+		Name: "btf", Status: Missing, Required: true, Detail: "/sys/kernel/btf/vmlinux is missing: no program can be fitted to this kernel",
+		Advice: "run a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' kernels from 5.15 on are; in a container, mount the host's /sys/kernel/btf",
+	}
+}
+
+// mechanism says whether any probe attaches in a certain way. No single one is required: probes have
+// several ways.
+func (t trials) mechanism(m bpf.Mechanism, what, otherwise string) Check {
+	c := Check{Name: string(m), Status: Unknown, Detail: what + ": " + or(t.not, "no probe was tried")}
+	tried, attached, reason := 0, 0, ""
+	for _, trial := range t.all {
+		for _, w := range trial.Ways {
+			if w.Mechanism != m {
+				continue
+			}
+			tried++
+			switch {
+			case w.Err == nil:
+				attached++
+			case reason == "":
+				reason = bpf.Reason(w.Err)
+			}
+		}
+	}
+	switch {
+	case tried == 0:
+	case attached == 0:
+		c.Status, c.Detail, c.Advice = Missing, what+": "+printable(reason), otherwise
+	default:
+		c.Status, c.Detail = OK, fmt.Sprintf("%s: %d of %d attach", what, attached, tried)
+	}
+	return c
+}
+
+func (o Options) pmu(t trials) Check {
+	c := Check{Name: "pmu", Status: Missing, Detail: "the CPU's counters of cache references and misses cannot be read"}
+	// cpu_core and cpu_atom on CPUs with cores of two kinds.
+	if found, _ := filepath.Glob(filepath.Join(o.Roots.Sys, "bus/event_source/devices/cpu*")); len(found) > 0 {
+		c.Status, c.Detail = OK, "the CPU has performance counters"
+	}
+	for _, trial := range t.all {
+		if trial.Probe == "llc_misses" && !trial.Attached() {
+			c.Status, c.Detail = Missing, printable(trial.Reason)
+		}
+	}
+	if c.Status == Missing {
+		c.Advice = "have the hypervisor pass a virtual PMU on; until then the teescope_llc_* metrics are absent"
+	}
+	return c
+}
+
+func (o Options) jit() Check {
+	c := Check{Name: "bpf_jit", Status: OK, Detail: "BPF programs are compiled"}
+	switch v := o.sysctl("net/core/bpf_jit_enable"); v {
+	case "1", "2":
+	case "":
+		c.Status, c.Detail = Unknown, "the sysctl net.core.bpf_jit_enable cannot be read"
+	default:
+		c.Status, c.Detail = Limited, "BPF programs are interpreted: being watched costs several times as much"
+		c.Advice = "sysctl net.core.bpf_jit_enable=1"
+	}
+	return c
+}
+
+func (o Options) cgroups() Check {
+	v2 := exists(o.Cgroup, "cgroup.controllers")
+	hybrid := exists(o.Cgroup, "unified/cgroup.controllers")
+	v1 := false
+	for _, name := range []string{"pids", "memory", "cpu", "devices"} {
+		v1 = v1 || exists(o.Cgroup, name, "cgroup.procs")
+	}
+	c := Check{Name: "cgroup", Status: OK}
+	switch {
+	case v2:
+		c.Detail = "version 2"
+	case v1 && hybrid:
+		c.Detail = "version 1, with version 2 beside it"
+	case v1:
+		c.Detail = "version 1"
+	default:
+		c.Status, c.Detail = Limited, "no cgroup file system: workloads are programs, not containers or units"
+		c.Advice = "mount -t cgroup2 none /sys/fs/cgroup; in a container, mount the host's"
+	}
+	return c
+}
+
+// perfParanoid and unprivilegedBPF are about users without capabilities, and so never in the way; people
+// who look for a reason look at them.
+func (o Options) perfParanoid() Check {
+	return o.bystander("perf_event_paranoid", "kernel/perf_event_paranoid", "CAP_PERFMON")
+}
+
+func (o Options) unprivilegedBPF() Check {
+	return o.bystander("unprivileged_bpf", "kernel/unprivileged_bpf_disabled", "CAP_BPF")
+}
+
+func (o Options) bystander(name, key, capability string) Check {
+	v := o.sysctl(key)
+	sysctl := strings.ReplaceAll(key, "/", ".")
+	if v == "" {
+		return Check{Name: name, Status: Unknown, Detail: sysctl + " cannot be read"}
+	}
+	return Check{Name: name, Status: OK, Detail: fmt.Sprintf("%s is %s, which does not bind holders of %s", sysctl, printable(v), capability)}
+}
+
+func (o Options) lockdown() Check {
+	c := Check{Name: "lockdown", Status: OK, Detail: "off"}
+	switch mode := parseLockdown(read(o.Roots.Sys, "kernel/security/lockdown")); mode {
+	case "", "none":
+	case "integrity":
+		c.Detail = "integrity: reading kernel memory is allowed"
+	default:
+		// Tried on 6.1: of the required probes none loads.
+		c.Status, c.Required, c.Detail = Missing, true, printable(mode)+": BPF programs may not read kernel memory"
+		c.Advice = "boot with lockdown=integrity, or without"
+	}
+	return c
+}
+
+// parseLockdown finds the mode in brackets: "none [integrity] confidentiality".
+func parseLockdown(text string) string {
+	_, rest, found := strings.Cut(text, "[")
+	mode, _, closed := strings.Cut(rest, "]")
+	if !found || !closed {
+		return ""
+	}
+	return mode
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+
+	"github.com/teescope/teescope/internal/lib/remote"
+)
+
+// NotPrometheusError says that a server answers, but not as a Prometheus does.
+type NotPrometheusError struct{ Target, What string }
+
+// Error says what there is and what to name instead.
+func (e *NotPrometheusError) Error() string {
+	return fmt.Sprintf("%s is no Prometheus: %s\n"+
+		"Name a teescope up or server, or a Prometheus or VictoriaMetrics that scrapes the agents, with the path that is\n"+
+		"before its /api/v1. An agent alone keeps no history", e.Target, e.What)
+}
+
+// explainedError is one that says all already.
+type explainedError struct{ error }
+
+// Unwrap gives it.
+func (e *explainedError) Unwrap() error { return e.error }
+
+// complaint makes an error of an answer that the client library would not understand.
+func (t transport) complaint(status int, isJSON bool, body []byte) error {
+	var envelope struct {
+		Error string `json:"error"`
+	}
+	said := body
+	if isJSON && json.Unmarshal(body, &envelope) == nil && envelope.Error != "" {
+		said = []byte(envelope.Error)
+	}
+	target := t.server.Target()
+	switch {
+	case status/100 == 2:
+		return &explainedError{&NotPrometheusError{target, fmt.Sprintf("its answer to a query begins with %.40q", body)}}
+	case status == http.StatusNotFound:
+		return &explainedError{&NotPrometheusError{target, "it knows no /api/v1/query"}}
+	case status == http.StatusTooManyRequests, status == http.StatusBadGateway, status == http.StatusServiceUnavailable:
+		return &explainedError{fmt.Errorf("%w\nAsked %d times. Try again when it is less busy, or has ended its start", t.server.ExplainStatus(status, said), tries)}
+	}
+	return &explainedError{t.server.ExplainStatus(status, said)}
+}
+
+// explain says what a failed question means.
+func (s *Source) explain(ctx context.Context, err error) error {
+	var explained *explainedError
+	var said *v1.Error
+	switch target := s.Target(); {
+	case errors.As(err, &explained):
+		return explained.error
+	case ctx.Err() != nil:
+		return fmt.Errorf("asking %s: %w", target, context.Cause(ctx))
+	case errors.Is(err, errTooLong):
+		return fmt.Errorf("asking %s: %w\nAsk for one --workload or a shorter --window", target, errTooLong)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("asking %s: the answer ends in the middle: the server or a proxy before it has given up", target)
+	case errors.As(err, &said):
+		return s.explainSaid(said)
+	}
+	var asked *url.Error
+	var network net.Error
+	if errors.As(err, &asked) || errors.As(err, &network) {
+		return s.server.Explain(err)
+	}
+	return s.strange(err.Error()) // the library could not read it
+}
+
+// strange says that an answer is JSON, and not that of the API.
+func (s *Source) strange(what string) error {
+	return &NotPrometheusError{s.Target(), "its answer is not that of the API: " + remote.Printable(what)}
+}
+
+// explainSaid says what an error of the API means.
+func (s *Source) explainSaid(e *v1.Error) error {
+	text := remote.Printable(e.Msg)
+	switch e.Type {
+	case v1.ErrTimeout, v1.ErrCanceled:
+		return fmt.Errorf("%s gave a query up: %s\nAsk for a shorter --window, or when the server is less busy", s.Target(), text)
+	case v1.ErrExec:
+		return fmt.Errorf("%s could not run a query: %s\nA shorter --window needs fewer samples", s.Target(), text)
+	case v1.ErrBadData:
+		return fmt.Errorf("%s refuses a query: %s\nIt may be older than the query language that is asked in", s.Target(), text)
+	}
+	return s.strange(e.Msg)
+}

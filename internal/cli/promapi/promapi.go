@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package promapi reads any Prometheus-compatible server through its HTTP API, as an [analysis.Source].
+//
+// It asks, and changes nothing; every answer is bounded in bytes and every question in time. It refuses to know a
+// metric, and to hold a database. The API is that of https://prometheus.io/docs/prometheus/latest/querying/api/.
+package promapi
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/lib/remote"
+)
+
+const (
+	// maxAnswer bounds one answer, in bytes. A vector of 100,000 samples has some 16 MB.
+	maxAnswer = 32 << 20
+	// maxWarnings bounds how many different warnings are kept.
+	maxWarnings = 20
+)
+
+// Source is a Prometheus elsewhere. It may be asked from several goroutines at once.
+type Source struct {
+	server *remote.Server
+	api    v1.API
+
+	mu       sync.Mutex
+	warnings []string
+}
+
+// New makes a source of a server. Nothing is asked yet.
+func New(s *remote.Server) (*Source, error) {
+	client, err := api.NewClient(api.Config{Address: s.URL(""), Client: clientOf(s)})
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %w", s.Target(), err)
+	}
+	return &Source{server: s, api: v1.NewAPI(client)}, nil
+}
+
+// Target names the server, for people.
+func (s *Source) Target() string { return s.server.Target() }
+
+// Warnings are what the server has said besides its answers, each once: that one is incomplete, for example.
+func (s *Source) Warnings() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.warnings)
+}
+
+func (s *Source) note(warnings []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range warnings {
+		w = remote.Printable(w)
+		if len(s.warnings) < maxWarnings && !slices.Contains(s.warnings, w) {
+			s.warnings = append(s.warnings, w)
+		}
+	}
+}
+
+// Check asks a question that every Prometheus answers. The error says what is there instead, and what to do.
+func (s *Source) Check(ctx context.Context) error {
+	got, err := s.Instant(ctx, "vector(1)", time.Now())
+	if err != nil {
+		return err
+	}
+	if len(got) != 1 || got[0].Value != 1 {
+		return &NotPrometheusError{Target: s.Target(), What: fmt.Sprintf("asked for vector(1), it gives %d samples", len(got))}
+	}
+	return nil
+}
+
+// Instant implements [analysis.Source].
+func (s *Source) Instant(ctx context.Context, query string, at time.Time) ([]analysis.Sample, error) {
+	v, warnings, err := s.api.Query(ctx, query, at, v1.WithTimeout(s.server.Within()))
+	s.note(warnings)
+	if err != nil {
+		return nil, s.explain(ctx, err)
+	}
+	vector, ok := v.(model.Vector)
+	if !ok {
+		return nil, fmt.Errorf("the query yields a %s and not a vector: %s", v.Type(), query)
+	}
+	samples := make([]analysis.Sample, 0, len(vector))
+	for _, e := range vector {
+		if e.Histogram == nil && !math.IsNaN(float64(e.Value)) {
+			samples = append(samples, analysis.Sample{Labels: labelsOf(e.Metric), Time: e.Timestamp.Time(), Value: float64(e.Value)})
+		}
+	}
+	return samples, nil
+}
+
+// Range implements [analysis.Source].
+func (s *Source) Range(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]analysis.Series, error) {
+	v, warnings, err := s.api.QueryRange(ctx, query, v1.Range{Start: start, End: end, Step: step}, v1.WithTimeout(s.server.Within()))
+	s.note(warnings)
+	if err != nil {
+		return nil, s.explain(ctx, err)
+	}
+	matrix, ok := v.(model.Matrix)
+	if !ok {
+		return nil, fmt.Errorf("the query yields a %s and not a matrix: %s", v.Type(), query)
+	}
+	series := make([]analysis.Series, 0, len(matrix))
+	for _, e := range matrix {
+		points := make([]analysis.Point, 0, len(e.Values))
+		for _, p := range e.Values {
+			if !math.IsNaN(float64(p.Value)) {
+				points = append(points, analysis.Point{Time: p.Timestamp.Time(), Value: float64(p.Value)})
+			}
+		}
+		if len(points) > 0 {
+			series = append(series, analysis.Series{Labels: labelsOf(e.Metric), Points: points})
+		}
+	}
+	return series, nil
+}
+
+// labelsOf copies labels. Their values come from whoever exports, and may be shown on a terminal.
+func labelsOf(m model.Metric) map[string]string {
+	labels := make(map[string]string, len(m))
+	for name, value := range m {
+		labels[string(name)] = string(value)
+	}
+	return labels
+}

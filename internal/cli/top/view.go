@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package top
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/teescope/teescope/internal/lib/remote"
+)
+
+// view draws the screen: at most height lines of at most width columns.
+func (m model) view() string {
+	var lines []string
+	switch m.page {
+	case helpPage:
+		lines = m.helpLines()
+	case detailPage:
+		lines = m.scrollPage(m.subject(), "t threads")
+	case threadPage:
+		lines = m.scrollPage(m.subject(), "letters sort")
+	case enclavePage:
+		lines = m.scrollPage(newStyles().tee.Render(cut(m.machine(), m.width)))
+	default:
+		lines = m.listPage()
+	}
+	if len(lines) > m.height {
+		lines = lines[:m.height]
+	}
+	for i, l := range lines {
+		lines[i] = cut(l, m.width)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (m *model) listPage() []string {
+	st := newStyles()
+	lines := append(m.heads(), st.state(m))
+	place := layout(m.width, m.table.TEE)
+	lines = append(lines, m.titles(place))
+	rows := m.rows()
+	if len(rows) == 0 {
+		lines = append(lines, left(fmt.Sprintf(" no workload matches %q; esc shows all", m.filter), m.width))
+	}
+	for i := m.first; i < min(m.first+m.visible(), len(rows)); i++ {
+		lines = append(lines, st.row(place, &rows[i], i == m.row))
+	}
+	if m.typing {
+		return m.foot(lines, "enter keeps the filter", "esc drops it")
+	}
+	keys := []string{"q quit", "? help", "space pause", "/ filter", "enter details", "r reverse"}
+	if len(m.table.Enclaves) > 0 {
+		keys[len(keys)-1] = "x enclaves"
+	}
+	if m.width < roomForKeys {
+		return m.foot(lines, append(keys, "letters sort")...)
+	}
+	return m.foot(lines, append(keys, sortKeys(place)...)...)
+}
+
+// roomForKeys is the width from which the keys that sort are listed.
+const roomForKeys = 140
+
+// scrollPage is a page about one thing, of which there may be more than the screen holds. It names the
+// keys that are its own.
+func (m *model) scrollPage(subject string, own ...string) []string {
+	lines := append([]string{m.head(), subject, newStyles().state(m)}, m.fixed()...)
+	all := m.scrolling()
+	from := min(m.scroll, len(all))
+	to := min(from+m.body(), len(all))
+	lines = append(lines, all[from:to]...)
+	keys := append([]string{"esc back", "q quit", "? help", "space pause"}, own...)
+	if below := len(all) - to; below > 0 || m.scroll > 0 {
+		keys = append(keys, fmt.Sprintf("scroll (%d lines below)", below))
+	}
+	return m.foot(lines, keys...)
+}
+
+// visible is how many rows of the table there is room for: besides them the heads, the state, the titles
+// and the foot.
+func (m *model) visible() int { return max(m.height-len(m.heads())-3, 1) }
+
+// body is how many lines of a page that scrolls there is room for.
+func (m *model) body() int { return max(m.height-4-len(m.fixed()), 1) }
+
+// fixed are the lines above those that scroll.
+func (m *model) fixed() []string {
+	if m.page == threadPage {
+		return []string{m.threadTitles()}
+	}
+	return nil
+}
+
+// heads are the lines about the whole machine.
+func (m *model) heads() []string {
+	st := newStyles()
+	lines := []string{m.head(), left(m.totals(), m.width)}
+	if sgx := m.machine(); sgx != "" {
+		lines = append(lines, st.tee.Render(cut(sgx, m.width)))
+	}
+	return lines
+}
+
+func (m *model) head() string {
+	l := "teescope top  " + clean(m.opts.Target)
+	r := fmt.Sprintf("every %s  %s", m.opts.Interval, m.table.At.Format("15:04:05"))
+	return newStyles().title.Render(between(l, r, m.width))
+}
+
+// totals sums the workloads up; that is the machine. The idle threads' time is nobody's.
+func (m *model) totals() string {
+	cpu, calls, switched, fault, procs, thrs := unknown(), unknown(), unknown(), unknown(), unknown(), unknown()
+	tees := 0
+	for _, r := range m.table.Rows {
+		cpu, calls, fault = plus(cpu, r.CPU), plus(calls, r.Calls), plus(fault, r.Faults)
+		switched = plus(switched, plus(r.Voluntary, r.Involuntary))
+		procs, thrs = plus(procs, r.Processes), plus(thrs, r.Threads)
+		if inTEE(r.TEE) {
+			tees++
+		}
+	}
+	first := fmt.Sprintf("%d workloads", len(m.table.Rows))
+	if tees > 0 {
+		first += fmt.Sprintf(" (%d in a TEE)", tees)
+	}
+	return fitting(m.width, []string{
+		first, "CPU " + percent(cpu) + "%", number(calls) + " calls/s", number(switched) + " switches/s",
+		number(fault) + " faults/s", count(procs) + " processes", count(thrs) + " threads",
+	})
+}
+
+// fitting joins as many parts as there is room for.
+func fitting(width int, parts []string) string {
+	line := ""
+	for i, p := range parts {
+		if i > 0 {
+			p = "  " + p
+		}
+		if ansi.StringWidth(line)+ansi.StringWidth(p) > width {
+			break
+		}
+		line += p
+	}
+	return line
+}
+
+// machine says what the kernel knows of the machine's enclaves, as far as it tells.
+func (m *model) machine() string {
+	e := m.table.Enclaves
+	var parts []string
+	add := func(format string, v float64, write func(float64) string) {
+		if known(v) {
+			parts = append(parts, fmt.Sprintf(format, write(v)))
+		}
+	}
+	add("%s enclaves", sum(e, "sgx_enclaves"), count)
+	add("EPC %s", sum(e, "sgx_epc_size_bytes"), size)
+	add("%s free", sum(e, "sgx_epc_free_bytes"), size)
+	add("%s pages evicted/s", sum(e, "sgx_epc_pages_evicted_total"), number)
+	add("%s loaded back/s", sum(e, "sgx_epc_pages_loaded_back_total"), number)
+	add("%s added/s", sum(e, "sgx_epc_pages_added_total"), number)
+	if len(parts) == 0 {
+		return ""
+	}
+	return fitting(m.width, append([]string{"SGX"}, parts...))
+}
+
+// enclaveName is the family without what all have in common, and its labels.
+func enclaveName(s Series) string {
+	name := strings.TrimSuffix(strings.TrimPrefix(s.Family, enclavePrefix), "_total")
+	return strings.TrimSpace(strings.ReplaceAll(name, "_", " ") + " " + s.A)
+}
+
+func enclaveValue(s Series, v float64) string {
+	switch {
+	case isCounter(s.Family):
+		return number(v) + "/s"
+	case strings.HasSuffix(s.Family, "_bytes"):
+		return size(v)
+	}
+	return count(v)
+}
+
+// state says in one line what is not as usual, and how the table is made.
+func (st styles) state(m *model) string {
+	if m.typing {
+		return left(fmt.Sprintf("filter: %s▏ (%d of %d)", m.filter, len(m.rows()), len(m.table.Rows)), m.width)
+	}
+	l := m.alert()
+	arrow := "↓"
+	if c, ok := columnNamed(m.sort); ok && (c.text != nil) != m.reverse {
+		arrow = "↑"
+	}
+	r := fmt.Sprintf("by %s %s", m.sort, arrow)
+	if m.filter != "" {
+		r = fmt.Sprintf("/%s: %d of %d  %s", m.filter, len(m.rows()), len(m.table.Rows), r)
+	}
+	switch m.page {
+	case listPage:
+	case threadPage:
+		var own string
+		if own, r = m.threadState(); l == "" {
+			l = own
+		}
+	default:
+		r = ""
+	}
+	return st.alert.Render(between(l, r, m.width))
+}
+
+// alert is the most important of what is not as usual.
+func (m *model) alert() string {
+	switch {
+	case m.lost != nil:
+		return fmt.Sprintf("NO ANSWER for %s: %s; retrying", ago(m.away), reason(m.lost))
+	case m.paused:
+		return fmt.Sprintf("PAUSED at %s; space goes on", m.table.At.Format("15:04:05"))
+	case m.aboutOne() && m.gone:
+		return "GONE: this workload is no longer exposed; its last values"
+	case m.table.Restarted:
+		return "The agent was restarted; rates with the next scrape"
+	case m.table.Over <= 0:
+		return "First scrape; rates with the next"
+	}
+	return ""
+}
+
+// reason says shortly why there is no sample.
+func reason(err error) string {
+	var refused *remote.NotListeningError
+	switch {
+	case errors.As(err, &refused):
+		return "nothing listens there"
+	case errors.Is(err, syscall.ECONNRESET):
+		return "the connection was reset"
+	case errors.Is(err, ErrNoWorkloads):
+		return "no teescope agent"
+	}
+	return clean(err.Error())
+}
+
+// titles are the names of the columns.
+func (m *model) titles(place []placed) string {
+	st := newStyles()
+	b := strings.Builder{}
+	b.WriteString(spaces(marker))
+	for i, c := range place {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		style := st.heading
+		if c.name == m.sort {
+			style = st.sorted
+		}
+		b.WriteString(style.Render(c.fit(c.title)))
+	}
+	return b.String()
+}
+
+// fit puts words to the left and numbers to the right.
+func (c *placed) fit(s string) string {
+	if c.text != nil {
+		return left(s, c.width)
+	}
+	return right(s, c.width)
+}
+
+// row draws one workload. What is nothing stands back, so that the rest stands out.
+func (st styles) row(place []placed, r *Row, chosen bool) string {
+	b := strings.Builder{}
+	for i, c := range place {
+		s := c.cell(r)
+		if c.brief > 0 && ansi.StringWidth(s) > c.width {
+			s = clip(s, c.brief)
+		}
+		cell := c.fit(s)
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		switch {
+		case chosen: // the whole line has a style
+		case s == absent || s == "0" || s == "none" || c.name == "kind":
+			cell = st.faint.Render(cell)
+		case c.tee:
+			cell = st.tee.Render(cell)
+		}
+		b.WriteString(cell)
+	}
+	if chosen {
+		return st.chosen.Render(">" + b.String())
+	}
+	return " " + b.String()
+}
+
+// foot fills the screen and puts the keys at its end, as many as there is room for.
+func (m *model) foot(lines []string, keys ...string) []string {
+	for len(lines) < m.height-1 {
+		lines = append(lines, "")
+	}
+	lines = lines[:max(m.height-1, 0)]
+	return append(lines, newStyles().faint.Render(left(fitting(m.width, keys), m.width)))
+}
+
+// sortKeys lists the keys that sort.
+func sortKeys(place []placed) []string {
+	var keys []string
+	for _, c := range place {
+		if c.value != nil { // the others are in the help
+			keys = append(keys, c.key+" "+c.name)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/teescope/teescope/internal/agent/workload"
+)
+
+// key is one row of the table. Everything that is said about a key is said here once.
+type key struct {
+	name     string // dotted; nested in YAML, a flag of this name, TEESCOPE_NAME in the environment
+	commands Command
+	kind     string // what a value looks like, for --help
+	usage    string
+	sep      string                        // what parts the values of a list in the environment and in a flag; "" is no list
+	flagSep  bool                          // whether a flag is split as well, or only repeated
+	defText  string                        // what --help says of a default that depends on the host
+	def      func(Host) []string           // values as one would write them
+	set      func(*Config, []string) error // checks and sets
+	get      func(*Config) []string        // the inverse of set
+}
+
+func (k *key) env() string {
+	return EnvPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(k.name))
+}
+
+func (k *key) list() bool { return k.sep != "" }
+
+// EnvPrefix begins the name of every variable that is read.
+const EnvPrefix = "TEESCOPE_"
+
+// configKey names the file itself. It is no key of the file.
+const configKey = "config"
+
+// keys returns the table, in the order of the documentation.
+func keys() []*key {
+	return slices.Concat(mainKeys(), rulesKeys(), alertingKeys(), []*key{logLevelKey(), logFormatKey()})
+}
+
+func mainKeys() []*key {
+	return []*key{
+		listenKey(),
+		{
+			name: "web.config-file", commands: Any, kind: "file",
+			usage: "TLS and basic authentication, in the format of the Prometheus exporter toolkit", defText: "none",
+			def: constant(""),
+			set: func(c *Config, values []string) error { c.WebConfigFile = strings.Join(values, ""); return nil },
+			get: func(c *Config) []string { return []string{c.WebConfigFile} },
+		},
+		externalURLKey(),
+		dataDirKey(),
+		{
+			name: "interval", commands: Up | Server, kind: "duration",
+			usage: "time between two scrapes",
+			def:   constant("5s"),
+			set: one(func(c *Config, s string) (err error) {
+				c.Interval, err = parseDuration(s, 100*time.Millisecond, 2*time.Minute)
+				return err
+			}),
+			get: func(c *Config) []string { return []string{formatDuration(c.Interval)} },
+		},
+		{
+			name: "retention.time", commands: Up | Server, kind: "duration",
+			usage: "how long the database keeps samples",
+			def:   constant("15d"),
+			set: one(func(c *Config, s string) (err error) {
+				c.Retention.Time, err = parseDuration(s, time.Hour, 100*365*24*time.Hour)
+				return err
+			}),
+			get: func(c *Config) []string { return []string{formatDuration(c.Retention.Time)} },
+		},
+		{
+			name: "retention.size", commands: Up | Server, kind: "size",
+			usage: "how large the database may grow, 0 for no limit",
+			def:   constant("2GiB"),
+			set: one(func(c *Config, s string) (err error) {
+				c.Retention.Size, err = parseSize(s, 16<<20)
+				return err
+			}),
+			get: func(c *Config) []string { return []string{formatSize(c.Retention.Size)} },
+		},
+		{
+			name: "targets", commands: Up | Server, kind: "host:port,...", sep: ",", flagSep: true,
+			usage: "agents to scrape",
+			def:   none,
+			set:   setTargets,
+			get:   func(c *Config) []string { return c.Targets },
+		},
+		scrapeKey(),
+		{
+			name: "workloads.max", commands: Up | Agent, kind: "number",
+			usage: "how many workloads have series of their own; the rest is folded into \"other\"",
+			def:   constant("128"),
+			set: one(func(c *Config, s string) (err error) {
+				c.Workloads.Max, err = parseInt(s, 1, 1024)
+				return err
+			}),
+			get: func(c *Config) []string { return []string{strconv.Itoa(c.Workloads.Max)} },
+		},
+		{
+			name: "watch", commands: Up | Agent, kind: "rule", sep: ";",
+			usage: "also break down per process what matches comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N; repeat it for several",
+			def:   none,
+			set:   setWatch,
+			get:   watchTexts,
+		},
+		{
+			name: "syscalls.time", commands: Up | Agent, kind: "bool",
+			usage: "also measure the time spent in each system call (costs more)",
+			def:   constant("false"),
+			set: one(func(c *Config, s string) (err error) {
+				c.Syscalls.Time, err = parseBool(s)
+				return err
+			}),
+			get: func(c *Config) []string { return []string{strconv.FormatBool(c.Syscalls.Time)} },
+		},
+		{
+			name: "overhead.budget", commands: Up | Agent, kind: "percent",
+			usage: "share of the machine's CPU time that watching may take; beyond it less is watched, 100% is no limit",
+			def:   constant("1%"),
+			set: one(func(c *Config, s string) (err error) {
+				c.Overhead.Budget, err = parsePercent(s, 0.01, 100)
+				return err
+			}),
+			get: func(c *Config) []string { return []string{formatPercent(c.Overhead.Budget)} },
+		},
+		transitionsTraceKey(),
+		transitionsBudgetKey(),
+		transitionsCostKey(),
+		{
+			name: "memory.limit", commands: Up | Server, kind: "size",
+			usage: "memory of the process, near which queries and new series are refused, 0 for no limit",
+			def:   constant("0"),
+			set: one(func(c *Config, s string) (err error) {
+				c.Memory.Limit, err = parseSize(s, 64<<20)
+				return err
+			}),
+			get: func(c *Config) []string { return []string{formatSize(c.Memory.Limit)} },
+		},
+		analysisEnabledKey(), analysisIntervalKey(), analysisWindowKey(),
+	}
+}
+
+func listenKey() *key {
+	return &key{
+		name: "listen", commands: Any, kind: "host:port",
+		usage: "address of the page, /metrics and the API",
+		def:   constant("127.0.0.1:9750"),
+		set: one(func(c *Config, s string) error {
+			if err := checkListen(s); err != nil {
+				return err
+			}
+			c.Listen = s
+			return nil
+		}),
+		get: func(c *Config) []string { return []string{c.Listen} },
+	}
+}
+
+func dataDirKey() *key {
+	return &key{
+		name: "data-dir", commands: Up | Server, kind: "directory",
+		usage: "where the database lives", defText: "/var/lib/teescope for root, else ~/.local/state/teescope",
+		def: func(h Host) []string {
+			switch {
+			case h.UID == 0:
+				return []string{"/var/lib/teescope"}
+			case h.StateHome != "" && filepath.IsAbs(h.StateHome):
+				return []string{filepath.Join(h.StateHome, "teescope")}
+			case h.Home != "":
+				return []string{filepath.Join(h.Home, ".local/state/teescope")}
+			}
+			return []string{"/var/tmp/teescope"} // a service user without a home
+		},
+		set: one(func(c *Config, s string) error {
+			abs, err := filepath.Abs(s)
+			if err != nil {
+				return fmt.Errorf("%q has no absolute form: %w", s, err)
+			}
+			c.DataDir = abs
+			return nil
+		}),
+		get: func(c *Config) []string { return []string{c.DataDir} },
+	}
+}
+
+func logLevelKey() *key {
+	levels := []string{"debug", "info", "warn", "error"}
+	return &key{
+		name: "log.level", commands: Any, kind: "level",
+		usage: "least severe level that is logged: debug, info, warn or error",
+		def:   constant("info"),
+		set: one(func(c *Config, s string) error {
+			if err := checkChoice(s, levels); err != nil {
+				return err
+			}
+			return c.Log.Level.UnmarshalText([]byte(s))
+		}),
+		get: func(c *Config) []string { return []string{strings.ToLower(c.Log.Level.String())} },
+	}
+}
+
+func logFormatKey() *key {
+	formats := []string{"text", "json"}
+	return &key{
+		name: "log.format", commands: Any, kind: "format",
+		usage: "text or json",
+		def:   constant("text"),
+		set: one(func(c *Config, s string) error {
+			if err := checkChoice(s, formats); err != nil {
+				return err
+			}
+			c.Log.Format = s
+			return nil
+		}),
+		get: func(c *Config) []string { return []string{c.Log.Format} },
+	}
+}
+
+func constant(s string) func(Host) []string { return func(Host) []string { return []string{s} } }
+
+func none(Host) []string { return nil }
+
+// one adapts a setter of one value. The loaders never pass it another number of values.
+func one(set func(*Config, string) error) func(*Config, []string) error {
+	return func(c *Config, values []string) error {
+		if len(values) != 1 {
+			return fmt.Errorf("wants one value, has %d", len(values))
+		}
+		if strings.TrimSpace(values[0]) == "" {
+			return fmt.Errorf("has no value")
+		}
+		return set(c, values[0])
+	}
+}
+
+func setTargets(c *Config, values []string) error {
+	var errs []error
+	seen := make(map[string]bool, len(values))
+	for _, v := range values {
+		err := checkHostPort(v)
+		if err == nil && seen[v] {
+			err = fmt.Errorf("%q is listed twice", v)
+		}
+		errs = append(errs, err)
+		seen[v] = true
+	}
+	c.Targets = values
+	return errors.Join(errs...)
+}
+
+func setWatch(c *Config, values []string) error {
+	var errs []error
+	rules := make([]workload.Rule, 0, len(values))
+	for _, v := range values {
+		rule, err := workload.ParseRule(v)
+		errs = append(errs, err)
+		rules = append(rules, rule)
+	}
+	c.Watch = rules
+	return errors.Join(errs...)
+}
+
+func watchTexts(c *Config) []string {
+	texts := make([]string, len(c.Watch))
+	for i, r := range c.Watch {
+		texts[i] = r.String()
+	}
+	return texts
+}

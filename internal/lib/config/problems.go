@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/teescope/teescope/internal/agent/workload"
+)
+
+// Problem is one thing that is wrong with the configuration.
+type Problem struct {
+	Origin Origin
+	Key    string // dotted; may be empty
+	Text   string
+}
+
+// String returns the problem on one line that is fit to be printed: keys and names of files may hold anything.
+func (p Problem) String() string {
+	var b strings.Builder
+	if p.Origin.Kind == "file" {
+		b.WriteString(p.Origin.At) // FILE:LINE first, as compilers do and editors understand
+	} else {
+		b.WriteString(p.Origin.String())
+	}
+	b.WriteString(": ")
+	if p.Key != "" && p.Origin.Kind != "flag" {
+		b.WriteString(p.Key + ": ")
+	}
+	b.WriteString(p.Text)
+	return workload.Clean(b.String())
+}
+
+// Error lists every problem of a configuration, never only the first.
+type Error struct {
+	Problems []Problem
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if len(e.Problems) == 1 {
+		return "reading the configuration: " + e.Problems[0].String()
+	}
+	lines := []string{fmt.Sprintf("reading the configuration: %d problems:", len(e.Problems))}
+	for _, p := range e.Problems {
+		lines = append(lines, "  "+p.String())
+	}
+	return strings.Join(lines, "\n")
+}

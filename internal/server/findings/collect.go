@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package findings
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/lib/metric"
+)
+
+// maxSeries bounds the findings that have series of their own, the most worthwhile ones.
+const maxSeries = 100
+
+type families struct {
+	info, gain, since, open, leftOut   *metric.Desc
+	seconds, cpu, runs, judged, failed *metric.Desc
+}
+
+func newFamilies() families {
+	own := func(d metric.Desc) *metric.Desc {
+		d.Source, d.Origin = metric.Agent, "the rules of the analysis"
+		return metric.New(d)
+	}
+	who := []string{"rule", "workload", "machine"}
+	return families{
+		info: own(metric.Desc{
+			Name: "teescope_finding_info", Kind: metric.Info, Labels: append(who[:3:3], "severity", "confidence"),
+			Help: "Each cause that slows a workload now, by the name of its rule; an empty workload is the whole machine. " +
+				"`machine` is the label instance of the series that show it. At most 100, the most worthwhile ones.",
+		}),
+		gain: own(metric.Desc{
+			Name: "teescope_finding_gain_ratio", Kind: metric.Gauge, Unit: "ratio", Labels: append(who[:3:3], "bound"),
+			Help: "How much more the workload would do without the cause, as a ratio: 0.2 is 20 % more. `bound` is low and high, " +
+				"the ends of the estimate; absent where it cannot be estimated.",
+		}),
+		since: own(metric.Desc{
+			Name: "teescope_finding_first_seen_timestamp_seconds", Kind: metric.Gauge, Unit: "seconds", Labels: who,
+			Help: "When a finding that is there now was first seen, in seconds since 1970.",
+		}),
+		open: own(metric.Desc{
+			Name: "teescope_findings", Kind: metric.Gauge, Unit: "findings", Labels: []string{"severity"},
+			Help: "How many causes slow workloads now, by severity.",
+		}),
+		leftOut: own(metric.Desc{
+			Name: "teescope_findings_left_out", Kind: metric.Gauge, Unit: "findings",
+			Help: "How many findings have no series of their own, because there are more than 100.",
+		}),
+		seconds: own(metric.Desc{
+			Name: "teescope_analysis_seconds", Kind: metric.Gauge, Unit: "seconds",
+			Help: "How long the newest analysis took.",
+		}),
+		cpu: own(metric.Desc{
+			Name: "teescope_analysis_cpu_seconds_total", Kind: metric.Counter, Unit: "seconds",
+			Help: "CPU time of the thread that analyses, while it does: queries included, the collection of garbage not.",
+		}),
+		runs: own(metric.Desc{
+			Name: "teescope_analyses_total", Kind: metric.Counter, Unit: "analyses", Labels: []string{"outcome"},
+			Help: "Analyses, by how they went: complete, partial when some query was not answered, failed when there was no result.",
+		}),
+		judged: own(metric.Desc{
+			Name: "teescope_analysis_workloads", Kind: metric.Gauge, Unit: "workloads",
+			Help: "How many workloads the newest analysis judged.",
+		}),
+		failed: own(metric.Desc{
+			Name: "teescope_analysis_problems", Kind: metric.Gauge, Unit: "problems", Labels: []string{"kind"},
+			Help: "What the newest analysis could not look at, by kind: failed queries, absent series, bounds that were met, gaps in " +
+				"a workload's series, broken rules.",
+		}),
+	}
+}
+
+// Describe implements collector.Collector.
+func (a *Analyst) Describe() []*metric.Desc {
+	f := a.families
+	return []*metric.Desc{f.info, f.gain, f.since, f.open, f.leftOut, f.seconds, f.cpu, f.runs, f.judged, f.failed}
+}
+
+// Collect implements collector.Collector.
+func (a *Analyst) Collect(_ context.Context, emit func(prometheus.Metric)) error {
+	a.mu.Lock()
+	report, took, cpu := a.newest, a.took, a.cpu
+	for how, n := range a.runs {
+		emit(a.families.runs.Value(n, string(how)))
+	}
+	a.mu.Unlock()
+	emit(a.families.cpu.Value(cpu.Seconds()))
+	if took > 0 {
+		emit(a.families.seconds.Value(took.Seconds()))
+	}
+	if report == nil {
+		return nil
+	}
+	emit(a.families.judged.Value(float64(report.Workloads)))
+	open := map[analysis.Severity]float64{analysis.Info: 0, analysis.Low: 0, analysis.Medium: 0, analysis.High: 0}
+	for _, f := range report.Findings {
+		open[f.Severity]++
+	}
+	for severity, n := range open {
+		emit(a.families.open.Value(n, string(severity)))
+	}
+	shown := report.Findings[:min(len(report.Findings), maxSeries)]
+	emit(a.families.leftOut.Value(float64(len(report.Findings) - len(shown))))
+	for _, f := range shown {
+		a.emit(f, emit)
+	}
+	kinds := map[analysis.Kind]float64{analysis.Failed: 0, analysis.Absent: 0, analysis.Bounded: 0, analysis.Gap: 0, analysis.Broken: 0}
+	for _, p := range report.Problems {
+		kinds[p.Kind]++
+	}
+	for kind, n := range kinds {
+		emit(a.families.failed.Value(n, string(kind)))
+	}
+	return nil
+}
+
+func (a *Analyst) emit(f analysis.Finding, emit func(prometheus.Metric)) {
+	emit(a.families.info.Value(1, f.Rule, f.Workload, f.Instance, string(f.Severity), string(f.Confidence)))
+	emit(a.families.since.Value(float64(f.FirstSeen.UnixMilli())/1000, f.Rule, f.Workload, f.Instance))
+	if f.Gain != nil {
+		emit(a.families.gain.Value(f.Gain.Low, f.Rule, f.Workload, f.Instance, "low"))
+		emit(a.families.gain.Value(f.Gain.High, f.Rule, f.Workload, f.Instance, "high"))
+	}
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package findings looks for causes again and again, and keeps what it has found: as a report that is asked for over
+// HTTP, as series, and as lines of the log.
+//
+// It refuses to judge (that is the rules') and to know the database: it reads through an [analysis.Source], and its
+// series are scraped like all others.
+package findings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/render"
+)
+
+// maxTime bounds one analysis, however long the interval is.
+const maxTime = 30 * time.Second
+
+// Options are what an [Analyst] is made of.
+type Options struct {
+	Source   analysis.Source
+	Name     string // of the source, in reports
+	Rules    []analysis.Rule
+	Interval time.Duration // between the begins of two analyses
+	Window   time.Duration // that each looks back
+	Scrape   time.Duration // between two samples of a series; 0 finds it out
+	// Keep keeps the box plots of each window as series. Nil keeps none.
+	Keep analysis.Appender
+	File string // keeps what is known over a restart; its directory must exist by Init. Empty keeps nothing
+	// Tell is told all findings that live, after each analysis. Nil tells nobody.
+	Tell func(live []analysis.Finding)
+	Log  *slog.Logger
+}
+
+// Analyst is a service whose Run analyses, a collector of what is found, and a handler that answers with a report.
+type Analyst struct {
+	opts     Options
+	families families
+	asking   chan struct{} // holds one: who asks about another moment than the newest
+	ledger   *analysis.Ledger
+	unusual  unusual // used by Run alone
+
+	mu     sync.Mutex
+	newest *render.Report // all findings of the newest analysis; nil before the first
+	runs   map[outcome]float64
+	took   time.Duration // of the newest
+	cpu    time.Duration // of all
+}
+
+// outcome is how an analysis went.
+type outcome string
+
+const (
+	complete outcome = "complete" // every query was answered
+	partial  outcome = "partial"  // some query failed: its rules were not asked
+	failed   outcome = "failed"   // there is no result
+)
+
+// New makes an analyst. It asks nothing before Run.
+func New(o Options) *Analyst {
+	return &Analyst{
+		opts: o, families: newFamilies(), asking: make(chan struct{}, 1),
+		runs: map[outcome]float64{complete: 0, partial: 0, failed: 0},
+	}
+}
+
+// Name implements service.Service and collector.Collector.
+func (a *Analyst) Name() string { return "findings" }
+
+// Init reads what was found when the program ended last.
+func (a *Analyst) Init(context.Context) (err error) {
+	a.ledger, err = analysis.OpenLedger(a.opts.File, a.opts.Log, a.log)
+	return err
+}
+
+// Run analyses until ctx ends. What fails is logged and tried again: it never ends the program.
+func (a *Analyst) Run(ctx context.Context) error {
+	tick := time.NewTicker(a.opts.Interval)
+	defer tick.Stop()
+	var said string
+	for {
+		if err := a.once(ctx); err != nil && ctx.Err() == nil {
+			if text := err.Error(); text != said { // the same again each minute would be noise
+				a.opts.Log.Warn("the analysis did not succeed, and is tried again", "err", err, "every", a.opts.Interval)
+				said = text
+			}
+		} else {
+			said = ""
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// evaluate asks all rules about the window up to a moment.
+func (a *Analyst) evaluate(ctx context.Context, at time.Time) (analysis.Result, error) {
+	return analysis.Evaluate(ctx, a.opts.Source, a.opts.Rules, analysis.Options{
+		Window: a.opts.Window, At: at, Timeout: maxTime,
+	})
+}
+
+// look asks all rules, keeps the box plots of the window, and now and then looks for what is unlike before.
+func (a *Analyst) look(ctx context.Context, at time.Time) (analysis.Result, error) {
+	result, err := a.evaluate(ctx, at)
+	if err != nil || result.Workloads == 0 && firstFailure(result) != nil {
+		return result, err // who does not answer is asked no more
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	windows, problems := analysis.Windows(ctx, a.opts.Source, at, analysis.WindowOptions{Window: a.opts.Window, Interval: a.opts.Scrape})
+	if a.opts.Keep != nil {
+		if err := analysis.StoreWindows(ctx, a.opts.Keep, windows); err != nil {
+			problems = append(problems, analysis.Problem{Kind: analysis.Failed, Error: err.Error()})
+		}
+	}
+	problems = append(problems, a.unusual.look(ctx, a.opts, at, windows)...)
+	result.Findings = append(result.Findings, a.unusual.found...)
+	result.Problems = append(result.Problems, problems...)
+	return result, nil
+}
+
+// measured runs a function and returns how long it took, and how much of it on a processor. The engine of PromQL
+// works in the goroutine of whoever asks.
+func measured(f func() error) (took, cpu time.Duration, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	began, before := time.Now(), threadTime()
+	err = f()
+	return time.Since(began), threadTime() - before, err
+}
+
+// threadTime is the processor time of this thread.
+func threadTime() time.Duration {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) != nil {
+		return 0 // every Linux has it
+	}
+	return time.Duration(ts.Nano())
+}
+
+// once analyses, and keeps, logs and tells what was found.
+func (a *Analyst) once(ctx context.Context) (err error) {
+	var result analysis.Result
+	took, cpu, err := measured(func() error {
+		result, err = contained(func() (analysis.Result, error) { return a.look(ctx, time.Now()) })
+		return err
+	})
+	how := howItWent(result, err)
+	a.mu.Lock()
+	a.runs[how]++
+	a.took = took
+	a.cpu += cpu
+	a.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	unwritten := a.ledger.Update(result)
+	result.Findings = a.ledger.Open()
+	report := render.New(a.opts.Name, result, 0, nil)
+	a.mu.Lock()
+	a.newest = &report
+	a.mu.Unlock()
+	if a.opts.Tell != nil {
+		a.opts.Tell(result.Findings)
+	}
+	if how == partial {
+		return fmt.Errorf("not all could be asked: %w", firstFailure(result))
+	}
+	return unwritten
+}
+
+// log writes one line when a finding begins, changes its severity or ends.
+func (a *Analyst) log(e analysis.Event) {
+	f, level := e.Finding, slog.LevelInfo
+	attrs := []any{"rule", f.Rule, "workload", f.Workload, "instance", f.Instance, "severity", string(f.Severity)}
+	text := ""
+	switch e.Kind {
+	case analysis.Opened:
+		text = "found what slows a workload"
+		attrs = append(attrs, "cause", f.Cause, "gain", render.Gain(f.Gain))
+	case analysis.SeverityChanged:
+		text = "a finding has another severity"
+		attrs = append(attrs, "was", string(e.Was), "cause", f.Cause)
+	case analysis.Closed:
+		text = "a finding is over"
+		attrs = append(attrs, "lasted", f.LastSeen.Sub(f.FirstSeen).Round(time.Second))
+	}
+	if e.Kind != analysis.Closed && f.Severity.AtLeast(analysis.Medium) {
+		level = slog.LevelWarn
+	}
+	a.opts.Log.Log(context.Background(), level, text, attrs...)
+}
+
+func howItWent(r analysis.Result, err error) outcome {
+	switch {
+	case err != nil:
+		return failed
+	case firstFailure(r) != nil:
+		return partial
+	}
+	return complete
+}
+
+func firstFailure(r analysis.Result) error {
+	for _, p := range r.Problems {
+		if p.Kind == analysis.Failed {
+			return fmt.Errorf("%s: %s", p.Query, p.Error)
+		}
+	}
+	return nil
+}
+
+// contained turns a panic into an error: a bug in the analysis must not end the agent.
+func contained(f func() (analysis.Result, error)) (r analysis.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the analysis panicked: %v", p)
+		}
+	}()
+	return f()
+}
+
+// errNone says that there is no report yet.
+var errNone = errors.New("the first analysis is under way")
+
+// Newest is the newest report with all its findings.
+func (a *Analyst) Newest() (render.Report, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.newest == nil {
+		return render.Report{}, errNone
+	}
+	return *a.newest, nil
+}

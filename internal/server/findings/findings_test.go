@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package findings
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/render"
+	"github.com/teescope/teescope/internal/lib/metric/metrictest"
+)
+
+var update = flag.Bool("update", false, "write the golden files again")
+
+// source answers the queries of the rule below from a number that a test sets, and those of the engine so that every
+// workload was there all the time.
+type source struct {
+	mu    sync.Mutex
+	calls map[string]float64 // by workload
+	err   error
+	block bool
+	kept  map[string]int // samples by the name of their series
+}
+
+func (s *source) Append(_ context.Context, samples []analysis.Sample) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept == nil {
+		s.kept = map[string]int{}
+	}
+	for _, one := range samples {
+		s.kept[one.Labels["__name__"]]++
+	}
+	return s.err
+}
+
+func (s *source) set(f func(*source)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s)
+}
+
+func (s *source) Instant(ctx context.Context, query string, at time.Time) ([]analysis.Sample, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.block {
+		s.mu.Unlock()
+		<-ctx.Done()
+		s.mu.Lock()
+		return nil, ctx.Err()
+	}
+	if s.err != nil {
+		return nil, s.err
+	}
+	if query != "calls[1m]" {
+		return nil, nil
+	}
+	var all []analysis.Sample
+	for workload, n := range s.calls {
+		all = append(all, analysis.Sample{Labels: map[string]string{"workload": workload, "instance": "a:1"}, Time: at, Value: n})
+	}
+	return all, nil
+}
+
+func (s *source) Range(_ context.Context, query string, start, end time.Time, step time.Duration) ([]analysis.Series, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return nil, s.err
+	}
+	if !strings.Contains(query, "teescope_processes") && !strings.Contains(query, "teescope_syscalls_total") {
+		return nil, nil
+	}
+	var all []analysis.Series
+	for workload := range s.calls {
+		one := analysis.Series{Labels: map[string]string{"workload": workload, "instance": "a:1"}}
+		for t := start; !t.After(end); t = t.Add(step) {
+			one.Points = append(one.Points, analysis.Point{Time: t, Value: float64(t.UnixMilli()) / 1000})
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// rule finds whoever makes more than 1,000 calls a second.
+func rule() analysis.Rule {
+	return analysis.Rule{
+		Name: "chatter", Title: "too many calls", Sources: []string{"a test"},
+		Signals: []analysis.Signal{{Name: "calls", Query: "calls[$window]", Unit: "1/s", Help: "calls"}},
+		Judge: func(w analysis.Workload) *analysis.Verdict {
+			n, _ := w.Value("calls")
+			if n <= 1000 {
+				return nil
+			}
+			return &analysis.Verdict{
+				Confidence: analysis.Likely, Cause: fmt.Sprintf("%s makes %.0f calls a second.", w.Name, n), Evidence: []string{"calls"},
+				Advice: []string{"Make fewer."}, Gain: analysis.Amdahl(0.1, 0.2, "an assumption"),
+			}
+		},
+	}
+}
+
+type logged struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logged) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.b.String(), text)
+}
+
+// analyst makes one that runs until the test ends.
+func analyst(t *testing.T, s *source, tell func([]analysis.Finding)) (*Analyst, *logged) {
+	t.Helper()
+	var log logged
+	a := New(Options{
+		Source: s, Name: "a test", Rules: []analysis.Rule{rule()}, Interval: time.Minute, Window: time.Minute,
+		Scrape: 5 * time.Second, Keep: s, File: filepath.Join(t.TempDir(), "findings.json"), Tell: tell, Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err := a.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return a, &log
+}
+
+func start(t *testing.T, a *Analyst) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}
+
+// metrics is what the analyst exposes, as text.
+func metrics(t *testing.T, a *Analyst) string {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(exposed{a})
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
+		return strings.HasSuffix(f.GetName(), "_seconds") && strings.HasPrefix(f.GetName(), "teescope_analysis") ||
+			f.GetName() == "teescope_analysis_cpu_seconds_total" // they differ from run to run
+	})
+	var b bytes.Buffer
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
+// exposed lets the client library gather a collector.
+type exposed struct{ *Analyst }
+
+func (exposed) Describe(chan<- *prometheus.Desc) {}
+
+func (e exposed) Collect(out chan<- prometheus.Metric) {
+	_ = e.Analyst.Collect(context.Background(), func(m prometheus.Metric) { out <- m })
+}
+
+func TestFindsOnceAndSaysWhenItIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{calls: map[string]float64{"busy": 5000, "quiet": 3}}
+		var told [][]analysis.Finding
+		a, log := analyst(t, s, func(live []analysis.Finding) { told = append(told, live) })
+		if _, err := a.Newest(); !errors.Is(err, errNone) {
+			t.Errorf("before the first analysis: %v", err)
+		}
+		began := time.Now()
+		start(t, a)
+		time.Sleep(3*time.Minute + time.Second)
+		r, err := a.Newest()
+		if err != nil || len(r.Findings) != 1 || r.Workloads != 2 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		f := r.Findings[0]
+		if f.Workload != "busy" || !f.FirstSeen.Equal(began) || !f.LastSeen.Equal(began.Add(3*time.Minute)) || f.Severity != analysis.Medium {
+			t.Errorf("found %+v", f)
+		}
+		if n := log.count("found what slows a workload"); n != 1 {
+			t.Errorf("it was logged %d times", n)
+		}
+		// Two workloads, four analyses, seven numbers of each box plot.
+		if n := s.kept[analysis.WindowValueFamily]; n != 2*4*7 {
+			t.Errorf("%d numbers of box plots are kept", n)
+		}
+		metrictest.Golden(t, "testdata/metrics.prom", []byte(metrics(t, a)), *update)
+
+		s.set(func(s *source) { s.calls["busy"] = 3 })
+		time.Sleep(4 * time.Minute)
+		if r, err = a.Newest(); err != nil || len(r.Findings) != 0 || log.count("a finding is over") != 1 {
+			t.Errorf("%+v is still there, %v", r.Findings, err)
+		}
+		if len(told) != 8 || len(told[0]) != 1 || len(told[7]) != 0 {
+			t.Errorf("told %d times: %v", len(told), told)
+		}
+		if text := metrics(t, a); !strings.Contains(text, `teescope_findings{severity="medium"} 0`) || strings.Contains(text, "teescope_finding_info") {
+			t.Errorf("the series are\n%s", text)
+		}
+	})
+}
+
+// A source that fails ends nothing and takes nothing back, and is complained of once.
+func TestASourceThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{calls: map[string]float64{"busy": 5000}}
+		a, log := analyst(t, s, nil)
+		start(t, a)
+		time.Sleep(time.Second)
+		s.set(func(s *source) { s.err = errors.New("disk full") })
+		time.Sleep(10 * time.Minute)
+		r, err := a.Newest()
+		if err != nil || len(r.Findings) != 1 {
+			t.Errorf("%+v, %v", r.Findings, err)
+		}
+		if n := log.count("did not succeed"); n != 1 {
+			t.Errorf("it complained %d times:\n%s", n, log.b.String())
+		}
+		if text := metrics(t, a); !strings.Contains(text, `teescope_analyses_total{outcome="complete"} 1`+"\n") || !strings.Contains(text, `{outcome="partial"} 10`+"\n") {
+			t.Errorf("the series are\n%s", text)
+		}
+		s.set(func(s *source) { s.err = nil })
+		time.Sleep(time.Minute)
+		s.set(func(s *source) { s.err = errors.New("disk full") })
+		time.Sleep(time.Minute)
+		if n := log.count("did not succeed"); n != 2 {
+			t.Errorf("it complained %d times in all", n)
+		}
+	})
+}
+
+func TestASourceThatNeverAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := analyst(t, &source{block: true}, nil)
+		start(t, a)
+		time.Sleep(maxTime + time.Second)
+		r, err := a.Newest()
+		if err != nil || len(r.Problems) == 0 || len(r.Findings) != 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
+}
+
+func TestARuleThatPanics(t *testing.T) {
+	s := &source{calls: map[string]float64{"busy": 5000}}
+	bad := rule()
+	bad.Judge = func(analysis.Workload) *analysis.Verdict { panic("a bug") }
+	a := New(Options{Source: s, Rules: []analysis.Rule{bad}, Interval: time.Hour, Window: time.Minute, Log: slog.New(slog.DiscardHandler)})
+	if err := a.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if text := metrics(t, a); !strings.Contains(text, `teescope_analysis_problems{kind="broken"} 1`+"\n") {
+		t.Errorf("the series are\n%s", text)
+	}
+}
+
+func TestSeriesAreBounded(t *testing.T) {
+	s := &source{calls: map[string]float64{}}
+	for i := range maxSeries + 20 {
+		s.calls[fmt.Sprintf("w%03d", i)] = 5000
+	}
+	a, _ := analyst(t, s, nil)
+	if err := a.once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text := metrics(t, a)
+	if n := strings.Count(text, "teescope_finding_info{"); n != maxSeries || !strings.Contains(text, "teescope_findings_left_out 20\n") {
+		t.Errorf("%d findings have series:\n%.500s", n, text)
+	}
+}
+
+func ask(t *testing.T, h http.Handler, query string) (int, []byte) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/findings?"+query, nil))
+	if kind := w.Header().Get("Content-Type"); kind != "application/json" {
+		t.Errorf("%q is answered as %q", query, kind)
+	}
+	return w.Code, w.Body.Bytes()
+}
+
+func TestServe(t *testing.T) {
+	s := &source{calls: map[string]float64{"busy": 5000}}
+	a, _ := analyst(t, s, nil)
+	report := func(query string) render.Report {
+		t.Helper()
+		status, body := ask(t, a, query)
+		var r render.Report
+		if err := json.Unmarshal(body, &r); status != http.StatusOK || err != nil {
+			t.Fatalf("%q: %d %v\n%s", query, status, err, body)
+		}
+		return r
+	}
+	if r := report(""); len(r.Findings) != 1 {
+		t.Errorf("before the first analysis it is made for whoever asks, and finds %d", len(r.Findings))
+	}
+	if err := a.once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	newest := report("")
+	if again := report(""); !again.At.Equal(newest.At) {
+		t.Error("asking for the newest analyses anew")
+	}
+	for _, at := range []string{"2026-01-02T15:04:05Z", "1767366245", "1767366245.5"} {
+		r := report(url.Values{"at": {at}}.Encode())
+		if r.At.Truncate(time.Second) != time.Unix(1767366245, 0).UTC() || r.Window != 60 {
+			t.Errorf("at %s: %s, %v s", at, r.At, r.Window)
+		}
+	}
+	before := time.Now()
+	if r := report(url.Values{"at": {before.Add(maxAhead / 2).Format(time.RFC3339)}}.Encode()); r.At.Before(before.Truncate(time.Second)) || r.At.After(time.Now()) {
+		t.Errorf("half an hour ahead of %s is answered for %s", before, r.At)
+	}
+	for query, want := range map[string]string{
+		"at=noon": "is no time", "at=NaN": "is no time", "at=1e300": "is no time", "at=-5": "before 1970", "at=2999-01-01T00:00:00Z": "in the future",
+	} {
+		if status, body := ask(t, a, query); status != http.StatusBadRequest || !strings.Contains(string(body), want) || !json.Valid(body) {
+			t.Errorf("%s: %d %s", query, status, body)
+		}
+	}
+}
+
+// Who asks after a restart, before the first analysis, is told since when what was known before it is there.
+func TestWhatIsKnownKeepsItsTimeOverARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{calls: map[string]float64{"busy": 5000}}
+		a, log := analyst(t, s, nil)
+		began := time.Now()
+		if err := a.once(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		b := New(a.opts)
+		if err := b.Init(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r, err := b.reportOf(t.Context(), time.Now())
+		if err != nil || len(r.Findings) != 1 || !r.Findings[0].FirstSeen.Equal(began) {
+			t.Errorf("first seen at %v: %+v, %v", began, r.Findings, err)
+		}
+		if r, err = b.reportOf(t.Context(), began.Add(-time.Minute)); err != nil || !r.Findings[0].FirstSeen.Equal(began.Add(-time.Minute)) {
+			t.Errorf("before it was known: %+v, %v", r.Findings, err)
+		}
+		if err := b.once(t.Context()); err != nil || log.count("found what") != 1 {
+			t.Errorf("told %d times, %v", log.count("found what"), err)
+		}
+	})
+}
+
+// Two who ask about the past do not analyse at once, and who waits too long is told to come again.
+func TestOneAnalysisAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := analyst(t, &source{block: true}, nil)
+		go func() { _, _ = a.reportOf(t.Context(), time.Now()) }()
+		synctest.Wait()
+		if status, body := ask(t, a, "at=0"); status != http.StatusServiceUnavailable || !strings.Contains(string(body), "ask again") {
+			t.Errorf("%d %s", status, body)
+		}
+		time.Sleep(maxTime)
+	})
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package findings
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/render"
+)
+
+const (
+	// maxListed bounds the findings of an answer.
+	maxListed = 200
+	// patience is how long a request waits for another's analysis to end.
+	patience = 10 * time.Second
+	// maxAhead is how far the clock of who asks may be ahead, or the end of a time that somebody looks at: what is later
+	// is a mistake, such as another unit.
+	maxAhead = time.Hour
+)
+
+// ServeHTTP answers GET /api/findings with the newest report, and with ?at=TIME (RFC 3339, or seconds since 1970)
+// with one of the window up to then, in the form of docs/user/findings.schema.json. Up to an hour ahead it is that up to now,
+// which the report says.
+func (a *Analyst) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	text := r.URL.Query().Get("at")
+	report, err := a.Newest()
+	if text != "" || err != nil {
+		at := time.Now()
+		if text != "" {
+			if at, err = parseTime(text); err != nil {
+				refuse(w, http.StatusBadRequest, "bad_data", err)
+				return
+			}
+		}
+		if report, err = a.reportOf(r.Context(), at); err != nil {
+			refuse(w, http.StatusServiceUnavailable, "timeout", err)
+			return
+		}
+	}
+	report.LeftOut += max(0, len(report.Findings)-maxListed)
+	report.Findings = report.Findings[:min(len(report.Findings), maxListed)]
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = report.JSON(w) // an error is that the client has gone
+}
+
+// reportOf analyses for somebody who asks. One such analysis runs at a time.
+func (a *Analyst) reportOf(ctx context.Context, at time.Time) (render.Report, error) {
+	wait := time.NewTimer(patience)
+	defer wait.Stop()
+	select {
+	case a.asking <- struct{}{}:
+		defer func() { <-a.asking }()
+	case <-wait.C:
+		return render.Report{}, fmt.Errorf("another analysis is under way: ask again in a moment")
+	case <-ctx.Done():
+		return render.Report{}, ctx.Err()
+	}
+	result, err := a.evaluate(ctx, at)
+	if err != nil {
+		return render.Report{}, err
+	}
+	a.date(result.Findings)
+	return render.New(a.opts.Name, result, 0, nil), nil
+}
+
+// date gives findings that are known, or were then, the time when they were first seen.
+func (a *Analyst) date(found []analysis.Finding) {
+	first := map[string][]analysis.Finding{}
+	for _, f := range a.ledger.Open() {
+		first[f.ID] = append(first[f.ID], f)
+	}
+	for _, e := range a.ledger.Closed() {
+		first[e.ID] = append(first[e.ID], e.Finding)
+	}
+	for i := range found {
+		for _, known := range first[found[i].ID] {
+			// One that is asked about between two analyses may be a little later than it was last seen.
+			if at := found[i].LastSeen; !known.FirstSeen.After(at) && !at.After(known.LastSeen.Add(2*a.opts.Window)) {
+				found[i].FirstSeen = known.FirstSeen
+			}
+		}
+	}
+}
+
+// parseTime reads a moment, now at the latest. Times that no database has are refused: arithmetic with them is not to be
+// trusted.
+func parseTime(text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if seconds, e := strconv.ParseFloat(text, 64); e == nil && !math.IsNaN(seconds) && math.Abs(seconds) < 1e11 {
+		at, err = time.UnixMilli(int64(seconds*1000)), nil
+	}
+	now := time.Now()
+	switch {
+	case err != nil:
+		return time.Time{}, fmt.Errorf("at=%.40q is no time: write for example 2026-01-02T15:04:05Z, or seconds since 1970", text)
+	case at.Before(time.Unix(0, 0)), at.After(now.Add(maxAhead)):
+		return time.Time{}, fmt.Errorf("at=%s is before 1970 or in the future", at.UTC().Format(time.RFC3339))
+	case at.After(now):
+		return now, nil
+	}
+	return at, nil
+}
+
+// refuse answers as the Prometheus API does, so that one client understands both.
+func refuse(w http.ResponseWriter, status int, kind string, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": kind, "error": err.Error()})
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"time"
+
+	"github.com/grafana/regexp"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/common/route"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/rules"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/util/features"
+	"github.com/prometheus/prometheus/util/notifications"
+	apiv1 "github.com/prometheus/prometheus/web/api/v1"
+
+	"github.com/teescope/teescope/internal/lib/quietlog"
+)
+
+// Bounds of remote read: as many samples and requests as of queries, and Prometheus' own size of a frame.
+const (
+	readConcurrency = maxRunning
+	readFrame       = 1 << 20
+)
+
+// never matches no origin: no page of another origin may read the answers. It must not be nil,
+// because the API dereferences it for every request that has an Origin.
+func never() *regexp.Regexp { return regexp.MustCompile(`[^\s\S]`) }
+
+// newAPI makes the handler of everything below /api/v1. Administration and every kind of writing
+// are off.
+func (s *Server) newAPI(p parser.Parser) http.Handler {
+	cfg := *s.cfg
+	registry := features.NewRegistry()
+	api := apiv1.NewAPI(
+		s.engine, s.db, nil, nil, s.db,
+		func(context.Context) apiv1.ScrapePoolsRetriever { return s.scraper },
+		func(context.Context) apiv1.TargetRetriever { return s.scraper },
+		func(context.Context) apiv1.AlertmanagerRetriever { return s.alertmanagers() },
+		func() config.Config { return cfg },
+		s.opts.Flags,
+		// Targets on this host are shown under its name. No target has the port 0 of this API.
+		apiv1.GlobalURLOptions{ListenAddress: ":0", Host: s.opts.Instance, Scheme: "http"},
+		func(h http.HandlerFunc) http.HandlerFunc { return h }, // the gate has checked
+		dbStatus{DB: s.db, stats: s.stats}, s.tsdbDir(),
+		false,    // no administration
+		false, 0, // no search endpoints: they are experimental
+		quietlog.New(s.opts.Log, "api"),
+		func(context.Context) apiv1.RulesRetriever { return s.rules },
+		s.memory.maxSamples(), readConcurrency, readFrame,
+		false, // no agent
+		never(),
+		s.runtimeInfo,
+		&apiv1.PrometheusVersion{
+			Version: s.opts.Version.Version, Revision: s.opts.Version.Revision, GoVersion: s.opts.Version.GoVersion,
+		},
+		func() []notifications.Notification { return []notifications.Notification{} },
+		func() (<-chan notifications.Notification, func(), bool) { return nil, nil, false },
+		s.metrics, s.metrics,
+		nil,
+		false, nil, // no remote write
+		false, false, false, // no OTLP
+		false,
+		lookbackDelta,
+		false, false,
+		nil,
+		registry,
+		apiv1.OpenAPIOptions{Version: s.opts.Version.Version},
+		p,
+	)
+	mux := route.New().WithPrefix("/api/v1")
+	api.Register(mux)
+	return mux
+}
+
+func (s *Server) runtimeInfo() (apiv1.RuntimeInfo, error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		wd = "" // it may have been removed; nothing here depends on it
+	}
+	gogc := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(gogc)
+	reloaded, at := s.reloaded()
+	retention := model.Duration(s.opts.RetentionTime).String()
+	if s.opts.RetentionSize > 0 {
+		retention += fmt.Sprintf(" or %dB", s.opts.RetentionSize)
+	}
+	return apiv1.RuntimeInfo{
+		StartTime:           s.born,
+		CWD:                 wd,
+		Hostname:            s.opts.Instance,
+		ServerTime:          time.Now().UTC(),
+		ReloadConfigSuccess: reloaded,
+		LastConfigTime:      at,
+		CorruptionCount:     int64(counter(s.opts.Registry, "prometheus_tsdb_wal_corruptions_total")),
+		GoroutineCount:      runtime.NumGoroutine(),
+		GOMAXPROCS:          runtime.GOMAXPROCS(0),
+		GOMEMLIMIT:          debug.SetMemoryLimit(-1),
+		GOGC:                strconv.FormatUint(gogc[0].Value.Uint64(), 10),
+		GODEBUG:             os.Getenv("GODEBUG"),
+		StorageRetention:    retention,
+	}, nil
+}
+
+// reloaded says whether and when what can be read again, the rules, was read the last time.
+func (s *Server) reloaded() (success bool, at time.Time) {
+	if s.ruler == nil {
+		return true, s.born
+	}
+	return s.ruler.reloaded()
+}
+
+func (s *Server) alertmanagers() apiv1.AlertmanagerRetriever {
+	if s.opts.Rules.Alerts == nil {
+		return none{}
+	}
+	return s.opts.Rules.Alerts.manager
+}
+
+// none is what there is of rules and Alertmanagers where none are configured.
+type none struct{}
+
+// RuleGroups implements apiv1.RulesRetriever.
+func (none) RuleGroups() []*rules.Group { return nil }
+
+// AlertingRules implements apiv1.RulesRetriever.
+func (none) AlertingRules() []*rules.AlertingRule { return nil }
+
+// Alertmanagers implements apiv1.AlertmanagerRetriever.
+func (none) Alertmanagers() []*url.URL { return nil }
+
+// DroppedAlertmanagers implements apiv1.AlertmanagerRetriever.
+func (none) DroppedAlertmanagers() []*url.URL { return nil }
+
+// dbStatus adapts the database to what the API asks of it. What changes the database comes with the
+// embedded DB; the API calls it only when administration is on.
+type dbStatus struct {
+	*tsdb.DB
+	stats *tsdb.DBStats
+}
+
+// BlockMetas lists the blocks.
+func (d dbStatus) BlockMetas() ([]tsdb.BlockMeta, error) { return d.DB.BlockMetas(), nil }
+
+// Stats counts the series of the head by label.
+func (d dbStatus) Stats(label string, limit int) (*tsdb.Stats, error) {
+	return d.Head().Stats(label, limit), nil
+}
+
+// WALReplayStatus says how far the replay of the log was.
+func (d dbStatus) WALReplayStatus() (tsdb.WALReplayStatus, error) {
+	return d.stats.Head.WALReplayStatus.GetWALReplayStatus(), nil
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/teescope/teescope/internal/analysis"
+)
+
+// Append stores samples beside those that are scraped. It implements analysis.Appender: what is not newer than its
+// series is left out. A sample that is ahead of the clock is an error, and nothing is stored: scraped samples could
+// not be stored until the clock had caught up. New series are not stored when memory is short, which is an error too;
+// those that are there go on.
+func (s *Server) Append(ctx context.Context, samples []analysis.Sample) error {
+	next, end, reason := s.gate.enter()
+	if next == nil {
+		return errors.New(reason)
+	}
+	defer s.gate.inside.Done()
+	if err := errors.Join(ctx.Err(), end.Err()); err != nil {
+		return err
+	}
+	app := s.db.AppenderV2(ctx)
+	refused, err := s.append(app, samples)
+	if err != nil {
+		return errors.Join(err, app.Rollback())
+	}
+	if err := app.Commit(); err != nil {
+		return fmt.Errorf("storing %d samples: %w", len(samples), err)
+	}
+	if refused > 0 {
+		return fmt.Errorf("%s; %d new series were not stored", s.memory.reason(), refused)
+	}
+	return nil
+}
+
+func (s *Server) append(app storage.AppenderV2, samples []analysis.Sample) (refused int, err error) {
+	latest := time.Now().Add(tolerance)
+	known, _ := app.(storage.GetRef)
+	short := s.memory.near()
+	for _, sample := range samples {
+		ls := labels.FromMap(sample.Labels)
+		if !ls.IsValid(model.UTF8Validation) || !ls.Has(model.MetricNameLabel) {
+			return 0, fmt.Errorf("%s is no series: its name or a label is not valid", ls)
+		}
+		if sample.Time.After(latest) {
+			return 0, fmt.Errorf("%s is of %s, which is ahead of the clock", ls, sample.Time.UTC().Format(time.RFC3339))
+		}
+		if short && known != nil {
+			if there, _ := known.GetRef(ls, ls.Hash()); there == 0 {
+				refused++
+				continue
+			}
+		}
+		_, err := app.Append(0, ls, 0, sample.Time.UnixMilli(), sample.Value, nil, nil, storage.AppendV2Options{RejectOutOfOrder: true})
+		if err != nil && !tooLate(err) {
+			return 0, fmt.Errorf("storing %s: %w", ls, err)
+		}
+	}
+	return refused, nil
+}
+
+// tooLate tells whether a sample is not stored because its series goes on after it, or has another value there.
+func tooLate(err error) bool {
+	return errors.Is(err, storage.ErrOutOfOrderSample) || errors.Is(err, storage.ErrOutOfBounds) ||
+		errors.Is(err, storage.ErrTooOldSample) || errors.Is(err, storage.ErrDuplicateSampleForTimestamp)
+}

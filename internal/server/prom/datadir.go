@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/lib/holder"
+)
+
+// NotWritableError says that the data directory cannot be used by this user.
+type NotWritableError struct {
+	Dir  string
+	User string
+	Err  error
+}
+
+// Error implements error.
+func (e *NotWritableError) Error() string {
+	switch {
+	case errors.Is(e.Err, unix.ENOSPC), errors.Is(e.Err, unix.EDQUOT):
+		return fmt.Sprintf("opening data directory %s: %v; free some space there or choose another directory with --data-dir", e.Dir, e.Err)
+	case errors.Is(e.Err, unix.EROFS):
+		return fmt.Sprintf("opening data directory %s: %v; choose another directory with --data-dir", e.Dir, e.Err)
+	}
+	return fmt.Sprintf("opening data directory %s: user %s may not write there (%v); give it to that user with \"chown -R %s %s\" or choose another directory with --data-dir",
+		e.Dir, e.User, e.Err, e.User, e.Dir)
+}
+
+// Unwrap returns the cause.
+func (e *NotWritableError) Unwrap() error { return e.Err }
+
+// InUseError says that another process has the data directory.
+type InUseError struct {
+	Dir    string
+	Holder holder.Process // zero when it is not seen
+}
+
+// Error implements error.
+func (e *InUseError) Error() string {
+	who := cmp.Or(e.Holder.String(), "another process")
+	return fmt.Sprintf("opening data directory %s: %s is using it; stop that process or choose another directory with --data-dir", e.Dir, who)
+}
+
+// dirLock keeps every other process, teescope or Prometheus, away from the database.
+type dirLock struct{ f *os.File }
+
+// lockDataDir makes the directory where it is missing and locks it. The lock is the one that
+// Prometheus itself takes, an flock on tsdb/lock, so that a stock Prometheus started on the same
+// directory is refused too. The kernel releases it with the process, however that ends.
+func lockDataDir(dir string) (*dirLock, error) {
+	db := filepath.Join(dir, "tsdb")
+	if err := os.MkdirAll(db, 0o750); err != nil {
+		return nil, notWritable(dir, err)
+	}
+	f, err := os.OpenFile(filepath.Join(db, "lock"), os.O_RDWR|os.O_CREATE, 0o640)
+	if err != nil {
+		return nil, notWritable(dir, err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, &InUseError{Dir: dir, Holder: holder.OfLock("/proc", f)}
+		}
+		return nil, fmt.Errorf("locking data directory %s: %w", dir, err)
+	}
+	// The directory itself must be writable too: the lock file may be a leftover of better days.
+	if err := CheckWritable(dir); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &dirLock{f: f}, nil
+}
+
+// Directories are those of a data directory that may be links to other disks: all that is written lies
+// below one of them.
+func Directories(dir string) []string {
+	db := filepath.Join(dir, "tsdb")
+	return []string{dir, db, filepath.Join(db, "wal"), filepath.Join(db, "wbl"), filepath.Join(db, "chunks_head")}
+}
+
+// CheckWritable makes a file in the database's directory and removes it. It returns a
+// *[NotWritableError] when that is not allowed.
+func CheckWritable(dir string) error {
+	f, err := os.CreateTemp(filepath.Join(dir, "tsdb"), ".writable-*")
+	if err != nil {
+		return notWritable(dir, err)
+	}
+	f.Close()
+	if err := os.Remove(f.Name()); err != nil {
+		return notWritable(dir, err)
+	}
+	return nil
+}
+
+// release keeps the file: removing it would let two processes lock two files of one name.
+func (l *dirLock) release() { l.f.Close() }
+
+func notWritable(dir string, err error) error {
+	name := strconv.Itoa(os.Geteuid())
+	if u, e := user.Current(); e == nil {
+		name = u.Username
+	}
+	return &NotWritableError{Dir: dir, User: name, Err: err}
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package prom is the embedded Prometheus: it scrapes, stores and answers PromQL over the real
+// /api/v1.
+//
+// It is the only importer of github.com/prometheus/prometheus. It refuses to know any metric of
+// teescope, to discover targets (they are a fixed list), and to accept writes or administration
+// over HTTP.
+package prom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/scrape"
+	"github.com/prometheus/prometheus/tsdb"
+	apiv1 "github.com/prometheus/prometheus/web/api/v1"
+
+	"github.com/teescope/teescope/internal/lib/quietlog"
+)
+
+// Limits of a query. Five million samples are 80 MB: enough for a day of 250 series at 5 s, and too
+// little to bring a small machine down.
+const (
+	maxSamples    = 5_000_000
+	queryTimeout  = 30 * time.Second
+	lookbackDelta = 5 * time.Minute // Prometheus' own default
+)
+
+// Options are what a [Server] is made of.
+type Options struct {
+	DataDir       string // absolute; the database is the folder tsdb in it
+	Interval      time.Duration
+	RetentionTime time.Duration
+	RetentionSize int64 // bytes, 0 is unlimited
+	// MemoryLimit is how much memory the process shall use, in bytes: near it, queries and new series are
+	// refused. 0 refuses none.
+	MemoryLimit int64
+	Targets     []string // agents, host:port
+	Endpoints   []Endpoint
+	Rules       RuleOptions
+	// Self answers the scrapes of this very process, without a network. Nil scrapes no self.
+	Self http.Handler
+	// Instance is the label instance of Self: the host's name.
+	Instance string
+	Version  Version
+	// Flags are shown by /api/v1/status/flags.
+	Flags map[string]string
+	// Registry receives the metrics of the embedded Prometheus.
+	Registry *prometheus.Registry
+	Log      *slog.Logger
+
+	// block, in tests, is how much time a block covers; 0 is Prometheus' own two hours.
+	block time.Duration
+}
+
+// Endpoint is something besides agents that is scraped, with its series' label job.
+type Endpoint struct {
+	Job string
+	URL *url.URL
+}
+
+// Version is shown by /api/v1/status/buildinfo.
+type Version struct {
+	Version, Revision, GoVersion string
+}
+
+// Server is the embedded Prometheus. It is a service with Init, Run and Shutdown.
+type Server struct {
+	opts    Options
+	born    time.Time
+	memory  *pressure
+	gate    *gate
+	stats   *tsdb.DBStats
+	lock    *dirLock
+	metrics *registrations
+	db      *tsdb.DB
+	engine  *promql.Engine
+	scraper *scrape.Manager
+	self    *memoryServer
+	cfg     *config.Config
+	api     func() http.Handler  // waits until it is made; nil before open
+	ruler   *ruler               // nil evaluates no rules
+	rules   apiv1.RulesRetriever // what there is of them in this database
+	// evaluating ends when rules shall give up what they ask this database.
+	evaluating context.Context
+	giveUp     context.CancelFunc
+}
+
+// New makes a server. It touches nothing outside the process: that is for Init.
+func New(opts Options) *Server {
+	s := &Server{
+		opts: opts, born: time.Now(), memory: newPressure(opts.MemoryLimit), gate: newGate(), stats: tsdb.NewDBStats(), rules: none{},
+	}
+	if opts.Rules.Hub != nil {
+		s.ruler = newRuler(opts.Rules, opts.Log)
+	}
+	return s
+}
+
+// Name implements service.Service.
+func (s *Server) Name() string { return "database" }
+
+// Handler answers everything below /api/v1. Before Init has ended and after Shutdown has begun it
+// answers 503 with the reason.
+func (s *Server) Handler() http.Handler { return s.gate }
+
+// Init locks the data directory, opens the database, replaying its log, and makes the scraper and
+// the API. Nothing is scraped before Run.
+func (s *Server) Init(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.release())
+		}
+	}()
+	if s.ruler != nil {
+		if err = s.ruler.load(); err != nil {
+			return fmt.Errorf("reading rules:\n%w", err)
+		}
+		s.opts.Registry.MustRegister(s.ruler.success, s.ruler.at)
+	}
+	if s.lock, err = lockDataDir(s.opts.DataDir); err != nil {
+		return err
+	}
+	if err = s.open(); err != nil {
+		return err
+	}
+	if ahead := aheadOfClock(s.db); ahead > aheadAtStart {
+		return s.rewind(ctx, ahead)
+	}
+	return nil
+}
+
+// open opens the database and makes everything that stands on it.
+func (s *Server) open() (err error) {
+	s.metrics = &registrations{Registry: s.opts.Registry}
+	if s.db, err = openDB(s.tsdbDir(), s.opts, s.metrics, s.stats); err != nil {
+		return err
+	}
+	if s.cfg, err = s.config(); err != nil {
+		return fmt.Errorf("configuring the scraper: %w", err)
+	}
+	s.self = newMemoryServer(s.opts.Self)
+	if s.scraper, err = s.newScraper(); err != nil {
+		return fmt.Errorf("making the scraper: %w", err)
+	}
+	p := parser.NewParser(parser.Options{})
+	s.engine = promql.NewEngine(promql.EngineOpts{
+		Logger:               quietlog.New(s.opts.Log, "promql"),
+		Reg:                  s.metrics,
+		MaxSamples:           s.memory.maxSamples(),
+		Timeout:              queryTimeout,
+		LookbackDelta:        lookbackDelta,
+		EnableAtModifier:     true, // off by default in a library, on in every Prometheus
+		EnableNegativeOffset: true, // the same
+		NoStepSubqueryIntervalFn: func(int64) int64 {
+			return s.opts.Interval.Milliseconds()
+		},
+		Parser: p,
+	})
+	s.evaluating, s.giveUp = context.WithCancel(context.Background())
+	if s.ruler != nil {
+		s.rules = s.ruler.attach(s)
+	}
+	// Prometheus writes its OpenAPI document first, a quarter of a second of work that nothing else waits for.
+	s.api = sync.OnceValue(func() http.Handler { return s.newAPI(p) })
+	go s.api()
+	served := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.api().ServeHTTP(w, r) })
+	s.gate.open(shortQueries(newCrowd(s.memory.guard(served), s.memory.running())))
+	return nil
+}
+
+func (s *Server) tsdbDir() string { return filepath.Join(s.opts.DataDir, "tsdb") }
+
+// Shutdown lets the running queries end, flushes the database and gives the data directory back.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.gate.close(ctx, "teescope is stopping")
+	return s.release()
+}
+
+// release gives back what Init took.
+func (s *Server) release() error {
+	err := s.close()
+	if s.lock != nil {
+		s.lock.release()
+		s.lock = nil
+	}
+	return err
+}
+
+// close closes what open opened, in reverse order.
+func (s *Server) close() error {
+	if s.api != nil {
+		s.api() // it may still be in the making, from what is closed here
+	}
+	if s.engine != nil {
+		_ = s.engine.Close() // only closes the query log, which there is none of
+	}
+	if s.giveUp != nil {
+		s.giveUp()
+	}
+	if s.self != nil {
+		s.self.close()
+	}
+	var err error
+	if s.db != nil {
+		if e := s.db.Close(); e != nil {
+			err = fmt.Errorf("closing the database: %w", e)
+		}
+		s.db = nil
+	}
+	if s.metrics != nil {
+		s.metrics.undo()
+	}
+	return err
+}

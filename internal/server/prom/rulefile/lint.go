@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rulefile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/teescope/teescope/internal/lib/config"
+)
+
+// BasisAnnotation says what a threshold rests on, and SourceAnnotation where it comes from.
+const (
+	BasisAnnotation  = "teescope_basis"
+	SourceAnnotation = "teescope_source"
+)
+
+// bases are what a threshold can rest on.
+func bases() []string { return []string{"measured", "documented", "proposed"} }
+
+// own begins the names of teescope's metrics; of no others can be said whether they exist.
+func own() []string { return []string{"teescope_", "sgx_"} }
+
+// Lint finds what works and is probably not meant: rules that are there twice, an unknown basis, names of metrics
+// that teescope does not have. Known are those that it has, with the suffixes of histograms.
+func Lint(files []*File, known []string) []Problem {
+	recorded := map[string]bool{}
+	for _, f := range files {
+		for r := range f.each() {
+			recorded[r.Record] = true
+		}
+	}
+	var problems []Problem
+	for _, f := range files {
+		seen := map[string]int{}
+		for r, line := range f.each() {
+			warn := func(format string, args ...any) {
+				problems = append(problems, Problem{
+					File: f.Name, Line: line, Rule: fmt.Sprintf("%q", r.Alert+r.Record), Text: fmt.Sprintf(format, args...), Warning: true,
+				})
+			}
+			key := r.Alert + r.Record + labels.FromMap(r.Labels).String()
+			if first, twice := seen[key]; twice {
+				warn("is there already on line %d, with the same name and labels; rename one or let them differ in a label", first)
+			}
+			seen[key] = line
+			if basis, ok := r.Annotations[BasisAnnotation]; ok && !slices.Contains(bases(), basis) {
+				warn("%s is %q, and not one of %s", BasisAnnotation, basis, strings.Join(bases(), ", "))
+			}
+			for _, name := range metrics(r.Expr) {
+				if len(known) > 0 && !recorded[name] && unknown(name, known) {
+					warn("no metric of teescope has the name %s%s", name, suggestion(name, known))
+				}
+			}
+		}
+	}
+	return problems
+}
+
+// each walks the rules of a file with their lines.
+func (f *File) each() func(yield func(rulefmt.Rule, int) bool) {
+	return func(yield func(rulefmt.Rule, int) bool) {
+		if f.Groups == nil {
+			return
+		}
+		for _, g := range f.Groups.Groups {
+			for i, r := range g.Rules {
+				if !yield(r, f.Line(g.Name, i+1)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Metrics lists the names of metrics that a file's rules read, and what they record.
+func (f *File) Metrics() (read, recorded []string) {
+	reads, records := map[string]bool{}, map[string]bool{}
+	for r := range f.each() {
+		for _, name := range metrics(r.Expr) {
+			reads[name] = true
+		}
+		if r.Record != "" {
+			records[r.Record] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(reads)), slices.Sorted(maps.Keys(records))
+}
+
+// metrics lists the names of metrics that an expression reads.
+func metrics(expr string) []string {
+	e, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	parser.Inspect(e, func(node parser.Node, _ []parser.Node) error {
+		if v, ok := node.(*parser.VectorSelector); ok && v.Name != "" && !slices.Contains(names, v.Name) {
+			names = append(names, v.Name)
+		}
+		return nil
+	})
+	return names
+}
+
+func unknown(name string, known []string) bool {
+	ours := slices.ContainsFunc(own(), func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	return ours && !strings.Contains(name, ":") && !slices.Contains(known, name)
+}
+
+func suggestion(name string, known []string) string {
+	if near := config.Nearest(name, known); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
+}

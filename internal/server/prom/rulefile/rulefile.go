@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rulefile finds and reads files of rules in Prometheus' format, and says with file and line what is wrong
+// with them and what to do.
+//
+// The reading is Prometheus' own, so that what is accepted here is accepted there. The package refuses to evaluate
+// rules, and to know a metric: names that exist are given to it.
+package rulefile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/teescope/teescope/internal/lib/config"
+)
+
+// Bounds of what is read.
+const (
+	maxFile  = 4 << 20 // bytes
+	maxFiles = 1000
+)
+
+// ShippedPrefix begins the names of the files that come with the program.
+const ShippedPrefix = "shipped/"
+
+// A File is a file of rules that was read.
+type File struct {
+	Name   string
+	Data   []byte
+	Groups *rulefmt.RuleGroups // nil before Parse
+	rules  map[place]int       // lines
+	doc    yaml.Node
+}
+
+// place is where a rule stands: its group, and its number there from 1.
+type place struct {
+	group string
+	rule  int
+}
+
+// Problem is one thing that is wrong with a file.
+type Problem struct {
+	File    string
+	Line    int    // 0 is the file as a whole
+	Rule    string // its name; may be empty
+	Text    string
+	Warning bool // the rules work all the same
+}
+
+// String returns the problem on one line, as compilers write it.
+func (p Problem) String() string {
+	var b strings.Builder
+	b.WriteString(p.File)
+	if p.Line > 0 {
+		fmt.Fprintf(&b, ":%d", p.Line)
+	}
+	b.WriteString(": ")
+	if p.Warning {
+		b.WriteString("warning: ")
+	}
+	if p.Rule != "" {
+		fmt.Fprintf(&b, "rule %s: ", p.Rule)
+	}
+	return b.String() + strings.Join(strings.Fields(p.Text), " ")
+}
+
+// Error lists every problem of some files, never only the first.
+type Error struct{ Problems []Problem }
+
+// Error implements error.
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Find lists the files that patterns name, each once, in order. A name without a wildcard must exist; a wildcard
+// may fit nothing yet.
+func Find(patterns []string) ([]string, error) {
+	var names []string
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, fmt.Errorf("%s: not a pattern: %w (a [ must be closed)", pattern, err)
+		}
+		if len(found) == 0 && !strings.ContainsAny(pattern, "*?[") {
+			found = []string{pattern} // reading it says what is wrong
+		}
+		names = append(names, found...)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) > maxFiles {
+		return nil, fmt.Errorf("%d files of rules, and %d can be read: use a narrower pattern", len(names), maxFiles)
+	}
+	return names, nil
+}
+
+// Read reads files by name, and parses them. The error is an *[Error].
+func Read(names []string) ([]*File, error) {
+	var files []*File
+	var problems []Problem
+	for _, name := range names {
+		f := &File{Name: name}
+		var err error
+		if f.Data, err = readBounded(os.Open(name)); err != nil {
+			problems = append(problems, Problem{File: name, Text: unnamed(err)})
+			continue
+		}
+		problems = append(problems, f.Parse()...)
+		files = append(files, f)
+	}
+	return files, failed(problems)
+}
+
+// Shipped reads the files that come with the program.
+func Shipped(fsys fs.FS) ([]*File, error) {
+	names, err := fs.Glob(fsys, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var files []*File
+	var problems []Problem
+	for _, name := range names {
+		f := &File{Name: ShippedPrefix + name}
+		if f.Data, err = fs.ReadFile(fsys, name); err != nil {
+			return nil, err
+		}
+		problems = append(problems, f.Parse()...)
+		files = append(files, f)
+	}
+	return files, failed(problems)
+}
+
+// Loader is files as a rule manager takes them.
+type Loader []*File
+
+// Load implements rules.GroupLoader.
+func (l Loader) Load(name string, _ bool, _ model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
+	for _, f := range l {
+		if f.Name == name {
+			return f.Groups, nil
+		}
+	}
+	return nil, []error{fmt.Errorf("%s: not read", name)}
+}
+
+// Parse implements rules.GroupLoader.
+func (Loader) Parse(query string) (parser.Expr, error) {
+	return parser.NewParser(parser.Options{}).ParseExpr(query)
+}
+
+// Names lists the files.
+func (l Loader) Names() []string {
+	names := make([]string, len(l))
+	for i, f := range l {
+		names[i] = f.Name
+	}
+	return names
+}
+
+func failed(problems []Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	return &Error{Problems: problems}
+}
+
+func readBounded(f *os.File, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("larger than %d MiB, which no file of rules is", maxFile>>20)
+	}
+	return data, err
+}
+
+// unnamed takes the name of the file out of an error that is printed behind it.
+func unnamed(err error) string {
+	var with *fs.PathError
+	if errors.As(err, &with) {
+		return with.Err.Error()
+	}
+	return err.Error()
+}
+
+// Parse reads the file's data as Prometheus would.
+func (f *File) Parse() []Problem {
+	discard := slog.New(slog.DiscardHandler)
+	groups, errs := rulefmt.Parse(f.Data, false, model.UTF8Validation, parser.NewParser(parser.Options{}), discard)
+	f.index()
+	var problems []Problem
+	for _, err := range errs {
+		for _, p := range f.problems(err) {
+			if !slices.Contains(problems, p) { // the syntax is looked at twice
+				problems = append(problems, p)
+			}
+		}
+	}
+	if len(problems) == 0 {
+		f.Groups = groups
+	}
+	return problems
+}
+
+// index notes where each rule stands.
+func (f *File) index() {
+	f.rules = map[place]int{}
+	var doc struct {
+		Groups []struct {
+			Name  string      `yaml:"name"`
+			Rules []yaml.Node `yaml:"rules"`
+		} `yaml:"groups"`
+	}
+	if yaml.Unmarshal(f.Data, &f.doc) != nil || f.doc.Decode(&doc) != nil {
+		return // then no error names a rule
+	}
+	for _, g := range doc.Groups {
+		for i, r := range g.Rules {
+			f.rules[place{g.Name, i + 1}] = r.Line
+		}
+	}
+}
+
+// Line is where a rule of a group, numbered from 1, begins.
+func (f *File) Line(group string, rule int) int { return f.rules[place{group, rule}] }
+
+// problems takes an error of Prometheus apart.
+func (f *File) problems(err error) []Problem {
+	var rule *rulefmt.Error
+	if errors.As(err, &rule) {
+		line, text := position(rule.Err.Error())
+		if line == 0 {
+			line = f.Line(rule.Group, rule.Rule)
+		}
+		return []Problem{{File: f.Name, Line: line, Rule: ruleName(rule), Text: advised(text)}}
+	}
+	var all []Problem
+	for text := range strings.SplitSeq(err.Error(), "\n") {
+		if strings.HasSuffix(text, "unmarshal errors:") {
+			continue // each follows on a line of its own
+		}
+		line, text := position(strings.TrimPrefix(strings.TrimSpace(text), "yaml: "))
+		if line == 0 {
+			line = f.locate(text)
+		}
+		all = append(all, Problem{File: f.Name, Line: line, Text: advised(text)})
+	}
+	return all
+}
+
+// quoted finds what an error is about.
+var quoted = regexp.MustCompile(`"([^"]*)"`)
+
+// locate is the line of the last value that an error quotes, 0 when there is none: Prometheus does not say it of
+// durations and of the names of groups.
+func (f *File) locate(text string) int {
+	m := quoted.FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	line := 0
+	var walk func(n *yaml.Node, depth int)
+	walk = func(n *yaml.Node, depth int) {
+		if n.Kind == yaml.ScalarNode && n.Value == m[1] {
+			line = n.Line
+		}
+		for _, c := range n.Content {
+			if depth < 8 { // a rule's annotations are at 6
+				walk(c, depth+1)
+			}
+		}
+	}
+	walk(&f.doc, 0)
+	return line
+}
+
+func ruleName(e *rulefmt.Error) string {
+	if e.RuleName == "" {
+		return fmt.Sprintf("%d of group %q", e.Rule, e.Group)
+	}
+	return fmt.Sprintf("%q of group %q", e.RuleName, e.Group)
+}
+
+var (
+	lineColumn = regexp.MustCompile(`^(?:(\d+):\d+: )+`) // of two, the first
+	yamlLine   = regexp.MustCompile(`^line (\d+): `)
+	firstLine  = regexp.MustCompile(`^\d+`)
+	notFound   = regexp.MustCompile(`^field (\S+) not found in type rulefmt\.(\w+)$`)
+)
+
+// position takes the line out of the beginning of an error.
+func position(text string) (line int, rest string) {
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		return line, strings.TrimPrefix(text, m[0])
+	}
+	if m := lineColumn.FindString(text); m != "" {
+		line, _ = strconv.Atoi(firstLine.FindString(m))
+		return line, strings.TrimPrefix(text, m)
+	}
+	return 0, text
+}
+
+// fields are the keys of each kind of mapping in a file.
+func fields(kind string) []string {
+	switch kind {
+	case "Rule":
+		return []string{"record", "alert", "expr", "for", "keep_firing_for", "labels", "annotations"}
+	case "RuleGroup":
+		return []string{"name", "interval", "query_offset", "limit", "rules", "labels"}
+	}
+	return []string{"groups"}
+}
+
+// advised says what to do about an error where Prometheus does not.
+func advised(text string) string {
+	if m := notFound.FindStringSubmatch(text); m != nil {
+		known := fields(m[2])
+		if near := config.Nearest(m[1], known); near != "" {
+			return fmt.Sprintf("unknown key %q; did you mean %q?", m[1], near)
+		}
+		return fmt.Sprintf("unknown key %q; here are known %s", m[1], strings.Join(known, ", "))
+	}
+	for begin, advice := range map[string]string{
+		"one of 'record' or 'alert' must be set":       "give the rule a name: \"alert: NAME\" to alert, \"record: NAME\" to store the result",
+		"only one of 'record' and 'alert' must be set": "make it two rules",
+		"field 'expr' must be set in rule":             "write the PromQL that is evaluated, for example \"expr: up == 0\"",
+		"Groupname must not be empty":                  "add \"name: NAME\" to the group",
+		"groupname: ":                                  "rename one of them, or move its rules to the other",
+		"not a valid duration string":                  "write for example 30s, 5m or 1h30m",
+		"could not parse expression: ":                 "positions are LINE:COLUMN within the expression",
+	} {
+		if strings.HasPrefix(text, begin) {
+			return text + " (" + advice + ")"
+		}
+	}
+	return text
+}
+
+// Count is how many rules there are.
+func (f *File) Count() int {
+	n := 0
+	for range f.each() {
+		n++
+	}
+	return n
+}

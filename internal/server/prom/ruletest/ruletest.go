@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ruletest runs unit tests of rules that are written in promtool's format.
+//
+// promtool's own implementation cannot be imported; this follows it (cmd/promtool/unittest.go of Prometheus v0.315.0)
+// on the same storage, engine and rule groups, so that the verdicts are the same. It refuses to print.
+package ruletest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/teescope/teescope/internal/server/prom/rulefile"
+)
+
+// Report is what came of a file of tests.
+type Report struct {
+	Tests    int // that were run
+	Problems []rulefile.Problem
+}
+
+// Failed tells whether a test failed or could not be run.
+func (r Report) Failed() bool {
+	for _, p := range r.Problems {
+		if !p.Warning {
+			return true
+		}
+	}
+	return false
+}
+
+// file is the format; keys and defaults are those of promtool.
+type file struct {
+	RuleFiles          []string       `yaml:"rule_files"`
+	EvaluationInterval model.Duration `yaml:"evaluation_interval"`
+	GroupEvalOrder     []string       `yaml:"group_eval_order"`
+	Tests              []group        `yaml:"tests"`
+	FuzzyCompare       bool           `yaml:"fuzzy_compare"`
+
+	rules rulefile.Loader
+	order map[string]int // of groups
+	name  string
+}
+
+// group is input series and what is expected of them.
+type group struct {
+	Interval        model.Duration    `yaml:"interval"`
+	InputSeries     []series          `yaml:"input_series"`
+	AlertRuleTests  []alertCase       `yaml:"alert_rule_test"`
+	PromqlExprTests []exprCase        `yaml:"promql_expr_test"`
+	ExternalLabels  map[string]string `yaml:"external_labels"`
+	ExternalURL     string            `yaml:"external_url"`
+	TestGroupName   string            `yaml:"name"`
+	StartTimestamp  startTime         `yaml:"start_timestamp"`
+}
+
+type series struct {
+	Series string `yaml:"series"`
+	Values string `yaml:"values"`
+}
+
+type alertCase struct {
+	EvalTime  model.Duration  `yaml:"eval_time"`
+	Alertname string          `yaml:"alertname"`
+	ExpAlerts []expectedAlert `yaml:"exp_alerts"`
+	line      int
+}
+
+type expectedAlert struct {
+	ExpLabels      map[string]string `yaml:"exp_labels"`
+	ExpAnnotations map[string]string `yaml:"exp_annotations"`
+}
+
+type exprCase struct {
+	Expr       string           `yaml:"expr"`
+	EvalTime   model.Duration   `yaml:"eval_time"`
+	ExpSamples []expectedSample `yaml:"exp_samples"`
+	line       int
+}
+
+type expectedSample struct {
+	Labels    string  `yaml:"labels"`
+	Value     float64 `yaml:"value"`
+	Histogram string  `yaml:"histogram"` // when given, value is ignored
+}
+
+// startTime is written as seconds since 1970 or as in RFC 3339.
+type startTime struct{ time.Time }
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (t *startTime) UnmarshalYAML(n *yaml.Node) error {
+	if s, err := strconv.ParseFloat(n.Value, 64); err == nil {
+		whole, part := math.Modf(s)
+		t.Time = time.Unix(int64(whole), int64(math.Round(part*1000)*1e6)).UTC()
+		return nil
+	}
+	parsed, err := time.Parse(time.RFC3339Nano, n.Value)
+	if err != nil {
+		return fmt.Errorf("line %d: start_timestamp %q is neither seconds nor a time such as 2026-01-02T15:04:05Z", n.Line, n.Value)
+	}
+	t.Time = parsed
+	return nil
+}
+
+// Run runs the tests of a file.
+func Run(ctx context.Context, name string) Report {
+	var r Report
+	f, problems := read(name)
+	r.Problems = problems
+	if f == nil {
+		return r
+	}
+	for i := range f.Tests {
+		r.Problems = append(r.Problems, f.test(ctx, &f.Tests[i])...)
+		r.Tests += len(f.Tests[i].AlertRuleTests) + len(f.Tests[i].PromqlExprTests)
+	}
+	if r.Tests == 0 && !r.Failed() {
+		r.Problems = append(r.Problems, rulefile.Problem{File: name, Warning: true, Text: "nothing is tested: add alert_rule_test or promql_expr_test"})
+	}
+	return r
+}
+
+// read reads a file and the rules that it tests. Without a file, the problems say why.
+func read(name string) (*file, []rulefile.Problem) {
+	bad := func(text string) []rulefile.Problem { return []rulefile.Problem{{File: name, Text: text}} }
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, bad(errors.Unwrap(err).Error())
+	}
+	f := &file{name: name, order: map[string]int{}}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	if err := dec.Decode(f); err != nil && !errors.Is(err, io.EOF) {
+		return nil, syntax(name, err)
+	}
+	f.mark(data)
+	if f.EvaluationInterval == 0 {
+		f.EvaluationInterval = model.Duration(time.Minute)
+	}
+	for i, g := range f.GroupEvalOrder {
+		if _, twice := f.order[g]; twice {
+			return nil, bad(fmt.Sprintf("group_eval_order names the group %q twice", g))
+		}
+		f.order[g] = i
+	}
+	var warnings []rulefile.Problem
+	for _, pattern := range f.RuleFiles {
+		if !filepath.IsAbs(pattern) {
+			pattern = filepath.Join(filepath.Dir(name), pattern)
+		}
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, bad(fmt.Sprintf("rule_files: %s: %v", pattern, err))
+		}
+		if len(found) == 0 {
+			warnings = append(warnings, rulefile.Problem{File: name, Warning: true, Text: fmt.Sprintf(
+				"rule_files: there is no %s (names are relative to this file)", pattern)})
+		}
+		files, err := rulefile.Read(found)
+		var wrong *rulefile.Error
+		if errors.As(err, &wrong) {
+			return nil, append(warnings, wrong.Problems...)
+		}
+		f.rules = append(f.rules, files...)
+	}
+	return f, warnings
+}
+
+// mark notes the line of each case.
+func (f *file) mark(data []byte) {
+	var doc struct {
+		Tests []struct {
+			Alerts []yaml.Node `yaml:"alert_rule_test"`
+			Exprs  []yaml.Node `yaml:"promql_expr_test"`
+		} `yaml:"tests"`
+	}
+	if yaml.Unmarshal(data, &doc) != nil {
+		return // it was read before
+	}
+	for i, t := range doc.Tests {
+		for j, n := range t.Alerts {
+			f.Tests[i].AlertRuleTests[j].line = n.Line
+		}
+		for j, n := range t.Exprs {
+			f.Tests[i].PromqlExprTests[j].line = n.Line
+		}
+	}
+}
+
+// syntax takes errors of the YAML library apart.
+func syntax(name string, err error) []rulefile.Problem {
+	var all []rulefile.Problem
+	for text := range strings.SplitSeq(err.Error(), "\n") {
+		text = strings.TrimPrefix(strings.TrimSpace(text), "yaml: ")
+		if strings.HasSuffix(text, "unmarshal errors:") {
+			continue
+		}
+		p := rulefile.Problem{File: name, Text: strings.ReplaceAll(text, "ruletest.", "")}
+		if rest, ok := strings.CutPrefix(p.Text, "line "); ok {
+			if number, rest, ok := strings.Cut(rest, ": "); ok {
+				if line, err := strconv.Atoi(number); err == nil {
+					p.Line, p.Text = line, rest
+				}
+			}
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/teescope/teescope/internal/analysis"
+)
+
+// Source answers PromQL for the analysis, from the embedded database or from a [Store]. It implements
+// [analysis.Source].
+type Source struct {
+	// enter gives what to ask, a context that ends with it, and what to call afterwards.
+	enter func(context.Context) (context.Context, *promql.Engine, storage.Queryable, func(), error)
+}
+
+// Source is the embedded database, to be asked from within the process. Like the API it has no answer
+// before Init and while the memory limit is near.
+func (s *Server) Source() *Source {
+	return &Source{enter: func(ctx context.Context) (context.Context, *promql.Engine, storage.Queryable, func(), error) {
+		next, end, reason := s.gate.enter()
+		if next == nil {
+			return nil, nil, nil, nil, errors.New(reason)
+		}
+		if s.memory.near() {
+			s.gate.inside.Done()
+			return nil, nil, nil, nil, errors.New(s.memory.reason())
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		stop := context.AfterFunc(end, cancel)
+		return ctx, s.engine, s.db, func() { stop(); cancel(); s.gate.inside.Done() }, nil
+	}}
+}
+
+// Instant implements [analysis.Source].
+func (s *Source) Instant(ctx context.Context, query string, at time.Time) ([]analysis.Sample, error) {
+	ctx, engine, db, leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	q, err := engine.NewInstantQuery(ctx, db, nil, query, at)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	r := q.Exec(ctx)
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	switch v := r.Value.(type) {
+	case promql.Vector:
+		var samples []analysis.Sample
+		for _, e := range v {
+			if e.H == nil && !math.IsNaN(e.F) {
+				samples = append(samples, analysis.Sample{Labels: e.Metric.Map(), Time: time.UnixMilli(e.T), Value: e.F})
+			}
+		}
+		return samples, nil
+	case promql.Scalar:
+		return []analysis.Sample{{Labels: map[string]string{}, Time: time.UnixMilli(v.T), Value: v.V}}, nil
+	}
+	return nil, fmt.Errorf("the query yields a %s and not a vector", r.Value.Type())
+}
+
+// Range implements [analysis.Source].
+func (s *Source) Range(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]analysis.Series, error) {
+	ctx, engine, db, leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	q, err := engine.NewRangeQuery(ctx, db, nil, query, start, end, step)
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	r := q.Exec(ctx)
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	m, err := r.Matrix()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]analysis.Series, 0, len(m))
+	for _, e := range m {
+		series := analysis.Series{Labels: e.Metric.Map(), Points: make([]analysis.Point, 0, len(e.Floats))}
+		for _, p := range e.Floats {
+			if !math.IsNaN(p.F) {
+				series.Points = append(series.Points, analysis.Point{Time: time.UnixMilli(p.T), Value: p.F})
+			}
+		}
+		all = append(all, series)
+	}
+	return all, nil
+}

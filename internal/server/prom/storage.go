@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/util/compression"
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/lib/quietlog"
+)
+
+// OpenError says that the database is beyond repair, or that its disk is.
+type OpenError struct {
+	Dir string
+	Err error
+}
+
+// Error implements error.
+func (e *OpenError) Error() string {
+	if errors.Is(e.Err, unix.ENOSPC) || errors.Is(e.Err, unix.EDQUOT) {
+		return fmt.Sprintf("opening the database in %s: %v; free some space there or choose another directory with --data-dir", e.Dir, e.Err)
+	}
+	return fmt.Sprintf("opening the database in %s: %v; to start with an empty one and keep this for inspection, move it away: mv %s %s.bad",
+		e.Dir, e.Err, e.Dir, e.Dir)
+}
+
+// Unwrap returns the cause.
+func (e *OpenError) Unwrap() error { return e.Err }
+
+// dbOptions are Prometheus' defaults but for what follows.
+func dbOptions(opts Options) *tsdb.Options {
+	o := tsdb.DefaultOptions()
+	o.RetentionDuration = opts.RetentionTime.Milliseconds()
+	o.MaxBytes = opts.RetentionSize
+	if opts.block > 0 {
+		o.MinBlockDuration = opts.block.Milliseconds()
+	}
+	// As cmd/prometheus: a block covers at most a tenth of the retention, so that deletion is gradual.
+	o.MaxBlockDuration = max(o.MinBlockDuration, min((31*24*time.Hour).Milliseconds(), o.RetentionDuration/10))
+	o.WALCompression = compression.Snappy
+	o.NoLockfile = true // lockDataDir holds the same lock, and knows who has it when we do not
+	// Sized for one machine, some ten thousand series, and not for a million: the head starts smaller.
+	o.StripeSize = 512
+	o.HeadChunksWriteBufferSize = 256 << 10
+	o.WALSegmentSize = 32 << 20
+	return o
+}
+
+// openDB opens the database. Prometheus repairs a damaged log by cutting it at the damage; what is
+// before it stays, and that this happened is logged.
+func openDB(dir string, opts Options, metrics *registrations, stats *tsdb.DBStats) (*tsdb.DB, error) {
+	db, err := tsdb.Open(dir, quietlog.New(opts.Log, "tsdb"), metrics, dbOptions(opts), stats)
+	if err != nil {
+		return nil, &OpenError{Dir: dir, Err: err}
+	}
+	warnOfRepairs(opts.Log, opts.Registry, dir)
+	return db, nil
+}
+
+func warnOfRepairs(log *slog.Logger, reg prometheus.Gatherer, dir string) {
+	if counter(reg, "prometheus_tsdb_wal_corruptions_total") > 0 {
+		log.Warn("the write-ahead log was damaged and has been cut at the damage: "+
+			"the newest samples, of at most the last three hours, may be missing; older ones are intact", "dir", dir)
+	}
+	if counter(reg, "prometheus_tsdb_mmap_chunk_corruptions_total") > 0 {
+		log.Warn("a file of recent chunks was damaged and has been rebuilt from the write-ahead log", "dir", dir)
+	}
+}
+
+// counter reads a counter without labels, 0 when there is none.
+func counter(reg prometheus.Gatherer, name string) float64 {
+	families, _ := reg.Gather() // what could be gathered comes along with an error
+	for _, f := range families {
+		if f.GetName() == name && len(f.GetMetric()) > 0 {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	return 0
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/teescope/teescope/internal/analysis"
+)
+
+const (
+	// maxSeries bounds the series of one answer; the greatest are kept.
+	maxSeries = 300
+	// maxValues bounds all values of a report; a value takes up to 4.5 bytes of the file.
+	maxValues = 2_500_000
+	// minute is the step of what is asked of one moment, seconds: "the newest minute".
+	minute = 60
+	// askers is how many questions are under way at a time.
+	askers = 4
+)
+
+// question is what the page asks: over the time of the report in at most so many points, or, without points, of its end.
+type question struct {
+	Expr   string `json:"expr"` // with placeholders
+	Points int    `json:"points"`
+	Exact  bool   `json:"exact,omitempty"` // its values are moments, of which every digit counts
+}
+
+// answer is a question and its series on a grid of times.
+type answer struct {
+	question
+	From   float64  `json:"from"` // Unix seconds of the first value
+	Step   float64  `json:"step"` // seconds between two values
+	Series []series `json:"series"`
+	Error  string   `json:"error,omitempty"`
+}
+
+// series are written with as many digits as a picture can show where they have many values that need not be exact.
+type series struct {
+	Labels map[string]string
+	Values values
+	End    values // at the end of the report, where the last point of the grid lies beyond it
+	exact  bool
+}
+
+// values are those of a series; what is absent is NaN.
+type values []float64
+
+// digits is how many significant ones a value of a chart has.
+const digits = 6
+
+// MarshalJSON implements json.Marshaler.
+func (s series) MarshalJSON() ([]byte, error) {
+	precision := digits
+	if s.exact || len(s.Values) == 1 {
+		precision = -1
+	}
+	written := struct {
+		Labels map[string]string `json:"m"`
+		Values json.RawMessage   `json:"v"`
+		End    json.RawMessage   `json:"e,omitempty"`
+	}{Labels: s.Labels, Values: s.Values.text(precision)}
+	if s.End != nil {
+		written.End = s.End.text(-1)
+	}
+	return json.Marshal(written)
+}
+
+func (v values) text(precision int) []byte {
+	out := []byte{'['}
+	for i, f := range v {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if math.IsNaN(f) || math.IsInf(f, 0) {
+			out = append(out, "null"...)
+		} else {
+			out = strconv.AppendFloat(out, f, 'g', precision, 64)
+		}
+	}
+	return append(out, ']')
+}
+
+// record asks all questions. The answers are in their order; what is not in them is said in words.
+func record(ctx context.Context, o Options, all []question) ([]answer, []string, error) {
+	answers, left := make([]answer, len(all)), make([]int, len(all))
+	errs := make([]error, len(all))
+	work := make(chan int)
+	var group sync.WaitGroup
+	for range askers {
+		group.Go(func() {
+			for i := range work {
+				answers[i], left[i], errs[i] = ask(ctx, o, all[i])
+			}
+		})
+	}
+	for i := range all {
+		work <- i
+	}
+	close(work)
+	group.Wait()
+
+	var leftOut []string
+	total, failed := 0, 0
+	for i := range answers {
+		a := &answers[i]
+		if errs[i] != nil {
+			if ctx.Err() != nil {
+				return nil, nil, errs[i]
+			}
+			failed++
+			a.Error = errs[i].Error()
+			leftOut = append(leftOut, fmt.Sprintf("%s: %v", a.Expr, errs[i]))
+		}
+		if left[i] > 0 {
+			leftOut = append(leftOut, fmt.Sprintf("%s: the %d smallest of its %d series", a.Expr, left[i], left[i]+len(a.Series)))
+		}
+		here := 0
+		for _, s := range a.Series {
+			here += len(s.Values)
+		}
+		if total += here; total > maxValues {
+			total -= here
+			a.Series, a.Error = nil, "The report is full."
+			leftOut = append(leftOut, a.Expr+": the report is full; ask for one --workload or a shorter --window")
+		}
+	}
+	if failed == len(all) && failed > 0 {
+		return nil, nil, errs[0]
+	}
+	return answers, leftOut, nil
+}
+
+// ask asks one question, and says how many series it has left out.
+func ask(ctx context.Context, o Options, q question) (answer, int, error) {
+	a := answer{question: q, From: float64(o.To.Unix()), Step: minute}
+	f := filling{Workloads: o.Workloads, Step: minute, Scrape: o.Scrape.Seconds()}
+	if !o.Started.IsZero() {
+		age := math.Max(0, o.To.Sub(o.Started).Seconds())
+		f.Age = &age
+	}
+	if q.Points > 0 {
+		f.Step = stepFor(o.To.Sub(o.From).Seconds(), f.Scrape, q.Points)
+		a.Step, a.From = f.Step, math.Floor(float64(o.From.Unix())/f.Step)*f.Step
+	}
+	query, err := fill(q.Expr, f)
+	if err != nil {
+		return a, 0, err
+	}
+	if q.Points == 0 {
+		samples, err := o.Source.Instant(ctx, query, o.To)
+		if err != nil {
+			return a, 0, err
+		}
+		for _, s := range samples {
+			a.Series = append(a.Series, series{Labels: s.Labels, Values: values{s.Value}})
+		}
+	} else {
+		end := math.Ceil(float64(o.To.Unix())/f.Step) * f.Step
+		found, err := o.Source.Range(ctx, query, seconds(a.From), seconds(end), time.Duration(f.Step)*time.Second)
+		if err != nil {
+			return a, 0, err
+		}
+		for _, s := range found {
+			a.Series = append(a.Series, series{Labels: s.Labels, Values: onGrid(s.Points, a.From, end, f.Step), exact: q.Exact})
+		}
+		if f.Step > f.Scrape && end > float64(o.To.Unix()) { // as the page: web/src/panels/frames.ts
+			ends, err := o.Source.Instant(ctx, query, o.To)
+			if err != nil {
+				return a, 0, err
+			}
+			a.Series = withEnds(a.Series, ends)
+		}
+	}
+	left := max(0, len(a.Series)-maxSeries)
+	if left > 0 {
+		slices.SortStableFunc(a.Series, func(x, y series) int { return cmp.Compare(y.Values.weight(), x.Values.weight()) })
+		a.Series = a.Series[:maxSeries]
+	}
+	return a, left, nil
+}
+
+// withEnds gives each series its value at the end; one that is only there has no other.
+func withEnds(all []series, ends []analysis.Sample) []series {
+	place := map[string]int{}
+	for i, s := range all {
+		place[fmt.Sprint(s.Labels)] = i
+	}
+	for _, e := range ends {
+		i, known := place[fmt.Sprint(e.Labels)]
+		if !known {
+			i, all = len(all), append(all, series{Labels: e.Labels, Values: values{}})
+		}
+		all[i].End = values{e.Value}
+	}
+	return all
+}
+
+func seconds(s float64) time.Time { return time.Unix(int64(s), 0) }
+
+// onGrid puts points on a grid, up to the last that is there.
+func onGrid(points []analysis.Point, from, end, step float64) values {
+	grid := make(values, int(math.Round((end-from)/step))+1)
+	for i := range grid {
+		grid[i] = math.NaN()
+	}
+	last := 0
+	for _, p := range points {
+		i := int(math.Round((float64(p.Time.UnixMilli())/1000 - from) / step))
+		if i >= 0 && i < len(grid) {
+			grid[i], last = p.Value, max(last, i)
+		}
+	}
+	return grid[:last+1]
+}
+
+func (v values) weight() float64 {
+	sum := 0.0
+	for _, f := range v {
+		if !math.IsNaN(f) && !math.IsInf(f, 0) {
+			sum += math.Abs(f)
+		}
+	}
+	return sum
+}
+
+var _ json.Marshaler = series{}
