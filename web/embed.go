@@ -17,7 +17,7 @@ import (
 var dist embed.FS
 
 // FS gives the files of the page: index.html and icon.svg at the top, all else
-// under assets/ with the hash of its content in its name.
+// under assets/, under names that stay the same when the content changes.
 func FS() fs.FS {
 	page, err := fs.Sub(dist, "dist")
 	if err != nil {

@@ -24,6 +24,10 @@ describe("the built page", () => {
     expect(sum, JSON.stringify(sizes)).toBeLessThanOrEqual(LIMIT);
   });
 
+  it("has file names without a hash, so that a change of the page is one diff", () => {
+    expect(files().filter((name) => !/^(assets\/)?[A-Za-z]+\.[a-z]+$/.test(name))).toEqual([]);
+  });
+
   it("names no other host to load something from", () => {
     for (const name of files()) {
       const text = readFileSync(join(dist, name), "utf8");

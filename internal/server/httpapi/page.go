@@ -45,11 +45,8 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", contentType(name))
 	h.Set("ETag", f.etag)
 	h.Set("Vary", "Accept-Encoding")
-	if strings.HasPrefix(name, "assets/") {
-		h.Set("Cache-Control", "public, max-age=31536000, immutable") // its name holds the hash of its content
-	} else {
-		h.Set("Cache-Control", "no-cache") // ask each time, by ETag
-	}
+	// A browser may keep a file but asks by ETag whether it has changed: names do not tell versions apart.
+	h.Set("Cache-Control", "no-cache")
 	data := f.data
 	if f.gzipped != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
