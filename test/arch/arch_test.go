@@ -8,10 +8,11 @@ package arch
 
 import (
 	"bufio"
+	"bytes"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -28,36 +29,69 @@ const module = "github.com/teescope/teescope"
 // root is the top of the source tree, relative to this package.
 const root = "../.."
 
-// notSource names directories that hold nothing written by hand.
-var notSource = []string{".git", ".cache", "node_modules", "bin", "tmp", "dist", "test-results", "playwright-report"}
+// notSource names the directories of build output. web/dist is committed, so git tracks it.
+var notSource = []string{"dist"}
 
-// walk lists the files of the source tree, with slashes and relative to its top.
+// walk lists the files that git tracks, with slashes and relative to the top. What lies beside them, such as a
+// built binary or an editor's files, belongs to one machine and is not judged. A new file is judged from
+// `git add` on.
 func walk(t *testing.T) []string {
 	t.Helper()
-	var files []string
-	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if slices.Contains(notSource, entry.Name()) {
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
-			return nil // .git of a linked worktree is a file
-		}
-		rel, err := filepath.Rel(root, name)
-		if err == nil && entry.Type().IsRegular() {
-			files = append(files, filepath.ToSlash(rel))
-		}
-		return err
-	})
+	files, err := tracked(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(files) < 5 {
-		t.Fatalf("found %d files under %s: this is not the source tree", len(files), root)
+		t.Fatalf("git tracks %d files under %s: this is not the source tree", len(files), root)
 	}
-	return files
+	return slices.DeleteFunc(files, func(file string) bool {
+		return slices.ContainsFunc(notSource, func(dir string) bool { return slices.Contains(strings.Split(file, "/"), dir) })
+	})
+}
+
+// tracked lists the regular files below a directory that git tracks and that have not been deleted.
+func tracked(dir string) ([]string, error) {
+	// safe.directory: git refuses the tree of another user, and these tests run under sudo as well.
+	cmd := exec.Command("git", "-c", "safe.directory=*", "ls-files", "-z")
+	cmd.Dir = dir
+	var problems bytes.Buffer
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the source tree with git ls-files: %w: %s\n"+
+			"The tests of the tree read what git tracks: they need git and a clone, an unpacked archive has no list of its files",
+			err, bytes.TrimSpace(problems.Bytes()))
+	}
+	var files []string
+	for file := range strings.SplitSeq(string(out), "\x00") {
+		if info, err := os.Lstat(filepath.Join(dir, file)); file != "" && err == nil && info.Mode().IsRegular() {
+			files = append(files, file)
+		}
+	}
+	return files, nil
+}
+
+func TestTheTreeIsWhatGitTracks(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := tracked(dir); err == nil || !strings.Contains(err.Error(), "need git and a clone") {
+		t.Errorf("a tree without git: %v", err)
+	}
+	for _, file := range []string{"kept.go", "deleted.go", "built"} {
+		if err := os.WriteFile(filepath.Join(dir, file), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"init", "-q"}, {"add", "kept.go", "deleted.go"}} {
+		if out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, "deleted.go")); err != nil {
+		t.Fatal(err)
+	}
+	if files, err := tracked(dir); err != nil || !slices.Equal(files, []string{"kept.go"}) {
+		t.Errorf("the tree is %q (%v), want kept.go alone", files, err)
+	}
 }
 
 func read(t *testing.T, file string) string {

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arch
+
+import (
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// graph holds, for each file, the files that it needs.
+type graph map[string][]string
+
+// circle returns the files of one circle, the first one repeated at the end, or nothing.
+func (g graph) circle() []string {
+	const seen, open = 1, 2
+	state := map[string]int{}
+	var trail []string
+	var visit func(file string) []string
+	visit = func(file string) []string {
+		switch state[file] {
+		case seen:
+			return nil
+		case open:
+			return append(slices.Clone(trail[slices.Index(trail, file):]), file)
+		}
+		state[file] = open
+		trail = append(trail, file)
+		for _, next := range g[file] {
+			if found := visit(next); found != nil {
+				return found
+			}
+		}
+		trail = trail[:len(trail)-1]
+		state[file] = seen
+		return nil
+	}
+	for _, file := range slices.Sorted(maps.Keys(g)) {
+		if found := visit(file); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+var (
+	includeLine = regexp.MustCompile(`(?m)^\s*#\s*include\s+["<]([^">]+)[">]`)
+	comment     = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
+)
+
+// includes finds which of the C files include which of them. A name is looked up as the compiler does: beside the
+// file that includes it, then in bpf/include. Headers of the system are in no list and have no circles with ours.
+func includes(files []string, read func(string) string) graph {
+	g := graph{}
+	for _, file := range files {
+		g[file] = nil
+		for _, match := range includeLine.FindAllStringSubmatch(comment.ReplaceAllString(read(file), ""), -1) {
+			for _, dir := range []string{path.Dir(file), "bpf/include"} {
+				if name := path.Join(dir, match[1]); slices.Contains(files, name) {
+					g[file] = append(g[file], name)
+					break
+				}
+			}
+		}
+	}
+	return g
+}
+
+func TestCFilesIncludeInOneDirection(t *testing.T) {
+	files := slices.DeleteFunc(walk(t), func(file string) bool { return path.Ext(file) != ".c" && path.Ext(file) != ".h" })
+	g := includes(files, func(file string) string { return read(t, file) })
+	for _, dir := range []string{"bpf/include", "internal", "testbed/module"} {
+		if !slices.ContainsFunc(files, func(file string) bool { return within(file, dir) && len(g[file]) > 0 }) {
+			t.Errorf("no file below %s includes another one: the test reads nothing there", dir)
+		}
+	}
+	if found := g.circle(); found != nil {
+		t.Errorf("files include each other in a circle: %s", strings.Join(found, " -> "))
+	}
+}
+
+func TestCirclesAreFound(t *testing.T) {
+	tree := map[string]string{
+		"bpf/include/a.h": "#include <bpf/helpers.h>\n#include \"b.h\"\n",
+		"bpf/include/b.h": "# include \"../../x/c.h\"\n",
+		"x/c.h":           "/* #include \"a.h\" */\n// #include \"a.h\"\n",
+		"x/main.c":        "#include \"c.h\"\n#include \"a.h\"\n",
+	}
+	files := func() []string { return slices.Sorted(maps.Keys(tree)) }
+	read := func(file string) string { return tree[file] }
+	if found := includes(files(), read).circle(); found != nil {
+		t.Errorf("found %v, and there is none", found)
+	}
+	tree["x/c.h"] = "#include \"a.h\"\n"
+	if found, want := includes(files(), read).circle(), []string{"bpf/include/a.h", "bpf/include/b.h", "x/c.h", "bpf/include/a.h"}; !slices.Equal(found, want) {
+		t.Errorf("found %v, want %v", found, want)
+	}
+	tree["x/c.h"] = "#include \"c.h\"\n"
+	if found := includes(files(), read).circle(); len(found) != 2 {
+		t.Errorf("a file that includes itself: %v", found)
+	}
+}
