@@ -112,7 +112,7 @@ func (e *evaluation) draft(rule Rule, w Workload, v *Verdict) error {
 		ID: ID(rule.Name, w.Name, w.Instance), Rule: rule.Name, Title: rule.Title, Workload: w.Name, Instance: w.Instance,
 		Cause: v.Cause, Severity: v.Severity, Confidence: cmp.Or(v.Confidence, Possible),
 		FirstSeen: e.At, LastSeen: e.At, Advice: v.Advice, Gain: v.Gain,
-		NotWhen: rule.NotWhen, Sources: rule.Sources, Runbook: rule.Runbook,
+		NotWhen: rule.NotWhen, Sources: rule.Sources, Runbook: rule.Runbook(),
 	}
 	if f.Severity == "" {
 		f.Severity = severityOf(v.Gain)

@@ -4,7 +4,7 @@ package analysis
 
 import "time"
 
-// A Rule finds one cause. Each lives in a file of its own in the room analysis/rules.
+// A Rule finds one cause. Each lives in a file of its own in the package rules.
 type Rule struct {
 	Name    string // kebab-case, stable: part of a finding's ID
 	Title   string // the cause as a noun phrase
@@ -17,8 +17,10 @@ type Rule struct {
 	Judge   func(Workload) *Verdict
 	NotWhen []string
 	Sources []string
-	Runbook string // a file of docs/runbooks
 }
+
+// Runbook is the page about the rule, a file of docs/runbooks. Its name is the rule's name.
+func (r Rule) Runbook() string { return "docs/runbooks/" + r.Name + ".md" }
 
 // A Signal is a query whose result a rule reads by name. "$window" in it is the time range that is looked at, such as
 // "5m". The result must keep the labels workload and instance: "sum by (workload, instance) (...)". Without a label

@@ -8,6 +8,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// Exitless names the rule of this file.
+const Exitless = "exitless"
+
 const (
 	// exitlessWorth is the least share of the CPU time that leaving the enclave must take, at the lowest documented
 	// cost, for Exitless to be worth a core. Proposed (rule 1 of the advisor: 10 % of a core).
@@ -34,7 +37,7 @@ const (
 
 func exitless() analysis.Rule {
 	return analysis.Rule{
-		Name: "exitless", Title: "Exitless system calls missing where they pay, or burning cores without need",
+		Name: Exitless, Title: "Exitless system calls missing where they pay, or burning cores without need",
 		Signals: []analysis.Signal{
 			teeSignal, cpuSignal, exitsSignal, waitSignal, coresSignal, idleSignal,
 			{
@@ -58,7 +61,6 @@ func exitless() analysis.Rule {
 			"Gramine, pal/src/host/linux-sgx/host_ocalls.c, rpc_thread_loop",
 			analysis.CostOCALL.Source, analysis.CostExitless.Source,
 		},
-		Runbook: "docs/runbooks/exitless.md",
 	}
 }
 
@@ -108,7 +110,7 @@ func exitlessMissing(w analysis.Workload, v map[string]float64) *analysis.Verdic
 		Gain: analysis.Amdahl(least/v["cpu"], most/v["cpu"],
 			w.OCALL.Assumption(), analysis.CostExitless.Assumption(), w.Clock.Assumption(), cpuBound,
 			"there is a free CPU for each thread outside", "no more is saved than the time in user mode"),
-		Supersedes: []string{ocallBound},
+		Supersedes: []string{OCALLBound},
 	}
 }
 
@@ -133,7 +135,7 @@ func exitlessCrowded(w analysis.Workload, v map[string]float64) *analysis.Verdic
 		},
 		Gain: analysis.Amdahl(0, (wait-saved)/(v["cpu"]+wait),
 			"at best nobody waits for a CPU any more, and each call costs an OCALL again", w.OCALL.Assumption(), w.Clock.Assumption(), cpuBound),
-		Supersedes: []string{contextSwitchStorm, threadsOverCapacity},
+		Supersedes: []string{ContextSwitchStorm, ThreadsOverCapacity},
 	}
 }
 

@@ -95,8 +95,8 @@ func TestWhateverIsMeasured(t *testing.T) {
 
 // aboutEnclaves are rules that tell a workload outside of a TEE at most what it would cost in one.
 var aboutEnclaves = []string{
-	needlessSyscalls, ocallBound, smallIO, epcThrashing, loadBackStalls, pageFaultStorm, contextSwitchStorm,
-	threadChurn, processChurn, pollingLoop,
+	NeedlessSyscalls, OCALLBound, SmallIO, EPCThrashing, LoadBackStalls, PageFaultStorm, ContextSwitchStorm,
+	ThreadChurn, ProcessChurn, PollingLoop,
 }
 
 func TestOutsideOfAnEnclaveIsAtMostInfo(t *testing.T) {
@@ -140,7 +140,7 @@ func TestTheGainOfCallsIsBoundedByTheirPart(t *testing.T) {
 		"cpu":   one(1, nil),
 		"calls": calls(map[string]float64{"clock_gettime": 1e6, "read": 5e5, "write": 5e5}),
 	})
-	v := judgeNeedless(w)
+	v := judgeNeedlessSyscalls(w)
 	if v == nil || v.Gain == nil || math.Abs(v.Gain.High-1) > 1e-9 { // half of the calls: at best twice as fast
 		t.Errorf("%+v", v)
 	}
@@ -181,10 +181,10 @@ func TestFaultsForEvictedPagesAreNotCounted(t *testing.T) {
 			"enclave": of("", map[string]float64{"": 60000}), "loaded": of("", map[string]float64{"": loaded}),
 		})
 	}
-	if v := judgeFaults(seen(59950)); v != nil {
+	if v := judgePageFaultStorm(seen(59950)); v != nil {
 		t.Errorf("nearly all are for evicted pages: %s", v.Cause)
 	}
-	if judgeFaults(seen(0)) == nil {
+	if judgePageFaultStorm(seen(0)) == nil {
 		t.Error("none is for an evicted page, and nothing is said")
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
-// aexOften is the rule's name, for those that explain its finding.
-const aexOften = "aex-storm"
+// AEXStorm names the rule of this file.
+const AEXStorm = "aex-storm"
 
 const (
 	// trapsPerSecond are exceptions in an enclave that is past its start. Proposed (rule 4 of the advisor); a start
@@ -34,14 +34,14 @@ var costTrap = analysis.Cost{
 
 func aexStorm() analysis.Rule {
 	return analysis.Rule{
-		Name: aexOften, Title: "trapped instructions or interrupts throw the enclave out",
+		Name: AEXStorm, Title: "trapped instructions or interrupts throw the enclave out",
 		Signals: []analysis.Signal{
 			teeSignal, cpuSignal,
 			{Name: "aex", Query: perSecond(`teescope_enclave_transitions_total{kind="aex"}`), Unit: "1/s", Help: "asynchronous exits"},
 			{Name: "traps", Query: perSecond(`teescope_enclave_signals_total{kind="sync"}`), Unit: "1/s", Help: "exceptions that the runtime handled inside"},
 			{Name: "faults", Query: perSecond("sgx_workload_faults_total"), Unit: "1/s", Help: "page faults in the workload's enclaves"},
 		},
-		Judge: judgeAEX,
+		Judge: judgeAEXStorm,
 		NotWhen: []string{
 			"the application has just started: libraries ask for the processor's features then",
 			"the kernel ticks more often than 250 times a second, or the application uses exceptions on purpose",
@@ -50,11 +50,10 @@ func aexStorm() analysis.Rule {
 			"Gramine, Performance tuning and analysis: Enabling SGX stats, Choice of machine (RDTSC, CPUID and SYSCALL)",
 			analysis.CostAEX.Source,
 		},
-		Runbook: "docs/runbooks/aex-storm.md",
 	}
 }
 
-func judgeAEX(w analysis.Workload) *analysis.Verdict {
+func judgeAEXStorm(w analysis.Workload) *analysis.Verdict {
 	v, ok := figures(w, "cpu", "aex")
 	if !ok || !inTEE(w) || v["cpu"] < leastBusy {
 		return nil

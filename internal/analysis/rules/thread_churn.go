@@ -8,6 +8,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// ThreadChurn names the rule of this file.
+const ThreadChurn = "thread-churn"
+
 const (
 	// churnStarts is the rate of new threads from which on it is churn. Proposed (rule 18 of the advisor).
 	churnStarts = 10
@@ -28,14 +31,14 @@ const (
 	threadLow, threadHigh = 19.7e-6, 82e-6
 )
 
-func churn() analysis.Rule {
+func threadChurn() analysis.Rule {
 	return analysis.Rule{
-		Name: threadChurn, Title: "threads are created and end all the time",
+		Name: ThreadChurn, Title: "threads are created and end all the time",
 		Signals: []analysis.Signal{
 			teeSignal, cpuSignal, threadsSignal, callsSignal,
 			{Name: "starts", Query: perSecond("teescope_thread_starts_total"), Unit: "1/s", Help: "threads created"},
 		},
-		Judge: judgeChurn,
+		Judge: judgeThreadChurn,
 		NotWhen: []string{
 			"a pool of threads is being filled, at the start or when the load rises",
 			"threads of SCONE and of Go live inside of the enclave: those that are seen are the runtime's own",
@@ -45,11 +48,10 @@ func churn() analysis.Rule {
 			"measured: 2,000 threads created and joined on a virtual machine of 2 CPUs: glibc 50 to 82 us each, gramine-direct 2,494 to 2,741 us",
 			"J. Little, 1961: threads there are = threads created a second x mean life",
 		},
-		Runbook: "docs/runbooks/thread-churn.md",
 	}
 }
 
-func judgeChurn(w analysis.Workload) *analysis.Verdict {
+func judgeThreadChurn(w analysis.Workload) *analysis.Verdict {
 	p, known := placeOf(w)
 	cores, busy := cpuOf(w)
 	v, ok := figures(w, "starts", "threads")
@@ -100,7 +102,7 @@ func judgeChurn(w analysis.Workload) *analysis.Verdict {
 		verdict.Cause += "; each makes an encrypted pipe to be woken by"
 	}
 	if futex := calls["futex"]; futex > 0 && futex <= joinFutex*v["starts"] {
-		verdict.Supersedes = []string{"lock-contention", contextSwitchStorm} // they wait for threads to end
+		verdict.Supersedes = []string{LockContention, ContextSwitchStorm} // they wait for threads to end
 	}
 	if !p.enclave {
 		verdict.Severity = analysis.Info

@@ -8,6 +8,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// NUMARemoteEPC names the rule of this file.
+const NUMARemoteEPC = "numa-remote-epc"
+
 const (
 	// remoteShare is the least share of memory on another node. Proposed (rule 26 of the advisor).
 	remoteShare = 0.10
@@ -19,9 +22,9 @@ var costRemote = analysis.Cost{
 	Source: "proposed: 50 to 100 ns more than about 90 ns on two-socket Xeons",
 }
 
-func numaRemote() analysis.Rule {
+func numaRemoteEPC() analysis.Rule {
 	return analysis.Rule{
-		Name: "numa-remote-epc", Title: "enclave memory on another NUMA node than the threads",
+		Name: NUMARemoteEPC, Title: "enclave memory on another NUMA node than the threads",
 		Signals: []analysis.Signal{
 			teeSignal, cpuSignal,
 			{Name: "section", Query: `sum by (instance, node) (sgx_epc_size_bytes{node!=""})`, Unit: "bytes", Help: "enclave page cache of each NUMA node"},
@@ -36,7 +39,7 @@ func numaRemote() analysis.Rule {
 				Help: "pages that a process got on its own node, of ordinary memory",
 			},
 		},
-		Judge: judgeNUMA,
+		Judge: judgeNUMARemoteEPC,
 		NotWhen: []string{
 			"each process is bound to the node that its memory is on: then only the sum is larger than a node",
 			"the working set fits into the caches",
@@ -45,13 +48,12 @@ func numaRemote() analysis.Rule {
 			"Gramine, Performance tuning and analysis, Choice of machine, CPU topology",
 			costRemote.Source,
 		},
-		Runbook: "docs/runbooks/numa-remote-epc.md",
 	}
 }
 
-// judgeNUMA knows two signs: enclaves that do not fit into one node's cache of enclave pages, and a machine whose
+// judgeNUMARemoteEPC knows two signs: enclaves that do not fit into one node's cache of enclave pages, and a machine whose
 // ordinary memory goes to other nodes while the workload's threads move about.
-func judgeNUMA(w analysis.Workload) *analysis.Verdict {
+func judgeNUMARemoteEPC(w analysis.Workload) *analysis.Verdict {
 	resident, measured := w.Value("resident")
 	sections := w.Samples("section")
 	if !measured || resident <= 0 || len(sections) < 2 || !inTEE(w) {

@@ -8,15 +8,18 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// OCALLBound names the rule of this file.
+const OCALLBound = "ocall-bound"
+
 // ocallShare is the share of the CPU time that going in and out takes when it is what bounds the workload, at the
 // middle of the range of its cost. Proposed (rule 1 of the advisor: 10 % of a core).
 const ocallShare = 0.10
 
-func ocall() analysis.Rule {
+func ocallBound() analysis.Rule {
 	return analysis.Rule{
-		Name: ocallBound, Title: "leaving the enclave takes much of the time",
+		Name: OCALLBound, Title: "leaving the enclave takes much of the time",
 		Signals: []analysis.Signal{teeSignal, cpuSignal, userSignal, transitionsSignal, ocallsSignal, idleSignal},
-		Judge:   judgeOCALL,
+		Judge:   judgeOCALLBound,
 		NotWhen: []string{
 			"the exits are those of the start: loading a program makes about 200, and thousands with many libraries",
 			"the processor or its microcode makes crossings cheaper or dearer than the range that is assumed",
@@ -27,11 +30,10 @@ func ocall() analysis.Rule {
 			"Weichbrodt et al., sgx-perf, Middleware 2018: batching, merging and moving of calls",
 			analysis.CostOCALL.Source, analysis.CostExitless.Source,
 		},
-		Runbook: "docs/runbooks/ocall-bound.md",
 	}
 }
 
-func judgeOCALL(w analysis.Workload) *analysis.Verdict {
+func judgeOCALLBound(w analysis.Workload) *analysis.Verdict {
 	p, _ := placeOf(w)
 	cores, busy := cpuOf(w)
 	exits, counted := w.By(transitionsSignal.Name, "kind")["eexit"]

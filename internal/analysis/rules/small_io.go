@@ -8,6 +8,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// SmallIO names the rule of this file.
+const SmallIO = "small-io"
+
 const (
 	// smallBytes is the mean size up to which reads and writes are small. Proposed (rule 22 of the advisor): at
 	// 4 KiB, copying takes about a tenth of what an OCALL does.
@@ -26,9 +29,9 @@ const (
 // positional calls are on files only.
 var positionalCalls = []string{"pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2"}
 
-func smallReads() analysis.Rule {
+func smallIO() analysis.Rule {
 	return analysis.Rule{
-		Name: smallIO, Title: "many small reads and writes",
+		Name: SmallIO, Title: "many small reads and writes",
 		Signals: []analysis.Signal{
 			teeSignal, cpuSignal, callsSignal, transitionsSignal,
 			{
@@ -51,7 +54,6 @@ func smallReads() analysis.Rule {
 			"Weichbrodt et al., sgx-perf, Middleware 2018: batching",
 			analysis.CostOCALL.Source,
 		},
-		Runbook: "docs/runbooks/small-io.md",
 	}
 }
 
@@ -104,6 +106,6 @@ func judgeSmallIO(w analysis.Workload) *analysis.Verdict {
 			"two calls at least can become one, and at best each moves 64 KiB",
 			"no call costs more than another: reads and writes take at most their part of all calls",
 			"what copying the bytes costs stays"),
-		Supersedes: []string{ocallBound},
+		Supersedes: []string{OCALLBound},
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// LLCMisses names the rule of this file.
+const LLCMisses = "llc-misses"
+
 const (
 	// missesOverBase is how many times the baseline is told. Proposed: frameworks have 5 to 60 times the misses of
 	// native Redis in TEEMon (Middleware 2020), Figure 11 (c).
@@ -25,7 +28,7 @@ var costMiss = analysis.Cost{
 
 func llcMisses() analysis.Rule {
 	return analysis.Rule{
-		Name: "llc-misses", Title: "more last-level cache misses than before",
+		Name: LLCMisses, Title: "more last-level cache misses than before",
 		Signals: []analysis.Signal{
 			teeSignal, cpuSignal,
 			missesSignal,
@@ -37,18 +40,17 @@ func llcMisses() analysis.Rule {
 			{Name: "references", Query: perSecond("teescope_llc_references_total"), Unit: "1/s", Help: "accesses that reached the last-level cache"},
 			migrationsSignal,
 		},
-		Judge: judgeLLC,
+		Judge: judgeLLCMisses,
 		NotWhen: []string{
 			"the workload does another work than in the hour before: a growing database has more misses by itself",
 			"there was less than some minutes of the workload before the window",
 			"the counters do not see inside of enclaves that are not for debugging (SGX): then only the outside is compared",
 		},
 		Sources: []string{"TEEMon, Middleware 2020, 6.5 and Figure 11 (c)", costMiss.Source},
-		Runbook: "docs/runbooks/llc-misses.md",
 	}
 }
 
-func judgeLLC(w analysis.Workload) *analysis.Verdict {
+func judgeLLCMisses(w analysis.Workload) *analysis.Verdict {
 	v, ok := figures(w, "cpu", "misses", "baseline")
 	if !ok || v["cpu"] < leastBusy || v["baseline"] <= 0 {
 		return nil

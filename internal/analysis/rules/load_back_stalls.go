@@ -8,6 +8,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// LoadBackStalls names the rule of this file.
+const LoadBackStalls = "load-back-stalls"
+
 const (
 	// stallSeconds is the mean time for one page to be loaded back from which on something else than loading takes it.
 	// Proposed: five times what 40,000 cycles are at 2 GHz.
@@ -16,9 +19,9 @@ const (
 	stallShare = 0.02
 )
 
-func stalls() analysis.Rule {
+func loadBackStalls() analysis.Rule {
 	return analysis.Rule{
-		Name: loadBackStalls, Title: "threads stand still for single enclave pages",
+		Name: LoadBackStalls, Title: "threads stand still for single enclave pages",
 		Signals: []analysis.Signal{
 			teeSignal, cpuSignal, loadedSignal, machineLoadedSignal, stallSignal,
 			{
@@ -35,7 +38,7 @@ func stalls() analysis.Rule {
 			},
 			{Name: "retries", Query: machinePerSecond("sgx_epc_fault_retries_total"), Unit: "1/s", Help: "faults that were to be tried again"},
 		},
-		Judge: judgeStalls,
+		Judge: judgeLoadBackStalls,
 		NotWhen: []string{
 			"the times are of all enclaves together: another one may have the slow pages",
 			"the host's CPUs are taken from it by a hypervisor: everything is slow then",
@@ -44,11 +47,10 @@ func stalls() analysis.Rule {
 			"Linux, arch/x86/kernel/cpu/sgx: sgx_vma_fault retries while a page is evicted; sgx_reclaim_direct below the low watermark",
 			analysis.CostPaging.Source,
 		},
-		Runbook: "docs/runbooks/load-back-stalls.md",
 	}
 }
 
-func judgeStalls(w analysis.Workload) *analysis.Verdict {
+func judgeLoadBackStalls(w analysis.Workload) *analysis.Verdict {
 	p, _ := placeOf(w)
 	cores, busy := w.Value(cpuSignal.Name)
 	pages, counted := w.Value(loadedSignal.Name)

@@ -10,6 +10,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// PageFaultStorm names the rule of this file.
+const PageFaultStorm = "page-fault-storm"
+
 const (
 	// faultsPerSecond is the least rate of page faults. Proposed (rule 14 of the advisor: 100/s after the start).
 	faultsPerSecond = 100
@@ -20,9 +23,9 @@ const (
 	faultsNow = 0.3
 )
 
-func faults() analysis.Rule {
+func pageFaultStorm() analysis.Rule {
 	return analysis.Rule{
-		Name: pageFaultStorm, Title: "page faults take much of the time",
+		Name: PageFaultStorm, Title: "page faults take much of the time",
 		Signals: []analysis.Signal{
 			teeSignal, cpuSignal, loadedSignal,
 			{
@@ -42,7 +45,7 @@ func faults() analysis.Rule {
 			{Name: "major", Query: perSecond(`teescope_page_faults_handled_total{type="major"}`), Unit: "1/s", Help: "page faults that read from a device"},
 			{Name: "system", Query: perSecond(`teescope_cpu_seconds_total{mode="system"}`), Unit: "cores", Help: "CPU time in the kernel"},
 		},
-		Judge: judgeFaults,
+		Judge: judgePageFaultStorm,
 		NotWhen: []string{
 			"the program is still starting: memory that is touched for the first time faults once",
 			"programs that create processes all the time: their faults are those of process-churn",
@@ -54,11 +57,10 @@ func faults() analysis.Rule {
 			"Intel SDM vol. 3A, 4.7: the error code of a page fault",
 			analysis.CostFault.Source, analysis.CostAEX.Source,
 		},
-		Runbook: "docs/runbooks/page-fault-storm.md",
 	}
 }
 
-func judgeFaults(w analysis.Workload) *analysis.Verdict {
+func judgePageFaultStorm(w analysis.Workload) *analysis.Verdict {
 	p, known := placeOf(w)
 	cores, busy := cpuOf(w)
 	rate, counted := w.Value("faults")

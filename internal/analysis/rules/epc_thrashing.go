@@ -8,6 +8,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// EPCThrashing names the rule of this file.
+const EPCThrashing = "epc-thrashing"
+
 const (
 	// thrashPages is how many pages are loaded back each second when an enclave thrashes. Proposed (rule 9 of the
 	// advisor): at 12,000 to 40,000 cycles each that is about one hundredth of a core.
@@ -21,9 +24,9 @@ const (
 	neighbourShare = 0.5
 )
 
-func epc() analysis.Rule {
+func epcThrashing() analysis.Rule {
 	return analysis.Rule{
-		Name: epcThrashing, Title: "the enclaves need more enclave page cache than there is",
+		Name: EPCThrashing, Title: "the enclaves need more enclave page cache than there is",
 		Signals: []analysis.Signal{
 			teeSignal, cpuSignal, loadedSignal, machineLoadedSignal, stallSignal,
 			{
@@ -48,7 +51,7 @@ func epc() analysis.Rule {
 				Unit: "workloads", Help: "workloads with enclaves",
 			},
 		},
-		Judge: judgeEPC,
+		Judge: judgeEPCThrashing,
 		NotWhen: []string{
 			"an enclave reads all its memory once, such as while it loads: paging ends then by itself",
 			"the working set is an upper bound: without pressure nothing tells unused pages apart",
@@ -59,7 +62,6 @@ func epc() analysis.Rule {
 			"Gramine, Performance tuning and analysis, Choice of SGX machine: EPC size",
 			analysis.CostPaging.Source,
 		},
-		Runbook: "docs/runbooks/epc-thrashing.md",
 	}
 }
 
@@ -87,7 +89,7 @@ func stalled(w analysis.Workload, pages float64) (threads float64, measured bool
 	return stall * min(pages/all, 1), true
 }
 
-func judgeEPC(w analysis.Workload) *analysis.Verdict {
+func judgeEPCThrashing(w analysis.Workload) *analysis.Verdict {
 	p, _ := placeOf(w)
 	cores, busy := w.Value(cpuSignal.Name)
 	pages, from, ok := loadedBack(w)
@@ -117,7 +119,7 @@ func judgeEPC(w analysis.Workload) *analysis.Verdict {
 			figure(pages), megabytes(pages*pageBytes), between(low, high), epcShort(w)),
 		Evidence:   []string{from, "evicted", "need", "all_need", "size", "cpu"},
 		Advice:     epcAdvice(w, p),
-		Supersedes: []string{loadBackStalls, pageFaultStorm},
+		Supersedes: []string{LoadBackStalls, PageFaultStorm},
 	}
 	if by, share, found := neighbour(w); found {
 		v.Cause += fmt.Sprintf("; %s took %.0f %% of the pages that it lost", by, 100*share)

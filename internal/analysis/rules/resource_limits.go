@@ -8,6 +8,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// ResourceLimits names the rule of this file.
+const ResourceLimits = "resource-limits"
+
 const (
 	// memoryNear is the share of a memory limit from which on the end is near. Proposed.
 	memoryNear = 0.90
@@ -20,9 +23,9 @@ const (
 	killed = 0.5
 )
 
-func limits() analysis.Rule {
+func resourceLimits() analysis.Rule {
 	return analysis.Rule{
-		Name: "resource-limits", Title: "the container's memory or CPU limit",
+		Name: ResourceLimits, Title: "the container's memory or CPU limit",
 		Signals: []analysis.Signal{
 			{
 				Name: "kills", Query: ofContainer("sum", "increase(container_oom_events_total[$window])"), Unit: "processes",
@@ -49,7 +52,7 @@ func limits() analysis.Rule {
 				Help: "CPUs that the container used",
 			},
 		},
-		Judge: judgeLimits,
+		Judge: judgeResourceLimits,
 		NotWhen: []string{
 			"memory near the limit is page cache in use: it is given up before anything is killed",
 			"the container is throttled in short bursts and would wait for its clients otherwise",
@@ -58,12 +61,11 @@ func limits() analysis.Rule {
 			"kernel: Documentation/admin-guide/cgroup-v2.rst (memory.max, cpu.max)",
 			"kubernetes-mixin, alert CPUThrottlingHigh: 25 % of the periods",
 		},
-		Runbook: "docs/runbooks/resource-limits.md",
 	}
 }
 
-// judgeLimits is for workloads in and outside of a TEE alike: it is the container that has the limit, not the enclave.
-func judgeLimits(w analysis.Workload) *analysis.Verdict {
+// judgeResourceLimits is for workloads in and outside of a TEE alike: it is the container that has the limit, not the enclave.
+func judgeResourceLimits(w analysis.Workload) *analysis.Verdict {
 	if kills, measured := w.Value("kills"); measured && kills >= killed {
 		return &analysis.Verdict{
 			Severity: analysis.High, Confidence: analysis.Measured,

@@ -8,6 +8,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// ContextSwitchStorm names the rule of this file.
+const ContextSwitchStorm = "context-switch-storm"
+
 const (
 	// stormSwitches is the least rate of context switches. Proposed.
 	stormSwitches = 1000
@@ -18,13 +21,13 @@ const (
 	stormWaits = 0.25
 )
 
-func storm() analysis.Rule {
+func contextSwitchStorm() analysis.Rule {
 	return analysis.Rule{
-		Name: contextSwitchStorm, Title: "threads are switched in and out all the time",
+		Name: ContextSwitchStorm, Title: "threads are switched in and out all the time",
 		Signals: []analysis.Signal{
 			teeSignal, cpuSignal, switchesSignal, callsSignal, transitionsSignal, waitSignal, threadsSignal, coresSignal, idleSignal,
 		},
-		Judge: judgeStorm,
+		Judge: judgeContextSwitchStorm,
 		NotWhen: []string{
 			"the workload waits for its clients: then each request wakes it, and at a higher load it waits less often",
 			"threads that hand work to each other by design, such as a pipeline of stages",
@@ -33,11 +36,10 @@ func storm() analysis.Rule {
 			"Krahn et al., TEEMon, Middleware 2020, 6.5: Graphene-SGX switches up to 12 times as often as other frameworks",
 			analysis.CostSwitch.Source, analysis.CostOCALL.Source, analysis.CostAEX.Source,
 		},
-		Runbook: "docs/runbooks/context-switch-storm.md",
 	}
 }
 
-func judgeStorm(w analysis.Workload) *analysis.Verdict {
+func judgeContextSwitchStorm(w analysis.Workload) *analysis.Verdict {
 	p, known := placeOf(w)
 	cores, busy := cpuOf(w)
 	kinds := w.By(switchesSignal.Name, "kind")

@@ -8,6 +8,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// EncryptionTax names the rule of this file.
+const EncryptionTax = "encryption-tax"
+
 const (
 	// encryptedCalls is the least rate of calls that move encrypted data. Proposed.
 	encryptedCalls = 1000
@@ -32,7 +35,7 @@ const movers = `read|write|pread|pwrite|send|recv`
 
 func encryptionTax() analysis.Rule {
 	return analysis.Rule{
-		Name: "encryption-tax", Title: "encrypted files or pipes on the hot path",
+		Name: EncryptionTax, Title: "encrypted files or pipes on the hot path",
 		Signals: []analysis.Signal{
 			teeSignal, cpuSignal,
 			{
@@ -44,7 +47,7 @@ func encryptionTax() analysis.Rule {
 				Help: "OCALLs of Gramine that move data, by name",
 			},
 		},
-		Judge: judgeEncryption,
+		Judge: judgeEncryptionTax,
 		NotWhen: []string{
 			"the files are allowed_files: they are read in the same way and are not encrypted",
 			"read and write are of the standard input and output, an eventfd or a device",
@@ -54,11 +57,10 @@ func encryptionTax() analysis.Rule {
 			"Intel SGX SDK, sgx_tprotected_fs.edl: u_sgxprotectedfs_fread_node, u_sgxprotectedfs_fwrite_node",
 			costNode.Source,
 		},
-		Runbook: "docs/runbooks/encryption-tax.md",
 	}
 }
 
-func judgeEncryption(w analysis.Workload) *analysis.Verdict {
+func judgeEncryptionTax(w analysis.Workload) *analysis.Verdict {
 	cpu, measured := w.Value("cpu")
 	if !measured || cpu < leastBusy || !inTEE(w) {
 		return nil

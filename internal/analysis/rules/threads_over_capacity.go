@@ -8,8 +8,8 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
-// threadsOverCapacity is the rule's name, for those that explain its finding.
-const threadsOverCapacity = "threads-over-capacity"
+// ThreadsOverCapacity names the rule of this file.
+const ThreadsOverCapacity = "threads-over-capacity"
 
 const (
 	// tcsNear is the share of the thread control structures in use from which on it is told. Proposed (rule 17 of the
@@ -22,9 +22,9 @@ const (
 	waitingThreads = 0.5
 )
 
-func threads() analysis.Rule {
+func threadsOverCapacity() analysis.Rule {
 	return analysis.Rule{
-		Name: threadsOverCapacity, Title: "more threads than the enclave or the machine has room for",
+		Name: ThreadsOverCapacity, Title: "more threads than the enclave or the machine has room for",
 		Signals: []analysis.Signal{
 			teeSignal, threadsSignal, cpuSignal, waitSignal, coresSignal, idleSignal, exitsSignal,
 			{
@@ -37,7 +37,7 @@ func threads() analysis.Rule {
 			},
 			allCallsSignal,
 		},
-		Judge: judgeThreads,
+		Judge: judgeThreadsOverCapacity,
 		NotWhen: []string{
 			"others use the CPUs: then it is not the number of threads",
 			"most of the threads stay outside of the enclave, as those of Exitless do",
@@ -47,11 +47,10 @@ func threads() analysis.Rule {
 			"users' report gramine#853: MariaDB collapses with many threads",
 			analysis.CostSwitch.Source, analysis.CostAEX.Source,
 		},
-		Runbook: "docs/runbooks/threads-over-capacity.md",
 	}
 }
 
-func judgeThreads(w analysis.Workload) *analysis.Verdict {
+func judgeThreadsOverCapacity(w analysis.Workload) *analysis.Verdict {
 	if !inTEE(w) {
 		return nil
 	}
@@ -116,6 +115,6 @@ func overCores(w analysis.Workload) *analysis.Verdict {
 		Gain: analysis.Amdahl(low/v["cpu"], (high+aex)/v["cpu"],
 			analysis.CostSwitch.Assumption(), analysis.CostAEX.Assumption(), w.Clock.Assumption(), cpuBound,
 			"only the switches are saved: the CPUs are busy as before"),
-		Supersedes: []string{contextSwitchStorm},
+		Supersedes: []string{ContextSwitchStorm},
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// LockContention names the rule of this file.
+const LockContention = "lock-contention"
+
 const (
 	// futexPerSecond is the least rate of futex calls. Proposed.
 	futexPerSecond = 1000
@@ -30,7 +33,7 @@ const (
 
 func lockContention() analysis.Rule {
 	return analysis.Rule{
-		Name: "lock-contention", Title: "threads wait for each other's locks",
+		Name: LockContention, Title: "threads wait for each other's locks",
 		Signals: []analysis.Signal{
 			teeSignal, cpuSignal, threadsSignal, exitsSignal,
 			{Name: "futex", Query: perSecond(`teescope_syscalls_total{syscall="futex"}`), Unit: "1/s", Help: "calls that wait for a lock or wake who waits"},
@@ -45,7 +48,7 @@ func lockContention() analysis.Rule {
 				Help: "threads that were in futex on average, those that wait for work among them (--syscalls.time)",
 			},
 		},
-		Judge: judgeLocks,
+		Judge: judgeLockContention,
 		NotWhen: []string{
 			"threads hand work to each other through condition variables: that is as many calls, and no lock in the way",
 			"the runtime parks idle threads by itself, as those of Go and Java do",
@@ -56,11 +59,10 @@ func lockContention() analysis.Rule {
 			"futex(7): the call is made for a lock in contention only",
 			analysis.CostSwitch.Source, analysis.CostOCALL.Source,
 		},
-		Runbook: "docs/runbooks/lock-contention.md",
 	}
 }
 
-func judgeLocks(w analysis.Workload) *analysis.Verdict {
+func judgeLockContention(w analysis.Workload) *analysis.Verdict {
 	v, ok := figures(w, "cpu", "threads", "futex", "calls", "waits")
 	if !ok || v["cpu"] < leastBusy || v["threads"] < lockThreads || v["calls"] <= 0 {
 		return nil
@@ -80,10 +82,10 @@ func judgeLocks(w analysis.Workload) *analysis.Verdict {
 			"run fewer threads: those beyond the CPUs only queue for the lock",
 			"find the lock: perf lock contention, or perf trace -s on the process",
 		},
-		Supersedes: []string{contextSwitchStorm, needlessSyscalls},
+		Supersedes: []string{ContextSwitchStorm, NeedlessSyscalls},
 	}
 	if v["futex"] >= futexMost*v["calls"] {
-		verdict.Supersedes = append(verdict.Supersedes, ocallBound) // most of what leaves the enclave is for locks
+		verdict.Supersedes = append(verdict.Supersedes, OCALLBound) // most of what leaves the enclave is for locks
 	}
 	if time, told := w.Value("futex_time"); told {
 		verdict.Cause += fmt.Sprintf("; %s threads are in it on average", figure(time))

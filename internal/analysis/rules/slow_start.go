@@ -8,6 +8,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// SlowStart names the rule of this file.
+const SlowStart = "slow-start"
+
 const (
 	// slowStartSeconds is the start of an enclave that is told. Proposed (rule 12 of the advisor).
 	slowStartSeconds = 5
@@ -18,7 +21,7 @@ const (
 
 func slowStart() analysis.Rule {
 	return analysis.Rule{
-		Name: "slow-start", Title: "an enclave takes long to start: adding and measuring its pages",
+		Name: SlowStart, Title: "an enclave takes long to start: adding and measuring its pages",
 		Signals: []analysis.Signal{
 			{
 				Name: "age", Unit: "seconds", Help: "age of the workload's youngest enclave",
@@ -54,7 +57,6 @@ func slowStart() analysis.Rule {
 			"Gramine's manifest: sgx.enclave_size, sgx.edmm_enable, sgx.preheat_enclave",
 			"arXiv 2504.16251: EDMM makes loading 28 to 93 % faster",
 		},
-		Runbook: "docs/runbooks/slow-start.md",
 	}
 }
 

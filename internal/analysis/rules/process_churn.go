@@ -8,6 +8,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// ProcessChurn names the rule of this file.
+const ProcessChurn = "process-churn"
+
 const (
 	// enclaveBirths is the rate of new enclaves from which on it is churn: one a minute. Proposed (rule 19 of the
 	// advisor).
@@ -21,9 +24,9 @@ const (
 	onlyLoading = 0.05
 )
 
-func forks() analysis.Rule {
+func processChurn() analysis.Rule {
 	return analysis.Rule{
-		Name: processChurn, Title: "processes, and with them enclaves, are created and end all the time",
+		Name: ProcessChurn, Title: "processes, and with them enclaves, are created and end all the time",
 		Signals: []analysis.Signal{
 			teeSignal, cpuSignal,
 			{Name: "forks", Query: perSecond("teescope_forks_total"), Unit: "1/s", Help: "processes created"},
@@ -39,7 +42,7 @@ func forks() analysis.Rule {
 				Query: "sum by (instance) (rate(sgx_enclave_start_seconds_sum[$window])) / sum by (instance) (rate(sgx_enclave_start_seconds_count[$window]))",
 			},
 		},
-		Judge: judgeForks,
+		Judge: judgeProcessChurn,
 		NotWhen: []string{
 			"workers are started once and stay, however many they are",
 			"the enclave is a job that runs once and ends, as a build or a batch does",
@@ -48,11 +51,10 @@ func forks() analysis.Rule {
 			"Gramine, Performance tuning and analysis, Multi-process workloads: a fork copies the enclave into a new one, about 1,000 times the cost outside",
 			"J. Little, 1961: processes there are = processes created a second x mean life",
 		},
-		Runbook: "docs/runbooks/process-churn.md",
 	}
 }
 
-func judgeForks(w analysis.Workload) *analysis.Verdict {
+func judgeProcessChurn(w analysis.Workload) *analysis.Verdict {
 	p, known := placeOf(w)
 	cores, busy := w.Value(cpuSignal.Name)
 	v, ok := figures(w, "forks", "ends", "processes")
@@ -96,7 +98,7 @@ func judgeForks(w analysis.Workload) *analysis.Verdict {
 			tip{"Gramine", "posix_spawn or vfork with exec copies less than fork alone, where the application lets you choose"},
 			tip{"Intel SDK, Open Enclave", "create the enclave once for each process and keep it: sgx_create_enclave adds and measures every page"},
 		),
-		Supersedes: []string{"slow-start"},
+		Supersedes: []string{SlowStart},
 	}
 	start, measured := w.Value("start")
 	if !measured || !busy || cores < leastBusy {

@@ -8,6 +8,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// PollingLoop names the rule of this file.
+const PollingLoop = "polling-loop"
+
 const (
 	// pollEmpty is the least part of the polls that find nothing. Proposed.
 	pollEmpty = 0.5
@@ -15,11 +18,11 @@ const (
 	pollRate = 1000
 )
 
-func polling() analysis.Rule {
+func pollingLoop() analysis.Rule {
 	return analysis.Rule{
-		Name: pollingLoop, Title: "a loop that asks for work and finds none",
+		Name: PollingLoop, Title: "a loop that asks for work and finds none",
 		Signals: []analysis.Signal{teeSignal, cpuSignal, callsSignal, switchesSignal, transitionsSignal},
-		Judge:   judgePolling,
+		Judge:   judgePollingLoop,
 		NotWhen: []string{
 			"the loop has CPUs of its own that nobody else wants, and latency is worth them",
 			"events are served by memory that is shared, without a system call for each (io_uring, DPDK)",
@@ -29,7 +32,6 @@ func polling() analysis.Rule {
 			"epoll_wait(2), poll(2): a call that finds nothing and may wait sleeps, so it is seen as a voluntary switch",
 			analysis.CostOCALL.Source, analysis.CostSyscall.Source,
 		},
-		Runbook: "docs/runbooks/polling-loop.md",
 	}
 }
 
@@ -46,7 +48,7 @@ func emptyPolls(w analysis.Workload) (empty, polls float64, ok bool) {
 	return polls - served - waits, polls, true
 }
 
-func judgePolling(w analysis.Workload) *analysis.Verdict {
+func judgePollingLoop(w analysis.Workload) *analysis.Verdict {
 	p, known := placeOf(w)
 	cores, busy := cpuOf(w)
 	empty, polls, ok := emptyPolls(w)
@@ -93,7 +95,7 @@ func judgePolling(w analysis.Workload) *analysis.Verdict {
 		"at best the loop takes the time from threads that have work; at worst it has a CPU of its own",
 		"no call costs more than another: empty polls take at most their part of all calls")
 	if empty >= needlessMost*all {
-		v.Supersedes = []string{ocallBound}
+		v.Supersedes = []string{OCALLBound}
 	}
 	return v
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// NotTheTEE names the rule of this file.
+const NotTheTEE = "not-the-tee"
+
 const (
 	// stalledMemory is the share of the time in which something waits for memory. Proposed.
 	stalledMemory = 0.10
@@ -25,7 +28,7 @@ const (
 
 func notTheTEE() analysis.Rule {
 	return analysis.Rule{
-		Name: "not-the-tee", Title: "not the TEE: the host lacks memory or CPU time",
+		Name: NotTheTEE, Title: "not the TEE: the host lacks memory or CPU time",
 		Signals: []analysis.Signal{
 			teeSignal, cpuSignal, waitSignal, threadsSignal, coresSignal, idleSignal,
 			{
@@ -53,7 +56,6 @@ func notTheTEE() analysis.Rule {
 			"kernel: Documentation/accounting/psi.rst",
 			"TEEMon, Middleware 2020, 6.5: faults and switches of the whole host beside those of the process",
 		},
-		Runbook: "docs/runbooks/not-the-tee.md",
 	}
 }
 
@@ -94,7 +96,7 @@ func hostReclaim(w analysis.Workload) *analysis.Verdict {
 		},
 		Gain: analysis.Amdahl(0, pressure, "at best nothing waits for memory any more",
 			"the workload stands still whenever something on the machine does"),
-		Supersedes: []string{pageFaultStorm, contextSwitchStorm},
+		Supersedes: []string{PageFaultStorm, ContextSwitchStorm},
 	}
 	if loads, _ := w.Value("loads"); loads >= epcPaging {
 		v.Confidence = analysis.Possible
@@ -138,6 +140,6 @@ func busyNeighbours(w analysis.Workload) *analysis.Verdict {
 		},
 		Gain: analysis.Amdahl(0, v["wait"]/(v["cpu"]+v["wait"]),
 			"at best a thread that is ready runs at once, and CPU time limits the workload"),
-		Supersedes: []string{contextSwitchStorm, threadsOverCapacity, aexOften},
+		Supersedes: []string{ContextSwitchStorm, ThreadsOverCapacity, AEXStorm},
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
+// NeedlessSyscalls names the rule of this file.
+const NeedlessSyscalls = "needless-syscalls"
+
 const (
 	// needlessDominates is how many needless calls there are for each that does I/O when they dominate it. Proposed;
 	// it was 10 in the case that the TEEMon paper reports (6.4).
@@ -19,11 +22,11 @@ const (
 	needlessMost = 0.5
 )
 
-func needless() analysis.Rule {
+func needlessSyscalls() analysis.Rule {
 	return analysis.Rule{
-		Name: needlessSyscalls, Title: "system calls that need not leave the enclave",
+		Name: NeedlessSyscalls, Title: "system calls that need not leave the enclave",
 		Signals: []analysis.Signal{teeSignal, cpuSignal, callsSignal, ocallsSignal, switchesSignal, transitionsSignal},
-		Judge:   judgeNeedless,
+		Judge:   judgeNeedlessSyscalls,
 		NotWhen: []string{
 			"the calls are made by a part of the workload that is outside of the enclave (of programs of the Intel SDK and Open Enclave only OCALLs are looked at)",
 			"a futex call that neither waits nor wakes anybody may still be needed, where threads outside share the lock",
@@ -34,7 +37,6 @@ func needless() analysis.Rule {
 			"Gramine, Performance tuning and analysis, Effects of system calls / ocalls: gettimeofday",
 			analysis.CostOCALL.Source, analysis.CostExitless.Source,
 		},
-		Runbook: "docs/runbooks/needless-syscalls.md",
 	}
 }
 
@@ -55,7 +57,7 @@ func needlessCalls(w analysis.Workload, calls map[string]float64) map[string]flo
 	return found
 }
 
-func judgeNeedless(w analysis.Workload) *analysis.Verdict {
+func judgeNeedlessSyscalls(w analysis.Workload) *analysis.Verdict {
 	p, known := placeOf(w)
 	cores, busy := cpuOf(w)
 	calls, shown := bySyscall(w, p)
@@ -99,7 +101,7 @@ func judgeNeedless(w analysis.Workload) *analysis.Verdict {
 	v.Gain = analysis.Amdahl(low, min(high, bound), cost.Assumption(), w.Clock.Assumption(), cpuBound,
 		"no call costs more than another: the needless ones take at most their part of all calls")
 	if rate >= needlessMost*all {
-		v.Supersedes = []string{ocallBound}
+		v.Supersedes = []string{OCALLBound}
 	}
 	return v
 }
