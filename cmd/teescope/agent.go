@@ -11,9 +11,9 @@ import (
 func agentCommand() *cobra.Command {
 	return configured(&cobra.Command{
 		Use:   "agent",
-		Short: "Only export metrics, for a Prometheus or a teescope server elsewhere",
-		Long: "Counts what the workloads of this machine ask of the kernel and exposes it at /metrics, in OpenMetrics\n" +
-			"and Prometheus' text format. It stores nothing.\n\n" +
+		Short: "Export metrics to a Prometheus or a teescope server elsewhere",
+		Long: "Counts the system calls, page faults, context switches and enclave events of this machine's workloads and\n" +
+			"exports them at /metrics, in the OpenMetrics and Prometheus text formats. It stores nothing.\n\n" +
 			"It needs root, or the capabilities CAP_BPF and CAP_PERFMON.",
 		Example: "  sudo teescope agent\n" +
 			"  sudo teescope agent --listen :9750 --workloads.max 256",

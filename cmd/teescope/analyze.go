@@ -18,11 +18,11 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/render"
-	"github.com/teescope/teescope/internal/app"
+	"github.com/teescope/teescope/internal/cli"
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
-// foundStatus is the exit status when --fail-on has found something.
+// foundStatus is the exit status when a finding matches --fail-on.
 const foundStatus = 3
 
 // statusError is an error with an exit status of its own.
@@ -31,7 +31,7 @@ type statusError struct {
 	status int
 }
 
-// status is the exit status that an error ends the program with.
+// status returns the exit status for an error.
 func status(err error) int {
 	var e *statusError
 	if errors.As(err, &e) {
@@ -42,7 +42,7 @@ func status(err error) int {
 
 // analyzeFlags are the flags of an analysis.
 type analyzeFlags struct {
-	app.Analysis
+	cli.Analysis
 	at, window, format, failOn string
 	limit                      int
 	all                        bool
@@ -54,13 +54,14 @@ func analyzeCommand() *cobra.Command {
 	var o analyzeFlags
 	cmd := &cobra.Command{
 		Use:   "analyze [FILE]",
-		Short: "Say what slows the workloads down, and what changing it would bring",
-		Long: "Looks for known causes in the stored series of the last minutes: the verdict first, then each cause with its\n" +
-			"figures, the queries that show them, advice, and an estimate of the gain; then what could not be judged.\n\n" +
-			"It asks a running teescope up or server, or any Prometheus or VictoriaMetrics that scrapes the agents\n" +
-			"(--server). With FILE it reads OpenMetrics text with timestamps instead, - for the standard input, and asks nobody.\n" +
-			"It needs no privilege.\n\n" +
-			"The exit status is 0, 1 when the analysis could not be made, and 3 when --fail-on finds something.",
+		Short: "Find out what slows workloads down, and estimate what a change would gain",
+		Long: "Looks for known causes in the stored series of the last minutes. The report starts with the verdict. Each cause\n" +
+			"follows with its figures, the queries that show them, advice, and an estimate of the gain. The report ends with\n" +
+			"the questions that could not be answered.\n\n" +
+			"It queries a running teescope up or server, or any Prometheus or VictoriaMetrics that scrapes the agents\n" +
+			"(--server). With FILE it reads OpenMetrics text with timestamps instead, - for the standard input, and queries no\n" +
+			"server. It needs no privileges.\n\n" +
+			"The exit status is 0 on success, 1 when the analysis failed, and 3 when a finding matches --fail-on.",
 		Example: "  teescope analyze\n" +
 			"  teescope analyze --server http://prometheus:9090 --workload redis-server --window 15m\n" +
 			"  teescope analyze --server https://admin@node1:9750 --ca-file ca.pem --password-file password\n" +
@@ -73,14 +74,14 @@ func analyzeCommand() *cobra.Command {
 	f.SortFlags = false
 	serverFlags(cmd, &o.Server, &o.Access)
 	f.StringVar(&o.window, "window", "5m", "how far back to look, a `duration` such as 90s or 15m")
-	f.StringVar(&o.at, "at", "", "end of the window: a `time` such as 2026-01-02T15:04:05Z, or seconds since 1970 (default: now; of a file, its last sample)")
-	f.StringVar(&o.Workload, "workload", "", "judge only the workload of this `name`")
-	f.StringVar(&o.format, "format", "text", strings.Join(formats(), ", "))
-	f.StringVar(&o.failOn, "fail-on", "", "exit with status 3 when there is a finding of this `severity` or more: "+strings.Join(render.Severities(), ", "))
+	f.StringVar(&o.at, "at", "", "end of the window: a `time` such as 2026-01-02T15:04:05Z, or seconds since 1970 (default: now; for a file, its last sample)")
+	f.StringVar(&o.Workload, "workload", "", "analyze only the workload with this `name`")
+	f.StringVar(&o.format, "format", "text", "output `format`: "+strings.Join(formats(), ", "))
+	f.StringVar(&o.failOn, "fail-on", "", "exit with status 3 when a finding has this `severity` or a higher one: "+strings.Join(render.Severities(), ", "))
 	f.IntVar(&o.limit, "limit", render.Usual, "list at most this `number` of findings")
 	f.BoolVar(&o.all, "all", false, "list all findings")
-	f.BoolVar(&o.Windows, "windows", false, "also show the box plots of the window: quartiles, whiskers and outliers of each metric")
-	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "end after this time")
+	f.BoolVar(&o.Windows, "windows", false, "also show the quartiles, whiskers and outliers of each metric in the window")
+	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "stop after this time")
 	for _, name := range []string{"window", "at", "workload", "limit", "timeout"} {
 		complete(cmd, name, cobra.NoFileCompletions)
 	}
@@ -96,7 +97,7 @@ func (o *analyzeFlags) run(cmd *cobra.Command, args []string) error {
 	if err := o.validate(cmd); err != nil {
 		return err
 	}
-	result, report, err := app.Analyze(cmd.Context(), o.Analysis)
+	result, report, err := cli.Analyze(cmd.Context(), o.Analysis)
 	if err != nil {
 		var absent *remote.NotListeningError
 		if errors.As(err, &absent) {
@@ -135,27 +136,27 @@ func (o *analyzeFlags) write(w io.Writer, r render.Report) error {
 func (o *analyzeFlags) validate(cmd *cobra.Command) error {
 	set := cmd.Flags().Changed
 	if !slices.Contains(formats(), o.format) {
-		return fmt.Errorf("--format %q: there are %s", o.format, strings.Join(formats(), ", "))
+		return fmt.Errorf("--format %q: use one of %s", o.format, strings.Join(formats(), ", "))
 	}
 	if o.failOn != "" && !slices.Contains(render.Severities(), o.failOn) {
-		return fmt.Errorf("--fail-on %q is no severity: there are %s", o.failOn, strings.Join(render.Severities(), ", "))
+		return fmt.Errorf("--fail-on %q is not a severity: use one of %s", o.failOn, strings.Join(render.Severities(), ", "))
 	}
 	window, err := model.ParseDuration(o.window)
 	if o.Window = time.Duration(window); err != nil || o.Window < 10*time.Second || o.Window > 7*24*time.Hour {
-		return fmt.Errorf("--window %q: write a duration from 10s to 7d, such as 90s or 15m", o.window)
+		return fmt.Errorf("--window %q: use a duration from 10s to 7d, such as 90s or 15m", o.window)
 	}
 	if o.Timeout < time.Second || o.Timeout > time.Hour {
-		return fmt.Errorf("--timeout %s: it is from 1s to 1h", o.Timeout)
+		return fmt.Errorf("--timeout %s: use a time from 1s to 1h", o.Timeout)
 	}
 	if o.limit < 1 {
-		return fmt.Errorf("--limit %d: the least is 1; --all lists all findings", o.limit)
+		return fmt.Errorf("--limit %d: the minimum is 1; --all lists all findings", o.limit)
 	}
 	if o.all && set("limit") {
 		return errors.New("--all and --limit exclude each other")
 	}
 	for _, name := range serverFlagNames() {
 		if o.File != "" && set(name) {
-			return fmt.Errorf("--%s is about a server, and %s is read instead of one: leave one of the two away", name, o.File)
+			return fmt.Errorf("--%s names a server, but the series are read from %s: use only one of the two", name, o.File)
 		}
 	}
 	if o.at != "" {
@@ -164,7 +165,7 @@ func (o *analyzeFlags) validate(cmd *cobra.Command) error {
 	return err
 }
 
-// moment reads a time that the user wrote after a flag.
+// moment parses the time that the user gave for a flag.
 func moment(flag, s string) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
 		return t, nil
@@ -172,10 +173,10 @@ func moment(flag, s string) (time.Time, error) {
 	if seconds, err := strconv.ParseFloat(s, 64); err == nil && seconds > 0 && seconds < 1e11 {
 		return time.UnixMilli(int64(seconds * 1000)), nil
 	}
-	return time.Time{}, fmt.Errorf("--%s %q is no time: write for example 2026-01-02T15:04:05Z, or seconds since 1970", flag, s)
+	return time.Time{}, fmt.Errorf("--%s %q is not a time: use for example 2026-01-02T15:04:05Z, or seconds since 1970", flag, s)
 }
 
-// coloured tells whether a report may have colour: on a terminal, unless the user does not want any (no-color.org).
+// coloured reports whether output may have colour: on a terminal, unless NO_COLOR is set (no-color.org).
 func coloured(w io.Writer) bool {
 	out, ok := w.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {

@@ -13,15 +13,15 @@ import (
 func checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Say what this machine supports, what is missing and what to do about it",
-		Long: "Looks for TEE hardware and drivers (SGX, TDX, SEV-SNP, confidential GPUs), features of the kernel and\n" +
-			"privileges, and attaches each probe in each way that it has, to detach it at once. Nothing is changed.\n\n" +
+		Short: "Show what this machine supports, what is missing and what to do about it",
+		Long: "Looks for TEE hardware and drivers (SGX, TDX, SEV-SNP, confidential GPUs), kernel features and privileges.\n" +
+			"It attaches each probe by each of its mechanisms and detaches it at once. It changes nothing on the machine.\n\n" +
 			"The exit status is 0 when the agent can run on this machine, and 1 when it cannot.",
 		Example: "  sudo teescope check\n" +
 			"  sudo teescope check --json",
 		Args: cobra.NoArgs,
 	}
-	asJSON := cmd.Flags().Bool("json", false, "write the report as JSON, with every way that each probe was tried in")
+	asJSON := cmd.Flags().Bool("json", false, "write the report as JSON, with every mechanism that was tried for each probe")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		report := check.Run(check.Machine(os.Args[0]))
 		write := report.Table

@@ -25,13 +25,13 @@ func correlateCommand() *cobra.Command {
 	var o correlateFlags
 	cmd := &cobra.Command{
 		Use:   "correlate FILE",
-		Short: "Say which setting moves which outcome, over runs, and predict one",
-		Long: "Reads a table of runs, each with the settings that it had and what came of it, and says how each outcome\n" +
-			"moves with each setting: by rank correlation, with interval, number of runs, and a correction for how many\n" +
-			"pairs were looked at. With --at it predicts an outcome at settings that need not have been tried, and says\n" +
-			"when they lie outside those that were.\n\n" +
-			"FILE is CSV with a first line of names such as setting:threads,setting:exitless,outcome:throughput, or JSON;\n" +
-			"- is the standard input.",
+		Short: "Show which settings move which outcomes over many runs, and predict an outcome",
+		Long: "Reads a table of runs: the settings of each run and its outcomes. It shows how each outcome moves with each\n" +
+			"setting: the rank correlation with its interval, the number of runs, and a p value corrected for the number of\n" +
+			"pairs. With --at it predicts an outcome for settings that no run needs to have had. It warns when they lie outside\n" +
+			"the settings of the runs.\n\n" +
+			"FILE is CSV or JSON; - is the standard input. The first line of CSV has names such as\n" +
+			"setting:threads,setting:exitless,outcome:throughput.",
 		Example: "  teescope correlate runs.csv\n" +
 			"  teescope correlate runs.csv --outcome throughput --at threads=16",
 		Args: cobra.ExactArgs(1),
@@ -39,7 +39,7 @@ func correlateCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringArrayVar(&o.at, "at", nil, "predict at this `SETTING=NUMBER`; once for each setting")
+	f.StringArrayVar(&o.at, "at", nil, "predict at this `SETTING=NUMBER`; may be repeated, once for each setting")
 	f.StringVar(&o.outcome, "outcome", "", "with --at: the `name` of the outcome to predict")
 	f.StringVar(&o.format, "format", "text", "`text` or json")
 	complete(cmd, "format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
@@ -82,17 +82,17 @@ func (o *correlateFlags) run(cmd *cobra.Command, file string) error {
 // settings reads --at.
 func (o *correlateFlags) settings() (map[string]float64, error) {
 	if o.format != "text" && o.format != "json" {
-		return nil, fmt.Errorf("--format %q: it is text or json", o.format)
+		return nil, fmt.Errorf("--format %q: use text or json", o.format)
 	}
 	if (o.outcome == "") != (len(o.at) == 0) {
-		return nil, errors.New("a prediction needs both --outcome, which one, and --at, at which setting")
+		return nil, errors.New("a prediction needs both --outcome and --at: which outcome, at which settings")
 	}
 	at := make(map[string]float64)
 	for _, text := range o.at {
 		name, value, _ := strings.Cut(text, "=")
 		v, err := strconv.ParseFloat(value, 64)
 		if _, twice := at[name]; err != nil || name == "" || twice {
-			return nil, fmt.Errorf("--at %q: it is SETTING=NUMBER, each setting once", text)
+			return nil, fmt.Errorf("--at %q: use SETTING=NUMBER, once for each setting", text)
 		}
 		at[name] = v
 	}

@@ -14,7 +14,7 @@ import (
 func demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show teescope on a virtual machine with a TEE, for those who have none",
+		Short: "Show teescope on a virtual machine with a TEE; no TEE hardware is needed",
 		Args:  cobra.NoArgs,
 	}
 	cmd.AddCommand(demoSGXCommand())
@@ -27,9 +27,10 @@ func demoSGXCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sgx",
 		Short: "Boot a virtual SGX machine with two slow enclaves, and show the page on them",
-		Long: "Boots a stock Debian kernel in QEMU, whose unmodified SGX driver finds emulated enclaves: one whose working set\n" +
-			"does not fit the enclave memory, and one that leaves its enclave for each piece of a request. teescope runs beside\n" +
-			"them, and its page opens on this machine. Nothing in the machine is secret, and its timing means nothing.\n\n" +
+		Long: "Boots a stock Debian kernel in QEMU. The kernel's unmodified SGX driver runs two emulated enclaves: the working\n" +
+			"set of one does not fit into the enclave memory, and the other makes an OCALL for each piece of a request.\n" +
+			"teescope runs beside them, and its page opens on this machine. Nothing in the virtual machine is secret, and its\n" +
+			"timing means nothing.\n\n" +
 			"It needs a clone of the repository, qemu-system-x86, gcc and make. The first time it downloads 210 MB.",
 		Example: "  teescope demo sgx\n" +
 			"  teescope demo sgx --kernel 6.1 --listen 127.0.0.1:9800 --for 5m",
@@ -47,10 +48,10 @@ func demoSGXCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Source, "source", "", "the source tree of teescope, where it is not the working directory or above it")
+	f.StringVar(&o.Source, "source", "", "source `directory` of teescope (default: the working directory or the nearest one above it)")
 	f.StringVar(&o.Kernel, "kernel", "6.12", "kernel of the machine: 6.1 or 6.12")
-	f.StringVar(&o.Listen, "listen", "127.0.0.1:9750", "address of the page on this machine, on 127.0.0.1")
-	f.DurationVar(&o.For, "for", 0, "end by itself after this time; 0 is when you end it")
+	f.StringVar(&o.Listen, "listen", "127.0.0.1:9750", "`address` of the page on this machine, on 127.0.0.1")
+	f.DurationVar(&o.For, "for", 0, "stop after this time; 0 runs until Ctrl-C")
 	f.BoolVar(&quiet, "no-browser", false, "only print the address of the page")
 	return cmd
 }

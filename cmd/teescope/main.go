@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command teescope shows, while it runs, why a workload inside a trusted execution environment is
-// slow. This directory is the command line and nothing else: what the commands do is in
-// internal/app.
+// Command teescope shows, while it runs, why a workload inside a trusted execution environment is slow. This directory
+// holds the flags and the help of the commands. What they do is in internal/cli, and internal/app composes the services.
 package main
 
 import (

@@ -8,14 +8,14 @@ import (
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
-// serverFlags adds the flags that name the server that is asked, and say how to reach it.
+// serverFlags adds the flags for the server to query and for access to it.
 func serverFlags(cmd *cobra.Command, server *string, a *remote.Access) {
-	cmd.Flags().StringVar(server, "server", "http://"+usualAgent, "`URL` or host:port of the server, with the path before its /api/v1")
+	cmd.Flags().StringVar(server, "server", "http://"+usualAgent, "`URL` or host:port of the server, with any path before its /api/v1")
 	complete(cmd, "server", cobra.NoFileCompletions)
 	accessFlags(cmd, "server", a)
 }
 
-// accessFlags adds the flags that say how to reach what another flag names.
+// accessFlags adds the flags for access to the server that another flag names.
 func accessFlags(cmd *cobra.Command, named string, a *remote.Access) {
 	cmd.Flags().StringVar(&a.CAFile, "ca-file", "", "with --"+named+": `file` with the certificate (PEM) of the authority to trust")
 	cmd.Flags().StringVar(&a.PasswordFile, "password-file", "", "with --"+named+": `file` with the password of the user in the URL")

@@ -12,13 +12,13 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
 
-	"github.com/teescope/teescope/internal/app"
+	"github.com/teescope/teescope/internal/cli"
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
-// reportFlags are the flags of a report.
+// reportFlags are the flags of the subcommand.
 type reportFlags struct {
-	app.ReportOptions
+	cli.ReportOptions
 	from, to, window, out string
 }
 
@@ -26,11 +26,11 @@ func reportCommand() *cobra.Command {
 	var o reportFlags
 	cmd := &cobra.Command{
 		Use:   "report",
-		Short: "Write all that the page shows of a time as one HTML file, to be read without a server",
-		Long: "Asks a running teescope up or server, or any Prometheus that scrapes the agents, for all that the page shows of a\n" +
-			"time, and writes it as one HTML file: the verdict, the findings, every panel with its data and its PromQL. The file\n" +
-			"opens in any browser, from a disk or a mail, asks nobody for anything, and can be printed.\n\n" +
-			"It needs no privilege. A report has some hundred kilobytes; the greatest 300 series of each query are in it.",
+		Short: "Write everything that the page shows of a time range as one HTML file",
+		Long: "Queries a running teescope up or server, or any Prometheus that scrapes the agents, for everything that the page\n" +
+			"shows of a time range. It writes one HTML file with the verdict, the findings, and every panel with its data and\n" +
+			"its PromQL. The file opens in any browser without a server, sends no requests, and can be printed.\n\n" +
+			"It needs no privileges. A report has a few hundred kilobytes. It contains the 300 largest series of each query.",
 		Example: "  teescope report\n" +
 			"  teescope report --window 1h --workload redis-server -o redis.html\n" +
 			"  teescope report --server http://prometheus:9090 --from 2026-01-02T15:00:00Z --to 2026-01-02T15:30:00Z",
@@ -41,11 +41,11 @@ func reportCommand() *cobra.Command {
 	f.SortFlags = false
 	serverFlags(cmd, &o.Server, &o.Access)
 	f.StringVar(&o.window, "window", "15m", "how far back to look, a `duration` such as 90s or 6h")
-	f.StringVar(&o.from, "from", "", "begin at this `time`, such as 2026-01-02T15:04:05Z or seconds since 1970, instead of --window before the end")
+	f.StringVar(&o.from, "from", "", "start at this `time`, such as 2026-01-02T15:04:05Z or seconds since 1970, instead of --window before the end")
 	f.StringVar(&o.to, "to", "", "end at this `time` (default now)")
-	f.StringVar(&o.Workload, "workload", "", "show only the workload of this `name`, beside the machine as a whole")
+	f.StringVar(&o.Workload, "workload", "", "show only the workload with this `name` and the machine as a whole")
 	f.StringVarP(&o.out, "output", "o", "teescope-report.html", "write this `file`, - for the standard output")
-	f.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "end after this time")
+	f.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "stop after this time")
 	for _, name := range []string{"window", "from", "to", "workload", "timeout"} {
 		complete(cmd, name, cobra.NoFileCompletions)
 	}
@@ -58,7 +58,7 @@ func (o *reportFlags) run(cmd *cobra.Command, _ []string) error {
 	}
 	o.Version, o.Page = version(), page()
 	var file bytes.Buffer
-	summary, err := app.Report(cmd.Context(), &file, o.ReportOptions)
+	summary, err := cli.Report(cmd.Context(), &file, o.ReportOptions)
 	if err != nil {
 		var absent *remote.NotListeningError
 		if errors.As(err, &absent) {
@@ -76,17 +76,17 @@ func (o *reportFlags) run(cmd *cobra.Command, _ []string) error {
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d kB, %d series of %d queries; open it in a browser.\n",
 		o.out, (file.Len()+999)/1000, summary.Series, summary.Questions)
 	if n := len(summary.LeftOut); n > 0 {
-		fmt.Fprintf(cmd.OutOrStdout(), "Not all is in it (%d): its end says what is not, and why.\n", n)
+		fmt.Fprintf(cmd.OutOrStdout(), "The report is not complete: %d parts are missing. Its end lists them with the reasons.\n", n)
 	}
 	return nil
 }
 
 func (o *reportFlags) validate(cmd *cobra.Command) error {
 	if o.Timeout < time.Second || o.Timeout > time.Hour {
-		return fmt.Errorf("--timeout %s: it is from 1s to 1h", o.Timeout)
+		return fmt.Errorf("--timeout %s: use a time from 1s to 1h", o.Timeout)
 	}
 	if o.from != "" && cmd.Flags().Changed("window") {
-		return errors.New("--from and --window exclude each other: both say where to begin")
+		return errors.New("--from and --window exclude each other: both set the start")
 	}
 	o.To = time.Now()
 	var err error
@@ -95,7 +95,7 @@ func (o *reportFlags) validate(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	// The page knows whole seconds.
+	// The page has a resolution of one second.
 	o.To = o.To.Truncate(time.Second)
 	window, err := model.ParseDuration(o.window)
 	o.From = o.To.Add(-time.Duration(window))
@@ -105,13 +105,13 @@ func (o *reportFlags) validate(cmd *cobra.Command) error {
 		}
 		o.From = o.From.Truncate(time.Second)
 		if !o.From.Before(o.To) {
-			return fmt.Errorf("--from %q: it has to be before the end, which is %s", o.from, o.To.UTC().Format(time.RFC3339))
+			return fmt.Errorf("--from %q: it must be before the end, which is %s", o.from, o.To.UTC().Format(time.RFC3339))
 		}
 		if length := o.To.Sub(o.From); length < 10*time.Second || length > 7*24*time.Hour {
-			return fmt.Errorf("--from %q: a report is of 10s to 7d, and it is %s before the end", o.from, length)
+			return fmt.Errorf("--from %q: it is %s before the end; a report covers 10s to 7d", o.from, length)
 		}
 	} else if err != nil || window < model.Duration(10*time.Second) || window > model.Duration(7*24*time.Hour) {
-		return fmt.Errorf("--window %q: write a duration from 10s to 7d, such as 90s or 6h", o.window)
+		return fmt.Errorf("--window %q: use a duration from 10s to 7d, such as 90s or 6h", o.window)
 	}
 	return nil
 }

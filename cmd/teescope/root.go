@@ -21,11 +21,12 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "teescope",
 		Short: "Shows why a workload inside a trusted execution environment is slow",
-		Long: "teescope shows, while it runs, why a workload inside a trusted execution environment (TEE) is slow:\n" +
-			"what it asks of the kernel, counted by eBPF, kept in an embedded Prometheus and drawn on a page.",
+		Long: "teescope shows, while it runs, why a workload inside a trusted execution environment (TEE) is slow. It counts\n" +
+			"system calls, page faults, context switches and enclave events with eBPF, stores the counts in an embedded\n" +
+			"Prometheus and shows them on a page.",
 		Example:       "  sudo teescope up        # watch this machine; the page is on http://127.0.0.1:9750",
 		Version:       version(),
-		SilenceUsage:  true, // an error of a run is no reason to print the flags
+		SilenceUsage:  true, // a run-time error does not call for the usage text
 		SilenceErrors: true, // main prints it, once
 	}
 	root.SetVersionTemplate("teescope {{.Version}}\n")
@@ -37,7 +38,7 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// suggestFlag looks for the flag that was meant by an unknown one.
+// suggestFlag suggests a flag that is spelled like an unknown one.
 func suggestFlag(cmd *cobra.Command, err error) string {
 	_, name, ok := strings.Cut(err.Error(), "unknown flag: --")
 	if !ok {
@@ -56,7 +57,7 @@ func flagNames(cmd *cobra.Command) []string {
 	return names
 }
 
-// commandOf says which command's flags a subcommand has.
+// commandOf returns the command whose configuration keys are the flags of a subcommand.
 func commandOf(cmd *cobra.Command) config.Command {
 	switch cmd.Name() {
 	case "up":
@@ -69,7 +70,7 @@ func commandOf(cmd *cobra.Command) config.Command {
 	return config.Any
 }
 
-// configured gives a subcommand the flags of the configuration.
+// configured adds the configuration keys to a subcommand as flags.
 func configured(cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	config.Flags(cmd.Flags(), commandOf(cmd))
@@ -85,7 +86,7 @@ func load(cmd *cobra.Command) (*config.Config, error) {
 	})
 }
 
-// options makes what internal/app wants of a subcommand.
+// options reads the configuration of a subcommand and returns the options for internal/app.
 func options(cmd *cobra.Command) (app.Options, error) {
 	cfg, err := load(cmd)
 	if err != nil {
@@ -100,7 +101,7 @@ func options(cmd *cobra.Command) (app.Options, error) {
 func host() config.Host {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		home = "" // the defaults know what to do without
+		home = "" // the defaults work without it
 	}
 	return config.Host{UID: os.Geteuid(), Home: home, StateHome: os.Getenv("XDG_STATE_HOME")}
 }

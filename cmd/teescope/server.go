@@ -11,9 +11,9 @@ import (
 func serverCommand() *cobra.Command {
 	return configured(&cobra.Command{
 		Use:   "server",
-		Short: "Only scrape, store and show what agents export",
-		Long: "Scrapes teescope agents, keeps what they export and shows it: the page at /, the Prometheus API below\n" +
-			"/api/v1. It needs no privileges.",
+		Short: "Scrape, store and show the metrics of agents",
+		Long: "Scrapes teescope agents, stores their metrics and shows them. One port serves the page at / and the Prometheus\n" +
+			"API at /api/v1. It needs no privileges.",
 		Example: "  teescope server --targets node1:9750,node2:9750\n" +
 			"  teescope server --config server.yml --listen :9750",
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -27,13 +27,13 @@ import (
 )
 
 const (
-	// leastInterval keeps the view from being the load that it shows.
+	// leastInterval keeps the load of the view itself small.
 	leastInterval = 200 * time.Millisecond
-	// usualAgent is where an agent listens that was not told otherwise.
+	// usualAgent is the default address of an agent.
 	usualAgent = "127.0.0.1:9750"
 )
 
-// topFlags are the flags of the view. They are no configuration: nobody deploys a terminal.
+// topFlags are the flags of the view. They are not configuration keys, because a terminal is not deployed.
 type topFlags struct {
 	top.Options
 	remote.Access
@@ -46,11 +46,11 @@ func topCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Show the workloads of a machine in the terminal, live",
-		Long: "Shows what each workload asks of the kernel per second, as top does for processes, and one workload in\n" +
-			"detail: its system calls and its threads. Press ? for its keys.\n\n" +
-			"It is a client of a teescope up or agent that is running, here or elsewhere (--connect), and then needs\n" +
-			"no privileges. Where none answers on " + usualAgent + " it counts by itself while it runs, as the agent\n" +
-			"does: that needs root, or the capabilities CAP_BPF and CAP_PERFMON.",
+		Long: "Shows the system calls, page faults and switches of each workload per second, as top does for processes. It also\n" +
+			"shows one workload in detail: its system calls and its threads. Press ? for the keys.\n\n" +
+			"It is a client of a running teescope up or agent, here or elsewhere (--connect). As a client it needs no\n" +
+			"privileges. If no agent answers on " + usualAgent + ", it runs an agent itself. That needs root, or the\n" +
+			"capabilities CAP_BPF and CAP_PERFMON.",
 		Example: "  sudo teescope top\n" +
 			"  teescope top --connect node1:9750 --sort cpu\n" +
 			"  teescope top --connect https://admin@node1:9750 --ca-file ca.pem --password-file password\n" +
@@ -60,13 +60,13 @@ func topCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.connect, "connect", "", "`URL` or host:port of the agent (default: the one on "+usualAgent+", else count by itself)")
+	f.StringVar(&o.connect, "connect", "", "`URL` or host:port of the agent (default: the one on "+usualAgent+", else an agent of its own)")
 	accessFlags(cmd, "connect", &o.Access)
 	f.DurationVar(&o.Interval, "interval", 2*time.Second, "time between two scrapes")
 	f.StringVar(&o.Sort, "sort", "calls", "`column` to sort by: "+strings.Join(top.SortKeys(), ", "))
-	f.BoolVar(&o.Reverse, "reverse", false, "sort the other way round")
+	f.BoolVar(&o.Reverse, "reverse", false, "reverse the sort order")
 	f.StringVar(&o.Filter, "filter", "", "show only workloads with this `text` in their name, kind, container, pod or TEE")
-	f.BoolVar(&o.once, "once", false, "print one table, after two scrapes, and end")
+	f.BoolVar(&o.once, "once", false, "print one table after two scrapes, and exit")
 	f.BoolVar(&o.json, "json", false, "with --once: print JSON")
 	for _, name := range []string{"connect", "interval", "filter"} {
 		complete(cmd, name, cobra.NoFileCompletions)
@@ -75,10 +75,10 @@ func topCommand() *cobra.Command {
 	return cmd
 }
 
-// complete says what the shell offers for a flag.
+// complete sets the shell completion of a flag.
 func complete(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
-		panic(err) // there is no such flag: a mistake in this file
+		panic(err) // the flag does not exist: a programming error in this package
 	}
 }
 
@@ -108,12 +108,12 @@ func (o *topFlags) run(cmd *cobra.Command) error {
 	var absent *remote.NotListeningError
 	if errors.As(err, &absent) {
 		return fmt.Errorf("%w: start one there with \"sudo teescope up\" (or \"sudo teescope agent\"; both listen on\n"+
-			"127.0.0.1 only unless they have --listen), or leave --connect away to watch this machine", err)
+			"127.0.0.1 only unless they have --listen), or omit --connect to watch this machine", err)
 	}
 	return err
 }
 
-// view gives what shows an agent, after the flags: the table, or what draws on the terminal.
+// view returns the function that shows an agent: as one table or as the live view, according to the flags.
 func (o *topFlags) view(cmd *cobra.Command) (func(context.Context, *top.Client) error, error) {
 	if o.once {
 		return func(ctx context.Context, c *top.Client) error {
@@ -131,8 +131,8 @@ func (o *topFlags) view(cmd *cobra.Command) (func(context.Context, *top.Client) 
 	}, nil
 }
 
-// byItself shows an agent that runs in this process for as long as the view does. Its warnings come
-// when the terminal is free again.
+// byItself shows an agent that runs in this process until the view ends. The agent's warnings are printed after the
+// view has released the terminal.
 func (o *topFlags) byItself(cmd *cobra.Command, show func(context.Context, *top.Client) error) error {
 	cfg, err := config.Load(config.Input{
 		Command: config.Agent, Environ: os.Environ(), Host: host(),
@@ -144,15 +144,15 @@ func (o *topFlags) byItself(cmd *cobra.Command, show func(context.Context, *top.
 	var held quietlog.Held
 	defer held.Release(cmd.ErrOrStderr())
 	log := config.Log{Level: max(cfg.Log.Level, slog.LevelWarn), Format: cfg.Log.Format}
-	err = app.Private(cmd.Context(), app.Options{
+	err = app.InProcess(cmd.Context(), app.Options{
 		Config: cfg, Build: buildInfo(), Binary: os.Args[0], Log: logger(&held, log),
 	}, func(ctx context.Context, agent http.Handler) error {
 		return show(ctx, top.NewLocal("this machine", agent))
 	})
 	var missing *privilege.MissingError
 	if errors.As(err, &missing) {
-		return fmt.Errorf("no agent answers on %s, and to count by itself is not allowed: %w\n"+
-			"An agent elsewhere is named by --connect HOST:PORT", usualAgent, err)
+		return fmt.Errorf("no agent answers on %s, and this user may not run one: %w\n"+
+			"To watch an agent elsewhere, use --connect HOST:PORT", usualAgent, err)
 	}
 	if o.once && err == nil {
 		err = cmd.Context().Err() // there is no table
@@ -163,18 +163,18 @@ func (o *topFlags) byItself(cmd *cobra.Command, show func(context.Context, *top.
 func (o *topFlags) validate() error {
 	switch {
 	case o.Interval < leastInterval:
-		return fmt.Errorf("--interval %s is too short: the least is %s", o.Interval, leastInterval)
+		return fmt.Errorf("--interval %s is too short: the minimum is %s", o.Interval, leastInterval)
 	case !slices.Contains(top.SortKeys(), o.Sort):
-		return fmt.Errorf("--sort %q is no column; there are %s", o.Sort, strings.Join(top.SortKeys(), ", "))
+		return fmt.Errorf("--sort %q is not a column: use one of %s", o.Sort, strings.Join(top.SortKeys(), ", "))
 	case o.json && !o.once:
 		return errors.New("--json prints one table: add --once")
 	case o.connect == "" && o.Access != remote.Access{}:
-		return errors.New("--ca-file and --password-file say how to reach an agent: name it with --connect")
+		return errors.New("--ca-file and --password-file are for the agent that --connect names: add --connect")
 	}
 	return nil
 }
 
-// terminal tells whether the live view can be drawn, and on what.
+// terminal returns the terminal for the live view, or an error when the output is none.
 func terminal(w io.Writer) (*os.File, error) {
 	out, ok := w.(*os.File)
 	if ok {

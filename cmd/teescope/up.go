@@ -12,8 +12,8 @@ func upCommand() *cobra.Command {
 	return configured(&cobra.Command{
 		Use:   "up",
 		Short: "Watch this machine: agent, storage and page in one process",
-		Long: "Counts what the workloads of this machine ask of the kernel, keeps it and shows it, all on one port:\n" +
-			"the page at /, the Prometheus API below /api/v1, the exposition at /metrics.\n\n" +
+		Long: "Counts the system calls, page faults, context switches and enclave events of this machine's workloads, stores\n" +
+			"them and shows them. One port serves the page at /, the Prometheus API at /api/v1 and the metrics at /metrics.\n\n" +
 			"It needs root, or the capabilities CAP_BPF and CAP_PERFMON.",
 		Example: "  sudo teescope up\n" +
 			"  sudo teescope up --interval 1s --watch comm=redis-server\n" +

@@ -30,7 +30,7 @@ func version() string {
 	return fmt.Sprintf("%s (revision %s, %s, %s/%s)", i.Version, i.Revision, i.GoVersion, runtime.GOOS, runtime.GOARCH)
 }
 
-// buildInfo reads what the Go tool has put into the binary.
+// buildInfo reads the build information that the Go tool embeds in the binary.
 func buildInfo() build.Info {
 	info := build.Info{Version: "dev", Revision: "unknown", GoVersion: runtime.Version()}
 	b, ok := debug.ReadBuildInfo()

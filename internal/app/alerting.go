@@ -5,7 +5,6 @@ package app
 import (
 	"cmp"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -16,21 +15,29 @@ import (
 	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/server/notify"
 	"github.com/teescope/teescope/internal/server/prom"
+	"github.com/teescope/teescope/internal/server/prom/rulefile"
 	shipped "github.com/teescope/teescope/rules"
 )
 
-// ruleOptions are the rules that a configuration names, and nobody to tell.
+// Rules reads the rules that a server with a configuration evaluates.
+func Rules(c *config.Config) ([]*rulefile.File, error) {
+	files, err := prom.ReadRules(ruleOptions(c))
+	if err != nil {
+		return nil, fmt.Errorf("reading rules:\n%w", err)
+	}
+	return files, nil
+}
+
+// ruleOptions names the rules of a configuration, without receivers of alerts.
 func ruleOptions(c *config.Config) prom.RuleOptions {
 	o := prom.RuleOptions{Files: c.Rules.Files, Interval: c.Rules.Interval}
 	if c.Rules.Default {
-		o.Shipped = shippedRules()
+		o.Shipped = shipped.Files
 	}
 	return o
 }
 
-func shippedRules() fs.FS { return shipped.Files }
-
-// alerting makes who evaluates rules and who tells of what fires, and adds what of it is a service beside the database.
+// alerting configures the evaluation of rules and the hub that sends alerts, and adds the services among them.
 func (p *program) alerting() (prom.RuleOptions, error) {
 	c, o := p.Config, ruleOptions(p.Config)
 	o.URL = func() string { return cmp.Or(c.ExternalURL, p.address()) }
@@ -55,7 +62,7 @@ func (p *program) alerting() (prom.RuleOptions, error) {
 	return o, nil
 }
 
-// address is where this server listens. It is known when all is initialised.
+// address is the URL at which this server listens. It is empty until all services are initialised.
 func (p *program) address() string {
 	if p.url == nil {
 		return ""
@@ -63,7 +70,7 @@ func (p *program) address() string {
 	return p.url()
 }
 
-// webhooks makes the webhooks of a configuration. Those whose URL is a secret have it in a file.
+// webhooks creates the webhooks of a configuration. A URL that contains a secret is read from a file.
 func webhooks(c config.Alerting) ([]*notify.Webhook, error) {
 	if len(c.Webhooks) == 0 {
 		return nil, nil
@@ -91,11 +98,10 @@ func webhooks(c config.Alerting) ([]*notify.Webhook, error) {
 	return all, nil
 }
 
-// findingsSource is the name under which the hub knows findings.
+// findingsSource names findings as a source of alerts in the hub.
 const findingsSource = "findings"
 
-// tellFindings says which findings live, all of them, to whoever is told of alerts. Those of the severity info are for
-// who looks.
+// tellFindings passes all live findings to the hub as alerts. Findings of severity info do not raise alerts.
 func tellFindings(hub *notify.Hub) func(live []analysis.Finding) {
 	return func(live []analysis.Finding) {
 		var alerts []notify.Alert
@@ -108,7 +114,7 @@ func tellFindings(hub *notify.Hub) func(live []analysis.Finding) {
 	}
 }
 
-// findingPage is where the page shows a finding.
+// findingPage is the path at which the page shows a finding.
 func findingPage(f analysis.Finding) string {
 	view := url.Values{"page": {"findings"}}
 	if f.Workload != "" {
@@ -117,7 +123,8 @@ func findingPage(f analysis.Finding) string {
 	return "/?" + view.Encode()
 }
 
-// findingAlert is a finding as an alert. Its severity may change: the label is that with which it began.
+// findingAlert converts a finding to an alert. The label severity keeps the first severity, because a changed label would
+// be another alert; the annotation severity_now follows the finding.
 func findingAlert(f analysis.Finding) notify.Alert {
 	a := notify.Alert{
 		Key:    "finding " + f.ID,

@@ -2,8 +2,8 @@
 
 // Package app is the composition root: it turns a configuration into services and runs them.
 //
-// Everything that the program consists of is listed here by hand. The package refuses to contain
-// anything that a test would want without the whole program.
+// It lists by hand everything that the program consists of. It refuses to contain code that can be tested without the
+// whole program.
 package app
 
 import (
@@ -37,17 +37,17 @@ import (
 	"github.com/teescope/teescope/internal/server/prom"
 )
 
-// Options are what a program is made of besides its configuration.
+// Options are what a program needs.
 type Options struct {
 	Config *config.Config
 	Build  build.Info
-	Binary string // what advice about the binary names, as in os.Args[0]
+	Binary string // the name of the binary in advice, as in os.Args[0]
 	Page   fs.FS  // the built page
 	Log    *slog.Logger
-	Out    io.Writer // for the line that says where the page is
+	Out    io.Writer // for the line with the address of the page
 }
 
-// Up runs the agent and the server wired together, until ctx ends.
+// Up runs the agent and the server in one process until ctx ends.
 func Up(ctx context.Context, o Options) error {
 	if err := privilege.Check(o.Binary); err != nil {
 		return err
@@ -62,7 +62,7 @@ func Up(ctx context.Context, o Options) error {
 	return p.run(ctx)
 }
 
-// Agent runs the collectors and their exposition, until ctx ends.
+// Agent runs the collectors and their exposition until ctx ends.
 func Agent(ctx context.Context, o Options) error {
 	if err := privilege.Check(o.Binary); err != nil {
 		return err
@@ -74,7 +74,7 @@ func Agent(ctx context.Context, o Options) error {
 	return p.run(ctx)
 }
 
-// Server runs storage, queries and the page over what it scrapes from agents, until ctx ends.
+// Server scrapes agents and runs storage, queries and the page until ctx ends.
 func Server(ctx context.Context, o Options) error {
 	tuneMemory(o.Config.Memory.Limit, serverMemory)
 	p := newProgram(o)
@@ -90,16 +90,16 @@ type program struct {
 	Options
 	host       string
 	collectors []collector.Collector
-	own        *prometheus.Registry // of the process itself
-	sandbox    *sandbox.Collector   // of what confines the process
-	sampled    <-chan struct{}      // closed when the collectors need their privileges no more
-	keeps      func() []string      // but for these
-	settled    chan struct{}        // closed when that is done
+	own        *prometheus.Registry // metrics of the process itself
+	sandbox    *sandbox.Collector   // reports what confines the process
+	started    <-chan struct{}      // closed when the collectors no longer need the privileges of the start
+	keeps      func() []string      // the capabilities that they go on to need
+	confined   chan struct{}        // closed when the privileges have been dropped
 	services   []service.Service
 	web        httpapi.Options
-	url        func() string // where it listens; nil before run
-	hub        *notify.Hub   // who tells of what fires; nil without a database
-	exposition http.Handler  // of all of the above, made by run
+	url        func() string // the address of the page; nil before run
+	hub        *notify.Hub   // sends alerts; nil without a database
+	exposition http.Handler  // all metrics of this process; nil before run
 }
 
 func newProgram(o Options) *program {
@@ -112,37 +112,37 @@ func newProgram(o Options) *program {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	held, none := sandbox.New(), make(chan struct{})
-	close(none)
+	confinement, nothing := sandbox.New(), make(chan struct{})
+	close(nothing)
 	return &program{
-		Options: o, host: host, own: own, collectors: []collector.Collector{build.New(o.Build), held},
-		sandbox: held, sampled: none, settled: make(chan struct{}), keeps: func() []string { return nil },
+		Options: o, host: host, own: own, collectors: []collector.Collector{build.New(o.Build), confinement},
+		sandbox: confinement, started: nothing, confined: make(chan struct{}), keeps: func() []string { return nil },
 		web: httpapi.Options{Listen: o.Config.Listen, Hostname: host, WebConfig: o.Config.WebConfigFile, Log: o.Log},
 	}
 }
 
 func (p *program) add(s ...service.Service) { p.services = append(p.services, s...) }
 
-// agent adds the collectors, and those of them that are services.
+// agent adds the collectors.
 func (p *program) agent() {
-	all, system, crossings := agentCollectors(p.Config, p.Log, p.settled)
-	p.collectors, p.sampled, p.keeps = append(p.collectors, all...), system.Sampled(), crossings.Keeps
+	all, system, boundary := agentCollectors(p.Config, p.Log, p.confined)
+	p.collectors, p.started, p.keeps = append(p.collectors, all...), system.Sampled(), boundary.Keeps
 	for _, c := range all {
-		p.add(c) // what of Init, Run and Shutdown it has is found there
+		p.add(c) // the group calls the methods among Init, Run and Shutdown that the collector has
 	}
 	p.web.Threads = threads.New("/proc", system.Processes)
 }
 
-// confine adds the service that gives up what only the start needs. It is the last to be added.
+// confine adds the service that drops the privileges of the start. It must be added last.
 func (p *program) confine(role privilege.Role) {
-	drop := &dropper{role: role, when: p.sampled, keeps: p.keeps, sandbox: p.sandbox, settled: p.settled, log: p.Log}
+	drop := &privilegeDropper{role: role, when: p.started, keeps: p.keeps, sandbox: p.sandbox, done: p.confined, log: p.Log}
 	if p.web.API != nil {
 		drop.dataDir = p.Config.DataDir
 	}
 	p.add(drop)
 }
 
-// server adds the database, which scrapes this process, the rules on it, and the page.
+// server adds the database, which scrapes this process too, the rules and the page.
 func (p *program) server() error {
 	c := p.Config
 	evaluated, err := p.alerting()
@@ -167,7 +167,7 @@ func (p *program) server() error {
 	return nil
 }
 
-// analyse adds what looks for causes in the database. It is initialised after the database, and stops before it.
+// analyse adds the analysis of the database. It is initialised after the database and stops before it.
 func (p *program) analyse(db *prom.Server) {
 	c := p.Config
 	a := findings.New(findings.Options{
@@ -179,15 +179,15 @@ func (p *program) analyse(db *prom.Server) {
 	p.add(a)
 }
 
-// self answers the scrapes of this process. The database begins to ask after run has made the answer.
+// self answers the scrapes of this process. The database starts to scrape after run has set the exposition.
 func (p *program) self(w http.ResponseWriter, r *http.Request) { p.exposition.ServeHTTP(w, r) }
 
 func (p *program) gatherer() *collector.Registry {
 	return collector.NewRegistry(p.Log, p.collectors...).Beside(p.own)
 }
 
-// run starts everything in this order: the port first, so that readiness can be asked for; last the
-// service that lets requests end, so that it is the first to be shut down.
+// run starts all services. The port comes first, so that readiness can be queried. The service that drains requests
+// comes last, so that it is shut down first.
 func (p *program) run(ctx context.Context) error {
 	gatherer := p.gatherer()
 	p.exposition = httpapi.Metrics(gatherer, p.Log)
@@ -201,7 +201,7 @@ func (p *program) run(ctx context.Context) error {
 	return group.Run(ctx)
 }
 
-// announcer tells the user that everything runs. Its Run begins when all is initialised.
+// announcer tells the user that everything runs. The group calls its Run when all services are initialised.
 type announcer struct {
 	out  io.Writer
 	url  func() string
@@ -218,7 +218,7 @@ func (a *announcer) Run(ctx context.Context) error {
 	} else {
 		fmt.Fprintf(a.out, "teescope agent is up: %s/metrics; Ctrl-C stops it.\n", a.url())
 	}
-	// The first rules and analyses come after the start, and touch much that is not needed soon again.
+	// The first rules and analyses run after the start and touch many pages that are not needed again soon.
 	for wait := time.Minute; ; wait = 10 * time.Minute {
 		trim.Trim()
 		select {

@@ -200,24 +200,24 @@ func TestUp(t *testing.T) {
 	}
 }
 
-// TestPrivate: an agent without a port serves its client and ends with it. What the client returns is
+// TestInProcess: an agent without a port serves its client and ends with it. What the client returns is
 // what is returned.
-func TestPrivate(t *testing.T) {
+func TestInProcess(t *testing.T) {
 	c := configuration(t, config.Agent, "")
 	o := Options{Config: c, Build: build.Info{Version: "1.2.3"}, Binary: "teescope", Log: slog.New(slog.DiscardHandler)}
 	if err := privilege.Check("teescope"); err != nil {
 		var missing *privilege.MissingError
-		if err := Private(t.Context(), o, nil); !errors.As(err, &missing) {
-			t.Errorf("Private() without privileges = %v, want a MissingError", err)
+		if err := InProcess(t.Context(), o, nil); !errors.As(err, &missing) {
+			t.Errorf("InProcess() without privileges = %v, want a MissingError", err)
 		}
 		t.Skip("not privileged: the programs cannot be loaded")
 	}
 	p := newProgram(o)
 	p.agent()
-	p.services = p.services[:len(p.services)-1] // the dropper
+	p.services = p.services[:len(p.services)-1] // the privilege dropper
 	done := errors.New("done")
 	answers := map[string]*httptest.ResponseRecorder{}
-	err := p.private(t.Context(), func(_ context.Context, agent http.Handler) error {
+	err := p.inProcess(t.Context(), func(_ context.Context, agent http.Handler) error {
 		for _, path := range []string{"/metrics", "/api/top/threads?workload=kernel", "/"} {
 			answers[path] = httptest.NewRecorder()
 			agent.ServeHTTP(answers[path], httptest.NewRequest("GET", path, nil))
@@ -225,7 +225,7 @@ func TestPrivate(t *testing.T) {
 		return done
 	})
 	if !errors.Is(err, done) {
-		t.Errorf("private() = %v", err)
+		t.Errorf("inProcess() = %v", err)
 	}
 	metrics := answers["/metrics"].Body.String()
 	for family, want := range map[string]bool{

@@ -22,23 +22,23 @@ import (
 	"github.com/teescope/teescope/internal/server/notify"
 )
 
-// agentCollectors is the list of collectors of the agent, sorted by name. To add a collector, add
-// its line here. Two are returned by themselves too: that of system metrics, which knows when no privilege is
-// needed any more and which processes a workload has, and that of transitions, which knows what it goes on to need.
-func agentCollectors(c *config.Config, log *slog.Logger, settled <-chan struct{}) ([]collector.Collector, *system.Collector, *boundary.Backend) {
+// agentCollectors lists the agent's collectors, sorted by name. To add a collector, add its line here. Two are also
+// returned by themselves: the collector of system metrics knows when the start is over and which processes a workload
+// has, and the backend of the enclave boundary knows which capabilities it goes on to need.
+func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{}) ([]collector.Collector, *system.Collector, *boundary.Backend) {
 	roots := tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}
-	detector := tee.NewDetector(roots) // of one mind, and each process is looked at once
+	detector := tee.NewDetector(roots) // shared, so that each process is inspected once
 	sys := system.New(system.Options{
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, SyscallTime: c.Syscalls.Time,
 		Budget: c.Overhead.Budget,
 		Proc:   roots.Proc, Cgroup: "/sys/fs/cgroup", Detector: detector,
 		Log: log.With("part", "system"),
 	})
-	crossings := boundary.New(boundary.Options{
+	edge := boundary.New(boundary.Options{
 		Roots: roots, Detector: detector, Cgroup: "/sys/fs/cgroup", Mode: boundary.Mode(c.Transitions.Trace), Budget: c.Transitions.Budget,
 		CostLow: c.Transitions.Cost.Low, CostHigh: c.Transitions.Cost.High,
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, Log: log.With("part", "transitions"),
-		Settled: settled,
+		Settled: confined,
 		Calls: func(pids []int) map[int]boundary.GroupCalls {
 			calls := map[int]boundary.GroupCalls{}
 			for pid, g := range sys.Groups(pids) {
@@ -56,22 +56,22 @@ func agentCollectors(c *config.Config, log *slog.Logger, settled <-chan struct{}
 		}),
 		node.New(node.Options{Proc: roots.Proc, Sys: roots.Sys, RootFS: "/"}),
 		sys,
-		teehost.New(roots, teeBackends(c, roots, log, crossings)...),
-	}, sys, crossings
+		teehost.New(roots, teeBackends(c, roots, log, edge)...),
+	}, sys, edge
 }
 
-// teeBackends is the list of what reads the figures of a TEE. To add a backend, add its line here.
-func teeBackends(c *config.Config, r tee.Roots, log *slog.Logger, crossings *boundary.Backend) []tee.Backend {
+// teeBackends lists the TEE backends. To add a backend, add its line here.
+func teeBackends(c *config.Config, r tee.Roots, log *slog.Logger, edge *boundary.Backend) []tee.Backend {
 	return []tee.Backend{
 		driver.New(driver.Options{
 			Roots: r, Cgroup: "/sys/fs/cgroup", MaxWorkloads: c.Workloads.Max, Log: log.With("part", "sgx"),
 		}),
-		crossings,
+		edge,
 	}
 }
 
-// Descriptions lists every family that teescope exports of itself and of the machine. It needs no
-// kernel: docs/user/metrics.md is made of it.
+// Descriptions lists every family that teescope exports. It loads nothing into the kernel: docs/user/metrics.md is
+// generated from it.
 func Descriptions() []*metric.Desc {
 	all, _, _ := agentCollectors(&config.Config{}, slog.New(slog.DiscardHandler), nil)
 	all = append([]collector.Collector{

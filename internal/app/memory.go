@@ -7,18 +7,19 @@ import (
 	"runtime/debug"
 )
 
-// Soft limits of the Go heap, in bytes. They are far above what is normal: a limit near the live
-// heap makes the collector run all the time. They only keep the peak of a large query from staying.
+// Soft limits of the Go heap, in bytes. They are far above normal use, because a limit near the live heap makes the
+// garbage collector run all the time. They return the memory of a large query's peak.
 const (
 	serverMemory = 512 << 20
 	agentMemory  = 128 << 20
 )
 
-// gcPercent trades processor time for memory: half of Go's default. teescope watches machines whose
-// memory is for others, and its heap is small.
+// gcPercent is half of Go's default. It trades CPU time for memory: the heap is small, and the memory of a watched
+// machine belongs to its workloads.
 const gcPercent = 50
 
-// tuneMemory sets what the user has set, or else the limit, but leaves GOGC and GOMEMLIMIT alone.
+// tuneMemory sets the wanted memory limit, or the default limit when wanted is 0. GOGC and GOMEMLIMIT in the
+// environment take precedence over the defaults.
 func tuneMemory(wanted, limit int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

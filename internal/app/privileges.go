@@ -13,22 +13,22 @@ import (
 	"github.com/teescope/teescope/internal/server/prom"
 )
 
-// dropper gives up what is only needed to start: capabilities, files and system calls.
-type dropper struct {
+// privilegeDropper drops what only the start needs: capabilities, access to files, system calls.
+type privilegeDropper struct {
 	role    privilege.Role
-	when    <-chan struct{} // closed when it is needed no more
-	keeps   func() []string // capabilities that are needed for longer, besides those of the role
+	when    <-chan struct{} // closed when the start is over
+	keeps   func() []string // capabilities to keep besides those of the role
 	dataDir string          // empty without a database
 	sandbox *sandbox.Collector
-	settled chan<- struct{} // closed when it is done
+	done    chan<- struct{} // closed after the drop
 	log     *slog.Logger
 }
 
 // Name implements service.Service.
-func (d *dropper) Name() string { return "privileges" }
+func (d *privilegeDropper) Name() string { return "privileges" }
 
 // Run implements service.Runner.
-func (d *dropper) Run(ctx context.Context) error {
+func (d *privilegeDropper) Run(ctx context.Context) error {
 	select {
 	case <-d.when:
 	case <-ctx.Done():
@@ -41,8 +41,8 @@ func (d *dropper) Run(ctx context.Context) error {
 	d.sandbox.Hold(sandbox.Capabilities)
 	d.log.Info("privileges are dropped", "left", strings.Join(left, ","))
 	d.confine()
-	close(d.settled)
-	// Root could write anywhere until now, and from here on only where it is the owner.
+	close(d.done)
+	// Until now root could write anywhere. From here on it can write only where it is the owner.
 	if d.dataDir != "" {
 		if err := prom.CheckWritable(d.dataDir); err != nil {
 			return fmt.Errorf("after dropping privileges: %w", err)
@@ -52,13 +52,13 @@ func (d *dropper) Run(ctx context.Context) error {
 	return nil
 }
 
-// confine does what this kernel offers. What it does not is no reason to stop: it is logged and shown.
-func (d *dropper) confine() {
+// confine uses the mechanisms that this kernel offers. A missing mechanism is logged and exported as a metric.
+func (d *privilegeDropper) confine() {
 	d.try(sandbox.Landlock, func() error { return privilege.Landlock(d.role, prom.Directories(d.dataDir)) })
-	d.try(sandbox.Seccomp, func() error { return privilege.Seccomp(d.role) }) // last: it refuses the others
+	d.try(sandbox.Seccomp, func() error { return privilege.Seccomp(d.role) }) // last: the filter refuses the other mechanisms' system calls
 }
 
-func (d *dropper) try(mechanism string, confine func() error) {
+func (d *privilegeDropper) try(mechanism string, confine func() error) {
 	if err := confine(); err != nil {
 		d.log.Info("the process is not confined", "mechanism", mechanism, "reason", err)
 		return

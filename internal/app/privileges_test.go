@@ -59,11 +59,11 @@ func confining(t *testing.T, c *sandbox.Collector) (n int) {
 	return n
 }
 
-func TestDropperWaitsForItsTime(t *testing.T) {
+func TestPrivilegeDropperWaitsForItsTime(t *testing.T) {
 	inChild(t, func(t *testing.T, dir string) {
 		var log bytes.Buffer
 		when := make(chan struct{})
-		d := &dropper{keeps: nothing, role: privilege.Server, when: when, dataDir: dir, sandbox: sandbox.New(), settled: make(chan struct{}), log: slog.New(slog.NewTextHandler(&log, nil))}
+		d := &privilegeDropper{keeps: nothing, role: privilege.Server, when: when, dataDir: dir, sandbox: sandbox.New(), done: make(chan struct{}), log: slog.New(slog.NewTextHandler(&log, nil))}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- d.Run(ctx) }()
@@ -90,11 +90,11 @@ func TestDropperWaitsForItsTime(t *testing.T) {
 	})
 }
 
-func TestDropperEndsBeforeItsTime(t *testing.T) {
+func TestPrivilegeDropperEndsBeforeItsTime(t *testing.T) {
 	inChild(t, func(t *testing.T, _ string) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		d := &dropper{keeps: nothing, when: make(chan struct{}), sandbox: sandbox.New(), log: slog.New(slog.DiscardHandler)}
+		d := &privilegeDropper{keeps: nothing, when: make(chan struct{}), sandbox: sandbox.New(), log: slog.New(slog.DiscardHandler)}
 		if err := d.Run(ctx); err != nil {
 			t.Errorf("Run() = %v", err)
 		}
@@ -105,14 +105,14 @@ func TestDropperEndsBeforeItsTime(t *testing.T) {
 }
 
 // Root writes to the directory of another user at first, and not when it is no more than a user.
-func TestDropperRefusesAForeignDirectory(t *testing.T) {
+func TestPrivilegeDropperRefusesAForeignDirectory(t *testing.T) {
 	inChild(t, func(t *testing.T, dir string) {
 		if err := os.Chown(filepath.Join(dir, "tsdb"), 65534, 65534); err != nil {
 			t.Fatal(err)
 		}
 		now := make(chan struct{})
 		close(now)
-		d := &dropper{keeps: nothing, role: privilege.Up, when: now, dataDir: dir, sandbox: sandbox.New(), settled: make(chan struct{}), log: slog.New(slog.DiscardHandler)}
+		d := &privilegeDropper{keeps: nothing, role: privilege.Up, when: now, dataDir: dir, sandbox: sandbox.New(), done: make(chan struct{}), log: slog.New(slog.DiscardHandler)}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		err := d.Run(ctx)

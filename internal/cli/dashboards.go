@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package cli
 
 import (
 	"fmt"
@@ -10,15 +10,15 @@ import (
 	"github.com/teescope/teescope/internal/server/dashboards"
 )
 
-// ExportDashboards writes the page's panels as Grafana dashboards, one file each, into a directory, which it makes.
-// It returns the names of the files.
+// ExportDashboards writes the page's panels as Grafana dashboards, one file each, into a directory. It creates the
+// directory and returns the names of the files.
 func ExportDashboards(dir string) ([]string, error) {
 	all, err := dashboards.All()
 	if err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the directory for dashboards: %w", err)
+		return nil, fmt.Errorf("creating the directory for dashboards: %w", err)
 	}
 	var names []string
 	for _, d := range all {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package cli
 
 import (
 	"context"
@@ -19,22 +19,23 @@ import (
 	"github.com/teescope/teescope/internal/server/prom"
 )
 
-// Analysis is one analysis of stored series.
+// Analysis describes one analysis of stored series.
 type Analysis struct {
-	File     string // OpenMetrics text with timestamps; empty asks the server
+	File     string // OpenMetrics text with timestamps; when empty, the server is queried
 	Server   string
 	Access   remote.Access
 	Window   time.Duration
 	At       time.Time // zero is now, or the last sample of the file
 	Workload string
-	Timeout  time.Duration // of all
-	Windows  bool          // box plots of the window too
+	Timeout  time.Duration // of the whole analysis
+	Windows  bool          // also the box plots of the window
 }
 
-// perQuery bounds a single query of a server elsewhere.
+// perQuery bounds a single query to a server.
 const perQuery = 10 * time.Second
 
-// Analyze looks for causes in a file or on a server. The result has all findings; the report is made of it.
+// Analyze looks for causes in a file or on a server. The result holds all findings. The function returned makes a
+// report that lists at most so many of them; 0 is all.
 func Analyze(ctx context.Context, a Analysis) (analysis.Result, func(most int) render.Report, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.Timeout, fmt.Errorf("not done within %s (--timeout)", a.Timeout))
 	defer cancel()
@@ -90,7 +91,7 @@ func Analyze(ctx context.Context, a Analysis) (analysis.Result, func(most int) r
 	}, nil
 }
 
-// readFile reads series of OpenMetrics text with timestamps; "-" is the standard input.
+// readFile reads series from OpenMetrics text with timestamps. "-" is the standard input.
 func readFile(name string) (*prom.Store, error) {
 	in := io.Reader(os.Stdin)
 	if name != "-" {

@@ -13,12 +13,12 @@ import (
 	"github.com/teescope/teescope/internal/server/httpapi"
 )
 
-// Client is what uses an agent in the same process. The agent ends when it returns.
+// Client uses an agent in the same process. The agent ends when the client returns.
 type Client func(ctx context.Context, agent http.Handler) error
 
-// Private runs an agent that listens nowhere for as long as a client uses it. The handler that the
-// client gets answers /metrics and /api/top/threads.
-func Private(ctx context.Context, o Options, use Client) error {
+// InProcess runs an agent without a port until its client returns. The handler that the client gets answers /metrics
+// and /api/top/threads.
+func InProcess(ctx context.Context, o Options, use Client) error {
 	if err := privilege.Check(o.Binary); err != nil {
 		return err
 	}
@@ -26,30 +26,30 @@ func Private(ctx context.Context, o Options, use Client) error {
 	p := newProgram(o)
 	p.agent()
 	p.confine(privilege.Agent)
-	return p.private(ctx, use)
+	return p.inProcess(ctx, use)
 }
 
-func (p *program) private(ctx context.Context, use Client) error {
+func (p *program) inProcess(ctx context.Context, use Client) error {
 	p.collectors = slices.DeleteFunc(p.collectors, func(c collector.Collector) bool { return !forTop(c.Name()) })
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", httpapi.Metrics(p.gatherer(), p.Log))
 	mux.Handle("GET /api/top/threads", p.web.Threads)
 	group := service.NewGroup(p.Log, p.services...)
-	group.Add(&guest{use: use, agent: mux})
+	group.Add(&inProcessClient{use: use, agent: mux})
 	return group.Run(ctx)
 }
 
-// forTop tells whether teescope top shows something of a collector. Nobody else asks a private agent.
+// forTop reports whether teescope top shows metrics of a collector. An in-process agent has no other client.
 func forTop(name string) bool { return name != "container" && name != "node" }
 
-// guest is the service in which the client of a private agent runs.
-type guest struct {
+// inProcessClient is the service in which the client of an in-process agent runs.
+type inProcessClient struct {
 	use   Client
 	agent http.Handler
 }
 
 // Name implements service.Service.
-func (g *guest) Name() string { return "view" }
+func (c *inProcessClient) Name() string { return "view" }
 
-// Run implements service.Runner. Its end is that of the group.
-func (g *guest) Run(ctx context.Context) error { return g.use(ctx, g.agent) }
+// Run implements service.Runner. The group ends when it returns.
+func (c *inProcessClient) Run(ctx context.Context) error { return c.use(ctx, c.agent) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package cli
 
 import (
 	"context"
@@ -17,25 +17,24 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/teescope/teescope/docs/runbooks"
-	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/lib/metric"
-	"github.com/teescope/teescope/internal/server/prom"
 	"github.com/teescope/teescope/internal/server/prom/rulefile"
 	"github.com/teescope/teescope/internal/server/prom/ruletest"
+	shipped "github.com/teescope/teescope/rules"
 )
 
-// ErrRules says that files of rules are wrong; what is, was written.
-var ErrRules = errors.New("the rules are not as they should be")
+// ErrRules is returned when rule files are invalid or their tests fail. The problems have been written by then.
+var ErrRules = errors.New("invalid rules")
 
-// CheckRules reads files of rules, writes what is wrong with them, and returns [ErrRules] when something is that keeps
-// them from being evaluated.
-func CheckRules(out io.Writer, patterns []string) error {
+// CheckRules reads rule files and writes their problems. It returns [ErrRules] when a problem keeps rules from being
+// evaluated. Known are the families that teescope exports: a rule that reads another family of teescope gets a warning.
+func CheckRules(out io.Writer, known []*metric.Desc, patterns []string) error {
 	names, err := rulefile.Find(patterns)
 	if err != nil {
 		return err
 	}
 	if len(names) == 0 {
-		return fmt.Errorf("no file fits %s", strings.Join(patterns, " "))
+		return fmt.Errorf("no file matches %s", strings.Join(patterns, " "))
 	}
 	files, err := rulefile.Read(names)
 	var wrong *rulefile.Error
@@ -46,7 +45,7 @@ func CheckRules(out io.Writer, patterns []string) error {
 	} else if err != nil {
 		return err
 	}
-	for _, p := range rulefile.Lint(files, seriesNames()) {
+	for _, p := range rulefile.Lint(files, seriesNames(known)) {
 		fmt.Fprintln(out, p)
 	}
 	bad := map[string]bool{}
@@ -66,10 +65,10 @@ func CheckRules(out io.Writer, patterns []string) error {
 	return nil
 }
 
-// seriesNames lists the names of series that teescope can have.
-func seriesNames() []string {
+// seriesNames lists the names of the series of families.
+func seriesNames(families []*metric.Desc) []string {
 	var names []string
-	for _, d := range Descriptions() {
+	for _, d := range families {
 		names = append(names, d.Name)
 		if d.Kind == metric.Histogram {
 			names = append(names, d.Name+"_bucket", d.Name+"_sum", d.Name+"_count")
@@ -78,14 +77,14 @@ func seriesNames() []string {
 	return names
 }
 
-// TestRules runs unit tests of rules, writes what fails, and returns [ErrRules] when something does.
+// TestRules runs unit tests of rules and writes the failures. It returns [ErrRules] when there are any.
 func TestRules(ctx context.Context, out io.Writer, patterns []string) error {
 	names, err := rulefile.Find(patterns)
 	if err != nil {
 		return err
 	}
 	if len(names) == 0 {
-		return fmt.Errorf("no file fits %s", strings.Join(patterns, " "))
+		return fmt.Errorf("no file matches %s", strings.Join(patterns, " "))
 	}
 	failed := 0
 	for _, name := range names {
@@ -123,18 +122,14 @@ type shownRule struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// ShowRules writes the rules that a server with this configuration evaluates.
-func ShowRules(out io.Writer, c *config.Config, asJSON bool) error {
-	files, err := prom.ReadRules(ruleOptions(c))
-	if err != nil {
-		return fmt.Errorf("reading rules:\n%w", err)
-	}
+// ShowRules writes rules. Usual is the evaluation interval of the groups that set none.
+func ShowRules(out io.Writer, files []*rulefile.File, usual time.Duration, asJSON bool) error {
 	all := []shownRule{}
 	for _, f := range files {
 		for _, g := range f.Groups.Groups {
 			interval := time.Duration(g.Interval)
 			if interval == 0 {
-				interval = c.Rules.Interval
+				interval = usual
 			}
 			for i, r := range g.Rules {
 				all = append(all, shownRule{
@@ -176,11 +171,11 @@ func orNone(s string) string {
 	return s
 }
 
-// ExportRules writes the rules that come with the program, and the runbooks that they link to, into a directory.
-// Base, when it is given, is put before the links. No file that is there is overwritten without force.
+// ExportRules writes the shipped rules and the runbooks that they link to into a directory. A base that is not empty
+// is put before the links. An existing file is overwritten only with force.
 func ExportRules(out io.Writer, dir, base string, force bool) error {
 	files := map[string][]byte{}
-	for from, to := range map[fs.FS]string{shippedRules(): "", runbooks.Files: "runbooks"} {
+	for from, to := range map[fs.FS]string{shipped.Files: "", runbooks.Files: "runbooks"} {
 		names, err := fs.Glob(from, "*.*")
 		if err != nil {
 			return err
@@ -201,7 +196,7 @@ func ExportRules(out io.Writer, dir, base string, force bool) error {
 	}
 	for name := range files {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil && !force {
-			return fmt.Errorf("%s is there already: choose another directory, or overwrite with --force", filepath.Join(dir, name))
+			return fmt.Errorf("%s already exists: choose another directory, or overwrite it with --force", filepath.Join(dir, name))
 		}
 	}
 	for name, data := range files {
@@ -209,6 +204,6 @@ func ExportRules(out io.Writer, dir, base string, force bool) error {
 			return err
 		}
 	}
-	fmt.Fprintf(out, "%d files are written; add \"rule_files: [%s]\" to the configuration of Prometheus.\n", len(files), filepath.Join(dir, "*.yaml"))
+	fmt.Fprintf(out, "Wrote %d files. Add \"rule_files: [%s]\" to the configuration of Prometheus.\n", len(files), filepath.Join(dir, "*.yaml"))
 	return nil
 }

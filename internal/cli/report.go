@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+package cli
 
 import (
 	"bytes"
@@ -24,24 +24,24 @@ import (
 	"github.com/teescope/teescope/internal/server/report"
 )
 
-// ReportOptions are what a report is made of.
+// ReportOptions describe a report.
 type ReportOptions struct {
 	Server   string
 	Access   remote.Access
 	From, To time.Time
-	Workload string // "" is all
+	Workload string // empty: all
 	Timeout  time.Duration
 	Version  string
 	Page     fs.FS
 }
 
-// Report asks a server for all that the page shows of a time, and writes it as one HTML file.
+// Report queries a server for everything that the page shows of a time range and writes it as one HTML file.
 func Report(ctx context.Context, w io.Writer, o ReportOptions) (report.Summary, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("not done within %s (--timeout)", o.Timeout))
 	defer cancel()
 	fail := func(err error) (report.Summary, error) {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {
-			err = fmt.Errorf("reporting of %s: %w", o.Server, cause)
+			err = fmt.Errorf("reporting on %s: %w", o.Server, cause)
 		}
 		return report.Summary{}, err
 	}
@@ -90,10 +90,10 @@ func Report(ctx context.Context, w io.Writer, o ReportOptions) (report.Summary, 
 	return summary, nil
 }
 
-// mostNamed bounds the workloads that an error names.
+// mostNamed bounds the number of workloads that an error names.
 const mostNamed = 12
 
-// knownWorkload tells whether the workload that was asked for was seen in the time.
+// knownWorkload returns an error when the requested workload was not seen in the time range.
 func knownWorkload(ctx context.Context, source analysis.Source, o ReportOptions) error {
 	if o.Workload == "" {
 		return nil
@@ -119,16 +119,16 @@ func knownWorkload(ctx context.Context, source analysis.Source, o ReportOptions)
 		more = fmt.Sprintf(" and %d more", len(names)-mostNamed)
 		names = names[:mostNamed]
 	}
-	return fmt.Errorf("--workload %q: no workload of this name was seen in this time; there were %s%s", o.Workload, strings.Join(names, ", "), more)
+	return fmt.Errorf("--workload %q: no workload with this name was seen in this time range; seen were %s%s", o.Workload, strings.Join(names, ", "), more)
 }
 
-// maxTargets bounds the answer about targets, in bytes.
+// maxTargets bounds the size of the answer about targets, in bytes.
 const maxTargets = 4 << 20
 
-// usualInterval is assumed of a server that does not tell how often it scrapes: the page does so too.
+// usualInterval is assumed when a server does not report its scrape interval. The page assumes the same.
 const usualInterval = 5 * time.Second
 
-// scrapeInterval is the shortest time between two scrapes, as the page takes it.
+// scrapeInterval is the shortest scrape interval of the server's targets. The page uses the same.
 func scrapeInterval(ctx context.Context, server *remote.Server) time.Duration {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL("api/v1/targets")+"?state=active", nil)
 	if err != nil {

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The shipped rules are free of warnings too: every metric in them exists.
+func TestShippedRulesAreGood(t *testing.T) {
+	out, _, err := execute(t, "rules", "check", "../../rules/*.yaml")
+	if err != nil || strings.Contains(out, "warning") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestShowRules(t *testing.T) {
+	own := filepath.Join(t.TempDir(), "own.yaml")
+	if err := os.WriteFile(own, []byte("groups:\n  - name: g\n    rules:\n      - {alert: Mine, expr: up == 0}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, shipped := range []bool{true, false} {
+		for _, asJSON := range []bool{true, false} {
+			out, _, err := execute(t, "rules", "show", "--rules.files", own, fmt.Sprintf("--rules.default=%t", shipped), fmt.Sprintf("--json=%t", asJSON))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(out, "Mine") || strings.Contains(out, "TeescopeEPCPaging") != shipped {
+				t.Errorf("with the shipped ones %t:\n%s", shipped, out)
+			}
+		}
+	}
+}
