@@ -166,6 +166,11 @@ func arrows() []arrow {
 			never:  []string{internal + "app"},
 		},
 		{
+			why:   "the composition root composes services; what commands do is in internal/cli",
+			from:  []string{"internal/app"},
+			never: []string{internal + "cli"},
+		},
+		{
 			why:    "internal/server/prom is the only importer of Prometheus",
 			except: []string{"internal/server/prom"},
 			never:  []string{"github.com/prometheus/prometheus"},
