@@ -9,7 +9,7 @@ const [panels, asked] = process.argv.slice(2);
 if (asked === undefined) throw new Error("usage: node write-dashboards.mjs PANELS-FILE QUESTIONS-FILE");
 const server = await createServer({ server: { middlewareMode: true, ws: false, watch: null }, appType: "custom", logLevel: "error" });
 try {
-  const { DASHBOARDS } = await server.ssrLoadModule("/src/panels/dashboards.ts");
+  const { DASHBOARDS } = await server.ssrLoadModule("/src/panels/dashboards/index.ts");
   const { questions } = await server.ssrLoadModule("/src/report/questions.ts");
   const { families } = await server.ssrLoadModule("/src/panels/asks.ts");
   const described = DASHBOARDS.map((d) => ({

@@ -39,7 +39,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	var o options
 	flags := flag.NewFlagSet("fleet", flag.ContinueOnError)
 	flags.StringVar(&o.teescope, "teescope", "bin/teescope", "binary to measure")
-	flags.StringVar(&o.panels, "panels", "web/src/panels/defs", "definitions of the panels whose queries are asked")
+	flags.StringVar(&o.panels, "panels", "web/src/panels/dashboards", "definitions of the panels whose queries are asked")
 	flags.StringVar(&o.limit, "limit", "0", "memory.limit of the server")
 	flags.IntVar(&o.series, "series", 100_000, "series of all agents together")
 	flags.IntVar(&o.rounds, "rounds", 5, "how often each query is asked")

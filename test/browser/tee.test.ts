@@ -4,7 +4,7 @@
 // with two of them and teescope beside them, as a person would see it.
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { fillTemplate } from "../../web/src/lib/promql";
-import { TEE, TEE_TABLES } from "../../web/src/panels/defs/index";
+import { TEE, TEE_TABLES } from "../../web/src/panels/dashboards/tee";
 import { expressions } from "../../web/src/panels/asks";
 import type { PanelDef } from "../../web/src/panels/types";
 import { screenshot, seriousViolations, Tabs } from "./browser";

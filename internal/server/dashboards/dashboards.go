@@ -2,7 +2,7 @@
 
 // Package dashboards renders the panels of the page for others: Grafana.
 //
-// The panels are defined once, in web/src/panels/defs; panels.json is written from them (`make generate-dashboards`). It
+// The panels are defined once, in web/src/panels/dashboards; panels.json is generated from them (`make generate-dashboards`). It
 // refuses to define a panel of its own, and to know who serves or stores what the panels ask for.
 package dashboards
 

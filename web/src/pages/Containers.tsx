@@ -7,7 +7,7 @@ import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { formatValue } from "../lib/units";
 import { AnyPanel } from "../panels/AnyPanel";
-import { CONTAINER_TABLE, CONTAINERS } from "../panels/defs";
+import { CONTAINER_TABLE, CONTAINERS } from "../panels/dashboards/containers";
 import { MINUTE, useAsk, useInstant, useShown } from "../panels/use-data";
 import { Sections } from "./Sections";
 

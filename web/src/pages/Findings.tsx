@@ -5,7 +5,7 @@
 import type { Report } from "../api/findings";
 import { formatMoment, formatSpan, zoneName } from "../lib/time";
 import { AnyPanel } from "../panels/AnyPanel";
-import { WINDOWS } from "../panels/defs";
+import { WINDOWS } from "../panels/dashboards/findings";
 import { useShown } from "../panels/use-data";
 import { FindingCard } from "./findings/FindingCard";
 import { chosen, notJudged, plural, verdictText } from "./findings/report";

@@ -2,7 +2,7 @@
 
 // The machine as a whole, from the families named node_. They know no workload:
 // of the filters only that of nodes applies, and each panel says so.
-import { INFRASTRUCTURE } from "../panels/defs";
+import { INFRASTRUCTURE } from "../panels/dashboards/infrastructure";
 import { Sections } from "./Sections";
 
 export function Infrastructure() {

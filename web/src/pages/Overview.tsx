@@ -5,7 +5,7 @@
 import { useMemo } from "preact/hooks";
 import { useSession } from "../lib/session";
 import { AnyPanel } from "../panels/AnyPanel";
-import { COST, OVERVIEW, WORKLOADS } from "../panels/defs";
+import { COST, OVERVIEW, WORKLOADS } from "../panels/dashboards/overview";
 import { useInstant, useShown } from "../panels/use-data";
 import { FACT_EXPRS, type Facts, readFacts } from "./findings/facts";
 import { findGaps, type Gap } from "./findings/gaps";

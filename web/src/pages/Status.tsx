@@ -5,7 +5,7 @@ import type { Target } from "../api/types";
 import { formatSpan } from "../lib/time";
 import { formatSeconds } from "../lib/units";
 import { AnyPanel } from "../panels/AnyPanel";
-import { STATUS } from "../panels/defs";
+import { STATUS } from "../panels/dashboards/status";
 import { useAsk, useShown } from "../panels/use-data";
 
 export function Status() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What workloads ask of the kernel, in sections.
-import { SYSTEM } from "../panels/defs";
+import { SYSTEM } from "../panels/dashboards/system";
 import { Sections } from "./Sections";
 
 export function System() {

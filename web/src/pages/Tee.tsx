@@ -6,7 +6,7 @@ import { fillTemplate } from "../lib/promql";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { AnyPanel } from "../panels/AnyPanel";
-import { TEE, TEE_TABLES } from "../panels/defs";
+import { TEE, TEE_TABLES } from "../panels/dashboards/tee";
 import { MINUTE, useAsk, useInstant, useShown } from "../panels/use-data";
 import { Sections } from "./Sections";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import type { InstantSample } from "../api/types";
-import { WORKLOAD } from "../panels/workload";
+import { WORKLOAD } from "../panels/dashboards/workload";
 import { readIdentity, sinceText, teeSeries } from "./workload-facts";
 
 const sample = (metric: Record<string, string>, value = 1): InstantSample => ({ metric, value: [0, value] });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { type Box, boxPlace, boxScale, boxTicks, metricTitle, metricUnit, toBoxes } from "./boxes";
-import { windows } from "./defs/windows";
+import { WINDOWS } from "./dashboards/findings";
 import type { Row } from "./table-rows";
 
 /** A row of the figures in the order of the definition: five numbers with whiskers, outliers, n. */
@@ -24,7 +24,7 @@ describe("toBoxes", () => {
         row("calls", "b", 1, 1, 2, 30, 40, 50, 90, 0, 58),
         row("faults", "a", 0, 0, 0, 0, 0, 0, 0, 0, 60),
       ],
-      windows.columns,
+      WINDOWS.columns,
     );
     expect([...groups.keys()]).toEqual(["calls", "faults"]);
     expect(groups.get("calls")?.map((b) => b.name)).toEqual(["b", "a"]);
@@ -34,7 +34,7 @@ describe("toBoxes", () => {
   it("makes no box of what has no quartile, and no zero of what is absent", () => {
     const groups = toBoxes(
       [row("calls", "a", 1, null, null, 3, 4, null, 9, null, null), row("calls", "b", 1, null, 2, 3, 4, null, 9, null, null)],
-      windows.columns,
+      WINDOWS.columns,
     );
     expect(groups.get("calls")).toEqual([{ name: "b", min: 1, low: 1, q1: 2, median: 3, q3: 4, high: 9, max: 9, outliers: null, n: null }]);
   });

@@ -2,7 +2,8 @@
 
 // The panels that Compare puts side by side: those over time that can be asked
 // of one workload. It defines none of its own.
-import { SYSTEM, TEE } from "./defs";
+import { SYSTEM } from "./dashboards/system";
+import { TEE } from "./dashboards/tee";
 import type { ChartDef } from "./types";
 
 /** Panels whose parts are those of another one that is here. */

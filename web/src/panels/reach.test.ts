@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { nodeCpu } from "./defs/node-cpu";
-import { syscallsByName } from "./defs/syscalls-by-name";
-import { teeEpcUse } from "./defs/tee-epc-use";
-import { workloads } from "./defs/workloads";
+import { INFRASTRUCTURE } from "./dashboards/infrastructure";
+import { WORKLOADS } from "./dashboards/overview";
+import { panel } from "./dashboards/pick";
+import { SYSTEM } from "./dashboards/system";
+import { TEE } from "./dashboards/tee";
 import { notReached } from "./reach";
+
+const nodeCpu = panel(INFRASTRUCTURE, "node-cpu");
+const syscallsByName = panel(SYSTEM, "syscalls-by-name");
+const teeEpcUse = panel(TEE, "tee-epc-use");
 
 const none = { workloads: [], filters: [] };
 const one = { workloads: ["redis"], filters: [] };
@@ -13,12 +18,12 @@ const node = { workloads: [], filters: [{ kind: "node", text: "h:1", regex: fals
 
 describe("notReached", () => {
   it("says nothing without a filter, of what is filtered, and of nodes, which reach everything", () => {
-    for (const def of [nodeCpu, syscallsByName, teeEpcUse, workloads]) {
+    for (const def of [nodeCpu, syscallsByName, teeEpcUse, WORKLOADS]) {
       expect(notReached(def, none)).toBeUndefined();
       expect(notReached(def, node)).toBeUndefined();
     }
     expect(notReached(syscallsByName, one)).toBeUndefined();
-    expect(notReached(workloads, runtime)).toBeUndefined();
+    expect(notReached(WORKLOADS, runtime)).toBeUndefined();
   });
 
   it("names what is of the whole machine", () => {

@@ -155,3 +155,13 @@ export interface Section {
   title: string;
   panels: readonly PanelDef[];
 }
+
+export interface Dashboard {
+  id: string;
+  title: string;
+  /** The question that it answers. */
+  question: string;
+  sections: readonly Section[];
+  /** It is about one workload, which has to be chosen. */
+  single?: true;
+}

@@ -10,8 +10,7 @@ import { findGaps } from "../pages/findings/gaps";
 import { Sections } from "../pages/Sections";
 import { moment } from "../panels/export/csv";
 import { useInstant, useShown } from "../panels/use-data";
-import type { Dashboard } from "../panels/dashboards";
-import type { PanelDef } from "../panels/types";
+import type { Dashboard, PanelDef } from "../panels/types";
 import { CONTENTS } from "./questions";
 import { type Recording, silence } from "./recording";
 

@@ -3,10 +3,11 @@
 // All that a report shows, and so all that is asked for it. Pure data: `npm run dashboards` writes it down for who asks.
 import { FACT_EXPRS } from "../pages/findings/facts";
 import { asks } from "../panels/asks";
-import { type Dashboard, DASHBOARDS } from "../panels/dashboards";
-import { WINDOWS } from "../panels/defs";
+import { DASHBOARDS } from "../panels/dashboards";
+import { WINDOWS } from "../panels/dashboards/findings";
 import { probeExpr } from "../panels/empty-reason";
 import { MARK_POINTS, MARK_QUERIES } from "../panels/marks";
+import type { Dashboard } from "../panels/types";
 
 export interface Question {
   /** PromQL with placeholders. */

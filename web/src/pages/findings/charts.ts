@@ -2,7 +2,10 @@
 
 // From the query of a piece of evidence to the panel that draws the same family.
 import type { PageId } from "../../lib/url";
-import { CONTAINERS, INFRASTRUCTURE, SYSTEM, TEE } from "../../panels/defs";
+import { CONTAINERS } from "../../panels/dashboards/containers";
+import { INFRASTRUCTURE } from "../../panels/dashboards/infrastructure";
+import { SYSTEM } from "../../panels/dashboards/system";
+import { TEE } from "../../panels/dashboards/tee";
 import { expressions } from "../../panels/asks";
 import type { Section } from "../../panels/types";
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The distribution of each metric within the window that the diagnosis looks at.
+import type { BoxColumn, BoxDef } from "../types";
+
+const value = (stat: BoxColumn["stat"], title: string): BoxColumn => ({
+  title,
+  unit: "count",
+  expr: `max by (metric, workload, instance) (teescope:window_value{stat="${stat}",$workloads})`,
+  stat,
+});
+
+export const WINDOWS: BoxDef = {
+  id: "windows",
+  kind: "box",
+  title: "Box plots of the window",
+  question: "How do the metrics of each workload spread within the window?",
+  unit: "count",
+  keys: [{ label: "metric", title: "Metric" }, { label: "workload", title: "Workload" }, { label: "instance", title: "Node", several: true }],
+  columns: [
+    value("min", "Least"),
+    value("whisker_low", "Lower whisker"),
+    value("q1", "First quartile"),
+    value("median", "Median"),
+    value("q3", "Third quartile"),
+    value("whisker_high", "Upper whisker"),
+    value("max", "Greatest"),
+    { title: "Outliers", unit: "count", expr: "max by (metric, workload, instance) (teescope:window_outliers{$workloads})", stat: "outliers" },
+    { title: "Values", unit: "count", expr: "max by (metric, workload, instance) (teescope:window_samples{$workloads})", stat: "n" },
+  ],
+  first: "teescope_syscalls",
+  help: "One value for each scrape: of counters the events per second between two scrapes, of gauges the value. Half of the values are in the box, the line in it is the median. Whiskers end at the last value within 1.5 times the length of the box (Tukey), small ticks beyond them are the least and the greatest. Made once a minute.",
+  empty: { text: "No window has been looked at in this time range: the first is after a minute." },
+};

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// teescope itself: collectors, build, probes, eBPF programs and maps.
+import type { TableDef } from "../types";
+
+export const STATUS: readonly TableDef[] = [
+  {
+    id: "collectors",
+    kind: "table",
+    title: "Collectors",
+    question: "Does everything that gathers numbers succeed?",
+    unit: "yes_no",
+    keys: [{ label: "collector", title: "Collector" }, { label: "instance", title: "Instance" }],
+    columns: [
+      { title: "Succeeded", unit: "yes_no", expr: "teescope_collector_success{$nodes}" },
+      { title: "Took", unit: "seconds", expr: "teescope_collector_duration_seconds{$nodes}", spark: true },
+    ],
+    help: "Each collector reports its own success; one that fails leaves the others alone.",
+    empty: { text: "No collector has reported. Is the target up?" },
+  },
+  {
+    id: "build",
+    kind: "table",
+    title: "Build",
+    question: "Which teescope is this?",
+    unit: "yes_no",
+    keys: [
+      { label: "instance", title: "Instance" },
+      { label: "version", title: "Version" },
+      { label: "revision", title: "Revision" },
+      { label: "goversion", title: "Go" },
+    ],
+    columns: [
+      {
+        title: "Running for",
+        unit: "seconds",
+        expr: "max by (instance, version, revision, goversion) (teescope_build_info{$nodes} * on (instance, job) group_left () (time() - process_start_time_seconds{$nodes}))",
+      },
+    ],
+    help: "Reported by each agent; the last column is how long its process has run.",
+    empty: { text: "No agent has reported its build." },
+  },
+  {
+    id: "probes",
+    kind: "table",
+    title: "Probes",
+    question: "What is watched in the kernel, and by which mechanism?",
+    unit: "yes_no",
+    keys: [{ label: "probe", title: "Probe" }, { label: "instance", title: "Instance" }],
+    info: { expr: "teescope_probe_attached{$nodes}", labels: [{ label: "mechanism", title: "Mechanism" }, { label: "reason", title: "Remark" }] },
+    columns: [
+      { title: "Attached", unit: "yes_no", expr: "max by (probe, instance) (teescope_probe_attached{$nodes})" },
+      { title: "Of the time", unit: "ratio", expr: "max by (probe, instance) (teescope_sampling_ratio{$nodes})" },
+    ],
+    help: "Each probe tries the cheapest mechanism first and falls back. What could not be attached is absent from the charts, not zero. A dash is a probe that always looks. Below 100 % of the time, what a probe counts is scaled up, and short bursts may be missed; --overhead.budget=100% counts every event.",
+    empty: { text: "No probe has reported. Is the target up?" },
+  },
+  {
+    id: "programs",
+    kind: "table",
+    title: "Programs in the kernel",
+    question: "What does each probe cost?",
+    unit: "seconds",
+    keys: [{ label: "program", title: "Program" }],
+    columns: [
+      { title: "Instructions", unit: "count", expr: "sum by (program) (teescope_bpf_program_instructions{$nodes})" },
+      {
+        title: "Mean run",
+        unit: "seconds",
+        expr: "sum by (program) (teescope_bpf_program_sampled_run_seconds_total{$nodes}) / sum by (program) (teescope_bpf_program_sampled_runs_total{$nodes} > 0)",
+      },
+      { title: "Sampled runs", unit: "count", expr: "sum by (program) (teescope_bpf_program_sampled_runs_total{$nodes})" },
+    ],
+    sortBy: 0,
+    help: "Instructions as verified by the kernel. Run time is sampled: the kernel's own statistics are on for short whiles only, because they cost more than the probes.",
+    empty: { text: "No program has reported its cost." },
+  },
+  {
+    id: "maps",
+    kind: "table",
+    title: "Maps in the kernel",
+    question: "How much kernel memory do the counters hold?",
+    unit: "bytes",
+    keys: [{ label: "map", title: "Map" }],
+    columns: [{ title: "Memory", unit: "bytes", expr: "sum by (map) (teescope_bpf_map_memory_bytes{$nodes})" }],
+    sortBy: 0,
+    help: "Memory that the kernel accounts to each map.",
+    empty: { text: "No map has reported its memory." },
+  },
+];
