@@ -24,8 +24,15 @@ BPF_H   := $(wildcard bpf/include/*.h internal/agent/collector/*/*.bpf.h interna
 BPF_FMT := $(BPF_SRC) $(BPF_H)
 C_FMT   := $(wildcard test/e2e/progs/*.c bench/progs/*.c internal/agent/tee/*/*/testdata/*.[ch] testbed/module/*.[ch] testbed/enclaves/*/*.[ch])
 
+# The Go mirrors of what BPF objects share with their user sides: each object with the package's directory.
+LAYOUT_OF := \
+	internal/agent/collector/system/system.bpf.o internal/agent/collector/system \
+	internal/agent/tee/sgx/driver/sgx.bpf.o internal/agent/tee/sgx/driver \
+	internal/agent/tee/sgx/boundary/transition.bpf.o internal/agent/tee/sgx/boundary
+LAYOUTS   := $(addsuffix /layout.go,$(filter-out %.o,$(LAYOUT_OF)))
+
 # What `make generate` writes; `make check-generated` writes it again and compares.
-GENERATED := $(BPF_OBJ) internal/agent/collector/system/syscalls.go docs/dev/probe-cost.md \
+GENERATED := $(BPF_OBJ) $(LAYOUTS) internal/agent/collector/system/syscalls.go docs/dev/probe-cost.md \
 	$(wildcard web/dist) internal/server/dashboards/panels.json internal/server/report/questions.json deploy/grafana/dashboards docs/user/metrics.md docs/user/cli.md
 
 .PHONY: help
@@ -41,14 +48,17 @@ build: ## build bin/teescope with Go alone
 run: build ## build, then start the main job: agent, storage and page on 127.0.0.1:9750
 	$(SUDO) $(BIN) up
 
-.PHONY: generate generate-bpf generate-go generate-probe-cost generate-web generate-dashboards generate-docs check-generated
-generate: generate-bpf generate-go generate-probe-cost generate-web generate-dashboards generate-docs ## write all generated files: BPF objects, tables, page, documents
+.PHONY: generate generate-bpf generate-layouts generate-go generate-probe-cost generate-web generate-dashboards generate-docs check-generated
+generate: generate-bpf generate-layouts generate-go generate-probe-cost generate-web generate-dashboards generate-docs ## write all generated files: BPF objects, tables, page, documents
 
 generate-bpf: $(BPF_OBJ) ## compile the BPF programs to the committed objects (clang 14)
 
 %.bpf.o: %.bpf.c $(BPF_H)
 	$(CLANG) $(BPF_FLAGS) -c $< -o $@
 	$(STRIP) -g $@
+
+generate-layouts: $(BPF_OBJ) ## write the Go mirrors of the BPF programs' types
+	$(GO) run ./internal/agent/bpf/genlayout $(LAYOUT_OF)
 
 generate-go: ## write the table of system call names
 	$(GO) run ./internal/agent/collector/system/gensyscalls

@@ -8,7 +8,7 @@
 
 #include "kernel.h"
 
-enum {
+enum path_limits {
 	PATH_LEVELS = 8,
 	PATH_NAME = 96,
 };
@@ -54,7 +54,7 @@ static __always_inline struct kernfs_node *kernfs_parent(struct kernfs_node *nod
 }
 
 /* Writes down the names of a cgroup and of those above it, leaf first, and returns how many there are. */
-static __always_inline u32 cgroup_path(struct kernfs_node *node, char path[PATH_LEVELS][PATH_NAME])
+static __always_inline u32 cgroup_path(struct kernfs_node *node, u8 path[PATH_LEVELS][PATH_NAME])
 {
 	int i;
 

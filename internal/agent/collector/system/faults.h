@@ -9,18 +9,18 @@
 static __always_inline u32 reason_of(unsigned long code)
 {
 	if (code & X86_PF_RMP)
-		return RMP;
+		return FAULT_RMP;
 	if (code & X86_PF_SGX)
-		return SGX;
+		return FAULT_SGX;
 	if (code & X86_PF_PK)
-		return PROTECTION_KEY;
+		return FAULT_PROTECTION_KEY;
 	if (code & X86_PF_RSVD)
 		return FAULT_OTHER;
 	if (code & X86_PF_INSTR)
-		return INSTR_FETCH_FAULT;
+		return FAULT_INSTR_FETCH;
 	if (code & X86_PF_PROT)
-		return code & X86_PF_WRITE ? WRITE_PROT_FAULT : READ_PROT_FAULT;
-	return code & X86_PF_WRITE ? WRITE_FAULT : NO_PAGE_FOUND;
+		return code & X86_PF_WRITE ? FAULT_WRITE_PROT : FAULT_READ_PROT;
+	return code & X86_PF_WRITE ? FAULT_WRITE : FAULT_NO_PAGE;
 }
 
 #endif

@@ -14,10 +14,6 @@ const volatile bool count_errors = false; /* watched processes' errors, by errno
 const volatile bool time_calls = false;	  /* time spent in each system call */
 
 /* The maps are sized by user space before loading. */
-struct pid_page {
-	u16 slot[PIDS_PER_PAGE];
-};
-
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

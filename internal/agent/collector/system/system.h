@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The records that the kernel side (system.bpf.c) writes and the user side (layout.go) reads. A test holds the
- * two to each other through the object's BTF.
+ * The records that the kernel side (system.bpf.c) writes and the user side reads. layout.go, which mirrors them, is
+ * generated ("make generate-layouts") from what is listed at the end.
  *
  * A slot is where counts go: one for each group of processes that share a cgroup and a program name, plus one
  * for each watched process. User space adds slots up into workloads. A row is one slot on one CPU, so that no
@@ -11,20 +11,29 @@
 #define TEESCOPE_SYSTEM_H
 
 #include "cgroup.h"
+#include "layout.h"
 
-enum {
+enum calls {
 	CALLS = 512,	   /* system call numbers, x86-64: 0 to 471 in Linux 6.18 */
 	CALL_COMPAT = 510, /* made through the 32-bit entry: another numbering */
 	CALL_OTHER = 511,  /* x32, negative and future numbers */
+};
 
+enum slots {
 	SLOT_UNKNOWN = 0, /* not looked at yet */
 	SLOT_OTHER = 1,	  /* no slot was free */
 	SLOT_KERNEL = 2,  /* kernel threads */
 	SLOT_IDLE = 3,	  /* the idle threads, pid 0 */
 	SLOT_FIRST = 4,	  /* the first that is handed out */
+};
 
+enum pids {
+	PID_UNKNOWN = 0xffffffff,
 	PIDS_PER_PAGE = 2048, /* process IDs in one value of slot_of_pid or calls_in_flight */
-	CALL_BITS = 9,	      /* of a call in flight: its number, below the time that it began */
+};
+
+enum {
+	CALL_BITS = 9, /* of a call in flight: its number, below the time that it began */
 
 	MOST_RUN_NS = 20000, /* of a program that measures itself */
 
@@ -32,14 +41,14 @@ enum {
 };
 
 enum fault_reason {
-	NO_PAGE_FOUND,
-	WRITE_FAULT,
-	WRITE_PROT_FAULT,
-	READ_PROT_FAULT,
-	INSTR_FETCH_FAULT,
-	PROTECTION_KEY,
-	SGX,
-	RMP,
+	FAULT_NO_PAGE,
+	FAULT_WRITE,
+	FAULT_WRITE_PROT,
+	FAULT_READ_PROT,
+	FAULT_INSTR_FETCH,
+	FAULT_PROTECTION_KEY,
+	FAULT_SGX,
+	FAULT_RMP,
 	FAULT_OTHER,
 	FAULT_REASONS,
 };
@@ -71,6 +80,11 @@ struct row {
 	u64 llc_references;
 	u64 llc_misses;
 	u64 reserved[27];
+};
+
+/* What is kept for each of some process IDs in succession. */
+struct pid_page {
+	u16 slot[PIDS_PER_PAGE];
 };
 
 struct row_time {
@@ -118,13 +132,9 @@ struct cpu_state {
 	u64 reserved[3]; /* whole cache lines: no CPU writes into one of another's */
 };
 
-enum {
-	PID_UNKNOWN = 0xffffffff,
-};
-
 struct group_key {
 	u64 cgroup; /* kernfs ID of the process's cgroup */
-	char comm[16];
+	u8 comm[16];
 };
 
 struct group {
@@ -134,8 +144,8 @@ struct group {
 	u32 base;  /* the slot that children get: itself, or that of the watched process's group */
 	u32 watched; /* a slot for one process */
 	u32 depth;   /* names in path, leaf first */
-	char comm[16];
-	char path[PATH_LEVELS][PATH_NAME];
+	u8 comm[16];
+	u8 path[PATH_LEVELS][PATH_NAME];
 	u32 reserved;
 };
 
@@ -173,5 +183,24 @@ enum loss {
 	LOST_SWITCHES, /* threads that were not seen to be switched in: healed at their next event */
 	LOSSES,
 };
+
+GO_TYPE(system, struct row, row);
+GO_TYPE(system, struct row_time, rowTime);
+GO_TYPE(system, struct run_time, runTime);
+GO_TYPE(system, struct thread_counters, threadCounters);
+GO_TYPE(system, struct cpu_state, cpuState);
+GO_TYPE(system, struct pid_page, pidPage);
+GO_TYPE(system, struct group_key, groupKey);
+GO_TYPE(system, struct group, group);
+GO_TYPE(system, struct gauge, gauge);
+GO_TYPE(system, struct control, control);
+GO_TYPE(system, struct error_key, errorKey);
+GO_VALUES(system, enum calls, );
+GO_VALUES(system, enum slots, );
+GO_VALUES(system, enum pids, );
+GO_VALUES(system, enum path_limits, );
+GO_VALUES(system, enum fault_reason, );
+GO_VALUES(system, enum cache_op, );
+GO_VALUES(system, enum metered, );
 
 #endif

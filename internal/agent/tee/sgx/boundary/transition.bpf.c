@@ -146,7 +146,7 @@ static __always_inline void note_table(u32 tgid, u64 address)
 /* Programs may pass any number along: so many are told apart. */
 static __always_inline u32 number(u32 of)
 {
-	return of < NUMBERS ? of : NUMBERS;
+	return of < TOLD_APART ? of : TOLD_APART;
 }
 
 /* The clock is read last: what comes before is no part of the call. */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What the kernel side and layout.go have in common, and the kernel's types that only this program needs. */
+/* What both sides have in common, and the kernel's types that only this program needs. layout.go, which mirrors what is
+ * listed at the end, is generated ("make generate-layouts"). */
 #ifndef TEESCOPE_TRANSITION_H
 #define TEESCOPE_TRANSITION_H
+
+#include "layout.h"
 
 /* A probe's cookie says where it is: file 16 bits, whether its calls may be timed 1, role 7, cost 8, site 32. */
 #define COOKIE_FILE(cookie) ((u32)((cookie) >> 48))
@@ -26,13 +29,24 @@ enum lost {
 	LOSSES,
 };
 
-enum {
+enum limits {
 	MAX_FILES = 64,
-	COUNTERS = 5,
-	NUMBERS = 256, /* of functions that are told apart */
-	BUCKETS = 26,  /* below 1024 ns, below twice that, ..., and all that is longer */
+	TOLD_APART = 256, /* numbers of functions */
+	BUCKETS = 26,	  /* below 1024 ns, below twice that, ..., and all that is longer */
 	BUCKET_SHIFT = 10,
+};
 
+/* The counters of a thread of Gramine, in the order in which its control block has them. */
+enum gramine_counter {
+	EENTERS,
+	EEXITS,
+	AEXS,
+	SYNC_SIGNALS,
+	ASYNC_SIGNALS,
+	COUNTERS,
+};
+
+enum {
 	/* Open Enclave, include/openenclave/internal/calls.h: the first argument of a call or return. */
 	OE_CODE_SHIFT = 48,
 	OE_FUNC_SHIFT = 32,
@@ -96,8 +110,7 @@ enum {
 };
 
 struct layout {
-	u32 offsets
-		[COUNTERS]; /* from the GS base: EENTER, EEXIT, AEX, synchronous and asynchronous signals */
+	u32 offsets[COUNTERS]; /* from the GS base */
 };
 
 struct thread_key {
@@ -137,5 +150,18 @@ struct task_struct___gs {
 };
 
 #pragma clang attribute pop
+
+GO_TYPE(boundary, struct file_state, fileState);
+GO_TYPE(boundary, struct call_key, callKey);
+GO_TYPE(boundary, struct duration, duration);
+GO_TYPE(boundary, struct table_key, tableKey);
+GO_TYPE(boundary, struct crossings, crossings);
+GO_TYPE(boundary, struct layout, layout);
+GO_TYPE(boundary, struct thread_key, threadKey);
+GO_TYPE(boundary, struct ended, endedThread);
+GO_TYPE(boundary, struct thread, liveThread);
+GO_VALUES(boundary, enum limits, );
+GO_VALUES(boundary, enum gramine_counter, );
+GO_VALUES(boundary, enum role, );
 
 #endif

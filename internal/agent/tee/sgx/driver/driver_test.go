@@ -17,20 +17,9 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
-	"github.com/teescope/teescope/internal/agent/bpf/bpftest"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 )
-
-// The Go mirrors have the members of the C records in the object, at the same places.
-func TestLayoutIsTheObjects(t *testing.T) {
-	for name, mirror := range map[string]any{
-		"distribution": distribution{}, "totals": totals{}, "group_key": groupKey{}, "group": group{},
-		"enclave": record{}, "eviction_key": evictionKey{}, "moment": moment{},
-	} {
-		bpftest.Mirror(t, object, name, mirror)
-	}
-}
 
 // Every program that a probe names is in the object.
 func TestEveryWayHasItsProgram(t *testing.T) {
@@ -172,7 +161,7 @@ func someMachine() *fake {
 	for i := range nTotals {
 		k.machine[0].Total[i], k.machine[1].Total[i] = uint64(5000+i), uint64(100*i)
 	}
-	for i := range nTimes {
+	for i := range timeHistograms {
 		k.machine[0].Times[i].Bucket[i], k.machine[1].Times[i].Bucket[buckets-1] = uint64(30+i), 2
 		k.machine[1].Times[i].SumNS = uint64(i+1) * 1e9
 	}
@@ -193,7 +182,7 @@ func someMachine() *fake {
 	k.records[3] = record{Address: 0xf3, CreatedNS: uint64(9 * time.Second), Size: 1 << 21, ID: 3, Kind: kindEnclave, Group: 3, TGID: 5000, Pages: 300, Resident: 291, SECSResident: 1, Read: 1}
 	k.records[4] = record{Address: 0xf4, ID: 4, Kind: kindGuest, Group: 4, TGID: 6000, Resident: 64}
 	k.records[5] = record{Address: 0xf5, ID: 5, Kind: kindEnclave, Group: 3} // made since the snapshot
-	k.pairs[evictionKey{1, 3}], k.pairs[evictionKey{2, 3}], k.pairs[evictionKey{1, 1}] = 30, 3, 11
+	k.pairs[evictionKey{Victim: 1, By: 3}], k.pairs[evictionKey{Victim: 2, By: 3}], k.pairs[evictionKey{Victim: 1, By: 1}] = 30, 3, 11
 	return k
 }
 

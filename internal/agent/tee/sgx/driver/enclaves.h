@@ -25,7 +25,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, ENCLAVES);
+	__uint(max_entries, MAX_RECORDS);
 	__type(key, u32);
 	__type(value, struct enclave);
 } enclaves SEC(".maps");
@@ -56,7 +56,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, ENCLAVES);
+	__uint(max_entries, MAX_RECORDS);
 	__type(key, u64); /* address of struct sgx_encl or sgx_vepc */
 	__type(value, u32);
 } record_of SEC(".maps");
@@ -71,14 +71,14 @@ struct {
 /* The group that a process has created enclaves for: whom a direct reclaim is for. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, ENCLAVES);
+	__uint(max_entries, MAX_RECORDS);
 	__type(key, u32); /* tgid */
 	__type(value, u32);
 } group_of_process SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
-	__uint(max_entries, ENCLAVES);
+	__uint(max_entries, MAX_RECORDS);
 	__type(value, u32);
 } free_records SEC(".maps");
 
@@ -266,7 +266,7 @@ static __noinline struct enclave *adopt(u64 address, struct task_struct *task, u
 static __always_inline struct enclave *adopt_enclave(struct sgx_encl *encl,
 						     struct task_struct *task, u64 now)
 {
-	struct enclave *e = adopt((u64)encl, task, ENCLAVE, now);
+	struct enclave *e = adopt((u64)encl, task, KIND_ENCLAVE, now);
 
 	if (e) {
 		e->base = BPF_CORE_READ(encl, base);

@@ -20,7 +20,7 @@ func TestAGroupWithoutEnclavesIsGivenBackAndItsCountsStay(t *testing.T) {
 	k, now := newFake(3), time.Unix(1000, 0)
 	k.group(1, "worker", "", 0, counts{nAdded: 5})
 	k.group(2, "other-one", "", 1, counts{})
-	k.pairs[evictionKey{1, 2}] = 7
+	k.pairs[evictionKey{Victim: 1, By: 2}] = 7
 	b := k.backend(8)
 	o := b.watch.owners
 	refreshed(t, o, now)
@@ -37,7 +37,7 @@ func TestAGroupWithoutEnclavesIsGivenBackAndItsCountsStay(t *testing.T) {
 		t.Fatalf("freed %v, group %+v, pairs %v", k.freed, k.groups[1].Ready, k.pairs)
 	}
 	k.group(1, "newcomer", "", 1, counts{nAdded: 100})
-	k.pairs[evictionKey{1, 2}] = 2
+	k.pairs[evictionKey{Victim: 1, By: 2}] = 2
 	got := told(t, b)
 	for _, want := range []string{
 		`sgx_workload_pages_added_total{container="",namespace="",pod="",workload="worker"} 6`,
@@ -79,7 +79,7 @@ func TestWorkloadsAreBoundedAndPromotedWithoutAJump(t *testing.T) {
 	o := b.watch.owners
 	refreshed(t, o, now)
 	k.group(2, "second", "", 1, counts{nAdded: 20})
-	k.pairs[evictionKey{2, 2}] = 9
+	k.pairs[evictionKey{Victim: 2, By: 2}] = 9
 	now = now.Add(time.Second)
 	refreshed(t, o, now)
 	other := func(want uint64, pairs uint64) {

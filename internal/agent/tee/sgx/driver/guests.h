@@ -64,7 +64,7 @@ static __always_inline u32 pages_of(struct sgx_vepc *vepc)
 /* Pages that the guest takes while they are counted are counted again. */
 static __always_inline void adopt_guest(struct sgx_vepc *vepc, struct task_struct *task)
 {
-	struct enclave *e = adopt((u64)vepc, task, GUEST, 0);
+	struct enclave *e = adopt((u64)vepc, task, KIND_GUEST, 0);
 
 	if (!e)
 		return;

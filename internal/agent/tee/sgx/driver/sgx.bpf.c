@@ -232,7 +232,7 @@ static __always_inline int on_alloc(u64 owner, u64 ret)
 	if (!owner || !guests)
 		return 0;
 	e = enclave_at((void *)owner);
-	if (e && e->kind == GUEST) {
+	if (e && e->kind == KIND_GUEST) {
 		__sync_fetch_and_add(&e->resident, 1);
 		add_total(VEPC_ALLOCATED, 1);
 		last_allocator = e->group;
@@ -344,7 +344,7 @@ static __always_inline int on_vepc_open(struct file *file, long ret)
 	if ((s32)ret)
 		return 0;
 	add_total(VEPC_OPENED, 1);
-	if (adopt((u64)BPF_CORE_READ(file, private_data), current_task(), GUEST,
+	if (adopt((u64)BPF_CORE_READ(file, private_data), current_task(), KIND_GUEST,
 		  bpf_ktime_get_ns()))
 		__sync_fetch_and_add(&guests, 1);
 	return 0;
@@ -356,7 +356,7 @@ static __always_inline int on_vepc_release(struct file *file)
 	struct enclave *e = enclave_at(vepc);
 
 	add_total(VEPC_RELEASED, 1);
-	if (e && e->kind == GUEST)
+	if (e && e->kind == KIND_GUEST)
 		__sync_fetch_and_add(&guests, -1);
 	return release((u64)vepc);
 }
@@ -375,7 +375,7 @@ static long read_enclave(void *map, u32 *key, struct enclave *e, void *ctx)
 	struct sgx_encl *encl = (void *)e->address;
 	u64 flags, pages, resident, secs;
 
-	if (!encl || e->kind != ENCLAVE)
+	if (!encl || e->kind != KIND_ENCLAVE)
 		return 0;
 	flags = BPF_CORE_READ(encl, flags);
 	pages = BPF_CORE_READ(encl, page_cnt);
@@ -383,8 +383,10 @@ static long read_enclave(void *map, u32 *key, struct enclave *e, void *ctx)
 	secs = BPF_CORE_READ(encl, secs.epc_page) != NULL;
 	if (e->address != (u64)encl) /* released meanwhile: what was read may be anything */
 		return 0;
-	e->flags = flags >> bpf_core_enum_value(enum sgx_encl_flags, SGX_ENCL_INITIALIZED) & 1;
-	e->flags |= (flags >> bpf_core_enum_value(enum sgx_encl_flags, SGX_ENCL_DEBUG) & 1) << 1;
+	e->flags = (flags >> bpf_core_enum_value(enum sgx_encl_flags, SGX_ENCL_INITIALIZED) & 1) *
+		   RECORD_INITIALIZED;
+	e->flags |= (flags >> bpf_core_enum_value(enum sgx_encl_flags, SGX_ENCL_DEBUG) & 1) *
+		    RECORD_DEBUG;
 	e->pages = pages ? pages - 1 : 0;
 	e->resident = resident;
 	e->secs_resident = secs;

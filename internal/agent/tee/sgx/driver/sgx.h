@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The records that the kernel side (sgx.bpf.c) writes and the user side (layout.go) reads. A test holds the two
- * to each other through the object's BTF.
+ * The records that the kernel side (sgx.bpf.c) writes and the user side reads. layout.go, which mirrors them, is
+ * generated ("make generate-layouts") from what is listed at the end.
  *
  * What happens to a page is counted three times: for the machine (exact whatever else is full), for the group
  * of the process that owns the enclave, and for the enclave while it lives. So nothing has to be added up when
@@ -10,12 +10,17 @@
 #ifndef TEESCOPE_SGX_H
 #define TEESCOPE_SGX_H
 
+#include "layout.h"
+
+enum limits {
+	MAX_RECORDS = 1024, /* of enclaves and guests */
+	NO_ENCLAVE = 0,	    /* the record for what found none free */
+	GROUP_OTHER = 0,    /* likewise */
+	BUCKETS = 26,	    /* of a histogram: 1.024 us, then doubled, to 17 s, then the rest */
+	BUCKET_SHIFT = 10,  /* 1024 ns */
+};
+
 enum {
-	ENCLAVES = 1024,   /* records of enclaves and guests */
-	NO_ENCLAVE = 0,	   /* the record for what found none free */
-	GROUP_OTHER = 0,   /* likewise */
-	BUCKETS = 26,	   /* of a histogram: 1.024 us, then doubled, to 17 s, then the rest */
-	BUCKET_SHIFT = 10, /* 1024 ns */
 	PAGE_SHIFT = 12,
 	EVICTIONS = 4096, /* pairs of groups */
 	THREADS = 2048,	  /* that were in the driver lately */
@@ -90,7 +95,7 @@ struct totals {
 
 struct group_key {
 	u64 cgroup; /* kernfs ID */
-	char comm[16];
+	u8 comm[16];
 };
 
 /* Processes with the same cgroup and program that own enclaves. */
@@ -99,14 +104,19 @@ struct group {
 	u32 ready;    /* set last: the record is whole */
 	u32 depth;    /* names in path, leaf first */
 	u64 enclaves; /* that live now */
-	char comm[16];
-	char path[PATH_LEVELS][PATH_NAME];
+	u8 comm[16];
+	u8 path[PATH_LEVELS][PATH_NAME];
 	u64 count[COUNTS];
 };
 
 enum kind {
-	ENCLAVE = 1,
-	GUEST = 2, /* a virtual EPC that is handed to a virtual machine */
+	KIND_ENCLAVE = 1,
+	KIND_GUEST = 2, /* a virtual EPC that is handed to a virtual machine */
+};
+
+enum record_flag {
+	RECORD_INITIALIZED = 1 << 0,
+	RECORD_DEBUG = 1 << 1,
 };
 
 /* One enclave that lives. */
@@ -124,7 +134,7 @@ struct enclave {
 	u64 added_before; /* pages added when the last request to add some ended */
 	u64 count[COUNTS];
 	/* Written by the program snapshot, from the driver's own record. */
-	u64 flags;
+	u64 flags;    /* enum record_flag */
 	u32 pages;    /* without the SECS, evicted ones too; a page that is being added counts */
 	u32 resident; /* without the SECS */
 	u32 secs_resident; /* 1 or 0 */
@@ -162,5 +172,20 @@ struct moment {
 	u64 free_pages;
 	u64 read; /* it was */
 };
+
+GO_TYPE(driver, struct distribution, distribution);
+GO_TYPE(driver, struct totals, totals);
+GO_TYPE(driver, struct group_key, groupKey);
+GO_TYPE(driver, struct group, group);
+GO_TYPE(driver, struct enclave, record);
+GO_TYPE(driver, struct eviction_key, evictionKey);
+GO_TYPE(driver, struct moment, moment);
+GO_VALUES(driver, enum limits, );
+GO_VALUES(driver, enum path_limits, );
+GO_VALUES(driver, enum count, n);
+GO_VALUES(driver, enum total, n);
+GO_VALUES(driver, enum histogram, time);
+GO_VALUES(driver, enum kind, );
+GO_VALUES(driver, enum record_flag, );
 
 #endif

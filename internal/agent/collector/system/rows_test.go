@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"maps"
+	"testing"
+)
+
+func TestCallName(t *testing.T) {
+	for nr, want := range map[int]string{
+		0: "read", 59: "execve", 202: "futex", 228: "clock_gettime", callCompat: "compat", callOther: "unknown", 500: "unknown",
+	} {
+		if got := callName(nr); got != want {
+			t.Errorf("callName(%d) = %q, want %q", nr, got, want)
+		}
+	}
+}
+
+// A traced program makes calls that it never asked for; a call without a name counts all the same.
+func TestCallsOfTracingAreNotTheProgramsOwn(t *testing.T) {
+	by := [calls]uint64{0: 3, callUretprobe: 5, callUprobe: 7, callOther: 2}
+	got := map[string]uint64{}
+	eachCall(&by, func(name string, n uint64) { got[name] = n })
+	if want := map[string]uint64{"read": 3, callUnknown: 2}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestDivideGrowsAndSumsToTheRunTime(t *testing.T) {
+	var c cpuTime
+	for _, step := range []struct{ run, user, sys, wantUser, wantSys uint64 }{
+		{100, 0, 0, 100, 0},      // no tick yet: user, as the kernel has it
+		{200, 0, 10, 100, 100},   // all ticks in the kernel: user stays
+		{400, 30, 10, 300, 100},  // three to one
+		{400, 30, 30, 300, 100},  // no run time: nothing changes
+		{1000, 40, 60, 400, 600}, // two to three
+		{900, 99, 1, 400, 600},   // run time never goes back
+	} {
+		c.divide(step.run, step.user, step.sys)
+		if c.user != step.wantUser || c.system != step.wantSys {
+			t.Errorf("after run %d: user %d system %d, want %d %d", step.run, c.user, c.system, step.wantUser, step.wantSys)
+		}
+	}
+}
+
+// A group that is promoted leaves what it has counted where it was counted, and both sums are right.
+func TestPromotionMovesNoCounts(t *testing.T) {
+	var group, other, own kept
+	group.Calls[0], group.cpu.user, group.times.CallNS[3] = 100, 7, 9
+	other.add(&group)
+	own.subtract(&group)
+	group.Calls[0], group.cpu.user, group.times.CallNS[3] = 130, 8, 9 // it goes on counting
+	own.add(&group)
+	if other.Calls[0] != 100 || own.Calls[0] != 30 || own.cpu.user != 1 || own.times.CallNS[3] != 0 {
+		t.Errorf("other has %d calls, the promoted %d calls, %d ns of CPU and %d ns in calls; want 100, 30, 1, 0",
+			other.Calls[0], own.Calls[0], own.cpu.user, own.times.CallNS[3])
+	}
+}

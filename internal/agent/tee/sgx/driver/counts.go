@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+// lossNames are the values of the label what, in the order of enum loss.
+var lossNames = [...]string{"enclaves", "groups", "pairs"}
+
+// counts is what happened to the pages of an enclave, of a group's enclaves or of all, by enum count.
+type counts [nCounts]uint64
+
+func (c *counts) add(from *counts) {
+	for i, n := range from {
+		c[i] += n
+	}
+}
+
+// subtract may leave less than zero, modulo 2^64: what is added later brings it back.
+func (c *counts) subtract(from *counts) {
+	for i, n := range from {
+		c[i] -= n
+	}
+}
+
+func (t *totals) add(from *totals) {
+	for i, n := range from.Count {
+		t.Count[i] += n
+	}
+	for i, n := range from.Total {
+		t.Total[i] += n
+	}
+	for i := range from.Times {
+		for j, n := range from.Times[i].Bucket {
+			t.Times[i].Bucket[j] += n
+		}
+		t.Times[i].SumNS += from.Times[i].SumNS
+	}
+}
+
+// text reads a NUL-terminated string.
+func text(b []byte) string {
+	for i, c := range b {
+		if c == 0 {
+			return string(b[:i])
+		}
+	}
+	return string(b)
+}
