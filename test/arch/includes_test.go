@@ -82,6 +82,79 @@ func TestCFilesIncludeInOneDirection(t *testing.T) {
 	}
 }
 
+// calls finds which C sources use what others define, of the functions and variables that a header declares. It reads
+// the house's own style: definitions begin in the first column, and nothing is hidden by a macro.
+func calls(header string, sources map[string]string) (g graph, undefined []string) {
+	code := map[string]string{}
+	for file, text := range sources {
+		code[file] = quoted.ReplaceAllString(comment.ReplaceAllString(text, ""), `""`)
+	}
+	g = graph{}
+	for _, match := range declaration.FindAllStringSubmatch(comment.ReplaceAllString(header, ""), -1) {
+		name, function := match[1]+match[2], match[1] != ""
+		use, define := regexp.MustCompile(`(^|[^\w.>])`+name+`\b`), regexp.MustCompile(`(?m)^[A-Za-z].*\b`+name+`\b[^;]*;`)
+		if function {
+			use, define = regexp.MustCompile(`\b`+name+`\(`), regexp.MustCompile(`(?m)^[a-z][^\n;{}()]*\b`+name+`\([^;{}]*\)\s*\{`)
+		}
+		home := ""
+		for file, text := range code {
+			for _, line := range define.FindAllString(text, -1) {
+				if !strings.HasPrefix(line, "static") {
+					home = file
+				}
+			}
+		}
+		if home == "" {
+			undefined = append(undefined, name)
+		}
+		for file, text := range code {
+			if file != home && use.MatchString(text) {
+				g[file] = append(g[file], home)
+			}
+		}
+	}
+	return g, undefined
+}
+
+var (
+	quoted      = regexp.MustCompile(`"(\\.|[^"\\])*"`)
+	declaration = regexp.MustCompile(`(?m)^[a-z][^\n;{}()]*?\b(\w+)\([^;{}]*\);|^extern [^\n;()]*?\b(\w+)(?:\[\w*\])?;`)
+)
+
+// TestTestbedModuleCallsInOneDirection: all sources of the module include one header, so their circles are among
+// the functions and variables that it declares.
+func TestTestbedModuleCallsInOneDirection(t *testing.T) {
+	const dir = "testbed/module"
+	sources := map[string]string{}
+	for _, file := range walk(t) {
+		if path.Dir(file) == dir && path.Ext(file) == ".c" {
+			sources[path.Base(file)] = read(t, file)
+		}
+	}
+	g, undefined := calls(read(t, dir+"/swsgx.h"), sources)
+	if len(undefined) > 0 || len(g) < 10 {
+		t.Fatalf("%d sources use others, and nobody defines %v: the test misreads the module", len(g), undefined)
+	}
+	if found := g.circle(); found != nil {
+		t.Errorf("sources of %s call each other in a circle: %s", dir, strings.Join(found, " -> "))
+	}
+}
+
+func TestCirclesOfCallsAreFound(t *testing.T) {
+	header := "extern struct state all;\nextern int table[SIZE];\nint first(int a);\nvoid *second(void);\n"
+	sources := map[string]string{
+		"a.c": "struct state all;\nint first(int a)\n{\n\treturn table[a] + second() == NULL;\n}\n",
+		"b.c": "int table[SIZE];\nvoid *second(void)\n{\n\tx->all = s.all; /* first(1) */\n\treturn \"first(2)\";\n}\n",
+	}
+	if g, undefined := calls(header, sources); undefined != nil || !slices.Equal(g["a.c"], []string{"b.c", "b.c"}) || g["b.c"] != nil {
+		t.Errorf("%v, undefined %v", g, undefined)
+	}
+	sources["b.c"] += "static int use(void)\n{\n\treturn all.n;\n}\n"
+	if g, _ := calls(header, sources); len(g.circle()) != 3 {
+		t.Errorf("no circle in %v", g)
+	}
+}
+
 func TestCirclesAreFound(t *testing.T) {
 	tree := map[string]string{
 		"bpf/include/a.h": "#include <bpf/helpers.h>\n#include \"b.h\"\n",

@@ -69,6 +69,22 @@ void epcm_set(struct epcm *e, struct epcm *secs, u8 type, u8 perm, u64 linaddr)
 		secs->children++;
 }
 
+/* What EADD and EAUG have in common: the page is there and its kind is known. */
+int add_page(struct epcm *e, struct epcm *secs, u64 flags, u64 linaddr)
+{
+	u8 type = (flags & SGX_SECINFO_PAGE_TYPE_MASK) >> 8;
+
+	if (type == SGX_PAGE_TYPE_TCS) {
+		struct sgx_tcs *tcs = e->va;
+
+		tcs->state = tcs->flags = tcs->exit_addr = 0;
+		tcs->ssa_index = 0;
+		flags &= ~SGX_SECINFO_PERMISSION_MASK;
+	}
+	epcm_set(e, secs, type, flags & SGX_SECINFO_PERMISSION_MASK, linaddr);
+	return 0;
+}
+
 void epcm_clear(struct epcm *e)
 {
 	tcs_leave(e);

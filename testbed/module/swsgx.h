@@ -103,7 +103,7 @@ extern int nr_sections;
 extern raw_spinlock_t lock;
 extern struct list_head busy; /* TCS with a thread inside */
 
-/* Kernel functions that are not exported; main.c finds them. */
+/* symbols.c: functions and variables of the kernel that it does not export. */
 struct kernel_symbols {
 	unsigned long (*lookup)(const char *name);
 	bool (*fixup_exception)(struct pt_regs *r, int trapnr, unsigned long err,
@@ -118,6 +118,7 @@ struct kernel_symbols {
 	atomic_long_t *nr_free;
 };
 extern struct kernel_symbols sym;
+int __init symbols_find(void);
 
 /* stats.c: ground truth */
 enum aex_cause { AEX_PF, AEX_EXC, AEX_IRQ, AEX_SCHED, AEX_SIG, AEX_KICK, AEX_CAUSES };
@@ -138,6 +139,7 @@ struct epcm *epcm_pa(u64 pa);
 struct epcm *epcm_user(unsigned long addr);
 void epcm_set(struct epcm *e, struct epcm *secs, u8 type, u8 perm, u64 linaddr);
 void epcm_clear(struct epcm *e);
+int add_page(struct epcm *e, struct epcm *secs, u64 flags, u64 linaddr);
 void tcs_leave(struct epcm *tcs);
 static inline bool is_type(struct epcm *e, int type)
 {
@@ -155,7 +157,6 @@ static inline struct sha256_state *secs_sha(void *secs)
 
 /* encls.c, paging.c, sgx2.c: the leaves of ENCLS */
 int encls(struct pt_regs *r);
-int add_page(struct epcm *e, struct epcm *secs, u64 flags, u64 linaddr);
 int epa(u64 addr, u64 type);
 int eblock(u64 addr);
 int etrack(u64 addr);
@@ -172,21 +173,23 @@ void measure_add(struct sgx_secs *s, u64 offset, struct sgx_secinfo *si);
 void measure_extend(struct sgx_secs *s, u64 offset, void *data);
 int measure_check(struct sgx_secs *s, struct sgx_sigstruct *sig);
 
-/* enclu.c, keys.c, sgx2.c: the leaves of ENCLU */
-int enclu(struct pt_regs *r);
+/* thread.c: the thread that executes ENCLU */
 struct epcm *inside(void);
 int fault_in(unsigned long addr);
+u64 fault_in_address(void);
 void user_fault(struct pt_regs *r, int trapnr, int err, unsigned long addr);
 void *operand(struct epcm *tcs, u64 addr, u64 align, int *ret);
 void set_bases(u64 fs, u64 gs);
 void get_bases(u64 *fs, u64 *gs);
 void gpr_copy(struct pt_regs *r, struct gprsgx *g, bool load);
+
+/* enclu.c, keys.c, sgx2.c: the leaves of ENCLU */
+int enclu(struct pt_regs *r);
 int ereport(struct pt_regs *r);
 int egetkey(struct pt_regs *r);
 int eaccept(struct pt_regs *r);
 int emodpe(struct pt_regs *r);
 int eacceptcopy(struct pt_regs *r);
-u64 fault_in_address(void);
 
 /* aex.c, hooks.c */
 bool aex(struct pt_regs *r, enum aex_cause why, int trapnr, u32 err, u64 addr);
