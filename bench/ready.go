@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,7 +41,9 @@ func ready(modes []string, program func(string) (string, error), fileSystem func
 	return fmt.Errorf("%w\nInstall what is missing (tools/setup.sh --peers), or leave these modes out of -modes", errors.Join(errs...))
 }
 
-// mountTracefs mounts it where it is neither mounted by itself nor below debugfs.
+// mountTracefs makes sure that tracefs is mounted, by itself or below debugfs. Where nobody has mounted it, this
+// process moves to a mount namespace of its own, mounts it there, and starts again from its first instruction: only
+// then have all of its threads, and whatever it starts, the mount. The machine's own mounts stay as they are.
 func mountTracefs() error {
 	const place = "/sys/kernel/tracing"
 	for _, events := range []string{place + "/events", "/sys/kernel/debug/tracing/events"} {
@@ -48,8 +51,22 @@ func mountTracefs() error {
 			return nil
 		}
 	}
-	if err := unix.Mount(tracefs, place, tracefs, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		return fmt.Errorf("tracefs, which has the numbers of classic tracepoints, is not mounted; mounting it at %s: %w", place, err)
+	self, err := os.Executable()
+	if err != nil {
+		return err
 	}
-	return nil
+	runtime.LockOSThread() // a mount namespace belongs to a thread until exec makes it that of the process
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("tracefs, which has the numbers of classic tracepoints, is not mounted; making a mount namespace for it: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("making the mounts private: %w", err)
+	}
+	if err := unix.Mount(tracefs, place, tracefs, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mounting tracefs, which has the numbers of classic tracepoints, at %s: %w", place, err)
+	}
+	if _, err := os.Stat(place + "/events"); err != nil { // or it would start again for ever
+		return fmt.Errorf("tracefs is mounted and has no events: %w", err)
+	}
+	return fmt.Errorf("starting again: %w", unix.Exec(self, os.Args, os.Environ()))
 }

@@ -4,9 +4,22 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
+
+// TestMain gives the tests that attach classic tracepoints the file system that has the numbers of those.
+func TestMain(m *testing.M) {
+	if os.Geteuid() == 0 {
+		if err := mountTracefs(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
 
 func TestWhatIsMissingIsSaidBeforeAnythingIsMeasured(t *testing.T) {
 	var asked []string

@@ -28,7 +28,7 @@ func perfCalls(t *testing.T, program string, seconds int) *process {
 	if len(pids) == 0 {
 		t.Fatalf("no process is called %s", program)
 	}
-	return background(t, "perf", "stat", "-x", ",", "-e", "raw_syscalls:sys_enter", "-p", strings.Join(pids, ","),
+	return tracer(t, "perf", "stat", "-x", ",", "-e", "raw_syscalls:sys_enter", "-p", strings.Join(pids, ","),
 		"sleep", strconv.Itoa(seconds))
 }
 

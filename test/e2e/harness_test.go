@@ -153,7 +153,15 @@ func background(t *testing.T, name string, args ...string) *process {
 	return backgroundFrom(t, nil, name, args...)
 }
 
-// backgroundFrom does so with an input; nil is none.
+// tracer starts a program that needs tracefs, as perf and bpftrace do for classic tracepoints. Where nobody has
+// mounted it, the program has it in a mount namespace of its own: no test relies on what the machine has mounted.
+func tracer(t *testing.T, name string, args ...string) *process {
+	t.Helper()
+	const mounted = `[ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"`
+	return background(t, "unshare", append([]string{"--mount", "sh", "-c", mounted, "sh", name}, args...)...)
+}
+
+// backgroundFrom starts a program as background does, with an input; nil is none.
 func backgroundFrom(t *testing.T, stdin *os.File, name string, args ...string) *process {
 	t.Helper()
 	p := &process{name: filepath.Base(name), cmd: exec.Command(name, args...), done: make(chan struct{})}

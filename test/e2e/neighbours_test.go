@@ -31,10 +31,10 @@ func TestAnotherTracerOnTheSameProbes(t *testing.T) {
 	before, kernelBefore := bracketed(t, a, "ctxt")
 	through := background(t, prog(t, "storm", "e2ethrough"), strconv.Itoa(processes), strconv.Itoa(each), "2")
 	for round := 1; round <= 2; round++ {
-		tracer := background(t, "bpftrace", "-e", bpftraceCalls)
+		probe := tracer(t, "bpftrace", "-e", bpftraceCalls)
 		eventually(t, testLimit, "bpftrace to attach", func() error {
-			if !strings.Contains(tracer.log.String(), "attached") {
-				return fmt.Errorf("it says %q", tracer.log.String())
+			if !strings.Contains(probe.log.String(), "attached") {
+				return fmt.Errorf("it says %q", probe.log.String())
 			}
 			return nil
 		})
@@ -42,9 +42,9 @@ func TestAnotherTracerOnTheSameProbes(t *testing.T) {
 		switches := procStat(t, "ctxt")
 		run(t, storm, strconv.Itoa(calls))
 		switches = procStat(t, "ctxt") - switches
-		tracer.interrupt(t)
-		wantExactly(t, "calls that bpftrace counted", mapValue(t, tracer.log.String(), "@calls"), calls)
-		if got := mapValue(t, tracer.log.String(), "@switches"); got < switches {
+		probe.interrupt(t)
+		wantExactly(t, "calls that bpftrace counted", mapValue(t, probe.log.String(), "@calls"), calls)
+		if got := mapValue(t, probe.log.String(), "@switches"); got < switches {
 			t.Errorf("round %d: bpftrace counted %v switches of at least %v", round, got, switches)
 		}
 		run(t, storm, strconv.Itoa(calls)) // when it has gone
