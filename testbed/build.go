@@ -17,24 +17,27 @@ import (
 	"github.com/teescope/teescope/testbed/machine"
 )
 
-// tree is where the sources are and where what is built from them goes.
-type tree struct{ root string }
+// tree is where the sources are and where what is built from them goes. Each result gets its name when it is whole, so
+// that a build that was interrupted at any moment goes on where it stopped.
+type tree struct{ root, out string }
+
+func newTree(root string) tree { return tree{root, filepath.Join(root, ".cache")} }
 
 func (t tree) source(path ...string) string {
 	return filepath.Join(append([]string{t.root, "testbed"}, path...)...)
 }
 
 func (t tree) built(path ...string) string {
-	return filepath.Join(append([]string{t.root, ".cache", "testbed"}, path...)...)
+	return filepath.Join(append([]string{t.out, "testbed"}, path...)...)
 }
 
-func (t tree) store() machine.Store { return machine.Store(filepath.Join(t.root, ".cache", "vm")) }
+func (t tree) store() machine.Store { return machine.Store(filepath.Join(t.out, "vm")) }
 
 // findTree looks for the source tree above a directory.
 func findTree(dir string) (tree, error) {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Stat(filepath.Join(at, "testbed", "module", "Kbuild")); err == nil {
-			return tree{at}, nil
+			return newTree(at), nil
 		}
 		if at == filepath.Dir(at) {
 			return tree{}, fmt.Errorf("no source tree of the testbed at or above %s", dir)
@@ -95,39 +98,80 @@ func (t tree) module(ctx context.Context, k machine.Kernel) (module, error) {
 	if err != nil {
 		return m, err
 	}
-	if err := copyFiles(dir, sources); err != nil {
-		return m, err
-	}
+	return m, whole(dir, func(temp string) error {
+		if err := copyFiles(temp, sources); err != nil {
+			return err
+		}
+		return buildModule(ctx, k, headers, temp)
+	})
+}
+
+// buildModule builds the module from the sources in a directory, and leaves its parameter for SGX2 there.
+func buildModule(ctx context.Context, k machine.Kernel, headers, dir string) error {
 	// Without CONFIG_DEBUG_INFO_BTF_MODULES: BTF of modules needs a vmlinux, which no package has.
-	err = quiet(exec.CommandContext(ctx, "make", "-s", "-C", headers, "M="+dir, "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"))
+	err := quiet(exec.CommandContext(ctx, "make", "-s", "-C", headers, "M="+dir, "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"))
 	if err != nil {
-		return m, fmt.Errorf("building the module: %w", err)
+		return fmt.Errorf("building the module: %w", err)
 	}
-	if err := quiet(exec.CommandContext(ctx, "strip", "--strip-debug", m.object)); err != nil {
-		return m, err
+	if err := quiet(exec.CommandContext(ctx, "strip", "--strip-debug", filepath.Join(dir, "swsgx.ko"))); err != nil {
+		return err
 	}
 	sites, err := k.FeatureSites(ctx, featureSGX2)
 	if err != nil {
-		return m, fmt.Errorf("looking for SGX2 in the kernel: %w", err)
+		return fmt.Errorf("looking for SGX2 in the kernel: %w", err)
 	}
 	var offsets []string
 	for _, site := range sites {
 		offsets = append(offsets, fmt.Sprintf("%#x", site))
 	}
-	return m, os.WriteFile(m.sgx2, []byte("sgx2="+strings.Join(offsets, ",")), 0o644)
+	return os.WriteFile(filepath.Join(dir, "sgx2"), []byte("sgx2="+strings.Join(offsets, ",")), 0o644)
+}
+
+// missing builds those of the programs that are not there.
+func (t tree) missing(ctx context.Context) error {
+	var errs []error
+	if _, err := os.Stat(t.built("guest")); err != nil {
+		errs = append(errs, t.guest(ctx))
+	}
+	return errors.Join(append(errs, t.enclaves(ctx))...)
 }
 
 // guest builds the first process of the machine.
 func (t tree) guest(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", t.built("guest"), "./testbed/guest")
-	cmd.Dir = t.root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	return quiet(cmd)
+	return whole(t.built("guest"), func(temp string) error {
+		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", temp, "./testbed/guest")
+		cmd.Dir = t.root
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		return quiet(cmd)
+	})
 }
 
-// enclaves builds the enclave programs.
+// enclaves builds the enclave programs; their Makefile writes each to another name first.
 func (t tree) enclaves(ctx context.Context) error {
 	return quiet(exec.CommandContext(ctx, "make", "-s", "-C", t.source("enclaves"), "OUT="+t.built("enclaves")))
+}
+
+// whole lets a file or directory be built under another name beside its own, and gives it its name at the end.
+func whole(name string, build func(temp string) error) error {
+	parent := filepath.Dir(name)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(parent, "."+filepath.Base(name)+"-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	temp := filepath.Join(dir, filepath.Base(name))
+	if err := build(temp); err != nil {
+		return err
+	}
+	if info, err := os.Stat(name); err == nil && info.IsDir() { // a rename replaces files alone
+		if err := os.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	return os.Rename(temp, name)
 }
 
 func quiet(cmd *exec.Cmd) error {
@@ -151,12 +195,9 @@ func newer(built string, sources []string) bool {
 	return true
 }
 
-// copyFiles makes a directory hold these sources and none of before.
+// copyFiles makes a new directory hold these sources.
 func copyFiles(dir string, files []string) error {
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
 	for _, file := range files {

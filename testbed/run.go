@@ -111,8 +111,8 @@ func (o options) machine(ctx context.Context) (machine.Machine, machine.Command,
 		Argv: o.argv, Env: append([]string{"PATH=" + guestPath, "HOME=/job", "TERM=dumb"}, o.env...),
 		Out: o.out, To: o.to, Files: func(a *machine.Archive) error { return o.files(t, a) },
 	}
-	if !o.sgx {
-		return m, c, nil
+	if err := t.missing(ctx); err != nil || !o.sgx {
+		return m, c, err
 	}
 	m.Reserve = o.epc
 	module, err := o.module(ctx, t, m)

@@ -88,7 +88,7 @@ func (k Kernel) unpack(ctx context.Context) error {
 	for _, name := range wanted {
 		args = append(args, "./lib/modules/*/"+name+".ko*")
 	}
-	return unpack(ctx, k.Dir, []string{"linux-image-" + k.Release}, args...)
+	return unpack(ctx, k.Dir, []string{"linux-image-" + k.Release}, nil, args...)
 }
 
 // Headers unpacks what a module for the kernel is built with, and returns its build directory.
@@ -107,10 +107,9 @@ func (k Kernel) Headers(ctx context.Context) (string, error) {
 	if len(packages) != 3 {
 		return "", fmt.Errorf("the headers of %s are in %v: want the headers, the common ones and kbuild", k.Release, packages)
 	}
-	if err := unpack(ctx, dir, packages); err != nil {
-		return "", err
-	}
-	return build, relocate(filepath.Join(build, "Makefile"))
+	return build, unpack(ctx, dir, packages, func(tree string) error {
+		return relocate(filepath.Join(tree, "usr", "src", "linux-headers-"+k.Release, "Makefile"))
+	})
 }
 
 // relocate makes a packaged Makefile, which includes that of the common headers by its installed name,
@@ -124,9 +123,10 @@ func relocate(makefile string) error {
 	return os.WriteFile(makefile, text, 0o644)
 }
 
-// unpack downloads packages and leaves their files (those that match, or all) in a directory. It works in
-// a new directory first, so that a second program at the same time finds all or nothing.
-func unpack(ctx context.Context, dir string, packages []string, match ...string) error {
+// unpack downloads packages and leaves their files (those that match, or all) in a directory, when finish has had its
+// way with them. It works in a new directory first: a second program at the same time finds all or nothing, and so
+// does the next one after this one was interrupted.
+func unpack(ctx context.Context, dir string, packages []string, finish func(tree string) error, match ...string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
@@ -149,6 +149,11 @@ func unpack(ctx context.Context, dir string, packages []string, match ...string)
 	for _, file := range files {
 		script := append([]string{"-c", `deb=$1; shift; dpkg-deb --fsys-tarfile "$deb" | tar x "$@"`, "sh", file}, match...)
 		if _, err := output(ctx, tree, "sh", script...); err != nil {
+			return err
+		}
+	}
+	if finish != nil {
+		if err := finish(tree); err != nil {
 			return err
 		}
 	}
