@@ -17,9 +17,9 @@ import (
 // other probe can be set in. A processor has four such registers, which debuggers use.
 type Breakpoints struct{ prog *ebpf.Program }
 
-// Breakpoints loads a program of the type perf_event. Loading needs CAP_PERFMON; setting needs that or CAP_SYS_PTRACE,
-// but for kernels that are stricter (kernel.perf_event_paranoid above 2).
-func (o *Object) Breakpoints(name string) (*Breakpoints, error) {
+// LoadBreakpoints loads a program of the type perf_event. Loading needs CAP_PERFMON. Setting needs CAP_PERFMON or
+// CAP_SYS_PTRACE, and more on kernels with kernel.perf_event_paranoid above 2.
+func LoadBreakpoints(o *Object, name string) (*Breakpoints, error) {
 	prog, err := o.Load(name)
 	if err != nil {
 		return nil, err

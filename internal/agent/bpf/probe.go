@@ -87,7 +87,7 @@ func (o *Object) Attach(p Probe) (Status, error) {
 }
 
 func (o *Object) attach(w Way) error {
-	all, err := o.hookAll(w)
+	all, err := hookAll(o, w)
 	for _, h := range all {
 		o.keep(h.way.Program, h.prog, h)
 		o.hooks[h.way.Program] = h
@@ -96,14 +96,14 @@ func (o *Object) attach(w Way) error {
 }
 
 // hookAll attaches the programs of a way: all of them, or none and an error.
-func (o *Object) hookAll(w Way) ([]*hooked, error) {
+func hookAll(o *Object, w Way) ([]*hooked, error) {
 	steps := []Way{w}
 	if w.Args != "" {
 		steps = []Way{{Program: w.Args, Mechanism: Kprobe, Target: w.Target}, w}
 	}
 	var all []*hooked
 	for _, step := range steps {
-		h, err := o.hookOne(step)
+		h, err := hookOne(o, step)
 		if err != nil {
 			return nil, errors.Join(err, unhook(all))
 		}
@@ -112,7 +112,7 @@ func (o *Object) hookAll(w Way) ([]*hooked, error) {
 	return all, nil
 }
 
-func (o *Object) hookOne(w Way) (*hooked, error) {
+func hookOne(o *Object, w Way) (*hooked, error) {
 	prog, err := o.Load(w.Program)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", w.Mechanism, w.Target, err)

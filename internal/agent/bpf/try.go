@@ -17,7 +17,7 @@ func (o *Object) Try(p Probe) (Status, []Trial) {
 	trials := make([]Trial, 0, len(p.Ways))
 	var errs []error
 	for _, w := range p.Ways {
-		err := o.try(w)
+		err := try(o, w)
 		trials = append(trials, Trial{Way: w, Err: err})
 		if err == nil && !status.Attached() {
 			status = Status{Probe: p.Name, Mechanism: w.Mechanism, Program: w.Program, Reason: w.Note}
@@ -30,7 +30,7 @@ func (o *Object) Try(p Probe) (Status, []Trial) {
 	return status, trials
 }
 
-func (o *Object) try(w Way) error {
-	all, err := o.hookAll(w)
+func try(o *Object, w Way) error {
+	all, err := hookAll(o, w)
 	return errors.Join(err, unhook(all))
 }

@@ -27,20 +27,22 @@ type UserProbe struct {
 	multi bool
 }
 
-// UserProbe loads the program NAME_multi where the kernel attaches to many places at once (Linux 6.6),
-// and NAME elsewhere.
-func (o *Object) UserProbe(name string) (*UserProbe, error) {
+// LoadUserProbe loads the program NAME_multi of an object if the kernel can attach to many places at once (Linux 6.6).
+// On older kernels it loads NAME.
+func LoadUserProbe(o *Object, name string) (*UserProbe, error) {
 	if features.HaveBPFLinkUprobeMulti() != nil {
-		return o.UserProbeEvents(name)
+		return LoadUserProbeEvents(o, name)
 	}
-	return o.userProbe(name+"_multi", true)
+	return loadUserProbe(o, name+"_multi", true)
 }
 
-// UserProbeEvents loads the program NAME, which is attached by a perf event for each place, as kernels before
-// 6.6 need it.
-func (o *Object) UserProbeEvents(name string) (*UserProbe, error) { return o.userProbe(name, false) }
+// LoadUserProbeEvents loads the program NAME of an object. It is attached by one perf event for each place, as kernels
+// before 6.6 require.
+func LoadUserProbeEvents(o *Object, name string) (*UserProbe, error) {
+	return loadUserProbe(o, name, false)
+}
 
-func (o *Object) userProbe(program string, multi bool) (*UserProbe, error) {
+func loadUserProbe(o *Object, program string, multi bool) (*UserProbe, error) {
 	prog, err := o.Load(program)
 	if err != nil {
 		return nil, err

@@ -48,11 +48,11 @@ func TestUserProbesCountUntilTheyAreClosed(t *testing.T) {
 	path, of := offsets(t, twoFunctions)
 	o := open(t, 1)
 	c := counts(t, o)
-	modern, err := o.UserProbe("user")
+	modern, err := LoadUserProbe(o, "user")
 	if err != nil {
 		t.Fatal(err)
 	}
-	single, err := o.UserProbeEvents("user")
+	single, err := LoadUserProbeEvents(o, "user")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func (o Options) kernel(release string, t trials) []Check {
 		t.mechanism(bpf.Fentry, "function entry by trampoline", "kprobes do instead and cost more; trampolines need CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS"),
 		t.mechanism(bpf.Kprobe, "kernel probes", "trampolines do instead, or else a tracepoint near the function; kprobes need CONFIG_KPROBE_EVENTS"),
 		o.pmu(t),
-		o.jit(), o.cgroups(), o.perfParanoid(), o.unprivilegedBPF(), o.lockdown(),
+		o.jit(), o.cgroups(), o.bystander("perf_event_paranoid", "kernel/perf_event_paranoid", "CAP_PERFMON"), o.bystander("unprivileged_bpf", "kernel/unprivileged_bpf_disabled", "CAP_BPF"), o.lockdown(),
 		o.landlock(), o.seccomp(),
 	)
 	for i := range checks {
@@ -148,16 +148,8 @@ func (o Options) cgroups() Check {
 	return c
 }
 
-// perfParanoid and unprivilegedBPF are about users without capabilities, and so never in the way; people
-// who look for a reason look at them.
-func (o Options) perfParanoid() Check {
-	return o.bystander("perf_event_paranoid", "kernel/perf_event_paranoid", "CAP_PERFMON")
-}
-
-func (o Options) unprivilegedBPF() Check {
-	return o.bystander("unprivileged_bpf", "kernel/unprivileged_bpf_disabled", "CAP_BPF")
-}
-
+// bystander reports a sysctl that restricts users without a capability. It never keeps the agent, which holds the
+// capability, from running. It is listed because people who search for a cause look at it.
 func (o Options) bystander(name, key, capability string) Check {
 	v := o.sysctl(key)
 	sysctl := strings.ReplaceAll(key, "/", ".")

@@ -21,26 +21,26 @@ const (
 )
 
 // subject says which workload it is.
-func (m *model) subject() string {
-	st, d := newStyles(), &m.detail
+func (sc screen) subject() string {
+	st, d := newStyles(), &sc.detail
 	about := []string{d.Kind}
 	for _, part := range [][2]string{{"container", d.Container}, {"pod", d.Pod}, {"namespace", d.Namespace}, {"TEE", d.TEE}, {"runtime", d.Runtime}} {
 		if part[1] != "" && part[1] != d.Workload {
 			about = append(about, part[0]+" "+part[1])
 		}
 	}
-	name := cut(d.Workload, m.width)
-	return st.heading.Render(name) + cut("  "+strings.Join(about, "  "), m.width-ansi.StringWidth(name))
+	name := cut(d.Workload, sc.width)
+	return st.heading.Render(name) + cut("  "+strings.Join(about, "  "), sc.width-ansi.StringWidth(name))
 }
 
 // detailLines are the tables about one workload.
-func (m *model) detailLines() []string {
-	d := &m.detail
-	if m.width < sideBySide {
-		return slices.Concat(m.side(d, m.width), watched(d, m.width), calls(d, m.width))
+func (sc screen) detailLines() []string {
+	d := &sc.detail
+	if sc.width < sideBySide {
+		return slices.Concat(sc.side(d, sc.width), watched(d, sc.width), calls(d, sc.width))
 	}
-	mainWidth := min(m.width-sideWidth-gap, mostMain)
-	return beside(slices.Concat(watched(d, mainWidth), calls(d, mainWidth)), m.side(d, sideWidth), mainWidth)
+	mainWidth := min(sc.width-sideWidth-gap, mostMain)
+	return beside(slices.Concat(watched(d, mainWidth), calls(d, mainWidth)), sc.side(d, sideWidth), mainWidth)
 }
 
 // beside joins two blocks line by line.
@@ -129,7 +129,7 @@ func watched(d *Row, width int) []string {
 }
 
 // side is the smaller tables.
-func (m *model) side(d *Row, width int) []string {
+func (sc screen) side(d *Row, width int) []string {
 	b := block{st: newStyles(), width: width}
 	rate := func(family, a string) float64 { return one(d.Rates, Series{Family: family, A: a}) }
 	b.heading("CPU", "% OF ONE")

@@ -17,8 +17,8 @@ const (
 )
 
 // enclaveLines is the table of enclaves, those first that take the most of the enclave page cache.
-func (m *model) enclaveLines() []string {
-	st, all := newStyles(), m.table.Enclaves
+func (sc screen) enclaveLines() []string {
+	st, all := newStyles(), sc.table.Enclaves
 	of := func(family string, e Series) float64 { return one(all, Series{family, e.A, e.B}) }
 	var list []Series
 	for s := range all {
@@ -36,7 +36,7 @@ func (m *model) enclaveLines() []string {
 		for _, c := range cells[2:] {
 			text += right(c, 11)
 		}
-		return left(text, m.width)
+		return left(text, sc.width)
 	}
 	lines := []string{st.heading.Render(line("ENCLAVE", "PID", "SIZE", "RESIDENT", "PAGED OUT", "VERSIONS", "ADDED/s"))}
 	for _, e := range list {
@@ -44,7 +44,7 @@ func (m *model) enclaveLines() []string {
 			size(of(enclavePagedOut, e)), size(of(enclaveVersions, e)), number(of(enclaveAdded, e))))
 	}
 	if len(list) == 0 {
-		lines = append(lines, cut(" none, or the driver does not tell of each", m.width))
+		lines = append(lines, cut(" none, or the driver does not tell of each", sc.width))
 	}
 	return lines
 }

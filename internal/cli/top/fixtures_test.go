@@ -70,7 +70,7 @@ func press(t *testing.T, m model, keys ...string) model {
 
 // plain is a view without its styles.
 func plain(m model) string {
-	lines := strings.Split(ansi.Strip(m.view()), "\n")
+	lines := strings.Split(ansi.Strip(screen{&m}.view()), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}

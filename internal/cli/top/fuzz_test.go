@@ -54,7 +54,7 @@ func FuzzParseExposition(f *testing.F) {
 				if key != "" {
 					m, _ = m.press(key, "")
 				}
-				checkView(t, m.view(), size[0], size[1])
+				checkView(t, screen{&m}.view(), size[0], size[1])
 			}
 		}
 	})

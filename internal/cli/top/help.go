@@ -5,9 +5,9 @@ package top
 import "fmt"
 
 // helpLines are the help page: what the keys do and what the columns mean.
-func (m *model) helpLines() []string {
+func (sc screen) helpLines() []string {
 	st := newStyles()
-	lines := []string{m.head()}
+	lines := []string{sc.head()}
 	pairs := [][4]string{
 		{"q, ctrl-c", "quit", "up, down", "choose a workload"},
 		{"space", "pause and go on", "pgup, pgdown", "a screen up, down"},
@@ -16,7 +16,7 @@ func (m *model) helpLines() []string {
 		{"?", "this help", "r", "reverse the order"},
 	}
 	more := [4]string{"t", "in detail: its threads"}
-	if len(m.table.Enclaves) > 0 {
+	if len(sc.table.Enclaves) > 0 {
 		more[2], more[3] = "x", "each enclave"
 	}
 	pairs = append(pairs, more)
@@ -24,21 +24,21 @@ func (m *model) helpLines() []string {
 		lines = append(lines, fmt.Sprintf("  %s %s  %s %s",
 			st.title.Render(left(pair[0], 9)), left(pair[1], 25), st.title.Render(left(pair[2], 12)), pair[3]))
 	}
-	lines = append(lines, "", st.heading.Render(left("A key a column; all rates are per second of the last interval:", m.width)))
+	lines = append(lines, "", st.heading.Render(left("A key a column; all rates are per second of the last interval:", sc.width)))
 	column := func(key, name, help string) {
 		lines = append(lines, fmt.Sprintf("  %s %s %s", st.title.Render(left(key, 1)), left(name, 11), help))
 	}
-	if m.before == threadPage {
+	if sc.before == threadPage {
 		for _, c := range threadColumns() {
 			column(c.key, c.name, c.help)
 		}
 	} else {
 		for _, c := range columns() {
-			if !c.tee || m.table.TEE {
+			if !c.tee || sc.table.TEE {
 				column(c.key, c.name, c.help)
 			}
 		}
 	}
 	lines = append(lines, "  "+st.title.Render("-")+" "+left("", 11)+" not measured, or not yet: never the same as 0")
-	return m.foot(lines, "any key goes back")
+	return sc.foot(lines, "any key goes back")
 }

@@ -129,7 +129,7 @@ func (m model) settle() model {
 	if m.row >= m.first+visible {
 		m.first = m.row - visible + 1
 	}
-	m.scroll = max(min(m.scroll, len(m.scrolling())-m.body()), 0)
+	m.scroll = max(min(m.scroll, len(screen{&m}.scrolling())-m.body()), 0)
 	return m
 }
 
@@ -257,14 +257,14 @@ func (m model) pressList(key string) model {
 }
 
 // scrolling are all lines of a page that scrolls, those too that do not fit on the screen.
-func (m *model) scrolling() []string {
-	switch m.page {
+func (sc screen) scrolling() []string {
+	switch sc.page {
 	case detailPage:
-		return m.detailLines()
+		return sc.detailLines()
 	case threadPage:
-		return m.threadLines()
+		return sc.threads.lines(sc.width)
 	case enclavePage:
-		return m.enclaveLines()
+		return sc.enclaveLines()
 	}
 	return nil
 }
@@ -288,7 +288,7 @@ func (m model) pressScrolling(key string) model {
 	case "home":
 		m.scroll = 0
 	case "end":
-		m.scroll = len(m.scrolling())
+		m.scroll = len(screen{&m}.scrolling())
 	}
 	return m.settle()
 }

@@ -114,7 +114,7 @@ func (p program) press(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 
 // View draws the model on the alternate screen, so that quitting gives the shell's lines back.
 func (p program) View() tea.View {
-	v := tea.NewView(p.model.view())
+	v := tea.NewView(screen{&p.model}.view())
 	v.AltScreen = true
 	v.WindowTitle = "teescope top " + clean(p.model.opts.Target)
 	return v

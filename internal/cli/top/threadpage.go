@@ -104,12 +104,12 @@ func (m model) takeThreads(workload string, l *ThreadList, err error) model {
 }
 
 // threadRows are the rows in order. What was not measured comes last.
-func (m *model) threadRows() []ThreadRow {
-	rows := slices.Clone(m.threads.rows)
+func (t *threadView) ordered() []ThreadRow {
+	rows := slices.Clone(t.rows)
 	all := threadColumns()
-	at := slices.IndexFunc(all, func(c threadColumn) bool { return c.name == m.threads.sort })
+	at := slices.IndexFunc(all, func(c threadColumn) bool { return c.name == t.sort })
 	slices.SortFunc(rows, func(a, b ThreadRow) int {
-		return cmp.Or(all[at].compare(&a, &b, m.threads.reverse), cmp.Compare(a.PID, b.PID), cmp.Compare(a.TID, b.TID))
+		return cmp.Or(all[at].compare(&a, &b, t.reverse), cmp.Compare(a.PID, b.PID), cmp.Compare(a.TID, b.TID))
 	})
 	return rows
 }
@@ -164,12 +164,12 @@ func (m model) pressThreads(key string) (model, bool) {
 }
 
 // threadTitles stay while the threads below them scroll.
-func (m *model) threadTitles() string {
+func (t *threadView) titles(width int) string {
 	st := newStyles()
 	var b strings.Builder
-	for _, c := range m.threadPlaces() {
+	for _, c := range t.places(width) {
 		style := st.heading
-		if c.name == m.threads.sort {
+		if c.name == t.sort {
 			style = st.sorted
 		}
 		title := c.fit(c.title)
@@ -188,15 +188,15 @@ type placedThread struct {
 }
 
 // threadPlaces leaves away the process where there is one only, and gives the last column the rest.
-func (m *model) threadPlaces() []placedThread {
+func (t *threadView) places(width int) []placedThread {
 	var places []placedThread
-	left := m.width - 1
+	left := width - 1
 	for _, c := range threadColumns() {
-		if c.name == "process" && (m.threads.last == nil || m.threads.last.Processes < 2) {
+		if c.name == "process" && (t.last == nil || t.last.Processes < 2) {
 			continue
 		}
 		p := placedThread{c, c.short, c.narrow}
-		if m.width >= wideThreads {
+		if width >= wideThreads {
 			p.title, p.width = c.long, c.wide
 		}
 		if c.name == "place" {
@@ -220,19 +220,19 @@ func (c *placedThread) fit(s string) string {
 }
 
 // threadLines is the table of threads without its titles.
-func (m *model) threadLines() []string {
-	t, st := &m.threads, newStyles()
+func (t *threadView) lines(width int) []string {
+	st := newStyles()
 	switch {
 	case t.err != nil && t.last == nil:
-		return []string{cut(" "+clean(t.err.Error()), m.width)}
+		return []string{cut(" "+clean(t.err.Error()), width)}
 	case t.last == nil:
 		return []string{" asking the agent"}
 	case len(t.rows) == 0:
-		return []string{cut(" none now: its processes have ended, or the kernel does not list its threads", m.width)}
+		return []string{cut(" none now: its processes have ended, or the kernel does not list its threads", width)}
 	}
-	places := m.threadPlaces()
+	places := t.places(width)
 	var lines []string
-	for _, r := range m.threadRows() {
+	for _, r := range t.ordered() {
 		var b strings.Builder
 		for _, c := range places {
 			s := ""
@@ -253,8 +253,7 @@ func (m *model) threadLines() []string {
 }
 
 // threadState says how many threads there are, and what is not as usual.
-func (m *model) threadState() (alert, about string) {
-	t := &m.threads
+func (t *threadView) state() (alert, about string) {
 	if t.last == nil {
 		return "", ""
 	}

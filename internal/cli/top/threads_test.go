@@ -95,9 +95,9 @@ func TestThreadsAreSorted(t *testing.T) {
 			continue
 		}
 		by := press(t, m, c.key)
-		rows := by.threadRows()
+		rows := by.threads.ordered()
 		turned := press(t, by, "r")
-		reversed := turned.threadRows()
+		reversed := turned.threads.ordered()
 		if by.threads.sort != c.name || len(rows) != len(m.threads.rows) {
 			t.Fatalf("%q sorts %d rows by %s", c.key, len(rows), by.threads.sort)
 		}
@@ -110,7 +110,7 @@ func TestThreadsAreSorted(t *testing.T) {
 	m.threads.rows[0].CPU = math.NaN()
 	for _, keys := range [][]string{{"c"}, {"c", "r"}} {
 		sorted := press(t, m, keys...)
-		if rows := sorted.threadRows(); known(rows[len(rows)-1].CPU) {
+		if rows := sorted.threads.ordered(); known(rows[len(rows)-1].CPU) {
 			t.Errorf("%v: what is not known is not last", keys)
 		}
 	}
@@ -197,7 +197,7 @@ func FuzzThreads(f *testing.F) {
 		m := model{opts: options, width: 80, height: 24}
 		m.detail.Workload = "w"
 		m = m.openThreads().takeThreads("w", l, nil)
-		if text := m.view(); strings.ContainsAny(plain(m), "\x1b\x07") || text == "" {
+		if text := (screen{&m}).view(); strings.ContainsAny(plain(m), "\x1b\x07") || text == "" {
 			t.Errorf("shown as %q", text)
 		}
 	})

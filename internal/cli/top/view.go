@@ -13,53 +13,56 @@ import (
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
+// screen draws a model. It never changes the model.
+type screen struct{ *model }
+
 // view draws the screen: at most height lines of at most width columns.
-func (m model) view() string {
+func (sc screen) view() string {
 	var lines []string
-	switch m.page {
+	switch sc.page {
 	case helpPage:
-		lines = m.helpLines()
+		lines = sc.helpLines()
 	case detailPage:
-		lines = m.scrollPage(m.subject(), "t threads")
+		lines = sc.scrollPage(sc.subject(), "t threads")
 	case threadPage:
-		lines = m.scrollPage(m.subject(), "letters sort")
+		lines = sc.scrollPage(sc.subject(), "letters sort")
 	case enclavePage:
-		lines = m.scrollPage(newStyles().tee.Render(cut(m.machine(), m.width)))
+		lines = sc.scrollPage(newStyles().tee.Render(cut(sc.machine(), sc.width)))
 	default:
-		lines = m.listPage()
+		lines = sc.listPage()
 	}
-	if len(lines) > m.height {
-		lines = lines[:m.height]
+	if len(lines) > sc.height {
+		lines = lines[:sc.height]
 	}
 	for i, l := range lines {
-		lines[i] = cut(l, m.width)
+		lines[i] = cut(l, sc.width)
 	}
 	return strings.Join(lines, "\n")
 }
 
-func (m *model) listPage() []string {
+func (sc screen) listPage() []string {
 	st := newStyles()
-	lines := append(m.heads(), st.state(m))
-	place := layout(m.width, m.table.TEE)
-	lines = append(lines, m.titles(place))
-	rows := m.rows()
+	lines := append(sc.heads(), st.state(sc))
+	place := layout(sc.width, sc.table.TEE)
+	lines = append(lines, sc.titles(place))
+	rows := sc.rows()
 	if len(rows) == 0 {
-		lines = append(lines, left(fmt.Sprintf(" no workload matches %q; esc shows all", m.filter), m.width))
+		lines = append(lines, left(fmt.Sprintf(" no workload matches %q; esc shows all", sc.filter), sc.width))
 	}
-	for i := m.first; i < min(m.first+m.visible(), len(rows)); i++ {
-		lines = append(lines, st.row(place, &rows[i], i == m.row))
+	for i := sc.first; i < min(sc.first+sc.visible(), len(rows)); i++ {
+		lines = append(lines, st.row(place, &rows[i], i == sc.row))
 	}
-	if m.typing {
-		return m.foot(lines, "enter keeps the filter", "esc drops it")
+	if sc.typing {
+		return sc.foot(lines, "enter keeps the filter", "esc drops it")
 	}
 	keys := []string{"q quit", "? help", "space pause", "/ filter", "enter details", "r reverse"}
-	if len(m.table.Enclaves) > 0 {
+	if len(sc.table.Enclaves) > 0 {
 		keys[len(keys)-1] = "x enclaves"
 	}
-	if m.width < roomForKeys {
-		return m.foot(lines, append(keys, "letters sort")...)
+	if sc.width < roomForKeys {
+		return sc.foot(lines, append(keys, "letters sort")...)
 	}
-	return m.foot(lines, append(keys, sortKeys(place)...)...)
+	return sc.foot(lines, append(keys, sortKeys(place)...)...)
 }
 
 // roomForKeys is the width from which the keys that sort are listed.
@@ -67,55 +70,55 @@ const roomForKeys = 140
 
 // scrollPage is a page about one thing, of which there may be more than the screen holds. It names the
 // keys that are its own.
-func (m *model) scrollPage(subject string, own ...string) []string {
-	lines := append([]string{m.head(), subject, newStyles().state(m)}, m.fixed()...)
-	all := m.scrolling()
-	from := min(m.scroll, len(all))
-	to := min(from+m.body(), len(all))
+func (sc screen) scrollPage(subject string, own ...string) []string {
+	lines := append([]string{sc.head(), subject, newStyles().state(sc)}, sc.fixed()...)
+	all := sc.scrolling()
+	from := min(sc.scroll, len(all))
+	to := min(from+sc.body(), len(all))
 	lines = append(lines, all[from:to]...)
 	keys := append([]string{"esc back", "q quit", "? help", "space pause"}, own...)
-	if below := len(all) - to; below > 0 || m.scroll > 0 {
+	if below := len(all) - to; below > 0 || sc.scroll > 0 {
 		keys = append(keys, fmt.Sprintf("scroll (%d lines below)", below))
 	}
-	return m.foot(lines, keys...)
+	return sc.foot(lines, keys...)
 }
 
 // visible is how many rows of the table there is room for: besides them the heads, the state, the titles
 // and the foot.
-func (m *model) visible() int { return max(m.height-len(m.heads())-3, 1) }
+func (m *model) visible() int { return max(m.height-len(screen{m}.heads())-3, 1) }
 
 // body is how many lines of a page that scrolls there is room for.
-func (m *model) body() int { return max(m.height-4-len(m.fixed()), 1) }
+func (m *model) body() int { return max(m.height-4-len(screen{m}.fixed()), 1) }
 
 // fixed are the lines above those that scroll.
-func (m *model) fixed() []string {
-	if m.page == threadPage {
-		return []string{m.threadTitles()}
+func (sc screen) fixed() []string {
+	if sc.page == threadPage {
+		return []string{sc.threads.titles(sc.width)}
 	}
 	return nil
 }
 
 // heads are the lines about the whole machine.
-func (m *model) heads() []string {
+func (sc screen) heads() []string {
 	st := newStyles()
-	lines := []string{m.head(), left(m.totals(), m.width)}
-	if sgx := m.machine(); sgx != "" {
-		lines = append(lines, st.tee.Render(cut(sgx, m.width)))
+	lines := []string{sc.head(), left(sc.totals(), sc.width)}
+	if sgx := sc.machine(); sgx != "" {
+		lines = append(lines, st.tee.Render(cut(sgx, sc.width)))
 	}
 	return lines
 }
 
-func (m *model) head() string {
-	l := "teescope top  " + clean(m.opts.Target)
-	r := fmt.Sprintf("every %s  %s", m.opts.Interval, m.table.At.Format("15:04:05"))
-	return newStyles().title.Render(between(l, r, m.width))
+func (sc screen) head() string {
+	l := "teescope top  " + clean(sc.opts.Target)
+	r := fmt.Sprintf("every %s  %s", sc.opts.Interval, sc.table.At.Format("15:04:05"))
+	return newStyles().title.Render(between(l, r, sc.width))
 }
 
 // totals sums the workloads up; that is the machine. The idle threads' time is nobody's.
-func (m *model) totals() string {
+func (sc screen) totals() string {
 	cpu, calls, switched, fault, procs, thrs := unknown(), unknown(), unknown(), unknown(), unknown(), unknown()
 	tees := 0
-	for _, r := range m.table.Rows {
+	for _, r := range sc.table.Rows {
 		cpu, calls, fault = plus(cpu, r.CPU), plus(calls, r.Calls), plus(fault, r.Faults)
 		switched = plus(switched, plus(r.Voluntary, r.Involuntary))
 		procs, thrs = plus(procs, r.Processes), plus(thrs, r.Threads)
@@ -123,11 +126,11 @@ func (m *model) totals() string {
 			tees++
 		}
 	}
-	first := fmt.Sprintf("%d workloads", len(m.table.Rows))
+	first := fmt.Sprintf("%d workloads", len(sc.table.Rows))
 	if tees > 0 {
 		first += fmt.Sprintf(" (%d in a TEE)", tees)
 	}
-	return fitting(m.width, []string{
+	return fitting(sc.width, []string{
 		first, "CPU " + percent(cpu) + "%", number(calls) + " calls/s", number(switched) + " switches/s",
 		number(fault) + " faults/s", count(procs) + " processes", count(thrs) + " threads",
 	})
@@ -149,8 +152,8 @@ func fitting(width int, parts []string) string {
 }
 
 // machine says what the kernel knows of the machine's enclaves, as far as it tells.
-func (m *model) machine() string {
-	e := m.table.Enclaves
+func (sc screen) machine() string {
+	e := sc.table.Enclaves
 	var parts []string
 	add := func(format string, v float64, write func(float64) string) {
 		if known(v) {
@@ -166,7 +169,7 @@ func (m *model) machine() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return fitting(m.width, append([]string{"SGX"}, parts...))
+	return fitting(sc.width, append([]string{"SGX"}, parts...))
 }
 
 // enclaveName is the family without what all have in common, and its labels.
@@ -186,44 +189,44 @@ func enclaveValue(s Series, v float64) string {
 }
 
 // state says in one line what is not as usual, and how the table is made.
-func (st styles) state(m *model) string {
-	if m.typing {
-		return left(fmt.Sprintf("filter: %s▏ (%d of %d)", m.filter, len(m.rows()), len(m.table.Rows)), m.width)
+func (st styles) state(sc screen) string {
+	if sc.typing {
+		return left(fmt.Sprintf("filter: %s▏ (%d of %d)", sc.filter, len(sc.rows()), len(sc.table.Rows)), sc.width)
 	}
-	l := m.alert()
+	l := sc.alert()
 	arrow := "↓"
-	if c, ok := columnNamed(m.sort); ok && (c.text != nil) != m.reverse {
+	if c, ok := columnNamed(sc.sort); ok && (c.text != nil) != sc.reverse {
 		arrow = "↑"
 	}
-	r := fmt.Sprintf("by %s %s", m.sort, arrow)
-	if m.filter != "" {
-		r = fmt.Sprintf("/%s: %d of %d  %s", m.filter, len(m.rows()), len(m.table.Rows), r)
+	r := fmt.Sprintf("by %s %s", sc.sort, arrow)
+	if sc.filter != "" {
+		r = fmt.Sprintf("/%s: %d of %d  %s", sc.filter, len(sc.rows()), len(sc.table.Rows), r)
 	}
-	switch m.page {
+	switch sc.page {
 	case listPage:
 	case threadPage:
 		var own string
-		if own, r = m.threadState(); l == "" {
+		if own, r = sc.threads.state(); l == "" {
 			l = own
 		}
 	default:
 		r = ""
 	}
-	return st.alert.Render(between(l, r, m.width))
+	return st.alert.Render(between(l, r, sc.width))
 }
 
 // alert is the most important of what is not as usual.
-func (m *model) alert() string {
+func (sc screen) alert() string {
 	switch {
-	case m.lost != nil:
-		return fmt.Sprintf("NO ANSWER for %s: %s; retrying", ago(m.away), reason(m.lost))
-	case m.paused:
-		return fmt.Sprintf("PAUSED at %s; space goes on", m.table.At.Format("15:04:05"))
-	case m.aboutOne() && m.gone:
+	case sc.lost != nil:
+		return fmt.Sprintf("NO ANSWER for %s: %s; retrying", ago(sc.away), reason(sc.lost))
+	case sc.paused:
+		return fmt.Sprintf("PAUSED at %s; space goes on", sc.table.At.Format("15:04:05"))
+	case sc.aboutOne() && sc.gone:
 		return "GONE: this workload is no longer exposed; its last values"
-	case m.table.Restarted:
+	case sc.table.Restarted:
 		return "The agent was restarted; rates with the next scrape"
-	case m.table.Over <= 0:
+	case sc.table.Over <= 0:
 		return "First scrape; rates with the next"
 	}
 	return ""
@@ -244,7 +247,7 @@ func reason(err error) string {
 }
 
 // titles are the names of the columns.
-func (m *model) titles(place []placed) string {
+func (sc screen) titles(place []placed) string {
 	st := newStyles()
 	b := strings.Builder{}
 	b.WriteString(spaces(marker))
@@ -253,7 +256,7 @@ func (m *model) titles(place []placed) string {
 			b.WriteByte(' ')
 		}
 		style := st.heading
-		if c.name == m.sort {
+		if c.name == sc.sort {
 			style = st.sorted
 		}
 		b.WriteString(style.Render(c.fit(c.title)))
@@ -297,12 +300,12 @@ func (st styles) row(place []placed, r *Row, chosen bool) string {
 }
 
 // foot fills the screen and puts the keys at its end, as many as there is room for.
-func (m *model) foot(lines []string, keys ...string) []string {
-	for len(lines) < m.height-1 {
+func (sc screen) foot(lines []string, keys ...string) []string {
+	for len(lines) < sc.height-1 {
 		lines = append(lines, "")
 	}
-	lines = lines[:max(m.height-1, 0)]
-	return append(lines, newStyles().faint.Render(left(fitting(m.width, keys), m.width)))
+	lines = lines[:max(sc.height-1, 0)]
+	return append(lines, newStyles().faint.Render(left(fitting(sc.width, keys), sc.width)))
 }
 
 // sortKeys lists the keys that sort.

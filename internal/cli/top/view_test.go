@@ -45,7 +45,7 @@ func TestViewsFit(t *testing.T) {
 				for _, height := range []int{1, 2, 3, 5, 10, 24, 100} {
 					m := press(t, fresh.resize(width, height), keys...)
 					m = m.takeThreads(m.threads.workload, list, nil)
-					lines := strings.Split(m.view(), "\n")
+					lines := strings.Split(screen{&m}.view(), "\n")
 					if len(lines) > height {
 						t.Errorf("%v at %dx%d: %d lines", keys, width, height, len(lines))
 					}

@@ -22,8 +22,8 @@ const (
 
 // switchable attaches and detaches programs.
 type switchable interface {
-	Rest(program string) error
-	Resume(program string) error
+	Detach(program string) error
+	Reattach(program string) error
 }
 
 // sampledProbe is a frequent probe with the program that it is attached by.
@@ -157,9 +157,9 @@ func (d *duty) attach(on bool) error {
 	var errs []error
 	for i := range d.probes {
 		if on {
-			errs = append(errs, d.programs.Resume(d.probes[len(d.probes)-1-i].program))
+			errs = append(errs, d.programs.Reattach(d.probes[len(d.probes)-1-i].program))
 		} else {
-			errs = append(errs, d.programs.Rest(d.probes[i].program))
+			errs = append(errs, d.programs.Detach(d.probes[i].program))
 		}
 	}
 	return errors.Join(errs...)

@@ -74,9 +74,9 @@ func (c *Collector) exits(l level) error {
 		if s.Probe != exitProbe || !s.Attached() {
 			continue
 		}
-		act := c.kernel.object.Rest
+		act := c.kernel.object.Detach
 		if needed {
-			act = c.kernel.object.Resume
+			act = c.kernel.object.Reattach
 		}
 		if err := act(s.Program); err != nil {
 			return err
@@ -89,9 +89,9 @@ func (c *Collector) exits(l level) error {
 // rest detaches the frequent probes for good, or attaches them again. What they count is absent in between.
 func (c *Collector) rest(on bool) error {
 	for _, p := range c.slots.duty.probes {
-		act := c.kernel.object.Resume
+		act := c.kernel.object.Reattach
 		if on {
-			act = c.kernel.object.Rest
+			act = c.kernel.object.Detach
 		}
 		if err := act(p.program); err != nil {
 			return err

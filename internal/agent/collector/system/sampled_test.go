@@ -58,8 +58,8 @@ type simulation struct {
 	working  *working // in place of load
 }
 
-func (s *simulation) Rest(string) error { s.on = false; return nil }
-func (s *simulation) Resume(string) error {
+func (s *simulation) Detach(string) error { s.on = false; return nil }
+func (s *simulation) Reattach(string) error {
 	if s.refused {
 		return errors.New("refused")
 	}

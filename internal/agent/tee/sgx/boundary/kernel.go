@@ -57,16 +57,16 @@ func load(events, timing, entries bool) (k *kernelSide, err error) {
 	if err := errors.Join(err, o.CreateMaps()); err != nil {
 		return nil, err
 	}
-	loadProbe := o.UserProbe
+	loadProbe := bpf.LoadUserProbe
 	if events {
-		loadProbe = o.UserProbeEvents
+		loadProbe = bpf.LoadUserProbeEvents
 	}
 	probes := map[string]**bpf.UserProbe{"call": &k.call, "gramine_start": &k.start, "gramine_thread": &k.end}
 	if timing {
 		probes["call_return"] = &k.returns
 	}
 	for name, probe := range probes {
-		if *probe, err = loadProbe(name); err != nil {
+		if *probe, err = loadProbe(o, name); err != nil {
 			return nil, err
 		}
 	}
@@ -88,7 +88,7 @@ func load(events, timing, entries bool) (k *kernelSide, err error) {
 
 // loadBreakpoints loads what counts at breakpoints, and what follows who inherits them.
 func (k *kernelSide) loadBreakpoints() (err error) {
-	if k.breakpoints, err = k.object.Breakpoints("enclu"); err != nil {
+	if k.breakpoints, err = bpf.LoadBreakpoints(k.object, "enclu"); err != nil {
 		return err
 	}
 	for program, tracepoint := range map[string]string{"born": "sched_process_fork", "executed": "sched_process_exec"} {

@@ -26,17 +26,17 @@ func TestAProbeThatRestsSeesNothingAndComesBack(t *testing.T) {
 		if n := call(); n < 300 {
 			t.Errorf("counted %d in steps of 3 for 100 calls", n)
 		}
-		if err := errors.Join(o.Rest("typed"), o.Rest("typed")); err != nil {
+		if err := errors.Join(o.Detach("typed"), o.Detach("typed")); err != nil {
 			t.Fatal(err)
 		}
 		if n := call(); n != 0 {
 			t.Errorf("counted %d while it rested", n)
 		}
-		if err := errors.Join(o.Resume("typed"), o.Resume("typed")); err != nil {
+		if err := errors.Join(o.Reattach("typed"), o.Reattach("typed")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(o.Rest("untyped"), o.Resume("untyped")); !errors.Is(err, ErrNotProbe) {
+	if err := errors.Join(o.Detach("untyped"), o.Reattach("untyped")); !errors.Is(err, ErrNotProbe) {
 		t.Errorf("a program that no probe attached: %v", err)
 	}
 }
