@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sampling
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+func TestASteadyLoadIsEstimatedAsItIs(t *testing.T) {
+	s := simulate(steady(100_000), 1)
+	s.run(t, 60)
+	if got, want := s.settled(), s.truth(); math.Abs(got-want) > want/1000 {
+		t.Errorf("%.0f calls, were %.0f", got, want)
+	}
+	if ratio := s.attached.Seconds() / s.now.Sub(s.began).Seconds(); ratio < 0.09 || ratio > 0.12 {
+		t.Errorf("attached for %.3f of the time", ratio)
+	}
+}
+
+// The estimate is right on average, and the interval that its variance gives holds the truth as often as it says: for
+// loads that are steady, that come in bursts with the period of the cycle and with others, and that wander.
+func TestEstimatesAreUnbiasedAndKnowTheirError(t *testing.T) {
+	const runs, cycles = 400, 60
+	for name, l := range map[string]func(seed uint64) arrivals{
+		"bursts of a cycle":       func(uint64) arrivals { return bursts(200_000, 1, 0.5) },
+		"short bursts":            func(uint64) arrivals { return bursts(1_000_000, 1, 0.05) },
+		"bursts of another":       func(uint64) arrivals { return bursts(200_000, 0.37, 0.2) },
+		"bursts of several":       func(uint64) arrivals { return bursts(100_000, 7, 0.5) },
+		"another rate each tenth": func(seed uint64) arrivals { return walk(seed, 50_000) },
+	} {
+		held, sum, squares := 0, 0.0, 0.0
+		for seed := range uint64(runs) {
+			s := simulate(l(seed), seed)
+			s.run(t, cycles)
+			got, want := s.settled(), s.truth()
+			if math.Abs(got-want) <= 1.96*math.Sqrt(s.sum()) {
+				held++
+			}
+			sum, squares = sum+got/want, squares+(got/want)*(got/want)
+		}
+		mean := sum / runs
+		standardError := math.Sqrt((squares/runs - mean*mean) / runs)
+		if math.Abs(mean-1) > 3*standardError {
+			t.Errorf("%s: wrong by %.2f%% on average, which chance explains up to %.2f%%", name, 100*(mean-1), 300*standardError)
+		}
+		// 95 % less what chance explains in this number of runs.
+		if share := float64(held) / runs; share < 0.95-2*math.Sqrt(0.95*0.05/runs) {
+			t.Errorf("%s: the interval held the truth in %.1f%% of runs", name, 100*share)
+		}
+		t.Logf("%s: wrong by %.2f%% +- %.2f%% on average, held the truth in %.1f%% of %d runs",
+			name, 100*(mean-1), 196*standardError, 100*float64(held)/runs, runs)
+	}
+}
+
+// A program that counting slows down, one that keeps windows from opening while it runs, one whose calls have nothing to do
+// with its CPU time: the estimate is right on average, and its interval holds the truth. A program that alternates
+// between calls as fast as it can and computing is counted low by 13 % (31 % without event rates), because a window of a
+// fixed time sees less of the work that it slows down.
+func TestEstimatesAreRightForProgramsThatTheProcessorLimits(t *testing.T) {
+	const runs, cycles = 100, 30
+	const burst = 300 * time.Millisecond
+	loop, pause, compute := task{most: burst, fast: true}, task{most: burst}, task{most: burst, compute: true}
+	for name, w := range map[string]worker{
+		"a loop":                  {does: []task{loop}},
+		"a loop with pauses":      {does: []task{loop, pause}},
+		"a rate":                  {does: []task{{most: burst, rate: 50_000}}},
+		"a rate that changes":     {does: []task{{most: burst, rate: 500_000}, {most: burst, rate: 5_000}, pause}},
+		"calls and computing":     {does: []task{loop, compute}, low: 0.15},
+		"calls without computing": {does: []task{{most: burst, rate: 50_000}, compute}},
+		"windows open late":       {does: []task{loop, pause}, blocking: true},
+	} {
+		held, sum, squares := 0, 0.0, 0.0
+		for seed := range uint64(runs) {
+			s := simulate(steady(0), seed)
+			s.counters.Costs[0] = countTakes
+			w := w
+			w.random = rand.New(rand.NewPCG(seed, 3))
+			s.worker = &w
+			s.run(t, 10) // event rates are known
+			got0, made0, v0 := s.settled(), w.made, s.sum()
+			s.run(t, cycles)
+			got, made := s.settled()-got0, w.made-made0
+			if math.Abs(got-made) <= 1.96*math.Sqrt(s.sum()-v0)+made/1000 { // a steady load has no variance
+				held++
+			}
+			sum, squares = sum+got/made, squares+(got/made)*(got/made)
+		}
+		mean := sum / runs
+		standardError := math.Sqrt((squares/runs - mean*mean) / runs)
+		t.Logf("%s: wrong by %+.2f%% +- %.2f%% on average, one by %.2f%%, held the truth in %.1f%% of %d runs", name, 100*(mean-1),
+			196*standardError, 100*standardError*math.Sqrt(runs), 100*float64(held)/runs, runs)
+		if math.Abs(mean-1) > 3*standardError+0.01+w.low {
+			t.Errorf("%s: wrong by %+.2f%% on average, which chance explains up to %.2f%%", name, 100*(mean-1), 300*standardError)
+		}
+		if share := float64(held) / runs; share < 0.95-w.low-3*math.Sqrt(0.95*0.05/runs) {
+			t.Errorf("%s: the interval held the truth in %.1f%% of runs", name, 100*share)
+		}
+	}
+}
+
+// A steady load looks steady whenever it is read, and no counter ever goes back.
+func TestWhatIsReportedMovesEvenly(t *testing.T) {
+	s := simulate(steady(100_000), 3)
+	s.run(t, 2)
+	last, lastAt := s.report(), s.now
+	for range 200 {
+		s.until(s.now.Add(73 * time.Millisecond))
+		now := s.report()
+		if now < last {
+			t.Fatalf("went back from %.0f to %.0f", last, now)
+		}
+		if passed := s.now.Sub(lastAt).Seconds(); passed > 5 {
+			if rate := (now - last) / passed; math.Abs(rate-100_000) > 1000 {
+				t.Errorf("a rate of %.0f over %.1f s, is 100000", rate, passed)
+			}
+			last, lastAt = now, s.now
+		}
+	}
+}
+
+// When sampling begins, what is reported falls a cycle behind. Read twice a second, it slows down for that and never stands
+// still.
+func TestTheBeginningOfSamplingIsNotFlat(t *testing.T) {
+	const rate, apart = 100_000, 500 * time.Millisecond
+	s := simulate(steady(rate), 11)
+	s.end(t)
+	s.pass(5 * time.Second)
+	s.settled()
+	s.begin(true)
+	last := s.report()
+	for i := range 20 {
+		s.until(s.now.Add(apart))
+		now := s.report()
+		if seen := (now - last) / apart.Seconds(); seen < 0.7*rate || seen > 1.05*rate {
+			t.Errorf("%v after the beginning: a rate of %.0f, is %d", time.Duration(i+1)*apart, seen, rate)
+		}
+		last = now
+	}
+	if want := s.truth() - rate*Period.Seconds(); math.Abs(last-want) > want/100 {
+		t.Errorf("%.0f calls are reported, want those until a cycle ago, %.0f", last, want)
+	}
+}
+
+func TestRareCallsAreCountedRightOnAverage(t *testing.T) {
+	total, truth := 0.0, 0.0
+	for seed := range uint64(200) {
+		s := simulate(steady(7.3), seed) // less than one in a window
+		s.run(t, 100)
+		total, truth = total+s.settled(), truth+s.truth()
+	}
+	if math.Abs(total/truth-1) > 0.03 {
+		t.Errorf("%.0f calls, were %.0f", total, truth)
+	}
+}
+
+func TestGoingBackToCountingLosesNothing(t *testing.T) {
+	s := simulate(steady(100_000), 5)
+	s.run(t, 10)
+	s.end(t)
+	before, truth := s.settled(), s.truth()
+	s.pass(20 * time.Second)
+	if got, want := s.settled()-before, s.truth()-truth; math.Abs(got-want) > 50 {
+		t.Errorf("%.0f calls after sampling ended, were %.0f", got, want)
+	}
+}
+
+// A window that cannot be opened is not a window without events: the next cycle stands for both.
+func TestWindowsThatFailAreNoZeros(t *testing.T) {
+	s := simulate(steady(100_000), 7)
+	s.run(t, 5)
+	s.refused = true
+	for end := s.now.Add(5 * time.Second); s.now.Before(end); {
+		_, _ = s.step()
+	}
+	s.refused = false
+	s.run(t, 5)
+	if got, want := s.settled(), s.truth(); math.Abs(got-want) > want/100 {
+		t.Errorf("%.0f calls, were %.0f", got, want)
+	}
+}
+
+// A call that was last made minutes ago has no event rate.
+func TestAnEventRateIsForgotten(t *testing.T) {
+	w, e := word{}, exposure{}
+	w.learn(100)
+	e.learn(CPUTime{window: 2 * leastCPU}, 1, 0)
+	if got := e.rate(&w); got != 100/(2*leastCPU) {
+		t.Errorf("a rate of %v", got)
+	}
+	for range 300 {
+		w.learn(0)
+		e.learn(CPUTime{window: 2 * leastCPU}, 1, 0)
+	}
+	if w.events != 0 || e.rate(&w) != 0 {
+		t.Errorf("%v events are still known", w.events)
+	}
+}

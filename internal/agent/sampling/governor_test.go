@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sampling
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestTheBudgetIsKept(t *testing.T) {
+	type step struct {
+		after time.Duration
+		calls float64
+		want  Level
+	}
+	quiet, busy, wild := 10_000.0, 300_000.0, 500e6
+	for name, tt := range map[string]struct {
+		governor Governor
+		steps    []step
+	}{
+		"a quiet machine": {
+			Governor{Budget: 0.01}, []step{{0, quiet, Full}, {time.Hour, quiet, Full}},
+		},
+		"a busy one": {
+			Governor{Budget: 0.01}, []step{{0, quiet, Full}, {2 * time.Second, busy, Sampled}, {time.Hour, busy, Sampled}},
+		},
+		"one that is busy for a while": {
+			Governor{Budget: 0.01}, []step{
+				{0, busy, Sampled}, {2 * time.Second, quiet, Sampled},
+				{waitToStepUp - time.Second, quiet, Sampled}, {time.Second, quiet, Full},
+			},
+		},
+		"a load near the budget does not make it swing": {
+			Governor{Budget: 0.01}, []step{
+				{0, 140_000, Sampled}, {time.Minute, 120_000, Sampled}, {time.Minute, 140_000, Sampled},
+				{time.Minute, 120_000, Sampled},
+			},
+		},
+		"headroom must last": {
+			Governor{Budget: 0.01}, []step{
+				{0, busy, Sampled}, {2 * time.Second, quiet, Sampled}, {20 * time.Second, busy, Sampled},
+				{2 * time.Second, quiet, Sampled}, {20 * time.Second, quiet, Sampled}, {10 * time.Second, quiet, Full},
+			},
+		},
+		"timing goes first": {
+			Governor{Budget: 0.01, Timing: true}, []step{{0, 100_000, Untimed}, {2 * time.Second, busy, Sampled}},
+		},
+		"watching raises the budget, then detail goes": {
+			Governor{Budget: 0.01, Watching: true}, []step{{0, busy, Full}, {2 * time.Second, 1e6, SampledSums}},
+		},
+		"nothing helps but to stop, and to look again": {
+			Governor{Budget: 0.01}, []step{
+				{0, wild, Off}, {2 * time.Second, wild, Off}, {waitToStepUp, wild, Sampled}, {2 * time.Second, wild, Off},
+			},
+		},
+		"no limit":  {Governor{Budget: 1}, []step{{0, wild, Full}}},
+		"no budget": {Governor{}, []step{{0, wild, Full}}},
+	} {
+		g, now := tt.governor, time.Unix(1000, 0)
+		g.CPUs = 2
+		for i, s := range tt.steps {
+			now = now.Add(s.after)
+			if got := g.Decide(now, Demand{Calls: s.calls, Switches: 1000, Programs: 4}); got != s.want {
+				t.Errorf("%s: step %d, %.0f calls/s: %s, want %s", name, i, s.calls, got, s.want)
+			}
+		}
+	}
+}
+
+// What is counted at every level, switches, and the agent itself do not stop the counting.
+func TestABudgetThatCannotBeKeptStopsNothing(t *testing.T) {
+	g := Governor{Budget: 0.01, CPUs: 2}
+	if got := g.Decide(time.Unix(1000, 0), Demand{Calls: 1e4, Agent: 0.5, Switches: 1e6, Programs: 4}); got != Full {
+		t.Errorf("%s, although the frequent events cost next to nothing", got)
+	}
+}
+
+func TestEachLevelCostsLessThanTheOneBefore(t *testing.T) {
+	d := Demand{Calls: 1e6, Faults: 1e5, Cache: 1e5, Switches: 1e4, Agent: 0.01, Programs: 4}
+	last := 10.0
+	for _, l := range []Level{Full, Untimed, Sampled, Off} {
+		cost := d.frequent(l, true, MaxRatio)
+		if cost >= last {
+			t.Errorf("%s costs %v, the level before %v", l, cost, last)
+		}
+		last = cost
+	}
+}
+
+func TestTheWindowFillsTheBudget(t *testing.T) {
+	for calls, want := range map[float64]float64{10_000: MaxRatio, 1e6: MaxRatio, 3e6: 0.0374, 100e6: MinRatio} {
+		g := Governor{Budget: 0.01, CPUs: 2, Demand: Demand{Calls: calls, Switches: 5000, Programs: 4}}
+		if got := g.Ratio(); math.Abs(got-want) > 0.001 {
+			t.Errorf("%.0f calls/s: attached for %.4f of the time, want %.4f", calls, got, want)
+		}
+	}
+}
+
+func TestTheMeterTellsRates(t *testing.T) {
+	var m Meter
+	now, last := time.Unix(1000, 0), Demand{}
+	if _, ok := m.Read(now, Totals{Calls: 5}, last, true); ok || m.Due(now.Add(decideEvery-1)) || !m.Due(now.Add(decideEvery)) {
+		t.Error("there are rates of one moment, or the next reading is not due in time")
+	}
+	now = now.Add(4 * time.Second)
+	d, ok := m.Read(now, Totals{Calls: 45, Faults: 8, Cache: 4, Switches: 12, Agent: time.Second}, last, true)
+	if want := (Demand{Calls: 10, Faults: 2, Cache: 1, Switches: 3, Agent: 0.25}); !ok || d != want {
+		t.Errorf("%+v, want %+v", d, want)
+	}
+	// Frequent events are not counted now, and a group that left took its counts along.
+	next, _ := m.Read(now.Add(time.Second), Totals{Switches: 11}, d, false)
+	if want := (Demand{Calls: 10, Faults: 2, Cache: 1, Agent: -1}); next != want {
+		t.Errorf("%+v, want %+v", next, want)
+	}
+}
