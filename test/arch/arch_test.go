@@ -188,6 +188,11 @@ func arrows() []arrow {
 			never: []string{module},
 		},
 		{
+			why:   "sampling knows words, CPU times and costs only",
+			from:  []string{"internal/agent/sampling"},
+			never: []string{module, "github.com", "golang.org"},
+		},
+		{
 			why:   "the libraries know nothing of the agent, the server, the analysis and the command line",
 			from:  []string{"internal/lib"},
 			never: []string{agent, server, internal + "analysis", internal + "cli", internal + "app", module + "/cmd"},
