@@ -14,7 +14,7 @@ const head = `<!-- Written by "make generate-probe-cost" and "make probe-cost". 
 
 **Instructions** are those of the committed object, before the kernel removes dead code: the same on every kernel. The
 second figure is with the functions that the program calls, which most events do not reach (` + "`heal`" + ` alone has most of
-them). CI counts them again and fails when this table differs, so a program that grows shows in a diff. Programs of which one is loaded depending on the kernel (typed, ` + "`_raw`" + `, fentry, kprobe)
+them). CI counts them again and fails when this table differs, so a program that grows shows in a diff. Programs of which one is loaded depending on the kernel (fentry, kprobe)
 are all here.
 
 **ns per event** is the kernel's own run time of the program divided by its runs (eBPF statistics), with the time of

@@ -286,7 +286,7 @@ func missing(t *testing.T, types, own *btf.Spec, section string, functions bool)
 	var f *btf.Func
 	var err error
 	switch {
-	case kind == "tp_btf" || kind == "raw_tp":
+	case kind == "tp_btf":
 		var is, want string
 		if is, err = arguments(types, name); err == nil {
 			if want, err = arguments(own, name); err == nil && !slices.Contains(unread, name) && !strings.HasPrefix(is, want) && !strings.HasPrefix(want, is) {

@@ -64,22 +64,22 @@ func TestAttachFallsBackInOrder(t *testing.T) {
 	absent := Way{Program: "absent", Mechanism: TypedTracepoint, Target: "no_such_event"}
 	missing := Way{Program: "no_such_program", Mechanism: Fentry, Target: "f"}
 	typed := Way{Program: "typed", Mechanism: TypedTracepoint, Target: "sys_enter"}
-	raw := Way{Program: "untyped", Mechanism: RawTracepoint, Target: "sys_enter", Note: "untyped"}
+	other := Way{Program: "second", Mechanism: TypedTracepoint, Target: "sys_enter", Note: "another program"}
 	for name, tt := range map[string]struct {
 		ways   []Way
-		want   Mechanism
+		want   string // the program
 		reason []string
 	}{
-		"the first works":  {[]Way{typed, raw}, TypedTracepoint, nil},
-		"the second works": {[]Way{absent, raw}, RawTracepoint, []string{"untyped"}},
-		"the third works":  {[]Way{missing, absent, raw}, RawTracepoint, []string{"untyped"}},
-		"none works":       {[]Way{absent, missing}, NotAttached, []string{"no_such_event", "no such program"}},
+		"the first works":  {[]Way{typed, other}, "typed", nil},
+		"the second works": {[]Way{absent, other}, "second", []string{"another program"}},
+		"the third works":  {[]Way{missing, absent, other}, "second", []string{"another program"}},
+		"none works":       {[]Way{absent, missing}, "", []string{"no_such_event", "no such program"}},
 	} {
 		o := open(t, 1)
 		c := counts(t, o)
 		status, err := o.Attach(Probe{Name: "test", Ways: tt.ways})
-		if status.Mechanism != tt.want || (err == nil) != status.Attached() {
-			t.Errorf("%s: attached by %s (%v), want %s", name, status.Mechanism, err, tt.want)
+		if status.Program != tt.want || (err == nil) != status.Attached() || status.Attached() != (tt.want != "") {
+			t.Errorf("%s: attached %q by %s (%v), want %q", name, status.Program, status.Mechanism, err, tt.want)
 		}
 		for _, part := range tt.reason {
 			if !strings.Contains(status.Reason, part) {
@@ -231,7 +231,7 @@ func TestArgumentsAreKeptByAProgramOfTheirOwn(t *testing.T) {
 	o := open(t, 1)
 	before := len(o.programs)
 	status, err := o.Attach(Probe{Name: "p", Ways: []Way{
-		{Program: "typed", Mechanism: Kretprobe, Target: "no_such_function", Args: "untyped"},
+		{Program: "typed", Mechanism: Kretprobe, Target: "no_such_function", Args: "second"},
 	}})
 	if err == nil || status.Attached() || !strings.Contains(status.Reason, "no_such_function") {
 		t.Errorf("%+v, %v", status, err)

@@ -18,7 +18,6 @@ type Mechanism string
 // The mechanisms, as the metric teescope_probe_attached spells them.
 const (
 	TypedTracepoint Mechanism = "tp_btf"
-	RawTracepoint   Mechanism = "raw_tp"
 	Fentry          Mechanism = "fentry"
 	Fexit           Mechanism = "fexit"
 	Kprobe          Mechanism = "kprobe"
@@ -58,17 +57,15 @@ type Status struct {
 // Attached tells whether the probe sees events.
 func (s Status) Attached() bool { return s.Mechanism != NotAttached }
 
-// Tracepoint is the probe on a tracepoint with a program NAME for tp_btf and NAME_raw for raw_tp.
+// Tracepoint is the probe on a tracepoint with the program of its name.
 func Tracepoint(probe, name string) Probe {
-	return Probe{Name: probe, Ways: TracepointWays(name, "")}
+	return Probe{Name: probe, Ways: []Way{TracepointWay(name, "")}}
 }
 
-// TracepointWays are the two ways onto a tracepoint.
-func TracepointWays(name, note string) []Way {
-	return []Way{
-		{Program: name, Mechanism: TypedTracepoint, Target: name, Note: note},
-		{Program: name + "_raw", Mechanism: RawTracepoint, Target: name, Note: note},
-	}
+// TracepointWay attaches the program of a tracepoint's name to it. No untyped program is needed to fall back on: where the
+// kernel has BTF, which all programs need, it accepts typed ones.
+func TracepointWay(name, note string) Way {
+	return Way{Program: name, Mechanism: TypedTracepoint, Target: name, Note: note}
 }
 
 // Attach tries the ways of a probe in order. The error is nil when one worked; it joins the reasons
@@ -137,8 +134,6 @@ func hook(w Way, prog *ebpf.Program) (io.Closer, error) {
 	switch w.Mechanism {
 	case TypedTracepoint, Fentry, Fexit:
 		return link.AttachTracing(link.TracingOptions{Program: prog})
-	case RawTracepoint:
-		return link.AttachRawTracepoint(link.RawTracepointOptions{Name: w.Target, Program: prog})
 	case Kprobe:
 		return link.Kprobe(w.Target, prog, nil)
 	case Kretprobe:

@@ -43,15 +43,15 @@ func tried() []probe.Trial {
 	return []probe.Trial{
 		{
 			Status: bpf.Status{Probe: "fork", Mechanism: bpf.TypedTracepoint}, Required: true,
-			Ways: []bpf.Trial{way(bpf.TypedTracepoint, "sched_process_fork", nil), way(bpf.RawTracepoint, "sched_process_fork", nil)},
+			Ways: []bpf.Trial{way(bpf.TypedTracepoint, "sched_process_fork", nil), way(bpf.Kprobe, "sched_process_fork", nil)},
 		},
 		{
-			Status: bpf.Status{Probe: "dirty", Mechanism: bpf.RawTracepoint},
-			Ways:   []bpf.Trial{way(bpf.TypedTracepoint, "dirty", absent), way(bpf.RawTracepoint, "dirty", nil)},
+			Status: bpf.Status{Probe: "dirty", Mechanism: bpf.Kprobe},
+			Ways:   []bpf.Trial{way(bpf.TypedTracepoint, "dirty", absent), way(bpf.Kprobe, "dirty", nil)},
 		},
 		{
-			Status: bpf.Status{Probe: "access", Mechanism: bpf.RawTracepoint, Reason: "counts something else"},
-			Ways:   []bpf.Trial{way(bpf.Fentry, "accessed", absent), way(bpf.RawTracepoint, "get_pages", nil)},
+			Status: bpf.Status{Probe: "access", Mechanism: bpf.Kprobe, Reason: "counts something else"},
+			Ways:   []bpf.Trial{way(bpf.Fentry, "accessed", absent), way(bpf.Kprobe, "get_pages", nil)},
 		},
 		{
 			Status: bpf.Status{Probe: "llc_misses", Mechanism: bpf.NotAttached, Reason: "no PMU on this machine"},

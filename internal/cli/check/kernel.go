@@ -20,8 +20,7 @@ var oldest = [2]int{5, 15}
 func (o Options) kernel(release string, t trials) []Check {
 	checks := []Check{version(release), o.btf()}
 	checks = append(checks,
-		t.mechanism(bpf.TypedTracepoint, "typed tracepoints", "raw tracepoints do instead and cost a little more; typed ones need CONFIG_DEBUG_INFO_BTF and the BPF JIT"),
-		t.mechanism(bpf.RawTracepoint, "raw tracepoints", "typed tracepoints do instead"),
+		t.mechanism(bpf.TypedTracepoint, "typed tracepoints", "nothing replaces them; they need CONFIG_DEBUG_INFO_BTF"),
 		t.mechanism(bpf.Fentry, "function entry by trampoline", "kprobes do instead and cost more; trampolines need CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS"),
 		t.mechanism(bpf.Kprobe, "kernel probes", "trampolines do instead, or else a tracepoint near the function; kprobes need CONFIG_KPROBE_EVENTS"),
 		o.pmu(t),

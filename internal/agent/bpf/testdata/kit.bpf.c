@@ -36,7 +36,7 @@ SEC("tp_btf/sys_enter") int typed(void *ctx)
 	return count();
 }
 
-SEC("raw_tp/sys_enter") int untyped(void *ctx)
+SEC("tp_btf/sys_enter") int second(void *ctx)
 {
 	return count();
 }

@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -42,18 +41,14 @@ func probes(o Options) []bpf.Probe {
 		bpf.Tracepoint("page_fault_kernel", "page_fault_kernel"),
 		bpf.Tracepoint("page_cache_insertion", "mm_filemap_add_to_page_cache"),
 		{Name: "page_cache_access", Ways: accessWays()},
-		{Name: "page_cache_dirty_page", Ways: append(
-			bpf.TracepointWays("writeback_dirty_folio", ""), // from 5.18
-			bpf.TracepointWays("writeback_dirty_page", "")...)},
+		{Name: "page_cache_dirty_page", Ways: []bpf.Way{
+			bpf.TracepointWay("writeback_dirty_folio", ""), // from 5.18
+			bpf.TracepointWay("writeback_dirty_page", ""),
+		}},
 		bpf.Tracepoint("page_cache_dirty_buffer", "block_dirty_buffer"),
 	}
 	if o.SyscallTime || len(o.Watch) > 0 {
 		list = append(list, bpf.Tracepoint(exitProbe, "sys_exit"))
-	}
-	if o.usable != nil {
-		for i := range list {
-			list[i].Ways = slices.DeleteFunc(list[i].Ways, func(w bpf.Way) bool { return !o.usable(w) })
-		}
 	}
 	return list
 }
@@ -67,8 +62,8 @@ func accessWays() []bpf.Way {
 			ways = append(ways, bpf.Way{Program: f + "_" + string(m), Mechanism: m, Target: f})
 		}
 	}
-	return append(ways, bpf.TracepointWays("mm_filemap_get_pages",
-		"counts pages looked up by buffered reads, not folio_mark_accessed")...)
+	return append(ways, bpf.TracepointWay("mm_filemap_get_pages",
+		"counts pages looked up by buffered reads, not folio_mark_accessed"))
 }
 
 // kernelSide is what runs in the kernel: maps, programs, and the memory that both sides share.

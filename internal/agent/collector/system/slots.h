@@ -101,9 +101,6 @@ static __always_inline bool open_now(void)
 	return !told.closed;
 }
 
-/* A field of a kernel structure: a plain load where the verifier knows the pointer's type, else a copy. */
-#define FIELD(typed, pointer, field) ((typed) ? (pointer)->field : BPF_CORE_READ(pointer, field))
-
 static __always_inline void lost(u32 what)
 {
 	u64 *n = bpf_map_lookup_elem(&losses, &what);

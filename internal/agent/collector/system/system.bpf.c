@@ -8,9 +8,6 @@
  * per-thread storage, no clock. That works because the context switch, which is rarer, keeps for each CPU which
  * row it counts into. CPU time, run-queue wait and major and minor faults cost no event at all: the kernel
  * keeps them for each thread, and the difference between switching in and switching out is added to the row.
- *
- * Every tracepoint has a typed program (tp_btf) and an untyped one (raw_tp) to fall back on. User space loads
- * one of the two.
  */
 #include "cache.h"
 #include "errors.h"
@@ -20,25 +17,24 @@
 #include "slots.h"
 #include "timing.h"
 
-static __always_inline void read_counters(bool typed, struct thread_counters *c,
-					  struct task_struct *task)
+static __always_inline void read_counters(struct thread_counters *c, struct task_struct *task)
 {
-	c->run_ns = FIELD(typed, task, se.sum_exec_runtime);
-	c->user_ns = FIELD(typed, task, utime);
-	c->sys_ns = FIELD(typed, task, stime);
-	c->minor_faults = FIELD(typed, task, min_flt);
-	c->major_faults = FIELD(typed, task, maj_flt);
+	c->run_ns = task->se.sum_exec_runtime;
+	c->user_ns = task->utime;
+	c->sys_ns = task->stime;
+	c->minor_faults = task->min_flt;
+	c->major_faults = task->maj_flt;
 	if (bpf_core_field_exists(task->sched_info.run_delay))
-		c->delay_ns = FIELD(typed, task, sched_info.run_delay);
+		c->delay_ns = task->sched_info.run_delay;
 }
 
 /* Adds to the row what the running thread has used since it was switched in. */
-static __always_inline void settle(bool typed, struct row *row, struct cpu_state *state,
+static __always_inline void settle(struct row *row, struct cpu_state *state,
 				   struct task_struct *task)
 {
 	struct thread_counters now = {};
 
-	read_counters(typed, &now, task);
+	read_counters(&now, task);
 	row->run_ns += now.run_ns - state->start.run_ns;
 	row->user_ns += now.user_ns - state->start.user_ns;
 	row->sys_ns += now.sys_ns - state->start.sys_ns;
@@ -48,8 +44,7 @@ static __always_inline void settle(bool typed, struct row *row, struct cpu_state
 }
 
 /* Points this CPU at the slot of the thread that is about to run, or that runs under a new name. */
-static __always_inline void point(bool typed, struct cpu_state *state, struct task_struct *task,
-				  u32 slot)
+static __always_inline void point(struct cpu_state *state, struct task_struct *task, u32 slot)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 
@@ -62,17 +57,17 @@ static __always_inline void point(bool typed, struct cpu_state *state, struct ta
 
 		state->watched = group && group->watched;
 	}
-	read_counters(typed, &state->start, task);
+	read_counters(&state->start, task);
 }
 
 /* The slot of a process; one that was never seen to start is looked at now. */
-static __always_inline u32 slot_of(bool typed, struct task_struct *task)
+static __always_inline u32 slot_of(struct task_struct *task)
 {
-	u16 *known = pid_slot(FIELD(typed, task, tgid));
+	u16 *known = pid_slot(task->tgid);
 
 	if (!known)
 		return SLOT_OTHER;
-	return *known ? *known : assign(FIELD(typed, task, group_leader));
+	return *known ? *known : assign(task->group_leader);
 }
 
 /* A thread runs that was not seen to be switched in: the kernel does not run programs for every switch (a
@@ -94,31 +89,28 @@ static __noinline int heal(struct cpu_state *state, struct task_struct *task)
 		state->switches++;
 	}
 	state->regs = 0;
-	state->pid = BPF_CORE_READ(task, pid);
-	state->nvcsw = BPF_CORE_READ(task, nvcsw);
+	state->pid = task->pid;
+	state->nvcsw = task->nvcsw;
 	if (time_calls)
 		take_call(state);
-	point(false, state, task, slot_of(false, task));
-	policy = BPF_CORE_READ(task, policy);
+	point(state, task, slot_of(task));
+	policy = task->policy;
 	if (!first && (policy == SCHED_NORMAL || policy == SCHED_BATCH || policy == SCHED_IDLE))
-		state->start.run_ns = BPF_CORE_READ(task, se.prev_sum_exec_runtime);
+		state->start.run_ns = task->se.prev_sum_exec_runtime;
 	return 0;
 }
 
 /* The state of this CPU, true of the thread that runs now. Not for programs that interrupt the scheduler. */
-static __always_inline struct cpu_state *current_state(bool typed, struct task_struct *task)
+static __always_inline struct cpu_state *current_state(struct task_struct *task)
 {
 	struct cpu_state *state = this_cpu();
 
-	if (state && state->pid != (u32)FIELD(typed, task, pid))
+	if (state && state->pid != (u32)task->pid)
 		heal(state, task);
 	return state;
 }
 
-#define CURRENT(typed)                                                                             \
-	((typed) ? bpf_get_current_task_btf() : (struct task_struct *)bpf_get_current_task())
-
-static __always_inline int on_switch(bool typed, bool preempt, struct task_struct *prev,
+static __always_inline int on_switch(bool preempt, struct task_struct *prev,
 				     struct task_struct *next)
 {
 	struct cpu_state *state = this_cpu();
@@ -127,42 +119,42 @@ static __always_inline int on_switch(bool typed, bool preempt, struct task_struc
 
 	if (!state)
 		return 0;
-	if (state->pid == (u32)FIELD(typed, prev, pid)) {
+	if (state->pid == (u32)prev->pid) {
 		/* The kernel has just counted this switch as one or the other (__schedule). */
-		involuntary = state->nvcsw == FIELD(typed, prev, nvcsw);
+		involuntary = state->nvcsw == prev->nvcsw;
 	} else {
 		heal(state, prev);
 		involuntary = preempt;
 	}
 	row = row_of(state);
 	if (row) {
-		settle(typed, row, state, prev);
+		settle(row, state, prev);
 		row->switches[involuntary]++;
 	}
 	state->switches++;
 	if (time_calls)
 		leave_call(state);
 	state->regs = 0;
-	state->pid = FIELD(typed, next, pid);
+	state->pid = next->pid;
 	if (time_calls)
 		take_call(state);
-	state->nvcsw = FIELD(typed, next, nvcsw);
-	point(typed, state, next, slot_of(typed, next));
+	state->nvcsw = next->nvcsw;
+	point(state, next, slot_of(next));
 	return 0;
 }
 
 /* The state of this CPU, true of the thread whose registers are saved there: each has a stack of its own. To ask
  * for the running thread is to call a function, whose return is costly on some processors: that is for the first
  * call after a switch. */
-static __always_inline struct cpu_state *calling_state(bool typed, struct pt_regs *regs)
+static __always_inline struct cpu_state *calling_state(struct pt_regs *regs)
 {
 	struct cpu_state *state = this_cpu();
 	struct task_struct *task;
 
 	if (!state || state->regs == (u64)regs)
 		return state;
-	task = CURRENT(typed);
-	if (state->pid != (u32)FIELD(typed, task, pid))
+	task = bpf_get_current_task_btf();
+	if (state->pid != (u32)task->pid)
 		heal(state, task);
 	state->regs = (u64)regs;
 	return state;
@@ -170,14 +162,14 @@ static __always_inline struct cpu_state *calling_state(bool typed, struct pt_reg
 
 /* The instruction that enters the kernel from 64-bit code leaves the address after it in a register. Without it, the
  * thread is asked how it came. */
-static __always_inline bool is_compat(bool typed, struct pt_regs *regs)
+static __always_inline bool is_compat(struct pt_regs *regs)
 {
-	if (FIELD(typed, regs, cx) == FIELD(typed, regs, ip))
+	if (regs->cx == regs->ip)
 		return false;
-	return FIELD(typed, CURRENT(typed), thread_info.status) & TS_COMPAT;
+	return bpf_get_current_task_btf()->thread_info.status & TS_COMPAT;
 }
 
-static __always_inline int on_enter(bool typed, struct pt_regs *regs, long nr)
+static __always_inline int on_enter(struct pt_regs *regs, long nr)
 {
 	struct cpu_state *state;
 	struct row *row;
@@ -185,13 +177,13 @@ static __always_inline int on_enter(bool typed, struct pt_regs *regs, long nr)
 
 	if (!open_now())
 		return 0;
-	state = calling_state(typed, regs);
+	state = calling_state(regs);
 	row = row_of(state);
 	if (!row)
 		return 0;
 	if (call >= CALL_COMPAT)
 		call = CALL_OTHER;
-	if (is_compat(typed, regs))
+	if (is_compat(regs))
 		call = CALL_COMPAT;
 	row->calls[call & (CALLS - 1)]++;
 	if (time_calls)
@@ -199,14 +191,14 @@ static __always_inline int on_enter(bool typed, struct pt_regs *regs, long nr)
 	return 0;
 }
 
-static __always_inline int on_exit(bool typed, struct pt_regs *regs, long ret)
+static __always_inline int on_exit(struct pt_regs *regs, long ret)
 {
-	struct cpu_state *state = calling_state(typed, regs);
+	struct cpu_state *state = calling_state(regs);
 
 	if (!state)
 		return 0;
 	if (count_errors && state->watched && ret < 0 && ret >= -4095)
-		count_error(state, FIELD(typed, regs, orig_ax) & (CALLS - 1), ret);
+		count_error(state, regs->orig_ax & (CALLS - 1), ret);
 	if (time_calls)
 		end_call(state);
 	return 0;
@@ -214,16 +206,15 @@ static __always_inline int on_exit(bool typed, struct pt_regs *regs, long ret)
 
 /* In the parent, before the child first runs: so every process has its slot from its first event, and a
  * process ID that is used again has left its old slot before it can count into it. */
-static __always_inline int on_fork(bool typed, struct task_struct *parent,
-				   struct task_struct *child)
+static __always_inline int on_fork(struct task_struct *parent, struct task_struct *child)
 {
-	u32 tgid = FIELD(typed, child, tgid), slot;
-	struct cpu_state *state = current_state(typed, parent);
+	u32 tgid = child->tgid, slot;
+	struct cpu_state *state = current_state(parent);
 	struct row *row = row_of(state);
 	u16 *its = pid_slot(tgid);
 	struct group *group;
 
-	if (tgid != FIELD(typed, child, pid)) {
+	if (tgid != child->pid) {
 		if (row)
 			row->threads++;
 		return 0;
@@ -231,7 +222,7 @@ static __always_inline int on_fork(bool typed, struct task_struct *parent,
 	if (!row)
 		return 0;
 	row->forks++;
-	if (FIELD(typed, child, cgroups) != FIELD(typed, parent, cgroups)) { /* CLONE_INTO_CGROUP */
+	if (child->cgroups != parent->cgroups) { /* CLONE_INTO_CGROUP */
 		assign(child);
 		return 0;
 	}
@@ -247,26 +238,26 @@ static __always_inline int on_fork(bool typed, struct task_struct *parent,
 }
 
 /* The current task moves to the slot of what it has become. */
-static __always_inline void move(bool typed, struct cpu_state *state, struct task_struct *task)
+static __always_inline void move(struct cpu_state *state, struct task_struct *task)
 {
 	struct row *row = row_of(state);
 
 	if (!row)
 		return;
-	settle(typed, row, state, task);
-	point(typed, state, task, assign(FIELD(typed, task, group_leader)));
+	settle(row, state, task);
+	point(state, task, assign(task->group_leader));
 }
 
-static __always_inline int on_exec(bool typed, struct task_struct *task, pid_t old_pid)
+static __always_inline int on_exec(struct task_struct *task, pid_t old_pid)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	u32 call = BPF_CORE_READ(regs, orig_ax) & (CALLS - 1);
-	struct cpu_state *state = current_state(typed, task);
+	struct cpu_state *state = current_state(task);
 	struct row *old = row_of(state), *row;
 
 	if (!old)
 		return 0;
-	move(typed, state, task);
+	move(state, task);
 	row = row_of(state);
 	if (!row)
 		return 0;
@@ -278,21 +269,21 @@ static __always_inline int on_exec(bool typed, struct task_struct *task, pid_t o
 		row->calls[call]++;
 	}
 	/* A thread that was not the leader took the leader's place: the process did not end. */
-	if (old_pid != FIELD(typed, task, pid))
+	if (old_pid != task->pid)
 		row->exits--;
 	return 0;
 }
 
-static __always_inline int on_process_exit(bool typed, struct task_struct *task)
+static __always_inline int on_process_exit(struct task_struct *task)
 {
-	struct cpu_state *state = current_state(typed, task);
+	struct cpu_state *state = current_state(task);
 	struct row *row = row_of(state);
-	u32 tgid = FIELD(typed, task, tgid);
+	u32 tgid = task->tgid;
 	u16 *slot = pid_slot(tgid);
 
 	if (time_calls && state) /* the call that ends a thread never returns */
 		state->call = 0;
-	if (FIELD(typed, task, pid) != tgid)
+	if (task->pid != tgid)
 		return 0;
 	if (row)
 		row->exits++;
@@ -301,21 +292,21 @@ static __always_inline int on_process_exit(bool typed, struct task_struct *task)
 	return 0;
 }
 
-static __always_inline int on_attach(bool typed, struct task_struct *leader)
+static __always_inline int on_attach(struct task_struct *leader)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
+	struct task_struct *task = bpf_get_current_task_btf();
 
 	/* `leader` need not be current: then its CPU follows at its next switch. */
-	if (BPF_CORE_READ(task, tgid) == FIELD(typed, leader, tgid))
-		move(false, current_state(false, task), task);
+	if (task->tgid == leader->tgid)
+		move(current_state(task), task);
 	else
 		assign(leader);
 	return 0;
 }
 
-static __always_inline int on_migrate(bool typed, struct task_struct *task)
+static __always_inline int on_migrate(struct task_struct *task)
 {
-	u16 *slot = pid_slot(FIELD(typed, task, tgid));
+	u16 *slot = pid_slot(task->tgid);
 	u32 i = bpf_get_smp_processor_id() * slots + (slot ? *slot : SLOT_UNKNOWN);
 	struct row *row = bpf_map_lookup_elem(&rows, &i);
 
@@ -324,45 +315,35 @@ static __always_inline int on_migrate(bool typed, struct task_struct *task)
 	return 0;
 }
 
-static __always_inline int on_fault(bool typed, u32 mode, unsigned long code)
+static __always_inline int on_fault(u32 mode, unsigned long code)
 {
-	struct row *row = row_of(current_state(typed, CURRENT(typed)));
+	struct row *row = row_of(current_state(bpf_get_current_task_btf()));
 
 	if (row && (mode || open_now())) /* those of the kernel's own are rare */
 		row->faults[mode][reason_of(code)]++;
 	return 0;
 }
 
-/* NAME for the typed program and NAME_raw for the untyped one; `typed` is a constant in `body`. */
 #define TRACEPOINT(name, body, ...)                                                                \
 	SEC("tp_btf/" #name) int BPF_PROG(name, ##__VA_ARGS__)                                     \
 	{                                                                                          \
-		const bool typed = true;                                                           \
-		(void)typed;                                                                       \
-		return body;                                                                       \
-	}                                                                                          \
-	SEC("raw_tp/" #name) int BPF_PROG(name##_raw, ##__VA_ARGS__)                               \
-	{                                                                                          \
-		const bool typed = false;                                                          \
-		(void)typed;                                                                       \
 		return body;                                                                       \
 	}
 
-TRACEPOINT(sys_enter, METERED(METER_CALL, on_enter(typed, regs, nr)), struct pt_regs *regs, long nr)
-TRACEPOINT(sys_exit, METERED(METER_EXIT, on_exit(typed, regs, ret)), struct pt_regs *regs, long ret)
-TRACEPOINT(sched_switch, METERED(METER_SWITCH, on_switch(typed, preempt, prev, next)), bool preempt,
+TRACEPOINT(sys_enter, METERED(METER_CALL, on_enter(regs, nr)), struct pt_regs *regs, long nr)
+TRACEPOINT(sys_exit, METERED(METER_EXIT, on_exit(regs, ret)), struct pt_regs *regs, long ret)
+TRACEPOINT(sched_switch, METERED(METER_SWITCH, on_switch(preempt, prev, next)), bool preempt,
 	   struct task_struct *prev, struct task_struct *next)
-TRACEPOINT(sched_process_fork, on_fork(typed, parent, child), struct task_struct *parent,
+TRACEPOINT(sched_process_fork, on_fork(parent, child), struct task_struct *parent,
 	   struct task_struct *child)
-TRACEPOINT(sched_process_exec, on_exec(typed, task, old_pid), struct task_struct *task,
-	   pid_t old_pid)
-TRACEPOINT(sched_process_exit, on_process_exit(typed, task), struct task_struct *task)
-TRACEPOINT(sched_migrate_task, on_migrate(typed, task), struct task_struct *task)
-TRACEPOINT(cgroup_attach_task, on_attach(typed, leader), void *cgroup, const char *path,
+TRACEPOINT(sched_process_exec, on_exec(task, old_pid), struct task_struct *task, pid_t old_pid)
+TRACEPOINT(sched_process_exit, on_process_exit(task), struct task_struct *task)
+TRACEPOINT(sched_migrate_task, on_migrate(task), struct task_struct *task)
+TRACEPOINT(cgroup_attach_task, on_attach(leader), void *cgroup, const char *path,
 	   struct task_struct *leader)
-TRACEPOINT(page_fault_user, METERED(METER_FAULT, on_fault(typed, 0, code)), unsigned long address,
+TRACEPOINT(page_fault_user, METERED(METER_FAULT, on_fault(0, code)), unsigned long address,
 	   struct pt_regs *regs, unsigned long code)
-TRACEPOINT(page_fault_kernel, on_fault(typed, 1, code), unsigned long address, struct pt_regs *regs,
+TRACEPOINT(page_fault_kernel, on_fault(1, code), unsigned long address, struct pt_regs *regs,
 	   unsigned long code)
 TRACEPOINT(mm_filemap_add_to_page_cache, on_cache(CACHE_INSERTION, 1))
 TRACEPOINT(writeback_dirty_folio, on_cache(CACHE_DIRTY_PAGE, 1))
@@ -429,16 +410,16 @@ static __always_inline void snapshot(struct task_struct *task)
 		return;
 	if (state->pid == PID_UNKNOWN) {
 		/* It ran when the programs were attached, and has not been switched out since. */
-		state->slot = slot_of(true, task);
+		state->slot = slot_of(task);
 		state->row = cpu * slots + state->slot;
 		state->nvcsw = task->nvcsw;
-		read_counters(true, &state->start, task);
+		read_counters(&state->start, task);
 		state->pid = task->pid;
 	}
 	if (state->pid != task->pid)
 		return;
 	state->snapshot_switches = state->switches;
-	read_counters(true, &state->inflight, task);
+	read_counters(&state->inflight, task);
 }
 
 /* Called by user space on each CPU, at both ends of a window in which frequent events count. */
@@ -458,7 +439,7 @@ SEC("iter/task") int tasks(struct bpf_iter__task *ctx)
 
 	if (!task || task->flags & PF_EXITING)
 		return 0;
-	slot = slot_of(true, task);
+	slot = slot_of(task);
 	if (slot == SLOT_OTHER) /* there may be a free one by now */
 		slot = assign(task->group_leader);
 	if (task->on_cpu)

@@ -40,9 +40,6 @@ type Options struct {
 	// Detector tells in which TEE a process runs. Others may ask it too.
 	Detector *tee.Detector
 	Log      *slog.Logger
-
-	// usable, in tests, leaves out ways of attaching.
-	usable func(bpf.Way) bool
 }
 
 const (

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/teescope/teescope/internal/agent/bpf"
 )
 
 const secondsFamily = "teescope_syscall_seconds_total"
@@ -47,20 +45,13 @@ func asleep(t *testing.T, name, length string) *exec.Cmd {
 }
 
 func TestSyscallTimeIsTheTimeSpent(t *testing.T) {
-	for name, ways := range map[string]func(bpf.Way) bool{
-		"typed":   nil,
-		"untyped": func(w bpf.Way) bool { return w.Mechanism == bpf.RawTracepoint },
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := start(t, Options{SyscallTime: true, usable: ways})
-			undisturbed(t, func() error {
-				return slept(t, c, "one", 0.5, 1, "sleep", "500ms")
-			})
-			undisturbed(t, func() error {
-				return slept(t, c, "many", 80*0.02, 8, "sleeps", "20ms") // ten of each of eight threads
-			})
-		})
-	}
+	c := start(t, Options{SyscallTime: true})
+	undisturbed(t, func() error {
+		return slept(t, c, "one", 0.5, 1, "sleep", "500ms")
+	})
+	undisturbed(t, func() error {
+		return slept(t, c, "many", 80*0.02, 8, "sleeps", "20ms") // ten of each of eight threads
+	})
 }
 
 // slept runs a job that sleeps so many seconds in all, in so many threads.
