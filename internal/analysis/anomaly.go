@@ -83,7 +83,7 @@ func Anomalies(ctx context.Context, source Source, at time.Time, windows []Windo
 		return nil, nil
 	}
 	o := options.withDefaults()
-	q := &asker{ctx: ctx, source: source, within: o.PerQuery}
+	q := newAsker(ctx, source, o.PerQuery)
 	start := at.Add(-o.Span + o.Step)
 	known := history(q, start, at, o.Step)
 	there := make(map[place]bool)

@@ -5,7 +5,6 @@ package analysis
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -118,15 +117,6 @@ func (a Anomaly) told() string {
 		text += fmt.Sprintf(" (x%.2g)", a.After.Value/a.Before.Value)
 	}
 	return text
-}
-
-// figure spells a value with three digits.
-func figure(v float64) string {
-	if v == 0 || math.Abs(v) >= 0.001 && math.Abs(v) < 1e15 {
-		digits := max(0, 2-int(math.Floor(math.Log10(max(math.Abs(v), 0.001)))))
-		return fmt.Sprintf("%.*f", min(digits, 5), v)
-	}
-	return fmt.Sprintf("%.2e", v)
 }
 
 func (a Anomaly) evidence() []Evidence {

@@ -60,7 +60,7 @@ func baselines(q *asker, at time.Time, windows []WindowStat, o AnomalyOptions) [
 		}
 		i = end
 	}
-	if refused > 0 && q.failed < patience {
+	if refused > 0 && !q.gaveUp() {
 		q.problem(Problem{Kind: Absent, Error: fmt.Sprintf(
 			"%d of %d series have less than %s of history: they have no baseline yet", refused, len(windows), duration(leastRecent*windows[0].Window))})
 	}

@@ -76,7 +76,7 @@ func parseBook(text []byte) (book, error) {
 		seen[e.ID] = true
 	}
 	for _, e := range slices.Concat(b.Open, b.Closed) {
-		if e.ID != ID(e.Rule, e.Workload, e.Instance) || floor(e.Severity) < 0 {
+		if e.ID != ID(e.Rule, e.Workload, e.Instance) || e.Severity.LeastGain() < 0 {
 			return book{}, fmt.Errorf("finding %q of rule %q has not that ID, or no known severity", e.ID, e.Rule)
 		}
 	}

@@ -106,19 +106,6 @@ func (k *past) relabelled(series []Series, step time.Duration, artefact bool, sa
 	}
 }
 
-// stretches parts points where some are missing.
-func stretches(points []Point, step time.Duration) [][]Point {
-	var parts [][]Point
-	from := 0
-	for i := range points {
-		if last := i == len(points)-1; last || points[i+1].Time.Sub(points[i].Time) > step*3/2 {
-			parts = append(parts, points[from:i+1])
-			from = i + 1
-		}
-	}
-	return parts
-}
-
 func began(s Series) time.Time { return s.Points[0].Time }
 func ended(s Series) time.Time { return s.Points[len(s.Points)-1].Time }
 

@@ -64,28 +64,6 @@ func (r Result) Knows(rule, workload, instance string) bool {
 	return !r.blind && !r.unknownRules[rule] && !r.unknownPlaces[place{workload, instance}]
 }
 
-// Kind is what went wrong.
-type Kind string
-
-// The kinds of problems.
-const (
-	Failed  Kind = "failed"  // a query had an error or took too long; the rules that need it were not asked
-	Absent  Kind = "absent"  // a query had no samples: the metric is not measured there, or nothing happened yet
-	Bounded Kind = "bounded" // more samples or workloads than are looked at
-	Gap     Kind = "gap"     // a workload was not there for half of the window, or the clock was set within it
-	Broken  Kind = "broken"  // a rule said something that cannot be
-)
-
-// Problem is something that was not looked at. It is never a finding.
-type Problem struct {
-	Kind     Kind     `json:"kind"`
-	Query    string   `json:"query,omitempty"`
-	Workload string   `json:"workload,omitempty"`
-	Instance string   `json:"instance,omitempty"`
-	Error    string   `json:"error"`
-	Rules    []string `json:"rules,omitempty"` // that need it; none means all
-}
-
 // Skip is a rule that was not asked about any workload.
 type Skip struct {
 	Rule   string `json:"rule"`
@@ -175,19 +153,6 @@ type evaluation struct {
 
 	variance  map[string]map[place]float64 // of numbers of events in the window, by their family
 	uncounted map[string]bool              // instances whose frequent events were not counted
-}
-
-// duration spells a time range for PromQL, which has no fractions: 5m, 90s, 1500ms.
-func duration(d time.Duration) string {
-	switch {
-	case d%time.Hour == 0:
-		return fmt.Sprintf("%dh", d/time.Hour)
-	case d%time.Minute == 0:
-		return fmt.Sprintf("%dm", d/time.Minute)
-	case d%time.Second == 0:
-		return fmt.Sprintf("%ds", d/time.Second)
-	}
-	return fmt.Sprintf("%dms", d.Milliseconds())
 }
 
 func (e *evaluation) query(s Signal) string {

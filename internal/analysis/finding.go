@@ -2,7 +2,11 @@
 
 package analysis
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+)
 
 // Severity says how much a finding matters to whoever runs the workload.
 type Severity string
@@ -63,4 +67,10 @@ type Gain struct {
 	Low         float64  `json:"low"`
 	High        float64  `json:"high"`
 	Assumptions []string `json:"assumptions"`
+}
+
+// ID names a cause at a workload, the same in every run.
+func ID(rule, workload, instance string) string {
+	sum := sha256.Sum256([]byte(rule + "\x00" + workload + "\x00" + instance))
+	return hex.EncodeToString(sum[:6])
 }

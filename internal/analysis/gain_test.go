@@ -4,7 +4,6 @@ package analysis
 
 import (
 	"math"
-	"strings"
 	"testing"
 )
 
@@ -25,25 +24,6 @@ func TestAmdahl(t *testing.T) {
 	for _, high := range []float64{0, -1, math.NaN()} {
 		if g := Amdahl(0, high); g != nil {
 			t.Errorf("share %v: gain %+v, want none", high, g)
-		}
-	}
-}
-
-func TestCostsInSeconds(t *testing.T) {
-	low, high := CostOCALL.Seconds(100_000, Clock{Low: 3e9, High: 3e9, Measured: true})
-	if math.Abs(low-0.8/3) > 1e-9 || math.Abs(high-1.4/3) > 1e-9 {
-		t.Errorf("100,000 OCALLs at 3 GHz cost %v to %v CPU seconds", low, high)
-	}
-	unknownLow, unknownHigh := CostOCALL.Seconds(100_000, unknownClock)
-	if unknownLow > low || unknownHigh < high {
-		t.Error("an unknown clock must widen the range")
-	}
-	if a := unknownClock.Assumption(); !strings.Contains(a, "not known") {
-		t.Error(a)
-	}
-	for _, c := range []Cost{CostOCALL, CostExitless, CostAEX, CostPaging, CostSwitch, CostFault, CostSyscall} {
-		if c.Low <= 0 || c.High < c.Low || c.Source == "" || c.What == "" {
-			t.Errorf("cost %+v", c)
 		}
 	}
 }

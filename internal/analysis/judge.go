@@ -4,8 +4,6 @@ package analysis
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"math"
 	"slices"
@@ -97,12 +95,6 @@ func ask(rule Rule, w Workload) (v *Verdict, err error) {
 	return rule.Judge(w), nil
 }
 
-// ID names a cause at a workload, the same in every run.
-func ID(rule, workload, instance string) string {
-	sum := sha256.Sum256([]byte(rule + "\x00" + workload + "\x00" + instance))
-	return hex.EncodeToString(sum[:6])
-}
-
 // draft makes a finding of a verdict.
 func (e *evaluation) draft(rule Rule, w Workload, v *Verdict) error {
 	if err := sound(v); err != nil {
@@ -138,7 +130,7 @@ func sound(v *Verdict) error {
 	if v.Cause == "" || len(v.Advice) == 0 {
 		return fmt.Errorf("a verdict needs a cause and advice")
 	}
-	if v.Severity != "" && floor(v.Severity) < 0 {
+	if v.Severity != "" && v.Severity.LeastGain() < 0 {
 		return fmt.Errorf("there is no severity %q", v.Severity)
 	}
 	if v.Confidence != "" && v.Confidence.weight() == 0 {

@@ -93,9 +93,18 @@ func (l *Ledger) Closed() []Entry {
 	return slices.Clone(l.closed)
 }
 
+// An Observation is what one evaluation says of the time until At.
+type Observation struct {
+	At       time.Time
+	Window   time.Duration
+	Findings []Finding // the most worthwhile first
+	// Knows tells whether a cause would have been found if it were there. What is not known is not closed.
+	Knows func(rule, workload, instance string) bool
+}
+
 // Update takes in what an evaluation found. A finding is closed when evaluations that could have found it did not for
 // two windows. What could not be looked at stays as it is. The error is of writing the file; the ledger goes on without.
-func (l *Ledger) Update(r Result) error {
+func (l *Ledger) Update(r Observation) error {
 	events, err := l.update(r)
 	for _, e := range events {
 		l.tell(e)
@@ -103,7 +112,7 @@ func (l *Ledger) Update(r Result) error {
 	return err
 }
 
-func (l *Ledger) update(r Result) ([]Event, error) {
+func (l *Ledger) update(r Observation) ([]Event, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	was := make(map[string]Entry, len(l.open))
@@ -146,7 +155,7 @@ func (l *Ledger) update(r Result) ([]Event, error) {
 
 // goOn makes a finding the continuation of what it was. Severity rises at once and falls after as long as a finding
 // takes to close, so that one at the border is not told of every minute.
-func (e *Entry) goOn(old Entry, r Result) {
+func (e *Entry) goOn(old Entry, r Observation) {
 	e.FirstSeen = old.FirstSeen
 	if e.FirstSeen.After(r.At) { // the clock was set back
 		e.FirstSeen = r.At
@@ -161,7 +170,7 @@ func (e *Entry) goOn(old Entry, r Result) {
 }
 
 // over tells whether a finding that was not found has not been for long enough.
-func (e *Entry) over(r Result) bool {
+func (e *Entry) over(r Observation) bool {
 	if !r.Knows(e.Rule, e.Workload, e.Instance) {
 		e.missing = time.Time{}
 		return false

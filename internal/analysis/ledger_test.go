@@ -15,6 +15,11 @@ import (
 	"time"
 )
 
+var nowL = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// always is an evaluation that looked at everything.
+func always(_, _, _ string) bool { return true }
+
 // book of a test: a ledger, and what it tells.
 type scribe struct {
 	*Ledger
@@ -26,7 +31,7 @@ type scribe struct {
 }
 
 func newScribe(t *testing.T) *scribe {
-	s := &scribe{t: t, path: filepath.Join(t.TempDir(), "findings.json"), at: now}
+	s := &scribe{t: t, path: filepath.Join(t.TempDir(), "findings.json"), at: nowL}
 	s.reopen()
 	return s
 }
@@ -49,10 +54,10 @@ func finding(rule string, severity Severity, at time.Time) Finding {
 }
 
 // minute passes, and this is found.
-func (s *scribe) minute(change func(*Result), rules ...string) {
+func (s *scribe) minute(change func(*Observation), rules ...string) {
 	s.t.Helper()
 	s.at = s.at.Add(time.Minute)
-	r := Result{At: s.at, Window: 5 * time.Minute, unknownRules: map[string]bool{}, unknownPlaces: map[place]bool{}}
+	r := Observation{At: s.at, Window: 5 * time.Minute, Knows: always}
 	for _, rule := range rules {
 		name, severity, _ := strings.Cut(rule, "/")
 		if severity == "" {
@@ -112,10 +117,12 @@ func TestWhatIsNotLookedAtStays(t *testing.T) {
 	s := newScribe(t)
 	s.minute(nil, "a")
 	s.check("found", "opened a")
-	for name, change := range map[string]func(*Result){
-		"a blind evaluation": func(r *Result) { r.blind = true },
-		"a query that fails": func(r *Result) { r.unknownRules["a"] = true },
-		"a gap":              func(r *Result) { r.unknownPlaces[place{"w", "a"}] = true },
+	for name, change := range map[string]func(*Observation){
+		"a blind evaluation": func(r *Observation) { r.Knows = func(_, _, _ string) bool { return false } },
+		"a query that fails": func(r *Observation) { r.Knows = func(rule, _, _ string) bool { return rule != "a" } },
+		"a gap": func(r *Observation) {
+			r.Knows = func(_, workload, instance string) bool { return workload != "w" || instance != "a" }
+		},
 	} {
 		for range 30 {
 			s.minute(change)
@@ -231,7 +238,7 @@ func TestALedgerWithoutAPlaceToWriteGoesOn(t *testing.T) {
 	if err := os.Mkdir(s.path+".new", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r := Result{At: now, Window: time.Minute, Findings: []Finding{finding("a", High, now)}}
+	r := Observation{At: nowL, Window: time.Minute, Knows: always, Findings: []Finding{finding("a", High, nowL)}}
 	for range 2 {
 		if err := s.Update(r); err == nil || !strings.Contains(err.Error(), "writing the findings") {
 			t.Errorf("error %v", err)
@@ -245,8 +252,8 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv("TEESCOPE_TEST_LEDGER"); path != "" {
 		l, err := OpenLedger(path, slog.Default(), func(e Event) { fmt.Println(e.Kind, e.Finding.Rule) })
 		for i := 0; err == nil; i++ {
-			at := now.Add(time.Duration(i) * time.Minute)
-			r := Result{At: at, Window: time.Minute, Findings: []Finding{finding("a", High, at), finding(fmt.Sprint("b", i), Low, at)}}
+			at := nowL.Add(time.Duration(i) * time.Minute)
+			r := Observation{At: at, Window: time.Minute, Knows: always, Findings: []Finding{finding("a", High, at), finding(fmt.Sprint("b", i), Low, at)}}
 			err = l.Update(r)
 		}
 		fmt.Println(err)

@@ -138,8 +138,6 @@ func (e *evaluation) pulse() {
 	}
 }
 
-func placeOf(labels map[string]string) place { return place{labels["workload"], labels["instance"]} }
-
 // share is how much of the window samples cover, when their moments are the points' values: as many as there are,
 // times the distance that is usual between them.
 func (e *evaluation) share(points []Point, step time.Duration) float64 {

@@ -7,55 +7,6 @@ import (
 	"slices"
 )
 
-// The least gains of the severities.
-const (
-	leastLow    = 0.01
-	leastMedium = 0.05
-	leastHigh   = 0.20
-)
-
-// floor is the least gain of a severity, -1 when there is no such.
-func floor(s Severity) float64 {
-	switch s {
-	case High:
-		return leastHigh
-	case Medium:
-		return leastMedium
-	case Low:
-		return leastLow
-	case Info:
-		return 0
-	}
-	return -1
-}
-
-// AtLeast tells whether one severity matters as much as another.
-func (s Severity) AtLeast(other Severity) bool { return floor(s) >= floor(other) }
-
-// severityOf goes by the middle of the gain. What brings less than 1 %, or nobody knows what, is info.
-func severityOf(g *Gain) Severity {
-	if g != nil {
-		for _, s := range []Severity{High, Medium, Low} {
-			if g.Mid() >= floor(s) {
-				return s
-			}
-		}
-	}
-	return Info
-}
-
-func (c Confidence) weight() float64 {
-	switch c {
-	case Measured:
-		return 1
-	case Likely:
-		return 0.8
-	case Possible:
-		return 0.5
-	}
-	return 0
-}
-
 // weight is what findings rank by: the middle of the gain, or what a rule's own severity stands for, times the
 // confidence.
 func weight(f Finding, own Severity) float64 {
@@ -63,7 +14,7 @@ func weight(f Finding, own Severity) float64 {
 	if f.Gain != nil {
 		gain = f.Gain.Mid()
 	}
-	return max(gain, floor(own)) * f.Confidence.weight()
+	return max(gain, own.LeastGain()) * f.Confidence.weight()
 }
 
 // rank puts the most worthwhile findings first and leaves out those that another explains.

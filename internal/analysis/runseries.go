@@ -31,7 +31,7 @@ var notSettings = []string{"__name__", "job", "instance", "workload"}
 // RunsFromSeries makes a table of runs: the outcome of a run is the median of its query's points in that time. What
 // could not be asked is a problem.
 func RunsFromSeries(ctx context.Context, source Source, t SeriesTable) ([]Run, []Problem) {
-	q := &asker{ctx: ctx, source: source, within: 30 * time.Second}
+	q := newAsker(ctx, source, 30*time.Second)
 	if len(t.On) == 0 {
 		t.On = []string{"instance", "workload"}
 	}

@@ -9,6 +9,7 @@ package analysis
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -37,4 +38,38 @@ type Series struct {
 type Point struct {
 	Time  time.Time
 	Value float64
+}
+
+func values(points []Point) []float64 {
+	x := make([]float64, len(points))
+	for i, p := range points {
+		x[i] = p.Value
+	}
+	return x
+}
+
+// duration spells a time range for PromQL, which has no fractions: 5m, 90s, 1500ms.
+func duration(d time.Duration) string {
+	switch {
+	case d%time.Hour == 0:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d%time.Minute == 0:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d%time.Second == 0:
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+	return fmt.Sprintf("%dms", d.Milliseconds())
+}
+
+// stretches parts points where some are missing.
+func stretches(points []Point, step time.Duration) [][]Point {
+	var parts [][]Point
+	from := 0
+	for i := range points {
+		if last := i == len(points)-1; last || points[i+1].Time.Sub(points[i].Time) > step*3/2 {
+			parts = append(parts, points[from:i+1])
+			from = i + 1
+		}
+	}
+	return parts
 }

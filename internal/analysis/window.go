@@ -32,8 +32,6 @@ const (
 	leastObservations = 5
 	// mostObservations bounds how many values a box plot has: a window of hours is looked at less often.
 	mostObservations = 720
-	// mostSeries bounds what one query may give: each machine has 1,024 workloads at most.
-	mostSeries = 20_000
 )
 
 func (o WindowOptions) withDefaults() WindowOptions {
@@ -70,9 +68,9 @@ type WindowStat struct {
 // two queries in a row have failed, the rest is not asked.
 func Windows(ctx context.Context, source Source, at time.Time, options WindowOptions) ([]WindowStat, []Problem) {
 	o := options.withDefaults()
-	q := &asker{ctx: ctx, source: source, within: o.PerQuery}
+	q := newAsker(ctx, source, o.PerQuery)
 	if o.Interval <= 0 {
-		if o.Interval = q.interval(at, o.Window); o.Interval <= 0 {
+		if o.Interval = interval(q, at, o.Window); o.Interval <= 0 {
 			return nil, q.problems
 		}
 	}
@@ -142,80 +140,8 @@ func bounded(stats []WindowStat, most int, q *asker) ([]WindowStat, []Problem) {
 	return stats, q.problems
 }
 
-func values(points []Point) []float64 {
-	x := make([]float64, len(points))
-	for i, p := range points {
-		x[i] = p.Value
-	}
-	return x
-}
-
-// An asker asks one query after the other, keeps what went wrong, and stops when asking does not help.
-type asker struct {
-	ctx      context.Context
-	source   Source
-	within   time.Duration
-	failed   int // queries in a row
-	problems []Problem
-}
-
-// patience is how many queries in a row may fail before nothing is asked any more.
-const patience = 2
-
-func (q *asker) problem(p Problem) { q.problems = append(q.problems, p) }
-
-// ask lets one query be asked, unless there is no point in it.
-func (q *asker) ask(query string, ask func(context.Context) (int, error)) (asked bool) {
-	if q.failed >= patience || q.ctx.Err() != nil {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(q.ctx, q.within)
-	defer cancel()
-	n, err := ask(ctx)
-	if err == nil {
-		err = ctx.Err() // a source that gives up quietly has not answered
-	}
-	switch {
-	case err == nil && n > mostSeries:
-		q.problem(Problem{Kind: Bounded, Query: query, Error: fmt.Sprintf("%d series, more than %d are not looked at", n, mostSeries)})
-		return false
-	case err == nil:
-		q.failed = 0
-		return true
-	}
-	q.failed++
-	text := err.Error()
-	if q.failed == patience || q.ctx.Err() != nil {
-		text += "; nothing more is asked this time"
-	}
-	q.problem(Problem{Kind: Failed, Query: query, Error: text})
-	return false
-}
-
-func (q *asker) rangeOf(query string, start, end time.Time, step time.Duration) (series []Series) {
-	asked := q.ask(query, func(ctx context.Context) (n int, err error) {
-		series, err = q.source.Range(ctx, query, start, end, step)
-		return len(series), err
-	})
-	if !asked {
-		return nil
-	}
-	return series
-}
-
-func (q *asker) instant(query string, at time.Time) (samples []Sample) {
-	asked := q.ask(query, func(ctx context.Context) (n int, err error) {
-		samples, err = q.source.Instant(ctx, query, at)
-		return len(samples), err
-	})
-	if !asked {
-		return nil
-	}
-	return samples
-}
-
 // interval finds out how often samples are stored: the nearest of the usual intervals.
-func (q *asker) interval(at time.Time, window time.Duration) time.Duration {
+func interval(q *asker, at time.Time, window time.Duration) time.Duration {
 	// A file need not have what tells of the agent.
 	query := strings.ReplaceAll("max(count_over_time(teescope_build_info[$w])) or max(count_over_time(teescope_processes[$w]))", "$w", duration(window))
 	found := q.instant(query, at)

@@ -166,7 +166,7 @@ func (a *Analyst) once(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	unwritten := a.ledger.Update(result)
+	unwritten := a.ledger.Update(analysis.Observation{At: result.At, Window: result.Window, Findings: result.Findings, Knows: result.Knows})
 	result.Findings = a.ledger.Open()
 	report := render.New(a.opts.Name, result, 0, nil)
 	a.mu.Lock()
