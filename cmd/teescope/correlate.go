@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/runs"
 )
 
 // correlateFlags are those of the subcommand.
@@ -59,19 +59,19 @@ func (o *correlateFlags) run(cmd *cobra.Command, file string) error {
 		defer in.Close()
 		name = file
 	}
-	runs, err := analysis.ReadRuns(name, in)
+	table, err := runs.Read(name, in)
 	if err != nil {
 		return err
 	}
-	var forecast *analysis.Forecast
+	var forecast *runs.Forecast
 	if len(at) > 0 {
-		if forecast, err = analysis.Predict(runs, o.outcome, at); err != nil {
+		if forecast, err = runs.Predict(table, o.outcome, at); err != nil {
 			return err
 		}
 	}
-	found := analysis.Correlate(runs)
+	found := runs.Correlate(table)
 	if o.format == "json" {
-		return analysis.WriteCorrelation(cmd.OutOrStdout(), found, forecast)
+		return runs.WriteJSON(cmd.OutOrStdout(), found, forecast)
 	}
 	if err := found.Text(cmd.OutOrStdout()); err != nil || forecast == nil {
 		return err

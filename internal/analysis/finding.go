@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package analysis holds what an analysis says: findings, with their severity, confidence, evidence and gain.
+//
+// The packages below it make findings from stored series. It refuses to know how a finding is made: it imports none of
+// them.
 package analysis
 
 import (
@@ -22,7 +26,7 @@ const (
 // A Finding is one cause that slows one workload, while it lasts.
 type Finding struct {
 	ID         string     `json:"id"`       // of the cause at this workload: the same from first to last seen
-	Rule       string     `json:"rule"`     // name of the [Rule]
+	Rule       string     `json:"rule"`     // name of the rule
 	Title      string     `json:"title"`    // the cause as a noun phrase
 	Workload   string     `json:"workload"` // "" is the whole machine
 	Instance   string     `json:"instance,omitempty"`

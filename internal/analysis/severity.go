@@ -27,8 +27,8 @@ func (s Severity) LeastGain() float64 {
 // AtLeast tells whether one severity matters as much as another.
 func (s Severity) AtLeast(other Severity) bool { return s.LeastGain() >= other.LeastGain() }
 
-// severityOf goes by the middle of the gain. What brings less than 1 %, or nobody knows what, is info.
-func severityOf(g *Gain) Severity {
+// SeverityOf goes by the middle of the gain. What brings less than 1 %, or nobody knows what, is info.
+func SeverityOf(g *Gain) Severity {
 	if g != nil {
 		for _, s := range []Severity{High, Medium, Low} {
 			if g.Mid() >= s.LeastGain() {
@@ -39,7 +39,8 @@ func severityOf(g *Gain) Severity {
 	return Info
 }
 
-func (c Confidence) weight() float64 {
+// Weight is what a gain is multiplied by for ranking, 0 for an unknown confidence.
+func (c Confidence) Weight() float64 {
 	switch c {
 	case Measured:
 		return 1

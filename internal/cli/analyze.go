@@ -11,9 +11,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/render"
 	"github.com/teescope/teescope/internal/analysis/rules"
+	"github.com/teescope/teescope/internal/analysis/window"
 	"github.com/teescope/teescope/internal/cli/promapi"
 	"github.com/teescope/teescope/internal/lib/remote"
 	"github.com/teescope/teescope/internal/server/prom"
@@ -36,12 +38,12 @@ const perQuery = 10 * time.Second
 
 // Analyze looks for causes in a file or on a server. The result holds all findings. The function returned makes a
 // report that lists at most so many of them; 0 is all.
-func Analyze(ctx context.Context, a Analysis) (analysis.Result, func(most int) render.Report, error) {
+func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) render.Report, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.Timeout, fmt.Errorf("not done within %s (--timeout)", a.Timeout))
 	defer cancel()
-	fail := func(err error) (analysis.Result, func(int) render.Report, error) { return analysis.Result{}, nil, err }
-	options := analysis.Options{Window: a.Window, At: a.At, Workload: a.Workload, Timeout: a.Timeout}
-	var source analysis.Source
+	fail := func(err error) (engine.Result, func(int) render.Report, error) { return engine.Result{}, nil, err }
+	options := engine.Options{Window: a.Window, At: a.At, Workload: a.Workload, Timeout: a.Timeout}
+	var source query.Source
 	name, warnings := a.File, func() []string { return nil }
 	if a.File != "" {
 		store, err := readFile(a.File)
@@ -68,18 +70,18 @@ func Analyze(ctx context.Context, a Analysis) (analysis.Result, func(most int) r
 		}
 		source, name, warnings = elsewhere, server.Target(), elsewhere.Warnings
 	}
-	result, err := analysis.Evaluate(ctx, source, rules.All(), options)
+	result, err := engine.Evaluate(ctx, source, rules.All(), options)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {
 			err = fmt.Errorf("analysing %s: %w", name, cause)
 		}
 		return fail(err)
 	}
-	var windows []analysis.WindowStat
+	var windows []window.Stat
 	if a.Windows {
-		var problems []analysis.Problem
-		windows, problems = analysis.Windows(ctx, source, result.At, analysis.WindowOptions{Window: result.Window})
-		windows = slices.DeleteFunc(windows, func(s analysis.WindowStat) bool { return a.Workload != "" && s.Workload != a.Workload })
+		var problems []query.Problem
+		windows, problems = window.Compute(ctx, source, result.At, window.Options{Window: result.Window})
+		windows = slices.DeleteFunc(windows, func(s window.Stat) bool { return a.Workload != "" && s.Workload != a.Workload })
 		result.Problems = append(result.Problems, problems...)
 	}
 	return result, func(most int) render.Report {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/cli/promapi"
 	"github.com/teescope/teescope/internal/lib/remote"
 	"github.com/teescope/teescope/internal/server/report"
@@ -94,7 +94,7 @@ func Report(ctx context.Context, w io.Writer, o ReportOptions) (report.Summary, 
 const mostNamed = 12
 
 // knownWorkload returns an error when the requested workload was not seen in the time range.
-func knownWorkload(ctx context.Context, source analysis.Source, o ReportOptions) error {
+func knownWorkload(ctx context.Context, source query.Source, o ReportOptions) error {
 	if o.Workload == "" {
 		return nil
 	}

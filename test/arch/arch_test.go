@@ -156,6 +156,7 @@ const (
 	agent    = internal + "agent/"
 	server   = internal + "server/"
 	lib      = internal + "lib/"
+	analysis = internal + "analysis/"
 )
 
 func arrows() []arrow {
@@ -242,6 +243,27 @@ func arrows() []arrow {
 			why:   "analysis reads any Prometheus through its own Source, so that it works on any machine",
 			from:  []string{"internal/analysis"},
 			never: []string{agent, server, lib + "config", internal + "cli", internal + "app", module + "/cmd"},
+		},
+		{
+			why:   "what the packages of the analysis share knows none of them",
+			from:  []string{"internal/analysis/query", "internal/analysis/cost"},
+			never: []string{module},
+			but:   []string{analysis + "query"}, // its test source
+		},
+		{
+			why:   "the engine knows no rule, and what keeps findings does not make them",
+			from:  []string{"internal/analysis/engine", "internal/analysis/ledger"},
+			never: []string{analysis + "rules", analysis + "anomaly", analysis + "window", analysis + "runs", analysis + "render"},
+		},
+		{
+			why:   "findings are kept whoever makes them",
+			from:  []string{"internal/analysis/ledger"},
+			never: []string{analysis + "engine", analysis + "query", analysis + "cost"},
+		},
+		{
+			why:   "windows, anomalies and runs need no rule",
+			from:  []string{"internal/analysis/window", "internal/analysis/anomaly", "internal/analysis/runs"},
+			never: []string{analysis + "engine", analysis + "rules", analysis + "ledger", analysis + "render"},
 		},
 		{
 			why:   "what is around the analysis works without a database and a kernel too",

@@ -22,6 +22,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/server/prom"
 )
 
@@ -160,8 +162,8 @@ var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (c testCase) end() time.Time { return begin.Add(time.Duration(c.At)) }
 
-func (c testCase) options() analysis.Options {
-	return analysis.Options{Window: time.Duration(c.Window), At: c.end()}
+func (c testCase) options() engine.Options {
+	return engine.Options{Window: time.Duration(c.Window), At: c.end()}
 }
 
 // store makes the series of a case, on machines of these names.
@@ -200,12 +202,12 @@ func on(instance, series string) string {
 const host = "host"
 
 // evaluate says what is found in a case.
-func (c testCase) evaluate(rules []analysis.Rule) (analysis.Result, error) {
+func (c testCase) evaluate(rules []engine.Rule) (engine.Result, error) {
 	db, err := c.source(host)
 	if err != nil {
-		return analysis.Result{}, err
+		return engine.Result{}, err
 	}
-	return analysis.Evaluate(context.Background(), db, rules, c.options())
+	return engine.Evaluate(context.Background(), db, rules, c.options())
 }
 
 // outcome is what a case shows: whether its finding is there, what else is, and everything that is wrong.
@@ -216,11 +218,11 @@ type outcome struct {
 }
 
 // compare holds the findings to the case.
-func (c testCase) compare(r analysis.Result) outcome {
+func (c testCase) compare(r engine.Result) outcome {
 	var o outcome
 	wrong := func(format string, args ...any) { o.wrong = append(o.wrong, fmt.Sprintf(format, args...)) }
 	for _, p := range r.Problems {
-		if p.Kind == analysis.Failed || p.Kind == analysis.Broken {
+		if p.Kind == query.Failed || p.Kind == query.Broken {
 			wrong("%s: %s (query %q, rules %v)", p.Kind, p.Error, p.Query, p.Rules)
 		}
 	}

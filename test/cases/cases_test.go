@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/rules"
 )
 
@@ -153,7 +153,7 @@ func TestRulesKeepMachinesApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		both, err := analysis.Evaluate(t.Context(), db, rules.All(), c.options())
+		both, err := engine.Evaluate(t.Context(), db, rules.All(), c.options())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func TestRulesKeepMachinesApart(t *testing.T) {
 }
 
 // said is what was found at a machine, without its name.
-func said(r analysis.Result, instance string) []string {
+func said(r engine.Result, instance string) []string {
 	var all []string
 	for _, f := range r.Findings {
 		if f.Instance == instance {

@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/rules"
 )
 
@@ -20,7 +20,7 @@ func TestEvidenceIsWhatItsQuerySays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := analysis.Evaluate(t.Context(), db, rules.All(), c.options())
+			r, err := engine.Evaluate(t.Context(), db, rules.All(), c.options())
 			if err != nil {
 				t.Fatal(err)
 			}

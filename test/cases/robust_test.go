@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/rules"
 )
 
@@ -24,7 +26,7 @@ func positives(t *testing.T) []testCase {
 
 // right tells whether a finding belongs to a case. What another one explains belongs to it: it is seen when the other
 // cannot be.
-func (c testCase) right(f analysis.Finding, whole analysis.Result) bool {
+func (c testCase) right(f analysis.Finding, whole engine.Result) bool {
 	explained := slices.ContainsFunc(whole.Findings, func(by analysis.Finding) bool {
 		return by.Workload == f.Workload && slices.Contains(by.Explains, f.Rule)
 	})
@@ -32,7 +34,7 @@ func (c testCase) right(f analysis.Finding, whole analysis.Result) bool {
 }
 
 // onlyRight fails on findings that are not in the case, and on rules that break.
-func (c testCase) onlyRight(t *testing.T, spoilt string, r, whole analysis.Result) {
+func (c testCase) onlyRight(t *testing.T, spoilt string, r, whole engine.Result) {
 	t.Helper()
 	for _, f := range r.Findings {
 		if !c.right(f, whole) {
@@ -40,14 +42,14 @@ func (c testCase) onlyRight(t *testing.T, spoilt string, r, whole analysis.Resul
 		}
 	}
 	for _, p := range r.Problems {
-		if p.Kind == analysis.Broken {
+		if p.Kind == query.Broken {
 			t.Errorf("%s, %s: %s: %v", c.file, spoilt, p.Error, p.Rules)
 		}
 	}
 }
 
 // whole is what is found in a case as it is.
-func (c testCase) whole(t *testing.T) analysis.Result {
+func (c testCase) whole(t *testing.T) engine.Result {
 	t.Helper()
 	r, err := c.evaluate(rules.All())
 	if err != nil {
@@ -165,7 +167,7 @@ func TestGapsAndClockSteps(t *testing.T) {
 		late := c.options()
 		late.At = late.At.Add(late.Window * 7 / 10)
 		if _, last := store.Bounds(); !last.After(c.end().Add(time.Duration(c.Interval))) {
-			r, err := analysis.Evaluate(t.Context(), db, rules.All(), late)
+			r, err := engine.Evaluate(t.Context(), db, rules.All(), late)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -199,19 +201,19 @@ func TestUncountedEvents(t *testing.T) {
 }
 
 // nothing fails on any finding, and when no problem says why there is none.
-func (c testCase) nothing(t *testing.T, spoilt string, r analysis.Result) {
+func (c testCase) nothing(t *testing.T, spoilt string, r engine.Result) {
 	t.Helper()
 	for _, f := range r.Findings {
 		t.Errorf("%s, %s: found %s at %q", c.file, spoilt, f.Rule, f.Workload)
 	}
-	if !slices.ContainsFunc(r.Problems, func(p analysis.Problem) bool { return p.Kind == analysis.Gap || p.Kind == analysis.Failed }) {
+	if !slices.ContainsFunc(r.Problems, func(p query.Problem) bool { return p.Kind == query.Gap || p.Kind == query.Failed }) {
 		t.Errorf("%s, %s: no problem says why nothing is found: %+v", c.file, spoilt, r.Problems)
 	}
 }
 
 // faulty is a source some of whose queries fail or have no end.
 type faulty struct {
-	analysis.Source
+	query.Source
 	fails, hangs func(query string) bool
 }
 
@@ -226,14 +228,14 @@ func (f faulty) spoil(ctx context.Context, query string) error {
 	return nil
 }
 
-func (f faulty) Instant(ctx context.Context, query string, at time.Time) ([]analysis.Sample, error) {
+func (f faulty) Instant(ctx context.Context, query string, at time.Time) ([]query.Sample, error) {
 	if err := f.spoil(ctx, query); err != nil {
 		return nil, err
 	}
 	return f.Source.Instant(ctx, query, at)
 }
 
-func (f faulty) Range(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]analysis.Series, error) {
+func (f faulty) Range(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]query.Series, error) {
 	if err := f.spoil(ctx, query); err != nil {
 		return nil, err
 	}
@@ -249,7 +251,7 @@ func TestSourcesThatFail(t *testing.T) {
 		}
 		whole := c.whole(t)
 		for broken := range answered(whole) {
-			r, err := analysis.Evaluate(t.Context(), faulty{Source: db, fails: func(q string) bool { return q == broken }}, rules.All(), c.options())
+			r, err := engine.Evaluate(t.Context(), faulty{Source: db, fails: func(q string) bool { return q == broken }}, rules.All(), c.options())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -258,11 +260,11 @@ func TestSourcesThatFail(t *testing.T) {
 		all := func(string) bool { return true }
 		o := c.options()
 		o.Timeout = 20 * time.Millisecond
-		for spoilt, source := range map[string]analysis.Source{
+		for spoilt, source := range map[string]query.Source{
 			"when every query fails": faulty{Source: db, fails: all},
 			"when none has an end":   faulty{Source: db, hangs: all},
 		} {
-			r, err := analysis.Evaluate(t.Context(), source, rules.All(), o)
+			r, err := engine.Evaluate(t.Context(), source, rules.All(), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -272,7 +274,7 @@ func TestSourcesThatFail(t *testing.T) {
 }
 
 // answered are the queries of rules that had samples.
-func answered(r analysis.Result) map[string]bool {
+func answered(r engine.Result) map[string]bool {
 	queries := make(map[string]bool)
 	for _, rule := range rules.All() {
 		for _, s := range rule.Signals {

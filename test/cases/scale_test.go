@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/rules"
 	"github.com/teescope/teescope/internal/server/prom"
 )
@@ -101,9 +101,9 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-func analyse(tb testing.TB, source *prom.Source) analysis.Result {
+func analyse(tb testing.TB, source *prom.Source) engine.Result {
 	tb.Helper()
-	r, err := analysis.Evaluate(context.Background(), source, rules.All(), analysis.Options{At: begin.Add(5 * time.Minute), Timeout: 5 * time.Minute, PerQuery: time.Minute})
+	r, err := engine.Evaluate(context.Background(), source, rules.All(), engine.Options{At: begin.Add(5 * time.Minute), Timeout: 5 * time.Minute, PerQuery: time.Minute})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestAnalysisIsCheap(t *testing.T) {
 	source := crowd(t)
 	before := heap()
 	best := time.Hour
-	var r analysis.Result
+	var r engine.Result
 	for range 5 {
 		begun := cpu()
 		r = analyse(t, source)

@@ -7,21 +7,22 @@ import (
 	"testing"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // loud is a rule that finds forks.
-func loud(name string, from float64, severity analysis.Severity) analysis.Rule {
-	return analysis.Rule{
+func loud(name string, from float64, severity analysis.Severity) engine.Rule {
+	return engine.Rule{
 		Name: name, Title: "forks", Sources: []string{"this test"},
-		Signals: []analysis.Signal{{
+		Signals: []engine.Signal{{
 			Name: "forks", Unit: "1/s", Query: `sum by (workload, instance) (rate(teescope_forks_total[$window]))`,
 		}},
-		Judge: func(w analysis.Workload) *analysis.Verdict {
+		Judge: func(w engine.Workload) *engine.Verdict {
 			v, ok := w.Value("forks")
 			if !ok || v < from {
 				return nil
 			}
-			return &analysis.Verdict{
+			return &engine.Verdict{
 				Cause: "it forks", Severity: severity, Evidence: []string{"forks"}, Advice: []string{"do not"},
 				Gain: analysis.Amdahl(0.1, 0.5, "none"),
 			}
@@ -44,25 +45,25 @@ func TestTheTestsCanFail(t *testing.T) {
 	for name, c := range map[string]struct {
 		want  string // what follows the series
 		kind  kind
-		rules []analysis.Rule
+		rules []engine.Rule
 		wrong string // a part of the only complaint; empty is none
 	}{
-		"right":         {"want: {rule: forks, workload: sh, severity: high, cause: forks, gain: {contains: 0.5, at_least: 0.1, at_most: 1}}", positive, []analysis.Rule{loud("forks", 5, "")}, ""},
-		"missed":        {"want: {rule: forks}", positive, []analysis.Rule{loud("forks", 50, "")}, "forks has not been found"},
-		"elsewhere":     {"want: {rule: forks, workload: bash}", positive, []analysis.Rule{loud("forks", 5, analysis.Info)}, "forks has not been found"},
-		"not so bad":    {"want: {rule: forks, severity: low}", positive, []analysis.Rule{loud("forks", 5, "")}, "severity high, not low"},
-		"other words":   {"want: {rule: forks, cause: exec}", positive, []analysis.Rule{loud("forks", 5, "")}, `does not say "exec"`},
-		"not contained": {"want: {rule: forks, gain: {contains: 2}}", positive, []analysis.Rule{loud("forks", 5, "")}, "does not contain 2"},
-		"too little":    {"want: {rule: forks, gain: {at_least: 0.2}}", positive, []analysis.Rule{loud("forks", 5, "")}, "begins below 0.2"},
-		"too much":      {"want: {rule: forks, gain: {at_most: 0.9}}", positive, []analysis.Rule{loud("forks", 5, "")}, "ends above 0.9"},
-		"confused":      {"want: {rule: forks}", positive, []analysis.Rule{loud("forks", 5, ""), loud("execs", 5, "")}, "execs at \"sh\", which is not there"},
-		"both right":    {"want: {rule: forks}\nalso: [execs]", positive, []analysis.Rule{loud("forks", 5, ""), loud("execs", 5, "")}, ""},
-		"false":         {"want: none", near, []analysis.Rule{loud("forks", 5, "")}, "forks at \"sh\", which is not there"},
-		"only info":     {"want: none", near, []analysis.Rule{loud("forks", 5, analysis.Info)}, ""},
-		"not even info": {"want: none\nnot: [forks]", near, []analysis.Rule{loud("forks", 5, analysis.Info)}, "which is not there"},
-		"quiet":         {"want: none", near, []analysis.Rule{loud("forks", 50, "")}, ""},
-		"did not look":  {"want: none", near, []analysis.Rule{loud("execs", 50, "")}, "forks has not looked"},
-		"broken":        {"want: none", negative, []analysis.Rule{loud("forks", 5, "grave")}, "there is no severity"},
+		"right":         {"want: {rule: forks, workload: sh, severity: high, cause: forks, gain: {contains: 0.5, at_least: 0.1, at_most: 1}}", positive, []engine.Rule{loud("forks", 5, "")}, ""},
+		"missed":        {"want: {rule: forks}", positive, []engine.Rule{loud("forks", 50, "")}, "forks has not been found"},
+		"elsewhere":     {"want: {rule: forks, workload: bash}", positive, []engine.Rule{loud("forks", 5, analysis.Info)}, "forks has not been found"},
+		"not so bad":    {"want: {rule: forks, severity: low}", positive, []engine.Rule{loud("forks", 5, "")}, "severity high, not low"},
+		"other words":   {"want: {rule: forks, cause: exec}", positive, []engine.Rule{loud("forks", 5, "")}, `does not say "exec"`},
+		"not contained": {"want: {rule: forks, gain: {contains: 2}}", positive, []engine.Rule{loud("forks", 5, "")}, "does not contain 2"},
+		"too little":    {"want: {rule: forks, gain: {at_least: 0.2}}", positive, []engine.Rule{loud("forks", 5, "")}, "begins below 0.2"},
+		"too much":      {"want: {rule: forks, gain: {at_most: 0.9}}", positive, []engine.Rule{loud("forks", 5, "")}, "ends above 0.9"},
+		"confused":      {"want: {rule: forks}", positive, []engine.Rule{loud("forks", 5, ""), loud("execs", 5, "")}, "execs at \"sh\", which is not there"},
+		"both right":    {"want: {rule: forks}\nalso: [execs]", positive, []engine.Rule{loud("forks", 5, ""), loud("execs", 5, "")}, ""},
+		"false":         {"want: none", near, []engine.Rule{loud("forks", 5, "")}, "forks at \"sh\", which is not there"},
+		"only info":     {"want: none", near, []engine.Rule{loud("forks", 5, analysis.Info)}, ""},
+		"not even info": {"want: none\nnot: [forks]", near, []engine.Rule{loud("forks", 5, analysis.Info)}, "which is not there"},
+		"quiet":         {"want: none", near, []engine.Rule{loud("forks", 50, "")}, ""},
+		"did not look":  {"want: none", near, []engine.Rule{loud("execs", 50, "")}, "forks has not looked"},
+		"broken":        {"want: none", negative, []engine.Rule{loud("forks", 5, "grave")}, "there is no severity"},
 	} {
 		parsed, err := parse([]byte(forks + c.want))
 		if err != nil {

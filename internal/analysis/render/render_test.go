@@ -20,6 +20,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/analysis/window"
 	"github.com/teescope/teescope/internal/lib/stat"
 )
 
@@ -47,8 +50,8 @@ var at = time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC)
 func ptr(v float64) *float64 { return &v }
 
 // found is a result with findings of each kind, and with what could not be looked at.
-func found() analysis.Result {
-	return analysis.Result{
+func found() engine.Result {
+	return engine.Result{
 		At: at, Window: 5 * time.Minute, Workloads: 14,
 		Findings: []analysis.Finding{
 			{
@@ -84,13 +87,13 @@ func found() analysis.Result {
 				Evidence: []analysis.Evidence{{Name: "stalled", Value: 0.0123, Unit: "seconds", Query: "y"}}, Advice: []string{"Add memory."},
 			},
 		},
-		Problems: []analysis.Problem{
-			{Kind: analysis.Absent, Query: "sgx_x", Error: "no samples", Rules: []string{"slow-start"}},
-			{Kind: analysis.Gap, Workload: "cron", Instance: "node1:9750", Error: "it was there for 20 % of the window"},
-			{Kind: analysis.Failed, Query: "sum(x)", Error: "no answer within 10s", Rules: []string{"numa-remote"}},
+		Problems: []query.Problem{
+			{Kind: query.Absent, Query: "sgx_x", Error: "no samples", Rules: []string{"slow-start"}},
+			{Kind: query.Gap, Workload: "cron", Instance: "node1:9750", Error: "it was there for 20 % of the window"},
+			{Kind: query.Failed, Query: "sum(x)", Error: "no answer within 10s", Rules: []string{"numa-remote"}},
 		},
 		Checked: []string{"chatty-syscall", "epc-thrashing", "memory-pressure"},
-		Skipped: []analysis.Skip{
+		Skipped: []engine.Skip{
 			{Rule: "exitless", Reason: "nothing that it looks at is measured"},
 			{Rule: "numa-remote", Reason: "signal remote: no answer within 10s"},
 			{Rule: "slow-start", Reason: "nothing that it looks at is measured"},
@@ -98,32 +101,32 @@ func found() analysis.Result {
 	}
 }
 
-func nothing() analysis.Result {
-	return analysis.Result{At: at, Window: 5 * time.Minute, Workloads: 3, Checked: []string{"a", "b"}}
+func nothing() engine.Result {
+	return engine.Result{At: at, Window: 5 * time.Minute, Workloads: 3, Checked: []string{"a", "b"}}
 }
 
 // hostile is what somebody may do who chooses the name of a program.
-func hostile() analysis.Result {
+func hostile() engine.Result {
 	evil := "\x1b[2J`|<script>[x](http://x)\n# " + strings.Repeat("a", 10_000)
-	return analysis.Result{
+	return engine.Result{
 		At: at, Window: time.Minute, Workloads: 1,
 		Findings: []analysis.Finding{{
 			ID: "1", Rule: "r", Title: "t", Workload: evil, Cause: evil, Severity: analysis.High, Confidence: analysis.Likely,
 			Evidence: []analysis.Evidence{{Name: evil, Value: math.Inf(1), Unit: evil, Query: evil}}, Advice: []string{evil},
 		}},
-		Problems: []analysis.Problem{{Kind: analysis.Broken, Workload: evil, Error: evil}},
+		Problems: []query.Problem{{Kind: query.Broken, Workload: evil, Error: evil}},
 	}
 }
 
 // windows are box plots of metrics of each kind of unit.
-func windows() []analysis.WindowStat {
-	box := func(name, unit, workload string, x ...float64) analysis.WindowStat {
-		return analysis.WindowStat{
-			Metric: analysis.WindowMetric{Name: name, Unit: unit}, Workload: workload, Instance: "node1:9750", At: at, Window: 5 * time.Minute,
+func windows() []window.Stat {
+	box := func(name, unit, workload string, x ...float64) window.Stat {
+		return window.Stat{
+			Metric: window.Metric{Name: name, Unit: unit}, Workload: workload, Instance: "node1:9750", At: at, Window: 5 * time.Minute,
 			Box: stat.BoxOf(x),
 		}
 	}
-	return []analysis.WindowStat{
+	return []window.Stat{
 		box("sgx_epc_free_bytes", "bytes", "", 1<<20, 2<<20, 3<<20, 4<<20, 8<<20),
 		box("teescope_cpu_seconds", "seconds/s", "redis", 0.5, 0.5, 0.5, 0.5, 0.5),
 		box("teescope_syscalls", "calls/s", "redis", 1000, 36_000, 36_500, 37_000, 37_000, 37_500, 38_000, 90_000),
@@ -132,7 +135,7 @@ func windows() []analysis.WindowStat {
 
 func TestPlot(t *testing.T) {
 	for _, s := range windows() {
-		r := New("x", nothing(), 0, nil).WithWindows([]analysis.WindowStat{s})
+		r := New("x", nothing(), 0, nil).WithWindows([]window.Stat{s})
 		if n := utf8.RuneCountInString(r.Windows[0].Plot()); n > plotColumns || n == 0 {
 			t.Errorf("%s: %d columns", s.Metric.Name, n)
 		}
@@ -147,7 +150,7 @@ func TestText(t *testing.T) {
 	for name, r := range map[string]Report{
 		"found.txt":    New("127.0.0.1:9750", found(), 2, nil),
 		"nothing.txt":  New("127.0.0.1:9750", nothing(), 0, nil),
-		"unknown.txt":  New("run.prom", analysis.Result{At: at, Window: time.Minute}, 0, nil),
+		"unknown.txt":  New("run.prom", engine.Result{At: at, Window: time.Minute}, 0, nil),
 		"windows.txt":  New("127.0.0.1:9750", nothing(), 0, nil).WithWindows(windows()),
 		"warnings.txt": New("http://prom:9090", nothing(), 0, []string{"results truncated due to limit"}),
 	} {
@@ -240,7 +243,7 @@ func TestJSONHasItsSchema(t *testing.T) {
 	s := schema(t)
 	for _, r := range []Report{
 		New("a", found(), 0, []string{"w"}), New("a", found(), 1, nil), New("a", nothing(), 0, nil),
-		New("a", analysis.Result{At: at, Window: time.Minute}, 0, nil),
+		New("a", engine.Result{At: at, Window: time.Minute}, 0, nil),
 		New("a", nothing(), 0, nil).WithWindows(windows()), New("a", nothing(), 0, nil).WithWindows(nil),
 	} {
 		var out bytes.Buffer
@@ -288,8 +291,8 @@ func TestTheSchemaHasEveryMember(t *testing.T) {
 		{analysis.Finding{}, s.Defs["finding"]},
 		{analysis.Evidence{}, s.Defs["evidence"]},
 		{analysis.Gain{}, s.Defs["gain"]},
-		{analysis.Problem{}, s.Defs["problem"]},
-		{analysis.Skip{}, s.Defs["skip"]},
+		{query.Problem{}, s.Defs["problem"]},
+		{engine.Skip{}, s.Defs["skip"]},
 		{Box{}, s.Defs["box"]},
 	} {
 		var members []string

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/query"
 )
 
 // Schema is the version of the JSON. It grows when a member changes its meaning or goes away.
@@ -31,15 +33,15 @@ type Report struct {
 	Workloads int                `json:"workloads"` // that were judged
 	Findings  []analysis.Finding `json:"findings"`  // the most worthwhile first
 	LeftOut   int                `json:"left_out"`  // further findings that are not listed
-	Problems  []analysis.Problem `json:"problems"`  // what was not looked at
+	Problems  []query.Problem    `json:"problems"`  // what was not looked at
 	Checked   []string           `json:"checked"`   // rules that looked at one workload at least
-	Skipped   []analysis.Skip    `json:"skipped"`   // rules that looked at none
+	Skipped   []engine.Skip      `json:"skipped"`   // rules that looked at none
 	Warnings  []string           `json:"warnings"`  // of the source
 	Windows   []Box              `json:"windows,omitempty"`
 }
 
 // New makes a report of a result with at most so many findings; 0 is all.
-func New(source string, r analysis.Result, most int, warnings []string) Report {
+func New(source string, r engine.Result, most int, warnings []string) Report {
 	report := Report{
 		Schema: Schema, Source: source, At: r.At.UTC(), Window: r.Window.Seconds(), Workloads: r.Workloads,
 		Findings: slices.Clone(r.Findings), Problems: r.Problems, Checked: r.Checked, Skipped: r.Skipped, Warnings: warnings,

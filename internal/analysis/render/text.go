@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/query"
 )
 
 // columns is how wide prose is. Queries are not broken: they are for pasting.
@@ -186,8 +187,8 @@ func (r Report) notJudged() []string {
 	var grave, absent []string
 	for _, p := range r.Problems {
 		switch {
-		case p.Kind == analysis.Absent: // which the rules' reasons say
-		case p.Kind == analysis.Gap && p.Workload != "":
+		case p.Kind == query.Absent: // which the rules' reasons say
+		case p.Kind == query.Gap && p.Workload != "":
 			absent = append(absent, p.Workload)
 		default:
 			grave = append(grave, problem(p))
@@ -213,7 +214,7 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func problem(p analysis.Problem) string {
+func problem(p query.Problem) string {
 	about := ""
 	switch {
 	case p.Workload != "":

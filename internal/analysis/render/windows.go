@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/window"
 )
 
 // Box is the box plot of one metric of one workload in the window: Tukey's, with whiskers of at most 1.5 interquartile
@@ -29,7 +30,7 @@ type Box struct {
 }
 
 // WithWindows adds the box plots of the window to the report.
-func (r Report) WithWindows(stats []analysis.WindowStat) Report {
+func (r Report) WithWindows(stats []window.Stat) Report {
 	r.Windows = []Box{}
 	for _, s := range stats {
 		b := s.Box

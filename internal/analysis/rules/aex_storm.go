@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // AEXStorm names the rule of this file.
@@ -27,15 +29,15 @@ const (
 )
 
 // costTrap is of an instruction that the runtime emulates: out by an exception, in and out for the handler, and back.
-var costTrap = analysis.Cost{
-	What: "a trapped instruction", Low: 2 * analysis.CostAEX.Low, High: 3 * analysis.CostAEX.High,
+var costTrap = cost.Cost{
+	What: "a trapped instruction", Low: 2 * cost.AEX.Low, High: 3 * cost.AEX.High,
 	Source: "proposed: an asynchronous exit, a signal, and an entry and exit for the handler (Gramine, Choice of machine)",
 }
 
-func aexStorm() analysis.Rule {
-	return analysis.Rule{
+func aexStorm() engine.Rule {
+	return engine.Rule{
 		Name: AEXStorm, Title: "trapped instructions or interrupts throw the enclave out",
-		Signals: []analysis.Signal{
+		Signals: []engine.Signal{
 			teeSignal, cpuSignal,
 			{Name: "aex", Query: perSecond(`teescope_enclave_transitions_total{kind="aex"}`), Unit: "1/s", Help: "asynchronous exits"},
 			{Name: "traps", Query: perSecond(`teescope_enclave_signals_total{kind="sync"}`), Unit: "1/s", Help: "exceptions that the runtime handled inside"},
@@ -48,12 +50,12 @@ func aexStorm() analysis.Rule {
 		},
 		Sources: []string{
 			"Gramine, Performance tuning and analysis: Enabling SGX stats, Choice of machine (RDTSC, CPUID and SYSCALL)",
-			analysis.CostAEX.Source,
+			cost.AEX.Source,
 		},
 	}
 }
 
-func judgeAEXStorm(w analysis.Workload) *analysis.Verdict {
+func judgeAEXStorm(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, "cpu", "aex")
 	if !ok || !inTEE(w) || v["cpu"] < leastBusy {
 		return nil
@@ -68,11 +70,11 @@ func judgeAEXStorm(w analysis.Workload) *analysis.Verdict {
 	if v["aex"] < aexOverTick*tick || !counted || faults > aexOfFaults*v["aex"] {
 		return nil // where faults are not counted, it may be them
 	}
-	low, high := analysis.CostAEX.Seconds(v["aex"]-tick, w.Clock)
+	low, high := cost.AEX.Seconds(v["aex"]-tick, w.Clock)
 	if low < aexWorth*v["cpu"] {
 		return nil
 	}
-	return &analysis.Verdict{
+	return &engine.Verdict{
 		Confidence: analysis.Possible,
 		Cause: fmt.Sprintf("%s asynchronous exits/s, %s times what the timer causes, and page faults are not the reason",
 			figure(v["aex"]), figure(v["aex"]/tick)),
@@ -81,18 +83,18 @@ func judgeAEXStorm(w analysis.Workload) *analysis.Verdict {
 			"keep interrupts off the enclave's CPUs: pin the workload, move interrupts away (/proc/irq/*/smp_affinity), isolcpus",
 			"run the kernel without ticks on these CPUs (nohz_full)",
 		},
-		Gain: analysis.Amdahl(low/v["cpu"], high/v["cpu"], analysis.CostAEX.Assumption(), w.Clock.Assumption(), cpuBound,
+		Gain: analysis.Amdahl(low/v["cpu"], high/v["cpu"], cost.AEX.Assumption(), w.Clock.Assumption(), cpuBound,
 			"the timer's own exits stay"),
 	}
 }
 
 // trapped wants instructions that are not allowed inside, often enough to matter.
-func trapped(w analysis.Workload, cpu, traps float64) *analysis.Verdict {
+func trapped(w engine.Workload, cpu, traps float64) *engine.Verdict {
 	low, high := costTrap.Seconds(traps, w.Clock)
 	if low < aexWorth*cpu {
 		return nil
 	}
-	return &analysis.Verdict{
+	return &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s exceptions/s are handled inside the enclave, %s to %s of the CPU time: CPUID, RDTSC or SYSCALL is trapped and emulated",
 			figure(traps), percent(low/cpu), percent(min(high/cpu, 1))),

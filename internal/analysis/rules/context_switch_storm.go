@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // ContextSwitchStorm names the rule of this file.
@@ -21,10 +23,10 @@ const (
 	stormWaits = 0.25
 )
 
-func contextSwitchStorm() analysis.Rule {
-	return analysis.Rule{
+func contextSwitchStorm() engine.Rule {
+	return engine.Rule{
 		Name: ContextSwitchStorm, Title: "threads are switched in and out all the time",
-		Signals: []analysis.Signal{
+		Signals: []engine.Signal{
 			teeSignal, cpuSignal, switchesSignal, callsSignal, transitionsSignal, waitSignal, threadsSignal, coresSignal, idleSignal,
 		},
 		Judge: judgeContextSwitchStorm,
@@ -34,12 +36,12 @@ func contextSwitchStorm() analysis.Rule {
 		},
 		Sources: []string{
 			"Krahn et al., TEEMon, Middleware 2020, 6.5: Graphene-SGX switches up to 12 times as often as other frameworks",
-			analysis.CostSwitch.Source, analysis.CostOCALL.Source, analysis.CostAEX.Source,
+			cost.Switch.Source, cost.OCALL.Source, cost.AEX.Source,
 		},
 	}
 }
 
-func judgeContextSwitchStorm(w analysis.Workload) *analysis.Verdict {
+func judgeContextSwitchStorm(w engine.Workload) *engine.Verdict {
 	p, known := placeOf(w)
 	cores, busy := cpuOf(w)
 	kinds := w.By(switchesSignal.Name, "kind")
@@ -51,20 +53,20 @@ func judgeContextSwitchStorm(w analysis.Workload) *analysis.Verdict {
 	if p.enclave && counted && waits >= taken && waits < stormWaits*exits {
 		return nil
 	}
-	low, high := shares(w, analysis.CostSwitch, waits+taken, cores)
-	assumptions := []string{analysis.CostSwitch.Assumption(), w.Clock.Assumption(), cpuBound}
+	low, high := shares(w, cost.Switch, waits+taken, cores)
+	assumptions := []string{cost.Switch.Assumption(), w.Clock.Assumption(), cpuBound}
 	if p.enclave {
 		// To wait, a thread leaves the enclave; one that is taken off its CPU in it does so by an exception.
 		_, out := shares(w, w.OCALL, waits, cores)
-		_, aex := shares(w, analysis.CostAEX, taken, cores)
+		_, aex := shares(w, cost.AEX, taken, cores)
 		high += out + aex
 		assumptions = append(assumptions, "at most each wait is an OCALL and each loss of the CPU an asynchronous exit",
-			w.OCALL.Assumption(), analysis.CostAEX.Assumption())
+			w.OCALL.Assumption(), cost.AEX.Assumption())
 	}
 	if middle(low, min(high, 1)) < stormShare {
 		return nil
 	}
-	v := &analysis.Verdict{
+	v := &engine.Verdict{
 		Confidence: analysis.Likely,
 		Evidence:   []string{"switches{kind=voluntary}", "switches{kind=involuntary}", "cpu", waitSignal.Name, threadsSignal.Name, coresSignal.Name},
 	}
@@ -87,7 +89,7 @@ func judgeContextSwitchStorm(w analysis.Workload) *analysis.Verdict {
 var waitCalls = append([]string{"futex", "nanosleep", "clock_nanosleep", "read", "recvfrom", "recvmsg", "sched_yield", "wait4"}, pollCalls...)
 
 // waiting is about threads that give the CPU up themselves.
-func waiting(w analysis.Workload, p place, waits float64) (cause string, advice []string) {
+func waiting(w engine.Workload, p place, waits float64) (cause string, advice []string) {
 	top := largest(w.By(callsSignal.Name, "syscall"), waitCalls...)
 	cause = fmt.Sprintf("threads wait %s times/s", figure(waits))
 	if w.By(callsSignal.Name, "syscall")[top] > 0 {
@@ -107,7 +109,7 @@ func waiting(w analysis.Workload, p place, waits float64) (cause string, advice 
 }
 
 // overcommitted is about threads that lose the CPU to others.
-func overcommitted(w analysis.Workload, p place, taken float64) (cause string, advice []string) {
+func overcommitted(w engine.Workload, p place, taken float64) (cause string, advice []string) {
 	cause = fmt.Sprintf("threads lose the CPU %s times/s", figure(taken))
 	if wait, told := w.Value(waitSignal.Name); told {
 		cause += fmt.Sprintf(", and %s of them wait for one at any time", figure(wait))

@@ -5,7 +5,8 @@ package rules
 import (
 	"strings"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 const (
@@ -18,29 +19,29 @@ const (
 
 // Signals of what enclaves do, by kind.
 var (
-	callsSignal = analysis.Signal{
+	callsSignal = engine.Signal{
 		Name: "calls", Query: perSecond("teescope_syscalls_total", "syscall"), Unit: "1/s", Help: "system calls, by name",
 	}
-	ocallsSignal = analysis.Signal{
+	ocallsSignal = engine.Signal{
 		Name: "ocalls", Query: perSecond("teescope_ocalls_total", "ocall"), Unit: "1/s", Help: "calls out of the enclave, by name",
 	}
-	switchesSignal = analysis.Signal{
+	switchesSignal = engine.Signal{
 		Name: "switches", Query: perSecond("teescope_context_switches_total", "kind"), Unit: "1/s",
 		Help: "times that a thread was switched out: voluntary when it waited, else involuntary",
 	}
-	userSignal = analysis.Signal{
+	userSignal = engine.Signal{
 		Name: "user", Query: perSecond(`teescope_cpu_seconds_total{mode="user"}`), Unit: "cores",
 		Help: "CPU time in user mode, which is inside the enclave and on the way in and out",
 	}
-	loadedSignal = analysis.Signal{
+	loadedSignal = engine.Signal{
 		Name: "loaded", Query: perSecond("sgx_workload_pages_loaded_back_total"), Unit: "1/s",
 		Help: "evicted pages of the workload's enclaves that were loaded back",
 	}
-	machineLoadedSignal = analysis.Signal{
+	machineLoadedSignal = engine.Signal{
 		Name: "machine_loaded", Query: machinePerSecond("sgx_epc_pages_loaded_back_total"), Unit: "1/s",
 		Help: "evicted pages that were loaded back, of all enclaves",
 	}
-	stallSignal = analysis.Signal{
+	stallSignal = engine.Signal{
 		Name: "stall", Query: machinePerSecond("sgx_load_back_seconds_sum"), Unit: "threads",
 		Help: "threads that stood still for an evicted page, of all enclaves, on average",
 	}
@@ -54,7 +55,7 @@ type place struct {
 
 // placeOf reads the signal tee. What it does not tell is not known, and rules about enclaves are silent then: a
 // program outside of one is not to be told how to call out of it.
-func placeOf(w analysis.Workload) (p place, known bool) {
+func placeOf(w engine.Workload) (p place, known bool) {
 	for _, s := range w.Samples(teeSignal.Name) {
 		known = true
 		enclave := s.Labels["tee"] == "sgx"
@@ -101,20 +102,20 @@ func (p place) advice(tips ...tip) []string {
 // In SCONE threads outside make the calls, and whether the caller leaves the enclave meanwhile is not to be seen
 // (Arnautov et al., SCONE, OSDI 2016, 4.3): any cost from that of a call that is handed over to that of an OCALL is
 // possible. Where exits are counted and are few, threads outside make the calls too. Else each is an OCALL.
-func crossing(w analysis.Workload, p place, calls float64) analysis.Cost {
+func crossing(w engine.Workload, p place, calls float64) cost.Cost {
 	exits, counted := w.By(transitionsSignal.Name, "kind")["eexit"]
 	switch {
 	case p.runtime == "scone":
-		low := analysis.CostExitless.Low
+		low := cost.Exitless.Low
 		if w.OCALL.Timed {
-			low, _ = analysis.CostExitless.Seconds(1, w.Clock)
+			low, _ = cost.Exitless.Seconds(1, w.Clock)
 		}
-		return analysis.Cost{
+		return cost.Cost{
 			What: "a call that SCONE hands to a thread outside", Low: min(low, w.OCALL.High), High: w.OCALL.High, Timed: w.OCALL.Timed,
-			Source: "from an exitless call to an OCALL: " + analysis.CostExitless.Source + "; " + w.OCALL.Source,
+			Source: "from an exitless call to an OCALL: " + cost.Exitless.Source + "; " + w.OCALL.Source,
 		}
 	case counted && exits < calls/2 && !p.split():
-		return analysis.CostExitless
+		return cost.Exitless
 	}
 	return w.OCALL
 }
@@ -125,7 +126,7 @@ func (p place) split() bool { return p.runtime == "sgx-sdk" || p.runtime == "ope
 
 // leaving is how many of so many system calls a second leave the enclave: all of them, but in a program with a half
 // outside no more than there are exits, and none where the exits are too few to be most of them.
-func leaving(w analysis.Workload, p place, calls float64) float64 {
+func leaving(w engine.Workload, p place, calls float64) float64 {
 	if !p.split() {
 		return calls
 	}
@@ -138,7 +139,7 @@ func leaving(w analysis.Workload, p place, calls float64) float64 {
 
 // bySyscall are the calls that leave the enclave, by the system call that they are. Of a program with a half outside they
 // are its OCALLs: those that carry a system call in their name, and the others under their own.
-func bySyscall(w analysis.Workload, p place) (calls map[string]float64, evidence func(call string) string) {
+func bySyscall(w engine.Workload, p place) (calls map[string]float64, evidence func(call string) string) {
 	if !p.split() {
 		return w.By(callsSignal.Name, "syscall"), func(call string) string { return "calls{syscall=" + call + "}" }
 	}
@@ -171,19 +172,19 @@ func syscallOf(ocall string) string {
 	return ocall
 }
 
-var transitionsSignal = analysis.Signal{
+var transitionsSignal = engine.Signal{
 	Name: "transitions", Query: perSecond("teescope_enclave_transitions_total", "kind"), Unit: "1/s",
 	Help: "crossings of the enclave's boundary, by kind",
 }
 
 // cpuOf is the CPU time of a workload in cores; not ok when it is not measured or hardly any.
-func cpuOf(w analysis.Workload) (cores float64, ok bool) {
+func cpuOf(w engine.Workload) (cores float64, ok bool) {
 	cores, ok = w.Value(cpuSignal.Name)
 	return cores, ok && cores >= leastBusy
 }
 
 // shares is which part of so many cores events cost that happen so often each second.
-func shares(w analysis.Workload, cost analysis.Cost, perSecond, cores float64) (low, high float64) {
+func shares(w engine.Workload, cost cost.Cost, perSecond, cores float64) (low, high float64) {
 	low, high = cost.Seconds(perSecond, w.Clock)
 	return low / cores, high / cores
 }

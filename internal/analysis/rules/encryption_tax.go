@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // EncryptionTax names the rule of this file.
@@ -24,7 +26,7 @@ const (
 )
 
 // costNode is of a node of 4 KiB of an encrypted file: AES-GCM, and its parents in the tree of hashes.
-var costNode = analysis.Cost{
+var costNode = cost.Cost{
 	What: "an encrypted node of 4 KiB", Low: 3000, High: 25000,
 	Source: "proposed: AES-GCM at 0.7 cycles a byte with AES-NI, up to three nodes of the tree at twice that",
 }
@@ -33,10 +35,10 @@ var costNode = analysis.Cost{
 // pwrite (pal/src/host/linux-sgx, pal_pipes.c, pal_sockets.c, pal_files.c).
 const movers = `read|write|pread|pwrite|send|recv`
 
-func encryptionTax() analysis.Rule {
-	return analysis.Rule{
+func encryptionTax() engine.Rule {
+	return engine.Rule{
 		Name: EncryptionTax, Title: "encrypted files or pipes on the hot path",
-		Signals: []analysis.Signal{
+		Signals: []engine.Signal{
 			teeSignal, cpuSignal,
 			{
 				Name: "nodes", Query: perSecond(`teescope_ocalls_total{ocall=~"(.+_)?u_sgxprotectedfs_f(read|write)_node"}`), Unit: "1/s",
@@ -60,7 +62,7 @@ func encryptionTax() analysis.Rule {
 	}
 }
 
-func judgeEncryptionTax(w analysis.Workload) *analysis.Verdict {
+func judgeEncryptionTax(w engine.Workload) *engine.Verdict {
 	cpu, measured := w.Value("cpu")
 	if !measured || cpu < leastBusy || !inTEE(w) {
 		return nil
@@ -81,7 +83,7 @@ func judgeEncryptionTax(w analysis.Workload) *analysis.Verdict {
 	if !hot(pipes) {
 		return nil
 	}
-	return &analysis.Verdict{
+	return &engine.Verdict{
 		Confidence: analysis.Possible,
 		Cause: fmt.Sprintf("%s of the %s OCALLs/s that move data are on pipes, which Gramine encrypts by TLS, even between threads of one process",
 			percent(pipes/all), figure(all)),
@@ -98,7 +100,7 @@ func judgeEncryptionTax(w analysis.Workload) *analysis.Verdict {
 }
 
 // encryptedFiles is the verdict on so many blocks a second.
-func encryptedFiles(w analysis.Workload, cpu, blocks float64, signal string, c analysis.Confidence) *analysis.Verdict {
+func encryptedFiles(w engine.Workload, cpu, blocks float64, signal string, c analysis.Confidence) *engine.Verdict {
 	low, high := costNode.Seconds(blocks, w.Clock)
 	if high < encryptedWorth*cpu {
 		return nil
@@ -106,7 +108,7 @@ func encryptedFiles(w analysis.Workload, cpu, blocks float64, signal string, c a
 	if c == analysis.Possible {
 		low = 0 // they may be plain
 	}
-	v := &analysis.Verdict{
+	v := &engine.Verdict{
 		Confidence: c,
 		Cause: fmt.Sprintf("%s blocks/s of encrypted files are read and written, %s to %s of the CPU time for decrypting and checking",
 			figure(blocks), percent(low/cpu), percent(min(1, high/cpu))),

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // EPCThrashing names the rule of this file.
@@ -24,10 +26,10 @@ const (
 	neighbourShare = 0.5
 )
 
-func epcThrashing() analysis.Rule {
-	return analysis.Rule{
+func epcThrashing() engine.Rule {
+	return engine.Rule{
 		Name: EPCThrashing, Title: "the enclaves need more enclave page cache than there is",
-		Signals: []analysis.Signal{
+		Signals: []engine.Signal{
 			teeSignal, cpuSignal, loadedSignal, machineLoadedSignal, stallSignal,
 			{
 				Name: "evicted", Query: perSecond("sgx_workload_pages_evicted_total"), Unit: "1/s",
@@ -60,14 +62,14 @@ func epcThrashing() analysis.Rule {
 		Sources: []string{
 			"Krahn et al., TEEMon, Middleware 2020, 6.5: databases of 78, 105 and 127 MB in an enclave page cache of 94 MB",
 			"Gramine, Performance tuning and analysis, Choice of SGX machine: EPC size",
-			analysis.CostPaging.Source,
+			cost.Paging.Source,
 		},
 	}
 }
 
 // loadedBack is how many pages of a workload are loaded back each second. Drivers that tell it of the whole machine only
 // tell it of a workload when that is the only one with an enclave: then the figure is the name of that signal.
-func loadedBack(w analysis.Workload) (pages float64, signal string, ok bool) {
+func loadedBack(w engine.Workload) (pages float64, signal string, ok bool) {
 	if pages, ok = w.Value(loadedSignal.Name); ok {
 		return pages, loadedSignal.Name, true
 	}
@@ -80,7 +82,7 @@ func loadedBack(w analysis.Workload) (pages float64, signal string, ok bool) {
 
 // stalled is for how many threads the workload stood still for evicted pages, on average: its part, by pages, of what was
 // measured on the machine.
-func stalled(w analysis.Workload, pages float64) (threads float64, measured bool) {
+func stalled(w engine.Workload, pages float64) (threads float64, measured bool) {
 	stall, timed := w.Value(stallSignal.Name)
 	all, counted := w.Value(machineLoadedSignal.Name)
 	if !timed || !counted || all <= 0 {
@@ -89,7 +91,7 @@ func stalled(w analysis.Workload, pages float64) (threads float64, measured bool
 	return stall * min(pages/all, 1), true
 }
 
-func judgeEPCThrashing(w analysis.Workload) *analysis.Verdict {
+func judgeEPCThrashing(w engine.Workload) *engine.Verdict {
 	p, _ := placeOf(w)
 	cores, busy := w.Value(cpuSignal.Name)
 	pages, from, ok := loadedBack(w)
@@ -105,7 +107,7 @@ func judgeEPCThrashing(w analysis.Workload) *analysis.Verdict {
 		return nil
 	}
 	// A thread that stands still may do so on its CPU or asleep: the time is out of the CPU time, or beside it.
-	low, high := shares(w, analysis.CostPaging, pages, cores)
+	low, high := shares(w, cost.Paging, pages, cores)
 	low /= 2 // loading back alone, where another CPU evicts
 	if timed {
 		low, high = stall/(cores+stall), stall/max(cores, stall)
@@ -113,7 +115,7 @@ func judgeEPCThrashing(w analysis.Workload) *analysis.Verdict {
 	if pages < thrashPages && middle(low, high) < worthwhile {
 		return nil
 	}
-	v := &analysis.Verdict{
+	v := &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s evicted pages are loaded back each second (%s/s), which takes %s of the time%s",
 			figure(pages), megabytes(pages*pageBytes), between(low, high), epcShort(w)),
@@ -125,7 +127,7 @@ func judgeEPCThrashing(w analysis.Workload) *analysis.Verdict {
 		v.Cause += fmt.Sprintf("; %s took %.0f %% of the pages that it lost", by, 100*share)
 		v.Evidence = append(v.Evidence, "by{by="+by+"}")
 	}
-	assumptions := []string{analysis.CostPaging.Assumption(), w.Clock.Assumption(), cpuBound,
+	assumptions := []string{cost.Paging.Assumption(), w.Clock.Assumption(), cpuBound,
 		"at least the half of that is the workload's: another CPU may do the evicting"}
 	if timed {
 		v.Confidence = analysis.Measured
@@ -143,14 +145,14 @@ func judgeEPCThrashing(w analysis.Workload) *analysis.Verdict {
 func megabytes(bytes float64) string { return fmt.Sprintf("%.3g MiB", bytes/(1<<20)) }
 
 // shortage tells what all enclaves together need and what there is, and whether that is known to be too little.
-func shortage(w analysis.Workload) (need, size float64, short bool) {
+func shortage(w engine.Workload) (need, size float64, short bool) {
 	need, known := w.Value("all_need")
 	size, told := w.Value("size")
 	return need, size, known && told && need > size
 }
 
 // epcShort says by how much the enclave page cache is too small, where that is known.
-func epcShort(w analysis.Workload) string {
+func epcShort(w engine.Workload) string {
 	all, size, short := shortage(w)
 	if !short {
 		return ""
@@ -159,7 +161,7 @@ func epcShort(w analysis.Workload) string {
 }
 
 // neighbour is the other workload that takes most of the pages which this one loses, when others take most of them.
-func neighbour(w analysis.Workload) (name string, share float64, found bool) {
+func neighbour(w engine.Workload) (name string, share float64, found bool) {
 	by := w.By("by", "by")
 	all, others := total(by), make(map[string]float64)
 	for n, pages := range by {
@@ -174,7 +176,7 @@ func neighbour(w analysis.Workload) (name string, share float64, found bool) {
 	return name, by[name] / all, true
 }
 
-func epcAdvice(w analysis.Workload, p place) []string {
+func epcAdvice(w engine.Workload, p place) []string {
 	more := ""
 	if all, size, short := shortage(w); short {
 		more = fmt.Sprintf("move to a machine with %s of enclave page cache or more (Ice Lake servers have up to 1 TB), or shrink what is in enclaves by %s",

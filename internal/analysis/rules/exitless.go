@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // Exitless names the rule of this file.
@@ -35,10 +37,10 @@ const (
 	spinSeconds = 10_000 * 9e-9
 )
 
-func exitless() analysis.Rule {
-	return analysis.Rule{
+func exitless() engine.Rule {
+	return engine.Rule{
 		Name: Exitless, Title: "Exitless system calls missing where they pay, or burning cores without need",
-		Signals: []analysis.Signal{
+		Signals: []engine.Signal{
 			teeSignal, cpuSignal, exitsSignal, waitSignal, coresSignal, idleSignal,
 			{
 				Name: "user", Query: perSecond(`teescope_cpu_seconds_total{mode="user"}`), Unit: "cores",
@@ -59,12 +61,12 @@ func exitless() analysis.Rule {
 		Sources: []string{
 			"Gramine, Performance tuning and analysis, Exitless feature: Redis 43,010 to 68,119 requests/s",
 			"Gramine, pal/src/host/linux-sgx/host_ocalls.c, rpc_thread_loop",
-			analysis.CostOCALL.Source, analysis.CostExitless.Source,
+			cost.OCALL.Source, cost.Exitless.Source,
 		},
 	}
 }
 
-func judgeExitless(w analysis.Workload) *analysis.Verdict {
+func judgeExitless(w engine.Workload) *engine.Verdict {
 	_, runtime := runtimeOf(w)
 	v, ok := figures(w, "cpu", "exits", "calls", "cores", "idle")
 	if !ok || runtime != "gramine-sgx" || v["cpu"] < leastBusy {
@@ -81,7 +83,7 @@ func judgeExitless(w analysis.Workload) *analysis.Verdict {
 }
 
 // exitlessMissing wants many exits of few threads, and CPUs that are free.
-func exitlessMissing(w analysis.Workload, v map[string]float64) *analysis.Verdict {
+func exitlessMissing(w engine.Workload, v map[string]float64) *engine.Verdict {
 	user, measured := w.Value("user")
 	if !measured || v["cpu"] > exitlessFewBusy || v["idle"] < v["cpu"] || v["idle"] < 1 {
 		return nil
@@ -90,14 +92,14 @@ func exitlessMissing(w analysis.Workload, v map[string]float64) *analysis.Verdic
 	if low < exitlessWorth*v["cpu"] {
 		return nil
 	}
-	handLow, handHigh := analysis.CostExitless.Seconds(v["exits"], w.Clock)
+	handLow, handHigh := cost.Exitless.Seconds(v["exits"], w.Clock)
 	// The exits are in user mode: no more than that can be saved.
 	least, most := max(low-handHigh, 0), min(high-handLow, user)
 	evidence, confidence := []string{"exits", "cpu", "user", "idle", "cores", "calls"}, analysis.Likely
 	if w.OCALL.Timed {
-		evidence, confidence = append(evidence, analysis.EvidenceOCALL), analysis.Measured
+		evidence, confidence = append(evidence, engine.EvidenceOCALL), analysis.Measured
 	}
-	return &analysis.Verdict{
+	return &engine.Verdict{
 		Confidence: confidence,
 		Cause: fmt.Sprintf("%s exits/s take %s to %s of the CPU time, and %s CPUs are idle that could make the calls without an exit",
 			figure(v["exits"]), percent(low/v["cpu"]), percent(min(high, user)/v["cpu"]), figure(v["idle"])),
@@ -108,14 +110,14 @@ func exitlessMissing(w analysis.Workload, v map[string]float64) *analysis.Verdic
 			"or make fewer calls: batch reads and writes, pipeline requests",
 		},
 		Gain: analysis.Amdahl(least/v["cpu"], most/v["cpu"],
-			w.OCALL.Assumption(), analysis.CostExitless.Assumption(), w.Clock.Assumption(), cpuBound,
+			w.OCALL.Assumption(), cost.Exitless.Assumption(), w.Clock.Assumption(), cpuBound,
 			"there is a free CPU for each thread outside", "no more is saved than the time in user mode"),
 		Supersedes: []string{OCALLBound},
 	}
 }
 
 // exitlessCrowded wants threads that wait for each other's CPUs.
-func exitlessCrowded(w analysis.Workload, v map[string]float64) *analysis.Verdict {
+func exitlessCrowded(w engine.Workload, v map[string]float64) *engine.Verdict {
 	wait, measured := w.Value("wait")
 	if !measured || v["idle"] > crowdedIdle*v["cores"] || wait < crowdedWait*v["cpu"] {
 		return nil
@@ -124,7 +126,7 @@ func exitlessCrowded(w analysis.Workload, v map[string]float64) *analysis.Verdic
 	if saved >= wait { // leaving the enclave for each call would cost more than the crowd does
 		return nil
 	}
-	return &analysis.Verdict{
+	return &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s system calls/s are made with %s exits/s, so threads outside make them, and %s threads of the workload wait for a CPU while %s of the machine is idle",
 			figure(v["calls"]), figure(v["exits"]), figure(wait), percent(v["idle"]/v["cores"])),
@@ -140,7 +142,7 @@ func exitlessCrowded(w analysis.Workload, v map[string]float64) *analysis.Verdic
 }
 
 // exitlessIdle wants threads outside that fall asleep after nearly each call: they have spun in vain before.
-func exitlessIdle(w analysis.Workload, v map[string]float64) *analysis.Verdict {
+func exitlessIdle(w engine.Workload, v map[string]float64) *engine.Verdict {
 	sleeps, measured := w.Value("sleeps")
 	if !measured || sleeps < sleepsPerCall*v["calls"] {
 		return nil
@@ -150,7 +152,7 @@ func exitlessIdle(w analysis.Workload, v map[string]float64) *analysis.Verdict {
 	if burnt <= saved {
 		return nil
 	}
-	return &analysis.Verdict{
+	return &engine.Verdict{
 		Severity: analysis.Info, Confidence: analysis.Possible,
 		Cause: fmt.Sprintf("the threads outside sleep %s times/s for %s calls/s: they burn at least %s cores in spinning and save at most %s",
 			figure(sleeps), figure(v["calls"]), figure(burnt), figure(saved)),

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // LLCMisses names the rule of this file.
@@ -21,15 +23,15 @@ const (
 
 // costMiss is of a last-level cache miss. The processor does other work in the meantime, or fetches several at once;
 // and it decrypts and checks what belongs to an enclave.
-var costMiss = analysis.Cost{
+var costMiss = cost.Cost{
 	What: "a last-level cache miss", Low: 40, High: 400,
 	Source: "proposed: 90 ns of latency, of which most can be hidden, and the memory encryption's share",
 }
 
-func llcMisses() analysis.Rule {
-	return analysis.Rule{
+func llcMisses() engine.Rule {
+	return engine.Rule{
 		Name: LLCMisses, Title: "more last-level cache misses than before",
-		Signals: []analysis.Signal{
+		Signals: []engine.Signal{
 			teeSignal, cpuSignal,
 			missesSignal,
 			{
@@ -50,7 +52,7 @@ func llcMisses() analysis.Rule {
 	}
 }
 
-func judgeLLCMisses(w analysis.Workload) *analysis.Verdict {
+func judgeLLCMisses(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, "cpu", "misses", "baseline")
 	if !ok || v["cpu"] < leastBusy || v["baseline"] <= 0 {
 		return nil
@@ -60,7 +62,7 @@ func judgeLLCMisses(w analysis.Workload) *analysis.Verdict {
 	if v["misses"] < missesOverBase*usual || high < missesWorth*v["cpu"] {
 		return nil
 	}
-	verdict := &analysis.Verdict{
+	verdict := &engine.Verdict{
 		Confidence: analysis.Possible,
 		Cause: fmt.Sprintf("%s last-level cache misses for each CPU second, %s times as many as in the hour before",
 			figure(v["misses"]/v["cpu"]), figure(v["misses"]/usual)),

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // LoadBackStalls names the rule of this file.
@@ -19,10 +21,10 @@ const (
 	stallShare = 0.02
 )
 
-func loadBackStalls() analysis.Rule {
-	return analysis.Rule{
+func loadBackStalls() engine.Rule {
+	return engine.Rule{
 		Name: LoadBackStalls, Title: "threads stand still for single enclave pages",
-		Signals: []analysis.Signal{
+		Signals: []engine.Signal{
 			teeSignal, cpuSignal, loadedSignal, machineLoadedSignal, stallSignal,
 			{
 				Name: "mean", Unit: "seconds", Help: "how long a thread stood still for an evicted page, the mean of all enclaves",
@@ -45,12 +47,12 @@ func loadBackStalls() analysis.Rule {
 		},
 		Sources: []string{
 			"Linux, arch/x86/kernel/cpu/sgx: sgx_vma_fault retries while a page is evicted; sgx_reclaim_direct below the low watermark",
-			analysis.CostPaging.Source,
+			cost.Paging.Source,
 		},
 	}
 }
 
-func judgeLoadBackStalls(w analysis.Workload) *analysis.Verdict {
+func judgeLoadBackStalls(w engine.Workload) *engine.Verdict {
 	p, _ := placeOf(w)
 	cores, busy := w.Value(cpuSignal.Name)
 	pages, counted := w.Value(loadedSignal.Name)
@@ -62,13 +64,13 @@ func judgeLoadBackStalls(w analysis.Workload) *analysis.Verdict {
 	if !timed || cores+stall < leastBusy {
 		return nil
 	}
-	_, loading := analysis.CostPaging.Seconds(1, w.Clock)
+	_, loading := cost.Paging.Seconds(1, w.Clock)
 	beyond := stall * (1 - loading/mean)
 	low, high := beyond/(cores+stall), beyond/max(cores, stall)
 	if low < stallShare {
 		return nil
 	}
-	return &analysis.Verdict{
+	return &engine.Verdict{
 		Confidence: analysis.Measured,
 		Cause: fmt.Sprintf("only %s pages are loaded back each second, but each takes %s ms where %s ms would do: threads stand still for %s of the time",
 			figure(pages), figure(1000*mean), figure(1000*loading), between(low, high)),
@@ -85,7 +87,7 @@ func judgeLoadBackStalls(w analysis.Workload) *analysis.Verdict {
 }
 
 // stallReason says what the time goes to, where the driver tells it.
-func stallReason(w analysis.Workload) string {
+func stallReason(w engine.Workload) string {
 	direct, _ := w.Value("direct")
 	retries, _ := w.Value("retries")
 	all, _ := w.Value(machineLoadedSignal.Name)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // LockContention names the rule of this file.
@@ -31,10 +33,10 @@ const (
 	lockThreads = 2
 )
 
-func lockContention() analysis.Rule {
-	return analysis.Rule{
+func lockContention() engine.Rule {
+	return engine.Rule{
 		Name: LockContention, Title: "threads wait for each other's locks",
-		Signals: []analysis.Signal{
+		Signals: []engine.Signal{
 			teeSignal, cpuSignal, threadsSignal, exitsSignal,
 			{Name: "futex", Query: perSecond(`teescope_syscalls_total{syscall="futex"}`), Unit: "1/s", Help: "calls that wait for a lock or wake who waits"},
 			allCallsSignal,
@@ -57,12 +59,12 @@ func lockContention() analysis.Rule {
 			"users' reports gramine#910 (63 % in futex), gramine#853",
 			"TEEMon, Middleware 2020, 6.4: futex dominates reads and writes",
 			"futex(7): the call is made for a lock in contention only",
-			analysis.CostSwitch.Source, analysis.CostOCALL.Source,
+			cost.Switch.Source, cost.OCALL.Source,
 		},
 	}
 }
 
-func judgeLockContention(w analysis.Workload) *analysis.Verdict {
+func judgeLockContention(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, "cpu", "threads", "futex", "calls", "waits")
 	if !ok || v["cpu"] < leastBusy || v["threads"] < lockThreads || v["calls"] <= 0 {
 		return nil
@@ -72,7 +74,7 @@ func judgeLockContention(w analysis.Workload) *analysis.Verdict {
 	if v["futex"] < futexPerSecond || v["futex"] < futexShare*v["calls"] || v["waits"] < futexWaits*v["futex"] {
 		return nil
 	}
-	verdict := &analysis.Verdict{
+	verdict := &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s futex calls/s are %s of the system calls of %s threads, and %s times/s a thread goes to sleep",
 			figure(v["futex"]), percent(v["futex"]/v["calls"]), figure(v["threads"]), figure(v["waits"])),
@@ -95,7 +97,7 @@ func judgeLockContention(w analysis.Workload) *analysis.Verdict {
 		return verdict
 	}
 	// What each call and each sleep costs is saved; what runs in parallel then is not known and not promised.
-	low, high := analysis.CostSwitch.Seconds(min(v["waits"], v["futex"]), w.Clock)
+	low, high := cost.Switch.Seconds(min(v["waits"], v["futex"]), w.Clock)
 	outLow, outHigh := w.OCALL.Seconds(v["futex"], w.Clock)
 	if _, counted := w.Value(exitsSignal.Name); !counted {
 		outLow = 0 // the calls may be made without an exit
@@ -105,7 +107,7 @@ func judgeLockContention(w analysis.Workload) *analysis.Verdict {
 		return nil
 	}
 	verdict.Gain = analysis.Amdahl(low, high,
-		analysis.CostSwitch.Assumption(), w.OCALL.Assumption(), w.Clock.Assumption(), cpuBound,
+		cost.Switch.Assumption(), w.OCALL.Assumption(), w.Clock.Assumption(), cpuBound,
 		"each call leaves the enclave, and only calls and sleeps are saved: what runs in parallel without the lock is not counted")
 	return verdict
 }

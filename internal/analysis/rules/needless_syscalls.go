@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // NeedlessSyscalls names the rule of this file.
@@ -22,10 +24,10 @@ const (
 	needlessMost = 0.5
 )
 
-func needlessSyscalls() analysis.Rule {
-	return analysis.Rule{
+func needlessSyscalls() engine.Rule {
+	return engine.Rule{
 		Name: NeedlessSyscalls, Title: "system calls that need not leave the enclave",
-		Signals: []analysis.Signal{teeSignal, cpuSignal, callsSignal, ocallsSignal, switchesSignal, transitionsSignal},
+		Signals: []engine.Signal{teeSignal, cpuSignal, callsSignal, ocallsSignal, switchesSignal, transitionsSignal},
 		Judge:   judgeNeedlessSyscalls,
 		NotWhen: []string{
 			"the calls are made by a part of the workload that is outside of the enclave (of programs of the Intel SDK and Open Enclave only OCALLs are looked at)",
@@ -35,14 +37,14 @@ func needlessSyscalls() analysis.Rule {
 		Sources: []string{
 			"Krahn et al., TEEMon, Middleware 2020, 6.4: Redis on two commits of SCONE, 267,952 to 621,504 operations/s",
 			"Gramine, Performance tuning and analysis, Effects of system calls / ocalls: gettimeofday",
-			analysis.CostOCALL.Source, analysis.CostExitless.Source,
+			cost.OCALL.Source, cost.Exitless.Source,
 		},
 	}
 }
 
 // needlessCalls are the rates of the calls that an enclave could answer itself. Of futex calls those are left out that
 // may have slept: such a call waits for something, and leaving is not what it costs.
-func needlessCalls(w analysis.Workload, calls map[string]float64) map[string]float64 {
+func needlessCalls(w engine.Workload, calls map[string]float64) map[string]float64 {
 	found := make(map[string]float64)
 	for _, name := range slices.Concat(clockCalls, selfCalls, []string{"sched_yield"}) {
 		if calls[name] > 0 {
@@ -57,7 +59,7 @@ func needlessCalls(w analysis.Workload, calls map[string]float64) map[string]flo
 	return found
 }
 
-func judgeNeedlessSyscalls(w analysis.Workload) *analysis.Verdict {
+func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
 	p, known := placeOf(w)
 	cores, busy := cpuOf(w)
 	calls, shown := bySyscall(w, p)
@@ -80,7 +82,7 @@ func judgeNeedlessSyscalls(w analysis.Workload) *analysis.Verdict {
 		return nil
 	}
 	top := largest(found, slices.Collect(maps.Keys(found))...)
-	v := &analysis.Verdict{
+	v := &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s is called %s times/s, and calls that need not leave the enclave are made %s times/s in all, against %s/s that do I/O",
 			top, figure(found[top]), figure(rate), figure(io)),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // NotTheTEE names the rule of this file.
@@ -26,10 +27,10 @@ const (
 	epcPaging = 1000
 )
 
-func notTheTEE() analysis.Rule {
-	return analysis.Rule{
+func notTheTEE() engine.Rule {
+	return engine.Rule{
 		Name: NotTheTEE, Title: "not the TEE: the host lacks memory or CPU time",
-		Signals: []analysis.Signal{
+		Signals: []engine.Signal{
 			teeSignal, cpuSignal, waitSignal, threadsSignal, coresSignal, idleSignal,
 			{
 				Name: "pressure", Query: "max by (instance) (rate(node_pressure_memory_waiting_seconds_total[$window]))", Unit: "ratio",
@@ -60,11 +61,11 @@ func notTheTEE() analysis.Rule {
 }
 
 // judgeNotTheTEE speaks of workloads in a TEE alone: elsewhere nobody would blame one.
-func judgeNotTheTEE(w analysis.Workload) *analysis.Verdict {
+func judgeNotTheTEE(w engine.Workload) *engine.Verdict {
 	if !inTEE(w) {
 		return nil
 	}
-	for _, judge := range []func(analysis.Workload) *analysis.Verdict{hostReclaim, stolenTime, busyNeighbours} {
+	for _, judge := range []func(engine.Workload) *engine.Verdict{hostReclaim, stolenTime, busyNeighbours} {
 		if v := judge(w); v != nil {
 			return v
 		}
@@ -73,7 +74,7 @@ func judgeNotTheTEE(w analysis.Workload) *analysis.Verdict {
 }
 
 // hostReclaim wants the machine or the container to lack memory, and the workload to feel it.
-func hostReclaim(w analysis.Workload) *analysis.Verdict {
+func hostReclaim(w engine.Workload) *engine.Verdict {
 	machine, told := w.Value("pressure")
 	own, toldOwn := w.Value("own_pressure")
 	major, _ := w.Value("major")
@@ -85,7 +86,7 @@ func hostReclaim(w analysis.Workload) *analysis.Verdict {
 	default:
 		return nil
 	}
-	v := &analysis.Verdict{
+	v := &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("not the TEE: for %s of the time something waits for the host's memory, and the workload has %s faults/s that a device must serve",
 			percent(pressure), figure(major)),
@@ -106,12 +107,12 @@ func hostReclaim(w analysis.Workload) *analysis.Verdict {
 }
 
 // stolenTime wants a hypervisor that gives the CPUs to others.
-func stolenTime(w analysis.Workload) *analysis.Verdict {
+func stolenTime(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, "cpu", "steal", "cores")
 	if !ok || v["cpu"] < leastBusy || v["steal"] < stolen*v["cores"] {
 		return nil
 	}
-	return &analysis.Verdict{
+	return &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause:      fmt.Sprintf("not the TEE: the hypervisor gives %s of this machine's CPUs to others", percent(v["steal"]/v["cores"])),
 		Evidence:   []string{"steal", "cores", "cpu", "wait"},
@@ -121,7 +122,7 @@ func stolenTime(w analysis.Workload) *analysis.Verdict {
 }
 
 // busyNeighbours wants threads that find a CPU each, if others left them.
-func busyNeighbours(w analysis.Workload) *analysis.Verdict {
+func busyNeighbours(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, "cpu", "wait", "threads", "cores", "idle")
 	if !ok || v["cpu"] < leastBusy || v["idle"] > crowdedIdle*v["cores"] {
 		return nil
@@ -129,7 +130,7 @@ func busyNeighbours(w analysis.Workload) *analysis.Verdict {
 	if v["wait"] < waitForOthers*(v["cpu"]+v["wait"]) || v["cpu"] >= ownCrowd*(v["cores"]-v["idle"]) {
 		return nil
 	}
-	return &analysis.Verdict{
+	return &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("not the TEE: the workload's threads wait for a CPU %s of the time that they could run, while others use %s of %s CPUs",
 			percent(v["wait"]/(v["cpu"]+v["wait"])), figure(v["cores"]-v["idle"]-v["cpu"]), figure(v["cores"])),

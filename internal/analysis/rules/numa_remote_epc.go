@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // NUMARemoteEPC names the rule of this file.
@@ -17,15 +19,15 @@ const (
 )
 
 // costRemote is what a cache miss to another node's memory takes longer.
-var costRemote = analysis.Cost{
+var costRemote = cost.Cost{
 	What: "a cache miss to another node, over one to the own", Low: 100, High: 400,
 	Source: "proposed: 50 to 100 ns more than about 90 ns on two-socket Xeons",
 }
 
-func numaRemoteEPC() analysis.Rule {
-	return analysis.Rule{
+func numaRemoteEPC() engine.Rule {
+	return engine.Rule{
 		Name: NUMARemoteEPC, Title: "enclave memory on another NUMA node than the threads",
-		Signals: []analysis.Signal{
+		Signals: []engine.Signal{
 			teeSignal, cpuSignal,
 			{Name: "section", Query: `sum by (instance, node) (sgx_epc_size_bytes{node!=""})`, Unit: "bytes", Help: "enclave page cache of each NUMA node"},
 			{Name: "resident", Query: "sum by (workload, instance) (sgx_workload_resident_bytes)", Unit: "bytes", Help: "enclave memory of the workload"},
@@ -53,7 +55,7 @@ func numaRemoteEPC() analysis.Rule {
 
 // judgeNUMARemoteEPC knows two signs: enclaves that do not fit into one node's cache of enclave pages, and a machine whose
 // ordinary memory goes to other nodes while the workload's threads move about.
-func judgeNUMARemoteEPC(w analysis.Workload) *analysis.Verdict {
+func judgeNUMARemoteEPC(w engine.Workload) *engine.Verdict {
 	resident, measured := w.Value("resident")
 	sections := w.Samples("section")
 	if !measured || resident <= 0 || len(sections) < 2 || !inTEE(w) {
@@ -63,7 +65,7 @@ func judgeNUMARemoteEPC(w analysis.Workload) *analysis.Verdict {
 	for _, s := range sections {
 		largest = max(largest, s.Value)
 	}
-	v := &analysis.Verdict{
+	v := &engine.Verdict{
 		Severity: analysis.Info,
 		Evidence: []string{"resident", "section", "migrations", "misses"},
 		Advice: []string{

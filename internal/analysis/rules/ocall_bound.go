@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // OCALLBound names the rule of this file.
@@ -15,10 +17,10 @@ const OCALLBound = "ocall-bound"
 // middle of the range of its cost. Proposed (rule 1 of the advisor: 10 % of a core).
 const ocallShare = 0.10
 
-func ocallBound() analysis.Rule {
-	return analysis.Rule{
+func ocallBound() engine.Rule {
+	return engine.Rule{
 		Name: OCALLBound, Title: "leaving the enclave takes much of the time",
-		Signals: []analysis.Signal{teeSignal, cpuSignal, userSignal, transitionsSignal, ocallsSignal, idleSignal},
+		Signals: []engine.Signal{teeSignal, cpuSignal, userSignal, transitionsSignal, ocallsSignal, idleSignal},
 		Judge:   judgeOCALLBound,
 		NotWhen: []string{
 			"the exits are those of the start: loading a program makes about 200, and thousands with many libraries",
@@ -28,12 +30,12 @@ func ocallBound() analysis.Rule {
 		Sources: []string{
 			"Gramine, Performance tuning and analysis, Effects of system calls / ocalls; Exitless feature: Redis 43,010 to 68,119 requests/s",
 			"Weichbrodt et al., sgx-perf, Middleware 2018: batching, merging and moving of calls",
-			analysis.CostOCALL.Source, analysis.CostExitless.Source,
+			cost.OCALL.Source, cost.Exitless.Source,
 		},
 	}
 }
 
-func judgeOCALLBound(w analysis.Workload) *analysis.Verdict {
+func judgeOCALLBound(w engine.Workload) *engine.Verdict {
 	p, _ := placeOf(w)
 	cores, busy := cpuOf(w)
 	exits, counted := w.By(transitionsSignal.Name, "kind")["eexit"]
@@ -56,11 +58,11 @@ func judgeOCALLBound(w analysis.Workload) *analysis.Verdict {
 	}
 	evidence, confidence := []string{"transitions{kind=eexit}", "cpu", "user"}, analysis.Likely
 	assumptions := []string{
-		w.OCALL.Assumption(), analysis.CostExitless.Assumption(), w.Clock.Assumption(), cpuBound,
+		w.OCALL.Assumption(), cost.Exitless.Assumption(), w.Clock.Assumption(), cpuBound,
 		"all exits can be avoided, by batching or by threads outside; what the host does for each call stays",
 	}
 	if w.OCALL.Timed {
-		evidence, confidence = append(evidence, analysis.EvidenceOCALL), analysis.Measured
+		evidence, confidence = append(evidence, engine.EvidenceOCALL), analysis.Measured
 	} else {
 		assumptions = append(assumptions, "no more is saved than the time in user mode")
 	}
@@ -69,8 +71,8 @@ func judgeOCALLBound(w analysis.Workload) *analysis.Verdict {
 		evidence = append(evidence, "ocalls{ocall="+top+"}", "ocalls")
 	}
 	// What is saved is less than what an OCALL costs: the call is made in another way, or with others at once.
-	handLow, handHigh := shares(w, analysis.CostExitless, exits, cores)
-	return &analysis.Verdict{
+	handLow, handHigh := shares(w, cost.Exitless, exits, cores)
+	return &engine.Verdict{
 		Confidence: confidence,
 		Cause: fmt.Sprintf("the enclave is left %s times/s%s, which takes %s of the workload's CPU time",
 			figure(exits), called, between(low, high)),
@@ -90,7 +92,7 @@ func judgeOCALLBound(w analysis.Workload) *analysis.Verdict {
 }
 
 // exitlessTip is worth saying only where there is a CPU for the threads outside.
-func exitlessTip(w analysis.Workload) string {
+func exitlessTip(w engine.Workload) string {
 	idle, measured := w.Value(idleSignal.Name)
 	if !measured || idle < 1 {
 		return ""

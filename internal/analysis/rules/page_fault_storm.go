@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // PageFaultStorm names the rule of this file.
@@ -23,10 +25,10 @@ const (
 	faultsNow = 0.3
 )
 
-func pageFaultStorm() analysis.Rule {
-	return analysis.Rule{
+func pageFaultStorm() engine.Rule {
+	return engine.Rule{
 		Name: PageFaultStorm, Title: "page faults take much of the time",
-		Signals: []analysis.Signal{
+		Signals: []engine.Signal{
 			teeSignal, cpuSignal, loadedSignal,
 			{
 				Name: "faults", Query: perSecond("teescope_page_faults_total", "reason"), Unit: "1/s",
@@ -55,12 +57,12 @@ func pageFaultStorm() analysis.Rule {
 			"Krahn et al., TEEMon, Middleware 2020, 6.5: page faults in user mode by reason",
 			"Gramine, Performance tuning and analysis, Other considerations: sgx.preheat_enclave; Glibc malloc tuning",
 			"Intel SDM vol. 3A, 4.7: the error code of a page fault",
-			analysis.CostFault.Source, analysis.CostAEX.Source,
+			cost.Fault.Source, cost.AEX.Source,
 		},
 	}
 }
 
-func judgePageFaultStorm(w analysis.Workload) *analysis.Verdict {
+func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 	p, known := placeOf(w)
 	cores, busy := cpuOf(w)
 	rate, counted := w.Value("faults")
@@ -77,17 +79,17 @@ func judgePageFaultStorm(w analysis.Workload) *analysis.Verdict {
 	if rate < faultsPerSecond || rate < forkFaults*created {
 		return nil
 	}
-	low, high := shares(w, analysis.CostFault, rate, cores)
-	bound, assumptions := 1.0, []string{analysis.CostFault.Assumption(), w.Clock.Assumption(), cpuBound}
+	low, high := shares(w, cost.Fault, rate, cores)
+	bound, assumptions := 1.0, []string{cost.Fault.Assumption(), w.Clock.Assumption(), cpuBound}
 	if system, told := w.Value("system"); told {
 		bound = system / cores
 		assumptions = append(assumptions, "no more is saved than the time in the kernel, and that of exits from the enclave")
 	}
 	high = min(high, bound)
 	if inside > 0 {
-		exitLow, exitHigh := shares(w, analysis.CostAEX, inside, cores)
+		exitLow, exitHigh := shares(w, cost.AEX, inside, cores)
 		low, high = low+exitLow, high+exitHigh
-		assumptions = append(assumptions, analysis.CostAEX.Assumption())
+		assumptions = append(assumptions, cost.AEX.Assumption())
 	}
 	least := worthwhile
 	if !p.enclave {
@@ -98,7 +100,7 @@ func judgePageFaultStorm(w analysis.Workload) *analysis.Verdict {
 	}
 	reasons := w.By("faults", "reason")
 	top := largest(reasons, slices.Collect(maps.Keys(reasons))...)
-	v := &analysis.Verdict{
+	v := &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s page faults a second take %s of the CPU time; most of them: %s",
 			figure(rate), between(low, high), reasonOf(top)),
@@ -132,7 +134,7 @@ func reasonOf(reason string) string {
 }
 
 // faultAdvice depends on why most of the faults happen.
-func faultAdvice(w analysis.Workload, p place, reason string) []string {
+func faultAdvice(w engine.Workload, p place, reason string) []string {
 	added, _ := w.Value("added")
 	switch reason {
 	case "no_page_found", "write_fault", "instr_fetch_fault":

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // PollingLoop names the rule of this file.
@@ -18,10 +20,10 @@ const (
 	pollRate = 1000
 )
 
-func pollingLoop() analysis.Rule {
-	return analysis.Rule{
+func pollingLoop() engine.Rule {
+	return engine.Rule{
 		Name: PollingLoop, Title: "a loop that asks for work and finds none",
-		Signals: []analysis.Signal{teeSignal, cpuSignal, callsSignal, switchesSignal, transitionsSignal},
+		Signals: []engine.Signal{teeSignal, cpuSignal, callsSignal, switchesSignal, transitionsSignal},
 		Judge:   judgePollingLoop,
 		NotWhen: []string{
 			"the loop has CPUs of its own that nobody else wants, and latency is worth them",
@@ -30,14 +32,14 @@ func pollingLoop() analysis.Rule {
 		Sources: []string{
 			"Gramine, Performance tuning and analysis, Effects of system calls / ocalls: epoll is made of poll",
 			"epoll_wait(2), poll(2): a call that finds nothing and may wait sleeps, so it is seen as a voluntary switch",
-			analysis.CostOCALL.Source, analysis.CostSyscall.Source,
+			cost.OCALL.Source, cost.Syscall.Source,
 		},
 	}
 }
 
 // emptyPolls is a lower bound of the polls that neither waited nor found anything. A poll that waits sleeps, which is a
 // voluntary switch, and after one that finds something there is a call that serves it.
-func emptyPolls(w analysis.Workload) (empty, polls float64, ok bool) {
+func emptyPolls(w engine.Workload) (empty, polls float64, ok bool) {
 	calls := w.By(callsSignal.Name, "syscall")
 	waits, measured := w.By(switchesSignal.Name, "kind")["voluntary"]
 	if len(calls) == 0 || !measured {
@@ -48,7 +50,7 @@ func emptyPolls(w analysis.Workload) (empty, polls float64, ok bool) {
 	return polls - served - waits, polls, true
 }
 
-func judgePollingLoop(w analysis.Workload) *analysis.Verdict {
+func judgePollingLoop(w engine.Workload) *engine.Verdict {
 	p, known := placeOf(w)
 	cores, busy := cpuOf(w)
 	empty, polls, ok := emptyPolls(w)
@@ -57,7 +59,7 @@ func judgePollingLoop(w analysis.Workload) *analysis.Verdict {
 	}
 	calls := w.By(callsSignal.Name, "syscall")
 	all := total(calls)
-	cost := analysis.CostSyscall
+	cost := cost.Syscall
 	if leaving(w, p, empty) == 0 {
 		p.enclave = false // it is the half outside that polls
 	}
@@ -74,7 +76,7 @@ func judgePollingLoop(w analysis.Workload) *analysis.Verdict {
 		return nil
 	}
 	top := largest(calls, pollCalls...)
-	v := &analysis.Verdict{
+	v := &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s is called %s times/s, and at least %s of all polls neither wait nor find anything",
 			top, figure(calls[top]), percent(empty/polls)),

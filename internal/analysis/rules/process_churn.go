@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // ProcessChurn names the rule of this file.
@@ -24,10 +25,10 @@ const (
 	onlyLoading = 0.05
 )
 
-func processChurn() analysis.Rule {
-	return analysis.Rule{
+func processChurn() engine.Rule {
+	return engine.Rule{
 		Name: ProcessChurn, Title: "processes, and with them enclaves, are created and end all the time",
-		Signals: []analysis.Signal{
+		Signals: []engine.Signal{
 			teeSignal, cpuSignal,
 			{Name: "forks", Query: perSecond("teescope_forks_total"), Unit: "1/s", Help: "processes created"},
 			{Name: "ends", Query: perSecond("teescope_exits_total"), Unit: "1/s", Help: "processes that ended"},
@@ -54,7 +55,7 @@ func processChurn() analysis.Rule {
 	}
 }
 
-func judgeProcessChurn(w analysis.Workload) *analysis.Verdict {
+func judgeProcessChurn(w engine.Workload) *engine.Verdict {
 	p, known := placeOf(w)
 	cores, busy := w.Value(cpuSignal.Name)
 	v, ok := figures(w, "forks", "ends", "processes")
@@ -76,7 +77,7 @@ func judgeProcessChurn(w analysis.Workload) *analysis.Verdict {
 		if v["forks"] < nativeForks {
 			return nil
 		}
-		return &analysis.Verdict{
+		return &engine.Verdict{
 			Severity: analysis.Info, Confidence: analysis.Likely,
 			Cause: fmt.Sprintf("%s processes a second are created and end again; in an enclave each would need an enclave of its own, about 1,000 times the cost",
 				figure(v["forks"])),
@@ -87,7 +88,7 @@ func judgeProcessChurn(w analysis.Workload) *analysis.Verdict {
 	if births < enclaveBirths || !counted && p.runtime != "gramine-sgx" {
 		return nil
 	}
-	verdict := &analysis.Verdict{
+	verdict := &engine.Verdict{
 		Severity: analysis.Medium, Confidence: analysis.Likely,
 		Cause:    fmt.Sprintf("%s enclaves a minute are created and end again", figure(60*births)),
 		Evidence: []string{"forks", "enclaves", "ends", "execs", "processes", "start"},

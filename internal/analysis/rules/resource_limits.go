@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // ResourceLimits names the rule of this file.
@@ -23,10 +24,10 @@ const (
 	killed = 0.5
 )
 
-func resourceLimits() analysis.Rule {
-	return analysis.Rule{
+func resourceLimits() engine.Rule {
+	return engine.Rule{
 		Name: ResourceLimits, Title: "the container's memory or CPU limit",
-		Signals: []analysis.Signal{
+		Signals: []engine.Signal{
 			{
 				Name: "kills", Query: ofContainer("sum", "increase(container_oom_events_total[$window])"), Unit: "processes",
 				Help: "processes killed because the container was out of memory",
@@ -65,9 +66,9 @@ func resourceLimits() analysis.Rule {
 }
 
 // judgeResourceLimits is for workloads in and outside of a TEE alike: it is the container that has the limit, not the enclave.
-func judgeResourceLimits(w analysis.Workload) *analysis.Verdict {
+func judgeResourceLimits(w engine.Workload) *engine.Verdict {
 	if kills, measured := w.Value("kills"); measured && kills >= killed {
-		return &analysis.Verdict{
+		return &engine.Verdict{
 			Severity: analysis.High, Confidence: analysis.Measured,
 			Cause:    fmt.Sprintf("the kernel killed %.0f processes because the container was out of memory", max(1, kills)),
 			Evidence: []string{"kills", "memory", "stalled"},
@@ -78,7 +79,7 @@ func judgeResourceLimits(w analysis.Workload) *analysis.Verdict {
 		}
 	}
 	if memory, measured := w.Value("memory"); measured && memory >= memoryNear {
-		v := &analysis.Verdict{
+		v := &engine.Verdict{
 			Severity: analysis.Medium, Confidence: analysis.Possible,
 			Cause:    fmt.Sprintf("the container holds %s of the memory that it may have", percent(memory)),
 			Evidence: []string{"memory", "stalled", "kills"},
@@ -98,7 +99,7 @@ func judgeResourceLimits(w analysis.Workload) *analysis.Verdict {
 	if !ok || v["throttled"] < throttledPeriods || v["used"] <= 0 {
 		return nil
 	}
-	return &analysis.Verdict{
+	return &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("the container is stopped in %s of its CPU periods: it used %s CPUs and was kept from %s",
 			percent(v["throttled"]), figure(v["used"]), figure(v["stopped"])),

@@ -4,11 +4,13 @@
 // about it and what that would bring.
 package rules
 
-import "github.com/teescope/teescope/internal/analysis"
+import (
+	"github.com/teescope/teescope/internal/analysis/engine"
+)
 
 // All lists every rule, sorted by name. To add a rule, add its line here.
-func All() []analysis.Rule {
-	return []analysis.Rule{
+func All() []engine.Rule {
+	return []engine.Rule{
 		aexStorm(),
 		contextSwitchStorm(),
 		encryptionTax(),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // SlowStart names the rule of this file.
@@ -19,10 +20,10 @@ const (
 	oneStart = 1.5
 )
 
-func slowStart() analysis.Rule {
-	return analysis.Rule{
+func slowStart() engine.Rule {
+	return engine.Rule{
 		Name: SlowStart, Title: "an enclave takes long to start: adding and measuring its pages",
-		Signals: []analysis.Signal{
+		Signals: []engine.Signal{
 			{
 				Name: "age", Unit: "seconds", Help: "age of the workload's youngest enclave",
 				Query: "min by (workload, instance) (time() - sgx_enclave_start_time_seconds * on (instance, enclave, pid) group_left (workload) sgx_enclave_info)",
@@ -62,12 +63,12 @@ func slowStart() analysis.Rule {
 
 // judgeSlowStart looks at workloads whose youngest enclave is younger than the window. The driver's histogram of starts
 // is that of the machine.
-func judgeSlowStart(w analysis.Workload) *analysis.Verdict {
+func judgeSlowStart(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, "age", "start", "starts")
 	if !ok || v["age"] < 0 || v["age"] > w.Window || v["start"] < slowStartSeconds {
 		return nil
 	}
-	verdict := &analysis.Verdict{
+	verdict := &engine.Verdict{
 		Severity: analysis.Low, Confidence: analysis.Measured,
 		Cause:    fmt.Sprintf("the enclave took %s s from its creation until it was initialised", figure(v["start"])),
 		Evidence: []string{"start", "starts", "age", "size", "resident", "out"},

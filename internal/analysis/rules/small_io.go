@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // SmallIO names the rule of this file.
@@ -29,10 +31,10 @@ const (
 // positional calls are on files only.
 var positionalCalls = []string{"pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2"}
 
-func smallIO() analysis.Rule {
-	return analysis.Rule{
+func smallIO() engine.Rule {
+	return engine.Rule{
 		Name: SmallIO, Title: "many small reads and writes",
-		Signals: []analysis.Signal{
+		Signals: []engine.Signal{
 			teeSignal, cpuSignal, callsSignal, transitionsSignal,
 			{
 				Name: "network", Unit: "bytes/s", Help: "bytes sent and received in the container's own network",
@@ -52,14 +54,14 @@ func smallIO() analysis.Rule {
 		Sources: []string{
 			"Gramine, Performance tuning and analysis, Effects of system calls / ocalls: copying takes 15 to 50 %",
 			"Weichbrodt et al., sgx-perf, Middleware 2018: batching",
-			analysis.CostOCALL.Source,
+			cost.OCALL.Source,
 		},
 	}
 }
 
 // ioSize is the rate of reads and writes, and an upper bound of their mean size in bytes. It is not ok when the bytes of
 // some of them are not known.
-func ioSize(w analysis.Workload) (rate, bytes float64, evidence string, ok bool) {
+func ioSize(w engine.Workload) (rate, bytes float64, evidence string, ok bool) {
 	calls := w.By(callsSignal.Name, "syscall")
 	network, networked := w.Value("network")
 	pages, cached := w.Value("pages")
@@ -76,7 +78,7 @@ func ioSize(w analysis.Workload) (rate, bytes float64, evidence string, ok bool)
 	return 0, 0, "", false
 }
 
-func judgeSmallIO(w analysis.Workload) *analysis.Verdict {
+func judgeSmallIO(w engine.Workload) *engine.Verdict {
 	p, _ := placeOf(w)
 	cores, busy := cpuOf(w)
 	rate, bytes, from, ok := ioSize(w)
@@ -90,7 +92,7 @@ func judgeSmallIO(w analysis.Workload) *analysis.Verdict {
 	if low = min(low, high); middle(low, high) < ocallShare {
 		return nil
 	}
-	return &analysis.Verdict{
+	return &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s reads and writes a second move at most %s bytes each: handing them out takes %s of the CPU time",
 			figure(rate), figure(bytes), between(low, high)),

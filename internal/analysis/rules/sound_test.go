@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/query"
 )
 
 // values are what the labels of signals can be.
@@ -28,14 +31,14 @@ var values = map[string][]string{
 var labelsOf = regexp.MustCompile(`^\w+ by \(([^)]*)\)`)
 
 // anything makes a workload of arbitrary figures, in a TEE or none.
-func anything(r *rand.Rand, rule analysis.Rule, tee string) analysis.Workload {
-	seen := make(map[string][]analysis.Sample)
+func anything(r *rand.Rand, rule engine.Rule, tee string) engine.Workload {
+	seen := make(map[string][]query.Sample)
 	for _, s := range rule.Signals {
 		if s.Name != teeSignal.Name && r.IntN(5) == 0 {
 			continue // not measured
 		}
 		for range 1 + r.IntN(6) {
-			sample := analysis.Sample{Labels: map[string]string{}, Value: math.Pow(10, -3+10*r.Float64())}
+			sample := query.Sample{Labels: map[string]string{}, Value: math.Pow(10, -3+10*r.Float64())}
 			if m := labelsOf.FindStringSubmatch(s.Query); m != nil {
 				for _, label := range strings.Split(m[1], ", ") {
 					if list := values[label]; list != nil {
@@ -54,7 +57,7 @@ func anything(r *rand.Rand, rule analysis.Rule, tee string) analysis.Workload {
 			seen[s.Name] = append(seen[s.Name], sample)
 		}
 	}
-	return analysis.NewWorkload("w", 5*time.Minute, seen)
+	return engine.NewWorkload("w", 5*time.Minute, seen)
 }
 
 // Whatever the figures are, a rule promises no more than can be, shows what it says, and does not stumble.
@@ -74,7 +77,7 @@ func TestWhateverIsMeasured(t *testing.T) {
 			}
 			for _, name := range v.Evidence {
 				base, _, _ := strings.Cut(name, "{")
-				if !slices.ContainsFunc(rule.Signals, func(s analysis.Signal) bool { return s.Name == base }) {
+				if !slices.ContainsFunc(rule.Signals, func(s engine.Signal) bool { return s.Name == base }) {
 					t.Fatalf("%s: evidence %q is none of its signals", rule.Name, name)
 				}
 			}
@@ -112,13 +115,13 @@ func TestOutsideOfAnEnclaveIsAtMostInfo(t *testing.T) {
 			}
 		}
 		w := anything(r, rule, "sgx")
-		unknown := make(map[string][]analysis.Sample)
+		unknown := make(map[string][]query.Sample)
 		for _, s := range rule.Signals {
 			if s.Name != teeSignal.Name {
 				unknown[s.Name] = w.Samples(s.Name)
 			}
 		}
-		if v := rule.Judge(analysis.NewWorkload("w", 5*time.Minute, unknown)); v != nil {
+		if v := rule.Judge(engine.NewWorkload("w", 5*time.Minute, unknown)); v != nil {
 			t.Errorf("%s: it is not known what the workload runs in, and it says %s", rule.Name, v.Cause)
 		}
 	}
@@ -126,16 +129,16 @@ func TestOutsideOfAnEnclaveIsAtMostInfo(t *testing.T) {
 
 // The gain is bounded by the time that the cause can take, which for calls is their part of all calls.
 func TestTheGainOfCallsIsBoundedByTheirPart(t *testing.T) {
-	calls := func(rates map[string]float64) (samples []analysis.Sample) {
+	calls := func(rates map[string]float64) (samples []query.Sample) {
 		for name, rate := range rates {
-			samples = append(samples, analysis.Sample{Labels: map[string]string{"syscall": name}, Value: rate})
+			samples = append(samples, query.Sample{Labels: map[string]string{"syscall": name}, Value: rate})
 		}
 		return samples
 	}
-	one := func(value float64, labels map[string]string) []analysis.Sample {
-		return []analysis.Sample{{Labels: labels, Value: value}}
+	one := func(value float64, labels map[string]string) []query.Sample {
+		return []query.Sample{{Labels: labels, Value: value}}
 	}
-	w := analysis.NewWorkload("w", 5*time.Minute, map[string][]analysis.Sample{
+	w := engine.NewWorkload("w", 5*time.Minute, map[string][]query.Sample{
 		"tee":   one(1, map[string]string{"tee": "sgx", "runtime": "scone"}),
 		"cpu":   one(1, nil),
 		"calls": calls(map[string]float64{"clock_gettime": 1e6, "read": 5e5, "write": 5e5}),
@@ -147,9 +150,9 @@ func TestTheGainOfCallsIsBoundedByTheirPart(t *testing.T) {
 }
 
 // of makes samples of one signal, by the values of a label.
-func of(label string, rates map[string]float64) (samples []analysis.Sample) {
+func of(label string, rates map[string]float64) (samples []query.Sample) {
 	for value, rate := range rates {
-		samples = append(samples, analysis.Sample{Labels: map[string]string{label: value}, Value: rate})
+		samples = append(samples, query.Sample{Labels: map[string]string{label: value}, Value: rate})
 	}
 	return samples
 }
@@ -165,7 +168,7 @@ func TestNeighbour(t *testing.T) {
 		{map[string]float64{"w": 40, "a": 30, "b": 30}, "a"},
 		{nil, ""},
 	} {
-		w := analysis.NewWorkload("w", time.Minute, map[string][]analysis.Sample{"by": of("by", c.by)})
+		w := engine.NewWorkload("w", time.Minute, map[string][]query.Sample{"by": of("by", c.by)})
 		if name, _, _ := neighbour(w); name != c.want {
 			t.Errorf("%v: %q", c.by, name)
 		}
@@ -174,8 +177,8 @@ func TestNeighbour(t *testing.T) {
 
 // Faults for evicted pages are those of epc-thrashing, whatever that rule says of them.
 func TestFaultsForEvictedPagesAreNotCounted(t *testing.T) {
-	seen := func(loaded float64) analysis.Workload {
-		return analysis.NewWorkload("w", time.Minute, map[string][]analysis.Sample{
+	seen := func(loaded float64) engine.Workload {
+		return engine.NewWorkload("w", time.Minute, map[string][]query.Sample{
 			"tee": of("tee", map[string]float64{"sgx": 1}), "cpu": of("", map[string]float64{"": 1}),
 			"faults": of("reason", map[string]float64{"no_page_found": 60000}), "now": of("", map[string]float64{"": 60000}),
 			"enclave": of("", map[string]float64{"": 60000}), "loaded": of("", map[string]float64{"": loaded}),
@@ -190,21 +193,21 @@ func TestFaultsForEvictedPagesAreNotCounted(t *testing.T) {
 }
 
 func TestCrossing(t *testing.T) {
-	exits := func(rate float64) analysis.Workload {
-		return analysis.NewWorkload("w", time.Minute, map[string][]analysis.Sample{
+	exits := func(rate float64) engine.Workload {
+		return engine.NewWorkload("w", time.Minute, map[string][]query.Sample{
 			"transitions": {{Labels: map[string]string{"kind": "eexit"}, Value: rate}},
 		})
 	}
 	for _, c := range []struct {
 		what string
-		w    analysis.Workload
+		w    engine.Workload
 		p    place
 		want float64 // the lower end
 	}{
-		{"SCONE hands calls over or leaves", analysis.NewWorkload("w", time.Minute, nil), place{true, "scone"}, analysis.CostExitless.Low},
-		{"nothing is known of exits", analysis.NewWorkload("w", time.Minute, nil), place{true, "sgx-sdk"}, analysis.CostOCALL.Low},
-		{"an exit for each call", exits(1000), place{true, "gramine-sgx"}, analysis.CostOCALL.Low},
-		{"threads outside make the calls", exits(10), place{true, "gramine-sgx"}, analysis.CostExitless.Low},
+		{"SCONE hands calls over or leaves", engine.NewWorkload("w", time.Minute, nil), place{true, "scone"}, cost.Exitless.Low},
+		{"nothing is known of exits", engine.NewWorkload("w", time.Minute, nil), place{true, "sgx-sdk"}, cost.OCALL.Low},
+		{"an exit for each call", exits(1000), place{true, "gramine-sgx"}, cost.OCALL.Low},
+		{"threads outside make the calls", exits(10), place{true, "gramine-sgx"}, cost.Exitless.Low},
 	} {
 		if got := crossing(c.w, c.p, 1000); got.Low != c.want {
 			t.Errorf("%s: %v", c.what, got)

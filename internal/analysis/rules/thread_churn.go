@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // ThreadChurn names the rule of this file.
@@ -31,10 +32,10 @@ const (
 	threadLow, threadHigh = 19.7e-6, 82e-6
 )
 
-func threadChurn() analysis.Rule {
-	return analysis.Rule{
+func threadChurn() engine.Rule {
+	return engine.Rule{
 		Name: ThreadChurn, Title: "threads are created and end all the time",
-		Signals: []analysis.Signal{
+		Signals: []engine.Signal{
 			teeSignal, cpuSignal, threadsSignal, callsSignal,
 			{Name: "starts", Query: perSecond("teescope_thread_starts_total"), Unit: "1/s", Help: "threads created"},
 		},
@@ -51,7 +52,7 @@ func threadChurn() analysis.Rule {
 	}
 }
 
-func judgeThreadChurn(w analysis.Workload) *analysis.Verdict {
+func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 	p, known := placeOf(w)
 	cores, busy := cpuOf(w)
 	v, ok := figures(w, "starts", "threads")
@@ -86,7 +87,7 @@ func judgeThreadChurn(w analysis.Workload) *analysis.Verdict {
 	if middle(low, min(high, 1)) < least {
 		return nil
 	}
-	verdict := &analysis.Verdict{
+	verdict := &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s threads a second are created and live for %s s in the mean, which takes %s of the CPU time",
 			figure(v["starts"]), figure(life), between(low, high)),

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // ThreadsOverCapacity names the rule of this file.
@@ -22,10 +24,10 @@ const (
 	waitingThreads = 0.5
 )
 
-func threadsOverCapacity() analysis.Rule {
-	return analysis.Rule{
+func threadsOverCapacity() engine.Rule {
+	return engine.Rule{
 		Name: ThreadsOverCapacity, Title: "more threads than the enclave or the machine has room for",
-		Signals: []analysis.Signal{
+		Signals: []engine.Signal{
 			teeSignal, threadsSignal, cpuSignal, waitSignal, coresSignal, idleSignal, exitsSignal,
 			{
 				Name: "tcs", Unit: "threads", Help: "threads that the enclaves let in at once (TCS)",
@@ -45,12 +47,12 @@ func threadsOverCapacity() analysis.Rule {
 		Sources: []string{
 			"Gramine, Performance tuning and analysis, Other considerations (sgx.max_threads), Choice of machine",
 			"users' report gramine#853: MariaDB collapses with many threads",
-			analysis.CostSwitch.Source, analysis.CostAEX.Source,
+			cost.Switch.Source, cost.AEX.Source,
 		},
 	}
 }
 
-func judgeThreadsOverCapacity(w analysis.Workload) *analysis.Verdict {
+func judgeThreadsOverCapacity(w engine.Workload) *engine.Verdict {
 	if !inTEE(w) {
 		return nil
 	}
@@ -65,7 +67,7 @@ func judgeThreadsOverCapacity(w analysis.Workload) *analysis.Verdict {
 
 // overTCS compares threads with the room for them in the enclave. In Gramine each thread of the application is one
 // of the process; other runtimes have threads that never enter.
-func overTCS(w analysis.Workload) *analysis.Verdict {
+func overTCS(w engine.Workload) *engine.Verdict {
 	_, runtime := runtimeOf(w)
 	v, ok := figures(w, "threads", "tcs", "cpu")
 	if !ok || runtime != "gramine-sgx" || v["tcs"] <= 0 || v["threads"] < tcsNear*v["tcs"] {
@@ -76,7 +78,7 @@ func overTCS(w analysis.Workload) *analysis.Verdict {
 	if counted && told && calls >= exitlessCalls && calls >= exitlessOn*exits {
 		return nil // the threads of Exitless are no threads of the enclave
 	}
-	verdict := &analysis.Verdict{
+	verdict := &engine.Verdict{
 		Severity: analysis.Info, Confidence: analysis.Possible,
 		Cause:    fmt.Sprintf("%s threads, and the enclave has room for %s (TCS)", figure(v["threads"]), figure(v["tcs"])),
 		Evidence: []string{"threads", "tcs"},
@@ -92,7 +94,7 @@ func overTCS(w analysis.Workload) *analysis.Verdict {
 }
 
 // overCores wants threads that wait for CPUs which the workload itself keeps busy.
-func overCores(w analysis.Workload) *analysis.Verdict {
+func overCores(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, "threads", "cpu", "wait", "cores", "idle", "involuntary")
 	if !ok || v["cpu"] < leastBusy || v["threads"] <= v["cores"] || v["idle"] > crowdedIdle*v["cores"] {
 		return nil
@@ -100,10 +102,10 @@ func overCores(w analysis.Workload) *analysis.Verdict {
 	if v["wait"] < crowdedWait*v["cpu"] || v["wait"] < waitingThreads || v["cpu"] < ownCrowd*(v["cores"]-v["idle"]) {
 		return nil
 	}
-	low, _ := analysis.CostSwitch.Seconds(v["involuntary"], w.Clock)
-	_, high := analysis.CostSwitch.Seconds(v["involuntary"], w.Clock)
-	_, aex := analysis.CostAEX.Seconds(v["involuntary"], w.Clock)
-	return &analysis.Verdict{
+	low, _ := cost.Switch.Seconds(v["involuntary"], w.Clock)
+	_, high := cost.Switch.Seconds(v["involuntary"], w.Clock)
+	_, aex := cost.AEX.Seconds(v["involuntary"], w.Clock)
+	return &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s threads share %s CPUs: %s of them wait for one at any time, and %s times/s one is interrupted inside the enclave",
 			figure(v["threads"]), figure(v["cores"]), figure(v["wait"]), figure(v["involuntary"])),
@@ -113,7 +115,7 @@ func overCores(w analysis.Workload) *analysis.Verdict {
 			"pin the threads, so that an interrupted one comes back to warm caches",
 		},
 		Gain: analysis.Amdahl(low/v["cpu"], (high+aex)/v["cpu"],
-			analysis.CostSwitch.Assumption(), analysis.CostAEX.Assumption(), w.Clock.Assumption(), cpuBound,
+			cost.Switch.Assumption(), cost.AEX.Assumption(), w.Clock.Assumption(), cpuBound,
 			"only the switches are saved: the CPUs are busy as before"),
 		Supersedes: []string{ContextSwitchStorm},
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 // leastBusy is the CPU time of a workload, in cores, below which its rates are not looked at: the cost of an event
@@ -34,42 +34,42 @@ func ofContainer(aggregate, query string) string {
 
 // Signals that several rules look at.
 var (
-	teeSignal = analysis.Signal{
+	teeSignal = engine.Signal{
 		Name: "tee", Query: "max by (workload, instance, tee, runtime) (teescope_workload_info)",
 		Help: "the TEE that the workload runs in, and under which runtime",
 	}
-	cpuSignal = analysis.Signal{
+	cpuSignal = engine.Signal{
 		Name: "cpu", Query: perSecond("teescope_cpu_seconds_total"), Unit: "cores", Help: "CPU time of the workload",
 	}
-	coresSignal = analysis.Signal{
+	coresSignal = engine.Signal{
 		Name: "cores", Query: `count by (instance) (node_cpu_seconds_total{mode="idle"})`, Unit: "cores", Help: "CPUs of the machine",
 	}
-	idleSignal = analysis.Signal{
+	idleSignal = engine.Signal{
 		Name: "idle", Query: machinePerSecond(`node_cpu_seconds_total{mode="idle"}`), Unit: "cores", Help: "CPUs that had nothing to do",
 	}
-	waitSignal = analysis.Signal{
+	waitSignal = engine.Signal{
 		Name: "wait", Query: perSecond("teescope_run_queue_wait_seconds_total"), Unit: "threads",
 		Help: "threads of the workload that were ready and waited for a CPU, on average",
 	}
-	exitsSignal = analysis.Signal{
+	exitsSignal = engine.Signal{
 		Name: "exits", Query: perSecond(`teescope_enclave_transitions_total{kind="eexit"}`), Unit: "1/s", Help: "exits from the enclave",
 	}
-	allCallsSignal = analysis.Signal{
+	allCallsSignal = engine.Signal{
 		Name: "calls", Query: perSecond("teescope_syscalls_total"), Unit: "1/s", Help: "system calls",
 	}
-	missesSignal = analysis.Signal{
+	missesSignal = engine.Signal{
 		Name: "misses", Query: perSecond("teescope_llc_misses_total"), Unit: "1/s", Help: "last-level cache misses",
 	}
-	migrationsSignal = analysis.Signal{
+	migrationsSignal = engine.Signal{
 		Name: "migrations", Query: perSecond("teescope_cpu_migrations_total"), Unit: "1/s", Help: "moves of threads to another CPU",
 	}
-	threadsSignal = analysis.Signal{
+	threadsSignal = engine.Signal{
 		Name: "threads", Query: "sum by (workload, instance) (teescope_threads)", Unit: "threads", Help: "threads of the workload",
 	}
 )
 
 // runtimeOf is the TEE of a workload and the runtime in it; both are empty outside of one, and where it is not known.
-func runtimeOf(w analysis.Workload) (tee, runtime string) {
+func runtimeOf(w engine.Workload) (tee, runtime string) {
 	for _, s := range w.Samples(teeSignal.Name) {
 		if name := s.Labels["tee"]; name != "" && name != "none" {
 			return name, s.Labels["runtime"]
@@ -79,13 +79,13 @@ func runtimeOf(w analysis.Workload) (tee, runtime string) {
 }
 
 // inTEE tells whether a workload is known to run in a TEE: others are not told to change an enclave.
-func inTEE(w analysis.Workload) bool {
+func inTEE(w engine.Workload) bool {
 	tee, _ := runtimeOf(w)
 	return tee != ""
 }
 
 // figures reads signals by name, each the sum of its samples; ok is false when one was not measured.
-func figures(w analysis.Workload, names ...string) (v map[string]float64, ok bool) {
+func figures(w engine.Workload, names ...string) (v map[string]float64, ok bool) {
 	v = make(map[string]float64, len(names))
 	for _, name := range names {
 		value, measured := w.Value(name)

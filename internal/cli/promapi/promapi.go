@@ -18,7 +18,7 @@ import (
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
@@ -81,46 +81,46 @@ func (s *Source) Check(ctx context.Context) error {
 }
 
 // Instant implements [analysis.Source].
-func (s *Source) Instant(ctx context.Context, query string, at time.Time) ([]analysis.Sample, error) {
-	v, warnings, err := s.api.Query(ctx, query, at, v1.WithTimeout(s.server.Within()))
+func (s *Source) Instant(ctx context.Context, expr string, at time.Time) ([]query.Sample, error) {
+	v, warnings, err := s.api.Query(ctx, expr, at, v1.WithTimeout(s.server.Within()))
 	s.note(warnings)
 	if err != nil {
 		return nil, s.explain(ctx, err)
 	}
 	vector, ok := v.(model.Vector)
 	if !ok {
-		return nil, fmt.Errorf("the query yields a %s and not a vector: %s", v.Type(), query)
+		return nil, fmt.Errorf("the query yields a %s and not a vector: %s", v.Type(), expr)
 	}
-	samples := make([]analysis.Sample, 0, len(vector))
+	samples := make([]query.Sample, 0, len(vector))
 	for _, e := range vector {
 		if e.Histogram == nil && !math.IsNaN(float64(e.Value)) {
-			samples = append(samples, analysis.Sample{Labels: labelsOf(e.Metric), Time: e.Timestamp.Time(), Value: float64(e.Value)})
+			samples = append(samples, query.Sample{Labels: labelsOf(e.Metric), Time: e.Timestamp.Time(), Value: float64(e.Value)})
 		}
 	}
 	return samples, nil
 }
 
 // Range implements [analysis.Source].
-func (s *Source) Range(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]analysis.Series, error) {
-	v, warnings, err := s.api.QueryRange(ctx, query, v1.Range{Start: start, End: end, Step: step}, v1.WithTimeout(s.server.Within()))
+func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]query.Series, error) {
+	v, warnings, err := s.api.QueryRange(ctx, expr, v1.Range{Start: start, End: end, Step: step}, v1.WithTimeout(s.server.Within()))
 	s.note(warnings)
 	if err != nil {
 		return nil, s.explain(ctx, err)
 	}
 	matrix, ok := v.(model.Matrix)
 	if !ok {
-		return nil, fmt.Errorf("the query yields a %s and not a matrix: %s", v.Type(), query)
+		return nil, fmt.Errorf("the query yields a %s and not a matrix: %s", v.Type(), expr)
 	}
-	series := make([]analysis.Series, 0, len(matrix))
+	series := make([]query.Series, 0, len(matrix))
 	for _, e := range matrix {
-		points := make([]analysis.Point, 0, len(e.Values))
+		points := make([]query.Point, 0, len(e.Values))
 		for _, p := range e.Values {
 			if !math.IsNaN(float64(p.Value)) {
-				points = append(points, analysis.Point{Time: p.Timestamp.Time(), Value: float64(p.Value)})
+				points = append(points, query.Point{Time: p.Timestamp.Time(), Value: float64(p.Value)})
 			}
 		}
 		if len(points) > 0 {
-			series = append(series, analysis.Series{Labels: labelsOf(e.Metric), Points: points})
+			series = append(series, query.Series{Labels: labelsOf(e.Metric), Points: points})
 		}
 	}
 	return series, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
@@ -106,7 +107,7 @@ func (a *Analyst) Collect(_ context.Context, emit func(prometheus.Metric)) error
 	for _, f := range shown {
 		a.emit(f, emit)
 	}
-	kinds := map[analysis.Kind]float64{analysis.Failed: 0, analysis.Absent: 0, analysis.Bounded: 0, analysis.Gap: 0, analysis.Broken: 0}
+	kinds := map[query.Kind]float64{query.Failed: 0, query.Absent: 0, query.Bounded: 0, query.Gap: 0, query.Broken: 0}
 	for _, p := range report.Problems {
 		kinds[p.Kind]++
 	}

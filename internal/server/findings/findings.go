@@ -19,7 +19,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/ledger"
+	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/render"
+	"github.com/teescope/teescope/internal/analysis/window"
 )
 
 // maxTime bounds one analysis, however long the interval is.
@@ -27,14 +31,14 @@ const maxTime = 30 * time.Second
 
 // Options are what an [Analyst] is made of.
 type Options struct {
-	Source   analysis.Source
+	Source   query.Source
 	Name     string // of the source, in reports
-	Rules    []analysis.Rule
+	Rules    []engine.Rule
 	Interval time.Duration // between the begins of two analyses
 	Window   time.Duration // that each looks back
 	Scrape   time.Duration // between two samples of a series; 0 finds it out
 	// Keep keeps the box plots of each window as series. Nil keeps none.
-	Keep analysis.Appender
+	Keep window.Appender
 	File string // keeps what is known over a restart; its directory must exist by Init. Empty keeps nothing
 	// Tell is told all findings that live, after each analysis. Nil tells nobody.
 	Tell func(live []analysis.Finding)
@@ -46,7 +50,7 @@ type Analyst struct {
 	opts     Options
 	families families
 	asking   chan struct{} // holds one: who asks about another moment than the newest
-	ledger   *analysis.Ledger
+	ledger   *ledger.Ledger
 	unusual  unusual // used by Run alone
 
 	mu     sync.Mutex
@@ -78,7 +82,7 @@ func (a *Analyst) Name() string { return "findings" }
 
 // Init reads what was found when the program ended last.
 func (a *Analyst) Init(context.Context) (err error) {
-	a.ledger, err = analysis.OpenLedger(a.opts.File, a.opts.Log, a.log)
+	a.ledger, err = ledger.Open(a.opts.File, a.opts.Log, a.log)
 	return err
 }
 
@@ -105,24 +109,24 @@ func (a *Analyst) Run(ctx context.Context) error {
 }
 
 // evaluate asks all rules about the window up to a moment.
-func (a *Analyst) evaluate(ctx context.Context, at time.Time) (analysis.Result, error) {
-	return analysis.Evaluate(ctx, a.opts.Source, a.opts.Rules, analysis.Options{
+func (a *Analyst) evaluate(ctx context.Context, at time.Time) (engine.Result, error) {
+	return engine.Evaluate(ctx, a.opts.Source, a.opts.Rules, engine.Options{
 		Window: a.opts.Window, At: at, Timeout: maxTime,
 	})
 }
 
 // look asks all rules, keeps the box plots of the window, and now and then looks for what is unlike before.
-func (a *Analyst) look(ctx context.Context, at time.Time) (analysis.Result, error) {
+func (a *Analyst) look(ctx context.Context, at time.Time) (engine.Result, error) {
 	result, err := a.evaluate(ctx, at)
 	if err != nil || result.Workloads == 0 && firstFailure(result) != nil {
 		return result, err // who does not answer is asked no more
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
-	windows, problems := analysis.Windows(ctx, a.opts.Source, at, analysis.WindowOptions{Window: a.opts.Window, Interval: a.opts.Scrape})
+	windows, problems := window.Compute(ctx, a.opts.Source, at, window.Options{Window: a.opts.Window, Interval: a.opts.Scrape})
 	if a.opts.Keep != nil {
-		if err := analysis.StoreWindows(ctx, a.opts.Keep, windows); err != nil {
-			problems = append(problems, analysis.Problem{Kind: analysis.Failed, Error: err.Error()})
+		if err := window.Store(ctx, a.opts.Keep, windows); err != nil {
+			problems = append(problems, query.Problem{Kind: query.Failed, Error: err.Error()})
 		}
 	}
 	problems = append(problems, a.unusual.look(ctx, a.opts, at, windows)...)
@@ -152,9 +156,9 @@ func threadTime() time.Duration {
 
 // once analyses, and keeps, logs and tells what was found.
 func (a *Analyst) once(ctx context.Context) (err error) {
-	var result analysis.Result
+	var result engine.Result
 	took, cpu, err := measured(func() error {
-		result, err = contained(func() (analysis.Result, error) { return a.look(ctx, time.Now()) })
+		result, err = contained(func() (engine.Result, error) { return a.look(ctx, time.Now()) })
 		return err
 	})
 	how := howItWent(result, err)
@@ -166,7 +170,7 @@ func (a *Analyst) once(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	unwritten := a.ledger.Update(analysis.Observation{At: result.At, Window: result.Window, Findings: result.Findings, Knows: result.Knows})
+	unwritten := a.ledger.Update(ledger.Observation{At: result.At, Window: result.Window, Findings: result.Findings, Knows: result.Knows})
 	result.Findings = a.ledger.Open()
 	report := render.New(a.opts.Name, result, 0, nil)
 	a.mu.Lock()
@@ -182,28 +186,28 @@ func (a *Analyst) once(ctx context.Context) (err error) {
 }
 
 // log writes one line when a finding begins, changes its severity or ends.
-func (a *Analyst) log(e analysis.Event) {
+func (a *Analyst) log(e ledger.Event) {
 	f, level := e.Finding, slog.LevelInfo
 	attrs := []any{"rule", f.Rule, "workload", f.Workload, "instance", f.Instance, "severity", string(f.Severity)}
 	text := ""
 	switch e.Kind {
-	case analysis.Opened:
+	case ledger.Opened:
 		text = "found what slows a workload"
 		attrs = append(attrs, "cause", f.Cause, "gain", render.Gain(f.Gain))
-	case analysis.SeverityChanged:
+	case ledger.SeverityChanged:
 		text = "a finding has another severity"
 		attrs = append(attrs, "was", string(e.Was), "cause", f.Cause)
-	case analysis.Closed:
+	case ledger.Closed:
 		text = "a finding is over"
 		attrs = append(attrs, "lasted", f.LastSeen.Sub(f.FirstSeen).Round(time.Second))
 	}
-	if e.Kind != analysis.Closed && f.Severity.AtLeast(analysis.Medium) {
+	if e.Kind != ledger.Closed && f.Severity.AtLeast(analysis.Medium) {
 		level = slog.LevelWarn
 	}
 	a.opts.Log.Log(context.Background(), level, text, attrs...)
 }
 
-func howItWent(r analysis.Result, err error) outcome {
+func howItWent(r engine.Result, err error) outcome {
 	switch {
 	case err != nil:
 		return failed
@@ -213,9 +217,9 @@ func howItWent(r analysis.Result, err error) outcome {
 	return complete
 }
 
-func firstFailure(r analysis.Result) error {
+func firstFailure(r engine.Result) error {
 	for _, p := range r.Problems {
-		if p.Kind == analysis.Failed {
+		if p.Kind == query.Failed {
 			return fmt.Errorf("%s: %s", p.Query, p.Error)
 		}
 	}
@@ -223,7 +227,7 @@ func firstFailure(r analysis.Result) error {
 }
 
 // contained turns a panic into an error: a bug in the analysis must not end the agent.
-func contained(f func() (analysis.Result, error)) (r analysis.Result, err error) {
+func contained(f func() (engine.Result, error)) (r engine.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the analysis panicked: %v", p)

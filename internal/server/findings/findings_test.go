@@ -26,7 +26,10 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/render"
+	"github.com/teescope/teescope/internal/analysis/window"
 	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 )
 
@@ -42,7 +45,7 @@ type source struct {
 	kept  map[string]int // samples by the name of their series
 }
 
-func (s *source) Append(_ context.Context, samples []analysis.Sample) error {
+func (s *source) Append(_ context.Context, samples []query.Sample) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kept == nil {
@@ -60,7 +63,7 @@ func (s *source) set(f func(*source)) {
 	f(s)
 }
 
-func (s *source) Instant(ctx context.Context, query string, at time.Time) ([]analysis.Sample, error) {
+func (s *source) Instant(ctx context.Context, expr string, at time.Time) ([]query.Sample, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.block {
@@ -72,30 +75,30 @@ func (s *source) Instant(ctx context.Context, query string, at time.Time) ([]ana
 	if s.err != nil {
 		return nil, s.err
 	}
-	if query != "calls[1m]" {
+	if expr != "calls[1m]" {
 		return nil, nil
 	}
-	var all []analysis.Sample
+	var all []query.Sample
 	for workload, n := range s.calls {
-		all = append(all, analysis.Sample{Labels: map[string]string{"workload": workload, "instance": "a:1"}, Time: at, Value: n})
+		all = append(all, query.Sample{Labels: map[string]string{"workload": workload, "instance": "a:1"}, Time: at, Value: n})
 	}
 	return all, nil
 }
 
-func (s *source) Range(_ context.Context, query string, start, end time.Time, step time.Duration) ([]analysis.Series, error) {
+func (s *source) Range(_ context.Context, expr string, start, end time.Time, step time.Duration) ([]query.Series, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
 		return nil, s.err
 	}
-	if !strings.Contains(query, "teescope_processes") && !strings.Contains(query, "teescope_syscalls_total") {
+	if !strings.Contains(expr, "teescope_processes") && !strings.Contains(expr, "teescope_syscalls_total") {
 		return nil, nil
 	}
-	var all []analysis.Series
+	var all []query.Series
 	for workload := range s.calls {
-		one := analysis.Series{Labels: map[string]string{"workload": workload, "instance": "a:1"}}
+		one := query.Series{Labels: map[string]string{"workload": workload, "instance": "a:1"}}
 		for t := start; !t.After(end); t = t.Add(step) {
-			one.Points = append(one.Points, analysis.Point{Time: t, Value: float64(t.UnixMilli()) / 1000})
+			one.Points = append(one.Points, query.Point{Time: t, Value: float64(t.UnixMilli()) / 1000})
 		}
 		all = append(all, one)
 	}
@@ -103,16 +106,16 @@ func (s *source) Range(_ context.Context, query string, start, end time.Time, st
 }
 
 // rule finds whoever makes more than 1,000 calls a second.
-func rule() analysis.Rule {
-	return analysis.Rule{
+func rule() engine.Rule {
+	return engine.Rule{
 		Name: "chatter", Title: "too many calls", Sources: []string{"a test"},
-		Signals: []analysis.Signal{{Name: "calls", Query: "calls[$window]", Unit: "1/s", Help: "calls"}},
-		Judge: func(w analysis.Workload) *analysis.Verdict {
+		Signals: []engine.Signal{{Name: "calls", Query: "calls[$window]", Unit: "1/s", Help: "calls"}},
+		Judge: func(w engine.Workload) *engine.Verdict {
 			n, _ := w.Value("calls")
 			if n <= 1000 {
 				return nil
 			}
-			return &analysis.Verdict{
+			return &engine.Verdict{
 				Confidence: analysis.Likely, Cause: fmt.Sprintf("%s makes %.0f calls a second.", w.Name, n), Evidence: []string{"calls"},
 				Advice: []string{"Make fewer."}, Gain: analysis.Amdahl(0.1, 0.2, "an assumption"),
 			}
@@ -142,7 +145,7 @@ func analyst(t *testing.T, s *source, tell func([]analysis.Finding)) (*Analyst, 
 	t.Helper()
 	var log logged
 	a := New(Options{
-		Source: s, Name: "a test", Rules: []analysis.Rule{rule()}, Interval: time.Minute, Window: time.Minute,
+		Source: s, Name: "a test", Rules: []engine.Rule{rule()}, Interval: time.Minute, Window: time.Minute,
 		Scrape: 5 * time.Second, Keep: s, File: filepath.Join(t.TempDir(), "findings.json"), Tell: tell, Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err := a.Init(t.Context()); err != nil {
@@ -218,7 +221,7 @@ func TestFindsOnceAndSaysWhenItIsOver(t *testing.T) {
 			t.Errorf("it was logged %d times", n)
 		}
 		// Two workloads, four analyses, seven numbers of each box plot.
-		if n := s.kept[analysis.WindowValueFamily]; n != 2*4*7 {
+		if n := s.kept[window.ValueFamily]; n != 2*4*7 {
 			t.Errorf("%d numbers of box plots are kept", n)
 		}
 		metrictest.Golden(t, "testdata/metrics.prom", []byte(metrics(t, a)), *update)
@@ -281,8 +284,8 @@ func TestASourceThatNeverAnswers(t *testing.T) {
 func TestARuleThatPanics(t *testing.T) {
 	s := &source{calls: map[string]float64{"busy": 5000}}
 	bad := rule()
-	bad.Judge = func(analysis.Workload) *analysis.Verdict { panic("a bug") }
-	a := New(Options{Source: s, Rules: []analysis.Rule{bad}, Interval: time.Hour, Window: time.Minute, Log: slog.New(slog.DiscardHandler)})
+	bad.Judge = func(engine.Workload) *engine.Verdict { panic("a bug") }
+	a := New(Options{Source: s, Rules: []engine.Rule{bad}, Interval: time.Hour, Window: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	if err := a.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}

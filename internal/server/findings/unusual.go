@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/anomaly"
+	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/analysis/window"
 )
 
 // unusualEvery is the least time between two looks at what is unlike before: they ask for half an hour of series, and
@@ -21,14 +24,14 @@ type unusual struct {
 }
 
 // look looks again when it is time to. What could not be asked changes nothing.
-func (u *unusual) look(ctx context.Context, o Options, at time.Time, windows []analysis.WindowStat) []analysis.Problem {
+func (u *unusual) look(ctx context.Context, o Options, at time.Time, windows []window.Stat) []query.Problem {
 	if since := at.Sub(u.at); since >= 0 && since < unusualEvery {
 		return nil
 	}
-	found, problems := analysis.Anomalies(ctx, o.Source, at, windows, analysis.AnomalyOptions{})
-	failed := func(p analysis.Problem) bool { return p.Kind == analysis.Failed }
+	found, problems := anomaly.Find(ctx, o.Source, at, windows, anomaly.Options{})
+	failed := func(p query.Problem) bool { return p.Kind == query.Failed }
 	if !slices.ContainsFunc(problems, failed) {
-		u.at, u.found = at, analysis.AnomalyFindings(found, at, 0)
+		u.at, u.found = at, anomaly.Findings(found, at, 0)
 	}
 	return problems
 }

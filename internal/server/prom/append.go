@@ -12,14 +12,14 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/query"
 )
 
 // Append stores samples beside those that are scraped. It implements analysis.Appender: what is not newer than its
 // series is left out. A sample that is ahead of the clock is an error, and nothing is stored: scraped samples could
 // not be stored until the clock had caught up. New series are not stored when memory is short, which is an error too;
 // those that are there go on.
-func (s *Server) Append(ctx context.Context, samples []analysis.Sample) error {
+func (s *Server) Append(ctx context.Context, samples []query.Sample) error {
 	next, end, reason := s.gate.enter()
 	if next == nil {
 		return errors.New(reason)
@@ -42,7 +42,7 @@ func (s *Server) Append(ctx context.Context, samples []analysis.Sample) error {
 	return nil
 }
 
-func (s *Server) append(app storage.AppenderV2, samples []analysis.Sample) (refused int, err error) {
+func (s *Server) append(app storage.AppenderV2, samples []query.Sample) (refused int, err error) {
 	latest := time.Now().Add(tolerance)
 	known, _ := app.(storage.GetRef)
 	short := s.memory.near()

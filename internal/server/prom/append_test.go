@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-func made(at time.Time, value float64, labels ...string) analysis.Sample {
-	s := analysis.Sample{Labels: map[string]string{"__name__": "made"}, Time: at, Value: value}
+func made(at time.Time, value float64, labels ...string) query.Sample {
+	s := query.Sample{Labels: map[string]string{"__name__": "made"}, Time: at, Value: value}
 	for i := 0; i+1 < len(labels); i += 2 {
 		s.Labels[labels[i]] = labels[i+1]
 	}
@@ -26,11 +26,11 @@ func TestAppend(t *testing.T) {
 	o := options(t.TempDir(), &log)
 	s := New(o)
 	now := time.Now().Truncate(time.Second)
-	if err := s.Append(t.Context(), []analysis.Sample{made(now, 1)}); err == nil || !strings.Contains(err.Error(), "being opened") {
+	if err := s.Append(t.Context(), []query.Sample{made(now, 1)}); err == nil || !strings.Contains(err.Error(), "being opened") {
 		t.Errorf("before Init Append() = %v", err)
 	}
 	stop := run(t, s)
-	put := func(samples ...analysis.Sample) {
+	put := func(samples ...query.Sample) {
 		t.Helper()
 		if err := s.Append(t.Context(), samples); err != nil {
 			t.Fatal(err)
@@ -53,7 +53,7 @@ func TestAppend(t *testing.T) {
 		return len(values) > 1
 	})
 	stop()
-	if err := s.Append(t.Context(), []analysis.Sample{made(now, 9)}); err == nil {
+	if err := s.Append(t.Context(), []query.Sample{made(now, 9)}); err == nil {
 		t.Error("after Shutdown something was appended")
 	}
 	o.Registry = options("", &log).Registry
@@ -69,12 +69,12 @@ func TestAppendRefuses(t *testing.T) {
 	s, _ := start(t, options(t.TempDir(), &log))
 	now := time.Now()
 	good := made(now, 1, "a", "good")
-	for want, bad := range map[string]analysis.Sample{
+	for want, bad := range map[string]query.Sample{
 		"ahead of the clock": made(now.Add(time.Hour), 1),
 		"is no series":       {Labels: map[string]string{"a": "b"}, Time: now},
 		"its name or a":      made(now, 1, "a", "\xff"),
 	} {
-		if err := s.Append(t.Context(), []analysis.Sample{good, bad}); err == nil || !strings.Contains(err.Error(), want) {
+		if err := s.Append(t.Context(), []query.Sample{good, bad}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Append() = %v, want %q", err, want)
 		}
 	}
@@ -83,7 +83,7 @@ func TestAppendRefuses(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.Append(gone, []analysis.Sample{good}); err == nil {
+	if err := s.Append(gone, []query.Sample{good}); err == nil {
 		t.Error("something was appended for nobody")
 	}
 }
@@ -93,11 +93,11 @@ func TestAppendWhenMemoryIsShort(t *testing.T) {
 	var log logs
 	s, _ := start(t, options(t.TempDir(), &log))
 	now := time.Now().Truncate(time.Second)
-	if err := s.Append(t.Context(), []analysis.Sample{made(now.Add(-time.Minute), 1, "a", "old")}); err != nil {
+	if err := s.Append(t.Context(), []query.Sample{made(now.Add(-time.Minute), 1, "a", "old")}); err != nil {
 		t.Fatal(err)
 	}
 	s.memory = newPressure(1) // a byte
-	err := s.Append(t.Context(), []analysis.Sample{made(now, 2, "a", "old"), made(now, 2, "a", "new")})
+	err := s.Append(t.Context(), []query.Sample{made(now, 2, "a", "old"), made(now, 2, "a", "new")})
 	if err == nil || !strings.Contains(err.Error(), "1 new series were not stored") {
 		t.Errorf("Append() = %v", err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/query"
 )
 
 // Source answers PromQL for the analysis, from the embedded database or from a [Store]. It implements
@@ -41,13 +41,13 @@ func (s *Server) Source() *Source {
 }
 
 // Instant implements [analysis.Source].
-func (s *Source) Instant(ctx context.Context, query string, at time.Time) ([]analysis.Sample, error) {
+func (s *Source) Instant(ctx context.Context, expr string, at time.Time) ([]query.Sample, error) {
 	ctx, engine, db, leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	q, err := engine.NewInstantQuery(ctx, db, nil, query, at)
+	q, err := engine.NewInstantQuery(ctx, db, nil, expr, at)
 	if err != nil {
 		return nil, err
 	}
@@ -58,27 +58,27 @@ func (s *Source) Instant(ctx context.Context, query string, at time.Time) ([]ana
 	}
 	switch v := r.Value.(type) {
 	case promql.Vector:
-		var samples []analysis.Sample
+		var samples []query.Sample
 		for _, e := range v {
 			if e.H == nil && !math.IsNaN(e.F) {
-				samples = append(samples, analysis.Sample{Labels: e.Metric.Map(), Time: time.UnixMilli(e.T), Value: e.F})
+				samples = append(samples, query.Sample{Labels: e.Metric.Map(), Time: time.UnixMilli(e.T), Value: e.F})
 			}
 		}
 		return samples, nil
 	case promql.Scalar:
-		return []analysis.Sample{{Labels: map[string]string{}, Time: time.UnixMilli(v.T), Value: v.V}}, nil
+		return []query.Sample{{Labels: map[string]string{}, Time: time.UnixMilli(v.T), Value: v.V}}, nil
 	}
 	return nil, fmt.Errorf("the query yields a %s and not a vector", r.Value.Type())
 }
 
 // Range implements [analysis.Source].
-func (s *Source) Range(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]analysis.Series, error) {
+func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]query.Series, error) {
 	ctx, engine, db, leave, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	q, err := engine.NewRangeQuery(ctx, db, nil, query, start, end, step)
+	q, err := engine.NewRangeQuery(ctx, db, nil, expr, start, end, step)
 	if err != nil {
 		return nil, err
 	}
@@ -91,12 +91,12 @@ func (s *Source) Range(ctx context.Context, query string, start, end time.Time, 
 	if err != nil {
 		return nil, err
 	}
-	all := make([]analysis.Series, 0, len(m))
+	all := make([]query.Series, 0, len(m))
 	for _, e := range m {
-		series := analysis.Series{Labels: e.Metric.Map(), Points: make([]analysis.Point, 0, len(e.Floats))}
+		series := query.Series{Labels: e.Metric.Map(), Points: make([]query.Point, 0, len(e.Floats))}
 		for _, p := range e.Floats {
 			if !math.IsNaN(p.F) {
-				series.Points = append(series.Points, analysis.Point{Time: time.UnixMilli(p.T), Value: p.F})
+				series.Points = append(series.Points, query.Point{Time: time.UnixMilli(p.T), Value: p.F})
 			}
 		}
 		all = append(all, series)

@@ -13,13 +13,13 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/query"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // ofStore is the source of a store, or the end of the test.
-func ofStore(t *testing.T, s *Store) analysis.Source {
+func ofStore(t *testing.T, s *Store) query.Source {
 	t.Helper()
 	source, err := s.Source()
 	if err != nil {
@@ -29,17 +29,17 @@ func ofStore(t *testing.T, s *Store) analysis.Source {
 }
 
 // value asks for one number.
-func value(t *testing.T, s analysis.Source, query string, at time.Time) (analysis.Sample, bool) {
+func value(t *testing.T, s query.Source, expr string, at time.Time) (query.Sample, bool) {
 	t.Helper()
-	samples, err := s.Instant(t.Context(), query, at)
+	samples, err := s.Instant(t.Context(), expr, at)
 	if err != nil {
-		t.Fatalf("%s: %v", query, err)
+		t.Fatalf("%s: %v", expr, err)
 	}
 	if len(samples) == 0 {
-		return analysis.Sample{}, false
+		return query.Sample{}, false
 	}
 	if len(samples) > 1 {
-		t.Fatalf("%s: %v", query, samples)
+		t.Fatalf("%s: %v", expr, samples)
 	}
 	return samples[0], true
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/anomaly"
+	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/analysis/window"
 )
 
 // filled is a database with made series: each has a value at each moment.
@@ -42,9 +44,9 @@ func (f *filled) put(start, end time.Time, value func(time.Time) float64, name s
 	for i := 0; i+1 < len(labels); i += 2 {
 		l[labels[i]] = labels[i+1]
 	}
-	var samples []analysis.Sample
+	var samples []query.Sample
 	for at := start; !at.After(end); at = at.Add(5 * time.Second) {
-		samples = append(samples, analysis.Sample{Labels: l, Time: at, Value: value(at)})
+		samples = append(samples, query.Sample{Labels: l, Time: at, Value: value(at)})
 	}
 	if err := f.Append(f.tb.Context(), samples); err != nil {
 		f.tb.Fatal(err)
@@ -52,10 +54,10 @@ func (f *filled) put(start, end time.Time, value func(time.Time) float64, name s
 }
 
 // clean fails on problems but for those that say that something is not there.
-func clean(t *testing.T, problems []analysis.Problem) {
+func clean(t *testing.T, problems []query.Problem) {
 	t.Helper()
 	for _, p := range problems {
-		if p.Kind != analysis.Absent {
+		if p.Kind != query.Absent {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -82,12 +84,12 @@ func TestWindowsOfTheDatabase(t *testing.T) {
 	f.put(start, at, since, "teescope_context_switches_total", "workload", "redis", "kind", "voluntary")
 	f.put(start, at, func(t time.Time) float64 { return 3 * since(t) }, "teescope_context_switches_total", "workload", "redis", "kind", "involuntary")
 
-	stats, problems := analysis.Windows(t.Context(), f.Source(), at, analysis.WindowOptions{})
+	stats, problems := window.Compute(t.Context(), f.Source(), at, window.Options{})
 	clean(t, problems)
-	if err := analysis.StoreWindows(t.Context(), f, stats); err != nil {
+	if err := window.Store(t.Context(), f, stats); err != nil {
 		t.Fatal(err)
 	}
-	if err := analysis.StoreWindows(t.Context(), f, stats); err != nil {
+	if err := window.Store(t.Context(), f, stats); err != nil {
 		t.Errorf("again: %v", err)
 	}
 	found := make(map[string]string)
@@ -144,12 +146,12 @@ func TestChangeInTheDatabase(t *testing.T) {
 	f.put(start, at, is(moment.Add(5*time.Second)), "sgx_enclave_start_time_seconds", "enclave", "1", "pid", "7")
 	f.put(start, at, one, "sgx_enclave_info", "enclave", "1", "pid", "7", "workload", "c1")
 
-	stats, problems := analysis.Windows(t.Context(), f.Source(), at, analysis.WindowOptions{})
+	stats, problems := window.Compute(t.Context(), f.Source(), at, window.Options{})
 	clean(t, problems)
-	found, problems := analysis.Anomalies(t.Context(), f.Source(), at, stats, analysis.AnomalyOptions{})
+	found, problems := anomaly.Find(t.Context(), f.Source(), at, stats, anomaly.Options{})
 	clean(t, problems)
-	findings := analysis.AnomalyFindings(found, at, 0)
-	if len(findings) != 1 || findings[0].Rule != analysis.ChangeRule || findings[0].Workload != "c1" {
+	findings := anomaly.Findings(found, at, 0)
+	if len(findings) != 1 || findings[0].Rule != anomaly.ChangeRule || findings[0].Workload != "c1" {
 		t.Fatalf("%+v", findings)
 	}
 	for _, want := range []string{"the container was started", "an enclave was created"} {
@@ -221,10 +223,10 @@ func BenchmarkWindows(b *testing.B) {
 			b.ReportMetric(float64(series), "series")
 		})
 	}
-	var stats []analysis.WindowStat
+	var stats []window.Stat
 	run("compute", func(b *testing.B) {
-		var problems []analysis.Problem
-		if stats, problems = analysis.Windows(b.Context(), f.Source(), at, analysis.WindowOptions{}); len(problems) > 0 || len(stats) != 128*25 {
+		var problems []query.Problem
+		if stats, problems = window.Compute(b.Context(), f.Source(), at, window.Options{}); len(problems) > 0 || len(stats) != 128*25 {
 			b.Fatalf("%d box plots, %+v", len(stats), problems)
 		}
 	})
@@ -232,7 +234,7 @@ func BenchmarkWindows(b *testing.B) {
 		for i := range stats {
 			stats[i].At = at.Add(-time.Duration(minute) * time.Minute)
 		}
-		if err := analysis.StoreWindows(b.Context(), f, stats); err != nil {
+		if err := window.Store(b.Context(), f, stats); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -242,14 +244,14 @@ func BenchmarkWindows(b *testing.B) {
 			stats[i].At = at.Add(time.Duration(ahead-50_000) * time.Millisecond)
 		}
 		ahead++
-		if err := analysis.StoreWindows(b.Context(), f, stats); err != nil {
+		if err := window.Store(b.Context(), f, stats); err != nil {
 			b.Fatal(err)
 		}
 	})
 	run("anomalies", func(b *testing.B) { // every five minutes
-		_, problems := analysis.Anomalies(b.Context(), f.Source(), at, stats, analysis.AnomalyOptions{})
+		_, problems := anomaly.Find(b.Context(), f.Source(), at, stats, anomaly.Options{})
 		for _, p := range problems {
-			if p.Kind != analysis.Absent {
+			if p.Kind != query.Absent {
 				b.Fatalf("%+v", p)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/query"
 )
 
 const (
@@ -189,7 +189,7 @@ func ask(ctx context.Context, o Options, q question) (answer, int, error) {
 }
 
 // withEnds gives each series its value at the end; one that is only there has no other.
-func withEnds(all []series, ends []analysis.Sample) []series {
+func withEnds(all []series, ends []query.Sample) []series {
 	place := map[string]int{}
 	for i, s := range all {
 		place[fmt.Sprint(s.Labels)] = i
@@ -207,7 +207,7 @@ func withEnds(all []series, ends []analysis.Sample) []series {
 func seconds(s float64) time.Time { return time.Unix(int64(s), 0) }
 
 // onGrid puts points on a grid, up to the last that is there.
-func onGrid(points []analysis.Point, from, end, step float64) values {
+func onGrid(points []query.Point, from, end, step float64) values {
 	grid := make(values, int(math.Round((end-from)/step))+1)
 	for i := range grid {
 		grid[i] = math.NaN()

@@ -18,7 +18,7 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/query"
 )
 
 //go:embed questions.json
@@ -28,7 +28,7 @@ var questions []byte
 type Options struct {
 	Server    string // its name, for people
 	Version   string // of the program that writes
-	Source    analysis.Source
+	Source    query.Source
 	Page      fs.FS // the built page, with report/report.js and report/report.css
 	From, To  time.Time
 	Workloads []string      // none means all

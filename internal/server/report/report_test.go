@@ -18,7 +18,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/query"
 )
 
 // TestFillAsThePageDoes has its cases from a file that the page's tests read too.
@@ -50,28 +50,28 @@ type source struct {
 	err    error
 }
 
-func (s source) Instant(_ context.Context, _ string, at time.Time) ([]analysis.Sample, error) {
-	var all []analysis.Sample
+func (s source) Instant(_ context.Context, _ string, at time.Time) ([]query.Sample, error) {
+	var all []query.Sample
 	for i := range s.series {
-		all = append(all, analysis.Sample{Labels: map[string]string{"workload": fmt.Sprint(i)}, Time: at, Value: 1234567.25})
+		all = append(all, query.Sample{Labels: map[string]string{"workload": fmt.Sprint(i)}, Time: at, Value: 1234567.25})
 	}
 	return all, s.err
 }
 
-func (s source) Range(_ context.Context, query string, start, _ time.Time, step time.Duration) ([]analysis.Series, error) {
-	if strings.Contains(query, "teescope_cpu_seconds_total") {
+func (s source) Range(_ context.Context, expr string, start, _ time.Time, step time.Duration) ([]query.Series, error) {
+	if strings.Contains(expr, "teescope_cpu_seconds_total") {
 		return nil, errors.New("too much was asked")
 	}
-	var all []analysis.Series
+	var all []query.Series
 	for i := range s.series {
-		all = append(all, analysis.Series{Labels: map[string]string{"workload": fmt.Sprint(i)}, Points: []analysis.Point{
+		all = append(all, query.Series{Labels: map[string]string{"workload": fmt.Sprint(i)}, Points: []query.Point{
 			{Time: start, Value: float64(i)}, {Time: start.Add(2 * step), Value: 1234567.25},
 		}})
 	}
 	return all, s.err
 }
 
-func options(s analysis.Source) Options {
+func options(s query.Source) Options {
 	to := time.Unix(1_763_772_007, 0)
 	return Options{
 		Server: "<host>:9750", Version: "v1", Source: s, From: to.Add(-5 * time.Minute), To: to, Scrape: 5 * time.Second, Made: to,
@@ -244,7 +244,7 @@ func TestTheEndIsAPoint(t *testing.T) {
 			}
 		}
 	}
-	alone := withEnds(nil, []analysis.Sample{{Labels: map[string]string{"a": "b"}, Value: 1}})
+	alone := withEnds(nil, []query.Sample{{Labels: map[string]string{"a": "b"}, Value: 1}})
 	if len(alone) != 1 || len(alone[0].Values) != 0 || alone[0].End[0] != 1 {
 		t.Errorf("a series of the end alone: %+v", alone)
 	}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"time"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/query"
+)
+
+// A Rule finds one cause. Each lives in a file of its own in the package rules.
+type Rule struct {
+	Name    string // kebab-case, stable: part of a finding's ID
+	Title   string // the cause as a noun phrase
+	Signals []Signal
+	// Machine says that the rule looks at machines: Judge is asked once for each, with a workload without a name that
+	// has what belongs to no workload.
+	Machine bool
+	// Judge looks at one workload. It returns nil when the cause is not there, and when it cannot know. It is not
+	// asked when a query of its signals failed, and not for a workload that was there for less than half of the window.
+	Judge   func(Workload) *Verdict
+	NotWhen []string
+	Sources []string
+}
+
+// Runbook is the page about the rule, a file of docs/runbooks. Its name is the rule's name.
+func (r Rule) Runbook() string { return "docs/runbooks/" + r.Name + ".md" }
+
+// A Signal is a query whose result a rule reads by name. "$window" in it is the time range that is looked at, such as
+// "5m". The result must keep the labels workload and instance: "sum by (workload, instance) (...)". Without a label
+// workload, or with an empty one, it belongs to the machine and is seen by every workload on it.
+type Signal struct {
+	Name  string
+	Query string
+	Unit  string
+	Help  string
+}
+
+// A Verdict is what a rule says of one workload.
+type Verdict struct {
+	Severity   analysis.Severity // empty: by the gain
+	Confidence analysis.Confidence
+	Cause      string // one sentence with figures
+	// Evidence names the signals that show it, the most telling first. "calls" is the sum of a signal's samples,
+	// "calls{syscall=futex}" of those with that label.
+	Evidence   []string
+	Advice     []string
+	Gain       *analysis.Gain
+	Supersedes []string // rules whose finding at the same workload this one explains
+}
+
+// A Workload is what the signals of one rule say of one workload in one window.
+type Workload struct {
+	Name     string
+	Instance string
+	Window   float64 // seconds
+	Clock    cost.Clock
+	OCALL    cost.Cost // of one on its machine: [cost.OCALL], or what was measured there
+	values   map[string][]query.Sample
+}
+
+// NewWorkload makes a workload by hand, for tests of a single rule.
+func NewWorkload(name string, window time.Duration, values map[string][]query.Sample) Workload {
+	return Workload{Name: name, Window: window.Seconds(), Clock: cost.UnknownClock, OCALL: cost.OCALL, values: values}
+}
+
+// Samples are those of one signal. What was not measured has none: absent is never zero.
+func (w Workload) Samples(signal string) []query.Sample { return w.values[signal] }
+
+// Value is the sum of a signal's samples, and whether there was any.
+func (w Workload) Value(signal string) (sum float64, measured bool) {
+	for _, s := range w.values[signal] {
+		sum += s.Value
+	}
+	return sum, len(w.values[signal]) > 0
+}
+
+// By maps the values of one label to a signal's samples, summed.
+func (w Workload) By(signal, label string) map[string]float64 {
+	by := make(map[string]float64)
+	for _, s := range w.values[signal] {
+		by[s.Labels[label]] += s.Value
+	}
+	return by
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package query asks any Prometheus through a [Source]: each query has a time limit and a limit of series, and an
+// answer belongs to a [Target].
+//
+// It refuses to know a metric, a rule or a database.
+package query
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A Source answers PromQL. The embedded Prometheus implements it, and a client of the HTTP API.
+type Source interface {
+	// Instant evaluates a query that yields a vector at one moment. Stale and NaN samples are not returned.
+	Instant(ctx context.Context, query string, at time.Time) ([]Sample, error)
+	// Range evaluates a query at start, start+step, ... up to and with end.
+	Range(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]Series, error)
+}
+
+// A Sample is one element of a vector.
+type Sample struct {
+	Labels map[string]string
+	Time   time.Time
+	Value  float64
+}
+
+// A Series is one element of a matrix, its points in order of time.
+type Series struct {
+	Labels map[string]string
+	Points []Point
+}
+
+// A Point is a value at a time.
+type Point struct {
+	Time  time.Time
+	Value float64
+}
+
+// Values returns the values of points.
+func Values(points []Point) []float64 {
+	x := make([]float64, len(points))
+	for i, p := range points {
+		x[i] = p.Value
+	}
+	return x
+}
+
+// Duration spells a time range for PromQL, which has no fractions: 5m, 90s, 1500ms.
+func Duration(d time.Duration) string {
+	switch {
+	case d%time.Hour == 0:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d%time.Minute == 0:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d%time.Second == 0:
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+	return fmt.Sprintf("%dms", d.Milliseconds())
+}
+
+// Stretches splits points where some are missing.
+func Stretches(points []Point, step time.Duration) [][]Point {
+	var parts [][]Point
+	from := 0
+	for i := range points {
+		if last := i == len(points)-1; last || points[i+1].Time.Sub(points[i].Time) > step*3/2 {
+			parts = append(parts, points[from:i+1])
+			from = i + 1
+		}
+	}
+	return parts
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"cmp"
+	"net"
+	"slices"
+)
+
+// A Target is what a sample belongs to. Without a workload it is a machine; without an instance it is the only machine,
+// or all of them.
+type Target struct{ Workload, Instance string }
+
+// ByTarget groups samples by their target.
+func ByTarget(samples []Sample) map[Target][]Sample {
+	by := make(map[Target][]Sample)
+	for _, s := range samples {
+		p := TargetOf(s.Labels)
+		by[p] = append(by[p], s)
+	}
+	return by
+}
+
+// Machines returns the machines among targets, sorted.
+func Machines(by map[Target][]Sample) []Target {
+	var hosts []Target
+	for p := range by {
+		if p.Workload == "" && p.Instance != "" {
+			hosts = append(hosts, p)
+		}
+	}
+	slices.SortFunc(hosts, func(a, b Target) int { return cmp.Compare(a.Instance, b.Instance) })
+	return hosts
+}
+
+// Collective tells whether a workload is a sum of others, or the kernel, and not a program that advice can be given for.
+func Collective(workload string) bool {
+	return workload == "idle" || workload == "kernel" || workload == "other"
+}
+
+// SameHost tells whether two instances, host:port, are on one host.
+func SameHost(a, b string) bool {
+	hostA, _, errA := net.SplitHostPort(a)
+	hostB, _, errB := net.SplitHostPort(b)
+	return errA == nil && errB == nil && hostA == hostB
+}
+
+// TargetOf reads the target from the labels of a sample.
+func TargetOf(labels map[string]string) Target { return Target{labels["workload"], labels["instance"]} }

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runs does statistics over runs of a program: how outcomes move with settings, and what to expect of a run
+// that was not tried.
+//
+// It refuses to know how a program is run.
+package runs
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/teescope/teescope/internal/lib/stat"
+)
+
+// A Run is one run of a program, or the time between two of its restarts: with what settings, and what came of it.
+type Run struct {
+	Settings map[string]string  // manifest keys, threads, sizes
+	Outcomes map[string]float64 // throughput and metrics; what was not measured is absent
+}
+
+// Bounds of a table of runs.
+const (
+	Max        = 10_000
+	maxColumns = 64 // settings, and outcomes
+)
+
+// An Effect is how an outcome moves with a setting, over runs.
+type Effect struct {
+	Setting, Outcome string
+	Rho              stat.Interval // Spearman's rank correlation, at 95 %
+	P                float64       // two-sided, corrected by Holm for all effects that were looked at
+	// Codes says what the ranks of a setting of words are: "off" below "on". It is empty for numbers.
+	Codes []string
+}
+
+// Sure tells whether the effect is there at 5 %, all effects taken together.
+func (e Effect) Sure() bool { return e.P <= 0.05 }
+
+// A Correlation is what a table of runs says.
+type Correlation struct {
+	Runs    int
+	Effects []Effect // the surest first
+	Tests   int      // that P is corrected for
+	// Together are pairs of settings that moved together in the runs, so that their effects cannot be told apart.
+	Together [][2]string
+	Notes    []string // what was left out, and why
+}
+
+// moveTogether is the rank correlation, as a part of the greatest there can be, from which on two settings cannot be
+// told apart: their common variance is then four fifths.
+const moveTogether = 0.9
+
+// Correlate looks at each setting that varies and each outcome. Settings that are words are looked at when there are
+// two of them, in alphabetical order: three have no order.
+func Correlate(runs []Run) Correlation {
+	c := Correlation{Runs: len(runs)}
+	settings := c.columns(runs)
+	outcomes := make(map[string][]float64)
+	for i, r := range runs {
+		for name, v := range r.Outcomes {
+			if outcomes[name] == nil {
+				outcomes[name] = nothing(len(runs))
+			}
+			outcomes[name][i] = v
+		}
+	}
+	names := slices.Sorted(maps.Keys(outcomes))
+	var p []float64
+	for _, s := range settings {
+		for _, outcome := range names {
+			found := stat.Spearman(s.x, outcomes[outcome], 0.95)
+			if math.IsNaN(found.P) {
+				c.Notes = append(c.Notes, fmt.Sprintf("%s and %s: %d runs have both, or the outcome is always the same", s.name, outcome, found.Rho.N))
+				continue
+			}
+			c.Effects = append(c.Effects, Effect{Setting: s.name, Outcome: outcome, Rho: found.Rho, Codes: s.codes})
+			p = append(p, found.P)
+		}
+	}
+	for i, corrected := range stat.Holm(p) {
+		c.Effects[i].P = corrected
+	}
+	c.Tests = len(p)
+	slices.SortStableFunc(c.Effects, func(a, b Effect) int {
+		return cmp.Or(cmp.Compare(a.P, b.P), cmp.Compare(math.Abs(b.Rho.Value), math.Abs(a.Rho.Value)))
+	})
+	for i, a := range settings {
+		for _, b := range settings[i+1:] {
+			if together(a.x, b.x) {
+				c.Together = append(c.Together, [2]string{a.name, b.name})
+			}
+		}
+	}
+	return c
+}
+
+// together tells whether two settings can hardly be told apart. With ties a correlation does not reach 1, however
+// closely they follow each other: it is compared with that of the values in order.
+func together(x, y []float64) bool {
+	var a, b []float64
+	for i := range x {
+		if !math.IsNaN(x[i]) && !math.IsNaN(y[i]) {
+			a, b = append(a, x[i]), append(b, y[i])
+		}
+	}
+	rho := stat.Spearman(a, b, 0.95).Rho.Value
+	slices.Sort(a)
+	slices.Sort(b)
+	return math.Abs(rho) >= moveTogether*stat.Spearman(a, b, 0.95).Rho.Value
+}
+
+// A column is a setting as numbers, in the order of the runs; NaN where it is not set.
+type column struct {
+	name  string
+	x     []float64
+	codes []string
+}
+
+// columns lists the settings that can be ranked and vary, sorted by name.
+func (c *Correlation) columns(runs []Run) []column {
+	all := make(map[string]bool)
+	for _, r := range runs {
+		for name := range r.Settings {
+			all[name] = true
+		}
+	}
+	var columns []column
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		col := column{name: name, x: nothing(len(runs))}
+		words := make(map[string]bool)
+		numbers := true
+		for i, r := range runs {
+			if text, ok := r.Settings[name]; ok {
+				words[text] = true
+				v, ok := number(text)
+				numbers = numbers && ok
+				col.x[i] = v
+			}
+		}
+		switch {
+		case len(words) < 2:
+			c.Notes = append(c.Notes, fmt.Sprintf("%s is the same in all runs", name))
+			continue
+		case !numbers && len(words) > 2:
+			c.Notes = append(c.Notes, fmt.Sprintf("%s has %d values that are not all numbers: they have no order", name, len(words)))
+			continue
+		case !numbers:
+			col.codes = slices.Sorted(maps.Keys(words))
+			for i, r := range runs {
+				if text, ok := r.Settings[name]; ok {
+					col.x[i] = float64(slices.Index(col.codes, text))
+				}
+			}
+		}
+		columns = append(columns, col)
+	}
+	return columns
+}
+
+func nothing(n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = math.NaN()
+	}
+	return x
+}
+
+// A Forecast is what a model of the runs expects of a further one.
+type Forecast struct {
+	Outcome    string
+	Settings   []string // that the model knows, in the order of its parameters
+	Shape      stat.Shape
+	Parameters []float64
+	Scatter    float64 // residual standard deviation of the logarithm
+	Prediction stat.Prediction
+	Warnings   []string
+}
+
+// Predict fits a model of an outcome to the runs and asks it about settings that need not have been tried. What the
+// settings do not name is taken to be as it was in the runs, and when it varied there, that is a warning.
+func Predict(runs []Run, outcome string, at map[string]float64) (*Forecast, error) {
+	f := &Forecast{Outcome: outcome, Settings: slices.Sorted(maps.Keys(at))}
+	var rows [][]float64
+	var y, point []float64
+	there := false
+	for _, name := range f.Settings {
+		point = append(point, at[name])
+	}
+	for _, r := range runs {
+		v, ok := r.Outcomes[outcome]
+		there = there || ok
+		row := make([]float64, 0, len(point))
+		for _, name := range f.Settings {
+			if text, set := r.Settings[name]; set {
+				if x, isNumber := number(text); isNumber {
+					row = append(row, x)
+				}
+			}
+		}
+		if ok && len(row) == len(point) {
+			rows, y = append(rows, row), append(y, v)
+		}
+	}
+	if !there {
+		return nil, fmt.Errorf("no run has the outcome %q", outcome)
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("no run has %q and numbers for all of %q", outcome, f.Settings)
+	}
+	model, err := stat.Fit(rows, y)
+	if err != nil {
+		return nil, fmt.Errorf("predicting %s: %w", outcome, err)
+	}
+	f.Shape, f.Parameters, f.Scatter = model.Shape, model.Parameters, model.Scatter
+	f.Prediction = model.Predict(point, 0.95)
+	f.warn(runs, at)
+	return f, nil
+}
+
+func (f *Forecast) warn(runs []Run, at map[string]float64) {
+	if f.Prediction.Extrapolates {
+		f.Warnings = append(f.Warnings, "this setting lies outside those that were tried: the interval holds only if the outcome goes on in the same way")
+	}
+	if f.Shape == stat.Constant {
+		f.Warnings = append(f.Warnings, "the runs show no dependence on these settings that is worth a parameter")
+	}
+	var none Correlation
+	for _, col := range none.columns(runs) {
+		if _, named := at[col.name]; !named {
+			f.Warnings = append(f.Warnings, fmt.Sprintf("%s varied in the runs and is not in the model", col.name))
+		}
+	}
+}

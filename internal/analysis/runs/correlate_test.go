@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/analysis/query/querytest"
+	"github.com/teescope/teescope/internal/lib/stat"
+)
+
+func read(t *testing.T, text string) []Run {
+	t.Helper()
+	runs, err := Read("runs", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runs
+}
+
+func TestReadRuns(t *testing.T) {
+	byCSV := read(t, "# of a Monday\nsetting:threads, setting:exitless,outcome:throughput\n1,on,1000\n2,off,\n4,,2e3\n")
+	byJSON := read(t, `{"runs": [
+		{"settings": {"threads": 1, "exitless": "on"}, "outcomes": {"throughput": 1000}},
+		{"settings": {"threads": 2, "exitless": "off"}, "outcomes": {}},
+		{"settings": {"threads": 4, "exitless": null}, "outcomes": {"throughput": 2e3}}]}`)
+	for name, runs := range map[string][]Run{"CSV": byCSV, "JSON": byJSON} {
+		if got := fmt.Sprint(runs); got != "[{map[exitless:on threads:1] map[throughput:1000]} {map[exitless:off threads:2] map[]} {map[threads:4] map[throughput:2000]}]" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+func TestReadRunsSaysWhatIsWrong(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                                             "runs:1: there is nothing in it; the first line has the names",
+		"threads,throughput\n1,2":                                      `runs:1: column 1 is called "threads": it must be setting:NAME or outcome:NAME`,
+		"setting:a,outcome:b\n1,2\n3,fast\n":                           `runs:3: outcome b is "fast", and must be a number`,
+		"setting:a,outcome:b\n1,2\n3\n":                                "runs:3: wrong number of fields",
+		"setting:a,setting:a,outcome:b\n":                              "column 2",
+		"setting:a,outcome:b\n":                                        "runs:1: 0 runs with 0 settings and 0 outcomes",
+		"setting:a,outcome:b\n\"1,2":                                   "runs:2: ",
+		"{\"runs\": [\n{\"settings\": {\"a\": [1]}}]}":                 "runs:1: run 1: a setting is a text, a number, true or false",
+		"{\"runs\": [\n{\"outcomes\": {\"a\": \"x\"}}]}":               "runs:2: ",
+		"{\"runs\": [{\"setting\": {}}]}":                              "unknown field",
+		"{\"runs\": [\n\n!]}":                                          "runs:3: ",
+		"{\"runs\": []} {}":                                            "something after the table",
+		"setting:a,outcome:b\n1,2\n\x1b[2J,3\n":                        "cannot be printed",
+		"setting:a,outcome:b\n" + strings.Repeat("1,2\n", Max+1):       "more than 10000 runs",
+		"setting:" + strings.Repeat("a", 200) + ",outcome:b\n1,2\n":    "1 to 128 printable bytes",
+		"setting:a,outcome:b\n" + strings.Repeat("#\n", 9<<20) + "1,2": "larger than 16 MiB",
+	} {
+		_, err := Read("runs", strings.NewReader(text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ReadRuns(%.40q) = %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for text, want := range map[string]float64{"4": 4, "-0.5": -0.5, "256M": 256 << 20, "1K": 1024, "2G": 2 << 30} {
+		if got, ok := number(text); !ok || got != want {
+			t.Errorf("number(%q) = %v, %v", text, got, ok)
+		}
+	}
+	for _, text := range []string{"", "on", "M", "NaN", "inf", "1e400", "1 2"} {
+		if v, ok := number(text); ok {
+			t.Errorf("number(%q) = %v", text, v)
+		}
+	}
+}
+
+// gramine is made: throughput saturates with threads, Exitless makes four of one, the log level does nothing, and the cache
+// grows with the threads.
+func gramine() []Run {
+	random := rand.New(rand.NewPCG(1, 2))
+	var runs []Run
+	for i := range 48 {
+		threads := []float64{1, 2, 4, 8, 16, 32}[i%6]
+		exitless, factor := "off", 1.0
+		if i/6%2 == 1 {
+			exitless, factor = "on", 4
+		}
+		level := []string{"error", "debug", "trace"}[i%3]
+		noise := math.Exp(0.05 * random.NormFloat64())
+		runs = append(runs, Run{
+			Settings: map[string]string{
+				"threads": strconv.Itoa(int(threads)), "exitless": exitless, "level": level, "enclave": "256M",
+				"cache": strconv.Itoa(int(threads)*64) + "M", "retries": strconv.Itoa(random.IntN(5)),
+			},
+			Outcomes: map[string]float64{"throughput": 90_000 * threads / (6 + threads) * factor * noise, "exits": 1000 * threads * noise},
+		})
+	}
+	return runs
+}
+
+func TestCorrelate(t *testing.T) {
+	c := Correlate(gramine())
+	if c.Runs != 48 || c.Tests != 8 { // threads, exitless, cache and retries on two outcomes
+		t.Errorf("%+v", c)
+	}
+	sure := make(map[string]Effect)
+	for _, e := range c.Effects {
+		if e.Sure() {
+			sure[e.Setting+" "+e.Outcome] = e
+		}
+	}
+	e := sure["threads throughput"]
+	if e.Rho.Value < 0.5 || e.Rho.Low <= 0 || e.Rho.N != 48 {
+		t.Errorf("threads: %+v", e)
+	}
+	if e := sure["exitless throughput"]; e.Rho.Value <= 0 || strings.Join(e.Codes, " ") != "off on" {
+		t.Errorf("exitless: %+v", e)
+	}
+	for _, wrong := range []string{"retries throughput", "retries exits", "exitless exits"} {
+		if e, there := sure[wrong]; there {
+			t.Errorf("%s: %+v", wrong, e)
+		}
+	}
+	if fmt.Sprint(c.Together) != "[[cache threads]]" {
+		t.Errorf("together: %v", c.Together)
+	}
+	if notes := strings.Join(c.Notes, "; "); !strings.Contains(notes, "enclave is the same in all runs") || !strings.Contains(notes, "level has 3 values") {
+		t.Errorf("notes: %s", notes)
+	}
+}
+
+// TestTogether: a setting of two values that follows another one is told, though its correlation is 0.88 at most.
+func TestTogether(t *testing.T) {
+	c := Correlate(read(t, "setting:threads,setting:exitless,outcome:throughput\n1,off,1\n2,off,2\n4,off,3\n8,on,4\n16,on,5\n32,on,7\n"))
+	if fmt.Sprint(c.Together) != "[[exitless threads]]" {
+		t.Errorf("%+v", c)
+	}
+	c = Correlate(read(t, "setting:threads,setting:exitless,outcome:throughput\n1,off,1\n2,on,2\n4,off,3\n8,on,4\n16,off,5\n32,on,7\n"))
+	if len(c.Together) > 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestCorrelateNoise: in tables without any effect, one is said to be sure in at most 5 %.
+func TestCorrelateNoise(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	const times = 300
+	wrong := 0
+	for range times {
+		runs := make([]Run, 15)
+		for i := range runs {
+			runs[i] = Run{Settings: map[string]string{}, Outcomes: map[string]float64{}}
+			for j := range 6 {
+				runs[i].Settings["s"+strconv.Itoa(j)] = strconv.Itoa(random.IntN(100))
+				runs[i].Outcomes["o"+strconv.Itoa(j)] = random.NormFloat64()
+			}
+		}
+		for _, e := range Correlate(runs).Effects {
+			if e.Sure() {
+				wrong++
+				break
+			}
+		}
+	}
+	if share := float64(wrong) / times; share > 0.05+3*math.Sqrt(0.05*0.95/times) {
+		t.Errorf("in %.1f %% of %d tables without an effect there is one", 100*share, times)
+	}
+}
+
+func TestPredict(t *testing.T) {
+	var runs []Run
+	for _, r := range gramine() {
+		if r.Settings["exitless"] == "off" {
+			runs = append(runs, r)
+		}
+	}
+	f, err := Predict(runs, "throughput", map[string]float64{"threads": 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	truth := 90_000.0 * 12 / 18
+	if p := f.Prediction; f.Shape != stat.Saturating || p.Extrapolates || p.Low > truth || p.High < truth || p.High > 1.4*truth || p.N != 24 {
+		t.Errorf("%+v", f)
+	}
+	f, err = Predict(gramine(), "throughput", map[string]float64{"threads": 64})
+	if err != nil || !f.Prediction.Extrapolates {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if w := strings.Join(f.Warnings, "; "); !strings.Contains(w, "outside those that were tried") || !strings.Contains(w, "exitless varied in the runs") {
+		t.Errorf("warnings: %s", w)
+	}
+	for want, at := range map[string]map[string]float64{
+		"no run has \"throughput\" and numbers": {"memory": 1}, "change together": {"threads": 1, "cache": 1 << 26},
+	} {
+		if _, err := Predict(gramine(), "throughput", at); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Predict(%v) = %v", at, err)
+		}
+	}
+	if _, err := Predict(gramine(), "latency", map[string]float64{"threads": 1}); err == nil || !strings.Contains(err.Error(), `no run has the outcome "latency"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestRunsFromSeries: the labels of an info metric are the settings, and a run is the time for which they last.
+func TestRunsFromSeries(t *testing.T) {
+	step := time.Minute
+	info := func(threads string, from, to int) query.Series {
+		s := query.Series{Labels: map[string]string{"__name__": "redis_config_info", "instance": "here", "job": "redis", "workload": "redis", "io_threads": threads}}
+		for i := from; i <= to; i++ {
+			s.Points = append(s.Points, query.Point{Time: querytest.Noon.Add(time.Duration(i) * step), Value: 1})
+		}
+		return s
+	}
+	again := info("1", 0, 9)
+	again.Points = append(again.Points, info("1", 25, 29).Points...)
+	source := &querytest.Canned{Ranges: map[string][]query.Series{"redis_config_info": {again, info("4", 10, 19), info("8", 20, 21)}},
+		Value: map[string]func(time.Time) map[string]float64{"ops": func(at time.Time) map[string]float64 {
+			return map[string]float64{"redis": at.Sub(querytest.Noon).Minutes()}
+		}}}
+	runs, problems := FromSeries(t.Context(), source, SeriesTable{
+		Info: "redis_config_info", Outcomes: map[string]string{"throughput": "rate(ops[1m])"}, Start: querytest.Noon, End: querytest.Noon.Add(30 * step), Step: step,
+	})
+	if got := fmt.Sprint(runs); len(problems) > 0 || got != "[{map[io_threads:1] map[throughput:4.5]} {map[io_threads:1] map[throughput:27]} {map[io_threads:4] map[throughput:14.5]}]" {
+		t.Errorf("%s, %+v", got, problems)
+	}
+	if _, problems := FromSeries(t.Context(), &querytest.Canned{}, SeriesTable{Info: "x", End: querytest.Noon, Step: step}); len(problems) != 1 {
+		t.Errorf("of nothing: %+v", problems)
+	}
+}
+
+// FuzzRuns: a table is read and told of, or the error says where it is and is fit to be printed.
+func FuzzRuns(f *testing.F) {
+	f.Add("setting:threads,outcome:throughput\n1,2\n2,3\n3,5\n4,6\n5,7\n6,9\n")
+	f.Add("{\"runs\": [{\"settings\": {\"a\": true, \"b\": \"256M\"}, \"outcomes\": {\"c\": -1e308}}, {\"settings\": {\"a\": \"\\u001b\"}}]}")
+	f.Add("setting:a,setting:b,outcome:c\non,1,1e308\noff,2,-1e308\non,3,0\n\"off\",1e308,5e-324\non,-1e308,1\noff,0,1\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		runs, err := Read("runs", strings.NewReader(text))
+		if err != nil {
+			if !regexp.MustCompile(`^runs:\d+: `).MatchString(err.Error()) || strings.ContainsFunc(err.Error(), unicode.IsControl) {
+				t.Errorf("%q", err)
+			}
+			return
+		}
+		if len(runs) > 64 {
+			runs = runs[:64] // reading is bounded; what follows takes time
+		}
+		c := Correlate(runs)
+		at := make(map[string]float64)
+		for name := range runs[0].Settings {
+			at[name] = 1
+		}
+		var forecast *Forecast
+		for name := range runs[0].Outcomes {
+			if forecast, err = Predict(runs, name, at); err != nil && strings.ContainsFunc(err.Error(), unicode.IsControl) {
+				t.Errorf("%q", err)
+			}
+		}
+		for _, e := range c.Effects {
+			if !(e.P >= 0 && e.P <= 1) || !(e.Rho.Low <= e.Rho.Value && e.Rho.Value <= e.Rho.High) {
+				t.Errorf("%+v", e)
+			}
+		}
+		var told bytes.Buffer
+		if err := c.Text(&told); err != nil {
+			t.Error(err)
+		}
+		if strings.ContainsFunc(strings.ReplaceAll(told.String(), "\n", ""), unicode.IsControl) {
+			t.Errorf("%q", told.String())
+		}
+		told.Reset()
+		if err := WriteJSON(&told, c, forecast); err != nil || !json.Valid(told.Bytes()) {
+			t.Errorf("%v: %s", err, told.Bytes())
+		}
+	})
+}

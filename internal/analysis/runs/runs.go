@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runs
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of a file of runs.
+const (
+	maxRunsFile = 16 << 20 // bytes
+	maxName     = 128      // bytes, of a setting or an outcome
+	maxText     = 512      // bytes, of a setting's value
+)
+
+// Read reads a table of runs. It is JSON,
+//
+//	{"runs": [{"settings": {"threads": 4, "exitless": "on"}, "outcomes": {"throughput": 43010}}]}
+//
+// or CSV with a line of names, "setting:threads,setting:exitless,outcome:throughput", in which an empty field is
+// absent and a line that begins with # is a comment. The name of the file is for errors.
+func Read(name string, r io.Reader) ([]Run, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxRunsFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	if len(text) > maxRunsFile {
+		return nil, fmt.Errorf("%s is larger than %d MiB: a table of runs has a line for each run, not for each sample", name, maxRunsFile>>20)
+	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	var runs []Run
+	if first := bytes.TrimSpace(text); len(first) > 0 && first[0] == '{' {
+		runs, err = runsOfJSON(text)
+	} else {
+		runs, err = runsOfCSV(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s:%w", name, err)
+	}
+	return runs, nil
+}
+
+// atLine is an error of a line.
+func atLine(line int, format string, a ...any) error {
+	return fmt.Errorf("%d: %w", line, fmt.Errorf(format, a...))
+}
+
+func runsOfJSON(text []byte) ([]Run, error) {
+	var table struct {
+		Runs []struct {
+			Settings map[string]any         `json:"settings"`
+			Outcomes map[string]json.Number `json:"outcomes"`
+		} `json:"runs"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	decoder.UseNumber()
+	line := func(offset int64) int {
+		return 1 + bytes.Count(text[:min(max(0, offset), int64(len(text)))], []byte("\n"))
+	}
+	if err := decoder.Decode(&table); err != nil {
+		var syntax *json.SyntaxError
+		var kind *json.UnmarshalTypeError
+		switch {
+		case errors.As(err, &syntax):
+			return nil, atLine(line(syntax.Offset), "%s", printable(err.Error()))
+		case errors.As(err, &kind):
+			return nil, atLine(line(kind.Offset), "%s", printable(err.Error()))
+		}
+		return nil, atLine(line(decoder.InputOffset()), "%s; a run has settings and outcomes", printable(err.Error()))
+	}
+	if decoder.More() {
+		return nil, atLine(line(decoder.InputOffset()), "there is something after the table")
+	}
+	if len(table.Runs) > Max {
+		return nil, atLine(1, "%d runs, more than %d", len(table.Runs), Max)
+	}
+	t := newTable()
+	for i, r := range table.Runs {
+		run := Run{Settings: make(map[string]string), Outcomes: make(map[string]float64)}
+		for name, v := range r.Settings {
+			value, err := settingOf(v)
+			if err == nil {
+				err = t.set(run, name, value)
+			}
+			if err != nil {
+				return nil, atLine(1, "run %d: %w", i+1, err)
+			}
+		}
+		for name, v := range r.Outcomes {
+			if err := t.outcome(run, name, v.String()); err != nil {
+				return nil, atLine(1, "run %d: %w", i+1, err)
+			}
+		}
+		t.runs = append(t.runs, run)
+	}
+	return t.done()
+}
+
+// settingOf spells a value of JSON as text.
+func settingOf(v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return v, nil
+	case json.Number:
+		return v.String(), nil
+	case bool:
+		return strconv.FormatBool(v), nil
+	case nil:
+		return "", nil
+	}
+	return "", errors.New("a setting is a text, a number, true or false")
+}
+
+func runsOfCSV(text []byte) ([]Run, error) {
+	reader := csv.NewReader(bytes.NewReader(text))
+	reader.Comment, reader.TrimLeadingSpace, reader.ReuseRecord = '#', true, true
+	header, err := reader.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, atLine(1, "there is nothing in it; the first line has the names, such as setting:threads,outcome:throughput")
+	} else if err != nil {
+		return nil, csvError(err)
+	}
+	type field struct {
+		name    string
+		outcome bool
+	}
+	fields := make([]field, len(header))
+	seen := make(map[string]bool)
+	for i, h := range header {
+		h = strings.TrimSpace(h)
+		kind, name, ok := strings.Cut(h, ":")
+		if !ok || kind != "setting" && kind != "outcome" || seen[h] {
+			return nil, atLine(1, "column %d is called %q: it must be setting:NAME or outcome:NAME, each once", i+1, printable(h))
+		}
+		fields[i], seen[h] = field{name, kind == "outcome"}, true
+	}
+	t := newTable()
+	for {
+		record, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return t.done()
+		} else if err != nil {
+			return nil, csvError(err)
+		}
+		line, _ := reader.FieldPos(0)
+		if len(t.runs) == Max {
+			return nil, atLine(line, "more than %d runs", Max)
+		}
+		run := Run{Settings: make(map[string]string), Outcomes: make(map[string]float64)}
+		for i, text := range record {
+			put := t.set
+			if fields[i].outcome {
+				put = t.outcome
+			}
+			if err := put(run, fields[i].name, strings.TrimSpace(text)); err != nil {
+				return nil, atLine(line, "%w", err)
+			}
+		}
+		t.runs = append(t.runs, run)
+	}
+}
+
+func csvError(err error) error {
+	var parse *csv.ParseError
+	if errors.As(err, &parse) {
+		return atLine(parse.Line, "%w", parse.Err)
+	}
+	return atLine(1, "%w", err)
+}
+
+// A table is what has been read.
+type table struct {
+	runs               []Run
+	settings, outcomes map[string]bool
+}
+
+func newTable() *table {
+	return &table{settings: make(map[string]bool), outcomes: make(map[string]bool)}
+}
+
+func (t *table) set(run Run, name, value string) error {
+	if err := named("setting", name, t.settings); err != nil {
+		return err
+	}
+	if len(value) > maxText || printable(value) != value {
+		return fmt.Errorf("the value of setting %s is longer than %d bytes or has characters that cannot be printed", name, maxText)
+	}
+	if value != "" {
+		run.Settings[name] = value
+	}
+	return nil
+}
+
+func (t *table) outcome(run Run, name, value string) error {
+	if err := named("outcome", name, t.outcomes); err != nil {
+		return err
+	}
+	if value == "" {
+		return nil
+	}
+	v, ok := number(value)
+	if !ok {
+		return fmt.Errorf("outcome %s is %q, and must be a number; leave it empty when it was not measured", name, printable(value[:min(len(value), maxText)]))
+	}
+	run.Outcomes[name] = v
+	return nil
+}
+
+// named checks a name and counts it.
+func named(what, name string, all map[string]bool) error {
+	if name == "" || len(name) > maxName || printable(name) != name {
+		return fmt.Errorf("a %s has a name of 1 to %d printable bytes, and not %q", what, maxName, printable(name[:min(len(name), maxName)]))
+	}
+	if all[name] = true; len(all) > maxColumns {
+		return fmt.Errorf("more than %d different %ss", maxColumns, what)
+	}
+	return nil
+}
+
+func (t *table) done() ([]Run, error) {
+	if len(t.runs) == 0 || len(t.settings) == 0 || len(t.outcomes) == 0 {
+		return nil, atLine(1, "%d runs with %d settings and %d outcomes: there must be some of each", len(t.runs), len(t.settings), len(t.outcomes))
+	}
+	return t.runs, nil
+}
+
+// number reads a finite number, or a size as manifests have it: 256M is 256 times 1024 times 1024.
+func number(text string) (float64, bool) {
+	factor := 1.0
+	if n := len(text) - 1; n > 0 {
+		if power := strings.IndexByte("KMGT", text[n]); power >= 0 {
+			factor, text = math.Pow(1024, float64(power+1)), text[:n]
+		}
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	v *= factor
+	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
+}
+
+// printable replaces what could move the cursor of a terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package window
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/teescope/teescope/internal/analysis/query"
+)
+
+// An Appender keeps samples as series; the name is the label __name__. The embedded Prometheus implements it.
+type Appender interface {
+	// Append keeps samples. One that is not newer than what its series has already is left out without an error, so
+	// that doing it twice, or again after a restart, does no harm.
+	Append(ctx context.Context, samples []query.Sample) error
+}
+
+// The families that windows are kept as. A sample of the first is a number of a box plot, in the unit of its metric;
+// the others count. The colon says that they were computed from other series, as Prometheus' recording rules do, and
+// keeps them apart from what an agent measures.
+const (
+	ValueFamily    = "teescope:window_value"
+	SamplesFamily  = "teescope:window_samples"
+	OutliersFamily = "teescope:window_outliers"
+)
+
+// windowSeries is how many series the window of one metric of one workload is.
+const windowSeries = 9
+
+// Store keeps box plots as series, so that history has them too:
+//
+//	teescope:window_value{metric="teescope_syscalls", stat="median", window="5m", workload="redis", instance="here"}
+//
+// stat is min, whisker_low, q1, median, q3, whisker_high or max. The labels of [SamplesFamily], which is n, and
+// of [OutliersFamily] are the same without stat. They are at most 9 for each of [Metrics] and each of 128
+// workloads.
+func Store(ctx context.Context, to Appender, stats []Stat) error {
+	samples := make([]query.Sample, 0, windowSeries*len(stats))
+	for _, s := range stats {
+		samples = append(samples, s.samples()...)
+	}
+	if len(samples) == 0 {
+		return nil
+	}
+	if err := to.Append(ctx, samples); err != nil {
+		return fmt.Errorf("keeping %d box plots: %w", len(stats), err)
+	}
+	return nil
+}
+
+func (s Stat) samples() []query.Sample {
+	labels := func(family, stat string) map[string]string {
+		l := map[string]string{"__name__": family, "metric": s.Metric.Name, "window": query.Duration(s.Window)}
+		for name, value := range map[string]string{"stat": stat, "workload": s.Workload, "instance": s.Instance} {
+			if value != "" { // to Prometheus an empty label is none
+				l[name] = value
+			}
+		}
+		return l
+	}
+	b := s.Box
+	samples := []query.Sample{
+		{Labels: labels(SamplesFamily, ""), Value: float64(b.N)},
+		{Labels: labels(OutliersFamily, ""), Value: float64(b.Outlying)},
+	}
+	for _, v := range []struct {
+		stat  string
+		value float64
+	}{
+		{"min", b.Min}, {"whisker_low", b.WhiskerLow}, {"q1", b.Q1}, {"median", b.Median},
+		{"q3", b.Q3}, {"whisker_high", b.WhiskerHigh}, {"max", b.Max},
+	} {
+		samples = append(samples, query.Sample{Labels: labels(ValueFamily, v.stat), Value: v.value})
+	}
+	for i := range samples {
+		samples[i].Time = s.At.Truncate(time.Millisecond)
+	}
+	return samples
+}

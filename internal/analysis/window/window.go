@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package window computes box plots of a metric of a workload over a window, and stores them as series.
+//
+// It refuses to judge them.
+package window
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/lib/stat"
+)
+
+// Options say what windows are computed from. The zero value is five minutes of the scrapes that there are, for
+// 128 workloads.
+type Options struct {
+	Window time.Duration // 5 minutes
+	// Interval is the time between two scrapes; 0 finds it out from how often samples of an agent were stored.
+	Interval  time.Duration
+	Workloads int           // at most so many workloads have windows; 128
+	Metrics   []Metric      // [Metrics]
+	PerQuery  time.Duration // at most so long for a query; 10 s
+}
+
+const (
+	usualWindow     = 5 * time.Minute
+	windowWorkloads = 128
+	// leastObservations is how many values a box plot needs: it is made of five numbers.
+	leastObservations = 5
+	// MaxObservations bounds how many values a box plot has: a window of hours is looked at less often.
+	MaxObservations = 720
+)
+
+func (o Options) withDefaults() Options {
+	if o.Window <= 0 {
+		o.Window = usualWindow
+	}
+	if o.Workloads <= 0 {
+		o.Workloads = windowWorkloads
+	}
+	if o.Metrics == nil {
+		o.Metrics = Metrics()
+	}
+	if o.PerQuery <= 0 {
+		o.PerQuery = 10 * time.Second
+	}
+	return o
+}
+
+// A Stat is the box plot of one metric of one workload in one window.
+type Stat struct {
+	Metric   Metric
+	Workload string // "" is the machine
+	Instance string
+	At       time.Time // end of the window
+	Window   time.Duration
+	Expected int // observations that a window without gaps has; Box.N is how many there are
+	Box      stat.Box
+	Median   stat.Interval // at 95 %
+}
+
+// Compute makes the box plots of the window that ends at a moment: an observation is the rate between two
+// neighbouring scrapes, so observations do not overlap. What was not measured, or fewer than five times, has none.
+// They are sorted by metric, instance and workload. What could not be asked is a problem and not an error, and after
+// two queries in a row have failed, the rest is not asked.
+func Compute(ctx context.Context, source query.Source, at time.Time, options Options) ([]Stat, []query.Problem) {
+	o := options.withDefaults()
+	q := query.NewAsker(ctx, source, o.PerQuery)
+	if o.Interval <= 0 {
+		if o.Interval = interval(q, at, o.Window); o.Interval <= 0 {
+			return nil, q.Problems
+		}
+	}
+	o.Interval = max(o.Interval, o.Window/MaxObservations)
+	if o.Window/o.Interval < leastObservations {
+		q.Note(query.Problem{Kind: query.Absent, Error: fmt.Sprintf("a window of %s has fewer than %d scrapes, one every %s: take a longer one",
+			query.Duration(o.Window), leastObservations, query.Duration(o.Interval))})
+		return nil, q.Problems
+	}
+	start := at.Add(-o.Window + o.Interval)
+	var stats []Stat
+	for _, m := range o.Metrics {
+		for _, s := range q.Range(m.each(query.Duration(o.Interval*5/2)), start, at, o.Interval) {
+			p := query.TargetOf(s.Labels)
+			if p.Workload == "idle" || m.Machine != (p.Workload == "") {
+				continue
+			}
+			x := query.Values(s.Points)
+			box := stat.BoxOf(x)
+			if box.N < leastObservations {
+				continue
+			}
+			stats = append(stats, Stat{
+				Metric: m, Workload: p.Workload, Instance: p.Instance, At: at, Window: o.Window,
+				Expected: int(o.Window / o.Interval), Box: box, Median: stat.MedianInterval(x, 0.95),
+			})
+		}
+	}
+	return bounded(stats, o.Workloads, q)
+}
+
+// bounded keeps the workloads that matter most: those with enclaves first, then those with the most processor time.
+func bounded(stats []Stat, most int, q *query.Asker) ([]Stat, []query.Problem) {
+	weight := make(map[query.Target]float64)
+	for _, s := range stats {
+		p := query.Target{Workload: s.Workload, Instance: s.Instance}
+		switch {
+		case strings.HasPrefix(s.Metric.Name, "sgx_"), strings.HasPrefix(s.Metric.Name, "teescope_enclave_"):
+			weight[p] += 1e9
+		case s.Metric.Name == "teescope_cpu_seconds":
+			weight[p] += s.Box.Median
+		default:
+			weight[p] += 0
+		}
+	}
+	var places []query.Target
+	for p := range weight {
+		if p.Workload != "" {
+			places = append(places, p)
+		}
+	}
+	if len(places) > most {
+		slices.SortFunc(places, func(a, b query.Target) int {
+			return cmp.Or(cmp.Compare(weight[b], weight[a]), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Instance, b.Instance))
+		})
+		gone := make(map[query.Target]bool)
+		for _, p := range places[most:] {
+			gone[p] = true
+		}
+		stats = slices.DeleteFunc(stats, func(s Stat) bool { return gone[query.Target{Workload: s.Workload, Instance: s.Instance}] })
+		q.Note(query.Problem{Kind: query.Bounded, Error: fmt.Sprintf(
+			"%d workloads: only %d have windows, those with enclaves and with the most processor time", len(places), most)})
+	}
+	slices.SortStableFunc(stats, func(a, b Stat) int {
+		return cmp.Or(cmp.Compare(a.Metric.Name, b.Metric.Name), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Workload, b.Workload))
+	})
+	return stats, q.Problems
+}
+
+// interval finds out how often samples are stored: the nearest of the usual intervals.
+func interval(q *query.Asker, at time.Time, window time.Duration) time.Duration {
+	// A file need not have what tells of the agent.
+	expr := strings.ReplaceAll("max(count_over_time(teescope_build_info[$w])) or max(count_over_time(teescope_processes[$w]))", "$w", query.Duration(window))
+	found := q.Instant(expr, at)
+	if len(found) == 0 || !(found[0].Value >= leastObservations) {
+		if len(q.Problems) == 0 {
+			q.Note(query.Problem{Kind: query.Absent, Query: expr, Error: fmt.Sprintf(
+				"fewer than %d scrapes of a teescope agent within %s: wait, or take a longer window", leastObservations, query.Duration(window))})
+		}
+		return 0
+	}
+	// In the first seconds an agent is scraped more often: a little short is taken for the usual one.
+	exact := window.Seconds() / found[0].Value
+	best := 0.0
+	for _, usual := range []float64{0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 20, 30, 60, 120, 300} {
+		if math.Abs(math.Log(usual/exact)) < math.Abs(math.Log(best/exact)) {
+			best = usual
+		}
+	}
+	return time.Duration(best * float64(time.Second))
+}
