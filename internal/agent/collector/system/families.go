@@ -98,12 +98,14 @@ func newFamilies() *families {
 		}),
 		llcReferences: twin(metric.Desc{
 			Name: "teescope_llc_references_total", Kind: metric.Counter, Unit: "references",
-			Help:   "Last-level cache references, estimated from one sample in 100,000. Absent without a PMU.",
+			Help: "Last-level cache references, estimated from one sample in 100,000. Absent without a PMU. " +
+				"The processor does not count inside production SGX enclaves.",
 			Origin: "perf event PERF_COUNT_HW_CACHE_REFERENCES",
 		}),
 		llcMisses: twin(metric.Desc{
 			Name: "teescope_llc_misses_total", Kind: metric.Counter, Unit: "misses",
-			Help:   "Last-level cache misses, estimated from one sample in 100,000. Absent without a PMU.",
+			Help: "Last-level cache misses, estimated from one sample in 100,000. Absent without a PMU. " +
+				"The processor does not count inside production SGX enclaves.",
 			Origin: "perf event PERF_COUNT_HW_CACHE_MISSES",
 		}),
 		cpuSeconds: twin(metric.Desc{
