@@ -45,11 +45,11 @@ func newOwn() own {
 	return own{
 		success: metric.New(metric.Desc{
 			Name: "teescope_collector_success", Kind: metric.Gauge, Labels: []string{"collector"}, Source: metric.Agent,
-			Help: "1 when the collector's last run was complete, 0 when it failed and samples may be missing.",
+			Help: "1 when the collector's last run was complete, 0 when it failed. After a failure samples may be missing.",
 		}),
 		duration: metric.New(metric.Desc{
 			Name: "teescope_collector_duration_seconds", Kind: metric.Gauge, Unit: "seconds", Labels: []string{"collector"}, Source: metric.Agent,
-			Help: "How long the collector's last run took.",
+			Help: "Duration of the collector's last run in seconds.",
 		}),
 	}
 }

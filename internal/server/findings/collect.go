@@ -29,46 +29,47 @@ func newFamilies() families {
 	return families{
 		info: own(metric.Desc{
 			Name: "teescope_finding_info", Kind: metric.Info, Labels: append(who[:3:3], "severity", "confidence"),
-			Help: "Each cause that slows a workload now, by the name of its rule; an empty workload is the whole machine. " +
-				"`machine` is the label instance of the series that show it. At most 100, the most worthwhile ones.",
+			Help: "Always 1. One series for each cause that slows a workload now; rule is the name of the diagnosis rule. An empty " +
+				"workload is the whole machine. machine is the label instance of the series behind the finding. At most the 100 " +
+				"highest-ranked findings have series.",
 		}),
 		gain: own(metric.Desc{
 			Name: "teescope_finding_gain_ratio", Kind: metric.Gauge, Unit: "ratio", Labels: append(who[:3:3], "bound"),
-			Help: "How much more the workload would do without the cause, as a ratio: 0.2 is 20 % more. `bound` is low and high, " +
-				"the ends of the estimate; absent where it cannot be estimated.",
+			Help: "Estimated gain in throughput without the cause, as a ratio: 0.2 is 20 % more. bound is low or high, the ends of " +
+				"the estimate. Absent when the gain cannot be estimated.",
 		}),
 		since: own(metric.Desc{
 			Name: "teescope_finding_first_seen_timestamp_seconds", Kind: metric.Gauge, Unit: "seconds", Labels: who,
-			Help: "When a finding that is there now was first seen, in seconds since 1970.",
+			Help: "Time when a current finding was first seen, in seconds since 1970.",
 		}),
 		open: own(metric.Desc{
 			Name: "teescope_findings", Kind: metric.Gauge, Unit: "findings", Labels: []string{"severity"},
-			Help: "How many causes slow workloads now, by severity.",
+			Help: "Number of causes that slow workloads now, by severity.",
 		}),
 		leftOut: own(metric.Desc{
 			Name: "teescope_findings_left_out", Kind: metric.Gauge, Unit: "findings",
-			Help: "How many findings have no series of their own, because there are more than 100.",
+			Help: "Number of findings without series of their own, because only 100 have them.",
 		}),
 		seconds: own(metric.Desc{
 			Name: "teescope_analysis_seconds", Kind: metric.Gauge, Unit: "seconds",
-			Help: "How long the newest analysis took.",
+			Help: "Duration of the last analysis in seconds.",
 		}),
 		cpu: own(metric.Desc{
 			Name: "teescope_analysis_cpu_seconds_total", Kind: metric.Counter, Unit: "seconds",
-			Help: "CPU time of the thread that analyses, while it does: queries included, the collection of garbage not.",
+			Help: "CPU time of the thread that runs the analyses, including queries and excluding garbage collection.",
 		}),
 		runs: own(metric.Desc{
 			Name: "teescope_analyses_total", Kind: metric.Counter, Unit: "analyses", Labels: []string{"outcome"},
-			Help: "Analyses, by how they went: complete, partial when some query was not answered, failed when there was no result.",
+			Help: "Number of analyses. outcome is complete, partial when a query was not answered, or failed when there was no result.",
 		}),
 		judged: own(metric.Desc{
 			Name: "teescope_analysis_workloads", Kind: metric.Gauge, Unit: "workloads",
-			Help: "How many workloads the newest analysis judged.",
+			Help: "Number of workloads in the last analysis.",
 		}),
 		failed: own(metric.Desc{
 			Name: "teescope_analysis_problems", Kind: metric.Gauge, Unit: "problems", Labels: []string{"kind"},
-			Help: "What the newest analysis could not look at, by kind: failed queries, absent series, bounds that were met, gaps in " +
-				"a workload's series, broken rules.",
+			Help: "Number of problems of the last analysis, by kind: failed queries, absent series, limits that were reached, gaps in " +
+				"a workload's series, rules that failed.",
 		}),
 	}
 }

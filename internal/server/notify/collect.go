@@ -28,20 +28,20 @@ func newFamilies() families {
 	return families{
 		deliveries: own(metric.Desc{
 			Name: "teescope_webhook_deliveries_total", Kind: metric.Counter, Unit: "deliveries", Labels: []string{"webhook", "outcome"},
-			Help: "Attempts to tell a webhook of an alert, by its host: delivered; failed, to be tried again; and given up because " +
-				"it was refused, expired after a day, or dropped from a full queue.",
+			Help: "Deliveries of alerts to a webhook, by the webhook's host. outcome is delivered, failed (it will be retried), refused, " +
+				"expired (after a day), or dropped (from a full queue).",
 		}),
 		queued: own(metric.Desc{
 			Name: "teescope_webhook_queued", Kind: metric.Gauge, Unit: "deliveries", Labels: []string{"webhook"},
-			Help: "Deliveries that wait for a webhook.",
+			Help: "Number of deliveries that wait for a webhook.",
 		}),
 		firing: own(metric.Desc{
 			Name: "teescope_alerts_firing", Kind: metric.Gauge, Unit: "alerts", Labels: []string{"severity"},
-			Help: "Alerts that fire on this server, by severity; absent when none of that severity does.",
+			Help: "Number of alerts that fire on this server, by severity. Absent when no alert of the severity fires.",
 		}),
 		saved: own(metric.Desc{
 			Name: "teescope_alert_state_saved", Kind: metric.Gauge,
-			Help: "1 when what was told of alerts is written down, 0 when it could not be and a restart would tell some of it again.",
+			Help: "1 when the state of sent alerts is saved on disk. 0 when saving failed; a restart would then send some alerts again.",
 		}),
 	}
 }

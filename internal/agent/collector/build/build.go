@@ -28,7 +28,7 @@ type Collector struct {
 func New(info Info) *Collector {
 	return &Collector{info: info, desc: metric.New(metric.Desc{
 		Name: "teescope_build_info", Kind: metric.Info, Labels: []string{"version", "revision", "goversion"}, Source: metric.Agent,
-		Help: "Always 1; its labels say which teescope runs.", Origin: "the binary's build information",
+		Help: "Always 1. The labels give the version of teescope.", Origin: "the binary's build information",
 	})}
 }
 

@@ -37,11 +37,11 @@ func New(log *slog.Logger) *Collector {
 		log: log,
 		steps: metric.New(metric.Desc{
 			Name: "teescope_clock_steps_total", Kind: metric.Counter, Unit: "steps", Labels: []string{"direction"}, Source: metric.Kernel,
-			Help: "Times that somebody set the clock of the machine since the agent started.", Origin: origin,
+			Help: "Number of times that the machine's clock was set since the agent started.", Origin: origin,
 		}),
 		last: metric.New(metric.Desc{
 			Name: "teescope_clock_last_step_seconds", Kind: metric.Gauge, Unit: "seconds", Source: metric.Kernel,
-			Help: "How far the clock was set forward, or back when negative, the last time; absent when it was not.", Origin: origin,
+			Help: "Size of the last change of the machine's clock in seconds: positive when it was set forward, negative when it was set back. Absent before the first change.", Origin: origin,
 		}),
 	}
 }

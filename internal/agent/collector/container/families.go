@@ -69,21 +69,21 @@ func newFamilies() *families {
 		plain: []plain{
 			counter(cgroup.CPUUser, nano, "cpu_user_seconds_total", "seconds", "CPU time in user mode.", "cpu.stat; v1: cpuacct.stat"),
 			counter(cgroup.CPUSystem, nano, "cpu_system_seconds_total", "seconds", "CPU time in the kernel.", "cpu.stat; v1: cpuacct.stat"),
-			gauge(cgroup.CPUQuota, "spec_cpu_quota", "microseconds", "CPU time that may be used in each period. Absent without a limit.", "cpu.max; v1: cpu.cfs_quota_us"),
-			gauge(cgroup.CPUPeriod, "spec_cpu_period", "microseconds", "The period of the CPU quota.", "cpu.max; v1: cpu.cfs_period_us"),
-			gauge(cgroup.CPUShares, "spec_cpu_shares", "shares", "Share of the CPU when there is competition, from 2 to 262144.", "cpu.weight, converted as cAdvisor does; v1: cpu.shares"),
+			gauge(cgroup.CPUQuota, "spec_cpu_quota", "microseconds", "CPU time allowed in each period. Absent without a limit.", "cpu.max; v1: cpu.cfs_quota_us"),
+			gauge(cgroup.CPUPeriod, "spec_cpu_period", "microseconds", "Period of the CPU quota.", "cpu.max; v1: cpu.cfs_period_us"),
+			gauge(cgroup.CPUShares, "spec_cpu_shares", "shares", "Relative share of the CPU under contention, from 2 to 262144.", "cpu.weight, converted as cAdvisor does; v1: cpu.shares"),
 			gauge(cgroup.MemoryUsage, "memory_usage_bytes", "bytes", "Memory in use, page cache and kernel memory included.", "memory.current; v1: memory.usage_in_bytes"),
-			gauge(cgroup.MemoryPeak, "memory_max_usage_bytes", "bytes", "The most memory that was ever in use.", "memory.peak (since Linux 5.19); v1: memory.max_usage_in_bytes"),
+			gauge(cgroup.MemoryPeak, "memory_max_usage_bytes", "bytes", "Maximum memory use so far.", "memory.peak (since Linux 5.19); v1: memory.max_usage_in_bytes"),
 			// A counter in cAdvisor. OpenMetrics would end its name in _total, and dashboards ask for this name.
-			gauge(cgroup.MemoryLimitHits, "memory_failcnt", "hits", "Times that memory in use hit the limit.", "memory.events: max; v1: memory.failcnt"),
+			gauge(cgroup.MemoryLimitHits, "memory_failcnt", "hits", "Number of times that memory use reached the limit.", "memory.events: max; v1: memory.failcnt"),
 			gauge(cgroup.RSS, "memory_rss", "bytes", "Anonymous memory.", "memory.stat: anon; v1: total_rss"),
 			gauge(cgroup.Cache, "memory_cache", "bytes", "Page cache.", "memory.stat: file; v1: total_cache"),
 			gauge(cgroup.MappedFile, "memory_mapped_file", "bytes", "Page cache that is mapped.", "memory.stat: file_mapped; v1: total_mapped_file"),
 			gauge(cgroup.Swap, "memory_swap", "bytes", "Memory swapped out.", "memory.swap.current; v1: memory.stat: total_swap"),
-			gauge(cgroup.MemoryLimit, "spec_memory_limit_bytes", "bytes", "The memory limit, 0 for none.", "memory.max; v1: memory.limit_in_bytes"),
-			counter(cgroup.OOMKills, units, "oom_events_total", "processes", "Processes killed for want of memory.", "memory.events: oom_kill; v1: memory.oom_control"),
+			gauge(cgroup.MemoryLimit, "spec_memory_limit_bytes", "bytes", "Memory limit. 0 means no limit.", "memory.max; v1: memory.limit_in_bytes"),
+			counter(cgroup.OOMKills, units, "oom_events_total", "processes", "Processes killed because memory ran out (OOM kills).", "memory.events: oom_kill; v1: memory.oom_control"),
 			gauge(cgroup.Threads, "threads", "threads", "Threads.", "pids.current"),
-			gauge(cgroup.ThreadsLimit, "threads_max", "threads", "The most threads that there may be, 0 for no limit.", "pids.max"),
+			gauge(cgroup.ThreadsLimit, "threads_max", "threads", "Maximum number of threads. 0 means no limit.", "pids.max"),
 			pressure(cgroup.CPUSome, "cpu", "waiting", "Time in which some task waited for a CPU."),
 			pressure(cgroup.CPUFull, "cpu", "stalled", "Time in which every task waited for a CPU."),
 			pressure(cgroup.MemorySome, "memory", "waiting", "Time in which some task waited for memory."),
@@ -98,15 +98,15 @@ func newFamilies() *families {
 		},
 		cpuUsage: describe(metric.Desc{
 			Name: "container_cpu_usage_seconds_total", Kind: metric.Counter, Unit: "seconds", Labels: []string{"cpu"},
-			Help: "CPU time. The label cpu is always total, as the kubelet has it.", Origin: "cpu.stat: usage_usec; v1: cpuacct.usage",
+			Help: "CPU time. The label cpu is always total, as in the kubelet's metrics.", Origin: "cpu.stat: usage_usec; v1: cpuacct.usage",
 		}),
 		workingSet: describe(metric.Desc{
 			Name: "container_memory_working_set_bytes", Kind: metric.Gauge, Unit: "bytes",
-			Help: "Memory in use less the inactive page cache: what the kubelet and the OOM killer go by.", Origin: "memory.current - memory.stat: inactive_file; v1: memory.usage_in_bytes - total_inactive_file",
+			Help: "Memory in use minus the inactive page cache. The kubelet evicts pods by this value.", Origin: "memory.current - memory.stat: inactive_file; v1: memory.usage_in_bytes - total_inactive_file",
 		}),
 		failures: describe(metric.Desc{
 			Name: "container_memory_failures_total", Kind: metric.Counter, Unit: "faults", Labels: []string{"failure_type", "scope"},
-			Help: "Page faults, of which pgmajfault had to read from a device. Both scopes are the whole container.", Origin: "memory.stat: pgfault, pgmajfault; v1: total_pgfault, total_pgmajfault",
+			Help: "Page faults. failure_type pgmajfault counts those that read from a device. Both scopes count the whole container.", Origin: "memory.stat: pgfault, pgmajfault; v1: total_pgfault, total_pgmajfault",
 		}),
 		blkio: describe(metric.Desc{
 			Name: "container_blkio_device_usage_total", Kind: metric.Counter, Unit: "bytes", Labels: []string{"device", "major", "minor", "operation"},
@@ -118,38 +118,39 @@ func newFamilies() *families {
 		}),
 		start: describe(metric.Desc{
 			Name: "container_start_time_seconds", Kind: metric.Gauge, Unit: "seconds",
-			Help: "When the container started, in seconds since 1970: when its first process did.", Origin: "/proc/PID/stat, /proc/stat: btime",
+			Help: "Start time of the container's first process in seconds since 1970.", Origin: "/proc/PID/stat, /proc/stat: btime",
 		}),
 		lastSeen: describe(metric.Desc{
 			Name: "container_last_seen", Kind: metric.Gauge, Unit: "seconds",
-			Help: "When the container was last seen, in seconds since 1970.", Origin: "the walk over the control groups",
+			Help: "Time when the container was last seen, in seconds since 1970.", Origin: "the walk over the control groups",
 		}),
 		miscUsage: describe(metric.Desc{
 			Name: "container_misc_usage", Kind: metric.Gauge, Labels: []string{"resource"},
-			Help: "What is used of a limited resource of the machine: sgx_epc in bytes of enclave memory, sev and sev_es in address space identifiers, tdx in keys.", Origin: "misc.current",
+			Help: "Use of a limited resource of the machine: sgx_epc in bytes of enclave memory, sev and sev_es in address space identifiers (ASIDs), tdx in keys.", Origin: "misc.current",
 		}),
 		miscLimit: describe(metric.Desc{
 			Name: "container_misc_limit", Kind: metric.Gauge, Labels: []string{"resource"},
-			Help: "The most that may be used of the resource, in the units of container_misc_usage. Absent without a limit.", Origin: "misc.max",
+			Help: "Limit of the resource, in the unit of container_misc_usage. Absent without a limit.", Origin: "misc.max",
 		}),
 		miscHits: describe(metric.Desc{
 			Name: "container_misc_limit_hits_total", Kind: metric.Counter, Unit: "hits", Labels: []string{"resource"},
-			Help: "Times that the limit of the resource was hit.", Origin: "misc.events",
+			Help: "Number of times that the use of the resource reached its limit.", Origin: "misc.events",
 		}),
 		info: metric.New(metric.Desc{
 			Name: "teescope_container_info", Kind: metric.Info, Labels: append([]string{"workload"}, labels...), Source: metric.Agent,
-			Help: "Always 1; joins the families named container_ with those of workloads, which call a container by the first digits of its ID.", Origin: "names of control groups; files of the container runtimes",
+			Help: "Always 1. It joins the container_ families with the families of workloads, where workload is the beginning of the container's ID.", Origin: "names of control groups; files of the container runtimes",
 		}),
 		change: metric.New(metric.Desc{
 			Name: "teescope_container_change_timestamp_seconds", Kind: metric.Gauge, Unit: "seconds", Source: metric.Agent,
 			Labels: append(append([]string{"workload"}, labels...), "change"),
-			Help: "When a container started that followed another one of its name (on Kubernetes: of the same container of the same " +
-				"controller), Unix time: change is restart when it is of the same image, deployment when of another one. Absent of others.",
+			Help: "Start time of a container that replaced another one of the same name (on Kubernetes: of the same container of the " +
+				"same controller), in seconds since 1970. change is restart when both have the same image, deployment when not. " +
+				"Absent for containers that replaced none.",
 			Origin: "names of control groups; files of the container runtimes; /proc/PID/stat",
 		}),
 		containers: metric.New(metric.Desc{
 			Name: "teescope_containers", Kind: metric.Gauge, Unit: "containers", Labels: []string{"state"}, Source: metric.Agent,
-			Help: "Containers that have series (named), and those beyond the limit that do not (left_out).", Origin: "the walk over the control groups",
+			Help: "Number of containers. state is named for those that have series, left_out for those beyond the limit.", Origin: "the walk over the control groups",
 		}),
 	}
 	f.readBytes = device("reads_bytes_total", "bytes", "Bytes read from the device.")
@@ -159,7 +160,7 @@ func newFamilies() *families {
 	for i, n := range networkFamilies {
 		f.network[i] = describe(metric.Desc{
 			Name: "container_network_" + n.name + "_total", Kind: metric.Counter, Unit: n.unit, Labels: []string{"interface"},
-			Help:   n.help + ", in the container's own network namespace. Containers that share one: the oldest has it.",
+			Help:   n.help + ", in the container's own network namespace. Of several containers in one namespace, only the oldest has the series.",
 			Origin: "/proc/PID/net/dev",
 		})
 	}

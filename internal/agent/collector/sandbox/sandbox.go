@@ -32,7 +32,7 @@ type Collector struct {
 func New() *Collector {
 	return &Collector{desc: metric.New(metric.Desc{
 		Name: "teescope_sandbox", Kind: metric.Gauge, Labels: []string{"mechanism"}, Source: metric.Agent,
-		Help:   "1 when the mechanism confines this process, 0 before the end of its start and where it cannot be had.",
+		Help:   "1 when the mechanism confines this process. 0 until the start is over, and on kernels without the mechanism.",
 		Origin: "capset(2), landlock(7), seccomp(2)",
 	})}
 }

@@ -28,7 +28,7 @@ type Collector struct {
 func New(r tee.Roots, backends ...tee.Backend) *Collector {
 	return &Collector{roots: r, backends: backends, available: metric.New(metric.Desc{
 		Name: "teescope_tee_available", Kind: metric.Gauge, Labels: []string{"tee"}, Source: metric.Kernel,
-		Help:   "1 when the machine offers this TEE to workloads or runs inside it: its driver is loaded and ready.",
+		Help:   "1 when the machine offers this TEE to workloads, or runs inside it, and its driver is loaded and ready.",
 		Origin: "device nodes in /dev; /sys/module/kvm_{intel,amd}/parameters",
 	})}
 }

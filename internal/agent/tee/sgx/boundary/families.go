@@ -40,64 +40,64 @@ func newFamilies() *families {
 	file := []string{"file", "runtime"}[:2:2]
 	return &families{
 		transitions: perWorkload("teescope_enclave_transitions_total", "transitions",
-			"Crossings of the enclave boundary, by kind: eenter, eexit, aex. The label source says how they were measured; "+
-				"sampled is an estimate from intervals. What a runtime does not show is absent: aex of others than Gramine are seen in processes that --watch names.",
+			"Crossings of the enclave boundary by kind: eenter, eexit, aex. The label source names the method; "+
+				"sampled is an estimate from windows. Kinds that a runtime does not show are absent: aex is counted for Gramine, and for processes that --watch names.",
 			fromRuntimes+"; a breakpoint on the ENCLU of the vDSO", "kind", "source"),
 		ecalls: perWorkload("teescope_ecalls_total", "calls",
-			"Calls into the enclave, by the number or name of the function. Switchless calls need not cross the boundary.",
+			"Calls into the enclave, by the name or number of the function. Switchless calls may not cross the boundary.",
 			"sgx_ecall, oe_ecall, occlum_ecall_*", "ecall", "mode", "source"),
 		ocalls: perWorkload("teescope_ocalls_total", "calls",
-			"Calls out of the enclave, by the name of the function, or its number where the file has no symbols.",
+			"Calls out of the enclave, by the name of the function, or by its number when the file has no symbols.",
 			"functions of the OCALL table, __oe_dispatch_ocall, occlum_ocall_*, sgx_ocall_*", "ocall", "source"),
 		signals: perWorkload("teescope_enclave_signals_total", "signals",
-			"Signals that Gramine delivered into the enclave: sync are exceptions, async come from outside.",
+			"Signals that Gramine delivered into the enclave: kind is sync for exceptions, async for signals from outside.",
 			"Gramine's thread control blocks", "kind", "source"),
 		estimated: perWorkload("teescope_enclave_exits_estimated_total", "exits",
-			"A guess at the exits of enclaves of which nothing is measured: the system calls of their programs since they were seen. "+
-				"No bound: an OCALL makes none or several, and threads that never enter the enclave make some. Never a part of teescope_enclave_transitions_total.",
+			"Rough estimate of the exits of enclaves without a measurement: the system calls of their programs since they were first seen. "+
+				"It is not a bound: an OCALL makes none or several system calls, and threads outside the enclave make some too. It is never part of teescope_enclave_transitions_total.",
 			"tracepoint sys_enter", "source"),
 		ecallTime: timesOf("teescope_ecall_seconds", "ecall",
-			"Time from the call of an ECALL to its return, the OCALLs in it included, in processes that --watch names. "+
-				"What was sampled stands for the others, but for calls longer than a window."),
+			"Time from the call of an ECALL to its return in seconds, including its OCALLs, in processes that --watch names. "+
+				"When calls are sampled, counts are scaled up, and calls longer than a window are missing."),
 		ocallTime: timesOf("teescope_ocall_seconds", "ocall",
-			"Time that an OCALL spent outside, without entering and leaving the enclave, in processes that --watch names. "+
-				"What was sampled stands for the others, but for calls longer than a window."),
+			"Time that an OCALL spent outside the enclave in seconds, without the crossings themselves, in processes that --watch names. "+
+				"When calls are sampled, counts are scaled up, and calls longer than a window are missing."),
 		probed: metric.New(metric.Desc{
 			Name: "teescope_transition_probes_info", Kind: metric.Info, Labels: append(file, "state", "reason"), Source: metric.Agent,
-			Help:   "Always 1; how the functions of a file are probed: exact, sampled because they are called more often than the budget allows, or none.",
+			Help:   "Always 1. state tells how the functions of a file are probed: exact, sampled (they are called more often than the budget allows), or none.",
 			Origin: "the agent",
 		}),
 		share: metric.New(metric.Desc{
 			Name: "teescope_transition_sampled_ratio", Kind: metric.Gauge, Unit: "ratio", Labels: file, Source: metric.Agent,
-			Help:   "Share of the time in which the functions of a file are probed; 1 means that every call is counted.",
+			Help:   "Share of the time in which the functions of a file are probed. 1 means that every call is counted.",
 			Origin: "the agent",
 		}),
 		deviation: metric.New(metric.Desc{
 			Name: "teescope_transition_sampling_error_ratio", Kind: metric.Gauge, Unit: "ratio", Labels: file, Source: metric.Agent,
-			Help: "Standard error of all that was sampled in a file, as a share of it: the true number is within twice that in 19 of 20 cases. " +
-				"Absent before ten cycles were sampled.",
+			Help: "Relative standard error of the sampled counts of a file. The true count is within two standard errors in 19 of 20 cases. " +
+				"Absent until ten cycles have been sampled.",
 			Origin: "differences between neighbouring intervals",
 		}),
 		hits: metric.New(metric.Desc{
 			Name: "teescope_transition_probe_cost_total", Kind: metric.Counter, Unit: "hits", Labels: file, Source: metric.Kernel,
-			Help:   "What probing a file has cost, in hits of a cheap probe (0.6 us): one on an instruction that the kernel does not emulate counts as several.",
+			Help:   "Cost of probing a file, in hits of a cheap probe (0.6 us). A hit on an instruction that the kernel cannot emulate counts as several.",
 			Origin: "uprobes",
 		}),
 		timed: metric.New(metric.Desc{
 			Name: "teescope_transition_timed", Kind: metric.Gauge, Labels: append(file, "reason"), Source: metric.Agent,
-			Help:   "1 while the calls of a file are timed, because a process that --watch names has it, 0 where they cannot be: the label reason says why.",
+			Help:   "1 while the calls of a file are timed, because a process that --watch names maps it. 0 when they cannot be timed; the label reason says why.",
 			Origin: "the agent",
 		}),
 		cost: metric.New(metric.Desc{
 			Name: "teescope_enclave_crossing_seconds", Kind: metric.Gauge, Unit: "seconds", Labels: []string{"bound"}, Source: metric.Agent,
-			Help: "What leaving an enclave and coming back costs on this machine, as its user has measured it: `bound` is low and high. " +
-				"The analysis then estimates with it. Absent where nobody has said it.",
+			Help: "Cost of leaving and entering an enclave once on this machine in seconds, as configured by transitions.cost. bound is low or " +
+				"high. The analysis estimates with it. Absent when it is not configured.",
 			Origin: "transitions.cost",
 		}),
 		lost: metric.New(metric.Desc{
 			Name: "teescope_transitions_lost_total", Kind: metric.Counter, Unit: "events", Labels: []string{"what"}, Source: metric.Kernel,
-			Help: "What could not be counted: calls, tables of OCALLs, processes and threads of Gramine without room in the kernel's maps, " +
-				"and ends of threads that were not seen (unseen); durations without room, and calls that outlasted the window that they were to be timed in (ends).",
+			Help: "Events that were not counted, by what: calls, tables of OCALLs, processes and threads of Gramine for which the kernel's maps were full; " +
+				"unseen, ends of threads that were missed; durations for which the maps were full; ends, calls that lasted longer than their window.",
 			Origin: "eBPF maps of the agent",
 		}),
 	}

@@ -37,43 +37,43 @@ func histogram(name, help, origin string, labels ...string) *metric.Desc {
 func newWatched() watched {
 	w := watched{
 		augmented: counter("sgx_epc_pages_augmented_total", "pages",
-			"Pages added to enclaves that run (EAUG, SGX2).", "sgx_mark_page_reclaimable in sgx_vma_fault"),
+			"Pages added to running enclaves (EAUG, SGX2).", "sgx_mark_page_reclaimable in sgx_vma_fault"),
 		faults: counter("sgx_epc_faults_total", "faults",
-			"Page faults in enclaves that reached the driver: for pages that are evicted, not mapped yet or not there.", "sgx_vma_fault"),
+			"Page faults in enclaves that reached the driver, for pages that are evicted, not mapped yet or missing.", "sgx_vma_fault"),
 		retries: counter("sgx_epc_fault_retries_total", "faults",
-			"Of sgx_epc_faults_total, those that ended without the page, to be tried again: it was being evicted, or no page was free.", "__sgx_encl_load_page"),
+			"Faults of sgx_epc_faults_total that ended without the page and are retried, because the page was being evicted or no page was free.", "__sgx_encl_load_page"),
 		loadBackTime: histogram("sgx_load_back_seconds",
-			"How long a thread stood still for an evicted page: from its first fault on the page until it was loaded, retries included.",
+			"Time that a thread waited for an evicted page in seconds: from the first fault on the page until it was loaded, including retries.",
 			"sgx_vma_fault, sgx_encl_eldu"),
 		batches: counter("sgx_reclaim_batches_total", "batches",
-			"Batches of up to 16 pages that the driver looked at to evict some: by ksgxd in the background, or direct, by a thread that needs a page and waits.",
+			"Batches of up to 16 pages that the driver scanned to evict some. by is ksgxd for the background thread, or direct for a thread that waits for a free page.",
 			"sgx_reclaim_pages", "by"),
 		scanned: counter("sgx_reclaim_pages_scanned_total", "pages",
-			"Pages that the driver asked whether they were used, to evict them if not.", "sgx_encl_test_and_clear_young"),
+			"Pages that the driver scanned for use, to evict the unused ones.", "sgx_encl_test_and_clear_young"),
 		scannedUsed: counter("sgx_reclaim_pages_used_total", "pages",
-			"Of sgx_reclaim_pages_scanned_total, those that were used since they were asked last, and stay.", "sgx_encl_test_and_clear_young"),
+			"Pages of sgx_reclaim_pages_scanned_total that were used since the last scan and therefore stay.", "sgx_encl_test_and_clear_young"),
 		written: counter("sgx_reclaim_pages_written_total", "pages",
-			"Pages that batches have evicted. sgx_epc_pages_evicted_total counts the enclaves' control pages too.", "sgx_encl_ewb"),
+			"Pages evicted by batches. sgx_epc_pages_evicted_total also counts the control pages of enclaves.", "sgx_encl_ewb"),
 		reclaimTime: histogram("sgx_reclaim_seconds",
-			"How long a batch of evictions took; by=\"direct\" is time that a thread stood waiting for a free page.", "sgx_reclaim_pages", "by"),
+			"Duration of a batch of evictions in seconds. With by=\"direct\" a thread waited for a free page in that time.", "sgx_reclaim_pages", "by"),
 		startTime: histogram("sgx_enclave_start_seconds",
-			"From an enclave's creation (ECREATE) to its initialization (EINIT): adding and measuring its pages.", "sgx_ioctl"),
+			"Time from an enclave's creation (ECREATE) to its initialization (EINIT) in seconds. Its pages are added and measured in that time.", "sgx_ioctl"),
 		encls: counter("sgx_encls_total", "instructions",
-			"ENCLS instructions by leaf, those that follow exactly from what the driver does. EEXTEND is 16 for each measured page; EBLOCK one for each evicted page but control pages; "+
-				"ETRACK that for evictions; a failed EWB is tried again after ETRACK, and once more when the enclave's threads were driven out; EREMOVE is that of pages that were freed: "+
-				"guests' requests to remove all are not in it. Failed ones of other leaves do not follow exactly.",
+			"ENCLS instructions by leaf and result, as far as they follow exactly from the driver's actions. EEXTEND: 16 for each measured page. EBLOCK: one for each evicted page except control pages. "+
+				"ETRACK: only those for evictions. EWB: a failed one is retried after ETRACK, and again after the enclave's threads were interrupted. EREMOVE: only those of freed pages, "+
+				"without guests' requests to remove all pages. Failures of other leaves are not counted.",
 			fromDriver, "leaf", "result"),
 		lost: counter("sgx_attribution_lost_total", "events",
-			"What could not be attributed: enclaves without a record of their own, or without a group, which count into the workload other, and evictions of which is not known for whom.",
+			"Events that could not be attributed. Enclaves without a record or a group count in the workload other. For evictions the workload that took the page is unknown.",
 			"teescope", "what"),
 		vepcOpened: counter("sgx_vepc_opened_total", "instances",
-			"Pieces of enclave page cache made for virtual machines.", "sgx_vepc_open"),
+			"Virtual EPC instances opened for virtual machines.", "sgx_vepc_open"),
 		vepcReleased: counter("sgx_vepc_released_total", "instances",
-			"Pieces of enclave page cache that virtual machines gave back.", "sgx_vepc_release"),
+			"Virtual EPC instances released by virtual machines.", "sgx_vepc_release"),
 		vepcFaults: counter("sgx_vepc_faults_total", "faults",
-			"Page faults of virtual machines in their enclave page cache.", "sgx_vepc_fault"),
+			"Page faults of virtual machines in their virtual EPC.", "sgx_vepc_fault"),
 		evictedBy: counter("sgx_workload_pages_evicted_by_total", "pages",
-			"Pages that a workload's enclaves lost because those of the workload `by` took pages: the one that evicted directly, or the one that took a page last when the driver evicted in the background.",
+			"Pages of a workload's enclaves that were evicted because enclaves of the workload by took pages. by is the workload that evicted directly, or the last workload that took a page before the driver evicted in the background.",
 			"sgx_encl_ewb", with(workloadLabels, "by")...),
 	}
 	w.ofEnclaves()
@@ -85,39 +85,39 @@ func (w *watched) ofEnclaves() {
 	enclave := []string{"enclave", "pid"}
 	w.enclaveInfo = metric.New(metric.Desc{
 		Name: "sgx_enclave_info", Kind: metric.Info, Source: metric.Kernel, Labels: with(enclave, with(workloadLabels, "debug", "seen")...),
-		Help: "Always 1; whose enclave it is: the process that created it and its workload, whoever maps it too. debug tells whether its memory may be read from outside; " +
-			"seen is created, or found when it was there before the agent, and has counts since then.",
+		Help: "Always 1. The labels give the process that created the enclave and its workload. Other processes may map the enclave too. debug is true when its memory can be read from outside. " +
+			"seen is created, or found for an enclave older than the agent; its counts begin with the agent.",
 		Origin: "sgx_ioctl; struct sgx_encl",
 	})
 	w.enclaveStart = gauge("sgx_enclave_start_time_seconds", "seconds",
-		"When an enclave was created, since 1970; its age is time() less this. Absent for one that was there before the agent.", "sgx_ioctl", enclave...)
+		"Time when an enclave was created, in seconds since 1970. Its age is time() minus this value. Absent for enclaves older than the agent.", "sgx_ioctl", enclave...)
 	w.enclaveThreads = gauge("sgx_enclave_threads", "threads",
-		"Thread control structures (TCS) of an enclave: how many threads can be inside at once. Absent for one that was there before the agent.", "sgx_ioctl", enclave...)
+		"Thread control structures (TCS) of an enclave: the maximum number of threads inside it at once. Absent for enclaves older than the agent.", "sgx_ioctl", enclave...)
 	w.enclaveWorkingSet = gauge("sgx_enclave_working_set_bytes", "bytes",
-		"Estimate of the enclave page cache that would end an enclave's paging: what is resident and what was loaded back in the last minute, at most all its pages. An upper bound: without pressure, nothing tells unused pages apart.",
+		"Estimated enclave page cache that an enclave needs to stop paging: its resident pages plus the pages loaded back in the last minute, at most all its pages. It is an upper bound, because without memory pressure the driver does not distinguish used pages from unused ones.",
 		"struct sgx_encl; sgx_encl_eldu", enclave...)
-	w.enclaveAugmented = counter("sgx_enclave_pages_augmented_total", "pages", "Pages added to one enclave while it runs (EAUG).", "sgx_mark_page_reclaimable", enclave...)
-	w.enclaveEvicted = counter("sgx_enclave_pages_evicted_total", "pages", "Pages of one enclave that were evicted (EWB).", "sgx_encl_ewb", enclave...)
-	w.enclaveLoadedBack = counter("sgx_enclave_pages_loaded_back_total", "pages", "Evicted pages of one enclave that were loaded back (ELDU).", "sgx_encl_eldu", enclave...)
+	w.enclaveAugmented = counter("sgx_enclave_pages_augmented_total", "pages", "Pages added to one running enclave (EAUG).", "sgx_mark_page_reclaimable", enclave...)
+	w.enclaveEvicted = counter("sgx_enclave_pages_evicted_total", "pages", "Pages evicted from one enclave (EWB).", "sgx_encl_ewb", enclave...)
+	w.enclaveLoadedBack = counter("sgx_enclave_pages_loaded_back_total", "pages", "Evicted pages loaded back into one enclave (ELDU).", "sgx_encl_eldu", enclave...)
 	w.enclaveFaults = counter("sgx_enclave_faults_total", "faults", "Page faults in one enclave that reached the driver.", "sgx_vma_fault", enclave...)
 }
 
 func (w *watched) ofWorkloads() {
-	const of = ", of the enclaves that a workload's processes created."
+	const of = ", of the enclaves that the workload's processes created."
 	gaugeOf := func(name, unit, help string) *metric.Desc {
 		return gauge(name, unit, help+of, "struct sgx_encl", workloadLabels...)
 	}
 	counterOf := func(name, unit, help, origin string) *metric.Desc {
 		return counter(name, unit, help+of, origin, workloadLabels...)
 	}
-	w.workloadEnclaves = gaugeOf("sgx_workload_enclaves", "enclaves", "Enclaves that there are")
+	w.workloadEnclaves = gaugeOf("sgx_workload_enclaves", "enclaves", "Number of enclaves")
 	w.workloadSize = gaugeOf("sgx_workload_size_bytes", "bytes", "Sum of the address ranges")
 	w.workloadResident = gaugeOf("sgx_workload_resident_bytes", "bytes", "Enclave page cache in use")
-	w.workloadPagedOut = gaugeOf("sgx_workload_paged_out_bytes", "bytes", "Memory that is evicted")
+	w.workloadPagedOut = gaugeOf("sgx_workload_paged_out_bytes", "bytes", "Evicted memory")
 	w.workloadWorkingSet = gaugeOf("sgx_workload_working_set_bytes", "bytes", "Sum of sgx_enclave_working_set_bytes")
 	w.workloadCreated = counterOf("sgx_workload_enclaves_created_total", "enclaves", "Enclaves created (ECREATE)", "sgx_ioctl")
 	w.workloadAdded = counterOf("sgx_workload_pages_added_total", "pages", "Pages added (EADD)", "sgx_mark_page_reclaimable")
-	w.workloadAugmented = counterOf("sgx_workload_pages_augmented_total", "pages", "Pages added while they run (EAUG)", "sgx_mark_page_reclaimable")
+	w.workloadAugmented = counterOf("sgx_workload_pages_augmented_total", "pages", "Pages added to running enclaves (EAUG)", "sgx_mark_page_reclaimable")
 	w.workloadEvicted = counterOf("sgx_workload_pages_evicted_total", "pages", "Pages evicted (EWB)", "sgx_encl_ewb")
 	w.workloadLoadedBack = counterOf("sgx_workload_pages_loaded_back_total", "pages", "Evicted pages loaded back (ELDU)", "sgx_encl_eldu")
 	w.workloadFaults = counterOf("sgx_workload_faults_total", "faults", "Page faults that reached the driver", "sgx_vma_fault")
