@@ -18,7 +18,6 @@ const mostMethods = 25
 var largeTypes = map[string]int{
 	"internal/agent/collector/system.Collector": 32,
 	"internal/agent/tee/sgx/boundary.Backend":   68,
-	"internal/analysis/engine.evaluation":       27,
 }
 
 // receiver returns the name of the type that a method belongs to.

@@ -323,7 +323,7 @@ func TestListsOfRulesThatCannotBe(t *testing.T) {
 }
 
 func TestCoverageKnowsSlowScrapes(t *testing.T) {
-	e := evaluation{Options: Options{Window: 5 * time.Minute, At: now}}
+	e := Options{Window: 5 * time.Minute, At: now}
 	every := func(interval float64, n int) (points []query.Point) {
 		for i := range n {
 			at := float64(now.Unix()) - float64(i)*interval

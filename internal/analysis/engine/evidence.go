@@ -17,7 +17,7 @@ import (
 const EvidenceOCALL = "ocall_cost"
 
 // evidence is one number of a rule's signals: "name", or "name{label=value}". It is nil where there is none.
-func (e *evaluation) evidence(rule Rule, w Workload, name string) (*analysis.Evidence, error) {
+func (s scene) evidence(rule Rule, w Workload, name string) (*analysis.Evidence, error) {
 	base, label, value := name, "", ""
 	if b, rest, found := strings.Cut(name, "{"); found {
 		base = b
@@ -27,24 +27,24 @@ func (e *evaluation) evidence(rule Rule, w Workload, name string) (*analysis.Evi
 		}
 	}
 	if name == EvidenceOCALL {
-		return e.evidenceOCALL(w), nil
+		return s.evidenceOCALL(w), nil
 	}
-	at := slices.IndexFunc(rule.Signals, func(s Signal) bool { return s.Name == base })
+	at := slices.IndexFunc(rule.Signals, func(one Signal) bool { return one.Name == base })
 	if at < 0 {
 		return nil, fmt.Errorf("evidence %q: there is no signal %q", name, base)
 	}
 	signal := rule.Signals[at]
-	expr := e.query(signal)
-	shown := analysis.Evidence{Name: name, Unit: signal.Unit, N: e.there[query.Target{Workload: w.Name, Instance: w.Instance}].samples}
+	expr := s.expr(signal.Query)
+	shown := analysis.Evidence{Name: name, Unit: signal.Unit, N: s.there[query.Target{Workload: w.Name, Instance: w.Instance}].samples}
 	var only []matcher
 	measured := false
-	for _, s := range w.values[base] {
-		if label != "" && s.Labels[label] != value {
+	for _, v := range w.values[base] {
+		if label != "" && v.Labels[label] != value {
 			continue
 		}
-		shown.Value += s.Value
+		shown.Value += v.Value
 		if !measured {
-			only = e.whose(expr, s.Labels)
+			only = s.whose(expr, v.Labels)
 		}
 		measured = true
 	}
@@ -57,7 +57,7 @@ func (e *evaluation) evidence(rule Rule, w Workload, name string) (*analysis.Evi
 	if label != "" {
 		only = append(only, matcher{label, value})
 	} else {
-		shown.Low, shown.High = e.interval(signal, query.Target{Workload: w.Name, Instance: w.Instance}, shown.Value)
+		shown.Low, shown.High = s.interval(s.Window, signal, query.Target{Workload: w.Name, Instance: w.Instance}, shown.Value)
 		expr = summed(expr)
 	}
 	shown.Query = narrow(expr, only)
@@ -65,12 +65,12 @@ func (e *evaluation) evidence(rule Rule, w Workload, name string) (*analysis.Evi
 }
 
 // evidenceOCALL is nil where nobody has measured it.
-func (e *evaluation) evidenceOCALL(w Workload) *analysis.Evidence {
+func (s scene) evidenceOCALL(w Workload) *analysis.Evidence {
 	if !w.OCALL.Timed {
 		return nil
 	}
 	query := "avg by (instance) (teescope_enclave_crossing_seconds)"
-	if len(e.ocalls) > 1 {
+	if len(s.ocalls) > 1 {
 		query = narrow(query, []matcher{{"instance", w.Instance}})
 	}
 	return &analysis.Evidence{Name: EvidenceOCALL, Unit: "seconds", Value: (w.OCALL.Low + w.OCALL.High) / 2, Query: query}
@@ -81,13 +81,13 @@ type matcher struct{ label, value string }
 
 // whose are the matchers that leave of an answer what belongs to the same workload and machine. The machine is named
 // where there are several.
-func (e *evaluation) whose(query string, labels map[string]string) []matcher {
+func (s scene) whose(query string, labels map[string]string) []matcher {
 	var only []matcher
 	if workload := labels["workload"]; workload != "" {
 		only = append(only, matcher{"workload", workload})
 	}
 	instance := labels["instance"]
-	for p := range e.index[query] {
+	for p := range s.answers[query].by {
 		if instance != "" && p.Instance != instance {
 			return append(only, matcher{"instance", instance})
 		}

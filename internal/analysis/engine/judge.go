@@ -19,70 +19,99 @@ type draft struct {
 	weight     float64
 }
 
-// judge lets a rule look at each workload, or each machine.
-func (e *evaluation) judge(rule Rule) {
-	if why := e.unfit(rule); why != "" {
-		e.result.Skipped = append(e.result.Skipped, Skip{rule.Name, why})
-		return
+// judgement is what rules said, and which of them could not look.
+type judgement struct {
+	drafts     []draft
+	checked    []string
+	skipped    []Skip
+	unanswered []string              // rules of which a query failed
+	workloads  map[query.Target]bool // that a rule looked at
+	gaps       []query.Target        // machines that could not be judged
+}
+
+// judgeAll lets each rule look at each target, or at each machine.
+func judgeAll(q *inquiry, s scene, rules []Rule, targets []query.Target) judgement {
+	j := judgement{checked: []string{}, skipped: []Skip{}, workloads: make(map[query.Target]bool)}
+	for _, rule := range rules {
+		why, failed := s.unfit(rule)
+		if failed {
+			j.unanswered = append(j.unanswered, rule.Name)
+		}
+		if why != "" {
+			j.skipped = append(j.skipped, Skip{rule.Name, why})
+			continue
+		}
+		at := targets
+		if rule.Machine {
+			machines, gaps := s.machinesOf(q, rule)
+			at, j.gaps = machines, append(j.gaps, gaps...)
+		}
+		drafts, looked := s.judge(q, rule, at)
+		j.drafts = append(j.drafts, drafts...)
+		if len(looked) == 0 {
+			j.skipped = append(j.skipped, Skip{rule.Name, "no workload has what it looks at"})
+			continue
+		}
+		j.checked = append(j.checked, rule.Name)
+		for _, t := range looked {
+			if !rule.Machine {
+				j.workloads[t] = true
+			}
+		}
 	}
-	places := e.places
-	if rule.Machine {
-		places = e.machines(rule)
-	}
-	looked := false
-	for _, p := range places {
-		w, own := e.view(rule, p)
+	return j
+}
+
+// judge lets one rule look at targets. It returns the targets that had what the rule looks at.
+func (s scene) judge(q *inquiry, rule Rule, targets []query.Target) (drafts []draft, looked []query.Target) {
+	for _, t := range targets {
+		w, own := s.view(rule, t)
 		if !own && !rule.Machine {
 			continue
 		}
-		looked = true
-		if !rule.Machine {
-			e.judged[p] = true
-		}
+		looked = append(looked, t)
 		verdict, err := ask(rule, w)
 		if err == nil && verdict != nil {
-			err = e.draft(rule, w, verdict)
+			var d draft
+			if d, err = s.draft(rule, w, verdict); err == nil {
+				drafts = append(drafts, d)
+			}
 		}
 		if err != nil {
-			e.problem(query.Problem{Kind: query.Broken, Workload: p.Workload, Instance: p.Instance, Error: err.Error(), Rules: []string{rule.Name}})
+			q.note(query.Problem{Kind: query.Broken, Workload: t.Workload, Instance: t.Instance, Error: err.Error(), Rules: []string{rule.Name}})
 		}
 	}
-	if looked {
-		e.result.Checked = append(e.result.Checked, rule.Name)
-	} else {
-		e.result.Skipped = append(e.result.Skipped, Skip{rule.Name, "no workload has what it looks at"})
-	}
+	return drafts, looked
 }
 
-// unfit says why a rule cannot look at anything.
-func (e *evaluation) unfit(rule Rule) string {
-	if e.blind != "" {
-		return e.blind
+// unfit says why a rule cannot look at anything, and whether that is because a query failed.
+func (s scene) unfit(rule Rule) (why string, failed bool) {
+	if s.blind != "" {
+		return s.blind, false
 	}
 	empty := true
-	for _, s := range rule.Signals {
-		a := e.answers[e.query(s)]
+	for _, signal := range rule.Signals {
+		a := s.answers[s.expr(signal.Query)]
 		if a.kind == query.Failed || a.kind == query.Bounded {
-			e.result.unknownRules[rule.Name] = true
-			return fmt.Sprintf("signal %s: %v", s.Name, a.err)
+			return fmt.Sprintf("signal %s: %v", signal.Name, a.err), true
 		}
 		empty = empty && a.kind == query.Absent
 	}
 	if empty {
-		return "nothing that it looks at is measured"
+		return "nothing that it looks at is measured", false
 	}
-	return ""
+	return "", false
 }
 
 // view is what a rule sees of a workload, and whether any of it is the workload's own.
-func (e *evaluation) view(rule Rule, p query.Target) (w Workload, own bool) {
+func (s scene) view(rule Rule, t query.Target) (w Workload, own bool) {
 	w = Workload{
-		Name: p.Workload, Instance: p.Instance, Window: e.Window.Seconds(), Clock: e.clock(p.Instance), OCALL: e.ocall(p.Instance),
+		Name: t.Workload, Instance: t.Instance, Window: s.Window.Seconds(), Clock: s.clock(t.Instance), OCALL: s.ocall(t.Instance),
 		values: make(map[string][]query.Sample, len(rule.Signals)),
 	}
-	for _, s := range rule.Signals {
-		samples := e.samples(e.query(s), p)
-		w.values[s.Name] = samples
+	for _, signal := range rule.Signals {
+		samples := s.samples(s.expr(signal.Query), t)
+		w.values[signal.Name] = samples
 		own = own || slices.ContainsFunc(samples, func(s query.Sample) bool { return s.Labels["workload"] != "" })
 	}
 	return w, own
@@ -99,33 +128,32 @@ func ask(rule Rule, w Workload) (v *Verdict, err error) {
 }
 
 // draft makes a finding of a verdict.
-func (e *evaluation) draft(rule Rule, w Workload, v *Verdict) error {
+func (s scene) draft(rule Rule, w Workload, v *Verdict) (draft, error) {
 	if err := sound(v); err != nil {
-		return err
+		return draft{}, err
 	}
 	f := analysis.Finding{
 		ID: analysis.ID(rule.Name, w.Name, w.Instance), Rule: rule.Name, Title: rule.Title, Workload: w.Name, Instance: w.Instance,
 		Cause: v.Cause, Severity: v.Severity, Confidence: cmp.Or(v.Confidence, analysis.Possible),
-		FirstSeen: e.At, LastSeen: e.At, Advice: v.Advice, Gain: v.Gain,
+		FirstSeen: s.At, LastSeen: s.At, Advice: v.Advice, Gain: v.Gain,
 		NotWhen: rule.NotWhen, Sources: rule.Sources, Runbook: rule.Runbook(),
 	}
 	if f.Severity == "" {
 		f.Severity = analysis.SeverityOf(v.Gain)
 	}
 	for _, name := range v.Evidence {
-		shown, err := e.evidence(rule, w, name)
+		shown, err := s.evidence(rule, w, name)
 		if err != nil {
-			return err
+			return draft{}, err
 		}
 		if shown != nil {
 			f.Evidence = append(f.Evidence, *shown)
 		}
 	}
 	if len(f.Evidence) == 0 {
-		return fmt.Errorf("a finding without evidence: %s", v.Cause)
+		return draft{}, fmt.Errorf("a finding without evidence: %s", v.Cause)
 	}
-	e.drafts = append(e.drafts, draft{Finding: f, supersedes: v.Supersedes, weight: weight(f, v.Severity)})
-	return nil
+	return draft{Finding: f, supersedes: v.Supersedes, weight: weight(f, v.Severity)}, nil
 }
 
 // sound tells what is wrong with a verdict.

@@ -20,8 +20,8 @@ func weight(f analysis.Finding, own analysis.Severity) float64 {
 }
 
 // rank puts the most worthwhile findings first and leaves out those that another explains.
-func (e *evaluation) rank() []analysis.Finding {
-	drafts := slices.Clone(e.drafts)
+func rank(drafts []draft) []analysis.Finding {
+	drafts = slices.Clone(drafts)
 	slices.SortStableFunc(drafts, func(a, b draft) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.Rule, b.Rule),
 			cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Instance, b.Instance))

@@ -3,10 +3,12 @@
 package engine
 
 import (
+	"maps"
 	"math"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/teescope/teescope/internal/analysis/query"
 )
@@ -24,23 +26,30 @@ var frequent = map[string]string{
 	"teescope_syscalls_total": "syscalls", "teescope_page_faults_total": "page_faults", "teescope_page_cache_ops_total": "page_cache",
 }
 
-// sampling asks how sure the counts of frequent events are.
-func (e *evaluation) sampling() {
-	e.variance, e.uncounted = make(map[string]map[query.Target]float64), make(map[string]bool)
-	for _, s := range e.own(varianceQuery).samples {
-		family := s.Labels["family"]
-		if e.variance[family] == nil {
-			e.variance[family] = make(map[query.Target]float64)
+// sampling is how far counts of frequent events can be trusted.
+type sampling struct {
+	variance  map[string]map[query.Target]float64 // of the number of events in the window, by family
+	uncounted map[string]bool                     // instances whose frequent events were not counted
+}
+
+// readSampling asks how far the counts of frequent events can be trusted.
+func readSampling(q *inquiry) (s sampling, blind string) {
+	s = sampling{variance: make(map[string]map[query.Target]float64), uncounted: make(map[string]bool)}
+	for _, v := range q.own(varianceQuery).samples {
+		family := v.Labels["family"]
+		if s.variance[family] == nil {
+			s.variance[family] = make(map[query.Target]float64)
 		}
-		e.variance[family][query.TargetOf(s.Labels)] += s.Value
+		s.variance[family][query.TargetOf(v.Labels)] += v.Value
 	}
-	off := e.own(offQuery)
-	for _, s := range off.samples {
-		e.uncounted[s.Labels["instance"]] = true
+	off := q.own(offQuery)
+	for _, v := range off.samples {
+		s.uncounted[v.Labels["instance"]] = true
 	}
 	if off.kind == query.Failed {
-		e.blind = "it is not known whether events were counted"
+		blind = "it is not known whether events were counted"
 	}
+	return s, blind
 }
 
 // asksFrequent tells whether a query is about frequent events.
@@ -53,30 +62,25 @@ func asksFrequent(query string) bool {
 	return false
 }
 
-// noteUncounted says which rules know nothing of machines whose frequent events were not counted.
-func (e *evaluation) noteUncounted(needs map[string][]string) {
-	if len(e.uncounted) == 0 {
-		return
+// rulesWithoutCounts are the rules that look at events which were not counted on some machine. Each such machine is a
+// problem.
+func (s sampling) rulesWithoutCounts(q *inquiry, n needs) map[string]bool {
+	unknown := make(map[string]bool)
+	if len(s.uncounted) == 0 {
+		return unknown
 	}
-	for query, rules := range needs {
-		if asksFrequent(query) {
+	for expr, rules := range n.rules {
+		if asksFrequent(expr) {
 			for _, rule := range rules {
-				e.result.unknownRules[rule] = true
+				unknown[rule] = true
 			}
 		}
 	}
-	var unknown, instances []string
-	for rule := range e.result.unknownRules {
-		unknown = append(unknown, rule)
+	names := slices.Sorted(maps.Keys(unknown))
+	for _, instance := range slices.Sorted(maps.Keys(s.uncounted)) {
+		q.note(query.Problem{Kind: query.Gap, Instance: instance, Error: notCounted, Rules: names})
 	}
-	for instance := range e.uncounted {
-		instances = append(instances, instance)
-	}
-	slices.Sort(unknown)
-	slices.Sort(instances)
-	for _, instance := range instances {
-		e.problem(query.Problem{Kind: query.Gap, Instance: instance, Error: notCounted, Rules: unknown})
-	}
+	return unknown
 }
 
 // wholeFamily is the rate of all events of a family, by any label.
@@ -84,16 +88,16 @@ var wholeFamily = regexp.MustCompile(`^sum by \([a-z_, ]+\) \(rate\((\w+)\[\$win
 
 // interval is how far the rate of all events of a workload may be from the truth, 95 times in 100; of a part of them it is
 // not known. There is none where every event was counted.
-func (e *evaluation) interval(signal Signal, p query.Target, value float64) (low, high *float64) {
+func (s sampling) interval(window time.Duration, signal Signal, p query.Target, value float64) (low, high *float64) {
 	parts := wholeFamily.FindStringSubmatch(signal.Query)
 	if parts == nil {
 		return nil, nil
 	}
-	variance := e.variance[frequent[parts[1]]][p]
+	variance := s.variance[frequent[parts[1]]][p]
 	if variance == 0 {
 		return nil, nil
 	}
-	half := 1.96 * math.Sqrt(variance) / e.Window.Seconds()
+	half := 1.96 * math.Sqrt(variance) / window.Seconds()
 	l, h := max(0, value-half), value+half
 	return &l, &h
 }

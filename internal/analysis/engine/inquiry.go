@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/teescope/teescope/internal/analysis/query"
+)
+
+// An inquiry asks the source on behalf of one evaluation and collects what could not be answered.
+type inquiry struct {
+	Options
+	ctx      context.Context
+	source   query.Source
+	problems []query.Problem
+}
+
+// answer is what the source said to one query.
+type answer struct {
+	samples  []query.Sample
+	err      error
+	kind     query.Kind // of the problem, empty when there is none
+	by       map[query.Target][]query.Sample
+	machines []query.Target // in the answer
+}
+
+func (q *inquiry) note(p query.Problem) { q.problems = append(q.problems, p) }
+
+// expr is a query for the window.
+func (o Options) expr(text string) string {
+	return strings.ReplaceAll(text, "$window", query.Duration(o.Window))
+}
+
+// instant asks one query and drops samples that are not finite.
+func (q *inquiry) instant(expr string) answer {
+	samples, kind, err := q.limits().Instant(q.ctx, q.source, expr, q.At)
+	if kind != "" {
+		return answer{kind: kind, err: err}
+	}
+	kept := make([]query.Sample, 0, len(samples))
+	for _, s := range samples {
+		if !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
+			kept = append(kept, s)
+		}
+	}
+	if len(kept) == 0 {
+		return answer{kind: query.Absent, err: fmt.Errorf("no samples")}
+	}
+	by := query.ByTarget(kept)
+	return answer{samples: kept, by: by, machines: query.Machines(by)}
+}
+
+// own asks a query of the engine itself. An answer without samples is not a problem.
+func (q *inquiry) own(text string) answer {
+	expr := q.expr(text)
+	a := q.instant(expr)
+	if a.kind == query.Failed {
+		q.note(query.Problem{Kind: query.Failed, Query: expr, Error: a.err.Error()})
+	}
+	return a
+}
+
+// ranged asks a query of the engine itself at moments in the window. ok is false when it failed.
+func (q *inquiry) ranged(expr string, step time.Duration) (series []query.Series, ok bool) {
+	series, kind, err := q.limits().Range(q.ctx, q.source, expr, q.At.Add(step-q.Window), q.At, step)
+	switch kind {
+	case query.Failed:
+		q.note(query.Problem{Kind: kind, Query: expr, Error: err.Error()})
+		return nil, false
+	case query.Bounded:
+		return series[:q.MaxSamples], true
+	}
+	return series, true
+}
+
+// answers are what the source said to the queries of the rules, by query.
+type answers map[string]answer
+
+// needs are the queries of the rules in the order in which they are asked, and which rules need each.
+type needs struct {
+	queries []string
+	rules   map[string][]string
+}
+
+func needsOf(rules []Rule, o Options) needs {
+	n := needs{rules: make(map[string][]string)}
+	seen := make(map[string]map[string]bool)
+	for _, r := range rules {
+		for _, s := range r.Signals {
+			expr := o.expr(s.Query)
+			if seen[expr] == nil {
+				seen[expr] = make(map[string]bool)
+				n.queries = append(n.queries, expr)
+			}
+			if !seen[expr][r.Name] {
+				seen[expr][r.Name] = true
+				n.rules[expr] = append(n.rules[expr], r.Name)
+			}
+		}
+	}
+	return n
+}
+
+// askAll asks each query once.
+func askAll(q *inquiry, n needs) answers {
+	all := make(answers, len(n.queries))
+	for _, expr := range n.queries {
+		a := q.instant(expr)
+		all[expr] = a
+		if a.kind != "" {
+			q.note(query.Problem{Kind: a.kind, Query: expr, Error: a.err.Error(), Rules: n.rules[expr]})
+		}
+	}
+	return all
+}

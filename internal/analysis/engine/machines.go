@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"github.com/teescope/teescope/internal/analysis/cost"
+	"github.com/teescope/teescope/internal/analysis/query"
+)
+
+// Queries about machines.
+const (
+	stepsQuery = `sum by (instance) (increase(teescope_clock_steps_total[$window])) > 0`
+	clockQuery = `max by (instance) (node_cpu_frequency_max_hertz or node_cpu_scaling_frequency_max_hertz or node_cpu_frequency_hertz)`
+	ocallQuery = `max by (instance, bound) (teescope_enclave_crossing_seconds)`
+)
+
+// machines is what is known of each machine, by instance.
+type machines struct {
+	stepped map[string]bool       // its clock was set within the window
+	clocks  map[string]cost.Clock // of its processor
+	ocalls  map[string]cost.Cost  // what an OCALL was measured to cost there
+}
+
+// readMachines asks what is known of each machine. blind says why nothing can be judged; it is empty when it can.
+func readMachines(q *inquiry) (m machines, blind string) {
+	m = machines{stepped: make(map[string]bool), clocks: make(map[string]cost.Clock)}
+	steps := q.own(stepsQuery)
+	for _, s := range steps.samples {
+		m.stepped[s.Labels["instance"]] = true
+	}
+	if steps.kind == query.Failed {
+		blind = "it is not known whether the clock was set"
+	}
+	for _, s := range q.own(clockQuery).samples {
+		if s.Value > 0 {
+			m.clocks[s.Labels["instance"]] = cost.Clock{Low: s.Value, High: s.Value, Measured: true}
+		}
+	}
+	m.ocalls = measuredOCALLs(q.own(ocallQuery).samples)
+	return m, blind
+}
+
+// clock is that of an instance.
+func (m machines) clock(instance string) cost.Clock {
+	return ofInstance(m.clocks, instance, cost.UnknownClock)
+}
+
+// ocall is what an OCALL costs on an instance.
+func (m machines) ocall(instance string) cost.Cost { return ofInstance(m.ocalls, instance, cost.OCALL) }
+
+// ofInstance is what is known of an instance, perhaps under another port of it.
+func ofInstance[T any](known map[string]T, instance string, otherwise T) T {
+	if found, ok := known[instance]; ok {
+		return found
+	}
+	for other, found := range known {
+		if other == "" || query.SameHost(other, instance) {
+			return found
+		}
+	}
+	return otherwise
+}
+
+// measuredOCALLs are the costs that users state of their machines, by instance. What cannot be one is left out.
+func measuredOCALLs(samples []query.Sample) map[string]cost.Cost {
+	bounds := make(map[string]map[string]float64)
+	for _, s := range samples {
+		instance := s.Labels["instance"]
+		if bounds[instance] == nil {
+			bounds[instance] = make(map[string]float64)
+		}
+		bounds[instance][s.Labels["bound"]] = s.Value
+	}
+	costs := make(map[string]cost.Cost)
+	for instance, b := range bounds {
+		if low, high := b["low"], b["high"]; low > 0 && high >= low {
+			costs[instance] = cost.Cost{What: cost.OCALL.What, Low: low, High: high, Timed: true, Source: "transitions.cost: measured on this machine"}
+		}
+	}
+	return costs
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/teescope/teescope/internal/analysis/query"
+)
+
+// A scene is what the source said of the window. It does not change once it is made.
+type scene struct {
+	Options
+	machines
+	sampling
+	answers        answers
+	workloads      []query.Target // in the answers, at most MaxWorkloads
+	cut            []query.Target // the workloads above MaxWorkloads
+	there          presences
+	uncountedRules map[string]bool // rules that look at events which were not counted
+	blind          string          // why nothing can be judged, empty when it can
+}
+
+// observe asks all that an evaluation needs.
+func observe(q *inquiry, rules []Rule) scene {
+	m, blindMachines := readMachines(q)
+	counted, blindSampling := readSampling(q)
+	there, blindPresence := readPresences(q)
+	n := needsOf(rules, q.Options)
+	uncounted := counted.rulesWithoutCounts(q, n)
+	found := askAll(q, n)
+	workloads, cut := found.workloads(q)
+	blind := cmp.Or(blindPresence, blindSampling, blindMachines)
+	if blind == "" {
+		there, blind = there.sighted(q, workloads)
+	}
+	return scene{
+		Options: q.Options, machines: m, sampling: counted, answers: found, workloads: workloads, cut: cut, there: there,
+		uncountedRules: uncounted, blind: blind,
+	}
+}
+
+// workloads lists those that any answer has, and those that exceed MaxWorkloads.
+func (a answers) workloads(q *inquiry) (targets, cut []query.Target) {
+	seen := make(map[query.Target]bool)
+	named := make(map[string]bool) // workloads with an instance
+	for _, one := range a {
+		for t := range one.by {
+			if t.Workload != "" && !query.Collective(t.Workload) && (q.Workload == "" || t.Workload == q.Workload) {
+				seen[t] = true
+				named[t.Workload] = named[t.Workload] || t.Instance != ""
+			}
+		}
+	}
+	for t := range seen {
+		if t.Instance != "" || !named[t.Workload] {
+			targets = append(targets, t)
+		}
+	}
+	slices.SortFunc(targets, func(a, b query.Target) int {
+		return cmp.Or(cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Instance, b.Instance))
+	})
+	if n := len(targets); n > q.MaxWorkloads {
+		q.note(query.Problem{Kind: query.Bounded, Error: fmt.Sprintf("%d workloads: only the first %d by name are looked at", n, q.MaxWorkloads)})
+		return targets[:q.MaxWorkloads], targets[q.MaxWorkloads:]
+	}
+	return targets, nil
+}
+
+// targets are the workloads to judge, and those that cannot be judged.
+func (s scene) targets(q *inquiry) (judged, gaps []query.Target) {
+	gaps = slices.Clone(s.cut)
+	for _, t := range s.workloads {
+		why := s.absence(t)
+		if why == "" {
+			judged = append(judged, t)
+			continue
+		}
+		gaps = append(gaps, t)
+		q.note(query.Problem{Kind: query.Gap, Workload: t.Workload, Instance: t.Instance, Error: why})
+	}
+	return judged, gaps
+}
+
+// samples are those of one query that a workload sees: its own and its machine's.
+func (s scene) samples(expr string, p query.Target) []query.Sample {
+	if s.uncounted[p.Instance] && asksFrequent(expr) {
+		return nil
+	}
+	by := s.answers[expr].by
+	var all []query.Sample
+	if p.Workload != "" {
+		all = append(all, by[p]...)
+		if p.Instance != "" {
+			all = append(all, by[query.Target{Workload: p.Workload}]...)
+		}
+	}
+	machine := slices.Clone(by[query.Target{Instance: p.Instance}])
+	if p.Instance != "" {
+		machine = append(machine, by[query.Target{}]...)
+	}
+	if len(machine) == 0 {
+		// A stock Prometheus knows the machine's own exporter under another port.
+		for _, other := range s.answers[expr].machines {
+			if query.SameHost(other.Instance, p.Instance) {
+				machine = append(machine, by[other]...)
+			}
+		}
+	}
+	return append(all, machine...)
+}
+
+// machinesOf lists the instances that any answer to a rule's queries has, and those that cannot be judged.
+func (s scene) machinesOf(q *inquiry, rule Rule) (judged, gaps []query.Target) {
+	seen := make(map[string]bool)
+	for _, signal := range rule.Signals {
+		for t := range s.answers[s.expr(signal.Query)].by {
+			seen[t.Instance] = true
+		}
+	}
+	if len(seen) > 1 {
+		delete(seen, "") // seen by all the others
+	}
+	for _, instance := range slices.Sorted(maps.Keys(seen)) {
+		t := query.Target{Instance: instance}
+		if why := s.absence(t); why != "" {
+			gaps = append(gaps, t)
+			q.note(query.Problem{Kind: query.Gap, Instance: instance, Error: why, Rules: []string{rule.Name}})
+		} else {
+			judged = append(judged, t)
+		}
+	}
+	return judged, gaps
+}
