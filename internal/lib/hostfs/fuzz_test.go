@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostfs
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// The one who starts a process chooses its name, its arguments, its mappings and often its control group.
+
+func FuzzStat(f *testing.F) {
+	f.Add([]byte(statLine("a) S (", "R", 1, 2, 3)), "sh", uint64(4711))
+	f.Add([]byte("7 (sh) S"), "a) b\n (c", uint64(math.MaxUint64))
+	f.Add([]byte("7 ()"), "\xff", uint64(math.MaxInt64/tick))
+	f.Fuzz(func(t *testing.T, data []byte, name string, start uint64) {
+		if s, ok := parseStat(data); ok && (s.CPU < 0 || s.Started < 0 || s.State == "" || !bytes.Contains(data, []byte("("+s.Comm+")"))) {
+			t.Errorf("%q is %+v", data, s)
+		}
+		// The kernel writes any name, and it is read back.
+		line := statLine(name, "S", 1, 2, start)
+		s, ok := parseStat([]byte(line))
+		if fits := start <= uint64(math.MaxInt64/tick); ok != fits {
+			t.Errorf("%q: %v, want %v", line, ok, fits)
+		}
+		if want := (Stat{name, "S", 3 * tick, time.Duration(start) * tick}); ok && s != want {
+			t.Errorf("%q is %+v, want %+v", line, s, want)
+		}
+	})
+}
+
+func FuzzBootTime(f *testing.F) {
+	f.Add([]byte("cpu 1\nbtime 1700000000\n"))
+	f.Add([]byte("btime 18446744073709551615\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if n, ok := parseBootTime(data); ok && (n > math.MaxInt64 || !bytes.Contains(data, []byte("btime "))) {
+			t.Errorf("%q: the machine started at %d", data, n)
+		}
+	})
+}
+
+func FuzzSchedstat(f *testing.F) {
+	f.Add([]byte("2500000000 125000000 9\n"))
+	f.Add([]byte("0 0 0\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if run, wait, ok := parseSchedstat(data); ok && (run < 0 || wait < 0) {
+			t.Errorf("%q: %v, %v", data, run, wait)
+		}
+	})
+}
+
+func FuzzSwitches(f *testing.F) {
+	const lines = "voluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t7\n"
+	f.Add([]byte("Name:\tx\n" + lines))
+	f.Add([]byte("Name:\tvoluntary_ctxt_switches:\\n\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, _, alone := parseSwitches(data)
+		v, i, ok := parseSwitches([]byte("Name:\t" + strings.ReplaceAll(string(data), "\n", "\\n") + "\n" + lines))
+		if !ok || v != 5 || i != 7 {
+			t.Errorf("a name changes the numbers: %d, %d, %v", v, i, ok)
+		}
+		if alone && !bytes.Contains(data, []byte("voluntary_ctxt_switches:")) {
+			t.Errorf("%q has numbers", data)
+		}
+	})
+}
+
+func FuzzWchan(f *testing.F) {
+	f.Add([]byte("poll_schedule_timeout.constprop.0"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if w := parseWchan(data); !utf8.ValidString(w) || strings.Contains(w, ".") {
+			t.Errorf("%q sleeps in %q", data, w)
+		}
+	})
+}
+
+func FuzzArgs(f *testing.F) {
+	f.Add([]byte("a\x00b\x00\x00"), byte(2))
+	f.Fuzz(func(t *testing.T, data []byte, most byte) {
+		args := parseArgs(data, int(most))
+		if len(args) > int(most) || !bytes.HasPrefix(append(data, 0), []byte(strings.Join(args, "\x00"))) {
+			t.Errorf("the first %d arguments of %q are %q", most, data, args)
+		}
+	})
+}
+
+func FuzzCgroup(f *testing.F) {
+	f.Add([]byte("4:cpu:/a\n0::/a/b\n"), "cpu")
+	f.Add([]byte("::\n1:name=x,pids:/y:z\n"), "pids")
+	f.Add([]byte("0::/a\x1b"), "")
+	f.Fuzz(func(t *testing.T, data []byte, controller string) {
+		path := parseCgroup(data, controller)
+		if strings.Contains(path, "\n") || path != "" && !bytes.Contains(data, []byte(":"+path)) {
+			t.Errorf("%q is no path of %q", path, data)
+		}
+	})
+}
+
+func FuzzMappings(f *testing.F) {
+	f.Add([]byte("7f0000000000-7f0000001000 r-xp 00000000 08:01 42                         /bin/a b (deleted)\n"))
+	f.Add([]byte("0-1 r-xp 0 00:06 1 /lib/c\\012d"))
+	f.Add([]byte("1-2 rw-p 0 00:00 0 \n2-3 r-xp 0 00:00 0 [vdso]\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		n := 0
+		eachMapping(data, func(m Mapping) {
+			n++
+			if bytes.IndexByte(m.Path, '\n') >= 0 || !bytes.Contains(data, m.Path) || bytes.HasPrefix(m.Path, []byte(" ")) {
+				t.Errorf("%q is no path of %q", m.Path, data)
+			}
+		})
+		if n > bytes.Count(data, []byte("\n"))+1 {
+			t.Errorf("%d mappings in %q", n, data)
+		}
+	})
+}
+
+func FuzzWholeLines(f *testing.F) {
+	f.Add([]byte("a\nbc\nd"), uint16(4))
+	f.Fuzz(func(t *testing.T, data []byte, most uint16) {
+		whole := WholeLines(data, int(most))
+		if len(whole) > int(most) || !bytes.HasPrefix(data, whole) ||
+			len(whole) < len(data) && len(whole) > 0 && whole[len(whole)-1] != '\n' {
+			t.Errorf("%q are not the lines within the first %d bytes of %q", whole, most, data)
+		}
+	})
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostfs
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tick is the unit of the times in /proc/PID/stat: USER_HZ, which is 100 on every architecture that Go supports.
+const tick = time.Second / 100
+
+// Stat is what is used of /proc/PID/stat.
+type Stat struct {
+	Comm    string        // any bytes
+	State   string        // one letter
+	CPU     time.Duration // user and system time
+	Started time.Duration // after the start of the machine
+}
+
+// Ended tells whether the process has ended, and only its parent does not know yet.
+func (s Stat) Ended() bool { return s.State == "Z" || s.State == "X" }
+
+// parseStat reads fields 2, 3, 14, 15 and 22 of proc_pid_stat(5). The name can hold anything,
+// parentheses and newlines too. A time that no Duration can hold is refused.
+func parseStat(data []byte) (Stat, bool) {
+	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
+	if open < 0 || end < open {
+		return Stat{}, false
+	}
+	const first, user, system, start = 3, 14, 15, 22 // first is the field after the name
+	fields := bytes.Fields(data[end+1:])
+	if len(fields) <= start-first {
+		return Stat{}, false
+	}
+	var times [3]time.Duration
+	for i, at := range []int{user, system, start} {
+		n, err := strconv.ParseUint(string(fields[at-first]), 10, 64)
+		if err != nil || n > uint64(math.MaxInt64/tick) {
+			return Stat{}, false
+		}
+		times[i] = time.Duration(n) * tick
+	}
+	s := Stat{Comm: string(data[open+1 : end]), State: string(fields[0]), CPU: times[0] + times[1], Started: times[2]}
+	return s, s.CPU >= 0
+}
+
+// parseBootTime finds the line "btime SECONDS" of proc_stat(5).
+func parseBootTime(data []byte) (uint64, bool) {
+	for line := range bytes.Lines(data) {
+		if value, ok := bytes.CutPrefix(line, []byte("btime ")); ok {
+			n, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 63)
+			return n, err == nil
+		}
+	}
+	return 0, false
+}
+
+// parseSchedstat reads the time on a CPU, the time ready without one and the number of runs. Kernels without
+// CONFIG_SCHED_INFO write zeros (proc_pid_schedstat, fs/proc/base.c).
+func parseSchedstat(data []byte) (run, wait time.Duration, ok bool) {
+	fields := strings.Fields(string(data))
+	if len(fields) != 3 {
+		return 0, 0, false
+	}
+	var n [2]int64
+	for i := range n {
+		var err error
+		if n[i], err = strconv.ParseInt(fields[i], 10, 64); err != nil || n[i] < 0 {
+			return 0, 0, false
+		}
+	}
+	return time.Duration(n[0]), time.Duration(n[1]), fields[2] != "0"
+}
+
+// parseSwitches reads the context switches from proc_pid_status(5). The name, which its owner chooses,
+// cannot look like one of the lines: the kernel escapes newlines there.
+func parseSwitches(data []byte) (voluntary, involuntary uint64, ok bool) {
+	found := 0
+	for line := range strings.Lines(string(data)) {
+		name, value, _ := strings.Cut(line, ":")
+		into := &voluntary
+		switch name {
+		case "voluntary_ctxt_switches":
+		case "nonvoluntary_ctxt_switches":
+			into = &involuntary
+		default:
+			continue
+		}
+		n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
+		if err != nil {
+			return 0, 0, false
+		}
+		*into = n
+		found++
+	}
+	return voluntary, involuntary, found == 2
+}
+
+// parseWchan reads the kernel function that a thread sleeps in; "0" is none, or one that is not told.
+// What the compiler has added to the name is cut off.
+func parseWchan(data []byte) string {
+	name, _, _ := strings.Cut(strings.TrimSpace(string(data)), ".")
+	if name == "0" {
+		return ""
+	}
+	return strings.ToValidUTF8(name, "\uFFFD")
+}
+
+// parseArgs splits a command line at its NUL bytes and returns the first arguments.
+func parseArgs(cmdline []byte, most int) []string {
+	args := strings.SplitN(strings.TrimSuffix(string(cmdline), "\x00"), "\x00", most+1)
+	return args[:min(len(args), most)]
+}
+
+// parseCgroup finds the path of one hierarchy in lines ID:CONTROLLERS:PATH, cgroups(7). Version 2 has the ID 0
+// and no controllers. The path can hold colons.
+func parseCgroup(data []byte, controller string) string {
+	for line := range strings.Lines(string(data)) {
+		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		if controller == "" && parts[0] == "0" || controller != "" && slices.Contains(strings.Split(parts[1], ","), controller) {
+			return parts[2]
+		}
+	}
+	return ""
+}
+
+// Mapping is one line of /proc/PID/maps.
+type Mapping struct {
+	Start, End, Offset uint64
+	Executable         bool
+	// Path is the file, absolute; or a name of the kernel, as [heap]; or empty. Blanks can be part of it, and the
+	// kernel writes a newline as \012.
+	Path []byte
+}
+
+// IsFile tells whether a file is mapped.
+func (m Mapping) IsFile() bool { return len(m.Path) > 0 && m.Path[0] == '/' }
+
+// eachMapping reads proc_pid_maps(5). Lines that are not as it says are left out.
+func eachMapping(data []byte, f func(Mapping)) {
+	for len(data) > 0 {
+		var line []byte
+		line, data, _ = bytes.Cut(data, []byte("\n"))
+		if m, ok := parseMapping(line); ok {
+			f(m)
+		}
+	}
+}
+
+// parseMapping reads START-END RIGHTS OFFSET DEVICE INODE, and PATH where there is one.
+func parseMapping(line []byte) (m Mapping, ok bool) {
+	var fields [5][]byte
+	for i := range fields {
+		var found bool
+		if fields[i], line, found = bytes.Cut(line, []byte(" ")); !found && i < len(fields)-1 {
+			return Mapping{}, false
+		}
+	}
+	from, to, found := bytes.Cut(fields[0], []byte("-"))
+	start, ok1 := parseHex(from)
+	end, ok2 := parseHex(to)
+	offset, ok3 := parseHex(fields[2])
+	if !found || !ok1 || !ok2 || !ok3 {
+		return Mapping{}, false
+	}
+	rights := fields[1]
+	return Mapping{
+		Start: start, End: end, Offset: offset,
+		Executable: len(rights) > 2 && rights[2] == 'x', Path: bytes.TrimLeft(line, " "),
+	}, true
+}
+
+// parseHex reads a number without making a string of it: a process has up to 65,530 mappings.
+func parseHex(text []byte) (n uint64, ok bool) {
+	if len(text) == 0 || len(text) > 16 {
+		return 0, false
+	}
+	for _, c := range text {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		case c >= 'A' && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		n = n<<4 | uint64(c)
+	}
+	return n, true
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostfs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// statLine is a line as the kernel makes it: a name, a state, ticks of user and system time and of the start.
+func statLine(name, state string, user, system, start uint64) string {
+	return fmt.Sprintf("7 (%s) %s 1 1 1 0 -1 4194560 637 0 0 0 %d %d 0 0 20 0 13 0 %d 54640640 5222\n", name, state, user, system, start)
+}
+
+func TestParseStat(t *testing.T) {
+	for _, name := range []string{"sh", "", "a) b\n (c", "\xff\xfe (evil) 1", "a) S 1 (b", "new\nline"} {
+		line := statLine(name, "D", 12, 3, 4711)
+		want := Stat{name, "D", 150 * time.Millisecond, 47110 * time.Millisecond}
+		if s, ok := parseStat([]byte(line)); !ok || s != want {
+			t.Errorf("%q is %+v, %v; want %+v", line, s, ok, want)
+		}
+	}
+	good := statLine("sh", "S", 12, 3, 400)
+	for _, bad := range []string{
+		"", "1 (a", ") (", "7 sh) S", "no parenthesis", "1 (sh) S 1 1\n", "1 (a) S 1 2",
+		strings.Replace(good, " 12 ", " -12 ", 1), strings.Replace(good, " 400 ", " -1 ", 1), strings.Replace(good, " 3 ", " x ", 1),
+		strings.Replace(good, " 400 ", " 9223372036854775807 ", 1), strings.Replace(good, " 400 ", " 18446744073709551615 ", 1),
+	} {
+		if s, ok := parseStat([]byte(bad)); ok {
+			t.Errorf("%q is %+v", bad, s)
+		}
+	}
+}
+
+// A machine that has been up for years starts processes too.
+func TestStartAfterYears(t *testing.T) {
+	const years = 3 * 365 * 24
+	s, ok := parseStat([]byte(statLine("sh", "S", 0, 0, years*3600*100)))
+	if !ok || s.Started != years*time.Hour {
+		t.Errorf("started after %v, %v", s.Started, ok)
+	}
+}
+
+func TestEnded(t *testing.T) {
+	for state, want := range map[string]bool{"Z": true, "X": true, "S": false, "": false} {
+		if (Stat{State: state}).Ended() != want {
+			t.Errorf("%q: ended %v", state, !want)
+		}
+	}
+}
+
+func TestParseBootTime(t *testing.T) {
+	for text, want := range map[string]string{
+		"cpu 1\nbtime 1700000000\nprocesses 1\n": "1700000000 true", "cpu 1\n": "0 false", "btime x\n": "0 false", "btime -1\n": "0 false",
+	} {
+		if got := fmt.Sprint(parseBootTime([]byte(text))); got != want {
+			t.Errorf("parseBootTime(%q) = %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestParseSchedstat(t *testing.T) {
+	if run, wait, ok := parseSchedstat([]byte("5 7 1\n")); run != 5 || wait != 7 || !ok {
+		t.Errorf("got %v, %v, %v", run, wait, ok)
+	}
+	for _, bad := range []string{"", "0 0 0\n", "1 2", "-1 2 3", "1 x 3"} {
+		if _, _, ok := parseSchedstat([]byte(bad)); ok {
+			t.Errorf("%q says something", bad)
+		}
+	}
+}
+
+func TestParseSwitches(t *testing.T) {
+	const lines = "Name:\tx\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t7\n"
+	if v, i, ok := parseSwitches([]byte(lines)); v != 5 || i != 7 || !ok {
+		t.Errorf("got %d, %d, %v", v, i, ok)
+	}
+	for _, bad := range []string{"", "voluntary_ctxt_switches:\t5\n", "voluntary_ctxt_switches:\t-5\nnonvoluntary_ctxt_switches:\t7\n"} {
+		if _, _, ok := parseSwitches([]byte(bad)); ok {
+			t.Errorf("%q is complete", bad)
+		}
+	}
+}
+
+func TestParseWchan(t *testing.T) {
+	for text, want := range map[string]string{"0": "", "": "", "ep_poll": "ep_poll", "a.constprop.0.isra.1\n": "a", "\xff": "\uFFFD"} {
+		if got := parseWchan([]byte(text)); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestParseArgs(t *testing.T) {
+	for text, want := range map[string][]string{"a\x00b\x00c\x00": {"a", "b"}, "a": {"a"}, "a\x00\x00": {"a", ""}, "": {""}} {
+		if got := parseArgs([]byte(text), 2); !slices.Equal(got, want) {
+			t.Errorf("parseArgs(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestParseCgroup(t *testing.T) {
+	const hybrid = "12:pids:/\n4:memory:/docker/abc\n3:cpu,cpuacct:/a:b\n1:name=systemd:/x\n0::/unified\n"
+	for controller, want := range map[string]string{
+		"pids": "/", "memory": "/docker/abc", "cpu": "/a:b", "cpuacct": "/a:b", "": "/unified", "devices": "",
+	} {
+		if got := parseCgroup([]byte(hybrid), controller); got != want {
+			t.Errorf("in the hierarchy %q: %q, want %q", controller, got, want)
+		}
+	}
+	if got := parseCgroup([]byte("0::/system.slice/a:b.service\n"), ""); got != "/system.slice/a:b.service" {
+		t.Errorf("in version 2: %q", got)
+	}
+}
+
+func paths(maps string) (all []string) {
+	eachMapping([]byte(maps), func(m Mapping) { all = append(all, string(m.Path)) })
+	return all
+}
+
+func TestEachMapping(t *testing.T) {
+	got := paths("1-2 r-xp 0 00:06 1   /bin/a b (deleted)\n" +
+		"3-4 rw-p 0 00:00 0 \n" +
+		"4-5 rw-p 0 00:00 0   [heap]\n" +
+		"5-6 " + strings.Repeat("x", 64<<10) + "\n" +
+		"x-6 r--p 0 00:06 2 /lib/no\n5-6 r--p x 00:06 2 /lib/no\n5 r--p 0 00:06 2 /lib/no\n-6 r--p 0 00:06 2 /lib/no\n" +
+		"6-7 r--p 0 00:06 2 /lib/c\\012d\n" +
+		"7-8 r--p 0 00:06 2\n" +
+		"7-8 r--p 0 00:06 2 /cut sho")
+	if want := []string{"/bin/a b (deleted)", "", "[heap]", "/lib/c\\012d", "", "/cut sho"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	m, ok := parseMapping([]byte("7f0000001000-7fFFffffffff r-xs 0002a000 08:01 42                         /usr/lib/libc.so.6"))
+	if !ok || m.Start != 0x7f0000001000 || m.End != 0x7fffffffffff || m.Offset != 0x2a000 || !m.Executable || !m.IsFile() {
+		t.Errorf("the mapping is %+v, %v", m, ok)
+	}
+	if m, ok := parseMapping([]byte("0-1 rw-p 0 0:0 0 [stack]")); !ok || m.Executable || m.IsFile() {
+		t.Errorf("the stack is %+v, %v", m, ok)
+	}
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostfs
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func write(t testing.TB, dir, name, text string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRead(t *testing.T) {
+	const most = 5000
+	dir := t.TempDir()
+	root := At(dir)
+	d, err := root.OpenDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for _, size := range []int{0, 1, 511, 512, 513, most - 1, most, most + 1, 3 * firstRead} {
+		name := strconv.Itoa(size)
+		write(t, dir, name, strings.Repeat("x", size))
+		if data, err := root.Read(most, name); err != nil || data == nil || len(data) != min(size, most) {
+			t.Errorf("of %d bytes %d are read, %v", size, len(data), err)
+		}
+		if data, err := root.Read(1<<20, name); err != nil || len(data) != size {
+			t.Errorf("of all %d bytes %d are read, %v", size, len(data), err)
+		}
+		if data, err := root.ReadWhole(most, name); errors.Is(err, ErrTooLong) != (size > most) || err == nil && len(data) != size {
+			t.Errorf("of %d bytes %d are read as a whole, %v", size, len(data), err)
+		}
+		if data, err := d.Read(most, name); err != nil || len(data) != min(size, most) {
+			t.Errorf("of %d bytes in the directory %d are read, %v", size, len(data), err)
+		}
+		if data, err := d.Append([]byte("ab"), most, name); err != nil || len(data) != min(size+2, most) || string(data[:2]) != "ab" {
+			t.Errorf("of %d bytes in the directory %d are appended, %v", size, len(data)-2, err)
+		}
+	}
+	if _, err := root.Read(most, "none"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without a file: %v", err)
+	}
+	if _, err := root.Read(most); !errors.Is(err, unix.EISDIR) {
+		t.Errorf("of a directory: %v", err)
+	}
+}
+
+func TestReadLines(t *testing.T) {
+	dir := t.TempDir()
+	for text, want := range map[string]string{"a\nbc\n": "a\nbc\n", "a\nbc\nd": "a\nbc\n", "a\nbcdef\n": "a\n", "abcdefgh": "", "abcde": "abcde", "": ""} {
+		write(t, dir, "f", text)
+		if data, err := At(dir).ReadLines(5, "f"); err != nil || string(data) != want {
+			t.Errorf("the lines of %q are %q, %v; want %q", text, data, err, want)
+		}
+	}
+}
+
+func TestWholeLines(t *testing.T) {
+	for text, want := range map[string]string{"a\nb": "a\n", "a\n": "a\n", "a": "", "": ""} {
+		if got := string(WholeLines([]byte(text+"z"), len(text))); got != want {
+			t.Errorf("the lines within %q are %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Somebody can put another kind of file where one was expected.
+func TestOtherKindsOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := At(dir).Read(10, "fifo"); len(data) > 0 {
+		t.Errorf("a FIFO holds %q, %v", data, err)
+	}
+	if data, err := At("/dev").Read(10, "zero"); err != nil || !bytes.Equal(data, make([]byte, 10)) {
+		t.Errorf("of an endless file %q is read, %v", data, err)
+	}
+	write(t, dir, "file", "x")
+	if err := os.Symlink("file", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	d, err := At(dir).OpenDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := d.Read(10, "link"); !errors.Is(err, unix.ELOOP) {
+		t.Errorf("a link is followed: %v", err)
+	}
+}
+
+func TestIDs(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"100", "7", "self", "+8", "-9", "99999999999", "1x"} {
+		write(t, dir, name+"/comm", "x")
+		write(t, dir, "7/task/"+name+"/comm", "x")
+	}
+	if pids, err := At(dir).Processes(); err != nil || !slices.Equal(pids, []int{7, 100}) {
+		t.Errorf("the processes are %v, %v", pids, err)
+	}
+	if tids, err := At(dir).Process(7).Threads(); err != nil || !slices.Equal(tids, []int{7, 100}) {
+		t.Errorf("the threads are %v, %v", tids, err)
+	}
+	if _, err := At(dir).Process(8).Threads(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the threads of no process: %v", err)
+	}
+	if names, err := At(dir).Names(2); err != nil || len(names) != 2 {
+		t.Errorf("%q are listed, %v", names, err)
+	}
+}
+
+// The real /proc, against what this process knows of itself.
+func TestThisProcess(t *testing.T) {
+	proc := At("/proc")
+	self := proc.Process(os.Getpid())
+	if pids, err := proc.Processes(); err != nil || !slices.Contains(pids, os.Getpid()) {
+		t.Errorf("this process is not listed: %v", err)
+	}
+	if tids, err := self.Threads(); err != nil || !slices.Contains(tids, os.Getpid()) {
+		t.Errorf("its first thread is not listed: %v", err)
+	}
+	s, err := self.Thread(os.Getpid()).Stat()
+	if err != nil || s.Ended() || s.Started <= 0 {
+		t.Errorf("its stat is %+v, %v", s, err)
+	}
+	boot, err := proc.BootTime()
+	if began := time.Unix(int64(boot), 0).Add(s.Started); err != nil || time.Since(began) < -2*time.Second || time.Since(began) > time.Hour {
+		t.Errorf("it began %v, %v", began, err)
+	}
+	if comm, err := self.Comm(); err != nil || comm != s.Comm || comm != "hostfs.test" {
+		t.Errorf("its name is %q and %q, %v", comm, s.Comm, err)
+	}
+	if args, err := self.Args(1); err != nil || !slices.Equal(args, os.Args[:1]) {
+		t.Errorf("its arguments are %q, %v", args, err)
+	}
+	path, err := self.Executable()
+	if want, _ := os.Executable(); err != nil || Undeleted(path) != want {
+		t.Errorf("it runs %q, %v", path, err)
+	}
+	var info unix.Stat_t
+	if err := unix.Stat(path, &info); err != nil {
+		t.Fatal(err)
+	}
+	if file, err := self.ExecutableFile(); err != nil || file.Inode != info.Ino || file.Device != info.Dev || file.Size != info.Size {
+		t.Errorf("it runs the file %+v, %v", file, err)
+	}
+	runs, vdso := false, false
+	if err := proc.Self().Mappings(func(m Mapping) {
+		runs = runs || m.IsFile() && m.Executable && string(m.Path) == path && m.Start < m.End
+		vdso = vdso || string(m.Path) == "[vdso]"
+	}); err != nil || !runs || !vdso {
+		t.Errorf("its program is mapped: %v, the vDSO: %v, %v", runs, vdso, err)
+	}
+	if _, err := self.Cgroup(""); err != nil {
+		t.Errorf("its control group: %v", err)
+	}
+	if _, _, ok := self.Switches(); !ok {
+		t.Error("its context switches are not known")
+	}
+}
+
+func TestHasOpen(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	isSocket := func(target string) bool { return strings.HasPrefix(target, "socket:[") }
+	if !At("/proc").Self().HasOpen(0, isSocket) {
+		t.Error("the socket is not found")
+	}
+	if At(t.TempDir()).Self().HasOpen(0, isSocket) {
+		t.Error("a socket without a process")
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	root := At("/proc")
+	for b.Loop() {
+		if _, err := root.Read(maxSmall, "self/stat"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
