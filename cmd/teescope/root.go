@@ -15,6 +15,7 @@ import (
 
 	"github.com/teescope/teescope/internal/app"
 	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 func newRoot() *cobra.Command {
@@ -44,7 +45,7 @@ func suggestFlag(cmd *cobra.Command, err error) string {
 	if !ok {
 		return ""
 	}
-	if near := config.Nearest(name, flagNames(cmd)); near != "" {
+	if near := text.Nearest(name, flagNames(cmd)); near != "" {
 		return ", did you mean --" + near + "?"
 	}
 	return ""

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package workload says which workload a group of processes belongs to: the container, systemd unit
-// or program. It bounds how many workloads there are, and reads the rules that single out processes.
+// or program. It bounds how many workloads there are.
 //
 // It is about names only. It reads no files, knows no eBPF and holds no counter.
 package workload
@@ -9,7 +9,8 @@ package workload
 import (
 	"regexp"
 	"strings"
-	"unicode"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Kind is what a workload is.
@@ -68,7 +69,7 @@ func Identify(cgroup []string, program string) Identity {
 	}
 	for _, name := range cgroup {
 		if isUnit(name) {
-			return Identity{Name: Clean(name), Kind: Unit}
+			return Identity{Name: text.Label(name), Kind: Unit}
 		}
 	}
 	return Identity{Name: programName(program), Kind: Program}
@@ -87,7 +88,7 @@ func container(cgroup []string) Identity {
 			if m == nil {
 				continue
 			}
-			id.Kind, id.Container = Container, Clean(m[1])
+			id.Kind, id.Container = Container, text.Label(m[1])
 			if form == containerScope || form == containerDir {
 				id.Container = id.Container[:shortID]
 			}
@@ -110,7 +111,7 @@ func isUnit(name string) bool {
 
 // programName is what a program calls itself, which must not make it part of a unit.
 func programName(program string) string {
-	name := Clean(program)
+	name := text.Label(program)
 	switch {
 	case name == "":
 		return "unnamed"
@@ -127,15 +128,4 @@ func unreserved(kind Kind, name string) string {
 		return string(kind) + ":" + name
 	}
 	return name
-}
-
-// Clean makes a label value of bytes that a process or cgroup chose: valid UTF-8 without control characters.
-func Clean(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, s)
 }

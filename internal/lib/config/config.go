@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/watch"
 )
 
 // Command says which subcommand a configuration is for. A key that a command does not use may still
@@ -42,7 +42,7 @@ type Config struct {
 	Targets       []string // host:port
 	Scrape        []Endpoint
 	Workloads     Workloads
-	Watch         []workload.Rule
+	Watch         []watch.Rule
 	Syscalls      Syscalls
 	Overhead      Overhead
 	Transitions   Transitions

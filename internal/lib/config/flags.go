@@ -27,9 +27,6 @@ func Flags(set *pflag.FlagSet, cmd Command) {
 	}
 }
 
-// Nearest returns the name that s is most probably a misspelling of, or "".
-func Nearest(s string, names []string) string { return nearest(s, names) }
-
 // flagValue records the values of a flag.
 type flagValue struct {
 	kind   string

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/watch"
 )
 
 // key is one row of the table. Everything that is said about a key is said here once.
@@ -259,9 +259,9 @@ func setTargets(c *Config, values []string) error {
 
 func setWatch(c *Config, values []string) error {
 	var errs []error
-	rules := make([]workload.Rule, 0, len(values))
+	rules := make([]watch.Rule, 0, len(values))
 	for _, v := range values {
-		rule, err := workload.ParseRule(v)
+		rule, err := watch.Parse(v)
 		errs = append(errs, err)
 		rules = append(rules, rule)
 	}

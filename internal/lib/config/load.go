@@ -8,10 +8,10 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/pflag"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Input is everything that a configuration is read from.
@@ -69,7 +69,7 @@ func (l *loader) set(k *key, values []string, o Origin) {
 // areText refuses what no value needs and what could neither be printed nor be a label.
 func (l *loader) areText(k *key, values []string, o Origin) bool {
 	for _, v := range values {
-		if !utf8.ValidString(v) || strings.ContainsFunc(v, unicode.IsControl) {
+		if !text.IsLabel(v) {
 			l.problem(o, k.name, "%q holds a control character or is not UTF-8", v)
 			return false
 		}
@@ -181,7 +181,7 @@ func (k *key) split(s string, parts bool) []string {
 }
 
 func suggestion(s string, names []string) string {
-	if near := nearest(s, names); near != "" {
+	if near := text.Nearest(s, names); near != "" {
 		return "; did you mean " + near + "?"
 	}
 	return ""

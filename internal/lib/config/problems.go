@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Problem is one thing that is wrong with the configuration.
@@ -29,7 +29,7 @@ func (p Problem) String() string {
 		b.WriteString(p.Key + ": ")
 	}
 	b.WriteString(p.Text)
-	return workload.Clean(b.String())
+	return text.Terminal(b.String())
 }
 
 // Error lists every problem of a configuration, never only the first.

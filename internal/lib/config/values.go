@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // parseDuration reads Prometheus' spelling of a duration: 100ms, 5s, 15d, 1h30m.
@@ -133,7 +135,7 @@ func checkChoice(s string, choices []string) error {
 		}
 	}
 	err := fmt.Errorf("%q is none of %s", s, strings.Join(choices, ", "))
-	if near := nearest(s, choices); near != "" {
+	if near := text.Nearest(s, choices); near != "" {
 		err = fmt.Errorf("%w; did you mean %q?", err, near)
 	}
 	return err

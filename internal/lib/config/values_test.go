@@ -59,12 +59,3 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 }
-
-func TestNearest(t *testing.T) {
-	names := []string{"interval", "listen", "targets"}
-	for s, want := range map[string]string{"intervall": "interval", "listne": "listen", "target": "targets", "zzzzzz": "", "x": ""} {
-		if got := nearest(s, names); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", s, got, want)
-		}
-	}
-}

@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Write prints the configuration as the YAML that would give it, each value with its origin as a
@@ -27,7 +27,7 @@ func (c *Config) Write(w io.Writer) error {
 			parent, name = sections[section], rest
 		}
 		kn, vn := scalar(name), c.node(k)
-		comment := workload.Clean(c.origins[k.name].String())
+		comment := text.Label(c.origins[k.name].String())
 		if vn.Kind == yaml.SequenceNode && len(vn.Content) > 0 {
 			kn.LineComment = comment
 		} else {

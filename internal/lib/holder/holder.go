@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package holder names the process that has what this one wants: a TCP port, the lock of a file. It reads
-// /proc and refuses to do anything about that process.
+// Package holder names the process that holds what this one needs: a TCP port, the lock of a file. It reads
+// /proc and does nothing to that process.
 package holder
 
 import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Process is who holds something. It is zero when nobody is seen: the holder may be another user's
@@ -37,29 +36,24 @@ func (p Process) String() string {
 	return fmt.Sprintf("process %d (%s)", p.PID, p.Comm)
 }
 
-// maxTable bounds what is read of one file: 100,000 sockets.
-const maxTable = 16 << 20
+// Bounds of what is looked at.
+const (
+	maxTable = 16 << 20 // bytes of one file: 100,000 sockets
+	maxOpen  = 1 << 16  // open files of one process
+)
 
-func read(parts ...string) ([]byte, error) {
-	f, err := os.Open(filepath.Join(parts...))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxTable))
-}
-
-func named(proc string, pid int) Process {
-	comm, _ := read(proc, strconv.Itoa(pid), "comm") // it may have ended
-	return Process{PID: pid, Comm: workload.Clean(strings.TrimSpace(string(comm)))}
+func named(proc hostfs.Root, pid int) Process {
+	comm, _ := proc.Process(pid).Comm() // it may have ended
+	return Process{PID: pid, Comm: text.Terminal(strings.TrimSpace(comm))}
 }
 
 // OfPort finds the process that listens on a TCP port, as far as this user may see it. proc is the root
 // of /proc.
 func OfPort(proc string, port int) Process {
+	root := hostfs.At(proc)
 	sockets := map[string]bool{}
 	for _, table := range []string{"tcp", "tcp6"} {
-		data, err := read(proc, "net", table)
+		data, err := root.ReadLines(maxTable, "net", table)
 		if err != nil {
 			continue // no IPv6
 		}
@@ -70,16 +64,10 @@ func OfPort(proc string, port int) Process {
 	if len(sockets) == 0 {
 		return Process{}
 	}
-	fds, err := filepath.Glob(filepath.Join(proc, "[0-9]*/fd/*"))
-	if err != nil {
-		return Process{}
-	}
-	for _, fd := range fds {
-		if link, err := os.Readlink(fd); err != nil || !sockets[link] {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(fd)))); err == nil {
-			return named(proc, pid)
+	pids, _ := root.Processes() // those that are listed beside an error can hold the port
+	for _, pid := range pids {
+		if root.Process(pid).HasOpen(maxOpen, func(target string) bool { return sockets[target] }) {
+			return named(root, pid)
 		}
 	}
 	return Process{}
@@ -108,7 +96,8 @@ func OfLock(proc string, f *os.File) Process {
 	if unix.Fstat(int(f.Fd()), &st) != nil {
 		return Process{}
 	}
-	locks, err := read(proc, "locks")
+	root := hostfs.At(proc)
+	locks, err := root.ReadLines(maxTable, "locks")
 	if err != nil {
 		return Process{}
 	}
@@ -116,7 +105,7 @@ func OfLock(proc string, f *os.File) Process {
 	if pid == 0 {
 		return Process{}
 	}
-	return named(proc, pid)
+	return named(root, pid)
 }
 
 // parseLockOwner finds the owner of an flock in /proc/locks, whose lines read, after proc(5),

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 
 // members finds the processes of each slot: the kernel side keeps the first one only, which may have ended.
 type members struct {
-	proc   string // root of /proc
+	proc   hostfs.Root // /proc
 	bySlot map[uint32][]uint32
 	listed time.Time
 }
@@ -30,7 +31,8 @@ func (m *members) list(k *kernelSide, now time.Time) {
 		return
 	}
 	m.listed, m.bySlot = now, map[uint32][]uint32{}
-	for _, pid := range processIDs(m.proc) { // each slot's first process is known without
+	pids, _ := m.proc.Processes() // those that are missing beside an error may have ended as well
+	for _, pid := range pids {    // each slot's first process is known without
 		slot, ok := k.slotOf(pid)
 		if ok && slot >= slotFirst && len(m.bySlot[uint32(slot)]) < askedPerSlot {
 			m.bySlot[uint32(slot)] = append(m.bySlot[uint32(slot)], uint32(pid))

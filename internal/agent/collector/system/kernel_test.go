@@ -19,9 +19,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
-	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
 	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/watch"
 )
 
 func TestCountsAreExactFromTheFirstEventToAfterTheEnd(t *testing.T) {
@@ -160,11 +160,11 @@ func TestWatchedProcessIsBrokenDownAndStaysInItsWorkload(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = in.Close(); _ = cmd.Wait() }()
-	rule, err := workload.ParseRule("comm=" + unique("watch-me"))
+	rule, err := watch.Parse("comm=" + unique("watch-me"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := start(t, Options{Watch: []workload.Rule{rule}})
+	c := start(t, Options{Watch: []watch.Rule{rule}})
 	pid := strconv.Itoa(cmd.Process.Pid)
 	before := scrape(t, c)
 	fmt.Fprintln(in, 300)
@@ -190,11 +190,7 @@ func TestWatchedProcessIsBrokenDownAndStaysInItsWorkload(t *testing.T) {
 // The cgroup file system that this kernel has, v2 or the v1 hierarchy that controller chooses.
 func cgroupRoot(t *testing.T) string {
 	t.Helper()
-	i := cgroup.Naming("/sys/fs/cgroup")
-	if i < 0 {
-		return "/sys/fs/cgroup"
-	}
-	return filepath.Join("/sys/fs/cgroup", []string{"pids", "memory", "cpu", "devices"}[i])
+	return filepath.Join("/sys/fs/cgroup", cgroup.Naming("/sys/fs/cgroup").Controller())
 }
 
 func TestContainersAndUnitsAreTheirCgroups(t *testing.T) {
@@ -241,11 +237,11 @@ func TestWatchedProcessWithAHostileNameLeavesNothingBehind(t *testing.T) {
 	}
 	defer func() { _ = in.Close(); _ = cmd.Wait() }()
 	pid := strconv.Itoa(cmd.Process.Pid)
-	rule, err := workload.ParseRule("pid=" + pid)
+	rule, err := watch.Parse("pid=" + pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := start(t, Options{Watch: []workload.Rule{rule}})
+	c := start(t, Options{Watch: []watch.Rule{rule}})
 	if sum(scrape(t, c), "teescope_process_threads", "pid", pid) == 0 {
 		t.Error("the process is not watched")
 	}

@@ -3,8 +3,7 @@
 package system
 
 import (
-	"os"
-	"strconv"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // Processes lists the processes that count into a workload now; false when there is no workload of
@@ -21,7 +20,8 @@ func (c *Collector) Processes(name string) (pids []int, known bool) {
 			its[uint16(n)] = true
 		}
 	}
-	for _, pid := range processIDs(c.opts.Proc) {
+	running, _ := hostfs.At(c.opts.Proc).Processes() // those that are missing beside an error may have ended as well
+	for _, pid := range running {
 		if slot, ok := c.kernel.slotOf(pid); ok && its[slot] {
 			pids = append(pids, pid)
 		}
@@ -57,21 +57,4 @@ func (c *Collector) Groups(pids []int) map[int]Group {
 		groups[pid] = g
 	}
 	return groups
-}
-
-// processIDs lists the processes there are. An error leaves some out: they may have ended as well.
-func processIDs(proc string) []int {
-	dir, err := os.Open(proc)
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1)
-	var pids []int
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/watch"
 )
 
 // arrivals say how many calls happen from one moment to another, in seconds since the start.
@@ -149,7 +150,7 @@ func TestASlotThatWasNeverReadIsSettled(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.freeSlots = free
-	if err := s.slots.watch(workload.Process{PID: 1, Comm: "it"}, slotFirst, &watcher{}, t.Errorf); err != nil {
+	if err := s.slots.watch(watch.Process{PID: 1, Comm: "it"}, slotFirst, &watcher{}, t.Errorf); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.slots.active) != 2 {

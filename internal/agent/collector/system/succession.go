@@ -3,15 +3,13 @@
 package system
 
 import (
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // settled is how long a process has lived that is its workload's main one: helpers and checks are over by then.
@@ -30,16 +28,9 @@ const (
 // changeNames are the values of the label change.
 var changeNames = [changes]string{restarted: workload.Restart, redeployed: workload.Deployment}
 
-// file tells one file from another, and from what it was before somebody wrote into it.
-type file struct {
-	device, inode uint64
-	size          int64
-	modified      int64 // nanoseconds since 1970
-}
-
 // executable is what a process runs.
 type executable struct {
-	file
+	file  hostfs.File
 	path  string
 	group int // of processes that a shell or a supervisor started together
 }
@@ -124,18 +115,15 @@ func sinceBoot() time.Duration {
 // executable finds out what a process runs, without reading the program. False says that it has ended, may not be looked
 // at, or runs from memory, where every start is of another file.
 func (c *Collector) executable(tgid uint32) (executable, bool) {
-	exe := filepath.Join(c.opts.Proc, strconv.FormatUint(uint64(tgid), 10), "exe")
-	path, err := os.Readlink(exe)
+	p := hostfs.At(c.opts.Proc).Process(int(tgid))
+	path, err := p.Executable()
 	if err != nil || strings.HasPrefix(path, "/memfd:") {
 		return executable{}, false
 	}
-	var info unix.Stat_t
-	if unix.Stat(exe, &info) != nil { // the very file, whatever its name means by now
+	file, err := p.ExecutableFile()
+	if err != nil {
 		return executable{}, false
 	}
 	group, err := unix.Getpgid(int(tgid))
-	return executable{
-		file: file{device: info.Dev, inode: info.Ino, size: info.Size, modified: info.Mtim.Nano()},
-		path: strings.TrimSuffix(path, " (deleted)"), group: group,
-	}, err == nil
+	return executable{file: file, path: hostfs.Undeleted(path), group: group}, err == nil
 }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // life is a process that a workload has: what it runs, and from when until when, seconds after the machine's start.
@@ -18,12 +20,12 @@ type life struct {
 }
 
 var (
-	old   = file{device: 1, inode: 10, size: 100, modified: 1}
-	newer = file{device: 1, inode: 11, size: 120, modified: 2}
+	old   = hostfs.File{Device: 1, Inode: 10, Size: 100, Modified: 1}
+	newer = hostfs.File{Device: 1, Inode: 11, Size: 120, Modified: 2}
 )
 
 func TestRestartsAndDeploymentsAreToldApart(t *testing.T) {
-	at := func(f file, path string, group int) executable { return executable{f, path, group} }
+	at := func(f hostfs.File, path string, group int) executable { return executable{f, path, group} }
 	for name, tt := range map[string]struct {
 		lives               []life
 		restart, deployment int // the start that is told, 0 for none
@@ -97,7 +99,7 @@ func TestWhatAProcessRuns(t *testing.T) {
 	c := &Collector{opts: Options{Proc: "/proc"}}
 	is, ok := c.executable(uint32(os.Getpid()))
 	path, _ := os.Executable()
-	if !ok || is.path != path || is.group != syscall.Getpgrp() || is.size == 0 {
+	if !ok || is.path != path || is.group != syscall.Getpgrp() || is.file.Size == 0 {
 		t.Errorf("this process runs %+v (%v), want %s in the group %d", is, ok, path, syscall.Getpgrp())
 	}
 	if _, ok := c.executable(1 << 30); ok {

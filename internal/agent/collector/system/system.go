@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,9 +19,10 @@ import (
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/probe"
 	"github.com/teescope/teescope/internal/agent/tee"
-	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/watch"
 )
 
 // Options of the collector.
@@ -30,7 +30,7 @@ type Options struct {
 	// MaxWorkloads bounds the label workload; what does not fit is folded into "other".
 	MaxWorkloads int
 	// Watch singles out processes to break down one by one.
-	Watch []workload.Rule
+	Watch []watch.Rule
 	// SyscallTime also measures the time spent in each system call, which doubles what a call costs.
 	SyscallTime bool
 	// Budget is the share of the machine's CPU time that watching may take; 0, or 1 and more, is no limit.
@@ -78,7 +78,7 @@ type Collector struct {
 func New(o Options) *Collector {
 	return &Collector{
 		opts: o, families: newFamilies(), probes: probe.NewFamilies(""), sampled: make(chan struct{}),
-		watcher: watcher{rules: o.Watch, proc: o.Proc}, members: members{proc: o.Proc},
+		watcher: watcher{rules: o.Watch, proc: hostfs.At(o.Proc), names: cgroup.Naming(o.Cgroup)}, members: members{proc: hostfs.At(o.Proc)},
 		governor: governor{budget: o.Budget, timing: o.SyscallTime, watching: len(o.Watch) > 0},
 		wake:     make(chan struct{}, 1),
 	}
@@ -142,18 +142,18 @@ func (c *Collector) sizes() (sizes, error) {
 	if err != nil {
 		return sizes{}, fmt.Errorf("counting CPUs: %w", err)
 	}
-	pids, err := readInt(filepath.Join(c.opts.Proc, "sys/kernel/pid_max"))
+	pids, err := readPIDMax(hostfs.At(c.opts.Proc))
 	if err != nil {
 		return sizes{}, fmt.Errorf("reading the largest process ID: %w", err)
 	}
 	return sizes{
 		cpus: cpus, slots: slotFirst + slotsPerWorkload*c.opts.MaxWorkloads, pids: pids,
-		controller: cgroup.Naming(c.opts.Cgroup),
+		controller: int32(cgroup.Naming(c.opts.Cgroup)),
 	}, nil
 }
 
-func readInt(path string) (int, error) {
-	data, err := os.ReadFile(path)
+func readPIDMax(proc hostfs.Root) (int, error) {
+	data, err := proc.Read(32, "sys/kernel/pid_max")
 	if err != nil {
 		return 0, err
 	}

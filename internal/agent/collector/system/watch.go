@@ -4,17 +4,19 @@ package system
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 
-	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
+	labels "github.com/teescope/teescope/internal/lib/text"
+	"github.com/teescope/teescope/internal/lib/watch"
 )
 
 // watcher gives processes that a rule singles out slots of their own.
 type watcher struct {
-	rules []workload.Rule
-	proc  string // root of /proc
-	full  bool   // said already that there are no more places
+	rules []watch.Rule
+	proc  hostfs.Root // /proc
+	names cgroup.Hierarchy
+	full  bool // said already that there are no more places
 }
 
 // scan looks at all processes and moves those that match and are not watched yet.
@@ -23,21 +25,17 @@ func (w *watcher) scan(s *slots, warn func(msg string, args ...any)) error {
 	if len(w.rules) == 0 {
 		return nil
 	}
-	entries, err := os.ReadDir(w.proc)
+	pids, err := w.proc.Processes()
 	if err != nil {
 		return fmt.Errorf("listing processes to watch: %w", err)
 	}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
+	for _, pid := range pids {
 		now, ok := s.kernel.slotOf(pid)
 		if sl := s.active[uint32(now)]; !ok || now < slotFirst || sl != nil && sl.watched != nil {
 			continue
 		}
-		p, ok := workload.Look(w.proc, pid)
-		if !ok || !workload.Matches(w.rules, p) {
+		p, ok := watch.Look(w.proc, w.names, pid)
+		if !ok || !watch.Matches(w.rules, p) {
 			continue
 		}
 		if err := s.watch(p, uint32(now), w, warn); err != nil {
@@ -49,7 +47,7 @@ func (w *watcher) scan(s *slots, warn func(msg string, args ...any)) error {
 
 // watch moves a process into a slot of its own, which belongs to the same workload. Its children start
 // in the group's slot again.
-func (s *slots) watch(p workload.Process, base uint32, w *watcher, warn func(string, ...any)) error {
+func (s *slots) watch(p watch.Process, base uint32, w *watcher, warn func(string, ...any)) error {
 	group := s.active[base]
 	if group == nil {
 		return nil // made a moment ago: the next scan finds it adopted
@@ -60,7 +58,7 @@ func (s *slots) watch(p workload.Process, base uint32, w *watcher, warn func(str
 			continue
 		}
 		n++
-		if sl.watched.pid == p.PID && sl.watched.base == base && sl.watched.comm == workload.Clean(p.Comm) {
+		if sl.watched.pid == p.PID && sl.watched.base == base && sl.watched.comm == labels.Label(p.Comm) {
 			s.kernel.moveProcess(p.PID, uint16(base), uint16(sl.number)) // it had left its slot, by an exec
 			return nil
 		}
@@ -78,7 +76,7 @@ func (s *slots) watch(p workload.Process, base uint32, w *watcher, warn func(str
 	g.TGID, g.Base, g.Watched, g.Ready = uint32(p.PID), base, 1, 1
 	s.place(&slot{
 		number: number, identity: group.identity, owner: group.owner, tgid: g.TGID,
-		watched: &watched{pid: p.PID, comm: workload.Clean(p.Comm), base: base},
+		watched: &watched{pid: p.PID, comm: labels.Label(p.Comm), base: base},
 	})
 	s.registry.Add(group.owner)
 	// What it was read to be may be over: it started another program, or ended. Then the next scan sees what it

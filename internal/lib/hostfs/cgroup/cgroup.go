@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // ErrNone says that there is no cgroup file system below a root.
@@ -47,13 +47,8 @@ func Open(root string) (*FS, error) {
 		return nil, err
 	}
 	f := &FS{names: unified, limit: maxGroups}
-	// Where the controllers are version 1, runtimes and systemd put every process into these, in this
-	// order, and the version 2 tree may be empty (the eBPF side names groups by the same rule).
-	for _, controller := range []string{"pids", "memory", "cpu", "devices"} {
-		if dir := v1[controller]; dir != "" {
-			f.names = dir
-			break
-		}
+	if h := naming(v1); h != Unified {
+		f.names = v1[h.Controller()] // the version 2 tree beside it may be empty
 	}
 	if f.names == "" {
 		return nil, fmt.Errorf("opening %s: %w", root, ErrNone)
@@ -162,11 +157,11 @@ func (f *FS) walk(path string, info os.FileInfo, visit func(Group), left *int) b
 
 // AppendProcs appends the IDs of the processes of one group without those of the groups below it.
 func (f *FS) AppendProcs(pids []int, path string) []int {
-	dir, err := openDir(filepath.Join(f.names, path))
+	dir, err := hostfs.At(f.names).OpenDir(path)
 	if err != nil {
 		return pids
 	}
-	defer closeFD(dir)
+	defer dir.Close()
 	if data, ok := f.read(dir, "cgroup.procs"); ok {
 		pids = appendProcs(pids, data)
 	}
@@ -179,7 +174,7 @@ func (f *FS) Stats(path string, s *Stats) bool {
 	s.reset()
 	found := false
 	for _, src := range f.sources {
-		dir, err := openDir(filepath.Join(src.root, path))
+		dir, err := hostfs.At(src.root).OpenDir(path)
 		if err != nil {
 			continue
 		}
@@ -187,12 +182,12 @@ func (f *FS) Stats(path string, s *Stats) bool {
 		for _, file := range src.files {
 			f.one(dir, file, s)
 		}
-		closeFD(dir)
+		dir.Close()
 	}
 	return found
 }
 
-func (f *FS) one(dir int, file file, s *Stats) {
+func (f *FS) one(dir hostfs.Dir, file file, s *Stats) {
 	for _, name := range file.names {
 		if data, ok := f.read(dir, name); ok {
 			file.parse(data, s)
@@ -201,45 +196,14 @@ func (f *FS) one(dir int, file file, s *Stats) {
 	}
 }
 
-func openDir(path string) (int, error) {
-	return unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-}
-
-// closeFD closes what was open for reading: there is nothing that could be lost.
-func closeFD(fd int) { _ = unix.Close(fd) }
-
 // maxFile bounds what is read of one file: 150,000 process IDs.
 const maxFile = 1 << 20
 
-// read reads a file of an open directory into the buffer, which the next read overwrites. These files
-// are made as they are read: a short read is not the end. Of a file that is too long the whole lines
-// that fit are read.
-func (f *FS) read(dir int, name string) ([]byte, bool) {
-	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, false
-	}
-	defer closeFD(fd)
-	if f.buf == nil {
-		f.buf = make([]byte, 8<<10)
-	}
-	n := 0
-	for {
-		got, err := unix.Read(fd, f.buf[n:])
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil: // the group went away, or the controller is switched off
-			return nil, false
-		case got == 0:
-			return f.buf[:n], true
-		}
-		if n += got; n < len(f.buf) {
-			continue
-		}
-		if n >= maxFile {
-			return wholeLines(f.buf[:n]), true
-		}
-		f.buf = append(f.buf, make([]byte, len(f.buf))...)
-	}
+// read reads a file of an open directory into the buffer, which the next read overwrites. Of a file that is
+// too long the whole lines that fit are read. An error means that the group went away, or that the controller
+// is switched off.
+func (f *FS) read(dir hostfs.Dir, name string) ([]byte, bool) {
+	var err error
+	f.buf, err = dir.Append(f.buf[:0], maxFile+1, name)
+	return hostfs.WholeLines(f.buf, maxFile), err == nil
 }

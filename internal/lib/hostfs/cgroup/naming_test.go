@@ -5,18 +5,25 @@ package cgroup
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
+// The rule, and that the groups that are walked are those of the hierarchy that it chooses.
 func TestNaming(t *testing.T) {
 	for _, tt := range []struct {
-		files []string
-		want  int32
+		files      []string
+		want       Hierarchy
+		controller string
+		walks      string
 	}{
-		{[]string{"cgroup.controllers", "memory/cgroup.procs"}, -1}, // version 2 goes before all
-		{[]string{"memory/cgroup.procs", "devices/cgroup.procs", "unified/cgroup.controllers"}, 1},
-		{[]string{"devices/cgroup.procs"}, 3},
-		{nil, -1},
+		{[]string{"cgroup.controllers", "memory/cgroup.procs"}, Unified, "", "."}, // version 2 goes before all
+		{[]string{"memory/cgroup.procs", "devices/cgroup.procs", "unified/cgroup.controllers"}, 1, "memory", "memory"},
+		{[]string{"memory/cgroup.procs", "pids/cgroup.procs"}, 0, "pids", "pids"},
+		{[]string{"devices/cgroup.procs"}, 3, "devices", "devices"},
+		{[]string{"cpu,cpuacct/cgroup.procs", "devices/cgroup.procs"}, 2, "cpu", "cpu,cpuacct"}, // without the usual link "cpu"
+		{[]string{"systemd/cgroup.procs", "unified/cgroup.controllers"}, Unified, "", "unified"},
+		{nil, Unified, "", ""},
 	} {
 		root := t.TempDir()
 		for _, f := range tt.files {
@@ -28,8 +35,24 @@ func TestNaming(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := Naming(root); got != tt.want {
-			t.Errorf("with %v: %d, want %d", tt.files, got, tt.want)
+		got := Naming(root)
+		if got != tt.want || got.Controller() != tt.controller {
+			t.Errorf("with %v: %d %q, want %d %q", tt.files, got, got.Controller(), tt.want, tt.controller)
+		}
+		f, err := Open(root)
+		if (err == nil) != (tt.walks != "") || err == nil && f.names != filepath.Join(root, tt.walks) {
+			t.Errorf("with %v: the groups of %+v are walked, %v; want those of %q", tt.files, f, err, tt.walks)
+		}
+	}
+	if got := Naming(filepath.Join(t.TempDir(), "none")); got != Unified {
+		t.Errorf("without a directory: %d", got)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for path, want := range map[string][]string{"/a/b.slice/c": {"c", "b.slice", "a"}, "/": {}, "": {}, "/a//b/": {"b", "a"}} {
+		if got := Names(path); !slices.Equal(got, want) {
+			t.Errorf("Names(%q) = %q, want %q", path, got, want)
 		}
 	}
 }

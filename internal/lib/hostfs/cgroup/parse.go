@@ -10,8 +10,6 @@ import (
 // Parsers of the files of control groups. What they do not understand they leave out: a value that is
 // not there is unknown, which is better than an error for the whole group.
 
-func wholeLines(data []byte) []byte { return data[:bytes.LastIndexByte(data, '\n')+1] }
-
 // parseNumber reads a file of one number.
 func parseNumber(data []byte) (uint64, bool) {
 	n, err := strconv.ParseUint(string(bytes.TrimSpace(data)), 10, 64)

@@ -110,11 +110,3 @@ func TestAppendProcs(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
-
-func TestWholeLines(t *testing.T) {
-	for text, want := range map[string]string{"a\nb": "a\n", "a\n": "a\n", "a": "", "": ""} {
-		if got := string(wholeLines([]byte(text))); got != want {
-			t.Errorf("wholeLines(%q) = %q, want %q", text, got, want)
-		}
-	}
-}

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // BasisAnnotation says what a threshold rests on, and SourceAnnotation where it comes from.
@@ -115,7 +115,7 @@ func unknown(name string, known []string) bool {
 }
 
 func suggestion(name string, known []string) string {
-	if near := config.Nearest(name, known); near != "" {
+	if near := text.Nearest(name, known); near != "" {
 		return "; did you mean " + near + "?"
 	}
 	return ""

@@ -25,7 +25,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Bounds of what is read.
@@ -333,10 +333,10 @@ func fields(kind string) []string {
 }
 
 // advised says what to do about an error where Prometheus does not.
-func advised(text string) string {
-	if m := notFound.FindStringSubmatch(text); m != nil {
+func advised(message string) string {
+	if m := notFound.FindStringSubmatch(message); m != nil {
 		known := fields(m[2])
-		if near := config.Nearest(m[1], known); near != "" {
+		if near := text.Nearest(m[1], known); near != "" {
 			return fmt.Sprintf("unknown key %q; did you mean %q?", m[1], near)
 		}
 		return fmt.Sprintf("unknown key %q; here are known %s", m[1], strings.Join(known, ", "))
@@ -350,11 +350,11 @@ func advised(text string) string {
 		"not a valid duration string":                  "write for example 30s, 5m or 1h30m",
 		"could not parse expression: ":                 "positions are LINE:COLUMN within the expression",
 	} {
-		if strings.HasPrefix(text, begin) {
-			return text + " (" + advice + ")"
+		if strings.HasPrefix(message, begin) {
+			return message + " (" + advice + ")"
 		}
 	}
-	return text
+	return message
 }
 
 // Count is how many rules there are.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // series is one sample of a workload.
@@ -140,7 +141,7 @@ const nameWait = time.Second
 // label names the function that is called, in a process if that is known.
 func (b *Backend) label(p *process, key callKey, s *site) string {
 	if s.role == roleSDKECall && p != nil && p.ecalls[key.Argument] != "" {
-		return workload.Clean(p.ecalls[key.Argument])
+		return text.Label(p.ecalls[key.Argument])
 	}
 	return s.label(key.Argument)
 }
@@ -149,7 +150,7 @@ func (b *Backend) label(p *process, key callKey, s *site) string {
 func (s *site) label(argument uint32) string {
 	switch {
 	case s.name != "":
-		return workload.Clean(s.name)
+		return text.Label(s.name)
 	case argument == ecallRuntime:
 		return "runtime"
 	case argument >= toldApart:

@@ -50,7 +50,7 @@ func (b *Backend) wayIn() func(tgid uint32) (uint64, error) {
 		return nil
 	}
 	return func(tgid uint32) (uint64, error) {
-		start, _, err := vdso(b.host.of(tgid, "maps"))
+		start, _, err := vdso(b.host.of(tgid))
 		return start + offset, err
 	}
 }
@@ -181,7 +181,7 @@ func (b *Backend) setPoints(tgid uint32, owner *workload.Workload[counts]) (*poi
 }
 
 func (b *Backend) setOnce(tgid uint32, address uint64) (*points, error) {
-	tids, err := b.host.threadIDs(tgid)
+	tids, err := b.host.of(tgid).Threads()
 	if err != nil {
 		return nil, err
 	}

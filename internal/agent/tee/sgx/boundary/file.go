@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
-	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // lingering is how long a file stays probed after its last process: the next one is then counted from its
@@ -76,7 +76,7 @@ func (b *Backend) slot(id fileID, name string, r *runtime) (*probedFile, error) 
 	}
 	now := b.now()
 	file := &probedFile{
-		id: id, index: index, name: workload.Clean(path.Base(name)), runtime: r,
+		id: id, index: index, name: text.Label(path.Base(name)), runtime: r,
 		sampler: newSampler(now, b.budget()), left: now,
 	}
 	b.slots[index], b.files[id] = file, file

@@ -65,7 +65,7 @@ func (b *Backend) process(tgid uint32) *process {
 
 // scan looks for processes with an enclave, probes their files, and forgets those that ended.
 func (b *Backend) scan() error {
-	pids, err := b.host.pids()
+	pids, err := b.host.proc.Processes()
 	if err != nil {
 		return fmt.Errorf("listing processes: %w", err)
 	}
@@ -81,7 +81,8 @@ func (b *Backend) scan() error {
 	}
 	const most = 2 // a program made to be dear to read takes a second
 	fresh := len(b.files) + most
-	for _, tgid := range pids {
+	for _, pid := range pids {
+		tgid := uint32(pid)
 		if len(b.files) >= fresh {
 			break // the others are for the next scan
 		}
@@ -139,7 +140,8 @@ func (b *Backend) probeProcess(tgid uint32, p *process) error {
 	if err != nil {
 		return nil // it has ended
 	}
-	exe, looked := b.host.exe(tgid), map[string]bool{}
+	exe, _ := b.host.of(tgid).Executable() // as its mappings have it
+	looked := map[string]bool{}
 	for _, m := range maps {
 		r := runtimeOf(p.runtime, m.path, m.path == exe)
 		if r == nil || looked[m.path] {

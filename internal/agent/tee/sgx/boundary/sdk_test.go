@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // ready starts an application and lets the backend find it, its runtime and, after a first ECALL, its OCALLs.
@@ -161,7 +163,7 @@ func TestTargetSurvivesAnAgentThatIsKilled(t *testing.T) {
 	app := run(t, path)
 	app.do(t, "ecall 1 0 1")
 	code := func() []byte {
-		maps, err := hostProcesses{proc: "/proc"}.mappings(uint32(app.Process.Pid))
+		maps, err := hostProcesses{proc: hostfs.At("/proc")}.mappings(uint32(app.Process.Pid))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
-	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/watch"
 )
 
 // costReturn is what probing a return costs, in hits of a cheap probe.
@@ -141,7 +141,7 @@ func (b *Backend) watch(tgid uint32, p *process) error {
 	if b.kernel.returns == nil || p.watched {
 		return nil
 	}
-	if is, ok := workload.Look(b.host.proc, int(tgid)); !ok || !workload.Matches(b.opts.Watch, is) {
+	if is, ok := watch.Look(b.host.proc, b.host.names, int(tgid)); !ok || !watch.Matches(b.opts.Watch, is) {
 		return nil
 	}
 	p.watched = true
@@ -218,10 +218,10 @@ func (b *Backend) emitTimed(file *probedFile, emit func(prometheus.Metric)) {
 
 // refuseReturns says why no return may be probed on this machine. A probe of a return changes the return address on
 // the stack. With a shadow stack the processor compares both, and Linux changes the shadow too from 6.11 on only.
-func refuseReturns(proc string) string {
+func refuseReturns(proc hostfs.Root) string {
 	const most = 16 << 10 // the first processor's
-	cpu, _ := readUpTo(filepath.Join(proc, "cpuinfo"), most)
-	release, _ := readUpTo(filepath.Join(proc, "sys/kernel/osrelease"), 256)
+	cpu, _ := proc.Read(most, "cpuinfo")
+	release, _ := proc.Read(256, "sys/kernel/osrelease")
 	if !bytes.Contains(cpu, []byte(" user_shstk")) {
 		return ""
 	}

@@ -13,19 +13,20 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/watch"
 )
 
 // watching are options with a rule about programs of this name.
 func watching(t *testing.T, mode Mode, budget int, comm string) Options {
 	t.Helper()
 	o := options(mode, budget)
-	rule, err := workload.ParseRule("comm=" + comm)
+	rule, err := watch.Parse("comm=" + comm)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Watch = []workload.Rule{rule}
+	o.Watch = []watch.Rule{rule}
 	// Nobody enters an enclave here: what is known is not to wait for that, on kernels whose vDSO has the function.
 	o.enclu = func(uint32) (uint64, error) { return 0, errNoVDSO }
 	return o
@@ -193,7 +194,7 @@ func TestReturnsAreNotProbedWhereThatBreaksPrograms(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if reason := refuseReturns(proc); (reason != "") != tt.refused {
+		if reason := refuseReturns(hostfs.At(proc)); (reason != "") != tt.refused {
 			t.Errorf("%s on %s: %q", tt.flags, tt.release, reason)
 		}
 	}

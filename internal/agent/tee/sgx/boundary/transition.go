@@ -19,7 +19,10 @@ import (
 	"github.com/teescope/teescope/internal/agent/probe"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/watch"
 )
 
 // Mode says whether transitions are traced.
@@ -46,7 +49,7 @@ type Options struct {
 	// MaxWorkloads bounds the label workload; what does not fit is folded into "other".
 	MaxWorkloads int
 	// Watch singles out processes whose calls are also timed.
-	Watch []workload.Rule
+	Watch []watch.Rule
 	// Calls tells of each of these processes how many system calls its group has made; nil when nobody counts them.
 	Calls func(pids []int) map[int]GroupCalls
 	// Settled is closed once the process has the privileges that it will keep; nil is at once. No file is probed before:
@@ -109,7 +112,7 @@ type tableOf struct {
 func New(o Options) *Backend {
 	return &Backend{
 		opts: o, families: newFamilies(), probes: probe.NewFamilies("transition/"), now: time.Now,
-		host: hostProcesses{proc: o.Roots.Proc, controller: hierarchy(o.Cgroup)},
+		host: hostProcesses{proc: hostfs.At(o.Roots.Proc), names: cgroup.Naming(o.Cgroup)},
 	}
 }
 
@@ -144,7 +147,7 @@ func (b *Backend) Init(context.Context) error {
 	b.kernel = k
 	b.files, b.sites, b.tables = map[fileID]*probedFile{}, map[uint32]*site{}, map[tableOf]error{}
 	b.seen, b.timed, b.processes = map[callKey]uint64{}, map[callKey]duration{}, map[uint32]*process{}
-	b.untimed = refuseReturns(b.opts.Roots.Proc)
+	b.untimed = refuseReturns(b.host.proc)
 	b.registry = workload.NewRegistry[counts](b.opts.MaxWorkloads)
 	if b.stepping, err = k.measureStepping(); err != nil {
 		b.opts.Log.Info("the cost of probes is assumed", "reason", err)

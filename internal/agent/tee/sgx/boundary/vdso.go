@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // enterEnclave is the kernel's function by which programs enter enclaves of the in-tree driver (Linux 5.11,
@@ -25,7 +25,7 @@ var errNoVDSO = errors.New("the kernel's vDSO has no " + enterEnclave)
 // machine. It is read from the memory of this very program.
 func encluOfVDSO() (uint64, error) {
 	const most = 64 << 10
-	start, end, err := vdso("/proc/self/maps")
+	start, end, err := vdso(hostfs.At("/proc").Self())
 	if err != nil {
 		return 0, err
 	}
@@ -62,41 +62,14 @@ func findENCLU(image []byte) (uint64, error) {
 }
 
 // vdso is where a process has it, by its mappings.
-func vdso(maps string) (start, end uint64, err error) {
-	const most = 4 << 20
-	data, err := readUpTo(maps, most)
-	if err != nil {
-		return 0, 0, err
-	}
-	for line := range strings.Lines(string(data)) {
-		if !strings.HasSuffix(line, " [vdso]\n") {
-			continue
+func vdso(p hostfs.Process) (start, end uint64, err error) {
+	err = p.Mappings(func(m hostfs.Mapping) {
+		if string(m.Path) == "[vdso]" {
+			start, end = m.Start, m.End
 		}
-		from, to, _ := strings.Cut(strings.Fields(line)[0], "-")
-		var errs [2]error
-		start, errs[0] = strconv.ParseUint(from, 16, 64)
-		end, errs[1] = strconv.ParseUint(to, 16, 64)
-		if err := errors.Join(errs[:]...); err != nil || end <= start {
-			return 0, 0, fmt.Errorf("%s: where the vDSO is makes no sense: %q", maps, line)
-		}
-		return start, end, nil
+	})
+	if err == nil && end <= start {
+		err = fmt.Errorf("%s: no vDSO", p.Path("maps"))
 	}
-	return 0, 0, fmt.Errorf("%s: no vDSO", maps)
-}
-
-// threadIDs lists the threads of a process.
-func (h hostProcesses) threadIDs(tgid uint32) ([]int, error) {
-	dir, err := os.Open(filepath.Clean(h.of(tgid, "task")))
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	var tids []int
-	for _, name := range names {
-		if tid, err := strconv.Atoi(name); err == nil {
-			tids = append(tids, tid)
-		}
-	}
-	return tids, err
+	return start, end, err
 }

@@ -36,7 +36,7 @@ func driver(t *testing.T, usable func(bpf.Way) bool) *kernelSide {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := load(sizes{cpus: cpus, groups: 5, controller: cgroup.Naming("/sys/fs/cgroup"), symbols: symbols, usable: usable})
+	k, err := load(sizes{cpus: cpus, groups: 5, controller: int32(cgroup.Naming("/sys/fs/cgroup")), symbols: symbols, usable: usable})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func sizesFor(o Options) (sizes, error) {
 		return sizes{}, fmt.Errorf("looking for the SGX driver's variables: %w", err)
 	}
 	return sizes{
-		cpus: cpus, groups: 1 + groupsPerWorkload*o.MaxWorkloads, controller: cgroup.Naming(o.Cgroup), symbols: symbols,
+		cpus: cpus, groups: 1 + groupsPerWorkload*o.MaxWorkloads, controller: int32(cgroup.Naming(o.Cgroup)), symbols: symbols,
 	}, nil
 }
 

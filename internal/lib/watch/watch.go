@@ -1,23 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package workload
+// Package watch reads the rules that single out processes, and tells which processes they match. It does nothing
+// with those processes.
+package watch
 
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
 )
 
-// Process is what a watch rule looks at.
+// Process is what a rule looks at.
 type Process struct {
 	PID    int
 	Comm   string
 	Exe    string // path of the executable, empty where it cannot be read
-	Cgroup string // path of the cgroup below the root of its hierarchy
+	Cgroup string // path of the control group that names its workload
+}
+
+// Look reads what rules look at. Processes end at any time: false says that this one has.
+func Look(proc hostfs.Root, names cgroup.Hierarchy, pid int) (Process, bool) {
+	p := proc.Process(pid)
+	comm, err := p.Comm()
+	if err != nil {
+		return Process{}, false
+	}
+	exe, err := p.Executable()
+	if errors.Is(err, fs.ErrNotExist) {
+		return Process{}, false // it has ended, and its parent has not asked how
+	}
+	group, _ := p.Cgroup(names.Controller()) // empty where it cannot be read
+	return Process{PID: pid, Comm: comm, Exe: hostfs.Undeleted(exe), Cgroup: group}, true
 }
 
 // Rule singles out processes to watch one by one: comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N.
@@ -29,11 +51,16 @@ type Rule struct {
 // String is the rule as it was written.
 func (r Rule) String() string { return r.text }
 
-// Match tells whether the rule is about the process.
+// Match tells whether the rule matches the process.
 func (r Rule) Match(p Process) bool { return r.match(p) }
 
-// ParseRule reads a rule. A regular expression must match the whole name, as in PromQL.
-func ParseRule(text string) (Rule, error) {
+// Matches tells whether one of the rules matches a process.
+func Matches(rules []Rule, p Process) bool {
+	return slices.ContainsFunc(rules, func(r Rule) bool { return r.Match(p) })
+}
+
+// Parse reads a rule. A regular expression must match the whole name, as in PromQL.
+func Parse(text string) (Rule, error) {
 	key, value, found := strings.Cut(text, "=")
 	bad := func(why string) (Rule, error) {
 		return Rule{}, fmt.Errorf("watch rule %q: %s (write comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N)", text, why)
@@ -43,7 +70,7 @@ func ParseRule(text string) (Rule, error) {
 	}
 	switch key {
 	case "comm":
-		// By itself first: of "a)|(b" the frame around it would make something else.
+		// Alone first: within the parentheses below, "a)|(b" would be another expression.
 		if _, err := regexp.Compile(value); err != nil {
 			return bad(explain(err))
 		}
@@ -74,7 +101,7 @@ func ParseRule(text string) (Rule, error) {
 	return bad("unknown key " + strconv.Quote(key))
 }
 
-// explain says what is wrong with a regular expression, with nothing of it that could steer a terminal.
+// explain says what is wrong with a regular expression, and quotes it, so that it is fit for a terminal.
 func explain(err error) string {
 	var bad *syntax.Error
 	if errors.As(err, &bad) {

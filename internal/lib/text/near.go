@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package config
+package text
 
-// nearest returns the candidate that s is most probably a misspelling of, or "".
-func nearest(s string, candidates []string) string {
+// Nearest returns the candidate that s is most probably a misspelling of, or "".
+func Nearest(s string, candidates []string) string {
 	best, bestDistance := "", len(s)/3+2
 	for _, c := range candidates {
 		if d := distance(s, c); d < bestDistance {

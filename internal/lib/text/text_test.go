@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package text
+
+import (
+	"html"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestDestinations(t *testing.T) {
+	const dangerous = "a\x1b[31m\xff\xfe\n\tb\u009b\u202e"
+	for _, tt := range []struct {
+		name     string
+		make     func(string) string
+		in, want string
+	}{
+		{"Label", Label, dangerous, "a\uFFFD[31m\uFFFD\uFFFD\uFFFDb\uFFFD\u202e"},
+		{"Label", Label, "größer 大", "größer 大"},
+		{"Label", Label, "", ""},
+		{"UniqueLabel", UniqueLabel, "/a/größer", "/a/größer"},
+		{"UniqueLabel", UniqueLabel, "/a\x1b", `"/a\x1b"`},
+		{"UniqueLabel", UniqueLabel, "/a\xff", `"/a\xff"`},
+		{"Terminal", Terminal, dangerous, "a\uFFFD[31m\uFFFD\uFFFD  b\uFFFD\uFFFD"},
+		{"Terminal", Terminal, "größer 大", "größer 大"},
+		{"Markdown", Markdown, "<a> [b](c) | `d` *e*\n#1", "&lt;a&gt; \\[b\\](c) \\| \\`d\\` \\*e\\* \\#1"},
+		{"MarkdownCode", MarkdownCode, "rate(a[1m])\n", "`rate(a[1m]) `"},
+		{"MarkdownCode", MarkdownCode, "a``b", "``` a``b ```"},
+		{"HTML", HTML, "<script>\"'&\x00", "&lt;script&gt;&#34;&#39;&amp;\uFFFD"},
+		{"Quoted", Quoted, "a\"\\\n", `"a\"\\\n"`},
+	} {
+		if got := tt.make(tt.in); got != tt.want {
+			t.Errorf("%s(%q) = %q, want %q", tt.name, tt.in, got, tt.want)
+		}
+	}
+}
+
+func TestLengths(t *testing.T) {
+	for _, tt := range []struct {
+		in         string
+		most       int
+		short, cut string
+	}{
+		{"abcdef", 6, "abcdef", "abcdef"}, {"abcdefg", 6, "abc...", "abcdef"}, {"ab大大", 6, "ab...", "ab大"}, {"", 6, "", ""}, {"大", 2, "大", ""},
+	} {
+		if tt.most >= 3 {
+			if got := Short(tt.in, tt.most); got != tt.short {
+				t.Errorf("Short(%q, %d) = %q, want %q", tt.in, tt.most, got, tt.short)
+			}
+		}
+		if got := Cut(tt.in, tt.most); got != tt.cut {
+			t.Errorf("Cut(%q, %d) = %q, want %q", tt.in, tt.most, got, tt.cut)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"interval", "listen", "targets"}
+	for s, want := range map[string]string{"intervall": "interval", "listne": "listen", "target": "targets", "zzzzzz": "", "x": ""} {
+		if got := Nearest(s, names); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", s, got, want)
+		}
+	}
+}
+
+func FuzzText(f *testing.F) {
+	f.Add("a\x1b[31m\xff\n\tb\u009b\u202e", 10)
+	f.Add("``` <a> [b](c) | *d* &amp;", 200)
+	f.Add("大大大", 4)
+	f.Fuzz(func(t *testing.T, s string, most int) {
+		for name, make := range map[string]func(string) string{"Label": Label, "UniqueLabel": UniqueLabel, "HTML": HTML} {
+			if got := make(s); !IsLabel(got) {
+				t.Errorf("%s(%q) = %q is no label", name, s, got)
+			}
+		}
+		if Label(Label(s)) != Label(s) || IsLabel(s) && (Label(s) != s || UniqueLabel(s) != s) {
+			t.Errorf("a label is changed: %q", s)
+		}
+		if UniqueLabel("/"+s) == UniqueLabel(s) {
+			t.Errorf("%q and %q are one", s, "/"+s)
+		}
+		for name, make := range map[string]func(string) string{"Terminal": Terminal, "Markdown": Markdown, "MarkdownCode": MarkdownCode} {
+			if got := make(s); !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("%s(%q) = %q cannot be printed", name, s, got)
+			}
+		}
+		if Terminal(Terminal(s)) != Terminal(s) || html.UnescapeString(HTML(s)) != Label(s) {
+			t.Errorf("%q is another text in a terminal or on a page", s)
+		}
+		if got := Quoted(s); utf8.ValidString(s) && IsLabel(s) {
+			if back, err := strconv.Unquote(got); err != nil || back != s {
+				t.Errorf("Quoted(%q) = %q is read as %q, %v", s, got, back, err)
+			}
+		}
+		most = 3 + max(most, -most, 0)%1000
+		if short, cut := Short(Label(s), most), Cut(Label(s), most); len(short) > most || len(cut) > most || !IsLabel(short) || !strings.HasPrefix(Label(s), cut) {
+			t.Errorf("%q is cut to %q and %q", s, short, cut)
+		}
+	})
+}
