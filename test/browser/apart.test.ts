@@ -117,7 +117,7 @@ it("says in its place what is wrong with a pattern of the address, and asks noth
   const later = new Date(Date.now() + 2 * 3_600_000).toISOString().slice(0, 19);
   const before = new Date(Date.now() - 300_000).toISOString().slice(0, 19);
   const page = await tabs.visit(`/?w.re=redis-(&from=${before}Z&to=${later}Z`);
-  await page.locator(".refused .problem", { hasText: "Character 7: this “(” is not closed" }).waitFor();
+  await page.locator(".refused .problem", { hasText: "missing closing ): `redis-(`" }).waitFor();
   await page.locator('[data-panel="workloads"][data-state="ready"] .row-switch', { hasText: REDIS }).first().waitFor();
   await page.locator('[data-panel="findings"][aria-busy="false"]').waitFor();
   expect(await seriousViolations(page)).toEqual([]);

@@ -68,16 +68,16 @@ it("combines a node, a runtime and a container by the keyboard, shows chips, and
   expect(search(page)).toBe("");
 });
 
-it("judges a pattern while it is typed, and sends none that is wrong", async () => {
+it("has the server check a pattern while it is typed, and queries no panel with a wrong one", async () => {
   const page = await tabs.visit("/?page=system");
   const refused: string[] = [];
   page.on("response", (response) => {
-    if (response.status() >= 400) refused.push(response.url());
+    if (response.status() >= 400 && !response.url().includes("/api/v1/format_query?")) refused.push(response.url());
   });
   await page.keyboard.press("/");
   await page.getByRole("button", { name: "Regular expression" }).click();
   await page.locator(".search").fill("redis-(server|");
-  await page.locator(".pattern-note .problem", { hasText: "Character 7: this “(” is not closed" }).waitFor();
+  await page.locator(".pattern-note .problem", { hasText: "missing closing ): `redis-(server|`" }).waitFor();
   await page.keyboard.press("Enter");
   expect(search(page)).toBe("?page=system");
   await page.keyboard.type("x).*"); // fill leaves the cursor at the end

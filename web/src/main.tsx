@@ -35,7 +35,7 @@ function start(root: HTMLElement): void {
     },
   });
   const session = createSession(client, connection, clock(), location.search, rememberedZone());
-  bindHistory(session.view, window);
+  bindHistory(session, window);
   bindShortcuts(session, document);
   startLive(session, document, clock);
   root.replaceChildren(); // what was there to see at once

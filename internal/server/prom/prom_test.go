@@ -268,6 +268,26 @@ func TestAPI(t *testing.T) {
 	}
 }
 
+// TestPatternCheck holds the answer that the page reads (web/src/api/client.ts): what is wrong with a regular expression.
+func TestPatternCheck(t *testing.T) {
+	var log logs
+	s, _ := start(t, options(t.TempDir(), &log))
+	for pattern, want := range map[string]string{
+		"redis-.*|(?i)NGINX": "", ".*": "", "redis-(server|": "missing closing ): `redis-(server|`", "a(?=b)": "invalid or unsupported Perl syntax: `(?=`",
+	} {
+		w := httptest.NewRecorder()
+		query := url.Values{"query": {"x{x=~" + strconv.Quote(pattern) + "}"}}.Encode()
+		s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/format_query?"+query, nil))
+		var answer struct{ Status, Error string }
+		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+			t.Fatal(err)
+		}
+		if valid := w.Code == http.StatusOK; valid != (want == "") || !strings.HasSuffix(answer.Error, want) || want != "" && !strings.Contains(answer.Error, "parse error: error parsing regexp: ") {
+			t.Errorf("%s: %d %s, want %q", pattern, w.Code, w.Body, want)
+		}
+	}
+}
+
 func TestHandlerBeforeInit(t *testing.T) {
 	var log logs
 	s := New(options(t.TempDir(), &log))

@@ -89,6 +89,25 @@ describe("Client", () => {
     expect(error).toMatchObject({ kind: "query", message: "The server refused the query (400 bad_data): parse error" });
   });
 
+  it("has a pattern checked without running a query", async () => {
+    const urls: string[] = [];
+    const said = 'invalid parameter "query": 1:6: parse error: error parsing regexp: missing closing ): `a(b`';
+    const client = await clientFor((request, response) => {
+      urls.push(request.url ?? "");
+      const wrong = request.url?.includes("a%28b") === true;
+      const body = wrong ? { status: "error", errorType: "bad_data", error: said } : { status: "success", data: "x" };
+      answer(body, wrong ? 400 : 200)(request, response);
+    });
+    expect(await client.patternProblem("a(b")).toBe("missing closing ): `a(b`");
+    expect(await client.patternProblem("a.b")).toBeUndefined();
+    expect(urls.every((url) => url.startsWith("/api/v1/format_query?"))).toBe(true);
+  });
+
+  it("takes no other failure for a wrong pattern", async () => {
+    const client = await clientFor(answer({ status: "error", errorType: "unavailable", error: "the database is being opened" }, 503));
+    expect(await failure(client.patternProblem("a"))).toMatchObject({ kind: "unreachable" });
+  });
+
   it("knows a proxy's page from an answer", async () => {
     const client = await clientFor((_, response) => response.writeHead(502).end("<html>"));
     expect((await failure(client.targets())).kind).toBe("malformed");

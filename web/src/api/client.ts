@@ -9,7 +9,7 @@ import { Limiter } from "./limiter";
 import {
   type InstantSample, type Labels, labels, matrix, metadata, type MetricMetadata, names, type RangeSeries, type Target, targets, vector, vectorOrScalar,
 } from "./types";
-import { type Decoder, object } from "./validate";
+import { type Decoder, object, text } from "./validate";
 
 /** Names that are asked for at most, where there may be many. */
 const MOST_NAMES = 5000;
@@ -70,6 +70,18 @@ export class Client {
   /** What is known of metrics that are scraped now: type and help, by name. */
   metadata(signal?: AbortSignal): Promise<Record<string, MetricMetadata[]>> {
     return this.ask("metadata", { limit: String(MOST_NAMES), limit_per_metric: "1" }, metadata, signal);
+  }
+
+  /** Why the server refuses a regular expression, or nothing. The server parses a query with it and runs none. */
+  async patternProblem(pattern: string, signal?: AbortSignal): Promise<string | undefined> {
+    try {
+      await this.ask("format_query", { query: `x{x=~${JSON.stringify(pattern)}}` }, text, signal);
+      return undefined;
+    } catch (thrown) {
+      const reason = thrown instanceof ApiError ? /parse error: (?:error parsing regexp: )?(.+)$/s.exec(thrown.message)?.[1] : undefined;
+      if (reason === undefined) throw thrown;
+      return reason;
+    }
   }
 
   targets(signal?: AbortSignal): Promise<Target[]> {

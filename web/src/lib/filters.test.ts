@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { type Filter, mappings, matcher, oneOf, passes } from "./filters";
+import { browserRegex, type Filter, mappings, matcher, oneOf, passes } from "./filters";
 
 const filter = (kind: Filter["kind"], text: string, regex = false): Filter => ({ kind, text, regex });
 
@@ -57,5 +57,15 @@ describe("passes", () => {
 
   it("lets through what the browser cannot judge", () => {
     expect(passes({ workloads: [], filters: [filter("workload", "[[:alpha:]]", true)] }, "a", "h")).toBe(true);
+  });
+});
+
+describe("browserRegex", () => {
+  it("matches whole names, as the database does", () => {
+    expect(browserRegex("redis")?.test("redis-server")).toBe(false);
+    expect(browserRegex("redis|nginx.*")?.test("nginx-1")).toBe(true);
+    expect(browserRegex("(?i)REDIS.*")?.test("redis-server")).toBe(true);
+    expect(browserRegex("(?P<n>a)b")?.test("ab")).toBe(true);
+    expect(browserRegex("[[:alpha:]]+\\z")).toBeUndefined();
   });
 });

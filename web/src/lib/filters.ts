@@ -4,8 +4,6 @@
 // restrict each other. Workloads that are chosen by name are in the view
 // itself; this knows the other kinds, and workloads by pattern.
 
-import { browserRegex } from "./re2";
-
 export const KINDS = ["workload", "container", "pod", "runtime", "node"] as const;
 export type Kind = (typeof KINDS)[number];
 
@@ -19,8 +17,17 @@ export interface Filter {
   regex: boolean;
 }
 
+/** A pattern that the server refuses. */
+export interface Refused extends Filter {
+  /** The reason, in the words of the server. */
+  problem: string;
+}
+
 /** A link with more than this is cut: it was not made by hand. */
 export const MOST_FILTERS = 64;
+
+/** Longer patterns are refused without asking the server: no person typed them. */
+export const LONGEST_PATTERN = 500;
 
 export function sameFilter(a: Filter, b: Filter): boolean {
   return a.kind === b.kind && a.text === b.text && a.regex === b.regex;
@@ -65,6 +72,19 @@ export interface Chosen {
   filters?: readonly Filter[];
   /** The workloads that the filters of containers, pods and runtimes leave; absent without such a filter. */
   mapped?: readonly string[] | undefined;
+}
+
+/**
+ * The pattern for the browser, to show which names it matches. Undefined where the browser has no equivalent: its regular
+ * expressions have another grammar than RE2. Whether a pattern is valid is for the server to say.
+ */
+export function browserRegex(pattern: string): RegExp | undefined {
+  const [, flags = "", rest = ""] = /^(?:\(\?([is]+)\))?(.*)$/s.exec(pattern) ?? [];
+  try {
+    return new RegExp(`^(?:${rest.replace(/\(\?P</g, "(?<")})$`, `u${flags.includes("i") ? "i" : ""}s`);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Whether a filter means a name; undefined where the browser cannot judge its pattern. */

@@ -9,7 +9,7 @@ import type { Client } from "../api/client";
 import type { ApiError } from "../api/errors";
 import { createStore, type Store } from "./store";
 import { findRange, type Interval, setZone, type Zone } from "./time";
-import { formatView, parseView, type ViewState } from "./url";
+import { applyChecks, formatView, parseView, type ViewState } from "./url";
 
 export interface ServerFacts {
   /** Seconds between two scrapes. */
@@ -34,6 +34,8 @@ export interface Session {
   mapped: Store<{ key: string; workloads: readonly string[] } | undefined>;
   /** The machines that workloads are on, of those that the filter of nodes lets through, and that filter. */
   nodes: Store<{ key: string; names: readonly string[] } | undefined>;
+  /** What the server said of patterns: the reason why it refuses one, or "" for a valid one. */
+  checked: Map<string, string>;
   /** The moment up to which live charts are drawn, Unix seconds. */
   now: Store<number>;
   server: Store<ServerFacts>;
@@ -42,7 +44,7 @@ export interface Session {
 
 /** Makes a session; the zone counts where the URL names none. */
 export function createSession(client: Client, connection: Store<Connection>, now: number, search: string, zone: Zone): Session {
-  const first = parseView(search);
+  const first = applyChecks(parseView(search), new Map());
   const view = createStore(new URLSearchParams(search).has("tz") ? first : { ...first, zone });
   setZone(view.get().zone);
   view.watch((next) => {
@@ -54,6 +56,7 @@ export function createSession(client: Client, connection: Store<Connection>, now
     view,
     mapped: createStore<ReturnType<Session["mapped"]["get"]>>(undefined),
     nodes: createStore<ReturnType<Session["nodes"]["get"]>>(undefined),
+    checked: new Map<string, string>(),
     now: createStore(now),
     server: createStore<ServerFacts>({ scrapeInterval: 5 }),
   };
@@ -88,17 +91,20 @@ export function agentAge({ startedAt }: ServerFacts, end: number): number | unde
 }
 
 /** Keeps the view and the address bar the same, and follows back and forward. */
-export function bindHistory(view: Store<ViewState>, window: Window): void {
+export function bindHistory({ view, checked }: Pick<Session, "view" | "checked">, window: Window): void {
   let applying = false;
+  let shown = formatView(view.get());
   if (view.get().zone !== parseView(window.location.search).zone) window.history.replaceState(null, "", formatView(view.get()));
   view.watch((next) => {
     const url = formatView(next);
-    if (applying || url === window.location.pathname + window.location.search) return;
+    const same = url === shown; // also where the address was written by hand and in another order
+    shown = url;
+    if (applying || same || url === window.location.pathname + window.location.search) return;
     window.history.pushState(null, "", url);
   });
   window.addEventListener("popstate", () => {
     applying = true;
-    view.set(parseView(window.location.search));
+    view.set(applyChecks(parseView(window.location.search), checked));
     applying = false;
   });
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { MOST_FILTERS } from "./filters";
-import { allFilters, clearFilters, DEFAULT_VIEW, dropRefused, formatView, parseView, toggleFilter, toggleWorkload, type ViewState } from "./url";
+import { LONGEST_PATTERN, MOST_FILTERS } from "./filters";
+import { allFilters, applyChecks, clearFilters, DEFAULT_VIEW, dropPattern, formatView, parseView, toggleFilter, toggleWorkload, type ViewState } from "./url";
+
+/** What a server says that finds all patterns of a view valid. */
+const valid = (view: ViewState): Map<string, string> => new Map(view.filters.map((f) => [f.text, ""]));
 
 describe("the URL", () => {
   it("is bare for the default view", () => {
@@ -31,7 +34,7 @@ describe("the URL", () => {
     { workloads: ["w.re=x", "~"], filters: part("%&#+ "), zone: "utc" },
   ])("keeps %j", (given) => {
     const view = { ...DEFAULT_VIEW, ...given };
-    expect(parseView(formatView(view).slice(1))).toEqual(view);
+    expect(applyChecks(parseView(formatView(view).slice(1)), valid(view))).toEqual(view);
   });
 
   it("is readable", () => {
@@ -49,15 +52,35 @@ describe("the URL", () => {
     expect(parseView(search)).toEqual(want);
   });
 
-  it("keeps patterns that are none, apart from the filters, until they are taken away", () => {
-    const view = parseView("?w.re=(&node.re=h.*&container.re=a(?=b)");
+  it("keeps patterns apart from the filters until they are checked", () => {
+    const view = parseView("?w.re=(&node.re=h.*&pod=p");
+    expect(view.filters).toEqual([{ kind: "pod", text: "p", regex: false }]);
+    expect(view.unchecked?.map((f) => f.text)).toEqual(["(", "h.*"]);
+    const half = applyChecks(view, new Map([["h.*", ""]]));
+    expect(half.filters.map((f) => f.text)).toEqual(["p", "h.*"]);
+    expect(half.unchecked?.map((f) => f.text)).toEqual(["("]);
+    expect([formatView(half), formatView(view)]).toEqual(["/?w.re=%28&pod=p&node.re=h.*", "/?w.re=%28&pod=p&node.re=h.*"]);
+    const [first] = half.unchecked ?? [];
+    if (!first) throw new Error("one is left");
+    expect(dropPattern(half, first).unchecked).toBeUndefined();
+  });
+
+  it("refuses a pattern that no person typed without asking", () => {
+    const view = applyChecks(parseView(`?w.re=${"a".repeat(LONGEST_PATTERN + 1)}`), new Map());
+    expect(view.unchecked).toBeUndefined();
+    expect(view.refused?.[0]?.problem).toContain("longer than");
+  });
+
+  it("keeps refused patterns, apart from the filters, until they are taken away", () => {
+    const checked = new Map([["(", "missing closing )"], ["a(?=b", "invalid or unsupported Perl syntax"], ["h.*", ""]]);
+    const view = applyChecks(parseView("?w.re=(&node.re=h.*&container.re=a(?=b"), checked);
     expect(view.filters).toEqual([{ kind: "node", text: "h.*", regex: true }]);
     const [first, second] = view.refused ?? [];
-    expect([first?.text, second?.text]).toEqual(["(", "a(?=b)"]);
-    expect(parseView(formatView(view).slice(1))).toEqual(view);
+    expect([first?.text, second?.text]).toEqual(["(", "a(?=b"]);
+    expect(applyChecks(parseView(formatView(view).slice(1)), checked)).toEqual(view);
     if (!first || !second) throw new Error("both are refused");
-    expect(dropRefused(view, first).refused).toEqual([second]);
-    expect(formatView(dropRefused(dropRefused(view, first), second))).toBe("/?node.re=h.*");
+    expect(dropPattern(view, first).refused).toEqual([second]);
+    expect(formatView(dropPattern(dropPattern(view, first), second))).toBe("/?node.re=h.*");
     expect(formatView(clearFilters(view))).toBe("/");
   });
 

@@ -2,10 +2,9 @@
 
 // The state of the page and its form in the URL. Everything that a person
 // would expect a shared link to keep is here; nothing else is.
-import { type Filter, KINDS, MOST_FILTERS, ofKind, sameFilter, sortFilters } from "./filters";
+import { type Filter, KINDS, LONGEST_PATTERN, MOST_FILTERS, ofKind, type Refused, sameFilter, sortFilters } from "./filters";
 import { type AllPanels, formatPanels, parsePanels } from "./panel-params";
 import { formatPageParams, type PageParams, parsePageParams } from "./page-params";
-import { regexProblem } from "./re2";
 import { DEFAULT_RANGE, findRange, formatUrlTime, parseTime, type Zone } from "./time";
 
 export const PAGES = ["overview", "findings", "tee", "system", "containers", "infrastructure", "workload", "compare", "explore", "status"] as const;
@@ -17,8 +16,10 @@ export interface ViewState extends PageParams {
   workloads: readonly string[];
   /** The filters of other kinds, and workloads by pattern, sorted. */
   filters: readonly Filter[];
-  /** Patterns of the address that are none: they filter nothing, and the page says so in their place. */
-  refused?: readonly Filter[] | undefined;
+  /** Patterns of the address that the server has not checked yet: no panel is queried before. */
+  unchecked?: readonly Filter[] | undefined;
+  /** Patterns of the address that the server refuses: they filter nothing, and the page says so in their place. */
+  refused?: readonly Refused[] | undefined;
   /** The relative range: shown when `fixed` is absent, returned to after it. */
   range: string;
   /** An absolute time range, Unix seconds. Its presence stops the live tail. */
@@ -57,9 +58,6 @@ function parseFilters(params: URLSearchParams): Filter[] {
   return sortFilters(all.filter((f) => f.text !== "")).slice(0, MOST_FILTERS);
 }
 
-/** A pattern that is none would make every question fail. */
-const isRefused = (f: Filter): boolean => f.regex && regexProblem(f.text) !== undefined;
-
 const isNamed = (f: Filter): boolean => f.kind === "workload" && !f.regex;
 
 /** Every filter of the view, in order. */
@@ -75,8 +73,8 @@ export function parseView(search: string): ViewState {
   const from = parseTime(params.get("from") ?? "");
   const to = parseTime(params.get("to") ?? "");
   const written = parseFilters(params);
-  const refused = written.filter(isRefused);
-  const filters = written.filter((f) => !isRefused(f));
+  const unchecked = written.filter((f) => f.regex);
+  const filters = written.filter((f) => !f.regex);
   const view: ViewState = {
     page: isPage(page) ? page : DEFAULT_VIEW.page,
     workloads: filters.filter(isNamed).map((f) => f.text),
@@ -85,7 +83,7 @@ export function parseView(search: string): ViewState {
     live: params.get("live") !== "0",
     zone: params.get("tz") === "utc" ? "utc" : "local",
   };
-  if (refused.length > 0) view.refused = refused;
+  if (unchecked.length > 0) view.unchecked = unchecked;
   Object.assign(view, parsePageParams(view.page, params));
   const panels = parsePanels(view.page, params);
   if (panels) view.panels = panels;
@@ -100,7 +98,7 @@ export function parseView(search: string): ViewState {
 export function formatView(view: ViewState): string {
   const params = new URLSearchParams();
   if (view.page !== DEFAULT_VIEW.page) params.set("page", view.page);
-  for (const filter of [...allFilters(view), ...(view.refused ?? [])]) params.append(parameter(filter), filter.text);
+  for (const filter of sortFilters([...allFilters(view), ...(view.unchecked ?? []), ...(view.refused ?? [])])) params.append(parameter(filter), filter.text);
   if (view.range !== DEFAULT_RANGE) params.set("range", view.range);
   if (view.fixed) {
     params.set("from", formatUrlTime(view.fixed.from));
@@ -130,13 +128,34 @@ export function oneWorkload(view: Pick<ViewState, "filters">, name: string, node
 }
 
 export function clearFilters(view: ViewState): ViewState {
-  return { ...view, workloads: [], filters: [], refused: undefined };
+  return { ...view, workloads: [], filters: [], unchecked: undefined, refused: undefined };
 }
 
-/** Takes away a pattern that is none. */
-export function dropRefused(view: ViewState, filter: Filter): ViewState {
-  const refused = (view.refused ?? []).filter((other) => !sameFilter(other, filter));
-  return { ...view, refused: refused.length > 0 ? refused : undefined };
+/** What the server said of patterns: the reason why it refuses one, or "" for a valid one. */
+export type Checked = ReadonlyMap<string, string>;
+
+/** Moves the patterns that have been checked to the filters, or to those that are refused. */
+export function applyChecks(view: ViewState, checked: Checked): ViewState {
+  const { unchecked = [], refused = [], ...rest } = view;
+  const problemOf = ({ text }: Filter): string | undefined =>
+    text.length > LONGEST_PATTERN ? `longer than ${LONGEST_PATTERN} characters` : checked.get(text);
+  const left = unchecked.filter((f) => problemOf(f) === undefined);
+  const wrong = [...refused, ...unchecked.flatMap((f) => (problemOf(f) ? [{ ...f, problem: problemOf(f) ?? "" }] : []))];
+  return {
+    ...rest,
+    filters: sortFilters([...view.filters, ...unchecked.filter((f) => problemOf(f) === "")]),
+    ...(left.length > 0 ? { unchecked: left } : {}),
+    ...(wrong.length > 0 ? { refused: wrong } : {}),
+  };
+}
+
+/** Removes a pattern of the address that is no filter. */
+export function dropPattern(view: ViewState, filter: Filter): ViewState {
+  const without = <T extends Filter>(list: readonly T[] | undefined): T[] | undefined => {
+    const rest = (list ?? []).filter((other) => !sameFilter(other, filter));
+    return rest.length > 0 ? rest : undefined;
+  };
+  return { ...view, unchecked: without(view.unchecked), refused: without(view.refused) };
 }
 
 /** Adds the workload to the choice, or takes it away. */

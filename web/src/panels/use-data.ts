@@ -30,7 +30,7 @@ export interface Shown extends Chosen {
   age: number | undefined;
   /** Whether several machines are shown: what is of one of them is then named with it. */
   several: boolean;
-  /** Whether it is known which workloads the filters mean, and on how many machines: until then nothing is asked. */
+  /** Whether patterns are checked, and it is known which workloads the filters mean and on how many machines: panels are queried after that. */
   ready: boolean;
 }
 
@@ -45,7 +45,7 @@ export function useShown(): Shown {
   const wanted = mappingKey(view);
   const nodes = useStore(session.nodes);
   // The first look does not wait for the machines: mostly there is one.
-  const ready = (wanted === "" || mapped?.key === wanted) && (nodes === undefined || nodes.key === nodesKey(view));
+  const ready = view.unchecked === undefined && (wanted === "" || mapped?.key === wanted) && (nodes === undefined || nodes.key === nodesKey(view));
   return {
     interval,
     workloads: view.workloads,

@@ -2,23 +2,26 @@
 
 // The filters in force, each of which can be taken away, and what is known of
 // the workloads that they mean.
-import type { Filter } from "../../lib/filters";
-import { regexProblem } from "../../lib/re2";
+import type { Filter, Refused } from "../../lib/filters";
 import { useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
-import { allFilters, clearFilters, dropRefused, toggleFilter } from "../../lib/url";
+import { allFilters, clearFilters, dropPattern, toggleFilter } from "../../lib/url";
 import { MOST_MAPPED, useMapping } from "../../panels/mapping";
 import { useNodes } from "../../panels/nodes";
+import { usePatternChecks } from "../../panels/patterns";
 import { PatternProblem } from "./PatternProblem";
 
 export function FilterBar() {
   const session = useSession();
   const view = useStore(session.view);
   const filters = allFilters(view);
+  const unchecked = view.unchecked ?? [];
   const refused = view.refused ?? [];
+  const count = filters.length + unchecked.length + refused.length;
+  usePatternChecks();
   const { workloads, error } = useMapping();
   useNodes();
-  if (filters.length + refused.length === 0) return null;
+  if (count === 0) return null;
   return (
     <div class="chips" role="group" aria-label="Filters in force">
       {filters.map((filter) => (
@@ -30,16 +33,25 @@ export function FilterBar() {
           }}
         />
       ))}
-      {refused.map((filter) => (
-        <Refused
+      {unchecked.map((filter) => (
+        <Chip
           key={JSON.stringify(filter)}
           filter={filter}
           onRemove={() => {
-            session.view.update((v) => dropRefused(v, filter));
+            session.view.update((v) => dropPattern(v, filter));
           }}
         />
       ))}
-      {filters.length + refused.length > 1 && (
+      {refused.map((filter) => (
+        <RefusedChip
+          key={JSON.stringify(filter)}
+          filter={filter}
+          onRemove={() => {
+            session.view.update((v) => dropPattern(v, filter));
+          }}
+        />
+      ))}
+      {count > 1 && (
         <button
           type="button"
           class="plain-button"
@@ -65,14 +77,13 @@ function mapped(workloads: readonly string[]): string {
   return workloads.length === 1 ? `1 workload: ${first}` : `${workloads.length} workloads`;
 }
 
-/** A pattern of the address that is none: what is wrong with it, and that nothing is filtered by it. */
-function Refused({ filter, onRemove }: { filter: Filter; onRemove: () => void }) {
-  const wrong = regexProblem(filter.text);
+/** A pattern of the address that the server refuses, with its reason. */
+function RefusedChip({ filter, onRemove }: { filter: Refused; onRemove: () => void }) {
   return (
     <span class="refused">
       <Chip filter={filter} onRemove={onRemove} />
-      {wrong && <PatternProblem text={filter.text} wrong={wrong} />}
-      <span class="chips-note">Nothing is filtered by it.</span>
+      <PatternProblem reason={filter.problem} />
+      <span class="chips-note">This filter is not applied.</span>
     </span>
   );
 }

@@ -3,13 +3,13 @@
 // Chooses what is shown: a kind, and of that kind names from a list or a
 // regular expression. Arrow keys move, space toggles, Enter in the search
 // toggles the first match or adds the expression.
-import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Choice, type Choices, choicesOf, inside, matching, MOST_SERIES } from "../../lib/facets";
-import { type Filter, type Kind, KINDS } from "../../lib/filters";
-import { browserRegex, regexProblem, type RegexProblem } from "../../lib/re2";
+import { browserRegex, type Filter, type Kind, KINDS, LONGEST_PATTERN } from "../../lib/filters";
 import { shownInterval, useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
 import { allFilters, toggleFilter } from "../../lib/url";
+import { usePatternCheck } from "../../panels/patterns";
 import { useAsk } from "../../panels/use-data";
 import { PatternProblem } from "./PatternProblem";
 import { Popover } from "./Popover";
@@ -52,7 +52,7 @@ function Picker() {
   const [typed, setTyped] = useState("");
   const [regex, setRegex] = useState(false);
   const [reach, setReach] = useState(false); // what the other filters leave nothing of is listed too
-  const { choices, cut, problem } = useChoices();
+  const { choices, cut, problem: noChoices } = useChoices();
   const [chosenAtOpen] = useState(allFilters(view));
   const box = useRef<HTMLDivElement>(null);
   const search = useRef<HTMLInputElement>(null);
@@ -71,16 +71,19 @@ function Picker() {
   const toggle = (filter: Filter): void => {
     session.view.update((v) => toggleFilter(v, filter));
   };
-  const wrong = regex && typed !== "" ? regexProblem(typed) : undefined;
+  const problem = usePatternCheck(regex ? typed : "");
+  const [entered, setEntered] = useState(""); // the pattern to add as soon as the server has found it valid
   const enter = (): void => {
     const [match] = shown;
-    if (!regex) {
-      if (match) toggle({ kind, text: match.name, regex });
-    } else if (typed !== "" && !wrong) {
-      toggle({ kind, text: typed, regex });
-      setTyped("");
-    }
+    if (regex) setEntered(typed);
+    else if (match) toggle({ kind, text: match.name, regex });
   };
+  useEffect(() => {
+    if (!regex || entered === "" || entered !== typed || problem !== "") return;
+    toggle({ kind, text: typed, regex });
+    setTyped("");
+    setEntered("");
+  }, [entered, typed, problem]);
   const move = (event: KeyboardEvent, by: number): void => {
     const inputs = [...(box.current?.querySelectorAll<HTMLElement>("input") ?? [])];
     const at = inputs.findIndex((input) => input === document.activeElement);
@@ -122,7 +125,8 @@ function Picker() {
           class={regex ? "search pattern" : "search"}
           placeholder={regex ? "nginx-.*|redis" : what}
           aria-label={what}
-          aria-invalid={wrong !== undefined}
+          aria-invalid={Boolean(problem)}
+          maxLength={regex ? LONGEST_PATTERN : undefined}
           aria-describedby={regex ? noteId : undefined}
           spellcheck={false}
           autocomplete="off"
@@ -150,8 +154,8 @@ function Picker() {
           .*
         </button>
       </div>
-      {regex && <Pattern id={noteId} typed={typed} wrong={wrong} names={left} onAdd={enter} />}
-      <List kind={kind} choices={regex ? matchedBy(typed, wrong !== undefined, left) : shown} filters={allFilters(view)} onToggle={toggle} />
+      {regex && <Pattern id={noteId} typed={typed} problem={problem} names={left} onAdd={enter} />}
+      <List kind={kind} choices={regex ? matchedBy(typed, problem, left) : shown} filters={allFilters(view)} onToggle={toggle} />
       {!regex && far.length > 0 && (
         <p class="choices-none">
           {far.length} {reach ? "of them" : "more"} outside the other filters.{" "}
@@ -168,7 +172,7 @@ function Picker() {
         </p>
       )}
       <p class="choices-none" role="status">
-        {choices === undefined ? (problem ?? "Asking…") : !regex && shown.length === 0 && noneText(kind, all.length, far.length)}
+        {choices === undefined ? (noChoices ?? "Loading…") : !regex && shown.length === 0 && noneText(kind, all.length, far.length)}
         {cut && ` These are the first ${MOST_SERIES} series of this time range; a regular expression reaches the others.`}
       </p>
     </div>
@@ -181,27 +185,27 @@ function noneText(kind: Kind, there: number, outside: number): string {
   return kind === "runtime" ? "No runtime of enclaves was recognised in this time range." : `No ${kind} was seen in this time range.`;
 }
 
-/** The names that a pattern means, where the browser can say so. */
-function matchedBy(typed: string, wrong: boolean, all: readonly Choice[]): readonly Choice[] {
-  const expression = typed === "" || wrong ? undefined : browserRegex(typed);
+/** The names that a valid pattern matches, where the browser can tell. */
+function matchedBy(typed: string, problem: string | undefined, all: readonly Choice[]): readonly Choice[] {
+  const expression = problem === "" ? browserRegex(typed) : undefined;
   return expression ? all.filter(({ name }) => expression.test(name)) : [];
 }
 
 interface PatternProps {
   id: string;
   typed: string;
-  wrong: RegexProblem | undefined;
+  problem: string | undefined;
   names: readonly Choice[];
   onAdd: () => void;
 }
 
-/** What a regular expression means, or where it is wrong. */
-function Pattern({ id, typed, wrong, names, onAdd }: PatternProps) {
+/** Which names a regular expression matches, or why the server refuses it. */
+function Pattern({ id, typed, problem, names, onAdd }: PatternProps) {
   const known = browserRegex(typed) !== undefined;
   return (
     <div id={id} class="pattern-note">
-      {wrong ? (
-        <PatternProblem text={typed} wrong={wrong} />
+      {problem ? (
+        <PatternProblem reason={problem} />
       ) : typed === "" ? (
         <p>
           The whole name has to match. <code>.</code> is any character, <code>.*</code> any number of them, <code>a|b</code> either of two,{" "}
@@ -209,7 +213,8 @@ function Pattern({ id, typed, wrong, names, onAdd }: PatternProps) {
         </p>
       ) : (
         <p role="status">
-          {known && `Matches ${matchedBy(typed, false, names).length} of ${names.length}. `}
+          {problem === undefined && "Checking… "}
+          {problem === "" && known && `Matches ${matchedBy(typed, problem, names).length} of ${names.length}. `}
           <button type="button" class="plain-button" onClick={onAdd}>
             Add it (Enter)
           </button>
