@@ -33,7 +33,7 @@ LAYOUTS   := $(addsuffix /layout.go,$(filter-out %.o,$(LAYOUT_OF)))
 
 # What `make generate` writes; `make check-generated` writes it again and compares.
 GENERATED := $(BPF_OBJ) $(LAYOUTS) internal/agent/collector/system/syscalls.go docs/dev/probe-cost.md \
-	$(wildcard web/dist) internal/server/dashboards/panels.json internal/server/report/questions.json deploy/grafana/dashboards docs/user/metrics.md docs/user/cli.md
+	$(wildcard web/dist) internal/server/dashboards/panels.json internal/server/report/questions.json internal/server/pagequery/pagequery.json deploy/grafana/dashboards docs/user/metrics.md docs/user/cli.md
 
 .PHONY: help
 help: ## list the targets
@@ -67,7 +67,7 @@ generate-web: web/node_modules/.package-lock.json ## build the page into web/dis
 	npm --prefix web run build
 
 generate-dashboards: web/node_modules/.package-lock.json ## write the page's panels as JSON, and as Grafana dashboards
-	cd web && node write-dashboards.mjs ../internal/server/dashboards/panels.json ../internal/server/report/questions.json
+	cd web && node write-dashboards.mjs ../internal/server/dashboards/panels.json ../internal/server/report/questions.json ../internal/server/pagequery/pagequery.json
 	$(GO) run ./cmd/teescope dashboards export deploy/grafana/dashboards >/dev/null
 
 generate-probe-cost: $(BPF_OBJ) ## write docs/dev/probe-cost.md with the instructions of the committed objects

@@ -20,9 +20,9 @@ import (
 )
 
 type options struct {
-	teescope, panels, limit string
-	series, rounds, crowd   int
-	interval, settle        time.Duration
+	teescope, limit       string
+	series, rounds, crowd int
+	interval, settle      time.Duration
 }
 
 func main() {
@@ -39,7 +39,6 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	var o options
 	flags := flag.NewFlagSet("fleet", flag.ContinueOnError)
 	flags.StringVar(&o.teescope, "teescope", "bin/teescope", "binary to measure")
-	flags.StringVar(&o.panels, "panels", "web/src/panels/dashboards", "definitions of the panels whose queries are asked")
 	flags.StringVar(&o.limit, "limit", "0", "memory.limit of the server")
 	flags.IntVar(&o.series, "series", 100_000, "series of all agents together")
 	flags.IntVar(&o.rounds, "rounds", 5, "how often each query is asked")
@@ -49,7 +48,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	queries, err := readQueries(o.panels)
+	queries, err := readQueries()
 	if err != nil {
 		return err
 	}

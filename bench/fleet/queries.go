@@ -3,46 +3,32 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
+
+	"github.com/teescope/teescope/internal/server/dashboards"
+	"github.com/teescope/teescope/internal/server/pagequery"
 )
 
-// expression is a query in the definition of a panel: a string after "expr:", perhaps on the next line.
-var expression = regexp.MustCompile(`expr:\s*("(?:[^"\\]|\\.)*")`)
-
-// readQueries finds the queries of all panels, and fills their placeholders as web/src/lib/promql.ts does for
-// all workloads and the last minutes.
-func readQueries(dir string) ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.ts"))
+// readQueries lists the queries of all panels, filled for all workloads and the last minutes.
+func readQueries() ([]string, error) {
+	all, err := dashboards.All()
 	if err != nil {
 		return nil, err
 	}
-	fill := strings.NewReplacer("$workloads", `workload!="idle"`, "$containers", "", "$rate", "rate", "$window", "20s", "$interval", "5s")
-	var all []string
-	for _, file := range files {
-		if strings.HasSuffix(file, ".test.ts") {
-			continue
-		}
-		source, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range expression.FindAllSubmatch(source, -1) {
-			text, err := strconv.Unquote(string(m[1]))
-			if err != nil {
-				return nil, fmt.Errorf("reading %s: %s: %w", file, m[1], err)
+	values := map[string]string{
+		"workloads": pagequery.AnyWorkload(), "candidates": pagequery.AnyWorkload(), "nodes": "", "containers": "",
+		"rate": "rate", "window": "20s", "interval": "5s",
+	}
+	var queries []string
+	for _, d := range all {
+		for _, s := range d.Sections {
+			for _, p := range s.Panels {
+				for _, q := range p.AllQueries() {
+					queries = append(queries, pagequery.Replace(q.Expr, values))
+				}
 			}
-			all = append(all, fill.Replace(text))
 		}
 	}
-	slices.Sort(all)
-	if all = slices.Compact(all); len(all) == 0 {
-		return nil, fmt.Errorf("no queries in %s", dir)
-	}
-	return all, nil
+	slices.Sort(queries)
+	return slices.Compact(queries), nil
 }

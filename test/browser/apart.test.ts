@@ -10,7 +10,8 @@ import { freePort, Processes, startLoad, startRedis, startTeescope, until } from
 
 const REDIS = "redis-server";
 const processes = new Processes();
-const tabs = new Tabs();
+/** The console tells that the server refuses a pattern which is wrong on purpose. */
+const tabs = new Tabs(/status of 400 .*\/api\/v1\/format_query\?/);
 let fleet: Fleet;
 /** The label instance of this machine. */
 let here: string;

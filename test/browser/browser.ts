@@ -55,7 +55,7 @@ export class Tabs {
     const url = /^(\w+:\/\/|about:)/.test(path) ? path : this.url + path;
     const own = [this.url || url, url].map((address) => new URL(address).origin);
     page.on("console", (message) => {
-      if (message.type() === "error" || message.type() === "warning") tab.complaints.push(message.text());
+      if (message.type() === "error" || message.type() === "warning") tab.complaints.push(`${message.text()} ${message.location().url}`);
     });
     page.on("pageerror", (error) => tab.complaints.push(error.message));
     page.on("request", (request) => {

@@ -5,6 +5,8 @@ package dashboards
 import (
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+
+	"github.com/teescope/teescope/internal/server/pagequery"
 )
 
 // An annotation is one of Grafana's with the fields of its Prometheus data source, which the schema of the core leaves to
@@ -24,38 +26,36 @@ type annotated struct {
 	} `json:"annotations"`
 }
 
-// changes asks when workloads and containers followed others of their name, by how.
-func changes(what string) string {
-	of := func(family string) string {
-		return "teescope_" + family + `_change_timestamp_seconds{change="` + what + `",$workloads}`
-	}
-	return "max by (instance, workload, name, pod, container, image) (" + of("workload") + " or " + of("container") + ")"
+// annotationLooks has what Grafana needs of each mark of the page beside its query.
+var annotationLooks = []struct{ mark, name, colour, title, text string }{
+	{"alerts", "Alerts", "red", "{{alertname}}", "{{workload}} {{instance}}"},
+	{"findings", "Findings", "orange", "{{rule}}", "{{workload}}"},
+	{"deployments", "Deployments", "purple", "{{workload}} runs another program or image", "{{name}} {{pod}} {{container}} {{image}} on {{instance}}"},
+	{"restarts", "Restarts", "blue", "{{workload}} restarted", "{{name}} {{pod}} {{container}} {{image}} on {{instance}}"},
+	{"containers", "Container starts", "blue", "Container started", "{{pod}} {{container}} {{name}}"},
+	{"agents", "Agent starts", "blue", "teescope started", "{{instance}}"},
 }
 
-// annotations are what the page marks on its charts (web/src/panels/marks.ts): alerts, findings, and what began anew or
-// runs something else.
+// annotations are what the page marks on its charts.
 func annotations() []annotation {
-	one := func(name, colour, expr, title, text string, valueIsTime bool) annotation {
-		return annotation{
+	marks := map[string]pagequery.Mark{}
+	for _, m := range pagequery.Marks() {
+		marks[m.ID] = m
+	}
+	var all []annotation
+	for _, look := range annotationLooks {
+		mark := marks[look.mark]
+		expr := mark.Expr
+		if mark.Moments {
+			expr = "1000 * " + expr // Grafana reads milliseconds
+		}
+		all = append(all, annotation{
 			AnnotationQuery: dashboard.AnnotationQuery{
-				Name: name, Datasource: datasource(), Enable: true, Hide: cog.ToPtr(false), IconColor: colour,
+				Name: look.name, Datasource: datasource(), Enable: true, Hide: cog.ToPtr(false), IconColor: look.colour,
 				Expr: cog.ToPtr(grafanaExpr(expr)),
 			},
-			TitleFormat: title, TextFormat: text, UseValueForTime: valueIsTime,
-		}
+			TitleFormat: look.title, TextFormat: look.text, UseValueForTime: mark.Moments,
+		})
 	}
-	return []annotation{
-		one("Alerts", "red", `max by (alertname, workload, instance) (ALERTS{alertstate="firing",$nodes})`,
-			"{{alertname}}", "{{workload}} {{instance}}", false),
-		one("Findings", "orange", `1000 * max by (rule, workload) (teescope_finding_first_seen_timestamp_seconds{$nodes})`,
-			"{{rule}}", "{{workload}}", true),
-		one("Deployments", "purple", "1000 * "+changes("deployment"), "{{workload}} runs another program or image", "{{name}} {{pod}} {{container}} {{image}} on {{instance}}", true),
-		one("Restarts", "blue", "1000 * "+changes("restart"), "{{workload}} restarted", "{{name}} {{pod}} {{container}} {{image}} on {{instance}}", true),
-		one("Container starts", "blue",
-			`1000 * max by (name, pod, container) (container_start_time_seconds{name!="",container!="POD",$nodes}`+
-				` unless on (instance, id) teescope_container_change_timestamp_seconds{$nodes} $containers)`,
-			"Container started", "{{pod}} {{container}} {{name}}", true),
-		one("Agent starts", "blue", `1000 * max by (instance) (process_start_time_seconds{$nodes} and on (instance, job) teescope_build_info{$nodes})`,
-			"teescope started", "{{instance}}", true),
-	}
+	return all
 }

@@ -64,7 +64,7 @@ type Empty struct {
 	Probe string `json:"probe"`
 }
 
-// Query is PromQL with placeholders (web/src/lib/promql.ts), and how its series are named.
+// Query is PromQL with placeholders (internal/server/pagequery), and how its series are named.
 type Query struct {
 	Expr   string `json:"expr"`
 	Legend string `json:"legend"`
@@ -109,8 +109,8 @@ func All() ([]Dashboard, error) {
 	return all, nil
 }
 
-// queries lists all that a panel asks, with their placeholders.
-func (p Panel) queries() []Query {
+// AllQueries lists the queries of a panel, with their placeholders.
+func (p Panel) AllQueries() []Query {
 	all := slices.Clone(p.Queries)
 	if p.Query != nil {
 		all = append(all, *p.Query)

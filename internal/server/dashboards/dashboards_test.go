@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+
+	"github.com/teescope/teescope/internal/server/pagequery"
 )
 
 func all(t *testing.T) []Dashboard {
@@ -165,8 +167,8 @@ func TestPanelsAreServed(t *testing.T) {
 					t.Errorf("%s: status %d, %v", p.ID, w.Code, err)
 					continue
 				}
-				if read.Title == nil || *read.Title != p.Title || len(read.Targets) != len(p.queries()) {
-					t.Errorf("%s: has %d queries, want %d under its title", p.ID, len(read.Targets), len(p.queries()))
+				if read.Title == nil || *read.Title != p.Title || len(read.Targets) != len(p.AllQueries()) {
+					t.Errorf("%s: has %d queries, want %d under its title", p.ID, len(read.Targets), len(p.AllQueries()))
 				}
 			}
 		}
@@ -207,6 +209,22 @@ func TestADashboardOfOneWorkloadLetsOneBeChosen(t *testing.T) {
 				t.Errorf("single %v: %s takes several values: %v, want %v", single, v.Name, multi, want)
 			}
 		}
+	}
+}
+
+// TestEveryMarkIsAnAnnotation: the page's marks and Grafana's annotations have one list of queries.
+func TestEveryMarkIsAnAnnotation(t *testing.T) {
+	var looks, marks []string
+	for _, look := range annotationLooks {
+		looks = append(looks, look.mark)
+	}
+	for _, m := range pagequery.Marks() {
+		marks = append(marks, m.ID)
+	}
+	slices.Sort(looks)
+	slices.Sort(marks)
+	if len(marks) == 0 || !slices.Equal(looks, marks) {
+		t.Errorf("annotations for %q, want one for each of %q", looks, marks)
 	}
 }
 
@@ -258,7 +276,7 @@ func TestEveryQueryIsOfTheChosenMachines(t *testing.T) {
 	for _, d := range all(t) {
 		for _, s := range d.Sections {
 			for _, p := range s.Panels {
-				for _, q := range p.queries() {
+				for _, q := range p.AllQueries() {
 					found := selector.FindAllString(grafanaExpr(q.Expr)+" ", -1)
 					if len(found) == 0 {
 						t.Errorf("%s: no selector in %s", p.ID, q.Expr)
@@ -284,7 +302,7 @@ func TestIDsAreUnique(t *testing.T) {
 				} else {
 					seen[key] = true
 				}
-				if len(p.queries()) == 0 || p.Question == "" || p.Help == "" || p.Empty.Text == "" {
+				if len(p.AllQueries()) == 0 || p.Question == "" || p.Help == "" || p.Empty.Text == "" {
 					t.Errorf("%s lacks a query, its question, its help or what to say when it is empty", p.ID)
 				}
 			}

@@ -251,7 +251,7 @@ func grafanaKind(p Panel, span uint32) (cog.Builder[dashboard.Panel], error) {
 }
 
 func grafanaTargets(p Panel) ([]*prometheus.DataqueryBuilder, error) {
-	queries := p.queries()
+	queries := p.AllQueries()
 	if len(queries) == 0 {
 		return nil, errors.New("it has no query")
 	}

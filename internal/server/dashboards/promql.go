@@ -5,6 +5,8 @@ package dashboards
 import (
 	"regexp"
 	"strings"
+
+	"github.com/teescope/teescope/internal/server/pagequery"
 )
 
 // Variables of the Grafana dashboards.
@@ -18,19 +20,19 @@ const (
 	addressVariable    = "teescope" // where its page is: what links of panels begin with
 )
 
-var placeholders = regexp.MustCompile(`\$(workloads|candidates|nodes|containers|rate|window|interval)\b`)
+const nodeMatcher = `instance=~"$` + instanceVariable + `"`
 
-const (
-	nodeMatcher = `instance=~"$` + instanceVariable + `"`
-	// The choices of the variable of workloads are those that pod, container and runtime leave: no figure is labelled with these.
-	workloadMatcher = `workload=~"$` + workloadVariable + `",workload!="idle",` + nodeMatcher
-)
+// workloadMatcher is the value of $workloads. The choices of the variable of workloads are those that pod, container and
+// runtime leave: no metric has these as labels.
+func workloadMatcher() string {
+	return `workload=~"$` + workloadVariable + `",` + pagequery.AnyWorkload() + `,` + nodeMatcher
+}
 
 // grafanaExpr writes a query with Grafana's variables for the placeholders of the page.
 func grafanaExpr(expr string) string {
-	return fill(expr, map[string]string{
-		"workloads": workloadMatcher, "candidates": workloadMatcher, "nodes": nodeMatcher,
-		"containers": `and on (instance, id) teescope_container_info{` + workloadMatcher + `}`,
+	return pagequery.Replace(expr, map[string]string{
+		"workloads": workloadMatcher(), "candidates": workloadMatcher(), "nodes": nodeMatcher,
+		"containers": pagequery.Containers(workloadMatcher()),
 		"rate":       "rate", "window": "$__rate_interval", "interval": "$__interval",
 	})
 }
@@ -38,7 +40,7 @@ func grafanaExpr(expr string) string {
 // grafanaExpr writes a query of a panel. A histogram is over the shown interval, as often as its events were.
 func (p Panel) grafanaExpr(expr string) string {
 	if p.Kind == "histogram" {
-		expr = strings.ReplaceAll(fill(expr, map[string]string{"window": "$__range"}), "rate(", "increase(")
+		expr = strings.ReplaceAll(pagequery.Replace(expr, map[string]string{"window": "$__range"}), "rate(", "increase(")
 	}
 	return grafanaExpr(expr)
 }
@@ -55,16 +57,6 @@ func workloadChoices() string {
 	return "query_result(count by (workload) ((" +
 		in(containers, named) + " or " + in(info, named) + ") and on (instance, workload) " + in(info, `,runtime=~"$`+runtimeVariable+`"`) +
 		" or (" + in(containers, named) + " unless on (instance, workload) " + in(info, "") + ")))"
-}
-
-// fill replaces the placeholders of a query in one pass; one that has no value stays.
-func fill(expr string, values map[string]string) string {
-	return placeholders.ReplaceAllStringFunc(expr, func(p string) string {
-		if v, ok := values[p[1:]]; ok {
-			return v
-		}
-		return p
-	})
 }
 
 var byInstance = regexp.MustCompile(`\bby \([^)]*\binstance\b`)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/server/pagequery"
 )
 
 const (
@@ -21,8 +22,6 @@ const (
 	maxSeries = 300
 	// maxValues bounds all values of a report; a value takes up to 4.5 bytes of the file.
 	maxValues = 2_500_000
-	// minute is the step of what is asked of one moment, seconds: "the newest minute".
-	minute = 60
 	// askers is how many questions are under way at a time.
 	askers = 4
 )
@@ -141,17 +140,17 @@ func record(ctx context.Context, o Options, all []question) ([]answer, []string,
 
 // ask asks one question, and says how many series it has left out.
 func ask(ctx context.Context, o Options, q question) (answer, int, error) {
-	a := answer{question: q, From: float64(o.To.Unix()), Step: minute}
-	f := filling{Workloads: o.Workloads, Step: minute, Scrape: o.Scrape.Seconds()}
+	a := answer{question: q, From: float64(o.To.Unix()), Step: pagequery.Minute()}
+	f := pagequery.Filling{Workloads: o.Workloads, Step: pagequery.Minute(), Scrape: o.Scrape.Seconds()}
 	if !o.Started.IsZero() {
 		age := math.Max(0, o.To.Sub(o.Started).Seconds())
 		f.Age = &age
 	}
 	if q.Points > 0 {
-		f.Step = stepFor(o.To.Sub(o.From).Seconds(), f.Scrape, q.Points)
+		f.Step = pagequery.StepFor(o.To.Sub(o.From).Seconds(), f.Scrape, q.Points)
 		a.Step, a.From = f.Step, math.Floor(float64(o.From.Unix())/f.Step)*f.Step
 	}
-	query, err := fill(q.Expr, f)
+	query, err := f.Fill(q.Expr)
 	if err != nil {
 		return a, 0, err
 	}

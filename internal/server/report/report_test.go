@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,30 +18,8 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/server/pagequery"
 )
-
-// TestFillAsThePageDoes has its cases from a file that the page's tests read too.
-func TestFillAsThePageDoes(t *testing.T) {
-	data, err := os.ReadFile("testdata/fill.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cases []struct {
-		Template, Want string
-		Filling        filling
-	}
-	if err := json.Unmarshal(data, &cases); err != nil || len(cases) == 0 {
-		t.Fatal(len(cases), err)
-	}
-	for _, c := range cases {
-		if got, err := fill(c.Template, c.Filling); err != nil || got != c.Want {
-			t.Errorf("%s is\n%s, want\n%s; %v", c.Template, got, c.Want, err)
-		}
-	}
-	if _, err := fill("a{$furlongs}", filling{}); err == nil || !strings.Contains(err.Error(), "$furlongs") {
-		t.Errorf("an unknown placeholder: %v", err)
-	}
-}
 
 // source answers every question with so many series; those that have "fails" in them it refuses.
 type source struct {
@@ -206,20 +183,8 @@ func TestEveryQuestionCanBeFilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, q := range all {
-		if _, err := fill(q.Expr, filling{Step: 5, Scrape: 5}); err != nil {
+		if _, err := (pagequery.Filling{Step: 5, Scrape: 5}).Fill(q.Expr); err != nil {
 			t.Error(err)
-		}
-	}
-}
-
-func TestStepsAreThePages(t *testing.T) {
-	for _, c := range []struct {
-		seconds, scrape float64
-		points          int
-		want            float64
-	}{{300, 5, 240, 5}, {900, 5, 240, 5}, {3600, 5, 240, 15}, {604800, 5, 240, 3600}, {300, 1, 60, 5}, {1e8, 5, 40, 29 * 86400}} {
-		if got := stepFor(c.seconds, c.scrape, c.points); got != c.want {
-			t.Errorf("%v s every %v s in %d points: %v, want %v", c.seconds, c.scrape, c.points, got, c.want)
 		}
 	}
 }

@@ -3,7 +3,7 @@
 // What can go wrong between the page and its server, each with a sentence that
 // says what it means and what to do.
 
-export type FailureKind =
+type FailureKind =
   /** No answer: the server is gone or unreachable. */
   | "unreachable"
   /** The server took too long. */

@@ -5,8 +5,8 @@
 import { malformed } from "./errors";
 import { type Decoder, list, number, shape, text, withDefault } from "./validate";
 
-export const SEVERITIES = ["info", "low", "medium", "high"] as const;
-export type Severity = (typeof SEVERITIES)[number];
+const SEVERITIES = ["info", "low", "medium", "high"] as const;
+type Severity = (typeof SEVERITIES)[number];
 
 export interface Evidence {
   name: string;

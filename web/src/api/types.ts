@@ -7,7 +7,7 @@ import { type Decoder, list, number, object, pair, record, sampleValue, shape, t
 
 export type Labels = Readonly<Record<string, string>>;
 /** Unix seconds and value. */
-export type Point = [number, number];
+type Point = [number, number];
 
 export interface InstantSample {
   metric: Labels;

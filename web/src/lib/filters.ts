@@ -8,7 +8,7 @@ export const KINDS = ["workload", "container", "pod", "runtime", "node"] as cons
 export type Kind = (typeof KINDS)[number];
 
 /** Kinds that no figure is labelled with: info families say which workloads they mean. */
-export const MAPPED = ["container", "pod", "runtime"] as const satisfies readonly Kind[];
+const MAPPED = ["container", "pod", "runtime"] as const satisfies readonly Kind[];
 
 export interface Filter {
   kind: Kind;
@@ -45,7 +45,7 @@ export function quote(text: string): string {
 }
 
 /** Escapes what RE2 takes for a metacharacter. */
-export function escapeRegex(text: string): string {
+function escapeRegex(text: string): string {
   return text.replace(/[\\.+*?()|[\]{}^$]/g, "\\$&");
 }
 

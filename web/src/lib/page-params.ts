@@ -24,7 +24,7 @@ export interface CompareParams {
 export const SHOWS = ["chart", "table"] as const;
 export type ExploreShow = (typeof SHOWS)[number];
 
-export interface ExploreParams {
+interface ExploreParams {
   /** PromQL, at most MOST_QUERIES. */
   exprs: readonly string[];
   /** Over the time range, or at its end. */

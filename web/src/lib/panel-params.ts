@@ -19,7 +19,7 @@ export interface PanelState {
 }
 
 /** By the panel's id. */
-export type PanelStates = Readonly<Record<string, PanelState>>;
+type PanelStates = Readonly<Record<string, PanelState>>;
 
 /** By page: a panel may be on several, and each has an address of its own. */
 export type AllPanels = Readonly<Record<string, PanelStates>>;

@@ -32,7 +32,7 @@ export const FUNCTIONS = [
 /** Words between operands. */
 const KEYWORDS = ["by", "without", "on", "ignoring", "group_left", "group_right", "and", "or", "unless", "bool", "offset"];
 
-export const DURATIONS = ["10s", "30s", "1m", "5m", "15m", "1h", "6h", "1d"];
+const DURATIONS = ["10s", "30s", "1m", "5m", "15m", "1h", "6h", "1d"];
 
 interface Open {
   bracket: "{" | "(" | "[";
@@ -153,7 +153,7 @@ export function suggest(place: Place, known: readonly Suggestion[]): Suggestion[
   }
 }
 
-export interface Edit {
+interface Edit {
   text: string;
   cursor: number;
 }

@@ -16,6 +16,17 @@
 // (Grafana) replace the same seven by their own variables.
 import { type Chosen, join, matcher, ofKind, oneOf } from "./filters";
 
+export const PLACEHOLDERS = ["workloads", "candidates", "nodes", "containers", "rate", "window", "interval"] as const;
+
+/** Without a choice the idle task alone is left out: it is the machine doing nothing, and would be greater than everything else. */
+export const ANY_WORKLOAD = `workload!="idle"`;
+
+/** The value of $containers where workloads are chosen. */
+export const CONTAINERS_OF = "and on (instance, id) teescope_container_info{$workloads}";
+
+/** The shortest window of a rate, in scrapes. */
+export const SCRAPES_IN_WINDOW = 4;
+
 export interface Filling extends Chosen {
   /** Distance between two points, seconds. */
   step: number;
@@ -27,14 +38,10 @@ export interface Filling extends Chosen {
   several?: boolean | undefined;
 }
 
-/**
- * The matcher of the filter of workloads. With no choice it leaves out only
- * `idle`: the idle task is the machine doing nothing, and would dwarf
- * everything else.
- */
+/** The matcher of the filter of workloads. */
 export function workloadMatcher({ workloads, filters = [] }: Chosen): string {
   const names = workloads.map((text) => ({ text, regex: false }));
-  return matcher("workload", [...names, ...ofKind(filters, "workload")]) || `workload!="idle"`;
+  return matcher("workload", [...names, ...ofKind(filters, "workload")]) || ANY_WORKLOAD;
 }
 
 export function nodeMatcher({ filters = [] }: Chosen): string {
@@ -51,9 +58,9 @@ function others(chosen: Chosen): string {
  * is whose. Without a choice nothing is asked of it, so that the containers of
  * an exporter that does not have it are shown too.
  */
-export function containerFilter(chosen: Chosen): string {
+function containerFilter(chosen: Chosen): string {
   const free = chosen.workloads.length === 0 && ofKind(chosen.filters ?? [], "workload").length === 0 && !chosen.mapped;
-  return free ? "" : `and on (instance, id) teescope_container_info{${join(workloadMatcher(chosen), others(chosen))}}`;
+  return free ? "" : CONTAINERS_OF.replace("$workloads", () => join(workloadMatcher(chosen), others(chosen)));
 }
 
 /**
@@ -63,9 +70,10 @@ export function containerFilter(chosen: Chosen): string {
  * agent, twofold each time, so that it is not another question at each tick.
  */
 export function rateWindow(step: number, scrapeInterval: number, age = Infinity): number {
-  const whole = Math.max(4 * scrapeInterval, step);
+  const least = SCRAPES_IN_WINDOW * scrapeInterval;
+  const whole = Math.max(least, step);
   if (age >= whole) return Math.ceil(whole);
-  let window = 4 * scrapeInterval;
+  let window = least;
   while (2 * window <= age) window *= 2;
   return Math.ceil(window);
 }
@@ -82,11 +90,13 @@ export function isDense(step: number, scrapeInterval: number): boolean {
  * four times, only irate does not divide by time before it.
  */
 export function rateFunction({ step, scrapeInterval, age = Infinity }: Filling): "rate" | "irate" {
-  return age < 4 * scrapeInterval || isDense(step, scrapeInterval) ? "irate" : "rate";
+  return age < SCRAPES_IN_WINDOW * scrapeInterval || isDense(step, scrapeInterval) ? "irate" : "rate";
 }
 
+const PLACEHOLDER = new RegExp(`\\{\\$nodes\\}|,\\$nodes\\b|\\$(${PLACEHOLDERS.join("|")})\\b`, "g");
+
 export function fillTemplate(template: string, filling: Filling): string {
-  const values: Readonly<Record<string, string>> = {
+  const values: Readonly<Record<(typeof PLACEHOLDERS)[number], string>> = {
     workloads: join(workloadMatcher(filling), others(filling)),
     candidates: join(workloadMatcher({ workloads: [] }), others(filling)),
     nodes: nodeMatcher(filling),
@@ -97,10 +107,9 @@ export function fillTemplate(template: string, filling: Filling): string {
   };
   // In one pass: a workload's name may itself look like a placeholder. With
   // $nodes goes the comma or the pair of braces that would be left of it.
-  const placeholders = /\{\$nodes\}|,\$nodes\b|\$(workloads|candidates|nodes|containers|rate|window|interval)\b/g;
-  return template.replace(placeholders, (found, name: string | undefined) => {
-    if (name !== undefined) return values[name] ?? found;
-    return values["nodes"] === "" ? "" : found.replace("$nodes", () => values["nodes"] ?? "");
+  return template.replace(PLACEHOLDER, (found, name: (typeof PLACEHOLDERS)[number] | undefined) => {
+    if (name !== undefined) return values[name];
+    return values.nodes === "" ? "" : found.replace("$nodes", () => values.nodes);
   });
 }
 

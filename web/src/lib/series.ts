@@ -3,7 +3,7 @@
 // Series on a shared grid of times. A point that is not there is null, never
 // zero: a gap is a gap.
 
-export interface Series {
+interface Series {
   name: string;
   /** One value for each time of the grid. */
   values: (number | null)[];
@@ -64,7 +64,7 @@ export function extendFrame(old: Frame, newer: Frame, from: number): Frame {
 }
 
 /** The sum of the values that are there: what a series weighs in a fold. */
-export function weight(series: Series): number {
+function weight(series: Series): number {
   return series.values.reduce<number>((sum, value) => sum + Math.abs(value ?? 0), 0);
 }
 
@@ -78,7 +78,7 @@ export function lastValue(values: readonly (number | null)[]): number | null {
 }
 
 /** Adds series point by point; a time at which none has a value stays absent. */
-export function addUp(name: string, parts: readonly Series[], length: number): Series {
+function addUp(name: string, parts: readonly Series[], length: number): Series {
   const values = new Array<number | null>(length).fill(null);
   for (const part of parts) {
     part.values.forEach((value, i) => {

@@ -11,7 +11,7 @@ import { createStore, type Store } from "./store";
 import { findRange, type Interval, setZone, type Zone } from "./time";
 import { applyChecks, formatView, parseView, type ViewState } from "./url";
 
-export interface ServerFacts {
+interface ServerFacts {
   /** Seconds between two scrapes. */
   scrapeInterval: number;
   /** When the agent began to count, Unix seconds; unknown until asked. */

@@ -4,7 +4,7 @@
 // the browser remembers. The choice is an attribute of <html>; CSS does the rest.
 import { useEffect, useState } from "preact/hooks";
 
-export type Theme = "light" | "dark";
+type Theme = "light" | "dark";
 
 const KEY = "teescope-theme";
 const CHANGED = "teescope-theme-changed";
@@ -22,7 +22,7 @@ function remembered(): Theme | undefined {
   }
 }
 
-export function currentTheme(): Theme {
+function currentTheme(): Theme {
   const chosen = document.documentElement.dataset["theme"];
   if (isTheme(chosen)) return chosen;
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
@@ -60,4 +60,9 @@ export function useThemeName(): Theme {
     };
   }, []);
   return theme;
+}
+
+/** Reads a design token as the browser resolved it. */
+export function token(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

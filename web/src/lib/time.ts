@@ -9,7 +9,7 @@ export interface Interval {
   to: number;
 }
 
-export interface RelativeRange {
+interface RelativeRange {
   id: string;
   seconds: number;
   label: string;
@@ -57,7 +57,8 @@ export function findRange(id: string): RelativeRange | undefined {
   return { id, seconds: parseDuration(id) ?? 0, label: `Last ${words}` };
 }
 
-const NICE_STEPS = [
+/** Distances between two points, seconds. */
+export const STEPS = [
   1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600, 7200, 14_400, 43_200, 86_400,
 ];
 
@@ -67,7 +68,7 @@ const NICE_STEPS = [
  */
 export function stepFor(seconds: number, scrapeInterval: number, points: number): number {
   const wanted = Math.max(seconds / points, scrapeInterval);
-  return NICE_STEPS.find((step) => step >= wanted) ?? Math.ceil(wanted / 86_400) * 86_400;
+  return STEPS.find((step) => step >= wanted) ?? Math.ceil(wanted / 86_400) * 86_400;
 }
 
 /**

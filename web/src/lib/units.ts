@@ -44,7 +44,7 @@ export function isUnit(text: string): text is Unit {
 export const ABSENT = "–";
 
 /** Three significant digits without an exponent and without needless zeros. */
-export function threeDigits(value: number): string {
+function threeDigits(value: number): string {
   const size = Math.abs(value);
   if (size === 0) return "0";
   if (size >= 100) return value.toFixed(0);

@@ -132,7 +132,7 @@ export function clearFilters(view: ViewState): ViewState {
 }
 
 /** What the server said of patterns: the reason why it refuses one, or "" for a valid one. */
-export type Checked = ReadonlyMap<string, string>;
+type Checked = ReadonlyMap<string, string>;
 
 /** Moves the patterns that have been checked to the filters, or to those that are refused. */
 export function applyChecks(view: ViewState, checked: Checked): ViewState {

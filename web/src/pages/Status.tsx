@@ -58,7 +58,7 @@ function Targets() {
 }
 
 /** How long ago a scrape was; Prometheus writes the year 1 for "never". */
-export function ago(rfc3339: string, nowMs: number): string {
+function ago(rfc3339: string, nowMs: number): string {
   const at = Date.parse(rfc3339);
   if (Number.isNaN(at) || at <= 0) return "never";
   return `${formatSpan(Math.max(0, (nowMs - at) / 1000))} ago`;

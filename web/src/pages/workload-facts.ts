@@ -27,7 +27,7 @@ export function teeSeries(workload: string, nodes: string): string {
   return `{__name__=~"sgx_workload_.+|teescope_(enclave_transitions|enclave_exits_estimated|ecalls|ocalls)_total",${join(`workload=${quote(workload)}`, nodes)}}`;
 }
 
-export interface Fact {
+interface Fact {
   label: string;
   value: string;
 }

@@ -8,7 +8,7 @@ import { Panel, panelState } from "./Panel";
 import type { BarsDef } from "./types";
 import { MINUTE, useInstant, useNear, useShown } from "./use-data";
 
-export interface Bar {
+interface Bar {
   name: string;
   value: number;
 }

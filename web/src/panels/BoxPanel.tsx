@@ -122,7 +122,7 @@ function Boxes({ boxes, scale, unit, title, name }: BoxesProps) {
 }
 
 /** A box in words. */
-export function boxText(box: Box, unit: Unit): string {
+function boxText(box: Box, unit: Unit): string {
   const value = (v: number): string => formatValue(v, unit);
   const outliers = box.outliers === null || box.outliers === 0 ? "no outliers" : `${formatNumber(box.outliers)} outliers`;
   return `${box.name}: least ${value(box.min)}, quartiles ${value(box.q1)}, ${value(box.median)} and ${value(box.q3)}, greatest ${value(box.max)}, ${outliers}`;

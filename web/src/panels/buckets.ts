@@ -16,7 +16,7 @@ export interface Buckets {
 }
 
 /** Reads the label `le`. */
-export function parseBound(le: string): number {
+function parseBound(le: string): number {
   return le === "+Inf" ? Infinity : Number(le);
 }
 

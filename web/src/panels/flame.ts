@@ -4,7 +4,7 @@
 // lies. Pure; knows nothing of what the parts are.
 import { restName } from "../lib/series";
 
-export interface FlameRow {
+interface FlameRow {
   path: readonly string[];
   value: number;
 }

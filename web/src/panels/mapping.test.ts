@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { inAll, mappingKey } from "./mapping";
+import { mappingKey } from "../lib/view-keys";
+import { inAll } from "./mapping";
 
 describe("the mapping of filters to workloads", () => {
   const filters = [{ kind: "pod", text: "shop", regex: false }] as const;

@@ -8,7 +8,7 @@ import { useEffect } from "preact/hooks";
 import { mappings } from "../lib/filters";
 import { shownInterval, useSession } from "../lib/session";
 import { useStore } from "../lib/store";
-import type { ViewState } from "../lib/url";
+import { mappingKey } from "../lib/view-keys";
 import type { ApiError } from "../api/errors";
 import { useAsk } from "./use-data";
 
@@ -17,12 +17,6 @@ export const MOST_MAPPED = 1000;
 
 /** Seconds between two questions. */
 const EVERY_SECONDS = 15;
-
-/** What is asked for a view; empty where nothing has to be. */
-export function mappingKey({ filters, range, fixed }: Pick<ViewState, "filters" | "range" | "fixed">): string {
-  const wanted = mappings(filters);
-  return wanted.length === 0 ? "" : JSON.stringify([wanted, fixed ?? range]);
-}
 
 /** The names that are in every list. */
 export function inAll(lists: readonly (readonly string[])[]): string[] {

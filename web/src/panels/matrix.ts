@@ -3,13 +3,13 @@
 // Rows, columns and cells of the kind "matrix" from pairs. Pure.
 import { restName } from "../lib/series";
 
-export interface Pair {
+interface Pair {
   row: string;
   column: string;
   value: number;
 }
 
-export interface Matrix {
+interface Matrix {
   rows: string[];
   columns: string[];
   /** By row and column; a pair that is not there did nothing. */

@@ -3,10 +3,9 @@
 // On which machines the shown workloads are: where there are several, all that
 // is named after a workload has to say on which one it is.
 import { useEffect } from "preact/hooks";
-import { nodeMatcher } from "../lib/promql";
 import { shownInterval, useSession } from "../lib/session";
 import { useStore } from "../lib/store";
-import type { ViewState } from "../lib/url";
+import { nodesKey } from "../lib/view-keys";
 import { useAsk } from "./use-data";
 
 /** Machines asked for at most: whether there are several is what has to be known. */
@@ -14,11 +13,6 @@ const MOST_NODES = 1000;
 
 /** Seconds between two questions. */
 const EVERY_SECONDS = 15;
-
-/** The filter of nodes that is asked under: with another one everything else is asked anew. */
-export function nodesKey({ filters }: Pick<ViewState, "filters">): string {
-  return nodeMatcher({ workloads: [], filters });
-}
 
 /** Keeps the session's machines; one component of the page does so. Where they cannot be learned there is nothing to tell apart. */
 export function useNodes(): void {

@@ -12,7 +12,7 @@ export interface Query {
 }
 
 /** A label that makes a row, a box or a level. */
-export interface Key {
+interface Key {
   label: string;
   title: string;
   /** Part of what makes a row, and shown where there are several machines alone: what is of the same name elsewhere is another. */

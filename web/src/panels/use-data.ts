@@ -10,10 +10,9 @@ import { fillTemplate } from "../lib/promql";
 import { agentAge, type Session, shownInterval, useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import type { Interval } from "../lib/time";
+import { mappingKey, nodesKey } from "../lib/view-keys";
 import { MINUTE } from "./asks";
 import { frameKey, FrameLoader, type FrameRequest, type LoadedFrame } from "./frames";
-import { mappingKey } from "./mapping";
-import { nodesKey } from "./nodes";
 import type { Query } from "./types";
 
 export interface Loaded<T> {
@@ -23,7 +22,7 @@ export interface Loaded<T> {
   stale: boolean;
 }
 
-export interface Shown extends Chosen {
+interface Shown extends Chosen {
   interval: Interval;
   scrapeInterval: number;
   /** Seconds that the counters had counted at the end of the interval. */

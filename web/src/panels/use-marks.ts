@@ -14,7 +14,7 @@ import { type Mark, MARK_POINTS, MARK_QUERIES, type MarkAnswers, pairMarks, toMa
 import { useAsk, useShown } from "./use-data";
 
 /** The moment under a cursor; charts of uPlot tell each other by themselves. */
-export interface Hover {
+interface Hover {
   at: number | undefined;
   from: "plot" | "heat";
 }

@@ -7,7 +7,7 @@ import { Client } from "../api/client";
 import { createSession, type Session, SessionProvider } from "../lib/session";
 import { createStore } from "../lib/store";
 import { Report } from "./Report";
-import { nodesKey } from "../panels/nodes";
+import { nodesKey } from "../lib/view-keys";
 import { nodesOf, type Recording, recordedFetch, unpack } from "./recording";
 import "../styles/tokens.css";
 import "../styles/base.css";

@@ -9,7 +9,7 @@ import { probeExpr } from "../panels/empty-reason";
 import { MARK_POINTS, MARK_QUERIES } from "../panels/marks";
 import type { Dashboard } from "../panels/types";
 
-export interface Question {
+interface Question {
   /** PromQL with placeholders. */
   expr: string;
   /** Points over the time of the report; 0 asks for its end alone. */

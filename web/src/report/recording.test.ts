@@ -6,6 +6,7 @@ import { Client } from "../api/client";
 import { fillTemplate, type Filling } from "../lib/promql";
 import { asks } from "../panels/asks";
 import type { BarsDef } from "../panels/types";
+import { pageQuery } from "./page-query";
 import { CONTENTS, questions } from "./questions";
 import { recordedFetch, silence, unpack } from "./recording";
 
@@ -13,8 +14,12 @@ const read = (path: string): unknown => JSON.parse(readFileSync(new URL(path, im
 
 describe("what a report asks", () => {
   it("is filled by its writer as by the page", () => {
-    const cases = read("../../../internal/server/report/testdata/fill.json") as { template: string; filling: Filling; want: string }[];
+    const cases = read("../../../internal/server/pagequery/testdata/fill.json") as { template: string; filling: Filling; want: string }[];
     for (const { template, filling, want } of cases) expect(fillTemplate(template, filling)).toBe(want);
+  });
+
+  it("is filled from what was written down for its writer", () => {
+    expect(read("../../../internal/server/pagequery/pagequery.json")).toEqual(pageQuery());
   });
 
   it("is what was written down for its writer, and has every question of every panel", () => {

@@ -73,7 +73,7 @@ export async function unpack(base64: string): Promise<Recording> {
 }
 
 /** What the placeholders of queries stand for in the whole report. */
-export function fillingOf(r: Recording): Omit<Filling, "step"> {
+function fillingOf(r: Recording): Omit<Filling, "step"> {
   const age = r.startedAt > 0 ? Math.max(0, r.to - r.startedAt) : undefined;
   return { workloads: r.workloads, scrapeInterval: r.scrapeInterval, age };
 }

@@ -35,14 +35,14 @@ export interface Sides {
   b: Frame;
 }
 
-export interface Shaped {
+interface Shaped {
   rows: Row[];
   /** Parts that are less than LEAST_SHARE of their panel on both sides. */
   leftOut: number;
 }
 
 /** Fewer points than this say nothing about a spread. */
-export const FEWEST = 8;
+const FEWEST = 8;
 /** Of the whole of its panel, on either side. */
 const LEAST_SHARE = 0.01;
 /** Rows that are marked as differing most. */
@@ -84,7 +84,7 @@ export function divide(values: readonly (number | null)[], by: readonly (number 
   });
 }
 
-export interface Rates {
+interface Rates {
   divisor: Divisor;
   /** Values of A on its times, and of B on the same. */
   a: (number | null)[];

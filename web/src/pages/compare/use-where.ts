@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import { MOST_SERIES } from "../../lib/facets";
 import { useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
-import { nodesKey } from "../../panels/nodes";
+import { nodesKey } from "../../lib/view-keys";
 import { type Loaded, useAsk, useShown } from "../../panels/use-data";
 import { type Place, placesOf } from "./places";
 

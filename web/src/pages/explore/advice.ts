@@ -4,7 +4,7 @@
 // advice. Pure.
 import { AGGREGATIONS, FUNCTIONS } from "../../lib/promql-complete";
 
-export interface Refusal {
+interface Refusal {
   /** What is wrong, in the words of the server, without its preamble. */
   problem: string;
   advice: string;

@@ -4,7 +4,7 @@
 import type { InstantSample, Labels } from "../../api/types";
 
 /** The labels that are not the same on all series: those that tell them apart. Always sorted. */
-export function varyingLabels(all: readonly Labels[]): string[] {
+function varyingLabels(all: readonly Labels[]): string[] {
   const names = [...new Set(all.flatMap((labels) => Object.keys(labels)))].sort();
   return names.filter((name) => new Set(all.map((labels) => labels[name] ?? "")).size > 1);
 }

@@ -23,7 +23,7 @@ const PAGES: readonly [PageId, readonly Section[]][] = [
 ];
 
 /** The families that an expression names. */
-export function familiesOf(expr: string): string[] {
+function familiesOf(expr: string): string[] {
   return expr.match(/\b(?:teescope|sgx|container|node)_\w+/g) ?? [];
 }
 

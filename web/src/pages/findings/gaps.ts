@@ -8,7 +8,7 @@ import type { PageId } from "../../lib/url";
 import { groupReasons } from "../../lib/words";
 import type { Facts } from "./facts";
 
-export type Severity = "bad" | "warn" | "note";
+type Severity = "bad" | "warn" | "note";
 
 export interface Gap {
   id: string;

@@ -14,7 +14,7 @@ export interface Verdict {
 
 const TEE_NAMES: Readonly<Record<string, string>> = { sgx: "SGX", tdx: "TDX", sev: "SEV" };
 
-export function teeVerdict({ tees }: Facts): Verdict {
+function teeVerdict({ tees }: Facts): Verdict {
   const order = Object.keys(TEE_NAMES);
   const sorted = [...tees].sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
   const named = sorted.map(([tee, there]) => ({ tee: TEE_NAMES[tee] ?? tee, there }));
@@ -31,7 +31,7 @@ export function teeVerdict({ tees }: Facts): Verdict {
   return { id: "tee", label: "Trusted execution", answer, detail };
 }
 
-export function workloadVerdict(facts: Facts): Verdict {
+function workloadVerdict(facts: Facts): Verdict {
   const busiest = greatest(facts.cpu);
   const count = facts.workloads.size;
   const label = "Workloads";
@@ -50,7 +50,7 @@ export function workloadVerdict(facts: Facts): Verdict {
   };
 }
 
-export function costVerdict({ agent, probes }: Facts): Verdict {
+function costVerdict({ agent, probes }: Facts): Verdict {
   const known = agent.cpu !== undefined && Number.isFinite(agent.cpu);
   const cores = known ? `${formatValue(agent.cpu, "cores")} CPU cores` : undefined;
   const memory = agent.memory === undefined ? undefined : formatValue(agent.memory, "bytes");

@@ -6,7 +6,7 @@
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 
-export interface SegmentedProps<T extends string> {
+interface SegmentedProps<T extends string> {
   label: string;
   options: readonly T[];
   value: T;

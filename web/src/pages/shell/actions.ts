@@ -16,13 +16,13 @@ export function togglePause(view: ViewState, now: number): ViewState {
 }
 
 /** The next longer (+1) or shorter (-1) relative range. */
-export function stepRange(view: ViewState, by: 1 | -1): ViewState {
+function stepRange(view: ViewState, by: 1 | -1): ViewState {
   const seconds = findRange(view.range)?.seconds ?? 0; // a typed range lies between two of the list
   const next = by > 0 ? RANGES.find((range) => range.seconds > seconds) : RANGES.filter((range) => range.seconds < seconds).at(-1);
   return next ? { ...view, range: next.id, fixed: undefined, live: true } : view;
 }
 
-export interface Shortcut {
+interface Shortcut {
   keys: readonly string[];
   does: string;
   run: (session: Session) => void;

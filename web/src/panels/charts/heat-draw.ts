@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Paints a heat map on a canvas: cells, axes, marks. All lengths are CSS pixels.
+import { token } from "../../lib/theme";
 import type { Interval } from "../../lib/time";
 import { formatValue, type Unit } from "../../lib/units";
 import { type Buckets, greatestCell, heatShare, lowerBound } from "../buckets";
 import type { Mark } from "../marks";
 import { drawMarks } from "./marks-draw";
-import { TIME_STEPS, timeLabels, token } from "./uplot";
+import { TIME_STEPS, timeLabels } from "./uplot";
 
 /** Colours of the scale, from little to much: tokens --heat-0 ... --heat-4. */
 const STOPS = 5;
 
-export interface HeatBox {
+interface HeatBox {
   left: number;
   top: number;
   width: number;

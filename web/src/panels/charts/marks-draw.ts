@@ -2,9 +2,9 @@
 
 // Paints marks over a chart: a thin line down, and on top a flag with the letter of its kind, or of several at one
 // place with their number. What each means is said in text below the chart.
+import { token } from "../../lib/theme";
 import type { Interval } from "../../lib/time";
 import type { Mark, MarkKind } from "../marks";
-import { token } from "./uplot";
 
 /** Letter, colour and dashes tell the kinds apart, so that no colour has to. */
 const COLOUR: Readonly<Record<MarkKind, string>> = { alert: "--bad", finding: "--warn", deployment: "--text", restart: "--accent", start: "--muted" };
@@ -14,9 +14,9 @@ const DASHES: Readonly<Record<MarkKind, readonly number[]>> = { alert: [3, 3], f
 export const letter = (kind: MarkKind): string => kind.charAt(0).toUpperCase();
 
 /** Flags nearer than this to the first of some are folded into it. */
-export const FLAG_WIDTH = 16;
+const FLAG_WIDTH = 16;
 
-export interface Flag {
+interface Flag {
   place: number;
   text: string;
   /** The most pressing of its marks. */

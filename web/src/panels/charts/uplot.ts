@@ -4,13 +4,14 @@
 // tokens, one cursor across all charts, and a drag that chooses a time range.
 import type uPlot from "uplot";
 import { type Slot, slotVariable } from "../../lib/colour";
+import { token } from "../../lib/theme";
 import { formatClock, formatMoment, zoned } from "../../lib/time";
 import { formatValue, type Unit } from "../../lib/units";
 import type { Mark } from "../marks";
 import type { Threshold } from "../types";
 import { drawMarks } from "./marks-draw";
 
-export interface ChartShape {
+interface ChartShape {
   names: readonly string[];
   slots: ReadonlyMap<string, Slot>;
   unit: Unit;
@@ -31,12 +32,7 @@ export interface ChartEvents {
 
 const SYNC_KEY = "teescope";
 
-/** Reads a design token as the browser resolved it. */
-export function token(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-}
-
-export function seriesColour(slots: ReadonlyMap<string, Slot>, name: string): string {
+function seriesColour(slots: ReadonlyMap<string, Slot>, name: string): string {
   return token(slotVariable(slots.get(name) ?? "rest"));
 }
 

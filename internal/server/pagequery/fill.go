@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pagequery
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Filling has the values of the placeholders of a query; testdata/fill.json holds this package and web/src/lib/promql.ts to
+// the same results.
+type Filling struct {
+	Workloads []string `json:"workloads"`
+	Step      float64  `json:"step"`           // between two points, seconds
+	Scrape    float64  `json:"scrapeInterval"` // between two scrapes, seconds
+	Age       *float64 `json:"age"`            // of the agent's counters at the end, seconds; nil when it is not known
+}
+
+// placeholder finds one, with the comma or the pair of braces that an empty $nodes would leave.
+var placeholder = regexp.MustCompile(`\{\$nodes\}|,\$nodes\b|\$(` + strings.Join(shared.Placeholders, "|") + `)\b`)
+
+// Replace writes a query with these values for its placeholders, in one pass. A placeholder without a value stays.
+func Replace(expr string, values map[string]string) string {
+	return placeholder.ReplaceAllStringFunc(expr, func(p string) string {
+		name := strings.Trim(p, "{},$")
+		value, known := values[name]
+		switch {
+		case !known:
+			return p
+		case value == "" && name == "nodes":
+			return ""
+		}
+		return strings.Replace(p, "$"+name, value, 1)
+	})
+}
+
+// unknown finds what looks like a placeholder.
+var unknown = regexp.MustCompile(`\$[a-z]+\b`)
+
+// Fill writes a query. A placeholder that the page does not have is an error.
+func (f Filling) Fill(template string) (string, error) {
+	known := placeholder.ReplaceAllString(template, "")
+	if p := unknown.FindString(known); p != "" {
+		return "", fmt.Errorf("filling the query %s: the placeholder %s is not known", template, p)
+	}
+	window, rate := f.rate()
+	return Replace(template, map[string]string{
+		"workloads": matcher(f.Workloads), "candidates": matcher(nil), "nodes": "", "containers": f.containers(), "rate": rate,
+		"window": number(window) + "s", "interval": number(f.Step) + "s",
+	}), nil
+}
+
+// rate is the window of a rate, seconds, and its function; web/src/lib/promql.ts has the reasons.
+func (f Filling) rate() (float64, string) {
+	least, age := shared.ScrapesInWindow*f.Scrape, math.Inf(1)
+	if f.Age != nil {
+		age = *f.Age
+	}
+	function := "rate"
+	if age < least || f.Step <= f.Scrape {
+		function = "irate"
+	}
+	whole := math.Max(least, f.Step)
+	if age >= whole {
+		return math.Ceil(whole), function
+	}
+	window := least
+	for window > 0 && 2*window <= age {
+		window *= 2
+	}
+	return math.Ceil(window), function
+}
+
+func matcher(workloads []string) string {
+	switch len(workloads) {
+	case 0:
+		return shared.AnyWorkload
+	case 1:
+		return "workload=" + quote(workloads[0])
+	}
+	var escaped []string
+	for _, w := range workloads {
+		escaped = append(escaped, regexp.QuoteMeta(w))
+	}
+	return "workload=~" + quote(strings.Join(escaped, "|"))
+}
+
+func (f Filling) containers() string {
+	if len(f.Workloads) == 0 {
+		return ""
+	}
+	return Containers(matcher(f.Workloads))
+}
+
+// Containers is the value of $containers where these matchers choose workloads.
+func Containers(matchers string) string {
+	return Replace(shared.ContainersOf, map[string]string{"workloads": matchers})
+}
+
+var quoting = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+func quote(text string) string { return `"` + quoting.Replace(text) + `"` }
+
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// StepFor is the distance between two points that gives at most so many of them.
+func StepFor(seconds, scrape float64, points int) float64 {
+	wanted := math.Max(seconds/float64(points), scrape)
+	for _, step := range shared.Steps {
+		if step >= wanted {
+			return step
+		}
+	}
+	return math.Ceil(wanted/86400) * 86400
+}
