@@ -44,7 +44,7 @@ func help(binary string, command ...string) ([]byte, error) {
 	cmd.Env = []string{"HOME=/home/you", "XDG_STATE_HOME="}
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("asking %s %s for help: %w", binary, strings.Join(command, " "), err)
+		return nil, fmt.Errorf("querying %s %s for help: %w", binary, strings.Join(command, " "), err)
 	}
 	return out, nil
 }

@@ -39,7 +39,7 @@ func (d *privilegeDropper) Run(ctx context.Context) error {
 		return err
 	}
 	d.sandbox.Hold(sandbox.Capabilities)
-	d.log.Info("privileges are dropped", "left", strings.Join(left, ","))
+	d.log.Info("privileges dropped", "left", strings.Join(left, ","))
 	d.confine()
 	close(d.done)
 	// Until now root could write anywhere. From here on it can write only where it is the owner.
@@ -60,9 +60,9 @@ func (d *privilegeDropper) confine() {
 
 func (d *privilegeDropper) try(mechanism string, confine func() error) {
 	if err := confine(); err != nil {
-		d.log.Info("the process is not confined", "mechanism", mechanism, "reason", err)
+		d.log.Info("process not confined", "mechanism", mechanism, "reason", err)
 		return
 	}
 	d.sandbox.Hold(mechanism)
-	d.log.Info("the process is confined", "mechanism", mechanism)
+	d.log.Info("process confined", "mechanism", mechanism)
 }

@@ -83,7 +83,7 @@ func TestPrivilegeDropperWaitsForItsTime(t *testing.T) {
 			t.Error("the capabilities are not those of a server")
 		}
 		for _, mechanism := range []string{"landlock", "seccomp"} {
-			if !strings.Contains(log.String(), `is confined" mechanism=`+mechanism) {
+			if !strings.Contains(log.String(), `"process confined" mechanism=`+mechanism) {
 				t.Errorf("the log does not say that %s confines:\n%s", mechanism, log.String())
 			}
 		}

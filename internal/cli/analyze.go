@@ -39,7 +39,7 @@ const perQuery = 10 * time.Second
 // Analyze looks for causes in a file or on a server. The result holds all findings. The function returned makes a
 // report that lists at most so many of them; 0 is all.
 func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) render.Report, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, a.Timeout, fmt.Errorf("not done within %s (--timeout)", a.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, a.Timeout, fmt.Errorf("not finished within %s (--timeout)", a.Timeout))
 	defer cancel()
 	fail := func(err error) (engine.Result, func(int) render.Report, error) { return engine.Result{}, nil, err }
 	options := engine.Options{Window: a.Window, At: a.At, Workload: a.Workload, Timeout: a.Timeout}

@@ -37,7 +37,7 @@ type ReportOptions struct {
 
 // Report queries a server for everything that the page shows of a time range and writes it as one HTML file.
 func Report(ctx context.Context, w io.Writer, o ReportOptions) (report.Summary, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("not done within %s (--timeout)", o.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("not finished within %s (--timeout)", o.Timeout))
 	defer cancel()
 	fail := func(err error) (report.Summary, error) {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {

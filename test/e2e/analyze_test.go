@@ -229,7 +229,7 @@ func TestAnalyzeErrors(t *testing.T) {
 		"a password": {[]string{"--server", answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })},
 			[]string{"wants a user and a password", "--password-file"}},
 		"busy": {[]string{"--server", answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })},
-			[]string{"503", "Asked 3 times"}},
+			[]string{"503", "Tried 3 times"}},
 		"silent":     {[]string{"--server", silent, "--timeout", "2s"}, []string{"2s"}},
 		"no file":    {[]string{"/nonexistent.om"}, []string{"open /nonexistent.om"}},
 		"no metrics": {[]string{"analyze_test.go"}, []string{"reading the series in analyze_test.go: line "}},

@@ -55,7 +55,7 @@ func TestTransitionsOfConfinedAgent(t *testing.T) {
 	}
 	a := agent(t, "--transitions.trace=on", "--watch=comm=e2esdk")
 	eventually(t, 20*time.Second, "the agent to be confined", func() error {
-		if !strings.Contains(a.log.String(), "privileges are dropped") {
+		if !strings.Contains(a.log.String(), "privileges dropped") {
 			return fmt.Errorf("its log is %s", a.log.String())
 		}
 		return nil

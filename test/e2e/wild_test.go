@@ -68,7 +68,7 @@ func wildTargets() map[string]wildTarget {
 		"many":    {body(func(w io.Writer) { wildSeries(w, "", 100_001) }), "sample limit exceeded"},
 		"changing": {func(w http.ResponseWriter, _ *http.Request) { // other series each time
 			wildSeries(w, fmt.Sprint(asked.Add(1), "-"), 60_000)
-		}, "new series within 2h0m0s: does a label of the target hold times, ids or addresses?"},
+		}, "new series within 2h0m0s: check whether a label of the target contains times, IDs or addresses"},
 	}
 }
 

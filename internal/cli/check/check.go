@@ -120,7 +120,7 @@ func (r *Report) Err() error {
 			names = append(names, c.Group+" "+c.Name)
 		}
 	}
-	return fmt.Errorf("the agent cannot run on this machine, because of: %s", strings.Join(names, ", "))
+	return fmt.Errorf("the agent cannot run on this machine because of: %s", strings.Join(names, ", "))
 }
 
 // trials is what came of trying the probes.

@@ -46,7 +46,7 @@ func version(release string) Check {
 	return c
 }
 
-var errRelease = errors.New("no release of a kernel")
+var errRelease = errors.New("not a kernel release")
 
 // parseRelease reads the first two numbers of a release such as 6.1.0-52-amd64.
 func parseRelease(release string) (v [2]int, err error) {

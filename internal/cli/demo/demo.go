@@ -68,7 +68,7 @@ func SGX(ctx context.Context, o Options) error {
 		ctx, stop = context.WithTimeout(ctx, o.For)
 		defer stop()
 	}
-	fmt.Fprintln(o.Err, "building the virtual SGX machine if it is not there yet (the first time downloads 210 MB and takes minutes), then booting it ...")
+	fmt.Fprintln(o.Err, "building the virtual SGX machine if needed (the first build downloads 210 MB and takes minutes), then booting it ...")
 	cmd := exec.CommandContext(ctx, filepath.Join(root, "testbed", "run"), "-kernel", o.Kernel, "-epc", fmt.Sprint(epcMiB),
 		"-mem", "2048", "-timeout", "24h", "-port", port+":9750", "-in", o.Binary+":/job/teescope", "--", "sh", "-c", story)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -100,13 +100,13 @@ func SGX(ctx context.Context, o Options) error {
 		return nil
 	}
 	if err == nil {
-		err = errors.New("the machine ended by itself")
+		err = errors.New("the virtual machine ended unexpectedly")
 	}
 	return fmt.Errorf("running the virtual SGX machine: %w", err)
 }
 
 // ErrNoSource says that the demonstration needs the source tree, which has the machine.
-var ErrNoSource = errors.New("the demonstration builds its virtual machine from teescope's source tree, and there is none here: " +
+var ErrNoSource = errors.New("the demo builds its virtual machine from teescope's source tree, which was not found: " +
 	"run it in a clone of the repository, or name one by --source")
 
 // findSource looks for the source tree from a folder upwards.
@@ -129,7 +129,7 @@ func findSource(from string) (string, error) {
 func portIsFree(addr string) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return fmt.Errorf("listening on %s: %w; --listen takes another address", addr, err)
+		return fmt.Errorf("listening on %s: %w; use --listen for another address", addr, err)
 	}
 	return l.Close()
 }

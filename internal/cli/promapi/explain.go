@@ -49,7 +49,7 @@ func (t transport) complaint(status int, isJSON bool, body []byte) error {
 	case status == http.StatusNotFound:
 		return &explainedError{&NotPrometheusError{target, "it knows no /api/v1/query"}}
 	case status == http.StatusTooManyRequests, status == http.StatusBadGateway, status == http.StatusServiceUnavailable:
-		return &explainedError{fmt.Errorf("%w\nAsked %d times. Try again when it is less busy, or has ended its start", t.server.ExplainStatus(status, said), tries)}
+		return &explainedError{fmt.Errorf("%w\nTried %d times. Try again when the server is less busy, or when its start is complete", t.server.ExplainStatus(status, said), tries)}
 	}
 	return &explainedError{t.server.ExplainStatus(status, said)}
 }
@@ -62,11 +62,11 @@ func (s *Source) explain(ctx context.Context, err error) error {
 	case errors.As(err, &explained):
 		return explained.error
 	case ctx.Err() != nil:
-		return fmt.Errorf("asking %s: %w", target, context.Cause(ctx))
+		return fmt.Errorf("querying %s: %w", target, context.Cause(ctx))
 	case errors.Is(err, errTooLong):
-		return fmt.Errorf("asking %s: %w\nAsk for one --workload or a shorter --window", target, errTooLong)
+		return fmt.Errorf("querying %s: %w\nUse --workload or a shorter --window", target, errTooLong)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("asking %s: the answer ends in the middle: the server or a proxy before it has given up", target)
+		return fmt.Errorf("querying %s: the response is incomplete: the server or a proxy closed the connection", target)
 	case errors.As(err, &said):
 		return s.explainSaid(said)
 	}
@@ -88,11 +88,11 @@ func (s *Source) explainSaid(e *v1.Error) error {
 	text := remote.Printable(e.Msg)
 	switch e.Type {
 	case v1.ErrTimeout, v1.ErrCanceled:
-		return fmt.Errorf("%s gave a query up: %s\nAsk for a shorter --window, or when the server is less busy", s.Target(), text)
+		return fmt.Errorf("%s aborted a query: %s\nUse a shorter --window, or try again when the server is less busy", s.Target(), text)
 	case v1.ErrExec:
 		return fmt.Errorf("%s could not run a query: %s\nA shorter --window needs fewer samples", s.Target(), text)
 	case v1.ErrBadData:
-		return fmt.Errorf("%s refuses a query: %s\nIt may be older than the query language that is asked in", s.Target(), text)
+		return fmt.Errorf("%s rejected a query: %s\nThe server may be too old for this query", s.Target(), text)
 	}
 	return s.strange(e.Msg)
 }

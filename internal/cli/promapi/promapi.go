@@ -42,7 +42,7 @@ type Source struct {
 func New(s *remote.Server) (*Source, error) {
 	client, err := api.NewClient(api.Config{Address: s.URL(""), Client: clientOf(s)})
 	if err != nil {
-		return nil, fmt.Errorf("asking %s: %w", s.Target(), err)
+		return nil, fmt.Errorf("querying %s: %w", s.Target(), err)
 	}
 	return &Source{server: s, api: v1.NewAPI(client)}, nil
 }
@@ -89,7 +89,7 @@ func (s *Source) Instant(ctx context.Context, expr string, at time.Time) ([]quer
 	}
 	vector, ok := v.(model.Vector)
 	if !ok {
-		return nil, fmt.Errorf("the query yields a %s and not a vector: %s", v.Type(), expr)
+		return nil, fmt.Errorf("the result of the query is a %s, not a vector: %s", v.Type(), expr)
 	}
 	samples := make([]query.Sample, 0, len(vector))
 	for _, e := range vector {
@@ -109,7 +109,7 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 	}
 	matrix, ok := v.(model.Matrix)
 	if !ok {
-		return nil, fmt.Errorf("the query yields a %s and not a matrix: %s", v.Type(), expr)
+		return nil, fmt.Errorf("the result of the query is a %s, not a matrix: %s", v.Type(), expr)
 	}
 	series := make([]query.Series, 0, len(matrix))
 	for _, e := range matrix {

@@ -87,7 +87,7 @@ func TestRange(t *testing.T) {
 	if err != nil || len(got) != 1 || len(got[0].Points) != 2 || got[0].Points[1].Value != 2 || got[0].Labels["a"] != "b" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := s.Instant(t.Context(), "x", time.Now()); err == nil || !strings.Contains(err.Error(), "yields a matrix and not a vector") {
+	if _, err := s.Instant(t.Context(), "x", time.Now()); err == nil || !strings.Contains(err.Error(), "is a matrix, not a vector") {
 		t.Errorf("a matrix for a vector: %v", err)
 	}
 }
@@ -127,12 +127,12 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}{
 		"a password is wanted": {answer(401, "text/plain", "Unauthorized"), []string{"wants a user and a password", "--password-file"}},
 		"forbidden":            {answer(403, "text/plain", "no"), []string{"answers 403 Forbidden: no"}},
-		"starting":             {answer(503, asJSON, envelope("unavailable", "the database is being opened")), []string{"503 Service Unavailable: the database is being opened", "Asked 3 times"}},
-		"a proxy":              {answer(502, "text/html", "<html>\n"), []string{"502 Bad Gateway", "Asked 3 times"}},
+		"starting":             {answer(503, asJSON, envelope("unavailable", "the database is being opened")), []string{"503 Service Unavailable: the database is being opened", "Tried 3 times"}},
+		"a proxy":              {answer(502, "text/html", "<html>\n"), []string{"502 Bad Gateway", "Tried 3 times"}},
 		"broken":               {answer(500, "text/plain", "\x1b[31mno"), []string{"500 Internal Server Error: \ufffd[31mno"}},
 		"gave up":              {answer(503, asJSON, envelope("timeout", "query timed out")), []string{"query timed out"}},
 		"too many samples":     {answer(422, asJSON, envelope("execution", "query processing would load too many samples")), []string{"could not run a query", "A shorter --window"}},
-		"a bad query":          {answer(400, asJSON, envelope("bad_data", "parse error")), []string{"refuses a query: parse error"}},
+		"a bad query":          {answer(400, asJSON, envelope("bad_data", "parse error")), []string{"rejected a query: parse error"}},
 	} {
 		err := source(t, serve(t, tt.h), usual).Check(t.Context())
 		for _, want := range tt.want {
@@ -201,7 +201,7 @@ func TestBounds(t *testing.T) {
 			}
 		}
 	}), time.Minute)
-	if err := long.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "longer than 32 MiB") {
+	if err := long.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "larger than 32 MiB") {
 		t.Errorf("a long answer: %v", err)
 	}
 	cut := source(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -209,7 +209,7 @@ func TestBounds(t *testing.T) {
 		w.Header().Set("Content-Length", "1000")
 		_, _ = io.WriteString(w, one)
 	}), usual)
-	if err := cut.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "ends in the middle") {
+	if err := cut.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "the response is incomplete") {
 		t.Errorf("an answer that is cut: %v", err)
 	}
 }
@@ -228,7 +228,7 @@ func TestSlowServers(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{"silent": silent, "half": half} {
 		began := time.Now()
 		err := source(t, serve(t, h), 200*time.Millisecond).Check(t.Context())
-		if took := time.Since(began); err == nil || took > usual || !strings.Contains(err.Error(), "no answer within 200ms") {
+		if took := time.Since(began); err == nil || took > usual || !strings.Contains(err.Error(), "no response within 200ms") {
 			t.Errorf("%s: %v after %s", name, err, took)
 		}
 	}

@@ -84,7 +84,7 @@ func TestARealPrometheus(t *testing.T) {
 		t.Errorf("%+v, %v", series, err)
 	}
 	for query, want := range map[string]string{
-		"sum(": "refuses a query",
+		"sum(": "rejected a query",
 		"count_over_time(vector(1)[6000s:100ms])": "could not run a query",
 	} {
 		if _, err := s.Instant(t.Context(), query, now); err == nil || !strings.Contains(err.Error(), want) {

@@ -114,7 +114,7 @@ type bounded struct {
 	left int
 }
 
-var errTooLong = fmt.Errorf("the answer is longer than %d MiB", maxAnswer>>20)
+var errTooLong = fmt.Errorf("the response is larger than %d MiB", maxAnswer>>20)
 
 // Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {

@@ -60,7 +60,7 @@ func (c *Client) Target() string { return c.server.Target() }
 func (c *Client) get(ctx context.Context, address, accept string, most int64) (body []byte, when time.Time, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, when, fmt.Errorf("asking %s: %w", c.Target(), err)
+		return nil, when, fmt.Errorf("querying %s: %w", c.Target(), err)
 	}
 	req.Header.Set("Accept", accept)
 	asked := time.Now()
@@ -72,13 +72,13 @@ func (c *Client) get(ctx context.Context, address, accept string, most int64) (b
 	answered := time.Now()
 	body, err = io.ReadAll(io.LimitReader(resp.Body, most+1))
 	if err != nil {
-		return nil, when, fmt.Errorf("reading the answer of %s: %w", c.Target(), err)
+		return nil, when, fmt.Errorf("reading the response of %s: %w", c.Target(), err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		return nil, when, c.server.ExplainStatus(resp.StatusCode, body)
 	}
 	if int64(len(body)) > most {
-		return nil, when, fmt.Errorf("the answer of %s is longer than %d MiB", c.Target(), most>>20)
+		return nil, when, fmt.Errorf("the response of %s is larger than %d MiB", c.Target(), most>>20)
 	}
 	// The agent collects between the question and the first byte of the answer.
 	return body, asked.Add(answered.Sub(asked) / 2), nil
@@ -92,7 +92,7 @@ func (c *Client) Scrape(ctx context.Context) (*Sample, error) {
 	}
 	s, err := parseExposition(body)
 	if err != nil {
-		return nil, fmt.Errorf("%s answers, but not as a teescope agent (a teescope server has no workloads of its own: name one of its agents): %w", c.Target(), err)
+		return nil, fmt.Errorf("%s is not a teescope agent (a teescope server has no workloads of its own: use one of its agents): %w", c.Target(), err)
 	}
 	s.At = when
 	return s, nil
@@ -107,7 +107,7 @@ func (c *Client) Threads(ctx context.Context, workload string) (*ThreadList, err
 	}
 	l, err := parseThreads(body)
 	if err != nil {
-		return nil, fmt.Errorf("reading the threads that %s lists: %w", c.Target(), err)
+		return nil, fmt.Errorf("reading the list of threads of %s: %w", c.Target(), err)
 	}
 	return l, nil
 }

@@ -86,8 +86,8 @@ func TestScrapeErrors(t *testing.T) {
 	}{
 		{503, "teescope is not ready: loading\nmore", "503 Service Unavailable: teescope is not ready: loading"},
 		{403, "\x1b[31mno", "403 Forbidden: \ufffd[31mno"},
-		{200, "<html>", "not as a teescope agent"},
-		{200, "up 1\n", "not as a teescope agent"},
+		{200, "<html>", "is not a teescope agent"},
+		{200, "up 1\n", "is not a teescope agent"},
 	} {
 		if _, err := scrape(t, answer(tt.status, tt.body)); err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "more") {
 			t.Errorf("%d %q: %v, want %q", tt.status, tt.body, err, tt.want)

@@ -95,7 +95,7 @@ func TestTLSAndPasswords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Scrape(context.Background()); err == nil || !strings.Contains(err.Error(), "does not speak TLS: use --connect "+plain) {
+	if _, err := c.Scrape(context.Background()); err == nil || !strings.Contains(err.Error(), "does not use TLS: use --connect "+plain) {
 		t.Errorf("TLS to an agent without it: %v", err)
 	}
 }

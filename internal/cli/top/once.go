@@ -31,7 +31,7 @@ func Once(ctx context.Context, w io.Writer, source Source, o Options, asJSON boo
 	}
 	t := compare(before, after)
 	if t.Restarted {
-		return errors.New("the agent was restarted between the two scrapes: there are no rates; try again")
+		return errors.New("the agent was restarted between the two scrapes, so there are no rates: try again")
 	}
 	t.Rows = choose(t.Rows, o.Filter, o.Sort, o.Reverse)
 	if asJSON {

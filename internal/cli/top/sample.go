@@ -17,7 +17,7 @@ import (
 )
 
 // ErrNoWorkloads says that an exposition is not that of an agent.
-var ErrNoWorkloads = errors.New("the exposition holds no workloads")
+var ErrNoWorkloads = errors.New("the exposition contains no workloads")
 
 // Sample is what one scrape said.
 type Sample struct {
@@ -84,7 +84,7 @@ func parseExposition(data []byte) (*Sample, error) {
 func parseText(data []byte) (families map[string]*dto.MetricFamily, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			families, err = nil, fmt.Errorf("the parser gives up: %v", p)
+			families, err = nil, fmt.Errorf("the parser failed: %v", p)
 		}
 	}()
 	parser := expfmt.NewTextParser(prom.UTF8Validation)

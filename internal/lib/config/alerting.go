@@ -110,7 +110,7 @@ func alertingKeys() []*key {
 					if name, ok := WebhookFile(s); !ok {
 						_, err = parseReceiver(s, "http://host:port/path")
 					} else if name == "" {
-						err = fmt.Errorf("%q names no file, write for example file:/etc/teescope/webhook", s)
+						err = fmt.Errorf("%q names no file: use for example file:/etc/teescope/webhook", s)
 					}
 					if err == nil && slices.Contains(c.Alerting.Webhooks, s) {
 						err = fmt.Errorf("%q is given twice", s)
@@ -187,7 +187,7 @@ func parseReceiver(s, example string) (*url.URL, error) {
 		why = "a password in a URL ends up in logs; put it into the file with credentials"
 	}
 	if why != "" {
-		return nil, fmt.Errorf("%q: %s (write for example %s)", s, why, example)
+		return nil, fmt.Errorf("%q: %s (use for example %s)", s, why, example)
 	}
 	return u, nil
 }

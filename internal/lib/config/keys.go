@@ -183,7 +183,7 @@ func dataDirKey() *key {
 		set: one(func(c *Config, s string) error {
 			abs, err := filepath.Abs(s)
 			if err != nil {
-				return fmt.Errorf("%q has no absolute form: %w", s, err)
+				return fmt.Errorf("%q cannot be made absolute: %w", s, err)
 			}
 			c.DataDir = abs
 			return nil
@@ -233,7 +233,7 @@ func none(Host) []string { return nil }
 func one(set func(*Config, string) error) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		if len(values) != 1 {
-			return fmt.Errorf("wants one value, has %d", len(values))
+			return fmt.Errorf("takes one value, got %d", len(values))
 		}
 		if strings.TrimSpace(values[0]) == "" {
 			return fmt.Errorf("has no value")

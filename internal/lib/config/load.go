@@ -187,4 +187,4 @@ func suggestion(s string, names []string) string {
 	return ""
 }
 
-var errTooLarge = errors.New("is larger than 1 MiB, which no configuration is")
+var errTooLarge = errors.New("is larger than 1 MiB, the limit for a configuration")

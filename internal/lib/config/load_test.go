@@ -108,13 +108,13 @@ func TestProblems(t *testing.T) {
 			want: []string{
 				`t.yml:1: unknown key "intervall"; did you mean interval?`,
 				`t.yml:3: unknown key "retention.tme"; did you mean retention.time?`,
-				`t.yml:4: retention.size: "5 apples" is no size, write for example 512MB, 2GiB, or 0 for no limit`,
+				`t.yml:4: retention.size: "5 apples" is not a size: use for example 512MB, 2GiB, or 0 for no limit`,
 				`t.yml:5: unknown key "datadir"; did you mean data-dir?`,
 				`t.yml:8: watch: watch rule "pid=-1": not a process ID (write comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N)`,
 				`t.yml:9: watch: watch rule "comm=(": missing closing ): "(" (write comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N)`,
 				`env TEESCOPE_INTERVALL: unknown variable; did you mean TEESCOPE_INTERVAL?`,
-				`env TEESCOPE_WORKLOADS_MAX: workloads.max: 5000 is out of range, the least is 1 and the most 1024`,
-				`flag --interval: "5" has no unit, write for example 5s`,
+				`env TEESCOPE_WORKLOADS_MAX: workloads.max: 5000 is out of range: use 1 to 1024`,
+				`flag --interval: "5" has no unit: use for example 5s`,
 				`flag --syscalls.time: "yes" is neither true nor false`,
 			},
 		},
@@ -138,15 +138,15 @@ func TestProblems(t *testing.T) {
 		{name: "config in the file", file: "config: x\n", want: []string{
 			`t.yml:1: unknown key "config": it names this file, as a flag or in the environment`}},
 		{name: "too large", file: "#" + strings.Repeat("x", maxFile), want: []string{
-			`flag --config: t.yml is larger than 1 MiB, which no configuration is`}},
+			`flag --config: t.yml is larger than 1 MiB, the limit for a configuration`}},
 		{name: "no such file", environ: []string{"TEESCOPE_CONFIG=no.yml"}, want: []string{
 			`env TEESCOPE_CONFIG: config: open no.yml: file does not exist`}},
 		{name: "choices", args: []string{"--log.level=wran", "--log.format=xml"}, want: []string{
-			`flag --log.level: "wran" is none of debug, info, warn, error; did you mean "warn"?`,
-			`flag --log.format: "xml" is none of text, json`}},
+			`flag --log.level: "wran" is not one of debug, info, warn, error; did you mean "warn"?`,
+			`flag --log.format: "xml" is not one of text, json`}},
 		{name: "addresses", args: []string{"--listen=9750", "--targets=http://a:1"}, want: []string{
-			`flag --listen: "9750" is not HOST:PORT, write for example 127.0.0.1:9750`,
-			`flag --targets: "http://a:1" is a URL, write only HOST:PORT, for example node1:9750`}},
+			`flag --listen: "9750" is not HOST:PORT: use for example 127.0.0.1:9750`,
+			`flag --targets: "http://a:1" is a URL: use HOST:PORT, for example node1:9750`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

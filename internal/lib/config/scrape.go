@@ -25,7 +25,7 @@ func (e Endpoint) String() string { return e.Job + "=" + e.URL.String() }
 // parseEndpoint reads [NAME=]URL. A URL without a path means /metrics, as in Prometheus.
 func parseEndpoint(s string) (Endpoint, error) {
 	bad := func(why string) (Endpoint, error) {
-		return Endpoint{}, fmt.Errorf("%q: %s (write NAME=http://host:port/metrics)", s, why)
+		return Endpoint{}, fmt.Errorf("%q: %s (use NAME=http://host:port/metrics)", s, why)
 	}
 	job, address := defaultJob, s
 	if name, rest, found := strings.Cut(s, "="); found && !strings.Contains(name, "/") {

@@ -72,11 +72,11 @@ func parseCost(s string) (Cost, error) {
 	high, errHigh := time.ParseDuration(strings.TrimSpace(second))
 	switch {
 	case errLow != nil || errHigh != nil:
-		return Cost{}, fmt.Errorf("%q is no time and no range of times, write for example 4us or 3us-5us", s)
+		return Cost{}, fmt.Errorf("%q is neither a time nor a range: use for example 4us or 3us-5us", s)
 	case low > high:
-		return Cost{}, fmt.Errorf("%q begins with its greater end, write %s-%s", s, formatTime(high), formatTime(low))
+		return Cost{}, fmt.Errorf("%q starts with its larger bound: use %s-%s", s, formatTime(high), formatTime(low))
 	case low < leastCost || high > mostCost:
-		return Cost{}, fmt.Errorf("%q is out of range, the least is %s and the most %s", s, formatTime(leastCost), formatTime(mostCost))
+		return Cost{}, fmt.Errorf("%q is out of range: use %s to %s", s, formatTime(leastCost), formatTime(mostCost))
 	}
 	return Cost{low, high}, nil
 }

@@ -20,14 +20,14 @@ func parseDuration(s string, lo, hi time.Duration) (time.Duration, error) {
 	d, err := model.ParseDuration(s)
 	if err != nil {
 		if _, err := strconv.Atoi(s); err == nil {
-			return 0, fmt.Errorf("%q has no unit, write for example %ss", s, s)
+			return 0, fmt.Errorf("%q has no unit: use for example %ss", s, s)
 		}
-		return 0, fmt.Errorf("%q is no duration, write for example 5s, 90m or 15d", s)
+		return 0, fmt.Errorf("%q is not a duration: use for example 5s, 90m or 15d", s)
 	}
 	if v := time.Duration(d); v >= lo && v <= hi {
 		return v, nil
 	}
-	return 0, fmt.Errorf("%s is out of range, the least is %s and the most %s", s, formatDuration(lo), formatDuration(hi))
+	return 0, fmt.Errorf("%s is out of range: use %s to %s", s, formatDuration(lo), formatDuration(hi))
 }
 
 func formatDuration(d time.Duration) string { return model.Duration(d).String() }
@@ -64,11 +64,11 @@ func parseSize(s string, lo int64) (int64, error) {
 			return 0, fmt.Errorf("%q is out of range", s)
 		}
 		if n *= u.size; n != 0 && n < lo {
-			return 0, fmt.Errorf("%s is too small, the least is %s, and 0 is no limit", s, formatSize(lo))
+			return 0, fmt.Errorf("%s is too small: the minimum is %s, and 0 means no limit", s, formatSize(lo))
 		}
 		return n, nil
 	}
-	return 0, fmt.Errorf("%q is no size, write for example 512MB, 2GiB, or 0 for no limit", s)
+	return 0, fmt.Errorf("%q is not a size: use for example 512MB, 2GiB, or 0 for no limit", s)
 }
 
 // formatSize uses the largest unit that divides: 512MB comes back as that and not as 500000KiB.
@@ -88,10 +88,10 @@ func formatSize(n int64) string {
 func parseInt(s string, lo, hi int) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no whole number", s)
+		return 0, fmt.Errorf("%q is not a whole number", s)
 	}
 	if n < lo || n > hi {
-		return 0, fmt.Errorf("%d is out of range, the least is %d and the most %d", n, lo, hi)
+		return 0, fmt.Errorf("%d is out of range: use %d to %d", n, lo, hi)
 	}
 	return n, nil
 }
@@ -100,14 +100,14 @@ func parseInt(s string, lo, hi int) (int, error) {
 func parsePercent(s string, lo, hi float64) (float64, error) {
 	digits, ok := strings.CutSuffix(s, "%")
 	if !ok {
-		return 0, fmt.Errorf("%q is no percentage, write for example 1%% or 0.5%%", s)
+		return 0, fmt.Errorf("%q is not a percentage: use for example 1%% or 0.5%%", s)
 	}
 	n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 	if err != nil || math.IsNaN(n) {
-		return 0, fmt.Errorf("%q is no percentage, write for example 1%% or 0.5%%", s)
+		return 0, fmt.Errorf("%q is not a percentage: use for example 1%% or 0.5%%", s)
 	}
 	if n < lo || n > hi {
-		return 0, fmt.Errorf("%s is out of range, the least is %v%% and the most %v%%", s, lo, hi)
+		return 0, fmt.Errorf("%s is out of range: use %v%% to %v%%", s, lo, hi)
 	}
 	return n / 100, nil
 }
@@ -134,7 +134,7 @@ func checkChoice(s string, choices []string) error {
 			return nil
 		}
 	}
-	err := fmt.Errorf("%q is none of %s", s, strings.Join(choices, ", "))
+	err := fmt.Errorf("%q is not one of %s", s, strings.Join(choices, ", "))
 	if near := text.Nearest(s, choices); near != "" {
 		err = fmt.Errorf("%w; did you mean %q?", err, near)
 	}
@@ -143,7 +143,7 @@ func checkChoice(s string, choices []string) error {
 
 func checkPort(s string, lo uint64) error {
 	if n, err := strconv.ParseUint(s, 10, 16); err != nil || n < lo {
-		return fmt.Errorf("the port %q is no number from %d to 65535", s, lo)
+		return fmt.Errorf("the port %q is not a number from %d to 65535", s, lo)
 	}
 	return nil
 }
@@ -152,24 +152,24 @@ func checkPort(s string, lo uint64) error {
 func checkListen(s string) error {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
-		return fmt.Errorf("%q is not HOST:PORT, write for example 127.0.0.1:9750", s)
+		return fmt.Errorf("%q is not HOST:PORT: use for example 127.0.0.1:9750", s)
 	}
 	if strings.ContainsAny(host, "/ @?#") {
-		return fmt.Errorf("%q has no valid host, write for example 127.0.0.1:9750", s)
+		return fmt.Errorf("%q has no valid host: use for example 127.0.0.1:9750", s)
 	}
 	return checkPort(port, 0)
 }
 
 func checkHostPort(s string) error {
 	if strings.Contains(s, "://") {
-		return fmt.Errorf("%q is a URL, write only HOST:PORT, for example node1:9750", s)
+		return fmt.Errorf("%q is a URL: use HOST:PORT, for example node1:9750", s)
 	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
-		return fmt.Errorf("%q is not HOST:PORT, write for example node1:9750", s)
+		return fmt.Errorf("%q is not HOST:PORT: use for example node1:9750", s)
 	}
 	if host == "" || strings.ContainsAny(host, "/ @?#\t\n\"") {
-		return fmt.Errorf("%q has no valid host, write for example node1:9750", s)
+		return fmt.Errorf("%q has no valid host: use for example node1:9750", s)
 	}
 	return checkPort(port, 1)
 }

@@ -12,12 +12,12 @@ import (
 )
 
 // ErrUnsupported says that the kernel, or the container around the process, does not offer a mechanism.
-var ErrUnsupported = errors.New("not offered here")
+var ErrUnsupported = errors.New("not available on this kernel")
 
 // ErrWatches says why a process that watches others is not confined by Landlock: the kernel would
 // refuse it /proc/PID/exe, fd and root of every process outside, whatever its capabilities and its
 // rules (hook_ptrace_access_check in security/landlock/task.c).
-var ErrWatches = errors.New("Landlock would hide other processes, which this one watches")
+var ErrWatches = errors.New("Landlock would hide the other processes, which the agent must read")
 
 // The rights to a file system that nobody has but below the directories that are given. All others,
 // of reading, stay: the kernel's files, certificates and time zones lie anywhere.
@@ -35,7 +35,7 @@ func LandlockVersion() (int, error) {
 	v, err := ll.LandlockGetABIVersion()
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP):
-		return 0, fmt.Errorf("Landlock is %w: it was not switched on at boot (lsm=landlock,...)", ErrUnsupported)
+		return 0, fmt.Errorf("Landlock is %w: it was not enabled at boot (lsm=landlock,...)", ErrUnsupported)
 	case errors.Is(err, unix.ENOSYS):
 		return 0, fmt.Errorf("Landlock is %w: the kernel was built without CONFIG_SECURITY_LANDLOCK", ErrUnsupported)
 	case err != nil: // a container's filter of system calls
@@ -56,7 +56,7 @@ func Landlock(r Role, directories []string) error {
 	}
 	config, err := landlock.NewConfig(landlock.AccessFSSet(handled), landlock.ScopedSet(scopes))
 	if err != nil {
-		return fmt.Errorf("describing what Landlock refuses: %w", err)
+		return fmt.Errorf("creating the Landlock ruleset: %w", err)
 	}
 	data := landlock.PathAccess(writing, directories...).IgnoreIfMissing()
 	if err := config.BestEffort().Restrict(data); err != nil {

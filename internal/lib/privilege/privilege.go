@@ -113,7 +113,7 @@ func Drop(r Role, more ...string) ([]string, error) {
 		names = append(names, v.String())
 	}
 	if _, err := cap.Prctlw(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("forbidding new privileges: %w", err)
+		return nil, fmt.Errorf("setting no_new_privs: %w", err)
 	}
 	if err := after.SetProc(); err != nil {
 		return nil, fmt.Errorf("dropping capabilities: %w", err)

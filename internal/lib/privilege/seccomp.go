@@ -109,9 +109,9 @@ func (f filter) install() error {
 	case errors.Is(errno, unix.ENOSYS), errors.Is(errno, unix.EINVAL): // no CONFIG_SECCOMP, no CONFIG_SECCOMP_FILTER
 		return fmt.Errorf("seccomp is %w: the kernel was built without CONFIG_SECCOMP_FILTER", ErrUnsupported)
 	case errno != 0:
-		return fmt.Errorf("loading the filter of system calls: %w", errno)
+		return fmt.Errorf("loading the seccomp filter: %w", errno)
 	case thread != 0: // that could not be given the filter: then none has it
-		return fmt.Errorf("loading the filter of system calls: thread %d has another one", thread)
+		return fmt.Errorf("loading the seccomp filter: thread %d has a different filter", thread)
 	}
 	return nil
 }

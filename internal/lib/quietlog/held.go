@@ -37,7 +37,7 @@ func (h *Held) Release(w io.Writer) {
 	defer h.mu.Unlock()
 	_, _ = h.text.WriteTo(w) // there is nobody else to tell
 	if h.dropped > 0 {
-		fmt.Fprintf(w, "%d more lines of log were not kept\n", h.dropped)
+		fmt.Fprintf(w, "%d more log lines were dropped\n", h.dropped)
 		h.dropped = 0
 	}
 }

@@ -42,7 +42,7 @@ func TestHeld(t *testing.T) {
 	}
 	var out bytes.Buffer
 	h.Release(&out)
-	if text := out.String(); !strings.Contains(text, "msg=first") || !strings.HasSuffix(text, " more lines of log were not kept\n") || len(text) > maxHeld+100 {
+	if text := out.String(); !strings.Contains(text, "msg=first") || !strings.HasSuffix(text, " more log lines were dropped\n") || len(text) > maxHeld+100 {
 		t.Errorf("%d bytes are released:\n%.300s", len(text), text)
 	}
 	out.Reset()

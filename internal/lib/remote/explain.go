@@ -47,14 +47,14 @@ func (s *Server) Explain(err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return &NotListeningError{Target: s.target, Err: err}
 	case os.IsTimeout(err):
-		return fmt.Errorf("asking %s: no answer within %s", s.target, s.within)
+		return fmt.Errorf("querying %s: no response within %s", s.target, s.within)
 	case errors.As(err, &certificate):
-		return fmt.Errorf("asking %s: its certificate is not trusted: %w\n"+
+		return fmt.Errorf("querying %s: its certificate is not trusted: %w\n"+
 			"Name the file of the authority that has signed it with --ca-file, and the host as in the certificate", s.target, certificate.Err)
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return fmt.Errorf("asking %s: it does not speak TLS: use %s %s, without --ca-file", s.target, s.flag, plain)
+		return fmt.Errorf("querying %s: it does not use TLS: use %s %s, without --ca-file", s.target, s.flag, plain)
 	}
-	return fmt.Errorf("asking %s: %w", s.target, err)
+	return fmt.Errorf("querying %s: %w", s.target, err)
 }
 
 // ExplainStatus does so for an answer that is none. The body is what there is of it.

@@ -130,7 +130,7 @@ func address(target string, secure bool) (*url.URL, error) {
 
 func readPassword(file, user string) (string, error) {
 	if user == "" {
-		return "", errors.New("a password needs a user: name one in the address, as in https://USER@HOST:PORT")
+		return "", errors.New("a password needs a user: put one in the address, as in https://USER@HOST:PORT")
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -152,14 +152,14 @@ func transport(caFile string, within time.Duration) (http.RoundTripper, error) {
 	}
 	data, err := os.ReadFile(caFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading the authorities to trust: %w", err)
+		return nil, fmt.Errorf("reading the CA file: %w", err)
 	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
 		roots = x509.NewCertPool() // there are none: those of the file are enough
 	}
 	if !roots.AppendCertsFromPEM(data) {
-		return nil, fmt.Errorf("reading the authorities to trust: %s holds no certificate in PEM", caFile)
+		return nil, fmt.Errorf("reading the CA file: %s contains no PEM certificate", caFile)
 	}
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,

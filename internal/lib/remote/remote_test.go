@@ -69,8 +69,8 @@ func TestAccessThatCannotBe(t *testing.T) {
 	}{
 		{"https://node1", Access{PasswordFile: write(t, "p", "x")}, "a password needs a user"},
 		{"https://me@node1", Access{PasswordFile: "/none"}, "reading the password: open /none"},
-		{"https://node1", Access{CAFile: "/none"}, "reading the authorities to trust: open /none"},
-		{"https://node1", Access{CAFile: write(t, "ca", "x")}, "holds no certificate in PEM"},
+		{"https://node1", Access{CAFile: "/none"}, "reading the CA file: open /none"},
+		{"https://node1", Access{CAFile: write(t, "ca", "x")}, "contains no PEM certificate"},
 	} {
 		if _, err := New("--server", tt.target, tt.access, within); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v, want %q", tt.access, err, tt.want)
@@ -129,7 +129,7 @@ func TestExplain(t *testing.T) {
 	if s, err = New("--server", silent.URL, Access{}, 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = s.Client().Get(s.URL("")); err == nil || !strings.HasSuffix(s.Explain(err).Error(), "no answer within 20ms") {
+	if _, err = s.Client().Get(s.URL("")); err == nil || !strings.HasSuffix(s.Explain(err).Error(), "no response within 20ms") {
 		t.Errorf("nobody answers: %v", err)
 	}
 }

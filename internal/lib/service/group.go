@@ -36,7 +36,7 @@ type Group struct {
 	timeout  time.Duration
 
 	mu    sync.Mutex
-	state error // nil when every service is initialised
+	state error // nil when every service initialised
 }
 
 // NewGroup makes a group. Services are initialised in the given order and shut down in reverse.
@@ -57,7 +57,7 @@ func Run(ctx context.Context, log *slog.Logger, services ...Service) error {
 // Add appends services. It must not be called after Run.
 func (g *Group) Add(services ...Service) { g.services = append(g.services, services...) }
 
-// Ready returns nil when every service is initialised and none is being shut down, and otherwise a
+// Ready returns nil when every service initialised and none is being shut down, and otherwise a
 // *[NotReadyError].
 func (g *Group) Ready() error {
 	g.mu.Lock()
@@ -101,7 +101,7 @@ func (g *Group) init(ctx context.Context) (int, error) {
 			}
 			return i, fmt.Errorf("starting %s: %w", s.Name(), err)
 		}
-		g.log.Debug("service is initialised", "service", s.Name(), "took", time.Since(start))
+		g.log.Debug("service initialised", "service", s.Name(), "took", time.Since(start))
 	}
 	return len(g.services), nil
 }
@@ -126,7 +126,7 @@ func (g *Group) run(ctx context.Context) error {
 			if err := r.Run(ctx); err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
 				once.Do(func() { first = fmt.Errorf("running %s: %w", r.Name(), err) })
 			}
-			g.log.Debug("service has ended", "service", r.Name())
+			g.log.Debug("service ended", "service", r.Name())
 		})
 	}
 	if runners == 0 {
@@ -151,7 +151,7 @@ func (g *Group) shutdown(initialised []Service) error {
 		if err := bounded(ctx, s.Shutdown); err != nil {
 			errs = append(errs, fmt.Errorf("stopping %s: %w", s.Name(), err))
 		}
-		g.log.Debug("service is shut down", "service", s.Name(), "took", time.Since(start))
+		g.log.Debug("service shut down", "service", s.Name(), "took", time.Since(start))
 	}
 	g.set(&NotReadyError{Phase: "stopping"})
 	return errors.Join(errs...)
@@ -171,6 +171,6 @@ func bounded(ctx context.Context, f func(context.Context) error) error {
 	case err := <-done:
 		return err
 	case <-time.After(time.Second):
-		return fmt.Errorf("gave up after waiting: %w", ctx.Err())
+		return fmt.Errorf("timed out: %w", ctx.Err())
 	}
 }

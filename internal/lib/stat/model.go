@@ -74,7 +74,7 @@ func Fit(rows [][]float64, y []float64) (*Model, error) {
 	case err == nil && power.aicc < best.aicc:
 		best = power
 	case errors.Is(err, errSingular) && settings > 1:
-		return nil, errors.New("the settings change together only, so their effects cannot be told apart: name one of them, or vary them one by one")
+		return nil, errors.New("the settings only change together, so their effects cannot be separated: use only one of them, or vary them one by one")
 	}
 	if settings == 1 {
 		if s := saturating(x, logs); s != nil && s.aicc < best.aicc {
@@ -100,7 +100,7 @@ func usable(rows [][]float64, y []float64) (x [][]float64, logs []float64, err e
 		}
 	}
 	if settings == 0 {
-		return nil, nil, errors.New("there is no setting to predict from")
+		return nil, nil, errors.New("a prediction needs at least one setting")
 	}
 	if least := 1 + settings + spare; len(x) < least {
 		return nil, nil, fmt.Errorf("%d usable observations are too few for %d settings: at least %d are needed", len(x), settings, least)

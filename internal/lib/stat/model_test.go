@@ -188,7 +188,7 @@ func TestFitRefuses(t *testing.T) {
 	together := [][]float64{{1, 2}, {2, 4}, {4, 8}, {8, 16}, {16, 32}, {32, 64}, {64, 128}}
 	y := []float64{1, 2, 3, 4, 5, 6, 7}
 	for want, rows := range map[string][][]float64{
-		"change together": together, "no setting": {{}, {}}, "too few": {{1, 2}, {2, 1}, {3, 5}},
+		"change together": together, "at least one setting": {{}, {}}, "too few": {{1, 2}, {2, 1}, {3, 5}},
 	} {
 		if _, err := Fit(rows, y); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Fit() = %v, want %q", err, want)

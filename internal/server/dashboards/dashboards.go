@@ -104,7 +104,7 @@ func All() ([]Dashboard, error) {
 	d := json.NewDecoder(bytes.NewReader(panels))
 	d.DisallowUnknownFields() // a field that is not known here would be lost in what is rendered
 	if err := d.Decode(&all); err != nil {
-		return nil, fmt.Errorf("reading the definitions of panels: %w", err)
+		return nil, fmt.Errorf("reading the panel definitions: %w", err)
 	}
 	return all, nil
 }

@@ -90,7 +90,7 @@ func number(panels []dashboard.PanelOrRowPanel) {
 }
 
 // ErrNoPanel says that no panel has an identity.
-var ErrNoPanel = errors.New("there is no such panel")
+var ErrNoPanel = errors.New("no such panel")
 
 // GrafanaPanel renders the panel of an identity as the JSON of one panel of Grafana. It asks through the variables that the
 // dashboards of [Grafana] have.
@@ -216,7 +216,7 @@ func grafanaKind(p Panel, span uint32) (cog.Builder[dashboard.Panel], error) {
 	}
 	unit, known := units[p.Unit]
 	if !known {
-		return nil, fmt.Errorf("the unit %q has no counterpart in Grafana", p.Unit)
+		return nil, fmt.Errorf("the unit %q has no equivalent in Grafana", p.Unit)
 	}
 	switch p.Kind {
 	case "lines", "stacked":
@@ -241,7 +241,7 @@ func grafanaKind(p Panel, span uint32) (cog.Builder[dashboard.Panel], error) {
 		return grafanaHistogram(p, targets, span), nil
 	case "gauge":
 		if len(p.Queries) != 2 {
-			return nil, fmt.Errorf("a gauge asks for its value and its limit, this one asks %d questions", len(p.Queries))
+			return nil, fmt.Errorf("a gauge needs two queries, its value and its limit; this one has %d", len(p.Queries))
 		}
 		return grafanaGauge(p, targets, unit, span), nil
 	case "table", "box", "flame", "matrix": // Grafana draws none of the last three from Prometheus' series: their figures are a table

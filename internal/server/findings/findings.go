@@ -94,7 +94,7 @@ func (a *Analyst) Run(ctx context.Context) error {
 	for {
 		if err := a.once(ctx); err != nil && ctx.Err() == nil {
 			if text := err.Error(); text != said { // the same again each minute would be noise
-				a.opts.Log.Warn("the analysis did not succeed, and is tried again", "err", err, "every", a.opts.Interval)
+				a.opts.Log.Warn("analysis failed and will be retried", "err", err, "every", a.opts.Interval)
 				said = text
 			}
 		} else {
@@ -180,7 +180,7 @@ func (a *Analyst) once(ctx context.Context) (err error) {
 		a.opts.Tell(result.Findings)
 	}
 	if how == partial {
-		return fmt.Errorf("not all could be asked: %w", firstFailure(result))
+		return fmt.Errorf("some queries failed: %w", firstFailure(result))
 	}
 	return unwritten
 }
@@ -237,7 +237,7 @@ func contained(f func() (engine.Result, error)) (r engine.Result, err error) {
 }
 
 // errNone says that there is no report yet.
-var errNone = errors.New("the first analysis is under way")
+var errNone = errors.New("the first analysis is still running")
 
 // Newest is the newest report with all its findings.
 func (a *Analyst) Newest() (render.Report, error) {

@@ -253,7 +253,7 @@ func TestASourceThatFails(t *testing.T) {
 		if err != nil || len(r.Findings) != 1 {
 			t.Errorf("%+v, %v", r.Findings, err)
 		}
-		if n := log.count("did not succeed"); n != 1 {
+		if n := log.count("analysis failed"); n != 1 {
 			t.Errorf("it complained %d times:\n%s", n, log.b.String())
 		}
 		if text := metrics(t, a); !strings.Contains(text, `teescope_analyses_total{outcome="complete"} 1`+"\n") || !strings.Contains(text, `{outcome="partial"} 10`+"\n") {
@@ -263,7 +263,7 @@ func TestASourceThatFails(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.set(func(s *source) { s.err = errors.New("disk full") })
 		time.Sleep(time.Minute)
-		if n := log.count("did not succeed"); n != 2 {
+		if n := log.count("analysis failed"); n != 2 {
 			t.Errorf("it complained %d times in all", n)
 		}
 	})
@@ -355,7 +355,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("half an hour ahead of %s is answered for %s", before, r.At)
 	}
 	for query, want := range map[string]string{
-		"at=noon": "is no time", "at=NaN": "is no time", "at=1e300": "is no time", "at=-5": "before 1970", "at=2999-01-01T00:00:00Z": "in the future",
+		"at=noon": "is not a time", "at=NaN": "is not a time", "at=1e300": "is not a time", "at=-5": "before 1970", "at=2999-01-01T00:00:00Z": "in the future",
 	} {
 		if status, body := ask(t, a, query); status != http.StatusBadRequest || !strings.Contains(string(body), want) || !json.Valid(body) {
 			t.Errorf("%s: %d %s", query, status, body)
@@ -396,7 +396,7 @@ func TestOneAnalysisAtATime(t *testing.T) {
 		a, _ := analyst(t, &source{block: true}, nil)
 		go func() { _, _ = a.reportOf(t.Context(), time.Now()) }()
 		synctest.Wait()
-		if status, body := ask(t, a, "at=0"); status != http.StatusServiceUnavailable || !strings.Contains(string(body), "ask again") {
+		if status, body := ask(t, a, "at=0"); status != http.StatusServiceUnavailable || !strings.Contains(string(body), "try again") {
 			t.Errorf("%d %s", status, body)
 		}
 		time.Sleep(maxTime)

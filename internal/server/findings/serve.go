@@ -59,7 +59,7 @@ func (a *Analyst) reportOf(ctx context.Context, at time.Time) (render.Report, er
 	case a.asking <- struct{}{}:
 		defer func() { <-a.asking }()
 	case <-wait.C:
-		return render.Report{}, fmt.Errorf("another analysis is under way: ask again in a moment")
+		return render.Report{}, fmt.Errorf("another analysis is running: try again in a moment")
 	case <-ctx.Done():
 		return render.Report{}, ctx.Err()
 	}
@@ -100,7 +100,7 @@ func parseTime(text string) (time.Time, error) {
 	now := time.Now()
 	switch {
 	case err != nil:
-		return time.Time{}, fmt.Errorf("at=%.40q is no time: write for example 2026-01-02T15:04:05Z, or seconds since 1970", text)
+		return time.Time{}, fmt.Errorf("at=%.40q is not a time: use for example 2026-01-02T15:04:05Z, or seconds since 1970", text)
 	case at.Before(time.Unix(0, 0)), at.After(now.Add(maxAhead)):
 		return time.Time{}, fmt.Errorf("at=%s is before 1970 or in the future", at.UTC().Format(time.RFC3339))
 	case at.After(now):

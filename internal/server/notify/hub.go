@@ -168,7 +168,7 @@ func (h *Hub) end(fits func(key string, e *episode) bool) []*episode {
 func (h *Hub) room() bool {
 	fits := len(h.open) < maxOpen
 	if !fits && !h.full {
-		h.opts.Log.Error("too many alerts fire at once: no more are told of until some end; aggregate in the rule that fires most",
+		h.opts.Log.Error("too many alerts fire at once: further alerts are not sent until some end; aggregate in the rule with the most alerts",
 			"limit", maxOpen)
 	}
 	h.full = !fits

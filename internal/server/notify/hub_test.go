@@ -321,7 +321,7 @@ func TestRefusedIsGivenUp(t *testing.T) {
 	hook.answer(http.StatusBadRequest)
 	h, _ := begin(t, file(t), &log, nil, hook)
 	h.Firing("g", []Alert{alert("A")}, true)
-	eventually(t, "it to be given up", func() bool { return log.count("refuses a delivery") == 1 })
+	eventually(t, "it to be given up", func() bool { return log.count("refused a delivery") == 1 })
 	hook.answer(http.StatusOK)
 	h.Firing("g", []Alert{alert("A"), alert("B")}, true)
 	eventually(t, "the next one", func() bool { return slices.Equal(hook.told(), []string{"firing B"}) })
@@ -382,7 +382,7 @@ func TestBadStateIsPutAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, _ := begin(t, name, &log, nil, hook)
-	if _, err := os.Stat(name + ".bad"); err != nil || log.count("told of once more") != 1 {
+	if _, err := os.Stat(name + ".bad"); err != nil || log.count("firing alerts are sent again") != 1 {
 		t.Errorf("%v; log:\n%s", err, log.text())
 	}
 	if err := os.RemoveAll(filepath.Dir(name)); err != nil {
@@ -390,12 +390,12 @@ func TestBadStateIsPutAside(t *testing.T) {
 	}
 	h.Firing("g", []Alert{alert("A")}, true)
 	eventually(t, "the beginning", func() bool { return len(hook.told()) == 1 })
-	eventually(t, "what cannot be written down to be told", func() bool {
+	eventually(t, "the alert that cannot be saved to be sent", func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return !h.saved && len(h.queues) == 0
 	})
-	if log.count("cannot be written down") != 1 {
+	if log.count("cannot be saved") != 1 {
 		t.Errorf("log:\n%s", log.text())
 	}
 }

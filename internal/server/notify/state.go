@@ -38,7 +38,7 @@ func parseState(data []byte) (state, error) {
 	bad := func(e *episode) bool { return e == nil || e.Key == "" || len(e.Labels) == 0 || e.StartsAt.IsZero() }
 	for _, list := range [][]*episode{s.Open, s.Ended} {
 		if slices.ContainsFunc(list, bad) {
-			return state{}, errors.New("an alert without a key, labels or a beginning")
+			return state{}, errors.New("an alert without a key, labels or a start time")
 		}
 	}
 	for _, queue := range s.Queues {
@@ -61,10 +61,10 @@ func (h *Hub) load() {
 	}
 	if err != nil {
 		aside := h.opts.File + ".bad"
-		h.opts.Log.Warn("what was told of alerts cannot be read: what fires is told of once more",
+		h.opts.Log.Warn("state of sent alerts cannot be read: firing alerts are sent again",
 			"file", h.opts.File, "reason", err, "kept", aside)
 		if err := os.Rename(h.opts.File, aside); err != nil {
-			h.opts.Log.Warn("the file cannot be put aside and will be replaced", "reason", err)
+			h.opts.Log.Warn("the file cannot be renamed and will be replaced", "reason", err)
 		}
 		return
 	}
@@ -79,7 +79,7 @@ func (h *Hub) load() {
 		delete(s.Queues, w.key)
 	}
 	for key, queue := range s.Queues {
-		h.opts.Log.Warn("deliveries to a webhook that is not configured any more are dropped", "webhook", key, "deliveries", len(queue))
+		h.opts.Log.Warn("deliveries dropped: the webhook is no longer configured", "webhook", key, "deliveries", len(queue))
 	}
 }
 
@@ -101,7 +101,7 @@ func readBounded(name string) ([]byte, error) {
 func (h *Hub) save() {
 	err := h.write()
 	if err != nil && h.saved {
-		h.opts.Log.Error("what was told of alerts cannot be written down: after a restart some is told again; free some space there",
+		h.opts.Log.Error("state of sent alerts cannot be saved: after a restart some alerts are sent again; free disk space",
 			"file", h.opts.File, "reason", err)
 	}
 	h.saved = err == nil

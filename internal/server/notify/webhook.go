@@ -146,23 +146,23 @@ func (h *Hub) deliver(ctx context.Context, w *Webhook) {
 		switch {
 		case err == nil:
 			if failing {
-				h.opts.Log.Info("the webhook takes deliveries again", "webhook", w.name)
+				h.opts.Log.Info("webhook accepts deliveries again", "webhook", w.name)
 			}
 			h.done(w, d, func(o *outcomes) { o.delivered++ })
 			pause, failing = firstPause, false
 			continue
 		case errors.As(err, &refused):
-			h.opts.Log.Error("the webhook refuses a delivery, which is given up: does it understand Alertmanager's webhooks?",
+			h.opts.Log.Error("webhook refused a delivery, which is dropped: check that it accepts the format of Alertmanager's webhooks",
 				"webhook", w.name, "delivery", d.ID, "reason", err)
 			h.done(w, d, func(o *outcomes) { o.refused++ })
 			continue
 		case time.Since(d.Made) > maxAge:
-			h.opts.Log.Error("a delivery is given up", "webhook", w.name, "delivery", d.ID, "age", maxAge, "reason", err)
+			h.opts.Log.Error("delivery dropped after retrying", "webhook", w.name, "delivery", d.ID, "age", maxAge, "reason", err)
 			h.done(w, d, func(o *outcomes) { o.expired++ })
 			continue
 		}
 		if !failing {
-			h.opts.Log.Warn("the webhook does not take a delivery, which is tried again until it does",
+			h.opts.Log.Warn("webhook delivery failed and will be retried",
 				"webhook", w.name, "delivery", d.ID, "reason", err)
 		}
 		failing = true
@@ -228,7 +228,7 @@ func (w *Webhook) post(ctx context.Context, d *delivery) error {
 		code == http.StatusUnsupportedMediaType, code == http.StatusUnprocessableEntity:
 		return &refusedError{status: resp.Status}
 	case code/100 == 3:
-		return fmt.Errorf("it answers %s, and redirects are not followed: configure the address that it names", resp.Status)
+		return fmt.Errorf("it answers %s, and redirects are not followed: configure the target of the redirect", resp.Status)
 	}
 	return fmt.Errorf("it answers %s", resp.Status)
 }

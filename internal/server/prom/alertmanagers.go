@@ -65,7 +65,7 @@ func NewAlertmanagers(addresses []*url.URL, file string, reg prometheus.Register
 		QueueCapacity: alertQueue, DrainOnShutdown: true, Do: a.do, Registerer: reg,
 	}, model.UTF8Validation, quietlog.New(log, "alertmanagers"))
 	if err := a.manager.ApplyConfig(&config.Config{AlertingConfig: config.AlertingConfig{AlertmanagerConfigs: all}}); err != nil {
-		return nil, fmt.Errorf("configuring what is sent to Alertmanagers: %w", err)
+		return nil, fmt.Errorf("configuring notifications to Alertmanagers: %w", err)
 	}
 	return a, nil
 }
@@ -145,7 +145,7 @@ func clientConfig(file string) (commonconfig.HTTPClientConfig, error) {
 	}
 	c, _, err := commonconfig.LoadHTTPConfigFile(file)
 	if err != nil {
-		return commonconfig.HTTPClientConfig{}, fmt.Errorf("reading %s: %w (it is in the format of http_config in Prometheus' configuration)", file, err)
+		return commonconfig.HTTPClientConfig{}, fmt.Errorf("reading %s: %w (its format is http_config of Prometheus' configuration)", file, err)
 	}
 	return *c, nil
 }

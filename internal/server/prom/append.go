@@ -49,10 +49,10 @@ func (s *Server) append(app storage.AppenderV2, samples []query.Sample) (refused
 	for _, sample := range samples {
 		ls := labels.FromMap(sample.Labels)
 		if !ls.IsValid(model.UTF8Validation) || !ls.Has(model.MetricNameLabel) {
-			return 0, fmt.Errorf("%s is no series: its name or a label is not valid", ls)
+			return 0, fmt.Errorf("%s is not a valid series: its name or a label is invalid", ls)
 		}
 		if sample.Time.After(latest) {
-			return 0, fmt.Errorf("%s is of %s, which is ahead of the clock", ls, sample.Time.UTC().Format(time.RFC3339))
+			return 0, fmt.Errorf("%s has the time %s, which is in the future", ls, sample.Time.UTC().Format(time.RFC3339))
 		}
 		if short && known != nil {
 			if there, _ := known.GetRef(ls, ls.Hash()); there == 0 {

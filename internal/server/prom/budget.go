@@ -69,7 +69,7 @@ func (b *budgets) AppenderV2(ctx context.Context) storage.AppenderV2 {
 // spend takes one series from the budget of a target, which is at most so large.
 func (b *budgets) spend(target string, most int) error {
 	if b.memory.near() {
-		return fmt.Errorf("%s; no new series are taken: raise the limit, or scrape fewer series", b.memory.reason())
+		return fmt.Errorf("%s; no new series are accepted: raise the limit, or scrape fewer series", b.memory.reason())
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,7 +80,7 @@ func (b *budgets) spend(target string, most int) error {
 		b.left[target] = one
 	}
 	if one.made >= most {
-		return fmt.Errorf("more than %d new series within %v: does a label of the target hold times, ids or addresses?",
+		return fmt.Errorf("more than %d new series within %v: check whether a label of the target contains times, IDs or addresses",
 			most, budgetWindow)
 	}
 	one.made++

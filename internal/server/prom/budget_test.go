@@ -83,7 +83,7 @@ func wildTargets(elsewhere string) map[string]struct {
 		}, "label_value_length_limit exceeded"},
 		"changing": {func(w http.ResponseWriter, _ *http.Request) {
 			series(w, fmt.Sprint(asked.Add(1), "-"), seriesBudget/2+1)
-		}, "new series within 2h0m0s: does a label of the target hold times, ids or addresses?"},
+		}, "new series within 2h0m0s: check whether a label of the target contains times, IDs or addresses"},
 		"roundabout": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.String(), http.StatusFound)
 		}, "server returned HTTP status 302 Found"},

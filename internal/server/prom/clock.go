@@ -71,7 +71,7 @@ func aheadOfClock(db *tsdb.DB) time.Duration {
 // rewind takes what is ahead of the clock out of the database and opens it again. Nothing may scrape.
 func (s *Server) rewind(ctx context.Context, ahead time.Duration) error {
 	began := time.Now()
-	s.opts.Log.Warn("the clock was set back: samples that are ahead of it are removed, so that new ones can be stored",
+	s.opts.Log.Warn("the clock was set back: samples in the future are removed, so that new samples can be stored",
 		"ahead", ahead.Round(time.Second), "from", time.Now().UTC().Format(time.RFC3339), "dir", s.tsdbDir())
 	ending, cancel := context.WithTimeout(ctx, queriesEnd)
 	defer cancel()
@@ -89,9 +89,9 @@ func (s *Server) rewind(ctx context.Context, ahead time.Duration) error {
 		err = s.open()
 	}
 	if err != nil {
-		return fmt.Errorf("removing what is ahead of the clock: %w", err)
+		return fmt.Errorf("removing samples in the future: %w", err)
 	}
-	s.opts.Log.Info("samples are stored again", "took", time.Since(began).Round(time.Millisecond))
+	s.opts.Log.Info("storing samples again", "took", time.Since(began).Round(time.Millisecond))
 	return nil
 }
 

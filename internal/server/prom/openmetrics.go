@@ -26,7 +26,7 @@ func (s *Store) ReadOpenMetrics(r io.Reader) error {
 		return err
 	}
 	if len(text) > maxText {
-		return fmt.Errorf("more than %d MiB: cut it to the time or the series that matter", maxText>>20)
+		return fmt.Errorf("more than %d MiB: reduce it to the relevant time range or series", maxText>>20)
 	}
 	in := textparse.NewOpenMetricsParser(text, labels.NewSymbolTable())
 	known := make(map[string]*memSeries) // by how they are written
@@ -88,7 +88,7 @@ func (s *Store) AddSequence(series, values string, start time.Time, interval tim
 	m := s.get(ls)
 	for i, v := range sequence {
 		if v.Histogram != nil {
-			return fmt.Errorf("series %s: native histograms are not read", series)
+			return fmt.Errorf("series %s: native histograms are not supported", series)
 		}
 		if v.Omitted {
 			continue

@@ -149,11 +149,11 @@ func (s *Server) open() (err error) {
 		return err
 	}
 	if s.cfg, err = s.config(); err != nil {
-		return fmt.Errorf("configuring the scraper: %w", err)
+		return fmt.Errorf("configuring the scrape manager: %w", err)
 	}
 	s.self = newMemoryServer(s.opts.Self)
 	if s.scraper, err = s.newScraper(); err != nil {
-		return fmt.Errorf("making the scraper: %w", err)
+		return fmt.Errorf("creating the scrape manager: %w", err)
 	}
 	p := parser.NewParser(parser.Options{})
 	s.engine = promql.NewEngine(promql.EngineOpts{

@@ -57,7 +57,7 @@ func (r *Reloader) Run(ctx context.Context) error {
 			logProblems(r.log, err)
 			continue
 		}
-		r.log.Info("rules are read again")
+		r.log.Info("rules reloaded")
 	}
 }
 

@@ -251,10 +251,10 @@ func (r *ruler) evaluate(ctx context.Context, g *rules.Group, at time.Time) {
 func logProblems(log *slog.Logger, err error) {
 	var bad *rulefile.Error
 	if !errors.As(err, &bad) {
-		log.Error("rules cannot be read: those that were evaluated before stay", "reason", err)
+		log.Error("rules cannot be read; the previous rules stay in effect", "reason", err)
 		return
 	}
 	for _, p := range bad.Problems {
-		log.Error("bad rules: those that were evaluated before stay until it is mended", "at", p.String())
+		log.Error("invalid rule; the previous rules stay in effect until it is fixed", "at", p.String())
 	}
 }

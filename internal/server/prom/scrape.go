@@ -170,11 +170,11 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) scrape(ctx context.Context) error {
 	go s.self.serve()
 	if err := s.scraper.ApplyConfig(s.cfg); err != nil {
-		return fmt.Errorf("configuring the scraper: %w", err)
+		return fmt.Errorf("configuring the scrape manager: %w", err)
 	}
 	groups, err := targetGroups(s.cfg)
 	if err != nil {
-		return fmt.Errorf("configuring the scraper: %w", err)
+		return fmt.Errorf("configuring the scrape manager: %w", err)
 	}
 	if s.ruler != nil {
 		if err := s.ruler.run(); err != nil {

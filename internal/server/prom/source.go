@@ -68,7 +68,7 @@ func (s *Source) Instant(ctx context.Context, expr string, at time.Time) ([]quer
 	case promql.Scalar:
 		return []query.Sample{{Labels: map[string]string{}, Time: time.UnixMilli(v.T), Value: v.V}}, nil
 	}
-	return nil, fmt.Errorf("the query yields a %s and not a vector", r.Value.Type())
+	return nil, fmt.Errorf("the result of the query is a %s, not a vector", r.Value.Type())
 }
 
 // Range implements [analysis.Source].

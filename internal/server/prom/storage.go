@@ -66,11 +66,11 @@ func openDB(dir string, opts Options, metrics *registrations, stats *tsdb.DBStat
 
 func warnOfRepairs(log *slog.Logger, reg prometheus.Gatherer, dir string) {
 	if counter(reg, "prometheus_tsdb_wal_corruptions_total") > 0 {
-		log.Warn("the write-ahead log was damaged and has been cut at the damage: "+
+		log.Warn("the write-ahead log was damaged and was truncated there: "+
 			"the newest samples, of at most the last three hours, may be missing; older ones are intact", "dir", dir)
 	}
 	if counter(reg, "prometheus_tsdb_mmap_chunk_corruptions_total") > 0 {
-		log.Warn("a file of recent chunks was damaged and has been rebuilt from the write-ahead log", "dir", dir)
+		log.Warn("a file of recent chunks was damaged and was rebuilt from the write-ahead log", "dir", dir)
 	}
 }
 

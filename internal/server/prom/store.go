@@ -61,7 +61,7 @@ func (s *Store) get(ls labels.Labels) *memSeries {
 // add adds a sample; t is in milliseconds.
 func (s *Store) add(m *memSeries, t int64, v float64) error {
 	if s.n++; s.n > maxStored {
-		return fmt.Errorf("more than %d samples: cut it to the time or the series that matter", maxStored)
+		return fmt.Errorf("more than %d samples: reduce it to the relevant time range or series", maxStored)
 	}
 	m.points = append(m.points, memPoint{t, v})
 	s.sorted = false

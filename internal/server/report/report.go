@@ -76,7 +76,7 @@ type recording struct {
 func Write(ctx context.Context, w io.Writer, o Options) (Summary, error) {
 	var all []question
 	if err := json.Unmarshal(questions, &all); err != nil {
-		return Summary{}, fmt.Errorf("reading what a report asks: %w", err)
+		return Summary{}, fmt.Errorf("reading the queries of a report: %w", err)
 	}
 	r := recording{
 		Server: o.Server, Version: o.Version, Made: o.Made.Unix(), From: o.From.Unix(), To: o.To.Unix(),

@@ -19,7 +19,7 @@ import (
 var ErrNone = errors.New("no cgroup file system is mounted")
 
 // ErrTooMany says that a walk has ended before it saw every group.
-var ErrTooMany = errors.New("more control groups than are looked at")
+var ErrTooMany = errors.New("more control groups than the limit")
 
 // maxGroups bounds a walk: a machine with more has a leak of control groups.
 const maxGroups = 1 << 14

@@ -97,7 +97,7 @@ func Find(patterns []string) ([]string, error) {
 	for _, pattern := range patterns {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
-			return nil, fmt.Errorf("%s: not a pattern: %w (a [ must be closed)", pattern, err)
+			return nil, fmt.Errorf("%s: invalid pattern: %w (close every [)", pattern, err)
 		}
 		if len(found) == 0 && !strings.ContainsAny(pattern, "*?[") {
 			found = []string{pattern} // reading it says what is wrong
@@ -107,7 +107,7 @@ func Find(patterns []string) ([]string, error) {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	if len(names) > maxFiles {
-		return nil, fmt.Errorf("%d files of rules, and %d can be read: use a narrower pattern", len(names), maxFiles)
+		return nil, fmt.Errorf("%d rule files; the limit is %d: use a narrower pattern", len(names), maxFiles)
 	}
 	return names, nil
 }
@@ -189,7 +189,7 @@ func readBounded(f *os.File, err error) ([]byte, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("larger than %d MiB, which no file of rules is", maxFile>>20)
+		err = fmt.Errorf("larger than %d MiB, the limit for a rule file", maxFile>>20)
 	}
 	return data, err
 }
@@ -347,7 +347,7 @@ func advised(message string) string {
 		"field 'expr' must be set in rule":             "write the PromQL that is evaluated, for example \"expr: up == 0\"",
 		"Groupname must not be empty":                  "add \"name: NAME\" to the group",
 		"groupname: ":                                  "rename one of them, or move its rules to the other",
-		"not a valid duration string":                  "write for example 30s, 5m or 1h30m",
+		"not a valid duration string":                  "use for example 30s, 5m or 1h30m",
 		"could not parse expression: ":                 "positions are LINE:COLUMN within the expression",
 	} {
 		if strings.HasPrefix(message, begin) {

@@ -37,7 +37,7 @@ func said() map[string][]string {
 			`testdata/unknown.yaml:5: unknown key "exprs"; did you mean "expr"?`,
 			`testdata/unknown.yaml:6: unknown key "annotatons"; did you mean "annotations"?`,
 		},
-		"duration.yaml": {`testdata/duration.yaml:6: not a valid duration string: "soon" (write for example 30s, 5m or 1h30m)`},
+		"duration.yaml": {`testdata/duration.yaml:6: not a valid duration string: "soon" (use for example 30s, 5m or 1h30m)`},
 		"syntax.yaml":   {`testdata/syntax.yaml:3: did not find expected node content`},
 		"missing.yaml":  {`testdata/missing.yaml: no such file or directory`},
 	}

@@ -296,7 +296,7 @@ func (r *run) query(ctx context.Context, c exprCase) ([]result, error) {
 	case promql.Scalar:
 		return []result{{labels.EmptyLabels().String(), v.V, ""}}, nil
 	}
-	return nil, errors.New("the result is neither a vector nor a scalar: a range must be within a function, such as rate()")
+	return nil, errors.New("the result is neither a vector nor a scalar: use a range inside a function such as rate()")
 }
 
 // result reads what is expected.
@@ -313,7 +313,7 @@ func (s expectedSample) result() (result, error) {
 			return result{}, err
 		}
 		if len(values) != 1 || values[0].Histogram == nil {
-			return result{}, fmt.Errorf("%q is not one histogram", s.Histogram)
+			return result{}, fmt.Errorf("%q is not a single histogram", s.Histogram)
 		}
 		hist = values[0].Histogram
 	}
