@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/agent/sampling"
 )
 
 // How far sampled counts are off from what programs count themselves, alone and while loops want all CPUs. It is a
@@ -21,7 +23,7 @@ func TestHowFarSampledCallsAreOff(t *testing.T) {
 		t.Skip("SAMPLING_BIAS is not set")
 	}
 	c := running(t, Options{})
-	c.hold(t, levelSampled)
+	c.hold(t, sampling.Sampled)
 	for _, beside := range []int{0, runtime.NumCPU()} {
 		for _, kind := range []string{"steady", "bursty", "loop", "mixed"} {
 			t.Run(kind+"-beside-"+strconv.Itoa(beside), func(t *testing.T) {
@@ -53,7 +55,7 @@ func TestHowFarSampledCallsAreOff(t *testing.T) {
 func (k talker) look(t *testing.T, c *Collector) (truth, calls, variance float64) {
 	t.Helper()
 	truth = k.calls(t)
-	time.Sleep(cycleTime) // what is reported is that of a cycle ago
+	time.Sleep(sampling.Period) // what is reported is that of a cycle ago
 	calls, variance = k.estimate(scrape(t, c))
 	return truth, calls, variance
 }

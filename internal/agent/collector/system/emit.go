@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/sampling"
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
@@ -51,14 +52,14 @@ func (c *Collector) emitAll(emit emitFunc) {
 			}
 		}
 		for k, name := range sampledNames {
-			if v := w.Kept.sampled[k]; v.cycles > 0 {
-				emit(c.families.samplingVariance.Value(v.sum, with(s.labels, name)...))
+			if sum, ok := w.Kept.variance[k].Sum(); ok {
+				emit(c.families.samplingVariance.Value(sum, with(s.labels, name)...))
 			}
 		}
 	})
 	watchedSlots := map[uint32][]string{}
 	for _, sl := range c.slots.active {
-		if sl.watched == nil || c.governor.level >= levelTotals {
+		if sl.watched == nil || c.overhead.governor.Level >= sampling.SampledSums {
 			continue
 		}
 		labels := with(workloadValues(sl.owner), strconv.Itoa(sl.watched.pid), sl.watched.comm)
@@ -221,7 +222,7 @@ func (c *Collector) emitSelf(emit emitFunc) {
 	}
 	status := make([]bpf.Status, len(c.kernel.status))
 	for i, s := range c.kernel.status {
-		status[i] = c.kernel.now(s)
+		status[i] = c.kernel.current(s)
 	}
 	c.emitOverhead(emit)
 	for _, s := range c.kernel.start {
@@ -230,32 +231,31 @@ func (c *Collector) emitSelf(emit emitFunc) {
 	c.probes.Emit(c.kernel.object, status, emit)
 }
 
-// emitOverhead emits what watching costs, and what is left out because of it.
+// emitOverhead emits what counting costs, and how much is counted because of it.
 func (c *Collector) emitOverhead(emit emitFunc) {
-	f, g := c.families, &c.governor
-	for l, name := range levelNames {
+	f, g := c.families, &c.overhead.governor
+	for l := range sampling.Levels {
 		is := 0.0
-		if level(l) == g.level {
+		if l == g.Level {
 			is = 1
 		}
-		emit(f.level.Value(is, name))
+		emit(f.level.Value(is, l.String()))
 	}
-	for probe, share := range c.shares() {
-		emit(f.samplingShare.Value(share, probe))
+	for probe, ratio := range ratios(c.slots.sampler) {
+		emit(f.samplingShare.Value(ratio, probe))
 	}
-	if g.budget > 0 && g.budget < 1 {
-		emit(f.budget.Value(g.limit()))
+	if g.Limited() {
+		emit(f.budget.Value(g.Limit()))
 	}
-	if c.meter.at.IsZero() || g.demand == (demand{}) {
+	if c.overhead.meter.At.IsZero() || g.Demand == (sampling.Demand{}) {
 		return
 	}
-	d, cpus := g.demand, float64(g.cpus)
-	emit(f.selfCost.Value((d.frequent(g.level, g.exits(), c.slots.duty.share())+d.always())/cpus, "probes"))
-	emit(f.selfCost.Value(d.agent/cpus, "agent"))
-	for i, measured := range d.programs {
-		if measured > 0 {
-			emit(f.eventCost.Value(eventPath[i].Seconds(), eventNames[i], "kernel"))
-			emit(f.eventCost.Value(measured.Seconds(), eventNames[i], "program"))
+	emit(f.selfCost.Value(g.Spent(c.slots.sampler.Ratio()), "probes"))
+	emit(f.selfCost.Value(g.Demand.Agent/float64(g.CPUs), "agent"))
+	for e := range sampling.Events {
+		if measured := g.Demand.Costs[e]; measured > 0 {
+			emit(f.eventCost.Value(e.KernelPath().Seconds(), e.String(), "kernel"))
+			emit(f.eventCost.Value(measured.Seconds(), e.String(), "program"))
 		}
 	}
 }

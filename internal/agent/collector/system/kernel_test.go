@@ -364,7 +364,7 @@ func TestCounterSamplesAreAttributed(t *testing.T) {
 	if err := privilege.Check("go test"); err != nil {
 		t.Skip(err)
 	}
-	k, status, err := sampler(t)
+	k, status, err := faultSampler(t)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,8 +388,8 @@ func TestCounterSamplesAreAttributed(t *testing.T) {
 	}
 }
 
-// sampler attaches the sampling program to page faults, each one a sample, in an object of its own.
-func sampler(t *testing.T) (*kernelSide, bpf.Status, error) {
+// faultSampler attaches the sampling program to page faults, each one a sample, in an object of its own.
+func faultSampler(t *testing.T) (*kernelSide, bpf.Status, error) {
 	obj, err := bpf.Open(object)
 	if err != nil {
 		return nil, bpf.Status{}, err

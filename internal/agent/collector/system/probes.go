@@ -74,8 +74,8 @@ type kernelSide struct {
 	snapshot func(cpu int) error
 	status   []bpf.Status
 	start    []stage
-	// resting are the probes that were detached because of what they cost.
-	resting map[string]bool
+	// detached are the probes that were detached because of their cost.
+	detached map[string]bool
 
 	slots  int
 	cpus   []cpuState
@@ -134,7 +134,7 @@ func load(o Options, s sizes) (*kernelSide, error) {
 	}
 	timer.end("programs")
 	if o.SyscallTime {
-		if err := k.timeFromNow(); err != nil {
+		if err := k.setTimed(true); err != nil {
 			return nil, errors.Join(err, k.object.Close())
 		}
 	}
@@ -148,7 +148,7 @@ func prepare(o Options, s sizes) (*kernelSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &kernelSide{object: obj, slots: s.slots, resting: map[string]bool{}}
+	k := &kernelSide{object: obj, slots: s.slots, detached: map[string]bool{}}
 	for _, step := range []func() error{
 		func() error { return k.size(o, s) }, obj.CreateMaps, k.share,
 	} {
@@ -263,14 +263,4 @@ func (k *kernelSide) attachCounters(s sizes) []bpf.Status {
 		list = append(list, status)
 	}
 	return list
-}
-
-// attached tells whether a probe sees events.
-func (k *kernelSide) attached(probe string) bool {
-	for _, s := range k.status {
-		if s.Probe == probe {
-			return k.now(s).Attached()
-		}
-	}
-	return false
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/teescope/teescope/internal/agent/sampling"
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
@@ -28,8 +29,8 @@ type kept struct {
 	tee   verdict // of a workload
 	// succession is of a workload too: who was its main process, and who came after.
 	succession succession
-	// sampled is how good the estimates of a workload are.
-	sampled [sampledKinds]variance
+	// variance is the error of the estimates of a workload.
+	variance [sampledKinds]sampling.Variance
 }
 
 func (k *kept) add(from *kept) { k.combine(from, 1) }
@@ -51,16 +52,15 @@ func (k *kept) combine(from *kept, sign uint64) {
 
 // slot is the user side of a kernel slot.
 type slot struct {
-	number   uint32
-	kept                       // its counters as they are reported
-	raw      row               // and as the kernel side has counted them
-	shift    *[rowWords]uint64 // what is reported beyond that: from when events were sampled
-	estimate *estimate         // while they are
-	gauge    gauge             // processes, threads and memory as of this scrape
-	identity workload.Identity
-	owner    *workload.Workload[kept]
-	tgid     uint32
-	watched  *watched // of a slot for one process
+	number    uint32
+	kept          // its counters as they are reported
+	raw       row // and as the kernel side has counted them
+	estimator sampling.Estimator
+	gauge     gauge // processes, threads and memory as of this scrape
+	identity  workload.Identity
+	owner     *workload.Workload[kept]
+	tgid      uint32
+	watched   *watched // of a slot for one process
 
 	restingSince time.Time // no process; zero while there are some
 	withdrawn    bool      // taken from slot_of_group: no new process can join
@@ -76,13 +76,13 @@ type watched struct {
 // slots keeps the user side of all slots in step with the kernel's.
 type slots struct {
 	kernel   *kernelSide
-	duty     *duty
+	sampler  *sampler
 	registry *workload.Registry[kept]
 	active   map[uint32]*slot
 }
 
 func newSlots(k *kernelSide, limit int) *slots {
-	s := &slots{kernel: k, duty: newDuty(k), active: map[uint32]*slot{}, registry: workload.NewRegistry[kept](limit)}
+	s := &slots{kernel: k, sampler: newSampler(k), active: map[uint32]*slot{}, registry: workload.NewRegistry[kept](limit)}
 	for n, id := range map[uint32]workload.Identity{
 		slotKernel: workload.KernelThreads, slotIdle: workload.IdleThreads,
 	} {
@@ -142,8 +142,8 @@ func (s *slots) adopt(now time.Time) {
 // place takes a slot into what is read. While events are sampled it is estimated from its first moment on:
 // a cycle may end before it is read.
 func (s *slots) place(sl *slot) {
-	if s.duty.active {
-		sl.estimate = &estimate{first: s.duty.first}
+	if s.sampler.Active() {
+		sl.estimator.Begin(&s.sampler.counters, sl.raw.words()[:], sl.words()[:], s.sampler.WarmingUp())
 	}
 	s.active[sl.number] = sl
 }
@@ -174,12 +174,17 @@ func cgroupNames(g *group) []string {
 
 func (s *slots) read(sl *slot) {
 	s.kernel.sum(sl.number, &sl.raw)
-	sl.report(s.duty.fraction())
+	sl.report(s.sampler.Fraction())
 	if len(s.kernel.times) == len(s.kernel.rows) {
 		s.kernel.sumTimes(sl.number, &sl.times)
 	}
 	sl.cpu.divide(sl.RunNS, sl.UserNS, sl.SysNS)
 	sl.gauge = s.kernel.gauges[sl.number]
+}
+
+// report sets what is reported from what was counted. The fraction is that of the last cycle's estimates.
+func (sl *slot) report(fraction float64) {
+	sl.estimator.Report(sl.raw.words()[:], sl.words()[:], fraction)
 }
 
 // retire gives a slot back once nothing can count into it any more: it has no process, it is withdrawn
@@ -208,7 +213,7 @@ func (s *slots) retire(sl *slot, now time.Time, isBase bool) error {
 	if now.Sub(sl.restingSince) < restBeforeFree {
 		return nil
 	}
-	s.duty.flush(sl)
+	s.settleLast(sl)
 	sl.owner.Kept.add(&sl.kept)
 	s.registry.Leave(sl.owner, now)
 	delete(s.active, sl.number)

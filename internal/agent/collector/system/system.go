@@ -67,11 +67,7 @@ type Collector struct {
 	watcher  watcher
 	members  members
 	last     time.Time // of the last refresh
-	governor governor
-	meter    meter
-	programs programCosts // measured
-	measured [meters]runTime
-	wake     chan struct{} // events are sampled from now on: Run has turns to take
+	overhead overhead
 }
 
 // New makes the collector; nothing is loaded before Init.
@@ -79,8 +75,7 @@ func New(o Options) *Collector {
 	return &Collector{
 		opts: o, families: newFamilies(), probes: probe.NewFamilies(""), sampled: make(chan struct{}),
 		watcher: watcher{rules: o.Watch, proc: hostfs.At(o.Proc), names: cgroup.Naming(o.Cgroup)}, members: members{proc: hostfs.At(o.Proc)},
-		governor: governor{budget: o.Budget, timing: o.SyscallTime, watching: len(o.Watch) > 0},
-		wake:     make(chan struct{}, 1),
+		overhead: newOverhead(o),
 	}
 }
 
@@ -107,7 +102,7 @@ func (c *Collector) Init(context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.kernel, c.slots = k, newSlots(k, c.opts.MaxWorkloads)
-	c.governor.cpus = s.cpus
+	c.overhead.governor.CPUs = s.cpus
 	if err := c.refresh(); err != nil {
 		return errors.Join(err, k.object.Close())
 	}
@@ -179,7 +174,7 @@ func (c *Collector) refresh() error {
 	if err := c.slots.refresh(c.last); err != nil {
 		return err
 	}
-	c.govern()
+	c.overhead.govern(c.slots)
 	c.succeed()
 	return c.watcher.scan(c.slots, c.opts.Log.Warn)
 }
@@ -196,19 +191,19 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	turn := time.NewTimer(0)
-	defer turn.Stop()
+	step := time.NewTimer(0)
+	defer step.Stop()
 	measure := time.NewTimer(measureFirst)
 	defer measure.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-c.wake:
-			turn.Reset(0)
-		case <-turn.C:
-			if wait, sampled := c.turn(); sampled {
-				turn.Reset(wait)
+		case <-c.overhead.began:
+			step.Reset(0)
+		case <-step.C:
+			if wait, sampled := c.step(); sampled {
+				step.Reset(wait)
 			}
 		case <-measure.C:
 			measure.Reset(c.measure())
@@ -227,6 +222,30 @@ func (c *Collector) tend(every time.Duration) error {
 		return nil
 	}
 	return c.refresh()
+}
+
+// step does what sampling must do now, and says when it must do something again.
+func (c *Collector) step() (wait time.Duration, sampled bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kernel == nil || !c.slots.sampler.Active() {
+		return 0, false
+	}
+	next, err := c.slots.step(time.Now())
+	if err != nil {
+		c.opts.Log.Warn("sampling events", "error", err)
+	}
+	return max(0, time.Until(next)), true
+}
+
+// measure begins or ends a measurement of the programs, and says when to be called again.
+func (c *Collector) measure() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kernel == nil {
+		return measureEvery
+	}
+	return c.overhead.measure(c.kernel)
 }
 
 // Shutdown detaches the probes.

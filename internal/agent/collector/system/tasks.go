@@ -7,6 +7,8 @@ import (
 	"io"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/teescope/teescope/internal/agent/sampling"
 )
 
 // iterate makes one pass over all threads in the kernel: processes without a slot get one, the gauges
@@ -67,6 +69,31 @@ func (k *kernelSide) addInflight(cpu *cpuState, slot uint32, now *row) {
 	now.DelayNS += to.DelayNS - from.DelayNS
 	now.MinorFaults += to.MinorFaults - from.MinorFaults
 	now.MajorFaults += to.MajorFaults - from.MajorFaults
+}
+
+// ranNS is how long a slot's threads have run, with those that run now.
+func (k *kernelSide) ranNS(slot uint32) (ns uint64) {
+	for i := int(slot); i < len(k.rows); i += k.slots {
+		ns += k.rows[i].RunNS
+	}
+	for i := range k.cpus {
+		cpu := &k.cpus[i]
+		if cpu.Slot == slot && cpu.PID != pidUnknown && cpu.SnapshotSwitches == cpu.Switches && cpu.Inflight.RunNS > cpu.Start.RunNS {
+			ns += cpu.Inflight.RunNS - cpu.Start.RunNS
+		}
+	}
+	return ns
+}
+
+// runTimes adds up what the programs have measured of themselves on all CPUs.
+func (k *kernelSide) runTimes() (sum [sampling.Events]sampling.RunTime) {
+	for cpu := range k.cpus {
+		for i, t := range k.cpus[cpu].RunTimes {
+			sum[i].Runs += t.Runs
+			sum[i].NS += t.NS
+		}
+	}
+	return sum
 }
 
 func (k *kernelSide) sumTimes(slot uint32, total *rowTime) {

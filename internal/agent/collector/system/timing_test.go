@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/agent/sampling"
 )
 
 const secondsFamily = "teescope_syscall_seconds_total"
@@ -182,7 +184,7 @@ func TestCallsThatBeganUnseenAreNotTimed(t *testing.T) {
 		t.Errorf("%.4f s in a call that began unseen", got)
 	}
 	cmd := asleep(t, "rests", "2s")
-	c.hold(t, levelUntimed)
+	c.hold(t, sampling.Untimed)
 	before := c.timeIn(unique("rests"))
 	s := scrape(t, c)
 	if len(s) == 0 || sum(s, secondsFamily) != 0 {
@@ -191,7 +193,7 @@ func TestCallsThatBeganUnseenAreNotTimed(t *testing.T) {
 	if sum(s, "teescope_probe_attached", "probe", exitProbe) != 0 {
 		t.Error("the ends of calls are seen while nobody has a use for them")
 	}
-	c.hold(t, levelFull)
+	c.hold(t, sampling.Full)
 	if sum(scrape(t, c), "teescope_probe_attached", "probe", exitProbe) != 1 {
 		t.Error("the ends of calls are not seen again")
 	}

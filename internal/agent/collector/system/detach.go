@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+)
+
+// detachedReason is why a probe is not attached that could be.
+const detachedReason = "over the budget (overhead.budget): not attached until there is less to count"
+
+// setAttached detaches the program of a probe because of its cost, or reattaches it. What it counts is absent in between.
+func (k *kernelSide) setAttached(probe, program string, on bool) error {
+	act := k.object.Detach
+	if on {
+		act = k.object.Reattach
+	}
+	if err := act(program); err != nil {
+		return err
+	}
+	k.detached[probe] = !on
+	return nil
+}
+
+// current is the status of a probe, which may be detached because of its cost.
+func (k *kernelSide) current(s bpf.Status) bpf.Status {
+	if k.detached[s.Probe] {
+		return bpf.Status{Probe: s.Probe, Mechanism: bpf.NotAttached, Reason: detachedReason}
+	}
+	return s
+}
+
+// attached tells whether a probe sees events.
+func (k *kernelSide) attached(probe string) bool {
+	for _, s := range k.status {
+		if s.Probe == probe {
+			return k.current(s).Attached()
+		}
+	}
+	return false
+}
+
+// setTimed says whether the time of system calls is measured.
+func (k *kernelSide) setTimed(on bool) error {
+	since := &k.controls[0].TimingSince
+	if !on {
+		atomic.StoreUint64(since, timingRests)
+		return nil
+	}
+	if *since != timingRests {
+		return nil
+	}
+	// Calls that began before now are not timed. The ends of calls are seen already.
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return fmt.Errorf("reading the clock: %w", err)
+	}
+	atomic.StoreUint64(since, uint64(now.Nano()))
+	return nil
+}
+
+// timed tells whether the time of system calls is measured now.
+func (k *kernelSide) timed() bool { return k.controls[0].TimingSince != timingRests }

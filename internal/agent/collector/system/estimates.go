@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"time"
+
+	"github.com/teescope/teescope/internal/agent/sampling"
+	"github.com/teescope/teescope/internal/agent/workload"
+)
+
+// beginSampling turns all slots to estimates. They have just been read.
+func (s *slots) beginSampling(warmUp bool) {
+	s.kernel.controls[0].Sampled = 1
+	for _, sl := range s.active {
+		sl.estimator.Begin(&s.sampler.counters, sl.raw.words()[:], sl.words()[:], warmUp)
+	}
+	s.sampler.Begin(warmUp)
+}
+
+// step does what the duty cycle must do now, and returns when it must do something again.
+func (s *slots) step(now time.Time) (next time.Time, err error) {
+	ended, err := s.sampler.Step()
+	if ended {
+		s.adopt(now) // a cycle is that of all groups there are
+		for _, sl := range s.active {
+			s.kernel.sum(sl.number, &sl.raw)
+		}
+		s.settle()
+	}
+	return s.sampler.Next(), err
+}
+
+// settle turns what was counted in a cycle into what happened in it. All slots have just been read.
+func (s *slots) settle() {
+	cycle, ok := s.sampler.EndCycle()
+	if !ok {
+		for _, sl := range s.active {
+			sl.estimator.Hold()
+		}
+		return
+	}
+	for _, sl := range s.active {
+		s.settleSlot(sl, cycle)
+	}
+	s.registry.Each(func(w *workload.Workload[kept]) {
+		for kind := range w.Kept.variance {
+			w.Kept.variance[kind].EndCycle(cycle)
+		}
+	})
+}
+
+func (s *slots) settleSlot(sl *slot, c sampling.Cycle) {
+	sl.estimator.Settle(c, s.sampler.Take(int(sl.number)), sl.raw.words()[:], sl.owner.Kept.variance[:])
+}
+
+// settleLast settles a slot that is about to be given back.
+func (s *slots) settleLast(sl *slot) {
+	if sl.estimator.Sampled() {
+		s.settleSlot(sl, s.sampler.Interrupted())
+		sl.report(1)
+	}
+	s.sampler.Forget(int(sl.number))
+}
+
+// endSampling goes back to counting each event. All slots have just been read.
+func (s *slots) endSampling() error {
+	s.settle()
+	err := s.sampler.End()
+	for _, sl := range s.active {
+		sl.estimator.End(sl.raw.words()[:])
+		sl.report(1)
+	}
+	s.kernel.controls[0].Sampled = 0
+	return err
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/sampling"
+	"github.com/teescope/teescope/internal/agent/workload"
+)
+
+// The programs on frequent events measure themselves for a second now and then: the kernel's own statistics need a
+// privilege that the agent gives up after its start, time the programs of everyone, and read the clock as often.
+const (
+	measureFirst = 10 * time.Second
+	measureEvery = 30 * time.Second
+	measureFor   = time.Second
+)
+
+// overhead keeps the cost of counting within the budget.
+type overhead struct {
+	governor sampling.Governor
+	meter    sampling.Meter
+	costs    sampling.EventCosts               // of the programs, as they were measured
+	measured [sampling.Events]sampling.RunTime // when the measurement began
+	began    chan struct{}                     // events are sampled from now on: the duty cycle must be stepped
+	log      *slog.Logger
+}
+
+func newOverhead(o Options) overhead {
+	return overhead{
+		governor: sampling.Governor{Budget: o.Budget, Timing: o.SyscallTime, Watching: len(o.Watch) > 0},
+		began:    make(chan struct{}, 1), log: o.Log,
+	}
+}
+
+// measure begins or ends a measurement, and says when to be called again.
+func (o *overhead) measure(k *kernelSide) time.Duration {
+	on := &k.controls[0].Metering
+	if atomic.LoadUint64(on) == 0 {
+		o.measured = k.runTimes()
+		atomic.StoreUint64(on, 1)
+		return measureFor
+	}
+	atomic.StoreUint64(on, 0)
+	o.costs.Update(o.measured, k.runTimes())
+	return measureEvery - measureFor
+}
+
+// govern chooses how much is counted. All slots have just been read.
+func (o *overhead) govern(s *slots) {
+	now := time.Now()
+	if !o.meter.Due(now) {
+		return
+	}
+	from := o.governor.Level
+	d, ok := o.meter.Read(now, totals(s), o.governor.Demand, from != sampling.Off)
+	if !ok {
+		return
+	}
+	d.Programs, d.Costs = len(s.sampler.probes), o.costs
+	to := o.governor.Decide(now, d)
+	s.sampler.SetRatio(o.governor.Ratio())
+	if to == from {
+		return
+	}
+	o.log.Info("another level of watching", "from", from.String(), "to", to.String(), "budget", percent(o.governor.Limit()),
+		"before", percent(o.governor.Cost(from)), "now", percent(o.governor.Cost(to)))
+	if err := o.move(s, from, to); err != nil {
+		o.log.Warn("changing the level of watching", "level", to.String(), "error", err)
+	}
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.2g%%", 100*share) }
+
+// totals adds up what was counted of all workloads.
+func totals(s *slots) sampling.Totals {
+	t := sampling.Totals{Agent: cpuOfAgent()}
+	add := func(r *row) {
+		for _, n := range r.Calls {
+			t.Calls += n
+		}
+		for mode := range r.Faults {
+			for _, n := range r.Faults[mode] {
+				t.Faults += n
+			}
+		}
+		for _, n := range r.Cache {
+			t.Cache += n
+		}
+		t.Switches += r.Switches[0] + r.Switches[1]
+	}
+	s.registry.Each(func(w *workload.Workload[kept]) { add(&w.Kept.row) })
+	for _, sl := range s.active {
+		add(&sl.row)
+	}
+	return t
+}
+
+// cpuOfAgent is the CPU time of this process.
+func cpuOfAgent() time.Duration {
+	var use unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &use) // fails on wrong arguments only
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
+}
+
+// move goes from one level to another.
+func (o *overhead) move(s *slots, from, to sampling.Level) error {
+	if from.Samples() && !to.Samples() {
+		if err := s.endSampling(); err != nil {
+			return err
+		}
+	}
+	if (from == sampling.Off) != (to == sampling.Off) {
+		for _, p := range s.sampler.probes {
+			if err := s.kernel.setAttached(p.probe, p.program, to != sampling.Off); err != nil {
+				return err
+			}
+		}
+	}
+	if to.Samples() && !from.Samples() {
+		s.beginSampling(from != sampling.Off)
+		select {
+		case o.began <- struct{}{}:
+		default: // was told already
+		}
+	}
+	if err := o.attachExits(s.kernel, to); err != nil {
+		return err
+	}
+	if !o.governor.Timing {
+		return nil
+	}
+	return s.kernel.setTimed(to == sampling.Full)
+}
+
+// attachExits attaches to the ends of system calls at the levels that need them, and detaches at others: whoever sees them
+// keeps every call on the kernel's slow path, as if its beginning were seen.
+func (o *overhead) attachExits(k *kernelSide, l sampling.Level) error {
+	needed := o.governor.Timing && l == sampling.Full || o.governor.Watching && l < sampling.SampledSums
+	for _, s := range k.status {
+		if s.Probe != exitProbe || !s.Attached() {
+			continue
+		}
+		if err := k.setAttached(s.Probe, s.Program, needed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ratios says of each frequent probe for which part of the time it counts.
+func ratios(s *sampler) map[string]float64 {
+	all := map[string]float64{}
+	for _, p := range s.probes {
+		if !s.kernel.detached[p.probe] {
+			all[p.probe] = s.Ratio()
+		}
+	}
+	return all
+}
