@@ -26,6 +26,7 @@ C_FMT   := $(wildcard test/e2e/progs/*.c bench/progs/*.c internal/agent/tee/*/*/
 
 # The Go mirrors of what BPF objects share with their user sides: each object with the package's directory.
 LAYOUT_OF := \
+	internal/agent/collector/system/system.bpf.o internal/agent/attribution \
 	internal/agent/collector/system/system.bpf.o internal/agent/collector/system \
 	internal/agent/tee/sgx/driver/sgx.bpf.o internal/agent/tee/sgx/driver \
 	internal/agent/tee/sgx/boundary/transition.bpf.o internal/agent/tee/sgx/boundary

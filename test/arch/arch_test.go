@@ -205,9 +205,16 @@ func arrows() []arrow {
 			never: []string{lib + "metric", agent + "collector", "github.com/prometheus"},
 		},
 		{
-			why:   "attribution needs no eBPF",
+			why:   "naming a workload needs no eBPF",
 			from:  []string{"internal/agent/workload", "internal/lib"},
 			never: []string{"github.com/cilium/ebpf", agent + "bpf"},
+		},
+		{
+			why:  "groups are attributed to workloads without knowing what is counted",
+			from: []string{"internal/agent/attribution"},
+			never: []string{
+				lib, agent + "collector", agent + "tee", agent + "probe", agent + "sampling", "github.com/prometheus",
+			},
 		},
 		{
 			why:   "the agent knows neither who serves nor who stores",
@@ -230,7 +237,7 @@ func arrows() []arrow {
 			never: []string{server + "prom"},
 		},
 		{
-			why:   "only agent/bpf and collectors speak eBPF (bench measures it)",
+			why:   "only agent/bpf, agent/attribution and collectors speak eBPF (bench measures it)",
 			from:  []string{"cmd", "internal/cli", "internal/server", "internal/lib/service", "internal/agent/tee"},
 			never: []string{"github.com/cilium/ebpf"},
 		},

@@ -19,13 +19,13 @@ func FuzzNames(f *testing.F) {
 		g := &group{Depth: uint32(depth)}
 		copy(g.Comm[:], comm)
 		for i := range g.Path {
-			copy(g.Path[i][:], cgroup[min(i*len(cgroup)/pathLevels, len(cgroup)):])
+			copy(g.Path[i][:], cgroup[min(i*len(cgroup)/len(g.Path), len(cgroup)):])
 		}
-		names := cgroupNames(g)
-		if len(names) > pathLevels || len(names) > int(depth) {
+		names := g.Cgroups()
+		if len(names) > len(g.Path) || len(names) > int(depth) {
 			t.Errorf("%d names of a group that is %d deep", len(names), depth)
 		}
-		id := workload.Identify(names, text(g.Comm[:]))
+		id := workload.Identify(names, g.Program())
 		for _, label := range []string{id.Name, id.Container, id.Pod, callName(int(number)), errnoName(number)} {
 			if !utf8.ValidString(label) || strings.ContainsFunc(label, unicode.IsControl) {
 				t.Errorf("%q is no label value", label)

@@ -46,7 +46,7 @@ func madeOf(t testing.TB, cpus, slots int) *kernelSide {
 	}
 	k := &kernelSide{
 		object: obj, slots: slots, cpus: make([]cpuState, cpus), rows: make([]row, cpus*slots),
-		pids: make([]pidPage, 1), groups: make([]group, slots), gauges: make([]gauge, slots), losses: make([]uint64, 4), controls: make([]control, 1),
+		pids: make([]pidPage, 1), groups: make([]group, slots), bases: make([]uint64, slots), gauges: make([]gauge, slots), losses: make([]uint64, 4), controls: make([]control, 1),
 		slotOfGroup: noTable{}, wholeCgroups: noTable{},
 	}
 	for _, p := range probes(Options{SyscallTime: true}) {
@@ -61,7 +61,7 @@ func madeOf(t testing.TB, cpus, slots int) *kernelSide {
 
 func (k *kernelSide) group(slot int, tgid uint32, comm string, path ...string) {
 	g := &k.groups[slot]
-	g.Ready, g.TGID, g.Base, g.Depth = 1, tgid, uint32(slot), uint32(len(path))
+	g.Ready, g.TGID, g.Depth = 1, tgid, uint32(len(path))
 	copy(g.Comm[:], comm)
 	k.pids[0].Slot[tgid] = uint16(slot)
 	for i, name := range path {

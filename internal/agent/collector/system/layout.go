@@ -28,12 +28,6 @@ const (
 	pidsPerPage = 2048
 )
 
-// The values of enum path_limits.
-const (
-	pathLevels = 8
-	pathName   = 96
-)
-
 // The values of enum fault_reason.
 const (
 	faultNoPage        = 0
@@ -136,27 +130,6 @@ type cpuState struct {
 type pidPage struct {
 	_    structs.HostLayout
 	Slot [2048]uint16
-}
-
-// groupKey mirrors struct group_key.
-type groupKey struct {
-	_      structs.HostLayout
-	Cgroup uint64
-	Comm   [16]uint8
-}
-
-// group mirrors struct group.
-type group struct {
-	_        structs.HostLayout
-	Cgroup   uint64
-	Ready    uint32
-	TGID     uint32
-	Base     uint32
-	Watched  uint32
-	Depth    uint32
-	Comm     [16]uint8
-	Path     [8][96]uint8
-	Reserved uint32
 }
 
 // gauge mirrors struct gauge.

@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
+	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/bpf"
 )
 
@@ -83,6 +84,7 @@ type kernelSide struct {
 	times  []rowTime
 	pids   []pidPage
 	groups []group
+	bases  []uint64 // of a watched process's slot, that of its group
 	gauges []gauge
 	losses []uint64
 	// controls has one element.
@@ -173,11 +175,12 @@ func (k *kernelSide) size(o Options, s sizes) error {
 	for name, entries := range map[string]int{
 		"rows": s.cpus * s.slots, "times": times, "cpus": s.cpus,
 		"slot_of_pid": pidPages, "calls_in_flight": inFlight,
-		"groups": s.slots, "gauges": s.slots, "slot_of_group": s.slots,
-		"free_slots": s.slots, "whole_cgroups": maxWholeCgroups, "call_errors": failed,
+		"base_of": s.slots, "gauges": s.slots,
+		"whole_cgroups": maxWholeCgroups, "call_errors": failed,
 	} {
 		errs = append(errs, k.object.Resize(name, entries))
 	}
+	errs = append(errs, attribution.Resize(k.object, s.slots))
 	for name, value := range map[string]any{
 		"slots": uint32(s.slots), "cpus_possible": uint32(s.cpus), "cgroup_controller": s.controller,
 		"count_errors": len(o.Watch) > 0, "time_calls": o.SyscallTime, "sample_period": uint64(counterPeriod),
@@ -189,30 +192,28 @@ func (k *kernelSide) size(o Options, s sizes) error {
 
 // share maps the arrays into memory and puts the first values into them.
 func (k *kernelSide) share() error {
-	var errs [8]error
+	var errs [9]error
 	k.rows, errs[0] = bpf.View[row](k.object, "rows")
 	k.times, errs[1] = bpf.View[rowTime](k.object, "times")
 	k.cpus, errs[2] = bpf.View[cpuState](k.object, "cpus")
 	k.pids, errs[3] = bpf.View[pidPage](k.object, "slot_of_pid")
-	k.groups, errs[4] = bpf.View[group](k.object, "groups")
+	groups, err := attribution.Open(k.object, slotFirst)
+	errs[4] = err
+	k.bases, errs[8] = bpf.View[uint64](k.object, "base_of")
 	k.gauges, errs[5] = bpf.View[gauge](k.object, "gauges")
 	k.losses, errs[6] = bpf.View[uint64](k.object, "losses")
 	k.controls, errs[7] = bpf.View[control](k.object, ".data.controls")
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
+	k.groups, k.slotOfGroup = groups.Records, groups.Keys
 	k.controls[0].TimingSince = timingRests
-	k.slotOfGroup, k.wholeCgroups = k.object.Map("slot_of_group"), k.object.Map("whole_cgroups")
-	k.freeSlots, k.callErrors = k.object.Map("free_slots"), k.object.Map("call_errors")
+	k.wholeCgroups = k.object.Map("whole_cgroups")
+	k.freeSlots, k.callErrors = k.object.Map("free_groups"), k.object.Map("call_errors")
 	for i := range k.cpus {
 		k.cpus[i].Row, k.cpus[i].PID = uint32(i*k.slots+slotUnknown), pidUnknown
 	}
 	k.pids[0].Slot[0] = slotIdle
-	for slot := slotFirst; slot < k.slots; slot++ {
-		if err := k.free(uint32(slot)); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

@@ -7,7 +7,16 @@
 // into workloads and takes back those that nobody uses. It refuses to know how metrics are scraped or stored.
 package system
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/teescope/teescope/internal/agent/attribution"
+)
+
+type (
+	group    = attribution.Record
+	groupKey = attribution.Key
+)
 
 const rowWords = int(unsafe.Sizeof(row{}) / 8)
 
@@ -16,13 +25,3 @@ func (r *row) words() *[rowWords]uint64 { return (*[rowWords]uint64)(unsafe.Poin
 
 // timingRests is a time that never comes (TIMING_RESTS in system.h).
 const timingRests = ^uint64(0)
-
-// text reads a NUL-terminated string.
-func text(b []byte) string {
-	for i, c := range b {
-		if c == 0 {
-			return string(b[:i])
-		}
-	}
-	return string(b)
-}

@@ -130,7 +130,7 @@ func (s *slots) adopt(now time.Time) {
 		if g.Ready == 0 || s.active[uint32(n)] != nil {
 			continue
 		}
-		id := workload.Identify(cgroupNames(g), text(g.Comm[:]))
+		id := workload.Identify(g.Cgroups(), g.Program())
 		if id.Kind == workload.Container || id.Kind == workload.Unit {
 			// One slot is enough for it from now on. When the map is full it only takes more slots.
 			_ = s.kernel.wholeCgroups.Update(g.Cgroup, uint8(1), ebpf.UpdateAny)
@@ -162,14 +162,6 @@ func (s *slots) promote(now time.Time) {
 			sl.owner = w
 		}
 	}
-}
-
-func cgroupNames(g *group) []string {
-	names := make([]string, 0, pathLevels)
-	for i := range min(int(g.Depth), pathLevels) {
-		names = append(names, text(g.Path[i][:]))
-	}
-	return names
 }
 
 func (s *slots) read(sl *slot) {

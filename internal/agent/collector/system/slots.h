@@ -7,6 +7,8 @@
 #define TEESCOPE_SLOTS_H
 
 #include "system.h"
+#include "group.h"
+#include "lost.h"
 
 const volatile u32 slots = 1; /* rows of one CPU */
 const volatile u32 cpus_possible = 1;
@@ -46,13 +48,14 @@ struct {
 	__type(value, struct pid_page);
 } slot_of_pid SEC(".maps");
 
+/* Of the slot of a watched process: the slot that its children get, that of the process's group. 0 of others. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* slots */
 	__type(key, u32);
-	__type(value, struct group);
-} groups SEC(".maps");
+	__type(value, u64);
+} base_of SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -63,32 +66,11 @@ struct {
 } gauges SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, LOSSES);
-	__type(key, u32);
-	__type(value, u64);
-} losses SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1); /* slots */
-	__type(key, struct group_key);
-	__type(value, u32);
-} slot_of_group SEC(".maps");
-
-struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1); /* containers and units: their programs share a slot */
 	__type(key, u64);
 	__type(value, u8);
 } whole_cgroups SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_QUEUE);
-	__uint(max_entries, 1); /* slots */
-	__type(value, u32);
-} free_slots SEC(".maps");
 
 /* A variable and not a map: reading it is one load. User space maps it as it does the maps. */
 struct control told SEC(".data.controls");
@@ -99,14 +81,6 @@ struct control told SEC(".data.controls");
 static __always_inline bool open_now(void)
 {
 	return !told.closed;
-}
-
-static __always_inline void lost(u32 what)
-{
-	u64 *n = bpf_map_lookup_elem(&losses, &what);
-
-	if (n)
-		__sync_fetch_and_add(n, 1);
 }
 
 static __always_inline struct cpu_state *this_cpu(void)
@@ -129,40 +103,11 @@ static __always_inline u16 *pid_slot(u32 tgid)
 	return p ? &p->slot[tgid % PIDS_PER_PAGE] : NULL;
 }
 
-/* Takes a free slot and writes down whom it is for, cgroup names included. */
-static __noinline u32 new_group(struct group_key *key, struct kernfs_node *node, u32 tgid)
-{
-	struct group *group;
-	u32 slot, *winner;
-
-	if (!key || bpf_map_pop_elem(&free_slots, &slot)) {
-		lost(LOST_SLOTS);
-		return SLOT_OTHER;
-	}
-	group = bpf_map_lookup_elem(&groups, &slot);
-	if (!group)
-		return SLOT_OTHER;
-	group->cgroup = key->cgroup;
-	group->tgid = tgid;
-	group->base = slot;
-	group->watched = 0;
-	__builtin_memcpy(group->comm, key->comm, sizeof(group->comm));
-	group->depth = cgroup_path(node, group->path);
-	if (!bpf_map_update_elem(&slot_of_group, key, &slot, BPF_NOEXIST)) {
-		group->ready = 1;
-		return slot;
-	}
-	/* Another CPU was faster. */
-	bpf_map_push_elem(&free_slots, &slot, 0);
-	winner = bpf_map_lookup_elem(&slot_of_group, key);
-	return winner ? *winner : SLOT_OTHER;
-}
-
 /* Finds the slot of a process from what it is now, and remembers it by process ID. */
 static __noinline u32 assign(struct task_struct *leader)
 {
 	struct group_key key = {};
-	u32 tgid = BPF_CORE_READ(leader, tgid), slot, *known;
+	u32 tgid = BPF_CORE_READ(leader, tgid), slot;
 	u16 *by_pid = pid_slot(tgid);
 
 	if (!by_pid) {
@@ -177,8 +122,11 @@ static __noinline u32 assign(struct task_struct *leader)
 		key.cgroup = BPF_CORE_READ(node, id);
 		if (!bpf_map_lookup_elem(&whole_cgroups, &key.cgroup))
 			bpf_probe_read_kernel_str(key.comm, sizeof(key.comm), &leader->comm);
-		known = bpf_map_lookup_elem(&slot_of_group, &key);
-		slot = known ? *known : new_group(&key, node, tgid);
+		slot = find_group(&key, node, tgid);
+		if (slot == NO_GROUP) {
+			lost(LOST_GROUPS);
+			slot = SLOT_OTHER;
+		}
 	}
 	*by_pid = slot;
 	return slot;

@@ -53,9 +53,9 @@ static __always_inline void point(struct cpu_state *state, struct task_struct *t
 	state->slot = slot;
 	state->row = cpu * slots + slot;
 	if (count_errors) {
-		struct group *group = bpf_map_lookup_elem(&groups, &slot);
+		u64 *base = bpf_map_lookup_elem(&base_of, &slot);
 
-		state->watched = group && group->watched;
+		state->watched = base && *base;
 	}
 	read_counters(&state->start, task);
 }
@@ -212,7 +212,7 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 	struct cpu_state *state = current_state(parent);
 	struct row *row = row_of(state);
 	u16 *its = pid_slot(tgid);
-	struct group *group;
+	u64 *base;
 
 	if (tgid != child->pid) {
 		if (row)
@@ -227,9 +227,9 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 		return 0;
 	}
 	slot = state->slot;
-	group = bpf_map_lookup_elem(&groups, &slot);
-	if (group && group->watched)
-		slot = group->base;
+	base = bpf_map_lookup_elem(&base_of, &slot);
+	if (base && *base)
+		slot = *base;
 	if (its)
 		*its = slot;
 	else

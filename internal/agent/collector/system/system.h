@@ -3,8 +3,8 @@
  * The records that the kernel side (system.bpf.c) writes and the user side reads. layout.go, which mirrors them, is
  * generated ("make generate-layouts") from what is listed at the end.
  *
- * A slot is where counts go: one for each group of processes that share a cgroup and a program name, plus one
- * for each watched process. User space adds slots up into workloads. A row is one slot on one CPU, so that no
+ * A slot is the number of a group (bpf/include/group.h), where counts go: one for each group of processes that share a
+ * cgroup and a program name, plus one for each watched process. User space adds slots up into workloads. A row is one slot on one CPU, so that no
  * counter is ever shared between CPUs and none needs an atomic operation.
  */
 #ifndef TEESCOPE_SYSTEM_H
@@ -132,23 +132,6 @@ struct cpu_state {
 	u64 reserved[3]; /* whole cache lines: no CPU writes into one of another's */
 };
 
-struct group_key {
-	u64 cgroup; /* kernfs ID of the process's cgroup */
-	u8 comm[16];
-};
-
-struct group {
-	u64 cgroup;
-	u32 ready; /* set last: the record is whole */
-	u32 tgid;  /* the first process, or the watched one */
-	u32 base;  /* the slot that children get: itself, or that of the watched process's group */
-	u32 watched; /* a slot for one process */
-	u32 depth;   /* names in path, leaf first */
-	u8 comm[16];
-	u8 path[PATH_LEVELS][PATH_NAME];
-	u32 reserved;
-};
-
 /* Filled by one pass of the task iterator. */
 struct gauge {
 	u64 processes;
@@ -177,7 +160,7 @@ struct control {
 
 /* What was lost, and why. Index of `losses`. */
 enum loss {
-	LOST_SLOTS,    /* processes folded into SLOT_OTHER because no slot was free */
+	LOST_GROUPS,   /* processes folded into SLOT_OTHER because no slot was free */
 	LOST_PIDS,     /* processes with a pid beyond slot_of_pid */
 	LOST_ERRORS,   /* failed system calls not counted: the map was full */
 	LOST_SWITCHES, /* threads that were not seen to be switched in: healed at their next event */
@@ -190,15 +173,12 @@ GO_TYPE(system, struct run_time, runTime);
 GO_TYPE(system, struct thread_counters, threadCounters);
 GO_TYPE(system, struct cpu_state, cpuState);
 GO_TYPE(system, struct pid_page, pidPage);
-GO_TYPE(system, struct group_key, groupKey);
-GO_TYPE(system, struct group, group);
 GO_TYPE(system, struct gauge, gauge);
 GO_TYPE(system, struct control, control);
 GO_TYPE(system, struct error_key, errorKey);
 GO_VALUES(system, enum calls, );
 GO_VALUES(system, enum slots, );
 GO_VALUES(system, enum pids, );
-GO_VALUES(system, enum path_limits, );
 GO_VALUES(system, enum fault_reason, );
 GO_VALUES(system, enum cache_op, );
 GO_VALUES(system, enum metered, );

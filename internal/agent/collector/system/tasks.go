@@ -110,6 +110,7 @@ func (k *kernelSide) sumTimes(slot uint32, total *rowTime) {
 
 // reset makes a slot's counters zero. Nothing may count into it any more.
 func (k *kernelSide) reset(slot uint32) {
+	k.bases[slot] = 0
 	for i := int(slot); i < len(k.rows); i += k.slots {
 		k.rows[i] = row{}
 	}

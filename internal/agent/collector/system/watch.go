@@ -73,7 +73,8 @@ func (s *slots) watch(p watch.Process, base uint32, w *watcher, warn func(string
 	}
 	g := &s.kernel.groups[number]
 	*g = s.kernel.groups[base]
-	g.TGID, g.Base, g.Watched, g.Ready = uint32(p.PID), base, 1, 1
+	g.TGID, g.Ready = uint32(p.PID), 1
+	s.kernel.bases[number] = uint64(base)
 	s.place(&slot{
 		number: number, identity: group.identity, owner: group.owner, tgid: g.TGID,
 		watched: &watched{pid: p.PID, comm: labels.Label(p.Comm), base: base},

@@ -35,13 +35,3 @@ func (t *totals) add(from *totals) {
 		t.Times[i].SumNS += from.Times[i].SumNS
 	}
 }
-
-// text reads a NUL-terminated string.
-func text(b []byte) string {
-	for i, c := range b {
-		if c == 0 {
-			return string(b[:i])
-		}
-	}
-	return string(b)
-}

@@ -230,8 +230,8 @@ func (w *watch) workingSet(r *record) uint64 {
 type holding struct{ enclaves, size, resident, pagedOut, workingSet uint64 }
 
 // eachWorkload adds up the enclaves of each workload, those that are no more included where it is counted.
-func (w *watch) eachWorkload(f *families, named map[*workload.Workload[kept]]*counts, live []*record) []sample {
-	held := map[*workload.Workload[kept]]*holding{}
+func (w *watch) eachWorkload(f *families, named map[*workload.Workload[counts]]*counts, live []*record) []sample {
+	held := map[*workload.Workload[counts]]*holding{}
 	for _, r := range live {
 		own := w.owners.workloadOf(r.Group)
 		h := held[own]
@@ -271,7 +271,7 @@ func (w *watch) eachWorkload(f *families, named map[*workload.Workload[kept]]*co
 }
 
 // neighbours says whose need it was that evicted a workload's pages.
-func (w *watch) neighbours(f *families, named map[*workload.Workload[kept]]*counts) []sample {
+func (w *watch) neighbours(f *families, named map[*workload.Workload[counts]]*counts) []sample {
 	l := lister{kernel: w.kernel}
 	byLabels := map[[5]string]uint64{}
 	for p, n := range w.owners.evictions(named) {

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
+	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/lib/metric/metrictest"
@@ -51,8 +52,6 @@ func TestEveryWayHasItsProgram(t *testing.T) {
 // pairsTable is the map evictions of a machine that is not there.
 type pairsTable map[evictionKey]uint64
 
-func (p pairsTable) Delete(any) error { return nil }
-
 func (p pairsTable) LookupAndDelete(key, value any) error {
 	n, ok := p[key.(evictionKey)]
 	if !ok {
@@ -63,32 +62,42 @@ func (p pairsTable) LookupAndDelete(key, value any) error {
 	return nil
 }
 
-// groupsTable is the map group_of: what was withdrawn.
-type groupsTable struct{ withdrawn []groupKey }
+// groupsTable is the map of keys: what was withdrawn.
+type groupsTable struct{ withdrawn []attribution.Key }
 
 func (g *groupsTable) Delete(key any) error {
-	g.withdrawn = append(g.withdrawn, key.(groupKey))
+	g.withdrawn = append(g.withdrawn, key.(attribution.Key))
 	return nil
 }
 
-func (g *groupsTable) LookupAndDelete(any, any) error { return errors.ErrUnsupported }
+func (g *groupsTable) Update(any, any, attribution.Flags) error { return nil }
+
+// freeNumbers is the map of free numbers: what was handed back.
+type freeNumbers struct{ freed []uint32 }
+
+func (f *freeNumbers) Update(_, number any, _ attribution.Flags) error {
+	f.freed = append(f.freed, number.(uint32))
+	return nil
+}
+
+func (f *freeNumbers) LookupAndDelete(any, any) error { return errors.ErrUnsupported }
 
 // fake is a kernel side that nothing runs in.
 type fake struct {
 	*kernelSide
 	pairs     pairsTable
 	withdrawn *groupsTable
-	freed     []uint32
+	*freeNumbers
 }
 
 func newFake(groups int) *fake {
-	k := &fake{pairs: pairsTable{}, withdrawn: &groupsTable{}}
+	k := &fake{pairs: pairsTable{}, withdrawn: &groupsTable{}, freeNumbers: &freeNumbers{}}
 	k.kernelSide = &kernelSide{
 		object: &bpf.Object{}, look: func() error { return nil },
-		machine: make([]totals, 2), records: make([]record, 8), groups: make([]group, groups),
+		machine: make([]totals, 2), records: make([]record, 8), uses: make([]groupUse, groups),
 		losses: make([]uint64, len(lossNames)), moment: make([]moment, 1),
-		groupOf: k.withdrawn, evictions: k.pairs,
-		freeGroup: func(i uint32) error { k.freed = append(k.freed, i); return nil },
+		groups:    &attribution.Kernel{First: 1, Records: make([]attribution.Record, groups), Keys: k.withdrawn, Free: k.freeNumbers},
+		evictions: k.pairs,
 	}
 	k.kernelSide.pairs = func(each func(evictionKey, uint64)) {
 		for key, n := range maps.Clone(k.pairs) {
@@ -104,8 +113,9 @@ func newFake(groups int) *fake {
 
 // group makes a group of a program in a unit, or in none.
 func (k *fake) group(i int, program, unit string, enclaves uint64, c counts) {
-	g := &k.groups[i]
-	*g = group{Cgroup: uint64(100 + i), Ready: 1, Enclaves: enclaves, Count: c}
+	g := &k.groups.Records[i]
+	*g = attribution.Record{Cgroup: uint64(100 + i), Ready: 1}
+	k.uses[i] = groupUse{Enclaves: enclaves, Count: c}
 	copy(g.Comm[:], program)
 	if unit != "" {
 		g.Depth = 1

@@ -3,9 +3,10 @@
 #ifndef TEESCOPE_SGX_ENCLAVES_H
 #define TEESCOPE_SGX_ENCLAVES_H
 
-#include "cgroup.h"
-#include "sgx_driver.h"
 #include "sgx.h"
+#include "group.h"
+#include "lost.h"
+#include "sgx_driver.h"
 
 /* Addresses of the driver's, 0 where they are not known. */
 const volatile u64 free_pages_address = 0;  /* sgx_nr_free_pages, atomic_long_t from 5.15 */
@@ -35,16 +36,8 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* groups_max */
 	__type(key, u32);
-	__type(value, struct group);
-} groups SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, LOSSES);
-	__type(key, u32);
-	__type(value, u64);
-} losses SEC(".maps");
+	__type(value, struct group_use);
+} group_uses SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -61,13 +54,6 @@ struct {
 	__type(value, u32);
 } record_of SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1); /* groups_max */
-	__type(key, struct group_key);
-	__type(value, u32);
-} group_of SEC(".maps");
-
 /* The group that a process has created enclaves for: whom a direct reclaim is for. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -81,12 +67,6 @@ struct {
 	__uint(max_entries, MAX_RECORDS);
 	__type(value, u32);
 } free_records SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_QUEUE);
-	__uint(max_entries, 1); /* groups_max */
-	__type(value, u32);
-} free_groups SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -105,14 +85,6 @@ struct {
 u32 last_id = 0;	/* of an enclave */
 u32 last_allocator = 0; /* the group that took a page last */
 u32 guests = 0;		/* virtual EPCs that are open */
-
-static __always_inline void lost(u32 what)
-{
-	u64 *n = bpf_map_lookup_elem(&losses, &what);
-
-	if (n)
-		__sync_fetch_and_add(n, 1);
-}
 
 static __always_inline struct totals *this_cpu(void)
 {
@@ -174,7 +146,7 @@ static __always_inline struct enclave *enclave_at(const void *address)
 static __always_inline void count(struct enclave *e, u32 what, u64 n)
 {
 	struct totals *t = this_cpu();
-	struct group *g;
+	struct group_use *g;
 	u32 group;
 
 	if (!e || what >= COUNTS)
@@ -183,47 +155,24 @@ static __always_inline void count(struct enclave *e, u32 what, u64 n)
 		__sync_fetch_and_add(&t->count[what], n);
 	__sync_fetch_and_add(&e->count[what], n);
 	group = e->group;
-	g = bpf_map_lookup_elem(&groups, &group);
+	g = bpf_map_lookup_elem(&group_uses, &group);
 	if (g)
 		__sync_fetch_and_add(&g->count[what], n);
 }
 
-/* Takes a free group and writes down whom it is for. */
-static __noinline u32 new_group(struct group_key *key, struct kernfs_node *node)
-{
-	struct group *group;
-	u32 i, *winner;
-
-	if (!key || bpf_map_pop_elem(&free_groups, &i)) {
-		lost(LOST_GROUPS);
-		return GROUP_OTHER;
-	}
-	group = bpf_map_lookup_elem(&groups, &i);
-	if (!group)
-		return GROUP_OTHER;
-	group->cgroup = key->cgroup;
-	__builtin_memcpy(group->comm, key->comm, sizeof(group->comm));
-	group->depth = cgroup_path(node, group->path);
-	if (!bpf_map_update_elem(&group_of, key, &i, BPF_NOEXIST)) {
-		group->ready = 1;
-		return i;
-	}
-	/* Another CPU was faster. */
-	bpf_map_push_elem(&free_groups, &i, 0);
-	winner = bpf_map_lookup_elem(&group_of, key);
-	return winner ? *winner : GROUP_OTHER;
-}
-
 /* The group of a process, by what it is now. */
-static __noinline u32 find_group(struct task_struct *leader)
+static __noinline u32 group_of_task(struct task_struct *leader)
 {
 	struct kernfs_node *node = kernfs_of(leader);
 	struct group_key key = {.cgroup = BPF_CORE_READ(node, id)};
-	u32 *known;
+	u32 group;
 
 	bpf_probe_read_kernel_str(key.comm, sizeof(key.comm), &leader->comm);
-	known = bpf_map_lookup_elem(&group_of, &key);
-	return known ? *known : new_group(&key, node);
+	group = find_group(&key, node, BPF_CORE_READ(leader, tgid));
+	if (group != NO_GROUP)
+		return group;
+	lost(LOST_GROUPS);
+	return GROUP_OTHER;
 }
 
 static __always_inline void forget(struct enclave *e)
@@ -235,8 +184,8 @@ static __always_inline void forget(struct enclave *e)
 static __noinline struct enclave *adopt(u64 address, struct task_struct *task, u32 kind, u64 now)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
-	u32 i, group = find_group(leader), tgid = BPF_CORE_READ(task, tgid);
-	struct group *g = bpf_map_lookup_elem(&groups, &group);
+	u32 i, group = group_of_task(leader), tgid = BPF_CORE_READ(task, tgid);
+	struct group_use *g = bpf_map_lookup_elem(&group_uses, &group);
 	struct enclave *e;
 
 	if (bpf_map_pop_elem(&free_records, &i)) {
@@ -280,7 +229,7 @@ static __noinline int release(u64 address)
 {
 	u32 *known = bpf_map_lookup_elem(&record_of, &address), i;
 	struct enclave *e;
-	struct group *g;
+	struct group_use *g;
 
 	if (!known)
 		return 0;
@@ -288,7 +237,7 @@ static __noinline int release(u64 address)
 	e = record(i);
 	if (!e || bpf_map_delete_elem(&record_of, &address))
 		return 0;
-	g = bpf_map_lookup_elem(&groups, &e->group);
+	g = bpf_map_lookup_elem(&group_uses, &e->group);
 	if (g)
 		__sync_fetch_and_add(&g->enclaves, -1);
 	forget(e);

@@ -5,123 +5,69 @@ package driver
 import (
 	"time"
 
+	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
-// restBeforeFree is how long a group must have no enclave before it is given back.
-const restBeforeFree = 2 * time.Second
-
-// kept is what a workload keeps of groups that are no more.
-type kept struct{ counts }
-
 // pair is who was evicted, and by whom.
-type pair struct{ victim, by *workload.Workload[kept] }
+type pair struct{ victim, by *workload.Workload[counts] }
 
 // owner is the user side of a group: processes with the same cgroup and program that own enclaves.
 type owner struct {
-	number   uint32
-	counts   // as last read
-	identity workload.Identity
-	workload *workload.Workload[kept]
-
-	restingSince time.Time // no enclave; zero while there are some
-	atRest       counts
-	withdrawn    bool // taken from group_of: no new enclave can join
+	attribution.Group[counts]
+	use    *groupUse // in the kernel
+	counts           // as last read
+	before counts    // when it was asked last whether it moved
 }
+
+// InUse implements attribution.Member.
+func (o *owner) InUse() bool { return o.use.Enclaves > 0 }
+
+// Moved implements attribution.Member.
+func (o *owner) Moved() bool {
+	moved := o.before != o.counts
+	o.before = o.counts
+	return moved
+}
+
+// AddTo implements attribution.Member.
+func (o *owner) AddTo(kept *counts) { kept.add(&o.counts) }
+
+// SubtractFrom implements attribution.Member.
+func (o *owner) SubtractFrom(kept *counts) { kept.subtract(&o.counts) }
 
 // owners keeps the user side of all groups in step with the kernel's.
 type owners struct {
-	kernel   *kernelSide
-	registry *workload.Registry[kept]
-	active   map[uint32]*owner
-	evicted  map[pair]uint64 // of groups that are no more, or that had another workload
+	*attribution.Groups[*owner, counts]
+	kernel  *kernelSide
+	evicted map[pair]uint64 // of groups that are no more, or that had another workload
 }
 
 func newOwners(k *kernelSide, limit int) *owners {
-	o := &owners{
-		kernel: k, registry: workload.NewRegistry[kept](limit), active: map[uint32]*owner{}, evicted: map[pair]uint64{},
-	}
-	o.active[groupOther] = &owner{number: groupOther, identity: workload.Folded, workload: o.registry.Other()}
+	o := &owners{kernel: k, evicted: map[pair]uint64{}}
+	o.Groups = attribution.New(k.groups, limit, attribution.Hooks[*owner, counts]{
+		Adopt: func(g attribution.Group[counts], _ *attribution.Record) *owner { return o.owner(g) },
+		// Evictions stay with the workloads that they were counted for.
+		Promote: func(w *owner) { o.fold(w.Number) },
+		Retire:  func(w *owner) { o.fold(w.Number) },
+		Clear:   func(w *owner) error { *w.use = groupUse{}; return nil },
+	})
+	o.Put(o.owner(attribution.Group[counts]{Number: groupOther, Identity: workload.Folded, Workload: o.Registry.Other()}))
 	return o
+}
+
+func (o *owners) owner(g attribution.Group[counts]) *owner {
+	return &owner{Group: g, use: &o.kernel.uses[g.Number]}
 }
 
 // refresh brings the user side up to date: new groups, their counts, and groups that are no longer used.
 func (o *owners) refresh(now time.Time) error {
-	for n := 1; n < len(o.kernel.groups); n++ {
-		o.adopt(uint32(n), now)
+	o.Adopt(now)
+	for w := range o.All() {
+		w.counts = w.use.Count
 	}
-	for _, w := range o.active {
-		w.counts = o.kernel.groups[w.number].Count
-	}
-	o.promote(now)
-	for _, w := range o.active {
-		if err := o.retire(w, now); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// adopt names a group that the kernel side has made since the last time.
-func (o *owners) adopt(n uint32, now time.Time) {
-	g := &o.kernel.groups[n]
-	if g.Ready == 0 || o.active[n] != nil {
-		return
-	}
-	names := make([]string, 0, pathLevels)
-	for i := range min(int(g.Depth), pathLevels) {
-		names = append(names, text(g.Path[i][:]))
-	}
-	id := workload.Identify(names, text(g.Comm[:]))
-	o.active[n] = &owner{number: n, identity: id, workload: o.registry.Join(id, now)}
-}
-
-// promote gives groups that were folded the name that there is room for by now. What they have counted so
-// far stays where it was counted, so that no counter jumps.
-func (o *owners) promote(now time.Time) {
-	other := o.registry.Other()
-	for _, w := range o.active {
-		if w.workload != other || w.number == groupOther {
-			continue
-		}
-		to := o.registry.Promote(w.identity, now)
-		if to == nil {
-			continue
-		}
-		o.fold(w.number)
-		other.Kept.add(&w.counts)
-		to.Kept.subtract(&w.counts)
-		w.workload = to
-	}
-}
-
-// retire gives a group back once nothing can count into it any more: it has no enclave, it is withdrawn so
-// that none can join, and then nothing has moved for a while.
-func (o *owners) retire(w *owner, now time.Time) error {
-	if w.number == groupOther {
-		return nil
-	}
-	g := &o.kernel.groups[w.number]
-	switch {
-	case g.Enclaves > 0:
-		// One may have joined just before the group was withdrawn. The next gets another group, of the
-		// same workload.
-		w.restingSince = time.Time{}
-	case w.restingSince.IsZero() || w.atRest != w.counts:
-		w.restingSince, w.atRest = now, w.counts
-		if !w.withdrawn {
-			w.withdrawn = true
-			_ = o.kernel.groupOf.Delete(groupKey{Cgroup: g.Cgroup, Comm: g.Comm}) // gone is as good
-		}
-	case now.Sub(w.restingSince) >= restBeforeFree:
-		o.fold(w.number)
-		w.workload.Kept.add(&w.counts)
-		o.registry.Leave(w.workload, now)
-		delete(o.active, w.number)
-		*g = group{}
-		return o.kernel.freeGroup(w.number)
-	}
-	return nil
+	o.Promote(now)
+	return o.Retire(now)
 }
 
 // fold moves what the kernel side has counted of a group's evictions, on either side, to the workloads that
@@ -145,28 +91,28 @@ func (o *owners) pairOf(key evictionKey) pair {
 	return pair{o.workloadOf(key.Victim), o.workloadOf(key.By)}
 }
 
-func (o *owners) workloadOf(group uint32) *workload.Workload[kept] {
-	if w := o.active[group]; w != nil {
-		return w.workload
+func (o *owners) workloadOf(group uint32) *workload.Workload[counts] {
+	if w, ok := o.Get(group); ok {
+		return w.Workload
 	}
-	return o.registry.Other() // made since the last look at the groups
+	return o.Registry.Other() // made since the last look at the groups
 }
 
 // totals adds up the groups of each workload.
-func (o *owners) totals() map[*workload.Workload[kept]]*counts {
-	all := map[*workload.Workload[kept]]*counts{}
-	o.registry.Each(func(w *workload.Workload[kept]) {
-		sum := w.Kept.counts
+func (o *owners) totals() map[*workload.Workload[counts]]*counts {
+	all := map[*workload.Workload[counts]]*counts{}
+	o.Registry.Each(func(w *workload.Workload[counts]) {
+		sum := w.Kept
 		all[w] = &sum
 	})
-	for _, w := range o.active {
-		all[w.workload].add(&w.counts)
+	for w := range o.All() {
+		all[w.Workload].add(&w.counts)
 	}
 	return all
 }
 
 // evictions says who was evicted by whom, of the workloads that still have a name.
-func (o *owners) evictions(named map[*workload.Workload[kept]]*counts) map[pair]uint64 {
+func (o *owners) evictions(named map[*workload.Workload[counts]]*counts) map[pair]uint64 {
 	all := map[pair]uint64{}
 	for p, n := range o.evicted {
 		if named[p.victim] == nil || named[p.by] == nil {

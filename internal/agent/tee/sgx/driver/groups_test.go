@@ -3,9 +3,12 @@
 package driver
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/agent/attribution"
 )
 
 func refreshed(t *testing.T, o *owners, now time.Time) {
@@ -24,17 +27,17 @@ func TestAGroupWithoutEnclavesIsGivenBackAndItsCountsStay(t *testing.T) {
 	b := k.backend(8)
 	o := b.watch.owners
 	refreshed(t, o, now)
-	if len(k.withdrawn.withdrawn) != 1 || text(k.withdrawn.withdrawn[0].Comm[:]) != "worker" {
+	if len(k.withdrawn.withdrawn) != 1 || !bytes.HasPrefix(k.withdrawn.withdrawn[0].Comm[:], []byte("worker\x00")) {
 		t.Fatalf("withdrawn are %v, want the group without enclaves", k.withdrawn.withdrawn)
 	}
-	k.groups[1].Count[nAdded]++ // late
-	refreshed(t, o, now.Add(restBeforeFree))
+	k.uses[1].Count[nAdded]++ // late
+	refreshed(t, o, now.Add(attribution.RestBeforeFree))
 	if len(k.freed) != 0 {
 		t.Fatal("a group that was just counted into is given back")
 	}
-	refreshed(t, o, now.Add(3*restBeforeFree))
-	if len(k.freed) != 1 || k.freed[0] != 1 || k.groups[1].Ready != 0 || len(k.pairs) != 0 {
-		t.Fatalf("freed %v, group %+v, pairs %v", k.freed, k.groups[1].Ready, k.pairs)
+	refreshed(t, o, now.Add(3*attribution.RestBeforeFree))
+	if len(k.freed) != 1 || k.freed[0] != 1 || k.groups.Records[1].Ready != 0 || len(k.pairs) != 0 {
+		t.Fatalf("freed %v, group %+v, pairs %v", k.freed, k.groups.Records[1].Ready, k.pairs)
 	}
 	k.group(1, "newcomer", "", 1, counts{nAdded: 100})
 	k.pairs[evictionKey{Victim: 1, By: 2}] = 2
@@ -57,9 +60,9 @@ func TestAGroupThatIsJoinedWhileItIsWithdrawnIsKept(t *testing.T) {
 	k.group(1, "worker", "", 0, counts{})
 	o := k.backend(8).watch.owners
 	refreshed(t, o, now)
-	k.groups[1].Enclaves = 1
+	k.uses[1].Enclaves = 1
 	refreshed(t, o, now.Add(time.Hour))
-	k.groups[1].Enclaves = 0
+	k.uses[1].Enclaves = 0
 	refreshed(t, o, now.Add(2*time.Hour))
 	if len(k.freed) != 0 {
 		t.Error("the group was given back at once when its enclave ended")
@@ -85,7 +88,7 @@ func TestWorkloadsAreBoundedAndPromotedWithoutAJump(t *testing.T) {
 	other := func(want uint64, pairs uint64) {
 		t.Helper()
 		totals := o.totals()
-		if n := totals[o.registry.Other()][nAdded]; n != want {
+		if n := totals[o.Registry.Other()][nAdded]; n != want {
 			t.Errorf("the folded rest has added %d pages, want %d", n, want)
 		}
 		var sum uint64
@@ -97,19 +100,23 @@ func TestWorkloadsAreBoundedAndPromotedWithoutAJump(t *testing.T) {
 		}
 	}
 	other(20, 9)
+	second := func() *owner {
+		w, _ := o.Get(2)
+		return w
+	}
 	// The first one ends, and its name can be had after a while.
-	refreshed(t, o, now.Add(3*restBeforeFree))
+	refreshed(t, o, now.Add(3*attribution.RestBeforeFree))
 	now = now.Add(time.Hour)
-	k.groups[2].Count[nAdded] = 25
+	k.uses[2].Count[nAdded] = 25
 	refreshed(t, o, now)
-	if name := o.active[2].workload.Name; name != "second" {
+	if name := second().Workload.Name; name != "second" {
 		t.Fatalf("the second is %q, want its own name", name)
 	}
 	other(25, 9)
-	k.groups[2].Count[nAdded] = 31
+	k.uses[2].Count[nAdded] = 31
 	refreshed(t, o, now)
 	other(25, 9)
-	if n := o.totals()[o.active[2].workload][nAdded]; n != 6 {
+	if n := o.totals()[second().Workload][nAdded]; n != 6 {
 		t.Errorf("the promoted one has added %d pages, want the 6 since", n)
 	}
 }

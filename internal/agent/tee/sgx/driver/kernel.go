@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/bpf"
 )
 
@@ -15,7 +16,6 @@ var object []byte
 
 // table is what is needed of a map that is not shared as memory.
 type table interface {
-	Delete(key any) error
 	LookupAndDelete(key, value any) error
 }
 
@@ -27,16 +27,14 @@ type kernelSide struct {
 
 	machine []totals
 	records []record
-	groups  []group
+	groups  *attribution.Kernel
+	uses    []groupUse // by group
 	losses  []uint64
 	moment  []moment
 
-	groupOf   table
 	evictions table
 	// pairs lists the entries of the map evictions.
 	pairs func(each func(evictionKey, uint64))
-	// freeGroup hands a group back to the kernel side.
-	freeGroup func(uint32) error
 }
 
 // sizes are what the kernel side is made for.
@@ -98,10 +96,11 @@ func prepare(s sizes) (*kernelSide, error) {
 func (k *kernelSide) size(s sizes) error {
 	var errs []error
 	for name, entries := range map[string]int{
-		"machine": s.cpus, "groups": s.groups, "group_of": s.groups, "free_groups": s.groups,
+		"machine": s.cpus, "group_uses": s.groups,
 	} {
 		errs = append(errs, k.object.Resize(name, entries))
 	}
+	errs = append(errs, attribution.Resize(k.object, s.groups))
 	for name, value := range map[string]any{
 		"cgroup_controller": s.controller, "free_pages_address": s.symbols.freePages,
 		"vm_ops_address": s.symbols.vmOps, "fops_address": s.symbols.fops,
@@ -115,16 +114,16 @@ func (k *kernelSide) size(s sizes) error {
 // share maps the arrays into memory and hands out what is free. Record 0 and group 0 are for what finds
 // none.
 func (k *kernelSide) share() error {
-	var errs [5]error
+	var errs [6]error
 	k.machine, errs[0] = bpf.View[totals](k.object, "machine")
 	k.records, errs[1] = bpf.View[record](k.object, "enclaves")
-	k.groups, errs[2] = bpf.View[group](k.object, "groups")
+	k.uses, errs[2] = bpf.View[groupUse](k.object, "group_uses")
 	k.losses, errs[3] = bpf.View[uint64](k.object, "losses")
 	k.moment, errs[4] = bpf.View[moment](k.object, "moment")
+	k.groups, errs[5] = attribution.Open(k.object, groupOther+1)
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
-	k.groupOf = k.object.Map("group_of")
 	evictions := k.object.Map("evictions")
 	k.evictions = evictions
 	k.pairs = func(each func(evictionKey, uint64)) {
@@ -134,21 +133,10 @@ func (k *kernelSide) share() error {
 			each(key, n)
 		}
 	}
-	freeGroups, freeRecords := k.object.Map("free_groups"), k.object.Map("free_records")
-	k.freeGroup = func(i uint32) error {
-		if err := freeGroups.Update(nil, i, 0); err != nil {
-			return fmt.Errorf("freeing group %d: %w", i, err)
-		}
-		return nil
-	}
+	freeRecords := k.object.Map("free_records")
 	for i := uint32(1); i < maxRecords; i++ {
 		if err := freeRecords.Update(nil, i, 0); err != nil {
 			return fmt.Errorf("freeing record %d: %w", i, err)
-		}
-	}
-	for i := 1; i < len(k.groups); i++ {
-		if err := k.freeGroup(uint32(i)); err != nil {
-			return err
 		}
 	}
 	return nil

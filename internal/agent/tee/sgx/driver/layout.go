@@ -15,12 +15,6 @@ const (
 	bucketShift = 10
 )
 
-// The values of enum path_limits.
-const (
-	pathLevels = 8
-	pathName   = 96
-)
-
 // The values of enum count.
 const (
 	nAdded       = 0
@@ -94,22 +88,10 @@ type totals struct {
 	Reserved [3]uint64
 }
 
-// groupKey mirrors struct group_key.
-type groupKey struct {
-	_      structs.HostLayout
-	Cgroup uint64
-	Comm   [16]uint8
-}
-
-// group mirrors struct group.
-type group struct {
+// groupUse mirrors struct group_use.
+type groupUse struct {
 	_        structs.HostLayout
-	Cgroup   uint64
-	Ready    uint32
-	Depth    uint32
 	Enclaves uint64
-	Comm     [16]uint8
-	Path     [8][96]uint8
 	Count    [12]uint64
 }
 

@@ -10,6 +10,7 @@
 #ifndef TEESCOPE_SGX_H
 #define TEESCOPE_SGX_H
 
+#include "cgroup.h"
 #include "layout.h"
 
 enum limits {
@@ -93,19 +94,9 @@ struct totals {
 	u64 reserved[3];
 };
 
-struct group_key {
-	u64 cgroup; /* kernfs ID */
-	u8 comm[16];
-};
-
-/* Processes with the same cgroup and program that own enclaves. */
-struct group {
-	u64 cgroup;
-	u32 ready;    /* set last: the record is whole */
-	u32 depth;    /* names in path, leaf first */
+/* What is kept of a group (bpf/include/group.h): processes with the same cgroup and program that own enclaves. */
+struct group_use {
 	u64 enclaves; /* that live now */
-	u8 comm[16];
-	u8 path[PATH_LEVELS][PATH_NAME];
 	u64 count[COUNTS];
 };
 
@@ -175,13 +166,11 @@ struct moment {
 
 GO_TYPE(driver, struct distribution, distribution);
 GO_TYPE(driver, struct totals, totals);
-GO_TYPE(driver, struct group_key, groupKey);
-GO_TYPE(driver, struct group, group);
+GO_TYPE(driver, struct group_use, groupUse);
 GO_TYPE(driver, struct enclave, record);
 GO_TYPE(driver, struct eviction_key, evictionKey);
 GO_TYPE(driver, struct moment, moment);
 GO_VALUES(driver, enum limits, );
-GO_VALUES(driver, enum path_limits, );
 GO_VALUES(driver, enum count, n);
 GO_VALUES(driver, enum total, n);
 GO_VALUES(driver, enum histogram, time);

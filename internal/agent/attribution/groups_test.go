@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attribution
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/teescope/teescope/internal/agent/workload"
+)
+
+// counter is a member that counts one thing.
+type counter struct {
+	Group[uint64]
+	n, before uint64
+	alive     bool
+}
+
+func (c *counter) InUse() bool { return c.alive }
+
+func (c *counter) Moved() bool {
+	moved := c.n != c.before
+	c.before = c.n
+	return moved
+}
+
+func (c *counter) AddTo(kept *uint64)        { *kept += c.n }
+func (c *counter) SubtractFrom(kept *uint64) { *kept -= c.n }
+
+// keys is the map of keys.
+type keys map[Key]uint32
+
+func (k keys) Update(key, number any, _ Flags) error {
+	if _, ok := k[key.(Key)]; ok {
+		return ebpf.ErrKeyExist
+	}
+	k[key.(Key)] = number.(uint32)
+	return nil
+}
+
+func (k keys) Delete(key any) error {
+	if _, ok := k[key.(Key)]; !ok {
+		return ebpf.ErrKeyNotExist
+	}
+	delete(k, key.(Key))
+	return nil
+}
+
+// numbers is the map of free numbers.
+type numbers []uint32
+
+func (q *numbers) Update(_, number any, _ Flags) error {
+	*q = append(*q, number.(uint32))
+	return nil
+}
+
+func (q *numbers) LookupAndDelete(_, number any) error {
+	if len(*q) == 0 {
+		return ebpf.ErrKeyNotExist
+	}
+	*number.(*uint32), *q = (*q)[0], (*q)[1:]
+	return nil
+}
+
+// fake is a kernel side that nothing runs in, with its groups.
+type fake struct {
+	*Groups[*counter, uint64]
+	keys    keys
+	free    *numbers
+	records []Record
+	steps   []string
+}
+
+func newFake(limit int) *fake {
+	f := &fake{keys: keys{}, free: &numbers{3, 4, 5}, records: make([]Record, 6)}
+	f.Groups = New(&Kernel{First: 1, Records: f.records, Keys: f.keys, Free: f.free}, limit, Hooks[*counter, uint64]{
+		Adopt:    func(g Group[uint64], _ *Record) *counter { return &counter{Group: g, alive: true} },
+		Withdraw: func(r *Record) { f.steps = append(f.steps, "withdraw "+r.Program()) },
+		Promote:  func(c *counter) { f.steps = append(f.steps, "promote "+c.Identity.Name) },
+		Retire:   func(c *counter) { f.steps = append(f.steps, "retire "+c.Identity.Name) },
+		Clear:    func(c *counter) error { f.steps = append(f.steps, "clear "+c.Identity.Name); return nil },
+	})
+	f.Put(&counter{Group: Group[uint64]{Identity: workload.Folded, Workload: f.Registry.Other()}})
+	return f
+}
+
+// make does what the kernel side does when it sees a new program.
+func (f *fake) make(number uint32, program string) {
+	r := Record{Cgroup: uint64(100 + number), Ready: 1, TGID: 7}
+	copy(r.Comm[:], program)
+	f.records[number] = r
+	f.keys[r.Key()] = number
+}
+
+func (f *fake) retireAt(t *testing.T, now time.Time) {
+	t.Helper()
+	if err := f.Retire(now); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (f *fake) member(t *testing.T, number uint32) *counter {
+	t.Helper()
+	c, ok := f.Get(number)
+	if !ok {
+		t.Fatalf("group %d is not known", number)
+	}
+	return c
+}
+
+func TestAGroupLivesUntilNothingCountsIntoIt(t *testing.T) {
+	f, now := newFake(8), time.Unix(1000, 0)
+	f.make(1, "worker")
+	f.records[2].Cgroup = 9 // it is being made
+	f.Adopt(now)
+	c := f.member(t, 1)
+	if _, known := f.Get(2); known || c.Workload.Name != "worker" || c.TGID != 7 {
+		t.Fatalf("adopted %+v; the unfinished one: %v", c.Group, known)
+	}
+	c.n = 5
+	f.retireAt(t, now)
+	if len(f.keys) != 1 {
+		t.Fatal("a group that is in use was withdrawn")
+	}
+	c.alive = false
+	f.retireAt(t, now)
+	if len(f.keys) != 0 {
+		t.Fatal("a group that nothing is in was not withdrawn")
+	}
+	c.n++ // late
+	f.retireAt(t, now.Add(RestBeforeFree))
+	f.retireAt(t, now.Add(RestBeforeFree+time.Second))
+	if _, known := f.Get(1); !known {
+		t.Fatal("a group that was just counted into has ended")
+	}
+	f.retireAt(t, now.Add(2*RestBeforeFree))
+	if _, known := f.Get(1); known || f.records[1].Ready != 0 || !slices.Contains(*f.free, 1) {
+		t.Fatalf("its number was not handed back: %v", *f.free)
+	}
+	if c.Workload.Kept != 6 {
+		t.Errorf("its workload keeps %d, want 6", c.Workload.Kept)
+	}
+	if want := []string{"withdraw worker", "retire worker", "clear worker"}; !slices.Equal(f.steps, want) {
+		t.Errorf("the steps were %q, want %q", f.steps, want)
+	}
+	if _, known := f.Get(0); !known {
+		t.Error("the object's own group has ended")
+	}
+}
+
+func TestAGroupThatIsJoinedWhileItIsWithdrawnGoesOn(t *testing.T) {
+	f, now := newFake(8), time.Unix(1000, 0)
+	f.make(1, "worker")
+	f.Adopt(now)
+	c := f.member(t, 1)
+	c.alive = false
+	f.retireAt(t, now)
+	c.alive = true
+	f.retireAt(t, now.Add(time.Hour))
+	if f.keys[f.records[1].Key()] != 1 {
+		t.Error("its key was not published again")
+	}
+	c.alive = false
+	f.retireAt(t, now.Add(2*time.Hour))
+	if _, known := f.Get(1); !known {
+		t.Error("it ended at once when nothing was in it")
+	}
+	// A newer group has its key when it is joined again.
+	f.keys[f.records[1].Key()] = 2
+	c.alive = true
+	f.retireAt(t, now.Add(3*time.Hour))
+	if f.keys[f.records[1].Key()] != 2 {
+		t.Error("it took its key from a newer group")
+	}
+}
+
+func TestPromotionMovesNoCounts(t *testing.T) {
+	f, now := newFake(1), time.Unix(1000, 0)
+	f.make(1, "first")
+	f.Adopt(now)
+	f.make(2, "second")
+	f.Adopt(now)
+	first, second := f.member(t, 1), f.member(t, 2)
+	first.alive, second.n = false, 20
+	f.Promote(now)
+	if second.Workload != f.Registry.Other() {
+		t.Fatal("there is room for one workload")
+	}
+	f.retireAt(t, now)
+	f.retireAt(t, now.Add(RestBeforeFree))
+	f.Promote(now.Add(time.Hour))
+	second.n = 25
+	if second.Workload.Name != "second" || second.Workload.Kept+second.n != 5 || f.Registry.Other().Kept != 20 {
+		t.Errorf("%q keeps %d, the folded rest %d; want 5 more than was counted, and 20",
+			second.Workload.Name, int64(second.Workload.Kept), f.Registry.Other().Kept)
+	}
+}
+
+func TestAPartOfAGroupHasNoKey(t *testing.T) {
+	f, now := newFake(8), time.Unix(1000, 0)
+	f.make(1, "worker")
+	f.Adopt(now)
+	part, ok := f.Split(f.member(t, 1), 42)
+	if !ok || part.Number != 3 || f.records[3].TGID != 42 || f.records[3].Cgroup != f.records[1].Cgroup {
+		t.Fatalf("split off %+v, %v", part, ok)
+	}
+	c := &counter{Group: part, n: 3}
+	f.Put(c)
+	f.retireAt(t, now)
+	f.retireAt(t, now.Add(RestBeforeFree))
+	if _, known := f.Get(3); known || len(f.keys) != 1 || c.Workload.Kept != 3 || !slices.Contains(*f.free, 3) {
+		t.Errorf("keys %v, kept %d, free %v", f.keys, c.Workload.Kept, *f.free)
+	}
+	*f.free = nil
+	if _, ok := f.Split(f.member(t, 1), 43); ok {
+		t.Error("no number was free")
+	}
+}
+
+// Without a kernel side, its user makes the groups and ends them.
+func TestGroupsOfUserSpace(t *testing.T) {
+	now := time.Unix(1000, 0)
+	g := New[*counter, uint64](nil, 1, Hooks[*counter, uint64]{})
+	for pid, name := range []string{"first", "second"} {
+		g.Put(&counter{Group: g.Join(uint32(pid), workload.Identity{Name: name, Kind: workload.Program}, now), n: 10})
+	}
+	g.Adopt(now)
+	first, _ := g.Get(0)
+	second, _ := g.Get(1)
+	g.Leave(first, now)
+	g.Promote(now.Add(time.Hour))
+	if second.Workload.Name != "second" || g.Registry.Other().Kept != 10 || first.Workload.Kept != 10 {
+		t.Errorf("%+v, the folded rest keeps %d", second.Group, g.Registry.Other().Kept)
+	}
+	if n := len(slices.Collect(g.All())); n != 1 {
+		t.Errorf("%d members, want 1", n)
+	}
+}
+
+func TestNamesOfARecord(t *testing.T) {
+	r := Record{Depth: 200}
+	copy(r.Comm[:], "0123456789abcdef") // no NUL
+	copy(r.Path[0][:], "leaf")
+	if got := r.Cgroups(); len(got) != pathLevels || got[0] != "leaf" || r.Program() != "0123456789abcdef" {
+		t.Errorf("%q, %q", got, r.Program())
+	}
+}
