@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
@@ -66,14 +67,15 @@ func (s scene) evidence(rule Rule, w Workload, name string) (*analysis.Evidence,
 
 // evidenceOCALL is nil where nobody has measured it.
 func (s scene) evidenceOCALL(w Workload) *analysis.Evidence {
-	if !w.OCALL.Timed {
+	measured, ok := w.OCALL.(cost.Seconds)
+	if !ok {
 		return nil
 	}
 	query := "avg by (instance) (teescope_enclave_crossing_seconds)"
 	if len(s.ocalls) > 1 {
 		query = narrow(query, []matcher{{"instance", w.Instance}})
 	}
-	return &analysis.Evidence{Name: EvidenceOCALL, Unit: "seconds", Value: (w.OCALL.Low + w.OCALL.High) / 2, Query: query}
+	return &analysis.Evidence{Name: EvidenceOCALL, Unit: "seconds", Value: (measured.Low + measured.High) / 2, Query: query}
 }
 
 // matcher is a label with a value.

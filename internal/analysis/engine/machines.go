@@ -46,7 +46,9 @@ func (m machines) clock(instance string) cost.Clock {
 }
 
 // ocall is what an OCALL costs on an instance.
-func (m machines) ocall(instance string) cost.Cost { return ofInstance(m.ocalls, instance, cost.OCALL) }
+func (m machines) ocall(instance string) cost.Cost {
+	return ofInstance(m.ocalls, instance, cost.Cost(cost.OCALL))
+}
 
 // ofInstance is what is known of an instance, perhaps under another port of it.
 func ofInstance[T any](known map[string]T, instance string, otherwise T) T {
@@ -74,7 +76,7 @@ func measuredOCALLs(samples []query.Sample) map[string]cost.Cost {
 	costs := make(map[string]cost.Cost)
 	for instance, b := range bounds {
 		if low, high := b["low"], b["high"]; low > 0 && high >= low {
-			costs[instance] = cost.Cost{What: cost.OCALL.What, Low: low, High: high, Timed: true, Source: "transitions.cost: measured on this machine"}
+			costs[instance] = cost.Seconds{What: cost.OCALL.What, Low: low, High: high, Source: "transitions.cost: measured on this machine"}
 		}
 	}
 	return costs

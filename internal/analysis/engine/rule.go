@@ -57,8 +57,14 @@ type Workload struct {
 	Instance string
 	Window   float64 // seconds
 	Clock    cost.Clock
-	OCALL    cost.Cost // of one on its machine: [cost.OCALL], or what was measured there
+	OCALL    cost.Cost // of one exit and re-entry on its machine: [cost.OCALL], or what was measured there
 	values   map[string][]query.Sample
+}
+
+// OCALLMeasured tells whether the cost of an OCALL was measured on the machine.
+func (w Workload) OCALLMeasured() bool {
+	_, measured := w.OCALL.(cost.Seconds)
+	return measured
 }
 
 // NewWorkload makes a workload by hand, for tests of a single rule.

@@ -29,7 +29,7 @@ const (
 )
 
 // costTrap is of an instruction that the runtime emulates: out by an exception, in and out for the handler, and back.
-var costTrap = cost.Cost{
+var costTrap = cost.Cycles{
 	What: "a trapped instruction", Low: 2 * cost.AEX.Low, High: 3 * cost.AEX.High,
 	Source: "proposed: an asynchronous exit, a signal, and an entry and exit for the handler (Gramine, Choice of machine)",
 }
@@ -70,7 +70,7 @@ func judgeAEXStorm(w engine.Workload) *engine.Verdict {
 	if v["aex"] < aexOverTick*tick || !counted || faults > aexOfFaults*v["aex"] {
 		return nil // where faults are not counted, it may be them
 	}
-	low, high := cost.AEX.Seconds(v["aex"]-tick, w.Clock)
+	low, high := cost.AEX.CPU(v["aex"]-tick, w.Clock)
 	if low < aexWorth*v["cpu"] {
 		return nil
 	}
@@ -90,7 +90,7 @@ func judgeAEXStorm(w engine.Workload) *engine.Verdict {
 
 // trapped wants instructions that are not allowed inside, often enough to matter.
 func trapped(w engine.Workload, cpu, traps float64) *engine.Verdict {
-	low, high := costTrap.Seconds(traps, w.Clock)
+	low, high := costTrap.CPU(traps, w.Clock)
 	if low < aexWorth*cpu {
 		return nil
 	}

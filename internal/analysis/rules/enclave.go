@@ -106,14 +106,7 @@ func crossing(w engine.Workload, p place, calls float64) cost.Cost {
 	exits, counted := w.By(transitionsSignal.Name, "kind")["eexit"]
 	switch {
 	case p.runtime == "scone":
-		low := cost.Exitless.Low
-		if w.OCALL.Timed {
-			low, _ = cost.Exitless.Seconds(1, w.Clock)
-		}
-		return cost.Cost{
-			What: "a call that SCONE hands to a thread outside", Low: min(low, w.OCALL.High), High: w.OCALL.High, Timed: w.OCALL.Timed,
-			Source: "from an exitless call to an OCALL: " + cost.Exitless.Source + "; " + w.OCALL.Source,
-		}
+		return cost.Between("a call that SCONE hands to a thread outside", cost.Exitless, w.OCALL, w.Clock)
 	case counted && exits < calls/2 && !p.split():
 		return cost.Exitless
 	}
@@ -185,7 +178,7 @@ func cpuOf(w engine.Workload) (cores float64, ok bool) {
 
 // shares is which part of so many cores events cost that happen so often each second.
 func shares(w engine.Workload, cost cost.Cost, perSecond, cores float64) (low, high float64) {
-	low, high = cost.Seconds(perSecond, w.Clock)
+	low, high = cost.CPU(perSecond, w.Clock)
 	return low / cores, high / cores
 }
 

@@ -26,7 +26,7 @@ const (
 )
 
 // costNode is of a node of 4 KiB of an encrypted file: AES-GCM, and its parents in the tree of hashes.
-var costNode = cost.Cost{
+var costNode = cost.Cycles{
 	What: "an encrypted node of 4 KiB", Low: 3000, High: 25000,
 	Source: "proposed: AES-GCM at 0.7 cycles a byte with AES-NI, up to three nodes of the tree at twice that",
 }
@@ -101,7 +101,7 @@ func judgeEncryptionTax(w engine.Workload) *engine.Verdict {
 
 // encryptedFiles is the verdict on so many blocks a second.
 func encryptedFiles(w engine.Workload, cpu, blocks float64, signal string, c analysis.Confidence) *engine.Verdict {
-	low, high := costNode.Seconds(blocks, w.Clock)
+	low, high := costNode.CPU(blocks, w.Clock)
 	if high < encryptedWorth*cpu {
 		return nil
 	}

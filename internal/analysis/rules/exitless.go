@@ -88,15 +88,15 @@ func exitlessMissing(w engine.Workload, v map[string]float64) *engine.Verdict {
 	if !measured || v["cpu"] > exitlessFewBusy || v["idle"] < v["cpu"] || v["idle"] < 1 {
 		return nil
 	}
-	low, high := w.OCALL.Seconds(v["exits"], w.Clock)
+	low, high := w.OCALL.CPU(v["exits"], w.Clock)
 	if low < exitlessWorth*v["cpu"] {
 		return nil
 	}
-	handLow, handHigh := cost.Exitless.Seconds(v["exits"], w.Clock)
+	handLow, handHigh := cost.Exitless.CPU(v["exits"], w.Clock)
 	// The exits are in user mode: no more than that can be saved.
 	least, most := max(low-handHigh, 0), min(high-handLow, user)
 	evidence, confidence := []string{"exits", "cpu", "user", "idle", "cores", "calls"}, analysis.Likely
-	if w.OCALL.Timed {
+	if w.OCALLMeasured() {
 		evidence, confidence = append(evidence, engine.EvidenceOCALL), analysis.Measured
 	}
 	return &engine.Verdict{
@@ -122,7 +122,7 @@ func exitlessCrowded(w engine.Workload, v map[string]float64) *engine.Verdict {
 	if !measured || v["idle"] > crowdedIdle*v["cores"] || wait < crowdedWait*v["cpu"] {
 		return nil
 	}
-	saved, _ := w.OCALL.Seconds(v["calls"], w.Clock)
+	saved, _ := w.OCALL.CPU(v["calls"], w.Clock)
 	if saved >= wait { // leaving the enclave for each call would cost more than the crowd does
 		return nil
 	}
@@ -148,7 +148,7 @@ func exitlessIdle(w engine.Workload, v map[string]float64) *engine.Verdict {
 		return nil
 	}
 	burnt := min(v["calls"]*spinSeconds, v["cpu"])
-	_, saved := w.OCALL.Seconds(v["calls"], w.Clock)
+	_, saved := w.OCALL.CPU(v["calls"], w.Clock)
 	if burnt <= saved {
 		return nil
 	}

@@ -23,7 +23,7 @@ const (
 
 // costMiss is of a last-level cache miss. The processor does other work in the meantime, or fetches several at once;
 // and it decrypts and checks what belongs to an enclave.
-var costMiss = cost.Cost{
+var costMiss = cost.Cycles{
 	What: "a last-level cache miss", Low: 40, High: 400,
 	Source: "proposed: 90 ns of latency, of which most can be hidden, and the memory encryption's share",
 }
@@ -58,7 +58,7 @@ func judgeLLCMisses(w engine.Workload) *engine.Verdict {
 		return nil
 	}
 	usual := v["baseline"] * v["cpu"]
-	low, high := costMiss.Seconds(v["misses"]-usual, w.Clock)
+	low, high := costMiss.CPU(v["misses"]-usual, w.Clock)
 	if v["misses"] < missesOverBase*usual || high < missesWorth*v["cpu"] {
 		return nil
 	}

@@ -64,7 +64,7 @@ func judgeLoadBackStalls(w engine.Workload) *engine.Verdict {
 	if !timed || cores+stall < leastBusy {
 		return nil
 	}
-	_, loading := cost.Paging.Seconds(1, w.Clock)
+	_, loading := cost.Paging.CPU(1, w.Clock)
 	beyond := stall * (1 - loading/mean)
 	low, high := beyond/(cores+stall), beyond/max(cores, stall)
 	if low < stallShare {

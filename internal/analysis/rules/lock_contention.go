@@ -97,8 +97,8 @@ func judgeLockContention(w engine.Workload) *engine.Verdict {
 		return verdict
 	}
 	// What each call and each sleep costs is saved; what runs in parallel then is not known and not promised.
-	low, high := cost.Switch.Seconds(min(v["waits"], v["futex"]), w.Clock)
-	outLow, outHigh := w.OCALL.Seconds(v["futex"], w.Clock)
+	low, high := cost.Switch.CPU(min(v["waits"], v["futex"]), w.Clock)
+	outLow, outHigh := w.OCALL.CPU(v["futex"], w.Clock)
 	if _, counted := w.Value(exitsSignal.Name); !counted {
 		outLow = 0 // the calls may be made without an exit
 	}

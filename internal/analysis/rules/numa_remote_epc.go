@@ -19,7 +19,7 @@ const (
 )
 
 // costRemote is what a cache miss to another node's memory takes longer.
-var costRemote = cost.Cost{
+var costRemote = cost.Cycles{
 	What: "a cache miss to another node, over one to the own", Low: 100, High: 400,
 	Source: "proposed: 50 to 100 ns more than about 90 ns on two-socket Xeons",
 }
@@ -90,8 +90,8 @@ func judgeNUMARemoteEPC(w engine.Workload) *engine.Verdict {
 			len(sections), figure(other["migrations"]), percent(most))
 	}
 	if busy, ok := figures(w, "misses", "cpu"); ok && busy["cpu"] >= leastBusy {
-		low, _ := costRemote.Seconds(busy["misses"]*least, w.Clock)
-		_, high := costRemote.Seconds(busy["misses"]*most, w.Clock)
+		low, _ := costRemote.CPU(busy["misses"]*least, w.Clock)
+		_, high := costRemote.CPU(busy["misses"]*most, w.Clock)
 		v.Gain = analysis.Amdahl(low/busy["cpu"], high/busy["cpu"], costRemote.Assumption(), w.Clock.Assumption(), cpuBound,
 			"misses go to the nodes as memory is spread over them, and each is waited for")
 		v.Severity = ""

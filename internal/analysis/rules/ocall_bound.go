@@ -44,7 +44,7 @@ func judgeOCALLBound(w engine.Workload) *engine.Verdict {
 	}
 	low, high := shares(w, w.OCALL, exits, cores)
 	bound := 1.0
-	if user, measured := w.Value(userSignal.Name); measured && !w.OCALL.Timed {
+	if user, measured := w.Value(userSignal.Name); measured && !w.OCALLMeasured() {
 		bound = user / cores // EENTER and EEXIT are executed in user mode; what was measured may be more than they
 	}
 	high = min(high, bound)
@@ -61,7 +61,7 @@ func judgeOCALLBound(w engine.Workload) *engine.Verdict {
 		w.OCALL.Assumption(), cost.Exitless.Assumption(), w.Clock.Assumption(), cpuBound,
 		"all exits can be avoided, by batching or by threads outside; what the host does for each call stays",
 	}
-	if w.OCALL.Timed {
+	if w.OCALLMeasured() {
 		evidence, confidence = append(evidence, engine.EvidenceOCALL), analysis.Measured
 	} else {
 		assumptions = append(assumptions, "no more is saved than the time in user mode")

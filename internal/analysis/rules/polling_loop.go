@@ -59,14 +59,14 @@ func judgePollingLoop(w engine.Workload) *engine.Verdict {
 	}
 	calls := w.By(callsSignal.Name, "syscall")
 	all := total(calls)
-	cost := cost.Syscall
+	each := cost.Cost(cost.Syscall)
 	if leaving(w, p, empty) == 0 {
 		p.enclave = false // it is the half outside that polls
 	}
 	if p.enclave {
-		cost = crossing(w, p, all)
+		each = crossing(w, p, all)
 	}
-	low, high := shares(w, cost, empty, cores)
+	low, high := shares(w, each, empty, cores)
 	high = min(high, empty/all)
 	least := worthwhile
 	if !p.enclave {
@@ -89,11 +89,11 @@ func judgePollingLoop(w engine.Workload) *engine.Verdict {
 	}
 	if !p.enclave {
 		v.Severity = analysis.Info
-		outLow, outHigh := w.OCALL.Seconds(empty, w.Clock)
+		outLow, outHigh := w.OCALL.CPU(empty, w.Clock)
 		v.Cause += fmt.Sprintf("; in an enclave it would cost %s to %s cores", figure(outLow), figure(outHigh))
 		return v
 	}
-	v.Gain = analysis.Amdahl(0, high, cost.Assumption(), w.Clock.Assumption(),
+	v.Gain = analysis.Amdahl(0, high, each.Assumption(), w.Clock.Assumption(),
 		"at best the loop takes the time from threads that have work; at worst it has a CPU of its own",
 		"no call costs more than another: empty polls take at most their part of all calls")
 	if empty >= needlessMost*all {

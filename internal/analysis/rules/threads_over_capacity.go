@@ -102,9 +102,9 @@ func overCores(w engine.Workload) *engine.Verdict {
 	if v["wait"] < crowdedWait*v["cpu"] || v["wait"] < waitingThreads || v["cpu"] < ownCrowd*(v["cores"]-v["idle"]) {
 		return nil
 	}
-	low, _ := cost.Switch.Seconds(v["involuntary"], w.Clock)
-	_, high := cost.Switch.Seconds(v["involuntary"], w.Clock)
-	_, aex := cost.AEX.Seconds(v["involuntary"], w.Clock)
+	low, _ := cost.Switch.CPU(v["involuntary"], w.Clock)
+	_, high := cost.Switch.CPU(v["involuntary"], w.Clock)
+	_, aex := cost.AEX.CPU(v["involuntary"], w.Clock)
 	return &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s threads share %s CPUs: %s of them wait for one at any time, and %s times/s one is interrupted inside the enclave",

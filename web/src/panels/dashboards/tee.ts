@@ -202,7 +202,7 @@ export const TEE: readonly Section[] = [
         question: "How often is the boundary crossed?",
         unit: "per_second",
         queries: [{ expr: "sum by (kind) ($rate(teescope_enclave_transitions_total{$workloads}[$window]))", legend: "{{kind}}" }],
-        help: "eenter and eexit: calls into and out of the enclave. aex: interrupts and exceptions that threw a thread out of it. Each costs 8,000 to 20,000 cycles. Measured as the runtime allows; the source is in the metric.",
+        help: "eenter and eexit: calls into and out of the enclave. aex: interrupts and exceptions that threw a thread out of it. An exit and the entry after it cost 8,000 to 14,000 cycles together; an interrupt and the return from it cost 5,000 to 14,000 cycles. Measured as the runtime allows; the source is in the metric.",
         empty: { text: "No runtime whose transitions can be seen ran in this time range." },
       },
       {
@@ -255,7 +255,7 @@ export const TEE: readonly Section[] = [
           },
         ],
         top: 10,
-        help: "Outside alone, without leaving and entering the enclave, which costs 8,000 to 20,000 cycles more. The probes add a microsecond or two.",
+        help: "Outside alone, without leaving and entering the enclave, which costs 8,000 to 14,000 cycles more. The probes add a microsecond or two.",
         empty: { text: "No call was timed in this time range: only those of processes that --watch names are." },
       },
       {
