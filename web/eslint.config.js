@@ -24,4 +24,20 @@ export default tseslint.config(
       eqeqeq: "error",
     },
   },
+  {
+    files: ["**/test/browser/*.test.ts"],
+    rules: {
+      "no-restricted-syntax": [
+        "error",
+        {
+          selector: "CallExpression[callee.property.name='waitForFunction']",
+          message: "The page's content policy forbids what waitForFunction evaluates: use holds() of browser.ts.",
+        },
+        {
+          selector: "CallExpression[callee.name='expect'] > CallExpression.arguments:matches([callee.name='search'], [callee.property.name='url'])",
+          message: "The address changes a moment after the input: use queryString() or shown() of browser.ts.",
+        },
+      ],
+    },
+  },
 );

@@ -4,7 +4,7 @@
 // one there; and what of the page is in its address.
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { chart, search, seriousViolations, Tabs } from "./browser";
+import { chart, queryString, seriousViolations, shown, Tabs } from "./browser";
 import { type Fleet, instanceHere, startFleet } from "./fleet";
 import { freePort, Processes, startLoad, startRedis, startTeescope, until } from "./processes";
 
@@ -43,13 +43,13 @@ it("tells a workload of the same name on another machine apart, everywhere, and 
   const page = await tabs.visit("/?w=" + REDIS);
   const row = page.locator('[data-panel="workloads"] tbody tr', { hasText: fleet.instance }).filter({ has: page.locator("th", { hasText: REDIS }) });
   await row.waitFor();
-  expect(await page.locator('[data-panel="workloads"] tbody tr.chosen').count()).toBe(2);
+  await shown(() => page.locator('[data-panel="workloads"] tbody tr.chosen').count()).toBe(2);
   await row.locator(".row-link").click();
-  expect(search(page)).toBe(`?page=workload&w=${REDIS}&node=${fleet.instance}`);
+  await queryString(page).toBe(`?page=workload&w=${REDIS}&node=${fleet.instance}`);
   await until("its machine", 15, async () => (await page.locator('[data-panel="identity"] dl').textContent())?.includes(fleet.instance) || undefined);
   await page.goto(`${tabs.url}/?page=workload&w=${REDIS}`);
   await page.locator('[data-panel="choose-node"] .chip', { hasText: here }).click();
-  expect(search(page)).toBe(`?page=workload&w=${REDIS}&node=${here}`);
+  await queryString(page).toBe(`?page=workload&w=${REDIS}&node=${here}`);
   await page.locator(chart("syscalls-by-name")).waitFor();
 
   await page.goto(`${tabs.url}/?page=system&w=${REDIS}`);
@@ -61,7 +61,7 @@ it("tells a workload of the same name on another machine apart, everywhere, and 
   await page.locator("#compare-a option", { hasText: `${REDIS} · ${here}` }).waitFor({ state: "attached" });
   await page.locator("#compare-a").selectOption({ label: `${REDIS} · ${here}` });
   await page.locator("#compare-b").selectOption({ label: `${REDIS} · ${fleet.instance}` });
-  expect(search(page)).toBe(`?page=compare&a=${REDIS}&anode=${here}&b=${REDIS}&bnode=${fleet.instance}`);
+  await queryString(page).toBe(`?page=compare&a=${REDIS}&anode=${here}&b=${REDIS}&bnode=${fleet.instance}`);
   await page.locator('[data-panel="ratios"] th', { hasText: fleet.instance }).waitFor();
   await page.goto(`${tabs.url}/?page=compare&a=${REDIS}&b=kernel`);
   await page.getByText(`On which node is ${REDIS}?`).waitFor();
@@ -71,7 +71,7 @@ it("counts choices within the other filters, and keeps the rest in reach", async
   const page = await tabs.visit("/?container=cache-3");
   await page.keyboard.press("/");
   await page.locator(".choices label", { hasText: "abc000000003" }).waitFor();
-  expect(await page.locator(".choices label").count()).toBe(1);
+  await shown(() => page.locator(".choices label").count()).toBe(1);
   const outside = page.locator(".popover-panel", { hasText: /\d+ more outside the other filters/ });
   await outside.waitFor();
   await page.locator(".search").fill("redis");
@@ -81,7 +81,7 @@ it("counts choices within the other filters, and keeps the rest in reach", async
   // The filter of containers does not narrow the list of containers; arrow keys go from kind to kind.
   await page.getByRole("radio", { name: /^workload/ }).focus();
   await page.keyboard.press("ArrowRight");
-  expect(await page.getByRole("radio", { name: /^container/ }).getAttribute("aria-checked")).toBe("true");
+  await shown(() => page.getByRole("radio", { name: /^container/ }).getAttribute("aria-checked")).toBe("true");
   await page.locator(".search").fill("cache-7");
   await page.locator(".choices li:not(.outside)", { hasText: "cache-7" }).first().waitFor();
   expect(await seriousViolations(page)).toEqual([]);
@@ -93,23 +93,23 @@ it("has how panels are set in the address: reload and Back keep it, Escape and x
   const redis = panel.locator(".legend button", { hasText: `${REDIS} · ${here}` });
   await redis.click();
   const only = `?page=system&only=syscalls-by-workload:${REDIS} · ${here}`;
-  expect(search(page)).toBe(only);
+  await queryString(page).toBe(only);
   await page.reload();
   await until("the one series", 30, async () => (await redis.getAttribute("aria-pressed")) === "true" || undefined);
   await page.locator('[data-panel="run-queue-wait"], [data-panel="cpu-migrations"]').first().scrollIntoViewIfNeeded();
   await redis.focus();
   await page.keyboard.press("Escape");
-  expect(search(page)).toBe("?page=system");
+  await queryString(page).toBe("?page=system");
   await page.goBack();
-  expect(search(page)).toBe(only);
+  await queryString(page).toBe(only);
   await page.goto(tabs.url);
   const head = page.locator('[data-panel="workloads"] th', { hasText: "System calls" });
   await head.locator("button").click();
-  expect(search(page)).toBe("?sort=workloads:-System calls");
+  await queryString(page).toBe("?sort=workloads:-System calls");
   await page.reload();
   await until("the table to be sorted by it", 30, async () => (await head.getAttribute("aria-sort")) === "descending" || undefined);
   await page.keyboard.press("x");
-  expect(search(page)).toBe("");
+  await queryString(page).toBe("");
   await page.goto(`${tabs.url}/?sort=workloads:Nonsense&scale=nothing:log&only=workloads:x`);
   await page.locator('[data-panel="workloads"][data-state="ready"] th[aria-sort="descending"]', { hasText: "CPU cores" }).waitFor();
 });
@@ -123,7 +123,7 @@ it("says in its place what is wrong with a pattern of the address, and asks noth
   await page.locator('[data-panel="findings"][aria-busy="false"]').waitFor();
   expect(await seriousViolations(page)).toEqual([]);
   await page.locator(".refused .chip").click();
-  expect(search(page)).not.toContain("redis-(");
+  await queryString(page).not.toContain("redis-(");
 });
 
 it("gives Explore's values the unit that the query tells, or another one", async () => {
@@ -131,8 +131,8 @@ it("gives Explore's values the unit that the query tells, or another one", async
   const value = page.locator('[data-panel="result-0"][data-state="ready"] tbody td.numeric');
   await until("bytes", 20, async () => /[KMG]iB$/.test((await value.first().textContent()) ?? "") || undefined);
   const choice = page.getByLabel("Unit of query 1");
-  expect(await choice.textContent()).toContain("bytes, by its name");
+  await shown(() => choice.textContent()).toContain("bytes, by its name");
   await choice.selectOption("count");
-  expect(search(page)).toMatch(/&unit=count$/);
+  await queryString(page).toMatch(/&unit=count$/);
   await until("a plain number", 15, async () => /^[\d.]+[kMG]?$/.test((await value.first().textContent()) ?? "") || undefined);
 });

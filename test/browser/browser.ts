@@ -88,8 +88,23 @@ export class Tabs {
   }
 }
 
-/** The query string of the page's address as a person would write it. */
+/** The query string of the page's address as a person would write it, as it is now. */
 export const search = (page: Page): string => decodeURIComponent(new URL(page.url()).search.replaceAll("+", " "));
+
+/** `expect` of something that is read again until it is so, or 15 s have passed: a page follows an input a moment later. */
+export const shown = <T>(read: () => T, message?: string) =>
+  expect.poll(read, { timeout: 15_000, interval: 50, ...(message !== undefined && { message }) });
+
+/** `expect` of the query string of the page's address, which changes a moment after the input. */
+export const queryString = (page: Page) => shown(() => search(page));
+
+/**
+ * Waits until an expression is true in the page. The debugger evaluates it each time. Playwright's `waitForFunction` lets the
+ * page evaluate it, which the content policy forbids unless it is true at once.
+ */
+export async function holds(page: Page, expression: string): Promise<void> {
+  await shown(() => page.evaluate<unknown>(expression), expression).toBe(true);
+}
 
 export async function screenshot(page: Page, name: string): Promise<void> {
   mkdirSync(resultsFolder, { recursive: true });

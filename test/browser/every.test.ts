@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { chart, screenshot, search, Tabs } from "./browser";
+import { chart, queryString, screenshot, shown, Tabs } from "./browser";
 import { type Fleet, startFleet } from "./fleet";
 import { lookOver, wrong } from "./looks";
 import { freePort, Processes, startLoad, startNginx, startRedis, startRequests, startServer, startTeescope, until } from "./processes";
@@ -51,7 +51,7 @@ it("shows a new point on every page without a reload, and all of it again after 
     const address = page.url();
     await page.reload();
     await page.waitForSelector(view.ready);
-    expect(page.url()).toBe(address);
+    await shown(() => page.url()).toBe(address);
     await page.context().close();
   });
 }, 240_000);
@@ -64,8 +64,8 @@ it("goes through all pages by their links, back through them, and forward again"
   for (const view of others) {
     await page.locator(`nav a[href*="page=${view.page}"]`).click();
     await drawn(view);
-    expect(search(page)).toContain("range=1m");
-    expect(await page.locator('nav a[aria-current="page"]').count()).toBe(1);
+    await queryString(page).toContain("range=1m");
+    await shown(() => page.locator('nav a[aria-current="page"]').count()).toBe(1);
   }
   for (const view of VIEWS.slice(0, -1).reverse()) {
     await page.goBack();
@@ -84,7 +84,7 @@ it("shows nginx alone, and beside Redis for each 100 answers", async () => {
     const all = await names.allTextContents();
     return (all.includes("writev") && all.includes("recvfrom") && all.includes("epoll_wait")) || undefined;
   });
-  expect(await page.locator('[data-panel="identity"]').textContent()).toContain("nginx");
+  await shown(() => page.locator('[data-panel="identity"]').textContent()).toContain("nginx");
   // nginx answers with one writev, Redis with one write: each is 100 of what it is divided by.
   await page.goto(`${full}/?page=compare&range=1m&a=nginx&b=redis-server&per=call:writev&perb=call:write`);
   // The median of a side, above its quartiles.
@@ -128,7 +128,7 @@ it("says of the machine what its kernel says", async () => {
     const shown = await value("node-load", "1 minute");
     return (shown >= 0.98 * Math.min(...loads) && shown <= 1.02 * Math.max(...loads)) || undefined;
   });
-  expect(await value("node-load", "processors")).toBe(processors);
+  await shown(() => value("node-load", "processors")).toBe(processors);
 });
 
 it("opens and closes everything by keys, without barriers, narrow and wide", async () => {
@@ -152,7 +152,7 @@ it("opens and closes everything by keys, without barriers, narrow and wide", asy
       await screenshot(page, `open-${button.replaceAll(/\W+/g, "-")}-${width}`);
       await page.keyboard.press("Escape");
       await page.locator(opened).waitFor({ state: "detached" }).catch(() => page.locator(opened).waitFor({ state: "hidden" }));
-      expect(await page.evaluate(`document.activeElement === document.querySelector(${JSON.stringify(button)})`), button).toBe(true);
+      await shown(() => page.evaluate(`document.activeElement === document.querySelector(${JSON.stringify(button)})`), button).toBe(true);
     }
     await page.goto(`${full}/?page=explore`);
     await page.locator("#query-0").fill("teescope_sysc");
@@ -169,7 +169,7 @@ it("is walked by Tab in the order in which it is read, with the focus in sight",
   await page.waitForSelector(chart("cpu-by-workload"));
   await page.evaluate(`window.order = () => [...document.querySelectorAll("a[href], button, input, select, summary, [tabindex]")]
     .filter((e) => e.tabIndex >= 0 && !e.disabled && e.checkVisibility())`);
-  expect(await page.evaluate(`order().filter((e) => e.tabIndex > 0).length`)).toBe(0);
+  await shown(() => page.evaluate(`order().filter((e) => e.tabIndex > 0).length`)).toBe(0);
   let before = -1;
   for (let step = 0; step < 25; step++) {
     await page.keyboard.press("Tab");
@@ -183,7 +183,7 @@ it("is walked by Tab in the order in which it is read, with the focus in sight",
     before = at;
   }
   await page.keyboard.press("Shift+Tab");
-  expect(await page.evaluate("order().indexOf(document.activeElement)")).toBeLessThan(before);
+  await shown(() => page.evaluate("order().indexOf(document.activeElement)")).toBeLessThan(before);
 });
 
 it.each(["with-data", "without-data"])("looks right on every page, in every size and theme, %s", async (data) => {

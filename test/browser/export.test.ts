@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Download, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { chart, Tabs } from "./browser";
+import { chart, shown, Tabs } from "./browser";
 import { freePort, Processes, resultsFolder, startTeescope } from "./processes";
 
 const processes = new Processes();
@@ -102,6 +102,6 @@ it("closes on Escape and gives the focus back", async () => {
   await page.keyboard.press("Enter");
   await page.locator(`${panel} [role="menu"]`).waitFor();
   await page.keyboard.press("Escape");
-  expect(await button.getAttribute("aria-expanded")).toBe("false");
-  expect(await page.evaluate("document.activeElement.getAttribute('aria-haspopup')")).toBe("menu");
+  await shown(() => button.getAttribute("aria-expanded")).toBe("false");
+  await shown(() => page.evaluate("document.activeElement.getAttribute('aria-haspopup')")).toBe("menu");
 });

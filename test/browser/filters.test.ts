@@ -4,7 +4,7 @@
 // beside it a made one with more containers than fit into a list.
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { screenshot, search, seriousViolations, Tabs } from "./browser";
+import { queryString, screenshot, seriousViolations, shown, Tabs } from "./browser";
 import { type Fleet, FLEET_CONTAINERS, FLEET_WORKLOADS, fleetId, instanceHere, startFleet } from "./fleet";
 import { freePort, Processes, startLoad, startRedis, startTeescope, type Teescope, until } from "./processes";
 
@@ -47,26 +47,26 @@ it("combines a node, a runtime and a container by the keyboard, shows chips, and
   await page.locator(".search").fill("mad");
   await page.locator(".choices label", { hasText: "made" }).waitFor();
   await page.keyboard.press("Enter");
-  expect(search(page)).toBe("?runtime=made");
+  await queryString(page).toBe("?runtime=made");
   await rows(page, (names) => names.length === 13 && names.includes(fleetId(120)), "the thirteen of that runtime");
   await page.locator(".kinds button", { hasText: "container" }).click();
   await page.locator(".search").fill("app");
   await page.locator(".choices label", { hasText: "app" }).first().waitFor();
   await page.keyboard.press("Enter");
   await page.keyboard.press("Escape");
-  expect(search(page)).toBe("?container=app&runtime=made");
+  await queryString(page).toBe("?container=app&runtime=made");
   await rows(page, (names) => [...names].sort().join() === [0, 40, 80, 120].map(fleetId).join(), "those that are both");
   await page.reload();
   await rows(page, (names) => names.length === 4, "the same after a reload");
-  expect(await page.locator(".chips").textContent()).toContain("4 workloads");
+  await shown(() => page.locator(".chips").textContent()).toContain("4 workloads");
   await page.goBack();
-  expect(search(page)).toBe("?runtime=made");
+  await queryString(page).toBe("?runtime=made");
   await page.locator('[data-chip="runtime=made"]').click();
-  expect(search(page)).toBe("");
+  await queryString(page).toBe("");
   await page.goto(`${teescope.url}/?node=${here}`);
   await rows(page, (names) => names.includes("redis-server") && !names.includes(fleetId(1)), "this machine alone");
   await page.keyboard.press("c");
-  expect(search(page)).toBe("");
+  await queryString(page).toBe("");
 });
 
 it("has the server check a pattern while it is typed, and queries no panel with a wrong one", async () => {
@@ -80,12 +80,12 @@ it("has the server check a pattern while it is typed, and queries no panel with 
   await page.locator(".search").fill("redis-(server|");
   await page.locator(".pattern-note .problem", { hasText: "missing closing ): `redis-(server|`" }).waitFor();
   await page.keyboard.press("Enter");
-  expect(search(page)).toBe("?page=system");
+  await queryString(page).toBe("?page=system");
   await page.keyboard.type("x).*"); // fill leaves the cursor at the end
   await page.locator(".pattern-note", { hasText: /Matches 1 of \d+/ }).waitFor();
   await page.keyboard.press("Enter");
   await page.keyboard.press("Escape");
-  expect(search(page)).toBe("?page=system&w.re=redis-(server|x).*");
+  await queryString(page).toBe("?page=system&w.re=redis-(server|x).*");
   const legend = page.locator('[data-panel="syscalls-by-workload"][data-state="ready"]:not([data-stale]) .legend .name');
   await until("Redis alone", 30, async () => (await legend.allTextContents()).join() === `redis-server · ${here}` || undefined);
   expect(refused).toEqual([]);
@@ -101,12 +101,12 @@ it("stays usable with hundreds of names, narrow and wide, light and dark", async
     await kind.click();
     await page.getByRole("button", { name: "Show", exact: true }).click(); // none of them is within all the filters
     await page.locator(".choices li").first().waitFor();
-    expect(await page.locator(".choices li").count()).toBeLessThanOrEqual(50);
-    expect(await page.locator(".popover-panel").textContent()).toMatch(/\d+ more: type a part of the name/);
+    await shown(() => page.locator(".choices li").count()).toBeLessThanOrEqual(50);
+    await shown(() => page.locator(".popover-panel").textContent()).toMatch(/\d+ more: type a part of the name/);
     await page.locator(".search").fill(`cache-${FLEET_CONTAINERS - 1}`);
     await until("one choice", 15, async () => (await page.locator(".choices li").count()) === 1 || undefined);
     expect(await seriousViolations(page), colorScheme).toEqual([]);
-    expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
+    await shown(() => page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
     await screenshot(page, `filters-${colorScheme}-${width}`);
   }
 });
@@ -114,25 +114,25 @@ it("stays usable with hundreds of names, narrow and wide, light and dark", async
 it("takes a typed range and the zone into the URL, and Back returns from each", async () => {
   const page = await tabs.visit("/?page=system", { timezoneId: "Asia/Kolkata" });
   const face = page.locator("#range-button");
-  expect(await face.textContent()).toContain("UTC+5:30");
+  await shown(() => face.textContent()).toContain("UTC+5:30");
   await page.keyboard.press("r");
   await page.locator("[name=typed-range]").fill("90");
   await page.keyboard.press("Enter");
   await page.locator(".typed .problem", { hasText: "units" }).waitFor();
   await page.locator("[name=typed-range]").fill("90m");
   await page.keyboard.press("Enter");
-  expect(search(page)).toBe("?page=system&range=90m");
+  await queryString(page).toBe("?page=system&range=90m");
   await page.keyboard.press("r");
   await page.locator(".zones button", { hasText: /^UTC$/ }).click();
-  expect(search(page)).toBe("?page=system&range=90m&tz=utc");
-  expect(await page.locator(".absolute").textContent()).toContain("From (UTC)");
+  await queryString(page).toBe("?page=system&range=90m&tz=utc");
+  await shown(() => page.locator(".absolute").textContent()).toContain("From (UTC)");
   await page.keyboard.press("Escape");
   await page.locator('[data-panel="syscalls-by-workload"][data-state="ready"] canvas').waitFor();
   await page.goBack();
-  expect(await face.textContent()).toMatch(/Last 90 min · UTC\+5:30/);
+  await shown(() => face.textContent()).toMatch(/Last 90 min · UTC\+5:30/);
   await page.goBack();
-  expect(search(page)).toBe("?page=system");
+  await queryString(page).toBe("?page=system");
   await page.goto(`${teescope.url}/?page=system&from=2026-01-15T08:00:00Z&to=2026-01-15T09:00:00Z`);
-  expect(await face.textContent()).toContain("15 Jan 08:00:00 – 15 Jan 09:00:00 · UTC");
-  expect(search(page)).toContain("tz=utc"); // it was remembered
+  await shown(() => face.textContent()).toContain("15 Jan 08:00:00 – 15 Jan 09:00:00 · UTC");
+  await queryString(page).toContain("tz=utc"); // it was remembered
 });

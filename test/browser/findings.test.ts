@@ -2,7 +2,7 @@
 
 // A finding, from a real program that polls to the page that says so.
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { screenshot, search, seriousViolations, Tabs } from "./browser";
+import { queryString, screenshot, seriousViolations, shown, Tabs } from "./browser";
 import { freePort, Processes, startProgram, startTeescope, type Teescope } from "./processes";
 
 const processes = new Processes();
@@ -31,16 +31,16 @@ it("names it on the overview, and leads to its evidence and its chart", async ()
   const page = await tabs.visit("/");
   const row = page.locator(`[data-panel="findings"] ${CARD}`);
   await row.waitFor({ timeout: 60_000 });
-  expect(await page.locator("#causes-head").textContent()).toMatch(/finding/);
+  await shown(() => page.locator("#causes-head").textContent()).toMatch(/finding/);
   await row.getByRole("link", { name: "Evidence" }).click();
   const card = page.locator(`[data-panel="all-findings"] ${CARD}`);
   await card.waitFor();
   const text = (await card.textContent()) ?? "";
   for (const part of ["epoll_wait", "Advice", "Evidence", "n=", "rule polling-loop", "Sources"]) expect(text).toContain(part);
-  expect(await page.locator("#verdict-head").textContent()).toMatch(/workloads? over 12 s/);
+  await shown(() => page.locator("#verdict-head").textContent()).toMatch(/workloads? over 12 s/);
   await screenshot(page, "findings");
   await card.getByRole("link", { name: "System calls by name" }).first().click();
-  expect(search(page)).toBe(`?page=system&w=${PROGRAM}`);
+  await queryString(page).toBe(`?page=system&w=${PROGRAM}`);
   await page.waitForSelector('[data-panel="syscalls-by-name"][data-state="ready"]');
 });
 
@@ -60,7 +60,7 @@ it("is left out by the filter of another workload, and reached with the keyboard
   const page = await tabs.visit(`/?w=nobody`);
   await page.keyboard.press("2");
   await page.waitForSelector("#verdict-head");
-  expect(await page.locator(CARD).count()).toBe(0);
+  await shown(() => page.locator(CARD).count()).toBe(0);
   await page.keyboard.press("c");
   await page.locator(CARD).waitFor({ timeout: 60_000 });
 });

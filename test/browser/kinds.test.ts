@@ -4,7 +4,7 @@
 // scale, the linked cursor, and the marks. Heat maps, histograms and gauges are in tee.test.ts, where enclaves are.
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { chart, seriousViolations, Tabs } from "./browser";
+import { chart, holds, seriousViolations, shown, Tabs } from "./browser";
 import { freePort, Processes, startLoad, startRedis, startTeescope } from "./processes";
 
 const processes = new Processes();
@@ -37,15 +37,16 @@ it("draws the system calls of Redis as an icicle that keys go through", async ()
   await redis.first().waitFor();
   await panel.locator('[role="treeitem"][aria-level="1"]').focus();
   await page.keyboard.press("ArrowDown");
-  await page.waitForFunction(`document.activeElement.getAttribute("aria-level") === "2"`);
-  expect(await page.evaluate<string>(`document.activeElement.getAttribute("aria-label")`)).toMatch(/^Workload: .+: .+, .+ of all$/);
+  await holds(page, `document.activeElement.getAttribute("aria-level") === "2"`);
+  await shown(() => page.evaluate<string>(`document.activeElement.getAttribute("aria-label")`)).toMatch(/^Workload: .+: .+, .+ of all$/);
   await redis.first().click();
   // Widened: all that is below the whole is Redis.
-  await page.waitForFunction(
+  await holds(
+    page,
     `[...document.querySelectorAll('[data-panel="syscall-shares"] [aria-level="2"]')].map((e) => e.textContent).join() === "redis-server"`,
   );
   await page.keyboard.press("Escape");
-  await page.waitForFunction(`document.querySelectorAll('[data-panel="syscall-shares"] [aria-level="2"]').length > 1`);
+  await holds(page, `document.querySelectorAll('[data-panel="syscall-shares"] [aria-level="2"]').length > 1`);
 });
 
 it("shows small beside great on a logarithmic scale", async () => {
@@ -63,14 +64,16 @@ it("reads a moment by keys, on all charts at once", async () => {
   for (const id of ["syscalls-by-name", "syscalls-by-workload"]) await page.waitForSelector(chart(id));
   await page.locator('[data-panel="syscalls-by-name"] .plot').focus();
   await page.keyboard.press("ArrowLeft");
-  await page.waitForFunction(
+  await holds(
+    page,
     `["syscalls-by-name", "syscalls-by-workload"].every((id) => /^At /.test(document.querySelector('[data-panel="' + id + '"] .at')?.textContent ?? ""))`,
   );
-  await page.waitForFunction(
+  await holds(
+    page,
     `/: .+\\/s/.test(document.querySelector('[data-panel="syscalls-by-name"] [aria-live="polite"]')?.textContent ?? "")`,
   );
   await page.keyboard.press("Escape");
-  await page.waitForFunction(`/^Newest/.test(document.querySelector('[data-panel="syscalls-by-workload"] .at').textContent)`);
+  await holds(page, `/^Newest/.test(document.querySelector('[data-panel="syscalls-by-workload"] .at').textContent)`);
 });
 
 it("marks its own start, and hides marks on all charts", async () => {
@@ -79,7 +82,7 @@ it("marks its own start, and hides marks on all charts", async () => {
   await marks.locator("summary").click();
   await marks.locator("li", { hasText: /teescope on .+ started/ }).first().waitFor();
   await marks.getByRole("button", { name: "Hide marks" }).click();
-  await page.waitForFunction(`document.querySelectorAll("details.marks").length === 0`);
+  await holds(page, `document.querySelectorAll("details.marks").length === 0`);
   await page.reload();
   await page.locator('[data-panel="syscalls-by-name"]').getByRole("button", { name: "Show marks" }).click();
   await page.waitForSelector('[data-panel="syscalls-by-workload"] details.marks');
@@ -90,7 +93,7 @@ it("draws box plots of the window, with figures for who cannot see them", async 
   const panel = page.locator('[data-panel="windows"][data-state="ready"]');
   const redis = panel.locator("tbody tr", { hasText: "redis-server" }).first();
   await redis.waitFor();
-  expect(await redis.textContent()).toMatch(/least .+, quartiles .+, .+ and .+, greatest .+, (no|\d+) outliers/);
+  await shown(() => redis.textContent()).toMatch(/least .+, quartiles .+, .+ and .+, greatest .+, (no|\d+) outliers/);
   await panel.locator("select").selectOption("teescope_cpu_seconds");
   await panel.getByText("CPU cores").waitFor();
   expect(await seriousViolations(page)).toEqual([]);

@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import type { Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { chart, screenshot, seriousViolations, Tabs } from "./browser";
+import { chart, holds, screenshot, seriousViolations, shown, Tabs } from "./browser";
 import { freePort, Processes, sleep, startTeescope, teescopeBinary, until } from "./processes";
 
 const processes = new Processes();
@@ -103,8 +103,8 @@ it("tells a deployment from a restart, and says neither of helpers and children"
   const [build, again] = [list.filter({ hasText: BUILD }), list.filter({ hasText: AGAIN })];
   await build.first().waitFor();
   await again.first().waitFor();
-  expect(await build.first().locator(".flag").textContent()).toBe("D");
-  expect(await again.first().locator(".flag").textContent()).toBe("R");
+  await shown(() => build.first().locator(".flag").textContent()).toBe("D");
+  await shown(() => again.first().locator(".flag").textContent()).toBe("R");
   expect(await list.filter({ hasText: /markbuild .* restarted|markagain .* runs another|markforks|markhelper/ }).allTextContents()).toEqual([]);
   expect(await told("markforks", "restart")).toBeUndefined();
   expect(await told("markhelper", "restart")).toBeUndefined();
@@ -117,7 +117,8 @@ it("points at a mark by keys, and then says it on every chart", async () => {
   const list = await listOf(page, "context-switches-by-workload");
   await page.waitForSelector(chart("syscalls-by-workload"));
   await list.filter({ hasText: BUILD }).first().locator("button").focus();
-  await page.waitForFunction(
+  await holds(
+    page,
     `/^At .*markbuild on .+ runs another program/.test(document.querySelector('[data-panel="syscalls-by-workload"] .at')?.textContent ?? "")`,
   );
 });

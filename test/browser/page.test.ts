@@ -4,7 +4,7 @@
 // browser shows it. Every test ends by asking what the page must not have done.
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { chart, search, Tabs } from "./browser";
+import { chart, queryString, shown, Tabs } from "./browser";
 import { freePort, Processes, sleep, startLoad, startRedis, startTeescope, type Teescope, until } from "./processes";
 
 const processes = new Processes();
@@ -56,9 +56,9 @@ describe("the first look", () => {
   it("gives the verdict first", async () => {
     const page = await tabs.visit();
     await page.waitForSelector('[data-verdict="tee"]');
-    expect(await textOf(page, '[data-verdict="tee"] .answer')).toMatch(/available|No TEE on this machine/);
-    expect(await textOf(page, '[data-verdict="cost"] .answer')).toMatch(/CPU cores, .* MiB/);
-    expect(await page.title()).toContain("teescope");
+    await shown(() => textOf(page, '[data-verdict="tee"] .answer')).toMatch(/available|No TEE on this machine/);
+    await shown(() => textOf(page, '[data-verdict="cost"] .answer')).toMatch(/CPU cores, .* MiB/);
+    await shown(() => page.title()).toContain("teescope");
   });
 
   it("has Redis among the workloads, with system calls", async () => {
@@ -83,23 +83,23 @@ describe("the filter", () => {
     await page.locator(".choices label").first().waitFor();
     await page.keyboard.press("Enter");
     await page.keyboard.press("Escape");
-    expect(search(page)).toBe("?page=system&w=redis-server");
+    await queryString(page).toBe("?page=system&w=redis-server");
     await onlyRedis(page);
     await page.reload();
     await onlyRedis(page);
-    expect(await textOf(page, "#filter-button")).toContain("redis-server");
+    await shown(() => textOf(page, "#filter-button")).toContain("redis-server");
     await page.keyboard.press("c");
-    expect(search(page)).toBe("?page=system");
+    await queryString(page).toBe("?page=system");
   });
 
   it("is a click on a row of the table, and Back takes it away", async () => {
     const page = await tabs.visit();
     await page.locator(".row-switch", { hasText: "redis-server" }).click();
-    expect(search(page)).toBe("?w=redis-server");
+    await queryString(page).toBe("?w=redis-server");
     await page.goBack();
-    expect(search(page)).toBe("");
+    await queryString(page).toBe("");
     await page.goForward();
-    expect(await page.locator("tr.chosen").count()).toBe(1);
+    await shown(() => page.locator("tr.chosen").count()).toBe(1);
   });
 });
 
@@ -115,20 +115,20 @@ describe("time", () => {
     const page = await tabs.visit();
     await page.click("#range-button");
     await page.click("text=Last 15 min");
-    expect(search(page)).toBe("?range=15m");
+    await queryString(page).toBe("?range=15m");
     await page.reload();
-    expect(await textOf(page, "#range-button")).toContain("Last 15 min");
+    await shown(() => textOf(page, "#range-button")).toContain("Last 15 min");
     await page.keyboard.press("[");
-    expect(search(page)).toBe("");
+    await queryString(page).toBe("");
   });
 
   it("takes an absolute range and shows it without a live tail", async () => {
     const page = await tabs.visit();
     await page.click("#range-button");
     await page.click("text=Show this time");
-    expect(search(page)).toMatch(/^\?from=\d{4}-\d\d-\d\dT[\d:]+Z&to=\d{4}-\d\d-\d\dT[\d:]+Z$/);
+    await queryString(page).toMatch(/^\?from=\d{4}-\d\d-\d\dT[\d:]+Z&to=\d{4}-\d\d-\d\dT[\d:]+Z$/);
     await page.waitForSelector(chart("syscalls-by-workload"));
-    expect(await textOf(page, ".live")).toContain("Paused");
+    await shown(() => textOf(page, ".live")).toContain("Paused");
   });
 
   it("zooms where a chart is dragged, and Back returns", async () => {
@@ -142,9 +142,9 @@ describe("time", () => {
     await page.mouse.down();
     await page.mouse.move(box.x + box.width * 0.9, box.y + box.height / 2, { steps: 4 });
     await page.mouse.up();
-    expect(search(page)).toMatch(/^\?page=system&from=/);
+    await queryString(page).toMatch(/^\?page=system&from=/);
     await page.goBack();
-    expect(search(page)).toBe("?page=system");
+    await queryString(page).toBe("?page=system");
   });
 
   it("follows the clock while live, and stands still when paused", async () => {
@@ -155,7 +155,7 @@ describe("time", () => {
     const before = await spoken();
     await until("a live update", 15, async () => ((await spoken()) === before ? undefined : true));
     await page.keyboard.press("p");
-    expect(search(page)).toMatch(/^\?page=system&from=/);
+    await queryString(page).toMatch(/^\?page=system&from=/);
     let asked = 0;
     await sleep(500);
     page.on("request", () => asked++);
@@ -163,7 +163,7 @@ describe("time", () => {
     // Facts about the server may be asked for; charts may not.
     expect(asked).toBeLessThanOrEqual(2);
     await page.keyboard.press("p");
-    expect(search(page)).toBe("?page=system");
+    await queryString(page).toBe("?page=system");
   });
 });
 
@@ -172,7 +172,7 @@ describe("the pages", () => {
     const page = await tabs.visit("/?page=system&w=redis-server");
     const empty = page.locator('[data-panel="syscall-time"][data-state="empty"]');
     await empty.waitFor();
-    expect(await empty.textContent()).toContain("--syscalls.time");
+    await shown(() => empty.textContent()).toContain("--syscalls.time");
   });
 
   it("draws every System chart that has data, or says why not", async () => {
@@ -189,17 +189,17 @@ describe("the pages", () => {
       expect(["ready", "empty"], id).toContain(state);
     }
     for (const id of ["syscalls-by-name", "context-switches", "page-faults-by-reason", "cpu-by-mode", "processes-threads"]) {
-      expect(await page.locator(`[data-panel="${id}"]`).getAttribute("data-state"), id).toBe("ready");
+      await shown(() => page.locator(`[data-panel="${id}"]`).getAttribute("data-state"), id).toBe("ready");
     }
   });
 
   it("says of the machine as a whole that it is not filtered, and keeps the choice for the other pages", async () => {
     const page = await tabs.visit("/?page=infrastructure&w=redis-server");
-    expect(await textOf(page, '[data-panel="node-cpu"] .unfiltered')).toContain("Not filtered by workload");
+    await shown(() => textOf(page, '[data-panel="node-cpu"] .unfiltered')).toContain("Not filtered by workload");
     await page.keyboard.press("4");
     await page.waitForSelector('[data-panel="syscalls-by-name"]');
-    expect(await page.locator(".unfiltered").count()).toBe(0);
-    expect(await textOf(page, "#filter-button")).toContain("redis-server");
+    await shown(() => page.locator(".unfiltered").count()).toBe(0);
+    await shown(() => textOf(page, "#filter-button")).toContain("redis-server");
   });
 
   it("shows on Status what is attached and what it costs", async () => {
@@ -207,7 +207,7 @@ describe("the pages", () => {
     for (const id of ["collectors", "probes", "programs", "maps", "build"]) {
       await page.waitForSelector(`[data-panel="${id}"][data-state="ready"] tbody tr`);
     }
-    expect(await textOf(page, '[data-panel="targets"] tbody')).toContain("up");
+    await shown(() => textOf(page, '[data-panel="targets"] tbody')).toContain("up");
   });
 
   it("shows one series alone on a click in the legend", async () => {
@@ -215,8 +215,8 @@ describe("the pages", () => {
     await page.waitForSelector(chart("syscalls-by-name"));
     const entry = page.locator('[data-panel="syscalls-by-name"] .legend button').first();
     await entry.click();
-    expect(await entry.getAttribute("aria-pressed")).toBe("true");
-    expect(await page.locator('[data-panel="syscalls-by-name"] .legend .dim').count()).toBeGreaterThan(0);
+    await shown(() => entry.getAttribute("aria-pressed")).toBe("true");
+    await shown(() => page.locator('[data-panel="syscalls-by-name"] .legend .dim').count()).toBeGreaterThan(0);
   });
 });
 
@@ -226,26 +226,26 @@ describe("for everybody", () => {
     const ground = (): Promise<string> => page.evaluate("getComputedStyle(document.documentElement).backgroundColor");
     const light = await ground();
     await page.keyboard.press("t");
+    await shown(ground).not.toBe(light);
     const dark = await ground();
-    expect(dark).not.toBe(light);
     await page.reload();
     await page.waitForSelector("main");
-    expect(await ground()).toBe(dark);
+    await shown(() => ground()).toBe(dark);
   });
 
   it("can be walked with the keyboard, and the focus is seen", async () => {
     const page = await tabs.visit();
     await page.waitForSelector("main");
     await page.keyboard.press("Tab");
-    expect(await page.evaluate("document.activeElement.textContent")).toContain("Skip to the charts");
+    await shown(() => page.evaluate("document.activeElement.textContent")).toContain("Skip to the charts");
     await page.keyboard.press("Enter");
-    expect(await page.evaluate("document.activeElement.id")).toBe("main");
+    await shown(() => page.evaluate("document.activeElement.id")).toBe("main");
     await page.keyboard.press("?");
-    expect(await page.locator("dialog[open]").textContent()).toContain("Filter by workload");
+    await shown(() => page.locator("dialog[open]").textContent()).toContain("Filter by workload");
     await page.keyboard.press("Escape");
     await page.keyboard.press("4");
-    expect(search(page)).toBe("?page=system");
+    await queryString(page).toBe("?page=system");
     await page.keyboard.press("Tab");
-    expect(await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")).toBe("solid");
+    await shown(() => page.evaluate("getComputedStyle(document.activeElement).outlineStyle")).toBe("solid");
   });
 });

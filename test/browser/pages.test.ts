@@ -5,7 +5,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { chart, search, Tabs } from "./browser";
+import { chart, queryString, search, shown, Tabs } from "./browser";
 import { freePort, Processes, startProgram, startTeescope, type Teescope, until } from "./processes";
 
 const processes = new Processes();
@@ -48,7 +48,7 @@ function figure(text: string): number {
 it("leads from the table of workloads to all of one, and from a panel's query to Explore", async () => {
   const page = await tabs.visit("/?range=1m");
   await page.getByRole("link", { name: `open ${ONE}: all of it on one page` }).click();
-  expect(search(page)).toBe(`?page=workload&w=${ONE}&range=1m`);
+  await queryString(page).toBe(`?page=workload&w=${ONE}&range=1m`);
   await page.waitForSelector('[data-panel="identity"][data-state="ready"]');
   const identity = (await page.locator('[data-panel="identity"]').textContent()) ?? "";
   for (const part of [ONE, "program", "Processes", "since"]) expect(identity).toContain(part);
@@ -59,7 +59,7 @@ it("leads from the table of workloads to all of one, and from a panel's query to
   await page.locator('[data-panel="workload-no-container"]').waitFor();
   await page.getByRole("button", { name: "About “System calls by name”" }).click();
   await page.locator('[data-panel="syscalls-by-name"]').getByRole("link", { name: "Explore" }).click();
-  expect(search(page)).toContain(`teescope_syscalls_total{workload="${ONE}"}`);
+  await queryString(page).toContain(`teescope_syscalls_total{workload="${ONE}"}`);
   await page.waitForSelector(chart("result-0"));
   await page.keyboard.press("7");
   await page.getByRole("link", { name: "Another workload" }).click();
@@ -90,15 +90,15 @@ it("compares two workloads for each sleep, which are 1,000 calls for 100 on both
   }
   expect(figure(ratio)).toBeGreaterThan(0.9);
   expect(figure(ratio)).toBeLessThan(1.1);
-  expect(await page.locator("#ratios-head").textContent()).toMatch(/^Per 100 calls of clock_nanosleep/);
+  await shown(() => page.locator("#ratios-head").textContent()).toMatch(/^Per 100 calls of clock_nanosleep/);
   await page.waitForSelector('[data-panel="pair-cpu-by-workload/total"] .plot canvas');
 });
 
 it("compares one workload with its past, divided by a counter of the application", async () => {
   const page = await tabs.visit(`/?page=compare&range=1m&a=${ONE}&offset=5s&per=pages_pieces_total`);
   await page.locator(`${CALLS}:not([data-verdict="few"])`).waitFor({ timeout: 30_000 });
-  expect(await page.locator("#ratios-head").textContent()).toContain("100 of pages_pieces");
-  expect(await page.locator(".ratios thead").textContent()).toContain("5 s earlier");
+  await shown(() => page.locator("#ratios-head").textContent()).toContain("100 of pages_pieces");
+  await shown(() => page.locator(".ratios thead").textContent()).toContain("5 s earlier");
   const ratio = figure((await page.locator(`${CALLS} td`).first().textContent()) ?? "");
   expect(ratio).toBeGreaterThan(0.5);
   expect(ratio).toBeLessThan(2);
@@ -119,23 +119,23 @@ it("completes a query by keyboard, draws it, keeps it in the address, and shows 
   }
   await page.keyboard.type("}");
   const written = `teescope_syscalls_total{workload="${ONE}"}`;
-  expect(await query.inputValue()).toBe(written);
+  await shown(() => query.inputValue()).toBe(written);
   await page.keyboard.press("Enter");
   await page.waitForSelector(chart("result-0"));
-  expect(search(page)).toBe(`?page=explore&range=1m&expr=${written}`);
+  await queryString(page).toBe(`?page=explore&range=1m&expr=${written}`);
   await page.reload();
-  expect(await query.inputValue()).toBe(written);
+  await shown(() => query.inputValue()).toBe(written);
   await page.getByRole("radio", { name: "Table at its end" }).click();
   await page.locator('[data-panel="result-0"] td', { hasText: "getpgid" }).waitFor();
   await query.fill("rate(up)");
   await page.keyboard.press("Enter");
   const problem = page.locator(".query-problem");
   await problem.waitFor();
-  expect(await problem.locator("pre").textContent()).toBe("rate(up)\n     ^");
-  expect(await problem.textContent()).toMatch(/range vector.*at character 6.*such as \[1m\]/s);
+  await shown(() => problem.locator("pre").textContent()).toBe("rate(up)\n     ^");
+  await shown(() => problem.textContent()).toMatch(/range vector.*at character 6.*such as \[1m\]/s);
   await page.goBack();
   await problem.waitFor({ state: "detached" });
-  expect(await query.inputValue()).toBe(written);
+  await shown(() => query.inputValue()).toBe(written);
   for (let more = 0; more < 3; more++) await page.getByRole("button", { name: "Add a query" }).click();
-  expect(await page.getByRole("button", { name: "Add a query" }).isDisabled()).toBe(true);
+  await shown(() => page.getByRole("button", { name: "Add a query" }).isDisabled()).toBe(true);
 });

@@ -13,7 +13,7 @@ import { promisify } from "node:util";
 import type { Page } from "playwright-core";
 import { build } from "vite";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { chart, Tabs } from "./browser";
+import { chart, holds, shown, Tabs } from "./browser";
 import { type Fleet, FLEET_CONTAINERS, FLEET_WORKLOADS, startFleet } from "./fleet";
 import { freePort, Processes, startServer, startTeescope, teescopeBinary, until } from "./processes";
 
@@ -98,7 +98,7 @@ describe("500 series of 2,000 points", () => {
       return ["text/html", '<!doctype html><link rel="stylesheet" href="/report.css"><body><script type="module" src="/report.js"></script>'];
     });
     const page = await tabs.visit(`http://${address}/`);
-    await page.waitForFunction("window.measure !== undefined");
+    await holds(page, "window.measure !== undefined");
     const loaded = await page.evaluate<number>("load()");
     const took: number[] = [];
     for (let i = 0; i < 8 && (i < 3 || Math.min(...took) >= GOALS.draw); i++) took.push(await page.evaluate("measure()"));
@@ -135,11 +135,11 @@ describe("128 workloads", () => {
 
   const folded = async (page: Page, panel: string): Promise<void> => {
     const legend = page.locator(`[data-panel="${panel}"] .legend .name`);
-    expect(await legend.count()).toBeLessThanOrEqual(25);
-    expect(await legend.last().textContent()).toMatch(/^the rest \(\d+\)$/);
+    await shown(() => legend.count()).toBeLessThanOrEqual(25);
+    await shown(() => legend.last().textContent()).toMatch(/^the rest \(\d+\)$/);
   };
   const listed = (selector: string, at: number) => async (page: Page): Promise<void> => {
-    await page.waitForFunction(`document.querySelectorAll(${JSON.stringify(selector)}).length >= ${at}`);
+    await holds(page, `document.querySelectorAll(${JSON.stringify(selector)}).length >= ${at}`);
   };
   const table = listed('[data-panel="workloads"] tbody tr', FLEET_WORKLOADS);
 
@@ -174,7 +174,7 @@ describe("128 workloads", () => {
     const made = performance.now();
     const page = await tabs.visit(pathToFileURL(file).href);
     await page.waitForSelector(chart("syscalls-by-workload"), { timeout: 60_000 });
-    await page.waitForFunction(`document.querySelectorAll('[data-panel][data-state="loading"]').length === 0`);
+    await holds(page, `document.querySelectorAll('[data-panel][data-state="loading"]').length === 0`);
     const { size } = statSync(file);
     process.stdout.write(
       `the report of 128 workloads and ${FLEET_CONTAINERS} containers has ${(size / 1e6).toFixed(2)} MB, is made in ${((made - began) / 1000).toFixed(1)} s and drawn in ${((performance.now() - made) / 1000).toFixed(1)} s\n`,

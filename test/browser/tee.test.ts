@@ -7,7 +7,7 @@ import { fillTemplate } from "../../web/src/lib/promql";
 import { TEE, TEE_TABLES } from "../../web/src/panels/dashboards/tee";
 import { expressions } from "../../web/src/panels/asks";
 import type { PanelDef } from "../../web/src/panels/types";
-import { screenshot, seriousViolations, Tabs } from "./browser";
+import { screenshot, seriousViolations, shown, Tabs } from "./browser";
 import { freePort, Processes, type Started, teescopeBinary, until } from "./processes";
 
 /** A machine that is emulated beside others takes its time; a boot that dies is tried again. */
@@ -69,7 +69,7 @@ it("has series for every query, and shows every panel", async () => {
     const states = SELDOM.includes(def.id) ? ["ready", "empty"] : EMPTY.includes(def.id) ? ["empty"] : ["ready"];
     await page.waitForSelector(states.map((state) => `[data-panel="${def.id}"][data-state="${state}"]`).join(", "));
   }
-  expect(await page.locator('[data-panel="tee-enclave-table"] tbody').textContent()).toMatch(/paging/);
+  await shown(() => page.locator('[data-panel="tee-enclave-table"] tbody').textContent()).toMatch(/paging/);
   expect(await seriousViolations(page)).toEqual([]);
   await screenshot(page, "tee-enclaves");
 }, (DATA_SECONDS + 120) * 1000);
