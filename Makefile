@@ -99,7 +99,7 @@ lint-bpf: ## clang-format on the BPF sources
 	$(FORMAT) --dry-run --Werror $(BPF_FMT) $(C_FMT)
 
 lint-shell: ## shellcheck
-	shellcheck .ci/run test/all test/fuzz tools/setup.sh testbed/run $(wildcard test/e2e/progs/*.sh)
+	shellcheck .ci/run test/all test/fresh test/fuzz tools/setup.sh testbed/run $(wildcard test/e2e/progs/*.sh)
 
 lint-web: web/node_modules/.package-lock.json ## tsc and eslint
 	npm --prefix web run types
@@ -118,6 +118,18 @@ BENCH_PKGS := ./internal/agent/collector ./internal/agent/collector/system ./int
 SOAK       ?= 10m
 
 GOTEST := $(GO) test -count=1 $(TESTFLAGS)
+
+# The packages that link no eBPF: their tests need neither root nor a kernel of a certain kind.
+UNIT_PKGS = $$($(GO) list -f '{{$$ebpf := false}}{{range .Deps}}{{if eq . "github.com/cilium/ebpf"}}{{$$ebpf = true}}{{end}}{{end}}{{if not $$ebpf}}{{.ImportPath}}{{end}}' ./...)
+
+.PHONY: check unit fresh
+check: build lint unit test-web ## what to run before each commit, in three minutes: build, linters, tests that need no root
+
+unit: ## the Go tests of the packages that load no eBPF
+	$(GOTEST) $(UNIT_PKGS)
+
+fresh: ## the README's commands on a minimal Debian 12 in a directory (needs root)
+	test/fresh
 
 .PHONY: test cases fuzz test-web e2e vm sgx browser bench bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
 test: ## unit, golden and architecture tests (Go); those of the kernel side need root

@@ -17,7 +17,7 @@ need=(
 	/usr/include/bpf/bpf_helpers.h=libbpf-dev
 	redis-server=redis-server redis-benchmark=redis-tools nginx=nginx-light wrk=wrk
 	prometheus=prometheus promtool=prometheus victoria-metrics=victoria-metrics chromium=chromium shellcheck=shellcheck tmux=tmux
-	qemu-system-x86_64=qemu-system-x86 cpio=cpio
+	qemu-system-x86_64=qemu-system-x86 cpio=cpio debootstrap=debootstrap
 	gcc=gcc /usr/include/stdio.h=libc6-dev /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 xz=xz-utils zstd=zstd
 	prometheus-node-exporter=prometheus-node-exporter prometheus-alertmanager=prometheus-alertmanager perf=linux-perf
 )
