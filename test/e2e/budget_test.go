@@ -6,9 +6,12 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -51,8 +54,16 @@ func counted(t *testing.T, p *process) float64 {
 	return 0
 }
 
-// A machine that makes a million calls a second and more is watched within the budget: frequent events are
-// sampled, the agent says so, and what it reports of Redis, nginx and a load that comes in bursts is what perf counts.
+// budgetRounds is how often a program is compared before it is called wrong.
+const budgetRounds = 4
+
+// TestBusyMachineIsWatchedWithinTheBudget makes a million calls a second and more: frequent events are sampled, the agent
+// says so, and what it reports of Redis, nginx and a load that comes in bursts is what perf counts.
+//
+// False alarms: below 3e-8. One comparison goes beyond three standard deviations, which are estimated from 15 windows,
+// with p = 0.01 (Student's t, 14 degrees of freedom). Four of one program in a row do with p^4 = 1e-8, and there are three
+// programs. The windows are at random moments, so rounds are independent. A half or a double is wrong in all of them,
+// because a bound of 50 % or more fails as well.
 func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 	redisPort := redis(t, copyTo(t, "/usr/bin/redis-server", "e2ebudget"))
 	url := nginx(t, "e2ebudgetweb")
@@ -87,9 +98,22 @@ func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 		t.Error("the log does not tell of it")
 	}
 
-	const seconds = 15
 	time.Sleep(2 * time.Second) // a cycle has been settled
-	programs := []string{"e2ebudget", "e2ebudgetweb", "e2ebudgetburst"}
+	wrong := map[string]string{"e2ebudget": "", "e2ebudgetweb": "", "e2ebudgetburst": ""}
+	for round := 1; round <= budgetRounds && len(wrong) > 0; round++ {
+		compareWithPerf(t, a, wrong)
+	}
+	for program, why := range wrong {
+		t.Errorf("%s: %d times; at last: %s", program, budgetRounds, why)
+	}
+}
+
+// compareWithPerf lets perf and the agent count the calls of the programs for a while. It takes those that agree out of
+// the map, and says of the others what is wrong.
+func compareWithPerf(t *testing.T, a *teescope, wrong map[string]string) {
+	t.Helper()
+	const seconds = 15
+	programs := slices.Sorted(maps.Keys(wrong))
 	truths := make([]*process, len(programs))
 	from := a.scrape(t)
 	for i, p := range programs {
@@ -101,13 +125,20 @@ func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 	to := a.scrape(t)
 	for i, p := range programs {
 		truth := counted(t, truths[i])
-		got := to.sum("teescope_syscalls_total", "workload", p) - from.sum("teescope_syscalls_total", "workload", p)
-		v := to.sum("teescope_sampling_variance_total", "workload", p, "family", "syscalls") -
-			from.sum("teescope_sampling_variance_total", "workload", p, "family", "syscalls")
-		t.Logf("%s: perf %.0f, teescope %.0f (%+.1f%%) +- %.1f%%", p, truth, got, 100*(got/truth-1), 196*math.Sqrt(v)/truth)
+		grown := func(name string, labels ...string) float64 {
+			return delta(from, to, name, append(labels, "workload", p)...)
+		}
+		got, sigma := grown("teescope_syscalls_total"), math.Sqrt(grown("teescope_sampling_variance_total", "family", "syscalls"))
+		t.Logf("%s: perf %.0f, teescope %.0f (%+.1f%%) +- %.1f%%", p, truth, got, 100*(got/truth-1), 196*sigma/truth)
 		// perf starts a moment after the first scrape, and what is reported is that of a second ago.
-		if math.Abs(got/truth-1) > 0.05+3*math.Sqrt(v)/truth {
-			t.Errorf("%s: %.0f calls are reported, perf counts %.0f", p, got, truth)
+		bound := 0.05 + 3*sigma/truth
+		switch {
+		case bound >= 0.5:
+			wrong[p] = fmt.Sprintf("the standard deviation is %.0f of %.0f calls: a half would not be seen to be wrong", sigma, truth)
+		case math.Abs(got/truth-1) > bound:
+			wrong[p] = fmt.Sprintf("%.0f calls are reported, perf counts %.0f", got, truth)
+		default:
+			delete(wrong, p)
 		}
 	}
 }
