@@ -318,6 +318,19 @@ func eventually(t *testing.T, within time.Duration, what string, try func() erro
 	t.Fatalf("waited %s for %s: %v", within, what, err)
 }
 
+// inOneOf judges a figure that chance disturbs: the test fails when all rounds do. Each round takes a measurement of its own.
+func inOneOf(t *testing.T, rounds int, try func() error) {
+	t.Helper()
+	var err error
+	for round := range rounds {
+		if err = try(); err == nil {
+			return
+		}
+		t.Logf("round %d of %d: %v", round+1, rounds, err)
+	}
+	t.Errorf("in each of %d rounds; at last: %v", rounds, err)
+}
+
 func get(url string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -20,12 +20,17 @@ func (p *process) resident(t *testing.T) float64 {
 	return residentBytes(t, p.cmd.Process.Pid)
 }
 
-// timedScrape scrapes and says how long it took.
-func (s *teescope) timedScrape(t *testing.T) (samples, time.Duration) {
+// fastestScrape says how long the fastest of ten scrapes took: whatever else wants the processors slows some of them
+// down, and a scrape that is slow by itself is slow each time.
+func (s *teescope) fastestScrape(t *testing.T) time.Duration {
 	t.Helper()
-	began := time.Now()
-	got := s.scrape(t)
-	return got, time.Since(began)
+	fastest := time.Hour
+	for range 10 {
+		began := time.Now()
+		s.scrape(t)
+		fastest = min(fastest, time.Since(began))
+	}
+	return fastest
 }
 
 // collectorsWork demands that no collector failed in a scrape.
@@ -67,7 +72,7 @@ func TestTenThousandProcesses(t *testing.T) {
 	wantExactly(t, "exits of the parent", of("e2emassparent", "teescope_exits_total"), 1)
 	wantExactly(t, "processes at the end", after.sum("teescope_processes", "workload", "e2emass"), 0)
 	started := delta(before, after, "teescope_forks_total") + delta(before, after, "teescope_thread_starts_total")
-	wantWithin(t, "forks and thread starts against /proc/stat processes", started, kernelAfter-kernelBefore, 0.01, 0)
+	wantGrowth(t, "forks and thread starts against /proc/stat processes", started, kernelBefore, kernelAfter, 0.01)
 	collectorsWork(t, after)
 	grown := a.resident(t) - memory
 	t.Logf("%d processes in %s; %.1f MiB more in memory", n, took, grown/mib)
@@ -82,7 +87,7 @@ const threadsWanted = 5000
 func TestFiveThousandThreads(t *testing.T) {
 	a := agent(t)
 	a.scrape(t)
-	_, quiet := a.timedScrape(t)
+	quiet := a.fastestScrape(t)
 	memory := a.resident(t)
 	p := held(t, prog(t, "threads", "e2ethreads"), strconv.Itoa(threadsWanted))
 	eventually(t, testLimit, "the threads", func() error {
@@ -92,9 +97,8 @@ func TestFiveThousandThreads(t *testing.T) {
 		return nil
 	})
 	var s samples
-	var took time.Duration
 	eventually(t, testLimit, "the gauges", func() error {
-		s, took = a.timedScrape(t)
+		s = a.scrape(t)
 		if n := s.sum("teescope_threads", "workload", "e2ethreads"); n != threadsWanted+1 {
 			return fmt.Errorf("teescope_threads is %v", n)
 		}
@@ -103,6 +107,7 @@ func TestFiveThousandThreads(t *testing.T) {
 	wantExactly(t, "processes", s.sum("teescope_processes", "workload", "e2ethreads"), 1)
 	wantExactly(t, "thread starts", s.sum("teescope_thread_starts_total", "workload", "e2ethreads"), threadsWanted)
 	collectorsWork(t, s)
+	took := a.fastestScrape(t)
 	grown := a.resident(t) - memory
 	t.Logf("a scrape took %s, and %s without the threads; %.1f MiB more in memory", took, quiet, grown/mib)
 	if took > 2*time.Second || grown > 32*mib {

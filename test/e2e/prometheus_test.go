@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -195,14 +196,21 @@ func TestRealPrometheusAgreesOnALiveRate(t *testing.T) {
 			return err
 		})
 	}
-	at := time.Now()
-	for _, base := range []string{ours, real} {
-		got, err := query(base, `sum(rate(`+series+`[8s]))`, at)
-		if err != nil {
-			t.Fatal(err)
+	inOneOf(t, 5, func() error {
+		at := time.Now()
+		for _, base := range []string{ours, real} {
+			got, err := query(base, `sum(rate(`+series+`[8s]))`, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("calls per second by %s: %v", base, got["{}"])
+			if math.Abs(got["{}"]/10_000-1) > 0.02 {
+				time.Sleep(8 * time.Second) // another window
+				return fmt.Errorf("%v calls per second by %s, want 10000 within 2 %%", got["{}"], base)
+			}
 		}
-		wantWithin(t, "calls per second by "+base, got["{}"], 10_000, 0.02, 0)
-	}
+		return nil
+	})
 }
 
 // `up` is agent and server in one: what it stores is what it exposes.
