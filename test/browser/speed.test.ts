@@ -22,7 +22,13 @@ const web = fileURLToPath(new URL("../../web/", import.meta.url));
 const servers: Server[] = [];
 const tabs = new Tabs();
 
-/** Milliseconds: what is wanted, and how many times as much is an error. */
+/**
+ * Milliseconds: what is wanted, and how many times as much is an error.
+ *
+ * False alarms: below 4e-8. An attempt takes four times its goal in fewer than 1 of 50 while a compiler has both processors, and
+ * the best of at least five is judged, in ten tests: 10 * 0.02^5 = 3e-8. What is four times slower than its goal by itself is so
+ * in all attempts. Less than that may be the machine: the figures are printed for a person.
+ */
 const GOALS = { paint: 300, draw: 200, task: 500, frames: 55 };
 const MARGIN = 4;
 
@@ -107,7 +113,7 @@ describe("500 series of 2,000 points", () => {
     );
     expect(Math.min(...took)).toBeLessThan(MARGIN * GOALS.draw);
     const rates: number[] = [];
-    for (let i = 0; i < 4 && (i < 1 || Math.max(...rates) < GOALS.frames); i++) {
+    for (let i = 0; i < 5 && (i < 1 || Math.max(...rates) < GOALS.frames); i++) {
       const gaps = await page.evaluate<number[]>("scroll(1500)");
       rates.push((1000 * gaps.length) / gaps.reduce((sum, gap) => sum + gap, 0));
     }
@@ -153,7 +159,7 @@ describe("128 workloads", () => {
     ["explore", "/?page=explore&expr=teescope_processes", chart("result-0"), listed('[data-panel="result-0"] .legend .name', 20)],
   ])("are shown on %s without freezing", async (name, path, ready, shows) => {
     const longest: number[] = [];
-    for (let i = 0; i < 3 && (i < 1 || Math.min(...longest) >= GOALS.task); i++) {
+    for (let i = 0; i < 5 && (i < 1 || Math.min(...longest) >= GOALS.task); i++) {
       await tabs.close();
       const page = await tabs.visit("about:blank");
       await page.addInitScript("window.long = []; new PerformanceObserver((l) => window.long.push(...l.getEntries().map((e) => e.duration))).observe({ type: 'longtask', buffered: true })");

@@ -62,8 +62,10 @@ const budgetRounds = 4
 //
 // False alarms: below 3e-8. One comparison goes beyond three standard deviations, which are estimated from 15 windows,
 // with p = 0.01 (Student's t, 14 degrees of freedom). Four of one program in a row do with p^4 = 1e-8, and there are three
-// programs. The windows are at random moments, so rounds are independent. A half or a double is wrong in all of them,
-// because a bound of 50 % or more fails as well.
+// programs. The windows are at random moments, so rounds are independent. A half or a double of Redis or nginx is wrong in
+// all of them, because a bound of 50 % or more fails as well. Of the bursts the windows see so few that their interval may
+// be wider than that: what finds a half of those are TestSampledCallsAreAsManyAsThePrograms of the collector, whose windows
+// are longer, and the simulations beside it.
 func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 	redisPort := redis(t, copyTo(t, "/usr/bin/redis-server", "e2ebudget"))
 	url := nginx(t, "e2ebudgetweb")
@@ -133,7 +135,7 @@ func compareWithPerf(t *testing.T, a *teescope, wrong map[string]string) {
 		// perf starts a moment after the first scrape, and what is reported is that of a second ago.
 		bound := 0.05 + 3*sigma/truth
 		switch {
-		case bound >= 0.5:
+		case bound >= 0.5 && p != "e2ebudgetburst":
 			wrong[p] = fmt.Sprintf("the standard deviation is %.0f of %.0f calls: a half would not be seen to be wrong", sigma, truth)
 		case math.Abs(got/truth-1) > bound:
 			wrong[p] = fmt.Sprintf("%.0f calls are reported, perf counts %.0f", got, truth)

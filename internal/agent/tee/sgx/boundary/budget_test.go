@@ -4,6 +4,7 @@ package boundary
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math"
 	"strings"
@@ -11,8 +12,15 @@ import (
 	"time"
 )
 
-// A program that calls far more often than the budget allows is sampled, says so, pays no more than it should,
-// and its counts are right within the error that is told.
+// roundsAboveTheBudget is how often the estimates are compared before they are called wrong.
+const roundsAboveTheBudget = 3
+
+// TestAboveTheBudgetCallsAreSampled has a program that calls far more often than the budget allows. It is sampled, which is
+// said, costs no more than the budget, and its counts are right within the error that is told.
+//
+// False alarms: below 2e-7. One comparison goes beyond four standard deviations, which are estimated from about ten
+// windows, with p = 0.0025 (Student's t, 10 degrees of freedom). A round has two, and three rounds have to be wrong:
+// (2p)^3 = 1.3e-7. A half or a double is wrong in all of them, because a bound of 50 % or more fails as well.
 func TestAboveTheBudgetCallsAreSampled(t *testing.T) {
 	const budget = 16_000 // which the library and the program share
 	b := start(t, Auto, budget)
@@ -21,25 +29,40 @@ func TestAboveTheBudgetCallsAreSampled(t *testing.T) {
 	look(t, b)
 	app.do(t, "ecall 1 0 1")
 	look(t, b)
-	before := scrape(t, b)
-	if before["teescope_transition_probes_info{file=sdk-fast,reason=,runtime=sdk,state=exact}"] != 1 {
-		t.Fatalf("the program is not probed: %v", before)
+	if scrape(t, b)["teescope_transition_probes_info{file=sdk-fast,reason=,runtime=sdk,state=exact}"] != 1 {
+		t.Fatalf("the program is not probed: %v", scrape(t, b))
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- b.Run(ctx) }()
-	began := time.Now()
+	for round := 1; ; round++ {
+		wrong := compareAboveTheBudget(t, b, app, budget)
+		if len(wrong) == 0 {
+			break
+		}
+		if round == roundsAboveTheBudget {
+			t.Errorf("%d times; at last: %s", round, strings.Join(wrong, "; "))
+			break
+		}
+		t.Logf("round %d: %s", round, strings.Join(wrong, "; "))
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// compareAboveTheBudget lets the program call for a while, and tells which estimates are farther from the truth than they
+// say they can be.
+func compareAboveTheBudget(t *testing.T, b *Backend, app *target, budget float64) (wrong []string) {
+	t.Helper()
+	before, began := scrape(t, b), time.Now()
 	var ecalls, ocalls float64
 	for time.Since(began) < 12*time.Second {
 		n := numbers(t, app.do(t, "paced 2000 1 1"))
 		ecalls, ocalls = ecalls+n[0], ocalls+n[1]+n[2]+n[3]
 	}
-	took := time.Since(began).Seconds()
-	after := scrape(t, b)
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	took, after := time.Since(began).Seconds(), scrape(t, b)
 	sum := func(family string) (n float64, sampled bool) {
 		for name, v := range after {
 			if strings.HasPrefix(name, family) && strings.HasSuffix(name, "workload=sdk-fast}") {
@@ -62,22 +85,21 @@ func TestAboveTheBudgetCallsAreSampled(t *testing.T) {
 		if !sampled {
 			t.Errorf("%s is not told to be sampled", tt.family)
 		}
-		if deviation <= 0 || deviation > 0.5 {
-			t.Errorf("the error is told to be %v", deviation)
-		}
 		// A program is slower while it is watched: by 0.7 us for each of 35,000 calls, so it makes fewer then.
 		const slower = 0.03
-		if off := math.Abs(got/tt.want - 1); off > 4*deviation+slower {
-			t.Errorf("%s: %.3f off, the error told is %.3f", tt.family, off, deviation)
+		off, bound := math.Abs(got/tt.want-1), 4*deviation+slower
+		if deviation <= 0 || bound >= 0.5 || off > bound {
+			wrong = append(wrong, fmt.Sprintf("%s: %.3f off, the error told is %.3f", tt.family, off, deviation))
 		}
 		if after["teescope_transition_probes_info{file="+tt.file+",reason=,runtime=sdk,state=sampled}"] != 1 {
 			t.Errorf("%s is not told to be sampled: %v", tt.file, after)
 		}
 		cost := after["teescope_transition_probe_cost_total{file="+tt.file+",runtime=sdk}"] - before["teescope_transition_probe_cost_total{file="+tt.file+",runtime=sdk}"]
 		if cost/took > budget {
-			t.Errorf("%s: probing cost %.0f hits a second, the budget of all is %d", tt.file, cost/took, budget)
+			t.Errorf("%s: probing cost %.0f hits a second, the budget of all is %v", tt.file, cost/took, budget)
 		}
 	}
+	return wrong
 }
 
 // Off is off: nothing is loaded, nothing told.

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arch
+
+import (
+	"go/ast"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// falseAlarms is how a test that chance can disturb states how often it fails although nothing is wrong.
+var falseAlarms = regexp.MustCompile(`False alarms: below ([0-9]e-[0-9]+)\.`)
+
+// TestChanceIsStated: a test that judges a time, a rate, a share or an estimate states the rate of its false alarms, which
+// is at most one in a million, and is in the list of docs/dev/testing.md with that rate.
+func TestChanceIsStated(t *testing.T) {
+	stated := map[string]string{}
+	for _, s := range parse(t) {
+		if !strings.HasSuffix(s.file, "_test.go") {
+			continue
+		}
+		for _, decl := range s.syntax.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Doc != nil {
+				if match := falseAlarms.FindStringSubmatch(f.Doc.Text()); match != nil {
+					stated[f.Name.Name] = match[1]
+				}
+			}
+		}
+	}
+	for _, file := range walk(t) {
+		if strings.HasSuffix(file, ".test.ts") {
+			if match := falseAlarms.FindStringSubmatch(read(t, file)); match != nil {
+				stated[path.Base(file)] = match[1]
+			}
+		}
+	}
+	const doc = "docs/dev/testing.md"
+	_, section, _ := strings.Cut(read(t, doc), "## Tests that chance can disturb\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	listed := map[string]string{}
+	for _, match := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|.*\\| ([0-9]e-[0-9]+) \\|").FindAllStringSubmatch(section, -1) {
+		listed[match[1]] = match[2]
+	}
+	for name, rate := range stated {
+		if value, err := strconv.ParseFloat(rate, 64); err != nil || value > 1e-6 {
+			t.Errorf("%s fails by chance in %s of runs, at most 1e-6 is allowed", name, rate)
+		}
+		if listed[name] != rate {
+			t.Errorf("%s states a rate of %s, and %s has %q", name, rate, doc, listed[name])
+		}
+	}
+	for name := range listed {
+		if stated[name] == "" {
+			t.Errorf("%s lists %s, which states no rate", doc, name)
+		}
+	}
+	if len(stated) < 5 {
+		t.Errorf("only %d tests state a rate: %v", len(stated), slices.Sorted(maps.Keys(stated)))
+	}
+}
