@@ -65,7 +65,7 @@ const budgetRounds = 4
 // programs. The windows are at random moments, so rounds are independent. A half or a double of Redis or nginx is wrong in
 // all of them, because a bound of 50 % or more fails as well. Of the bursts the windows see so few that their interval may
 // be wider than that: what finds a half of those are TestSampledCallsAreAsManyAsThePrograms of the collector, whose windows
-// are longer, and the simulations beside it.
+// are longer, and the simulations of internal/agent/sampling.
 func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 	redisPort := redis(t, copyTo(t, "/usr/bin/redis-server", "e2ebudget"))
 	url := nginx(t, "e2ebudgetweb")
