@@ -111,8 +111,8 @@ func (d *Detector) find(tgid uint32, now time.Time) finding {
 			return finding{}
 		}
 		since := now
-		if s == nil || s.start != p.start { // else by exec, now or a moment ago
-			since = now.Add(p.started() - d.boot())
+		if s == nil || s.started != p.started { // else by exec, now or a moment ago
+			since = now.Add(p.started - d.boot())
 		}
 		s = &seen{process: p, since: since, asked: now}
 		d.seen[tgid] = s

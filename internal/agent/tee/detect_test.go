@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // clock is a detector whose time the test makes. The fake processes start a second after the machine,
@@ -151,20 +153,17 @@ func TestThisProcess(t *testing.T) {
 		t.Errorf("this test is in %q under %q", kind, runtime)
 	}
 	s := d.seen[self[0]]
-	if s == nil || s.comm == "" || s.start == 0 {
+	if s == nil || s.comm == "" || s.started == 0 {
 		t.Fatalf("this process was not found: %+v", s)
 	}
 	seen := 0
-	f, err := os.Open("/proc/self/maps")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	eachMapping(f, func(path []byte) {
-		if exe, err := os.Executable(); err == nil && string(path) == exe {
+	if err := r.of(self[0]).Mappings(func(m hostfs.Mapping) {
+		if exe, err := os.Executable(); err == nil && string(m.Path) == exe {
 			seen++
 		}
-	})
+	}); err != nil {
+		t.Fatal(err)
+	}
 	if seen == 0 {
 		t.Error("this program is not among its mappings")
 	}

@@ -7,13 +7,11 @@ package tee
 
 import (
 	"context"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
@@ -51,7 +49,7 @@ var sgxNodes = []string{"sgx_enclave", "sgx/enclave", "isgx"}
 // hasSGX tells whether a driver offers enclaves.
 func (r Roots) hasSGX() bool {
 	for _, node := range sgxNodes {
-		if exists(filepath.Join(r.Dev, node)) {
+		if hostfs.At(r.Dev).Exists(node) {
 			return true
 		}
 	}
@@ -62,46 +60,28 @@ func (r Roots) hasSGX() bool {
 func (d *Detector) Available() map[Kind]bool {
 	return map[Kind]bool{
 		SGX: d.roots.hasSGX(),
-		TDX: d.guest == TDX || isOn(filepath.Join(d.roots.Sys, "module/kvm_intel/parameters/tdx")),
-		SEV: d.guest == SEV || isOn(filepath.Join(d.roots.Sys, "module/kvm_amd/parameters/sev")),
+		TDX: d.guest == TDX || IsOn(d.roots.Sys, "module/kvm_intel/parameters/tdx"),
+		SEV: d.guest == SEV || IsOn(d.roots.Sys, "module/kvm_amd/parameters/sev"),
 	}
 }
 
 // guestOf says which TEE the whole machine runs in.
 func guestOf(r Roots) Kind {
 	switch {
-	case exists(filepath.Join(r.Dev, "tdx_guest")):
+	case hostfs.At(r.Dev).Exists("tdx_guest"):
 		return TDX
-	case exists(filepath.Join(r.Dev, "sev-guest")):
+	case hostfs.At(r.Dev).Exists("sev-guest"):
 		return SEV
 	}
 	return None
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-// isOn reads a boolean module parameter.
-func isOn(path string) bool {
-	data, err := readUpTo(path, 64)
+// IsOn reads a boolean module parameter.
+func IsOn(sys string, parameter string) bool {
+	data, err := hostfs.At(sys).Read(64, parameter)
 	if err != nil {
 		return false
 	}
-	switch strings.TrimSpace(string(data)) {
-	case "Y", "1":
-		return true
-	}
-	return false
-}
-
-// readUpTo reads the beginning of a file that others write.
-func readUpTo(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most))
+	value := strings.TrimSpace(string(data))
+	return value == "Y" || value == "1"
 }

@@ -10,12 +10,11 @@ package threads
 import (
 	"cmp"
 	"context"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Bounds of one answer.
@@ -24,8 +23,6 @@ const (
 	Most = 256
 	// mostCompared is how many threads' CPU time is looked at to find those. Each takes 10 us.
 	mostCompared = 1 << 14
-	// maxFile is far more than the kernel writes into any of the files.
-	maxFile = 8 << 10
 )
 
 // Processes says which processes belong to a workload now, and whether there is such a workload.
@@ -57,14 +54,14 @@ type Thread struct {
 
 // Reader reads threads. One list is made at a time.
 type Reader struct {
-	proc      string
+	proc      hostfs.Root
 	processes Processes
 	turn      chan struct{}
 }
 
 // New makes a reader; proc is the root of /proc.
 func New(proc string, of Processes) *Reader {
-	return &Reader{proc: proc, processes: of, turn: make(chan struct{}, 1)}
+	return &Reader{proc: hostfs.At(proc), processes: of, turn: make(chan struct{}, 1)}
 }
 
 // Read lists the threads of a workload; false when there is no such workload.
@@ -98,7 +95,7 @@ type id struct{ pid, tid int }
 func (r *Reader) busiest(ctx context.Context, pids []int, list *List) []id {
 	var all []id
 	for _, pid := range pids {
-		tids := r.tasks(pid)
+		tids, _ := r.proc.Process(pid).Threads() // an error means that it has ended
 		list.Threads += len(tids)
 		for _, tid := range tids[:min(len(tids), mostCompared-len(all))] {
 			all = append(all, id{pid, tid})
@@ -119,71 +116,36 @@ func (r *Reader) busiest(ctx context.Context, pids []int, list *List) []id {
 	return all[:Most]
 }
 
-// tasks lists the threads of a process; none when it has ended.
-func (r *Reader) tasks(pid int) []int {
-	dir, err := os.Open(filepath.Join(r.proc, strconv.Itoa(pid), "task"))
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // an error is that it ended meanwhile
-	var tids []int
-	for _, name := range names {
-		if tid, err := strconv.Atoi(name); err == nil {
-			tids = append(tids, tid)
-		}
-	}
-	return tids
-}
+func (r *Reader) of(t id) hostfs.Process { return r.proc.Process(t.pid).Thread(t.tid) }
 
 // cpu is the time that a thread was on a CPU and the time that it was ready without one, where the
 // kernel keeps that; else the former in clock ticks.
 func (r *Reader) cpu(t id) (run time.Duration, waited *float64, ok bool) {
-	if data, err := r.read(t, "schedstat"); err == nil {
-		if run, wait, ok := parseSchedstat(data); ok {
-			seconds := wait.Seconds()
-			return run, &seconds, true
-		}
+	if run, wait, ok := r.of(t).Schedstat(); ok {
+		seconds := wait.Seconds()
+		return run, &seconds, true
 	}
-	data, err := r.read(t, "stat")
-	if err != nil {
-		return 0, nil, false
-	}
-	s, ok := parseStat(data)
-	return s.cpu, nil, ok
+	s, err := r.of(t).Stat()
+	return s.CPU, nil, err == nil
 }
 
 func (r *Reader) thread(t id) (Thread, bool) {
-	data, err := r.read(t, "stat")
+	p := r.of(t)
+	s, err := p.Stat()
 	if err != nil {
 		return Thread{}, false
 	}
-	s, ok := parseStat(data)
-	if !ok {
-		return Thread{}, false
-	}
-	one := Thread{PID: t.pid, TID: t.tid, Name: s.name, State: s.state, Started: s.started.Seconds()}
+	one := Thread{PID: t.pid, TID: t.tid, Name: text.Label(s.Comm), State: s.State, Started: s.Started.Seconds()}
 	run, waited, ok := r.cpu(t)
 	if !ok {
 		return Thread{}, false
 	}
 	one.CPU, one.Waited = run.Seconds(), waited
-	if data, err := r.read(t, "status"); err == nil {
-		if voluntary, involuntary, ok := parseSwitches(data); ok {
-			one.Voluntary, one.Involuntary = &voluntary, &involuntary
-		}
+	if voluntary, involuntary, ok := p.Switches(); ok {
+		one.Voluntary, one.Involuntary = &voluntary, &involuntary
 	}
-	if data, err := r.read(t, "wchan"); err == nil && s.state != "R" {
-		one.WaitsIn = parseWchan(data)
+	if s.State != "R" {
+		one.WaitsIn = p.WaitsIn()
 	}
 	return one, true
-}
-
-func (r *Reader) read(t id, name string) ([]byte, error) {
-	f, err := os.Open(filepath.Join(r.proc, strconv.Itoa(t.pid), "task", strconv.Itoa(t.tid), name))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxFile))
 }

@@ -77,6 +77,15 @@ func TestThreadsOfAFakeMachine(t *testing.T) {
 	}
 }
 
+// A thread names itself, with any bytes.
+func TestNamesAreText(t *testing.T) {
+	proc := t.TempDir()
+	files(t, proc, 7, 7, map[string]string{"stat": statLine(7, "a (b) c\n\xff", "S", 0, 0, 100)})
+	if l := read(t, New(proc, workload("w", 7)), "w"); len(l.List) != 1 || l.List[0].Name != "a (b) c\uFFFD\uFFFD" {
+		t.Errorf("the list is %+v", l)
+	}
+}
+
 // Of too many threads those are listed that have the most CPU time, wherever in the order they are.
 func TestTheBusiestOfManyThreads(t *testing.T) {
 	proc := t.TempDir()

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
 )
 
 const groupKernel = "kernel"
@@ -128,10 +129,7 @@ func (o Options) jit() Check {
 func (o Options) cgroups() Check {
 	v2 := exists(o.Cgroup, "cgroup.controllers")
 	hybrid := exists(o.Cgroup, "unified/cgroup.controllers")
-	v1 := false
-	for _, name := range []string{"pids", "memory", "cpu", "devices"} {
-		v1 = v1 || exists(o.Cgroup, name, "cgroup.procs")
-	}
+	v1 := cgroup.Naming(o.Cgroup) != cgroup.Unified
 	c := Check{Name: "cgroup", Status: OK}
 	switch {
 	case v2:

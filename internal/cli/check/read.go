@@ -3,36 +3,22 @@
 package check
 
 import (
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 const maxFile = 1 << 20
 
 // read reads the beginning of a file; it is empty when it cannot be read.
-func read(parts ...string) string {
-	f, err := os.Open(filepath.Join(parts...))
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	data, _ := io.ReadAll(io.LimitReader(f, maxFile))
+func read(root string, name ...string) string {
+	data, _ := hostfs.At(root).Read(maxFile, name...)
 	return strings.TrimSpace(string(data))
 }
 
-func exists(parts ...string) bool {
-	_, err := os.Stat(filepath.Join(parts...))
-	return err == nil
-}
-
-// isOn reads a boolean module parameter.
-func isOn(parts ...string) bool {
-	v := read(parts...)
-	return v == "Y" || v == "1"
-}
+func exists(root string, name ...string) bool { return hostfs.At(root).Exists(name...) }
 
 // proc reads a file below /proc, sysctl one below /proc/sys.
 func (o Options) proc(name string) string   { return read(o.Roots.Proc, name) }
@@ -51,9 +37,9 @@ func (c cpu) has(flag string) bool { return slices.Contains(c.flags, flag) }
 func (o Options) cpu() cpu { return parseCPU(o.proc("cpuinfo")) }
 
 // parseCPU reads lines of "key : value" up to the first empty one, where the next CPU begins.
-func parseCPU(text string) cpu {
+func parseCPU(info string) cpu {
 	var c cpu
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(info) {
 		if strings.TrimSpace(line) == "" {
 			break
 		}
@@ -71,17 +57,8 @@ func parseCPU(text string) cpu {
 	return c
 }
 
-// printable keeps what others wrote from steering a terminal.
+// printable makes a text of others fit for the table.
 func printable(s string) string {
 	const longest = 200
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > longest {
-		s = strings.ToValidUTF8(s[:longest-3], "") + "..."
-	}
-	return s
+	return text.Short(text.Terminal(s), longest)
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/teescope/teescope/internal/agent/tee"
 )
 
 const groupTEE = "tee"
@@ -103,7 +105,7 @@ func (o Options) tdx(c cpu) Check {
 	case c.has("tdx_guest"):
 		check.Status, check.Detail = Limited, "this machine is a trust domain, but /dev/tdx_guest is missing: its workloads are not marked"
 		check.Advice = "load the module tdx_guest (CONFIG_TDX_GUEST_DRIVER, 6.2 or later)"
-	case isOn(o.Roots.Sys, "module/kvm_intel/parameters/tdx"):
+	case tee.IsOn(o.Roots.Sys, "module/kvm_intel/parameters/tdx"):
 		check.Status, check.Detail = OK, "KVM can run trust domains"
 	case c.has("tdx_host_platform"):
 		check.Detail = "the CPU can host trust domains, but KVM does not"
@@ -116,7 +118,7 @@ func (o Options) tdx(c cpu) Check {
 
 func (o Options) sev(c cpu) Check {
 	check := Check{Group: groupTEE, Name: "sev-snp", Status: Missing}
-	kvm := func(name string) bool { return isOn(o.Roots.Sys, "module/kvm_amd/parameters", name) }
+	kvm := func(name string) bool { return tee.IsOn(o.Roots.Sys, "module/kvm_amd/parameters/"+name) }
 	switch {
 	case exists(o.Roots.Dev, "sev-guest"):
 		check.Status, check.Detail = OK, "this machine is an SEV-SNP guest"

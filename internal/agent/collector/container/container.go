@@ -18,8 +18,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Options of the collector.
@@ -82,7 +84,7 @@ func New(o Options) *Collector {
 	}
 	return &Collector{
 		opts: o, families: newFamilies(), now: time.Now, known: map[string]*container{}, places: map[place]*container{},
-		runtimes: newRuntimes(o), proc: &proc{root: o.Proc}, devices: newDevices(o.Sys),
+		runtimes: newRuntimes(o), proc: &proc{root: hostfs.At(o.Proc)}, devices: newDevices(o.Sys),
 	}
 }
 
@@ -148,7 +150,7 @@ func (c *Collector) find() (leftOut int, err error) {
 	})
 	for _, t := range fresh {
 		if len(found) < c.opts.Max {
-			t.own.Pod = workload.Identify(leafFirst(t.Path), "").Pod
+			t.own.Pod = workload.Identify(cgroup.Names(t.Path), "").Pod
 			found[t.Path] = t
 		} else {
 			leftOut++
@@ -169,12 +171,6 @@ func fullID(leaf, short string) string {
 		more++
 	}
 	return short + rest[:more]
-}
-
-func leafFirst(p string) []string {
-	names := strings.Split(strings.Trim(p, "/"), "/")
-	slices.Reverse(names)
-	return names
 }
 
 // oldestFirst lists the containers with their processes, the oldest first: of those that share a network
@@ -211,7 +207,7 @@ func (c *Collector) label(t *container, now time.Time) {
 		d.name = t.own.Container
 	}
 	t.labels = []string{
-		text(t.Path), labelValue(d.name), labelValue(d.image),
+		text.UniqueLabel(t.Path), labelValue(d.name), labelValue(d.image),
 		labelValue(cmp.Or(d.container, t.own.Container)), labelValue(cmp.Or(d.pod, t.own.Pod)), labelValue(d.namespace),
 	}
 }

@@ -4,36 +4,20 @@ package container
 
 import (
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // maxLabel bounds a label value that somebody else wrote, in bytes.
 const maxLabel = 1024
 
-// text makes a label value of bytes that somebody else chose. What is no text, or would steer a terminal, is
-// quoted: two paths of groups, which begin with a slash, are never made one.
-func text(s string) string {
-	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
-		return strconv.QuoteToASCII(s)
-	}
-	return s
-}
-
-// labelValue is text that is not too long.
-func labelValue(s string) string {
-	if s = text(s); len(s) > maxLabel {
-		s = strings.ToValidUTF8(s[:maxLabel], "")
-	}
-	return s
-}
+// labelValue makes a label value, which is not too long, of a name that somebody else chose.
+func labelValue(s string) string { return text.Cut(text.UniqueLabel(s), maxLabel) }
 
 func with(labels []string, more ...string) []string {
 	return append(append(make([]string, 0, len(labels)+len(more)), labels...), more...)
@@ -131,7 +115,7 @@ func (c *Collector) emitNetwork(t *container, networks map[string]bool, value va
 	if len(t.pids) == 0 {
 		return
 	}
-	namespace := c.proc.network(strconv.Itoa(t.pids[0]))
+	namespace := network(c.proc.root.Process(t.pids[0]))
 	if namespace == "" || networks[namespace] || namespace == c.proc.hostNetwork() {
 		return
 	}

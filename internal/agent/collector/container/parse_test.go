@@ -8,24 +8,7 @@ import (
 	"testing"
 )
 
-func TestParseStart(t *testing.T) {
-	after := " S 1 1 1 0 -1 4194560 100 0 0 0 1 2 0 0 20 0 1 0 777 1000 100\n"
-	for text, want := range map[string]string{
-		"1 (sh)" + after: "777 true", "1 (a) S 1 (b)" + after: "777 true", "1 (new\nline)" + after: "777 true",
-		"1 (sh) S 1 1\n": "0 false", "": "0 false", "no parenthesis": "0 false",
-	} {
-		if got := fmt.Sprint(parseStart([]byte(text))); got != want {
-			t.Errorf("parseStart(%q) = %s, want %s", text, got, want)
-		}
-	}
-}
-
-func TestParseBootAndDeviceName(t *testing.T) {
-	for text, want := range map[string]float64{"cpu 1\nbtime 1700000000\nprocesses 1\n": 1_700_000_000, "cpu 1\n": 0, "btime x\n": 0} {
-		if got := parseBoot([]byte(text)); got != want {
-			t.Errorf("parseBoot(%q) = %v, want %v", text, got, want)
-		}
-	}
+func TestParseDeviceName(t *testing.T) {
 	for text, want := range map[string]string{"MAJOR=253\nDEVNAME=dm-0\nDEVTYPE=disk\n": "dm-0", "MAJOR=1\n": ""} {
 		if got := parseDeviceName([]byte(text)); got != want {
 			t.Errorf("parseDeviceName(%q) = %q, want %q", text, got, want)

@@ -5,103 +5,52 @@ package container
 import (
 	"bytes"
 	"cmp"
-	"errors"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// proc reads what it takes of /proc. Processes end at any time: then there is nothing to say.
+// proc reads /proc. Processes end at any time: then there is nothing to say.
 type proc struct {
-	root string
-	boot float64 // when the machine started, seconds since 1970; 0 before it was read
+	root hostfs.Root
+	boot uint64 // when the machine started, seconds since 1970; 0 before it was read
 }
 
 // maxProc bounds what is read of one file.
 const maxProc = 1 << 20
 
-var errTooLong = errors.New("the file is too long")
-
-// readBounded reads a file that is no longer than it may be.
-func readBounded(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = errTooLong
-	}
-	return data, err
-}
-
-func (p *proc) read(pid int, name string) ([]byte, error) {
-	return readBounded(filepath.Join(p.root, strconv.Itoa(pid), name), maxProc)
-}
-
 // started returns when a process started, in seconds since 1970, 0 where that is not known.
 func (p *proc) started(pid int) float64 {
 	if p.boot == 0 {
-		data, err := readBounded(filepath.Join(p.root, "stat"), maxProc)
-		if err != nil {
-			return 0
-		}
-		p.boot = parseBoot(data)
+		p.boot, _ = p.root.BootTime()
 	}
-	data, err := p.read(pid, "stat")
-	ticks, ok := parseStart(data)
-	if err != nil || !ok || p.boot == 0 {
+	s, err := p.root.Process(pid).Stat()
+	if err != nil || p.boot == 0 {
 		return 0
 	}
-	return p.boot + float64(ticks)/100 // USER_HZ
+	return float64(p.boot) + float64(s.Started.Milliseconds())/1000
 }
 
 // network names the network namespace of a process, "" where that is not known.
-func (p *proc) network(pid string) string {
-	name, err := os.Readlink(filepath.Join(p.root, pid, "ns/net"))
-	if err != nil {
-		return ""
-	}
+func network(p hostfs.Process) string {
+	name, _ := p.Link("ns/net")
 	return name
 }
 
 // hostNetwork is the network namespace of the machine: that of its first process, or of this one where
 // the first cannot be looked at.
-func (p *proc) hostNetwork() string { return cmp.Or(p.network("1"), p.network("self")) }
+func (p *proc) hostNetwork() string {
+	return cmp.Or(network(p.root.Process(1)), network(p.root.Self()))
+}
 
 // interfaces reads the network interfaces that a process sees.
 func (p *proc) interfaces(pid int) []netInterface {
-	data, err := p.read(pid, "net/dev")
+	data, err := p.root.Process(pid).ReadWhole(maxProc, "net/dev")
 	if err != nil {
 		return nil
 	}
 	return parseNetDev(data)
-}
-
-// parseBoot finds the time of the start of the machine in /proc/stat.
-func parseBoot(data []byte) float64 {
-	for line := range bytes.Lines(data) {
-		if value, ok := bytes.CutPrefix(line, []byte("btime ")); ok {
-			n, _ := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 63)
-			return float64(n)
-		}
-	}
-	return 0
-}
-
-// parseStart finds the start of a process in /proc/PID/stat, in ticks after the machine's. The program's
-// name is in parentheses and can hold any byte: what is after the last parenthesis counts.
-func parseStart(data []byte) (uint64, bool) {
-	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-	const start = 22 - 3 // proc(5) counts from 1, and two fields are before the parenthesis' end
-	if len(fields) <= start {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(fields[start]), 10, 63)
-	return n, err == nil
 }
 
 // netInterface is one line of net/dev with the counters in the order of networkFamilies.
@@ -142,14 +91,16 @@ func parseNetDev(data []byte) []netInterface {
 
 // devices names block devices.
 type devices struct {
-	sys   string
+	sys   hostfs.Root
 	known map[uint64]string
 }
 
 // maxDevices bounds the memory of names: device numbers are used again.
 const maxDevices = 4096
 
-func newDevices(sys string) *devices { return &devices{sys: sys, known: map[uint64]string{}} }
+func newDevices(sys string) *devices {
+	return &devices{sys: hostfs.At(sys), known: map[uint64]string{}}
+}
 
 // name is the device node, as cAdvisor has it, or MAJOR:MINOR for a device that has gone.
 func (d *devices) name(major, minor uint32) string {
@@ -161,7 +112,7 @@ func (d *devices) name(major, minor uint32) string {
 		clear(d.known)
 	}
 	name := numbers(major, minor)
-	if data, err := readBounded(filepath.Join(d.sys, "dev/block", name, "uevent"), maxProc); err == nil {
+	if data, err := d.sys.ReadWhole(maxProc, "dev/block", name, "uevent"); err == nil {
 		if node := parseDeviceName(data); node != "" {
 			name = labelValue("/dev/" + node)
 		}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // details are what a runtime knows of a container.
@@ -59,11 +61,11 @@ func (r *runtimes) look(id string) (details, bool) {
 	if d, ok := r.index[id]; ok {
 		return d, true
 	}
-	if data, err := readBounded(filepath.Join(r.docker, id, "config.v2.json"), maxDetails); err == nil {
+	if data, err := hostfs.At(r.docker).ReadWhole(maxDetails, id, "config.v2.json"); err == nil {
 		return parseDocker(data)
 	}
 	for _, namespace := range list(r.containerd) {
-		if data, err := readBounded(filepath.Join(r.containerd, namespace, id, "config.json"), maxDetails); err == nil {
+		if data, err := hostfs.At(r.containerd).ReadWhole(maxDetails, namespace, id, "config.json"); err == nil {
 			return parseBundle(data, id)
 		}
 	}
@@ -92,7 +94,7 @@ func (r *runtimes) refresh() {
 	}
 	r.index, r.stamps = map[string]details{}, stamps
 	for path := range stamps {
-		data, err := readBounded(path, maxIndex)
+		data, err := hostfs.At(path).ReadWhole(maxIndex)
 		if err == nil {
 			err = parseStorage(data, r.index)
 		}

@@ -3,10 +3,8 @@
 package driver
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -15,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 const (
@@ -25,20 +24,12 @@ const (
 
 // read reads a file; it is empty when there is none, which is what most machines have.
 func read(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	data, err := hostfs.At(path).ReadLines(maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
-	if len(data) > maxFile { // half a line would be wrong numbers
-		data = data[:bytes.LastIndexByte(data, '\n')+1]
 	}
 	return data, nil
 }
