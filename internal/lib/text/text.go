@@ -4,6 +4,7 @@
 // builds an image chooses names, and an answer of a server can hold anything. There is one rule for each destination:
 //
 //   - a label or a log line: [Label], valid UTF-8 without control characters
+//   - a label that must equal node_exporter's: [UTF8], valid UTF-8 only
 //   - a label that identifies something: [UniqueLabel], which maps no two texts to one
 //   - a terminal: [Terminal], characters that can be printed, on one line
 //   - Markdown: [Markdown] and [MarkdownCode], as for a terminal, and nothing is markup
@@ -33,8 +34,12 @@ func Label(s string) string {
 			return unicode.ReplacementChar
 		}
 		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
+	}, UTF8(s))
 }
+
+// UTF8 makes valid UTF-8 and keeps control characters. Dashboards that are made for node_exporter find the values
+// that it has.
+func UTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // UniqueLabel makes a label value that differs for texts that differ: one that is no label is quoted. It is for
 // paths, which begin with a slash, so that no text looks like a quoted one.

@@ -21,6 +21,7 @@ func TestDestinations(t *testing.T) {
 		{"Label", Label, dangerous, "a\uFFFD[31m\uFFFD\uFFFD\uFFFDb\uFFFD\u202e"},
 		{"Label", Label, "größer 大", "größer 大"},
 		{"Label", Label, "", ""},
+		{"UTF8", UTF8, dangerous, "a\x1b[31m\uFFFD\n\tb\u009b\u202e"},
 		{"UniqueLabel", UniqueLabel, "/a/größer", "/a/größer"},
 		{"UniqueLabel", UniqueLabel, "/a\x1b", `"/a\x1b"`},
 		{"UniqueLabel", UniqueLabel, "/a\xff", `"/a\xff"`},

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/procfs/blockdevice"
 
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // disksIgnored is node_exporter's default: partitions, and what holds no data of its own.
@@ -90,7 +91,7 @@ func (d *disk) collect(_ context.Context, emit func(prometheus.Metric)) error {
 	all, err := fs.ProcDiskstats()
 	seen := map[string]bool{}
 	for i := range all {
-		name := text(all[i].DeviceName)
+		name := text.UTF8(all[i].DeviceName)
 		if disksIgnored.MatchString(name) || seen[name] {
 			continue
 		}
@@ -151,7 +152,7 @@ func parseUdev(data []byte) map[string]string {
 			continue
 		}
 		if name, value, ok := strings.Cut(property, "="); ok {
-			properties[name] = text(value)
+			properties[name] = text.UTF8(value)
 		}
 	}
 	return properties

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // node_exporter's defaults: what holds no data of its own, or that of containers.
@@ -138,7 +139,7 @@ func (fs *filesystem) mounts() ([]mount, error) {
 		}
 		major, minor, _ := strings.Cut(m.MajorMinorVer, ":")
 		mounts = append(mounts, mount{
-			device: text(unescape(m.Source)), point: text(point), fstype: text(m.FSType), major: text(major), minor: text(minor),
+			device: text.UTF8(unescape(m.Source)), point: text.UTF8(point), fstype: text.UTF8(m.FSType), major: text.UTF8(major), minor: text.UTF8(minor),
 			path: filepath.Join(fs.opts.RootFS, point), readOnly: isReadOnly(m),
 		})
 	}

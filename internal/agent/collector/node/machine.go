@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 func newLoad(o Options) part {
@@ -101,7 +102,7 @@ func newUname(k kernel) part {
 		if err := k.uname(&u); err != nil {
 			return fmt.Errorf("asking for the kernel's name: %w", err)
 		}
-		word := func(b [65]byte) string { return text(unix.ByteSliceToString(b[:])) }
+		word := func(b [65]byte) string { return text.UTF8(unix.ByteSliceToString(b[:])) }
 		emit(about.Value(1, word(u.Sysname), word(u.Release), word(u.Version), word(u.Machine), word(u.Nodename), word(u.Domainname)))
 		return nil
 	}}
@@ -119,7 +120,7 @@ func newTime(o Options, k kernel) part {
 		t := k.now()
 		name, offset := t.Zone()
 		emit(now.Value(float64(t.UnixNano()) / float64(time.Second)))
-		emit(zone.Value(float64(offset), text(name)))
+		emit(zone.Value(float64(offset), text.UTF8(name)))
 		sys, err := sysfs.NewFS(o.Sys)
 		if err != nil {
 			return err
@@ -131,11 +132,11 @@ func newTime(o Options, k kernel) part {
 		for _, s := range sources {
 			names := once{}
 			for _, one := range s.Available {
-				if name := text(one); names.isNew(name) {
+				if name := text.UTF8(one); names.isNew(name) {
 					emit(available.Value(1, s.Name, name))
 				}
 			}
-			emit(current.Value(1, s.Name, text(s.Current)))
+			emit(current.Value(1, s.Name, text.UTF8(s.Current)))
 		}
 		return nil
 	}}

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // netstatWanted is node_exporter's default for --collector.netstat.fields.
@@ -239,7 +240,7 @@ func parseARP(data []byte) map[string]int {
 	entries := map[string]int{}
 	for line := range strings.Lines(body) {
 		if words := strings.Fields(line); len(words) >= 6 {
-			entries[text(words[len(words)-1])]++
+			entries[text.UTF8(words[len(words)-1])]++
 		}
 	}
 	return entries

@@ -12,9 +12,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/procfs"
-	"golang.org/x/sys/unix"
 
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // newNetdev makes the part that counts traffic. node_exporter asks netlink; /proc/net/dev is the same
@@ -59,7 +60,7 @@ func newNetdev(o Options) part {
 		lines, err := proc.NetDev()
 		seen := map[string]bool{}
 		for name, line := range lines {
-			device := text(name)
+			device := text.UTF8(name)
 			if seen[device] { // two names that are not UTF-8
 				continue
 			}
@@ -137,7 +138,7 @@ func newNetclass(o Options) part {
 		var failed []error
 		seen := map[string]bool{}
 		for _, device := range devices {
-			name := text(device.Name())
+			name := text.UTF8(device.Name())
 			if device.Type().IsRegular() || seen[name] { // bonding_masters is a file
 				continue
 			}
@@ -150,32 +151,32 @@ func newNetclass(o Options) part {
 
 func (n *netclass) collect(name string, emit func(prometheus.Metric)) error {
 	// Its directory is behind a link and half a dozen others: the way there is taken once.
-	dir := filepath.Join(n.dir, name)
-	fd, err := retried(func() (int, error) { return unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) })
+	dir := hostfs.At(n.dir)
+	device, err := dir.OpenDir(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // it went meanwhile
 	}
 	if err != nil {
-		return &os.PathError{Op: "open", Path: dir, Err: err}
+		return err
 	}
-	defer func() { _ = unix.Close(fd) }()
+	defer device.Close()
 	var failed []error
 	word := func(file string) string {
-		s, err := wordOf(readFileAt(fd, file))
+		s, err := readWord(device, file)
 		if err != nil {
-			failed = append(failed, fmt.Errorf("in %s: %w", dir, err))
+			failed = append(failed, fmt.Errorf("in %s: %w", dir.Path(name), err))
 		}
-		return text(s)
+		return text.UTF8(s)
 	}
 	operstate := word("operstate")
 	if operstate == "" {
 		return errors.Join(failed...) // it went meanwhile
 	}
-	device, up, admin := text(name), 0.0, "unknown"
+	label, up, admin := text.UTF8(name), 0.0, "unknown"
 	if operstate == "up" {
 		up = 1
 	}
-	emit(n.up.Value(up, device))
+	emit(n.up.Value(up, label))
 	for _, p := range n.properties {
 		s := word(p.file)
 		v, err := strconv.ParseInt(s, 0, 64)
@@ -189,9 +190,9 @@ func (n *netclass) collect(name string, emit func(prometheus.Metric)) error {
 			// Megabits. A device that does not know its speed says -1, as does node_exporter with -125000.
 			v = v * 1000 * 1000 / 8
 		}
-		emit(p.desc.Value(float64(v), device))
+		emit(p.desc.Value(float64(v), label))
 	}
-	emit(n.info.Value(1, device, word("address"), word("broadcast"), word("duplex"), operstate, admin, word("ifalias")))
+	emit(n.info.Value(1, label, word("address"), word("broadcast"), word("duplex"), operstate, admin, word("ifalias")))
 	return errors.Join(failed...)
 }
 

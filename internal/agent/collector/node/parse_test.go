@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/procfs"
 	"github.com/prometheus/procfs/blockdevice"
 	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 func TestParse(t *testing.T) {
@@ -68,7 +70,12 @@ func TestReadFile(t *testing.T) {
 	if _, err := readNumber(dir, "1"); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "1")) {
 		t.Errorf("a file that holds no number: %v", err)
 	}
-	if s, err := readWord(dir, "none"); s != "" || err != nil {
+	device, err := hostfs.At(dir).OpenDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer device.Close()
+	if s, err := readWord(device, "none"); s != "" || err != nil {
 		t.Errorf("a word of no file: %q, %v", s, err)
 	}
 }

@@ -7,72 +7,29 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
 
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
 // maxFile bounds what is read of one file.
 const maxFile = 4 << 20
 
-// readFile reads a file of /proc or /sys, whose size stat does not tell. It does not go through os.File,
-// which tells the poller about each file: that is half the cost of reading a small one.
-func readFile(elem ...string) ([]byte, error) {
-	return readFileAt(unix.AT_FDCWD, filepath.Join(elem...))
+// readFile reads a file of /proc or /sys.
+func readFile(root string, elem ...string) ([]byte, error) {
+	return hostfs.At(root).Read(maxFile, elem...)
 }
 
-// readFileAt does so below a directory that is open.
-func readFileAt(dir int, path string) ([]byte, error) {
-	fd, err := retried(func() (int, error) { return unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	defer func() { _ = unix.Close(fd) }() // nothing was written
-	room := rooms.Get().(*[]byte)         //nolint:forcetypeassert // nothing else is put there
-	defer rooms.Put(room)
-	data := (*room)[:0]
-	for len(data) < maxFile {
-		n, err := retried(func() (int, error) { return unix.Read(fd, data[len(data):cap(data)]) })
-		if err != nil {
-			return nil, &os.PathError{Op: "read", Path: path, Err: err}
-		}
-		if n == 0 {
-			break
-		}
-		data = data[:len(data)+n]
-		if len(data) == cap(data) {
-			data = slices.Grow(data, 3*len(data))
-		}
-	}
-	*room = data
-	return slices.Clone(data[:min(len(data), maxFile)]), nil
-}
-
-// rooms are what files are read into before it is known how long they are.
-var rooms = sync.Pool{New: func() any { room := make([]byte, 0, 8<<10); return &room }}
-
-// retried goes on after a signal.
-func retried(call func() (int, error)) (int, error) {
-	for {
-		if n, err := call(); !errors.Is(err, unix.EINTR) {
-			return n, err
-		}
-	}
-}
-
-// readWord reads a file of /sys that holds one line, empty where the device has no such file or, as for
+// readWord reads a file of a device that holds one line, empty where the device has no such file or, as for
 // the speed of a network device that is down, no such value.
-func readWord(elem ...string) (string, error) { return wordOf(readFile(elem...)) }
-
-func wordOf(data []byte, err error) (string, error) {
+func readWord(device hostfs.Dir, name string) (string, error) {
+	data, err := device.Read(maxFile, name)
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EOPNOTSUPP),
 		errors.Is(err, unix.ENODEV): // the device went meanwhile
@@ -82,14 +39,14 @@ func wordOf(data []byte, err error) (string, error) {
 }
 
 // readNumber reads a file that holds one number.
-func readNumber(elem ...string) (float64, error) {
-	data, err := readFile(elem...)
+func readNumber(root string, elem ...string) (float64, error) {
+	data, err := readFile(root, elem...)
 	if err != nil {
 		return 0, err
 	}
 	v, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("reading %s: %w", filepath.Join(elem...), err)
+		return 0, fmt.Errorf("reading %s: %w", hostfs.At(root).Path(elem...), err)
 	}
 	return float64(v), nil
 }
@@ -101,9 +58,6 @@ func orNoData(err error) error {
 	}
 	return err
 }
-
-// text makes a label value of a name that the kernel does not hold to be UTF-8, as node_exporter does.
-func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // once tells which names are new: a series may be emitted once only, whatever a file says twice.
 type once map[string]bool
