@@ -70,9 +70,9 @@ func TestReport(t *testing.T) {
 
 	for _, c := range []struct{ arguments, want string }{
 		{"--server 127.0.0.1:1", "nothing listens on 127.0.0.1:1: start one there"},
-		{"--server " + up.addr + " --workload redis-sever", "no workload of this name was seen in this time; there were"},
+		{"--server " + up.addr + " --workload redis-sever", "no workload with this name was seen in this time range; seen were"},
 		{"--server " + up.addr + " --from 2025-01-01T00:00:00Z --to 2025-01-01T01:00:00Z", "has no series between 2025-01-01T00:00:00Z"},
-		{"--window 1s", "write a duration from 10s to 7d"},
+		{"--window 1s", "use a duration from 10s to 7d"},
 		{"--from 12 --window 5m", "exclude each other"},
 	} {
 		out, code := reported(t, append([]string{"-o", file + ".none"}, strings.Fields(c.arguments)...)...)

@@ -93,7 +93,7 @@ func clockIsSet(t *testing.T, r report) {
 			t.Errorf("%v steps %s were seen, want %v", got, direction, want)
 		}
 	}
-	for _, want := range []string{"somebody set the clock of this machine", "by=1h0m0", "by=-2h0m0", "the clock was set back: samples that are ahead of it are removed"} {
+	for _, want := range []string{"the clock of this machine was set", "by=1h0m0", "by=-2h0m0", "the clock was set back: samples in the future are removed"} {
 		if !strings.Contains(r["log"], want) {
 			t.Errorf("the log lacks %q", want)
 		}

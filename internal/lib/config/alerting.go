@@ -39,7 +39,7 @@ func rulesKeys() []*key {
 	return []*key{
 		{
 			name: "rules.files", commands: Up | Server, kind: "pattern", sep: ";",
-			usage: "files of alerting and recording rules in Prometheus' format; repeat it for several",
+			usage: "file with alerting and recording rules in Prometheus' format, or a pattern; may be repeated",
 			def:   none,
 			set: func(c *Config, values []string) error {
 				c.Rules.Files = values
@@ -49,7 +49,7 @@ func rulesKeys() []*key {
 		},
 		{
 			name: "rules.default", commands: Up | Server, kind: "bool",
-			usage: "evaluate the rules that come with teescope as well",
+			usage: "also evaluate the rules that come with teescope",
 			def:   constant("true"),
 			set: one(func(c *Config, s string) (err error) {
 				c.Rules.Default, err = parseBool(s)
@@ -59,7 +59,7 @@ func rulesKeys() []*key {
 		},
 		{
 			name: "rules.interval", commands: Up | Server, kind: "duration",
-			usage: "time between two evaluations of a group of rules that says nothing else",
+			usage: "evaluation interval of rule groups that set none",
 			def:   constant("15s"),
 			set: one(func(c *Config, s string) (err error) {
 				c.Rules.Interval, err = parseDuration(s, 100*time.Millisecond, time.Hour)
@@ -74,7 +74,7 @@ func alertingKeys() []*key {
 	return []*key{
 		{
 			name: "alerting.alertmanagers", commands: Up | Server, kind: "url", sep: ";",
-			usage: "Alertmanagers that are told of what fires; repeat it for several",
+			usage: "Alertmanager to send alerts to; may be repeated",
 			def:   none,
 			set: func(c *Config, values []string) error {
 				c.Alerting.Alertmanagers = nil
@@ -101,7 +101,7 @@ func alertingKeys() []*key {
 			func(c *Config) *string { return &c.Alerting.AlertmanagerConfigFile }),
 		{
 			name: "alerting.webhooks", commands: Up | Server, kind: "url", sep: ";",
-			usage: "addresses that are told of what fires, as by Alertmanager's webhooks; file:NAME when the URL is a secret; repeat it for several",
+			usage: "webhook to send alerts to, in the format of Alertmanager's webhooks; file:NAME reads a secret URL from a file; may be repeated",
 			def:   none,
 			set: func(c *Config, values []string) error {
 				c.Alerting.Webhooks = nil
@@ -131,7 +131,7 @@ func alertingKeys() []*key {
 func externalURLKey() *key {
 	return &key{
 		name: "web.external-url", commands: Up | Server, kind: "url",
-		usage: "address under which others find the page, for links in alerts", defText: "where it listens",
+		usage: "external address of the page, for links in alerts", defText: "the listen address",
 		def: constant(""),
 		set: func(c *Config, values []string) error {
 			c.ExternalURL = strings.Join(values, "")

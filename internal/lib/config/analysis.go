@@ -17,7 +17,7 @@ type Analysis struct {
 func analysisEnabledKey() *key {
 	return &key{
 		name: "analysis.enabled", commands: Up | Server, kind: "bool",
-		usage: "look for what slows workloads down, and keep what is found",
+		usage: "look for causes that slow workloads down, and store the findings",
 		def:   constant("true"),
 		set: one(func(c *Config, s string) (err error) {
 			c.Analysis.Enabled, err = parseBool(s)
@@ -43,7 +43,7 @@ func analysisIntervalKey() *key {
 func analysisWindowKey() *key {
 	return &key{
 		name: "analysis.window", commands: Up | Server, kind: "duration",
-		usage: "how far back each analysis looks",
+		usage: "time range of each analysis",
 		def:   constant("5m"),
 		set: one(func(c *Config, s string) (err error) {
 			c.Analysis.Window, err = parseDuration(s, 10*time.Second, 24*time.Hour)

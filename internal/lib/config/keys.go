@@ -14,16 +14,16 @@ import (
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
-// key is one row of the table. Everything that is said about a key is said here once.
+// key is one configuration key. Help, documentation and validation are generated from it.
 type key struct {
-	name     string // dotted; nested in YAML, a flag of this name, TEESCOPE_NAME in the environment
+	name     string // dotted; nested in YAML, the name of the flag, TEESCOPE_NAME in the environment
 	commands Command
-	kind     string // what a value looks like, for --help
+	kind     string // the form of a value, for --help
 	usage    string
-	sep      string                        // what parts the values of a list in the environment and in a flag; "" is no list
-	flagSep  bool                          // whether a flag is split as well, or only repeated
-	defText  string                        // what --help says of a default that depends on the host
-	def      func(Host) []string           // values as one would write them
+	sep      string                        // separates the values of a list in the environment and in a flag; empty if not a list
+	flagSep  bool                          // whether the value of a flag is split too; if not, the flag is repeated
+	defText  string                        // the default in --help, if it depends on the host
+	def      func(Host) []string           // the default values, as written by a user
 	set      func(*Config, []string) error // checks and sets
 	get      func(*Config) []string        // the inverse of set
 }
@@ -34,10 +34,10 @@ func (k *key) env() string {
 
 func (k *key) list() bool { return k.sep != "" }
 
-// EnvPrefix begins the name of every variable that is read.
+// EnvPrefix is the prefix of all environment variables of teescope.
 const EnvPrefix = "TEESCOPE_"
 
-// configKey names the file itself. It is no key of the file.
+// configKey names the configuration file. It is a flag, but not a key of the file.
 const configKey = "config"
 
 // keys returns the table, in the order of the documentation.
@@ -79,7 +79,7 @@ func mainKeys() []*key {
 		},
 		{
 			name: "retention.size", commands: Up | Server, kind: "size",
-			usage: "how large the database may grow, 0 for no limit",
+			usage: "maximum size of the database; 0 means no limit",
 			def:   constant("2GiB"),
 			set: one(func(c *Config, s string) (err error) {
 				c.Retention.Size, err = parseSize(s, 16<<20)
@@ -97,7 +97,7 @@ func mainKeys() []*key {
 		scrapeKey(),
 		{
 			name: "workloads.max", commands: Up | Agent, kind: "number",
-			usage: "how many workloads have series of their own; the rest is folded into \"other\"",
+			usage: "maximum number of workloads with series of their own; the others are added up as \"other\"",
 			def:   constant("128"),
 			set: one(func(c *Config, s string) (err error) {
 				c.Workloads.Max, err = parseInt(s, 1, 1024)
@@ -107,7 +107,7 @@ func mainKeys() []*key {
 		},
 		{
 			name: "watch", commands: Up | Agent, kind: "rule", sep: ";",
-			usage: "also break down per process what matches comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N; repeat it for several",
+			usage: "also measure each process that matches comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N; may be repeated",
 			def:   none,
 			set:   setWatch,
 			get:   watchTexts,
@@ -124,7 +124,7 @@ func mainKeys() []*key {
 		},
 		{
 			name: "overhead.budget", commands: Up | Agent, kind: "percent",
-			usage: "share of the machine's CPU time that watching may take; beyond it less is watched, 100% is no limit",
+			usage: "share of the machine's CPU time that measuring may take; above it frequent events are sampled; 100% means no limit",
 			def:   constant("1%"),
 			set: one(func(c *Config, s string) (err error) {
 				c.Overhead.Budget, err = parsePercent(s, 0.01, 100)
@@ -137,7 +137,7 @@ func mainKeys() []*key {
 		transitionsCostKey(),
 		{
 			name: "memory.limit", commands: Up | Server, kind: "size",
-			usage: "memory of the process, near which queries and new series are refused, 0 for no limit",
+			usage: "memory limit of the process; near it queries and new series are refused; 0 means no limit",
 			def:   constant("0"),
 			set: one(func(c *Config, s string) (err error) {
 				c.Memory.Limit, err = parseSize(s, 64<<20)
@@ -168,7 +168,7 @@ func listenKey() *key {
 func dataDirKey() *key {
 	return &key{
 		name: "data-dir", commands: Up | Server, kind: "directory",
-		usage: "where the database lives", defText: "/var/lib/teescope for root, else ~/.local/state/teescope",
+		usage: "directory of the database", defText: "/var/lib/teescope for root, else ~/.local/state/teescope",
 		def: func(h Host) []string {
 			switch {
 			case h.UID == 0:

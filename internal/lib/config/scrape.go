@@ -59,7 +59,7 @@ const jobOfAgents = "teescope"
 func scrapeKey() *key {
 	return &key{
 		name: "scrape", commands: Up | Server, kind: "[name=]url", sep: ";",
-		usage: "also scrape an application's or exporter's metrics; name becomes the label job; repeat it for several",
+		usage: "also scrape the metrics of an application or exporter; name becomes the label job; may be repeated",
 		def:   none,
 		set: func(c *Config, values []string) error {
 			var errs []error

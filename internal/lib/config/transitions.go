@@ -13,7 +13,7 @@ func transitionsTraceKey() *key {
 	modes := []string{"auto", "on", "off"}
 	return &key{
 		name: "transitions.trace", commands: Up | Agent, kind: "mode",
-		usage: "count calls into and out of enclaves: auto within the budget, on whatever it costs, or off",
+		usage: "count calls into and out of enclaves: auto (within the budget), on (at any cost) or off",
 		def:   constant("auto"),
 		set: one(func(c *Config, s string) error {
 			if err := checkChoice(s, modes); err != nil {
@@ -29,7 +29,7 @@ func transitionsTraceKey() *key {
 func transitionsBudgetKey() *key {
 	return &key{
 		name: "transitions.budget", commands: Up | Agent, kind: "number",
-		usage: "how many calls into and out of enclaves a second are each counted; above, they are sampled",
+		usage: "maximum number of calls into and out of enclaves per second that are counted; above it they are sampled",
 		def:   constant("10000"),
 		set: one(func(c *Config, s string) (err error) {
 			c.Transitions.Budget, err = parseInt(s, 100, 1_000_000)
@@ -42,7 +42,7 @@ func transitionsBudgetKey() *key {
 func transitionsCostKey() *key {
 	return &key{
 		name: "transitions.cost", commands: Up | Agent, kind: "time",
-		usage:   "what leaving an enclave and coming back costs here, as measured: 4us or 3us-5us",
+		usage:   "measured cost of leaving and entering an enclave once on this machine: 4us or 3us-5us",
 		defText: "8,000 to 14,000 cycles",
 		def:     constant(""),
 		set: func(c *Config, values []string) (err error) {

@@ -70,9 +70,9 @@ func TestAppendRefuses(t *testing.T) {
 	now := time.Now()
 	good := made(now, 1, "a", "good")
 	for want, bad := range map[string]query.Sample{
-		"ahead of the clock": made(now.Add(time.Hour), 1),
-		"is no series":       {Labels: map[string]string{"a": "b"}, Time: now},
-		"its name or a":      made(now, 1, "a", "\xff"),
+		"ahead of the clock":    made(now.Add(time.Hour), 1),
+		"is not a valid series": {Labels: map[string]string{"a": "b"}, Time: now},
+		"its name or a":         made(now, 1, "a", "\xff"),
 	} {
 		if err := s.Append(t.Context(), []query.Sample{good, bad}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Append() = %v, want %q", err, want)

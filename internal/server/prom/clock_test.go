@@ -81,7 +81,7 @@ func TestSamplesAheadOfTheClockGo(t *testing.T) {
 			if err := s.Init(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(log.String(), "the clock was set back: samples that are ahead of it are removed") {
+			if !strings.Contains(log.String(), "the clock was set back: samples in the future are removed") {
 				t.Errorf("nothing is said about it:\n%s", log.String())
 			}
 			// The counter started again, as after a restart of the machine.

@@ -228,7 +228,7 @@ func TestDamagedLogIsCutAndReported(t *testing.T) {
 		t.Fatalf("a damaged log must not keep the program from starting: %v", err)
 	}
 	defer s.Shutdown(t.Context())
-	if !strings.Contains(log.String(), "the write-ahead log was damaged and has been cut at the damage") {
+	if !strings.Contains(log.String(), "the write-ahead log was damaged and was truncated there") {
 		t.Errorf("nothing is said about the damage:\n%s", log.String())
 	}
 	if _, times, _ := samples(t, s, "scrapes_total[1h]"); len(times) == 0 {

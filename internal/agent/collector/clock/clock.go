@@ -92,5 +92,5 @@ func (c *Collector) note(step time.Duration) {
 	} else {
 		c.back++
 	}
-	c.log.Warn("somebody set the clock of this machine", "by", step.Round(time.Millisecond))
+	c.log.Warn("the clock of this machine was set", "by", step.Round(time.Millisecond))
 }

@@ -47,7 +47,7 @@ func TestStepsAreCountedAndTold(t *testing.T) {
 	if got := values(t, c); got["forward"] != 1 || got["back"] != 1 || got[""] != -7200 {
 		t.Errorf("values %v", got)
 	}
-	for _, want := range []string{"somebody set the clock of this machine", "by=1h0m0s", "by=-2h0m0s"} {
+	for _, want := range []string{"the clock of this machine was set", "by=1h0m0s", "by=-2h0m0s"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, log.String())
 		}
