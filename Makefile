@@ -29,7 +29,8 @@ LAYOUT_OF := \
 	internal/agent/collector/system/system.bpf.o internal/agent/attribution \
 	internal/agent/collector/system/system.bpf.o internal/agent/collector/system \
 	internal/agent/tee/sgx/driver/sgx.bpf.o internal/agent/tee/sgx/driver \
-	internal/agent/tee/sgx/boundary/transition.bpf.o internal/agent/tee/sgx/boundary
+	$(foreach package,breakpoint count functions gramine window,\
+		internal/agent/tee/sgx/boundary/boundary.bpf.o internal/agent/tee/sgx/boundary/$(package))
 LAYOUTS   := $(addsuffix /layout.go,$(filter-out %.o,$(LAYOUT_OF)))
 
 # What `make generate` writes; `make check-generated` writes it again and compares.

@@ -11,10 +11,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path"
 	"regexp"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -84,20 +82,17 @@ func notesOf(all map[string]counts, empty counts, enough float64) (map[string]no
 	notes := map[string]note{}
 	all["empty"] = empty
 	for _, p := range programs {
-		if c := all[prefix(p.object)+p.name]; c.runs >= enough {
+		if c := all[prefixes[p.object]+p.name]; c.runs >= enough {
 			notes[key(p.object, p.name)] = note(fmt.Sprintf("%.0f", c.seconds/c.runs*1e9))
 		}
 	}
 	return notes, nil
 }
 
-// prefix is what the agent puts before the names of an object's programs: the name of the TEE backend, which names
-// the backend's object file too.
-func prefix(object string) string {
-	if strings.HasPrefix(object, "internal/agent/tee/") {
-		return strings.TrimSuffix(path.Base(object), ".bpf.o") + "/"
-	}
-	return ""
+// prefixes are what the agent puts before the names of an object's programs: the name of the TEE backend that loads it.
+var prefixes = map[string]string{
+	"internal/agent/tee/sgx/driver/sgx.bpf.o":        "sgx/",
+	"internal/agent/tee/sgx/boundary/boundary.bpf.o": "transition/",
 }
 
 // readVirtual reads what an agent in the virtual SGX machine has told, and where and when that was.

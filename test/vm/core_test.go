@@ -27,7 +27,7 @@ import (
 
 // objects are all that an agent loads.
 var objects = []string{
-	"../../internal/agent/collector/system/system.bpf.o", "../../internal/agent/tee/sgx/driver/sgx.bpf.o", "../../internal/agent/tee/sgx/boundary/transition.bpf.o",
+	"../../internal/agent/collector/system/system.bpf.o", "../../internal/agent/tee/sgx/driver/sgx.bpf.o", "../../internal/agent/tee/sgx/boundary/boundary.bpf.o",
 }
 
 // typesOf are the types of kernels of which no package is in reach: of Ubuntu's 5.15, the oldest that teescope is

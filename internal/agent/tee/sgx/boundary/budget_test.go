@@ -105,7 +105,7 @@ func compareAboveTheBudget(t *testing.T, b *Backend, app *target, budget float64
 // Off is off: nothing is loaded, nothing told.
 func TestOffTellsNothing(t *testing.T) {
 	b := New(options(Off, 0))
-	if err := b.Init(context.Background()); err != nil || b.kernel != nil {
+	if err := b.Init(context.Background()); err != nil || b.object != nil {
 		t.Errorf("something was loaded: %v", err)
 	}
 	if s := scrape(t, b); len(s) != 0 {
@@ -131,7 +131,7 @@ func TestUnusedFilesAreDropped(t *testing.T) {
 	b := start(t, On, 0)
 	app := ready(t, b, sdkApp(t, "sdk-gone"))
 	app.do(t, "ecall 50 3 1")
-	if len(b.files) < 2 || len(b.sites) < 4 || len(b.seen) != 0 {
+	if b.files.Len() < 2 || b.functions.Kept() < 4 {
 		look(t, b)
 	}
 	if err := app.in.Close(); err != nil {
@@ -139,24 +139,31 @@ func TestUnusedFilesAreDropped(t *testing.T) {
 	}
 	_ = app.Wait()
 	look(t, b)
-	if len(b.files) == 0 {
+	if b.files.Len() == 0 {
 		t.Error("the files are dropped at once")
 	}
-	b.now = func() time.Time { return time.Now().Add(lingering) }
+	b.now = func() time.Time { return time.Now().Add(time.Minute) }
 	look(t, b)
-	calls := 0
-	if err := b.kernel.eachCall(func(callKey, uint64) { calls++ }); err != nil {
-		t.Error(err)
-	}
-	tables, err := b.kernel.newTables(func(tableKey) bool { return false })
-	if err != nil {
-		t.Error(err)
-	}
-	if n := len(b.files) + len(b.sites) + len(b.tables) + len(b.seen) + len(b.processes) + calls + len(tables); n != 0 {
-		t.Errorf("%d files, %d sites, %d tables, %d counters read, %d processes, %d counters and %d tables in the kernel are left",
-			len(b.files), len(b.sites), len(b.tables), len(b.seen), len(b.processes), calls, len(tables))
+	calls, tables := entries(t, b, "calls", 12), entries(t, b, "tables", 16)
+	if n := b.files.Len() + b.functions.Kept() + b.processes.Len() + calls + tables; n != 0 {
+		t.Errorf("%d files, %d sites, tables and counters read, %d processes, %d counters and %d tables in the kernel are left",
+			b.files.Len(), b.functions.Kept(), b.processes.Len(), calls, tables)
 	}
 	if n := scrape(t, b)["teescope_ecalls_total{ecall=app_ecall_even,mode=normal,source=sdk_uprobe,workload=sdk-gone}"]; n != 26 {
 		t.Errorf("%v ECALLs are kept of a program that has ended, want 26", n)
 	}
+}
+
+// entries counts those of a map whose keys are this long.
+func entries(t *testing.T, b *Backend, name string, size int) int {
+	t.Helper()
+	n, key, value := 0, make([]byte, size), make([]byte, 8)
+	all := b.object.Map(name).Iterate()
+	for all.Next(&key, &value) {
+		n++
+	}
+	if err := all.Err(); err != nil {
+		t.Error(err)
+	}
+	return n
 }

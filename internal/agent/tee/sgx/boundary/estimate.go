@@ -2,7 +2,7 @@
 
 package boundary
 
-import "github.com/teescope/teescope/internal/agent/workload"
+import "github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 
 // GroupCalls is how many system calls a group of processes has made.
 type GroupCalls struct {
@@ -10,52 +10,39 @@ type GroupCalls struct {
 	N     uint64
 }
 
-// guesses remembers how many system calls were made by the groups whose crossings nothing measures.
-type guesses map[uint32]uint64
+// systemCalls are how many were made by each group whose crossings nothing measures.
+type systemCalls map[uint32]uint64
 
 // estimate adds the system calls of programs with an enclave whose crossings nothing measures. It is a family of its
-// own: nobody adds up what was measured and what was guessed without saying so.
+// own, so that measured and estimated crossings are never added up unseen.
 func (b *Backend) estimate() {
 	if b.opts.Calls == nil {
 		return
 	}
 	var pids []int
-	for tgid, p := range b.processes {
-		if p.enclave {
+	for tgid, p := range b.processes.All() {
+		if p.Enclave {
 			pids = append(pids, int(tgid))
 		}
 	}
-	if len(pids) == 0 && len(b.guessed) == 0 {
+	if len(pids) == 0 && len(b.estimated) == 0 {
 		return
 	}
-	calls, owners := guesses{}, map[uint32]*workload.Workload[counts]{}
+	calls, owners := systemCalls{}, map[uint32]*count.Workload{}
 	measured := map[uint32]bool{}
 	for pid, c := range b.opts.Calls(pids) {
-		p := b.processes[uint32(pid)]
-		calls[c.Group], owners[c.Group] = c.N, p.owner
-		measured[c.Group] = measured[c.Group] || p.measured()
+		p := b.processes.Known(uint32(pid))
+		calls[c.Group], owners[c.Group] = c.N, p.Owner
+		measured[c.Group] = measured[c.Group] || b.mechanisms.measure(p)
 	}
 	for group, n := range calls {
 		if measured[group] {
 			delete(calls, group)
 			continue
 		}
-		if last, known := b.guessed[group]; known && n > last {
-			b.add(owners[group], float64(n-last), b.families.estimated, "syscalls")
+		if last, known := b.estimated[group]; known && n > last {
+			count.Add(owners[group], float64(n-last), b.families.Estimated, "syscalls")
 		}
 	}
-	b.guessed = calls
-}
-
-// measured tells whether something better than a guess is known of a process.
-func (p *process) measured() bool {
-	if p.layout != nil {
-		return true
-	}
-	for file := range p.files {
-		if len(file.sites) > 0 && (file.runtime != throughVDSO || p.byVDSO) {
-			return true
-		}
-	}
-	return false
+	b.estimated = calls
 }

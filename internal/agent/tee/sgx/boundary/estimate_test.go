@@ -4,42 +4,68 @@ package boundary
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
+// measuring is a mechanism that counts for some processes.
+type measuring map[uint32]bool
+
+func (m measuring) Measures(p *process.Process) bool { return m[p.TGID] }
+
+func (measuring) Probe(*window.File) error       { return nil }
+func (measuring) Observe(*process.Process) error { return nil }
+func (measuring) Tick() error                    { return nil }
+func (measuring) Read() error                    { return nil }
+func (measuring) Forget(*process.Process) error  { return nil }
+func (measuring) Tidy() error                    { return nil }
+
 func TestOnlyWhatNothingMeasuresIsEstimated(t *testing.T) {
 	b := New(options(Auto, 1000))
-	b.registry, b.processes = workload.NewRegistry[counts](8), map[uint32]*process{}
-	probed := &probedFile{sites: []bpf.Site{{}}}
-	refused := &probedFile{reason: "operation not permitted"}
-	for tgid, p := range map[uint32]*process{
-		1: {programOf: programOf{}, enclave: true},                                     // of an unknown runtime
-		2: {enclave: true, files: map[*probedFile]bool{probed: true}},                  // measured
-		3: {enclave: true, layout: &layout{}},                                          // Gramine
-		4: {enclave: true, files: map[*probedFile]bool{refused: true}},                 // the kernel takes no probe
-		5: {files: map[*probedFile]bool{}},                                             // no enclave: a simulation
-		6: {enclave: true},                                                             // in one group with a measured one
-		7: {enclave: true, files: map[*probedFile]bool{probed: true}, runtime: "both"}, // which is this
+	b.registry = count.NewRegistry(8)
+	b.processes = process.NewTable(host.Processes{}, b.registry, time.Now)
+	b.mechanisms = mechanisms{measuring{2: true}, measuring{3: true, 7: true}}
+	for tgid, p := range map[uint32]*process.Process{
+		1: {Enclave: true}, // of an unknown runtime
+		2: {Enclave: true}, // measured
+		3: {Enclave: true}, // by another mechanism
+		4: {Enclave: true}, // the kernel takes no probe
+		5: {},              // no enclave: a simulation
+		6: {Enclave: true}, // in one group with a measured one
+		7: {Enclave: true}, // which is this
 	} {
-		p.owner = b.registry.Join(workload.Identity{Name: string(rune('a' + tgid)), Kind: workload.Program}, time.Now())
-		b.processes[tgid] = p
+		p.Owner = b.registry.Join(workload.Identity{Name: string(rune('a' + tgid)), Kind: workload.Program}, time.Now())
+		b.processes.All()[tgid] = p
+		p.TGID = tgid
 	}
 	calls := map[int]GroupCalls{1: {11, 1000}, 2: {12, 1000}, 3: {13, 1000}, 4: {14, 1000}, 6: {16, 1000}, 7: {16, 1000}}
 	var asked []int
 	b.opts.Calls = func(pids []int) map[int]GroupCalls { asked = pids; return calls }
 	told := func() map[string]float64 {
 		all := map[string]float64{}
-		b.registry.Each(func(w *workload.Workload[counts]) {
-			for s, n := range w.Kept.calls {
-				if s.family != b.families.estimated || s.labels[0] != "syscalls" {
-					t.Errorf("%s has %v %v", w.Name, s.family.Name, s.labels)
-				}
-				all[w.Name] = n
+		count.Emit(b.registry, func(m prometheus.Metric) {
+			var d dto.Metric
+			if err := m.Write(&d); err != nil {
+				t.Fatal(err)
 			}
+			labels := map[string]string{}
+			for _, l := range d.Label {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if labels["source"] != "syscalls" || !strings.Contains(m.Desc().String(), `"teescope_enclave_exits_estimated_total"`) {
+				t.Errorf("%v has %v", m.Desc(), labels)
+			}
+			all[labels["workload"]] = d.GetCounter().GetValue()
 		})
 		return all
 	}

@@ -3,7 +3,6 @@
 package boundary
 
 import (
-	"bytes"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -125,7 +124,7 @@ func TestShortProcessesOfGramineAreCounted(t *testing.T) {
 // The hook at the end of a thread is of use only where the memory is still there.
 func TestHookAtTheEndOfThreads(t *testing.T) {
 	b := start(t, On, 0)
-	t.Logf("%s by %s %s", b.kernel.exit.Probe, b.kernel.exit.Mechanism, b.kernel.exit.Reason)
+	t.Logf("%s by %s %s", b.gramine.Ends.Probe, b.gramine.Ends.Mechanism, b.gramine.Ends.Reason)
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
 		t.Fatal(err)
@@ -135,7 +134,7 @@ func TestHookAtTheEndOfThreads(t *testing.T) {
 		t.Fatal(err)
 	}
 	modern := major > 6 || major == 6 && minor >= 16
-	if by := b.kernel.exit.Mechanism; modern != (by == bpf.TypedTracepoint) {
+	if by := b.gramine.Ends.Mechanism; modern != (by == bpf.TypedTracepoint) {
 		t.Errorf("Linux %d.%d: by %s", major, minor, by)
 	}
 }
@@ -153,8 +152,8 @@ func TestKilledGramineThreadsAreCounted(t *testing.T) {
 	_ = p.Wait()
 	look(t, b)
 	want := []float64{1 + 1 + 6*101, 1 + 6*101, 6 * 9, 0, 0}
-	if !b.kernel.exit.Attached() {
-		t.Logf("no hook at the end of threads here: %s", b.kernel.exit.Reason)
+	if !b.gramine.Ends.Attached() {
+		t.Logf("no hook at the end of threads here: %s", b.gramine.Ends.Reason)
 		want = []float64{2, 1, 0, 0, 0}
 	}
 	grown(t, nil, scrape(t, b), statistics(want))
@@ -171,36 +170,5 @@ func TestGramineWithoutSymbols(t *testing.T) {
 	grown(t, nil, s, statistics([]float64{2 + 5*31, 1 + 5*31, 5 * 4, 0, 0}))
 	if s["teescope_transition_sampled_ratio{file=loader,runtime=gramine}"] != 0 {
 		t.Error("a file without symbols is probed")
-	}
-}
-
-func TestTrust(t *testing.T) {
-	for _, tt := range []struct {
-		c    [counters]uint64
-		want int
-	}{
-		{[counters]uint64{}, 5},
-		{[counters]uint64{224, 192, 201, 32, 0}, 5}, // hello world of Gramine's documentation
-		{[counters]uint64{478, 472, 1663, 0, 0}, 5},
-		{[counters]uint64{2, 2, 0, 0, 0}, 5},
-		{[counters]uint64{1000, 900, 0, 0, 0}, 3},           // 100 ECALLs: the signals are elsewhere
-		{[counters]uint64{1000, 999, 0, 0x7f00_0000, 0}, 3}, // an address
-		{[counters]uint64{5, 6, 0, 0, 0}, 0},
-		{[counters]uint64{0, 0x5555_0000_0000, 0, 0, 0}, 0},
-	} {
-		if got := trust(tt.c); got != tt.want {
-			t.Errorf("%v: %d counters are trusted, want %d", tt.c, got, tt.want)
-		}
-	}
-}
-
-func TestScanFindsIncrementsAcrossChunks(t *testing.T) {
-	code := bytes.Repeat([]byte{0x90}, 3*chunk)
-	for i, offset := range []int{chunk - 10, chunk - 5, 2*chunk - 1, 3*chunk - 10} {
-		code = append(code[:offset:offset], append([]byte{0x65, 0xf0, 0x48, 0xff, 0x04, 0x25, byte(0x28 + 8*i), 0, 0, 0}, code[offset+10:]...)...)
-		found := map[uint32]bool{}
-		if err := scanIncrements(bytes.NewReader(code), found); err != nil || !found[uint32(0x28+8*i)] {
-			t.Errorf("the increment at %d was not found: %v, %v", offset, found, err)
-		}
 	}
 }

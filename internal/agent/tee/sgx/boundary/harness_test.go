@@ -10,8 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +18,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/boundarytest"
 	"github.com/teescope/teescope/internal/lib/privilege"
 )
 
@@ -29,7 +28,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	b := New(options(On, 0))
-	if err := b.Init(context.Background()); err != nil || b.kernel == nil {
+	if err := b.Init(context.Background()); err != nil || b.object == nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
@@ -64,7 +63,7 @@ func startWith(t *testing.T, o Options) *Backend {
 	if err := b.Init(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if b.kernel == nil {
+	if b.object == nil {
 		t.Fatal("the programs were not loaded")
 	}
 	t.Cleanup(func() {
@@ -86,28 +85,16 @@ func look(t *testing.T, b *Backend) {
 	}
 }
 
-// build compiles a C program of testdata once for each test, into a directory of its own.
+// build compiles a C program of testdata.
 func build(t *testing.T, out string, args ...string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("gcc", append([]string{"-O2", "-Wall", "-Wextra", "-Werror", "-o", out}, args...)...)
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd, err, text)
-	}
-	return out
+	return boundarytest.Build(t, out, args...)
 }
 
 // sdkApp builds the SDK's application under a name of its own.
 func sdkApp(t *testing.T, name string, flags ...string) string {
 	t.Helper()
-	dir := t.TempDir()
-	ofLibrary := slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return f == "-no-pie" })
-	build(t, filepath.Join(dir, "libsgx_urts.so"), append([]string{"-shared", "-fPIC", "testdata/urts.c"}, ofLibrary...)...)
-	return build(t, filepath.Join(dir, name), append([]string{
-		"testdata/app.c", "-L" + dir, "-lsgx_urts", "-Wl,-rpath,$ORIGIN", "-lpthread",
-	}, flags...)...)
+	return boundarytest.SDKApp(t, name, flags...)
 }
 
 // target is a program that does what it is told line by line.

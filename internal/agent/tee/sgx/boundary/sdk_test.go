@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
@@ -163,7 +164,7 @@ func TestTargetSurvivesAnAgentThatIsKilled(t *testing.T) {
 	app := run(t, path)
 	app.do(t, "ecall 1 0 1")
 	code := func() []byte {
-		maps, err := hostProcesses{proc: hostfs.At("/proc")}.mappings(uint32(app.Process.Pid))
+		maps, err := host.Processes{Proc: hostfs.At("/proc")}.Mappings(uint32(app.Process.Pid))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,9 +174,9 @@ func TestTargetSurvivesAnAgentThatIsKilled(t *testing.T) {
 		}
 		defer mem.Close()
 		for _, m := range maps {
-			if m.executable && filepath.Base(m.path) == "libsgx_urts.so" {
-				text := make([]byte, m.end-m.start)
-				if _, err := mem.ReadAt(text, int64(m.start)); err != nil {
+			if m.Executable && filepath.Base(m.Path) == "libsgx_urts.so" {
+				text := make([]byte, m.End-m.Start)
+				if _, err := mem.ReadAt(text, int64(m.Start)); err != nil {
 					t.Fatal(err)
 				}
 				return text
@@ -216,18 +217,6 @@ func TestTargetSurvivesAnAgentThatIsKilled(t *testing.T) {
 		}
 		if err := eventually(func() bool { return string(code()) == string(clean) }); err != nil {
 			t.Error("probes are left in the code of the program")
-		}
-	}
-}
-
-func TestVariantsOfFunctions(t *testing.T) {
-	for symbol, want := range map[string]string{
-		"sgx_ocall_read": "sgx_ocall_read", "sgx_ocall_read.isra.0": "sgx_ocall_read",
-		"sgx_ocall_read.constprop.0.isra.3": "sgx_ocall_read",
-		"sgx_ocall_read.cold":               "", "sgx_ocall_read.part.0": "", "sgx_ocall_read.isra.0.part.1": "", "sgx_ocall_read.cold.12": "",
-	} {
-		if got, variant := plainName(symbol); got != want || variant != (symbol != want) {
-			t.Errorf("%s is %q, variant %v", symbol, got, variant)
 		}
 	}
 }

@@ -11,10 +11,7 @@ import (
 	"testing"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-
-	"github.com/teescope/teescope/internal/lib/hostfs"
-	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/breakpoint"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
@@ -28,7 +25,7 @@ func watching(t *testing.T, mode Mode, budget int, comm string) Options {
 	}
 	o.Watch = []watch.Rule{rule}
 	// Nobody enters an enclave here: what is known is not to wait for that, on kernels whose vDSO has the function.
-	o.enclu = func(uint32) (uint64, error) { return 0, errNoVDSO }
+	o.enclu = func(uint32) (uint64, error) { return 0, breakpoint.ErrNoVDSO }
 	return o
 }
 
@@ -170,55 +167,5 @@ func TestSampledCallsAreTimedAndPaidFor(t *testing.T) {
 		if paid > budget {
 			t.Errorf("%.0f hits a second were paid, the budget is %d", paid, budget)
 		}
-	}
-}
-
-func TestReturnsAreNotProbedWhereThatBreaksPrograms(t *testing.T) {
-	for _, tt := range []struct {
-		flags, release string
-		refused        bool
-	}{
-		{"fpu shstk user_shstk", "6.8.0-60-generic\n", true},
-		{"fpu shstk user_shstk", "6.10.14\n", true},
-		{"fpu shstk user_shstk", "6.11.0\n", false},
-		{"fpu shstk user_shstk", "7.0.0\n", false},
-		{"fpu shstk user_shstk", "strange\n", true},
-		{"fpu", "6.1.0-52-amd64\n", false},
-	} {
-		proc := t.TempDir()
-		if err := os.MkdirAll(filepath.Join(proc, "sys/kernel"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		for name, text := range map[string]string{"cpuinfo": "processor\t: 0\nflags\t\t: " + tt.flags + "\n", "sys/kernel/osrelease": tt.release} {
-			if err := os.WriteFile(filepath.Join(proc, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if reason := refuseReturns(hostfs.At(proc)); (reason != "") != tt.refused {
-			t.Errorf("%s on %s: %q", tt.flags, tt.release, reason)
-		}
-	}
-}
-
-// Weighted calls are no whole numbers: what is told still adds up.
-func TestHistogramsOfSampledCallsAddUp(t *testing.T) {
-	of := metric.New(metric.Desc{Name: "x_seconds", Kind: metric.Histogram, Labels: []string{"l"}})
-	s := &spans{seconds: 1.5}
-	for i := range s.bucket {
-		s.bucket[i] = 10.0 / 3
-	}
-	var d dto.Metric
-	if err := s.histogram(of, "v").Write(&d); err != nil {
-		t.Fatal(err)
-	}
-	h, last := d.Histogram, uint64(0)
-	if h.GetSampleCount() != 87 || h.GetSampleSum() != 1.5 || len(h.Bucket) != len(bounds) {
-		t.Errorf("%v", h)
-	}
-	for _, b := range h.Bucket {
-		if b.GetCumulativeCount() < last || b.GetCumulativeCount() > h.GetSampleCount() {
-			t.Errorf("%v calls up to %v after %v", b.GetCumulativeCount(), b.GetUpperBound(), last)
-		}
-		last = b.GetCumulativeCount()
 	}
 }

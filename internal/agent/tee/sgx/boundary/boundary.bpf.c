@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+//go:build ignore
+
+/*
+ * Calls into and out of enclaves, counted by probes on the functions of the untrusted runtime, how long they take
+ * in watched processes, and the last values of the counters that Gramine keeps for each of its threads.
+ *
+ * A probe costs the program it is on a microsecond, so nothing here is spared at the expense of clarity: one
+ * shared hash by process, site and argument. User space opens and closes a gate for each file that is probed, so
+ * that what is counted belongs to an interval that it knows exactly, however long attaching takes.
+ */
+#include "kernel.h"
+#include "boundary.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, MAX_FILES);
+	__type(key, u32);
+	__type(value, struct file_state);
+} files SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, struct call_key);
+	__type(value, u64);
+} calls SEC(".maps");
+
+/* Processes whose calls are timed. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u8);
+} watched SEC(".maps");
+
+/* A call need not return: a thread may end in it, or jump out of it. What is oldest makes room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct start_key);
+	__type(value, struct start);
+} starts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 2048);
+	__type(key, struct call_key);
+	__type(value, struct duration);
+} durations SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1024);
+	__type(key, struct table_key);
+	__type(value, u64);
+} tables SEC(".maps");
+
+/* Gramine's processes, and where their threads' counters are. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, struct layout);
+} gramine SEC(".maps");
+
+/* By file, for processes that start later. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_FILES);
+	__type(key, u32);
+	__type(value, struct layout);
+} layouts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 8192);
+	__type(key, struct thread_key);
+	__type(value, struct ended);
+} ended SEC(".maps");
+
+/* Made by user space and for children. Not allocated on demand: before 6.2 programs of perf events may not. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 2048);
+	__type(key, u32); /* tgid */
+	__type(value, struct crossings);
+} crossed SEC(".maps");
+
+/* The cookie of the breakpoints, which all have the same: one that is inherited has no cookie of its own. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} breakpoint SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, LOSSES);
+	__type(key, u32);
+	__type(value, u64);
+} losses SEC(".maps");
+
+static __always_inline void lost(u32 what)
+{
+	u64 *n = bpf_map_lookup_elem(&losses, &what);
+
+	if (n)
+		__sync_fetch_and_add(n, 1);
+}
+
+static __always_inline void count(struct call_key *key)
+{
+	u64 one = 1, *n = bpf_map_lookup_elem(&calls, key);
+
+	if (!n && !bpf_map_update_elem(&calls, key, &one, BPF_NOEXIST))
+		return;
+	if (!n)
+		n = bpf_map_lookup_elem(&calls, key);
+	if (n)
+		__sync_fetch_and_add(n, 1);
+	else
+		lost(LOST_CALLS);
+}
+
+/* The addresses of OCALLs are in a table that every ECALL passes along. */
+static __always_inline void note_table(u32 tgid, u64 address)
+{
+	struct table_key key = {.tgid = tgid, .address = address};
+	u64 zero = 0;
+
+	if (address && !bpf_map_lookup_elem(&tables, &key) &&
+	    bpf_map_update_elem(&tables, &key, &zero, BPF_ANY))
+		lost(LOST_TABLES);
+}
+
+/* Programs may pass any number along: so many are told apart. */
+static __always_inline u32 number(u32 of)
+{
+	return of < TOLD_APART ? of : TOLD_APART;
+}
+
+/* The clock is read last: what comes before is no part of the call. */
+static __always_inline void begin(struct file_state *state, struct call_key *call, u64 frame)
+{
+	struct start_key at = {
+		.frame = frame, .tid = (u32)bpf_get_current_pid_tgid(), .site = call->site};
+	struct start start = {.interval = state->open, .argument = call->argument};
+
+	if (!bpf_map_lookup_elem(&watched, &call->tgid))
+		return;
+	__sync_fetch_and_add(&state->begun, 1);
+	start.ns = bpf_ktime_get_ns();
+	bpf_map_update_elem(&starts, &at, &start, BPF_ANY);
+}
+
+static __always_inline int on_call(struct pt_regs___args *regs)
+{
+	u64 cookie = bpf_get_attach_cookie(regs);
+	u32 file = COOKIE_FILE(cookie);
+	struct file_state *state = bpf_map_lookup_elem(&files, &file);
+	struct call_key key = {.site = COOKIE_SITE(cookie)};
+
+	if (!state)
+		return 0;
+	__sync_fetch_and_add(&state->cost,
+			     COOKIE_COST(cookie) + (COOKIE_ENDS(cookie) ? state->timed : 0));
+	if (!state->open)
+		return 0;
+	key.tgid = bpf_get_current_pid_tgid() >> 32;
+	switch (COOKIE_ROLE(cookie)) {
+	case ROLE_SDK_ECALL: /* sgx_ecall(eid, index, ocall_table, ms) */
+		key.argument = (s32)regs->si < 0 ? ECALL_RUNTIME : number(regs->si);
+		note_table(key.tgid, regs->dx);
+		break;
+	case ROLE_OE_ECALL: /* oe_ecall(enclave, func, arg, arg_out) */
+		key.argument = number((u16)regs->si);
+		break;
+	case ROLE_OE_DISPATCH: /* some versions come here for each exit, not for OCALLs alone */
+		if (regs->di >> OE_CODE_SHIFT != OE_CODE_OCALL)
+			return 0;
+		key.argument = number((u16)(regs->di >> OE_FUNC_SHIFT) - OE_OCALL_BASE);
+		break;
+	}
+	count(&key);
+	if (state->timed && COOKIE_ENDS(cookie))
+		begin(state, &key, regs->sp);
+	return 0;
+}
+
+static __always_inline u32 bucket_of(u64 ns)
+{
+	u32 bucket = 0;
+
+#pragma unroll
+	for (int i = 0; i < BUCKETS - 1; i++)
+		bucket += ns >= 1ULL << (BUCKET_SHIFT + i);
+	return bucket;
+}
+
+static __always_inline void time_call(struct call_key *key, u64 ns)
+{
+	struct duration *d = bpf_map_lookup_elem(&durations, key);
+	u32 bucket = bucket_of(ns);
+
+	if (!d) {
+		struct duration none = {};
+
+		bpf_map_update_elem(&durations, key, &none, BPF_NOEXIST);
+		d = bpf_map_lookup_elem(&durations, key);
+	}
+	if (!d) {
+		lost(LOST_DURATIONS);
+		return;
+	}
+	if (bucket < BUCKETS)
+		__sync_fetch_and_add(&d->bucket[bucket], 1);
+	__sync_fetch_and_add(&d->sum_ns, ns);
+}
+
+/* The return of a call: the stack pointer is past the return address, at which it was when the call began. A call
+ * whose interval is over has no weight to be counted with. */
+static __always_inline int on_return(struct pt_regs___args *regs)
+{
+	u64 now = bpf_ktime_get_ns(), cookie = bpf_get_attach_cookie(regs);
+	u64 thread = bpf_get_current_pid_tgid();
+	struct start_key at = {
+		.frame = regs->sp - 8, .tid = (u32)thread, .site = COOKIE_SITE(cookie)};
+	struct call_key key = {.tgid = thread >> 32, .site = COOKIE_SITE(cookie)};
+	struct start *start = bpf_map_lookup_elem(&starts, &at);
+	u32 file = COOKIE_FILE(cookie);
+	struct file_state *state = bpf_map_lookup_elem(&files, &file);
+
+	if (!start || !state)
+		return 0;
+	key.argument = start->argument;
+	if (start->interval == state->open) {
+		__sync_fetch_and_add(&state->ended, 1);
+		time_call(&key, now - start->ns);
+	}
+	bpf_map_delete_elem(&starts, &at);
+	return 0;
+}
+
+/* Reads what the current thread has counted. */
+static __always_inline void remember(u32 tgid, struct layout *layout)
+{
+	struct task_struct___gs *task = (void *)bpf_get_current_task();
+	struct thread_key key = {};
+	struct ended value = {.tgid = tgid};
+	u64 gs = BPF_CORE_READ(task, thread.gsbase), self = 0;
+	int i;
+
+	/* The block begins with its own address; a thread that gave it up has been here before. */
+	if (!gs || bpf_probe_read_user(&self, sizeof(self), (void *)gs) || self != gs)
+		return;
+	for (i = 0; i < COUNTERS; i++)
+		if (bpf_probe_read_user(&value.counters[i], sizeof(u64),
+					(void *)gs + layout->offsets[i])) {
+			lost(LOST_THREADS);
+			return;
+		}
+	key.tid = (u32)bpf_get_current_pid_tgid();
+	key.start = BPF_CORE_READ(task, start_boottime);
+	if (bpf_map_update_elem(&ended, &key, &value, BPF_ANY))
+		lost(LOST_THREADS);
+}
+
+/* A process of Gramine enters its enclave through an ECALL once for each of its threads. */
+static __always_inline int on_gramine_start(void *regs)
+{
+	u32 tgid = bpf_get_current_pid_tgid() >> 32,
+	    file = COOKIE_FILE(bpf_get_attach_cookie(regs));
+	struct layout *layout = bpf_map_lookup_elem(&layouts, &file);
+
+	if (layout && !bpf_map_lookup_elem(&gramine, &tgid) &&
+	    bpf_map_update_elem(&gramine, &tgid, layout, BPF_ANY))
+		lost(LOST_PROCESSES);
+	return 0;
+}
+
+/* thread_exit() of Gramine, which frees the counters a moment later. */
+static __always_inline int on_gramine_thread(void *regs)
+{
+	u32 tgid = bpf_get_current_pid_tgid() >> 32,
+	    file = COOKIE_FILE(bpf_get_attach_cookie(regs));
+	struct layout *layout = bpf_map_lookup_elem(&layouts, &file);
+
+	if (layout)
+		remember(tgid, layout);
+	return 0;
+}
+
+/* The end of a thread in the kernel, while its memory is still there. */
+static __always_inline int on_exit(void)
+{
+	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct layout *layout = bpf_map_lookup_elem(&gramine, &tgid);
+
+	if (layout)
+		remember(tgid, layout);
+	return 0;
+}
+
+/* A breakpoint on the ENCLU of the vDSO, before it is executed. An AEX ends at the same instruction, with ERESUME in
+ * RAX: it is executed when the kernel is done with what had interrupted the enclave. */
+SEC("perf_event") int enclu(struct pt_regs___args *regs)
+{
+	u32 zero = 0, tgid = bpf_get_current_pid_tgid() >> 32, file;
+	u64 *cookie = bpf_map_lookup_elem(&breakpoint, &zero), leaf = regs->ax;
+	struct crossings *n = bpf_map_lookup_elem(&crossed, &tgid);
+	struct file_state *state;
+
+	if (!cookie)
+		return 0;
+	file = COOKIE_FILE(*cookie);
+	state = bpf_map_lookup_elem(&files, &file);
+	if (!state)
+		return 0;
+	__sync_fetch_and_add(&state->cost, COOKIE_COST(*cookie));
+	if (!state->open)
+		return 0;
+	if (!n)
+		lost(LOST_PROCESSES);
+	else if (leaf == EENTER)
+		__sync_fetch_and_add(&n->enters, 1);
+	else if (leaf == ERESUME)
+		__sync_fetch_and_add(&n->resumes, 1);
+	return 0;
+}
+
+/* Threads and children inherit breakpoints: a child is not to be given a second one. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(born, struct task_struct___gs *parent, struct task_struct___gs *child)
+{
+	u32 by = parent->tgid, tgid = child->tgid;
+	struct crossings *of = bpf_map_lookup_elem(&crossed, &by), new = {};
+
+	if (!of || of->left)
+		return 0;
+	__sync_fetch_and_add(&of->born, 1);
+	if (tgid == by)
+		return 0;
+	new.tree = of->tree;
+	if (bpf_map_update_elem(&crossed, &tgid, &new, BPF_ANY))
+		lost(LOST_PROCESSES);
+	return 0;
+}
+
+/* The breakpoints of a process end with its program: the vDSO of the next one is elsewhere. */
+SEC("tp_btf/sched_process_exec") int BPF_PROG(executed, struct task_struct___gs *task)
+{
+	u32 tgid = task->tgid;
+	struct crossings *of = bpf_map_lookup_elem(&crossed, &tgid);
+
+	if (of)
+		of->left = 1;
+	return 0;
+}
+
+#define UPROBE(name, body)                                                                         \
+	SEC("uprobe") int name(struct pt_regs___args *regs)                                        \
+	{                                                                                          \
+		return body(regs);                                                                 \
+	}                                                                                          \
+	SEC("uprobe.multi") int name##_multi(struct pt_regs___args *regs)                          \
+	{                                                                                          \
+		return body(regs);                                                                 \
+	}
+
+UPROBE(call, on_call)
+UPROBE(call_return, on_return)
+UPROBE(gramine_start, on_gramine_start)
+UPROBE(gramine_thread, on_gramine_thread)
+
+/* Linux 6.16 gave this tracepoint its second argument when it moved it to before the memory is given up. Older
+ * kernels refuse a program that reads the argument, and must, so the compiler must not leave that out. */
+SEC("tp_btf/sched_process_exit") int BPF_PROG(exit_tracepoint, struct task_struct *task, bool last)
+{
+	asm volatile("" ::"r"(last));
+	return on_exit();
+}
+
+SEC("fentry/do_exit") int exit_fentry(void *ctx)
+{
+	return on_exit();
+}
+
+SEC("kprobe/do_exit") int exit_kprobe(void *ctx)
+{
+	return on_exit();
+}
+
+/* One pass over the threads of Gramine's processes: where each keeps its counters. */
+SEC("iter/task") int threads(struct bpf_iter__task *ctx)
+{
+	struct task_struct___gs *task = (void *)ctx->task;
+	struct thread thread = {};
+	u32 tgid;
+
+	if (!task)
+		return 0;
+	tgid = BPF_CORE_READ(task, tgid);
+	if (!bpf_map_lookup_elem(&gramine, &tgid))
+		return 0;
+	thread.tgid = tgid;
+	thread.tid = BPF_CORE_READ(task, pid);
+	thread.start = BPF_CORE_READ(task, start_boottime);
+	thread.gs = BPF_CORE_READ(task, thread.gsbase);
+	if (thread.gs)
+		bpf_seq_write(ctx->meta->seq, &thread, sizeof(thread));
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What both sides have in common, and the kernel's types that only this program needs. layout.go, which mirrors what is
+ * listed at the end, is generated ("make generate-layouts"). */
+#ifndef TEESCOPE_BOUNDARY_H
+#define TEESCOPE_BOUNDARY_H
+
+#include "layout.h"
+
+/* A probe's cookie says where it is: file 16 bits, whether its calls may be timed 1, role 7, cost 8, site 32. */
+#define COOKIE_FILE(cookie) ((u32)((cookie) >> 48))
+#define COOKIE_ENDS(cookie) ((cookie) >> 47 & 1)
+#define COOKIE_ROLE(cookie) ((u32)((cookie) >> 40) & 0x7f)
+#define COOKIE_COST(cookie) ((u32)((cookie) >> 32) & 0xff)
+#define COOKIE_SITE(cookie) ((u32)(cookie))
+
+enum role {
+	ROLE_PLAIN,
+	ROLE_SDK_ECALL,
+	ROLE_OE_ECALL,
+	ROLE_OE_DISPATCH,
+};
+
+enum lost {
+	LOST_CALLS,
+	LOST_TABLES,
+	LOST_PROCESSES,
+	LOST_THREADS,
+	LOST_DURATIONS,
+	LOSSES,
+};
+
+enum limits {
+	MAX_FILES = 64,
+};
+
+enum call_limits {
+	TOLD_APART = 256, /* numbers of functions */
+};
+
+enum durations {
+	BUCKETS = 26, /* below 1024 ns, below twice that, ..., and all that is longer */
+	BUCKET_SHIFT = 10,
+};
+
+/* The counters of a thread of Gramine, in the order in which its control block has them. */
+enum gramine_counter {
+	EENTERS,
+	EEXITS,
+	AEXS,
+	SYNC_SIGNALS,
+	ASYNC_SIGNALS,
+	COUNTERS,
+};
+
+enum {
+	/* Open Enclave, include/openenclave/internal/calls.h: the first argument of a call or return. */
+	OE_CODE_SHIFT = 48,
+	OE_FUNC_SHIFT = 32,
+	OE_CODE_OCALL = 3,
+	OE_OCALL_BASE = 0x8000,
+};
+
+#define ECALL_RUNTIME (~0u) /* one of the runtime's own */
+
+struct file_state {
+	u64 open; /* written by user space: the number of the interval in which calls count, 0 is none */
+	u64 cost; /* of all hits, in those of a cheap one */
+	u64 timed; /* written by user space: returns of watched processes are probed, and cost this much each */
+	u64 begun; /* calls of watched processes, and how many of them have ended within their interval */
+	u64 ended;
+};
+
+struct call_key {
+	u32 tgid;
+	u32 site;
+	u32 argument; /* number of the function, where one entry serves many */
+};
+
+/* A call that has not ended. Its frame tells it from others of the thread, however deep they are nested. */
+struct start_key {
+	u64 frame; /* stack pointer at the first instruction */
+	u32 tid;
+	u32 site;
+};
+
+struct start {
+	u64 ns;
+	u64 interval;
+	u32 argument;
+	u32 zero;
+};
+
+struct duration {
+	u64 bucket[BUCKETS];
+	u64 sum_ns;
+};
+
+struct table_key {
+	u64 address;
+	u32 tgid;
+	u32 zero;
+};
+
+/* How often a process has executed ENCLU in the vDSO, while it and its threads have a breakpoint there. */
+struct crossings {
+	u64 enters;  /* EENTER */
+	u64 resumes; /* ERESUME: each ends an AEX */
+	u64 born;    /* threads and processes that it has made since the entry was */
+	u32 tree;    /* the number of its breakpoints, or of those of who has begun it */
+	u32 left;    /* it runs another program, without breakpoints */
+};
+
+enum {
+	EENTER = 2, /* in RAX at ENCLU */
+	ERESUME = 3,
+};
+
+struct layout {
+	u32 offsets[COUNTERS]; /* from the GS base */
+};
+
+struct thread_key {
+	u64 start; /* nanoseconds since boot */
+	u32 tid;
+	u32 zero;
+};
+
+struct ended {
+	u64 counters[COUNTERS];
+	u32 tgid;
+	u32 zero;
+};
+
+struct thread {
+	u64 start;
+	u64 gs;
+	u32 tgid;
+	u32 tid;
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct pt_regs___args {
+	unsigned long ax, dx, si, di, sp;
+};
+
+struct thread_struct___gs {
+	unsigned long gsbase;
+};
+
+struct task_struct___gs {
+	struct thread_struct___gs thread;
+	pid_t pid;
+	pid_t tgid;
+	u64 start_boottime;
+};
+
+#pragma clang attribute pop
+
+/* Each package has the types of the maps that it reads. */
+GO_TYPE(window, struct file_state, FileState);
+GO_VALUES(window, enum limits, );
+GO_TYPE(functions, struct call_key, callKey);
+GO_TYPE(functions, struct duration, duration);
+GO_TYPE(functions, struct table_key, tableKey);
+GO_VALUES(functions, enum call_limits, );
+GO_VALUES(functions, enum role, );
+GO_VALUES(count, enum durations, );
+GO_TYPE(gramine, struct layout, layout);
+GO_TYPE(gramine, struct thread_key, threadKey);
+GO_TYPE(gramine, struct ended, endedThread);
+GO_TYPE(gramine, struct thread, liveThread);
+GO_VALUES(gramine, enum gramine_counter, );
+GO_TYPE(breakpoint, struct crossings, counts);
+
+#endif

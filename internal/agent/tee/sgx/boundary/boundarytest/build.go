@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package boundarytest compiles the programs that tests of the enclave boundary count for. It refuses to run them.
+package boundarytest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// Source names a file of the package boundary's testdata, for tests of that package and of those below it.
+func Source(name string) string {
+	dir := "testdata"
+	if _, err := os.Stat(dir + "/urts.c"); err != nil {
+		dir = "../testdata"
+	}
+	return filepath.Join(dir, name)
+}
+
+// Build compiles a C program, into a directory of its own.
+func Build(t *testing.T, out string, args ...string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("gcc", append([]string{"-O2", "-Wall", "-Wextra", "-Werror", "-o", out}, args...)...)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, text)
+	}
+	return out
+}
+
+// SDKApp builds the application of the Intel SDK, with its library, under a name of its own.
+func SDKApp(t *testing.T, name string, flags ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	ofLibrary := slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return f == "-no-pie" })
+	Build(t, filepath.Join(dir, "libsgx_urts.so"), append([]string{"-shared", "-fPIC", Source("urts.c")}, ofLibrary...)...)
+	return Build(t, filepath.Join(dir, name), append([]string{
+		Source("app.c"), "-L" + dir, "-lsgx_urts", "-Wl,-rpath,$ORIGIN", "-lpthread",
+	}, flags...)...)
+}

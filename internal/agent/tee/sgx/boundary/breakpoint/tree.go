@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package breakpoint
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
+)
+
+// tree has the breakpoints of the threads that a process had, which all threads and processes have that descend
+// from them.
+type tree struct {
+	set   []*bpf.Breakpoint
+	owner *count.Workload
+	users int // processes that are known
+}
+
+// maxPoints threads a process may have when it is first met.
+const maxPoints = 512
+
+func (t *tree) each(do func(*bpf.Breakpoint) error) error {
+	errs := make([]error, 0, len(t.set))
+	for _, point := range t.set {
+		errs = append(errs, do(point))
+	}
+	return errors.Join(errs...)
+}
+
+func (t *tree) enable(on bool) error {
+	return t.each(func(b *bpf.Breakpoint) error { return b.Switch(on) })
+}
+
+// Close removes the breakpoints.
+func (t *tree) Close() error { return t.each((*bpf.Breakpoint).Close) }
+
+// countsOf returns what the kernel side has of one process; nil where it has no breakpoint.
+func (b *Breakpoints) countsOf(tgid uint32) (*counts, error) {
+	var n counts
+	err := b.Object.Map("crossed").Lookup(tgid, &n)
+	if bpf.IsMissing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading how often process %d has entered enclaves: %w", tgid, err)
+	}
+	return &n, nil
+}
+
+// inherited returns the breakpoints that a process has from the one that it descends from.
+func (b *Breakpoints) inherited(tgid uint32) (*tree, error) {
+	n, err := b.countsOf(tgid)
+	if err != nil || n == nil || n.Left != 0 {
+		return nil, err
+	}
+	return b.trees[n.Tree], nil
+}
+
+// set sets a breakpoint in each thread of a process. Threads that begin meanwhile may have it or not: then it
+// is done again.
+func (b *Breakpoints) set(tgid uint32, owner *count.Workload) (*tree, error) {
+	address, err := b.Address(tgid)
+	if err != nil {
+		return nil, err
+	}
+	b.lastTree++
+	const attempts = 10
+	for range attempts {
+		if err := b.Object.Map("crossed").Put(tgid, counts{Tree: b.lastTree}); err != nil {
+			return nil, fmt.Errorf("counting entries of process %d: %w", tgid, err)
+		}
+		delete(b.seen, tgid)
+		t, err := b.setOnce(tgid, address)
+		if err != nil {
+			return nil, err
+		}
+		n, err := b.countsOf(tgid)
+		if err == nil && n != nil && n.Born == 0 {
+			if b.file.Attached() {
+				err = t.enable(true)
+			}
+			t.owner, b.trees[b.lastTree] = owner, t
+			return t, err
+		}
+		if err := errors.Join(err, t.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("process %d makes threads faster than breakpoints can be set", tgid)
+}
+
+func (b *Breakpoints) setOnce(tgid uint32, address uint64) (*tree, error) {
+	tids, err := b.Processes.Host.Of(tgid).Threads()
+	if err != nil {
+		return nil, err
+	}
+	if len(tids) > maxPoints {
+		return nil, fmt.Errorf("%d threads are too many to set breakpoints in: at most %d", len(tids), maxPoints)
+	}
+	t := &tree{}
+	for _, tid := range tids {
+		point, err := b.points.Set(tid, address)
+		if errors.Is(err, unix.ESRCH) {
+			continue // it has ended
+		}
+		if err != nil {
+			return nil, errors.Join(err, t.Close())
+		}
+		t.set = append(t.set, point)
+	}
+	return t, nil
+}

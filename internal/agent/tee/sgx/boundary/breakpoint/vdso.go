@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package breakpoint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+)
+
+// enterEnclave is the kernel's function by which programs enter enclaves of the in-tree driver (Linux 5.11,
+// arch/x86/entry/vdso/vsgx.S). It has one ENCLU, for EENTER and as the address at which an AEX ends.
+const enterEnclave = "__vdso_sgx_enter_enclave"
+
+var enclu = []byte{0x0f, 0x01, 0xd7}
+
+// ErrNoVDSO says that this kernel has no such function.
+var ErrNoVDSO = errors.New("the kernel's vDSO has no " + enterEnclave)
+
+// encluOfVDSO finds the offset of that instruction in the vDSO, which is the same for all 64-bit programs of a
+// machine. It is read from the memory of this process.
+func encluOfVDSO() (uint64, error) {
+	const most = 64 << 10
+	start, end, err := host.VDSO(hostfs.At("/proc").Self())
+	if err != nil {
+		return 0, err
+	}
+	image := make([]byte, min(end-start, most))
+	memory, err := os.Open("/proc/self/mem")
+	if err != nil {
+		return 0, fmt.Errorf("reading the vDSO: %w", err)
+	}
+	defer memory.Close()
+	if _, err := memory.ReadAt(image, int64(start)); err != nil {
+		return 0, fmt.Errorf("reading the vDSO: %w", err)
+	}
+	return findENCLU(image)
+}
+
+// findENCLU finds the one ENCLU of the function in an image of a vDSO, which is mapped as a whole.
+func findENCLU(image []byte) (uint64, error) {
+	p, err := executable.Read(bytes.NewReader(image))
+	if err != nil {
+		return 0, fmt.Errorf("the vDSO: %w", err)
+	}
+	at, found := uint64(0), ErrNoVDSO
+	err = p.Functions(func(f executable.Function) {
+		end := f.Address + f.Size
+		if name, _, _ := strings.Cut(f.Name, "@"); name != enterEnclave || end < f.Address || end > uint64(len(image)) {
+			return
+		}
+		code := image[f.Address:end]
+		if i := bytes.Index(code, enclu); i >= 0 && i == bytes.LastIndex(code, enclu) {
+			at, found = f.Address+uint64(i), nil
+		}
+	})
+	return at, errors.Join(err, found)
+}

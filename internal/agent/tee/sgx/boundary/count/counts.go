@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package count keeps what workloads have counted at the enclave boundary, and describes the metric families that it is
+// emitted as. It refuses to know how anything was counted: the label source says it.
+package count
+
+import (
+	"math"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/metric"
+)
+
+// Workload is a workload with its counts.
+type Workload = workload.Workload[Counts]
+
+// Registry has all workloads.
+type Registry = workload.Registry[Counts]
+
+// series is one sample of a workload.
+type series struct {
+	family *metric.Desc
+	labels [3]string // after those of the workload; empty ones at the end do not exist
+}
+
+// histogram identifies a histogram of a workload.
+type histogram struct {
+	family       *metric.Desc
+	call, source string
+}
+
+// Counts are what a workload has counted, and how long it took.
+type Counts struct {
+	calls map[series]float64
+	times map[histogram]*Times
+}
+
+// Add adds to a counter of a workload.
+func Add(w *Workload, n float64, family *metric.Desc, labels ...string) {
+	if w.Kept.calls == nil {
+		w.Kept.calls = map[series]float64{}
+	}
+	s := series{family: family}
+	copy(s.labels[:], labels)
+	w.Kept.calls[s] += n
+}
+
+// Cross adds entries of an enclave, each with its exit.
+func (f *Families) Cross(w *Workload, n float64, source string) {
+	Add(w, n, f.Transitions, "eenter", source)
+	Add(w, n, f.Transitions, "eexit", source)
+}
+
+// maxTimed functions of a workload have histograms of their own in each family; the rest is the function "other".
+const maxTimed = 32
+
+// TimesOf returns where the durations of a workload's calls are added up.
+func TimesOf(w *Workload, family *metric.Desc, call, source string) *Times {
+	if w.Kept.times == nil {
+		w.Kept.times = map[histogram]*Times{}
+	}
+	h := histogram{family, call, source}
+	if w.Kept.times[h] == nil {
+		n := 0
+		for other := range w.Kept.times {
+			if other.family == family {
+				n++
+			}
+		}
+		if n >= maxTimed {
+			h.call = "other"
+		}
+	}
+	if w.Kept.times[h] == nil {
+		w.Kept.times[h] = &Times{}
+	}
+	return w.Kept.times[h]
+}
+
+// Buckets of durations: the first is for less than 1.024 us, each next one for twice as much, and the last for all
+// that is longer.
+const Buckets = buckets
+
+// Times is how long calls took. They are no whole numbers where a call stands for others.
+type Times struct {
+	Bucket  [Buckets]float64
+	Seconds float64
+}
+
+// bounds are the buckets whose upper bounds are emitted: 1.024 us and twice as much each up to 262 us, then four times
+// as much each up to 17 s.
+var bounds = [...]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24}
+
+func (s *Times) histogram(of *metric.Desc, labels ...string) prometheus.Metric {
+	upTo := make(map[float64]uint64, len(bounds))
+	n, next := 0.0, 0
+	for i, in := range s.Bucket {
+		n += in
+		if next < len(bounds) && bounds[next] == i {
+			upTo[math.Ldexp(1e-9, bucketShift+i)] = uint64(math.Round(n))
+			next++
+		}
+	}
+	return of.Distribution(uint64(math.Round(n)), s.Seconds, upTo, labels...)
+}
+
+// Emit emits what all workloads have counted.
+func Emit(r *Registry, emit func(prometheus.Metric)) {
+	r.Each(func(w *Workload) {
+		own := []string{w.Name, w.Container, w.Pod, w.Namespace}
+		for s, n := range w.Kept.calls {
+			labels := append(slices.Clone(own), s.labels[:]...)
+			emit(s.family.Value(n, labels[:len(s.family.Labels)]...))
+		}
+		for h, t := range w.Kept.times {
+			emit(t.histogram(h.family, append(slices.Clone(own), h.call, h.source)...))
+		}
+	})
+}
+
+// NewRegistry has at most so many named workloads.
+func NewRegistry(limit int) *Registry { return workload.NewRegistry[Counts](limit) }

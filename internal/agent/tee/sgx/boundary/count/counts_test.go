@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package count
+
+import (
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/teescope/teescope/internal/lib/metric"
+)
+
+// Weighted calls are no whole numbers: what is told still adds up.
+func TestHistogramsOfSampledCallsAddUp(t *testing.T) {
+	of := metric.New(metric.Desc{Name: "x_seconds", Kind: metric.Histogram, Labels: []string{"l"}})
+	s := &Times{Seconds: 1.5}
+	for i := range s.Bucket {
+		s.Bucket[i] = 10.0 / 3
+	}
+	var d dto.Metric
+	if err := s.histogram(of, "v").Write(&d); err != nil {
+		t.Fatal(err)
+	}
+	h, last := d.Histogram, uint64(0)
+	if h.GetSampleCount() != 87 || h.GetSampleSum() != 1.5 || len(h.Bucket) != len(bounds) {
+		t.Errorf("%v", h)
+	}
+	for _, b := range h.Bucket {
+		if b.GetCumulativeCount() < last || b.GetCumulativeCount() > h.GetSampleCount() {
+			t.Errorf("%v calls up to %v after %v", b.GetCumulativeCount(), b.GetUpperBound(), last)
+		}
+		last = b.GetCumulativeCount()
+	}
+}

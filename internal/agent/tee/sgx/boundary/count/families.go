@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package count
+
+import (
+	"slices"
+
+	"github.com/teescope/teescope/internal/lib/metric"
+)
+
+// workloadLabels are as on every family about a workload.
+var workloadLabels = []string{"workload", "container", "pod", "namespace"}
+
+// Families are all that the backend can emit.
+type Families struct {
+	Transitions, ECalls, OCalls, Signals        *metric.Desc
+	ECallTime, OCallTime, Estimated             *metric.Desc
+	Probed, Share, Deviation, Hits, Timed, Lost *metric.Desc
+	Cost                                        *metric.Desc
+}
+
+const fromRuntimes = "uprobes on functions of the untrusted runtime; Gramine's thread control blocks"
+
+func perWorkload(name, unit, help, origin string, labels ...string) *metric.Desc {
+	return metric.New(metric.Desc{
+		Name: name, Kind: metric.Counter, Unit: unit, Help: help, Source: metric.Kernel, Origin: origin,
+		Labels: append(append([]string{}, workloadLabels...), labels...),
+	})
+}
+
+func timesOf(name, label, help string) *metric.Desc {
+	return metric.New(metric.Desc{
+		Name: name, Kind: metric.Histogram, Unit: "seconds", Help: help, Source: metric.Kernel,
+		Origin: "uprobes on functions of the untrusted runtime and on their returns",
+		Labels: append(slices.Clone(workloadLabels), label, "source"),
+	})
+}
+
+// NewFamilies makes the descriptions.
+func NewFamilies() *Families {
+	file := []string{"file", "runtime"}[:2:2]
+	return &Families{
+		Transitions: perWorkload("teescope_enclave_transitions_total", "transitions",
+			"Crossings of the enclave boundary by kind: eenter, eexit, aex. The label source names the method; "+
+				"sampled is an estimate from windows. Kinds that a runtime does not show are absent: aex is counted for Gramine, and for processes that --watch names.",
+			fromRuntimes+"; a breakpoint on the ENCLU of the vDSO", "kind", "source"),
+		ECalls: perWorkload("teescope_ecalls_total", "calls",
+			"Calls into the enclave, by the name or number of the function. Switchless calls may not cross the boundary.",
+			"sgx_ecall, oe_ecall, occlum_ecall_*", "ecall", "mode", "source"),
+		OCalls: perWorkload("teescope_ocalls_total", "calls",
+			"Calls out of the enclave, by the name of the function, or by its number when the file has no symbols.",
+			"functions of the OCALL table, __oe_dispatch_ocall, occlum_ocall_*, sgx_ocall_*", "ocall", "source"),
+		Signals: perWorkload("teescope_enclave_signals_total", "signals",
+			"Signals that Gramine delivered into the enclave: kind is sync for exceptions, async for signals from outside.",
+			"Gramine's thread control blocks", "kind", "source"),
+		Estimated: perWorkload("teescope_enclave_exits_estimated_total", "exits",
+			"Rough estimate of the exits of enclaves without a measurement: the system calls of their programs since they were first seen. "+
+				"It is not a bound: an OCALL makes none or several system calls, and threads outside the enclave make some too. It is never part of teescope_enclave_transitions_total.",
+			"tracepoint sys_enter", "source"),
+		ECallTime: timesOf("teescope_ecall_seconds", "ecall",
+			"Time from the call of an ECALL to its return in seconds, including its OCALLs, in processes that --watch names. "+
+				"When calls are sampled, counts are scaled up, and calls longer than a window are missing."),
+		OCallTime: timesOf("teescope_ocall_seconds", "ocall",
+			"Time that an OCALL spent outside the enclave in seconds, without the crossings themselves, in processes that --watch names. "+
+				"When calls are sampled, counts are scaled up, and calls longer than a window are missing."),
+		Probed: metric.New(metric.Desc{
+			Name: "teescope_transition_probes_info", Kind: metric.Info, Labels: append(file, "state", "reason"), Source: metric.Agent,
+			Help:   "Always 1. state tells how the functions of a file are probed: exact, sampled (they are called more often than the budget allows), or none.",
+			Origin: "the agent",
+		}),
+		Share: metric.New(metric.Desc{
+			Name: "teescope_transition_sampled_ratio", Kind: metric.Gauge, Unit: "ratio", Labels: file, Source: metric.Agent,
+			Help:   "Share of the time in which the functions of a file are probed. 1 means that every call is counted.",
+			Origin: "the agent",
+		}),
+		Deviation: metric.New(metric.Desc{
+			Name: "teescope_transition_sampling_error_ratio", Kind: metric.Gauge, Unit: "ratio", Labels: file, Source: metric.Agent,
+			Help: "Relative standard error of the sampled counts of a file. The true count is within two standard errors in 19 of 20 cases. " +
+				"Absent until ten cycles have been sampled.",
+			Origin: "differences between neighbouring intervals",
+		}),
+		Hits: metric.New(metric.Desc{
+			Name: "teescope_transition_probe_cost_total", Kind: metric.Counter, Unit: "hits", Labels: file, Source: metric.Kernel,
+			Help:   "Cost of probing a file, in hits of a cheap probe (0.6 us). A hit on an instruction that the kernel cannot emulate counts as several.",
+			Origin: "uprobes",
+		}),
+		Timed: metric.New(metric.Desc{
+			Name: "teescope_transition_timed", Kind: metric.Gauge, Labels: append(file, "reason"), Source: metric.Agent,
+			Help:   "1 while the calls of a file are timed, because a process that --watch names maps it. 0 when they cannot be timed; the label reason says why.",
+			Origin: "the agent",
+		}),
+		Cost: metric.New(metric.Desc{
+			Name: "teescope_enclave_crossing_seconds", Kind: metric.Gauge, Unit: "seconds", Labels: []string{"bound"}, Source: metric.Agent,
+			Help: "Cost of leaving and entering an enclave once on this machine in seconds, as configured by transitions.cost. bound is low or " +
+				"high. The analysis estimates with it. Absent when it is not configured.",
+			Origin: "transitions.cost",
+		}),
+		Lost: metric.New(metric.Desc{
+			Name: "teescope_transitions_lost_total", Kind: metric.Counter, Unit: "events", Labels: []string{"what"}, Source: metric.Kernel,
+			Help: "Events that were not counted, by what: calls, tables of OCALLs, processes and threads of Gramine for which the kernel's maps were full; " +
+				"unseen, ends of threads that were missed; durations for which the maps were full; ends, calls that lasted longer than their window.",
+			Origin: "eBPF maps of the agent",
+		}),
+	}
+}
+
+// All lists the descriptions in the order of the documentation.
+func (f *Families) All() []*metric.Desc {
+	return []*metric.Desc{f.Transitions, f.Estimated, f.ECalls, f.OCalls, f.ECallTime, f.OCallTime, f.Signals, f.Probed, f.Share, f.Deviation, f.Hits, f.Timed, f.Cost, f.Lost}
+}

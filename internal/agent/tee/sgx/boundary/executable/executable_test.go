@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package executable
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/boundarytest"
+)
+
+// sites.c has one function for each kind of first instruction; its name says what is to come of it.
+func TestPlacesOfRealCode(t *testing.T) {
+	path := boundarytest.Build(t, filepath.Join(t.TempDir(), "sites"), boundarytest.Source("sites.c"))
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p, err := Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	err = p.Functions(func(fn Function) {
+		kind, _, _ := strings.Cut(fn.Name, "_")
+		where, err := p.Place(fn.Address)
+		switch kind {
+		case "refused":
+			if err == nil {
+				t.Errorf("%s takes a probe at %#x", fn.Name, where.Offset)
+			}
+		case "cheap", "dear":
+			if err != nil || where.Stepped != (kind == "dear") {
+				t.Errorf("%s: stepped %v, %v", fn.Name, where.Stepped, err)
+			}
+		default:
+			return
+		}
+		seen++
+	})
+	if err != nil || seen < 20 {
+		t.Errorf("%d functions were looked at: %v", seen, err)
+	}
+}
+
+// The most expensive file that is accepted: names that are never where the last one was.
+func TestReadingSymbolsIsBounded(t *testing.T) {
+	const table = 120
+	data := make([]byte, table+maxSymbols*elf.Sym64Size+1<<20)
+	for i := range uint32(maxSymbols) {
+		at := data[table+elf.Sym64Size*i:]
+		binary.LittleEndian.PutUint32(at, i%2*(1<<19)+i%1000)
+		at[4], at[6] = uint8(elf.STT_FUNC), 1
+	}
+	p := &Program{file: bytes.NewReader(data), sections: []elf.Section64{
+		{Type: uint32(elf.SHT_SYMTAB), Off: table, Size: maxSymbols * elf.Sym64Size, Link: 1},
+		{Type: uint32(elf.SHT_STRTAB), Off: table + maxSymbols*elf.Sym64Size, Size: 1 << 20},
+	}}
+	n := 0
+	if err := p.Functions(func(Function) { n++ }); err != nil || n != maxSymbols {
+		t.Errorf("%d functions, %v", n, err)
+	}
+	p.sections[0].Size += elf.Sym64Size
+	if err := p.Functions(func(Function) {}); err == nil {
+		t.Error("more symbols than the bound are read")
+	}
+}
+
+func TestScriptIsNotELF(t *testing.T) {
+	if _, err := Read(strings.NewReader("#!/bin/sh")); !errors.Is(err, ErrNotELF) {
+		t.Errorf("a script: %v", err)
+	}
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package executable
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/arch/x86/x86asm"
+)
+
+// Place is where in a file a probe may be set.
+type Place struct {
+	Offset  uint64
+	Stepped bool // the kernel executes the instruction under single stepping, which is expensive
+}
+
+// ENDBR64 begins functions that are built for indirect branch tracking. It does nothing else, so the
+// instruction after it is executed once for each call, too.
+var ENDBR64 = []byte{0xf3, 0x0f, 0x1e, 0xfa}
+
+// LongestInstruction is that of x86, in bytes.
+const LongestInstruction = 15
+
+// Place finds where the probe of a function is set: at its first instruction, or at the second after an ENDBR64. It
+// refuses instructions that the kernel cannot or must not execute at another address.
+func (p *Program) Place(address uint64) (Place, error) {
+	offset, ok := p.Offset(address, elf.PF_X)
+	if !ok {
+		return Place{}, fmt.Errorf("the function at %#x is in no executable part of the file", address)
+	}
+	code := make([]byte, len(ENDBR64)+LongestInstruction)
+	n, err := p.file.ReadAt(code, int64(offset))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Place{}, fmt.Errorf("reading the function at %#x: %w", address, err)
+	}
+	code = code[:n]
+	if bytes.HasPrefix(code, ENDBR64) {
+		code, offset = code[len(ENDBR64):], offset+uint64(len(ENDBR64))
+		if _, ok := p.Address(offset, elf.PF_X); !ok {
+			return Place{}, fmt.Errorf("the function at %#x ends after its first instruction", address)
+		}
+	}
+	stepped, err := check(code)
+	if err != nil {
+		return Place{}, fmt.Errorf("the function at %#x: %w", address, err)
+	}
+	return Place{offset, stepped}, nil
+}
+
+// errUnsafe is for instructions on which no probe is set.
+var errUnsafe = errors.New("its first instruction takes no probe")
+
+// check decodes the instruction that a probe would replace, and tells whether it would be stepped. The decoder does not
+// know ENCLU (0f 01 d7): that and all instructions that are too new for the decoder are refused.
+func check(code []byte) (stepped bool, err error) {
+	i, err := x86asm.Decode(code, 64)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", errUnsafe, err)
+	}
+	for _, prefix := range i.Prefix {
+		switch prefix &^ (x86asm.PrefixImplicit | x86asm.PrefixIgnored) {
+		// What the kernel refuses (arch/x86/kernel/uprobes.c, is_prefix_bad), and the segments of threads:
+		// nothing that begins a function of a compiler, and the counters of Gramine.
+		case x86asm.PrefixLOCK, x86asm.PrefixES, x86asm.PrefixCS, x86asm.PrefixSS, x86asm.PrefixDS,
+			x86asm.PrefixFS, x86asm.PrefixGS:
+			return false, fmt.Errorf("%w: it has the prefix %v", errUnsafe, prefix)
+		}
+	}
+	switch i.Op {
+	case x86asm.INT, x86asm.INTO, x86asm.ICEBP, x86asm.UD0, x86asm.UD1, x86asm.UD2, x86asm.HLT,
+		x86asm.SYSCALL, x86asm.SYSENTER, x86asm.SYSEXIT, x86asm.SYSRET, x86asm.IRET, x86asm.IRETD, x86asm.IRETQ:
+		return false, fmt.Errorf("%w: %v", errUnsafe, i.Op)
+	}
+	return !emulated(code, i), nil
+}
+
+// emulated tells the instructions that every kernel from 5.15 on emulates: push of a register, one-byte nop,
+// relative jump and call (branch_setup_xol_ops and push_setup_xol_ops in arch/x86/kernel/uprobes.c).
+func emulated(code []byte, i x86asm.Inst) bool {
+	if code[0]&0xf0 == 0x40 && i.Op == x86asm.PUSH { // REX
+		code = code[1:]
+	}
+	op := code[0]
+	return op >= 0x50 && op <= 0x57 || op == 0x90 || op == 0xe8 || op == 0xe9 || op == 0xeb
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package executable reads ELF files for x86-64 that anyone may have written: their functions, their data as it is when it
+// is loaded, and where in a function a probe may be set. It refuses to use more memory than that of a Chunk, to run
+// anything, and to know what a function means.
+package executable
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Bounds of what is read.
+const (
+	maxSegments = 128
+	maxSections = 4096
+	maxSymbols  = 1 << 20
+	longestName = 128
+	// Chunk is how many bytes of a file are read at once.
+	Chunk = 64 << 10
+)
+
+// Program is an ELF file for x86-64: what is mapped of it, and where its symbols are.
+type Program struct {
+	file     io.ReaderAt
+	segments []elf.Prog64
+	sections []elf.Section64
+}
+
+// Function is a function symbol.
+type Function struct {
+	Name    string
+	Address uint64 // as linked
+	Size    uint64 // in bytes
+	Global  bool   // it may be called from other objects
+}
+
+// ErrNotELF says that a file is something else.
+var ErrNotELF = errors.New("not an ELF file for x86-64")
+
+// Read reads the headers of an ELF file, and those alone.
+func Read(file io.ReaderAt) (*Program, error) {
+	var h elf.Header64
+	if err := readAt(file, 0, &h); err != nil {
+		return nil, ErrNotELF
+	}
+	ident := elf.ELFMAG + string([]byte{byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB)})
+	kind := elf.Type(h.Type)
+	if string(h.Ident[:6]) != ident || elf.Machine(h.Machine) != elf.EM_X86_64 || kind != elf.ET_EXEC && kind != elf.ET_DYN {
+		return nil, ErrNotELF
+	}
+	if h.Phentsize != 56 || h.Phnum == 0 || h.Phnum > maxSegments || h.Shentsize != 64 && h.Shnum > 0 || h.Shnum > maxSections {
+		return nil, errors.New("headers of another size, or too many of them")
+	}
+	p := &Program{file: file, segments: make([]elf.Prog64, h.Phnum), sections: make([]elf.Section64, h.Shnum)}
+	if err := readAt(file, h.Phoff, p.segments); err != nil {
+		return nil, fmt.Errorf("reading program headers: %w", err)
+	}
+	if err := readAt(file, h.Shoff, p.sections); err != nil {
+		return nil, fmt.Errorf("reading section headers: %w", err)
+	}
+	return p, nil
+}
+
+// readAt decodes a value of fixed size. An offset beyond all files is an error of the file system.
+func readAt(file io.ReaderAt, offset uint64, into any) error {
+	return binary.Read(io.NewSectionReader(file, int64(offset&(1<<62-1)), int64(binary.Size(into))), binary.LittleEndian, into)
+}
+
+// Offset is where the byte at an address is in the file, if it is in a segment with these rights.
+func (p *Program) Offset(address uint64, rights elf.ProgFlag) (uint64, bool) {
+	for _, s := range p.segments {
+		if elf.ProgType(s.Type) == elf.PT_LOAD && elf.ProgFlag(s.Flags)&rights == rights &&
+			address >= s.Vaddr && address-s.Vaddr < s.Filesz {
+			return address - s.Vaddr + s.Off, true
+		}
+	}
+	return 0, false
+}
+
+// Address is the inverse of Offset.
+func (p *Program) Address(offset uint64, rights elf.ProgFlag) (uint64, bool) {
+	for _, s := range p.segments {
+		if elf.ProgType(s.Type) == elf.PT_LOAD && elf.ProgFlag(s.Flags)&rights == rights &&
+			offset >= s.Off && offset-s.Off < s.Filesz {
+			return offset - s.Off + s.Vaddr, true
+		}
+	}
+	return 0, false
+}
+
+// Functions calls f for each function that the file defines, of both symbol tables.
+func (p *Program) Functions(f func(Function)) error {
+	for _, s := range p.sections {
+		if t := elf.SectionType(s.Type); t != elf.SHT_SYMTAB && t != elf.SHT_DYNSYM {
+			continue
+		}
+		if int(s.Link) >= len(p.sections) || s.Size/elf.Sym64Size > maxSymbols {
+			return errors.New("reading symbols: too many, or without names")
+		}
+		names := &names{file: p.file, from: p.sections[s.Link].Off}
+		err := p.entries(s, elf.Sym64Size, func(entry []byte) {
+			if elf.ST_TYPE(entry[4]) != elf.STT_FUNC || binary.LittleEndian.Uint16(entry[6:]) == uint16(elf.SHN_UNDEF) {
+				return
+			}
+			f(Function{
+				Name: names.at(binary.LittleEndian.Uint32(entry)), Address: binary.LittleEndian.Uint64(entry[8:]),
+				Size: binary.LittleEndian.Uint64(entry[16:]), Global: elf.ST_BIND(entry[4]) != elf.STB_LOCAL,
+			})
+		})
+		if err != nil {
+			return fmt.Errorf("reading symbols: %w", err)
+		}
+	}
+	return nil
+}
+
+// entries passes over a table in chunks.
+func (p *Program) entries(s elf.Section64, size int, f func([]byte)) error {
+	buffer := make([]byte, Chunk/size*size)
+	table := io.NewSectionReader(p.file, int64(s.Off), int64(s.Size))
+	for {
+		n, err := io.ReadFull(table, buffer)
+		for at := 0; at+size <= n; at += size {
+			f(buffer[at : at+size])
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// names reads a string table through a window: names of neighbours are mostly neighbours. The window is small,
+// because a file may be made so that they never are.
+type names struct {
+	file   io.ReaderAt
+	from   uint64
+	start  uint64
+	length int
+	window [4 << 10]byte
+}
+
+func (n *names) at(index uint32) string {
+	i := uint64(index)
+	if i < n.start || i+longestName > n.start+uint64(n.length) {
+		n.length, _ = n.file.ReadAt(n.window[:], int64((n.from+i)&(1<<62-1))) // a short read is the end of the file
+		n.start = i
+	}
+	rest := n.window[i-n.start : n.length]
+	name, _, _ := strings.Cut(string(rest[:min(len(rest), longestName)]), "\x00")
+	return name
+}
+
+// Words returns 8-byte words of the file's data as they are when it is loaded at the addresses it was linked
+// for: with the relocations that the file asks for.
+func (p *Program) Words(address uint64, n int) ([]uint64, error) {
+	offset, ok := p.Offset(address, elf.PF_R)
+	if !ok {
+		return nil, fmt.Errorf("nothing of the file is at %#x", address)
+	}
+	words := make([]uint64, n)
+	if err := readAt(p.file, offset, words); err != nil {
+		return nil, fmt.Errorf("reading %d words at %#x: %w", n, address, err)
+	}
+	for _, s := range p.sections {
+		const withAddends = 4 // type of a section of relocations
+		if s.Type != withAddends || s.Size/24 > maxSymbols {
+			continue
+		}
+		err := p.entries(s, 24, func(entry []byte) { // where, what, addend
+			where := binary.LittleEndian.Uint64(entry) - address
+			what := elf.R_X86_64(binary.LittleEndian.Uint32(entry[8:]))
+			if where < uint64(8*n) && where%8 == 0 && what == elf.R_X86_64_RELATIVE {
+				words[where/8] = binary.LittleEndian.Uint64(entry[16:])
+			}
+		})
+		if err != nil {
+			return nil, fmt.Errorf("reading relocations: %w", err)
+		}
+	}
+	return words, nil
+}
+
+// Code calls f for each executable segment with its bytes, at most this many, and the address that it is linked to.
+func (p *Program) Code(most uint64, f func(text *io.SectionReader, address uint64) error) error {
+	for _, s := range p.segments {
+		if elf.ProgType(s.Type) != elf.PT_LOAD || elf.ProgFlag(s.Flags)&elf.PF_X == 0 {
+			continue
+		}
+		if err := f(io.NewSectionReader(p.file, int64(s.Off), int64(min(s.Filesz, most))), s.Vaddr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Bytes reads n bytes of code at an address, fewer at the end of the file.
+func (p *Program) Bytes(address, n uint64) ([]byte, bool) {
+	offset, ok := p.Offset(address, elf.PF_X)
+	if !ok {
+		return nil, false
+	}
+	code := make([]byte, n)
+	read, err := p.file.ReadAt(code, int64(offset))
+	return code, read == len(code) || err == nil
+}

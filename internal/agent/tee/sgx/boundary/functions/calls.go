@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package functions
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+	"github.com/teescope/teescope/internal/lib/text"
+)
+
+// ecallRuntime is the number of the SDK's own ECALLs, such as initialising the enclave (ECALL_RUNTIME of the kernel side).
+const ecallRuntime = 1<<32 - 1
+
+func (f *Functions) readCalls(ending *window.File, weight float64) error {
+	var key callKey
+	var n uint64
+	var stale []callKey
+	entries := f.Object.Map("calls").Iterate()
+	for entries.Next(&key, &n) {
+		if isStale := f.takeCalls(key, n, ending, weight); isStale {
+			stale = append(stale, key)
+		}
+	}
+	var err error
+	if err = entries.Err(); err != nil {
+		err = fmt.Errorf("reading the counters of calls: %w", err)
+	}
+	f.decide()
+	return errors.Join(err, f.forgetCalls(stale))
+}
+
+// takeCalls adds what a counter has grown by, and tells whether nobody reads it again.
+func (f *Functions) takeCalls(key callKey, n uint64, ending *window.File, weight float64) (stale bool) {
+	s := f.sites[key.Site]
+	if s == nil {
+		return true // of a file that is probed no more
+	}
+	w, now := s.file.Weight(ending, weight)
+	if n == f.counted[key] || !now {
+		return false
+	}
+	p := f.Processes.Get(key.TGID)
+	if p != nil && s.role == roleSDKECall && s.file.File != ending && !f.state(p).looked && !p.Ended &&
+		f.Processes.Now().Sub(p.Since) < process.NameWait {
+		return false // its names are still to be found
+	}
+	f.count(p, key, s, float64(n-f.counted[key])*w)
+	f.counted[key] = n
+	return p == nil
+}
+
+// forgetCalls removes counters that nobody reads again.
+func (f *Functions) forgetCalls(keys []callKey) error {
+	var errs []error
+	for _, key := range keys {
+		delete(f.counted, key)
+		errs = append(errs, f.remove("calls", key))
+	}
+	return errors.Join(errs...)
+}
+
+// count adds calls to what their workload has counted. The process is nil if it ended before it could be looked at.
+func (f *Functions) count(p *process.Process, key callKey, s *site, n float64) {
+	owner, source := f.Processes.Owner(p), s.source()
+	switch s.direction {
+	case ecall:
+		count.Add(owner, n, f.Families.ECalls, f.label(p, key, s), "normal", source)
+	case switchless:
+		count.Add(owner, n, f.Families.ECalls, f.label(p, key, s), "switchless", source)
+	case ocall:
+		count.Add(owner, n, f.Families.OCalls, f.label(p, key, s), source)
+	}
+	if !s.crosses(p) {
+		return
+	}
+	if p != nil {
+		if counted, known := f.Elsewhere(p); !known {
+			f.state(p).pending[source] += n
+			return
+		} else if counted {
+			return
+		}
+	}
+	f.Families.Cross(owner, n, source)
+}
+
+// decide counts the crossings of processes of which it is known by now that no other mechanism counts them.
+func (f *Functions) decide() {
+	for tgid, s := range f.processes {
+		p := f.Processes.Known(tgid)
+		if len(s.pending) == 0 || p == nil {
+			continue
+		}
+		counted, known := f.Elsewhere(p)
+		if !known {
+			continue
+		}
+		for source, n := range s.pending {
+			if !counted {
+				f.Families.Cross(p.Owner, n, source)
+			}
+		}
+		clear(s.pending)
+	}
+}
+
+// label names the function that is called, in a process if that is known.
+func (f *Functions) label(p *process.Process, key callKey, s *site) string {
+	if s.role == roleSDKECall && p != nil {
+		if name := f.state(p).ecalls[key.Argument]; name != "" {
+			return text.Label(name)
+		}
+	}
+	return s.label(key.Argument)
+}
+
+// label names the function that is called, of which each process has the same.
+func (s *site) label(argument uint32) string {
+	switch {
+	case s.name != "":
+		return text.Label(s.name)
+	case argument == ecallRuntime:
+		return "runtime"
+	case argument >= toldApart:
+		return "other"
+	case s.role == roleOEDispatch && argument == 0:
+		return "call_host_function" // by which those of applications come
+	case s.role == roleOEDispatch:
+		return "runtime_" + strconv.Itoa(int(argument)) // their numbers change between versions (calls.h, oe_func_t)
+	}
+	return strconv.Itoa(int(argument))
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package functions
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+)
+
+// maxSites are probed in all files together.
+const maxSites = 4096
+
+// file is a file whose functions are probed, for all processes that map it.
+type file struct {
+	*window.File
+	all     *Functions
+	runtime *runtime
+	calls   closers // probes of functions; none while they are not attached
+	returns closers
+}
+
+// site is one place in a file that calls come by.
+type site struct {
+	spot
+	runtime *runtime
+	file    *file
+}
+
+// of returns a file as it is known here.
+func (f *Functions) of(of *window.File) *file {
+	known := f.files[of]
+	if known == nil {
+		known = &file{File: of, all: f, runtime: runtimes[of.Runtime]}
+		f.files[of], of.Probes = known, known
+	}
+	return known
+}
+
+// probe looks for the runtime's functions in the file and makes sites of them.
+func (f *file) probe() error {
+	spots, err := f.runtime.find(f.Program)
+	errs := make([]error, 0, len(spots)+1)
+	for address, s := range spots {
+		errs = append(errs, f.addSite(f.runtime, address, s))
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+// addSite adds a place to the file. Its probe is attached with the others.
+func (f *file) addSite(r *runtime, address uint64, s spot) error {
+	where, err := f.Program.Place(address)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	all := f.all
+	if len(all.sites) >= maxSites {
+		return fmt.Errorf("%d functions are probed already, which is the most", maxSites)
+	}
+	cost := uint8(window.CostEmulated)
+	if where.Stepped {
+		cost = all.stepping
+	}
+	all.lastSite++
+	all.sites[all.lastSite] = &site{spot: s, runtime: r, file: f}
+	cookie := window.Cookie(f.Index, s.role, cost, all.lastSite)
+	if s.direction == ecall || s.direction == ocall {
+		cookie |= window.Returns
+	}
+	f.Sites = append(f.Sites, bpf.Site{Offset: where.Offset, Cookie: cookie})
+	return nil
+}
+
+// Attach implements window.Probes.
+func (f *file) Attach() error { return f.attach(f.Sites) }
+
+func (f *file) attach(sites []bpf.Site) error {
+	l, err := f.all.call.Attach(f.Path(), sites)
+	if err != nil {
+		return err
+	}
+	f.calls = append(f.calls, l)
+	if f.Timed {
+		f.attachReturns(sites)
+	}
+	return nil
+}
+
+// attachMore attaches sites that were added to a file whose calls are all counted. Where they are sampled, the
+// next window has them.
+func (f *file) attachMore(added []bpf.Site) error {
+	switch {
+	case !f.Exact() || len(added) == 0:
+		return nil
+	case !f.Attached():
+		return f.all.Files.Attach(f.File)
+	}
+	return f.attach(added)
+}
+
+// Detach implements window.Probes.
+func (f *file) Detach() error {
+	l := append(f.calls, f.returns...)
+	f.calls, f.returns = nil, nil
+	return l.Close()
+}
+
+// Count implements window.Probes.
+func (f *file) Count(weight float64) error { return f.all.read(f.File, weight) }
+
+// Close implements window.Probes.
+func (f *file) Close() error {
+	for number, s := range f.all.sites {
+		if s.file == f {
+			delete(f.all.sites, number)
+		}
+	}
+	for where := range f.all.tables.attached {
+		if where.file == f.ID {
+			delete(f.all.tables.attached, where)
+		}
+	}
+	delete(f.all.files, f.File)
+	return nil
+}
+
+// time probes the returns of the file's functions from now on.
+func (f *file) time() {
+	if f.Timed || f.Untimed != "" {
+		return
+	}
+	if f.Untimed = f.all.timer.refused; f.Untimed != "" {
+		f.all.Log.Info("calls are counted, but not timed", "file", f.Name, "reason", f.Untimed)
+		return
+	}
+	f.Timed = true
+	if f.Attached() {
+		f.attachReturns(f.Sites)
+	}
+}
+
+// attachReturns attaches to the returns of functions whose entries are probed. Where that fails calls are counted
+// as before.
+func (f *file) attachReturns(sites []bpf.Site) {
+	var with []bpf.Site
+	for _, s := range sites {
+		if s.Cookie&window.Returns != 0 {
+			with = append(with, s)
+		}
+	}
+	if len(with) == 0 {
+		return
+	}
+	l, err := f.all.timer.returns.AttachReturns(f.Path(), with)
+	if err != nil {
+		f.Timed, f.Untimed = false, bpf.Reason(err)
+		f.all.Log.Info("calls are counted, but not timed", "file", f.Name, "reason", err)
+		return
+	}
+	f.returns = append(f.returns, l)
+	f.State.Timed = costReturn
+}
+
+// untime ends the timing of the file's calls. They go on being counted.
+func (f *file) untime() error {
+	f.Timed = false
+	f.all.Files.StopTiming(f.File)
+	l := f.returns
+	f.returns = nil
+	return l.Close()
+}
+
+// crosses tells whether a call is one EENTER and one EEXIT. Of the SDK's, nothing is said before the OCALLs are
+// seen too: the sum of some of them would look like the sum of all.
+func (s *site) crosses(p *process.Process) bool {
+	if s.runtime == sdk && (p == nil || !s.file.all.state(p).complete()) {
+		return false
+	}
+	for _, d := range s.runtime.crossings {
+		if d == s.direction {
+			return true
+		}
+	}
+	return false
+}
+
+// source is the label that says how the calls of a site are counted.
+func (s *site) source() string { return s.file.Source(s.runtime.name + "_uprobe") }
+
+type closers []io.Closer
+
+// Close closes all.
+func (l closers) Close() error {
+	var errs []error
+	for _, c := range l {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}

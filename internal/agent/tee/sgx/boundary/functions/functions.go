@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package functions counts calls into and out of enclaves by probes on the functions of the untrusted runtimes: of the
+// Intel SDK, Open Enclave (EGo), Occlum, and OCALLs of Gramine. In watched processes it times them too. It refuses to set
+// a probe where it might break a program, and to believe a table of functions that is not in the program's file.
+package functions
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+)
+
+// Options are what Functions are made of.
+type Options struct {
+	Object    *bpf.Object
+	UserProbe func(o *bpf.Object, program string) (*bpf.UserProbe, error) // loads one
+	Processes *process.Table
+	Files     *window.Files
+	Families  *count.Families
+	Timing    bool // calls of watched processes are timed
+	// Elsewhere tells whether another mechanism counts the crossings of a process, and whether that is known yet.
+	Elsewhere func(*process.Process) (counted, known bool)
+	Log       *slog.Logger
+}
+
+// Functions are the probed functions of all files.
+type Functions struct {
+	Options
+	call      *bpf.UserProbe
+	timer     *timer // nil where no process is watched
+	tables    tables
+	stepping  uint8 // cost of a hit on an instruction that is not emulated
+	files     map[*window.File]*file
+	sites     map[uint32]*site
+	lastSite  uint32
+	counted   map[callKey]uint64 // what was read of the kernel side
+	processes map[uint32]*state
+}
+
+// state is what is known of a process.
+type state struct {
+	tables  map[uint64]error   // of OCALLs, by address: nil where all of them are seen
+	looked  bool               // the first OCALL table was looked at, and with it the names of ECALLs
+	named   tableOf            // the one table of an enclave
+	ecalls  map[uint32]string  // the names that go with it, by number
+	pending map[string]float64 // crossings by source, until it is known who counts them
+	watched bool               // the kernel side knows that its calls are timed
+}
+
+// complete tells whether all OCALLs of the process are seen.
+func (s *state) complete() bool {
+	for _, err := range s.tables {
+		if err != nil {
+			return false
+		}
+	}
+	return len(s.tables) > 0
+}
+
+// Shrink makes the maps small that nobody uses without timing. It must run before the maps are made.
+func Shrink(o *bpf.Object) error {
+	return errors.Join(o.Resize("starts", 1), o.Resize("durations", 1))
+}
+
+// Load loads the programs. None runs before a file is probed.
+func Load(o Options) (*Functions, error) {
+	f := &Functions{
+		Options: o, files: map[*window.File]*file{}, sites: map[uint32]*site{},
+		counted: map[callKey]uint64{}, processes: map[uint32]*state{},
+	}
+	f.tables = tables{Functions: f, attached: map[tableOf]error{}}
+	var err error
+	if f.call, err = o.UserProbe(o.Object, "call"); err != nil {
+		return nil, err
+	}
+	if o.Timing {
+		if f.timer, err = loadTimer(f); err != nil {
+			return nil, err
+		}
+	}
+	if f.stepping, err = measureStepping(f.call); err != nil {
+		o.Log.Info("the cost of probes is assumed", "reason", err)
+	}
+	return f, nil
+}
+
+// Multi tells whether the kernel attaches to all places of a file at once.
+func (f *Functions) Multi() bool { return f.call.Multi() }
+
+// Kept is how much is remembered of files that are probed, and of what was read of the kernel side.
+func (f *Functions) Kept() int {
+	n := len(f.sites) + len(f.tables.attached) + len(f.counted)
+	if f.timer != nil {
+		n += len(f.timer.timed)
+	}
+	return n
+}
+
+func (f *Functions) state(p *process.Process) *state {
+	s := f.processes[p.TGID]
+	if s == nil {
+		s = &state{tables: map[uint64]error{}, pending: map[string]float64{}}
+		f.processes[p.TGID] = s
+	}
+	return s
+}
+
+// Probe probes the functions of a file's runtime.
+func (f *Functions) Probe(of *window.File) error {
+	return errors.Join(f.of(of).probe(), f.Files.Attach(of))
+}
+
+// Observe has the calls of a watched process timed.
+func (f *Functions) Observe(p *process.Process) error {
+	if f.timer == nil || !p.Watched {
+		return nil
+	}
+	for of := range p.Files {
+		if file := f.files[of]; file != nil {
+			file.time()
+		}
+	}
+	s := f.state(p)
+	if s.watched {
+		return nil
+	}
+	s.watched = true
+	if err := f.Object.Map("watched").Put(p.TGID, uint8(1)); err != nil {
+		return fmt.Errorf("watching process %d: %w", p.TGID, err)
+	}
+	return nil
+}
+
+// Tick looks for OCALL tables that have not been seen yet: the calls before are not all counted.
+func (f *Functions) Tick() error { return f.tables.find() }
+
+// Read adds what was counted and timed since the last time, of the files whose calls are all counted.
+func (f *Functions) Read() error { return f.read(nil, 1) }
+
+// read also takes that of a file whose window ends now, where each hit stands for weight.
+func (f *Functions) read(ending *window.File, weight float64) error {
+	err := f.readCalls(ending, weight)
+	if f.timer != nil {
+		err = errors.Join(err, f.timer.read(ending, weight))
+	}
+	return err
+}
+
+// Measures tells whether functions are probed in a file of the process.
+func (f *Functions) Measures(p *process.Process) bool {
+	for file := range p.Files {
+		if f.files[file] != nil && len(file.Sites) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Forget forgets a process that has ended. What it counted has been read.
+func (f *Functions) Forget(p *process.Process) error {
+	var calls []callKey
+	for key := range f.counted {
+		if key.TGID == p.TGID {
+			calls = append(calls, key)
+		}
+	}
+	errs := []error{f.forgetCalls(calls)}
+	if f.timer != nil {
+		errs = append(errs, f.timer.forget(p.TGID))
+	}
+	if s := f.processes[p.TGID]; s != nil {
+		for address := range s.tables {
+			errs = append(errs, f.remove("tables", tableKey{Address: address, TGID: p.TGID}))
+		}
+		delete(f.processes, p.TGID)
+	}
+	return errors.Join(errs...)
+}
+
+// Tidy ends the timing of files that no watched process has.
+func (f *Functions) Tidy() error {
+	watched := map[*window.File]bool{}
+	for _, p := range f.Processes.All() {
+		for file := range p.Files {
+			watched[file] = watched[file] || p.Watched
+		}
+	}
+	var errs []error
+	for of, file := range f.files {
+		if of.Timed && !watched[of] {
+			errs = append(errs, file.untime())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// remove deletes an entry of a map, if it is there.
+func (f *Functions) remove(name string, key any) error {
+	if err := f.Object.Map(name).Delete(key); err != nil && !bpf.IsMissing(err) {
+		return fmt.Errorf("removing an entry of %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package functions
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"testing"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/boundarytest"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+	"github.com/teescope/teescope/internal/lib/privilege"
+)
+
+// hostile reads a program that anyone may have written, and must end soon with an error or without.
+func hostile(_ *testing.T, data []byte) {
+	p, err := executable.Read(bytes.NewReader(data))
+	if err != nil {
+		return
+	}
+	for _, r := range []*runtime{sdk, openEnclave, occlum, gramine} {
+		spots, _ := r.find(p)
+		for address := range spots {
+			_, _ = p.Place(address)
+		}
+	}
+	for _, address := range []uint64{0, 0x1000, 0x4000, math.MaxUint64 - 8} {
+		_, _ = ocallTable(p, address)
+		_, _ = ecallNames(p, address)
+		_, _ = p.Place(address)
+	}
+}
+
+func TestHostileFiles(t *testing.T) { boundarytest.Damaged(t, hostile) }
+
+func FuzzProgram(f *testing.F) {
+	f.Add(boundarytest.Small())
+	f.Fuzz(hostile)
+}
+
+// Stepping costs something, and what was measured is what a program pays.
+func TestSteppingIsMeasured(t *testing.T) {
+	if err := privilege.Check("go test"); err != nil {
+		t.Skip(err)
+	}
+	object, err := os.ReadFile("../boundary.bpf.o")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := bpf.Open(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	if err := o.CreateMaps(); err != nil {
+		t.Fatal(err)
+	}
+	call, err := bpf.LoadUserProbe(o, "call")
+	if err != nil {
+		t.Fatal(err)
+	}
+	states, err := bpf.View[window.FileState](o, "files")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cost, err := measureStepping(call)
+	if err != nil || cost < 1 {
+		t.Errorf("stepping costs %d: %v", cost, err)
+	}
+	if states[0].Cost != 0 {
+		t.Error("measuring is counted as somebody's cost")
+	}
+	t.Logf("stepping costs %d cheap hits", cost)
+}
+
+func TestOnlyProbedFilesMeasure(t *testing.T) {
+	probed, refused := &window.File{Sites: []bpf.Site{{}}}, &window.File{Reason: "operation not permitted"}
+	f := &Functions{files: map[*window.File]*file{}}
+	f.of(probed)
+	f.of(refused)
+	for of, want := range map[*window.File]bool{probed: true, refused: false, {Sites: []bpf.Site{{}}}: false} {
+		if got := f.Measures(&process.Process{Files: map[*window.File]bool{of: true}}); got != want {
+			t.Errorf("measured: %v, want %v, with %+v", got, want, of)
+		}
+	}
+}
+
+func TestVariantsOfFunctions(t *testing.T) {
+	for symbol, want := range map[string]string{
+		"sgx_ocall_read": "sgx_ocall_read", "sgx_ocall_read.isra.0": "sgx_ocall_read",
+		"sgx_ocall_read.constprop.0.isra.3": "sgx_ocall_read",
+		"sgx_ocall_read.cold":               "", "sgx_ocall_read.part.0": "", "sgx_ocall_read.isra.0.part.1": "", "sgx_ocall_read.cold.12": "",
+	} {
+		if got, variant := plainName(symbol); got != want || variant != (symbol != want) {
+			t.Errorf("%s is %q, variant %v", symbol, got, variant)
+		}
+	}
+}

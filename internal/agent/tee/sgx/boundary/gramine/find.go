@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gramine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+)
+
+// Gramine counts by `lock incq %gs:OFFSET` (host_entry.S), three times, with offsets one after the other.
+var lockIncGS = []byte{0x65, 0xf0, 0x48, 0xff, 0x04, 0x25}
+
+// functionsOf finds the functions by which threads enter the enclave first and end; 0 where there is no symbol.
+func functionsOf(p *executable.Program) (start, end uint64, err error) {
+	err = p.Functions(func(f executable.Function) {
+		switch f.Name {
+		case "sgx_ecall":
+			start = f.Address
+		case "thread_exit":
+			end = f.Address
+		}
+	})
+	return start, end, err
+}
+
+// findLayout finds where the counters are. The control block of a thread (pal_tcb.h, struct pal_host_tcb)
+// has EENTERs, EEXITs, AEXs and two kinds of signals one after the other; the code increments the first three.
+func findLayout(p *executable.Program) (*layout, error) {
+	found := map[uint32]bool{}
+	const mostCode = 64 << 20 // bytes; Gramine's loader has 0.3 MB
+	err := p.Code(mostCode, func(text *io.SectionReader, _ uint64) error { return scanIncrements(text, found) })
+	if err != nil {
+		return nil, err
+	}
+	const most = 1 << 12 // bytes of a control block
+	for first := range found {
+		if len(found) == 3 && found[first+8] && found[first+16] && first%8 == 0 && first >= 8 && first < most {
+			l := &layout{}
+			for i := range l.Offsets {
+				l.Offsets[i] = first + 8*uint32(i)
+			}
+			return l, nil
+		}
+	}
+	return nil, errors.New("no counters of EENTER, EEXIT and AEX in this version of Gramine")
+}
+
+func scanIncrements(code io.Reader, found map[uint32]bool) error {
+	const most = 16 // offsets: more are no Gramine
+	length := len(lockIncGS) + 4
+	buffer, left := make([]byte, executable.Chunk), 0
+	for {
+		n, err := code.Read(buffer[left:])
+		text := buffer[:left+n]
+		for len(found) < most {
+			at := bytes.Index(text, lockIncGS)
+			if at < 0 || at+length > len(text) {
+				break
+			}
+			found[binary.LittleEndian.Uint32(text[at+len(lockIncGS):])] = true
+			text = text[at+length:]
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading code: %w", err)
+		}
+		left = copy(buffer, text[max(0, len(text)-length+1):])
+	}
+}

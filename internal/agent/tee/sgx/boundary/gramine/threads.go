@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gramine
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+)
+
+// live makes one pass over the threads of Gramine's processes.
+func (g *Counters) live() ([]liveThread, error) {
+	pass, err := g.threads.Open()
+	if err != nil {
+		return nil, fmt.Errorf("starting a pass over the threads: %w", err)
+	}
+	defer pass.Close()
+	var threads []liveThread
+	for {
+		var t liveThread
+		if err := binary.Read(pass, binary.LittleEndian, &t); errors.Is(err, io.EOF) {
+			return threads, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("passing over the threads: %w", err)
+		}
+		threads = append(threads, t)
+	}
+}
+
+// takeEnded returns the threads that have ended since the last time.
+func (g *Counters) takeEnded() (map[threadKey]endedThread, error) {
+	var key threadKey
+	var value endedThread
+	taken := map[threadKey]endedThread{}
+	entries := g.Object.Map("ended").Iterate()
+	for entries.Next(&key, &value) {
+		taken[key] = value
+	}
+	if err := entries.Err(); err != nil {
+		return nil, fmt.Errorf("reading the threads that have ended: %w", err)
+	}
+	for key := range taken {
+		if err := g.Object.Map("ended").Delete(key); err != nil && !bpf.IsMissing(err) {
+			return nil, fmt.Errorf("forgetting a thread that has ended: %w", err)
+		}
+	}
+	return taken, nil
+}
+
+// readCounters reads a thread's control block from the memory of its process, which goes on running.
+func readCounters(t liveThread, l *layout) (c [counters]uint64, err error) {
+	block := make([]byte, l.Offsets[counters-1]+8)
+	local := []unix.Iovec{{Base: &block[0], Len: uint64(len(block))}}
+	remote := []unix.RemoteIovec{{Base: uintptr(t.GS), Len: len(block)}}
+	n, err := unix.ProcessVMReadv(int(t.TGID), local, remote, 0)
+	if err != nil {
+		return c, err
+	}
+	// It begins with its own address: what else the register may point to is not read.
+	if n != len(block) || binary.LittleEndian.Uint64(block) != t.GS {
+		return c, fmt.Errorf("no control block at %#x", t.GS)
+	}
+	for i, at := range l.Offsets {
+		c[i] = binary.LittleEndian.Uint64(block[at:])
+	}
+	return c, nil
+}
+
+// trust tells how many of the counters are what they are taken for: none, the three that the code was found
+// to increment, or all. Each EENTER is an ECALL, of which a thread has few, the return from an OCALL, which
+// was an EEXIT, or a signal.
+func trust(c [counters]uint64) int {
+	const ecalls = 8
+	if c[eexits] > c[eenters] {
+		return 0
+	}
+	if rest := c[eenters] - c[eexits]; c[syncSignals]+c[asyncSignals] > rest || rest-c[syncSignals]-c[asyncSignals] > ecalls {
+		return syncSignals
+	}
+	return counters
+}

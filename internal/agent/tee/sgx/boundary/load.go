@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package boundary
+
+import (
+	_ "embed"
+	"errors"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/breakpoint"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/functions"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/gramine"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+)
+
+//go:embed boundary.bpf.o
+var object []byte
+
+// load loads the programs of all mechanisms while the privileges for it are there.
+func (b *Backend) load() (err error) {
+	o, err := bpf.Open(object)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		o.Loaded()
+		if err != nil {
+			err = errors.Join(err, o.Close())
+		} else {
+			b.object = o
+		}
+	}()
+	watching := len(b.opts.Watch) > 0
+	address := b.enclu()
+	if !watching {
+		err = functions.Shrink(o)
+	}
+	if !watching || address == nil {
+		err = errors.Join(err, breakpoint.Shrink(o))
+	}
+	if err := errors.Join(err, o.CreateMaps()); err != nil {
+		return err
+	}
+	states, err := bpf.View[window.FileState](o, "files")
+	if err != nil {
+		return err
+	}
+	if b.losses, err = bpf.View[uint64](o, "losses"); err != nil {
+		return err
+	}
+	b.files = window.NewFiles(window.Options{States: states, Budget: b.opts.budget(), Now: b.processes.Now, Log: b.opts.Log})
+	if err := b.loadRuntimes(o, watching); err != nil {
+		return err
+	}
+	if watching && address != nil {
+		b.loadBreakpoints(o, address)
+	}
+	return nil
+}
+
+// loadRuntimes loads the mechanisms that every kernel must have.
+func (b *Backend) loadRuntimes(o *bpf.Object, timing bool) (err error) {
+	userProbe := bpf.LoadUserProbe
+	if b.opts.events {
+		userProbe = bpf.LoadUserProbeEvents
+	}
+	b.functions, err = functions.Load(functions.Options{
+		Object: o, UserProbe: userProbe, Processes: b.processes, Files: b.files, Families: b.families, Timing: timing,
+		Elsewhere: func(*process.Process) (counted, known bool) { return false, true }, Log: b.opts.Log,
+	})
+	if err != nil {
+		return err
+	}
+	b.gramine, err = gramine.Load(gramine.Options{
+		Object: o, UserProbe: userProbe, Processes: b.processes, Families: b.families, Log: b.opts.Log,
+	})
+	b.mechanisms = mechanisms{b.gramine, b.functions}
+	return err
+}
+
+// loadBreakpoints loads the mechanism that not every kernel has.
+func (b *Backend) loadBreakpoints(o *bpf.Object, address func(tgid uint32) (uint64, error)) {
+	breakpoints, err := breakpoint.Load(breakpoint.Options{
+		Object: o, Processes: b.processes, Files: b.files, Families: b.families, Address: address, Elsewhere: b.gramine.Measures,
+		Log: b.opts.Log,
+	})
+	if err != nil {
+		b.opts.Log.Info("AEX are counted for Gramine only", "reason", err)
+		return
+	}
+	b.functions.Elsewhere = breakpoints.Counts
+	// In this order: no breakpoint is set where Gramine counts, and calls are no crossings where breakpoints count.
+	b.mechanisms = mechanisms{b.gramine, breakpoints, b.functions}
+}
+
+// enclu tells where a process executes the ENCLU of the vDSO; nil where this kernel has none.
+func (b *Backend) enclu() func(tgid uint32) (uint64, error) {
+	if b.opts.enclu != nil {
+		return b.opts.enclu
+	}
+	address, err := breakpoint.InVDSO(b.processes.Host)
+	if err != nil {
+		b.opts.Log.Debug("AEX are counted for Gramine only", "reason", err)
+		return nil
+	}
+	return address
+}
+
+// budget is what all files may cost, in hits a second; 0 is no limit.
+func (o Options) budget() float64 {
+	if o.Mode == On {
+		return 0
+	}
+	return float64(o.Budget)
+}
+
+// unload detaches all probes and removes the programs.
+func (b *Backend) unload() error {
+	if b.object == nil {
+		return nil
+	}
+	err := errors.Join(b.files.Close(), b.object.Close())
+	b.object = nil
+	return err
+}

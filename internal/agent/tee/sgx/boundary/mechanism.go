@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package boundary
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/functions"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/gramine"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+)
+
+// mechanism is one way to count crossings of the enclave boundary.
+type mechanism interface {
+	// Probe sets the probes that a file of a runtime needs, once for each file.
+	Probe(*window.File) error
+	// Observe sees each process in each scan.
+	Observe(*process.Process) error
+	// Tick does what cannot wait for the next Read.
+	Tick() error
+	// Read adds what was counted since the last time.
+	Read() error
+	// Measures tells whether crossings of the process are counted.
+	Measures(*process.Process) bool
+	// Forget forgets a process that has ended. What it counted has been read.
+	Forget(*process.Process) error
+	// Tidy removes what no process uses any more.
+	Tidy() error
+}
+
+// mechanisms are those that this kernel has.
+type mechanisms []mechanism
+
+// each calls a step of all mechanisms.
+func (all mechanisms) each(step func(mechanism) error) error {
+	errs := make([]error, 0, len(all))
+	for _, m := range all {
+		errs = append(errs, step(m))
+	}
+	return errors.Join(errs...)
+}
+
+// measure tells whether one of them counts the crossings of a process.
+func (all mechanisms) measure(p *process.Process) bool {
+	return slices.ContainsFunc(all, func(m mechanism) bool { return m.Measures(p) })
+}
+
+func (b *Backend) tick() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.object == nil {
+		return nil
+	}
+	now := b.now()
+	var errs []error
+	if now.Sub(b.scanned) >= scanEvery {
+		b.scanned = now
+		errs = append(errs, b.scan())
+	}
+	if b.idle() {
+		return errors.Join(errs...)
+	}
+	errs = append(errs, b.files.Step(), b.mechanisms.each(mechanism.Tick))
+	if now.Sub(b.read) >= readEvery {
+		errs = append(errs, b.readAll(now))
+	}
+	return errors.Join(errs...)
+}
+
+// readAll reads all counters.
+func (b *Backend) readAll(now time.Time) error {
+	b.read = now
+	return b.mechanisms.each(mechanism.Read)
+}
+
+// scan looks for processes with an enclave, probes their files, and forgets those that ended.
+func (b *Backend) scan() error {
+	pids, err := b.processes.Host.Proc.Processes()
+	if err != nil {
+		return fmt.Errorf("listing processes: %w", err)
+	}
+	b.processes.MarkEnded()
+	errs := []error{
+		b.mechanisms.each(mechanism.Tick), b.mechanisms.each(mechanism.Read),
+		b.processes.RemoveEnded(func(p *process.Process) error {
+			return b.mechanisms.each(func(m mechanism) error { return m.Forget(p) })
+		}),
+	}
+	const most = 2 // a program made to be expensive to read takes a second
+	limit := b.files.Len() + most
+	for _, pid := range pids {
+		if b.files.Len() >= limit {
+			break // the others are for the next scan
+		}
+		errs = append(errs, b.look(uint32(pid)))
+	}
+	b.estimate()
+	return errors.Join(append(errs, b.mechanisms.each(mechanism.Tidy), b.sweep())...)
+}
+
+// look looks at one process of the machine.
+func (b *Backend) look(tgid uint32) error {
+	kind, runtime := b.opts.Detector.Workload([]uint32{tgid})
+	enclave := kind == string(tee.SGX)
+	if runtime == "" && !enclave || runtime == "gramine-direct" {
+		return nil
+	}
+	p := b.processes.Get(tgid)
+	if p == nil {
+		return nil
+	}
+	p.Enclave = enclave
+	if p.Runtime != runtime {
+		p.Runtime = runtime
+		b.openFiles(p)
+	}
+	if !p.Watched && len(b.opts.Watch) > 0 { // asked in each scan, because it may have another name by then
+		p.Watched = b.processes.Host.Matches(b.opts.Watch, tgid)
+	}
+	return b.mechanisms.each(func(m mechanism) error { return m.Observe(p) })
+}
+
+// openFiles probes the files of a process that have functions of its runtime.
+func (b *Backend) openFiles(p *process.Process) {
+	from := b.processes.Host
+	maps, err := from.Mappings(p.TGID)
+	if err != nil {
+		return // it has ended
+	}
+	exe, _ := from.Of(p.TGID).Executable() // as its mappings have it
+	looked := map[string]bool{}
+	for _, m := range maps {
+		runtime := runtimeOf(p.Runtime, m.Path, m.Path == exe)
+		if runtime == "" || looked[m.Path] {
+			continue
+		}
+		looked[m.Path] = true
+		file, isNew, err := b.files.Open(from, p.TGID, m.Path, runtime)
+		if err != nil {
+			b.opts.Log.Info("a file is not probed", "file", m.Path, "pid", p.TGID, "reason", err)
+			continue
+		}
+		p.Files[file] = true
+		if !isNew {
+			continue
+		}
+		if err := b.mechanisms.each(func(m mechanism) error { return m.Probe(file) }); err != nil {
+			file.Reason = bpf.Reason(err)
+			b.opts.Log.Info("not all of a file is probed", "file", m.Path, "reason", err)
+		}
+	}
+}
+
+// runtimeOf tells the runtime whose functions a mapped file may have. Open Enclave's are in the executable itself.
+func runtimeOf(detected, file string, isExe bool) string {
+	name := path.Base(file)
+	switch {
+	case detected == "gramine-sgx":
+		if isExe {
+			return gramine.Runtime
+		}
+	case strings.HasPrefix(name, "libocclum-pal.so"):
+		return functions.Occlum
+	case strings.HasPrefix(name, "libsgx_urts.so") && detected == "sgx-sdk":
+		return functions.SDK
+	case isExe && (detected == "openenclave" || detected == "ego" || detected == "sgx-sdk"):
+		return functions.OpenEnclave
+	}
+	return ""
+}
+
+// sweep drops the files that no process has.
+func (b *Backend) sweep() error {
+	used := map[*window.File]bool{}
+	for _, p := range b.processes.All() {
+		for file := range p.Files {
+			used[file] = true
+		}
+	}
+	return b.files.Sweep(func(f *window.File) bool { return used[f] })
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package window
+
+// Returns says in a cookie that the returns of calls at the site may be probed too.
+const Returns = 1 << 47
+
+// Cookie is what the kernel side is told by the probe at a site of a file: which arguments it takes (role), what a hit
+// costs, and the number of the site (COOKIE_* of the kernel side).
+func Cookie(file int, role, cost uint8, site uint32) uint64 {
+	return uint64(file)<<48 | uint64(role)<<40 | uint64(cost)<<32 | uint64(site)
+}
+
+// NoFile is the cookie of a probe whose hits are not counted.
+const NoFile = maxFiles << 48

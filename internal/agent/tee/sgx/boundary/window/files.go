@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package window decides when the probes of a file are attached, so that all of them together cost no more than a budget:
+// always, or in random windows of a duty cycle where every call would cost too much. It identifies the files, keeps the
+// account of what their probes cost, and tells how exact the counts are. It refuses to know what a probe counts.
+package window
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"time"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
+	"github.com/teescope/teescope/internal/lib/text"
+)
+
+// lingering is how long a file stays probed after its last process: the next one is then counted from its
+// first call. Probes in a file that nobody runs cost nothing.
+const lingering = 30 * time.Second
+
+// Probes are what one mechanism has in a file.
+type Probes interface {
+	// Attach attaches all sites of the file, and Detach removes their probes.
+	Attach() error
+	Detach() error
+	// Count adds what was counted since the last time. Each hit stands for weight.
+	Count(weight float64) error
+	// Close forgets all that is kept for the file.
+	Close() error
+}
+
+// File is a file with probes, which are in all processes that map it.
+type File struct {
+	ID      host.FileID
+	Index   int    // among the files of the kernel side
+	Name    string // as the label file
+	Runtime string // as the label runtime
+	Program *executable.Program
+	Probes  Probes // nil while there is nothing to attach
+	Sites   []bpf.Site
+	Reason  string     // why it is not probed, or not all of it
+	State   *FileState // shared with the kernel side
+	Timed   bool       // a watched process has it: returns are probed too
+	Untimed string     // why they are not
+
+	file     *os.File // held open: a file system must not give its number to another; nil for the vDSO
+	attached bool
+	sampler  *sampler
+	unused   time.Time // since when it has had no process
+	held     []io.Closer
+}
+
+// Options are what Files are made of.
+type Options struct {
+	States []FileState // shared with the kernel side
+	Budget float64     // hits a second that all files may cost together; 0 is no limit
+	Now    func() time.Time
+	Log    *slog.Logger
+}
+
+// Files are all files with probes.
+type Files struct {
+	Options
+	// CutOff counts the calls that were to be timed and had not returned when their window ended.
+	CutOff    float64
+	byID      map[host.FileID]*File
+	slots     [maxFiles]*File
+	intervals uint64 // of counting, of all files
+}
+
+// NewFiles has no files yet.
+func NewFiles(o Options) *Files { return &Files{Options: o, byID: map[host.FileID]*File{}} }
+
+// Len is how many files there are.
+func (s *Files) Len() int { return len(s.byID) }
+
+// All calls f with each file in the order of their indices.
+func (s *Files) All(f func(*File)) {
+	for _, file := range s.slots {
+		if file != nil {
+			f(file)
+		}
+	}
+}
+
+// Open returns the file that a process has mapped, and whether it is new. Nothing is attached to a new one.
+func (s *Files) Open(from host.Processes, tgid uint32, mapped, runtime string) (file *File, isNew bool, err error) {
+	f, id, err := from.Open(tgid, mapped)
+	if err != nil {
+		return nil, false, fmt.Errorf("opening %s: %w", mapped, err)
+	}
+	if file := s.byID[id]; file != nil {
+		return file, false, f.Close()
+	}
+	p, err := executable.Read(f)
+	if err == nil {
+		file, err = s.Add(id, mapped, runtime)
+	}
+	if err != nil {
+		return nil, false, errors.Join(err, f.Close())
+	}
+	file.file, file.Program = f, p
+	return file, true, nil
+}
+
+// Add adds a file that is not opened.
+func (s *Files) Add(id host.FileID, name, runtime string) (*File, error) {
+	for index := range s.slots {
+		if s.slots[index] != nil {
+			continue
+		}
+		now := s.Now()
+		file := &File{
+			ID: id, Index: index, Name: text.Label(path.Base(name)), Runtime: runtime, State: &s.States[index],
+			sampler: newSampler(now, s.budget()), unused: now,
+		}
+		s.slots[index], s.byID[id] = file, file
+		return file, nil
+	}
+	return nil, fmt.Errorf("%d files are probed already, which is the most", maxFiles)
+}
+
+// Path names the very file that was opened, whatever its name means by now.
+func (f *File) Path() string { return fmt.Sprintf("/proc/self/fd/%d", f.file.Fd()) }
+
+// Hold closes something when the file is dropped.
+func (f *File) Hold(c io.Closer) { f.held = append(f.held, c) }
+
+// Attached tells whether the probes are attached now.
+func (f *File) Attached() bool { return f.attached }
+
+// Exact tells whether every call is counted.
+func (f *File) Exact() bool { return f.sampler.exact }
+
+// InWindow tells whether calls wait for the end of a window to be counted.
+func (f *File) InWindow() bool { return !f.sampler.exact && f.sampler.open }
+
+// Share is the share of the time in which the probes are attached.
+func (f *File) Share() float64 { return f.sampler.share }
+
+// Deviation is the standard error of all that was sampled, as a share of it; false while it is not known.
+func (f *File) Deviation() (float64, bool) { return f.sampler.deviation() }
+
+// How says how the file is probed: exact, sampled or none.
+func (f *File) How() string {
+	switch {
+	case len(f.Sites) == 0:
+		return "none"
+	case f.Exact():
+		return "exact"
+	}
+	return "sampled"
+}
+
+// Source is the label that says how the calls of a file are counted.
+func (f *File) Source(by string) string {
+	if f.Exact() {
+		return by
+	}
+	return by + "_sampled"
+}
+
+// Weight is what a hit stands for when the window of a file ends, nil for none, whose hits stand for ofEnding. Hits of
+// other files that are sampled are counted at the end of their own windows.
+func (f *File) Weight(ending *File, ofEnding float64) (w float64, now bool) {
+	if f == ending {
+		return ofEnding, true
+	}
+	return 1, f.Exact()
+}
+
+// Attach attaches the probes of a file and lets them count.
+func (s *Files) Attach(f *File) error {
+	if len(f.Sites) == 0 {
+		return nil
+	}
+	if err := f.Probes.Attach(); err != nil {
+		return err
+	}
+	f.attached = true
+	s.intervals++
+	f.State.Open = s.intervals
+	f.sampler.entered(s.Now(), f.State.Cost)
+	return nil
+}
+
+// stop ends an interval of counting. What was counted must be read before the probes are detached.
+func (s *Files) stop(f *File) {
+	f.State.Open = 0
+	s.StopTiming(f)
+}
+
+// StopTiming ends the timing of calls. Those that have not returned are cut off.
+func (s *Files) StopTiming(f *File) {
+	f.State.Timed = 0
+	s.CutOff += float64(f.State.Begun - min(f.State.Begun, f.State.Ended))
+	f.State.Begun, f.State.Ended = 0, 0
+}
+
+func (f *File) detach() error {
+	if !f.attached {
+		return nil
+	}
+	f.attached = false
+	return f.Probes.Detach()
+}
+
+// Step attaches and detaches what the budget asks for.
+func (s *Files) Step() error {
+	var errs []error
+	for _, f := range s.byID {
+		if len(f.Sites) == 0 {
+			continue
+		}
+		switch f.sampler.step(s.Now(), f.State.Cost, s.budget()) {
+		case attach:
+			if err := s.Attach(f); err != nil {
+				f.Reason, f.Sites = bpf.Reason(err), nil // once is enough
+				if errors.Is(err, fs.ErrPermission) {
+					s.Log.Info("a file is not probed any more", "file", f.Name, "reason", err)
+					continue
+				}
+				errs = append(errs, err)
+			}
+		case detach:
+			errs = append(errs, s.end(f))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// end ends a window, or the time in which every call was counted.
+func (s *Files) end(f *File) error {
+	if f.Exact() {
+		s.Log.Info("calls are sampled from now on: there are more than the budget allows", "file", f.Name, "budget", s.Budget)
+	}
+	s.stop(f)
+	end, cost := s.Now(), f.State.Cost
+	err := errors.Join(f.Probes.Count(f.sampler.weight(end)), f.detach())
+	f.sampler.left(end, s.Now(), cost, s.budget())
+	return err
+}
+
+// Due is when the next step is worth taking, if that is before a time.
+func (s *Files) Due(before time.Time) time.Time {
+	for _, f := range s.byID {
+		if due := f.sampler.due(); len(f.Sites) > 0 && due.Before(before) {
+			before = due
+		}
+	}
+	return before
+}
+
+// budget is what one file may cost, in hits a second; 0 is no limit. The files in use share what the machine may pay.
+func (s *Files) budget() float64 { return s.Budget / float64(max(1, len(s.byID))) }
+
+// Sweep drops the files that no process has had for a while.
+func (s *Files) Sweep(used func(*File) bool) error {
+	var errs []error
+	now := s.Now()
+	for _, f := range s.byID {
+		if used(f) {
+			f.unused = now
+		} else if now.Sub(f.unused) >= lingering {
+			errs = append(errs, s.drop(f))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close drops all files.
+func (s *Files) Close() error {
+	var errs []error
+	for _, f := range s.byID {
+		errs = append(errs, s.drop(f))
+	}
+	return errors.Join(errs...)
+}
+
+// drop ends the probing of a file.
+func (s *Files) drop(f *File) error {
+	s.stop(f)
+	errs := []error{f.detach()}
+	for _, c := range f.held {
+		errs = append(errs, c.Close())
+	}
+	if f.Probes != nil {
+		errs = append(errs, f.Probes.Close())
+	}
+	if f.file != nil {
+		errs = append(errs, f.file.Close())
+	}
+	delete(s.byID, f.ID)
+	s.slots[f.Index] = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package window
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Times of sampling.
+const (
+	// Tick is how often the probes of files are looked after.
+	Tick = 100 * time.Millisecond
+
+	shortestWindow = 20 * time.Millisecond
+	// longestCycle bounds the time between two windows, and with it the share from below.
+	longestCycle = 10 * time.Second
+	// memory is over which time the rate is averaged that the next cycle is planned by.
+	memory = 10 * time.Second
+	// firstGuess times the budget is taken for the rate until a window has measured it.
+	firstGuess = 4
+	// calm is the share of the budget below which every call is counted again.
+	calm = 0.7
+)
+
+// action is what a sampler asks for.
+type action uint8
+
+const (
+	stay   action = iota
+	attach        // and open the gate
+	detach        // close the gate, count what was seen with its weight, and detach
+)
+
+// sampler decides when the probes of one file are attached, so that they cost no more than a budget of hits
+// a second. Below it they always are, and every call is counted. Above it time is cut into cycles with a window
+// in each. The length of cycle and window is fixed when a cycle begins, from what was seen before; where the
+// window is in it is random, so that every moment of the cycle is as likely to be seen as any other: it begins
+// anywhere from its own length before the cycle to its end, and is cut off at both. Hence a hit stands for
+// (cycle + window) / window, and the expectation is right for any load, whatever its rhythm and however the
+// lengths follow the rate (Horvitz and Thompson's estimator).
+type sampler struct {
+	random func() float64 // in [0, 1)
+
+	exact bool
+	open  bool // attached and counting
+
+	// Of the cycle.
+	start          time.Time
+	cycle, window  time.Duration
+	opens, closes  time.Time // as planned
+	opened         time.Time // in truth
+	done           bool      // the window is over
+	missed         float64   // share of the cycle by which the one before began too late
+	seen           float64   // hits that the cycle stands for
+	detaching      time.Duration
+	rate           float64 // hits a second, averaged
+	share          float64 // of the time that is seen, now
+	saved          float64 // hits that may be made now, at most those of a second
+	cost, began    uint64  // counters of hits: at the last step, at the opening
+	lastStep       time.Time
+	before         float64 // rate of the cycle before, negative when there is none
+	total, squares float64 // hits that all cycles stand for, and the variance of their sum
+	cycles         int
+}
+
+func newSampler(now time.Time, budget float64) *sampler {
+	return &sampler{random: rand.Float64, exact: true, lastStep: now, saved: budget, share: 1, before: -1}
+}
+
+// step is told the time, the counter of hits and the budget in hits a second; 0 is no bound.
+func (s *sampler) step(now time.Time, cost uint64, budget float64) action {
+	hits, passed := float64(cost-s.cost), now.Sub(s.lastStep)
+	s.cost, s.lastStep = cost, now
+	if s.exact {
+		if !s.open {
+			return attach
+		}
+		s.saved = min(budget, s.saved+budget*passed.Seconds()) - hits
+		if budget > 0 && s.saved < 0 {
+			return detach
+		}
+		return stay
+	}
+	if end := s.start.Add(s.cycle); s.done && !now.Before(end) {
+		s.finish()
+		if s.rate < calm*budget || budget == 0 {
+			s.exact, s.saved, s.share, s.before = true, budget, 1, -1
+			return attach
+		}
+		s.plan(end, now, budget)
+	}
+	switch {
+	case !s.open && !s.done && !now.Before(s.opens):
+		return attach
+	case s.open && !now.Before(s.closes):
+		return detach
+	}
+	return stay
+}
+
+// due is when the next step is worth taking.
+func (s *sampler) due() time.Time {
+	switch {
+	case s.exact:
+		return s.lastStep.Add(Tick)
+	case s.open:
+		return s.closes
+	case s.done:
+		return s.start.Add(s.cycle)
+	}
+	return s.opens
+}
+
+// entered notes that counting begins.
+func (s *sampler) entered(now time.Time, cost uint64) {
+	s.open, s.opened, s.began, s.cost, s.lastStep = true, now, cost, cost, now
+}
+
+// weight is what a hit stands for when counting ends now. A window that came out longer or shorter than it
+// was planned is taken for what it was planned.
+func (s *sampler) weight(now time.Time) float64 {
+	if s.exact {
+		return 1
+	}
+	planned, truly := s.closes.Sub(s.opens), max(now.Sub(s.opened), time.Microsecond)
+	return (1 + s.missed) * float64(s.cycle+s.window) / float64(s.window) * float64(planned) / float64(truly)
+}
+
+// left notes that counting ended at a time, and how long detaching took: that costs, too.
+func (s *sampler) left(end, now time.Time, cost uint64, budget float64) {
+	s.open, s.done, s.detaching = false, true, now.Sub(end)
+	if !s.exact {
+		s.seen = float64(cost-s.began) * s.weight(end)
+		return
+	}
+	s.exact, s.rate = false, firstGuess*budget
+	s.plan(end, now, budget)
+}
+
+// plan lays out the cycle that begins at start.
+func (s *sampler) plan(start, now time.Time, budget float64) {
+	s.missed = 0
+	s.window = max(shortestWindow, s.detaching)
+	share := min(1, budget/max(s.rate, 1))
+	s.cycle = min(longestCycle, max(2*s.window, time.Duration(float64(s.window+s.detaching)/share)))
+	if late := now.Sub(start); late > s.window { // the agent was not run for so long
+		start, s.missed = now, float64(late)/float64(s.cycle)
+	}
+	s.start, s.done, s.seen = start, false, 0
+	from := time.Duration(s.random()*float64(s.cycle+s.window)) - s.window
+	s.opens = start.Add(max(0, from))
+	s.closes = start.Add(min(s.cycle, from+s.window))
+	s.share = float64(s.window) / float64(s.cycle+s.window)
+}
+
+// finish adds up what a cycle stood for, and how sure that is: where the load is steady the rates of
+// neighbouring cycles differ by chance alone, so half the square of their difference is the variance of one;
+// where it is not, the error is taken to be larger than it is.
+func (s *sampler) finish() {
+	seconds := s.cycle.Seconds() * (1 + s.missed)
+	rate := s.seen / seconds
+	s.total += s.seen
+	s.cycles++
+	if s.before >= 0 {
+		s.squares += seconds * seconds * (rate - s.before) * (rate - s.before) / 2
+	}
+	s.before = rate
+	forget := math.Exp(-seconds / memory.Seconds())
+	s.rate = forget*s.rate + (1-forget)*rate
+}
+
+// deviation is the standard error of all that was sampled, as a share of it; false before there are enough
+// cycles to tell.
+func (s *sampler) deviation() (float64, bool) {
+	const enough = 10
+	if s.cycles < enough || s.total == 0 {
+		return 0, false
+	}
+	return math.Sqrt(s.squares) / s.total, true
+}
