@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package arch holds the tests that keep ARCHITECTURE.md true: which room may import which, what
-// a source file must carry, and that the table of rooms is the list of directories.
+// Package arch holds the tests that keep ARCHITECTURE.md true: which package may import which,
+// what a source file must carry, that the table of packages is the list of directories, and that documents are true.
 //
-// It reads the source tree only. It refuses to know what any room does.
+// It reads the source tree only. It refuses to know what any package does.
 package arch
 
 import (
@@ -106,7 +106,7 @@ func read(t *testing.T, file string) string {
 // source is one parsed Go file of the product's module.
 type source struct {
 	file    string // relative to the top
-	room    string // its directory
+	pkg     string // its directory
 	imports []string
 	syntax  *ast.File
 	set     *token.FileSet
@@ -124,7 +124,7 @@ func parse(t *testing.T) []source {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := source{file: file, room: path.Dir(file), syntax: syntax, set: set}
+		s := source{file: file, pkg: path.Dir(file), syntax: syntax, set: set}
 		for _, spec := range syntax.Imports {
 			name, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
@@ -142,11 +142,11 @@ func within(name, dir string) bool {
 	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// arrow forbids imports. A room is a directory; "*" as its last element stands for each child.
-type arrow struct {
+// importRule forbids imports. Packages are directories, and stand for those below them.
+type importRule struct {
 	why    string
-	from   []string // rooms the rule is for; empty means all
-	except []string // rooms it is not for
+	from   []string // packages that the rule is for; empty means all
+	except []string // packages that it is not for
 	never  []string // import paths, a prefix of whole elements
 	but    []string // of them, those that are allowed all the same
 }
@@ -159,8 +159,8 @@ const (
 	analysis = internal + "analysis/"
 )
 
-func arrows() []arrow {
-	return []arrow{
+func importRules() []importRule {
+	return []importRule{
 		{
 			why:    "only cmd imports the composition root (docs/gen is a command too)",
 			except: []string{"cmd", "internal/app", "docs/gen"},
@@ -311,20 +311,20 @@ func arrows() []arrow {
 	}
 }
 
-func (a arrow) applies(room string) bool {
-	in := func(dir string) bool { return within(room, dir) }
+func (a importRule) applies(pkg string) bool {
+	in := func(dir string) bool { return within(pkg, dir) }
 	return (len(a.from) == 0 || slices.ContainsFunc(a.from, in)) && !slices.ContainsFunc(a.except, in)
 }
 
-func TestArrows(t *testing.T) {
+func TestAllowedImports(t *testing.T) {
 	sources := parse(t)
-	for _, a := range arrows() {
+	for _, a := range importRules() {
 		for _, s := range sources {
-			if !a.applies(s.room) {
+			if !a.applies(s.pkg) {
 				continue
 			}
 			for _, name := range s.imports {
-				own := within(name, module+"/"+s.room) // a room's tests import the room
+				own := within(name, module+"/"+s.pkg) // an external test package imports its package
 				named := func(p string) bool { return within(name, p) }
 				if !own && slices.ContainsFunc(a.never, named) && !slices.ContainsFunc(a.but, named) {
 					t.Errorf("%s imports %s: %s", s.file, name, a.why)
@@ -336,11 +336,11 @@ func TestArrows(t *testing.T) {
 
 func TestCollectorsNeverImportEachOther(t *testing.T) {
 	for _, s := range parse(t) {
-		if path.Dir(s.room) != "internal/agent/collector" {
+		if path.Dir(s.pkg) != "internal/agent/collector" {
 			continue
 		}
 		for _, name := range s.imports {
-			if strings.HasPrefix(name, agent+"collector/") && name != module+"/"+s.room {
+			if strings.HasPrefix(name, agent+"collector/") && name != module+"/"+s.pkg {
 				t.Errorf("%s imports the collector %s", s.file, name)
 			}
 		}
@@ -385,15 +385,15 @@ func TestNoInitFunctions(t *testing.T) {
 func TestPackagesSayWhatTheyAre(t *testing.T) {
 	documented, seen := map[string]bool{}, map[string]string{}
 	for _, s := range parse(t) {
-		// The external test package of a room needs no comment of its own.
+		// The external test package needs no comment of its own.
 		name := strings.TrimSuffix(s.syntax.Name.Name, "_test")
-		key := s.room + " " + name
-		seen[key] = s.room
+		key := s.pkg + " " + name
+		seen[key] = s.pkg
 		documented[key] = documented[key] || s.syntax.Doc != nil && len(s.syntax.Doc.Text()) > 20
 	}
-	for key, room := range seen {
+	for key, pkg := range seen {
 		if !documented[key] {
-			t.Errorf("%s has no package comment that says what it is and what it refuses to be", room)
+			t.Errorf("%s has no package comment that says what it is and what it refuses to be", pkg)
 		}
 	}
 }

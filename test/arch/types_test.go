@@ -57,7 +57,7 @@ func methods(t *testing.T) map[string]int {
 			if !ok || receiver(f) == "" {
 				continue
 			}
-			name := s.room + "." + receiver(f)
+			name := s.pkg + "." + receiver(f)
 			if method := name + "." + f.Name.Name; !seen[method] {
 				seen[method] = true
 				counted[name]++
