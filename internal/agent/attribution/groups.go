@@ -72,11 +72,11 @@ func New[M Member[K], K any](kernel *Kernel, limit int, hooks Hooks[M, K]) *Grou
 	return &Groups[M, K]{Registry: workload.NewRegistry[K](limit), kernel: kernel, hooks: hooks, active: map[uint32]M{}}
 }
 
-// Get returns the member of a number.
-func (g *Groups[M, K]) Get(number uint32) (M, bool) {
-	m, ok := g.active[number]
-	return m, ok
-}
+// Get returns the member of a number, the zero value where there is none.
+func (g *Groups[M, K]) Get(number uint32) M { return g.active[number] }
+
+// Len is the number of members.
+func (g *Groups[M, K]) Len() int { return len(g.active) }
 
 // All are the members, in no order. The loop may end the one that it is at.
 func (g *Groups[M, K]) All() iter.Seq[M] { return maps.Values(g.active) }

@@ -104,8 +104,8 @@ func (f *fake) retireAt(t *testing.T, now time.Time) {
 
 func (f *fake) member(t *testing.T, number uint32) *counter {
 	t.Helper()
-	c, ok := f.Get(number)
-	if !ok {
+	c := f.Get(number)
+	if c == nil {
 		t.Fatalf("group %d is not known", number)
 	}
 	return c
@@ -117,8 +117,8 @@ func TestAGroupLivesUntilNothingCountsIntoIt(t *testing.T) {
 	f.records[2].Cgroup = 9 // it is being made
 	f.Adopt(now)
 	c := f.member(t, 1)
-	if _, known := f.Get(2); known || c.Workload.Name != "worker" || c.TGID != 7 {
-		t.Fatalf("adopted %+v; the unfinished one: %v", c.Group, known)
+	if f.Get(2) != nil || c.Workload.Name != "worker" || c.TGID != 7 {
+		t.Fatalf("adopted %+v; the unfinished one: %v", c.Group, f.Get(2))
 	}
 	c.n = 5
 	f.retireAt(t, now)
@@ -133,11 +133,11 @@ func TestAGroupLivesUntilNothingCountsIntoIt(t *testing.T) {
 	c.n++ // late
 	f.retireAt(t, now.Add(RestBeforeFree))
 	f.retireAt(t, now.Add(RestBeforeFree+time.Second))
-	if _, known := f.Get(1); !known {
+	if f.Get(1) == nil {
 		t.Fatal("a group that was just counted into has ended")
 	}
 	f.retireAt(t, now.Add(2*RestBeforeFree))
-	if _, known := f.Get(1); known || f.records[1].Ready != 0 || !slices.Contains(*f.free, 1) {
+	if f.Get(1) != nil || f.records[1].Ready != 0 || !slices.Contains(*f.free, 1) {
 		t.Fatalf("its number was not handed back: %v", *f.free)
 	}
 	if c.Workload.Kept != 6 {
@@ -146,7 +146,7 @@ func TestAGroupLivesUntilNothingCountsIntoIt(t *testing.T) {
 	if want := []string{"withdraw worker", "retire worker", "clear worker"}; !slices.Equal(f.steps, want) {
 		t.Errorf("the steps were %q, want %q", f.steps, want)
 	}
-	if _, known := f.Get(0); !known {
+	if f.Get(0) == nil {
 		t.Error("the object's own group has ended")
 	}
 }
@@ -165,7 +165,7 @@ func TestAGroupThatIsJoinedWhileItIsWithdrawnGoesOn(t *testing.T) {
 	}
 	c.alive = false
 	f.retireAt(t, now.Add(2*time.Hour))
-	if _, known := f.Get(1); !known {
+	if f.Get(1) == nil {
 		t.Error("it ended at once when nothing was in it")
 	}
 	// A newer group has its key when it is joined again.
@@ -211,7 +211,7 @@ func TestAPartOfAGroupHasNoKey(t *testing.T) {
 	f.Put(c)
 	f.retireAt(t, now)
 	f.retireAt(t, now.Add(RestBeforeFree))
-	if _, known := f.Get(3); known || len(f.keys) != 1 || c.Workload.Kept != 3 || !slices.Contains(*f.free, 3) {
+	if f.Get(3) != nil || len(f.keys) != 1 || c.Workload.Kept != 3 || !slices.Contains(*f.free, 3) {
 		t.Errorf("keys %v, kept %d, free %v", f.keys, c.Workload.Kept, *f.free)
 	}
 	*f.free = nil
@@ -228,14 +228,13 @@ func TestGroupsOfUserSpace(t *testing.T) {
 		g.Put(&counter{Group: g.Join(uint32(pid), workload.Identity{Name: name, Kind: workload.Program}, now), n: 10})
 	}
 	g.Adopt(now)
-	first, _ := g.Get(0)
-	second, _ := g.Get(1)
+	first, second := g.Get(0), g.Get(1)
 	g.Leave(first, now)
 	g.Promote(now.Add(time.Hour))
 	if second.Workload.Name != "second" || g.Registry.Other().Kept != 10 || first.Workload.Kept != 10 {
 		t.Errorf("%+v, the folded rest keeps %d", second.Group, g.Registry.Other().Kept)
 	}
-	if n := len(slices.Collect(g.All())); n != 1 {
+	if n := g.Len(); n != 1 {
 		t.Errorf("%d members, want 1", n)
 	}
 }

@@ -44,14 +44,14 @@ func (m *members) list(k *kernelSide, now time.Time) {
 func (m *members) of(k *kernelSide, sl *slot) []uint32 {
 	now := func(tgid uint32) bool {
 		slot, ok := k.slotOf(int(tgid))
-		return ok && uint32(slot) == sl.number
+		return ok && uint32(slot) == sl.Number
 	}
 	most := askedPerSlot
-	if sl.identity.Kind == workload.Program {
+	if sl.Identity.Kind == workload.Program {
 		most = askedOfProgram
 	}
 	var tgids []uint32
-	for _, tgid := range append([]uint32{sl.tgid}, m.bySlot[sl.number]...) {
+	for _, tgid := range append([]uint32{sl.TGID}, m.bySlot[sl.Number]...) {
 		if tgid != 0 && len(tgids) < most && now(tgid) && !slices.Contains(tgids, tgid) {
 			tgids = append(tgids, tgid)
 		}

@@ -42,13 +42,13 @@ func TestTheEnclaveOfAnyProcessOfTheGroupIsFound(t *testing.T) {
 	c.slots = newSlots(c.kernel, 4)
 	c.opts.Detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: root, Sys: root})
 	c.kernel.group(slotFirst, 20, "sh", "docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope")
-	c.slots.adopt(time.Now())
-	sl := c.slots.active[slotFirst]
+	c.slots.Adopt(time.Now())
+	sl := c.slots.Get(slotFirst)
 	ask := func() verdict {
 		t.Helper()
 		c.members.listed = time.Time{}
 		c.members.list(c.kernel, time.Now())
-		return c.detect(sl.owner, []*slot{sl})
+		return c.detect(sl.Workload, []*slot{sl})
 	}
 	fakeProcess(t, root, "20", false)
 	if v := ask(); v.kind != "none" {

@@ -29,12 +29,12 @@ type subject struct {
 
 func (c *Collector) emitAll(emit emitFunc) {
 	byOwner := map[*workload.Workload[kept]][]*slot{}
-	for _, sl := range c.slots.active {
-		byOwner[sl.owner] = append(byOwner[sl.owner], sl)
+	for sl := range c.slots.All() {
+		byOwner[sl.Workload] = append(byOwner[sl.Workload], sl)
 	}
 	c.members.list(c.kernel, time.Now())
 	total := &kept{}
-	c.slots.registry.Each(func(w *workload.Workload[kept]) {
+	c.slots.Registry.Each(func(w *workload.Workload[kept]) {
 		*total = w.Kept
 		s := subject{labels: workloadValues(w), kind: w.Kind, total: total}
 		for _, sl := range byOwner[w] {
@@ -58,12 +58,12 @@ func (c *Collector) emitAll(emit emitFunc) {
 		}
 	})
 	watchedSlots := map[uint32][]string{}
-	for _, sl := range c.slots.active {
+	for sl := range c.slots.All() {
 		if sl.watched == nil || c.overhead.governor.Level >= sampling.SampledSums {
 			continue
 		}
-		labels := with(workloadValues(sl.owner), strconv.Itoa(sl.watched.pid), sl.watched.comm)
-		watchedSlots[sl.number] = labels
+		labels := with(workloadValues(sl.Workload), strconv.Itoa(sl.watched.pid), sl.watched.comm)
+		watchedSlots[sl.Number] = labels
 		c.emitSubject(subject{labels: labels, process: true, total: &sl.kept, gauge: sl.gauge}, emit)
 	}
 	c.emitErrors(watchedSlots, emit)
@@ -213,10 +213,10 @@ func errnoName(e uint16) string {
 
 func (c *Collector) emitSelf(emit emitFunc) {
 	f := c.families
-	emit(f.workloads.Value(float64(c.slots.registry.Len()), "named"))
-	emit(f.workloads.Value(float64(c.slots.registry.Folded()), "folded"))
-	emit(f.slots.Value(float64(len(c.slots.active)), "used"))
-	emit(f.slots.Value(float64(c.kernel.slots-len(c.slots.active)), "free"))
+	emit(f.workloads.Value(float64(c.slots.Registry.Len()), "named"))
+	emit(f.workloads.Value(float64(c.slots.Registry.Folded()), "folded"))
+	emit(f.slots.Value(float64(c.slots.Len()), "used"))
+	emit(f.slots.Value(float64(c.kernel.slots-c.slots.Len()), "free"))
 	for i, what := range []string{"slots", "pids", "errors", "switches"} {
 		emit(f.lost.Value(float64(c.kernel.losses[i]), what))
 	}

@@ -14,5 +14,3 @@ func ignoreMissing(err error) error {
 	}
 	return err
 }
-
-func isExist(err error) bool { return errors.Is(err, ebpf.ErrKeyExist) }

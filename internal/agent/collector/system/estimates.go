@@ -12,7 +12,7 @@ import (
 // beginSampling turns all slots to estimates. They have just been read.
 func (s *slots) beginSampling(warmUp bool) {
 	s.kernel.controls[0].Sampled = 1
-	for _, sl := range s.active {
+	for sl := range s.All() {
 		sl.estimator.Begin(&s.sampler.counters, sl.raw.words()[:], sl.words()[:], warmUp)
 	}
 	s.sampler.Begin(warmUp)
@@ -22,9 +22,9 @@ func (s *slots) beginSampling(warmUp bool) {
 func (s *slots) step(now time.Time) (next time.Time, err error) {
 	ended, err := s.sampler.Step()
 	if ended {
-		s.adopt(now) // a cycle is that of all groups there are
-		for _, sl := range s.active {
-			s.kernel.sum(sl.number, &sl.raw)
+		s.Adopt(now) // a cycle is that of all groups there are
+		for sl := range s.All() {
+			s.kernel.sum(sl.Number, &sl.raw)
 		}
 		s.settle()
 	}
@@ -35,15 +35,15 @@ func (s *slots) step(now time.Time) (next time.Time, err error) {
 func (s *slots) settle() {
 	cycle, ok := s.sampler.EndCycle()
 	if !ok {
-		for _, sl := range s.active {
+		for sl := range s.All() {
 			sl.estimator.Hold()
 		}
 		return
 	}
-	for _, sl := range s.active {
+	for sl := range s.All() {
 		s.settleSlot(sl, cycle)
 	}
-	s.registry.Each(func(w *workload.Workload[kept]) {
+	s.Registry.Each(func(w *workload.Workload[kept]) {
 		for kind := range w.Kept.variance {
 			w.Kept.variance[kind].EndCycle(cycle)
 		}
@@ -51,7 +51,7 @@ func (s *slots) settle() {
 }
 
 func (s *slots) settleSlot(sl *slot, c sampling.Cycle) {
-	sl.estimator.Settle(c, s.sampler.Take(int(sl.number)), sl.raw.words()[:], sl.owner.Kept.variance[:])
+	sl.estimator.Settle(c, s.sampler.Take(int(sl.Number)), sl.raw.words()[:], sl.Workload.Kept.variance[:])
 }
 
 // settleLast settles a slot that is about to be given back.
@@ -60,14 +60,14 @@ func (s *slots) settleLast(sl *slot) {
 		s.settleSlot(sl, s.sampler.Interrupted())
 		sl.report(1)
 	}
-	s.sampler.Forget(int(sl.number))
+	s.sampler.Forget(int(sl.Number))
 }
 
 // endSampling goes back to counting each event. All slots have just been read.
 func (s *slots) endSampling() error {
 	s.settle()
 	err := s.sampler.End()
-	for _, sl := range s.active {
+	for sl := range s.All() {
 		sl.estimator.End(sl.raw.words()[:])
 		sl.report(1)
 	}

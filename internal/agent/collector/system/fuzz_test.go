@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
@@ -16,7 +17,7 @@ func FuzzNames(f *testing.F) {
 	f.Add([]byte("redis\x00"), []byte("docker-x.scope\x00"), byte(1), uint16(0))
 	f.Add([]byte("a\xff\x1b\u009b0123456789abcdef"), []byte(strings.Repeat("lxc.payload.x", 40)), byte(255), uint16(60000))
 	f.Fuzz(func(t *testing.T, comm, cgroup []byte, depth byte, number uint16) {
-		g := &group{Depth: uint32(depth)}
+		g := &attribution.Record{Depth: uint32(depth)}
 		copy(g.Comm[:], comm)
 		for i := range g.Path {
 			copy(g.Path[i][:], cgroup[min(i*len(cgroup)/len(g.Path), len(cgroup)):])

@@ -6,10 +6,8 @@ import (
 	"bytes"
 	"flag"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
+	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/lib/metric/metrictest"
@@ -46,8 +45,9 @@ func madeOf(t testing.TB, cpus, slots int) *kernelSide {
 	}
 	k := &kernelSide{
 		object: obj, slots: slots, cpus: make([]cpuState, cpus), rows: make([]row, cpus*slots),
-		pids: make([]pidPage, 1), groups: make([]group, slots), bases: make([]uint64, slots), gauges: make([]gauge, slots), losses: make([]uint64, 4), controls: make([]control, 1),
-		slotOfGroup: noTable{}, wholeCgroups: noTable{},
+		pids: make([]pidPage, 1), bases: make([]uint64, slots), gauges: make([]gauge, slots), losses: make([]uint64, 4), controls: make([]control, 1),
+		groups:       &attribution.Kernel{First: slotFirst, Records: make([]attribution.Record, slots), Keys: noTable{}},
+		wholeCgroups: noTable{},
 	}
 	for _, p := range probes(Options{SyscallTime: true}) {
 		k.status = append(k.status, bpf.Status{Probe: p.Name, Mechanism: p.Ways[0].Mechanism})
@@ -60,7 +60,7 @@ func madeOf(t testing.TB, cpus, slots int) *kernelSide {
 }
 
 func (k *kernelSide) group(slot int, tgid uint32, comm string, path ...string) {
-	g := &k.groups[slot]
+	g := &k.groups.Records[slot]
 	g.Ready, g.TGID, g.Depth = 1, tgid, uint32(len(path))
 	copy(g.Comm[:], comm)
 	k.pids[0].Slot[tgid] = uint16(slot)
@@ -106,9 +106,9 @@ func TestGoldenExposition(t *testing.T) {
 	c := New(Options{MaxWorkloads: 2, Proc: filepath.Join(root, "proc"), Log: slog.New(slog.DiscardHandler)})
 	c.kernel, c.slots = k, newSlots(k, 2)
 	c.opts.Detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")})
-	c.slots.adopt(time.Now())
-	for _, n := range slices.Sorted(maps.Keys(c.slots.active)) {
-		c.slots.read(c.slots.active[n])
+	c.slots.Adopt(time.Now())
+	for sl := range c.slots.All() {
+		c.slots.read(sl)
 	}
 	got := exposition(t, c)
 	const golden = "testdata/exposition.golden"

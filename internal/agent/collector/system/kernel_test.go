@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
 	"github.com/teescope/teescope/internal/lib/privilege"
@@ -64,8 +65,8 @@ func TestSlotsAreGivenBackAndCountsKept(t *testing.T) {
 	path := program(t, "comes-and-goes")
 	run(t, job(path, "getppid", "500"))
 	slots := func() (n int) {
-		for _, sl := range c.slots.active {
-			if sl.owner.Name == unique("comes-and-goes") {
+		for sl := range c.slots.All() {
+			if sl.Workload.Name == unique("comes-and-goes") {
 				n++
 			}
 		}
@@ -76,7 +77,7 @@ func TestSlotsAreGivenBackAndCountsKept(t *testing.T) {
 		t.Fatalf("%d slots after the first run, want 1", slots())
 	}
 	for range 8 { // withdrawn, at rest, given back
-		time.Sleep(restBeforeFree / 4)
+		time.Sleep(attribution.RestBeforeFree / 4)
 		scrape(t, c)
 	}
 	s := scrape(t, c)

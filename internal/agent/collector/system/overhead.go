@@ -95,8 +95,8 @@ func totals(s *slots) sampling.Totals {
 		}
 		t.Switches += r.Switches[0] + r.Switches[1]
 	}
-	s.registry.Each(func(w *workload.Workload[kept]) { add(&w.Kept.row) })
-	for _, sl := range s.active {
+	s.Registry.Each(func(w *workload.Workload[kept]) { add(&w.Kept.row) })
+	for sl := range s.All() {
 		add(&sl.row)
 	}
 	return t

@@ -83,15 +83,15 @@ type kernelSide struct {
 	rows   []row // [cpu*slots+slot]
 	times  []rowTime
 	pids   []pidPage
-	groups []group
+	groups *attribution.Kernel
 	bases  []uint64 // of a watched process's slot, that of its group
 	gauges []gauge
 	losses []uint64
 	// controls has one element.
 	controls []control
 
-	slotOfGroup, wholeCgroups table
-	freeSlots, callErrors     *ebpf.Map
+	wholeCgroups attribution.Table
+	callErrors   *ebpf.Map
 }
 
 // stage is a part of the start, and how long it took.
@@ -109,12 +109,6 @@ type stages struct {
 func (s *stages) end(name string) {
 	now := time.Now()
 	s.all, s.last = append(s.all, stage{name, now.Sub(s.last)}), now
-}
-
-// table is what is needed of a hash map.
-type table interface {
-	Update(key, value any, flags ebpf.MapUpdateFlags) error
-	Delete(key any) error
 }
 
 type sizes struct {
@@ -197,8 +191,7 @@ func (k *kernelSide) share() error {
 	k.times, errs[1] = bpf.View[rowTime](k.object, "times")
 	k.cpus, errs[2] = bpf.View[cpuState](k.object, "cpus")
 	k.pids, errs[3] = bpf.View[pidPage](k.object, "slot_of_pid")
-	groups, err := attribution.Open(k.object, slotFirst)
-	errs[4] = err
+	k.groups, errs[4] = attribution.Open(k.object, slotFirst)
 	k.bases, errs[8] = bpf.View[uint64](k.object, "base_of")
 	k.gauges, errs[5] = bpf.View[gauge](k.object, "gauges")
 	k.losses, errs[6] = bpf.View[uint64](k.object, "losses")
@@ -206,21 +199,12 @@ func (k *kernelSide) share() error {
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
-	k.groups, k.slotOfGroup = groups.Records, groups.Keys
 	k.controls[0].TimingSince = timingRests
-	k.wholeCgroups = k.object.Map("whole_cgroups")
-	k.freeSlots, k.callErrors = k.object.Map("free_groups"), k.object.Map("call_errors")
+	k.wholeCgroups, k.callErrors = k.object.Map("whole_cgroups"), k.object.Map("call_errors")
 	for i := range k.cpus {
 		k.cpus[i].Row, k.cpus[i].PID = uint32(i*k.slots+slotUnknown), pidUnknown
 	}
 	k.pids[0].Slot[0] = slotIdle
-	return nil
-}
-
-func (k *kernelSide) free(slot uint32) error {
-	if err := k.freeSlots.Update(nil, slot, ebpf.UpdateAny); err != nil {
-		return fmt.Errorf("freeing slot %d: %w", slot, err)
-	}
 	return nil
 }
 

@@ -11,13 +11,13 @@ import (
 func (c *Collector) Processes(name string) (pids []int, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.kernel == nil || !c.slots.registry.Has(name) {
+	if c.kernel == nil || !c.slots.Registry.Has(name) {
 		return nil, false
 	}
 	its := map[uint16]bool{}
-	for n, sl := range c.slots.active {
-		if sl.owner.Name == name && n != slotUnknown {
-			its[uint16(n)] = true
+	for sl := range c.slots.All() {
+		if sl.Workload.Name == name && sl.Number != slotUnknown {
+			its[uint16(sl.Number)] = true
 		}
 	}
 	running, _ := hostfs.At(c.opts.Proc).Processes() // those that are missing beside an error may have ended as well
@@ -46,11 +46,11 @@ func (c *Collector) Groups(pids []int) map[int]Group {
 	}
 	for _, pid := range pids {
 		slot, ok := c.kernel.slotOf(pid)
-		sl := c.slots.active[uint32(slot)]
+		sl := c.slots.Get(uint32(slot))
 		if !ok || sl == nil || slot < slotFirst {
 			continue
 		}
-		g := Group{Slot: sl.number}
+		g := Group{Slot: sl.Number}
 		for _, n := range sl.Calls {
 			g.Calls += n
 		}

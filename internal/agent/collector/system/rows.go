@@ -7,16 +7,7 @@
 // into workloads and takes back those that nobody uses. It refuses to know how metrics are scraped or stored.
 package system
 
-import (
-	"unsafe"
-
-	"github.com/teescope/teescope/internal/agent/attribution"
-)
-
-type (
-	group    = attribution.Record
-	groupKey = attribution.Key
-)
+import "unsafe"
 
 const rowWords = int(unsafe.Sizeof(row{}) / 8)
 

@@ -122,7 +122,7 @@ func (s *sampler) Snapshot() {
 // CPUTimes reports how long the threads of each slot have run.
 func (s *sampler) CPUTimes(report func(group int, ns uint64)) {
 	for n := range s.kernel.slots {
-		if n < slotFirst || s.kernel.groups[n].Ready != 0 {
+		if n < slotFirst || s.kernel.groups.Records[n].Ready != 0 {
 			report(n, s.kernel.ranNS(uint32(n)))
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/sampling"
 	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/watch"
@@ -287,8 +288,8 @@ func TestASlotThatWasNeverReadIsSettled(t *testing.T) {
 	k := made(t)
 	s := newSlots(k, 8)
 	s.sampler.programs = &held{}
-	w := s.registry.Join(workload.Identity{Name: "it", Kind: workload.Program}, time.Now())
-	s.active = map[uint32]*slot{slotFirst: {number: slotFirst, owner: w}}
+	w := s.Registry.Join(workload.Identity{Name: "it", Kind: workload.Program}, time.Now())
+	s.Put(&slot{Group: attribution.Group[kept]{Number: slotFirst, Workload: w}})
 	k.group(slotFirst, 1, "it")
 	s.beginSampling(false)
 	free, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Queue, ValueSize: 4, MaxEntries: 1})
@@ -299,22 +300,22 @@ func TestASlotThatWasNeverReadIsSettled(t *testing.T) {
 	if err := free.Put(nil, uint32(slotFirst+1)); err != nil {
 		t.Fatal(err)
 	}
-	k.freeSlots = free
+	k.groups.Free = free
 	if err := s.watch(watch.Process{PID: 1, Comm: "it"}, slotFirst, &watcher{}, t.Errorf); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.active) != 2 {
-		t.Fatalf("%d slots, want that of the group and that of the process", len(s.active))
+	if s.Len() != slotFirst+2 {
+		t.Fatalf("%d slots, want those of the collector, that of the group and that of the process", s.Len())
 	}
 	for range 2 {
 		k.rows[slotFirst].Calls[0] += 1000
-		s.kernel.sum(slotFirst, &s.active[slotFirst].raw)
+		s.kernel.sum(slotFirst, &s.Get(slotFirst).raw)
 		time.Sleep(sampling.Period / 20) // half of a window
 		s.settle()
 	}
-	for n, sl := range s.active {
-		if sl.report(1); sl.watched != nil && sl.Calls[0] != 0 || n == slotFirst && sl.Calls[0] < 2000 {
-			t.Errorf("slot %d: %d calls", n, sl.Calls[0])
+	for sl := range s.All() {
+		if sl.report(1); sl.watched != nil && sl.Calls[0] != 0 || sl.Number == slotFirst && sl.Calls[0] < 2000 {
+			t.Errorf("slot %d: %d calls", sl.Number, sl.Calls[0])
 		}
 	}
 	if err := s.endSampling(); err != nil {
@@ -340,7 +341,7 @@ func TestTheSamplerControlsTheKernelSide(t *testing.T) {
 	if err := s.endSampling(); err != nil || k.controls[0].Sampled != 0 || k.controls[0].Closed != 0 || !h.attached {
 		t.Errorf("%v, %+v after sampling", err, k.controls[0])
 	}
-	k.groups[slotFirst].Ready = 1
+	k.groups.Records[slotFirst].Ready = 1
 	var seen []int
 	s.sampler.CPUTimes(func(group int, _ uint64) { seen = append(seen, group) })
 	if want := []int{slotUnknown, slotOther, slotKernel, slotIdle, slotFirst}; !slices.Equal(seen, want) {

@@ -54,8 +54,8 @@ func populated(t testing.TB, cpus, workloads, called int) *Collector {
 	c := New(Options{MaxWorkloads: workloads, Proc: root, Log: slog.New(slog.DiscardHandler)})
 	c.kernel, c.slots = k, newSlots(k, workloads)
 	c.opts.Detector = tee.NewDetector(tee.Roots{Proc: root, Dev: root, Sys: root})
-	c.slots.adopt(time.Now())
-	if n := c.slots.registry.Len(); n < workloads {
+	c.slots.Adopt(time.Now())
+	if n := c.slots.Registry.Len(); n < workloads {
 		t.Fatalf("%d workloads, want %d", n, workloads)
 	}
 	return c
@@ -170,8 +170,8 @@ func BenchmarkDetect(b *testing.B) {
 		fakeProcess(b, filepath.Dir(c.opts.Proc), strconv.Itoa(pid), false)
 	}
 	byOwner := map[*workload.Workload[kept]][]*slot{}
-	for _, sl := range c.slots.active {
-		byOwner[sl.owner] = append(byOwner[sl.owner], sl)
+	for sl := range c.slots.All() {
+		byOwner[sl.Workload] = append(byOwner[sl.Workload], sl)
 	}
 	for _, bb := range []struct {
 		name  string

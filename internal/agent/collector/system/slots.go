@@ -3,11 +3,11 @@
 package system
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/cilium/ebpf"
 
+	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/sampling"
 	"github.com/teescope/teescope/internal/agent/workload"
 )
@@ -17,8 +17,6 @@ const (
 	maxWholeCgroups = 4096
 	maxErrors       = 8192
 	maxWatched      = 16
-	// A slot is given back when it had no process and counted nothing for this long.
-	restBeforeFree = 2 * time.Second
 )
 
 // kept is what a workload keeps of groups that ended: so exited processes keep their counts.
@@ -50,22 +48,33 @@ func (k *kept) combine(from *kept, sign uint64) {
 	k.cpu.system += sign * from.cpu.system
 }
 
-// slot is the user side of a kernel slot.
+// slot is the user side of a group: its number is its slot.
 type slot struct {
-	number    uint32
+	attribution.Group[kept]
 	kept          // its counters as they are reported
 	raw       row // and as the kernel side has counted them
 	estimator sampling.Estimator
-	gauge     gauge // processes, threads and memory as of this scrape
-	identity  workload.Identity
-	owner     *workload.Workload[kept]
-	tgid      uint32
-	watched   *watched // of a slot for one process
-
-	restingSince time.Time // no process; zero while there are some
-	withdrawn    bool      // taken from slot_of_group: no new process can join
-	atRest       [rowWords]uint64
+	gauge     gauge            // processes, threads and memory as of this scrape
+	watched   *watched         // of a slot for one process
+	isBase    bool             // children of a watched process get it
+	before    [rowWords]uint64 // raw, when it was asked last whether it moved
 }
+
+// InUse implements attribution.Member.
+func (sl *slot) InUse() bool { return sl.gauge.Processes > 0 || sl.isBase }
+
+// Moved implements attribution.Member.
+func (sl *slot) Moved() bool {
+	moved := sl.before != *sl.raw.words()
+	sl.before = *sl.raw.words()
+	return moved
+}
+
+// AddTo implements attribution.Member.
+func (sl *slot) AddTo(k *kept) { k.add(&sl.kept) }
+
+// SubtractFrom implements attribution.Member.
+func (sl *slot) SubtractFrom(k *kept) { k.subtract(&sl.kept) }
 
 type watched struct {
 	pid  int
@@ -75,21 +84,23 @@ type watched struct {
 
 // slots keeps the user side of all slots in step with the kernel's.
 type slots struct {
-	kernel   *kernelSide
-	sampler  *sampler
-	registry *workload.Registry[kept]
-	active   map[uint32]*slot
+	*attribution.Groups[*slot, kept]
+	kernel  *kernelSide
+	sampler *sampler
 }
 
 func newSlots(k *kernelSide, limit int) *slots {
-	s := &slots{kernel: k, sampler: newSampler(k), active: map[uint32]*slot{}, registry: workload.NewRegistry[kept](limit)}
+	s := &slots{kernel: k, sampler: newSampler(k)}
+	s.Groups = attribution.New(k.groups, limit, attribution.Hooks[*slot, kept]{
+		Adopt: s.adopted, Withdraw: k.withdrawn, Retire: s.settleLast, Clear: k.clear,
+	})
 	for n, id := range map[uint32]workload.Identity{
 		slotKernel: workload.KernelThreads, slotIdle: workload.IdleThreads,
 	} {
-		s.active[n] = &slot{number: n, identity: id, owner: s.registry.Join(id, time.Time{})}
+		s.Put(&slot{Group: attribution.Group[kept]{Number: n, Identity: id, Workload: s.Registry.Join(id, time.Time{})}})
 	}
 	for _, n := range []uint32{slotUnknown, slotOther} {
-		s.active[n] = &slot{number: n, identity: workload.Folded, owner: s.registry.Other()}
+		s.Put(&slot{Group: attribution.Group[kept]{Number: n, Identity: workload.Folded, Workload: s.Registry.Other()}})
 	}
 	return s
 }
@@ -104,148 +115,54 @@ func (s *slots) refresh(now time.Time) error {
 
 // update does so from the maps as they are.
 func (s *slots) update(now time.Time) error {
-	s.adopt(now)
-	for _, sl := range s.active {
+	s.Adopt(now)
+	for sl := range s.All() {
 		s.read(sl)
+		sl.isBase = false
 	}
-	s.promote(now)
-	bases := map[uint32]bool{}
-	for _, sl := range s.active {
-		if sl.watched != nil {
-			bases[sl.watched.base] = true
-		}
-	}
-	for _, sl := range s.active {
-		if err := s.retire(sl, now, bases[sl.number]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// adopt names the groups that the kernel side has made since the last time.
-func (s *slots) adopt(now time.Time) {
-	for n := slotFirst; n < s.kernel.slots; n++ {
-		g := &s.kernel.groups[n]
-		if g.Ready == 0 || s.active[uint32(n)] != nil {
+	s.Promote(now)
+	for sl := range s.All() {
+		if sl.watched == nil {
 			continue
 		}
-		id := workload.Identify(g.Cgroups(), g.Program())
-		if id.Kind == workload.Container || id.Kind == workload.Unit {
-			// One slot is enough for it from now on. When the map is full it only takes more slots.
-			_ = s.kernel.wholeCgroups.Update(g.Cgroup, uint8(1), ebpf.UpdateAny)
+		if base := s.Get(sl.watched.base); base != nil {
+			base.isBase = true
 		}
-		s.place(&slot{number: uint32(n), identity: id, owner: s.registry.Join(id, now), tgid: g.TGID})
 	}
+	return s.Retire(now)
 }
 
-// place takes a slot into what is read. While events are sampled it is estimated from its first moment on:
-// a cycle may end before it is read.
-func (s *slots) place(sl *slot) {
+// adopted makes the slot of a new group.
+func (s *slots) adopted(g attribution.Group[kept], r *attribution.Record) *slot {
+	if g.Identity.Kind == workload.Container || g.Identity.Kind == workload.Unit {
+		// One slot is enough for it from now on. When the map is full it only takes more slots.
+		_ = s.kernel.wholeCgroups.Update(r.Cgroup, uint8(1), ebpf.UpdateAny)
+	}
+	return s.estimated(&slot{Group: g})
+}
+
+// estimated begins to estimate a slot from its first moment on while events are sampled: a cycle may end before the slot is
+// read.
+func (s *slots) estimated(sl *slot) *slot {
 	if s.sampler.Active() {
 		sl.estimator.Begin(&s.sampler.counters, sl.raw.words()[:], sl.words()[:], s.sampler.WarmingUp())
 	}
-	s.active[sl.number] = sl
-}
-
-// promote gives groups that were folded the name that there is room for by now. What they have counted
-// so far stays where it was counted, so that no counter jumps.
-func (s *slots) promote(now time.Time) {
-	other := s.registry.Other()
-	for _, sl := range s.active {
-		if sl.owner != other || sl.number < slotFirst {
-			continue
-		}
-		if w := s.registry.Promote(sl.identity, now); w != nil {
-			other.Kept.add(&sl.kept)
-			w.Kept.subtract(&sl.kept)
-			sl.owner = w
-		}
-	}
+	return sl
 }
 
 func (s *slots) read(sl *slot) {
-	s.kernel.sum(sl.number, &sl.raw)
+	s.kernel.sum(sl.Number, &sl.raw)
 	sl.report(s.sampler.Fraction())
 	if len(s.kernel.times) == len(s.kernel.rows) {
-		s.kernel.sumTimes(sl.number, &sl.times)
+		s.kernel.sumTimes(sl.Number, &sl.times)
 	}
 	sl.cpu.divide(sl.RunNS, sl.UserNS, sl.SysNS)
-	sl.gauge = s.kernel.gauges[sl.number]
+	sl.gauge = s.kernel.gauges[sl.Number]
 }
 
 // report sets what is reported from what was counted. The fraction is that of the last cycle's estimates.
 func (sl *slot) report(fraction float64) {
 	sl.estimator.Report(sl.raw.words()[:], sl.words()[:], fraction)
-}
-
-// retire gives a slot back once nothing can count into it any more: it has no process, it is withdrawn
-// so that none can join, and then nothing has moved for a while. If somebody joined in between, it
-// goes on as before.
-func (s *slots) retire(sl *slot, now time.Time, isBase bool) error {
-	if sl.number < slotFirst {
-		return nil
-	}
-	if sl.gauge.Processes > 0 || isBase {
-		sl.restingSince = time.Time{}
-		if !sl.withdrawn {
-			return nil
-		}
-		sl.withdrawn = false
-		return s.publish(sl)
-	}
-	if sl.restingSince.IsZero() || sl.atRest != *sl.raw.words() {
-		sl.restingSince, sl.atRest = now, *sl.raw.words()
-		if sl.withdrawn {
-			return nil
-		}
-		sl.withdrawn = true
-		return s.withdraw(sl)
-	}
-	if now.Sub(sl.restingSince) < restBeforeFree {
-		return nil
-	}
-	s.settleLast(sl)
-	sl.owner.Kept.add(&sl.kept)
-	s.registry.Leave(sl.owner, now)
-	delete(s.active, sl.number)
-	s.kernel.groups[sl.number] = group{}
-	s.kernel.reset(sl.number)
-	if sl.watched != nil {
-		if err := s.kernel.forgetErrors(sl.number); err != nil {
-			return err
-		}
-	}
-	return s.kernel.free(sl.number)
-}
-
-func (s *slots) key(sl *slot) groupKey {
-	g := &s.kernel.groups[sl.number]
-	return groupKey{Cgroup: g.Cgroup, Comm: g.Comm}
-}
-
-func (s *slots) withdraw(sl *slot) error {
-	if sl.watched != nil {
-		return nil
-	}
-	key := s.key(sl)
-	if err := ignoreMissing(s.kernel.slotOfGroup.Delete(key)); err != nil {
-		return fmt.Errorf("withdrawing slot %d: %w", sl.number, err)
-	}
-	_ = s.kernel.wholeCgroups.Delete(key.Cgroup) // there may be none
-	return nil
-}
-
-func (s *slots) publish(sl *slot) error {
-	if sl.watched != nil {
-		return nil
-	}
-	// A newer slot may have taken the name: then both count into the same workload.
-	err := s.kernel.slotOfGroup.Update(s.key(sl), sl.number, ebpf.UpdateNoExist)
-	if err != nil && !isExist(err) {
-		return fmt.Errorf("publishing slot %d: %w", sl.number, err)
-	}
-	return nil
 }
 
 // cpuTime divides exact run time into user and system by the kernel's own accounting, as

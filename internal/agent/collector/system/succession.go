@@ -88,8 +88,8 @@ func (c *Collector) succeed() {
 		start uint64
 	}
 	first := map[*workload.Workload[kept]]oldest{}
-	for _, sl := range c.slots.active {
-		g, w := sl.gauge, sl.owner
+	for sl := range c.slots.All() {
+		g, w := sl.gauge, sl.Workload
 		if w.Kind != workload.Program && w.Kind != workload.Unit || g.Oldest == 0 {
 			continue
 		}

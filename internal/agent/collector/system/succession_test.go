@@ -130,8 +130,8 @@ func TestTheOldestProcessIsFound(t *testing.T) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, sl := range c.slots.active {
-		if sl.owner.Name != name {
+	for sl := range c.slots.All() {
+		if sl.Workload.Name != name {
 			continue
 		}
 		age := sinceBoot() - time.Duration(sl.gauge.OldestStart)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/sampling"
 )
 
@@ -108,8 +109,14 @@ func (k *kernelSide) sumTimes(slot uint32, total *rowTime) {
 	}
 }
 
-// reset makes a slot's counters zero. Nothing may count into it any more.
-func (k *kernelSide) reset(slot uint32) {
+// withdrawn lets the programs of a cgroup have slots of their own again. The slot that they shared has lost its key.
+func (k *kernelSide) withdrawn(r *attribution.Record) {
+	_ = k.wholeCgroups.Delete(r.Cgroup) // there may be none
+}
+
+// clear makes a slot's counters zero. Nothing may count into it any more.
+func (k *kernelSide) clear(sl *slot) error {
+	slot := sl.Number
 	k.bases[slot] = 0
 	for i := int(slot); i < len(k.rows); i += k.slots {
 		k.rows[i] = row{}
@@ -119,6 +126,10 @@ func (k *kernelSide) reset(slot uint32) {
 			k.times[i] = rowTime{}
 		}
 	}
+	if sl.watched == nil {
+		return nil
+	}
+	return k.forgetErrors(slot)
 }
 
 // forgetErrors removes what a watched process's failed calls were counted under, so that the next process

@@ -206,8 +206,8 @@ func TestCallsThatBeganUnseenAreNotTimed(t *testing.T) {
 // timeIn is what is kept of a workload's time in select, reported or not.
 func (c *Collector) timeIn(comm string) float64 {
 	total := uint64(0)
-	for _, sl := range c.slots.active {
-		if sl.owner.Name == comm {
+	for sl := range c.slots.All() {
+		if sl.Workload.Name == comm {
 			total += sl.times.CallNS[23] + sl.times.CallNS[270]
 		}
 	}

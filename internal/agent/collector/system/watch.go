@@ -5,6 +5,7 @@ package system
 import (
 	"fmt"
 
+	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
 	labels "github.com/teescope/teescope/internal/lib/text"
@@ -31,7 +32,7 @@ func (w *watcher) scan(s *slots, warn func(msg string, args ...any)) error {
 	}
 	for _, pid := range pids {
 		now, ok := s.kernel.slotOf(pid)
-		if sl := s.active[uint32(now)]; !ok || now < slotFirst || sl != nil && sl.watched != nil {
+		if sl := s.Get(uint32(now)); !ok || now < slotFirst || sl != nil && sl.watched != nil {
 			continue
 		}
 		p, ok := watch.Look(w.proc, w.names, pid)
@@ -48,40 +49,39 @@ func (w *watcher) scan(s *slots, warn func(msg string, args ...any)) error {
 // watch moves a process into a slot of its own, which belongs to the same workload. Its children start
 // in the group's slot again.
 func (s *slots) watch(p watch.Process, base uint32, w *watcher, warn func(string, ...any)) error {
-	group := s.active[base]
+	group := s.Get(base)
 	if group == nil {
 		return nil // made a moment ago: the next scan finds it adopted
 	}
 	n := 0
-	for _, sl := range s.active {
+	for sl := range s.All() {
 		if sl.watched == nil {
 			continue
 		}
 		n++
 		if sl.watched.pid == p.PID && sl.watched.base == base && sl.watched.comm == labels.Label(p.Comm) {
-			s.kernel.moveProcess(p.PID, uint16(base), uint16(sl.number)) // it had left its slot, by an exec
+			s.kernel.moveProcess(p.PID, uint16(base), uint16(sl.Number)) // it had left its slot, by an exec
 			return nil
 		}
 	}
-	var number uint32
-	if n >= maxWatched || s.kernel.freeSlots.LookupAndDelete(nil, &number) != nil {
+	part, ok := attribution.Group[kept]{}, n < maxWatched
+	if ok {
+		part, ok = s.Split(group, uint32(p.PID))
+	}
+	if !ok {
 		if !w.full {
 			warn("more processes match the watch rules than are watched one by one", "limit", maxWatched, "first_left_out", p.PID)
 		}
 		w.full = true
 		return nil
 	}
-	g := &s.kernel.groups[number]
-	*g = s.kernel.groups[base]
-	g.TGID, g.Ready = uint32(p.PID), 1
-	s.kernel.bases[number] = uint64(base)
-	s.place(&slot{
-		number: number, identity: group.identity, owner: group.owner, tgid: g.TGID,
+	s.kernel.bases[part.Number] = uint64(base)
+	s.Put(s.estimated(&slot{
+		Group:   part,
 		watched: &watched{pid: p.PID, comm: labels.Label(p.Comm), base: base},
-	})
-	s.registry.Add(group.owner)
+	}))
 	// What it was read to be may be over: it started another program, or ended. Then the next scan sees what it
 	// is, and nothing has counted into this slot, which is given back.
-	s.kernel.moveProcess(p.PID, uint16(base), uint16(number))
+	s.kernel.moveProcess(p.PID, uint16(base), uint16(part.Number))
 	return nil
 }

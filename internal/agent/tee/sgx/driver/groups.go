@@ -92,7 +92,7 @@ func (o *owners) pairOf(key evictionKey) pair {
 }
 
 func (o *owners) workloadOf(group uint32) *workload.Workload[counts] {
-	if w, ok := o.Get(group); ok {
+	if w := o.Get(group); w != nil {
 		return w.Workload
 	}
 	return o.Registry.Other() // made since the last look at the groups

@@ -100,23 +100,19 @@ func TestWorkloadsAreBoundedAndPromotedWithoutAJump(t *testing.T) {
 		}
 	}
 	other(20, 9)
-	second := func() *owner {
-		w, _ := o.Get(2)
-		return w
-	}
 	// The first one ends, and its name can be had after a while.
 	refreshed(t, o, now.Add(3*attribution.RestBeforeFree))
 	now = now.Add(time.Hour)
 	k.uses[2].Count[nAdded] = 25
 	refreshed(t, o, now)
-	if name := second().Workload.Name; name != "second" {
+	if name := o.Get(2).Workload.Name; name != "second" {
 		t.Fatalf("the second is %q, want its own name", name)
 	}
 	other(25, 9)
 	k.uses[2].Count[nAdded] = 31
 	refreshed(t, o, now)
 	other(25, 9)
-	if n := o.totals()[second().Workload][nAdded]; n != 6 {
+	if n := o.totals()[o.Get(2).Workload][nAdded]; n != 6 {
 		t.Errorf("the promoted one has added %d pages, want the 6 since", n)
 	}
 }
