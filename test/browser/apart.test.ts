@@ -75,7 +75,7 @@ it("counts choices within the other filters, and keeps the rest in reach", async
   const outside = page.locator(".popover-panel", { hasText: /\d+ more outside the other filters/ });
   await outside.waitFor();
   await page.locator(".search").fill("redis");
-  await page.getByText("Nothing within the other filters.").waitFor();
+  await page.getByText("Nothing matches the other filters.").waitFor();
   await page.getByRole("button", { name: "Show", exact: true }).click();
   await page.locator(".choices .outside", { hasText: REDIS }).waitFor();
   // The filter of containers does not narrow the list of containers; arrow keys go from kind to kind.

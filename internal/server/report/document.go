@@ -33,7 +33,7 @@ const shell = `<!doctype html>
 </head>
 <body>
 <div id="app"></div>
-<noscript>This report draws its charts with JavaScript, which asks nobody for anything.</noscript>
+<noscript>This report draws its charts with JavaScript. It sends no requests.</noscript>
 <script type="text/plain" id="recording">%s</script>
 <script type="module">%s</script>
 </body>

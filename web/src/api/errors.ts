@@ -32,7 +32,7 @@ export function unreachable(): ApiError {
   return new ApiError(
     "unreachable",
     "No answer from teescope.",
-    "Is `teescope up` still running? What was drawn stays; the page keeps asking.",
+    "Is `teescope up` still running? The data shown stays, and the page retries.",
   );
 }
 
@@ -40,24 +40,24 @@ export function timedOut(seconds: number): ApiError {
   return new ApiError(
     "timeout",
     `No answer within ${seconds} s.`,
-    "The machine may be busy. A shorter time range or fewer workloads ask for less.",
+    "The machine may be busy. Choose a shorter time range or fewer workloads.",
   );
 }
 
 export function starting(): ApiError {
-  return new ApiError("unreachable", "teescope is starting.", "The charts follow in a moment.");
+  return new ApiError("unreachable", "teescope is starting.", "The charts appear as soon as it is ready.");
 }
 
 /** The server gives its reason: the database is being opened, it stops, it has too many connections. */
 export function unavailable(reason: string): ApiError {
-  return new ApiError("unreachable", `No data for now: ${reason}`, "What was drawn stays; the page keeps asking.");
+  return new ApiError("unreachable", `No data for now: ${reason}`, "The data shown stays, and the page retries.");
 }
 
 export function queryFailed(status: number, type: string, message: string): ApiError {
   const advice =
     type === "timeout" || /too many samples/.test(message)
       ? "Choose a shorter time range or fewer workloads."
-      : "This is a fault of the panel's query or of the server, not of the workload.";
+      : "The query of the panel or the server is at fault, not the workload.";
   return new ApiError("query", `The server refused the query (${status} ${type}): ${message}`, advice);
 }
 
@@ -65,7 +65,7 @@ export function queryFailed(status: number, type: string, message: string): ApiE
 export function notAnalysed(): ApiError {
   return new ApiError(
     "query",
-    "This server does not look for causes.",
+    "The analysis is off on this server.",
     "Start it with --analysis.enabled=true, or run teescope analyze --server with its address.",
   );
 }
@@ -73,18 +73,18 @@ export function notAnalysed(): ApiError {
 export function malformed(where: string, what: string): ApiError {
   return new ApiError(
     "malformed",
-    `The answer is not that of a Prometheus API: ${where}: ${what}.`,
-    "Page and server may be of different versions, or a proxy answers in place of the server.",
+    `The answer is not a valid answer of the Prometheus API: ${where}: ${what}.`,
+    "The page and the server may have different versions, or a proxy answers instead of the server.",
   );
 }
 
 export function aborted(): ApiError {
-  return new ApiError("aborted", "The question was withdrawn.", "");
+  return new ApiError("aborted", "The request was cancelled.", "");
 }
 
 /** Turns whatever was thrown into an ApiError. */
 export function asApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown;
   const message = thrown instanceof Error ? thrown.message : String(thrown);
-  return new ApiError("malformed", message, "This is a fault of the page.");
+  return new ApiError("malformed", message, "This is an error in the page.");
 }

@@ -82,9 +82,9 @@ function settle(params: CompareParams, places: readonly Place[]): CompareParams 
 
 /** Why nothing is compared, and what to do. */
 function nothingYet(same: boolean, open: Place | undefined, problem: string | undefined): [string, string] {
-  if (same) return ["Both sides are the same", "Choose another workload for B, or say how much earlier B is: then it is one workload at two times."];
-  if (open) return [`On which node is ${open.workload}?`, "Several machines have a workload of that name. Choose the one that is meant."];
-  if (problem !== undefined) return ["What to divide by is not clear", problem];
+  if (same) return ["A and B are the same", "Choose another workload for B, or enter how much earlier B is to compare one workload at two times."];
+  if (open) return [`On which node is ${open.workload}?`, "Several machines have a workload of that name. Choose one of them."];
+  if (problem !== undefined) return ["The divisor is not clear", problem];
   return [
     "Choose what to compare",
     "Two workloads over the same time, or one at two times. Divide by a counter of requests to see what one request costs on either side.",
@@ -127,14 +127,14 @@ function Result({ params, several, divisors }: ResultProps) {
           <h2 id="ratios-head">{verdict(most, shaped.rows, divisors)}</h2>
           <p class="page-note">{explain(params, interval, divisors, value.step)}</p>
         </header>
-        {error && <p class="panel-notice">{error.message} What is shown is older.</p>}
+        {error && <p class="panel-notice">{error.message} The findings shown are older.</p>}
         {missing.map((line) => (
           <p key={line} class="panel-notice">
             {line}
           </p>
         ))}
         {shaped.rows.length === 0 ? (
-          <p class="panel-message">Nothing was measured of either in this time range.</p>
+          <p class="panel-message">Neither side has data in this time range.</p>
         ) : (
           <RatioTable rows={shaped.rows} names={names} per={divisors?.a.noun} />
         )}
@@ -159,7 +159,7 @@ function verdict(most: readonly Row[], rows: readonly Row[], divisors: Divisors 
   const measure = divisors ? `Per ${divisors.a.noun}, ` : "";
   if (most.length > 0) return sentence(`${measure}what differs most: ${listWords(most.map((row) => row.title))}.`);
   const judged = rows.some((row) => row.verdict === "within");
-  return judged ? sentence(`${measure}nothing differs by more than it spreads.`) : "Too little was measured to say what differs.";
+  return judged ? sentence(`${measure}no difference is larger than the spread of the values.`) : "There is not enough data to compare.";
 }
 
 function sentence(text: string): string {

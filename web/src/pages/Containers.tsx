@@ -38,8 +38,8 @@ function LeftOut() {
   if (count === undefined) return null;
   return (
     <p class="advice" data-panel="left-out">
-      {formatValue(count, "count")} more {count === 1 ? "container runs" : "containers run"} here than have series of their own. The machine’s
-      totals have what they use; the page does not name them.
+      {formatValue(count, "count")} more {count === 1 ? "container runs" : "containers run"} here than have series of their own. They are
+      included in the totals of the machine, but not named on this page.
     </p>
   );
 }
@@ -55,13 +55,13 @@ function NoContainers() {
         <p>
           A container is recognised by the name of its control group: those of Docker, containerd, CRI-O, podman and
           nerdctl end in the digits of its ID, those of LXC begin with <code>lxc.payload.</code> and those of
-          systemd-nspawn with <code>machine-</code>. Nothing has to be installed or set up for it.
+          systemd-nspawn with <code>machine-</code>. No installation or setup is necessary.
         </p>
         {samples && success !== 1 && (
           <p class="advice">
             {success === undefined
-              ? "The collector “container” has not reported: whether there are containers is not known."
-              : "The collector “container” failed at the last scrape: whether there are containers is not known. The log of teescope says why."}
+              ? "The collector “container” has not reported: it is not known whether there are containers."
+              : "The collector “container” failed at the last scrape: it is not known whether there are containers. The log of teescope has the reason."}
           </p>
         )}
       </div>

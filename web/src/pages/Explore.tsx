@@ -46,7 +46,7 @@ export function Explore() {
     <>
       <form
         class="panel explore-form"
-        aria-label="What is asked"
+        aria-label="Queries"
         data-panel="explore-form"
         onSubmit={(event) => {
           event.preventDefault();
@@ -88,7 +88,7 @@ export function Explore() {
             Ask
           </button>
           <Segmented
-            label="How to show it"
+            label="Display"
             joined
             options={SHOWS}
             value={show}
@@ -108,9 +108,9 @@ export function Explore() {
           >
             Add a query
           </button>
-          <p class="aside">Enter asks, Shift+Enter begins a line; arrows and Tab choose a suggestion, Ctrl+Space shows them.</p>
+          <p class="aside">Enter runs the query. Shift+Enter starts a new line. Ctrl+Space shows suggestions; arrow keys and Tab choose one.</p>
         </div>
-        {allFilters(view).length > 0 && <p class="aside">The filters do not reach these queries: what is asked is what is written.</p>}
+        {allFilters(view).length > 0 && <p class="aside">The filters do not apply to these queries: they run as written.</p>}
         {metrics.error && <p class="panel-notice">No names to complete with: {metrics.error.message}</p>}
       </form>
       {exprs.length === 0 && <Examples />}
@@ -139,8 +139,8 @@ export function Explore() {
 function Examples() {
   return (
     <section class="panel" aria-labelledby="examples-head" data-panel="explore-examples">
-      <h2 id="examples-head">Nothing is asked yet</h2>
-      <p class="page-note">Write a query, open one from the “?” of any panel, or begin with one of these.</p>
+      <h2 id="examples-head">No query yet</h2>
+      <p class="page-note">Write a query, open one from the “?” of a panel, or start with an example.</p>
       <ul class="dashes">
         {EXAMPLES.map(({ title, expr, show }) => (
           <li key={title}>

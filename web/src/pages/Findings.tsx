@@ -18,7 +18,7 @@ export function Findings() {
     return (
       <section class="panel" aria-label="Findings" aria-busy={!error}>
         <div class="panel-message">
-          <p>{error?.message ?? "Looking for what slows the workloads down…"}</p>
+          <p>{error?.message ?? "Loading the findings…"}</p>
           {error && <p class="advice">{error.advice}</p>}
         </div>
       </section>
@@ -30,9 +30,9 @@ export function Findings() {
       <h2 id="verdict-head">{verdictText(report, shown, shownNow.several)}</h2>
       <p class="page-note">
         {formatSpan(report.window_seconds)} up to {formatMoment(Date.parse(report.at) / 1000)} {zoneName(Date.parse(report.at) / 1000)}, {plural(report.workloads, "workload")},{" "}
-        {plural(report.checked.length, "rule")}. Ranked by what changing it would bring.
+        {plural(report.checked.length, "rule")}. Ranked by expected gain.
       </p>
-      {error && <p class="panel-notice">{error.message} What is shown is older.</p>}
+      {error && <p class="panel-notice">{error.message} The findings shown are older.</p>}
       {shown.map((finding) => (
         <FindingCard key={finding.id} finding={finding} />
       ))}

@@ -8,7 +8,7 @@ import { Sections } from "./Sections";
 export function Infrastructure() {
   return (
     <>
-      <p class="page-note">The machine as a whole, whatever runs on it. Of the filters only that of nodes applies here.</p>
+      <p class="page-note">The machine as a whole. Only the node filter applies to this page.</p>
       <Sections sections={INFRASTRUCTURE} />
     </>
   );

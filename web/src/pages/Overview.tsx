@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The overview: verdict first, then the workloads, their charts, and what
-// watching costs. What the figures leave out comes last, unless it is grave.
+// watching costs. Limits of these figures comes last, unless it is grave.
 import { useMemo } from "preact/hooks";
 import { useSession } from "../lib/session";
 import { AnyPanel } from "../panels/AnyPanel";
@@ -30,7 +30,7 @@ export function Overview() {
         ))}
       </div>
       <section aria-labelledby="cost-head">
-        <h2 id="cost-head">What watching costs</h2>
+        <h2 id="cost-head">Cost of monitoring</h2>
         <div class="grid grid-figures">
           {COST.map((def) => (
             <AnyPanel key={def.id} def={def} />
@@ -46,7 +46,7 @@ export function VerdictStrip({ facts, problem }: { facts: Facts | undefined; pro
   if (!facts) {
     return (
       <section class="verdicts" aria-label="Verdict" aria-busy="true">
-        <p class="verdict-wait">{problem ?? "Asking teescope what it sees…"}</p>
+        <p class="verdict-wait">{problem ?? "Loading…"}</p>
       </section>
     );
   }
@@ -68,7 +68,7 @@ const MARK: Readonly<Record<Gap["severity"], string>> = { bad: "Broken", warn: "
 export function Gaps({ gaps }: { gaps: readonly Gap[] }) {
   return (
     <section class="findings" aria-labelledby="gaps-head" data-panel="gaps">
-      <h2 id="gaps-head">What the figures leave out</h2>
+      <h2 id="gaps-head">Limits of these figures</h2>
       <ul>
         {gaps.map((gap) => (
           <GapItem key={gap.id} gap={gap} />

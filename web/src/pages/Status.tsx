@@ -28,7 +28,7 @@ function Targets() {
     <section class="panel" aria-labelledby="targets-head" data-panel="targets">
       <header class="panel-head">
         <h3 id="targets-head">Targets</h3>
-        <p class="question">Who is asked for metrics, and do they answer?</p>
+        <p class="question">Which targets are scraped, and do they answer?</p>
       </header>
       {loaded.error && <p class="panel-notice">{loaded.error.message}</p>}
       {loaded.value?.length === 0 && <p class="panel-message">No target is configured.</p>}
@@ -39,9 +39,9 @@ function Targets() {
               <tr>
                 <th scope="col">Target</th>
                 <th scope="col">Health</th>
-                <th scope="col" class="numeric">Every</th>
-                <th scope="col" class="numeric">Last asked</th>
-                <th scope="col" class="numeric">Took</th>
+                <th scope="col" class="numeric">Interval</th>
+                <th scope="col" class="numeric">Last scrape</th>
+                <th scope="col" class="numeric">Duration</th>
                 <th scope="col">Error</th>
               </tr>
             </thead>

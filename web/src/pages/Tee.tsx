@@ -39,12 +39,12 @@ function NoTee() {
       <div class="panel-message explanation">
         <h2 id="no-tee">{there.length > 0 ? "No enclave memory on this machine" : "No TEE on this machine"}</h2>
         <p>
-          This page shows who holds the enclave memory of SGX, who waits for it, and how often enclaves are entered and
-          left. {there.length > 0 && `This machine has ${there.join(", ")}, which has no enclave memory of that kind. `}
-          What workloads ask of the kernel is on the page System all the same.
+          This page shows which workload holds SGX enclave memory, which waits for it, and how often enclaves are entered and
+          left. {there.length > 0 && `This machine has ${there.join(", ")}, which has no such enclave memory. `}
+          The page System shows what workloads do in the kernel.
         </p>
         <p>
-          <code>teescope check</code> says what this machine offers, what is missing and what to do about it.{" "}
+          <code>teescope check</code> shows what this machine supports, what is missing and how to fix it.{" "}
           <code>teescope demo sgx</code> shows this page on a virtual SGX machine.
         </p>
       </div>

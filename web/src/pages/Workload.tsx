@@ -35,7 +35,7 @@ function Chooser({ view, several }: { view: ViewState; several: readonly string[
       <section aria-labelledby="choose-head" data-panel="choose-workload">
         <h2 id="choose-head">{several.length > 1 ? "This page shows one workload" : "Choose a workload"}</h2>
         <p class="page-note">
-          {several.length > 1 ? "The filter has several: " : "All that is known of it is then on one page. Choose “open” in its row."}
+          {several.length > 1 ? "The filter selects several: " : "This page then shows everything about it. Choose “open” in its row."}
           {several.map((name) => (
             <ViewLink key={name} class="chip" to={oneWorkload(view, name, "")}>
               {name}
@@ -51,7 +51,7 @@ function Chooser({ view, several }: { view: ViewState; several: readonly string[
 /** One of the same name on another machine is another workload: where there are several, the one that is meant has to be said. */
 function OnItsNode({ view, name }: { view: ViewState; name: string }) {
   const nodes = useSeen("instance", `teescope_workload_info{${join(`workload=${quote(name)}`, nodesKey(view))}}`);
-  if (!nodes.value && !nodes.error) return <p class="page-note">Asking on which machine it is…</p>;
+  if (!nodes.value && !nodes.error) return <p class="page-note">Loading…</p>;
   if (!nodes.value || nodes.value.length < 2) return <One name={name} />;
   return (
     <>
@@ -60,7 +60,7 @@ function OnItsNode({ view, name }: { view: ViewState; name: string }) {
           {name} is on {nodes.value.length} nodes
         </h2>
         <p class="page-note">
-          Each is a workload of its own. Choose one:{" "}
+          These are different workloads. Choose one:{" "}
           {nodes.value.map((node) => (
             <ViewLink key={node} class="chip" to={oneWorkload(view, name, node)}>
               {node}
@@ -111,10 +111,10 @@ function Identity({ name }: { name: string }) {
           <ViewLink to={{ workloads: [] }}>Another workload</ViewLink>
         </p>
       </header>
-      {!facts && <p class="page-note">{loaded.error?.message ?? "Asking who this is…"}</p>}
+      {!facts && <p class="page-note">{loaded.error?.message ?? "Loading…"}</p>}
       {facts?.length === 0 && (
         <p class="page-note">
-          It was not seen at the end of this time range: it has ended, or has another name. What was measured before is below.
+          It was not seen at the end of this time range: it has ended, or it has another name now. Earlier data is below.
         </p>
       )}
       {facts && facts.length > 0 && (
@@ -142,8 +142,8 @@ function NoTee({ name }: { name: string }) {
     <section aria-labelledby="workload-no-tee" data-panel="workload-no-tee">
       <h2 id="workload-no-tee">Enclaves</h2>
       <p class="page-note">
-        {name} held no enclave memory and crossed no enclave’s boundary in this time range, as far as can be seen here. The page{" "}
-        <ViewLink to={{ page: "tee" }}>TEE</ViewLink> says what this machine offers.
+        {name} held no enclave memory and crossed no enclave boundary in this time range, as far as teescope can measure. The page{" "}
+        <ViewLink to={{ page: "tee" }}>TEE</ViewLink> shows what this machine offers.
       </p>
     </section>
   );
@@ -153,7 +153,7 @@ function NoContainer({ name }: { name: string }) {
   return (
     <section aria-labelledby="workload-no-container" data-panel="workload-no-container">
       <h2 id="workload-no-container">Containers and their limits</h2>
-      <p class="page-note">{name} ran in no container in this time range: nothing but the machine limits it, as far as can be seen here.</p>
+      <p class="page-note">{name} did not run in a container in this time range: no container limit applies to it.</p>
     </section>
   );
 }

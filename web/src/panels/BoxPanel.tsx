@@ -85,7 +85,7 @@ function Boxes({ boxes, scale, unit, title, name }: BoxesProps) {
           <tr>
             <th scope="col">{name}</th>
             <th scope="col" class="plot-head">
-              <span class="only-spoken">Least, quartiles, median, greatest</span>
+              <span class="only-spoken">Minimum, quartiles, median, maximum</span>
               <span class="ticks" aria-hidden="true">
                 {boxTicks(scale).map((tick, i) => (
                   <span key={tick} ref={shift(boxPlace(tick, scale))}>

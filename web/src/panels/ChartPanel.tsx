@@ -127,7 +127,7 @@ function Chart({ folded, unit, stacked, thresholds, step, title, id, interval, o
               type="button"
               class="chip"
               aria-pressed={log}
-              title={log ? "Zero lies at the foot of the scale" : "Show small beside great"}
+              title={log ? "Logarithmic scale; zero is drawn at the bottom" : "Show small values beside large ones"}
               onClick={() => {
                 set({ scale: log ? undefined : "log" });
               }}
@@ -167,5 +167,5 @@ function lastAt(values: readonly (number | null)[]): number | null {
 
 function spoken(title: string, frame: Frame, unit: Unit): string {
   const parts = frame.series.slice(0, 5).map((s) => `${s.name} ${formatValue(lastAt(s.values), unit)}`);
-  return `Chart: ${title}. Newest values: ${parts.join(", ")}. Arrow keys read older ones.`;
+  return `Chart: ${title}. Newest values: ${parts.join(", ")}. Use the arrow keys to read older values.`;
 }

@@ -27,7 +27,7 @@ export function FigurePanel({ def }: { def: FigureDef }) {
       exprs={[fillTemplate(def.query.expr, { ...shown, step })]}
       root={root}
     >
-      <p class="figure" title="Mean of the newest minute">
+      <p class="figure" title="Mean over the last minute">
         {formatValue(figure, def.unit)}
         {def.unit === "cores" && <span class="aside"> {UNIT_LABEL[def.unit]}</span>}
       </p>

@@ -45,7 +45,7 @@ export function FlamePanel({ def }: { def: FlameDef }) {
       root={root}
     >
       {there.length > 1 && (
-        <div class="chart-bar" role="group" aria-label="What the width stands for">
+        <div class="chart-bar" role="group" aria-label="Meaning of the width">
           {there.map((i) => (
             <button
               type="button"

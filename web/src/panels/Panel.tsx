@@ -101,10 +101,10 @@ export function Panel({ def, state, error, stale, note, exprs, root, children }:
           ))}
         </div>
       )}
-      {error && state !== "error" && <p class="panel-notice">{error.message} What is shown is older.</p>}
+      {error && state !== "error" && <p class="panel-notice">{error.message} The findings shown are older.</p>}
       <div class="panel-body">
         {state === "ready" && children}
-        {state === "loading" && <p class="panel-message loading">Asking for data…</p>}
+        {state === "loading" && <p class="panel-message loading">Loading data…</p>}
         {state === "empty" && <EmptyMessage empty={def.empty} />}
         {state === "error" && error && (
           <div class="panel-message" role="alert">

@@ -78,7 +78,7 @@ export function PanelMenu({ def, exprs, setting }: PanelMenuProps) {
     return `Saved ${name}.csv`;
   };
   const asPromql = async (): Promise<string> => {
-    return (await copyText(exprs.join("\n"))) ? "PromQL copied" : "The browser allows no copying: the PromQL is under “?”.";
+    return (await copyText(exprs.join("\n"))) ? "PromQL copied" : "The browser does not allow copying. The PromQL is under “?”.";
   };
 
   return (

@@ -27,7 +27,7 @@ describe("notReached", () => {
   });
 
   it("names what is of the whole machine", () => {
-    expect(notReached(nodeCpu, one)).toBe("Not filtered by workload: of the whole machine.");
+    expect(notReached(nodeCpu, one)).toBe("Not filtered by workload: this is the whole machine.");
     expect(notReached(teeEpcUse, runtime)).toBe("Not filtered by workload: free.");
   });
 });

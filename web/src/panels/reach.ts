@@ -14,7 +14,7 @@ export function notReached(def: PanelDef, { workloads, filters }: Pick<ViewState
   const all = asks(def);
   const free = all.filter(({ expr }) => !FILTERED.test(expr));
   if (free.length === 0) return undefined;
-  if (free.length === all.length) return "Not filtered by workload: of the whole machine.";
+  if (free.length === all.length) return "Not filtered by workload: this is the whole machine.";
   const names = free.flatMap(({ legend }) => legend ?? []);
   return `Not filtered by workload: ${names.length > 0 ? names.join(", ") : "some of the columns"}.`;
 }

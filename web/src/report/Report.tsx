@@ -89,7 +89,7 @@ function LeftOut({ recording: r }: { recording: Recording }) {
     <section id="left-out" class="part" aria-labelledby="head-left-out">
       <h2 id="head-left-out">What is not in this report</h2>
       <ul class="dashes">
-        <li>Values of charts have six significant digits, and of each query the greatest 300 series are here.</li>
+        <li>Chart values have six significant digits. For each query the report has the 300 largest series.</li>
         {r.leftOut.map((line) => (
           <li key={line}>{line}</li>
         ))}

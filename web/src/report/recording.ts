@@ -101,7 +101,7 @@ export function recordedFetch(r: Recording): typeof fetch {
     if (a.points === 0) instants.set(fillTemplate(a.expr, { ...filling, step: MINUTE }), a);
     else {
       const step = stepFor(interval.to - interval.from, filling.scrapeInterval, a.points);
-      if (step !== a.step || alignToGrid(interval, step).from !== a.from) throw malformed("recording", "it was made for another page");
+      if (step !== a.step || alignToGrid(interval, step).from !== a.from) throw malformed("recording", "it was written by another version");
       ranges.set(`${step} ${fillTemplate(a.expr, { ...filling, step })}`, a);
     }
   }
@@ -115,7 +115,7 @@ export function recordedFetch(r: Recording): typeof fetch {
     if (url.pathname === "/api/findings") return Promise.resolve(json(200, r.findings));
     const { type, found } = find(url);
     if (!found || found.error !== "") {
-      return Promise.resolve(json(422, { status: "error", errorType: "execution", error: found?.error ?? "This is not in the report." }));
+      return Promise.resolve(json(422, { status: "error", errorType: "execution", error: found?.error ?? "The report does not contain this data." }));
     }
     const endAlone = type === "matrix" && url.searchParams.get("start") === url.searchParams.get("end");
     const result = found.series.map(({ m, v, e }) => {

@@ -70,7 +70,7 @@ export function CompareForm({ params, where, problem, onChange }: FormProps) {
       <button
         type="button"
         class="plain-button"
-        title="A becomes B, and B becomes A"
+        title="Swap A and B"
         disabled={placeId(sideA(params)) === placeId(sideB(params))}
         onClick={() => {
           onChange({ a: params.b, nodeA: params.nodeB, b: params.a, nodeB: params.nodeA, per: params.perB === "" ? params.per : params.perB, perB: params.perB === "" ? "" : params.per });

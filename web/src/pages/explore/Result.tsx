@@ -64,13 +64,13 @@ export function Result({ index, expr, show, chosenUnit, onUnit, onError }: Resul
         <p class="unit">{value && noteOf(value, interval)}</p>
         <UnitChoice own={ownUnit} chosen={chosenUnit} onChoose={onUnit} label={`Unit of query ${index + 1}`} />
       </header>
-      {error && value && <p class="panel-notice">{error.message} What is shown is older.</p>}
-      {state === "loading" && <p class="panel-message">Asking for data…</p>}
+      {error && value && <p class="panel-notice">{error.message} The findings shown are older.</p>}
+      {state === "loading" && <p class="panel-message">Loading data…</p>}
       {state === "error" && <p class="panel-message">{error?.kind === "query" ? "The query was refused: the reason is at the query." : error?.message}</p>}
       {state === "empty" && (
         <div class="panel-message">
-          <p>No series: the query is well-formed, and nothing matches it in this time range.</p>
-          <p class="advice">Look for a misspelt name or value, or choose a longer time range.</p>
+          <p>No series: the query is valid, but nothing matches it in this time range.</p>
+          <p class="advice">Check the spelling of names and values, or choose a longer time range.</p>
         </div>
       )}
       {state === "ready" && value && ("frame" in value ? <Chart id={head} expr={expr} unit={unit} frame={value.frame} interval={interval} /> : <Table expr={expr} unit={unit} table={value} />)}
@@ -122,7 +122,7 @@ function UnitChoice({ own, chosen, onChoose, label }: UnitChoiceProps) {
     <select
       class="unit-choice"
       aria-label={label}
-      title={own === undefined ? "The query does not tell the unit for certain" : "From the names in the query"}
+      title={own === undefined ? "The unit cannot be derived from the query" : "From the names in the query"}
       value={chosen}
       onChange={(event) => {
         const { value } = event.currentTarget;

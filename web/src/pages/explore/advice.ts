@@ -58,12 +58,12 @@ function adviceFor(problem: string): string {
     const match = pattern.exec(problem);
     if (match) return typeof advice === "string" ? advice : advice(match);
   }
-  return "The server could not read the query from this place on.";
+  return "The server could not parse the query from this position on.";
 }
 
 function unknownFunction(name: string): string {
   const near = nearest(name.toLowerCase(), [...FUNCTIONS, ...AGGREGATIONS]);
-  return near === undefined ? "PromQL has no such function. Type a letter or two to see those it has." : `PromQL has no such function. Is ${near} meant?`;
+  return near === undefined ? "PromQL has no such function. Type a letter to see the functions that exist." : `PromQL has no such function. Did you mean ${near}?`;
 }
 
 /** The word with the fewest changes, if they are few. */

@@ -73,7 +73,7 @@ export function Subject({ finding }: { finding: Finding }) {
   const words = subject(finding, several);
   if (finding.workload === "") return <>{words}</>;
   return (
-    <ViewLink to={oneWorkload(view.get(), finding.workload, several ? finding.instance : "")} title="All of this workload on one page">
+    <ViewLink to={oneWorkload(view.get(), finding.workload, several ? finding.instance : "")} title="Everything about this workload on one page">
       {words}
     </ViewLink>
   );
@@ -172,7 +172,7 @@ function ChartLink({ evidence, finding: { workload, instance } }: { evidence: Ev
 function Footing({ finding }: { finding: Finding }) {
   const parts: [string, readonly string[]][] = [
     ["The gain assumes", finding.gain?.assumptions ?? []],
-    ["Explains too what these rules found", finding.explains.length === 0 ? [] : [finding.explains.join(", ")]],
+    ["Also explains the findings of these rules", finding.explains.length === 0 ? [] : [finding.explains.join(", ")]],
     ["Does not hold when", finding.not_when],
     ["Sources", finding.sources],
   ];

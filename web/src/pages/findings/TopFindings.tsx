@@ -19,7 +19,7 @@ export function TopFindings() {
   const more = shown.length - MOST;
   return (
     <section class="findings causes" aria-labelledby="causes-head" aria-busy={!report && !error} data-panel="findings">
-      <h2 id="causes-head">{report ? verdictText(report, shown, shownNow.several) : (error?.message ?? "Looking for what slows the workloads down…")}</h2>
+      <h2 id="causes-head">{report ? verdictText(report, shown, shownNow.several) : (error?.message ?? "Loading the findings…")}</h2>
       {!report && error && <p class="nothing">{error.advice}</p>}
       {shown.length > 0 && (
         <ol>
@@ -32,7 +32,7 @@ export function TopFindings() {
         <p class="nothing">
           {more > 0 && `${more} more. `}
           {unknown > 0 && `Not judged: ${plural(unknown, "reason")}. `}
-          <ViewLink to={{ page: "findings" }}>All findings, and what could not be judged</ViewLink>
+          <ViewLink to={{ page: "findings" }}>All findings, and what could not be evaluated</ViewLink>
         </p>
       )}
     </section>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the figures leave out: targets, collectors and probes that give nothing,
+// Limits of these figures: targets, collectors and probes that give nothing,
 // and what is counted together or estimated. What slows a workload down is
 // found by the server, not here. To add a rule: write a function, add it to RULES.
 import { formatValue } from "../../lib/units";
@@ -26,7 +26,7 @@ const targetsDown: Rule = ({ targetsDown: down }) =>
     id: `down-${instance}`,
     severity: "bad",
     title: `${instance} does not answer scrapes`,
-    detail: "Nothing on this page is about that machine until it does. The status page has the error.",
+    detail: "This page has no data of that machine until it answers. The status page shows the error.",
     page: "status",
   }));
 
@@ -35,7 +35,7 @@ const collectorsFailed: Rule = ({ collectorsFailed: failed }) =>
     id: `collector-${collector}`,
     severity: "bad",
     title: `The collector “${collector}” failed at the last scrape`,
-    detail: "Its metrics are absent, not zero. The log of teescope says why.",
+    detail: "Its metrics are absent; they are not zero. The log of teescope has the reason.",
   }));
 
 const probesMissing: Rule = ({ probes }) => {
@@ -47,7 +47,7 @@ const probesMissing: Rule = ({ probes }) => {
       id: "probes",
       severity: "note",
       title: `${missing.length} of ${attached + missing.length} probes are not attached`,
-      detail: `${reasons}. What they would count is absent from the charts.`,
+      detail: `${reasons}. Their metrics are absent from the charts.`,
     },
   ];
 };
@@ -55,7 +55,7 @@ const probesMissing: Rule = ({ probes }) => {
 /** What each level of watching leaves out, in the words of who misses it. */
 const LEVEL_WORDS: Readonly<Record<string, string>> = {
   untimed: "the time of system calls is not measured",
-  sampled: "frequent events are sampled: rates are estimates, short bursts may be missed",
+  sampled: "frequent events are sampled: rates are estimates, and short bursts may be missed",
   totals: "frequent events are sampled and watched processes are not broken down",
   off: "system calls and other frequent events are not counted",
 };
@@ -64,8 +64,8 @@ const overBudget: Rule = ({ levels }) =>
   [...levels].map(([instance, level]) => ({
     id: `level-${instance}`,
     severity: level === "off" ? "warn" : "note",
-    title: `${instance} is too busy to watch everything within the budget`,
-    detail: `So that watching stays cheap, ${LEVEL_WORDS[level] ?? level}. --overhead.budget=100% counts every event, and costs more.`,
+    title: `${instance} is too busy to count everything within the overhead budget`,
+    detail: `To stay within the budget, ${LEVEL_WORDS[level] ?? level}. --overhead.budget=100% counts every event and costs more.`,
     page: "status",
   }));
 
@@ -75,8 +75,8 @@ const folded: Rule = ({ folded: { syscalls: calls, cpu: cores } }) => {
     {
       id: "folded",
       severity: "note",
-      title: "Some activity is counted together as “other”",
-      detail: `${formatValue(calls, "per_second")} of system calls and ${formatValue(cores, "cores")} CPU cores belong to workloads without a row of their own. Totals are complete; --workloads.max gives more rows.`,
+      title: "Some activity is counted as “other”",
+      detail: `${formatValue(calls, "per_second")} of system calls and ${formatValue(cores, "cores")} CPU cores belong to workloads without their own row. Totals are complete. --workloads.max sets the number of rows.`,
     },
   ];
 };

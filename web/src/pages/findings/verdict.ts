@@ -24,10 +24,10 @@ function teeVerdict({ tees }: Facts): Verdict {
   const parts = named.map((t) => `${t.tee} ${t.there ? "yes" : "no"}`).join(" · ");
   const detail =
     tees.size === 0
-      ? "The agent has not reported which TEE there is."
+      ? "The agent has not reported a TEE yet."
       : found.length > 0
         ? parts
-        : `${parts}. What workloads ask of the kernel is shown all the same.`;
+        : `${parts}. Metrics of the kernel are available anyway.`;
   return { id: "tee", label: "Trusted execution", answer, detail };
 }
 
@@ -37,7 +37,7 @@ function workloadVerdict(facts: Facts): Verdict {
   const label = "Workloads";
   if (!busiest || busiest[1] <= 0) {
     const answer = count === 0 ? "None reported yet" : `${count} shown`;
-    return { id: "workloads", label, answer, detail: "No CPU time has been accounted to any in the newest minute." };
+    return { id: "workloads", label, answer, detail: "No workload used CPU time in the last minute." };
   }
   const [name, cores] = busiest;
   const calls = facts.syscalls.get(name) ?? 0;
@@ -58,9 +58,9 @@ function costVerdict({ agent, probes }: Facts): Verdict {
   const all = probes.attached + probes.missing.length;
   return {
     id: "cost",
-    label: "Watching costs",
+    label: "Cost of monitoring",
     answer: answer === "" ? "Not known yet" : answer,
-    detail: all === 0 ? "No probe has reported." : `${probes.attached} of ${all} probes attached. Collecting, storing and this page included.`,
+    detail: all === 0 ? "No probe has reported." : `${probes.attached} of ${all} probes attached. Collection, storage and this page are included.`,
   };
 }
 

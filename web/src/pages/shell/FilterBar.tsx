@@ -23,7 +23,7 @@ export function FilterBar() {
   useNodes();
   if (count === 0) return null;
   return (
-    <div class="chips" role="group" aria-label="Filters in force">
+    <div class="chips" role="group" aria-label="Active filters">
       {filters.map((filter) => (
         <Chip
           key={JSON.stringify(filter)}
@@ -64,7 +64,7 @@ export function FilterBar() {
         </button>
       )}
       <span class="chips-note" role="status">
-        {error ? `Which workloads these filters mean is not known: ${error.message}` : workloads && mapped(workloads)}
+        {error ? `The workloads that match these filters are not known: ${error.message}` : workloads && mapped(workloads)}
       </span>
     </div>
   );
@@ -72,7 +72,7 @@ export function FilterBar() {
 
 function mapped(workloads: readonly string[]): string {
   const [first] = workloads;
-  if (first === undefined) return "No workload is all of this in this time range.";
+  if (first === undefined) return "No workload matches all filters in this time range.";
   if (workloads.length >= MOST_MAPPED) return `The first ${MOST_MAPPED} workloads; choose fewer.`;
   return workloads.length === 1 ? `1 workload: ${first}` : `${workloads.length} workloads`;
 }

@@ -102,7 +102,7 @@ function Picker() {
     >
       <div class="kinds">
         <Segmented
-          label="What to filter by"
+          label="Kind of filter"
           options={KINDS}
           value={kind}
           onChoose={(each, byKey) => {
@@ -180,9 +180,9 @@ function Picker() {
 }
 
 function noneText(kind: Kind, there: number, outside: number): string {
-  if (outside > 0) return "Nothing within the other filters.";
-  if (there > 0) return `No ${kind} has that in its name.`;
-  return kind === "runtime" ? "No runtime of enclaves was recognised in this time range." : `No ${kind} was seen in this time range.`;
+  if (outside > 0) return "Nothing matches the other filters.";
+  if (there > 0) return `No ${kind} has this text in its name.`;
+  return kind === "runtime" ? "No enclave runtime was recognised in this time range." : `No ${kind} was seen in this time range.`;
 }
 
 /** The names that a valid pattern matches, where the browser can tell. */

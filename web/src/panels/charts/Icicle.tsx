@@ -53,7 +53,7 @@ export function Icicle({ tree, unit, title, levels, wide, onWide }: IcicleProps)
       <div
         class="icicle"
         role="tree"
-        aria-label={`${title}. Arrow keys move, Enter widens a part, Escape shows all.`}
+        aria-label={`${title}. Arrow keys move, Enter zooms into a part, Escape shows all.`}
         ref={(element) => {
           box.current = element;
           if (element) element.style.height = `${depth * ROW}px`;

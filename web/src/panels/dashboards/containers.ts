@@ -7,7 +7,7 @@ export const CONTAINER_TABLE: TableDef = {
   id: "containers",
   kind: "table",
   title: "Containers",
-  question: "Which container uses what, and how near is it to its limits?",
+  question: "What does each container use, and how close is it to its limits?",
   unit: "count",
   keys: [{ label: "id", title: "Container" }, { label: "instance", title: "Node", several: true }],
   name: "{{pod}}/{{container}}|{{name}}",
@@ -58,8 +58,8 @@ export const CONTAINER_TABLE: TableDef = {
     },
   ],
   sortBy: 0,
-  help: "Means of the newest minute (of the newest point, where points are further apart); the line is the time range. Throttled is the share of periods in which the CPU quota ran out; the limit is that of memory, and a dash means that there is none. A container within a container is part of the outer one.",
-  empty: { text: "No container ran at the end of this time range, or none that the filter chose." },
+  help: "Values are means over the last minute, or over the last point where points are further apart. The line shows the time range. Throttled is the share of periods in which the CPU quota ran out. The limit is the memory limit; a dash means that there is none. A nested container is also included in the outer one.",
+  empty: { text: "No container ran at the end of this time range, or the filter selects none." },
 };
 
 export const CONTAINERS: readonly Section[] = [
@@ -71,7 +71,7 @@ export const CONTAINERS: readonly Section[] = [
         id: "container-cpu",
         kind: "stacked",
         title: "CPU by container",
-        question: "Which container uses the processors?",
+        question: "Which container uses the CPU?",
         unit: "cores",
         queries: [
           {
@@ -80,14 +80,14 @@ export const CONTAINERS: readonly Section[] = [
           },
         ],
         top: 10,
-        help: "User and system time together, in processors kept busy. A container within a container is part of the outer one.",
+        help: "User and system time, summed, as busy CPU cores. A nested container is also included in the outer one.",
         empty: { text: "No container used CPU time in this time range." },
       },
       {
         id: "container-throttled-share",
         kind: "lines",
         title: "Throttled periods",
-        question: "Which container runs into its CPU quota?",
+        question: "Which container reaches its CPU quota?",
         unit: "ratio",
         queries: [
           {
@@ -97,14 +97,14 @@ export const CONTAINERS: readonly Section[] = [
         ],
         top: 10,
         thresholds: [{ at: 0.25, level: "warn" }], // as the alert has it
-        help: "The share of the periods, 100 ms as a rule, in which the quota ran out and the container had to wait for the next one.",
+        help: "The share of the periods (usually 100 ms) in which the quota ran out and the container had to wait for the next period.",
         empty: { text: "No container with a CPU quota ran in this time range." },
       },
       {
         id: "container-throttled-time",
         kind: "lines",
         title: "Throttled time",
-        question: "How much time do quotas cost?",
+        question: "How much time do CPU quotas cost?",
         unit: "seconds_per_second",
         queries: [
           {
@@ -113,7 +113,7 @@ export const CONTAINERS: readonly Section[] = [
           },
         ],
         top: 10,
-        help: "Time in which threads were ready to run and held back, summed over processors.",
+        help: "Time in which threads were runnable but throttled, summed over CPUs.",
         empty: { text: "No container with a CPU quota ran in this time range." },
       },
     ],
@@ -126,7 +126,7 @@ export const CONTAINERS: readonly Section[] = [
         id: "container-memory",
         kind: "stacked",
         title: "Memory by container",
-        question: "Which container holds the memory?",
+        question: "Which container uses memory?",
         unit: "bytes",
         queries: [
           {
@@ -135,14 +135,14 @@ export const CONTAINERS: readonly Section[] = [
           },
         ],
         top: 10,
-        help: "The working set: memory in use less the inactive page cache, which the kernel takes back first.",
+        help: "The working set: used memory minus the inactive page cache, which the kernel reclaims first.",
         empty: { text: "No memory of containers was reported in this time range." },
       },
       {
         id: "container-memory-share",
         kind: "lines",
-        title: "Memory against the limit",
-        question: "Which container is near its memory limit?",
+        title: "Memory use of the limit",
+        question: "Which container is close to its memory limit?",
         unit: "ratio",
         queries: [
           {
@@ -152,7 +152,7 @@ export const CONTAINERS: readonly Section[] = [
         ],
         top: 10,
         thresholds: [{ at: 0.9, level: "warn" }], // as the alert has it
-        help: "The working set divided by the limit. At the limit the kernel takes pages back, which makes page faults, and then kills.",
+        help: "The working set divided by the limit. At the limit the kernel first reclaims pages, which causes page faults, and then kills processes.",
         empty: { text: "No container has a memory limit." },
       },
       {
@@ -169,7 +169,7 @@ export const CONTAINERS: readonly Section[] = [
         ],
         top: 10,
         help: "Pages of the enclave page cache (EPC) charged to the control group of the container.",
-        empty: { text: "No container is charged for enclave memory. It needs SGX and a kernel that counts it in the misc control group." },
+        empty: { text: "No container is charged for enclave memory. This needs SGX and a kernel that accounts it in the misc control group." },
       },
     ],
   },
@@ -190,7 +190,7 @@ export const CONTAINERS: readonly Section[] = [
           },
         ],
         top: 10,
-        help: "Bytes that came from block devices. What the page cache answers is not in it.",
+        help: "Bytes read from block devices. Reads served by the page cache are not included.",
         empty: { text: "No container has read from a block device in this time range." },
       },
       {
@@ -206,14 +206,14 @@ export const CONTAINERS: readonly Section[] = [
           },
         ],
         top: 10,
-        help: "Bytes that went to block devices, at the time of the writeback.",
+        help: "Bytes written to block devices, at the time of writeback.",
         empty: { text: "No container has written to a block device in this time range." },
       },
       {
         id: "container-network-received",
         kind: "lines",
         title: "Received",
-        question: "Which container receives?",
+        question: "Which container receives network traffic?",
         unit: "bytes_per_second",
         queries: [
           {
@@ -222,14 +222,14 @@ export const CONTAINERS: readonly Section[] = [
           },
         ],
         top: 10,
-        help: "Of all interfaces in the network namespace of the container. Containers that share one, as in a pod, are counted once. Those on the network of the machine are not in it.",
-        empty: { text: "No container with a network of its own ran in this time range." },
+        help: "Summed over all interfaces in the network namespace of the container. Containers that share a namespace, as in a pod, are counted once. Containers in the network namespace of the host are not included.",
+        empty: { text: "No container with its own network namespace ran in this time range." },
       },
       {
         id: "container-network-sent",
         kind: "lines",
         title: "Sent",
-        question: "Which container sends?",
+        question: "Which container sends network traffic?",
         unit: "bytes_per_second",
         queries: [
           {
@@ -238,8 +238,8 @@ export const CONTAINERS: readonly Section[] = [
           },
         ],
         top: 10,
-        help: "Of all interfaces in the network namespace of the container. Containers that share one, as in a pod, are counted once. Those on the network of the machine are not in it.",
-        empty: { text: "No container with a network of its own ran in this time range." },
+        help: "Summed over all interfaces in the network namespace of the container. Containers that share a namespace, as in a pod, are counted once. Containers in the network namespace of the host are not included.",
+        empty: { text: "No container with its own network namespace ran in this time range." },
       },
     ],
   },
@@ -251,7 +251,7 @@ export const CONTAINERS: readonly Section[] = [
         id: "container-pressure-cpu",
         kind: "lines",
         title: "Waiting for CPU",
-        question: "Which container waits for a processor?",
+        question: "Which container waits for a CPU?",
         unit: "ratio",
         queries: [
           {
@@ -261,7 +261,7 @@ export const CONTAINERS: readonly Section[] = [
         ],
         top: 10,
         help: "Pressure stall information (PSI): the share of time in which at least one task of the container waited.",
-        empty: { text: "No container reported its pressure. It needs control groups v2 and a kernel with PSI." },
+        empty: { text: "No container reported its pressure. This needs control groups v2 and a kernel with PSI." },
       },
       {
         id: "container-pressure-memory",
@@ -277,7 +277,7 @@ export const CONTAINERS: readonly Section[] = [
         ],
         top: 10,
         help: "Pressure stall information (PSI): the share of time in which at least one task of the container waited.",
-        empty: { text: "No container reported its pressure. It needs control groups v2 and a kernel with PSI." },
+        empty: { text: "No container reported its pressure. This needs control groups v2 and a kernel with PSI." },
       },
       {
         id: "container-pressure-io",
@@ -293,7 +293,7 @@ export const CONTAINERS: readonly Section[] = [
         ],
         top: 10,
         help: "Pressure stall information (PSI): the share of time in which at least one task of the container waited.",
-        empty: { text: "No container reported its pressure. It needs control groups v2 and a kernel with PSI." },
+        empty: { text: "No container reported its pressure. This needs control groups v2 and a kernel with PSI." },
       },
       {
         id: "container-threads",
@@ -308,7 +308,7 @@ export const CONTAINERS: readonly Section[] = [
           },
         ],
         top: 10,
-        help: "At each scrape.",
+        help: "The number at each scrape.",
         empty: { text: "No threads of containers were reported in this time range." },
       },
     ],

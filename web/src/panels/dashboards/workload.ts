@@ -26,7 +26,7 @@ export const WORKLOAD_KERNEL: readonly Section[] = [
 /** Shown where the workload has something of a TEE. */
 export const WORKLOAD_TEE: readonly Section[] = [
   { id: "workload-epc", title: "Enclave memory", panels: pick(TEE, "tee-epc-use", "tee-working-set", "tee-loaded-back", "tee-faults") },
-  { id: "workload-boundary", title: "Crossing the boundary", panels: pick(TEE, "tee-transitions", "tee-ocalls", "tee-ocall-time", "tee-ecalls") },
+  { id: "workload-boundary", title: "Enclave boundary", panels: pick(TEE, "tee-transitions", "tee-ocalls", "tee-ocall-time", "tee-ecalls") },
   {
     id: "workload-epc-machine",
     title: "Waiting for enclave memory, on the whole machine",
@@ -39,7 +39,7 @@ export const WORKLOAD_CONTAINERS: readonly Section[] = [
   { id: "workload-containers", title: "Containers and their limits", panels: [CONTAINER_TABLE] },
   {
     id: "workload-limits",
-    title: "What limits them",
+    title: "Limits",
     panels: pick(CONTAINERS, "container-throttled-share", "container-memory-share", "container-pressure-cpu"),
   },
 ];
