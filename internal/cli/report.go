@@ -21,6 +21,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/cli/promapi"
 	"github.com/teescope/teescope/internal/lib/remote"
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/server/report"
 )
 
@@ -105,7 +106,7 @@ func knownWorkload(ctx context.Context, source query.Source, o ReportOptions) er
 	}
 	var names []string
 	for _, s := range samples {
-		names = append(names, remote.Printable(s.Labels["workload"]))
+		names = append(names, text.Terminal(s.Labels["workload"]))
 	}
 	slices.Sort(names)
 	switch {

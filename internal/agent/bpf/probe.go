@@ -10,6 +10,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Mechanism is a way of hooking a kernel event.
@@ -155,9 +157,5 @@ func Reason(err error) string {
 		line = strings.TrimSuffix(line, " (MEMLOCK may be too low, consider rlimit.RemoveMemlock)")
 		parts = append(parts, line)
 	}
-	s := strings.ToValidUTF8(strings.Join(parts, "; "), "?")
-	if len(s) > longest {
-		s = strings.ToValidUTF8(s[:longest-3], "") + "..."
-	}
-	return s
+	return text.Short(text.Label(strings.Join(parts, "; ")), longest)
 }

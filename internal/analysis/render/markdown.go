@@ -9,27 +9,13 @@ import (
 	"strings"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// markdown makes a text of others plain in Markdown: nothing in it is a link, a tag or a table.
-func markdown(s string) string {
-	return strings.NewReplacer(
-		`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`, "#", `\#`, "!", `\!`,
-	).Replace(clean(s))
-}
+// markdown makes a text of others plain in Markdown, and code makes it code.
+func markdown(s string) string { return text.Markdown(clean(s)) }
 
-// code is a text as code: within as many backticks as it needs.
-func code(s string) string {
-	s = clean(s)
-	fence := "`"
-	for strings.Contains(s, fence) {
-		fence += "`"
-	}
-	if len(fence) > 1 {
-		return fence + " " + s + " " + fence
-	}
-	return fence + s + fence
-}
+func code(s string) string { return text.MarkdownCode(clean(s)) }
 
 // Markdown writes the report for an issue or a wiki.
 func (r Report) Markdown(out io.Writer) error {

@@ -19,8 +19,8 @@ import (
 // columns is how wide prose is. Queries are not broken: they are for pasting.
 const columns = 80
 
-// text writes lines, with or without colour.
-type text struct {
+// terminal writes lines, with or without colour.
+type terminal struct {
 	*bufio.Writer
 	colour bool
 }
@@ -34,19 +34,19 @@ const (
 	cyan   = "36"
 )
 
-func (t text) paint(style, s string) string {
+func (t terminal) paint(style, s string) string {
 	if !t.colour || style == "" || s == "" {
 		return s
 	}
 	return "\x1b[" + style + "m" + s + "\x1b[0m"
 }
 
-func (t text) line(parts ...string) { fmt.Fprintln(t, strings.Join(parts, "")) }
+func (t terminal) line(parts ...string) { fmt.Fprintln(t, strings.Join(parts, "")) }
 
 // prose writes a paragraph: the first line begins with first, the others are as far in.
-func (t text) prose(first, s string) { t.styled("", first, s) }
+func (t terminal) prose(first, s string) { t.styled("", first, s) }
 
-func (t text) styled(style, first, s string) {
+func (t terminal) styled(style, first, s string) {
 	in := utf8.RuneCountInString(first)
 	for i, line := range wrap(clean(s), columns-in) {
 		if i > 0 {
@@ -77,7 +77,7 @@ func wrap(s string, width int) []string {
 
 // Text writes the report for a person at a terminal: the verdict, then the findings, then what could not be judged.
 func (r Report) Text(w io.Writer, colour bool) error {
-	t := text{bufio.NewWriter(w), colour}
+	t := terminal{bufio.NewWriter(w), colour}
 	t.styled(bold, "", r.Verdict())
 	t.styled(dim, "", fmt.Sprintf("%s up to %s, from %s", span(r.Window), r.At.Format("2006-01-02 15:04:05 MST"), r.Source))
 	for i, f := range r.Findings {
@@ -93,7 +93,7 @@ func (r Report) Text(w io.Writer, colour bool) error {
 	return t.Flush()
 }
 
-func (t text) finding(i int, f analysis.Finding) {
+func (t terminal) finding(i int, f analysis.Finding) {
 	t.styled(bold, fmt.Sprintf("%d. ", i), headline(f))
 	mark := t.paint(style(f.Severity), string(f.Severity))
 	t.line("   ", mark, t.paint(dim, fmt.Sprintf(", %s, rule %s%s", f.Confidence, f.Rule, since(f))))
@@ -123,7 +123,7 @@ func (t text) finding(i int, f analysis.Finding) {
 	}
 }
 
-func (t text) list(title string, lines []string) {
+func (t terminal) list(title string, lines []string) {
 	if len(lines) == 0 {
 		return
 	}
@@ -157,7 +157,7 @@ func since(f analysis.Finding) string {
 const mostProblems = 8
 
 // notJudged says what was not looked at and why, reasons that are the same together.
-func (t text) notJudged(r Report) {
+func (t terminal) notJudged(r Report) {
 	lines := r.notJudged()
 	if len(lines) > 0 {
 		t.line()

@@ -84,7 +84,7 @@ func (b Box) Plot() string {
 }
 
 // windows lists the box plots by workload.
-func (t text) windows(r Report) {
+func (t terminal) windows(r Report) {
 	if r.Windows == nil {
 		return
 	}

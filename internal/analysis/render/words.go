@@ -8,30 +8,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// longestText bounds a text of others that is shown, in runes: names of workloads come from whoever started a program.
+// longestText bounds what is shown of a text of others, in bytes: the one who started a program has chosen its name.
 const longestText = 2000
 
-// clean makes a text fit for a terminal: an escape sequence must not reach it.
-func clean(s string) string {
-	n := 0
-	return strings.Map(func(r rune) rune {
-		n++
-		switch {
-		case n > longestText:
-			return -1
-		case unicode.IsPrint(r):
-			return r
-		case unicode.IsSpace(r):
-			return ' '
-		}
-		return unicode.ReplacementChar
-	}, s)
-}
+// clean makes a text of others fit for a terminal.
+func clean(s string) string { return text.Cut(text.Terminal(s), longestText) }
 
 // digits writes three significant digits, without an exponent and without needless zeros.
 func digits(v float64) string {

@@ -12,8 +12,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Bounds of a file of runs.
@@ -30,19 +30,19 @@ const (
 // or CSV with a line of names, "setting:threads,setting:exitless,outcome:throughput", in which an empty field is
 // absent and a line that begins with # is a comment. The name of the file is for errors.
 func Read(name string, r io.Reader) ([]Run, error) {
-	text, err := io.ReadAll(io.LimitReader(r, maxRunsFile+1))
+	data, err := io.ReadAll(io.LimitReader(r, maxRunsFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
-	if len(text) > maxRunsFile {
+	if len(data) > maxRunsFile {
 		return nil, fmt.Errorf("%s is larger than %d MiB: a table of runs has a line for each run, not for each sample", name, maxRunsFile>>20)
 	}
-	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	var runs []Run
-	if first := bytes.TrimSpace(text); len(first) > 0 && first[0] == '{' {
-		runs, err = runsOfJSON(text)
+	if first := bytes.TrimSpace(data); len(first) > 0 && first[0] == '{' {
+		runs, err = runsOfJSON(data)
 	} else {
-		runs, err = runsOfCSV(text)
+		runs, err = runsOfCSV(data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", name, err)
@@ -55,29 +55,29 @@ func atLine(line int, format string, a ...any) error {
 	return fmt.Errorf("%d: %w", line, fmt.Errorf(format, a...))
 }
 
-func runsOfJSON(text []byte) ([]Run, error) {
+func runsOfJSON(data []byte) ([]Run, error) {
 	var table struct {
 		Runs []struct {
 			Settings map[string]any         `json:"settings"`
 			Outcomes map[string]json.Number `json:"outcomes"`
 		} `json:"runs"`
 	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	decoder.UseNumber()
 	line := func(offset int64) int {
-		return 1 + bytes.Count(text[:min(max(0, offset), int64(len(text)))], []byte("\n"))
+		return 1 + bytes.Count(data[:min(max(0, offset), int64(len(data)))], []byte("\n"))
 	}
 	if err := decoder.Decode(&table); err != nil {
 		var syntax *json.SyntaxError
 		var kind *json.UnmarshalTypeError
 		switch {
 		case errors.As(err, &syntax):
-			return nil, atLine(line(syntax.Offset), "%s", printable(err.Error()))
+			return nil, atLine(line(syntax.Offset), "%s", text.Terminal(err.Error()))
 		case errors.As(err, &kind):
-			return nil, atLine(line(kind.Offset), "%s", printable(err.Error()))
+			return nil, atLine(line(kind.Offset), "%s", text.Terminal(err.Error()))
 		}
-		return nil, atLine(line(decoder.InputOffset()), "%s; a run has settings and outcomes", printable(err.Error()))
+		return nil, atLine(line(decoder.InputOffset()), "%s; a run has settings and outcomes", text.Terminal(err.Error()))
 	}
 	if decoder.More() {
 		return nil, atLine(line(decoder.InputOffset()), "there is something after the table")
@@ -122,8 +122,8 @@ func settingOf(v any) (string, error) {
 	return "", errors.New("a setting is a text, a number, true or false")
 }
 
-func runsOfCSV(text []byte) ([]Run, error) {
-	reader := csv.NewReader(bytes.NewReader(text))
+func runsOfCSV(data []byte) ([]Run, error) {
+	reader := csv.NewReader(bytes.NewReader(data))
 	reader.Comment, reader.TrimLeadingSpace, reader.ReuseRecord = '#', true, true
 	header, err := reader.Read()
 	if errors.Is(err, io.EOF) {
@@ -141,7 +141,7 @@ func runsOfCSV(text []byte) ([]Run, error) {
 		h = strings.TrimSpace(h)
 		kind, name, ok := strings.Cut(h, ":")
 		if !ok || kind != "setting" && kind != "outcome" || seen[h] {
-			return nil, atLine(1, "column %d is called %q: it must be setting:NAME or outcome:NAME, each once", i+1, printable(h))
+			return nil, atLine(1, "column %d is called %q: it must be setting:NAME or outcome:NAME, each once", i+1, text.Terminal(h))
 		}
 		fields[i], seen[h] = field{name, kind == "outcome"}, true
 	}
@@ -158,12 +158,12 @@ func runsOfCSV(text []byte) ([]Run, error) {
 			return nil, atLine(line, "more than %d runs", Max)
 		}
 		run := Run{Settings: make(map[string]string), Outcomes: make(map[string]float64)}
-		for i, text := range record {
+		for i, cell := range record {
 			put := t.set
 			if fields[i].outcome {
 				put = t.outcome
 			}
-			if err := put(run, fields[i].name, strings.TrimSpace(text)); err != nil {
+			if err := put(run, fields[i].name, strings.TrimSpace(cell)); err != nil {
 				return nil, atLine(line, "%w", err)
 			}
 		}
@@ -193,7 +193,7 @@ func (t *table) set(run Run, name, value string) error {
 	if err := named("setting", name, t.settings); err != nil {
 		return err
 	}
-	if len(value) > maxText || printable(value) != value {
+	if len(value) > maxText || text.Terminal(value) != value {
 		return fmt.Errorf("the value of setting %s is longer than %d bytes or has characters that cannot be printed", name, maxText)
 	}
 	if value != "" {
@@ -211,7 +211,7 @@ func (t *table) outcome(run Run, name, value string) error {
 	}
 	v, ok := number(value)
 	if !ok {
-		return fmt.Errorf("outcome %s is %q, and must be a number; leave it empty when it was not measured", name, printable(value[:min(len(value), maxText)]))
+		return fmt.Errorf("outcome %s is %q, and must be a number; leave it empty when it was not measured", name, text.Terminal(value[:min(len(value), maxText)]))
 	}
 	run.Outcomes[name] = v
 	return nil
@@ -219,8 +219,8 @@ func (t *table) outcome(run Run, name, value string) error {
 
 // named checks a name and counts it.
 func named(what, name string, all map[string]bool) error {
-	if name == "" || len(name) > maxName || printable(name) != name {
-		return fmt.Errorf("a %s has a name of 1 to %d printable bytes, and not %q", what, maxName, printable(name[:min(len(name), maxName)]))
+	if name == "" || len(name) > maxName || text.Terminal(name) != name {
+		return fmt.Errorf("a %s has a name of 1 to %d printable bytes, and not %q", what, maxName, text.Terminal(name[:min(len(name), maxName)]))
 	}
 	if all[name] = true; len(all) > maxColumns {
 		return fmt.Errorf("more than %d different %ss", maxColumns, what)
@@ -236,24 +236,14 @@ func (t *table) done() ([]Run, error) {
 }
 
 // number reads a finite number, or a size as manifests have it: 256M is 256 times 1024 times 1024.
-func number(text string) (float64, bool) {
+func number(word string) (float64, bool) {
 	factor := 1.0
-	if n := len(text) - 1; n > 0 {
-		if power := strings.IndexByte("KMGT", text[n]); power >= 0 {
-			factor, text = math.Pow(1024, float64(power+1)), text[:n]
+	if n := len(word) - 1; n > 0 {
+		if power := strings.IndexByte("KMGT", word[n]); power >= 0 {
+			factor, word = math.Pow(1024, float64(power+1)), word[:n]
 		}
 	}
-	v, err := strconv.ParseFloat(text, 64)
+	v, err := strconv.ParseFloat(word, 64)
 	v *= factor
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
-}
-
-// printable replaces what could move the cursor of a terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) || r == utf8.RuneError {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
 }

@@ -14,7 +14,7 @@ import (
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 
-	"github.com/teescope/teescope/internal/lib/remote"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // NotPrometheusError says that a server answers, but not as a Prometheus does.
@@ -80,19 +80,19 @@ func (s *Source) explain(ctx context.Context, err error) error {
 
 // strange says that an answer is JSON, and not that of the API.
 func (s *Source) strange(what string) error {
-	return &NotPrometheusError{s.Target(), "its answer is not that of the API: " + remote.Printable(what)}
+	return &NotPrometheusError{s.Target(), "its answer is not that of the API: " + text.Terminal(what)}
 }
 
 // explainSaid says what an error of the API means.
 func (s *Source) explainSaid(e *v1.Error) error {
-	text := remote.Printable(e.Msg)
+	said := text.Terminal(e.Msg)
 	switch e.Type {
 	case v1.ErrTimeout, v1.ErrCanceled:
-		return fmt.Errorf("%s aborted a query: %s\nUse a shorter --window, or try again when the server is less busy", s.Target(), text)
+		return fmt.Errorf("%s aborted a query: %s\nUse a shorter --window, or try again when the server is less busy", s.Target(), said)
 	case v1.ErrExec:
-		return fmt.Errorf("%s could not run a query: %s\nA shorter --window needs fewer samples", s.Target(), text)
+		return fmt.Errorf("%s could not run a query: %s\nA shorter --window needs fewer samples", s.Target(), said)
 	case v1.ErrBadData:
-		return fmt.Errorf("%s rejected a query: %s\nThe server may be too old for this query", s.Target(), text)
+		return fmt.Errorf("%s rejected a query: %s\nThe server may be too old for this query", s.Target(), said)
 	}
 	return s.strange(e.Msg)
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/lib/remote"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 const (
@@ -61,7 +62,7 @@ func (s *Source) note(warnings []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range warnings {
-		w = remote.Printable(w)
+		w = text.Terminal(w)
 		if len(s.warnings) < maxWarnings && !slices.Contains(s.warnings, w) {
 			s.warnings = append(s.warnings, w)
 		}

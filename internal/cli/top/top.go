@@ -14,7 +14,8 @@ import (
 	"math"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Options are what a run is told.
@@ -68,19 +69,8 @@ func unknown() float64 { return math.NaN() }
 // known is false too for what is no number: sums of an agent that lies.
 func known(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-const longestLabel = 200 // runes
+// longestLabel bounds what is shown of a label, in bytes.
+const longestLabel = 200
 
-// clean makes a label fit to be shown: names come from whoever started the program, and an escape
-// sequence in one must not reach the terminal.
-func clean(s string) string {
-	n := 0
-	return strings.Map(func(r rune) rune {
-		if n++; n > longestLabel {
-			return -1
-		}
-		if !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
-}
+// clean makes a label fit to be shown: the one who started the program has chosen it.
+func clean(s string) string { return text.Cut(text.Terminal(s), longestLabel) }

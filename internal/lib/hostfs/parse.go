@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // tick is the unit of the times in /proc/PID/stat: USER_HZ, which is 100 on every architecture that Go supports.
@@ -108,7 +110,7 @@ func parseWchan(data []byte) string {
 	if name == "0" {
 		return ""
 	}
-	return strings.ToValidUTF8(name, "\uFFFD")
+	return text.Label(name)
 }
 
 // parseArgs splits a command line at its NUL bytes and returns the first arguments.
@@ -179,11 +181,11 @@ func parseMapping(line []byte) (m Mapping, ok bool) {
 }
 
 // parseHex reads a number without making a string of it: a process has up to 65,530 mappings.
-func parseHex(text []byte) (n uint64, ok bool) {
-	if len(text) == 0 || len(text) > 16 {
+func parseHex(digits []byte) (n uint64, ok bool) {
+	if len(digits) == 0 || len(digits) > 16 {
 		return 0, false
 	}
-	for _, c := range text {
+	for _, c := range digits {
 		switch {
 		case c >= '0' && c <= '9':
 			c -= '0'

@@ -11,7 +11,8 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"unicode"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // maxRefusal bounds what is repeated of an answer that is none, in bytes.
@@ -60,18 +61,18 @@ func (s *Server) Explain(err error) error {
 // ExplainStatus does so for an answer that is none. The body is what there is of it.
 func (s *Server) ExplainStatus(status int, body []byte) error {
 	line := firstLine(body)
-	text := fmt.Sprintf("%s answers %d %s: %s", s.target, status, http.StatusText(status), line)
+	answer := fmt.Sprintf("%s answers %d %s: %s", s.target, status, http.StatusText(status), line)
 	switch {
 	case status == http.StatusUnauthorized && s.user == "":
 		return &RefusedError{fmt.Sprintf("%s wants a user and a password: use %s %s --password-file FILE", s.target, s.flag, s.urlWith("USER@"))}
 	case status == http.StatusUnauthorized:
-		return &RefusedError{fmt.Sprintf("%s does not take this password of the user %q: see --password-file", s.target, Printable(s.user))}
+		return &RefusedError{fmt.Sprintf("%s does not take this password of the user %q: see --password-file", s.target, text.Terminal(s.user))}
 	case status == http.StatusBadRequest && strings.Contains(line, "HTTP request to an HTTPS server"):
 		return &RefusedError{fmt.Sprintf("%s speaks TLS: use %s https://%s, with --ca-file where its authority is your own", s.target, s.flag, s.target)}
 	case status == http.StatusForbidden, status == http.StatusServiceUnavailable:
-		return &RefusedError{text}
+		return &RefusedError{answer}
 	}
-	return errors.New(text)
+	return errors.New(answer)
 }
 
 // urlWith is the server's URL with a user.
@@ -85,15 +86,5 @@ func (s *Server) urlWith(user string) string {
 
 func firstLine(data []byte) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(string(data[:min(len(data), maxRefusal)])), "\n")
-	return Printable(line)
-}
-
-// Printable replaces what could move the cursor of a terminal.
-func Printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
+	return text.Terminal(line)
 }

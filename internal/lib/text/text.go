@@ -9,7 +9,6 @@
 //   - a terminal: [Terminal], characters that can be printed, on one line
 //   - Markdown: [Markdown] and [MarkdownCode], as for a terminal, and nothing is markup
 //   - HTML: [HTML], as a label, and nothing is markup
-//   - a string of PromQL or of an exposition: [Quoted]
 //
 // [Short] bounds the length. The package does not know who wrote a text, and it does not drop text silently.
 package text
@@ -87,12 +86,6 @@ func MarkdownCode(s string) string {
 
 // HTML makes text of an element or of a quoted attribute.
 func HTML(s string) string { return html.EscapeString(Label(s)) }
-
-// quoted are the characters that a string of PromQL and of an exposition cannot hold as they are.
-var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
-
-// Quoted makes a string of PromQL, with its quotes.
-func Quoted(s string) string { return `"` + quoted.Replace(s) + `"` }
 
 // Short bounds a text of valid UTF-8 to a number of bytes. "..." at the end says that something is missing.
 func Short(s string, most int) string {

@@ -4,7 +4,6 @@ package text
 
 import (
 	"html"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -31,7 +30,6 @@ func TestDestinations(t *testing.T) {
 		{"MarkdownCode", MarkdownCode, "rate(a[1m])\n", "`rate(a[1m]) `"},
 		{"MarkdownCode", MarkdownCode, "a``b", "``` a``b ```"},
 		{"HTML", HTML, "<script>\"'&\x00", "&lt;script&gt;&#34;&#39;&amp;\uFFFD"},
-		{"Quoted", Quoted, "a\"\\\n", `"a\"\\\n"`},
 	} {
 		if got := tt.make(tt.in); got != tt.want {
 			t.Errorf("%s(%q) = %q, want %q", tt.name, tt.in, got, tt.want)
@@ -90,11 +88,6 @@ func FuzzText(f *testing.F) {
 		}
 		if Terminal(Terminal(s)) != Terminal(s) || html.UnescapeString(HTML(s)) != Label(s) {
 			t.Errorf("%q is another text in a terminal or on a page", s)
-		}
-		if got := Quoted(s); utf8.ValidString(s) && IsLabel(s) {
-			if back, err := strconv.Unquote(got); err != nil || back != s {
-				t.Errorf("Quoted(%q) = %q is read as %q, %v", s, got, back, err)
-			}
 		}
 		most = 3 + max(most, -most, 0)%1000
 		if short, cut := Short(Label(s), most), Cut(Label(s), most); len(short) > most || len(cut) > most || !IsLabel(short) || !strings.HasPrefix(Label(s), cut) {

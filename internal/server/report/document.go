@@ -7,10 +7,11 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"html"
 	"io"
 	"io/fs"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Files of the built page that a report is made of.
@@ -50,7 +51,7 @@ func document(w io.Writer, o Options, packed []byte) error {
 		return err
 	}
 	title := fmt.Sprintf("teescope report: %s, %s", o.Server, o.To.UTC().Format(time.RFC3339))
-	_, err = fmt.Fprintf(w, shell, hash(script), hash(style), html.EscapeString(o.Version), html.EscapeString(title),
+	_, err = fmt.Fprintf(w, shell, hash(script), hash(style), text.HTML(o.Version), text.HTML(title),
 		style, base64.StdEncoding.EncodeToString(packed), script)
 	return err
 }
@@ -65,7 +66,7 @@ func inline(page fs.FS, name, end, instead string) ([]byte, error) {
 }
 
 // hash names a text in a content security policy.
-func hash(text []byte) string {
-	sum := sha256.Sum256(text)
+func hash(data []byte) string {
+	sum := sha256.Sum256(data)
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }

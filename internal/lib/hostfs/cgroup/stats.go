@@ -3,11 +3,10 @@
 package cgroup
 
 import (
-	"bytes"
 	"math"
 	"slices"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Stat is one number that the kernel keeps of a group.
@@ -119,7 +118,7 @@ func (s *Stats) device(major, minor uint32) *Device {
 // addResource adds a resource once; only names that are text can be labels.
 func addResource(to *[]Resource, name []byte, value uint64) {
 	same := func(r Resource) bool { return r.Name == string(name) }
-	isText := len(name) > 0 && len(name) <= maxName && utf8.Valid(name) && !bytes.ContainsFunc(name, unicode.IsControl)
+	isText := len(name) > 0 && len(name) <= maxName && text.IsLabel(string(name))
 	if len(*to) < maxResources && isText && !slices.ContainsFunc(*to, same) {
 		*to = append(*to, Resource{string(name), value})
 	}
