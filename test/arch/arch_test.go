@@ -172,9 +172,15 @@ func importRules() []importRule {
 			never: []string{internal + "cli"},
 		},
 		{
-			why:    "internal/server/prom is the only importer of Prometheus",
-			except: []string{"internal/server/prom"},
+			why:    "internal/server/prom is the only importer of Prometheus, but for the parser of PromQL",
+			except: []string{"internal/server/prom", "internal/lib/promql"},
 			never:  []string{"github.com/prometheus/prometheus"},
+		},
+		{
+			why:   "PromQL is parsed, and not evaluated, without a database",
+			from:  []string{"internal/lib/promql"},
+			never: []string{"github.com/prometheus", module},
+			but:   []string{"github.com/prometheus/prometheus/promql/parser", "github.com/prometheus/prometheus/model/labels"},
 		},
 		{
 			why:   "discovery/install registers every service discovery: 50 MB of binary",

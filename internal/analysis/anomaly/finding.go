@@ -12,6 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/window"
+	"github.com/teescope/teescope/internal/lib/promql"
 	"github.com/teescope/teescope/internal/lib/stat"
 )
 
@@ -150,9 +151,9 @@ func (a Anomaly) only() string {
 	if a.Metric.Machine {
 		return a.Query
 	}
-	matcher := fmt.Sprintf("workload=%q", a.Workload)
-	if a.Metric.Selector != strings.TrimSuffix(a.Metric.Selector, "}") {
-		return strings.Replace(a.Query, "{", "{"+matcher+",", 1)
+	narrowed, err := promql.Narrow(a.Query, []promql.Matcher{{Label: "workload", Value: a.Workload}}, func(string) bool { return true })
+	if err != nil { // a metric of our own that is not written well
+		return a.Query
 	}
-	return strings.Replace(a.Query, a.Metric.Selector, a.Metric.Selector+"{"+matcher+"}", 1)
+	return narrowed
 }

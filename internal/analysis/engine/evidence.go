@@ -5,13 +5,13 @@ package engine
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/lib/promql"
 )
 
 // EvidenceOCALL names what an OCALL costs on the machine, where somebody has measured it: the middle of the range.
@@ -28,7 +28,7 @@ func (s scene) evidence(rule Rule, w Workload, name string) (*analysis.Evidence,
 		}
 	}
 	if name == EvidenceOCALL {
-		return s.evidenceOCALL(w), nil
+		return s.evidenceOCALL(w)
 	}
 	at := slices.IndexFunc(rule.Signals, func(one Signal) bool { return one.Name == base })
 	if at < 0 {
@@ -37,7 +37,7 @@ func (s scene) evidence(rule Rule, w Workload, name string) (*analysis.Evidence,
 	signal := rule.Signals[at]
 	expr := s.expr(signal.Query)
 	shown := analysis.Evidence{Name: name, Unit: signal.Unit, N: s.there[query.Target{Workload: w.Name, Instance: w.Instance}].samples}
-	var only []matcher
+	var only []promql.Matcher
 	measured := false
 	for _, v := range w.values[base] {
 		if label != "" && v.Labels[label] != value {
@@ -56,100 +56,56 @@ func (s scene) evidence(rule Rule, w Workload, name string) (*analysis.Evidence,
 		return nil, fmt.Errorf("evidence %q is more than a number can hold", name)
 	}
 	if label != "" {
-		only = append(only, matcher{label, value})
+		only = append(only, promql.Matcher{Label: label, Value: value})
 	} else {
-		shown.Low, shown.High = s.interval(s.Window, signal, query.Target{Workload: w.Name, Instance: w.Instance}, shown.Value)
-		expr = summed(expr)
+		shown.Low, shown.High = s.interval(s.Window, expr, query.Target{Workload: w.Name, Instance: w.Instance}, shown.Value)
+		expr = promql.Sum(expr, "workload", "instance")
 	}
-	shown.Query = narrow(expr, only)
+	text, err := promql.Narrow(expr, only, ofTargets)
+	if err != nil {
+		return nil, fmt.Errorf("evidence %q: %w", name, err)
+	}
+	shown.Query = text
 	return &shown, nil
 }
 
 // evidenceOCALL is nil where nobody has measured it.
-func (s scene) evidenceOCALL(w Workload) *analysis.Evidence {
+func (s scene) evidenceOCALL(w Workload) (*analysis.Evidence, error) {
 	measured, ok := w.OCALL.(cost.Seconds)
 	if !ok {
-		return nil
+		return nil, nil
 	}
-	query := "avg by (instance) (teescope_enclave_crossing_seconds)"
+	var only []promql.Matcher
+	expr := "avg by (instance) (teescope_enclave_crossing_seconds)"
 	if len(s.ocalls) > 1 {
-		query = narrow(query, []matcher{{"instance", w.Instance}})
+		only = []promql.Matcher{{Label: "instance", Value: w.Instance}}
 	}
-	return &analysis.Evidence{Name: EvidenceOCALL, Unit: "seconds", Value: (measured.Low + measured.High) / 2, Query: query}
+	expr, err := promql.Narrow(expr, only, ofTargets)
+	return &analysis.Evidence{Name: EvidenceOCALL, Unit: "seconds", Value: (measured.Low + measured.High) / 2, Query: expr}, err
 }
-
-// matcher is a label with a value.
-type matcher struct{ label, value string }
 
 // whose are the matchers that leave of an answer what belongs to the same workload and machine. The machine is named
 // where there are several.
-func (s scene) whose(query string, labels map[string]string) []matcher {
-	var only []matcher
+func (s scene) whose(query string, labels map[string]string) []promql.Matcher {
+	var only []promql.Matcher
 	if workload := labels["workload"]; workload != "" {
-		only = append(only, matcher{"workload", workload})
+		only = append(only, promql.Matcher{Label: "workload", Value: workload})
 	}
 	instance := labels["instance"]
 	for p := range s.answers[query].by {
 		if instance != "" && p.Instance != instance {
-			return append(only, matcher{"instance", instance})
+			return append(only, promql.Matcher{Label: "instance", Value: instance})
 		}
 	}
 	return only
 }
 
-var (
-	// selectors are the series in a query of a rule: a metric and what is asked of its labels.
-	selectors = regexp.MustCompile(`\b(?:teescope|sgx|container|node)_\w+(?:\{[^}]*\})?`)
-	// outerSum is a query that is a sum by labels.
-	outerSum = regexp.MustCompile(`^sum by \(([a-z_, ]+)\) `)
-)
-
-// joined begins what tells the workload of series that have no such label.
-const joined = "group_left (workload) "
-
-// narrow asks for the series with these labels alone, as one would write it.
-func narrow(query string, only []matcher) string {
-	begin := strings.Index(query, joined)
-	last := 0
-	var b strings.Builder
-	for _, at := range selectors.FindAllStringIndex(query, -1) {
-		var texts []string
-		for _, m := range only {
-			// Of two that are joined only the second one has the labels, but both are of a machine.
-			if m.label == "instance" || at[0] > begin {
-				texts = append(texts, fmt.Sprintf("%s=%q", m.label, m.value))
-			}
-		}
-		b.WriteString(query[last:at[0]])
-		b.WriteString(match(query[at[0]:at[1]], texts))
-		last = at[1]
-	}
-	return b.String() + query[last:]
-}
-
-// match adds matchers to a selector.
-func match(selector string, texts []string) string {
-	name, rest, found := strings.Cut(selector, "{")
-	switch {
-	case len(texts) == 0:
-		return selector
-	case found:
-		return name + "{" + strings.Join(texts, ",") + "," + rest
-	}
-	return name + "{" + strings.Join(texts, ",") + "}"
-}
-
-// summed makes one number of a sum by labels other than workload and machine.
-func summed(query string) string {
-	parts := outerSum.FindStringSubmatch(query)
-	if parts == nil {
-		return query
-	}
-	var kept []string
-	for _, label := range strings.Split(parts[1], ", ") {
-		if label == "workload" || label == "instance" {
-			kept = append(kept, label)
+// ofTargets tells whether a metric has the labels workload or instance: those of the agent and of node exporters.
+func ofTargets(metric string) bool {
+	for _, prefix := range []string{"teescope_", "sgx_", "container_", "node_"} {
+		if strings.HasPrefix(metric, prefix) {
+			return true
 		}
 	}
-	return "sum by (" + strings.Join(kept, ", ") + ") " + query[len(parts[0]):]
+	return false
 }

@@ -27,6 +27,7 @@ type answer struct {
 	kind     query.Kind // of the problem, empty when there is none
 	by       map[query.Target][]query.Sample
 	machines []query.Target // in the answer
+	frequent bool           // the query is about frequent events
 }
 
 func (q *inquiry) note(p query.Problem) { q.problems = append(q.problems, p) }
@@ -111,6 +112,7 @@ func askAll(q *inquiry, n needs) answers {
 	all := make(answers, len(n.queries))
 	for _, expr := range n.queries {
 		a := q.instant(expr)
+		a.frequent = asksFrequent(expr)
 		all[expr] = a
 		if a.kind != "" {
 			q.note(query.Problem{Kind: a.kind, Query: expr, Error: a.err.Error(), Rules: n.rules[expr]})

@@ -5,12 +5,11 @@ package engine
 import (
 	"maps"
 	"math"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/lib/promql"
 )
 
 // Frequent events are sampled while watching them all would take more than the agent's budget, and are not counted at all
@@ -53,13 +52,8 @@ func readSampling(q *inquiry) (s sampling, blind string) {
 }
 
 // asksFrequent tells whether a query is about frequent events.
-func asksFrequent(query string) bool {
-	for family := range frequent {
-		if strings.Contains(query, family) {
-			return true
-		}
-	}
-	return false
+func asksFrequent(expr string) bool {
+	return slices.ContainsFunc(promql.Metrics(expr), func(family string) bool { return frequent[family] != "" })
 }
 
 // rulesWithoutCounts are the rules that look at events which were not counted on some machine. Each such machine is a
@@ -83,17 +77,14 @@ func (s sampling) rulesWithoutCounts(q *inquiry, n needs) map[string]bool {
 	return unknown
 }
 
-// wholeFamily is the rate of all events of a family, by any label.
-var wholeFamily = regexp.MustCompile(`^sum by \([a-z_, ]+\) \(rate\((\w+)\[\$window\]\)\)$`)
-
 // interval is how far the rate of all events of a workload may be from the truth, 95 times in 100; of a part of them it is
 // not known. There is none where every event was counted.
-func (s sampling) interval(window time.Duration, signal Signal, p query.Target, value float64) (low, high *float64) {
-	parts := wholeFamily.FindStringSubmatch(signal.Query)
-	if parts == nil {
+func (s sampling) interval(window time.Duration, expr string, p query.Target, value float64) (low, high *float64) {
+	family, over, ok := promql.SummedRate(expr)
+	if !ok || over != window {
 		return nil, nil
 	}
-	variance := s.variance[frequent[parts[1]]][p]
+	variance := s.variance[frequent[family]][p]
 	if variance == 0 {
 		return nil, nil
 	}

@@ -87,7 +87,7 @@ func (s scene) targets(q *inquiry) (judged, gaps []query.Target) {
 
 // samples are those of one query that a workload sees: its own and its machine's.
 func (s scene) samples(expr string, p query.Target) []query.Sample {
-	if s.uncounted[p.Instance] && asksFrequent(expr) {
+	if s.uncounted[p.Instance] && s.answers[expr].frequent {
 		return nil
 	}
 	by := s.answers[expr].by

@@ -3,9 +3,9 @@
 package dashboards
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/teescope/teescope/internal/lib/promql"
 	"github.com/teescope/teescope/internal/server/pagequery"
 )
 
@@ -40,7 +40,7 @@ func grafanaExpr(expr string) string {
 // grafanaExpr writes a query of a panel. A histogram is over the shown interval, as often as its events were.
 func (p Panel) grafanaExpr(expr string) string {
 	if p.Kind == "histogram" {
-		expr = strings.ReplaceAll(pagequery.Replace(expr, map[string]string{"window": "$__range"}), "rate(", "increase(")
+		return overRange(expr)
 	}
 	return grafanaExpr(expr)
 }
@@ -59,13 +59,30 @@ func workloadChoices() string {
 		" or (" + in(containers, named) + " unless on (instance, workload) " + in(info, "") + ")))"
 }
 
-var byInstance = regexp.MustCompile(`\bby \([^)]*\binstance\b`)
+// rangeStandIn is a range that no panel has, in place of Grafana's variable while the query is parsed.
+const rangeStandIn = "99y"
+
+// overRange writes a query of rates as one of increases over the shown time range.
+func overRange(expr string) string {
+	expr = grafanaExpr(pagequery.Replace(expr, map[string]string{"window": rangeStandIn}))
+	increases, err := promql.Rename(expr, "rate", "increase")
+	if err != nil {
+		return expr // the query is the page's, and its tests parse it
+	}
+	return strings.ReplaceAll(increases, "["+rangeStandIn+"]", "[$__range]")
+}
+
+// byInstance tells whether a query of the page keeps the label instance.
+func byInstance(expr string) bool {
+	filled, err := pagequery.Filling{Step: 60, Scrape: 5}.Fill(expr)
+	return err == nil && promql.GroupsBy(filled, instanceVariable)
+}
 
 // grafanaLegend writes a legend for Grafana, which knows no alternatives: labels that are absent are empty there, so all
 // of them side by side show the same. What is of one machine says of which; the page does so where there are several.
 func grafanaLegend(q Query) string {
 	legend := strings.ReplaceAll(q.Legend, "|", " ")
-	if legend != "" && byInstance.MatchString(q.Expr) && !strings.Contains(legend, "{{instance}}") {
+	if legend != "" && byInstance(q.Expr) && !strings.Contains(legend, "{{instance}}") {
 		legend += " · {{instance}}"
 	}
 	return legend

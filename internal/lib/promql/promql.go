@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package promql reads and rewrites PromQL with Prometheus' own parser.
+//
+// It refuses to evaluate a query, and to know a metric.
+package promql
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// A Matcher asks for the series of which a label has a value.
+type Matcher struct{ Label, Value string }
+
+func parse(expr string) (parser.Expr, error) {
+	tree, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+	if err != nil {
+		return nil, fmt.Errorf("parsing the query %s: %w", expr, err)
+	}
+	return tree, nil
+}
+
+// Narrow adds matchers to the selectors of a query. It leaves out metrics for which of is false. Where two vectors are
+// joined (group_left, group_right), a label is asked of the side that the result has it from, and of both sides when they
+// are joined by it.
+func Narrow(expr string, only []Matcher, of func(metric string) bool) (string, error) {
+	if len(only) == 0 {
+		return expr, nil
+	}
+	tree, err := parse(expr)
+	if err != nil {
+		return "", err
+	}
+	var found []insertion
+	narrow(tree, only, of, &found)
+	for i := range found {
+		found[i] = inSelector(expr, found[i])
+	}
+	narrowed := apply(expr, found)
+	if _, err := parse(narrowed); err != nil { // a comment between a name and its braces
+		return "", err
+	}
+	return narrowed, nil
+}
+
+// An insertion replaces the text of a query between two positions. The rest stays as it was written.
+type insertion struct {
+	from, to int
+	text     string
+}
+
+// inSelector moves an insertion from the start of a selector to where its matchers begin.
+func inSelector(expr string, e insertion) insertion {
+	at := e.from
+	for at < len(expr) && (expr[at] == '_' || expr[at] == ':' || expr[at] >= '0' && expr[at] <= '9' || expr[at]|0x20 >= 'a' && expr[at]|0x20 <= 'z') {
+		at++ // the name
+	}
+	brace := at + len(expr[at:]) - len(strings.TrimLeft(expr[at:], " \t\r\n"))
+	if brace < len(expr) && expr[brace] == '{' {
+		return insertion{from: brace + 1, to: brace + 1, text: e.text + ","}
+	}
+	return insertion{from: at, to: at, text: "{" + e.text + "}"}
+}
+
+func apply(expr string, edits []insertion) string {
+	slices.SortFunc(edits, func(a, b insertion) int { return cmp.Compare(a.from, b.from) })
+	var b strings.Builder
+	last := 0
+	for _, e := range edits {
+		b.WriteString(expr[last:e.from])
+		b.WriteString(e.text)
+		last = e.to
+	}
+	return b.String() + expr[last:]
+}
+
+// matchers are the texts of matchers.
+func matchers(only []Matcher) string {
+	texts := make([]string, 0, len(only))
+	for _, m := range only {
+		texts = append(texts, (&labels.Matcher{Type: labels.MatchEqual, Name: m.Label, Value: m.Value}).String())
+	}
+	return strings.Join(texts, ",")
+}
+
+func narrow(node parser.Node, only []Matcher, of func(string) bool, found *[]insertion) {
+	switch n := node.(type) {
+	case *parser.VectorSelector:
+		if len(only) > 0 && of(n.Name) {
+			*found = append(*found, insertion{text: matchers(only), from: int(n.PosRange.Start)})
+		}
+	case *parser.BinaryExpr:
+		left, right := sides(n.VectorMatching, only)
+		narrow(n.LHS, left, of, found)
+		narrow(n.RHS, right, of, found)
+	default:
+		for child := range parser.ChildrenIter(node) {
+			narrow(child, only, of, found)
+		}
+	}
+}
+
+// sides says which matchers belong to which side of a binary expression.
+func sides(m *parser.VectorMatching, only []Matcher) (left, right []Matcher) {
+	if m == nil || m.Card != parser.CardManyToOne && m.Card != parser.CardOneToMany {
+		return only, only
+	}
+	var many, one []Matcher
+	for _, o := range only {
+		joined := slices.Contains(m.MatchingLabels, o.Label) == m.On
+		included := slices.Contains(m.Include, o.Label)
+		if joined || !included {
+			many = append(many, o)
+		}
+		if joined || included {
+			one = append(one, o)
+		}
+	}
+	if m.Card == parser.CardOneToMany {
+		return one, many
+	}
+	return many, one
+}
+
+// Sum reduces the labels that the outermost sum of a query keeps to those given. A query of another form stays as it is.
+func Sum(expr string, keep ...string) string {
+	tree, err := parse(expr)
+	if err != nil {
+		return expr
+	}
+	sum, ok := tree.(*parser.AggregateExpr)
+	if !ok || sum.Op != parser.SUM || sum.Without {
+		return expr
+	}
+	sum.Grouping = slices.DeleteFunc(sum.Grouping, func(label string) bool { return !slices.Contains(keep, label) })
+	return sum.String()
+}
+
+// Metrics are the names in the selectors of a query. A query that cannot be parsed has none.
+func Metrics(expr string) []string {
+	var names []string
+	inspect(expr, func(node parser.Node) {
+		if s, ok := node.(*parser.VectorSelector); ok && s.Name != "" && !slices.Contains(names, s.Name) {
+			names = append(names, s.Name)
+		}
+	})
+	return names
+}
+
+// GroupsBy tells whether an aggregation in a query keeps a label.
+func GroupsBy(expr, label string) bool {
+	found := false
+	inspect(expr, func(node parser.Node) {
+		a, ok := node.(*parser.AggregateExpr)
+		found = found || ok && !a.Without && slices.Contains(a.Grouping, label)
+	})
+	return found
+}
+
+// SummedRate is the metric and the range of a query of the form "sum by (...) (rate(metric[range]))", without matchers.
+func SummedRate(expr string) (metric string, over time.Duration, ok bool) {
+	tree, err := parse(expr)
+	if err != nil {
+		return "", 0, false
+	}
+	sum, ok := tree.(*parser.AggregateExpr)
+	if !ok || sum.Op != parser.SUM || sum.Without {
+		return "", 0, false
+	}
+	inner := sum.Expr
+	for p, isParen := inner.(*parser.ParenExpr); isParen; p, isParen = inner.(*parser.ParenExpr) {
+		inner = p.Expr
+	}
+	call, ok := inner.(*parser.Call)
+	if !ok || call.Func.Name != "rate" {
+		return "", 0, false
+	}
+	matrix, ok := call.Args[0].(*parser.MatrixSelector)
+	if !ok {
+		return "", 0, false
+	}
+	s, ok := matrix.VectorSelector.(*parser.VectorSelector)
+	if !ok || s.Name == "" || len(s.LabelMatchers) != 1 || s.OriginalOffset != 0 {
+		return "", 0, false
+	}
+	return s.Name, matrix.Range, true
+}
+
+// Rename replaces the calls of a function.
+func Rename(expr, from, to string) (string, error) {
+	tree, err := parse(expr)
+	if err != nil {
+		return "", err
+	}
+	var found []insertion
+	parser.Inspect(tree, func(node parser.Node, _ []parser.Node) error {
+		if call, ok := node.(*parser.Call); ok && call.Func.Name == from {
+			start := int(call.PosRange.Start)
+			found = append(found, insertion{from: start, to: start + len(from), text: to})
+		}
+		return nil
+	})
+	return apply(expr, found), nil
+}
+
+func inspect(expr string, visit func(parser.Node)) {
+	tree, err := parse(expr)
+	if err != nil {
+		return
+	}
+	parser.Inspect(tree, func(node parser.Node, _ []parser.Node) error {
+		if node != nil {
+			visit(node)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promql
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func ours(metric string) bool { return !strings.HasPrefix(metric, "other_") }
+
+func TestNarrow(t *testing.T) {
+	workload, call := Matcher{"workload", "w"}, Matcher{"syscall", `"\`}
+	for _, c := range []struct {
+		expr string
+		only []Matcher
+		want string
+	}{
+		{`a`, nil, `a`},
+		{`rate(a[5m])`, []Matcher{workload, call}, `rate(a{workload="w",syscall="\"\\"}[5m])`},
+		{`a{x!~"1|2}"} / other_b`, []Matcher{workload}, `a{workload="w",x!~"1|2}"} / other_b`},
+		{`rate(a[5m] offset 1h) > 0`, []Matcher{workload}, `rate(a{workload="w"}[5m] offset 1h) > 0`},
+		{
+			`sum by (workload, instance) (a * on (instance, id) group_left (workload) b)`, []Matcher{workload, {"instance", "i"}, {"le", "1"}},
+			`sum by (workload, instance) (a{instance="i",le="1"} * on (instance, id) group_left (workload) b{workload="w",instance="i"})`,
+		},
+		{`a * on (x) group_right (y) b`, []Matcher{{"x", "1"}, {"y", "2"}, {"z", "3"}}, `a{x="1",y="2"} * on (x) group_right (y) b{x="1",z="3"}`},
+		{`{__name__=~"a.+"}`, []Matcher{workload}, `{workload="w",__name__=~"a.+"}`},
+	} {
+		if got, err := Narrow(c.expr, c.only, ours); err != nil || got != c.want {
+			t.Errorf("%s, %v:\n%s\nwant\n%s (%v)", c.expr, c.only, got, c.want, err)
+		}
+	}
+	if _, err := Narrow(`sum(`, []Matcher{workload}, ours); err == nil {
+		t.Error("half a query is none")
+	}
+}
+
+func TestSum(t *testing.T) {
+	for expr, want := range map[string]string{
+		`sum by (workload, instance, syscall) (rate(a[5m]))`: `sum by (workload, instance) (rate(a[5m]))`,
+		`max by (workload, syscall) (a)`:                     `max by (workload, syscall) (a)`,
+		`sum by (x) (a) / sum by (x) (b)`:                    `sum by (x) (a) / sum by (x) (b)`,
+		`sum(`:                                               `sum(`,
+	} {
+		if got := Sum(expr, "workload", "instance"); got != want {
+			t.Errorf("%s: %s, want %s", expr, got, want)
+		}
+	}
+}
+
+func TestWhatAQueryIsOf(t *testing.T) {
+	if got := Metrics(`rate(a[5m]) / on (x) a + max by (instance) (b{c="a_d"})`); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("metrics %v", got)
+	}
+	if !GroupsBy(`max(sum by (instance, x) (a))`, "instance") || GroupsBy(`sum by (x) (a{instance="by (instance)"})`, "instance") {
+		t.Error("GroupsBy")
+	}
+	for expr, want := range map[string]string{
+		`sum by (workload) (rate(a[5m]))`:                `a`,
+		`sum by (workload, x) ((rate(a[5m])))`:           `a`,
+		`sum by (workload) (rate(a{x="y"}[5m]))`:         ``,
+		`sum by (workload) (rate(a[5m] offset 5m))`:      ``,
+		`max by (workload) (rate(a[5m]))`:                ``,
+		`sum by (workload) (rate(a[5m])) / scalar(b)`:    ``,
+		`sum by (workload) (increase(a[5m]))`:            ``,
+		`sum by (workload) (rate(sum(a)[5m:1m]))`:        ``,
+		`sum by (workload) (`:                            ``,
+		`sum without (workload) (rate(a[5m]))`:           ``,
+		`sum by (workload) (rate({__name__="a"}[5m]))`:   ``,
+		`sum by (workload) (rate(a[5m])) and on () up{}`: ``,
+	} {
+		metric, over, ok := SummedRate(expr)
+		if ok != (want != "") || ok && (metric != want || over != 5*time.Minute) {
+			t.Errorf("%s: %q, %v, %v", expr, metric, over, ok)
+		}
+	}
+	if got, err := Rename(`sum by (le) (rate(a_rate[5m]))`, "rate", "increase"); err != nil || got != `sum by (le) (increase(a_rate[5m]))` {
+		t.Errorf("renamed: %s (%v)", got, err)
+	}
+}
+
+// FuzzNarrow: what is narrowed can be parsed, and narrowing it to nothing more changes nothing.
+func FuzzNarrow(f *testing.F) {
+	f.Add(`sum by (workload, instance) (a * on (instance, id) group_left (workload) b)`, "w")
+	f.Add(`rate(a{x!~"1|2}"}[5m] offset 1h) > bool 0 or vector(1)`, "\xff\"\\")
+	f.Fuzz(func(t *testing.T, expr, value string) {
+		got, err := Narrow(expr, []Matcher{{"workload", value}}, ours)
+		if err != nil {
+			return
+		}
+		if _, err := parse(got); err != nil {
+			t.Errorf("%s is narrowed to %s: %v", expr, got, err)
+		}
+	})
+}
