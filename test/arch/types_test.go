@@ -15,9 +15,7 @@ const mostMethods = 25
 
 // largeTypes lists the types that are over the limit today, with the most methods that they may have. The list only
 // shrinks: a type that keeps the limit must be removed from it.
-var largeTypes = map[string]int{
-	"internal/agent/collector/system.Collector": 32,
-}
+var largeTypes = map[string]int{}
 
 // receiver returns the name of the type that a method belongs to.
 func receiver(f *ast.FuncDecl) string {

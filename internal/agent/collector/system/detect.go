@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
@@ -20,9 +21,10 @@ const (
 
 // members finds the processes of each slot: the kernel side keeps the first one only, which may have ended.
 type members struct {
-	proc   hostfs.Root // /proc
-	bySlot map[uint32][]uint32
-	listed time.Time
+	proc     hostfs.Root // /proc
+	detector *tee.Detector
+	bySlot   map[uint32][]uint32
+	listed   time.Time
 }
 
 // list passes over the process IDs there are, at most every few seconds.
@@ -59,23 +61,20 @@ func (m *members) of(k *kernelSide, sl *slot) []uint32 {
 	return tgids
 }
 
-// verdict is the TEE that a workload was last seen in, and its runtime.
-type verdict struct{ kind, runtime string }
-
 // detect says which TEE a workload runs in and under which runtime. A workload whose processes have all
 // ended keeps the last answer, as it keeps its counts.
-func (c *Collector) detect(w *workload.Workload[kept], slots []*slot) verdict {
+func (m *members) detect(k *kernelSide, w *workload.Workload[kept], slots []*slot) verdict {
 	var tgids []uint32
 	if w.Kind != workload.Kernel && w.Kind != workload.Idle && w.Kind != workload.Other {
 		for _, sl := range slots {
-			tgids = append(tgids, c.members.of(c.kernel, sl)...)
+			tgids = append(tgids, m.of(k, sl)...)
 		}
 	}
 	if len(tgids) == 0 && w.Kept.tee.kind != "" {
 		return w.Kept.tee
 	}
 	var v verdict
-	v.kind, v.runtime = c.opts.Detector.Workload(tgids)
+	v.kind, v.runtime = m.detector.Workload(tgids)
 	w.Kept.tee = v
 	return v
 }

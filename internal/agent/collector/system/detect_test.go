@@ -40,7 +40,7 @@ func TestTheEnclaveOfAnyProcessOfTheGroupIsFound(t *testing.T) {
 	c := New(Options{MaxWorkloads: 4, Proc: filepath.Join(root, "proc"), Log: slog.New(slog.DiscardHandler)})
 	c.kernel = made(t)
 	c.slots = newSlots(c.kernel, 4)
-	c.opts.Detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: root, Sys: root})
+	c.members.detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: root, Sys: root})
 	c.kernel.group(slotFirst, 20, "sh", "docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope")
 	c.slots.Adopt(time.Now())
 	sl := c.slots.Get(slotFirst)
@@ -48,7 +48,7 @@ func TestTheEnclaveOfAnyProcessOfTheGroupIsFound(t *testing.T) {
 		t.Helper()
 		c.members.listed = time.Time{}
 		c.members.list(c.kernel, time.Now())
-		return c.detect(sl.Workload, []*slot{sl})
+		return c.members.detect(c.kernel, sl.Workload, []*slot{sl})
 	}
 	fakeProcess(t, root, "20", false)
 	if v := ask(); v.kind != "none" {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/probe"
 	"github.com/teescope/teescope/internal/agent/sampling"
 	"github.com/teescope/teescope/internal/agent/workload"
 )
@@ -27,14 +28,24 @@ type subject struct {
 	gauge   gauge
 }
 
-func (c *Collector) emitAll(emit emitFunc) {
+// emission is one pass over what was counted, which makes the samples of a scrape.
+type emission struct {
+	families *families
+	probes   *probe.Families
+	kernel   *kernelSide
+	slots    *slots
+	members  *members
+	overhead *overhead
+}
+
+func (e *emission) emit(emit emitFunc) {
 	byOwner := map[*workload.Workload[kept]][]*slot{}
-	for sl := range c.slots.All() {
+	for sl := range e.slots.All() {
 		byOwner[sl.Workload] = append(byOwner[sl.Workload], sl)
 	}
-	c.members.list(c.kernel, time.Now())
+	e.members.list(e.kernel, time.Now())
 	total := &kept{}
-	c.slots.Registry.Each(func(w *workload.Workload[kept]) {
+	e.slots.Registry.Each(func(w *workload.Workload[kept]) {
 		*total = w.Kept
 		s := subject{labels: workloadValues(w), kind: w.Kind, total: total}
 		for _, sl := range byOwner[w] {
@@ -43,31 +54,31 @@ func (c *Collector) emitAll(emit emitFunc) {
 			s.gauge.Threads += sl.gauge.Threads
 			s.gauge.RSSPages += sl.gauge.RSSPages
 		}
-		c.emitSubject(s, emit)
-		v := c.detect(w, byOwner[w])
-		emit(c.families.info.Value(1, with(s.labels, string(w.Kind), v.kind, v.runtime)...))
+		e.emitSubject(s, emit)
+		v := e.members.detect(e.kernel, w, byOwner[w])
+		emit(e.families.info.Value(1, with(s.labels, string(w.Kind), v.kind, v.runtime)...))
 		for what, at := range w.Kept.succession.told {
 			if at > 0 {
-				emit(c.families.change.Value(at, with(s.labels, changeNames[what])...))
+				emit(e.families.change.Value(at, with(s.labels, changeNames[what])...))
 			}
 		}
 		for k, name := range sampledNames {
 			if sum, ok := w.Kept.variance[k].Sum(); ok {
-				emit(c.families.samplingVariance.Value(sum, with(s.labels, name)...))
+				emit(e.families.samplingVariance.Value(sum, with(s.labels, name)...))
 			}
 		}
 	})
 	watchedSlots := map[uint32][]string{}
-	for sl := range c.slots.All() {
-		if sl.watched == nil || c.overhead.governor.Level >= sampling.SampledSums {
+	for sl := range e.slots.All() {
+		if sl.watched == nil || e.overhead.governor.Level >= sampling.SampledSums {
 			continue
 		}
 		labels := with(workloadValues(sl.Workload), strconv.Itoa(sl.watched.pid), sl.watched.comm)
 		watchedSlots[sl.Number] = labels
-		c.emitSubject(subject{labels: labels, process: true, total: &sl.kept, gauge: sl.gauge}, emit)
+		e.emitSubject(subject{labels: labels, process: true, total: &sl.kept, gauge: sl.gauge}, emit)
 	}
-	c.emitErrors(watchedSlots, emit)
-	c.emitSelf(emit)
+	e.emitErrors(watchedSlots, emit)
+	e.emitSelf(emit)
 }
 
 func workloadValues(w *workload.Workload[kept]) []string {
@@ -80,8 +91,8 @@ func with(labels []string, more ...string) []string {
 
 // emitSubject emits all families of one workload or process. What no probe counts is absent; what a
 // probe counted and is zero is zero, except by system call, reason and operation, where most are.
-func (c *Collector) emitSubject(s subject, emit emitFunc) {
-	f, t := c.families, s.total
+func (e *emission) emitSubject(s subject, emit emitFunc) {
+	f, t := e.families, s.total
 	value := func(fam family, v float64, labels ...string) {
 		d := fam.workload
 		if s.process {
@@ -90,19 +101,19 @@ func (c *Collector) emitSubject(s subject, emit emitFunc) {
 		emit(d.Value(v, with(s.labels, labels...)...))
 	}
 	counted := func(probe string, fam family, n uint64, labels ...string) {
-		if n > 0 && c.kernel.attached(probe) {
+		if n > 0 && e.kernel.attached(probe) {
 			value(fam, float64(n), labels...)
 		}
 	}
-	if c.kernel.attached("syscall") {
+	if e.kernel.attached("syscall") {
 		eachCall(&t.Calls, func(name string, n uint64) { value(f.syscalls, float64(n), name) })
 	}
-	if c.kernel.timed() {
+	if e.kernel.timed() {
 		eachCall(&t.times.CallNS, func(name string, ns uint64) { value(f.syscallSeconds, seconds(ns), name) })
 	}
 	value(f.switches, float64(t.Switches[0]), "voluntary")
 	value(f.switches, float64(t.Switches[1]), "involuntary")
-	if c.kernel.attached("cpu_migration") {
+	if e.kernel.attached("cpu_migration") {
 		value(f.migrations, float64(t.Migrations))
 	}
 	for reason, name := range faultReasonNames {
@@ -114,25 +125,25 @@ func (c *Collector) emitSubject(s subject, emit emitFunc) {
 	for op, name := range cacheOpNames {
 		counted("page_cache_"+name, f.pageCache, t.Cache[op], name)
 	}
-	if c.kernel.attached("llc_references") {
+	if e.kernel.attached("llc_references") {
 		value(f.llcReferences, float64(t.LLCReferences))
 	}
-	if c.kernel.attached("llc_misses") {
+	if e.kernel.attached("llc_misses") {
 		value(f.llcMisses, float64(t.LLCMisses))
 	}
-	c.emitUse(s, value)
+	e.emitUse(s, value)
 	value(f.forks, float64(t.Forks))
 	value(f.starts, float64(t.Threads))
 	value(f.execs, float64(t.Execs))
-	if c.kernel.attached("exit") {
+	if e.kernel.attached("exit") {
 		value(f.exits, float64(t.Exits))
 	}
 }
 
 // emitUse emits what a workload uses of the machine. The kernel keeps no run time of its idle threads and
 // does not list them, and kernel threads have no memory of their own: that is absent, not zero.
-func (c *Collector) emitUse(s subject, value func(family, float64, ...string)) {
-	f, t := c.families, s.total
+func (e *emission) emitUse(s subject, value func(family, float64, ...string)) {
+	f, t := e.families, s.total
 	if s.kind == workload.Idle {
 		return
 	}
@@ -183,7 +194,7 @@ func eachCall(by *[calls]uint64, f func(name string, n uint64)) {
 	}
 }
 
-func (c *Collector) emitErrors(labels map[uint32][]string, emit emitFunc) {
+func (e *emission) emitErrors(labels map[uint32][]string, emit emitFunc) {
 	if len(labels) == 0 {
 		return
 	}
@@ -194,13 +205,13 @@ func (c *Collector) emitErrors(labels map[uint32][]string, emit emitFunc) {
 	failed := map[failure]uint64{} // calls without a name share one
 	var key errorKey
 	var n uint64
-	for entries := c.kernel.callErrors.Iterate(); entries.Next(&key, &n); {
+	for entries := e.kernel.callErrors.Iterate(); entries.Next(&key, &n); {
 		if labels[key.Slot] != nil {
 			failed[failure{key.Slot, callName(int(key.Call)), errnoName(key.Error)}] += n
 		}
 	}
 	for of, n := range failed {
-		emit(c.families.syscallErrors.Value(float64(n), with(labels[of.slot], of.call, of.error)...))
+		emit(e.families.syscallErrors.Value(float64(n), with(labels[of.slot], of.call, of.error)...))
 	}
 }
 
@@ -211,29 +222,29 @@ func errnoName(e uint16) string {
 	return fmt.Sprintf("%d", e) // the kernel's own, such as ERESTARTSYS (512)
 }
 
-func (c *Collector) emitSelf(emit emitFunc) {
-	f := c.families
-	emit(f.workloads.Value(float64(c.slots.Registry.Len()), "named"))
-	emit(f.workloads.Value(float64(c.slots.Registry.Folded()), "folded"))
-	emit(f.slots.Value(float64(c.slots.Len()), "used"))
-	emit(f.slots.Value(float64(c.kernel.slots-c.slots.Len()), "free"))
+func (e *emission) emitSelf(emit emitFunc) {
+	f := e.families
+	emit(f.workloads.Value(float64(e.slots.Registry.Len()), "named"))
+	emit(f.workloads.Value(float64(e.slots.Registry.Folded()), "folded"))
+	emit(f.slots.Value(float64(e.slots.Len()), "used"))
+	emit(f.slots.Value(float64(e.kernel.slots-e.slots.Len()), "free"))
 	for i, what := range []string{"slots", "pids", "errors", "switches"} {
-		emit(f.lost.Value(float64(c.kernel.losses[i]), what))
+		emit(f.lost.Value(float64(e.kernel.losses[i]), what))
 	}
-	status := make([]bpf.Status, len(c.kernel.status))
-	for i, s := range c.kernel.status {
-		status[i] = c.kernel.current(s)
+	status := make([]bpf.Status, len(e.kernel.status))
+	for i, s := range e.kernel.status {
+		status[i] = e.kernel.current(s)
 	}
-	c.emitOverhead(emit)
-	for _, s := range c.kernel.start {
+	e.emitOverhead(emit)
+	for _, s := range e.kernel.start {
 		emit(f.start.Value(s.took.Seconds(), s.name))
 	}
-	c.probes.Emit(c.kernel.object, status, emit)
+	e.probes.Emit(e.kernel.object, status, emit)
 }
 
 // emitOverhead emits what counting costs, and how much is counted because of it.
-func (c *Collector) emitOverhead(emit emitFunc) {
-	f, g := c.families, &c.overhead.governor
+func (e *emission) emitOverhead(emit emitFunc) {
+	f, g := e.families, &e.overhead.governor
 	for l := range sampling.Levels {
 		is := 0.0
 		if l == g.Level {
@@ -241,21 +252,21 @@ func (c *Collector) emitOverhead(emit emitFunc) {
 		}
 		emit(f.level.Value(is, l.String()))
 	}
-	for probe, ratio := range ratios(c.slots.sampler) {
+	for probe, ratio := range ratios(e.slots.sampler) {
 		emit(f.samplingShare.Value(ratio, probe))
 	}
 	if g.Limited() {
 		emit(f.budget.Value(g.Limit()))
 	}
-	if c.overhead.meter.At.IsZero() || g.Demand == (sampling.Demand{}) {
+	if e.overhead.meter.At.IsZero() || g.Demand == (sampling.Demand{}) {
 		return
 	}
-	emit(f.selfCost.Value(g.Spent(c.slots.sampler.Ratio()), "probes"))
+	emit(f.selfCost.Value(g.Spent(e.slots.sampler.Ratio()), "probes"))
 	emit(f.selfCost.Value(g.Demand.Agent/float64(g.CPUs), "agent"))
-	for e := range sampling.Events {
-		if measured := g.Demand.Costs[e]; measured > 0 {
-			emit(f.eventCost.Value(e.KernelPath().Seconds(), e.String(), "kernel"))
-			emit(f.eventCost.Value(measured.Seconds(), e.String(), "program"))
+	for event := range sampling.Events {
+		if measured := g.Demand.Costs[event]; measured > 0 {
+			emit(f.eventCost.Value(event.KernelPath().Seconds(), event.String(), "kernel"))
+			emit(f.eventCost.Value(measured.Seconds(), event.String(), "program"))
 		}
 	}
 }

@@ -105,7 +105,7 @@ func TestGoldenExposition(t *testing.T) {
 
 	c := New(Options{MaxWorkloads: 2, Proc: filepath.Join(root, "proc"), Log: slog.New(slog.DiscardHandler)})
 	c.kernel, c.slots = k, newSlots(k, 2)
-	c.opts.Detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")})
+	c.members.detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")})
 	c.slots.Adopt(time.Now())
 	for sl := range c.slots.All() {
 		c.slots.read(sl)
@@ -123,7 +123,7 @@ func (e emitter) Collect(ch chan<- prometheus.Metric) { e(ch) }
 func exposition(t *testing.T, c *Collector) []byte {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(emitter(func(ch chan<- prometheus.Metric) { c.emitAll(func(m prometheus.Metric) { ch <- m }) }))
+	registry.MustRegister(emitter(func(ch chan<- prometheus.Metric) { c.emit(func(m prometheus.Metric) { ch <- m }) }))
 	gathered, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

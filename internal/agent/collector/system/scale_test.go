@@ -53,7 +53,7 @@ func populated(t testing.TB, cpus, workloads, called int) *Collector {
 	root := filepath.Join(t.TempDir(), "proc")
 	c := New(Options{MaxWorkloads: workloads, Proc: root, Log: slog.New(slog.DiscardHandler)})
 	c.kernel, c.slots = k, newSlots(k, workloads)
-	c.opts.Detector = tee.NewDetector(tee.Roots{Proc: root, Dev: root, Sys: root})
+	c.members.detector = tee.NewDetector(tee.Roots{Proc: root, Dev: root, Sys: root})
 	c.slots.Adopt(time.Now())
 	if n := c.slots.Registry.Len(); n < workloads {
 		t.Fatalf("%d workloads, want %d", n, workloads)
@@ -66,7 +66,7 @@ func (c *Collector) scrapeOnce(emit emitFunc) error {
 	if err := c.slots.update(time.Now()); err != nil {
 		return err
 	}
-	c.emitAll(emit)
+	c.emit(emit)
 	return nil
 }
 
@@ -96,7 +96,7 @@ func BenchmarkEmit(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		n = 0
-		c.emitAll(func(prometheus.Metric) { n++ })
+		c.emit(func(prometheus.Metric) { n++ })
 	}
 	b.ReportMetric(float64(n), "samples")
 }
@@ -185,7 +185,7 @@ func BenchmarkDetect(b *testing.B) {
 				}
 				c.members.list(c.kernel, time.Now())
 				for w, slots := range byOwner {
-					c.detect(w, slots)
+					c.members.detect(c.kernel, w, slots)
 				}
 			}
 		})

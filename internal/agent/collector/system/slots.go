@@ -31,6 +31,9 @@ type kept struct {
 	variance [sampledKinds]sampling.Variance
 }
 
+// verdict is the TEE that a workload was last seen in, and its runtime.
+type verdict struct{ kind, runtime string }
+
 func (k *kept) add(from *kept) { k.combine(from, 1) }
 
 // subtract may leave less than zero, modulo 2^64: what is added later brings it back.

@@ -3,10 +3,7 @@
 package system
 
 import (
-	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs"
@@ -78,52 +75,4 @@ func (s *succession) see(tgid uint32, start, now time.Duration, read func(uint32
 		return restarted, start
 	}
 	return unchanged, 0
-}
-
-// succeed looks at the main processes of all workloads whose names are not their containers': of those the collector of
-// containers knows more.
-func (c *Collector) succeed() {
-	type oldest struct {
-		tgid  uint32
-		start uint64
-	}
-	first := map[*workload.Workload[kept]]oldest{}
-	for sl := range c.slots.All() {
-		g, w := sl.gauge, sl.Workload
-		if w.Kind != workload.Program && w.Kind != workload.Unit || g.Oldest == 0 {
-			continue
-		}
-		if was, ok := first[w]; !ok || g.OldestStart < was.start {
-			first[w] = oldest{g.Oldest, g.OldestStart}
-		}
-	}
-	now, wall := sinceBoot(), time.Now()
-	for w, p := range first {
-		what, since := w.Kept.succession.see(p.tgid, time.Duration(p.start), now, c.executable)
-		if what != unchanged {
-			w.Kept.succession.told[what] = float64(wall.Add(since-now).UnixMilli()) / 1000
-		}
-	}
-}
-
-func sinceBoot() time.Duration {
-	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // fails on wrong arguments only
-	return time.Duration(t.Nano())
-}
-
-// executable finds out what a process runs, without reading the program. False says that it has ended, may not be looked
-// at, or runs from memory, where every start is of another file.
-func (c *Collector) executable(tgid uint32) (executable, bool) {
-	p := hostfs.At(c.opts.Proc).Process(int(tgid))
-	path, err := p.Executable()
-	if err != nil || strings.HasPrefix(path, "/memfd:") {
-		return executable{}, false
-	}
-	file, err := p.ExecutableFile()
-	if err != nil {
-		return executable{}, false
-	}
-	group, err := unix.Getpgid(int(tgid))
-	return executable{file: file, path: hostfs.Undeleted(path), group: group}, err == nil
 }

@@ -96,13 +96,12 @@ func TestWhatCannotBeReadIsNoChange(t *testing.T) {
 }
 
 func TestWhatAProcessRuns(t *testing.T) {
-	c := &Collector{opts: Options{Proc: "/proc"}}
-	is, ok := c.executable(uint32(os.Getpid()))
+	is, ok := executableOf(hostfs.At("/proc"), uint32(os.Getpid()))
 	path, _ := os.Executable()
 	if !ok || is.path != path || is.group != syscall.Getpgrp() || is.file.Size == 0 {
 		t.Errorf("this process runs %+v (%v), want %s in the group %d", is, ok, path, syscall.Getpgrp())
 	}
-	if _, ok := c.executable(1 << 30); ok {
+	if _, ok := executableOf(hostfs.At("/proc"), 1<<30); ok {
 		t.Error("a process that there cannot be runs something")
 	}
 }

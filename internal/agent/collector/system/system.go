@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -18,29 +17,10 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/probe"
-	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
 	"github.com/teescope/teescope/internal/lib/metric"
-	"github.com/teescope/teescope/internal/lib/watch"
 )
-
-// Options of the collector.
-type Options struct {
-	// MaxWorkloads bounds the label workload; what does not fit is folded into "other".
-	MaxWorkloads int
-	// Watch singles out processes to break down one by one.
-	Watch []watch.Rule
-	// SyscallTime also measures the time spent in each system call, which doubles what a call costs.
-	SyscallTime bool
-	// Budget is the share of the machine's CPU time that watching may take; 0, or 1 and more, is no limit.
-	Budget float64
-	// Proc and Cgroup are the roots of /proc and of the cgroup file systems.
-	Proc, Cgroup string
-	// Detector tells in which TEE a process runs. Others may ask it too.
-	Detector *tee.Detector
-	Log      *slog.Logger
-}
 
 const (
 	// slotsPerWorkload: a workload is several groups when its programs run in several cgroups.
@@ -74,7 +54,7 @@ type Collector struct {
 func New(o Options) *Collector {
 	return &Collector{
 		opts: o, families: newFamilies(), probes: probe.NewFamilies(""), sampled: make(chan struct{}),
-		watcher: watcher{rules: o.Watch, proc: hostfs.At(o.Proc), names: cgroup.Naming(o.Cgroup)}, members: members{proc: hostfs.At(o.Proc)},
+		watcher: watcher{rules: o.Watch, proc: hostfs.At(o.Proc), names: cgroup.Naming(o.Cgroup)}, members: members{proc: hostfs.At(o.Proc), detector: o.Detector},
 		overhead: newOverhead(o),
 	}
 }
@@ -165,8 +145,14 @@ func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) err
 	if err := c.refresh(); err != nil {
 		return err
 	}
-	c.emitAll(emit)
+	c.emit(emit)
 	return nil
+}
+
+// emit emits the samples of what was last read.
+func (c *Collector) emit(emit emitFunc) {
+	e := emission{c.families, c.probes, c.kernel, c.slots, &c.members, &c.overhead}
+	e.emit(emit)
 }
 
 func (c *Collector) refresh() error {
@@ -175,7 +161,7 @@ func (c *Collector) refresh() error {
 		return err
 	}
 	c.overhead.govern(c.slots)
-	c.succeed()
+	c.slots.succeed(hostfs.At(c.opts.Proc))
 	return c.watcher.scan(c.slots, c.opts.Log.Warn)
 }
 
