@@ -54,12 +54,6 @@ func newOwn() own {
 	}
 }
 
-// OwnDescriptions lists the families that every registry emits besides those of its collectors.
-func OwnDescriptions() []*metric.Desc {
-	o := newOwn()
-	return []*metric.Desc{o.success, o.duration}
-}
-
 // NewRegistry makes a registry of collectors, in their order.
 func NewRegistry(log *slog.Logger, collectors ...Collector) *Registry {
 	return &Registry{

@@ -172,9 +172,6 @@ func TestDescriptions(t *testing.T) {
 	if want := []string{"teescope_collector_success", "teescope_collector_duration_seconds", "test_a"}; !slices.Equal(names, want) {
 		t.Errorf("Descriptions() = %v, want %v", names, want)
 	}
-	if len(OwnDescriptions()) != 2 {
-		t.Errorf("OwnDescriptions() has %d families, want 2", len(OwnDescriptions()))
-	}
 }
 
 func BenchmarkGather5000(b *testing.B) {

@@ -49,11 +49,6 @@ func NewGroup(log *slog.Logger, services ...Service) *Group {
 	}
 }
 
-// Run runs services as a group of their own. See [Group.Run].
-func Run(ctx context.Context, log *slog.Logger, services ...Service) error {
-	return NewGroup(log, services...).Run(ctx)
-}
-
 // Add appends services. It must not be called after Run.
 func (g *Group) Add(services ...Service) { g.services = append(g.services, services...) }
 

@@ -117,7 +117,7 @@ func TestRunOrder(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			j := &journal{}
-			err := Run(t.Context(), slog.New(slog.DiscardHandler), tt.services(j)...)
+			err := NewGroup(slog.New(slog.DiscardHandler), tt.services(j)...).Run(t.Context())
 			if got := errText(err); got != tt.wantErr {
 				t.Errorf("Run() error = %q, want %q", got, tt.wantErr)
 			}
@@ -169,7 +169,7 @@ func TestRunWithoutRunnersWaits(t *testing.T) {
 	j := &journal{}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if err := Run(ctx, slog.New(slog.DiscardHandler), &passive{name: "a", j: j}); err != nil {
+	if err := NewGroup(slog.New(slog.DiscardHandler), &passive{name: "a", j: j}).Run(ctx); err != nil {
 		t.Errorf("Run() = %v", err)
 	}
 	if ctx.Err() == nil {
@@ -181,7 +181,7 @@ func TestContextEndingDuringInitIsNoError(t *testing.T) {
 	j := &journal{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Run(ctx, slog.New(slog.DiscardHandler), &passive{name: "a", j: j}); err != nil {
+	if err := NewGroup(slog.New(slog.DiscardHandler), &passive{name: "a", j: j}).Run(ctx); err != nil {
 		t.Errorf("Run() = %v, want nil", err)
 	}
 	if len(j.lines) != 0 {
