@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// maxSeries bounds the findings that have series of their own, the most worthwhile ones.
+// maxSeries is the maximum number of findings with series. The highest-ranked findings have them.
 const maxSeries = 100
 
 type families struct {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package findings looks for causes again and again, and keeps what it has found: as a report that is asked for over
-// HTTP, as series, and as lines of the log.
+// Package findings runs the analysis periodically and publishes the findings: as a report over HTTP, as series, and as
+// lines of the log.
 //
-// It refuses to judge (that is the rules') and to know the database: it reads through an [analysis.Source], and its
-// series are scraped like all others.
+// It refuses to judge, which the rules do, and to know the database: it reads through a source, and its series are
+// scraped like all others.
 package findings
 
 import (
@@ -26,50 +26,50 @@ import (
 	"github.com/teescope/teescope/internal/analysis/window"
 )
 
-// maxTime bounds one analysis, however long the interval is.
+// maxTime is the time limit of one analysis.
 const maxTime = 30 * time.Second
 
-// Options are what an [Analyst] is made of.
+// Options configure an [Analyst].
 type Options struct {
 	Source   query.Source
-	Name     string // of the source, in reports
+	Name     string // the name of the source in reports
 	Rules    []engine.Rule
-	Interval time.Duration // between the begins of two analyses
-	Window   time.Duration // that each looks back
-	Scrape   time.Duration // between two samples of a series; 0 finds it out
-	// Keep keeps the box plots of each window as series. Nil keeps none.
+	Interval time.Duration // between the starts of two analyses
+	Window   time.Duration // the time range of an analysis
+	Scrape   time.Duration // between two samples of a series; 0 detects it
+	// Keep stores the box plots of each window as series. It may be nil.
 	Keep window.Appender
-	File string // keeps what is known over a restart; its directory must exist by Init. Empty keeps nothing
-	// Tell is told all findings that live, after each analysis. Nil tells nobody.
+	File string // holds the state across restarts; its directory must exist at Init. Empty: no state is kept
+	// Tell receives all current findings after each analysis. It may be nil.
 	Tell func(live []analysis.Finding)
 	Log  *slog.Logger
 }
 
-// Analyst is a service whose Run analyses, a collector of what is found, and a handler that answers with a report.
+// Analyst is a service that runs analyses, a collector of findings, and a handler that answers with a report.
 type Analyst struct {
 	opts     Options
 	families families
-	asking   chan struct{} // holds one: who asks about another moment than the newest
+	asking   chan struct{} // a semaphore of one: requests for another time than that of the newest report
 	ledger   *ledger.Ledger
-	unusual  unusual // used by Run alone
+	unusual  unusual // used only by Run
 
 	mu     sync.Mutex
 	newest *render.Report // all findings of the newest analysis; nil before the first
 	runs   map[outcome]float64
-	took   time.Duration // of the newest
-	cpu    time.Duration // of all
+	took   time.Duration // duration of the newest analysis
+	cpu    time.Duration // CPU time of all analyses
 }
 
-// outcome is how an analysis went.
+// outcome is the result of an analysis.
 type outcome string
 
 const (
 	complete outcome = "complete" // every query was answered
-	partial  outcome = "partial"  // some query failed: its rules were not asked
-	failed   outcome = "failed"   // there is no result
+	partial  outcome = "partial"  // a query failed; its rules were not evaluated
+	failed   outcome = "failed"   // no result
 )
 
-// New makes an analyst. It asks nothing before Run.
+// New creates an analyst. It sends no queries before Run.
 func New(o Options) *Analyst {
 	return &Analyst{
 		opts: o, families: newFamilies(), asking: make(chan struct{}, 1),
@@ -80,20 +80,20 @@ func New(o Options) *Analyst {
 // Name implements service.Service and collector.Collector.
 func (a *Analyst) Name() string { return "findings" }
 
-// Init reads what was found when the program ended last.
+// Init reads the saved findings.
 func (a *Analyst) Init(context.Context) (err error) {
 	a.ledger, err = ledger.Open(a.opts.File, a.opts.Log, a.log)
 	return err
 }
 
-// Run analyses until ctx ends. What fails is logged and tried again: it never ends the program.
+// Run runs analyses until ctx ends. A failure is logged and the analysis retried. It never ends the program.
 func (a *Analyst) Run(ctx context.Context) error {
 	tick := time.NewTicker(a.opts.Interval)
 	defer tick.Stop()
 	var said string
 	for {
 		if err := a.once(ctx); err != nil && ctx.Err() == nil {
-			if text := err.Error(); text != said { // the same again each minute would be noise
+			if text := err.Error(); text != said { // log a repeated error only once
 				a.opts.Log.Warn("analysis failed and will be retried", "err", err, "every", a.opts.Interval)
 				said = text
 			}
@@ -108,18 +108,18 @@ func (a *Analyst) Run(ctx context.Context) error {
 	}
 }
 
-// evaluate asks all rules about the window up to a moment.
+// evaluate evaluates all rules over the window that ends at a time.
 func (a *Analyst) evaluate(ctx context.Context, at time.Time) (engine.Result, error) {
 	return engine.Evaluate(ctx, a.opts.Source, a.opts.Rules, engine.Options{
 		Window: a.opts.Window, At: at, Timeout: maxTime,
 	})
 }
 
-// look asks all rules, keeps the box plots of the window, and now and then looks for what is unlike before.
+// look evaluates all rules, stores the box plots of the window, and looks for anomalies at a longer interval.
 func (a *Analyst) look(ctx context.Context, at time.Time) (engine.Result, error) {
 	result, err := a.evaluate(ctx, at)
 	if err != nil || result.Workloads == 0 && firstFailure(result) != nil {
-		return result, err // who does not answer is asked no more
+		return result, err // a source that does not answer is not queried again
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
@@ -135,8 +135,8 @@ func (a *Analyst) look(ctx context.Context, at time.Time) (engine.Result, error)
 	return result, nil
 }
 
-// measured runs a function and returns how long it took, and how much of it on a processor. The engine of PromQL
-// works in the goroutine of whoever asks.
+// measured runs a function and returns its duration and its CPU time. The PromQL engine runs in the goroutine of its
+// caller, so its CPU time is included.
 func measured(f func() error) (took, cpu time.Duration, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -145,7 +145,7 @@ func measured(f func() error) (took, cpu time.Duration, err error) {
 	return time.Since(began), threadTime() - before, err
 }
 
-// threadTime is the processor time of this thread.
+// threadTime returns the CPU time of this thread.
 func threadTime() time.Duration {
 	var ts unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) != nil {
@@ -154,7 +154,7 @@ func threadTime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// once analyses, and keeps, logs and tells what was found.
+// once runs an analysis, and stores, logs and publishes its findings.
 func (a *Analyst) once(ctx context.Context) (err error) {
 	var result engine.Result
 	took, cpu, err := measured(func() error {
@@ -185,7 +185,7 @@ func (a *Analyst) once(ctx context.Context) (err error) {
 	return unwritten
 }
 
-// log writes one line when a finding begins, changes its severity or ends.
+// log writes a line when a finding starts, changes its severity or ends.
 func (a *Analyst) log(e ledger.Event) {
 	f, level := e.Finding, slog.LevelInfo
 	attrs := []any{"rule", f.Rule, "workload", f.Workload, "instance", f.Instance, "severity", string(f.Severity)}
@@ -226,7 +226,7 @@ func firstFailure(r engine.Result) error {
 	return nil
 }
 
-// contained turns a panic into an error: a bug in the analysis must not end the agent.
+// contained turns a panic into an error. A bug in the analysis must not end the agent.
 func contained(f func() (engine.Result, error)) (r engine.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -236,10 +236,10 @@ func contained(f func() (engine.Result, error)) (r engine.Result, err error) {
 	return f()
 }
 
-// errNone says that there is no report yet.
+// errNone is returned before the first report.
 var errNone = errors.New("the first analysis is still running")
 
-// Newest is the newest report with all its findings.
+// Newest returns the newest report with all its findings.
 func (a *Analyst) Newest() (render.Report, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// maxListed bounds the findings of an answer.
+	// maxListed is the maximum number of findings in a response.
 	maxListed = 200
-	// patience is how long a request waits for another's analysis to end.
+	// patience is how long a request waits for the analysis of another request.
 	patience = 10 * time.Second
-	// maxAhead is how far the clock of who asks may be ahead, or the end of a time that somebody looks at: what is later
-	// is a mistake, such as another unit.
+	// maxAhead is how far a requested time may be in the future, because of the client's clock or the end of a time
+	// range. A later time is a mistake, such as a wrong unit.
 	maxAhead = time.Hour
 )
 
-// ServeHTTP answers GET /api/findings with the newest report, and with ?at=TIME (RFC 3339, or seconds since 1970)
-// with one of the window up to then, in the form of docs/user/findings.schema.json. Up to an hour ahead it is that up to now,
-// which the report says.
+// ServeHTTP answers GET /api/findings with the newest report. With ?at=TIME (RFC 3339, or seconds since 1970) it answers
+// with a report of the window that ends at that time. A time of up to an hour in the future stands for now; the report
+// contains the time used. The format is docs/user/findings.schema.json.
 func (a *Analyst) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text := r.URL.Query().Get("at")
 	report, err := a.Newest()
@@ -48,10 +48,10 @@ func (a *Analyst) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	report.Findings = report.Findings[:min(len(report.Findings), maxListed)]
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = report.JSON(w) // an error is that the client has gone
+	_ = report.JSON(w) // the only error is a client that disconnected
 }
 
-// reportOf analyses for somebody who asks. One such analysis runs at a time.
+// reportOf runs an analysis on request. Only one such analysis runs at a time.
 func (a *Analyst) reportOf(ctx context.Context, at time.Time) (render.Report, error) {
 	wait := time.NewTimer(patience)
 	defer wait.Stop()
@@ -71,7 +71,7 @@ func (a *Analyst) reportOf(ctx context.Context, at time.Time) (render.Report, er
 	return render.New(a.opts.Name, result, 0, nil), nil
 }
 
-// date gives findings that are known, or were then, the time when they were first seen.
+// date sets the time when each known finding was first seen.
 func (a *Analyst) date(found []analysis.Finding) {
 	first := map[string][]analysis.Finding{}
 	for _, f := range a.ledger.Open() {
@@ -82,7 +82,7 @@ func (a *Analyst) date(found []analysis.Finding) {
 	}
 	for i := range found {
 		for _, known := range first[found[i].ID] {
-			// One that is asked about between two analyses may be a little later than it was last seen.
+			// The requested time may be between two analyses, and so a little later than the finding was last seen.
 			if at := found[i].LastSeen; !known.FirstSeen.After(at) && !at.After(known.LastSeen.Add(2*a.opts.Window)) {
 				found[i].FirstSeen = known.FirstSeen
 			}
@@ -90,8 +90,8 @@ func (a *Analyst) date(found []analysis.Finding) {
 	}
 }
 
-// parseTime reads a moment, now at the latest. Times that no database has are refused: arithmetic with them is not to be
-// trusted.
+// parseTime parses a time, now at the latest. It refuses times outside the range of databases, for which arithmetic
+// could overflow.
 func parseTime(text string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if seconds, e := strconv.ParseFloat(text, 64); e == nil && !math.IsNaN(seconds) && math.Abs(seconds) < 1e11 {
@@ -109,7 +109,7 @@ func parseTime(text string) (time.Time, error) {
 	return at, nil
 }
 
-// refuse answers as the Prometheus API does, so that one client understands both.
+// refuse answers in the format of the Prometheus API, so that a client handles both in the same way.
 func refuse(w http.ResponseWriter, status int, kind string, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	if status == http.StatusServiceUnavailable {

@@ -13,17 +13,17 @@ import (
 	"github.com/teescope/teescope/internal/analysis/window"
 )
 
-// unusualEvery is the least time between two looks at what is unlike before: they ask for half an hour of series, and
-// what they look for does not come and go within a minute.
+// unusualEvery is the minimum time between two searches for anomalies. A search queries half an hour of series, and
+// anomalies last longer than a minute.
 const unusualEvery = 5 * time.Minute
 
-// unusual is what is unlike before, by the newest look.
+// unusual holds the anomalies of the newest search.
 type unusual struct {
 	at    time.Time
 	found []analysis.Finding
 }
 
-// look looks again when it is time to. What could not be asked changes nothing.
+// look searches again when the time has come. A failed query leaves the anomalies as they are.
 func (u *unusual) look(ctx context.Context, o Options, at time.Time, windows []window.Stat) []query.Problem {
 	if since := at.Sub(u.at); since >= 0 && since < unusualEvery {
 		return nil

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// maxConnections leaves file descriptors for the collectors where a process may have 1,024 of them.
+// maxConnections leaves file descriptors for the collectors when the process limit is 1,024.
 const maxConnections = 512
 
-// busy is written to a connection too many. One that expects TLS sees it as a broken handshake.
+// busy is written to a connection above the limit. A client that expects TLS sees a broken handshake.
 const busy = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nRetry-After: 1\r\n" +
 	"Connection: close\r\n\r\nteescope has as many connections as it can serve. Close some, or ask again in a moment.\n"
 
-// connections is a listener that keeps a bounded number of connections. Those that come then are told
-// so and closed, rather than left waiting without a word.
+// connections is a listener with a limited number of connections. Further connections get a response and are closed
+// instead of waiting without one.
 type connections struct {
 	net.Listener
 
@@ -40,7 +40,7 @@ func (c *connections) Accept() (net.Conn, error) {
 	}
 }
 
-// turnAway does not wait: what is written fits the empty buffer of a new connection.
+// turnAway does not block, because its response fits into the empty buffer of a new connection.
 func turnAway(conn net.Conn) {
 	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 	_, _ = conn.Write([]byte(busy))

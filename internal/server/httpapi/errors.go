@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// scrapeErrors logs what goes wrong while metrics are answered. A client that goes away midway, as a scraper
-// does when its time is up, is no trouble of ours, and there would be a line for each family left.
+// scrapeErrors logs errors while metrics are written. It ignores clients that disconnect, as a scraper does at its
+// timeout, because each remaining family would log a line.
 type scrapeErrors struct{ log *slog.Logger }
 
 // Println implements promhttp.Logger.

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Families answers with what a reference of metrics, in Markdown, says of the family {name} of a path: the section that
-// has its name as heading, as plain text.
+// Families answers with the documentation of the metric family {name} as plain text. It is the section of a Markdown
+// reference with the name as heading.
 func Families(reference string) http.Handler {
 	sections := map[string]string{}
 	for i, section := range strings.Split(reference, "\n## ") {

@@ -13,7 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/holder"
 )
 
-// ListenError says why an address cannot be listened on and what to do.
+// ListenError explains why listening on an address failed and what to do.
 type ListenError struct {
 	Addr   string
 	Holder string // "process 12 (redis-server)", or empty

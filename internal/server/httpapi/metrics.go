@@ -16,16 +16,16 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// maxScrapes is the most who may ask for metrics at once: a pair of Prometheus servers and some terminals.
+// maxScrapes is the maximum number of concurrent requests for metrics: two Prometheus servers and a few terminals.
 const maxScrapes = 8
 
-// textWriter is a gatherer that writes its text by itself, which costs less than gathering.
+// textWriter is a gatherer that writes its text itself, which is cheaper than gathering.
 type textWriter interface {
 	WriteText(w io.Writer, format expfmt.Format) error
 }
 
-// Metrics is the exposition of a gatherer, in OpenMetrics or in Prometheus' text format as the
-// client likes. What could be gathered is served also when something could not.
+// Metrics serves the metrics of a gatherer, in OpenMetrics or Prometheus text format as the client prefers. If gathering
+// fails in part, it serves the rest.
 func Metrics(g prometheus.Gatherer, log *slog.Logger) http.Handler {
 	errors := scrapeErrors{log.With("part", "metrics")}
 	gathered := promhttp.HandlerFor(g, promhttp.HandlerOpts{
@@ -54,11 +54,11 @@ func Metrics(g prometheus.Gatherer, log *slog.Logger) http.Handler {
 	})
 }
 
-// offered are the formats in which metrics are to be had, the best first.
+// offered lists the available formats, best first.
 func offered() []expfmt.Format {
 	var all []expfmt.Format
 	for _, version := range []string{expfmt.OpenMetricsVersion_1_0_0, expfmt.OpenMetricsVersion_0_0_1} {
-		f, _ := expfmt.NewOpenMetricsFormat(version) // fails for versions that there are not
+		f, _ := expfmt.NewOpenMetricsFormat(version) // fails only for unknown versions
 		all = append(all, f)
 	}
 	for _, t := range []expfmt.FormatType{expfmt.TypeProtoDelim, expfmt.TypeProtoText, expfmt.TypeProtoCompact, expfmt.TypeTextPlain} {
@@ -67,25 +67,25 @@ func offered() []expfmt.Format {
 	return all
 }
 
-// exposition serves what a textWriter writes.
+// exposition serves the text of a textWriter.
 type exposition struct {
 	from   textWriter
 	errors scrapeErrors
 
 	mu  sync.Mutex
-	zip *gzip.Writer // that of the last scrape; nil while one has it
+	zip *gzip.Writer // the writer of the last scrape; nil while in use
 }
 
-// writer is one that compresses to w. It holds a quarter of a megabyte: a sync.Pool, which is emptied between two
-// scrapes, would have it made anew for each.
+// writer returns a compressing writer for w. It takes a quarter of a megabyte. A sync.Pool is emptied between two
+// scrapes and would allocate a new one for each.
 func (e *exposition) writer(w io.Writer) *gzip.Writer {
 	e.mu.Lock()
 	zip := e.zip
 	e.zip = nil
 	e.mu.Unlock()
 	if zip == nil {
-		// The default compression takes twice as long, and saves a twentieth of the bytes.
-		zip, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails for levels that there are not
+		// The default level takes twice the time and saves 5 % of the bytes.
+		zip, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only for unknown levels
 	}
 	zip.Reset(w)
 	return zip
@@ -117,7 +117,7 @@ func (e *exposition) serve(w http.ResponseWriter, r *http.Request, format expfmt
 	}
 }
 
-// acceptsGzip reads the header Accept-Encoding: names, each perhaps with a weight, of which 0 is a refusal.
+// acceptsGzip parses the header Accept-Encoding: names with optional weights, where 0 means refused.
 func acceptsGzip(h http.Header) bool {
 	for one := range strings.SplitSeq(strings.Join(h.Values("Accept-Encoding"), ","), ",") {
 		name, weight, _ := strings.Cut(one, ";")

@@ -9,10 +9,10 @@ import (
 	"net/url"
 )
 
-// maxBody bounds the bodies of requests. The longest are queries, which may not even be half as long.
+// maxBody is the maximum size of a request body. The largest bodies are queries, whose limit is less than half of it.
 const maxBody = 64 << 10
 
-// handler routes everything that arrives at addr.
+// handler routes all requests to addr.
 func (s *Server) handler(addr net.Addr) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "teescope is healthy.\n") })
@@ -51,8 +51,8 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 	return headers(s.checkHost(addr, checkOrigin(limitBody(mux))))
 }
 
-// explore leads from where Prometheus has its graph of a query, which is where links in alerts point, to the page's.
-// The address is relative: a proxy may serve all of this below a path of its own.
+// explore redirects from the path of Prometheus's graph page, to which links in alerts point, to the page's Explore view.
+// The target is relative, because a proxy may serve teescope below a path.
 func explore(w http.ResponseWriter, r *http.Request) {
 	view := url.Values{"page": {"explore"}}
 	if expr := r.URL.Query().Get("g0.expr"); expr != "" {
@@ -62,7 +62,7 @@ func explore(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusFound)
 }
 
-// limitBody refuses bodies that are announced as too long, and cuts those that are not announced.
+// limitBody refuses bodies whose announced length is too large, and cuts bodies of unknown length.
 func limitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > maxBody {
@@ -75,7 +75,7 @@ func limitBody(next http.Handler) http.Handler {
 	})
 }
 
-// onlyGet is what "GET /" would be, if such a pattern could stand beside "/api/v1/".
+// onlyGet allows only GET. The pattern "GET /" would conflict with "/api/v1/".
 func onlyGet(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

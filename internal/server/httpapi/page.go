@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// page serves a built single page: its files, and index.html for every path that looks like a view
-// of the page and not like a file.
+// page serves a built single-page application: its files, and index.html for every path that is a view rather than a
+// file.
 type page struct {
 	fsys  fs.FS
 	mu    sync.Mutex
@@ -24,7 +24,7 @@ type page struct {
 }
 
 type file struct {
-	data, gzipped []byte // gzipped is nil where it would not be smaller
+	data, gzipped []byte // gzipped is nil if it would not be smaller
 	etag          string
 }
 
@@ -55,7 +55,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(data))
 }
 
-// file reads and compresses a file when it is first asked for. The files are embedded and few.
+// file reads and compresses a file at its first request. The files are embedded and few.
 func (p *page) file(name string) *file {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +64,7 @@ func (p *page) file(name string) *file {
 	}
 	data, err := fs.ReadFile(p.fsys, name)
 	if err != nil {
-		return nil // also for what is no valid name: fs.FS refuses it
+		return nil // fs.FS also refuses invalid names
 	}
 	sum := sha256.Sum256(data)
 	f := &file{data: data, etag: `"` + hex.EncodeToString(sum[:8]) + `"`, gzipped: compress(data)}
@@ -84,7 +84,7 @@ func compress(data []byte) []byte {
 	return b.Bytes()
 }
 
-// contentType does not ask the mime package, whose answers depend on the files of the host.
+// contentType does not use the mime package, whose results depend on files of the host.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".html":

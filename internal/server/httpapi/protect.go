@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// policy lets the page load its own files, talk to its own origin, and do nothing else. Images may
-// be data: URLs because style sheets embed small ones.
+// policy allows the page only its own files and requests to its own origin. Images may be data: URLs, because style
+// sheets embed small ones.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 	"font-src 'self'; connect-src 'self'; manifest-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -27,9 +27,9 @@ func headers(next http.Handler) http.Handler {
 	})
 }
 
-// checkHost refuses requests for other hosts while only this host can connect. Without it a web
-// site whose name its owner points at 127.0.0.1 (DNS rebinding) could read everything from the
-// browser of whoever visits it. On other addresses any name may be right, so nothing is checked.
+// checkHost refuses requests for other host names if the server listens on a loopback address. It prevents DNS rebinding:
+// the owner of a web site could point its name at 127.0.0.1 and read all data through a visitor's browser. On other
+// addresses any name may be valid, so no name is refused.
 func (s *Server) checkHost(addr net.Addr, next http.Handler) http.Handler {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsLoopback() {
@@ -46,10 +46,9 @@ func (s *Server) checkHost(addr net.Addr, next http.Handler) http.Handler {
 	})
 }
 
-// checkOrigin refuses requests for data that a page of another origin makes in the browser of whoever
-// visits it. The page could not read the answers, but it could ask for costly ones. A browser says so in
-// Sec-Fetch-Site, and in Origin where the page wants to read; programs send neither. A link to the
-// data, which opens in a window of its own, is followed.
+// checkOrigin refuses requests for data from pages of another origin. Such a page cannot read the responses, but it can
+// request expensive ones through a visitor's browser. Browsers mark these requests with Sec-Fetch-Site, and with Origin
+// if the page wants to read the response. Other programs send neither. A navigation to the data is allowed.
 func checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isData(r.URL.Path) && isForeign(r) {
@@ -76,7 +75,7 @@ func isForeign(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// isLocal ignores the port: behind an ssh tunnel it is another one.
+// isLocal ignores the port, which differs behind an ssh tunnel.
 func (s *Server) isLocal(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"path"
 )
 
-// runbooksPath is where the links of alerts lead, below the address of the server.
+// runbooksPath is the path of the runbooks, to which alerts link.
 const runbooksPath = "/docs/runbooks/"
 
-// runbook answers with one page as plain text, as it was written.
+// runbook answers with the source of one page as plain text.
 func runbook(pages fs.FS) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpapi is the one port of teescope: the page, /metrics, /api/v1 and the health checks.
+// Package httpapi serves the page, /metrics, /api/v1 and the health checks on one port.
 //
-// It routes and protects. It refuses to store anything, to know what a metric means, and to let a
-// page of another origin read what it serves.
+// It routes requests and protects against foreign origins. It refuses to store anything and to know what a metric means.
 package httpapi
 
 import (
@@ -22,27 +21,27 @@ import (
 	"github.com/teescope/teescope/internal/lib/quietlog"
 )
 
-// Options are what a [Server] is made of. What is nil is not there: its paths answer 404.
+// Options configure a [Server]. The paths of a nil handler answer 404.
 type Options struct {
 	Listen   string // host:port
 	Page     fs.FS  // the built page, index.html at its root
 	Metrics  prometheus.Gatherer
-	Threads  http.Handler // of one workload, for teescope top
-	Findings http.Handler // what slows workloads down
+	Threads  http.Handler // threads of one workload, for teescope top
+	Findings http.Handler // findings of the analysis
 	API      http.Handler // everything below /api/v1
 	Panels   http.Handler // the page's panels for Grafana, by {id}
-	Runbooks fs.FS        // what to do about each alert, *.md
-	Families http.Handler // what is known of a metric, by {name}
-	Ready    func() error // nil when all of the program is ready, else the reason
-	Hostname string       // a name that requests may use for this host, besides localhost
+	Runbooks fs.FS        // one page for each alert, *.md
+	Families http.Handler // the documentation of a metric, by {name}
+	Ready    func() error // returns nil when all services are ready, else the reason
+	Hostname string       // an allowed host name besides localhost
 	// WebConfig is a file in the format of the Prometheus exporter toolkit: TLS and basic authentication.
 	WebConfig string
 	Log       *slog.Logger
 }
 
-// Server is a service: Init listens and serves, so that health and readiness can be asked while the
-// services after it start; Shutdown closes. To let running requests end before those services are
-// shut down, put [Server.Drain] last in the group.
+// Server is a service. Init listens and serves, so that health and readiness can be queried while later services start.
+// Shutdown closes the server. Put [Server.Drain] last in the group to finish running requests before the other services
+// are shut down.
 type Server struct {
 	opts     Options
 	listener net.Listener
@@ -51,7 +50,7 @@ type Server struct {
 	failed   chan error
 }
 
-// New makes a server. It does not listen before Init.
+// New creates a server. It listens after Init.
 func New(opts Options) *Server {
 	return &Server{opts: opts, failed: make(chan error, 1)}
 }
@@ -59,10 +58,10 @@ func New(opts Options) *Server {
 // Name implements service.Service.
 func (s *Server) Name() string { return "http" }
 
-// Addr is the address that is listened on. It is valid after Init.
+// Addr returns the listen address. It is valid after Init.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// URL is where a browser on this host finds the page. It is valid after Init.
+// URL returns the address of the page for a browser on this host. It is valid after Init.
 func (s *Server) URL() string {
 	scheme := "http://"
 	if s.tls {
@@ -78,7 +77,7 @@ func (s *Server) URL() string {
 	return scheme + net.JoinHostPort(host, port)
 }
 
-// Init listens and begins to serve.
+// Init listens and starts to serve.
 func (s *Server) Init(ctx context.Context) error {
 	var err error
 	if s.tls, err = checkWebConfig(s.opts.WebConfig); err != nil {
@@ -91,7 +90,7 @@ func (s *Server) Init(ctx context.Context) error {
 	s.listener = l
 	s.http = &http.Server{
 		Handler: s.handler(l.Addr()),
-		// Generous for people, and an end for connections that only hold resources.
+		// Long enough for users, and a limit for idle connections.
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      2 * time.Minute,
@@ -109,7 +108,7 @@ func (s *Server) Init(ctx context.Context) error {
 	return nil
 }
 
-// Run waits. It returns early only when serving fails.
+// Run waits for ctx. It returns early only if serving fails.
 func (s *Server) Run(ctx context.Context) error {
 	select {
 	case err := <-s.failed:
@@ -119,19 +118,19 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// Shutdown closes what Drain has left.
+// Shutdown closes the connections that Drain has left open.
 func (s *Server) Shutdown(context.Context) error { return s.http.Close() }
 
-// Drain is a service whose Shutdown stops listening and lets the running requests end.
+// Drain is a service. Its Shutdown stops listening and waits for running requests.
 func (s *Server) Drain() *Drain { return &Drain{s: s} }
 
-// Drain is made by [Server.Drain].
+// Drain returns the service that drains the server.
 type Drain struct{ s *Server }
 
 // Name implements service.Service.
 func (d *Drain) Name() string { return "requests" }
 
-// drainTimeout bounds how long running requests may keep the program from stopping.
+// drainTimeout is the maximum time that running requests can delay the end of the program.
 const drainTimeout = 5 * time.Second
 
 // Shutdown implements service.Shutdowner.
@@ -141,5 +140,5 @@ func (d *Drain) Shutdown(ctx context.Context) error {
 	if err := d.s.http.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return nil // those that are left are cut by Server.Shutdown
+	return nil // Server.Shutdown closes the remaining connections
 }

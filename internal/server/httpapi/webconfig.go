@@ -10,9 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// checkWebConfig reads the file once before it is used, so that a mistake in it ends the start, and
-// tells whether it asks for TLS. The toolkit reads it again for each connection: certificates and
-// passwords can be changed while the program runs.
+// checkWebConfig validates the file at the start and reports whether it enables TLS. The toolkit reads it again for each
+// connection, so that certificates and passwords can be changed while the program runs.
 func checkWebConfig(path string) (tls bool, err error) {
 	if path == "" {
 		return false, nil

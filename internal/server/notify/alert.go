@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notify keeps what fires, from when until when, and tells others: a log line, webhooks, Alertmanagers.
+// Package notify keeps the firing alerts and sends them to the log, to webhooks and to Alertmanagers.
 //
-// What it knows is in a file, so that a restart, also one without warning, neither tells anything twice nor forgets
-// to tell. It refuses to know why something fires: sources hand it lists of alerts. It groups, silences and
-// inhibits nothing: that is Alertmanager's.
+// It saves its state in a file, so that after a restart or a crash no alert is sent twice or forgotten. It refuses to
+// know why an alert fires: sources pass lists of alerts. It does no grouping, silencing or inhibition: those belong to
+// Alertmanager.
 package notify
 
 import (
@@ -17,37 +17,37 @@ import (
 	"time"
 )
 
-// An Alert is something that fires now, as its source sees it. Its labels are its identity.
+// An Alert fires now, according to its source. Its labels identify it unless it has a key.
 type Alert struct {
-	// Key is its identity instead, where labels may change: it keeps those that it began with.
+	// Key identifies the alert if its labels may change. The alert keeps its first labels.
 	Key         string
-	Labels      map[string]string // alertname among them
+	Labels      map[string]string // include alertname
 	Annotations map[string]string
-	// Since is when it began to fire. Of an alert that is known already, the time that is known stays.
+	// Since is the time when the alert started to fire. It is ignored for an alert that is already open.
 	Since time.Time
-	// GeneratorURL is a page about it. What begins with / is below the address of this server.
+	// GeneratorURL is a page about the alert. A URL that starts with / is relative to this server.
 	GeneratorURL string
-	// Pending is an alert that may fire soon. It makes nothing fire, and keeps firing what fires: after a restart a
-	// rule waits for its "for" once more, and what it waits for has not ended.
+	// Pending marks an alert that does not fire yet. It opens no alert, but it keeps an open one: after a restart a
+	// rule waits for its "for" again, although its alert has not ended.
 	Pending bool
-	// Logged is an alert whose beginning and end its source logs itself.
+	// Logged is true when the source itself logs the start and end of the alert.
 	Logged bool
 }
 
-// A Notice is what an Alertmanager is sent of an alert.
+// A Notice is an alert as it is sent to an Alertmanager.
 type Notice struct {
 	Labels, Annotations map[string]string
 	StartsAt            time.Time
-	EndsAt              time.Time // of one that fires, when it counts as ended unless it is sent again
+	EndsAt              time.Time // for a firing alert: the time when it counts as ended unless it is sent again
 	GeneratorURL        string
 }
 
-// Alertmanagers is whoever sends notices to Alertmanagers. It must not block.
+// Alertmanagers sends notices to Alertmanagers. It must not block.
 type Alertmanagers interface {
 	Send(notices []Notice)
 }
 
-// An episode is an alert from its first firing to its end.
+// An episode is an alert from its start to its end.
 type episode struct {
 	Key          string            `json:"key"`
 	Source       string            `json:"source"`
@@ -57,7 +57,7 @@ type episode struct {
 	EndsAt       time.Time         `json:"endsAt,omitzero"` // zero while it fires
 	GeneratorURL string            `json:"generatorURL,omitempty"`
 	Logged       bool              `json:"logged,omitempty"`
-	Told         []string          `json:"told,omitempty"` // keys of the webhooks that know of it
+	Told         []string          `json:"told,omitempty"` // keys of the webhooks that were notified of its start
 }
 
 func (e *episode) status() string {
@@ -67,13 +67,13 @@ func (e *episode) status() string {
 	return "resolved"
 }
 
-// id names what is told: the same each time that it is tried again, also after a restart.
+// id identifies a delivery. It stays the same across retries and restarts.
 func (e *episode) id() string {
 	sum := sha256.Sum256([]byte(fingerprint(e.Labels) + e.StartsAt.UTC().Format(time.RFC3339Nano) + e.status()))
 	return hex.EncodeToString(sum[:16])
 }
 
-// fingerprint tells sets of labels apart.
+// fingerprint identifies a set of labels.
 func fingerprint(labels map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(labels)) {

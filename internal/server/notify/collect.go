@@ -10,12 +10,12 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// outcomes count what became of deliveries to a webhook.
+// outcomes counts the deliveries to a webhook by outcome.
 type outcomes struct {
 	delivered, failed, refused, expired, dropped uint64
 }
 
-// families are what is told of what was told.
+// families are the metrics of deliveries.
 type families struct {
 	deliveries, queued, firing, saved *metric.Desc
 }
@@ -57,7 +57,7 @@ func (h *Hub) Collect(_ context.Context, emit func(prometheus.Metric)) error {
 	defer h.mu.Unlock()
 	hosts := map[string]*outcomes{}
 	waiting := map[string]int{}
-	for _, w := range h.opts.Webhooks { // two addresses may be of one host
+	for _, w := range h.opts.Webhooks { // two webhooks may have the same host
 		sum := hosts[w.name]
 		if sum == nil {
 			sum = &outcomes{}

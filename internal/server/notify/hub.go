@@ -13,48 +13,48 @@ import (
 	"time"
 )
 
-// Bounds of what is kept.
+// Limits of the state.
 const (
-	// maxOpen is how many alerts may fire at once. A rule without an aggregation fires for each series that there is.
+	// maxOpen is the maximum number of firing alerts. A rule without aggregation fires once for each series.
 	maxOpen = 2000
-	// maxQueue is how many deliveries to one webhook may wait. The oldest go first.
+	// maxQueue is the maximum number of waiting deliveries for one webhook. Above it the oldest are dropped.
 	maxQueue = 1000
-	// keepEnded is how long the end of an alert is sent to Alertmanagers again and again, as by Prometheus
+	// keepEnded is how long the end of an alert is resent to Alertmanagers. Prometheus uses the same time
 	// (resolvedRetention in rules/alerting.go).
 	keepEnded = 15 * time.Minute
 )
 
-// runbook is the annotation whose value links to what to do.
+// runbook is the annotation that links to the runbook.
 const runbook = "runbook_url"
 
-// Options are what a [Hub] is made of.
+// Options configure a [Hub].
 type Options struct {
-	File string // keeps what is known; its directory must exist by Init
-	// Base is the address of this server, without a slash at its end. Links that begin with / or docs/ are below it.
+	File string // holds the state; its directory must exist at Init
+	// Base returns the address of this server without a trailing slash. Links that start with / or docs/ are relative to it.
 	Base          func() string
 	Webhooks      []*Webhook
-	Alertmanagers Alertmanagers // nil is none
-	// Resend is how often Alertmanagers are told again what fires. After four times that without a word they take
-	// it as ended.
+	Alertmanagers Alertmanagers // may be nil
+	// Resend is the interval at which firing alerts are resent to Alertmanagers. They treat an alert as ended after
+	// four intervals without a notice.
 	Resend time.Duration
 	Log    *slog.Logger
 }
 
-// Hub knows what fires. It is a service with Init and Run, and a collector of what became of what it has told.
+// Hub holds the firing alerts. It is a service with Init and Run, and a collector of the outcomes of its deliveries.
 type Hub struct {
 	opts     Options
 	families families
 
 	mu     sync.Mutex
 	open   map[string]*episode // by fingerprint
-	ended  []*episode          // of the last keepEnded
+	ended  []*episode          // within the last keepEnded
 	queues map[string][]*delivery
 	outs   map[string]*outcomes // by key of the webhook
 	saved  bool
-	full   bool // more alerts fire than are kept: said once
+	full   bool // maxOpen was reached; logged once
 }
 
-// New makes a hub. It touches nothing outside the process: that is for Init.
+// New creates a hub. It does no input or output; Init does.
 func New(o Options) *Hub {
 	if o.Base == nil {
 		o.Base = func() string { return "" }
@@ -73,7 +73,7 @@ func New(o Options) *Hub {
 // Name implements service.Service and collector.Collector.
 func (h *Hub) Name() string { return "notifications" }
 
-// Init reads what was known when the program ended last.
+// Init reads the saved state.
 func (h *Hub) Init(context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -81,7 +81,7 @@ func (h *Hub) Init(context.Context) error {
 	return nil
 }
 
-// Run delivers until ctx ends. A request that is under way then is let end.
+// Run delivers until ctx ends. It then waits for the request that is in flight.
 func (h *Hub) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, w := range h.opts.Webhooks {
@@ -92,7 +92,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	return nil
 }
 
-// resend tells Alertmanagers at once, and then again and again, what fires and what has ended.
+// resend sends the firing and the ended alerts to Alertmanagers at once and then at each interval.
 func (h *Hub) resend(ctx context.Context) {
 	tick := time.NewTicker(h.opts.Resend)
 	defer tick.Stop()
@@ -109,8 +109,8 @@ func (h *Hub) resend(ctx context.Context) {
 	}
 }
 
-// Firing says what fires by a source's judgement now. With complete, the list is all of it: what else of this source
-// fires has ended. Without, the source does not know yet, and nothing ends.
+// Firing passes the alerts of a source that fire now. If complete is true, the other alerts of this source have ended.
+// If it is false, the list may be incomplete, and no alert ends.
 func (h *Hub) Firing(source string, now []Alert, complete bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,7 +121,7 @@ func (h *Hub) Firing(source string, now []Alert, complete bool) {
 		seen[key] = true
 		switch e := h.open[key]; {
 		case e != nil && !a.Pending:
-			e.Annotations = h.linked(a.Annotations) // they may tell of today's figures
+			e.Annotations = h.linked(a.Annotations) // they may contain current figures
 		case e == nil && !a.Pending && h.room():
 			e = &episode{
 				Key: key, Source: source, Labels: maps.Clone(a.Labels), Annotations: h.linked(a.Annotations),
@@ -140,7 +140,7 @@ func (h *Hub) Firing(source string, now []Alert, complete bool) {
 	h.tell(news)
 }
 
-// Retain ends what fires by sources whose names begin with a prefix and that are not in the list: they are no more.
+// Retain ends the alerts of removed sources: those whose names start with the prefix and are not in the list.
 func (h *Hub) Retain(prefix string, sources []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -149,7 +149,7 @@ func (h *Hub) Retain(prefix string, sources []string) {
 	}))
 }
 
-// end ends what fires and fits.
+// end ends the matching alerts.
 func (h *Hub) end(fits func(key string, e *episode) bool) []*episode {
 	var news []*episode
 	for key, e := range h.open {
@@ -164,7 +164,7 @@ func (h *Hub) end(fits func(key string, e *episode) bool) []*episode {
 	return news
 }
 
-// room tells whether one more alert may fire.
+// room reports whether another alert may be opened.
 func (h *Hub) room() bool {
 	fits := len(h.open) < maxOpen
 	if !fits && !h.full {
@@ -175,7 +175,7 @@ func (h *Hub) room() bool {
 	return fits
 }
 
-// tell tells everybody of what has begun or ended, after it has been written down.
+// tell saves the state and then notifies all receivers of alerts that started or ended.
 func (h *Hub) tell(news []*episode) {
 	if len(news) == 0 {
 		return
@@ -235,12 +235,12 @@ func (h *Hub) send(list []*episode) {
 	h.opts.Alertmanagers.Send(notices)
 }
 
-// sorted lists what fires.
+// sorted lists the open alerts in a stable order.
 func (h *Hub) sorted() []*episode { return slices.SortedFunc(maps.Values(h.open), byKey) }
 
 func byKey(a, b *episode) int { return cmp.Compare(a.Key, b.Key) }
 
-// linked copies annotations and makes the link to the runbook one that can be followed from elsewhere.
+// linked copies annotations and makes the link to the runbook absolute.
 func (h *Hub) linked(annotations map[string]string) map[string]string {
 	out := maps.Clone(annotations)
 	if link := out[runbook]; link != "" {

@@ -12,13 +12,14 @@ import (
 	"slices"
 )
 
-// stateVersion is that of the file's format.
+// stateVersion is the version of the file's format.
 const stateVersion = 1
 
-// maxState bounds the file, in bytes: all that may fire and wait, with annotations of some kilobytes.
+// maxState is the maximum size of the file in bytes. It is enough for all open alerts and waiting deliveries with
+// annotations of a few kilobytes.
 const maxState = 64 << 20
 
-// state is the file.
+// state is the content of the file.
 type state struct {
 	Version int                    `json:"version"`
 	Open    []*episode             `json:"open"`
@@ -26,7 +27,7 @@ type state struct {
 	Queues  map[string][]*delivery `json:"queues,omitempty"` // by key of the webhook
 }
 
-// parseState reads a file. Everything that it holds can be used.
+// parseState parses a file and validates every entry.
 func parseState(data []byte) (state, error) {
 	var s state
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -49,7 +50,7 @@ func parseState(data []byte) (state, error) {
 	return s, nil
 }
 
-// load reads the file. One that cannot be used is put aside: what fires then is told of once more, and nothing is lost.
+// load reads the file. An invalid file is renamed; the firing alerts are then sent again.
 func (h *Hub) load() {
 	data, err := readBounded(h.opts.File)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,8 +97,8 @@ func readBounded(name string) ([]byte, error) {
 	return data, err
 }
 
-// save writes down what is known. Without it a restart would tell some of it twice: that is said, once, and no
-// reason not to tell.
+// save writes the state. If that fails, alerts are still sent, and the failure is logged once: a restart would send some
+// alerts twice.
 func (h *Hub) save() {
 	err := h.write()
 	if err != nil && h.saved {
@@ -107,13 +108,13 @@ func (h *Hub) save() {
 	h.saved = err == nil
 }
 
-// write replaces the file at once: after a crash it is the old one or the new one.
+// write replaces the file atomically.
 func (h *Hub) write() error {
 	data, err := json.Marshal(state{Version: stateVersion, Open: h.sorted(), Ended: h.ended, Queues: h.queues})
 	if err != nil {
 		return err
 	}
-	// Nobody else writes there: the database holds the directory. A kill in between leaves one such file at most.
+	// No other process writes here, because the database has locked the directory. A kill leaves at most one such file.
 	f, err := os.OpenFile(h.opts.File+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err

@@ -18,29 +18,29 @@ import (
 	"time"
 )
 
-// How often and how long a delivery is tried.
+// Limits of retries.
 const (
 	firstPause  = time.Second
 	longPause   = 5 * time.Minute
 	postTimeout = 10 * time.Second
-	// maxAge is how old a delivery may get: whoever comes back after a day reads what fires elsewhere.
+	// maxAge is the maximum age of a delivery. Older alerts are no longer useful to a receiver.
 	maxAge = 24 * time.Hour
 )
 
-// A Webhook is an address that is told of every alert, in the form of Alertmanager's webhooks.
+// A Webhook receives every alert in the format of Alertmanager's webhooks.
 type Webhook struct {
-	name   string // of the host: the address may be a secret
-	key    string // of the address, in files
+	name   string // the host, because the address may be a secret
+	key    string // identifies the address in the state file
 	url    string
 	client *http.Client
 	wake   chan struct{}
 }
 
-// NewWebhook makes a webhook. Redirects are not followed: what is told is what the user has named.
+// NewWebhook creates a webhook. It does not follow redirects: alerts go only to the address that the user configured.
 func NewWebhook(address string, client *http.Client) (*Webhook, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, errors.New("not a URL") // the error would tell the address
+		return nil, errors.New("not a URL") // the error would contain the address
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, errors.New("not an http or https URL with a host")
@@ -51,7 +51,7 @@ func NewWebhook(address string, client *http.Client) (*Webhook, error) {
 	return &Webhook{name: u.Host, key: hex.EncodeToString(sum[:8]), url: address, client: &own, wake: make(chan struct{}, 1)}, nil
 }
 
-// nudge says that there may be something to deliver.
+// nudge wakes up deliver.
 func (w *Webhook) nudge() {
 	select {
 	case w.wake <- struct{}{}:
@@ -59,7 +59,7 @@ func (w *Webhook) nudge() {
 	}
 }
 
-// A delivery is one thing to tell one webhook.
+// A delivery is one message to one webhook.
 type delivery struct {
 	ID   string          `json:"id"`
 	Made time.Time       `json:"made"`
@@ -86,12 +86,12 @@ type messageAlert struct {
 	Labels       map[string]string `json:"labels"`
 	Annotations  map[string]string `json:"annotations"`
 	StartsAt     time.Time         `json:"startsAt"`
-	EndsAt       time.Time         `json:"endsAt"` // the year 1 while it fires
+	EndsAt       time.Time         `json:"endsAt"` // the year 1 while the alert fires
 	GeneratorURL string            `json:"generatorURL"`
 	Fingerprint  string            `json:"fingerprint"`
 }
 
-// enqueue makes the deliveries of what has begun or ended. The end is told to whoever knows of the beginning.
+// enqueue creates the deliveries for alerts that started or ended. The end goes only to receivers that got the start.
 func (h *Hub) enqueue(e *episode) {
 	var body []byte
 	for _, w := range h.opts.Webhooks {
@@ -129,7 +129,7 @@ func (h *Hub) message(e *episode) []byte {
 	return body
 }
 
-// deliver empties the queue of a webhook, in its order, until ctx ends.
+// deliver sends the deliveries of a webhook in order until ctx ends.
 func (h *Hub) deliver(ctx context.Context, w *Webhook) {
 	pause, failing := firstPause, false
 	for ctx.Err() == nil {
@@ -177,7 +177,7 @@ func (h *Hub) deliver(ctx context.Context, w *Webhook) {
 	}
 }
 
-// head is the delivery that is next, nil when there is none.
+// head returns the next delivery, or nil.
 func (h *Hub) head(w *Webhook) *delivery {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,7 +187,7 @@ func (h *Hub) head(w *Webhook) *delivery {
 	return nil
 }
 
-// done takes a delivery out of the queue, where it may not be any more, and writes that down.
+// done removes a delivery from the queue, if it is still there, and saves the state.
 func (h *Hub) done(w *Webhook, d *delivery, count func(*outcomes)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -199,13 +199,13 @@ func (h *Hub) done(w *Webhook, d *delivery, count func(*outcomes)) {
 	h.save()
 }
 
-// refusedError says that trying again would not help.
+// refusedError is an error for which a retry would not help.
 type refusedError struct{ status string }
 
 // Error implements error.
 func (e *refusedError) Error() string { return "it answers " + e.status }
 
-// post tries a delivery. One that is under way when ctx ends goes on: whether it arrived could not be known.
+// post sends a delivery. A request in flight continues when ctx ends, because otherwise its outcome would be unknown.
 func (w *Webhook) post(ctx context.Context, d *delivery) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), postTimeout)
 	defer cancel()
@@ -233,7 +233,7 @@ func (w *Webhook) post(ctx context.Context, d *delivery) error {
 	return fmt.Errorf("it answers %s", resp.Status)
 }
 
-// withoutAddress takes the URL out of an error: it may be a secret.
+// withoutAddress removes the URL, which may be a secret, from an error.
 func withoutAddress(err error) error {
 	var with *url.Error
 	if errors.As(err, &with) {
