@@ -8,7 +8,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
-	labels "github.com/teescope/teescope/internal/lib/text"
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
@@ -59,7 +59,7 @@ func (s *slots) watch(p watch.Process, base uint32, w *watcher, warn func(string
 			continue
 		}
 		n++
-		if sl.watched.pid == p.PID && sl.watched.base == base && sl.watched.comm == labels.Label(p.Comm) {
+		if sl.watched.pid == p.PID && sl.watched.base == base && sl.watched.comm == text.Label(p.Comm) {
 			s.kernel.moveProcess(p.PID, uint16(base), uint16(sl.Number)) // it had left its slot, by an exec
 			return nil
 		}
@@ -78,7 +78,7 @@ func (s *slots) watch(p watch.Process, base uint32, w *watcher, warn func(string
 	s.kernel.bases[part.Number] = uint64(base)
 	s.Put(s.estimated(&slot{
 		Group:   part,
-		watched: &watched{pid: p.PID, comm: labels.Label(p.Comm), base: base},
+		watched: &watched{pid: p.PID, comm: text.Label(p.Comm), base: base},
 	}))
 	// What it was read to be may be over: it started another program, or ended. Then the next scan sees what it
 	// is, and nothing has counted into this slot, which is given back.
