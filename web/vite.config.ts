@@ -28,5 +28,6 @@ export default defineConfig({
     },
   },
   // `npm run dev` talks to a teescope that runs beside it.
-  server: { proxy: { "/api": process.env["TEESCOPE_URL"] ?? "http://127.0.0.1:9750" } },
+  // The sentences of findings are in internal/analysis/render.
+  server: { fs: { allow: [".."] }, proxy: { "/api": process.env["TEESCOPE_URL"] ?? "http://127.0.0.1:9750" } },
 });

@@ -29,7 +29,7 @@ func (r Report) Markdown(out io.Writer) error {
 		fmt.Fprintf(w, "\n%s of less weight.\n", plural(r.LeftOut, "more finding", "more findings"))
 	}
 	r.markdownWindows(w)
-	markdownList(w, "### Not judged", r.notJudged())
+	markdownList(w, "### "+say("not_judged"), r.notJudged())
 	markdownList(w, "### Warnings of the source", r.Warnings)
 	return w.Flush()
 }
@@ -47,15 +47,15 @@ func markdownFinding(w io.Writer, i int, f analysis.Finding) {
 		// A bar ends a cell even within code.
 		fmt.Fprintf(w, "| %s | %s | %s |\n", markdown(e.Name), markdown(figure(e)), strings.ReplaceAll(code(e.Query), "|", `\|`))
 	}
-	markdownList(w, "**Advice**", f.Advice)
+	markdownList(w, "**"+say("advice")+"**", f.Advice)
 	if f.Gain != nil {
-		markdownList(w, "**The gain assumes**", f.Gain.Assumptions)
+		markdownList(w, "**"+say("assumes")+"**", f.Gain.Assumptions)
 	}
 	if len(f.Explains) > 0 {
-		markdownList(w, "**Explains too what these rules found**", []string{strings.Join(f.Explains, ", ")})
+		markdownList(w, "**"+say("explains")+"**", []string{strings.Join(f.Explains, ", ")})
 	}
-	markdownList(w, "**Does not hold when**", f.NotWhen)
-	markdownList(w, "**Sources**", f.Sources)
+	markdownList(w, "**"+say("not_when")+"**", f.NotWhen)
+	markdownList(w, "**"+say("sources")+"**", f.Sources)
 	if f.Runbook != "" {
 		markdownList(w, "**Runbook**", []string{f.Runbook})
 	}

@@ -103,21 +103,21 @@ func (t terminal) finding(i int, f analysis.Finding) {
 	}
 	if len(f.Evidence) > 0 {
 		t.line()
-		t.line("   ", t.paint(cyan, "Evidence"))
+		t.line("   ", t.paint(cyan, say("evidence")))
 	}
 	for _, e := range f.Evidence {
 		t.prose("   - ", e.Name+": "+figure(e))
 		t.line("       ", t.paint(dim, clean(e.Query)))
 	}
-	t.list("Advice", f.Advice)
+	t.list(say("advice"), f.Advice)
 	if f.Gain != nil {
-		t.list("The gain assumes", f.Gain.Assumptions)
+		t.list(say("assumes"), f.Gain.Assumptions)
 	}
 	if len(f.Explains) > 0 {
-		t.list("Explains too what these rules found", []string{strings.Join(f.Explains, ", ")})
+		t.list(say("explains"), []string{strings.Join(f.Explains, ", ")})
 	}
-	t.list("Does not hold when", f.NotWhen)
-	t.list("Sources", f.Sources)
+	t.list(say("not_when"), f.NotWhen)
+	t.list(say("sources"), f.Sources)
 	if f.Runbook != "" {
 		t.list("Runbook", []string{f.Runbook})
 	}
@@ -161,7 +161,7 @@ func (t terminal) notJudged(r Report) {
 	lines := r.notJudged()
 	if len(lines) > 0 {
 		t.line()
-		t.line(t.paint(bold, "Not judged"))
+		t.line(t.paint(bold, say("not_judged")))
 	}
 	for _, s := range lines {
 		t.prose("- ", s)
@@ -195,7 +195,7 @@ func (r Report) notJudged() []string {
 		}
 	}
 	if len(absent) > 0 {
-		lines = append(lines, listed(absent)+": there for less than half of the window, or samples are missing")
+		lines = append(lines, say("short", "workloads", listed(absent)))
 	}
 	if left := len(grave) - mostProblems; left > 1 {
 		grave = append(grave[:mostProblems], fmt.Sprintf("%d more problems: --format json lists them", left))
@@ -220,13 +220,13 @@ func problem(p query.Problem) string {
 	case p.Workload != "":
 		about = subject(analysis.Finding{Workload: p.Workload, Instance: p.Instance}) + ": "
 	case p.Query != "":
-		about = "the query " + p.Query + ": "
+		about = say("query", "query", p.Query)
 	case p.Instance != "":
 		about = p.Instance + ": "
 	}
 	s := about + p.Error
 	if len(p.Rules) > 0 {
-		s += " (for " + listed(p.Rules) + ")"
+		s += say("for_rules", "rules", listed(p.Rules))
 	}
 	return s
 }

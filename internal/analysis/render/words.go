@@ -116,26 +116,26 @@ func Gain(g *analysis.Gain) string {
 	case g == nil:
 		return ""
 	case g.High >= 1 && g.Low < 0.005:
-		return "up to " + times(1+g.High) + " times as much"
+		return say("gain_up_to_times", "high", times(1+g.High))
 	case g.High >= 1:
-		return times(1+g.Low) + " to " + times(1+g.High) + " times as much"
+		return say("gain_times", "low", times(1+g.Low), "high", times(1+g.High))
 	case g.High < 0.005:
-		return "under 1 % more"
+		return say("gain_small")
 	case g.Low < 0.005:
-		return "up to " + percent(g.High) + " more"
+		return say("gain_up_to", "high", percent(g.High))
 	}
 	low, high := percent(g.Low), percent(g.High)
 	if low == high {
-		return "about " + high + " more"
+		return say("gain_about", "high", high)
 	}
-	return strings.TrimSuffix(low, " %") + " to " + high + " more"
+	return say("gain_between", "low", strings.TrimSuffix(low, " %"), "high", high)
 }
 
 // figure writes a piece of evidence: its value, its interval where there is one, and how many samples it rests on.
 func figure(e analysis.Evidence) string {
 	s := Value(e.Value, e.Unit)
 	if e.Low != nil && e.High != nil {
-		s += " (" + Value(*e.Low, e.Unit) + " to " + Value(*e.High, e.Unit) + ")"
+		s += say("interval", "low", Value(*e.Low, e.Unit), "high", Value(*e.High, e.Unit))
 	}
 	if e.N > 0 {
 		s += ", n=" + strconv.Itoa(e.N)
@@ -147,9 +147,9 @@ func figure(e analysis.Evidence) string {
 func subject(f analysis.Finding) string {
 	switch name, at := clean(f.Workload), clean(f.Instance); {
 	case name == "" && at == "":
-		return "the machine"
+		return say("machine")
 	case name == "":
-		return "the machine " + at
+		return say("machine_named", "instance", at)
 	case at == "":
 		return name
 	default:
@@ -188,18 +188,18 @@ func plural(n int, one, many string) string {
 
 // Verdict is the report in one or two sentences.
 func (r Report) Verdict() string {
-	looked := fmt.Sprintf("%s over %s", plural(r.Workloads, "workload", "workloads"), span(r.Window))
+	looked := say("looked", "workloads", plural(r.Workloads, "workload", "workloads"), "window", span(r.Window))
 	all := len(r.Findings) + r.LeftOut
 	switch {
 	case r.Workloads == 0 && all == 0:
-		return "Not known: no workload could be judged over " + span(r.Window) + "."
+		return say("verdict_unknown", "window", span(r.Window))
 	case all == 0:
-		return fmt.Sprintf("Nothing found: looked at %s with %s.", looked, plural(len(r.Checked), "rule", "rules"))
+		return say("verdict_nothing", "looked", looked, "rules", plural(len(r.Checked), "rule", "rules"))
 	}
 	first := r.Findings[0]
-	s := fmt.Sprintf("%s in %s. ", plural(all, "finding", "findings"), looked)
+	s := say("verdict_found", "findings", plural(all, "finding", "findings"), "looked", looked)
 	if first.Gain != nil {
-		return s + fmt.Sprintf("The most worthwhile is at %s: %s.", subject(first), Gain(first.Gain))
+		return s + say("verdict_gain", "subject", subject(first), "gain", Gain(first.Gain))
 	}
-	return s + fmt.Sprintf("The first is at %s.", subject(first))
+	return s + say("verdict_first", "subject", subject(first))
 }

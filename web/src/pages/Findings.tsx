@@ -8,7 +8,7 @@ import { AnyPanel } from "../panels/AnyPanel";
 import { WINDOWS } from "../panels/dashboards/findings";
 import { useShown } from "../panels/use-data";
 import { FindingCard } from "./findings/FindingCard";
-import { chosen, notJudged, plural, verdictText } from "./findings/report";
+import { chosen, notJudged, plural, say, verdictText } from "./findings/report";
 import { useFindings } from "./findings/use-findings";
 
 export function Findings() {
@@ -47,7 +47,7 @@ function NotJudged({ report, several }: { report: Report; several: boolean }) {
   if (lines.length === 0) return null;
   return (
     <section class="panel" aria-labelledby="not-judged" data-panel="not-judged">
-      <h3 id="not-judged">Not judged</h3>
+      <h3 id="not-judged">{say("not_judged")}</h3>
       <ul class="dashes">
         {lines.map((line) => (
           <li key={line}>{line}</li>

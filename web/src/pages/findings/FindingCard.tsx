@@ -9,7 +9,7 @@ import { oneWorkload, type ViewState } from "../../lib/url";
 import { ViewLink } from "../../lib/ViewLink";
 import { useShown } from "../../panels/use-data";
 import { chartOf } from "./charts";
-import { figure, gainText, subject } from "./report";
+import { figure, gainText, say, subject } from "./report";
 
 /** The class of the mark, as on the overview. */
 const TONE: Readonly<Record<Finding["severity"], string>> = { high: "bad", medium: "warn", low: "note", info: "note" };
@@ -34,7 +34,7 @@ export function FindingCard({ finding }: { finding: Finding }) {
       <p class="aside">{seen(finding)}</p>
       {finding.advice.length > 0 && (
         <>
-          <h4>Advice</h4>
+          <h4>{say("advice")}</h4>
           <ul class="dashes">
             {finding.advice.map((line) => (
               <li key={line}>{line}</li>
@@ -42,7 +42,7 @@ export function FindingCard({ finding }: { finding: Finding }) {
           </ul>
         </>
       )}
-      <h4>Evidence</h4>
+      <h4>{say("evidence")}</h4>
       <EvidenceTable finding={finding} />
       {/^docs\/runbooks\/[\w-]+\.md$/.test(finding.runbook) && <Runbook path={finding.runbook} />}
       <Footing finding={finding} />
@@ -171,10 +171,10 @@ function ChartLink({ evidence, finding: { workload, instance } }: { evidence: Ev
 
 function Footing({ finding }: { finding: Finding }) {
   const parts: [string, readonly string[]][] = [
-    ["The gain assumes", finding.gain?.assumptions ?? []],
-    ["Also explains the findings of these rules", finding.explains.length === 0 ? [] : [finding.explains.join(", ")]],
-    ["Does not hold when", finding.not_when],
-    ["Sources", finding.sources],
+    [say("assumes"), finding.gain?.assumptions ?? []],
+    [say("explains"), finding.explains.length === 0 ? [] : [finding.explains.join(", ")]],
+    [say("not_when"), finding.not_when],
+    [say("sources"), finding.sources],
   ];
   return (
     <details>

@@ -54,7 +54,7 @@ describe("the verdict", () => {
   });
 
   it("does not call it nothing when nothing could be judged", () => {
-    expect(verdictText(made({ workloads: 0 }), [], false)).toBe("Not known yet: no workload could be judged over 5 min.");
+    expect(verdictText(made({ workloads: 0 }), [], false)).toBe("Not known: no workload could be judged over 5 min.");
   });
 
   it("names the machine, and the finding whose gain is not known", () => {

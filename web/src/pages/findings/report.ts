@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A report of the analysis in words. Pure. The sentences are those of
-// internal/analysis/render, so that the page and `teescope analyze` say the same.
+// A report of the analysis in words. Pure. The sentences are those of `teescope analyze`, from the same file.
+import phrases from "../../../../internal/analysis/render/phrases.json";
 import type { Evidence, Finding, Gain, Problem, Report } from "../../api/findings";
 import { type Chosen, passes } from "../../lib/filters";
 import { onNode } from "../../lib/promql";
 import { formatSpan } from "../../lib/time";
 import { formatNumber, formatSeconds, formatShare, formatValue } from "../../lib/units";
 import { listFirst } from "../../lib/words";
+
+/** A phrase with these values for what stands in its braces. */
+export function say(phrase: keyof typeof phrases, values: Readonly<Record<string, string>> = {}): string {
+  return phrases[phrase].replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? "");
+}
 
 /** A figure with its unit. */
 export function formatFigure(value: number, unit: string): string {
@@ -29,7 +34,7 @@ export function formatFigure(value: number, unit: string): string {
 
 /** The value of a piece of evidence, with its interval where there is one. */
 export function figure({ value, unit, low, high }: Evidence): string {
-  const interval = low === undefined || high === undefined ? "" : ` (${formatFigure(low, unit)} to ${formatFigure(high, unit)})`;
+  const interval = low === undefined || high === undefined ? "" : say("interval", { low: formatFigure(low, unit), high: formatFigure(high, unit) });
   return formatFigure(value, unit) + interval;
 }
 
@@ -42,16 +47,16 @@ function times(value: number): string {
 export function gainText(gain: Gain | undefined): string {
   if (!gain) return "";
   const { low, high } = gain;
-  if (high >= 1) return low < 0.005 ? `up to ${times(1 + high)} times as much` : `${times(1 + low)} to ${times(1 + high)} times as much`;
-  if (high < 0.005) return "under 1 % more";
-  if (low < 0.005) return `up to ${formatShare(high)} more`;
+  if (high >= 1) return say(low < 0.005 ? "gain_up_to_times" : "gain_times", { low: times(1 + low), high: times(1 + high) });
+  if (high < 0.005) return say("gain_small");
+  if (low < 0.005) return say("gain_up_to", { high: formatShare(high) });
   const [from, to] = [formatShare(low), formatShare(high)];
-  return from === to ? `about ${to} more` : `${from.replace(/ %$/, "")} to ${to} more`;
+  return from === to ? say("gain_about", { high: to }) : say("gain_between", { low: from.replace(/ %$/, ""), high: to });
 }
 
 /** Whom a finding is about; where several machines are shown, on which of them. */
 export function subject({ workload, instance }: { workload: string; instance: string }, several: boolean): string {
-  if (workload === "") return instance === "" ? "the machine" : `the machine ${instance}`;
+  if (workload === "") return instance === "" ? say("machine") : say("machine_named", { instance });
   return onNode(workload, several ? instance : undefined);
 }
 
@@ -66,16 +71,17 @@ export function chosen(findings: readonly Finding[], filters: Chosen): Finding[]
 
 /** The report in a sentence. */
 export function verdictText(report: Report, shown: readonly Finding[], several: boolean): string {
-  const looked = `${plural(report.workloads, "workload")} over ${formatSpan(report.window_seconds)}`;
+  const window = formatSpan(report.window_seconds);
+  const looked = say("looked", { workloads: plural(report.workloads, "workload"), window });
   const [first] = shown;
   if (!first) {
     return report.workloads === 0
-      ? `Not known yet: no workload could be judged over ${formatSpan(report.window_seconds)}.`
-      : `Nothing found: looked at ${looked} with ${plural(report.checked.length, "rule")}.`;
+      ? say("verdict_unknown", { window })
+      : say("verdict_nothing", { looked, rules: plural(report.checked.length, "rule") });
   }
   const gain = gainText(first.gain);
-  const worth = gain === "" ? `The first is at ${subject(first, several)}.` : `The most worthwhile is at ${subject(first, several)}: ${gain}.`;
-  return `${plural(shown.length + report.left_out, "finding")} in ${looked}. ${worth}`;
+  const worth = say(gain === "" ? "verdict_first" : "verdict_gain", { subject: subject(first, several), gain });
+  return say("verdict_found", { findings: plural(shown.length + report.left_out, "finding"), looked }) + worth;
 }
 
 const MOST_PROBLEMS = 8;
@@ -86,7 +92,7 @@ export function notJudged(report: Report, several: boolean): string[] {
   for (const { rule, reason } of report.skipped) byReason.set(reason, [...(byReason.get(reason) ?? []), rule]);
   const rules = [...byReason].sort(([a], [b]) => (a < b ? -1 : 1)).map(([reason, names]) => `${names.join(", ")}: ${reason}`);
   const short = report.problems.filter(isShort).map((p) => subject(p, several));
-  if (short.length > 0) rules.push(`${listFirst(short, 8)}: there for less than half of the window, or samples are missing`);
+  if (short.length > 0) rules.push(say("short", { workloads: listFirst(short, 8) }));
   const grave = report.problems.filter((p) => p.kind !== "absent" && !isShort(p)).map((p) => problemText(p, several)); // the rules' reasons say what is absent
   const left = grave.length - MOST_PROBLEMS;
   return [...rules, ...(left > 1 ? [...grave.slice(0, MOST_PROBLEMS), `${left} more problems`] : grave)];
@@ -99,6 +105,6 @@ function isShort({ kind, workload }: Problem): boolean {
 
 function problemText(problem: Problem, several: boolean): string {
   const { workload, query, instance, error, rules } = problem;
-  const about = workload !== "" ? `${subject(problem, several)}: ` : query !== "" ? `the query ${query}: ` : instance !== "" ? `${instance}: ` : "";
-  return about + error + (rules.length > 0 ? ` (for ${listFirst(rules)})` : "");
+  const about = workload !== "" ? `${subject(problem, several)}: ` : query !== "" ? say("query", { query }) : instance !== "" ? `${instance}: ` : "";
+  return about + error + (rules.length > 0 ? say("for_rules", { rules: listFirst(rules) }) : "");
 }
