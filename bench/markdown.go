@@ -17,7 +17,7 @@ func (r Report) markdown() string {
 	m := r.Machine
 	fmt.Fprintf(&b, "Measured %s on Linux %s, %s, %d cores (load average before: %s). Server on core %d, client on core %d.\n",
 		m.Date, m.Kernel, m.CPU, m.Cores, m.Load, serverCore, clientCore)
-	fmt.Fprintf(&b, "Windows of %g s, modes in random order in each of %d rounds; medians of the ratios to %q of the same round, with 95 %% bootstrap intervals.\n\n",
+	fmt.Fprintf(&b, "Windows of %g s, modes in random order in each of %d rounds. The ratios are medians of the ratios to %q of the same round, with 95 %% bootstrap intervals.\n\n",
 		r.Window, r.Rounds, r.Base)
 	if r.Rounds < 5 {
 		fmt.Fprintf(&b, "n = %d: too few rounds to say anything about cost.\n\n", r.Rounds)
@@ -56,7 +56,7 @@ func (r Report) writeRows(b io.Writer) {
 }
 
 func (r Report) writeWatching(b io.Writer) {
-	fmt.Fprintf(b, "\nWhat watches takes itself, scraped as often as a Prometheus would; at rest for %g s (n=1), else medians of the windows above.\n\n", r.Idle)
+	fmt.Fprintf(b, "\nCost of the watching processes, scraped at the interval of a Prometheus. At rest for %g s (n=1), else medians of the windows above.\n\n", r.Idle)
 	fmt.Fprintln(b, "| load | mode | CPU of one core | RSS | BPF maps | series | scrape | processes |")
 	fmt.Fprintln(b, "|---|---|--:|--:|--:|--:|--:|---|")
 	for _, w := range r.Watching {
@@ -83,7 +83,7 @@ func (r Report) writeTruths(b io.Writer) {
 	if len(r.Truths) == 0 {
 		return
 	}
-	fmt.Fprintln(b, "\nWhat was counted of a known number of calls (getppid, of one process), alone and beside a process that makes other calls as fast as it can.")
+	fmt.Fprintln(b, "\nCounted of a known number of calls (getppid, of one process), alone and beside a process that makes other calls as fast as it can.")
 	fmt.Fprintln(b, "\n| mode | beside | calls made | counted |\n|---|---|--:|--:|")
 	for _, t := range r.Truths {
 		fmt.Fprintf(b, "| %s | %s | %.0f | %s |\n", t.Mode, t.Beside, t.Calls, t.counted())

@@ -10,20 +10,20 @@ import (
 )
 
 const head = `<!-- Written by "make generate-probe-cost" and "make probe-cost". -->
-# What each eBPF program costs
+# The cost of each eBPF program
 
-**Instructions** are those of the committed object, before the kernel removes dead code: the same on every kernel. The
-second figure is with the functions that the program calls, which most events do not reach (` + "`heal`" + ` alone has most of
-them). CI counts them again and fails when this table differs, so a program that grows shows in a diff. Programs of which one is loaded depending on the kernel (fentry, kprobe)
-are all here.
+**Instructions** are those of the committed object, before the kernel removes dead code. They are the same on every kernel. The
+second figure includes the functions that the program calls, which most events do not reach (` + "`heal`" + ` alone has most of
+them). CI counts them again and fails if this table differs, so a program that grows is visible in a diff. All variants of a program are
+listed, although a kernel loads only one of them (fentry, kprobe).
 
-**ns per event** is the kernel's own run time of the program divided by its runs (eBPF statistics), with the time of
-two clock reads in it, so compare with ` + "`empty`" + `. It is a note of one machine at one time and nothing compares it; what is
-empty was not measured. It does not hold what it costs the kernel to come to the program:
+**ns per event** is the kernel's own run time of the program divided by its runs (eBPF statistics). It includes the time of
+two clock reads, so compare it with ` + "`empty`" + `. It was measured once on one machine, and no test compares it. An
+empty field was not measured. It does not include the kernel's path to the program:
 see [the budget](../decisions/overhead.md), and for functions of runtimes [transitions](../user/transitions.md).
 
-**In the virtual machine** are the same in the [virtual SGX machine](../../testbed/README.md), where alone the SGX
-driver's programs run. QEMU emulates each instruction there: what means something is the proportion of two of them.
+**In the virtual machine** are the same figures in the [virtual SGX machine](../../testbed/README.md). Only there do the programs of the SGX
+driver run. QEMU emulates each instruction, so only the ratio of two figures is meaningful.
 
 `
 

@@ -56,14 +56,14 @@ func newFamilies() *families {
 	return &families{
 		syscalls: twin(metric.Desc{
 			Name: "teescope_syscalls_total", Kind: metric.Counter, Unit: "calls", Labels: []string{"syscall"},
-			Help: "System calls entered, by name, without uretprobe and uprobe, which only tracing brings about. " +
-				"compat is any call through the 32-bit entry, unknown a number without a name.",
+			Help: "System calls entered, by name. uretprobe and uprobe are left out, because only tracing causes them. " +
+				"compat is any call through the 32-bit entry, unknown is a number without a name.",
 			Origin: "tracepoint raw_syscalls:sys_enter",
 		}),
 		syscallSeconds: twin(metric.Desc{
 			Name: "teescope_syscall_seconds_total", Kind: metric.Counter, Unit: "seconds", Labels: []string{"syscall"},
-			Help: "Time from entering to leaving system calls, waiting included; of calls that threads wait in, what has " +
-				"passed so far. Calls that never return (exit) have none. Only with --syscalls.time.",
+			Help: "Time from entering to leaving system calls, including waiting. Calls in which threads still wait count with the time " +
+				"so far. Calls that never return (exit) have no time. Only with --syscalls.time.",
 			Origin: "tracepoints raw_syscalls:sys_enter and sys_exit, sched:sched_switch, task iterator",
 		}),
 		switches: twin(metric.Desc{
@@ -157,39 +157,39 @@ func newFamilies() *families {
 		change: metric.New(metric.Desc{
 			Name: "teescope_workload_change_timestamp_seconds", Kind: metric.Gauge, Unit: "seconds", Source: metric.Kernel,
 			Labels: append(append([]string{}, workloadLabels...), "change"),
-			Help: "When the main process of a workload that is no container last followed another one, Unix time: change is restart " +
-				"when it runs the same program file, deployment when another one. Absent before that was seen.",
+			Help: "Unix time at which the main process of a workload (not of a container) last replaced another one: change is restart " +
+				"if it runs the same program file, and deployment if it runs another one. Absent before the first change.",
 			Origin: "task_struct.start_boottime; device, inode, size and modification time of /proc/PID/exe; process groups",
 		}),
 		workloads: agentFamily("teescope_workloads", metric.Gauge, "workloads",
-			"Named workloads, and groups of processes that count into other because their name does not fit (raise --workloads.max).", "state"),
+			"Named workloads, and groups of processes that count into other because of the limit (raise --workloads.max).", "state"),
 		slots: agentFamily("teescope_slots", metric.Gauge, "slots",
-			"Slots of the kernel side: one for each group of processes with the same cgroup and program.", "state"),
+			"Slots in the BPF maps: one for each group of processes with the same cgroup and program.", "state"),
 		lost: agentFamily("teescope_attribution_lost_total", metric.Counter, "events",
-			"What the kernel side could not attribute: it is counted, under other or not by errno.", "what"),
+			"Events that could not be attributed at once. They are counted under other, or without errno.", "what"),
 		start: agentFamily("teescope_start_seconds", metric.Gauge, "seconds",
-			"How long a part of the start took: maps is making the eBPF maps, programs is verifying and attaching the eBPF programs.", "stage"),
+			"Duration of a stage of the start: maps creates the eBPF maps, programs verifies and attaches the eBPF programs.", "stage"),
 		level: agentFamily("teescope_self_level", metric.Gauge, "",
-			"1 for how much is watched now: full, untimed (without the time of system calls), sampled (frequent events are "+
-				"counted for a part of the time and scaled up), totals (watched processes are not broken down either) or off "+
+			"1 for the current level of watching: full, untimed (without the time of system calls), sampled (frequent events are "+
+				"counted for a part of the time and scaled up), totals (also without counts by watched process) or off "+
 				"(frequent events are not counted).", "level"),
 		budget: agentFamily("teescope_self_budget_ratio", metric.Gauge, "ratio",
-			"The share of the machine's CPU time that watching may take (overhead.budget; five times that where processes are watched)."),
+			"Share of the machine's CPU time that watching may take (overhead.budget, times five if processes are watched)."),
 		selfCost: agentFamily("teescope_self_cpu_ratio", metric.Gauge, "ratio",
-			"The share of the machine's CPU time that watching takes: that of this program, measured, and that of the probes, "+
-				"reckoned from how often each event comes and what it costs where it happens.", "part"),
+			"Share of the machine's CPU time that watching takes: this process (measured), and the probes "+
+				"(estimated from the rate of each event and its cost).", "part"),
 		eventCost: agentFamily("teescope_self_event_seconds", metric.Gauge, "seconds",
-			"What one event takes that is counted, as the budget reckons: the program on it, measured by itself for a second "+
-				"now and then, and what the kernel takes to come to it, found once by what servers take with and without. "+
-				"Absent until there were enough events to measure.", "event", "part"),
+			"Estimated cost of one counted event in seconds: the eBPF program (part=\"program\", measured for one second in thirty) and the "+
+				"kernel's path to it (part=\"kernel\", a constant found by benchmarks of servers). "+
+				"Absent before enough events were measured.", "event", "part"),
 		samplingShare: agentFamily("teescope_sampling_ratio", metric.Gauge, "ratio",
-			"The part of the time for which the probe is attached; what it counts is scaled up by as much. 1 is exact.", "probe"),
+			"Fraction of the time for which the probe is attached. Counts are scaled up by its inverse. 1 is exact.", "probe"),
 		samplingVariance: metric.New(metric.Desc{
 			Name: "teescope_sampling_variance_total", Kind: metric.Counter, Unit: "events squared",
 			Labels: append(append([]string{}, workloadLabels...), "family"), Source: metric.Agent,
-			Help: "Variance of the estimated number of events while they were sampled: their number in a time range is the " +
-				"increase, more or less 1.96 times the square root of the increase of this, 95 times in 100.",
-			Origin: "half the squared difference of how far consecutive cycles of a second stray from what the CPU time says, and what is doubted of that",
+			Help: "Variance of the estimated number of sampled events. The 95 % interval of their number in a time range is the " +
+				"increase plus or minus 1.96 times the square root of the increase of this.",
+			Origin: "half the squared difference of the residuals of consecutive cycles of a second, and the uncertainty of the event rate",
 		}),
 	}
 }

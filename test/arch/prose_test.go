@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arch
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+var (
+	htmlComment = regexp.MustCompile(`(?s)<!--.*?-->`)
+	item        = regexp.MustCompile(`^\s*([-*+]|\d+\.)\s+`)
+	ends        = regexp.MustCompile(`[.!?]["')\]*]*\s+`)
+	short       = regexp.MustCompile(`(?i)\b(e\.g|i\.e|vs|al|etc|[A-Z])\.$`)
+)
+
+// paragraphs are the running text of a document: no headings, tables or code blocks. Each item of a list is a paragraph.
+func paragraphs(text string) []string {
+	var all []string
+	var current []string
+	flush := func() {
+		if len(current) > 0 {
+			all = append(all, strings.Join(current, " "))
+		}
+		current = nil
+	}
+	fenced := false
+	for line := range strings.Lines(htmlComment.ReplaceAllString(text, "")) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "```") {
+			fenced = !fenced
+			flush()
+			continue
+		}
+		switch {
+		case fenced || line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "<"):
+			flush()
+		case item.MatchString(line):
+			flush()
+			current = append(current, item.ReplaceAllString(line, ""))
+		default:
+			current = append(current, line)
+		}
+	}
+	flush()
+	return all
+}
+
+// sentences splits a paragraph. A link counts as its text, a piece of code as one word.
+func sentences(paragraph string) []string {
+	paragraph = link.ReplaceAllString(paragraph, "$1")
+	paragraph = codeSpan.ReplaceAllString(paragraph, "code")
+	var all []string
+	start := 0
+	for _, at := range ends.FindAllStringIndex(paragraph, -1) {
+		if short.MatchString(paragraph[start : at[0]+1]) {
+			continue
+		}
+		all = append(all, paragraph[start:at[1]])
+		start = at[1]
+	}
+	return append(all, paragraph[start:])
+}
+
+// words counts what has a letter or a digit.
+func words(sentence string) int {
+	n := 0
+	for word := range strings.FieldsSeq(sentence) {
+		if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// quantile is the value at a share of sorted values.
+func quantile(sorted []int, share float64) int {
+	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
+}
+
+// TestSentencesAreShort limits the length of sentences over all documents, and in each folder of them. Generated
+// documents, whose sentences are help texts, are a group of their own. Sentences of fewer than three words are items of
+// lists and do not count.
+func TestSentencesAreShort(t *testing.T) {
+	const median, ninetieth, longest = 16, 28, 45
+	lengths := map[string][]int{}
+	for _, file := range append(documents(t), generatedDocuments...) {
+		for _, paragraph := range paragraphs(read(t, file)) {
+			for _, sentence := range sentences(paragraph) {
+				n := words(sentence)
+				if n < 3 {
+					continue
+				}
+				if slices.Contains(generatedDocuments, file) {
+					lengths["generated"] = append(lengths["generated"], n)
+				} else {
+					lengths["all"] = append(lengths["all"], n)
+					lengths[path.Dir(file)] = append(lengths[path.Dir(file)], n)
+				}
+				if testing.Verbose() {
+					lengths[file] = append(lengths[file], n)
+				}
+				if n > longest {
+					t.Errorf("%s: a sentence of %d words: %.80s...", file, n, sentence)
+				}
+			}
+		}
+	}
+	for where, all := range lengths {
+		slices.Sort(all)
+		t.Logf("%s: %d sentences, median %d, 90th percentile %d, longest %d", where, len(all), quantile(all, 0.5), quantile(all, 0.9), all[len(all)-1])
+		if path.Ext(where) != ".md" && (quantile(all, 0.5) > median || quantile(all, 0.9) > ninetieth) {
+			t.Errorf("sentences of %s: median %d words (at most %d), 90th percentile %d (at most %d)",
+				where, quantile(all, 0.5), median, quantile(all, 0.9), ninetieth)
+		}
+	}
+}
+
+// TestSentencesAreTakenApart proves the measure on a document whose sentences are known.
+func TestSentencesAreTakenApart(t *testing.T) {
+	text := "# A heading\n\nOne [two](x.md) `three four`.\nFive six, e.g. seven? <!-- not\nme -->\n\n| a | table |\n\n" +
+		"- an item of five words\n  and two\n- R. Krahn et al. wrote it.\n\n```sh\nno words\n```\n"
+	var got []int
+	for _, paragraph := range paragraphs(text) {
+		for _, sentence := range sentences(paragraph) {
+			got = append(got, words(sentence))
+		}
+	}
+	if want := []int{3, 4, 7, 6}; !slices.Equal(got, want) {
+		t.Errorf("words of each sentence: %d, want %d", got, want)
+	}
+}
+
+// notPlain are words and phrases that no document uses, with what to write instead.
+var notPlain = map[string]string{
+	`dear(er|est)?`:          "expensive",
+	`reckon\w*`:              "estimate, include",
+	`who(so)?ever`:           "anyone who",
+	`whatever`:               "any, all",
+	`mend(s|ed|ing)?`:        "fix",
+	`are for who`:            "say for whom",
+	`not to be had`:          "cannot be obtained, is not packaged",
+	`as (they|it) should be`: "valid",
+	`of one mind`:            "agree",
+	`is to be (\w+ed)`:       "must be",
+	`nobody else's`:          "say whose",
+	`wants (a|an|to)`:        "needs",
+	`beforehand`:             "before",
+	`thrice|twofold|hence`:   "plain words",
+	`lest`:                   "so that ... does not",
+	`all the same`:           "still",
+}
+
+func TestDocumentsUsePlainWords(t *testing.T) {
+	for phrase, instead := range notPlain {
+		find := regexp.MustCompile(`(?i)\b` + phrase + `\b`)
+		for _, file := range append(documents(t), generatedDocuments...) {
+			for n, line := range strings.Split(read(t, file), "\n") {
+				if found := find.FindString(codeSpan.ReplaceAllString(line, "")); found != "" {
+					t.Errorf("%s:%d: %q: write %q", file, n+1, found, instead)
+				}
+			}
+		}
+	}
+}
