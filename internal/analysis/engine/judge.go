@@ -107,7 +107,7 @@ func (s scene) unfit(rule Rule) (why string, failed bool) {
 func (s scene) view(rule Rule, t query.Target) (w Workload, own bool) {
 	w = Workload{
 		Name: t.Workload, Instance: t.Instance, Window: s.Window.Seconds(), Clock: s.clock(t.Instance), OCALL: s.ocall(t.Instance),
-		values: make(map[string][]query.Sample, len(rule.Signals)),
+		values: make(map[string][]query.Sample, len(rule.Signals)), strict: true,
 	}
 	for _, signal := range rule.Signals {
 		samples := s.samples(s.expr(signal.Query), t)

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
@@ -59,6 +60,7 @@ type Workload struct {
 	Clock    cost.Clock
 	OCALL    cost.Cost // of one exit and re-entry on its machine: [cost.OCALL], or what was measured there
 	values   map[string][]query.Sample
+	strict   bool // values has a key for each signal of the rule
 }
 
 // OCALLMeasured tells whether the cost of an OCALL was measured on the machine.
@@ -73,20 +75,41 @@ func NewWorkload(name string, window time.Duration, values map[string][]query.Sa
 }
 
 // Samples are those of one signal. What was not measured has none: absent is never zero.
-func (w Workload) Samples(signal string) []query.Sample { return w.values[signal] }
+//
+// A rule that reads a signal which it does not declare would find nothing for ever: that panics, and the engine reports
+// the rule as broken.
+func (w Workload) Samples(signal string) []query.Sample {
+	samples, declared := w.values[signal]
+	if !declared && w.strict {
+		panic(fmt.Sprintf("it reads the signal %q and does not declare it", signal))
+	}
+	return samples
+}
+
+// View makes a workload by hand as the engine shows it to this rule: with the signals that the rule declares, and no
+// others.
+func (r Rule) View(name string, window time.Duration, values map[string][]query.Sample) Workload {
+	w := NewWorkload(name, window, make(map[string][]query.Sample, len(r.Signals)))
+	w.strict = true
+	for _, s := range r.Signals {
+		w.values[s.Name] = values[s.Name]
+	}
+	return w
+}
 
 // Value is the sum of a signal's samples, and whether there was any.
 func (w Workload) Value(signal string) (sum float64, measured bool) {
-	for _, s := range w.values[signal] {
+	samples := w.Samples(signal)
+	for _, s := range samples {
 		sum += s.Value
 	}
-	return sum, len(w.values[signal]) > 0
+	return sum, len(samples) > 0
 }
 
 // By maps the values of one label to a signal's samples, summed.
 func (w Workload) By(signal, label string) map[string]float64 {
 	by := make(map[string]float64)
-	for _, s := range w.values[signal] {
+	for _, s := range w.Samples(signal) {
 		by[s.Labels[label]] += s.Value
 	}
 	return by

@@ -57,7 +57,7 @@ func aexStorm() engine.Rule {
 
 func judgeAEXStorm(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, "cpu", "aex")
-	if !ok || !inTEE(w) || v["cpu"] < leastBusy {
+	if !ok || !placeOf(w).protected() || v["cpu"] < leastBusy {
 		return nil
 	}
 	if traps, told := w.Value("traps"); told && traps >= trapsPerSecond {

@@ -42,20 +42,20 @@ func contextSwitchStorm() engine.Rule {
 }
 
 func judgeContextSwitchStorm(w engine.Workload) *engine.Verdict {
-	p, known := placeOf(w)
+	p := placeOf(w)
 	cores, busy := cpuOf(w)
 	kinds := w.By(switchesSignal.Name, "kind")
 	waits, taken := kinds["voluntary"], kinds["involuntary"]
-	if !known || !busy || waits+taken < stormSwitches {
+	if !p.known() || !busy || waits+taken < stormSwitches {
 		return nil
 	}
 	exits, counted := w.By(transitionsSignal.Name, "kind")["eexit"]
-	if p.enclave && counted && waits >= taken && waits < stormWaits*exits {
+	if p.enclave() && counted && waits >= taken && waits < stormWaits*exits {
 		return nil
 	}
 	low, high := shares(w, cost.Switch, waits+taken, cores)
 	assumptions := []string{cost.Switch.Assumption(), w.Clock.Assumption(), cpuBound}
-	if p.enclave {
+	if p.enclave() {
 		// To wait, a thread leaves the enclave; one that is taken off its CPU in it does so by an exception.
 		_, out := shares(w, w.OCALL, waits, cores)
 		_, aex := shares(w, cost.AEX, taken, cores)
@@ -77,7 +77,7 @@ func judgeContextSwitchStorm(w engine.Workload) *engine.Verdict {
 		v.Cause, v.Advice = overcommitted(w, p, taken)
 	}
 	v.Cause += fmt.Sprintf(": the switches take %s of the CPU time", between(low, high))
-	if !p.enclave {
+	if !p.enclave() {
 		v.Severity = analysis.Info
 		return v
 	}

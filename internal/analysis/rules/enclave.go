@@ -47,25 +47,6 @@ var (
 	}
 )
 
-// place is what a workload runs in.
-type place struct {
-	enclave bool   // it has an SGX enclave
-	runtime string // as teescope_workload_info spells it, empty when none is recognised; some run outside of enclaves
-}
-
-// placeOf reads the signal tee. What it does not tell is not known, and rules about enclaves are silent then: a
-// program outside of one is not to be told how to call out of it.
-func placeOf(w engine.Workload) (p place, known bool) {
-	for _, s := range w.Samples(teeSignal.Name) {
-		known = true
-		enclave := s.Labels["tee"] == "sgx"
-		if enclave && !p.enclave || p.runtime == "" && enclave == p.enclave {
-			p = place{enclave, s.Labels["runtime"]}
-		}
-	}
-	return p, known
-}
-
 // family is the runtime as advice is grouped by, empty when it is not known.
 func (p place) family() string {
 	switch p.runtime {

@@ -64,7 +64,7 @@ func encryptionTax() engine.Rule {
 
 func judgeEncryptionTax(w engine.Workload) *engine.Verdict {
 	cpu, measured := w.Value("cpu")
-	if !measured || cpu < leastBusy || !inTEE(w) {
+	if !measured || cpu < leastBusy || !placeOf(w).protected() {
 		return nil
 	}
 	if nodes, counted := w.Value("nodes"); counted && nodes >= encryptedCalls {

@@ -92,14 +92,14 @@ func stalled(w engine.Workload, pages float64) (threads float64, measured bool) 
 }
 
 func judgeEPCThrashing(w engine.Workload) *engine.Verdict {
-	p, _ := placeOf(w)
+	p := placeOf(w)
 	cores, busy := w.Value(cpuSignal.Name)
 	pages, from, ok := loadedBack(w)
 	least := float64(pagingPages)
 	if _, _, short := shortage(w); short {
 		least = shortPages
 	}
-	if !p.enclave || !busy || !ok || pages < least {
+	if !p.enclave() || !busy || !ok || pages < least {
 		return nil
 	}
 	stall, timed := stalled(w, pages)

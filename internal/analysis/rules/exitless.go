@@ -67,7 +67,7 @@ func exitless() engine.Rule {
 }
 
 func judgeExitless(w engine.Workload) *engine.Verdict {
-	_, runtime := runtimeOf(w)
+	runtime := placeOf(w).runtime
 	v, ok := figures(w, "cpu", "exits", "calls", "cores", "idle")
 	if !ok || runtime != "gramine-sgx" || v["cpu"] < leastBusy {
 		return nil

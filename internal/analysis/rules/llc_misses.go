@@ -73,7 +73,7 @@ func judgeLLCMisses(w engine.Workload) *engine.Verdict {
 			"if the working set has grown, make it smaller: in an enclave each miss is decrypted and checked as well",
 		},
 	}
-	if inTEE(w) {
+	if placeOf(w).protected() {
 		verdict.Gain = analysis.Amdahl(low/v["cpu"], high/v["cpu"], costMiss.Assumption(), w.Clock.Assumption(), cpuBound,
 			"misses fall back to what they were in the hour before")
 	} else {

@@ -53,11 +53,11 @@ func loadBackStalls() engine.Rule {
 }
 
 func judgeLoadBackStalls(w engine.Workload) *engine.Verdict {
-	p, _ := placeOf(w)
+	p := placeOf(w)
 	cores, busy := w.Value(cpuSignal.Name)
 	pages, counted := w.Value(loadedSignal.Name)
 	mean, measured := w.Value("mean")
-	if !p.enclave || !busy || !counted || !measured || pages <= 0 || mean < stallSeconds {
+	if !p.enclave() || !busy || !counted || !measured || pages <= 0 || mean < stallSeconds {
 		return nil
 	}
 	stall, timed := stalled(w, pages)

@@ -92,7 +92,7 @@ func judgeLockContention(w engine.Workload) *engine.Verdict {
 	if time, told := w.Value("futex_time"); told {
 		verdict.Cause += fmt.Sprintf("; %s threads are in it on average", figure(time))
 	}
-	if !inTEE(w) {
+	if !placeOf(w).protected() {
 		verdict.Severity = analysis.Info
 		return verdict
 	}

@@ -60,10 +60,10 @@ func needlessCalls(w engine.Workload, calls map[string]float64) map[string]float
 }
 
 func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
-	p, known := placeOf(w)
+	p := placeOf(w)
 	cores, busy := cpuOf(w)
 	calls, shown := bySyscall(w, p)
-	if !known || !busy || len(calls) == 0 || !p.enclave && p.runtime == "" {
+	if !p.known() || !busy || len(calls) == 0 || !p.enclave() && p.runtime == "" {
 		return nil
 	}
 	found := needlessCalls(w, calls)
@@ -72,7 +72,7 @@ func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
 		return nil
 	}
 	cost := crossing(w, p, all)
-	if !p.enclave {
+	if !p.enclave() {
 		cost = w.OCALL
 	}
 	low, high := shares(w, cost, rate, cores)
@@ -92,7 +92,7 @@ func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
 	for _, call := range mostOf(calls, 2, ioCalls) {
 		v.Evidence = append(v.Evidence, shown(call))
 	}
-	if !p.enclave {
+	if !p.enclave() {
 		v.Severity, v.Confidence = analysis.Info, analysis.Possible
 		v.Cause += fmt.Sprintf("; outside of an enclave that costs little, inside it would cost %s of the CPU time used now", between(low, high))
 		return v

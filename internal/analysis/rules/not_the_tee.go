@@ -62,7 +62,7 @@ func notTheTEE() engine.Rule {
 
 // judgeNotTheTEE speaks of workloads in a TEE alone: elsewhere nobody would blame one.
 func judgeNotTheTEE(w engine.Workload) *engine.Verdict {
-	if !inTEE(w) {
+	if !placeOf(w).protected() {
 		return nil
 	}
 	for _, judge := range []func(engine.Workload) *engine.Verdict{hostReclaim, stolenTime, busyNeighbours} {

@@ -58,7 +58,7 @@ func numaRemoteEPC() engine.Rule {
 func judgeNUMARemoteEPC(w engine.Workload) *engine.Verdict {
 	resident, measured := w.Value("resident")
 	sections := w.Samples("section")
-	if !measured || resident <= 0 || len(sections) < 2 || !inTEE(w) {
+	if !measured || resident <= 0 || len(sections) < 2 || !placeOf(w).protected() {
 		return nil
 	}
 	var largest float64

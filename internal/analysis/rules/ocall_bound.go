@@ -36,10 +36,10 @@ func ocallBound() engine.Rule {
 }
 
 func judgeOCALLBound(w engine.Workload) *engine.Verdict {
-	p, _ := placeOf(w)
+	p := placeOf(w)
 	cores, busy := cpuOf(w)
 	exits, counted := w.By(transitionsSignal.Name, "kind")["eexit"]
-	if !p.enclave || !busy || !counted {
+	if !p.enclave() || !busy || !counted {
 		return nil
 	}
 	low, high := shares(w, w.OCALL, exits, cores)

@@ -63,11 +63,11 @@ func pageFaultStorm() engine.Rule {
 }
 
 func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
-	p, known := placeOf(w)
+	p := placeOf(w)
 	cores, busy := cpuOf(w)
 	rate, counted := w.Value("faults")
 	now, recent := w.Value("now")
-	if !known || !busy || !counted || !recent || now < faultsNow*rate {
+	if !p.known() || !busy || !counted || !recent || now < faultsNow*rate {
 		return nil
 	}
 	// What the enclave page cache is too small for is another cause.
@@ -92,7 +92,7 @@ func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 		assumptions = append(assumptions, cost.AEX.Assumption())
 	}
 	least := worthwhile
-	if !p.enclave {
+	if !p.enclave() {
 		least = nativeWorthwhile
 	}
 	if low = min(low, high); middle(low, high) < least {
@@ -107,7 +107,7 @@ func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 		Evidence: []string{"faults{reason=" + top + "}", "faults", "now", "enclave", "added", "major", "system", "cpu"},
 		Advice:   faultAdvice(w, p, top),
 	}
-	if !p.enclave {
+	if !p.enclave() {
 		v.Severity = analysis.Info
 		return v
 	}

@@ -51,25 +51,25 @@ func emptyPolls(w engine.Workload) (empty, polls float64, ok bool) {
 }
 
 func judgePollingLoop(w engine.Workload) *engine.Verdict {
-	p, known := placeOf(w)
+	p := placeOf(w)
 	cores, busy := cpuOf(w)
 	empty, polls, ok := emptyPolls(w)
-	if !known || !busy || !ok || empty < pollRate || empty < pollEmpty*polls {
+	if !p.known() || !busy || !ok || empty < pollRate || empty < pollEmpty*polls {
 		return nil
 	}
 	calls := w.By(callsSignal.Name, "syscall")
 	all := total(calls)
 	each := cost.Cost(cost.Syscall)
 	if leaving(w, p, empty) == 0 {
-		p.enclave = false // it is the half outside that polls
+		p.tee = teeNone // it is the half outside that polls
 	}
-	if p.enclave {
+	if p.enclave() {
 		each = crossing(w, p, all)
 	}
 	low, high := shares(w, each, empty, cores)
 	high = min(high, empty/all)
 	least := worthwhile
-	if !p.enclave {
+	if !p.enclave() {
 		least = nativeWorthwhile
 	}
 	if low = min(low, high); middle(low, high) < least {
@@ -87,7 +87,7 @@ func judgePollingLoop(w engine.Workload) *engine.Verdict {
 			tip{"Intel SDK, Open Enclave", "wait outside of the enclave, and enter it when there is something to do"},
 		),
 	}
-	if !p.enclave {
+	if !p.enclave() {
 		v.Severity = analysis.Info
 		outLow, outHigh := w.OCALL.CPU(empty, w.Clock)
 		v.Cause += fmt.Sprintf("; in an enclave it would cost %s to %s cores", figure(outLow), figure(outHigh))

@@ -56,10 +56,10 @@ func processChurn() engine.Rule {
 }
 
 func judgeProcessChurn(w engine.Workload) *engine.Verdict {
-	p, known := placeOf(w)
+	p := placeOf(w)
 	cores, busy := w.Value(cpuSignal.Name)
 	v, ok := figures(w, "forks", "ends", "processes")
-	if !known || !ok {
+	if !p.known() || !ok {
 		return nil
 	}
 	enclaves, counted := w.Value("enclaves")
@@ -67,13 +67,13 @@ func judgeProcessChurn(w engine.Workload) *engine.Verdict {
 	if !counted {
 		births = v["forks"] // in Gramine each process has an enclave of its own
 	}
-	if !p.enclave {
+	if !p.enclave() {
 		births = v["forks"]
 	}
 	if births <= 0 || !passing(births, v["ends"], v["processes"]) {
 		return nil
 	}
-	if !p.enclave {
+	if !p.enclave() {
 		if v["forks"] < nativeForks {
 			return nil
 		}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
 const top = "../../../" // of the source tree
@@ -65,7 +63,7 @@ func TestRulesAskForMetricsThatExist(t *testing.T) {
 // What was not measured is not known, and nothing is said of it.
 func TestRulesAreSilentWhenNothingIsMeasured(t *testing.T) {
 	for _, r := range All() {
-		if v := r.Judge(engine.NewWorkload("w", 5*time.Minute, nil)); v != nil {
+		if v := r.Judge(r.View("w", 5*time.Minute, nil)); v != nil {
 			t.Errorf("%s: %s", r.Name, v.Cause)
 		}
 	}

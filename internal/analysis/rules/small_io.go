@@ -79,11 +79,11 @@ func ioSize(w engine.Workload) (rate, bytes float64, evidence string, ok bool) {
 }
 
 func judgeSmallIO(w engine.Workload) *engine.Verdict {
-	p, _ := placeOf(w)
+	p := placeOf(w)
 	cores, busy := cpuOf(w)
 	rate, bytes, from, ok := ioSize(w)
 	calls := w.By(callsSignal.Name, "syscall")
-	if !p.enclave || !busy || !ok || bytes > smallBytes || rate < mostIO*total(calls) {
+	if !p.enclave() || !busy || !ok || bytes > smallBytes || rate < mostIO*total(calls) {
 		return nil
 	}
 	cost := crossing(w, p, total(calls))

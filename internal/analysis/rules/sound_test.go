@@ -57,7 +57,7 @@ func anything(r *rand.Rand, rule engine.Rule, tee string) engine.Workload {
 			seen[s.Name] = append(seen[s.Name], sample)
 		}
 	}
-	return engine.NewWorkload("w", 5*time.Minute, seen)
+	return rule.View("w", 5*time.Minute, seen)
 }
 
 // Whatever the figures are, a rule promises no more than can be, shows what it says, and does not stumble.
@@ -109,7 +109,7 @@ func TestOutsideOfAnEnclaveIsAtMostInfo(t *testing.T) {
 		}
 		r := rand.New(rand.NewPCG(3, 5))
 		for i := range 1500 {
-			w := anything(r, rule, []string{"none", "tdx"}[i%2])
+			w := anything(r, rule, []string{"none", "tdx", "sev"}[i%3])
 			if v := rule.Judge(w); v != nil && (v.Severity != analysis.Info || v.Gain != nil) {
 				t.Fatalf("%s: severity %q, gain %v: %s", rule.Name, v.Severity, v.Gain, v.Cause)
 			}
@@ -204,10 +204,10 @@ func TestCrossing(t *testing.T) {
 		p    place
 		want float64 // the lower end
 	}{
-		{"SCONE hands calls over or leaves", engine.NewWorkload("w", time.Minute, nil), place{true, "scone"}, cost.Exitless.Low},
-		{"nothing is known of exits", engine.NewWorkload("w", time.Minute, nil), place{true, "sgx-sdk"}, cost.OCALL.Low},
-		{"an exit for each call", exits(1000), place{true, "gramine-sgx"}, cost.OCALL.Low},
-		{"threads outside make the calls", exits(10), place{true, "gramine-sgx"}, cost.Exitless.Low},
+		{"SCONE hands calls over or leaves", engine.NewWorkload("w", time.Minute, nil), place{teeSGX, "scone"}, cost.Exitless.Low},
+		{"nothing is known of exits", engine.NewWorkload("w", time.Minute, nil), place{teeSGX, "sgx-sdk"}, cost.OCALL.Low},
+		{"an exit for each call", exits(1000), place{teeSGX, "gramine-sgx"}, cost.OCALL.Low},
+		{"threads outside make the calls", exits(10), place{teeSGX, "gramine-sgx"}, cost.Exitless.Low},
 	} {
 		if got := lowest(crossing(c.w, c.p, 1000)); got != c.want {
 			t.Errorf("%s: %v", c.what, got)
@@ -229,7 +229,7 @@ func TestAdviceIsForTheRuntime(t *testing.T) {
 		"occlum":      {"all"},
 		"":            {"all", "Gramine: manifest", "SCONE: heap"},
 	} {
-		if got := (place{true, runtime}).advice(tips...); !slices.Equal(got, want) {
+		if got := (place{teeSGX, runtime}).advice(tips...); !slices.Equal(got, want) {
 			t.Errorf("%q: %q", runtime, got)
 		}
 	}

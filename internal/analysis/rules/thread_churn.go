@@ -53,10 +53,10 @@ func threadChurn() engine.Rule {
 }
 
 func judgeThreadChurn(w engine.Workload) *engine.Verdict {
-	p, known := placeOf(w)
+	p := placeOf(w)
 	cores, busy := cpuOf(w)
 	v, ok := figures(w, "starts", "threads")
-	if !known || !busy || !ok || v["starts"] < churnStarts {
+	if !p.known() || !busy || !ok || v["starts"] < churnStarts {
 		return nil
 	}
 	life := v["threads"] / v["starts"]
@@ -74,14 +74,14 @@ func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 	if handshakes {
 		low, high = v["starts"]*handshakeLow/cores, v["starts"]*handshakeHigh/cores
 		assumptions = []string{cpuBound, "a thread costs 2.4 to 2.7 ms with its encrypted pipe (measured with gramine-direct on a virtual machine of 2 CPUs)"}
-		if p.enclave {
+		if p.enclave() {
 			_, out := shares(w, w.OCALL, handshakeCalls*v["starts"], cores)
 			high += out
 			assumptions = append(assumptions, "at most each of its 28 calls leaves the enclave", w.OCALL.Assumption(), w.Clock.Assumption())
 		}
 	}
 	least := worthwhile
-	if !p.enclave {
+	if !p.enclave() {
 		least = nativeWorthwhile
 	}
 	if middle(low, min(high, 1)) < least {
@@ -105,7 +105,7 @@ func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 	if futex := calls["futex"]; futex > 0 && futex <= joinFutex*v["starts"] {
 		verdict.Supersedes = []string{LockContention, ContextSwitchStorm} // they wait for threads to end
 	}
-	if !p.enclave {
+	if !p.enclave() {
 		verdict.Severity = analysis.Info
 		cost := v["starts"] * handshakeLow
 		if !handshakes {

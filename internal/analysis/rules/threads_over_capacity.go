@@ -53,7 +53,7 @@ func threadsOverCapacity() engine.Rule {
 }
 
 func judgeThreadsOverCapacity(w engine.Workload) *engine.Verdict {
-	if !inTEE(w) {
+	if !placeOf(w).protected() {
 		return nil
 	}
 	if verdict := overTCS(w); verdict != nil && verdict.Severity != analysis.Info {
@@ -68,7 +68,7 @@ func judgeThreadsOverCapacity(w engine.Workload) *engine.Verdict {
 // overTCS compares threads with the room for them in the enclave. In Gramine each thread of the application is one
 // of the process; other runtimes have threads that never enter.
 func overTCS(w engine.Workload) *engine.Verdict {
-	_, runtime := runtimeOf(w)
+	runtime := placeOf(w).runtime
 	v, ok := figures(w, "threads", "tcs", "cpu")
 	if !ok || runtime != "gramine-sgx" || v["tcs"] <= 0 || v["threads"] < tcsNear*v["tcs"] {
 		return nil

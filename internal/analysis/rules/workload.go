@@ -68,22 +68,6 @@ var (
 	}
 )
 
-// runtimeOf is the TEE of a workload and the runtime in it; both are empty outside of one, and where it is not known.
-func runtimeOf(w engine.Workload) (tee, runtime string) {
-	for _, s := range w.Samples(teeSignal.Name) {
-		if name := s.Labels["tee"]; name != "" && name != "none" {
-			return name, s.Labels["runtime"]
-		}
-	}
-	return "", ""
-}
-
-// inTEE tells whether a workload is known to run in a TEE: others are not told to change an enclave.
-func inTEE(w engine.Workload) bool {
-	tee, _ := runtimeOf(w)
-	return tee != ""
-}
-
 // figures reads signals by name, each the sum of its samples; ok is false when one was not measured.
 func figures(w engine.Workload, names ...string) (v map[string]float64, ok bool) {
 	v = make(map[string]float64, len(names))
