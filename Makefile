@@ -139,7 +139,7 @@ test: ## unit, golden and architecture tests (Go); those of the kernel side need
 cases: ## the diagnosis on every case of test/cases: precision and recall by rule
 	$(GO) test -count=1 -v -run 'TestCases$$' ./test/cases | grep -v -e '^=== ' -e '^ *--- PASS'
 
-fuzz: ## fuzz every parser of what others write, FUZZTIME (20s) each; FUZZ=./internal/agent/tee for one package
+fuzz: ## fuzz every parser of what others write, two minutes in all; FUZZ=./internal/agent/tee for one package
 	GO=$(GO) test/fuzz $(FUZZ)
 
 test-web: web/node_modules/.package-lock.json ## unit tests of the page
