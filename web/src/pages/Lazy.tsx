@@ -5,11 +5,11 @@
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-/** A page that is loaded when it is first drawn, and then kept. */
+/** A page that is loaded when it is first drawn, and then stays loaded. */
 export function lazyPage(load: () => Promise<ComponentType>): ComponentType {
-  let kept: ComponentType | undefined;
+  let loadedPage: ComponentType | undefined;
   return function Lazy() {
-    const [Page, setPage] = useState<ComponentType | undefined>(() => kept);
+    const [Page, setPage] = useState<ComponentType | undefined>(() => loadedPage);
     const [failed, setFailed] = useState(false);
     const [attempt, setAttempt] = useState(0);
     useEffect(() => {
@@ -17,7 +17,7 @@ export function lazyPage(load: () => Promise<ComponentType>): ComponentType {
       setFailed(false);
       load()
         .then((loaded) => {
-          kept = loaded;
+          loadedPage = loaded;
           if (!gone) setPage(() => loaded);
         })
         .catch(() => {

@@ -44,7 +44,7 @@ function requestStep(request: FrameRequest): number {
 
 export class FrameLoader {
   private readonly client: Client;
-  private kept: { key: string; frame: Frame; from: number } | undefined;
+  private cached: { key: string; frame: Frame; from: number } | undefined;
 
   constructor(client: Client) {
     this.client = client;
@@ -54,8 +54,8 @@ export class FrameLoader {
     const step = requestStep(request);
     const key = frameKey(request);
     const { from, to } = alignToGrid(request.interval, step);
-    const kept = this.kept?.key === key && this.kept.from <= from ? this.kept : undefined;
-    const last = kept?.frame.times.at(-1);
+    const cached = this.cached?.key === key && this.cached.from <= from ? this.cached : undefined;
+    const last = cached?.frame.times.at(-1);
     const since = last === undefined ? from : Math.min(Math.max(from, last - OVERLAP * step), to);
     const { filling, newest, interval } = request;
     const ahead = newest === true && to > interval.to && !isDense(step, filling.scrapeInterval);
@@ -63,8 +63,8 @@ export class FrameLoader {
       this.fetch(request, since, to, step, signal),
       ahead ? this.fetch(request, interval.to, interval.to, step, signal) : NOTHING,
     ]);
-    const frame = kept ? extendFrame(kept.frame, newer, from) : newer;
-    this.kept = { key, frame, from };
+    const frame = cached ? extendFrame(cached.frame, newer, from) : newer;
+    this.cached = { key, frame, from };
     const drawn = endAt(frame, interval.to, step, filling.scrapeInterval);
     return { frame: extendFrame(drawn, end, from), step };
   }

@@ -90,7 +90,7 @@ function rate(divisor: Divisor): Query {
 
 /** One loader for each panel and side. */
 class Loaders {
-  private readonly kept = new Map<string, FrameLoader>();
+  private readonly cached = new Map<string, FrameLoader>();
   private readonly session: Session;
 
   constructor(session: Session) {
@@ -98,8 +98,8 @@ class Loaders {
   }
 
   of(id: string): FrameLoader {
-    const loader = this.kept.get(id) ?? new FrameLoader(this.session.client);
-    this.kept.set(id, loader);
+    const loader = this.cached.get(id) ?? new FrameLoader(this.session.client);
+    this.cached.set(id, loader);
     return loader;
   }
 }

@@ -56,11 +56,11 @@ function Picker() {
   const [chosenAtOpen] = useState(allFilters(view));
   const box = useRef<HTMLDivElement>(null);
   const search = useRef<HTMLInputElement>(null);
-  const [turn, setTurn] = useState(0);
+  const [focusCount, setFocusCount] = useState(0);
   useLayoutEffect(() => {
     search.current?.focus();
     search.current?.select(); // the same search goes on in another kind, and typing begins a new one
-  }, [turn]);
+  }, [focusCount]);
   const pinned = chosenAtOpen.filter((f) => f.kind === kind && !f.regex).map((f) => f.text);
   const all = choices?.[kind] ?? [];
   const left = inside(all);
@@ -108,7 +108,7 @@ function Picker() {
           onChoose={(each, byKey) => {
             setKind(each);
             setReach(false);
-            if (!byKey) setTurn(turn + 1);
+            if (!byKey) setFocusCount(focusCount + 1);
           }}
         >
           {(each) => (
@@ -148,7 +148,7 @@ function Picker() {
           title="Write a regular expression"
           onClick={() => {
             setRegex(!regex);
-            setTurn(turn + 1);
+            setFocusCount(focusCount + 1);
           }}
         >
           .*
