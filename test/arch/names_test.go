@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arch
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// These tests find names in documents that have become wrong: of files, packages, tests, make targets, commands and
+// flags, and numbers of things that grow.
+
+// foreignNames look like names of this module and are not.
+var foreignNames = []string{
+	"scrape.go",       // of Prometheus
+	"config.v2.json",  // of Docker
+	"alerts.json",     // written below the data directory
+	"report.json",     // an argument of bench
+	"redis.html",      // an argument of teescope report
+	"runs.csv",        // an argument of teescope correlate
+	"NAME.go",         // the reader's
+	"NAME.bpf.c",      // the reader's
+	"RULE--KIND-NAME", // the reader's
+	"bpf/headers/vmlinux_amd64.h",
+}
+
+// foreignFlags belong to other programs that documents name.
+var foreignFlags = []string{
+	"--no-setup", "--peers", "--cap-add", "--hardware", "--cpunodebind", "--membind", "--port", "--save", "--data-urlencode",
+	"--collector.cpu.info",
+}
+
+var (
+	pathLike  = regexp.MustCompile(`^[\w.{},-]+(/[\w.{},-]+)*\.(go|ts|tsx|mjs|c|h|yaml|yml|json|md|svg|sh)$`)
+	inModule  = regexp.MustCompile(`^(cmd|internal|docs|test|web|rules|bench|bpf|testbed|deploy|tools)(/[\w.{},-]+)+/?$`)
+	inPackage = regexp.MustCompile(`^(agent|server|analysis|cli|lib)(/[\w]+)+$`)
+	testName  = regexp.MustCompile(`^Test[A-Z]\w+$`)
+	makeRun   = regexp.MustCompile(`\bmake ((?:[a-z][a-z0-9-]*[ \t]*)+)`)
+	flagName  = regexp.MustCompile(`(?:^|[\s'"=(])(--[a-z][a-z0-9.-]+[a-z0-9])`)
+	command   = regexp.MustCompile(`(?:^|[$ ]|\./)teescope ([a-z]+)\b`)
+	counted   = regexp.MustCompile(`(?i)(?:^|\s)(\d{1,3}|t[a-z]+teen|t(wo|hree|en|welve)|four(teen)?|five|fifteen|six(teen)?|seven(teen)?|eight(een)?|nine(teen)?|eleven|(twenty|thirty)(-[a-z]+)?)` +
+		` (fuzz targets|diagnosis rules|rules|recording rules|alerts|collectors|panels|dashboards|runbooks|subcommands|linters)\b`)
+)
+
+// code lists the code of a document: spans in its text, and lines of its blocks.
+func code(text string) (spans, lines []string) {
+	for _, block := range fence.FindAllString(text, -1) {
+		lines = append(lines, strings.Split(block, "\n")...)
+	}
+	for _, span := range codeSpan.FindAllString(fence.ReplaceAllString(text, ""), -1) {
+		spans = append(spans, strings.Join(strings.Fields(strings.Trim(span, "`")), " "))
+	}
+	return spans, lines
+}
+
+// endings are the paths of all files and folders, and each path without its first folders.
+func endings(t *testing.T) map[string]bool {
+	t.Helper()
+	known := map[string]bool{}
+	for _, file := range walk(t) {
+		for name := file; name != "."; name = path.Dir(name) {
+			parts := strings.Split(name, "/")
+			for i := range parts {
+				known[strings.Join(parts[i:], "/")] = true
+			}
+		}
+	}
+	return known
+}
+
+func TestFilesNamedInDocumentsExist(t *testing.T) {
+	known, seen := endings(t), 0
+	for _, file := range documents(t) {
+		spans, _ := code(read(t, file))
+		for _, span := range spans {
+			if strings.Contains(span, "NAME") || slices.Contains(foreignNames, span) {
+				continue
+			}
+			names := []string{}
+			switch {
+			case inPackage.MatchString(span):
+				names = append(names, "internal/"+span)
+			case pathLike.MatchString(span) || inModule.MatchString(span):
+				names = expand(strings.TrimSuffix(span, "/"))
+			}
+			for _, name := range names {
+				seen++
+				if known[name] {
+					continue
+				}
+				if _, err := fs.Stat(os.DirFS(root), name); err != nil { // what is built or ignored
+					t.Errorf("%s names `%s`, which does not exist", file, span)
+				}
+			}
+		}
+	}
+	if seen < 100 {
+		t.Errorf("found %d names of files: has the way they are written changed?", seen)
+	}
+}
+
+func TestTestsNamedInDocumentsExist(t *testing.T) {
+	known := map[string]bool{}
+	find := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	for _, file := range walk(t) {
+		if !strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for _, m := range find.FindAllStringSubmatch(read(t, file), -1) {
+			known[m[1]] = true
+		}
+	}
+	for _, file := range documents(t) {
+		spans, _ := code(read(t, file))
+		for _, span := range spans {
+			if testName.MatchString(span) && !known[span] {
+				t.Errorf("%s names the test %s, which does not exist", file, span)
+			}
+		}
+	}
+}
+
+func TestMakeTargetsNamedInDocumentsExist(t *testing.T) {
+	makefile := read(t, "Makefile")
+	seen := 0
+	for _, file := range documents(t) {
+		spans, lines := code(read(t, file))
+		for _, line := range slices.Concat(spans, lines) {
+			if !strings.HasPrefix(strings.TrimSpace(line), "make ") {
+				continue
+			}
+			for name := range strings.FieldsSeq(makeRun.FindStringSubmatch(line + "\n")[1]) {
+				seen++
+				if !strings.Contains("\n"+makefile, "\n"+name+":") && !regexp.MustCompile(`(?m)^[a-z -]*\b`+name+`\b[a-z -]*:`).MatchString(makefile) {
+					t.Errorf("%s names make %s, which is no target", file, name)
+				}
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("found %d make targets: has the way they are written changed?", seen)
+	}
+}
+
+// TestCommandsAndFlagsNamedInDocumentsExist compares with docs/user/cli.md, which is generated from the commands.
+func TestCommandsAndFlagsNamedInDocumentsExist(t *testing.T) {
+	cli := read(t, filepath.Join("docs", "user", "cli.md"))
+	seen := 0
+	for _, file := range documents(t) {
+		spans, lines := code(read(t, file))
+		for _, line := range slices.Concat(spans, lines) {
+			line, _, _ = strings.Cut(line, " # ")
+			for _, m := range command.FindAllStringSubmatch(line, -1) {
+				seen++
+				if !strings.Contains(cli, "teescope "+m[1]) {
+					t.Errorf("%s names the command teescope %s, which does not exist", file, m[1])
+				}
+			}
+			for _, m := range flagName.FindAllStringSubmatch(line, -1) {
+				seen++
+				if !strings.Contains(cli, m[1]) && !slices.Contains(foreignFlags, m[1]) {
+					t.Errorf("%s names the flag %s, which no command has (`%s`)", file, m[1], line)
+				}
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("found %d commands and flags: has the way they are written changed?", seen)
+	}
+}
+
+// TestDocumentsCountNothingThatGrows forbids the number of rules, panels and the like: it is wrong after the next one.
+func TestDocumentsCountNothingThatGrows(t *testing.T) {
+	for _, file := range documents(t) {
+		for _, paragraph := range paragraphs(read(t, file)) {
+			if found := counted.FindString(paragraph); found != "" {
+				t.Errorf("%s: %q: leave the number out", file, found)
+			}
+		}
+	}
+}
