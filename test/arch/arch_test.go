@@ -159,6 +159,16 @@ const (
 	analysis = internal + "analysis/"
 )
 
+// boundary is the folder of the backend that counts crossings of the enclave boundary.
+const boundary = "internal/agent/tee/sgx/boundary/"
+
+func boundaryValues(names ...string) []string {
+	for i, name := range names {
+		names[i] = module + "/" + boundary + name
+	}
+	return names
+}
+
 func importRules() []importRule {
 	return []importRule{
 		{
@@ -246,6 +256,18 @@ func importRules() []importRule {
 			why:   "only agent/bpf, agent/attribution and collectors speak eBPF (bench measures it)",
 			from:  []string{"cmd", "internal/cli", "internal/server", "internal/lib/service", "internal/agent/tee"},
 			never: []string{"github.com/cilium/ebpf"},
+		},
+		{
+			why:   "mechanisms at the enclave boundary share values, and know neither each other nor who composes them",
+			from:  []string{boundary + "breakpoint", boundary + "functions", boundary + "gramine"},
+			never: []string{module + "/" + strings.TrimSuffix(boundary, "/")},
+			but:   boundaryValues("window", "process", "count", "host", "executable", "boundarytest"),
+		},
+		{
+			why:   "what mechanisms at the enclave boundary share knows no mechanism",
+			from:  []string{boundary + "window", boundary + "process", boundary + "count", boundary + "host", boundary + "executable"},
+			never: []string{module + "/" + strings.TrimSuffix(boundary, "/")},
+			but:   boundaryValues("window", "process", "count", "host", "executable", "boundarytest"),
 		},
 		{
 			why:   "statistics know numbers only",

@@ -44,18 +44,18 @@ type Options struct {
 	Detector *tee.Detector // of these roots; others may ask it too
 	Cgroup   string        // root of the cgroup file systems
 	Mode     Mode
-	// Budget is how many hits of probes a second all programs of the machine may pay for together.
+	// Budget is how many hits of probes a second are allowed in all programs of the machine together.
 	Budget int
-	// CostLow and CostHigh are what a crossing and the way back cost, as the user has measured it; zero where nobody has.
+	// CostLow and CostHigh are what leaving an enclave and coming back cost, as the user has measured it; zero if not measured.
 	CostLow, CostHigh time.Duration
 	// MaxWorkloads bounds the label workload; what does not fit is folded into "other".
 	MaxWorkloads int
 	// Watch singles out processes whose calls are also timed.
 	Watch []watch.Rule
-	// Calls tells of each of these processes how many system calls its group has made; nil when nobody counts them.
+	// Calls returns how many system calls the group of each process has made; nil when they are not counted.
 	Calls func(pids []int) map[int]GroupCalls
-	// Settled is closed once the process has the privileges that it will keep; nil is at once. No file is probed before:
-	// otherwise functions that only the start may attach to would be half of what is to be counted.
+	// Settled is closed once the agent has dropped privileges; nil means that it has. No file is probed before, because
+	// functions found later could then not be probed, and a part of the functions would look like all of them.
 	Settled <-chan struct{}
 	Log     *slog.Logger
 
@@ -96,7 +96,7 @@ func New(o Options) *Backend {
 	return &Backend{opts: o, families: count.NewFamilies(), probes: probe.NewFamilies("transition/"), now: time.Now}
 }
 
-// Name implements tee.Backend. The crossings are those of SGX.
+// Name implements tee.Backend. Names of probes begin with it, so it stays as it was before the package was renamed.
 func (b *Backend) Name() tee.Kind { return "transition" }
 
 // Describe implements tee.Backend.
@@ -112,13 +112,13 @@ func (b *Backend) Init(context.Context) error {
 	b.registry = count.NewRegistry(b.opts.MaxWorkloads)
 	b.processes = process.NewTable(host.New(b.opts.Roots.Proc, b.opts.Cgroup), b.registry, func() time.Time { return b.now() })
 	if err := b.load(); err != nil {
-		b.opts.Log.Warn("transitions are not traced", "reason", err)
+		b.opts.Log.Warn("the enclave boundary is not traced", "reason", err)
 	}
 	return nil
 }
 
-// Keeps names the capabilities that attaching needs after the start: none, where the kernel attaches to all
-// places of a file at once, and else that of perf events.
+// Keeps names the capabilities that attaching needs after the start: none where the kernel attaches to all sites of a
+// file at once, and the one for perf events elsewhere.
 func (b *Backend) Keeps() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,7 +139,7 @@ func (b *Backend) Run(ctx context.Context) error {
 	}
 	for {
 		if err := b.tick(); err != nil {
-			b.opts.Log.Warn("tracing transitions", "error", err)
+			b.opts.Log.Warn("tracing the enclave boundary", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -149,7 +149,7 @@ func (b *Backend) Run(ctx context.Context) error {
 	}
 }
 
-// wait is how long nothing must be done.
+// wait is the time until the next tick.
 func (b *Backend) wait() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

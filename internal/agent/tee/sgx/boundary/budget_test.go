@@ -131,7 +131,7 @@ func TestUnusedFilesAreDropped(t *testing.T) {
 	b := start(t, On, 0)
 	app := ready(t, b, sdkApp(t, "sdk-gone"))
 	app.do(t, "ecall 50 3 1")
-	if b.files.Len() < 2 || b.functions.Kept() < 4 {
+	if b.files.Len() < 2 || b.functions.Remembered() < 4 {
 		look(t, b)
 	}
 	if err := app.in.Close(); err != nil {
@@ -145,9 +145,9 @@ func TestUnusedFilesAreDropped(t *testing.T) {
 	b.now = func() time.Time { return time.Now().Add(time.Minute) }
 	look(t, b)
 	calls, tables := entries(t, b, "calls", 12), entries(t, b, "tables", 16)
-	if n := b.files.Len() + b.functions.Kept() + b.processes.Len() + calls + tables; n != 0 {
+	if n := b.files.Len() + b.functions.Remembered() + b.processes.Len() + calls + tables; n != 0 {
 		t.Errorf("%d files, %d sites, tables and counters read, %d processes, %d counters and %d tables in the kernel are left",
-			b.files.Len(), b.functions.Kept(), b.processes.Len(), calls, tables)
+			b.files.Len(), b.functions.Remembered(), b.processes.Len(), calls, tables)
 	}
 	if n := scrape(t, b)["teescope_ecalls_total{ecall=app_ecall_even,mode=normal,source=sdk_uprobe,workload=sdk-gone}"]; n != 26 {
 		t.Errorf("%v ECALLs are kept of a program that has ended, want 26", n)

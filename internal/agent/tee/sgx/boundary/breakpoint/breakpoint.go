@@ -304,5 +304,5 @@ func (b *Breakpoints) remove(which func(*tree) bool) error {
 	return errors.Join(errs...)
 }
 
-// Shrink makes the map small that nobody uses without breakpoints. It must run before the maps are made.
+// Shrink makes the map small that is not used without breakpoints. It must run before the maps are created.
 func Shrink(o *bpf.Object) error { return o.Resize("crossed", 1) }

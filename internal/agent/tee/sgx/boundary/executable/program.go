@@ -153,8 +153,8 @@ func (n *names) at(index uint32) string {
 		n.length, _ = n.file.ReadAt(n.window[:], int64((n.from+i)&(1<<62-1))) // a short read is the end of the file
 		n.start = i
 	}
-	rest := n.window[i-n.start : n.length]
-	name, _, _ := strings.Cut(string(rest[:min(len(rest), longestName)]), "\x00")
+	from := n.window[i-n.start : n.length]
+	name, _, _ := strings.Cut(string(from[:min(len(from), longestName)]), "\x00")
 	return name
 }
 

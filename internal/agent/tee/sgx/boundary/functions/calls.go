@@ -34,7 +34,7 @@ func (f *Functions) readCalls(ending *window.File, weight float64) error {
 	return errors.Join(err, f.forgetCalls(stale))
 }
 
-// takeCalls adds what a counter has grown by, and tells whether nobody reads it again.
+// takeCalls adds what a counter has grown by, and tells whether the counter can be removed.
 func (f *Functions) takeCalls(key callKey, n uint64, ending *window.File, weight float64) (stale bool) {
 	s := f.sites[key.Site]
 	if s == nil {
@@ -47,14 +47,14 @@ func (f *Functions) takeCalls(key callKey, n uint64, ending *window.File, weight
 	p := f.Processes.Get(key.TGID)
 	if p != nil && s.role == roleSDKECall && s.file.File != ending && !f.state(p).looked && !p.Ended &&
 		f.Processes.Now().Sub(p.Since) < process.NameWait {
-		return false // its names are still to be found
+		return false // its names are not known yet
 	}
 	f.count(p, key, s, float64(n-f.counted[key])*w)
 	f.counted[key] = n
 	return p == nil
 }
 
-// forgetCalls removes counters that nobody reads again.
+// forgetCalls removes counters that are not read again.
 func (f *Functions) forgetCalls(keys []callKey) error {
 	var errs []error
 	for _, key := range keys {

@@ -24,7 +24,7 @@ type file struct {
 	returns closers
 }
 
-// site is one place in a file that calls come by.
+// site is the address in a file of a function that is called.
 type site struct {
 	spot
 	runtime *runtime
@@ -51,7 +51,7 @@ func (f *file) probe() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// addSite adds a place to the file. Its probe is attached with the others.
+// addSite adds a site to the file. Its probe is attached with the others.
 func (f *file) addSite(r *runtime, address uint64, s spot) error {
 	where, err := f.Program.Place(address)
 	if err != nil {

@@ -63,7 +63,7 @@ func (s *state) complete() bool {
 	return len(s.tables) > 0
 }
 
-// Shrink makes the maps small that nobody uses without timing. It must run before the maps are made.
+// Shrink makes the maps small that are not used without timing. It must run before the maps are created.
 func Shrink(o *bpf.Object) error {
 	return errors.Join(o.Resize("starts", 1), o.Resize("durations", 1))
 }
@@ -90,11 +90,11 @@ func Load(o Options) (*Functions, error) {
 	return f, nil
 }
 
-// Multi tells whether the kernel attaches to all places of a file at once.
+// Multi tells whether the kernel attaches to all sites of a file at once.
 func (f *Functions) Multi() bool { return f.call.Multi() }
 
-// Kept is how much is remembered of files that are probed, and of what was read of the kernel side.
-func (f *Functions) Kept() int {
+// Remembered is how many sites, tables and counters are remembered: none when no file is probed.
+func (f *Functions) Remembered() int {
 	n := len(f.sites) + len(f.tables.attached) + len(f.counted)
 	if f.timer != nil {
 		n += len(f.timer.timed)

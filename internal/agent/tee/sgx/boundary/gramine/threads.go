@@ -79,7 +79,8 @@ func trust(c [counters]uint64) int {
 	if c[eexits] > c[eenters] {
 		return 0
 	}
-	if rest := c[eenters] - c[eexits]; c[syncSignals]+c[asyncSignals] > rest || rest-c[syncSignals]-c[asyncSignals] > ecalls {
+	entries := c[eenters] - c[eexits] // that no OCALL explains
+	if signals := c[syncSignals] + c[asyncSignals]; signals > entries || entries-signals > ecalls {
 		return syncSignals
 	}
 	return counters

@@ -78,7 +78,7 @@ func (t *Table) Owner(p *Process) *count.Workload {
 	return p.Owner
 }
 
-// Get returns what is known of a process, which is looked at now if it is new; nil when it has ended.
+// Get returns a process. A new one is looked at now. It returns nil for one that has ended.
 func (t *Table) Get(tgid uint32) *Process {
 	if p := t.byTGID[tgid]; p != nil {
 		return p

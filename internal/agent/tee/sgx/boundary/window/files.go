@@ -22,7 +22,7 @@ import (
 )
 
 // lingering is how long a file stays probed after its last process: the next one is then counted from its
-// first call. Probes in a file that nobody runs cost nothing.
+// first call. Probes in a file that no process has cost nothing.
 const lingering = 30 * time.Second
 
 // Probes are what one mechanism has in a file.
@@ -32,7 +32,7 @@ type Probes interface {
 	Detach() error
 	// Count adds what was counted since the last time. Each hit stands for weight.
 	Count(weight float64) error
-	// Close forgets all that is kept for the file.
+	// Close forgets the file.
 	Close() error
 }
 

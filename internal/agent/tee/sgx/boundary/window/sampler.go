@@ -10,21 +10,21 @@ import (
 
 // Times of sampling.
 const (
-	// Tick is how often the probes of files are looked after.
+	// Tick is how often files are checked against their budget.
 	Tick = 100 * time.Millisecond
 
 	shortestWindow = 20 * time.Millisecond
-	// longestCycle bounds the time between two windows, and with it the share from below.
+	// longestCycle limits the time between two windows, and so the smallest duty cycle.
 	longestCycle = 10 * time.Second
-	// memory is over which time the rate is averaged that the next cycle is planned by.
+	// memory is the time over which the event rate is averaged that the next cycle is planned with.
 	memory = 10 * time.Second
-	// firstGuess times the budget is taken for the rate until a window has measured it.
+	// firstGuess times the budget is taken as the event rate until a window has measured it.
 	firstGuess = 4
 	// calm is the share of the budget below which every call is counted again.
 	calm = 0.7
 )
 
-// action is what a sampler asks for.
+// action is what must be done with the probes.
 type action uint8
 
 const (
@@ -33,13 +33,12 @@ const (
 	detach        // close the gate, count what was seen with its weight, and detach
 )
 
-// sampler decides when the probes of one file are attached, so that they cost no more than a budget of hits
-// a second. Below it they always are, and every call is counted. Above it time is cut into cycles with a window
-// in each. The length of cycle and window is fixed when a cycle begins, from what was seen before; where the
-// window is in it is random, so that every moment of the cycle is as likely to be seen as any other: it begins
-// anywhere from its own length before the cycle to its end, and is cut off at both. Hence a hit stands for
-// (cycle + window) / window, and the expectation is right for any load, whatever its rhythm and however the
-// lengths follow the rate (Horvitz and Thompson's estimator).
+// sampler decides when the probes of one file are attached, so that they cost at most a budget of hits a second. Below
+// the budget they are always attached, and every call is counted. Above it time is divided into cycles with one window
+// each. The lengths of cycle and window are fixed when a cycle begins, from the event rate before. The position of the
+// window is random: it begins anywhere from its own length before the cycle to the end of the cycle, and is cut off at
+// both. So every moment of the cycle is equally likely to be in the window, and a hit stands for (cycle + window) /
+// window. The estimate is unbiased for any load (the Horvitz-Thompson estimator).
 type sampler struct {
 	random func() float64 // in [0, 1)
 
@@ -50,13 +49,13 @@ type sampler struct {
 	start          time.Time
 	cycle, window  time.Duration
 	opens, closes  time.Time // as planned
-	opened         time.Time // in truth
+	opened         time.Time // as it happened
 	done           bool      // the window is over
 	missed         float64   // share of the cycle by which the one before began too late
 	seen           float64   // hits that the cycle stands for
 	detaching      time.Duration
 	rate           float64 // hits a second, averaged
-	share          float64 // of the time that is seen, now
+	share          float64 // the duty cycle
 	saved          float64 // hits that may be made now, at most those of a second
 	cost, began    uint64  // counters of hits: at the last step, at the opening
 	lastStep       time.Time
@@ -69,7 +68,7 @@ func newSampler(now time.Time, budget float64) *sampler {
 	return &sampler{random: rand.Float64, exact: true, lastStep: now, saved: budget, share: 1, before: -1}
 }
 
-// step is told the time, the counter of hits and the budget in hits a second; 0 is no bound.
+// step takes the time, the counter of hits and the budget in hits a second, where 0 is no limit.
 func (s *sampler) step(now time.Time, cost uint64, budget float64) action {
 	hits, passed := float64(cost-s.cost), now.Sub(s.lastStep)
 	s.cost, s.lastStep = cost, now
