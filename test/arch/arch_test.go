@@ -159,16 +159,6 @@ const (
 	analysis = internal + "analysis/"
 )
 
-// boundary is the folder of the backend that counts crossings of the enclave boundary.
-const boundary = "internal/agent/tee/sgx/boundary/"
-
-func boundaryValues(names ...string) []string {
-	for i, name := range names {
-		names[i] = module + "/" + boundary + name
-	}
-	return names
-}
-
 func importRules() []importRule {
 	return []importRule{
 		{
@@ -258,18 +248,6 @@ func importRules() []importRule {
 			never: []string{"github.com/cilium/ebpf"},
 		},
 		{
-			why:   "mechanisms at the enclave boundary share values, and know neither each other nor who composes them",
-			from:  []string{boundary + "breakpoint", boundary + "functions", boundary + "gramine"},
-			never: []string{module + "/" + strings.TrimSuffix(boundary, "/")},
-			but:   boundaryValues("window", "process", "count", "host", "executable", "boundarytest"),
-		},
-		{
-			why:   "what mechanisms at the enclave boundary share knows no mechanism",
-			from:  []string{boundary + "window", boundary + "process", boundary + "count", boundary + "host", boundary + "executable"},
-			never: []string{module + "/" + strings.TrimSuffix(boundary, "/")},
-			but:   boundaryValues("window", "process", "count", "host", "executable", "boundarytest"),
-		},
-		{
 			why:   "statistics know numbers only",
 			from:  []string{"internal/lib/stat"},
 			never: []string{"github.com/prometheus"},
@@ -346,7 +324,7 @@ func (a importRule) applies(pkg string) bool {
 
 func TestAllowedImports(t *testing.T) {
 	sources := parse(t)
-	for _, a := range importRules() {
+	for _, a := range append(importRules(), boundaryRules()...) {
 		for _, s := range sources {
 			if !a.applies(s.pkg) {
 				continue
