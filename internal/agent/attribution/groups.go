@@ -28,7 +28,20 @@ type Group[K any] struct {
 
 func (g *Group[K]) group() *Group[K] { return g }
 
-// Member is what a user keeps of a group, such as its counters. It embeds [Group].
+// InUse is that of a member which its user ends by [Groups.Leave].
+func (*Group[K]) InUse() bool { return true }
+
+// Moved is that of such a member.
+func (*Group[K]) Moved() bool { return false }
+
+// AddTo is that of a member whose user counts straight into its workload: it adds nothing.
+func (*Group[K]) AddTo(*K) {}
+
+// SubtractFrom is that of such a member.
+func (*Group[K]) SubtractFrom(*K) {}
+
+// Member is what a user keeps of a group, such as its counters. It embeds [Group], whose methods are those of a member
+// without counters of its own.
 type Member[K any] interface {
 	group() *Group[K]
 	// InUse tells whether something in the group still lives and may count: a process, an enclave.
@@ -84,7 +97,8 @@ func (g *Groups[M, K]) All() iter.Seq[M] { return maps.Values(g.active) }
 // Put adds a member whose Workload is set: one of the object's own groups, or one made by Split.
 func (g *Groups[M, K]) Put(m M) { g.active[m.group().Number] = m }
 
-// Join makes a group that the kernel side knows nothing of. The caller chooses its number, which no other group has.
+// Join makes a group that the kernel side knows nothing of, such as a process. The caller chooses its number, which no
+// other group has, and adds its member by Put.
 func (g *Groups[M, K]) Join(number uint32, id workload.Identity, now time.Time) Group[K] {
 	return Group[K]{Number: number, Identity: id, Workload: g.Registry.Join(id, now), TGID: number, keyless: true}
 }

@@ -11,6 +11,7 @@
  */
 #include "kernel.h"
 #include "boundary.h"
+#include "lost.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -101,22 +102,6 @@ struct {
 	__type(key, u32);
 	__type(value, u64);
 } breakpoint SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, LOSSES);
-	__type(key, u32);
-	__type(value, u64);
-} losses SEC(".maps");
-
-static __always_inline void lost(u32 what)
-{
-	u64 *n = bpf_map_lookup_elem(&losses, &what);
-
-	if (n)
-		__sync_fetch_and_add(n, 1);
-}
 
 static __always_inline void count(struct call_key *key)
 {

@@ -80,7 +80,6 @@ type Backend struct {
 	mu         sync.Mutex // of everything below
 	object     *bpf.Object
 	losses     []uint64
-	registry   *count.Registry
 	processes  *process.Table
 	files      *window.Files
 	mechanisms mechanisms
@@ -109,8 +108,7 @@ func (b *Backend) Init(context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.registry = count.NewRegistry(b.opts.MaxWorkloads)
-	b.processes = process.NewTable(host.New(b.opts.Roots.Proc, b.opts.Cgroup), b.registry, func() time.Time { return b.now() })
+	b.processes = process.NewTable(host.New(b.opts.Roots.Proc, b.opts.Cgroup), b.opts.MaxWorkloads, func() time.Time { return b.now() })
 	if err := b.load(); err != nil {
 		b.opts.Log.Warn("the enclave boundary is not traced", "reason", err)
 	}

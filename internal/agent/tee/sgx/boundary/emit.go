@@ -13,7 +13,7 @@ import (
 var kernelLosses = [...]string{"calls", "tables", "processes", "threads", "durations"}
 
 func (b *Backend) emit(emit func(prometheus.Metric)) {
-	count.Emit(b.registry, emit)
+	count.Emit(b.processes.Workloads(), emit)
 	type label struct{ name, runtime string }
 	emitted := map[label]bool{} // two containers may have files of one name
 	b.files.All(func(file *window.File) {

@@ -20,9 +20,9 @@ func (b *Backend) estimate() {
 		return
 	}
 	var pids []int
-	for tgid, p := range b.processes.All() {
+	for p := range b.processes.All() {
 		if p.Enclave {
-			pids = append(pids, int(tgid))
+			pids = append(pids, int(p.TGID))
 		}
 	}
 	if len(pids) == 0 && len(b.estimated) == 0 {
@@ -32,7 +32,7 @@ func (b *Backend) estimate() {
 	measured := map[uint32]bool{}
 	for pid, c := range b.opts.Calls(pids) {
 		p := b.processes.Known(uint32(pid))
-		calls[c.Group], owners[c.Group] = c.N, p.Owner
+		calls[c.Group], owners[c.Group] = c.N, p.Workload
 		measured[c.Group] = measured[c.Group] || b.mechanisms.measure(p)
 	}
 	for group, n := range calls {

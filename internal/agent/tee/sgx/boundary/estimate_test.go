@@ -32,10 +32,9 @@ func (measuring) Tidy() error                    { return nil }
 
 func TestOnlyWhatNothingMeasuresIsEstimated(t *testing.T) {
 	b := New(options(Auto, 1000))
-	b.registry = count.NewRegistry(8)
-	b.processes = process.NewTable(host.Processes{}, b.registry, time.Now)
+	b.processes = process.NewTable(host.Processes{}, 8, time.Now)
 	b.mechanisms = mechanisms{measuring{2: true}, measuring{3: true, 7: true}}
-	for tgid, p := range map[uint32]*process.Process{
+	for tgid, p := range map[uint32]process.Process{
 		1: {Enclave: true}, // of an unknown runtime
 		2: {Enclave: true}, // measured
 		3: {Enclave: true}, // by another mechanism
@@ -44,16 +43,14 @@ func TestOnlyWhatNothingMeasuresIsEstimated(t *testing.T) {
 		6: {Enclave: true}, // in one group with a measured one
 		7: {Enclave: true}, // which is this
 	} {
-		p.Owner = b.registry.Join(workload.Identity{Name: string(rune('a' + tgid)), Kind: workload.Program}, time.Now())
-		b.processes.All()[tgid] = p
-		p.TGID = tgid
+		b.processes.Add(tgid, workload.Identity{Name: string(rune('a' + tgid)), Kind: workload.Program}, p)
 	}
 	calls := map[int]GroupCalls{1: {11, 1000}, 2: {12, 1000}, 3: {13, 1000}, 4: {14, 1000}, 6: {16, 1000}, 7: {16, 1000}}
 	var asked []int
 	b.opts.Calls = func(pids []int) map[int]GroupCalls { asked = pids; return calls }
 	told := func() map[string]float64 {
 		all := map[string]float64{}
-		count.Emit(b.registry, func(m prometheus.Metric) {
+		count.Emit(b.processes.Workloads(), func(m prometheus.Metric) {
 			var d dto.Metric
 			if err := m.Write(&d); err != nil {
 				t.Fatal(err)

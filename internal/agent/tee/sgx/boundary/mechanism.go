@@ -94,6 +94,7 @@ func (b *Backend) scan() error {
 			return b.mechanisms.each(func(m mechanism) error { return m.Forget(p) })
 		}),
 	}
+	b.processes.Promote()
 	const most = 2 // a program made to be expensive to read takes a second
 	limit := b.files.Len() + most
 	for _, pid := range pids {
@@ -180,7 +181,7 @@ func runtimeOf(detected, file string, isExe bool) string {
 // sweep drops the files that no process has.
 func (b *Backend) sweep() error {
 	used := map[*window.File]bool{}
-	for _, p := range b.processes.All() {
+	for p := range b.processes.All() {
 		for file := range p.Files {
 			used[file] = true
 		}

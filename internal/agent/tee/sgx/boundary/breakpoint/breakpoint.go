@@ -112,7 +112,7 @@ func (b *Breakpoints) Observe(p *process.Process) error {
 	}
 	t, err := b.inherited(p.TGID)
 	if t == nil && err == nil {
-		t, err = b.set(p.TGID, p.Owner)
+		t, err = b.set(p.TGID, p.Workload)
 	}
 	if err != nil {
 		if b.Processes.Runs(p.TGID) {
@@ -230,7 +230,7 @@ func (b *Breakpoints) add(p *process.Process, tgid uint32, n counts, weight floa
 		owner = t.owner // that of the process which has begun it
 	}
 	if p != nil {
-		owner = p.Owner
+		owner = p.Workload
 		s := b.state(tgid)
 		s.enters = s.enters || n.Enters > 0
 		if n.Left != 0 {

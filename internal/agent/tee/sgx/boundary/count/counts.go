@@ -120,6 +120,3 @@ func Emit(r *Registry, emit func(prometheus.Metric)) {
 		}
 	})
 }
-
-// NewRegistry has at most so many named workloads.
-func NewRegistry(limit int) *Registry { return workload.NewRegistry[Counts](limit) }

@@ -102,7 +102,7 @@ func (f *Functions) decide() {
 		}
 		for source, n := range s.pending {
 			if !counted {
-				f.Families.Cross(p.Owner, n, source)
+				f.Families.Cross(p.Workload, n, source)
 			}
 		}
 		clear(s.pending)

@@ -186,7 +186,7 @@ func (f *Functions) Forget(p *process.Process) error {
 // Tidy ends the timing of files that no watched process has.
 func (f *Functions) Tidy() error {
 	watched := map[*window.File]bool{}
-	for _, p := range f.Processes.All() {
+	for p := range f.Processes.All() {
 		for file := range p.Files {
 			watched[file] = watched[file] || p.Watched
 		}

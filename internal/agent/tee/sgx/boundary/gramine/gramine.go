@@ -249,11 +249,11 @@ func (g *Counters) advance(p *process.Process, t *thread, now [counters]uint64) 
 		t.last[i] = now[i]
 		switch i {
 		case syncSignals:
-			count.Add(p.Owner, float64(n), g.Families.Signals, "sync", source)
+			count.Add(p.Workload, float64(n), g.Families.Signals, "sync", source)
 		case asyncSignals:
-			count.Add(p.Owner, float64(n), g.Families.Signals, "async", source)
+			count.Add(p.Workload, float64(n), g.Families.Signals, "async", source)
 		default:
-			count.Add(p.Owner, float64(n), g.Families.Transitions, [...]string{eenters: "eenter", eexits: "eexit", aexs: "aex"}[i], source)
+			count.Add(p.Workload, float64(n), g.Families.Transitions, [...]string{eenters: "eenter", eexits: "eexit", aexs: "aex"}[i], source)
 		}
 	}
 }

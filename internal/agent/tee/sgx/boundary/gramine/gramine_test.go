@@ -47,7 +47,7 @@ func TestSmallProgramIsRead(t *testing.T) {
 func TestOnlyKnownLayoutsMeasure(t *testing.T) {
 	g := &Counters{files: map[*window.File]*layout{}, processes: map[uint32]*state{}}
 	g.know(3, &layout{})
-	if !g.Measures(&process.Process{TGID: 3}) || g.Measures(&process.Process{TGID: 4}) {
+	if !g.Measures(&process.Process{Group: process.Group{TGID: 3}}) || g.Measures(&process.Process{Group: process.Group{TGID: 4}}) {
 		t.Error("not what is known of process 3 alone")
 	}
 }
