@@ -107,13 +107,43 @@ func (d *duration) UnmarshalYAML(node *yaml.Node) error {
 
 var fileName = regexp.MustCompile(`^([a-z0-9-]+?)--(positive|near|negative)-([a-z0-9-]+)\.yaml$`)
 
-// load reads a case.
-func load(file string) (testCase, error) {
+// load reads the cases of a file.
+func load(file string) ([]testCase, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return testCase{}, err
+		return nil, err
 	}
-	name := filepath.Base(file)
+	return cases(filepath.Base(file), text)
+}
+
+// separator begins a case in a file of several.
+var separator = regexp.MustCompile(`(?m)^--- # (\S+)\n`)
+
+// cases are those of a file. RULE--KIND-NAME.yaml has one case. RULE.yaml has several: each begins with the line
+// "--- # KIND-NAME".
+func cases(name string, text []byte) ([]testCase, error) {
+	begins := separator.FindAllSubmatchIndex(text, -1)
+	if len(begins) == 0 {
+		c, err := one(name, text)
+		return []testCase{c}, err
+	}
+	var all []testCase
+	for i, at := range begins {
+		end := len(text)
+		if i+1 < len(begins) {
+			end = begins[i+1][0]
+		}
+		c, err := one(strings.TrimSuffix(name, ".yaml")+"--"+string(text[at[2]:at[3]])+".yaml", text[at[1]:end])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// one reads a case of which the name says the rule and the kind.
+func one(name string, text []byte) (testCase, error) {
 	parts := fileName.FindStringSubmatch(name)
 	if parts == nil {
 		return testCase{}, fmt.Errorf("%s: a case is called RULE--positive-NAME.yaml, RULE--near-NAME.yaml or RULE--negative-NAME.yaml", name)

@@ -22,12 +22,12 @@ func loadAll(t *testing.T) []testCase {
 	}
 	var all []testCase
 	for _, file := range files {
-		c, err := load(file)
+		read, err := load(file)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		all = append(all, c)
+		all = append(all, read...)
 	}
 	return all
 }

@@ -3,6 +3,7 @@
 package cases
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -111,5 +112,26 @@ func TestTheTable(t *testing.T) {
 	const want = "rule precision recall right missed wrong quiet a 1.00 0.50 1 1 0 0 b 0.00 ~ 0 0 2 1 all 0.33 0.50 1 1 2 1"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestAFileHasOneCaseOrSeveral(t *testing.T) {
+	text, err := os.ReadFile("data/process-churn.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := cases("process-churn.yaml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := make(map[kind]bool)
+	for _, c := range all {
+		kinds[c.kind] = c.rule == "process-churn"
+	}
+	if !kinds[positive] || !kinds[near] || !kinds[negative] {
+		t.Errorf("%d cases: %v", len(all), kinds)
+	}
+	if _, err := cases("process-churn.yaml", []byte("--- # neither-kind\nabout: x\n")); err == nil {
+		t.Error("a case without a kind must be refused")
 	}
 }

@@ -49,7 +49,7 @@ func judgeContextSwitchStorm(w engine.Workload) *engine.Verdict {
 	if !p.known() || !busy || waits+taken < stormSwitches {
 		return nil
 	}
-	exits, counted := w.By(transitionsSignal.Name, "kind")["eexit"]
+	exits, counted := exitsOf(w)
 	if p.enclave() && counted && waits >= taken && waits < stormWaits*exits {
 		return nil
 	}
@@ -72,7 +72,7 @@ func judgeContextSwitchStorm(w engine.Workload) *engine.Verdict {
 	}
 	if waits >= taken {
 		v.Cause, v.Advice = waiting(w, p, waits)
-		v.Evidence = append(v.Evidence, shownMost(w.By(callsSignal.Name, "syscall"), 2, waitCalls)...)
+		v.Evidence = append(v.Evidence, shownMost(callsOf(w), 2, waitCalls)...)
 	} else {
 		v.Cause, v.Advice = overcommitted(w, p, taken)
 	}
@@ -90,9 +90,9 @@ var waitCalls = append([]string{"futex", "nanosleep", "clock_nanosleep", "read",
 
 // waiting is about threads that give the CPU up themselves.
 func waiting(w engine.Workload, p place, waits float64) (cause string, advice []string) {
-	top := largest(w.By(callsSignal.Name, "syscall"), waitCalls...)
+	top := largest(callsOf(w), waitCalls...)
 	cause = fmt.Sprintf("threads wait %s times/s", figure(waits))
-	if w.By(callsSignal.Name, "syscall")[top] > 0 {
+	if callsOf(w)[top] > 0 {
 		cause += ", mostly in " + top
 	}
 	lock := ""

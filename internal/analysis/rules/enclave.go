@@ -84,7 +84,7 @@ func (p place) advice(tips ...tip) []string {
 // (Arnautov et al., SCONE, OSDI 2016, 4.3): any cost from that of a call that is handed over to that of an OCALL is
 // possible. Where exits are counted and are few, threads outside make the calls too. Else each is an OCALL.
 func crossing(w engine.Workload, p place, calls float64) cost.Cost {
-	exits, counted := w.By(transitionsSignal.Name, "kind")["eexit"]
+	exits, counted := exitsOf(w)
 	switch {
 	case p.runtime == "scone":
 		return cost.Between("a call that SCONE hands to a thread outside", cost.Exitless, w.OCALL, w.Clock)
@@ -104,7 +104,7 @@ func leaving(w engine.Workload, p place, calls float64) float64 {
 	if !p.split() {
 		return calls
 	}
-	exits := w.By(transitionsSignal.Name, "kind")["eexit"]
+	exits, _ := exitsOf(w)
 	if exits < calls/2 {
 		return 0
 	}
@@ -115,7 +115,7 @@ func leaving(w engine.Workload, p place, calls float64) float64 {
 // are its OCALLs: those that carry a system call in their name, and the others under their own.
 func bySyscall(w engine.Workload, p place) (calls map[string]float64, evidence func(call string) string) {
 	if !p.split() {
-		return w.By(callsSignal.Name, "syscall"), func(call string) string { return "calls{syscall=" + call + "}" }
+		return callsOf(w), func(call string) string { return "calls{syscall=" + call + "}" }
 	}
 	calls = make(map[string]float64)
 	ocalls, top := w.By(ocallsSignal.Name, "ocall"), make(map[string]string)
@@ -156,6 +156,15 @@ func cpuOf(w engine.Workload) (cores float64, ok bool) {
 	cores, ok = w.Value(cpuSignal.Name)
 	return cores, ok && cores >= leastBusy
 }
+
+// exitsOf is the rate of exits from the enclave (EEXIT); not counted when the runtime does not show them.
+func exitsOf(w engine.Workload) (rate float64, counted bool) {
+	rate, counted = w.By(transitionsSignal.Name, "kind")["eexit"]
+	return rate, counted
+}
+
+// callsOf are the rates of system calls by name.
+func callsOf(w engine.Workload) map[string]float64 { return w.By(callsSignal.Name, "syscall") }
 
 // shares is which part of so many cores events cost that happen so often each second.
 func shares(w engine.Workload, cost cost.Cost, perSecond, cores float64) (low, high float64) {

@@ -38,7 +38,7 @@ func ocallBound() engine.Rule {
 func judgeOCALLBound(w engine.Workload) *engine.Verdict {
 	p := placeOf(w)
 	cores, busy := cpuOf(w)
-	exits, counted := w.By(transitionsSignal.Name, "kind")["eexit"]
+	exits, counted := exitsOf(w)
 	if !p.enclave() || !busy || !counted {
 		return nil
 	}

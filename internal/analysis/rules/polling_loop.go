@@ -40,7 +40,7 @@ func pollingLoop() engine.Rule {
 // emptyPolls is a lower bound of the polls that neither waited nor found anything. A poll that waits sleeps, which is a
 // voluntary switch, and after one that finds something there is a call that serves it.
 func emptyPolls(w engine.Workload) (empty, polls float64, ok bool) {
-	calls := w.By(callsSignal.Name, "syscall")
+	calls := callsOf(w)
 	waits, measured := w.By(switchesSignal.Name, "kind")["voluntary"]
 	if len(calls) == 0 || !measured {
 		return 0, 0, false
@@ -57,7 +57,7 @@ func judgePollingLoop(w engine.Workload) *engine.Verdict {
 	if !p.known() || !busy || !ok || empty < pollRate || empty < pollEmpty*polls {
 		return nil
 	}
-	calls := w.By(callsSignal.Name, "syscall")
+	calls := callsOf(w)
 	all := total(calls)
 	each := cost.Cost(cost.Syscall)
 	if leaving(w, p, empty) == 0 {

@@ -62,7 +62,7 @@ func smallIO() engine.Rule {
 // ioSize is the rate of reads and writes, and an upper bound of their mean size in bytes. It is not ok when the bytes of
 // some of them are not known.
 func ioSize(w engine.Workload) (rate, bytes float64, evidence string, ok bool) {
-	calls := w.By(callsSignal.Name, "syscall")
+	calls := callsOf(w)
 	network, networked := w.Value("network")
 	pages, cached := w.Value("pages")
 	all, positional := sumOf(calls, ioCalls...), sumOf(calls, positionalCalls...)
@@ -82,7 +82,7 @@ func judgeSmallIO(w engine.Workload) *engine.Verdict {
 	p := placeOf(w)
 	cores, busy := cpuOf(w)
 	rate, bytes, from, ok := ioSize(w)
-	calls := w.By(callsSignal.Name, "syscall")
+	calls := callsOf(w)
 	if !p.enclave() || !busy || !ok || bytes > smallBytes || rate < mostIO*total(calls) {
 		return nil
 	}

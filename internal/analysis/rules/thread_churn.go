@@ -63,7 +63,7 @@ func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 	if life > churnLife {
 		return nil
 	}
-	calls := w.By(callsSignal.Name, "syscall")
+	calls := callsOf(w)
 	// Gramine's pipes are told by their calls too; where calls are not counted, by the runtime alone.
 	handshakes := p.family() == "Gramine"
 	if len(calls) > 0 {

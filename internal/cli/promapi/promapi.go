@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package promapi reads any Prometheus-compatible server through its HTTP API, as an [analysis.Source].
+// Package promapi reads any Prometheus-compatible server through its HTTP API, as an [query.Source].
 //
 // It asks, and changes nothing; every answer is bounded in bytes and every question in time. It refuses to know a
 // metric, and to hold a database. The API is that of https://prometheus.io/docs/prometheus/latest/querying/api/.
@@ -81,7 +81,7 @@ func (s *Source) Check(ctx context.Context) error {
 	return nil
 }
 
-// Instant implements [analysis.Source].
+// Instant implements [query.Source].
 func (s *Source) Instant(ctx context.Context, expr string, at time.Time) ([]query.Sample, error) {
 	v, warnings, err := s.api.Query(ctx, expr, at, v1.WithTimeout(s.server.Within()))
 	s.note(warnings)
@@ -101,7 +101,7 @@ func (s *Source) Instant(ctx context.Context, expr string, at time.Time) ([]quer
 	return samples, nil
 }
 
-// Range implements [analysis.Source].
+// Range implements [query.Source].
 func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]query.Series, error) {
 	v, warnings, err := s.api.QueryRange(ctx, expr, v1.Range{Start: start, End: end, Step: step}, v1.WithTimeout(s.server.Within()))
 	s.note(warnings)

@@ -16,7 +16,7 @@ import (
 )
 
 // Source answers PromQL for the analysis, from the embedded database or from a [Store]. It implements
-// [analysis.Source].
+// [query.Source].
 type Source struct {
 	// enter gives what to ask, a context that ends with it, and what to call afterwards.
 	enter func(context.Context) (context.Context, *promql.Engine, storage.Queryable, func(), error)
@@ -40,7 +40,7 @@ func (s *Server) Source() *Source {
 	}}
 }
 
-// Instant implements [analysis.Source].
+// Instant implements [query.Source].
 func (s *Source) Instant(ctx context.Context, expr string, at time.Time) ([]query.Sample, error) {
 	ctx, engine, db, leave, err := s.enter(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Source) Instant(ctx context.Context, expr string, at time.Time) ([]quer
 	return nil, fmt.Errorf("the result of the query is a %s, not a vector", r.Value.Type())
 }
 
-// Range implements [analysis.Source].
+// Range implements [query.Source].
 func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]query.Series, error) {
 	ctx, engine, db, leave, err := s.enter(ctx)
 	if err != nil {
