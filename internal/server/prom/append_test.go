@@ -70,7 +70,7 @@ func TestAppendRefuses(t *testing.T) {
 	now := time.Now()
 	good := made(now, 1, "a", "good")
 	for want, bad := range map[string]query.Sample{
-		"ahead of the clock":    made(now.Add(time.Hour), 1),
+		"is in the future":      made(now.Add(time.Hour), 1),
 		"is not a valid series": {Labels: map[string]string{"a": "b"}, Time: now},
 		"its name or a":         made(now, 1, "a", "\xff"),
 	} {

@@ -39,7 +39,7 @@ func TestNearTheMemoryLimit(t *testing.T) {
 		t.Errorf("a query: %d %+v", a.status, a.body)
 	}
 	eventually(t, 10*time.Second, "a target that is told why its series are refused", func() bool {
-		return strings.Contains(reasons(t, s, "job")["late"], "memory.limit is near: 81 of 100 MiB are in use; no new series are taken")
+		return strings.Contains(reasons(t, s, "job")["late"], "memory.limit is near: 81 of 100 MiB are in use; no new series are accepted")
 	})
 	if n := get(t, s.Handler(), "/status/runtimeinfo", nil); n != http.StatusOK {
 		t.Errorf("the status: %d", n)

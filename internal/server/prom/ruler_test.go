@@ -174,11 +174,11 @@ func TestRulesAreReadAgain(t *testing.T) {
 	if get(t, s.Handler(), "/status/runtimeinfo", &info); info.ReloadConfigSuccess {
 		t.Error("the API says that the reload was successful")
 	}
-	before := s.logged("bad rules")
+	before := s.logged("invalid rule; the previous")
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, generous, "SIGHUP to be answered", func() bool { return s.logged("bad rules") > before })
+	eventually(t, generous, "SIGHUP to be answered", func() bool { return s.logged("invalid rule; the previous") > before })
 
 	writeFile(t, file, strings.Replace(fmt.Sprintf(hot, "0s"), "alert: Hot", "alert: Warm", 1))
 	eventually(t, generous, "the new rule to fire and the old one to end", func() bool {

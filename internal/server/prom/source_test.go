@@ -87,7 +87,7 @@ func TestSequencesCanBeAsked(t *testing.T) {
 		!series[0].Points[2].Time.Equal(noon.Add(10*time.Second)) {
 		t.Errorf("range: %v %v", series, err)
 	}
-	for query, part := range map[string]string{"rate(": "parse error", `gappy[5m]`: "yields a matrix", `"a"`: "yields a string"} {
+	for query, part := range map[string]string{"rate(": "parse error", `gappy[5m]`: "is a matrix", `"a"`: "is a string"} {
 		if _, err := s.Instant(t.Context(), query, end); err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%s: error %v, want %q in it", query, err, part)
 		}
