@@ -230,7 +230,7 @@ export const SYSTEM: readonly Section[] = [
           { expr: "sum($rate(teescope_llc_references_total{$workloads}[$window]))", legend: "references" },
           { expr: "sum($rate(teescope_llc_misses_total{$workloads}[$window]))", legend: "misses" },
         ],
-        help: "References to the last-level cache, and misses, which go on to memory. In encrypted memory each miss also costs a decryption.",
+        help: "References to the last-level cache, and misses, which go on to memory. In encrypted memory each miss also costs a decryption. The processor does not count inside production SGX enclaves.",
         empty: {
           text: "No last-level cache counters. They need a performance monitoring unit (PMU), which virtual machines often do not have.",
           probe: "llc|cache_ref|cache_miss|pmu",
