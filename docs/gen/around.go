@@ -7,43 +7,43 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// around are families of which the page shows something too, and which no collector describes: what the Go client and
-// Prometheus say of every process that is scraped, and what an analysis keeps of its window.
+// around are families that the page shows and no collector describes: those of the Go client and of Prometheus for each
+// scraped process, and those that an analysis stores for its window.
 func around() []*metric.Desc {
 	box := []string{"metric", "workload", "window", "instance"}
-	kept := "kept by each analysis, not in /metrics"
+	kept := "stored by each analysis, not in /metrics"
 	described := []metric.Desc{
 		{
 			Name: "process_cpu_seconds_total", Kind: metric.Counter, Unit: "seconds", Source: metric.Kernel, Origin: "/proc/self/stat",
-			Help: "CPU time of the process that is scraped, in user and system mode.",
+			Help: "CPU time of the scraped process, in user and system mode.",
 		},
 		{
 			Name: "process_resident_memory_bytes", Kind: metric.Gauge, Unit: "bytes", Source: metric.Kernel, Origin: "/proc/self/stat",
-			Help: "Resident memory of the process that is scraped. That of its kernel maps is not in it.",
+			Help: "Resident memory of the scraped process, without its BPF maps.",
 		},
 		{
 			Name: "process_start_time_seconds", Kind: metric.Gauge, Unit: "seconds", Source: metric.Kernel, Origin: "/proc/self/stat",
-			Help: "When the process that is scraped was started, in seconds since 1970.",
+			Help: "Start time of the scraped process, in seconds since 1970.",
 		},
 		{
 			Name: "scrape_duration_seconds", Kind: metric.Gauge, Unit: "seconds", Source: metric.Agent, Origin: "the server's clock, not in /metrics",
-			Help: "How long the server waited for all metrics of a target.",
+			Help: "Time that the server waited for all metrics of a target.",
 		},
 		{
 			Name: "scrape_samples_post_metric_relabeling", Kind: metric.Gauge, Unit: "samples", Source: metric.Agent, Origin: "the server, not in /metrics",
-			Help: "How many samples of a target the server stored of one scrape.",
+			Help: "Number of samples that the server stored from one scrape of a target.",
 		},
 		{
 			Name: "teescope:window_value", Kind: metric.Gauge, Source: metric.Agent, Labels: append([]string{"stat"}, box...), Origin: kept,
-			Help: "The numbers of a box plot of a metric of a workload in the window of an analysis: least, whiskers, quartiles, median and greatest. Of counters in events per second, else in the metric's unit.",
+			Help: "Numbers of the box plot of a metric of a workload in the window of an analysis: minimum, whiskers, quartiles, median and maximum. Counters are in events per second, other metrics in their unit.",
 		},
 		{
 			Name: "teescope:window_samples", Kind: metric.Gauge, Unit: "values", Source: metric.Agent, Labels: box, Origin: kept,
-			Help: "How many values such a box plot is of.",
+			Help: "Number of values in the box plot.",
 		},
 		{
 			Name: "teescope:window_outliers", Kind: metric.Gauge, Unit: "values", Source: metric.Agent, Labels: box, Origin: kept,
-			Help: "How many values lie beyond the whiskers of such a box plot.",
+			Help: "Number of values beyond the whiskers of the box plot.",
 		},
 	}
 	all := make([]*metric.Desc, len(described))
@@ -53,5 +53,5 @@ func around() []*metric.Desc {
 	return all
 }
 
-// families are all that the reference has.
+// families are all families of the reference.
 func families() []*metric.Desc { return append(app.Descriptions(), around()...) }
