@@ -60,7 +60,7 @@ func (r *refusals) ask(ctx context.Context, address string) {
 	}
 	var said struct{ ErrorType, Error string }
 	if err := json.Unmarshal(text, &said); err != nil || said.ErrorType != "timeout" || resp.Header.Get("Retry-After") == "" ||
-		!strings.Contains(said.Error, "ask again in a moment, and for a shorter time range") {
+		!strings.Contains(said.Error, "try again in a moment, or query a shorter time range") {
 		r.wrong = append(r.wrong, fmt.Sprintf("%s %v: %s", resp.Status, resp.Header, text))
 	}
 }

@@ -25,22 +25,23 @@ import (
 )
 
 const (
-	// alertQueue is how many notices may wait for an Alertmanager: Prometheus' default.
+	// alertQueue is the maximum number of alerts that wait for an Alertmanager. It is Prometheus' default.
 	alertQueue = 10_000
-	// lastSend is how long what waits may take to be sent when the program stops. The rest is sent after the next start.
+	// lastSend bounds how long queued alerts are still sent when the program stops. The rest is sent after the next
+	// start.
 	lastSend = 3 * time.Second
 )
 
-// Alertmanagers sends to Alertmanagers by Prometheus' own notifier, version 2 of the API. It is a service with Run.
+// Alertmanagers sends alerts through Prometheus' own notifier (version 2 of the API). It is a service with Run.
 type Alertmanagers struct {
 	manager *notifier.Manager
 	groups  map[string][]*targetgroup.Group
-	ended   context.Context // when nothing is sent any more
+	ended   context.Context // ends when nothing may be sent any longer
 	end     context.CancelFunc
 }
 
-// NewAlertmanagers makes the sender to some addresses. File configures TLS and who is asking, as [HTTPClient] does; it
-// may be empty.
+// NewAlertmanagers returns a sender to the given addresses. File configures TLS and authentication, as for
+// [HTTPClient]. It may be empty.
 func NewAlertmanagers(addresses []*url.URL, file string, reg prometheus.Registerer, log *slog.Logger) (*Alertmanagers, error) {
 	client, err := clientConfig(file)
 	if err != nil {
@@ -70,7 +71,7 @@ func NewAlertmanagers(addresses []*url.URL, file string, reg prometheus.Register
 	return a, nil
 }
 
-// hostPort is the host of a URL with its port, that of the scheme when it has none.
+// hostPort returns the host and port of a URL. Without a port it uses the scheme's default.
 func hostPort(u *url.URL) string {
 	if u.Port() != "" {
 		return u.Host
@@ -100,7 +101,7 @@ func (a *Alertmanagers) Run(ctx context.Context) error {
 	return nil
 }
 
-// do makes a request of the notifier.
+// do makes a request of the notifier. The request is cancelled when sending ends.
 func (a *Alertmanagers) do(ctx context.Context, client *http.Client, req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer context.AfterFunc(a.ended, cancel)()
@@ -113,7 +114,7 @@ func (a *Alertmanagers) do(ctx context.Context, client *http.Client, req *http.R
 	return resp, nil
 }
 
-// closer does something after a body is closed.
+// closer runs a function after a body is closed.
 type closer struct {
 	io.ReadCloser
 	after func()
@@ -137,8 +138,8 @@ func (a *Alertmanagers) Send(notices []notify.Notice) {
 	a.manager.Send(alerts...)
 }
 
-// clientConfig reads a file in the format that Prometheus has for its clients: basic_auth, authorization, tls_config
-// and so on. Names of files in it are relative to it.
+// clientConfig reads a file in the format of Prometheus' HTTP clients, with keys such as basic_auth and tls_config.
+// File names in it are relative to its directory.
 func clientConfig(file string) (commonconfig.HTTPClientConfig, error) {
 	if file == "" {
 		return commonconfig.DefaultHTTPClientConfig, nil
@@ -150,7 +151,7 @@ func clientConfig(file string) (commonconfig.HTTPClientConfig, error) {
 	return *c, nil
 }
 
-// HTTPClient makes a client as such a file says. The name is that of its metrics.
+// HTTPClient returns a client that is configured by such a file. The name identifies the client in metrics.
 func HTTPClient(file, name string) (*http.Client, error) {
 	c, err := clientConfig(file)
 	if err != nil {

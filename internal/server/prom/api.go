@@ -28,18 +28,17 @@ import (
 	"github.com/teescope/teescope/internal/lib/quietlog"
 )
 
-// Bounds of remote read: as many samples and requests as of queries, and Prometheus' own size of a frame.
+// Bounds of remote read. Samples and requests are bounded as for queries, and a frame as in Prometheus.
 const (
 	readConcurrency = maxRunning
 	readFrame       = 1 << 20
 )
 
-// never matches no origin: no page of another origin may read the answers. It must not be nil,
-// because the API dereferences it for every request that has an Origin.
+// never matches no origin, so that pages of other origins cannot read the answers. It must not be nil because the API
+// dereferences it for every request with an Origin header.
 func never() *regexp.Regexp { return regexp.MustCompile(`[^\s\S]`) }
 
-// newAPI makes the handler of everything below /api/v1. Administration and every kind of writing
-// are off.
+// newAPI returns the handler of all paths below /api/v1. Administration and all writing are off.
 func (s *Server) newAPI(p parser.Parser) http.Handler {
 	cfg := *s.cfg
 	registry := features.NewRegistry()
@@ -50,16 +49,16 @@ func (s *Server) newAPI(p parser.Parser) http.Handler {
 		func(context.Context) apiv1.AlertmanagerRetriever { return s.alertmanagers() },
 		func() config.Config { return cfg },
 		s.opts.Flags,
-		// Targets on this host are shown under its name. No target has the port 0 of this API.
+		// Targets on this host are shown under its name. No target has port 0, the port of this API.
 		apiv1.GlobalURLOptions{ListenAddress: ":0", Host: s.opts.Instance, Scheme: "http"},
-		func(h http.HandlerFunc) http.HandlerFunc { return h }, // the gate has checked
+		func(h http.HandlerFunc) http.HandlerFunc { return h }, // the drainer checks this
 		dbStatus{DB: s.db, stats: s.stats}, s.tsdbDir(),
-		false,    // no administration
-		false, 0, // no search endpoints: they are experimental
+		false,    // administration
+		false, 0, // search endpoints, which are experimental
 		quietlog.New(s.opts.Log, "api"),
 		func(context.Context) apiv1.RulesRetriever { return s.rules },
 		s.memory.maxSamples(), readConcurrency, readFrame,
-		false, // no agent
+		false, // agent mode
 		never(),
 		s.runtimeInfo,
 		&apiv1.PrometheusVersion{
@@ -69,7 +68,7 @@ func (s *Server) newAPI(p parser.Parser) http.Handler {
 		func() (<-chan notifications.Notification, func(), bool) { return nil, nil, false },
 		s.metrics, s.metrics,
 		nil,
-		false, nil, // no remote write
+		false, nil, // remote write
 		false, false, false, // no OTLP
 		false,
 		lookbackDelta,
@@ -87,7 +86,7 @@ func (s *Server) newAPI(p parser.Parser) http.Handler {
 func (s *Server) runtimeInfo() (apiv1.RuntimeInfo, error) {
 	wd, err := os.Getwd()
 	if err != nil {
-		wd = "" // it may have been removed; nothing here depends on it
+		wd = "" // The directory may have been removed. Nothing here depends on it.
 	}
 	gogc := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(gogc)
@@ -113,7 +112,7 @@ func (s *Server) runtimeInfo() (apiv1.RuntimeInfo, error) {
 	}, nil
 }
 
-// reloaded says whether and when what can be read again, the rules, was read the last time.
+// reloaded reports whether the last reload of the rules succeeded, and when the rules in use were read.
 func (s *Server) reloaded() (success bool, at time.Time) {
 	if s.ruler == nil {
 		return true, s.born
@@ -128,7 +127,7 @@ func (s *Server) alertmanagers() apiv1.AlertmanagerRetriever {
 	return s.opts.Rules.Alerts.manager
 }
 
-// none is what there is of rules and Alertmanagers where none are configured.
+// none is the empty set of rules and Alertmanagers.
 type none struct{}
 
 // RuleGroups implements apiv1.RulesRetriever.
@@ -143,8 +142,8 @@ func (none) Alertmanagers() []*url.URL { return nil }
 // DroppedAlertmanagers implements apiv1.AlertmanagerRetriever.
 func (none) DroppedAlertmanagers() []*url.URL { return nil }
 
-// dbStatus adapts the database to what the API asks of it. What changes the database comes with the
-// embedded DB; the API calls it only when administration is on.
+// dbStatus adapts the database to the API's interface. Methods that change the database come from the embedded DB. The
+// API calls them only when administration is on.
 type dbStatus struct {
 	*tsdb.DB
 	stats *tsdb.DBStats
@@ -153,12 +152,12 @@ type dbStatus struct {
 // BlockMetas lists the blocks.
 func (d dbStatus) BlockMetas() ([]tsdb.BlockMeta, error) { return d.DB.BlockMetas(), nil }
 
-// Stats counts the series of the head by label.
+// Stats counts the series of the head block by label.
 func (d dbStatus) Stats(label string, limit int) (*tsdb.Stats, error) {
 	return d.Head().Stats(label, limit), nil
 }
 
-// WALReplayStatus says how far the replay of the log was.
+// WALReplayStatus returns the progress of replaying the write-ahead log.
 func (d dbStatus) WALReplayStatus() (tsdb.WALReplayStatus, error) {
 	return d.stats.Head.WALReplayStatus.GetWALReplayStatus(), nil
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-// Append stores samples beside those that are scraped. It implements analysis.Appender: what is not newer than its
-// series is left out. A sample that is ahead of the clock is an error, and nothing is stored: scraped samples could
-// not be stored until the clock had caught up. New series are not stored when memory is short, which is an error too;
-// those that are there go on.
+// Append stores samples next to scraped ones. It implements analysis.Appender. A sample that is not newer than its
+// series is skipped. A sample ahead of the clock is an error, and nothing is stored: scraped samples would be refused
+// until the clock had caught up. New series are not stored when memory is short, which is an error too. Existing series
+// continue.
 func (s *Server) Append(ctx context.Context, samples []query.Sample) error {
-	next, end, reason := s.gate.enter()
+	next, end, reason := s.drainer.enter()
 	if next == nil {
 		return errors.New(reason)
 	}
-	defer s.gate.inside.Done()
+	defer s.drainer.active.Done()
 	if err := errors.Join(ctx.Err(), end.Err()); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (s *Server) append(app storage.AppenderV2, samples []query.Sample) (refused
 	return refused, nil
 }
 
-// tooLate tells whether a sample is not stored because its series goes on after it, or has another value there.
+// tooLate reports whether a sample was refused because its series has a newer or a different value.
 func tooLate(err error) bool {
 	return errors.Is(err, storage.ErrOutOfOrderSample) || errors.Is(err, storage.ErrOutOfBounds) ||
 		errors.Is(err, storage.ErrTooOldSample) || errors.Is(err, storage.ErrDuplicateSampleForTimestamp)

@@ -16,23 +16,23 @@ import (
 	"github.com/teescope/teescope/internal/lib/quietlog"
 )
 
-// A series has one past, and Prometheus takes no sample that is older than the newest of its series. Were
-// nothing done after the clock was set back, every sample would be refused until the clock had caught up.
-// Taking them out of order would mix two pasts: a counter would seem to be reset at every other sample,
-// and each reset would count as an increase by all of the counter. So what is ahead of the clock goes.
+// Prometheus refuses a sample that is older than the newest one of its series. After the clock is set back, it would
+// refuse every sample until the clock has caught up. Accepting such samples out of order would mix two histories. A
+// counter would then seem to be reset at every other sample, and each reset would count as an increase. So samples
+// ahead of the clock are removed.
 const (
-	// tolerance is how far back the clock may be set without that: so long, at most, nothing is stored.
+	// tolerance is how far the clock may be set back before samples are removed. At most this long nothing is stored.
 	tolerance = time.Minute
-	// aheadAtStart is the same for a database that is opened. Whether the clock was set back is not known
-	// then, and targets may give samples times of their own up to ten minutes ahead.
+	// aheadAtStart is the tolerance when the database is opened. It is not known then whether the clock was set back.
+	// Targets may send timestamps up to ten minutes ahead.
 	aheadAtStart = 10*time.Minute + tolerance
-	// clockTick is how often the clock is looked at.
+	// clockTick is how often the clock is checked.
 	clockTick = time.Second
-	// queriesEnd is how long queries may take to end before the database is cut.
+	// queriesEnd is how long running queries may take to end before samples are removed.
 	queriesEnd = 5 * time.Second
 )
 
-// watchClock returns how far the database is ahead of a clock that was set back, or 0 when ctx ends.
+// watchClock returns how far the database is ahead of a clock that was set back. It returns 0 when ctx ends.
 func watchClock(ctx context.Context, db *tsdb.DB) time.Duration {
 	watch := clock.New()
 	tick := time.NewTicker(clockTick)
@@ -52,10 +52,10 @@ func watchClock(ctx context.Context, db *tsdb.DB) time.Duration {
 	}
 }
 
-// aheadOfClock is how far the newest sample is ahead of the clock, 0 when it is not.
+// aheadOfClock returns how far the newest sample is ahead of the clock, or 0 when it is not ahead.
 func aheadOfClock(db *tsdb.DB) time.Duration {
 	newest := int64(math.MinInt64)
-	if h := db.Head(); h.MinTime() <= h.MaxTime() { // an empty one has them the other way round
+	if h := db.Head(); h.MinTime() <= h.MaxTime() { // in an empty head, MinTime is above MaxTime
 		newest = h.MaxTime()
 	}
 	for _, b := range db.Blocks() {
@@ -68,14 +68,14 @@ func aheadOfClock(db *tsdb.DB) time.Duration {
 	return time.Duration(min(newest-now, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
-// rewind takes what is ahead of the clock out of the database and opens it again. Nothing may scrape.
+// rewind removes samples ahead of the clock from the database and opens it again. No scrape may run.
 func (s *Server) rewind(ctx context.Context, ahead time.Duration) error {
 	began := time.Now()
 	s.opts.Log.Warn("the clock was set back: samples in the future are removed, so that new samples can be stored",
 		"ahead", ahead.Round(time.Second), "from", time.Now().UTC().Format(time.RFC3339), "dir", s.tsdbDir())
 	ending, cancel := context.WithTimeout(ctx, queriesEnd)
 	defer cancel()
-	s.gate.close(ending, "the clock was set back and the database is being opened again")
+	s.drainer.close(ending, "the clock was set back and the database is being opened again")
 	obsolete, err := s.keepUntil(ctx, time.Now().UnixMilli())
 	if err == nil {
 		err = s.close()
@@ -95,9 +95,9 @@ func (s *Server) rewind(ctx context.Context, ahead time.Duration) error {
 	return nil
 }
 
-// keepUntil writes what is older than a time, in milliseconds since 1970, to blocks. It returns the
-// directories that hold nothing else, or what is ahead: those of the head, its logs last, because whatever
-// happens before they are gone is done again at the next start, and then finds the samples that it looks for.
+// keepUntil writes samples older than a time, in milliseconds since 1970, to blocks. It returns the directories that
+// can be removed: those of newer blocks and of the head. The head's logs come last. If the program stops before they
+// are removed, the next start finds the samples and repeats the work.
 func (s *Server) keepUntil(ctx context.Context, now int64) ([]string, error) {
 	s.db.DisableCompactions()
 	var obsolete []string

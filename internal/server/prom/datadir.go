@@ -16,7 +16,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/holder"
 )
 
-// NotWritableError says that the data directory cannot be used by this user.
+// NotWritableError reports that the current user cannot write to the data directory.
 type NotWritableError struct {
 	Dir  string
 	User string
@@ -38,10 +38,10 @@ func (e *NotWritableError) Error() string {
 // Unwrap returns the cause.
 func (e *NotWritableError) Unwrap() error { return e.Err }
 
-// InUseError says that another process has the data directory.
+// InUseError reports that another process uses the data directory.
 type InUseError struct {
 	Dir    string
-	Holder holder.Process // zero when it is not seen
+	Holder holder.Process // zero when it is unknown
 }
 
 // Error implements error.
@@ -50,12 +50,12 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("opening data directory %s: %s is using it; stop that process or choose another directory with --data-dir", e.Dir, who)
 }
 
-// dirLock keeps every other process, teescope or Prometheus, away from the database.
+// dirLock keeps every other process, teescope or Prometheus, out of the database.
 type dirLock struct{ f *os.File }
 
-// lockDataDir makes the directory where it is missing and locks it. The lock is the one that
-// Prometheus itself takes, an flock on tsdb/lock, so that a stock Prometheus started on the same
-// directory is refused too. The kernel releases it with the process, however that ends.
+// lockDataDir creates the directory if needed and locks it. The lock is Prometheus' own, an flock on tsdb/lock, so that
+// a stock Prometheus on the same directory is refused too. The kernel releases the lock when the process ends for any
+// reason.
 func lockDataDir(dir string) (*dirLock, error) {
 	db := filepath.Join(dir, "tsdb")
 	if err := os.MkdirAll(db, 0o750); err != nil {
@@ -72,7 +72,7 @@ func lockDataDir(dir string) (*dirLock, error) {
 		}
 		return nil, fmt.Errorf("locking data directory %s: %w", dir, err)
 	}
-	// The directory itself must be writable too: the lock file may be a leftover of better days.
+	// The directory itself must be writable too. The lock file may be from a time when it was.
 	if err := CheckWritable(dir); err != nil {
 		f.Close()
 		return nil, err
@@ -80,15 +80,15 @@ func lockDataDir(dir string) (*dirLock, error) {
 	return &dirLock{f: f}, nil
 }
 
-// Directories are those of a data directory that may be links to other disks: all that is written lies
-// below one of them.
+// Directories returns the directories of a data directory that may be links to other disks. All files are written below
+// one of them.
 func Directories(dir string) []string {
 	db := filepath.Join(dir, "tsdb")
 	return []string{dir, db, filepath.Join(db, "wal"), filepath.Join(db, "wbl"), filepath.Join(db, "chunks_head")}
 }
 
-// CheckWritable makes a file in the database's directory and removes it. It returns a
-// *[NotWritableError] when that is not allowed.
+// CheckWritable creates a file in the database's directory and removes it. It returns a *[NotWritableError] when that
+// is not allowed.
 func CheckWritable(dir string) error {
 	f, err := os.CreateTemp(filepath.Join(dir, "tsdb"), ".writable-*")
 	if err != nil {
@@ -101,7 +101,7 @@ func CheckWritable(dir string) error {
 	return nil
 }
 
-// release keeps the file: removing it would let two processes lock two files of one name.
+// release keeps the file. Removing it would let two processes lock two files with the same name.
 func (l *dirLock) release() { l.f.Close() }
 
 func notWritable(dir string, err error) error {

@@ -14,11 +14,11 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// maxText bounds a file of OpenMetrics text, in bytes.
+// maxText is the maximum size of a file of OpenMetrics text, in bytes.
 const maxText = 256 << 20
 
-// ReadOpenMetrics adds what a text in the OpenMetrics format says, in which every sample has a timestamp, as
-// "promtool tsdb create-blocks-from openmetrics" reads it and "promtool tsdb dump-openmetrics" writes it. Errors name
+// ReadOpenMetrics adds the samples of a text in the OpenMetrics format. Every sample must have a timestamp. "promtool
+// tsdb create-blocks-from openmetrics" reads this format, and "promtool tsdb dump-openmetrics" writes it. Errors name
 // the line.
 func (s *Store) ReadOpenMetrics(r io.Reader) error {
 	text, err := io.ReadAll(io.LimitReader(r, maxText+1))
@@ -29,10 +29,10 @@ func (s *Store) ReadOpenMetrics(r io.Reader) error {
 		return fmt.Errorf("more than %d MiB: reduce it to the relevant time range or series", maxText>>20)
 	}
 	in := textparse.NewOpenMetricsParser(text, labels.NewSymbolTable())
-	known := make(map[string]*memSeries) // by how they are written
-	line, counted := 1, -1               // of the entry before; up to where lines were counted
+	known := make(map[string]*memSeries) // by their text in the file
+	line, counted := 1, -1               // of the previous entry; up to this offset lines were counted
 	reached := func(entry []byte) {
-		offset := cap(text) - cap(entry) // the parser hands out parts of the text
+		offset := cap(text) - cap(entry) // the parser returns slices of the text
 		line += bytes.Count(text[max(counted, 0):offset], []byte("\n"))
 		counted = offset
 	}
@@ -43,7 +43,7 @@ func (s *Store) ReadOpenMetrics(r io.Reader) error {
 		}
 		if err != nil {
 			if counted >= 0 {
-				line++ // the one before was well
+				line++ // the previous entry was valid
 			}
 			return fmt.Errorf("line %d: %w", line, err)
 		}
@@ -78,8 +78,8 @@ func (s *Store) ReadOpenMetrics(r io.Reader) error {
 	}
 }
 
-// AddSequence adds a series in the notation of promtool's unit tests: `name{label="value"}` and `0+10x60`, its samples
-// from start on at this interval.
+// AddSequence adds a series in the notation of promtool's unit tests: `name{label="value"}` and `0+10x60`. Its samples
+// begin at start and are one interval apart.
 func (s *Store) AddSequence(series, values string, start time.Time, interval time.Duration) error {
 	ls, sequence, err := parser.NewParser(parser.Options{}).ParseSeriesDesc(series + " " + values)
 	if err != nil {

@@ -10,46 +10,46 @@ import (
 	"time"
 )
 
-// Bounds of what clients may ask for at the same time. A query may hold maxSamples, and then the text
-// of its answer; a few at once keep two processors busy, and the rest waits for its turn.
+// Bounds of concurrent requests. A query may hold maxSamples and the text of its answer. A few at once keep two
+// processors busy; the rest wait in a queue.
 const (
 	maxRunning = 4
 	maxWaiting = 64
 	maxWait    = 10 * time.Second
 )
 
-// maxQuery bounds the text of a query, in bytes. The time that Prometheus needs to prepare a query grows
-// with the square of its nesting, before the query's timeout counts, and some megabytes of it
-// overflow the stack, which ends the process.
+// maxQuery is the maximum length of a query, in bytes. The time that Prometheus needs to prepare a query grows with the
+// square of its nesting, and does not count towards the query's timeout. A query of some megabytes overflows the stack,
+// which ends the process.
 const maxQuery = 16 << 10
 
-// crowd lets a bounded number of requests through at once and a bounded number wait. Those that come
-// then, or have waited too long, are told to come again.
-type crowd struct {
+// concurrencyLimiter lets a bounded number of requests run and a bounded number wait. It answers 503 to further
+// requests, and to those that have waited too long.
+type concurrencyLimiter struct {
 	next     http.Handler
 	running  chan struct{}
 	waiting  atomic.Int64
 	patience time.Duration
 }
 
-func newCrowd(next http.Handler, running int) *crowd {
-	return &crowd{next: next, running: make(chan struct{}, running), patience: maxWait}
+func newConcurrencyLimiter(next http.Handler, running int) *concurrencyLimiter {
+	return &concurrencyLimiter{next: next, running: make(chan struct{}, running), patience: maxWait}
 }
 
 // ServeHTTP implements http.Handler.
-func (c *crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *concurrencyLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !c.enter(r) {
-		// The type is the one of a query that times out in the queue of a Prometheus.
+		// The error type is the one of a query that times out in the queue of Prometheus.
 		refuse(w, http.StatusServiceUnavailable, "timeout", fmt.Sprintf(
-			"teescope is busy: it answers %d requests at once and others wait already; "+
-				"ask again in a moment, and for a shorter time range, fewer series or a larger step", cap(c.running)))
+			"teescope is busy: it answers %d requests at once and more are waiting; "+
+				"try again in a moment, or query a shorter time range, fewer series or a larger step", cap(c.running)))
 		return
 	}
 	defer func() { <-c.running }()
 	c.next.ServeHTTP(w, r)
 }
 
-func (c *crowd) enter(r *http.Request) bool {
+func (c *concurrencyLimiter) enter(r *http.Request) bool {
 	select {
 	case c.running <- struct{}{}:
 		return true
@@ -89,7 +89,7 @@ func shortQueries(next http.Handler) http.Handler {
 	})
 }
 
-// refuse answers in the form of every error of the Prometheus API, so that its clients understand it.
+// refuse answers in the error format of the Prometheus API, so that its clients understand it.
 func refuse(w http.ResponseWriter, status int, kind, reason string) {
 	w.Header().Set("Content-Type", "application/json")
 	if status == http.StatusServiceUnavailable {

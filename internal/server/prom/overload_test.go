@@ -34,10 +34,10 @@ func ask(t *testing.T, h http.Handler, r *http.Request) answered {
 }
 
 // busy is a crowd in which as many requests run as may, until release is called.
-func busy(t *testing.T, patience time.Duration) (c *crowd, release func()) {
+func busy(t *testing.T, patience time.Duration) (c *concurrencyLimiter, release func()) {
 	t.Helper()
 	block, entered := make(chan struct{}), make(chan struct{}, maxRunning)
-	c = newCrowd(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	c = newConcurrencyLimiter(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		select {
 		case entered <- struct{}{}:
 		default: // only the first are waited for
@@ -61,7 +61,7 @@ func TestWhoWaitsTooLongIsToldWhatToDo(t *testing.T) {
 	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
 		t.Errorf("%d %v, want 503 and a Retry-After", a.status, a.header)
 	}
-	if a.body.ErrorType != "timeout" || !strings.Contains(a.body.Error, "ask again in a moment") {
+	if a.body.ErrorType != "timeout" || !strings.Contains(a.body.Error, "try again in a moment") {
 		t.Errorf("%+v", a.body)
 	}
 }

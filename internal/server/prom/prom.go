@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prom is the embedded Prometheus: it scrapes, stores and answers PromQL over the real
-// /api/v1.
+// Package prom embeds Prometheus: it scrapes, stores and answers PromQL over the real /api/v1.
 //
-// It is the only importer of github.com/prometheus/prometheus. It refuses to know any metric of
-// teescope, to discover targets (they are a fixed list), and to accept writes or administration
-// over HTTP.
+// It is the only importer of github.com/prometheus/prometheus. It refuses to know any metric of teescope, to discover
+// targets (they are a fixed list), and to accept writes or administration over HTTP.
 package prom
 
 import (
@@ -30,29 +28,29 @@ import (
 	"github.com/teescope/teescope/internal/lib/quietlog"
 )
 
-// Limits of a query. Five million samples are 80 MB: enough for a day of 250 series at 5 s, and too
-// little to bring a small machine down.
+// Limits of a query. Five million samples take 80 MB. That is enough for a day of 250 series at 5 s, and too little to
+// exhaust a small machine.
 const (
 	maxSamples    = 5_000_000
 	queryTimeout  = 30 * time.Second
 	lookbackDelta = 5 * time.Minute // Prometheus' own default
 )
 
-// Options are what a [Server] is made of.
+// Options configure a [Server].
 type Options struct {
-	DataDir       string // absolute; the database is the folder tsdb in it
+	DataDir       string // absolute; the database is its subdirectory tsdb
 	Interval      time.Duration
 	RetentionTime time.Duration
 	RetentionSize int64 // bytes, 0 is unlimited
-	// MemoryLimit is how much memory the process shall use, in bytes: near it, queries and new series are
-	// refused. 0 refuses none.
+	// MemoryLimit is how much memory the process may use, in bytes. Near it, queries and new series are refused. 0 is
+	// no limit.
 	MemoryLimit int64
 	Targets     []string // agents, host:port
 	Endpoints   []Endpoint
 	Rules       RuleOptions
-	// Self answers the scrapes of this very process, without a network. Nil scrapes no self.
+	// Self answers scrapes of this process without a network. With nil, this process is not scraped.
 	Self http.Handler
-	// Instance is the label instance of Self: the host's name.
+	// Instance is the label instance of Self: the host name.
 	Instance string
 	Version  Version
 	// Flags are shown by /api/v1/status/flags.
@@ -61,11 +59,11 @@ type Options struct {
 	Registry *prometheus.Registry
 	Log      *slog.Logger
 
-	// block, in tests, is how much time a block covers; 0 is Prometheus' own two hours.
+	// block is how much time a block covers, for tests. 0 is Prometheus' default of two hours.
 	block time.Duration
 }
 
-// Endpoint is something besides agents that is scraped, with its series' label job.
+// Endpoint is an application that is scraped besides agents. Job is the job label of its series.
 type Endpoint struct {
 	Job string
 	URL *url.URL
@@ -80,28 +78,28 @@ type Version struct {
 type Server struct {
 	opts    Options
 	born    time.Time
-	memory  *pressure
-	gate    *gate
+	memory  *memoryLimiter
+	drainer *drainer
 	stats   *tsdb.DBStats
 	lock    *dirLock
 	metrics *registrations
 	db      *tsdb.DB
 	engine  *promql.Engine
 	scraper *scrape.Manager
-	self    *memoryServer
+	self    *pipeServer
 	cfg     *config.Config
-	api     func() http.Handler  // waits until it is made; nil before open
+	api     func() http.Handler  // waits until the API is made; nil before open
 	ruler   *ruler               // nil evaluates no rules
-	rules   apiv1.RulesRetriever // what there is of them in this database
-	// evaluating ends when rules shall give up what they ask this database.
+	rules   apiv1.RulesRetriever // the rules evaluated on this database
+	// evaluating ends when rule evaluations must stop querying this database.
 	evaluating context.Context
 	giveUp     context.CancelFunc
 }
 
-// New makes a server. It touches nothing outside the process: that is for Init.
+// New returns a server. It touches nothing outside the process before Init.
 func New(opts Options) *Server {
 	s := &Server{
-		opts: opts, born: time.Now(), memory: newPressure(opts.MemoryLimit), gate: newGate(), stats: tsdb.NewDBStats(), rules: none{},
+		opts: opts, born: time.Now(), memory: newMemoryLimiter(opts.MemoryLimit), drainer: newDrainer(), stats: tsdb.NewDBStats(), rules: none{},
 	}
 	if opts.Rules.Hub != nil {
 		s.ruler = newRuler(opts.Rules, opts.Log)
@@ -112,12 +110,12 @@ func New(opts Options) *Server {
 // Name implements service.Service.
 func (s *Server) Name() string { return "database" }
 
-// Handler answers everything below /api/v1. Before Init has ended and after Shutdown has begun it
-// answers 503 with the reason.
-func (s *Server) Handler() http.Handler { return s.gate }
+// Handler answers all paths below /api/v1. Before Init has ended and after Shutdown has begun, it answers 503 with the
+// reason.
+func (s *Server) Handler() http.Handler { return s.drainer }
 
-// Init locks the data directory, opens the database, replaying its log, and makes the scraper and
-// the API. Nothing is scraped before Run.
+// Init locks the data directory, opens the database, and creates the scraper and the API. Nothing is scraped before
+// Run.
 func (s *Server) Init(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil {
@@ -142,7 +140,7 @@ func (s *Server) Init(ctx context.Context) (err error) {
 	return nil
 }
 
-// open opens the database and makes everything that stands on it.
+// open opens the database and creates everything that uses it.
 func (s *Server) open() (err error) {
 	s.metrics = &registrations{Registry: s.opts.Registry}
 	if s.db, err = openDB(s.tsdbDir(), s.opts, s.metrics, s.stats); err != nil {
@@ -151,7 +149,7 @@ func (s *Server) open() (err error) {
 	if s.cfg, err = s.config(); err != nil {
 		return fmt.Errorf("configuring the scrape manager: %w", err)
 	}
-	s.self = newMemoryServer(s.opts.Self)
+	s.self = newPipeServer(s.opts.Self)
 	if s.scraper, err = s.newScraper(); err != nil {
 		return fmt.Errorf("creating the scrape manager: %w", err)
 	}
@@ -173,23 +171,23 @@ func (s *Server) open() (err error) {
 	if s.ruler != nil {
 		s.rules = s.ruler.attach(s)
 	}
-	// Prometheus writes its OpenAPI document first, a quarter of a second of work that nothing else waits for.
+	// Prometheus first writes its OpenAPI document. This takes a quarter of a second, and nothing else waits for it.
 	s.api = sync.OnceValue(func() http.Handler { return s.newAPI(p) })
 	go s.api()
 	served := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.api().ServeHTTP(w, r) })
-	s.gate.open(shortQueries(newCrowd(s.memory.guard(served), s.memory.running())))
+	s.drainer.open(shortQueries(newConcurrencyLimiter(s.memory.guard(served), s.memory.running())))
 	return nil
 }
 
 func (s *Server) tsdbDir() string { return filepath.Join(s.opts.DataDir, "tsdb") }
 
-// Shutdown lets the running queries end, flushes the database and gives the data directory back.
+// Shutdown waits for running queries, flushes the database and unlocks the data directory.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.gate.close(ctx, "teescope is stopping")
+	s.drainer.close(ctx, "teescope is stopping")
 	return s.release()
 }
 
-// release gives back what Init took.
+// release undoes Init.
 func (s *Server) release() error {
 	err := s.close()
 	if s.lock != nil {
@@ -202,10 +200,10 @@ func (s *Server) release() error {
 // close closes what open opened, in reverse order.
 func (s *Server) close() error {
 	if s.api != nil {
-		s.api() // it may still be in the making, from what is closed here
+		s.api() // the API may still be built from what is closed here
 	}
 	if s.engine != nil {
-		_ = s.engine.Close() // only closes the query log, which there is none of
+		_ = s.engine.Close() // only closes the query log, which is not used
 	}
 	if s.giveUp != nil {
 		s.giveUp()

@@ -299,7 +299,7 @@ func TestHandlerBeforeInit(t *testing.T) {
 // TestShutdownWaitsForQueries checks that a running request ends before the database does, and that
 // it is cancelled when the time is up.
 func TestShutdownWaitsForQueries(t *testing.T) {
-	g := newGate()
+	g := newDrainer()
 	entered, cancelled := make(chan struct{}), make(chan struct{})
 	g.open(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(entered)

@@ -8,8 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// registrations remembers what was registered, so that a database that is opened again can register the
-// same again.
+// registrations records registered collectors, so that they can be removed before the database is opened again.
 type registrations struct {
 	*prometheus.Registry
 	mu  sync.Mutex
@@ -36,7 +35,7 @@ func (r *registrations) MustRegister(all ...prometheus.Collector) {
 	}
 }
 
-// undo takes everything back.
+// undo unregisters all recorded collectors.
 func (r *registrations) undo() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,20 +15,19 @@ import (
 	"github.com/teescope/teescope/internal/server/prom/rulefile"
 )
 
-// Reloader reads the files of rules again when the program is sent SIGHUP, and when one of them has changed. It is a
-// service with Run.
+// Reloader reads the rule files again on SIGHUP, and when one of them has changed. It is a service with Run.
 type Reloader struct {
 	ruler *ruler
 	log   *slog.Logger
 }
 
-// Reloader makes the service that does so.
+// Reloader returns the service that reloads the rules.
 func (s *Server) Reloader() *Reloader { return &Reloader{ruler: s.ruler, log: s.opts.Log} }
 
 // Name implements service.Service.
 func (*Reloader) Name() string { return "reloader" }
 
-// lookEvery is how often the files are looked at.
+// lookEvery is how often the files are checked for changes.
 const lookEvery = 5 * time.Second
 
 // Run implements service.Runner.
@@ -61,7 +60,7 @@ func (r *Reloader) Run(ctx context.Context) error {
 	}
 }
 
-// stamp changes when a file does, comes or goes.
+// stamp returns a text that changes when a file is changed, created or removed.
 func (r *Reloader) stamp() string {
 	names, err := rulefile.Find(r.ruler.opts.Files)
 	if err != nil {

@@ -24,33 +24,33 @@ import (
 	"github.com/teescope/teescope/internal/server/prom/rulefile"
 )
 
-// RuleOptions say which rules are evaluated, and who is told of what fires.
+// RuleOptions configure which rules are evaluated and where alerts are sent.
 type RuleOptions struct {
 	Files    []string      // patterns of file names
-	Shipped  fs.FS         // the rules that come with the program, *.yaml; nil is none of them
-	Interval time.Duration // between two evaluations, where a group says nothing else
-	Hub      *notify.Hub   // nil evaluates no rules at all
+	Shipped  fs.FS         // the rules that come with the program, *.yaml; nil for none
+	Interval time.Duration // between two evaluations, unless a group sets its own
+	Hub      *notify.Hub   // with nil, no rules are evaluated
 	Alerts   *Alertmanagers
-	// URL is the address of this server, without a slash at its end. It is asked when all is initialised.
+	// URL returns the address of this server, without a slash at its end. It is called after the initialisation.
 	URL func() string
 }
 
-// settle is how many evaluations a group needs until what it does not find is taken as not there: two until the state
-// of "for" is restored (Group.run in rules/group.go), one to fire, and one more for rates.
-const settle = 4
+// settledAfter is the number of evaluations after which a missing alert counts as resolved. Two restore the state of
+// "for" (Group.run in rules/group.go), one lets alerts fire, and one more is for rates.
+const settledAfter = 4
 
-// Resend is how often Alertmanagers are told again what fires: Prometheus' one minute, and less where rules are
-// evaluated more often than every 15 seconds. The state of "for" is not restored for rules that wait for less than
-// that: they wait once more.
-func (o RuleOptions) Resend() time.Duration { return settle * min(o.Interval, 15*time.Second) }
+// Resend is how often firing alerts are sent to Alertmanagers again. Prometheus uses one minute. It is less where rules
+// are evaluated more often than every 15 seconds. Prometheus does not restore "for" of rules that wait for less than
+// this time, so they wait again.
+func (o RuleOptions) Resend() time.Duration { return settledAfter * min(o.Interval, 15*time.Second) }
 
-// outage is how long ago the state of "for" may have been written to be restored: Prometheus' default.
+// outage is the maximum age of a stored "for" state that is restored. It is Prometheus' default.
 const outage = time.Hour
 
-// source begins the name under which the hub knows a group.
+// source is the prefix of a group's name in the hub.
 const source = "rules "
 
-// ruler evaluates rules and tells the hub what fires. It outlives the database, which may be opened again.
+// ruler evaluates rules and reports firing alerts to the hub. It outlives the database, which may be reopened.
 type ruler struct {
 	opts RuleOptions
 	log  *slog.Logger
@@ -60,10 +60,10 @@ type ruler struct {
 	files     rulefile.Loader
 	manager   *rules.Manager // nil while the database is not open
 	running   bool
-	seen      map[string]int // evaluations without an error of each group, until it has settled
+	seen      map[string]int // evaluations without an error by group, up to settledAfter
 
-	good bool      // what was read last
-	read time.Time // when what is evaluated was read
+	good bool      // whether the last reading succeeded
+	read time.Time // when the rules in use were read
 
 	success, at prometheus.Collector
 }
@@ -73,7 +73,7 @@ func newRuler(o RuleOptions, log *slog.Logger) *ruler {
 		o.URL = func() string { return "" }
 	}
 	r := &ruler{opts: o, log: log, seen: map[string]int{}}
-	// As Prometheus calls what it says of its configuration.
+	// The names are those of Prometheus' own metrics about its configuration.
 	r.success = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "prometheus_config_last_reload_successful", Help: "Whether the last configuration reload attempt was successful.",
 	}, func() float64 {
@@ -91,14 +91,14 @@ func newRuler(o RuleOptions, log *slog.Logger) *ruler {
 	return r
 }
 
-// reloaded says whether what was read last was good, and when what is evaluated was read.
+// reloaded reports whether the last reading succeeded, and when the rules in use were read.
 func (r *ruler) reloaded() (good bool, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.good, r.read
 }
 
-// load reads the files. What was read before stays when one of them is bad.
+// load reads the files. The previous rules stay when a file is invalid.
 func (r *ruler) load() error {
 	files, err := ReadRules(r.opts)
 	r.mu.Lock()
@@ -127,7 +127,7 @@ func ReadRules(o RuleOptions) ([]*rulefile.File, error) {
 	return append(files, own...), err
 }
 
-// Load implements rules.GroupLoader, from what load has read.
+// Load implements rules.GroupLoader. It returns what load has read.
 func (r *ruler) Load(name string, unknown bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
 	return r.loaded().Load(name, unknown, scheme)
 }
@@ -141,11 +141,11 @@ func (r *ruler) loaded() rulefile.Loader {
 	return r.files
 }
 
-// attach makes the manager of a database that was opened. Nothing is evaluated before run.
+// attach creates the rule manager of an opened database. Nothing is evaluated before run.
 func (r *ruler) attach(s *Server) *rules.Manager {
 	m := rules.NewManager(&rules.ManagerOptions{
 		QueryFunc:       rules.EngineQueryFunc(s.engine, s.db),
-		NotifyFunc:      func(context.Context, string, ...*rules.Alert) {}, // evaluated tells
+		NotifyFunc:      func(context.Context, string, ...*rules.Alert) {}, // evaluated reports alerts instead
 		Context:         s.evaluating,
 		Appendable:      s.db,
 		Queryable:       s.db,
@@ -161,7 +161,7 @@ func (r *ruler) attach(s *Server) *rules.Manager {
 	return m
 }
 
-// run begins to evaluate.
+// run starts the evaluations.
 func (r *ruler) run() error {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
@@ -174,7 +174,7 @@ func (r *ruler) run() error {
 	return err
 }
 
-// stop ends the evaluations. The context of the manager has ended.
+// stop ends the evaluations. The manager's context must have ended.
 func (r *ruler) stop() {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
@@ -187,8 +187,8 @@ func (r *ruler) stop() {
 	}
 }
 
-// Reload reads the files again. What was evaluated before goes on when one of them is bad, and the error, a
-// *[rulefile.Error], says where.
+// Reload reads the files again. The previous rules stay in effect when a file is invalid. The error, a
+// *[rulefile.Error], names the position.
 func (r *ruler) Reload() error {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
@@ -198,7 +198,7 @@ func (r *ruler) Reload() error {
 	r.mu.Lock()
 	m := r.manager
 	if !r.running {
-		m = nil // run will take what was read
+		m = nil // run will use what was read
 	}
 	r.mu.Unlock()
 	if m == nil {
@@ -207,7 +207,7 @@ func (r *ruler) Reload() error {
 	return r.update(m)
 }
 
-// update hands the files to the manager, and ends what fired by groups that are no more.
+// update passes the files to the manager, and ends the alerts of removed groups.
 func (r *ruler) update(m *rules.Manager) error {
 	if err := m.Update(r.opts.Interval, r.loaded().Names(), labels.EmptyLabels(), r.opts.URL(), r.evaluate); err != nil {
 		return fmt.Errorf("loading rules: %w", err)
@@ -220,11 +220,11 @@ func (r *ruler) update(m *rules.Manager) error {
 	return nil
 }
 
-// evaluate evaluates a group once and tells the hub what fires.
+// evaluate evaluates a group once and reports its firing alerts to the hub.
 func (r *ruler) evaluate(ctx context.Context, g *rules.Group, at time.Time) {
 	rules.DefaultEvalIterationFunc(ctx, g, at)
 	if ctx.Err() != nil {
-		return // the program stops: what could not be evaluated has not ended
+		return // the program stops; an alert that was not evaluated has not ended
 	}
 	key := rules.GroupKey(g.File(), g.Name())
 	var now []notify.Alert
@@ -239,15 +239,15 @@ func (r *ruler) evaluate(ctx context.Context, g *rules.Group, at time.Time) {
 		}
 	}
 	r.mu.Lock()
-	if r.seen[key] < settle && !failed {
+	if r.seen[key] < settledAfter && !failed {
 		r.seen[key]++
 	}
-	complete := r.seen[key] == settle
+	complete := r.seen[key] == settledAfter
 	r.mu.Unlock()
 	r.opts.Hub.Firing(source+key, now, complete)
 }
 
-// logProblems logs each problem of rule files on a line of its own.
+// logProblems logs each problem of the rule files on its own line.
 func logProblems(log *slog.Logger, err error) {
 	var bad *rulefile.Error
 	if !errors.As(err, &bad) {

@@ -19,31 +19,30 @@ import (
 	"github.com/teescope/teescope/internal/lib/quietlog"
 )
 
-// The names of the scrape jobs. Both carry the label job="teescope"; the first has a name of its
-// own because Prometheus wants the names of jobs to differ.
+// Names of the scrape jobs. Both have the label job="teescope". The first needs its own name because Prometheus
+// requires unique job names.
 const (
 	jobSelf  = "teescope-self"
 	jobLabel = "teescope"
-	// jobEndpoints is the name of the job of all applications; the label job of each is its own.
+	// jobEndpoints is the name of the job of all applications. Each application has its own label job.
 	jobEndpoints = "teescope-endpoints"
 )
 
-// For warmUp the interval is half a second: a chart of a rate needs two samples, and nobody should wait
-// for the second one of a 5 s, let alone a minute's, interval. The interval of a target is a label of
-// it, so the targets are first handed over with a label of their own and then without; the samples
-// are ordinary scrapes with ordinary labels. Appending samples of our own making would have to repeat
-// the parsing, the labels, the staleness and the series "up" of the scraper.
+// During warmUp the interval is half a second. A chart of a rate needs two samples, and should not have to wait a whole
+// interval for the second one. The interval of a target is a label, so the targets are first passed with a label of
+// their own and later without. The samples are ordinary scrapes with ordinary labels. Appending them here instead would
+// repeat the scraper's parsing, labels, staleness handling and the series "up".
 const (
-	warmUp         = 2250 * time.Millisecond // not a multiple of the interval: the two loops must not meet
+	warmUp         = 2250 * time.Millisecond // not a multiple of the interval: the two scrape loops must not coincide
 	warmUpInterval = 500 * time.Millisecond
 )
 
-// spreadAbove is the number of targets from which on scrapes are spread over the interval, as
-// Prometheus does. Below it every target is scraped at once when it starts.
+// spreadAbove is the number of targets above which scrapes are spread over the interval, as in Prometheus. With fewer
+// targets, all are scraped immediately after the start.
 const spreadAbove = 20
 
-// Bounds of one scrape of a target over the network, so that a target gone wild cannot fill the
-// database or the memory: the scrape fails, and says which of them. A sample is some 150 bytes of text.
+// Bounds of one scrape over the network, so that a faulty target cannot fill the database or the memory. The scrape
+// fails and names the bound. A sample is about 150 bytes of text.
 const (
 	sampleLimit     = 100_000
 	bodyLimit       = "16MB"
@@ -52,17 +51,16 @@ const (
 	labelValueLimit = 4096 // bytes
 )
 
-// Agents may send more: with as many workloads as can be asked for, 1024, and the time of system calls,
-// there is room for 290 samples of each. A workload was seen to have up to 51 system calls, each with a
-// count and a time, and 27 other samples, and a container has some 80. All system calls that exist in
-// every workload would be 800,000 samples: that is refused.
+// Agents may send more. With the maximum of 1024 workloads and with system call times, 290 samples remain for each
+// workload. A workload was observed with up to 51 system calls, each with a count and a time, and 27 other samples. A
+// container has about 80. All existing system calls in every workload would be 800,000 samples, which is refused.
 const (
 	agentSampleLimit = 300_000
 	agentBodyLimit   = "64MB"
 )
 
-// bounded adds the bounds to the configuration of a job. Redirects are not followed: what is asked is
-// what the user has named, and not what that points at.
+// bounded adds the bounds to the configuration of a job. Redirects are not followed, so that only addresses named by
+// the user are scraped.
 func bounded(job map[string]any, samples int, body string) map[string]any {
 	maps.Copy(job, map[string]any{
 		"sample_limit":             samples,
@@ -75,8 +73,8 @@ func bounded(job map[string]any, samples int, body string) map[string]any {
 	return job
 }
 
-// config makes the configuration of Prometheus as text and lets Prometheus read it: what it checks
-// and what it defaults is then as in any Prometheus, and /api/v1/status/config shows it.
+// config writes the configuration of Prometheus as text, and Prometheus parses it. Checks and defaults are then the
+// same as in any Prometheus, and /api/v1/status/config shows the text.
 func (s *Server) config() (*config.Config, error) {
 	every := model.Duration(s.opts.Interval).String()
 	timeout := model.Duration(min(s.opts.Interval, 10*time.Second)).String()
@@ -100,7 +98,7 @@ func (s *Server) config() (*config.Config, error) {
 	if len(s.opts.Endpoints) > 0 {
 		jobs = append(jobs, bounded(map[string]any{
 			"job_name":                 jobEndpoints,
-			"fallback_scrape_protocol": "PrometheusText0.0.4", // for those that forget the Content-Type
+			"fallback_scrape_protocol": "PrometheusText0.0.4", // for targets without a Content-Type
 			"static_configs":           endpointGroups(s.opts.Endpoints),
 		}, sampleLimit, bodyLimit))
 	}
@@ -114,8 +112,7 @@ func (s *Server) config() (*config.Config, error) {
 	return config.Load(string(text), s.opts.Log)
 }
 
-// endpointGroups gives each endpoint its own scheme, path and parameters, by the labels that Prometheus
-// has for them.
+// endpointGroups sets the scheme, path and parameters of each endpoint, by Prometheus' labels for them.
 func endpointGroups(endpoints []Endpoint) []map[string]any {
 	var groups []map[string]any
 	for _, e := range endpoints {
@@ -132,21 +129,20 @@ func endpointGroups(endpoints []Endpoint) []map[string]any {
 
 func (s *Server) newScraper() (*scrape.Manager, error) {
 	opts := &scrape.Options{
-		DiscoveryReloadOnStartup: true, // the targets are known: do not wait for more of them
+		DiscoveryReloadOnStartup: true, // the targets are known; do not wait for more
 		DiscoveryReloadInterval:  model.Duration(time.Second),
-		PassMetadataInContext:    true, // budgets asks it for the target
+		PassMetadataInContext:    true, // seriesLimiter reads the target from it
 		HTTPClientOptions:        []commonconfig.HTTPClientOption{commonconfig.WithDialContextFunc(s.self.dial)},
 	}
 	if len(s.opts.Targets)+len(s.opts.Endpoints) < spreadAbove {
-		// The scraper waits this long plus a share of the interval that is a hash of the target, and
-		// not at all when the sum is negative. The share is at most an interval.
+		// The scraper waits this long plus a share of the interval that is a hash of the target. It does not wait when
+		// the sum is negative. The share is at most one interval.
 		opts.InitialScrapeOffset = -max(s.opts.Interval, warmUpInterval)
 	}
-	return scrape.NewManager(opts, quietlog.New(s.opts.Log, "scrape"), nil, nil, newBudgets(s.db, s.memory), s.metrics)
+	return scrape.NewManager(opts, quietlog.New(s.opts.Log, "scrape"), nil, nil, newSeriesLimiter(s.db, s.memory), s.metrics)
 }
 
-// Run scrapes until ctx ends. When the clock is set back, it takes out of the database what is ahead of
-// the clock then, and goes on.
+// Run scrapes until ctx ends. When the clock is set back, it removes newer samples from the database and continues.
 func (s *Server) Run(ctx context.Context) error {
 	for {
 		scraping, stop := context.WithCancel(ctx)
@@ -192,7 +188,8 @@ func (s *Server) scrape(ctx context.Context) error {
 		targets <- withInterval(groups, warmUpInterval)
 		select {
 		case <-time.After(warmUp):
-			// To the scraper these targets go away now. They do not: their series must not be marked so.
+			// To the scraper, these targets disappear now. They are scraped again, so their series must not be marked
+			// as stale.
 			for pool, old := range s.scraper.TargetsActive() {
 				s.scraper.DisableEndOfRunStalenessMarkers(pool, old)
 			}
@@ -208,7 +205,7 @@ func (s *Server) scrape(ctx context.Context) error {
 	return <-done
 }
 
-// withInterval copies target groups and gives every target of them an interval of its own.
+// withInterval copies target groups and sets an interval for each target.
 func withInterval(groups map[string][]*targetgroup.Group, interval time.Duration) map[string][]*targetgroup.Group {
 	value := model.LabelValue(model.Duration(interval).String())
 	out := make(map[string][]*targetgroup.Group, len(groups))
@@ -221,7 +218,7 @@ func withInterval(groups map[string][]*targetgroup.Group, interval time.Duration
 	return out
 }
 
-// targetGroups hands the static targets straight to the scraper, without a discovery manager.
+// targetGroups passes the static targets to the scraper directly, without a discovery manager.
 func targetGroups(cfg *config.Config) (map[string][]*targetgroup.Group, error) {
 	scrapes, err := cfg.GetScrapeConfigs()
 	if err != nil {

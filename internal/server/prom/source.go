@@ -18,25 +18,25 @@ import (
 // Source answers PromQL for the analysis, from the embedded database or from a [Store]. It implements
 // [query.Source].
 type Source struct {
-	// enter gives what to ask, a context that ends with it, and what to call afterwards.
+	// enter returns what to query, a context that ends when the query must give up, and a function to call afterwards.
 	enter func(context.Context) (context.Context, *promql.Engine, storage.Queryable, func(), error)
 }
 
-// Source is the embedded database, to be asked from within the process. Like the API it has no answer
-// before Init and while the memory limit is near.
+// Source returns the embedded database as a source for queries of this process. Like the API, it does not answer before
+// Init or while the memory limit is near.
 func (s *Server) Source() *Source {
 	return &Source{enter: func(ctx context.Context) (context.Context, *promql.Engine, storage.Queryable, func(), error) {
-		next, end, reason := s.gate.enter()
+		next, end, reason := s.drainer.enter()
 		if next == nil {
 			return nil, nil, nil, nil, errors.New(reason)
 		}
 		if s.memory.near() {
-			s.gate.inside.Done()
+			s.drainer.active.Done()
 			return nil, nil, nil, nil, errors.New(s.memory.reason())
 		}
 		ctx, cancel := context.WithCancel(ctx)
 		stop := context.AfterFunc(end, cancel)
-		return ctx, s.engine, s.db, func() { stop(); cancel(); s.gate.inside.Done() }, nil
+		return ctx, s.engine, s.db, func() { stop(); cancel(); s.drainer.active.Done() }, nil
 	}}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/quietlog"
 )
 
-// OpenError says that the database is beyond repair, or that its disk is.
+// OpenError reports that the database or its disk is damaged beyond repair.
 type OpenError struct {
 	Dir string
 	Err error
@@ -34,7 +34,7 @@ func (e *OpenError) Error() string {
 // Unwrap returns the cause.
 func (e *OpenError) Unwrap() error { return e.Err }
 
-// dbOptions are Prometheus' defaults but for what follows.
+// dbOptions returns Prometheus' defaults with the following changes.
 func dbOptions(opts Options) *tsdb.Options {
 	o := tsdb.DefaultOptions()
 	o.RetentionDuration = opts.RetentionTime.Milliseconds()
@@ -42,19 +42,19 @@ func dbOptions(opts Options) *tsdb.Options {
 	if opts.block > 0 {
 		o.MinBlockDuration = opts.block.Milliseconds()
 	}
-	// As cmd/prometheus: a block covers at most a tenth of the retention, so that deletion is gradual.
+	// As in cmd/prometheus, a block covers at most a tenth of the retention, so that deletion is gradual.
 	o.MaxBlockDuration = max(o.MinBlockDuration, min((31*24*time.Hour).Milliseconds(), o.RetentionDuration/10))
 	o.WALCompression = compression.Snappy
-	o.NoLockfile = true // lockDataDir holds the same lock, and knows who has it when we do not
-	// Sized for one machine, some ten thousand series, and not for a million: the head starts smaller.
+	o.NoLockfile = true // lockDataDir holds the same lock, and finds out which process has it
+	// The head starts smaller than by default, because one machine has some ten thousand series, not a million.
 	o.StripeSize = 512
 	o.HeadChunksWriteBufferSize = 256 << 10
 	o.WALSegmentSize = 32 << 20
 	return o
 }
 
-// openDB opens the database. Prometheus repairs a damaged log by cutting it at the damage; what is
-// before it stays, and that this happened is logged.
+// openDB opens the database. Prometheus truncates a damaged write-ahead log at the damage. Earlier samples stay, and
+// the truncation is logged.
 func openDB(dir string, opts Options, metrics *registrations, stats *tsdb.DBStats) (*tsdb.DB, error) {
 	db, err := tsdb.Open(dir, quietlog.New(opts.Log, "tsdb"), metrics, dbOptions(opts), stats)
 	if err != nil {
@@ -74,9 +74,9 @@ func warnOfRepairs(log *slog.Logger, reg prometheus.Gatherer, dir string) {
 	}
 }
 
-// counter reads a counter without labels, 0 when there is none.
+// counter returns the value of a counter without labels, or 0 when it does not exist.
 func counter(reg prometheus.Gatherer, name string) float64 {
-	families, _ := reg.Gather() // what could be gathered comes along with an error
+	families, _ := reg.Gather() // the families come along with an error
 	for _, f := range families {
 		if f.GetName() == name && len(f.GetMetric()) > 0 {
 			return f.GetMetric()[0].GetCounter().GetValue()

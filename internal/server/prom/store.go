@@ -21,18 +21,18 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// maxStored bounds the samples of a [Store], of 16 bytes each.
+// maxStored is the maximum number of samples in a [Store]. Each takes 16 bytes.
 const maxStored = 10_000_000
 
-// Store is series in memory that PromQL can be asked about: what a file holds, or what a test makes.
+// Store holds series in memory for PromQL queries. They come from a file or from a test.
 type Store struct {
-	series map[string]*memSeries            // by the labels' bytes
+	series map[string]*memSeries            // by the bytes of their labels
 	byName map[string]map[string]*memSeries // the same, by name
 	n      int
 	sorted bool
 }
 
-// NewStore makes an empty store.
+// NewStore returns an empty store.
 func NewStore() *Store {
 	return &Store{series: make(map[string]*memSeries), byName: make(map[string]map[string]*memSeries)}
 }
@@ -43,7 +43,7 @@ type memSeries struct {
 	points []memPoint
 }
 
-// get finds the series with these labels, or makes it.
+// get returns the series with these labels. It creates the series if needed.
 func (s *Store) get(ls labels.Labels) *memSeries {
 	key := string(ls.Bytes(nil))
 	m := s.series[key]
@@ -68,7 +68,7 @@ func (s *Store) add(m *memSeries, t int64, v float64) error {
 	return nil
 }
 
-// sort puts the samples of each series in order of time. Two different values at one moment are an error.
+// sort sorts the samples of each series by time. Two different values at the same time are an error.
 func (s *Store) sort() error {
 	if s.sorted {
 		return nil
@@ -86,7 +86,7 @@ func (s *Store) sort() error {
 	return nil
 }
 
-// Bounds are the moments of the first and the last sample, zero when there is none.
+// Bounds returns the times of the first and the last sample, or zero times for an empty store.
 func (s *Store) Bounds() (first, last time.Time) {
 	for _, m := range s.series {
 		for _, p := range m.points {
@@ -102,7 +102,7 @@ func (s *Store) Bounds() (first, last time.Time) {
 	return first, last
 }
 
-// Source lets PromQL be asked. Nothing may be added afterwards.
+// Source returns a source for PromQL queries. Nothing may be added afterwards.
 func (s *Store) Source() (*Source, error) {
 	if err := s.sort(); err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
 	return memQuerier{s, mint, maxt}, nil
 }
 
-// memQuerier reads a store between two moments.
+// memQuerier reads the samples of a store within a range of time.
 type memQuerier struct {
 	*Store
 	mint, maxt int64
@@ -156,7 +156,7 @@ func (q memQuerier) Select(ctx context.Context, sorted bool, _ *storage.SelectHi
 	return set
 }
 
-// between is the part of the points from mint to maxt, both within.
+// between returns the points from mint to maxt, both inclusive.
 func (m *memSeries) between(mint, maxt int64) []memPoint {
 	at := func(t int64) int {
 		i, _ := slices.BinarySearchFunc(m.points, t, func(p memPoint, t int64) int { return cmp.Compare(p.t, t) })
@@ -165,12 +165,12 @@ func (m *memSeries) between(mint, maxt int64) []memPoint {
 	return m.points[at(mint):at(maxt+1)]
 }
 
-// LabelValues implements storage.Querier. PromQL never asks for them.
+// LabelValues implements storage.Querier. PromQL never calls it.
 func (memQuerier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	return nil, nil, nil
 }
 
-// LabelNames implements storage.Querier. PromQL never asks for them.
+// LabelNames implements storage.Querier. PromQL never calls it.
 func (memQuerier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	return nil, nil, nil
 }

@@ -15,20 +15,20 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// BasisAnnotation says what a threshold rests on, and SourceAnnotation where it comes from.
+// BasisAnnotation names what a threshold is based on, and SourceAnnotation where it comes from.
 const (
 	BasisAnnotation  = "teescope_basis"
 	SourceAnnotation = "teescope_source"
 )
 
-// bases are what a threshold can rest on.
+// bases lists the valid values of BasisAnnotation.
 func bases() []string { return []string{"measured", "documented", "proposed"} }
 
-// own begins the names of teescope's metrics; of no others can be said whether they exist.
+// own lists the prefixes of teescope's metrics. Lint cannot know whether other metrics exist.
 func own() []string { return []string{"teescope_", "sgx_"} }
 
-// Lint finds what works and is probably not meant: rules that are there twice, an unknown basis, names of metrics
-// that teescope does not have. Known are those that it has, with the suffixes of histograms.
+// Lint finds rules that are valid but probably not intended: duplicates, an unknown basis, unknown metric names. Known
+// are the metrics that teescope has, with the suffixes of histograms.
 func Lint(files []*File, known []string) []Problem {
 	recorded := map[string]bool{}
 	for _, f := range files {
@@ -63,7 +63,7 @@ func Lint(files []*File, known []string) []Problem {
 	return problems
 }
 
-// each walks the rules of a file with their lines.
+// each iterates over the rules of a file and their lines.
 func (f *File) each() func(yield func(rulefmt.Rule, int) bool) {
 	return func(yield func(rulefmt.Rule, int) bool) {
 		if f.Groups == nil {
@@ -79,7 +79,7 @@ func (f *File) each() func(yield func(rulefmt.Rule, int) bool) {
 	}
 }
 
-// Metrics lists the names of metrics that a file's rules read, and what they record.
+// Metrics lists the metrics that a file's rules read, and those that they record.
 func (f *File) Metrics() (read, recorded []string) {
 	reads, records := map[string]bool{}, map[string]bool{}
 	for r := range f.each() {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rulefile finds and reads files of rules in Prometheus' format, and says with file and line what is wrong
-// with them and what to do.
+// Package rulefile finds and reads rule files in Prometheus' format. Its errors name the file, the line and what to do.
 //
-// The reading is Prometheus' own, so that what is accepted here is accepted there. The package refuses to evaluate
-// rules, and to know a metric: names that exist are given to it.
+// It parses with Prometheus' own parser, so that both accept the same files. The package refuses to evaluate rules, and
+// to know any metric: the caller passes the names of existing ones.
 package rulefile
 
 import (
@@ -28,16 +27,16 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// Bounds of what is read.
+// Bounds of rule files.
 const (
 	maxFile  = 4 << 20 // bytes
 	maxFiles = 1000
 )
 
-// ShippedPrefix begins the names of the files that come with the program.
+// ShippedPrefix is the prefix of the names of files that come with the program.
 const ShippedPrefix = "shipped/"
 
-// A File is a file of rules that was read.
+// A File is a rule file that was read.
 type File struct {
 	Name   string
 	Data   []byte
@@ -46,22 +45,22 @@ type File struct {
 	doc    yaml.Node
 }
 
-// place is where a rule stands: its group, and its number there from 1.
+// place is the position of a rule: its group, and its number in the group from 1.
 type place struct {
 	group string
 	rule  int
 }
 
-// Problem is one thing that is wrong with a file.
+// Problem is one fault of a file.
 type Problem struct {
 	File    string
 	Line    int    // 0 is the file as a whole
 	Rule    string // its name; may be empty
 	Text    string
-	Warning bool // the rules work all the same
+	Warning bool // the rules work nevertheless
 }
 
-// String returns the problem on one line, as compilers write it.
+// String returns the problem on one line, in the format of compilers.
 func (p Problem) String() string {
 	var b strings.Builder
 	b.WriteString(p.File)
@@ -78,7 +77,7 @@ func (p Problem) String() string {
 	return b.String() + strings.Join(strings.Fields(p.Text), " ")
 }
 
-// Error lists every problem of some files, never only the first.
+// Error lists all problems of some files.
 type Error struct{ Problems []Problem }
 
 // Error implements error.
@@ -90,8 +89,8 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Find lists the files that patterns name, each once, in order. A name without a wildcard must exist; a wildcard
-// may fit nothing yet.
+// Find lists the files that match the patterns, each once, in order. A name without a wildcard must exist. A pattern
+// with a wildcard may match nothing.
 func Find(patterns []string) ([]string, error) {
 	var names []string
 	for _, pattern := range patterns {
@@ -100,7 +99,7 @@ func Find(patterns []string) ([]string, error) {
 			return nil, fmt.Errorf("%s: invalid pattern: %w (close every [)", pattern, err)
 		}
 		if len(found) == 0 && !strings.ContainsAny(pattern, "*?[") {
-			found = []string{pattern} // reading it says what is wrong
+			found = []string{pattern} // reading it gives the error
 		}
 		names = append(names, found...)
 	}
@@ -112,7 +111,7 @@ func Find(patterns []string) ([]string, error) {
 	return names, nil
 }
 
-// Read reads files by name, and parses them. The error is an *[Error].
+// Read reads and parses files by name. The error is an *[Error].
 func Read(names []string) ([]*File, error) {
 	var files []*File
 	var problems []Problem
@@ -148,7 +147,7 @@ func Shipped(fsys fs.FS) ([]*File, error) {
 	return files, failed(problems)
 }
 
-// Loader is files as a rule manager takes them.
+// Loader passes files to a rule manager.
 type Loader []*File
 
 // Load implements rules.GroupLoader.
@@ -194,7 +193,7 @@ func readBounded(f *os.File, err error) ([]byte, error) {
 	return data, err
 }
 
-// unnamed takes the name of the file out of an error that is printed behind it.
+// unnamed removes the file name from an error that is printed after it.
 func unnamed(err error) string {
 	var with *fs.PathError
 	if errors.As(err, &with) {
@@ -203,7 +202,7 @@ func unnamed(err error) string {
 	return err.Error()
 }
 
-// Parse reads the file's data as Prometheus would.
+// Parse parses the file's data as Prometheus does.
 func (f *File) Parse() []Problem {
 	discard := slog.New(slog.DiscardHandler)
 	groups, errs := rulefmt.Parse(f.Data, false, model.UTF8Validation, parser.NewParser(parser.Options{}), discard)
@@ -211,7 +210,7 @@ func (f *File) Parse() []Problem {
 	var problems []Problem
 	for _, err := range errs {
 		for _, p := range f.problems(err) {
-			if !slices.Contains(problems, p) { // the syntax is looked at twice
+			if !slices.Contains(problems, p) { // the syntax is checked twice
 				problems = append(problems, p)
 			}
 		}
@@ -222,7 +221,7 @@ func (f *File) Parse() []Problem {
 	return problems
 }
 
-// index notes where each rule stands.
+// index records the line of each rule.
 func (f *File) index() {
 	f.rules = map[place]int{}
 	var doc struct {
@@ -241,10 +240,10 @@ func (f *File) index() {
 	}
 }
 
-// Line is where a rule of a group, numbered from 1, begins.
+// Line returns the first line of a rule of a group. Rules are numbered from 1.
 func (f *File) Line(group string, rule int) int { return f.rules[place{group, rule}] }
 
-// problems takes an error of Prometheus apart.
+// problems splits an error of Prometheus into problems.
 func (f *File) problems(err error) []Problem {
 	var rule *rulefmt.Error
 	if errors.As(err, &rule) {
@@ -257,7 +256,7 @@ func (f *File) problems(err error) []Problem {
 	var all []Problem
 	for text := range strings.SplitSeq(err.Error(), "\n") {
 		if strings.HasSuffix(text, "unmarshal errors:") {
-			continue // each follows on a line of its own
+			continue // each problem follows on its own line
 		}
 		line, text := position(strings.TrimPrefix(strings.TrimSpace(text), "yaml: "))
 		if line == 0 {
@@ -268,11 +267,11 @@ func (f *File) problems(err error) []Problem {
 	return all
 }
 
-// quoted finds what an error is about.
+// quoted matches a value that an error quotes.
 var quoted = regexp.MustCompile(`"([^"]*)"`)
 
-// locate is the line of the last value that an error quotes, 0 when there is none: Prometheus does not say it of
-// durations and of the names of groups.
+// locate returns the line of the last value that an error quotes, or 0 when the error quotes none. Prometheus names no
+// line in errors about durations and group names.
 func (f *File) locate(text string) int {
 	m := quoted.FindStringSubmatch(text)
 	if m == nil {
@@ -285,7 +284,7 @@ func (f *File) locate(text string) int {
 			line = n.Line
 		}
 		for _, c := range n.Content {
-			if depth < 8 { // a rule's annotations are at 6
+			if depth < 8 { // a rule's annotations are at depth 6
 				walk(c, depth+1)
 			}
 		}
@@ -302,13 +301,13 @@ func ruleName(e *rulefmt.Error) string {
 }
 
 var (
-	lineColumn = regexp.MustCompile(`^(?:(\d+):\d+: )+`) // of two, the first
+	lineColumn = regexp.MustCompile(`^(?:(\d+):\d+: )+`) // of two positions, the first
 	yamlLine   = regexp.MustCompile(`^line (\d+): `)
 	firstLine  = regexp.MustCompile(`^\d+`)
 	notFound   = regexp.MustCompile(`^field (\S+) not found in type rulefmt\.(\w+)$`)
 )
 
-// position takes the line out of the beginning of an error.
+// position splits the line number off the beginning of an error.
 func position(text string) (line int, rest string) {
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
 		line, _ = strconv.Atoi(m[1])
@@ -321,7 +320,7 @@ func position(text string) (line int, rest string) {
 	return 0, text
 }
 
-// fields are the keys of each kind of mapping in a file.
+// fields lists the keys of each kind of mapping in a file.
 func fields(kind string) []string {
 	switch kind {
 	case "Rule":
@@ -332,7 +331,7 @@ func fields(kind string) []string {
 	return []string{"groups"}
 }
 
-// advised says what to do about an error where Prometheus does not.
+// advised adds advice to an error where Prometheus gives none.
 func advised(message string) string {
 	if m := notFound.FindStringSubmatch(message); m != nil {
 		known := fields(m[2])
@@ -357,7 +356,7 @@ func advised(message string) string {
 	return message
 }
 
-// Count is how many rules there are.
+// Count returns the number of rules.
 func (f *File) Count() int {
 	n := 0
 	for range f.each() {

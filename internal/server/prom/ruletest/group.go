@@ -24,7 +24,7 @@ import (
 	"github.com/teescope/teescope/internal/server/prom/rulefile"
 )
 
-// run is one group of tests on a storage of its own.
+// run is one group of tests on its own storage.
 type run struct {
 	*file
 	*group
@@ -33,7 +33,7 @@ type run struct {
 	problems []rulefile.Problem
 }
 
-// fail notes that something is not as expected.
+// fail records a failed expectation.
 func (r *run) fail(line int, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if r.TestGroupName != "" {
@@ -42,7 +42,7 @@ func (r *run) fail(line int, format string, args ...any) {
 	r.problems = append(r.problems, rulefile.Problem{File: r.name, Line: line, Text: text})
 }
 
-// test evaluates the rules at each interval over the input series, and compares.
+// test evaluates the rules at each interval over the input series, and compares the results.
 func (f *file) test(ctx context.Context, g *group) []rulefile.Problem {
 	if g.Interval == 0 {
 		g.Interval = f.EvaluationInterval
@@ -62,7 +62,7 @@ func (f *file) test(ctx context.Context, g *group) []rulefile.Problem {
 		r.fail(0, "input_series: %v", err)
 		return r.problems
 	}
-	defer func() { _ = r.suite.Close() }() // a temporary directory
+	defer func() { _ = r.suite.Close() }() // removes a temporary directory
 	r.suite.SubqueryInterval = time.Duration(f.EvaluationInterval)
 	if r.loadRules(); len(r.problems) == 0 && r.evaluate(ctx) {
 		for _, c := range g.PromqlExprTests {
@@ -72,7 +72,7 @@ func (f *file) test(ctx context.Context, g *group) []rulefile.Problem {
 	return r.problems
 }
 
-// load writes the input series as PromQL's tests do.
+// load returns the input series in the notation of PromQL's own tests.
 func (g *group) load() string {
 	var b strings.Builder
 	interval := g.Interval.String()
@@ -102,7 +102,7 @@ func (r *run) loadRules() {
 		r.fail(0, "%v", err)
 	}
 	r.groups = slices.Collect(maps.Values(byKey))
-	slices.SortFunc(r.groups, func(a, b *rules.Group) int { // groups without a place come first, and among them by name
+	slices.SortFunc(r.groups, func(a, b *rules.Group) int { // groups without a place come first, sorted by name
 		if d := r.order[a.Name()] - r.order[b.Name()]; d != 0 {
 			return d
 		}
@@ -110,12 +110,12 @@ func (r *run) loadRules() {
 	})
 	for _, g := range r.groups {
 		for _, rule := range g.AlertingRules() {
-			rule.SetRestored(true) // else there would be no series ALERTS
+			rule.SetRestored(true) // otherwise there would be no series ALERTS
 		}
 	}
 }
 
-// begin is when the first evaluation is.
+// begin returns the time of the first evaluation.
 func (r *run) begin() time.Time {
 	if r.StartTimestamp.IsZero() {
 		return time.Unix(0, 0).UTC()
@@ -123,8 +123,8 @@ func (r *run) begin() time.Time {
 	return r.StartTimestamp.Time
 }
 
-// evaluate evaluates up to the last time that a case is about, and compares alerts as it goes. An evaluation that
-// fails ends the test.
+// evaluate evaluates the rules up to the last time of any case, and compares alerts at each. A failed evaluation ends
+// the test.
 func (r *run) evaluate(ctx context.Context) (complete bool) {
 	var last model.Duration
 	at := map[model.Duration][]alertCase{}
@@ -141,7 +141,7 @@ func (r *run) evaluate(ctx context.Context) (complete bool) {
 		if !r.step(now) {
 			return false
 		}
-		// A case between two evaluations is about the first of them.
+		// A case between two evaluations uses the first of them.
 		for len(times) > 0 && time.Duration(times[0]) < now.Add(every).Sub(begin) {
 			for _, c := range at[times[0]] {
 				r.alerts(c)
@@ -173,7 +173,7 @@ func (r *run) step(now time.Time) (good bool) {
 	return good
 }
 
-// alerts compares what fires of one name.
+// alerts compares the firing alerts of one name.
 func (r *run) alerts(c alertCase) {
 	var got, want []string
 	for _, g := range r.groups {
@@ -203,7 +203,7 @@ func (r *run) alerts(c alertCase) {
 	}
 }
 
-// difference tells two sorted lists apart.
+// difference describes how two sorted lists differ.
 func difference(got, want []string) string {
 	only := func(a, b []string) string {
 		left := slices.Clone(b)
@@ -223,7 +223,7 @@ func difference(got, want []string) string {
 	return fmt.Sprintf("expected %s; got %s", only(want, got), only(got, want))
 }
 
-// result is a sample as it is compared.
+// result is a sample in the form that is compared.
 type result struct {
 	labels    string
 	value     float64
@@ -263,7 +263,7 @@ func (r *run) expression(ctx context.Context, c exprCase) {
 	}
 }
 
-// same compares values; fuzzily, neighbours are the same.
+// same compares values. With fuzzy, neighbouring floating-point numbers are equal.
 func same(x, y float64, fuzzy bool) bool {
 	return x == y || fuzzy && (math.Nextafter(x, math.Inf(-1)) == y || math.Nextafter(x, math.Inf(1)) == y)
 }
@@ -299,7 +299,7 @@ func (r *run) query(ctx context.Context, c exprCase) ([]result, error) {
 	return nil, errors.New("the result is neither a vector nor a scalar: use a range inside a function such as rate()")
 }
 
-// result reads what is expected.
+// result converts an expected sample.
 func (s expectedSample) result() (result, error) {
 	p := parser.NewParser(parser.Options{})
 	ls, err := p.ParseMetric(s.Labels)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ruletest runs unit tests of rules that are written in promtool's format.
+// Package ruletest runs unit tests of rules in promtool's format.
 //
-// promtool's own implementation cannot be imported; this follows it (cmd/promtool/unittest.go of Prometheus v0.315.0)
-// on the same storage, engine and rule groups, so that the verdicts are the same. It refuses to print.
+// promtool's own implementation cannot be imported. This package follows it (cmd/promtool/unittest.go of Prometheus
+// v0.315.0) on the same storage, engine and rule groups, so that the verdicts are the same. It refuses to print.
 package ruletest
 
 import (
@@ -26,13 +26,13 @@ import (
 	"github.com/teescope/teescope/internal/server/prom/rulefile"
 )
 
-// Report is what came of a file of tests.
+// Report is the result of one test file.
 type Report struct {
-	Tests    int // that were run
+	Tests    int // number of tests that were run
 	Problems []rulefile.Problem
 }
 
-// Failed tells whether a test failed or could not be run.
+// Failed reports whether a test failed or could not be run.
 func (r Report) Failed() bool {
 	for _, p := range r.Problems {
 		if !p.Warning {
@@ -42,7 +42,7 @@ func (r Report) Failed() bool {
 	return false
 }
 
-// file is the format; keys and defaults are those of promtool.
+// file is the test file's format. Keys and defaults are those of promtool.
 type file struct {
 	RuleFiles          []string       `yaml:"rule_files"`
 	EvaluationInterval model.Duration `yaml:"evaluation_interval"`
@@ -51,11 +51,11 @@ type file struct {
 	FuzzyCompare       bool           `yaml:"fuzzy_compare"`
 
 	rules rulefile.Loader
-	order map[string]int // of groups
+	order map[string]int // index of each group in the order of evaluation
 	name  string
 }
 
-// group is input series and what is expected of them.
+// group is a set of input series and the results that are expected of them.
 type group struct {
 	Interval        model.Duration    `yaml:"interval"`
 	InputSeries     []series          `yaml:"input_series"`
@@ -94,10 +94,10 @@ type exprCase struct {
 type expectedSample struct {
 	Labels    string  `yaml:"labels"`
 	Value     float64 `yaml:"value"`
-	Histogram string  `yaml:"histogram"` // when given, value is ignored
+	Histogram string  `yaml:"histogram"` // when given, the value is ignored
 }
 
-// startTime is written as seconds since 1970 or as in RFC 3339.
+// startTime is a time in seconds since 1970 or in RFC 3339.
 type startTime struct{ time.Time }
 
 // UnmarshalYAML implements yaml.Unmarshaler.
@@ -133,7 +133,7 @@ func Run(ctx context.Context, name string) Report {
 	return r
 }
 
-// read reads a file and the rules that it tests. Without a file, the problems say why.
+// read reads a test file and the rules that it tests. When it returns no file, the problems give the reason.
 func read(name string) (*file, []rulefile.Problem) {
 	bad := func(text string) []rulefile.Problem { return []rulefile.Problem{{File: name, Text: text}} }
 	data, err := os.ReadFile(name)
@@ -179,7 +179,7 @@ func read(name string) (*file, []rulefile.Problem) {
 	return f, warnings
 }
 
-// mark notes the line of each case.
+// mark records the line of each case.
 func (f *file) mark(data []byte) {
 	var doc struct {
 		Tests []struct {
@@ -188,7 +188,7 @@ func (f *file) mark(data []byte) {
 		} `yaml:"tests"`
 	}
 	if yaml.Unmarshal(data, &doc) != nil {
-		return // it was read before
+		return // it was parsed before, so this cannot fail
 	}
 	for i, t := range doc.Tests {
 		for j, n := range t.Alerts {
@@ -200,7 +200,7 @@ func (f *file) mark(data []byte) {
 	}
 }
 
-// syntax takes errors of the YAML library apart.
+// syntax splits errors of the YAML library into problems.
 func syntax(name string, err error) []rulefile.Problem {
 	var all []rulefile.Problem
 	for text := range strings.SplitSeq(err.Error(), "\n") {

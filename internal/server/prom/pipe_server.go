@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// selfAddress is dialled for scrapes of this process. The name cannot be resolved anywhere else:
-// RFC 6761 reserves .invalid, so it can never be somebody's host.
+// selfAddress is the address of scrapes of this process. RFC 6761 reserves .invalid, so the name never resolves to a
+// real host.
 const selfAddress = "teescope.self.invalid:80"
 
-// memoryServer serves a handler over pipes. The scrape of ourselves so needs no port and does not
-// depend on the listening address, on TLS or on authentication.
-type memoryServer struct {
+// pipeServer serves a handler over pipes. Scraping this process then needs no port, and does not depend on the
+// listening address, TLS or authentication.
+type pipeServer struct {
 	srv   *http.Server
 	conns chan net.Conn
 	done  chan struct{}
 	once  sync.Once
 }
 
-func newMemoryServer(h http.Handler) *memoryServer {
+func newPipeServer(h http.Handler) *pipeServer {
 	if h == nil {
 		h = http.NotFoundHandler()
 	}
-	return &memoryServer{
+	return &pipeServer{
 		srv:   &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second},
 		conns: make(chan net.Conn),
 		done:  make(chan struct{}),
@@ -35,15 +35,15 @@ func newMemoryServer(h http.Handler) *memoryServer {
 }
 
 // serve returns when close is called.
-func (m *memoryServer) serve() { _ = m.srv.Serve(m) }
+func (m *pipeServer) serve() { _ = m.srv.Serve(m) }
 
-func (m *memoryServer) close() {
+func (m *pipeServer) close() {
 	m.once.Do(func() { close(m.done) })
 	_ = m.srv.Close()
 }
 
-// dial connects to the server when the address is ours and to the network otherwise.
-func (m *memoryServer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// dial connects to the pipe server for selfAddress and to the network for any other address.
+func (m *pipeServer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if address != selfAddress {
 		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}
@@ -59,7 +59,7 @@ func (m *memoryServer) dial(ctx context.Context, network, address string) (net.C
 }
 
 // Accept implements net.Listener.
-func (m *memoryServer) Accept() (net.Conn, error) {
+func (m *pipeServer) Accept() (net.Conn, error) {
 	select {
 	case c := <-m.conns:
 		return c, nil
@@ -69,18 +69,18 @@ func (m *memoryServer) Accept() (net.Conn, error) {
 }
 
 // Close implements net.Listener.
-func (m *memoryServer) Close() error {
+func (m *pipeServer) Close() error {
 	m.once.Do(func() { close(m.done) })
 	return nil
 }
 
 // Addr implements net.Listener.
-func (m *memoryServer) Addr() net.Addr { return memoryAddr{} }
+func (m *pipeServer) Addr() net.Addr { return pipeAddr{} }
 
-type memoryAddr struct{}
+type pipeAddr struct{}
 
 // Network implements net.Addr.
-func (memoryAddr) Network() string { return "memory" }
+func (pipeAddr) Network() string { return "memory" }
 
 // String implements net.Addr.
-func (memoryAddr) String() string { return selfAddress }
+func (pipeAddr) String() string { return selfAddress }

@@ -35,7 +35,7 @@ func TestNearTheMemoryLimit(t *testing.T) {
 
 	a := ask(t, s.Handler(), httptest.NewRequest(http.MethodGet, "/api/v1/query?query=up", nil))
 	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" ||
-		!strings.Contains(a.body.Error, "memory.limit is near: 81 of 100 MiB are in use; no query is answered until there is room: ask again in a moment, or raise the limit") {
+		!strings.Contains(a.body.Error, "memory.limit is near: 81 of 100 MiB are in use; queries are refused until memory is free: try again in a moment, raise the limit") {
 		t.Errorf("a query: %d %+v", a.status, a.body)
 	}
 	eventually(t, 10*time.Second, "a target that is told why its series are refused", func() bool {
@@ -54,7 +54,7 @@ func TestNearTheMemoryLimit(t *testing.T) {
 
 // What was in use at the last collection may be garbage by now.
 func TestGarbageIsNotHeldAgainstQueries(t *testing.T) {
-	p := newPressure(100)
+	p := newMemoryLimiter(100)
 	collections := 0
 	p.live = func() uint64 { return uint64(90 - 50*collections) }
 	p.collect = func() { collections++ }
@@ -73,7 +73,7 @@ func TestQueriesAtOnceFitIntoTheLimit(t *testing.T) {
 	for limit, want := range map[int64]struct{ running, samples int }{
 		0: {maxRunning, maxSamples}, 64 << 20: {1, 1 << 20}, 256 << 20: {2, 2 << 20}, 1 << 40: {maxRunning, maxSamples},
 	} {
-		p := newPressure(limit)
+		p := newMemoryLimiter(limit)
 		if p.running() != want.running || p.maxSamples() != want.samples {
 			t.Errorf("of %d bytes %d queries get %d samples each, want %+v", limit, p.running(), p.maxSamples(), want)
 		}
@@ -82,7 +82,7 @@ func TestQueriesAtOnceFitIntoTheLimit(t *testing.T) {
 
 // The real heap is what is measured.
 func TestLiveHeap(t *testing.T) {
-	p := newPressure(1 << 40)
+	p := newMemoryLimiter(1 << 40)
 	p.collect()
 	before := p.live()
 	held := make([]byte, 64<<20)

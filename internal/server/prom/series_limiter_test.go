@@ -82,7 +82,7 @@ func wildTargets(elsewhere string) map[string]struct {
 			fmt.Fprintf(w, "wild{n=%q} 1\n", strings.Repeat("v", labelValueLimit+1))
 		}, "label_value_length_limit exceeded"},
 		"changing": {func(w http.ResponseWriter, _ *http.Request) {
-			series(w, fmt.Sprint(asked.Add(1), "-"), seriesBudget/2+1)
+			series(w, fmt.Sprint(asked.Add(1), "-"), newSeriesLimit/2+1)
 		}, "new series within 2h0m0s: check whether a label of the target contains times, IDs or addresses"},
 		"roundabout": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.String(), http.StatusFound)
@@ -167,7 +167,7 @@ func TestWildTargets(t *testing.T) {
 		}
 	}
 	// Two of the targets may make series at all, up to their budgets.
-	if n := s.db.Head().NumSeries(); n > seriesBudget+sampleLimit+1000 {
+	if n := s.db.Head().NumSeries(); n > newSeriesLimit+sampleLimit+1000 {
 		t.Errorf("the database holds %d series", n)
 	}
 }
@@ -196,22 +196,22 @@ func TestAgentsMaySendMore(t *testing.T) {
 }
 
 func TestBudgetComesBack(t *testing.T) {
-	b := newBudgets(nil, newPressure(0))
+	b := newSeriesLimiter(nil, newMemoryLimiter(0))
 	now := time.Now()
 	b.now = func() time.Time { return now }
-	for i := range seriesBudget {
-		if err := b.spend("one", seriesBudget); err != nil {
+	for i := range newSeriesLimit {
+		if err := b.spend("one", newSeriesLimit); err != nil {
 			t.Fatalf("series %d: %v", i, err)
 		}
 	}
-	if b.spend("one", seriesBudget) == nil {
+	if b.spend("one", newSeriesLimit) == nil {
 		t.Error("a spent budget gives more")
 	}
-	if err := b.spend("another", seriesBudget); err != nil {
+	if err := b.spend("another", newSeriesLimit); err != nil {
 		t.Errorf("another target pays for it: %v", err)
 	}
-	now = now.Add(budgetWindow)
-	if err := b.spend("one", seriesBudget); err != nil {
+	now = now.Add(newSeriesWindow)
+	if err := b.spend("one", newSeriesLimit); err != nil {
 		t.Errorf("in the next window: %v", err)
 	}
 }
