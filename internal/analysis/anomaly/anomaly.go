@@ -33,7 +33,7 @@ type Options struct {
 	// Z is how many robust standard deviations from the baseline are unusual.
 	Z float64 // 6
 	// Ratio is the least ratio of the medians, either way.
-	Ratio float64 // 1.5 for baselines; changes have that of [stat.Sure]
+	Ratio float64 // 1.5 for baselines; changes have that of [stat.DefaultThresholds]
 	// Margin is how far apart a change and a restart may be to be told together.
 	Margin   time.Duration // 90 s
 	PerQuery time.Duration // at most so long for a query; 10 s
@@ -106,7 +106,7 @@ func Find(ctx context.Context, source query.Source, at time.Time, windows []wind
 
 // changes looks for changes of level in every series of the workloads that are there.
 func changes(q *query.Asker, start, at time.Time, known past, there map[query.Target]bool, o Options) []Anomaly {
-	sure := stat.Sure()
+	sure := stat.DefaultThresholds()
 	tested := 0
 	var found []Anomaly
 	for _, m := range o.Metrics {

@@ -12,25 +12,25 @@ import (
 	"time"
 )
 
-// Rules says which rules are evaluated on what is stored.
+// Rules configures which rules are evaluated.
 type Rules struct {
 	Files    []string // patterns of file names
-	Default  bool     // those that come with the program
+	Default  bool     // whether to use those that come with the program
 	Interval time.Duration
 }
 
-// Alerting says who is told of what fires.
+// Alerting configures where alerts are sent.
 type Alerting struct {
 	Alertmanagers          []*url.URL
 	AlertmanagerConfigFile string
-	Webhooks               []string // URLs, and file:NAME of files that hold one
+	Webhooks               []string // URLs, and file:NAME for files that contain one
 	WebhookConfigFile      string
 }
 
-// webhookFile begins a webhook whose URL is in a file, because it is a secret.
+// webhookFile is the prefix of a webhook whose URL is in a file because it is a secret.
 const webhookFile = "file:"
 
-// WebhookFile returns the name of the file that holds a webhook's URL, and whether it is in one.
+// WebhookFile returns the name of the file with a webhook's URL. It reports whether the URL is in a file.
 func WebhookFile(webhook string) (name string, found bool) {
 	return strings.CutPrefix(webhook, webhookFile)
 }
@@ -149,7 +149,7 @@ func externalURLKey() *key {
 	}
 }
 
-// fileKey is the key of a file that is optional.
+// fileKey returns the key of an optional file.
 func fileKey(name, usage string, at func(*Config) *string) *key {
 	return &key{
 		name: name, commands: Up | Server, kind: "file", usage: usage, defText: "none",
@@ -159,7 +159,7 @@ func fileKey(name, usage string, at func(*Config) *string) *key {
 	}
 }
 
-// inEach checks value by value, and joins what is wrong with them.
+// inEach checks each value and joins the errors.
 func inEach(values []string, check func(string) error) error {
 	var errs []error
 	for _, v := range values {
@@ -170,7 +170,7 @@ func inEach(values []string, check func(string) error) error {
 	return errors.Join(errs...)
 }
 
-// parseReceiver reads the URL of something that is sent to.
+// parseReceiver parses the URL of a receiver of alerts.
 func parseReceiver(s, example string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	why := ""

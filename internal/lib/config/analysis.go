@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Analysis says when the stored series are looked at for causes.
+// Analysis configures when and how stored series are analysed.
 type Analysis struct {
 	Enabled  bool
 	Interval time.Duration // between two analyses
-	Window   time.Duration // that each looks back
+	Window   time.Duration // the period that each analysis covers
 }
 
 func analysisEnabledKey() *key {

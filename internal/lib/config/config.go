@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config turns defaults, a YAML file, the environment and command line flags, each stronger
-// than the one before, into one checked configuration.
+// Package config reads defaults, a YAML file, the environment and command line flags, each of which overrides those
+// before it, and returns one checked configuration.
 //
-// One table of keys (keys.go) drives all four and the output of "teescope config". Unknown keys and
-// bad values are errors, and every problem is reported at once, with the file and line, the variable
-// or the flag it comes from. The package refuses to read anything but configuration: whether an
-// address can be listened on or a directory written to is for those who do it.
+// One table of keys (keys.go) defines all four sources and the output of "teescope config". Unknown keys and bad values
+// are errors. All problems are reported together, with the file and line, the variable or the flag they come from. The
+// package refuses to read anything else. Whether an address can be listened on, or a directory can be written to, is
+// checked elsewhere.
 package config
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
-// Command says which subcommand a configuration is for. A key that a command does not use may still
-// stand in the file, so that one file serves all commands, but it has no flag there.
+// Command is the subcommand that a configuration is for. The file may contain keys that the command does not use, so
+// that one file serves all commands. Such a key has no flag there.
 type Command uint
 
 // The commands.
@@ -26,7 +26,7 @@ const (
 	Up Command = 1 << iota
 	Agent
 	Server
-	// Any is what "teescope config" shows: every key.
+	// Any is the command "teescope config", which shows every key.
 	Any = Up | Agent | Server
 )
 
@@ -35,7 +35,7 @@ type Config struct {
 	Listen string // host:port
 	// WebConfigFile configures TLS and basic authentication, in the format of the Prometheus exporter toolkit.
 	WebConfigFile string
-	ExternalURL   string        // without a slash at its end; empty is where it listens
+	ExternalURL   string        // without a slash at its end; empty for the listening address
 	DataDir       string        // absolute
 	Interval      time.Duration // between two scrapes
 	Retention     Retention
@@ -55,7 +55,7 @@ type Config struct {
 	origins map[string]Origin
 }
 
-// Retention bounds what the database keeps. The stricter of the two holds.
+// Retention bounds what the database keeps. The stricter of the two limits applies.
 type Retention struct {
 	Time time.Duration
 	Size int64 // bytes; 0 is unlimited
@@ -66,38 +66,38 @@ type Workloads struct {
 	Max int
 }
 
-// Syscalls selects what is measured of system calls.
+// Syscalls selects what is measured for system calls.
 type Syscalls struct {
 	Time bool // also measure the time spent in each
 }
 
-// Overhead bounds what watching costs.
+// Overhead bounds the cost of watching.
 type Overhead struct {
-	Budget float64 // share of the machine's CPU time, 0 to 1
+	Budget float64 // fraction of the machine's CPU time, 0 to 1
 }
 
-// Transitions bounds what counting entries into enclaves may cost.
+// Transitions bounds the cost of counting entries into enclaves.
 type Transitions struct {
 	Trace  string // "auto", "on" or "off"
-	Budget int    // hits of probes a second
-	Cost   Cost   // what a crossing costs here; zero where nobody has said it
+	Budget int    // probe hits per second
+	Cost   Cost   // cost of a crossing on this machine; zero when not configured
 }
 
-// Cost is what one event costs, as a range.
+// Cost is the cost of one event, as a range.
 type Cost struct{ Low, High time.Duration }
 
-// Memory bounds what the process uses.
+// Memory bounds the memory of the process.
 type Memory struct {
 	Limit int64 // bytes; 0 is unlimited
 }
 
-// Log is how the program logs.
+// Log configures how the program logs.
 type Log struct {
 	Level  slog.Level
 	Format string // "text" or "json"
 }
 
-// Origin says where a value comes from.
+// Origin is the source of a value.
 type Origin struct {
 	Kind string // "default", "file", "env" or "flag"
 	At   string // FILE:LINE, the variable, or the flag
@@ -111,10 +111,10 @@ func (o Origin) String() string {
 	return o.Kind + " " + o.At
 }
 
-// Origin says where the value of a key comes from.
+// Origin returns the source of a key's value.
 func (c *Config) Origin(key string) Origin { return c.origins[key] }
 
-// Values returns every key with its value as one would write it; lists are separated by commas.
+// Values returns every key with its value as a user writes it. Lists are separated by commas.
 func (c *Config) Values() map[string]string {
 	out := map[string]string{}
 	for _, k := range keys() {
@@ -123,7 +123,7 @@ func (c *Config) Values() map[string]string {
 	return out
 }
 
-// Host is what the defaults depend on.
+// Host holds the properties of the host that defaults depend on.
 type Host struct {
 	UID       int
 	Home      string // may be empty

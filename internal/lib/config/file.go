@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxFile bounds the configuration file, in bytes.
+// maxFile is the maximum size of the configuration file, in bytes.
 const maxFile = 1 << 20
 
 func (l *loader) file(name string, from Origin) {
@@ -33,9 +33,9 @@ func (l *loader) read(name string) ([]byte, error) {
 	}
 	f, err := l.in.Open(name)
 	if err != nil {
-		return nil, err // names the operation and the file
+		return nil, err // the error names the operation and the file
 	}
-	defer func() { _ = f.Close() }() // it is only read
+	defer func() { _ = f.Close() }() // nothing was written
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
@@ -46,9 +46,9 @@ func (l *loader) read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// yaml walks the document itself rather than decoding into a struct, because that gives the line of
-// every problem and finds all of them. Aliases and anchors are refused: a flat file needs none, and
-// without them no document can be larger than its text.
+// yaml walks the document itself and does not decode it into a struct. This gives the line of every problem and finds
+// all of them. Aliases and anchors are refused. A flat file needs none, and without them no document can expand beyond
+// its text.
 func (l *loader) yaml(name string, data []byte) {
 	at := func(line int) Origin { return Origin{Kind: "file", At: fmt.Sprintf("%s:%d", name, line)} }
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -73,7 +73,7 @@ func (l *loader) yaml(name string, data []byte) {
 	}
 }
 
-// syntaxError takes the line out of an error of the YAML library.
+// syntaxError splits the line number off an error of the YAML library.
 func syntaxError(err error) (int, string) {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(text)
@@ -149,7 +149,7 @@ func (w *walker) value(k *key, v *yaml.Node, o Origin) {
 	}
 }
 
-// sequence checks item by item first, so that each bad one is reported on its own line.
+// sequence checks each item first, so that each problem is reported with its own line.
 func (w *walker) sequence(k *key, n *yaml.Node, o Origin) {
 	values := make([]string, 0, len(n.Content))
 	ok := true
@@ -177,7 +177,7 @@ func (w *walker) sequence(k *key, n *yaml.Node, o Origin) {
 
 func (w *walker) isSection(name string) bool { return len(w.below(name)) > 0 }
 
-// below lists the keys of a section, without its name.
+// below lists the keys of a section, without the section's name.
 func (w *walker) below(section string) []string {
 	var out []string
 	for _, k := range w.table {

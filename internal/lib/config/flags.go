@@ -8,15 +8,15 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Flags adds the flags of a command. They only record what was typed: checking is left to [Load], so
-// that a bad flag is reported together with every other problem.
+// Flags adds the flags of a command. The flags only record their values. [Load] checks them, so that a bad flag is
+// reported together with every other problem.
 func Flags(set *pflag.FlagSet, cmd Command) {
 	set.String(configKey, "", "`file` with the configuration, in YAML")
 	for _, k := range keys() {
 		if k.commands&cmd == 0 {
 			continue
 		}
-		def := k.defText // the same for everybody, so that the documentation is
+		def := k.defText // the same on every host, so that the documentation is
 		if def == "" {
 			def = strings.Join(k.def(Host{}), k.sep)
 		}
@@ -35,7 +35,7 @@ type flagValue struct {
 	values []string
 }
 
-// String returns what was typed, and before that the default, which is what --help prints.
+// String returns the given value, or before that the default, which --help prints.
 func (v *flagValue) String() string {
 	if len(v.values) == 0 {
 		return v.def
@@ -43,7 +43,7 @@ func (v *flagValue) String() string {
 	return strings.Join(v.values, " ")
 }
 
-// Set implements pflag.Value. A flag that is no list and is given twice keeps the last value.
+// Set implements pflag.Value. When a flag that is no list is given twice, the last value counts.
 func (v *flagValue) Set(s string) error {
 	if !v.list {
 		v.values = nil
@@ -52,5 +52,5 @@ func (v *flagValue) Set(s string) error {
 	return nil
 }
 
-// Type is what --help prints after the name.
+// Type returns what --help prints after the name.
 func (v *flagValue) Type() string { return v.kind }

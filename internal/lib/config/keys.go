@@ -16,12 +16,12 @@ import (
 
 // key is one configuration key. Help, documentation and validation are generated from it.
 type key struct {
-	name     string // dotted; nested in YAML, the name of the flag, TEESCOPE_NAME in the environment
+	name     string // dotted; nested in YAML; also the flag, and TEESCOPE_NAME in the environment
 	commands Command
 	kind     string // the form of a value, for --help
 	usage    string
-	sep      string                        // separates the values of a list in the environment and in a flag; empty if not a list
-	flagSep  bool                          // whether the value of a flag is split too; if not, the flag is repeated
+	sep      string                        // separates a list's values in the environment and flags; else empty
+	flagSep  bool                          // whether a flag's value is split too; otherwise the flag is repeated
 	defText  string                        // the default in --help, if it depends on the host
 	def      func(Host) []string           // the default values, as written by a user
 	set      func(*Config, []string) error // checks and sets
@@ -178,7 +178,7 @@ func dataDirKey() *key {
 			case h.Home != "":
 				return []string{filepath.Join(h.Home, ".local/state/teescope")}
 			}
-			return []string{"/var/tmp/teescope"} // a service user without a home
+			return []string{"/var/tmp/teescope"} // for a service user without a home directory
 		},
 		set: one(func(c *Config, s string) error {
 			abs, err := filepath.Abs(s)
@@ -229,7 +229,7 @@ func constant(s string) func(Host) []string { return func(Host) []string { retur
 
 func none(Host) []string { return nil }
 
-// one adapts a setter of one value. The loaders never pass it another number of values.
+// one adapts a setter of a single value. The loaders always pass it exactly one value.
 func one(set func(*Config, string) error) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		if len(values) != 1 {

@@ -14,17 +14,17 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// Input is everything that a configuration is read from.
+// Input holds the sources of a configuration.
 type Input struct {
 	Command Command
 	Flags   *pflag.FlagSet // made by [Flags] and parsed; nil for none
-	Environ []string       // as of os.Environ
+	Environ []string       // in the form of os.Environ
 	Host    Host
-	Open    func(name string) (fs.File, error) // opens the configuration file; nil when there can be none
+	Open    func(name string) (fs.File, error) // opens the configuration file; nil when none is allowed
 }
 
-// Load reads defaults, file, environment and flags, in this order of strength. A returned error is
-// an *[Error] with every problem that was found.
+// Load reads defaults, file, environment and flags. Each overrides those before it. The returned error is an *[Error]
+// with every problem that was found.
 func Load(in Input) (*Config, error) {
 	l := &loader{in: in, table: keys(), cfg: &Config{origins: map[string]Origin{}}}
 	for _, k := range l.table {
@@ -66,7 +66,7 @@ func (l *loader) set(k *key, values []string, o Origin) {
 	l.cfg.origins[k.name] = o
 }
 
-// areText refuses what no value needs and what could neither be printed nor be a label.
+// areText refuses values that no key needs and that could be neither printed nor used as a label.
 func (l *loader) areText(k *key, values []string, o Origin) bool {
 	for _, v := range values {
 		if !text.IsLabel(v) {
@@ -77,7 +77,7 @@ func (l *loader) areText(k *key, values []string, o Origin) bool {
 	return true
 }
 
-// each takes joined errors apart.
+// each splits joined errors.
 func each(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
@@ -85,7 +85,7 @@ func each(err error) []error {
 	return []error{err}
 }
 
-// fileName returns the name of the configuration file and what named it.
+// fileName returns the name of the configuration file, and the origin of that name.
 func (l *loader) fileName() (string, Origin) {
 	if l.in.Flags != nil {
 		if f := l.in.Flags.Lookup(configKey); f != nil && f.Changed {
@@ -124,9 +124,9 @@ func (l *loader) env() {
 	}
 }
 
-// fromKubernetes tells whether a variable is one of those that Kubernetes sets in every container
-// for a Service of the name teescope: TEESCOPE_SERVICE_HOST, TEESCOPE_SERVICE_PORT[_NAME],
-// TEESCOPE_PORT=tcp://..., TEESCOPE_PORT_9750_TCP[_PROTO|_PORT|_ADDR]. They are not meant for us.
+// fromKubernetes reports whether Kubernetes sets a variable in every container for a Service named teescope:
+// TEESCOPE_SERVICE_HOST, TEESCOPE_SERVICE_PORT[_NAME], TEESCOPE_PORT=tcp://...,
+// TEESCOPE_PORT_9750_TCP[_PROTO|_PORT|_ADDR]. These are not part of the configuration.
 func fromKubernetes(name, value string) bool {
 	rest := strings.TrimPrefix(name, EnvPrefix)
 	return rest == "SERVICE_HOST" || strings.HasPrefix(rest, "SERVICE_PORT") ||
@@ -154,7 +154,7 @@ func (l *loader) flags() {
 	}
 }
 
-// across checks what concerns several keys or a command.
+// across checks conditions between keys, and between keys and the command.
 func (l *loader) across() {
 	if l.in.Command == Server && len(l.cfg.Targets)+len(l.cfg.Scrape) == 0 && !l.has("targets") && !l.has("scrape") {
 		l.problem(Origin{Kind: "flag", At: "--targets"}, "targets",
@@ -166,7 +166,7 @@ func (l *loader) has(key string) bool {
 	return slices.ContainsFunc(l.problems, func(p Problem) bool { return p.Key == key })
 }
 
-// split parts a value of a list and drops the empty parts.
+// split splits the value of a list and drops empty parts.
 func (k *key) split(s string, parts bool) []string {
 	if !parts {
 		return []string{s}

@@ -9,18 +9,18 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// Problem is one thing that is wrong with the configuration.
+// Problem is one fault of the configuration.
 type Problem struct {
 	Origin Origin
 	Key    string // dotted; may be empty
 	Text   string
 }
 
-// String returns the problem on one line that is fit to be printed: keys and names of files may hold anything.
+// String returns the problem on one printable line. Keys and file names may contain any characters.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.Origin.Kind == "file" {
-		b.WriteString(p.Origin.At) // FILE:LINE first, as compilers do and editors understand
+		b.WriteString(p.Origin.At) // FILE:LINE first, which editors understand
 	} else {
 		b.WriteString(p.Origin.String())
 	}
@@ -32,7 +32,7 @@ func (p Problem) String() string {
 	return text.Terminal(b.String())
 }
 
-// Error lists every problem of a configuration, never only the first.
+// Error lists every problem of a configuration.
 type Error struct {
 	Problems []Problem
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Endpoint is something besides agents that exports Prometheus metrics: an application, an exporter.
+// Endpoint is a target with Prometheus metrics that is no agent, such as an application or an exporter.
 type Endpoint struct {
 	Job string // the label job of its series
 	URL *url.URL
@@ -19,10 +19,10 @@ type Endpoint struct {
 // defaultJob is the label job of endpoints without a name.
 const defaultJob = "application"
 
-// String is the endpoint as one writes it: NAME=URL.
+// String returns the endpoint as a user writes it: NAME=URL.
 func (e Endpoint) String() string { return e.Job + "=" + e.URL.String() }
 
-// parseEndpoint reads [NAME=]URL. A URL without a path means /metrics, as in Prometheus.
+// parseEndpoint parses [NAME=]URL. A URL without a path means /metrics, as in Prometheus.
 func parseEndpoint(s string) (Endpoint, error) {
 	bad := func(why string) (Endpoint, error) {
 		return Endpoint{}, fmt.Errorf("%q: %s (use NAME=http://host:port/metrics)", s, why)

@@ -53,13 +53,13 @@ func transitionsCostKey() *key {
 	}
 }
 
-// The least and the most that a crossing may be said to cost.
+// Bounds of the cost of a crossing.
 const (
-	leastCost = 10 * time.Nanosecond
-	mostCost  = 10 * time.Millisecond
+	minCost = 10 * time.Nanosecond
+	maxCost = 10 * time.Millisecond
 )
 
-// parseCost reads a time, or the ends of a range of times. Nothing is the zero value.
+// parseCost parses a time or a range of times. An empty text is the zero value.
 func parseCost(s string) (Cost, error) {
 	if strings.TrimSpace(s) == "" {
 		return Cost{}, nil
@@ -75,13 +75,13 @@ func parseCost(s string) (Cost, error) {
 		return Cost{}, fmt.Errorf("%q is neither a time nor a range: use for example 4us or 3us-5us", s)
 	case low > high:
 		return Cost{}, fmt.Errorf("%q starts with its larger bound: use %s-%s", s, formatTime(high), formatTime(low))
-	case low < leastCost || high > mostCost:
-		return Cost{}, fmt.Errorf("%q is out of range: use %s to %s", s, formatTime(leastCost), formatTime(mostCost))
+	case low < minCost || high > maxCost:
+		return Cost{}, fmt.Errorf("%q is out of range: use %s to %s", s, formatTime(minCost), formatTime(maxCost))
 	}
 	return Cost{low, high}, nil
 }
 
-// String is the range as one writes it.
+// String returns the range as a user writes it.
 func (c Cost) String() string {
 	switch {
 	case c == Cost{}:
@@ -92,5 +92,5 @@ func (c Cost) String() string {
 	return formatTime(c.Low) + "-" + formatTime(c.High)
 }
 
-// formatTime spells a short time in letters that every keyboard has.
+// formatTime formats a short time with characters that every keyboard has.
 func formatTime(d time.Duration) string { return strings.ReplaceAll(d.String(), "µs", "us") }

@@ -15,7 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// parseDuration reads Prometheus' spelling of a duration: 100ms, 5s, 15d, 1h30m.
+// parseDuration parses durations in Prometheus' notation: 100ms, 5s, 15d, 1h30m.
 func parseDuration(s string, lo, hi time.Duration) (time.Duration, error) {
 	d, err := model.ParseDuration(s)
 	if err != nil {
@@ -32,8 +32,8 @@ func parseDuration(s string, lo, hi time.Duration) (time.Duration, error) {
 
 func formatDuration(d time.Duration) string { return model.Duration(d).String() }
 
-// sizeUnits are in the order in which a suffix is looked for. Decimal and binary units are not mixed
-// up: MB is 1000000 bytes, MiB is 1048576.
+// sizeUnits lists the units in the order in which a suffix is searched. Decimal and binary units differ: MB is 1000000
+// bytes, MiB is 1048576.
 func sizeUnits() []struct {
 	name string
 	size int64
@@ -71,12 +71,12 @@ func parseSize(s string, lo int64) (int64, error) {
 	return 0, fmt.Errorf("%q is not a size: use for example 512MB, 2GiB, or 0 for no limit", s)
 }
 
-// formatSize uses the largest unit that divides: 512MB comes back as that and not as 500000KiB.
+// formatSize uses the largest unit that divides the size: 512MB stays 512MB and does not become 500000KiB.
 func formatSize(n int64) string {
 	if n == 0 {
 		return "0"
 	}
-	best := sizeUnits()[len(sizeUnits())-1] // bytes, which divide everything
+	best := sizeUnits()[len(sizeUnits())-1] // bytes, which divide every size
 	for _, u := range sizeUnits() {
 		if n%u.size == 0 && u.size > best.size {
 			best = u
@@ -96,7 +96,7 @@ func parseInt(s string, lo, hi int) (int, error) {
 	return n, nil
 }
 
-// parsePercent reads a percentage as a share of one. The bounds are percentages.
+// parsePercent parses a percentage and returns a fraction of one. The bounds are percentages.
 func parsePercent(s string, lo, hi float64) (float64, error) {
 	digits, ok := strings.CutSuffix(s, "%")
 	if !ok {
@@ -116,8 +116,7 @@ func formatPercent(share float64) string {
 	return strconv.FormatFloat(100*share, 'g', 10, 64) + "%"
 }
 
-// parseBool accepts what YAML 1.2 calls a boolean, and nothing else: "yes", "on" and "1" have meant
-// different things in different versions.
+// parseBool accepts only the booleans of YAML 1.2. The meaning of "yes", "on" and "1" differs between versions.
 func parseBool(s string) (bool, error) {
 	switch s {
 	case "true":
@@ -148,7 +147,7 @@ func checkPort(s string, lo uint64) error {
 	return nil
 }
 
-// checkListen accepts an empty host (every address) and port 0 (any free port).
+// checkListen accepts an empty host (all addresses) and port 0 (any free port).
 func checkListen(s string) error {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// Write prints the configuration as the YAML that would give it, each value with its origin as a
-// comment.
+// Write prints the configuration as YAML that would give the same configuration. A comment names the origin of each
+// value.
 func (c *Config) Write(w io.Writer) error {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	sections := map[string]*yaml.Node{}
@@ -58,8 +58,8 @@ func (c *Config) node(k *key) *yaml.Node {
 	return n
 }
 
-// scalar quotes only where the plain text would not be read back as it is. Without a tag, a number stays
-// a number and true stays true.
+// scalar quotes a text only where YAML would read the plain text differently. Without a tag, a number stays a number
+// and true stays true.
 func scalar(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Value: s}
 	switch strings.ToLower(s) {

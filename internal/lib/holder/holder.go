@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package holder names the process that holds what this one needs: a TCP port, the lock of a file. It reads
+// Package holder names the process that holds a resource that this process needs: a TCP port or a file lock. It reads
 // /proc and does nothing to that process.
 package holder
 
@@ -18,14 +18,14 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// Process is who holds something. It is zero when nobody is seen: the holder may be another user's
-// process, or in another PID namespace.
+// Process is the holder of a resource. It is zero when the holder is not visible. The holder may then belong to another
+// user or be in another PID namespace.
 type Process struct {
 	PID  int
-	Comm string // fit to be printed; empty when unknown
+	Comm string // printable; empty when unknown
 }
 
-// String is "process 12 (redis-server)", and empty for nobody.
+// String returns a text such as "process 12 (redis-server)", and "" for an unknown process.
 func (p Process) String() string {
 	switch {
 	case p.PID == 0:
@@ -36,19 +36,18 @@ func (p Process) String() string {
 	return fmt.Sprintf("process %d (%s)", p.PID, p.Comm)
 }
 
-// Bounds of what is looked at.
+// Bounds of what is read.
 const (
 	maxTable = 16 << 20 // bytes of one file: 100,000 sockets
 	maxOpen  = 1 << 16  // open files of one process
 )
 
 func named(proc hostfs.Root, pid int) Process {
-	comm, _ := proc.Process(pid).Comm() // it may have ended
+	comm, _ := proc.Process(pid).Comm() // the process may have ended
 	return Process{PID: pid, Comm: text.Terminal(strings.TrimSpace(comm))}
 }
 
-// OfPort finds the process that listens on a TCP port, as far as this user may see it. proc is the root
-// of /proc.
+// OfPort finds the process that listens on a TCP port, if this user may see it. proc is the root of /proc.
 func OfPort(proc string, port int) Process {
 	root := hostfs.At(proc)
 	sockets := map[string]bool{}
@@ -64,7 +63,7 @@ func OfPort(proc string, port int) Process {
 	if len(sockets) == 0 {
 		return Process{}
 	}
-	pids, _ := root.Processes() // those that are listed beside an error can hold the port
+	pids, _ := root.Processes() // processes listed despite an error can hold the port
 	for _, pid := range pids {
 		if root.Process(pid).HasOpen(maxOpen, func(target string) bool { return sockets[target] }) {
 			return named(root, pid)
@@ -73,8 +72,8 @@ func OfPort(proc string, port int) Process {
 	return Process{}
 }
 
-// parseListeners returns the inodes of the sockets that listen on a port, from /proc/net/tcp or
-// tcp6: field 1 is ADDRESS:PORT in hexadecimal, field 3 the state, 0A for LISTEN, field 9 the inode.
+// parseListeners returns the inodes of the sockets that listen on a port, from /proc/net/tcp or tcp6. Field 1 is
+// ADDRESS:PORT in hexadecimal, field 3 the state (0A is LISTEN), and field 9 the inode.
 func parseListeners(table []byte, port int) []string {
 	var out []string
 	for line := range bytes.Lines(table) {
@@ -90,7 +89,7 @@ func parseListeners(table []byte, port int) []string {
 	return out
 }
 
-// OfLock finds the process that has the flock of a file.
+// OfLock finds the process that holds the flock of a file.
 func OfLock(proc string, f *os.File) Process {
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) != nil {

@@ -13,22 +13,22 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// tick is the unit of the times in /proc/PID/stat: USER_HZ, which is 100 on every architecture that Go supports.
+// tick is the unit of times in /proc/PID/stat: USER_HZ, which is 100 on every architecture that Go supports.
 const tick = time.Second / 100
 
-// Stat is what is used of /proc/PID/stat.
+// Stat holds the used fields of /proc/PID/stat.
 type Stat struct {
-	Comm    string        // any bytes
+	Comm    string        // may contain any bytes
 	State   string        // one letter
 	CPU     time.Duration // user and system time
-	Started time.Duration // after the start of the machine
+	Started time.Duration // time after the start of the machine
 }
 
-// Ended tells whether the process has ended, and only its parent does not know yet.
+// Ended reports whether the process has ended and its parent has not yet waited for it.
 func (s Stat) Ended() bool { return s.State == "Z" || s.State == "X" }
 
-// parseStat reads fields 2, 3, 14, 15 and 22 of proc_pid_stat(5). The name can hold anything,
-// parentheses and newlines too. A time that no Duration can hold is refused.
+// parseStat parses fields 2, 3, 14, 15 and 22 of proc_pid_stat(5). The name may contain any bytes, including
+// parentheses and newlines. A time that overflows Duration is refused.
 func parseStat(data []byte) (Stat, bool) {
 	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
 	if open < 0 || end < open {
@@ -51,7 +51,7 @@ func parseStat(data []byte) (Stat, bool) {
 	return s, s.CPU >= 0
 }
 
-// parseBootTime finds the line "btime SECONDS" of proc_stat(5).
+// parseBootTime parses the line "btime SECONDS" of proc_stat(5).
 func parseBootTime(data []byte) (uint64, bool) {
 	for line := range bytes.Lines(data) {
 		if value, ok := bytes.CutPrefix(line, []byte("btime ")); ok {
@@ -62,7 +62,7 @@ func parseBootTime(data []byte) (uint64, bool) {
 	return 0, false
 }
 
-// parseSchedstat reads the time on a CPU, the time ready without one and the number of runs. Kernels without
+// parseSchedstat parses the time on a CPU, the time ready without one, and the number of runs. Kernels without
 // CONFIG_SCHED_INFO write zeros (proc_pid_schedstat, fs/proc/base.c).
 func parseSchedstat(data []byte) (run, wait time.Duration, ok bool) {
 	fields := strings.Fields(string(data))
@@ -79,8 +79,8 @@ func parseSchedstat(data []byte) (run, wait time.Duration, ok bool) {
 	return time.Duration(n[0]), time.Duration(n[1]), fields[2] != "0"
 }
 
-// parseSwitches reads the context switches from proc_pid_status(5). The name, which its owner chooses,
-// cannot look like one of the lines: the kernel escapes newlines there.
+// parseSwitches parses the context switches of proc_pid_status(5). A process chooses its name, but the name cannot
+// imitate one of the lines: the kernel escapes newlines there.
 func parseSwitches(data []byte) (voluntary, involuntary uint64, ok bool) {
 	found := 0
 	for line := range strings.Lines(string(data)) {
@@ -103,8 +103,8 @@ func parseSwitches(data []byte) (voluntary, involuntary uint64, ok bool) {
 	return voluntary, involuntary, found == 2
 }
 
-// parseWchan reads the kernel function that a thread sleeps in; "0" is none, or one that is not told.
-// What the compiler has added to the name is cut off.
+// parseWchan parses the kernel function that a thread sleeps in. "0" means none or hidden. Suffixes added by the
+// compiler are removed.
 func parseWchan(data []byte) string {
 	name, _, _ := strings.Cut(strings.TrimSpace(string(data)), ".")
 	if name == "0" {
@@ -119,8 +119,8 @@ func parseArgs(cmdline []byte, most int) []string {
 	return args[:min(len(args), most)]
 }
 
-// parseCgroup finds the path of one hierarchy in lines ID:CONTROLLERS:PATH, cgroups(7). Version 2 has the ID 0
-// and no controllers. The path can hold colons.
+// parseCgroup finds the path of one hierarchy in lines ID:CONTROLLERS:PATH, cgroups(7). Version 2 has the ID 0 and no
+// controllers. The path may contain colons.
 func parseCgroup(data []byte, controller string) string {
 	for line := range strings.Lines(string(data)) {
 		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
@@ -138,15 +138,15 @@ func parseCgroup(data []byte, controller string) string {
 type Mapping struct {
 	Start, End, Offset uint64
 	Executable         bool
-	// Path is the file, absolute; or a name of the kernel, as [heap]; or empty. Blanks can be part of it, and the
+	// Path is an absolute file name, a name of the kernel such as [heap], or empty. It may contain blanks, and the
 	// kernel writes a newline as \012.
 	Path []byte
 }
 
-// IsFile tells whether a file is mapped.
+// IsFile reports whether the mapping is of a file.
 func (m Mapping) IsFile() bool { return len(m.Path) > 0 && m.Path[0] == '/' }
 
-// eachMapping reads proc_pid_maps(5). Lines that are not as it says are left out.
+// eachMapping parses proc_pid_maps(5). It skips lines in any other format.
 func eachMapping(data []byte, f func(Mapping)) {
 	for len(data) > 0 {
 		var line []byte
@@ -157,7 +157,7 @@ func eachMapping(data []byte, f func(Mapping)) {
 	}
 }
 
-// parseMapping reads START-END RIGHTS OFFSET DEVICE INODE, and PATH where there is one.
+// parseMapping parses START-END RIGHTS OFFSET DEVICE INODE, and PATH if present.
 func parseMapping(line []byte) (m Mapping, ok bool) {
 	var fields [5][]byte
 	for i := range fields {
@@ -180,7 +180,7 @@ func parseMapping(line []byte) (m Mapping, ok bool) {
 	}, true
 }
 
-// parseHex reads a number without making a string of it: a process has up to 65,530 mappings.
+// parseHex parses a number without allocating a string. A process has up to 65,530 mappings.
 func parseHex(digits []byte) (n uint64, ok bool) {
 	if len(digits) == 0 || len(digits) > 16 {
 		return 0, false

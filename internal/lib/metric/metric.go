@@ -2,8 +2,8 @@
 
 // Package metric describes metrics: name, unit, type, help, labels, and who could forge the value.
 //
-// It holds descriptions, and makes samples of them. It refuses to keep samples, to register anything globally, and to know
-// where a number comes from. docs/user/metrics.md is generated from these descriptions.
+// It holds descriptions and makes samples of them. It refuses to keep samples, to register anything globally, and to
+// know where a number comes from. docs/user/metrics.md is generated from these descriptions.
 package metric
 
 import (
@@ -21,13 +21,13 @@ const (
 	Gauge
 	// Info is a gauge that is always 1 and whose labels are the information.
 	Info
-	// Untyped is for families under another exporter's name that have no type there. Our own have one.
+	// Untyped is for families named by another exporter that have no type there. Teescope's own families have one.
 	Untyped
 	// Histogram is a family whose samples are made with [Desc.Distribution].
 	Histogram
 )
 
-// String returns the name of the kind as the exposition format spells it.
+// String returns the name of the kind in the exposition format.
 func (k Kind) String() string {
 	switch k {
 	case Counter:
@@ -42,15 +42,15 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", int(k))
 }
 
-// Source says where the value comes from, and so who could forge it. A TEE distrusts its host:
-// nothing that the host kernel counts is evidence for somebody who distrusts that kernel.
+// Source states where a value comes from, and thereby who could forge it. A TEE distrusts its host, so counts of the
+// host kernel are no evidence for anyone who distrusts that kernel.
 type Source string
 
 // The sources of values.
 const (
 	// Kernel values are counted by the host kernel: host root can forge them.
 	Kernel Source = "host kernel"
-	// Agent values are teescope's own: whoever controls the agent can forge them.
+	// Agent values are teescope's own: anyone who controls the agent can forge them.
 	Agent Source = "agent"
 )
 
@@ -68,14 +68,14 @@ type Desc struct {
 	prom *prometheus.Desc
 }
 
-// New completes a description, so that values can be made with [Desc.Value].
+// New completes a description, so that [Desc.Value] can make samples.
 func New(d Desc) *Desc {
 	d.prom = prometheus.NewDesc(d.Name, d.Help, d.Labels, nil)
 	return &d
 }
 
-// Value makes one sample, and keeps the label values. It panics when their number is not the number of labels:
-// that is a programming error, and the golden tests run every family.
+// Value makes one sample and keeps the label values. It panics when their number is wrong. That is a programming error,
+// and the golden tests run every family.
 func (d *Desc) Value(v float64, labels ...string) prometheus.Metric {
 	if len(labels) != len(d.Labels) {
 		panic(fmt.Sprintf("%s has the labels %q and was given %q", d.Name, d.Labels, labels))
@@ -83,8 +83,8 @@ func (d *Desc) Value(v float64, labels ...string) prometheus.Metric {
 	return &Sample{Of: d, Labels: labels, Value: v}
 }
 
-// Distribution makes one sample of a histogram: how many values there are and their sum, and how many are
-// not above each bound.
+// Distribution makes one sample of a histogram: the number of values, their sum, and the number of values at or below
+// each bound.
 func (d *Desc) Distribution(n uint64, sum float64, upTo map[float64]uint64, labels ...string) prometheus.Metric {
 	return prometheus.MustNewConstHistogram(d.prom, n, sum, upTo, labels...)
 }

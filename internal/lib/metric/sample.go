@@ -7,8 +7,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Sample is one value of a family: what [Desc.Value] makes. A scrape makes thousands of them, so it is no more
-// than what it says; [prometheus.MustNewConstMetric] would make three objects for each label.
+// Sample is one value of a family, made by [Desc.Value]. A scrape makes thousands of samples, so it has no further
+// fields. [prometheus.MustNewConstMetric] would allocate three objects for each label.
 type Sample struct {
 	Of     *Desc
 	Labels []string // values, in the order of Of.Labels

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrUnsupported says that the kernel, or the container around the process, does not offer a mechanism.
+// ErrUnsupported reports that the kernel, or the container around the process, does not offer a mechanism.
 var ErrUnsupported = errors.New("not available on this kernel")
 
-// ErrWatches says why a process that watches others is not confined by Landlock: the kernel would
-// refuse it /proc/PID/exe, fd and root of every process outside, whatever its capabilities and its
-// rules (hook_ptrace_access_check in security/landlock/task.c).
+// ErrWatches is the reason why a process that watches others is not confined by Landlock. The kernel would refuse it
+// /proc/PID/exe, fd and root of every process outside, whatever its capabilities and rules (hook_ptrace_access_check in
+// security/landlock/task.c).
 var ErrWatches = errors.New("Landlock would hide the other processes, which the agent must read")
 
-// The rights to a file system that nobody has but below the directories that are given. All others,
-// of reading, stay: the kernel's files, certificates and time zones lie anywhere.
+// The file system rights that a process keeps only below the given directories. All rights to read stay, because kernel
+// files, certificates and time zones can be anywhere.
 const (
 	writing = ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSRemoveDir | ll.AccessFSRemoveFile |
 		ll.AccessFSMakeDir | ll.AccessFSMakeReg
@@ -29,8 +29,8 @@ const (
 	scopes = ll.ScopeAbstractUnixSocket | ll.ScopeSignal
 )
 
-// LandlockVersion is the version of the kernel's interface of Landlock, at least 1. Without Landlock
-// the error wraps [ErrUnsupported].
+// LandlockVersion returns the version of the kernel's Landlock interface, at least 1. Without Landlock the error wraps
+// [ErrUnsupported].
 func LandlockVersion() (int, error) {
 	v, err := ll.LandlockGetABIVersion()
 	switch {
@@ -44,9 +44,9 @@ func LandlockVersion() (int, error) {
 	return v, nil
 }
 
-// Landlock confines all threads for good: they change files below the directories only, of which those
-// that do not exist are left out, execute nothing, and reach no process outside by signals or abstract
-// sockets. Older versions of Landlock, which can do less, do what they can.
+// Landlock confines all threads permanently. They can change files only below the given directories, execute nothing,
+// and reach no outside process by signals or abstract sockets. Directories that do not exist are skipped. Older
+// versions of Landlock enforce what they support.
 func Landlock(r Role, directories []string) error {
 	if r != Server {
 		return ErrWatches

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package privilege checks for the capabilities that the agent needs before it starts, and gives up what
-// it does not need afterwards: capabilities, files (Landlock) and system calls (seccomp). It knows
-// nothing of what they are used for.
+// Package privilege checks for the capabilities that the agent needs before it starts. After the start it gives up what
+// is no longer needed: capabilities, files (Landlock) and system calls (seccomp). It does not know what they are used
+// for.
 package privilege
 
 import (
@@ -16,10 +16,10 @@ import (
 // MissingError names the capabilities that the process lacks.
 type MissingError struct {
 	Missing []cap.Value
-	Binary  string // what the advice is about
+	Binary  string // the program that the advice is about
 }
 
-// Error says what is missing and the commands that grant it.
+// Error names the missing capabilities and the commands that grant them.
 func (e *MissingError) Error() string {
 	names := make([]string, len(e.Missing))
 	for i, v := range e.Missing {
@@ -31,13 +31,12 @@ func (e *MissingError) Error() string {
 		strings.Join(names, " and "), e.Binary, Grant(e.Binary))
 }
 
-// Grant is the command that grants a binary all that the agent can make use of without being root.
+// Grant returns the command that grants a binary all capabilities that the agent can use without root.
 func Grant(binary string) string {
 	return "sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep " + binary
 }
 
-// Held tells whether the process may make use of a capability, named as in capabilities(7). An unknown
-// one is not held.
+// Held reports whether the process has a capability, named as in capabilities(7). It is false for an unknown name.
 func Held(name string) bool {
 	v, err := cap.FromName(strings.ToLower(name))
 	if err != nil {
@@ -47,8 +46,8 @@ func Held(name string) bool {
 	return err == nil && ok
 }
 
-// Check returns a MissingError unless the process may load tracing programs: CAP_BPF and CAP_PERFMON,
-// or CAP_SYS_ADMIN, which includes both (Linux 5.8, include/uapi/linux/capability.h).
+// Check returns a MissingError unless the process may load tracing programs. That needs CAP_BPF and CAP_PERFMON, or
+// CAP_SYS_ADMIN, which includes both (Linux 5.8, include/uapi/linux/capability.h).
 func Check(binary string) error {
 	have := cap.GetProc()
 	has := func(v cap.Value) bool { ok, err := have.GetFlag(cap.Effective, v); return err == nil && ok }
@@ -67,19 +66,19 @@ func Check(binary string) error {
 	return nil
 }
 
-// Role is what a process does once it has started, and so what it goes on to need.
+// Role is the work of a process after its start. It decides which privileges the process keeps.
 type Role int
 
 // The roles.
 const (
 	Up     Role = iota // watches the machine and stores
-	Agent              // only watches: it writes no file
-	Server             // only stores: it looks at no other process
+	Agent              // only watches; it writes no file
+	Server             // only stores; it reads no other process
 )
 
-// kept are the capabilities that a role goes on with: CAP_BPF to free slots on kernels before 5.19,
-// which else refuse map updates; CAP_SYS_PTRACE to read /proc of other users' processes. With
-// CAP_DAC_READ_SEARCH files of others can be read: of processes, and certificates that are renewed.
+// kept returns the capabilities that a role keeps. CAP_BPF frees slots on kernels before 5.19, which otherwise refuse
+// map updates. CAP_SYS_PTRACE reads /proc of other users' processes. CAP_DAC_READ_SEARCH reads files of other users'
+// processes, and renewed certificates.
 func (r Role) kept() []cap.Value {
 	if r == Server {
 		return []cap.Value{cap.DAC_READ_SEARCH}
@@ -87,8 +86,8 @@ func (r Role) kept() []cap.Value {
 	return []cap.Value{cap.BPF, cap.SYS_PTRACE, cap.DAC_READ_SEARCH}
 }
 
-// Drop gives up every other capability, in all threads and for good, and forbids to gain any by exec. More
-// are kept by name, as in capabilities(7). It returns the names of those that are left.
+// Drop gives up all other capabilities, in all threads and permanently, and prevents exec from gaining any. More names
+// further capabilities to keep, as in capabilities(7). Drop returns the names of the capabilities that are left.
 func Drop(r Role, more ...string) ([]string, error) {
 	keep := r.kept()
 	for _, name := range more {

@@ -10,31 +10,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rule refuses a system call with an error. With pass, calls that meet it are let through.
+// rule refuses a system call with an error. Calls that meet the condition pass are allowed.
 type rule struct {
 	call  uint32
 	errno unix.Errno
 	pass  *pass
 }
 
-// pass is met when the bits of an argument that are in mask, of its lower 32, are one of the values.
+// pass is a condition: the lower 32 bits of an argument, masked, equal one of the values.
 type pass struct {
 	argument uint32 // 0 is the first
 	mask     uint32
 	values   []uint32
 }
 
-// filter is the system calls that a process has no use for, on one architecture.
+// filter is the list of system calls that are refused on one architecture.
 type filter struct {
-	arch uint32 // of linux/audit.h
-	// Numbers above are answered ENOSYS, as an older kernel would: whoever makes a newer call knows to do
-	// without. The numbers of x32 are all above.
+	arch uint32 // as in linux/audit.h
+	// Higher numbers are answered with ENOSYS, as by an older kernel. Callers of newer system calls handle this error.
+	// All numbers of x32 are higher.
 	newest uint32
 	rules  []rule
 }
 
-// Offsets into struct seccomp_data of linux/seccomp.h. The lower half of an argument comes first where
-// the least significant byte does.
+// Offsets into struct seccomp_data of linux/seccomp.h. On a little-endian machine the lower half of an argument comes
+// first.
 const (
 	offNumber    = 0
 	offArch      = 4
@@ -45,7 +45,7 @@ func load(offset uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 }
 
-// jump skips instructions when the accumulator compares to k, and others when it does not.
+// jump compares the accumulator to k, and skips instructions for each of the two results.
 func jump(comparison uint16, k uint32, then, otherwise uint8) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | comparison | unix.BPF_K, K: k, Jt: then, Jf: otherwise}
 }
@@ -56,8 +56,8 @@ func refuse(errno unix.Errno) unix.SockFilter {
 	return answer(unix.SECCOMP_RET_ERRNO | uint32(errno)&unix.SECCOMP_RET_DATA)
 }
 
-// program is the filter in classic BPF. Calls that are decided by their number alone cost nothing from
-// Linux 5.11 on, whose seccomp keeps a bitmap of those that are always allowed.
+// program returns the filter in classic BPF. Calls that are decided by their number alone cost nothing since Linux
+// 5.11: its seccomp keeps a bitmap of calls that are always allowed.
 func (f filter) program() []unix.SockFilter {
 	p := []unix.SockFilter{
 		load(offArch), jump(unix.BPF_JEQ, f.arch, 1, 0), refuse(unix.ENOSYS), // the 32-bit calls
@@ -71,7 +71,7 @@ func (f filter) program() []unix.SockFilter {
 	return append(p, answer(unix.SECCOMP_RET_ALLOW))
 }
 
-// program answers when the condition is met, and else goes on behind.
+// program returns when the condition is met, and otherwise continues with the next instruction.
 func (c *pass) program() []unix.SockFilter {
 	if c == nil {
 		return nil
@@ -86,9 +86,9 @@ func (c *pass) program() []unix.SockFilter {
 	return p
 }
 
-// Seccomp refuses system calls that the role has no use for, to all threads and for good. A call that
-// is refused fails with an error and kills nobody: what a library tries in vain must not end the
-// program. It needs what [Drop] has done: no new privileges.
+// Seccomp refuses system calls that the role does not need, in all threads and permanently. A refused call fails with
+// an error. It does not kill the process, because a library's failed attempt must not end the program. Seccomp requires
+// no_new_privs, which [Drop] sets.
 func Seccomp(r Role) error {
 	f, err := unneeded(r)
 	if err != nil {
@@ -97,12 +97,12 @@ func Seccomp(r Role) error {
 	return f.install()
 }
 
-// install loads the filter for all threads.
+// install loads the filter in all threads.
 func (f filter) install() error {
 	code := f.program()
 	p := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
-	// Without SPEC_ALLOW kernels before 5.16 switch mitigations of speculation on, which are against
-	// foreign code in the process and slow all of it down.
+	// Without SPEC_ALLOW, kernels before 5.16 switch on mitigations of speculation. They protect against foreign code
+	// in the process and slow the whole process down.
 	const flags = unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
 	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&p)))
 	switch {
@@ -110,7 +110,7 @@ func (f filter) install() error {
 		return fmt.Errorf("seccomp is %w: the kernel was built without CONFIG_SECCOMP_FILTER", ErrUnsupported)
 	case errno != 0:
 		return fmt.Errorf("loading the seccomp filter: %w", errno)
-	case thread != 0: // that could not be given the filter: then none has it
+	case thread != 0: // this thread could not get the filter; then no thread has it
 		return fmt.Errorf("loading the seccomp filter: thread %d has a different filter", thread)
 	}
 	return nil

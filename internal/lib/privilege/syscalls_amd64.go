@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unneeded is what a process of that role has no use for. All that is not named is allowed: Go's runtime
-// and libraries change which of many like calls they make, and none of them is a reason to fail.
-// docs/decisions/privileges.md says why not the other way round.
+// unneeded returns the system calls that a process of the role does not need. All other calls are allowed. Go's runtime
+// and libraries change which of several similar calls they make, and that must not break the program.
+// docs/decisions/privileges.md explains why this is not a list of allowed calls.
 func unneeded(r Role) (filter, error) {
 	rules := conditional()
 	if r == Agent {
@@ -30,29 +30,29 @@ func never(calls ...uint32) (rules []rule) {
 	return rules
 }
 
-// conditional are calls that are needed with some arguments and dangerous with others.
+// conditional lists calls that are needed with some arguments and dangerous with others.
 func conditional() []rule {
 	self := &pass{argument: 0, mask: ^uint32(0), values: []uint32{uint32(os.Getpid())}}
 	noCode := &pass{argument: 2, mask: unix.PROT_EXEC, values: []uint32{0}}
 	families := &pass{argument: 0, mask: ^uint32(0), values: []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}}
 	return []rule{
-		// Threads, and no processes. The flags of clone3 lie in memory, which a filter cannot read.
+		// Threads are allowed, processes are not. The flags of clone3 are in memory, which a filter cannot read.
 		{unix.SYS_CLONE, unix.EPERM, &pass{argument: 0, mask: unix.CLONE_THREAD, values: []uint32{unix.CLONE_THREAD}}},
 		{unix.SYS_CLONE3, unix.ENOSYS, nil},
-		// Signals to itself, by which Go's scheduler preempts, and to no other process.
+		// Signals are allowed to this process only. Go's scheduler preempts by them.
 		{unix.SYS_TGKILL, unix.EPERM, self},
 		{unix.SYS_KILL, unix.EPERM, self},
-		// No code but that of the binary.
+		// Only the binary's own code is executable.
 		{unix.SYS_MMAP, unix.EPERM, noCode},
 		{unix.SYS_MPROTECT, unix.EPERM, noCode},
 		{unix.SYS_PKEY_MPROTECT, unix.EPERM, noCode},
-		// The network, and what the kernel says of it; none of its many other protocols.
+		// The network and netlink are allowed. No other protocol is.
 		{unix.SYS_SOCKET, unix.EAFNOSUPPORT, families},
 	}
 }
 
-// readOnly makes the file systems what they are for somebody who only reads. The flags of openat2 lie in
-// memory.
+// readOnly refuses calls that change files, for a process that only reads. The flags of openat2 are in memory, which a
+// filter cannot read.
 func readOnly() []rule {
 	const writes = unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC
 	rules := []rule{
@@ -75,27 +75,27 @@ func readOnly() []rule {
 	return rules
 }
 
-// dangerous are the calls that no process of teescope makes once it runs.
+// dangerous lists the calls that no process of teescope makes after its start.
 func dangerous() []uint32 {
 	return []uint32{
-		// Programs and processes.
+		// Starting programs and processes.
 		unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_FORK, unix.SYS_VFORK,
-		// Reaching into other processes. To read their memory, process_vm_readv, is allowed to an agent.
+		// Changing other processes. An agent may read their memory with process_vm_readv.
 		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE,
 		unix.SYS_PIDFD_GETFD, unix.SYS_PIDFD_SEND_SIGNAL, unix.SYS_TKILL, unix.SYS_RT_SIGQUEUEINFO,
 		unix.SYS_RT_TGSIGQUEUEINFO, unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES, unix.SYS_KCMP,
-		// Mounts, name spaces, and the way around both: a file by its number.
+		// Mounts, name spaces, and opening files by handle, which bypasses them.
 		unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT, unix.SYS_FSOPEN,
 		unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_OPEN_TREE, unix.SYS_OPEN_TREE_ATTR,
 		unix.SYS_MOUNT_SETATTR, unix.SYS_SETNS, unix.SYS_UNSHARE, unix.SYS_OPEN_BY_HANDLE_AT,
-		// The kernel itself.
+		// Changing the kernel itself.
 		unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD,
 		unix.SYS_KEXEC_FILE_LOAD, unix.SYS_REBOOT, unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT,
-		// The machine's settings. adjtimex is allowed: without privileges it only reads.
+		// Changing the machine's settings. adjtimex is allowed because it only reads without privileges.
 		unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD,
 		unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME,
 		unix.SYS_CLOCK_ADJTIME, unix.SYS_SYSLOG, unix.SYS_VHANGUP,
-		// Much used by attacks on the kernel, and by nothing here.
+		// Calls that attacks on the kernel often use, and teescope never.
 		unix.SYS_USERFAULTFD, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 		unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL, unix.SYS_PERSONALITY, unix.SYS_FANOTIFY_INIT,
 		unix.SYS_REMAP_FILE_PAGES, unix.SYS_VMSPLICE,
@@ -105,7 +105,7 @@ func dangerous() []uint32 {
 	}
 }
 
-// watching are the calls of an agent: BPF maps and probes of programs that start later.
+// watching lists the calls of an agent: BPF maps, and probes of programs that start later.
 func watching() []uint32 {
 	return []uint32{unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_PROCESS_VM_READV}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// A Matcher asks for the series of which a label has a value.
+// A Matcher selects the series whose label has a value.
 type Matcher struct{ Label, Value string }
 
 func parse(expr string) (parser.Expr, error) {
@@ -27,9 +27,9 @@ func parse(expr string) (parser.Expr, error) {
 	return tree, nil
 }
 
-// Narrow adds matchers to the selectors of a query. It leaves out metrics for which of is false. Where two vectors are
-// joined (group_left, group_right), a label is asked of the side that the result has it from, and of both sides when they
-// are joined by it.
+// Narrow adds matchers to the selectors of a query. It skips metrics for which of returns false. For joined vectors
+// (group_left, group_right), a matcher goes to the side that the result's label comes from. It goes to both sides when
+// they are joined by that label.
 func Narrow(expr string, only []Matcher, of func(metric string) bool) (string, error) {
 	if len(only) == 0 {
 		return expr, nil
@@ -50,13 +50,13 @@ func Narrow(expr string, only []Matcher, of func(metric string) bool) (string, e
 	return narrowed, nil
 }
 
-// An insertion replaces the text of a query between two positions. The rest stays as it was written.
+// An insertion is a text to insert between two positions of a query. The rest of the query stays as written.
 type insertion struct {
 	from, to int
 	text     string
 }
 
-// inSelector moves an insertion from the start of a selector to where its matchers begin.
+// inSelector moves an insertion from the start of a selector to the place for its matchers.
 func inSelector(expr string, e insertion) insertion {
 	at := e.from
 	for at < len(expr) && (expr[at] == '_' || expr[at] == ':' || expr[at] >= '0' && expr[at] <= '9' || expr[at]|0x20 >= 'a' && expr[at]|0x20 <= 'z') {
@@ -81,7 +81,7 @@ func apply(expr string, edits []insertion) string {
 	return b.String() + expr[last:]
 }
 
-// matchers are the texts of matchers.
+// matchers formats matchers as text.
 func matchers(only []Matcher) string {
 	texts := make([]string, 0, len(only))
 	for _, m := range only {
@@ -107,7 +107,7 @@ func narrow(node parser.Node, only []Matcher, of func(string) bool, found *[]ins
 	}
 }
 
-// sides says which matchers belong to which side of a binary expression.
+// sides returns the matchers for each side of a binary expression.
 func sides(m *parser.VectorMatching, only []Matcher) (left, right []Matcher) {
 	if m == nil || m.Card != parser.CardManyToOne && m.Card != parser.CardOneToMany {
 		return only, only
@@ -129,7 +129,8 @@ func sides(m *parser.VectorMatching, only []Matcher) (left, right []Matcher) {
 	return many, one
 }
 
-// Sum reduces the labels that the outermost sum of a query keeps to those given. A query of another form stays as it is.
+// Sum reduces the labels that the outermost sum of a query keeps to the given ones. A query of another form stays
+// unchanged.
 func Sum(expr string, keep ...string) string {
 	tree, err := parse(expr)
 	if err != nil {
@@ -143,7 +144,7 @@ func Sum(expr string, keep ...string) string {
 	return sum.String()
 }
 
-// Metrics are the names in the selectors of a query. A query that cannot be parsed has none.
+// Metrics returns the metric names in the selectors of a query. It returns none for a query that cannot be parsed.
 func Metrics(expr string) []string {
 	var names []string
 	inspect(expr, func(node parser.Node) {
@@ -154,7 +155,7 @@ func Metrics(expr string) []string {
 	return names
 }
 
-// GroupsBy tells whether an aggregation in a query keeps a label.
+// GroupsBy reports whether an aggregation in the query keeps a label.
 func GroupsBy(expr, label string) bool {
 	found := false
 	inspect(expr, func(node parser.Node) {
@@ -164,7 +165,8 @@ func GroupsBy(expr, label string) bool {
 	return found
 }
 
-// SummedRate is the metric and the range of a query of the form "sum by (...) (rate(metric[range]))", without matchers.
+// SummedRate returns the metric and the range of a query of the form "sum by (...) (rate(metric[range]))". The selector
+// must have no matchers.
 func SummedRate(expr string) (metric string, over time.Duration, ok bool) {
 	tree, err := parse(expr)
 	if err != nil {
@@ -193,7 +195,7 @@ func SummedRate(expr string) (metric string, over time.Duration, ok bool) {
 	return s.Name, matrix.Range, true
 }
 
-// Rename replaces the calls of a function.
+// Rename replaces the calls of one function by calls of another.
 func Rename(expr, from, to string) (string, error) {
 	tree, err := parse(expr)
 	if err != nil {

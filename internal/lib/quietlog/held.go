@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// maxHeld bounds what is held, in bytes.
+// maxHeld is the maximum size of the held lines, in bytes.
 const maxHeld = 64 << 10
 
-// Held is where to log while something else draws on the terminal. It keeps the first lines, which say
-// what began to go wrong, and counts the rest.
+// Held keeps log lines while the terminal shows something else. It keeps the first lines, which show the first fault,
+// and counts the rest.
 type Held struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -31,11 +31,11 @@ func (h *Held) Write(line []byte) (int, error) {
 	return h.text.Write(line)
 }
 
-// Release writes what was held.
+// Release writes the held lines.
 func (h *Held) Release(w io.Writer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, _ = h.text.WriteTo(w) // there is nobody else to tell
+	_, _ = h.text.WriteTo(w) // no other output is left to report an error
 	if h.dropped > 0 {
 		fmt.Fprintf(w, "%d more log lines were dropped\n", h.dropped)
 		h.dropped = 0

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quietlog makes loggers for libraries whose ordinary remarks are details to a user of teescope.
+// Package quietlog makes loggers for libraries whose info lines are details for users of teescope.
 //
-// It refuses to drop anything: what was an info line becomes a debug line.
+// It drops nothing: info lines become debug lines.
 package quietlog
 
 import (
@@ -10,7 +10,7 @@ import (
 	"log/slog"
 )
 
-// New makes the logger of a part of the program: info lines become debug lines, warnings and errors stay.
+// New returns the logger of a part of the program. Info lines become debug lines; warnings and errors stay.
 func New(log *slog.Logger, part string) *slog.Logger {
 	return slog.New(demoted{log.Handler()}).With("part", part)
 }

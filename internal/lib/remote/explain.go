@@ -15,32 +15,32 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// maxRefusal bounds what is repeated of an answer that is none, in bytes.
+// maxRefusal is the maximum length of an unexpected answer that is repeated in an error, in bytes.
 const maxRefusal = 300
 
-// NotListeningError says that there is no server at a target.
+// NotListeningError reports that no server listens at a target.
 type NotListeningError struct {
 	Target string
-	Err    error // of the connection
+	Err    error // the error of the connection
 }
 
-// Error says it in one line; how to start a server is for the command to say.
+// Error returns one line. The command adds how to start a server.
 func (e *NotListeningError) Error() string { return "nothing listens on " + e.Target }
 
-// Unwrap gives the error of the connection.
+// Unwrap returns the error of the connection.
 func (e *NotListeningError) Unwrap() error { return e.Err }
 
-// RefusedError says that somebody is there who may well be the right one, and cannot be asked this way or not yet.
+// RefusedError reports that a server answers, but not to this kind of request or not yet.
 type RefusedError struct{ text string }
 
-// Error says what to do instead.
+// Error returns what to do instead.
 func (e *RefusedError) Error() string { return e.text }
 
-// Explain says what a failed request means to somebody who wants to see something.
+// Explain describes a failed request for the user.
 func (s *Server) Explain(err error) error {
 	var urlErr *url.Error
 	if errors.As(err, &urlErr) {
-		err = urlErr.Err // without the address, which is said already
+		err = urlErr.Err // without the address, which is already in the message
 	}
 	var certificate *tls.CertificateVerificationError
 	plain := strings.TrimPrefix(s.target, "https://")
@@ -58,7 +58,7 @@ func (s *Server) Explain(err error) error {
 	return fmt.Errorf("querying %s: %w", s.target, err)
 }
 
-// ExplainStatus does so for an answer that is none. The body is what there is of it.
+// ExplainStatus describes an error status for the user. Body is the beginning of the answer.
 func (s *Server) ExplainStatus(status int, body []byte) error {
 	line := firstLine(body)
 	answer := fmt.Sprintf("%s answers %d %s: %s", s.target, status, http.StatusText(status), line)
@@ -75,7 +75,7 @@ func (s *Server) ExplainStatus(status int, body []byte) error {
 	return errors.New(answer)
 }
 
-// urlWith is the server's URL with a user.
+// urlWith returns the server's URL with a user name.
 func (s *Server) urlWith(user string) string {
 	scheme, rest, ok := strings.Cut(s.target, "://")
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"net/http"
 )
 
-// inProcess asks a handler without a network.
+// inProcess passes requests to a handler without a network.
 type inProcess struct{ handler http.Handler }
 
 // RoundTrip implements http.RoundTripper.
@@ -23,7 +23,7 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// answer is what a handler writes.
+// answer holds what a handler writes.
 type answer struct {
 	header http.Header
 	status int

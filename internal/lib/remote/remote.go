@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package remote reaches an HTTP server that the user has named: its address, its certificate, its password, and what
-// a failure means to somebody who typed the name.
+// Package remote connects to an HTTP server that the user has named: its address, certificate and password. It explains
+// failures in terms of that address.
 //
-// It refuses to know what is asked: it knows no path, no format and no other room.
+// It refuses to know the requests: it knows no path and no format, and imports no other package of teescope.
 package remote
 
 import (
@@ -21,27 +21,27 @@ import (
 	"time"
 )
 
-// Access is what a server may want to be asked with, besides its address.
+// Access holds what a server may require besides its address.
 type Access struct {
-	CAFile       string // certificates of authorities, in PEM; the system's are trusted too
-	PasswordFile string // the password of the user that the address names
+	CAFile       string // certificates of authorities, in PEM; added to the system's
+	PasswordFile string // contains the password of the user in the address
 }
 
-// maxPassword bounds what is read of a file with a password, in bytes.
+// maxPassword is the maximum size of a password file, in bytes.
 const maxPassword = 4 << 10
 
-// Server is a server that can be asked.
+// Server is an HTTP server and how to reach it.
 type Server struct {
-	flag           string // of the command line, which names it: for advice
-	target         string // as it is shown: without a password
+	flag           string // the command line flag that names the server, for advice
+	target         string // the address without a password
 	base           *url.URL
-	user, password string // of basic authentication, if there is a user
+	user, password string // of basic authentication; empty without a user
 	within         time.Duration
 	transport      http.RoundTripper
 }
 
-// New makes a server of HOST:PORT, or of a URL, which may have a user, a password and the path that a proxy has put
-// before the server's. The flag is the one that names it; within bounds each question.
+// New returns a server for HOST:PORT or a URL. The URL may have a user, a password, and a path that a proxy puts before
+// the server's. Flag is the flag that names the address, and within bounds each request.
 func New(flag, target string, a Access, within time.Duration) (*Server, error) {
 	u, err := address(target, a.CAFile != "")
 	if err != nil {
@@ -62,7 +62,7 @@ func New(flag, target string, a Access, within time.Duration) (*Server, error) {
 	return s, nil
 }
 
-// Local makes a server of a handler in this process.
+// Local returns a server for a handler in this process.
 func Local(name string, h http.Handler, within time.Duration) *Server {
 	s := &Server{within: within, transport: inProcess{h}}
 	s.setBase(&url.URL{Scheme: "http", Host: "localhost"})
@@ -75,7 +75,7 @@ func (s *Server) setBase(u *url.URL) {
 	s.base, s.target = u, strings.TrimPrefix(u.String(), "http://")
 }
 
-// TrimPath takes a path off the end of the address, which somebody may have copied with it.
+// TrimPath removes a path from the end of the address, which a user may have copied with it.
 func (s *Server) TrimPath(suffix string) *Server {
 	u := *s.base
 	u.Path = strings.TrimSuffix(u.Path, suffix)
@@ -83,22 +83,22 @@ func (s *Server) TrimPath(suffix string) *Server {
 	return s
 }
 
-// Target names the server, for people.
+// Target returns the address for display.
 func (s *Server) Target() string { return s.target }
 
-// URL is the address of a path at the server.
+// URL returns the URL of a path at the server.
 func (s *Server) URL(path string) string { return s.base.JoinPath(path).String() }
 
-// User is who asks, "" for nobody.
+// User returns the user name of requests, or "".
 func (s *Server) User() string { return s.user }
 
-// Within bounds each question.
+// Within returns the time limit of each request.
 func (s *Server) Within() time.Duration { return s.within }
 
-// Client asks the server, with its user and password.
+// Client returns an HTTP client for the server, with its user and password.
 func (s *Server) Client() *http.Client { return &http.Client{Timeout: s.within, Transport: s} }
 
-// RoundTrip implements http.RoundTripper. A redirect to another host is not told the password.
+// RoundTrip implements http.RoundTripper. It does not send the password to another host after a redirect.
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	if s.user != "" && r.URL.Host == s.base.Host && r.URL.Scheme == s.base.Scheme {
 		r = r.Clone(r.Context())
@@ -107,7 +107,7 @@ func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.transport.RoundTrip(r)
 }
 
-// address reads what the user wrote. Errors must not repeat a password.
+// address parses an address. Errors must not repeat a password.
 func address(target string, secure bool) (*url.URL, error) {
 	shown := target[strings.LastIndex(target, "@")+1:]
 	if !strings.Contains(target, "://") {
@@ -145,7 +145,7 @@ func readPassword(file, user string) (string, error) {
 	return strings.TrimSuffix(line, "\r"), nil
 }
 
-// transport is Go's own, which trusts the authorities of a file too.
+// transport returns Go's own transport, which also trusts the authorities of a file.
 func transport(caFile string, within time.Duration) (http.RoundTripper, error) {
 	if caFile == "" {
 		return http.DefaultTransport, nil
@@ -156,7 +156,7 @@ func transport(caFile string, within time.Duration) (http.RoundTripper, error) {
 	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
-		roots = x509.NewCertPool() // there are none: those of the file are enough
+		roots = x509.NewCertPool() // there are none; those of the file are enough
 	}
 	if !roots.AppendCertsFromPEM(data) {
 		return nil, fmt.Errorf("reading the CA file: %s contains no PEM certificate", caFile)

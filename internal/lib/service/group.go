@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// ShutdownTimeout is how long all Shutdowns together may take. It is longer than flushing a head of
-// three hours takes and shorter than the 90 s after which systemd kills a unit.
+// ShutdownTimeout is the maximum time of all Shutdowns together. Flushing a head block of three hours takes less, and
+// systemd kills a unit after 90 s.
 const ShutdownTimeout = 30 * time.Second
 
-// NotReadyError says which service the group is waiting for.
+// NotReadyError names the service that the group is waiting for.
 type NotReadyError struct {
 	Phase   string // "starting" or "stopping"
 	Service string // empty before the first and after the last
@@ -29,17 +29,17 @@ func (e *NotReadyError) Error() string {
 	return e.Phase + ": " + e.Service
 }
 
-// Group is a list of services with one life.
+// Group is a list of services that are started and stopped together.
 type Group struct {
 	log      *slog.Logger
 	services []Service
 	timeout  time.Duration
 
 	mu    sync.Mutex
-	state error // nil when every service initialised
+	state error // nil when every service is initialised
 }
 
-// NewGroup makes a group. Services are initialised in the given order and shut down in reverse.
+// NewGroup returns a group. Services are initialised in the given order and shut down in reverse order.
 func NewGroup(log *slog.Logger, services ...Service) *Group {
 	return &Group{
 		log:      log,
@@ -52,7 +52,7 @@ func NewGroup(log *slog.Logger, services ...Service) *Group {
 // Add appends services. It must not be called after Run.
 func (g *Group) Add(services ...Service) { g.services = append(g.services, services...) }
 
-// Ready returns nil when every service initialised and none is being shut down, and otherwise a
+// Ready returns nil when every service is initialised and none is being shut down. Otherwise it returns a
 // *[NotReadyError].
 func (g *Group) Ready() error {
 	g.mu.Lock()
@@ -66,9 +66,9 @@ func (g *Group) set(state error) {
 	g.state = state
 }
 
-// Run initialises every service in order, runs them until ctx ends or one of them returns, and then
-// shuts down everything that was initialised, in reverse order. It returns the first error of Init
-// or Run, joined with those of Shutdown; nil when ctx ended it.
+// Run initialises every service in order, and runs them until ctx ends or one of them returns. It then shuts down every
+// initialised service in reverse order. It returns the first error of Init or Run, joined with those of Shutdown. It
+// returns nil when ctx ended it.
 func (g *Group) Run(ctx context.Context) error {
 	n, err := g.init(ctx)
 	if err == nil {
@@ -78,7 +78,7 @@ func (g *Group) Run(ctx context.Context) error {
 	return errors.Join(err, g.shutdown(g.services[:n]))
 }
 
-// init returns how many services, from the first on, were initialised.
+// init returns how many services, counted from the first, were initialised.
 func (g *Group) init(ctx context.Context) (int, error) {
 	for i, s := range g.services {
 		if ctx.Err() != nil {
@@ -152,8 +152,8 @@ func (g *Group) shutdown(initialised []Service) error {
 	return errors.Join(errs...)
 }
 
-// bounded calls f and stops waiting for it when ctx ends, so that one service that hangs does not
-// keep those before it from being shut down. They then get an ended context and should be quick.
+// bounded calls f and stops waiting for it when ctx ends. A service that hangs then does not prevent the shutdown of
+// those before it. They get an ended context and should be quick.
 func bounded(ctx context.Context, f func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() { done <- f(ctx) }()

@@ -6,37 +6,37 @@ import "math"
 
 // A Change is a confirmed change of the level of a series.
 type Change struct {
-	At            int      // index of the first value after it
-	Before, After Interval // medians of the segments on its sides, at 95 %
+	At            int      // index of the first value after the change
+	Before, After Interval // medians of the segments on both sides, at 95 %
 	Delta         Interval // Cliff's delta of after over before, at 95 %
 	Ratio         Interval // of the medians; unknown when that of before is not positive
-	P             float64  // Mann-Whitney, corrected: see [Changes]
-	// Shift is the two-sided P of medians that far apart, by Student's t. Ranks cannot tell a step of two standard
-	// deviations from one of forty: who looks at thousands of series corrects this P for them, and not the other.
+	P             float64  // of the Mann-Whitney test, corrected: see [Changes]
+	// Shift is the two-sided P of the distance of the medians, by Student's t. Ranks cannot distinguish a step of two
+	// standard deviations from one of forty. An analysis of thousands of series corrects this P for their number, and
+	// not the other.
 	Shift float64
 }
 
-// Sureness is what a change needs to be confirmed.
-type Sureness struct {
-	Alpha float64 // greatest P of a series
-	Delta float64 // least absolute value of Cliff's delta
-	Ratio float64 // least ratio of the medians, either way, such as 1.25
+// Thresholds are the conditions of a confirmed change.
+type Thresholds struct {
+	Alpha float64 // maximum P of a series
+	Delta float64 // minimum absolute value of Cliff's delta
+	Ratio float64 // minimum ratio of the medians, either way, such as 1.25
 }
 
-// Sure is what is asked unless told otherwise. 0.474 is what Romano, Kromrey, Coraggio and Skowronek (Florida
-// Association of Institutional Research, 2006) call a large effect; the ratio is proposed.
-func Sure() Sureness { return Sureness{Alpha: 0.05, Delta: 0.474, Ratio: 1.25} }
+// DefaultThresholds returns the usual conditions. 0.474 is what Romano, Kromrey, Coraggio and Skowronek (Florida
+// Association of Institutional Research, 2006) call a large effect. The ratio is proposed.
+func DefaultThresholds() Thresholds { return Thresholds{Alpha: 0.05, Delta: 0.474, Ratio: 1.25} }
 
-// Changes finds the changes of level of a series ([ChangePoints]) and keeps those that a Mann-Whitney test of the
-// segments on both sides confirms, with a least size. A point that is not confirmed is taken away, the one with the
-// greatest P first, and what is left is tested again with the longer segments.
+// Changes finds the changes of level of a series ([ChangePoints]). It keeps those that have a minimum size and that a
+// Mann-Whitney test of the segments on both sides confirms. Points that are not confirmed are removed, the one with the
+// greatest P first. The others are then tested again with the longer segments.
 //
-// The place of a change was chosen because it parts the values best, so P is multiplied by the number of places that
-// there were to choose from (Bonferroni). The test takes values for independent; its variance is multiplied for their
-// autocorrelation.
-func Changes(x []float64, sure Sureness) []Change {
+// The place of a change was chosen because it separates the values best. So P is multiplied by the number of possible
+// places (Bonferroni). The test assumes independent values, so its variance is multiplied for their autocorrelation.
+func Changes(x []float64, limits Thresholds) []Change {
 	points := ChangePoints(x)
-	from := max(0, len(x)-MostChangePoints)
+	from := max(0, len(x)-MaxChangePoints)
 	for len(points) > 0 {
 		p := confirm(x[from:], points, from)
 		worst := 0
@@ -45,15 +45,15 @@ func Changes(x []float64, sure Sureness) []Change {
 				worst = i
 			}
 		}
-		if p[worst] <= sure.Alpha {
-			return sized(x[from:], points, from, p, sure)
+		if p[worst] <= limits.Alpha {
+			return sized(x[from:], points, from, p, limits)
 		}
 		points = append(points[:worst], points[worst+1:]...)
 	}
 	return nil
 }
 
-// segments cuts x, which begins at an index, at the points.
+// segments cuts x at the points. The first value of x has the index from.
 func segments(x []float64, points []int, from int) [][]float64 {
 	var parts [][]float64
 	begin := 0
@@ -68,7 +68,7 @@ func segments(x []float64, points []int, from int) [][]float64 {
 func confirm(x []float64, points []int, from int) []float64 {
 	parts := segments(x, points, from)
 	rho := autocorrelation(parts)
-	places := float64(len(x) - 2*leastSegment + 1)
+	places := float64(len(x) - 2*minSegment + 1)
 	p := make([]float64, len(points))
 	for i := range points {
 		p[i] = math.Min(1, places*mannWhitney(parts[i], parts[i+1], inflation(rho)).P)
@@ -76,12 +76,12 @@ func confirm(x []float64, points []int, from int) []float64 {
 	return p
 }
 
-// autocorrelation estimates that of neighbours within segments, from the ranks of their distances to the segments'
-// medians. It is low by about (1+3ρ)/n for each mean that is estimated (Kendall, Biometrika 41, 1954), which is given
-// back. What is within one standard error of zero, or below, is none.
+// autocorrelation estimates the autocorrelation of neighbours within segments, from the ranks of their distances to the
+// segments' medians. The estimate is low by about (1+3ρ)/n for each estimated mean (Kendall, Biometrika 41, 1954),
+// which is corrected. A value within one standard error of zero, or below, counts as 0.
 func autocorrelation(parts [][]float64) float64 {
 	var residuals []float64
-	var next []bool // whether the value follows that before it
+	var next []bool // whether the value follows the previous one directly
 	for _, part := range parts {
 		m := Median(part)
 		for i, v := range finite(part) {
@@ -105,11 +105,11 @@ func autocorrelation(parts [][]float64) float64 {
 	if rho < 1/math.Sqrt(n) {
 		return 0
 	}
-	return math.Min(rho, mostCorrelated)
+	return math.Min(rho, maxAutocorrelation)
 }
 
 // sized describes the changes that are large enough.
-func sized(x []float64, points []int, from int, p []float64, sure Sureness) []Change {
+func sized(x []float64, points []int, from int, p []float64, limits Thresholds) []Change {
 	parts := segments(x, points, from)
 	rho := autocorrelation(parts)
 	var changes []Change
@@ -117,7 +117,7 @@ func sized(x []float64, points []int, from int, p []float64, sure Sureness) []Ch
 		before, after := parts[i], parts[i+1]
 		c := Change{At: at, P: p[i], Delta: CliffDelta(before, after, 0.95)}
 		c.Before, c.After = MedianInterval(before, 0.95), MedianInterval(after, 0.95)
-		if math.Abs(c.Delta.Value) >= sure.Delta && apart(c.Before.Value, c.After.Value, sure.Ratio) {
+		if math.Abs(c.Delta.Value) >= limits.Delta && apart(c.Before.Value, c.After.Value, limits.Ratio) {
 			c.Ratio, c.Shift = RatioOfMedians(before, after, 0.95), shift(c, before, after, rho)
 			changes = append(changes, c)
 		}
@@ -126,9 +126,9 @@ func sized(x []float64, points []int, from int, p []float64, sure Sureness) []Ch
 }
 
 // shift tests how far two medians are apart. The standard error of a median of normal values is √(π/2) times that of
-// their mean. There are as many degrees of freedom as independent values would have whose standard deviation was as well
-// known: autocorrelated ones count for less, and the median absolute deviation is as good as 37 of 100 values (Rousseeuw
-// and Croux, Journal of the American Statistical Association 88, 1993).
+// their mean. The degrees of freedom are those of independent values whose standard deviation is known equally well.
+// Autocorrelated values count for less. The median absolute deviation is as good as 37 of 100 values (Rousseeuw and
+// Croux, Journal of the American Statistical Association 88, 1993).
 func shift(c Change, before, after []float64, rho float64) float64 {
 	const efficiency = 0.37
 	s1, s2 := Spread(before), Spread(after)
@@ -138,7 +138,7 @@ func shift(c Change, before, after []float64, rho float64) float64 {
 	return studentTail(t, math.Max(1, efficiency*(n1+n2)/inflation(rho)-2))
 }
 
-// apart tells whether one of two values that are not negative is at least so many times the other.
+// apart reports whether one of two non-negative values is at least ratio times the other.
 func apart(a, b, ratio float64) bool {
 	low, high := math.Min(a, b), math.Max(a, b)
 	return high > low && (low <= 0 || high/ratio >= low)

@@ -4,10 +4,11 @@ package stat
 
 import "math"
 
-// NormalQuantile is the inverse of the standard normal distribution. It is NaN outside 0 to 1.
+// NormalQuantile returns the inverse of the standard normal distribution. It is NaN outside 0 to 1.
 func NormalQuantile(p float64) float64 { return -math.Sqrt2 * math.Erfcinv(2*p) }
 
-// studentTail is the probability that Student's t with df degrees of freedom is beyond t on either side: DLMF 8.17.
+// studentTail returns the probability that Student's t with df degrees of freedom is beyond t on either side: DLMF
+// 8.17.
 func studentTail(t, df float64) float64 {
 	if math.IsNaN(t) || df <= 0 {
 		return math.NaN()
@@ -18,7 +19,7 @@ func studentTail(t, df float64) float64 {
 	return incompleteBeta(df/2, 0.5, df/(df+t*t))
 }
 
-// studentQuantile is the t that is exceeded on either side with a probability of 1-level.
+// studentQuantile returns the t that is exceeded on either side with a probability of 1-level.
 func studentQuantile(level, df float64) float64 {
 	if df <= 0 || level <= 0 || level >= 1 {
 		return math.NaN()
@@ -38,8 +39,8 @@ func studentQuantile(level, df float64) float64 {
 	return high
 }
 
-// incompleteBeta is the regularised incomplete beta function, by its continued fraction (DLMF 8.17.22) in the way of
-// Lentz.
+// incompleteBeta returns the regularised incomplete beta function, by its continued fraction (DLMF 8.17.22) and Lentz's
+// method.
 func incompleteBeta(a, b, x float64) float64 {
 	if x <= 0 {
 		return 0
@@ -47,7 +48,7 @@ func incompleteBeta(a, b, x float64) float64 {
 	if x >= 1 {
 		return 1
 	}
-	if x > (a+1)/(a+b+2) { // the fraction converges fast on the other side
+	if x > (a+1)/(a+b+2) { // the fraction converges faster on the other side
 		return 1 - incompleteBeta(b, a, 1-x)
 	}
 	la, _ := math.Lgamma(a)

@@ -17,8 +17,8 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-// leastSquares solves the normal equations of columns scaled to the length 1, and returns the inverse of JᵀJ too. It
-// is for the handful of columns that a model has here.
+// leastSquares solves the normal equations of columns that are scaled to length 1. It also returns the inverse of JᵀJ.
+// It is meant for models with few columns.
 func leastSquares(design [][]float64, y []float64) (b []float64, inverse [][]float64, err error) {
 	p := len(design[0])
 	length := make([]float64, p)
@@ -27,7 +27,7 @@ func leastSquares(design [][]float64, y []float64) (b []float64, inverse [][]flo
 			length[j] = math.Hypot(length[j], v)
 		}
 	}
-	work := make([][]float64, p) // JᵀJ beside the unit matrix
+	work := make([][]float64, p) // JᵀJ next to the unit matrix
 	right := make([]float64, p)
 	for j := range work {
 		if length[j] == 0 || !isFinite(length[j]) {
@@ -58,7 +58,7 @@ func leastSquares(design [][]float64, y []float64) (b []float64, inverse [][]flo
 	return b, inverse, nil
 }
 
-// invert is Gauss and Jordan's elimination with pivots, in place.
+// invert performs Gauss-Jordan elimination with pivots, in place.
 func invert(work [][]float64) error {
 	for j := range work {
 		pivot := j
@@ -67,7 +67,7 @@ func invert(work [][]float64) error {
 				pivot = i
 			}
 		}
-		if math.Abs(work[pivot][j]) < 1e-11 { // of columns of length 1
+		if math.Abs(work[pivot][j]) < 1e-11 { // for columns of length 1
 			return errSingular
 		}
 		work[j], work[pivot] = work[pivot], work[j]
@@ -86,10 +86,10 @@ func invert(work [][]float64) error {
 	return nil
 }
 
-// outside tells whether a point lies outside the convex hull of others. It is the triangle algorithm (Kalantari,
-// Annals of Operations Research 226, 2015): a point of the hull moves towards the one asked for until it is there,
-// or until the plane between them has all others on its far side, which proves that it is outside. On the border,
-// within a thousandth of the range, it is inside.
+// outside reports whether a point is outside the convex hull of others. It is the triangle algorithm (Kalantari, Annals
+// of Operations Research 226, 2015). A point of the hull moves towards the given point until it reaches it. Or the
+// plane between them has all other points on its far side, which proves that the point is outside. Within a thousandth
+// of the range from the border, it counts as inside.
 func outside(points [][]float64, at []float64) bool {
 	q, near := make([]float64, len(at)), make([]float64, len(at))
 	cloud := make([][]float64, len(points))
@@ -137,10 +137,10 @@ func outside(points [][]float64, at []float64) bool {
 			near[j] += step * edge[j]
 		}
 	}
-	return false // within the border, as near as can be told
+	return false // on the border, within the precision
 }
 
-// position scales a value to its place between two others, halves first: the range may overflow.
+// position scales a value to its position between two others. It halves first because the range may overflow.
 func position(v, low, high float64) float64 {
 	if low == high {
 		return 0

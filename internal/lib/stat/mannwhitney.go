@@ -7,26 +7,26 @@ import (
 	"slices"
 )
 
-// exactUpTo is the number of values, of both samples together, up to which the distribution of U is counted out:
-// there are 1.4e11 ways to draw 20 of 40, which a float64 still counts exactly.
+// exactUpTo is the number of values, of both samples together, up to which the exact distribution of U is computed.
+// There are 1.4e11 ways to draw 20 of 40, which a float64 represents exactly.
 const exactUpTo = 40
 
 // A Comparison is the Mann-Whitney test of two samples.
 type Comparison struct {
-	U     float64 // pairs in which the value of the second sample is the greater one, ties counting half
-	P     float64 // two-sided: of a U as far from its mean or farther, when both come from the same distribution
-	Exact bool    // P is counted, not approximated
+	U     float64 // pairs in which the second sample's value is greater; ties count half
+	P     float64 // two-sided: the chance of a U at least as far from its mean for equal distributions
+	Exact bool    // P is computed exactly, not approximated
 	N1    int
 	N2    int
 }
 
 // MannWhitney compares two samples by their ranks: Mann and Whitney, Annals of Mathematical Statistics 18, 1947. With
-// at most 40 values the distribution of U is counted, given the ties; with more it is normal, with the corrections
-// for ties and continuity of Hollander, Wolfe and Chicken, "Nonparametric Statistical Methods", 3rd ed. 2014, 4.1.
-// P is twice the smaller tail, at most 1. Without values in a sample U and P are NaN.
+// at most 40 values the distribution of U is computed exactly, given the ties. With more it is normal, with the
+// corrections for ties and continuity of Hollander, Wolfe and Chicken, "Nonparametric Statistical Methods", 3rd ed.
+// 2014, 4.1. P is twice the smaller tail, at most 1. U and P are NaN when a sample is empty.
 func MannWhitney(first, second []float64) Comparison { return mannWhitney(first, second, 1) }
 
-// mannWhitney takes as well by which factor the variance of U is greater than that of independent values.
+// mannWhitney also takes the factor by which the variance of U exceeds that of independent values.
 func mannWhitney(first, second []float64, inflation float64) Comparison {
 	x, y := finite(first), finite(second)
 	c := Comparison{U: math.NaN(), P: math.NaN(), N1: len(x), N2: len(y)}
@@ -47,7 +47,7 @@ func mannWhitney(first, second []float64, inflation float64) Comparison {
 	return c
 }
 
-// doubledRanks returns twice the rank of each value, so that the mean rank of ties is whole.
+// doubledRanks returns twice the rank of each value, so that the mean rank of ties is an integer.
 func doubledRanks(x []float64) []int {
 	order := make([]int, len(x))
 	for i := range order {
@@ -68,7 +68,7 @@ func doubledRanks(x []float64) []int {
 			to++
 		}
 		for _, i := range order[from:to] {
-			ranks[i] = from + 1 + to // the mean of from+1 ... to, doubled
+			ranks[i] = from + 1 + to // twice the mean of from+1 ... to
 		}
 		from = to
 	}
@@ -81,7 +81,7 @@ func exactP(ranks []int, m, sum int) float64 {
 	for _, r := range ranks {
 		total += r
 	}
-	ways := make([][]float64, m+1) // of drawing so many with that sum
+	ways := make([][]float64, m+1) // number of ways to draw so many with that sum
 	for i := range ways {
 		ways[i] = make([]float64, total+1)
 	}
@@ -121,15 +121,15 @@ func normalP(u float64, n1, n2 int, ranks []int, inflation float64) float64 {
 	}
 	variance := a * b / 12 * (n + 1 - ties/(n*(n-1))) * inflation
 	if variance <= 0 {
-		return 1 // all are the same
+		return 1 // all values are equal
 	}
 	distance := math.Max(0, math.Abs(u-a*b/2)-0.5)
 	return math.Min(1, math.Erfc(distance/math.Sqrt(2*variance)))
 }
 
-// CliffDelta is the probability that a value of after is greater than one of before, less that of the opposite: from
-// -1 to 1, 0 when neither is greater. The interval is Feng and Cliff's asymmetric one (Journal of Modern Applied
-// Statistical Methods 3(2), 2004), which needs two values in each sample. N counts both.
+// CliffDelta is the probability that a value of after is greater than one of before, minus the probability of the
+// opposite. It is from -1 to 1, and 0 when neither is greater. The interval is Feng and Cliff's asymmetric one (Journal
+// of Modern Applied Statistical Methods 3(2), 2004), which needs two values in each sample. N counts both.
 func CliffDelta(before, after []float64, level float64) Interval {
 	x, y := Sorted(before), Sorted(after)
 	out := unknown(level, len(x)+len(y))
@@ -137,7 +137,7 @@ func CliffDelta(before, after []float64, level float64) Interval {
 		return out
 	}
 	nx, ny := float64(len(x)), float64(len(y))
-	fromY, different := dominance(y, x) // of each y over all x
+	fromY, different := dominance(y, x) // for each y over all x
 	fromX, _ := dominance(x, y)
 	d := 0.0
 	for _, v := range fromY {
@@ -149,7 +149,7 @@ func CliffDelta(before, after []float64, level float64) Interval {
 		return out
 	}
 	z := studentQuantile(level, nx+ny-2)
-	if math.Abs(d) > 1-1e-12 { // the samples do not overlap: the variance says nothing
+	if math.Abs(d) > 1-1e-12 { // the samples do not overlap; the variance is meaningless
 		n := math.Min(nx, ny)
 		edge := (n - z*z) / (n + z*z)
 		if d > 0 {
@@ -166,9 +166,9 @@ func CliffDelta(before, after []float64, level float64) Interval {
 	for _, v := range fromX {
 		vx += (v + d) * (v + d)
 	}
-	all := different - nx*ny*d*d // the sum of squares of the single pairs
+	all := different - nx*ny*d*d // sum of squares over the single pairs
 	variance := (nx*nx*vy + ny*ny*vx - all) / (nx * ny * (nx - 1) * (ny - 1))
-	// Unbiased, so it can come out below zero: Cliff's lower limit.
+	// The estimate is unbiased, so it may be negative. This is Cliff's lower limit.
 	variance = math.Max(variance, (1-d*d)/(nx*ny-1))
 	s2 := z * z * variance
 	root := math.Sqrt(s2 * ((1-d*d)*(1-d*d) + s2))
@@ -177,8 +177,8 @@ func CliffDelta(before, after []float64, level float64) Interval {
 	return out
 }
 
-// dominance returns for each value of x the share of y below it less the share above it, and the number of pairs
-// that differ. Both are sorted.
+// dominance returns for each value of x the fraction of y below it minus the fraction above it. It also returns the
+// number of pairs that differ. Both inputs are sorted.
 func dominance(x, y []float64) (shares []float64, different float64) {
 	shares = make([]float64, len(x))
 	below, notAbove := 0, 0

@@ -9,25 +9,25 @@ import (
 	"slices"
 )
 
-// A Shape is how an outcome follows its settings.
+// A Shape is the form of the relation between settings and an outcome.
 type Shape string
 
-// The shapes. Errors are relative in all of them: they are fitted to the logarithm of the outcome.
+// The shapes. Errors are relative in all of them, because they are fitted to the logarithm of the outcome.
 const (
 	// Constant: y = a.
 	Constant Shape = "constant"
-	// LogLinear: y = a · x₁^b₁ · x₂^b₂ ..., a straight line between logarithms. A setting that is zero or less
-	// somewhere enters as e^(b·x).
+	// LogLinear: y = a · x₁^b₁ · x₂^b₂ ..., a straight line between logarithms. A setting with values of zero or below
+	// enters as e^(b·x).
 	LogLinear Shape = "log-linear"
-	// Saturating: y = a · x/(k+x), which rises in proportion first and ends at a: Michaelis and Menten, Biochemische
-	// Zeitschrift 49, 1913, and the throughput of a closed queue.
+	// Saturating: y = a · x/(k+x), which first rises in proportion and approaches a: Michaelis and Menten, Biochemische
+	// Zeitschrift 49, 1913. The throughput of a closed queue has this form.
 	Saturating Shape = "saturating"
 )
 
-// mostRows bounds how many observations a model is fitted to.
-const mostRows = 10_000
+// maxRows is the maximum number of observations that a model is fitted to.
+const maxRows = 10_000
 
-// spare is how many observations there are at least beyond the parameters.
+// spare is the minimum number of observations beyond the number of parameters.
 const spare = 3
 
 // A Model predicts a positive outcome from settings.
@@ -39,8 +39,8 @@ type Model struct {
 	// Scatter is the residual standard deviation of the logarithm of the outcome: 0.1 is about 10 %.
 	Scatter float64
 
-	rows    [][]float64 // settings seen
-	logs    []bool      // of each setting: it enters as its logarithm
+	rows    [][]float64 // observed settings
+	logs    []bool      // whether each setting enters as its logarithm
 	fit     []float64   // ln a, and the b or ln k
 	inverse [][]float64 // of JᵀJ
 	aicc    float64
@@ -48,15 +48,15 @@ type Model struct {
 
 // A Prediction is what a model expects of a single further observation.
 type Prediction struct {
-	Interval // Low and High are the prediction interval: they cover the scatter of a single observation
-	// Extrapolates says that the setting lies outside the convex hull of those seen: the interval then holds only if
-	// the shape goes on.
+	Interval // Low and High are the prediction interval, which includes the scatter of one observation
+	// Extrapolates reports that the setting is outside the convex hull of the observed ones. The interval then holds
+	// only if the shape continues.
 	Extrapolates bool
 }
 
-// Fit fits the shapes to observations, a row of settings and an outcome each, and keeps the one with the smallest
+// Fit fits the shapes to observations, each a row of settings and an outcome. It keeps the shape with the smallest
 // corrected Akaike criterion (Hurvich and Tsai, Biometrika 76(2), 1989). Rows with a value that is not finite or an
-// outcome that is not positive are left out. It is an error when too few are left, or when no setting varies by
+// outcome that is not positive are skipped. It is an error when too few rows are left, or when no setting varies by
 // itself.
 func Fit(rows [][]float64, y []float64) (*Model, error) {
 	x, logs, err := usable(rows, y)
@@ -84,7 +84,7 @@ func Fit(rows [][]float64, y []float64) (*Model, error) {
 	return best, nil
 }
 
-// usable copies the rows that can be used, and the logarithms of their outcomes.
+// usable returns copies of the usable rows and the logarithms of their outcomes.
 func usable(rows [][]float64, y []float64) (x [][]float64, logs []float64, err error) {
 	settings := 0
 	for i := range min(len(rows), len(y)) {
@@ -95,7 +95,7 @@ func usable(rows [][]float64, y []float64) (x [][]float64, logs []float64, err e
 		for _, v := range rows[i] {
 			ok = ok && isFinite(v)
 		}
-		if ok && len(x) < mostRows {
+		if ok && len(x) < maxRows {
 			x, logs = append(x, rows[i]), append(logs, math.Log(y[i]))
 		}
 	}
@@ -108,7 +108,7 @@ func usable(rows [][]float64, y []float64) (x [][]float64, logs []float64, err e
 	return x, logs, nil
 }
 
-// transforms says which settings enter as their logarithm.
+// transforms reports for each setting whether it enters as its logarithm.
 func transforms(x [][]float64) []bool {
 	logs := make([]bool, len(x[0]))
 	for j := range logs {
@@ -120,7 +120,7 @@ func transforms(x [][]float64) []bool {
 	return logs
 }
 
-// linear fits by least squares. Without transforms there is no setting in it.
+// linear fits by least squares. Without transforms the model has no setting.
 func linear(shape Shape, x [][]float64, y []float64, logs []bool) (*Model, error) {
 	m := &Model{Shape: shape, N: len(x), rows: x, logs: logs}
 	design := make([][]float64, len(x))
@@ -138,11 +138,11 @@ func linear(shape Shape, x [][]float64, y []float64, logs []bool) (*Model, error
 	return m, nil
 }
 
-// gradient is the derivative of the logarithm of the outcome by its parameters.
+// gradient returns the derivative of the logarithm of the outcome with respect to the parameters.
 func (m *Model) gradient(row []float64) []float64 {
 	g := []float64{1}
 	if m.Shape == Saturating {
-		return append(g, -m.Parameters[1]/(m.Parameters[1]+row[0])) // by ln k
+		return append(g, -m.Parameters[1]/(m.Parameters[1]+row[0])) // with respect to ln k
 	}
 	for j, log := range m.logs {
 		if log {
@@ -154,8 +154,8 @@ func (m *Model) gradient(row []float64) []float64 {
 	return g
 }
 
-// saturating fits y = a·x/(k+x): for each k the best a is a mean, and k is found on a grid and then within it. It is
-// nil when the setting is not positive, or when the data does not bend, so that k has no finite best value.
+// saturating fits y = a·x/(k+x). For each k the best a is a mean; k is searched on a grid and then between its points.
+// It returns nil when the setting is not positive, or when the data do not bend, so that k has no finite best value.
 func saturating(x [][]float64, y []float64) *Model {
 	low, high := math.Inf(1), 0.0
 	for _, row := range x {
@@ -207,7 +207,7 @@ func saturating(x [][]float64, y []float64) *Model {
 	return m
 }
 
-// golden finds the minimum between two points: golden-section search.
+// golden finds the minimum between two points by golden-section search.
 func golden(f func(float64) float64, low, high float64) float64 {
 	ratio := (math.Sqrt(5) - 1) / 2
 	for range 60 {
@@ -221,7 +221,7 @@ func golden(f func(float64) float64, low, high float64) float64 {
 	return (low + high) / 2
 }
 
-// finish reckons the scatter and the criterion from the residuals.
+// finish computes the scatter and the criterion from the residuals.
 func (m *Model) finish(y []float64, fitted func(int) float64) {
 	sum := 0.0
 	for i := range y {
@@ -230,7 +230,7 @@ func (m *Model) finish(y []float64, fitted func(int) float64) {
 	}
 	n, p := float64(m.N), float64(len(m.inverse))
 	m.Scatter = math.Sqrt(sum / (n - p))
-	// Rounding alone leaves some 1e-15 of a value of 1: a better fit than that is none.
+	// Rounding alone leaves about 1e-15 of a value of 1. A better fit is not meaningful.
 	k := p + 1 // the scatter is a parameter too
 	m.aicc = n*math.Log(math.Max(sum/n, 1e-24)) + 2*k
 	if left := n - k - 1; left > 0 {
@@ -240,9 +240,9 @@ func (m *Model) finish(y []float64, fitted func(int) float64) {
 	}
 }
 
-// Predict returns what the model expects at a setting, with the interval that covers a further observation there at
-// the level (Draper and Smith, "Applied Regression Analysis", 3rd ed. 1998, chapters 3 and 24). A setting at which the shape
-// is not defined, or of the wrong number of values, is NaN.
+// Predict returns the expected outcome at a setting. The interval covers one further observation there at the level
+// (Draper and Smith, "Applied Regression Analysis", 3rd ed. 1998, chapters 3 and 24). It is NaN where the shape is not
+// defined, or when the number of values is wrong.
 func (m *Model) Predict(at []float64, level float64) Prediction {
 	out := Prediction{Interval: unknown(level, m.N), Extrapolates: true}
 	if len(at) != len(m.rows[0]) {

@@ -7,42 +7,42 @@ import (
 	"slices"
 )
 
-// leastSegment is how many values a segment has at least: as many as let the Mann-Whitney test of two of them reach
-// one in a thousand, with some to spare.
-const leastSegment = 8
+// minSegment is the minimum number of values in a segment. It lets the Mann-Whitney test of two segments reach one in a
+// thousand, with a margin.
+const minSegment = 8
 
-// MostChangePoints bounds how many values [ChangePoints] looks at, the newest ones: where nothing changes the time
-// grows with the square of their number.
-const MostChangePoints = 4096
+// MaxChangePoints is how many values [ChangePoints] uses, the newest ones. Without changes the computing time grows
+// with the square of their number.
+const MaxChangePoints = 4096
 
 // ChangePoints finds where the level of a series changes. It returns the indices of the values that begin a segment,
-// but for the first, in ascending order; each segment has 8 values at least.
+// except the first, in ascending order. Each segment has at least 8 values.
 //
 // It is PELT, the exact optimum of the sum of squares within segments plus a penalty for each change: Killick,
-// Fearnhead and Eckley, Journal of the American Statistical Association 107, 2012. What is segmented are the ranks of
-// the values, so that single outliers and heavy tails are no changes (as Lung-Yut-Fong, Lévy-Leduc and Cappé do,
-// Journal de la Société Française de Statistique 156(4), 2015). The penalty is 3 ln(n) times the variance within
-// segments: the main term of the modified BIC of Zhang and Siegmund, Biometrics 63, 2007. Where values depend on those
-// before them there are too many points: [Changes] tests them.
+// Fearnhead and Eckley, Journal of the American Statistical Association 107, 2012. It segments the ranks of the values,
+// so that single outliers and heavy tails are no changes (as Lung-Yut-Fong, Lévy-Leduc and Cappé do, Journal de la
+// Société Française de Statistique 156(4), 2015). The penalty is 3 ln(n) times the variance within segments: the main
+// term of the modified BIC of Zhang and Siegmund, Biometrics 63, 2007. It returns too many points when values depend on
+// previous ones. [Changes] tests them.
 func ChangePoints(x []float64) []int {
 	values, index := observed(x)
-	if len(values) < 2*leastSegment {
+	if len(values) < 2*minSegment {
 		return nil
 	}
 	ranks := ranksOf(values)
 	if slices.Min(ranks) == slices.Max(ranks) {
-		return nil // all values are the same
+		return nil // all values are equal
 	}
-	points := pelt(ranks, 3*math.Log(float64(len(ranks)))*within(ranks), leastSegment)
+	points := pelt(ranks, 3*math.Log(float64(len(ranks)))*within(ranks), minSegment)
 	for i := range points {
 		points[i] = index[points[i]]
 	}
 	return points
 }
 
-// observed returns the finite values among the newest, and where each was.
+// observed returns the newest finite values and their indices.
 func observed(x []float64) (values []float64, index []int) {
-	skip := max(0, len(x)-MostChangePoints)
+	skip := max(0, len(x)-MaxChangePoints)
 	for i, v := range x[skip:] {
 		if isFinite(v) {
 			values, index = append(values, v), append(index, skip+i)
@@ -51,7 +51,7 @@ func observed(x []float64) (values []float64, index []int) {
 	return values, index
 }
 
-// ranksOf returns the ranks, ties having their mean, around their mean.
+// ranksOf returns the ranks minus their mean. Ties have their mean rank.
 func ranksOf(x []float64) []float64 {
 	ranks := make([]float64, len(x))
 	for i, r := range doubledRanks(x) {
@@ -60,24 +60,24 @@ func ranksOf(x []float64) []float64 {
 	return ranks
 }
 
-// within estimates the variance of ranks within segments from differences, which changes hardly move. One of neighbours
-// has the variance 2σ²(1-ρ), and one of second neighbours 2σ²(1-ρ²), when the noise is autoregressive of the first
-// order: their ratio less 1 is ρ (Chakar, Lebarbier, Lévy-Leduc and Robin, Bernoulli 23(2), 2017). A negative ρ is taken
-// as none.
+// within estimates the variance of ranks within segments from differences, which changes hardly affect. For
+// autoregressive noise of the first order, differences of neighbours have the variance 2σ²(1-ρ) and those of second
+// neighbours 2σ²(1-ρ²). Their ratio minus 1 is ρ (Chakar, Lebarbier, Lévy-Leduc and Robin, Bernoulli 23(2), 2017). A
+// negative ρ counts as 0.
 func within(ranks []float64) float64 {
 	v1, v2 := trimmedSquare(differences(ranks, 1)), trimmedSquare(differences(ranks, 2))
-	if v1 < leastSquare {
-		return leastSquare
+	if v1 < minVariance {
+		return minVariance
 	}
-	rho := math.Min(math.Max(0, v2/v1-1), mostCorrelated)
+	rho := math.Min(math.Max(0, v2/v1-1), maxAutocorrelation)
 	return v1 / 2 / (1 - rho)
 }
 
-// leastSquare stands for the variance of ranks of which nearly all neighbours are the same.
-const leastSquare = 0.25
+// minVariance replaces the variance of ranks when nearly all neighbours are equal.
+const minVariance = 0.25
 
-// trimmedSquare estimates the variance of normal values around zero from the nineteen in twenty of them that are
-// nearest to it: what changes make is in the others.
+// trimmedSquare estimates the variance of normal values with mean zero from the 95 % that are closest to zero. Changes
+// affect only the others.
 func trimmedSquare(x []float64) (mean float64) {
 	squares := make([]float64, len(x))
 	for i, v := range x {
@@ -88,13 +88,13 @@ func trimmedSquare(x []float64) (mean float64) {
 	for _, v := range squares {
 		mean += v / float64(len(squares))
 	}
-	return mean / 0.759 // the variance of a normal value, given that it is among those
+	return mean / 0.759 // the variance of a normal value within that part
 }
 
-// mostCorrelated bounds the autocorrelation that is corrected for: a series that wanders more has no level to change.
-const mostCorrelated = 0.9
+// maxAutocorrelation bounds the autocorrelation that is corrected. A series with a higher one has no stable level.
+const maxAutocorrelation = 0.9
 
-// inflation is by how much more the mean of autocorrelated values varies than that of independent ones: Bayley and
+// inflation returns how much more the mean of autocorrelated values varies than that of independent ones: Bayley and
 // Hammersley, Supplement to the Journal of the Royal Statistical Society 8(2), 1946.
 func inflation(rho float64) float64 { return (1 + rho) / (1 - rho) }
 
@@ -106,7 +106,7 @@ func differences(x []float64, lag int) []float64 {
 	return d
 }
 
-// pelt returns the ends of segments of the optimal partition but the last.
+// pelt returns the ends of all segments of the optimal partition except the last.
 func pelt(x []float64, penalty float64, least int) []int {
 	n := len(x)
 	sums, squares := make([]float64, n+1), make([]float64, n+1)
@@ -120,9 +120,9 @@ func pelt(x []float64, penalty float64, least int) []int {
 	best, last := make([]float64, n+1), make([]int, n+1)
 	best[0] = -penalty
 	never := n + 1
-	dead := make([]int, n+1) // from which end on a beginning is no candidate any more
-	for i := range dead {
-		dead[i] = never
+	prunedAt := make([]int, n+1) // from which end on a beginning is no longer a candidate
+	for i := range prunedAt {
+		prunedAt[i] = never
 	}
 	candidates := []int{0}
 	for to := least; to <= n; to++ {
@@ -132,20 +132,20 @@ func pelt(x []float64, penalty float64, least int) []int {
 				best[to], last[to] = v, from
 			}
 		}
-		// Whoever loses against a change here by more than the penalty loses for ever, as soon as a segment that
+		// A candidate that loses against a change here by more than the penalty always loses, as soon as a segment that
 		// begins here is long enough.
 		kept := candidates[:0]
 		for _, from := range candidates {
-			if dead[from] == never && best[from]+cost(from, to) >= best[to] {
-				dead[from] = to + least
+			if prunedAt[from] == never && best[from]+cost(from, to) >= best[to] {
+				prunedAt[from] = to + least
 			}
-			if dead[from] > to {
+			if prunedAt[from] > to {
 				kept = append(kept, from)
 			}
 		}
 		candidates = kept
 		if next := to - least + 1; next >= least {
-			candidates = append(candidates, next) // it may end at to+1
+			candidates = append(candidates, next) // a segment from it may end at to+1
 		}
 	}
 	var points []int

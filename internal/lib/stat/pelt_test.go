@@ -15,7 +15,7 @@ func TestNile(t *testing.T) {
 	if got := ChangePoints(nile()); !slices.Equal(got, []int{28}) {
 		t.Fatalf("ChangePoints(Nile) = %v, want 28", got)
 	}
-	changes := Changes(nile(), Sure())
+	changes := Changes(nile(), DefaultThresholds())
 	if len(changes) != 1 {
 		t.Fatalf("Changes(Nile) = %+v", changes)
 	}
@@ -130,7 +130,7 @@ func noises() []noiseMaker {
 // for, with no least effect to help.
 func TestNoiseHasNoChanges(t *testing.T) {
 	const times = 2000
-	sure := Sureness{Alpha: 0.01, Delta: 0, Ratio: 1}
+	limits := Thresholds{Alpha: 0.01, Delta: 0, Ratio: 1}
 	for _, noise := range noises() {
 		random := rand.New(rand.NewPCG(11, 12))
 		found, confirmed := 0, 0
@@ -139,7 +139,7 @@ func TestNoiseHasNoChanges(t *testing.T) {
 			if len(ChangePoints(x)) > 0 {
 				found++
 			}
-			if len(Changes(x, sure)) > 0 {
+			if len(Changes(x, limits)) > 0 {
 				confirmed++
 			}
 		}
@@ -171,7 +171,7 @@ func TestChangesAreFound(t *testing.T) {
 			for i := 40; i < 60; i++ {
 				x[i] = c.after(x[i])
 			}
-			if c := Changes(x, Sure()); len(c) == 1 && c[0].At >= 36 && c[0].At <= 44 {
+			if c := Changes(x, DefaultThresholds()); len(c) == 1 && c[0].At >= 36 && c[0].At <= 44 {
 				found++
 			}
 		}
@@ -189,7 +189,7 @@ func TestChangeOfWhatWasConstant(t *testing.T) {
 		x[i] = 5000
 	}
 	x[10], x[20] = math.NaN(), math.Inf(1)
-	c := Changes(x, Sure())
+	c := Changes(x, DefaultThresholds())
 	if len(c) != 1 || c[0].At != 30 || c[0].Before.Value != 0 || c[0].Before.N != 28 || c[0].After.Value != 5000 || c[0].Delta.Value != 1 || c[0].Ratio.Bounded() {
 		t.Errorf("Changes() = %+v", c)
 	}
@@ -199,6 +199,6 @@ func BenchmarkChanges(b *testing.B) {
 	random := rand.New(rand.NewPCG(15, 16))
 	x := normals(random, 60, 0)
 	for b.Loop() {
-		Changes(x, Sure())
+		Changes(x, DefaultThresholds())
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// Quantile returns the p-quantile of values in ascending order: linear interpolation between the order statistics
-// around 1+(n-1)p, type 7 of Hyndman and Fan, "Sample quantiles in statistical packages", The American Statistician
-// 50(4), 1996. It is what R and NumPy do unless told otherwise, and PromQL's quantile_over_time. It is NaN without
-// values and for a p outside 0 to 1.
+// Quantile returns the p-quantile of values in ascending order. It interpolates linearly between the order statistics
+// around 1+(n-1)p: type 7 of Hyndman and Fan, "Sample quantiles in statistical packages", The American Statistician
+// 50(4), 1996. This is the default of R and NumPy, and PromQL's quantile_over_time. It is NaN without values and for a
+// p outside 0 to 1.
 func Quantile(sorted []float64, p float64) float64 {
 	if len(sorted) == 0 || math.IsNaN(p) || p < 0 || p > 1 {
 		return math.NaN()
@@ -24,16 +24,16 @@ func Quantile(sorted []float64, p float64) float64 {
 	return (1-f)*sorted[i] + f*sorted[i+1] // the sum of the parts does not overflow where the difference does
 }
 
-// Median is the 0.5-quantile of the finite values.
+// Median returns the 0.5-quantile of the finite values.
 func Median(x []float64) float64 { return Quantile(Sorted(x), 0.5) }
 
-// mostOutliers bounds how many outliers a [Box] lists. It counts all.
-const mostOutliers = 16
+// maxOutliers is the maximum number of outliers that a [Box] lists. It counts all.
+const maxOutliers = 16
 
-// whisker is how many interquartile ranges a whisker may be long: Tukey, "Exploratory Data Analysis", 1977, 2C.
+// whisker is the maximum length of a whisker in interquartile ranges: Tukey, "Exploratory Data Analysis", 1977, 2C.
 const whisker = 1.5
 
-// A Box is what a box plot shows. Without values all of its numbers are NaN.
+// A Box holds the numbers of a box plot. Without values all of them are NaN.
 type Box struct {
 	N                        int
 	Min, Q1, Median, Q3, Max float64
@@ -43,7 +43,7 @@ type Box struct {
 	Outliers                []float64 // those farthest from the median, at most 16, in ascending order
 }
 
-// BoxOf makes the box plot of the finite values.
+// BoxOf returns the box plot of the finite values.
 func BoxOf(x []float64) Box { return boxOf(Sorted(x)) }
 
 func boxOf(s []float64) Box {
@@ -54,13 +54,13 @@ func boxOf(s []float64) Box {
 	if len(s) == 0 {
 		return b
 	}
-	reach := whisker * (b.Q3 - b.Q1) // infinite when the range overflows: then nothing is an outlier
+	reach := whisker * (b.Q3 - b.Q1) // infinite when the range overflows; then nothing is an outlier
 	first, _ := slices.BinarySearch(s, b.Q1-reach)
 	after := len(s)
 	for after > 0 && s[after-1] > b.Q3+reach {
 		after--
 	}
-	// Quartiles are interpolated: with few values the outermost one that is not outlying can be inside the box.
+	// Quartiles are interpolated. With few values the outermost value within the whiskers' range can be inside the box.
 	// The whisker then ends at the box.
 	b.WhiskerLow, b.WhiskerHigh = math.Min(s[first], b.Q1), math.Max(s[after-1], b.Q3)
 	b.Outlying = first + len(s) - after
@@ -68,9 +68,9 @@ func boxOf(s []float64) Box {
 	return b
 }
 
-// farthest keeps the values below and above that are farthest from the centre.
+// farthest returns the values below and above that are farthest from the centre.
 func farthest(below, above []float64, centre float64) []float64 {
-	for len(below)+len(above) > mostOutliers {
+	for len(below)+len(above) > maxOutliers {
 		if len(above) == 0 || len(below) > 0 && centre-below[len(below)-1] < above[0]-centre {
 			below = below[:len(below)-1]
 		} else {

@@ -9,19 +9,19 @@ import (
 
 // A Correlation is Spearman's rank correlation of pairs.
 type Correlation struct {
-	Rho   Interval // from -1 to 1; NaN with fewer than 3 pairs, and when a side is always the same
-	P     float64  // two-sided: of a correlation as strong or stronger, when there is none
-	Exact bool     // P is counted over all orders, not approximated
+	Rho   Interval // from -1 to 1; NaN with fewer than 3 pairs, and when a side is constant
+	P     float64  // two-sided: the chance of a correlation at least as strong when there is none
+	Exact bool     // P is computed over all orders, not approximated
 }
 
-// orders is up to how many pairs all orders are counted: 8! is 40,320.
+// orders is the number of pairs up to which all orders are computed: 8! is 40,320.
 const orders = 8
 
-// Spearman correlates the ranks of pairs, ties having their mean rank: Spearman, American Journal of Psychology 15,
-// 1904. Pairs of which one value is not finite are left out. With at most 8 pairs P is counted over all orders of one
-// side, given the ties; with more it is that of Student's t with n-2 degrees of freedom. The interval is by Fisher's
-// transformation with the standard error √((1+ρ²/2)/(n-3)) of Bonett and Wright, Psychometrika 65(1), 2000, and
-// needs four pairs.
+// Spearman correlates the ranks of pairs: Spearman, American Journal of Psychology 15, 1904. Ties have their mean rank.
+// Pairs with a value that is not finite are skipped. With at most 8 pairs, P is computed over all orders of one side,
+// given the ties. With more, it is that of Student's t with n-2 degrees of freedom. The interval uses Fisher's
+// transformation with the standard error √((1+ρ²/2)/(n-3)) of Bonett and Wright, Psychometrika 65(1), 2000. It needs
+// four pairs.
 func Spearman(x, y []float64, level float64) Correlation {
 	var a, b []float64
 	for i := range min(len(x), len(y)) {
@@ -46,7 +46,7 @@ func Spearman(x, y []float64, level float64) Correlation {
 		c.P = studentTail(rho*math.Sqrt((n-2)/math.Max(0, 1-rho*rho)), n-2)
 	}
 	if len(a) > 3 {
-		// At 1 the transformation is infinite: the interval is then that of the next value that there is, with two
+		// At 1 the transformation is infinite. The interval is then that of the next possible value, with two
 		// neighbours exchanged.
 		most := 1 - 12/(n*(n*n-1))
 		inner := min(most, max(-most, rho))
@@ -56,9 +56,9 @@ func Spearman(x, y []float64, level float64) Correlation {
 	return c
 }
 
-// product is Pearson's correlation of ranks, NaN when a side has but one.
+// product returns Pearson's correlation of ranks. It is NaN when a side is constant.
 func product(a, b []int) float64 {
-	mean := float64(len(a) + 1) // of doubled ranks, whatever the ties
+	mean := float64(len(a) + 1) // of doubled ranks, with any ties
 	var ab, aa, bb float64
 	for i := range a {
 		x, y := float64(a[i])-mean, float64(b[i])-mean
@@ -70,14 +70,14 @@ func product(a, b []int) float64 {
 	return min(1, max(-1, ab/math.Sqrt(aa*bb)))
 }
 
-// permutations is the share of all orders of b with a correlation as strong: Heap's algorithm, with the sum of
-// products kept up to date.
+// permutations returns the fraction of all orders of b with a correlation at least as strong. It uses Heap's algorithm
+// and updates the sum of products at each step.
 func permutations(a, b []int) float64 {
 	n, sum := len(a), 0
 	for i := range a {
 		sum += a[i] * b[i]
 	}
-	middle := n * (n + 1) * (n + 1) // the mean of the sum over all orders: doubled ranks have the mean n+1
+	middle := n * (n + 1) * (n + 1) // mean of the sum over all orders; doubled ranks have the mean n+1
 	seen := max(sum-middle, middle-sum)
 	b = slices.Clone(b)
 	strong, all := 1, 1
@@ -103,9 +103,9 @@ func permutations(a, b []int) float64 {
 	return float64(strong) / float64(all)
 }
 
-// Holm corrects the P values of several tests, so that the chance of even one false result among them is what it is
-// for one test, however the tests depend on each other: Holm, Scandinavian Journal of Statistics 6(2), 1979. NaN is a
-// test that was not made: it stays NaN and does not count.
+// Holm corrects the P values of several tests: Holm, Scandinavian Journal of Statistics 6(2), 1979. The chance of any
+// false result among them is then as for one test, however the tests depend on each other. NaN is a test that was not
+// made. It stays NaN and does not count.
 func Holm(p []float64) []float64 {
 	var order []int
 	out := make([]float64, len(p))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stat holds the statistics that conclusions rest on: order statistics, intervals, tests that assume no
+// Package stat holds the statistics that conclusions are based on: order statistics, intervals, tests that assume no
 // distribution, change points, and small models for prediction.
 //
-// It knows numbers only: no metric, no time, no workload. Values that are not finite are no observations: every
-// function leaves them out, and n counts what is left. What cannot be computed is NaN, never zero, and nothing panics.
+// It knows numbers only: no metric, no time, no workload. Values that are not finite are no observations. Every
+// function skips them, and n counts the rest. A result that cannot be computed is NaN, never zero, and nothing panics.
 // Methods and their sources are in docs/decisions/statistics.md.
 package stat
 
@@ -15,14 +15,14 @@ import (
 )
 
 // An Interval is an estimate with its confidence interval. With too few observations for the level its ends are
-// infinite; with none, all three are NaN.
+// infinite. Without observations all three are NaN.
 type Interval struct {
 	Value, Low, High float64
-	Level            float64 // the coverage that the interval has at least, such as 0.95
+	Level            float64 // minimum coverage of the interval, such as 0.95
 	N                int     // observations
 }
 
-// Bounded tells whether the interval has two finite ends.
+// Bounded reports whether the interval has two finite ends.
 func (i Interval) Bounded() bool { return i.N > 0 && isFinite(i.Low) && isFinite(i.High) }
 
 func unknown(level float64, n int) Interval {
@@ -31,14 +31,14 @@ func unknown(level float64, n int) Interval {
 
 func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// Sorted copies the finite values of x in ascending order.
+// Sorted returns a sorted copy of the finite values of x.
 func Sorted(x []float64) []float64 {
 	s := finite(x)
 	slices.Sort(s)
 	return s
 }
 
-// finite copies the finite values of x in their order.
+// finite returns a copy of the finite values of x in their order.
 func finite(x []float64) []float64 {
 	s := make([]float64, 0, len(x))
 	for _, v := range x {
@@ -49,5 +49,6 @@ func finite(x []float64) []float64 {
 	return s
 }
 
-// source is the randomness of what resamples: always the same, so that the same data gives the same answer.
+// source returns the random numbers for resampling. They are always the same, so that the same data gives the same
+// result.
 func source() *rand.Rand { return rand.New(rand.NewPCG(0x7465655f73636f70, 0x655f7374617469)) }

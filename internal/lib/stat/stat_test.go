@@ -56,7 +56,7 @@ func TestBoxFindsOutliers(t *testing.T) {
 		many = append(many, 1000+float64(i), -2000-float64(i))
 	}
 	b = BoxOf(many)
-	if b.Outlying != 80 || len(b.Outliers) != mostOutliers || b.Outliers[0] != -2039 || b.Outliers[15] != -2024 {
+	if b.Outlying != 80 || len(b.Outliers) != maxOutliers || b.Outliers[0] != -2039 || b.Outliers[15] != -2024 {
 		t.Errorf("of 80 outliers %d are counted and %v listed; those farthest are wanted", b.Outlying, b.Outliers)
 	}
 }
@@ -80,7 +80,7 @@ func TestBoxHolds(t *testing.T) {
 				beyond++
 			}
 		}
-		if beyond != b.Outlying || len(b.Outliers) != min(beyond, mostOutliers) {
+		if beyond != b.Outlying || len(b.Outliers) != min(beyond, maxOutliers) {
 			t.Fatalf("BoxOf(%v): %d values are beyond the whiskers, %d are counted, %d listed", x, beyond, b.Outlying, len(b.Outliers))
 		}
 	}
@@ -178,7 +178,7 @@ func TestNothingPanics(t *testing.T) {
 		BoxOf(x)
 		RobustZ(1, x)
 		check(name, MedianInterval(x, 0.95))
-		for _, c := range Changes(x, Sure()) {
+		for _, c := range Changes(x, DefaultThresholds()) {
 			check(name, c.Ratio)
 		}
 		for other, y := range odd() {

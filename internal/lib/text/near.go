@@ -2,7 +2,7 @@
 
 package text
 
-// Nearest returns the candidate that s is most probably a misspelling of, or "".
+// Nearest returns the candidate that s is most likely a misspelling of, or "".
 func Nearest(s string, candidates []string) string {
 	best, bestDistance := "", len(s)/3+2
 	for _, c := range candidates {
@@ -13,7 +13,7 @@ func Nearest(s string, candidates []string) string {
 	return best
 }
 
-// distance counts the insertions, deletions, substitutions and swaps of neighbours between a and b.
+// distance returns the number of insertions, deletions, substitutions and swaps of neighbours between a and b.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

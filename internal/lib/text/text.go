@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package text makes text of others fit for where it goes. Whoever starts a program, makes a control group or
-// builds an image chooses names, and an answer of a server can hold anything. There is one rule for each destination:
+// Package text makes untrusted text safe for its destination. Names of programs, control groups and images are chosen
+// by other users, and an answer of a server may contain anything. There is one rule for each destination:
 //
 //   - a label or a log line: [Label], valid UTF-8 without control characters
 //   - a label that must equal node_exporter's: [UTF8], valid UTF-8 only
-//   - a label that identifies something: [UniqueLabel], which maps no two texts to one
-//   - a terminal: [Terminal], characters that can be printed, on one line
-//   - Markdown: [Markdown] and [MarkdownCode], as for a terminal, and nothing is markup
-//   - HTML: [HTML], as a label, and nothing is markup
+//   - a label that identifies something: [UniqueLabel], which maps different texts to different values
+//   - a terminal: [Terminal], printable characters on one line
+//   - Markdown: [Markdown] and [MarkdownCode], as for a terminal, without markup
+//   - HTML: [HTML], as a label, without markup
 //
-// [Short] bounds the length. The package does not know who wrote a text, and it does not drop text silently.
+// [Short] bounds the length. The package does not know the author of a text, and it does not drop text silently.
 package text
 
 import (
@@ -21,12 +21,12 @@ import (
 	"unicode/utf8"
 )
 
-// IsLabel tells whether a text is valid UTF-8 without control characters.
+// IsLabel reports whether a text is valid UTF-8 without control characters.
 func IsLabel(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// Label makes a label value: what is not valid UTF-8 and each control character becomes U+FFFD.
+// Label returns a label value. Invalid UTF-8 and control characters become U+FFFD.
 func Label(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -36,12 +36,12 @@ func Label(s string) string {
 	}, UTF8(s))
 }
 
-// UTF8 makes valid UTF-8 and keeps control characters. Dashboards that are made for node_exporter find the values
-// that it has.
+// UTF8 returns valid UTF-8 and keeps control characters. The value then equals node_exporter's, so that dashboards for
+// it work.
 func UTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// UniqueLabel makes a label value that differs for texts that differ: one that is no label is quoted. It is for
-// paths, which begin with a slash, so that no text looks like a quoted one.
+// UniqueLabel returns a label value that differs for different texts: a text that is no valid label is quoted. Use it
+// for paths only. They begin with a slash, so no path looks like a quoted text.
 func UniqueLabel(s string) string {
 	if IsLabel(s) {
 		return s
@@ -49,8 +49,8 @@ func UniqueLabel(s string) string {
 	return strconv.QuoteToASCII(s)
 }
 
-// Terminal makes a line that does not move the cursor, change colours or reverse the direction: white space
-// becomes a blank, and what cannot be printed U+FFFD.
+// Terminal returns one line that cannot move the cursor, change colours or reverse the direction. White space becomes a
+// blank, and unprintable characters become U+FFFD.
 func Terminal(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -63,15 +63,15 @@ func Terminal(s string) string {
 	}, s)
 }
 
-// markdown are the characters that can begin markup.
+// markdown escapes the characters that can begin markup.
 var markdown = strings.NewReplacer(
 	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`, "#", `\#`, "!", `\!`,
 )
 
-// Markdown makes plain text: nothing in it is a link, a tag or a table.
+// Markdown returns plain text: nothing in it is a link, a tag or a table.
 func Markdown(s string) string { return markdown.Replace(Terminal(s)) }
 
-// MarkdownCode makes code, within as many backticks as it needs.
+// MarkdownCode returns code within as many backticks as it needs.
 func MarkdownCode(s string) string {
 	s = Terminal(s)
 	fence := "`"
@@ -84,10 +84,10 @@ func MarkdownCode(s string) string {
 	return fence + s + fence
 }
 
-// HTML makes text of an element or of a quoted attribute.
+// HTML returns text for an element or a quoted attribute.
 func HTML(s string) string { return html.EscapeString(Label(s)) }
 
-// Short bounds a text of valid UTF-8 to a number of bytes. "..." at the end says that something is missing.
+// Short truncates valid UTF-8 to a number of bytes. "..." at the end marks a truncated text.
 func Short(s string, most int) string {
 	const more = "..."
 	if len(s) <= most {
@@ -96,7 +96,7 @@ func Short(s string, most int) string {
 	return Cut(s, most-len(more)) + more
 }
 
-// Cut bounds a text of valid UTF-8 to a number of bytes, for a key: no "..." follows.
+// Cut truncates valid UTF-8 to a number of bytes without "...". Use it for keys.
 func Cut(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trim gives memory back that only the start of the program has needed. It reads what the kernel says
-// of this process's own mappings, and refuses to touch a page whose content is nowhere else.
+// Package trim returns memory to the system that only the start of the program needed. It reads the kernel's list of
+// this process's own mappings, and refuses to drop a page whose content is stored nowhere else.
 package trim
 
 import (
@@ -16,11 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Trim gives back the heap's free pages, and the pages of this program's own code and constants, of which
-// the start of a binary with many packages touches most. What is needed again comes from the page cache at
-// the cost of a minor fault.
+// Trim frees the heap's unused pages, and the pages of this program's code and constants. The start of a binary with
+// many packages touches most of them. Pages that are needed again come from the page cache at the cost of a minor
+// fault.
 //
-// It is advice: where it cannot be followed, nothing is lost.
+// Trim is advice to the kernel. Nothing is lost when the kernel ignores it.
 func Trim() {
 	debug.FreeOSMemory()
 	self, err := os.Readlink("/proc/self/exe")
@@ -39,16 +39,16 @@ func Trim() {
 
 type mapping struct{ from, to uintptr }
 
-// cleanMappings finds the mappings of a file that are not writable and of which no page was written
-// before they became so: a private page that was written (relocations, breakpoints) exists nowhere
-// else. smaps is as proc_pid_smaps(5) has it; what is not exactly so is left alone.
+// cleanMappings finds the file's mappings that are not writable and were never written. A private page that was written
+// (by relocations or breakpoints) exists nowhere else. The format of smaps is in proc_pid_smaps(5). Mappings in any
+// other format are skipped.
 func cleanMappings(smaps io.Reader, file string) []mapping {
 	var clean []mapping
 	var current mapping
 	candidate := false
 	for lines := bufio.NewScanner(smaps); lines.Scan(); {
 		line := lines.Text()
-		if name, _, _ := strings.Cut(line, " "); !strings.Contains(name, ":") { // else it is about the mapping above
+		if name, _, _ := strings.Cut(line, " "); !strings.Contains(name, ":") { // about the mapping above
 			m, mode, ok := parseHeading(line)
 			current = m
 			candidate = ok && (mode == "r-xp" || mode == "r--p") && strings.HasSuffix(line, " "+file)
@@ -64,7 +64,7 @@ func cleanMappings(smaps io.Reader, file string) []mapping {
 	return clean
 }
 
-// parseHeading reads the first line of a mapping, "FROM-TO MODE OFFSET DEVICE INODE FILE".
+// parseHeading parses the first line of a mapping, "FROM-TO MODE OFFSET DEVICE INODE FILE".
 func parseHeading(line string) (m mapping, mode string, ok bool) {
 	where, rest, _ := strings.Cut(line, " ")
 	first, last, _ := strings.Cut(where, "-")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch reads the rules that single out processes, and tells which processes they match. It does nothing
+// Package watch parses the rules that select processes to watch, and reports which processes match. It does nothing
 // with those processes.
 package watch
 
@@ -19,15 +19,15 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
 )
 
-// Process is what a rule looks at.
+// Process holds the properties of a process that rules compare.
 type Process struct {
 	PID    int
 	Comm   string
 	Exe    string // path of the executable, empty where it cannot be read
-	Cgroup string // path of the control group that names its workload
+	Cgroup string // path of the control group that names the workload
 }
 
-// Look reads what rules look at. Processes end at any time: false says that this one has.
+// Look reads the properties of a process. It returns false when the process has ended.
 func Look(proc hostfs.Root, names cgroup.Hierarchy, pid int) (Process, bool) {
 	p := proc.Process(pid)
 	comm, err := p.Comm()
@@ -36,30 +36,30 @@ func Look(proc hostfs.Root, names cgroup.Hierarchy, pid int) (Process, bool) {
 	}
 	exe, err := p.Executable()
 	if errors.Is(err, fs.ErrNotExist) {
-		return Process{}, false // it has ended, and its parent has not asked how
+		return Process{}, false // a zombie: its parent has not waited for it yet
 	}
 	group, _ := p.Cgroup(names.Controller()) // empty where it cannot be read
 	return Process{PID: pid, Comm: comm, Exe: hostfs.Undeleted(exe), Cgroup: group}, true
 }
 
-// Rule singles out processes to watch one by one: comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N.
+// Rule selects processes to watch one by one: comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N.
 type Rule struct {
 	text  string
 	match func(Process) bool
 }
 
-// String is the rule as it was written.
+// String returns the rule as it was written.
 func (r Rule) String() string { return r.text }
 
-// Match tells whether the rule matches the process.
+// Match reports whether the rule matches the process.
 func (r Rule) Match(p Process) bool { return r.match(p) }
 
-// Matches tells whether one of the rules matches a process.
+// Matches reports whether one of the rules matches the process.
 func Matches(rules []Rule, p Process) bool {
 	return slices.ContainsFunc(rules, func(r Rule) bool { return r.Match(p) })
 }
 
-// Parse reads a rule. A regular expression must match the whole name, as in PromQL.
+// Parse parses a rule. A regular expression must match the whole name, as in PromQL.
 func Parse(text string) (Rule, error) {
 	key, value, found := strings.Cut(text, "=")
 	bad := func(why string) (Rule, error) {
@@ -70,7 +70,7 @@ func Parse(text string) (Rule, error) {
 	}
 	switch key {
 	case "comm":
-		// Alone first: within the parentheses below, "a)|(b" would be another expression.
+		// The value is compiled alone first. Within the parentheses below, "a)|(b" would be a different expression.
 		if _, err := regexp.Compile(value); err != nil {
 			return bad(explain(err))
 		}
@@ -88,7 +88,7 @@ func Parse(text string) (Rule, error) {
 			if key == "cgroup" {
 				field = p.Cgroup
 			}
-			ok, _ := path.Match(value, field) // the pattern was checked
+			ok, _ := path.Match(value, field) // the pattern was checked before
 			return ok
 		}}, nil
 	case "pid":
@@ -101,7 +101,7 @@ func Parse(text string) (Rule, error) {
 	return bad("unknown key " + strconv.Quote(key))
 }
 
-// explain says what is wrong with a regular expression, and quotes it, so that it is fit for a terminal.
+// explain returns what is wrong with a regular expression. It quotes the expression, so that a terminal can show it.
 func explain(err error) string {
 	var bad *syntax.Error
 	if errors.As(err, &bad) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cgroup reads what the kernel accounts for control groups: version 2, version 1, and both at
-// once (hybrid). It knows no container, no process and no metric, and it never writes.
+// Package cgroup reads the kernel's statistics of control groups: version 2, version 1, and both at once (hybrid). It
+// knows no container, no process and no metric, and it never writes.
 package cgroup
 
 import (
@@ -15,32 +15,32 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// ErrNone says that there is no cgroup file system below a root.
+// ErrNone reports that no cgroup file system is mounted below a root.
 var ErrNone = errors.New("no cgroup file system is mounted")
 
-// ErrTooMany says that a walk has ended before it saw every group.
+// ErrTooMany reports that a walk ended before it had visited every group.
 var ErrTooMany = errors.New("more control groups than the limit")
 
-// maxGroups bounds a walk: a machine with more has a leak of control groups.
+// maxGroups bounds a walk. A machine with more groups has a leak of control groups.
 const maxGroups = 1 << 14
 
-// FS is the cgroup file systems below one root. It reads into one buffer: it is not safe for concurrent use.
+// FS reads the cgroup file systems below one root. It uses one buffer, so it is not safe for concurrent use.
 type FS struct {
-	names   string   // the tree whose directories say which groups there are
+	names   string   // the tree whose directories define the groups
 	sources []source // of statistics
 	buf     []byte
 	limit   int // of groups in one walk
 }
 
-// source is one tree with the files that are read in it.
+// source is one tree and the files that are read in it.
 type source struct {
 	root  string
 	files []file
 }
 
-// Open finds out which hierarchies are mounted below root, which is /sys/fs/cgroup by everybody's
-// convention: version 2 on root itself, or each version 1 controller in a directory of its name
-// ("cpu,cpuacct" where two share one) and version 2 beside them, called "unified" or else.
+// Open finds the hierarchies that are mounted below root, by convention /sys/fs/cgroup. Version 2 is mounted on root
+// itself. Otherwise each version 1 controller has a directory of its name ("cpu,cpuacct" where two share one). Version
+// 2 may be mounted next to them, usually as "unified".
 func Open(root string) (*FS, error) {
 	unified, v1, err := mounted(root)
 	if err != nil {
@@ -48,7 +48,7 @@ func Open(root string) (*FS, error) {
 	}
 	f := &FS{names: unified, limit: maxGroups}
 	if h := naming(v1); h != Unified {
-		f.names = v1[h.Controller()] // the version 2 tree beside it may be empty
+		f.names = v1[h.Controller()] // the version 2 tree may be empty
 	}
 	if f.names == "" {
 		return nil, fmt.Errorf("opening %s: %w", root, ErrNone)
@@ -64,7 +64,7 @@ func Open(root string) (*FS, error) {
 	return f, nil
 }
 
-// mounted finds the version 2 tree and the version 1 trees by controller.
+// mounted finds the version 2 tree, and the version 1 trees by controller.
 func mounted(root string) (unified string, v1 map[string]string, err error) {
 	if exists(filepath.Join(root, "cgroup.controllers")) {
 		return root, nil, nil
@@ -88,7 +88,7 @@ func mounted(root string) (unified string, v1 map[string]string, err error) {
 	return unified, v1, nil
 }
 
-// notIn lists the version 2 files of the controllers that no version 1 hierarchy has taken.
+// notIn lists the version 2 files of the controllers that no version 1 hierarchy uses.
 func notIn(v1 map[string]string) []file {
 	var files []file
 	for _, t := range v2Files {
@@ -106,12 +106,12 @@ func exists(path string) bool {
 
 // Group is one control group.
 type Group struct {
-	Path  string // below the root of its hierarchy, "/system.slice/nginx.service"
-	Inode uint64 // another one when the group was removed and made again
+	Path  string // below the root of its hierarchy, such as "/system.slice/nginx.service"
+	Inode uint64 // changes when the group is removed and created again
 }
 
-// Walk visits every group below the root one, parents before children and siblings by name. Groups that
-// go away meanwhile are left out.
+// Walk visits every group below the root group: parents before children, siblings by name. It skips groups that
+// disappear during the walk.
 func (f *FS) Walk(visit func(Group)) error {
 	root, err := os.Lstat(f.names)
 	if err != nil {
@@ -125,8 +125,8 @@ func (f *FS) Walk(visit func(Group)) error {
 }
 
 func (f *FS) walk(path string, info os.FileInfo, visit func(Group), left *int) bool {
-	// kernfs keeps the number of links of a directory at 2 + its subdirectories, and reading a directory
-	// of some 60 files to find none is what a walk would cost most. Other file systems may say 1.
+	// kernfs sets the number of links of a directory to 2 plus its subdirectories. Without this check, a walk would
+	// spend most of its time reading directories of 60 files without subdirectories. Other file systems may report 1.
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Nlink == 2 {
 		return true
 	}
@@ -155,7 +155,7 @@ func (f *FS) walk(path string, info os.FileInfo, visit func(Group), left *int) b
 	return true
 }
 
-// AppendProcs appends the IDs of the processes of one group without those of the groups below it.
+// AppendProcs appends the process IDs of one group, without those of the groups below it.
 func (f *FS) AppendProcs(pids []int, path string) []int {
 	dir, err := hostfs.At(f.names).OpenDir(path)
 	if err != nil {
@@ -168,8 +168,8 @@ func (f *FS) AppendProcs(pids []int, path string) []int {
 	return pids
 }
 
-// Stats reads the statistics of a group. What a kernel or a hierarchy does not have stays unknown. It
-// is false when the group is in no hierarchy any more.
+// Stats reads the statistics of a group. Statistics that a kernel or hierarchy lacks stay unknown. It returns false
+// when the group is no longer in any hierarchy.
 func (f *FS) Stats(path string, s *Stats) bool {
 	s.reset()
 	found := false
@@ -196,12 +196,11 @@ func (f *FS) one(dir hostfs.Dir, file file, s *Stats) {
 	}
 }
 
-// maxFile bounds what is read of one file: 150,000 process IDs.
+// maxFile is the maximum size of one file: 150,000 process IDs.
 const maxFile = 1 << 20
 
-// read reads a file of an open directory into the buffer, which the next read overwrites. Of a file that is
-// too long the whole lines that fit are read. An error means that the group went away, or that the controller
-// is switched off.
+// read reads a file of an open directory into the buffer, which the next read overwrites. Of a longer file it reads the
+// complete lines that fit. An error means that the group was removed, or that the controller is switched off.
 func (f *FS) read(dir hostfs.Dir, name string) ([]byte, bool) {
 	var err error
 	f.buf, err = dir.Append(f.buf[:0], maxFile+1, name)

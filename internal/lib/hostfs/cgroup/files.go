@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// file says how to read one file: the first of its names that is there counts.
+// file describes how to read one file. The first existing one of its names is used.
 type file struct {
 	names []string
 	parse func(data []byte, s *Stats)
 }
 
-// table is the files of one controller.
+// table lists the files of one controller.
 type table struct {
-	controller string // of version 1; "" for what version 1 does not have
+	controller string // of version 1; "" for files that version 1 does not have
 	files      []file
 }
 
@@ -24,7 +24,7 @@ const (
 	perTick        = 10_000_000 // nanoseconds: USER_HZ is 100 on every architecture that Go supports
 )
 
-// The files of version 1: Documentation/admin-guide/cgroup-v1. Times are nanoseconds unless said otherwise.
+// The files of version 1 (Documentation/admin-guide/cgroup-v1). Times are in nanoseconds unless stated otherwise.
 var v1Files = []table{
 	{"cpuacct", []file{
 		{[]string{"cpuacct.usage"}, number(CPUUsage)},
@@ -50,8 +50,8 @@ var v1Files = []table{
 			"total_pgfault": {PageFaults, 1}, "total_pgmajfault": {MajorPageFaults, 1},
 		})},
 	}},
-	// What the throttling layer counts is all of it, with limits or without; bfq's files are another
-	// scheduler's view of the same.
+	// The throttling layer counts all input and output, also without limits. The files of bfq contain the same as seen
+	// by another scheduler.
 	{"blkio", []file{
 		{[]string{"blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_service_bytes"}, blkio(func(d *Device) (r, w *uint64) {
 			return &d.ReadBytes, &d.WriteBytes
@@ -66,8 +66,8 @@ var v1Files = []table{
 
 // The files of version 2: Documentation/admin-guide/cgroup-v2.rst.
 var v2Files = []table{
-	// The controller that accounts CPU time has no name of its own in version 2, and throttling is in
-	// the same file; a hybrid machine has both of version 1 or none.
+	// In version 2, the controller that accounts CPU time has no name of its own, and the same file contains
+	// throttling. A hybrid machine has either both of version 1 or none.
 	{"cpuacct", []file{
 		{[]string{"cpu.stat"}, flat(map[string]field{
 			"usage_usec": {CPUUsage, perMicrosecond}, "user_usec": {CPUUser, perMicrosecond}, "system_usec": {CPUSystem, perMicrosecond},
@@ -136,7 +136,7 @@ func limit(n Stat) func([]byte, *Stats) {
 	}
 }
 
-// field is where a line of a flat keyed file goes, and what its number is multiplied with.
+// field is the statistic that a line of a flat keyed file sets, and the factor of its number.
 type field struct {
 	stat Stat
 	unit uint64

@@ -7,20 +7,21 @@ import (
 	"strconv"
 )
 
-// Parsers of the files of control groups. What they do not understand they leave out: a value that is
-// not there is unknown, which is better than an error for the whole group.
+// Parsers of the files of control groups. They skip what they do not understand. A missing value is unknown, which is
+// better than an error for the whole group.
 
-// parseNumber reads a file of one number.
+// parseNumber parses a file of one number.
 func parseNumber(data []byte) (uint64, bool) {
 	n, err := strconv.ParseUint(string(bytes.TrimSpace(data)), 10, 64)
 	return n, err == nil
 }
 
-// unlimited is the least number that means no limit: version 1 rounds the largest signed number down
-// to whole pages (PAGE_COUNTER_MAX). cAdvisor uses the same bound.
+// unlimited is the smallest number that means no limit. Version 1 rounds the largest signed number down to whole pages
+// (PAGE_COUNTER_MAX). cAdvisor uses the same bound.
 const unlimited = 1 << 62
 
-// parseLimit reads a limit, 0 for none: "max" in version 2, -1 or a number that is too large in version 1.
+// parseLimit parses a limit and returns 0 for none. Version 2 writes "max"; version 1 writes -1 or a number that is too
+// large.
 func parseLimit(data []byte) (uint64, bool) {
 	data = bytes.TrimSpace(data)
 	if s := string(data); s == "max" || s == "-1" {
@@ -33,7 +34,7 @@ func parseLimit(data []byte) (uint64, bool) {
 	return n, ok
 }
 
-// parseCPUMax reads cpu.max of version 2: "QUOTA PERIOD" in microseconds, a quota of 0 for "max".
+// parseCPUMax parses cpu.max of version 2: "QUOTA PERIOD" in microseconds. It returns a quota of 0 for "max".
 func parseCPUMax(data []byte) (quota, period uint64, ok bool) {
 	q, p, found := bytes.Cut(bytes.TrimSpace(data), []byte(" "))
 	if !found {
@@ -44,8 +45,8 @@ func parseCPUMax(data []byte) (quota, period uint64, ok bool) {
 	return quota, period, ok1 && ok2
 }
 
-// sharesOfWeight turns a weight of version 2 (1 to 10,000) into shares of version 1 (2 to 262,144), as
-// cAdvisor does: the inverse of what runtimes made of the shares they were given.
+// sharesOfWeight converts a weight of version 2 (1 to 10,000) to shares of version 1 (2 to 262,144), as cAdvisor does.
+// It inverts the conversion that runtimes apply to configured shares.
 func sharesOfWeight(weight uint64) (uint64, bool) {
 	if weight < 1 || weight > 10_000 {
 		return 0, false
@@ -64,7 +65,7 @@ func eachLine(data []byte, f func(line []byte)) {
 	}
 }
 
-// parseFlat reads a flat keyed file: lines "KEY NUMBER", of which "KEY max" is left out.
+// parseFlat parses a flat keyed file of lines "KEY NUMBER". It skips "KEY max".
 func parseFlat(data []byte, each func(key []byte, value uint64)) {
 	eachLine(data, func(line []byte) {
 		key, value, found := bytes.Cut(line, []byte(" "))
@@ -74,7 +75,7 @@ func parseFlat(data []byte, each func(key []byte, value uint64)) {
 	})
 }
 
-// parsePressure reads a PSI file, "some avg10=... total=MICROSECONDS" and the same with "full".
+// parsePressure parses a PSI file: lines "some avg10=... total=MICROSECONDS" and "full ...".
 func parsePressure(data []byte, each func(kind []byte, total uint64)) {
 	eachLine(data, func(line []byte) {
 		kind, _, found := bytes.Cut(line, []byte(" "))
@@ -85,7 +86,7 @@ func parsePressure(data []byte, each func(kind []byte, total uint64)) {
 	})
 }
 
-// parseDevice reads MAJOR:MINOR.
+// parseDevice parses MAJOR:MINOR.
 func parseDevice(field []byte) (major, minor uint32, ok bool) {
 	a, b, found := bytes.Cut(field, []byte(":"))
 	x, err1 := strconv.ParseUint(string(a), 10, 32)
@@ -93,8 +94,8 @@ func parseDevice(field []byte) (major, minor uint32, ok bool) {
 	return uint32(x), uint32(y), found && err1 == nil && err2 == nil
 }
 
-// parseIOStat reads io.stat of version 2: lines "MAJOR:MINOR rbytes=N wbytes=N rios=N wios=N ...". A device
-// without numbers can stand before another one on the same line (kernels 5.13 to 6.0).
+// parseIOStat parses io.stat of version 2: lines "MAJOR:MINOR rbytes=N wbytes=N rios=N wios=N ...". In kernels 5.13 to
+// 6.0 a device without numbers can precede another one on the same line.
 func parseIOStat(data []byte, each func(major, minor uint32, key []byte, value uint64)) {
 	eachLine(data, func(line []byte) {
 		var major, minor uint32
@@ -112,8 +113,8 @@ func parseIOStat(data []byte, each func(major, minor uint32, key []byte, value u
 	})
 }
 
-// parseBlkio reads a file of version 1's blkio: lines "MAJOR:MINOR OPERATION NUMBER" and a total without
-// a device, which is left out.
+// parseBlkio parses a blkio file of version 1: lines "MAJOR:MINOR OPERATION NUMBER". It skips the total, which has no
+// device.
 func parseBlkio(data []byte, each func(major, minor uint32, operation []byte, value uint64)) {
 	eachLine(data, func(line []byte) {
 		device, rest, _ := bytes.Cut(line, []byte(" "))
@@ -125,7 +126,7 @@ func parseBlkio(data []byte, each func(major, minor uint32, operation []byte, va
 	})
 }
 
-// appendProcs reads cgroup.procs. A process that is in no PID namespace of the reader is 0: left out.
+// appendProcs parses cgroup.procs. It skips 0, which stands for a process outside the reader's PID namespace.
 func appendProcs(pids []int, data []byte) []int {
 	eachLine(data, func(line []byte) {
 		if pid, err := strconv.ParseInt(string(line), 10, 32); err == nil && pid > 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrictest holds an exposition to its golden file and to Prometheus' linter. It is for tests only.
+// Package metrictest compares an exposition with its golden file and runs Prometheus' linter. It is for tests only.
 package metrictest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Golden compares an exposition with a file, which it writes first when update is set, and lints it.
+// Golden lints an exposition and compares it with a file. When update is set, it writes the file first.
 func Golden(t *testing.T, file string, got []byte, update bool, known ...string) {
 	t.Helper()
 	if update {
@@ -30,8 +30,8 @@ func Golden(t *testing.T, file string, got []byte, update bool, known ...string)
 	Lint(t, got, known...)
 }
 
-// Lint has promtool say what it thinks of an exposition, where it is installed. Complaints that contain
-// one of the known texts are about names that another exporter gave.
+// Lint runs promtool on an exposition, where it is installed. It ignores complaints that contain one of the known
+// texts, because another exporter chose those names.
 func Lint(t *testing.T, exposition []byte, known ...string) {
 	t.Helper()
 	if len(exposition) == 0 {

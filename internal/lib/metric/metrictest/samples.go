@@ -12,14 +12,14 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// emitter is a collector whose families nobody has to describe.
+// emitter is a collector that describes no families.
 type emitter func(chan<- prometheus.Metric)
 
 func (emitter) Describe(chan<- *prometheus.Desc)      {}
 func (e emitter) Collect(ch chan<- prometheus.Metric) { e(ch) }
 
-// Samples runs collect once and checks that what it emits is fit to be served whatever it has read: no series
-// twice, no name or label that is not UTF-8, finite values, and at most so many series.
+// Samples runs collect once and checks that its samples are valid for any input. It requires unique series, UTF-8 names
+// and labels, finite values, and at most the given number of series.
 func Samples(t testing.TB, most int, collect func(emit func(prometheus.Metric))) []*dto.MetricFamily {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
