@@ -10,7 +10,7 @@ import (
 
 // serverFlags adds the flags for the server to query and for access to it.
 func serverFlags(cmd *cobra.Command, server *string, a *remote.Access) {
-	cmd.Flags().StringVar(server, "server", "http://"+usualAgent, "`URL` or host:port of the server, with any path before its /api/v1")
+	cmd.Flags().StringVar(server, "server", "http://"+defaultAgent, "`URL` or host:port of the server, with any path before its /api/v1")
 	complete(cmd, "server", cobra.NoFileCompletions)
 	accessFlags(cmd, "server", a)
 }

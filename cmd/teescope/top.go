@@ -27,10 +27,10 @@ import (
 )
 
 const (
-	// leastInterval keeps the load of the view itself small.
-	leastInterval = 200 * time.Millisecond
-	// usualAgent is the default address of an agent.
-	usualAgent = "127.0.0.1:9750"
+	// minInterval limits the load of the view itself.
+	minInterval = 200 * time.Millisecond
+	// defaultAgent is the default address of an agent.
+	defaultAgent = "127.0.0.1:9750"
 )
 
 // topFlags are the flags of the view. They are not configuration keys, because a terminal is not deployed.
@@ -49,7 +49,7 @@ func topCommand() *cobra.Command {
 		Long: "Shows the system calls, page faults and switches of each workload per second, as top does for processes. It also\n" +
 			"shows one workload in detail: its system calls and its threads. Press ? for the keys.\n\n" +
 			"It is a client of a running teescope up or agent, here or elsewhere (--connect). As a client it needs no\n" +
-			"privileges. If no agent answers on " + usualAgent + ", it runs an agent itself. That needs root, or the\n" +
+			"privileges. If no agent answers on " + defaultAgent + ", it runs an agent itself. That needs root, or the\n" +
 			"capabilities CAP_BPF and CAP_PERFMON.",
 		Example: "  sudo teescope top\n" +
 			"  teescope top --connect node1:9750 --sort cpu\n" +
@@ -60,7 +60,7 @@ func topCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.connect, "connect", "", "`URL` or host:port of the agent (default: the one on "+usualAgent+", else an agent of its own)")
+	f.StringVar(&o.connect, "connect", "", "`URL` or host:port of the agent (default: the one on "+defaultAgent+", else an agent of its own)")
 	accessFlags(cmd, "connect", &o.Access)
 	f.DurationVar(&o.Interval, "interval", 2*time.Second, "time between two scrapes")
 	f.StringVar(&o.Sort, "sort", "calls", "`column` to sort by: "+strings.Join(top.SortKeys(), ", "))
@@ -92,7 +92,7 @@ func (o *topFlags) run(cmd *cobra.Command) error {
 	}
 	address := o.connect
 	if address == "" {
-		address = usualAgent
+		address = defaultAgent
 	}
 	client, err := top.NewClient(address, o.Access)
 	if err != nil {
@@ -152,7 +152,7 @@ func (o *topFlags) byItself(cmd *cobra.Command, show func(context.Context, *top.
 	var missing *privilege.MissingError
 	if errors.As(err, &missing) {
 		return fmt.Errorf("no agent answers on %s, and this user may not run one: %w\n"+
-			"To watch an agent elsewhere, use --connect HOST:PORT", usualAgent, err)
+			"To watch an agent elsewhere, use --connect HOST:PORT", defaultAgent, err)
 	}
 	if o.once && err == nil {
 		err = cmd.Context().Err() // there is no table
@@ -162,8 +162,8 @@ func (o *topFlags) byItself(cmd *cobra.Command, show func(context.Context, *top.
 
 func (o *topFlags) validate() error {
 	switch {
-	case o.Interval < leastInterval:
-		return fmt.Errorf("--interval %s is too short: the minimum is %s", o.Interval, leastInterval)
+	case o.Interval < minInterval:
+		return fmt.Errorf("--interval %s is too short: the minimum is %s", o.Interval, minInterval)
 	case !slices.Contains(top.SortKeys(), o.Sort):
 		return fmt.Errorf("--sort %q is not a column: use one of %s", o.Sort, strings.Join(top.SortKeys(), ", "))
 	case o.json && !o.once:

@@ -30,14 +30,14 @@ type Analysis struct {
 	At       time.Time // zero is now, or the last sample of the file
 	Workload string
 	Timeout  time.Duration // of the whole analysis
-	Windows  bool          // also the box plots of the window
+	Windows  bool          // whether to add box plots of the window
 }
 
 // perQuery bounds a single query to a server.
 const perQuery = 10 * time.Second
 
-// Analyze looks for causes in a file or on a server. The result holds all findings. The function returned makes a
-// report that lists at most so many of them; 0 is all.
+// Analyze searches for causes in a file or on a server. The result contains all findings. The returned function makes a
+// report that lists at most the given number of them; 0 lists all.
 func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) render.Report, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.Timeout, fmt.Errorf("not finished within %s (--timeout)", a.Timeout))
 	defer cancel()

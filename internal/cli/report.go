@@ -91,8 +91,8 @@ func Report(ctx context.Context, w io.Writer, o ReportOptions) (report.Summary, 
 	return summary, nil
 }
 
-// mostNamed bounds the number of workloads that an error names.
-const mostNamed = 12
+// maxNamed bounds the number of workloads that an error names.
+const maxNamed = 12
 
 // knownWorkload returns an error when the requested workload was not seen in the time range.
 func knownWorkload(ctx context.Context, source query.Source, o ReportOptions) error {
@@ -116,9 +116,9 @@ func knownWorkload(ctx context.Context, source query.Source, o ReportOptions) er
 		return &report.NoDataError{Server: o.Server, From: o.From, To: o.To}
 	}
 	more := ""
-	if len(names) > mostNamed {
-		more = fmt.Sprintf(" and %d more", len(names)-mostNamed)
-		names = names[:mostNamed]
+	if len(names) > maxNamed {
+		more = fmt.Sprintf(" and %d more", len(names)-maxNamed)
+		names = names[:maxNamed]
 	}
 	return fmt.Errorf("--workload %q: no workload with this name was seen in this time range; seen were %s%s", o.Workload, strings.Join(names, ", "), more)
 }
@@ -126,18 +126,18 @@ func knownWorkload(ctx context.Context, source query.Source, o ReportOptions) er
 // maxTargets bounds the size of the answer about targets, in bytes.
 const maxTargets = 4 << 20
 
-// usualInterval is assumed when a server does not report its scrape interval. The page assumes the same.
-const usualInterval = 5 * time.Second
+// defaultInterval is assumed when a server does not report its scrape interval. The page assumes the same.
+const defaultInterval = 5 * time.Second
 
-// scrapeInterval is the shortest scrape interval of the server's targets. The page uses the same.
+// scrapeInterval returns the shortest scrape interval of the server's targets. The page uses the same.
 func scrapeInterval(ctx context.Context, server *remote.Server) time.Duration {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL("api/v1/targets")+"?state=active", nil)
 	if err != nil {
-		return usualInterval
+		return defaultInterval
 	}
 	resp, err := server.Client().Do(r)
 	if err != nil {
-		return usualInterval
+		return defaultInterval
 	}
 	defer resp.Body.Close()
 	var told struct {
@@ -148,7 +148,7 @@ func scrapeInterval(ctx context.Context, server *remote.Server) time.Duration {
 		} `json:"data"`
 	}
 	if json.NewDecoder(io.LimitReader(resp.Body, maxTargets)).Decode(&told) != nil {
-		return usualInterval
+		return defaultInterval
 	}
 	shortest := time.Duration(math.MaxInt64)
 	for _, t := range told.Data.ActiveTargets {
@@ -157,7 +157,7 @@ func scrapeInterval(ctx context.Context, server *remote.Server) time.Duration {
 		}
 	}
 	if shortest == math.MaxInt64 {
-		return usualInterval
+		return defaultInterval
 	}
 	return max(time.Second, shortest)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check says what this machine supports and what is missing: TEEs, features of the kernel, each
-// probe, privileges, and for each missing thing what to do. It tries what can be tried and reads the
-// rest; it refuses to change anything, and leaves nothing attached.
+// Package check reports what this machine supports and what is missing: TEEs, kernel features, each probe, and
+// privileges. For each missing item it says what to do. It tries what can be tried and reads the rest. It refuses to
+// change anything, and leaves nothing attached.
 package check
 
 import (
@@ -17,30 +17,30 @@ import (
 	"github.com/teescope/teescope/internal/lib/privilege"
 )
 
-// Schema is the version of the JSON report: it changes when a field goes or changes its meaning, and
-// not when one is added.
+// Schema is the version of the JSON report. It changes when a field is removed or changes its meaning, not when one is
+// added.
 const Schema = 1
 
-// Status is what came of a check.
+// Status is the result of a check.
 type Status string
 
 // The statuses.
 const (
 	OK      Status = "ok"
-	Limited Status = "limited" // it works, and something is less than it could be
+	Limited Status = "limited" // it works with restrictions
 	Missing Status = "missing"
-	Unknown Status = "unknown" // it could not be looked at
+	Unknown Status = "unknown" // it could not be checked
 )
 
-// Check is one thing that was looked at.
+// Check is the result for one item.
 type Check struct {
 	Group    string `json:"group"` // tee, kernel, privilege or probe
 	Name     string `json:"name"`
 	Status   Status `json:"status"`
-	Required bool   `json:"required"` // the agent cannot run while it is missing
+	Required bool   `json:"required"` // the agent cannot run without it
 	Detail   string `json:"detail"`
 	Advice   string `json:"advice,omitempty"` // what to do about it
-	// Of a probe: the mechanism that it attaches by, and all ways that were tried.
+	// For a probe: the mechanism by which it attaches, and all ways that were tried.
 	Mechanism string `json:"mechanism,omitempty"`
 	Ways      []Way  `json:"ways,omitempty"`
 }
@@ -50,30 +50,30 @@ type Way struct {
 	Mechanism string `json:"mechanism"`
 	Target    string `json:"target"`
 	Attaches  bool   `json:"attaches"`
-	Reason    string `json:"reason,omitempty"` // why not
+	Reason    string `json:"reason,omitempty"` // the reason why it does not work
 }
 
-// Report is the whole answer.
+// Report is the result of all checks.
 type Report struct {
 	Schema int     `json:"schema"`
-	CanRun bool    `json:"can_run"` // nothing that is required is missing
+	CanRun bool    `json:"can_run"` // nothing required is missing
 	Kernel string  `json:"kernel"`  // release, empty when unknown
 	CPU    string  `json:"cpu"`     // model name, empty when unknown
 	Checks []Check `json:"checks"`
 }
 
-// Options are what is looked at, and how. Tests put a fake machine there.
+// Options configure what is checked. Tests set a fake machine.
 type Options struct {
 	Roots  tee.Roots
 	Cgroup string // root of the cgroup file systems
-	Binary string // what advice about the binary names
+	Binary string // the binary that advice refers to
 	Held   func(capability string) bool
 	Try    func() ([]probe.Trial, error)
-	// Landlock tells the version of the kernel's interface.
+	// Landlock returns the version of the kernel's Landlock interface.
 	Landlock func() (int, error)
 }
 
-// Machine is this machine.
+// Machine returns the options for this machine.
 func Machine(binary string) Options {
 	roots, cgroup := tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}, "/sys/fs/cgroup"
 	return Options{
@@ -92,7 +92,7 @@ func Machine(binary string) Options {
 	}
 }
 
-// Run looks at everything.
+// Run makes all checks.
 func Run(o Options) *Report {
 	cpu := o.cpu()
 	r := &Report{Schema: Schema, Kernel: printable(o.release()), CPU: cpu.model, CanRun: true}
@@ -109,7 +109,7 @@ func Run(o Options) *Report {
 	return r
 }
 
-// Err is nil when the agent can run here, and else names what is in the way.
+// Err returns nil when the agent can run here. Otherwise the error names what is missing.
 func (r *Report) Err() error {
 	if r.CanRun {
 		return nil
@@ -123,14 +123,14 @@ func (r *Report) Err() error {
 	return fmt.Errorf("the agent cannot run on this machine because of: %s", strings.Join(names, ", "))
 }
 
-// trials is what came of trying the probes.
+// trials holds the results of trying the probes.
 type trials struct {
 	all []probe.Trial
 	err error
 	not string // why nothing was tried
 }
 
-// try attaches the probes, if there is a chance: without privileges each would say so.
+// try attaches the probes. Without privileges it tries none, because each would fail for the same reason.
 func (o Options) try() trials {
 	if missing := o.missing(); len(missing) > 0 {
 		return trials{not: "not tried without " + strings.Join(missing, " and ")}

@@ -14,10 +14,10 @@ import (
 
 const groupKernel = "kernel"
 
-// oldest is the first kernel that probes are made for: perf events attach by links from 5.15 on.
+// oldest is the first supported kernel. From 5.15 on, perf events attach by links.
 var oldest = [2]int{5, 15}
 
-// kernel looks at features of the kernel.
+// kernel checks features of the kernel.
 func (o Options) kernel(release string, t trials) []Check {
 	checks := []Check{version(release), o.btf()}
 	checks = append(checks,
@@ -49,7 +49,7 @@ func version(release string) Check {
 
 var errRelease = errors.New("not a kernel release")
 
-// parseRelease reads the first two numbers of a release such as 6.1.0-52-amd64.
+// parseRelease parses the first two numbers of a release such as 6.1.0-52-amd64.
 func parseRelease(release string) (v [2]int, err error) {
 	if n, err := fmt.Sscanf(release, "%d.%d", &v[0], &v[1]); n != 2 || v[0] < 0 || v[1] < 0 {
 		return [2]int{}, fmt.Errorf("%w: %q: %w", errRelease, printable(release), err)
@@ -67,8 +67,8 @@ func (o Options) btf() Check {
 	}
 }
 
-// mechanism says whether any probe attaches in a certain way. No single one is required: probes have
-// several ways.
+// mechanism reports whether any probe attaches by a mechanism. None is required alone, because probes have several
+// ways.
 func (t trials) mechanism(m bpf.Mechanism, what, otherwise string) Check {
 	c := Check{Name: string(m), Status: Unknown, Detail: what + ": " + or(t.not, "no probe was tried")}
 	tried, attached, reason := 0, 0, ""
@@ -98,7 +98,7 @@ func (t trials) mechanism(m bpf.Mechanism, what, otherwise string) Check {
 
 func (o Options) pmu(t trials) Check {
 	c := Check{Name: "pmu", Status: Missing, Detail: "the CPU's counters of cache references and misses cannot be read"}
-	// cpu_core and cpu_atom on CPUs with cores of two kinds.
+	// CPUs with cores of two kinds have cpu_core and cpu_atom.
 	if found, _ := filepath.Glob(filepath.Join(o.Roots.Sys, "bus/event_source/devices/cpu*")); len(found) > 0 {
 		c.Status, c.Detail = OK, "the CPU has performance counters"
 	}
@@ -145,8 +145,8 @@ func (o Options) cgroups() Check {
 	return c
 }
 
-// bystander reports a sysctl that restricts users without a capability. It never keeps the agent, which holds the
-// capability, from running. It is listed because people who search for a cause look at it.
+// bystander reports a sysctl that restricts users without a capability. It never prevents the agent from running,
+// because the agent has the capability. It is listed because users check it when they search for a cause.
 func (o Options) bystander(name, key, capability string) Check {
 	v := o.sysctl(key)
 	sysctl := strings.ReplaceAll(key, "/", ".")
@@ -163,7 +163,7 @@ func (o Options) lockdown() Check {
 	case "integrity":
 		c.Detail = "integrity: reading kernel memory is allowed"
 	default:
-		// Tried on 6.1: of the required probes none loads.
+		// Tested on 6.1: none of the required probes loads.
 		c.Status, c.Required, c.Detail = Missing, true, printable(mode)+": BPF programs may not read kernel memory"
 		c.Advice = "boot with lockdown=integrity, or without"
 	}

@@ -17,10 +17,10 @@ const (
 	groupProbe     = "probe"
 )
 
-// needed are the capabilities without which no probe attaches. CAP_SYS_ADMIN includes both.
+// needed lists the capabilities without which no probe attaches. CAP_SYS_ADMIN includes both.
 var needed = []string{"CAP_BPF", "CAP_PERFMON"}
 
-// missing names those that the process lacks.
+// missing returns the needed capabilities that the process lacks.
 func (o Options) missing() (names []string) {
 	if o.Held("CAP_SYS_ADMIN") {
 		return nil
@@ -53,7 +53,7 @@ func (o Options) privileges() []Check {
 			c.Detail += " (included in CAP_SYS_ADMIN)"
 		case p.required:
 			c.Status, c.Advice = Missing, "run as root: sudo "+o.Binary+" ...; or grant it: "+privilege.Grant(o.Binary)
-		case p.name == "CAP_SYS_ADMIN": // only root has it, and it is given up after a second
+		case p.name == "CAP_SYS_ADMIN": // only root has it, and it is given up a second after the start
 			c.Status, c.Detail = Limited, c.Detail+"; without it "+p.without
 		default:
 			c.Status, c.Detail = Limited, c.Detail+"; without it "+p.without
@@ -64,7 +64,7 @@ func (o Options) privileges() []Check {
 	return checks
 }
 
-// probes says how each probe would attach. When nothing could be tried, that is one check.
+// probes reports how each probe would attach. It returns a single check when nothing could be tried.
 func (o Options) probes(t trials) []Check {
 	all := Check{Group: groupProbe, Name: "all", Status: Unknown, Required: true, Detail: t.not}
 	switch {
@@ -107,7 +107,7 @@ func check(t probe.Trial) Check {
 	return c
 }
 
-// adviceFor says what to do about a probe that does not attach.
+// adviceFor returns what to do about a probe that does not attach.
 func adviceFor(t probe.Trial) string {
 	switch {
 	case strings.HasPrefix(t.Probe, "llc_"):

@@ -12,7 +12,7 @@ import (
 
 const maxFile = 1 << 20
 
-// read reads the beginning of a file; it is empty when it cannot be read.
+// read returns the beginning of a file. It is empty when the file cannot be read.
 func read(root string, name ...string) string {
 	data, _ := hostfs.At(root).Read(maxFile, name...)
 	return strings.TrimSpace(string(data))
@@ -26,7 +26,7 @@ func (o Options) sysctl(name string) string { return read(o.Roots.Proc, "sys", n
 
 func (o Options) release() string { return o.sysctl("kernel/osrelease") }
 
-// cpu is what /proc/cpuinfo says of the first CPU.
+// cpu is the content of /proc/cpuinfo about the first CPU.
 type cpu struct {
 	vendor, model string
 	flags         []string
@@ -36,7 +36,7 @@ func (c cpu) has(flag string) bool { return slices.Contains(c.flags, flag) }
 
 func (o Options) cpu() cpu { return parseCPU(o.proc("cpuinfo")) }
 
-// parseCPU reads lines of "key : value" up to the first empty one, where the next CPU begins.
+// parseCPU parses lines of "key : value" up to the first empty line, which ends the first CPU.
 func parseCPU(info string) cpu {
 	var c cpu
 	for line := range strings.Lines(info) {
@@ -57,7 +57,7 @@ func parseCPU(info string) cpu {
 	return c
 }
 
-// printable makes a text of others fit for the table.
+// printable makes untrusted text fit for the table.
 func printable(s string) string {
 	const longest = 200
 	return text.Short(text.Terminal(s), longest)

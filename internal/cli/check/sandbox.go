@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// landlock and seccomp confine teescope itself once it has started; it runs without them too.
+// landlock and seccomp confine teescope after its start. It also runs without them.
 func (o Options) landlock() Check {
 	version, err := o.Landlock()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 const groupTEE = "tee"
 
-// tees looks for hardware and drivers. None is required: teescope watches machines without a TEE too.
+// tees checks hardware and drivers. None is required: teescope also watches machines without a TEE.
 func (o Options) tees(c cpu, t trials) []Check {
 	return []Check{o.sgx(c, t), o.tdx(c), o.sev(c), o.gpu()}
 }
@@ -56,7 +56,7 @@ func (o Options) sgx(c cpu, t trials) Check {
 	return check
 }
 
-// ofSGX counts the probes of the in-tree driver, and those of them that attach.
+// ofSGX counts the probes of the in-tree driver, and how many of them attach.
 func (t trials) ofSGX() (attached, all int) {
 	for _, trial := range t.all {
 		if !strings.HasPrefix(trial.Probe, "sgx_") {
@@ -70,7 +70,7 @@ func (t trials) ofSGX() (attached, all int) {
 	return attached, all
 }
 
-// epc says how large the EPC is, where the kernel tells.
+// epc returns the size of the EPC, if the kernel reports it.
 func (o Options) epc() string {
 	nodes, _ := filepath.Glob(filepath.Join(o.Roots.Sys, "devices/system/node/node*/x86/sgx_total_bytes"))
 	total := uint64(0)
@@ -139,8 +139,8 @@ func (o Options) sev(c cpu) Check {
 	return check
 }
 
-// gpu looks for NVIDIA's devices. Whether confidential computing is on is only told by NVML, a library
-// that belongs to the driver; the registry keys that the module was loaded with are a hint.
+// gpu checks for NVIDIA devices. Only NVML, a library that belongs to the driver, reports whether confidential
+// computing is on. The registry keys that the module was loaded with are a hint.
 func (o Options) gpu() Check {
 	check := Check{Group: groupTEE, Name: "gpu", Status: Missing, Detail: "no NVIDIA GPU with its driver"}
 	nodes, _ := filepath.Glob(filepath.Join(o.Roots.Dev, "nvidia[0-9]*"))

@@ -51,7 +51,7 @@ func (r *Report) Table(w io.Writer) error {
 	return err
 }
 
-// advice lists what to do, what is required first; the same advice for several things is given once.
+// advice lists what to do, required items first. Advice that applies to several checks is listed once.
 func (r *Report) advice(b *strings.Builder) {
 	var order []string
 	names := map[string][]string{}

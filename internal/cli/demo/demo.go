@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package demo shows teescope on a machine that has no TEE: it boots the virtual machine of the source tree
-// (testbed/) with enclaves that are slow in the ways of enclaves, runs teescope beside them, and tells where
-// its page is. It refuses to emulate anything itself, and to be part of an agent: it starts programs.
+// Package demo shows teescope on a machine without a TEE. It boots the virtual machine of the source tree (testbed/)
+// with slow enclaves, runs teescope in it, and prints the address of its page. It refuses to emulate anything itself,
+// and to be part of an agent: it only starts programs.
 package demo
 
 import (
@@ -22,24 +22,23 @@ import (
 
 // Options of a demonstration.
 type Options struct {
-	Source string // the source tree or a folder in it; empty is the working directory
+	Source string // the source tree or a directory in it; empty for the working directory
 	Binary string // the teescope that runs in the machine
 	Kernel string // 6.1 or 6.12
 	Listen string // host:port of the page on this machine
 	For    time.Duration
 	Out    io.Writer
 	Err    io.Writer
-	// Open shows the page to the user; nil does not.
+	// Open shows the page to the user. Nil does not.
 	Open func(url string)
 }
 
-// epcMiB is less than the enclaves of the story need together.
+// epcMiB is less than the demo's enclaves need together.
 const epcMiB = 32
 
-// story is what happens in the machine. The paging enclave's working set is half as large again as what
-// the EPC has for it, and the chatty one leaves its enclave for each piece of a request. Both go on until
-// the machine ends. The load connects anew now and then, for a connection is one ECALL, and an ECALL is timed when
-// it ends.
+// story is the script that runs in the machine. The working set of the paging enclave is half as large again as its
+// share of the EPC. The other one leaves its enclave for each part of a request. Both run until the machine stops. The
+// load reconnects now and then, because a connection is one ECALL, and an ECALL is timed when it ends.
 const story = `
 ./teescope up --listen 127.0.0.1:9750 --data-dir /tmp/data --interval 5s --overhead.budget 100% --transitions.trace on --watch comm=kv --log.level warn >/dev/null &
 until wget -q -O /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null; do sleep 0.2; done
@@ -50,7 +49,7 @@ while :; do kvload -connections 2 -count 0 -seconds 4; done >/dev/null &
 wait %1
 `
 
-// SGX runs the demonstration of SGX until ctx ends, or for as long as is told.
+// SGX runs the demo of SGX until ctx ends or its time is over.
 func SGX(ctx context.Context, o Options) error {
 	root, err := findSource(o.Source)
 	if err != nil {
@@ -105,11 +104,11 @@ func SGX(ctx context.Context, o Options) error {
 	return fmt.Errorf("running the virtual SGX machine: %w", err)
 }
 
-// ErrNoSource says that the demonstration needs the source tree, which has the machine.
+// ErrNoSource reports that the source tree with the virtual machine was not found.
 var ErrNoSource = errors.New("the demo builds its virtual machine from teescope's source tree, which was not found: " +
 	"run it in a clone of the repository, or name one by --source")
 
-// findSource looks for the source tree from a folder upwards.
+// findSource looks for the source tree in a directory and its parents.
 func findSource(from string) (string, error) {
 	dir, err := filepath.Abs(from)
 	if err != nil {
@@ -125,7 +124,7 @@ func findSource(from string) (string, error) {
 	}
 }
 
-// portIsFree tells before minutes of building and booting whether the page can be had there.
+// portIsFree checks, before minutes of building and booting, whether the page's port is free.
 func portIsFree(addr string) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -155,12 +154,12 @@ func waitReady(ctx context.Context, url string) error {
 	}
 }
 
-// Browser opens a page in the user's browser, if there is one that can be asked for it.
+// Browser opens a page in the user's browser, if one is available.
 func Browser(url string) {
 	if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 		return
 	}
 	if opener, err := exec.LookPath("xdg-open"); err == nil && strings.HasPrefix(url, "http://") {
-		_ = exec.Command(opener, url).Start() // the address is printed, too
+		_ = exec.Command(opener, url).Start() // the address is also printed
 	}
 }

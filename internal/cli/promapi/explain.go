@@ -17,23 +17,23 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// NotPrometheusError says that a server answers, but not as a Prometheus does.
+// NotPrometheusError reports that a server answers, but not as Prometheus does.
 type NotPrometheusError struct{ Target, What string }
 
-// Error says what there is and what to name instead.
+// Error describes the answer and says what to use instead.
 func (e *NotPrometheusError) Error() string {
 	return fmt.Sprintf("%s is no Prometheus: %s\n"+
 		"Name a teescope up or server, or a Prometheus or VictoriaMetrics that scrapes the agents, with the path that is\n"+
 		"before its /api/v1. An agent alone keeps no history", e.Target, e.What)
 }
 
-// explainedError is one that says all already.
+// explainedError is an error with a complete message.
 type explainedError struct{ error }
 
-// Unwrap gives it.
+// Unwrap returns the wrapped error.
 func (e *explainedError) Unwrap() error { return e.error }
 
-// complaint makes an error of an answer that the client library would not understand.
+// complaint returns an error for an answer that the client library would not understand.
 func (t transport) complaint(status int, isJSON bool, body []byte) error {
 	var envelope struct {
 		Error string `json:"error"`
@@ -54,7 +54,7 @@ func (t transport) complaint(status int, isJSON bool, body []byte) error {
 	return &explainedError{t.server.ExplainStatus(status, said)}
 }
 
-// explain says what a failed question means.
+// explain returns an error that describes a failed request.
 func (s *Source) explain(ctx context.Context, err error) error {
 	var explained *explainedError
 	var said *v1.Error
@@ -75,15 +75,15 @@ func (s *Source) explain(ctx context.Context, err error) error {
 	if errors.As(err, &asked) || errors.As(err, &network) {
 		return s.server.Explain(err)
 	}
-	return s.strange(err.Error()) // the library could not read it
+	return s.strange(err.Error()) // the library could not parse it
 }
 
-// strange says that an answer is JSON, and not that of the API.
+// strange returns an error for an answer that is JSON, but not of the API.
 func (s *Source) strange(what string) error {
 	return &NotPrometheusError{s.Target(), "its answer is not that of the API: " + text.Terminal(what)}
 }
 
-// explainSaid says what an error of the API means.
+// explainSaid describes an error of the API.
 func (s *Source) explainSaid(e *v1.Error) error {
 	said := text.Terminal(e.Msg)
 	switch e.Type {

@@ -2,8 +2,8 @@
 
 // Package promapi reads any Prometheus-compatible server through its HTTP API, as an [query.Source].
 //
-// It asks, and changes nothing; every answer is bounded in bytes and every question in time. It refuses to know a
-// metric, and to hold a database. The API is that of https://prometheus.io/docs/prometheus/latest/querying/api/.
+// It only reads. Every answer is bounded in bytes and every request in time. It refuses to know a metric, and to hold a
+// database. The API is documented at https://prometheus.io/docs/prometheus/latest/querying/api/.
 package promapi
 
 import (
@@ -24,13 +24,13 @@ import (
 )
 
 const (
-	// maxAnswer bounds one answer, in bytes. A vector of 100,000 samples has some 16 MB.
+	// maxAnswer is the maximum size of one answer, in bytes. A vector of 100,000 samples takes about 16 MB.
 	maxAnswer = 32 << 20
-	// maxWarnings bounds how many different warnings are kept.
+	// maxWarnings is the maximum number of different warnings that are kept.
 	maxWarnings = 20
 )
 
-// Source is a Prometheus elsewhere. It may be asked from several goroutines at once.
+// Source is a remote Prometheus. It is safe for concurrent use.
 type Source struct {
 	server *remote.Server
 	api    v1.API
@@ -39,7 +39,7 @@ type Source struct {
 	warnings []string
 }
 
-// New makes a source of a server. Nothing is asked yet.
+// New returns a source for a server. It sends no request.
 func New(s *remote.Server) (*Source, error) {
 	client, err := api.NewClient(api.Config{Address: s.URL(""), Client: clientOf(s)})
 	if err != nil {
@@ -48,10 +48,10 @@ func New(s *remote.Server) (*Source, error) {
 	return &Source{server: s, api: v1.NewAPI(client)}, nil
 }
 
-// Target names the server, for people.
+// Target returns the server's name for display.
 func (s *Source) Target() string { return s.server.Target() }
 
-// Warnings are what the server has said besides its answers, each once: that one is incomplete, for example.
+// Warnings returns the server's warnings, each once, for example that an answer is incomplete.
 func (s *Source) Warnings() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *Source) note(warnings []string) {
 	}
 }
 
-// Check asks a question that every Prometheus answers. The error says what is there instead, and what to do.
+// Check sends a request that every Prometheus answers. The error describes what was found instead, and what to do.
 func (s *Source) Check(ctx context.Context) error {
 	got, err := s.Instant(ctx, "vector(1)", time.Now())
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 	return series, nil
 }
 
-// labelsOf copies labels. Their values come from whoever exports, and may be shown on a terminal.
+// labelsOf copies labels. Exporters choose their values, which may be shown on a terminal.
 func labelsOf(m model.Metric) map[string]string {
 	labels := make(map[string]string, len(m))
 	for name, value := range m {

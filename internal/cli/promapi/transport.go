@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// tries is how often a question is asked at most.
+	// tries is the maximum number of tries of a request.
 	tries = 3
-	// pause is waited before it is asked again, and maxPause at most where the server says how long.
+	// pause is the time before the next try. maxPause bounds a time that the server sets.
 	pause    = 250 * time.Millisecond
 	maxPause = 3 * time.Second
-	// maxComplaint bounds what is read of an answer that is an error, in bytes.
+	// maxComplaint is the maximum size of an error answer, in bytes.
 	maxComplaint = 64 << 10
 )
 
-// transport bounds answers, asks again where that can help, and turns what is no answer of a Prometheus into an error.
+// transport bounds answers, retries where that can help, and turns answers that are not from Prometheus into errors.
 type transport struct{ server *remote.Server }
 
-// clientOf makes a client whose time limit covers all tries of a question.
+// clientOf returns a client whose time limit covers all tries of a request.
 func clientOf(s *remote.Server) *http.Client {
 	c := s.Client()
 	c.Transport = transport{s}
@@ -40,7 +40,7 @@ func clientOf(s *remote.Server) *http.Client {
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	for try := 1; ; try++ {
 		resp, err := t.server.RoundTrip(r)
-		wait, again := worthAsking(resp, err)
+		wait, again := retryable(resp, err)
 		if !again || try == tries {
 			return t.judge(r, resp, err)
 		}
@@ -61,9 +61,9 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// worthAsking tells whether the same question may be answered a moment later. Every question of this package can be
-// asked twice, because it changes nothing. One that took too long is not: the server has enough to do.
-func worthAsking(resp *http.Response, err error) (wait time.Duration, again bool) {
+// retryable reports whether a retry may succeed. Every request of this package can be repeated because it changes
+// nothing. A request that timed out is not repeated, because the server is busy.
+func retryable(resp *http.Response, err error) (wait time.Duration, again bool) {
 	if err != nil {
 		return pause, errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF)
 	}
@@ -89,7 +89,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// judge passes on what the client library understands, bounded.
+// judge passes on answers that the client library understands, bounded in size.
 func (t transport) judge(r *http.Request, resp *http.Response, err error) (*http.Response, error) {
 	if err != nil {
 		return nil, err
@@ -98,17 +98,17 @@ func (t transport) judge(r *http.Request, resp *http.Response, err error) (*http
 	switch status := resp.StatusCode; {
 	case isJSON && (status/100 == 2 || status == http.StatusBadRequest || status == http.StatusUnprocessableEntity):
 	case r.Method == http.MethodPost && (status == http.StatusForbidden || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented):
-		// The library asks again, with GET.
+		// The library retries with GET.
 	default:
 		defer resp.Body.Close()
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxComplaint)) // what could be read of it is better than nothing
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxComplaint)) // an incomplete body is better than none
 		return nil, t.complaint(status, isJSON, body)
 	}
 	resp.Body = &bounded{ReadCloser: resp.Body, left: maxAnswer}
 	return resp, nil
 }
 
-// bounded is a body that fails when it is longer than it may be.
+// bounded is a body that fails when it is longer than its limit.
 type bounded struct {
 	io.ReadCloser
 	left int

@@ -13,7 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
-// Source gives samples.
+// Source provides samples.
 type Source interface {
 	Scrape(ctx context.Context) (*Sample, error)
 	// Threads lists the single threads of a workload.
@@ -21,24 +21,24 @@ type Source interface {
 }
 
 const (
-	// maxExposition bounds what is read of an exposition, in bytes. An agent with 128 workloads has half a MiB.
+	// maxExposition is the maximum size of an exposition, in bytes. An agent with 128 workloads has half a MiB.
 	maxExposition = 64 << 20
-	// maxThreads bounds a list of threads, in bytes. An agent lists 256 in 70 KiB.
+	// maxThreads is the maximum size of a list of threads, in bytes. An agent lists 256 threads in 70 KiB.
 	maxThreads = 8 << 20
-	// askWithin bounds a question: an agent that takes longer is as good as gone.
-	askWithin = 5 * time.Second
+	// requestTimeout is the time limit of a request.
+	requestTimeout = 5 * time.Second
 )
 
-// Client asks an agent over HTTP.
+// Client queries an agent over HTTP.
 type Client struct {
 	server *remote.Server
 	http   *http.Client
 }
 
-// NewClient makes a client for HOST:PORT, or for a URL, which may have a user, a password and the path
-// that a proxy has put before the agent's.
+// NewClient returns a client for HOST:PORT or a URL. The URL may have a user, a password, and a path that a proxy puts
+// before the agent's.
 func NewClient(target string, a remote.Access) (*Client, error) {
-	s, err := remote.New("--connect", target, a, askWithin)
+	s, err := remote.New("--connect", target, a, requestTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -46,17 +46,17 @@ func NewClient(target string, a remote.Access) (*Client, error) {
 	return &Client{server: s, http: s.Client()}, nil
 }
 
-// NewLocal makes a client for an agent in the same process.
+// NewLocal returns a client for an agent in the same process.
 func NewLocal(name string, agent http.Handler) *Client {
-	s := remote.Local(name, agent, askWithin)
+	s := remote.Local(name, agent, requestTimeout)
 	return &Client{server: s, http: s.Client()}
 }
 
-// Target names the agent, for people.
+// Target returns the agent's name for display.
 func (c *Client) Target() string { return c.server.Target() }
 
-// get asks once and returns the body of an answer that is one. When is the middle of the time in which
-// the agent must have made the answer.
+// get sends one request and returns the body of a successful answer. When is the middle of the time in which the agent
+// must have made the answer.
 func (c *Client) get(ctx context.Context, address, accept string, most int64) (body []byte, when time.Time, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -80,11 +80,11 @@ func (c *Client) get(ctx context.Context, address, accept string, most int64) (b
 	if int64(len(body)) > most {
 		return nil, when, fmt.Errorf("the response of %s is larger than %d MiB", c.Target(), most>>20)
 	}
-	// The agent collects between the question and the first byte of the answer.
+	// The agent collects between the request and the first byte of the answer.
 	return body, asked.Add(answered.Sub(asked) / 2), nil
 }
 
-// Scrape asks the agent for its exposition.
+// Scrape requests the agent's metrics.
 func (c *Client) Scrape(ctx context.Context) (*Sample, error) {
 	body, when, err := c.get(ctx, c.server.URL("metrics"), "text/plain;version=0.0.4", maxExposition)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *Client) Scrape(ctx context.Context) (*Sample, error) {
 	return s, nil
 }
 
-// Threads asks the agent for the threads of a workload.
+// Threads requests the threads of a workload.
 func (c *Client) Threads(ctx context.Context, workload string) (*ThreadList, error) {
 	address := c.server.URL("api/top/threads") + "?" + url.Values{"workload": {workload}}.Encode()
 	body, _, err := c.get(ctx, address, "application/json", maxThreads)

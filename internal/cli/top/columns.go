@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// column is one of the table's, beside the name.
+// column is one column of the table, except the name.
 type column struct {
-	name   string // as --sort and JSON spell it
-	key    string // that sorts by it
-	short  string // its title where there is little room
-	long   string // and where there is enough
+	name   string // as in --sort and JSON
+	key    string // the key that sorts by it
+	short  string // its title on a narrow screen
+	long   string // its title on a wide screen
 	narrow int    // its width under the short title
 	wide   int
-	drop   int  // the highest goes first when there is no room even for the narrow ones; 0 stays
-	tee    bool // only where there are TEEs
+	drop   int  // highest value is dropped first when even narrow columns do not fit; 0 stays
+	tee    bool // shown only where there are TEEs
 	help   string
-	text   func(*Row) string  // of columns of words
-	brief  int                // columns of a word that does not fit, where its beginning is enough
-	value  func(*Row) float64 // of columns of numbers
+	text   func(*Row) string  // for columns of words
+	brief  int                // columns for a cut word whose beginning is enough
+	value  func(*Row) float64 // for columns of numbers
 	format func(float64) string
 }
 
-// columns lists them as they are shown.
+// columns lists the columns in the order of display.
 func columns() []column {
 	return []column{
 		{name: "name", key: "n", short: "WORKLOAD", long: "WORKLOAD", help: "container, systemd unit or program", text: func(r *Row) string { return r.title() }},
@@ -44,7 +44,7 @@ func columns() []column {
 	}
 }
 
-// SortKeys are what --sort takes.
+// SortKeys returns the values of --sort.
 func SortKeys() []string {
 	var names []string
 	for _, c := range columns() {
@@ -62,7 +62,8 @@ func columnNamed(name string) (column, bool) {
 	return column{}, false
 }
 
-// title is how a workload is called: two pods may have containers of one name.
+// title returns the displayed name of a workload. It includes the pod, because two pods may have containers with the
+// same name.
 func (r *Row) title() string {
 	if r.Pod == "" {
 		return r.Workload
@@ -77,7 +78,7 @@ func (c *column) cell(r *Row) string {
 	return c.format(c.value(r))
 }
 
-// compare orders two rows as the column is read: the most first, names from A to Z.
+// compare orders two rows: numbers from the highest, names from A to Z.
 func (c *column) compare(a, b *Row) int {
 	if c.text != nil {
 		return cmp.Compare(strings.ToLower(c.text(a)), strings.ToLower(c.text(b)))
@@ -85,7 +86,7 @@ func (c *column) compare(a, b *Row) int {
 	return cmp.Compare(c.value(b), c.value(a))
 }
 
-// unknownLast keeps what was not measured at the end, whichever way the rest is ordered.
+// unknownLast puts values that were not measured at the end in either order.
 func (c *column) unknownLast(a, b *Row) int {
 	missing := func(r *Row) int {
 		if c.text != nil && c.text(r) == "" || c.text == nil && !known(c.value(r)) {
@@ -96,8 +97,7 @@ func (c *column) unknownLast(a, b *Row) int {
 	return missing(a) - missing(b)
 }
 
-// order sorts rows by a column. Equal rows are in the order of their names, so that they stay where
-// they are from one table to the next.
+// order sorts rows by a column. Equal rows are sorted by name, so that they keep their position between tables.
 func order(rows []Row, by string, reverse bool) {
 	c, ok := columnNamed(by)
 	if !ok {
@@ -122,7 +122,7 @@ func compareKeys(a, b Key) int {
 	)
 }
 
-// matches tells whether a filter keeps a row: any part of what it is called.
+// matches reports whether any part of a row's names contains the filter.
 func (r *Row) matches(filter string) bool {
 	if filter == "" {
 		return true
@@ -131,7 +131,7 @@ func (r *Row) matches(filter string) bool {
 	return strings.Contains(strings.ToLower(all), strings.ToLower(filter))
 }
 
-// choose keeps the rows that a filter matches, in order.
+// choose returns the rows that match a filter, in order.
 func choose(rows []Row, filter, by string, reverse bool) []Row {
 	var kept []Row
 	for _, r := range rows {
@@ -143,7 +143,7 @@ func choose(rows []Row, filter, by string, reverse bool) []Row {
 	return kept
 }
 
-// placed is a column with its place on the screen.
+// placed is a column with its position on the screen.
 type placed struct {
 	column
 	title string
@@ -151,13 +151,13 @@ type placed struct {
 }
 
 const (
-	marker   = 1  // the column that points at the chosen row, where there is no colour to do so
-	leastFor = 15 // columns for the name: a program's name has up to 15 bytes
-	mostFor  = 44
-	roomy    = 20 // for the name, before titles are spelled out
+	marker  = 1  // the column that marks the chosen row where there is no colour
+	minName = 15 // columns for the name: a program's name has up to 15 bytes
+	mostFor = 44
+	roomy   = 20 // columns for the name before long titles are used
 )
 
-// layout chooses the columns that fit, and their widths. The name gets what is left.
+// layout chooses the columns that fit, and their widths. The name gets the remaining width.
 func layout(width int, tee bool) []placed {
 	var all []placed
 	for _, c := range columns() {
@@ -170,7 +170,7 @@ func layout(width int, tee bool) []placed {
 			all[i].title, all[i].width = all[i].short, all[i].narrow
 		}
 	}
-	for width-used(all) < leastFor {
+	for width-used(all) < minName {
 		last := 0
 		for i, c := range all {
 			if c.drop > all[last].drop {
@@ -178,7 +178,7 @@ func layout(width int, tee bool) []placed {
 			}
 		}
 		if last == 0 {
-			break // what is left stays; the lines are cut
+			break // the remaining columns stay; the lines are cut
 		}
 		all = slices.Delete(all, last, last+1)
 	}
@@ -186,7 +186,7 @@ func layout(width int, tee bool) []placed {
 	return all
 }
 
-// used counts what is taken besides the name.
+// used returns the width of all columns except the name.
 func used(all []placed) int {
 	n := marker
 	for _, c := range all[1:] {

@@ -15,12 +15,12 @@ import (
 const (
 	sideWidth  = 38 // columns of the smaller tables
 	gap        = 2
-	mostMain   = 84 // columns of the table of system calls: beyond, the eye would lose the line
-	sideBySide = 78 // columns from which the tables stand beside each other
+	maxMain    = 84 // maximum columns of the table of system calls; a longer line is hard to follow
+	sideBySide = 78 // columns from which the tables are placed next to each other
 	longestBar = 40
 )
 
-// subject says which workload it is.
+// subject returns a line about the workload.
 func (sc screen) subject() string {
 	st, d := newStyles(), &sc.detail
 	about := []string{d.Kind}
@@ -33,13 +33,13 @@ func (sc screen) subject() string {
 	return st.heading.Render(name) + cut("  "+strings.Join(about, "  "), sc.width-ansi.StringWidth(name))
 }
 
-// detailLines are the tables about one workload.
+// detailLines returns the tables about one workload.
 func (sc screen) detailLines() []string {
 	d := &sc.detail
 	if sc.width < sideBySide {
 		return slices.Concat(sc.side(d, sc.width), watched(d, sc.width), calls(d, sc.width))
 	}
-	mainWidth := min(sc.width-sideWidth-gap, mostMain)
+	mainWidth := min(sc.width-sideWidth-gap, maxMain)
 	return beside(slices.Concat(watched(d, mainWidth), calls(d, mainWidth)), sc.side(d, sideWidth), mainWidth)
 }
 
@@ -59,7 +59,7 @@ func beside(l, r []string, width int) []string {
 	return lines
 }
 
-// calls is the table of system calls: those that were entered in the interval, the most first.
+// calls returns the table of the system calls made in the interval, the most frequent first.
 func calls(d *Row, width int) []string {
 	st := newStyles()
 	rate := family(d.Rates, syscalls)
@@ -95,21 +95,21 @@ func calls(d *Row, width int) []string {
 
 func share(v, of float64) string { return fmt.Sprintf("%.1f%%", v/of*100) }
 
-// family keeps the values of one family.
+// family returns the values of one family.
 func family(values map[Series]float64, name string) map[Series]float64 {
 	kept := maps.Clone(values)
 	maps.DeleteFunc(kept, func(s Series, _ float64) bool { return s.Family != name })
 	return kept
 }
 
-// most orders series by value, the most first.
+// most sorts series by value, the highest first.
 func most(values map[Series]float64) []Series {
 	return slices.SortedFunc(maps.Keys(values), func(a, b Series) int {
 		return cmp.Or(cmp.Compare(values[b], values[a]), cmp.Compare(a.A, b.A), cmp.Compare(a.B, b.B))
 	})
 }
 
-// watched is the table of processes that the agent was told to watch.
+// watched returns the table of watched processes.
 func watched(d *Row, width int) []string {
 	if len(d.Watched) == 0 {
 		return nil
@@ -128,7 +128,7 @@ func watched(d *Row, width int) []string {
 	return append(lines, "")
 }
 
-// side is the smaller tables.
+// side returns the smaller tables.
 func (sc screen) side(d *Row, width int) []string {
 	b := block{st: newStyles(), width: width}
 	rate := func(family, a string) float64 { return one(d.Rates, Series{Family: family, A: a}) }
@@ -188,7 +188,7 @@ func (b *block) line(name string, values ...string) {
 	b.lines = append(b.lines, b.format(name, values))
 }
 
-// faults lists page faults by reason and by the mode they were raised in.
+// faults lists page faults by reason and by the mode in which they occurred.
 func (b *block) faults(d *Row) {
 	b.heading("PAGE FAULTS", "USER/s", "KERNEL/s")
 	byReason := map[Series]float64{}
@@ -205,7 +205,7 @@ func (b *block) faults(d *Row) {
 	b.line("resolved: major", number(one(d.Rates, Series{Family: faultsHandled, A: "major"})))
 }
 
-// enclave lists what is known of a workload's enclaves, whatever it is.
+// enclave lists all metrics of a workload's enclaves.
 func (b *block) enclave(d *Row) {
 	all := map[Series]float64{}
 	for s, v := range d.Values {

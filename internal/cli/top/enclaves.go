@@ -16,7 +16,7 @@ const (
 	enclaveAdded    = "sgx_enclave_pages_added_total"
 )
 
-// enclaveLines is the table of enclaves, those first that take the most of the enclave page cache.
+// enclaveLines returns the table of enclaves. Those that use the most of the enclave page cache come first.
 func (sc screen) enclaveLines() []string {
 	st, all := newStyles(), sc.table.Enclaves
 	of := func(family string, e Series) float64 { return one(all, Series{family, e.A, e.B}) }

@@ -14,7 +14,7 @@ import (
 
 const absent = "-"
 
-// number writes a value in at most five columns: three digits, and a unit where it takes one.
+// number formats a value in at most five columns: three digits, and a unit if needed.
 func number(v float64) string {
 	switch {
 	case !known(v):
@@ -29,7 +29,7 @@ func number(v float64) string {
 	return scaled(v, 1000, "kMGTPE")
 }
 
-// count writes how many there are: up to 9999 to the last one.
+// count formats a number of things. Up to 9999 it is exact.
 func count(v float64) string {
 	if known(v) && v < 9999.5 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
@@ -37,7 +37,7 @@ func count(v float64) string {
 	return number(v)
 }
 
-// percent writes a part of one CPU: several CPUs have several hundred per cent.
+// percent formats a fraction of one CPU. Several CPUs have several hundred per cent.
 func percent(v float64) string {
 	v *= 100
 	switch {
@@ -53,7 +53,7 @@ func percent(v float64) string {
 	return scaled(v, 1000, "kMGTPE")
 }
 
-// size writes bytes in powers of 1024, as top and free do.
+// size formats bytes in powers of 1024, as top and free do.
 func size(v float64) string {
 	switch {
 	case !known(v):
@@ -64,7 +64,7 @@ func size(v float64) string {
 	return scaled(v, 1024, "KMGTPE")
 }
 
-// scaled writes a value with three digits and a unit.
+// scaled formats a value with three digits and a unit.
 func scaled(v, base float64, units string) string {
 	i := -1
 	for i < len(units)-1 && (i < 0 || v >= 999.5) {
@@ -81,7 +81,7 @@ func scaled(v, base float64, units string) string {
 	return strconv.FormatFloat(v, 'f', digits, 64) + units[i:i+1]
 }
 
-// seconds writes a short time.
+// seconds formats a short time.
 func seconds(v float64) string {
 	switch {
 	case !known(v) || math.IsInf(v, 0):
@@ -94,7 +94,7 @@ func seconds(v float64) string {
 	return strconv.FormatFloat(v, 'f', 1, 64) + "s"
 }
 
-// ago writes a time that has passed.
+// ago formats the time since an event.
 func ago(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%d s", int(d.Seconds()))
@@ -102,7 +102,7 @@ func ago(d time.Duration) string {
 	return d.Truncate(time.Second).String()
 }
 
-// left and right fit a text into a width, cut or filled up. A width is in columns of the terminal.
+// left and right cut or pad a text to a width in columns of the terminal.
 func left(s string, width int) string {
 	s = cut(s, width)
 	return s + spaces(width-ansi.StringWidth(s))
@@ -120,12 +120,12 @@ func cut(s string, width int) string {
 	return ansi.Truncate(s, width, "…")
 }
 
-// clip shortens a word where no sign of it is needed.
+// clip shortens a word without a mark.
 func clip(s string, width int) string { return ansi.Truncate(s, width, "") }
 
 func spaces(n int) string { return strings.Repeat(" ", max(n, 0)) }
 
-// between puts two texts at the ends of a line; the right one goes first when there is no room.
+// between puts two texts at the ends of a line. The right one is dropped first when both do not fit.
 func between(l, r string, width int) string {
 	room := width - ansi.StringWidth(l) - ansi.StringWidth(r)
 	if room < 1 {

@@ -18,35 +18,35 @@ const (
 	helpPage
 )
 
-// model is all that is shown and how it changes. It is a value: each change gives a new one.
+// model is the state of the view. It is a value: each change returns a new one.
 type model struct {
 	opts          Options
 	width, height int
 
 	last  *Sample   // the newest
-	table Table     // that is shown
-	next  Table     // the newest, while paused
-	lost  error     // why there is no newer one
-	since time.Time // when it was first missed
+	table Table     // the shown table
+	next  Table     // the newest table, while paused
+	lost  error     // why there is no newer sample
+	since time.Time // when a sample was first missed
 	away  time.Duration
 
-	page, before page // before is where help goes back to
+	page, before page // before is the page that help returns to
 	sort         string
 	reverse      bool
 	filter       string
 	typing       bool
 	paused       bool
 	chosen       Key  // the row that the cursor is on
-	follow       bool // the cursor goes where that workload goes; else it stays in its line
+	follow       bool // the cursor follows that workload; otherwise it stays in its line
 	row          int  // the line
-	first        int  // of the rows on the screen
-	detail       Row  // that is shown in detail, as it was last seen
+	first        int  // first row on the screen
+	detail       Row  // the last known state of the workload on the detail page
 	gone         bool
-	threads      threadView // of the workload in detail
-	scroll       int        // lines above the screen, of a page that scrolls
+	threads      threadView // of the workload on the detail page
+	scroll       int        // of a scrolling page: lines above the screen
 }
 
-// A terminal that does not say how large it is gets what every terminal has.
+// The default size for terminals that do not report their size.
 const (
 	usualWidth  = 80
 	usualHeight = 24
@@ -78,10 +78,10 @@ func (m model) show(t Table) model {
 			}
 		}
 	}
-	return m.settle()
+	return m.clampCursor()
 }
 
-// aboutOne tells whether a page shows one workload, or will again after the help.
+// aboutOne reports whether a page shows one workload, or will again after the help page.
 func (m *model) aboutOne() bool {
 	p := m.page
 	if p == helpPage {
@@ -90,7 +90,7 @@ func (m *model) aboutOne() bool {
 	return p == detailPage || p == threadPage
 }
 
-// lose says that there was no sample.
+// lose records that there was no sample.
 func (m model) lose(err error, now time.Time) model {
 	if m.lost == nil {
 		m.since = now
@@ -99,7 +99,7 @@ func (m model) lose(err error, now time.Time) model {
 	return m
 }
 
-// resize fits a terminal. One that says nothing has the usual size.
+// resize sets the size of the terminal, or the default size for zero.
 func (m model) resize(width, height int) model {
 	m.width, m.height = width, height
 	if width <= 0 {
@@ -108,14 +108,14 @@ func (m model) resize(width, height int) model {
 	if height <= 0 {
 		m.height = usualHeight
 	}
-	return m.settle()
+	return m.clampCursor()
 }
 
-// rows are those of the table that the filter keeps, in order.
+// rows returns the rows of the table that match the filter, in order.
 func (m *model) rows() []Row { return choose(m.table.Rows, m.filter, m.sort, m.reverse) }
 
-// settle keeps the cursor on its row and the row on the screen.
-func (m model) settle() model {
+// clampCursor keeps the cursor on its row and the row on the screen.
+func (m model) clampCursor() model {
 	rows := m.rows()
 	if i := slices.IndexFunc(rows, func(r Row) bool { return r.Key == m.chosen }); i >= 0 && m.follow {
 		m.row = i
@@ -133,13 +133,13 @@ func (m model) settle() model {
 	return m
 }
 
-// top puts the cursor into the first line, whatever comes to be there.
+// top moves the cursor to the first line. It does not follow a workload there.
 func (m model) top() model {
 	m.follow, m.row, m.first = false, 0, 0
-	return m.settle()
+	return m.clampCursor()
 }
 
-// move puts the cursor on another row, whose workload it follows from then on.
+// move moves the cursor to another row and then follows that row's workload.
 func (m model) move(by int) model {
 	rows := m.rows()
 	if len(rows) == 0 {
@@ -147,12 +147,12 @@ func (m model) move(by int) model {
 	}
 	m.row = max(min(m.row+by, len(rows)-1), 0)
 	m.chosen, m.follow = rows[m.row].Key, true
-	return m.settle()
+	return m.clampCursor()
 }
 
-// press takes a key by its name; text is what it types, if anything. It tells whether to quit.
+// press handles a key by its name. Text is what the key types, if anything. The result reports whether to quit.
 func (m model) press(key, text string) (model, bool) {
-	if key == "alt+esc" { // twice esc, that a slow line has brought together
+	if key == "alt+esc" { // esc pressed twice, merged by a slow connection
 		key = "esc"
 	}
 	switch {
@@ -174,7 +174,7 @@ func (m model) press(key, text string) (model, bool) {
 	}
 	switch m.page {
 	case helpPage:
-		m.page = m.before // any key leaves it
+		m.page = m.before // any key leaves the help page
 	case threadPage:
 		var done bool
 		if m, done = m.pressThreads(key); !done {
@@ -253,10 +253,10 @@ func (m model) pressList(key string) model {
 			}
 		}
 	}
-	return m.settle()
+	return m.clampCursor()
 }
 
-// scrolling are all lines of a page that scrolls, those too that do not fit on the screen.
+// scrolling returns all lines of a scrolling page, including those that do not fit on the screen.
 func (sc screen) scrolling() []string {
 	switch sc.page {
 	case detailPage:
@@ -290,5 +290,5 @@ func (m model) pressScrolling(key string) model {
 	case "end":
 		m.scroll = len(screen{&m}.scrolling())
 	}
-	return m.settle()
+	return m.clampCursor()
 }

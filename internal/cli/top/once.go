@@ -40,7 +40,7 @@ func Once(ctx context.Context, w io.Writer, source Source, o Options, asJSON boo
 	return writeTable(w, t)
 }
 
-// writeTable writes all columns, each as wide as it must be.
+// writeTable writes all columns. Each is as wide as its longest value.
 func writeTable(w io.Writer, t Table) error {
 	all := make([]placed, 0, len(columns()))
 	for _, c := range columns() {
@@ -69,7 +69,7 @@ func writeTable(w io.Writer, t Table) error {
 	return err
 }
 
-// The JSON of a table. What was not measured is left out.
+// The JSON of a table. Values that were not measured are omitted.
 type jsonTable struct {
 	Target    string         `json:"target"`
 	Time      time.Time      `json:"time"`

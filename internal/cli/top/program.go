@@ -12,8 +12,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// Run shows the live view until the user quits or ctx ends. It scrapes once before it takes the
-// terminal, so that an agent that is not there is an error and not an empty screen.
+// Run shows the live view until the user quits or ctx ends. It scrapes once before it takes the terminal, so that a
+// missing agent is an error and not an empty screen.
 func Run(ctx context.Context, in, out *os.File, source Source, o Options) error {
 	first, err := source.Scrape(ctx)
 	if err != nil {
@@ -27,15 +27,15 @@ func Run(ctx context.Context, in, out *os.File, source Source, o Options) error 
 	return nil
 }
 
-// program joins the model, the source and the terminal.
+// program connects the model, the source and the terminal.
 type program struct {
 	ctx    context.Context
 	source Source
 	model  model
 }
 
-// due says that it is time for the next scrape; scraped is what became of it, and listed what became of
-// asking for threads.
+// due is the message that the next scrape is due. scraped holds its result, and listed the result of a request for
+// threads.
 type (
 	due     struct{}
 	scraped struct {
@@ -51,10 +51,10 @@ type (
 	}
 )
 
-// Init waits for the second scrape: the first is there.
+// Init waits for the second scrape. The first was made before.
 func (p program) Init() tea.Cmd { return p.wait(0) }
 
-// wait is an interval from the last scrape to the next. A slow agent is given time between two of them.
+// wait waits one interval after the last scrape. A slow agent gets more time between two scrapes.
 func (p program) wait(took time.Duration) tea.Cmd {
 	const share = 4
 	rest := max(p.model.opts.Interval-took, p.model.opts.Interval/share)
@@ -68,14 +68,14 @@ func (p program) scrape() tea.Msg {
 	return scraped{s, err, end, end.Sub(begin)}
 }
 
-// threads asks for the threads of the workload that somebody looks at.
+// threads requests the threads of the shown workload.
 func (p program) threads() tea.Msg {
 	workload := p.model.threads.workload
 	list, err := p.source.Threads(p.ctx, workload)
 	return listed{workload, list, err}
 }
 
-// Update hands what has happened to the model.
+// Update passes messages to the model.
 func (p program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -83,7 +83,7 @@ func (p program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.KeyPressMsg:
 		return p.press(msg)
 	case due:
-		if p.model.wantsThreads() {
+		if p.model.showsThreads() {
 			return p, tea.Batch(p.scrape, p.threads)
 		}
 		return p, p.scrape
@@ -100,19 +100,19 @@ func (p program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return p, nil
 }
 
-// press takes a key. Threads that somebody begins to look at are asked for at once.
+// press handles a key. It requests threads immediately when the user opens their page.
 func (p program) press(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
-	looked, quit := p.model.wantsThreads(), false
+	looked, quit := p.model.showsThreads(), false
 	if p.model, quit = p.model.press(key.String(), key.Text); quit {
 		return p, tea.Quit
 	}
-	if !looked && p.model.wantsThreads() {
+	if !looked && p.model.showsThreads() {
 		return p, p.threads
 	}
 	return p, nil
 }
 
-// View draws the model on the alternate screen, so that quitting gives the shell's lines back.
+// View draws the model on the alternate screen, so that the shell's lines reappear at the end.
 func (p program) View() tea.View {
 	v := tea.NewView(screen{&p.model}.view())
 	v.AltScreen = true

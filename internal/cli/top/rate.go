@@ -7,33 +7,33 @@ import (
 	"time"
 )
 
-// Table is what happened between two samples.
+// Table holds the changes between two samples.
 type Table struct {
 	At        time.Time
 	Over      time.Duration // between the samples; 0 when there is only one
-	Restarted bool          // the agent began anew in between: there are no rates
+	Restarted bool          // the agent was restarted between the samples, so there are no rates
 	Rows      []Row
-	TEE       bool               // some workload runs in a TEE, or the machine says something about enclaves
+	TEE       bool               // a workload runs in a TEE, or there are metrics of the machine's enclaves
 	Enclaves  map[Series]float64 // of the machine: rates of counters, values of gauges
 }
 
-// Row is one workload, or one watched process, between two samples. What was not measured is NaN.
+// Row is one workload or one watched process between two samples. Values that were not measured are NaN.
 type Row struct {
 	Key
 	Process                                             // of a watched process
 	Kind, TEE, Runtime                                  string
-	CPU, Calls, Voluntary, Involuntary, Faults, Waiting float64 // per second; CPU and Waiting as a part of one CPU
+	CPU, Calls, Voluntary, Involuntary, Faults, Waiting float64 // per second; CPU and Waiting as a fraction of one CPU
 	Resident, Processes, Threads                        float64
 	Rates                                               map[Series]float64 // of each counter
 	Values                                              map[Series]float64 // of each gauge
 	Watched                                             []Row
 }
 
-// restartSlack is how far an agent's start may move by itself: the kernel computes it from the clock.
+// restartSlack is how much an agent's start time may vary, because the kernel computes it from the clock.
 const restartSlack = 2
 
-// restarted tells whether after is of another run of the agent than before. Its start says so; where it
-// is not exposed, the counters of the reserved workloads do, which live as long as the agent.
+// restarted reports whether the agent was restarted between two samples. Its start time shows it. Without a start time,
+// the counters of the reserved workloads do, because these exist as long as the agent.
 func restarted(before, after *Sample) bool {
 	if before.Started != 0 && after.Started != 0 && math.Abs(after.Started-before.Started) > restartSlack {
 		return true
@@ -47,7 +47,7 @@ func restarted(before, after *Sample) bool {
 	return false
 }
 
-// fell tells whether a counter is lower than it was: it began anew.
+// fell reports whether a counter is lower than before, so that it began again from zero.
 func fell(before, after map[Series]float64) bool {
 	for s, v := range before {
 		if now, ok := after[s]; ok && isCounter(s.Family) && now < v {
@@ -57,7 +57,7 @@ func fell(before, after map[Series]float64) bool {
 	return false
 }
 
-// compare makes the table of two samples. before may be nil.
+// compare returns the table of two samples. before may be nil.
 func compare(before, after *Sample) Table {
 	t := Table{At: after.At, TEE: len(after.Enclaves) > 0}
 	if before != nil {
@@ -108,8 +108,8 @@ func compareWorkload(key Key, before, after *Workload, over time.Duration, attac
 	return row
 }
 
-// rates gives the rate of each counter. A counter that was not there is one of a system call, say, that
-// had not been called yet: the agent leaves zeros out. When a counter fell, all of them began anew, and
+// rates returns the rate of each counter. A missing counter had the value zero, which the agent does not export. An
+// example is a system call that had not been called yet. When a counter fell, all counters began again from zero, and
 // there are no rates.
 func rates(before, after map[Series]float64, over time.Duration) map[Series]float64 {
 	r := map[Series]float64{}
@@ -151,7 +151,7 @@ func one(values map[Series]float64, s Series) float64 {
 	return unknown()
 }
 
-// sum adds a family up; unknown when there is nothing of it.
+// sum adds up a family. It is unknown when the family has no value.
 func sum(values map[Series]float64, family string) float64 {
 	total := unknown()
 	for s, v := range values {
@@ -162,7 +162,7 @@ func sum(values map[Series]float64, family string) float64 {
 	return total
 }
 
-// orZero is for families of which the agent leaves out what is zero: what is not there is 0 when it is counted.
+// orZero is for families whose zeros the agent does not export. A missing value is 0 when the family is counted.
 func orZero(v float64, counted bool) float64 {
 	if math.IsNaN(v) && counted {
 		return 0
@@ -170,7 +170,7 @@ func orZero(v float64, counted bool) float64 {
 	return v
 }
 
-// plus adds what is known.
+// plus adds the known values.
 func plus(a, b float64) float64 {
 	switch {
 	case !known(a):

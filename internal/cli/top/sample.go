@@ -16,29 +16,29 @@ import (
 	prom "github.com/prometheus/common/model"
 )
 
-// ErrNoWorkloads says that an exposition is not that of an agent.
+// ErrNoWorkloads reports that an exposition is not from an agent.
 var ErrNoWorkloads = errors.New("the exposition contains no workloads")
 
-// Sample is what one scrape said.
+// Sample is the content of one scrape.
 type Sample struct {
 	At        time.Time
-	Started   float64         // when the agent started, in Unix seconds; 0 where it does not say
+	Started   float64         // when the agent started, in Unix seconds; 0 when unknown
 	Attached  map[string]bool // by probe
 	Workloads map[Key]*Workload
 	Enclaves  map[Series]float64 // of the machine: the families sgx_ without a workload
 }
 
-// Workload is what one scrape said about a workload.
+// Workload is the content of one scrape about a workload.
 type Workload struct {
 	Kind, TEE, Runtime string
 	Values             map[Series]float64
-	Processes          map[Process]map[Series]float64 // those that are watched
+	Processes          map[Process]map[Series]float64 // the watched ones
 }
 
 // Process is a watched process of a workload.
 type Process struct{ PID, Comm string }
 
-// ownLabels lists, for the families of workloads that are shown, the labels that become A and B.
+// ownLabels returns the labels that become A and B, for the families of workloads that are shown.
 func ownLabels(family string) (labels [2]string, shown bool) {
 	switch family {
 	case syscalls, syscallSeconds:
@@ -59,7 +59,7 @@ func ownLabels(family string) (labels [2]string, shown bool) {
 	return [2]string{}, false
 }
 
-// parseExposition reads the text format of Prometheus.
+// parseExposition parses the text format of Prometheus.
 func parseExposition(data []byte) (*Sample, error) {
 	families, err := parseText(data)
 	if err != nil {
@@ -79,8 +79,8 @@ func parseExposition(data []byte) (*Sample, error) {
 	return s, nil
 }
 
-// parseText lets no answer of a stranger end the program: expfmt (v0.71.0) dereferences nil in
-// startLabelName when "{}" stands where a line of HELP promised a metric. The fuzz test found it.
+// parseText recovers from a panic in expfmt (v0.71.0), so that no answer can end the program. expfmt dereferences nil
+// in startLabelName when "{}" follows a line of HELP instead of a metric. The fuzz test found it.
 func parseText(data []byte) (families map[string]*dto.MetricFamily, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -111,7 +111,7 @@ func labelsOf(m *dto.Metric) map[string]string {
 	return labels
 }
 
-// add files one value.
+// add records one value.
 func (s *Sample) add(family string, labels map[string]string, v float64) {
 	name, isWorkload := labels["workload"]
 	switch {
@@ -158,8 +158,8 @@ func (w *Workload) add(family string, labels map[string]string, v float64) {
 	}
 }
 
-// others makes a series of a family whose labels are not known here: the first two that do not name a
-// workload, in the order of their names.
+// others returns a series of a family whose labels are not known here. A and B are the first two labels, sorted by
+// name, that do not identify a workload.
 func others(family string, labels map[string]string) Series {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
@@ -173,5 +173,5 @@ func others(family string, labels map[string]string) Series {
 	return Series{family, list[0], list[1]}
 }
 
-// inTEE tells whether a workload runs in a trusted execution environment.
+// inTEE reports whether a workload runs in a trusted execution environment.
 func inTEE(tee string) bool { return tee != "" && tee != "none" }

@@ -4,8 +4,8 @@ package top
 
 import "charm.land/lipgloss/v2"
 
-// styles are attributes first and colours second: of the sixteen that every terminal has and its user
-// has chosen. What a terminal cannot do, the program takes out when it writes.
+// styles uses attributes first and colours second. The colours are the sixteen that every terminal has and its user has
+// chosen. The program removes what a terminal cannot show.
 type styles struct {
 	title, heading, sorted, chosen, faint, alert, tee lipgloss.Style
 }

@@ -13,7 +13,7 @@ import (
 
 // threadView is the page about the threads of one workload.
 type threadView struct {
-	workload string // whose threads they are
+	workload string // whose threads are shown
 	last     *ThreadList
 	rows     []ThreadRow
 	err      error // why there is no newer list
@@ -21,21 +21,21 @@ type threadView struct {
 	reverse  bool
 }
 
-// threadColumn is one of the table of threads.
+// threadColumn is one column of the table of threads.
 type threadColumn struct {
 	name   string
-	key    string // that sorts by it; empty for none
+	key    string // the key that sorts by it; empty for none
 	short  string
 	long   string
 	narrow int
 	wide   int
 	help   string
 	text   func(*ThreadRow) string
-	value  func(*ThreadRow) float64 // of columns of numbers
+	value  func(*ThreadRow) float64 // for columns of numbers
 	format func(float64) string
 }
 
-// wideThreads is the width from which titles are spelled out.
+// wideThreads is the width from which long titles are used.
 const wideThreads = 120
 
 func threadColumns() []threadColumn {
@@ -52,7 +52,7 @@ func threadColumns() []threadColumn {
 	}
 }
 
-// stateWord says what the letters of proc_pid_stat(5) mean, in at most five columns.
+// stateWord returns the meaning of a letter of proc_pid_stat(5), in at most five columns.
 func stateWord(letter string) string {
 	switch letter {
 	case "R":
@@ -69,12 +69,12 @@ func stateWord(letter string) string {
 	return letter
 }
 
-// wantsThreads tells whether somebody looks at threads.
-func (m *model) wantsThreads() bool {
+// showsThreads reports whether the page of threads is open.
+func (m *model) showsThreads() bool {
 	return m.page == threadPage || m.page == helpPage && m.before == threadPage
 }
 
-// openThreads shows the threads of the workload that is shown in detail.
+// openThreads opens the page of threads of the workload on the detail page.
 func (m model) openThreads() model {
 	if m.threads.workload != m.detail.Workload {
 		m.threads = threadView{workload: m.detail.Workload, sort: "cpu"}
@@ -83,11 +83,11 @@ func (m model) openThreads() model {
 	return m
 }
 
-// leastBetween is the part of an interval that must be between two lists: a shorter time gives rates
-// that say nothing.
-const leastBetween = 4
+// minBetween is the fraction of an interval, as a divisor, that must be between two lists. Rates over a shorter time
+// are meaningless.
+const minBetween = 4
 
-// takeThreads adds a list, or the reason why there is none. One of another workload comes too late.
+// takeThreads adds a list, or the reason why there is none. It ignores a late list of another workload.
 func (m model) takeThreads(workload string, l *ThreadList, err error) model {
 	t := &m.threads
 	if workload != t.workload || m.paused && t.last != nil {
@@ -96,14 +96,14 @@ func (m model) takeThreads(workload string, l *ThreadList, err error) model {
 	if t.err = err; err != nil {
 		return m
 	}
-	if t.last != nil && l.Time.Sub(t.last.Time) < m.opts.Interval/leastBetween {
+	if t.last != nil && l.Time.Sub(t.last.Time) < m.opts.Interval/minBetween {
 		return m
 	}
 	t.rows, t.last = compareThreads(t.last, l), l
-	return m.settle()
+	return m.clampCursor()
 }
 
-// threadRows are the rows in order. What was not measured comes last.
+// ordered returns the rows in order. Values that were not measured come last.
 func (t *threadView) ordered() []ThreadRow {
 	rows := slices.Clone(t.rows)
 	all := threadColumns()
@@ -114,7 +114,7 @@ func (t *threadView) ordered() []ThreadRow {
 	return rows
 }
 
-// arrow shows the order: the most first, names and numbers of threads from A to Z, unless reversed.
+// arrow shows the order: numbers from the highest, names and IDs ascending, unless reversed.
 func (t *threadView) arrow() string {
 	upward := slices.Contains([]string{"thread", "process", "name"}, t.sort)
 	if upward != t.reverse {
@@ -144,12 +144,12 @@ func (c *threadColumn) compare(a, b *ThreadRow, reverse bool) int {
 	return n
 }
 
-// pressThreads takes the keys that only this page has, and says whether the key was one.
+// pressThreads handles the keys of this page. It reports whether the key was one of them.
 func (m model) pressThreads(key string) (model, bool) {
 	switch key {
 	case "esc", "enter", "backspace", "left":
 		m.page, m.scroll = detailPage, 0
-		return m.settle(), true
+		return m.clampCursor(), true
 	case "r":
 		m.threads.reverse = !m.threads.reverse
 		return m, true
@@ -163,7 +163,7 @@ func (m model) pressThreads(key string) (model, bool) {
 	return m, false
 }
 
-// threadTitles stay while the threads below them scroll.
+// titles returns the titles, which stay while the threads below them scroll.
 func (t *threadView) titles(width int) string {
 	st := newStyles()
 	var b strings.Builder
@@ -180,14 +180,14 @@ func (t *threadView) titles(width int) string {
 	return " " + b.String()
 }
 
-// placedThread is a column with its place.
+// placedThread is a column with its position.
 type placedThread struct {
 	threadColumn
 	title string
 	width int
 }
 
-// threadPlaces leaves away the process where there is one only, and gives the last column the rest.
+// places omits the process when there is only one, and gives the last column the remaining width.
 func (t *threadView) places(width int) []placedThread {
 	var places []placedThread
 	left := width - 1
@@ -208,7 +208,7 @@ func (t *threadView) places(width int) []placedThread {
 	return places
 }
 
-// fit puts words to the left, with a space after them, and numbers to the right.
+// fit aligns words to the left, with a space after them, and numbers to the right.
 func (c *placedThread) fit(s string) string {
 	switch {
 	case c.value != nil:
@@ -219,7 +219,7 @@ func (c *placedThread) fit(s string) string {
 	return left(s, c.width-1) + " "
 }
 
-// threadLines is the table of threads without its titles.
+// lines returns the table of threads without its titles.
 func (t *threadView) lines(width int) []string {
 	st := newStyles()
 	switch {
@@ -252,7 +252,7 @@ func (t *threadView) lines(width int) []string {
 	return lines
 }
 
-// threadState says how many threads there are, and what is not as usual.
+// state shows how many threads there are, and what is unusual.
 func (t *threadView) state() (alert, about string) {
 	if t.last == nil {
 		return "", ""

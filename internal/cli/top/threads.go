@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// ThreadList is what an agent says about the threads of a workload. When there are too many, it lists
-// those that have used the most CPU time so far.
+// ThreadList is an agent's answer about the threads of a workload. When there are too many, it lists those that have
+// used the most CPU time so far.
 type ThreadList struct {
 	Workload  string    `json:"workload"`
 	Time      time.Time `json:"time"`
 	Processes int       `json:"processes"`
-	Threads   int       `json:"threads"` // there are
+	Threads   int       `json:"threads"` // number of all threads
 	List      []Thread  `json:"list"`
 }
 
-// Thread is one thread. What the kernel did not tell is nil or empty.
+// Thread is one thread. Values that the kernel does not report are nil or empty.
 type Thread struct {
 	PID         int      `json:"pid"`
 	TID         int      `json:"tid"`
 	Name        string   `json:"name"`
 	State       string   `json:"state"`           // the letter of proc_pid_stat(5)
-	Started     float64  `json:"started_seconds"` // tells it from another one that had its ID
+	Started     float64  `json:"started_seconds"` // distinguishes it from an earlier thread with the same ID
 	CPU         float64  `json:"cpu_seconds"`
 	Waited      *float64 `json:"run_queue_wait_seconds"`
 	Voluntary   *float64 `json:"voluntary_switches"`
@@ -31,7 +31,7 @@ type Thread struct {
 	WaitsIn     string   `json:"waits_in"`
 }
 
-// parseThreads reads an answer, and makes what others have named fit to be shown.
+// parseThreads parses an answer, and makes the names in it printable.
 func parseThreads(data []byte) (*ThreadList, error) {
 	l := &ThreadList{}
 	if err := json.Unmarshal(data, l); err != nil {
@@ -44,13 +44,13 @@ func parseThreads(data []byte) (*ThreadList, error) {
 	return l, nil
 }
 
-// ThreadRow is a thread between two lists. What was not measured is NaN.
+// ThreadRow is a thread between two lists. Values that were not measured are NaN.
 type ThreadRow struct {
 	Thread
-	CPU, Waiting, Voluntary, Involuntary float64 // per second; CPU and Waiting as a part of one CPU
+	CPU, Waiting, Voluntary, Involuntary float64 // per second; CPU and Waiting as a fraction of one CPU
 }
 
-// compareThreads makes rows of the newer of two lists of one workload. before may be nil.
+// compareThreads returns rows for the newer of two lists of one workload. before may be nil.
 func compareThreads(before, after *ThreadList) []ThreadRow {
 	type id struct {
 		tid     int
@@ -79,7 +79,7 @@ func compareThreads(before, after *ThreadList) []ThreadRow {
 	return rows
 }
 
-// rise is the rate of a counter; unknown when one of its values is, or when it fell.
+// rise returns the rate of a counter. It is unknown when one of its values is, or when the counter fell.
 func rise(before, after *float64, over float64) float64 {
 	if before == nil || after == nil || *after < *before {
 		return unknown()

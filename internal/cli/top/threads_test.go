@@ -118,7 +118,7 @@ func TestThreadsAreSorted(t *testing.T) {
 
 func TestThreadsOfTheRightWorkloadAtTheRightTime(t *testing.T) {
 	m := press(t, live(t, ""), "down", "enter", "t")
-	if !m.wantsThreads() || !strings.Contains(plain(m), "asking the agent") {
+	if !m.showsThreads() || !strings.Contains(plain(m), "asking the agent") {
 		t.Errorf("at first the page is\n%s", plain(m))
 	}
 	first, later := list(t, "threads-before.json", recorded), recorded.Add(2*time.Second)
@@ -135,11 +135,11 @@ func TestThreadsOfTheRightWorkloadAtTheRightTime(t *testing.T) {
 	if paused := press(t, m, "space").takeThreads("redis-server", list(t, "threads-after.json", later), nil); paused.threads.last != first {
 		t.Error("a paused page changes")
 	}
-	if help := press(t, m, "?"); !help.wantsThreads() || press(t, help, "z").page != threadPage {
+	if help := press(t, m, "?"); !help.showsThreads() || press(t, help, "z").page != threadPage {
 		t.Error("the help does not go back to the threads")
 	}
 	back := press(t, m, "esc")
-	if back.page != detailPage || back.wantsThreads() || press(t, back, "alt+esc").page != listPage {
+	if back.page != detailPage || back.showsThreads() || press(t, back, "alt+esc").page != listPage {
 		t.Error("esc does not go back step by step")
 	}
 	if other := press(t, back, "esc", "up", "enter", "t"); other.threads.last != nil {

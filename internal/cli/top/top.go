@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package top is the view for people who live in a terminal: the workloads of one machine, what each
-// asks of the kernel per second, and one of them in detail.
+// Package top is the view in a terminal: the workloads of one machine, their requests to the kernel per second, and
+// details of one workload.
 //
-// It is a client of a running agent. It scrapes the agent's exposition and computes the rates itself,
-// so it needs no privilege and shows what any other client of /metrics would see, besides the single
-// threads of a workload, which are no metrics and which it asks for by themselves. The model is state,
-// update and view without input or output; Source scrapes, and the program joins the two in a
-// terminal. It refuses to count anything, to keep a history and to know how an agent is started.
+// It is a client of a running agent. It scrapes the agent's metrics and computes the rates itself. So it needs no
+// privilege and shows what any other client of /metrics would see. Single threads of a workload are no metrics; the
+// agent has a separate request for them. The model is state, update and view without input or output. Source scrapes,
+// and the program connects the two in a terminal. The package refuses to count anything, to keep a history and to know
+// how an agent is started.
 package top
 
 import (
@@ -18,23 +18,22 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// Options are what a run is told.
+// Options configure a run.
 type Options struct {
-	Target   string // names the agent: it is shown
+	Target   string // the agent's name, for display
 	Interval time.Duration
 	Sort     string // one of SortKeys
 	Reverse  bool
 	Filter   string
 }
 
-// Key names a workload.
+// Key identifies a workload.
 type Key struct{ Workload, Container, Pod, Namespace string }
 
-// Series names one value of a workload: its family and the labels that only this family has.
+// Series identifies one value of a workload: its family and the labels that only this family has.
 type Series struct{ Family, A, B string }
 
-// Families of the agent, as it names them. A family of a watched process is under the name of its
-// workload's twin.
+// Families of the agent. A family of a watched process has the name of the same family of workloads.
 const (
 	syscalls       = "teescope_syscalls_total"         // A is the name
 	syscallSeconds = "teescope_syscall_seconds_total"  // A is the name
@@ -60,17 +59,17 @@ const (
 	enclavePrefix = "sgx_"
 )
 
-// isCounter tells counters from gauges by the name, as OpenMetrics demands it.
+// isCounter reports whether a family is a counter. OpenMetrics requires the suffix.
 func isCounter(family string) bool { return strings.HasSuffix(family, "_total") }
 
 // unknown is a value that was not measured. It is shown as "-" and never as 0.
 func unknown() float64 { return math.NaN() }
 
-// known is false too for what is no number: sums of an agent that lies.
+// known is also false for infinite values, which the sums of a faulty agent may contain.
 func known(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// longestLabel bounds what is shown of a label, in bytes.
+// longestLabel is the maximum length of a displayed label, in bytes.
 const longestLabel = 200
 
-// clean makes a label fit to be shown: the one who started the program has chosen it.
+// clean makes a label printable. Other users choose labels.
 func clean(s string) string { return text.Cut(text.Terminal(s), longestLabel) }

@@ -16,7 +16,7 @@ import (
 // screen draws a model. It never changes the model.
 type screen struct{ *model }
 
-// view draws the screen: at most height lines of at most width columns.
+// view returns the screen: at most height lines of at most width columns.
 func (sc screen) view() string {
 	var lines []string
 	switch sc.page {
@@ -59,17 +59,16 @@ func (sc screen) listPage() []string {
 	if len(sc.table.Enclaves) > 0 {
 		keys[len(keys)-1] = "x enclaves"
 	}
-	if sc.width < roomForKeys {
+	if sc.width < keysWidth {
 		return sc.foot(lines, append(keys, "letters sort")...)
 	}
 	return sc.foot(lines, append(keys, sortKeys(place)...)...)
 }
 
-// roomForKeys is the width from which the keys that sort are listed.
-const roomForKeys = 140
+// keysWidth is the width from which the keys for sorting are listed.
+const keysWidth = 140
 
-// scrollPage is a page about one thing, of which there may be more than the screen holds. It names the
-// keys that are its own.
+// scrollPage is a page about one subject that may not fit on the screen. Own lists the keys of this page only.
 func (sc screen) scrollPage(subject string, own ...string) []string {
 	lines := append([]string{sc.head(), subject, newStyles().state(sc)}, sc.fixed()...)
 	all := sc.scrolling()
@@ -83,14 +82,13 @@ func (sc screen) scrollPage(subject string, own ...string) []string {
 	return sc.foot(lines, keys...)
 }
 
-// visible is how many rows of the table there is room for: besides them the heads, the state, the titles
-// and the foot.
+// visible returns how many rows of the table fit. The other lines are the heads, the state, the titles and the foot.
 func (m *model) visible() int { return max(m.height-len(screen{m}.heads())-3, 1) }
 
-// body is how many lines of a page that scrolls there is room for.
+// body returns how many lines of a scrolling page fit.
 func (m *model) body() int { return max(m.height-4-len(screen{m}.fixed()), 1) }
 
-// fixed are the lines above those that scroll.
+// fixed returns the lines above those that scroll.
 func (sc screen) fixed() []string {
 	if sc.page == threadPage {
 		return []string{sc.threads.titles(sc.width)}
@@ -98,7 +96,7 @@ func (sc screen) fixed() []string {
 	return nil
 }
 
-// heads are the lines about the whole machine.
+// heads returns the lines about the whole machine.
 func (sc screen) heads() []string {
 	st := newStyles()
 	lines := []string{sc.head(), left(sc.totals(), sc.width)}
@@ -114,7 +112,7 @@ func (sc screen) head() string {
 	return newStyles().title.Render(between(l, r, sc.width))
 }
 
-// totals sums the workloads up; that is the machine. The idle threads' time is nobody's.
+// totals sums up the workloads, which gives the machine. Idle time belongs to no workload.
 func (sc screen) totals() string {
 	cpu, calls, switched, fault, procs, thrs := unknown(), unknown(), unknown(), unknown(), unknown(), unknown()
 	tees := 0
@@ -136,7 +134,7 @@ func (sc screen) totals() string {
 	})
 }
 
-// fitting joins as many parts as there is room for.
+// fitting joins as many parts as fit.
 func fitting(width int, parts []string) string {
 	line := ""
 	for i, p := range parts {
@@ -151,7 +149,7 @@ func fitting(width int, parts []string) string {
 	return line
 }
 
-// machine says what the kernel knows of the machine's enclaves, as far as it tells.
+// machine shows what the kernel reports about the machine's enclaves.
 func (sc screen) machine() string {
 	e := sc.table.Enclaves
 	var parts []string
@@ -172,7 +170,7 @@ func (sc screen) machine() string {
 	return fitting(sc.width, append([]string{"SGX"}, parts...))
 }
 
-// enclaveName is the family without what all have in common, and its labels.
+// enclaveName returns the family without the common prefix, and its labels.
 func enclaveName(s Series) string {
 	name := strings.TrimSuffix(strings.TrimPrefix(s.Family, enclavePrefix), "_total")
 	return strings.TrimSpace(strings.ReplaceAll(name, "_", " ") + " " + s.A)
@@ -188,7 +186,7 @@ func enclaveValue(s Series, v float64) string {
 	return count(v)
 }
 
-// state says in one line what is not as usual, and how the table is made.
+// state shows in one line what is unusual, and how the table is made.
 func (st styles) state(sc screen) string {
 	if sc.typing {
 		return left(fmt.Sprintf("filter: %s▏ (%d of %d)", sc.filter, len(sc.rows()), len(sc.table.Rows)), sc.width)
@@ -215,7 +213,7 @@ func (st styles) state(sc screen) string {
 	return st.alert.Render(between(l, r, sc.width))
 }
 
-// alert is the most important of what is not as usual.
+// alert returns the most important unusual condition.
 func (sc screen) alert() string {
 	switch {
 	case sc.lost != nil:
@@ -232,7 +230,7 @@ func (sc screen) alert() string {
 	return ""
 }
 
-// reason says shortly why there is no sample.
+// reason explains briefly why there is no sample.
 func reason(err error) string {
 	var refused *remote.NotListeningError
 	switch {
@@ -246,7 +244,7 @@ func reason(err error) string {
 	return clean(err.Error())
 }
 
-// titles are the names of the columns.
+// titles returns the line with the names of the columns.
 func (sc screen) titles(place []placed) string {
 	st := newStyles()
 	b := strings.Builder{}
@@ -264,7 +262,7 @@ func (sc screen) titles(place []placed) string {
 	return b.String()
 }
 
-// fit puts words to the left and numbers to the right.
+// fit aligns words to the left and numbers to the right.
 func (c *placed) fit(s string) string {
 	if c.text != nil {
 		return left(s, c.width)
@@ -272,7 +270,7 @@ func (c *placed) fit(s string) string {
 	return right(s, c.width)
 }
 
-// row draws one workload. What is nothing stands back, so that the rest stands out.
+// row draws one workload. Zeros are dimmed, so that other values stand out.
 func (st styles) row(place []placed, r *Row, chosen bool) string {
 	b := strings.Builder{}
 	for i, c := range place {
@@ -299,7 +297,7 @@ func (st styles) row(place []placed, r *Row, chosen bool) string {
 	return " " + b.String()
 }
 
-// foot fills the screen and puts the keys at its end, as many as there is room for.
+// foot fills the screen and puts as many keys as fit at its end.
 func (sc screen) foot(lines []string, keys ...string) []string {
 	for len(lines) < sc.height-1 {
 		lines = append(lines, "")
@@ -308,11 +306,11 @@ func (sc screen) foot(lines []string, keys ...string) []string {
 	return append(lines, newStyles().faint.Render(left(fitting(sc.width, keys), sc.width)))
 }
 
-// sortKeys lists the keys that sort.
+// sortKeys lists the keys for sorting.
 func sortKeys(place []placed) []string {
 	var keys []string
 	for _, c := range place {
-		if c.value != nil { // the others are in the help
+		if c.value != nil { // the others are on the help page
 			keys = append(keys, c.key+" "+c.name)
 		}
 	}
