@@ -20,8 +20,11 @@ const (
 	watchedBudget = 5
 )
 
-// MinRatio and MaxRatio bound the part of a cycle that the window takes.
-const MinRatio, MaxRatio = 0.002, 0.1
+// MinRatio is the lower bound of the duty cycle: the part of a cycle that the window takes.
+const MinRatio = 0.002
+
+// MaxRatio is the upper bound of the duty cycle.
+const MaxRatio = 0.1
 
 // Governor keeps the cost of counting below a budget.
 type Governor struct {

@@ -14,9 +14,9 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-// canned is a source of made series. A query has the series of the first entry of which the key is in it.
+// Canned is a source of invented series. A query gets the series of the first entry whose key it contains.
 type Canned struct {
-	Value    map[string]func(at time.Time) map[string]float64 // by what is in the query; by workload, "" is the machine
+	Value    map[string]func(at time.Time) map[string]float64 // by a part of the query; the function returns values by workload, with "" for the machine
 	Instants map[string][]query.Sample
 	Ranges   map[string][]query.Series
 	Fails    map[string]error
@@ -33,6 +33,7 @@ func (c *Canned) failure(query string) error {
 	return nil
 }
 
+// Instant implements query.Source.
 func (c *Canned) Instant(_ context.Context, query string, _ time.Time) ([]query.Sample, error) {
 	if err := c.failure(query); err != nil {
 		return nil, err
@@ -45,6 +46,7 @@ func (c *Canned) Instant(_ context.Context, query string, _ time.Time) ([]query.
 	return nil, nil
 }
 
+// Range implements query.Source.
 func (c *Canned) Range(_ context.Context, expr string, start, end time.Time, step time.Duration) ([]query.Series, error) {
 	if err := c.failure(expr); err != nil {
 		return nil, err
@@ -79,14 +81,15 @@ func (c *Canned) Range(_ context.Context, expr string, start, end time.Time, ste
 	return all, nil
 }
 
+// Noon is the time of the invented series.
 var Noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// scraped is every five seconds.
+// Scraped says that a scrape comes every five seconds.
 func Scraped() map[string][]query.Sample {
 	return map[string][]query.Sample{"teescope_build_info": {{Value: 60}}}
 }
 
-// noisy is a value with noise that is the same whenever it is asked for.
+// Noisy returns a value with noise. The noise depends only on the time.
 func Noisy(at time.Time, level float64) float64 {
 	r := rand.New(rand.NewPCG(uint64(at.UnixMilli()), 42))
 	return level * (1 + 0.05*r.NormFloat64())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
@@ -104,7 +105,7 @@ func (f *file) attachMore(added []bpf.Site) error {
 
 // Detach implements window.Probes.
 func (f *file) Detach() error {
-	l := append(f.calls, f.returns...)
+	l := slices.Concat(f.calls, f.returns)
 	f.calls, f.returns = nil, nil
 	return l.Close()
 }
