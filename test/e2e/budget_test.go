@@ -65,8 +65,8 @@ const bursts = "e2ebudgetburst"
 // with p = 0.01 (Student's t, 14 degrees of freedom). Four of one program in a row do with p^4 = 1e-8, and there are three
 // programs. The windows are at random moments, so rounds are independent. A half or a double of Redis or nginx is wrong in
 // all of them, because a bound of 50 % or more fails as well. Of the bursts the windows see so few that their interval may
-// be wider than that: what finds a half of those are TestSampledCallsAreAsManyAsThePrograms of the collector, whose windows
-// are longer, and the simulations of internal/agent/sampling.
+// be wider than that: TestSampledCallsAreAsManyAsThePrograms of the collector finds a half of those on a quiet machine: its windows
+// are longer. So do the simulations of internal/agent/sampling on any.
 func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 	redisPort := redis(t, copyTo(t, "/usr/bin/redis-server", "e2ebudget"))
 	url := nginx(t, "e2ebudgetweb")
@@ -112,11 +112,11 @@ func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 }
 
 // compareWithPerf lets perf and the agent count the calls of the programs for 15 s, and on a busy machine, where the windows
-// are few, for up to 60 s: until a half or a double would be seen to be wrong. It takes the programs that agree out of the
+// are few, for up to 120 s: until a half or a double would be seen to be wrong. It takes the programs that agree out of the
 // map, and says of the others what is wrong.
 func compareWithPerf(t *testing.T, a *teescope, wrong map[string]string) {
 	t.Helper()
-	const seconds, parts, tooWide = 15, 4, 0.5
+	const seconds, parts, tooWide = 15, 8, 0.5
 	type sums struct{ truth, got, variance float64 }
 	all, bound := map[string]sums{}, map[string]float64{}
 	for part, wide := 1, true; wide && part <= parts; part++ {
