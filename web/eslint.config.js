@@ -15,7 +15,7 @@ export default tseslint.config(
       },
     },
     rules: {
-      // Numbers in template strings are what most of this page is made of.
+      // Template strings of this page often contain numbers.
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
       "@typescript-eslint/no-unnecessary-condition": ["error", { allowConstantLoopConditions: true }],
       "no-restricted-globals": ["error", "event", "name"],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Builds what draws a report into dist/report: one script and one style sheet, which internal/server/report puts into a file.
+// Builds the script and style sheet of reports into dist/report. internal/server/report puts them into a file.
 import { defineConfig } from "vite";
 
 export default defineConfig({

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Writes as JSON, for Go: the definitions of all panels, the queries of a report, and what their placeholders stand for.
-// Usage: node write-dashboards.mjs PANELS-FILE QUESTIONS-FILE PAGEQUERY-FILE
+// Writes JSON for Go: the definitions of all panels, the queries of a report, and the values of placeholders. Usage:
+// node write-dashboards.mjs PANELS-FILE QUESTIONS-FILE PAGEQUERY-FILE
 import { writeFileSync } from "node:fs";
 import { createServer } from "vite";
 

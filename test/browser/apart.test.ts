@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Two machines with a workload of the same name, a real Redis here and a made
-// one there; and what of the page is in its address.
+// Two machines with a workload of the same name: a real Redis on this machine, and a simulated one. Also which
+// settings the address contains.
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { chart, queryString, seriousViolations, shown, Tabs } from "./browser";
@@ -10,7 +10,7 @@ import { freePort, Processes, startLoad, startRedis, startTeescope, until } from
 
 const REDIS = "redis-server";
 const processes = new Processes();
-/** The console tells that the server refuses a pattern which is wrong on purpose. */
+/** The console reports the invalid pattern that the server refuses. */
 const tabs = new Tabs(/status of 400 .*\/api\/v1\/format_query\?/);
 let fleet: Fleet;
 /** The label instance of this machine. */
@@ -78,7 +78,7 @@ it("counts choices within the other filters, and keeps the rest in reach", async
   await page.getByText("Nothing matches the other filters.").waitFor();
   await page.getByRole("button", { name: "Show", exact: true }).click();
   await page.locator(".choices .outside", { hasText: REDIS }).waitFor();
-  // The filter of containers does not narrow the list of containers; arrow keys go from kind to kind.
+  // The filter of containers does not narrow the list of containers. Arrow keys change the kind.
   await page.getByRole("radio", { name: /^workload/ }).focus();
   await page.keyboard.press("ArrowRight");
   await shown(() => page.getByRole("radio", { name: /^container/ }).getAttribute("aria-checked")).toBe("true");

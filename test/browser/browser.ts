@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A headless Chromium, and a page that notes everything a page must not do.
+// A headless Chromium whose tabs record errors and requests to other servers.
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -25,25 +25,25 @@ interface Tab {
   page: Page;
   /** Console errors and warnings, violations of the content policy, uncaught exceptions. */
   complaints: string[];
-  /** Requests to anywhere but the server under test. */
+  /** Requests to other servers than the one under test. */
   strangers: string[];
 }
 
-/** One browser and its tabs, which are judged after each test: none may complain, or ask a server other than its own. */
+/** A browser and its tabs. After each test no tab may have logged an error or queried another server. */
 export class Tabs {
-  /** The server under test, which paths are of. */
+  /** Base URL of the server under test. */
   url = "";
   private browser: Browser | undefined;
   private open: Tab[] = [];
 
-  /** `expected` are the complaints that the tests provoke. */
+  /** `expected` matches errors that the tests cause on purpose. */
   constructor(private readonly expected?: RegExp) {}
 
   async launch(): Promise<void> {
     this.browser = await chromium.launch({ executablePath, args: FLAGS });
   }
 
-  /** Opens a tab, waits for `ready` with it still empty, and goes to a path of the server or to any address. */
+  /** Opens an empty tab, waits for `ready`, and goes to a path of the server or to any address. */
   async visit(path = "/", options: BrowserContextOptions = {}, ready?: () => Promise<void>): Promise<Page> {
     if (!this.browser) throw new Error("opening a tab: the browser has not been launched");
     const context = await this.browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
@@ -65,7 +65,7 @@ export class Tabs {
     return page;
   }
 
-  /** Fails when a tab has done what no page may since it was last asked. */
+  /** Fails if a tab has logged an error or queried another server since the last call. */
   judge(): void {
     const complaints = this.open.flatMap((tab) => tab.complaints.splice(0));
     const strangers = this.open.flatMap((tab) => tab.strangers.splice(0));
@@ -73,7 +73,7 @@ export class Tabs {
     expect(strangers).toEqual([]);
   }
 
-  /** Closes all tabs, and judges them. */
+  /** Closes and judges all tabs. */
   async close(): Promise<void> {
     for (const { page } of this.open) await page.context().close();
     try {
@@ -88,19 +88,19 @@ export class Tabs {
   }
 }
 
-/** The query string of the page's address as a person would write it, as it is now. */
+/** Returns the decoded query string of the page's address. */
 export const search = (page: Page): string => decodeURIComponent(new URL(page.url()).search.replaceAll("+", " "));
 
-/** `expect` of something that is read again until it is so, or 15 s have passed: a page follows an input a moment later. */
+/** Polls `expect` for up to 15 s, because a page follows an input with a delay. */
 export const shown = <T>(read: () => T, message?: string) =>
   expect.poll(read, { timeout: 15_000, interval: 50, ...(message !== undefined && { message }) });
 
-/** `expect` of the query string of the page's address, which changes a moment after the input. */
+/** Polls `expect` of the query string, which changes shortly after the input. */
 export const queryString = (page: Page) => shown(() => search(page));
 
 /**
- * Waits until an expression is true in the page. The debugger evaluates it each time. Playwright's `waitForFunction` lets the
- * page evaluate it, which the content policy forbids unless it is true at once.
+ * Waits until an expression is true in the page. The debugger evaluates it each time. Playwright's `waitForFunction`
+ * evaluates it in the page, which the content policy forbids unless it is true at once.
  */
 export async function holds(page: Page, expression: string): Promise<void> {
   await shown(() => page.evaluate<unknown>(expression), expression).toBe(true);
@@ -123,9 +123,9 @@ const axeSource = readFileSync(
   "utf8",
 );
 
-/** Runs axe on what is drawn now, or on a part of it, with all rules or some; gives serious and critical violations. */
+/** Runs axe on the page or on a part of it, with all or some rules. Returns serious and critical violations. */
 export async function seriousViolations(page: Page, within?: string, rules?: readonly string[]): Promise<AxeViolation[]> {
-  // The page's policy forbids added scripts; the debugger's evaluate is not one.
+  // The page's policy forbids added scripts. It does not restrict the debugger.
   if (await page.evaluate("window.axe === undefined")) await page.evaluate(axeSource);
   const what = within === undefined ? "document" : JSON.stringify(within);
   const how = JSON.stringify({ resultTypes: ["violations"], ...(rules && { runOnly: rules }) });
@@ -136,5 +136,5 @@ export async function seriousViolations(page: Page, within?: string, rules?: rea
   return found.filter((v) => v.impact === "serious" || v.impact === "critical");
 }
 
-/** The chart with data of a panel: drawn, and with at least one series in its legend. */
+/** Selects the chart of a panel that is drawn and has data. */
 export const chart = (id: string): string => `[data-panel="${id}"][data-state="ready"] .plot canvas`;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What every page has to do: show a new point without being asked, survive a reload, be reached and left by Back, and look
-// right in every size and theme, with data and without. Redis, nginx and this machine are real; a small made machine has containers.
+// Properties of every page: it shows new points, survives a reload, works with Back, and has no visual faults in any
+// size and theme, with and without data. Redis, nginx and this machine are real; a small simulated machine has
+// containers.
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
@@ -9,7 +10,7 @@ import { chart, queryString, screenshot, shown, Tabs } from "./browser";
 import { type Fleet, startFleet } from "./fleet";
 import { lookOver, wrong } from "./looks";
 import { freePort, Processes, startLoad, startNginx, startRedis, startRequests, startServer, startTeescope, until } from "./processes";
-import { newPoint, SETTLED, twoAtATime, type View, views } from "./views";
+import { newPoint, LOADED, twoAtATime, type View, views } from "./views";
 
 const processes = new Processes();
 const tabs = new Tabs();
@@ -25,7 +26,7 @@ beforeAll(async () => {
   startLoad(processes, await startRedis(processes));
   const fast = ["--interval", "1s", "--overhead.budget", "100%", "--analysis.interval", "2s", "--targets", fleet.instance];
   full = (await startTeescope(processes, await freePort(), processes.folder(), fast)).url;
-  empty = (await startServer(processes, await freePort(), processes.folder(), ["--targets", "127.0.0.1:1"])).url; // nobody answers there
+  empty = (await startServer(processes, await freePort(), processes.folder(), ["--targets", "127.0.0.1:1"])).url; // nothing listens there
 });
 
 afterEach(() => tabs.close());
@@ -39,7 +40,7 @@ afterAll(async () => {
 async function open(view: View): Promise<Page> {
   tabs.url = full;
   const page = await tabs.visit(view.path);
-  page.setDefaultTimeout(60_000); // rates and findings come when the processors are free
+  page.setDefaultTimeout(60_000); // rates and findings are late on a busy machine
   await page.waitForSelector(view.ready);
   return page;
 }
@@ -58,7 +59,7 @@ it("shows a new point on every page without a reload, and all of it again after 
 
 it("goes through all pages by their links, back through them, and forward again", async () => {
   const page = await tabs.visit(`${full}/?range=1m`);
-  const drawn = (at: View | undefined): Promise<unknown> => page.waitForSelector(`main[data-page="${at?.page ?? ""}"] ${SETTLED}`);
+  const drawn = (at: View | undefined): Promise<unknown> => page.waitForSelector(`main[data-page="${at?.page ?? ""}"] ${LOADED}`);
   const [first, ...others] = VIEWS;
   await drawn(first);
   for (const view of others) {
@@ -85,16 +86,16 @@ it("shows nginx alone, and beside Redis for each 100 answers", async () => {
     return (all.includes("writev") && all.includes("recvfrom") && all.includes("epoll_wait")) || undefined;
   });
   await shown(() => page.locator('[data-panel="identity"]').textContent()).toContain("nginx");
-  // nginx answers with one writev, Redis with one write: each is 100 of what it is divided by.
+  // nginx answers with one writev, Redis with one write: both are 100 per 100 of the divisor.
   await page.goto(`${full}/?page=compare&range=1m&a=nginx&b=redis-server&per=call:writev&perb=call:write`);
-  // The median of a side, above its quartiles.
+  // The median of a side is the text above its quartiles.
   const side = (row: string, at: number): Promise<number> =>
     page.evaluate<number>(`(() => {
       const [, digits, prefix] = /^([\\d.]+)(k?)$/.exec(document.querySelectorAll('[data-row="syscalls-by-name/${row}"] td')[${at}].firstChild.textContent);
       return Number(digits) * (prefix === "k" ? 1000 : 1);
     })()`);
   await until("100 writes on both sides", 60, async () => ((await side("writev", 2)) === 100 && (await side("write", 3)) === 100) || undefined);
-  // It reads each request, and once more when a connection ends.
+  // nginx reads each request, and once more when a connection ends.
   await until("the reads of nginx", 30, async () => {
     const reads = await side("recvfrom", 2);
     return (reads > 90 && reads < 210) || undefined;
@@ -121,7 +122,7 @@ it("says of the machine what its kernel says", async () => {
   }).catch((error: unknown) => {
     throw new Error(`${String(error)}: ${memory} of ${total} bytes`);
   });
-  // What is shown was so a few seconds ago: it lies between the least and the most since then.
+  // The shown value is a few seconds old. It lies between the minimum and maximum since then.
   const loads: number[] = [];
   await until("the load that the kernel has told", 60, async () => {
     loads.push(Number(readFileSync("/proc/loadavg", "utf8").split(" ")[0]));
@@ -191,8 +192,8 @@ it.each(["with-data", "without-data"])("looks right on every page, in every size
   await twoAtATime(VIEWS, async (view) => {
     tabs.url = full;
     const page = data === "with-data" ? await open(view) : await tabs.visit(`${empty}${view.path}`);
-    await page.waitForSelector(SETTLED);
-    await page.setViewportSize({ width: 1280, height: 8000 }); // all panels come into sight, and ask
+    await page.waitForSelector(LOADED);
+    await page.setViewportSize({ width: 1280, height: 8000 }); // all panels are visible and query their data
     await until(`answers for ${view.page}`, 60, async () => (await page.locator('[data-panel][data-state="loading"]').count()) === 0 || undefined);
     await lookOver(page, `${view.page}-${data}`, notes);
     await page.context().close();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a person takes away from a panel: a picture, figures, a panel of Grafana, the query.
+// Exports of a panel: picture, CSV, Grafana panel, query.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Download, Page } from "playwright-core";
@@ -30,7 +30,7 @@ afterAll(async () => {
 
 const panel = '[data-panel="syscalls-by-workload"]';
 
-/** Opens the menu with the keyboard alone and chooses its item with these words. */
+/** Opens the menu by keyboard and chooses the item with these words. */
 async function choose(words: string): Promise<void> {
   await page.locator(`${panel} [aria-haspopup="menu"]`).focus();
   await page.keyboard.press("Enter");
@@ -57,7 +57,7 @@ it("saves a picture that has the title, the lines and the legend", async () => {
   const [width, height] = [data.readUInt32BE(16), data.readUInt32BE(20)];
   expect(width).toBeGreaterThanOrEqual(2 * (box?.width ?? Infinity));
   expect(height).toBeGreaterThanOrEqual(2 * (box?.height ?? Infinity));
-  // A line, its swatch and words in several colours: an empty picture has two or three.
+  // A line, its swatch and text in several colours. An empty picture has two or three.
   const colours = await page.evaluate<number>(`(async () => {
     const image = new Image();
     image.src = "data:image/png;base64,${data.toString("base64")}";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The filters, the zone and typed ranges: a real Redis on this machine, and
-// beside it a made one with more containers than fit into a list.
+// Filters, time zone and typed ranges. A real Redis runs on this machine. A simulated machine has more containers
+// than fit into a list.
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { queryString, screenshot, seriousViolations, shown, Tabs } from "./browser";
@@ -9,7 +9,7 @@ import { type Fleet, FLEET_CONTAINERS, FLEET_WORKLOADS, fleetId, instanceHere, s
 import { freePort, Processes, startLoad, startRedis, startTeescope, type Teescope, until } from "./processes";
 
 const processes = new Processes();
-/** The console tells that the server refuses a pattern which is wrong on purpose. */
+/** The console reports the invalid pattern that the server refuses. */
 const tabs = new Tabs(/status of 400 .*\/api\/v1\/format_query\?/);
 let teescope: Teescope;
 let fleet: Fleet;
@@ -33,7 +33,7 @@ afterAll(async () => {
 
 afterEach(() => tabs.close());
 
-/** Waits until the first column of the table of workloads is exactly these, in any order. */
+/** Waits until the first column of the table of workloads meets a condition. */
 async function rows(page: Page, wanted: (names: string[]) => boolean, what: string): Promise<void> {
   const names = page.locator('[data-panel="workloads"][data-state="ready"]:not([data-stale]) tbody th .row-switch');
   await until(what, 30, async () => wanted(await names.allTextContents()) || undefined);
@@ -99,7 +99,7 @@ it("stays usable with hundreds of names, narrow and wide, light and dark", async
     const kind = page.locator(".kinds button", { hasText: "container" });
     await until("the count", 15, async () => /\d+/.test((await kind.textContent()) ?? "") || undefined);
     await kind.click();
-    await page.getByRole("button", { name: "Show", exact: true }).click(); // none of them is within all the filters
+    await page.getByRole("button", { name: "Show", exact: true }).click(); // no container is within all the filters
     await page.locator(".choices li").first().waitFor();
     await shown(() => page.locator(".choices li").count()).toBeLessThanOrEqual(50);
     await shown(() => page.locator(".popover-panel").textContent()).toMatch(/\d+ more: type a part of the name/);
@@ -134,5 +134,5 @@ it("takes a typed range and the zone into the URL, and Back returns from each", 
   await queryString(page).toBe("?page=system");
   await page.goto(`${teescope.url}/?page=system&from=2026-01-15T08:00:00Z&to=2026-01-15T09:00:00Z`);
   await shown(() => face.textContent()).toContain("15 Jan 08:00:00 – 15 Jan 09:00:00 · UTC");
-  await queryString(page).toContain("tz=utc"); // it was remembered
+  await queryString(page).toContain("tz=utc"); // the browser remembers the zone
 });

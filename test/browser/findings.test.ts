@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A finding, from a real program that polls to the page that says so.
+// A finding about a real program that polls, from the program to the page.
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { queryString, screenshot, seriousViolations, shown, Tabs } from "./browser";
 import { freePort, Processes, startProgram, startTeescope, type Teescope } from "./processes";

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A machine that is not there: what the agent of one with many containers
-// would say, for lists that no test machine can fill.
+// Simulates the agent of a machine with many containers, for lists that no test machine can fill.
 import { createServer, type Server } from "node:http";
 import { until } from "./processes";
 
 export interface Fleet {
-  /** What the label instance of its series is. */
+  /** Label instance of its series. */
   instance: string;
   close: () => void;
 }
@@ -14,19 +13,22 @@ export interface Fleet {
 export const FLEET_WORKLOADS = 128;
 export const FLEET_CONTAINERS = 300;
 
-/** The name of a workload, and of a container that has none of its own. */
+/** The name of a workload, and of a container without a name. */
 export const fleetId = (i: number): string => (0xabc000000000 + i).toString(16);
 
 const SYSCALLS = ["read", "write", "futex", "openat", "close", "mmap", "poll", "brk"];
 
-/** How much there is of what; `programs` are workloads too, and in no container. */
+/** Numbers of containers and workloads; `programs` are workloads outside containers. */
 export interface FleetSize {
   workloads?: number;
   containers?: number;
   programs?: readonly string[];
 }
 
-/** What such an agent says at a time: every fourth container is of a pod, every tenth workload has the runtime “made”. */
+/**
+ * Returns the metrics at a time. Every fourth container belongs to a pod, every tenth workload has the runtime
+ * “made”.
+ */
 export function exposition(seconds: number, { workloads = FLEET_WORKLOADS, containers = FLEET_CONTAINERS, programs = [] }: FleetSize = {}): string {
   const lines: string[] = [];
   const age = Math.round(seconds % 1e6);
@@ -69,7 +71,7 @@ export async function startFleet(size: FleetSize = {}): Promise<Fleet> {
   };
 }
 
-/** The label instance of this machine, once it and the fleet have been scraped twice: both have a rate of these calls. */
+/** Returns the label instance of this machine, once both machines have a rate of these calls. */
 export function instanceHere(url: string, fleet: Fleet, calls = "teescope_syscalls_total"): Promise<string> {
   const query = encodeURIComponent(`count(rate(${calls}[10s])) by (instance)`);
   return until("both machines to be scraped twice", 20, async () => {

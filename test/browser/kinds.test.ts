@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The kinds of panels that a real load fills without enclaves: box plots and an icicle; and of charts the logarithmic
-// scale, the linked cursor, and the marks. Heat maps, histograms and gauges are in tee.test.ts, where enclaves are.
+// Panels that a real load fills without enclaves: box plots, an icicle, and charts with logarithmic scale, linked
+// cursor and marks. Heat maps, histograms and gauges are in tee.test.ts.
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { chart, holds, seriousViolations, shown, Tabs } from "./browser";
@@ -12,7 +12,7 @@ const tabs = new Tabs();
 
 async function visit(path: string): Promise<Page> {
   const page = await tabs.visit(path);
-  page.setDefaultTimeout(40_000); // a busy machine analyses late
+  page.setDefaultTimeout(40_000); // findings are late on a busy machine
   return page;
 }
 
@@ -40,7 +40,7 @@ it("draws the system calls of Redis as an icicle that keys go through", async ()
   await holds(page, `document.activeElement.getAttribute("aria-level") === "2"`);
   await shown(() => page.evaluate<string>(`document.activeElement.getAttribute("aria-label")`)).toMatch(/^Workload: .+: .+, .+ of all$/);
   await redis.first().click();
-  // Widened: all that is below the whole is Redis.
+  // After the zoom everything below the root is Redis.
   await holds(
     page,
     `[...document.querySelectorAll('[data-panel="syscall-shares"] [aria-level="2"]')].map((e) => e.textContent).join() === "redis-server"`,

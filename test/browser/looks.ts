@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What can be seen to be wrong with a page without a person who looks: sizes, themes, and faults that can be measured.
+// Finds visual faults that can be measured, in all sizes and themes.
 import type { Page } from "playwright-core";
 import { screenshot, seriousViolations } from "./browser";
 
@@ -12,8 +12,8 @@ export const SIZES = [
 export const THEMES = ["light", "dark"] as const;
 
 /**
- * Runs in the page: a body that scrolls sideways; text that is cut off and says so neither by dots nor by a title;
- * neighbours in the head that lie over each other; values of the program that nobody meant to be read.
+ * Runs in the page. Finds a body that scrolls sideways, text that is cut off without dots or title, overlapping
+ * neighbours in the header, and program values such as "undefined".
  */
 function faults(): string[] {
   const found: string[] = [];
@@ -35,7 +35,7 @@ function faults(): string[] {
     const e = node.parentElement;
     if (text.trim() === "" || !e || !seen(e)) continue;
     if (/\b(NaN|undefined|Infinity|null)\b|\[object /.test(text)) found.push(`${name(e)} says “${text.trim().slice(0, 80)}”`);
-    let box = e; // what is in the line has no width of its own: the block around it has
+    let box = e; // inline elements have no width, so their block is measured
     while (box.parentElement && getComputedStyle(box).display === "inline") box = box.parentElement;
     if (judged.has(box)) continue;
     judged.add(box);
@@ -57,21 +57,21 @@ function faults(): string[] {
   return found;
 }
 
-/** What is wrong with what is drawn now: faults that can be measured, and barriers that axe finds, with all rules or some. */
+/** Returns the faults of the page: measured ones, and those that axe finds with all or some rules. */
 export async function wrong(page: Page, within?: string, rules?: readonly string[]): Promise<string[]> {
   const barriers = await seriousViolations(page, within, rules);
   return [...new Set([...(await page.evaluate(faults)), ...barriers.map((v) => `${v.id}: ${v.nodes.join("; ")}`)])];
 }
 
-/** All pictures are taken if somebody wants to look at them: that takes longer than all checks. */
+/** Takes all pictures, for a person to look at. This takes longer than all checks. */
 const allPictures = process.env["BROWSER_PICTURES"] === "all";
 
-/** What axe looks for in the theme that it has not looked at with all rules in the same size. */
+/** The colour rules of axe, which run in every theme. */
 const COLOURS = ["color-contrast", "link-in-text-block"];
 
 /**
- * Looks at a page in every size and theme, and writes down what is wrong. On the large size axe has nothing to add. Pictures
- * are taken of the narrow dark page and the light one of a common size, or of everything.
+ * Checks a page in every size and theme, and notes the faults. axe does not run on the large size, where it finds
+ * nothing more. Takes pictures of the narrow dark page and of the light page in a common size, or of all.
  */
 export async function lookOver(page: Page, name: string, notes: Record<string, string[]>): Promise<void> {
   for (const { width, height } of SIZES) {

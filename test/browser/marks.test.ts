@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What marks say of real programs: one is replaced by another build, one is started again, one forks children and runs
-// helpers all the time. On charts of panels, Explore and Compare, under filters, by keys, and in a report.
+// Marks of real programs: one is replaced by another build, one is restarted, one forks children and runs helpers all
+// the time. Covers charts of panels, Explore and Compare, filters, keys, and reports.
 import { execFile } from "node:child_process";
 import { chmodSync, copyFileSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ const tabs = new Tabs();
 const files = new Tabs();
 let folder: string;
 
-/** The value of one series, or nothing. */
+/** Returns the value of a single series, or undefined. */
 async function value(expr: string): Promise<number | undefined> {
   const response = await fetch(`${tabs.url}/api/v1/query?query=${encodeURIComponent(expr)}`);
   const answer = (await response.json()) as { data: { result: { value: [number, string] }[] } };
@@ -28,7 +28,7 @@ async function value(expr: string): Promise<number | undefined> {
 const told = (workload: string, change: string): Promise<number | undefined> =>
   value(`teescope_workload_change_timestamp_seconds{workload="${workload}",change="${change}"}`);
 
-/** A program that only waits, under a name of its own, which is its workload's name. */
+/** Compiles a program that only waits. Its name becomes its workload's name. */
 function waiter(name: string): string {
   const file = join(folder, name);
   copyFileSync("/bin/sleep", file);
@@ -36,13 +36,13 @@ function waiter(name: string): string {
   return file;
 }
 
-/** Puts another build at a path. */
+/** Replaces the program at a path by another build. */
 function rebuild(file: string): void {
   writeFileSync(`${file}.new`, Buffer.concat([readFileSync(file), Buffer.from([0])]), { mode: 0o755 });
   renameSync(`${file}.new`, file);
 }
 
-/** Stops a program and starts it again, until that is told: of one that has not lived for long it is not. */
+/** Restarts a program until the change is reported. A restart after a short life is not reported. */
 async function startAgain(name: string, change: string, between: (file: string) => void): Promise<void> {
   const file = waiter(name);
   let running = processes.start(file, ["1000"]);
@@ -62,7 +62,7 @@ beforeAll(async () => {
   await tabs.launch();
   await files.launch();
   tabs.url = (await startTeescope(processes, await freePort(), processes.folder(), ["--interval", "1s"])).url;
-  // Helpers that are over at once, and one that takes as long as a main process has to have lived.
+  // Helpers that end at once, and one that lives as long as a main process must have lived.
   const script = join(folder, "markforks");
   writeFileSync(script, `#!/bin/sh\nwhile :; do (:); /bin/true; "${waiter("markhelper")}" 6; done\n`, { mode: 0o755 });
   processes.start(script, []);
@@ -83,7 +83,7 @@ afterEach(async () => {
 
 async function visit(of: Tabs, path: string): Promise<Page> {
   const page = await of.visit(path);
-  page.setDefaultTimeout(40_000); // a busy machine draws late
+  page.setDefaultTimeout(40_000); // charts are late on a busy machine
   return page;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A server that goes away and returns under every page, with a teescope of its own. Failed requests are what this test is
-// about: the console tells of them, and of those that a server answers with 503 while it stops or starts.
+// A server that stops and returns, under every page. It has a teescope of its own. The console reports the failed
+// requests, and those that the server answers with 503 while it stops or starts.
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { Tabs } from "./browser";
@@ -13,8 +13,8 @@ const processes = new Processes();
 const tabs = new Tabs(/Failed to load resource: (net::ERR_|the server responded with a status of 503)/);
 let fleet: Fleet;
 
-/** What has to stay is judged where this machine itself is shown: the made one answers late on a busy machine. */
-const KEPT = ["overview", "system", "infrastructure", "explore", "status"];
+/** Pages that must keep their data. They show this machine, because the simulated one is late on a busy machine. */
+const KEEPS_DATA = ["overview", "system", "infrastructure", "explore", "status"];
 
 beforeAll(async () => {
   await tabs.launch();
@@ -48,18 +48,20 @@ it("keeps what it drew on every page while the server is gone, says so, asks no 
     open.push({ view, page, asked });
   });
 
-  // At once: one that is asked to stop first marks its series as ended, and a table that asks just then is empty.
+  // SIGKILL, because a server that stops normally first marks its series as ended. A table queried just then is
+  // empty.
   first.child.kill("SIGKILL");
   for (const { page } of open) await page.locator(".banner", { hasText: "No answer from teescope" }).waitFor();
   const began = Date.now();
   for (const { asked } of open) asked.length = 0;
   await sleep(4000);
   const seconds = (Date.now() - began) / 1000;
-  const questions = open.map(({ asked }) => [...asked]); // at this moment: what follows takes its time
+  const questions = open.map(({ asked }) => [...asked]); // a copy, because the pages go on querying
   for (const [i, { view, page }] of open.entries()) {
-    if (KEPT.includes(view.page)) expect(await page.locator(view.ready).count(), view.page).toBeGreaterThan(0);
+    if (KEEPS_DATA.includes(view.page)) expect(await page.locator(view.ready).count(), view.page).toBeGreaterThan(0);
     expect(await page.locator("header .live").textContent(), view.page).toBe("No answer");
-    // Every second it may ask all again, and some of it for two panels: much more would be a storm.
+    // Each page may repeat its requests every second, and some of them for two panels. Many more would overload a
+    // server.
     const asked = questions[i] ?? [];
     const times = Math.max(0, ...asked.map((question) => asked.filter((other) => other === question).length));
     expect(times, `${view.page}: ${asked.join("\n")}`).toBeLessThanOrEqual(3 * (seconds + 2));

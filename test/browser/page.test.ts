@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The page as a person uses it: the real binary counts a real Redis, a real
-// browser shows it. Every test ends by asking what the page must not have done.
+// The page as a user works with it: the real binary counts a real Redis, and a real browser shows it. Each test also
+// checks for errors and foreign requests.
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { chart, queryString, shown, Tabs } from "./browser";
@@ -10,11 +10,12 @@ import { freePort, Processes, sleep, startLoad, startRedis, startTeescope, type 
 const processes = new Processes();
 const tabs = new Tabs();
 let teescope: Teescope;
-/** Milliseconds from the start of teescope to the first chart with data, of each attempt. */
+/** Milliseconds from the start of teescope to the first chart with data, for each attempt. */
 const firstChartMs: number[] = [];
 /**
- * False alarms: below 6e-7. An attempt takes 0.9 s on a quiet machine, and more than 2 s in fewer than 1 of 5 while a compiler has both
- * processors; nine in a row have to: 0.2^9 = 5e-7. A start that takes more than twice as long as today fails in all.
+ * False alarms: below 6e-7. An attempt takes 0.9 s on a quiet machine. It takes more than 2 s in fewer than 1 of 5
+ * attempts while a compiler uses both processors, and nine in a row must: 0.2^9 = 5e-7. A start that takes more than
+ * twice as long as today fails in all attempts.
  */
 const ATTEMPTS = 9;
 const GOAL_MS = 2000;
@@ -23,9 +24,9 @@ beforeAll(async () => {
   await tabs.launch();
   const redis = await startRedis(processes);
   startLoad(processes, redis);
-  // A moment in which others had the processors says nothing about teescope: the best attempt counts.
+  // The best attempt counts, because other programs may use the processors.
   for (;;) {
-    // A browser that is open: what is timed is teescope, not Chromium's start.
+    // The browser is open already: Chromium's start is not measured.
     const port = await freePort();
     tabs.url = `http://127.0.0.1:${port}`;
     const page = await tabs.visit("/", {}, async () => {
@@ -46,7 +47,7 @@ afterAll(async () => {
 
 afterEach(() => tabs.close());
 
-/** The number that is drawn last in a legend or table, such as "12.3k/s". */
+/** Returns the last text of a legend or table, such as "12.3k/s". */
 async function textOf(page: Page, selector: string): Promise<string> {
   return (await page.locator(selector).first().textContent()) ?? "";
 }
@@ -71,7 +72,7 @@ describe("the first look", () => {
     await row.waitFor();
     const heads = await page.locator('[data-panel="workloads"] thead th').allTextContents();
     const calls = row.locator("td, th").nth(heads.findIndex((head) => head.includes("System calls")));
-    // The load makes tens of thousands a second while it runs, and the first rates are of moments.
+    // The load makes tens of thousands of calls per second. The first rates cover only moments.
     await until("thousands of system calls a second", 20, async () =>
       /^([\d.]+k|\d{4})\/s$/.test((await calls.textContent()) ?? "") || undefined,
     );
@@ -139,7 +140,7 @@ describe("time", () => {
     const page = await tabs.visit("/?page=system");
     await page.waitForSelector(chart("syscalls-by-workload"));
     const over = page.locator('[data-panel="syscalls-by-workload"] .u-over');
-    await over.hover(); // waits until it has a place and keeps it
+    await over.hover(); // waits until its position is stable
     const box = await over.boundingBox();
     if (!box) throw new Error("the chart has no place");
     await page.mouse.move(box.x + box.width * 0.5, box.y + box.height / 2);
@@ -164,7 +165,7 @@ describe("time", () => {
     await sleep(500);
     page.on("request", () => asked++);
     await sleep(6000);
-    // Facts about the server may be asked for; charts may not.
+    // Requests for facts about the server are allowed, those for charts are not.
     expect(asked).toBeLessThanOrEqual(2);
     await page.keyboard.press("p");
     await queryString(page).toBe("?page=system");

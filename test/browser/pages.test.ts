@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The pages Workload, Compare and Explore on real data: two programs that make
-// 1,000 sleeps and 10,000 other calls a second, and an application's counter.
+// The pages Workload, Compare and Explore on real data: two programs that make 1,000 sleeps and 10,000 other calls a
+// second, and an application's counter.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
@@ -12,10 +12,10 @@ const processes = new Processes();
 const [ONE, TWO] = ["pagesone", "pagestwo"];
 const CALLS = '[data-row="syscalls-by-name/getpgid"]';
 let teescope: Teescope;
-/** The console tells of a query that is refused on purpose. */
+/** The console reports the query that the server refuses. */
 const tabs = new Tabs(/status of 400/);
 
-/** An application that counts its work: ten pieces each second. */
+/** An application with a counter that grows by ten each second. */
 const application = createServer((_, response) => {
   response.setHeader("Content-Type", "text/plain; version=0.0.4");
   response.end(`# TYPE pages_pieces_total counter\npages_pieces_total ${Math.floor(performance.now() / 100)}\n`);
@@ -39,7 +39,7 @@ afterAll(async () => {
 
 afterEach(() => tabs.close());
 
-/** The first figure of a cell, such as "1.01k" or "×0.98". */
+/** Returns the first number of a cell, such as "1.01k" or "×0.98". */
 function figure(text: string): number {
   const [, digits, prefix] = /×?([\d.]+)(k?)/.exec(text) ?? [];
   return Number(digits) * (prefix === "k" ? 1000 : 1);
@@ -80,7 +80,7 @@ it("compares two workloads for each sleep, which are 1,000 calls for 100 on both
   const row = page.locator(CALLS);
   await row.waitFor();
   const cells = async (): Promise<string[]> => (await row.locator("td").allTextContents()).map((text) => text.trim());
-  // Verdicts want points, which come one a second.
+  // A verdict needs several points, and one is scraped each second.
   await page.locator(`${CALLS}:not([data-verdict="few"])`).waitFor({ timeout: 30_000 });
   const [ratio = "", , a = "", b = ""] = await cells();
   for (const side of [a, b]) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Real programs for the browser tests: teescope itself, Redis and its
-// benchmark, on free loopback ports and in folders of their own. All that was
-// started here is stopped here, whatever the tests did.
+// Real programs for the browser tests: teescope, Redis and its benchmark, on free loopback ports and in temporary
+// folders. All of them are stopped at the end.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -19,7 +18,7 @@ const repository = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 export const teescopeBinary = resolve(repository, process.env["TEESCOPE_BIN"] ?? "bin/teescope");
 export const resultsFolder = resolve(repository, "test-results/browser");
 
-/** A port that was free a moment ago. */
+/** Returns a port that is free now. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
@@ -29,14 +28,14 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** The environment without what configures teescope: it refuses variables it does not know. */
+/** Returns the environment without variables of teescope, which refuses unknown ones. */
 function plainEnv(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith("TEESCOPE_")));
 }
 
 export const sleep = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
-/** Polls until something is so; says what it waited for if it never is. */
+/** Polls until a probe returns a value. The error names what it waited for. */
 export async function until<T>(what: string, seconds: number, probe: () => Promise<T | undefined>): Promise<T> {
   const deadline = Date.now() + seconds * 1000;
   for (;;) {
@@ -80,7 +79,7 @@ export interface Started {
   stop: () => Promise<void>;
 }
 
-/** Asks a process group to end, and after a while makes it. */
+/** Terminates a process group, and kills it after a while. */
 async function stop(child: ChildProcess): Promise<void> {
   const { pid } = child;
   const ended = (): boolean => child.exitCode !== null || child.signalCode !== null;
@@ -90,7 +89,7 @@ async function stop(child: ChildProcess): Promise<void> {
     try {
       process.kill(-pid, name);
     } catch {
-      // it went by itself in between
+      // it had already ended
     }
   };
   signal("SIGTERM");
@@ -119,14 +118,14 @@ async function startServing(processes: Processes, command: string, port: number,
   const started = processes.start(teescopeBinary, [command, "--listen", `127.0.0.1:${port}`, "--data-dir", dataDir, ...more]);
   const url = `http://127.0.0.1:${port}`;
   await until("teescope to be ready", 10, async () => {
-    if (started.child.exitCode !== null) return true; // told below, with what it said
+    if (started.child.exitCode !== null) return true; // reported below, with its output
     return (await fetch(`${url}/-/ready`)).ok ? true : undefined;
   });
   if (started.child.exitCode !== null) throw new Error(`starting teescope: ${started.output}`);
   return Object.assign(started, { url, startedAt });
 }
 
-/** Starts Redis on a loopback port, with nothing written to disk. */
+/** Starts Redis on a loopback port without persistence. */
 export async function startRedis(processes: Processes): Promise<number> {
   const port = await freePort();
   const options = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
@@ -138,7 +137,7 @@ export async function startRedis(processes: Processes): Promise<number> {
   return port;
 }
 
-/** Starts nginx with one worker on a loopback port, and answers where it serves. */
+/** Starts nginx with one worker on a loopback port, and returns its URL. */
 export async function startNginx(processes: Processes): Promise<string> {
   const port = await freePort();
   const folder = processes.folder();
@@ -155,19 +154,19 @@ http { access_log off; ${paths} keepalive_requests 100000000; server { listen 12
   return url;
 }
 
-/** Starts a program of test/e2e/progs, compiled under a name of its own, which is its workload's name. */
+/** Compiles and starts a program of test/e2e/progs. Its name becomes its workload's name. */
 export async function startProgram(processes: Processes, source: string, name: string): Promise<Started> {
   const program = join(processes.folder(), name);
   await execute("gcc", ["-O1", "-static", "-o", program, join(repository, "test/e2e/progs", `${source}.c`)]);
   return processes.start(program, []);
 }
 
-/** Puts nginx under a load that leaves the machine room to breathe. */
+/** Puts a moderate load on nginx. */
 export function startRequests(processes: Processes, url: string): Started {
   return processes.start("sh", ["-c", `while :; do timeout -s INT 0.2 wrk -t 1 -c 2 -d 9s ${url}; sleep 0.8; done`]);
 }
 
-/** Puts Redis under a load that leaves the machine room to breathe. */
+/** Puts a moderate load on Redis. */
 export function startLoad(processes: Processes, redisPort: number): Started {
   const benchmark = `redis-benchmark -h 127.0.0.1 -p ${redisPort} -t set,get -c 2 -n 3000 -q`;
   return processes.start("sh", ["-c", `while ${benchmark}; do sleep 0.2; done`]);

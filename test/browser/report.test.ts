@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A report of a real server under load, opened from a disk: every chart is drawn, and nobody is asked for anything.
+// A report of a real server under load, opened from disk. Every chart is drawn without any request.
 import { execFile } from "node:child_process";
 import { statSync } from "node:fs";
 import { join } from "node:path";
@@ -65,7 +65,7 @@ it("draws every panel that has data, with its PromQL, and asks for nothing but t
   const panels = page.locator("[data-panel][data-state]");
   const silent = await page.locator("[data-silent]").evaluateAll((all) => all.map((e) => e.getAttribute("data-silent")));
   expect((await panels.count()) + silent.length).toBeGreaterThan(60);
-  expect(silent).toContain("tee-paging"); // this machine has no TEE: that is one line, not a page of empty panels
+  expect(silent).toContain("tee-paging"); // this machine has no TEE: the report has one line instead of empty panels
   expect(await page.locator('[data-panel][data-state="empty"]').count()).toBeLessThan(5);
   expect(await page.locator("[data-panel][data-state] details code").count()).toBeGreaterThanOrEqual(await panels.count());
   expect(asked).toEqual([pathToFileURL(file).href]);

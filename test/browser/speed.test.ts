@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How fast the page is: the first paint, many series, many workloads. Each figure is printed, and is the best of several
-// attempts, because others may have the processors: an attempt that meets the goal ends them. What fails is a multiple of
-// the goal, which no busy machine explains.
+// Speed of the page: first paint, many series, many workloads. Each figure is printed. It is the best of several
+// attempts, because other programs may use the processors, and an attempt that meets the goal ends them. A test fails
+// at a multiple of the goal, which a busy machine does not explain.
 import { execFile } from "node:child_process";
 import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -23,11 +23,10 @@ const servers: Server[] = [];
 const tabs = new Tabs();
 
 /**
- * Milliseconds: what is wanted, and how many times as much is an error.
- *
- * False alarms: below 4e-8. An attempt takes four times its goal in fewer than 1 of 50 while a compiler has both processors, and
- * the best of at least five is judged, in ten tests: 10 * 0.02^5 = 3e-8. What is four times slower than its goal by itself is so
- * in all attempts. Less than that may be the machine: the figures are printed for a person.
+ * Goals in milliseconds. A figure fails at four times its goal. False alarms: below 4e-8. An attempt exceeds four
+ * times its goal in fewer than 1 of 50 while a compiler uses both processors. The best of at least five is judged, in
+ * ten tests: 10 * 0.02^5 = 3e-8. A page that is itself four times slower than its goal fails in all attempts. Smaller
+ * factors may come from the machine, so the figures are only printed.
  */
 const GOALS = { paint: 300, draw: 200, task: 500, frames: 55 };
 const MARGIN = 4;

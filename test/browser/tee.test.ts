@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The TEE page on enclaves: `teescope demo sgx` boots the virtual SGX machine
-// with two of them and teescope beside them, as a person would see it.
+// The TEE page on enclaves: `teescope demo sgx` boots the virtual SGX machine with two enclaves and teescope.
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { fillTemplate } from "../../web/src/lib/promql";
 import { TEE, TEE_TABLES } from "../../web/src/panels/dashboards/tee";
@@ -10,12 +9,12 @@ import type { PanelDef } from "../../web/src/panels/types";
 import { screenshot, seriousViolations, shown, Tabs } from "./browser";
 import { freePort, Processes, type Started, teescopeBinary, until } from "./processes";
 
-/** A machine that is emulated beside others takes its time; a boot that dies is tried again. */
+/** An emulated machine boots slowly on a busy host. A failed boot is repeated. */
 const BOOT_SECONDS = 300;
 const DATA_SECONDS = 240;
-/** What is empty when all goes well: every crossing in the machine is measured, so nothing is guessed. */
+/** Panels that must be empty: every crossing in the machine is measured, so nothing is estimated. */
 const EMPTY = ["tee-estimated-exits"];
-/** What is empty unless something seldom happens: a thread that evicts pages itself, an enclave that starts between two scrapes. */
+/** Panels of rare events: a thread that evicts pages itself, an enclave that starts between two scrapes. */
 const SELDOM = ["tee-reclaim-heat", "tee-enclave-start"];
 
 const processes = new Processes();
@@ -28,7 +27,7 @@ beforeAll(async () => {
   tabs.url = `http://127.0.0.1:${port}`;
   demo = processes.start(teescopeBinary, ["demo", "sgx", "--no-browser", "--listen", `127.0.0.1:${port}`]);
   await until("the page of the virtual machine", BOOT_SECONDS, async () => {
-    if (demo.child.exitCode !== null) return true; // told below, with what it said
+    if (demo.child.exitCode !== null) return true; // reported below, with its output
     return (await fetch(`${tabs.url}/-/ready`)).ok ? true : undefined;
   });
   if (demo.child.exitCode !== null) throw new Error(`starting the virtual machine: ${demo.output}`);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Every page, with what tells that it shows data and that a new point has come, for tests that go through all of them.
+// All pages, each with selectors for its data and its newest point.
 import type { Page } from "playwright-core";
 import { chart } from "./browser";
 import { until } from "./processes";
@@ -9,24 +9,24 @@ import { PAGES, type PageId } from "../../web/src/lib/url";
 export interface View {
   page: PageId;
   path: string;
-  /** Is there when the page shows data. */
+  /** Selects an element that exists once the page shows data. */
   ready: string;
-  /** Its words change with a new point; undefined where this machine has none to show. */
+  /** Selects text that changes with a new point; undefined where this machine has none. */
   newest: string | undefined;
 }
 
 const panel = (id: string): string => `[data-panel="${id}"]`;
 const plot = (id: string): string => `${panel(id)} .plot`;
 
-/** There is something other than the word that data was asked for. */
-export const SETTLED = '[data-panel]:not([data-state="loading"])';
+/** Selects panels that are not loading. */
+export const LOADED = '[data-panel]:not([data-state="loading"])';
 
-/** All pages on one workload, beside another where two are wanted. */
+/** Returns all pages for one workload, and a second one where two are needed. */
 export function views(one: string, two: string): View[] {
   const table: Record<PageId, { more?: string; ready: string; newest?: string }> = {
     overview: { ready: chart("cpu-by-workload"), newest: plot("cpu-by-workload") },
     findings: { ready: `${panel("windows")}[data-state="ready"]`, newest: `${panel("all-findings")} .page-note` },
-    tee: { ready: SETTLED }, // without enclaves a word on what the machine offers; tee.test.ts has enclaves
+    tee: { ready: LOADED }, // without enclaves the page shows what the machine offers; tee.test.ts has enclaves
     system: { ready: chart("syscalls-by-workload"), newest: plot("syscalls-by-workload") },
     containers: { ready: `${panel("containers")} tbody tr`, newest: plot("container-memory") },
     infrastructure: { ready: chart("node-cpu"), newest: plot("node-cpu") },
@@ -41,21 +41,21 @@ export function views(one: string, two: string): View[] {
   });
 }
 
-/** What a page says of its newest point: words, or the label of a chart. */
+/** Returns the text or label of the newest point of a page. */
 export async function newestWords(page: Page, { newest }: View): Promise<string> {
   if (newest === undefined) return "";
   const found = page.locator(newest).first();
   return (await found.getAttribute("aria-label")) ?? (await found.textContent()) ?? "";
 }
 
-/** Waits for a new point on a page that is left alone; at once where there is none to come. */
+/** Waits for a new point without any input; returns at once where none can come. */
 export async function newPoint(page: Page, view: View): Promise<void> {
   if (view.newest === undefined) return;
   const before = await newestWords(page, view);
   await until(`a new point on ${view.page}`, 60, async () => (await newestWords(page, view)) !== before || undefined);
 }
 
-/** Does something with all, two at a time: a page that waits leaves the processors to the other. */
+/** Runs two tasks at a time, so that a waiting page leaves the processors to another. */
 export async function twoAtATime<T>(all: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
   const rest = [...all];
   const worker = async (): Promise<void> => {

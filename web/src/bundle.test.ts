@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest";
 const dist = fileURLToPath(new URL("../dist", import.meta.url));
 const LIMIT = 120_000;
 
-/** The built files that the page loads; what draws reports is in a folder of its own. */
+/** The built files that the page loads. The script of reports is in a folder of its own. */
 function files(): string[] {
   return readdirSync(dist, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 
 const src = fileURLToPath(new URL(".", import.meta.url));
 
-/** Every module of the page to the modules of the page that it imports, also for their types alone. */
+/** Maps every module of the page to the modules of the page that it imports, type imports included. */
 function graph(): Map<string, string[]> {
   const files = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((name) => /\.tsx?$/.test(name) && !name.endsWith(".d.ts"));
   return new Map(files.map((file) => [file, imports(file)]));
@@ -24,7 +24,7 @@ function resolve(path: string): string {
   return relative(src, found);
 }
 
-/** The modules on the first circle that a walk from one of them finds, in its order. */
+/** Returns the modules of the first import cycle that a walk finds, in order. */
 function circle(modules: ReadonlyMap<string, readonly string[]>): string[] {
   const done = new Set<string>();
   const walk = (module: string, path: readonly string[]): string[] => {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Puts the page together. The only module that touches the clock, the address
-// bar and the document on its own account.
+// Builds the page. Only this module uses the clock, the address bar and the document directly.
 import { render } from "preact";
 import { Client } from "./api/client";
 import { type Connection, bindHistory, createSession, SessionProvider } from "./lib/session";
@@ -29,7 +28,7 @@ function start(root: HTMLElement): void {
   const connection = createStore<Connection>({});
   const client = new Client({
     onAnswer: (failure) => {
-      // A refused query is still an answer: the server is there.
+      // A refused query is still an answer: the server is reachable.
       const gone = failure?.kind === "unreachable" || failure?.kind === "timeout";
       connection.update((before) => (gone ? { ...before, failure } : { lastAnswer: clock() }));
     },
@@ -38,7 +37,7 @@ function start(root: HTMLElement): void {
   bindHistory(session, window);
   bindShortcuts(session, document);
   startLive(session, document, clock);
-  root.replaceChildren(); // what was there to see at once
+  root.replaceChildren(); // removes the placeholder of index.html
   render(
     <SessionProvider value={session}>
       <App />

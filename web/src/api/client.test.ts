@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { Client, type ClientOptions } from "./client";
 import { ApiError } from "./errors";
 
-// A real server on loopback and the real fetch: what is tested is what runs.
+// The tests use a real server on loopback and the real fetch.
 let server: Server | undefined;
 afterEach(() => {
   server?.closeAllConnections();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A client of the Prometheus HTTP API on the page's own origin. It asks a
-// bounded number of questions at a time, withdraws those nobody waits for, and
-// believes no answer that it has not checked. It knows no metric.
+// Client of the Prometheus HTTP API on the page's own origin. It limits concurrent requests, cancels requests whose
+// answers are no longer needed, and validates every answer. It knows no metric.
 import { aborted, ApiError, asApiError, malformed, notAnalysed, queryFailed, starting, timedOut, unavailable, unreachable } from "./errors";
 import { report, type Report } from "./findings";
 import { Limiter } from "./limiter";
@@ -11,15 +10,15 @@ import {
 } from "./types";
 import { type Decoder, object, text } from "./validate";
 
-/** Names that are asked for at most, where there may be many. */
+/** Limit of names in one answer. */
 const MOST_NAMES = 5000;
 
 export interface ClientOptions {
   fetch?: typeof fetch;
-  /** Questions in flight at a time. */
+  /** Maximum number of concurrent requests. */
   concurrency?: number;
   timeoutSeconds?: number;
-  /** Told of each outcome, except of questions that were withdrawn. */
+  /** Called with the outcome of each request, except of cancelled ones. */
   onAnswer?: (failure: ApiError | undefined) => void;
 }
 
@@ -41,7 +40,7 @@ export class Client {
     return this.ask("query", { query, time: String(time) }, vector, signal);
   }
 
-  /** The same of an expression that a person wrote, which may be a scalar. */
+  /** Evaluates an expression that a user wrote. Its result may be a scalar. */
   evaluate(query: string, time: number, signal?: AbortSignal): Promise<InstantSample[]> {
     return this.ask("query", { query, time: String(time) }, vectorOrScalar, signal);
   }
@@ -52,27 +51,27 @@ export class Client {
     return this.ask("query_range", params, matrix, signal);
   }
 
-  /** The values that a label has had on series that match any of the selectors, `limit` at most. */
+  /** Returns at most `limit` values of a label on series that match any of the selectors. */
   labelValues(label: string, match: string | readonly string[], from: number, to: number, signal?: AbortSignal, limit?: number): Promise<string[]> {
     return this.ask(`label/${encodeURIComponent(label)}/values`, matched([match].flat(), from, to, limit), names, signal);
   }
 
-  /** The labels of the series that match any of the selectors, `limit` at most. */
+  /** Returns the labels of at most `limit` series that match any of the selectors. */
   series(match: readonly string[], from: number, to: number, limit: number, signal?: AbortSignal): Promise<Labels[]> {
     return this.ask("series", matched(match, from, to, limit), labels, signal);
   }
 
-  /** The names of the labels of series that match. */
+  /** Returns the label names of series that match. */
   labelNames(match: string, from: number, to: number, signal?: AbortSignal): Promise<string[]> {
     return this.ask("labels", matched([match], from, to, MOST_NAMES), names, signal);
   }
 
-  /** What is known of metrics that are scraped now: type and help, by name. */
+  /** Returns type and help of the metrics that are scraped now, by name. */
   metadata(signal?: AbortSignal): Promise<Record<string, MetricMetadata[]>> {
     return this.ask("metadata", { limit: String(MOST_NAMES), limit_per_metric: "1" }, metadata, signal);
   }
 
-  /** Why the server refuses a regular expression, or nothing. The server parses a query with it and runs none. */
+  /** Returns why the server refuses a regular expression, or undefined. The server only parses a query with it. */
   async patternProblem(pattern: string, signal?: AbortSignal): Promise<string | undefined> {
     try {
       await this.ask("format_query", { query: `x{x=~${JSON.stringify(pattern)}}` }, text, signal);
@@ -88,7 +87,7 @@ export class Client {
     return this.ask("targets", { state: "active" }, targets, signal);
   }
 
-  /** What slows the workloads down: the newest report, or that of the window up to a moment (Unix seconds). */
+  /** Returns the newest report of the analysis, or that of the window up to a moment (Unix seconds). */
   findings(at?: number, signal?: AbortSignal): Promise<Report> {
     const url = at === undefined ? "api/findings" : `api/findings?${new URLSearchParams({ at: String(at) }).toString()}`;
     return this.askAt("findings", url, whole, report, signal);
@@ -153,7 +152,7 @@ function matched(match: readonly string[], from: number, to: number, limit?: num
   return [...match.map((m): [string, string] => ["match[]", m]), ...ends, ...(limit === undefined ? [] : [["limit", String(limit)] as [string, string]])];
 }
 
-/** An answer that has no envelope, unless it is an error. */
+/** Reads an answer without envelope, unless it is an error. */
 async function whole(response: Response): Promise<unknown> {
   if (response.status === 404) throw notAnalysed();
   return response.ok ? parse(response, await response.text()) : unwrap(response);
@@ -176,7 +175,9 @@ async function unwrap(response: Response): Promise<unknown> {
   throw type === "unavailable" ? unavailable(message) : queryFailed(response.status, type, message);
 }
 
-/** A 503 of somebody before the API: teescope itself gives its reason as text, a proxy in front of it sends a page. */
+/**
+ * Explains a 503 from before the API. teescope itself gives its reason as text, a proxy in front of it sends a page.
+ */
 function refusedAtTheDoor(response: Response, written: string): ApiError {
   const isText = response.headers.get("Content-Type")?.startsWith("text/plain") === true;
   return isText ? unavailable(written.trim()) : starting();

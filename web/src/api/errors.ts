@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What can go wrong between the page and its server, each with a sentence that
-// says what it means and what to do.
+// Errors between the page and its server. Each has a message and advice.
 
 type FailureKind =
   /** No answer: the server is gone or unreachable. */
@@ -12,12 +11,12 @@ type FailureKind =
   | "query"
   /** The answer is not what the Prometheus API promises. */
   | "malformed"
-  /** The page no longer wants the answer. */
+  /** The page cancelled the request. */
   | "aborted";
 
 export class ApiError extends Error {
   readonly kind: FailureKind;
-  /** What a person can do about it. */
+  /** What the user can do about it. */
   readonly advice: string;
 
   constructor(kind: FailureKind, message: string, advice: string) {
@@ -48,7 +47,7 @@ export function starting(): ApiError {
   return new ApiError("unreachable", "teescope is starting.", "The charts appear as soon as it is ready.");
 }
 
-/** The server gives its reason: the database is being opened, it stops, it has too many connections. */
+/** The server gives its reason: it opens the database, it stops, or it has too many connections. */
 export function unavailable(reason: string): ApiError {
   return new ApiError("unreachable", `No data for now: ${reason}`, "The data shown stays, and the page retries.");
 }
@@ -61,7 +60,7 @@ export function queryFailed(status: number, type: string, message: string): ApiE
   return new ApiError("query", `The server refused the query (${status} ${type}): ${message}`, advice);
 }
 
-/** The server has no findings: it was told not to look for any. */
+/** The server runs without analysis. */
 export function notAnalysed(): ApiError {
   return new ApiError(
     "query",
@@ -82,7 +81,7 @@ export function aborted(): ApiError {
   return new ApiError("aborted", "The request was cancelled.", "");
 }
 
-/** Turns whatever was thrown into an ApiError. */
+/** Converts any thrown value into an ApiError. */
 export function asApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown;
   const message = thrown instanceof Error ? thrown.message : String(thrown);

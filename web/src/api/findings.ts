@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The answer of /api/findings, checked on arrival. Its schema is
-// docs/user/findings.schema.json.
+// The answer of /api/findings, validated. Its schema is docs/user/findings.schema.json.
 import { malformed } from "./errors";
 import { type Decoder, list, number, shape, text, withDefault } from "./validate";
 
@@ -11,7 +10,7 @@ type Severity = (typeof SEVERITIES)[number];
 export interface Evidence {
   name: string;
   value: number;
-  /** As metric names spell it: "1/s", "bytes", "seconds", "ratio". */
+  /** Unit as in metric names: "1/s", "bytes", "seconds", "ratio". */
   unit: string;
   low: number | undefined;
   high: number | undefined;
@@ -20,7 +19,7 @@ export interface Evidence {
   query: string;
 }
 
-/** How much more the workload would do without the cause: 0.2 is 20 % more. */
+/** Estimated additional throughput without the cause: 0.2 is 20 %. */
 export interface Gain {
   low: number;
   high: number;
@@ -31,7 +30,7 @@ export interface Finding {
   id: string;
   rule: string;
   title: string;
-  /** Empty: the whole machine. */
+  /** Empty for a finding about the whole machine. */
   workload: string;
   instance: string;
   cause: string;
@@ -43,7 +42,7 @@ export interface Finding {
   evidence: Evidence[];
   advice: string[];
   gain: Gain | undefined;
-  /** Rules that found consequences of this cause, which are not listed. */
+  /** Rules that found consequences of this cause. They are not listed. */
   explains: string[];
   not_when: string[];
   sources: string[];

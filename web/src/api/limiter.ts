@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Lets a bounded number of tasks run at a time, in the order in which they
-// came. A task that was withdrawn while it waited never starts.
+// Limits how many tasks run at a time, in the order of their arrival. A task that is cancelled while it waits never
+// starts.
 import { aborted } from "./errors";
 
 interface Waiting {
@@ -34,7 +34,7 @@ export class Limiter {
     }
   }
 
-  /** Hands the place of a finished task to the first that waits. */
+  /** Starts the first waiting task in place of a finished one. */
   private next(): void {
     const waiting = this.queue.shift();
     if (waiting) waiting.start();

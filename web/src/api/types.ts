@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The part of the Prometheus HTTP API that the page reads, checked on arrival.
-// Source: prometheus.io/docs/prometheus/latest/querying/api/
+// The part of the Prometheus HTTP API that the page reads, validated. Source:
+// prometheus.io/docs/prometheus/latest/querying/api/
 import { malformed } from "./errors";
 import { type Decoder, list, number, object, pair, record, sampleValue, shape, text, withDefault } from "./validate";
 
@@ -44,7 +44,7 @@ function result<T>(type: string, item: Decoder<T>): Decoder<T[]> {
 
 export const vector = result<InstantSample>("vector", shape({ metric: record(text), value: point }));
 
-/** The answer to whatever a person asks of a moment: a scalar is one sample without labels. */
+/** The answer to any instant query of a user. A scalar is one sample without labels. */
 export const vectorOrScalar: Decoder<InstantSample[]> = (value, path) => {
   const data = object(value, path);
   return data["resultType"] === "scalar" ? [{ metric: {}, value: point(data["result"], `${path}.result`) }] : vector(value, path);

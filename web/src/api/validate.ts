@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Hand-written checks of JSON: a decoder takes an unknown value and the path
-// at which it was found, and gives back a typed one or throws.
+// Hand-written validation of JSON. A decoder takes an unknown value and its path, and returns a typed value or
+// throws.
 import { malformed } from "./errors";
 
 export type Decoder<T> = (value: unknown, path: string) => T;
@@ -22,7 +22,7 @@ export const number: Decoder<number> = (value, path) => {
   return value;
 };
 
-/** A sample value: Prometheus writes them as strings, to keep +Inf and NaN. */
+/** A sample value. Prometheus writes it as a string, because JSON has no +Inf and NaN. */
 export const sampleValue: Decoder<number> = (value, path) => {
   const written = text(value, path);
   if (written === "+Inf") return Infinity;
@@ -62,7 +62,7 @@ export function object(value: unknown, path: string): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-/** An object with the given members; others are ignored. */
+/** An object with the given members. Others are ignored. */
 export function shape<T>(members: { [K in keyof T]: Decoder<T[K]> }): Decoder<T> {
   return (value, path) => {
     const source = object(value, path);

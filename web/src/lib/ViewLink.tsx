@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A link to another view of the page: an address that can be opened elsewhere,
-// and a click that changes the view without loading the page anew. In a report
-// there is no other view, and only its words are written.
+// A link to another view of the page. Its address can be opened elsewhere, and a click changes the view without a
+// reload. A report has no other views, so only the text is written.
 import type { ComponentChildren } from "preact";
 import { useSession } from "./session";
 import { useStore } from "./store";
 import { formatView, type ViewState } from "./url";
 
 interface ViewLinkProps {
-  /** What is different from the view that is shown. */
+  /** What differs from the current view. */
   to: Partial<ViewState>;
   children: ComponentChildren;
   class?: string;
   label?: string | undefined;
   title?: string;
   current?: "page" | undefined;
-  /** Called after the view has changed; without it the page goes to its top. */
+  /** Called after the view has changed. Without it the page scrolls to its top. */
   after?: () => void;
 }
 

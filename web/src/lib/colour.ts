@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Colours of series: the same name has the same colour on every chart and on
-// every visit. Ten hues that stay apart for the common kinds of colour
-// blindness (after Okabe and Ito), one set for each theme; the values
-// themselves are CSS custom properties (--series-0 ... --series-9).
+// Colours of series. The same name has the same colour on every chart and every visit. The ten hues are
+// distinguishable with the common kinds of colour blindness (after Okabe and Ito). There is one set for each theme;
+// the values are CSS custom properties (--series-0 ... --series-9).
 
 export const HUES = 10;
-/** The slot of the folded rest and of the idle task: not one thing, or nothing. */
+/** The slot of folded series and of the idle task. */
 export const GREY = "rest";
 
 export type Slot = number | typeof GREY;
 
-// Names that appear together on one chart get slots that are far apart.
+// Names that often share a chart get slots that are far apart.
 const FIXED: Readonly<Record<string, Slot>> = {
   user: 0,
   system: 1,
@@ -46,7 +45,7 @@ const FIXED: Readonly<Record<string, Slot>> = {
   exits: 1,
 };
 
-/** FNV-1a, 32 bits: small, stable, good enough to spread names over ten hues. */
+/** FNV-1a, 32 bits: small, stable, and even enough to spread names over ten hues. */
 export function hashName(name: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < name.length; i++) {
@@ -56,20 +55,19 @@ export function hashName(name: string): number {
 }
 
 /**
- * Gives each name its slot: that of its hash, the same on every chart. Two
- * names of one chart share a hue only when there are more names than hues; on a
- * clash the later in the list, which is the lesser, moves on. A name that had a
- * slot on this chart before keeps it.
+ * Gives each name the slot of its hash, which is the same on every chart. Two names of a chart share a hue only when
+ * there are more names than hues. On a collision the later name, which has the smaller value, takes another slot. A
+ * name that already had a slot on this chart keeps it.
  */
 export function assignSlots(names: readonly string[], before: ReadonlyMap<string, Slot> = new Map()): Map<string, Slot> {
   const slots = new Map<string, Slot>();
   const taken = new Set<number>();
   const open: string[] = [];
   for (const name of names) {
-    const kept = before.get(name);
-    if (kept === undefined) continue;
-    slots.set(name, kept);
-    if (kept !== GREY) taken.add(kept);
+    const earlier = before.get(name);
+    if (earlier === undefined) continue;
+    slots.set(name, earlier);
+    if (earlier !== GREY) taken.add(earlier);
   }
   for (const name of names) {
     if (slots.has(name)) continue;

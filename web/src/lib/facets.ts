@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What there is to choose from: names of each kind, and how many workloads
-// each of them means, from the series of the info families. Pure.
+// The choices of the filters: names of each kind, and how many workloads each name stands for. They come from the
+// series of the info families. Pure.
 import type { Labels } from "../api/types";
 import { type Filter, type Kind, KINDS, means, ofKind } from "./filters";
 
-/** Asked for at most; a fleet may have more. */
+/** Limit of series in one answer. A fleet may have more. */
 export const MOST_SERIES = 5000;
 
 export interface Choice {
   name: string;
-  /** Workloads that it means within the filters of the other kinds; of a workload, the machines that it ran on. */
+  /** Number of its workloads within the filters of other kinds. For a workload: number of machines that it ran on. */
   count: number;
-  /** The same without any filter; 0 of what is chosen and gone. */
+  /** The same number without any filter; 0 for a chosen name that no longer exists. */
   total: number;
 }
 
@@ -22,19 +22,19 @@ type Names = Record<Kind, Set<string>>;
 
 const noNames = (): Names => Object.fromEntries(KINDS.map((kind) => [kind, new Set<string>()])) as Names;
 
-/** A workload on a machine, under all names that a filter finds it by, and those that people use. */
+/** A workload on a machine, with all names that a filter finds it by, and those that are listed. */
 interface Entity {
   names: Names;
   listed: Names;
 }
 
-/** The names by which a series of the info families is found, by kind, and whether they are listed. */
+/** Returns the names that find a series of the info families, by kind, and whether they are listed. */
 function namesOf(labels: Labels): { kind: Kind; name: string; listed: boolean }[] {
   const { workload = "", container = "", pod = "", name = "", runtime = "", instance = "" } = labels;
   const named = isNamed(labels);
   return [
     { kind: "workload", name: workload, listed: !named && workload !== "idle" },
-    // A container outside of a pod has a name of its own, and the label has the digits of its ID.
+    // A container outside a pod has a name of its own. Its label holds the digits of its ID.
     { kind: "container", name: container, listed: container !== "POD" && (pod !== "" || name === "") },
     { kind: "container", name, listed: container !== "POD" && pod === "" },
     { kind: "pod", name: pod, listed: true },
@@ -46,7 +46,10 @@ function namesOf(labels: Labels): { kind: Kind; name: string; listed: boolean }[
 const isNamed = (labels: Labels): boolean => labels["__name__"] === "teescope_container_info";
 const identity = (l: Labels): string => `${l["instance"] ?? ""}\n${l["workload"] ?? ""}`;
 
-/** One for each workload on a machine. Containers and pods that the container collector knows by name are not listed by their IDs too. */
+/**
+ * Groups series by workload and machine. Containers and pods that the container collector knows by name are not
+ * listed by ID.
+ */
 function entitiesOf(series: readonly Labels[]): Map<string, Entity> {
   const known = new Set(series.filter(isNamed).map(identity));
   const all = new Map<string, Entity>();
@@ -64,7 +67,7 @@ function entitiesOf(series: readonly Labels[]): Map<string, Entity> {
   return all;
 }
 
-/** Whether the filters of all kinds but one let a workload through: a choice does not narrow the list that it is made from. */
+/** Reports whether the filters of all kinds except one include a workload. A choice must not narrow its own list. */
 function within({ names }: Entity, filters: readonly Filter[], but: Kind): boolean {
   return KINDS.every((kind) => {
     const chosen = kind === but ? [] : ofKind(filters, kind);
@@ -72,7 +75,7 @@ function within({ names }: Entity, filters: readonly Filter[], but: Kind): boole
   });
 }
 
-/** The choices of every kind, by name, and how many workloads each means within the filters of the other kinds. */
+/** Returns the choices of every kind by name, with their numbers of workloads within the filters of other kinds. */
 export function choicesOf(series: readonly Labels[], filters: readonly Filter[] = []): Choices {
   const entities = [...entitiesOf(series).values()];
   const choices = (kind: Kind): Choice[] => {
@@ -89,12 +92,12 @@ export function choicesOf(series: readonly Labels[], filters: readonly Filter[] 
   return { workload: choices("workload"), container: choices("container"), pod: choices("pod"), runtime: choices("runtime"), node: choices("node") };
 }
 
-/** Those that the filters of other kinds leave something of. */
+/** Returns the choices that have workloads within the filters of other kinds. */
 export function inside(choices: readonly Choice[]): Choice[] {
   return choices.filter(({ count }) => count > 0);
 }
 
-/** The choices that contain all words of the search; pinned ones come first and stay even if gone. */
+/** Returns the choices that contain all words of the search. Pinned ones come first and stay even without series. */
 export function matching(choices: readonly Choice[], pinned: readonly string[], search: string): Choice[] {
   const words = search.toLowerCase().split(/\s+/).filter((w) => w !== "");
   const first = pinned.map((name) => choices.find((c) => c.name === name) ?? { name, count: 0, total: 0 });

@@ -46,10 +46,10 @@ describe("passes", () => {
   it.each([
     ["a", "h:1", true],
     ["b-1", "h:1", true],
-    ["b-2", "h:1", false], // not of the runtime
-    ["c", "h:1", false], // not of the workloads
+    ["b-2", "h:1", false], // another runtime
+    ["c", "h:1", false], // another workload
     ["a", "h:2", false],
-    ["", "h:1", true], // the machine as a whole
+    ["", "h:1", true], // the whole machine
     ["", "h:2", false],
   ])("%s on %s: %s", (workload, instance, want) => {
     expect(passes(chosen, workload, instance)).toBe(want);

@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The filters: what may be shown. Those of one kind are alternatives, kinds
-// restrict each other. Workloads that are chosen by name are in the view
-// itself; this knows the other kinds, and workloads by pattern.
+// The filters. Filters of one kind are alternatives, kinds restrict each other. Workloads chosen by name are in the
+// view itself. This module has the other kinds, and workloads by pattern.
 
 export const KINDS = ["workload", "container", "pod", "runtime", "node"] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** Kinds that no figure is labelled with: info families say which workloads they mean. */
+/** Kinds that are no label of any value. Info families say which workloads they have. */
 const MAPPED = ["container", "pod", "runtime"] as const satisfies readonly Kind[];
 
 export interface Filter {
   kind: Kind;
-  /** A name, or a regular expression (RE2) that the whole name has to match. */
+  /** A name, or a regular expression (RE2) that must match the whole name. */
   text: string;
   regex: boolean;
 }
 
 /** A pattern that the server refuses. */
 export interface Refused extends Filter {
-  /** The reason, in the words of the server. */
+  /** The reason of the server. */
   problem: string;
 }
 
-/** A link with more than this is cut: it was not made by hand. */
+/** Limit of filters in an address. Further ones are dropped. */
 export const MOST_FILTERS = 64;
 
-/** Longer patterns are refused without asking the server: no person typed them. */
+/** Limit of a pattern's length. Longer ones are refused without a request. */
 export const LONGEST_PATTERN = 500;
 
 export function sameFilter(a: Filter, b: Filter): boolean {
@@ -44,39 +43,39 @@ export function quote(text: string): string {
   return `"${text.replace(/[\\"]/g, "\\$&").replace(/\n/g, "\\n")}"`;
 }
 
-/** Escapes what RE2 takes for a metacharacter. */
+/** Escapes the metacharacters of RE2. */
 function escapeRegex(text: string): string {
   return text.replace(/[\\.+*?()|[\]{}^$]/g, "\\$&");
 }
 
-/** The matcher for any of several filters of one kind; none is no matcher. */
+/** Returns the matcher for any of several filters of one kind. Without a filter it is empty. */
 export function matcher(label: string, filters: readonly Pick<Filter, "text" | "regex">[]): string {
   const [first] = filters;
   if (first === undefined) return "";
   if (filters.length === 1) return `${label}${first.regex ? "=~" : "="}${quote(first.text)}`;
-  // A pattern may have alternatives of its own, and flags that must not reach the next one.
+  // Each pattern gets a group, because it may have alternatives and flags.
   return `${label}=~${quote(filters.map((f) => (f.regex ? `(?:${f.text})` : escapeRegex(f.text))).join("|"))}`;
 }
 
-/** The matcher for one of these names: none of them is nothing at all. */
+/** Returns the matcher for one of these names. Without a name it matches nothing. */
 export function oneOf(label: string, names: readonly string[]): string {
   if (names.length === 0) return `${label}="",${label}!=""`;
   return matcher(label, names.map((text) => ({ text, regex: false })));
 }
 
-/** What the filters let through. */
+/** The chosen filters. */
 export interface Chosen {
   /** Workloads chosen by name. */
   workloads: readonly string[];
   /** All other filters. */
   filters?: readonly Filter[];
-  /** The workloads that the filters of containers, pods and runtimes leave; absent without such a filter. */
+  /** The workloads of the filters of containers, pods and runtimes; absent without such a filter. */
   mapped?: readonly string[] | undefined;
 }
 
 /**
- * The pattern for the browser, to show which names it matches. Undefined where the browser has no equivalent: its regular
- * expressions have another grammar than RE2. Whether a pattern is valid is for the server to say.
+ * Translates a pattern for the browser, to show which names it matches. It is undefined where the browser has no
+ * equivalent, because JavaScript and RE2 have different grammars. Only the server decides whether a pattern is valid.
  */
 export function browserRegex(pattern: string): RegExp | undefined {
   const [, flags = "", rest = ""] = /^(?:\(\?([is]+)\))?(.*)$/s.exec(pattern) ?? [];
@@ -87,12 +86,15 @@ export function browserRegex(pattern: string): RegExp | undefined {
   }
 }
 
-/** Whether a filter means a name; undefined where the browser cannot judge its pattern. */
+/** Reports whether a filter matches a name; undefined where the browser cannot evaluate its pattern. */
 export function means({ text, regex }: Pick<Filter, "text" | "regex">, name: string): boolean | undefined {
   return regex ? browserRegex(text)?.test(name) : text === name;
 }
 
-/** Whether the filters let through what is of a workload (none: of a whole machine) on a node. What cannot be judged here is let through. */
+/**
+ * Reports whether the filters include a workload (empty: the whole machine) on a node. A pattern that cannot be
+ * evaluated here includes everything.
+ */
 export function passes({ workloads, filters = [], mapped }: Chosen, workload: string, instance: string): boolean {
   const any = (name: string, chosen: readonly Pick<Filter, "text" | "regex">[]): boolean => chosen.length === 0 || chosen.some((f) => means(f, name) ?? true);
   if (!any(instance, ofKind(filters, "node"))) return false;
@@ -104,17 +106,15 @@ export function ofKind(filters: readonly Filter[], kind: Kind): Filter[] {
   return filters.filter((f) => f.kind === kind);
 }
 
-/** Joins matchers, of which some are empty. */
+/** Joins the matchers that are not empty. */
 export function join(...matchers: readonly string[]): string {
   return matchers.filter((m) => m !== "").join(",");
 }
 
 /**
- * For each kind that is chosen and has to be mapped, the selectors of the info
- * families whose series name the workloads that it means. The container
- * collector gives containers and pods the names that people use; without it,
- * and beyond its limit, the first digits of the container's ID and the pod's
- * are all that is known.
+ * Returns the selectors of info series that name the workloads of each chosen kind that is no label of values. The
+ * container collector knows the names of containers and pods. Without it, and beyond its limit, only the first digits
+ * of the container's ID and the pod's are known.
  */
 export function mappings(filters: readonly Filter[]): { kind: Kind; selectors: string[] }[] {
   const node = matcher("instance", ofKind(filters, "node"));

@@ -44,11 +44,11 @@ describe("the unit of a query", () => {
     "100 * a_ratio", // per cent
     "a_bytes * 8", // bits
     "a_bytes / 1024",
-    "rate(switches_total[1m]) / rate(calls_total[1m])", // a part of each other, or not
+    "rate(switches_total[1m]) / rate(calls_total[1m])", // the numerator may not be a part of the denominator
     "sum(a_ratio)",
     "a_bytes + b_seconds",
-    "rate(a_bytes[1m])", // no counter
-    "rate(x_sum[1m])", // of what is not known
+    "rate(a_bytes[1m])", // not a counter
+    "rate(x_sum[1m])", // of an unknown histogram
     "histogram_quantile(0.9, rate(x_bucket[1m]))",
     "rate(x_seconds_bucket[1m])",
     "sqrt(a_bytes)",

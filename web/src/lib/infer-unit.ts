@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The unit of what a PromQL query gives, as far as it follows from the names of
-// its metrics (lib/quantity.ts says how). Reads the query for that alone.
+// Infers the unit of a PromQL query's values from the names of its metrics (rules in lib/quantity.ts).
 import { AGGREGATIONS } from "./promql-complete";
 import { ofAggregation, ofFunction, ofMetric, ofOperator, type Quantity, unitOf } from "./quantity";
 import type { Unit } from "./units";
 
-/** The unit of a query's values; nothing where it does not follow for certain. */
+/** Returns the unit of a query's values, or undefined where it is not certain. */
 export function inferUnit(query: string): Unit | undefined {
   try {
     return unitOf(new Parser(query).whole());
@@ -40,13 +39,13 @@ function tokens(query: string): Token[] {
 }
 
 const PRECEDENCE: readonly (readonly string[])[] = [["or"], ["and", "unless"], ["==", "!=", "<", ">", "<=", ">="], ["+", "-"], ["*", "/", "%", "atan2"], ["^"]];
-/** Those that are offered, and two that a server has to be told to know. */
+/** The aggregations that are offered, and two that are experimental. */
 const KNOWN = new Set([...AGGREGATIONS, "limit_ratio", "limitk"]);
 const MATCHING = new Set(["on", "ignoring", "group_left", "group_right"]);
-/** Parentheses within each other that are followed. */
+/** Limit of nested parentheses. */
 const DEEPEST = 100;
 
-/** Reads a query as far as its unit depends on it: what is not understood ends the reading. */
+/** Reads a query as far as its unit depends on it. It stops at what it does not understand. */
 class Parser {
   private readonly all: readonly Token[];
   private at = 0;
@@ -102,7 +101,7 @@ class Parser {
     return this.modified(this.operand());
   }
 
-  /** What may stand behind an operand: a stretch of time, an offset, a moment. */
+  /** Reads what may follow an operand: a range, an offset, a moment. */
   private modified(of: Quantity): Quantity {
     for (;;) {
       if (this.take("[")) this.skipTo("]");
@@ -125,7 +124,7 @@ class Parser {
     }
     if (this.peek() === "{") {
       this.labels();
-      return undefined; // of several metrics, perhaps
+      return undefined; // may match several metrics
     }
     const token = this.all[this.at++];
     if (token?.kind === "number" || /^(?:inf|nan)$/i.test(token?.text ?? "")) return { is: "number" };

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The clock of the live tail and the facts about the server that it needs.
-// It stands still while the tab is hidden, the tail is paused, or the range is
-// an absolute one.
+// The clock of the live view and what it needs to know of the server. The clock stops while the tab is hidden, the
+// view is paused, or the range is absolute.
 import { asApiError } from "../api/errors";
 import type { Session } from "./session";
 import { parseDuration } from "./time";
 
-/** While the agent is younger than this, its first samples are awaited impatiently. */
+/** While the agent is younger than this, the page polls for its first samples. */
 const NEWBORN_SECONDS = 3;
 
-/** How long to wait for the next tick: hardly while the agent is newborn, a second while it is young, then a scrape. */
+/** Returns the time to the next tick: very short for a new agent, a second for a young one, then a scrape interval. */
 export function tickSeconds(startedAt: number | undefined, openedAt: number, now: number, scrape: number): number {
   const age = now - (startedAt ?? openedAt);
   if (age < NEWBORN_SECONDS) return 0.3;
@@ -20,10 +19,10 @@ export function tickSeconds(startedAt: number | undefined, openedAt: number, now
 const FACTS_EVERY_SECONDS = 30;
 
 /**
- * Until the agent is this old the facts are asked for at each tick, and the
- * interval of its targets is not believed: at the start it scrapes faster.
+ * Below this age of the agent its facts are queried at each tick. The interval of its targets is not used yet,
+ * because it scrapes faster at the start.
  */
-const SETTLED_SECONDS = 10;
+const YOUNG_SECONDS = 10;
 
 export function startLive(session: Session, document: Document, clock: () => number): () => void {
   const openedAt = clock();
@@ -40,9 +39,9 @@ export function startLive(session: Session, document: Document, clock: () => num
   const tick = (): void => {
     const now = clock();
     const { startedAt } = session.server.get();
-    const settled = startedAt !== undefined && factsAt - startedAt > SETTLED_SECONDS;
+    const isYoung = startedAt === undefined || factsAt - startedAt <= YOUNG_SECONDS;
     if (!document.hidden) {
-      if (now - factsAt >= (settled ? FACTS_EVERY_SECONDS : 0.2)) {
+      if (now - factsAt >= (isYoung ? 0.2 : FACTS_EVERY_SECONDS)) {
         factsAt = now;
         void refreshFacts(session, now);
       }
@@ -75,12 +74,12 @@ async function refreshFacts(session: Session, now: number): Promise<void> {
     const intervals = targets.flatMap((t) => parseDuration(t.scrapeInterval) ?? []);
     const current = session.server.get();
     const startedAt = starts[0]?.value[1] ?? current.startedAt;
-    const settled = startedAt !== undefined && now - startedAt > SETTLED_SECONDS && intervals.length > 0;
-    const scrapeInterval = settled ? Math.max(1, Math.min(...intervals)) : current.scrapeInterval;
+    const isKnown = startedAt !== undefined && now - startedAt > YOUNG_SECONDS && intervals.length > 0;
+    const scrapeInterval = isKnown ? Math.max(1, Math.min(...intervals)) : current.scrapeInterval;
     if (scrapeInterval !== current.scrapeInterval || startedAt !== current.startedAt) {
       session.server.set({ scrapeInterval, startedAt });
     }
   } catch (error) {
-    asApiError(error); // the connection store has it already, and the next tick asks again
+    asApiError(error); // the connection store has the error, and the next tick queries again
   }
 }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The part of the URL that belongs to single pages: what Compare compares and
-// what Explore asks. Everything is bounded; what is not understood is left out.
+// The URL parameters of single pages: the sides of Compare and the queries of Explore. All are bounded. Invalid ones
+// are ignored.
 import { parseDuration } from "./time";
 import { isUnit, type Unit } from "./units";
 
 export interface CompareParams {
-  /** The workload on the one side; empty until one is chosen. */
+  /** The workload on side A; empty until one is chosen. */
   a: string;
-  /** That on the other; the same as `a` compares two times of one. */
+  /** The workload on side B. The same as `a` compares two times of one workload. */
   b: string;
-  /** The machine of each, where there are several; empty where it does not have to be said. */
+  /** The machine of each side where there are several; empty where there is only one. */
   nodeA: string;
   nodeB: string;
-  /** How many seconds earlier than A the time of B is. */
+  /** Seconds that the time of B lies before that of A. */
   offset: number;
-  /** What to divide by: empty for nothing, or as lib/normalise.ts spells it. */
+  /** What to divide by, spelled as in lib/normalise.ts; empty divides by nothing. */
   per: string;
-  /** The same for B where it is another one, such as the counter of the other server. */
+  /** The divisor of B where it differs, such as the counter of another server. */
   perB: string;
 }
 
@@ -27,9 +27,9 @@ export type ExploreShow = (typeof SHOWS)[number];
 interface ExploreParams {
   /** PromQL, at most MOST_QUERIES. */
   exprs: readonly string[];
-  /** Over the time range, or at its end. */
+  /** Values over the time range, or at its end. */
   show: ExploreShow;
-  /** The unit of each query's values where a person chose one; empty where it is that of the query. */
+  /** The unit that the user chose for each query; empty for the inferred one. */
   units?: readonly (Unit | "")[] | undefined;
 }
 
@@ -41,13 +41,13 @@ export interface PageParams {
 export const NO_COMPARE: CompareParams = { a: "", b: "", nodeA: "", nodeB: "", offset: 0, per: "", perB: "" };
 export const NO_EXPLORE: ExploreParams = { exprs: [], show: "chart" };
 export const MOST_QUERIES = 4;
-/** Characters of one query; the server refuses long addresses. */
+/** Limit of a query's length. The server refuses long addresses. */
 export const LONGEST_QUERY = 4000;
 const LONGEST_NAME = 300;
 
 const cut = (text: string | null): string => (text ?? "").slice(0, LONGEST_NAME);
 
-/** Reads the parameters of the page that is shown. */
+/** Parses the parameters of the current page. */
 export function parsePageParams(page: string, params: URLSearchParams): PageParams {
   if (page === "compare") {
     const compare = {
@@ -74,7 +74,7 @@ export function parsePageParams(page: string, params: URLSearchParams): PagePara
   return {};
 }
 
-/** Adds the parameters of the page that is shown; those of other pages are not its address. */
+/** Adds the parameters of the current page. Those of other pages are not in its address. */
 export function formatPageParams(page: string, { compare, explore }: PageParams, params: URLSearchParams): void {
   if (page === "compare" && compare) {
     const { a, b, nodeA, nodeB, offset, per, perB } = compare;
@@ -89,12 +89,12 @@ export function formatPageParams(page: string, { compare, explore }: PageParams,
   }
 }
 
-/** Leaves out the empty ones at the end. */
+/** Removes empty texts at the end. */
 function withoutEnd<T extends string>(texts: readonly T[]): T[] {
   return texts.slice(0, texts.reduce((length, text, i) => (text === "" ? length : i + 1), 0));
 }
 
-/** A Prometheus duration in the greatest unit that is whole: 5400 is "90m". */
+/** Formats a duration in its greatest whole unit: 5400 is "90m". */
 export function formatDuration(seconds: number): string {
   const whole = Math.round(seconds);
   for (const [unit, length] of [["d", 86_400], ["h", 3600], ["m", 60]] as const) {

@@ -1,37 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The part of the URL that belongs to single panels: what a person has set
-// otherwise than it is at first. Each is a parameter PANEL:VALUE, which may be
-// there several times. What names nothing that is there is not an error: whoever
-// draws the panel takes what it understands.
+// The URL parameters of single panels: the settings that differ from the default. Each is a parameter PANEL:VALUE,
+// and may occur several times. Unknown panels and values are not an error; each panel uses what it understands.
 
 export interface PanelState {
-  /** The scale of values, where it is not the panel's own. */
+  /** The scale of values, where it is not the default one. */
   scale?: "log" | "linear" | undefined;
-  /** The one series that is shown. */
+  /** The only series that is shown. */
   only?: string | undefined;
-  /** The title of the column that a table is sorted by, greatest first after a "-". */
+  /** The title of the column that a table is sorted by; "-" before it sorts descending. */
   sort?: string | undefined;
-  /** Which of several pictures is shown: the metric of a box plot, what widths stand for. */
+  /** The chosen variant: the metric of a box plot, or what the widths of an icicle stand for. */
   pick?: string | undefined;
-  /** The part of an icicle that is widened, from the whole to it. */
+  /** The part of an icicle that fills the width, as a path from the root. */
   path?: readonly string[] | undefined;
 }
 
-/** By the panel's id. */
+/** By id of the panel. */
 type PanelStates = Readonly<Record<string, PanelState>>;
 
-/** By page: a panel may be on several, and each has an address of its own. */
+/** By page: a panel may be on several pages, with a setting on each. */
 export type AllPanels = Readonly<Record<string, PanelStates>>;
 
-/** A link with more than this is cut: it was not made by hand. */
+/** Limit of panel parameters in an address. Further ones are dropped. */
 export const MOST_PANEL_PARAMS = 64;
 const LONGEST_VALUE = 300;
 
 const KEYS = ["scale", "only", "sort", "pick", "path"] as const satisfies readonly (keyof PanelState)[];
 const FORM = /^([a-z][a-z0-9-]{0,63}):(.+)$/s;
 
-/** Reads what is set on the page that is shown. */
+/** Parses the panel settings of the current page. */
 export function parsePanels(page: string, params: URLSearchParams): AllPanels | undefined {
   const states: Record<string, PanelState> = {};
   let left = MOST_PANEL_PARAMS;
@@ -48,7 +46,7 @@ export function parsePanels(page: string, params: URLSearchParams): AllPanels | 
   return Object.keys(states).length > 0 ? { [page]: states } : undefined;
 }
 
-/** Adds what is set on the page that is shown, always in the same order. */
+/** Adds the panel settings of the current page, always in the same order. */
 export function formatPanels(page: string, panels: AllPanels | undefined, params: URLSearchParams): void {
   const states = Object.entries(panels?.[page] ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
   for (const key of KEYS) {
@@ -58,14 +56,14 @@ export function formatPanels(page: string, panels: AllPanels | undefined, params
   }
 }
 
-/** Sets something of a panel; what is undefined is again as it is at first. */
+/** Changes the settings of a panel. An undefined member returns to the default. */
 export function setPanel(panels: AllPanels | undefined, page: string, id: string, change: PanelState): AllPanels | undefined {
   const { [id]: before, ...others } = panels?.[page] ?? {};
   const state = Object.entries({ ...before, ...change }).filter(([, value]) => value !== undefined && value.length > 0);
   return withPage(panels, page, state.length > 0 ? { ...others, [id]: Object.fromEntries(state) } : others);
 }
 
-/** Sets a panel, or all of a page, back. */
+/** Resets a panel, or all panels of a page. */
 export function resetPanels(panels: AllPanels | undefined, page: string, id?: string): AllPanels | undefined {
   const states = Object.entries(panels?.[page] ?? {}).filter(([each]) => id !== undefined && each !== id);
   return withPage(panels, page, Object.fromEntries(states));

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { complete, MOST_SUGGESTIONS, metricsIn, placeOf, rank, suggest } from "./promql-complete";
 
-/** The query and the cursor, written as a bar. */
+/** Splits a query at the bar, which marks the cursor. */
 function at(marked: string): [string, number] {
   const cursor = marked.indexOf("|");
   return [marked.replace("|", ""), cursor];

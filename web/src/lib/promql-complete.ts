@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What may be written at the cursor of a PromQL query, and how it is put there.
-// Pure; where the names come from is the matter of others.
+// What can be completed at the cursor of a PromQL query, and how it is inserted. Pure; the caller gives the names.
 
-/** What the cursor is in. `from` is where the word that is completed begins. */
+/** What the cursor is in. `from` is the start of the word that is completed. */
 export type Place =
-  /** A metric, a function, an aggregation. */
+  /** A metric, function or aggregation. */
   | { kind: "name"; from: number; word: string }
-  /** A label within braces (`metric` is the one before them, if there is one) or of a grouping. */
+  /** A label within braces (`metric` is the name before them, if there is one) or in a grouping. */
   | { kind: "label"; from: number; word: string; metric: string; grouping: boolean }
   /** The value of a label. */
   | { kind: "value"; from: number; word: string; metric: string; label: string }
   | { kind: "duration"; from: number; word: string }
-  /** Nothing can be offered: a number, another text, a comment. */
+  /** Nothing to offer: a number, a string, a comment. */
   | { kind: "none"; from: number; word: string };
 
 const GROUPINGS = new Set(["by", "without", "on", "ignoring", "group_left", "group_right"]);
@@ -36,13 +35,13 @@ const DURATIONS = ["10s", "30s", "1m", "5m", "15m", "1h", "6h", "1d"];
 
 interface Open {
   bracket: "{" | "(" | "[";
-  /** The name before it. */
+  /** The name before the bracket. */
   before: string;
-  /** Within braces: the label whose matcher is being written. */
+  /** The label whose matcher contains the cursor. */
   label: string;
 }
 
-/** Reads the query up to the cursor. */
+/** Parses the query up to the cursor. */
 export function placeOf(text: string, cursor: number): Place {
   const open: Open[] = [];
   let name = "";
@@ -68,7 +67,7 @@ export function placeOf(text: string, cursor: number): Place {
       name = word;
       if (top?.bracket === "{") top.label = word;
       i += word.length;
-      continue; // the name before a bracket is kept
+      continue; // keeps the name before a bracket
     } else if (/\d/.test(c)) {
       const word = /^[\w.]+/.exec(text.slice(i))?.[0] ?? c;
       if (i + word.length >= cursor) return top?.bracket === "[" ? { kind: "duration", from: i, word: text.slice(i, cursor) } : none(cursor);
@@ -96,7 +95,7 @@ function placeOfWord(top: Open | undefined, from: number, word: string): Place {
   return { kind: "name", from, word };
 }
 
-/** The index of the quote that closes the one at `start`, or past the end. */
+/** Returns the index of the quote that closes the one at `start`, or the length of the text. */
 function closing(text: string, start: number, quote: string): number {
   for (let i = start + 1; i < text.length; i++) {
     if (text.charAt(i) === "\\" && quote !== "`") i++;
@@ -107,14 +106,14 @@ function closing(text: string, start: number, quote: string): number {
 
 export interface Suggestion {
   text: string;
-  /** What it is: "counter", "function", "label", ... */
+  /** The kind of name: "counter", "function", "label", ... */
   about: string;
 }
 
-/** Suggestions that are shown at most. */
+/** Maximum number of suggestions. */
 export const MOST_SUGGESTIONS = 30;
 
-/** Those that begin with the word, then those in which a part does, then those that contain it. */
+/** Orders suggestions: names that begin with the word, names with a part that does, names that contain it. */
 export function rank(all: readonly Suggestion[], word: string): Suggestion[] {
   const wanted = word.toLowerCase();
   const score = ({ text }: Suggestion): number => {
@@ -138,7 +137,7 @@ const WORDS: readonly Suggestion[] = [
   ...KEYWORDS.map((text) => ({ text, about: "keyword" })),
 ];
 
-/** What can be offered at a place; `known` are names that the server has: metrics, labels or values. */
+/** Returns the suggestions at a place. `known` are names of the server: metrics, labels or values. */
 export function suggest(place: Place, known: readonly Suggestion[]): Suggestion[] {
   switch (place.kind) {
     case "name":
@@ -158,7 +157,7 @@ interface Edit {
   cursor: number;
 }
 
-/** Puts a suggestion in place of the word at the cursor, with what has to follow it. */
+/** Replaces the word at the cursor by a suggestion and adds what must follow it. */
 export function complete(text: string, cursor: number, place: Place, chosen: Suggestion): Edit {
   const before = text.slice(0, place.from);
   const after = text.slice(cursor).replace(/^[\w:]+/, "");
@@ -178,7 +177,7 @@ export function complete(text: string, cursor: number, place: Place, chosen: Sug
   }
 }
 
-/** The metrics that a query names, among those that are known. */
+/** Returns the known metrics that a query names. */
 export function metricsIn(text: string, known: ReadonlySet<string>): string[] {
   return [...new Set(text.match(/[a-zA-Z_:][\w:]*/g) ?? [])].filter((word) => known.has(word));
 }

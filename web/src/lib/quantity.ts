@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What is measured by metrics, and by what PromQL makes of them: base units at
-// the end of a name, _total for counters (prometheus.io/docs/practices/naming).
-// Only what follows for certain is said; of anything else nothing is. Pure.
+// Quantities of metrics and of PromQL expressions: base units at the end of a name, _total for counters
+// (prometheus.io/docs/practices/naming). A unit that is not certain is undefined. Pure.
 import type { Unit } from "./units";
 
-/** What a part of a query gives. A moment is Unix time, which is no length; a counter has only ever grown. */
+/** What a part of a query gives. A moment is Unix time and no duration. A counter only grows. */
 export type Kind =
   | { is: "unit"; unit: Unit }
   | { is: "counter"; of: "count" | "bytes" | "seconds" | "cpu" | "share" }
-  /** Cumulative buckets, or their rates, whose bounds are in a unit. */
+  /** Cumulative buckets or their rates; `of` is the unit of their bounds. */
   | { is: "buckets"; of: Unit | undefined; rate: boolean }
   | { is: "moment" }
-  /** A number that is written down, or made of such. */
+  /** A literal number, or an expression of such numbers. */
   | { is: "number" }
   /** An info series, whose value is 1. */
   | { is: "one" };
@@ -24,20 +23,20 @@ const unit = (of: Unit): Kind => ({ is: "unit", unit: of });
 const RATE_OF = { count: "per_second", bytes: "bytes_per_second", seconds: "seconds_per_second", cpu: "cores", share: "ratio" } as const;
 const AMOUNT_OF = { count: "count", bytes: "bytes", seconds: "seconds", cpu: "seconds", share: "seconds" } as const;
 
-/** What a name says of a value that may go up and down. */
+/** Returns the unit of a gauge from its name. */
 function gaugeUnit(name: string): Unit | undefined {
   if (name.endsWith("_bytes")) return "bytes";
   if (name.endsWith("_seconds")) return "seconds";
   return name.endsWith("_ratio") ? "ratio" : undefined;
 }
 
-/** Time on processors, of which there may be several. */
+/** CPU time, which may exceed a second per second. */
 const PROCESSORS = /(?:^|_)cpu_(?:(?:usage|user|system|guest)_)?seconds$/;
-/** Wall time in which something was so, as node_exporter and cAdvisor name it: no more than a second in a second. */
+/** Wall time of a state, as node_exporter and cAdvisor name it: at most a second per second. */
 const ONE_AT_A_TIME = /_pressure_\w+_seconds$|_io_time_seconds$/;
 
 export function ofMetric(name: string): Quantity {
-  if (name.includes(":")) return undefined; // a recorded series is named after what was done to it
+  if (name.includes(":")) return undefined; // the name of a recorded series begins with its aggregation level
   if (name.endsWith("_info")) return { is: "one" };
   if (/(?:^|_)(?:timestamp|time|created)_seconds$|_created$/.test(name)) return { is: "moment" };
   const base = name.replace(/_(?:total|sum|count|bucket)$/, "");
@@ -52,7 +51,7 @@ export function ofMetric(name: string): Quantity {
   return of && unit(of);
 }
 
-/** A counter as it stands. */
+/** Returns the quantity of a counter's value. */
 function amount(q: Quantity): Quantity {
   return q?.is === "counter" ? unit(AMOUNT_OF[q.of]) : q;
 }
@@ -123,10 +122,10 @@ export function ofAggregation(name: string, args: readonly Quantity[]): Quantity
   }
 }
 
-/** What two sides of one unit are to each other: of events nobody knows whether they are a part of each other. */
+/** Units whose ratio is a share. For events it is unknown whether one side is a part of the other. */
 const SHARES: readonly (Unit | undefined)[] = ["bytes", "seconds", "cores"];
 
-/** What one of something has of something else. */
+/** Units of a ratio to something else. */
 const EACH: Readonly<Record<string, Unit>> = {
   "seconds_per_second/per_second": "seconds", "cores/per_second": "seconds", "bytes_per_second/per_second": "bytes", "seconds/count": "seconds", "bytes/count": "bytes",
 };
@@ -145,7 +144,7 @@ export function ofOperator(operator: string, left: Quantity, right: Quantity): Q
       if (left?.is === "number" && right?.is === "number") return left;
       if (left?.is === "moment" && right?.is === "moment") return operator === "-" ? unit("seconds") : undefined;
       if (left?.is === "moment") return b === "seconds" ? left : undefined;
-      if (operator === "-" && left?.is === "number" && b === "ratio") return right; // the rest of a share
+      if (operator === "-" && left?.is === "number" && b === "ratio") return right; // the remainder of a share
       return a !== undefined && a === b ? amount(left) : undefined;
     case "*":
       if (left?.is === "number" && right?.is === "number") return left;
@@ -156,7 +155,7 @@ export function ofOperator(operator: string, left: Quantity, right: Quantity): Q
       if (a !== undefined && a === b) return SHARES.includes(a) ? unit("ratio") : undefined;
       return each && unit(each);
     default:
-      // A comparison leaves the values of the side that has series.
+      // A comparison keeps the values of the side that has series.
       return /^(?:==|!=|[<>]=?)$/.test(operator) ? (left?.is === "number" ? right : left) : undefined;
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Series on a shared grid of times. A point that is not there is null, never
-// zero: a gap is a gap.
+// Series on a common grid of times. A missing point is null, never zero.
 
 interface Series {
   name: string;
@@ -20,7 +19,7 @@ export interface RawSeries {
   points: readonly (readonly [number, number])[];
 }
 
-/** Puts raw points on a grid. Series of one name are added together. */
+/** Puts raw points on a grid. Series of the same name are added. */
 export function toFrame(raw: readonly RawSeries[], from: number, to: number, step: number): Frame {
   const count = Math.max(0, Math.round((to - from) / step) + 1);
   const times = Array.from({ length: count }, (_, i) => from + i * step);
@@ -41,13 +40,13 @@ export function toFrame(raw: readonly RawSeries[], from: number, to: number, ste
 }
 
 /**
- * Extends a frame by a newer one on the same grid: what the newer one covers
- * replaces what was known, and times before `from` are dropped.
+ * Extends a frame by a newer one on the same grid. The newer points replace older ones of the same time, and times
+ * before `from` are dropped.
  */
 export function extendFrame(old: Frame, newer: Frame, from: number): Frame {
   const firstNew = newer.times[0] ?? Infinity;
-  const kept = old.times.flatMap((time, i) => (time >= from && time < firstNew ? [i] : []));
-  const times = [...kept.map((i) => old.times[i] ?? 0), ...newer.times];
+  const older = old.times.flatMap((time, i) => (time >= from && time < firstNew ? [i] : []));
+  const times = [...older.map((i) => old.times[i] ?? 0), ...newer.times];
   const names = new Set([...old.series, ...newer.series].map((s) => s.name));
   const find = (frame: Frame, name: string): Series | undefined => frame.series.find((s) => s.name === name);
   const series: Series[] = [];
@@ -55,7 +54,7 @@ export function extendFrame(old: Frame, newer: Frame, from: number): Frame {
     const before = find(old, name);
     const after = find(newer, name);
     const values = [
-      ...kept.map((i) => before?.values[i] ?? null),
+      ...older.map((i) => before?.values[i] ?? null),
       ...newer.times.map((_, i) => after?.values[i] ?? null),
     ];
     if (values.some((value) => value !== null)) series.push({ name, values });
@@ -63,12 +62,12 @@ export function extendFrame(old: Frame, newer: Frame, from: number): Frame {
   return { times, series };
 }
 
-/** The sum of the values that are there: what a series weighs in a fold. */
+/** Returns the sum of all values, which is the weight of a series in a fold. */
 function weight(series: Series): number {
   return series.values.reduce<number>((sum, value) => sum + Math.abs(value ?? 0), 0);
 }
 
-/** The last value that is there. */
+/** Returns the last value that is not null. */
 export function lastValue(values: readonly (number | null)[]): number | null {
   for (let i = values.length - 1; i >= 0; i--) {
     const value = values[i];
@@ -77,7 +76,7 @@ export function lastValue(values: readonly (number | null)[]): number | null {
   return null;
 }
 
-/** Adds series point by point; a time at which none has a value stays absent. */
+/** Adds series point by point. A time at which no series has a value stays null. */
 function addUp(name: string, parts: readonly Series[], length: number): Series {
   const values = new Array<number | null>(length).fill(null);
   for (const part of parts) {
@@ -88,21 +87,20 @@ function addUp(name: string, parts: readonly Series[], length: number): Series {
   return { name, values };
 }
 
-/** The name of what was added together. The workload `other` is another thing: the agent folds into it. */
+/** The name of folded series. The workload `other` is something else: the agent folds into it. */
 export function restName(count: number): string {
   return `the rest (${count})`;
 }
 
 export interface Folded {
   frame: Frame;
-  /** How many series were added together into the last one, or left out; 0 if none. */
+  /** Number of series that were folded into the last one, or left out; 0 if none. */
   count: number;
 }
 
 /**
- * Keeps the `top` heaviest series and adds up the rest, or leaves it out where
- * a sum would mean nothing. The order is by weight over the whole range, so
- * that it does not flicker from point to point.
+ * Keeps the `top` heaviest series. The others are added up, or left out where a sum has no meaning. Series are
+ * ordered by weight over the whole range, so that the order is stable from point to point.
  */
 export function fold(frame: Frame, top: number, additive = true): Folded {
   const sorted = [...frame.series].sort((a, b) => weight(b) - weight(a) || a.name.localeCompare(b.name));
@@ -113,7 +111,7 @@ export function fold(frame: Frame, top: number, additive = true): Folded {
   return { frame: { times: frame.times, series: [...sorted.slice(0, top), folded] }, count: rest.length };
 }
 
-/** Series on top of each other: each becomes the sum of itself and those before it. */
+/** Stacks series: each becomes the sum of itself and those before it. */
 export function stack(frame: Frame): (number | null)[][] {
   const floor = new Array<number>(frame.times.length).fill(0);
   const present = frame.times.map((_, i) => frame.series.some((s) => s.values[i] !== null));

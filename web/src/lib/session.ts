@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What all parts of the page share: the client, the state of the view (which
-// is the URL), the clock that drives live charts, and what is known of the
-// server. One is made in main.tsx and handed down; nothing is global.
+// What all parts of the page share: the client, the state of the view (which is the URL), the clock that drives live
+// charts, and facts about the server. main.tsx makes one session and passes it down; nothing is global.
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Client } from "../api/client";
@@ -14,7 +13,7 @@ import { applyChecks, formatView, parseView, type ViewState } from "./url";
 interface ServerFacts {
   /** Seconds between two scrapes. */
   scrapeInterval: number;
-  /** When the agent began to count, Unix seconds; unknown until asked. */
+  /** When the agent began to count, Unix seconds; undefined until it is known. */
   startedAt?: number | undefined;
 }
 
@@ -27,28 +26,31 @@ export interface Connection {
 
 export interface Session {
   client: Client;
-  /** Answers were recorded for a report: there is no server and no other page. */
+  /** Set in a report: its answers are recorded, and it has no server and no other page. */
   recorded?: true;
   view: Store<ViewState>;
-  /** The workloads that the filters of containers, pods and runtimes mean, and the filters and the time that they were asked for. */
+  /**
+   * The workloads of the filters of containers, pods and runtimes; the key is of the filters and the time that were
+   * queried.
+   */
   mapped: Store<{ key: string; workloads: readonly string[] } | undefined>;
-  /** The machines that workloads are on, of those that the filter of nodes lets through, and that filter. */
+  /** The machines of workloads within the filter of nodes; the key is of that filter. */
   nodes: Store<{ key: string; names: readonly string[] } | undefined>;
-  /** What the server said of patterns: the reason why it refuses one, or "" for a valid one. */
+  /** The server's answers about patterns: the reason why it refuses one, or "" for a valid one. */
   checked: Map<string, string>;
-  /** The moment up to which live charts are drawn, Unix seconds. */
+  /** The end of live charts, Unix seconds. */
   now: Store<number>;
   server: Store<ServerFacts>;
   connection: Store<Connection>;
 }
 
-/** Makes a session; the zone counts where the URL names none. */
+/** Makes a session. The given zone is used where the URL has none. */
 export function createSession(client: Client, connection: Store<Connection>, now: number, search: string, zone: Zone): Session {
   const first = applyChecks(parseView(search), new Map());
   const view = createStore(new URLSearchParams(search).has("tz") ? first : { ...first, zone });
   setZone(view.get().zone);
   view.watch((next) => {
-    setZone(next.zone); // before anybody draws
+    setZone(next.zone); // before anything is drawn
   });
   return {
     client,
@@ -71,33 +73,33 @@ export function useSession(): Session {
   return session;
 }
 
-/** The interval that the view shows at a moment: nothing was measured after it, and nothing is asked of then. */
+/** Returns the interval that the view shows at a moment. It never ends in the future. */
 export function shownInterval(view: Pick<ViewState, "fixed" | "range">, now: number): Interval {
   if (view.fixed) return view.fixed.from < now && now < view.fixed.to ? { from: view.fixed.from, to: now } : view.fixed;
   const seconds = findRange(view.range)?.seconds ?? 300;
   return { from: now - seconds, to: now };
 }
 
-/** How far the clocks of a browser and of an agent may be apart, seconds. */
+/** Assumed maximum difference between the clocks of browser and agent, seconds. */
 const CLOCKS_APART = 60;
 
 /**
- * Seconds that the agent had counted at the end of an interval. Of what was
- * before it began, an earlier one has counted, nobody knows since when.
+ * Returns for how many seconds the agent had counted at the end of an interval. It is undefined where the interval
+ * ends before this agent started, because an earlier agent counted then.
  */
 export function agentAge({ startedAt }: ServerFacts, end: number): number | undefined {
   if (startedAt === undefined || end < startedAt - CLOCKS_APART) return undefined;
   return Math.max(0, end - startedAt);
 }
 
-/** Keeps the view and the address bar the same, and follows back and forward. */
+/** Synchronises the view with the address bar, in both directions. */
 export function bindHistory({ view, checked }: Pick<Session, "view" | "checked">, window: Window): void {
   let applying = false;
   let shown = formatView(view.get());
   if (view.get().zone !== parseView(window.location.search).zone) window.history.replaceState(null, "", formatView(view.get()));
   view.watch((next) => {
     const url = formatView(next);
-    const same = url === shown; // also where the address was written by hand and in another order
+    const same = url === shown; // also true for a hand-written address with another order of parameters
     shown = url;
     if (applying || same || url === window.location.pathname + window.location.search) return;
     window.history.pushState(null, "", url);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Median and quartiles of what is there, and what two of them say of each other.
+// Median and quartiles of values, and the comparison of two of them.
 
 export interface Spread {
-  /** Values that are there. */
+  /** Number of values that are not null. */
   n: number;
   q1: number;
   median: number;
@@ -18,7 +18,7 @@ export function quantile(sorted: readonly number[], q: number): number {
   return low + (high - low) * (at - Math.floor(at));
 }
 
-/** Undefined where nothing was measured. */
+/** Returns undefined where there is no value. */
 export function spreadOf(values: readonly (number | null)[]): Spread | undefined {
   const sorted = values.filter((v): v is number => v !== null && Number.isFinite(v)).sort((a, b) => a - b);
   if (sorted.length === 0) return undefined;
@@ -27,18 +27,18 @@ export function spreadOf(values: readonly (number | null)[]): Spread | undefined
 
 export interface Ratio {
   value: number;
-  /** What the quartiles leave open: the least of B by the most of A, and the other way round; may be infinite. */
+  /** Bounds from the quartiles: the lower of B by the upper of A, and the other way round. May be infinite. */
   low: number;
   high: number;
 }
 
-/** The ratio of medians B/A; undefined where the median of A is zero or one is not there. */
+/** Returns the ratio of medians B/A; undefined where one is missing or that of A is zero. */
 export function ratioOf(a: Spread | undefined, b: Spread | undefined): Ratio | undefined {
   if (!a || !b || a.median <= 0) return undefined;
   return { value: b.median / a.median, low: a.q3 > 0 ? b.q1 / a.q3 : 0, high: a.q1 > 0 ? b.q3 / a.q1 : Infinity };
 }
 
-/** Whether the middle halves lie apart. */
+/** Reports whether the interquartile ranges do not overlap. */
 export function areApart(a: Spread, b: Spread): boolean {
   return a.q3 < b.q1 || b.q3 < a.q1;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A value that can be watched. Deliberately the whole reactive layer of the
-// page: no derived graphs, no batching, no dependency.
+// A value that can be watched. It is the whole reactive layer of the page: no derived graphs, no batching, no
+// dependency.
 import { useEffect, useState } from "preact/hooks";
 
 export interface Store<T> {
   get(): T;
-  /** Sets the value; watchers run only if it is another one (Object.is). */
+  /** Sets the value. Watchers run only if it changes (Object.is). */
   set(next: T): void;
   update(change: (current: T) => T): void;
   /** Calls back on every change until the returned function is called. */
@@ -40,7 +40,7 @@ export function createStore<T>(initial: T): Store<T> {
 export function useStore<T>(store: Store<T>): T {
   const [value, setValue] = useState(store.get());
   useEffect(() => {
-    setValue(() => store.get()); // it may have changed between render and effect
+    setValue(() => store.get()); // the value may change between render and effect
     return store.watch((next) => {
       setValue(() => next);
     });

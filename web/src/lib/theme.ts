@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Dark and light: the system's choice, unless a person made another one, which
-// the browser remembers. The choice is an attribute of <html>; CSS does the rest.
+// Dark and light theme: the system's choice, unless the user chose one, which the browser remembers. The choice is an
+// attribute of <html>.
 import { useEffect, useState } from "preact/hooks";
 
 type Theme = "light" | "dark";
@@ -39,12 +39,12 @@ export function toggleTheme(): void {
   try {
     localStorage.setItem(KEY, next);
   } catch {
-    // it lasts until the page is left
+    // without storage the choice lasts until the page is closed
   }
   document.dispatchEvent(new Event(CHANGED));
 }
 
-/** The theme in force; draws again when it changes. */
+/** Returns the current theme, and renders again when it changes. */
 export function useThemeName(): Theme {
   const [theme, setTheme] = useState(currentTheme);
   useEffect(() => {
@@ -62,7 +62,7 @@ export function useThemeName(): Theme {
   return theme;
 }
 
-/** Reads a design token as the browser resolved it. */
+/** Returns the resolved value of a design token. */
 export function token(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Time ranges and the grid of points that a range is drawn on. All times are
-// Unix seconds; nothing here reads the clock. Times are written in the zone
-// that was chosen.
+// Time ranges and the grid of points of a chart. All times are Unix seconds. No function reads the clock. Times are
+// formatted in the chosen zone.
 
 export interface Interval {
   from: number;
@@ -27,7 +26,7 @@ export const RANGES: readonly RelativeRange[] = [
 
 export const DEFAULT_RANGE = "5m";
 
-/** Reads a Prometheus duration such as "5s", "1m30s" or "500ms", in seconds. */
+/** Parses a Prometheus duration such as "5s", "1m30s" or "500ms" into seconds. */
 export function parseDuration(text: string): number | undefined {
   const factors: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
   if (!/^(\d+(ms|[smhdw]))+$/.test(text)) return undefined;
@@ -41,7 +40,7 @@ export function parseDuration(text: string): number | undefined {
 const SHORTEST_SECONDS = 10;
 const LONGEST_SECONDS = 366 * 86_400;
 
-/** What is wrong with a typed range, or nothing. */
+/** Returns what is wrong with a typed range, or undefined. */
 export function rangeProblem(text: string): string | undefined {
   const seconds = parseDuration(text);
   if (seconds === undefined) return "Write numbers with units: 90s, 90m, 6h, 2d, 1w or 1h30m.";
@@ -49,7 +48,7 @@ export function rangeProblem(text: string): string | undefined {
   return seconds > LONGEST_SECONDS ? "At most 366 days." : undefined;
 }
 
-/** The range of an id: one of the list, or a typed length of time. */
+/** Returns the range of an id: one of the list, or a typed duration. */
 export function findRange(id: string): RelativeRange | undefined {
   const listed = RANGES.find((range) => range.id === id);
   if (listed || rangeProblem(id) !== undefined) return listed;
@@ -63,8 +62,8 @@ export const STEPS = [
 ];
 
 /**
- * The distance between two points of a chart: a round number of seconds that
- * gives at most `points` points and never falls below the scrape interval.
+ * Returns the distance between two points of a chart: a round number of seconds that gives at most `points` points
+ * and is not below the scrape interval.
  */
 export function stepFor(seconds: number, scrapeInterval: number, points: number): number {
   const wanted = Math.max(seconds / points, scrapeInterval);
@@ -72,8 +71,8 @@ export function stepFor(seconds: number, scrapeInterval: number, points: number)
 }
 
 /**
- * Aligns an interval to whole steps, so that the same moment is always the
- * same point and a live chart can be extended by its newest points alone.
+ * Aligns an interval to whole steps. The same moment is then always the same point, and a live chart can be extended
+ * by its newest points only.
  */
 export function alignToGrid(interval: Interval, step: number): Interval {
   return {
@@ -82,7 +81,7 @@ export function alignToGrid(interval: Interval, step: number): Interval {
   };
 }
 
-/** Reads a time of the URL or of an input: Unix seconds or ISO 8601. */
+/** Parses a time of the URL or of an input: Unix seconds or ISO 8601. */
 export function parseTime(text: string): number | undefined {
   const trimmed = text.trim();
   if (/^\d{9,11}(\.\d+)?$/.test(trimmed)) return Number(trimmed);
@@ -91,29 +90,29 @@ export function parseTime(text: string): number | undefined {
   return Number.isNaN(ms) ? undefined : ms / 1000;
 }
 
-/** Writes a time for the URL: readable, UTC, whole seconds. */
+/** Formats a time for the URL: readable, UTC, whole seconds. */
 export function formatUrlTime(seconds: number): string {
   return new Date(Math.round(seconds) * 1000).toISOString().replace(".000Z", "Z");
 }
 
 export type Zone = "local" | "utc";
 
-// The zone of all that is written and read here: of the person who looks, as
-// the browser's own zone is, and so the one thing that is not handed down.
+// The zone of all formatted and parsed times. It belongs to the user, as the browser's own zone does, and is
+// therefore the only global state.
 let zone: Zone = "local";
 
-/** Chooses the zone. Whoever has drawn a time draws it again: the page does so by its key. */
+/** Sets the zone. The page uses the zone as a key, so that all times are rendered again. */
 export function setZone(next: Zone): void {
   zone = next;
 }
 
-/** A date whose local parts are those of the zone, for what knows local dates alone. */
+/** Returns a date whose local parts are those of the zone, for code that only knows local dates. */
 export function zoned(seconds: number): Date {
   const at = new Date(seconds * 1000);
   return zone === "utc" ? new Date(at.getTime() + at.getTimezoneOffset() * 60_000) : at;
 }
 
-/** The name of a zone at a moment, as a distance from UTC: UTC, UTC+1, UTC-3:30. */
+/** Returns the name of a zone at a moment, as an offset from UTC: UTC, UTC+1, UTC-3:30. */
 export function zoneName(seconds: number, of: Zone = zone): string {
   const minutes = of === "utc" ? 0 : -new Date(seconds * 1000).getTimezoneOffset();
   if (minutes === 0) return "UTC";
@@ -123,7 +122,7 @@ export function zoneName(seconds: number, of: Zone = zone): string {
 
 const two = (n: number): string => String(n).padStart(2, "0");
 
-/** The parts of a time in the zone. */
+/** Returns the parts of a time in the zone. */
 function parts(seconds: number): { year: number; month: number; day: number; clock: string } {
   const at = new Date(seconds * 1000);
   const utc = zone === "utc";
@@ -138,31 +137,31 @@ function parts(seconds: number): { year: number; month: number; day: number; clo
   };
 }
 
-/** Writes a time for `<input type="datetime-local">`. */
+/** Formats a time for `<input type="datetime-local">`. */
 export function formatInputTime(seconds: number): string {
   const { year, month, day, clock } = parts(Math.round(seconds));
   return `${year}-${two(month + 1)}-${two(day)}T${clock}`;
 }
 
-/** Reads the time of such an input. */
+/** Parses the value of such an input. */
 export function parseInputTime(text: string): number | undefined {
   return parseTime(zone === "utc" ? `${text}Z` : text);
 }
 
-/** The clock time: 13:24:05. */
+/** Formats the clock time: 13:24:05. */
 export function formatClock(seconds: number): string {
   return parts(seconds).clock;
 }
 
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/** Day and clock time: 20 Nov 13:24:05. */
+/** Formats day and clock time: 20 Nov 13:24:05. */
 export function formatMoment(seconds: number): string {
   const { day, month, clock } = parts(seconds);
   return `${day} ${MONTHS[month] ?? ""} ${clock}`;
 }
 
-/** A length of time as a person says it: 5 s, 2 min, 3 h, 7 d. */
+/** Formats a duration: 5 s, 2 min, 3 h, 7 d. */
 export function formatSpan(seconds: number): string {
   if (seconds < 120) return `${Math.round(seconds)} s`;
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Units and how their values are written. A value keeps three significant
-// digits; bytes use IEC prefixes, all else SI.
+// Units and the format of their values. A value keeps three significant digits. Bytes have IEC prefixes, all others
+// SI prefixes.
 
 export type Unit =
-  /** Events in a second. */
+  /** Events per second. */
   | "per_second"
-  /** A plain number of things. */
+  /** A plain number. */
   | "count"
   /** Bytes, IEC prefixes. */
   | "bytes"
-  /** Bytes in a second, IEC prefixes. */
+  /** Bytes per second, IEC prefixes. */
   | "bytes_per_second"
-  /** A length of time in seconds. */
+  /** A duration in seconds. */
   | "seconds"
-  /** CPU seconds in a second: processors kept busy. */
+  /** CPU seconds per second: the number of busy processors. */
   | "cores"
-  /** Seconds spent in a second, summed over threads. */
+  /** Seconds per second, summed over threads. */
   | "seconds_per_second"
   /** A share, 0 to 1. */
   | "ratio"
   /** 1 is yes, 0 is no. */
   | "yes_no";
 
-/** What the axis and the head of a panel say. */
+/** The unit on the axis and in the head of a panel. */
 export const UNIT_LABEL: Readonly<Record<Unit, string>> = {
   per_second: "per second",
   count: "count",
@@ -40,10 +40,10 @@ export function isUnit(text: string): text is Unit {
   return Object.hasOwn(UNIT_LABEL, text);
 }
 
-/** What is written for a value that is not there. */
+/** Text for a missing value. */
 export const ABSENT = "–";
 
-/** Three significant digits without an exponent and without needless zeros. */
+/** Formats three significant digits without an exponent and without trailing zeros. */
 function threeDigits(value: number): string {
   const size = Math.abs(value);
   if (size === 0) return "0";
@@ -61,7 +61,7 @@ function trimZeros(text: string): string {
 function scaled(value: number, base: number, prefixes: readonly string[]): [string, string] {
   let rest = value;
   let index = 0;
-  // 999.5 would round to 1000: it belongs to the next prefix.
+  // 999.5 would round to 1000, which belongs to the next prefix.
   while (Math.abs(rest) >= base - 0.5 && index < prefixes.length - 1) {
     rest /= base;
     index++;
@@ -72,13 +72,13 @@ function scaled(value: number, base: number, prefixes: readonly string[]): [stri
 const SI = ["", "k", "M", "G", "T", "P"];
 const IEC = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
-/** A number with an SI prefix: 1234567 is "1.23M". Below 0.001 it says so. */
+/** Formats a number with an SI prefix: 1234567 is "1.23M". Below 0.001 the text says so. */
 export function formatNumber(value: number): string {
   if (value !== 0 && Math.abs(value) < 0.001) return "<0.001";
   return scaled(value, 1000, SI).join("");
 }
 
-/** A length of time with the unit that suits it: 0.0000012 is "1.2 µs". */
+/** Formats a duration with the unit that fits: 0.0000012 is "1.2 µs". */
 export function formatSeconds(value: number): string {
   const size = Math.abs(value);
   if (size === 0) return "0 s";
@@ -91,12 +91,12 @@ export function formatSeconds(value: number): string {
   return `${threeDigits(value / 86_400)} d`;
 }
 
-/** Whether values of several series may be added: shares and lengths of time may not. */
+/** Reports whether values of several series may be added. Ratios and durations may not. */
 export function isAdditive(unit: Unit): boolean {
   return unit !== "ratio" && unit !== "seconds" && unit !== "yes_no";
 }
 
-/** Writes a value with its unit; null, undefined and not-a-number are absent. */
+/** Formats a value with its unit; null, undefined and NaN are absent. */
 export function formatValue(value: number | null | undefined, unit: Unit): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return ABSENT;
   switch (unit) {
@@ -121,7 +121,7 @@ export function formatValue(value: number | null | undefined, unit: Unit): strin
   }
 }
 
-/** A share as percent; a share that is not nothing is never written as nothing. */
+/** Formats a share as percent. A share above zero is never written as 0 %. */
 export function formatShare(value: number): string {
   const percent = value * 100;
   if (percent > 0 && percent < 0.01) return "<0.01 %";

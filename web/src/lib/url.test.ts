@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { LONGEST_PATTERN, MOST_FILTERS } from "./filters";
 import { allFilters, applyChecks, clearFilters, DEFAULT_VIEW, dropPattern, formatView, parseView, toggleFilter, toggleWorkload, type ViewState } from "./url";
 
-/** What a server says that finds all patterns of a view valid. */
+/** The answers of a server that accepts all patterns of a view. */
 const valid = (view: ViewState): Map<string, string> => new Map(view.filters.map((f) => [f.text, ""]));
 
 describe("the URL", () => {
@@ -44,7 +44,7 @@ describe("the URL", () => {
 
   it.each([
     ["?page=nowhere&range=3y&from=x&to=y&w=", DEFAULT_VIEW],
-    ["?from=1800000600&to=1800000000", DEFAULT_VIEW], // the wrong way round
+    ["?from=1800000600&to=1800000000", DEFAULT_VIEW], // from after to
     ["?range=0s&tz=mars&pod=", DEFAULT_VIEW],
     ["?range=2y", DEFAULT_VIEW],
     ["?range=15m&live=1", { ...DEFAULT_VIEW, range: "15m" }],

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The state of the page and its form in the URL. Everything that a person
-// would expect a shared link to keep is here; nothing else is.
+// The state of the page and its form in the URL. It contains what a shared link must keep, and nothing else.
 import { type Filter, KINDS, LONGEST_PATTERN, MOST_FILTERS, ofKind, type Refused, sameFilter, sortFilters } from "./filters";
 import { type AllPanels, formatPanels, parsePanels } from "./panel-params";
 import { formatPageParams, type PageParams, parsePageParams } from "./page-params";
@@ -12,23 +11,23 @@ export type PageId = (typeof PAGES)[number];
 
 export interface ViewState extends PageParams {
   page: PageId;
-  /** Workloads chosen by name, sorted; none means all. */
+  /** Workloads chosen by name, sorted; empty selects all. */
   workloads: readonly string[];
   /** The filters of other kinds, and workloads by pattern, sorted. */
   filters: readonly Filter[];
-  /** Patterns of the address that the server has not checked yet: no panel is queried before. */
+  /** Patterns of the address that the server has not checked yet. No panel is queried before. */
   unchecked?: readonly Filter[] | undefined;
-  /** Patterns of the address that the server refuses: they filter nothing, and the page says so in their place. */
+  /** Patterns of the address that the server refuses. They filter nothing, and the page shows the reason. */
   refused?: readonly Refused[] | undefined;
-  /** The relative range: shown when `fixed` is absent, returned to after it. */
+  /** The relative range. It applies while `fixed` is absent. */
   range: string;
-  /** An absolute time range, Unix seconds. Its presence stops the live tail. */
+  /** An absolute time range, Unix seconds. It stops the live view. */
   fixed?: { from: number; to: number } | undefined;
   /** Whether the chart follows the clock. Always false with `fixed`. */
   live: boolean;
-  /** The zone in which times are written. */
+  /** The time zone of all times. */
   zone: Zone;
-  /** How single panels are set, by page; only those of the page are in its address. */
+  /** Settings of panels, by page. Only those of the current page are in the address. */
   panels?: AllPanels | undefined;
 }
 
@@ -45,12 +44,12 @@ function isPage(text: string | null): text is PageId {
   return PAGES.some((page) => page === text);
 }
 
-/** The parameter of a filter: w, container, ..., and w.re, container.re, ... for patterns. */
+/** Returns the parameter of a filter: w, container, ..., and w.re, container.re, ... for patterns. */
 function parameter({ kind, regex }: Pick<Filter, "kind" | "regex">): string {
   return (kind === "workload" ? "w" : kind) + (regex ? ".re" : "");
 }
 
-/** Reads the filters, at most so many as a person would choose. */
+/** Parses at most MOST_FILTERS filters. */
 function parseFilters(params: URLSearchParams): Filter[] {
   const all = KINDS.flatMap((kind) =>
     [false, true].flatMap((regex) => [...new Set(params.getAll(parameter({ kind, regex })))].map((text) => ({ kind, text, regex }))),
@@ -60,12 +59,12 @@ function parseFilters(params: URLSearchParams): Filter[] {
 
 const isNamed = (f: Filter): boolean => f.kind === "workload" && !f.regex;
 
-/** Every filter of the view, in order. */
+/** Returns every filter of the view, in order. */
 export function allFilters(view: Pick<ViewState, "workloads" | "filters">): Filter[] {
   return [...view.workloads.map((text): Filter => ({ kind: "workload", text, regex: false })), ...view.filters];
 }
 
-/** Reads the state from a query string. What it does not understand it leaves out. */
+/** Parses the state from a query string. Invalid parameters are ignored. */
 export function parseView(search: string): ViewState {
   const params = new URLSearchParams(search);
   const page = params.get("page");
@@ -94,7 +93,7 @@ export function parseView(search: string): ViewState {
   return view;
 }
 
-/** Writes the state as a query string; what is as by default is left out. */
+/** Formats the state as a query string without default values. */
 export function formatView(view: ViewState): string {
   const params = new URLSearchParams();
   if (view.page !== DEFAULT_VIEW.page) params.set("page", view.page);
@@ -114,7 +113,7 @@ export function formatView(view: ViewState): string {
   return text === "" ? "/" : `/?${text}`;
 }
 
-/** Adds a filter, or takes it away. */
+/** Adds or removes a filter. */
 export function toggleFilter(view: ViewState, filter: Filter): ViewState {
   if (isNamed(filter)) return toggleWorkload(view, filter.text);
   const rest = view.filters.filter((other) => !sameFilter(other, filter));
@@ -122,7 +121,10 @@ export function toggleFilter(view: ViewState, filter: Filter): ViewState {
   return allFilters({ ...view, filters }).length > MOST_FILTERS ? view : { ...view, filters };
 }
 
-/** What is different on the page of a workload: the filter names it, and its machine where it is told; else those of nodes stay. */
+/**
+ * Returns the change of the view to a workload's page. It selects the workload, and its machine if given; otherwise
+ * the filter of nodes stays.
+ */
 export function oneWorkload(view: Pick<ViewState, "filters">, name: string, node: string): Pick<ViewState, "page" | "workloads" | "filters"> {
   return { page: "workload", workloads: [name], filters: node === "" ? ofKind(view.filters, "node") : [{ kind: "node", text: node, regex: false }] };
 }
@@ -131,10 +133,10 @@ export function clearFilters(view: ViewState): ViewState {
   return { ...view, workloads: [], filters: [], unchecked: undefined, refused: undefined };
 }
 
-/** What the server said of patterns: the reason why it refuses one, or "" for a valid one. */
+/** The server's answers about patterns: the reason why it refuses one, or "" for a valid one. */
 type Checked = ReadonlyMap<string, string>;
 
-/** Moves the patterns that have been checked to the filters, or to those that are refused. */
+/** Moves checked patterns to the filters or to the refused ones. */
 export function applyChecks(view: ViewState, checked: Checked): ViewState {
   const { unchecked = [], refused = [], ...rest } = view;
   const problemOf = ({ text }: Filter): string | undefined =>
@@ -149,7 +151,7 @@ export function applyChecks(view: ViewState, checked: Checked): ViewState {
   };
 }
 
-/** Removes a pattern of the address that is no filter. */
+/** Removes a pattern of the address that is not in force. */
 export function dropPattern(view: ViewState, filter: Filter): ViewState {
   const without = <T extends Filter>(list: readonly T[] | undefined): T[] | undefined => {
     const rest = (list ?? []).filter((other) => !sameFilter(other, filter));
@@ -158,7 +160,7 @@ export function dropPattern(view: ViewState, filter: Filter): ViewState {
   return { ...view, unchecked: without(view.unchecked), refused: without(view.refused) };
 }
 
-/** Adds the workload to the choice, or takes it away. */
+/** Adds or removes a workload. */
 export function toggleWorkload(view: ViewState, name: string): ViewState {
   const workloads = view.workloads.includes(name)
     ? view.workloads.filter((other) => other !== name)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the page has to learn before it queries panels, as keys: answers count for the view with the same key.
+// What the page must query before its panels, as keys. An answer is valid for views with the same key.
 import { mappings } from "./filters";
 import { nodeMatcher } from "./promql";
 import type { ViewState } from "./url";
 
-/** Which workloads the filters of containers, pods and runtimes mean; empty without such a filter. */
+/** The key of the workloads that the filters of containers, pods and runtimes select; empty without such a filter. */
 export function mappingKey({ filters, range, fixed }: Pick<ViewState, "filters" | "range" | "fixed">): string {
   const wanted = mappings(filters);
   return wanted.length === 0 ? "" : JSON.stringify([wanted, fixed ?? range]);
 }
 
-/** Which machines the filter of nodes leaves. */
+/** The key of the machines that the filter of nodes selects. */
 export function nodesKey({ filters }: Pick<ViewState, "filters">): string {
   return nodeMatcher({ workloads: [], filters });
 }

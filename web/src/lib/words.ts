@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sentences made of lists.
+// Formats lists as sentences.
 
 /** "a", "a and b", "a, b and c". */
 export function listWords(words: readonly string[]): string {
@@ -8,12 +8,12 @@ export function listWords(words: readonly string[]): string {
   return words.length < 2 ? last : `${words.slice(0, -1).join(", ")} and ${last}`;
 }
 
-/** The same of the first few, and how many more there are. */
+/** Lists the first few words, and how many more there are. */
 export function listFirst(words: readonly string[], most = 4): string {
   return words.length <= most + 1 ? listWords(words) : listWords([...words.slice(0, most), `${words.length - most} more`]);
 }
 
-/** Things with the same reason are named together: "a and b: no PMU; c: denied". */
+/** Groups entries with the same reason: "a and b: no PMU; c: denied". */
 export function groupReasons(entries: readonly { name: string; reason: string }[]): string {
   const byReason = new Map<string, Set<string>>();
   for (const { name, reason } of entries) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The zone that a person chose, which the browser remembers for links that
-// name none.
+// The zone that the user chose. The browser remembers it for links without a zone.
 import type { Zone } from "./time";
 
 const KEY = "teescope-zone";
@@ -18,6 +17,6 @@ export function rememberZone(zone: Zone): void {
   try {
     localStorage.setItem(KEY, zone);
   } catch {
-    // the address bar has it
+    // without storage only the address bar has the zone
   }
 }

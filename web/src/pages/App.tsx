@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The page: head, a word if the server is gone, and the page that was chosen.
+// The page: header, a message if the server is unreachable, and the chosen page.
 import { useEffect } from "preact/hooks";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";

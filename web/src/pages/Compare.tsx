@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Two workloads, or two times of one, on the same axes, and divided by the same
-// work if wanted. All of it is in the URL.
+// Two workloads, or two times of one, on the same axes, optionally divided by the same work. The whole state is in
+// the URL.
 import { useMemo } from "preact/hooks";
 import { ofKind } from "../lib/filters";
 import { type Divisor, parseDivisor } from "../lib/normalise";
@@ -14,14 +14,17 @@ import { listWords } from "../lib/words";
 import { usePairMarks } from "../panels/use-marks";
 import { CompareForm } from "./compare/CompareForm";
 import { PairChart } from "./compare/PairChart";
-import { areSeveral, chosenAt, type Place, placeId, placeName, settled, sideA, sideB, undecided } from "./compare/places";
+import { areSeveral, chosenAt, type Place, placeId, placeName, withNode, sideA, sideB, undecided } from "./compare/places";
 import { RatioTable } from "./compare/RatioTable";
 import { type Row, shape } from "./compare/shape";
 import { type Compared, type Divisors, useCompared } from "./compare/use-compared";
 import { useWhere } from "./compare/use-where";
 import "../styles/compare.css";
 
-/** What is compared: what was not chosen here is taken from the filter, and an earlier time alone is of the same workload. */
+/**
+ * Returns what is compared. The filter gives what was not chosen here. An earlier time without a second workload
+ * compares the same workload.
+ */
 function chosen(view: ViewState): CompareParams {
   const params = view.compare ?? NO_COMPARE;
   const a = params.a === "" ? (view.workloads[0] ?? "") : params.a;
@@ -30,7 +33,7 @@ function chosen(view: ViewState): CompareParams {
   return { ...params, a, b: view.workloads.find((name) => name !== a) ?? "" };
 }
 
-/** The divisors of both sides, or what is wrong with them. */
+/** Returns the divisors of both sides, or what is wrong with them. */
 function divisorsOf({ per, perB }: CompareParams): Divisors | undefined | string {
   const a = parseDivisor(per);
   const b = parseDivisor(perB === "" ? per : perB);
@@ -44,7 +47,7 @@ export function Compare() {
   const written = chosen(view);
   const where = useWhere(written.offset);
   const places = where.value ?? [];
-  const params = settle(written, places);
+  const params = withNodes(written, places);
   const divisors = divisorsOf(params);
   const open = [sideA(params), sideB(params)].find((side) => undecided(places, side).length > 0);
   const same = params.a !== "" && placeId(sideA(params)) === placeId(sideB(params)) && params.offset === 0;
@@ -75,12 +78,12 @@ export function Compare() {
   );
 }
 
-/** The machine of each side where it is known without being written. */
-function settle(params: CompareParams, places: readonly Place[]): CompareParams {
-  return { ...params, nodeA: settled(places, sideA(params)).node, nodeB: settled(places, sideB(params)).node };
+/** Adds the machine of each side where there is only one. */
+function withNodes(params: CompareParams, places: readonly Place[]): CompareParams {
+  return { ...params, nodeA: withNode(places, sideA(params)).node, nodeB: withNode(places, sideB(params)).node };
 }
 
-/** Why nothing is compared, and what to do. */
+/** Returns why nothing is compared, and what to do. */
 function nothingYet(same: boolean, open: Place | undefined, problem: string | undefined): [string, string] {
   if (same) return ["A and B are the same", "Choose another workload for B, or enter how much earlier B is to compare one workload at two times."];
   if (open) return [`On which node is ${open.workload}?`, "Several machines have a workload of that name. Choose one of them."];
@@ -175,7 +178,7 @@ function explain({ offset }: CompareParams, { from, to }: Interval, divisors: Di
   );
 }
 
-/** Says why there are no figures where there was nothing to divide by. */
+/** Explains missing values where a divisor has no data. */
 function missingRates({ a, b, per, perB }: CompareParams, divisors: Divisors | undefined, { rates }: Compared): string[] {
   if (!divisors || !rates) return [];
   const none = (values: readonly (number | null)[]): boolean => values.every((v) => v === null || v <= 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What containers use, and how near they are to their limits. Without any
-// container there is one explanation rather than many empty charts.
+// Resources of containers, and how near they are to their limits. Without containers there is one explanation instead
+// of many empty charts.
 import { fillTemplate } from "../lib/promql";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
@@ -31,7 +31,9 @@ export function Containers() {
   );
 }
 
-/** Says so when there are more containers than rows, for a row that is missing looks like one that is not there. */
+/**
+ * Reports containers beyond the maximum number of rows. Otherwise a missing row would look like a missing container.
+ */
 function LeftOut() {
   const loaded = useInstant(['sum(teescope_containers{state="left_out",$nodes}) > 0'], true);
   const count = loaded.value?.[0]?.[0]?.value[1];

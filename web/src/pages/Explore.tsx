@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// PromQL with completion, as charts over the time range or as tables at its
-// end. What was asked is in the URL and nowhere else.
+// PromQL with completion, as charts over the time range or as tables at its end. The queries are in the URL only.
 import { useEffect, useState } from "preact/hooks";
 import type { ApiError } from "../api/errors";
 import { type ExploreShow, MOST_QUERIES, NO_EXPLORE, SHOWS } from "../lib/page-params";
@@ -33,7 +32,7 @@ export function Explore() {
   const [drafts, setDrafts] = useState<readonly string[]>(exprs);
   const [errors, setErrors] = useState<Readonly<Record<string, ApiError>>>({});
   const metrics = useMetrics();
-  // The address bar says what is asked: Back and forward change the text too.
+  // The address holds the queries: Back and forward change the text too.
   useEffect(() => {
     setDrafts(exprs);
   }, [exprs.join("\u0000")]);
@@ -152,7 +151,7 @@ function Examples() {
   );
 }
 
-/** The names of all metrics of the time range, with what is known of them. */
+/** Returns the names of all metrics of the time range, with their metadata. */
 function useMetrics(): Loaded<Suggestion[]> {
   const { interval } = useShown();
   return useAsk(

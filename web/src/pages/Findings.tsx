@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What slows the workloads down, ranked by what changing it would bring, and
-// what could not be judged.
+// Findings, ordered by estimated gain, and what could not be judged.
 import type { Report } from "../api/findings";
 import { formatMoment, formatSpan, zoneName } from "../lib/time";
 import { AnyPanel } from "../panels/AnyPanel";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The machine as a whole, from the families named node_. They know no workload:
-// of the filters only that of nodes applies, and each panel says so.
+// The machine as a whole, from the families node_*. They have no workloads. Only the filter of nodes applies, and
+// each panel says so.
 import { INFRASTRUCTURE } from "../panels/dashboards/infrastructure";
 import { Sections } from "./Sections";
 

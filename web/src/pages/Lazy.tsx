@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Pages that few look at first are loaded when they are opened, so that the
-// first sight of the others waits for less.
+// Loads rarely opened pages on demand, so that the others appear sooner.
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-/** A page that is loaded when it is first drawn, and then stays loaded. */
+/** Returns a page that is loaded when it is first rendered, and then stays loaded. */
 export function lazyPage(load: () => Promise<ComponentType>): ComponentType {
   let loadedPage: ComponentType | undefined;
   return function Lazy() {
@@ -38,7 +37,7 @@ export function lazyPage(load: () => Promise<ComponentType>): ComponentType {
                 type="button"
                 class="plain-button"
                 onClick={() => {
-                  // A browser remembers a module that failed: only a new document asks again for certain.
+                  // Browsers cache a failed module import. Only a new document retries it reliably.
                   if (attempt > 0) location.reload();
                   else setAttempt(1);
                 }}

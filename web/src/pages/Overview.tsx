@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The overview: verdict first, then the workloads, their charts, and what
-// watching costs. Limits of these figures comes last, unless it is grave.
+// The overview: the verdict first, then workloads, their charts, and the cost of monitoring. Limits of these figures
+// come last, unless they are severe.
 import { useMemo } from "preact/hooks";
 import { useSession } from "../lib/session";
 import { AnyPanel } from "../panels/AnyPanel";

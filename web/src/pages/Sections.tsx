@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sections of panels below each other, each with a heading and a grid.
+// Sections of panels, each with a heading and a grid.
 import { AnyPanel } from "../panels/AnyPanel";
 import type { Section } from "../panels/types";
 

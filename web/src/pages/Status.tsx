@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Is teescope itself well: targets, collectors, probes, their cost, the build.
+// The state of teescope itself: targets, collectors, probes, their cost, the build.
 import type { Target } from "../api/types";
 import { formatSpan } from "../lib/time";
 import { formatSeconds } from "../lib/units";
@@ -57,7 +57,7 @@ function Targets() {
   );
 }
 
-/** How long ago a scrape was; Prometheus writes the year 1 for "never". */
+/** Formats how long ago a scrape was. Prometheus writes the year 1 for "never". */
 function ago(rfc3339: string, nowMs: number): string {
   const at = Date.parse(rfc3339);
   if (Number.isNaN(at) || at <= 0) return "never";

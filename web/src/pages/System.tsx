@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What workloads ask of the kernel, in sections.
+// What workloads do in the kernel, in sections.
 import { SYSTEM } from "../panels/dashboards/system";
 import { Sections } from "./Sections";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Enclaves: who holds the enclave memory, who waits for it, and how often the
-// boundary is crossed. Where there is no TEE, one explanation.
+// Enclaves: which workloads use the enclave memory, which wait for it, and how often the boundary is crossed. Without
+// a TEE there is one explanation.
 import { fillTemplate } from "../lib/promql";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// All of one workload: who it is, what was found about it, and every panel that
-// can be asked about it alone. The workload is the one that the filter chose.
+// Everything about one workload, chosen by the filter: its identity, its findings, and every panel that can be
+// filtered by workload.
 import { useMemo } from "preact/hooks";
 import { join, ofKind, quote } from "../lib/filters";
 import { useSession } from "../lib/session";
@@ -23,7 +23,7 @@ export function Workload() {
   const view = useStore(useSession().view);
   const { workloads, filters } = view;
   const [name] = workloads;
-  // A pattern lets through others beside the one that is named.
+  // A pattern may select more workloads than the named one.
   const isPattern = ofKind(filters, "workload").length > 0;
   if (name === undefined || workloads.length > 1 || isPattern) return <Chooser view={view} several={workloads} />;
   return <OnItsNode key={name} view={view} name={name} />;
@@ -48,7 +48,10 @@ function Chooser({ view, several }: { view: ViewState; several: readonly string[
   );
 }
 
-/** One of the same name on another machine is another workload: where there are several, the one that is meant has to be said. */
+/**
+ * Workloads of the same name on other machines are different ones. Where there are several machines, the user must
+ * choose.
+ */
 function OnItsNode({ view, name }: { view: ViewState; name: string }) {
   const nodes = useSeen("instance", `teescope_workload_info{${join(`workload=${quote(name)}`, nodesKey(view))}}`);
   if (!nodes.value && !nodes.error) return <p class="page-note">Loading…</p>;
@@ -89,7 +92,7 @@ function One({ name }: { name: string }) {
   );
 }
 
-/** The values that a label has had in the shown interval. */
+/** Returns the values of a label in the shown interval. */
 function useSeen(label: string, match: string): Loaded<string[]> {
   const view = useStore(useSession().view);
   const { interval } = useShown();
@@ -131,7 +134,7 @@ function Identity({ name }: { name: string }) {
   );
 }
 
-/** The one machine that the filter names. */
+/** Returns the machine that the filter names, if it is only one. */
 function nodeOf({ filters }: ViewState): string {
   const [first, second] = ofKind(filters, "node");
   return first && !first.regex && !second ? first.text : "";

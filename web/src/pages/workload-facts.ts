@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Who a workload is: the questions, and their answers in words. Pure.
+// The identity of a workload: queries, and their answers as text. Pure.
 import type { InstantSample, Labels } from "../api/types";
 import { join, quote } from "../lib/filters";
 import { formatMoment, formatSpan } from "../lib/time";
 import { formatValue } from "../lib/units";
 import { listFirst } from "../lib/words";
 
-/** How far back the first sight of a workload is looked for, and how closely: a young one is looked at closely. */
+/** How far back the start of a workload is searched, and at which step. A recent start is searched more finely. */
 const SINCE_HOURS = 24;
 const SINCE_STEP = 60;
 const firstSight = (window: string): string => `min(min_over_time(timestamp(teescope_workload_info{$workloads})[${window}]))`;
 
-/** In the order in which readIdentity wants their answers. */
+/** The expressions, in the order of readIdentity's arguments. */
 export const IDENTITY_EXPRS = [
   "teescope_workload_info{$workloads}",
   "teescope_container_info{$workloads}",
@@ -22,7 +22,7 @@ export const IDENTITY_EXPRS = [
   firstSight(`${2 * SINCE_STEP}s:1s`),
 ] as const;
 
-/** The series that a workload has only where it has something of a TEE. */
+/** A selector for series that only workloads in a TEE have. */
 export function teeSeries(workload: string, nodes: string): string {
   return `{__name__=~"sgx_workload_.+|teescope_(enclave_transitions|enclave_exits_estimated|ecalls|ocalls)_total",${join(`workload=${quote(workload)}`, nodes)}}`;
 }
@@ -32,7 +32,7 @@ interface Fact {
   value: string;
 }
 
-/** What is known of a workload at a moment; what is not known has no line. */
+/** Returns the known facts about a workload at a moment. */
 export function readIdentity(answers: readonly (readonly InstantSample[])[], at: number): Fact[] {
   const [info = [], containers = [], processes, threads, ...sights] = answers;
   const since = sights.flatMap((samples) => samples.map((s) => s.value[1]));
@@ -59,7 +59,7 @@ function podOf({ namespace = "", pod = "" }: Labels): string {
   return namespace !== "" && pod !== "" ? `${namespace}/${pod}` : pod;
 }
 
-/** Since when; what goes on for longer than was looked at is said to. */
+/** Formats the start of a workload. The text says so if it ran for longer than the search. */
 export function sinceText(first: number | undefined, at: number): string {
   if (first === undefined) return "";
   const length = at - first;

@@ -23,7 +23,7 @@ describe("the identity", () => {
     expect(Object.fromEntries(facts.map((f) => [f.label, f.value]))).toMatchObject({
       Kind: "container", TEE: "sgx", Runtime: "gramine", Container: "redis", Image: "redis:7", Pod: "shop/redis-0", Processes: "2", Threads: "9", Machine: "host",
     });
-    expect(facts.find((f) => f.label === "Seen")?.value).toMatch(/\(110 s\)$/); // the earlier of the two looks
+    expect(facts.find((f) => f.label === "Seen")?.value).toMatch(/\(110 s\)$/); // the earlier of the two searches
     expect(readIdentity([[], [], [], [], [], []], 1000)).toEqual([]);
   });
 

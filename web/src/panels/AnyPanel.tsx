@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// From a definition to its component.
+// Chooses the component of a definition.
 import { BarsPanel } from "./BarsPanel";
 import { BoxPanel } from "./BoxPanel";
 import { ChartPanel } from "./ChartPanel";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The kind "bars": the parts of one whole, now, greatest first.
+// The kind "bars": the current parts of a whole, in descending order.
 import { fillTemplate, seriesName } from "../lib/promql";
 import { restName } from "../lib/series";
 import { formatShare, formatValue } from "../lib/units";
@@ -13,7 +13,7 @@ interface Bar {
   value: number;
 }
 
-/** Sorts, keeps the greatest, and adds up the rest. Nothing that is zero is a bar. */
+/** Sorts the bars, keeps the greatest, and folds the others. Zero values are left out. */
 export function foldBars(bars: readonly Bar[], top: number): Bar[] {
   const sorted = bars.filter((b) => b.value > 0).sort((a, b) => b.value - a.value || a.name.localeCompare(b.name));
   if (sorted.length <= top + 1) return sorted;

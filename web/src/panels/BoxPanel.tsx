@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The kind "box": box plots below each other on one scale, one group at a time.
+// The kind "box": box plots on one scale, one group at a time.
 import { useMemo } from "preact/hooks";
 import { fillTemplate } from "../lib/promql";
 import { formatNumber, formatValue, type Unit, UNIT_LABEL } from "../lib/units";
@@ -11,7 +11,7 @@ import type { BoxDef } from "./types";
 import { MINUTE, useNear, useShown } from "./use-data";
 import { usePanel } from "./use-panel";
 
-/** More boxes than this are not drawn: the panel says how many. */
+/** Maximum number of boxes. The panel says how many are left out. */
 const MOST_BOXES = 40;
 
 export function BoxPanel({ def }: { def: BoxDef }) {
@@ -121,7 +121,7 @@ function Boxes({ boxes, scale, unit, title, name }: BoxesProps) {
   );
 }
 
-/** A box in words. */
+/** Describes a box in words. */
 function boxText(box: Box, unit: Unit): string {
   const value = (v: number): string => formatValue(v, unit);
   const outliers = box.outliers === null || box.outliers === 0 ? "no outliers" : `${formatNumber(box.outliers)} outliers`;

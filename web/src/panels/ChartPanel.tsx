@@ -61,7 +61,7 @@ export function ChartPanel({ def }: { def: ChartDef }) {
 
 const NONE: readonly Threshold[] = [];
 
-/** The series as they are drawn. */
+/** Returns the series in their order, folded. */
 function shape(def: ChartDef, frame: Frame): Folded {
   if (def.ordered) return { frame, count: 0 };
   return fold(frame, def.top ?? MOST_SERIES, isAdditive(def.unit));
@@ -146,13 +146,13 @@ function Chart({ folded, unit, stacked, thresholds, step, title, id, interval, o
   );
 }
 
-/** The greatest values at a point and the marks near it, for who cannot see them. */
+/** Describes the greatest values at a point and the marks near it, for screen readers. */
 function spokenAt(frame: Frame, index: number, unit: Unit, near: readonly Mark[]): string {
   const parts = frame.series.slice(0, 8).map((s) => `${s.name} ${formatValue(s.values[index], unit)}`);
   return `${formatClock(frame.times[index] ?? 0)}: ${parts.join(", ")}${near.length > 0 ? `. Marks: ${sayMarks(near)}` : ""}`;
 }
 
-/** The colours of a chart; they stay while its series come, go and change places. */
+/** Returns the colours of a chart. They stay while its series come, go and change order. */
 function useSlots(names: readonly string[]): ReadonlyMap<string, Slot> {
   const before = useRef<ReadonlyMap<string, Slot>>(new Map());
   const slots = useMemo(() => assignSlots(names, before.current), [names.join("\n")]);
@@ -160,7 +160,7 @@ function useSlots(names: readonly string[]): ReadonlyMap<string, Slot> {
   return slots;
 }
 
-/** The newest value, if it is among the newest points: an older one is history. */
+/** Returns the newest value, or null if it is not among the newest points. */
 function lastAt(values: readonly (number | null)[]): number | null {
   return lastValue(values.slice(-4));
 }

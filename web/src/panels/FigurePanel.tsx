@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The kind "figure": one number and its past.
+// The kind "figure": one number and its history.
 import { fillTemplate } from "../lib/promql";
 import { formatValue, UNIT_LABEL } from "../lib/units";
 import { FIGURE_POINTS } from "./asks";

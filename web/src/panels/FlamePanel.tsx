@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The kind "flame": nested shares of a whole, now, as an icicle: the whole on
-// top, its parts below it, each as wide as its value.
+// The kind "flame": nested shares of a whole as an icicle. The whole is on top, its parts are below, and widths are
+// values.
 import { useMemo } from "preact/hooks";
 import { fillTemplate, seriesName } from "../lib/promql";
 import { Icicle } from "./charts/Icicle";
@@ -11,7 +11,7 @@ import type { FlameDef } from "./types";
 import { MINUTE, useInstant, useNear, useShown } from "./use-data";
 import { usePanel } from "./use-panel";
 
-/** Nothing is widened. */
+/** The path of the root. */
 const WHOLE: readonly string[] = [];
 
 export function FlamePanel({ def }: { def: FlameDef }) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The kind "gauge": a value against its limit, and from where on that is worth
-// a look.
+// The kind "gauge": a value, its limit, and thresholds.
 import { fillTemplate } from "../lib/promql";
 import { formatShare, formatValue } from "../lib/units";
 import { Arc } from "./charts/Arc";
@@ -9,7 +8,7 @@ import { Panel, panelState } from "./Panel";
 import type { GaugeDef, Threshold } from "./types";
 import { MINUTE, useInstant, useNear, useShown } from "./use-data";
 
-/** The worst level that a share has reached; undefined is well. */
+/** Returns the worst level that a share has reached, or undefined. */
 export function levelOf(share: number, thresholds: readonly Threshold[]): Threshold["level"] | undefined {
   return [...thresholds].sort((a, b) => b.at - a.at).find((t) => share >= t.at)?.level;
 }

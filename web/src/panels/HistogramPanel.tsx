@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The kind "histogram": how the events of the shown interval spread over the
-// buckets.
+// The kind "histogram": the distribution of the events of the shown interval over buckets.
 import { fillTemplate } from "../lib/promql";
 import { formatSpan } from "../lib/time";
 import { formatNumber, formatShare, formatValue } from "../lib/units";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The kind "matrix": who does how much to whom, now. It is a table, so that it can be read without its shades.
+// The kind "matrix": current values by pair of source and target. It is a table, so that it can be read without its
+// shades.
 import { useMemo } from "preact/hooks";
 import { fillTemplate, onNode } from "../lib/promql";
 import { formatValue } from "../lib/units";
@@ -9,7 +10,7 @@ import { Panel, panelState } from "./Panel";
 import type { MatrixDef } from "./types";
 import { MINUTE, useInstant, useNear, useShown } from "./use-data";
 
-/** Rows and columns that are shown each; the others are added up. */
+/** Maximum number of rows, and of columns. Others are folded. */
 const MOST = 12;
 
 export function MatrixPanel({ def }: { def: MatrixDef }) {
@@ -72,7 +73,10 @@ export function MatrixPanel({ def }: { def: MatrixDef }) {
   );
 }
 
-/** Shades a cell through the DOM: the page's policy allows no style attributes. Square root, for few are near the greatest. */
+/**
+ * Shades a cell through the DOM, because the page's policy forbids style attributes. The square root makes small
+ * values visible.
+ */
 function shade(share: number): (element: HTMLElement | null) => void {
   return (element) => {
     element?.style.setProperty("--share", `${(45 * Math.sqrt(share)).toFixed(1)}%`);

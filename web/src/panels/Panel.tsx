@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The one frame around every panel: title, the question it answers, its unit,
-// help with the PromQL, and the states of loading, emptiness and failure. What
-// is inside is given by the kind.
+// The frame of every panel: title, question, unit, help with the PromQL, and the states loading, empty and failed.
+// Each kind gives the content.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { ApiError } from "../api/errors";
@@ -17,7 +16,7 @@ import { notReached } from "./reach";
 import type { Empty, PanelDef } from "./types";
 import { usePanel } from "./use-panel";
 
-/** Kinds whose figures carry their units themselves. */
+/** Kinds whose values contain their units. */
 const UNITLESS: readonly PanelDef["kind"][] = ["table", "figure", "gauge", "box", "flame", "matrix"];
 
 export type PanelState = "loading" | "ready" | "empty" | "error";
@@ -27,7 +26,7 @@ interface PanelProps {
   state: PanelState;
   error?: ApiError | undefined;
   stale?: boolean;
-  /** Said after the question, such as "newest minute". */
+  /** Text after the question, such as "mean of the last minute". */
   note?: string | undefined;
   exprs: readonly string[];
   root?: { current: HTMLElement | null };
@@ -140,7 +139,7 @@ function EmptyMessage({ empty }: { empty: Empty }) {
   );
 }
 
-/** The state of a panel, from what was loaded. */
+/** Returns the state of a panel from its loaded data. */
 export function panelState(loaded: { value?: unknown; error?: ApiError | undefined }, isEmpty: boolean): PanelState {
   if (loaded.value !== undefined) return isEmpty ? "empty" : "ready";
   return loaded.error ? "error" : "loading";

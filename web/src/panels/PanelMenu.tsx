@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The menu of a panel: as a picture, as figures, as a panel of Grafana, as PromQL. Arrow keys move in it, Escape
-// closes it and gives the focus back.
+// The menu of a panel: exports as picture, CSV, Grafana panel, PromQL. Arrow keys move the focus, Escape closes the
+// menu and returns the focus.
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useSession } from "../lib/session";
 import { moment, panelCsv } from "./export/csv";
@@ -13,7 +13,7 @@ import type { PanelSetting } from "./use-panel";
 
 interface PanelMenuProps {
   def: PanelDef;
-  /** The queries as they were asked. */
+  /** The queries as they were sent. */
   exprs: readonly string[];
   setting: PanelSetting;
 }
@@ -33,7 +33,7 @@ export function PanelMenu({ def, exprs, setting }: PanelMenuProps) {
     setOpen(false);
     button.current?.focus();
   };
-  // At once: a key that follows on its opening is for the menu.
+  // A layout effect, so that the next key already reaches the menu.
   useLayoutEffect(() => {
     if (open) items(list.current)[0]?.focus();
   }, [open]);
@@ -139,7 +139,7 @@ function items(list: HTMLElement | null): HTMLElement[] {
   return [...(list?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
 }
 
-/** Moves the focus as menus do. */
+/** Moves the focus between menu items. */
 function move(event: KeyboardEvent, list: HTMLElement | null, close: () => void): void {
   const all = items(list);
   const at = all.findIndex((item) => item === document.activeElement);
@@ -148,6 +148,6 @@ function move(event: KeyboardEvent, list: HTMLElement | null, close: () => void)
   if (next !== undefined) all[next % all.length]?.focus();
   else if (event.key === "Escape" || event.key === "Tab") close();
   else return;
-  event.stopPropagation(); // the page has keys of its own
+  event.stopPropagation(); // the page has shortcuts of its own
   if (event.key !== "Tab") event.preventDefault();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The kind "table": rows joined by labels, sortable, with sparklines where a
-// column asks for them; a row may act as a switch of the workload filter.
+// The kind "table": rows joined by labels, sortable, with optional sparklines. A row may toggle a workload in the
+// filter.
 import { useMemo } from "preact/hooks";
 import { means, ofKind } from "../lib/filters";
 import { fillTemplate, onNode } from "../lib/promql";
@@ -38,7 +38,7 @@ export function TablePanel({ def }: { def: TableDef }) {
   );
 }
 
-/** Loads all columns of a table; those with a past through a loader of their own. */
+/** Loads all columns of a table. Columns with sparklines have loaders of their own. */
 export function useTable(def: RowSource, enabled: boolean): Loaded<Row[]> {
   const session = useSession();
   const { interval, ready, ...filling } = useShown();
@@ -59,7 +59,7 @@ function Grid({ def, rows, several }: { def: TableDef; rows: readonly Row[]; sev
   const sorting = parseSorting(state.sort, heads) ?? atFirst;
   const chosen = def.filters === true ? view.workloads : [];
   const patterns = def.filters === true ? ofKind(view.filters, "workload") : [];
-  // What cannot be judged here is not said to be meant.
+  // A pattern that the browser cannot evaluate selects no row here.
   const isMeant = ({ keys: [name = ""] }: Row): boolean => chosen.includes(name) || patterns.some((f) => means(f, name) === true);
   const sorted = useMemo(
     () => pinRows(sortRows(rows, sorting), isMeant),
@@ -137,9 +137,9 @@ interface BodyRowProps {
   def: TableDef;
   row: Row;
   several: boolean;
-  /** Whether a filter of workloads means it, by name or by pattern. */
+  /** Whether a filter of workloads matches it, by name or by pattern. */
   meant: boolean;
-  /** Whether one names it. */
+  /** Whether a filter names it. */
   chosen: boolean;
   onToggle: () => void;
   onToggleNode: (node: string) => void;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a panel asks of the server: one list for who draws it, exports it, or records it for a report. Pure.
+// The queries of a panel: one list for drawing, export and reports. Pure.
 import type { Unit } from "../lib/units";
 import type { PanelDef } from "./types";
 
-/** Points wanted at most: of a chart, of a heat map, of a figure's past, of a sparkline in a table. */
+/** Maximum number of points of a chart, a heat map, a figure's history, a sparkline in a table. */
 export const CHART_POINTS = 240;
 export const HEAT_POINTS = 120;
 export const FIGURE_POINTS = 60;
 export const SPARK_POINTS = 40;
 
-/** Step of the figures that speak of "the newest minute", seconds. */
+/** Step of values that are means of the last minute, seconds. */
 export const MINUTE = 60;
 
 export interface Ask {
@@ -19,11 +19,11 @@ export interface Ask {
   /** Names each series; absent in a table, whose rows are named by their keys. */
   legend?: string;
   unit: Unit;
-  /** Points over the shown interval; absent where only its end is asked for. */
+  /** Points over the shown interval; absent where only its end is queried. */
   points?: number;
 }
 
-/** All that a panel asks. A kind that is not named here does not compile. */
+/** Returns all queries of a panel. A kind that is missing here does not compile. */
 export function asks(def: PanelDef): Ask[] {
   const { unit } = def;
   switch (def.kind) {
@@ -50,18 +50,18 @@ export function asks(def: PanelDef): Ask[] {
   }
 }
 
-/** The metrics that a panel asks for, as docs/user/metrics.md has them: a histogram without the endings of its series. */
+/** Returns the metrics of a panel as in docs/user/metrics.md: histograms without the suffixes of their series. */
 export function families(def: PanelDef): string[] {
   const names = expressions(def).flatMap((expr) => expr.match(/[a-zA-Z_:][\w:]*(?=\{)/g) ?? []);
   return [...new Set(names.map((name) => name.replace(/_(?:bucket|sum|count)$/, "")))];
 }
 
-/** Whether a panel is of rows, each made by the labels of its keys. */
+/** Reports whether a panel consists of rows, each identified by its key labels. */
 export function isTabular(def: PanelDef): def is Extract<PanelDef, { keys: unknown }> {
   return "keys" in def;
 }
 
-/** The PromQL of all that a panel asks. */
+/** Returns the PromQL of all queries of a panel. */
 export function expressions(def: PanelDef): string[] {
   return asks(def).map((ask) => ask.expr);
 }

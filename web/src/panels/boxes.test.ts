@@ -4,7 +4,7 @@ import { type Box, boxPlace, boxScale, boxTicks, metricTitle, metricUnit, toBoxe
 import { WINDOWS } from "./dashboards/findings";
 import type { Row } from "./table-rows";
 
-/** A row of the figures in the order of the definition: five numbers with whiskers, outliers, n. */
+/** A row of values in the order of the definition: five numbers with whiskers, outliers, n. */
 const row = (metric: string, workload: string, ...values: (number | null)[]): Row => ({
   key: `${metric} ${workload}`,
   keys: [metric, workload],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Box plots from rows of their numbers. Pure.
+// Box plots from rows. Pure.
 import { onNode } from "../lib/promql";
 import type { Unit } from "../lib/units";
 import type { Row } from "./table-rows";
@@ -19,7 +19,10 @@ export interface Box {
   n: number | null;
 }
 
-/** The boxes by group, in each the greatest median first; where several machines are shown a box says of which it is. A row without a quartile is no box. */
+/**
+ * Returns the boxes by group, in descending order of medians. Where several machines are shown, names contain the
+ * machine. Rows without quartiles are left out.
+ */
 export function toBoxes(rows: readonly Row[], columns: readonly BoxColumn[], several = false): Map<string, Box[]> {
   const groups = new Map<string, Box[]>();
   for (const row of rows) {
@@ -39,14 +42,14 @@ export function toBoxes(rows: readonly Row[], columns: readonly BoxColumn[], sev
   return new Map([...groups].sort(([a], [b]) => a.localeCompare(b)));
 }
 
-/** The unit of a metric, from the end of its name: counters are per second. */
+/** Returns the unit of a metric from the end of its name. Counters are per second. */
 export function metricUnit(name: string): Unit {
   if (name.endsWith("_bytes")) return "bytes";
   if (name.endsWith("cpu_seconds")) return "cores";
   return name.endsWith("_seconds") ? "seconds_per_second" : "per_second";
 }
 
-/** The name of a metric as a person says it. */
+/** Formats the name of a metric as a title. */
 export function metricTitle(name: string): string {
   const words = name.replace(/^(teescope|sgx|container|node)_/, "").replaceAll("_", " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
@@ -58,10 +61,10 @@ export interface BoxScale {
   greatest: number;
 }
 
-/** Decades that a logarithmic scale spans at most: what is smaller lies at its foot. */
+/** Maximum number of decades of a logarithmic scale. Smaller values lie at its lower end. */
 const MOST_DECADES = 6;
 
-/** The scale of some boxes: logarithmic where their medians are too far apart to be seen on another. */
+/** Returns the scale of boxes: logarithmic where the medians differ too much for a linear one. */
 export function boxScale(boxes: readonly Box[], log?: boolean): BoxScale {
   const greatest = boxes.reduce((max, b) => Math.max(max, b.max), 0);
   const positive = boxes.flatMap((b) => [b.median, b.q1, b.low].filter((v) => v > 0));
@@ -73,14 +76,14 @@ export function boxScale(boxes: readonly Box[], log?: boolean): BoxScale {
     : { log: false, least: 0, greatest };
 }
 
-/** The place of a value on a scale, 0 to 1. */
+/** Returns the position of a value on a scale, 0 to 1. */
 export function boxPlace(value: number, { log, least, greatest }: BoxScale): number {
   if (greatest <= 0) return 0;
   const share = log ? Math.log(Math.max(value, least) / least) / Math.log(greatest / least) : value / greatest;
   return Math.max(0, Math.min(1, share));
 }
 
-/** Values that are written below a scale: the decades, or quarters. */
+/** Returns the labelled values of a scale: decades or quarters. */
 export function boxTicks({ log, least, greatest }: BoxScale): number[] {
   if (greatest <= 0) return [0];
   if (!log) return [0, 0.25, 0.5, 0.75, 1].map((share) => share * greatest);

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Buckets of a Prometheus histogram: from cumulative series by `le` to what
-// lies between two bounds. Pure. Source of the format:
-// prometheus.io/docs/concepts/metric_types/#histogram
+// Buckets of a Prometheus histogram: converts cumulative series by `le` into counts between two bounds. Pure. Source
+// of the format: prometheus.io/docs/concepts/metric_types/#histogram
 import type { Frame } from "../lib/series";
 import { formatValue, type Unit } from "../lib/units";
 
 export interface Buckets {
-  /** Unix seconds; a column is what happened up to its time, since the one before. */
+  /** Unix seconds. A column covers the time since the previous one. */
   times: readonly number[];
   /** Upper bounds, ascending; the last may be Infinity. */
   bounds: readonly number[];
-  /** By bucket and time. Null was not measured, 0 was measured and is nothing. */
+  /** By bucket and time. Null was not measured, 0 was measured without events. */
   cells: readonly (readonly (number | null)[])[];
 }
 
-/** Reads the label `le`. */
+/** Parses the label `le`. */
 function parseBound(le: string): number {
   return le === "+Inf" ? Infinity : Number(le);
 }
 
-/** Takes the cumulative series, named by `le`, apart. A rate may lag behind its neighbour's by a scrape: never below zero. */
+/**
+ * Subtracts neighbouring cumulative series, named by `le`. One rate may lag behind another by a scrape, so
+ * differences are at least zero.
+ */
 export function toBuckets(frame: Frame): Buckets {
   const rows = frame.series
     .map((s) => ({ bound: parseBound(s.name), values: s.values }))
@@ -33,14 +35,14 @@ export function toBuckets(frame: Frame): Buckets {
   return { times: frame.times, bounds: rows.map((row) => row.bound), cells };
 }
 
-/** How many events the rates of each series make over all times: one column. What was never measured stays absent. */
+/** Adds the events of each series over all times into one column. A series without values stays null. */
 export function addUpTime(frame: Frame, step: number): Frame {
   const sum = (values: readonly (number | null)[]): number | null =>
     values.reduce<number | null>((total, v) => (v === null ? total : (total ?? 0) + v * step), null);
   return { times: frame.times.slice(-1), series: frame.series.map((s) => ({ name: s.name, values: [sum(s.values)] })) };
 }
 
-/** Leaves out the empty buckets at both ends, but for one, so that the edge is seen to be one. */
+/** Removes the empty buckets at both ends, except one that shows the end. */
 export function trimBuckets(buckets: Buckets): Buckets {
   const full = buckets.cells.map((row) => row.some((v) => v !== null && v > 0));
   const first = full.indexOf(true);
@@ -50,7 +52,7 @@ export function trimBuckets(buckets: Buckets): Buckets {
   return { times: buckets.times, bounds: buckets.bounds.slice(from, to), cells: buckets.cells.slice(from, to) };
 }
 
-/** The lower bound of a bucket: 0 below the first, which is that of a time or a size. */
+/** Returns the lower bound of a bucket: 0 for the first one. */
 export function lowerBound(all: readonly number[], bound: number): number {
   return all[all.indexOf(bound) - 1] ?? 0;
 }
@@ -62,7 +64,7 @@ export function bucketName(low: number, high: number, unit: Unit): string {
   return `${formatValue(low, unit)} to ${formatValue(high, unit)}`;
 }
 
-/** What one moment has in all buckets; null if nothing was measured. */
+/** Returns the sum of all buckets at a time; null if nothing was measured. */
 export function columnTotal(buckets: Buckets, at: number): number | null {
   let sum: number | null = null;
   for (const row of buckets.cells) {
@@ -76,20 +78,23 @@ export function greatestCell(buckets: Buckets): number {
   return buckets.cells.reduce((max, row) => row.reduce<number>((m, v) => Math.max(m, v ?? 0), max), 0);
 }
 
-/** How much steeper the colour scale is at its foot: what happens seldom, the slow tail, has to be seen beside what is frequent. */
+/**
+ * Steepness of the colour scale near zero, so that rare events, such as the slow tail, are visible beside frequent
+ * ones.
+ */
 const STEEPNESS = 60;
 
-/** The place of a value on the colour scale, 0 to 1: logarithmic, and 0 for nothing. */
+/** Returns the position of a value on the colour scale, 0 to 1. It is logarithmic, and 0 only for zero. */
 export function heatShare(value: number, greatest: number): number {
   return value <= 0 || greatest <= 0 ? 0 : Math.log1p((STEEPNESS * value) / greatest) / Math.log1p(STEEPNESS);
 }
 
-/** The value at a place of the colour scale. */
+/** Returns the value at a position of the colour scale. */
 export function heatValue(share: number, greatest: number): number {
   return (greatest * Math.expm1(share * Math.log1p(STEEPNESS))) / STEEPNESS;
 }
 
-/** The bound below which a share of all lies, interpolated within its bucket as histogram_quantile does. */
+/** Returns the quantile, interpolated within its bucket like histogram_quantile. */
 export function bucketQuantile(share: number, bounds: readonly number[], counts: readonly number[]): number | null {
   const total = counts.reduce((sum, n) => sum + n, 0);
   if (total <= 0) return null;

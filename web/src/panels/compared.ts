@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The panels that Compare puts side by side: those over time that can be asked
-// of one workload. It defines none of its own.
+// The panels of Compare: those over time that can be filtered by workload. It defines none of its own.
 import { SYSTEM } from "./dashboards/system";
 import { TEE } from "./dashboards/tee";
 import type { ChartDef } from "./types";
 
-/** Panels whose parts are those of another one that is here. */
+/** Panels whose series are parts of another compared panel. */
 const SAID_ELSEWHERE = ["page-faults-by-mode", "cpu-by-mode", "syscall-errors", "tee-transitions-by-workload"];
 
 export const COMPARED: readonly ChartDef[] = [...SYSTEM, ...TEE]

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Explains an empty panel by what the agent says about the probes it needs.
+// Explains an empty panel by the state of the probes that it needs.
 import type { InstantSample } from "../api/types";
 import { groupReasons } from "../lib/words";
 import { useInstant } from "./use-data";
 
-/** A sentence about the probes of that name which are not attached, if there are any. */
+/** Returns a sentence about probes that are not attached, if there are any. */
 export function explainProbes(samples: readonly InstantSample[]): string | undefined {
   const missing = samples.filter((s) => s.value[1] === 0);
   if (missing.length === 0) return undefined;
@@ -13,7 +13,7 @@ export function explainProbes(samples: readonly InstantSample[]): string | undef
   return `Not attached: ${groupReasons(reasons)}.`;
 }
 
-/** The question after the probes that a panel needs. */
+/** Returns the query for the state of probes. */
 export function probeExpr(probe: string): string {
   return `teescope_probe_attached{probe=~".*(${probe}).*",$nodes} == 0`;
 }

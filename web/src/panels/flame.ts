@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Nested shares: a tree from rows with a path and a value, and where each part
-// lies. Pure; knows nothing of what the parts are.
+// Nested shares: builds a tree from rows with a path and a value, and computes the position of each part. Pure.
 import { restName } from "../lib/series";
 
 interface FlameRow {
@@ -17,20 +16,20 @@ export interface FlameNode {
 
 export interface Placed {
   node: FlameNode;
-  /** From the whole to this part; names in one path are unique. */
+  /** The path from the root. Names in one path are unique. */
   path: readonly string[];
   depth: number;
-  /** Place and width as shares of what is shown. */
+  /** Position and width as shares of the visible width. */
   left: number;
   width: number;
 }
 
-/** Parts of a part beyond this many are one. */
+/** Maximum number of children. Others are folded into one. */
 const MOST_CHILDREN = 24;
-/** So are those that would be narrower than this share of the whole. */
+/** Minimum share of the whole. Narrower parts are folded too. */
 const NARROWEST = 0.002;
 
-/** Adds the rows up to a tree, greatest first. What is not above zero takes no time and is left out. */
+/** Adds the rows to a tree, sorted in descending order. Rows without a value above zero are left out. */
 export function buildTree(rows: readonly FlameRow[], whole: string): FlameNode {
   const root: FlameNode = { name: whole, value: 0, children: [] };
   for (const { path, value } of rows) {
@@ -50,19 +49,19 @@ export function buildTree(rows: readonly FlameRow[], whole: string): FlameNode {
   return foldTree(root, root.value);
 }
 
-/** Folds parts that are too many or too narrow to be seen into one without parts. */
+/** Folds parts that are too many or too narrow into one without children. */
 function foldTree(node: FlameNode, whole: number): FlameNode {
   const sorted = [...node.children].sort((a, b) => b.value - a.value || a.name.localeCompare(b.name));
-  const kept = sorted.filter((c, i) => i < MOST_CHILDREN && c.value >= NARROWEST * whole);
-  const rest = sorted.slice(kept.length);
-  const children = kept.map((c) => foldTree(c, whole));
+  const visible = sorted.filter((c, i) => i < MOST_CHILDREN && c.value >= NARROWEST * whole);
+  const rest = sorted.slice(visible.length);
+  const children = visible.map((c) => foldTree(c, whole));
   const [only] = rest;
   if (rest.length === 1 && only) children.push({ ...only, children: [] });
   if (rest.length > 1) children.push({ name: restName(rest.length), value: rest.reduce((sum, c) => sum + c.value, 0), children: [] });
   return { ...node, children };
 }
 
-/** The part at the end of a path, or as far as there is one. */
+/** Returns the part at the end of a path, or its deepest ancestor that exists. */
 export function findNode(root: FlameNode, path: readonly string[]): { node: FlameNode; path: string[] } {
   let node = root;
   const found: string[] = [];
@@ -75,7 +74,7 @@ export function findNode(root: FlameNode, path: readonly string[]): { node: Flam
   return { node, path: found };
 }
 
-/** Where the parts lie when the one at a path fills the width; those above it stay, to go back to. */
+/** Computes the positions when the part at a path fills the width. Its ancestors stay visible above it. */
 export function place(root: FlameNode, focus: readonly string[]): Placed[] {
   const placed: Placed[] = [];
   const lay = (node: FlameNode, path: readonly string[], left: number, width: number): void => {
@@ -96,7 +95,7 @@ export function place(root: FlameNode, focus: readonly string[]): Placed[] {
   return placed;
 }
 
-/** Where an arrow key goes: up to the whole, down to its greatest part, left and right to the neighbours. */
+/** Returns the path that an arrow key moves to: the parent, the greatest child, or a sibling. */
 export function neighbour(root: FlameNode, path: readonly string[], key: string): readonly string[] {
   if (key === "ArrowUp") return path.slice(0, -1);
   const { node } = findNode(root, path);

@@ -10,7 +10,7 @@ const request = (to: number, workloads: string[] = []): FrameRequest => ({
   filling: { workloads, scrapeInterval: 5, age: 1000 },
 });
 
-/** A client whose answers are the times asked for, and a record of what was asked. */
+/** A client that returns the requested times as values, and records the queries. */
 function echo(): { client: Client; asked: string[] } {
   const asked: string[] = [];
   const client = new Client({

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Loads the series of a chart and keeps them: a live chart asks only for its
-// newest points, any other change asks for all of them. Knows no component.
+// Loads the series of a chart and keeps them. A live chart queries only its newest points; any other change queries
+// all. It knows no component.
 import type { Client } from "../api/client";
 import { fillTemplate, type Filling, isDense, seriesName } from "../lib/promql";
 import { extendFrame, type Frame, type RawSeries, toFrame } from "../lib/series";
@@ -11,12 +11,12 @@ import type { Query } from "./types";
 export interface FrameRequest {
   queries: readonly Query[];
   interval: Interval;
-  /** Points wanted at most. */
+  /** Maximum number of points. */
   points: number;
   filling: Omit<Filling, "step">;
   /**
-   * Whether the end of the interval is a point of its own where the last of the grid lies ahead of it. Not where points
-   * are added up: its window lies over that of the one before.
+   * Whether the end of the interval gets a point of its own where the last point of the grid lies after it. False
+   * where points are added up, because its window overlaps the previous one.
    */
   newest?: boolean;
 }
@@ -28,10 +28,10 @@ export interface LoadedFrame {
 
 const NOTHING: Frame = { times: [], series: [] };
 
-/** Points at the end of a live chart that are asked for again. */
+/** Number of points at the end of a live chart that are queried again. */
 const OVERLAP = 2;
 
-/** The identity of what is drawn; the same key on a later interval is an extension. */
+/** Identifies what is drawn. The same key with a later interval extends the chart. */
 export function frameKey(request: FrameRequest): string {
   const filling = { ...request.filling, step: requestStep(request) };
   return request.queries.map((q) => fillTemplate(q.expr, filling)).join("\n") + `\n${filling.step}${filling.several === true ? " by node" : ""}`;
@@ -88,9 +88,9 @@ export class FrameLoader {
 }
 
 /**
- * The grid's last point may lie ahead of the clock. With points as dense as
- * scrapes its value is that of the newest scrape: it is drawn at the end of
- * the interval. With wider points it would be half a window: it is left out.
+ * Moves or drops the last point of the grid, which may lie in the future. With points as dense as scrapes it has the
+ * value of the newest scrape, and is drawn at the end of the interval. With wider points it would be half a window,
+ * and is dropped.
  */
 export function endAt(frame: Frame, end: number, step: number, scrapeInterval: number): Frame {
   const last = frame.times.length - 1;
@@ -103,7 +103,7 @@ export function endAt(frame: Frame, end: number, step: number, scrapeInterval: n
   return { times: before, series: frame.series.map((s) => ({ name: s.name, values: s.values.slice(0, last) })) };
 }
 
-/** The mean of the values of the newest minute, or of the newest point if points are further apart. */
+/** Returns the mean of the last minute, or the newest point if points are further apart. */
 export function newestMean(frame: Frame, values: readonly (number | null)[], seconds = 60): number | null {
   const end = frame.times.at(-1);
   if (end === undefined) return null;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Which workloads the filters of containers, pods and runtimes mean: no figure
-// is labelled with these, so that what is learned later breaks no series. The
-// info families are asked over the whole shown time, so that a workload that
-// has ended is found as well.
+// The workloads of the filters of containers, pods and runtimes. Values have no such labels, so that a label that
+// becomes known later breaks no series. The info families are queried over the whole shown time, which includes
+// workloads that have ended.
 import { useEffect } from "preact/hooks";
 import { mappings } from "../lib/filters";
 import { shownInterval, useSession } from "../lib/session";
@@ -12,19 +11,19 @@ import { mappingKey } from "../lib/view-keys";
 import type { ApiError } from "../api/errors";
 import { useAsk } from "./use-data";
 
-/** Workloads asked for at most: the matcher of that many is what a question can carry. */
+/** Limit of workloads. A matcher of more names is too long for a query. */
 export const MOST_MAPPED = 1000;
 
-/** Seconds between two questions. */
+/** Seconds between two queries. */
 const EVERY_SECONDS = 15;
 
-/** The names that are in every list. */
+/** Returns the names that are in every list. */
 export function inAll(lists: readonly (readonly string[])[]): string[] {
   const [first = [], ...rest] = lists;
   return first.filter((name) => rest.every((list) => list.includes(name)));
 }
 
-/** Keeps the session's mapping; one component of the page does so. Gives what is known, or why it is not. */
+/** Updates the session's mapping. Only one component of the page calls it. Returns the workloads or the error. */
 export function useMapping(): { workloads: readonly string[] | undefined; error: ApiError | undefined } {
   const session = useSession();
   const view = useStore(session.view);
@@ -42,8 +41,8 @@ export function useMapping(): { workloads: readonly string[] | undefined; error:
   );
   const { value } = loaded;
   useEffect(() => {
-    const kept = session.mapped.get();
-    if (value && (kept?.key !== value.key || kept.workloads.join("\n") !== value.workloads.join("\n"))) session.mapped.set(value);
+    const current = session.mapped.get();
+    if (value && (current?.key !== value.key || current.workloads.join("\n") !== value.workloads.join("\n"))) session.mapped.set(value);
   }, [session, value]);
   return { workloads: key === "" || loaded.stale ? undefined : value?.workloads, error: key === "" ? undefined : loaded.error };
 }

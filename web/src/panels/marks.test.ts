@@ -56,7 +56,7 @@ describe("toMarks", () => {
     expect(texts({ workloads: ["redis"] })).toEqual(want);
     expect(texts({ workloads: [], filters: [{ kind: "workload", text: "red.*", regex: true }] })).toEqual(want);
     expect(texts({ workloads: [], mapped: ["redis"] })).toEqual(want);
-    // Which machine was asked for, and need not be in the answer.
+    // The query has the machine; the answer may not have it.
     expect(texts({ workloads: ["redis"], filters: [{ kind: "node", text: "host", regex: false }] })).toEqual(want);
   });
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What happened beside the figures, as moments: alerts, findings, and workloads that began anew, or began to run
-// something else. Pure; the series that they are read from are asked for in use-marks.ts.
+// Events as moments beside the values: alerts, findings, and starts, restarts and deployments of workloads. Pure;
+// use-marks.ts queries the series.
 import type { RangeSeries } from "../api/types";
 import { type Chosen, passes } from "../lib/filters";
 import { fillLegend } from "../lib/promql";
 import { formatClock, formatMoment, type Interval } from "../lib/time";
 
-/** The kinds, the most pressing first: no two begin with the same letter, which is on their flags. */
+/** The kinds, the most important first. Their first letters, which are on the flags, differ. */
 export const MARK_KINDS = ["alert", "finding", "deployment", "restart", "start"] as const;
 export type MarkKind = (typeof MARK_KINDS)[number];
 
@@ -18,19 +18,19 @@ export interface Mark {
   text: string;
 }
 
-/** More marks than this are no help: the most pressing kinds and then the newest are kept. */
+/** Maximum number of marks. The most important kinds and then the newest are kept. */
 export const MOST_MARKS = 40;
 
-/** Points that the queries are asked for over the shown interval. */
+/** Points of the queries over the shown interval. */
 export const MARK_POINTS = 240;
 
-/** The queries that marks are read from. Their placeholders are those of panels. */
+/** The queries of marks, with the placeholders of panels. */
 export const MARK_QUERIES = {
   findings: "max by (rule, workload) (teescope_finding_first_seen_timestamp_seconds{$nodes})",
   alerts: `max by (alertname, workload, instance) (ALERTS{alertstate="firing",$nodes})`,
   deployments: changes("deployment"),
   restarts: changes("restart"),
-  // Those that are known to have followed another one are above.
+  // Restarts and deployments are queried above.
   containers:
     `max by (name, pod, container) (container_start_time_seconds{name!="",container!="POD",$nodes}` +
     ` unless on (instance, id) teescope_container_change_timestamp_seconds{$nodes} $containers)`,
@@ -44,12 +44,12 @@ function changes(what: string): string {
 
 export type MarkAnswers = Readonly<Record<keyof typeof MARK_QUERIES, readonly RangeSeries[]>>;
 
-/** The different values that a series of moments has had. */
+/** Returns the different values of a series of moments. */
 function moments(series: RangeSeries): number[] {
   return [...new Set(series.values.map(([, value]) => value))].filter((value) => Number.isFinite(value) && value > 0);
 }
 
-/** When a series began to be there, after it was not: not its first point, if that is where one began to look. */
+/** Returns when a series appeared. Its first point does not count if it is the first of the interval. */
 export function beginnings(series: RangeSeries, from: number, step: number): number[] {
   return series.values.flatMap(([time], i) => {
     const before = series.values[i - 1]?.[0];
@@ -58,10 +58,10 @@ export function beginnings(series: RangeSeries, from: number, step: number): num
   });
 }
 
-/** The name of a container as people have it, or else of a workload. */
+/** Returns the name of a container, or else of a workload. */
 const who = (s: RangeSeries): string => fillLegend("{{pod}}/{{container}}|{{pod}}|{{name}}|{{workload}}", s.metric);
 const isContainer = (s: RangeSeries): boolean => (s.metric["name"] ?? "") !== "" || (s.metric["image"] ?? "") !== "";
-/** Who it is that changed, and on which machine. */
+/** Returns what changed, and on which machine. */
 const place = (s: RangeSeries): string => `${isContainer(s) ? "Container " : ""}${who(s)} on ${s.metric["instance"] ?? "?"}`;
 
 function deployed(s: RangeSeries): string {
@@ -71,7 +71,7 @@ function deployed(s: RangeSeries): string {
 
 export function toMarks(answers: MarkAnswers, chosen: Chosen, interval: Interval, step: number): Mark[] {
   const from = Math.floor(interval.from / step) * step;
-  // The machine is in the queries already, and not in every answer.
+  // The query filters by machine, and not every answer has it.
   const filters = { ...chosen, filters: (chosen.filters ?? []).filter((f) => f.kind !== "node") };
   const concerns = (s: RangeSeries): boolean => passes(filters, s.metric["workload"] ?? "", "");
   const of = (s: RangeSeries, word: string): string => ((s.metric["workload"] ?? "") === "" ? "" : ` ${word} ${s.metric["workload"] ?? ""}`);
@@ -88,14 +88,17 @@ export function toMarks(answers: MarkAnswers, chosen: Chosen, interval: Interval
   return pressing(all.filter((m) => m.at >= interval.from && m.at <= interval.to));
 }
 
-/** Some marks in their order, each once, and no more than help. */
+/** Returns the most important marks, sorted and without duplicates. */
 function pressing(marks: readonly Mark[]): Mark[] {
   return [...new Map(marks.map((m) => [`${m.at} ${m.text}`, m])).values()]
     .sort((a, b) => MARK_KINDS.indexOf(a.kind) - MARK_KINDS.indexOf(b.kind) || b.at - a.at || a.text.localeCompare(b.text))
     .slice(0, MOST_MARKS);
 }
 
-/** The marks of two sides on the time of A, where B was some seconds earlier. What concerns both is there once. */
+/**
+ * Returns the marks of two sides on the time of A, where B was `offset` seconds earlier. A mark of both sides is
+ * listed once.
+ */
 export function pairMarks(a: readonly Mark[], b: readonly Mark[], offset: number): Mark[] {
   const same = (m: Mark, n: Mark): boolean => offset === 0 && m.at === n.at && m.text === n.text;
   const both = a.filter((m) => b.some((n) => same(m, n)));
@@ -109,15 +112,15 @@ export function pairMarks(a: readonly Mark[], b: readonly Mark[], offset: number
   ]);
 }
 
-/** The marks within some seconds of a moment. */
+/** Returns the marks within some seconds of a moment. */
 export function marksNear(marks: readonly Mark[], at: number, within: number): Mark[] {
   return marks.filter((m) => Math.abs(m.at - at) <= within);
 }
 
-/** Marks that are said in one line; the list of marks has the others. */
+/** Maximum number of marks in a line. The list of marks has all. */
 const MOST_SAID = 3;
 
-/** Some marks in a line: when, what and whom each is about. */
+/** Formats marks as a line: time, kind and subject. */
 export function sayMarks(marks: readonly Mark[]): string {
   const said = marks.slice(0, MOST_SAID).map((m) => `${formatClock(m.at)} ${m.text}`);
   return [...said, ...(marks.length > MOST_SAID ? [`${marks.length - MOST_SAID} more`] : [])].join(" · ");

@@ -12,24 +12,24 @@ interface Pair {
 interface Matrix {
   rows: string[];
   columns: string[];
-  /** By row and column; a pair that is not there did nothing. */
+  /** By row and column; a missing pair is 0. */
   cells: number[][];
   greatest: number;
 }
 
-/** The names with the greatest sums first; those beyond `most` become one. */
+/** Sorts names by their sums in descending order. Names beyond `most` are folded. */
 function order(pairs: readonly Pair[], side: "row" | "column", most: number): { names: string[]; name: (of: string) => string } {
   const sums = new Map<string, number>();
   for (const pair of pairs) sums.set(pair[side], (sums.get(pair[side]) ?? 0) + pair.value);
   const sorted = [...sums].sort(([a, x], [b, y]) => y - x || a.localeCompare(b)).map(([name]) => name);
   if (sorted.length <= most + 1) return { names: sorted, name: (of) => of };
-  const kept = sorted.slice(0, most);
+  const shown = sorted.slice(0, most);
   const rest = restName(sorted.length - most);
-  const known = new Set(kept);
-  return { names: [...kept, rest], name: (of) => (known.has(of) ? of : rest) };
+  const known = new Set(shown);
+  return { names: [...shown, rest], name: (of) => (known.has(of) ? of : rest) };
 }
 
-/** Puts pairs into a matrix of at most so many rows and columns, and one more of each for the rest. */
+/** Converts pairs into a matrix of at most `most` rows and columns, each with one more for the folded ones. */
 export function toMatrix(pairs: readonly Pair[], most: number): Matrix {
   const there = pairs.filter((p) => p.value > 0);
   const rows = order(there, "row", most);

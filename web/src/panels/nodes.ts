@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// On which machines the shown workloads are: where there are several, all that
-// is named after a workload has to say on which one it is.
+// The machines of the shown workloads. Where there are several, names of workloads contain the machine.
 import { useEffect } from "preact/hooks";
 import { shownInterval, useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { nodesKey } from "../lib/view-keys";
 import { useAsk } from "./use-data";
 
-/** Machines asked for at most: whether there are several is what has to be known. */
+/** Limit of machines. The page only needs to know whether there are several. */
 const MOST_NODES = 1000;
 
-/** Seconds between two questions. */
+/** Seconds between two queries. */
 const EVERY_SECONDS = 15;
 
-/** Keeps the session's machines; one component of the page does so. Where they cannot be learned there is nothing to tell apart. */
+/** Updates the session's machines. Only one component of the page calls it. After an error the list is empty. */
 export function useNodes(): void {
   const session = useSession();
   const view = useStore(session.view);
@@ -28,8 +27,8 @@ export function useNodes(): void {
     true,
   );
   useEffect(() => {
-    const kept = session.nodes.get();
-    if (value && value.key === key && (kept?.key !== key || kept.names.join("\n") !== value.names.join("\n"))) session.nodes.set(value);
-    else if (error && !stale && kept?.key !== key) session.nodes.set({ key, names: [] });
+    const current = session.nodes.get();
+    if (value && value.key === key && (current?.key !== key || current.names.join("\n") !== value.names.join("\n"))) session.nodes.set(value);
+    else if (error && !stale && current?.key !== key) session.nodes.set({ key, names: [] });
   }, [session, value, error, stale, key]);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Regular expressions that a person wrote, checked by the server before any panel is queried with them.
+// Regular expressions of the user. The server checks them before any panel is queried with them.
 import { useEffect } from "preact/hooks";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { applyChecks } from "../lib/url";
 import { useAsk } from "./use-data";
 
-/** Checks the patterns of the address; one component of the page does so. Without an answer it asks again at the next tick. */
+/** Checks the patterns of the address. Only one component of the page calls it. It retries at the next tick. */
 export function usePatternChecks(): void {
   const session = useSession();
   const { unchecked = [] } = useStore(session.view);
@@ -26,7 +26,10 @@ export function usePatternChecks(): void {
   }, [session, value]);
 }
 
-/** What the server says of a pattern while it is typed: the reason why it refuses it, "" for a valid one, undefined until it answers. */
+/**
+ * Returns the server's answer about a pattern while it is typed: the reason why it is refused, "" for a valid one,
+ * undefined until it answers.
+ */
 export function usePatternCheck(pattern: string): string | undefined {
   const session = useSession();
   const known = session.checked.get(pattern);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Which of a panel's figures the filters do not reach: a panel says so, for
-// what looks filtered is taken for it. Pure.
+// Which values of a panel ignore the filters. The panel says so, because users expect filtered values. Pure.
 import type { ViewState } from "../lib/url";
 import { asks } from "./asks";
 import type { PanelDef } from "./types";
 
 const FILTERED = /\$(?:workloads|candidates|containers)\b/;
 
-/** A sentence about what is not filtered although there is a filter, or nothing. The filter of nodes reaches everything. */
+/**
+ * Returns a sentence about values that ignore the current filters, or undefined. The filter of nodes applies to all
+ * values.
+ */
 export function notReached(def: PanelDef, { workloads, filters }: Pick<ViewState, "workloads" | "filters">): string | undefined {
   if (workloads.length === 0 && filters.every((f) => f.kind === "node")) return undefined;
   const all = asks(def);

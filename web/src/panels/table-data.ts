@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Asks for all columns of a table, and joins their answers into rows. Knows no component.
+// Queries all columns of a table and joins the answers into rows. It knows no component.
 import type { Client } from "../api/client";
 import type { InstantSample } from "../api/types";
 import { fillTemplate, type Filling } from "../lib/promql";
@@ -10,10 +10,10 @@ import { FrameLoader, newestMean } from "./frames";
 import { buildRows, type Cell, type ColumnData, type Row, rowKey, rowLegend } from "./table-rows";
 import type { Column, TableDef } from "./types";
 
-/** What has rows: a table, and kinds that draw what a table would say. */
+/** Definitions with rows: tables, and kinds that draw the data of a table. */
 export type RowSource = Pick<TableDef, "keys" | "info" | "name" | "columns">;
 
-/** One loader for each column: it keeps the column's past. */
+/** Returns one loader for each column. It keeps the column's history. */
 export function tableLoaders(def: RowSource, client: Client): FrameLoader[] {
   return def.columns.map(() => new FrameLoader(client));
 }
@@ -34,7 +34,7 @@ export async function loadRows(
     if (c.spark !== true || !loader) {
       return new Map((await instant(c.expr)).map((s) => [rowKey(s.metric, keys), { value: s.value[1] }]));
     }
-    // Series are joined to rows by the values of their keys, the machine among them: they are not to be named for people.
+    // Series are joined to rows by their key labels, including the machine. These names are not shown.
     const queries = [{ expr: c.expr, legend: rowLegend(keys) }];
     const { frame } = await loader.load({ queries, interval, points: SPARK_POINTS, filling: { ...filling, several: false }, newest: true }, signal);
     return new Map(frame.series.map((s): [string, Cell] => [s.name, { value: newestMean(frame, s.values), past: s.values }]));

@@ -11,7 +11,7 @@ export interface Cell {
 
 export interface Row {
   key: string;
-  /** Values of the key labels; the first may be written from other labels. */
+  /** Values of the key labels. The first may be formatted from other labels. */
   keys: readonly string[];
   /** Values of the info labels. */
   infos: readonly string[];
@@ -20,12 +20,12 @@ export interface Row {
 
 const SEPARATOR = "\u0000";
 
-/** The identity of a row: the values of its key labels. */
+/** Identifies a row by the values of its key labels. */
 export function rowKey(labels: Labels, keys: readonly string[]): string {
   return keys.map((label) => labels[label] ?? "").join(SEPARATOR);
 }
 
-/** The same identity as a legend template, so that series can be joined by name. */
+/** Returns the same identity as a legend template, so that series can be joined by name. */
 export function rowLegend(keys: readonly string[]): string {
   return keys.map((label) => `{{${label}}}`).join(SEPARATOR);
 }
@@ -60,7 +60,7 @@ export interface Sorting {
   descending: boolean;
 }
 
-/** Sorts rows; what is absent comes last either way, ties go by name. */
+/** Sorts rows. Missing values come last in either direction; equal values are sorted by name. */
 export function sortRows(rows: readonly Row[], sorting: Sorting): Row[] {
   const pick = (row: Row): string | number | null => {
     const { keys, infos, cells } = row;
@@ -79,7 +79,10 @@ export function sortRows(rows: readonly Row[], sorting: Sorting): Row[] {
   });
 }
 
-/** Reads how a table is sorted from the title of a column, with a "-" before it for the greatest first; no such column is nothing. */
+/**
+ * Parses the sorting from the title of a column, with a "-" before it for descending order. An unknown column gives
+ * undefined.
+ */
 export function parseSorting(text: string | undefined, titles: readonly string[]): Sorting | undefined {
   if (text === undefined) return undefined;
   const descending = text.startsWith("-");
@@ -91,7 +94,7 @@ export function formatSorting({ column, descending }: Sorting, titles: readonly 
   return (descending ? "-" : "") + (titles[column] ?? "");
 }
 
-/** Puts the chosen rows first, otherwise keeps the order. */
+/** Puts the chosen rows first. Otherwise the order stays. */
 export function pinRows(rows: readonly Row[], isChosen: (row: Row) => boolean): Row[] {
   return [...rows.filter(isChosen), ...rows.filter((row) => !isChosen(row))];
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a panel is. A definition is pure data: no function, no markup, nothing
-// of the browser, so that other renderers can read the same list.
+// The definition of a panel. It is pure data without functions, markup or browser types, so that other renderers can
+// read it.
 import type { Unit } from "../lib/units";
 
 export interface Query {
@@ -15,22 +15,22 @@ export interface Query {
 interface Key {
   label: string;
   title: string;
-  /** Part of what makes a row, and shown where there are several machines alone: what is of the same name elsewhere is another. */
+  /** Part of the row's identity, but shown only where there are several machines. */
   several?: true;
 }
 
-/** What to say when a panel has nothing to show. */
+/** The text of a panel without data. */
 export interface Empty {
   text: string;
   /** The flag that turns the data on, if it is off by default. */
   flag?: string;
-  /** The probe whose reason for not being attached explains the absence (regular expression). */
+  /** A regular expression of probes whose state explains the missing data. */
   probe?: string;
 }
 
-/** From where on a value is worth a look, or bad: a line in a chart, a mark on a gauge. */
+/** A value that is a warning or bad: a line in a chart, a mark on a gauge. */
 export interface Threshold {
-  /** In the unit of the panel; of a gauge with a limit the share of it, 0 to 1. */
+  /** In the unit of the panel; on a gauge with a limit a share of it, 0 to 1. */
   at: number;
   level: "warn" | "bad";
 }
@@ -38,10 +38,10 @@ export interface Threshold {
 interface Common {
   id: string;
   title: string;
-  /** The question that the panel answers, in the words of who asks it. */
+  /** The question that the panel answers. */
   question: string;
   unit: Unit;
-  /** How to read it, and what is in it and what is not. */
+  /** How to read it, and what it includes and excludes. */
   help: string;
   empty: Empty;
 }
@@ -49,14 +49,14 @@ interface Common {
 export interface ChartDef extends Common {
   kind: "lines" | "stacked";
   queries: readonly Query[];
-  /** Series beyond this many are added together. */
+  /** Series beyond this many are folded. */
   top?: number;
-  /** Keeps the order of the queries, where it means something; otherwise the greatest comes first. */
+  /** Keeps the order of the queries. Otherwise the greatest comes first. */
   ordered?: true;
   thresholds?: readonly Threshold[];
 }
 
-/** Buckets of a Prometheus histogram over time: how many events took how long, and when. */
+/** Buckets of a Prometheus histogram over time. */
 export interface HeatmapDef extends Common {
   kind: "heatmap";
   /** One query, which gives cumulative rates by `le`; its legend is "{{le}}". */
@@ -64,15 +64,15 @@ export interface HeatmapDef extends Common {
 }
 
 /**
- * The same buckets added up over the shown interval. The query reads rate(...[$window]), never $rate: the events of
- * every scrape have to be in it, also where points are wider apart.
+ * The same buckets added up over the shown interval. The query must use rate(...[$window]) instead of $rate: it must
+ * include the events of every scrape, also where points are further apart.
  */
 export interface HistogramDef extends Common {
   kind: "histogram";
   queries: readonly [Query];
 }
 
-/** A value against its limit, now. */
+/** The current value and its limit. */
 export interface GaugeDef extends Common {
   kind: "gauge";
   /** The value and the limit, one series each. */
@@ -88,47 +88,47 @@ export interface BarsDef extends Common {
 
 export interface FigureDef extends Common {
   kind: "figure";
-  /** One series; its newest value is the figure, its past the sparkline. */
+  /** One series. Its newest value is the figure, its history the sparkline. */
   query: Query;
 }
 
 export interface Column {
   title: string;
   unit: Unit;
-  /** PromQL; its labels must contain the key labels of the table. */
+  /** PromQL; its labels include the key labels of the table. */
   expr: string;
-  /** Draws the past next to the value, which becomes the mean of the last minute. */
+  /** Draws the history next to the value, which becomes the mean of the last minute. */
   spark?: boolean;
 }
 
 export interface BoxColumn extends Column {
-  /** Which number of the box plot it is; n is how many values the box is of. */
+  /** The statistic of the box plot; n is the number of values. */
   stat: "min" | "whisker_low" | "q1" | "median" | "q3" | "whisker_high" | "max" | "outliers" | "n";
 }
 
-/** Box plots from series that hold their numbers. One group at a time is shown, on one scale. */
+/** Box plots from series of their statistics. One group at a time is shown, on one scale. */
 export interface BoxDef extends Common {
   kind: "box";
-  /** The label that groups boxes, which is a metric's name and gives the unit, the one that names a box, and its machine. */
+  /** The label of groups, which is a metric's name and gives the unit; the label that names a box; the machine. */
   keys: readonly [Key, Key, Key];
   columns: readonly BoxColumn[];
-  /** The group that is shown first, if it is there. */
+  /** The group that is shown first, if it exists. */
   first: string;
 }
 
-/** Nested shares: each level is a label, and a part is as wide as its value. */
+/** Nested shares: each level is a label, and the width of a part is its value. */
 export interface FlameDef extends Common {
   kind: "flame";
-  /** The labels from the whole to its parts; the machine is no level, but part of the first one's name. */
+  /** The labels from the root to the leaves. The machine is no level, but part of the first one's name. */
   keys: readonly Key[];
-  /** What the width may stand for; the first that has series is shown. */
+  /** What the width can stand for. The first one with series is shown. */
   columns: readonly Column[];
 }
 
-/** Who does how much to whom, now: rows, columns, and in each cell a shade and a figure. */
+/** Current values by source and target: rows, columns, and in each cell a shade and a number. */
 export interface MatrixDef extends Common {
   kind: "matrix";
-  /** The label of the rows, that of the columns, and the machine that both are on. */
+  /** The label of the rows, the label of the columns, and the machine of both. */
   keys: readonly [Key, Key, Key];
   columns: readonly [Column];
 }
@@ -137,12 +137,12 @@ export interface TableDef extends Common {
   kind: "table";
   /** The labels that make a row; the first is its name. */
   keys: readonly Key[];
-  /** Writes the name of a row from the labels of its info instead, as a legend does. */
+  /** A legend template for the row's name, filled from the info labels. */
   name?: string;
   /** PromQL whose labels describe the rows. */
   info?: { expr: string; labels: readonly { label: string; title: string }[] };
   columns: readonly Column[];
-  /** Index into columns of the one that is sorted by at first, greatest first. */
+  /** Index of the column that is sorted by default, descending. */
   sortBy?: number;
   /** A click on a row toggles it in the workload filter. */
   filters?: boolean;
@@ -162,6 +162,6 @@ export interface Dashboard {
   /** The question that it answers. */
   question: string;
   sections: readonly Section[];
-  /** It is about one workload, which has to be chosen. */
+  /** It shows a single workload, which must be chosen. */
   single?: true;
 }

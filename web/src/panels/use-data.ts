@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Hooks between components and the server: ask when what is shown changes or
-// the clock ticks, withdraw when it changes again, keep the last good answer.
+// Hooks that query the server when the view changes or the clock ticks. They cancel outdated requests and keep the
+// last good answer.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { InstantSample } from "../api/types";
 import { type ApiError, asApiError } from "../api/errors";
@@ -18,22 +18,22 @@ import type { Query } from "./types";
 export interface Loaded<T> {
   value?: T;
   error?: ApiError | undefined;
-  /** The value answers an older question; the new answer is under way. */
+  /** The value answers an older query; the new answer is pending. */
   stale: boolean;
 }
 
 interface Shown extends Chosen {
   interval: Interval;
   scrapeInterval: number;
-  /** Seconds that the counters had counted at the end of the interval. */
+  /** Seconds that the agent had counted at the end of the interval. */
   age: number | undefined;
-  /** Whether several machines are shown: what is of one of them is then named with it. */
+  /** Whether several machines are shown. Names of series then contain the machine. */
   several: boolean;
-  /** Whether patterns are checked, and it is known which workloads the filters mean and on how many machines: panels are queried after that. */
+  /** Whether panels may be queried: patterns are checked, and the workloads and machines of the filters are known. */
   ready: boolean;
 }
 
-/** What is shown now: the interval and the filters. */
+/** Returns the current interval and filters. */
 export function useShown(): Shown {
   const session = useSession();
   const view = useStore(session.view);
@@ -43,7 +43,7 @@ export function useShown(): Shown {
   const interval = shownInterval(view, now);
   const wanted = mappingKey(view);
   const nodes = useStore(session.nodes);
-  // The first look does not wait for the machines: mostly there is one.
+  // The first queries do not wait for the list of machines, because usually there is one.
   const ready = view.unchecked === undefined && (wanted === "" || mapped?.key === wanted) && (nodes === undefined || nodes.key === nodesKey(view));
   return {
     interval,
@@ -58,9 +58,8 @@ export function useShown(): Shown {
 }
 
 /**
- * Runs a question whenever `key` or `tick` changes. A new key withdraws the
- * question under way; a mere tick waits for it, so that a slow server is not
- * asked the same thing twice at once.
+ * Runs a query whenever `key` or `tick` changes. A new key cancels the pending query. A tick waits for it, so that a
+ * slow server does not get the same query twice.
  */
 export function useAsk<T>(
   ask: (session: Session, signal: AbortSignal) => Promise<T>,
@@ -101,21 +100,20 @@ export function useAsk<T>(
 }
 
 /**
- * What makes a question another one. Windows that grow with a young agent do
- * not: what was answered is not about something else, and stays where no new
- * answer comes.
+ * Removes the agent's age from the identity of a query. Windows grow with a young agent, but the older answer is
+ * still valid and stays until a new one arrives.
  */
 export function ageless<T extends { age?: number | undefined }>(filling: T): T {
   return { ...filling, age: undefined };
 }
 
-/** The series of a chart over the shown interval; newest as in FrameRequest. */
+/** Returns the series of a chart over the shown interval; newest as in FrameRequest. */
 export function useFrame(queries: readonly Query[], points: number, enabled: boolean, newest: boolean): Loaded<LoadedFrame> {
   const session = useSession();
   const { interval, ready, ...filling } = useShown();
   const loader = useMemo(() => new FrameLoader(session.client), [session]);
   const request: FrameRequest = { queries, interval, points, filling, newest };
-  // A moved absolute range is another question; a moved live end is a tick.
+  // A moved absolute range is a new query; a moved live end is a tick.
   const fixed = useStore(session.view).fixed;
   const span = fixed ? `${fixed.from}-${fixed.to}` : String(interval.to - interval.from);
   return useAsk(
@@ -128,7 +126,7 @@ export function useFrame(queries: readonly Query[], points: number, enabled: boo
 
 export { MINUTE };
 
-/** The answers of several expressions at the end of the shown interval. */
+/** Returns the answers of several expressions at the end of the shown interval. */
 export function useInstant(exprs: readonly string[], enabled: boolean): Loaded<InstantSample[][]> {
   const { interval, ready, ...filling } = useShown();
   const filled = exprs.map((expr) => fillTemplate(expr, { ...filling, step: MINUTE }));
@@ -140,7 +138,10 @@ export function useInstant(exprs: readonly string[], enabled: boolean): Loaded<I
   );
 }
 
-/** Whether an element is on the screen or near it: what is far away is not asked for. A report is printed whole. */
+/**
+ * Reports whether an element is on the screen or near it. Others are not queried. A report is printed whole, so all
+ * its elements are near.
+ */
 export function useNear(): [{ current: HTMLElement | null }, boolean] {
   const whole = useSession().recorded === true;
   const element = useRef<HTMLElement | null>(null);

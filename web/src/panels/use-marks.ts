@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What all panels of a session share: the marks, asked for once for all of
-// them, whether they are shown, and the moment under the cursor.
+// State that all panels of a session share: the marks, which are queried once, whether they are shown, and the time
+// under the cursor.
 import { useEffect } from "preact/hooks";
 import type { Client } from "../api/client";
 import type { RangeSeries } from "../api/types";
@@ -13,7 +13,7 @@ import { alignToGrid, type Interval, stepFor } from "../lib/time";
 import { type Mark, MARK_POINTS, MARK_QUERIES, type MarkAnswers, pairMarks, toMarks } from "./marks";
 import { useAsk, useShown } from "./use-data";
 
-/** The moment under a cursor; charts of uPlot tell each other by themselves. */
+/** The time under a cursor. uPlot charts synchronise each other by themselves. */
 interface Hover {
   at: number | undefined;
   from: "plot" | "heat";
@@ -23,14 +23,14 @@ interface Shared {
   hover: Store<Hover>;
   marksShown: Store<boolean>;
   marks: Store<readonly Mark[]>;
-  /** What was asked for last. */
+  /** The last query. */
   asked: { key: string; to: number; control: AbortController; failedAt?: number } | undefined;
 }
 
 const KEY = "teescope-marks";
-/** Marks are no figures: of a live chart they are asked for this seldom, seconds. */
+/** Seconds between two queries of marks on a live chart. They change rarely. */
 const EVERY = 15;
-/** After a failure they are asked for again so soon, milliseconds: each chart that is drawn anew would do it at once. */
+/** Minimum milliseconds before a retry. Otherwise every redrawn chart would retry at once. */
 const AGAIN_MS = 5000;
 
 const sessions = new WeakMap<Session, Shared>();
@@ -61,11 +61,11 @@ export function showMarks(session: Session, shown: boolean): void {
   try {
     localStorage.setItem(KEY, shown ? "shown" : "hidden");
   } catch {
-    // it lasts until the page is left
+    // without storage it lasts until the page is closed
   }
 }
 
-/** The marks of the shown interval, none while they are hidden; and how many there would be. */
+/** Returns the marks of the shown interval, none while they are hidden, and their number. */
 export function useMarks(): { marks: readonly Mark[]; shown: boolean } {
   const session = useSession();
   const { interval, ...filling } = useShown();
@@ -81,7 +81,7 @@ export function useMarks(): { marks: readonly Mark[]; shown: boolean } {
 
 const NONE: readonly Mark[] = [];
 
-/** Asks, unless somebody on the page just did. Without an answer there are no marks: figures do not wait for them. */
+/** Queries the marks unless another component has just done so. Values do not wait for marks. */
 function want(session: Session, key: string, interval: Interval, filling: Omit<Filling, "step">): void {
   const all = shared(session);
   if (all.asked?.key === key) {
@@ -97,11 +97,11 @@ function want(session: Session, key: string, interval: Interval, filling: Omit<F
       if (all.asked === mine) all.marks.set(marks);
     })
     .catch(() => {
-      if (all.asked === mine) all.asked = { ...mine, failedAt: Date.now() }; // the connection store has the reason
+      if (all.asked === mine) all.asked = { ...mine, failedAt: Date.now() }; // the connection store has the error
     });
 }
 
-/** Asks for the marks of an interval. */
+/** Queries the marks of an interval. */
 async function marksOf(client: Client, interval: Interval, filling: Omit<Filling, "step">, signal: AbortSignal): Promise<Mark[]> {
   const step = stepFor(interval.to - interval.from, filling.scrapeInterval, MARK_POINTS);
   const { from, to } = alignToGrid(interval, step);
@@ -118,7 +118,7 @@ async function marksOf(client: Client, interval: Interval, filling: Omit<Filling
   return toMarks({ findings, alerts, deployments, restarts, containers, agents }, filling, interval, step);
 }
 
-/** The marks of two sides on the time of A, where B was some seconds earlier. */
+/** Returns the marks of two sides on the time of A, where B was `offset` seconds earlier. */
 export function usePairMarks(a: Chosen, b: Chosen, offset: number): { marks: readonly Mark[]; shown: boolean } {
   const session = useSession();
   const { interval, scrapeInterval } = useShown();

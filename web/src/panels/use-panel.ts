@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How a person has set a panel, which is in the URL and nowhere else.
+// The user's settings of a panel, which are in the URL only.
 import { type PanelState, resetPanels, setPanel } from "../lib/panel-params";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 
 export interface PanelSetting {
   state: PanelState;
-  /** Whether anything is otherwise than at first. */
+  /** Whether any setting differs from the default. */
   isSet: boolean;
-  /** Sets something; what is undefined is again as it is at first. */
+  /** Changes settings. An undefined member returns to the default. */
   set: (change: PanelState) => void;
-  /** Sets all of it back. */
+  /** Resets all settings. */
   reset: () => void;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// All of a report on one long page: what it is of, the verdict, the findings, every panel.
+// A whole report on one page: its subject, the verdict, the findings, every panel.
 import { useMemo } from "preact/hooks";
 import { formatSpan } from "../lib/time";
 import { Gaps, VerdictStrip } from "../pages/Overview";
@@ -57,7 +57,7 @@ export function Report({ recording: r }: { recording: Recording }) {
   );
 }
 
-/** The panels of a dashboard; of those without data only why. */
+/** The panels of a dashboard. Panels without data show only the reason. */
 function Part({ dashboard: { id, title, question, sections }, silent }: { dashboard: Dashboard; silent: (def: PanelDef) => boolean }) {
   const telling = sections.map((s) => ({ ...s, panels: s.panels.filter((def) => !silent(def)) })).filter((s) => s.panels.length > 0);
   const quiet = sections.flatMap((s) => s.panels.filter(silent));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Puts a report together: the page's own components over the answers that the file holds. It has no clock, no server and
-// no address bar.
+// Builds a report: the page's own components with the answers in the file. It has no clock, no server and no address
+// bar.
 import { render } from "preact";
 import { Client } from "../api/client";
 import { createSession, type Session, SessionProvider } from "../lib/session";
@@ -28,7 +28,7 @@ function sessionOf(r: Recording): Session {
   return { ...session, recorded: true };
 }
 
-/** On paper everything is open. */
+/** Opens all details for printing. */
 function openForPaper(): void {
   const opened: HTMLDetailsElement[] = [];
   window.addEventListener("beforeprint", () => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What Go has to know to fill the queries of the page: `make generate-dashboards` writes it for internal/server/pagequery.
+// What Go needs to fill the queries of the page. `make generate-dashboards` writes it for internal/server/pagequery.
 import { ANY_WORKLOAD, CONTAINERS_OF, PLACEHOLDERS, SCRAPES_IN_WINDOW } from "../lib/promql";
 import { STEPS } from "../lib/time";
 import { MINUTE } from "../panels/asks";
@@ -14,7 +14,7 @@ export function pageQuery(): unknown {
     scrapesInWindow: SCRAPES_IN_WINDOW,
     steps: STEPS,
     minute: MINUTE,
-    // An alert is there from a moment on; of all else the value is the moment.
+    // The value of these series is a moment. An alert has no such value; it begins when its series begins.
     marks: Object.entries(MARK_QUERIES).map(([id, expr]) => ({ id, expr, moments: id !== "alerts" })),
   };
 }

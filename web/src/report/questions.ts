@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// All that a report shows, and so all that is asked for it. Pure data: `npm run dashboards` writes it down for who asks.
+// The content and all queries of a report. Pure data: `npm run dashboards` writes it as JSON.
 import { FACT_EXPRS } from "../pages/findings/facts";
 import { asks } from "../panels/asks";
 import { DASHBOARDS } from "../panels/dashboards";
@@ -12,14 +12,14 @@ import type { Dashboard } from "../panels/types";
 interface Question {
   /** PromQL with placeholders. */
   expr: string;
-  /** Points over the time of the report; 0 asks for its end alone. */
+  /** Points over the time of the report; 0 evaluates its end only. */
   points: number;
-  /** Its values are moments, of which every digit counts. */
+  /** Its values are moments, which need every digit. */
   exact?: true;
 }
 
-/** What a report shows, in its order: every panel once, at its first place; the windows are beside the findings. */
-export const CONTENTS: readonly Dashboard[] = once(DASHBOARDS.filter(({ single }) => single !== true)); // of one workload there is nothing else to show
+/** The content of a report: every panel once, at its first place. Panels of a single workload are left out. */
+export const CONTENTS: readonly Dashboard[] = once(DASHBOARDS.filter(({ single }) => single !== true));
 
 function once(dashboards: readonly Dashboard[]): Dashboard[] {
   const seen = new Set<string>([WINDOWS.id]);
@@ -34,7 +34,7 @@ function once(dashboards: readonly Dashboard[]): Dashboard[] {
 }
 
 export function questions(): Question[] {
-  const panels = [...CONTENTS.flatMap((d) => d.sections.flatMap((s) => s.panels)), WINDOWS]; // the last is beside the findings
+  const panels = [...CONTENTS.flatMap((d) => d.sections.flatMap((s) => s.panels)), WINDOWS];
   const all: Question[] = [
     ...FACT_EXPRS.map((expr) => ({ expr, points: 0 })),
     ...panels.flatMap((def) => asks(def).map(({ expr, points = 0 }) => ({ expr, points }))),

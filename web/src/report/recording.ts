@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The answers that a report holds, in the place of a server: they are given to the page's client as if they had been
-// fetched. internal/server/report writes them.
+// The answers in a report, in place of a server. They reach the page's client like fetched ones.
+// internal/server/report writes them.
 import { malformed } from "../api/errors";
 import { type Decoder, list, number, record, shape, text, withDefault } from "../api/validate";
 import { fillTemplate, type Filling } from "../lib/promql";
@@ -15,7 +15,9 @@ interface Answer {
   /** Unix seconds of the first value, and seconds between two. */
   from: number;
   step: number;
-  /** Labels, values from `from` on, and the one at the end of the report where the grid's last point lies beyond it. */
+  /**
+   * Labels, values from `from` on, and the value at the end of the report where the grid's last point lies beyond it.
+   */
   series: readonly { m: Readonly<Record<string, string>>; v: readonly (number | null)[]; e: readonly (number | null)[] }[];
   error: string;
 }
@@ -35,7 +37,7 @@ export interface Recording {
   leftOut: string[];
 }
 
-/** Values by the hundred thousand: they are looked at without a path for each. */
+/** A decoder without a path for each value, because there are hundreds of thousands. */
 const values: Decoder<(number | null)[]> = (value, path) => {
   const all: unknown[] = Array.isArray(value) ? value : [];
   if (!Array.isArray(value) || !all.every((v): v is number | null => v === null || typeof v === "number")) throw malformed(path, "wanted numbers");
@@ -65,33 +67,33 @@ const recording: Decoder<Recording> = shape<Recording>({
   leftOut: withDefault(list(text), []),
 });
 
-/** Unpacks what the file holds: JSON, compressed, as text. */
+/** Unpacks the content of the file: compressed JSON as text. */
 export async function unpack(base64: string): Promise<Recording> {
   const packed = Uint8Array.from(atob(base64.trim()), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return recording(JSON.parse(await new Response(stream).text()), "recording");
 }
 
-/** What the placeholders of queries stand for in the whole report. */
+/** Returns the values of placeholders, which are the same in the whole report. */
 function fillingOf(r: Recording): Omit<Filling, "step"> {
   const age = r.startedAt > 0 ? Math.max(0, r.to - r.startedAt) : undefined;
   return { workloads: r.workloads, scrapeInterval: r.scrapeInterval, age };
 }
 
-/** Whether all that a panel asked was answered, and with nothing. */
+/** Reports whether all queries of a panel have an empty answer. */
 export function silence(r: Recording): (def: PanelDef) => boolean {
   const told = new Set(r.answers.filter((a) => a.series.length > 0 || a.error !== "").map((a) => `${a.points} ${a.expr}`));
   const asked = new Set(r.answers.map((a) => `${a.points} ${a.expr}`));
   return (def) => asks(def).every(({ expr, points = 0 }) => asked.has(`${points} ${expr}`) && !told.has(`${points} ${expr}`));
 }
 
-/** The machines that a report's workloads are on. */
+/** Returns the machines of a report's workloads. */
 export function nodesOf(r: Recording): string[] {
   const labels = r.answers.flatMap((a) => a.series.map(({ m }) => m)).filter((m) => m["workload"] !== undefined);
   return [...new Set(labels.flatMap((m) => m["instance"] ?? []))].sort();
 }
 
-/** Answers the requests of the page's client. It fills the queries as the page does, so that each finds its answer. */
+/** Answers the requests of the page's client. It fills queries as the page does, so that each one finds its answer. */
 export function recordedFetch(r: Recording): typeof fetch {
   const filling = fillingOf(r);
   const interval: Interval = { from: r.from, to: r.to };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What is compared: two workloads, how much earlier B is, and what to divide by.
+// The form of a comparison: two workloads, how much earlier B is, and what to divide by.
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { parseDuration } from "../../lib/time";
@@ -12,7 +12,7 @@ import { areSeveral, type Place, placeId, placeName, placeOf, sideA, sideB, unde
 
 const OFFSETS = ["1m", "5m", "15m", "30m", "1h", "3h", "6h", "12h", "1d", "7d"];
 
-/** What a person may choose to divide by, and how it begins in the URL. */
+/** The divisors that the user can choose, and how each begins in the URL. */
 const PERS: readonly { per: string; title: string }[] = [
   { per: "", title: "nothing: as measured" },
   { per: "cpu", title: "CPU second" },
@@ -102,11 +102,11 @@ interface TextInputProps {
   placeholder: string;
   value: string;
   wide?: true;
-  /** What was written, once it is done. */
+  /** Called with the text once it is complete. */
   onText: (text: string) => void;
 }
 
-/** Keeps what is being written: the page is drawn anew with every tick of the clock. */
+/** Holds unfinished text in its own state, because the page renders again with every tick of the clock. */
 function TextInput({ id, list, placeholder, value, wide, onText }: TextInputProps) {
   const [draft, setDraft] = useState(value);
   useEffect(() => {
@@ -138,7 +138,10 @@ interface ChoiceProps {
   onChoose: (place: Place) => void;
 }
 
-/** A workload that is gone stays among the choices, so that a shared address shows what it means. One machine is not written into the address. */
+/**
+ * A chosen workload stays in the list when it is gone, so that a shared address shows it. A single machine is not
+ * written into the address.
+ */
 function Choice({ id, places, value, onChoose }: ChoiceProps) {
   const several = areSeveral(places);
   const open = undecided(places, value).length > 0;
@@ -216,7 +219,7 @@ function Divide({ params, onChange }: Pick<FormProps, "params" | "onChange">) {
   );
 }
 
-/** Names that are offered at most: a list box of thousands helps nobody. */
+/** Limit of offered names. Longer lists are not usable. */
 const MOST_OFFERED = 1000;
 
 interface NamedProps {
@@ -227,7 +230,7 @@ interface NamedProps {
   params: CompareParams;
 }
 
-/** A name that can be typed, completed from those that the server has. */
+/** A text input with completion from the names of the server. */
 function Named({ id, list, value, onName, params }: NamedProps) {
   const { interval } = useShown();
   const session = useSession();

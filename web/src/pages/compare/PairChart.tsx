@@ -13,7 +13,7 @@ import { Plot } from "../../panels/charts/Plot";
 import { type Mark, marksNear, sayMarks } from "../../panels/marks";
 import type { Row } from "./shape";
 
-/** Always the same two, which stay apart for the colour-blind. */
+/** Two fixed colours that colour-blind users can tell apart. */
 const SLOTS: readonly [Slot, Slot] = [0, 1];
 
 interface PairChartProps {
@@ -21,9 +21,9 @@ interface PairChartProps {
   times: number[];
   interval: Interval;
   names: readonly [string, string];
-  /** Said after the unit of what was divided, such as "per CPU second". */
+  /** Text after the unit of divided values, such as "per CPU second". */
   per: string;
-  /** Of both sides, on the time of A. */
+  /** The marks of both sides, on the time of A. */
   marks: { marks: readonly Mark[]; shown: boolean };
 }
 

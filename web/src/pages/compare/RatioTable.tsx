@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Every metric of both sides: median, quartiles and number of points, the ratio
-// of the medians, and whether the spread lets one say that they differ.
+// Every metric of both sides: median, quartiles, number of points, the ratio of the medians, and whether the
+// difference exceeds the spread.
 import { ABSENT, formatValue } from "../../lib/units";
 import type { Spread } from "../../lib/spread";
 import { formatRatio, type Row, type Verdict } from "./shape";

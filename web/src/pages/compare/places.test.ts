@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { areSeveral, placeId, placeName, placeOf, placesOf, settled, undecided } from "./places";
+import { areSeveral, placeId, placeName, placeOf, placesOf, withNode, undecided } from "./places";
 
 const places = placesOf([
   { workload: "redis", instance: "b:1" },
@@ -31,9 +31,9 @@ describe("places", () => {
     expect(undecided(places, { workload, node })).toEqual(want);
   });
 
-  it("settle what has one machine alone", () => {
-    expect(settled(places, { workload: "nginx", node: "" }).node).toBe("a:1");
-    expect(settled(places, { workload: "redis", node: "" }).node).toBe("");
-    expect(settled(places, { workload: "redis", node: "c:1" }).node).toBe("c:1");
+  it("add the machine of a workload that has only one", () => {
+    expect(withNode(places, { workload: "nginx", node: "" }).node).toBe("a:1");
+    expect(withNode(places, { workload: "redis", node: "" }).node).toBe("");
+    expect(withNode(places, { workload: "redis", node: "c:1" }).node).toBe("c:1");
   });
 });

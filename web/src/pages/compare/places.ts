@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A workload and the machine that it is on: one of the same name elsewhere is
-// another one. Pure.
+// A workload and its machine. Workloads of the same name on other machines are different ones. Pure.
 import type { Labels } from "../../api/types";
 import type { Chosen, Filter } from "../../lib/filters";
 import type { CompareParams } from "../../lib/page-params";
@@ -9,16 +8,16 @@ import { onNode } from "../../lib/promql";
 
 export interface Place {
   workload: string;
-  /** Empty where it does not have to be said. */
+  /** Empty where there is only one machine. */
   node: string;
 }
 
-/** What is asked of a place: of its machine, or where none has to be said, of those that the filters leave. */
+/** Returns the filters of a place: its machine, or the chosen nodes where it has none. */
 export function chosenAt({ workload, node }: Place, nodes: readonly Filter[]): Chosen {
   return { workloads: [workload], filters: node === "" ? nodes : [{ kind: "node", text: node, regex: false }] };
 }
 
-/** The places of series, each once, sorted. */
+/** Returns the places of series, each once, sorted. */
 export function placesOf(series: readonly Labels[]): Place[] {
   const all = series.map(({ workload = "", instance = "" }): Place => ({ workload, node: instance }));
   return [...new Map(all.filter((p) => p.workload !== "").map((p) => [placeId(p), p])).entries()]
@@ -26,7 +25,7 @@ export function placesOf(series: readonly Labels[]): Place[] {
     .map(([, place]) => place);
 }
 
-/** A text for a place, for what knows texts alone. */
+/** Formats a place as a text. */
 export function placeId({ workload, node }: Place): string {
   return `${workload}\n${node}`;
 }
@@ -36,19 +35,19 @@ export function placeOf(id: string): Place {
   return { workload: id.slice(0, at), node: id.slice(at + 1) };
 }
 
-/** Whether machines have to be told apart. */
+/** Reports whether there are several machines. */
 export function areSeveral(places: readonly Place[]): boolean {
   return new Set(places.map((p) => p.node)).size > 1;
 }
 
-/** The machines of a workload, where it has to be said which one is meant: none where that is known. */
+/** Returns the machines of a workload if the user must choose one of them. */
 export function undecided(places: readonly Place[], { workload, node }: Place): string[] {
   const on = node === "" ? places.filter((p) => p.workload === workload).map((p) => p.node) : [];
   return on.length > 1 ? on : [];
 }
 
-/** Where a side is, as far as it is known: the one machine that has the workload does not have to be chosen. */
-export function settled(places: readonly Place[], place: Place): Place {
+/** Adds the machine to a place if only one machine has the workload. */
+export function withNode(places: readonly Place[], place: Place): Place {
   const on = places.filter((p) => p.workload === place.workload);
   const [only] = on;
   return place.node === "" && on.length === 1 && only ? only : place;

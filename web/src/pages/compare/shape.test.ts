@@ -12,7 +12,7 @@ function def(id: string, more: Partial<ChartDef> = {}): ChartDef {
   return { id, kind: "lines", title: `${id} by workload`, question: "?", unit: "per_second", help: "", empty: { text: "" }, queries: [], ...more };
 }
 
-/** Frames of ten points each, B beginning `later` seconds after A. */
+/** Returns frames of ten points each. B begins `later` seconds after A. */
 function sides(of: ChartDef, a: Record<string, number>, b: Record<string, number>, later = 0): Sides {
   const frame = (from: number, values: Record<string, number>): Frame => ({
     times: times(from, 10),

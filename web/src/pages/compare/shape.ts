@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// From the series of two sides to rows: aligned in time, divided, summarised,
-// and ordered by how much they differ. Pure.
+// Converts the series of two sides into rows: aligned in time, divided, summarised, and ordered by difference. Pure.
 import type { ChartDef, Query } from "../../panels/types";
 import { dividedUnit, type Divisor } from "../../lib/normalise";
 import type { Frame } from "../../lib/series";
 import { areApart, type Ratio, ratioOf, type Spread, spreadOf } from "../../lib/spread";
 import { isAdditive, type Unit } from "../../lib/units";
 
-/** What differs, as far as the spread lets one say. */
+/** What differs by more than the spread. */
 export type Verdict = "most" | "apart" | "only-a" | "only-b" | "within" | "few";
 
 export interface Row {
   id: string;
   title: string;
   unit: Unit;
-  /** Whether it was divided; what is no rate never is. */
+  /** Whether it was divided. Values that are no rates never are. */
   divided: boolean;
-  /** The whole of a panel, not one of its parts. */
+  /** Whether it is the whole of a panel, or one of its parts. */
   whole: boolean;
   /** On the times of A. */
   a: (number | null)[];
@@ -28,7 +27,7 @@ export interface Row {
   verdict: Verdict;
 }
 
-/** One panel, and what its two sides gave. */
+/** A panel with the series of both sides. */
 export interface Sides {
   def: ChartDef;
   a: Frame;
@@ -37,20 +36,20 @@ export interface Sides {
 
 interface Shaped {
   rows: Row[];
-  /** Parts that are less than LEAST_SHARE of their panel on both sides. */
+  /** Number of parts below LEAST_SHARE of their panel on both sides. */
   leftOut: number;
 }
 
-/** Fewer points than this say nothing about a spread. */
+/** Fewer points than this give no useful spread. */
 const FEWEST = 8;
-/** Of the whole of its panel, on either side. */
+/** Minimum share of the panel, on either side. */
 const LEAST_SHARE = 0.01;
 /** Rows that are marked as differing most. */
 const MOST = 3;
 
 /**
- * What of a panel can be asked of one workload alone. Its label is left out of
- * the names, so that the series of both sides have the same.
+ * Returns the queries of a panel that can be filtered by workload. Their legends omit the workload, so that the
+ * series of both sides have the same names.
  */
 export function comparable(def: ChartDef): Query[] {
   return def.queries
@@ -58,7 +57,7 @@ export function comparable(def: ChartDef): Query[] {
     .map((q) => ({ expr: q.expr, legend: withoutWorkload(q.legend) }));
 }
 
-/** The name of a series that has no other: the workload's total. */
+/** The name of a series without another name: the workload's total. */
 export const WHOLE = "total";
 
 function withoutWorkload(legend: string): string {
@@ -66,7 +65,7 @@ function withoutWorkload(legend: string): string {
   return rest === "" ? WHOLE : rest;
 }
 
-/** Values of a frame on other times, each from the nearest point `offset` seconds earlier. */
+/** Puts values of a frame on other times, each from the nearest point `offset` seconds earlier. */
 export function align(times: readonly number[], frame: Frame, values: readonly (number | null)[], offset: number, step: number): (number | null)[] {
   const first = frame.times[0];
   if (first === undefined) return times.map(() => null);
@@ -76,7 +75,7 @@ export function align(times: readonly number[], frame: Frame, values: readonly (
   });
 }
 
-/** Point by point; where there was nothing to divide by there is no figure. */
+/** Divides point by point. Without a divisor above zero there is no value. */
 export function divide(values: readonly (number | null)[], by: readonly (number | null)[], scale: number): (number | null)[] {
   return values.map((value, i) => {
     const rate = by[i] ?? null;
@@ -91,7 +90,7 @@ interface Rates {
   b: (number | null)[];
 }
 
-/** All rows, those that differ most first. All frames of A have the same times. */
+/** Returns all rows, the most different first. All frames of A have the same times. */
 export function shape(sides: readonly Sides[], offset: number, step: number, rates?: Rates): Shaped {
   let leftOut = 0;
   const rows = sides.flatMap(({ def, a, b }) => {
@@ -105,9 +104,9 @@ export function shape(sides: readonly Sides[], offset: number, step: number, rat
       whole.b += size.b;
       return { name, ...aligned, size };
     });
-    const kept = found.filter(({ size }) => !isAdditive(def.unit) || size.a > LEAST_SHARE * whole.a || size.b > LEAST_SHARE * whole.b);
-    leftOut += found.length - kept.length;
-    return kept.map((part) => row(def, part, part.name === WHOLE, rates));
+    const large = found.filter(({ size }) => !isAdditive(def.unit) || size.a > LEAST_SHARE * whole.a || size.b > LEAST_SHARE * whole.b);
+    leftOut += found.length - large.length;
+    return large.map((part) => row(def, part, part.name === WHOLE, rates));
   });
   return { rows: markMost(rows).sort(byDifference), leftOut };
 }
@@ -124,7 +123,7 @@ function row(def: ChartDef, part: { name: string; a: (number | null)[]; b: (numb
   const [spreadA, spreadB] = [spreadOf(a), spreadOf(b)];
   return {
     id: `${def.id}/${part.name}`,
-    // "System calls by workload" is about one workload here.
+    // Here "System calls by workload" has only one workload.
     title: whole ? def.title.replace(/ by workload$/, "") : `${def.title.replace(/ by \w+$/, "")}: ${part.name}`,
     unit: unit ?? def.unit,
     divided: by !== undefined,
@@ -148,16 +147,16 @@ function judge(a: Spread | undefined, b: Spread | undefined): Verdict {
   return areApart(a, b) ? "apart" : "within";
 }
 
-/** How far a ratio is from one, either way. */
+/** Returns how far a ratio is from one, in either direction. */
 function distance({ ratio }: Row): number {
   return ratio && ratio.value > 0 ? Math.abs(Math.log(ratio.value)) : 0;
 }
 
 function markMost(rows: readonly Row[]): Row[] {
-  // Where some are divided, the others say nothing of the work that is divided by.
+  // Where some are divided, the others say nothing about the work that is the divisor.
   const divided = rows.some((r) => r.divided);
   const apart = rows.filter((r) => r.verdict === "apart" && r.divided === divided).sort((x, y) => distance(y) - distance(x));
-  // The first of each panel: a whole and its parts would say one thing several times.
+  // Only the first of each panel is marked, because a whole and its parts say the same.
   const most = new Set(apart.filter((r, i) => apart.findIndex((other) => stem(other) === stem(r)) === i).slice(0, MOST).map((r) => r.id));
   return rows.map((r) => (most.has(r.id) ? { ...r, verdict: "most" } : r));
 }
@@ -170,7 +169,7 @@ function byDifference(x: Row, y: Row): number {
   return ORDER.indexOf(x.verdict) - ORDER.indexOf(y.verdict) || distance(y) - distance(x) || x.id.localeCompare(y.id);
 }
 
-/** A ratio as a person says it: "×3.2", "×0.4"; more digits than three would be noise. */
+/** Formats a ratio: "×3.2", "×0.4". Three digits are enough for an estimate. */
 export function formatRatio(value: number): string {
   if (!Number.isFinite(value)) return "∞";
   if (value >= 9.95) return `×${value.toFixed(0)}`;

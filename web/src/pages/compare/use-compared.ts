@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Asks for both sides of every compared panel. Series are kept between ticks,
-// so that a live comparison asks for its newest points alone.
+// Queries both sides of every compared panel. Loaders keep series between ticks, so that a live comparison only
+// queries its newest points.
 import { useMemo } from "preact/hooks";
 import { ofKind } from "../../lib/filters";
 import type { Divisor } from "../../lib/normalise";
@@ -16,9 +16,9 @@ import { type Loaded, useAsk, useShown } from "../../panels/use-data";
 import { chosenAt, type Place, sideA, sideB } from "./places";
 import { align, comparable, type Sides } from "./shape";
 
-/** Points wanted at most; about one for each window of a rate, so that few overlap. */
+/** Maximum number of points: about one for each window of a rate, so that few windows overlap. */
 const POINTS = 90;
-/** Seconds between two looks at live data. */
+/** Seconds between two updates of live data. */
 const EVERY_SECONDS = 10;
 
 export interface Compared {
@@ -29,7 +29,7 @@ export interface Compared {
   step: number;
 }
 
-/** The names of the divisor for either side. */
+/** Names of the divisors of both sides. */
 export interface Divisors {
   a: Divisor;
   b: Divisor;
@@ -40,7 +40,7 @@ export function useCompared(params: CompareParams, divisors: Divisors | undefine
   const { interval, scrapeInterval } = useShown();
   const server = useStore(session.server);
   const { fixed, filters } = useStore(session.view);
-  const nodes = ofKind(filters, "node"); // what is compared is chosen here; on which machine, by the filter
+  const nodes = ofKind(filters, "node"); // workloads are chosen on this page; the filter chooses nodes
   const { a, b, offset } = params;
   const key = JSON.stringify([a, params.nodeA, b, params.nodeB, offset, nodes, divisors?.a.expr, divisors?.b.expr]);
   const load = useMemo(() => new Loaders(session), [session, key]);
@@ -66,7 +66,7 @@ export function useCompared(params: CompareParams, divisors: Divisors | undefine
       divisors ? both("divisor", [rate(divisors.a)], [rate(divisors.b)]) : Promise.resolve(undefined),
       ...COMPARED.map(async (def) => ({ def, ...(await both(def.id, comparable(def), comparable(def))) })),
     ] as const);
-    // Every frame of A is on the same grid; the first says which.
+    // All frames of A have the same grid. The times of the first are used.
     const times = sides[0]?.a.times ?? [];
     return {
       sides,

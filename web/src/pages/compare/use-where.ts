@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Which workloads there are to compare, and on which machines.
+// The workloads that can be compared, and their machines.
 import { useMemo } from "preact/hooks";
 import { MOST_SERIES } from "../../lib/facets";
 import { useSession } from "../../lib/session";
@@ -9,7 +9,7 @@ import { nodesKey } from "../../lib/view-keys";
 import { type Loaded, useAsk, useShown } from "../../panels/use-data";
 import { type Place, placesOf } from "./places";
 
-/** The workloads of both times, under the filter of nodes. */
+/** Returns the workloads of both times, within the filter of nodes. */
 export function useWhere(offset: number): Loaded<Place[]> {
   const { interval } = useShown();
   const nodes = nodesKey(useStore(useSession().view));

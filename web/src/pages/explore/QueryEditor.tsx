@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A text area for PromQL that completes at the cursor. Arrows choose, Tab takes
-// the first or the chosen one, Enter takes the chosen one or else asks, Escape
-// closes the list, Shift+Enter begins a line.
+// A text area for PromQL that completes at the cursor. Arrow keys choose. Tab takes the chosen or first suggestion.
+// Enter takes the chosen one, or else runs the query. Escape closes the list. Shift+Enter begins a line.
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "../../api/errors";
 import { quote } from "../../lib/filters";
@@ -15,7 +14,7 @@ interface EditorProps {
   index: number;
   value: string;
   metrics: readonly Suggestion[];
-  /** Why the server refused the query as it is written here. */
+  /** Why the server refused this query. */
   error: ApiError | undefined;
   onInput: (text: string) => void;
   onRun: () => void;
@@ -29,13 +28,13 @@ export function QueryEditor({ index, value, metrics, error, onInput, onRun }: Ed
   const place = cursor === undefined ? undefined : placeOf(value, cursor);
   const known = useKnown(place, value, metrics);
   const offered = place ? suggest(place, known) : [];
-  // A name that is written out is done; a value still wants its quote.
+  // A complete name needs no suggestion. A value still needs its closing quote.
   const isDone = place?.kind === "name" && offered.length === 1 && offered[0]?.text === place.word;
   const shown = isDone ? [] : offered;
   const open = shown.length > 0;
   const wanted = useRef<number | undefined>(undefined);
 
-  // The cursor is set once the new text is in the element, and before the next key.
+  // The cursor is set after the text has changed, and before the next key.
   useLayoutEffect(() => {
     if (wanted.current === undefined) return;
     area.current?.setSelectionRange(wanted.current, wanted.current);
@@ -116,7 +115,7 @@ export function QueryEditor({ index, value, metrics, error, onInput, onRun }: Ed
               role="option"
               aria-selected={i === active}
               onPointerDown={(event) => {
-                event.preventDefault(); // the focus stays in the text
+                event.preventDefault(); // keeps the focus in the text
                 take(s);
               }}
             >
@@ -152,7 +151,7 @@ function Problem({ id, error, expr }: { id: string; error: ApiError; expr: strin
   );
 }
 
-/** What the server knows for a place: metrics, labels or values. */
+/** Returns the names of the server for a place: metrics, labels or values. */
 function useKnown(place: Place | undefined, text: string, metrics: readonly Suggestion[]): readonly Suggestion[] {
   const { interval } = useShown();
   const asked = place?.kind === "label" || place?.kind === "value" ? place : undefined;
@@ -175,7 +174,7 @@ function useKnown(place: Place | undefined, text: string, metrics: readonly Sugg
   return asked && !loaded.stale ? (loaded.value ?? []) : [];
 }
 
-/** The series whose labels are offered: those of the metric, or of all that the query names. */
+/** Returns the selector of the series whose labels are offered: the metric, or all metrics of the query. */
 function selectorFor(place: Extract<Place, { kind: "label" | "value" }>, text: string, metrics: readonly Suggestion[]): string {
   const known = new Set(metrics.map((m) => m.text));
   const names = place.metric === "" ? metricsIn(text, known) : [place.metric];

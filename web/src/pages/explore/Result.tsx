@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The answer to one query: a chart over the time range, or a table at its end.
+// The result of one query: a chart over the time range, or a table at its end.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ApiError } from "../../api/errors";
 import { assignSlots } from "../../lib/colour";
@@ -22,9 +22,9 @@ import { usePanel } from "../../panels/use-panel";
 import { nameSeries, type SampleTable, tableOf } from "./series";
 
 const POINTS = 240;
-/** Series that are drawn at most: beyond it nobody can tell them apart. */
+/** Maximum number of series in a chart. More cannot be told apart. */
 const MOST_DRAWN = 20;
-/** Seconds between two looks at live data. */
+/** Seconds between two updates of live data. */
 const EVERY_SECONDS = 5;
 
 interface Drawn {
@@ -37,7 +37,7 @@ interface ResultProps {
   index: number;
   expr: string;
   show: ExploreShow;
-  /** Empty where it is that of the query. */
+  /** Empty for the inferred unit. */
   chosenUnit: Unit | "";
   onUnit: (unit: Unit | "") => void;
   onError: (error: ApiError | undefined) => void;
@@ -116,7 +116,7 @@ interface UnitChoiceProps {
 const UNITS = Object.keys(UNIT_LABEL).filter(isUnit);
 const named = (unit: Unit): string => (unit === "count" ? "plain number" : UNIT_LABEL[unit]);
 
-/** The unit that follows from the query, or another one. */
+/** A choice between the inferred unit and others. */
 function UnitChoice({ own, chosen, onChoose, label }: UnitChoiceProps) {
   return (
     <select

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the server says of a query that it refused, as a place in the text and
-// advice. Pure.
+// Explains why the server refused a query: the position in the text, and advice. Pure.
 import { AGGREGATIONS, FUNCTIONS } from "../../lib/promql-complete";
 
 interface Refusal {
-  /** What is wrong, in the words of the server, without its preamble. */
+  /** The server's message without its preamble. */
   problem: string;
   advice: string;
-  /** The line of the query with the place, and how many characters stand before it; absent where the server named none. */
+  /** The line of the query and the column of the error; absent where the server gave none. */
   at?: { line: string; column: number };
 }
 
 const PLACED = /(\d+):(\d+): parse error: ([\s\S]*)$/;
 
-/** Reads the message of an ApiError of the kind "query". */
+/** Parses the message of an ApiError of the kind "query". */
 export function explainRefusal(message: string, expr: string): Refusal {
   const [, lineNumber, columnNumber, said] = PLACED.exec(message) ?? [];
   if (said === undefined) {
@@ -25,7 +24,7 @@ export function explainRefusal(message: string, expr: string): Refusal {
   return { problem: said, advice: adviceFor(said), at: { line, column: characters(line, Number(columnNumber) - 1) } };
 }
 
-/** The server counts bytes of UTF-8; a caret stands below characters. It may point just past the end. */
+/** Converts bytes of UTF-8, which the server counts, into characters. The position may be just past the end. */
 function characters(line: string, bytes: number): number {
   let left = bytes;
   let count = 0;
@@ -66,13 +65,13 @@ function unknownFunction(name: string): string {
   return near === undefined ? "PromQL has no such function. Type a letter to see the functions that exist." : `PromQL has no such function. Did you mean ${near}?`;
 }
 
-/** The word with the fewest changes, if they are few. */
+/** Returns the word with the smallest edit distance, if it is small. */
 function nearest(word: string, among: readonly string[]): string | undefined {
   const best = among.map((other) => ({ other, changes: changesBetween(word, other) })).sort((a, b) => a.changes - b.changes)[0];
   return best && best.changes <= Math.max(1, Math.floor(word.length / 3)) ? best.other : undefined;
 }
 
-/** Levenshtein's distance. */
+/** Levenshtein distance. */
 function changesBetween(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {

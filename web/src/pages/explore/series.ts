@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Names of the series of an answer, and its rows as a table. Pure.
+// Names of the series of a result, and its rows as a table. Pure.
 import type { InstantSample, Labels } from "../../api/types";
 
-/** The labels that are not the same on all series: those that tell them apart. Always sorted. */
+/** Returns the labels whose values differ between series, sorted. */
 function varyingLabels(all: readonly Labels[]): string[] {
   const names = [...new Set(all.flatMap((labels) => Object.keys(labels)))].sort();
   return names.filter((name) => new Set(all.map((labels) => labels[name] ?? "")).size > 1);
 }
 
-/** Names each series by what tells it apart; one alone by all that it has, or by the query. */
+/** Names each series by its varying labels. A single series is named by all its labels, or by the query. */
 export function nameSeries(all: readonly Labels[], expr: string): string[] {
   const varying = varyingLabels(all);
   const [only] = varying;
@@ -24,7 +24,7 @@ export function nameSeries(all: readonly Labels[], expr: string): string[] {
   });
 }
 
-/** Rows of a table that are shown at most. */
+/** Maximum number of rows in a table. */
 export const MOST_ROWS = 500;
 
 export interface SampleTable {
@@ -33,7 +33,7 @@ export interface SampleTable {
   leftOut: number;
 }
 
-/** The greatest first; a value that is no number comes last. */
+/** Sorts descending. NaN comes last. */
 export function tableOf(samples: readonly InstantSample[]): SampleTable {
   const labels = [...new Set(samples.flatMap((s) => Object.keys(s.metric)))].sort();
   const order = (v: number): number => (Number.isNaN(v) ? -Infinity : v);

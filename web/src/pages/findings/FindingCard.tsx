@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One finding: cause, gain, evidence with its queries, advice, and what it rests on.
+// One finding: cause, gain, evidence with its queries, advice, and assumptions.
 import { useRef, useState } from "preact/hooks";
 import type { Evidence, Finding } from "../../api/findings";
 import { useSession } from "../../lib/session";
@@ -11,7 +11,7 @@ import { useShown } from "../../panels/use-data";
 import { chartOf } from "./charts";
 import { figure, gainText, say, subject } from "./report";
 
-/** The class of the mark, as on the overview. */
+/** The class of the severity mark, as on the overview. */
 const TONE: Readonly<Record<Finding["severity"], string>> = { high: "bad", medium: "warn", low: "note", info: "note" };
 
 export function SeverityMark({ severity }: { severity: Finding["severity"] }) {
@@ -50,7 +50,7 @@ export function FindingCard({ finding }: { finding: Finding }) {
   );
 }
 
-/** Leads to the runbook, which the server has; a report has no server. */
+/** A link to the runbook. The server has the runbooks; a report has no server. */
 function Runbook({ path }: { path: string }) {
   const words = "Runbook: what to do, step by step";
   return (
@@ -66,7 +66,7 @@ function Runbook({ path }: { path: string }) {
   );
 }
 
-/** Whom a finding is about; a workload leads to its page. */
+/** The subject of a finding. A workload is a link to its page. */
 export function Subject({ finding }: { finding: Finding }) {
   const { view } = useSession();
   const { several } = useShown();
@@ -120,7 +120,7 @@ function EvidenceTable({ finding }: { finding: Finding }) {
   );
 }
 
-/** A query and a button that copies it. Where the browser lets no page write to the clipboard, it selects it. */
+/** A query and a button that copies it. Where the browser forbids access to the clipboard, it selects the text. */
 function Query({ text, name }: { text: string; name: string }) {
   const code = useRef<HTMLElement>(null);
   const [done, setDone] = useState("");
@@ -146,13 +146,13 @@ function Query({ text, name }: { text: string; name: string }) {
   );
 }
 
-/** What lets through whom a finding is about; of a whole machine everything on it. */
+/** Returns the filters for the subject of a finding. A whole machine selects everything on it. */
 function aboutIt(view: ViewState, workload: string, node: string): Partial<ViewState> {
   const { workloads, filters } = oneWorkload(view, workload, node);
   return { workloads: workload === "" ? [] : workloads, filters };
 }
 
-/** Goes to the chart of the same family, filtered to the workload, as a link that can be opened elsewhere too. */
+/** A link to the chart of the same family, filtered by the workload. */
 function ChartLink({ evidence, finding: { workload, instance } }: { evidence: Evidence; finding: Finding }) {
   const { recorded, view } = useSession();
   const { several } = useShown();

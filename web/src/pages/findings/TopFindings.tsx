@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The strip at the top of the overview: the verdict, the findings that bring
-// most, and that something could not be judged.
+// The strip at the top of the overview: the verdict, the findings with the greatest gain, and whether something could
+// not be judged.
 import type { Finding } from "../../api/findings";
 import { ViewLink } from "../../lib/ViewLink";
 import { useShown } from "../../panels/use-data";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// From the query of a piece of evidence to the panel that draws the same family.
+// Finds the panel that shows the family of a piece of evidence.
 import type { PageId } from "../../lib/url";
 import { CONTAINERS } from "../../panels/dashboards/containers";
 import { INFRASTRUCTURE } from "../../panels/dashboards/infrastructure";
@@ -22,12 +22,12 @@ const PAGES: readonly [PageId, readonly Section[]][] = [
   ["infrastructure", INFRASTRUCTURE],
 ];
 
-/** The families that an expression names. */
+/** Returns the families in an expression. */
 function familiesOf(expr: string): string[] {
   return expr.match(/\b(?:teescope|sgx|container|node)_\w+/g) ?? [];
 }
 
-/** The first panel with one of the families, in their order; those by label of the evidence come first on their pages. */
+/** Returns the first panel with one of the families. Panels by label of the evidence come first on their pages. */
 export function chartOf(query: string): Place | undefined {
   for (const family of familiesOf(query)) {
     for (const [page, sections] of PAGES) {

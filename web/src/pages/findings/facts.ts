@@ -1,34 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The questions behind the overview's verdict, and their answers in a form that
-// sentences can be made of. All rates are means of the newest minute. They are
-// asked before any chart is: few, and none twice.
+// The queries of the overview's verdict, and their answers in a form for sentences. All rates are means over the last
+// minute. They run before any chart, so they are few.
 import type { InstantSample } from "../../api/types";
 import { seriesName } from "../../lib/promql";
 
 export interface Facts {
-  /** TEE name to whether it is available. */
+  /** Availability by name of the TEE. */
   tees: ReadonlyMap<string, boolean>;
-  /** Workload, named with its machine where there are several, to system calls per second. The idle task is none. */
+  /** System calls per second by workload, with its machine where there are several. The idle task is left out. */
   syscalls: ReadonlyMap<string, number>;
-  /** The same to processors kept busy. */
+  /** Busy processors by workload. */
   cpu: ReadonlyMap<string, number>;
-  /** Of what is counted together as "other". */
+  /** The rates of the workload "other". */
   folded: { syscalls: number; cpu: number };
   collectorsFailed: readonly string[];
   probes: { attached: number; missing: readonly { probe: string; reason: string }[] };
   targetsDown: readonly string[];
-  /** Workloads reported, named in the same way. */
+  /** Reported workloads, named in the same way. */
   workloads: ReadonlySet<string>;
-  /** How much is watched where that is less than was asked for: instance to level. */
+  /** Level by instance, where it is below the requested one. */
   levels: ReadonlyMap<string, string>;
-  /** What teescope itself uses. */
+  /** Resources that teescope itself uses. */
   agent: { cpu?: number | undefined; memory?: number | undefined };
 }
 
 const RATE_OF = (family: string): string => `sum by (workload, instance) ($rate(${family}{$workloads}[$window]))`;
 
-/** The expressions, in the order in which readFacts wants their answers. The first is all that is a state. */
+/** The expressions, in the order of readFacts' arguments. The first one has all states. */
 export const FACT_EXPRS = [
   'teescope_tee_available{$nodes} or teescope_probe_attached{$nodes} or teescope_collector_success{$nodes} == 0 or up{$nodes} == 0 or teescope_self_level{level!="full",$nodes} == 1',
   RATE_OF("teescope_syscalls_total"),
@@ -38,7 +37,7 @@ export const FACT_EXPRS = [
   'sum(process_resident_memory_bytes{$nodes} and on (instance, job) teescope_build_info{$nodes})',
 ] as const;
 
-/** The sum for all samples of a name. */
+/** Adds the samples by name. */
 function byName(samples: readonly InstantSample[], name: (s: InstantSample) => string): Map<string, number> {
   const sums = new Map<string, number>();
   for (const s of samples) sums.set(name(s), (sums.get(name(s)) ?? 0) + s.value[1]);
@@ -47,7 +46,9 @@ function byName(samples: readonly InstantSample[], name: (s: InstantSample) => s
 
 const workloadOf = ({ metric }: InstantSample): string => metric["workload"] ?? "";
 
-/** The probes by name and reason; one that is attached anywhere is not missing. */
+/**
+ * Counts attached probes and lists missing ones by name and reason. A probe that is attached anywhere is not missing.
+ */
 function probesOf(samples: readonly InstantSample[]): Facts["probes"] {
   const attached = new Map<string, { probe: string; reason: string; there: boolean }>();
   for (const { metric, value } of samples) {
@@ -93,7 +94,7 @@ export function sumOf(values: ReadonlyMap<string, number>): number {
   return sum;
 }
 
-/** The entry with the greatest value. */
+/** Returns the entry with the greatest value. */
 export function greatest(values: ReadonlyMap<string, number>): [string, number] | undefined {
   let best: [string, number] | undefined;
   for (const entry of values) if (!best || entry[1] > best[1]) best = entry;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Limits of these figures: targets, collectors and probes that give nothing,
-// and what is counted together or estimated. What slows a workload down is
-// found by the server, not here. To add a rule: write a function, add it to RULES.
+// Limits of these figures: targets, collectors and probes without data, and what is folded or estimated. The server,
+// not this module, diagnoses workloads. To add a rule, write a function and add it to RULES.
 import { formatValue } from "../../lib/units";
 import type { PageId } from "../../lib/url";
 import { groupReasons } from "../../lib/words";
@@ -15,7 +14,7 @@ export interface Gap {
   severity: Severity;
   title: string;
   detail: string;
-  /** The page that shows more of it. */
+  /** The page with details. */
   page?: PageId;
 }
 
@@ -52,7 +51,7 @@ const probesMissing: Rule = ({ probes }) => {
   ];
 };
 
-/** What each level of watching leaves out, in the words of who misses it. */
+/** What each level does not count. */
 const LEVEL_WORDS: Readonly<Record<string, string>> = {
   untimed: "the time of system calls is not measured",
   sampled: "frequent events are sampled: rates are estimates, and short bursts may be missed",
@@ -85,7 +84,7 @@ const RULES: readonly Rule[] = [targetsDown, collectorsFailed, probesMissing, ov
 
 const ORDER: readonly Severity[] = ["bad", "warn", "note"];
 
-/** All that is left out, gravest first. */
+/** Returns all limits, the most severe first. */
 export function findGaps(facts: Facts): Gap[] {
   return RULES.flatMap((rule) => rule(facts)).sort((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity));
 }

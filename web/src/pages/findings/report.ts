@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A report of the analysis in words. Pure. The sentences are those of `teescope analyze`, from the same file.
+// Formats a report of the analysis as text. Pure. `teescope analyze` uses the same file of phrases.
 import phrases from "../../../../internal/analysis/render/phrases.json";
 import type { Evidence, Finding, Gain, Problem, Report } from "../../api/findings";
 import { type Chosen, passes } from "../../lib/filters";
@@ -9,12 +9,12 @@ import { formatSpan } from "../../lib/time";
 import { formatNumber, formatSeconds, formatShare, formatValue } from "../../lib/units";
 import { listFirst } from "../../lib/words";
 
-/** A phrase with these values for what stands in its braces. */
+/** Returns a phrase with its braces replaced by these values. */
 export function say(phrase: keyof typeof phrases, values: Readonly<Record<string, string>> = {}): string {
   return phrases[phrase].replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? "");
 }
 
-/** A figure with its unit. */
+/** Formats a value with its unit. */
 export function formatFigure(value: number, unit: string): string {
   switch (unit) {
     case "bytes":
@@ -32,18 +32,18 @@ export function formatFigure(value: number, unit: string): string {
   return unit.startsWith("1/") ? `${formatNumber(value)}${unit.slice(1)}` : `${formatNumber(value)} ${unit}`;
 }
 
-/** The value of a piece of evidence, with its interval where there is one. */
+/** Formats the value of a piece of evidence, with its interval if there is one. */
 export function figure({ value, unit, low, high }: Evidence): string {
   const interval = low === undefined || high === undefined ? "" : say("interval", { low: formatFigure(low, unit), high: formatFigure(high, unit) });
   return formatFigure(value, unit) + interval;
 }
 
-/** A factor with no more digits than an estimate has. */
+/** Formats a factor with as few digits as an estimate has. */
 function times(value: number): string {
   return value < 9.95 ? value.toFixed(1).replace(/\.0$/, "") : value.toFixed(0);
 }
 
-/** How much more the workload would do, as the interval that it is. */
+/** Formats the additional throughput as an interval. */
 export function gainText(gain: Gain | undefined): string {
   if (!gain) return "";
   const { low, high } = gain;
@@ -54,7 +54,7 @@ export function gainText(gain: Gain | undefined): string {
   return from === to ? say("gain_about", { high: to }) : say("gain_between", { low: from.replace(/ %$/, ""), high: to });
 }
 
-/** Whom a finding is about; where several machines are shown, on which of them. */
+/** Returns the subject of a finding, with its machine where several are shown. */
 export function subject({ workload, instance }: { workload: string; instance: string }, several: boolean): string {
   if (workload === "") return instance === "" ? say("machine") : say("machine_named", { instance });
   return onNode(workload, several ? instance : undefined);
@@ -64,12 +64,12 @@ export function plural(n: number, one: string): string {
   return n === 1 ? `1 ${one}` : `${n} ${one}s`;
 }
 
-/** The findings that the filters let through: those of a whole machine are of all its workloads. */
+/** Returns the findings within the filters. Those of a whole machine concern all its workloads. */
 export function chosen(findings: readonly Finding[], filters: Chosen): Finding[] {
   return findings.filter((f) => passes(filters, f.workload, f.instance));
 }
 
-/** The report in a sentence. */
+/** Summarises the report in a sentence. */
 export function verdictText(report: Report, shown: readonly Finding[], several: boolean): string {
   const window = formatSpan(report.window_seconds);
   const looked = say("looked", { workloads: plural(report.workloads, "workload"), window });
@@ -86,19 +86,20 @@ export function verdictText(report: Report, shown: readonly Finding[], several: 
 
 const MOST_PROBLEMS = 8;
 
-/** What was not looked at and why, reasons that are the same together. */
+/** Lists what was not judged, grouped by reason. */
 export function notJudged(report: Report, several: boolean): string[] {
   const byReason = new Map<string, string[]>();
   for (const { rule, reason } of report.skipped) byReason.set(reason, [...(byReason.get(reason) ?? []), rule]);
   const rules = [...byReason].sort(([a], [b]) => (a < b ? -1 : 1)).map(([reason, names]) => `${names.join(", ")}: ${reason}`);
   const short = report.problems.filter(isShort).map((p) => subject(p, several));
   if (short.length > 0) rules.push(say("short", { workloads: listFirst(short, 8) }));
-  const grave = report.problems.filter((p) => p.kind !== "absent" && !isShort(p)).map((p) => problemText(p, several)); // the rules' reasons say what is absent
+  // Rules report absent metrics themselves.
+  const grave = report.problems.filter((p) => p.kind !== "absent" && !isShort(p)).map((p) => problemText(p, several));
   const left = grave.length - MOST_PROBLEMS;
   return [...rules, ...(left > 1 ? [...grave.slice(0, MOST_PROBLEMS), `${left} more problems`] : grave)];
 }
 
-/** Whether a problem is that a workload was there too shortly. */
+/** Reports whether the problem is that a workload ran too briefly. */
 function isShort({ kind, workload }: Problem): boolean {
   return kind === "gap" && workload !== "";
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The newest report, or that of the window up to the end of an absolute range
-// that is over: of the future nothing was found.
+// Loads the newest report, or that of the window up to the end of an absolute range that is over.
 import type { Report } from "../../api/findings";
 import { useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
 import { type Loaded, useAsk } from "../../panels/use-data";
 
-/** Seconds between two questions for the newest report, which changes once a minute. */
+/** Seconds between two requests for the newest report, which changes once a minute. */
 const EVERY_SECONDS = 5;
 
 export function useFindings(): Loaded<Report> {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The filters in force, each of which can be taken away, and what is known of
-// the workloads that they mean.
+// The filters in force, each with a button that removes it, and facts about the selected workloads.
 import type { Filter, Refused } from "../../lib/filters";
 import { useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
@@ -77,7 +76,7 @@ function mapped(workloads: readonly string[]): string {
   return workloads.length === 1 ? `1 workload: ${first}` : `${workloads.length} workloads`;
 }
 
-/** A pattern of the address that the server refuses, with its reason. */
+/** A pattern of the address that the server refuses, with the reason. */
 function RefusedChip({ filter, onRemove }: { filter: Refused; onRemove: () => void }) {
   return (
     <span class="refused">

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Chooses what is shown: a kind, and of that kind names from a list or a
-// regular expression. Arrow keys move, space toggles, Enter in the search
-// toggles the first match or adds the expression.
+// Chooses filters: a kind, and names of that kind from a list or a regular expression. Arrow keys move, space
+// toggles. Enter in the search toggles the first match or adds the expression.
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Choice, type Choices, choicesOf, inside, matching, MOST_SERIES } from "../../lib/facets";
 import { browserRegex, type Filter, type Kind, KINDS, LONGEST_PATTERN } from "../../lib/filters";
@@ -15,7 +14,7 @@ import { PatternProblem } from "./PatternProblem";
 import { Popover } from "./Popover";
 import { Segmented } from "./Segmented";
 
-/** Names of a list that are drawn; the search finds the others. */
+/** Maximum number of names in the list. The search finds the others. */
 const MOST_SHOWN = 50;
 
 export function FilterPicker() {
@@ -51,7 +50,7 @@ function Picker() {
   const [kind, setKind] = useState<Kind>("workload");
   const [typed, setTyped] = useState("");
   const [regex, setRegex] = useState(false);
-  const [reach, setReach] = useState(false); // what the other filters leave nothing of is listed too
+  const [reach, setReach] = useState(false); // lists names outside the other filters too
   const { choices, cut, problem: noChoices } = useChoices();
   const [chosenAtOpen] = useState(allFilters(view));
   const box = useRef<HTMLDivElement>(null);
@@ -59,7 +58,7 @@ function Picker() {
   const [focusCount, setFocusCount] = useState(0);
   useLayoutEffect(() => {
     search.current?.focus();
-    search.current?.select(); // the same search goes on in another kind, and typing begins a new one
+    search.current?.select(); // another kind keeps the search, and typing replaces it
   }, [focusCount]);
   const pinned = chosenAtOpen.filter((f) => f.kind === kind && !f.regex).map((f) => f.text);
   const all = choices?.[kind] ?? [];
@@ -72,7 +71,7 @@ function Picker() {
     session.view.update((v) => toggleFilter(v, filter));
   };
   const problem = usePatternCheck(regex ? typed : "");
-  const [entered, setEntered] = useState(""); // the pattern to add as soon as the server has found it valid
+  const [entered, setEntered] = useState(""); // the pattern to add once the server has accepted it
   const enter = (): void => {
     const [match] = shown;
     if (regex) setEntered(typed);
@@ -185,7 +184,7 @@ function noneText(kind: Kind, there: number, outside: number): string {
   return kind === "runtime" ? "No enclave runtime was recognised in this time range." : `No ${kind} was seen in this time range.`;
 }
 
-/** The names that a valid pattern matches, where the browser can tell. */
+/** Returns the names that a valid pattern matches, where the browser can evaluate it. */
 function matchedBy(typed: string, problem: string | undefined, all: readonly Choice[]): readonly Choice[] {
   const expression = problem === "" ? browserRegex(typed) : undefined;
   return expression ? all.filter(({ name }) => expression.test(name)) : [];
@@ -224,7 +223,7 @@ function Pattern({ id, typed, problem, names, onAdd }: PatternProps) {
   );
 }
 
-/** What the figure beside a name says. */
+/** The text beside a name. */
 function countText(count: number, total: number, unit: string): string {
   const plural = (n: number): string => `${n} ${unit}${n === 1 ? "" : "s"}`;
   if (total === 0) return "Not seen in this time range";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The head of every page: pages, filter, time, live tail, theme, help.
+// The header of every page: pages, filters, time, live view, theme, help.
 import { useRef } from "preact/hooks";
 import { useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";

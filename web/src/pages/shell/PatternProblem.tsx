@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Why the server refuses a regular expression, in its words: "missing closing ): `a(b`". */
+/** Why the server refuses a regular expression: "missing closing ): `a(b`". */
 export function PatternProblem({ reason }: { reason: string }) {
   return (
     <p class="problem" role="status">

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A button that opens a small panel below it. Escape and a click elsewhere
-// close it, and the focus returns to the button.
+// A button that opens a small panel below it. Escape and a click elsewhere close it and return the focus to the
+// button.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 
 interface PopoverProps {
   id: string;
   label: string;
-  /** What the button shows. */
+  /** The content of the button. */
   face: ComponentChildren;
-  /** Whether the panel needs more room than a list. */
+  /** Whether the panel is wider than a list. */
   wide?: boolean;
   children: (close: () => void) => ComponentChildren;
 }

@@ -48,7 +48,7 @@ export function RangePicker() {
   );
 }
 
-/** A length of time that is not in the list. */
+/** An input for a duration that is not in the list. */
 function Typed({ onDone }: { onDone: () => void }) {
   const session = useSession();
   const [typed, setTyped] = useState("");

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One of a few choices, side by side: a group of radio buttons, of which the
-// chosen one has the Tab stop and arrow keys choose the next (ARIA Authoring
-// Practices, radio group).
+// A choice of a few options side by side: a radio group. The chosen button has the Tab stop, and arrow keys choose
+// the next (ARIA Authoring Practices, radio group).
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 
@@ -10,15 +9,15 @@ interface SegmentedProps<T extends string> {
   label: string;
   options: readonly T[];
   value: T;
-  /** Called with what was chosen, and whether by an arrow key: then the focus has to stay. */
+  /** Called with the chosen option, and whether an arrow key chose it. The focus must then stay. */
   onChoose: (option: T, byKey: boolean) => void;
-  /** What the button of an option shows. */
+  /** The content of an option's button. */
   children: (option: T) => ComponentChildren;
-  /** Joined buttons with borders, for a place among controls. */
+  /** Joined buttons with borders, for use among other controls. */
   joined?: boolean;
 }
 
-/** Where a key goes from a place among so many, round at the ends. */
+/** Returns the option that a key moves to. It wraps around at the ends. */
 export function nextOption(at: number, count: number, key: string): number | undefined {
   switch (key) {
     case "ArrowRight":
@@ -50,7 +49,7 @@ export function Segmented<T extends string>({ label, options, value, onChoose, c
         const option = at === undefined ? undefined : options[at];
         if (at === undefined || option === undefined) return;
         event.preventDefault();
-        event.stopPropagation(); // what is around it may move by the same keys
+        event.stopPropagation(); // outer elements may use the same keys
         group.current?.querySelectorAll<HTMLElement>("[role=radio]")[at]?.focus();
         onChoose(option, true);
       }}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a person can do to the view by button or by key, and the list of keys.
+// Actions on the view by button or key, and the list of keys.
 import { resetPanels } from "../../lib/panel-params";
 import type { Session } from "../../lib/session";
 import { shownInterval } from "../../lib/session";
@@ -8,16 +8,16 @@ import { toggleTheme } from "../../lib/theme";
 import { findRange, RANGES } from "../../lib/time";
 import { clearFilters, PAGES, type ViewState } from "../../lib/url";
 
-/** Stops the live tail at this moment, or takes it up again. */
+/** Stops the live view at this moment, or resumes it. */
 export function togglePause(view: ViewState, now: number): ViewState {
   if (!view.live) return { ...view, fixed: undefined, live: true };
   const { from, to } = shownInterval(view, now);
   return { ...view, live: false, fixed: { from: Math.round(from), to: Math.round(to) } };
 }
 
-/** The next longer (+1) or shorter (-1) relative range. */
+/** Changes to the next longer (+1) or shorter (-1) relative range. */
 function stepRange(view: ViewState, by: 1 | -1): ViewState {
-  const seconds = findRange(view.range)?.seconds ?? 0; // a typed range lies between two of the list
+  const seconds = findRange(view.range)?.seconds ?? 0; // a typed range may lie between two of the list
   const next = by > 0 ? RANGES.find((range) => range.seconds > seconds) : RANGES.filter((range) => range.seconds < seconds).at(-1);
   return next ? { ...view, range: next.id, fixed: undefined, live: true } : view;
 }
@@ -51,7 +51,7 @@ export const SHORTCUTS: readonly Shortcut[] = [
   { keys: ["?"], does: "List these keys", run: () => { click("help-button"); } },
 ];
 
-/** Whether a key belongs to what has the focus, and is no shortcut. */
+/** Reports whether the focused element uses the key itself. */
 function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   return target.matches("input, textarea, select") || target.closest("dialog[open], .popover-panel") !== null;

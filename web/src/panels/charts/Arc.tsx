@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Half a circle that fills from left to right, with a tick at each threshold.
+// A semicircle that fills from left to right, with a tick at each threshold.
 import type { Threshold } from "../types";
 
 const RADIUS = 70;
 const CENTRE = { x: 90, y: 84 };
 
-/** The point of the arc at a share of it, at a distance from its centre. */
+/** Returns the point of the arc at a share, at a distance from its centre. */
 export function arcPoint(share: number, radius = RADIUS): { x: number; y: number } {
   const angle = Math.PI * (1 - Math.max(0, Math.min(1, share)));
   return { x: CENTRE.x + radius * Math.cos(angle), y: CENTRE.y - radius * Math.sin(angle) };
 }
 
-/** The path of the arc from its left end to a share of it. */
+/** Returns the path of the arc from its left end to a share. */
 export function arcPath(share: number): string {
   const [from, to] = [arcPoint(0), arcPoint(share)];
   return `M${from.x.toFixed(1)} ${from.y.toFixed(1)}A${RADIUS} ${RADIUS} 0 0 1 ${to.x.toFixed(1)} ${to.y.toFixed(1)}`;

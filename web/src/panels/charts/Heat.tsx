@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A heat map: a canvas with a cursor that the mouse and the arrow keys move,
-// what the cell under it holds in words, and the scale of its colours.
+// A heat map: a canvas, a cursor for mouse and arrow keys, the cell under it in words, and the colour scale.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
@@ -29,7 +28,7 @@ interface Cell {
   column: number;
 }
 
-/** A cell in words. */
+/** Describes a cell in words. */
 export function cellText(buckets: Buckets, allBounds: readonly number[], cell: Cell, unit: Unit): string {
   const bound = buckets.bounds[cell.row] ?? 0;
   const value = buckets.cells[cell.row]?.[cell.column] ?? null;
@@ -39,7 +38,7 @@ export function cellText(buckets: Buckets, allBounds: readonly number[], cell: C
   return `${at}: ${formatValue(value, "per_second")}${total !== null && total > 0 ? `, ${formatShare(value / total)} of that moment` : ""}`;
 }
 
-/** Where an arrow key moves the cell; from nowhere to the newest column. */
+/** Returns the cell that an arrow key moves to. Without a cell it is in the newest column. */
 export function moveCell(cell: Cell | undefined, key: string, rows: number, columns: number): Cell | undefined {
   const by = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [1, 0], ArrowDown: [-1, 0] }[key];
   if (!by || rows === 0 || columns === 0) return undefined;
@@ -137,7 +136,7 @@ export function Heat({ buckets, allBounds, step, interval, unit, title, onZoom }
   );
 }
 
-/** The scale of the colours: nothing, and from little to the greatest. */
+/** The colour scale: nothing, and from low to the maximum. */
 function HeatScale({ greatest, theme }: { greatest: number; theme: string }) {
   const paint = (element: HTMLElement | null): void => {
     if (!element) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A tree as rows of parts below each other. One part at a time takes the
-// focus; arrow keys move it, Enter and a click widen it, Escape goes back.
+// A tree as rows of parts. One part at a time has the focus. Arrow keys move it, Enter and a click zoom in, Escape
+// zooms out.
 import { useRef, useState } from "preact/hooks";
 import { GREY, hashName, HUES, slotVariable } from "../../lib/colour";
 import { formatShare, formatValue, type Unit } from "../../lib/units";
@@ -13,14 +13,14 @@ interface IcicleProps {
   tree: FlameNode;
   unit: Unit;
   title: string;
-  /** What the levels below the whole are. */
+  /** Names of the levels below the root. */
   levels: readonly string[];
-  /** The part that fills the width, from the whole to it. */
+  /** The path of the part that fills the width. */
   wide: readonly string[];
   onWide: (path: readonly string[]) => void;
 }
 
-/** A part in words: what it is, how much, and which share of the whole. */
+/** Describes a part in words: name, value, and share of the whole. */
 export function partText(part: Placed, whole: number, unit: Unit, levels: readonly string[]): string {
   const level = levels[part.depth - 1];
   const name = part.path.length === 0 ? part.node.name : part.path.join(", ");
@@ -39,7 +39,7 @@ export function Icicle({ tree, unit, title, levels, wide, onWide }: IcicleProps)
   const current = placed.find((p) => id(p.path) === id(focused)) ?? placed[0];
   const said = hover ?? current;
   const go = (path: readonly string[], widen: boolean): void => {
-    // Of a part that is not in the picture, what holds it is widened.
+    // The parent of an invisible part is zoomed.
     const visible = place(tree, wide).some((p) => id(p.path) === id(path));
     if (widen) onWide(path);
     else if (!visible) onWide(path.slice(0, -1));
@@ -80,7 +80,7 @@ export function Icicle({ tree, unit, title, levels, wide, onWide }: IcicleProps)
             aria-label={partText(part, tree.value, unit, levels)}
             title={partText(part, tree.value, unit, levels)}
             tabIndex={part === current ? 0 : -1}
-            ref={settle(part)}
+            ref={position(part)}
             onClick={() => {
               go(part.path, true);
             }}
@@ -97,8 +97,8 @@ export function Icicle({ tree, unit, title, levels, wide, onWide }: IcicleProps)
   );
 }
 
-/** Places a part through the DOM: the page's policy allows no style attributes. */
-function settle(part: Placed): (element: HTMLElement | null) => void {
+/** Positions a part through the DOM, because the page's policy forbids style attributes. */
+function position(part: Placed): (element: HTMLElement | null) => void {
   const name = part.node.name;
   const slot = part.depth === 0 || name.startsWith("the rest (") ? GREY : hashName(name) % HUES;
   return (element) => {

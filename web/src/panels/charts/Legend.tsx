@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The legend of a chart: the name, colour and value of each series, at the
-// cursor or at the end. A click shows one series alone; another shows all.
+// The legend of a chart: name, colour and value of each series, at the cursor or at the end. A click shows only one
+// series; another shows all.
 import { type Slot, slotVariable } from "../../lib/colour";
 import { formatValue, type Unit } from "../../lib/units";
 
@@ -38,7 +38,7 @@ export function Legend({ names, values, slots, unit, alone, onAlone }: LegendPro
   );
 }
 
-/** Sets a colour through the DOM: the page's policy allows no style attributes. */
+/** Sets a colour through the DOM, because the page's policy forbids style attributes. */
 export function paint(slot: Slot): (element: HTMLElement | null) => void {
   return (element) => {
     if (element) element.style.background = `var(${slotVariable(slot)})`;

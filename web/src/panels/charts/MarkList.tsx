@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The marks of a chart in words, and the switch that hides them on all charts.
+// The marks of a chart as text, and the switch that hides them on all charts.
 import { useSession } from "../../lib/session";
 import { formatClock } from "../../lib/time";
 import type { Mark } from "../marks";
@@ -18,7 +18,7 @@ interface MarkListProps {
 export function MarkList({ marks, shown }: MarkListProps) {
   const session = useSession();
   const point = (at: number | undefined) => () => {
-    shared(session).hover.set({ at, from: "heat" }); // as a heat map does: all charts follow
+    shared(session).hover.set({ at, from: "heat" }); // "heat" makes all charts follow
   };
   if (!shown) {
     return (
@@ -77,7 +77,7 @@ export function MarkList({ marks, shown }: MarkListProps) {
   );
 }
 
-/** A line below a chart that has no other: the marks near its cursor, and the list of all. */
+/** A line below a chart without a legend: the marks near its cursor, and the list of all marks. */
 export function MarkBar({ marks, shown, near }: MarkListProps & { near: readonly Mark[] }) {
   if (shown && marks.length === 0) return null;
   return (

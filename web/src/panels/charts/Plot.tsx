@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A uPlot inside a component: made anew when the shape or the theme changes,
-// otherwise given new data, and as wide as its parent.
+// A uPlot in a component. It is created again when the shape or the theme changes. Otherwise it receives new data. It
+// is as wide as its parent.
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -25,17 +25,17 @@ interface PlotProps {
   log?: boolean;
   thresholds?: readonly Threshold[];
   marks?: readonly Mark[];
-  /** What a screen reader says in place of the picture. */
+  /** Text for screen readers. */
   label: string;
   onCursor?: (index: number | undefined) => void;
-  /** A key moved the cursor there: to be said aloud, as moves of the mouse are not. */
+  /** Called when a key moves the cursor, to announce the point. Mouse moves are not announced. */
   onKeyCursor?: (index: number | undefined) => void;
   onZoom: (from: number, to: number) => void;
 }
 
 /**
- * The columns of the plot. A stack is drawn from the top down, each band over
- * the one above it, so that fills need no bands.
+ * Returns the columns of the plot. A stack is drawn from the top down, each band over the one above it. Fills
+ * therefore need no bands.
  */
 function columns(frame: Frame, stacked: boolean, log: boolean): uPlot.AlignedData {
   const values = stacked ? stack(frame).reverse() : frame.series.map((s) => s.values);
@@ -44,7 +44,7 @@ function columns(frame: Frame, stacked: boolean, log: boolean): uPlot.AlignedDat
   return [frame.times, ...values.map((v) => raiseToFoot(v, foot))];
 }
 
-/** Where an arrow key moves the cursor; from nowhere to the newest point. */
+/** Returns the index that an arrow key moves the cursor to. Without a cursor it is the newest point. */
 export function moveCursor(at: number | undefined, key: string, points: number): number | undefined {
   if (points === 0) return undefined;
   const last = points - 1;
@@ -65,10 +65,10 @@ export function moveCursor(at: number | undefined, key: string, points: number):
 const NONE: readonly never[] = [];
 
 export function Plot({ stacked = false, log = false, thresholds = NONE, marks = NONE, ...rest }: PlotProps) {
-  const [held, setHeld] = useHeld();
-  const kept = useRef({ ...rest, stacked, log, thresholds, marks });
-  if (!held) kept.current = { ...rest, stacked, log, thresholds, marks };
-  const props = kept.current;
+  const [dragging, setDragging] = useDragging();
+  const frozen = useRef({ ...rest, stacked, log, thresholds, marks });
+  if (!dragging) frozen.current = { ...rest, stacked, log, thresholds, marks };
+  const props = frozen.current;
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
   const latest = useRef(props);
@@ -81,7 +81,7 @@ export function Plot({ stacked = false, log = false, thresholds = NONE, marks = 
   useEffect(() => {
     const element = box.current;
     if (!element) return;
-    let pointed = false; // from elsewhere: to be followed, and not told
+    let pointed = false; // another chart moved the cursor: follow it without an event
     const events: ChartEvents = {
       onCursor: (index, own) => {
         latest.current.onCursor?.(index);
@@ -133,34 +133,34 @@ export function Plot({ stacked = false, log = false, thresholds = NONE, marks = 
   const onKeyDown = (event: KeyboardEvent): void => {
     const drawn = plot.current;
     const { times } = props.frame;
-    if (event.key === "Escape" && typeof drawn?.cursor.idx !== "number") return; // whoever is around it may have a use for it
+    if (event.key === "Escape" && typeof drawn?.cursor.idx !== "number") return; // leaves the key to outer elements
     const index = event.key === "Escape" ? undefined : moveCursor(drawn?.cursor.idx ?? undefined, event.key, times.length);
     if (!drawn || (index === undefined && event.key !== "Escape")) return;
     event.preventDefault();
     const at = index === undefined ? undefined : times[index];
-    // As a heat map does: all charts follow, this one among them.
+    // "heat" makes all charts follow, including this one.
     hover.set({ at, from: "heat" });
     props.onKeyCursor?.(index);
   };
 
-  return <div class="plot" ref={box} role="img" tabIndex={0} aria-label={props.label} onKeyDown={onKeyDown} onMouseDown={setHeld} />;
+  return <div class="plot" ref={box} role="img" tabIndex={0} aria-label={props.label} onKeyDown={onKeyDown} onMouseDown={setDragging} />;
 }
 
-/** Whether a mouse button is held that was pressed here: what is dragged must not be drawn anew under the hand. */
-function useHeld(): [boolean, () => void] {
-  const [held, setHeld] = useState(false);
+/** Reports whether the user drags on the chart. A redraw would disturb the selection. */
+function useDragging(): [boolean, () => void] {
+  const [dragging, setDragging] = useState(false);
   useEffect(() => {
-    if (!held) return;
+    if (!dragging) return;
     const release = (): void => {
-      setHeld(false);
+      setDragging(false);
     };
     window.addEventListener("mouseup", release);
     return () => {
       window.removeEventListener("mouseup", release);
     };
-  }, [held]);
+  }, [dragging]);
   const hold = (): void => {
-    setHeld(true);
+    setDragging(true);
   };
-  return [held, hold];
+  return [dragging, hold];
 }

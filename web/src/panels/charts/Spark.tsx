@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A line of the past, as small as a word: SVG, no axes, gaps stay gaps.
+// A sparkline: SVG, no axes, with gaps.
 interface SparkProps {
   values: readonly (number | null)[];
   width: number;
   height: number;
 }
 
-/** The path of a sparkline: from zero to the greatest value; gaps lift the pen. */
+/** Returns the path of a sparkline, from zero to the maximum. Gaps interrupt the path. */
 export function sparkPath(values: readonly (number | null)[], width: number, height: number): string {
   const greatest = values.reduce<number>((max, v) => Math.max(max, v ?? 0), 0);
   const dx = values.length > 1 ? width / (values.length - 1) : width;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Draws many series the way a chart panel does, for test/browser/speed.test.ts to take the time. Not part of the page.
+// Draws many series like a chart panel, for the measurements of test/browser/speed.test.ts. Not part of the page.
 import { h, render } from "preact";
 import { Client } from "../../api/client";
 import { assignSlots } from "../../lib/colour";
@@ -15,7 +15,7 @@ import "../../styles/panels.css";
 
 const TOP = 24;
 
-// As in a report, so that nothing but the series is asked for.
+// A recorded session, so that only the series are queried.
 const session: Session = { ...createSession(new Client(), createStore({}), 0, "", "utc"), recorded: true };
 
 /** Draws a frame into an element below the others. */
@@ -32,7 +32,7 @@ function draw(frame: Frame): void {
 const painted = (): Promise<void> =>
   new Promise((done) => {
     requestAnimationFrame(() => {
-      // uPlot draws in a microtask after the effect that makes it; this is the frame after that one.
+      // uPlot draws in a microtask after the effect. This is the frame after that one.
       requestAnimationFrame(() => {
         done();
       });
@@ -41,7 +41,7 @@ const painted = (): Promise<void> =>
 
 let loaded: Frame = { times: [], series: [] };
 
-/** Asks for the series, checks them and puts them on a grid; gives the milliseconds. */
+/** Loads the series, validates them and puts them on a grid. Returns the milliseconds. */
 async function load(): Promise<number> {
   const began = performance.now();
   const queries = [{ expr: "made", legend: "{{name}}" }];
@@ -50,7 +50,7 @@ async function load(): Promise<number> {
   return performance.now() - began;
 }
 
-/** Folds and draws them as a chart does, until the browser has the picture; gives the milliseconds. */
+/** Folds and draws the series until they are painted. Returns the milliseconds. */
 async function measure(): Promise<number> {
   const began = performance.now();
   draw(fold(loaded, TOP).frame);
@@ -58,7 +58,7 @@ async function measure(): Promise<number> {
   return performance.now() - began;
 }
 
-/** Scrolls the whole document up and down for a while, and gives the milliseconds between frames. */
+/** Scrolls the document up and down, and returns the milliseconds between frames. */
 async function scroll(milliseconds: number): Promise<number[]> {
   const gaps: number[] = [];
   const deepest = document.documentElement.scrollHeight - innerHeight;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Paints a heat map on a canvas: cells, axes, marks. All lengths are CSS pixels.
+// Draws a heat map on a canvas: cells, axes, marks. All lengths are CSS pixels.
 import { token } from "../../lib/theme";
 import type { Interval } from "../../lib/time";
 import { formatValue, type Unit } from "../../lib/units";
@@ -9,7 +9,7 @@ import type { Mark } from "../marks";
 import { drawMarks } from "./marks-draw";
 import { TIME_STEPS, timeLabels } from "./uplot";
 
-/** Colours of the scale, from little to much: tokens --heat-0 ... --heat-4. */
+/** Colours of the scale, from low to high: tokens --heat-0 ... --heat-4. */
 const STOPS = 5;
 
 interface HeatBox {
@@ -21,22 +21,22 @@ interface HeatBox {
 
 export interface HeatPicture {
   buckets: Buckets;
-  /** All upper bounds of the histogram: the one below the lowest that is drawn is its foot. */
+  /** All upper bounds of the histogram. The one below the lowest drawn bucket is its lower bound. */
   allBounds: readonly number[];
   step: number;
   interval: Interval;
   unit: Unit;
   marks: readonly Mark[];
-  /** The moment under some cursor of the page. */
+  /** The time under the cursor of any chart. */
   hover: number | undefined;
 }
 
-/** Where the cells are in a canvas of that size. */
+/** Returns the area of the cells in a canvas of that size. */
 export function heatBox(width: number, height: number): HeatBox {
   return { left: 62, top: 16, width: Math.max(1, width - 62 - 18), height: Math.max(1, height - 16 - 22) };
 }
 
-/** The bucket and the column at a point of the canvas. */
+/** Returns the bucket and the column at a point of the canvas. */
 export function cellAt(x: number, y: number, box: HeatBox, picture: HeatPicture): { row: number; column: number } | undefined {
   const { buckets, interval, step } = picture;
   const rows = buckets.bounds.length;
@@ -47,7 +47,7 @@ export function cellAt(x: number, y: number, box: HeatBox, picture: HeatPicture)
   return column < 0 ? undefined : { row, column };
 }
 
-/** A colour of the scale at a share of it. Colours are #rrggbb, or #rgb where the minifier found it shorter. */
+/** Interpolates the colour of the scale at a share. Colours are #rrggbb, or #rgb where the minifier shortened them. */
 export function heatColour(share: number, stops: readonly string[]): string {
   const at = Math.max(0, Math.min(1, share)) * (stops.length - 1);
   const i = Math.min(stops.length - 2, Math.floor(at));
@@ -64,7 +64,7 @@ export function heatStops(): string[] {
   return Array.from({ length: STOPS }, (_, i) => token(`--heat-${i}`));
 }
 
-/** Every how many rows a bound is written, so that labels have room. */
+/** Returns the distance of labelled rows. */
 export function labelEvery(rows: number, height: number): number {
   return Math.max(1, Math.ceil((rows * 18) / height));
 }
@@ -134,7 +134,7 @@ function drawAxes(
   });
 }
 
-/** The distance of time labels that have room in that width, each `space` pixels wide. */
+/** Returns the distance of time labels of `space` pixels in that width. */
 export function timeDistance(seconds: number, width: number, space = 58): number {
   const wanted = (seconds * space) / width;
   return TIME_STEPS.find((s) => s >= wanted) ?? Math.ceil(wanted / 604_800) * 604_800;

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Paints marks over a chart: a thin line down, and on top a flag with the letter of its kind, or of several at one
-// place with their number. What each means is said in text below the chart.
+// Draws marks over a chart: a thin vertical line with a flag on top. A flag has the letter of the mark's kind.
+// Several marks at one place share a flag with their number. The text below the chart explains them.
 import { token } from "../../lib/theme";
 import type { Interval } from "../../lib/time";
 import type { Mark, MarkKind } from "../marks";
 
-/** Letter, colour and dashes tell the kinds apart, so that no colour has to. */
+/** Colours and dashes. The letter distinguishes the kinds without colours. */
 const COLOUR: Readonly<Record<MarkKind, string>> = { alert: "--bad", finding: "--warn", deployment: "--text", restart: "--accent", start: "--muted" };
 const DASHES: Readonly<Record<MarkKind, readonly number[]>> = { alert: [3, 3], finding: [3, 3], deployment: [], restart: [6, 2, 1, 2], start: [1, 4] };
 
-/** The letter on the flag of a kind. */
+/** Returns the letter on the flag of a kind. */
 export const letter = (kind: MarkKind): string => kind.charAt(0).toUpperCase();
 
-/** Flags nearer than this to the first of some are folded into it. */
+/** Minimum distance of flags. Nearer marks share a flag. */
 const FLAG_WIDTH = 16;
 
 interface Flag {
   place: number;
   text: string;
-  /** The most pressing of its marks. */
+  /** The most important kind of its marks. */
   kind: MarkKind;
 }
 
 /**
- * The flags of some marks, the most pressing first, at their places. Several at
- * one place are one flag with their number, and their letter if they share it.
+ * Returns the flags of marks, the most important first, and their positions. Marks at one place share a flag with
+ * their number, and with their letter if it is the same.
  */
 export function foldFlags(marks: readonly Mark[], places: readonly number[], width = FLAG_WIDTH): Flag[] {
   const order = marks.map((_, i) => i).sort((a, b) => (places[a] ?? 0) - (places[b] ?? 0) || a - b);
@@ -50,7 +50,7 @@ interface Box {
   height: number;
 }
 
-/** Draws within a box of the canvas; `ratio` is how many of the canvas' pixels are one of CSS'. */
+/** Draws within a box of the canvas. `ratio` is the number of canvas pixels per CSS pixel. */
 export function drawMarks(ctx: CanvasRenderingContext2D, marks: readonly Mark[], interval: Interval, box: Box, ratio = 1): void {
   const span = interval.to - interval.from;
   const shown = marks.filter((m) => m.at >= interval.from && m.at <= interval.to);

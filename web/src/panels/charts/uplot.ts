@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The options of every uPlot on the page: axes, units, colours from the design
-// tokens, one cursor across all charts, and a drag that chooses a time range.
+// The options of every uPlot on the page: axes, units, colours from the design tokens, a cursor across all charts,
+// and selecting a time range by dragging.
 import type uPlot from "uplot";
 import { type Slot, slotVariable } from "../../lib/colour";
 import { token } from "../../lib/theme";
@@ -22,11 +22,11 @@ interface ChartShape {
 }
 
 export interface ChartEvents {
-  /** The point under the cursor, or nothing when it left; and whether that cursor is this chart's own. */
+  /** Called with the point under the cursor (undefined when it leaves), and whether it is this chart's own cursor. */
   onCursor: (index: number | undefined, own: boolean) => void;
   marks: () => readonly Mark[];
   onZoom: (from: number, to: number) => void;
-  /** The shown interval: the axis keeps it even where there is no data. */
+  /** The shown interval. The axis covers it even without data. */
   interval: () => { from: number; to: number };
 }
 
@@ -42,7 +42,7 @@ export const TIME_STEPS = [
 ];
 const BINARY_STEPS = Array.from({ length: 50 }, (_, i) => 2 ** i);
 
-/** Labels of the time axis: no finer than the distance between two of them. */
+/** Formats the labels of the time axis with the precision of their distance. */
 export function timeLabels(splits: readonly number[], distance: number): string[] {
   return splits.map((at, i) => {
     const clock = formatClock(at);
@@ -53,20 +53,20 @@ export function timeLabels(splits: readonly number[], distance: number): string[
   });
 }
 
-/** The scale of values: from zero, with air above the greatest. */
+/** Returns the range of values, from zero to slightly above the maximum. */
 export function valueRange(greatest: number | null, unit: Unit): [number, number] {
   if (greatest === null || !Number.isFinite(greatest) || greatest <= 0) return [0, 1];
   if (unit === "ratio") return [0, Math.min(1, greatest * 1.15)];
   return [0, greatest * 1.12];
 }
 
-/** uPlot's names for them are an enum of its types alone, of which nothing is left when the page runs. */
+/** uPlot exports these as an enum of its types only, which does not exist at run time. */
 const LOGARITHMIC: unknown = 3;
 
-/** Decades that a logarithmic scale spans at most. */
+/** Maximum number of decades of a logarithmic scale. */
 const MOST_DECADES = 6;
 
-/** The logarithmic scale of some values: whole decades around those above zero. */
+/** Returns the logarithmic range of values: whole decades around those above zero. */
 export function logRange(values: readonly (readonly (number | null)[])[]): [number, number] {
   let [least, greatest] = [Infinity, 0];
   for (const series of values) {
@@ -81,12 +81,12 @@ export function logRange(values: readonly (readonly (number | null)[])[]): [numb
   return [10 ** Math.max(Math.floor(Math.log10(least)), top - MOST_DECADES), 10 ** top];
 }
 
-/** What a logarithmic scale can show: zero, and what is below its foot, lies at its foot. What is absent stays absent. */
+/** Raises values to the lower end of a logarithmic scale, zero included. Null stays null. */
 export function raiseToFoot(values: readonly (number | null)[], foot: number): (number | null)[] {
   return values.map((value) => (value === null ? null : Math.max(value, foot)));
 }
 
-/** Whether a point stands alone, so that no line would show it. */
+/** Reports whether a point has no neighbours, so that no line would show it. */
 export function isLonely(values: ArrayLike<number | null | undefined>, i: number): boolean {
   const there = (k: number): boolean => values[k] !== null && values[k] !== undefined;
   return there(i) && !there(i - 1) && !there(i + 1);
@@ -130,7 +130,7 @@ export function chartOptions(shape: ChartShape, events: ChartEvents, width: numb
         gap: 4,
         grid: { stroke: line, width: 1 },
         ...(!shape.log && (shape.unit === "bytes" || shape.unit === "bytes_per_second") ? { incrs: BINARY_STEPS } : {}),
-        // A logarithmic axis gives null for what has no room.
+        // A logarithmic axis gives null for labels without space.
         values: (_, splits) => splits.map((value: number | null) => (value === null ? "" : value === 0 ? "0" : formatValue(value, shape.unit))),
       },
     ],
@@ -164,12 +164,12 @@ export function chartOptions(shape: ChartShape, events: ChartEvents, width: numb
   };
 }
 
-/** How many pixels of the canvas are one of CSS'. */
+/** Returns the number of canvas pixels per CSS pixel. */
 function pixels(u: uPlot): number {
   return u.ctx.canvas.width / u.width;
 }
 
-/** A thin line at each threshold that is within the scale. */
+/** Draws a thin line at each threshold within the scale. */
 function drawThresholds(u: uPlot, thresholds: readonly Threshold[]): void {
   const { ctx, bbox } = u;
   const ratio = pixels(u);
@@ -209,9 +209,8 @@ function seriesOptions(name: string, shape: ChartShape): uPlot.Series {
 }
 
 /**
- * The fill below a line of a stack: the colour mixed with the ground, opaque,
- * so that the bands behind it do not tint it. Colours are written as #rrggbb,
- * or #rgb where the minifier found it shorter.
+ * Mixes a colour with the ground for the fill of a stacked band. The fill is opaque, so that bands behind it do not
+ * tint it. Colours are #rrggbb, or #rgb where the minifier shortened them.
  */
 export function mix(colour: string, ground: string, share: number): string {
   const channel = (hex: string, i: number): number =>

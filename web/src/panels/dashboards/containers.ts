@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What containers use, and what their limits deny them.
+// Resources of containers and the effects of their limits.
 import type { Section, TableDef } from "../types";
 
 export const CONTAINER_TABLE: TableDef = {
@@ -96,7 +96,7 @@ export const CONTAINERS: readonly Section[] = [
           },
         ],
         top: 10,
-        thresholds: [{ at: 0.25, level: "warn" }], // as the alert has it
+        thresholds: [{ at: 0.25, level: "warn" }], // the same as the alert
         help: "The share of the periods (usually 100 ms) in which the quota ran out and the container had to wait for the next period.",
         empty: { text: "No container with a CPU quota ran in this time range." },
       },
@@ -151,7 +151,7 @@ export const CONTAINERS: readonly Section[] = [
           },
         ],
         top: 10,
-        thresholds: [{ at: 0.9, level: "warn" }], // as the alert has it
+        thresholds: [{ at: 0.9, level: "warn" }], // the same as the alert
         help: "The working set divided by the limit. At the limit the kernel first reclaims pages, which causes page faults, and then kills processes.",
         empty: { text: "No container has a memory limit." },
       },

@@ -30,7 +30,7 @@ describe("the list of panels", () => {
   });
 });
 
-/** The selectors of an expression, as far as the panels have them: names that are no function, keyword or label. */
+/** Returns the selectors of an expression: names that are no function, keyword or label. */
 function selectors(expr: string): string[] {
   const bare = expr.replace(/\b(?:by|on|ignoring|without|group_left|group_right) \([^)]*\)|\[[^\]]*\]|\$(?:rate|containers)/g, " ");
   const found = bare.match(/[a-zA-Z_:][\w:]*(?:\{(?:"[^"]*"|[^}"])*\}|(?!\w|:|\s*\())/g) ?? [];
@@ -64,7 +64,7 @@ describe("the filters", () => {
     for (const expr of expressions(def)) {
       expect(selectors(expr).length, expr).toBeGreaterThan(0);
       for (const selector of selectors(expr)) {
-        // What has a workload is filtered by it, what has none by its node.
+        // Families with the label workload are filtered by it, others by their node.
         const labelled = /^(?:teescope:window_|sgx_workload_|sgx_enclave_info|teescope_(?!bpf_|build_|collector_|probe_|sampling_ratio|self_))/.test(selector);
         expect(selector, expr).toMatch(labelled ? /[{,]\$(?:workloads|candidates)\}$/ : /[{,]\$nodes\}$/);
       }
@@ -93,9 +93,9 @@ describe.each(all)("$id", (def) => {
       for (const [open, close] of ["()", "{}", "[]"]) {
         expect(filled.split(open ?? "").length).toBe(filled.split(close ?? "").length);
       }
-      // rate first, then sum: the other way round a restart looks like a burst.
+      // rate first, then sum. In the other order a restart looks like a burst.
       expect(filled).not.toMatch(/rate\(\s*sum/);
-      // Counters are only ever read as rates; samples are a ratio of two counters.
+      // Counters are only read as rates. The sampling ratio is a ratio of two counters.
       if (filled.includes("_total") && !filled.includes("_sampled_run")) expect(filled).toMatch(/i?rate\([a-z_]+_total/);
     }
   });

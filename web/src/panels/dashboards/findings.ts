@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The distribution of each metric within the window that the diagnosis looks at.
+// The distribution of each metric within the window of the diagnosis.
 import type { BoxColumn, BoxDef } from "../types";
 
 const value = (stat: BoxColumn["stat"], title: string): BoxColumn => ({

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Every panel of the page, in dashboards, as pure data. The Grafana dashboards are generated from it.
+// All dashboards with their panels as pure data. The Grafana dashboards are generated from it.
 import type { Dashboard } from "../types";
 import { CONTAINERS, CONTAINER_TABLE } from "./containers";
 import { WINDOWS } from "./findings";

@@ -5,7 +5,7 @@ import type { Section } from "../types";
 
 const DISKS = "{fstype!~\"tmpfs|ramfs|overlay|squashfs|iso9660\",$nodes}";
 
-/** The share of a file system in use, computed as df does: of what is used and what programs may still use. */
+/** The used share of a file system, computed like df: used space by used plus available space. */
 const USED =
   `max by (mountpoint) (1 - node_filesystem_avail_bytes${DISKS} / (node_filesystem_size_bytes${DISKS} - node_filesystem_free_bytes${DISKS} + node_filesystem_avail_bytes${DISKS}))`;
 

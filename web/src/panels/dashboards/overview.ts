@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The first page: the workloads, their CPU time and system calls, and what monitoring costs.
+// The overview: workloads, their CPU time and system calls, and the cost of monitoring.
 import type { BarsDef, FigureDef, PanelDef, TableDef } from "../types";
 import { pick } from "./pick";
 import { SYSTEM } from "./system";

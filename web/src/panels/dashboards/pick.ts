@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { PanelDef, Section } from "../types";
 
-/** The panel with this id, for a page that shows a panel of another dashboard. */
+/** Returns the panel with this id, for a page that shows panels of another dashboard. */
 export function panel(sections: readonly Section[], id: string): PanelDef {
   const def = sections.flatMap((s) => s.panels).find((p) => p.id === id);
   if (!def) throw new Error(`no section has the panel ${id}`);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Enclaves: their memory, what waits for it, the enclave boundary, and their life.
+// Enclaves: their memory, page reclaim, the enclave boundary, starts and ends.
 import type { PanelDef, Section } from "../types";
 
 /** Adds the workload of an enclave to its series. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// All of one workload on one page, after Figure 3 of TEEMon (Middleware 2020):
-// the panels of the other pages, under the filter. It defines none of its own.
+// Everything about one workload on one page, after Figure 3 of TEEMon (Middleware 2020). It filters the panels of
+// other pages and defines none of its own.
 import type { Section } from "../types";
 import { CONTAINERS, CONTAINER_TABLE } from "./containers";
 import { pick } from "./pick";
@@ -23,7 +23,7 @@ export const WORKLOAD_KERNEL: readonly Section[] = [
   { id: "workload-processes", title: "Processes", panels: pick(SYSTEM, "processes-threads", "process-life") },
 ];
 
-/** Shown where the workload has something of a TEE. */
+/** Shown where the workload uses a TEE. */
 export const WORKLOAD_TEE: readonly Section[] = [
   { id: "workload-epc", title: "Enclave memory", panels: pick(TEE, "tee-epc-use", "tee-working-set", "tee-loaded-back", "tee-faults") },
   { id: "workload-boundary", title: "Enclave boundary", panels: pick(TEE, "tee-transitions", "tee-ocalls", "tee-ocall-time", "tee-ecalls") },
@@ -34,7 +34,7 @@ export const WORKLOAD_TEE: readonly Section[] = [
   },
 ];
 
-/** Shown where the workload is one of containers. */
+/** Shown where the workload runs in containers. */
 export const WORKLOAD_CONTAINERS: readonly Section[] = [
   { id: "workload-containers", title: "Containers and their limits", panels: [CONTAINER_TABLE] },
   {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Comma-separated values (RFC 4180) of what a panel asks for: every series, not only those that are drawn. What is
-// absent is an empty field, never zero.
+// The data of a panel as comma-separated values (RFC 4180): every series, not only the drawn ones. A missing value is
+// an empty field, never zero.
 import type { Client } from "../../api/client";
 import type { InstantSample } from "../../api/types";
 import { fillTemplate, type Filling, seriesName } from "../../lib/promql";
@@ -15,8 +15,8 @@ import type { Row } from "../table-rows";
 import type { PanelDef } from "../types";
 
 /**
- * Quotes a field where it has to be. Names come from whoever names a program: one that a spreadsheet would take for a
- * formula gets an apostrophe before it.
+ * Quotes a field where necessary. Names of programs are not trusted: one that a spreadsheet would read as a formula
+ * gets an apostrophe before it.
  */
 export function field(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
@@ -35,12 +35,12 @@ function head(title: string, unit: Unit): string {
   return field(title === UNIT_LABEL[unit] ? title : `${title} (${UNIT_LABEL[unit]})`);
 }
 
-/** A moment in RFC 3339, UTC. */
+/** Formats a moment as RFC 3339, UTC. */
 export function moment(seconds: number): string {
   return new Date(Math.round(seconds * 1000)).toISOString().replace(".000Z", "Z");
 }
 
-/** One line for each time, one column for each series. */
+/** Writes one line for each time, one column for each series. */
 export function frameCsv(frame: Frame, unit: Unit): string {
   return lines([
     ["time", ...frame.series.map((s) => head(s.name, unit))],
@@ -48,7 +48,7 @@ export function frameCsv(frame: Frame, unit: Unit): string {
   ]);
 }
 
-/** One line for each row of a table. Those of box plots are unitless: each row has the unit of its metric. */
+/** Writes one line for each row of a table. Box plots are unitless, because each row has the unit of its metric. */
 export function tableCsv(def: RowSource, rows: readonly Row[], unitless = false): string {
   return lines([
     [
@@ -59,7 +59,7 @@ export function tableCsv(def: RowSource, rows: readonly Row[], unitless = false)
   ]);
 }
 
-/** One line for each sample of the end of the interval. */
+/** Writes one line for each sample at the end of the interval. */
 export function instantCsv(answers: readonly { ask: Ask; samples: readonly InstantSample[] }[], several?: boolean): string {
   const unit = answers[0]?.ask.unit ?? "count";
   const rows = answers.flatMap(({ ask, samples }) =>
@@ -68,7 +68,7 @@ export function instantCsv(answers: readonly { ask: Ask; samples: readonly Insta
   return lines([["time", "name", head("value", unit)], ...rows]);
 }
 
-/** Asks for the data of a panel over an interval and writes it. */
+/** Queries the data of a panel over an interval and formats it. */
 export async function panelCsv(def: PanelDef, client: Client, interval: Interval, filling: Omit<Filling, "step">): Promise<string> {
   const { signal } = new AbortController();
   if (isTabular(def)) {

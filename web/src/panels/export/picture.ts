@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A panel as a PNG: what is on the screen is painted again, in the theme in force, onto a canvas. It paints what panels
-// are made of, and no more: canvases, text, grounds, lower borders, and simple shapes of SVG.
+// A panel as a PNG: draws the visible elements again on a canvas, in the current theme. It supports only what panels
+// contain: canvases, text, backgrounds, lower borders, and simple SVG shapes.
 
-/** Pixels of the picture for each pixel of the page. */
+/** Pixels of the picture per CSS pixel. */
 const SCALE = 2;
 const MARGIN = 6;
 const FOOT = 24;
 
-/** What is on the screen only: buttons, what follows the pointer, words for screen readers. */
+/** Elements for the screen only: buttons, what follows the pointer, text for screen readers. */
 const NOT_PAINTED = "[data-no-picture], .u-over, .u-select, .only-spoken";
 
-/** Paints a panel, with a line of small text below it. */
+/** Draws a panel, with a line of small text below it. */
 export async function picture(panel: HTMLElement, foot: string): Promise<Blob> {
   const box = panel.getBoundingClientRect();
   const canvas = document.createElement("canvas");
@@ -55,7 +55,7 @@ function paint(context: CanvasRenderingContext2D, element: Element): void {
     context.clip();
   }
   const children = [...element.childNodes];
-  // The head of a table stays above the rows that are scrolled below it.
+  // The head of a table stays above the scrolled rows.
   if (element instanceof HTMLTableElement) children.reverse();
   for (const child of children) {
     if (child instanceof Element) paint(context, child);
@@ -82,7 +82,7 @@ function ground(context: CanvasRenderingContext2D, box: DOMRect, style: CSSStyle
   }
 }
 
-/** Paints the words of a text where the browser has put each of them. */
+/** Draws the words of a text at their positions in the browser. */
 function words(context: CanvasRenderingContext2D, text: Text, parent: Element, style: CSSStyleDeclaration): void {
   context.font = `${style.fontStyle} ${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
   context.fillStyle = parent instanceof SVGElement ? style.fill : style.color;

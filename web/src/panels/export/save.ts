@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Hands something over to the person: as a file, or on the clipboard.
+// Saves data as a file or copies it to the clipboard.
 
-/** Lets the browser save a file. Nothing leaves the machine. */
+/** Makes the browser save a file. No data leaves the machine. */
 export function saveFile(name: string, content: Blob): void {
   const url = URL.createObjectURL(content);
   const link = document.createElement("a");
@@ -14,7 +14,7 @@ export function saveFile(name: string, content: Blob): void {
   }, 60_000);
 }
 
-/** Puts text on the clipboard. Over plain HTTP to another host browsers have the old way only. */
+/** Copies text to the clipboard. Over plain HTTP to another host browsers only have the old API. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -32,7 +32,7 @@ function copyBySelection(text: string): boolean {
   document.body.append(area);
   area.select();
   try {
-    // eslint-disable-next-line @typescript-eslint/no-deprecated -- there is no other where the page is not "secure"
+    // eslint-disable-next-line @typescript-eslint/no-deprecated -- the only API where the page is not "secure"
     return document.execCommand("copy");
   } finally {
     area.remove();
