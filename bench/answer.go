@@ -13,21 +13,21 @@ import (
 	"time"
 )
 
-// running is a server that answers.
+// running is a server that answers requests.
 type running struct {
 	*child
 	url   string
-	ready time.Duration // from start to the first answer
+	ready time.Duration // time from start to the first answer
 }
 
-// startTeescope runs a subcommand until it is ready.
+// startTeescope starts a subcommand and waits until it is ready.
 func startTeescope(ctx context.Context, binary string, args ...string) (*running, error) {
 	return startServer(ctx, "/-/ready", func(addr string) []string {
 		return append(append([]string{binary}, args...), "--listen", addr)
 	})
 }
 
-// startServer runs a program on a free port of this machine until it answers under a path.
+// startServer starts a program on a free port of this machine and waits until a path answers.
 func startServer(ctx context.Context, path string, command func(addr string) []string) (*running, error) {
 	addr, err := freeAddr()
 	if err != nil {
@@ -56,7 +56,7 @@ func freeAddr() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// waitFor asks until a URL answers.
+// waitFor sends requests until a URL answers.
 func waitFor(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -88,7 +88,7 @@ func fetch(ctx context.Context, url string) ([]byte, error) {
 	return body, err
 }
 
-// number finds one number: what the first group of a pattern matches first.
+// number returns the number that the first group of a pattern matches first.
 func number(pattern string, text []byte) (float64, error) {
 	m := regexp.MustCompile(pattern).FindSubmatch(text)
 	if m == nil {
@@ -97,7 +97,7 @@ func number(pattern string, text []byte) (float64, error) {
 	return strconv.ParseFloat(string(m[1]), 64)
 }
 
-// sumOf adds what the first group of a pattern matches; nothing found is a count of nothing.
+// sumOf adds up all numbers that the first group of a pattern matches. It returns 0 when nothing matches.
 func sumOf(pattern string, text []byte) (float64, error) {
 	var total float64
 	for _, m := range regexp.MustCompile(pattern).FindAllSubmatch(text, -1) {

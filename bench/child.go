@@ -30,11 +30,11 @@ type child struct {
 	log  bytes.Buffer
 }
 
-// outputMax bounds what is kept of a child's output: a tracer's table of every thread fits, and so do three
-// hours of a client that reports each second.
+// outputMax is the maximum size of a child's output. A tracer's table of every thread fits, and so do three hours of a
+// client that reports every second.
 const outputMax = 1 << 20
 
-// Write keeps what the child prints, until that is too much.
+// Write keeps the child's output up to a limit.
 func (c *child) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,8 +50,8 @@ func (c *child) output() string {
 	return c.log.String()
 }
 
-// startOn starts a program bound to one core. A child inherits the affinity of the thread that
-// forks it, so that even its first instruction runs there.
+// startOn starts a program bound to one core. A child inherits the affinity of the thread that forks it, so that its
+// first instruction already runs there.
 func startOn(ctx context.Context, core int, name string, args ...string) (*child, error) {
 	c := &child{cmd: exec.CommandContext(ctx, name, args...), done: make(chan struct{})}
 	c.cmd.Stdout, c.cmd.Stderr = c, c
@@ -60,7 +60,7 @@ func startOn(ctx context.Context, core int, name string, args ...string) (*child
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	go func() {
-		// How it ended is the business of whoever waits for what it should have done.
+		// The code that waits for the child's result handles how it ended.
 		_ = c.cmd.Wait()
 		close(c.done)
 	}()
@@ -88,11 +88,11 @@ func startBound(cmd *exec.Cmd, core int) error {
 	return err
 }
 
-// stop asks the child to end and kills it when it does not.
+// stop terminates the child and kills it when it does not end.
 func (c *child) stop() { c.end(syscall.SIGTERM, 5*time.Second) }
 
-// end is stop with another signal and patience: a tracer prints its table when it is interrupted. It tells whether
-// the child ended by itself.
+// end is like stop with another signal and timeout. A tracer prints its table when it is interrupted. The result
+// reports whether the child ended by itself.
 func (c *child) end(signal os.Signal, patience time.Duration) bool {
 	_ = c.cmd.Process.Signal(signal)
 	select {
@@ -105,7 +105,7 @@ func (c *child) end(signal os.Signal, patience time.Duration) bool {
 	}
 }
 
-// cpu is the CPU time, in seconds, of the child and its living children, threads that have ended among it.
+// cpu returns the CPU time, in seconds, of the child and its living children, including ended threads.
 func (c *child) cpu() (float64, error) {
 	var total float64
 	for _, pid := range c.pids() {
@@ -118,13 +118,13 @@ func (c *child) cpu() (float64, error) {
 	return total, nil
 }
 
-// pids are the child and its living children.
+// pids returns the child and its living children.
 func (c *child) pids() []int {
 	return append([]int{c.cmd.Process.Pid}, childrenOf(c.cmd.Process.Pid)...)
 }
 
-// processTime reads a process' CPU-time clock, which the kernel keeps in nanoseconds. Its number is made of the
-// process ID as clock_getcpuclockid(3) makes it.
+// processTime reads a process' CPU-time clock, which the kernel keeps in nanoseconds. The clock ID is derived from the
+// process ID as in clock_getcpuclockid(3).
 func processTime(pid int) (float64, error) {
 	const scheduled = 2 // CPUCLOCK_SCHED, include/linux/posix-timers.h
 	var t unix.Timespec
@@ -148,8 +148,8 @@ func childrenOf(pid int) []int {
 	return pids
 }
 
-// resident is the resident memory, in bytes, of the child and its living children (VmRSS). Pages that they
-// share count for each.
+// resident returns the resident memory, in bytes, of the child and its living children (VmRSS). Shared pages count for
+// each of them.
 func (c *child) resident() (float64, error) {
 	var total float64
 	for _, pid := range c.pids() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 //go:build ignore
 
-/* The floor: a program on sys_enter that does nothing. What it costs, no tracer can avoid. */
+/* A program on sys_enter that does nothing. Its cost is the minimum for any tracer. */
 #include "kernel.h"
 
 #include <bpf/bpf_helpers.h>

@@ -2,8 +2,8 @@
 //go:build ignore
 
 /*
- * A reference to measure against, and no part of teescope: the least that a program for ebpf_exporter can do to
- * count system calls by process and call. One typed tracepoint, one hash that forgets its oldest entries.
+ * A reference for comparison, and no part of teescope: the minimum that a program for ebpf_exporter does to count
+ * system calls by process and call. It has one typed tracepoint, and one hash that evicts its oldest entries.
  */
 #include "kernel.h"
 

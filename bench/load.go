@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// The server runs on one core and the client on another, so that the client never pays for the
-// server's probes with the server's time.
+// The server runs on one core and the client on another, so that the server's probes take no time from the client.
 const (
 	serverCore = 0
 	clientCore = 1
@@ -24,10 +23,10 @@ const (
 type sample struct {
 	rate     float64 // operations per second
 	cpuPerOp float64 // server CPU seconds per operation
-	use      use     // of what watched
+	use      use     // of the watcher
 }
 
-// compare runs one load under every mode, interleaved, and compares within each round.
+// compare runs one load under every mode, interleaved, and compares the modes within each round.
 func compare(ctx context.Context, progress io.Writer, o options, name, dir string) (map[string][]sample, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -52,7 +51,7 @@ func compare(ctx context.Context, progress io.Writer, o options, name, dir strin
 	return samples, nil
 }
 
-// underLoad is a server with its client, which is nil for a server that is its own.
+// underLoad is a server with its client. The client is nil when the server makes its own load.
 type underLoad struct {
 	load
 	dir, port      string
@@ -118,7 +117,7 @@ func (u *underLoad) stop() {
 	u.server.stop()
 }
 
-// window measures one mode once.
+// window measures one mode for one window.
 func (u *underLoad) window(ctx context.Context, o options, m mode) (sample, error) {
 	var s sample
 	dir, err := os.MkdirTemp(u.dir, m.name)
@@ -145,7 +144,7 @@ func (u *underLoad) window(ctx context.Context, o options, m mode) (sample, erro
 	return s, err
 }
 
-// settled is how long a mode is on before it is measured.
+// settled returns how long a mode runs before it is measured.
 func (o options) settled(m mode) time.Duration {
 	if o.quick {
 		return o.settle
@@ -182,7 +181,7 @@ func (u *underLoad) read(ctx context.Context) (ops, cpu float64, at time.Time, e
 	return ops, cpu, at, err
 }
 
-// atRest measures every mode on a machine on which nothing else is run.
+// atRest measures every mode on an otherwise idle machine.
 func atRest(ctx context.Context, progress io.Writer, o options, dir string) (map[string][]sample, error) {
 	samples := map[string][]sample{}
 	for _, name := range o.modes {

@@ -21,13 +21,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A load is a server, a client that never stops by itself, and a count of operations that is not ours.
+// A load is a server, a client that runs until it is stopped, and a count of operations that does not come from
+// teescope.
 type load struct {
 	name   string
-	is     string                                       // what it is, for the report
-	server func(dir, port string) ([]string, error)     // the command, after what it needs was made
-	ready  func(ctx context.Context, port string) error // nil: as soon as count answers
-	client func(port string) []string                   // nil: the server is its own client
+	is     string                                       // description for the report
+	server func(dir, port string) ([]string, error)     // returns the command, after creating what it needs
+	ready  func(ctx context.Context, port string) error // nil: the server is ready when count answers
+	client func(port string) []string                   // nil: the server makes its own load
 	count  func(ctx context.Context, u *underLoad) (float64, error)
 }
 
@@ -44,7 +45,7 @@ func loads() []load {
 	}
 }
 
-// defaultLoads answer the question that a user has, in minutes.
+// defaultLoads answers a user's question within minutes.
 const defaultLoads = "redis,redis-p16,nginx"
 
 func loadNames() []string {
@@ -70,12 +71,12 @@ func redisServer(dir, port string) ([]string, error) {
 
 func redisClient(command string, more ...string) func(string) []string {
 	return func(port string) []string {
-		// As many requests as it can count: bench ends it.
+		// The number of requests is the largest that it can count. bench stops it.
 		return append([]string{"redis-benchmark", "-p", port, "-t", command, "-c", "50", "-n", "2000000000", "-q"}, more...)
 	}
 }
 
-// redisCommands asks INFO for total_commands_processed.
+// redisCommands reads total_commands_processed from INFO.
 func redisCommands(ctx context.Context, u *underLoad) (float64, error) {
 	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", "127.0.0.1:"+u.port)
 	if err != nil {
@@ -95,7 +96,7 @@ func redisCommands(ctx context.Context, u *underLoad) (float64, error) {
 	return number(`total_commands_processed:(\d+)`, answer)
 }
 
-// nginxServer serves a page of 612 bytes, as nginx' own welcome page is, with one worker.
+// nginxServer serves a page of 612 bytes, the size of nginx' own welcome page, with one worker.
 func nginxServer(dir, port string) ([]string, error) {
 	config := fmt.Sprintf(`daemon off; worker_processes 1; pid %[1]s/pid; error_log %[1]s/error.log;
 events { worker_connections 1024; }
@@ -127,8 +128,8 @@ func nginxClient(port string) []string {
 	return []string{"wrk", "-t", "1", "-c", "50", "-d", "36000s", "http://127.0.0.1:" + port + "/"}
 }
 
-// nginxRequests reads the third number of the counter line of stub_status. That the page is there shows first:
-// an error costs less than a page.
+// nginxRequests reads the third number of the counter line of stub_status. The line is checked first, because an error
+// page would cost less than the page.
 func nginxRequests(ctx context.Context, u *underLoad) (float64, error) {
 	if _, err := fetch(ctx, "http://127.0.0.1:"+u.port+"/"); err != nil {
 		return 0, err
@@ -140,12 +141,12 @@ func nginxRequests(ctx context.Context, u *underLoad) (float64, error) {
 	return number(`(?m)^ \d+ \d+ (\d+)`, body)
 }
 
-// asPostgres runs a command as the user of the package: PostgreSQL refuses to run as root.
+// asPostgres runs a command as the package's user, because PostgreSQL refuses to run as root.
 func asPostgres(args ...string) []string {
 	return append([]string{"setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"}, args...)
 }
 
-// postgresServer makes a cluster of its own, which keeps nothing through a crash and listens on no network.
+// postgresServer creates a new cluster, which does not survive a crash and listens on no network.
 func postgresServer(dir, port string) ([]string, error) {
 	programs, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if err != nil || len(programs) == 0 {
@@ -166,7 +167,7 @@ func postgresServer(dir, port string) ([]string, error) {
 
 var postgresAt = []string{"-h", "127.0.0.1", "-U", "postgres", "-p"}
 
-// pgbenchTables waits for the server and makes a million rows.
+// pgbenchTables waits for the server and inserts a million rows.
 func pgbenchTables(ctx context.Context, port string) error {
 	out, err := exec.CommandContext(ctx, "pgbench", append(postgresAt, port, "-i", "-q", "-s", "10", "postgres")...).CombinedOutput()
 	if err != nil {
@@ -180,8 +181,8 @@ func pgbenchClient(port string) []string {
 		"-S", "-M", "prepared", "-c", "8", "-j", "1", "-T", "36000", "-P", "1", "--progress-timestamp", "postgres")
 }
 
-// pgbenchTransactions waits for pgbench's next report, which it gives each second, and adds up all of them: their
-// rates times the times between them.
+// pgbenchTransactions waits for pgbench's next report, which is made every second. It adds up all reports: the rate
+// times the interval of each.
 func pgbenchTransactions(ctx context.Context, u *underLoad) (float64, error) {
 	before := len(pgbenchReports(u.client.output()))
 	for {
@@ -199,7 +200,7 @@ func pgbenchTransactions(ctx context.Context, u *underLoad) (float64, error) {
 	}
 }
 
-// pgbenchReport is a line of its progress: the time, in seconds, and the transactions per second since the one before.
+// pgbenchReport is a line of progress: the time in seconds, and the transactions per second since the previous line.
 type pgbenchReport struct{ at, rate float64 }
 
 func pgbenchReports(output string) []pgbenchReport {
@@ -225,7 +226,7 @@ func transactions(reports []pgbenchReport) float64 {
 //go:embed progs/loop.c
 var loopSource []byte
 
-// loopServer compiles progs/loop.c and lets it begin at once.
+// loopServer compiles progs/loop.c and starts it immediately.
 func loopServer(what string) func(dir, port string) ([]string, error) {
 	return func(dir, _ string) ([]string, error) {
 		program := filepath.Join(dir, "benchloop")
@@ -237,7 +238,7 @@ func loopServer(what string) func(dir, port string) ([]string, error) {
 	}
 }
 
-// compileLoop makes the program from its source.
+// compileLoop compiles the program from its source.
 func compileLoop(program string) error {
 	source := program + ".c"
 	if err := os.WriteFile(source, loopSource, 0o644); err != nil {
@@ -249,7 +250,7 @@ func compileLoop(program string) error {
 	return nil
 }
 
-// writeWords writes the two words that the program maps: nothing done, and whether to begin.
+// writeWords writes the two words that the program maps: a count of zero, and whether to begin.
 func writeWords(file string, begin bool) error {
 	var words [16]byte
 	if begin {

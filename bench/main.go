@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures what being watched costs: the throughput and the server's CPU time per operation of
-// Redis, nginx, PostgreSQL and two loops while nothing watches, with an empty BPF program on sys_enter (the floor
-// for every tracer), with teescope, and with others: two reference programs of its own that count as TEEMon and as
-// the leanest ebpf_exporter do, tracers from packages, and a whole monitoring stack. Whether each has counted
-// right, and what it takes itself, is in the report too.
+// Command bench measures the cost of being watched. It measures the throughput and the server's CPU time per operation
+// of Redis, nginx, PostgreSQL and two loops. It compares runs without a watcher, with an empty BPF program on sys_enter
+// (the minimum for every tracer), with teescope, and with others. The others are two reference programs that count as
+// TEEMon and as the leanest ebpf_exporter do, tracers from packages, and a whole monitoring stack. The report also
+// shows whether each has counted correctly, and what it uses itself.
 //
-// The modes are interleaved in random order within each round and compared within their round, so
-// that a slow drift of the machine cancels out. It prints ratios with an interval and n, and no
-// verdict: it is a benchmark, never a test that fails on time.
+// The modes are interleaved in random order within each round and compared within their round, so that a slow drift of
+// the machine cancels out. bench prints ratios with an interval and n, and no verdict. It is a benchmark, never a test
+// that fails because of timing.
 package main
 
 import (
@@ -40,15 +40,15 @@ func main() {
 // options is the command line.
 type options struct {
 	teescope   string        // the binary under test
-	cadvisor   string        // a binary of bench/peers, which may be missing
-	rounds     int           // of each load, each mode once a round
-	window     time.Duration // measured time of one mode in one round
-	settle     time.Duration // before each window, after the mode is on
-	idle       time.Duration // of each mode's own cost at rest
-	calls      int           // of which it is known how many they are; 0 asks no mode what it has counted
+	cadvisor   string        // a binary of bench/peers; may be missing
+	rounds     int           // of each load; each round runs each mode once
+	window     time.Duration // time of one measurement of a mode
+	settle     time.Duration // before each window, after the mode has started
+	idle       time.Duration // time for measuring each mode's own use at rest
+	calls      int           // known number of calls of the check of counts; 0 skips the check
 	loads      []string
 	modes      []string
-	markdown   string // file to write, empty for none
+	markdown   string // file to write; empty for none
 	json       string
 	picture    string
 	from       string // an earlier report to write again; nothing is measured
@@ -87,7 +87,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, o.validate()
 }
 
-// listed takes a list of names apart; "all" is every name.
+// listed splits a list of names. "all" is every name.
 func listed(names string, every []string) []string {
 	if names == "all" {
 		return every
@@ -149,7 +149,7 @@ func measure(ctx context.Context, progress io.Writer, o options) (Report, error)
 		return report, err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil { // servers give up root
+	if err := os.Chmod(dir, 0o755); err != nil { // servers drop root
 		return report, err
 	}
 	for _, name := range o.loads {

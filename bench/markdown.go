@@ -30,7 +30,7 @@ func (r Report) markdown() string {
 	return b.String()
 }
 
-// writeModes says what the modes are that were measured.
+// writeModes describes the measured modes.
 func (r Report) writeModes(b io.Writer) {
 	fmt.Fprintln(b, "| mode | what it is |\n|---|---|")
 	seen := map[string]bool{}
@@ -71,7 +71,7 @@ func (r Report) writeWatching(b io.Writer) {
 	}
 }
 
-// in gives the median in another unit, and nothing for what was not measured.
+// in returns the median in another unit. It returns nothing when the estimate is nil.
 func (e *Estimate) in(unit float64, format string) string {
 	if e == nil {
 		return ""

@@ -18,33 +18,33 @@ import (
 //go:embed empty.bpf.o
 var emptyObject []byte
 
-// A mode is a way to be watched.
+// A mode is a way of being watched.
 type mode struct {
 	name  string
-	is    string // what it is, for the report
+	is    string // description for the report
 	start func(ctx context.Context, o options, on target) (*watcher, error)
-	warm  time.Duration // from start until it is what it is going to be
-	whole bool          // it counts the calls of the whole machine and cannot tell whose they are
-	needs []string      // programs without which it cannot start; tracefs is a file system
+	warm  time.Duration // time from start until its cost is stable
+	whole bool          // it counts the calls of the whole machine, not by process
+	needs []string      // required programs; tracefs is a file system
 }
 
-// target is what a tracer that follows single processes is to follow, and a directory for what a mode keeps.
+// target is what a tracer of single processes follows, and a directory for a mode's files.
 type target struct {
-	pids []int // empty when the machine is at rest
+	pids []int // empty for the machine at rest
 	dir  string
 }
 
-// modes lists all, the cheap ones first.
+// modes lists all modes, the cheapest first.
 func modes() []mode {
 	return []mode{
 		{name: "off", is: "nothing is attached", start: startOff},
-		{name: "empty", is: "a typed program on the entry of system calls that does nothing: the floor", start: startEmpty},
+		{name: "empty", is: "a typed program on the entry of system calls that does nothing: the minimum cost", start: startEmpty},
 		{name: "exact", is: "`teescope agent --overhead.budget=100%`: every event is counted", start: agentWith("--overhead.budget=100%")},
 		{name: "exact-time", is: "the same, and the time of system calls", start: agentWith("--overhead.budget=100%", "--syscalls.time")},
-		{name: "budget", is: "`teescope agent` as it comes, with a budget of 1 %", start: agentWith(), warm: budgetWarm},
-		{name: "up", is: "`teescope up` as it comes: agent, database and page", start: startUp, warm: budgetWarm},
-		{name: "lean", is: "our reference program, the least that ebpf_exporter can do: a typed program, one LRU hash by process and call", start: reference("lean")},
-		{name: "teemon-way", is: "our reference program, counting as TEEMon does: classic tracepoints on both ends, hashes with atomics by thread, call and name", start: reference("teemon"), needs: []string{tracefs}},
+		{name: "budget", is: "`teescope agent` with its defaults: a budget of 1 %", start: agentWith(), warm: budgetWarm},
+		{name: "up", is: "`teescope up` with its defaults: agent, database and page", start: startUp, warm: budgetWarm},
+		{name: "lean", is: "a reference program, the minimum that ebpf_exporter does: a typed program, one LRU hash by process and call", start: reference("lean")},
+		{name: "teemon-way", is: "a reference program that counts as TEEMon does: classic tracepoints on both ends, hashes with atomics by thread, call and name", start: reference("teemon"), needs: []string{tracefs}},
 		{name: "teemon-full", is: "the same after its hashes have filled up", start: reference("teemon", "-fill"), needs: []string{tracefs}},
 		{name: "stack", is: "teemon-way, Debian's node_exporter and Prometheus, and cAdvisor where it was built", start: startStack, warm: stackWarm,
 			needs: []string{tracefs, "prometheus-node-exporter", "prometheus"}},
@@ -57,7 +57,7 @@ func modes() []mode {
 	}
 }
 
-// defaultModes answer the question that a user has, in minutes.
+// defaultModes answers a user's question within minutes.
 const defaultModes = "off,empty,exact,budget"
 
 func modeNames() []string {
@@ -77,15 +77,15 @@ func modeNamed(name string) mode {
 	return mode{}
 }
 
-// budgetWarm is how long an agent needs to find out what it may watch: it decides by the rates of 5 s.
+// budgetWarm is how long an agent needs to find out what it may watch. It decides by the rates of 5 s.
 const budgetWarm = 7 * time.Second
 
-// stackWarm is how long a Prometheus needs to take up its targets, which it does every 5 s, and to scrape each.
+// stackWarm is how long a Prometheus server needs to load its targets, which it does every 5 s, and to scrape each.
 const stackWarm = 10 * time.Second
 
 func startOff(context.Context, options, target) (*watcher, error) { return none(func() {}), nil }
 
-// startEmpty attaches the program that does nothing.
+// startEmpty attaches the empty program.
 func startEmpty(context.Context, options, target) (*watcher, error) {
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(emptyObject))
 	if err != nil {
@@ -106,7 +106,7 @@ func startEmpty(context.Context, options, target) (*watcher, error) {
 	}), nil
 }
 
-// agentWith runs teescope agent and scrapes it, as a Prometheus would.
+// agentWith runs teescope agent and scrapes it, as a Prometheus server does.
 func agentWith(args ...string) func(context.Context, options, target) (*watcher, error) {
 	return func(ctx context.Context, o options, _ target) (*watcher, error) {
 		w, err := teescope(ctx, o, "agent", args...)
@@ -117,7 +117,7 @@ func agentWith(args ...string) func(context.Context, options, target) (*watcher,
 	}
 }
 
-// startUp runs the whole of teescope, which scrapes itself.
+// startUp runs all of teescope, which scrapes itself.
 func startUp(ctx context.Context, o options, on target) (*watcher, error) {
 	return teescope(ctx, o, "up", "--interval", o.scrapeEach.String(), "--data-dir", filepath.Join(on.dir, "up"))
 }
@@ -142,15 +142,14 @@ func teescope(ctx context.Context, o options, command string, args ...string) (*
 	}, nil
 }
 
-// workloadPattern matches the getppid calls of a workload in teescope's exposition, whose labels have no order that is
-// promised.
+// workloadPattern matches the getppid calls of a workload in teescope's metrics. The order of labels is not guaranteed.
 func workloadPattern(name string) string {
 	const metric, call = `(?m)^teescope_syscalls_total\{`, `syscall="getppid"`
 	owner := `workload="` + regexp.QuoteMeta(name) + `"`
 	return metric + `(?:[^\n]*,)?(?:` + call + `,(?:[^\n]*,)?` + owner + `|` + owner + `,(?:[^\n]*,)?` + call + `)[^\n]*\} (\S+)$`
 }
 
-// level is what the agent says of how much it watches now (teescope_self_level).
+// level returns how much the agent watches now, by its own statement (teescope_self_level).
 func level(body []byte) string {
 	m := regexp.MustCompile(`(?m)^teescope_self_level\{level="(\w+)"\} 1$`).FindSubmatch(body)
 	if m == nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Own is what teescope itself takes: user space only; what its BPF programs take is in the rows.
+// Own is what teescope itself uses in user space. The cost of its BPF programs is in the rows.
 type Own struct {
 	BinaryMB      float64     `json:"binary_mb"`
 	AgentIdle     Consumption `json:"agent_idle"`
@@ -25,7 +25,7 @@ type Own struct {
 	ScrapeSeconds Estimate    `json:"scrape_seconds"`
 }
 
-// Consumption is the use of one teescope over a while.
+// Consumption is the use of one teescope process over a period.
 type Consumption struct {
 	Seconds    float64 `json:"seconds"`
 	CPUPercent float64 `json:"cpu_percent_of_one_core"`
@@ -70,7 +70,7 @@ func ownCost(ctx context.Context, progress io.Writer, o options, dir string) (Ow
 	return own, err
 }
 
-// consume runs teescope for the idle time, scraping it as often as a Prometheus would.
+// consume runs teescope for the idle time, and scrapes it as often as a Prometheus server does.
 func consume(ctx context.Context, o options, scrapes *[]float64, args ...string) (Consumption, error) {
 	var c Consumption
 	t, err := startTeescope(ctx, o.teescope, args...)
@@ -110,7 +110,7 @@ func consume(ctx context.Context, o options, scrapes *[]float64, args ...string)
 	return c, err
 }
 
-// series counts the lines of an exposition that are samples.
+// series counts the samples of an exposition.
 func series(body []byte) int {
 	n := 0
 	for line := range bytes.Lines(body) {
@@ -121,7 +121,7 @@ func series(body []byte) int {
 	return n
 }
 
-// firstChart is the time from the start of `up` until a gauge and until a rate can be drawn.
+// firstChart returns the time from the start of `up` until a gauge and until a rate can be drawn.
 func firstChart(ctx context.Context, o options, dir string) (value, rate float64, err error) {
 	begin := time.Now()
 	t, err := startTeescope(ctx, o.teescope, "up", "--data-dir", dir)

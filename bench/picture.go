@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// The picture: a panel for each load, a bar for each mode, with what was added to the server's CPU time per
-// operation. Sizes in pixels.
+// The picture has a panel for each load and a bar for each mode. A bar shows the CPU time that was added to each
+// operation of the server. Sizes are in pixels.
 const (
 	pictureWidth  = 920
-	barsFrom      = 150 // left end of the bars, right of the modes' names
-	barsTo        = 700 // their right end, left of the figures
+	barsFrom      = 150 // left end of the bars, to the right of the modes' names
+	barsTo        = 700 // right end of the bars, to the left of the numbers
 	barHeight     = 16
 	panelHead     = 28
 	pictureHead   = 56
-	addedMost     = 60.0 // per cent at which the axis ends: a bar that goes on is drawn open
+	addedMost     = 60.0 // per cent at which the axis ends; longer bars are drawn open
 	addedLeast    = -10.0
 	colorTeescope = "#1f6f8b"
 	colorOther    = "#9aa5ab"
 )
 
-// picture draws the report as SVG, with where, when, n and intervals in it: it is shown alone.
+// picture draws the report as SVG. It includes machine, time, n and intervals, because it is shown alone.
 func (r Report) picture() string {
 	var b strings.Builder
 	panels := r.panels()
@@ -70,10 +70,10 @@ func text(b *strings.Builder, x, y int, weight, s string) {
 	fmt.Fprintf(b, `<text x="%d" y="%d" font-weight="%s">%s</text>`+"\n", x, y, weight, html.EscapeString(s))
 }
 
-// added is a ratio as per cent more.
+// added converts a ratio to additional per cent.
 func added(ratio float64) float64 { return (ratio - 1) * 100 }
 
-// at is where a percentage is on the axis; what is beyond its ends is at them.
+// at returns the position of a percentage on the axis. Values beyond the axis are at its ends.
 func at(percent float64) float64 {
 	percent = math.Max(addedLeast, math.Min(addedMost, percent))
 	return barsFrom + (percent-addedLeast)/(addedMost-addedLeast)*(barsTo-barsFrom)

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tracefs stands in a mode's needs for the file system in which classic tracepoints have their numbers.
+// tracefs, in a mode's needs, stands for the file system that contains the IDs of classic tracepoints.
 const tracefs = "tracefs"
 
-// ready says what is missing for the modes before anything is measured: a run takes hours, and a mode that
-// cannot start ends it.
+// ready reports what is missing for the modes before anything is measured. A run takes hours, and a mode that cannot
+// start would end it.
 func ready(modes []string, program func(string) (string, error), fileSystem func() error) error {
 	known := map[string]error{}
 	var errs []error
@@ -41,9 +41,9 @@ func ready(modes []string, program func(string) (string, error), fileSystem func
 	return fmt.Errorf("%w\nInstall what is missing (tools/setup.sh --peers), or leave these modes out of -modes", errors.Join(errs...))
 }
 
-// mountTracefs makes sure that tracefs is mounted, by itself or below debugfs. Where nobody has mounted it, this
-// process moves to a mount namespace of its own, mounts it there, and starts again from its first instruction: only
-// then have all of its threads, and whatever it starts, the mount. The machine's own mounts stay as they are.
+// mountTracefs makes sure that tracefs is mounted, by itself or below debugfs. If it is not, this process enters its
+// own mount namespace, mounts tracefs there, and executes itself again. Only then do all of its threads and children
+// have the mount. The machine's own mounts stay unchanged.
 func mountTracefs() error {
 	const place = "/sys/kernel/tracing"
 	for _, events := range []string{place + "/events", "/sys/kernel/debug/tracing/events"} {
@@ -55,7 +55,7 @@ func mountTracefs() error {
 	if err != nil {
 		return err
 	}
-	runtime.LockOSThread() // a mount namespace belongs to a thread until exec makes it that of the process
+	runtime.LockOSThread() // a mount namespace belongs to a thread until exec makes it the process'
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("tracefs, which has the numbers of classic tracepoints, is not mounted; making a mount namespace for it: %w", err)
 	}
@@ -65,7 +65,7 @@ func mountTracefs() error {
 	if err := unix.Mount(tracefs, place, tracefs, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mounting tracefs, which has the numbers of classic tracepoints, at %s: %w", place, err)
 	}
-	if _, err := os.Stat(place + "/events"); err != nil { // or it would start again for ever
+	if _, err := os.Stat(place + "/events"); err != nil { // otherwise it would restart forever
 		return fmt.Errorf("tracefs is mounted and has no events: %w", err)
 	}
 	return fmt.Errorf("starting again: %w", unix.Exec(self, os.Args, os.Environ()))

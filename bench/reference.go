@@ -26,9 +26,8 @@ var teemonObject []byte
 //go:embed lean.bpf.o
 var leanObject []byte
 
-// reference runs one of our two reference programs in a process of its own, as an exporter would be, and scrapes
-// it. Its user space is the least that such an exporter can have: it reads its maps in batches at each scrape and
-// writes text.
+// reference runs one of the two reference programs in its own process, as an exporter would, and scrapes it. Its user
+// space does the minimum that such an exporter needs: it reads its maps in batches at each scrape and writes text.
 func reference(name string, args ...string) func(context.Context, options, target) (*watcher, error) {
 	return func(ctx context.Context, o options, _ target) (*watcher, error) {
 		p, err := startReference(ctx, name, args...)
@@ -54,7 +53,7 @@ func startReference(ctx context.Context, name string, args ...string) (part, err
 	return part{name: name + " reader", child: r.child, url: r.url + "/metrics"}, nil
 }
 
-// countedBy asks a reference for the calls of a process: of all its threads, on entry.
+// countedBy returns a counter of a reference for the calls of a process: of all its threads, on entry.
 func countedBy(p part) counter {
 	return func(ctx context.Context, of subject) (float64, string, error) {
 		body, err := fetch(ctx, p.url)
@@ -70,7 +69,7 @@ func countedPattern(pid int) string {
 	return fmt.Sprintf(`(?m)^reference_(?:calls|entered)_total\{tgid="%d",.*nr="%d".*\} (\S+)$`, pid, unix.SYS_GETPPID)
 }
 
-// serve is what runs in the process of a reference.
+// serve runs in the process of a reference.
 func serve(ctx context.Context, args []string, stderr io.Writer) error {
 	var addr string
 	var fill bool
@@ -122,7 +121,7 @@ func loadObject(object []byte) (*ebpf.Collection, error) {
 	return programs, nil
 }
 
-// attach attaches a reference. A link that nobody holds is closed by the garbage collector.
+// attach attaches a reference. The caller must keep the links, because the garbage collector closes unused ones.
 func attach(name string, programs *ebpf.Collection) ([]link.Link, error) {
 	if name == "lean" {
 		one, err := link.AttachTracing(link.TracingOptions{Program: programs.Programs["lean_enter"]})
@@ -148,7 +147,7 @@ func attach(name string, programs *ebpf.Collection) ([]link.Link, error) {
 
 func closeAll(links []link.Link) {
 	for _, l := range links {
-		_ = l.Close() // what stays open ends with the process
+		_ = l.Close() // the others end with the process
 	}
 }
 
@@ -161,7 +160,7 @@ type callKey struct {
 // leanKey is struct key of lean.bpf.c.
 type leanKey struct{ TGID, Nr uint32 }
 
-// fillUp does what some minutes of ordinary work do: threads that have ended keep their entries for ever.
+// fillUp fills the maps as some minutes of ordinary work do, because entries of ended threads stay.
 func fillUp(maps ...*ebpf.Map) error {
 	for _, m := range maps {
 		for i := uint64(0); i < uint64(m.MaxEntries()); i++ {
@@ -173,7 +172,7 @@ func fillUp(maps ...*ebpf.Map) error {
 	return nil
 }
 
-// writeMaps writes an exposition: each map a family, each entry a sample.
+// writeMaps writes an exposition. Each map is a family, each entry a sample.
 func writeMaps(w io.Writer, maps map[string]*ebpf.Map) error {
 	var out bytes.Buffer
 	var err error
@@ -197,7 +196,7 @@ func writeMaps(w io.Writer, maps map[string]*ebpf.Map) error {
 func writeMap[K any](w io.Writer, name string, m *ebpf.Map, labels func(K) string) error {
 	keys, values := make([]K, m.MaxEntries()), make([]uint64, m.MaxEntries())
 	n, err := m.BatchLookup(&ebpf.MapBatchCursor{}, keys, values, nil)
-	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) { // which says that this was the last batch
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) { // ErrKeyNotExist marks the last batch
 		return err
 	}
 	fmt.Fprintf(w, "# TYPE reference_%s_total counter\n", name)

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Report is all of one run.
+// Report is the result of one run.
 type Report struct {
 	Machine  Machine    `json:"machine"`
 	Rounds   int        `json:"rounds"`
@@ -40,8 +40,8 @@ type Row struct {
 	RateValues []float64 `json:"operations_per_second_by_round"`
 }
 
-// Watching is what one mode takes itself under one load: user space and eBPF maps. What its programs take is in
-// the rows. What it does not have is absent.
+// Watching is what one mode itself uses under one load: user space and eBPF maps. The cost of its BPF programs is in
+// the rows. Values that it does not have are absent.
 type Watching struct {
 	Load       string    `json:"load"`
 	Mode       string    `json:"mode"`
@@ -58,10 +58,10 @@ type Process struct {
 	Resident Estimate `json:"resident_bytes"`
 }
 
-// rest is the name of the load that is none.
+// rest is the name of the run without a load.
 const rest = "at rest"
 
-// Machine says where and when: figures without it are worth nothing.
+// Machine describes the machine and the time. Results have no meaning without them.
 type Machine struct {
 	Date   string `json:"date"`
 	Kernel string `json:"kernel"`
@@ -139,7 +139,7 @@ func watchingOf(load string, modes []string, samples map[string][]sample) []Watc
 	return all
 }
 
-// estimated is nil when nothing was measured.
+// estimated returns nil when nothing was measured.
 func estimated(values []float64) *Estimate {
 	if len(values) == 0 {
 		return nil

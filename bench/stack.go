@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// startStack runs what TEEMon is made of, apart from its page: exporters, and a Prometheus that scrapes them.
+// startStack runs the parts of TEEMon without its page: exporters, and a Prometheus server that scrapes them.
 func startStack(ctx context.Context, o options, on target) (*watcher, error) {
 	w := &watcher{}
 	w.stop = func() {
@@ -57,7 +57,7 @@ func (w *watcher) addStack(ctx context.Context, o options, dir string) error {
 	})
 }
 
-// add starts a server as a further part.
+// add starts a server as another part.
 func (w *watcher) add(ctx context.Context, name, path string, command func(addr string) []string) error {
 	r, err := startServer(ctx, path, command)
 	if err != nil {
@@ -67,7 +67,7 @@ func (w *watcher) add(ctx context.Context, name, path string, command func(addr 
 	return nil
 }
 
-// prometheusConfig scrapes all parts that there are so far.
+// prometheusConfig scrapes all parts that were started so far.
 func (w *watcher) prometheusConfig(o options) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "global: {scrape_interval: %s, scrape_timeout: %s}\nscrape_configs:\n", o.scrapeEach, o.scrapeEach)

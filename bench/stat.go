@@ -28,11 +28,11 @@ func median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// resamples is the number of bootstrap samples; the seed is fixed, so that a report can be made again.
+// resamples is the number of bootstrap samples. The seed is fixed, so that a report can be reproduced.
 const resamples = 10000
 
-// estimate gives the median of values and the percentile bootstrap interval of that median. With one
-// value the interval is that value: it says nothing, and n says so.
+// estimate returns the median of values and its percentile bootstrap interval. The interval of a single value is that
+// value and has no meaning. The field n shows this.
 func estimate(values []float64) Estimate {
 	e := Estimate{Median: median(values), N: len(values)}
 	random := rand.New(rand.NewPCG(1, uint64(len(values))))
@@ -49,7 +49,7 @@ func estimate(values []float64) Estimate {
 	return e
 }
 
-// ratios divides pairwise: each value by the base of its own round.
+// ratios divides each value by the base of the same round.
 func ratios(values, base []float64) []float64 {
 	out := make([]float64, len(values))
 	for i := range values {

@@ -2,17 +2,17 @@
 //go:build ignore
 
 /*
- * A reference to measure against, and no part of teescope: events counted the way TEEMon's programs for
- * ebpf_exporter count them (Middleware 2020, table 2). Classic tracepoints on both ends of a system call, shared
- * hashes of 10,240 entries with atomic additions, keyed by thread, call and name; both sides of a switch and each
- * page fault keyed by thread. When a hash is full, what has no entry is not counted and nothing says so: so it is
- * with the original.
+ * A reference for comparison, and no part of teescope. It counts events as TEEMon's programs for ebpf_exporter do
+ * (Middleware 2020, table 2). It has classic tracepoints on entry and exit of a system call, and shared hashes of
+ * 10,240 entries with atomic additions. System calls are keyed by thread, call and name; both sides of a switch and
+ * page faults by thread. As in the original, events without an entry in a full hash are silently not counted.
  */
+
 #include "kernel.h"
 
 #include <bpf/bpf_helpers.h>
 
-#define ENTRIES 10240 /* ebpf_exporter's default, which TEEMon leaves as it is */
+#define ENTRIES 10240 /* ebpf_exporter's default, which TEEMon keeps */
 
 struct call_key {
 	u64 pid_tgid;

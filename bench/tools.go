@@ -13,22 +13,22 @@ import (
 	"time"
 )
 
-// A tool is a tracer from a package, which prints what it has counted when it is interrupted. One without
-// arguments has nothing to follow and is not started.
+// A tool is a tracer from a package. It prints its counts when it is interrupted. A tool without arguments has nothing
+// to follow and is not started.
 type tool struct {
 	args    []string
-	ready   string        // what it prints when it watches; empty when it prints nothing
-	quiet   time.Duration // from that until it really does
+	ready   string        // its output when it watches; empty when it prints nothing
+	quiet   time.Duration // from that output until it actually watches
 	counted func(output []byte, of subject) (float64, error)
 }
 
-// These bound the waits for a tool. bpftrace attaches to hundreds of tracepoints, and lets go of them, one by one.
+// Time limits for a tool. bpftrace attaches to hundreds of tracepoints, and detaches from them, one by one.
 const (
 	readyWithin  = time.Minute
 	printsWithin = time.Minute
 )
 
-// withTool is the start of a mode that is a tool.
+// withTool returns the start function of a mode that is a tool.
 func withTool(t func(target) tool) func(context.Context, options, target) (*watcher, error) {
 	return func(ctx context.Context, _ options, on target) (*watcher, error) { return t(on).start(ctx) }
 }
@@ -59,7 +59,7 @@ func (t tool) start(ctx context.Context) (*watcher, error) {
 	return w, nil
 }
 
-// prints waits until the child has printed what matches a pattern.
+// prints waits until the child's output matches a pattern.
 func (c *child) prints(ctx context.Context, pattern string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
@@ -90,7 +90,7 @@ func perfTrace(target) tool {
 		args:  []string{"perf", "trace", "-s", "-a"},
 		quiet: time.Second,
 		counted: func(output []byte, of subject) (float64, error) {
-			// A table for each thread, under a line with its name and number.
+			// There is a table for each thread, under a line with its name and ID.
 			return number(fmt.Sprintf(`\(%d\), \d+ events(?:.|\n)*?\n\s+getppid\s+(\d+) `, of.pid), output)
 		},
 	}
@@ -118,7 +118,7 @@ func bpftraceProbes(target) tool {
 	}
 }
 
-// strace follows the processes of the server alone: it cannot follow a machine.
+// strace follows the processes of the server only, because it cannot follow a whole machine.
 func strace(on target) tool {
 	if len(on.pids) == 0 {
 		return tool{}

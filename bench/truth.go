@@ -14,15 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Truth compares what a mode has counted with what there was: who counts less has an easier task, and his cost
-// says nothing.
+// Truth compares a mode's count with the true number. A mode that counts less has less to do, so its cost cannot be
+// compared.
 type Truth struct {
 	Mode    string   `json:"mode"`
-	Beside  string   `json:"beside"` // what else ran: "nothing", or "a busy loop" that makes other calls
+	Beside  string   `json:"beside"` // what else runs: "nothing", or "a busy loop" that makes other calls
 	Calls   float64  `json:"calls"`
-	Counted *float64 `json:"counted,omitempty"` // absent when it counts nothing or did not answer
-	Whole   bool     `json:"whole_machine"`     // it counts all processes and cannot tell them apart
-	Says    string   `json:"says,omitempty"`    // of itself: the level at which it watches
+	Counted *float64 `json:"counted,omitempty"` // absent when the mode counts nothing or does not answer
+	Whole   bool     `json:"whole_machine"`     // it counts all processes together
+	Says    string   `json:"says,omitempty"`    // its own statement of the level at which it watches
 	Problem string   `json:"problem,omitempty"`
 }
 
@@ -31,19 +31,19 @@ const (
 	besideBusy    = "a busy loop"
 )
 
-// The programs that make the calls: to teescope a program's name is its workload.
+// The programs that make the calls. For teescope, a program's name is its workload.
 const (
 	callsProgram = "benchcalls"
 	busyProgram  = "benchbusy"
 )
 
-// truthBurst calls are made at a time, with 10 ms between: a million last ten seconds.
+// truthBurst is the number of calls at a time, with pauses of 10 ms. A million calls take ten seconds.
 const truthBurst = 1000
 
 // truthWithin bounds the time of a tracer that stops the process at each call. It counts from the first call.
 const truthWithin = 3 * time.Minute
 
-// truths asks every mode that counts, alone and beside a process that makes calls as fast as it can.
+// truths checks every mode that counts, alone and next to a process that makes calls as fast as it can.
 func truths(ctx context.Context, progress io.Writer, o options, dir string) ([]Truth, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func truthOf(ctx context.Context, o options, m mode, beside, programs string) (t
 	return t, true, err
 }
 
-// told is how long a mode may take to tell what it has counted: what is sampled is told a second late.
+// told returns how long a mode may take to report a count. Sampled counts are reported a second late.
 func (o options) told(m mode) time.Duration {
 	if o.quick {
 		return o.settle
@@ -135,7 +135,7 @@ func startLoop(ctx context.Context, program, words string, begin bool, nr int, m
 	return startOn(ctx, anyCore, program, append([]string{words, strconv.Itoa(nr)}, more...)...)
 }
 
-// finish lets the loop begin and waits until it has made all its calls.
+// finish starts the loop and waits until it has made all its calls.
 func finish(ctx context.Context, words string, calls int) error {
 	f, err := os.OpenFile(words, os.O_WRONLY, 0)
 	if err != nil {

@@ -15,15 +15,16 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// A watcher is a mode that is on.
+// A watcher is a running mode.
 type watcher struct {
 	parts   []part
 	counted counter // nil when the mode counts nothing
 	stop    func()
 }
 
-// A counter tells how many getppid calls of a process were counted. It is asked once, at the end: some tools
-// tell only when they end, and then it ends them. What the mode says of how far to trust it is empty for most.
+// A counter returns how many getppid calls of a process were counted. It is called once, at the end. Some tools report
+// only when they end, and the counter then stops them. Says is the mode's own statement of its precision; it is empty
+// for most.
 type counter func(ctx context.Context, of subject) (n float64, says string, err error)
 
 // subject is the process whose calls are counted.
@@ -36,13 +37,13 @@ type subject struct {
 type part struct {
 	name string
 	*child
-	url string // of its exposition, empty when it has none
+	url string // of its metrics; empty when it has none
 }
 
-// none is the watcher of a mode that has no process.
+// none returns the watcher of a mode without a process.
 func none(stop func()) *watcher { return &watcher{stop: stop} }
 
-// use is what a watcher took during one window. What it does not have, a map or an exposition, is absent.
+// use is what a watcher used during one window. Values that it does not have, such as maps, are absent.
 type use struct {
 	cpu, resident map[string]float64 // seconds of CPU time per second, and bytes, by part
 	maps          []float64          // bytes of BPF maps; empty or one
@@ -50,7 +51,7 @@ type use struct {
 	scrape        []float64          // seconds of one scrape of all parts; empty or one
 }
 
-// meter measures a watcher from its making until read.
+// meter measures a watcher from its creation until read.
 type meter struct {
 	w     *watcher
 	begin time.Time
@@ -95,7 +96,7 @@ func (m *meter) read(ctx context.Context) (use, error) {
 	return u, m.w.scrape(ctx, &u)
 }
 
-// scrape asks each part that has an exposition once, as a Prometheus would.
+// scrape scrapes each part that has metrics once, as a Prometheus server does.
 func (w *watcher) scrape(ctx context.Context, u *use) error {
 	var count, seconds float64
 	for _, p := range w.parts {
@@ -116,14 +117,14 @@ func (w *watcher) scrape(ctx context.Context, u *use) error {
 	return nil
 }
 
-// scraped lets bench be the Prometheus of a watcher that brings none.
+// scraped scrapes a watcher that includes no Prometheus server of its own.
 func (w *watcher) scraped(ctx context.Context, each time.Duration) *watcher {
 	ctx, cancel := context.WithCancel(ctx)
 	done, stop := make(chan struct{}), w.stop
 	go func() {
 		defer close(done)
 		for sleep(ctx, each) == nil {
-			// A scrape that fails shows in the watcher's own cost; the load goes on.
+			// A failed scrape shows in the watcher's own cost. The load continues.
 			_ = w.scrape(ctx, &use{})
 		}
 	}()
@@ -131,14 +132,14 @@ func (w *watcher) scraped(ctx context.Context, each time.Duration) *watcher {
 	return w
 }
 
-// mapMemory is the kernel memory of the eBPF maps that processes hold open or that programs which they hold open
-// use, each once, as the kernel tells it (memlock in the fdinfo of a map).
+// mapMemory returns the kernel memory of eBPF maps that processes hold open, directly or through open programs. Each
+// map counts once. The kernel reports the size as memlock in the fdinfo of a map.
 func mapMemory(pids []int) float64 {
 	ids := map[ebpf.MapID]bool{}
 	for _, pid := range pids {
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
 		for _, file := range files {
-			data, _ := os.ReadFile(file) // one that was closed meanwhile holds nothing
+			data, _ := os.ReadFile(file) // a file that was closed meanwhile holds nothing
 			if id, ok := fdinfo(data, "map_id"); ok {
 				ids[ebpf.MapID(id)] = true
 			}
@@ -189,7 +190,7 @@ func mapBytes(id ebpf.MapID) (float64, error) {
 	return float64(bytes), nil
 }
 
-// fdinfo finds a number in /proc/PID/fdinfo/FD.
+// fdinfo returns a number from /proc/PID/fdinfo/FD.
 func fdinfo(data []byte, key string) (uint32, bool) {
 	for line := range strings.Lines(string(data)) {
 		name, value, ok := strings.Cut(line, ":")

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// perWorkload are the families that an agent has of each workload besides its system calls, as it writes them.
+// perWorkload lists an agent's families for each workload besides its system calls, as the agent writes them.
 var perWorkload = []struct{ name, kind, label, values string }{
 	{"teescope_context_switches_total", "counter", "kind", "voluntary involuntary"},
 	{"teescope_page_faults_total", "counter", "mode", "user kernel"},
@@ -29,16 +29,17 @@ var perWorkload = []struct{ name, kind, label, values string }{
 const (
 	workloads = 100
 	calls     = 80
-	// seriesPerAgent is what agent.write writes: 100 times 80 system calls and 17 others, and idle CPU.
+	// seriesPerAgent is the number of series that agent.write writes: 100 times 80 system calls and 17 others, and idle
+	// CPU.
 	seriesPerAgent = workloads * (calls + 17)
 )
 
-// agent answers scrapes as an agent on a busy machine does. Its counters grow by random amounts, because
-// regular ones would be compressed to nothing.
+// agent answers scrapes as an agent on a busy machine does. Its counters grow by random amounts, because regular ones
+// would compress too well.
 type agent struct {
 	number int
 	born   time.Time
-	rates  []float64 // events a second, by series
+	rates  []float64 // events per second, by series
 }
 
 func newAgent(number int) *agent {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command fleet measures what a server needs for many agents: it simulates them, starts a teescope server that
-// scrapes them, asks what the page would ask, and reports memory, CPU, latencies and disk.
+// Command fleet measures what a server needs for many agents. It simulates agents, starts a teescope server that
+// scrapes them, runs the page's queries, and reports memory, CPU, latencies and disk.
 //
-// It refuses to judge: what it reports is of this machine, and says how busy that was.
+// It refuses to judge. The results are for one machine, and the report shows how busy that machine was.
 package main
 
 import (
@@ -20,9 +20,9 @@ import (
 )
 
 type options struct {
-	teescope, limit       string
-	series, rounds, crowd int
-	interval, settle      time.Duration
+	teescope, limit            string
+	series, rounds, concurrent int
+	interval, settle           time.Duration
 }
 
 func main() {
@@ -41,10 +41,10 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	flags.StringVar(&o.teescope, "teescope", "bin/teescope", "binary to measure")
 	flags.StringVar(&o.limit, "limit", "0", "memory.limit of the server")
 	flags.IntVar(&o.series, "series", 100_000, "series of all agents together")
-	flags.IntVar(&o.rounds, "rounds", 5, "how often each query is asked")
-	flags.IntVar(&o.crowd, "crowd", 40, "how often the costliest query is asked at once")
+	flags.IntVar(&o.rounds, "rounds", 5, "number of runs of each query")
+	flags.IntVar(&o.concurrent, "crowd", 40, "number of concurrent runs of the most expensive query")
 	flags.DurationVar(&o.interval, "interval", 5*time.Second, "time between two scrapes")
-	flags.DurationVar(&o.settle, "settle", time.Minute, "how long is scraped before queries are asked")
+	flags.DurationVar(&o.settle, "settle", time.Minute, "time of scraping before the queries")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/teescope/teescope/internal/server/pagequery"
 )
 
-// readQueries lists the queries of all panels, filled for all workloads and the last minutes.
+// readQueries returns the queries of all panels, filled for all workloads and the last minutes.
 func readQueries() ([]string, error) {
 	all, err := dashboards.All()
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// server is the process that is measured.
+// server is the measured process.
 type server struct {
 	cmd *exec.Cmd
 	url string
@@ -63,7 +63,7 @@ func (s *server) get(ctx context.Context, path string) ([]byte, int, error) {
 	return body, answer.StatusCode, err
 }
 
-// reportIngest reports what scraping alone needs.
+// reportIngest reports the cost of scraping alone.
 func (s *server) reportIngest(ctx context.Context, out io.Writer, d time.Duration) error {
 	const appended = `prometheus_tsdb_head_samples_appended_total{type="float"}`
 	before, err := s.metric(ctx, appended)
@@ -104,7 +104,7 @@ func (s *server) report(out io.Writer, when string) error {
 	return err
 }
 
-// cpu is what the server has used. USER_HZ is 100.
+// cpu returns the CPU time that the server has used. USER_HZ is 100.
 func (s *server) cpu() time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
@@ -116,7 +116,7 @@ func (s *server) cpu() time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// disk is the size of the database in bytes.
+// disk returns the size of the database in bytes.
 func (s *server) disk() int64 {
 	total := int64(0)
 	_ = filepath.WalkDir(s.dir, func(_ string, d fs.DirEntry, err error) error {
@@ -131,14 +131,14 @@ func (s *server) disk() int64 {
 	return total
 }
 
-// asked is how one query went.
+// asked is the result of one query.
 type asked struct {
 	query string
 	took  time.Duration
 	bytes int
 }
 
-// reportQueries asks each query of the page for the time since the start, one after the other.
+// reportQueries runs each query of the page for the time since the start, one after the other.
 func (s *server) reportQueries(ctx context.Context, out io.Writer, queries []string, o options) error {
 	var all []asked
 	refused := map[string]int{}
@@ -164,7 +164,7 @@ func (s *server) reportQueries(ctx context.Context, out io.Writer, queries []str
 		fmt.Fprintf(out, "  %v, %d bytes: %s\n", a.took, a.bytes, a.query)
 	}
 	tell(out, refused)
-	return s.reportCrowd(ctx, out, all[len(all)-1].query, o.crowd)
+	return s.reportConcurrent(ctx, out, all[len(all)-1].query, o.concurrent)
 }
 
 func tell(out io.Writer, refused map[string]int) {
@@ -173,8 +173,8 @@ func tell(out io.Writer, refused map[string]int) {
 	}
 }
 
-// reportCrowd asks the costliest query many times at once.
-func (s *server) reportCrowd(ctx context.Context, out io.Writer, query string, n int) error {
+// reportConcurrent runs the most expensive query many times concurrently.
+func (s *server) reportConcurrent(ctx context.Context, out io.Writer, query string, n int) error {
 	type answer struct {
 		refused string
 		err     error
@@ -204,7 +204,7 @@ func (s *server) reportCrowd(ctx context.Context, out io.Writer, query string, n
 	return nil
 }
 
-// ask asks one query for the last 15 minutes, and returns the size of the answer or why there is none.
+// ask runs one query for the last 15 minutes. It returns the size of the answer, or the reason why there is none.
 func (s *server) ask(ctx context.Context, query string) (size int, refused string, err error) {
 	end := time.Now().Unix()
 	body, status, err := s.get(ctx, "/api/v1/query_range?"+url.Values{

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command cadvisor serves cAdvisor's metrics of control groups and of the machine. It is made of cAdvisor's library
-// with the settings that cAdvisor's own program has when it is given no flags, and without what that program adds:
-// its page, its API and its lookups in container runtimes. It is a peer to measure against, in a module of its own,
-// and no part of teescope.
+// Command cadvisor serves cAdvisor's metrics of control groups and of the machine. It uses cAdvisor's library with the
+// settings of cAdvisor's own program without flags. It omits that program's page, its API and its lookups in container
+// runtimes. It is a peer for comparison, in its own module, and no part of teescope.
 package main
 
 import (

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command probecost writes the table of what each eBPF program costs (docs/dev/probe-cost.md): how many instructions
-// its object holds, and nanoseconds per event. It measures one machine at one moment and refuses to judge: the
-// instructions are compared by CI, the nanoseconds are a note.
+// Command probecost writes the table of the cost of each eBPF program (docs/dev/probe-cost.md): the number of
+// instructions in its object, and nanoseconds per event. The nanoseconds are of one machine at one time. The command
+// refuses to judge: CI compares the instructions, and the nanoseconds are a note.
 //
-//	probecost FILE                      count the instructions again and keep the nanoseconds
-//	probecost -measure teescope FILE    measure the nanoseconds too (root; nothing else should run)
-//	probecost -virtual METRICS FILE     take those of the virtual SGX machine from an exposition of an agent in it
+//	probecost FILE                      count the instructions and keep the nanoseconds
+//	probecost -measure teescope FILE    also measure the nanoseconds (root; nothing else should run)
+//	probecost -virtual METRICS FILE     read the nanoseconds from metrics of an agent in the virtual SGX machine
 //
-// Instructions are those of the committed object, before the kernel removes dead code: the same on every kernel.
+// Instructions are those of the committed object, before the kernel removes dead code. They are the same on every kernel.
 package main
 
 import (
@@ -74,14 +74,14 @@ func run(ctx context.Context, stderr io.Writer, args []string) error {
 	return os.WriteFile(file, []byte(table(programs, known)), 0o644)
 }
 
-// program is one row: where its object is, how it is attached, and its size in instructions of 8 bytes, alone and
-// with the functions that it calls.
+// program is one row: the object, how it is attached, and its size in instructions of 8 bytes, alone and with the
+// functions that it calls.
 type program struct {
 	object, name, section string
 	own, all              int
 }
 
-// count reads every object of the collectors and TEE backends, and of bench itself for comparison.
+// count reads every object of the collectors and TEE backends, and for comparison those of bench itself.
 func count(root string) ([]program, error) {
 	var all []program
 	for _, pattern := range []string{"internal/agent/collector/*/*.bpf.o", "internal/agent/tee/*/*/*.bpf.o", "bench/*.bpf.o"} {
@@ -114,7 +114,7 @@ func count(root string) ([]program, error) {
 
 func size(instructions asm.Instructions) int { return int(instructions.Size() / asm.InstructionSize) }
 
-// own is the size up to the first function that is called: the program comes first, and is what runs each time.
+// own returns the size up to the first called function. The program itself comes first and runs each time.
 func own(instructions asm.Instructions) int {
 	called := instructions.FunctionReferences()
 	for i := range instructions {

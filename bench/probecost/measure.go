@@ -21,15 +21,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// load makes every event that a probe of ours counts: calls, switches, faults, processes, writes through the page
-// cache, and ECALLs and OCALLs of a program with the functions of Intel's SDK. It runs until it is killed.
+// load generates every event that a probe of teescope counts: system calls, switches, faults, processes, writes through
+// the page cache, and ECALLs and OCALLs of a program with the functions of Intel's SDK. It runs until it is killed.
 const load = `source=$PWD/internal/agent/tee/sgx/boundary/testdata && cd "$(mktemp -d)" && trap 'kill $!; rm -f f app libsgx_urts.so; rmdir "$PWD"; exit' TERM
 gcc -O2 -shared -fPIC -o libsgx_urts.so "$source/urts.c" && gcc -O2 -o app "$source/app.c" -L. -lsgx_urts -Wl,-rpath,"$PWD" -lpthread
 { while :; do echo ecall 1000 2 1; sleep 0.2; done; } | ./app >/dev/null &
 while :; do
 dd if=/dev/zero of=f bs=4k count=256 2>/dev/null; cat f | cat >/dev/null; sync f; dd if=f of=/dev/null bs=1 count=20000 2>/dev/null; done`
 
-// counts are the runs and the seconds of one program while the kernel's statistics were enabled.
+// counts holds the runs and the seconds of one program while the kernel's statistics were enabled.
 type counts struct{ runs, seconds float64 }
 
 func measure(ctx context.Context, binary string, d time.Duration) (map[string]note, string, error) {
@@ -73,7 +73,7 @@ func measure(ctx context.Context, binary string, d time.Duration) (map[string]no
 	return notes, where(d), err
 }
 
-// notesOf gives nanoseconds per run of what ran often enough.
+// notesOf returns nanoseconds per run of programs with enough runs.
 func notesOf(all map[string]counts, empty counts, enough float64) (map[string]note, error) {
 	programs, err := count(".")
 	if err != nil {
@@ -89,13 +89,13 @@ func notesOf(all map[string]counts, empty counts, enough float64) (map[string]no
 	return notes, nil
 }
 
-// prefixes are what the agent puts before the names of an object's programs: the name of the TEE backend that loads it.
+// prefixes are what the agent puts before a program's name: the name of the TEE backend that loads its object.
 var prefixes = map[string]string{
 	"internal/agent/tee/sgx/driver/sgx.bpf.o":        "sgx/",
 	"internal/agent/tee/sgx/boundary/boundary.bpf.o": "transition/",
 }
 
-// readVirtual reads what an agent in the virtual SGX machine has told, and where and when that was.
+// readVirtual reads the metrics of an agent in the virtual SGX machine, and where and when they were measured.
 func readVirtual(file string) (map[string]note, string, error) {
 	body, err := os.ReadFile(file)
 	if err != nil {
@@ -105,7 +105,7 @@ func readVirtual(file string) (map[string]note, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	const enough = 100 // a machine is slow in there
+	const enough = 100 // the virtual machine is slow
 	notes, err := notesOf(all, counts{}, enough)
 	kernel := regexp.MustCompile(`node_uname_info\{[^}]*release="([^"]+)"`).FindSubmatch(body)
 	info, statErr := os.Stat(file)
@@ -138,7 +138,7 @@ func startAgent(ctx context.Context, binary string) (url string, end func(), err
 	return "", nil, fmt.Errorf("waiting for the agent: %w", err)
 }
 
-// scrape reads what the agent tells of its programs.
+// scrape reads the agent's metrics about its programs.
 func scrape(ctx context.Context, url string) (map[string]counts, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -175,7 +175,7 @@ func parseCounts(body []byte) (map[string]counts, error) {
 	return all, nil
 }
 
-// floor is the program that does nothing, attached.
+// floor is the attached empty program.
 type floor struct {
 	programs *ebpf.Collection
 	attached link.Link
@@ -195,7 +195,7 @@ func attachEmpty() (floor, error) {
 }
 
 func (f floor) Close() {
-	_ = f.attached.Close() // closing the program detaches it too
+	_ = f.attached.Close() // closing the program also detaches it
 	f.programs.Close()
 }
 
@@ -207,7 +207,7 @@ func (f floor) counts() (counts, error) {
 	return counts{float64(s.RunCount), s.Runtime.Seconds()}, nil
 }
 
-// where says of which machine and when.
+// where describes the machine and the time.
 func where(d time.Duration) string {
 	kernel := "an unknown kernel"
 	if data, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {

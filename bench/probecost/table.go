@@ -27,10 +27,10 @@ driver run. QEMU emulates each instruction, so only the ratio of two figures is 
 
 `
 
-// note is one measured figure, as it is printed.
+// note is one measured value, as it is printed.
 type note string
 
-// notes are what was measured where: here, and in the virtual SGX machine.
+// notes are the values measured on this machine and in the virtual SGX machine.
 type notes struct {
 	here, virtual         map[string]note
 	whenHere, whenVirtual string
@@ -63,7 +63,7 @@ func table(programs []program, n notes) string {
 	return b.String()
 }
 
-// parse reads the notes of an earlier table and when they were measured.
+// parse reads the notes of an earlier table, and when they were measured.
 func parse(text string) notes {
 	n := notes{here: map[string]note{}, virtual: map[string]note{}}
 	for pattern, into := range map[string]*string{
@@ -84,7 +84,7 @@ func parse(text string) notes {
 		}
 		for i, into := range []map[string]note{n.here, n.virtual} {
 			ns := strings.TrimSpace(cells[5+i])
-			if _, err := strconv.Atoi(ns); err == nil { // and not the head of the table
+			if _, err := strconv.Atoi(ns); err == nil { // not the head of the table
 				into[key(object, strings.TrimSpace(cells[1]))] = note(ns)
 			}
 		}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A load that is its own client: one system call again and again, or threads that are created and joined.
+// A load without a client: it repeats one system call, or creates and joins threads.
 //
 //   loop FILE threads
 //   loop FILE NUMBER [CALLS BURST]
 //
-// FILE holds two words that both sides have mapped: how often it was done, and whether to begin. With CALLS it
-// makes that many, pausing for 10 ms after each BURST of them, and then waits to be ended.
+// FILE holds two words that both sides have mapped: the number of repetitions so far, and whether to begin. With
+// CALLS it makes that many calls, pauses for 10 ms after each BURST of them, and then waits to be killed.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

@@ -7,8 +7,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// around are families that the page shows and no collector describes: those of the Go client and of Prometheus for each
-// scraped process, and those that an analysis stores for its window.
+// around lists families that the page also shows and no collector describes: metrics that the Go client and Prometheus
+// add for every scraped process, and the results that an analysis stores.
 func around() []*metric.Desc {
 	box := []string{"metric", "workload", "window", "instance"}
 	kept := "stored by each analysis, not in /metrics"
@@ -53,5 +53,5 @@ func around() []*metric.Desc {
 	return all
 }
 
-// families are all families of the reference.
+// families lists all families of the reference.
 func families() []*metric.Desc { return append(app.Descriptions(), around()...) }

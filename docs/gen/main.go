@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gen writes the documents that have their source in the program: docs/user/metrics.md from
-// the metric descriptions, and docs/user/cli.md from the help of every command. It is run by
-// "make generate-docs" and writes nothing that a person should edit.
+// Command gen writes the documents that are generated from the program: docs/user/metrics.md from the metric
+// descriptions, and docs/user/cli.md from the help of every command. "make generate-docs" runs it. It writes nothing
+// that a person should edit.
 package main
 
 import (
@@ -37,8 +37,8 @@ func run(binary, dir string) error {
 	return os.WriteFile(filepath.Join(dir, "metrics.md"), metrics(families()), 0o644)
 }
 
-// help runs one command's help in an environment of its own: defaults that depend on who asks
-// (root or not, HOME) are the same for everybody.
+// help runs one command's help in a fixed environment. Defaults that depend on the user (root or not, HOME) are then
+// the same everywhere.
 func help(binary string, command ...string) ([]byte, error) {
 	cmd := exec.Command(binary, append(command, "--help")...)
 	cmd.Env = []string{"HOME=/home/you", "XDG_STATE_HOME="}
@@ -49,7 +49,7 @@ func help(binary string, command ...string) ([]byte, error) {
 	return out, nil
 }
 
-// listed finds the subcommands in the help of a command.
+// listed matches the subcommands in the help of a command.
 var listed = regexp.MustCompile(`(?m)^  ([a-z]+) +[A-Z]`)
 
 func commandLine(binary string) ([]byte, error) {
@@ -59,7 +59,7 @@ func commandLine(binary string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// section writes the help of a command and of those below it.
+// section writes the help of a command and its subcommands.
 func section(out *bytes.Buffer, binary string, command ...string) error {
 	text, err := help(binary, command...)
 	if err != nil {

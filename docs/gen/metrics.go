@@ -36,7 +36,7 @@ forge the number. It shows what is slow, but it is not evidence for somebody who
 anyone who controls the teescope process can forge it.
 `
 
-// metrics writes the reference of all families, in the order of their names.
+// metrics writes the reference of all families, sorted by name.
 func metrics(all []*metric.Desc) []byte {
 	sorted := slices.SortedFunc(slices.Values(all), func(a, b *metric.Desc) int { return strings.Compare(a.Name, b.Name) })
 	var out bytes.Buffer
@@ -78,5 +78,5 @@ func or(text, otherwise string) string {
 	return text
 }
 
-// anchor is the name that Markdown renderers give to the heading of a family.
+// anchor returns the name that Markdown renderers give to the heading of a family.
 func anchor(name string) string { return strings.ToLower(strings.ReplaceAll(name, ":", "")) }

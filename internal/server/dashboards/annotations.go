@@ -9,16 +9,16 @@ import (
 	"github.com/teescope/teescope/internal/server/pagequery"
 )
 
-// An annotation is one of Grafana's with the fields of its Prometheus data source, which the schema of the core leaves to
-// it (public/app/plugins/datasource/prometheus, AnnotationQueryEditor).
+// An annotation is a Grafana annotation with the fields of the Prometheus data source. Grafana's core schema does not
+// define these (public/app/plugins/datasource/prometheus, AnnotationQueryEditor).
 type annotation struct {
 	dashboard.AnnotationQuery
 	TitleFormat     string `json:"titleFormat"`
 	TextFormat      string `json:"textFormat"`
-	UseValueForTime bool   `json:"useValueForTime"` // the value is the moment, in milliseconds since 1970
+	UseValueForTime bool   `json:"useValueForTime"` // the value is the time, in milliseconds since 1970
 }
 
-// annotated is a dashboard with these annotations: a field here has precedence over the embedded one of that name.
+// annotated is a dashboard with these annotations. Its field overrides the embedded field of the same name.
 type annotated struct {
 	dashboard.Dashboard
 	Annotations struct {
@@ -26,7 +26,7 @@ type annotated struct {
 	} `json:"annotations"`
 }
 
-// annotationLooks has what Grafana needs of each mark of the page beside its query.
+// annotationLooks holds what Grafana needs for each mark of the page besides its query.
 var annotationLooks = []struct{ mark, name, colour, title, text string }{
 	{"alerts", "Alerts", "red", "{{alertname}}", "{{workload}} {{instance}}"},
 	{"findings", "Findings", "orange", "{{rule}}", "{{workload}}"},
@@ -36,7 +36,7 @@ var annotationLooks = []struct{ mark, name, colour, title, text string }{
 	{"agents", "Agent starts", "blue", "teescope started", "{{instance}}"},
 }
 
-// annotations are what the page marks on its charts.
+// annotations returns the marks of the page's charts.
 func annotations() []annotation {
 	marks := map[string]pagequery.Mark{}
 	for _, m := range pagequery.Marks() {
@@ -47,7 +47,7 @@ func annotations() []annotation {
 		mark := marks[look.mark]
 		expr := mark.Expr
 		if mark.Moments {
-			expr = "1000 * " + expr // Grafana reads milliseconds
+			expr = "1000 * " + expr // Grafana expects milliseconds
 		}
 		all = append(all, annotation{
 			AnnotationQuery: dashboard.AnnotationQuery{

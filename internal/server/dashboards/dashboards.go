@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dashboards renders the panels of the page for others: Grafana.
+// Package dashboards renders the panels of the page for Grafana.
 //
-// The panels are defined once, in web/src/panels/dashboards; panels.json is generated from them (`make generate-dashboards`). It
-// refuses to define a panel of its own, and to know who serves or stores what the panels ask for.
+// The panels are defined once, in web/src/panels/dashboards; panels.json is generated from them (`make
+// generate-dashboards`). The package refuses to define its own panels, and to know who serves or stores the data of the
+// panels.
 package dashboards
 
 import (
@@ -23,7 +24,7 @@ type Dashboard struct {
 	Title    string    `json:"title"`
 	Question string    `json:"question"`
 	Sections []Section `json:"sections"`
-	Single   bool      `json:"single"` // about one workload, which has to be chosen
+	Single   bool      `json:"single"` // about one workload, which the user chooses
 }
 
 // A Section is panels under one heading.
@@ -33,7 +34,7 @@ type Section struct {
 	Panels []Panel `json:"panels"`
 }
 
-// A Panel is one picture; which fields it has depends on its kind (web/src/panels/types.ts says what each means).
+// A Panel is one chart or table. Its fields depend on its kind (web/src/panels/types.ts documents them).
 type Panel struct {
 	ID         string      `json:"id"`
 	Kind       string      `json:"kind"` // one of web/src/panels/types.ts
@@ -47,17 +48,17 @@ type Panel struct {
 	Top        int         `json:"top"`
 	Ordered    bool        `json:"ordered"`
 	Thresholds []Threshold `json:"thresholds"`
-	Keys       []Key       `json:"keys"` // of a table, a box plot or an icicle, from here on
+	Keys       []Key       `json:"keys"` // from here on: of a table, a box plot or an icicle
 	Name       string      `json:"name"`
 	Info       *Info       `json:"info"`
 	Columns    []Column    `json:"columns"`
 	SortBy     int         `json:"sortBy"`
 	Filters    bool        `json:"filters"`
-	First      string      `json:"first"`   // of a box plot: what is shown at first
-	Metrics    []string    `json:"metrics"` // that it asks for, by their names in docs/user/metrics.md
+	First      string      `json:"first"`   // of a box plot: what is shown first
+	Metrics    []string    `json:"metrics"` // the metrics of its queries, as named in docs/user/metrics.md
 }
 
-// Empty is what to say of a panel that has nothing to show.
+// Empty is the text of a panel without data.
 type Empty struct {
 	Text  string `json:"text"`
 	Flag  string `json:"flag"`
@@ -70,14 +71,14 @@ type Query struct {
 	Legend string `json:"legend"`
 }
 
-// Key is a label that makes a row.
+// Key is a label that defines a row.
 type Key struct {
 	Label   string `json:"label"`
 	Title   string `json:"title"`
-	Several bool   `json:"several"` // the page shows it where there are several machines alone
+	Several bool   `json:"several"` // the page shows it only when there are several machines
 }
 
-// Label is a label that is shown under a title.
+// Label is a label and its title.
 type Label struct {
 	Label string `json:"label"`
 	Title string `json:"title"`
@@ -89,27 +90,27 @@ type Info struct {
 	Labels []Label `json:"labels"`
 }
 
-// Column is a column of figures.
+// Column is a column of numbers.
 type Column struct {
 	Title string `json:"title"`
 	Unit  string `json:"unit"`
 	Expr  string `json:"expr"`
 	Spark bool   `json:"spark"`
-	Stat  string `json:"stat"` // which number of a box plot it is
+	Stat  string `json:"stat"` // the statistic of a box plot
 }
 
 // All returns every dashboard, in the order of the page.
 func All() ([]Dashboard, error) {
 	var all []Dashboard
 	d := json.NewDecoder(bytes.NewReader(panels))
-	d.DisallowUnknownFields() // a field that is not known here would be lost in what is rendered
+	d.DisallowUnknownFields() // rendering would silently drop unknown fields
 	if err := d.Decode(&all); err != nil {
 		return nil, fmt.Errorf("reading the panel definitions: %w", err)
 	}
 	return all, nil
 }
 
-// AllQueries lists the queries of a panel, with their placeholders.
+// AllQueries returns the queries of a panel, with their placeholders.
 func (p Panel) AllQueries() []Query {
 	all := slices.Clone(p.Queries)
 	if p.Query != nil {

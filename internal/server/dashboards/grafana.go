@@ -18,7 +18,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/table"
 )
 
-// Sizes in Grafana's grid, which is 24 wide.
+// Sizes in Grafana's grid, which has 24 columns.
 const (
 	gridWidth    = 24
 	chartHeight  = 8
@@ -26,16 +26,16 @@ const (
 	figureHeight = 4
 )
 
-// units maps the units of the page to Grafana's.
+// units maps the page's units to Grafana's.
 var units = map[string]string{
 	"per_second": "ops", "count": "short", "bytes": "bytes", "bytes_per_second": "binBps", "seconds": "s",
 	"cores": "short", "seconds_per_second": "percentunit", "ratio": "percentunit", "yes_no": "bool_yes_no",
 }
 
-// usualAddress is where the links of panels lead unless somebody writes another address above the panels.
-const usualAddress = "http://127.0.0.1:9750"
+// defaultAddress is the target of panel links until the user enters another address above the panels.
+const defaultAddress = "http://127.0.0.1:9750"
 
-// Grafana renders a dashboard as Grafana's JSON, which fits the classic dashboard model of version 10 to 12.
+// Grafana renders a dashboard as JSON in Grafana's classic dashboard model of versions 10 to 12.
 func Grafana(d Dashboard) ([]byte, error) {
 	b := dashboard.NewDashboardBuilder("teescope: "+d.Title).
 		Uid("teescope-"+d.ID).Description(d.Question).Tags([]string{"teescope"}).
@@ -76,11 +76,10 @@ func Grafana(d Dashboard) ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// number gives panels and rows the identities that Grafana looks them up by: without them those of panels are guessed, and
-// all rows have the same.
+// number sets the IDs of panels and rows. Without IDs Grafana guesses those of panels, and all rows get the same.
 func number(panels []dashboard.PanelOrRowPanel) {
 	for i, p := range panels {
-		id := uint32(i) + 1 //nolint:gosec // a dashboard has no billions of panels
+		id := uint32(i) + 1 // //nolint:gosec // a dashboard has few panels
 		if p.Panel != nil {
 			p.Panel.Id = &id
 		} else {
@@ -89,11 +88,11 @@ func number(panels []dashboard.PanelOrRowPanel) {
 	}
 }
 
-// ErrNoPanel says that no panel has an identity.
+// ErrNoPanel reports that no panel has the ID.
 var ErrNoPanel = errors.New("no such panel")
 
-// GrafanaPanel renders the panel of an identity as the JSON of one panel of Grafana. It asks through the variables that the
-// dashboards of [Grafana] have.
+// GrafanaPanel renders a panel as JSON of one Grafana panel. Its queries use the variables of the dashboards that
+// [Grafana] renders.
 func GrafanaPanel(id string) ([]byte, error) {
 	all, err := All()
 	if err != nil {
@@ -124,7 +123,7 @@ func renderPanel(p Panel, span uint32) ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// width gives a section's panels as many columns as the page does.
+// width returns the width of a panel, so that a section has as many columns as on the page.
 func width(s Section, p Panel) uint32 {
 	switch {
 	case p.Kind == "table", p.Kind == "box", p.Kind == "flame", p.Kind == "matrix":
@@ -137,12 +136,12 @@ func width(s Section, p Panel) uint32 {
 	return gridWidth / 2
 }
 
-// anyOf is a variable of which "All" lets through what has no such label.
+// anyOf returns a variable whose "All" includes series without the label.
 func anyOf(name, title, query string) *dashboard.QueryVariableBuilder {
 	return labelVariable(name, title, query).AllValue(".*")
 }
 
-// labelVariable is a variable of which "All" is every choice that there is.
+// labelVariable returns a variable whose "All" is the list of all choices.
 func labelVariable(name, title, query string) *dashboard.QueryVariableBuilder {
 	return single(name, title, query).Multi(true).IncludeAll(true).
 		Current(dashboard.VariableOption{
@@ -152,14 +151,14 @@ func labelVariable(name, title, query string) *dashboard.QueryVariableBuilder {
 		})
 }
 
-// single is a variable of which one is chosen, at first the first.
+// single returns a variable with exactly one choice, by default the first.
 func single(name, title, query string) *dashboard.QueryVariableBuilder {
 	return dashboard.NewQueryVariableBuilder(name).Label(title).Datasource(datasource()).
 		Query(dashboard.StringOrMap{String: &query}).Refresh(dashboard.VariableRefreshOnTimeRangeChanged).
 		Sort(dashboard.VariableSortAlphabeticalAsc)
 }
 
-// workloads is the filter of workloads: one at a time where the dashboard is about one.
+// workloads returns the workload filter. It allows one workload when the dashboard is about one.
 func workloads(d Dashboard) *dashboard.QueryVariableBuilder {
 	variable := labelVariable
 	if d.Single {
@@ -172,22 +171,22 @@ func datasource() common.DataSourceRef {
 	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${" + datasourceVariable + "}")}
 }
 
-// description is what a panel's "i" shows.
+// description returns the text that a panel shows under "i".
 func description(p Panel) string {
 	return p.Question + "\n\n" + p.Help + "\n\nNothing here? " + p.Empty.Text
 }
 
-// address is a field for the address of teescope, which has the pages that panels link to.
+// address returns a text field for the address of teescope, whose pages the panels link to.
 func address() *dashboard.TextBoxVariableBuilder {
-	return dashboard.NewTextBoxVariableBuilder(addressVariable).Label("teescope at").DefaultValue(dashboard.StringOrMap{String: cog.ToPtr(usualAddress)}).
+	return dashboard.NewTextBoxVariableBuilder(addressVariable).Label("teescope at").DefaultValue(dashboard.StringOrMap{String: cog.ToPtr(defaultAddress)}).
 		Current(dashboard.VariableOption{
 			Selected: cog.ToPtr(true),
-			Text:     dashboard.StringOrArrayOfString{String: cog.ToPtr(usualAddress)},
-			Value:    dashboard.StringOrArrayOfString{String: cog.ToPtr(usualAddress)},
+			Text:     dashboard.StringOrArrayOfString{String: cog.ToPtr(defaultAddress)},
+			Value:    dashboard.StringOrArrayOfString{String: cog.ToPtr(defaultAddress)},
 		})
 }
 
-// linked is a panel with links to what is written of its metrics.
+// linked is a panel with links to the documentation of its metrics.
 type linked struct {
 	cog.Builder[dashboard.Panel]
 	metrics []string
@@ -244,7 +243,7 @@ func grafanaKind(p Panel, span uint32) (cog.Builder[dashboard.Panel], error) {
 			return nil, fmt.Errorf("a gauge needs two queries, its value and its limit; this one has %d", len(p.Queries))
 		}
 		return grafanaGauge(p, targets, unit, span), nil
-	case "table", "box", "flame", "matrix": // Grafana draws none of the last three from Prometheus' series: their figures are a table
+	case "table", "box", "flame", "matrix": // Grafana cannot draw the last three from series
 		return grafanaTable(p, targets, span), nil
 	}
 	return nil, fmt.Errorf("the kind %q cannot be rendered for Grafana", p.Kind)
@@ -263,10 +262,10 @@ func grafanaTargets(p Panel) ([]*prometheus.DataqueryBuilder, error) {
 	return targets, nil
 }
 
-// refID names queries as Grafana does: A, B, ...
+// refID returns the name of a query as Grafana writes it: A, B, ...
 func refID(i int) string { return string(rune('A' + i)) }
 
-// grafanaTable joins one query a column by the labels that make a row, and hides the others.
+// grafanaTable joins one query per column by the labels that define a row, and hides the other labels.
 func grafanaTable(p Panel, targets []*prometheus.DataqueryBuilder, span uint32) cog.Builder[dashboard.Panel] {
 	b := table.NewPanelBuilder().Title(p.Title).Description(description(p)).Datasource(datasource()).
 		Span(span).Height(tableHeight).Filterable(true)
@@ -295,7 +294,7 @@ func grafanaTable(p Panel, targets []*prometheus.DataqueryBuilder, span uint32) 
 		keep(field, c.Title)
 		b = b.OverrideByName(c.Title, []dashboard.DynamicConfigValue{{Id: "unit", Value: units[c.Unit]}})
 	}
-	// Not organize's includeByName, which older versions of Grafana do not know: they would show every label.
+	// Older versions of Grafana do not know organize's includeByName and would show every label.
 	shown := slices.SortedFunc(maps.Keys(names), func(a, b string) int { return order[a] - order[b] })
 	b = b.WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}}).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "filterFieldsByName", Options: map[string]any{

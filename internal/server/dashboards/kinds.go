@@ -13,16 +13,16 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// A Threshold says from where on a value is worth a look, or bad.
+// A Threshold is the value from which on a value is a warning or bad.
 type Threshold struct {
 	At    float64 `json:"at"`
 	Level string  `json:"level"` // warn, bad
 }
 
-// levelColours are Grafana's names of colours, which fit its themes.
+// levelColours maps levels to Grafana's colour names, which fit its themes.
 var levelColours = map[string]string{"warn": "orange", "bad": "red"}
 
-// grafanaThresholds scales each threshold: percentages of a gauge are of 100, and shares here.
+// grafanaThresholds scales each threshold. Thresholds of a gauge are percentages in Grafana, and fractions here.
 func grafanaThresholds(ts []Threshold, mode dashboard.ThresholdsMode, factor float64) cog.Builder[dashboard.ThresholdsConfig] {
 	steps := []dashboard.Threshold{{Color: "green"}}
 	for _, t := range ts {
@@ -51,13 +51,14 @@ func grafanaTimeseries(p Panel, targets []*prometheus.DataqueryBuilder, unit str
 	return b
 }
 
-// grafanaHeatmap leaves taking the cumulative buckets apart to Grafana, which knows their format.
+// grafanaHeatmap does not convert cumulative buckets, because Grafana knows their format.
 func grafanaHeatmap(p Panel, targets []*prometheus.DataqueryBuilder, unit string, span uint32) cog.Builder[dashboard.Panel] {
 	b := heatmap.NewPanelBuilder().Title(p.Title).Description(description(p)).Datasource(datasource()).
 		Span(span).Height(chartHeight).Calculate(false).
 		YAxis(heatmap.NewYAxisConfigBuilder().Unit(unit)).
 		CellValues(heatmap.NewCellValuesBuilder().Unit(units["per_second"])).
-		// A scale of one hue, for every kind of sight; its exponent shows what is seldom beside what is frequent.
+		// A scale of one hue is readable with any colour vision. The exponent makes rare values visible next to
+		// frequent ones.
 		Color(heatmap.NewHeatmapColorOptionsBuilder().Mode(heatmap.HeatmapColorModeScheme).Scheme("Blues").Reverse(false).
 			Scale(heatmap.HeatmapColorScaleExponential).Exponent(0.4).Steps(64)).
 		ShowLegend().Mode(common.TooltipDisplayModeSingle).ShowColorScale(true)
@@ -67,7 +68,7 @@ func grafanaHeatmap(p Panel, targets []*prometheus.DataqueryBuilder, unit string
 	return b
 }
 
-// grafanaHistogram is a bar for each bucket: Grafana's own panel of that name makes its buckets itself, from values.
+// grafanaHistogram draws a bar for each bucket. Grafana's own histogram panel makes its own buckets from values.
 func grafanaHistogram(p Panel, targets []*prometheus.DataqueryBuilder, span uint32) cog.Builder[dashboard.Panel] {
 	b := bargauge.NewPanelBuilder().Title(p.Title).Description(description(p)).Datasource(datasource()).
 		Unit(units["count"]).Min(0).Span(span).Height(chartHeight).Orientation(common.VizOrientationVertical)
@@ -77,7 +78,7 @@ func grafanaHistogram(p Panel, targets []*prometheus.DataqueryBuilder, span uint
 	return b
 }
 
-// grafanaGauge makes the second query the maximum of the first; thresholds are shares of it.
+// grafanaGauge makes the second query the maximum of the first. Thresholds are fractions of it.
 func grafanaGauge(p Panel, targets []*prometheus.DataqueryBuilder, unit string, span uint32) cog.Builder[dashboard.Panel] {
 	b := gauge.NewPanelBuilder().Title(p.Title).Description(description(p)).Datasource(datasource()).
 		Unit(unit).Min(0).Span(span).Height(chartHeight).ShowThresholdMarkers(true).

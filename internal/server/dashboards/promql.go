@@ -17,18 +17,18 @@ const (
 	containerVariable  = "container"
 	runtimeVariable    = "runtime"
 	workloadVariable   = "workload"
-	addressVariable    = "teescope" // where its page is: what links of panels begin with
+	addressVariable    = "teescope" // address of the page; panel links begin with it
 )
 
 const nodeMatcher = `instance=~"$` + instanceVariable + `"`
 
-// workloadMatcher is the value of $workloads. The choices of the variable of workloads are those that pod, container and
-// runtime leave: no metric has these as labels.
+// workloadMatcher returns the value of $workloads. The choices of the workload variable depend on those of pod,
+// container and runtime, because no other metric has these as labels.
 func workloadMatcher() string {
 	return `workload=~"$` + workloadVariable + `",` + pagequery.AnyWorkload() + `,` + nodeMatcher
 }
 
-// grafanaExpr writes a query with Grafana's variables for the placeholders of the page.
+// grafanaExpr replaces the placeholders of the page's queries by Grafana's variables.
 func grafanaExpr(expr string) string {
 	return pagequery.Replace(expr, map[string]string{
 		"workloads": workloadMatcher(), "candidates": workloadMatcher(), "nodes": nodeMatcher,
@@ -37,7 +37,7 @@ func grafanaExpr(expr string) string {
 	})
 }
 
-// grafanaExpr writes a query of a panel. A histogram is over the shown interval, as often as its events were.
+// grafanaExpr returns a query of a panel for Grafana. A histogram covers the shown time range.
 func (p Panel) grafanaExpr(expr string) string {
 	if p.Kind == "histogram" {
 		return overRange(expr)
@@ -45,9 +45,9 @@ func (p Panel) grafanaExpr(expr string) string {
 	return grafanaExpr(expr)
 }
 
-// workloadChoices asks for the workloads that the other variables leave. teescope_container_info has the names of containers
-// and pods that people use; where it is absent, teescope_workload_info has the IDs. A container beyond the limit of workloads
-// has no runtime that anybody knows, and stays.
+// workloadChoices returns the query for the workloads that the other variables allow. teescope_container_info has the
+// names of containers and pods that people use. Where it is absent, teescope_workload_info has the IDs. A container
+// beyond the limit of workloads has no known runtime, and stays in the list.
 func workloadChoices() string {
 	in := func(family, more string) string {
 		return "last_over_time(" + family + "{" + nodeMatcher + more + "}[${__range_s}s])"
@@ -59,27 +59,28 @@ func workloadChoices() string {
 		" or (" + in(containers, named) + " unless on (instance, workload) " + in(info, "") + ")))"
 }
 
-// rangeStandIn is a range that no panel has, in place of Grafana's variable while the query is parsed.
+// rangeStandIn is a range that no panel uses. It replaces Grafana's variable while the query is parsed.
 const rangeStandIn = "99y"
 
-// overRange writes a query of rates as one of increases over the shown time range.
+// overRange converts a query of rates to one of increases over the shown time range.
 func overRange(expr string) string {
 	expr = grafanaExpr(pagequery.Replace(expr, map[string]string{"window": rangeStandIn}))
 	increases, err := promql.Rename(expr, "rate", "increase")
 	if err != nil {
-		return expr // the query is the page's, and its tests parse it
+		return expr // the query is from the page, whose tests parse it
 	}
 	return strings.ReplaceAll(increases, "["+rangeStandIn+"]", "[$__range]")
 }
 
-// byInstance tells whether a query of the page keeps the label instance.
+// byInstance reports whether a query of the page keeps the label instance.
 func byInstance(expr string) bool {
 	filled, err := pagequery.Filling{Step: 60, Scrape: 5}.Fill(expr)
 	return err == nil && promql.GroupsBy(filled, instanceVariable)
 }
 
-// grafanaLegend writes a legend for Grafana, which knows no alternatives: labels that are absent are empty there, so all
-// of them side by side show the same. What is of one machine says of which; the page does so where there are several.
+// grafanaLegend returns a legend for Grafana. Grafana has no alternatives, and absent labels are empty, so it lists all
+// alternatives one after the other. Series of one machine include the machine; on the page this depends on the number
+// of machines.
 func grafanaLegend(q Query) string {
 	legend := strings.ReplaceAll(q.Legend, "|", " ")
 	if legend != "" && byInstance(q.Expr) && !strings.Contains(legend, "{{instance}}") {

@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// Serve answers with the panel {id} of a path as one panel of Grafana, in JSON, to be saved.
+// Serve serves the panel {id} of a path as JSON of one Grafana panel, for download.
 func Serve() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
@@ -21,7 +21,7 @@ func Serve() http.Handler {
 		default:
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Disposition", `attachment; filename="teescope-`+id+`.json"`)
-			_, _ = w.Write(rendered) // an error is that the client has gone
+			_, _ = w.Write(rendered) // an error means that the client has disconnected
 		}
 	})
 }

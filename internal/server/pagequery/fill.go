@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// Filling has the values of the placeholders of a query; testdata/fill.json holds this package and web/src/lib/promql.ts to
-// the same results.
+// Filling holds the values of a query's placeholders. testdata/fill.json checks that this package and
+// web/src/lib/promql.ts give the same results.
 type Filling struct {
 	Workloads []string `json:"workloads"`
 	Step      float64  `json:"step"`           // between two points, seconds
 	Scrape    float64  `json:"scrapeInterval"` // between two scrapes, seconds
-	Age       *float64 `json:"age"`            // of the agent's counters at the end, seconds; nil when it is not known
+	Age       *float64 `json:"age"`            // of the agent's counters at the end, seconds; nil when unknown
 }
 
-// placeholder finds one, with the comma or the pair of braces that an empty $nodes would leave.
+// placeholder matches a placeholder, with the comma or the pair of braces that an empty $nodes would leave.
 var placeholder = regexp.MustCompile(`\{\$nodes\}|,\$nodes\b|\$(` + strings.Join(shared.Placeholders, "|") + `)\b`)
 
-// Replace writes a query with these values for its placeholders, in one pass. A placeholder without a value stays.
+// Replace replaces placeholders by values in one pass. A placeholder without a value stays.
 func Replace(expr string, values map[string]string) string {
 	return placeholder.ReplaceAllStringFunc(expr, func(p string) string {
 		name := strings.Trim(p, "{},$")
@@ -37,10 +37,10 @@ func Replace(expr string, values map[string]string) string {
 	})
 }
 
-// unknown finds what looks like a placeholder.
+// unknown matches a text that looks like a placeholder.
 var unknown = regexp.MustCompile(`\$[a-z]+\b`)
 
-// Fill writes a query. A placeholder that the page does not have is an error.
+// Fill returns the query with all placeholders replaced. An unknown placeholder is an error.
 func (f Filling) Fill(template string) (string, error) {
 	known := placeholder.ReplaceAllString(template, "")
 	if p := unknown.FindString(known); p != "" {
@@ -53,7 +53,7 @@ func (f Filling) Fill(template string) (string, error) {
 	}), nil
 }
 
-// rate is the window of a rate, seconds, and its function; web/src/lib/promql.ts has the reasons.
+// rate returns the window of a rate in seconds, and its function. web/src/lib/promql.ts gives the reasons.
 func (f Filling) rate() (float64, string) {
 	least, age := shared.ScrapesInWindow*f.Scrape, math.Inf(1)
 	if f.Age != nil {
@@ -95,7 +95,7 @@ func (f Filling) containers() string {
 	return Containers(matcher(f.Workloads))
 }
 
-// Containers is the value of $containers where these matchers choose workloads.
+// Containers returns the value of $containers for matchers that select workloads.
 func Containers(matchers string) string {
 	return Replace(shared.ContainersOf, map[string]string{"workloads": matchers})
 }
@@ -106,7 +106,7 @@ func quote(text string) string { return `"` + quoting.Replace(text) + `"` }
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// StepFor is the distance between two points that gives at most so many of them.
+// StepFor returns the distance between points that gives at most the given number of points.
 func StepFor(seconds, scrape float64, points int) float64 {
 	wanted := math.Max(seconds/float64(points), scrape)
 	for _, step := range shared.Steps {

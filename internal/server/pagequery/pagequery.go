@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pagequery fills the queries of the page in Go: for reports, for Grafana and for benchmarks.
+// Package pagequery fills the page's queries in Go, for reports, Grafana and benchmarks.
 //
-// What the page and Go have in common is defined once, in web/src; pagequery.json is generated from it
-// (`make generate-dashboards`). The package refuses to know a panel, and to run a query.
+// What the page and Go share is defined once, in web/src; pagequery.json is generated from it (`make
+// generate-dashboards`). The package refuses to know a panel, and to run a query.
 package pagequery
 
 import (
@@ -15,14 +15,14 @@ import (
 //go:embed pagequery.json
 var generated []byte
 
-// page is what web/src defines (web/src/report/page-query.ts).
+// page holds the definitions of web/src/report/page-query.ts.
 type page struct {
 	Placeholders    []string  `json:"placeholders"`
-	AnyWorkload     string    `json:"anyWorkload"`     // the matcher without a choice of workloads
-	ContainersOf    string    `json:"containersOf"`    // $containers where workloads are chosen
-	ScrapesInWindow float64   `json:"scrapesInWindow"` // at least, of a rate
+	AnyWorkload     string    `json:"anyWorkload"`     // the matcher when no workload is selected
+	ContainersOf    string    `json:"containersOf"`    // $containers when workloads are selected
+	ScrapesInWindow float64   `json:"scrapesInWindow"` // minimum number of scrapes in a rate's window
 	Steps           []float64 `json:"steps"`           // distances between two points, seconds
-	Minute          float64   `json:"minute"`          // step of the queries about one moment, seconds
+	Minute          float64   `json:"minute"`          // step of the queries about one time, seconds
 	Marks           []Mark    `json:"marks"`
 }
 
@@ -30,7 +30,7 @@ type page struct {
 type Mark struct {
 	ID      string `json:"id"`
 	Expr    string `json:"expr"`    // with placeholders
-	Moments bool   `json:"moments"` // the values are the moments, as Unix seconds
+	Moments bool   `json:"moments"` // the values are times, in Unix seconds
 }
 
 var shared = decode()
@@ -43,11 +43,11 @@ func decode() page {
 	return p
 }
 
-// AnyWorkload is the matcher of all workloads: every one but the idle task.
+// AnyWorkload returns the matcher of all workloads except the idle task.
 func AnyWorkload() string { return shared.AnyWorkload }
 
-// Minute is the step of the queries about one moment, seconds.
+// Minute returns the step of the queries about one time, in seconds.
 func Minute() float64 { return shared.Minute }
 
-// Marks lists the events that the page marks on its charts.
+// Marks returns the events that the page marks on its charts.
 func Marks() []Mark { return append([]Mark{}, shared.Marks...) }

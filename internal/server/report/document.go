@@ -14,13 +14,13 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// Files of the built page that a report is made of.
+// Files of the built page that are part of a report.
 const (
 	scriptFile = "report/report.js"
 	styleFile  = "report/report.css"
 )
 
-// shell is the file. The policy lets it run its own script and use its own style, and reach nothing.
+// shell is the HTML file. Its content security policy allows its own script and style, and no connections.
 const shell = `<!doctype html>
 <html lang="en">
 <head>
@@ -56,7 +56,7 @@ func document(w io.Writer, o Options, packed []byte) error {
 	return err
 }
 
-// inline reads a file that must not end the element that it is put into.
+// inline reads a file. It is an error when the file would end the HTML element that it is put into.
 func inline(page fs.FS, name, end, instead string) ([]byte, error) {
 	data, err := fs.ReadFile(page, name)
 	if err != nil {
@@ -65,7 +65,7 @@ func inline(page fs.FS, name, end, instead string) ([]byte, error) {
 	return bytes.ReplaceAll(data, []byte(end), []byte(instead)), nil
 }
 
-// hash names a text in a content security policy.
+// hash returns the hash of a text for a content security policy.
 func hash(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])

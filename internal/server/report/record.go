@@ -18,22 +18,23 @@ import (
 )
 
 const (
-	// maxSeries bounds the series of one answer; the greatest are kept.
+	// maxSeries is the maximum number of series of one answer. Those with the greatest values are kept.
 	maxSeries = 300
-	// maxValues bounds all values of a report; a value takes up to 4.5 bytes of the file.
+	// maxValues is the maximum number of values of a report. A value takes up to 4.5 bytes of the file.
 	maxValues = 2_500_000
-	// askers is how many questions are under way at a time.
-	askers = 4
+	// concurrency is the number of concurrent queries.
+	concurrency = 4
 )
 
-// question is what the page asks: over the time of the report in at most so many points, or, without points, of its end.
+// question is a query of the page. With points, it covers the report's time range with at most that many points.
+// Without points, it is for the end of the range.
 type question struct {
 	Expr   string `json:"expr"` // with placeholders
 	Points int    `json:"points"`
-	Exact  bool   `json:"exact,omitempty"` // its values are moments, of which every digit counts
+	Exact  bool   `json:"exact,omitempty"` // its values are timestamps, which need all digits
 }
 
-// answer is a question and its series on a grid of times.
+// answer is a query with its series on a grid of times.
 type answer struct {
 	question
 	From   float64  `json:"from"` // Unix seconds of the first value
@@ -42,18 +43,18 @@ type answer struct {
 	Error  string   `json:"error,omitempty"`
 }
 
-// series are written with as many digits as a picture can show where they have many values that need not be exact.
+// series is one series of an answer. Values for charts are rounded, unless they must be exact.
 type series struct {
 	Labels map[string]string
 	Values values
-	End    values // at the end of the report, where the last point of the grid lies beyond it
+	End    values // at the report's end, when the end is beyond the grid's last point
 	exact  bool
 }
 
-// values are those of a series; what is absent is NaN.
+// values are the values of a series. A missing value is NaN.
 type values []float64
 
-// digits is how many significant ones a value of a chart has.
+// digits is the number of significant digits of a chart's value.
 const digits = 6
 
 // MarshalJSON implements json.Marshaler.
@@ -88,13 +89,13 @@ func (v values) text(precision int) []byte {
 	return append(out, ']')
 }
 
-// record asks all questions. The answers are in their order; what is not in them is said in words.
+// record runs all queries. The answers have the order of the queries. The texts describe what is missing.
 func record(ctx context.Context, o Options, all []question) ([]answer, []string, error) {
 	answers, left := make([]answer, len(all)), make([]int, len(all))
 	errs := make([]error, len(all))
 	work := make(chan int)
 	var group sync.WaitGroup
-	for range askers {
+	for range concurrency {
 		group.Go(func() {
 			for i := range work {
 				answers[i], left[i], errs[i] = ask(ctx, o, all[i])
@@ -129,7 +130,7 @@ func record(ctx context.Context, o Options, all []question) ([]answer, []string,
 		if total += here; total > maxValues {
 			total -= here
 			a.Series, a.Error = nil, "The report is full."
-			leftOut = append(leftOut, a.Expr+": the report is full; ask for one --workload or a shorter --window")
+			leftOut = append(leftOut, a.Expr+": the report is full; use --workload or a shorter --window")
 		}
 	}
 	if failed == len(all) && failed > 0 {
@@ -138,7 +139,7 @@ func record(ctx context.Context, o Options, all []question) ([]answer, []string,
 	return answers, leftOut, nil
 }
 
-// ask asks one question, and says how many series it has left out.
+// ask runs one query, and returns how many series it has dropped.
 func ask(ctx context.Context, o Options, q question) (answer, int, error) {
 	a := answer{question: q, From: float64(o.To.Unix()), Step: pagequery.Minute()}
 	f := pagequery.Filling{Workloads: o.Workloads, Step: pagequery.Minute(), Scrape: o.Scrape.Seconds()}
@@ -187,7 +188,7 @@ func ask(ctx context.Context, o Options, q question) (answer, int, error) {
 	return a, left, nil
 }
 
-// withEnds gives each series its value at the end; one that is only there has no other.
+// withEnds adds the value at the end to each series. A series that exists only at the end has no other value.
 func withEnds(all []series, ends []query.Sample) []series {
 	place := map[string]int{}
 	for i, s := range all {
@@ -205,7 +206,7 @@ func withEnds(all []series, ends []query.Sample) []series {
 
 func seconds(s float64) time.Time { return time.Unix(int64(s), 0) }
 
-// onGrid puts points on a grid, up to the last that is there.
+// onGrid puts points on a grid, up to the last existing one.
 func onGrid(points []query.Point, from, end, step float64) values {
 	grid := make(values, int(math.Round((end-from)/step))+1)
 	for i := range grid {

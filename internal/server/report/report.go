@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report writes the page with all that it would ask as one HTML file, which needs no server.
+// Package report writes the page and the answers to all its queries as one HTML file, which needs no server.
 //
-// What is asked is what the page asks: questions.json is written from web/src/report (`make generate-dashboards`), and what
-// draws the answers is the page's own code, built for it. It refuses to draw anything itself, to know a metric, and to let
-// the file ask anybody anything.
+// The queries are those of the page: questions.json is generated from web/src/report (`make generate-dashboards`). The
+// page's own code, built for reports, draws the answers. The package refuses to draw anything itself, to know a metric,
+// and to let the file connect to anything.
 package report
 
 import (
@@ -24,40 +24,40 @@ import (
 //go:embed questions.json
 var questions []byte
 
-// Options are what a report is of.
+// Options configure a report.
 type Options struct {
-	Server    string // its name, for people
-	Version   string // of the program that writes
+	Server    string // the server's name for display
+	Version   string // of this program
 	Source    query.Source
 	Page      fs.FS // the built page, with report/report.js and report/report.css
 	From, To  time.Time
-	Workloads []string      // none means all
+	Workloads []string      // empty for all
 	Scrape    time.Duration // between two scrapes
-	Started   time.Time     // when the agent began to count; zero when it is not known
+	Started   time.Time     // when the agent started to count; zero when unknown
 	Made      time.Time
 	Findings  json.RawMessage // in the form of docs/user/findings.schema.json
 }
 
-// Summary is what a report has in it.
+// Summary describes the content of a report.
 type Summary struct {
 	Questions, Series int
-	LeftOut           []string // what is not in it, and why
+	LeftOut           []string // what is missing, and why
 }
 
-// NoDataError says that the server has nothing of the time that was asked for.
+// NoDataError reports that the server has no data for the time range.
 type NoDataError struct {
 	Server   string
 	From, To time.Time
 }
 
-// Error says what to do.
+// Error returns what to do.
 func (e *NoDataError) Error() string {
 	return fmt.Sprintf("%s has no series between %s and %s: no agent was scraped then.\n"+
 		"Choose another time with --from and --to, or a longer --window", e.Server,
 		e.From.UTC().Format(time.RFC3339), e.To.UTC().Format(time.RFC3339))
 }
 
-// recording is what the file holds for the page: web/src/report/recording.ts reads it.
+// recording is the data of the file. web/src/report/recording.ts reads it.
 type recording struct {
 	Server    string          `json:"server"`
 	Version   string          `json:"version"`
@@ -72,7 +72,7 @@ type recording struct {
 	LeftOut   []string        `json:"leftOut"`
 }
 
-// Write asks the server for all that the report shows and writes the file. It changes nothing there.
+// Write queries the server for all data of the report and writes the file. It changes nothing on the server.
 func Write(ctx context.Context, w io.Writer, o Options) (Summary, error) {
 	var all []question
 	if err := json.Unmarshal(questions, &all); err != nil {
@@ -103,7 +103,7 @@ func Write(ctx context.Context, w io.Writer, o Options) (Summary, error) {
 	return s, document(w, o, packed)
 }
 
-// pack is the recording as compressed JSON.
+// pack returns the recording as compressed JSON.
 func pack(r recording) ([]byte, error) {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
