@@ -41,7 +41,7 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// The comparison is within a round: a machine that gets slower all the time changes no ratio.
+// Modes are compared within a round, so a machine that slows down steadily changes no ratio.
 func TestRowsCompareWithinARound(t *testing.T) {
 	samples := map[string][]sample{}
 	for round := range 6 {
@@ -85,7 +85,7 @@ func TestNumber(t *testing.T) {
 		t.Errorf("nginx: %v, %v", n, err)
 	}
 	if _, err := number(`requests:(\d+)`, status); err == nil {
-		t.Error("no error for a number that is not there")
+		t.Error("no error for a missing number")
 	}
 }
 

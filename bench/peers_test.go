@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the tools print, taken from Debian's versions.
+// Output of the tools, taken from Debian's versions.
 func TestToolsAreRead(t *testing.T) {
 	of := subject{name: "benchcalls", pid: 4242}
 	for name, c := range map[string]struct {
@@ -41,7 +41,7 @@ func TestToolsAreRead(t *testing.T) {
 		}
 	}
 	if _, err := perfTrace(target{}).counted([]byte("nothing"), of); err == nil {
-		t.Error("a table that is not there was read")
+		t.Error("a missing table was read")
 	}
 }
 
@@ -56,7 +56,7 @@ func TestPgbenchReportsAddUp(t *testing.T) {
 	}
 }
 
-// The references count exactly what there was, and nothing once they are full.
+// The references count exactly, and nothing when their maps are full.
 func TestReferencesCount(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("loading eBPF programs needs root")
@@ -141,7 +141,7 @@ func TestReportIsReadAgain(t *testing.T) {
 		t.Errorf("written again it is\n%s", again.markdown())
 	}
 	if !strings.Contains(r.markdown(), "| lean | nothing | 1000 | 0 (0.0 %) |") {
-		t.Error("a count of nothing is not told")
+		t.Error("a count of nothing is not reported")
 	}
 }
 

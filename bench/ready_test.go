@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestMain gives the tests that attach classic tracepoints the file system that has the numbers of those.
+// TestMain mounts tracefs for the tests that attach classic tracepoints.
 func TestMain(m *testing.M) {
 	if os.Geteuid() == 0 {
 		if err := mountTracefs(); err != nil {
@@ -33,7 +33,7 @@ func TestWhatIsMissingIsSaidBeforeAnythingIsMeasured(t *testing.T) {
 	}
 	err := ready([]string{"off", "teemon-way", "perf-stat", "perf-trace"}, none, noMount)
 	if err == nil {
-		t.Fatal("nothing is said to be missing")
+		t.Fatal("nothing is reported missing")
 	}
 	for _, want := range []string{
 		"mode teemon-way: no tracefs here", "mode perf-stat: perf is not installed", "mode perf-trace: perf is not installed", "-modes",
@@ -51,7 +51,7 @@ func TestWhatIsMissingIsSaidBeforeAnythingIsMeasured(t *testing.T) {
 	}
 }
 
-// Every mode that starts a program from a package says so.
+// Every mode that starts a program from a package lists it as needed.
 func TestToolsSayWhatTheyNeed(t *testing.T) {
 	for name, of := range map[string]func(target) tool{
 		"perf-stat": perfStat, "perf-trace": perfTrace, "bpftrace": bpftrace, "bpftrace-probe": bpftraceProbes, "strace": strace,

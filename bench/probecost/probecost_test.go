@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestTableIsOfTheseObjects is the comparison: a program that has grown, shrunk, come or gone shows here.
+// TestTableIsOfTheseObjects compares the table with the objects. It fails when a program has grown, shrunk, appeared or
+// disappeared.
 func TestTableIsOfTheseObjects(t *testing.T) {
 	programs, err := count("../..")
 	if err != nil {
@@ -58,7 +59,7 @@ func TestInstructionsAreCountedWithAndWithoutCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range programs {
-		// `r0 = 0; exit` is what the empty program is.
+		// The empty program is `r0 = 0; exit`.
 		if p.name == "empty" && (p.own != 2 || p.all != 2) {
 			t.Errorf("the empty program has %d instructions, %d with calls", p.own, p.all)
 		}

@@ -53,7 +53,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// The shell offers the columns to sort by, and no files for an address.
+// The shell completes the columns to sort by, and no file names for an address.
 func TestCompletion(t *testing.T) {
 	for flag, want := range map[string]string{"--sort": "name\nkind\ntee\n", "--connect": ":4\n"} { // 4: no files
 		if out, _, err := execute(t, "__complete", "top", flag, ""); err != nil || !strings.HasPrefix(out, want) || !strings.HasSuffix(out, ":4\n") {
@@ -62,7 +62,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestCheck: the report is there and the exit status follows from it, whoever runs the test.
+// TestCheck: the report is written, and the exit status follows from it for any user.
 func TestCheck(t *testing.T) {
 	out, errs, err := execute(t, "check", "--json")
 	var report struct {
@@ -84,7 +84,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestErrors checks that an error is returned, for main to print once, and teaches.
+// TestErrors checks that errors are returned, for main to print once, and say what to do.
 func TestErrors(t *testing.T) {
 	for _, tt := range []struct {
 		args []string
@@ -134,6 +134,6 @@ func TestMainIsShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := bytes.Count(data, []byte("\n")); n > 40 {
-		t.Errorf("main.go has %d lines, the most is 40", n)
+		t.Errorf("main.go has %d lines, the maximum is 40", n)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The shipped rules are free of warnings too: every metric in them exists.
+// The shipped rules have no warnings: every metric in them exists.
 func TestShippedRulesAreGood(t *testing.T) {
 	out, _, err := execute(t, "rules", "check", "../../rules/*.yaml")
 	if err != nil || strings.Contains(out, "warning") {

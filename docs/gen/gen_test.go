@@ -30,7 +30,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// The committed reference is what the descriptions give.
+// The committed reference must match the descriptions.
 func TestMetricsDocumentIsUpToDate(t *testing.T) {
 	committed, err := os.ReadFile("../user/metrics.md")
 	if err != nil {
@@ -41,7 +41,7 @@ func TestMetricsDocumentIsUpToDate(t *testing.T) {
 	}
 }
 
-// What a reader needs to trust a number: a sentence, a unit, and where it is read.
+// A reader needs these to trust a number: a sentence, a unit, and where it is read.
 func TestDescriptionsAreComplete(t *testing.T) {
 	for _, d := range families() {
 		if !strings.HasSuffix(d.Help, ".") {

@@ -33,7 +33,7 @@ func TestWebhooksFromFiles(t *testing.T) {
 	}
 }
 
-// told keeps what Alertmanagers would be sent.
+// told keeps the notices for Alertmanagers.
 type told struct {
 	mu  sync.Mutex
 	all []notify.Notice

@@ -26,7 +26,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/privilege"
 )
 
-// output hands over the line that says where the page is.
+// output passes on the line with the address of the page.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -63,7 +63,7 @@ func configuration(t *testing.T, cmd config.Command, text string) *config.Config
 	return c
 }
 
-// running starts a program and returns where it serves and what stops it.
+// running starts a program. It returns the address, and a function that stops the program.
 func running(t *testing.T, run func(context.Context, Options) error, c *config.Config) (string, func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -83,7 +83,7 @@ func running(t *testing.T, run func(context.Context, Options) error, c *config.C
 		default:
 		}
 		if time.Now().After(end) {
-			t.Fatal("the program does not say that it is up")
+			t.Fatal("the program does not report that it is up")
 		}
 	}
 	return out.url(), func() error { cancel(); return <-done }
@@ -106,7 +106,7 @@ func get(t *testing.T, target string) string {
 	return string(body)
 }
 
-// query returns the labels of the series that a query gives.
+// query returns the labels of the series of a query's result.
 func query(t *testing.T, base, q string) []map[string]string {
 	t.Helper()
 	var answer struct {
@@ -124,8 +124,8 @@ func query(t *testing.T, base, q string) []map[string]string {
 	return out
 }
 
-// TestServerScrapesItselfAndItsTargets runs two servers, the second of which scrapes the first. They are
-// not confined: each would confine the other, and the tests that follow.
+// TestServerScrapesItselfAndItsTargets runs two servers, the second of which scrapes the first. They are not confined,
+// because each would confine the other and the following tests.
 func TestServerScrapesItselfAndItsTargets(t *testing.T) {
 	run := func(ctx context.Context, o Options) error {
 		p := newProgram(o)
@@ -159,8 +159,7 @@ func TestServerScrapesItselfAndItsTargets(t *testing.T) {
 	}
 }
 
-// TestUp runs the whole on this kernel. Dropping the privileges of the test is left out of it: they
-// cannot be had back.
+// TestUp runs the whole program on this kernel. It does not drop privileges, because the test cannot regain them.
 func TestUp(t *testing.T) {
 	if err := privilege.Check("teescope"); err != nil {
 		var missing *privilege.MissingError
@@ -189,7 +188,7 @@ func TestUp(t *testing.T) {
 		n = len(query(t, base, `rate(teescope_context_switches_total[20s]) > 0`))
 	}
 	if n == 0 {
-		t.Fatal("there is no rate of anything")
+		t.Fatal("there is no rate")
 	}
 	t.Logf("up after %v, a rate after %v", up, time.Since(start))
 	if failed := query(t, base, `teescope_collector_success == 0`); len(failed) > 0 {
@@ -200,8 +199,7 @@ func TestUp(t *testing.T) {
 	}
 }
 
-// TestInProcess: an agent without a port serves its client and ends with it. What the client returns is
-// what is returned.
+// TestInProcess: an agent without a port serves its client and ends with it. InProcess returns the client's error.
 func TestInProcess(t *testing.T) {
 	c := configuration(t, config.Agent, "")
 	o := Options{Config: c, Build: build.Info{Version: "1.2.3"}, Binary: "teescope", Log: slog.New(slog.DiscardHandler)}
@@ -259,7 +257,7 @@ func TestDescriptions(t *testing.T) {
 			t.Errorf("%s is described twice", d.Name)
 		}
 		seen[d.Name] = true
-		// Families that others have too keep the names that their dashboards ask for.
+		// Families that other exporters also have keep the names that their dashboards use.
 		ours := slices.ContainsFunc([]string{"teescope_", "sgx_", "node_", "container_"}, func(prefix string) bool {
 			return strings.HasPrefix(d.Name, prefix)
 		})

@@ -22,7 +22,7 @@ import (
 	"github.com/teescope/teescope/internal/server/prom"
 )
 
-// What a dropper does is for good: each test does it in a process of its own, which gets a directory.
+// Dropped privileges cannot be regained. So each test runs in its own process, which gets a directory.
 func inChild(t *testing.T, f func(t *testing.T, dir string)) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -104,7 +104,7 @@ func TestPrivilegeDropperEndsBeforeItsTime(t *testing.T) {
 	})
 }
 
-// Root writes to the directory of another user at first, and not when it is no more than a user.
+// Root can write to the directory of another user at first, but not after it has dropped its privileges.
 func TestPrivilegeDropperRefusesAForeignDirectory(t *testing.T) {
 	inChild(t, func(t *testing.T, dir string) {
 		if err := os.Chown(filepath.Join(dir, "tsdb"), 65534, 65534); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/teescope/teescope/internal/server/httpapi"
 )
 
-// TestLinksOfDashboardsResolve follows the link of every panel to what the server has of its metrics.
+// TestLinksOfDashboardsResolve follows the links of every panel to the server's documentation of its metrics.
 func TestLinksOfDashboardsResolve(t *testing.T) {
 	names, err := ExportDashboards(t.TempDir())
 	if err != nil || len(names) == 0 {
@@ -38,7 +38,7 @@ func TestLinksOfDashboardsResolve(t *testing.T) {
 		}
 		for _, p := range d.Panels {
 			if p.Type != "row" && len(p.Links) == 0 {
-				t.Errorf("%s: the panel %q leads nowhere", name, p.Title)
+				t.Errorf("%s: the panel %q has no link", name, p.Title)
 			}
 			for _, l := range p.Links {
 				path, ours := strings.CutPrefix(l.URL, "${teescope}")

@@ -19,7 +19,7 @@ import (
 
 const shippedFiles = "../../rules/*.yaml"
 
-// Each alert says what it found and what its threshold rests on, and its runbook says what to do about it.
+// Each alert describes what it found and what its threshold is based on. Its runbook describes what to do.
 func TestShippedAlertsAreExplained(t *testing.T) {
 	files, err := rulefile.Shipped(shipped.Files)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestShippedAlertsAreExplained(t *testing.T) {
 				}
 				page, err := fs.ReadFile(runbooks.Files, strings.TrimPrefix(r.Annotations["runbook_url"], "docs/runbooks/"))
 				if err != nil || !strings.Contains(string(page), r.Alert) {
-					t.Errorf("%s: the runbook %s says nothing of it (%v)", r.Alert, r.Annotations["runbook_url"], err)
+					t.Errorf("%s: the runbook %s does not mention it (%v)", r.Alert, r.Annotations["runbook_url"], err)
 				}
 			}
 		}
@@ -98,7 +98,7 @@ func TestShippedRulesAreTested(t *testing.T) {
 	}
 }
 
-// The tests of the shipped rules can fail: they do when thresholds are other ones.
+// The tests of the shipped rules can fail: they fail with other thresholds.
 func TestTestsOfShippedRulesCanFail(t *testing.T) {
 	dir := t.TempDir()
 	if err := ExportRules(&bytes.Buffer{}, dir, "", false); err != nil {
@@ -140,7 +140,7 @@ func TestExportRules(t *testing.T) {
 		t.Error(err)
 	}
 	if err := ExportRules(&out, dir, "", false); err == nil || !strings.Contains(err.Error(), "--force") {
-		t.Errorf("exported over files that are there: %v", err)
+		t.Errorf("exported over existing files: %v", err)
 	}
 	if err := ExportRules(&out, dir, "", true); err != nil {
 		t.Error(err)

@@ -36,8 +36,7 @@ func way(m bpf.Mechanism, target string, err error) bpf.Trial {
 	return bpf.Trial{Way: bpf.Way{Program: target, Mechanism: m, Target: target}, Err: err}
 }
 
-// tried is what came of trying four probes: one as it should be, one by its second way, one with a
-// note, one not at all.
+// tried holds results for four probes: one works, one works by its second way, one has a note, one does not work.
 func tried() []probe.Trial {
 	absent := errors.New("no such \x1b[31mfunction")
 	return []probe.Trial{
@@ -155,7 +154,7 @@ func TestHardwareAndDrivers(t *testing.T) {
 	}
 }
 
-// What stands in the way of the agent decides, and nothing else.
+// Only what prevents the agent from running decides the result.
 func TestCanRun(t *testing.T) {
 	btf := map[string]string{"sys/kernel/btf/vmlinux": ""}
 	without := func(names ...string) func(string) bool {
@@ -164,7 +163,7 @@ func TestCanRun(t *testing.T) {
 	for name, tt := range map[string]struct {
 		files  map[string]string
 		change func(*Options)
-		want   string // in the error, empty when it can run
+		want   string // part of the error; empty when it can run
 	}{
 		"all well": {btf, func(*Options) {}, ""},
 		"no BTF":   {nil, func(*Options) {}, "kernel btf"},
@@ -202,7 +201,7 @@ func TestCanRun(t *testing.T) {
 		}
 		for _, c := range r.Checks {
 			if c.Required && c.Status != OK && c.Advice == "" {
-				t.Errorf("%s: %s is %s and nobody says what to do", name, c.Name, c.Status)
+				t.Errorf("%s: %s is %s and has no advice", name, c.Name, c.Status)
 			}
 		}
 	}
@@ -216,7 +215,7 @@ func TestNoLandlock(t *testing.T) {
 	}
 }
 
-// Both forms of a report. Write them again with: go test ./internal/cli/check -update
+// Both forms of a report. To update them: go test ./internal/cli/check -update
 func TestGoldenReports(t *testing.T) {
 	r := Run(at(lay(t, map[string]string{
 		"proc/cpuinfo": intel, "proc/sys/kernel/osrelease": "6.1.0-52-amd64\n", "dev/sgx_enclave": "",
@@ -255,7 +254,7 @@ func TestGoldenReports(t *testing.T) {
 	}
 }
 
-// This machine: what the report says agrees with what privileges and the collector say.
+// The report about this machine agrees with the process' privileges and with the collector.
 func TestThisMachine(t *testing.T) {
 	r := Run(Machine("teescope"))
 	privileged := privilege.Check("teescope") == nil

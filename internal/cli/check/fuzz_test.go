@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// looked are the files of which the content is looked at.
+// looked lists the files whose content is read.
 var looked = []string{
 	"proc/cpuinfo", "proc/sys/kernel/osrelease", "proc/sys/kernel/perf_event_paranoid", "proc/sys/kernel/unprivileged_bpf_disabled",
 	"proc/sys/net/core/bpf_jit_enable", "proc/driver/nvidia/params", "sys/kernel/security/lockdown", "sys/module/nvidia/version",
@@ -21,7 +21,7 @@ var looked = []string{
 	"sys/module/kvm_intel/parameters/tdx", "sys/module/kvm_amd/parameters/sev",
 }
 
-// FuzzMachine puts any text into one of the files that are read: the report is for a terminal and for programs.
+// FuzzMachine puts any text into one of the files that are read. The report is for terminals and programs.
 func FuzzMachine(f *testing.F) {
 	for i := range looked {
 		for _, text := range []string{intel, amd, "6.1.0-52-amd64", "none [integrity] confidentiality", "[a\x1b[31m\xff\u0085]", "Y\n", "134217728\n", strings.Repeat("\xff", 300)} {
@@ -66,7 +66,7 @@ func FuzzMachine(f *testing.F) {
 	})
 }
 
-// checkReport: every check has a status and a detail, and both forms are fit to be printed.
+// checkReport: every check has a status and a detail, and both forms are printable.
 func checkReport(t *testing.T, r *Report) {
 	t.Helper()
 	for _, c := range r.Checks {
@@ -86,7 +86,7 @@ func checkReport(t *testing.T, r *Report) {
 	}
 	for _, s := range []string{table.String(), report.String()} {
 		if !utf8.ValidString(s) || strings.ContainsFunc(strings.ReplaceAll(s, "\n", ""), unicode.IsControl) {
-			t.Errorf("%q is not fit to be printed", s)
+			t.Errorf("%q is not printable", s)
 		}
 	}
 }

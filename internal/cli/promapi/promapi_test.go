@@ -21,7 +21,7 @@ import (
 
 const usual = 10 * time.Second
 
-// source asks a server that answers as a test says.
+// source queries a server that a test defines.
 func source(t *testing.T, target string, within time.Duration) *Source {
 	t.Helper()
 	server, err := remote.New("--server", target, remote.Access{}, within)
@@ -42,7 +42,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// answer is one that does not change.
+// answer always sends the same answer.
 func answer(status int, kind, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
@@ -92,7 +92,7 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// What somebody may name by mistake, and what is said of it.
+// Servers that a user may name by mistake, and the expected errors.
 func TestWhatIsNoPrometheus(t *testing.T) {
 	for name, tt := range map[string]struct {
 		h    http.HandlerFunc
@@ -167,7 +167,7 @@ func TestOnceMoreWhereThatHelps(t *testing.T) {
 				return
 			}
 			if r.FormValue("query") != "vector(1)" {
-				t.Errorf("%s: the second question is %q", name, r.FormValue("query"))
+				t.Errorf("%s: the second query is %q", name, r.FormValue("query"))
 			}
 			answer(200, asJSON, one)(w, r)
 		}), usual)
@@ -177,7 +177,7 @@ func TestOnceMoreWhereThatHelps(t *testing.T) {
 	}
 }
 
-// Servers that know no POST are asked with GET.
+// Servers that do not support POST are queried with GET.
 func TestGet(t *testing.T) {
 	s := source(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -214,9 +214,9 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A server that never answers, before or within its answer, ends within the time.
+// A server that never answers, or stops within its answer, fails within the time limit.
 func TestSlowServers(t *testing.T) {
-	// A server notices that its client has gone when it has read all that the client sent.
+	// A server notices that its client has disconnected after it has read the whole request.
 	gone := func(r *http.Request) { _ = r.ParseForm(); <-r.Context().Done() }
 	silent := func(_ http.ResponseWriter, r *http.Request) { gone(r) }
 	half := func(w http.ResponseWriter, r *http.Request) {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// prometheus starts the Prometheus that is installed, scraping a target.
+// prometheus starts the installed Prometheus, which scrapes a target.
 func prometheus(t *testing.T, target string) string {
 	t.Helper()
 	binary, err := exec.LookPath("prometheus")

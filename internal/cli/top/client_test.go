@@ -20,7 +20,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
-// serve answers each request with the next of the files of testdata, and the last one from then on.
+// serve answers each request with the next of the files of testdata. After the last one it repeats that.
 func serve(t *testing.T, files ...string) string {
 	t.Helper()
 	n := 0
@@ -150,7 +150,7 @@ func TestOnceTable(t *testing.T) {
 }
 
 func TestOnceAcrossARestart(t *testing.T) {
-	// The other way round the counters fall.
+	// In reverse order the counters fall.
 	c, err := NewClient(serve(t, "after.prom", "before.prom"), remote.Access{})
 	if err != nil {
 		t.Fatal(err)

@@ -40,14 +40,14 @@ func TestClientAsksBelowTheAddress(t *testing.T) {
 	}
 }
 
-// caFile writes down what trusts a server.
+// caFile writes a server's certificate to a file.
 func caFile(t *testing.T, s *httptest.Server) string {
 	t.Helper()
 	t.Cleanup(s.Close)
 	return write(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
 }
 
-// An agent with TLS and a password is asked with both, and each mistake is told from the others.
+// A request to an agent with TLS and a password uses both, and each mistake has its own error.
 func TestTLSAndPasswords(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if user, password, _ := r.BasicAuth(); user != "me" || password != "secret" {
@@ -87,7 +87,7 @@ func TestTLSAndPasswords(t *testing.T) {
 		case errors.As(err, &refused) != tt.there:
 			t.Errorf("%s: %v is a RefusedError: %v, want %v", tt.target, err, !tt.there, tt.there)
 		case err != nil && strings.Contains(err.Error(), "secret"):
-			t.Errorf("%s: the error tells the password: %v", tt.target, err)
+			t.Errorf("%s: the error contains the password: %v", tt.target, err)
 		}
 	}
 	plain := serve(t, "before.prom")
@@ -100,7 +100,7 @@ func TestTLSAndPasswords(t *testing.T) {
 	}
 }
 
-// An agent in this process is asked as one elsewhere is.
+// An agent in this process is queried like a remote one.
 func TestLocalAgent(t *testing.T) {
 	var asked []string
 	c := NewLocal("here", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

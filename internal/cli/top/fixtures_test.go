@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files again")
 
-// The samples of testdata were recorded two seconds apart; when does not matter.
+// The samples of testdata were recorded two seconds apart. The time of recording does not matter.
 var recorded = time.Date(2026, 3, 4, 15, 4, 5, 0, time.UTC)
 
 func sample(t *testing.T, name string, at time.Time) *Sample {
@@ -32,7 +32,7 @@ func sample(t *testing.T, name string, at time.Time) *Sample {
 	return s
 }
 
-// exposed makes a sample of an exposition's text.
+// exposed parses the text of an exposition.
 func exposed(t *testing.T, at time.Time, lines ...string) *Sample {
 	t.Helper()
 	s, err := parseExposition([]byte(strings.Join(lines, "\n") + "\n"))
@@ -52,7 +52,7 @@ func live(t *testing.T, prefix string) model {
 	return m.take(sample(t, prefix+"after.prom", recorded.Add(2*time.Second)))
 }
 
-// press gives a model keys. A key of one letter types it.
+// press sends keys to a model. A key of one letter types it.
 func press(t *testing.T, m model, keys ...string) model {
 	t.Helper()
 	for _, k := range keys {
@@ -68,7 +68,7 @@ func press(t *testing.T, m model, keys ...string) model {
 	return m
 }
 
-// plain is a view without its styles.
+// plain returns a view without its styles.
 func plain(m model) string {
 	lines := strings.Split(ansi.Strip(screen{&m}.view()), "\n")
 	for i := range lines {
@@ -77,7 +77,7 @@ func plain(m model) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// golden compares with a file, which -update writes again.
+// golden compares text with a file, which -update writes.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".golden")

@@ -29,7 +29,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// Names are cut by the columns that they take, not by bytes or letters.
+// Names are cut by columns on the screen, not by bytes or letters.
 func TestFitting(t *testing.T) {
 	for _, s := range []string{"", "a", "workload", "日本語のプログラム", "é́", "👩‍🚀 rocket"} {
 		for width := range 12 {

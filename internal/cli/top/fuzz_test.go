@@ -16,8 +16,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// FuzzParseExposition: an agent that lies spoils no terminal and no script. Two answers make a table, which is
-// drawn on every page and in two sizes, and written as text and as JSON.
+// FuzzParseExposition: a faulty agent cannot break a terminal or a script. Two answers make a table. It is drawn on
+// every page in two sizes, and written as text and as JSON.
 func FuzzParseExposition(f *testing.F) {
 	var texts [][]byte
 	for _, name := range []string{"testdata/before.prom", "testdata/after.prom", "testdata/enclaves-before.prom", "testdata/enclaves-after.prom"} {
@@ -71,7 +71,7 @@ func checkWritten(t *testing.T, table Table) {
 		t.Error(err)
 	}
 	if s := strings.ReplaceAll(text.String(), "\n", ""); !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
-		t.Errorf("%q is not fit to be printed", s)
+		t.Errorf("%q is not printable", s)
 	}
 	for _, row := range table.Rows {
 		for s, v := range row.Rates {
@@ -82,7 +82,7 @@ func checkWritten(t *testing.T, table Table) {
 	}
 }
 
-// checkView: it fits the screen, and nothing but the view's own styles steers the terminal.
+// checkView: the view fits the screen, and contains no control sequences except those of its own styles.
 func checkView(t *testing.T, view string, width, height int) {
 	t.Helper()
 	lines := strings.Split(view, "\n")

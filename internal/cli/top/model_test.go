@@ -88,11 +88,11 @@ func TestPause(t *testing.T) {
 		t.Errorf("a paused view changes:\n%s", plain(m))
 	}
 	if m = press(t, m, "space"); m.table.At != later.At {
-		t.Error("going on does not show the newest table")
+		t.Error("continuing does not show the newest table")
 	}
 }
 
-// Untouched, the cursor stays in the first line; moved, it follows its workload.
+// The cursor stays in the first line until it is moved. After that it follows its workload.
 func TestCursor(t *testing.T) {
 	m := live(t, "")
 	first := m.chosen

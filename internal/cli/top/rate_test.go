@@ -38,10 +38,10 @@ func TestRates(t *testing.T) {
 		t.Errorf("a: calls %v, CPU %v, faults %v, resident %v", a.Calls, a.CPU, a.Faults, a.Resident)
 	}
 	if quiet := rowOf(t, table, "quiet"); quiet.Calls != 0 || quiet.CPU != 0 {
-		t.Errorf("quiet: calls %v, CPU %v: it is counted and made none", quiet.Calls, quiet.CPU)
+		t.Errorf("quiet: calls %v, CPU %v: it is counted, so both must be 0", quiet.Calls, quiet.CPU)
 	}
 	if n := rowOf(t, table, "new"); known(n.CPU) || known(n.Calls) {
-		t.Errorf("new: CPU %v, calls %v: nobody knows since when", n.CPU, n.Calls)
+		t.Errorf("new: CPU %v, calls %v: its start is unknown, so it has no rate", n.CPU, n.Calls)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestCountersThatBeginAnew(t *testing.T) {
 	}
 }
 
-// Names come from whoever started a program: none of them may reach the terminal as a command.
+// Other users choose program names. No name may reach the terminal as a control sequence.
 func TestHostileNames(t *testing.T) {
 	s := exposed(t, recorded, "teescope_processes{workload=\"a\x1b]0;owned\x07b\\n\",pod=\"\u202e\"} 1",
 		`teescope_processes{workload="`+strings.Repeat("x", 1000)+`"} 1`)
@@ -100,7 +100,7 @@ func TestWatchedProcesses(t *testing.T) {
 		t.Fatalf("%d watched processes", len(row.Watched))
 	}
 	w := row.Watched[0]
-	// It is the workload's only process: the same counts under two names.
+	// It is the workload's only process, so its counts equal the workload's.
 	if w.Comm != "redis-server" || w.Calls != row.Calls || w.Threads != row.Threads || w.CPU != row.CPU {
 		t.Errorf("the process %+v differs from its workload", w.Process)
 	}

@@ -21,7 +21,7 @@ import (
 
 func discard() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// list reads a list of threads of testdata, as of a time.
+// list reads a list of threads of testdata, with the given time.
 func list(t *testing.T, name string, at time.Time) *ThreadList {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -44,7 +44,7 @@ func list(t *testing.T, name string, at time.Time) *ThreadList {
 	return l
 }
 
-// threaded is a model that shows the threads of redis-server, of which it has seen two lists.
+// threaded returns a model on the page of redis-server's threads, after two lists.
 func threaded(t *testing.T) model {
 	t.Helper()
 	m := press(t, live(t, ""), "down", "enter", "t")
@@ -61,8 +61,8 @@ func TestThreadRates(t *testing.T) {
 	}}
 	after := &ThreadList{Time: recorded.Add(4 * time.Second), List: []Thread{
 		{TID: 1, Started: 1, CPU: 3, Waited: value(2), Voluntary: value(30), Involuntary: value(5)},
-		{TID: 2, Started: 4, CPU: 6, Waited: value(3)}, // another one of that ID
-		{TID: 3, Started: 3, CPU: 4},                   // fell
+		{TID: 2, Started: 4, CPU: 6, Waited: value(3)}, // another thread with that ID
+		{TID: 3, Started: 3, CPU: 4},                   // its counter fell
 		{TID: 4, Started: 4, CPU: 4},                   // new
 	}}
 	rows := compareThreads(before, after)
@@ -71,7 +71,7 @@ func TestThreadRates(t *testing.T) {
 	}
 	for _, r := range rows[1:] {
 		if known(r.CPU) || known(r.Waiting) || known(r.Voluntary) || known(r.Involuntary) {
-			t.Errorf("nobody knows the rates of %+v", r)
+			t.Errorf("there are rates for %+v, which must be unknown", r)
 		}
 	}
 	for _, r := range compareThreads(nil, after) {
@@ -111,7 +111,7 @@ func TestThreadsAreSorted(t *testing.T) {
 	for _, keys := range [][]string{{"c"}, {"c", "r"}} {
 		sorted := press(t, m, keys...)
 		if rows := sorted.threads.ordered(); known(rows[len(rows)-1].CPU) {
-			t.Errorf("%v: what is not known is not last", keys)
+			t.Errorf("%v: unknown values are not last", keys)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func TestThreadsOfTheRightWorkloadAtTheRightTime(t *testing.T) {
 		t.Errorf("with one list the page is\n%s", text)
 	}
 	if soon := m.takeThreads("redis-server", list(t, "threads-after.json", recorded.Add(time.Millisecond)), nil); soon.threads.last != first {
-		t.Error("a list that comes too soon is compared")
+		t.Error("a list soon after the previous one is compared")
 	}
 	if paused := press(t, m, "space").takeThreads("redis-server", list(t, "threads-after.json", later), nil); paused.threads.last != first {
 		t.Error("a paused page changes")
@@ -180,7 +180,7 @@ func TestManyThreads(t *testing.T) {
 	}
 }
 
-// What a stranger answers as a list of threads is refused or shown, and never ends the program.
+// FuzzThreads: any list of threads is refused or shown, and never ends the program.
 func FuzzThreads(f *testing.F) {
 	for _, name := range []string{"threads-before.json", "threads-after.json"} {
 		data, err := os.ReadFile("testdata/" + name)

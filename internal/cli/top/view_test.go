@@ -35,7 +35,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// No line is longer than the terminal is wide, and no view longer than it is high, whatever its size.
+// At any size of the terminal, no line is wider and no view is higher than the terminal.
 func TestViewsFit(t *testing.T) {
 	list := list(t, "threads-after.json", recorded)
 	for _, samples := range []string{"", "enclaves-"} {
@@ -60,7 +60,7 @@ func TestViewsFit(t *testing.T) {
 	}
 }
 
-// A terminal that does not know its size is treated as the smallest usual one.
+// A terminal that reports no size is treated as the smallest usual one.
 func TestUnknownSize(t *testing.T) {
 	m := live(t, "")
 	if got, want := plain(m.resize(0, 0)), plain(m.resize(80, 24)); got != want {
@@ -68,7 +68,7 @@ func TestUnknownSize(t *testing.T) {
 	}
 }
 
-// What is not measured is a dash and not a zero.
+// A value that was not measured is shown as a dash, not as zero.
 func TestFirstSampleHasNoRates(t *testing.T) {
 	m := newModel(options, sample(t, "before.prom", recorded))
 	text := plain(m)
@@ -119,7 +119,7 @@ func TestWorkloadGoesWhileInDetail(t *testing.T) {
 	}
 }
 
-// The screens in the document are these.
+// The screens in the document are those of the program.
 func TestDocumentShowsTheView(t *testing.T) {
 	doc, err := os.ReadFile("../../../docs/user/top.md")
 	if err != nil {
@@ -132,7 +132,7 @@ func TestDocumentShowsTheView(t *testing.T) {
 			}
 		}
 	}
-	table, _, _ := strings.Cut(plain(threaded(t)), "\n\n") // below it is nothing but the keys
+	table, _, _ := strings.Cut(plain(threaded(t)), "\n\n") // below it are only the keys
 	if !strings.Contains(string(doc), table) {
 		t.Errorf("docs/user/top.md lacks the table\n%s", table)
 	}

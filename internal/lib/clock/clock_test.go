@@ -16,7 +16,7 @@ func TestStep(t *testing.T) {
 		{0, 0},
 		{-2 * time.Hour, -2 * time.Hour},
 		{400 * time.Millisecond, 0}, // slewed
-		{400 * time.Millisecond, 0}, // and again: it does not add up to a step
+		{400 * time.Millisecond, 0}, // and again: both do not add up to a step
 		{-400 * time.Millisecond, 0},
 		{-time.Second, -time.Second},
 	} {

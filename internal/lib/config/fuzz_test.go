@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// in is the input of one file, whatever its name.
+// in returns the input of one file with any name.
 func in(name, text string) Input {
 	return Input{
 		Command: Any, Environ: []string{"TEESCOPE_CONFIG=" + name},
@@ -26,7 +26,7 @@ func in(name, text string) Input {
 	}
 }
 
-// FuzzFile: a file is accepted and can be written and read again, or every problem says where it is.
+// FuzzFile: a file is accepted and can be written and read again, or every problem names its position.
 func FuzzFile(f *testing.F) {
 	for _, s := range []string{
 		"", "interval: 5s", "retention: {time: 1d, size: 0}", "watch: [pid=1, 'comm=(']", "a: &a [*a]", "? [a]\n: b", "targets: [a:1]\n---\n",
@@ -52,7 +52,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// checkProblems: each is one line fit to be printed, and says where it is.
+// checkProblems: each problem is one printable line and names its position.
 func checkProblems(t *testing.T, err error, where *regexp.Regexp) {
 	t.Helper()
 	var e *Error
@@ -62,15 +62,15 @@ func checkProblems(t *testing.T, err error, where *regexp.Regexp) {
 	for _, p := range e.Problems {
 		s := p.String()
 		if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
-			t.Errorf("%q is no line fit to be printed", s)
+			t.Errorf("%q is not a printable line", s)
 		}
 		if !where.MatchString(s) || p.Text == "" {
-			t.Errorf("%q does not say where", s)
+			t.Errorf("%q has no position", s)
 		}
 	}
 }
 
-// checkWritten: what Write prints is a file that gives the same configuration, again and again.
+// checkWritten: the output of Write is a file that gives the same configuration, repeatedly.
 func checkWritten(t *testing.T, c *Config) {
 	t.Helper()
 	var out bytes.Buffer
@@ -78,7 +78,7 @@ func checkWritten(t *testing.T, c *Config) {
 		t.Fatal(err)
 	}
 	if s := out.String(); !utf8.ValidString(s) || strings.ContainsFunc(strings.ReplaceAll(s, "\n", ""), unicode.IsControl) {
-		t.Errorf("%q is not fit to be printed", s)
+		t.Errorf("%q is not printable", s)
 	}
 	again, err := Load(in("t.yml", out.String()))
 	if err != nil {
@@ -122,7 +122,7 @@ func FuzzValue(f *testing.F) {
 			checkWritten(t, env)
 		}
 		if k.list() && (strings.Contains(value, k.sep) || strings.TrimSpace(value) != value || value == "") {
-			return // there it is taken apart
+			return // there it is split
 		}
 		set := pflag.NewFlagSet("test", pflag.ContinueOnError)
 		Flags(set, Any)

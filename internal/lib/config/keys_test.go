@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// tries are, for each key, values that are good and what is said of those that are not.
+// tries maps each key to valid values, and to invalid values with the expected errors.
 var tries = map[string]struct {
 	good []string
 	bad  map[string]string
@@ -119,7 +119,7 @@ var tries = map[string]struct {
 	"log.format": {[]string{"json", "text"}, map[string]string{"jsn": `"jsn" is not one of text, json; did you mean "json"?`}},
 }
 
-// nested writes a key as YAML below a comment, and returns the line that its value is on.
+// nested writes a key as YAML below a comment, and returns the line number of its value.
 func nested(name, value string) (file string, line int) {
 	section, rest, found := strings.Cut(name, ".")
 	if !found {
@@ -128,7 +128,7 @@ func nested(name, value string) (file string, line int) {
 	return "# the file\n" + section + ":\n  " + rest + ": " + value + "\n", 3
 }
 
-// problems lists what is wrong with a configuration.
+// problems lists the problems of a configuration.
 func problems(t *testing.T, err error) []string {
 	t.Helper()
 	var e *Error
@@ -142,7 +142,7 @@ func problems(t *testing.T, err error) []string {
 	return all
 }
 
-// Every key is taken from every source, and says which one it was.
+// Every key is read from every source, and reports that source as its origin.
 func TestGoodValues(t *testing.T) {
 	for _, k := range keys() {
 		if len(tries[k.name].good) == 0 {
@@ -176,7 +176,7 @@ func TestGoodValues(t *testing.T) {
 	}
 }
 
-// Every mistake in every key is one problem that names the file and line, the variable or the flag.
+// Every invalid value of every key is one problem that names the file and line, the variable or the flag.
 func TestBadValues(t *testing.T) {
 	for _, k := range keys() {
 		if len(tries[k.name].bad) == 0 {
@@ -200,7 +200,7 @@ func TestBadValues(t *testing.T) {
 	}
 }
 
-// A value of the wrong shape is a problem of the line that the key is on, whatever the key.
+// For any key, a value of the wrong shape is a problem of the key's line.
 func TestWrongShapes(t *testing.T) {
 	for _, k := range keys() {
 		for value, text := range map[string]string{
@@ -232,7 +232,7 @@ func TestWrongShapes(t *testing.T) {
 	}
 }
 
-// Each bad item of a list is a problem of its own, also where a list stands on one line.
+// Each invalid item of a list is a separate problem, also where a list is on one line.
 func TestEveryItemIsReported(t *testing.T) {
 	for name, try := range map[string]struct{ items, want []string }{
 		"targets":                {[]string{"a:1", "b", "a:1"}, []string{`"b" is not HOST:PORT: use for example node1:9750`, `"a:1" is listed twice`}},
@@ -259,7 +259,7 @@ func TestEveryItemIsReported(t *testing.T) {
 	}
 }
 
-// Names that a file or a variable chose do not steer the terminal that reads of them.
+// Names from a file or a variable cannot send control sequences to a terminal.
 func TestProblemsAreFitToBePrinted(t *testing.T) {
 	_, err := load(t, Any, "\"a\\e[31m\": 1\n\"a\\e[31m\": 2\n", []string{"TEESCOPE_\x1b[31m=1"}, nil)
 	for _, p := range problems(t, err) {

@@ -222,7 +222,7 @@ func TestFlagsBelongToCommands(t *testing.T) {
 	}
 }
 
-// TestWriteReadsBack checks that what "teescope config" prints is a file that gives the same.
+// TestWriteReadsBack checks that the output of "teescope config" is a file that gives the same configuration.
 func TestWriteReadsBack(t *testing.T) {
 	c, err := load(t, Any, "", nil, []string{"--watch=comm=^a: #b$", "--targets=a:1,[::1]:2", "--retention.size=0", "--interval=1m30s"})
 	if err != nil {

@@ -49,7 +49,7 @@ func TestParseLockOwner(t *testing.T) {
 	}
 }
 
-// This process holds a port and a lock, and is found by both.
+// This process holds a port and a lock, and both lookups find it.
 func TestThisProcess(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -62,7 +62,7 @@ func TestThisProcess(t *testing.T) {
 	}
 	defer f.Close()
 	if got := OfLock("/proc", f); got != (Process{}) {
-		t.Errorf("nobody has the lock, and yet %v", got)
+		t.Errorf("the lock is free, but the holder is %v", got)
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestThisProcess(t *testing.T) {
 	}
 }
 
-// FuzzTables: a process names itself, and who holds what somebody wants is printed.
+// FuzzTables: a process chooses its own name, and the holder's name is printed.
 func FuzzTables(f *testing.F) {
 	f.Add([]byte(listeners), []byte(locks), []byte("redis\n"), uint16(9750))
 	f.Add([]byte{}, []byte{}, []byte("\x1b]0;x\x07\xff\u009b"), uint16(0))
@@ -108,7 +108,7 @@ func FuzzTables(f *testing.F) {
 			t.Errorf("%q is held by %v", tcp, p)
 		}
 		if s := p.String(); !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) || (s == "") != (p.PID == 0) {
-			t.Errorf("%q is not fit to be printed", s)
+			t.Errorf("%q is not printable", s)
 		}
 		line := fmt.Sprintf("\n 0: 0100007F:%04X 00000000:0000 0A 0:0 0:0 0 0 0 4711 1\n", port)
 		if got := parseListeners(append(slices.Clone(tcp), line...), int(port)); !slices.Contains(got, "4711") {

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// The one who starts a process chooses its name, its arguments, its mappings and often its control group.
+// Other users choose a process's name, arguments, mappings and often its control group.
 
 func FuzzStat(f *testing.F) {
 	f.Add([]byte(statLine("a) S (", "R", 1, 2, 3)), "sh", uint64(4711))
@@ -21,7 +21,7 @@ func FuzzStat(f *testing.F) {
 		if s, ok := parseStat(data); ok && (s.CPU < 0 || s.Started < 0 || s.State == "" || !bytes.Contains(data, []byte("("+s.Comm+")"))) {
 			t.Errorf("%q is %+v", data, s)
 		}
-		// The kernel writes any name, and it is read back.
+		// The kernel writes any name, and the parser reads it back.
 		line := statLine(name, "S", 1, 2, start)
 		s, ok := parseStat([]byte(line))
 		if fits := start <= uint64(math.MaxInt64/tick); ok != fits {

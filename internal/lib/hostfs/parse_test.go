@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// statLine is a line as the kernel makes it: a name, a state, ticks of user and system time and of the start.
+// statLine returns a line as the kernel writes it: name, state, and ticks of user time, system time and start.
 func statLine(name, state string, user, system, start uint64) string {
 	return fmt.Sprintf("7 (%s) %s 1 1 1 0 -1 4194560 637 0 0 0 %d %d 0 0 20 0 13 0 %d 54640640 5222\n", name, state, user, system, start)
 }
@@ -35,7 +35,7 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-// A machine that has been up for years starts processes too.
+// Processes also start on a machine that has been up for years.
 func TestStartAfterYears(t *testing.T) {
 	const years = 3 * 365 * 24
 	s, ok := parseStat([]byte(statLine("sh", "S", 0, 0, years*3600*100)))
@@ -68,7 +68,7 @@ func TestParseSchedstat(t *testing.T) {
 	}
 	for _, bad := range []string{"", "0 0 0\n", "1 2", "-1 2 3", "1 x 3"} {
 		if _, _, ok := parseSchedstat([]byte(bad)); ok {
-			t.Errorf("%q says something", bad)
+			t.Errorf("%q is accepted", bad)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestWholeLines(t *testing.T) {
 	}
 }
 
-// Somebody can put another kind of file where one was expected.
+// Other users can put another kind of file in place of the expected one.
 func TestOtherKindsOfFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
@@ -125,7 +125,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// The real /proc, against what this process knows of itself.
+// TestThisProcess compares the real /proc with what this process knows about itself.
 func TestThisProcess(t *testing.T) {
 	proc := At("/proc")
 	self := proc.Process(os.Getpid())

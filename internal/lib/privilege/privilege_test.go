@@ -15,7 +15,7 @@ import (
 	"kernel.org/pub/linux/libs/security/libcap/cap"
 )
 
-// The tests change the privileges of their process, so each runs in one of its own.
+// The tests change the privileges of their process, so each runs in its own process.
 func inChild(t *testing.T, f func(*testing.T)) {
 	t.Helper()
 	if os.Getenv("PRIVILEGE_CHILD") == t.Name() {
@@ -29,7 +29,7 @@ func inChild(t *testing.T, f func(*testing.T)) {
 	}
 }
 
-// directory makes one for a test in a child, who may be unable to remove it: the parent does.
+// directory creates a directory for a test in a child. The parent removes it, because the child may be unable to.
 func directory(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(os.Getenv("PRIVILEGE_DIR"), "")
@@ -39,7 +39,7 @@ func directory(t *testing.T) string {
 	return dir
 }
 
-// pattern selects one test: each level of its name is a pattern of its own.
+// pattern selects one test. Each level of its name is a separate pattern.
 func pattern(name string) string {
 	levels := strings.Split(regexp.QuoteMeta(name), "/")
 	return "^" + strings.Join(levels, "$/^") + "$"

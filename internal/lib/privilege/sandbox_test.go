@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onThreads starts threads that run before f is called, and then runs try on each of them.
+// onThreads starts threads before f is called, and then runs try on each of them.
 func onThreads(t *testing.T, f func(), try func() error) {
 	t.Helper()
 	const threads = 8
@@ -40,7 +40,7 @@ func onThreads(t *testing.T, f func(), try func() error) {
 	}
 }
 
-// want says when a call has not ended as it should.
+// want returns an error when a call has an unexpected result.
 func want(what string, got, want error) error {
 	if !errors.Is(got, want) {
 		return fmt.Errorf("%s: %v, want %v", what, got, want)
@@ -91,8 +91,8 @@ func TestLandlockConfinesAServer(t *testing.T) {
 	})
 }
 
-// Why a process that watches others is not confined by Landlock. When this fails, the kernel has changed
-// its mind, and Landlock can be used by all commands.
+// The test shows why a process that watches others is not confined by Landlock. When it fails, the kernel has changed,
+// and all commands can use Landlock.
 func TestLandlockHidesOtherProcesses(t *testing.T) {
 	for _, r := range []Role{Up, Agent} {
 		if err := Landlock(r, nil); !errors.Is(err, ErrWatches) {
@@ -107,7 +107,7 @@ func TestLandlockHidesOtherProcesses(t *testing.T) {
 		if _, err := os.Readlink(exe); err != nil {
 			t.Fatal(err)
 		}
-		if err := Landlock(Server, []string{"/"}); err != nil { // all may be written, and nothing helps
+		if err := Landlock(Server, []string{"/"}); err != nil { // all files may be written, and reading still fails
 			t.Fatal(err)
 		}
 		if _, err := os.Readlink(exe); !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) {
@@ -175,7 +175,7 @@ func TestSeccompRefusesWhatARoleDoesNotNeed(t *testing.T) {
 	}
 }
 
-// What an older kernel answers, or a container's filter, is no failure of another kind.
+// An older kernel, or a container's filter, makes the error ErrUnsupported.
 func TestAbsentMechanismsAreSaidToBeAbsent(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("there is no filter for this processor")

@@ -34,7 +34,7 @@ func TestNarrow(t *testing.T) {
 		}
 	}
 	if _, err := Narrow(`sum(`, []Matcher{workload}, ours); err == nil {
-		t.Error("half a query is none")
+		t.Error("half a query is accepted")
 	}
 }
 
@@ -82,7 +82,7 @@ func TestWhatAQueryIsOf(t *testing.T) {
 	}
 }
 
-// FuzzNarrow: what is narrowed can be parsed, and narrowing it to nothing more changes nothing.
+// FuzzNarrow: a narrowed query can be parsed, and narrowing it by nothing changes nothing.
 func FuzzNarrow(f *testing.F) {
 	f.Add(`sum by (workload, instance) (a * on (instance, id) group_left (workload) b)`, "w")
 	f.Add(`rate(a{x!~"1|2}"}[5m] offset 1h) > bool 0 or vector(1)`, "\xff\"\\")

@@ -27,7 +27,7 @@ func write(t *testing.T, name, text string) string {
 	return file
 }
 
-// caFile writes down what trusts a server.
+// caFile writes a server's certificate to a file.
 func caFile(t *testing.T, s *httptest.Server) string {
 	t.Helper()
 	return write(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
@@ -78,7 +78,7 @@ func TestAccessThatCannotBe(t *testing.T) {
 	}
 }
 
-// The password is for the server that the user has named, and for no other that it points at.
+// The password is only for the server that the user has named, not for a server that it redirects to.
 func TestAnotherHostIsNotToldThePassword(t *testing.T) {
 	asked := map[string]bool{}
 	note := func(name string) http.HandlerFunc {
@@ -103,7 +103,7 @@ func TestAnotherHostIsNotToldThePassword(t *testing.T) {
 	}
 	resp.Body.Close()
 	if told, ok := asked["stranger"]; !asked["named"] || !ok || told {
-		t.Errorf("who was told a password: %v", asked)
+		t.Errorf("these servers got a password: %v", asked)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestExplain(t *testing.T) {
 	_, err = s.Client().Get(s.URL(""))
 	var absent *NotListeningError
 	if !errors.As(s.Explain(err), &absent) || absent.Target != free {
-		t.Errorf("nobody listens: %v", s.Explain(err))
+		t.Errorf("without a listener: %v", s.Explain(err))
 	}
 
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
@@ -130,7 +130,7 @@ func TestExplain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err = s.Client().Get(s.URL("")); err == nil || !strings.HasSuffix(s.Explain(err).Error(), "no response within 20ms") {
-		t.Errorf("nobody answers: %v", err)
+		t.Errorf("without an answer: %v", err)
 	}
 }
 

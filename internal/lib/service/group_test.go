@@ -25,7 +25,7 @@ func (j *journal) add(s string) {
 	j.lines = append(j.lines, s)
 }
 
-// passive has Init and Shutdown but no Run: such a service must be shut down all the same.
+// passive has Init and Shutdown but no Run. Such a service must still be shut down.
 type passive struct {
 	name    string
 	j       *journal
@@ -45,11 +45,11 @@ func (p *passive) Shutdown(context.Context) error {
 	return p.downErr
 }
 
-// active runs as well.
+// active also runs.
 type active struct {
 	passive
-	runErr error // returned at once when set
-	early  bool  // returns nil at once
+	runErr error // returned immediately when set
+	early  bool  // returns nil immediately
 }
 
 func (a *active) Run(ctx context.Context) error {

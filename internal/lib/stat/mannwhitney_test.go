@@ -32,7 +32,7 @@ func TestMannWhitneyPublished(t *testing.T) {
 	}
 }
 
-// TestExactIsAllDraws compares with every way to draw, ties and all.
+// TestExactIsAllDraws compares with an enumeration of all draws, including ties.
 func TestExactIsAllDraws(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 50 {
@@ -69,7 +69,7 @@ func TestExactIsAllDraws(t *testing.T) {
 	}
 }
 
-// TestNormalIsNearExact: at the size where the one takes over from the other they agree.
+// TestNormalIsNearExact: at the size where the method changes, both results agree.
 func TestNormalIsNearExact(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 200 {
@@ -97,7 +97,7 @@ func TestCliffDeltaPublished(t *testing.T) {
 	near(t, "high", d.High, 0.3890062, 5e-8)
 	d = CliffDelta([]float64{1, 2, 3, 4}, []float64{5, 6, 7, 8}, 0.95)
 	if d.Value != 1 || d.High != 1 || d.Low > 0.6 {
-		t.Errorf("four against four without an overlap are %+v: the interval promises too much", d)
+		t.Errorf("four against four without an overlap are %+v: the interval is too narrow", d)
 	}
 }
 

@@ -28,7 +28,7 @@ func TestSpearmanPublished(t *testing.T) {
 	}
 }
 
-// TestOrdersAreAll compares Heap's algorithm with a count by recursion.
+// TestOrdersAreAll compares Heap's algorithm with a recursive enumeration.
 func TestOrdersAreAll(t *testing.T) {
 	random := rand.New(rand.NewPCG(17, 18))
 	for range 30 {
@@ -161,7 +161,7 @@ func TestFitTwoSettings(t *testing.T) {
 	for _, a := range []float64{1, 2, 4, 8} {
 		for _, b := range []float64{0, 1, 2, 3} {
 			if a > 2 && b > 1 {
-				continue // a corner was never tried
+				continue // a corner that was not observed
 			}
 			rows, y = append(rows, []float64{a, b}), append(y, 100*math.Pow(a, 0.7)*math.Exp(-0.2*b))
 		}

@@ -36,7 +36,7 @@ func TestNile(t *testing.T) {
 	}
 }
 
-// scatter is the sum of squares around the mean.
+// scatter returns the sum of squares around the mean.
 func scatter(x []float64) (sum float64) {
 	mean := 0.0
 	for _, v := range x {
@@ -48,7 +48,7 @@ func scatter(x []float64) (sum float64) {
 	return sum
 }
 
-// partition is the least cost of all partitions, found without pruning.
+// partition returns the minimum cost over all partitions, computed without pruning.
 func partition(x []float64, penalty float64, least int) float64 {
 	best := make([]float64, len(x)+1)
 	best[0] = -penalty
@@ -61,7 +61,7 @@ func partition(x []float64, penalty float64, least int) float64 {
 	return best[len(x)]
 }
 
-// TestPELTIsOptimal: pruning loses nothing, and no segment is too short.
+// TestPELTIsOptimal: pruning does not change the optimum, and no segment is too short.
 func TestPELTIsOptimal(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for range 300 {
@@ -88,7 +88,7 @@ func TestPELTIsOptimal(t *testing.T) {
 	}
 }
 
-// A noise makes series without a change.
+// A noiseMaker makes series without a change.
 type noiseMaker struct {
 	name string
 	make func(*rand.Rand, int) []float64
@@ -126,8 +126,8 @@ func noises() []noiseMaker {
 	}
 }
 
-// TestNoiseHasNoChanges: the part of series of mere noise in which a change is confirmed is at most the level asked
-// for, with no least effect to help.
+// TestNoiseHasNoChanges: in noise, the fraction of series with a confirmed change is at most the given level, even with
+// no minimum effect.
 func TestNoiseHasNoChanges(t *testing.T) {
 	const times = 2000
 	limits := Thresholds{Alpha: 0.01, Delta: 0, Ratio: 1}
@@ -152,7 +152,7 @@ func TestNoiseHasNoChanges(t *testing.T) {
 	}
 }
 
-// TestChangesAreFound: of a size that matters, at its place, and no second one.
+// TestChangesAreFound: a large enough change is found at its place, and no second one.
 func TestChangesAreFound(t *testing.T) {
 	const times = 500
 	for _, c := range []struct {
@@ -182,7 +182,7 @@ func TestChangesAreFound(t *testing.T) {
 	}
 }
 
-// TestChangeOfWhatWasConstant: counters of rare things are zero for hours.
+// TestChangeOfWhatWasConstant: counters of rare events are zero for hours.
 func TestChangeOfWhatWasConstant(t *testing.T) {
 	x := make([]float64, 60)
 	for i := 30; i < 60; i++ {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// near compares with a published value to the digits that were published.
+// near compares with a published value, to the published digits.
 func near(t *testing.T, what string, got, want, digits float64) {
 	t.Helper()
 	if math.Abs(got-want) > digits || math.IsNaN(got) != math.IsNaN(want) {
@@ -61,7 +61,7 @@ func TestBoxFindsOutliers(t *testing.T) {
 	}
 }
 
-// A whisker never ends inside the box, and with the outliers the box has all values.
+// A whisker never ends inside the box. Box, whiskers and outliers together contain all values.
 func TestBoxHolds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -92,11 +92,11 @@ func TestRobustZ(t *testing.T) {
 	near(t, "MAD", MAD([]float64{1, 2, 3, 4, 100}), 1, 0)
 	// 0.6745 (x - median)/MAD is Iglewicz and Hoaglin's modified z score.
 	near(t, "RobustZ", RobustZ(10, []float64{1, 2, 3, 4, 100}), 0.6745*7, 1e-3)
-	// More than half the same: the mean absolute deviation, 2/5, takes over.
+	// When more than half of the values are equal, the mean absolute deviation, 2/5, is used.
 	near(t, "RobustZ", RobustZ(5, []float64{1, 1, 1, 1, 3}), 4/(consistentMean*0.4), 1e-12)
 	near(t, "RobustZ", RobustZ(2, []float64{2, 2, 2}), 0, 0)
 	if z := RobustZ(3, []float64{2, 2, 2}); !math.IsInf(z, 1) {
-		t.Errorf("RobustZ() = %v, want infinite: nothing like it was ever seen", z)
+		t.Errorf("RobustZ() = %v, want infinite: no earlier value is like it", z)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestHolm(t *testing.T) {
 	}
 }
 
-// odd are inputs that no function may mind.
+// odd returns inputs that every function must handle.
 func odd() map[string][]float64 {
 	huge := make([]float64, 100)
 	for i := range huge {
@@ -162,7 +162,7 @@ func odd() map[string][]float64 {
 	}
 }
 
-// TestNothingPanics: and an interval has its value inside, or is unknown.
+// TestNothingPanics: nothing panics, and an interval contains its value or is unknown.
 func TestNothingPanics(t *testing.T) {
 	check := func(what string, i Interval) {
 		t.Helper()

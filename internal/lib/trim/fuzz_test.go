@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// FuzzCleanMappings: what is found is given back, so a mapping that is not a clean one of the program must
-// never be. Every one that is found has a line of its own that says so.
+// FuzzCleanMappings: found mappings are dropped from memory, so each must be a clean one of the program. Each has a
+// line of its own that proves this.
 func FuzzCleanMappings(f *testing.F) {
 	f.Add([]byte("00400000-01000000 r-xp 00000000 08:01 42      /a\nAnonymous:             0 kB\nAnonymous:             0 kB\n"))
 	f.Add([]byte("ff-00 r--p 0 08:01 42 /a\nAnonymous: 0 kB\n1-2 rw-p 0 08:01 42 /a\nAnonymous: 0 kB\n"))
@@ -38,7 +38,7 @@ var (
 	anonymous = regexp.MustCompile(`^Anonymous:`)
 )
 
-// hasClean looks for a heading of the mapping after which nothing is anonymous.
+// hasClean searches for a heading of the mapping after which no memory is anonymous.
 func hasClean(smaps string, m mapping) bool {
 	inside := false
 	for line := range strings.Lines(smaps) {

@@ -43,13 +43,13 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 	} {
 		_, err := Parse(rule)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "comm=REGEX") {
-			t.Errorf("Parse(%q) = %v, want %q and how to write it", rule, err, want)
+			t.Errorf("Parse(%q) = %v, want %q and the syntax", rule, err, want)
 		}
 	}
 }
 
-// The group that names the workload is the one that a rule looks at: on a machine with version 1, a process is
-// often in the root of some hierarchies.
+// A rule compares the group that names the workload. On a machine with version 1, a process is often in the root of
+// some hierarchies.
 func TestLook(t *testing.T) {
 	const v1 = "12:freezer:/\n4:memory:/docker/abc\n1:name=systemd:/x\n0::/\n"
 	dir := t.TempDir()
@@ -94,7 +94,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// FuzzParse: a rule is in a file or on a command line, and the one who starts a process chooses what it looks at.
+// FuzzParse: a rule is in a file or on a command line, and other users choose the process's properties.
 func FuzzParse(f *testing.F) {
 	f.Add("comm=redis-.*", "redis", "/system.slice")
 	f.Add("pid=42", "other", "")
@@ -105,7 +105,7 @@ func FuzzParse(f *testing.F) {
 		rule, err := Parse(text)
 		if err != nil {
 			if strings.ContainsFunc(err.Error(), unicode.IsControl) || !utf8.ValidString(err.Error()) {
-				t.Errorf("the error %q is not fit to be printed", err)
+				t.Errorf("the error %q is not printable", err)
 			}
 			return
 		}

@@ -27,7 +27,7 @@ func all(t *testing.T) []Dashboard {
 	return ds
 }
 
-// TestDashboardsFitGrafana reads what was rendered with the strict reader of Grafana's own schema.
+// TestDashboardsFitGrafana parses the rendered dashboards with the strict reader of Grafana's own schema.
 func TestDashboardsFitGrafana(t *testing.T) {
 	for _, d := range all(t) {
 		rendered, err := Grafana(d)
@@ -57,7 +57,7 @@ func TestDashboardsFitGrafana(t *testing.T) {
 				id = *p.Panel.Id
 			}
 			if seen[id] {
-				t.Errorf("%s: the identity %d is there twice, or a panel has none", d.ID, id)
+				t.Errorf("%s: the ID %d is used twice, or a panel has none", d.ID, id)
 			}
 			seen[id] = true
 		}
@@ -71,8 +71,8 @@ func TestDashboardsFitGrafana(t *testing.T) {
 	}
 }
 
-// withoutPlugin leaves out what the core's schema leaves to the data source: three fields of each annotation, which have
-// to be there.
+// withoutPlugin removes the fields that the core's schema leaves to the data source: three fields of each annotation,
+// which must exist.
 func withoutPlugin(t *testing.T, rendered []byte) []byte {
 	t.Helper()
 	var d map[string]json.RawMessage
@@ -104,7 +104,7 @@ func withoutPlugin(t *testing.T, rendered []byte) []byte {
 	return out
 }
 
-// TestKindsInGrafana holds each kind to the panel of Grafana's that comes nearest.
+// TestKindsInGrafana checks that each kind becomes the closest panel type of Grafana.
 func TestKindsInGrafana(t *testing.T) {
 	want := map[string]string{
 		"lines": "timeseries", "stacked": "timeseries", "bars": "bargauge", "figure": "stat", "table": "table",
@@ -149,7 +149,7 @@ func TestKindsInGrafana(t *testing.T) {
 	}
 }
 
-// TestPanelsAreServed asks for each panel alone: what comes fits Grafana's schema of a panel.
+// TestPanelsAreServed requests each panel alone. The result must fit Grafana's schema of a panel.
 func TestPanelsAreServed(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /panel/{id}", Serve())
@@ -174,11 +174,11 @@ func TestPanelsAreServed(t *testing.T) {
 		}
 	}
 	if w := get("nothing"); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "no panel") {
-		t.Errorf("a panel that is not there: %d %s", w.Code, w.Body)
+		t.Errorf("a missing panel: %d %s", w.Code, w.Body)
 	}
 }
 
-// TestUnknownFieldsAreRefused proves that the strict reader is one.
+// TestUnknownFieldsAreRefused proves that the strict reader is strict.
 func TestUnknownFieldsAreRefused(t *testing.T) {
 	rendered, err := Grafana(all(t)[0])
 	if err != nil {
@@ -191,7 +191,8 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 	}
 }
 
-// TestADashboardOfOneWorkloadLetsOneBeChosen holds for the variable that filters; machines may still be several.
+// TestADashboardOfOneWorkloadLetsOneBeChosen checks the variable that filters workloads. Several machines may still be
+// chosen.
 func TestADashboardOfOneWorkloadLetsOneBeChosen(t *testing.T) {
 	panel := Panel{ID: "x", Kind: "lines", Unit: "count", Queries: []Query{{Expr: "up"}}}
 	for _, single := range []bool{false, true} {
@@ -212,7 +213,7 @@ func TestADashboardOfOneWorkloadLetsOneBeChosen(t *testing.T) {
 	}
 }
 
-// TestEveryMarkIsAnAnnotation: the page's marks and Grafana's annotations have one list of queries.
+// TestEveryMarkIsAnAnnotation: the page's marks and Grafana's annotations have the same queries.
 func TestEveryMarkIsAnAnnotation(t *testing.T) {
 	var looks, marks []string
 	for _, look := range annotationLooks {
@@ -255,7 +256,7 @@ func TestExprHasGrafanasVariables(t *testing.T) {
 	}
 }
 
-// TestLegendsSayTheMachine: two machines' workloads of one name are two series.
+// TestLegendsSayTheMachine: workloads of the same name on two machines are two series.
 func TestLegendsSayTheMachine(t *testing.T) {
 	for _, c := range []struct{ expr, legend, want string }{
 		{"sum by (workload, instance) (a)", "{{workload}}: b", "{{workload}}: b · {{instance}}"},
@@ -270,7 +271,7 @@ func TestLegendsSayTheMachine(t *testing.T) {
 	}
 }
 
-// TestEveryQueryIsOfTheChosenMachines: a selector without the filter would show the other machines too.
+// TestEveryQueryIsOfTheChosenMachines: a selector without the filter would also show the other machines.
 func TestEveryQueryIsOfTheChosenMachines(t *testing.T) {
 	selector := regexp.MustCompile(`\{(?:"[^"]*"|[^}"])*\}|\b(?:teescope|sgx|node|container|process|scrape)[_:]\w+\b[^{\w]`)
 	for _, d := range all(t) {
@@ -303,7 +304,7 @@ func TestIDsAreUnique(t *testing.T) {
 					seen[key] = true
 				}
 				if len(p.AllQueries()) == 0 || p.Question == "" || p.Help == "" || p.Empty.Text == "" {
-					t.Errorf("%s lacks a query, its question, its help or what to say when it is empty", p.ID)
+					t.Errorf("%s lacks a query, its question, its help or its text when it is empty", p.ID)
 				}
 			}
 		}

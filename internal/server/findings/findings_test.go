@@ -35,8 +35,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files again")
 
-// source answers the queries of the rule below from a number that a test sets, and those of the engine so that every
-// workload was there all the time.
+// source answers the queries of the rule below with a number that a test sets. It answers those of the engine as if
+// every workload had always existed.
 type source struct {
 	mu    sync.Mutex
 	calls map[string]float64 // by workload
@@ -105,7 +105,7 @@ func (s *source) Range(_ context.Context, expr string, start, end time.Time, ste
 	return all, nil
 }
 
-// rule finds whoever makes more than 1,000 calls a second.
+// rule finds workloads that make more than 1,000 calls per second.
 func rule() engine.Rule {
 	return engine.Rule{
 		Name: "chatter", Title: "too many calls", Sources: []string{"a test"},
@@ -140,7 +140,7 @@ func (l *logged) count(text string) int {
 	return strings.Count(l.b.String(), text)
 }
 
-// analyst makes one that runs until the test ends.
+// analyst returns an Analyst that runs until the test ends.
 func analyst(t *testing.T, s *source, tell func([]analysis.Finding)) (*Analyst, *logged) {
 	t.Helper()
 	var log logged
@@ -167,7 +167,7 @@ func start(t *testing.T, a *Analyst) {
 	})
 }
 
-// metrics is what the analyst exposes, as text.
+// metrics returns the Analyst's metrics as text.
 func metrics(t *testing.T, a *Analyst) string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -178,7 +178,7 @@ func metrics(t *testing.T, a *Analyst) string {
 	}
 	families = slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
 		return strings.HasSuffix(f.GetName(), "_seconds") && strings.HasPrefix(f.GetName(), "teescope_analysis") ||
-			f.GetName() == "teescope_analysis_cpu_seconds_total" // they differ from run to run
+			f.GetName() == "teescope_analysis_cpu_seconds_total" // they differ between runs
 	})
 	var b bytes.Buffer
 	for _, f := range families {
@@ -240,7 +240,7 @@ func TestFindsOnceAndSaysWhenItIsOver(t *testing.T) {
 	})
 }
 
-// A source that fails ends nothing and takes nothing back, and is complained of once.
+// A source that fails ends nothing, keeps the findings, and is logged once.
 func TestASourceThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{calls: map[string]float64{"busy": 5000}}
@@ -254,7 +254,7 @@ func TestASourceThatFails(t *testing.T) {
 			t.Errorf("%+v, %v", r.Findings, err)
 		}
 		if n := log.count("analysis failed"); n != 1 {
-			t.Errorf("it complained %d times:\n%s", n, log.b.String())
+			t.Errorf("it logged %d times:\n%s", n, log.b.String())
 		}
 		if text := metrics(t, a); !strings.Contains(text, `teescope_analyses_total{outcome="complete"} 1`+"\n") || !strings.Contains(text, `{outcome="partial"} 10`+"\n") {
 			t.Errorf("the series are\n%s", text)
@@ -264,7 +264,7 @@ func TestASourceThatFails(t *testing.T) {
 		s.set(func(s *source) { s.err = errors.New("disk full") })
 		time.Sleep(time.Minute)
 		if n := log.count("analysis failed"); n != 2 {
-			t.Errorf("it complained %d times in all", n)
+			t.Errorf("it logged %d times in all", n)
 		}
 	})
 }
@@ -335,7 +335,7 @@ func TestServe(t *testing.T) {
 		return r
 	}
 	if r := report(""); len(r.Findings) != 1 {
-		t.Errorf("before the first analysis it is made for whoever asks, and finds %d", len(r.Findings))
+		t.Errorf("a request before the first analysis runs one, and finds %d", len(r.Findings))
 	}
 	if err := a.once(t.Context()); err != nil {
 		t.Fatal(err)
@@ -363,7 +363,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// Who asks after a restart, before the first analysis, is told since when what was known before it is there.
+// A request after a restart, before the first analysis, gets the findings with their original start times.
 func TestWhatIsKnownKeepsItsTimeOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &source{calls: map[string]float64{"busy": 5000}}
@@ -390,7 +390,7 @@ func TestWhatIsKnownKeepsItsTimeOverARestart(t *testing.T) {
 	})
 }
 
-// Two who ask about the past do not analyse at once, and who waits too long is told to come again.
+// Two requests about the past are not analysed concurrently. A request that waits too long is told to try again.
 func TestOneAnalysisAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := analyst(t, &source{block: true}, nil)

@@ -85,7 +85,7 @@ func TestLargeRequestsAreRefused(t *testing.T) {
 	if status, body := post(hidden); status != 400 || !strings.Contains(body, "too large") {
 		t.Errorf("a body of unknown length: %d %q", status, body)
 	}
-	// Written by hand: a client would report that the connection was reset while it still wrote.
+	// The request is written by hand, because a client would report that the connection was reset while it still wrote.
 	conn, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestLargeRequestsAreRefused(t *testing.T) {
 	}
 }
 
-// slow gathers nothing, and only when it is let.
+// slow gathers nothing, and returns only when released.
 type slow struct{ entered, release chan struct{} }
 
 func (s slow) Gather() ([]*dto.MetricFamily, error) {

@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// leaver is a client that goes away after the first bytes.
+// leaver is a client that disconnects after the first bytes.
 type leaver struct{ http.ResponseWriter }
 
 func (leaver) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
@@ -33,7 +33,7 @@ func TestScrapeErrors(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	Metrics(registry, logger).ServeHTTP(leaver{httptest.NewRecorder()}, r)
 	if log.Len() > 0 {
-		t.Errorf("a client that goes away is told of:\n%s", log.String())
+		t.Errorf("a client that disconnects is logged:\n%s", log.String())
 	}
 	broken := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := registry.Gather()
@@ -41,11 +41,11 @@ func TestScrapeErrors(t *testing.T) {
 	})
 	Metrics(broken, logger).ServeHTTP(httptest.NewRecorder(), r)
 	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "one collector is broken") {
-		t.Errorf("what is broken is not told of:\n%s", log.String())
+		t.Errorf("the broken collector is not logged:\n%s", log.String())
 	}
 }
 
-// texts is a gatherer that writes by itself.
+// texts is a gatherer that writes its own text.
 type texts struct {
 	prometheus.Gatherer
 	err error
@@ -56,7 +56,8 @@ func (w texts) WriteText(out io.Writer, format expfmt.Format) error {
 	return errors.Join(err, w.err)
 }
 
-// Who writes by itself is asked for text, in the encoding that the client takes, and the library for the rest.
+// A gatherer that writes text is used for text, in the encoding that the client accepts. The library handles all other
+// requests.
 func TestTextIsWrittenByWhoCan(t *testing.T) {
 	var log bytes.Buffer
 	h := Metrics(texts{gatherer(), errors.New("one collector is broken")}, slog.New(slog.NewTextHandler(&log, nil)))
@@ -92,6 +93,6 @@ func TestTextIsWrittenByWhoCan(t *testing.T) {
 		}
 	}
 	if !strings.Contains(log.String(), "one collector is broken") {
-		t.Errorf("what is broken is not told of:\n%s", log.String())
+		t.Errorf("the broken collector is not logged:\n%s", log.String())
 	}
 }

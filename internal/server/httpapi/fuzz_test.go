@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzInput: the file of TLS and passwords, and the name under which a request asks.
+// FuzzInput fuzzes the file of TLS and passwords, and the Host of a request.
 func FuzzInput(f *testing.F) {
 	f.Add("tls_server_config:\n  cert_file: none.pem\n  key_file: none.pem\n", "localhost:9750")
 	f.Add("basic_auth_users:\n  alice: $2y$10$abcdefghijklmnopqrstuuJ0nSyvlRUbl9hbBGMPPSvA8ZcM6yvvi\n", "127.0.0.2")
@@ -40,8 +40,8 @@ func FuzzInput(f *testing.F) {
 	})
 }
 
-// checkHosts: on a loopback address only names of this host are answered, and a refusal holds no control
-// characters, whatever the name was.
+// checkHosts: on a loopback address the server answers only for names of this host. A refusal contains no control
+// characters for any name.
 func checkHosts(t *testing.T, host string) {
 	t.Helper()
 	s := New(Options{Hostname: "machine"})

@@ -53,7 +53,7 @@ func serve(t *testing.T, o Options) *Server {
 	return s
 }
 
-// request asks without following redirects and without decompressing.
+// request sends a request without following redirects and without decompressing.
 func request(t *testing.T, s *Server, method, path string, header ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, nil)
@@ -128,7 +128,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// Links in alerts are Prometheus' own, to a page that it has at /graph.
+// Links in alerts are Prometheus' own: they point to its page /graph.
 func TestGraphOfAQueryIsThePages(t *testing.T) {
 	full := serve(t, Options{Page: builtPage()})
 	for path, want := range map[string]string{
@@ -175,7 +175,7 @@ func gunzip(t *testing.T, s string) string {
 	return string(plain)
 }
 
-// The names of assets stay the same when their content changes, so a browser has to ask each time.
+// The names of assets stay the same when their content changes, so a browser must revalidate each time.
 func TestPageCaching(t *testing.T) {
 	s := serve(t, Options{Page: builtPage()})
 	resp, body := request(t, s, "GET", "/assets/app.js", "Accept-Encoding", "br, gzip")
@@ -276,7 +276,7 @@ func TestNoSuchAddress(t *testing.T) {
 	}
 }
 
-// TestDrain checks that a running request ends well while no new one is let in.
+// TestDrain checks that a running request completes while new ones are refused.
 func TestDrain(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	s := serve(t, Options{API: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

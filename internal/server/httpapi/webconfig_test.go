@@ -23,7 +23,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// certificate writes a self-signed certificate for 127.0.0.1 and its key, and returns what trusts it.
+// certificate writes a self-signed certificate for 127.0.0.1 and its key, and returns a pool that trusts it.
 func certificate(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -45,14 +45,14 @@ func (l *logs) count(text string) int {
 	return strings.Count(l.b.String(), text)
 }
 
-// receiver is a webhook. It answers with a status and keeps what it took.
+// receiver is a webhook. It answers with a status and keeps its requests.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
 	status int
 	took   []message
 	asked  int
-	hold   chan struct{} // when not nil, answers wait for its end
+	hold   chan struct{} // when not nil, answers wait until it is closed
 }
 
 func newReceiver(t *testing.T) *receiver {
@@ -88,7 +88,7 @@ func (r *receiver) answer(status int) {
 	r.status = status
 }
 
-// told lists what was taken, as "status alertname".
+// told lists the received alerts, as "status alertname".
 func (r *receiver) told() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +132,7 @@ func alert(name string) Alert {
 	}
 }
 
-// begin starts a hub on a file and returns it with what stops it.
+// begin starts a hub on a file. It returns the hub and a function that stops it.
 func begin(t *testing.T, file string, log *logs, am Alertmanagers, to ...*receiver) (*Hub, func()) {
 	t.Helper()
 	var hooks []*Webhook
@@ -173,7 +173,7 @@ func eventually(t *testing.T, what string, f func() bool) {
 	}
 }
 
-// fire is how many alerts do.
+// fire returns the number of firing alerts.
 func fire(h *Hub) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -194,11 +194,11 @@ func TestOneAlertIsToldOnceToEverybody(t *testing.T) {
 	if n, _ := am.get("A"); !n.EndsAt.After(time.Now()) || n.Annotations[runbook] != "http://here/docs/runbooks/x.md" {
 		t.Errorf("notice = %+v", n)
 	}
-	h.Firing("other", nil, true) // says nothing of what g says
-	h.Firing("g", nil, false)    // does not know yet
+	h.Firing("other", nil, true) // does not affect the alerts of g
+	h.Firing("g", nil, false)    // g is not complete yet
 	h.Firing("g", []Alert{{Labels: alert("A").Labels, Pending: true}}, true)
 	if got := hook.told(); len(got) != 1 {
-		t.Errorf("told %q", got)
+		t.Errorf("sent %q", got)
 	}
 	h.Firing("g", nil, true)
 	eventually(t, "the end", func() bool { return slices.Equal(hook.told(), []string{"firing A", "resolved A"}) })
@@ -225,7 +225,7 @@ func TestPendingMakesNothingFire(t *testing.T) {
 	}
 }
 
-// A key keeps an alert the same when its labels change.
+// A key identifies an alert when its labels change.
 func TestKey(t *testing.T) {
 	var log logs
 	hook := newReceiver(t)
@@ -255,7 +255,7 @@ func TestRetain(t *testing.T) {
 	})
 }
 
-// Whatever moment the program ends at, what was told is not told again and what was not is told after the start.
+// TestRestart ends the program at different times. No alert is sent twice, and unsent ones are sent after the start.
 func TestRestart(t *testing.T) {
 	var log logs
 	hook, name := newReceiver(t), file(t)
@@ -263,13 +263,13 @@ func TestRestart(t *testing.T) {
 	h.Firing("g", []Alert{alert("A"), alert("B")}, true)
 	eventually(t, "two beginnings", func() bool { return len(hook.told()) == 2 })
 	hook.answer(http.StatusBadGateway)
-	h.Firing("g", []Alert{alert("B"), alert("C")}, true) // A ends, C begins, and nobody can be told
+	h.Firing("g", []Alert{alert("B"), alert("C")}, true) // A ends and C begins while the receiver is down
 	eventually(t, "an attempt", func() bool { hook.mu.Lock(); defer hook.mu.Unlock(); return hook.asked >= 3 })
 	stop()
 
 	hook.answer(http.StatusOK)
 	h, stop = begin(t, name, &log, nil, hook)
-	h.Firing("g", []Alert{alert("C")}, false) // the first evaluations: B is not there yet
+	h.Firing("g", []Alert{alert("C")}, false) // the first evaluations: B is not evaluated yet
 	h.Firing("g", []Alert{alert("B"), alert("C")}, true)
 	eventually(t, "the rest", func() bool { return len(hook.told()) == 4 })
 	stop()
@@ -280,7 +280,7 @@ func TestRestart(t *testing.T) {
 	want := []string{"firing A", "firing B", "firing C", "resolved A", "resolved B", "resolved C"}
 	got := hook.told()
 	if slices.Sort(got); !slices.Equal(got, want) {
-		t.Errorf("told %q, want each of %q once", got, want)
+		t.Errorf("sent %q, want each of %q once", got, want)
 	}
 	for _, text := range want {
 		what, name, _ := strings.Cut(text, " ")
@@ -291,7 +291,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// Killed while a request is under way, whether it arrived is not known: it is sent again with the same id.
+// After a kill during a request, it is unknown whether the request arrived. It is sent again with the same ID.
 func TestKilledInARequest(t *testing.T) {
 	var log logs
 	hook, name := newReceiver(t), file(t)
@@ -299,7 +299,7 @@ func TestKilledInARequest(t *testing.T) {
 	h, _ := begin(t, name, &log, nil, hook)
 	h.Firing("g", []Alert{alert("A")}, true)
 	eventually(t, "the request", func() bool { return len(hook.told()) == 1 })
-	left, err := os.ReadFile(name) // as a kill leaves it
+	left, err := os.ReadFile(name) // the file as a kill leaves it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func TestKilledInARequest(t *testing.T) {
 	begin(t, again, &log, nil, hook)
 	eventually(t, "the second request", func() bool { return len(hook.told()) == 2 })
 	if hook.took[0].ID != hook.took[1].ID {
-		t.Errorf("ids %s and %s: whoever gets both cannot know that they are one", hook.took[0].ID, hook.took[1].ID)
+		t.Errorf("ids %s and %s: a receiver cannot know that they are the same alert", hook.took[0].ID, hook.took[1].ID)
 	}
 }
 
@@ -327,7 +327,7 @@ func TestRefusedIsGivenUp(t *testing.T) {
 	eventually(t, "the next one", func() bool { return slices.Equal(hook.told(), []string{"firing B"}) })
 }
 
-// A receiver that is away is told in the order of events when it is back, and its queue is bounded.
+// A receiver that was down gets the events in order when it is up again. Its queue is bounded.
 func TestQueueIsBoundedAndInOrder(t *testing.T) {
 	var log logs
 	hook := newReceiver(t)
@@ -374,7 +374,7 @@ func TestTooManyAlerts(t *testing.T) {
 	}
 }
 
-// What cannot be read is put aside, and what cannot be written stops nobody.
+// An unreadable file is renamed. A failed write stops nothing.
 func TestBadStateIsPutAside(t *testing.T) {
 	var log logs
 	hook, name := newReceiver(t), file(t)
@@ -403,12 +403,12 @@ func TestBadStateIsPutAside(t *testing.T) {
 func TestWebhookAddresses(t *testing.T) {
 	for _, bad := range []string{"", "x", "ftp://a", "http://", "http://a\x7f", "://"} {
 		if _, err := NewWebhook(bad, http.DefaultClient); err == nil || bad != "" && strings.Contains(err.Error(), bad) {
-			t.Errorf("NewWebhook(%q) = %v: want an error that does not tell it", bad, err)
+			t.Errorf("NewWebhook(%q) = %v: want an error that does not contain it", bad, err)
 		}
 	}
 }
 
-// FuzzState checks that whatever is in the file, it is refused or can be used and written again.
+// FuzzState checks that any file is either refused, or can be used and written again.
 func FuzzState(f *testing.F) {
 	h := New(Options{Log: slog.New(slog.DiscardHandler)})
 	w, err := NewWebhook("http://a/b", http.DefaultClient)
@@ -433,15 +433,15 @@ func FuzzState(f *testing.F) {
 		}
 		for _, e := range append(s.Open, s.Ended...) {
 			if e.id() == "" || len(h.message(e)) == 0 {
-				t.Errorf("%+v cannot be told", e)
+				t.Errorf("%+v cannot be sent", e)
 			}
 		}
 		again, err := json.Marshal(s)
 		if err != nil {
-			t.Fatalf("it cannot be written again: %v", err)
+			t.Fatalf("writing it again: %v", err)
 		}
 		if _, err := parseState(again); err != nil {
-			t.Errorf("what is written again cannot be read: %v", err)
+			t.Errorf("reading what was written again: %v", err)
 		}
 	})
 }

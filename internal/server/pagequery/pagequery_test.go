@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestFillAsThePageDoes has its cases from a file that the page's tests read too.
+// TestFillAsThePageDoes reads its cases from a file that the page's tests also read.
 func TestFillAsThePageDoes(t *testing.T) {
 	data, err := os.ReadFile("testdata/fill.json")
 	if err != nil {

@@ -20,7 +20,7 @@ func made(at time.Time, value float64, labels ...string) query.Sample {
 	return s
 }
 
-// TestAppend: what is appended is stored beside what is scraped, once, also over a restart.
+// TestAppend: appended samples are stored once next to scraped ones, also after a restart.
 func TestAppend(t *testing.T) {
 	var log logs
 	o := options(t.TempDir(), &log)
@@ -59,7 +59,7 @@ func TestAppend(t *testing.T) {
 	o.Registry = options("", &log).Registry
 	s = New(o)
 	stop = run(t, s)
-	put(made(now.Add(-time.Minute), 7, "a", "x"), made(now, 3, "a", "x")) // one that is there, one that follows
+	put(made(now.Add(-time.Minute), 7, "a", "x"), made(now, 3, "a", "x")) // one exists already, one is newer
 	is(`made{a="x"}[5m]`, "[1 2 3]")
 	stop()
 }
@@ -84,11 +84,11 @@ func TestAppendRefuses(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Append(gone, []query.Sample{good}); err == nil {
-		t.Error("something was appended for nobody")
+		t.Error("something was appended for an ended context")
 	}
 }
 
-// TestAppendWhenMemoryIsShort: what is there goes on, and nothing new begins.
+// TestAppendWhenMemoryIsShort: existing series continue, and no new series is stored.
 func TestAppendWhenMemoryIsShort(t *testing.T) {
 	var log logs
 	s, _ := start(t, options(t.TempDir(), &log))

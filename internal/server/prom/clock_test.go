@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// record appends the counter requests_total, which grows by one a minute, over a time.
+// record appends the counter requests_total, which grows by one per minute, over a period.
 func record(t *testing.T, db *tsdb.DB, from, to time.Time) {
 	t.Helper()
 	a := db.Appender(t.Context())
@@ -32,7 +32,7 @@ func record(t *testing.T, db *tsdb.DB, from, to time.Time) {
 	}
 }
 
-// block makes a block of the part of the head before a time.
+// block writes the part of the head before a time to a block.
 func block(t *testing.T, db *tsdb.DB, until time.Time) {
 	t.Helper()
 	if err := db.CompactHead(tsdb.NewRangeHead(db.Head(), db.Head().MinTime(), until.UnixMilli()-1)); err != nil {
@@ -40,7 +40,7 @@ func block(t *testing.T, db *tsdb.DB, until time.Time) {
 	}
 }
 
-// answer evaluates a query that gives one number.
+// answer runs a query that returns one number.
 func answer(t *testing.T, s *Server, at time.Time, query string) string {
 	t.Helper()
 	var data struct{ Result []struct{ Value [2]any } }
@@ -51,8 +51,7 @@ func answer(t *testing.T, s *Server, at time.Time, query string) string {
 	return fmt.Sprint(data.Result[0].Value[1])
 }
 
-// A database whose newest samples are ahead of the clock: those go, and what is older stays, in whatever
-// file either is.
+// A database with samples ahead of the clock: these are removed, and older ones stay, in any kind of file.
 func TestSamplesAheadOfTheClockGo(t *testing.T) {
 	const past, future = 180, 120 // minutes
 	for name, blocks := range map[string][]time.Duration{
@@ -82,9 +81,9 @@ func TestSamplesAheadOfTheClockGo(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !strings.Contains(log.String(), "the clock was set back: samples in the future are removed") {
-				t.Errorf("nothing is said about it:\n%s", log.String())
+				t.Errorf("it is not logged:\n%s", log.String())
 			}
-			// The counter started again, as after a restart of the machine.
+			// The counter starts again, as after a restart of the machine.
 			again := time.Now()
 			record(t, s.db, again, again.Add(10*time.Minute))
 			for opened := range 2 {

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Variables with which the test starts itself again in another process.
+// Variables with which the test starts itself in another process.
 const (
 	envScrape = "PROM_TEST_SCRAPE" // scrape into this directory until killed
 	envOpen   = "PROM_TEST_OPEN"   // open this directory and print the error
@@ -57,14 +57,14 @@ func scrapeUntilKilled(dir string) {
 			n := e.n
 			e.mu.Unlock()
 			if n == 8 {
-				fmt.Println("scraped") // seven are stored, the eighth perhaps
+				fmt.Println("scraped") // seven are stored, the eighth possibly
 			}
 		}
 	}()
 	_ = s.Run(context.Background())
 }
 
-// scraping starts a process that scrapes and returns when it has.
+// scraping starts a process that scrapes, and returns after its scrapes.
 func scraping(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -87,7 +87,7 @@ func scraping(t *testing.T, dir string) *exec.Cmd {
 	return cmd
 }
 
-// TestKilledDatabaseIsReadable kills a process while it writes and reads what it has written.
+// TestKilledDatabaseIsReadable kills a process while it writes, and reads the data.
 func TestKilledDatabaseIsReadable(t *testing.T) {
 	dir := t.TempDir()
 	cmd := scraping(t, dir)
@@ -164,7 +164,7 @@ func TestDataDirNotWritable(t *testing.T) {
 		}
 		return
 	}
-	for d := dir; d != "/"; d = filepath.Dir(d) { // let nobody come here
+	for d := dir; d != "/"; d = filepath.Dir(d) { // user nobody must be able to enter
 		if st, err := os.Stat(d); err == nil && st.Mode().Perm()&0o055 != 0o055 {
 			if err := os.Chmod(d, st.Mode().Perm()|0o055); err != nil {
 				t.Fatal(err)
@@ -179,8 +179,8 @@ func TestDataDirNotWritable(t *testing.T) {
 	}
 }
 
-// asNobody opens a directory as the user nobody and returns the error. The binary is copied to
-// where that user can run it.
+// asNobody opens a directory as the user nobody and returns the error. It copies the binary to a place where that user
+// can run it.
 func asNobody(t *testing.T, dir string) string {
 	t.Helper()
 	self, err := os.ReadFile(os.Args[0])
@@ -229,10 +229,10 @@ func TestDamagedLogIsCutAndReported(t *testing.T) {
 	}
 	defer s.Shutdown(t.Context())
 	if !strings.Contains(log.String(), "the write-ahead log was damaged and was truncated there") {
-		t.Errorf("nothing is said about the damage:\n%s", log.String())
+		t.Errorf("the damage is not logged:\n%s", log.String())
 	}
 	if _, times, _ := samples(t, s, "scrapes_total[1h]"); len(times) == 0 {
-		t.Error("nothing is left of what was before the damage")
+		t.Error("samples before the damage are missing")
 	}
 }
 
@@ -255,8 +255,8 @@ func TestHopelessDatabase(t *testing.T) {
 	}
 }
 
-// TestFullDisk fills the disk under a running database: it goes on serving what it has and says why
-// it stores no more.
+// TestFullDisk fills the disk under a running database. The database continues to serve its data and reports why it
+// stores no new samples.
 func TestFullDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root: mounting a small file system needs root")

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Near the limit queries and new series are refused with the reason, what tells about the server is answered,
-// and all is as before once there is room.
+// Near the limit, queries and new series are refused with the reason, and requests about the server are answered. When
+// memory is free again, everything works as before.
 func TestNearTheMemoryLimit(t *testing.T) {
 	target := httptest.NewServer(once(func(w io.Writer) { series(w, "", 10) }))
 	defer target.Close()
@@ -52,14 +52,14 @@ func TestNearTheMemoryLimit(t *testing.T) {
 	})
 }
 
-// What was in use at the last collection may be garbage by now.
+// Memory in use at the last collection may be garbage by now.
 func TestGarbageIsNotHeldAgainstQueries(t *testing.T) {
 	p := newMemoryLimiter(100)
 	collections := 0
 	p.live = func() uint64 { return uint64(90 - 50*collections) }
 	p.collect = func() { collections++ }
 	if p.near() || collections != 1 {
-		t.Errorf("near after %d collections, of which the first made room", collections)
+		t.Errorf("near after %d collections, although the first freed memory", collections)
 	}
 	p.live = func() uint64 { return 90 }
 	for range 2 {
@@ -80,7 +80,7 @@ func TestQueriesAtOnceFitIntoTheLimit(t *testing.T) {
 	}
 }
 
-// The real heap is what is measured.
+// live measures the real heap.
 func TestLiveHeap(t *testing.T) {
 	p := newMemoryLimiter(1 << 40)
 	p.collect()
@@ -88,7 +88,7 @@ func TestLiveHeap(t *testing.T) {
 	held := make([]byte, 64<<20)
 	p.collect()
 	if grown := int64(p.live()) - int64(before); grown < 60<<20 {
-		t.Errorf("64 MiB more are in use, seen are %d bytes", grown)
+		t.Errorf("64 MiB more are in use, measured are %d bytes", grown)
 	}
 	runtime.KeepAlive(held)
 }

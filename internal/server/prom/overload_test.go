@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// answered is a request that has been answered.
+// answered is the answer to a request.
 type answered struct {
 	status int
 	header http.Header
@@ -33,7 +33,7 @@ func ask(t *testing.T, h http.Handler, r *http.Request) answered {
 	return a
 }
 
-// busy is a crowd in which as many requests run as may, until release is called.
+// busy returns a limiter in which the maximum number of requests run, until release is called.
 func busy(t *testing.T, patience time.Duration) (c *concurrencyLimiter, release func()) {
 	t.Helper()
 	block, entered := make(chan struct{}), make(chan struct{}, maxRunning)
@@ -100,7 +100,7 @@ func TestWhoIsGoneDoesNotWait(t *testing.T) {
 	}
 }
 
-// Queries nested a million times once overflowed the stack of the process, which cannot be recovered.
+// Queries nested a million times used to overflow the stack of the process, which cannot be recovered.
 func TestLongQueriesAreRefused(t *testing.T) {
 	var log logs
 	s, _ := start(t, options(t.TempDir(), &log))
@@ -129,7 +129,7 @@ func TestLongQueriesAreRefused(t *testing.T) {
 	}
 }
 
-// A query that would hold too many samples ends with the reason, before it has them.
+// A query that would hold too many samples fails with the reason before it holds them.
 func TestCostlyQueriesEnd(t *testing.T) {
 	var log logs
 	s, _ := start(t, options(t.TempDir(), &log))

@@ -20,7 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// exporter counts how often it is scraped.
+// exporter counts its scrapes.
 type exporter struct {
 	mu sync.Mutex
 	n  int
@@ -61,7 +61,7 @@ func options(dir string, log *logs) Options {
 	}
 }
 
-// start runs a server and returns what stops it.
+// start runs a server and returns a function that stops it.
 func start(t *testing.T, o Options) (*Server, func()) {
 	t.Helper()
 	s := New(o)
@@ -95,10 +95,10 @@ func run(t *testing.T, s *Server) func() {
 
 type sample struct {
 	Metric map[string]string
-	Values [][2]any // of a range
+	Values [][2]any // of a range query
 }
 
-// get asks the API and decodes the data of the answer.
+// get requests a path of the API and decodes the data of the answer.
 func get(t *testing.T, h http.Handler, path string, data any) int {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -139,8 +139,8 @@ func eventually(t *testing.T, within time.Duration, what string, f func() bool) 
 	}
 }
 
-// TestFirstSeconds checks what a page needs: a sample at once, a second one for rates a second
-// later, then the real interval, with no gap and no staleness in between.
+// TestFirstSeconds checks what a page needs: one sample immediately, a second one for rates a second later, and then
+// the real interval. There must be no gap and no staleness marker in between.
 func TestFirstSeconds(t *testing.T) {
 	var log logs
 	s, stop := start(t, options(t.TempDir(), &log))
@@ -176,7 +176,7 @@ func TestFirstSeconds(t *testing.T) {
 	}
 	stop()
 	if strings.Contains(log.String(), "level=WARN") || strings.Contains(log.String(), "level=INFO") {
-		t.Errorf("a plain run logs:\n%s", log.String())
+		t.Errorf("a run without problems logs:\n%s", log.String())
 	}
 }
 
@@ -206,7 +206,7 @@ func TestEndpoints(t *testing.T) {
 		case asked <- r.URL.RequestURI():
 		default:
 		}
-		w.Header()["Content-Type"] = nil // as some do
+		w.Header()["Content-Type"] = nil // as some applications do
 		fmt.Fprintln(w, "requests_total 7")
 	}))
 	defer application.Close()
@@ -257,7 +257,7 @@ func TestAPI(t *testing.T) {
 	w := httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, r)
 	if got := w.Header().Get("Access-Control-Allow-Origin"); w.Code != http.StatusOK || got != "" {
-		t.Errorf("with an Origin: status %d, allowed %q; want 200 and nobody", w.Code, got)
+		t.Errorf("with an Origin: status %d, allowed %q; want 200 and no origin", w.Code, got)
 	}
 	stop()
 	var answer struct{ Status, ErrorType, Error string }
@@ -268,7 +268,8 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// TestPatternCheck holds the answer that the page reads (web/src/api/client.ts): what is wrong with a regular expression.
+// TestPatternCheck checks the answer that the page parses (web/src/api/client.ts): what is wrong with a regular
+// expression.
 func TestPatternCheck(t *testing.T) {
 	var log logs
 	s, _ := start(t, options(t.TempDir(), &log))
@@ -296,8 +297,8 @@ func TestHandlerBeforeInit(t *testing.T) {
 	}
 }
 
-// TestShutdownWaitsForQueries checks that a running request ends before the database does, and that
-// it is cancelled when the time is up.
+// TestShutdownWaitsForQueries checks that a running request ends before the database is closed, and that it is
+// cancelled after the timeout.
 func TestShutdownWaitsForQueries(t *testing.T) {
 	g := newDrainer()
 	entered, cancelled := make(chan struct{}), make(chan struct{})
@@ -314,6 +315,6 @@ func TestShutdownWaitsForQueries(t *testing.T) {
 	select {
 	case <-cancelled:
 	default:
-		t.Error("close returned while a request was inside")
+		t.Error("close returned while a request was running")
 	}
 }

@@ -56,7 +56,7 @@ const hot = `groups:
         annotations: {summary: "{{ $value }} degrees"}
 `
 
-// ruled is a server with rules and what its hub logs.
+// ruled is a server with rules, and the log of its hub.
 type ruled struct {
 	*Server
 	log  logs
@@ -105,7 +105,7 @@ func writeFile(t *testing.T, name, text string) {
 
 const generous = 60 * time.Second
 
-// An alert fires once and ends once, also when the server is restarted in between; the API of Prometheus tells of it.
+// An alert fires once and ends once, even when the server is restarted in between. The API of Prometheus lists it.
 func TestRulesFireOnceOverRestarts(t *testing.T) {
 	dir, heat := t.TempDir(), &gauge{value: 11}
 	file := filepath.Join(t.TempDir(), "rules.yaml")
@@ -142,19 +142,19 @@ func TestRulesFireOnceOverRestarts(t *testing.T) {
 		get(t, second.Handler(), "/alerts", &alerts)
 		return len(alerts.Alerts) == 1 && alerts.Alerts[0].State == "firing"
 	})
-	time.Sleep(time.Second) // evaluations go on
+	time.Sleep(time.Second) // evaluations continue
 	if n := second.logged("msg=\"alert"); n != 0 {
-		t.Errorf("told %d times after the restart:\n%s", n, second.log.String())
+		t.Errorf("logged %d times after the restart:\n%s", n, second.log.String())
 	}
 	second.stop()
 
-	heat.set(5) // it ends while nobody looks
+	heat.set(5) // it ends while the server is down
 	third := startRules(t, dir, file, heat)
 	eventually(t, generous, "it to have ended", func() bool { return third.logged(`msg="alert has ended" alert=Hot`) == 1 })
 	third.stop()
 }
 
-// A file that has changed is read by itself and on SIGHUP; a bad one changes nothing and is told of with its line.
+// A changed file is reloaded automatically and on SIGHUP. An invalid file changes nothing and is logged with the line.
 func TestRulesAreReadAgain(t *testing.T) {
 	dir, heat := t.TempDir(), &gauge{value: 11}
 	file := filepath.Join(t.TempDir(), "rules.yaml")
@@ -188,10 +188,10 @@ func TestRulesAreReadAgain(t *testing.T) {
 		t.Error("the API says that the reload was not successful")
 	}
 	writeFile(t, file, "groups: []\n")
-	eventually(t, generous, "what fired by a group that is no more to end", func() bool { return s.logged(`msg="alert has ended" alert=Warm`) == 1 })
+	eventually(t, generous, "the alert of a removed group to end", func() bool { return s.logged(`msg="alert has ended" alert=Warm`) == 1 })
 }
 
-// With bad rules nothing starts, and every problem is told.
+// With invalid rules the server does not start, and every problem is reported.
 func TestBadRulesStopTheStart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rules.yaml")
 	writeFile(t, file, "groups:\n  - name: g\n    rules:\n      - alert: A\n      - record: b\n")
@@ -215,7 +215,7 @@ func TestShippedRulesAreRead(t *testing.T) {
 	}
 }
 
-// Alertmanagers get what is sent, with the credentials of the file, below the path of their address.
+// Alertmanagers get the alerts with the credentials of the file, below the path of their address.
 func TestAlertmanagers(t *testing.T) {
 	got := make(chan string, 10)
 	am := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -260,7 +260,7 @@ func TestBadClientConfig(t *testing.T) {
 		t.Errorf("HTTPClient() = %v", err)
 	}
 	if _, err := HTTPClient(filepath.Join(t.TempDir(), "none"), "x"); err == nil {
-		t.Error("a file that is not there gives no error")
+		t.Error("a missing file gives no error")
 	}
 }
 

@@ -19,14 +19,14 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// series writes n series whose labels begin with a prefix.
+// series writes n series whose labels have a prefix.
 func series(w io.Writer, prefix string, n int) {
 	for i := range n {
 		fmt.Fprintf(w, "wild{id=\"%s%07d\"} 1\n", prefix, i)
 	}
 }
 
-// once writes a body that is made at the first request: what is measured is the scraper.
+// once serves a body that is made at the first request, so that the test measures only the scraper.
 func once(make func(io.Writer)) http.HandlerFunc {
 	body := sync.OnceValue(func() []byte {
 		var b bytes.Buffer
@@ -36,7 +36,7 @@ func once(make func(io.Writer)) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body()) }
 }
 
-// wildTargets are targets that no server should let near its memory, and what is said of each.
+// wildTargets returns targets that could exhaust a server's memory, and the expected reasons.
 func wildTargets(elsewhere string) map[string]struct {
 	handler http.HandlerFunc
 	reason  string
@@ -93,7 +93,7 @@ func wildTargets(elsewhere string) map[string]struct {
 	}
 }
 
-// reasons asks for what the last scrapes of the targets failed with, by a label; "" is no failure.
+// reasons returns why the last scrapes of the targets failed, by a label. "" means no failure.
 func reasons(t *testing.T, s *Server, label string) map[string]string {
 	t.Helper()
 	var data struct {
@@ -110,8 +110,7 @@ func reasons(t *testing.T, s *Server, label string) map[string]string {
 	return out
 }
 
-// Each wild target is down with a reason that says why, the others go on, and the database keeps no
-// more series than it must.
+// Each wild target is down with the reason. The other targets continue, and the database has no additional series.
 func TestWildTargets(t *testing.T) {
 	visited := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("a redirect was followed")
@@ -148,13 +147,13 @@ func TestWildTargets(t *testing.T) {
 		}
 	}
 	for name := range all {
-		// "changing" was up once: what it had sent until then is within its budget.
+		// "changing" was up once: its first series were below its limit.
 		_, times, values := samples(t, s, fmt.Sprintf("up{job=%q}[1m]", name))
 		if len(times) == 0 || values[len(values)-1] != 0 {
 			t.Errorf("up of %s is %v", name, values)
 		}
 	}
-	// The first scrapes, half a second apart, may be late on a busy machine; some after them are to be seen.
+	// On a busy machine the first scrapes, half a second apart, may be late. Some later ones must be visible.
 	time.Sleep(time.Until(began.Add(warmUp + warmUpInterval + 3*o.Interval)))
 	since := time.Since(began).Seconds() - (warmUp + warmUpInterval).Seconds()
 	for _, job := range []string{"tame", "teescope"} {
@@ -163,21 +162,21 @@ func TestWildTargets(t *testing.T) {
 			t.Errorf("%s was down meanwhile: %v", job, values)
 		}
 		if reason := reasons(t, s, "job")[job]; reason != "" {
-			t.Errorf("%s is said to have failed: %s", job, reason)
+			t.Errorf("%s has a failure: %s", job, reason)
 		}
 	}
-	// Two of the targets may make series at all, up to their budgets.
+	// Only two of the targets can add series, up to their limits.
 	if n := s.db.Head().NumSeries(); n > newSeriesLimit+sampleLimit+1000 {
 		t.Errorf("the database holds %d series", n)
 	}
 }
 
-// An agent may send more than others, and not without end.
+// An agent may send more than other targets, but not without limit.
 func TestAgentsMaySendMore(t *testing.T) {
 	var log logs
 	o := options(t.TempDir(), &log)
 	o.Self, o.Interval = nil, 10*time.Second
-	targets := map[string]string{} // instance: what its scrape fails with
+	targets := map[string]string{} // by instance: the reason why its scrape fails
 	for n, reason := range map[int]string{agentSampleLimit: "", agentSampleLimit + 1: "sample limit exceeded"} {
 		server := httptest.NewServer(once(func(w io.Writer) { series(w, "", n) }))
 		defer server.Close()
@@ -189,7 +188,7 @@ func TestAgentsMaySendMore(t *testing.T) {
 		up := map[string]float64{"": 1, "sample limit exceeded": 0}[reason]
 		eventually(t, 60*time.Second, "a scrape of each", func() bool {
 			_, _, values := samples(t, s, fmt.Sprintf("up{instance=%q}[1m]", address))
-			// The reason is set a moment after the sample is stored.
+			// The reason is set shortly after the sample is stored.
 			return len(values) > 0 && values[len(values)-1] == up && reasons(t, s, "instance")[address] == reason
 		})
 	}
@@ -205,10 +204,10 @@ func TestBudgetComesBack(t *testing.T) {
 		}
 	}
 	if b.spend("one", newSeriesLimit) == nil {
-		t.Error("a spent budget gives more")
+		t.Error("a target above its limit may add series")
 	}
 	if err := b.spend("another", newSeriesLimit); err != nil {
-		t.Errorf("another target pays for it: %v", err)
+		t.Errorf("another target is also limited: %v", err)
 	}
 	now = now.Add(newSeriesWindow)
 	if err := b.spend("one", newSeriesLimit); err != nil {

@@ -16,8 +16,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// What a server does in hours at an interval of 5 s happens here within seconds: it scrapes fifty times as
-// often, and the head keeps 4 s instead of two hours before it is written to a block.
+// The test runs in seconds what a server does in hours at an interval of 5 s. It scrapes fifty times as often. The head
+// keeps 4 s instead of two hours before it is written to a block.
 const (
 	soakInterval  = 100 * time.Millisecond
 	soakBlock     = 4 * time.Second
@@ -25,7 +25,7 @@ const (
 	soakSeries    = 2000
 )
 
-// soakTime is how long TestSoak takes; `make soak` sets TEESCOPE_SOAK.
+// soakTime returns the duration of TestSoak. `make soak` sets TEESCOPE_SOAK.
 func soakTime(t *testing.T) time.Duration {
 	text := os.Getenv("TEESCOPE_SOAK")
 	if text == "" {
@@ -33,12 +33,12 @@ func soakTime(t *testing.T) time.Duration {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 40*time.Second {
-		t.Fatalf("TEESCOPE_SOAK=%s is no duration of 40s or more", text)
+		t.Fatalf("TEESCOPE_SOAK=%s is not a duration of at least 40s", text)
 	}
 	return d
 }
 
-// counting answers each scrape with the number of scrapes, and many series besides.
+// counting answers each scrape with the number of scrapes so far, and with many further series.
 type counting struct{ n atomic.Int64 }
 
 func (c *counting) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
@@ -50,14 +50,14 @@ func (c *counting) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// inUse is the heap in use after a collection.
+// inUse returns the heap in use after a collection.
 func inUse() uint64 {
 	runtime.GC()
 	return liveHeap()
 }
 
-// Head compaction, truncation of the log and deletion of old blocks happen many times: no sample is lost or
-// stored twice, and memory, files and goroutines stay what they were.
+// TestSoak runs many compactions of the head, truncations of the log and deletions of old blocks. No sample is lost or
+// stored twice, and memory, files and goroutines do not grow.
 func TestSoak(t *testing.T) {
 	var log logs
 	o := options(t.TempDir(), &log)
@@ -69,7 +69,7 @@ func TestSoak(t *testing.T) {
 	time.Sleep(soakRetention) // until the first block is deleted
 	early := vitals(t, s)
 	late := early
-	var floor []uint64 // what is in use while nothing is being compacted: the least of the newest few looks
+	var floor []uint64 // heap in use between compactions: the minimum of the newest values
 	for time.Now().Before(end) {
 		time.Sleep(5 * time.Second)
 		checkUnbroken(t, s)
@@ -105,7 +105,7 @@ func TestSoak(t *testing.T) {
 	stop()
 }
 
-// vital is what must not grow.
+// vital holds the numbers that must not grow.
 type vital struct {
 	heap       uint64
 	blocks     int
@@ -122,8 +122,8 @@ func vitals(t *testing.T, s *Server) vital {
 	return v
 }
 
-// checkUnbroken reads what the retention keeps for certain: each scrape is there, once, in the head and in
-// blocks, and every series of it.
+// checkUnbroken reads the data that the retention certainly keeps. Each scrape is stored once, in the head or in
+// blocks, with all its series.
 func checkUnbroken(t *testing.T, s *Server) {
 	t.Helper()
 	window := soakRetention - soakBlock
@@ -134,7 +134,7 @@ func checkUnbroken(t *testing.T, s *Server) {
 	for _, v := range up {
 		failed += 1 - int(v)
 	}
-	// What the target has answered too late is missing, and says so: up is 0.
+	// A scrape that timed out has no sample, and its up is 0.
 	if len(values) != len(up)-failed {
 		t.Errorf("%d scrapes are stored of %d that succeeded", len(values), len(up)-failed)
 	}
@@ -148,10 +148,10 @@ func checkUnbroken(t *testing.T, s *Server) {
 	if missing > failed {
 		t.Errorf("%d scrapes are missing, and %d have failed", missing, failed)
 	}
-	if least := int(window/soakInterval) / 4; len(values) < least { // a busy machine scrapes less often; fewer try too little
+	if least := int(window/soakInterval) / 4; len(values) < least { // a busy machine scrapes less often; fewer scrapes would test too little
 		t.Errorf("%d scrapes within %v, fewer than %d", len(values), window, least)
 	}
-	// At one moment in the past, which is in a block by now, each series has as many samples as the first.
+	// At a time that is already in a block, each series has as many samples as the first.
 	const query = "count(count_over_time(wild[8s] offset 6s) == scalar(count_over_time(scrapes_total[8s] offset 6s)))"
 	var data struct {
 		Result []struct{ Value [2]any }
@@ -162,7 +162,7 @@ func checkUnbroken(t *testing.T, s *Server) {
 	}
 }
 
-// mustCounter reads a counter that there must be: one that is misspelt is 0 too.
+// mustCounter reads a counter that must exist. counter would return 0 for a misspelt name.
 func mustCounter(t *testing.T, o Options, name string) float64 {
 	t.Helper()
 	families, err := o.Registry.Gather()

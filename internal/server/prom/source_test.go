@@ -18,7 +18,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// ofStore is the source of a store, or the end of the test.
+// ofStore returns the source of a store. It ends the test on an error.
 func ofStore(t *testing.T, s *Store) query.Source {
 	t.Helper()
 	source, err := s.Source()
@@ -28,7 +28,7 @@ func ofStore(t *testing.T, s *Store) query.Source {
 	return source
 }
 
-// value asks for one number.
+// value runs a query for one number.
 func value(t *testing.T, s query.Source, expr string, at time.Time) (query.Sample, bool) {
 	t.Helper()
 	samples, err := s.Instant(t.Context(), expr, at)
@@ -168,7 +168,7 @@ func TestAStoreHasBounds(t *testing.T) {
 	}
 }
 
-// TestTheDatabaseIsASource compares what it says with the API, and asks when it cannot answer.
+// TestTheDatabaseIsASource compares its answers with those of the API, and queries it when it cannot answer.
 func TestTheDatabaseIsASource(t *testing.T) {
 	var log logs
 	o := options(t.TempDir(), &log)
@@ -195,7 +195,7 @@ func TestTheDatabaseIsASource(t *testing.T) {
 	}
 }
 
-// TestTheDatabaseSaysWhatAStoreSays puts the same series into both.
+// TestTheDatabaseSaysWhatAStoreSays writes the same series to both.
 func TestTheDatabaseSaysWhatAStoreSays(t *testing.T) {
 	var log logs
 	s, stop := start(t, options(t.TempDir(), &log))

@@ -18,7 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/window"
 )
 
-// filled is a database with made series: each has a value at each moment.
+// filled is a database with generated series. Each has a value at any time.
 type filled struct {
 	*Server
 	tb testing.TB
@@ -37,7 +37,7 @@ func makeFilled(tb testing.TB) *filled {
 	return &filled{s, tb}
 }
 
-// put adds a series every five seconds from start to end; labels are name and value in turn.
+// put adds a series with a sample every five seconds from start to end. labels alternates names and values.
 func (f *filled) put(start, end time.Time, value func(time.Time) float64, name string, labels ...string) {
 	f.tb.Helper()
 	l := map[string]string{"__name__": name, "instance": "here", "job": "teescope"}
@@ -53,7 +53,7 @@ func (f *filled) put(start, end time.Time, value func(time.Time) float64, name s
 	}
 }
 
-// clean fails on problems but for those that say that something is not there.
+// clean fails on all problems except missing data.
 func clean(t *testing.T, problems []query.Problem) {
 	t.Helper()
 	for _, p := range problems {
@@ -63,7 +63,7 @@ func clean(t *testing.T, problems []query.Problem) {
 	}
 }
 
-// TestWindowsOfTheDatabase computes windows by PromQL of what is known, keeps them, and reads them back.
+// TestWindowsOfTheDatabase computes windows of known series by PromQL, stores them, and reads them back.
 func TestWindowsOfTheDatabase(t *testing.T) {
 	f := makeFilled(t)
 	at := time.Now().Truncate(time.Minute)
@@ -73,7 +73,7 @@ func TestWindowsOfTheDatabase(t *testing.T) {
 	f.put(start, at, one, "teescope_build_info", "version", "1")
 	f.put(start, at, since, "teescope_syscalls_total", "workload", "redis", "syscall", "read")
 	f.put(start, at, func(t time.Time) float64 { return 9 * since(t) }, "teescope_syscalls_total", "workload", "redis", "syscall", "write")
-	f.put(start, at, func(t time.Time) float64 { // restarted three minutes ago: the counter begins again
+	f.put(start, at, func(t time.Time) float64 { // restarted three minutes ago: the counter starts again from zero
 		if s := since(t); s >= 180 {
 			return s - 180
 		}
@@ -107,17 +107,17 @@ func TestWindowsOfTheDatabase(t *testing.T) {
 	}
 	var n int
 	if got := found["teescope_forks gone"]; got == "" {
-		t.Error("what ended within the window has no box plot")
+		t.Error("a workload that ended within the window has no box plot")
 	} else if _, err := fmt.Sscanf(got, "1 %d of 60", &n); err != nil || n < 23 || n > 26 {
 		t.Errorf("of a workload that was there for two minutes of five: %s", got)
 	}
 	kept, err := f.Source().Instant(t.Context(), `teescope:window_value{metric="teescope_syscalls",workload="redis",stat="median",window="5m"}`, at)
 	if err != nil || len(kept) != 1 || kept[0].Value != 10 || kept[0].Labels["instance"] != "here" {
-		t.Errorf("kept: %+v, %v", kept, err)
+		t.Errorf("stored: %+v, %v", kept, err)
 	}
 }
 
-// TestChangeInTheDatabase: the queries of what can coincide are joins, which only PromQL itself can try.
+// TestChangeInTheDatabase: the queries for coincidences are joins, which only PromQL itself can test.
 func TestChangeInTheDatabase(t *testing.T) {
 	f := makeFilled(t)
 	at := time.Now().Truncate(time.Minute)
@@ -128,7 +128,7 @@ func TestChangeInTheDatabase(t *testing.T) {
 	}
 	stepping := func(rate, after float64) func(time.Time) float64 {
 		return func(t time.Time) float64 {
-			n := float64(t.Unix() % 7) // some noise
+			n := float64(t.Unix() % 7) // noise
 			return rate*min(t.Sub(start).Seconds(), moment.Sub(start).Seconds()) + after*max(0, t.Sub(moment).Seconds()) + n*rate/10
 		}
 	}
@@ -160,16 +160,16 @@ func TestChangeInTheDatabase(t *testing.T) {
 		}
 	}
 	if off := findings[0].FirstSeen.Sub(moment).Abs(); off > time.Minute {
-		t.Errorf("the change is said to be %v off", off)
+		t.Errorf("the change is %v off", off)
 	}
 	if got, err := f.Source().Instant(t.Context(), findings[0].Evidence[1].Query, at); err != nil || len(got) != 1 || math.Abs(got[0].Value-80_000) > 8000 {
 		t.Errorf("%s is %+v, %v", findings[0].Evidence[1].Query, got, err)
 	}
 }
 
-// BenchmarkWindows is of 128 workloads with everything that is measured every 5 s: 51 system calls each, page faults by
-// mode and reason, ocalls by name. Windows are of five minutes, changes of half an hour, and baselines of what half an
-// hour of kept windows is. cpu-ms/op is of the whole process.
+// BenchmarkWindows uses 128 workloads with everything that is measured every 5 s: 51 system calls each, page faults by
+// mode and reason, ocalls by name. Windows are of five minutes, changes of half an hour, and baselines of half an hour
+// of stored windows. cpu-ms/op is for the whole process.
 func BenchmarkWindows(b *testing.B) {
 	f := makeFilled(b)
 	at := time.Now().Truncate(time.Minute)
@@ -258,7 +258,7 @@ func BenchmarkWindows(b *testing.B) {
 	})
 }
 
-// cpuTime is how much processor time this process has taken.
+// cpuTime returns the CPU time of this process.
 func cpuTime(b *testing.B) time.Duration {
 	var usage unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {

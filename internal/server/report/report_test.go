@@ -21,7 +21,7 @@ import (
 	"github.com/teescope/teescope/internal/server/pagequery"
 )
 
-// source answers every question with so many series; those that have "fails" in them it refuses.
+// source answers every query with the given number of series. It refuses queries that contain "fails".
 type source struct {
 	series int
 	err    error
@@ -60,7 +60,7 @@ func options(s query.Source) Options {
 	}
 }
 
-// unpack reads what a report holds.
+// unpack reads the recording of a report.
 func unpack(t *testing.T, file string) recording {
 	t.Helper()
 	found := regexp.MustCompile(`id="recording">([^<]*)</script>`).FindStringSubmatch(file)
@@ -126,7 +126,7 @@ func TestAReportHoldsAllAnswers(t *testing.T) {
 		}
 	}
 	if strings.Contains(file, "http://") || strings.Contains(file, "src=") {
-		t.Error("the file asks somebody for something")
+		t.Error("the file makes a request")
 	}
 	r := unpack(t, file)
 	if len(r.Answers) < 100 || len(r.Answers) != summary.Questions {
@@ -145,16 +145,17 @@ func TestAReportHoldsAllAnswers(t *testing.T) {
 			}
 		default:
 			charts++
-			// From 1763771707 in steps of 5, 10 or 300 seconds; the greatest series first, with a gap in it.
+			// The points are from 1763771707 in steps of 5, 10 or 300 seconds. The greatest series is first and has a
+			// gap.
 			v, last := a.Series[0].Values, 1234570.0
-			if a.Exact { // moments
+			if a.Exact { // timestamps
 				exact, last = exact+1, 1234567.25
 			}
 			if len(v) != 3 || v[0] != maxSeries+1 || !math.IsNaN(v[1]) || v[2] != last {
 				t.Fatalf("%s: %v", a.Expr, v)
 			}
 			if math.Mod(a.From, a.Step) != 0 || a.From > float64(r.From) || a.From+a.Step <= float64(r.From) {
-				t.Errorf("%s begins at %v in steps of %v, the report at %d", a.Expr, a.From, a.Step, r.From)
+				t.Errorf("%s starts at %v in steps of %v, the report at %d", a.Expr, a.From, a.Step, r.From)
 			}
 		}
 	}
@@ -189,8 +190,8 @@ func TestEveryQuestionCanBeFilled(t *testing.T) {
 	}
 }
 
-// TestTheEndIsAPoint: where points are further apart than scrapes the last of the grid lies beyond the report, and a server
-// that is younger than their distance has no other.
+// TestTheEndIsAPoint: where points are further apart than scrapes, the last point of the grid is beyond the report's
+// end. A server that started less than one step ago has only the point at the end.
 func TestTheEndIsAPoint(t *testing.T) {
 	o := options(source{series: 2})
 	o.From = o.To.Add(-7 * 24 * time.Hour)

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// tree lays out files by path and returns where.
+// tree creates files by path and returns their root.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -46,7 +46,7 @@ func paths(t *testing.T, f *FS) []string {
 	return all
 }
 
-// get writes a number, or "-" where it is unknown.
+// get formats a number, or "-" when it is unknown.
 func get(s *Stats, n Stat) string {
 	if v, ok := s.Get(n); ok {
 		return fmt.Sprint(v)
@@ -80,7 +80,7 @@ func TestVersion2(t *testing.T) {
 	}
 	var s Stats
 	if !f.Stats("/b.slice/c", &s) {
-		t.Fatal("the group is not there")
+		t.Fatal("the group is missing")
 	}
 	for n, want := range map[Stat]string{
 		CPUUsage: "30000", CPUUser: "20000", CPUSystem: "10000", Periods: "4", ThrottledPeriods: "3", ThrottledTime: "2000",
@@ -105,7 +105,7 @@ func TestVersion2(t *testing.T) {
 		t.Errorf("a group without controllers has numbers of the one before: %+v", s)
 	}
 	if f.Stats("/gone", &s) || f.AppendProcs(nil, "/gone") != nil {
-		t.Error("a group that is not there has numbers")
+		t.Error("a missing group has numbers")
 	}
 }
 
@@ -140,7 +140,7 @@ func TestVersion1(t *testing.T) {
 	}
 	var s Stats
 	if !f.Stats("/docker/c", &s) {
-		t.Fatal("the group is not there")
+		t.Fatal("the group is missing")
 	}
 	for n, want := range map[Stat]string{
 		CPUUsage: "30000", CPUUser: "20000000", CPUSystem: "10000000", Periods: "4", ThrottledPeriods: "3", ThrottledTime: "2000",
@@ -163,7 +163,7 @@ func TestVersion1(t *testing.T) {
 	}
 }
 
-// In a hybrid machine each number comes from the version that has its controller.
+// On a hybrid machine each number comes from the version that has its controller.
 func TestHybrid(t *testing.T) {
 	files := version1()
 	for path, text := range map[string]string{
@@ -223,7 +223,7 @@ func TestReadIsBounded(t *testing.T) {
 	}
 }
 
-// On this machine: every group that a walk finds can be read, and this process is in one of them.
+// On this machine every group of a walk can be read, and this process is in one of them.
 func TestRealMachine(t *testing.T) {
 	f, err := Open("/sys/fs/cgroup")
 	if err != nil {

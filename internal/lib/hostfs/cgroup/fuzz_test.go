@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzFiles gives every parser of every file the same bytes. None may panic, make more than its bounds or
-// hand on a name twice, which would be two samples of one series; and what is read twice is the same.
+// FuzzFiles gives every parser of every file the same bytes. No parser may panic, exceed its bounds or return a name
+// twice, which would be two samples of one series. Reading twice gives the same result.
 func FuzzFiles(f *testing.F) {
 	for _, text := range []string{
 		"max 100000\n", "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\n", "8:0 rbytes=1 wbytes=2\n8:0 Read 4\n",
@@ -65,7 +65,7 @@ func checkStats(t *testing.T, s *Stats) {
 	if v, ok := s.WorkingSet(); ok && v > s.values[MemoryUsage] {
 		t.Errorf("a working set of %d out of %d", v, s.values[MemoryUsage])
 	}
-	// A time that is too large for nanoseconds is unknown: modulo 2^64 it would be a wrong one.
+	// A time that is too large for nanoseconds is unknown. Modulo 2^64 it would be wrong.
 	for _, n := range []Stat{CPUSome, CPUFull, MemorySome, MemoryFull, IOSome, IOFull} {
 		if v, _ := s.Get(n); v%perMicrosecond != 0 {
 			t.Errorf("number %d is %d, which are no whole microseconds", n, v)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The rule, and that the groups that are walked are those of the hierarchy that it chooses.
+// TestNaming checks the choice of the hierarchy, and that walks use the groups of that hierarchy.
 func TestNaming(t *testing.T) {
 	for _, tt := range []struct {
 		files      []string
@@ -17,7 +17,7 @@ func TestNaming(t *testing.T) {
 		controller string
 		walks      string
 	}{
-		{[]string{"cgroup.controllers", "memory/cgroup.procs"}, Unified, "", "."}, // version 2 goes before all
+		{[]string{"cgroup.controllers", "memory/cgroup.procs"}, Unified, "", "."}, // version 2 precedes all others
 		{[]string{"memory/cgroup.procs", "devices/cgroup.procs", "unified/cgroup.controllers"}, 1, "memory", "memory"},
 		{[]string{"memory/cgroup.procs", "pids/cgroup.procs"}, 0, "pids", "pids"},
 		{[]string{"devices/cgroup.procs"}, 3, "devices", "devices"},

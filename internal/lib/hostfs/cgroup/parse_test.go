@@ -51,7 +51,7 @@ func TestSharesOfWeight(t *testing.T) {
 	}
 }
 
-// lines collects what a parser hands on.
+// lines collects the results of a parser.
 func lines(parse func(add func(...any))) string {
 	var all []string
 	parse(func(what ...any) {

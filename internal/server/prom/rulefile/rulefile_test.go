@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// known is some of the names of metrics that there are.
+// known lists some existing metrics.
 var known = []string{"teescope_syscalls_total", "teescope_threads"}
 
-// every file, and what is said of it.
+// said maps every file to its expected problems.
 func said() map[string][]string {
 	return map[string][]string{
 		"good.yaml": nil,
@@ -43,7 +43,7 @@ func said() map[string][]string {
 	}
 }
 
-// check lists everything that is said of a file.
+// check lists all problems of a file.
 func check(t *testing.T, name string) (lines []string, good bool) {
 	t.Helper()
 	names, err := Find([]string{filepath.Join("testdata", name)})
@@ -76,7 +76,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// The verdict is that of the real promtool.
+// The verdict must be that of the real promtool.
 func TestVerdictsAreThoseOfPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -107,7 +107,7 @@ func TestFind(t *testing.T) {
 		t.Errorf("Find() = %q, %v; want %q", got, err, want)
 	}
 	if _, err := Find([]string{"[a"}); err == nil {
-		t.Error("a pattern that is none gives no error")
+		t.Error("an invalid pattern gives no error")
 	}
 }
 

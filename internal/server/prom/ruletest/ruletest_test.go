@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The verdict on every file is that of the real promtool, and the file's name says which it is.
+// The verdict on every file must be that of the real promtool. The file name contains the verdict.
 func TestVerdictsAreThoseOfPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -30,7 +30,7 @@ func TestVerdictsAreThoseOfPromtool(t *testing.T) {
 	}
 }
 
-// What fails is told with its line, what was expected and what there was.
+// A failure is reported with its line, the expected and the actual result.
 func TestProblems(t *testing.T) {
 	for file, want := range map[string]string{
 		"bad_value.yaml":       `testdata/bad_value.yaml:21: test "calls": total:rate at 4m: expected {__name__="total:rate", job="a"} 21; got {__name__="total:rate", job="a"} 20`,
@@ -54,7 +54,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// Neighbouring floating-point numbers are the same when that is asked for, and times may begin elsewhere than 1970.
+// With the option, neighbouring floating-point numbers are equal. Times may start at another time than 1970.
 func TestNewerKeys(t *testing.T) {
 	r := Run(t.Context(), "testdata/newer.yaml") // Debian's promtool does not know these keys
 	if len(r.Problems) > 0 || r.Tests != 2 {
