@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Which cgroup says what workload a task belongs to, and that cgroup's names. They are written down while the
- * task lives: by the time user space asks, a short-lived process and even its cgroup may be gone.
+ * The cgroup that decides which workload a task belongs to, and its names. They are recorded while the task lives,
+ * because a short-lived process and its cgroup may be gone before user space reads them.
  */
 #ifndef TEESCOPE_CGROUP_H
 #define TEESCOPE_CGROUP_H
@@ -16,7 +16,7 @@ enum path_limits {
 const volatile s32 cgroup_controller =
 	-1; /* -1: the v2 hierarchy; else which v1 controller, see kernfs_of */
 
-/* The kernfs node of the cgroup that says which workload a task belongs to. */
+/* Returns the kernfs node of the cgroup that decides which workload a task belongs to. */
 static __always_inline struct kernfs_node *kernfs_of(struct task_struct *task)
 {
 	struct css_set *set = BPF_CORE_READ(task, cgroups);
@@ -53,7 +53,7 @@ static __always_inline struct kernfs_node *kernfs_parent(struct kernfs_node *nod
 	return BPF_CORE_READ(node, parent);
 }
 
-/* Writes down the names of a cgroup and of those above it, leaf first, and returns how many there are. */
+/* Records the names of a cgroup and of those above it, leaf first, and returns their number. */
 static __always_inline u32 cgroup_path(struct kernfs_node *node, u8 path[PATH_LEVELS][PATH_NAME])
 {
 	int i;

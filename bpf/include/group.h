@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * Groups: what is counted together, such as the processes of one cgroup that run the same program. A group is a
- * number, which indexes the arrays that the including object counts into. The kernel side takes a free number when it
- * sees a new key and writes down whom it is for. User space (internal/agent/attribution) names the group after that
- * and hands the number back once nothing counts into it.
+ * A group is a set of processes that are counted together, such as those of one cgroup that run the same program. Its
+ * number indexes the arrays that the including object counts into. The kernel side takes a free number when it sees a
+ * new key, and records the key's cgroup and process. User space (internal/agent/attribution) names the group after this
+ * record, and frees the number when nothing counts into it any more.
  *
- * The including object chooses the key: a program and its cgroup, a whole cgroup, a virtual machine. User space sizes
- * the three maps before loading and fills free_groups, so that the object may keep the first numbers for itself.
+ * The including object chooses the key: a program and its cgroup, a whole cgroup, or a virtual machine. User space sets
+ * the sizes of the three maps before loading and fills free_groups. The object may keep the first numbers for itself.
  */
 #ifndef TEESCOPE_GROUP_H
 #define TEESCOPE_GROUP_H
@@ -20,13 +20,13 @@ enum {
 
 struct group_key {
 	u64 cgroup;  /* kernfs ID */
-	u8 comm[16]; /* tells groups of a cgroup apart; empty when the whole cgroup is one */
+	u8 comm[16]; /* program name; empty when the whole cgroup is one group */
 };
 
 struct group {
 	u64 cgroup;
-	u32 ready; /* set last: the record is whole */
-	u32 tgid;  /* the process that it was made for */
+	u32 ready; /* set last, when the record is complete */
+	u32 tgid;  /* the process that it was created for */
 	u32 depth; /* names in path, leaf first */
 	u32 reserved;
 	u8 comm[16];
@@ -54,7 +54,7 @@ struct {
 	__type(value, u32);
 } free_groups SEC(".maps");
 
-/* Takes a free number and writes down whom it is for, with the names of the cgroup. */
+/* Takes a free number, and records the process that it is for and the names of the cgroup. */
 static __noinline u32 new_group(struct group_key *key, struct kernfs_node *node, u32 tgid)
 {
 	struct group *group;
@@ -73,13 +73,13 @@ static __noinline u32 new_group(struct group_key *key, struct kernfs_node *node,
 		group->ready = 1;
 		return number;
 	}
-	/* Another CPU was faster. */
+	/* Another CPU has added the key first. */
 	bpf_map_push_elem(&free_groups, &number, 0);
 	winner = bpf_map_lookup_elem(&group_of, key);
 	return winner ? *winner : NO_GROUP;
 }
 
-/* The number of a group, which is made if need be; `node` is the cgroup of its key, `tgid` a process of it. */
+/* Returns the number of a group, which is created if it is new. `node` is the cgroup of the key, `tgid` a process. */
 static __always_inline u32 find_group(struct group_key *key, struct kernfs_node *node, u32 tgid)
 {
 	u32 *known = bpf_map_lookup_elem(&group_of, key);

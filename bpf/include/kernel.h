@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The kernel types that teescope's programs touch, and no more. Every record is relocated against the running
- * kernel's BTF when it is loaded (CO-RE), so only names and types matter here: offsets, order and the fields
- * left out do not. A name with a suffix after three underscores is the same kernel type as another kernel
- * version declares it.
+ * The kernel types that teescope's programs access. Every record is relocated against the running kernel's BTF when it
+ * is loaded (CO-RE). So only names and types matter here, and not offsets, order or the fields left out. A suffix after
+ * three underscores marks the declaration of a type in another kernel version.
  */
 #ifndef TEESCOPE_KERNEL_H
 #define TEESCOPE_KERNEL_H
@@ -60,7 +59,7 @@ enum {
 	SCHED_IDLE = 5,
 };
 
-/* arch/x86/include/asm/thread_info.h: a 32-bit system call is under way. */
+/* arch/x86/include/asm/thread_info.h: the thread is in a 32-bit system call. */
 enum {
 	TS_COMPAT = 0x0002,
 };
@@ -126,7 +125,7 @@ struct signal_struct {
 
 struct sched_entity {
 	u64 sum_exec_runtime;	   /* nanoseconds */
-	u64 prev_sum_exec_runtime; /* what it was when the thread was picked to run; fair class only */
+	u64 prev_sum_exec_runtime; /* its value when the thread was picked to run; fair class only */
 };
 
 struct sched_info {

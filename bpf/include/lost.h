@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What was lost, and how often. The including object has an enum whose last value is LOSSES. */
+/* Counters of lost events. The including object has an enum whose last value is LOSSES. */
 #ifndef TEESCOPE_LOST_H
 #define TEESCOPE_LOST_H
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * What the programs that watch enclaves touch of the in-tree SGX driver (arch/x86/kernel/cpu/sgx) and of the
- * memory management that calls it. As in kernel.h, only names and types matter.
+ * Types of the in-tree SGX driver (arch/x86/kernel/cpu/sgx), and of the memory management that calls it. The programs
+ * that watch enclaves access them. As in kernel.h, only names and types matter.
  */
 #ifndef TEESCOPE_SGX_DRIVER_H
 #define TEESCOPE_SGX_DRIVER_H
 
 #include "kernel.h"
 
-/* encl.h: the numbers of bits in sgx_encl.flags. That they are powers of two themselves is an accident of the
- * driver, which hands them to set_bit. */
+/* encl.h: the numbers of bits in sgx_encl.flags, which the driver passes to set_bit. They are powers of two by accident. */
 enum sgx_encl_flags {
 	SGX_ENCL_DEBUG = 2,
 	SGX_ENCL_INITIALIZED = 8,
@@ -28,7 +27,7 @@ enum {
 	PAGE_TYPE_TCS = 1, /* of IOC_MODIFY_TYPES */
 };
 
-/* The arguments of the two requests that are looked at, in the memory of the caller. */
+/* The arguments of two requests, in the memory of the caller. */
 struct add_pages_arg {
 	u64 src;
 	u64 offset;
@@ -56,8 +55,8 @@ struct sgx_encl;
 struct sgx_va_page;
 
 struct sgx_epc_page {
-	u16 poison;  /* from 5.17: with it, the reclaimer frees through sgx_free_epc_page */
-	void *owner; /* struct sgx_encl_page of a page on the list of the reclaimer, and of a SECS */
+	u16 poison;  /* from 5.17; where it exists, the reclaimer frees through sgx_free_epc_page */
+	void *owner; /* struct sgx_encl_page, for pages on the reclaimer's list and for a SECS */
 };
 
 struct sgx_encl_page {
@@ -82,8 +81,8 @@ struct xarray {
 };
 
 struct xa_node {
-	unsigned char shift; /* of an index, for the number of a slot */
-	unsigned char count; /* of the slots that are in use */
+	unsigned char shift; /* of an index, which gives the number of a slot */
+	unsigned char count; /* slots in use */
 	void *slots[64];
 };
 

@@ -97,7 +97,7 @@ func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 	if cost := s.sum("teescope_self_cpu_ratio", "part", "probes"); cost > 0.01 {
 		t.Errorf("the probes are said to take %.4f of the machine, the budget is 0.01", cost)
 	}
-	if !strings.Contains(a.log.String(), "another level of watching") {
+	if !strings.Contains(a.log.String(), "the level of watching has changed") {
 		t.Error("the log does not tell of it")
 	}
 

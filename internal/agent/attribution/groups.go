@@ -11,64 +11,64 @@ import (
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
-// RestBeforeFree is how long nothing must have counted into a group before its number is handed back.
-const RestBeforeFree = 2 * time.Second
+// IdleBeforeFree is the time without counts after which a group's number is freed.
+const IdleBeforeFree = 2 * time.Second
 
-// Group is the user side of a group. K is what a workload keeps of groups that ended.
+// Group is the user side of a group. K is the type of the counts that a workload keeps of ended groups.
 type Group[K any] struct {
 	Number   uint32
 	Identity workload.Identity
 	Workload *workload.Workload[K]
-	TGID     uint32 // the process that it was made for
+	TGID     uint32 // the process that it was created for
 
-	keyless   bool      // no key leads to it
-	idleSince time.Time // nothing is in it; zero while something is
-	withdrawn bool      // its key was taken away: nothing new joins
+	keyless   bool      // it has no key in the kernel
+	idleSince time.Time // time since which it is empty; zero while it is in use
+	withdrawn bool      // its key was removed, so that no process joins
 }
 
 func (g *Group[K]) group() *Group[K] { return g }
 
-// InUse is that of a member which its user ends by [Groups.Leave].
+// InUse implements [Member] for members that their user ends by [Groups.Leave].
 func (*Group[K]) InUse() bool { return true }
 
-// Moved is that of such a member.
+// Moved implements [Member] for members without counters of their own.
 func (*Group[K]) Moved() bool { return false }
 
-// AddTo is that of a member whose user counts straight into its workload: it adds nothing.
+// AddTo implements [Member] for members without counters of their own.
 func (*Group[K]) AddTo(*K) {}
 
-// SubtractFrom is that of such a member.
+// SubtractFrom implements [Member] for members without counters of their own.
 func (*Group[K]) SubtractFrom(*K) {}
 
-// Member is what a user keeps of a group, such as its counters. It embeds [Group], whose methods are those of a member
-// without counters of its own.
+// Member is a user's record of a group, such as its counters. It embeds [Group], which implements the methods for
+// members without counters of their own.
 type Member[K any] interface {
 	group() *Group[K]
-	// InUse tells whether something in the group still lives and may count: a process, an enclave.
+	// InUse reports whether something in the group is alive and may count: a process, an enclave.
 	InUse() bool
-	// Moved tells whether something was counted since the last call.
+	// Moved reports whether something was counted since the last call.
 	Moved() bool
-	// AddTo adds what the group has counted to what a workload keeps.
+	// AddTo adds the counts of the group to those that a workload keeps.
 	AddTo(kept *K)
-	// SubtractFrom takes it off. Less than zero, modulo 2^64, is fine: what is counted later brings it back.
+	// SubtractFrom subtracts them. The result may be below zero, modulo 2^64. Later counts make it positive again.
 	SubtractFrom(kept *K)
 }
 
-// Hooks are what a user does at the steps of a group's life. All but Adopt may be nil.
+// Hooks are called at the steps of a group's life. All except Adopt may be nil.
 type Hooks[M any, K any] struct {
-	// Adopt makes the member for a group that the kernel side has made. Its Workload is set.
+	// Adopt returns the member for a group that the kernel side has created. The group's Workload is set.
 	Adopt func(Group[K], *Record) M
-	// Withdraw is told that a group's key was taken away.
+	// Withdraw is called after a group's key was removed.
 	Withdraw func(*Record)
-	// Promote is told that a member is about to move to a workload of its own.
+	// Promote is called before a member moves to a workload of its own.
 	Promote func(M)
-	// Retire is told that a member is about to be added to its workload for good.
+	// Retire is called before the counts of a member are added to its workload and the member ends.
 	Retire func(M)
-	// Clear makes everything zero that the kernel side keeps by the member's number.
+	// Clear sets all counters of the kernel side at the member's number to zero.
 	Clear func(M) error
 }
 
-// Groups keeps all groups of one object in step with the kernel side. It is not safe for concurrent use.
+// Groups synchronises all groups of one object with the kernel side. It is not safe for concurrent use.
 type Groups[M Member[K], K any] struct {
 	Registry *workload.Registry[K]
 
@@ -77,7 +77,7 @@ type Groups[M Member[K], K any] struct {
 	active map[uint32]M
 }
 
-// New makes groups for at most limit workloads. The kernel side is nil where user space makes all groups, by [Groups.Join].
+// New returns groups for at most limit workloads. kernel is nil if user space creates all groups by [Groups.Join].
 func New[M Member[K], K any](kernel *Kernel, limit int, hooks Hooks[M, K]) *Groups[M, K] {
 	if kernel == nil {
 		kernel = &Kernel{}
@@ -85,25 +85,25 @@ func New[M Member[K], K any](kernel *Kernel, limit int, hooks Hooks[M, K]) *Grou
 	return &Groups[M, K]{Registry: workload.NewRegistry[K](limit), kernel: kernel, hooks: hooks, active: map[uint32]M{}}
 }
 
-// Get returns the member of a number, the zero value where there is none.
+// Get returns the member with a number, or the zero value.
 func (g *Groups[M, K]) Get(number uint32) M { return g.active[number] }
 
-// Len is the number of members.
+// Len returns the number of members.
 func (g *Groups[M, K]) Len() int { return len(g.active) }
 
-// All are the members, in no order. The loop may end the one that it is at.
+// All returns the members in no order. The loop may end the current member.
 func (g *Groups[M, K]) All() iter.Seq[M] { return maps.Values(g.active) }
 
-// Put adds a member whose Workload is set: one of the object's own groups, or one made by Split.
+// Put adds a member whose Workload is set: a group of the object itself, or one from Split or Join.
 func (g *Groups[M, K]) Put(m M) { g.active[m.group().Number] = m }
 
-// Join makes a group that the kernel side knows nothing of, such as a process. The caller chooses its number, which no
-// other group has, and adds its member by Put.
+// Join returns a group that the kernel side does not know, such as a process. The caller chooses a unique number, and
+// adds the member by Put.
 func (g *Groups[M, K]) Join(number uint32, id workload.Identity, now time.Time) Group[K] {
 	return Group[K]{Number: number, Identity: id, Workload: g.Registry.Join(id, now), TGID: number, keyless: true}
 }
 
-// Adopt names the groups that the kernel side has made since the last call.
+// Adopt names the groups that the kernel side has created since the last call.
 func (g *Groups[M, K]) Adopt(now time.Time) {
 	for number := g.kernel.First; int(number) < len(g.kernel.Records); number++ {
 		r := &g.kernel.Records[number]
@@ -115,8 +115,8 @@ func (g *Groups[M, K]) Adopt(now time.Time) {
 	}
 }
 
-// Split takes a free number for a part of a member's group: it belongs to the same workload, and no key leads to it.
-// False says that no number is free.
+// Split takes a free number for a part of a member's group. The part belongs to the same workload and has no key. Split
+// returns false if no number is free.
 func (g *Groups[M, K]) Split(from M, tgid uint32) (Group[K], bool) {
 	var number uint32
 	if g.kernel.Free.LookupAndDelete(nil, &number) != nil {
@@ -130,11 +130,11 @@ func (g *Groups[M, K]) Split(from M, tgid uint32) (Group[K], bool) {
 	return Group[K]{Number: number, Identity: whole.Identity, Workload: whole.Workload, TGID: tgid, keyless: true}, true
 }
 
-// own tells whether a group is one of the object's own.
+// own reports whether a group belongs to the object itself.
 func (g *Groups[M, K]) own(m M) bool { return m.group().Number < g.kernel.First }
 
-// Promote gives groups that were folded the workload that there is room for by now. What they have counted so far stays
-// where it was counted, so that no counter jumps.
+// Promote moves folded groups to their own workloads as far as names are free. Earlier counts stay in the folded
+// workload, so that no counter jumps.
 func (g *Groups[M, K]) Promote(now time.Time) {
 	other := g.Registry.Other()
 	for m := range g.All() {
@@ -155,9 +155,9 @@ func (g *Groups[M, K]) Promote(now time.Time) {
 	}
 }
 
-// Retire hands back the numbers of the groups that nothing can count into any more: nothing is in them, their key is
-// withdrawn so that nothing can join, and then nothing was counted for a while. A group that was joined in between goes
-// on as before.
+// Retire frees the numbers of unused groups. When a group is empty, Retire withdraws its key, so that no process can
+// join. When nothing was counted for IdleBeforeFree after that, it frees the number. If a process joins in between, the
+// group continues as before.
 func (g *Groups[M, K]) Retire(now time.Time) error {
 	var errs []error
 	for m := range g.All() {
@@ -189,7 +189,7 @@ func (g *Groups[M, K]) retire(m M, now time.Time) error {
 		group.withdrawn = true
 		return g.withdraw(group)
 	}
-	if now.Sub(group.idleSince) < RestBeforeFree {
+	if now.Sub(group.idleSince) < IdleBeforeFree {
 		return nil
 	}
 	g.Leave(m, now)
@@ -215,7 +215,8 @@ func (g *Groups[M, K]) withdraw(group *Group[K]) error {
 	return nil
 }
 
-// Leave ends a member: its counts stay with its workload. The number of a kernel group stays taken; Retire hands it back.
+// Leave ends a member. Its counts stay with its workload. Leave does not free the number of a kernel group: Retire
+// does.
 func (g *Groups[M, K]) Leave(m M, now time.Time) {
 	group := m.group()
 	if g.hooks.Retire != nil {

@@ -131,12 +131,12 @@ func TestAGroupLivesUntilNothingCountsIntoIt(t *testing.T) {
 		t.Fatal("a group that nothing is in was not withdrawn")
 	}
 	c.n++ // late
-	f.retireAt(t, now.Add(RestBeforeFree))
-	f.retireAt(t, now.Add(RestBeforeFree+time.Second))
+	f.retireAt(t, now.Add(IdleBeforeFree))
+	f.retireAt(t, now.Add(IdleBeforeFree+time.Second))
 	if f.Get(1) == nil {
 		t.Fatal("a group that was just counted into has ended")
 	}
-	f.retireAt(t, now.Add(2*RestBeforeFree))
+	f.retireAt(t, now.Add(2*IdleBeforeFree))
 	if f.Get(1) != nil || f.records[1].Ready != 0 || !slices.Contains(*f.free, 1) {
 		t.Fatalf("its number was not handed back: %v", *f.free)
 	}
@@ -190,7 +190,7 @@ func TestPromotionMovesNoCounts(t *testing.T) {
 		t.Fatal("there is room for one workload")
 	}
 	f.retireAt(t, now)
-	f.retireAt(t, now.Add(RestBeforeFree))
+	f.retireAt(t, now.Add(IdleBeforeFree))
 	f.Promote(now.Add(time.Hour))
 	second.n = 25
 	if second.Workload.Name != "second" || second.Workload.Kept+second.n != 5 || f.Registry.Other().Kept != 20 {
@@ -210,7 +210,7 @@ func TestAPartOfAGroupHasNoKey(t *testing.T) {
 	c := &counter{Group: part, n: 3}
 	f.Put(c)
 	f.retireAt(t, now)
-	f.retireAt(t, now.Add(RestBeforeFree))
+	f.retireAt(t, now.Add(IdleBeforeFree))
 	if f.Get(3) != nil || len(f.keys) != 1 || c.Workload.Kept != 3 || !slices.Contains(*f.free, 3) {
 		t.Errorf("keys %v, kept %d, free %v", f.keys, c.Workload.Kept, *f.free)
 	}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attribution attributes what the kernel side of an eBPF object counts by group (bpf/include/group.h) to
-// workloads, and keeps the groups in step with the kernel's: it names new ones, moves those that were folded to a
-// workload of their own once there is room, and hands back the numbers of those that nothing counts into any more.
+// Package attribution attributes the counts of an eBPF object by group (bpf/include/group.h) to workloads. It manages
+// the life of the groups: it names new groups, moves folded groups to their own workload when a name becomes free, and
+// frees the numbers of unused groups.
 //
-// It refuses to know what is counted: it knows no metric, no counter and no TEE. A user of it embeds [Group] in what it
-// keeps of one, and says how that is added to a workload.
+// It refuses to know what is counted: no metric, no counter and no TEE. A user embeds [Group] in its own record of a
+// group, and defines how the record is added to a workload.
 package attribution
 
 import (
@@ -25,16 +25,16 @@ const (
 	mapFreeGroups = "free_groups"
 )
 
-// Flags are those of an update of a map.
+// Flags are the flags of a map update.
 type Flags = ebpf.MapUpdateFlags
 
-// Table is what is needed of the map of keys. An *ebpf.Map is one.
+// Table is the map of keys. *ebpf.Map implements it.
 type Table interface {
 	Update(key, value any, flags Flags) error
 	Delete(key any) error
 }
 
-// Queue is what is needed of the map of free numbers. An *ebpf.Map is one.
+// Queue is the map of free numbers. *ebpf.Map implements it.
 type Queue interface {
 	Update(key, value any, flags Flags) error
 	LookupAndDelete(key, value any) error
@@ -42,14 +42,14 @@ type Queue interface {
 
 // Kernel is the kernel side of the groups of one object.
 type Kernel struct {
-	// First is the first number that is handed out. Those below it are the object's own, and never end.
+	// First is the first number that groups get. The numbers below it belong to the object and are never freed.
 	First   uint32
 	Records []Record // by number
 	Keys    Table
 	Free    Queue
 }
 
-// Resize makes room for so many groups. The object's maps are not created yet.
+// Resize sets the maximum number of groups. It must be called before the object's maps are created.
 func Resize(o *bpf.Object, groups int) error {
 	var errs []error
 	for _, name := range []string{mapGroups, mapGroupOf, mapFreeGroups} {
@@ -58,7 +58,7 @@ func Resize(o *bpf.Object, groups int) error {
 	return errors.Join(errs...)
 }
 
-// Open maps the groups of an object into memory, and hands out all numbers from first on.
+// Open maps the groups of an object into memory, and makes all numbers from first on free.
 func Open(o *bpf.Object, first uint32) (*Kernel, error) {
 	records, err := bpf.View[Record](o, mapGroups)
 	if err != nil {
@@ -80,7 +80,7 @@ func (k *Kernel) free(number uint32) error {
 	return nil
 }
 
-// withdraw takes a group's key away: the kernel side adds nothing to the group by it any more.
+// withdraw removes a group's key, so that the kernel side adds no processes to the group any more.
 func (k *Kernel) withdraw(number uint32) error {
 	if err := k.Keys.Delete(k.Records[number].Key()); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("withdrawing group %d: %w", number, err)
@@ -88,7 +88,7 @@ func (k *Kernel) withdraw(number uint32) error {
 	return nil
 }
 
-// publish undoes withdraw. A newer group may have taken the key: then both belong to the same workload.
+// publish restores the key after withdraw. If a newer group has the key, both belong to the same workload.
 func (k *Kernel) publish(number uint32) error {
 	err := k.Keys.Update(k.Records[number].Key(), number, ebpf.UpdateNoExist)
 	if err != nil && !errors.Is(err, ebpf.ErrKeyExist) {
@@ -97,13 +97,13 @@ func (k *Kernel) publish(number uint32) error {
 	return nil
 }
 
-// Key is what the kernel side finds the group by, unless the object makes keys of another kind.
+// Key returns the key by which the kernel side finds the group, unless the object uses other keys.
 func (r *Record) Key() Key { return Key{Cgroup: r.Cgroup, Comm: r.Comm} }
 
-// Program is the name of the program, empty when the group is a whole cgroup.
+// Program returns the name of the program. It is empty if the group is a whole cgroup.
 func (r *Record) Program() string { return unix.ByteSliceToString(r.Comm[:]) }
 
-// Cgroups are the names of the cgroup and of those above it, leaf first.
+// Cgroups returns the names of the cgroup and of those above it, leaf first.
 func (r *Record) Cgroups() []string {
 	names := make([]string, 0, pathLevels)
 	for i := range min(int(r.Depth), pathLevels) {

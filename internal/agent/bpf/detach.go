@@ -57,8 +57,8 @@ func (o *Object) Detach(program string) error {
 	return nil
 }
 
-// Reattach attaches a detached program again. It takes 0.4 ms. It takes more than 10 ms soon after the detachment, while
-// the kernel still releases the tracepoint. It needs no privilege beyond CAP_BPF.
+// Reattach attaches a detached program again. It takes 0.4 ms. It takes more than 10 ms soon after the detachment,
+// while the kernel still releases the tracepoint. It needs no privilege beyond CAP_BPF.
 func (o *Object) Reattach(program string) error {
 	h := o.hooks[program]
 	if h == nil {

@@ -64,8 +64,8 @@ func Tracepoint(probe, name string) Probe {
 	return Probe{Name: probe, Ways: []Way{TracepointWay(name, "")}}
 }
 
-// TracepointWay attaches the program of a tracepoint's name to it. No untyped program is needed to fall back on: where the
-// kernel has BTF, which all programs need, it accepts typed ones.
+// TracepointWay attaches the program of a tracepoint's name to it. No untyped program is needed to fall back on: where
+// the kernel has BTF, which all programs need, it accepts typed ones.
 func TracepointWay(name, note string) Way {
 	return Way{Program: name, Mechanism: TypedTracepoint, Target: name, Note: note}
 }

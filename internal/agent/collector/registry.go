@@ -18,11 +18,11 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// Timeout bounds each collector in each scrape. It is below the smallest scrape timeout that a
-// Prometheus is likely to have, so that a collector that hangs costs its own samples only.
+// Timeout limits the time of each collector in each scrape. It is below the smallest scrape timeout that a
+// Prometheus is likely to have, so that a hanging collector loses only its own samples.
 const Timeout = 4 * time.Second
 
-// Registry makes one scrape out of several collectors. It implements prometheus.Gatherer.
+// Registry combines several collectors into one scrape. It implements prometheus.Gatherer.
 type Registry struct {
 	log        *slog.Logger
 	collectors []Collector
@@ -32,11 +32,11 @@ type Registry struct {
 	spare      spare
 
 	mu    sync.Mutex      // one scrape at a time
-	busy  []chan struct{} // per collector: closed when its last run has ended, nil before the first
-	count []int           // and of the samples of that run
+	busy  []chan struct{} // by collector: closed when its last run has ended, nil before the first
+	count []int           // by collector: the number of samples of its last run
 }
 
-// own are the families that the registry itself emits.
+// own are the families of the registry itself.
 type own struct {
 	success, duration *metric.Desc
 }
@@ -54,7 +54,7 @@ func newOwn() own {
 	}
 }
 
-// NewRegistry makes a registry of collectors, in their order.
+// NewRegistry returns a registry of collectors, which emit in their order.
 func NewRegistry(log *slog.Logger, collectors ...Collector) *Registry {
 	return &Registry{
 		log: log, collectors: collectors, timeout: Timeout, families: newOwn(),
@@ -62,7 +62,7 @@ func NewRegistry(log *slog.Logger, collectors ...Collector) *Registry {
 	}
 }
 
-// Beside adds what is exposed besides the collectors.
+// Beside adds metrics that are exposed besides those of the collectors.
 func (r *Registry) Beside(all ...prometheus.Gatherer) *Registry {
 	r.beside = append(r.beside, all...)
 	return r
@@ -77,7 +77,7 @@ func (r *Registry) Descriptions() []*metric.Desc {
 	return out
 }
 
-// Gather makes a scrape in the form of the client library.
+// Gather makes a scrape. It implements prometheus.Gatherer.
 func (r *Registry) Gather() ([]*dto.MetricFamily, error) {
 	return append(prometheus.Gatherers{gathering(r.scrape())}, r.beside...).Gather()
 }
@@ -91,8 +91,8 @@ func gathering(samples []prometheus.Metric) prometheus.Gatherer {
 
 type samplesOf []prometheus.Metric
 
-// Describe implements prometheus.Collector. It describes nothing, which makes the collector an
-// unchecked one: which families there are depends on the kernel.
+// Describe implements prometheus.Collector. It describes nothing, so the client library does not check the families:
+// they depend on the kernel.
 func (samplesOf) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -102,7 +102,7 @@ func (s samplesOf) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// scrape runs every collector once. Concurrent calls wait for each other: a collector is never run
+// scrape runs every collector once. Concurrent calls wait for each other, so that no collector runs
 // twice at a time.
 func (r *Registry) scrape() []prometheus.Metric {
 	r.mu.Lock()
@@ -116,10 +116,10 @@ func (r *Registry) scrape() []prometheus.Metric {
 	return slices.Concat(of...)
 }
 
-// errBusy says that a run has outlived its scrape.
+// errBusy is returned while an earlier run of a collector has not ended.
 var errBusy = errors.New("still busy with an earlier scrape")
 
-// one runs a collector and returns what it has emitted within the timeout, and how that went.
+// one runs a collector and returns the samples that it emitted within the timeout, and its success and duration.
 func (r *Registry) one(i int, c Collector) []prometheus.Metric {
 	start := time.Now()
 	samples, err := r.run(i, c)
@@ -133,8 +133,8 @@ func (r *Registry) one(i int, c Collector) []prometheus.Metric {
 		r.families.duration.Value(time.Since(start).Seconds(), c.Name()))
 }
 
-// run returns what the collector has emitted when it ends or when its time is up, whichever is
-// first. A run that does not end keeps the collector busy; it is not started again until it has.
+// run returns the samples that the collector has emitted when it ends or its time is up, whichever is
+// first. A collector whose run has not ended is not started again.
 func (r *Registry) run(i int, c Collector) ([]prometheus.Metric, error) {
 	if last := r.busy[i]; last != nil {
 		select {
@@ -163,7 +163,7 @@ func (r *Registry) run(i int, c Collector) ([]prometheus.Metric, error) {
 	}
 }
 
-// contained turns a panic of a collector into an error: a bug in one must not end the agent.
+// contained converts a panic of a collector into an error, because a bug in a collector must not end the agent.
 func contained(ctx context.Context, c Collector, emit func(prometheus.Metric)) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -173,7 +173,7 @@ func contained(ctx context.Context, c Collector, emit func(prometheus.Metric)) (
 	return c.Collect(ctx, emit)
 }
 
-// buffer takes samples until they are taken, and drops those that come later.
+// buffer collects samples until take is called, and drops later ones.
 type buffer struct {
 	mu      sync.Mutex
 	samples []prometheus.Metric

@@ -22,9 +22,9 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// WriteText writes one scrape in Prometheus' text format or as OpenMetrics: what Gather returns, but without
-// the objects in between, which cost several times what the collectors do. As there, what is not fit to be
-// exposed is left out, and the error tells of it.
+// WriteText writes one scrape in Prometheus' text format or as OpenMetrics. It writes the families that Gather returns,
+// but avoids the client library's objects, which cost several times as much as the collectors. Like Gather, it leaves
+// out invalid samples and returns an error about them.
 func (r *Registry) WriteText(w io.Writer, format expfmt.Format) error {
 	samples, others := ours(r.scrape())
 	t := r.spare.take()
@@ -41,7 +41,7 @@ func (r *Registry) WriteText(w io.Writer, format expfmt.Format) error {
 	return errors.Join(err, writeOthers(w, format, append(others, r.beside...)))
 }
 
-// ours parts samples from what else a collector may emit: histograms.
+// ours separates samples from other metrics, which are histograms.
 func ours(all []prometheus.Metric) ([]*metric.Sample, prometheus.Gatherers) {
 	samples := make([]*metric.Sample, 0, len(all))
 	var others []prometheus.Metric
@@ -58,7 +58,7 @@ func ours(all []prometheus.Metric) ([]*metric.Sample, prometheus.Gatherers) {
 	return samples, prometheus.Gatherers{gathering(others)}
 }
 
-// writeOthers writes what is not made of our samples, and ends the text.
+// writeOthers writes the other metrics and ends the text.
 func writeOthers(w io.Writer, format expfmt.Format, others prometheus.Gatherers) error {
 	families, err := others.Gather()
 	enc := expfmt.NewEncoder(w, format)
@@ -94,14 +94,14 @@ func group(samples []*metric.Sample) (map[string][]*metric.Sample, error) {
 	return families, errors.Join(errs...)
 }
 
-// chunk is how much text is collected before it is written.
+// chunk is the size of the text that is collected before it is written.
 const chunk = 64 << 10
 
-// spare keeps what the last scrape has written with for the next one: growing it anew each time would be half of
-// what writing allocates, and a sync.Pool is emptied between two scrapes.
+// spare keeps the buffers of the last scrape for the next one. Growing new buffers would be half of the allocations of
+// a scrape. A sync.Pool does not help, because it is emptied between two scrapes.
 type spare struct {
 	mu   sync.Mutex
-	text *text // nil while a scrape has it
+	text *text // nil while a scrape uses it
 }
 
 func (s *spare) take() *text {
@@ -129,7 +129,7 @@ type text struct {
 	seed        maphash.Seed
 	out         []byte
 	series      map[uint64]struct{} // of the family that is being written
-	err         error               // of writing
+	err         error               // error of writing
 }
 
 func (t *text) flush() error {
@@ -140,8 +140,8 @@ func (t *text) flush() error {
 	return t.err
 }
 
-// family writes the samples of one name. A series that comes twice is written once: a Prometheus would take
-// the one or the other.
+// family writes the samples of one name. A duplicate series is written once, because a Prometheus would store an
+// arbitrary one.
 func (t *text) family(samples []*metric.Sample) error {
 	t.head(samples[0].Of)
 	clear(t.series)
@@ -152,7 +152,7 @@ func (t *text) family(samples []*metric.Sample) error {
 		h := maphash.Bytes(t.seed, t.out[from:])
 		if _, twice := t.series[h]; twice {
 			t.out = t.out[:from]
-			if err == nil { // one of a family tells enough
+			if err == nil { // one error per family is enough
 				err = fmt.Errorf("%s%q is collected twice", s.Of.Name, s.Labels)
 			}
 			continue
@@ -166,8 +166,8 @@ func (t *text) family(samples []*metric.Sample) error {
 	return err
 }
 
-// head writes what is said of a family. In OpenMetrics a counter's name is without the suffix there, and
-// one that has no such suffix is no counter.
+// head writes HELP and TYPE of a family. In OpenMetrics they name a counter without the suffix _total, and a counter
+// without this suffix has the type unknown.
 func (t *text) head(d *metric.Desc) {
 	name, kind, quotes := d.Name, d.Kind.String(), ""
 	if t.openMetrics {
@@ -200,7 +200,7 @@ func (t *text) identity(s *metric.Sample) {
 	}
 }
 
-// appendValue writes a number as other exporters in Go do: OpenMetrics wants to see that it is no integer.
+// appendValue writes a number as other exporters in Go do. In OpenMetrics the client library marks floats by ".0".
 func (t *text) appendValue(out []byte, v float64) []byte {
 	switch {
 	case math.IsNaN(v):
@@ -218,8 +218,8 @@ func (t *text) appendValue(out []byte, v float64) []byte {
 	return out
 }
 
-// appendEscaped writes a text with a backslash before each of some characters. What is no UTF-8 is replaced:
-// else a scraper would refuse everything.
+// appendEscaped writes a text with a backslash before each of some characters. Invalid UTF-8 is replaced, because a
+// scraper would refuse the whole scrape otherwise.
 func appendEscaped(out []byte, s, escaped string) []byte {
 	if isPlain(s) {
 		return append(out, s...)
@@ -237,7 +237,7 @@ func appendEscaped(out []byte, s, escaped string) []byte {
 	return out
 }
 
-// isPlain tells whether a text is ASCII without any of the characters that are escaped somewhere.
+// isPlain reports whether a text is ASCII without any character that is escaped in HELP or label values.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= utf8.RuneSelf || c == '\\' || c == '\n' || c == '"' {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe is what the agent says of its own eBPF programs, whoever has loaded them: which probes are
-// attached and why others are not, what each program costs, and how much memory the maps take.
+// Package probe has the metrics about the agent's eBPF programs: which probes are attached and why others are not, the
+// cost of each program, and the memory of the maps.
 //
-// It refuses to attach anything and to know what a probe is for.
+// It refuses to attach anything and to know the purpose of a probe.
 package probe
 
 import (
@@ -13,27 +13,27 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// Families are the families about programs. Whoever has an object emits them, with names of probes that
-// nobody else has; the collector system describes them for all.
+// Families are the families about eBPF programs. Each owner of an object emits them, with unique names of probes. The
+// collector system describes them for all.
 type Families struct {
-	prefix                            string // of the names of programs and maps, which two objects may share
+	prefix                            string // of program and map names, which several objects may share
 	attached, instructions, mapMemory *metric.Desc
 	sampledRuns, sampledSeconds       *metric.Desc
 }
 
-// NewFamilies makes the descriptions. The prefix tells the programs and maps of one object from those of
+// NewFamilies returns the descriptions. The prefix distinguishes the programs and maps of one object from those of
 // others.
 func NewFamilies(prefix string) *Families {
 	return &Families{
 		prefix: prefix,
 		attached: family("teescope_probe_attached", metric.Gauge, "",
-			"1 when the probe sees events. reason says why not, or what this mechanism counts differently.", "probe", "mechanism", "reason"),
+			"1 when the probe sees events. reason says why it does not, or what this mechanism counts differently.", "probe", "mechanism", "reason"),
 		instructions: family("teescope_bpf_program_instructions", metric.Gauge, "instructions",
-			"eBPF instructions of the program as it runs, dead code removed.", "program"),
+			"Number of eBPF instructions of the program after dead code was removed.", "program"),
 		sampledRuns: family("teescope_bpf_program_sampled_runs_total", metric.Counter, "runs",
 			"Runs of the program while the kernel's eBPF statistics were enabled.", "program"),
 		sampledSeconds: family("teescope_bpf_program_sampled_run_seconds_total", metric.Counter, "seconds",
-			"Time in the program while the kernel's eBPF statistics were enabled; divide by the runs.", "program"),
+			"Time in the program while the kernel's eBPF statistics were enabled. Divided by the runs, it is the time of one run.", "program"),
 		mapMemory: family("teescope_bpf_map_memory_bytes", metric.Gauge, "bytes",
 			"Kernel memory of an eBPF map.", "map"),
 	}
@@ -51,7 +51,7 @@ func (f *Families) All() []*metric.Desc {
 	return []*metric.Desc{f.attached, f.instructions, f.sampledRuns, f.sampledSeconds, f.mapMemory}
 }
 
-// Emit emits what is to be said of one object and its probes.
+// Emit emits the samples of one object and its probes.
 func (f *Families) Emit(o *bpf.Object, probes []bpf.Status, emit func(prometheus.Metric)) {
 	for _, s := range probes {
 		attached := 0.0
@@ -73,7 +73,7 @@ func (f *Families) Emit(o *bpf.Object, probes []bpf.Status, emit func(prometheus
 	}
 }
 
-// Trial says how one probe would attach on this machine.
+// Trial is the result of trying to attach one probe on this machine.
 type Trial struct {
 	bpf.Status
 	Required bool

@@ -2,14 +2,14 @@
 
 package sampling
 
-// CPUTime is how long a group has run, in nanoseconds.
+// CPUTime is the CPU time of a group in nanoseconds.
 type CPUTime struct {
-	total         uint64  // since it was made, when it was last observed
-	cycle, window float64 // in this cycle, and in the window of it
+	total         uint64  // since the group was created, as of the last observation
+	cycle, window float64 // in this cycle, and in its window
 }
 
-// observe takes the time since the group was made. It may be less than before: a thread was switched out between the
-// snapshot and the sum.
+// observe takes the CPU time since the group was created. It may be less than before, if a thread was switched out
+// between the snapshot and the sum.
 func (t *CPUTime) observe(total uint64, open bool) {
 	if total <= t.total {
 		return
@@ -24,8 +24,8 @@ func (t *CPUTime) observe(total uint64, open bool) {
 
 func (t *CPUTime) restart() { t.cycle, t.window = 0, 0 }
 
-// without subtracts what counting has cost the group, all of it in the window. It subtracts three quarters of the window at
-// most, so that a wrong cost does not make it nothing.
+// without subtracts the cost of counting, which arises in the window. It subtracts at most three quarters of the
+// window, so that a wrong cost cannot make the window empty.
 func (t CPUTime) without(spent float64) CPUTime {
 	spent = min(spent, t.window*3/4)
 	return CPUTime{cycle: t.cycle - spent, window: t.window - spent}

@@ -4,19 +4,19 @@ package sampling
 
 import "time"
 
-// attachCost is the CPU time of attaching and detaching one program, once in each cycle.
+// attachCost is the CPU time of attaching and detaching one program, which happens once in each cycle.
 const attachCost = 150 * time.Microsecond
 
-// Demand is what happens on the machine, per second.
+// Demand is the load on the machine, per second.
 type Demand struct {
 	Calls, Faults, Cache, Switches float64
 	Agent                          float64 // CPU seconds of the agent
-	Programs                       int     // that are attached in each cycle while events are sampled
+	Programs                       int     // number of programs that are attached in each cycle while events are sampled
 	Costs                          EventCosts
 }
 
-// frequent is the CPU time that a level takes for frequent events, in seconds of a second. While they are sampled, their
-// programs are attached for that part of the time.
+// frequent returns the CPU seconds per second that a level takes for frequent events. The ratio is the fraction of the
+// time for which sampled programs are attached.
 func (d Demand) frequent(l Level, exits bool, ratio float64) float64 {
 	c := &d.Costs
 	all := d.Calls*c.of(Syscall) + d.Faults*c.of(PageFault) + d.Cache*c.of(PageCache)
@@ -31,29 +31,29 @@ func (d Demand) frequent(l Level, exits bool, ratio float64) float64 {
 	return all
 }
 
-// always is the CPU time of what is counted at every level.
+// always returns the CPU seconds per second of events that are counted at every level.
 func (d Demand) always() float64 { return d.Switches * d.Costs.of(ContextSwitch) }
 
-// decideEvery is the least time between two decisions: rates over less are noise.
+// decideEvery is the minimum time between two decisions, because rates over shorter times are noise.
 const decideEvery = 2 * time.Second
 
-// Totals are what has happened since the agent started.
+// Totals are the events since the agent started.
 type Totals struct {
 	Calls, Faults, Cache, Switches uint64
 	Agent                          time.Duration // CPU time of the agent
 }
 
-// Meter turns totals into a demand.
+// Meter computes the demand from totals.
 type Meter struct {
-	At     time.Time // when the totals were read; zero before
+	At     time.Time // time at which the totals were last read; zero before
 	totals Totals
 }
 
-// Due tells whether it is time to read the totals.
+// Due reports whether it is time to read the totals.
 func (m *Meter) Due(now time.Time) bool { return m.At.IsZero() || now.Sub(m.At) >= decideEvery }
 
-// Read takes the rates since the last time, and false when it is the first. While frequent events are not counted, their
-// last rates stand: there are no others.
+// Read returns the rates since the last call, and false at the first one. While frequent events are not counted, their
+// last known rates are used.
 func (m *Meter) Read(now time.Time, t Totals, last Demand, counted bool) (Demand, bool) {
 	was := *m
 	*m = Meter{now, t}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sampling estimates how many events happen while they are counted for a part of the time only, and decides how
+// Package sampling estimates the number of events that are counted for a part of the time only. It also decides how
 // much is counted, so that counting stays within a budget of CPU time.
 //
-// A DutyCycle opens one window at a random time in each cycle. An Estimator scales up what a group of processes was
-// counted to do in the window, and corrects it by the CPU time that the group used inside and outside of it. A Variance
-// is the error of these estimates. A Governor chooses a Level, and how long windows are, from what each event costs.
+// A DutyCycle opens one window at a random time in each cycle. An Estimator scales up the counts of a group in the
+// window, and corrects them by the CPU time that the group used inside and outside of the window. A Variance is the
+// error of these estimates. A Governor chooses a Level and the length of windows from the cost of each event.
 //
-// It refuses to know what counts the events, what a group is called, and how numbers are exposed: it knows words
-// (counters), CPU times and costs only.
+// It refuses to know what counts the events, the names of groups, and how numbers are exposed. It knows only words
+// (counters), CPU times and costs.
 package sampling

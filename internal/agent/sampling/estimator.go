@@ -7,49 +7,49 @@ import (
 	"math/rand/v2"
 )
 
-// A window alone is biased. The agent needs a CPU to open it, and gets one later while others want them all, so windows
-// fall where those rest; and a program that the processor limits makes fewer events while each of them costs more. But
-// the CPU time of each group is known exactly, inside the window and outside. So the events of a cycle are estimated as
-// those of the window, scaled up, plus what the group's event rate gives for the CPU time that the window had too little
-// of (a difference estimator: Cochran, Sampling Techniques, 7.9). Where windows are fair the estimate is unbiased for any
-// event rate. Where they are not, it is as good as the event rate is.
+// Scaling up a window alone is biased. The agent needs a CPU to open the window. On a busy machine it gets one only
+// when other threads pause, so windows fall into their pauses. And a program that the processor limits makes fewer
+// events in the window, where each event costs more. But the CPU time of each group is known exactly, inside the window
+// and outside. So the estimate is the number of events in the window, scaled up, plus the event rate times the CPU time
+// that the window has missed (a difference estimator: Cochran, Sampling Techniques, 7.9). If the window is not biased,
+// the estimate is unbiased for any event rate. Otherwise its error is that of the event rate.
 
-// Counters describes the words of a group that are sampled.
+// Counters describes the sampled words of a group.
 type Counters struct {
 	Series []Series
-	// Costs is what counting one event of each kind costs the group that it happens to, in nanoseconds.
+	// Costs is the cost of counting one event of each kind, in nanoseconds.
 	Costs []float64
-	// Random returns a number in [0, 1), to round by; nil is the source of math/rand.
+	// Random returns a number in [0, 1) for random rounding. If it is nil, math/rand is used.
 	Random func() float64
 }
 
-// Series are neighbouring words of one kind. The words of a kind share a Variance.
+// Series is a range of words of one kind. The words of a kind share a Variance.
 type Series struct {
 	Kind        int
-	First, Last int // the last one excluded
+	First, Last int // Last is excluded
 }
 
 // Estimator estimates the events of one group. Its zero value counts every event.
 //
-// The counts of a cycle are known at its end. What is reported moves there evenly during the next cycle, so that a steady
-// rate looks steady whenever it is read.
+// The estimates of a cycle are known at its end. The reported counts grow by them evenly during the next cycle, so that
+// a steady rate looks steady at any time of reading.
 type Estimator struct {
 	counters *Counters
-	warmUp   bool   // everything is counted, and reported more slowly than it comes
+	warmUp   bool   // everything is counted, and reported with growing delay
 	words    []word // nil while events are not sampled
 	exposure
-	offsets []uint64 // of what is reported to what was counted, since sampling ended; nil before
+	offsets []uint64 // reported minus counted numbers, since sampling ended; nil before
 }
 
-// word is a counter while it is sampled.
+// word is a sampled counter.
 type word struct {
-	settled  uint64  // what was counted at the end of the last cycle
-	from, to uint64  // what is reported at the beginning and at the end of this cycle
-	events   float32 // in windows, decayed: the numerator of the event rate
-	carry    float32 // below zero: what was reported too much, because a counter never decreases
+	settled  uint64  // counted number at the end of the last cycle
+	from, to uint64  // reported numbers at the beginning and at the end of this cycle
+	events   float32 // decayed number of events in windows, the numerator of the event rate
+	carry    float32 // estimate below zero that is kept for the next cycle, because a counter never decreases
 }
 
-// Begin turns to estimates, which go on from what is reported.
+// Begin begins to estimate. The estimates continue from the reported numbers.
 func (e *Estimator) Begin(c *Counters, counted, reported []uint64, warmUp bool) {
 	*e = Estimator{counters: c, warmUp: warmUp, words: make([]word, c.size())}
 	for s, words := range e.series() {
@@ -60,7 +60,7 @@ func (e *Estimator) Begin(c *Counters, counted, reported []uint64, warmUp bool) 
 	}
 }
 
-// Sampled tells whether events are sampled.
+// Sampled reports whether events are sampled.
 func (e *Estimator) Sampled() bool { return e.words != nil }
 
 // series lists the series with their words.
@@ -91,7 +91,8 @@ func (c *Counters) random() float64 {
 	return rand.Float64() //nolint:gosec // no secret
 }
 
-// Report sets what is reported from what was counted. The fraction is that of the last cycle's estimates.
+// Report computes the reported numbers from the counted ones. The fraction is the reported part of the last cycle's
+// estimates.
 func (e *Estimator) Report(counted, reported []uint64, fraction float64) {
 	copy(reported, counted)
 	if e.words == nil {
@@ -124,13 +125,13 @@ func (e *Estimator) reportOffsets(reported []uint64) {
 	}
 }
 
-// behind is how many of the events of the warm-up are reported by now: at its end those of one cycle are not.
+// behind returns how many events of the warm-up are reported. At its end the events of one cycle are not reported yet.
 func behind(n uint64) uint64 {
 	return n * uint64(warmUp/Period) / uint64((warmUp+Period)/Period)
 }
 
-// Settle turns what was counted in a cycle into an estimate of what happened in it, and adds its error to the variances,
-// which are those of the kinds.
+// Settle estimates the events of a cycle from those counted in it, and adds the error to the variances, which are
+// indexed by kind.
 func (e *Estimator) Settle(c Cycle, t CPUTime, counted []uint64, of []Variance) {
 	t = t.without(e.spent(counted))
 	for s, words := range e.series() {
@@ -145,7 +146,7 @@ func (e *Estimator) Settle(c Cycle, t CPUTime, counted []uint64, of []Variance) 
 	e.warmUp = false
 }
 
-// spent is what counting has cost the group in this cycle, in nanoseconds.
+// spent returns the cost of counting in this cycle, in nanoseconds.
 func (e *Estimator) spent(counted []uint64) (ns float64) {
 	for s, words := range e.series() {
 		n := uint64(0)
@@ -157,8 +158,8 @@ func (e *Estimator) spent(counted []uint64) (ns float64) {
 	return ns
 }
 
-// settle does so for a series. The residual is how far its counts are from what the event rates gave for the CPU time of
-// the window; rates is the sum of the event rates.
+// settle settles a series. The residual is the difference between its counts and the numbers that the event rates
+// predict for the CPU time of the window. rates is the sum of the event rates.
 func (e *Estimator) settle(words []word, counted []uint64, c Cycle, t CPUTime) (residual, rates float64) {
 	missed := t.cycle - c.factor*t.window
 	for i := range words {
@@ -183,7 +184,7 @@ func (e *Estimator) settle(words []word, counted []uint64, c Cycle, t CPUTime) (
 	return residual, rates
 }
 
-// advance lets what is reported grow by an estimate. An estimate below zero is carried to the next cycle.
+// advance adds an estimate to the reported number. An estimate below zero is carried to the next cycle.
 func (w *word) advance(estimate float64, random func() float64) {
 	w.from = w.to
 	estimate += float64(w.carry)
@@ -193,14 +194,14 @@ func (w *word) advance(estimate float64, random func() float64) {
 	}
 }
 
-// Hold keeps what is reported where the last cycle has brought it.
+// Hold keeps the reported numbers constant until the next cycle is settled.
 func (e *Estimator) Hold() {
 	for i := range e.words {
 		e.words[i].from = e.words[i].to
 	}
 }
 
-// End turns back to counting: from here on each event is one.
+// End returns to counting each event.
 func (e *Estimator) End(counted []uint64) {
 	offsets := make([]uint64, 0, len(e.words))
 	for s, words := range e.series() {
@@ -211,8 +212,8 @@ func (e *Estimator) End(counted []uint64) {
 	*e = Estimator{counters: e.counters, offsets: offsets}
 }
 
-// roundRandomly rounds up with a probability that is the fraction. Rounded to the nearest, a counter of rare events, of
-// which each stands for 10.4, would always be low by 4 %.
+// roundRandomly rounds up with the fraction as probability. With rounding to the nearest, a counter of rare events that
+// are scaled by 10.4 would always be 4 % too low.
 func roundRandomly(v, random float64) uint64 {
 	n := uint64(v)
 	if random < v-float64(n) {

@@ -5,33 +5,32 @@ package sampling
 import "math"
 
 const (
-	// rateDecay is applied to a group's event rates in each cycle: they are those of about twenty seconds.
+	// rateDecay is applied to a group's event rates in each cycle. So the rates are means of about twenty seconds.
 	rateDecay = 0.95
-	// leastCPU is the CPU time in windows, in nanoseconds, below which an event rate is not known.
+	// leastCPU is the minimum CPU time in windows, in nanoseconds, for a known event rate.
 	leastCPU = 5e6
-	// missedDecay is applied to the CPU time that windows miss, which is known from many cycles only.
+	// missedDecay is applied to the CPU time that windows miss, which needs many cycles to estimate.
 	missedDecay = 0.98
-	// modelError is the standard error of the events that an event rate stands in for, as a share of them: what a call
-	// costs differs from program to program, and the CPU time that windows miss may be spent in another way than the time
-	// that they see. The error has the same sign in each cycle, so errors add up and not their squares: over
-	// modelErrorCycles.
+	// modelError is the relative standard error of events that are estimated from an event rate. The cost of a call
+	// differs between programs, and the CPU time that windows miss may have other event rates than the time in windows.
+	// The error has the same sign in each cycle, so errors, and not their squares, add up over modelErrorCycles.
 	modelError, modelErrorCycles = 0.25, 60
 )
 
-// exposure is the CPU time of a group that its event rates are known from.
+// exposure is the CPU time of a group from which its event rates are computed.
 type exposure struct {
-	cpu            float64 // in windows, without that of counting
-	missed, cycles float64 // CPU time that windows had too little of, and in how many cycles
+	cpu            float64 // CPU time in windows, without that of counting
+	missed, cycles float64 // CPU time that windows have missed, and the number of cycles
 }
 
-// learn takes the CPU time of a cycle.
+// learn adds the CPU time of a cycle.
 func (e *exposure) learn(t CPUTime, weight, missed float64) {
 	e.cpu = e.cpu*rateDecay + weight*t.window
 	e.missed = e.missed*missedDecay + missed
 	e.cycles = e.cycles*missedDecay + 1
 }
 
-// standardError is that of the CPU time that event rates stand in for in each cycle.
+// standardError returns the standard error, as CPU time per cycle, of the events that are estimated from event rates.
 func (e *exposure) standardError() float64 {
 	if e.cycles == 0 {
 		return 0
@@ -39,7 +38,7 @@ func (e *exposure) standardError() float64 {
 	return modelError * math.Abs(e.missed) / e.cycles
 }
 
-// rate is how many events of a word happen in a nanosecond of CPU time.
+// rate returns the number of events of a word per nanosecond of CPU time.
 func (e *exposure) rate(w *word) float64 {
 	if e.cpu < leastCPU {
 		return 0
@@ -47,7 +46,7 @@ func (e *exposure) rate(w *word) float64 {
 	return float64(w.events) / e.cpu
 }
 
-// learn takes the events of a cycle. A call that was last made minutes ago is forgotten.
+// learn adds the events of a cycle. The rate of a call that was last made minutes ago becomes zero.
 func (w *word) learn(events float64) {
 	const least = 1e-3
 	if w.events = w.events*rateDecay + float32(events); w.events < least {

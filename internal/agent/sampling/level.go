@@ -2,27 +2,27 @@
 
 package sampling
 
-// Level is how much is counted. Each costs less than the one before.
+// Level says how much is counted. Each level costs less than the one before.
 type Level int
 
 // The levels.
 const (
-	Full        Level = iota // everything that was asked for
+	Full        Level = iota // everything that is configured
 	Untimed                  // without the time of system calls
 	Sampled                  // frequent events are sampled
-	SampledSums              // the same, and watched processes are not broken down
+	SampledSums              // frequent events are sampled, without counts of watched processes
 	Off                      // frequent events are not counted
-	Levels                   // how many there are
+	Levels                   // number of levels
 )
 
 var levelNames = [Levels]string{"full", "untimed", "sampled", "totals", "off"}
 
 func (l Level) String() string { return levelNames[l] }
 
-// Samples tells whether frequent events are sampled at this level.
+// Samples reports whether frequent events are sampled at this level.
 func (l Level) Samples() bool { return l == Sampled || l == SampledSums }
 
-// ladder lists the levels that make a difference for what was asked for.
+// ladder lists the levels that make a difference in this configuration.
 func (g *Governor) ladder() []Level {
 	all := []Level{Full}
 	if g.Timing {

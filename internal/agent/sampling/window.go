@@ -6,12 +6,12 @@ import "time"
 
 // edge is a moment in a cycle at which the window opens or closes.
 type edge struct {
-	at   time.Duration // after the beginning of the cycle
+	at   time.Duration // time since the beginning of the cycle
 	open bool
 }
 
-// place puts one window into a cycle at a random phase. A window that begins late continues at the beginning of the same
-// cycle: so each moment of a cycle is as likely as any other to be in it, whatever period a load has.
+// place puts one window into a cycle at a random phase. A window that begins late continues at the beginning of the
+// same cycle. So every moment of a cycle is equally likely to be in the window, whatever the period of a load is.
 func place(cycle, window time.Duration, phase float64) []edge {
 	start := time.Duration(phase * float64(cycle))
 	end := start + window

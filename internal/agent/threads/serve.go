@@ -12,12 +12,12 @@ import (
 func (r *Reader) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	name := req.URL.Query().Get("workload")
 	if name == "" {
-		http.Error(w, "whose threads? Ask with ?workload=NAME", http.StatusBadRequest)
+		http.Error(w, "listing threads: the parameter workload is missing: use ?workload=NAME", http.StatusBadRequest)
 		return
 	}
 	list, known, err := r.Read(req.Context(), name)
 	switch {
-	case err != nil: // whoever asked has gone
+	case err != nil: // the client has disconnected
 		http.Error(w, fmt.Sprintf("listing threads: %v", err), http.StatusServiceUnavailable)
 		return
 	case !known:
@@ -26,6 +26,6 @@ func (r *Reader) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	// An error is that the client has gone.
+	// An error means that the client has disconnected.
 	_ = json.NewEncoder(w).Encode(list)
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload says which workload a group of processes belongs to: the container, systemd unit
-// or program. It bounds how many workloads there are.
+// Package workload names the workload that a group of processes belongs to: the container, systemd unit
+// or program. It limits the number of workloads.
 //
-// It is about names only. It reads no files, knows no eBPF and holds no counter.
+// It refuses to read files, to know eBPF and to hold counters.
 package workload
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// Kind is what a workload is.
+// Kind is the kind of a workload.
 type Kind string
 
 // The kinds, as the metric teescope_workload_info spells them.
@@ -28,25 +28,25 @@ const (
 
 // Identity names a workload. Two groups of processes whose identities have the same labels are one workload.
 type Identity struct {
-	Name string // the label workload
+	Name string // value of the label "workload"
 	Kind Kind
-	// Container, Pod and Namespace are empty where they are not known. Without a runtime to ask, a
-	// container is its ID's first 12 digits and a pod its UID, because that is what a cgroup's name says.
+	// Container, Pod and Namespace are empty if they are unknown. A container is named by the first 12 digits
+	// of its ID and a pod by its UID, which are parts of a cgroup's name.
 	Container string
 	Pod       string
 	Namespace string
 }
 
-// The workloads that are not made from a cgroup or a program's name.
+// The workloads that are not named after a cgroup or a program.
 var (
 	KernelThreads = Identity{Name: "kernel", Kind: Kernel}
 	IdleThreads   = Identity{Name: "idle", Kind: Idle}
 	Folded        = Identity{Name: "other", Kind: Other}
 )
 
-// Names of cgroups, by who made them. The runtimes' conventions: runc's systemd driver names a scope
-// RUNTIME-ID.scope, its cgroupfs driver a directory ID; a kubelet's pod is podUID below kubepods, with
-// "-" in the UID as "_" in systemd's slices.
+// Names of cgroups, by the convention of the runtime that creates them. runc's systemd driver names a scope
+// RUNTIME-ID.scope, and its cgroupfs driver names a directory ID. The kubelet names a pod podUID below kubepods. In
+// systemd's slices "-" in the UID is "_".
 var (
 	containerScope = regexp.MustCompile(`^(?:docker|cri-containerd|crio|libpod|containerd|nerdctl)-([0-9a-f]{12,64})\.scope$`)
 	containerDir   = regexp.MustCompile(`^(?:libpod-)?([0-9a-f]{64})$`)
@@ -60,8 +60,8 @@ var (
 const shortID = 12
 
 // Identify names the workload of a process from its cgroup's names, leaf first, and its program.
-// A container goes before a unit, because units inside a container are part of it; the innermost unit
-// goes before the outer ones; log-in sessions are not units but the programs that run in them.
+// A container has precedence over a unit, because units inside a container are part of it. The innermost unit
+// has precedence over outer ones. Login sessions are no units: each program in them is a workload.
 func Identify(cgroup []string, program string) Identity {
 	id := container(cgroup)
 	if id.Kind == Container {
@@ -77,7 +77,7 @@ func Identify(cgroup []string, program string) Identity {
 
 func container(cgroup []string) Identity {
 	id := Identity{Kind: Program}
-	// The outermost container counts: what runs in it belongs to it.
+	// The outermost container is the workload, because containers inside it are part of it.
 	for _, name := range cgroup {
 		if m := podDir.FindStringSubmatch(name); m != nil {
 			id.Pod = strings.ReplaceAll(m[1], "_", "-")
@@ -109,7 +109,7 @@ func isUnit(name string) bool {
 	return false
 }
 
-// programName is what a program calls itself, which must not make it part of a unit.
+// programName returns a program's name for a workload. The name must not make the program part of a unit.
 func programName(program string) string {
 	name := text.Label(program)
 	switch {
@@ -121,7 +121,7 @@ func programName(program string) string {
 	return unreserved(Program, name)
 }
 
-// unreserved keeps the names of the workloads that are made from no name for them.
+// unreserved adds the kind to a name that is reserved for another workload.
 func unreserved(kind Kind, name string) string {
 	switch name {
 	case KernelThreads.Name, IdleThreads.Name, Folded.Name:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package build is the collector that says which teescope this is. It knows nothing of the machine.
+// Package build is the collector of teescope's version. It knows nothing about the machine.
 package build
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// Info is what is known of a binary.
+// Info is the build information of a binary.
 type Info struct {
 	Version   string // of the module, or "dev"
 	Revision  string // of the source, or "unknown"
@@ -24,7 +24,7 @@ type Collector struct {
 	desc *metric.Desc
 }
 
-// New makes the collector.
+// New returns the collector.
 func New(info Info) *Collector {
 	return &Collector{info: info, desc: metric.New(metric.Desc{
 		Name: "teescope_build_info", Kind: metric.Info, Labels: []string{"version", "revision", "goversion"}, Source: metric.Agent,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clock is the collector that says when the machine's clock was set: whoever looks at a chart with a
-// gap, or at timestamps of another machine, wants to know. It refuses to judge which time is right.
+// Package clock is the collector of changes of the machine's clock. They explain gaps in charts, and differences from
+// timestamps of other machines. It refuses to judge which time is right.
 package clock
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// every is how often the clock is looked at.
+// every is the interval between two checks of the clock.
 const every = time.Second
 
 // Collector is the collector. It is also a service: Run watches the clock.
@@ -25,12 +25,12 @@ type Collector struct {
 	steps *metric.Desc
 	last  *metric.Desc
 
-	mu            sync.Mutex // of everything below
+	mu            sync.Mutex // protects the fields below
 	forward, back uint64
-	by            time.Duration // the last step
+	by            time.Duration // size of the last step
 }
 
-// New makes the collector. It watches nothing before Run.
+// New returns the collector. It checks nothing before Run.
 func New(log *slog.Logger) *Collector {
 	const origin = "CLOCK_REALTIME against CLOCK_BOOTTIME, every second"
 	return &Collector{
@@ -64,7 +64,7 @@ func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) err
 	return nil
 }
 
-// Run watches the clock until ctx ends.
+// Run checks the clock until ctx ends.
 func (c *Collector) Run(ctx context.Context) error {
 	watch := clock.New()
 	tick := time.NewTicker(every)
@@ -79,7 +79,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 }
 
-// note counts and tells a step.
+// note counts and logs a step.
 func (c *Collector) note(step time.Duration) {
 	if step == 0 {
 		return

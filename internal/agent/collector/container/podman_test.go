@@ -71,8 +71,8 @@ func static(t *testing.T) bool {
 	return f.Section(".interp") == nil
 }
 
-// clean removes all containers, and their storage. One that others depend on goes only when they are gone, and each has a
-// monitor that writes its last file when podman has ended already.
+// clean removes all containers, and their storage. One that others depend on goes only when they are gone, and each has
+// a monitor that writes its last file when podman has ended already.
 func (p *podman) clean() {
 	var err error
 	for range 3 {

@@ -18,8 +18,8 @@ import (
 // /proc/cpuinfo interrupts every CPU to fill its lines.
 const frequenciesEvery = time.Minute
 
-// frequency is how fast the CPUs go at most and at least, where their driver tells it, and else what /proc/cpuinfo says:
-// in a virtual machine that is the rate of the time-stamp counter.
+// frequency is how fast the CPUs go at most and at least, where their driver tells it, and else what /proc/cpuinfo
+// says: in a virtual machine that is the rate of the time-stamp counter.
 type frequency struct {
 	opts    Options
 	now     func() time.Time

@@ -3,10 +3,9 @@
 // Package node is the collector of the machine itself: node_* with node_exporter's names, types and
 // labels, so that dashboards and rules made for node_exporter work.
 //
-// It consists of parts named as node_exporter names its collectors; each succeeds or fails alone. It
-// refuses to have switches: what is emitted is what node_exporter emits by default, NUMA memory, and the CPUs' frequency
-// where only /proc/cpuinfo tells it.
-// It knows no workload and no TEE.
+// It consists of parts named as node_exporter names its collectors; each succeeds or fails alone. It refuses to have
+// switches: what is emitted is what node_exporter emits by default, NUMA memory, and the CPUs' frequency where only
+// /proc/cpuinfo tells it. It knows no workload and no TEE.
 package node
 
 import (

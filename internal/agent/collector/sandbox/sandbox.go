@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sandbox is the collector that says what confines this process. It confines nothing itself.
+// Package sandbox is the collector of the mechanisms that confine this process. It confines nothing itself.
 package sandbox
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// The mechanisms, as the label mechanism names them.
+// The mechanisms, as values of the label "mechanism".
 const (
 	Capabilities = "capabilities"
 	Landlock     = "landlock"
@@ -25,10 +25,10 @@ type Collector struct {
 	desc *metric.Desc
 
 	mu   sync.Mutex
-	held []string // by which mechanisms
+	held []string // mechanisms that confine the process
 }
 
-// New makes the collector of a process that nothing confines yet.
+// New returns the collector of a process that is not confined yet.
 func New() *Collector {
 	return &Collector{desc: metric.New(metric.Desc{
 		Name: "teescope_sandbox", Kind: metric.Gauge, Labels: []string{"mechanism"}, Source: metric.Agent,
@@ -37,7 +37,7 @@ func New() *Collector {
 	})}
 }
 
-// Hold says that a mechanism confines the process from now on.
+// Hold records that a mechanism confines the process from now on.
 func (c *Collector) Hold(mechanism string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What a workload does with the page cache. */
+/* Operations of workloads on the page cache. */
 #ifndef TEESCOPE_CACHE_H
 #define TEESCOPE_CACHE_H
 

@@ -11,10 +11,11 @@ import (
 	"github.com/teescope/teescope/internal/agent/bpf"
 )
 
-// detachedReason is why a probe is not attached that could be.
+// detachedReason is the reason of a probe that is detached because of its cost.
 const detachedReason = "over the budget (overhead.budget): not attached until there is less to count"
 
-// setAttached detaches the program of a probe because of its cost, or reattaches it. What it counts is absent in between.
+// setAttached detaches the program of a probe because of its cost, or reattaches it. While it is detached, its counts
+// are absent.
 func (k *kernelSide) setAttached(probe, program string, on bool) error {
 	act := k.object.Detach
 	if on {
@@ -27,7 +28,7 @@ func (k *kernelSide) setAttached(probe, program string, on bool) error {
 	return nil
 }
 
-// current is the status of a probe, which may be detached because of its cost.
+// current returns the current status of a probe, which may be detached because of its cost.
 func (k *kernelSide) current(s bpf.Status) bpf.Status {
 	if k.detached[s.Probe] {
 		return bpf.Status{Probe: s.Probe, Mechanism: bpf.NotAttached, Reason: detachedReason}
@@ -35,7 +36,7 @@ func (k *kernelSide) current(s bpf.Status) bpf.Status {
 	return s
 }
 
-// attached tells whether a probe sees events.
+// attached reports whether a probe sees events.
 func (k *kernelSide) attached(probe string) bool {
 	for _, s := range k.status {
 		if s.Probe == probe {
@@ -45,17 +46,17 @@ func (k *kernelSide) attached(probe string) bool {
 	return false
 }
 
-// setTimed says whether the time of system calls is measured.
+// setTimed switches the timing of system calls on or off.
 func (k *kernelSide) setTimed(on bool) error {
 	since := &k.controls[0].TimingSince
 	if !on {
-		atomic.StoreUint64(since, timingRests)
+		atomic.StoreUint64(since, timingOff)
 		return nil
 	}
-	if *since != timingRests {
+	if *since != timingOff {
 		return nil
 	}
-	// Calls that began before now are not timed. The ends of calls are seen already.
+	// Only calls that begin from now on are timed. The probe on their ends is attached already.
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
 		return fmt.Errorf("reading the clock: %w", err)
@@ -64,5 +65,5 @@ func (k *kernelSide) setTimed(on bool) error {
 	return nil
 }
 
-// timed tells whether the time of system calls is measured now.
-func (k *kernelSide) timed() bool { return k.controls[0].TimingSince != timingRests }
+// timed reports whether the time of system calls is measured now.
+func (k *kernelSide) timed() bool { return k.controls[0].TimingSince != timingOff }

@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// listEvery is how often processes are listed to find those that may have an enclave.
+	// listEvery is the minimum interval between two lists of all processes.
 	listEvery = 5 * time.Second
-	// askedPerSlot is how many processes of a container or unit are asked about: the first one is often
-	// a shell, and the one with the enclave its child. Those of a program are much alike.
-	askedPerSlot, askedOfProgram = 8, 2
+	// maxPerSlot is the maximum number of processes of a container or unit that the detector examines. The first
+	// process is often a shell, whose child has the enclave. The processes of a program are alike, so maxOfProgram is
+	// less.
+	maxPerSlot, maxOfProgram = 8, 2
 )
 
-// members finds the processes of each slot: the kernel side keeps the first one only, which may have ended.
+// members finds the processes of each slot. The kernel side stores only the first one, which may have ended.
 type members struct {
 	proc     hostfs.Root // /proc
 	detector *tee.Detector
@@ -27,30 +28,30 @@ type members struct {
 	listed   time.Time
 }
 
-// list passes over the process IDs there are, at most every few seconds.
+// list assigns all processes to their slots, at most once per listEvery.
 func (m *members) list(k *kernelSide, now time.Time) {
 	if now.Sub(m.listed) < listEvery {
 		return
 	}
 	m.listed, m.bySlot = now, map[uint32][]uint32{}
-	pids, _ := m.proc.Processes() // those that are missing beside an error may have ended as well
-	for _, pid := range pids {    // each slot's first process is known without
+	pids, _ := m.proc.Processes() // after an error the list is incomplete, which is as if processes had ended
+	for _, pid := range pids {
 		slot, ok := k.slotOf(pid)
-		if ok && slot >= slotFirst && len(m.bySlot[uint32(slot)]) < askedPerSlot {
+		if ok && slot >= slotFirst && len(m.bySlot[uint32(slot)]) < maxPerSlot {
 			m.bySlot[uint32(slot)] = append(m.bySlot[uint32(slot)], uint32(pid))
 		}
 	}
 }
 
-// of returns processes that count into the slot now, its first one first.
+// of returns processes that count into the slot now. The first process of the slot comes first.
 func (m *members) of(k *kernelSide, sl *slot) []uint32 {
 	now := func(tgid uint32) bool {
 		slot, ok := k.slotOf(int(tgid))
 		return ok && uint32(slot) == sl.Number
 	}
-	most := askedPerSlot
+	most := maxPerSlot
 	if sl.Identity.Kind == workload.Program {
-		most = askedOfProgram
+		most = maxOfProgram
 	}
 	var tgids []uint32
 	for _, tgid := range append([]uint32{sl.TGID}, m.bySlot[sl.Number]...) {
@@ -61,8 +62,8 @@ func (m *members) of(k *kernelSide, sl *slot) []uint32 {
 	return tgids
 }
 
-// detect says which TEE a workload runs in and under which runtime. A workload whose processes have all
-// ended keeps the last answer, as it keeps its counts.
+// detect returns the TEE and the runtime that a workload runs in. A workload whose processes have all ended keeps its
+// last verdict, as it keeps its counts.
 func (m *members) detect(k *kernelSide, w *workload.Workload[kept], slots []*slot) verdict {
 	var tgids []uint32
 	if w.Kind != workload.Kernel && w.Kind != workload.Idle && w.Kind != workload.Other {

@@ -19,7 +19,7 @@ import (
 
 type emitFunc = func(prometheus.Metric)
 
-// subject is what counts are about: a workload, or one watched process of it.
+// subject is the subject of samples: a workload, or one watched process.
 type subject struct {
 	labels  []string
 	kind    workload.Kind
@@ -28,7 +28,7 @@ type subject struct {
 	gauge   gauge
 }
 
-// emission is one pass over what was counted, which makes the samples of a scrape.
+// emission creates the samples of one scrape from all counts.
 type emission struct {
 	families *families
 	probes   *probe.Families
@@ -57,7 +57,7 @@ func (e *emission) emit(emit emitFunc) {
 		e.emitSubject(s, emit)
 		v := e.members.detect(e.kernel, w, byOwner[w])
 		emit(e.families.info.Value(1, with(s.labels, string(w.Kind), v.kind, v.runtime)...))
-		for what, at := range w.Kept.succession.told {
+		for what, at := range w.Kept.succession.changedAt {
 			if at > 0 {
 				emit(e.families.change.Value(at, with(s.labels, changeNames[what])...))
 			}
@@ -89,8 +89,8 @@ func with(labels []string, more ...string) []string {
 	return append(append(make([]string, 0, len(labels)+len(more)), labels...), more...)
 }
 
-// emitSubject emits all families of one workload or process. What no probe counts is absent; what a
-// probe counted and is zero is zero, except by system call, reason and operation, where most are.
+// emitSubject emits all families of one workload or process. A family without an attached probe is absent. Zero counts
+// are emitted, except by system call, reason and operation, where most counts are zero.
 func (e *emission) emitSubject(s subject, emit emitFunc) {
 	f, t := e.families, s.total
 	value := func(fam family, v float64, labels ...string) {
@@ -140,8 +140,8 @@ func (e *emission) emitSubject(s subject, emit emitFunc) {
 	}
 }
 
-// emitUse emits what a workload uses of the machine. The kernel keeps no run time of its idle threads and
-// does not list them, and kernel threads have no memory of their own: that is absent, not zero.
+// emitUse emits the CPU time, processes, threads and memory of a subject. The kernel has no run time of its idle
+// threads and does not list them, and kernel threads have no memory of their own. These samples are absent.
 func (e *emission) emitUse(s subject, value func(family, float64, ...string)) {
 	f, t := e.families, s.total
 	if s.kind == workload.Idle {
@@ -159,7 +159,7 @@ func (e *emission) emitUse(s subject, value func(family, float64, ...string)) {
 
 func seconds(ns uint64) float64 { return float64(ns) / 1e9 }
 
-// callUnknown is the name of all calls that have none.
+// callUnknown is the name for all system calls without a name.
 const callUnknown = "unknown"
 
 func callName(nr int) string {
@@ -172,11 +172,11 @@ func callName(nr int) string {
 	return callUnknown
 }
 
-// The system calls that the kernel itself writes into a traced program, at an entry and in place of a
-// return address (arch/x86/kernel/uprobes.c). The program never asked for them, and who traces may be teescope.
+// System calls that the kernel writes into a traced program, at an entry and in place of a return address
+// (arch/x86/kernel/uprobes.c). The program does not make them itself, and the tracer may be teescope.
 const callUretprobe, callUprobe = 335, 336
 
-// eachCall calls f with each name and what is not zero of it, without what only tracing brings about.
+// eachCall calls f with each name that has a nonzero value, except for calls that only tracing causes.
 func eachCall(by *[calls]uint64, f func(name string, n uint64)) {
 	unknown := uint64(0)
 	for nr, n := range by {
@@ -202,7 +202,7 @@ func (e *emission) emitErrors(labels map[uint32][]string, emit emitFunc) {
 		slot        uint32
 		call, error string
 	}
-	failed := map[failure]uint64{} // calls without a name share one
+	failed := map[failure]uint64{} // all calls without a name share one entry
 	var key errorKey
 	var n uint64
 	for entries := e.kernel.callErrors.Iterate(); entries.Next(&key, &n); {
@@ -219,7 +219,7 @@ func errnoName(e uint16) string {
 	if name := unix.ErrnoName(unix.Errno(e)); name != "" {
 		return name
 	}
-	return fmt.Sprintf("%d", e) // the kernel's own, such as ERESTARTSYS (512)
+	return fmt.Sprintf("%d", e) // internal to the kernel, such as ERESTARTSYS (512)
 }
 
 func (e *emission) emitSelf(emit emitFunc) {
@@ -242,7 +242,7 @@ func (e *emission) emitSelf(emit emitFunc) {
 	e.probes.Emit(e.kernel.object, status, emit)
 }
 
-// emitOverhead emits what counting costs, and how much is counted because of it.
+// emitOverhead emits the cost of counting, the budget and the level.
 func (e *emission) emitOverhead(emit emitFunc) {
 	f, g := e.families, &e.overhead.governor
 	for l := range sampling.Levels {

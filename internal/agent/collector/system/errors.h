@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The calls of watched processes that fail, by error. */
+/* Failed system calls of watched processes, by error. */
 #ifndef TEESCOPE_ERRORS_H
 #define TEESCOPE_ERRORS_H
 

@@ -9,7 +9,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
-// beginSampling turns all slots to estimates. They have just been read.
+// beginSampling begins to estimate the counts of all slots. The caller has just read them.
 func (s *slots) beginSampling(warmUp bool) {
 	s.kernel.controls[0].Sampled = 1
 	for sl := range s.All() {
@@ -18,11 +18,11 @@ func (s *slots) beginSampling(warmUp bool) {
 	s.sampler.Begin(warmUp)
 }
 
-// step does what the duty cycle must do now, and returns when it must do something again.
+// step performs the next step of the duty cycle, and returns the time of the following one.
 func (s *slots) step(now time.Time) (next time.Time, err error) {
 	ended, err := s.sampler.Step()
 	if ended {
-		s.Adopt(now) // a cycle is that of all groups there are
+		s.Adopt(now) // a cycle ends for all groups, including new ones
 		for sl := range s.All() {
 			s.kernel.sum(sl.Number, &sl.raw)
 		}
@@ -31,7 +31,8 @@ func (s *slots) step(now time.Time) (next time.Time, err error) {
 	return s.sampler.Next(), err
 }
 
-// settle turns what was counted in a cycle into what happened in it. All slots have just been read.
+// settle ends a cycle: it estimates the events of the cycle from those counted in its window. The caller has just read
+// all slots.
 func (s *slots) settle() {
 	cycle, ok := s.sampler.EndCycle()
 	if !ok {
@@ -54,7 +55,7 @@ func (s *slots) settleSlot(sl *slot, c sampling.Cycle) {
 	sl.estimator.Settle(c, s.sampler.Take(int(sl.Number)), sl.raw.words()[:], sl.Workload.Kept.variance[:])
 }
 
-// settleLast settles a slot that is about to be given back.
+// settleLast ends the cycle of a slot that is about to be freed.
 func (s *slots) settleLast(sl *slot) {
 	if sl.estimator.Sampled() {
 		s.settleSlot(sl, s.sampler.Interrupted())
@@ -63,7 +64,7 @@ func (s *slots) settleLast(sl *slot) {
 	s.sampler.Forget(int(sl.Number))
 }
 
-// endSampling goes back to counting each event. All slots have just been read.
+// endSampling returns to counting each event. The caller has just read all slots.
 func (s *slots) endSampling() error {
 	s.settle()
 	err := s.sampler.End()

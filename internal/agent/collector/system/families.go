@@ -8,8 +8,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// workloadLabels are on every family about a workload. container, pod and namespace are empty where
-// they are not known.
+// workloadLabels are the labels of every family about a workload. container, pod and namespace are empty if
+// they are unknown.
 var workloadLabels = []string{"workload", "container", "pod", "namespace"}
 
 // The values of the label reason, in the order of enum fault_reason. The first four are the paper's.
@@ -20,20 +20,20 @@ var faultReasonNames = [faultReasons]string{
 
 var cacheOpNames = [cacheOps]string{"insertion", "access", "dirty_page", "dirty_buffer"}
 
-// family is a metric of a workload and its twin for one watched process.
+// family is a metric of a workload and the same metric of one watched process.
 type family struct {
 	workload, process *metric.Desc
 }
 
-// twin describes a family once for workloads and once for watched processes. A process counts into its
-// workload too: hence two names, so that no sum counts it twice.
+// twin describes a family once for workloads and once for watched processes. The names differ, because the counts of a
+// process are part of its workload's, and a sum must not count them twice.
 func twin(d metric.Desc) family {
 	extra := d.Labels
 	d.Labels = append(append([]string{}, workloadLabels...), extra...)
 	d.Source = metric.Kernel
 	p := d
 	p.Name = strings.Replace(d.Name, "teescope_", "teescope_process_", 1)
-	p.Help = strings.TrimSuffix(d.Help, ".") + ", of one watched process."
+	p.Help = d.Help + " For one watched process."
 	p.Labels = append(append(append([]string{}, workloadLabels...), "pid", "comm"), extra...)
 	return family{metric.New(d), metric.New(p)}
 }
@@ -57,43 +57,43 @@ func newFamilies() *families {
 		syscalls: twin(metric.Desc{
 			Name: "teescope_syscalls_total", Kind: metric.Counter, Unit: "calls", Labels: []string{"syscall"},
 			Help: "System calls entered, by name. uretprobe and uprobe are left out, because only tracing causes them. " +
-				"compat is any call through the 32-bit entry, unknown is a number without a name.",
+				"compat is any call through the 32-bit entry. unknown is any call without a name.",
 			Origin: "tracepoint raw_syscalls:sys_enter",
 		}),
 		syscallSeconds: twin(metric.Desc{
 			Name: "teescope_syscall_seconds_total", Kind: metric.Counter, Unit: "seconds", Labels: []string{"syscall"},
-			Help: "Time from entering to leaving system calls, including waiting. Calls in which threads still wait count with the time " +
+			Help: "Time from entering to leaving system calls, including waiting. Calls that have not returned yet count with their time " +
 				"so far. Calls that never return (exit) have no time. Only with --syscalls.time.",
 			Origin: "tracepoints raw_syscalls:sys_enter and sys_exit, sched:sched_switch, task iterator",
 		}),
 		switches: twin(metric.Desc{
 			Name: "teescope_context_switches_total", Kind: metric.Counter, Unit: "switches", Labels: []string{"kind"},
-			Help:   "Times a thread was switched out: voluntary when it waited, involuntary when it was preempted or yielded.",
+			Help:   "Number of times that a thread was switched out: voluntary when it waited, involuntary when it was preempted or yielded.",
 			Origin: "tracepoint sched:sched_switch, task_struct.nvcsw",
 		}),
 		wait: twin(metric.Desc{
 			Name: "teescope_run_queue_wait_seconds_total", Kind: metric.Counter, Unit: "seconds",
-			Help:   "Time that threads were ready to run and waited for a CPU.",
+			Help:   "Time in which threads were ready to run and waited for a CPU.",
 			Origin: "task_struct.sched_info.run_delay at sched:sched_switch",
 		}),
 		migrations: twin(metric.Desc{
 			Name: "teescope_cpu_migrations_total", Kind: metric.Counter, Unit: "migrations",
-			Help:   "Times a thread was moved to another CPU.",
+			Help:   "Number of times that a thread was moved to another CPU.",
 			Origin: "tracepoint sched:sched_migrate_task",
 		}),
 		faults: twin(metric.Desc{
 			Name: "teescope_page_faults_total", Kind: metric.Counter, Unit: "faults", Labels: []string{"mode", "reason"},
-			Help:   "Page-fault exceptions, by the CPU mode they were raised in and the reason that the x86 error code gives.",
+			Help:   "Page-fault exceptions, by CPU mode and by the reason in the x86 error code.",
 			Origin: "tracepoints exceptions:page_fault_user and page_fault_kernel; Intel SDM vol. 3, 4.7",
 		}),
 		faultsHandled: twin(metric.Desc{
 			Name: "teescope_page_faults_handled_total", Kind: metric.Counter, Unit: "faults", Labels: []string{"type"},
-			Help:   "Page faults that the kernel resolved: major when it had to read from a device, else minor.",
+			Help:   "Page faults that the kernel resolved: major when it had to read from a device, minor otherwise.",
 			Origin: "task_struct.min_flt and maj_flt at sched:sched_switch",
 		}),
 		pageCache: twin(metric.Desc{
 			Name: "teescope_page_cache_ops_total", Kind: metric.Counter, Unit: "operations", Labels: []string{"op"},
-			Help:   "Page-cache pages inserted, accessed and dirtied, and buffers dirtied. What access counts depends on teescope_probe_attached.",
+			Help:   "Page-cache pages inserted, accessed and dirtied, and buffers dirtied. The meaning of access depends on the mechanism in teescope_probe_attached.",
 			Origin: "tracepoints filemap:mm_filemap_add_to_page_cache, writeback:writeback_dirty_folio, block:block_dirty_buffer; function folio_mark_accessed",
 		}),
 		llcReferences: twin(metric.Desc{
@@ -110,12 +110,12 @@ func newFamilies() *families {
 		}),
 		cpuSeconds: twin(metric.Desc{
 			Name: "teescope_cpu_seconds_total", Kind: metric.Counter, Unit: "seconds", Labels: []string{"mode"},
-			Help:   "CPU time. The sum of the modes is exact; its division is the kernel's, by ticks on most machines.",
+			Help:   "CPU time. The sum of the modes is exact. The kernel divides it between the modes, on most machines by ticks.",
 			Origin: "task_struct.se.sum_exec_runtime, utime and stime at sched:sched_switch",
 		}),
 		resident: twin(metric.Desc{
 			Name: "teescope_resident_memory_bytes", Kind: metric.Gauge, Unit: "bytes",
-			Help:   "Resident memory, summed over processes: memory that they share counts once for each. Enclave pages (EPC) are not in it.",
+			Help:   "Resident memory, summed over processes. Shared memory counts once for each process. Enclave pages (EPC) are not included.",
 			Origin: "mm_struct.rss_stat",
 		}),
 		processes: twin(metric.Desc{
@@ -136,7 +136,7 @@ func newFamilies() *families {
 		}),
 		execs: twin(metric.Desc{
 			Name: "teescope_execs_total", Kind: metric.Counter, Unit: "programs",
-			Help: "Programs executed, counted for what the process became.", Origin: "tracepoint sched:sched_process_exec",
+			Help: "Programs executed, counted for the workload that the process belongs to afterwards.", Origin: "tracepoint sched:sched_process_exec",
 		}),
 		exits: twin(metric.Desc{
 			Name: "teescope_exits_total", Kind: metric.Counter, Unit: "processes",
@@ -151,7 +151,7 @@ func newFamilies() *families {
 		info: metric.New(metric.Desc{
 			Name: "teescope_workload_info", Kind: metric.Info, Source: metric.Kernel,
 			Labels: append(append([]string{}, workloadLabels...), "kind", "tee", "runtime"),
-			Help:   "What a workload is. Join it on workload to select by kind, TEE or runtime.",
+			Help:   "Always 1. The labels describe a workload. Join on the label workload to select by kind, TEE or runtime.",
 			Origin: "cgroup and program names; device nodes, executables, arguments and mapped files of /proc/PID",
 		}),
 		change: metric.New(metric.Desc{
@@ -171,13 +171,13 @@ func newFamilies() *families {
 			"Duration of a stage of the start: maps creates the eBPF maps, programs verifies and attaches the eBPF programs.", "stage"),
 		level: agentFamily("teescope_self_level", metric.Gauge, "",
 			"1 for the current level of watching: full, untimed (without the time of system calls), sampled (frequent events are "+
-				"counted for a part of the time and scaled up), totals (also without counts by watched process) or off "+
+				"counted for a part of the time and scaled up), totals (the same without counts of watched processes) or off "+
 				"(frequent events are not counted).", "level"),
 		budget: agentFamily("teescope_self_budget_ratio", metric.Gauge, "ratio",
 			"Share of the machine's CPU time that watching may take (overhead.budget, times five if processes are watched)."),
 		selfCost: agentFamily("teescope_self_cpu_ratio", metric.Gauge, "ratio",
-			"Share of the machine's CPU time that watching takes: this process (measured), and the probes "+
-				"(estimated from the rate of each event and its cost).", "part"),
+			"Share of the machine's CPU time that watching takes: the agent's process (part=\"agent\", measured), and the probes "+
+				"(part=\"probes\", estimated from the rate of each event and its cost).", "part"),
 		eventCost: agentFamily("teescope_self_event_seconds", metric.Gauge, "seconds",
 			"Estimated cost of one counted event in seconds: the eBPF program (part=\"program\", measured for one second in thirty) and the "+
 				"kernel's path to it (part=\"kernel\", a constant found by benchmarks of servers). "+
@@ -187,8 +187,8 @@ func newFamilies() *families {
 		samplingVariance: metric.New(metric.Desc{
 			Name: "teescope_sampling_variance_total", Kind: metric.Counter, Unit: "events squared",
 			Labels: append(append([]string{}, workloadLabels...), "family"), Source: metric.Agent,
-			Help: "Variance of the estimated number of sampled events. The 95 % interval of their number in a time range is the " +
-				"increase plus or minus 1.96 times the square root of the increase of this.",
+			Help: "Variance of the estimated number of sampled events. The 95 % interval of the number in a time range is its " +
+				"increase plus or minus 1.96 times the square root of the increase of this metric.",
 			Origin: "half the squared difference of the residuals of consecutive cycles of a second, and the uncertainty of the event rate",
 		}),
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Why a page fault happened, from the error code that the processor gives (Intel SDM vol. 3A, 4.7). */
+/* The reason of a page fault, from the processor's error code (Intel SDM vol. 3A, 4.7). */
 #ifndef TEESCOPE_FAULTS_H
 #define TEESCOPE_FAULTS_H
 

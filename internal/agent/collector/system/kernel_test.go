@@ -77,7 +77,7 @@ func TestSlotsAreGivenBackAndCountsKept(t *testing.T) {
 		t.Fatalf("%d slots after the first run, want 1", slots())
 	}
 	for range 8 { // withdrawn, at rest, given back
-		time.Sleep(attribution.RestBeforeFree / 4)
+		time.Sleep(attribution.IdleBeforeFree / 4)
 		scrape(t, c)
 	}
 	s := scrape(t, c)
@@ -251,7 +251,7 @@ func TestWatchedProcessWithAHostileNameLeavesNothingBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := c.kernel.forgetErrors(slotFirst); err != nil {
+	if err := c.kernel.deleteErrors(slotFirst); err != nil {
 		t.Fatal(err)
 	}
 	var n uint64

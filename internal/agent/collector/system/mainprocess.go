@@ -12,9 +12,9 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// succeed looks at the main processes of all workloads whose names are not their containers': of those the collector of
-// containers knows more.
-func (s *slots) succeed(proc hostfs.Root) {
+// trackMainProcesses detects replaced main processes of all workloads except containers, which the collector of
+// containers tracks with more information.
+func (s *slots) trackMainProcesses(proc hostfs.Root) {
 	type oldest struct {
 		tgid  uint32
 		start uint64
@@ -31,21 +31,21 @@ func (s *slots) succeed(proc hostfs.Root) {
 	}
 	now, wall := sinceBoot(), time.Now()
 	for w, p := range first {
-		what, since := w.Kept.succession.see(p.tgid, time.Duration(p.start), now, func(tgid uint32) (executable, bool) { return executableOf(proc, tgid) })
+		what, since := w.Kept.succession.observe(p.tgid, time.Duration(p.start), now, func(tgid uint32) (executable, bool) { return executableOf(proc, tgid) })
 		if what != unchanged {
-			w.Kept.succession.told[what] = float64(wall.Add(since-now).UnixMilli()) / 1000
+			w.Kept.succession.changedAt[what] = float64(wall.Add(since-now).UnixMilli()) / 1000
 		}
 	}
 }
 
 func sinceBoot() time.Duration {
 	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // fails on wrong arguments only
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // fails only with wrong arguments
 	return time.Duration(t.Nano())
 }
 
-// executableOf finds out what a process runs, without reading the program. False says that it has ended, may not be looked
-// at, or runs from memory, where every start is of another file.
+// executableOf identifies the program that a process runs, without reading the program file. It returns false if the
+// process has ended, cannot be read, or runs from memory, where each start has a new file.
 func executableOf(proc hostfs.Root, tgid uint32) (executable, bool) {
 	p := proc.Process(int(tgid))
 	path, err := p.Executable()

@@ -11,17 +11,17 @@ import (
 
 // Options of the collector.
 type Options struct {
-	// MaxWorkloads bounds the label workload; what does not fit is folded into "other".
+	// MaxWorkloads limits the number of workloads. Groups of further workloads are folded into "other".
 	MaxWorkloads int
-	// Watch singles out processes to break down one by one.
+	// Watch selects processes that get counts of their own.
 	Watch []watch.Rule
-	// SyscallTime also measures the time spent in each system call, which doubles what a call costs.
+	// SyscallTime also measures the time spent in each system call, which doubles the cost of a call.
 	SyscallTime bool
-	// Budget is the share of the machine's CPU time that watching may take; 0, or 1 and more, is no limit.
+	// Budget is the share of the machine's CPU time that watching may take. 0, or 1 and more, means no limit.
 	Budget float64
 	// Proc and Cgroup are the roots of /proc and of the cgroup file systems.
 	Proc, Cgroup string
-	// Detector tells in which TEE a process runs. Others may ask it too.
+	// Detector finds the TEE that a process runs in. It may be shared with other users.
 	Detector *tee.Detector
 	Log      *slog.Logger
 }

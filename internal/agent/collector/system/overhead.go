@@ -14,8 +14,8 @@ import (
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
-// The programs on frequent events measure themselves for a second now and then: the kernel's own statistics need a
-// privilege that the agent gives up after its start, time the programs of everyone, and read the clock as often.
+// The programs on frequent events measure themselves for one second in thirty. The kernel's statistics are no
+// alternative: they need a privilege that the agent drops after its start, and they measure the programs of all users.
 const (
 	measureFirst = 10 * time.Second
 	measureEvery = 30 * time.Second
@@ -26,9 +26,9 @@ const (
 type overhead struct {
 	governor sampling.Governor
 	meter    sampling.Meter
-	costs    sampling.EventCosts               // of the programs, as they were measured
-	measured [sampling.Events]sampling.RunTime // when the measurement began
-	began    chan struct{}                     // events are sampled from now on: the duty cycle must be stepped
+	costs    sampling.EventCosts               // measured costs of the programs
+	measured [sampling.Events]sampling.RunTime // run times at the beginning of the measurement
+	began    chan struct{}                     // receives when sampling begins, and the duty cycle must be stepped
 	log      *slog.Logger
 }
 
@@ -39,7 +39,7 @@ func newOverhead(o Options) overhead {
 	}
 }
 
-// measure begins or ends a measurement, and says when to be called again.
+// measure begins or ends a measurement, and returns the time until it must be called again.
 func (o *overhead) measure(k *kernelSide) time.Duration {
 	on := &k.controls[0].Metering
 	if atomic.LoadUint64(on) == 0 {
@@ -52,7 +52,7 @@ func (o *overhead) measure(k *kernelSide) time.Duration {
 	return measureEvery - measureFor
 }
 
-// govern chooses how much is counted. All slots have just been read.
+// govern chooses the level of watching. The caller has just read all slots.
 func (o *overhead) govern(s *slots) {
 	now := time.Now()
 	if !o.meter.Due(now) {
@@ -69,7 +69,7 @@ func (o *overhead) govern(s *slots) {
 	if to == from {
 		return
 	}
-	o.log.Info("another level of watching", "from", from.String(), "to", to.String(), "budget", percent(o.governor.Limit()),
+	o.log.Info("the level of watching has changed", "from", from.String(), "to", to.String(), "budget", percent(o.governor.Limit()),
 		"before", percent(o.governor.Cost(from)), "now", percent(o.governor.Cost(to)))
 	if err := o.move(s, from, to); err != nil {
 		o.log.Warn("changing the level of watching", "level", to.String(), "error", err)
@@ -78,7 +78,7 @@ func (o *overhead) govern(s *slots) {
 
 func percent(share float64) string { return fmt.Sprintf("%.2g%%", 100*share) }
 
-// totals adds up what was counted of all workloads.
+// totals adds up the counts of all workloads.
 func totals(s *slots) sampling.Totals {
 	t := sampling.Totals{Agent: cpuOfAgent()}
 	add := func(r *row) {
@@ -105,11 +105,11 @@ func totals(s *slots) sampling.Totals {
 // cpuOfAgent is the CPU time of this process.
 func cpuOfAgent() time.Duration {
 	var use unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_SELF, &use) // fails on wrong arguments only
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &use) // fails only with wrong arguments
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
-// move goes from one level to another.
+// move changes from one level to another.
 func (o *overhead) move(s *slots, from, to sampling.Level) error {
 	if from.Samples() && !to.Samples() {
 		if err := s.endSampling(); err != nil {
@@ -127,7 +127,7 @@ func (o *overhead) move(s *slots, from, to sampling.Level) error {
 		s.beginSampling(from != sampling.Off)
 		select {
 		case o.began <- struct{}{}:
-		default: // was told already
+		default: // a value is pending already
 		}
 	}
 	if err := o.attachExits(s.kernel, to); err != nil {
@@ -139,8 +139,8 @@ func (o *overhead) move(s *slots, from, to sampling.Level) error {
 	return s.kernel.setTimed(to == sampling.Full)
 }
 
-// attachExits attaches to the ends of system calls at the levels that need them, and detaches at others: whoever sees them
-// keeps every call on the kernel's slow path, as if its beginning were seen.
+// attachExits attaches the probe on the ends of system calls at the levels that need it, and detaches it at others.
+// While it is attached, every call takes the kernel's slow path.
 func (o *overhead) attachExits(k *kernelSide, l sampling.Level) error {
 	needed := o.governor.Timing && l == sampling.Full || o.governor.Watching && l < sampling.SampledSums
 	for _, s := range k.status {
@@ -154,7 +154,7 @@ func (o *overhead) attachExits(k *kernelSide, l sampling.Level) error {
 	return nil
 }
 
-// ratios says of each frequent probe for which part of the time it counts.
+// ratios returns the fraction of the time for which each frequent probe counts.
 func ratios(s *sampler) map[string]float64 {
 	all := map[string]float64{}
 	for _, p := range s.probes {

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/attribution"
@@ -19,15 +17,15 @@ import (
 //go:embed system.bpf.o
 var object []byte
 
-// counterPeriod is how many cache references or misses one sample stands for: at 10^8 a second and CPU,
-// a thousand interrupts of about a microsecond.
+// counterPeriod is the number of cache references or misses per sample. At 10^8 events per second and CPU it causes
+// a thousand interrupts of about a microsecond each.
 const counterPeriod = 100_000
 
-// exitProbe is that on the ends of system calls.
+// exitProbe is the probe on the ends of system calls.
 const exitProbe = "syscall_exit"
 
-// The order matters: slots must be handed out before anything is counted into them, and a CPU must
-// know its slot before it counts. So: processes, then switches, then the rest.
+// probes lists the probes in the order in which they are attached. Processes come first, because a process needs a slot
+// before it is counted. Context switches come second, because a CPU must know its slot before it counts.
 func probes(o Options) []bpf.Probe {
 	required := func(p bpf.Probe) bpf.Probe { p.Required = true; return p }
 	list := []bpf.Probe{
@@ -54,8 +52,8 @@ func probes(o Options) []bpf.Probe {
 	return list
 }
 
-// accessWays: TEEMon counts calls of mark_page_accessed, which later kernels call folio_mark_accessed.
-// Where functions cannot be hooked, a tracepoint of the buffered read path comes closest.
+// accessWays lists the ways to count page-cache accesses. TEEMon counts calls of mark_page_accessed, which is
+// folio_mark_accessed in later kernels. A tracepoint of the buffered read path is the closest alternative.
 func accessWays() []bpf.Way {
 	var ways []bpf.Way
 	for _, m := range []bpf.Mechanism{bpf.Fentry, bpf.Kprobe} {
@@ -67,40 +65,7 @@ func accessWays() []bpf.Way {
 		"counts pages looked up by buffered reads, not folio_mark_accessed"))
 }
 
-// kernelSide is what runs in the kernel: maps, programs, and the memory that both sides share.
-type kernelSide struct {
-	object *bpf.Object
-	tasks  *link.Iter
-	// snapshot looks at the thread that a CPU runs.
-	snapshot func(cpu int) error
-	status   []bpf.Status
-	start    []stage
-	// detached are the probes that were detached because of their cost.
-	detached map[string]bool
-
-	slots  int
-	cpus   []cpuState
-	rows   []row // [cpu*slots+slot]
-	times  []rowTime
-	pids   []pidPage
-	groups *attribution.Kernel
-	bases  []uint64 // of a watched process's slot, that of its group
-	gauges []gauge
-	losses []uint64
-	// controls has one element.
-	controls []control
-
-	wholeCgroups attribution.Table
-	callErrors   *ebpf.Map
-}
-
-// stage is a part of the start, and how long it took.
-type stage struct {
-	name string
-	took time.Duration
-}
-
-// stages times what is done one after the other.
+// stages measures consecutive stages of the start.
 type stages struct {
 	all  []stage
 	last time.Time
@@ -116,7 +81,7 @@ type sizes struct {
 	controller        int32
 }
 
-// load creates the maps, attaches the probes and hands out slots to all processes there are.
+// load creates the maps, attaches the probes and gives slots to all running processes.
 func load(o Options, s sizes) (*kernelSide, error) {
 	timer := stages{last: time.Now()}
 	k, err := prepare(o, s)
@@ -138,7 +103,7 @@ func load(o Options, s sizes) (*kernelSide, error) {
 	return k, nil
 }
 
-// prepare creates the maps; nothing is attached yet.
+// prepare creates the maps. It attaches nothing.
 func prepare(o Options, s sizes) (*kernelSide, error) {
 	obj, err := bpf.Open(object)
 	if err != nil {
@@ -184,7 +149,7 @@ func (k *kernelSide) size(o Options, s sizes) error {
 	return errors.Join(errs...)
 }
 
-// share maps the arrays into memory and puts the first values into them.
+// share maps the arrays into memory and initialises them.
 func (k *kernelSide) share() error {
 	var errs [9]error
 	k.rows, errs[0] = bpf.View[row](k.object, "rows")
@@ -199,7 +164,7 @@ func (k *kernelSide) share() error {
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
-	k.controls[0].TimingSince = timingRests
+	k.controls[0].TimingSince = timingOff
 	k.wholeCgroups, k.callErrors = k.object.Map("whole_cgroups"), k.object.Map("call_errors")
 	for i := range k.cpus {
 		k.cpus[i].Row, k.cpus[i].PID = uint32(i*k.slots+slotUnknown), pidUnknown
@@ -211,7 +176,7 @@ func (k *kernelSide) share() error {
 func (k *kernelSide) attach(o Options, s sizes) error {
 	for i, p := range probes(o) {
 		if p.Name == "context_switch" {
-			// Forks and execs are seen from here on: whoever is not, is on the list of tasks.
+			// Forks and execs are seen from here on. Processes that started earlier are on the list of tasks.
 			if err := k.iterate(); err != nil {
 				return err
 			}
@@ -223,14 +188,14 @@ func (k *kernelSide) attach(o Options, s sizes) error {
 		k.status = append(k.status, status)
 	}
 	k.status = append(k.status, k.attachCounters(s)...)
-	// Without it windows are scaled up by the time that they were open, and that is all.
+	// Without snapshots, estimates are less exact: the CPU time of running threads is known only at their next switch.
 	if snapshot, err := k.object.CallOn("snapshot_here"); err == nil {
 		k.snapshot = snapshot
 	}
 	return nil
 }
 
-// attachCounters attaches the performance counters. Their statuses say why not, where there is no PMU.
+// attachCounters attaches the performance counters. Without a PMU their statuses give the reason.
 func (k *kernelSide) attachCounters(s sizes) []bpf.Status {
 	all := make([]int, s.cpus)
 	for i := range all {

@@ -6,8 +6,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// Processes lists the processes that count into a workload now; false when there is no workload of
-// that name. It looks when it is asked, so that nothing is kept for those who never ask.
+// Processes lists the processes that count into a workload now. It returns false if no workload has
+// that name. It reads the processes on request, so that nothing is stored without a request.
 func (c *Collector) Processes(name string) (pids []int, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -20,7 +20,7 @@ func (c *Collector) Processes(name string) (pids []int, known bool) {
 			its[uint16(sl.Number)] = true
 		}
 	}
-	running, _ := hostfs.At(c.opts.Proc).Processes() // those that are missing beside an error may have ended as well
+	running, _ := hostfs.At(c.opts.Proc).Processes() // after an error the list is incomplete, which is as if processes had ended
 	for _, pid := range running {
 		if slot, ok := c.kernel.slotOf(pid); ok && its[slot] {
 			pids = append(pids, pid)
@@ -29,14 +29,13 @@ func (c *Collector) Processes(name string) (pids []int, known bool) {
 	return pids, true
 }
 
-// Group is the number of the slot that a process counts into, and how many system calls all that count into it have
-// made, as of the last scrape.
+// Group is the slot that a process counts into, and the number of system calls counted there, as of the last scrape.
 type Group struct {
 	Slot  uint32
 	Calls uint64
 }
 
-// Groups tells of each of these processes what it counts into. One that is not known yet is absent.
+// Groups returns the slot of each of these processes. Processes that are not known yet are absent.
 func (c *Collector) Groups(pids []int) map[int]Group {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Resident memory of a process, from what its memory descriptor counts. */
+/* Resident memory of a process, from the counters of its memory descriptor. */
 #ifndef TEESCOPE_RESIDENT_H
 #define TEESCOPE_RESIDENT_H
 
 #include "slots.h"
 
-/* Resident memory is file and anonymous pages and shared memory; swap entries (index 2) are not resident.
- * Two functions that are not inlined: the compiler would else move the relocation of the one that does not
- * exist on this kernel out of the branch that guards it. Each begins with a test, not with a relocation: the
- * loader loses the name of a function whose first instruction cannot be relocated. */
+/* Resident memory is file and anonymous pages and shared memory. Swap entries (index 2) are not resident.
+ * The two functions are not inlined. Otherwise the compiler would move the relocation of the layout that this kernel
+ * lacks out of the branch that guards it. Each begins with a test, because the loader loses the name of a function
+ * whose first instruction cannot be relocated. */
 static __noinline s64 resident_atomic(struct mm_struct___old *mm)
 {
 	if (!mm) /* a kernel thread */
@@ -18,11 +18,11 @@ static __noinline s64 resident_atomic(struct mm_struct___old *mm)
 	       BPF_CORE_READ(mm, rss_stat.count[3].counter);
 }
 
-/* unsigned long[]: what a per-CPU pointer is relative to, on each CPU (include/asm-generic/percpu.h). Its
- * address is not known to an agent that may not read kernel addresses. */
+/* unsigned long[]: the base of per-CPU pointers on each CPU (include/asm-generic/percpu.h). Weak, because an agent that
+ * may not read kernel addresses does not know its address. */
 extern void __per_cpu_offset __ksym __weak;
 
-/* The count lags by up to a batch on each CPU; beyond MAX_PRECISE_CPUS that is left so. */
+/* Sums the part that each CPU has not yet added to the count, up to MAX_PRECISE_CPUS. */
 static __noinline s64 percpu_parts(void *parts)
 {
 	s64 pages = 0;
@@ -40,7 +40,7 @@ static __noinline s64 percpu_parts(void *parts)
 	return pages;
 }
 
-/* The index must be a constant: only then is the size of an element relocated too. */
+/* The index must be a constant, because only then is the size of an element relocated too. */
 #define PERCPU_COUNT(mm, i)                                                                        \
 	(BPF_CORE_READ(mm, rss_stat[i].count) +                                                    \
 	 percpu_parts(BPF_CORE_READ(mm, rss_stat[i].counters)))

@@ -10,7 +10,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/sampling"
 )
 
-// The kinds of counters that are sampled. Those of one kind share a variance.
+// The kinds of sampled counters. All counters of a kind share a variance.
 const (
 	sampledCalls = iota
 	sampledFaults
@@ -18,10 +18,11 @@ const (
 	sampledKinds
 )
 
-// sampledNames are the values of the label family.
+// sampledNames are the values of the label "family".
 var sampledNames = [sampledKinds]string{"syscalls", "page_faults", "page_cache"}
 
-// frequentProbe is a probe on events that may happen a million times a second, and the words of a row that it counts.
+// frequentProbe is a probe on events that may happen a million times per second, with the words of a row that it
+// counts.
 type frequentProbe struct {
 	probe string
 	sampling.Series
@@ -29,7 +30,7 @@ type frequentProbe struct {
 
 func wordAt(offset uintptr) int { return int(offset / 8) }
 
-// frequentProbes lists them. What is rare is always counted: attaching costs more than counting does.
+// frequentProbes lists the sampled probes. Rare events are always counted, because attaching costs more than counting.
 func frequentProbes() []frequentProbe {
 	calls0 := wordAt(unsafe.Offsetof(row{}.Calls))
 	faults0 := wordAt(unsafe.Offsetof(row{}.Faults))
@@ -42,9 +43,9 @@ func frequentProbes() []frequentProbe {
 	}
 }
 
-// countingCosts is what counting one event of each kind costs the group that it happens to, in nanoseconds: the program and
-// the kernel's path to it. A call: 115 in a loop of getppid, 130 to 200 in servers (docs/decisions/overhead.md); the model
-// error of the estimate is larger than the difference.
+// countingCosts returns the cost of counting one event of each kind in nanoseconds: the program and the kernel's path
+// to it. A system call costs 115 ns in a loop of getppid, and 130 to 200 ns in servers (docs/decisions/overhead.md).
+// The model error of the estimate is larger than this difference.
 func countingCosts() []float64 {
 	return []float64{sampledCalls: 120, sampledFaults: 50, sampledCache: 40}
 }
@@ -55,7 +56,7 @@ type attacher interface {
 	Reattach(program string) error
 }
 
-// sampler lets the frequent probes count in the windows of a duty cycle.
+// sampler restricts the frequent probes to the windows of a duty cycle. It implements sampling.Programs.
 type sampler struct {
 	*sampling.DutyCycle
 	programs attacher
@@ -64,7 +65,7 @@ type sampler struct {
 	probes   []attachedProbe
 }
 
-// attachedProbe is a frequent probe that is attached, with the program that it is attached by.
+// attachedProbe is an attached frequent probe and its program.
 type attachedProbe struct{ probe, program string }
 
 func newSampler(k *kernelSide) *sampler {
@@ -81,8 +82,8 @@ func newSampler(k *kernelSide) *sampler {
 	return s
 }
 
-// Attach attaches the program on system calls last, and Detach detaches it first: attaching the others takes a while when
-// CPUs are busy, and each call is expensive in the meantime.
+// Attach attaches the program on system calls last, and Detach detaches it first. Attaching the others takes longer on
+// busy CPUs, and each system call is expensive while its program is attached.
 func (s *sampler) Attach() error {
 	var errs []error
 	for i := range s.probes {
@@ -100,7 +101,7 @@ func (s *sampler) Detach() error {
 	return errors.Join(errs...)
 }
 
-// Count says whether the programs that are attached count what they see.
+// Count opens or closes the window: attached programs count only while it is open.
 func (s *sampler) Count(on bool) {
 	closed := uint64(1)
 	if on {
@@ -109,7 +110,7 @@ func (s *sampler) Count(on bool) {
 	atomic.StoreUint64(&s.kernel.controls[0].Closed, closed)
 }
 
-// Snapshot looks at the thread that each CPU runs. A CPU that is off line runs none.
+// Snapshot stores the counters of the thread that each CPU runs. An error means that the CPU is off line.
 func (s *sampler) Snapshot() {
 	if s.kernel.snapshot == nil {
 		return
@@ -119,7 +120,7 @@ func (s *sampler) Snapshot() {
 	}
 }
 
-// CPUTimes reports how long the threads of each slot have run.
+// CPUTimes reports the CPU time of each slot.
 func (s *sampler) CPUTimes(report func(group int, ns uint64)) {
 	for n := range s.kernel.slots {
 		if n < slotFirst || s.kernel.groups.Records[n].Ready != 0 {

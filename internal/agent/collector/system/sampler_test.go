@@ -90,13 +90,13 @@ func (k talker) estimate(samples []sample) (calls, variance float64) {
 		sum(samples, "teescope_sampling_variance_total", "workload", k.comm, "family", "syscalls")
 }
 
-// TestSampledCallsAreAsManyAsThePrograms compares, on the real kernel, what programs say of themselves with the interval of
-// what is reported, for a steady load within 5 %. After sampling, each call counts again.
+// TestSampledCallsAreAsManyAsThePrograms compares, on the real kernel, what programs say of themselves with the
+// interval of what is reported, for a steady load within 5 %. After sampling, each call counts again.
 //
 // False alarms: below 4e-7. The deviation is estimated from twenty windows: one comparison goes beyond three of it with
-// p = 0.0074 (Student's t, 19 degrees of freedom), and that of the steady program beyond 1.96 of it with p = 0.065. A round
-// has all of them, and six rounds have to be wrong: (2 * 0.0074 + 0.065)^6 = 3e-7. A half or a double is wrong in all of
-// them on a quiet machine. Where others want all CPUs, the interval is wider than that: then the simulations of
+// p = 0.0074 (Student's t, 19 degrees of freedom), and that of the steady program beyond 1.96 of it with p = 0.065. A
+// round has all of them, and six rounds have to be wrong: (2 * 0.0074 + 0.065)^6 = 3e-7. A half or a double is wrong in
+// all of them on a quiet machine. Where others want all CPUs, the interval is wider than that: then the simulations of
 // internal/agent/sampling find a half.
 func TestSampledCallsAreAsManyAsThePrograms(t *testing.T) {
 	if testing.Short() {
@@ -143,8 +143,8 @@ func TestSampledCallsAreAsManyAsThePrograms(t *testing.T) {
 		}
 		return complaints
 	}
-	// While the tests of other packages want all CPUs, a look comes late, when a program with pauses is in one. They end; a
-	// wrong estimate does not.
+	// While the tests of other packages want all CPUs, a look comes late, when a program with pauses is in one. They
+	// end; a wrong estimate does not.
 	const rounds = 6
 	for round := 1; ; round++ {
 		complaints := compare()
@@ -230,7 +230,8 @@ func TestTheCPUTimeOfARunningGroupIsKnown(t *testing.T) {
 			continue
 		}
 		c.slots.sampler.Snapshot()
-		// Of a thread that is switched out between the two looks neither has what it ran last: the duty cycle waits as well.
+		// Of a thread that is switched out between the two looks neither has what it ran last: the duty cycle waits as
+		// well.
 		to = max(to, c.kernel.ranNS(uint32(slot)))
 		if from == 0 {
 			from = to

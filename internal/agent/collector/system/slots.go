@@ -12,31 +12,30 @@ import (
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
-// Bounds of what is kept in the kernel.
+// Sizes of maps in the kernel.
 const (
 	maxWholeCgroups = 4096
 	maxErrors       = 8192
 	maxWatched      = 16
 )
 
-// kept is what a workload keeps of groups that ended: so exited processes keep their counts.
+// kept holds the counts of a group. A workload keeps the sum of the counts of its ended groups.
 type kept struct {
 	row
 	times rowTime
 	cpu   cpuTime
-	tee   verdict // of a workload
-	// succession is of a workload too: who was its main process, and who came after.
+	// The fields below are used for workloads only.
+	tee        verdict
 	succession succession
-	// variance is the error of the estimates of a workload.
-	variance [sampledKinds]sampling.Variance
+	variance   [sampledKinds]sampling.Variance // error of the estimates
 }
 
-// verdict is the TEE that a workload was last seen in, and its runtime.
+// verdict is the TEE and the runtime that were last detected for a workload.
 type verdict struct{ kind, runtime string }
 
 func (k *kept) add(from *kept) { k.combine(from, 1) }
 
-// subtract may leave less than zero, modulo 2^64: what is added later brings it back.
+// subtract may give results below zero, modulo 2^64. Later additions make them positive again.
 func (k *kept) subtract(from *kept) { k.combine(from, ^uint64(0)) }
 
 func (k *kept) combine(from *kept, sign uint64) {
@@ -51,16 +50,16 @@ func (k *kept) combine(from *kept, sign uint64) {
 	k.cpu.system += sign * from.cpu.system
 }
 
-// slot is the user side of a group: its number is its slot.
+// slot is the user side of a group. Its number is that of the group.
 type slot struct {
 	attribution.Group[kept]
-	kept          // its counters as they are reported
-	raw       row // and as the kernel side has counted them
+	kept          // reported counts
+	raw       row // counts of the kernel side
 	estimator sampling.Estimator
 	gauge     gauge            // processes, threads and memory as of this scrape
-	watched   *watched         // of a slot for one process
-	isBase    bool             // children of a watched process get it
-	before    [rowWords]uint64 // raw, when it was asked last whether it moved
+	watched   *watched         // set if the slot is for one process
+	isBase    bool             // children of a watched process get this slot
+	before    [rowWords]uint64 // raw at the last call of Moved
 }
 
 // InUse implements attribution.Member.
@@ -85,7 +84,7 @@ type watched struct {
 	base uint32
 }
 
-// slots keeps the user side of all slots in step with the kernel's.
+// slots synchronises the user side of all slots with the kernel side.
 type slots struct {
 	*attribution.Groups[*slot, kept]
 	kernel  *kernelSide
@@ -108,7 +107,7 @@ func newSlots(k *kernelSide, limit int) *slots {
 	return s
 }
 
-// refresh brings the user side up to date: new groups, counters, and slots that are no longer used.
+// refresh synchronises with the kernel side: it adopts new groups, reads counters and frees unused slots.
 func (s *slots) refresh(now time.Time) error {
 	if err := s.kernel.iterate(); err != nil {
 		return err
@@ -116,7 +115,7 @@ func (s *slots) refresh(now time.Time) error {
 	return s.update(now)
 }
 
-// update does so from the maps as they are.
+// update does the same without a pass over the tasks.
 func (s *slots) update(now time.Time) error {
 	s.Adopt(now)
 	for sl := range s.All() {
@@ -135,16 +134,16 @@ func (s *slots) update(now time.Time) error {
 	return s.Retire(now)
 }
 
-// adopted makes the slot of a new group.
+// adopted returns the slot of a new group.
 func (s *slots) adopted(g attribution.Group[kept], r *attribution.Record) *slot {
 	if g.Identity.Kind == workload.Container || g.Identity.Kind == workload.Unit {
-		// One slot is enough for it from now on. When the map is full it only takes more slots.
+		// From now on all programs of the cgroup share one slot. If the map is full, they use more slots.
 		_ = s.kernel.wholeCgroups.Update(r.Cgroup, uint8(1), ebpf.UpdateAny)
 	}
 	return s.estimated(&slot{Group: g})
 }
 
-// estimated begins to estimate a slot from its first moment on while events are sampled: a cycle may end before the slot is
+// estimated begins to estimate a new slot at once if events are sampled, because a cycle may end before the slot is
 // read.
 func (s *slots) estimated(sl *slot) *slot {
 	if s.sampler.Active() {
@@ -163,13 +162,13 @@ func (s *slots) read(sl *slot) {
 	sl.gauge = s.kernel.gauges[sl.Number]
 }
 
-// report sets what is reported from what was counted. The fraction is that of the last cycle's estimates.
+// report computes the reported counts. The fraction is the reported part of the last cycle's estimates.
 func (sl *slot) report(fraction float64) {
 	sl.estimator.Report(sl.raw.words()[:], sl.words()[:], fraction)
 }
 
-// cpuTime divides exact run time into user and system by the kernel's own accounting, as
-// cputime_adjust (kernel/sched/cputime.c) does for /proc/PID/stat. Both only grow; their sum is the run time.
+// cpuTime divides exact run time into user and system time by the kernel's accounting, as
+// cputime_adjust (kernel/sched/cputime.c) does for /proc/PID/stat. Both never decrease. Their sum is the run time.
 type cpuTime struct{ user, system uint64 } // nanoseconds
 
 func (c *cpuTime) divide(run, user, system uint64) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The maps, and how a process gets its slot: by its cgroup and the name of its program, when it starts, in the
- * kernel. User space gives the slots their names afterwards and takes back the ones that nobody uses.
+ * The maps, and the assignment of processes to slots. The kernel side assigns a slot when a process starts, by its
+ * cgroup and program name. User space names the slots afterwards and frees unused ones.
  */
 #ifndef TEESCOPE_SLOTS_H
 #define TEESCOPE_SLOTS_H
@@ -12,10 +12,10 @@
 
 const volatile u32 slots = 1; /* rows of one CPU */
 const volatile u32 cpus_possible = 1;
-const volatile bool count_errors = false; /* watched processes' errors, by errno */
-const volatile bool time_calls = false;	  /* time spent in each system call */
+const volatile bool count_errors = false; /* count errors of watched processes by errno */
+const volatile bool time_calls = false;	  /* measure the time spent in each system call */
 
-/* The maps are sized by user space before loading. */
+/* User space sets the sizes of the maps before loading. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -48,7 +48,7 @@ struct {
 	__type(value, struct pid_page);
 } slot_of_pid SEC(".maps");
 
-/* Of the slot of a watched process: the slot that its children get, that of the process's group. 0 of others. */
+/* For the slot of a watched process, the slot of its group, which its children get. 0 for other slots. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -67,20 +67,19 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1); /* containers and units: their programs share a slot */
+	__uint(max_entries, 1); /* cgroups of containers and units, whose programs share a slot */
 	__type(key, u64);
 	__type(value, u8);
 } whole_cgroups SEC(".maps");
 
-/* A variable and not a map: reading it is one load. User space maps it as it does the maps. */
-struct control told SEC(".data.controls");
+/* A variable, because reading it is one load. User space maps it into memory like the maps. */
+struct control control SEC(".data.controls");
 
-/* Frequent events count now. While they are sampled, the window in which they do is a store of user space's, so
- * that it is the same for all, exact, and does not begin before user space has ended its work of attaching,
- * which keeps a CPU from the workloads. */
+/* Reports whether frequent events count now. While they are sampled, user space opens and closes the window by a store.
+ * So the window is exact and the same for all programs, and it excludes the time that user space needs to attach them. */
 static __always_inline bool open_now(void)
 {
-	return !told.closed;
+	return !control.closed;
 }
 
 static __always_inline struct cpu_state *this_cpu(void)
@@ -103,7 +102,7 @@ static __always_inline u16 *pid_slot(u32 tgid)
 	return p ? &p->slot[tgid % PIDS_PER_PAGE] : NULL;
 }
 
-/* Finds the slot of a process from what it is now, and remembers it by process ID. */
+/* Finds the slot of a process from its current cgroup and program, and stores it by process ID. */
 static __noinline u32 assign(struct task_struct *leader)
 {
 	struct group_key key = {};

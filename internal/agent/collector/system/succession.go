@@ -9,47 +9,47 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// settled is how long a process has lived that is its workload's main one: helpers and checks are over by then.
-const settled = 5 * time.Second
+// minMainAge is the minimum age of a main process. Helpers and health checks have usually ended by then.
+const minMainAge = 5 * time.Second
 
-// change is how a workload's main process was followed by another one.
+// change is the kind of a replacement of a workload's main process.
 type change int
 
 const (
 	unchanged  change = iota
-	restarted         // it runs the same program
-	redeployed        // it runs another one
+	restarted         // the new process runs the same program
+	redeployed        // the new process runs another program
 	changes
 )
 
 // changeNames are the values of the label change.
 var changeNames = [changes]string{restarted: workload.Restart, redeployed: workload.Deployment}
 
-// executable is what a process runs.
+// executable identifies the program that a process runs.
 type executable struct {
 	file  hostfs.File
 	path  string
-	group int // of processes that a shell or a supervisor started together
+	group int // process group: processes that a shell or a supervisor started together
 }
 
-// main is a workload's main process: the one of its processes that started first.
+// main is a workload's main process, the one that started first.
 type main struct {
 	executable
 	tgid  uint32
-	start time.Duration // after the machine's start
-	seen  time.Duration // when it was last seen, likewise
+	start time.Duration // time of its start since boot
+	seen  time.Duration // time at which it was last seen, since boot
 }
 
-// succession is what is known of the main processes of a workload.
+// succession is the main process of a workload and its last replacements.
 type succession struct {
-	now  main // or the last that there was
-	told [changes]float64
+	now       main             // the current or the last one
+	changedAt [changes]float64 // Unix times of the last changes
 }
 
-// see looks at the process of a workload that started first. The time is that since the machine's start; read tells what a
-// process runs. It says how the main process has changed, and since when: the start of the new one.
-func (s *succession) see(tgid uint32, start, now time.Duration, read func(uint32) (executable, bool)) (change, time.Duration) {
-	if tgid == 0 || now-start < settled {
+// observe takes the process of a workload that started first. Times are since boot. read returns the executable of a
+// process. observe returns how the main process has changed, and the start of the new one.
+func (s *succession) observe(tgid uint32, start, now time.Duration, read func(uint32) (executable, bool)) (change, time.Duration) {
+	if tgid == 0 || now-start < minMainAge {
 		return unchanged, 0
 	}
 	if s.now.tgid == tgid && s.now.start == start {
@@ -58,15 +58,16 @@ func (s *succession) see(tgid uint32, start, now time.Duration, read func(uint32
 	}
 	p, ok := read(tgid)
 	if !ok {
-		return unchanged, 0 // it has ended, or cannot be looked at: it does not count
+		return unchanged, 0 // it has ended or cannot be read, so it is ignored
 	}
 	before := s.now
 	s.now = main{executable: p, tgid: tgid, start: start, seen: now}
 	if before.tgid == 0 {
 		return unchanged, 0
 	}
-	// What started while the other one lived has not followed it: workers of a pool, and programs of the same name. And
-	// what is started again and again in one process group is a helper of who starts it there.
+	// A process that started while the previous one lived does not replace it: workers of a pool, or programs of the
+	// same name. A process of the same process group does not either: one program in the group starts helpers
+	// repeatedly.
 	follows := start > before.seen && start-before.seen <= workload.Soon && p.group != before.group
 	switch {
 	case p.file != before.file && (follows || p.path == before.path):

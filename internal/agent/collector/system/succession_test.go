@@ -73,7 +73,7 @@ func replay(lives []life) (restart, deployment int) {
 			}
 		}
 		read := func(uint32) (executable, bool) { return first.executable, true }
-		what, since := s.see(first.tgid, time.Duration(first.start)*time.Second, time.Duration(second)*time.Second, read)
+		what, since := s.observe(first.tgid, time.Duration(first.start)*time.Second, time.Duration(second)*time.Second, read)
 		switch what {
 		case restarted:
 			restart = int(since.Seconds())
@@ -89,7 +89,7 @@ func TestWhatCannotBeReadIsNoChange(t *testing.T) {
 	for second, readable := range []bool{true, false, true} {
 		tgid, start := uint32(second+1), time.Duration(10*second)*time.Second
 		read := func(uint32) (executable, bool) { return executable{newer, "/app", second}, readable }
-		if what, _ := s.see(tgid, start, start+settled, read); what != unchanged && !readable {
+		if what, _ := s.observe(tgid, start, start+minMainAge, read); what != unchanged && !readable {
 			t.Errorf("process %d cannot be looked at, and is told as %v", tgid, what)
 		}
 	}

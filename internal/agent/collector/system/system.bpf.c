@@ -2,12 +2,12 @@
 //go:build ignore
 
 /*
- * What workloads ask of the kernel, counted where it happens.
+ * Counts the use of the kernel by each workload: system calls, context switches, page faults, page cache, CPU time.
  *
- * The path of a system call is two array look-ups, which the verifier inlines, and one increment: no hash, no
- * per-thread storage, no clock. That works because the context switch, which is rarer, keeps for each CPU which
- * row it counts into. CPU time, run-queue wait and major and minor faults cost no event at all: the kernel
- * keeps them for each thread, and the difference between switching in and switching out is added to the row.
+ * A system call costs two array look-ups, which the verifier inlines, and one increment. It needs no hash, no
+ * per-thread storage and no clock, because the context switch, which is rarer, stores which row each CPU counts
+ * into. CPU time, run-queue wait and major and minor faults need no event. The kernel keeps them for each thread,
+ * and each context switch adds the difference since the thread was switched in to the row.
  */
 #include "cache.h"
 #include "errors.h"
@@ -29,8 +29,8 @@ static __always_inline void read_counters(struct thread_counters *c, struct task
 }
 
 /* Adds to the row what the running thread has used since it was switched in. */
-static __always_inline void settle(struct row *row, struct cpu_state *state,
-				   struct task_struct *task)
+static __always_inline void add_used(struct row *row, struct cpu_state *state,
+				     struct task_struct *task)
 {
 	struct thread_counters now = {};
 
@@ -43,8 +43,8 @@ static __always_inline void settle(struct row *row, struct cpu_state *state,
 	row->major_faults += now.major_faults - state->start.major_faults;
 }
 
-/* Points this CPU at the slot of the thread that is about to run, or that runs under a new name. */
-static __always_inline void point(struct cpu_state *state, struct task_struct *task, u32 slot)
+/* Makes this CPU count into a slot: that of the thread that is about to run, or that runs under a new name. */
+static __always_inline void set_slot(struct cpu_state *state, struct task_struct *task, u32 slot)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 
@@ -60,7 +60,7 @@ static __always_inline void point(struct cpu_state *state, struct task_struct *t
 	read_counters(&state->start, task);
 }
 
-/* The slot of a process; one that was never seen to start is looked at now. */
+/* Returns the slot of a process. A process whose start was not seen gets a slot now. */
 static __always_inline u32 slot_of(struct task_struct *task)
 {
 	u16 *known = pid_slot(task->tgid);
@@ -70,10 +70,10 @@ static __always_inline u32 slot_of(struct task_struct *task)
 	return *known ? *known : assign(task->group_leader);
 }
 
-/* A thread runs that was not seen to be switched in: the kernel does not run programs for every switch (a
- * program that interrupts itself is skipped; some kernels hide tasks). What is certain is that the thread which
- * ran before was switched out once at least, and what the new one has used since then. */
-static __noinline int heal(struct cpu_state *state, struct task_struct *task)
+/* Resynchronises the state of this CPU after a missed context switch. The kernel does not run programs at every
+ * switch: it skips a program that interrupts itself, and some kernels hide tasks. The thread that ran before was
+ * switched out at least once. The kernel's counters of the new thread say what it has used since. */
+static __noinline int resync(struct cpu_state *state, struct task_struct *task)
 {
 	bool first;
 	u32 policy;
@@ -93,20 +93,20 @@ static __noinline int heal(struct cpu_state *state, struct task_struct *task)
 	state->nvcsw = task->nvcsw;
 	if (time_calls)
 		take_call(state);
-	point(state, task, slot_of(task));
+	set_slot(state, task, slot_of(task));
 	policy = task->policy;
 	if (!first && (policy == SCHED_NORMAL || policy == SCHED_BATCH || policy == SCHED_IDLE))
 		state->start.run_ns = task->se.prev_sum_exec_runtime;
 	return 0;
 }
 
-/* The state of this CPU, true of the thread that runs now. Not for programs that interrupt the scheduler. */
+/* Returns the state of this CPU, synchronised with the current thread. Not for programs that interrupt the scheduler. */
 static __always_inline struct cpu_state *current_state(struct task_struct *task)
 {
 	struct cpu_state *state = this_cpu();
 
 	if (state && state->pid != (u32)task->pid)
-		heal(state, task);
+		resync(state, task);
 	return state;
 }
 
@@ -120,15 +120,15 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev,
 	if (!state)
 		return 0;
 	if (state->pid == (u32)prev->pid) {
-		/* The kernel has just counted this switch as one or the other (__schedule). */
+		/* __schedule has just counted this switch as voluntary or involuntary. */
 		involuntary = state->nvcsw == prev->nvcsw;
 	} else {
-		heal(state, prev);
+		resync(state, prev);
 		involuntary = preempt;
 	}
 	row = row_of(state);
 	if (row) {
-		settle(row, state, prev);
+		add_used(row, state, prev);
 		row->switches[involuntary]++;
 	}
 	state->switches++;
@@ -139,13 +139,13 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev,
 	if (time_calls)
 		take_call(state);
 	state->nvcsw = next->nvcsw;
-	point(state, next, slot_of(next));
+	set_slot(state, next, slot_of(next));
 	return 0;
 }
 
-/* The state of this CPU, true of the thread whose registers are saved there: each has a stack of its own. To ask
- * for the running thread is to call a function, whose return is costly on some processors: that is for the first
- * call after a switch. */
+/* Returns the state of this CPU, synchronised with the thread whose registers are saved at `regs`. The address
+ * identifies the thread, because each thread has its own stack. Only the first call after a switch gets the current
+ * task: that needs a function call, whose return is expensive on some processors. */
 static __always_inline struct cpu_state *calling_state(struct pt_regs *regs)
 {
 	struct cpu_state *state = this_cpu();
@@ -155,13 +155,13 @@ static __always_inline struct cpu_state *calling_state(struct pt_regs *regs)
 		return state;
 	task = bpf_get_current_task_btf();
 	if (state->pid != (u32)task->pid)
-		heal(state, task);
+		resync(state, task);
 	state->regs = (u64)regs;
 	return state;
 }
 
-/* The instruction that enters the kernel from 64-bit code leaves the address after it in a register. Without it, the
- * thread is asked how it came. */
+/* SYSCALL, which 64-bit code uses, saves the return address in RCX. Otherwise the thread's status tells how it
+ * entered the kernel. */
 static __always_inline bool is_compat(struct pt_regs *regs)
 {
 	if (regs->cx == regs->ip)
@@ -204,8 +204,8 @@ static __always_inline int on_exit(struct pt_regs *regs, long ret)
 	return 0;
 }
 
-/* In the parent, before the child first runs: so every process has its slot from its first event, and a
- * process ID that is used again has left its old slot before it can count into it. */
+/* Runs in the parent, before the child first runs. So every process has its slot from its first event, and a reused
+ * process ID never counts into its old slot. */
 static __always_inline int on_fork(struct task_struct *parent, struct task_struct *child)
 {
 	u32 tgid = child->tgid, slot;
@@ -237,15 +237,15 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 	return 0;
 }
 
-/* The current task moves to the slot of what it has become. */
+/* Moves the current task to the slot of its new program or cgroup. */
 static __always_inline void move(struct cpu_state *state, struct task_struct *task)
 {
 	struct row *row = row_of(state);
 
 	if (!row)
 		return;
-	settle(row, state, task);
-	point(state, task, assign(task->group_leader));
+	add_used(row, state, task);
+	set_slot(state, task, assign(task->group_leader));
 }
 
 static __always_inline int on_exec(struct task_struct *task, pid_t old_pid)
@@ -262,13 +262,13 @@ static __always_inline int on_exec(struct task_struct *task, pid_t old_pid)
 	if (!row)
 		return 0;
 	row->execs++;
-	if (old != row && !told.sampled) {
-		/* The execve that made this program is its first system call, as strace has it. While calls are
-		 * sampled it may not have been counted. */
+	if (old != row && !control.sampled) {
+		/* execve counts as the new program's first system call, as in strace. While calls are sampled,
+		 * it may not have been counted. */
 		old->calls[call]--;
 		row->calls[call]++;
 	}
-	/* A thread that was not the leader took the leader's place: the process did not end. */
+	/* Another thread took the place of the leader. The process did not end. */
 	if (old_pid != task->pid)
 		row->exits--;
 	return 0;
@@ -287,7 +287,7 @@ static __always_inline int on_process_exit(struct task_struct *task)
 		return 0;
 	if (row)
 		row->exits++;
-	if (slot) /* whoever gets this process ID next is looked at anew, even if its start is not seen */
+	if (slot) /* the next process with this ID gets a slot even if its start is not seen */
 		*slot = SLOT_UNKNOWN;
 	return 0;
 }
@@ -296,7 +296,7 @@ static __always_inline int on_attach(struct task_struct *leader)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	/* `leader` need not be current: then its CPU follows at its next switch. */
+	/* If `leader` is not current, its CPU changes the slot at its next switch. */
 	if (task->tgid == leader->tgid)
 		move(current_state(task), task);
 	else
@@ -319,7 +319,7 @@ static __always_inline int on_fault(u32 mode, unsigned long code)
 {
 	struct row *row = row_of(current_state(bpf_get_current_task_btf()));
 
-	if (row && (mode || open_now())) /* those of the kernel's own are rare */
+	if (row && (mode || open_now())) /* faults in kernel mode are rare, and never sampled */
 		row->faults[mode][reason_of(code)]++;
 	return 0;
 }
@@ -353,7 +353,7 @@ TRACEPOINT(mm_filemap_get_pages,
 	   METERED(METER_CACHE, on_frequent_cache(CACHE_ACCESS, last - first + 1)), void *mapping,
 	   unsigned long first, unsigned long last)
 
-/* What TEEMon counted by a kprobe on mark_page_accessed, where functions can be hooked at all. */
+/* TEEMon counts page-cache accesses by a kprobe on mark_page_accessed. Not all kernels allow hooks on functions. */
 SEC("fentry/folio_mark_accessed") int folio_mark_accessed_fentry(void *ctx)
 {
 	return METERED(METER_CACHE, on_frequent_cache(CACHE_ACCESS, 1));
@@ -374,7 +374,7 @@ SEC("kprobe/mark_page_accessed") int mark_page_accessed_kprobe(void *ctx)
 	return METERED(METER_CACHE, on_frequent_cache(CACHE_ACCESS, 1));
 }
 
-const volatile u64 sample_period = 1; /* events that one overflow of a counter stands for */
+const volatile u64 sample_period = 1; /* events between two overflows of a counter */
 
 SEC("perf_event") int llc_references(void *ctx)
 {
@@ -394,7 +394,7 @@ SEC("perf_event") int llc_misses(void *ctx)
 	return 0;
 }
 
-/* A thread that runs now has used CPU time that no switch has settled yet. */
+/* Stores the counters of a running thread. No switch has added them to a row yet. */
 static __always_inline void snapshot(struct task_struct *task)
 {
 	struct task_struct___cpu *older = (void *)task;
@@ -409,7 +409,7 @@ static __always_inline void snapshot(struct task_struct *task)
 	if (!state)
 		return;
 	if (state->pid == PID_UNKNOWN) {
-		/* It ran when the programs were attached, and has not been switched out since. */
+		/* The thread ran when the programs were attached and has not been switched out since. */
 		state->slot = slot_of(task);
 		state->row = cpu * slots + state->slot;
 		state->nvcsw = task->nvcsw;
@@ -422,15 +422,15 @@ static __always_inline void snapshot(struct task_struct *task)
 	read_counters(&state->inflight, task);
 }
 
-/* Called by user space on each CPU, at both ends of a window in which frequent events count. */
+/* User space runs this on each CPU at the beginning and at the end of a window. */
 SEC("raw_tp") int snapshot_here(void *ctx)
 {
 	snapshot(bpf_get_current_task_btf());
 	return 0;
 }
 
-/* One pass over all threads: gives a slot to processes that have none, and counts processes, threads and
- * resident memory of each slot. Idle threads are not on the list of tasks. */
+/* Runs for each thread: gives a slot to processes without one, and counts processes, threads and resident memory of
+ * each slot. Idle threads are not on the list of tasks. */
 SEC("iter/task") int tasks(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
@@ -440,12 +440,12 @@ SEC("iter/task") int tasks(struct bpf_iter__task *ctx)
 	if (!task || task->flags & PF_EXITING)
 		return 0;
 	slot = slot_of(task);
-	if (slot == SLOT_OTHER) /* there may be a free one by now */
+	if (slot == SLOT_OTHER) /* a slot may be free by now */
 		slot = assign(task->group_leader);
 	if (task->on_cpu)
 		snapshot(task);
 	if (time_calls)
-		settle_call(task->pid, slot);
+		add_call_so_far(task->pid, slot);
 	gauge = bpf_map_lookup_elem(&gauges, &slot);
 	if (!gauge)
 		return 0;

@@ -23,34 +23,34 @@ import (
 )
 
 const (
-	// slotsPerWorkload: a workload is several groups when its programs run in several cgroups.
+	// slotsPerWorkload is the mean number of slots of a workload. A workload whose programs run in several cgroups
+	// needs several.
 	slotsPerWorkload = 2
-	// housekeeping is how often slots are looked after when nobody scrapes; watchScan how often
-	// processes are looked at when some are watched.
+	// housekeeping is the interval of refreshes without scrapes, and watchScan the interval with watch rules.
 	housekeeping = 5 * time.Second
 	watchScan    = time.Second
-	// costSample is how long the programs' run time is measured after the start.
+	// costSample is how long the kernel measures the programs' run time after the start.
 	costSample = time.Second
 )
 
 // Collector is the collector of system metrics. It is also a service: Init attaches the probes, Run
-// looks after the slots, Shutdown detaches.
+// refreshes the slots and samples, Shutdown detaches the probes.
 type Collector struct {
 	opts     Options
 	families *families
 	probes   *probe.Families
 	sampled  chan struct{}
 
-	mu       sync.Mutex // of everything below
+	mu       sync.Mutex // protects the fields below
 	kernel   *kernelSide
 	slots    *slots
 	watcher  watcher
 	members  members
-	last     time.Time // of the last refresh
+	last     time.Time // time of the last refresh
 	overhead overhead
 }
 
-// New makes the collector; nothing is loaded before Init.
+// New returns a collector. Nothing is loaded before Init.
 func New(o Options) *Collector {
 	return &Collector{
 		opts: o, families: newFamilies(), probes: probe.NewFamilies(""), sampled: make(chan struct{}),
@@ -62,10 +62,10 @@ func New(o Options) *Collector {
 // Name is "system".
 func (c *Collector) Name() string { return "system" }
 
-// Describe lists the families, those about programs included, which others emit too.
+// Describe lists the families, including those about eBPF programs, which other collectors emit too.
 func (c *Collector) Describe() []*metric.Desc { return append(c.families.all(), c.probes.All()...) }
 
-// Sampled is closed when the privileges that measuring the programs' cost needs are needed no more.
+// Sampled is closed when the programs' cost has been measured. The privileges for it can be dropped then.
 func (c *Collector) Sampled() <-chan struct{} { return c.sampled }
 
 // Init loads and attaches the probes.
@@ -95,11 +95,11 @@ func (c *Collector) Init(context.Context) error {
 	return nil
 }
 
-// ErrNoBTF says that the kernel does not describe its types, without which no program can be fitted to it.
+// ErrNoBTF is returned when the kernel has no description of its types, which every program needs for relocation.
 var ErrNoBTF = errors.New("this kernel has no BTF (/sys/kernel/btf/vmlinux is missing): " +
 	"run one built with CONFIG_DEBUG_INFO_BTF=y, as distributions' kernels from 5.15 on are")
 
-// explain says what to do about the errors that a user can do something about.
+// explain replaces errors that the user can fix by one that says how.
 func explain(err error) error {
 	if errors.Is(err, ebpf.ErrNotSupported) && !exists("/sys/kernel/btf/vmlinux") {
 		return ErrNoBTF
@@ -149,7 +149,7 @@ func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) err
 	return nil
 }
 
-// emit emits the samples of what was last read.
+// emit emits samples of the values that were last read.
 func (c *Collector) emit(emit emitFunc) {
 	e := emission{c.families, c.probes, c.kernel, c.slots, &c.members, &c.overhead}
 	e.emit(emit)
@@ -161,11 +161,11 @@ func (c *Collector) refresh() error {
 		return err
 	}
 	c.overhead.govern(c.slots)
-	c.slots.succeed(hostfs.At(c.opts.Proc))
+	c.slots.trackMainProcesses(hostfs.At(c.opts.Proc))
 	return c.watcher.scan(c.slots, c.opts.Log.Warn)
 }
 
-// Run measures the programs' cost once, then looks after the slots until ctx ends.
+// Run measures the programs' cost once, then samples and refreshes the slots until ctx ends.
 func (c *Collector) Run(ctx context.Context) error {
 	if err := bpf.SampleCosts(ctx, costSample); err != nil {
 		c.opts.Log.Info("the cost of the probes is not measured", "reason", err)
@@ -194,14 +194,15 @@ func (c *Collector) Run(ctx context.Context) error {
 		case <-measure.C:
 			measure.Reset(c.measure())
 		case <-tick.C:
-			if err := c.tend(every); err != nil {
-				c.opts.Log.Warn("looking after the slots", "error", err)
+			if err := c.refreshIfIdle(every); err != nil {
+				c.opts.Log.Warn("refreshing the slots", "error", err)
 			}
 		}
 	}
 }
 
-func (c *Collector) tend(every time.Duration) error {
+// refreshIfIdle refreshes the slots unless a scrape has just done so.
+func (c *Collector) refreshIfIdle(every time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kernel == nil || time.Since(c.last) < every/2 {
@@ -210,7 +211,7 @@ func (c *Collector) tend(every time.Duration) error {
 	return c.refresh()
 }
 
-// step does what sampling must do now, and says when it must do something again.
+// step performs the next step of sampling, and returns the time until the following one.
 func (c *Collector) step() (wait time.Duration, sampled bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,7 +225,7 @@ func (c *Collector) step() (wait time.Duration, sampled bool) {
 	return max(0, time.Until(next)), true
 }
 
-// measure begins or ends a measurement of the programs, and says when to be called again.
+// measure begins or ends a measurement of the programs, and returns the time until it must be called again.
 func (c *Collector) measure() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The records that the kernel side (system.bpf.c) writes and the user side reads. layout.go, which mirrors them, is
- * generated ("make generate-layouts") from what is listed at the end.
+ * The records that the kernel side (system.bpf.c) writes and the user side reads. layout.go mirrors them. "make
+ * generate-layouts" generates it from the list at the end.
  *
- * A slot is the number of a group (bpf/include/group.h), where counts go: one for each group of processes that share a
- * cgroup and a program name, plus one for each watched process. User space adds slots up into workloads. A row is one slot on one CPU, so that no
- * counter is ever shared between CPUs and none needs an atomic operation.
+ * A slot is the number of a group (bpf/include/group.h). Each group of processes that share a cgroup and a program name
+ * has one, and so has each watched process. User space adds slots up into workloads. A row is one slot on one CPU.
+ * CPUs never share a counter, so no counter needs an atomic operation.
  */
 #ifndef TEESCOPE_SYSTEM_H
 #define TEESCOPE_SYSTEM_H
@@ -15,16 +15,16 @@
 
 enum calls {
 	CALLS = 512,	   /* system call numbers, x86-64: 0 to 471 in Linux 6.18 */
-	CALL_COMPAT = 510, /* made through the 32-bit entry: another numbering */
+	CALL_COMPAT = 510, /* made through the 32-bit entry, which has other numbers */
 	CALL_OTHER = 511,  /* x32, negative and future numbers */
 };
 
 enum slots {
-	SLOT_UNKNOWN = 0, /* not looked at yet */
+	SLOT_UNKNOWN = 0, /* not assigned yet */
 	SLOT_OTHER = 1,	  /* no slot was free */
 	SLOT_KERNEL = 2,  /* kernel threads */
 	SLOT_IDLE = 3,	  /* the idle threads, pid 0 */
-	SLOT_FIRST = 4,	  /* the first that is handed out */
+	SLOT_FIRST = 4,	  /* the first that is assigned to groups */
 };
 
 enum pids {
@@ -33,11 +33,11 @@ enum pids {
 };
 
 enum {
-	CALL_BITS = 9, /* of a call in flight: its number, below the time that it began */
+	CALL_BITS = 9, /* bits of the call number, the low part of a call in flight */
 
-	MOST_RUN_NS = 20000, /* of a program that measures itself */
+	MOST_RUN_NS = 20000, /* longer runs of a program are not measured */
 
-	MAX_PRECISE_CPUS = 64, /* beyond, resident memory is the kernel's own approximation */
+	MAX_PRECISE_CPUS = 64, /* with more CPUs, resident memory is the kernel's approximation */
 };
 
 enum fault_reason {
@@ -66,9 +66,9 @@ struct row {
 	u64 switches[2]; /* voluntary, involuntary: as /proc/PID/status counts them */
 	u64 migrations;
 	u64 run_ns;   /* time on a CPU */
-	u64 user_ns;  /* of which in user mode, by the kernel's own (tick or context) accounting */
-	u64 sys_ns;   /* and in kernel mode; run_ns is exact, these two give its division */
-	u64 delay_ns; /* runnable, waiting for a CPU */
+	u64 user_ns;  /* time in user mode, by the kernel's accounting (tick or context) */
+	u64 sys_ns;   /* time in kernel mode, likewise; only run_ns is exact */
+	u64 delay_ns; /* time runnable and waiting for a CPU */
 	u64 minor_faults;
 	u64 major_faults;
 	u64 forks;
@@ -82,7 +82,7 @@ struct row {
 	u64 reserved[27];
 };
 
-/* What is kept for each of some process IDs in succession. */
+/* The slots of consecutive process IDs. */
 struct pid_page {
 	u16 slot[PIDS_PER_PAGE];
 };
@@ -91,7 +91,7 @@ struct row_time {
 	u64 call_ns[CALLS];
 };
 
-/* The programs on frequent events, which measure themselves while user space says so. */
+/* The programs on frequent events, which measure themselves while user space requests it. */
 enum metered {
 	METER_CALL,
 	METER_EXIT,
@@ -106,7 +106,7 @@ struct run_time {
 	u64 ns;
 };
 
-/* What a CPU is running, and what that thread's own counters were when it was switched in. */
+/* The kernel's counters of a thread. */
 struct thread_counters {
 	u64 run_ns;
 	u64 user_ns;
@@ -116,6 +116,7 @@ struct thread_counters {
 	u64 major_faults;
 };
 
+/* The thread that a CPU runs, and its counters when it was switched in. */
 struct cpu_state {
 	u32 row; /* index into rows: cpu * slots + slot */
 	u32 slot;
@@ -124,21 +125,21 @@ struct cpu_state {
 	u64 nvcsw;
 	u64 switches; /* context switches on this CPU since attaching */
 	u64 call;     /* the timed call that the thread is in (timing.h); 0: none */
-	u64 regs;     /* where its registers are saved on entry; 0 until it has made a call here */
+	u64 regs;     /* address of its registers saved on entry; 0 before its first call here */
 	struct thread_counters start;
-	u64 snapshot_switches;		 /* `switches` when the iterator passed by */
-	struct thread_counters inflight; /* what the running thread had used by then */
+	u64 snapshot_switches;		 /* `switches` at the last snapshot */
+	struct thread_counters inflight; /* counters of the running thread at the last snapshot */
 	struct run_time run_times[METERS];
-	u64 reserved[3]; /* whole cache lines: no CPU writes into one of another's */
+	u64 reserved[3]; /* fills whole cache lines, so that CPUs share none */
 };
 
-/* Filled by one pass of the task iterator. */
+/* The result of one pass of the task iterator. */
 struct gauge {
 	u64 processes;
 	u64 threads;
 	u64 rss_pages;
-	u64 oldest_start; /* of the process that started first, nanoseconds since boot, with suspend */
-	u32 oldest;	  /* its ID; 0: there is no process */
+	u64 oldest_start; /* start of the first process: nanoseconds since boot, with suspend */
+	u32 oldest;	  /* its ID; 0 without a process */
 	u32 reserved;
 };
 
@@ -148,22 +149,22 @@ struct error_key {
 	u16 error;
 };
 
-#define TIMING_RESTS (~0ULL)
+#define TIMING_OFF (~0ULL)
 
-/* What user space tells the programs while they run. */
+/* What user space sets while the programs run. */
 struct control {
-	u64 timing_since; /* calls that began after this (bpf_ktime_get_ns) are timed; ~0: none is */
-	u64 sampled;	  /* frequent events are counted for a part of the time only */
-	u64 closed;	  /* and not now, although the programs may be attached */
+	u64 timing_since; /* calls that began after this (bpf_ktime_get_ns) are timed; or TIMING_OFF */
+	u64 sampled;	  /* frequent events are counted in windows only */
+	u64 closed;	  /* outside a window, where attached programs do not count either */
 	u64 metering;	  /* the programs measure how long they run */
 };
 
-/* What was lost, and why. Index of `losses`. */
+/* What was lost: the index of `losses`. */
 enum loss {
 	LOST_GROUPS,   /* processes folded into SLOT_OTHER because no slot was free */
 	LOST_PIDS,     /* processes with a pid beyond slot_of_pid */
-	LOST_ERRORS,   /* failed system calls not counted: the map was full */
-	LOST_SWITCHES, /* threads that were not seen to be switched in: healed at their next event */
+	LOST_ERRORS,   /* failed system calls not counted, because the map was full */
+	LOST_SWITCHES, /* missed context switches, found at the next event (resync) */
 	LOSSES,
 };
 

@@ -12,8 +12,8 @@ import (
 	"github.com/teescope/teescope/internal/agent/sampling"
 )
 
-// iterate makes one pass over all threads in the kernel: processes without a slot get one, the gauges
-// are filled, and the running threads' unsettled counters noted.
+// iterate makes one pass over all threads in the kernel. It gives slots to processes without one, fills the gauges,
+// and stores the counters of running threads.
 func (k *kernelSide) iterate() error {
 	if k.tasks == nil {
 		it, err := k.object.Iterator("tasks")
@@ -34,8 +34,8 @@ func (k *kernelSide) iterate() error {
 	return nil
 }
 
-// sum adds up a slot's rows of all CPUs into total, which never goes back: a system call that is moved
-// from one program to the next by exec may be seen on one side before it is on the other.
+// sum adds up a slot's rows of all CPUs into total, which never decreases. When an exec moves a system call
+// from one slot to another, the first row decreases before the second one increases.
 func (k *kernelSide) sum(slot uint32, total *row) {
 	var now row
 	sum := now.words()
@@ -54,8 +54,8 @@ func (k *kernelSide) sum(slot uint32, total *row) {
 	}
 }
 
-// addInflight adds what the thread that runs on a CPU had used when the iterator passed by, unless it
-// has been switched out since: then it is in the rows.
+// addInflight adds what the running thread of a CPU had used at the last snapshot. If it has been switched out since,
+// the rows include it already.
 func (k *kernelSide) addInflight(cpu *cpuState, slot uint32, now *row) {
 	if cpu.Slot != slot || cpu.PID == pidUnknown || cpu.SnapshotSwitches != cpu.Switches {
 		return
@@ -72,7 +72,7 @@ func (k *kernelSide) addInflight(cpu *cpuState, slot uint32, now *row) {
 	now.MajorFaults += to.MajorFaults - from.MajorFaults
 }
 
-// ranNS is how long a slot's threads have run, with those that run now.
+// ranNS returns the CPU time of a slot, including that of running threads.
 func (k *kernelSide) ranNS(slot uint32) (ns uint64) {
 	for i := int(slot); i < len(k.rows); i += k.slots {
 		ns += k.rows[i].RunNS
@@ -86,7 +86,7 @@ func (k *kernelSide) ranNS(slot uint32) (ns uint64) {
 	return ns
 }
 
-// runTimes adds up what the programs have measured of themselves on all CPUs.
+// runTimes adds up the run times that the programs have measured on all CPUs.
 func (k *kernelSide) runTimes() (sum [sampling.Events]sampling.RunTime) {
 	for cpu := range k.cpus {
 		for i, t := range k.cpus[cpu].RunTimes {
@@ -109,12 +109,12 @@ func (k *kernelSide) sumTimes(slot uint32, total *rowTime) {
 	}
 }
 
-// withdrawn lets the programs of a cgroup have slots of their own again. The slot that they shared has lost its key.
+// withdrawn lets each program of a cgroup have its own slot again, after the key of their common slot was removed.
 func (k *kernelSide) withdrawn(r *attribution.Record) {
-	_ = k.wholeCgroups.Delete(r.Cgroup) // there may be none
+	_ = k.wholeCgroups.Delete(r.Cgroup) // there may be no entry
 }
 
-// clear makes a slot's counters zero. Nothing may count into it any more.
+// clear sets a slot's counters to zero. Nothing counts into it any more.
 func (k *kernelSide) clear(sl *slot) error {
 	slot := sl.Number
 	k.bases[slot] = 0
@@ -129,12 +129,12 @@ func (k *kernelSide) clear(sl *slot) error {
 	if sl.watched == nil {
 		return nil
 	}
-	return k.forgetErrors(slot)
+	return k.deleteErrors(slot)
 }
 
-// forgetErrors removes what a watched process's failed calls were counted under, so that the next process
-// in its slot begins without them.
-func (k *kernelSide) forgetErrors(slot uint32) error {
+// deleteErrors removes the error counts of a watched process, so that the next process in its slot starts
+// without them.
+func (k *kernelSide) deleteErrors(slot uint32) error {
 	var key errorKey
 	var n uint64
 	var old []errorKey
@@ -145,13 +145,13 @@ func (k *kernelSide) forgetErrors(slot uint32) error {
 	}
 	for _, key := range old {
 		if err := ignoreMissing(k.callErrors.Delete(key)); err != nil {
-			return fmt.Errorf("forgetting the errors of slot %d: %w", slot, err)
+			return fmt.Errorf("deleting the error counts of slot %d: %w", slot, err)
 		}
 	}
 	return nil
 }
 
-// slotOf returns the slot of a process, false when the process ID is beyond what was planned for.
+// slotOf returns the slot of a process. It returns false if the process ID is above the limit at the start.
 func (k *kernelSide) slotOf(pid int) (uint16, bool) {
 	if pid < 0 || pid/pidsPerPage >= len(k.pids) {
 		return slotUnknown, false
@@ -159,8 +159,8 @@ func (k *kernelSide) slotOf(pid int) (uint16, bool) {
 	return k.pids[pid/pidsPerPage].Slot[pid%pidsPerPage], true
 }
 
-// moveProcess lets a process count into another slot, if it still counts into the one it is thought to.
-// The kernel side moves processes at any time; Go swaps no 16 bits, so its neighbour goes with it.
+// moveProcess moves a process from one slot to another, and reports whether it was still in the first one.
+// The kernel side may move processes at any time. Go has no 16-bit compare-and-swap, so the swap includes a neighbour.
 func (k *kernelSide) moveProcess(pid int, from, to uint16) bool {
 	page, at := &k.pids[pid/pidsPerPage], pid%pidsPerPage
 	pair := (*uint32)(unsafe.Pointer(&page.Slot[at&^1]))

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The time of system calls. The call that a thread is in is one word, the time at which it began above its
- * number, and lies with the CPU that runs the thread: entering and leaving a call touch nothing that belongs to
- * the thread. Only a thread that is switched out within a call takes its word along, by its ID.
+ * The time of system calls. One word describes the call that a thread is in: its start time, above its number. The
+ * word is stored with the CPU that runs the thread, so entering and leaving a call access no per-thread storage. When
+ * a thread is switched out within a call, the word is stored under its thread ID.
  *
- * Sums alone, of the times of leaving less those of entering, would need no word, and do not suffice: a call that
- * seccomp or a tracer refuses is left without having been entered, so is the call that made a thread, and
- * processes change their slots while they are in a call. Each of them would be wrong by a second a second, for
- * ever (docs/decisions/timing.md).
+ * The sum of exit times minus the sum of entry times would need no word, but would be wrong. A call that seccomp or a
+ * tracer refuses has an exit and no entry. So does the call that created a thread. Processes change their slots within
+ * calls. Each of these would add an error of one second per second, for ever (docs/decisions/timing.md).
  */
 #ifndef TEESCOPE_TIMING_H
 #define TEESCOPE_TIMING_H
@@ -18,8 +17,8 @@ struct call_page {
 	u64 call[PIDS_PER_PAGE];
 };
 
-/* By thread ID; 0 of a thread that runs or is in no call. Who makes a word 0 has taken it: the CPU that runs the
- * thread next, and nobody else. */
+/* Indexed by thread ID. The word is 0 while the thread runs or is in no call. Only the CPU that runs the thread next
+ * sets it to 0, and takes it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1); /* pid_max / PIDS_PER_PAGE with time_calls */
@@ -44,8 +43,8 @@ static __always_inline void leave_call(struct cpu_state *state)
 		*its = state->call;
 }
 
-/* The thread is switched in, or seen to run here. What the CPU held of another thread is dropped: that one may
- * have ended its call elsewhere. */
+/* The thread is switched in, or found running here. The CPU's word of another thread is dropped, because that thread
+ * may have ended its call on another CPU. */
 static __always_inline void take_call(struct cpu_state *state)
 {
 	u64 *its = call_of(state->pid);
@@ -53,8 +52,8 @@ static __always_inline void take_call(struct cpu_state *state)
 	state->call = its && *its ? __sync_lock_test_and_set(its, 0) : 0;
 }
 
-/* For how long a call has been timed, in nanoseconds. A word has 55 bits for the time: the difference is right up to
- * 208 days. Clocks of two CPUs may differ a little. */
+/* Returns the nanoseconds since a call began. A word has 55 bits for the time, so differences up to 208 days are
+ * right. The clocks of two CPUs may differ a little. */
 static __always_inline u64 timed(u64 call, u64 now)
 {
 	s64 ns = (s64)((now << CALL_BITS) - (call & ~(u64)(CALLS - 1))) >> CALL_BITS;
@@ -64,7 +63,7 @@ static __always_inline u64 timed(u64 call, u64 now)
 
 static __always_inline void begin_call(struct cpu_state *state, u32 call)
 {
-	if (told.timing_since != TIMING_RESTS)
+	if (control.timing_since != TIMING_OFF)
 		state->call = bpf_ktime_get_ns() << CALL_BITS | call;
 }
 
@@ -79,14 +78,14 @@ static __always_inline void end_call(struct cpu_state *state)
 	now = bpf_ktime_get_ns();
 	ns = timed(call, now);
 	t = bpf_map_lookup_elem(&times, &state->row);
-	/* A call that began before timing rested would be as long as the rest. */
-	if (t && now - ns >= told.timing_since)
+	/* Calls that began before timing was switched off are left out: they would include the time without timing. */
+	if (t && now - ns >= control.timing_since)
 		t->call_ns[call & (CALLS - 1)] += ns;
 }
 
-/* A call in flight: what it has taken so far is added, and it goes on from now. Its thread does not run, or takes
- * the word while this looks at it: then it adds the time itself. */
-static __always_inline void settle_call(u32 pid, u32 slot)
+/* Adds the time so far of a call in flight, and restarts its word from now. If the thread is switched in meanwhile, it
+ * takes the word and adds the time itself. */
+static __always_inline void add_call_so_far(u32 pid, u32 slot)
 {
 	u32 i = bpf_get_smp_processor_id() * slots + slot;
 	u64 *its = call_of(pid), call, now, ns;
@@ -98,7 +97,7 @@ static __always_inline void settle_call(u32 pid, u32 slot)
 	now = bpf_ktime_get_ns();
 	ns = timed(call, now);
 	t = bpf_map_lookup_elem(&times, &i);
-	if (!t || !call || now - ns < told.timing_since)
+	if (!t || !call || now - ns < control.timing_since)
 		return;
 	if (__sync_val_compare_and_swap(its, call, now << CALL_BITS | (call & (CALLS - 1))) == call)
 		__sync_fetch_and_add(&t->call_ns[call & (CALLS - 1)], ns);

@@ -69,9 +69,9 @@ func slept(t *testing.T, c *Collector, name string, least, threads float64, how,
 	return nil
 }
 
-// undisturbed demands what is exact as long as every event is seen. The kernel drops some while somebody attaches to the same
-// tracepoint, which the tests of other packages do at the same time: each try is some time after the last one, and one
-// must be exact.
+// undisturbed demands what is exact as long as every event is seen. The kernel drops some while somebody attaches to
+// the same tracepoint, which the tests of other packages do at the same time: each try is some time after the last one,
+// and one must be exact.
 func undisturbed(t *testing.T, try func() error) {
 	t.Helper()
 	const tries = 10

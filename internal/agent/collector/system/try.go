@@ -9,8 +9,8 @@ import (
 	"github.com/teescope/teescope/internal/agent/probe"
 )
 
-// Try loads and attaches all that the collector might, each way by itself, detaches it at once, and says
-// what came of it. Nothing stays behind. An error means that not even the maps can be made.
+// Try attaches every probe of the collector in each possible way, one after the other, and reports the results. It
+// detaches everything again. An error means that even the maps cannot be created.
 func Try(o Options) (_ []probe.Trial, err error) {
 	s, err := New(o).sizes()
 	if err != nil {
@@ -36,7 +36,7 @@ func Try(o Options) (_ []probe.Trial, err error) {
 	return trials, nil
 }
 
-// tryTasks makes one pass over the tasks, without which no process has a slot.
+// tryTasks makes one pass over the tasks, which gives slots to running processes.
 func (k *kernelSide) tryTasks() probe.Trial {
 	status := bpf.Status{Probe: "tasks", Mechanism: bpf.Iterator, Program: "tasks"}
 	if err := k.iterate(); err != nil {
@@ -45,7 +45,7 @@ func (k *kernelSide) tryTasks() probe.Trial {
 	return probe.Trial{Status: status, Required: true, Ways: []bpf.Trial{wayOf(status, bpf.Iterator, "task")}}
 }
 
-// wayOf makes the only way of a probe from its status.
+// wayOf returns the trial of a probe that can attach in one way only.
 func wayOf(s bpf.Status, m bpf.Mechanism, target string) bpf.Trial {
 	t := bpf.Trial{Way: bpf.Way{Program: s.Probe, Mechanism: m, Target: target}}
 	if !s.Attached() {

@@ -12,16 +12,16 @@ import (
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
-// watcher gives processes that a rule singles out slots of their own.
+// watcher gives each process that matches a rule its own slot.
 type watcher struct {
 	rules []watch.Rule
 	proc  hostfs.Root // /proc
 	names cgroup.Hierarchy
-	full  bool // said already that there are no more places
+	full  bool // the warning about the limit was logged
 }
 
-// scan looks at all processes and moves those that match and are not watched yet.
-// A process is looked at in each scan, because exec and setting a name change what it is.
+// scan moves each process that matches a rule and is not watched yet into its own slot. Each scan examines all
+// processes again, because a process may execute another program or change its name.
 func (w *watcher) scan(s *slots, warn func(msg string, args ...any)) error {
 	if len(w.rules) == 0 {
 		return nil
@@ -47,11 +47,11 @@ func (w *watcher) scan(s *slots, warn func(msg string, args ...any)) error {
 }
 
 // watch moves a process into a slot of its own, which belongs to the same workload. Its children start
-// in the group's slot again.
+// in the slot of the group.
 func (s *slots) watch(p watch.Process, base uint32, w *watcher, warn func(string, ...any)) error {
 	group := s.Get(base)
 	if group == nil {
-		return nil // made a moment ago: the next scan finds it adopted
+		return nil // the group is new: it is adopted before the next scan
 	}
 	n := 0
 	for sl := range s.All() {
@@ -60,7 +60,7 @@ func (s *slots) watch(p watch.Process, base uint32, w *watcher, warn func(string
 		}
 		n++
 		if sl.watched.pid == p.PID && sl.watched.base == base && sl.watched.comm == text.Label(p.Comm) {
-			s.kernel.moveProcess(p.PID, uint16(base), uint16(sl.Number)) // it had left its slot, by an exec
+			s.kernel.moveProcess(p.PID, uint16(base), uint16(sl.Number)) // an exec has moved it out of its slot
 			return nil
 		}
 	}
@@ -80,8 +80,8 @@ func (s *slots) watch(p watch.Process, base uint32, w *watcher, warn func(string
 		Group:   part,
 		watched: &watched{pid: p.PID, comm: text.Label(p.Comm), base: base},
 	}))
-	// What it was read to be may be over: it started another program, or ended. Then the next scan sees what it
-	// is, and nothing has counted into this slot, which is given back.
+	// The process may have executed another program or ended in the meantime. Then it does not move, nothing counts
+	// into this slot and it is freed. The next scan examines the process again.
 	s.kernel.moveProcess(p.PID, uint16(base), uint16(part.Number))
 	return nil
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package teehost is the collector of TEEs: which of them this machine has, and the figures that their
-// backends read. It refuses to know any backend: internal/app holds the list.
+// Package teehost is the collector of the TEEs of this machine and of the metrics of their backends. It refuses to know
+// any backend: internal/app has the list.
 package teehost
 
 import (
@@ -24,7 +24,7 @@ type Collector struct {
 	available *metric.Desc
 }
 
-// New makes the collector.
+// New returns the collector.
 func New(r tee.Roots, backends ...tee.Backend) *Collector {
 	return &Collector{roots: r, backends: backends, available: metric.New(metric.Desc{
 		Name: "teescope_tee_available", Kind: metric.Gauge, Labels: []string{"tee"}, Source: metric.Kernel,
@@ -45,8 +45,8 @@ func (c *Collector) Describe() []*metric.Desc {
 	return all
 }
 
-// Collect looks at the machine anew: a driver may have been loaded since. A backend that fails does not
-// keep the others from being read.
+// Collect examines the machine at each scrape, because a driver may have been loaded meanwhile. A backend that fails
+// does not prevent the others from being read.
 func (c *Collector) Collect(ctx context.Context, emit func(prometheus.Metric)) error {
 	for kind, ok := range tee.NewDetector(c.roots).Available() {
 		v := 0.0
@@ -64,7 +64,7 @@ func (c *Collector) Collect(ctx context.Context, emit func(prometheus.Metric)) e
 	return errors.Join(errs...)
 }
 
-// Init prepares the backends that need it. What was prepared is given back when one of them fails.
+// Init initialises the backends that need it. If one fails, the backends before it are shut down.
 func (c *Collector) Init(ctx context.Context) error {
 	for i, b := range c.backends {
 		s, ok := b.(initializer)
@@ -96,7 +96,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Shutdown gives back what the backends took, last first.
+// Shutdown shuts down the backends, last first.
 func (c *Collector) Shutdown(ctx context.Context) error { return shutdown(ctx, c.backends) }
 
 func shutdown(ctx context.Context, backends []tee.Backend) error {
@@ -111,7 +111,7 @@ func shutdown(ctx context.Context, backends []tee.Backend) error {
 	return errors.Join(errs...)
 }
 
-// What a backend may be besides: a service (package service), under the name of its TEE.
+// A backend may also be a service (package service), under the name of its TEE.
 type (
 	initializer interface{ Init(context.Context) error }
 	runner      interface{ Run(context.Context) error }

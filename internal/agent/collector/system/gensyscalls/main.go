@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command gensyscalls writes the table of system call names from golang.org/x/sys, which takes it from
-// the kernel's headers. It is run by "make generate".
+// the kernel's headers. "make generate" runs it.
 package main
 
 import (

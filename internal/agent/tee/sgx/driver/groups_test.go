@@ -31,11 +31,11 @@ func TestAGroupWithoutEnclavesIsGivenBackAndItsCountsStay(t *testing.T) {
 		t.Fatalf("withdrawn are %v, want the group without enclaves", k.withdrawn.withdrawn)
 	}
 	k.uses[1].Count[nAdded]++ // late
-	refreshed(t, o, now.Add(attribution.RestBeforeFree))
+	refreshed(t, o, now.Add(attribution.IdleBeforeFree))
 	if len(k.freed) != 0 {
 		t.Fatal("a group that was just counted into is given back")
 	}
-	refreshed(t, o, now.Add(3*attribution.RestBeforeFree))
+	refreshed(t, o, now.Add(3*attribution.IdleBeforeFree))
 	if len(k.freed) != 1 || k.freed[0] != 1 || k.groups.Records[1].Ready != 0 || len(k.pairs) != 0 {
 		t.Fatalf("freed %v, group %+v, pairs %v", k.freed, k.groups.Records[1].Ready, k.pairs)
 	}
@@ -101,7 +101,7 @@ func TestWorkloadsAreBoundedAndPromotedWithoutAJump(t *testing.T) {
 	}
 	other(20, 9)
 	// The first one ends, and its name can be had after a while.
-	refreshed(t, o, now.Add(3*attribution.RestBeforeFree))
+	refreshed(t, o, now.Add(3*attribution.IdleBeforeFree))
 	now = now.Add(time.Hour)
 	k.uses[2].Count[nAdded] = 25
 	refreshed(t, o, now)

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+
+	"github.com/teescope/teescope/internal/agent/attribution"
+	"github.com/teescope/teescope/internal/agent/bpf"
+)
+
+// kernelSide holds the maps and programs in the kernel, and the memory that both sides share.
+type kernelSide struct {
+	object *bpf.Object
+	tasks  *link.Iter
+	// snapshot stores the counters of the thread that a CPU runs. It is nil on kernels that cannot run it.
+	snapshot func(cpu int) error
+	status   []bpf.Status
+	start    []stage
+	// detached are the probes that were detached because of their cost.
+	detached map[string]bool
+
+	slots  int
+	cpus   []cpuState
+	rows   []row // [cpu*slots+slot]
+	times  []rowTime
+	pids   []pidPage
+	groups *attribution.Kernel
+	bases  []uint64 // for the slot of a watched process, the slot of its group
+	gauges []gauge
+	losses []uint64
+	// controls has one element.
+	controls []control
+
+	wholeCgroups attribution.Table
+	callErrors   *ebpf.Map
+}
+
+// stage is a stage of the start and its duration.
+type stage struct {
+	name string
+	took time.Duration
+}
