@@ -19,7 +19,7 @@ func loud(name string, from float64, severity analysis.Severity) engine.Rule {
 			Name: "forks", Unit: "1/s", Query: `sum by (workload, instance) (rate(teescope_forks_total[$window]))`,
 		}},
 		Judge: func(w engine.Workload) *engine.Verdict {
-			v, ok := w.Value("forks")
+			v, ok := w.Value(engine.Signal{Name: "forks"})
 			if !ok || v < from {
 				return nil
 			}

@@ -82,7 +82,7 @@ func above(name, query string, limit, share float64) Rule {
 		Name: name, Title: "too much", Sources: []string{"a test"},
 		Signals: []Signal{{Name: "it", Query: query, Unit: "1/s"}},
 		Judge: func(w Workload) *Verdict {
-			v, ok := w.Value("it")
+			v, ok := w.Value(Signal{Name: "it"})
 			if !ok || v <= limit {
 				return nil
 			}
@@ -211,7 +211,7 @@ func TestWhoSeesWhat(t *testing.T) {
 	rule := Rule{Name: "r", Signals: []Signal{{Name: "own", Query: "own"}, {Name: "machine", Query: "machine"}, {Name: "ported", Query: "ported"}, {Name: "ours", Query: "ours"}}}
 	rule.Judge = func(w Workload) *Verdict {
 		for _, s := range rule.Signals {
-			if v, ok := w.Value(s.Name); ok {
+			if v, ok := w.Value(s); ok {
 				seen[w.Name+"@"+w.Instance] += v
 			}
 		}

@@ -39,6 +39,9 @@ type Signal struct {
 	Help  string
 }
 
+// With names the samples of the signal that have this value of a label, as [Verdict.Evidence] needs it.
+func (s Signal) With(label, value string) string { return s.Name + "{" + label + "=" + value + "}" }
+
 // A Verdict is what a rule says of one workload.
 type Verdict struct {
 	Severity   analysis.Severity // empty: by the gain
@@ -78,10 +81,10 @@ func NewWorkload(name string, window time.Duration, values map[string][]query.Sa
 //
 // A rule that reads a signal which it does not declare would find nothing for ever: that panics, and the engine reports
 // the rule as broken.
-func (w Workload) Samples(signal string) []query.Sample {
-	samples, declared := w.values[signal]
+func (w Workload) Samples(signal Signal) []query.Sample {
+	samples, declared := w.values[signal.Name]
 	if !declared && w.strict {
-		panic(fmt.Sprintf("it reads the signal %q and does not declare it", signal))
+		panic(fmt.Sprintf("it reads the signal %q and does not declare it", signal.Name))
 	}
 	return samples
 }
@@ -98,7 +101,7 @@ func (r Rule) View(name string, window time.Duration, values map[string][]query.
 }
 
 // Value is the sum of a signal's samples, and whether there was any.
-func (w Workload) Value(signal string) (sum float64, measured bool) {
+func (w Workload) Value(signal Signal) (sum float64, measured bool) {
 	samples := w.Samples(signal)
 	for _, s := range samples {
 		sum += s.Value
@@ -107,7 +110,7 @@ func (w Workload) Value(signal string) (sum float64, measured bool) {
 }
 
 // By maps the values of one label to a signal's samples, summed.
-func (w Workload) By(signal, label string) map[string]float64 {
+func (w Workload) By(signal Signal, label string) map[string]float64 {
 	by := make(map[string]float64)
 	for _, s := range w.Samples(signal) {
 		by[s.Labels[label]] += s.Value

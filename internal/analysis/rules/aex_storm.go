@@ -34,16 +34,24 @@ var costTrap = cost.Cycles{
 	Source: "proposed: an asynchronous exit, a signal, and an entry and exit for the handler (Gramine, Choice of machine)",
 }
 
+// Signals of this rule alone.
+var (
+	aexSignal = engine.Signal{
+		Name: "aex", Query: perSecond(`teescope_enclave_transitions_total{kind="aex"}`), Unit: "1/s", Help: "asynchronous exits",
+	}
+	trapsSignal = engine.Signal{
+		Name: "traps", Query: perSecond(`teescope_enclave_signals_total{kind="sync"}`), Unit: "1/s", Help: "exceptions that the runtime handled inside",
+	}
+	enclaveFaultsSignal = engine.Signal{
+		Name: "faults", Query: perSecond("sgx_workload_faults_total"), Unit: "1/s", Help: "page faults in the workload's enclaves",
+	}
+)
+
 func aexStorm() engine.Rule {
 	return engine.Rule{
 		Name: AEXStorm, Title: "trapped instructions or interrupts throw the enclave out",
-		Signals: []engine.Signal{
-			teeSignal, cpuSignal,
-			{Name: "aex", Query: perSecond(`teescope_enclave_transitions_total{kind="aex"}`), Unit: "1/s", Help: "asynchronous exits"},
-			{Name: "traps", Query: perSecond(`teescope_enclave_signals_total{kind="sync"}`), Unit: "1/s", Help: "exceptions that the runtime handled inside"},
-			{Name: "faults", Query: perSecond("sgx_workload_faults_total"), Unit: "1/s", Help: "page faults in the workload's enclaves"},
-		},
-		Judge: judgeAEXStorm,
+		Signals: []engine.Signal{teeSignal, cpuSignal, aexSignal, trapsSignal, enclaveFaultsSignal},
+		Judge:   judgeAEXStorm,
 		NotWhen: []string{
 			"the application has just started: libraries ask for the processor's features then",
 			"the kernel ticks more often than 250 times a second, or the application uses exceptions on purpose",
@@ -56,34 +64,34 @@ func aexStorm() engine.Rule {
 }
 
 func judgeAEXStorm(w engine.Workload) *engine.Verdict {
-	v, ok := figures(w, "cpu", "aex")
-	if !ok || !placeOf(w).protected() || v["cpu"] < leastBusy {
+	v, ok := figures(w, cpuSignal, aexSignal)
+	if !ok || !placeOf(w).protected() || v[cpuSignal] < leastBusy {
 		return nil
 	}
-	if traps, told := w.Value("traps"); told && traps >= trapsPerSecond {
-		if verdict := trapped(w, v["cpu"], traps); verdict != nil {
+	if traps, told := w.Value(trapsSignal); told && traps >= trapsPerSecond {
+		if verdict := trapped(w, v[cpuSignal], traps); verdict != nil {
 			return verdict
 		}
 	}
-	tick := tickPerCore * max(1, v["cpu"])
-	faults, counted := w.Value("faults")
-	if v["aex"] < aexOverTick*tick || !counted || faults > aexOfFaults*v["aex"] {
+	tick := tickPerCore * max(1, v[cpuSignal])
+	faults, counted := w.Value(enclaveFaultsSignal)
+	if v[aexSignal] < aexOverTick*tick || !counted || faults > aexOfFaults*v[aexSignal] {
 		return nil // where faults are not counted, it may be them
 	}
-	low, high := cost.AEX.CPU(v["aex"]-tick, w.Clock)
-	if low < aexWorth*v["cpu"] {
+	low, high := cost.AEX.CPU(v[aexSignal]-tick, w.Clock)
+	if low < aexWorth*v[cpuSignal] {
 		return nil
 	}
 	return &engine.Verdict{
 		Confidence: analysis.Possible,
 		Cause: fmt.Sprintf("%s asynchronous exits/s, %s times what the timer causes, and page faults are not the reason",
-			figure(v["aex"]), figure(v["aex"]/tick)),
-		Evidence: []string{"aex", "cpu", "faults", "traps"},
+			figure(v[aexSignal]), figure(v[aexSignal]/tick)),
+		Evidence: []string{aexSignal.Name, cpuSignal.Name, enclaveFaultsSignal.Name, trapsSignal.Name},
 		Advice: []string{
 			"keep interrupts off the enclave's CPUs: pin the workload, move interrupts away (/proc/irq/*/smp_affinity), isolcpus",
 			"run the kernel without ticks on these CPUs (nohz_full)",
 		},
-		Gain: analysis.Amdahl(low/v["cpu"], high/v["cpu"], cost.AEX.Assumption(), w.Clock.Assumption(), cpuBound,
+		Gain: analysis.Amdahl(low/v[cpuSignal], high/v[cpuSignal], cost.AEX.Assumption(), w.Clock.Assumption(), cpuBound,
 			"the timer's own exits stay"),
 	}
 }
@@ -98,7 +106,7 @@ func trapped(w engine.Workload, cpu, traps float64) *engine.Verdict {
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s exceptions/s are handled inside the enclave, %s to %s of the CPU time: CPUID, RDTSC or SYSCALL is trapped and emulated",
 			figure(traps), percent(low/cpu), percent(min(high/cpu, 1))),
-		Evidence: []string{"traps", "aex", "cpu"},
+		Evidence: []string{trapsSignal.Name, aexSignal.Name, cpuSignal.Name},
 		Advice: []string{
 			"RDTSC: use a processor from Ice Lake on, which allows it inside, or read the clock less often",
 			"CPUID: ask once and keep the answer; look for libraries that ask in each call",

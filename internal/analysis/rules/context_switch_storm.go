@@ -27,7 +27,8 @@ func contextSwitchStorm() engine.Rule {
 	return engine.Rule{
 		Name: ContextSwitchStorm, Title: "threads are switched in and out all the time",
 		Signals: []engine.Signal{
-			teeSignal, cpuSignal, switchesSignal, callsSignal, transitionsSignal, waitSignal, threadsSignal, coresSignal, idleSignal,
+			teeSignal, cpuSignal, switchesSignal, callsSignal, transitionsSignal, waitSignal, threadsSignal,
+			coresSignal, idleSignal,
 		},
 		Judge: judgeContextSwitchStorm,
 		NotWhen: []string{
@@ -44,7 +45,7 @@ func contextSwitchStorm() engine.Rule {
 func judgeContextSwitchStorm(w engine.Workload) *engine.Verdict {
 	p := placeOf(w)
 	cores, busy := cpuOf(w)
-	kinds := w.By(switchesSignal.Name, "kind")
+	kinds := w.By(switchesSignal, "kind")
 	waits, taken := kinds["voluntary"], kinds["involuntary"]
 	if !p.known() || !busy || waits+taken < stormSwitches {
 		return nil
@@ -68,7 +69,7 @@ func judgeContextSwitchStorm(w engine.Workload) *engine.Verdict {
 	}
 	v := &engine.Verdict{
 		Confidence: analysis.Likely,
-		Evidence:   []string{"switches{kind=voluntary}", "switches{kind=involuntary}", "cpu", waitSignal.Name, threadsSignal.Name, coresSignal.Name},
+		Evidence:   []string{switchesSignal.With("kind", "voluntary"), switchesSignal.With("kind", "involuntary"), cpuSignal.Name, waitSignal.Name, threadsSignal.Name, coresSignal.Name},
 	}
 	if waits >= taken {
 		v.Cause, v.Advice = waiting(w, p, waits)
@@ -111,7 +112,7 @@ func waiting(w engine.Workload, p place, waits float64) (cause string, advice []
 // overcommitted is about threads that lose the CPU to others.
 func overcommitted(w engine.Workload, p place, taken float64) (cause string, advice []string) {
 	cause = fmt.Sprintf("threads lose the CPU %s times/s", figure(taken))
-	if wait, told := w.Value(waitSignal.Name); told {
+	if wait, told := w.Value(waitSignal); told {
 		cause += fmt.Sprintf(", and %s of them wait for one at any time", figure(wait))
 	}
 	return cause, p.advice(

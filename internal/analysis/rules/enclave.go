@@ -45,6 +45,9 @@ var (
 		Name: "stall", Query: machinePerSecond("sgx_load_back_seconds_sum"), Unit: "threads",
 		Help: "threads that stood still for an evicted page, of all enclaves, on average",
 	}
+	residentSignal = engine.Signal{
+		Name: "resident", Query: "sum by (workload, instance) (sgx_workload_resident_bytes)", Unit: "bytes", Help: "enclave memory of the workload",
+	}
 )
 
 // family is the runtime as advice is grouped by, empty when it is not known.
@@ -115,10 +118,10 @@ func leaving(w engine.Workload, p place, calls float64) float64 {
 // are its OCALLs: those that carry a system call in their name, and the others under their own.
 func bySyscall(w engine.Workload, p place) (calls map[string]float64, evidence func(call string) string) {
 	if !p.split() {
-		return callsOf(w), func(call string) string { return "calls{syscall=" + call + "}" }
+		return callsOf(w), func(call string) string { return callsSignal.With("syscall", call) }
 	}
 	calls = make(map[string]float64)
-	ocalls, top := w.By(ocallsSignal.Name, "ocall"), make(map[string]string)
+	ocalls, top := w.By(ocallsSignal, "ocall"), make(map[string]string)
 	for name, rate := range ocalls {
 		call := syscallOf(name)
 		calls[call] += rate
@@ -126,7 +129,7 @@ func bySyscall(w engine.Workload, p place) (calls map[string]float64, evidence f
 			top[call] = name
 		}
 	}
-	return calls, func(call string) string { return "ocalls{ocall=" + top[call] + "}" }
+	return calls, func(call string) string { return ocallsSignal.With("ocall", top[call]) }
 }
 
 // syscallOf is the system call in the name of an OCALL, as in ocall_gettimeofday, oe_syscall_read_ocall or
@@ -153,18 +156,18 @@ var transitionsSignal = engine.Signal{
 
 // cpuOf is the CPU time of a workload in cores; not ok when it is not measured or hardly any.
 func cpuOf(w engine.Workload) (cores float64, ok bool) {
-	cores, ok = w.Value(cpuSignal.Name)
+	cores, ok = w.Value(cpuSignal)
 	return cores, ok && cores >= leastBusy
 }
 
 // exitsOf is the rate of exits from the enclave (EEXIT); not counted when the runtime does not show them.
 func exitsOf(w engine.Workload) (rate float64, counted bool) {
-	rate, counted = w.By(transitionsSignal.Name, "kind")["eexit"]
+	rate, counted = w.By(transitionsSignal, "kind")["eexit"]
 	return rate, counted
 }
 
 // callsOf are the rates of system calls by name.
-func callsOf(w engine.Workload) map[string]float64 { return w.By(callsSignal.Name, "syscall") }
+func callsOf(w engine.Workload) map[string]float64 { return w.By(callsSignal, "syscall") }
 
 // shares is which part of so many cores events cost that happen so often each second.
 func shares(w engine.Workload, cost cost.Cost, perSecond, cores float64) (low, high float64) {

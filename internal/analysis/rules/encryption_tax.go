@@ -35,21 +35,23 @@ var costNode = cost.Cycles{
 // pwrite (pal/src/host/linux-sgx, pal_pipes.c, pal_sockets.c, pal_files.c).
 const movers = `read|write|pread|pwrite|send|recv`
 
+// Signals of this rule alone.
+var (
+	nodesSignal = engine.Signal{
+		Name: "nodes", Query: perSecond(`teescope_ocalls_total{ocall=~"(.+_)?u_sgxprotectedfs_f(read|write)_node"}`), Unit: "1/s",
+		Help: "blocks of 4 KiB of encrypted files read and written (Intel SDK, Protected File System)",
+	}
+	movesSignal = engine.Signal{
+		Name: "moves", Query: perSecond(`teescope_ocalls_total{ocall=~"`+movers+`",source=~"gramine.*"}`, "ocall"), Unit: "1/s",
+		Help: "OCALLs of Gramine that move data, by name",
+	}
+)
+
 func encryptionTax() engine.Rule {
 	return engine.Rule{
 		Name: EncryptionTax, Title: "encrypted files or pipes on the hot path",
-		Signals: []engine.Signal{
-			teeSignal, cpuSignal,
-			{
-				Name: "nodes", Query: perSecond(`teescope_ocalls_total{ocall=~"(.+_)?u_sgxprotectedfs_f(read|write)_node"}`), Unit: "1/s",
-				Help: "blocks of 4 KiB of encrypted files read and written (Intel SDK, Protected File System)",
-			},
-			{
-				Name: "moves", Query: perSecond(`teescope_ocalls_total{ocall=~"`+movers+`",source=~"gramine.*"}`, "ocall"), Unit: "1/s",
-				Help: "OCALLs of Gramine that move data, by name",
-			},
-		},
-		Judge: judgeEncryptionTax,
+		Signals: []engine.Signal{teeSignal, cpuSignal, nodesSignal, movesSignal},
+		Judge:   judgeEncryptionTax,
 		NotWhen: []string{
 			"the files are allowed_files: they are read in the same way and are not encrypted",
 			"read and write are of the standard input and output, an eventfd or a device",
@@ -63,14 +65,14 @@ func encryptionTax() engine.Rule {
 }
 
 func judgeEncryptionTax(w engine.Workload) *engine.Verdict {
-	cpu, measured := w.Value("cpu")
+	cpu, measured := w.Value(cpuSignal)
 	if !measured || cpu < leastBusy || !placeOf(w).protected() {
 		return nil
 	}
-	if nodes, counted := w.Value("nodes"); counted && nodes >= encryptedCalls {
+	if nodes, counted := w.Value(nodesSignal); counted && nodes >= encryptedCalls {
 		return encryptedFiles(w, cpu, nodes, "nodes", analysis.Likely)
 	}
-	moves := w.By("moves", "ocall")
+	moves := w.By(movesSignal, "ocall")
 	var all float64
 	for _, n := range moves {
 		all += n
@@ -87,7 +89,7 @@ func judgeEncryptionTax(w engine.Workload) *engine.Verdict {
 		Confidence: analysis.Possible,
 		Cause: fmt.Sprintf("%s of the %s OCALLs/s that move data are on pipes, which Gramine encrypts by TLS, even between threads of one process",
 			percent(pipes/all), figure(all)),
-		Evidence: []string{"moves{ocall=read}", "moves{ocall=write}", "moves", "cpu"},
+		Evidence: []string{movesSignal.With("ocall", "read"), movesSignal.With("ocall", "write"), movesSignal.Name, cpuSignal.Name},
 		Advice: []string{
 			"send fewer, larger messages through pipes and Unix sockets",
 			"let one process do what several do: within one, memory needs no encryption",
@@ -112,7 +114,7 @@ func encryptedFiles(w engine.Workload, cpu, blocks float64, signal string, c ana
 		Confidence: c,
 		Cause: fmt.Sprintf("%s blocks/s of encrypted files are read and written, %s to %s of the CPU time for decrypting and checking",
 			figure(blocks), percent(low/cpu), percent(min(1, high/cpu))),
-		Evidence: []string{signal, "cpu"},
+		Evidence: []string{signal, cpuSignal.Name},
 		Advice: []string{
 			"keep in memory what is read again and again: a larger cache inside, or a tmpfs mount for what need not last",
 			"read and write in multiples of 4 KiB: a smaller write reads, decrypts and encrypts the whole block",

@@ -26,32 +26,39 @@ const (
 	neighbourShare = 0.5
 )
 
+// Signals of this rule alone.
+var (
+	evictedSignal = engine.Signal{
+		Name: "evicted", Query: perSecond("sgx_workload_pages_evicted_total"), Unit: "1/s",
+		Help: "pages of the workload's enclaves that were evicted",
+	}
+	evictedBySignal = engine.Signal{
+		Name: "by", Query: perSecond("sgx_workload_pages_evicted_by_total", "by"), Unit: "1/s",
+		Help: "pages that the workload's enclaves lost, by the workload that took pages",
+	}
+	needSignal = engine.Signal{
+		Name: "need", Query: "sum by (workload, instance) (max_over_time(sgx_workload_working_set_bytes[$window]))", Unit: "bytes",
+		Help: "estimate of the enclave page cache that would end the workload's paging",
+	}
+	allNeedSignal = engine.Signal{
+		Name: "all_need", Query: "sum by (instance) (max_over_time(sgx_workload_working_set_bytes[$window]))", Unit: "bytes",
+		Help: "the same of all workloads together",
+	}
+	epcSizeSignal = engine.Signal{
+		Name: "size", Query: "sum by (instance) (sgx_epc_size_bytes)", Unit: "bytes", Help: "enclave page cache of the machine",
+	}
+	enclaveWorkloadsSignal = engine.Signal{
+		Name: "enclave_workloads", Query: `count by (instance) (count by (workload, instance) (teescope_workload_info{tee="sgx"}))`,
+		Unit: "workloads", Help: "workloads with enclaves",
+	}
+)
+
 func epcThrashing() engine.Rule {
 	return engine.Rule{
 		Name: EPCThrashing, Title: "the enclaves need more enclave page cache than there is",
 		Signals: []engine.Signal{
-			teeSignal, cpuSignal, loadedSignal, machineLoadedSignal, stallSignal,
-			{
-				Name: "evicted", Query: perSecond("sgx_workload_pages_evicted_total"), Unit: "1/s",
-				Help: "pages of the workload's enclaves that were evicted",
-			},
-			{
-				Name: "by", Query: perSecond("sgx_workload_pages_evicted_by_total", "by"), Unit: "1/s",
-				Help: "pages that the workload's enclaves lost, by the workload that took pages",
-			},
-			{
-				Name: "need", Query: "sum by (workload, instance) (max_over_time(sgx_workload_working_set_bytes[$window]))", Unit: "bytes",
-				Help: "estimate of the enclave page cache that would end the workload's paging",
-			},
-			{
-				Name: "all_need", Query: "sum by (instance) (max_over_time(sgx_workload_working_set_bytes[$window]))", Unit: "bytes",
-				Help: "the same of all workloads together",
-			},
-			{Name: "size", Query: "sum by (instance) (sgx_epc_size_bytes)", Unit: "bytes", Help: "enclave page cache of the machine"},
-			{
-				Name: "enclave_workloads", Query: `count by (instance) (count by (workload, instance) (teescope_workload_info{tee="sgx"}))`,
-				Unit: "workloads", Help: "workloads with enclaves",
-			},
+			teeSignal, cpuSignal, loadedSignal, machineLoadedSignal, stallSignal, evictedSignal,
+			evictedBySignal, needSignal, allNeedSignal, epcSizeSignal, enclaveWorkloadsSignal,
 		},
 		Judge: judgeEPCThrashing,
 		NotWhen: []string{
@@ -70,21 +77,21 @@ func epcThrashing() engine.Rule {
 // loadedBack is how many pages of a workload are loaded back each second. Drivers that tell it of the whole machine only
 // tell it of a workload when that is the only one with an enclave: then the figure is the name of that signal.
 func loadedBack(w engine.Workload) (pages float64, signal string, ok bool) {
-	if pages, ok = w.Value(loadedSignal.Name); ok {
+	if pages, ok = w.Value(loadedSignal); ok {
 		return pages, loadedSignal.Name, true
 	}
-	if n, told := w.Value("enclave_workloads"); !told || n != 1 {
+	if n, told := w.Value(enclaveWorkloadsSignal); !told || n != 1 {
 		return 0, "", false
 	}
-	pages, ok = w.Value(machineLoadedSignal.Name)
+	pages, ok = w.Value(machineLoadedSignal)
 	return pages, machineLoadedSignal.Name, ok
 }
 
 // stalled is for how many threads the workload stood still for evicted pages, on average: its part, by pages, of what was
 // measured on the machine.
 func stalled(w engine.Workload, pages float64) (threads float64, measured bool) {
-	stall, timed := w.Value(stallSignal.Name)
-	all, counted := w.Value(machineLoadedSignal.Name)
+	stall, timed := w.Value(stallSignal)
+	all, counted := w.Value(machineLoadedSignal)
 	if !timed || !counted || all <= 0 {
 		return 0, false
 	}
@@ -93,7 +100,7 @@ func stalled(w engine.Workload, pages float64) (threads float64, measured bool) 
 
 func judgeEPCThrashing(w engine.Workload) *engine.Verdict {
 	p := placeOf(w)
-	cores, busy := w.Value(cpuSignal.Name)
+	cores, busy := w.Value(cpuSignal)
 	pages, from, ok := loadedBack(w)
 	least := float64(pagingPages)
 	if _, _, short := shortage(w); short {
@@ -119,13 +126,13 @@ func judgeEPCThrashing(w engine.Workload) *engine.Verdict {
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s evicted pages are loaded back each second (%s/s), which takes %s of the time%s",
 			figure(pages), megabytes(pages*pageBytes), between(low, high), epcShort(w)),
-		Evidence:   []string{from, "evicted", "need", "all_need", "size", "cpu"},
+		Evidence:   []string{from, evictedSignal.Name, needSignal.Name, allNeedSignal.Name, epcSizeSignal.Name, cpuSignal.Name},
 		Advice:     epcAdvice(w, p),
 		Supersedes: []string{LoadBackStalls, PageFaultStorm},
 	}
 	if by, share, found := neighbour(w); found {
 		v.Cause += fmt.Sprintf("; %s took %.0f %% of the pages that it lost", by, 100*share)
-		v.Evidence = append(v.Evidence, "by{by="+by+"}")
+		v.Evidence = append(v.Evidence, evictedBySignal.With("by", by))
 	}
 	assumptions := []string{cost.Paging.Assumption(), w.Clock.Assumption(), cpuBound,
 		"at least the half of that is the workload's: another CPU may do the evicting"}
@@ -146,8 +153,8 @@ func megabytes(bytes float64) string { return fmt.Sprintf("%.3g MiB", bytes/(1<<
 
 // shortage tells what all enclaves together need and what there is, and whether that is known to be too little.
 func shortage(w engine.Workload) (need, size float64, short bool) {
-	need, known := w.Value("all_need")
-	size, told := w.Value("size")
+	need, known := w.Value(allNeedSignal)
+	size, told := w.Value(epcSizeSignal)
 	return need, size, known && told && need > size
 }
 
@@ -162,7 +169,7 @@ func epcShort(w engine.Workload) string {
 
 // neighbour is the other workload that takes most of the pages which this one loses, when others take most of them.
 func neighbour(w engine.Workload) (name string, share float64, found bool) {
-	by := w.By("by", "by")
+	by := w.By(evictedBySignal, "by")
 	all, others := total(by), make(map[string]float64)
 	for n, pages := range by {
 		if n != w.Name && n != "" {

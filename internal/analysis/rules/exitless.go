@@ -37,20 +37,23 @@ const (
 	spinSeconds = 10_000 * 9e-9
 )
 
+// Signals of this rule alone.
+var (
+	workCallsSignal = engine.Signal{
+		Name: "calls", Query: perSecond(`teescope_syscalls_total{syscall!~"nanosleep|clock_nanosleep|sched_yield"}`), Unit: "1/s",
+		Help: "system calls but those that only wait",
+	}
+	sleepsSignal = engine.Signal{
+		Name: "sleeps", Query: perSecond(`teescope_syscalls_total{syscall="nanosleep"}`), Unit: "1/s", Help: "naps of threads that wait for calls to make",
+	}
+)
+
 func exitless() engine.Rule {
 	return engine.Rule{
 		Name: Exitless, Title: "Exitless system calls missing where they pay, or burning cores without need",
 		Signals: []engine.Signal{
-			teeSignal, cpuSignal, exitsSignal, waitSignal, coresSignal, idleSignal,
-			{
-				Name: "user", Query: perSecond(`teescope_cpu_seconds_total{mode="user"}`), Unit: "cores",
-				Help: "CPU time in user mode, which is inside the enclave and on the way in and out",
-			},
-			{
-				Name: "calls", Query: perSecond(`teescope_syscalls_total{syscall!~"nanosleep|clock_nanosleep|sched_yield"}`), Unit: "1/s",
-				Help: "system calls but those that only wait",
-			},
-			{Name: "sleeps", Query: perSecond(`teescope_syscalls_total{syscall="nanosleep"}`), Unit: "1/s", Help: "naps of threads that wait for calls to make"},
+			teeSignal, cpuSignal, exitsSignal, waitSignal, coresSignal, idleSignal, userSignal,
+			workCallsSignal, sleepsSignal,
 		},
 		Judge: judgeExitless,
 		NotWhen: []string{
@@ -68,11 +71,11 @@ func exitless() engine.Rule {
 
 func judgeExitless(w engine.Workload) *engine.Verdict {
 	runtime := placeOf(w).runtime
-	v, ok := figures(w, "cpu", "exits", "calls", "cores", "idle")
-	if !ok || runtime != "gramine-sgx" || v["cpu"] < leastBusy {
+	v, ok := figures(w, cpuSignal, exitsSignal, workCallsSignal, coresSignal, idleSignal)
+	if !ok || runtime != "gramine-sgx" || v[cpuSignal] < leastBusy {
 		return nil
 	}
-	on := v["calls"] >= exitlessCalls && v["calls"] >= exitlessOn*v["exits"]
+	on := v[workCallsSignal] >= exitlessCalls && v[workCallsSignal] >= exitlessOn*v[exitsSignal]
 	if !on {
 		return exitlessMissing(w, v)
 	}
@@ -83,33 +86,33 @@ func judgeExitless(w engine.Workload) *engine.Verdict {
 }
 
 // exitlessMissing wants many exits of few threads, and CPUs that are free.
-func exitlessMissing(w engine.Workload, v map[string]float64) *engine.Verdict {
-	user, measured := w.Value("user")
-	if !measured || v["cpu"] > exitlessFewBusy || v["idle"] < v["cpu"] || v["idle"] < 1 {
+func exitlessMissing(w engine.Workload, v map[engine.Signal]float64) *engine.Verdict {
+	user, measured := w.Value(userSignal)
+	if !measured || v[cpuSignal] > exitlessFewBusy || v[idleSignal] < v[cpuSignal] || v[idleSignal] < 1 {
 		return nil
 	}
-	low, high := w.OCALL.CPU(v["exits"], w.Clock)
-	if low < exitlessWorth*v["cpu"] {
+	low, high := w.OCALL.CPU(v[exitsSignal], w.Clock)
+	if low < exitlessWorth*v[cpuSignal] {
 		return nil
 	}
-	handLow, handHigh := cost.Exitless.CPU(v["exits"], w.Clock)
+	handLow, handHigh := cost.Exitless.CPU(v[exitsSignal], w.Clock)
 	// The exits are in user mode: no more than that can be saved.
 	least, most := max(low-handHigh, 0), min(high-handLow, user)
-	evidence, confidence := []string{"exits", "cpu", "user", "idle", "cores", "calls"}, analysis.Likely
+	evidence, confidence := []string{exitsSignal.Name, cpuSignal.Name, userSignal.Name, idleSignal.Name, coresSignal.Name, workCallsSignal.Name}, analysis.Likely
 	if w.OCALLMeasured() {
 		evidence, confidence = append(evidence, engine.EvidenceOCALL), analysis.Measured
 	}
 	return &engine.Verdict{
 		Confidence: confidence,
 		Cause: fmt.Sprintf("%s exits/s take %s to %s of the CPU time, and %s CPUs are idle that could make the calls without an exit",
-			figure(v["exits"]), percent(low/v["cpu"]), percent(min(high, user)/v["cpu"]), figure(v["idle"])),
+			figure(v[exitsSignal]), percent(low/v[cpuSignal]), percent(min(high, user)/v[cpuSignal]), figure(v[idleSignal])),
 		Evidence: evidence,
 		Advice: []string{
 			"set sgx.insecure__rpc_thread_num (sgx.rpc_thread_num before Gramine 1.3) to sgx.max_threads: threads outside then make the calls",
 			"pin enclave threads and threads outside to different CPUs, with taskset or isolcpus",
 			"or make fewer calls: batch reads and writes, pipeline requests",
 		},
-		Gain: analysis.Amdahl(least/v["cpu"], most/v["cpu"],
+		Gain: analysis.Amdahl(least/v[cpuSignal], most/v[cpuSignal],
 			w.OCALL.Assumption(), cost.Exitless.Assumption(), w.Clock.Assumption(), cpuBound,
 			"there is a free CPU for each thread outside", "no more is saved than the time in user mode"),
 		Supersedes: []string{OCALLBound},
@@ -117,46 +120,46 @@ func exitlessMissing(w engine.Workload, v map[string]float64) *engine.Verdict {
 }
 
 // exitlessCrowded wants threads that wait for each other's CPUs.
-func exitlessCrowded(w engine.Workload, v map[string]float64) *engine.Verdict {
-	wait, measured := w.Value("wait")
-	if !measured || v["idle"] > crowdedIdle*v["cores"] || wait < crowdedWait*v["cpu"] {
+func exitlessCrowded(w engine.Workload, v map[engine.Signal]float64) *engine.Verdict {
+	wait, measured := w.Value(waitSignal)
+	if !measured || v[idleSignal] > crowdedIdle*v[coresSignal] || wait < crowdedWait*v[cpuSignal] {
 		return nil
 	}
-	saved, _ := w.OCALL.CPU(v["calls"], w.Clock)
+	saved, _ := w.OCALL.CPU(v[workCallsSignal], w.Clock)
 	if saved >= wait { // leaving the enclave for each call would cost more than the crowd does
 		return nil
 	}
 	return &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s system calls/s are made with %s exits/s, so threads outside make them, and %s threads of the workload wait for a CPU while %s of the machine is idle",
-			figure(v["calls"]), figure(v["exits"]), figure(wait), percent(v["idle"]/v["cores"])),
-		Evidence: []string{"wait", "idle", "cores", "calls", "exits", "cpu"},
+			figure(v[workCallsSignal]), figure(v[exitsSignal]), figure(wait), percent(v[idleSignal]/v[coresSignal])),
+		Evidence: []string{waitSignal.Name, idleSignal.Name, coresSignal.Name, workCallsSignal.Name, exitsSignal.Name, cpuSignal.Name},
 		Advice: []string{
 			"set sgx.insecure__rpc_thread_num to 0: enclave threads get back the CPUs that the threads outside burn",
 			"or give the workload as many more CPUs as it has threads outside, and pin them apart",
 		},
-		Gain: analysis.Amdahl(0, (wait-saved)/(v["cpu"]+wait),
+		Gain: analysis.Amdahl(0, (wait-saved)/(v[cpuSignal]+wait),
 			"at best nobody waits for a CPU any more, and each call costs an OCALL again", w.OCALL.Assumption(), w.Clock.Assumption(), cpuBound),
 		Supersedes: []string{ContextSwitchStorm, ThreadsOverCapacity},
 	}
 }
 
 // exitlessIdle wants threads outside that fall asleep after nearly each call: they have spun in vain before.
-func exitlessIdle(w engine.Workload, v map[string]float64) *engine.Verdict {
-	sleeps, measured := w.Value("sleeps")
-	if !measured || sleeps < sleepsPerCall*v["calls"] {
+func exitlessIdle(w engine.Workload, v map[engine.Signal]float64) *engine.Verdict {
+	sleeps, measured := w.Value(sleepsSignal)
+	if !measured || sleeps < sleepsPerCall*v[workCallsSignal] {
 		return nil
 	}
-	burnt := min(v["calls"]*spinSeconds, v["cpu"])
-	_, saved := w.OCALL.CPU(v["calls"], w.Clock)
+	burnt := min(v[workCallsSignal]*spinSeconds, v[cpuSignal])
+	_, saved := w.OCALL.CPU(v[workCallsSignal], w.Clock)
 	if burnt <= saved {
 		return nil
 	}
 	return &engine.Verdict{
 		Severity: analysis.Info, Confidence: analysis.Possible,
 		Cause: fmt.Sprintf("the threads outside sleep %s times/s for %s calls/s: they burn at least %s cores in spinning and save at most %s",
-			figure(sleeps), figure(v["calls"]), figure(burnt), figure(saved)),
-		Evidence: []string{"sleeps", "calls", "exits", "cpu"},
+			figure(sleeps), figure(v[workCallsSignal]), figure(burnt), figure(saved)),
+		Evidence: []string{sleepsSignal.Name, workCallsSignal.Name, exitsSignal.Name, cpuSignal.Name},
 		Advice:   []string{"set sgx.insecure__rpc_thread_num to 0, or to fewer threads: it costs CPU time and saves little at this load"},
 	}
 }

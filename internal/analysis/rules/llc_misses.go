@@ -28,19 +28,23 @@ var costMiss = cost.Cycles{
 	Source: "proposed: 90 ns of latency, of which most can be hidden, and the memory encryption's share",
 }
 
+// Signals of this rule alone.
+var (
+	baselineSignal = engine.Signal{
+		Name: "baseline", Unit: "1/s", Help: "last-level cache misses for each CPU second, in the hour before the window",
+		Query: "sum by (workload, instance) (rate(teescope_llc_misses_total[1h] offset $window)) / " +
+			"sum by (workload, instance) (rate(teescope_cpu_seconds_total[1h] offset $window))",
+	}
+	referencesSignal = engine.Signal{
+		Name: "references", Query: perSecond("teescope_llc_references_total"), Unit: "1/s", Help: "accesses that reached the last-level cache",
+	}
+)
+
 func llcMisses() engine.Rule {
 	return engine.Rule{
 		Name: LLCMisses, Title: "more last-level cache misses than before",
 		Signals: []engine.Signal{
-			teeSignal, cpuSignal,
-			missesSignal,
-			{
-				Name: "baseline", Unit: "1/s", Help: "last-level cache misses for each CPU second, in the hour before the window",
-				Query: "sum by (workload, instance) (rate(teescope_llc_misses_total[1h] offset $window)) / " +
-					"sum by (workload, instance) (rate(teescope_cpu_seconds_total[1h] offset $window))",
-			},
-			{Name: "references", Query: perSecond("teescope_llc_references_total"), Unit: "1/s", Help: "accesses that reached the last-level cache"},
-			migrationsSignal,
+			teeSignal, cpuSignal, missesSignal, baselineSignal, referencesSignal, migrationsSignal,
 		},
 		Judge: judgeLLCMisses,
 		NotWhen: []string{
@@ -53,20 +57,20 @@ func llcMisses() engine.Rule {
 }
 
 func judgeLLCMisses(w engine.Workload) *engine.Verdict {
-	v, ok := figures(w, "cpu", "misses", "baseline")
-	if !ok || v["cpu"] < leastBusy || v["baseline"] <= 0 {
+	v, ok := figures(w, cpuSignal, missesSignal, baselineSignal)
+	if !ok || v[cpuSignal] < leastBusy || v[baselineSignal] <= 0 {
 		return nil
 	}
-	usual := v["baseline"] * v["cpu"]
-	low, high := costMiss.CPU(v["misses"]-usual, w.Clock)
-	if v["misses"] < missesOverBase*usual || high < missesWorth*v["cpu"] {
+	usual := v[baselineSignal] * v[cpuSignal]
+	low, high := costMiss.CPU(v[missesSignal]-usual, w.Clock)
+	if v[missesSignal] < missesOverBase*usual || high < missesWorth*v[cpuSignal] {
 		return nil
 	}
 	verdict := &engine.Verdict{
 		Confidence: analysis.Possible,
 		Cause: fmt.Sprintf("%s last-level cache misses for each CPU second, %s times as many as in the hour before",
-			figure(v["misses"]/v["cpu"]), figure(v["misses"]/usual)),
-		Evidence: []string{"misses", "baseline", "references", "cpu", "migrations"},
+			figure(v[missesSignal]/v[cpuSignal]), figure(v[missesSignal]/usual)),
+		Evidence: []string{missesSignal.Name, baselineSignal.Name, referencesSignal.Name, cpuSignal.Name, migrationsSignal.Name},
 		Advice: []string{
 			"look for a neighbour that has the cache to itself now: compare rate(teescope_llc_misses_total[1m]) of all workloads",
 			"keep them apart: pin them to different sockets, or divide the cache (resctrl, Intel CAT)",
@@ -74,7 +78,7 @@ func judgeLLCMisses(w engine.Workload) *engine.Verdict {
 		},
 	}
 	if placeOf(w).protected() {
-		verdict.Gain = analysis.Amdahl(low/v["cpu"], high/v["cpu"], costMiss.Assumption(), w.Clock.Assumption(), cpuBound,
+		verdict.Gain = analysis.Amdahl(low/v[cpuSignal], high/v[cpuSignal], costMiss.Assumption(), w.Clock.Assumption(), cpuBound,
 			"misses fall back to what they were in the hour before")
 	} else {
 		verdict.Severity = analysis.Info

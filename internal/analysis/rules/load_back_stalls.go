@@ -21,24 +21,31 @@ const (
 	stallShare = 0.02
 )
 
+// Signals of this rule alone.
+var (
+	meanStallSignal = engine.Signal{
+		Name: "mean", Unit: "seconds", Help: "how long a thread stood still for an evicted page, the mean of all enclaves",
+		Query: "sum by (instance) (rate(sgx_load_back_seconds_sum[$window])) / sum by (instance) (rate(sgx_load_back_seconds_count[$window]))",
+	}
+	worstStallSignal = engine.Signal{
+		Name: "worst", Unit: "seconds", Help: "the longest of a hundred times that a thread stood still for an evicted page",
+		Query: "histogram_quantile(0.99, sum by (instance, le) (rate(sgx_load_back_seconds_bucket[$window])))",
+	}
+	directReclaimSignal = engine.Signal{
+		Name: "direct", Query: machinePerSecond(`sgx_reclaim_seconds_sum{by="direct"}`), Unit: "threads",
+		Help: "threads that evicted pages themselves because none was free, on average",
+	}
+	retriesSignal = engine.Signal{
+		Name: "retries", Query: machinePerSecond("sgx_epc_fault_retries_total"), Unit: "1/s", Help: "faults that were to be tried again",
+	}
+)
+
 func loadBackStalls() engine.Rule {
 	return engine.Rule{
 		Name: LoadBackStalls, Title: "threads stand still for single enclave pages",
 		Signals: []engine.Signal{
-			teeSignal, cpuSignal, loadedSignal, machineLoadedSignal, stallSignal,
-			{
-				Name: "mean", Unit: "seconds", Help: "how long a thread stood still for an evicted page, the mean of all enclaves",
-				Query: "sum by (instance) (rate(sgx_load_back_seconds_sum[$window])) / sum by (instance) (rate(sgx_load_back_seconds_count[$window]))",
-			},
-			{
-				Name: "worst", Unit: "seconds", Help: "the longest of a hundred times that a thread stood still for an evicted page",
-				Query: "histogram_quantile(0.99, sum by (instance, le) (rate(sgx_load_back_seconds_bucket[$window])))",
-			},
-			{
-				Name: "direct", Query: machinePerSecond(`sgx_reclaim_seconds_sum{by="direct"}`), Unit: "threads",
-				Help: "threads that evicted pages themselves because none was free, on average",
-			},
-			{Name: "retries", Query: machinePerSecond("sgx_epc_fault_retries_total"), Unit: "1/s", Help: "faults that were to be tried again"},
+			teeSignal, cpuSignal, loadedSignal, machineLoadedSignal, stallSignal, meanStallSignal,
+			worstStallSignal, directReclaimSignal, retriesSignal,
 		},
 		Judge: judgeLoadBackStalls,
 		NotWhen: []string{
@@ -54,9 +61,9 @@ func loadBackStalls() engine.Rule {
 
 func judgeLoadBackStalls(w engine.Workload) *engine.Verdict {
 	p := placeOf(w)
-	cores, busy := w.Value(cpuSignal.Name)
-	pages, counted := w.Value(loadedSignal.Name)
-	mean, measured := w.Value("mean")
+	cores, busy := w.Value(cpuSignal)
+	pages, counted := w.Value(loadedSignal)
+	mean, measured := w.Value(meanStallSignal)
 	if !p.enclave() || !busy || !counted || !measured || pages <= 0 || mean < stallSeconds {
 		return nil
 	}
@@ -74,7 +81,7 @@ func judgeLoadBackStalls(w engine.Workload) *engine.Verdict {
 		Confidence: analysis.Measured,
 		Cause: fmt.Sprintf("only %s pages are loaded back each second, but each takes %s ms where %s ms would do: threads stand still for %s of the time",
 			figure(pages), figure(1000*mean), figure(1000*loading), between(low, high)),
-		Evidence: []string{"mean", "worst", loadedSignal.Name, stallSignal.Name, "direct", "retries", "cpu"},
+		Evidence: []string{meanStallSignal.Name, worstStallSignal.Name, loadedSignal.Name, stallSignal.Name, directReclaimSignal.Name, retriesSignal.Name, cpuSignal.Name},
 		Advice: p.advice(
 			tip{"", stallReason(w)},
 			tip{"", "leave a CPU to ksgxd, which evicts in the background: where it must wait for one, threads evict for themselves"},
@@ -88,10 +95,10 @@ func judgeLoadBackStalls(w engine.Workload) *engine.Verdict {
 
 // stallReason says what the time goes to, where the driver tells it.
 func stallReason(w engine.Workload) string {
-	direct, _ := w.Value("direct")
-	retries, _ := w.Value("retries")
-	all, _ := w.Value(machineLoadedSignal.Name)
-	stall, _ := w.Value(stallSignal.Name)
+	direct, _ := w.Value(directReclaimSignal)
+	retries, _ := w.Value(retriesSignal)
+	all, _ := w.Value(machineLoadedSignal)
+	stall, _ := w.Value(stallSignal)
 	switch {
 	case direct >= stall/2 && direct > 0:
 		return "threads evict pages themselves before they get one (direct reclaim): enclaves grow faster than ksgxd evicts; load them one after the other"

@@ -33,22 +33,27 @@ const (
 	lockThreads = 2
 )
 
+// Signals of this rule alone.
+var (
+	futexSignal = engine.Signal{
+		Name: "futex", Query: perSecond(`teescope_syscalls_total{syscall="futex"}`), Unit: "1/s", Help: "calls that wait for a lock or wake who waits",
+	}
+	waitsSignal = engine.Signal{
+		Name: "waits", Query: perSecond(`teescope_context_switches_total{kind="voluntary"}`), Unit: "1/s",
+		Help: "threads that gave up the CPU to wait",
+	}
+	futexTimeSignal = engine.Signal{
+		Name: "futex_time", Query: perSecond(`teescope_syscall_seconds_total{syscall="futex"}`), Unit: "threads",
+		Help: "threads that were in futex on average, those that wait for work among them (--syscalls.time)",
+	}
+)
+
 func lockContention() engine.Rule {
 	return engine.Rule{
 		Name: LockContention, Title: "threads wait for each other's locks",
 		Signals: []engine.Signal{
-			teeSignal, cpuSignal, threadsSignal, exitsSignal,
-			{Name: "futex", Query: perSecond(`teescope_syscalls_total{syscall="futex"}`), Unit: "1/s", Help: "calls that wait for a lock or wake who waits"},
-			allCallsSignal,
-			{
-				Name: "waits", Query: perSecond(`teescope_context_switches_total{kind="voluntary"}`), Unit: "1/s",
-				Help: "threads that gave up the CPU to wait",
-			},
-			{Name: "starts", Query: perSecond("teescope_thread_starts_total"), Unit: "1/s", Help: "threads created"},
-			{
-				Name: "futex_time", Query: perSecond(`teescope_syscall_seconds_total{syscall="futex"}`), Unit: "threads",
-				Help: "threads that were in futex on average, those that wait for work among them (--syscalls.time)",
-			},
+			teeSignal, cpuSignal, threadsSignal, exitsSignal, futexSignal, allCallsSignal, waitsSignal,
+			threadStartsSignal, futexTimeSignal,
 		},
 		Judge: judgeLockContention,
 		NotWhen: []string{
@@ -65,20 +70,20 @@ func lockContention() engine.Rule {
 }
 
 func judgeLockContention(w engine.Workload) *engine.Verdict {
-	v, ok := figures(w, "cpu", "threads", "futex", "calls", "waits")
-	if !ok || v["cpu"] < leastBusy || v["threads"] < lockThreads || v["calls"] <= 0 {
+	v, ok := figures(w, cpuSignal, threadsSignal, futexSignal, allCallsSignal, waitsSignal)
+	if !ok || v[cpuSignal] < leastBusy || v[threadsSignal] < lockThreads || v[allCallsSignal] <= 0 {
 		return nil
 	}
-	starts, _ := w.Value("starts")
-	v["futex"] -= futexPerThread * starts // they are waited for, and that is no lock
-	if v["futex"] < futexPerSecond || v["futex"] < futexShare*v["calls"] || v["waits"] < futexWaits*v["futex"] {
+	starts, _ := w.Value(threadStartsSignal)
+	v[futexSignal] -= futexPerThread * starts // they are waited for, and that is no lock
+	if v[futexSignal] < futexPerSecond || v[futexSignal] < futexShare*v[allCallsSignal] || v[waitsSignal] < futexWaits*v[futexSignal] {
 		return nil
 	}
 	verdict := &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s futex calls/s are %s of the system calls of %s threads, and %s times/s a thread goes to sleep",
-			figure(v["futex"]), percent(v["futex"]/v["calls"]), figure(v["threads"]), figure(v["waits"])),
-		Evidence: []string{"futex", "calls", "waits", "threads", "cpu", "futex_time"},
+			figure(v[futexSignal]), percent(v[futexSignal]/v[allCallsSignal]), figure(v[threadsSignal]), figure(v[waitsSignal])),
+		Evidence: []string{futexSignal.Name, allCallsSignal.Name, waitsSignal.Name, threadsSignal.Name, cpuSignal.Name, futexTimeSignal.Name},
 		Advice: []string{
 			"hold the lock for less, or divide it: one for each shard, connection or thread",
 			"run fewer threads: those beyond the CPUs only queue for the lock",
@@ -86,10 +91,10 @@ func judgeLockContention(w engine.Workload) *engine.Verdict {
 		},
 		Supersedes: []string{ContextSwitchStorm, NeedlessSyscalls},
 	}
-	if v["futex"] >= futexMost*v["calls"] {
+	if v[futexSignal] >= futexMost*v[allCallsSignal] {
 		verdict.Supersedes = append(verdict.Supersedes, OCALLBound) // most of what leaves the enclave is for locks
 	}
-	if time, told := w.Value("futex_time"); told {
+	if time, told := w.Value(futexTimeSignal); told {
 		verdict.Cause += fmt.Sprintf("; %s threads are in it on average", figure(time))
 	}
 	if !placeOf(w).protected() {
@@ -97,12 +102,12 @@ func judgeLockContention(w engine.Workload) *engine.Verdict {
 		return verdict
 	}
 	// What each call and each sleep costs is saved; what runs in parallel then is not known and not promised.
-	low, high := cost.Switch.CPU(min(v["waits"], v["futex"]), w.Clock)
-	outLow, outHigh := w.OCALL.CPU(v["futex"], w.Clock)
-	if _, counted := w.Value(exitsSignal.Name); !counted {
+	low, high := cost.Switch.CPU(min(v[waitsSignal], v[futexSignal]), w.Clock)
+	outLow, outHigh := w.OCALL.CPU(v[futexSignal], w.Clock)
+	if _, counted := w.Value(exitsSignal); !counted {
 		outLow = 0 // the calls may be made without an exit
 	}
-	low, high = (low+outLow)/v["cpu"], (high+outHigh)/v["cpu"]
+	low, high = (low+outLow)/v[cpuSignal], (high+outHigh)/v[cpuSignal]
 	if (low+min(high, 1))/2 < lockWorth {
 		return nil
 	}

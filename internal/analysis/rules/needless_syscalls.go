@@ -51,7 +51,7 @@ func needlessCalls(w engine.Workload, calls map[string]float64) map[string]float
 			found[name] = calls[name]
 		}
 	}
-	if waits, measured := w.By(switchesSignal.Name, "kind")["voluntary"]; measured {
+	if waits, measured := w.By(switchesSignal, "kind")["voluntary"]; measured {
 		if rest := calls["futex"] - waits; rest > 0 {
 			found["futex"] = rest
 		}
@@ -86,7 +86,7 @@ func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s is called %s times/s, and calls that need not leave the enclave are made %s times/s in all, against %s/s that do I/O",
 			top, figure(found[top]), figure(rate), figure(io)),
-		Evidence: []string{shown(top), "cpu"},
+		Evidence: []string{shown(top), cpuSignal.Name},
 		Advice:   needlessAdvice(p, top),
 	}
 	for _, call := range mostOf(calls, 2, ioCalls) {
@@ -97,7 +97,7 @@ func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
 		v.Cause += fmt.Sprintf("; outside of an enclave that costs little, inside it would cost %s of the CPU time used now", between(low, high))
 		return v
 	}
-	if len(w.Samples(ocallsSignal.Name)) > 0 {
+	if len(w.Samples(ocallsSignal)) > 0 {
 		v.Evidence = append(v.Evidence, ocallsSignal.Name)
 	}
 	v.Gain = analysis.Amdahl(low, min(high, bound), cost.Assumption(), w.Clock.Assumption(), cpuBound,
@@ -126,7 +126,7 @@ func mostOf(calls map[string]float64, n int, names []string) (most []string) {
 func shownMost(calls map[string]float64, n int, names []string) []string {
 	most := mostOf(calls, n, names)
 	for i, call := range most {
-		most[i] = "calls{syscall=" + call + "}"
+		most[i] = callsSignal.With("syscall", call)
 	}
 	return most
 }

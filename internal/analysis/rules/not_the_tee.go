@@ -27,26 +27,34 @@ const (
 	epcPaging = 1000
 )
 
+// Signals of this rule alone.
+var (
+	pressureSignal = engine.Signal{
+		Name: "pressure", Query: "max by (instance) (rate(node_pressure_memory_waiting_seconds_total[$window]))", Unit: "ratio",
+		Help: "share of the time in which something on the machine waited for memory (PSI)",
+	}
+	ownPressureSignal = engine.Signal{
+		Name: "own_pressure", Query: ofContainer("max", "rate(container_pressure_memory_waiting_seconds_total[$window])"), Unit: "ratio",
+		Help: "the same of the workload's container",
+	}
+	swapSignal = engine.Signal{
+		Name: "swap", Unit: "1/s", Help: "pages swapped in and out on the machine",
+		Query: "sum by (instance) (rate(node_vmstat_pswpin[$window]) + rate(node_vmstat_pswpout[$window]))",
+	}
+	stealSignal = engine.Signal{
+		Name: "steal", Query: machinePerSecond(`node_cpu_seconds_total{mode="steal"}`), Unit: "cores", Help: "CPUs that the hypervisor gave to others",
+	}
+	loadsSignal = engine.Signal{
+		Name: "loads", Query: perSecond("sgx_workload_pages_loaded_back_total"), Unit: "1/s", Help: "enclave pages loaded back",
+	}
+)
+
 func notTheTEE() engine.Rule {
 	return engine.Rule{
 		Name: NotTheTEE, Title: "not the TEE: the host lacks memory or CPU time",
 		Signals: []engine.Signal{
-			teeSignal, cpuSignal, waitSignal, threadsSignal, coresSignal, idleSignal,
-			{
-				Name: "pressure", Query: "max by (instance) (rate(node_pressure_memory_waiting_seconds_total[$window]))", Unit: "ratio",
-				Help: "share of the time in which something on the machine waited for memory (PSI)",
-			},
-			{
-				Name: "own_pressure", Query: ofContainer("max", "rate(container_pressure_memory_waiting_seconds_total[$window])"), Unit: "ratio",
-				Help: "the same of the workload's container",
-			},
-			{Name: "major", Query: perSecond(`teescope_page_faults_handled_total{type="major"}`), Unit: "1/s", Help: "page faults that waited for a device"},
-			{
-				Name: "swap", Unit: "1/s", Help: "pages swapped in and out on the machine",
-				Query: "sum by (instance) (rate(node_vmstat_pswpin[$window]) + rate(node_vmstat_pswpout[$window]))",
-			},
-			{Name: "steal", Query: machinePerSecond(`node_cpu_seconds_total{mode="steal"}`), Unit: "cores", Help: "CPUs that the hypervisor gave to others"},
-			{Name: "loads", Query: perSecond("sgx_workload_pages_loaded_back_total"), Unit: "1/s", Help: "enclave pages loaded back"},
+			teeSignal, cpuSignal, waitSignal, threadsSignal, coresSignal, idleSignal, pressureSignal,
+			ownPressureSignal, majorFaultsSignal, swapSignal, stealSignal, loadsSignal,
 		},
 		Judge: judgeNotTheTEE,
 		NotWhen: []string{
@@ -75,13 +83,13 @@ func judgeNotTheTEE(w engine.Workload) *engine.Verdict {
 
 // hostReclaim wants the machine or the container to lack memory, and the workload to feel it.
 func hostReclaim(w engine.Workload) *engine.Verdict {
-	machine, told := w.Value("pressure")
-	own, toldOwn := w.Value("own_pressure")
-	major, _ := w.Value("major")
-	pressure, evidence := machine, []string{"pressure", "major", "own_pressure", "swap", "loads"}
+	machine, told := w.Value(pressureSignal)
+	own, toldOwn := w.Value(ownPressureSignal)
+	major, _ := w.Value(majorFaultsSignal)
+	pressure, evidence := machine, []string{pressureSignal.Name, majorFaultsSignal.Name, ownPressureSignal.Name, swapSignal.Name, loadsSignal.Name}
 	switch {
 	case toldOwn && own >= stalledMemory:
-		pressure, evidence[0], evidence[2] = own, "own_pressure", "pressure"
+		pressure, evidence[0], evidence[2] = own, ownPressureSignal.Name, pressureSignal.Name
 	case told && machine >= stalledMemory && major >= majorFaults:
 	default:
 		return nil
@@ -99,7 +107,7 @@ func hostReclaim(w engine.Workload) *engine.Verdict {
 			"the workload stands still whenever something on the machine does"),
 		Supersedes: []string{PageFaultStorm, ContextSwitchStorm},
 	}
-	if loads, _ := w.Value("loads"); loads >= epcPaging {
+	if loads, _ := w.Value(loadsSignal); loads >= epcPaging {
 		v.Confidence = analysis.Possible
 		v.Cause += fmt.Sprintf("; it also loads %s enclave pages/s back, from that memory", figure(loads))
 	}
@@ -108,38 +116,38 @@ func hostReclaim(w engine.Workload) *engine.Verdict {
 
 // stolenTime wants a hypervisor that gives the CPUs to others.
 func stolenTime(w engine.Workload) *engine.Verdict {
-	v, ok := figures(w, "cpu", "steal", "cores")
-	if !ok || v["cpu"] < leastBusy || v["steal"] < stolen*v["cores"] {
+	v, ok := figures(w, cpuSignal, stealSignal, coresSignal)
+	if !ok || v[cpuSignal] < leastBusy || v[stealSignal] < stolen*v[coresSignal] {
 		return nil
 	}
 	return &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause:      fmt.Sprintf("not the TEE: the hypervisor gives %s of this machine's CPUs to others", percent(v["steal"]/v["cores"])),
-		Evidence:   []string{"steal", "cores", "cpu", "wait"},
+		Cause:      fmt.Sprintf("not the TEE: the hypervisor gives %s of this machine's CPUs to others", percent(v[stealSignal]/v[coresSignal])),
+		Evidence:   []string{stealSignal.Name, coresSignal.Name, cpuSignal.Name, waitSignal.Name},
 		Advice:     []string{"move the virtual machine to a host that is less full, or pay for CPUs of its own: changing the enclave will not help"},
-		Gain:       analysis.Amdahl(0, v["steal"]/v["cores"], "at best all of the CPUs run when they are ready, and the workload had its share of what was taken"),
+		Gain:       analysis.Amdahl(0, v[stealSignal]/v[coresSignal], "at best all of the CPUs run when they are ready, and the workload had its share of what was taken"),
 	}
 }
 
 // busyNeighbours wants threads that find a CPU each, if others left them.
 func busyNeighbours(w engine.Workload) *engine.Verdict {
-	v, ok := figures(w, "cpu", "wait", "threads", "cores", "idle")
-	if !ok || v["cpu"] < leastBusy || v["idle"] > crowdedIdle*v["cores"] {
+	v, ok := figures(w, cpuSignal, waitSignal, threadsSignal, coresSignal, idleSignal)
+	if !ok || v[cpuSignal] < leastBusy || v[idleSignal] > crowdedIdle*v[coresSignal] {
 		return nil
 	}
-	if v["wait"] < waitForOthers*(v["cpu"]+v["wait"]) || v["cpu"] >= ownCrowd*(v["cores"]-v["idle"]) {
+	if v[waitSignal] < waitForOthers*(v[cpuSignal]+v[waitSignal]) || v[cpuSignal] >= ownCrowd*(v[coresSignal]-v[idleSignal]) {
 		return nil
 	}
 	return &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("not the TEE: the workload's threads wait for a CPU %s of the time that they could run, while others use %s of %s CPUs",
-			percent(v["wait"]/(v["cpu"]+v["wait"])), figure(v["cores"]-v["idle"]-v["cpu"]), figure(v["cores"])),
-		Evidence: []string{"wait", "cpu", "cores", "idle", "threads"},
+			percent(v[waitSignal]/(v[cpuSignal]+v[waitSignal])), figure(v[coresSignal]-v[idleSignal]-v[cpuSignal]), figure(v[coresSignal])),
+		Evidence: []string{waitSignal.Name, cpuSignal.Name, coresSignal.Name, idleSignal.Name, threadsSignal.Name},
 		Advice: []string{
 			"move the neighbours away, or give this workload CPUs of its own (cpuset, a larger share): changing the enclave will not help",
 			"see who uses them: topk(5, sum by (workload) (rate(teescope_cpu_seconds_total[1m])))",
 		},
-		Gain: analysis.Amdahl(0, v["wait"]/(v["cpu"]+v["wait"]),
+		Gain: analysis.Amdahl(0, v[waitSignal]/(v[cpuSignal]+v[waitSignal]),
 			"at best a thread that is ready runs at once, and CPU time limits the workload"),
 		Supersedes: []string{ContextSwitchStorm, ThreadsOverCapacity, AEXStorm},
 	}

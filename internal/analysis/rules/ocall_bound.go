@@ -44,19 +44,19 @@ func judgeOCALLBound(w engine.Workload) *engine.Verdict {
 	}
 	low, high := shares(w, w.OCALL, exits, cores)
 	bound := 1.0
-	if user, measured := w.Value(userSignal.Name); measured && !w.OCALLMeasured() {
+	if user, measured := w.Value(userSignal); measured && !w.OCALLMeasured() {
 		bound = user / cores // EENTER and EEXIT are executed in user mode; what was measured may be more than they
 	}
 	high = min(high, bound)
 	if middle(min(low, high), high) < ocallShare {
 		return nil
 	}
-	names := w.By(ocallsSignal.Name, "ocall")
+	names := w.By(ocallsSignal, "ocall")
 	top, called := "", ""
 	for name := range names {
 		top = largest(names, append([]string{name}, top)...)
 	}
-	evidence, confidence := []string{"transitions{kind=eexit}", "cpu", "user"}, analysis.Likely
+	evidence, confidence := []string{transitionsSignal.With("kind", "eexit"), cpuSignal.Name, userSignal.Name}, analysis.Likely
 	assumptions := []string{
 		w.OCALL.Assumption(), cost.Exitless.Assumption(), w.Clock.Assumption(), cpuBound,
 		"all exits can be avoided, by batching or by threads outside; what the host does for each call stays",
@@ -68,7 +68,7 @@ func judgeOCALLBound(w engine.Workload) *engine.Verdict {
 	}
 	if top != "" && names[top] > 0 {
 		called = fmt.Sprintf(", most often for %s (%s/s)", top, figure(names[top]))
-		evidence = append(evidence, "ocalls{ocall="+top+"}", "ocalls")
+		evidence = append(evidence, ocallsSignal.With("ocall", top), ocallsSignal.Name)
 	}
 	// What is saved is less than what an OCALL costs: the call is made in another way, or with others at once.
 	handLow, handHigh := shares(w, cost.Exitless, exits, cores)
@@ -93,7 +93,7 @@ func judgeOCALLBound(w engine.Workload) *engine.Verdict {
 
 // exitlessTip is worth saying only where there is a CPU for the threads outside.
 func exitlessTip(w engine.Workload) string {
-	idle, measured := w.Value(idleSignal.Name)
+	idle, measured := w.Value(idleSignal)
 	if !measured || idle < 1 {
 		return ""
 	}

@@ -25,27 +25,34 @@ const (
 	faultsNow = 0.3
 )
 
+// Signals of this rule alone.
+var (
+	faultsSignal = engine.Signal{
+		Name: "faults", Query: perSecond("teescope_page_faults_total", "reason"), Unit: "1/s",
+		Help: "page faults, by the reason that the processor gives",
+	}
+	recentFaultsSignal = engine.Signal{
+		Name: "now", Unit: "1/s", Help: "page faults in the last minute",
+		Query: "sum by (workload, instance) (rate(teescope_page_faults_total[1m]))",
+	}
+	faultsInsideSignal = engine.Signal{
+		Name: "enclave", Query: perSecond("sgx_workload_faults_total"), Unit: "1/s", Help: "page faults on enclave memory",
+	}
+	addedSignal = engine.Signal{
+		Name: "added", Query: perSecond("sgx_workload_pages_augmented_total"), Unit: "1/s",
+		Help: "pages added to enclaves that run (EAUG)",
+	}
+	systemSignal = engine.Signal{
+		Name: "system", Query: perSecond(`teescope_cpu_seconds_total{mode="system"}`), Unit: "cores", Help: "CPU time in the kernel",
+	}
+)
+
 func pageFaultStorm() engine.Rule {
 	return engine.Rule{
 		Name: PageFaultStorm, Title: "page faults take much of the time",
 		Signals: []engine.Signal{
-			teeSignal, cpuSignal, loadedSignal,
-			{
-				Name: "faults", Query: perSecond("teescope_page_faults_total", "reason"), Unit: "1/s",
-				Help: "page faults, by the reason that the processor gives",
-			},
-			{
-				Name: "now", Unit: "1/s", Help: "page faults in the last minute",
-				Query: "sum by (workload, instance) (rate(teescope_page_faults_total[1m]))",
-			},
-			{Name: "enclave", Query: perSecond("sgx_workload_faults_total"), Unit: "1/s", Help: "page faults on enclave memory"},
-			{
-				Name: "added", Query: perSecond("sgx_workload_pages_augmented_total"), Unit: "1/s",
-				Help: "pages added to enclaves that run (EAUG)",
-			},
-			{Name: "forks", Query: perSecond("teescope_forks_total"), Unit: "1/s", Help: "processes created"},
-			{Name: "major", Query: perSecond(`teescope_page_faults_handled_total{type="major"}`), Unit: "1/s", Help: "page faults that read from a device"},
-			{Name: "system", Query: perSecond(`teescope_cpu_seconds_total{mode="system"}`), Unit: "cores", Help: "CPU time in the kernel"},
+			teeSignal, cpuSignal, loadedSignal, faultsSignal, recentFaultsSignal, faultsInsideSignal,
+			addedSignal, forksSignal, majorFaultsSignal, systemSignal,
 		},
 		Judge: judgePageFaultStorm,
 		NotWhen: []string{
@@ -65,23 +72,23 @@ func pageFaultStorm() engine.Rule {
 func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 	p := placeOf(w)
 	cores, busy := cpuOf(w)
-	rate, counted := w.Value("faults")
-	now, recent := w.Value("now")
+	rate, counted := w.Value(faultsSignal)
+	now, recent := w.Value(recentFaultsSignal)
 	if !p.known() || !busy || !counted || !recent || now < faultsNow*rate {
 		return nil
 	}
 	// What the enclave page cache is too small for is another cause.
-	loaded, _ := w.Value(loadedSignal.Name)
-	inside, _ := w.Value("enclave")
+	loaded, _ := w.Value(loadedSignal)
+	inside, _ := w.Value(faultsInsideSignal)
 	inside = max(min(inside, rate)-loaded, 0)
 	rate -= min(loaded, rate)
-	created, _ := w.Value("forks")
+	created, _ := w.Value(forksSignal)
 	if rate < faultsPerSecond || rate < forkFaults*created {
 		return nil
 	}
 	low, high := shares(w, cost.Fault, rate, cores)
 	bound, assumptions := 1.0, []string{cost.Fault.Assumption(), w.Clock.Assumption(), cpuBound}
-	if system, told := w.Value("system"); told {
+	if system, told := w.Value(systemSignal); told {
 		bound = system / cores
 		assumptions = append(assumptions, "no more is saved than the time in the kernel, and that of exits from the enclave")
 	}
@@ -98,13 +105,13 @@ func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 	if low = min(low, high); middle(low, high) < least {
 		return nil
 	}
-	reasons := w.By("faults", "reason")
+	reasons := w.By(faultsSignal, "reason")
 	top := largest(reasons, slices.Collect(maps.Keys(reasons))...)
 	v := &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s page faults a second take %s of the CPU time; most of them: %s",
 			figure(rate), between(low, high), reasonOf(top)),
-		Evidence: []string{"faults{reason=" + top + "}", "faults", "now", "enclave", "added", "major", "system", "cpu"},
+		Evidence: []string{faultsSignal.With("reason", top), faultsSignal.Name, recentFaultsSignal.Name, faultsInsideSignal.Name, addedSignal.Name, majorFaultsSignal.Name, systemSignal.Name, cpuSignal.Name},
 		Advice:   faultAdvice(w, p, top),
 	}
 	if !p.enclave() {
@@ -135,7 +142,7 @@ func reasonOf(reason string) string {
 
 // faultAdvice depends on why most of the faults happen.
 func faultAdvice(w engine.Workload, p place, reason string) []string {
-	added, _ := w.Value("added")
+	added, _ := w.Value(addedSignal)
 	switch reason {
 	case "no_page_found", "write_fault", "instr_fetch_fault":
 		if added >= faultsPerSecond {

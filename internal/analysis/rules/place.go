@@ -25,7 +25,7 @@ type place struct {
 // that before one in none; of equals it takes one with a runtime.
 func placeOf(w engine.Workload) place {
 	var p place
-	for _, s := range w.Samples(teeSignal.Name) {
+	for _, s := range w.Samples(teeSignal) {
 		found := place{teeKind(s.Labels["tee"]), s.Labels["runtime"]}
 		if found.tee == teeUnknown {
 			found.tee = teeNone // the workload is known, and its TEE is not named

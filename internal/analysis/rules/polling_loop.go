@@ -41,7 +41,7 @@ func pollingLoop() engine.Rule {
 // voluntary switch, and after one that finds something there is a call that serves it.
 func emptyPolls(w engine.Workload) (empty, polls float64, ok bool) {
 	calls := callsOf(w)
-	waits, measured := w.By(switchesSignal.Name, "kind")["voluntary"]
+	waits, measured := w.By(switchesSignal, "kind")["voluntary"]
 	if len(calls) == 0 || !measured {
 		return 0, 0, false
 	}
@@ -80,7 +80,7 @@ func judgePollingLoop(w engine.Workload) *engine.Verdict {
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s is called %s times/s, and at least %s of all polls neither wait nor find anything",
 			top, figure(calls[top]), percent(empty/polls)),
-		Evidence: append([]string{"calls{syscall=" + top + "}", "switches{kind=voluntary}", "cpu"}, shownMost(calls, 2, ioCalls)...),
+		Evidence: append([]string{callsSignal.With("syscall", top), switchesSignal.With("kind", "voluntary"), cpuSignal.Name}, shownMost(calls, 2, ioCalls)...),
 		Advice: p.advice(
 			tip{"", "let the call wait: a timeout above 0, or none; wake it with an eventfd where another thread has news"},
 			tip{"", "wait longer after each empty poll, and not at all after one that found something"},

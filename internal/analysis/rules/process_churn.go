@@ -25,23 +25,33 @@ const (
 	onlyLoading = 0.05
 )
 
+// Signals of this rule alone.
+var (
+	endsSignal = engine.Signal{
+		Name: "ends", Query: perSecond("teescope_exits_total"), Unit: "1/s", Help: "processes that ended",
+	}
+	execsSignal = engine.Signal{
+		Name: "execs", Query: perSecond("teescope_execs_total"), Unit: "1/s", Help: "programs executed",
+	}
+	processesSignal = engine.Signal{
+		Name: "processes", Query: "sum by (workload, instance) (avg_over_time(teescope_processes[$window]))", Unit: "processes",
+		Help: "processes, the mean over the window",
+	}
+	enclavesCreatedSignal = engine.Signal{
+		Name: "enclaves", Query: perSecond("sgx_workload_enclaves_created_total"), Unit: "1/s", Help: "enclaves created",
+	}
+	meanStartSignal = engine.Signal{
+		Name: "start", Unit: "seconds", Help: "from the creation of an enclave to its initialization, the mean of all",
+		Query: "sum by (instance) (rate(sgx_enclave_start_seconds_sum[$window])) / sum by (instance) (rate(sgx_enclave_start_seconds_count[$window]))",
+	}
+)
+
 func processChurn() engine.Rule {
 	return engine.Rule{
 		Name: ProcessChurn, Title: "processes, and with them enclaves, are created and end all the time",
 		Signals: []engine.Signal{
-			teeSignal, cpuSignal,
-			{Name: "forks", Query: perSecond("teescope_forks_total"), Unit: "1/s", Help: "processes created"},
-			{Name: "ends", Query: perSecond("teescope_exits_total"), Unit: "1/s", Help: "processes that ended"},
-			{Name: "execs", Query: perSecond("teescope_execs_total"), Unit: "1/s", Help: "programs executed"},
-			{
-				Name: "processes", Query: "sum by (workload, instance) (avg_over_time(teescope_processes[$window]))", Unit: "processes",
-				Help: "processes, the mean over the window",
-			},
-			{Name: "enclaves", Query: perSecond("sgx_workload_enclaves_created_total"), Unit: "1/s", Help: "enclaves created"},
-			{
-				Name: "start", Unit: "seconds", Help: "from the creation of an enclave to its initialization, the mean of all",
-				Query: "sum by (instance) (rate(sgx_enclave_start_seconds_sum[$window])) / sum by (instance) (rate(sgx_enclave_start_seconds_count[$window]))",
-			},
+			teeSignal, cpuSignal, forksSignal, endsSignal, execsSignal, processesSignal,
+			enclavesCreatedSignal, meanStartSignal,
 		},
 		Judge: judgeProcessChurn,
 		NotWhen: []string{
@@ -57,31 +67,31 @@ func processChurn() engine.Rule {
 
 func judgeProcessChurn(w engine.Workload) *engine.Verdict {
 	p := placeOf(w)
-	cores, busy := w.Value(cpuSignal.Name)
-	v, ok := figures(w, "forks", "ends", "processes")
+	cores, busy := w.Value(cpuSignal)
+	v, ok := figures(w, forksSignal, endsSignal, processesSignal)
 	if !p.known() || !ok {
 		return nil
 	}
-	enclaves, counted := w.Value("enclaves")
+	enclaves, counted := w.Value(enclavesCreatedSignal)
 	births := enclaves
 	if !counted {
-		births = v["forks"] // in Gramine each process has an enclave of its own
+		births = v[forksSignal] // in Gramine each process has an enclave of its own
 	}
 	if !p.enclave() {
-		births = v["forks"]
+		births = v[forksSignal]
 	}
-	if births <= 0 || !passing(births, v["ends"], v["processes"]) {
+	if births <= 0 || !passing(births, v[endsSignal], v[processesSignal]) {
 		return nil
 	}
 	if !p.enclave() {
-		if v["forks"] < nativeForks {
+		if v[forksSignal] < nativeForks {
 			return nil
 		}
 		return &engine.Verdict{
 			Severity: analysis.Info, Confidence: analysis.Likely,
 			Cause: fmt.Sprintf("%s processes a second are created and end again; in an enclave each would need an enclave of its own, about 1,000 times the cost",
-				figure(v["forks"])),
-			Evidence: []string{"forks", "ends", "execs", "processes"},
+				figure(v[forksSignal])),
+			Evidence: []string{forksSignal.Name, endsSignal.Name, execsSignal.Name, processesSignal.Name},
 			Advice:   []string{"start workers once and keep them, before the program is moved into an enclave"},
 		}
 	}
@@ -91,7 +101,7 @@ func judgeProcessChurn(w engine.Workload) *engine.Verdict {
 	verdict := &engine.Verdict{
 		Severity: analysis.Medium, Confidence: analysis.Likely,
 		Cause:    fmt.Sprintf("%s enclaves a minute are created and end again", figure(60*births)),
-		Evidence: []string{"forks", "enclaves", "ends", "execs", "processes", "start"},
+		Evidence: []string{forksSignal.Name, enclavesCreatedSignal.Name, endsSignal.Name, execsSignal.Name, processesSignal.Name, meanStartSignal.Name},
 		Advice: p.advice(
 			tip{"", "start workers once and keep them (prefork), or serve with threads in one enclave"},
 			tip{"Gramine", "sys.disallow_subprocesses = true, where the helpers are not needed: Python and shells start some to look around"},
@@ -101,7 +111,7 @@ func judgeProcessChurn(w engine.Workload) *engine.Verdict {
 		),
 		Supersedes: []string{SlowStart},
 	}
-	start, measured := w.Value("start")
+	start, measured := w.Value(meanStartSignal)
 	if !measured || !busy || cores < leastBusy {
 		return verdict
 	}

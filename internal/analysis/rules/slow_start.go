@@ -20,34 +20,35 @@ const (
 	oneStart = 1.5
 )
 
+// Signals of this rule alone.
+var (
+	ageSignal = engine.Signal{
+		Name: "age", Unit: "seconds", Help: "age of the workload's youngest enclave",
+		Query: "min by (workload, instance) (time() - sgx_enclave_start_time_seconds * on (instance, enclave, pid) group_left (workload) sgx_enclave_info)",
+	}
+	enclaveSizeSignal = engine.Signal{
+		Name: "size", Unit: "bytes", Help: "address range of the workload's enclaves",
+		Query: "sum by (workload, instance) (sgx_workload_size_bytes)",
+	}
+	startSignal = engine.Signal{
+		Name: "start", Unit: "seconds", Help: "time from ECREATE to EINIT, of the enclaves that started in the window, on average",
+		Query: "sum by (instance) (increase(sgx_enclave_start_seconds_sum[$window])) / (sum by (instance) (increase(sgx_enclave_start_seconds_count[$window])) > 0)",
+	}
+	enclaveStartsSignal = engine.Signal{
+		Name: "starts", Unit: "enclaves", Help: "enclaves of the machine that started in the window",
+		Query: "sum by (instance) (increase(sgx_enclave_start_seconds_count[$window]))",
+	}
+	pagedOutSignal = engine.Signal{
+		Name: "out", Unit: "bytes", Help: "enclave memory of the workload that is evicted",
+		Query: "sum by (workload, instance) (sgx_workload_paged_out_bytes)",
+	}
+)
+
 func slowStart() engine.Rule {
 	return engine.Rule{
 		Name: SlowStart, Title: "an enclave takes long to start: adding and measuring its pages",
 		Signals: []engine.Signal{
-			{
-				Name: "age", Unit: "seconds", Help: "age of the workload's youngest enclave",
-				Query: "min by (workload, instance) (time() - sgx_enclave_start_time_seconds * on (instance, enclave, pid) group_left (workload) sgx_enclave_info)",
-			},
-			{
-				Name: "size", Unit: "bytes", Help: "address range of the workload's enclaves",
-				Query: "sum by (workload, instance) (sgx_workload_size_bytes)",
-			},
-			{
-				Name: "start", Unit: "seconds", Help: "time from ECREATE to EINIT, of the enclaves that started in the window, on average",
-				Query: "sum by (instance) (increase(sgx_enclave_start_seconds_sum[$window])) / (sum by (instance) (increase(sgx_enclave_start_seconds_count[$window])) > 0)",
-			},
-			{
-				Name: "starts", Unit: "enclaves", Help: "enclaves of the machine that started in the window",
-				Query: "sum by (instance) (increase(sgx_enclave_start_seconds_count[$window]))",
-			},
-			{
-				Name: "resident", Unit: "bytes", Help: "enclave memory of the workload",
-				Query: "sum by (workload, instance) (sgx_workload_resident_bytes)",
-			},
-			{
-				Name: "out", Unit: "bytes", Help: "enclave memory of the workload that is evicted",
-				Query: "sum by (workload, instance) (sgx_workload_paged_out_bytes)",
-			},
+			ageSignal, enclaveSizeSignal, startSignal, enclaveStartsSignal, residentSignal, pagedOutSignal,
 		},
 		Judge: judgeSlowStart,
 		NotWhen: []string{
@@ -64,26 +65,26 @@ func slowStart() engine.Rule {
 // judgeSlowStart looks at workloads whose youngest enclave is younger than the window. The driver's histogram of starts
 // is that of the machine.
 func judgeSlowStart(w engine.Workload) *engine.Verdict {
-	v, ok := figures(w, "age", "start", "starts")
-	if !ok || v["age"] < 0 || v["age"] > w.Window || v["start"] < slowStartSeconds {
+	v, ok := figures(w, ageSignal, startSignal, enclaveStartsSignal)
+	if !ok || v[ageSignal] < 0 || v[ageSignal] > w.Window || v[startSignal] < slowStartSeconds {
 		return nil
 	}
 	verdict := &engine.Verdict{
 		Severity: analysis.Low, Confidence: analysis.Measured,
-		Cause:    fmt.Sprintf("the enclave took %s s from its creation until it was initialised", figure(v["start"])),
-		Evidence: []string{"start", "starts", "age", "size", "resident", "out"},
+		Cause:    fmt.Sprintf("the enclave took %s s from its creation until it was initialised", figure(v[startSignal])),
+		Evidence: []string{startSignal.Name, enclaveStartsSignal.Name, ageSignal.Name, enclaveSizeSignal.Name, residentSignal.Name, pagedOutSignal.Name},
 		Advice: []string{
 			"make the enclave smaller: each page of it is added and measured before it runs (sgx.enclave_size, HeapMaxSize of the SDK)",
 			"where the kernel has it (6.0, SGX2), add memory when it is needed: sgx.edmm_enable = true",
 			"start it before it is needed, and keep it: preheating (sgx.preheat_enclave) only moves the time to the start",
 		},
 	}
-	if v["starts"] > oneStart {
+	if v[enclaveStartsSignal] > oneStart {
 		verdict.Confidence = analysis.Possible
 		verdict.Cause = fmt.Sprintf("%s enclaves started on this machine, this workload's among them, and took %s s each from creation to initialisation",
-			figure(v["starts"]), figure(v["start"]))
+			figure(v[enclaveStartsSignal]), figure(v[startSignal]))
 	}
-	if size, measured := w.Value("size"); measured && size > 0 {
+	if size, measured := w.Value(enclaveSizeSignal); measured && size > 0 {
 		verdict.Cause += fmt.Sprintf("; its address range is %s MiB", figure(size/(1<<20)))
 	}
 	return verdict

@@ -31,19 +31,23 @@ const (
 // positional calls are on files only.
 var positionalCalls = []string{"pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2"}
 
+// Signals of this rule alone.
+var (
+	networkSignal = engine.Signal{
+		Name: "network", Unit: "bytes/s", Help: "bytes sent and received in the container's own network",
+		Query: ofContainer("sum", "rate(container_network_receive_bytes_total[$window]) + rate(container_network_transmit_bytes_total[$window])"),
+	}
+	filePagesSignal = engine.Signal{
+		Name: "pages", Query: perSecond(`teescope_page_cache_ops_total{op=~"access|dirty_page"}`), Unit: "1/s",
+		Help: "pages of files that were read and written",
+	}
+)
+
 func smallIO() engine.Rule {
 	return engine.Rule{
 		Name: SmallIO, Title: "many small reads and writes",
 		Signals: []engine.Signal{
-			teeSignal, cpuSignal, callsSignal, transitionsSignal,
-			{
-				Name: "network", Unit: "bytes/s", Help: "bytes sent and received in the container's own network",
-				Query: ofContainer("sum", "rate(container_network_receive_bytes_total[$window]) + rate(container_network_transmit_bytes_total[$window])"),
-			},
-			{
-				Name: "pages", Query: perSecond(`teescope_page_cache_ops_total{op=~"access|dirty_page"}`), Unit: "1/s",
-				Help: "pages of files that were read and written",
-			},
+			teeSignal, cpuSignal, callsSignal, transitionsSignal, networkSignal, filePagesSignal,
 		},
 		Judge: judgeSmallIO,
 		NotWhen: []string{
@@ -63,8 +67,8 @@ func smallIO() engine.Rule {
 // some of them are not known.
 func ioSize(w engine.Workload) (rate, bytes float64, evidence string, ok bool) {
 	calls := callsOf(w)
-	network, networked := w.Value("network")
-	pages, cached := w.Value("pages")
+	network, networked := w.Value(networkSignal)
+	pages, cached := w.Value(filePagesSignal)
 	all, positional := sumOf(calls, ioCalls...), sumOf(calls, positionalCalls...)
 	switch {
 	case !cached:
@@ -96,7 +100,7 @@ func judgeSmallIO(w engine.Workload) *engine.Verdict {
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s reads and writes a second move at most %s bytes each: handing them out takes %s of the CPU time",
 			figure(rate), figure(bytes), between(low, high)),
-		Evidence: append(shownMost(calls, 3, ioCalls), from, "cpu"),
+		Evidence: append(shownMost(calls, 3, ioCalls), from, cpuSignal.Name),
 		Advice: p.advice(
 			tip{"", "send several requests at once and answer them at once (pipelining; Redis: -P, MULTI; PostgreSQL: pipeline mode)"},
 			tip{"", "read and write through buffers of 64 KiB, or many pieces with one call: readv, writev, recvmmsg, sendmmsg"},

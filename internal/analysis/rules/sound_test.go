@@ -81,7 +81,7 @@ func TestWhateverIsMeasured(t *testing.T) {
 					t.Fatalf("%s: evidence %q is none of its signals", rule.Name, name)
 				}
 			}
-			if len(w.Samples(strings.Split(v.Evidence[0], "{")[0])) == 0 {
+			if len(w.Samples(engine.Signal{Name: strings.Split(v.Evidence[0], "{")[0]})) == 0 {
 				t.Errorf("%s: the first evidence, %q, was not measured", rule.Name, v.Evidence[0])
 			}
 			if g := v.Gain; g != nil && (!(0 <= g.Low && g.Low <= g.High) || g.High > analysis.MaxShare/(1-analysis.MaxShare)+1e-9 || len(g.Assumptions) == 0) {
@@ -118,7 +118,7 @@ func TestOutsideOfAnEnclaveIsAtMostInfo(t *testing.T) {
 		unknown := make(map[string][]query.Sample)
 		for _, s := range rule.Signals {
 			if s.Name != teeSignal.Name {
-				unknown[s.Name] = w.Samples(s.Name)
+				unknown[s.Name] = w.Samples(s)
 			}
 		}
 		if v := rule.Judge(engine.NewWorkload("w", 5*time.Minute, unknown)); v != nil {

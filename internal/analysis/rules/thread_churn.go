@@ -35,11 +35,8 @@ const (
 func threadChurn() engine.Rule {
 	return engine.Rule{
 		Name: ThreadChurn, Title: "threads are created and end all the time",
-		Signals: []engine.Signal{
-			teeSignal, cpuSignal, threadsSignal, callsSignal,
-			{Name: "starts", Query: perSecond("teescope_thread_starts_total"), Unit: "1/s", Help: "threads created"},
-		},
-		Judge: judgeThreadChurn,
+		Signals: []engine.Signal{teeSignal, cpuSignal, threadsSignal, callsSignal, threadStartsSignal},
+		Judge:   judgeThreadChurn,
 		NotWhen: []string{
 			"a pool of threads is being filled, at the start or when the load rises",
 			"threads of SCONE and of Go live inside of the enclave: those that are seen are the runtime's own",
@@ -55,11 +52,11 @@ func threadChurn() engine.Rule {
 func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 	p := placeOf(w)
 	cores, busy := cpuOf(w)
-	v, ok := figures(w, "starts", "threads")
-	if !p.known() || !busy || !ok || v["starts"] < churnStarts {
+	v, ok := figures(w, threadStartsSignal, threadsSignal)
+	if !p.known() || !busy || !ok || v[threadStartsSignal] < churnStarts {
 		return nil
 	}
-	life := v["threads"] / v["starts"]
+	life := v[threadsSignal] / v[threadStartsSignal]
 	if life > churnLife {
 		return nil
 	}
@@ -67,15 +64,15 @@ func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 	// Gramine's pipes are told by their calls too; where calls are not counted, by the runtime alone.
 	handshakes := p.family() == "Gramine"
 	if len(calls) > 0 {
-		handshakes = handshakes && calls["socket"] >= handshakeSockets*v["starts"] && calls["bind"] >= handshakeBinds*v["starts"]
+		handshakes = handshakes && calls["socket"] >= handshakeSockets*v[threadStartsSignal] && calls["bind"] >= handshakeBinds*v[threadStartsSignal]
 	}
-	low, high := v["starts"]*threadLow/cores, v["starts"]*threadHigh/cores
+	low, high := v[threadStartsSignal]*threadLow/cores, v[threadStartsSignal]*threadHigh/cores
 	assumptions := []string{cpuBound, "a thread costs 20 to 82 us to create and join (measured on virtual machines of 2 CPUs)"}
 	if handshakes {
-		low, high = v["starts"]*handshakeLow/cores, v["starts"]*handshakeHigh/cores
+		low, high = v[threadStartsSignal]*handshakeLow/cores, v[threadStartsSignal]*handshakeHigh/cores
 		assumptions = []string{cpuBound, "a thread costs 2.4 to 2.7 ms with its encrypted pipe (measured with gramine-direct on a virtual machine of 2 CPUs)"}
 		if p.enclave() {
-			_, out := shares(w, w.OCALL, handshakeCalls*v["starts"], cores)
+			_, out := shares(w, w.OCALL, handshakeCalls*v[threadStartsSignal], cores)
 			high += out
 			assumptions = append(assumptions, "at most each of its 28 calls leaves the enclave", w.OCALL.Assumption(), w.Clock.Assumption())
 		}
@@ -90,8 +87,8 @@ func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 	verdict := &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s threads a second are created and live for %s s in the mean, which takes %s of the CPU time",
-			figure(v["starts"]), figure(life), between(low, high)),
-		Evidence: []string{"starts", threadsSignal.Name, "cpu"},
+			figure(v[threadStartsSignal]), figure(life), between(low, high)),
+		Evidence: []string{threadStartsSignal.Name, threadsSignal.Name, cpuSignal.Name},
 		Advice: p.advice(
 			tip{"", "keep threads in a pool, and let each one serve many requests or connections"},
 			tip{"Gramine", "prefer an event loop to a thread for each connection: a thread costs thirty times what it costs outside"},
@@ -99,15 +96,15 @@ func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 		),
 	}
 	if handshakes {
-		verdict.Evidence = append(verdict.Evidence, "calls{syscall=socket}", "calls{syscall=bind}")
+		verdict.Evidence = append(verdict.Evidence, callsSignal.With("syscall", "socket"), callsSignal.With("syscall", "bind"))
 		verdict.Cause += "; each makes an encrypted pipe to be woken by"
 	}
-	if futex := calls["futex"]; futex > 0 && futex <= joinFutex*v["starts"] {
+	if futex := calls["futex"]; futex > 0 && futex <= joinFutex*v[threadStartsSignal] {
 		verdict.Supersedes = []string{LockContention, ContextSwitchStorm} // they wait for threads to end
 	}
 	if !p.enclave() {
 		verdict.Severity = analysis.Info
-		cost := v["starts"] * handshakeLow
+		cost := v[threadStartsSignal] * handshakeLow
 		if !handshakes {
 			verdict.Cause += fmt.Sprintf("; in an enclave under Gramine it would take %s cores or more", figure(cost))
 		}

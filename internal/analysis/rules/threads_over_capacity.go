@@ -24,20 +24,24 @@ const (
 	waitingThreads = 0.5
 )
 
+// Signals of this rule alone.
+var (
+	tcsSignal = engine.Signal{
+		Name: "tcs", Unit: "threads", Help: "threads that the enclaves let in at once (TCS)",
+		Query: "sum by (workload, instance) (sgx_enclave_threads * on (instance, enclave, pid) group_left (workload) sgx_enclave_info)",
+	}
+	involuntarySignal = engine.Signal{
+		Name: "involuntary", Query: perSecond(`teescope_context_switches_total{kind="involuntary"}`), Unit: "1/s",
+		Help: "threads taken off a CPU that they wanted to keep",
+	}
+)
+
 func threadsOverCapacity() engine.Rule {
 	return engine.Rule{
 		Name: ThreadsOverCapacity, Title: "more threads than the enclave or the machine has room for",
 		Signals: []engine.Signal{
 			teeSignal, threadsSignal, cpuSignal, waitSignal, coresSignal, idleSignal, exitsSignal,
-			{
-				Name: "tcs", Unit: "threads", Help: "threads that the enclaves let in at once (TCS)",
-				Query: "sum by (workload, instance) (sgx_enclave_threads * on (instance, enclave, pid) group_left (workload) sgx_enclave_info)",
-			},
-			{
-				Name: "involuntary", Query: perSecond(`teescope_context_switches_total{kind="involuntary"}`), Unit: "1/s",
-				Help: "threads taken off a CPU that they wanted to keep",
-			},
-			allCallsSignal,
+			tcsSignal, involuntarySignal, allCallsSignal,
 		},
 		Judge: judgeThreadsOverCapacity,
 		NotWhen: []string{
@@ -69,25 +73,25 @@ func judgeThreadsOverCapacity(w engine.Workload) *engine.Verdict {
 // of the process; other runtimes have threads that never enter.
 func overTCS(w engine.Workload) *engine.Verdict {
 	runtime := placeOf(w).runtime
-	v, ok := figures(w, "threads", "tcs", "cpu")
-	if !ok || runtime != "gramine-sgx" || v["tcs"] <= 0 || v["threads"] < tcsNear*v["tcs"] {
+	v, ok := figures(w, threadsSignal, tcsSignal, cpuSignal)
+	if !ok || runtime != "gramine-sgx" || v[tcsSignal] <= 0 || v[threadsSignal] < tcsNear*v[tcsSignal] {
 		return nil
 	}
-	calls, counted := w.Value("calls")
-	exits, told := w.Value("exits")
+	calls, counted := w.Value(allCallsSignal)
+	exits, told := w.Value(exitsSignal)
 	if counted && told && calls >= exitlessCalls && calls >= exitlessOn*exits {
 		return nil // the threads of Exitless are no threads of the enclave
 	}
 	verdict := &engine.Verdict{
 		Severity: analysis.Info, Confidence: analysis.Possible,
-		Cause:    fmt.Sprintf("%s threads, and the enclave has room for %s (TCS)", figure(v["threads"]), figure(v["tcs"])),
-		Evidence: []string{"threads", "tcs"},
+		Cause:    fmt.Sprintf("%s threads, and the enclave has room for %s (TCS)", figure(v[threadsSignal]), figure(v[tcsSignal])),
+		Evidence: []string{threadsSignal.Name, tcsSignal.Name},
 		Advice: []string{
 			"raise sgx.max_threads (sgx.thread_num before Gramine 1.5): a thread more than that cannot be created",
 			"or start fewer threads: loader.env.OMP_NUM_THREADS and MKL_NUM_THREADS are not taken from the host",
 		},
 	}
-	if v["threads"] >= v["tcs"] {
+	if v[threadsSignal] >= v[tcsSignal] {
 		verdict.Severity = analysis.Low
 	}
 	return verdict
@@ -95,26 +99,26 @@ func overTCS(w engine.Workload) *engine.Verdict {
 
 // overCores wants threads that wait for CPUs which the workload itself keeps busy.
 func overCores(w engine.Workload) *engine.Verdict {
-	v, ok := figures(w, "threads", "cpu", "wait", "cores", "idle", "involuntary")
-	if !ok || v["cpu"] < leastBusy || v["threads"] <= v["cores"] || v["idle"] > crowdedIdle*v["cores"] {
+	v, ok := figures(w, threadsSignal, cpuSignal, waitSignal, coresSignal, idleSignal, involuntarySignal)
+	if !ok || v[cpuSignal] < leastBusy || v[threadsSignal] <= v[coresSignal] || v[idleSignal] > crowdedIdle*v[coresSignal] {
 		return nil
 	}
-	if v["wait"] < crowdedWait*v["cpu"] || v["wait"] < waitingThreads || v["cpu"] < ownCrowd*(v["cores"]-v["idle"]) {
+	if v[waitSignal] < crowdedWait*v[cpuSignal] || v[waitSignal] < waitingThreads || v[cpuSignal] < ownCrowd*(v[coresSignal]-v[idleSignal]) {
 		return nil
 	}
-	low, _ := cost.Switch.CPU(v["involuntary"], w.Clock)
-	_, high := cost.Switch.CPU(v["involuntary"], w.Clock)
-	_, aex := cost.AEX.CPU(v["involuntary"], w.Clock)
+	low, _ := cost.Switch.CPU(v[involuntarySignal], w.Clock)
+	_, high := cost.Switch.CPU(v[involuntarySignal], w.Clock)
+	_, aex := cost.AEX.CPU(v[involuntarySignal], w.Clock)
 	return &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s threads share %s CPUs: %s of them wait for one at any time, and %s times/s one is interrupted inside the enclave",
-			figure(v["threads"]), figure(v["cores"]), figure(v["wait"]), figure(v["involuntary"])),
-		Evidence: []string{"wait", "threads", "cores", "involuntary", "cpu", "idle"},
+			figure(v[threadsSignal]), figure(v[coresSignal]), figure(v[waitSignal]), figure(v[involuntarySignal])),
+		Evidence: []string{waitSignal.Name, threadsSignal.Name, coresSignal.Name, involuntarySignal.Name, cpuSignal.Name, idleSignal.Name},
 		Advice: []string{
 			"run as many busy threads as there are CPUs, or give the workload more CPUs",
 			"pin the threads, so that an interrupted one comes back to warm caches",
 		},
-		Gain: analysis.Amdahl(low/v["cpu"], (high+aex)/v["cpu"],
+		Gain: analysis.Amdahl(low/v[cpuSignal], (high+aex)/v[cpuSignal],
 			cost.Switch.Assumption(), cost.AEX.Assumption(), w.Clock.Assumption(), cpuBound,
 			"only the switches are saved: the CPUs are busy as before"),
 		Supersedes: []string{ContextSwitchStorm},

@@ -66,17 +66,26 @@ var (
 	threadsSignal = engine.Signal{
 		Name: "threads", Query: "sum by (workload, instance) (teescope_threads)", Unit: "threads", Help: "threads of the workload",
 	}
+	threadStartsSignal = engine.Signal{
+		Name: "starts", Query: perSecond("teescope_thread_starts_total"), Unit: "1/s", Help: "threads created",
+	}
+	majorFaultsSignal = engine.Signal{
+		Name: "major", Query: perSecond(`teescope_page_faults_handled_total{type="major"}`), Unit: "1/s", Help: "page faults that waited for a device",
+	}
+	forksSignal = engine.Signal{
+		Name: "forks", Query: perSecond("teescope_forks_total"), Unit: "1/s", Help: "processes created",
+	}
 )
 
-// figures reads signals by name, each the sum of its samples; ok is false when one was not measured.
-func figures(w engine.Workload, names ...string) (v map[string]float64, ok bool) {
-	v = make(map[string]float64, len(names))
-	for _, name := range names {
-		value, measured := w.Value(name)
+// figures reads signals, each as the sum of its samples. It returns false when one of them was not measured.
+func figures(w engine.Workload, signals ...engine.Signal) (v map[engine.Signal]float64, ok bool) {
+	v = make(map[engine.Signal]float64, len(signals))
+	for _, signal := range signals {
+		value, measured := w.Value(signal)
 		if !measured {
 			return nil, false
 		}
-		v[name] = value
+		v[signal] = value
 	}
 	return v, true
 }

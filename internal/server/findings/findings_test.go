@@ -111,7 +111,7 @@ func rule() engine.Rule {
 		Name: "chatter", Title: "too many calls", Sources: []string{"a test"},
 		Signals: []engine.Signal{{Name: "calls", Query: "calls[$window]", Unit: "1/s", Help: "calls"}},
 		Judge: func(w engine.Workload) *engine.Verdict {
-			n, _ := w.Value("calls")
+			n, _ := w.Value(engine.Signal{Name: "calls"})
 			if n <= 1000 {
 				return nil
 			}
