@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// Figure spells a value with three digits.
+// Figure formats a value with three digits.
 func Figure(v float64) string {
 	if v == 0 || math.Abs(v) >= 0.001 && math.Abs(v) < 1e15 {
 		digits := max(0, 2-int(math.Floor(math.Log10(max(math.Abs(v), 0.001)))))

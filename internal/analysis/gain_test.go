@@ -12,9 +12,9 @@ func TestAmdahl(t *testing.T) {
 		{0.2, 0.5, 0.25, 1},
 		{0, 0.1, 0, 1.0 / 9},
 		{-1, 0.5, 0, 1},
-		{0.5, 7, 1, 19}, // never more than what is left of MaxShare
+		{0.5, 7, 1, 19}, // clipped to MaxShare
 		{3, 7, 19, 19},
-		{0.6, 0.5, 1, 1}, // upside down: the lower bound may not exceed the upper one
+		{0.6, 0.5, 1, 1}, // reversed: the lower bound must not exceed the upper one
 	} {
 		g := Amdahl(c.low, c.high, "a")
 		if math.Abs(g.Low-c.wantLow) > 1e-9 || math.Abs(g.High-c.wantHigh) > 1e-9 {

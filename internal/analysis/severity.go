@@ -9,7 +9,7 @@ const (
 	leastHigh   = 0.20
 )
 
-// LeastGain is the gain from which on a severity is given, -1 for an unknown severity.
+// LeastGain returns the least gain of a severity, or -1 for an unknown one.
 func (s Severity) LeastGain() float64 {
 	switch s {
 	case High:
@@ -24,10 +24,10 @@ func (s Severity) LeastGain() float64 {
 	return -1
 }
 
-// AtLeast tells whether one severity matters as much as another.
+// AtLeast reports whether s is as severe as other, or more.
 func (s Severity) AtLeast(other Severity) bool { return s.LeastGain() >= other.LeastGain() }
 
-// SeverityOf goes by the middle of the gain. What brings less than 1 %, or nobody knows what, is info.
+// SeverityOf returns the severity of a gain by its middle. A gain below 1 %, and an unknown one, is info.
 func SeverityOf(g *Gain) Severity {
 	if g != nil {
 		for _, s := range []Severity{High, Medium, Low} {
@@ -39,7 +39,7 @@ func SeverityOf(g *Gain) Severity {
 	return Info
 }
 
-// Weight is what a gain is multiplied by for ranking, 0 for an unknown confidence.
+// Weight is the factor of a gain in the ranking. It is 0 for an unknown confidence.
 func (c Confidence) Weight() float64 {
 	switch c {
 	case Measured:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package anomaly finds metrics of a workload that differ from their history, or whose level changed, and names what
-// happened at the same time.
+// Package anomaly finds metrics of a workload that differ from their history, or whose level changed. It lists events
+// at the same time.
 //
 // It refuses to name a cause, and to say whether a difference is bad.
 package anomaly
@@ -18,25 +18,25 @@ import (
 	"github.com/teescope/teescope/internal/lib/stat"
 )
 
-// The names of what is found without a rule of a cause, as an [analysis.Finding] has them.
+// The names of findings without a diagnosis rule, in [analysis.Finding].
 const (
-	BaselineRule = "baseline" // a workload is unlike what it has been
+	BaselineRule = "baseline" // a workload differs from its history
 	ChangeRule   = "change"   // the level of a metric changed
 )
 
-// Options say what is unusual. The zero value is what docs/decisions/statistics.md says.
+// Options define what is unusual. docs/decisions/statistics.md explains the defaults of the zero value.
 type Options struct {
-	// Changes are looked for in the means of Step each over Span.
+	// Changes are searched in the means of each Step over Span.
 	Span, Step time.Duration // 30 minutes, 30 s
-	// Alpha is the greatest chance that an evaluation takes noise for a change, in all its series together.
+	// Alpha is the largest probability that an evaluation reports noise as a change, over all its series together.
 	Alpha float64 // 0.001
 	// Z is how many robust standard deviations from the baseline are unusual.
 	Z float64 // 6
-	// Ratio is the least ratio of the medians, either way.
-	Ratio float64 // 1.5 for baselines; changes have that of [stat.DefaultThresholds]
-	// Margin is how far apart a change and a restart may be to be told together.
+	// Ratio is the least ratio of the medians, in either direction.
+	Ratio float64 // 1.5 for baselines; [stat.DefaultThresholds] has that of changes
+	// Margin is the largest distance between a change and an event that are reported together.
 	Margin   time.Duration // 90 s
-	PerQuery time.Duration // at most so long for a query; 10 s
+	PerQuery time.Duration // time limit of a query; 10 s
 	Metrics  []window.Metric
 }
 
@@ -55,35 +55,35 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// An Anomaly is one metric of one workload that is not as it was.
+// An Anomaly is one metric of one workload that differs from before.
 type Anomaly struct {
 	Rule     string // [BaselineRule] or [ChangeRule]
 	Metric   window.Metric
 	Workload string // "" is the machine
 	Instance string
-	Time     time.Time // of the change; the end of the window that a baseline was compared with
-	// Medians before and after, or of the history and of the window, at 95 %, in the metric's unit.
+	Time     time.Time // of the change; for a baseline, the end of the compared window
+	// Medians before and after a change, or of the history and of the window, at 95 %, in the metric's unit.
 	Before, After stat.Interval
-	Query         string // that shows it
+	Query         string // that shows the anomaly
 
-	// Of a change.
+	// Fields of a change.
 	Ratio stat.Interval // of the medians, at 95 %
 	Delta stat.Interval // Cliff's delta, at 95 %
-	P     float64       // of the Mann-Whitney test, corrected for the places within the series
-	Shift float64       // P of medians so far apart, corrected for the places and for all series
+	P     float64       // of the Mann-Whitney test, corrected for the positions in the series
+	Shift float64       // P of this distance of the medians, corrected for the positions and for all series
 
-	// Of a baseline.
-	History string // what it was compared with
+	// Fields of a baseline.
+	History string // description of the compared history
 
-	// Z is of a baseline in robust standard deviations of the history, of a change in standard errors of the medians.
-	// It is infinite where nothing ever varied.
+	// Z is in robust standard deviations of the history for a baseline, and in standard errors of the medians for a
+	// change. It is infinite for a metric that never varied.
 	Z float64
 
 	Coincides []Coincidence
 }
 
-// Find compares the windows with their history and looks for changes of level, and names what happened at the
-// same time. The windows are those of [window.Compute] at the same moment: only workloads that have one are looked at.
+// Find compares the windows with their history, looks for changes of level, and adds events at the same time. The
+// windows must come from [window.Compute] for the same time. Only workloads with a window are examined.
 func Find(ctx context.Context, source query.Source, at time.Time, windows []window.Stat, options Options) ([]Anomaly, []query.Problem) {
 	if len(windows) == 0 {
 		return nil, nil
@@ -104,7 +104,7 @@ func Find(ctx context.Context, source query.Source, at time.Time, windows []wind
 	return found, q.Problems
 }
 
-// changes looks for changes of level in every series of the workloads that are there.
+// changes looks for changes of level in every series of the existing workloads.
 func changes(q *query.Asker, start, at time.Time, known past, there map[query.Target]bool, o Options) []Anomaly {
 	sure := stat.DefaultThresholds()
 	tested := 0
@@ -123,14 +123,15 @@ func changes(q *query.Asker, start, at time.Time, known past, there map[query.Ta
 				}
 				found = append(found, Anomaly{
 					Rule: ChangeRule, Metric: m, Workload: p.Workload, Instance: p.Instance, Query: expr,
-					// A point is the mean of the step before it: the change lies in the first one after it.
+					// A point is the mean of the step before it, so the change lies in the step of the first point
+					// after it.
 					Time:   s.Points[c.At].Time.Add(-o.Step),
 					Before: c.Before, After: c.After, Ratio: c.Ratio, Delta: c.Delta, P: c.P, Shift: c.Shift,
 				})
 			}
 		}
 	}
-	// Each place in each series had its chance to look like a change: Bonferroni.
+	// Every position in every series can look like a change by chance: Bonferroni correction.
 	chances := float64(tested) * float64(o.Span/o.Step)
 	for i := range found {
 		found[i].Shift = math.Min(1, chances*found[i].Shift)

@@ -17,7 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/window"
 )
 
-// look makes windows at noon and looks for anomalies.
+// look computes windows at noon and searches for anomalies.
 func look(t *testing.T, source *querytest.Canned) ([]Anomaly, []analysis.Finding, []query.Problem) {
 	t.Helper()
 	stats, problems := window.Compute(t.Context(), source, querytest.Noon, window.Options{})
@@ -25,12 +25,12 @@ func look(t *testing.T, source *querytest.Canned) ([]Anomaly, []analysis.Finding
 	return found, Findings(found, querytest.Noon, 0), append(problems, more...)
 }
 
-// constant gives a workload a noisy level.
+// constant returns a noisy level of a workload.
 func constant(workload string, level float64) func(time.Time) map[string]float64 {
 	return func(at time.Time) map[string]float64 { return map[string]float64{workload: querytest.Noisy(at, level)} }
 }
 
-// from gives a workload another level from a moment on.
+// from returns levels of a workload that change at a moment.
 func from(moment time.Time, workload string, before, after float64) func(time.Time) map[string]float64 {
 	return func(at time.Time) map[string]float64 {
 		if at.After(moment) {
@@ -45,7 +45,7 @@ func TestNothingUnusual(t *testing.T) {
 		"teescope_syscalls_total": constant("redis", 50_000), "teescope_cpu_seconds": constant("redis", 0.8),
 	}})
 	if len(found) > 0 || len(findings) > 0 || len(problems) > 0 {
-		t.Errorf("of noise: %+v, %+v", findings, problems)
+		t.Errorf("found in noise: %+v, %+v", findings, problems)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestChangeWithRestart(t *testing.T) {
 		t.Errorf("%+v", change)
 	}
 	if off := change.FirstSeen.Sub(moment).Abs(); off > time.Minute {
-		t.Errorf("the change is said to be at %v, off by %v", change.FirstSeen, off)
+		t.Errorf("the change is reported at %v, off by %v", change.FirstSeen, off)
 	}
 	for _, want := range []string{`system calls 2\d{4} -> 6\d{4} calls/s \(x3\.`, `threads that waited 5\d{3} -> 2\d{3} `, "a program of it ended and one was started"} {
 		if !regexp.MustCompile(want).MatchString(change.Cause) {
@@ -99,7 +99,8 @@ func onlyAt(at, moment time.Time, workload string) map[string]float64 {
 	return nil
 }
 
-// TestManyNoisySeries: an evaluation of thousands of series finds nothing in noise, independent or not.
+// TestManyNoisySeries: an evaluation of thousands of series finds nothing in noise, whether its values are independent
+// or not.
 func TestManyNoisySeries(t *testing.T) {
 	value := make(map[string]func(time.Time) map[string]float64)
 	for n, m := range window.Metrics() {
@@ -127,7 +128,7 @@ func TestManyNoisySeries(t *testing.T) {
 
 func TestMeasuringChanged(t *testing.T) {
 	moment := querytest.Noon.Add(-10 * time.Minute)
-	level := func(name string, from, to int) query.Series { // of half minutes since half an hour ago
+	level := func(name string, from, to int) query.Series { // in half minutes since half an hour ago
 		s := query.Series{Labels: map[string]string{"instance": "here", "level": name}}
 		for i := from; i <= to; i++ {
 			s.Points = append(s.Points, query.Point{Time: querytest.Noon.Add(-30*time.Minute + time.Duration(i)*30*time.Second), Value: 1})
@@ -150,7 +151,7 @@ func TestMeasuringChanged(t *testing.T) {
 	}
 }
 
-// TestContainerReplaced: a new container is a new workload, and the change between the two is seen.
+// TestContainerReplaced: a new container is a new workload, and the change between the two is found.
 func TestContainerReplaced(t *testing.T) {
 	moment := querytest.Noon.Add(-15 * time.Minute)
 	halves := func(before, after float64) func(time.Time) map[string]float64 {
@@ -176,8 +177,8 @@ func TestContainerReplaced(t *testing.T) {
 	}
 }
 
-// history keeps windows of a workload at a level that depends on the time.
-func kepts(level func(time.Time) float64) func(time.Time) map[string]float64 {
+// storedAt returns stored windows of a workload at a level that depends on the time.
+func storedAt(level func(time.Time) float64) func(time.Time) map[string]float64 {
 	return func(at time.Time) map[string]float64 {
 		return map[string]float64{"redis": querytest.Noisy(at, level(at))}
 	}
@@ -197,7 +198,7 @@ func TestBaseline(t *testing.T) {
 			if at.Before(from) {
 				return nil
 			}
-			return kepts(level)(at)
+			return storedAt(level)(at)
 		}
 	}
 	for _, c := range []struct {
@@ -218,7 +219,7 @@ func TestBaseline(t *testing.T) {
 		}), ""},
 	} {
 		source := &querytest.Canned{Instants: querytest.Scraped(), Value: map[string]func(time.Time) map[string]float64{
-			"irate(teescope_syscalls_total":                    kepts(func(time.Time) float64 { return 40_000 }),
+			"irate(teescope_syscalls_total":                    storedAt(func(time.Time) float64 { return 40_000 }),
 			`window_value{metric="teescope_syscalls",stat="me`: c.history,
 		}}
 		_, findings, problems := look(t, source)
@@ -235,7 +236,7 @@ func TestBaseline(t *testing.T) {
 
 func TestBaselineRefuses(t *testing.T) {
 	source := &querytest.Canned{Instants: querytest.Scraped(), Value: map[string]func(time.Time) map[string]float64{
-		"irate(teescope_syscalls_total": kepts(func(time.Time) float64 { return 40_000 }),
+		"irate(teescope_syscalls_total": storedAt(func(time.Time) float64 { return 40_000 }),
 		"window_value": func(at time.Time) map[string]float64 {
 			if at.Before(querytest.Noon.Add(-2 * time.Hour)) {
 				return nil
@@ -249,11 +250,12 @@ func TestBaselineRefuses(t *testing.T) {
 	}
 }
 
-// TestBaselineWithoutKeptWindows computes the history again, as on a Prometheus of others.
+// TestBaselineWithoutKeptWindows computes the history from the scraped series, as on a Prometheus that stores no
+// windows.
 func TestBaselineWithoutKeptWindows(t *testing.T) {
 	source := &querytest.Canned{Instants: querytest.Scraped(), Value: map[string]func(time.Time) map[string]float64{
-		"irate(teescope_syscalls_total":     kepts(func(time.Time) float64 { return 40_000 }),
-		"(rate(teescope_syscalls_total[5m]": kepts(func(time.Time) float64 { return 0 }),
+		"irate(teescope_syscalls_total":     storedAt(func(time.Time) float64 { return 40_000 }),
+		"(rate(teescope_syscalls_total[5m]": storedAt(func(time.Time) float64 { return 0 }),
 	}}
 	found, findings, problems := look(t, source)
 	if len(findings) != 1 || len(problems) > 0 || !math.IsInf(found[0].Z, 1) || found[0].Before.Value != 0 {

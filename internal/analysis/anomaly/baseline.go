@@ -15,17 +15,17 @@ import (
 	"github.com/teescope/teescope/internal/lib/stat"
 )
 
-// How much history a baseline needs. Windows of five minutes that follow each other are the observations.
+// The least history of a baseline. Its observations are consecutive windows of five minutes.
 const (
 	leastRecent = 36 // of five minutes: three hours
 	leastDays   = 7
 	leastWeeks  = 4
 
 	recentSpan = 24 * time.Hour
-	rawSpan    = 4 * time.Hour // where no windows were kept, they are computed again from what was scraped
-	// recentGuard keeps what is just beginning out of the history that it is compared with.
+	rawSpan    = 4 * time.Hour // without stored windows, they are computed from the scraped series
+	// recentGuard excludes the most recent time from the history, so that a new anomaly is not compared with itself.
 	recentGuard = 15 * time.Minute
-	// seasonSpread is how far from the same time of day the windows of other days may be.
+	// seasonSpread is the largest distance of the windows of other days from the same time of day.
 	seasonSpread = 15 * time.Minute
 	day          = 24 * time.Hour
 )
@@ -33,7 +33,7 @@ const (
 // memory is the history of one metric of one workload.
 type memory struct {
 	recent []float64
-	days   map[time.Time][]float64 // by when the same time of day was
+	days   map[time.Time][]float64 // by the moment of the same time of day
 	weeks  map[time.Time][]float64
 }
 
@@ -64,7 +64,7 @@ func baselines(q *query.Asker, at time.Time, windows []window.Stat, o Options) [
 	}
 	if refused > 0 && !q.GaveUp() {
 		q.Note(query.Problem{Kind: query.Absent, Error: fmt.Sprintf(
-			"%d of %d series have less than %s of history: they have no baseline yet", refused, len(windows), query.Duration(leastRecent*windows[0].Window))})
+			"%d of %d series have less than %s of history and no baseline yet", refused, len(windows), query.Duration(leastRecent*windows[0].Window))})
 	}
 	return found
 }
@@ -80,8 +80,8 @@ func compare(w window.Stat, before []float64, what string, o Options) (a Anomaly
 	return a, math.Abs(a.Z) >= o.Z && high-low >= w.Metric.Least && (low <= 0 || high/low >= o.Ratio)
 }
 
-// season returns the history to compare with, and what it is: of the same hour of the week, else of the day, else of
-// the last day; nothing when there is too little.
+// season returns the history to compare with, and its description. It prefers the same hour of the week, then of the
+// day, then the last day. It returns nothing when there is too little history.
 func (m *memory) season() (before []float64, what string) {
 	if m == nil {
 		return nil, ""
@@ -103,7 +103,7 @@ func (m *memory) season() (before []float64, what string) {
 	return nil, ""
 }
 
-// remember reads the history of a metric: the medians of windows that were kept.
+// remember reads the history of a metric: the medians of stored windows.
 func remember(q *query.Asker, at time.Time, m window.Metric, span time.Duration) map[query.Target]*memory {
 	all := make(map[query.Target]*memory)
 	of := func(s query.Series) *memory {
@@ -132,7 +132,7 @@ func remember(q *query.Asker, at time.Time, m window.Metric, span time.Duration)
 				most = max(most, len(to))
 			}
 		}
-		if add(0); most < periods/2 { // twice as much is asked for as is needed
+		if add(0); most < periods/2 { // the query covers twice the needed periods
 			return
 		}
 		for shift := span; shift <= seasonSpread; shift += span {
@@ -147,12 +147,12 @@ func remember(q *query.Asker, at time.Time, m window.Metric, span time.Duration)
 	return all
 }
 
-// largest sorts anomalies by how much they changed, the most first.
+// largest sorts anomalies by the size of the change, descending.
 func largest(a, b Anomaly) int {
 	return cmp.Or(cmp.Compare(b.factor(), a.factor()), cmp.Compare(a.Metric.Name, b.Metric.Name))
 }
 
-// factor is the ratio of the medians, the greater to the smaller; infinite where one is zero.
+// factor returns the ratio of the larger median to the smaller one. It is infinite if one is zero.
 func (a Anomaly) factor() float64 {
 	low, high := min(a.Before.Value, a.After.Value), max(a.Before.Value, a.After.Value)
 	if low <= 0 {

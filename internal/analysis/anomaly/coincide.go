@@ -12,24 +12,24 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-// A Coincidence is what happened to a workload at about the time of an anomaly. It need not be the cause.
+// A Coincidence is an event of a workload at about the time of an anomaly. It need not be the cause.
 type Coincidence struct {
 	Time     time.Time
 	Workload string // "" is the machine or the agent
 	Instance string
 	What     string // "the container was started"
-	// Artefact says that the measuring changed: the anomaly may be none of the workload.
+	// Artefact marks an event that changed the measurement. The workload itself may not have changed.
 	Artefact bool
 }
 
-// past is what is known of the time in which changes are looked for.
+// past holds the events of the time in which changes are searched.
 type past struct {
 	events []Coincidence
-	// successor is the container that took the place of another one: a new container is a new workload.
+	// successor maps a container to the one that replaced it. A new container is a new workload.
 	successor map[query.Target]query.Target
 }
 
-// Queries of what can coincide. Start times are values, and identities labels.
+// Queries for events. Start times are values, and identities are labels.
 const (
 	containerStarts = `max by (instance, workload) (container_start_time_seconds * on (instance, id) group_left (workload) teescope_container_info)`
 	enclaveStarts   = `max by (instance, workload) (sgx_enclave_start_time_seconds * on (instance, enclave, pid) group_left (workload) sgx_enclave_info)`
@@ -38,16 +38,17 @@ const (
 	runtimes        = `max by (instance, workload, tee, runtime) (teescope_workload_info)`
 	levels          = `max by (instance, level) (teescope_self_level) == 1`
 	clockSteps      = `sum by (instance) (increase(teescope_clock_steps_total[$step])) > 0`
-	// A program that is started when one has ended: a restart, unless the workload does so all the time.
+	// A program start after another one ended: a restart, unless the workload does so often.
 	programStarts = `sum by (instance, workload) (increase(teescope_execs_total[$step])) > 0 and on (instance, workload) ` +
 		`sum by (instance, workload) (increase(teescope_exits_total[$twice])) > 0`
 )
 
-// rarely is in how many steps of the span programs may start for a start to be worth naming. One start is seen in two
-// of them: ranges overlap by half a step, since what a counter does between the samples of two ranges is in neither.
+// rarely is the largest number of steps with program starts at which a start is worth reporting. One start shows in two
+// steps, because ranges overlap by half a step. Without the overlap, an increase between the samples of two ranges
+// would show in neither.
 const rarely = 4
 
-// history asks for what can coincide with a change between start and at.
+// history queries the events between start and at.
 func history(q *query.Asker, start, at time.Time, step time.Duration) past {
 	k := past{successor: make(map[query.Target]query.Target)}
 	begun := func(expr, what string, artefact bool) {
@@ -87,7 +88,7 @@ func history(q *query.Asker, start, at time.Time, step time.Duration) past {
 
 func (k *past) add(c Coincidence) { k.events = append(k.events, c) }
 
-// relabelled finds workloads of which labels changed, to others or back.
+// relabelled finds workloads whose labels changed.
 func (k *past) relabelled(series []query.Series, step time.Duration, artefact bool, say func(map[string]string) string) {
 	by := make(map[query.Target][]query.Series)
 	for _, s := range series {
@@ -115,7 +116,7 @@ func firstPoint(a, b query.Series) int {
 	return cmp.Or(began(a).Compare(began(b)), cmp.Compare(a.Labels["workload"], b.Labels["workload"]))
 }
 
-// replaced finds containers of the same name that follow each other.
+// replaced finds consecutive containers of the same name.
 func (k *past) replaced(series []query.Series) {
 	by := make(map[string][]query.Series)
 	for _, s := range series {
@@ -131,7 +132,7 @@ func (k *past) replaced(series []query.Series) {
 		for i, s := range list[1:] {
 			was, is := list[i], s
 			if !ended(was).Before(began(is)) || was.Labels["workload"] == is.Labels["workload"] {
-				continue // two at once are no replacement
+				continue // containers that run at the same time do not replace each other
 			}
 			what := "the container was replaced by a new one of the same image"
 			if was.Labels["image"] != is.Labels["image"] {
@@ -144,8 +145,8 @@ func (k *past) replaced(series []query.Series) {
 	}
 }
 
-// joined puts the points of a container that was replaced before those of the new one, so that a change between the
-// two is seen.
+// joined prepends the points of a replaced container to those of its successor, so that a change between the two is
+// found.
 func (k *past) joined(series []query.Series) []query.Series {
 	if len(k.successor) == 0 {
 		return series
@@ -168,7 +169,7 @@ func (k *past) joined(series []query.Series) []query.Series {
 	return slices.DeleteFunc(series, func(s query.Series) bool { return gone[query.TargetOf(s.Labels)] })
 }
 
-// around lists what happened near an anomaly, in order of time.
+// around returns the events near an anomaly, in order of time.
 func (k *past) around(a *Anomaly, window, margin time.Duration) []Coincidence {
 	from, to := a.Time.Add(-margin), a.Time.Add(margin)
 	if a.Rule == BaselineRule {

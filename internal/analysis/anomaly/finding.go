@@ -16,12 +16,12 @@ import (
 	"github.com/teescope/teescope/internal/lib/stat"
 )
 
-// mostTold is how many metrics of one finding are told of.
-const mostTold = 6
+// mostListed bounds the metrics in one finding.
+const mostListed = 6
 
-// Findings makes one finding of the anomalies of a workload by each rule: a restart moves many metrics at
-// once. Of changes it is the newest, with what changed within the margin around it. Their severity is [analysis.Info]: that
-// something is unlike before does not say that it is worse.
+// Findings makes one finding of the anomalies of each workload and rule, because a restart moves many metrics at once.
+// For changes it is the newest one, with the changes within the margin around it. The severity is [analysis.Info],
+// because a difference is not necessarily worse.
 func Findings(anomalies []Anomaly, at time.Time, margin time.Duration) []analysis.Finding {
 	margin = cmp.Or(max(0, margin), Options{}.withDefaults().Margin)
 	type key struct {
@@ -46,7 +46,7 @@ func Findings(anomalies []Anomaly, at time.Time, margin time.Duration) []analysi
 	return findings
 }
 
-// findingOf tells of anomalies of one workload and rule, the largest first.
+// findingOf makes a finding from the anomalies of one workload and rule, the largest first.
 func findingOf(list []Anomaly, at time.Time) analysis.Finding {
 	first := list[0]
 	f := analysis.Finding{
@@ -54,26 +54,26 @@ func findingOf(list []Anomaly, at time.Time) analysis.Finding {
 		Severity: analysis.Info, Confidence: analysis.Measured, FirstSeen: first.Time, LastSeen: at,
 		Sources: []string{"docs/decisions/statistics.md"},
 	}
-	var told []string
+	var parts []string
 	for i, a := range list {
 		f.FirstSeen = earlier(f.FirstSeen, a.Time)
-		if i < mostTold {
-			told = append(told, a.told())
+		if i < mostListed {
+			parts = append(parts, a.text())
 			f.Evidence = append(f.Evidence, a.evidence()...)
 		}
 	}
-	if more := len(list) - mostTold; more > 0 {
-		told = append(told, fmt.Sprintf("and %d more", more))
+	if more := len(list) - mostListed; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
 	moment := f.FirstSeen.UTC().Format("15:04:05")
 	if first.Rule == ChangeRule {
 		f.Title = "the level changed"
-		f.Cause = fmt.Sprintf("since about %s UTC: %s", moment, strings.Join(told, "; "))
+		f.Cause = fmt.Sprintf("since about %s UTC: %s", moment, strings.Join(parts, "; "))
 		f.NotWhen = []string{"the load changed: that is a change too"}
 	} else {
-		f.Title = "unlike its history"
-		f.Cause = fmt.Sprintf("compared with %s: %s", first.History, strings.Join(told, "; "))
-		f.NotWhen = []string{"the workload is newly used in another way"}
+		f.Title = "differs from its history"
+		f.Cause = fmt.Sprintf("compared with %s: %s", first.History, strings.Join(parts, "; "))
+		f.NotWhen = []string{"the workload is now used in another way"}
 	}
 	events, artefact := coincidences(list)
 	if len(events) > 0 {
@@ -82,11 +82,11 @@ func findingOf(list []Anomaly, at time.Time) analysis.Finding {
 	switch {
 	case artefact:
 		f.Confidence = analysis.Possible
-		f.Advice = []string{"Wait for windows that lie after it: the measuring itself changed at that time."}
+		f.Advice = []string{"Wait for windows after that time: the measurement itself changed."}
 	case len(events) > 0:
-		f.Advice = []string{"Compare what was started with what ran before: version, command line, configuration."}
+		f.Advice = []string{"Compare the started program with the one before: version, command line, configuration."}
 	default:
-		f.Advice = []string{"Look at what was deployed, reconfigured or asked of the workload at that time."}
+		f.Advice = []string{"Find what was deployed or reconfigured, or which requests changed, at that time."}
 	}
 	return f
 }
@@ -98,21 +98,21 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// coincidences lists what happened, once each, and whether the measuring changed.
-func coincidences(list []Anomaly) (told []string, artefact bool) {
+// coincidences returns each event once, and whether one changed the measurement.
+func coincidences(list []Anomaly) (events []string, artefact bool) {
 	for _, a := range list {
 		for _, c := range a.Coincides {
 			artefact = artefact || c.Artefact
-			if text := fmt.Sprintf("%s (%s)", c.What, c.Time.UTC().Format("15:04:05")); !slices.Contains(told, text) {
-				told = append(told, text)
+			if text := fmt.Sprintf("%s (%s)", c.What, c.Time.UTC().Format("15:04:05")); !slices.Contains(events, text) {
+				events = append(events, text)
 			}
 		}
 	}
-	return told, artefact
+	return events, artefact
 }
 
-// told says what changed by how much: "system calls 1200 -> 5100 calls/s (x4.3)".
-func (a Anomaly) told() string {
+// text describes the change: "system calls 1200 -> 5100 calls/s (x4.3)".
+func (a Anomaly) text() string {
 	text := fmt.Sprintf("%s %s -> %s %s", a.Metric.Help, analysis.Figure(a.Before.Value), analysis.Figure(a.After.Value), a.Metric.Unit)
 	switch {
 	case a.Ratio.Bounded():
@@ -135,7 +135,7 @@ func (a Anomaly) evidence() []analysis.Evidence {
 	return []analysis.Evidence{one("median before", a.Before), one("median after", a.After)}
 }
 
-// unitOf spells the unit of a metric as findings do.
+// unitOf returns the unit of a metric as findings write it.
 func unitOf(m window.Metric) string {
 	switch {
 	case m.Gauge:
@@ -152,7 +152,7 @@ func (a Anomaly) only() string {
 		return a.Query
 	}
 	narrowed, err := promql.Narrow(a.Query, []promql.Matcher{{Label: "workload", Value: a.Workload}}, func(string) bool { return true })
-	if err != nil { // a metric of our own that is not written well
+	if err != nil { // a malformed built-in metric
 		return a.Query
 	}
 	return narrowed

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cost holds what one event costs, as a range with its source.
+// Package cost holds the cost of single events, as ranges with sources.
 //
 // It refuses to know how often an event happens.
 package cost
 
 import "fmt"
 
-// A Cost is what one event costs the thread that it happens to, as a range: [Cycles], or [Seconds].
+// A Cost is the time that one event takes from its thread, as a range: [Cycles], or [Seconds].
 type Cost interface {
-	// CPU is what so many events cost in seconds of CPU time, as a range. With events per second it is a number of cores.
+	// CPU returns the CPU time of events in seconds, as a range. For events per second the result is a number of cores.
 	CPU(events float64, clock Clock) (low, high float64)
-	// Assumption is the sentence that belongs to an estimate made with this cost.
+	// Assumption states this cost in a sentence for the assumptions of an estimate.
 	Assumption() string
-	// Origin says where the figures come from.
+	// Origin returns the source of the figures.
 	Origin() string
 }
 
@@ -24,19 +24,19 @@ type Cycles struct {
 	Source    string
 }
 
-// Seconds is a cost in seconds, as it was measured on one machine.
+// Seconds is a cost in seconds, as measured on one machine.
 type Seconds struct {
 	What      string
 	Low, High float64
 	Source    string
 }
 
-// Costs of events, without what the event is for: the cost of an OCALL is that of leaving and entering the enclave, and
-// not that of the system call outside.
+// Costs of events, without the work that the event is for. The cost of an OCALL is that of leaving and entering the
+// enclave, without the system call outside.
 var (
-	// OCALL is of one exit from an enclave and the entry that follows it (EEXIT and EENTER together), with the caches and
-	// translations lost on the way. It is the one figure for a crossing of the enclave boundary: rules, alerts, documents
-	// and panels state it, and a test compares them with it.
+	// OCALL is the cost of one exit from an enclave and the entry that follows it (EEXIT and EENTER together), with the
+	// lost caches and translations. It is the one figure for a crossing of the enclave boundary. Rules, alerts,
+	// documents and panels state it, and a test compares them with it.
 	//
 	// HotCalls measured the pair: 8,200 cycles with warm caches and 14,000 with cold ones (Weisse et al., ISCA 2017).
 	// Gramine's guide, "Performance tuning and analysis", says that some studies show each EEXIT and EENTER to cost 8,000
@@ -45,53 +45,53 @@ var (
 		What: "an OCALL", Low: 8000, High: 14000,
 		Source: "Gramine, Performance tuning and analysis: 8,000 to 12,000 cycles; Weisse et al., HotCalls, ISCA 2017: 8,200 to 14,000",
 	}
-	// Exitless is of the same call handed to a thread outside.
+	// Exitless is the cost of the same call by a thread outside.
 	Exitless = Cycles{
 		What: "an exitless call", Low: 600, High: 1400,
 		Source: "Weisse et al., HotCalls, ISCA 2017: 620 cycles, 1,400 at the 99.97th percentile",
 	}
-	// AEX is of an interrupt or exception in an enclave with the return to it (ERESUME).
+	// AEX is the cost of an interrupt or exception in an enclave and the return to it (ERESUME).
 	AEX = Cycles{
 		What: "an asynchronous exit", Low: 5000, High: 14000,
-		Source: "proposed: as an OCALL, of which it is the half that the processor does, at least",
+		Source: "proposed: at most that of an OCALL, and at least the processor's half of it",
 	}
-	// Paging is of one enclave page written out and loaded back.
+	// Paging is the cost of writing out one enclave page and loading it back.
 	Paging = Cycles{
 		What: "a page written out and loaded back", Low: 12000, High: 40000,
 		Source: "Orenbach et al., Eleos, EuroSys 2017: EWB and ELDU 12,000 cycles each way at least, 40,000 with the fault",
 	}
-	// Switch is of one context switch, without the caches lost on it.
+	// Switch is the cost of one context switch, without the caches that it loses.
 	Switch = Cycles{
 		What: "a context switch", Low: 2000, High: 6000,
 		Source: "measured: half a round trip through a pipe on Linux 6.18, 1.3 us (docs/dev/probe-cost.md has the machine)",
 	}
-	// Fault is of one page fault that needs no device and no enclave page.
+	// Fault is the cost of one page fault that needs no device and no enclave page.
 	Fault = Cycles{
 		What: "a page fault", Low: 1500, High: 5000,
 		Source: "measured: 1.1 us on Linux 6.18, on the machine of docs/dev/probe-cost.md",
 	}
-	// Syscall is of entering and leaving the kernel outside of any enclave.
+	// Syscall is the cost of entering and leaving the kernel outside an enclave.
 	Syscall = Cycles{
 		What: "a system call outside an enclave", Low: 100, High: 400,
 		Source: "Gramine, Performance tuning and analysis: about 100 cycles; measured: 103 ns for getppid on Linux 6.18",
 	}
 )
 
-// Clock is how fast the processor goes: a range where it is not known.
+// Clock is the frequency of the processor, as a range if it is unknown.
 type Clock struct {
 	Low, High float64 // Hz
-	Measured  bool    // both are what the machine says
+	Measured  bool    // both are the machine's own figure
 }
 
-// UnknownClock covers the processors with SGX or TDX, from E3-1200 v5 to Xeon 6, at base and at turbo.
+// UnknownClock covers the processors with SGX or TDX, from E3-1200 v5 to Xeon 6, at base and turbo frequency.
 var UnknownClock = Clock{Low: 2.0e9, High: 4.0e9}
 
-// Assumption is the sentence that belongs to an estimate made with this clock.
+// Assumption states this clock in a sentence for the assumptions of an estimate.
 func (c Clock) Assumption() string {
 	if c.Measured {
-		return fmt.Sprintf("the processor goes at %.3g GHz, the highest frequency that the machine tells", c.High/1e9)
+		return fmt.Sprintf("the processor runs at %.3g GHz, the highest frequency that the machine reports", c.High/1e9)
 	}
-	return fmt.Sprintf("the processor goes at %.3g to %.3g GHz: its frequency is not known", c.Low/1e9, c.High/1e9)
+	return fmt.Sprintf("the processor runs at %.3g to %.3g GHz: its frequency is not known", c.Low/1e9, c.High/1e9)
 }
 
 // CPU implements [Cost].
@@ -123,7 +123,7 @@ func (c Seconds) Assumption() string {
 // Origin implements [Cost].
 func (c Seconds) Origin() string { return c.Source }
 
-// Between is the range from one cost up to another one, in the unit of the upper one.
+// Between returns the range from one cost to another, in the unit of the upper one.
 func Between(what string, from Cycles, to Cost, clock Clock) Cost {
 	source := func(to string, s string) string {
 		return "from " + from.What + " to " + to + ": " + from.Source + "; " + s

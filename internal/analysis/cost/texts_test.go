@@ -16,9 +16,9 @@ import (
 const number = `(\d{1,3}(?:,\d{3})+)`
 
 var (
-	// stated is a cost in cycles as texts state it, from 1,000 on.
+	// stated matches a cost in cycles in a text, from 1,000 on.
 	stated = regexp.MustCompile(number + `(?: to ` + number + `)? cycles`)
-	// share is a range of cycles with the part of a core that a rate of events takes.
+	// share matches a range of cycles with the part of a core that a rate of events takes.
 	share = regexp.MustCompile(number + ` to ` + number + ` cycles: ` + number + ` (?:pages )?a second are ([\d.]+) to ([\d.]+) % of a core at 3 GHz`)
 )
 
@@ -31,7 +31,7 @@ func parse(t *testing.T, text string) float64 {
 	return v
 }
 
-// texts are all files that state what something costs, without cost.go, which has the constants and quotes its sources.
+// texts returns all files that state costs, without cost.go, which has the constants and quotes its sources.
 func texts(t *testing.T) map[string]string {
 	t.Helper()
 	const top = "../../../"
@@ -56,7 +56,7 @@ func texts(t *testing.T) map[string]string {
 	return all
 }
 
-// Every text states the costs of this package: a range, or one end of it.
+// Every text states a cost of this package: a range, or one end of it.
 func TestTextsStateTheseCosts(t *testing.T) {
 	costs := []Cycles{OCALL, Exitless, AEX, Paging, Switch, Fault, Syscall}
 	ranges, ends := make(map[[2]float64]bool), make(map[float64]bool)
@@ -69,14 +69,14 @@ func TestTextsStateTheseCosts(t *testing.T) {
 			low := parse(t, m[1])
 			if m[2] == "" {
 				if !ends[low] {
-					t.Errorf("%s: %q is no end of a cost in cost.go", file, m[0])
+					t.Errorf("%s: %q is not an end of a cost in cost.go", file, m[0])
 				}
 				continue
 			}
 			r := [2]float64{low, parse(t, m[2])}
 			found[r]++
 			if !ranges[r] {
-				t.Errorf("%s: %q is no cost in cost.go", file, m[0])
+				t.Errorf("%s: %q is not a cost in cost.go", file, m[0])
 			}
 		}
 		for _, m := range share.FindAllStringSubmatch(text, -1) {
@@ -91,6 +91,6 @@ func TestTextsStateTheseCosts(t *testing.T) {
 		}
 	}
 	if found[[2]float64{OCALL.Low, OCALL.High}] < 5 {
-		t.Errorf("only %d texts state what an OCALL costs: the test does not see them", found[[2]float64{OCALL.Low, OCALL.High}])
+		t.Errorf("the test finds only %d texts that state the cost of an OCALL", found[[2]float64{OCALL.Low, OCALL.High}])
 	}
 }

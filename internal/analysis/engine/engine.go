@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package engine evaluates diagnosis rules on stored series: it asks each query once, lets each rule look at each
+// Package engine evaluates diagnosis rules on stored series. It runs each query once, applies each rule to each
 // workload, and ranks the findings.
 //
 // It refuses to know a rule, a collector, an eBPF program or a database.
@@ -16,14 +16,15 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-// Options bound an evaluation. The zero value is five minutes up to now.
+// Options bound an evaluation. The zero value means the last five minutes.
 type Options struct {
 	Window   time.Duration // 5 minutes
 	At       time.Time     // end of the window; now
-	Workload string        // only this one; empty is every one
+	Workload string        // only this one; empty means all
 	Timeout  time.Duration // of all queries together; 30 s
 	PerQuery time.Duration // of one; 10 s
-	// MaxWorkloads are judged, MaxSamples taken from a query; 1,000 and 50,000. What exceeds them is a [Problem].
+	// MaxWorkloads is the largest number of workloads, and MaxSamples that of samples per query; 1,000 and 50,000. What
+	// exceeds them is a [Problem].
 	MaxWorkloads, MaxSamples int
 }
 
@@ -52,35 +53,35 @@ func (o Options) limits() query.Limits {
 	return query.Limits{PerQuery: o.PerQuery, Series: o.MaxSamples}
 }
 
-// Result is what one evaluation found, and what it could not look at.
+// Result holds the findings of one evaluation, and what could not be judged.
 type Result struct {
 	At        time.Time          `json:"at"`
 	Window    time.Duration      `json:"-"`
-	Findings  []analysis.Finding `json:"findings"` // the most worthwhile first
+	Findings  []analysis.Finding `json:"findings"` // by descending weight
 	Problems  []query.Problem    `json:"problems"`
 	Workloads int                `json:"workloads"` // that were judged
-	Checked   []string           `json:"checked"`   // rules that looked at one workload at least
-	Skipped   []Skip             `json:"skipped"`   // rules that looked at none
+	Checked   []string           `json:"checked"`   // rules that judged at least one workload
+	Skipped   []Skip             `json:"skipped"`   // rules that judged none
 
 	blind          bool // nothing could be judged
 	unknownRules   map[string]bool
 	unknownTargets map[query.Target]bool
 }
 
-// Knows tells whether a cause would have been found if it were there: the rule had its data and the workload, if it
-// still exists, was there for long enough.
+// Knows reports whether an existing cause would have been found. The rule must have had its data, and the workload, if
+// it still exists, must have existed for long enough.
 func (r Result) Knows(rule, workload, instance string) bool {
 	return !r.blind && !r.unknownRules[rule] && !r.unknownTargets[query.Target{Workload: workload, Instance: instance}]
 }
 
-// Skip is a rule that was not asked about any workload.
+// Skip is a rule that judged no workload.
 type Skip struct {
 	Rule   string `json:"rule"`
 	Reason string `json:"reason"`
 }
 
-// Evaluate asks each distinct query of the rules once and lets each rule look at each workload. The error is of what
-// was asked for; what the source could not answer is in the result's problems.
+// Evaluate runs each distinct query of the rules once and applies each rule to each workload. An error means that the
+// arguments are invalid or the context ended. A query without an answer is a problem in the result.
 func Evaluate(ctx context.Context, source query.Source, rules []Rule, options Options) (Result, error) {
 	o := options.withDefaults()
 	if err := check(rules); err != nil {
@@ -110,7 +111,7 @@ func Evaluate(ctx context.Context, source query.Source, rules []Rule, options Op
 	return result, nil
 }
 
-// check tells what is wrong with a list of rules, which is their author's fault.
+// check returns an error for an invalid list of rules, which is a programming error.
 func check(rules []Rule) error {
 	seen := make(map[string]bool)
 	for _, r := range rules {
@@ -118,13 +119,13 @@ func check(rules []Rule) error {
 		case r.Name == "" || r.Judge == nil || len(r.Signals) == 0:
 			return fmt.Errorf("rule %q: it needs a name, signals and a function Judge", r.Name)
 		case seen[r.Name]:
-			return fmt.Errorf("rule %q: there are two of that name", r.Name)
+			return fmt.Errorf("rule %q: the name is not unique", r.Name)
 		}
 		seen[r.Name] = true
 		names := make(map[string]bool)
 		for _, s := range r.Signals {
 			if s.Name == "" || s.Query == "" || names[s.Name] {
-				return fmt.Errorf("rule %q, signal %q: it needs a query and a name that no other signal of the rule has", r.Name, s.Name)
+				return fmt.Errorf("rule %q, signal %q: it needs a query and a name that is unique in the rule", r.Name, s.Name)
 			}
 			names[s.Name] = true
 		}

@@ -17,7 +17,7 @@ import (
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// fake is a source that knows answers by query. Workloads are there for all of the window unless it says otherwise.
+// fake is a source with canned answers by query. Workloads exist for all of the window unless there says otherwise.
 type fake struct {
 	answers map[string][]query.Sample
 	errs    map[string]error
@@ -76,7 +76,7 @@ func sample(workload string, value float64, labels ...string) query.Sample {
 	return s
 }
 
-// above is a rule that finds a signal above a limit, with a gain from share to share.
+// above returns a rule that finds a signal above a limit, with this share as its gain.
 func above(name, query string, limit, share float64) Rule {
 	return Rule{
 		Name: name, Title: "too much", Sources: []string{"a test"},

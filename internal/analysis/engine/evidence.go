@@ -14,17 +14,18 @@ import (
 	"github.com/teescope/teescope/internal/lib/promql"
 )
 
-// EvidenceOCALL names what an OCALL costs on the machine, where somebody has measured it: the middle of the range.
+// EvidenceOCALL names the cost of an OCALL that was measured on the machine: the middle of the range.
 const EvidenceOCALL = "ocall_cost"
 
-// evidence is one number of a rule's signals: "name", or "name{label=value}". It is nil where there is none.
+// evidence returns one figure of a rule's signals: "name", or "name{label=value}". It returns nil when there is no
+// sample.
 func (s scene) evidence(rule Rule, w Workload, name string) (*analysis.Evidence, error) {
 	base, label, value := name, "", ""
 	if b, rest, found := strings.Cut(name, "{"); found {
 		base = b
 		label, value, found = strings.Cut(strings.TrimSuffix(rest, "}"), "=")
 		if !found || !strings.HasSuffix(rest, "}") {
-			return nil, fmt.Errorf("evidence %q: it is written name{label=value}", name)
+			return nil, fmt.Errorf("evidence %q: the format is name{label=value}", name)
 		}
 	}
 	if name == EvidenceOCALL {
@@ -45,7 +46,7 @@ func (s scene) evidence(rule Rule, w Workload, name string) (*analysis.Evidence,
 		}
 		shown.Value += v.Value
 		if !measured {
-			only = s.whose(expr, v.Labels)
+			only = s.matchers(expr, v.Labels)
 		}
 		measured = true
 	}
@@ -53,7 +54,7 @@ func (s scene) evidence(rule Rule, w Workload, name string) (*analysis.Evidence,
 		return nil, nil
 	}
 	if math.IsInf(shown.Value, 0) {
-		return nil, fmt.Errorf("evidence %q is more than a number can hold", name)
+		return nil, fmt.Errorf("evidence %q is infinite", name)
 	}
 	if label != "" {
 		only = append(only, promql.Matcher{Label: label, Value: value})
@@ -69,7 +70,7 @@ func (s scene) evidence(rule Rule, w Workload, name string) (*analysis.Evidence,
 	return &shown, nil
 }
 
-// evidenceOCALL is nil where nobody has measured it.
+// evidenceOCALL returns nil when the cost was not measured.
 func (s scene) evidenceOCALL(w Workload) (*analysis.Evidence, error) {
 	measured, ok := w.OCALL.(cost.Seconds)
 	if !ok {
@@ -84,9 +85,9 @@ func (s scene) evidenceOCALL(w Workload) (*analysis.Evidence, error) {
 	return &analysis.Evidence{Name: EvidenceOCALL, Unit: "seconds", Value: (measured.Low + measured.High) / 2, Query: expr}, err
 }
 
-// whose are the matchers that leave of an answer what belongs to the same workload and machine. The machine is named
-// where there are several.
-func (s scene) whose(query string, labels map[string]string) []promql.Matcher {
+// matchers returns the matchers that select the samples of the same workload and machine. The machine is named only if
+// there are several.
+func (s scene) matchers(query string, labels map[string]string) []promql.Matcher {
 	var only []promql.Matcher
 	if workload := labels["workload"]; workload != "" {
 		only = append(only, promql.Matcher{Label: "workload", Value: workload})
@@ -100,7 +101,7 @@ func (s scene) whose(query string, labels map[string]string) []promql.Matcher {
 	return only
 }
 
-// ofTargets tells whether a metric has the labels workload or instance: those of the agent and of node exporters.
+// ofTargets reports whether a metric has the labels workload or instance. Those of the agent and of node exporters do.
 func ofTargets(metric string) bool {
 	for _, prefix := range []string{"teescope_", "sgx_", "container_", "node_"} {
 		if strings.HasPrefix(metric, prefix) {

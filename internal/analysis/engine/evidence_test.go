@@ -11,7 +11,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-// TestEvidenceIsAskedForAsOneWouldType it: by workload, by machine where there are several, and one number.
+// TestEvidenceIsAskedForAsOneWouldType: the query of a figure names the workload, and the machine if there are several.
 func TestEvidenceIsAskedForAsOneWouldType(t *testing.T) {
 	const (
 		calls = `sum by (workload, instance, syscall) (rate(teescope_syscalls_total{syscall!~"a|b"}[$window]))`
@@ -65,14 +65,14 @@ func TestEvidenceIsAskedForAsOneWouldType(t *testing.T) {
 			}
 			for i, e := range r.Findings[0].Evidence {
 				if e.Query != c.want[i] {
-					t.Errorf("%s is shown by\n\t%s\nnot\n\t%s", e.Name, e.Query, c.want[i])
+					t.Errorf("%s has the query\n\t%s\nwant\n\t%s", e.Name, e.Query, c.want[i])
 				}
 			}
 		})
 	}
 }
 
-// TestWhatAnOCALLCostsHere is taken from the machine, with what it rests on.
+// TestWhatAnOCALLCostsHere: a cost that was measured on the machine is used, and its source is stated.
 func TestWhatAnOCALLCostsHere(t *testing.T) {
 	stated := func(instance, bound string, seconds float64) query.Sample {
 		return query.Sample{Labels: map[string]string{"instance": instance, "bound": bound}, Time: now, Value: seconds}

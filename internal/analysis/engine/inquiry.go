@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-// An inquiry asks the source on behalf of one evaluation and collects what could not be answered.
+// An inquiry runs the queries of one evaluation and collects the problems.
 type inquiry struct {
 	Options
 	ctx      context.Context
@@ -20,11 +20,11 @@ type inquiry struct {
 	problems []query.Problem
 }
 
-// answer is what the source said to one query.
+// answer is the result of one query.
 type answer struct {
 	samples  []query.Sample
 	err      error
-	kind     query.Kind // of the problem, empty when there is none
+	kind     query.Kind // of the problem; empty without one
 	by       map[query.Target][]query.Sample
 	machines []query.Target // in the answer
 	frequent bool           // the query is about frequent events
@@ -32,12 +32,12 @@ type answer struct {
 
 func (q *inquiry) note(p query.Problem) { q.problems = append(q.problems, p) }
 
-// expr is a query for the window.
+// expr returns a query for the window.
 func (o Options) expr(text string) string {
 	return strings.ReplaceAll(text, "$window", query.Duration(o.Window))
 }
 
-// instant asks one query and drops samples that are not finite.
+// instant runs one query and drops samples that are not finite.
 func (q *inquiry) instant(expr string) answer {
 	samples, kind, err := q.limits().Instant(q.ctx, q.source, expr, q.At)
 	if kind != "" {
@@ -56,7 +56,7 @@ func (q *inquiry) instant(expr string) answer {
 	return answer{samples: kept, by: by, machines: query.Machines(by)}
 }
 
-// own asks a query of the engine itself. An answer without samples is not a problem.
+// own runs a query of the engine itself. An answer without samples is not a problem.
 func (q *inquiry) own(text string) answer {
 	expr := q.expr(text)
 	a := q.instant(expr)
@@ -66,7 +66,7 @@ func (q *inquiry) own(text string) answer {
 	return a
 }
 
-// ranged asks a query of the engine itself at moments in the window. ok is false when it failed.
+// ranged runs a range query of the engine itself over the window. It returns false when the query failed.
 func (q *inquiry) ranged(expr string, step time.Duration) (series []query.Series, ok bool) {
 	series, kind, err := q.limits().Range(q.ctx, q.source, expr, q.At.Add(step-q.Window), q.At, step)
 	switch kind {
@@ -79,10 +79,10 @@ func (q *inquiry) ranged(expr string, step time.Duration) (series []query.Series
 	return series, true
 }
 
-// answers are what the source said to the queries of the rules, by query.
+// answers holds the results of the rules' queries, by query.
 type answers map[string]answer
 
-// needs are the queries of the rules in the order in which they are asked, and which rules need each.
+// needs holds the queries of the rules in order, and the rules that need each.
 type needs struct {
 	queries []string
 	rules   map[string][]string
@@ -107,7 +107,7 @@ func needsOf(rules []Rule, o Options) needs {
 	return n
 }
 
-// askAll asks each query once.
+// askAll runs each query once.
 func askAll(q *inquiry, n needs) answers {
 	all := make(answers, len(n.queries))
 	for _, expr := range n.queries {

@@ -12,24 +12,24 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-// draft is a finding that may yet be explained by another one.
+// draft is a finding that another one may still explain.
 type draft struct {
 	analysis.Finding
 	supersedes []string
 	weight     float64
 }
 
-// judgement is what rules said, and which of them could not look.
+// judgement holds the drafts of all rules, and the rules that could not judge.
 type judgement struct {
 	drafts     []draft
 	checked    []string
 	skipped    []Skip
 	unanswered []string              // rules of which a query failed
-	workloads  map[query.Target]bool // that a rule looked at
+	workloads  map[query.Target]bool // that a rule judged
 	gaps       []query.Target        // machines that could not be judged
 }
 
-// judgeAll lets each rule look at each target, or at each machine.
+// judgeAll applies each rule to each target, or to each machine.
 func judgeAll(q *inquiry, s scene, rules []Rule, targets []query.Target) judgement {
 	j := judgement{checked: []string{}, skipped: []Skip{}, workloads: make(map[query.Target]bool)}
 	for _, rule := range rules {
@@ -49,7 +49,7 @@ func judgeAll(q *inquiry, s scene, rules []Rule, targets []query.Target) judgeme
 		drafts, looked := s.judge(q, rule, at)
 		j.drafts = append(j.drafts, drafts...)
 		if len(looked) == 0 {
-			j.skipped = append(j.skipped, Skip{rule.Name, "no workload has what it looks at"})
+			j.skipped = append(j.skipped, Skip{rule.Name, "no workload has data for this rule"})
 			continue
 		}
 		j.checked = append(j.checked, rule.Name)
@@ -62,7 +62,7 @@ func judgeAll(q *inquiry, s scene, rules []Rule, targets []query.Target) judgeme
 	return j
 }
 
-// judge lets one rule look at targets. It returns the targets that had what the rule looks at.
+// judge applies one rule to targets. It returns the targets that had data for the rule.
 func (s scene) judge(q *inquiry, rule Rule, targets []query.Target) (drafts []draft, looked []query.Target) {
 	for _, t := range targets {
 		w, own := s.view(rule, t)
@@ -84,7 +84,7 @@ func (s scene) judge(q *inquiry, rule Rule, targets []query.Target) (drafts []dr
 	return drafts, looked
 }
 
-// unfit says why a rule cannot look at anything, and whether that is because a query failed.
+// unfit returns why a rule cannot judge anything, and whether a failed query is the reason.
 func (s scene) unfit(rule Rule) (why string, failed bool) {
 	if s.blind != "" {
 		return s.blind, false
@@ -98,12 +98,12 @@ func (s scene) unfit(rule Rule) (why string, failed bool) {
 		empty = empty && a.kind == query.Absent
 	}
 	if empty {
-		return "nothing that it looks at is measured", false
+		return "none of its signals is measured", false
 	}
 	return "", false
 }
 
-// view is what a rule sees of a workload, and whether any of it is the workload's own.
+// view returns the workload as a rule sees it, and whether any sample is the workload's own.
 func (s scene) view(rule Rule, t query.Target) (w Workload, own bool) {
 	w = Workload{
 		Name: t.Workload, Instance: t.Instance, Window: s.Window.Seconds(), Clock: s.clock(t.Instance), OCALL: s.ocall(t.Instance),
@@ -117,7 +117,7 @@ func (s scene) view(rule Rule, t query.Target) (w Workload, own bool) {
 	return w, own
 }
 
-// ask asks a rule. One that panics has found nothing, and takes nothing else down.
+// ask calls a rule. A panic in it is an error and affects no other rule.
 func ask(rule Rule, w Workload) (v *Verdict, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -127,7 +127,7 @@ func ask(rule Rule, w Workload) (v *Verdict, err error) {
 	return rule.Judge(w), nil
 }
 
-// draft makes a finding of a verdict.
+// draft makes a finding from a verdict.
 func (s scene) draft(rule Rule, w Workload, v *Verdict) (draft, error) {
 	if err := sound(v); err != nil {
 		return draft{}, err
@@ -156,7 +156,7 @@ func (s scene) draft(rule Rule, w Workload, v *Verdict) (draft, error) {
 	return draft{Finding: f, supersedes: v.Supersedes, weight: weight(f, v.Severity)}, nil
 }
 
-// sound tells what is wrong with a verdict.
+// sound returns an error for an invalid verdict.
 func sound(v *Verdict) error {
 	if v.Cause == "" || len(v.Advice) == 0 {
 		return fmt.Errorf("a verdict needs a cause and advice")
@@ -169,7 +169,7 @@ func sound(v *Verdict) error {
 	}
 	if g := v.Gain; g != nil {
 		if math.IsNaN(g.Low) || math.IsNaN(g.High) || g.Low < 0 || g.High < g.Low || g.High > analysis.MaxShare/(1-analysis.MaxShare)+1e-9 {
-			return fmt.Errorf("a gain of %v to %v cannot be", g.Low, g.High)
+			return fmt.Errorf("a gain of %v to %v is impossible", g.Low, g.High)
 		}
 		if len(g.Assumptions) == 0 {
 			return fmt.Errorf("a gain needs its assumptions")

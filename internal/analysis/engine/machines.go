@@ -14,14 +14,14 @@ const (
 	ocallQuery = `max by (instance, bound) (teescope_enclave_crossing_seconds)`
 )
 
-// machines is what is known of each machine, by instance.
+// machines holds properties of each machine, by instance.
 type machines struct {
 	stepped map[string]bool       // its clock was set within the window
 	clocks  map[string]cost.Clock // of its processor
-	ocalls  map[string]cost.Cost  // what an OCALL was measured to cost there
+	ocalls  map[string]cost.Cost  // measured cost of an OCALL
 }
 
-// readMachines asks what is known of each machine. blind says why nothing can be judged; it is empty when it can.
+// readMachines queries the properties of each machine. blind is the reason why nothing can be judged, or empty.
 func readMachines(q *inquiry) (m machines, blind string) {
 	m = machines{stepped: make(map[string]bool), clocks: make(map[string]cost.Clock)}
 	steps := q.own(stepsQuery)
@@ -40,17 +40,17 @@ func readMachines(q *inquiry) (m machines, blind string) {
 	return m, blind
 }
 
-// clock is that of an instance.
+// clock returns the processor clock of an instance.
 func (m machines) clock(instance string) cost.Clock {
 	return ofInstance(m.clocks, instance, cost.UnknownClock)
 }
 
-// ocall is what an OCALL costs on an instance.
+// ocall returns the cost of an OCALL on an instance.
 func (m machines) ocall(instance string) cost.Cost {
 	return ofInstance(m.ocalls, instance, cost.Cost(cost.OCALL))
 }
 
-// ofInstance is what is known of an instance, perhaps under another port of it.
+// ofInstance returns the value of an instance, if necessary from another port of the same host.
 func ofInstance[T any](known map[string]T, instance string, otherwise T) T {
 	if found, ok := known[instance]; ok {
 		return found
@@ -63,7 +63,7 @@ func ofInstance[T any](known map[string]T, instance string, otherwise T) T {
 	return otherwise
 }
 
-// measuredOCALLs are the costs that users state of their machines, by instance. What cannot be one is left out.
+// measuredOCALLs returns the costs that users configured for their machines, by instance. Invalid ones are left out.
 func measuredOCALLs(samples []query.Sample) map[string]cost.Cost {
 	bounds := make(map[string]map[string]float64)
 	for _, s := range samples {

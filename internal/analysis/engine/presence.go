@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-// Queries about how much of the window a workload was there. Every workload has the gauge of its processes.
+// Queries for the part of the window in which a workload existed. Every workload has the gauge of its processes.
 const (
 	pulseQuery = `max by (workload, instance) (timestamp(teescope_processes))`
 	countQuery = `max by (workload, instance) (count_over_time(teescope_processes[$window]))`
@@ -20,23 +20,23 @@ const (
 )
 
 const (
-	pulseSteps  = 60 // of a window, in which samples are told apart
-	sightSlots  = 10 // of a window, in which there are samples or not
+	pulseSteps  = 60 // of a window, to distinguish samples
+	sightSlots  = 10 // of a window, each with or without samples
 	leastThere  = 0.5
 	clockWasSet = "the clock of the machine was set within the window"
-	unseen      = "it is not known which workloads were there"
+	unseen      = "it is not known which workloads existed"
 )
 
-// presence is how much of the window a workload was there.
+// presence is the part of the window in which a workload existed.
 type presence struct {
 	share   float64
 	samples int // 0 is unknown
 }
 
-// presences are those of the workloads and machines that are known.
+// presences holds the presence of all known workloads and machines.
 type presences map[query.Target]presence
 
-// readPresences learns from the times of samples how much of the window workloads were there.
+// readPresences derives the presence of workloads from the times of their samples.
 func readPresences(q *inquiry) (there presences, blind string) {
 	there = make(presences)
 	step := q.Window / pulseSteps
@@ -47,7 +47,7 @@ func readPresences(q *inquiry) (there presences, blind string) {
 	for _, s := range series {
 		there[query.TargetOf(s.Labels)] = presence{share: q.share(s.Points, step)}
 	}
-	// A machine was there for as long as any workload on it.
+	// A machine existed for at least as long as any workload on it.
 	for t, p := range maps.Clone(there) {
 		machine := query.Target{Instance: t.Instance}
 		there[machine] = presence{share: max(there[machine].share, p.share)}
@@ -59,8 +59,8 @@ func readPresences(q *inquiry) (there presences, blind string) {
 	return there, blind
 }
 
-// share is how much of the window samples cover, when their moments are the points' values: as many as there are,
-// times the distance that is usual between them.
+// share returns the part of the window that samples cover. The points' values are the samples' times. The part is the
+// number of samples times their usual distance.
 func (o Options) share(points []query.Point, step time.Duration) float64 {
 	begin := float64(o.At.Add(-o.Window).UnixMilli()) / 1000
 	var moments []float64
@@ -83,7 +83,7 @@ func (o Options) share(points []query.Point, step time.Duration) float64 {
 	return min(1, float64(len(moments))*usual/o.Window.Seconds())
 }
 
-// sighted adds workloads whose processes are not counted, from the times of any other sample of theirs.
+// sighted adds workloads whose processes are not counted, from the times of their other samples.
 func (there presences) sighted(q *inquiry, targets []query.Target) (all presences, blind string) {
 	known := func(t query.Target) bool { _, ok := there[t]; return ok }
 	if !slices.ContainsFunc(targets, func(t query.Target) bool { return !known(t) }) {
@@ -103,11 +103,11 @@ func (there presences) sighted(q *inquiry, targets []query.Target) (all presence
 	return all, ""
 }
 
-// absence says why a workload is not judged; it is empty when it is.
+// absence returns why a workload is not judged, or an empty string.
 func (s scene) absence(t query.Target) string {
 	there, known := s.there[t]
 	if !known && t.Workload == "" {
-		there.share = 1 // processes are not counted there: the machine of another exporter
+		there.share = 1 // a machine of another exporter, which does not count processes
 	}
 	switch {
 	case s.blind != "":
@@ -115,7 +115,7 @@ func (s scene) absence(t query.Target) string {
 	case s.stepped[t.Instance]:
 		return clockWasSet
 	case there.share < leastThere:
-		return fmt.Sprintf("there are samples for %.0f %% of the window only: it is new, or they are missing", 100*there.share)
+		return fmt.Sprintf("samples cover only %.0f %% of the window: the workload is new, or samples are missing", 100*there.share)
 	}
 	return ""
 }

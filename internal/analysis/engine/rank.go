@@ -9,8 +9,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
-// weight is what findings rank by: the middle of the gain, or what a rule's own severity stands for, times the
-// confidence.
+// weight is the rank of a finding: the middle of the gain, or that of the rule's own severity, times the confidence.
 func weight(f analysis.Finding, own analysis.Severity) float64 {
 	var gain float64
 	if f.Gain != nil {
@@ -19,7 +18,7 @@ func weight(f analysis.Finding, own analysis.Severity) float64 {
 	return max(gain, own.LeastGain()) * f.Confidence.Weight()
 }
 
-// rank puts the most worthwhile findings first and leaves out those that another explains.
+// rank sorts findings by weight and leaves out those that another one explains.
 func rank(drafts []draft) []analysis.Finding {
 	drafts = slices.Clone(drafts)
 	slices.SortStableFunc(drafts, func(a, b draft) int {
@@ -49,12 +48,12 @@ func rank(drafts []draft) []analysis.Finding {
 	return ranked
 }
 
-// explains tells whether this finding makes another one superfluous.
+// explains reports whether this finding makes another one redundant.
 func (d *draft) explains(other draft) bool {
 	return d.Workload == other.Workload && d.Instance == other.Instance && slices.Contains(d.supersedes, other.Rule)
 }
 
-// consequences notes what this finding explains by way of another one, itself at first.
+// consequences records what this finding explains through another one, starting with itself.
 func (d *draft) consequences(by draft, dropped map[string]draft) {
 	for _, rule := range by.supersedes {
 		id := analysis.ID(rule, d.Workload, d.Instance)

@@ -11,27 +11,28 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-// A Rule finds one cause. Each lives in a file of its own in the package rules.
+// A Rule finds one cause. Each rule has its own file in package rules.
 type Rule struct {
 	Name    string // kebab-case, stable: part of a finding's ID
-	Title   string // the cause as a noun phrase
+	Title   string // the cause in a few words
 	Signals []Signal
-	// Machine says that the rule looks at machines: Judge is asked once for each, with a workload without a name that
-	// has what belongs to no workload.
+	// Machine selects machines instead of workloads. Judge is then called once for each machine, with the samples that
+	// belong to no workload.
 	Machine bool
-	// Judge looks at one workload. It returns nil when the cause is not there, and when it cannot know. It is not
-	// asked when a query of its signals failed, and not for a workload that was there for less than half of the window.
+	// Judge judges one workload. It returns nil when the cause is absent or cannot be determined. It is not called if a
+	// query of the rule's signals failed. It is not called for a workload that existed for less than half of the
+	// window.
 	Judge   func(Workload) *Verdict
 	NotWhen []string
 	Sources []string
 }
 
-// Runbook is the page about the rule, a file of docs/runbooks. Its name is the rule's name.
+// Runbook returns the path of the rule's page, a file in docs/runbooks with the rule's name.
 func (r Rule) Runbook() string { return "docs/runbooks/" + r.Name + ".md" }
 
-// A Signal is a query whose result a rule reads by name. "$window" in it is the time range that is looked at, such as
-// "5m". The result must keep the labels workload and instance: "sum by (workload, instance) (...)". Without a label
-// workload, or with an empty one, it belongs to the machine and is seen by every workload on it.
+// A Signal is a query whose result a rule reads. "$window" in it stands for the time range of the analysis, such as
+// "5m". The result must keep the labels workload and instance: "sum by (workload, instance) (...)". A sample with an
+// empty label workload, or without one, belongs to the machine and is visible to every workload on it.
 type Signal struct {
 	Name  string
 	Query string
@@ -42,45 +43,45 @@ type Signal struct {
 // With names the samples of the signal that have this value of a label, as [Verdict.Evidence] needs it.
 func (s Signal) With(label, value string) string { return s.Name + "{" + label + "=" + value + "}" }
 
-// A Verdict is what a rule says of one workload.
+// A Verdict is the conclusion of a rule about one workload.
 type Verdict struct {
-	Severity   analysis.Severity // empty: by the gain
+	Severity   analysis.Severity // empty: derived from the gain
 	Confidence analysis.Confidence
 	Cause      string // one sentence with figures
-	// Evidence names the signals that show it, the most telling first. "calls" is the sum of a signal's samples,
-	// "calls{syscall=futex}" of those with that label.
+	// Evidence names the signals that support the verdict, the most important first. "calls" is the sum of a signal's
+	// samples, "calls{syscall=futex}" that of the samples with this label.
 	Evidence   []string
 	Advice     []string
 	Gain       *analysis.Gain
-	Supersedes []string // rules whose finding at the same workload this one explains
+	Supersedes []string // rules whose findings at the same workload this one explains
 }
 
-// A Workload is what the signals of one rule say of one workload in one window.
+// A Workload holds the samples of one rule's signals for one workload and window.
 type Workload struct {
 	Name     string
 	Instance string
 	Window   float64 // seconds
 	Clock    cost.Clock
-	OCALL    cost.Cost // of one exit and re-entry on its machine: [cost.OCALL], or what was measured there
+	OCALL    cost.Cost // of one exit and re-entry on its machine: measured there, or [cost.OCALL]
 	values   map[string][]query.Sample
 	strict   bool // values has a key for each signal of the rule
 }
 
-// OCALLMeasured tells whether the cost of an OCALL was measured on the machine.
+// OCALLMeasured reports whether the cost of an OCALL was measured on the machine.
 func (w Workload) OCALLMeasured() bool {
 	_, measured := w.OCALL.(cost.Seconds)
 	return measured
 }
 
-// NewWorkload makes a workload by hand, for tests of a single rule.
+// NewWorkload returns a workload with these samples, for tests of a single rule.
 func NewWorkload(name string, window time.Duration, values map[string][]query.Sample) Workload {
 	return Workload{Name: name, Window: window.Seconds(), Clock: cost.UnknownClock, OCALL: cost.OCALL, values: values}
 }
 
-// Samples are those of one signal. What was not measured has none: absent is never zero.
+// Samples returns the samples of a signal. An unmeasured signal has none: absent is never zero.
 //
-// A rule that reads a signal which it does not declare would find nothing for ever: that panics, and the engine reports
-// the rule as broken.
+// It panics when the rule does not declare the signal, and the engine reports the rule as broken. Otherwise such a rule
+// would never find anything.
 func (w Workload) Samples(signal Signal) []query.Sample {
 	samples, declared := w.values[signal.Name]
 	if !declared && w.strict {
@@ -89,8 +90,7 @@ func (w Workload) Samples(signal Signal) []query.Sample {
 	return samples
 }
 
-// View makes a workload by hand as the engine shows it to this rule: with the signals that the rule declares, and no
-// others.
+// View returns a workload as the engine shows it to this rule: with the signals that the rule declares, and no others.
 func (r Rule) View(name string, window time.Duration, values map[string][]query.Sample) Workload {
 	w := NewWorkload(name, window, make(map[string][]query.Sample, len(r.Signals)))
 	w.strict = true
@@ -100,7 +100,7 @@ func (r Rule) View(name string, window time.Duration, values map[string][]query.
 	return w
 }
 
-// Value is the sum of a signal's samples, and whether there was any.
+// Value returns the sum of a signal's samples, and whether there was any sample.
 func (w Workload) Value(signal Signal) (sum float64, measured bool) {
 	samples := w.Samples(signal)
 	for _, s := range samples {
@@ -109,7 +109,7 @@ func (w Workload) Value(signal Signal) (sum float64, measured bool) {
 	return sum, len(samples) > 0
 }
 
-// By maps the values of one label to a signal's samples, summed.
+// By returns the sums of a signal's samples by the values of one label.
 func (w Workload) By(signal Signal, label string) map[string]float64 {
 	by := make(map[string]float64)
 	for _, s := range w.Samples(signal) {

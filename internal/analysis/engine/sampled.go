@@ -12,26 +12,26 @@ import (
 	"github.com/teescope/teescope/internal/lib/promql"
 )
 
-// Frequent events are sampled while watching them all would take more than the agent's budget, and are not counted at all
-// when even that does (docs/decisions/overhead.md).
+// The agent samples frequent events when counting them all would exceed its budget. It does not count them when
+// sampling exceeds it too (docs/decisions/overhead.md).
 const (
 	varianceQuery = `sum by (workload, instance, family) (increase(teescope_sampling_variance_total[$window])) > 0`
 	offQuery      = `max by (instance) (max_over_time(teescope_self_level{level="off"}[$window])) > 0`
-	notCounted    = "frequent events were not counted in a part of the window, because watching took more than overhead.budget"
+	notCounted    = "frequent events were not counted in a part of the window, because watching exceeded overhead.budget"
 )
 
-// frequent maps the families of frequent events to what the label family of their variance calls them.
+// frequent maps the families of frequent events to the value of the label family of their variance.
 var frequent = map[string]string{
 	"teescope_syscalls_total": "syscalls", "teescope_page_faults_total": "page_faults", "teescope_page_cache_ops_total": "page_cache",
 }
 
-// sampling is how far counts of frequent events can be trusted.
+// sampling describes the accuracy of the counts of frequent events.
 type sampling struct {
 	variance  map[string]map[query.Target]float64 // of the number of events in the window, by family
 	uncounted map[string]bool                     // instances whose frequent events were not counted
 }
 
-// readSampling asks how far the counts of frequent events can be trusted.
+// readSampling queries the accuracy of the counts of frequent events.
 func readSampling(q *inquiry) (s sampling, blind string) {
 	s = sampling{variance: make(map[string]map[query.Target]float64), uncounted: make(map[string]bool)}
 	for _, v := range q.own(varianceQuery).samples {
@@ -51,12 +51,12 @@ func readSampling(q *inquiry) (s sampling, blind string) {
 	return s, blind
 }
 
-// asksFrequent tells whether a query is about frequent events.
+// asksFrequent reports whether a query is about frequent events.
 func asksFrequent(expr string) bool {
 	return slices.ContainsFunc(promql.Metrics(expr), func(family string) bool { return frequent[family] != "" })
 }
 
-// rulesWithoutCounts are the rules that look at events which were not counted on some machine. Each such machine is a
+// rulesWithoutCounts returns the rules about events that were not counted on some machine. Each such machine is a
 // problem.
 func (s sampling) rulesWithoutCounts(q *inquiry, n needs) map[string]bool {
 	unknown := make(map[string]bool)
@@ -77,8 +77,8 @@ func (s sampling) rulesWithoutCounts(q *inquiry, n needs) map[string]bool {
 	return unknown
 }
 
-// interval is how far the rate of all events of a workload may be from the truth, 95 times in 100; of a part of them it is
-// not known. There is none where every event was counted.
+// interval returns the 95 % interval of the rate of all events of a workload. There is none for a part of the events,
+// and none if every event was counted.
 func (s sampling) interval(window time.Duration, expr string, p query.Target, value float64) (low, high *float64) {
 	family, over, ok := promql.SummedRate(expr)
 	if !ok || over != window {

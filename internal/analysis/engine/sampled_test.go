@@ -49,7 +49,7 @@ func TestSampledRatesHaveAnInterval(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotCountedIsNotZero: an agent that gave up counting system calls says nothing of them, others do.
+// TestWhatWasNotCountedIsNotZero: an agent at the level off has no system calls, but other agents do.
 func TestWhatWasNotCountedIsNotZero(t *testing.T) {
 	const expr = `sum by (workload, instance) (rate(teescope_syscalls_total[5m]))`
 	off := sample("", 1)
@@ -66,6 +66,6 @@ func TestWhatWasNotCountedIsNotZero(t *testing.T) {
 	}
 	f.errs = map[string]error{fiveMinutes(offQuery): errors.New("503")}
 	if r := evaluate(t, f, rules, Options{}); len(r.Findings) > 0 {
-		t.Errorf("without knowing what was counted: found %s", names(r))
+		t.Errorf("found %s although it is unknown what was counted", names(r))
 	}
 }

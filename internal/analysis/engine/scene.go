@@ -11,7 +11,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-// A scene is what the source said of the window. It does not change once it is made.
+// A scene holds all answers of the source for one window. It does not change once it is made.
 type scene struct {
 	Options
 	machines
@@ -20,11 +20,11 @@ type scene struct {
 	workloads      []query.Target // in the answers, at most MaxWorkloads
 	cut            []query.Target // the workloads above MaxWorkloads
 	there          presences
-	uncountedRules map[string]bool // rules that look at events which were not counted
-	blind          string          // why nothing can be judged, empty when it can
+	uncountedRules map[string]bool // rules about events that were not counted
+	blind          string          // why nothing can be judged; empty otherwise
 }
 
-// observe asks all that an evaluation needs.
+// observe runs all queries of an evaluation.
 func observe(q *inquiry, rules []Rule) scene {
 	m, blindMachines := readMachines(q)
 	counted, blindSampling := readSampling(q)
@@ -43,7 +43,7 @@ func observe(q *inquiry, rules []Rule) scene {
 	}
 }
 
-// workloads lists those that any answer has, and those that exceed MaxWorkloads.
+// workloads returns the workloads in the answers, and those above MaxWorkloads.
 func (a answers) workloads(q *inquiry) (targets, cut []query.Target) {
 	seen := make(map[query.Target]bool)
 	named := make(map[string]bool) // workloads with an instance
@@ -64,13 +64,13 @@ func (a answers) workloads(q *inquiry) (targets, cut []query.Target) {
 		return cmp.Or(cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Instance, b.Instance))
 	})
 	if n := len(targets); n > q.MaxWorkloads {
-		q.note(query.Problem{Kind: query.Bounded, Error: fmt.Sprintf("%d workloads: only the first %d by name are looked at", n, q.MaxWorkloads)})
+		q.note(query.Problem{Kind: query.Bounded, Error: fmt.Sprintf("%d workloads: only the first %d by name are judged", n, q.MaxWorkloads)})
 		return targets[:q.MaxWorkloads], targets[q.MaxWorkloads:]
 	}
 	return targets, nil
 }
 
-// targets are the workloads to judge, and those that cannot be judged.
+// targets returns the workloads to judge, and those that cannot be judged.
 func (s scene) targets(q *inquiry) (judged, gaps []query.Target) {
 	gaps = slices.Clone(s.cut)
 	for _, t := range s.workloads {
@@ -85,7 +85,7 @@ func (s scene) targets(q *inquiry) (judged, gaps []query.Target) {
 	return judged, gaps
 }
 
-// samples are those of one query that a workload sees: its own and its machine's.
+// samples returns the samples of one query that a workload sees: its own and its machine's.
 func (s scene) samples(expr string, p query.Target) []query.Sample {
 	if s.uncounted[p.Instance] && s.answers[expr].frequent {
 		return nil
@@ -103,7 +103,7 @@ func (s scene) samples(expr string, p query.Target) []query.Sample {
 		machine = append(machine, by[query.Target{}]...)
 	}
 	if len(machine) == 0 {
-		// A stock Prometheus knows the machine's own exporter under another port.
+		// In a stock Prometheus, the machine's own exporter has another port.
 		for _, other := range s.answers[expr].machines {
 			if query.SameHost(other.Instance, p.Instance) {
 				machine = append(machine, by[other]...)
@@ -113,7 +113,7 @@ func (s scene) samples(expr string, p query.Target) []query.Sample {
 	return append(all, machine...)
 }
 
-// machinesOf lists the instances that any answer to a rule's queries has, and those that cannot be judged.
+// machinesOf returns the instances in the answers to a rule's queries, and those that cannot be judged.
 func (s scene) machinesOf(q *inquiry, rule Rule) (judged, gaps []query.Target) {
 	seen := make(map[string]bool)
 	for _, signal := range rule.Signals {
@@ -122,7 +122,7 @@ func (s scene) machinesOf(q *inquiry, rule Rule) (judged, gaps []query.Target) {
 		}
 	}
 	if len(seen) > 1 {
-		delete(seen, "") // seen by all the others
+		delete(seen, "") // its samples are visible to all others
 	}
 	for _, instance := range slices.Sorted(maps.Keys(seen)) {
 		t := query.Target{Instance: instance}

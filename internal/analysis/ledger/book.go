@@ -16,7 +16,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 )
 
-// book is a ledger's file.
+// book is the content of a ledger's file.
 type book struct {
 	Version int     `json:"version"`
 	Open    []Entry `json:"open"`
@@ -28,7 +28,7 @@ const (
 	maxBook     = 32 << 20 // bytes
 )
 
-// readBook reads a ledger's file. One that is not there is empty. One that cannot be understood is renamed.
+// readBook reads a ledger's file. A missing file is empty. A file that cannot be parsed is renamed.
 func readBook(path string, log *slog.Logger) (book, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,18 +46,18 @@ func readBook(path string, log *slog.Logger) (book, error) {
 	if err != nil {
 		aside := path + ".bad"
 		if e := os.Rename(path, aside); e != nil {
-			return book{}, fmt.Errorf("setting aside the findings, which cannot be read (%w): %w", err, e)
+			return book{}, fmt.Errorf("renaming the unreadable file of findings (%w): %w", err, e)
 		}
-		log.Warn("the file of findings cannot be read and has been set aside: findings begin anew, and those that last are told of again",
+		log.Warn("the file of findings cannot be read and has been renamed: all findings that are still open are reported again",
 			"file", aside, "error", err)
 	}
 	return b, nil
 }
 
-// parseBook understands a ledger's file. Entries that cannot be are an error: who changed one may have changed others.
+// parseBook parses a ledger's file. Any invalid entry is an error, because then others may be wrong too.
 func parseBook(text []byte) (book, error) {
 	if len(text) > maxBook {
-		return book{}, fmt.Errorf("it has more than %d MiB", maxBook>>20)
+		return book{}, fmt.Errorf("it is larger than %d MiB", maxBook>>20)
 	}
 	var b book
 	in := json.NewDecoder(bytes.NewReader(text))
@@ -65,27 +65,27 @@ func parseBook(text []byte) (book, error) {
 		return book{}, err
 	}
 	if b.Version != bookVersion {
-		return book{}, fmt.Errorf("its version is %d and not %d", b.Version, bookVersion)
+		return book{}, fmt.Errorf("its version is %d instead of %d", b.Version, bookVersion)
 	}
 	if len(b.Open) > maxOpen || len(b.Closed) > maxClosed {
-		return book{}, fmt.Errorf("it has %d open findings and %d closed ones; there may be %d and %d", len(b.Open), len(b.Closed), maxOpen, maxClosed)
+		return book{}, fmt.Errorf("it has %d open findings and %d closed ones; at most %d and %d are allowed", len(b.Open), len(b.Closed), maxOpen, maxClosed)
 	}
 	seen := make(map[string]bool)
 	for _, e := range b.Open {
 		if seen[e.ID] || !e.Closed.IsZero() {
-			return book{}, fmt.Errorf("finding %q is there twice, or closed among the open ones", e.ID)
+			return book{}, fmt.Errorf("open finding %q is duplicate or closed", e.ID)
 		}
 		seen[e.ID] = true
 	}
 	for _, e := range slices.Concat(b.Open, b.Closed) {
 		if e.ID != analysis.ID(e.Rule, e.Workload, e.Instance) || e.Severity.LeastGain() < 0 {
-			return book{}, fmt.Errorf("finding %q of rule %q has not that ID, or no known severity", e.ID, e.Rule)
+			return book{}, fmt.Errorf("finding %q of rule %q has a wrong ID or an unknown severity", e.ID, e.Rule)
 		}
 	}
 	return b, nil
 }
 
-// write replaces the file at once: whoever reads it, also after kill -9, sees it as it was before or as it is now.
+// write replaces the file atomically. A reader, also after kill -9, sees either the old or the new content.
 func (l *Ledger) write() error {
 	if l.path == "" {
 		return nil
@@ -95,12 +95,12 @@ func (l *Ledger) write() error {
 		return fmt.Errorf("writing the findings: %w", err)
 	}
 	if err := replace(l.path, text); err != nil {
-		return fmt.Errorf("writing the findings: %w; they are kept in memory until then", err)
+		return fmt.Errorf("writing the findings: %w; they remain in memory", err)
 	}
 	return nil
 }
 
-// replace writes beside the file and renames. A process that was killed in between leaves what the next one overwrites.
+// replace writes a second file and renames it. If the process is killed in between, the next call overwrites that file.
 func replace(path string, text []byte) error {
 	beside := path + ".new"
 	f, err := os.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)

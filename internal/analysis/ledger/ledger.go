@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ledger keeps findings from the first time they are seen until they are over, in a file, and reports each
+// Package ledger stores findings in a file from the first time they are seen until they are closed, and reports each
 // change once.
 //
 // It refuses to know how findings are made.
@@ -19,11 +19,11 @@ import (
 const (
 	maxOpen   = 1000
 	maxClosed = 200
-	// closeAfter windows without a finding, one after the other, close it.
+	// closeAfter is the number of consecutive windows without a finding that close it.
 	closeAfter = 2
 )
 
-// EventKind is what happened to a finding.
+// EventKind is a kind of change of a finding.
 type EventKind string
 
 // The kinds of events.
@@ -33,7 +33,7 @@ const (
 	Closed          EventKind = "closed"
 )
 
-// Event is told once, to whoever logs, marks and notifies.
+// Event is one change of a finding. It is reported once, to the log, the marks and the notifications.
 type Event struct {
 	Kind    EventKind
 	At      time.Time
@@ -41,34 +41,33 @@ type Event struct {
 	Was     analysis.Severity // before SeverityChanged
 }
 
-// Entry is a finding and, when it is over, since when.
+// Entry is a finding and, if it is closed, the time of that.
 type Entry struct {
 	analysis.Finding
 	Closed time.Time `json:"closed,omitzero"`
 
-	missing time.Time // since when it is not found any more
-	milder  time.Time // since when it is of a lower severity than is told
+	missing time.Time // since when it has no longer been found
+	milder  time.Time // since when its severity has been lower than reported
 }
 
-// Ledger keeps findings while they live: the same cause at the same workload is one finding from first to last seen.
-// It is kept in a file, so that neither a restart nor kill -9 tells anything twice. Its methods may be called
-// concurrently.
+// Ledger holds the open findings and the last closed ones. The same cause at the same workload is one finding from
+// first to last seen. The file prevents that a restart or kill -9 reports anything twice. Its methods are safe for
+// concurrent use.
 type Ledger struct {
 	mu     sync.Mutex
 	path   string
-	tell   func(Event)
-	open   []Entry // the most worthwhile first
-	closed []Entry // the last one first
+	report func(Event)
+	open   []Entry // by descending weight
+	closed []Entry // newest first
 }
 
-// Open reads the ledger in a file, which need not exist. A file that cannot be understood is set aside under
-// another name and the log says so. An empty path keeps nothing. Events go to tell, one at a time, after they were
-// written; it may be nil.
-func Open(path string, log *slog.Logger, tell func(Event)) (*Ledger, error) {
-	if tell == nil {
-		tell = func(Event) {}
+// Open reads the ledger from a file, which need not exist. A file that cannot be parsed is renamed and logged. With an
+// empty path nothing is stored. Events go to report, one at a time, after they are stored. It may be nil.
+func Open(path string, log *slog.Logger, report func(Event)) (*Ledger, error) {
+	if report == nil {
+		report = func(Event) {}
 	}
-	l := &Ledger{path: path, tell: tell}
+	l := &Ledger{path: path, report: report}
 	if path == "" {
 		return l, nil
 	}
@@ -77,7 +76,7 @@ func Open(path string, log *slog.Logger, tell func(Event)) (*Ledger, error) {
 	return l, err
 }
 
-// Open are the findings that live, the most worthwhile first.
+// Open returns the open findings by descending weight.
 func (l *Ledger) Open() []analysis.Finding {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,28 +91,30 @@ func findings(entries []Entry) []analysis.Finding {
 	return all
 }
 
-// Closed are the findings that are over, the last one first.
+// Closed returns the closed findings, newest first.
 func (l *Ledger) Closed() []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.closed)
 }
 
-// An Observation is what one evaluation says of the time until At.
+// An Observation is the result of one evaluation of the window that ends at At.
 type Observation struct {
 	At       time.Time
 	Window   time.Duration
-	Findings []analysis.Finding // the most worthwhile first
-	// Knows tells whether a cause would have been found if it were there. What is not known is not closed.
+	Findings []analysis.Finding // by descending weight
+	// Knows reports whether an existing cause would have been found. A finding whose cause is not known to be absent
+	// stays open.
 	Knows func(rule, workload, instance string) bool
 }
 
-// Update takes in what an evaluation found. A finding is closed when evaluations that could have found it did not for
-// two windows. What could not be looked at stays as it is. The error is of writing the file; the ledger goes on without.
+// Update applies the result of an evaluation. A finding closes when evaluations that could have found it did not find
+// it for two windows. All others stay open. An error means that the file was not written; the ledger in memory is
+// current.
 func (l *Ledger) Update(r Observation) error {
 	events, err := l.update(r)
 	for _, e := range events {
-		l.tell(e)
+		l.report(e)
 	}
 	return err
 }
@@ -159,8 +160,8 @@ func (l *Ledger) update(r Observation) ([]Event, error) {
 	return events, l.write()
 }
 
-// goOn makes a finding the continuation of what it was. Severity rises at once and falls after as long as a finding
-// takes to close, so that one at the border is not told of every minute.
+// goOn continues an earlier finding. The severity rises at once, but falls only after the time that closes a finding. A
+// finding at the border of two severities is therefore not reported every minute.
 func (e *Entry) goOn(old Entry, r Observation) {
 	e.FirstSeen = old.FirstSeen
 	if e.FirstSeen.After(r.At) { // the clock was set back
@@ -175,7 +176,7 @@ func (e *Entry) goOn(old Entry, r Observation) {
 	}
 }
 
-// over tells whether a finding that was not found has not been for long enough.
+// over reports whether a finding has been absent for long enough to close.
 func (e *Entry) over(r Observation) bool {
 	if !r.Knows(e.Rule, e.Workload, e.Instance) {
 		e.missing = time.Time{}
@@ -185,7 +186,7 @@ func (e *Entry) over(r Observation) bool {
 	return r.At.Sub(e.missing) >= closeAfter*r.Window
 }
 
-// since is when something began that goes on now.
+// since returns when a continuing condition began.
 func since(began, now time.Time) time.Time {
 	if began.IsZero() || began.After(now) {
 		return now

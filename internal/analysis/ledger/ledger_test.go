@@ -19,10 +19,10 @@ import (
 
 var nowL = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// always is an evaluation that looked at everything.
+// always stands for an evaluation that judged everything.
 func always(_, _, _ string) bool { return true }
 
-// book of a test: a ledger, and what it tells.
+// scribe is a ledger and its reported events.
 type scribe struct {
 	*Ledger
 	t    *testing.T
@@ -38,7 +38,7 @@ func newScribe(t *testing.T) *scribe {
 	return s
 }
 
-// reopen is a restart.
+// reopen simulates a restart.
 func (s *scribe) reopen() {
 	s.t.Helper()
 	var err error
@@ -55,7 +55,7 @@ func finding(rule string, severity analysis.Severity, at time.Time) analysis.Fin
 		Evidence: []analysis.Evidence{{Name: "it", Value: 1, Unit: "1/s", Query: "q"}}, Gain: analysis.Amdahl(0.1, 0.2, "x")}
 }
 
-// minute passes, and this is found.
+// minute advances the time by a minute and reports these findings.
 func (s *scribe) minute(change func(*Observation), rules ...string) {
 	s.t.Helper()
 	s.at = s.at.Add(time.Minute)
@@ -78,7 +78,7 @@ func (s *scribe) minute(change func(*Observation), rules ...string) {
 func (s *scribe) check(what string, told ...string) {
 	s.t.Helper()
 	if !slices.Equal(s.told, told) {
-		s.t.Errorf("%s: told %q, want %q", what, s.told, told)
+		s.t.Errorf("%s: reported %q, want %q", what, s.told, told)
 	}
 	s.told = nil
 }
@@ -114,7 +114,7 @@ func TestAFindingLives(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotLookedAtStays: neither a source that fails nor a restart of the agent ends a finding.
+// TestWhatIsNotLookedAtStays: a failing source or a restart of the agent does not close a finding.
 func TestWhatIsNotLookedAtStays(t *testing.T) {
 	s := newScribe(t)
 	s.minute(nil, "a")
@@ -130,7 +130,7 @@ func TestWhatIsNotLookedAtStays(t *testing.T) {
 			s.minute(change)
 		}
 		s.check(name)
-		for range 9 { // too few by themselves, and what was before does not count
+		for range 9 { // too few alone, and earlier ones do not count
 			s.minute(nil)
 		}
 		s.check("after " + name)
@@ -155,7 +155,7 @@ func TestSeverityIsToldWhenItLasts(t *testing.T) {
 	}
 	s.check("milder for nine minutes")
 	if got := s.Open()[0].Severity; got != analysis.High {
-		t.Errorf("severity %s before it is told", got)
+		t.Errorf("severity %s before it is reported", got)
 	}
 	s.minute(nil, "a/low")
 	s.check("milder for ten minutes", "severity a high")
@@ -200,13 +200,13 @@ func TestUnreadableFilesAreSetAside(t *testing.T) {
 		}
 		s.reopen()
 		kept, err := os.ReadFile(s.path + ".bad")
-		if err != nil || string(kept) != text || !strings.Contains(s.log.String(), "set aside") || len(s.Open()) != 0 {
+		if err != nil || string(kept) != text || !strings.Contains(s.log.String(), "has been renamed") || len(s.Open()) != 0 {
 			t.Errorf("%s: %v, open %v, log %s", name, err, s.Open(), s.log.String())
 		}
 		s.minute(nil, "a")
 		s.reopen()
 		if len(s.Open()) != 1 {
-			t.Errorf("%s: does not go on afterwards", name)
+			t.Errorf("%s: does not continue afterwards", name)
 		}
 	}
 }
@@ -221,7 +221,7 @@ func TestALedgerHasBounds(t *testing.T) {
 	}
 	s.minute(nil, many("a")...)
 	if got := len(s.Open()); got != maxOpen {
-		t.Errorf("%d open, at most %d are kept", got, maxOpen)
+		t.Errorf("%d open, want at most %d", got, maxOpen)
 	}
 	s.minute(nil)
 	s.at = s.at.Add(time.Hour)
@@ -289,7 +289,7 @@ func TestKilledLedgerIsReadable(t *testing.T) {
 		}
 		_ = cmd.Wait() // it was killed
 		if n := strings.Count(text.String(), "opened a\n"); n != map[bool]int{true: 1}[round == 0] {
-			t.Errorf("round %d: the finding that lives was told %d times", round, n)
+			t.Errorf("round %d: the open finding was reported %d times", round, n)
 		}
 		var log bytes.Buffer
 		l, err := Open(path, slog.New(slog.NewTextHandler(&log, nil)), nil)
@@ -299,7 +299,7 @@ func TestKilledLedgerIsReadable(t *testing.T) {
 	}
 }
 
-// FuzzLedger: whatever the file holds, what is taken from it can be written and read again.
+// FuzzLedger: for any content of the file, the parsed ledger can be written and read again.
 func FuzzLedger(f *testing.F) {
 	f.Add([]byte(`{"version":1,"open":[],"closed":null}`))
 	f.Add([]byte(`{"version":1,"open":[{"id":"` + analysis.ID("a", "w", "") + `","rule":"a","workload":"w","severity":"high","first_seen":"2026-01-01T00:00:00Z"}]}`))

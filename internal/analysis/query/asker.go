@@ -11,27 +11,27 @@ import (
 // Limits bound one query.
 type Limits struct {
 	PerQuery time.Duration
-	Series   int // of an answer; an answer with more of them is not used
+	Series   int // of an answer; a larger answer is not used
 }
 
-// within asks with a time limit. It returns what is wrong with the answer, or the empty kind.
+// within runs a query with a time limit. It returns the kind of problem with the answer, or an empty kind.
 func (l Limits) within(ctx context.Context, ask func(context.Context) (int, error)) (Kind, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.PerQuery)
 	defer cancel()
 	n, err := ask(ctx)
 	if err == nil {
-		err = ctx.Err() // a source that returns early without an error has not answered
+		err = ctx.Err() // a source that returns early without an error gave no answer
 	}
 	switch {
 	case err != nil:
 		return Failed, err
 	case n > l.Series:
-		return Bounded, fmt.Errorf("%d series, more than %d are not looked at", n, l.Series)
+		return Bounded, fmt.Errorf("%d series, more than the limit of %d", n, l.Series)
 	}
 	return "", nil
 }
 
-// Instant asks for a vector. The error is for the problem of that kind.
+// Instant queries a vector. The error belongs to the problem of this kind.
 func (l Limits) Instant(ctx context.Context, source Source, expr string, at time.Time) (samples []Sample, kind Kind, err error) {
 	kind, err = l.within(ctx, func(ctx context.Context) (n int, err error) {
 		samples, err = source.Instant(ctx, expr, at)
@@ -43,7 +43,7 @@ func (l Limits) Instant(ctx context.Context, source Source, expr string, at time
 	return samples, kind, err
 }
 
-// Range asks for a matrix. An answer with too many series is returned with the kind [Bounded].
+// Range queries a matrix. An answer with too many series is returned with the kind [Bounded].
 func (l Limits) Range(ctx context.Context, source Source, expr string, start, end time.Time, step time.Duration) (series []Series, kind Kind, err error) {
 	kind, err = l.within(ctx, func(ctx context.Context) (n int, err error) {
 		series, err = source.Range(ctx, expr, start, end, step)
@@ -55,31 +55,31 @@ func (l Limits) Range(ctx context.Context, source Source, expr string, start, en
 // mostSeries bounds the answers to an [Asker]: a machine has at most 1,024 workloads.
 const mostSeries = 20_000
 
-// An Asker asks one query after the other, collects the problems, and stops after [Patience] failures in a row.
+// An Asker runs one query after the other, collects the problems, and stops after [Patience] failures in a row.
 type Asker struct {
 	Problems []Problem
 
 	ctx    context.Context
 	source Source
 	limits Limits
-	failed int // queries in a row
+	failed int // failed queries in a row
 }
 
 // Patience is the number of queries in a row that may fail before an [Asker] stops.
 const Patience = 2
 
-// NewAsker returns an asker that gives each query this much time.
+// NewAsker returns an asker with this time limit for each query.
 func NewAsker(ctx context.Context, source Source, perQuery time.Duration) *Asker {
 	return &Asker{ctx: ctx, source: source, limits: Limits{PerQuery: perQuery, Series: mostSeries}}
 }
 
-// GaveUp tells whether the asker has stopped.
+// GaveUp reports whether the asker has stopped.
 func (q *Asker) GaveUp() bool { return q.failed >= Patience }
 
 // Note adds a problem.
 func (q *Asker) Note(p Problem) { q.Problems = append(q.Problems, p) }
 
-// answered notes how a query went and tells whether its answer can be used.
+// answered records the outcome of a query and reports whether its answer can be used.
 func (q *Asker) answered(expr string, kind Kind, err error) bool {
 	switch kind {
 	case "":
@@ -88,7 +88,7 @@ func (q *Asker) answered(expr string, kind Kind, err error) bool {
 	case Failed:
 		q.failed++
 		if q.failed == Patience || q.ctx.Err() != nil {
-			err = fmt.Errorf("%w; nothing more is asked this time", err)
+			err = fmt.Errorf("%w; no more queries are run this time", err)
 		}
 	}
 	q.Note(Problem{Kind: kind, Query: expr, Error: err.Error()})
@@ -97,7 +97,7 @@ func (q *Asker) answered(expr string, kind Kind, err error) bool {
 
 func (q *Asker) stopped() bool { return q.GaveUp() || q.ctx.Err() != nil }
 
-// Range asks for a matrix. It is nil when there is no usable answer.
+// Range queries a matrix. It returns nil without a usable answer.
 func (q *Asker) Range(expr string, start, end time.Time, step time.Duration) []Series {
 	if q.stopped() {
 		return nil
@@ -109,7 +109,7 @@ func (q *Asker) Range(expr string, start, end time.Time, step time.Duration) []S
 	return series
 }
 
-// Instant asks for a vector. It is nil when there is no usable answer.
+// Instant queries a vector. It returns nil without a usable answer.
 func (q *Asker) Instant(expr string, at time.Time) []Sample {
 	if q.stopped() {
 		return nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package query asks any Prometheus through a [Source]: each query has a time limit and a limit of series, and an
-// answer belongs to a [Target].
+// Package query queries any Prometheus through a [Source]. Each query has a time limit and a limit of series. Each
+// sample belongs to a [Target].
 //
 // It refuses to know a metric, a rule or a database.
 package query
@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// A Source answers PromQL. The embedded Prometheus implements it, and a client of the HTTP API.
+// A Source answers PromQL. The embedded Prometheus and a client of the HTTP API implement it.
 type Source interface {
-	// Instant evaluates a query that yields a vector at one moment. Stale and NaN samples are not returned.
+	// Instant evaluates a query that returns a vector at one moment. It omits stale and NaN samples.
 	Instant(ctx context.Context, query string, at time.Time) ([]Sample, error)
-	// Range evaluates a query at start, start+step, ... up to and with end.
+	// Range evaluates a query at start, start+step, ... up to and including end.
 	Range(ctx context.Context, query string, start, end time.Time, step time.Duration) ([]Series, error)
 }
 
@@ -48,7 +48,7 @@ func Values(points []Point) []float64 {
 	return x
 }
 
-// Duration spells a time range for PromQL, which has no fractions: 5m, 90s, 1500ms.
+// Duration formats a time range for PromQL, which has no fractions: 5m, 90s, 1500ms.
 func Duration(d time.Duration) string {
 	switch {
 	case d%time.Hour == 0:
@@ -61,7 +61,7 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%dms", d.Milliseconds())
 }
 
-// Stretches splits points where some are missing.
+// Stretches splits points at gaps.
 func Stretches(points []Point, step time.Duration) [][]Point {
 	var parts [][]Point
 	from := 0

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// A Target is what a sample belongs to. Without a workload it is a machine; without an instance it is the only machine,
-// or all of them.
+// A Target is the workload and instance of a sample. Without a workload it is a machine. Without an instance it is the
+// only machine, or all of them.
 type Target struct{ Workload, Instance string }
 
 // ByTarget groups samples by their target.
@@ -34,17 +34,17 @@ func Machines(by map[Target][]Sample) []Target {
 	return hosts
 }
 
-// Collective tells whether a workload is a sum of others, or the kernel, and not a program that advice can be given for.
+// Collective reports whether a workload is the kernel or a sum of others, and not a program that advice can help.
 func Collective(workload string) bool {
 	return workload == "idle" || workload == "kernel" || workload == "other"
 }
 
-// SameHost tells whether two instances, host:port, are on one host.
+// SameHost reports whether two instances, host:port, are on one host.
 func SameHost(a, b string) bool {
 	hostA, _, errA := net.SplitHostPort(a)
 	hostB, _, errB := net.SplitHostPort(b)
 	return errA == nil && errB == nil && hostA == hostB
 }
 
-// TargetOf reads the target from the labels of a sample.
+// TargetOf returns the target in the labels of a sample.
 func TargetOf(labels map[string]string) Target { return Target{labels["workload"], labels["instance"]} }

@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// markdown makes a text of others plain in Markdown, and code makes it code.
+// markdown escapes foreign text for Markdown, and code formats it as code.
 func markdown(s string) string { return text.Markdown(clean(s)) }
 
 func code(s string) string { return text.MarkdownCode(clean(s)) }

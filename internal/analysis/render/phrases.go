@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// phrasesJSON has the sentences of a report. The page reads the same file (web/src/pages/findings/report.ts).
+// phrasesJSON holds the sentences of a report. The page reads the same file (web/src/pages/findings/report.ts).
 //
 //go:embed phrases.json
 var phrasesJSON []byte
@@ -22,7 +22,7 @@ var phrases = func() map[string]string {
 	return all
 }()
 
-// say writes a phrase. The parts are names and values of what stands in braces, alternating.
+// say returns a phrase. The parts are alternating names and values of its placeholders.
 func say(phrase string, parts ...string) string {
 	text, known := phrases[phrase]
 	if !known {

@@ -41,7 +41,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s differs; -update writes it again. It is now:\n%s", file, got)
+		t.Errorf("%s differs; -update rewrites it. It is now:\n%s", file, got)
 	}
 }
 
@@ -49,7 +49,7 @@ var at = time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC)
 
 func ptr(v float64) *float64 { return &v }
 
-// found is a result with findings of each kind, and with what could not be looked at.
+// found returns a result with findings of each kind, and with problems.
 func found() engine.Result {
 	return engine.Result{
 		At: at, Window: 5 * time.Minute, Workloads: 14,
@@ -94,9 +94,9 @@ func found() engine.Result {
 		},
 		Checked: []string{"chatty-syscall", "epc-thrashing", "memory-pressure"},
 		Skipped: []engine.Skip{
-			{Rule: "exitless", Reason: "nothing that it looks at is measured"},
+			{Rule: "exitless", Reason: "none of its signals is measured"},
 			{Rule: "numa-remote", Reason: "signal remote: no answer within 10s"},
-			{Rule: "slow-start", Reason: "nothing that it looks at is measured"},
+			{Rule: "slow-start", Reason: "none of its signals is measured"},
 		},
 	}
 }
@@ -105,7 +105,7 @@ func nothing() engine.Result {
 	return engine.Result{At: at, Window: 5 * time.Minute, Workloads: 3, Checked: []string{"a", "b"}}
 }
 
-// hostile is what somebody may do who chooses the name of a program.
+// hostile returns a result with a program name that an attacker chose.
 func hostile() engine.Result {
 	evil := "\x1b[2J`|<script>[x](http://x)\n# " + strings.Repeat("a", 10_000)
 	return engine.Result{
@@ -118,7 +118,7 @@ func hostile() engine.Result {
 	}
 }
 
-// windows are box plots of metrics of each kind of unit.
+// windows returns box plots with all kinds of units.
 func windows() []window.Stat {
 	box := func(name, unit, workload string, x ...float64) window.Stat {
 		return window.Stat{
@@ -142,7 +142,7 @@ func TestPlot(t *testing.T) {
 	}
 	b := Box{Min: 0, WhiskerLow: 10, Q1: 20, Median: 25, Q3: 30, WhiskerHigh: 35, Max: 39, N: 9}
 	if got, want := b.Plot(), "·         ├─────────█████┃█████────┤   ·"; got != want {
-		t.Errorf("it is\n%q and should be\n%q", got, want)
+		t.Errorf("got\n%q\nwant\n%q", got, want)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestColourOnlyAddsEscapes(t *testing.T) {
 		stripped = strings.ReplaceAll(stripped, "\x1b["+style+"m", "")
 	}
 	if stripped != plain.String() {
-		t.Errorf("without colour it is\n%s\nand should be\n%s", stripped, plain.String())
+		t.Errorf("without colour got\n%s\nwant\n%s", stripped, plain.String())
 	}
 }
 
@@ -269,7 +269,7 @@ func TestJSONHasItsSchema(t *testing.T) {
 	}
 }
 
-// The schema knows every member that there can be, and no other.
+// The schema has exactly the members of the Go types.
 func TestTheSchemaHasEveryMember(t *testing.T) {
 	data, err := os.ReadFile("../../../docs/user/findings.schema.json")
 	if err != nil {
@@ -307,7 +307,7 @@ func TestTheSchemaHasEveryMember(t *testing.T) {
 	}
 }
 
-// An infinite value cannot be written as JSON: it is left out rather than the whole report.
+// JSON has no infinite values. Such evidence is left out, and the report is still written.
 func TestJSONOfWhatIsNoNumber(t *testing.T) {
 	var out bytes.Buffer
 	if err := New("a", hostile(), 0, nil).JSON(&out); err != nil {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package render writes what an analysis found, for people (text, Markdown) and for programs (JSON).
+// Package render writes the result of an analysis for people (text, Markdown) and for programs (JSON).
 //
-// The verdict comes first, and what could not be judged is said. It refuses to judge, to ask a source, and to leave a
-// figure without its unit. The JSON has a schema: docs/user/findings.schema.json.
+// The verdict comes first, and unjudged workloads are listed. It refuses to judge, to query a source, and to write a
+// figure without its unit. The schema of the JSON is docs/user/findings.schema.json.
 package render
 
 import (
@@ -18,29 +18,29 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-// Schema is the version of the JSON. It grows when a member changes its meaning or goes away.
+// Schema is the version of the JSON. It increases when a member changes its meaning or is removed.
 const Schema = 1
 
-// Usual is how many findings are shown when nobody asks for another number.
+// Usual is the default number of listed findings.
 const Usual = 5
 
-// Report is one analysis as it is shown.
+// Report is one analysis in its published form.
 type Report struct {
 	Schema    int                `json:"schema"`
-	Source    string             `json:"source"` // where the series are
+	Source    string             `json:"source"` // of the series
 	At        time.Time          `json:"at"`     // end of the window
 	Window    float64            `json:"window_seconds"`
 	Workloads int                `json:"workloads"` // that were judged
-	Findings  []analysis.Finding `json:"findings"`  // the most worthwhile first
+	Findings  []analysis.Finding `json:"findings"`  // by descending weight
 	LeftOut   int                `json:"left_out"`  // further findings that are not listed
-	Problems  []query.Problem    `json:"problems"`  // what was not looked at
-	Checked   []string           `json:"checked"`   // rules that looked at one workload at least
-	Skipped   []engine.Skip      `json:"skipped"`   // rules that looked at none
+	Problems  []query.Problem    `json:"problems"`  // what could not be judged
+	Checked   []string           `json:"checked"`   // rules that judged at least one workload
+	Skipped   []engine.Skip      `json:"skipped"`   // rules that judged none
 	Warnings  []string           `json:"warnings"`  // of the source
 	Windows   []Box              `json:"windows,omitempty"`
 }
 
-// New makes a report of a result with at most so many findings; 0 is all.
+// New makes a report with at most this many findings; 0 means all.
 func New(source string, r engine.Result, most int, warnings []string) Report {
 	report := Report{
 		Schema: Schema, Source: source, At: r.At.UTC(), Window: r.Window.Seconds(), Workloads: r.Workloads,
@@ -50,7 +50,7 @@ func New(source string, r engine.Result, most int, warnings []string) Report {
 		report.LeftOut = len(report.Findings) - most
 		report.Findings = report.Findings[:most]
 	}
-	// A list without an entry is [] in JSON, not null.
+	// An empty list is [] in JSON, not null.
 	report.Findings = orEmpty(report.Findings)
 	report.Problems, report.Skipped = orEmpty(report.Problems), orEmpty(report.Skipped)
 	report.Checked, report.Warnings = orEmpty(report.Checked), orEmpty(report.Warnings)
@@ -74,7 +74,8 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
-// numbers are the evidence that is a number: JSON has no other, and one must not cost the whole report.
+// numbers returns the evidence that is finite. JSON has no other numbers, and one infinite value must not prevent the
+// report.
 func numbers(all []analysis.Evidence) []analysis.Evidence {
 	kept := []analysis.Evidence{}
 	for _, e := range all {
@@ -93,12 +94,12 @@ func (r Report) JSON(w io.Writer) error {
 	return enc.Encode(r)
 }
 
-// Severities are the words for severities, the lightest first.
+// Severities returns the names of the severities in rising order.
 func Severities() []string {
 	return []string{string(analysis.Info), string(analysis.Low), string(analysis.Medium), string(analysis.High)}
 }
 
-// AtLeast counts the findings that weigh as much as a severity or more.
+// AtLeast counts the findings of at least this severity.
 func AtLeast(findings []analysis.Finding, least analysis.Severity) int {
 	n := 0
 	for _, f := range findings {

@@ -16,16 +16,16 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-// columns is how wide prose is. Queries are not broken: they are for pasting.
+// columns is the width of prose. Queries are not wrapped, so that they can be copied.
 const columns = 80
 
-// terminal writes lines, with or without colour.
+// terminal writes lines with or without colour.
 type terminal struct {
 	*bufio.Writer
 	colour bool
 }
 
-// The few ways in which a terminal shows something apart (ECMA-48, SGR).
+// Styles of a terminal (ECMA-48, SGR).
 const (
 	bold   = "1"
 	dim    = "2"
@@ -43,7 +43,7 @@ func (t terminal) paint(style, s string) string {
 
 func (t terminal) line(parts ...string) { fmt.Fprintln(t, strings.Join(parts, "")) }
 
-// prose writes a paragraph: the first line begins with first, the others are as far in.
+// prose writes a paragraph. The first line begins with first, and the others are indented by its width.
 func (t terminal) prose(first, s string) { t.styled("", first, s) }
 
 func (t terminal) styled(style, first, s string) {
@@ -56,7 +56,7 @@ func (t terminal) styled(style, first, s string) {
 	}
 }
 
-// wrap breaks a text between words. A word that is too long stands alone.
+// wrap breaks a text between words. A longer word gets a line of its own.
 func wrap(s string, width int) []string {
 	var lines []string
 	line, size := "", 0
@@ -75,7 +75,7 @@ func wrap(s string, width int) []string {
 	return append(lines, line)
 }
 
-// Text writes the report for a person at a terminal: the verdict, then the findings, then what could not be judged.
+// Text writes the report for a terminal: the verdict, the findings, and what could not be judged.
 func (r Report) Text(w io.Writer, colour bool) error {
 	t := terminal{bufio.NewWriter(w), colour}
 	t.styled(bold, "", r.Verdict())
@@ -144,7 +144,7 @@ func style(s analysis.Severity) string {
 	return dim
 }
 
-// since says how long a finding has been there, when it has been seen more than once.
+// since returns the age of a finding that has been seen more than once.
 func since(f analysis.Finding) string {
 	lasted := f.LastSeen.Sub(f.FirstSeen)
 	if lasted < time.Second {
@@ -153,10 +153,10 @@ func since(f analysis.Finding) string {
 	return fmt.Sprintf(", since %s (%s)", f.FirstSeen.Format("15:04:05"), span(lasted.Seconds()))
 }
 
-// mostProblems bounds how many problems are listed one by one.
+// mostProblems bounds the problems that are listed one by one.
 const mostProblems = 8
 
-// notJudged says what was not looked at and why, reasons that are the same together.
+// notJudged writes what could not be judged and why, grouped by reason.
 func (t terminal) notJudged(r Report) {
 	lines := r.notJudged()
 	if len(lines) > 0 {
@@ -187,7 +187,7 @@ func (r Report) notJudged() []string {
 	var grave, absent []string
 	for _, p := range r.Problems {
 		switch {
-		case p.Kind == query.Absent: // which the rules' reasons say
+		case p.Kind == query.Absent: // the rules' reasons include it
 		case p.Kind == query.Gap && p.Workload != "":
 			absent = append(absent, p.Workload)
 		default:
@@ -203,10 +203,10 @@ func (r Report) notJudged() []string {
 	return append(lines, grave...)
 }
 
-// mostNames bounds how many names are listed.
+// mostNames bounds the listed names.
 const mostNames = 8
 
-// listed lists names, and how many more there are.
+// listed joins names, and adds how many more there are.
 func listed(names []string) string {
 	if left := len(names) - mostNames; left > 1 {
 		names = append(names[:mostNames:mostNames], fmt.Sprintf("%d more", left))

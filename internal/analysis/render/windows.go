@@ -11,8 +11,8 @@ import (
 	"github.com/teescope/teescope/internal/analysis/window"
 )
 
-// Box is the box plot of one metric of one workload in the window: Tukey's, with whiskers of at most 1.5 interquartile
-// ranges.
+// Box is Tukey's box plot of one metric of one workload in the window. Its whiskers are at most 1.5 interquartile
+// ranges long.
 type Box struct {
 	Metric      string  `json:"metric"`
 	Unit        string  `json:"unit"`
@@ -42,7 +42,7 @@ func (r Report) WithWindows(stats []window.Stat) Report {
 	return r
 }
 
-// unitOf spells the unit of a window as figures do: "calls/s" is "1/s", and seconds in a second are processors.
+// unitOf returns the unit of a window as figures write it: "calls/s" is "1/s", and seconds per second are processors.
 func unitOf(unit string) string {
 	switch {
 	case unit == "seconds/s":
@@ -53,11 +53,11 @@ func unitOf(unit string) string {
 	return unit
 }
 
-// plotColumns is how wide a box plot is.
+// plotColumns is the width of a box plot.
 const plotColumns = 40
 
-// Plot draws a box plot on a line: from the least value on its left to the greatest on its right, the box around the
-// median as blocks, the whiskers as lines, and what is beyond them as dots.
+// Plot draws a box plot in one line, from the smallest value at the left to the largest at the right. The box around
+// the median consists of blocks, the whiskers of lines, and outliers of dots.
 func (b Box) Plot() string {
 	span := b.Max - b.Min
 	if !(span > 0) || math.IsInf(span, 0) {
@@ -83,7 +83,7 @@ func (b Box) Plot() string {
 	return strings.TrimRight(string(line), " ")
 }
 
-// windows lists the box plots by workload.
+// windows writes the box plots by workload.
 func (t terminal) windows(r Report) {
 	if r.Windows == nil {
 		return
@@ -106,7 +106,7 @@ func (t terminal) windows(r Report) {
 	}
 }
 
-// places are whom the box plots are of, in their order.
+// places returns the workloads and instances of the box plots, in order.
 func places(all []Box) [][2]string {
 	var list [][2]string
 	seen := map[[2]string]bool{}

@@ -13,13 +13,13 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// longestText bounds what is shown of a text of others, in bytes: the one who started a program has chosen its name.
+// longestText bounds foreign text in bytes, because any user can name a program.
 const longestText = 2000
 
-// clean makes a text of others fit for a terminal.
+// clean escapes foreign text for a terminal.
 func clean(s string) string { return text.Cut(text.Terminal(s), longestText) }
 
-// digits writes three significant digits, without an exponent and without needless zeros.
+// digits formats three significant digits, without an exponent and without trailing zeros.
 func digits(v float64) string {
 	size := math.Abs(v)
 	switch {
@@ -45,7 +45,7 @@ func scaled(v, base float64, units []string) string {
 	return digits(v) + units[i]
 }
 
-// Value writes a figure with its unit, as metric names spell units: 37000 "1/s" is "37k/s".
+// Value formats a figure with a unit as in metric names: 37000 "1/s" is "37k/s".
 func Value(v float64, unit string) string {
 	si := []string{"", "k", "M", "G", "T", "P"}
 	iec := []string{" B", " KiB", " MiB", " GiB", " TiB", " PiB"}
@@ -88,7 +88,7 @@ func seconds(v float64) string {
 	return digits(v/86_400) + " d"
 }
 
-// percent writes a share. One that is not nothing is never written as nothing.
+// percent formats a share. A share above zero is never written as zero.
 func percent(v float64) string {
 	p := v * 100
 	switch {
@@ -102,7 +102,7 @@ func percent(v float64) string {
 	return strconv.FormatFloat(p, 'g', 2, 64) + " %"
 }
 
-// times writes a factor with no more digits than an estimate has.
+// times formats a factor with no more digits than an estimate has.
 func times(v float64) string {
 	if v < 9.95 {
 		return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
@@ -110,7 +110,7 @@ func times(v float64) string {
 	return strconv.FormatFloat(v, 'f', 0, 64)
 }
 
-// Gain writes how much more the workload would do without the cause, as the interval that it is.
+// Gain formats the interval of the additional throughput without the cause.
 func Gain(g *analysis.Gain) string {
 	switch {
 	case g == nil:
@@ -131,7 +131,7 @@ func Gain(g *analysis.Gain) string {
 	return say("gain_between", "low", strings.TrimSuffix(low, " %"), "high", high)
 }
 
-// figure writes a piece of evidence: its value, its interval where there is one, and how many samples it rests on.
+// figure formats a piece of evidence: its value, its interval if there is one, and the number of samples.
 func figure(e analysis.Evidence) string {
 	s := Value(e.Value, e.Unit)
 	if e.Low != nil && e.High != nil {
@@ -143,7 +143,7 @@ func figure(e analysis.Evidence) string {
 	return s
 }
 
-// subject names whom a finding is about.
+// subject names the workload or machine of a finding.
 func subject(f analysis.Finding) string {
 	switch name, at := clean(f.Workload), clean(f.Instance); {
 	case name == "" && at == "":
@@ -157,7 +157,7 @@ func subject(f analysis.Finding) string {
 	}
 }
 
-// headline is a finding in a few words: who and what.
+// headline names the workload and the cause of a finding.
 func headline(f analysis.Finding) string {
 	if f.Title == "" {
 		return subject(f) + ": " + f.Rule
@@ -165,7 +165,7 @@ func headline(f analysis.Finding) string {
 	return subject(f) + ": " + f.Title
 }
 
-// span writes a length of time in whole units, as a person says it.
+// span formats a duration in whole units.
 func span(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second)).Round(time.Second)
 	switch {
@@ -186,7 +186,7 @@ func plural(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// Verdict is the report in one or two sentences.
+// Verdict summarizes the report in one or two sentences.
 func (r Report) Verdict() string {
 	looked := say("looked", "workloads", plural(r.Workloads, "workload", "workloads"), "window", span(r.Window))
 	all := len(r.Findings) + r.LeftOut

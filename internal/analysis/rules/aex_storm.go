@@ -14,21 +14,22 @@ import (
 const AEXStorm = "aex-storm"
 
 const (
-	// trapsPerSecond are exceptions in an enclave that is past its start. Proposed (rule 4 of the advisor); a start
-	// has 32 (Gramine, How to read this output).
+	// trapsPerSecond is the least rate of exceptions in an enclave. Proposed (rule 4 of the advisor). A start causes 32
+	// in all (Gramine, How to read this output).
 	trapsPerSecond = 100
-	// tickPerCore is the timer of a kernel with 250 Hz, once for each busy thread. Documented (the same).
+	// tickPerCore is the rate of timer interrupts of one busy thread on a kernel with HZ=250. Documented (the same).
 	tickPerCore = 250
-	// aexOverTick is how many times the timer's rate is told. Proposed (rule 3 of the advisor).
+	// aexOverTick is how many times the timer's rate makes a finding. Proposed (rule 3 of the advisor).
 	aexOverTick = 2
-	// aexWorth is the least share of the CPU time, at the lowest cost. Proposed: 1,000 ticks a second, which some
-	// kernels have, stay below it.
+	// aexWorth is the least share of the CPU time, at the lowest cost. Proposed: the 1,000 ticks a second of some
+	// kernels stay below it.
 	aexWorth = 0.01
 	// aexOfFaults is the share of asynchronous exits above which page faults explain them. Proposed.
 	aexOfFaults = 0.5
 )
 
-// costTrap is of an instruction that the runtime emulates: out by an exception, in and out for the handler, and back.
+// costTrap is the cost of an instruction that the runtime emulates: an exit by an exception, an entry and exit for the
+// handler, and the return.
 var costTrap = cost.Cycles{
 	What: "a trapped instruction", Low: 2 * cost.AEX.Low, High: 3 * cost.AEX.High,
 	Source: "proposed: an asynchronous exit, a signal, and an entry and exit for the handler (Gramine, Choice of machine)",
@@ -40,7 +41,7 @@ var (
 		Name: "aex", Query: perSecond(`teescope_enclave_transitions_total{kind="aex"}`), Unit: "1/s", Help: "asynchronous exits",
 	}
 	trapsSignal = engine.Signal{
-		Name: "traps", Query: perSecond(`teescope_enclave_signals_total{kind="sync"}`), Unit: "1/s", Help: "exceptions that the runtime handled inside",
+		Name: "traps", Query: perSecond(`teescope_enclave_signals_total{kind="sync"}`), Unit: "1/s", Help: "exceptions that the runtime handled in the enclave",
 	}
 	enclaveFaultsSignal = engine.Signal{
 		Name: "faults", Query: perSecond("sgx_workload_faults_total"), Unit: "1/s", Help: "page faults in the workload's enclaves",
@@ -49,11 +50,11 @@ var (
 
 func aexStorm() engine.Rule {
 	return engine.Rule{
-		Name: AEXStorm, Title: "trapped instructions or interrupts throw the enclave out",
+		Name: AEXStorm, Title: "trapped instructions or interrupts force exits from the enclave",
 		Signals: []engine.Signal{teeSignal, cpuSignal, aexSignal, trapsSignal, enclaveFaultsSignal},
 		Judge:   judgeAEXStorm,
 		NotWhen: []string{
-			"the application has just started: libraries ask for the processor's features then",
+			"the application has just started: libraries query the processor's features then",
 			"the kernel ticks more often than 250 times a second, or the application uses exceptions on purpose",
 		},
 		Sources: []string{
@@ -76,7 +77,7 @@ func judgeAEXStorm(w engine.Workload) *engine.Verdict {
 	tick := tickPerCore * max(1, v[cpuSignal])
 	faults, counted := w.Value(enclaveFaultsSignal)
 	if v[aexSignal] < aexOverTick*tick || !counted || faults > aexOfFaults*v[aexSignal] {
-		return nil // where faults are not counted, it may be them
+		return nil // uncounted faults may be the reason
 	}
 	low, high := cost.AEX.CPU(v[aexSignal]-tick, w.Clock)
 	if low < aexWorth*v[cpuSignal] {
@@ -84,19 +85,19 @@ func judgeAEXStorm(w engine.Workload) *engine.Verdict {
 	}
 	return &engine.Verdict{
 		Confidence: analysis.Possible,
-		Cause: fmt.Sprintf("%s asynchronous exits/s, %s times what the timer causes, and page faults are not the reason",
+		Cause: fmt.Sprintf("%s asynchronous exits/s are %s times what the timer causes, and page faults do not explain them",
 			figure(v[aexSignal]), figure(v[aexSignal]/tick)),
 		Evidence: []string{aexSignal.Name, cpuSignal.Name, enclaveFaultsSignal.Name, trapsSignal.Name},
 		Advice: []string{
-			"keep interrupts off the enclave's CPUs: pin the workload, move interrupts away (/proc/irq/*/smp_affinity), isolcpus",
-			"run the kernel without ticks on these CPUs (nohz_full)",
+			"keep interrupts off the enclave's CPUs: pin the workload, move interrupts to other CPUs (/proc/irq/*/smp_affinity), or use isolcpus",
+			"disable timer ticks on these CPUs (nohz_full)",
 		},
 		Gain: analysis.Amdahl(low/v[cpuSignal], high/v[cpuSignal], cost.AEX.Assumption(), w.Clock.Assumption(), cpuBound,
-			"the timer's own exits stay"),
+			"exits for the timer remain"),
 	}
 }
 
-// trapped wants instructions that are not allowed inside, often enough to matter.
+// trapped returns a verdict if the enclave often executes instructions that are not allowed inside.
 func trapped(w engine.Workload, cpu, traps float64) *engine.Verdict {
 	low, high := costTrap.CPU(traps, w.Clock)
 	if low < aexWorth*cpu {
@@ -104,13 +105,13 @@ func trapped(w engine.Workload, cpu, traps float64) *engine.Verdict {
 	}
 	return &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause: fmt.Sprintf("%s exceptions/s are handled inside the enclave, %s to %s of the CPU time: CPUID, RDTSC or SYSCALL is trapped and emulated",
+		Cause: fmt.Sprintf("%s exceptions/s are handled inside the enclave and take %s to %s of the CPU time: CPUID, RDTSC or SYSCALL is trapped and emulated",
 			figure(traps), percent(low/cpu), percent(min(high/cpu, 1))),
 		Evidence: []string{trapsSignal.Name, aexSignal.Name, cpuSignal.Name},
 		Advice: []string{
-			"RDTSC: use a processor from Ice Lake on, which allows it inside, or read the clock less often",
-			"CPUID: ask once and keep the answer; look for libraries that ask in each call",
-			"SYSCALL (\"Emulating a raw syscall instruction\" in Gramine's log): link dynamically, use Gramine's patched libraries (libgomp)",
+			"RDTSC: use an Ice Lake or later processor, which allows it inside, or read the clock less often",
+			"CPUID: execute it once and keep the result; look for libraries that execute it in each call",
+			"SYSCALL (\"Emulating a raw syscall instruction\" in Gramine's log): link dynamically, and use Gramine's patched libraries (libgomp)",
 		},
 		Gain: analysis.Amdahl(low/cpu, high/cpu, costTrap.Assumption(), w.Clock.Assumption(), cpuBound),
 	}

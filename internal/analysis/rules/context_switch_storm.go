@@ -16,24 +16,24 @@ const ContextSwitchStorm = "context-switch-storm"
 const (
 	// stormSwitches is the least rate of context switches. Proposed.
 	stormSwitches = 1000
-	// stormShare is the least share of the CPU time that they take, at the middle of the range of their cost. Proposed.
+	// stormShare is the least share of the CPU time that the switches take, at the middle of their cost. Proposed.
 	stormShare = 0.10
-	// stormWaits is the least part of the exits after which a thread waited. Where they are fewer, the exits are the
-	// cause and not the waiting. Proposed.
+	// stormWaits is the least part of exits that a wait follows. With fewer waits the exits themselves are the cause.
+	// Proposed.
 	stormWaits = 0.25
 )
 
 func contextSwitchStorm() engine.Rule {
 	return engine.Rule{
-		Name: ContextSwitchStorm, Title: "threads are switched in and out all the time",
+		Name: ContextSwitchStorm, Title: "threads are switched in and out very often",
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, switchesSignal, callsSignal, transitionsSignal, waitSignal, threadsSignal,
 			coresSignal, idleSignal,
 		},
 		Judge: judgeContextSwitchStorm,
 		NotWhen: []string{
-			"the workload waits for its clients: then each request wakes it, and at a higher load it waits less often",
-			"threads that hand work to each other by design, such as a pipeline of stages",
+			"the workload waits for its clients: each request wakes it, and a higher load makes it wait less often",
+			"the threads hand work to each other by design, such as the stages of a pipeline",
 		},
 		Sources: []string{
 			"Krahn et al., TEEMon, Middleware 2020, 6.5: Graphene-SGX switches up to 12 times as often as other frameworks",
@@ -57,11 +57,11 @@ func judgeContextSwitchStorm(w engine.Workload) *engine.Verdict {
 	low, high := shares(w, cost.Switch, waits+taken, cores)
 	assumptions := []string{cost.Switch.Assumption(), w.Clock.Assumption(), cpuBound}
 	if p.enclave() {
-		// To wait, a thread leaves the enclave; one that is taken off its CPU in it does so by an exception.
+		// A thread leaves the enclave to wait. A thread that is preempted inside leaves by an exception.
 		_, out := shares(w, w.OCALL, waits, cores)
 		_, aex := shares(w, cost.AEX, taken, cores)
 		high += out + aex
-		assumptions = append(assumptions, "at most each wait is an OCALL and each loss of the CPU an asynchronous exit",
+		assumptions = append(assumptions, "at most, each wait is an OCALL and each preemption an asynchronous exit",
 			w.OCALL.Assumption(), cost.AEX.Assumption())
 	}
 	if middle(low, min(high, 1)) < stormShare {
@@ -82,14 +82,14 @@ func judgeContextSwitchStorm(w engine.Workload) *engine.Verdict {
 		v.Severity = analysis.Info
 		return v
 	}
-	v.Gain = analysis.Amdahl(low, high, append(assumptions, "the work that is waited for is not done sooner")...)
+	v.Gain = analysis.Amdahl(low, high, append(assumptions, "the work that threads wait for is not done sooner")...)
 	return v
 }
 
-// waitCalls are calls in which a thread sleeps until another one or a client does something.
+// waitCalls are calls in which a thread sleeps until another thread or a client acts.
 var waitCalls = append([]string{"futex", "nanosleep", "clock_nanosleep", "read", "recvfrom", "recvmsg", "sched_yield", "wait4"}, pollCalls...)
 
-// waiting is about threads that give the CPU up themselves.
+// waiting returns the cause and advice for threads that give up the CPU.
 func waiting(w engine.Workload, p place, waits float64) (cause string, advice []string) {
 	top := largest(callsOf(w), waitCalls...)
 	cause = fmt.Sprintf("threads wait %s times/s", figure(waits))
@@ -98,26 +98,26 @@ func waiting(w engine.Workload, p place, waits float64) (cause string, advice []
 	}
 	lock := ""
 	if top == "futex" {
-		lock = "let locks spin for some microseconds before they wait, and hold them for less"
+		lock = "let locks spin for some microseconds before they wait, and hold them for a shorter time"
 	}
 	return cause, p.advice(
 		tip{"", lock},
-		tip{"", "give each thread more to do before it waits: batches, pipelined requests, fewer and longer connections"},
-		tip{"", "use fewer threads, so that each one finds work when it looks"},
-		tip{"Gramine", "from Graphene-SGX move to a current release of Gramine, its successor"},
-		tip{"SCONE", "give the enclave no more threads, and no more outside for system calls, than there is work for: those without work sleep and are woken"},
+		tip{"", "give each thread more work before it waits: batches, pipelined requests, fewer and longer connections"},
+		tip{"", "use fewer threads, so that each one finds work without waiting"},
+		tip{"Gramine", "if this is Graphene-SGX, move to a current release of Gramine, its successor"},
+		tip{"SCONE", "reduce the threads in the enclave and the threads outside for system calls to what the load needs: idle ones sleep and are woken"},
 	)
 }
 
-// overcommitted is about threads that lose the CPU to others.
+// overcommitted returns the cause and advice for threads that are preempted.
 func overcommitted(w engine.Workload, p place, taken float64) (cause string, advice []string) {
 	cause = fmt.Sprintf("threads lose the CPU %s times/s", figure(taken))
 	if wait, told := w.Value(waitSignal); told {
-		cause += fmt.Sprintf(", and %s of them wait for one at any time", figure(wait))
+		cause += fmt.Sprintf(", and %s of them wait for a CPU on average", figure(wait))
 	}
 	return cause, p.advice(
-		tip{"", "run no more busy threads than there are CPUs for them, here and in the neighbours on the machine"},
-		tip{"", "pin the workload to CPUs that nobody else uses (taskset, isolcpus, nohz_full, cpu manager policy static)"},
-		tip{"Gramine", "count the threads of Exitless too: sgx.insecure__rpc_thread_num of them are busy as well"},
+		tip{"", "run no more busy threads than there are CPUs, and count the other workloads of the machine too"},
+		tip{"", "pin the workload to CPUs that nothing else uses (taskset, isolcpus, nohz_full, CPU manager policy static)"},
+		tip{"Gramine", "count the sgx.insecure__rpc_thread_num threads of Exitless too: they are busy as well"},
 	)
 }

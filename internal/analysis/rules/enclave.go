@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// worthwhile is the share of a workload's CPU time from which on a cause in an enclave is worth a finding, at the
-	// middle of the range of its cost. Proposed: less is within what a benchmark varies by.
+	// worthwhile is the least share of a workload's CPU time that justifies a finding about an enclave. It is compared
+	// with the middle of the cost's range. Proposed: benchmarks vary by as much.
 	worthwhile = 0.05
-	// nativeWorthwhile is the same outside of an enclave, where the cost is that of any program. Proposed.
+	// nativeWorthwhile is the same outside an enclave, where every program has this cost. Proposed.
 	nativeWorthwhile = 0.10
 )
 
-// Signals of what enclaves do, by kind.
+// Signals about enclaves that several rules read.
 var (
 	callsSignal = engine.Signal{
 		Name: "calls", Query: perSecond("teescope_syscalls_total", "syscall"), Unit: "1/s", Help: "system calls, by name",
@@ -27,11 +27,11 @@ var (
 	}
 	switchesSignal = engine.Signal{
 		Name: "switches", Query: perSecond("teescope_context_switches_total", "kind"), Unit: "1/s",
-		Help: "times that a thread was switched out: voluntary when it waited, else involuntary",
+		Help: "times that a thread was switched out: voluntary if it waited, otherwise involuntary",
 	}
 	userSignal = engine.Signal{
 		Name: "user", Query: perSecond(`teescope_cpu_seconds_total{mode="user"}`), Unit: "cores",
-		Help: "CPU time in user mode, which is inside the enclave and on the way in and out",
+		Help: "CPU time in user mode, which includes the time in the enclave and the crossings",
 	}
 	loadedSignal = engine.Signal{
 		Name: "loaded", Query: perSecond("sgx_workload_pages_loaded_back_total"), Unit: "1/s",
@@ -39,18 +39,18 @@ var (
 	}
 	machineLoadedSignal = engine.Signal{
 		Name: "machine_loaded", Query: machinePerSecond("sgx_epc_pages_loaded_back_total"), Unit: "1/s",
-		Help: "evicted pages that were loaded back, of all enclaves",
+		Help: "evicted pages of all enclaves that were loaded back",
 	}
 	stallSignal = engine.Signal{
 		Name: "stall", Query: machinePerSecond("sgx_load_back_seconds_sum"), Unit: "threads",
-		Help: "threads that stood still for an evicted page, of all enclaves, on average",
+		Help: "threads of all enclaves that waited for an evicted page, on average",
 	}
 	residentSignal = engine.Signal{
 		Name: "resident", Query: "sum by (workload, instance) (sgx_workload_resident_bytes)", Unit: "bytes", Help: "enclave memory of the workload",
 	}
 )
 
-// family is the runtime as advice is grouped by, empty when it is not known.
+// family groups runtimes that share advice. It is empty for an unknown runtime.
 func (p place) family() string {
 	switch p.runtime {
 	case "gramine-sgx", "gramine-direct":
@@ -63,10 +63,11 @@ func (p place) family() string {
 	return p.runtime
 }
 
-// tip is a piece of advice for the users of one family of runtimes, or for all of them.
+// tip is advice for one family of runtimes, or for all if family is empty.
 type tip struct{ family, text string }
 
-// advice is what helps here: tips for all, those for this runtime, and each with its name when the runtime is not known.
+// advice returns the tips for all runtimes and for this one. For an unknown runtime it returns all tips, each with its
+// family's name.
 func (p place) advice(tips ...tip) []string {
 	var texts []string
 	for _, t := range tips {
@@ -81,11 +82,11 @@ func (p place) advice(tips ...tip) []string {
 	return texts
 }
 
-// crossing is what handing so many system calls a second to the outside costs the workload's threads.
+// crossing returns the cost of one system call of the workload, for its own threads.
 //
-// In SCONE threads outside make the calls, and whether the caller leaves the enclave meanwhile is not to be seen
-// (Arnautov et al., SCONE, OSDI 2016, 4.3): any cost from that of a call that is handed over to that of an OCALL is
-// possible. Where exits are counted and are few, threads outside make the calls too. Else each is an OCALL.
+// SCONE lets threads outside make the calls, and nothing shows whether the caller leaves the enclave in the meantime
+// (Arnautov et al., SCONE, OSDI 2016, 4.3). The cost is therefore anything from an exitless call to an OCALL. Few
+// counted exits also mean that threads outside make the calls. Otherwise each call is an OCALL.
 func crossing(w engine.Workload, p place, calls float64) cost.Cost {
 	exits, counted := exitsOf(w)
 	switch {
@@ -97,12 +98,13 @@ func crossing(w engine.Workload, p place, calls float64) cost.Cost {
 	return w.OCALL
 }
 
-// split tells whether the program has a half outside of the enclave, whose system calls are its own affair: only the
-// OCALLs are known to come from inside.
+// split reports whether the program has a half outside the enclave with system calls of its own. Only its OCALLs are
+// known to come from inside.
 func (p place) split() bool { return p.runtime == "sgx-sdk" || p.runtime == "openenclave" }
 
-// leaving is how many of so many system calls a second leave the enclave: all of them, but in a program with a half
-// outside no more than there are exits, and none where the exits are too few to be most of them.
+// leaving returns how many of these system calls a second leave the enclave. In a program without a half outside, all
+// of them do. Otherwise at most as many as there are exits do, and none if there are fewer exits than half of the
+// calls.
 func leaving(w engine.Workload, p place, calls float64) float64 {
 	if !p.split() {
 		return calls
@@ -114,8 +116,8 @@ func leaving(w engine.Workload, p place, calls float64) float64 {
 	return min(calls, exits)
 }
 
-// bySyscall are the calls that leave the enclave, by the system call that they are. Of a program with a half outside they
-// are its OCALLs: those that carry a system call in their name, and the others under their own.
+// bySyscall returns the calls that leave the enclave, by system call. For a program with a half outside these are its
+// OCALLs: under the system call in their name, or else under their own name.
 func bySyscall(w engine.Workload, p place) (calls map[string]float64, evidence func(call string) string) {
 	if !p.split() {
 		return callsOf(w), func(call string) string { return callsSignal.With("syscall", call) }
@@ -132,8 +134,8 @@ func bySyscall(w engine.Workload, p place) (calls map[string]float64, evidence f
 	return calls, func(call string) string { return ocallsSignal.With("ocall", top[call]) }
 }
 
-// syscallOf is the system call in the name of an OCALL, as in ocall_gettimeofday, oe_syscall_read_ocall or
-// sgx_thread_set_untrusted_event_ocall, which is the futex of the SDK. Without one it is the name itself.
+// syscallOf returns the system call in the name of an OCALL, as in ocall_gettimeofday or oe_syscall_read_ocall. The
+// SDK's sgx_thread_set_untrusted_event_ocall is a futex. Without a system call in it the name is returned.
 func syscallOf(ocall string) string {
 	words := "_" + ocall + "_"
 	for _, list := range [][]string{clockCalls, selfCalls, ioCalls, {"sched_yield", "futex"}} {
@@ -151,34 +153,34 @@ func syscallOf(ocall string) string {
 
 var transitionsSignal = engine.Signal{
 	Name: "transitions", Query: perSecond("teescope_enclave_transitions_total", "kind"), Unit: "1/s",
-	Help: "crossings of the enclave's boundary, by kind",
+	Help: "crossings of the enclave boundary, by kind",
 }
 
-// cpuOf is the CPU time of a workload in cores; not ok when it is not measured or hardly any.
+// cpuOf returns the CPU time of a workload in cores. It returns false when that is unknown or below leastBusy.
 func cpuOf(w engine.Workload) (cores float64, ok bool) {
 	cores, ok = w.Value(cpuSignal)
 	return cores, ok && cores >= leastBusy
 }
 
-// exitsOf is the rate of exits from the enclave (EEXIT); not counted when the runtime does not show them.
+// exitsOf returns the rate of exits from the enclave (EEXIT). It returns false when the runtime does not show them.
 func exitsOf(w engine.Workload) (rate float64, counted bool) {
 	rate, counted = w.By(transitionsSignal, "kind")["eexit"]
 	return rate, counted
 }
 
-// callsOf are the rates of system calls by name.
+// callsOf returns the rates of system calls by name.
 func callsOf(w engine.Workload) map[string]float64 { return w.By(callsSignal, "syscall") }
 
-// shares is which part of so many cores events cost that happen so often each second.
+// shares returns the share of the CPU time that events at this rate take.
 func shares(w engine.Workload, cost cost.Cost, perSecond, cores float64) (low, high float64) {
 	low, high = cost.CPU(perSecond, w.Clock)
 	return low / cores, high / cores
 }
 
-// middle is the middle of a range.
+// middle returns the middle of a range.
 func middle(low, high float64) float64 { return (low + high) / 2 }
 
-// between writes a range of shares for a sentence.
+// between formats a range of shares for a sentence.
 func between(low, high float64) string {
 	least, most := figure(100*min(low, 1)), figure(100*min(high, 1))
 	if least == most {
@@ -187,7 +189,7 @@ func between(low, high float64) string {
 	return least + " to " + most + " %"
 }
 
-// sumOf adds the rates of the calls named.
+// sumOf adds the rates of the named calls.
 func sumOf(calls map[string]float64, names ...string) (sum float64) {
 	for _, name := range names {
 		sum += calls[name]
@@ -203,7 +205,7 @@ func total(calls map[string]float64) (sum float64) {
 	return sum
 }
 
-// largest is the name with the highest rate, the first of equals in the alphabet.
+// largest returns the name with the highest rate. Among equal rates the first name in alphabetical order wins.
 func largest(rates map[string]float64, names ...string) (name string) {
 	for _, n := range names {
 		if name == "" || rates[n] > rates[name] || rates[n] == rates[name] && n < name {
@@ -213,17 +215,17 @@ func largest(rates map[string]float64, names ...string) (name string) {
 	return name
 }
 
-// The names of system calls, by what they are for (Linux, x86-64).
+// Names of system calls by purpose (Linux, x86-64).
 var (
 	// ioCalls move data.
 	ioCalls = []string{
 		"read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2",
 		"recvfrom", "sendto", "recvmsg", "sendmsg", "recvmmsg", "sendmmsg", "sendfile", "splice", "io_uring_enter",
 	}
-	// pollCalls ask which files are ready, or wait for it.
+	// pollCalls query which files are ready, or wait until one is.
 	pollCalls = []string{"epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"}
-	// clockCalls tell the time; the C library does so without a system call where it can (vdso(7)).
+	// clockCalls read the time. The C library does so without a system call where it can (vdso(7)).
 	clockCalls = []string{"clock_gettime", "gettimeofday", "time"}
-	// selfCalls tell a thread what it is; the answer does not change.
+	// selfCalls identify the caller. Their result rarely changes.
 	selfCalls = []string{"getpid", "getppid", "gettid", "getuid", "geteuid", "getgid", "getegid", "getcpu"}
 )

@@ -20,15 +20,15 @@ const (
 	encryptedShare = 0.20
 	// encryptedWorth is the least share of the CPU time, at the highest cost. Proposed.
 	encryptedWorth = 0.05
-	// pipeLow and pipeHigh are the share of the time that encryption takes of communication between processes.
+	// pipeLow and pipeHigh are the share of the time of communication between processes that encryption takes.
 	// Documented (Gramine, Multi-process workloads: 1 to 10 %).
 	pipeLow, pipeHigh = 0.01, 0.10
 )
 
-// costNode is of a node of 4 KiB of an encrypted file: AES-GCM, and its parents in the tree of hashes.
+// costNode is the cost of a 4 KiB node of an encrypted file: AES-GCM for it and for its parents in the hash tree.
 var costNode = cost.Cycles{
 	What: "an encrypted node of 4 KiB", Low: 3000, High: 25000,
-	Source: "proposed: AES-GCM at 0.7 cycles a byte with AES-NI, up to three nodes of the tree at twice that",
+	Source: "proposed: AES-GCM at 0.7 cycles a byte with AES-NI; up to three nodes of the tree at twice that",
 }
 
 // movers are the OCALLs of Gramine that move data. Pipes use read and write, sockets send and recv, files pread and
@@ -49,12 +49,12 @@ var (
 
 func encryptionTax() engine.Rule {
 	return engine.Rule{
-		Name: EncryptionTax, Title: "encrypted files or pipes on the hot path",
+		Name: EncryptionTax, Title: "encrypted files or pipes are used often",
 		Signals: []engine.Signal{teeSignal, cpuSignal, nodesSignal, movesSignal},
 		Judge:   judgeEncryptionTax,
 		NotWhen: []string{
-			"the files are allowed_files: they are read in the same way and are not encrypted",
-			"read and write are of the standard input and output, an eventfd or a device",
+			"the files are allowed_files: they are read in the same way but are not encrypted",
+			"the reads and writes are on standard input and output, an eventfd or a device",
 		},
 		Sources: []string{
 			"Gramine, Performance tuning and analysis: Other considerations (the cost of software encryption), Multi-process workloads (1 to 10 %)",
@@ -87,43 +87,43 @@ func judgeEncryptionTax(w engine.Workload) *engine.Verdict {
 	}
 	return &engine.Verdict{
 		Confidence: analysis.Possible,
-		Cause: fmt.Sprintf("%s of the %s OCALLs/s that move data are on pipes, which Gramine encrypts by TLS, even between threads of one process",
+		Cause: fmt.Sprintf("%s of the %s OCALLs/s that move data are on pipes, which Gramine encrypts with TLS even between threads of one process",
 			percent(pipes/all), figure(all)),
 		Evidence: []string{movesSignal.With("ocall", "read"), movesSignal.With("ocall", "write"), movesSignal.Name, cpuSignal.Name},
 		Advice: []string{
 			"send fewer, larger messages through pipes and Unix sockets",
-			"let one process do what several do: within one, memory needs no encryption",
-			"or use a TCP socket on the loopback where the protocol protects itself anyway",
+			"use one process instead of several: memory within a process needs no extra encryption",
+			"or use a loopback TCP socket if the protocol already encrypts its data",
 		},
 		Gain: analysis.Amdahl(pipeLow*pipes/all, pipeHigh*pipes/all,
 			"encryption takes 1 to 10 % of the time that pipes take (Gramine, Multi-process workloads)",
-			"pipes take as much of the time as they have of the calls", cpuBound),
+			"the share of pipes in the time is their share in the calls", cpuBound),
 	}
 }
 
-// encryptedFiles is the verdict on so many blocks a second.
+// encryptedFiles returns the verdict on this rate of file blocks.
 func encryptedFiles(w engine.Workload, cpu, blocks float64, signal string, c analysis.Confidence) *engine.Verdict {
 	low, high := costNode.CPU(blocks, w.Clock)
 	if high < encryptedWorth*cpu {
 		return nil
 	}
 	if c == analysis.Possible {
-		low = 0 // they may be plain
+		low = 0 // the files may be plain
 	}
 	v := &engine.Verdict{
 		Confidence: c,
-		Cause: fmt.Sprintf("%s blocks/s of encrypted files are read and written, %s to %s of the CPU time for decrypting and checking",
+		Cause: fmt.Sprintf("%s blocks/s of encrypted files are read and written, and decrypting and checking them takes %s to %s of the CPU time",
 			figure(blocks), percent(low/cpu), percent(min(1, high/cpu))),
 		Evidence: []string{signal, cpuSignal.Name},
 		Advice: []string{
-			"keep in memory what is read again and again: a larger cache inside, or a tmpfs mount for what need not last",
-			"read and write in multiples of 4 KiB: a smaller write reads, decrypts and encrypts the whole block",
-			"leave unencrypted what is checked otherwise: trusted files are hashed once when they are opened",
+			"keep in memory what is read repeatedly: a larger cache inside, or a tmpfs mount for temporary files",
+			"read and write multiples of 4 KiB: a smaller write reads, decrypts and encrypts the whole block",
+			"do not encrypt files that need only integrity: trusted files are hashed once when they are opened",
 		},
 		Gain: analysis.Amdahl(low/cpu, high/cpu, costNode.Assumption(), w.Clock.Assumption(), cpuBound),
 	}
 	if c == analysis.Possible {
-		v.Cause = fmt.Sprintf("%s blocks/s of files are read and written by OCALLs: if they are encrypted, up to %s of the CPU time goes into that",
+		v.Cause = fmt.Sprintf("%s blocks/s of files are read and written by OCALLs: if they are encrypted, that takes up to %s of the CPU time",
 			figure(blocks), percent(min(1, high/cpu)))
 	}
 	return v

@@ -14,15 +14,15 @@ import (
 const EPCThrashing = "epc-thrashing"
 
 const (
-	// thrashPages is how many pages are loaded back each second when an enclave thrashes. Proposed (rule 9 of the
-	// advisor): at 12,000 to 40,000 cycles each that is about one hundredth of a core.
+	// thrashPages is the rate of pages loaded back that makes an enclave thrash. Proposed (rule 9 of the advisor): at
+	// 12,000 to 40,000 cycles each this is about one hundredth of a core.
 	thrashPages = 1000
-	// pagingPages is the same where that takes a worthwhile share of the CPU time already. Proposed.
+	// pagingPages is the same where paging already takes a worthwhile share of the CPU time. Proposed.
 	pagingPages = 100
-	// shortPages is the same where enclaves are known to need more than there is: slow pages keep their own rate down.
+	// shortPages is the same where the enclave page cache is known to be too small. Slow pages keep their own rate low.
 	// Proposed.
 	shortPages = 10
-	// neighbourShare is the part of the lost pages that others took when they are the cause. Proposed.
+	// neighbourShare is the least part of the lost pages that others took, for them to be the cause. Proposed.
 	neighbourShare = 0.5
 )
 
@@ -34,7 +34,7 @@ var (
 	}
 	evictedBySignal = engine.Signal{
 		Name: "by", Query: perSecond("sgx_workload_pages_evicted_by_total", "by"), Unit: "1/s",
-		Help: "pages that the workload's enclaves lost, by the workload that took pages",
+		Help: "pages that the workload's enclaves lost, by the workload that took them",
 	}
 	needSignal = engine.Signal{
 		Name: "need", Query: "sum by (workload, instance) (max_over_time(sgx_workload_working_set_bytes[$window]))", Unit: "bytes",
@@ -42,7 +42,7 @@ var (
 	}
 	allNeedSignal = engine.Signal{
 		Name: "all_need", Query: "sum by (instance) (max_over_time(sgx_workload_working_set_bytes[$window]))", Unit: "bytes",
-		Help: "the same of all workloads together",
+		Help: "the same for all workloads together",
 	}
 	epcSizeSignal = engine.Signal{
 		Name: "size", Query: "sum by (instance) (sgx_epc_size_bytes)", Unit: "bytes", Help: "enclave page cache of the machine",
@@ -55,16 +55,16 @@ var (
 
 func epcThrashing() engine.Rule {
 	return engine.Rule{
-		Name: EPCThrashing, Title: "the enclaves need more enclave page cache than there is",
+		Name: EPCThrashing, Title: "the enclaves do not fit into the enclave page cache",
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, loadedSignal, machineLoadedSignal, stallSignal, evictedSignal,
 			evictedBySignal, needSignal, allNeedSignal, epcSizeSignal, enclaveWorkloadsSignal,
 		},
 		Judge: judgeEPCThrashing,
 		NotWhen: []string{
-			"an enclave reads all its memory once, such as while it loads: paging ends then by itself",
-			"the working set is an upper bound: without pressure nothing tells unused pages apart",
-			"ksgxd evicts on a CPU that has nothing else to do: then the workload pays for loading back alone",
+			"an enclave reads all its memory once, for example while it loads: the paging ends by itself",
+			"the working set is an upper bound: without paging, unused pages cannot be detected",
+			"ksgxd evicts on an idle CPU: the workload then pays only for loading pages back",
 		},
 		Sources: []string{
 			"Krahn et al., TEEMon, Middleware 2020, 6.5: databases of 78, 105 and 127 MB in an enclave page cache of 94 MB",
@@ -74,21 +74,21 @@ func epcThrashing() engine.Rule {
 	}
 }
 
-// loadedBack is how many pages of a workload are loaded back each second. Drivers that tell it of the whole machine only
-// tell it of a workload when that is the only one with an enclave: then the figure is the name of that signal.
+// loadedBack returns the rate at which pages of a workload are loaded back, and the name of the signal. A driver that
+// counts only for the whole machine tells it of the only workload with an enclave.
 func loadedBack(w engine.Workload) (pages float64, signal string, ok bool) {
 	if pages, ok = w.Value(loadedSignal); ok {
 		return pages, loadedSignal.Name, true
 	}
-	if n, told := w.Value(enclaveWorkloadsSignal); !told || n != 1 {
+	if n, counted := w.Value(enclaveWorkloadsSignal); !counted || n != 1 {
 		return 0, "", false
 	}
 	pages, ok = w.Value(machineLoadedSignal)
 	return pages, machineLoadedSignal.Name, ok
 }
 
-// stalled is for how many threads the workload stood still for evicted pages, on average: its part, by pages, of what was
-// measured on the machine.
+// stalled returns how many threads of the workload waited for evicted pages, on average. It is the workload's part, by
+// pages, of what was measured on the machine.
 func stalled(w engine.Workload, pages float64) (threads float64, measured bool) {
 	stall, timed := w.Value(stallSignal)
 	all, counted := w.Value(machineLoadedSignal)
@@ -113,7 +113,7 @@ func judgeEPCThrashing(w engine.Workload) *engine.Verdict {
 	if cores+stall < leastBusy {
 		return nil
 	}
-	// A thread that stands still may do so on its CPU or asleep: the time is out of the CPU time, or beside it.
+	// A thread that waits for a page may do so on its CPU or asleep. The time is thus within the CPU time or beyond it.
 	low, high := shares(w, cost.Paging, pages, cores)
 	low /= 2 // loading back alone, where another CPU evicts
 	if timed {
@@ -135,11 +135,11 @@ func judgeEPCThrashing(w engine.Workload) *engine.Verdict {
 		v.Evidence = append(v.Evidence, evictedBySignal.With("by", by))
 	}
 	assumptions := []string{cost.Paging.Assumption(), w.Clock.Assumption(), cpuBound,
-		"at least the half of that is the workload's: another CPU may do the evicting"}
+		"at least half of that time is the workload's: another CPU may evict the pages"}
 	if timed {
 		v.Confidence = analysis.Measured
 		v.Evidence = append(v.Evidence, stallSignal.Name, machineLoadedSignal.Name)
-		assumptions = []string{"the time that threads stood still is measured on the machine, and each page takes as long", cpuBound}
+		assumptions = []string{"the time that threads waited is measured on the machine, and each page takes as long", cpuBound}
 	}
 	if from != loadedSignal.Name {
 		v.Confidence = analysis.Possible
@@ -148,26 +148,27 @@ func judgeEPCThrashing(w engine.Workload) *engine.Verdict {
 	return v
 }
 
-// megabytes writes a size for a sentence.
+// megabytes formats a size for a sentence.
 func megabytes(bytes float64) string { return fmt.Sprintf("%.3g MiB", bytes/(1<<20)) }
 
-// shortage tells what all enclaves together need and what there is, and whether that is known to be too little.
+// shortage returns how much enclave page cache all enclaves need, how much exists, and whether that is known to be too
+// little.
 func shortage(w engine.Workload) (need, size float64, short bool) {
 	need, known := w.Value(allNeedSignal)
-	size, told := w.Value(epcSizeSignal)
-	return need, size, known && told && need > size
+	size, sized := w.Value(epcSizeSignal)
+	return need, size, known && sized && need > size
 }
 
-// epcShort says by how much the enclave page cache is too small, where that is known.
+// epcShort states how much is missing from the enclave page cache, where that is known.
 func epcShort(w engine.Workload) string {
 	all, size, short := shortage(w)
 	if !short {
 		return ""
 	}
-	return fmt.Sprintf(": all enclaves together need up to %s and there are %s", megabytes(all), megabytes(size))
+	return fmt.Sprintf(": all enclaves together need up to %s, and the enclave page cache has %s", megabytes(all), megabytes(size))
 }
 
-// neighbour is the other workload that takes most of the pages which this one loses, when others take most of them.
+// neighbour returns the workload that takes most of this one's pages, if other workloads take most of them.
 func neighbour(w engine.Workload) (name string, share float64, found bool) {
 	by := w.By(evictedBySignal, "by")
 	all, others := total(by), make(map[string]float64)
@@ -186,7 +187,7 @@ func neighbour(w engine.Workload) (name string, share float64, found bool) {
 func epcAdvice(w engine.Workload, p place) []string {
 	more := ""
 	if all, size, short := shortage(w); short {
-		more = fmt.Sprintf("move to a machine with %s of enclave page cache or more (Ice Lake servers have up to 1 TB), or shrink what is in enclaves by %s",
+		more = fmt.Sprintf("move to a machine with at least %s of enclave page cache (Ice Lake servers have up to 1 TB), or make the enclaves smaller by %s",
 			megabytes(all), megabytes(all-size))
 	}
 	apart := ""
@@ -196,10 +197,10 @@ func epcAdvice(w engine.Workload, p place) []string {
 	return p.advice(
 		tip{"", apart},
 		tip{"", more},
-		tip{"", "keep less in the enclave: smaller caches, data that is encrypted by the application outside of it"},
-		tip{"", "touch memory in order, and keep what is used together in the same pages"},
-		tip{"Gramine", "turn sgx.preheat_enclave off when the enclave does not fit: it evicts what others use"},
-		tip{"Gramine", "loader.env.MALLOC_ARENA_MAX = \"1\": each thread's arena of 64 MiB is spread over pages of its own"},
+		tip{"", "keep less in the enclave: use smaller caches, or encrypt data in the application and store it outside"},
+		tip{"", "access memory in order, and keep data that is used together in the same pages"},
+		tip{"Gramine", "set sgx.preheat_enclave = false when the enclave does not fit: preheating evicts pages that others use"},
+		tip{"Gramine", "loader.env.MALLOC_ARENA_MAX = \"1\": otherwise each thread has an arena of 64 MiB with pages of its own"},
 		tip{"SCONE", "lower SCONE_HEAP to what the program needs"},
 	)
 }

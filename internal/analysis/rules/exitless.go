@@ -14,26 +14,27 @@ import (
 const Exitless = "exitless"
 
 const (
-	// exitlessWorth is the least share of the CPU time that leaving the enclave must take, at the lowest documented
-	// cost, for Exitless to be worth a core. Proposed (rule 1 of the advisor: 10 % of a core).
+	// exitlessWorth is the least share of the CPU time that exits must take, at the lowest documented cost, to justify
+	// a core for Exitless. Proposed (rule 1 of the advisor: 10 % of a core).
 	exitlessWorth = 0.10
-	// exitlessFewBusy is the most busy threads, in cores, that Exitless is recommended for: it is meant for
-	// single-threaded applications. Documented (Gramine, Exitless feature); the second core is proposed.
+	// exitlessFewBusy is the largest number of busy threads, in cores, for which Exitless is recommended. Gramine
+	// documents it for single-threaded applications (Exitless feature); the second core is proposed.
 	exitlessFewBusy = 2
-	// exitlessOn is how many times more system calls than exits there are when others make the calls. Proposed: each
-	// OCALL makes about one system call (Gramine, Effects of system calls).
+	// exitlessOn is the least number of system calls per exit that shows that threads outside make the calls. Proposed:
+	// each OCALL makes about one system call (Gramine, Effects of system calls).
 	exitlessOn = 5
-	// exitlessCalls is the least rate of system calls that tells whether Exitless is on. Proposed.
+	// exitlessCalls is the least rate of system calls that shows whether Exitless is on. Proposed.
 	exitlessCalls = 1000
-	// crowdedWait is the least time waited for a CPU, against that used, of threads that stand in each other's way.
+	// crowdedWait is the least ratio of time waited for a CPU to CPU time used, for threads that compete for CPUs.
 	// Proposed.
 	crowdedWait = 0.25
-	// crowdedIdle is the most of the machine's CPUs that has nothing to do when they are scarce. Proposed.
+	// crowdedIdle is the largest idle share of the machine's CPUs at which they count as scarce. Proposed.
 	crowdedIdle = 0.10
 	// sleepsPerCall is the least share of calls after which a thread outside went to sleep. Proposed.
 	sleepsPerCall = 0.5
-	// spinSeconds is what a thread outside burns before it sleeps: 10,000 turns (SPIN_ATTEMPTS_MAX in Gramine's
-	// host_ocalls.c) of at least 9 ns, a PAUSE of 43 cycles at 5 GHz. Documented; the PAUSE is the shortest known.
+	// spinSeconds is the CPU time that a thread outside spins before it sleeps: 10,000 iterations (SPIN_ATTEMPTS_MAX in
+	// Gramine's host_ocalls.c) of at least 9 ns, a PAUSE of 43 cycles at 5 GHz. Documented; this is the shortest known
+	// PAUSE.
 	spinSeconds = 10_000 * 9e-9
 )
 
@@ -41,25 +42,25 @@ const (
 var (
 	workCallsSignal = engine.Signal{
 		Name: "calls", Query: perSecond(`teescope_syscalls_total{syscall!~"nanosleep|clock_nanosleep|sched_yield"}`), Unit: "1/s",
-		Help: "system calls but those that only wait",
+		Help: "system calls except those that only wait",
 	}
 	sleepsSignal = engine.Signal{
-		Name: "sleeps", Query: perSecond(`teescope_syscalls_total{syscall="nanosleep"}`), Unit: "1/s", Help: "naps of threads that wait for calls to make",
+		Name: "sleeps", Query: perSecond(`teescope_syscalls_total{syscall="nanosleep"}`), Unit: "1/s", Help: "sleeps of threads that wait for calls to make",
 	}
 )
 
 func exitless() engine.Rule {
 	return engine.Rule{
-		Name: Exitless, Title: "Exitless system calls missing where they pay, or burning cores without need",
+		Name: Exitless, Title: "Exitless system calls would help, or use cores without benefit",
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, exitsSignal, waitSignal, coresSignal, idleSignal, userSignal,
 			workCallsSignal, sleepsSignal,
 		},
 		Judge: judgeExitless,
 		NotWhen: []string{
-			"the host's CPUs are promised to others: a thread outside for each enclave thread burns a core",
-			"the threads outside may see and change calls in production: in Gramine the option is called insecure",
-			"calls that block for long, which the thread outside waits out as the enclave's thread would",
+			"the host's CPUs are reserved for others: Exitless keeps one more core busy for each enclave thread",
+			"the deployment must be secure: Gramine marks the option as insecure",
+			"the calls block for long: the thread outside waits as long as the enclave's thread would",
 		},
 		Sources: []string{
 			"Gramine, Performance tuning and analysis, Exitless feature: Redis 43,010 to 68,119 requests/s",
@@ -85,7 +86,7 @@ func judgeExitless(w engine.Workload) *engine.Verdict {
 	return exitlessIdle(w, v)
 }
 
-// exitlessMissing wants many exits of few threads, and CPUs that are free.
+// exitlessMissing returns a verdict if few threads make many exits while CPUs are idle.
 func exitlessMissing(w engine.Workload, v map[engine.Signal]float64) *engine.Verdict {
 	user, measured := w.Value(userSignal)
 	if !measured || v[cpuSignal] > exitlessFewBusy || v[idleSignal] < v[cpuSignal] || v[idleSignal] < 1 {
@@ -96,7 +97,7 @@ func exitlessMissing(w engine.Workload, v map[engine.Signal]float64) *engine.Ver
 		return nil
 	}
 	handLow, handHigh := cost.Exitless.CPU(v[exitsSignal], w.Clock)
-	// The exits are in user mode: no more than that can be saved.
+	// Exits run in user mode, so no more than that time can be saved.
 	least, most := max(low-handHigh, 0), min(high-handLow, user)
 	evidence, confidence := []string{exitsSignal.Name, cpuSignal.Name, userSignal.Name, idleSignal.Name, coresSignal.Name, workCallsSignal.Name}, analysis.Likely
 	if w.OCALLMeasured() {
@@ -104,47 +105,48 @@ func exitlessMissing(w engine.Workload, v map[engine.Signal]float64) *engine.Ver
 	}
 	return &engine.Verdict{
 		Confidence: confidence,
-		Cause: fmt.Sprintf("%s exits/s take %s to %s of the CPU time, and %s CPUs are idle that could make the calls without an exit",
+		Cause: fmt.Sprintf("%s exits/s take %s to %s of the CPU time, and threads on the %s idle CPUs could make the calls without an exit",
 			figure(v[exitsSignal]), percent(low/v[cpuSignal]), percent(min(high, user)/v[cpuSignal]), figure(v[idleSignal])),
 		Evidence: evidence,
 		Advice: []string{
 			"set sgx.insecure__rpc_thread_num (sgx.rpc_thread_num before Gramine 1.3) to sgx.max_threads: threads outside then make the calls",
-			"pin enclave threads and threads outside to different CPUs, with taskset or isolcpus",
+			"pin enclave threads and threads outside to different CPUs (taskset, isolcpus)",
 			"or make fewer calls: batch reads and writes, pipeline requests",
 		},
 		Gain: analysis.Amdahl(least/v[cpuSignal], most/v[cpuSignal],
 			w.OCALL.Assumption(), cost.Exitless.Assumption(), w.Clock.Assumption(), cpuBound,
-			"there is a free CPU for each thread outside", "no more is saved than the time in user mode"),
+			"each thread outside has an idle CPU", "at most the time in user mode is saved"),
 		Supersedes: []string{OCALLBound},
 	}
 }
 
-// exitlessCrowded wants threads that wait for each other's CPUs.
+// exitlessCrowded returns a verdict if the threads compete for the CPUs.
 func exitlessCrowded(w engine.Workload, v map[engine.Signal]float64) *engine.Verdict {
 	wait, measured := w.Value(waitSignal)
 	if !measured || v[idleSignal] > crowdedIdle*v[coresSignal] || wait < crowdedWait*v[cpuSignal] {
 		return nil
 	}
 	saved, _ := w.OCALL.CPU(v[workCallsSignal], w.Clock)
-	if saved >= wait { // leaving the enclave for each call would cost more than the crowd does
+	if saved >= wait { // an exit for each call would cost more than the waiting
 		return nil
 	}
 	return &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause: fmt.Sprintf("%s system calls/s are made with %s exits/s, so threads outside make them, and %s threads of the workload wait for a CPU while %s of the machine is idle",
+		Cause: fmt.Sprintf("%s system calls/s with %s exits/s show that threads outside make them; %s threads of the workload wait for a CPU while %s of the machine is idle",
 			figure(v[workCallsSignal]), figure(v[exitsSignal]), figure(wait), percent(v[idleSignal]/v[coresSignal])),
 		Evidence: []string{waitSignal.Name, idleSignal.Name, coresSignal.Name, workCallsSignal.Name, exitsSignal.Name, cpuSignal.Name},
 		Advice: []string{
-			"set sgx.insecure__rpc_thread_num to 0: enclave threads get back the CPUs that the threads outside burn",
-			"or give the workload as many more CPUs as it has threads outside, and pin them apart",
+			"set sgx.insecure__rpc_thread_num to 0: this frees the CPUs that the threads outside use",
+			"or give the workload one more CPU for each thread outside, and pin enclave threads and threads outside to different CPUs",
 		},
 		Gain: analysis.Amdahl(0, (wait-saved)/(v[cpuSignal]+wait),
-			"at best nobody waits for a CPU any more, and each call costs an OCALL again", w.OCALL.Assumption(), w.Clock.Assumption(), cpuBound),
+			"at best no thread waits for a CPU, and each call costs an OCALL again", w.OCALL.Assumption(), w.Clock.Assumption(), cpuBound),
 		Supersedes: []string{ContextSwitchStorm, ThreadsOverCapacity},
 	}
 }
 
-// exitlessIdle wants threads outside that fall asleep after nearly each call: they have spun in vain before.
+// exitlessIdle returns a verdict if threads outside fall asleep after nearly every call, which means that they spin
+// without finding one.
 func exitlessIdle(w engine.Workload, v map[engine.Signal]float64) *engine.Verdict {
 	sleeps, measured := w.Value(sleepsSignal)
 	if !measured || sleeps < sleepsPerCall*v[workCallsSignal] {
@@ -157,9 +159,9 @@ func exitlessIdle(w engine.Workload, v map[engine.Signal]float64) *engine.Verdic
 	}
 	return &engine.Verdict{
 		Severity: analysis.Info, Confidence: analysis.Possible,
-		Cause: fmt.Sprintf("the threads outside sleep %s times/s for %s calls/s: they burn at least %s cores in spinning and save at most %s",
+		Cause: fmt.Sprintf("the threads outside sleep %s times/s for %s calls/s: they spin on at least %s cores and save at most %s",
 			figure(sleeps), figure(v[workCallsSignal]), figure(burnt), figure(saved)),
 		Evidence: []string{sleepsSignal.Name, workCallsSignal.Name, exitsSignal.Name, cpuSignal.Name},
-		Advice:   []string{"set sgx.insecure__rpc_thread_num to 0, or to fewer threads: it costs CPU time and saves little at this load"},
+		Advice:   []string{"set sgx.insecure__rpc_thread_num to 0, or to fewer threads: at this load Exitless costs more CPU time than it saves"},
 	}
 }

@@ -14,24 +14,24 @@ import (
 const LLCMisses = "llc-misses"
 
 const (
-	// missesOverBase is how many times the baseline is told. Proposed: frameworks have 5 to 60 times the misses of
-	// native Redis in TEEMon (Middleware 2020), Figure 11 (c).
+	// missesOverBase is the least ratio of misses to the baseline. Proposed: in TEEMon, frameworks have 5 to 60 times
+	// the misses of native Redis (Middleware 2020, Figure 11 (c)).
 	missesOverBase = 2
 	// missesWorth is the least share of the CPU time that the additional misses take at the highest cost. Proposed.
 	missesWorth = 0.05
 )
 
-// costMiss is of a last-level cache miss. The processor does other work in the meantime, or fetches several at once;
-// and it decrypts and checks what belongs to an enclave.
+// costMiss is the cost of a last-level cache miss. The processor can do other work meanwhile, or fetch several lines at
+// once. It decrypts and checks lines of an enclave.
 var costMiss = cost.Cycles{
 	What: "a last-level cache miss", Low: 40, High: 400,
-	Source: "proposed: 90 ns of latency, of which most can be hidden, and the memory encryption's share",
+	Source: "proposed: 90 ns of latency, most of which can be hidden, and the memory encryption's share",
 }
 
 // Signals of this rule alone.
 var (
 	baselineSignal = engine.Signal{
-		Name: "baseline", Unit: "1/s", Help: "last-level cache misses for each CPU second, in the hour before the window",
+		Name: "baseline", Unit: "1/s", Help: "last-level cache misses for each CPU second in the hour before the window",
 		Query: "sum by (workload, instance) (rate(teescope_llc_misses_total[1h] offset $window)) / " +
 			"sum by (workload, instance) (rate(teescope_cpu_seconds_total[1h] offset $window))",
 	}
@@ -48,9 +48,9 @@ func llcMisses() engine.Rule {
 		},
 		Judge: judgeLLCMisses,
 		NotWhen: []string{
-			"the workload does another work than in the hour before: a growing database has more misses by itself",
-			"there was less than some minutes of the workload before the window",
-			"the counters do not see inside of enclaves that are not for debugging (SGX): then only the outside is compared",
+			"the workload does other work than in the hour before: a growing database has more misses by itself",
+			"the workload ran for less than a few minutes before the window",
+			"the enclave is a production enclave (SGX): the counters do not count inside it, so only the outside is compared",
 		},
 		Sources: []string{"TEEMon, Middleware 2020, 6.5 and Figure 11 (c)", costMiss.Source},
 	}
@@ -72,14 +72,14 @@ func judgeLLCMisses(w engine.Workload) *engine.Verdict {
 			figure(v[missesSignal]/v[cpuSignal]), figure(v[missesSignal]/usual)),
 		Evidence: []string{missesSignal.Name, baselineSignal.Name, referencesSignal.Name, cpuSignal.Name, migrationsSignal.Name},
 		Advice: []string{
-			"look for a neighbour that has the cache to itself now: compare rate(teescope_llc_misses_total[1m]) of all workloads",
-			"keep them apart: pin them to different sockets, or divide the cache (resctrl, Intel CAT)",
-			"if the working set has grown, make it smaller: in an enclave each miss is decrypted and checked as well",
+			"look for another workload that fills the cache: compare rate(teescope_llc_misses_total[1m]) of all workloads",
+			"separate the workloads: pin them to different sockets, or divide the cache (resctrl, Intel CAT)",
+			"if the working set has grown, make it smaller: in an enclave each missed line is also decrypted and checked",
 		},
 	}
 	if placeOf(w).protected() {
 		verdict.Gain = analysis.Amdahl(low/v[cpuSignal], high/v[cpuSignal], costMiss.Assumption(), w.Clock.Assumption(), cpuBound,
-			"misses fall back to what they were in the hour before")
+			"the rate of misses returns to that of the hour before")
 	} else {
 		verdict.Severity = analysis.Info
 	}

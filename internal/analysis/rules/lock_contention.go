@@ -16,27 +16,28 @@ const LockContention = "lock-contention"
 const (
 	// futexPerSecond is the least rate of futex calls. Proposed.
 	futexPerSecond = 1000
-	// futexShare is the least share of futex among the system calls. Proposed: a third of the 63 % of the time that
+	// futexShare is the least share of futex among the system calls. Proposed: about half of the 63 % of the time that
 	// users saw in gramine#910, and rule 35 of the advisor for the time.
 	futexShare = 0.30
-	// futexMost is the share of futex among the system calls above which leaving the enclave is for locks. By
+	// futexMost is the share of futex among the system calls above which most exits from the enclave are for locks. By
 	// definition.
 	futexMost = 0.50
-	// futexWaits is the least share of futex calls that put a thread to sleep. Proposed: of a lock that is free there
-	// are none, and of one that is not, half of the calls wait and half wake.
+	// futexWaits is the least share of futex calls that put a thread to sleep. Proposed: a free lock causes none, and
+	// with a contended lock half of the calls wait and half wake.
 	futexWaits = 0.10
-	// futexPerThread are the calls that a thread's own start and end make. Measured: about 6 in gramine-direct (strace).
+	// futexPerThread is the number of futex calls that the start and end of a thread make. Measured: about 6 in
+	// gramine-direct (strace).
 	futexPerThread = 6
 	// lockWorth is the least share of the CPU time in an enclave, at the middle of the range of the cost. Proposed.
 	lockWorth = 0.05
-	// lockThreads can stand in each other's way.
+	// lockThreads is the least number of threads that can contend.
 	lockThreads = 2
 )
 
 // Signals of this rule alone.
 var (
 	futexSignal = engine.Signal{
-		Name: "futex", Query: perSecond(`teescope_syscalls_total{syscall="futex"}`), Unit: "1/s", Help: "calls that wait for a lock or wake who waits",
+		Name: "futex", Query: perSecond(`teescope_syscalls_total{syscall="futex"}`), Unit: "1/s", Help: "futex calls: they wait for a lock or wake a waiting thread",
 	}
 	waitsSignal = engine.Signal{
 		Name: "waits", Query: perSecond(`teescope_context_switches_total{kind="voluntary"}`), Unit: "1/s",
@@ -44,7 +45,7 @@ var (
 	}
 	futexTimeSignal = engine.Signal{
 		Name: "futex_time", Query: perSecond(`teescope_syscall_seconds_total{syscall="futex"}`), Unit: "threads",
-		Help: "threads that were in futex on average, those that wait for work among them (--syscalls.time)",
+		Help: "threads in futex on average, including threads that wait for work (--syscalls.time)",
 	}
 )
 
@@ -57,7 +58,7 @@ func lockContention() engine.Rule {
 		},
 		Judge: judgeLockContention,
 		NotWhen: []string{
-			"threads hand work to each other through condition variables: that is as many calls, and no lock in the way",
+			"threads hand work to each other through condition variables: they make as many calls without contention",
 			"the runtime parks idle threads by itself, as those of Go and Java do",
 		},
 		Sources: []string{
@@ -75,33 +76,33 @@ func judgeLockContention(w engine.Workload) *engine.Verdict {
 		return nil
 	}
 	starts, _ := w.Value(threadStartsSignal)
-	v[futexSignal] -= futexPerThread * starts // they are waited for, and that is no lock
+	v[futexSignal] -= futexPerThread * starts // these calls wait for threads, not for locks
 	if v[futexSignal] < futexPerSecond || v[futexSignal] < futexShare*v[allCallsSignal] || v[waitsSignal] < futexWaits*v[futexSignal] {
 		return nil
 	}
 	verdict := &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause: fmt.Sprintf("%s futex calls/s are %s of the system calls of %s threads, and %s times/s a thread goes to sleep",
+		Cause: fmt.Sprintf("%s futex calls/s are %s of the system calls of %s threads, and threads go to sleep %s times/s",
 			figure(v[futexSignal]), percent(v[futexSignal]/v[allCallsSignal]), figure(v[threadsSignal]), figure(v[waitsSignal])),
 		Evidence: []string{futexSignal.Name, allCallsSignal.Name, waitsSignal.Name, threadsSignal.Name, cpuSignal.Name, futexTimeSignal.Name},
 		Advice: []string{
-			"hold the lock for less, or divide it: one for each shard, connection or thread",
-			"run fewer threads: those beyond the CPUs only queue for the lock",
+			"hold the lock for a shorter time, or divide it: one lock for each shard, connection or thread",
+			"run fewer threads: more threads than CPUs only queue for the lock",
 			"find the lock: perf lock contention, or perf trace -s on the process",
 		},
 		Supersedes: []string{ContextSwitchStorm, NeedlessSyscalls},
 	}
 	if v[futexSignal] >= futexMost*v[allCallsSignal] {
-		verdict.Supersedes = append(verdict.Supersedes, OCALLBound) // most of what leaves the enclave is for locks
+		verdict.Supersedes = append(verdict.Supersedes, OCALLBound) // most exits from the enclave are for locks
 	}
-	if time, told := w.Value(futexTimeSignal); told {
-		verdict.Cause += fmt.Sprintf("; %s threads are in it on average", figure(time))
+	if time, timed := w.Value(futexTimeSignal); timed {
+		verdict.Cause += fmt.Sprintf("; %s threads are in futex on average", figure(time))
 	}
 	if !placeOf(w).protected() {
 		verdict.Severity = analysis.Info
 		return verdict
 	}
-	// What each call and each sleep costs is saved; what runs in parallel then is not known and not promised.
+	// The estimate saves the cost of each call and each sleep. What could run in parallel without the lock is unknown.
 	low, high := cost.Switch.CPU(min(v[waitsSignal], v[futexSignal]), w.Clock)
 	outLow, outHigh := w.OCALL.CPU(v[futexSignal], w.Clock)
 	if _, counted := w.Value(exitsSignal); !counted {
@@ -113,6 +114,6 @@ func judgeLockContention(w engine.Workload) *engine.Verdict {
 	}
 	verdict.Gain = analysis.Amdahl(low, high,
 		cost.Switch.Assumption(), w.OCALL.Assumption(), w.Clock.Assumption(), cpuBound,
-		"each call leaves the enclave, and only calls and sleeps are saved: what runs in parallel without the lock is not counted")
+		"each call leaves the enclave, and only calls and sleeps are saved: a gain from more parallel work is not counted")
 	return verdict
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // A rule has one name: process_churn.go declares the constant ProcessChurn = "process-churn" and the function
-// processChurn(), which All lists.
+// processChurn(), which All calls.
 func TestFileFunctionAndRuleHaveOneName(t *testing.T) {
 	listed := calledByAll(t)
 	rules := All()
@@ -25,7 +25,7 @@ func TestFileFunctionAndRuleHaveOneName(t *testing.T) {
 	for i, r := range rules {
 		squeezed := strings.ReplaceAll(r.Name, "-", "")
 		if !strings.EqualFold(listed[i], squeezed) {
-			t.Errorf("rule %s is made by the function %s", r.Name, listed[i])
+			t.Errorf("the function of rule %s is called %s", r.Name, listed[i])
 		}
 		file := strings.ReplaceAll(r.Name, "-", "_") + ".go"
 		syntax, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
@@ -43,7 +43,7 @@ func TestFileFunctionAndRuleHaveOneName(t *testing.T) {
 	}
 }
 
-// declared are the functions of a file by name, and the names of its constants by their value.
+// declared returns the functions of a file by name, and the names of its constants by value.
 func declared(syntax *ast.File) (functions map[string]*ast.FuncDecl, constants map[string]string) {
 	functions, constants = make(map[string]*ast.FuncDecl), make(map[string]string)
 	for _, d := range syntax.Decls {
@@ -65,7 +65,7 @@ func declared(syntax *ast.File) (functions map[string]*ast.FuncDecl, constants m
 	return functions, constants
 }
 
-// calledByAll are the functions that All calls, in its order.
+// calledByAll returns the functions that All calls, in order.
 func calledByAll(t *testing.T) []string {
 	t.Helper()
 	syntax, err := parser.ParseFile(token.NewFileSet(), "rules.go", nil, 0)
@@ -83,7 +83,7 @@ func calledByAll(t *testing.T) []string {
 	return names
 }
 
-// The name of a rule is written once in the program. Code that means a rule uses its constant.
+// Only the constant of a rule contains its name. Other code uses the constant.
 func TestNoOtherLiteralNamesARule(t *testing.T) {
 	var names []string
 	for _, r := range All() {

@@ -16,11 +16,10 @@ import (
 const NeedlessSyscalls = "needless-syscalls"
 
 const (
-	// needlessDominates is how many needless calls there are for each that does I/O when they dominate it. Proposed;
-	// it was 10 in the case that the TEEMon paper reports (6.4).
+	// needlessDominates is the least ratio of needless calls to calls that do I/O. Proposed; it was 10 in the case that
+	// the TEEMon paper reports (6.4).
 	needlessDominates = 1.0
-	// needlessMost is the share of all calls from which on the needless ones explain what leaving the enclave costs.
-	// Proposed.
+	// needlessMost is the share of all calls above which the needless ones explain the cost of exits. Proposed.
 	needlessMost = 0.5
 )
 
@@ -30,9 +29,9 @@ func needlessSyscalls() engine.Rule {
 		Signals: []engine.Signal{teeSignal, cpuSignal, callsSignal, ocallsSignal, switchesSignal, transitionsSignal},
 		Judge:   judgeNeedlessSyscalls,
 		NotWhen: []string{
-			"the calls are made by a part of the workload that is outside of the enclave (of programs of the Intel SDK and Open Enclave only OCALLs are looked at)",
-			"a futex call that neither waits nor wakes anybody may still be needed, where threads outside share the lock",
-			"the workload waits for its clients: fewer calls then save CPU time and bring no throughput",
+			"a part of the workload outside the enclave makes the calls (for the Intel SDK and Open Enclave only OCALLs are counted)",
+			"threads outside share the lock: a futex call that neither waits nor wakes a thread may then be needed",
+			"the workload waits for its clients: fewer calls save CPU time but do not raise the throughput",
 		},
 		Sources: []string{
 			"Krahn et al., TEEMon, Middleware 2020, 6.4: Redis on two commits of SCONE, 267,952 to 621,504 operations/s",
@@ -42,8 +41,8 @@ func needlessSyscalls() engine.Rule {
 	}
 }
 
-// needlessCalls are the rates of the calls that an enclave could answer itself. Of futex calls those are left out that
-// may have slept: such a call waits for something, and leaving is not what it costs.
+// needlessCalls returns the rates of the calls that an enclave could answer itself. Futex calls that may have slept are
+// left out, because the wait and not the exit is their cost.
 func needlessCalls(w engine.Workload, calls map[string]float64) map[string]float64 {
 	found := make(map[string]float64)
 	for _, name := range slices.Concat(clockCalls, selfCalls, []string{"sched_yield"}) {
@@ -76,7 +75,7 @@ func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
 		cost = w.OCALL
 	}
 	low, high := shares(w, cost, rate, cores)
-	// All calls go the same way: these cannot take more of the time than their part of the calls.
+	// All calls cost the same, so the share of these calls in the time is at most their share in the calls.
 	bound := rate / all
 	if middle(low, min(high, bound)) < worthwhile {
 		return nil
@@ -84,7 +83,7 @@ func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
 	top := largest(found, slices.Collect(maps.Keys(found))...)
 	v := &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause: fmt.Sprintf("%s is called %s times/s, and calls that need not leave the enclave are made %s times/s in all, against %s/s that do I/O",
+		Cause: fmt.Sprintf("%s is called %s times/s; all calls that need not leave the enclave are made %s times/s, and calls that do I/O %s times/s",
 			top, figure(found[top]), figure(rate), figure(io)),
 		Evidence: []string{shown(top), cpuSignal.Name},
 		Advice:   needlessAdvice(p, top),
@@ -94,21 +93,21 @@ func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
 	}
 	if !p.enclave() {
 		v.Severity, v.Confidence = analysis.Info, analysis.Possible
-		v.Cause += fmt.Sprintf("; outside of an enclave that costs little, inside it would cost %s of the CPU time used now", between(low, high))
+		v.Cause += fmt.Sprintf("; this costs little outside an enclave, but would cost %s of the present CPU time inside", between(low, high))
 		return v
 	}
 	if len(w.Samples(ocallsSignal)) > 0 {
 		v.Evidence = append(v.Evidence, ocallsSignal.Name)
 	}
 	v.Gain = analysis.Amdahl(low, min(high, bound), cost.Assumption(), w.Clock.Assumption(), cpuBound,
-		"no call costs more than another: the needless ones take at most their part of all calls")
+		"all calls cost the same: the share of the needless ones in the time is at most their share in the calls")
 	if rate >= needlessMost*all {
 		v.Supersedes = []string{OCALLBound}
 	}
 	return v
 }
 
-// mostOf are the n most frequent calls of a list that there are.
+// mostOf returns the n most frequent of the named calls, without those that were not made.
 func mostOf(calls map[string]float64, n int, names []string) (most []string) {
 	left := slices.Clone(names)
 	for len(most) < n && len(left) > 0 {
@@ -122,7 +121,7 @@ func mostOf(calls map[string]float64, n int, names []string) (most []string) {
 	return most
 }
 
-// shownMost names the same as evidence.
+// shownMost returns the same calls as names of evidence.
 func shownMost(calls map[string]float64, n int, names []string) []string {
 	most := mostOf(calls, n, names)
 	for i, call := range most {
@@ -135,22 +134,22 @@ func needlessAdvice(p place, top string) []string {
 	switch {
 	case slices.Contains(clockCalls, top):
 		return p.advice(
-			tip{"Gramine", "run on a processor that allows RDTSC in enclaves (Ice Lake or later): Gramine then tells the time without leaving"},
-			tip{"SCONE", "use a release that answers clock_gettime inside of the enclave; TEEMon's authors gained a factor of 2.3 by that"},
-			tip{"Intel SDK, Open Enclave", "read RDTSC inside of the enclave where the processor allows it, or a time that a thread outside writes to shared memory"},
-			tip{"", "ask for the time less often: once for each batch of events, and keep it"},
+			tip{"Gramine", "run on a processor that allows RDTSC in enclaves (Ice Lake or later): Gramine then reads the time without an exit"},
+			tip{"SCONE", "use a release that answers clock_gettime inside the enclave; TEEMon's authors gained a factor of 2.3"},
+			tip{"Intel SDK, Open Enclave", "read RDTSC inside the enclave where the processor allows it, or let a thread outside write the time to shared memory"},
+			tip{"", "read the time less often, for example once for each batch of events"},
 		)
 	case top == "sched_yield":
 		return p.advice(
-			tip{"", "replace loops around sched_yield by a lock that waits, or by a few hundred PAUSE instructions before it"},
-			tip{"Gramine", "let sys.debug__mock_syscalls answer sched_yield to try what it brings (from 1.8, for debugging only)"},
+			tip{"", "replace loops around sched_yield by a lock that waits, or spin for a few hundred PAUSE instructions first"},
+			tip{"Gramine", "use sys.debug__mock_syscalls for sched_yield to measure the gain (from 1.8, for debugging only)"},
 		)
 	case top == "futex":
 		return p.advice(
-			tip{"", "let locks spin for some microseconds inside of the enclave before they call futex, and do not wake when nobody waits"},
-			tip{"Intel SDK, Open Enclave", "use spin locks for short critical sections: a mutex of the SDK leaves the enclave when it wakes somebody"},
-			tip{"", "use fewer threads, or locks that are shared by fewer of them"},
+			tip{"", "let locks spin for some microseconds inside the enclave before they call futex, and wake only if a thread waits"},
+			tip{"Intel SDK, Open Enclave", "use spin locks for short critical sections: a mutex of the SDK leaves the enclave when it wakes a thread"},
+			tip{"", "use fewer threads, or share each lock among fewer threads"},
 		)
 	}
-	return p.advice(tip{"", "call " + top + " once and keep the answer: it does not change while the thread lives"})
+	return p.advice(tip{"", "call " + top + " once and keep the result: it does not change while the thread lives"})
 }

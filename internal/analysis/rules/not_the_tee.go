@@ -13,16 +13,16 @@ import (
 const NotTheTEE = "not-the-tee"
 
 const (
-	// stalledMemory is the share of the time in which something waits for memory. Proposed.
+	// stalledMemory is the least share of the time in which some task waits for memory. Proposed.
 	stalledMemory = 0.10
-	// majorFaults is the least rate of the workload's own faults that a device had to serve, for the machine's lack of
-	// memory to be its trouble. Proposed.
+	// majorFaults is the least rate of the workload's own page faults that wait for a device. Below it, the machine's
+	// lack of memory does not affect the workload. Proposed.
 	majorFaults = 10
-	// waitForOthers is the least time waited for a CPU, against that used and waited. Proposed.
+	// waitForOthers is the least share of the time waited for a CPU in the time waited and used. Proposed.
 	waitForOthers = 0.30
 	// stolen is the least share of the CPUs that the hypervisor gives to others. Proposed.
 	stolen = 0.10
-	// epcPaging is the rate of enclave pages loaded back from which on the TEE pages as well. Proposed (rule 9 of the
+	// epcPaging is the rate of enclave pages loaded back from which the TEE pages as well. Proposed (rule 9 of the
 	// advisor).
 	epcPaging = 1000
 )
@@ -31,11 +31,11 @@ const (
 var (
 	pressureSignal = engine.Signal{
 		Name: "pressure", Query: "max by (instance) (rate(node_pressure_memory_waiting_seconds_total[$window]))", Unit: "ratio",
-		Help: "share of the time in which something on the machine waited for memory (PSI)",
+		Help: "share of the time in which some task on the machine waited for memory (PSI)",
 	}
 	ownPressureSignal = engine.Signal{
 		Name: "own_pressure", Query: ofContainer("max", "rate(container_pressure_memory_waiting_seconds_total[$window])"), Unit: "ratio",
-		Help: "the same of the workload's container",
+		Help: "the same for the workload's container",
 	}
 	swapSignal = engine.Signal{
 		Name: "swap", Unit: "1/s", Help: "pages swapped in and out on the machine",
@@ -58,7 +58,7 @@ func notTheTEE() engine.Rule {
 		},
 		Judge: judgeNotTheTEE,
 		NotWhen: []string{
-			"it is the enclave memory itself that fills the machine: pages that are paged out lie in ordinary memory",
+			"enclave memory itself fills the machine: evicted enclave pages are stored in ordinary memory",
 			"the workload waits for its clients anyway",
 		},
 		Sources: []string{
@@ -68,7 +68,7 @@ func notTheTEE() engine.Rule {
 	}
 }
 
-// judgeNotTheTEE speaks of workloads in a TEE alone: elsewhere nobody would blame one.
+// judgeNotTheTEE judges only workloads in a TEE. Elsewhere no user would blame a TEE.
 func judgeNotTheTEE(w engine.Workload) *engine.Verdict {
 	if !placeOf(w).protected() {
 		return nil
@@ -81,40 +81,40 @@ func judgeNotTheTEE(w engine.Workload) *engine.Verdict {
 	return nil
 }
 
-// hostReclaim wants the machine or the container to lack memory, and the workload to feel it.
+// hostReclaim returns a verdict if the machine or the container lacks memory and that slows the workload.
 func hostReclaim(w engine.Workload) *engine.Verdict {
-	machine, told := w.Value(pressureSignal)
-	own, toldOwn := w.Value(ownPressureSignal)
+	machine, measured := w.Value(pressureSignal)
+	own, measuredOwn := w.Value(ownPressureSignal)
 	major, _ := w.Value(majorFaultsSignal)
 	pressure, evidence := machine, []string{pressureSignal.Name, majorFaultsSignal.Name, ownPressureSignal.Name, swapSignal.Name, loadsSignal.Name}
 	switch {
-	case toldOwn && own >= stalledMemory:
+	case measuredOwn && own >= stalledMemory:
 		pressure, evidence[0], evidence[2] = own, ownPressureSignal.Name, pressureSignal.Name
-	case told && machine >= stalledMemory && major >= majorFaults:
+	case measured && machine >= stalledMemory && major >= majorFaults:
 	default:
 		return nil
 	}
 	v := &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause: fmt.Sprintf("not the TEE: for %s of the time something waits for the host's memory, and the workload has %s faults/s that a device must serve",
+		Cause: fmt.Sprintf("not the TEE: some task waits for the host's memory for %s of the time, and the workload has %s page faults/s that wait for a device",
 			percent(pressure), figure(major)),
 		Evidence: evidence,
 		Advice: []string{
-			"give the host or the container more memory, or move neighbours away: changing the enclave will not help",
-			"look at who holds it: teescope_resident_memory_bytes by workload, and the page cache",
+			"give the host or the container more memory, or move other workloads away: changing the enclave will not help",
+			"find what uses it: teescope_resident_memory_bytes by workload, and the page cache",
 		},
-		Gain: analysis.Amdahl(0, pressure, "at best nothing waits for memory any more",
-			"the workload stands still whenever something on the machine does"),
+		Gain: analysis.Amdahl(0, pressure, "at best no task waits for memory",
+			"the workload waits whenever any task on the machine does"),
 		Supersedes: []string{PageFaultStorm, ContextSwitchStorm},
 	}
 	if loads, _ := w.Value(loadsSignal); loads >= epcPaging {
 		v.Confidence = analysis.Possible
-		v.Cause += fmt.Sprintf("; it also loads %s enclave pages/s back, from that memory", figure(loads))
+		v.Cause += fmt.Sprintf("; it also loads back %s enclave pages/s from that memory", figure(loads))
 	}
 	return v
 }
 
-// stolenTime wants a hypervisor that gives the CPUs to others.
+// stolenTime returns a verdict if a hypervisor gives CPU time to other machines.
 func stolenTime(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, cpuSignal, stealSignal, coresSignal)
 	if !ok || v[cpuSignal] < leastBusy || v[stealSignal] < stolen*v[coresSignal] {
@@ -124,12 +124,12 @@ func stolenTime(w engine.Workload) *engine.Verdict {
 		Confidence: analysis.Likely,
 		Cause:      fmt.Sprintf("not the TEE: the hypervisor gives %s of this machine's CPUs to others", percent(v[stealSignal]/v[coresSignal])),
 		Evidence:   []string{stealSignal.Name, coresSignal.Name, cpuSignal.Name, waitSignal.Name},
-		Advice:     []string{"move the virtual machine to a host that is less full, or pay for CPUs of its own: changing the enclave will not help"},
-		Gain:       analysis.Amdahl(0, v[stealSignal]/v[coresSignal], "at best all of the CPUs run when they are ready, and the workload had its share of what was taken"),
+		Advice:     []string{"move the virtual machine to a less busy host, or reserve CPUs for it: changing the enclave will not help"},
+		Gain:       analysis.Amdahl(0, v[stealSignal]/v[coresSignal], "at best all CPUs run when they are ready, and the workload gets its share of the stolen time"),
 	}
 }
 
-// busyNeighbours wants threads that find a CPU each, if others left them.
+// busyNeighbours returns a verdict if other workloads use the CPUs that the threads need.
 func busyNeighbours(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, cpuSignal, waitSignal, threadsSignal, coresSignal, idleSignal)
 	if !ok || v[cpuSignal] < leastBusy || v[idleSignal] > crowdedIdle*v[coresSignal] {
@@ -140,15 +140,15 @@ func busyNeighbours(w engine.Workload) *engine.Verdict {
 	}
 	return &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause: fmt.Sprintf("not the TEE: the workload's threads wait for a CPU %s of the time that they could run, while others use %s of %s CPUs",
+		Cause: fmt.Sprintf("not the TEE: the workload's threads wait for a CPU for %s of the time in which they could run, while others use %s of %s CPUs",
 			percent(v[waitSignal]/(v[cpuSignal]+v[waitSignal])), figure(v[coresSignal]-v[idleSignal]-v[cpuSignal]), figure(v[coresSignal])),
 		Evidence: []string{waitSignal.Name, cpuSignal.Name, coresSignal.Name, idleSignal.Name, threadsSignal.Name},
 		Advice: []string{
-			"move the neighbours away, or give this workload CPUs of its own (cpuset, a larger share): changing the enclave will not help",
-			"see who uses them: topk(5, sum by (workload) (rate(teescope_cpu_seconds_total[1m])))",
+			"move other workloads away, or give this one CPUs of its own (cpuset, a larger share): changing the enclave will not help",
+			"find what uses the CPUs: topk(5, sum by (workload) (rate(teescope_cpu_seconds_total[1m])))",
 		},
 		Gain: analysis.Amdahl(0, v[waitSignal]/(v[cpuSignal]+v[waitSignal]),
-			"at best a thread that is ready runs at once, and CPU time limits the workload"),
+			"at best a ready thread runs at once, and CPU time limits the workload"),
 		Supersedes: []string{ContextSwitchStorm, ThreadsOverCapacity, AEXStorm},
 	}
 }

@@ -18,10 +18,10 @@ const (
 	remoteShare = 0.10
 )
 
-// costRemote is what a cache miss to another node's memory takes longer.
+// costRemote is the additional cost of a cache miss that another node's memory serves.
 var costRemote = cost.Cycles{
-	What: "a cache miss to another node, over one to the own", Low: 100, High: 400,
-	Source: "proposed: 50 to 100 ns more than about 90 ns on two-socket Xeons",
+	What: "a cache miss to another node instead of the own one", Low: 100, High: 400,
+	Source: "proposed: 50 to 100 ns on top of about 90 ns on two-socket Xeons",
 }
 
 // Signals of this rule alone.
@@ -31,11 +31,11 @@ var (
 	}
 	otherNodeSignal = engine.Signal{
 		Name: "other", Query: machinePerSecond("node_memory_numa_other_node_total"), Unit: "1/s",
-		Help: "pages that a process got on another node than it runs on, of ordinary memory",
+		Help: "pages of ordinary memory that a process got on another node than its own",
 	}
 	localNodeSignal = engine.Signal{
 		Name: "local", Query: machinePerSecond("node_memory_numa_local_node_total"), Unit: "1/s",
-		Help: "pages that a process got on its own node, of ordinary memory",
+		Help: "pages of ordinary memory that a process got on its own node",
 	}
 )
 
@@ -48,7 +48,7 @@ func numaRemoteEPC() engine.Rule {
 		},
 		Judge: judgeNUMARemoteEPC,
 		NotWhen: []string{
-			"each process is bound to the node that its memory is on: then only the sum is larger than a node",
+			"each process is bound to the node of its memory: only the sum is larger than a node",
 			"the working set fits into the caches",
 		},
 		Sources: []string{
@@ -58,8 +58,8 @@ func numaRemoteEPC() engine.Rule {
 	}
 }
 
-// judgeNUMARemoteEPC knows two signs: enclaves that do not fit into one node's cache of enclave pages, and a machine whose
-// ordinary memory goes to other nodes while the workload's threads move about.
+// judgeNUMARemoteEPC looks for two signs. Either the enclaves do not fit into the enclave page cache of one node. Or
+// the machine allocates ordinary memory on other nodes while the workload's threads migrate.
 func judgeNUMARemoteEPC(w engine.Workload) *engine.Verdict {
 	resident, measured := w.Value(residentSignal)
 	sections := w.Samples(sectionSignal)
@@ -75,7 +75,7 @@ func judgeNUMARemoteEPC(w engine.Workload) *engine.Verdict {
 		Evidence: []string{residentSignal.Name, sectionSignal.Name, migrationsSignal.Name, missesSignal.Name},
 		Advice: []string{
 			"bind the workload to one node: numactl --cpunodebind=0 --membind=0",
-			"if it does not fit into one node, run one process for each node, each bound to its own",
+			"if it does not fit into one node, run one process on each node and bind it there",
 		},
 	}
 	least, most := 0.0, 0.0
@@ -91,14 +91,14 @@ func judgeNUMARemoteEPC(w engine.Workload) *engine.Verdict {
 		most = other[otherNodeSignal] / (other[otherNodeSignal] + other[localNodeSignal])
 		v.Confidence = analysis.Possible
 		v.Evidence = []string{otherNodeSignal.Name, localNodeSignal.Name, migrationsSignal.Name, sectionSignal.Name, residentSignal.Name, missesSignal.Name}
-		v.Cause = fmt.Sprintf("there is enclave memory on %d nodes, threads move between CPUs %s times/s, and %s of new pages on this machine are on another node than who asked",
+		v.Cause = fmt.Sprintf("enclave memory is on %d nodes, threads move between CPUs %s times/s, and %s of new pages on this machine are on another node than the process",
 			len(sections), figure(other[migrationsSignal]), percent(most))
 	}
 	if busy, ok := figures(w, missesSignal, cpuSignal); ok && busy[cpuSignal] >= leastBusy {
 		low, _ := costRemote.CPU(busy[missesSignal]*least, w.Clock)
 		_, high := costRemote.CPU(busy[missesSignal]*most, w.Clock)
 		v.Gain = analysis.Amdahl(low/busy[cpuSignal], high/busy[cpuSignal], costRemote.Assumption(), w.Clock.Assumption(), cpuBound,
-			"misses go to the nodes as memory is spread over them, and each is waited for")
+			"misses spread over the nodes as memory does, and each delays the thread")
 		v.Severity = ""
 	}
 	return v

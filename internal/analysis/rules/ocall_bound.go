@@ -13,19 +13,19 @@ import (
 // OCALLBound names the rule of this file.
 const OCALLBound = "ocall-bound"
 
-// ocallShare is the share of the CPU time that going in and out takes when it is what bounds the workload, at the
-// middle of the range of its cost. Proposed (rule 1 of the advisor: 10 % of a core).
+// ocallShare is the least share of the CPU time that crossings take, at the middle of their cost. Proposed (rule 1 of
+// the advisor: 10 % of a core).
 const ocallShare = 0.10
 
 func ocallBound() engine.Rule {
 	return engine.Rule{
-		Name: OCALLBound, Title: "leaving the enclave takes much of the time",
+		Name: OCALLBound, Title: "enclave exits take much of the time",
 		Signals: []engine.Signal{teeSignal, cpuSignal, userSignal, transitionsSignal, ocallsSignal, idleSignal},
 		Judge:   judgeOCALLBound,
 		NotWhen: []string{
-			"the exits are those of the start: loading a program makes about 200, and thousands with many libraries",
-			"the processor or its microcode makes crossings cheaper or dearer than the range that is assumed",
-			"the workload waits for its clients: fewer exits then save CPU time and bring no throughput",
+			"the program has just started: loading makes about 200 exits, and thousands with many libraries",
+			"the cost of a crossing on this processor or microcode is outside the assumed range",
+			"the workload waits for its clients: fewer exits save CPU time but do not raise the throughput",
 		},
 		Sources: []string{
 			"Gramine, Performance tuning and analysis, Effects of system calls / ocalls; Exitless feature: Redis 43,010 to 68,119 requests/s",
@@ -45,7 +45,7 @@ func judgeOCALLBound(w engine.Workload) *engine.Verdict {
 	low, high := shares(w, w.OCALL, exits, cores)
 	bound := 1.0
 	if user, measured := w.Value(userSignal); measured && !w.OCALLMeasured() {
-		bound = user / cores // EENTER and EEXIT are executed in user mode; what was measured may be more than they
+		bound = user / cores // EENTER and EEXIT run in user mode; a measured cost may include more
 	}
 	high = min(high, bound)
 	if middle(min(low, high), high) < ocallShare {
@@ -59,43 +59,44 @@ func judgeOCALLBound(w engine.Workload) *engine.Verdict {
 	evidence, confidence := []string{transitionsSignal.With("kind", "eexit"), cpuSignal.Name, userSignal.Name}, analysis.Likely
 	assumptions := []string{
 		w.OCALL.Assumption(), cost.Exitless.Assumption(), w.Clock.Assumption(), cpuBound,
-		"all exits can be avoided, by batching or by threads outside; what the host does for each call stays",
+		"batching or threads outside can avoid all exits; the host's work for each call remains",
 	}
 	if w.OCALLMeasured() {
 		evidence, confidence = append(evidence, engine.EvidenceOCALL), analysis.Measured
 	} else {
-		assumptions = append(assumptions, "no more is saved than the time in user mode")
+		assumptions = append(assumptions, "at most the time in user mode is saved")
 	}
 	if top != "" && names[top] > 0 {
 		called = fmt.Sprintf(", most often for %s (%s/s)", top, figure(names[top]))
 		evidence = append(evidence, ocallsSignal.With("ocall", top), ocallsSignal.Name)
 	}
-	// What is saved is less than what an OCALL costs: the call is made in another way, or with others at once.
+	// The gain is less than the cost of an OCALL, because the call is still made in another way or together with
+	// others.
 	handLow, handHigh := shares(w, cost.Exitless, exits, cores)
 	return &engine.Verdict{
 		Confidence: confidence,
-		Cause: fmt.Sprintf("the enclave is left %s times/s%s, which takes %s of the workload's CPU time",
+		Cause: fmt.Sprintf("the workload leaves the enclave %s times/s%s, which takes %s of its CPU time",
 			figure(exits), called, between(low, high)),
 		Evidence: evidence,
 		Advice: p.advice(
 			tip{"", "make fewer calls: pipeline requests, batch reads and writes, use larger buffers"},
-			tip{"Gramine", "find out what calls: sgx.profile.mode = \"ocall_inner\" with sgx.profile.with_stack = true, in a debug build"},
+			tip{"Gramine", "find the callers: sgx.profile.mode = \"ocall_inner\" with sgx.profile.with_stack = true, in a debug build"},
 			tip{"Gramine", exitlessTip(w)},
-			tip{"Gramine", "libos.check_invalid_pointers = false saves a little at each call, where the application passes none"},
-			tip{"Intel SDK, Open Enclave", "merge calls that follow each other into one, and mark short frequent ones transition_using_threads (switchless)"},
-			tip{"Intel SDK, Open Enclave", "move what an OCALL does in less than 10 us into the enclave"},
+			tip{"Gramine", "libos.check_invalid_pointers = false saves a little at each call, if the application passes no invalid pointers"},
+			tip{"Intel SDK, Open Enclave", "merge consecutive calls into one, and mark short frequent calls transition_using_threads (switchless)"},
+			tip{"Intel SDK, Open Enclave", "move the work of OCALLs that take less than 10 us into the enclave"},
 			tip{"occlum", "keep files in the enclave's own file system, and batch socket calls"},
-			tip{"ego", "buffer writes to sockets and files: each call of the Go runtime that reaches the host leaves the enclave"},
+			tip{"ego", "buffer writes to sockets and files: each call of the Go runtime to the host leaves the enclave"},
 		),
 		Gain: analysis.Amdahl(max(low-handHigh, 0), min(high-handLow, bound), assumptions...),
 	}
 }
 
-// exitlessTip is worth saying only where there is a CPU for the threads outside.
+// exitlessTip is empty unless a CPU is idle for the threads outside.
 func exitlessTip(w engine.Workload) string {
 	idle, measured := w.Value(idleSignal)
 	if !measured || idle < 1 {
 		return ""
 	}
-	return fmt.Sprintf("%s CPUs are idle: sgx.insecure__rpc_thread_num = sgx.max_threads lets threads outside make the calls (Exitless; not for production)", figure(idle))
+	return fmt.Sprintf("%s CPUs are idle: with sgx.insecure__rpc_thread_num = sgx.max_threads, threads outside make the calls (Exitless; not for production)", figure(idle))
 }

@@ -18,10 +18,11 @@ const PageFaultStorm = "page-fault-storm"
 const (
 	// faultsPerSecond is the least rate of page faults. Proposed (rule 14 of the advisor: 100/s after the start).
 	faultsPerSecond = 100
-	// forkFaults is how many faults a new process makes at most before it does anything. Proposed; 19 were measured of
-	// one that ends at once.
+	// forkFaults is the largest number of faults that a new process makes before it does any work. Proposed; a process
+	// that ends at once made 19.
 	forkFaults = 200
-	// faultsNow is the least rate at the end of the window, against that of all of it: a start is over by then. Proposed.
+	// faultsNow is the least ratio of the rate at the end of the window to that of the whole window. A start is over by
+	// then. Proposed.
 	faultsNow = 0.3
 )
 
@@ -29,7 +30,7 @@ const (
 var (
 	faultsSignal = engine.Signal{
 		Name: "faults", Query: perSecond("teescope_page_faults_total", "reason"), Unit: "1/s",
-		Help: "page faults, by the reason that the processor gives",
+		Help: "page faults, by the reason that the processor reports",
 	}
 	recentFaultsSignal = engine.Signal{
 		Name: "now", Unit: "1/s", Help: "page faults in the last minute",
@@ -40,7 +41,7 @@ var (
 	}
 	addedSignal = engine.Signal{
 		Name: "added", Query: perSecond("sgx_workload_pages_augmented_total"), Unit: "1/s",
-		Help: "pages added to enclaves that run (EAUG)",
+		Help: "pages added to running enclaves (EAUG)",
 	}
 	systemSignal = engine.Signal{
 		Name: "system", Query: perSecond(`teescope_cpu_seconds_total{mode="system"}`), Unit: "cores", Help: "CPU time in the kernel",
@@ -56,9 +57,9 @@ func pageFaultStorm() engine.Rule {
 		},
 		Judge: judgePageFaultStorm,
 		NotWhen: []string{
-			"the program is still starting: memory that is touched for the first time faults once",
-			"programs that create processes all the time: their faults are those of process-churn",
-			"faults that read from a device: they wait, and the rate says nothing of how long",
+			"the program is still starting: memory faults once when it is first used",
+			"the program creates many processes: process-churn explains their faults",
+			"the faults read from a device: their rate does not show how long they wait",
 		},
 		Sources: []string{
 			"Krahn et al., TEEMon, Middleware 2020, 6.5: page faults in user mode by reason",
@@ -77,7 +78,7 @@ func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 	if !p.known() || !busy || !counted || !recent || now < faultsNow*rate {
 		return nil
 	}
-	// What the enclave page cache is too small for is another cause.
+	// Another rule judges faults on evicted pages.
 	loaded, _ := w.Value(loadedSignal)
 	inside, _ := w.Value(faultsInsideSignal)
 	inside = max(min(inside, rate)-loaded, 0)
@@ -88,9 +89,9 @@ func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 	}
 	low, high := shares(w, cost.Fault, rate, cores)
 	bound, assumptions := 1.0, []string{cost.Fault.Assumption(), w.Clock.Assumption(), cpuBound}
-	if system, told := w.Value(systemSignal); told {
+	if system, measured := w.Value(systemSignal); measured {
 		bound = system / cores
-		assumptions = append(assumptions, "no more is saved than the time in the kernel, and that of exits from the enclave")
+		assumptions = append(assumptions, "at most the time in the kernel and that of enclave exits is saved")
 	}
 	high = min(high, bound)
 	if inside > 0 {
@@ -109,7 +110,7 @@ func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 	top := largest(reasons, slices.Collect(maps.Keys(reasons))...)
 	v := &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause: fmt.Sprintf("%s page faults a second take %s of the CPU time; most of them: %s",
+		Cause: fmt.Sprintf("%s page faults/s take %s of the CPU time; most frequent: %s",
 			figure(rate), between(low, high), reasonOf(top)),
 		Evidence: []string{faultsSignal.With("reason", top), faultsSignal.Name, recentFaultsSignal.Name, faultsInsideSignal.Name, addedSignal.Name, majorFaultsSignal.Name, systemSignal.Name, cpuSignal.Name},
 		Advice:   faultAdvice(w, p, top),
@@ -118,21 +119,21 @@ func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 		v.Severity = analysis.Info
 		return v
 	}
-	v.Gain = analysis.Amdahl(low, high, append(assumptions, "memory that is touched once and kept faults no more")...)
+	v.Gain = analysis.Amdahl(low, high, append(assumptions, "memory that is kept after its first use does not fault again")...)
 	return v
 }
 
-// reasonOf says in words what the label reason means.
+// reasonOf describes a value of the label reason.
 func reasonOf(reason string) string {
 	text := map[string]string{
-		"no_page_found":     "memory read that is not there yet",
-		"write_fault":       "memory written that is not there yet",
-		"write_prot_fault":  "writes to pages that are shared until written (copy on write), or protected",
-		"read_prot_fault":   "reads of pages that are protected",
-		"instr_fetch_fault": "code that is not there yet",
-		"protection_key":    "pages with another protection key",
-		"sgx":               "accesses that the processor refuses to the enclave",
-		"rmp":               "pages that the guest does not own (RMP)",
+		"no_page_found":     "reads of memory that is not mapped yet",
+		"write_fault":       "writes to memory that is not mapped yet",
+		"write_prot_fault":  "writes to copy-on-write or protected pages",
+		"read_prot_fault":   "reads of protected pages",
+		"instr_fetch_fault": "code that is not mapped yet",
+		"protection_key":    "accesses to pages with another protection key",
+		"sgx":               "accesses that the processor denies to the enclave",
+		"rmp":               "accesses to pages that the guest does not own (RMP)",
 	}[reason]
 	if text == "" {
 		return reason
@@ -140,34 +141,34 @@ func reasonOf(reason string) string {
 	return text + " (" + reason + ")"
 }
 
-// faultAdvice depends on why most of the faults happen.
+// faultAdvice returns advice for the most frequent reason.
 func faultAdvice(w engine.Workload, p place, reason string) []string {
 	added, _ := w.Value(addedSignal)
 	switch reason {
 	case "no_page_found", "write_fault", "instr_fetch_fault":
 		if added >= faultsPerSecond {
 			return p.advice(
-				tip{"", fmt.Sprintf("memory comes and goes in the running enclave (%s pages/s are added): keep it in a pool instead of giving it back", figure(added))},
-				tip{"Gramine", "set sgx.edmm_enable = false where the enclave's size is known, or loader.env.MALLOC_TRIM_THRESHOLD_ and MALLOC_TOP_PAD_ high"},
+				tip{"", fmt.Sprintf("the running enclave allocates and frees memory (%s pages/s are added): keep memory in a pool instead", figure(added))},
+				tip{"Gramine", "set sgx.edmm_enable = false if the enclave's size is known, or raise loader.env.MALLOC_TRIM_THRESHOLD_ and MALLOC_TOP_PAD_"},
 			)
 		}
 		return p.advice(
-			tip{"", "touch memory once at the start and keep it: pools, no trimming (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD), huge pages outside of enclaves"},
-			tip{"Gramine", "sgx.preheat_enclave = true, where the whole enclave fits into the enclave page cache and EDMM is off"},
-			tip{"Gramine", "loader.env.MALLOC_ARENA_MAX = \"1\" where 64 MiB for each thread do not fit into sgx.enclave_size"},
+			tip{"", "allocate memory once at the start and keep it: pools, no trimming (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD), huge pages outside enclaves"},
+			tip{"Gramine", "set sgx.preheat_enclave = true if the whole enclave fits into the enclave page cache and EDMM is off"},
+			tip{"Gramine", "loader.env.MALLOC_ARENA_MAX = \"1\" if 64 MiB for each thread do not fit into sgx.enclave_size"},
 		)
 	case "write_prot_fault":
 		return p.advice(
-			tip{"", "do not fork while the data is written: snapshots of Redis (save, BGSAVE) copy each page that is written meanwhile"},
-			tip{"", "do not change the protection of pages in turns (mprotect): garbage collectors have settings for it"},
+			tip{"", "do not fork while data is written: snapshots of Redis (save, BGSAVE) copy each page that is written meanwhile"},
+			tip{"", "do not change the protection of pages back and forth (mprotect): garbage collectors have settings for this"},
 		)
 	case "sgx":
 		return p.advice(
-			tip{"", "look whether the enclave was lost: after a suspend or a migration of the virtual machine it must be started again"},
-			tip{"", "with EDMM, let threads not race for memory that was just added: they touch pages before those are accepted"},
+			tip{"", "check whether the enclave was lost: after a suspend or a migration of the virtual machine it must be restarted"},
+			tip{"", "with EDMM, avoid races between threads for new memory: they access pages that are not accepted yet"},
 		)
 	case "rmp":
-		return p.advice(tip{"", "keep buffers shared or private, and do not convert them for each transfer (SWIOTLB of a fixed size)"})
+		return p.advice(tip{"", "keep buffers either shared or private, and do not convert them for each transfer (SWIOTLB of a fixed size)"})
 	}
 	return p.advice(tip{"", "find the code that faults: perf record -e exceptions:page_fault_user -g"})
 }

@@ -15,20 +15,20 @@ const (
 	teeSEV     teeKind = "sev"
 )
 
-// place is what a workload runs in.
+// place is the TEE and the runtime of a workload.
 type place struct {
 	tee     teeKind
-	runtime string // as teescope_workload_info spells it; empty when none is recognised. Some run outside of enclaves
+	runtime string // as teescope_workload_info spells it; empty when unknown. Some runtimes also run outside an enclave
 }
 
-// placeOf reads the signal tee. Of the processes of a workload it takes one in an enclave before one in another TEE, and
-// that before one in none; of equals it takes one with a runtime.
+// placeOf reads the signal tee. The processes of a workload may differ. A process in an enclave ranks above one in
+// another TEE, and that one above a process in no TEE. Among equals, a process with a known runtime wins.
 func placeOf(w engine.Workload) place {
 	var p place
 	for _, s := range w.Samples(teeSignal) {
 		found := place{teeKind(s.Labels["tee"]), s.Labels["runtime"]}
 		if found.tee == teeUnknown {
-			found.tee = teeNone // the workload is known, and its TEE is not named
+			found.tee = teeNone // the workload is known, but no TEE is named
 		}
 		if found.rank() > p.rank() || found.rank() == p.rank() && p.runtime == "" {
 			p = found
@@ -49,12 +49,12 @@ func (p place) rank() int {
 	return 2
 }
 
-// known tells whether it was measured what the workload runs in. Rules about enclaves are silent where it was not: a
-// program outside of an enclave must not get advice about leaving it.
+// known reports whether the place was measured. Rules about enclaves say nothing where it was not, because their advice
+// would be wrong for a program outside an enclave.
 func (p place) known() bool { return p.tee != teeUnknown }
 
-// enclave tells whether the workload has an SGX enclave, so that system calls leave the TEE.
+// enclave reports whether the workload has an SGX enclave. Its system calls then leave the TEE.
 func (p place) enclave() bool { return p.tee == teeSGX }
 
-// protected tells whether the workload is known to run in a TEE, an enclave or a confidential virtual machine.
+// protected reports whether the workload is known to run in a TEE: an enclave or a confidential virtual machine.
 func (p place) protected() bool { return p.tee != teeUnknown && p.tee != teeNone }

@@ -14,31 +14,31 @@ import (
 const PollingLoop = "polling-loop"
 
 const (
-	// pollEmpty is the least part of the polls that find nothing. Proposed.
+	// pollEmpty is the least share of polls that find nothing. Proposed.
 	pollEmpty = 0.5
-	// pollRate is the least rate of empty polls. Proposed: slower loops cost too little to be seen.
+	// pollRate is the least rate of empty polls. Proposed: slower loops cost too little.
 	pollRate = 1000
 )
 
 func pollingLoop() engine.Rule {
 	return engine.Rule{
-		Name: PollingLoop, Title: "a loop that asks for work and finds none",
+		Name: PollingLoop, Title: "a loop polls for work and finds none",
 		Signals: []engine.Signal{teeSignal, cpuSignal, callsSignal, switchesSignal, transitionsSignal},
 		Judge:   judgePollingLoop,
 		NotWhen: []string{
-			"the loop has CPUs of its own that nobody else wants, and latency is worth them",
-			"events are served by memory that is shared, without a system call for each (io_uring, DPDK)",
+			"the loop has CPUs of its own that are not needed otherwise, and low latency justifies them",
+			"events arrive through shared memory, without a system call for each (io_uring, DPDK)",
 		},
 		Sources: []string{
 			"Gramine, Performance tuning and analysis, Effects of system calls / ocalls: epoll is made of poll",
-			"epoll_wait(2), poll(2): a call that finds nothing and may wait sleeps, so it is seen as a voluntary switch",
+			"epoll_wait(2), poll(2): a call that finds nothing and may wait sleeps, which is a voluntary context switch",
 			cost.OCALL.Source, cost.Syscall.Source,
 		},
 	}
 }
 
-// emptyPolls is a lower bound of the polls that neither waited nor found anything. A poll that waits sleeps, which is a
-// voluntary switch, and after one that finds something there is a call that serves it.
+// emptyPolls returns a lower bound of the polls that neither waited nor found anything. A poll that waits causes a
+// voluntary switch. A poll that finds something is followed by a call that serves it.
 func emptyPolls(w engine.Workload) (empty, polls float64, ok bool) {
 	calls := callsOf(w)
 	waits, measured := w.By(switchesSignal, "kind")["voluntary"]
@@ -61,7 +61,7 @@ func judgePollingLoop(w engine.Workload) *engine.Verdict {
 	all := total(calls)
 	each := cost.Cost(cost.Syscall)
 	if leaving(w, p, empty) == 0 {
-		p.tee = teeNone // it is the half outside that polls
+		p.tee = teeNone // the half outside polls
 	}
 	if p.enclave() {
 		each = crossing(w, p, all)
@@ -82,20 +82,20 @@ func judgePollingLoop(w engine.Workload) *engine.Verdict {
 			top, figure(calls[top]), percent(empty/polls)),
 		Evidence: append([]string{callsSignal.With("syscall", top), switchesSignal.With("kind", "voluntary"), cpuSignal.Name}, shownMost(calls, 2, ioCalls)...),
 		Advice: p.advice(
-			tip{"", "let the call wait: a timeout above 0, or none; wake it with an eventfd where another thread has news"},
-			tip{"", "wait longer after each empty poll, and not at all after one that found something"},
-			tip{"Intel SDK, Open Enclave", "wait outside of the enclave, and enter it when there is something to do"},
+			tip{"", "let the call wait with a timeout above 0 or without one, and let other threads wake it through an eventfd"},
+			tip{"", "wait longer after each empty poll, and do not wait after a poll that found something"},
+			tip{"Intel SDK, Open Enclave", "wait outside the enclave, and enter it when there is work"},
 		),
 	}
 	if !p.enclave() {
 		v.Severity = analysis.Info
 		outLow, outHigh := w.OCALL.CPU(empty, w.Clock)
-		v.Cause += fmt.Sprintf("; in an enclave it would cost %s to %s cores", figure(outLow), figure(outHigh))
+		v.Cause += fmt.Sprintf("; in an enclave the empty polls would cost %s to %s cores", figure(outLow), figure(outHigh))
 		return v
 	}
 	v.Gain = analysis.Amdahl(0, high, each.Assumption(), w.Clock.Assumption(),
-		"at best the loop takes the time from threads that have work; at worst it has a CPU of its own",
-		"no call costs more than another: empty polls take at most their part of all calls")
+		"at best the loop's time goes to threads with work; at worst the loop has a CPU of its own",
+		"all calls cost the same: the share of empty polls in the time is at most their share in the calls")
 	if empty >= needlessMost*all {
 		v.Supersedes = []string{OCALLBound}
 	}

@@ -13,15 +13,15 @@ import (
 const ProcessChurn = "process-churn"
 
 const (
-	// enclaveBirths is the rate of new enclaves from which on it is churn: one a minute. Proposed (rule 19 of the
-	// advisor).
+	// enclaveBirths is the least rate of new enclaves: one a minute. Proposed (rule 19 of the advisor).
 	enclaveBirths = 1.0 / 60
-	// nativeForks is the rate of new processes that is told of outside of enclaves. Proposed: shells that build
-	// software were measured to make 13 to 16 a second, a program that only forks 1,400.
+	// nativeForks is the least rate of new processes outside enclaves. Proposed: shells that build software made 13 to
+	// 16 a second, and a program that only forks 1,400.
 	nativeForks = 50
-	// mostExits is the least part of the processes that end again when they are not workers that stay. Proposed.
+	// mostExits is the least share of processes that end again, which distinguishes them from permanent workers.
+	// Proposed.
 	mostExits = 0.5
-	// onlyLoading is the share of the time up to which starting enclaves is told of, but costs little. Proposed.
+	// onlyLoading is the share of the time below which the starts of enclaves cost little. Proposed.
 	onlyLoading = 0.05
 )
 
@@ -35,32 +35,32 @@ var (
 	}
 	processesSignal = engine.Signal{
 		Name: "processes", Query: "sum by (workload, instance) (avg_over_time(teescope_processes[$window]))", Unit: "processes",
-		Help: "processes, the mean over the window",
+		Help: "processes, mean over the window",
 	}
 	enclavesCreatedSignal = engine.Signal{
 		Name: "enclaves", Query: perSecond("sgx_workload_enclaves_created_total"), Unit: "1/s", Help: "enclaves created",
 	}
 	meanStartSignal = engine.Signal{
-		Name: "start", Unit: "seconds", Help: "from the creation of an enclave to its initialization, the mean of all",
+		Name: "start", Unit: "seconds", Help: "time from the creation of an enclave to its initialization, mean of all",
 		Query: "sum by (instance) (rate(sgx_enclave_start_seconds_sum[$window])) / sum by (instance) (rate(sgx_enclave_start_seconds_count[$window]))",
 	}
 )
 
 func processChurn() engine.Rule {
 	return engine.Rule{
-		Name: ProcessChurn, Title: "processes, and with them enclaves, are created and end all the time",
+		Name: ProcessChurn, Title: "many processes, and enclaves with them, are created and end",
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, forksSignal, endsSignal, execsSignal, processesSignal,
 			enclavesCreatedSignal, meanStartSignal,
 		},
 		Judge: judgeProcessChurn,
 		NotWhen: []string{
-			"workers are started once and stay, however many they are",
-			"the enclave is a job that runs once and ends, as a build or a batch does",
+			"the processes are workers that start once and stay",
+			"the enclave is a job that runs once, such as a build or a batch",
 		},
 		Sources: []string{
 			"Gramine, Performance tuning and analysis, Multi-process workloads: a fork copies the enclave into a new one, about 1,000 times the cost outside",
-			"J. Little, 1961: processes there are = processes created a second x mean life",
+			"J. Little, 1961: number of processes = processes created per second x mean life",
 		},
 	}
 }
@@ -89,10 +89,10 @@ func judgeProcessChurn(w engine.Workload) *engine.Verdict {
 		}
 		return &engine.Verdict{
 			Severity: analysis.Info, Confidence: analysis.Likely,
-			Cause: fmt.Sprintf("%s processes a second are created and end again; in an enclave each would need an enclave of its own, about 1,000 times the cost",
+			Cause: fmt.Sprintf("%s processes/s are created and end again; under SGX each would need an enclave of its own, at about 1,000 times the cost",
 				figure(v[forksSignal])),
 			Evidence: []string{forksSignal.Name, endsSignal.Name, execsSignal.Name, processesSignal.Name},
-			Advice:   []string{"start workers once and keep them, before the program is moved into an enclave"},
+			Advice:   []string{"start workers once and keep them before you move the program into an enclave"},
 		}
 	}
 	if births < enclaveBirths || !counted && p.runtime != "gramine-sgx" {
@@ -103,11 +103,11 @@ func judgeProcessChurn(w engine.Workload) *engine.Verdict {
 		Cause:    fmt.Sprintf("%s enclaves a minute are created and end again", figure(60*births)),
 		Evidence: []string{forksSignal.Name, enclavesCreatedSignal.Name, endsSignal.Name, execsSignal.Name, processesSignal.Name, meanStartSignal.Name},
 		Advice: p.advice(
-			tip{"", "start workers once and keep them (prefork), or serve with threads in one enclave"},
-			tip{"Gramine", "sys.disallow_subprocesses = true, where the helpers are not needed: Python and shells start some to look around"},
-			tip{"Gramine", "sgx.edmm_enable = true, or a smaller sgx.enclave_size: each child adds and measures all of it"},
-			tip{"Gramine", "posix_spawn or vfork with exec copies less than fork alone, where the application lets you choose"},
-			tip{"Intel SDK, Open Enclave", "create the enclave once for each process and keep it: sgx_create_enclave adds and measures every page"},
+			tip{"", "start workers once and keep them (prefork), or use threads in one enclave"},
+			tip{"Gramine", "set sys.disallow_subprocesses = true if helpers are not needed: Python and shells start some to inspect the system"},
+			tip{"Gramine", "set sgx.edmm_enable = true or a smaller sgx.enclave_size: each child adds and measures the whole enclave"},
+			tip{"Gramine", "use posix_spawn, or vfork with exec, if the application can: they copy less than fork"},
+			tip{"Intel SDK, Open Enclave", "create one enclave for each process and keep it: sgx_create_enclave adds and measures every page"},
 		),
 		Supersedes: []string{SlowStart},
 	}
@@ -115,20 +115,20 @@ func judgeProcessChurn(w engine.Workload) *engine.Verdict {
 	if !measured || !busy || cores < leastBusy {
 		return verdict
 	}
-	// The CPU time of adding pages is in the workload's; the memory that a fork copies comes to it.
+	// The workload's CPU time includes adding pages. The memory that a fork copies adds to that.
 	share := births * start / cores
 	verdict.Cause += fmt.Sprintf(", and each takes %s s to start: %s of the CPU time", figure(start), between(share, share))
 	if share >= onlyLoading {
 		verdict.Severity = ""
 	}
 	verdict.Gain = analysis.Amdahl(share/2, share, cpuBound,
-		"the start of enclaves is measured on the machine, and at least half of it is CPU time of this workload",
-		"what a fork copies into the new enclave, encrypted, is not counted")
+		"the duration of starts is measured on the machine, and at least half of it is CPU time of this workload",
+		"encrypting and copying the memory of a fork into the new enclave is not counted")
 	return verdict
 }
 
-// passing tells whether processes end about as fast as they come: by those that are seen to end, or, where they end as
-// another program, by their mean life.
+// passing reports whether processes end about as fast as they start. It compares the numbers of both, or the mean life,
+// because a process that executes another program ends under that one's name.
 func passing(births, ends, alive float64) bool {
 	return ends >= mostExits*births || alive/births <= churnLife
 }

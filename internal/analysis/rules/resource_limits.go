@@ -13,14 +13,15 @@ import (
 const ResourceLimits = "resource-limits"
 
 const (
-	// memoryNear is the share of a memory limit from which on the end is near. Proposed.
+	// memoryNear is the share of a memory limit above which the limit is near. Proposed.
 	memoryNear = 0.90
-	// memoryStalled is the share of the time in which everything waits for memory that shows that the limit hurts.
-	// Proposed.
+	// memoryStalled is the least share of the time in which all tasks wait for memory, for the limit to slow the
+	// workload. Proposed.
 	memoryStalled = 0.01
-	// throttledPeriods is the share of CPU periods cut short. Documented (kubernetes-mixin, CPUThrottlingHigh).
+	// throttledPeriods is the least share of CPU periods that are throttled. Documented (kubernetes-mixin,
+	// CPUThrottlingHigh).
 	throttledPeriods = 0.25
-	// killed is half an event: an increase over a window is extrapolated to its ends.
+	// killed is half an event, because Prometheus extrapolates an increase to the ends of the window.
 	killed = 0.5
 )
 
@@ -32,19 +33,19 @@ var (
 	}
 	memoryUseSignal = engine.Signal{
 		Name: "memory", Query: ofContainer("max", "container_memory_working_set_bytes / (container_spec_memory_limit_bytes > 0)"), Unit: "ratio",
-		Help: "memory that cannot be dropped, against the limit",
+		Help: "share of the memory limit that is in use and cannot be dropped",
 	}
 	stalledSignal = engine.Signal{
 		Name: "stalled", Query: ofContainer("max", "rate(container_pressure_memory_stalled_seconds_total[$window])"), Unit: "ratio",
 		Help: "share of the time in which every task of the container waited for memory",
 	}
 	throttledSignal = engine.Signal{
-		Name: "throttled", Unit: "ratio", Help: "share of the CPU periods in which the container was stopped",
+		Name: "throttled", Unit: "ratio", Help: "share of the CPU periods in which the container was throttled",
 		Query: ofContainer("max", "rate(container_cpu_cfs_throttled_periods_total[$window]) / (rate(container_cpu_cfs_periods_total[$window]) > 0)"),
 	}
 	stoppedSignal = engine.Signal{
 		Name: "stopped", Query: ofContainer("sum", "rate(container_cpu_cfs_throttled_seconds_total[$window])"), Unit: "cores",
-		Help: "CPUs that the container was kept from",
+		Help: "CPU time that the container lost to throttling",
 	}
 	usedSignal = engine.Signal{
 		Name: "used", Query: ofContainer("sum", "rate(container_cpu_usage_seconds_total[$window])"), Unit: "cores",
@@ -54,14 +55,14 @@ var (
 
 func resourceLimits() engine.Rule {
 	return engine.Rule{
-		Name: ResourceLimits, Title: "the container's memory or CPU limit",
+		Name: ResourceLimits, Title: "the container's memory or CPU limit is too low",
 		Signals: []engine.Signal{
 			killsSignal, memoryUseSignal, stalledSignal, throttledSignal, stoppedSignal, usedSignal,
 		},
 		Judge: judgeResourceLimits,
 		NotWhen: []string{
-			"memory near the limit is page cache in use: it is given up before anything is killed",
-			"the container is throttled in short bursts and would wait for its clients otherwise",
+			"the memory near the limit is page cache in use: the kernel reclaims it before it kills a process",
+			"the container is throttled in short bursts and would otherwise wait for its clients",
 		},
 		Sources: []string{
 			"kernel: Documentation/admin-guide/cgroup-v2.rst (memory.max, cpu.max)",
@@ -70,7 +71,7 @@ func resourceLimits() engine.Rule {
 	}
 }
 
-// judgeResourceLimits is for workloads in and outside of a TEE alike: it is the container that has the limit, not the enclave.
+// judgeResourceLimits judges workloads in and outside a TEE alike, because the container has the limit.
 func judgeResourceLimits(w engine.Workload) *engine.Verdict {
 	if kills, measured := w.Value(killsSignal); measured && kills >= killed {
 		return &engine.Verdict{
@@ -78,25 +79,25 @@ func judgeResourceLimits(w engine.Workload) *engine.Verdict {
 			Cause:    fmt.Sprintf("the kernel killed %.0f processes because the container was out of memory", max(1, kills)),
 			Evidence: []string{killsSignal.Name, memoryUseSignal.Name, stalledSignal.Name},
 			Advice: []string{
-				"raise the memory limit: enclave pages that are paged out count against it too",
-				"or let it hold less: a smaller cache, fewer connections, fewer processes",
+				"raise the memory limit: evicted enclave pages count against it too",
+				"or reduce its memory: a smaller cache, fewer connections, fewer processes",
 			},
 		}
 	}
 	if memory, measured := w.Value(memoryUseSignal); measured && memory >= memoryNear {
 		v := &engine.Verdict{
 			Severity: analysis.Medium, Confidence: analysis.Possible,
-			Cause:    fmt.Sprintf("the container holds %s of the memory that it may have", percent(memory)),
+			Cause:    fmt.Sprintf("the container uses %s of its memory limit", percent(memory)),
 			Evidence: []string{memoryUseSignal.Name, stalledSignal.Name, killsSignal.Name},
 			Advice: []string{
-				"raise the memory limit before the kernel kills it",
-				"find out whether it still grows: container_memory_working_set_bytes over the last hours",
+				"raise the memory limit before the kernel kills a process",
+				"check whether its memory still grows: container_memory_working_set_bytes over the last hours",
 			},
 		}
-		if stalled, told := w.Value(stalledSignal); told && stalled >= memoryStalled {
+		if stalled, known := w.Value(stalledSignal); known && stalled >= memoryStalled {
 			v.Severity, v.Confidence = analysis.High, analysis.Likely
-			v.Cause += fmt.Sprintf(", and stands still for %s of the time to find some", percent(stalled))
-			v.Gain = analysis.Amdahl(0, stalled, "at best nothing waits for memory any more")
+			v.Cause += fmt.Sprintf(", and all its tasks wait for memory for %s of the time", percent(stalled))
+			v.Gain = analysis.Amdahl(0, stalled, "at best no task waits for memory")
 		}
 		return v
 	}
@@ -106,14 +107,14 @@ func judgeResourceLimits(w engine.Workload) *engine.Verdict {
 	}
 	return &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause: fmt.Sprintf("the container is stopped in %s of its CPU periods: it used %s CPUs and was kept from %s",
+		Cause: fmt.Sprintf("the container is throttled in %s of its CPU periods: it used %s CPUs and lost %s",
 			percent(v[throttledSignal]), figure(v[usedSignal]), figure(v[stoppedSignal])),
 		Evidence: []string{throttledSignal.Name, stoppedSignal.Name, usedSignal.Name},
 		Advice: []string{
-			"raise the CPU limit, or take it away and leave the request (shares)",
-			"start as many threads as the limit has CPUs: more use it up sooner in each period",
+			"raise the CPU limit, or remove it and keep the request (shares)",
+			"start as many threads as the limit has CPUs: more threads reach the limit sooner in each period",
 		},
 		Gain: analysis.Amdahl(0, v[stoppedSignal]/(v[usedSignal]+v[stoppedSignal]),
-			"at best the container runs whenever it was stopped, and that brings as much as its other CPU time"),
+			"at best the container runs whenever it was throttled, and that time is as productive as its other CPU time"),
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rules are the causes that teescope knows, one file each: what to look at, when it is the cause, what to do
-// about it and what that would bring.
+// Package rules holds the diagnosis rules, one file each. A rule declares the signals that it reads, when they show its
+// cause, what to change, and what that would gain.
 package rules
 
 import (

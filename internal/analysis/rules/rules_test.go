@@ -18,14 +18,14 @@ func TestRulesAreComplete(t *testing.T) {
 	for _, r := range All() {
 		names = append(names, r.Name)
 		if r.Title == "" || len(r.NotWhen) == 0 || len(r.Sources) == 0 {
-			t.Errorf("%s: it needs a title, sources, and conditions under which it does not hold", r.Name)
+			t.Errorf("%s: it needs a title, sources, and conditions under which it does not apply", r.Name)
 		}
 		if text, err := os.ReadFile(top + r.Runbook()); err != nil || !strings.HasPrefix(string(text), "# "+r.Name+"\n") {
 			t.Errorf("%s: %s has no heading of that name (%v)", r.Name, r.Runbook(), err)
 		}
 		for _, s := range r.Signals {
 			if s.Help == "" {
-				t.Errorf("%s: signal %s does not say what it is", r.Name, s.Name)
+				t.Errorf("%s: signal %s has no help text", r.Name, s.Name)
 			}
 		}
 	}
@@ -34,8 +34,8 @@ func TestRulesAreComplete(t *testing.T) {
 	}
 }
 
-// A rule that asks for a metric which nobody has would be silent for ever.
-func TestRulesAskForMetricsThatExist(t *testing.T) {
+// A rule that queries a metric that does not exist would never find anything.
+func TestRulesQueryMetricsThatExist(t *testing.T) {
 	text, err := os.ReadFile(top + "docs/user/metrics.md")
 	if err != nil {
 		t.Fatal(err)
@@ -53,14 +53,14 @@ func TestRulesAskForMetricsThatExist(t *testing.T) {
 					base = strings.TrimSuffix(base, suffix)
 				}
 				if !known[name] && !known[base] {
-					t.Errorf("%s: signal %s asks for %s, which docs/user/metrics.md does not have", r.Name, s.Name, name)
+					t.Errorf("%s: signal %s queries %s, which docs/user/metrics.md does not have", r.Name, s.Name, name)
 				}
 			}
 		}
 	}
 }
 
-// What was not measured is not known, and nothing is said of it.
+// A rule says nothing about a workload without measurements.
 func TestRulesAreSilentWhenNothingIsMeasured(t *testing.T) {
 	for _, r := range All() {
 		if v := r.Judge(r.View("w", 5*time.Minute, nil)); v != nil {

@@ -13,10 +13,10 @@ import (
 const SlowStart = "slow-start"
 
 const (
-	// slowStartSeconds is the start of an enclave that is told. Proposed (rule 12 of the advisor).
+	// slowStartSeconds is the least duration of a slow start. Proposed (rule 12 of the advisor).
 	slowStartSeconds = 5
-	// oneStart is the most starts in the window for the time to be that of one enclave: an increase over a window is
-	// extrapolated to its ends.
+	// oneStart is the largest number of starts in the window at which the time is that of one enclave. Prometheus
+	// extrapolates an increase to the ends of the window.
 	oneStart = 1.5
 )
 
@@ -31,7 +31,7 @@ var (
 		Query: "sum by (workload, instance) (sgx_workload_size_bytes)",
 	}
 	startSignal = engine.Signal{
-		Name: "start", Unit: "seconds", Help: "time from ECREATE to EINIT, of the enclaves that started in the window, on average",
+		Name: "start", Unit: "seconds", Help: "mean time from ECREATE to EINIT of the enclaves that started in the window",
 		Query: "sum by (instance) (increase(sgx_enclave_start_seconds_sum[$window])) / (sum by (instance) (increase(sgx_enclave_start_seconds_count[$window])) > 0)",
 	}
 	enclaveStartsSignal = engine.Signal{
@@ -39,21 +39,21 @@ var (
 		Query: "sum by (instance) (increase(sgx_enclave_start_seconds_count[$window]))",
 	}
 	pagedOutSignal = engine.Signal{
-		Name: "out", Unit: "bytes", Help: "enclave memory of the workload that is evicted",
+		Name: "out", Unit: "bytes", Help: "evicted enclave memory of the workload",
 		Query: "sum by (workload, instance) (sgx_workload_paged_out_bytes)",
 	}
 )
 
 func slowStart() engine.Rule {
 	return engine.Rule{
-		Name: SlowStart, Title: "an enclave takes long to start: adding and measuring its pages",
+		Name: SlowStart, Title: "an enclave takes long to start because its pages are added and measured",
 		Signals: []engine.Signal{
 			ageSignal, enclaveSizeSignal, startSignal, enclaveStartsSignal, residentSignal, pagedOutSignal,
 		},
 		Judge: judgeSlowStart,
 		NotWhen: []string{
-			"several enclaves of different workloads started in the window: the time is their mean",
-			"the time until the application answers is longer still: libraries are loaded and files checked after EINIT",
+			"enclaves of different workloads started in the window: the time is their mean",
+			"the application starts slowly after EINIT: it then loads libraries and checks files",
 		},
 		Sources: []string{
 			"Gramine's manifest: sgx.enclave_size, sgx.edmm_enable, sgx.preheat_enclave",
@@ -62,8 +62,8 @@ func slowStart() engine.Rule {
 	}
 }
 
-// judgeSlowStart looks at workloads whose youngest enclave is younger than the window. The driver's histogram of starts
-// is that of the machine.
+// judgeSlowStart judges workloads whose youngest enclave is younger than the window. The driver has one histogram of
+// starts for the whole machine.
 func judgeSlowStart(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, ageSignal, startSignal, enclaveStartsSignal)
 	if !ok || v[ageSignal] < 0 || v[ageSignal] > w.Window || v[startSignal] < slowStartSeconds {
@@ -71,17 +71,17 @@ func judgeSlowStart(w engine.Workload) *engine.Verdict {
 	}
 	verdict := &engine.Verdict{
 		Severity: analysis.Low, Confidence: analysis.Measured,
-		Cause:    fmt.Sprintf("the enclave took %s s from its creation until it was initialised", figure(v[startSignal])),
+		Cause:    fmt.Sprintf("the enclave took %s s from its creation to its initialization", figure(v[startSignal])),
 		Evidence: []string{startSignal.Name, enclaveStartsSignal.Name, ageSignal.Name, enclaveSizeSignal.Name, residentSignal.Name, pagedOutSignal.Name},
 		Advice: []string{
-			"make the enclave smaller: each page of it is added and measured before it runs (sgx.enclave_size, HeapMaxSize of the SDK)",
-			"where the kernel has it (6.0, SGX2), add memory when it is needed: sgx.edmm_enable = true",
-			"start it before it is needed, and keep it: preheating (sgx.preheat_enclave) only moves the time to the start",
+			"make the enclave smaller: each page is added and measured before it runs (sgx.enclave_size, HeapMaxSize of the SDK)",
+			"add memory when it is needed, if the kernel supports it (6.0, SGX2): sgx.edmm_enable = true",
+			"start the enclave before it is needed and keep it: preheating (sgx.preheat_enclave) only moves time to the start",
 		},
 	}
 	if v[enclaveStartsSignal] > oneStart {
 		verdict.Confidence = analysis.Possible
-		verdict.Cause = fmt.Sprintf("%s enclaves started on this machine, this workload's among them, and took %s s each from creation to initialisation",
+		verdict.Cause = fmt.Sprintf("%s enclaves started on this machine, including this workload's, and took %s s each from creation to initialization",
 			figure(v[enclaveStartsSignal]), figure(v[startSignal]))
 	}
 	if size, measured := w.Value(enclaveSizeSignal); measured && size > 0 {

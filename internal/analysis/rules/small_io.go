@@ -14,32 +14,32 @@ import (
 const SmallIO = "small-io"
 
 const (
-	// smallBytes is the mean size up to which reads and writes are small. Proposed (rule 22 of the advisor): at
-	// 4 KiB, copying takes about a tenth of what an OCALL does.
+	// smallBytes is the mean size up to which reads and writes are small. Proposed (rule 22 of the advisor): copying 4
+	// KiB takes about a tenth of the time of an OCALL.
 	smallBytes = 4096
-	// largeBytes is the size of a read or write that the estimate takes as the best that can be had. Proposed: the
-	// size of a buffer of many standard libraries and of a socket.
+	// largeBytes is the size of a read or write that the estimate takes as the best case. Proposed: many standard
+	// libraries and sockets have buffers of this size.
 	largeBytes = 64 << 10
-	// mostIO is the least share of all calls that reads and writes are. Proposed.
+	// mostIO is the least share of reads and writes in all calls. Proposed.
 	mostIO = 0.5
-	// pagesSeen is the least number of page-cache pages for each call on a file that says that the page cache has its
-	// bytes: direct I/O goes past it. Proposed.
+	// pagesSeen is the least number of page-cache pages for each call on a file. With fewer, some calls are direct I/O
+	// and the page cache does not show their bytes. Proposed.
 	pagesSeen = 0.5
 	pageBytes = 4096
 )
 
-// positional calls are on files only.
+// positionalCalls work on files only.
 var positionalCalls = []string{"pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2"}
 
 // Signals of this rule alone.
 var (
 	networkSignal = engine.Signal{
-		Name: "network", Unit: "bytes/s", Help: "bytes sent and received in the container's own network",
+		Name: "network", Unit: "bytes/s", Help: "bytes sent and received in the container's own network namespace",
 		Query: ofContainer("sum", "rate(container_network_receive_bytes_total[$window]) + rate(container_network_transmit_bytes_total[$window])"),
 	}
 	filePagesSignal = engine.Signal{
 		Name: "pages", Query: perSecond(`teescope_page_cache_ops_total{op=~"access|dirty_page"}`), Unit: "1/s",
-		Help: "pages of files that were read and written",
+		Help: "pages of files read and written",
 	}
 )
 
@@ -51,9 +51,9 @@ func smallIO() engine.Rule {
 		},
 		Judge: judgeSmallIO,
 		NotWhen: []string{
-			"most of the calls are on pipes or UNIX sockets, whose bytes are not counted",
-			"each read must be answered before the next can be sent, as in a protocol of questions and answers without pipelining",
-			"calls on files with O_DIRECT among others that go through the page cache",
+			"most of the calls are on pipes or Unix sockets, whose bytes are not counted",
+			"each request must be answered before the next one is sent, as in a protocol without pipelining",
+			"some calls use O_DIRECT while others use the page cache",
 		},
 		Sources: []string{
 			"Gramine, Performance tuning and analysis, Effects of system calls / ocalls: copying takes 15 to 50 %",
@@ -63,8 +63,8 @@ func smallIO() engine.Rule {
 	}
 }
 
-// ioSize is the rate of reads and writes, and an upper bound of their mean size in bytes. It is not ok when the bytes of
-// some of them are not known.
+// ioSize returns the rate of reads and writes, and an upper bound of their mean size in bytes. It returns false when
+// the bytes of some of them are unknown.
 func ioSize(w engine.Workload) (rate, bytes float64, evidence string, ok bool) {
 	calls := callsOf(w)
 	network, networked := w.Value(networkSignal)
@@ -74,7 +74,7 @@ func ioSize(w engine.Workload) (rate, bytes float64, evidence string, ok bool) {
 	case !cached:
 		return 0, 0, "", false // any read or write might be one of a file
 	case positional >= mostIO*all && positional > 0:
-		// A call on a page is counted as one page, however few bytes of it are asked for.
+		// A call counts as one page, even if it reads or writes only a few bytes of it.
 		return positional, pageBytes * pages / positional, "pages", pages >= pagesSeen*positional
 	case networked && all > 0:
 		return all, (network + pageBytes*pages) / all, "network", true
@@ -98,20 +98,20 @@ func judgeSmallIO(w engine.Workload) *engine.Verdict {
 	}
 	return &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause: fmt.Sprintf("%s reads and writes a second move at most %s bytes each: handing them out takes %s of the CPU time",
+		Cause: fmt.Sprintf("%s reads and writes per second move at most %s bytes each, and passing them out of the enclave takes %s of the CPU time",
 			figure(rate), figure(bytes), between(low, high)),
 		Evidence: append(shownMost(calls, 3, ioCalls), from, cpuSignal.Name),
 		Advice: p.advice(
-			tip{"", "send several requests at once and answer them at once (pipelining; Redis: -P, MULTI; PostgreSQL: pipeline mode)"},
-			tip{"", "read and write through buffers of 64 KiB, or many pieces with one call: readv, writev, recvmmsg, sendmmsg"},
-			tip{"Gramine", "mount files that are read in small pieces as tmpfs, or read them whole: each read leaves the enclave"},
-			tip{"Intel SDK, Open Enclave", "give the OCALL an array of buffers instead of one, and copy them outside"},
+			tip{"", "send and answer several requests at once (pipelining; Redis: -P, MULTI; PostgreSQL: pipeline mode)"},
+			tip{"", "read and write through buffers of 64 KiB, or move many pieces with one call: readv, writev, recvmmsg, sendmmsg"},
+			tip{"Gramine", "mount files that are read in small pieces as tmpfs, or read them at once: each read leaves the enclave"},
+			tip{"Intel SDK, Open Enclave", "pass the OCALL an array of buffers, and copy them outside"},
 			tip{"occlum", "keep files that are read in small pieces in the enclave's own file system"},
 		),
 		Gain: analysis.Amdahl(low/2, high*(1-bytes/largeBytes), cost.Assumption(), w.Clock.Assumption(), cpuBound,
-			"two calls at least can become one, and at best each moves 64 KiB",
-			"no call costs more than another: reads and writes take at most their part of all calls",
-			"what copying the bytes costs stays"),
+			"at least two calls can become one, and at best each call moves 64 KiB",
+			"all calls cost the same: the share of reads and writes in the time is at most their share in the calls",
+			"the cost of copying the bytes remains"),
 		Supersedes: []string{OCALLBound},
 	}
 }

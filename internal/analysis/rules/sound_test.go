@@ -17,7 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-// values are what the labels of signals can be.
+// values has the possible values of the signals' labels.
 var values = map[string][]string{
 	"syscall": slices.Concat(ioCalls, pollCalls, clockCalls, selfCalls, []string{"futex", "sched_yield", "socket", "bind", "fsync"}),
 	"kind":    {"voluntary", "involuntary", "eenter", "eexit", "aex"},
@@ -30,7 +30,7 @@ var values = map[string][]string{
 
 var labelsOf = regexp.MustCompile(`^\w+ by \(([^)]*)\)`)
 
-// anything makes a workload of arbitrary figures, in a TEE or none.
+// anything returns a workload with random figures in the given TEE.
 func anything(r *rand.Rand, rule engine.Rule, tee string) engine.Workload {
 	seen := make(map[string][]query.Sample)
 	for _, s := range rule.Signals {
@@ -60,8 +60,8 @@ func anything(r *rand.Rand, rule engine.Rule, tee string) engine.Workload {
 	return rule.View("w", 5*time.Minute, seen)
 }
 
-// Whatever the figures are, a rule promises no more than can be, shows what it says, and does not stumble.
-func TestWhateverIsMeasured(t *testing.T) {
+// For any figures, a rule promises at most the possible gain, shows its evidence, and does not panic.
+func TestRulesHoldForAnyFigures(t *testing.T) {
 	spoken := make(map[string]int)
 	for _, rule := range All() {
 		r := rand.New(rand.NewPCG(7, 11))
@@ -78,7 +78,7 @@ func TestWhateverIsMeasured(t *testing.T) {
 			for _, name := range v.Evidence {
 				base, _, _ := strings.Cut(name, "{")
 				if !slices.ContainsFunc(rule.Signals, func(s engine.Signal) bool { return s.Name == base }) {
-					t.Fatalf("%s: evidence %q is none of its signals", rule.Name, name)
+					t.Fatalf("%s: evidence %q is not one of its signals", rule.Name, name)
 				}
 			}
 			if len(w.Samples(engine.Signal{Name: strings.Split(v.Evidence[0], "{")[0]})) == 0 {
@@ -91,12 +91,12 @@ func TestWhateverIsMeasured(t *testing.T) {
 	}
 	for _, name := range aboutEnclaves {
 		if spoken[name] == 0 {
-			t.Errorf("%s has said nothing of 1,500 workloads: the test shows nothing of it", name)
+			t.Errorf("%s found nothing in 1,500 workloads: the test does not cover it", name)
 		}
 	}
 }
 
-// aboutEnclaves are rules that tell a workload outside of a TEE at most what it would cost in one.
+// aboutEnclaves lists rules that say of a workload outside a TEE only what it would cost inside one.
 var aboutEnclaves = []string{
 	NeedlessSyscalls, OCALLBound, SmallIO, EPCThrashing, LoadBackStalls, PageFaultStorm, ContextSwitchStorm,
 	ThreadChurn, ProcessChurn, PollingLoop,
@@ -122,12 +122,12 @@ func TestOutsideOfAnEnclaveIsAtMostInfo(t *testing.T) {
 			}
 		}
 		if v := rule.Judge(engine.NewWorkload("w", 5*time.Minute, unknown)); v != nil {
-			t.Errorf("%s: it is not known what the workload runs in, and it says %s", rule.Name, v.Cause)
+			t.Errorf("%s: the place of the workload is unknown, but the rule says %s", rule.Name, v.Cause)
 		}
 	}
 }
 
-// The gain is bounded by the time that the cause can take, which for calls is their part of all calls.
+// The share of the cause in the time bounds the gain. For calls, that is their share in all calls.
 func TestTheGainOfCallsIsBoundedByTheirPart(t *testing.T) {
 	calls := func(rates map[string]float64) (samples []query.Sample) {
 		for name, rate := range rates {
@@ -144,12 +144,12 @@ func TestTheGainOfCallsIsBoundedByTheirPart(t *testing.T) {
 		"calls": calls(map[string]float64{"clock_gettime": 1e6, "read": 5e5, "write": 5e5}),
 	})
 	v := judgeNeedlessSyscalls(w)
-	if v == nil || v.Gain == nil || math.Abs(v.Gain.High-1) > 1e-9 { // half of the calls: at best twice as fast
+	if v == nil || v.Gain == nil || math.Abs(v.Gain.High-1) > 1e-9 { // half of the calls: at most twice as fast
 		t.Errorf("%+v", v)
 	}
 }
 
-// of makes samples of one signal, by the values of a label.
+// of returns samples of one signal by the values of a label.
 func of(label string, rates map[string]float64) (samples []query.Sample) {
 	for value, rate := range rates {
 		samples = append(samples, query.Sample{Labels: map[string]string{label: value}, Value: rate})
@@ -157,7 +157,7 @@ func of(label string, rates map[string]float64) (samples []query.Sample) {
 	return samples
 }
 
-// A neighbour is named when others take most of the pages, and not when the workload does it to itself.
+// A neighbour is named if others take most of the pages, but not if the workload itself does.
 func TestNeighbour(t *testing.T) {
 	for _, c := range []struct {
 		by   map[string]float64
@@ -175,7 +175,7 @@ func TestNeighbour(t *testing.T) {
 	}
 }
 
-// Faults for evicted pages are those of epc-thrashing, whatever that rule says of them.
+// Only epc-thrashing judges faults on evicted pages.
 func TestFaultsForEvictedPagesAreNotCounted(t *testing.T) {
 	seen := func(loaded float64) engine.Workload {
 		return engine.NewWorkload("w", time.Minute, map[string][]query.Sample{
@@ -185,10 +185,10 @@ func TestFaultsForEvictedPagesAreNotCounted(t *testing.T) {
 		})
 	}
 	if v := judgePageFaultStorm(seen(59950)); v != nil {
-		t.Errorf("nearly all are for evicted pages: %s", v.Cause)
+		t.Errorf("nearly all faults are for evicted pages: %s", v.Cause)
 	}
 	if judgePageFaultStorm(seen(0)) == nil {
-		t.Error("none is for an evicted page, and nothing is said")
+		t.Error("no fault is for an evicted page, but there is no finding")
 	}
 }
 
@@ -204,8 +204,8 @@ func TestCrossing(t *testing.T) {
 		p    place
 		want float64 // the lower end
 	}{
-		{"SCONE hands calls over or leaves", engine.NewWorkload("w", time.Minute, nil), place{teeSGX, "scone"}, cost.Exitless.Low},
-		{"nothing is known of exits", engine.NewWorkload("w", time.Minute, nil), place{teeSGX, "sgx-sdk"}, cost.OCALL.Low},
+		{"SCONE makes exitless calls or exits", engine.NewWorkload("w", time.Minute, nil), place{teeSGX, "scone"}, cost.Exitless.Low},
+		{"exits are not counted", engine.NewWorkload("w", time.Minute, nil), place{teeSGX, "sgx-sdk"}, cost.OCALL.Low},
 		{"an exit for each call", exits(1000), place{teeSGX, "gramine-sgx"}, cost.OCALL.Low},
 		{"threads outside make the calls", exits(10), place{teeSGX, "gramine-sgx"}, cost.Exitless.Low},
 	} {
@@ -215,7 +215,7 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// lowest is the lower end of a cost in cycles.
+// lowest returns the lower end of a cost in cycles.
 func lowest(c cost.Cost) float64 {
 	low, _ := c.CPU(1, cost.Clock{Low: 1, High: 1})
 	return low
@@ -235,7 +235,7 @@ func TestAdviceIsForTheRuntime(t *testing.T) {
 	}
 }
 
-// The names are those of OCALLs of the Intel SDK, its libraries and programs, and Open Enclave.
+// The names are of OCALLs of the Intel SDK, its libraries and programs, and Open Enclave.
 func TestSystemCallInTheNameOfAnOCALL(t *testing.T) {
 	for name, want := range map[string]string{
 		"ocall_clock_gettime": "clock_gettime", "gettimeofday": "gettimeofday", "u_time": "time", "ocall_set_timeout": "ocall_set_timeout",

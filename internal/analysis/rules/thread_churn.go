@@ -13,38 +13,38 @@ import (
 const ThreadChurn = "thread-churn"
 
 const (
-	// churnStarts is the rate of new threads from which on it is churn. Proposed (rule 18 of the advisor).
+	// churnStarts is the least rate of new threads. Proposed (rule 18 of the advisor).
 	churnStarts = 10
-	// churnLife is the mean life of a thread, or of a process, up to which it is short: seconds. Proposed.
+	// churnLife is the longest mean life, in seconds, of a short-lived thread or process. Proposed.
 	churnLife = 60.0
-	// handshakeSockets and handshakeBinds are the least sockets and binds for each new thread when each makes an
-	// encrypted pipe to be woken by. Measured: 2 and 1 in gramine-direct.
+	// handshakeSockets and handshakeBinds are the least socket and bind calls for each new thread that show that it
+	// creates an encrypted pipe for wake-ups. Measured: 2 and 1 in gramine-direct.
 	handshakeSockets, handshakeBinds = 1.5, 0.75
-	// What a thread costs with that pipe: seconds. Measured: 2,494 to 2,741 us with gramine-direct (musl, 2,000 threads
-	// created and joined, a virtual machine of 2 CPUs), less the 82 us that a thread costs anyway.
+	// The cost of a thread with that pipe, in seconds. Measured: 2,494 to 2,741 us with gramine-direct (musl, 2,000
+	// threads created and joined, a virtual machine of 2 CPUs), less the 82 us that a thread costs anyway.
 	handshakeLow, handshakeHigh = 2.41e-3, 2.74e-3
-	// handshakeCalls is how many calls leave the enclave for it. Measured: of strace, for each thread.
+	// handshakeCalls is the number of calls that leave the enclave for the pipe of a thread. Measured with strace.
 	handshakeCalls = 28
-	// joinFutex is how many futex calls creating, waking and joining a thread makes at most. Measured: about 6 in
+	// joinFutex is the largest number of futex calls to create, wake and join a thread. Measured: about 6 in
 	// gramine-direct.
 	joinFutex = 6
-	// What a thread costs without: seconds. Measured: 19.7 us (bench, 6.18) to 82 us (glibc, as above).
+	// The cost of a thread without that pipe, in seconds. Measured: 19.7 us (bench, 6.18) to 82 us (glibc, as above).
 	threadLow, threadHigh = 19.7e-6, 82e-6
 )
 
 func threadChurn() engine.Rule {
 	return engine.Rule{
-		Name: ThreadChurn, Title: "threads are created and end all the time",
+		Name: ThreadChurn, Title: "many threads are created and end",
 		Signals: []engine.Signal{teeSignal, cpuSignal, threadsSignal, callsSignal, threadStartsSignal},
 		Judge:   judgeThreadChurn,
 		NotWhen: []string{
-			"a pool of threads is being filled, at the start or when the load rises",
-			"threads of SCONE and of Go live inside of the enclave: those that are seen are the runtime's own",
+			"a pool of threads is growing, at the start or when the load rises",
+			"the runtime is SCONE or Go: its threads live inside the enclave, and only the runtime's own are visible",
 		},
 		Sources: []string{
 			"the thread benchmark of Gramine: most of clone is a TLS handshake for a pollable event",
 			"measured: 2,000 threads created and joined on a virtual machine of 2 CPUs: glibc 50 to 82 us each, gramine-direct 2,494 to 2,741 us",
-			"J. Little, 1961: threads there are = threads created a second x mean life",
+			"J. Little, 1961: number of threads = threads created per second x mean life",
 		},
 	}
 }
@@ -61,7 +61,7 @@ func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 		return nil
 	}
 	calls := callsOf(w)
-	// Gramine's pipes are told by their calls too; where calls are not counted, by the runtime alone.
+	// The calls confirm Gramine's pipes. Where calls are not counted, only the runtime shows them.
 	handshakes := p.family() == "Gramine"
 	if len(calls) > 0 {
 		handshakes = handshakes && calls["socket"] >= handshakeSockets*v[threadStartsSignal] && calls["bind"] >= handshakeBinds*v[threadStartsSignal]
@@ -74,7 +74,7 @@ func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 		if p.enclave() {
 			_, out := shares(w, w.OCALL, handshakeCalls*v[threadStartsSignal], cores)
 			high += out
-			assumptions = append(assumptions, "at most each of its 28 calls leaves the enclave", w.OCALL.Assumption(), w.Clock.Assumption())
+			assumptions = append(assumptions, "at most each of the thread's 28 calls leaves the enclave", w.OCALL.Assumption(), w.Clock.Assumption())
 		}
 	}
 	least := worthwhile
@@ -86,27 +86,27 @@ func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 	}
 	verdict := &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause: fmt.Sprintf("%s threads a second are created and live for %s s in the mean, which takes %s of the CPU time",
+		Cause: fmt.Sprintf("%s threads/s are created and live for %s s on average, which takes %s of the CPU time",
 			figure(v[threadStartsSignal]), figure(life), between(low, high)),
 		Evidence: []string{threadStartsSignal.Name, threadsSignal.Name, cpuSignal.Name},
 		Advice: p.advice(
-			tip{"", "keep threads in a pool, and let each one serve many requests or connections"},
-			tip{"Gramine", "prefer an event loop to a thread for each connection: a thread costs thirty times what it costs outside"},
-			tip{"Intel SDK, Open Enclave", "keep the threads that enter the enclave, and let each make many calls"},
+			tip{"", "keep threads in a pool, and let each thread serve many requests or connections"},
+			tip{"Gramine", "prefer an event loop to a thread for each connection: a thread costs thirty times as much as outside Gramine"},
+			tip{"Intel SDK, Open Enclave", "keep the threads that enter the enclave, and let each thread make many calls"},
 		),
 	}
 	if handshakes {
 		verdict.Evidence = append(verdict.Evidence, callsSignal.With("syscall", "socket"), callsSignal.With("syscall", "bind"))
-		verdict.Cause += "; each makes an encrypted pipe to be woken by"
+		verdict.Cause += "; each makes an encrypted pipe for wake-ups"
 	}
 	if futex := calls["futex"]; futex > 0 && futex <= joinFutex*v[threadStartsSignal] {
-		verdict.Supersedes = []string{LockContention, ContextSwitchStorm} // they wait for threads to end
+		verdict.Supersedes = []string{LockContention, ContextSwitchStorm} // the calls wait for threads to end
 	}
 	if !p.enclave() {
 		verdict.Severity = analysis.Info
 		cost := v[threadStartsSignal] * handshakeLow
 		if !handshakes {
-			verdict.Cause += fmt.Sprintf("; in an enclave under Gramine it would take %s cores or more", figure(cost))
+			verdict.Cause += fmt.Sprintf("; in an enclave under Gramine this would take at least %s cores", figure(cost))
 		}
 		return verdict
 	}

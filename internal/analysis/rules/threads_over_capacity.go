@@ -14,39 +14,39 @@ import (
 const ThreadsOverCapacity = "threads-over-capacity"
 
 const (
-	// tcsNear is the share of the thread control structures in use from which on it is told. Proposed (rule 17 of the
+	// tcsNear is the share of thread control structures in use above which the limit is near. Proposed (rule 17 of the
 	// advisor).
 	tcsNear = 0.8
-	// ownCrowd is the least share of the machine's busy CPU time that is the workload's own, for its own threads to be
-	// what it waits for. Proposed.
+	// ownCrowd is the least share of the workload in the machine's busy CPU time, for its threads to wait for each
+	// other. Proposed.
 	ownCrowd = 0.5
-	// waitingThreads is how many threads must wait for a CPU on average. Proposed.
+	// waitingThreads is the least number of threads that wait for a CPU on average. Proposed.
 	waitingThreads = 0.5
 )
 
 // Signals of this rule alone.
 var (
 	tcsSignal = engine.Signal{
-		Name: "tcs", Unit: "threads", Help: "threads that the enclaves let in at once (TCS)",
+		Name: "tcs", Unit: "threads", Help: "threads that can be in the enclaves at once (TCS)",
 		Query: "sum by (workload, instance) (sgx_enclave_threads * on (instance, enclave, pid) group_left (workload) sgx_enclave_info)",
 	}
 	involuntarySignal = engine.Signal{
 		Name: "involuntary", Query: perSecond(`teescope_context_switches_total{kind="involuntary"}`), Unit: "1/s",
-		Help: "threads taken off a CPU that they wanted to keep",
+		Help: "threads that were preempted",
 	}
 )
 
 func threadsOverCapacity() engine.Rule {
 	return engine.Rule{
-		Name: ThreadsOverCapacity, Title: "more threads than the enclave or the machine has room for",
+		Name: ThreadsOverCapacity, Title: "more threads than the enclave or the machine can run",
 		Signals: []engine.Signal{
 			teeSignal, threadsSignal, cpuSignal, waitSignal, coresSignal, idleSignal, exitsSignal,
 			tcsSignal, involuntarySignal, allCallsSignal,
 		},
 		Judge: judgeThreadsOverCapacity,
 		NotWhen: []string{
-			"others use the CPUs: then it is not the number of threads",
-			"most of the threads stay outside of the enclave, as those of Exitless do",
+			"other workloads use the CPUs: the number of threads is then not the cause",
+			"most of the threads stay outside the enclave, as those of Exitless do",
 		},
 		Sources: []string{
 			"Gramine, Performance tuning and analysis, Other considerations (sgx.max_threads), Choice of machine",
@@ -69,8 +69,8 @@ func judgeThreadsOverCapacity(w engine.Workload) *engine.Verdict {
 	return overTCS(w)
 }
 
-// overTCS compares threads with the room for them in the enclave. In Gramine each thread of the application is one
-// of the process; other runtimes have threads that never enter.
+// overTCS compares threads with the thread control structures of the enclave. In Gramine each thread of the application
+// is a thread of the process. Other runtimes have threads that never enter.
 func overTCS(w engine.Workload) *engine.Verdict {
 	runtime := placeOf(w).runtime
 	v, ok := figures(w, threadsSignal, tcsSignal, cpuSignal)
@@ -78,17 +78,17 @@ func overTCS(w engine.Workload) *engine.Verdict {
 		return nil
 	}
 	calls, counted := w.Value(allCallsSignal)
-	exits, told := w.Value(exitsSignal)
-	if counted && told && calls >= exitlessCalls && calls >= exitlessOn*exits {
-		return nil // the threads of Exitless are no threads of the enclave
+	exits, known := w.Value(exitsSignal)
+	if counted && known && calls >= exitlessCalls && calls >= exitlessOn*exits {
+		return nil // the threads of Exitless never enter the enclave
 	}
 	verdict := &engine.Verdict{
 		Severity: analysis.Info, Confidence: analysis.Possible,
-		Cause:    fmt.Sprintf("%s threads, and the enclave has room for %s (TCS)", figure(v[threadsSignal]), figure(v[tcsSignal])),
+		Cause:    fmt.Sprintf("the workload has %s threads, and the enclave has room for %s (TCS)", figure(v[threadsSignal]), figure(v[tcsSignal])),
 		Evidence: []string{threadsSignal.Name, tcsSignal.Name},
 		Advice: []string{
-			"raise sgx.max_threads (sgx.thread_num before Gramine 1.5): a thread more than that cannot be created",
-			"or start fewer threads: loader.env.OMP_NUM_THREADS and MKL_NUM_THREADS are not taken from the host",
+			"raise sgx.max_threads (sgx.thread_num before Gramine 1.5): no more threads than that can be created",
+			"or start fewer threads: set loader.env.OMP_NUM_THREADS and MKL_NUM_THREADS, which are not inherited from the host",
 		},
 	}
 	if v[threadsSignal] >= v[tcsSignal] {
@@ -97,7 +97,7 @@ func overTCS(w engine.Workload) *engine.Verdict {
 	return verdict
 }
 
-// overCores wants threads that wait for CPUs which the workload itself keeps busy.
+// overCores returns a verdict if threads wait for CPUs that the workload itself keeps busy.
 func overCores(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, threadsSignal, cpuSignal, waitSignal, coresSignal, idleSignal, involuntarySignal)
 	if !ok || v[cpuSignal] < leastBusy || v[threadsSignal] <= v[coresSignal] || v[idleSignal] > crowdedIdle*v[coresSignal] {
@@ -111,16 +111,16 @@ func overCores(w engine.Workload) *engine.Verdict {
 	_, aex := cost.AEX.CPU(v[involuntarySignal], w.Clock)
 	return &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause: fmt.Sprintf("%s threads share %s CPUs: %s of them wait for one at any time, and %s times/s one is interrupted inside the enclave",
+		Cause: fmt.Sprintf("%s threads share %s CPUs: %s of them wait for a CPU on average, and threads are interrupted inside the enclave %s times/s",
 			figure(v[threadsSignal]), figure(v[coresSignal]), figure(v[waitSignal]), figure(v[involuntarySignal])),
 		Evidence: []string{waitSignal.Name, threadsSignal.Name, coresSignal.Name, involuntarySignal.Name, cpuSignal.Name, idleSignal.Name},
 		Advice: []string{
 			"run as many busy threads as there are CPUs, or give the workload more CPUs",
-			"pin the threads, so that an interrupted one comes back to warm caches",
+			"pin the threads, so that an interrupted thread returns to warm caches",
 		},
 		Gain: analysis.Amdahl(low/v[cpuSignal], (high+aex)/v[cpuSignal],
 			cost.Switch.Assumption(), cost.AEX.Assumption(), w.Clock.Assumption(), cpuBound,
-			"only the switches are saved: the CPUs are busy as before"),
+			"only the switches are saved: the CPUs stay busy"),
 		Supersedes: []string{ContextSwitchStorm},
 	}
 }

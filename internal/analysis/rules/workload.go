@@ -9,34 +9,34 @@ import (
 	"github.com/teescope/teescope/internal/analysis/engine"
 )
 
-// leastBusy is the CPU time of a workload, in cores, below which its rates are not looked at: the cost of an event
-// against next to nothing is any share. Proposed.
+// leastBusy is the least CPU time, in cores, that a workload must use to be judged by its rates. Below it, the cost of
+// any event is a large share of almost nothing. Proposed.
 const leastBusy = 0.05
 
-// cpuBound is what every estimate from CPU time assumes.
-const cpuBound = "CPU time limits the workload: one that waits for its clients, a disk or the network gains less"
+// cpuBound is the assumption of every estimate from CPU time.
+const cpuBound = "CPU time limits the workload; a workload that waits for clients, a disk or the network gains less"
 
-// perSecond is the rate of a counter by workload, and by further labels. The selector is the metric's name with
+// perSecond returns the rate of a counter by workload and further labels. The selector is the metric's name with
 // matchers.
 func perSecond(selector string, labels ...string) string {
 	return fmt.Sprintf("sum by (%s) (rate(%s[$window]))", strings.Join(append([]string{"workload", "instance"}, labels...), ", "), selector)
 }
 
-// machinePerSecond is the rate of a counter of the machine, and by labels.
+// machinePerSecond returns the rate of a counter of the machine by labels.
 func machinePerSecond(selector string, labels ...string) string {
 	return fmt.Sprintf("sum by (%s) (rate(%s[$window]))", strings.Join(append([]string{"instance"}, labels...), ", "), selector)
 }
 
-// ofContainer gives a query on a container's family the label workload.
+// ofContainer adds the label workload to a query on a metric of containers.
 func ofContainer(aggregate, query string) string {
 	return fmt.Sprintf("%s by (workload, instance) ((%s) * on (instance, id) group_left (workload) teescope_container_info)", aggregate, query)
 }
 
-// Signals that several rules look at.
+// Signals that several rules read.
 var (
 	teeSignal = engine.Signal{
 		Name: "tee", Query: "max by (workload, instance, tee, runtime) (teescope_workload_info)",
-		Help: "the TEE that the workload runs in, and under which runtime",
+		Help: "TEE and runtime of the workload",
 	}
 	cpuSignal = engine.Signal{
 		Name: "cpu", Query: perSecond("teescope_cpu_seconds_total"), Unit: "cores", Help: "CPU time of the workload",
@@ -45,11 +45,11 @@ var (
 		Name: "cores", Query: `count by (instance) (node_cpu_seconds_total{mode="idle"})`, Unit: "cores", Help: "CPUs of the machine",
 	}
 	idleSignal = engine.Signal{
-		Name: "idle", Query: machinePerSecond(`node_cpu_seconds_total{mode="idle"}`), Unit: "cores", Help: "CPUs that had nothing to do",
+		Name: "idle", Query: machinePerSecond(`node_cpu_seconds_total{mode="idle"}`), Unit: "cores", Help: "idle CPUs",
 	}
 	waitSignal = engine.Signal{
 		Name: "wait", Query: perSecond("teescope_run_queue_wait_seconds_total"), Unit: "threads",
-		Help: "threads of the workload that were ready and waited for a CPU, on average",
+		Help: "threads of the workload that waited for a CPU, on average",
 	}
 	exitsSignal = engine.Signal{
 		Name: "exits", Query: perSecond(`teescope_enclave_transitions_total{kind="eexit"}`), Unit: "1/s", Help: "exits from the enclave",
@@ -90,7 +90,7 @@ func figures(w engine.Workload, signals ...engine.Signal) (v map[engine.Signal]f
 	return v, true
 }
 
-// figure writes a number for a sentence: whole from 10 on, with thousands apart.
+// figure formats a number for a sentence: without decimals from 10 on, and with a comma between thousands.
 func figure(x float64) string {
 	if x < 10 {
 		return fmt.Sprintf("%.2g", x)
@@ -102,5 +102,5 @@ func figure(x float64) string {
 	return s
 }
 
-// percent writes a share for a sentence.
+// percent formats a share for a sentence.
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

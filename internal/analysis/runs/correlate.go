@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runs does statistics over runs of a program: how outcomes move with settings, and what to expect of a run
-// that was not tried.
+// Package runs computes statistics over runs of a program: how outcomes depend on settings, and the expected outcome of
+// an untried run.
 //
 // It refuses to know how a program is run.
 package runs
@@ -16,46 +16,47 @@ import (
 	"github.com/teescope/teescope/internal/lib/stat"
 )
 
-// A Run is one run of a program, or the time between two of its restarts: with what settings, and what came of it.
+// A Run is one run of a program, or the time between two of its restarts, with its settings and outcomes.
 type Run struct {
 	Settings map[string]string  // manifest keys, threads, sizes
-	Outcomes map[string]float64 // throughput and metrics; what was not measured is absent
+	Outcomes map[string]float64 // throughput and metrics; unmeasured ones are absent
 }
 
 // Bounds of a table of runs.
 const (
 	Max        = 10_000
-	maxColumns = 64 // settings, and outcomes
+	maxColumns = 64 // each, of settings and of outcomes
 )
 
-// An Effect is how an outcome moves with a setting, over runs.
+// An Effect is the dependence of an outcome on a setting, over runs.
 type Effect struct {
 	Setting, Outcome string
 	Rho              stat.Interval // Spearman's rank correlation, at 95 %
-	P                float64       // two-sided, corrected by Holm for all effects that were looked at
-	// Codes says what the ranks of a setting of words are: "off" below "on". It is empty for numbers.
+	P                float64       // two-sided, with Holm's correction for all tested effects
+	// Codes are the values of a non-numeric setting in the order of their ranks: "off" below "on". It is empty for
+	// numbers.
 	Codes []string
 }
 
-// Sure tells whether the effect is there at 5 %, all effects taken together.
+// Sure reports whether the effect is significant at 5 %, for all effects together.
 func (e Effect) Sure() bool { return e.P <= 0.05 }
 
-// A Correlation is what a table of runs says.
+// A Correlation is the result for a table of runs.
 type Correlation struct {
 	Runs    int
-	Effects []Effect // the surest first
+	Effects []Effect // by rising P
 	Tests   int      // that P is corrected for
-	// Together are pairs of settings that moved together in the runs, so that their effects cannot be told apart.
+	// Together are pairs of settings that changed together in the runs, so that their effects cannot be separated.
 	Together [][2]string
 	Notes    []string // what was left out, and why
 }
 
-// moveTogether is the rank correlation, as a part of the greatest there can be, from which on two settings cannot be
-// told apart: their common variance is then four fifths.
+// moveTogether is the rank correlation, relative to the largest possible one, above which two settings cannot be
+// separated. Their common variance is then four fifths.
 const moveTogether = 0.9
 
-// Correlate looks at each setting that varies and each outcome. Settings that are words are looked at when there are
-// two of them, in alphabetical order: three have no order.
+// Correlate tests each varying setting against each outcome. A non-numeric setting is tested if it has exactly two
+// values, in alphabetical order, because three values have no order.
 func Correlate(runs []Run) Correlation {
 	c := Correlation{Runs: len(runs)}
 	settings := c.columns(runs)
@@ -98,8 +99,8 @@ func Correlate(runs []Run) Correlation {
 	return c
 }
 
-// together tells whether two settings can hardly be told apart. With ties a correlation does not reach 1, however
-// closely they follow each other: it is compared with that of the values in order.
+// together reports whether two settings can hardly be separated. Ties keep a correlation below 1, so it is compared
+// with that of the sorted values.
 func together(x, y []float64) bool {
 	var a, b []float64
 	for i := range x {
@@ -113,14 +114,14 @@ func together(x, y []float64) bool {
 	return math.Abs(rho) >= moveTogether*stat.Spearman(a, b, 0.95).Rho.Value
 }
 
-// A column is a setting as numbers, in the order of the runs; NaN where it is not set.
+// A column is a setting as numbers in the order of the runs; NaN where it is not set.
 type column struct {
 	name  string
 	x     []float64
 	codes []string
 }
 
-// columns lists the settings that can be ranked and vary, sorted by name.
+// columns returns the varying settings that can be ranked, sorted by name.
 func (c *Correlation) columns(runs []Run) []column {
 	all := make(map[string]bool)
 	for _, r := range runs {
@@ -169,10 +170,10 @@ func nothing(n int) []float64 {
 	return x
 }
 
-// A Forecast is what a model of the runs expects of a further one.
+// A Forecast is the outcome that a model of the runs expects of another run.
 type Forecast struct {
 	Outcome    string
-	Settings   []string // that the model knows, in the order of its parameters
+	Settings   []string // in the model, in the order of its parameters
 	Shape      stat.Shape
 	Parameters []float64
 	Scatter    float64 // residual standard deviation of the logarithm
@@ -180,8 +181,8 @@ type Forecast struct {
 	Warnings   []string
 }
 
-// Predict fits a model of an outcome to the runs and asks it about settings that need not have been tried. What the
-// settings do not name is taken to be as it was in the runs, and when it varied there, that is a warning.
+// Predict fits a model of an outcome to the runs and evaluates it for settings that need not have been tried. Unnamed
+// settings are assumed to be as in the runs, with a warning if they varied there.
 func Predict(runs []Run, outcome string, at map[string]float64) (*Forecast, error) {
 	f := &Forecast{Outcome: outcome, Settings: slices.Sorted(maps.Keys(at))}
 	var rows [][]float64

@@ -81,8 +81,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// gramine is made: throughput saturates with threads, Exitless makes four of one, the log level does nothing, and the cache
-// grows with the threads.
+// gramine returns synthetic runs. Throughput saturates with threads, Exitless multiplies it, the log level has no
+// effect, and the cache grows with the threads.
 func gramine() []Run {
 	random := rand.New(rand.NewPCG(1, 2))
 	var runs []Run
@@ -136,7 +136,7 @@ func TestCorrelate(t *testing.T) {
 	}
 }
 
-// TestTogether: a setting of two values that follows another one is told, though its correlation is 0.88 at most.
+// TestTogether: a setting of two values that follows another one is reported, although its correlation is at most 0.88.
 func TestTogether(t *testing.T) {
 	c := Correlate(read(t, "setting:threads,setting:exitless,outcome:throughput\n1,off,1\n2,off,2\n4,off,3\n8,on,4\n16,on,5\n32,on,7\n"))
 	if fmt.Sprint(c.Together) != "[[exitless threads]]" {
@@ -148,7 +148,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestCorrelateNoise: in tables without any effect, one is said to be sure in at most 5 %.
+// TestCorrelateNoise: at most 5 % of the tables without an effect have a significant one.
 func TestCorrelateNoise(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	const times = 300
@@ -170,7 +170,7 @@ func TestCorrelateNoise(t *testing.T) {
 		}
 	}
 	if share := float64(wrong) / times; share > 0.05+3*math.Sqrt(0.05*0.95/times) {
-		t.Errorf("in %.1f %% of %d tables without an effect there is one", 100*share, times)
+		t.Errorf("%.1f %% of %d tables without an effect have a significant one", 100*share, times)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// TestRunsFromSeries: the labels of an info metric are the settings, and a run is the time for which they last.
+// TestRunsFromSeries: the labels of an info metric are the settings, and a run is the time in which they stay the same.
 func TestRunsFromSeries(t *testing.T) {
 	step := time.Minute
 	info := func(threads string, from, to int) query.Series {
@@ -235,7 +235,7 @@ func TestRunsFromSeries(t *testing.T) {
 	}
 }
 
-// FuzzRuns: a table is read and told of, or the error says where it is and is fit to be printed.
+// FuzzRuns: a table is read and rendered, or the error names the position and is printable.
 func FuzzRuns(f *testing.F) {
 	f.Add("setting:threads,outcome:throughput\n1,2\n2,3\n3,5\n4,6\n5,7\n6,9\n")
 	f.Add("{\"runs\": [{\"settings\": {\"a\": true, \"b\": \"256M\"}, \"outcomes\": {\"c\": -1e308}}, {\"settings\": {\"a\": \"\\u001b\"}}]}")

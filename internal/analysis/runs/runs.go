@@ -23,12 +23,12 @@ const (
 	maxText     = 512      // bytes, of a setting's value
 )
 
-// Read reads a table of runs. It is JSON,
+// Read reads a table of runs. The format is JSON,
 //
 //	{"runs": [{"settings": {"threads": 4, "exitless": "on"}, "outcomes": {"throughput": 43010}}]}
 //
-// or CSV with a line of names, "setting:threads,setting:exitless,outcome:throughput", in which an empty field is
-// absent and a line that begins with # is a comment. The name of the file is for errors.
+// or CSV with a header line, "setting:threads,setting:exitless,outcome:throughput". There an empty field is absent, and
+// a line that begins with # is a comment. The name of the file is for errors.
 func Read(name string, r io.Reader) ([]Run, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxRunsFile+1))
 	if err != nil {
@@ -50,7 +50,7 @@ func Read(name string, r io.Reader) ([]Run, error) {
 	return runs, nil
 }
 
-// atLine is an error of a line.
+// atLine returns an error with a line number.
 func atLine(line int, format string, a ...any) error {
 	return fmt.Errorf("%d: %w", line, fmt.Errorf(format, a...))
 }
@@ -107,7 +107,7 @@ func runsOfJSON(data []byte) ([]Run, error) {
 	return t.done()
 }
 
-// settingOf spells a value of JSON as text.
+// settingOf formats a JSON value as text.
 func settingOf(v any) (string, error) {
 	switch v := v.(type) {
 	case string:
@@ -179,7 +179,7 @@ func csvError(err error) error {
 	return atLine(1, "%w", err)
 }
 
-// A table is what has been read.
+// A table is the content that has been read.
 type table struct {
 	runs               []Run
 	settings, outcomes map[string]bool
@@ -217,7 +217,7 @@ func (t *table) outcome(run Run, name, value string) error {
 	return nil
 }
 
-// named checks a name and counts it.
+// named checks and counts a name.
 func named(what, name string, all map[string]bool) error {
 	if name == "" || len(name) > maxName || text.Terminal(name) != name {
 		return fmt.Errorf("a %s has a name of 1 to %d printable bytes, and not %q", what, maxName, text.Terminal(name[:min(len(name), maxName)]))
@@ -235,7 +235,7 @@ func (t *table) done() ([]Run, error) {
 	return t.runs, nil
 }
 
-// number reads a finite number, or a size as manifests have it: 256M is 256 times 1024 times 1024.
+// number parses a finite number, or a size as in manifests: 256M is 256 times 1024 times 1024.
 func number(word string) (float64, bool) {
 	factor := 1.0
 	if n := len(word) - 1; n > 0 {

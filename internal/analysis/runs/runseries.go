@@ -13,24 +13,24 @@ import (
 	"github.com/teescope/teescope/internal/lib/stat"
 )
 
-// A SeriesTable says how runs are made of series: a run is the time in which an info metric has the same labels.
+// A SeriesTable defines runs by series: a run is the time in which an info metric has the same labels.
 type SeriesTable struct {
 	Info     string            // query of the info metric: its labels are the settings
 	Outcomes map[string]string // queries by the name of the outcome; each is joined by the labels in On
-	On       []string          // labels that say whose the settings are; instance and workload
+	On       []string          // labels that identify the owner of the settings; instance and workload
 	Start    time.Time
 	End      time.Time
 	Step     time.Duration
 }
 
-// leastSteps is how many steps a run has at least: the median of fewer says little.
+// leastSteps is the least number of steps of a run. A median of fewer is meaningless.
 const leastSteps = 3
 
-// notSettings are labels that tell of the scrape.
+// notSettings are labels of the scrape.
 var notSettings = []string{"__name__", "job", "instance", "workload"}
 
-// FromSeries makes a table of runs: the outcome of a run is the median of its query's points in that time. What
-// could not be asked is a problem.
+// FromSeries makes a table of runs. The outcome of a run is the median of its query's points in that time. A failed
+// query is a problem.
 func FromSeries(ctx context.Context, source query.Source, t SeriesTable) ([]Run, []query.Problem) {
 	q := query.NewAsker(ctx, source, 30*time.Second)
 	if len(t.On) == 0 {
@@ -76,7 +76,7 @@ func FromSeries(ctx context.Context, source query.Source, t SeriesTable) ([]Run,
 		}
 	}
 	if len(runs) == 0 && len(q.Problems) == 0 {
-		q.Note(query.Problem{Kind: query.Absent, Query: t.Info, Error: fmt.Sprintf("no labels that lasted for %d steps of %s", leastSteps, query.Duration(t.Step))})
+		q.Note(query.Problem{Kind: query.Absent, Query: t.Info, Error: fmt.Sprintf("no labels stayed the same for %d steps of %s", leastSteps, query.Duration(t.Step))})
 	}
 	return runs, q.Problems
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/stat"
 )
 
-// Text writes what a table of runs says, for people.
+// Text writes the result for people.
 func (c Correlation) Text(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Runs: %d. Pairs of a setting and an outcome: %d.\n", c.Runs, c.Tests)
@@ -38,7 +38,7 @@ func (c Correlation) Text(w io.Writer) error {
 		}
 	}
 	for _, pair := range c.Together {
-		fmt.Fprintf(&b, "\n%s and %s moved together in these runs: what one of them does cannot be told from the other.\n", pair[0], pair[1])
+		fmt.Fprintf(&b, "\n%s and %s changed together in these runs: their effects cannot be separated.\n", pair[0], pair[1])
 	}
 	for _, n := range c.Notes {
 		fmt.Fprintf(&b, "\nleft out: %s", n)
@@ -50,7 +50,7 @@ func (c Correlation) Text(w io.Writer) error {
 	return err
 }
 
-// Text writes a forecast, for people.
+// Text writes a forecast for people.
 func (f *Forecast) Text(w io.Writer) error {
 	var b strings.Builder
 	p := f.Prediction
@@ -83,7 +83,7 @@ func orNull(v float64) *float64 {
 	return &v
 }
 
-// WriteJSON writes what a table of runs says, and a forecast when there is one, as JSON.
+// WriteJSON writes the result, and a forecast if there is one, as JSON.
 func WriteJSON(w io.Writer, c Correlation, f *Forecast) error {
 	type effect struct {
 		Setting string   `json:"setting"`

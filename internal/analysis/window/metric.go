@@ -4,13 +4,13 @@ package window
 
 import "strings"
 
-// A Metric is one that box plots, baselines and change points are made of.
+// A Metric is the subject of box plots, baselines and change points.
 type Metric struct {
-	Name string // value of the label metric: the family without _total, and what is selected of it
+	Name string // value of the label metric: the family without _total, and the selected label values
 	Unit string // of its values: "calls/s", "bytes"
 	Help string
-	// Least is the smallest difference of two medians that is worth telling of, in the unit. Proposed, so that
-	// nobody is told that an idle program does three calls a second instead of one.
+	// Least is the smallest difference of two medians that is reported, in the unit. It prevents findings about an idle
+	// program that makes three calls a second instead of one. Proposed.
 	Least float64
 
 	Selector string // the family with its matchers
@@ -18,7 +18,7 @@ type Metric struct {
 	Machine  bool // has no workload
 }
 
-// grouped is whom a value is of.
+// grouped returns the aggregation by workload or machine.
 func (m Metric) grouped() string {
 	if m.Machine {
 		return "sum by (instance) "
@@ -26,8 +26,8 @@ func (m Metric) grouped() string {
 	return "sum by (instance, workload) "
 }
 
-// each is the query of single observations: of a counter the rate between two neighbouring scrapes. The range is long
-// enough for two of them.
+// each returns the query of single observations. For a counter it is the rate between two consecutive scrapes, and the
+// range must contain two of them.
 func (m Metric) each(twoScrapes string) string {
 	if m.Gauge {
 		return m.grouped() + "(last_over_time(" + m.Selector + "[" + twoScrapes + "]))"
@@ -35,7 +35,7 @@ func (m Metric) each(twoScrapes string) string {
 	return m.grouped() + "(irate(" + m.Selector + "[" + twoScrapes + "]))"
 }
 
-// Mean is the query of the mean over a range.
+// Mean returns the query of the mean over a range.
 func (m Metric) Mean(over string) string {
 	if m.Gauge {
 		return m.grouped() + "(avg_over_time(" + m.Selector + "[" + over + "]))"
@@ -43,7 +43,7 @@ func (m Metric) Mean(over string) string {
 	return m.grouped() + "(rate(" + m.Selector + "[" + over + "]))"
 }
 
-// counted is a metric of a counter: of each of the values of a label, or of all when there is none.
+// counted returns a metric of a counter: of one value of a label, or of all values.
 func counted(family, unit string, least float64, help string, matchers ...string) Metric {
 	m := Metric{Name: strings.TrimSuffix(family, "_total"), Unit: unit + "/s", Least: least, Help: help, Selector: family}
 	for i := 0; i+1 < len(matchers); i += 2 {
@@ -63,8 +63,8 @@ func ofMachine(m Metric) Metric {
 	return m
 }
 
-// Metrics lists the metrics that windows are computed for, sorted by name. Together with the limit of 128 workloads it
-// bounds the number of stored series.
+// Metrics returns the metrics of windows, sorted by name. Together with the limit of 128 workloads they bound the
+// number of stored series.
 func Metrics() []Metric {
 	return []Metric{
 		ofMachine(measured("sgx_epc_free_bytes", "free enclave memory of the machine")),

@@ -10,32 +10,31 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-// An Appender keeps samples as series; the name is the label __name__. The embedded Prometheus implements it.
+// An Appender stores samples as series; the label __name__ is the name. The embedded Prometheus implements it.
 type Appender interface {
-	// Append keeps samples. One that is not newer than what its series has already is left out without an error, so
-	// that doing it twice, or again after a restart, does no harm.
+	// Append stores samples. It skips a sample that is not newer than the last one of its series, without an error.
+	// Repeating a call is therefore harmless, also after a restart.
 	Append(ctx context.Context, samples []query.Sample) error
 }
 
-// The families that windows are kept as. A sample of the first is a number of a box plot, in the unit of its metric;
-// the others count. The colon says that they were computed from other series, as Prometheus' recording rules do, and
-// keeps them apart from what an agent measures.
+// The families of stored windows. A sample of the first is a number of a box plot, in the unit of its metric. The
+// others are counts. The colon marks computed series, as in Prometheus' recording rules, and separates them from an
+// agent's metrics.
 const (
 	ValueFamily    = "teescope:window_value"
 	SamplesFamily  = "teescope:window_samples"
 	OutliersFamily = "teescope:window_outliers"
 )
 
-// windowSeries is how many series the window of one metric of one workload is.
+// windowSeries is the number of series of the window of one metric and workload.
 const windowSeries = 9
 
-// Store keeps box plots as series, so that history has them too:
+// Store stores box plots as series, so that they have a history:
 //
 //	teescope:window_value{metric="teescope_syscalls", stat="median", window="5m", workload="redis", instance="here"}
 //
-// stat is min, whisker_low, q1, median, q3, whisker_high or max. The labels of [SamplesFamily], which is n, and
-// of [OutliersFamily] are the same without stat. They are at most 9 for each of [Metrics] and each of 128
-// workloads.
+// stat is min, whisker_low, q1, median, q3, whisker_high or max. [SamplesFamily], which is n, and [OutliersFamily] have
+// the same labels without stat. There are at most 9 series for each of [Metrics] and each of 128 workloads.
 func Store(ctx context.Context, to Appender, stats []Stat) error {
 	samples := make([]query.Sample, 0, windowSeries*len(stats))
 	for _, s := range stats {
@@ -54,7 +53,7 @@ func (s Stat) samples() []query.Sample {
 	labels := func(family, stat string) map[string]string {
 		l := map[string]string{"__name__": family, "metric": s.Metric.Name, "window": query.Duration(s.Window)}
 		for name, value := range map[string]string{"stat": stat, "workload": s.Workload, "instance": s.Instance} {
-			if value != "" { // to Prometheus an empty label is none
+			if value != "" { // Prometheus treats an empty label as absent
 				l[name] = value
 			}
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package window computes box plots of a metric of a workload over a window, and stores them as series.
+// Package window computes box plots of metrics of workloads over a window, and stores them as series.
 //
 // It refuses to judge them.
 package window
@@ -18,23 +18,22 @@ import (
 	"github.com/teescope/teescope/internal/lib/stat"
 )
 
-// Options say what windows are computed from. The zero value is five minutes of the scrapes that there are, for
-// 128 workloads.
+// Options select the windows. The zero value means five minutes of all scrapes, for 128 workloads.
 type Options struct {
 	Window time.Duration // 5 minutes
-	// Interval is the time between two scrapes; 0 finds it out from how often samples of an agent were stored.
+	// Interval is the time between two scrapes. For 0 it is derived from the stored samples of an agent.
 	Interval  time.Duration
-	Workloads int           // at most so many workloads have windows; 128
+	Workloads int           // limit of the workloads with windows; 128
 	Metrics   []Metric      // [Metrics]
-	PerQuery  time.Duration // at most so long for a query; 10 s
+	PerQuery  time.Duration // time limit of a query; 10 s
 }
 
 const (
 	usualWindow     = 5 * time.Minute
 	windowWorkloads = 128
-	// leastObservations is how many values a box plot needs: it is made of five numbers.
+	// leastObservations is the least number of values of a box plot, which consists of five numbers.
 	leastObservations = 5
-	// MaxObservations bounds how many values a box plot has: a window of hours is looked at less often.
+	// MaxObservations bounds the values of a box plot. A window of hours is sampled less often.
 	MaxObservations = 720
 )
 
@@ -61,15 +60,15 @@ type Stat struct {
 	Instance string
 	At       time.Time // end of the window
 	Window   time.Duration
-	Expected int // observations that a window without gaps has; Box.N is how many there are
+	Expected int // observations of a window without gaps; Box.N is the actual number
 	Box      stat.Box
 	Median   stat.Interval // at 95 %
 }
 
-// Compute makes the box plots of the window that ends at a moment: an observation is the rate between two
-// neighbouring scrapes, so observations do not overlap. What was not measured, or fewer than five times, has none.
-// They are sorted by metric, instance and workload. What could not be asked is a problem and not an error, and after
-// two queries in a row have failed, the rest is not asked.
+// Compute makes the box plots of the window that ends at a moment. An observation is the rate between two consecutive
+// scrapes, so observations do not overlap. A metric with fewer than five observations has no box plot. The result is
+// sorted by metric, instance and workload. A failed query is a problem, and after two failures in a row no further
+// query is run.
 func Compute(ctx context.Context, source query.Source, at time.Time, options Options) ([]Stat, []query.Problem) {
 	o := options.withDefaults()
 	q := query.NewAsker(ctx, source, o.PerQuery)
@@ -80,7 +79,7 @@ func Compute(ctx context.Context, source query.Source, at time.Time, options Opt
 	}
 	o.Interval = max(o.Interval, o.Window/MaxObservations)
 	if o.Window/o.Interval < leastObservations {
-		q.Note(query.Problem{Kind: query.Absent, Error: fmt.Sprintf("a window of %s has fewer than %d scrapes, one every %s: take a longer one",
+		q.Note(query.Problem{Kind: query.Absent, Error: fmt.Sprintf("a window of %s has fewer than %d scrapes, one every %s: use a longer window",
 			query.Duration(o.Window), leastObservations, query.Duration(o.Interval))})
 		return nil, q.Problems
 	}
@@ -106,7 +105,7 @@ func Compute(ctx context.Context, source query.Source, at time.Time, options Opt
 	return bounded(stats, o.Workloads, q)
 }
 
-// bounded keeps the workloads that matter most: those with enclaves first, then those with the most processor time.
+// bounded keeps the most important workloads: those with enclaves first, then those with the most processor time.
 func bounded(stats []Stat, most int, q *query.Asker) ([]Stat, []query.Problem) {
 	weight := make(map[query.Target]float64)
 	for _, s := range stats {
@@ -144,19 +143,19 @@ func bounded(stats []Stat, most int, q *query.Asker) ([]Stat, []query.Problem) {
 	return stats, q.Problems
 }
 
-// interval finds out how often samples are stored: the nearest of the usual intervals.
+// interval returns the interval of stored samples, rounded to a usual interval.
 func interval(q *query.Asker, at time.Time, window time.Duration) time.Duration {
-	// A file need not have what tells of the agent.
+	// A file need not have metrics of the agent itself.
 	expr := strings.ReplaceAll("max(count_over_time(teescope_build_info[$w])) or max(count_over_time(teescope_processes[$w]))", "$w", query.Duration(window))
 	found := q.Instant(expr, at)
 	if len(found) == 0 || !(found[0].Value >= leastObservations) {
 		if len(q.Problems) == 0 {
 			q.Note(query.Problem{Kind: query.Absent, Query: expr, Error: fmt.Sprintf(
-				"fewer than %d scrapes of a teescope agent within %s: wait, or take a longer window", leastObservations, query.Duration(window))})
+				"fewer than %d scrapes of a teescope agent within %s: wait, or use a longer window", leastObservations, query.Duration(window))})
 		}
 		return 0
 	}
-	// In the first seconds an agent is scraped more often: a little short is taken for the usual one.
+	// An agent is scraped more often in its first seconds, so the exact interval can be a little short.
 	exact := window.Seconds() / found[0].Value
 	best := 0.0
 	for _, usual := range []float64{0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 20, 30, 60, 120, 300} {

@@ -22,7 +22,7 @@ func TestWindows(t *testing.T) {
 			second := querytest.Noon.Sub(at).Seconds()
 			v := map[string]float64{"redis": second, "idle": 1}
 			if second < 20 {
-				v["young"] = 1 // four observations are no box plot
+				v["young"] = 1 // four observations are too few for a box plot
 			}
 			if second == 10 {
 				v["redis"] = 1e6
@@ -54,12 +54,12 @@ func TestWindowsSayWhatTheyLack(t *testing.T) {
 	if stats, problems := Compute(t.Context(), young, querytest.Noon, Options{}); len(stats) > 0 || len(problems) != 1 || problems[0].Kind != query.Absent {
 		t.Errorf("after three scrapes: %+v, %+v", stats, problems)
 	}
-	if stats, problems := Compute(t.Context(), young, querytest.Noon, Options{Interval: 2 * time.Minute}); len(stats) > 0 || len(problems) != 1 || !strings.Contains(problems[0].Error, "take a longer one") {
+	if stats, problems := Compute(t.Context(), young, querytest.Noon, Options{Interval: 2 * time.Minute}); len(stats) > 0 || len(problems) != 1 || !strings.Contains(problems[0].Error, "use a longer window") {
 		t.Errorf("of two scrapes: %+v, %+v", stats, problems)
 	}
 	down := &querytest.Canned{Fails: map[string]error{"": errors.New("503 busy")}}
 	if _, problems := Compute(t.Context(), down, querytest.Noon, Options{Interval: time.Second}); len(problems) != query.Patience || len(down.Asked) != query.Patience ||
-		!strings.Contains(problems[1].Error, "503 busy; nothing more is asked") {
+		!strings.Contains(problems[1].Error, "503 busy; no more queries are run") {
 		t.Errorf("asked %d times, problems %+v", len(down.Asked), problems)
 	}
 	once := &querytest.Canned{Instants: querytest.Scraped(), Fails: map[string]error{"ocalls": errors.New("too many samples")}}
@@ -70,11 +70,11 @@ func TestWindowsSayWhatTheyLack(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if stats, _ := Compute(gone, once, querytest.Noon, Options{}); len(stats) > 0 {
-		t.Errorf("nobody waits, and there are %+v", stats)
+		t.Errorf("the context has ended, but there are %+v", stats)
 	}
 }
 
-// TestWindowsAreBounded: whoever has an enclave comes first, then who has the most processor time.
+// TestWindowsAreBounded: workloads with enclaves come first, then those with the most processor time.
 func TestWindowsAreBounded(t *testing.T) {
 	many := func(time.Time) map[string]float64 {
 		v := map[string]float64{"enclave": 0.001}
@@ -120,7 +120,7 @@ func TestWindowMetricsAreSortedAndDistinct(t *testing.T) {
 	}
 }
 
-// kept takes what is appended.
+// kept stores the appended samples.
 type kept struct {
 	samples []query.Sample
 	err     error
@@ -152,7 +152,7 @@ func TestStoreWindows(t *testing.T) {
 		if s.Labels["workload"] == "redis" {
 			found[s.Labels["__name__"]+" "+s.Labels["stat"]] = s.Value
 		} else if _, there := s.Labels["workload"]; there {
-			t.Errorf("%+v: an empty label is none", s)
+			t.Errorf("%+v: an empty label must be omitted", s)
 		}
 	}
 	b := stats[1].Box
@@ -167,9 +167,9 @@ func TestStoreWindows(t *testing.T) {
 	}
 	k.err = errors.New("disk full")
 	if err := Store(t.Context(), &k, stats); err == nil || !strings.Contains(err.Error(), "keeping 2 box plots: disk full") {
-		t.Errorf("StoreWindows() = %v", err)
+		t.Errorf("Store() = %v", err)
 	}
 	if err := Store(t.Context(), &k, nil); err != nil {
-		t.Errorf("of nothing: %v", err)
+		t.Errorf("Store() of nothing: %v", err)
 	}
 }
