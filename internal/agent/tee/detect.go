@@ -9,52 +9,53 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of what asking about processes costs.
+// Limits of the cost of looking at processes.
 const (
-	// A process is looked at again after as long as its program has run, within these bounds: what
-	// it runs in is decided when it starts, but seconds after its first instruction.
+	// A process is looked at again after the time that its program has run so far, within these limits. A process
+	// chooses its TEE in the first seconds after it starts.
 	firstWait, longestWait = time.Second, 256 * time.Second
-	// checkEvery is how often it is made sure that a process ID still means the same program.
+	// checkEvery is how often the detector checks that a process ID still means the same program.
 	checkEvery = 10 * time.Second
-	// Looks that may be taken at once, and those that are added each second. A look costs 40 us, of a
-	// process with thousands of mappings a millisecond; a check costs 8 us.
+	// burst is how many looks may be taken at once, and perSecond how many are added each second. A look costs 40
+	// us, or a millisecond if the process has thousands of mappings. A check costs 8 us.
 	burst, perSecond = 256, 64
-	// maxSeen processes are remembered; forgetAfter is how long one is after it was last asked about.
+	// maxSeen is the number of processes that are remembered. A process is forgotten after forgetAfter without a
+	// query.
 	maxSeen     = 8192
 	forgetAfter = 2 * time.Minute
 )
 
-// finding is what is known of a process: the TEE that it uses and the runtime that put it there.
+// finding is the TEE that a process uses, and the runtime that started it.
 type finding struct {
 	enclave bool
 	runtime string
 }
 
-// seen is a process that was asked about.
+// seen is a process that was queried.
 type seen struct {
 	process
 	found   finding
 	since   time.Time // when the program started
 	asked   time.Time
 	checked time.Time
-	next    time.Time // when it is looked at again
+	next    time.Time // when it is looked at next
 }
 
-// Detector remembers what it has found out, so that asking about the same processes at each scrape
-// costs nothing most of the time, whoever of several asks.
+// Detector caches what it finds, so that repeated queries about the same processes cost almost nothing. Several
+// users share one detector.
 type Detector struct {
 	roots Roots
 	guest Kind // the TEE that this whole machine runs in
 	now   func() time.Time
 	boot  func() time.Duration // time since the machine started, with that in suspend
 
-	mu      sync.Mutex // of everything below
+	mu      sync.Mutex // protects all fields below
 	seen    map[uint32]*seen
-	looks   float64 // that may be taken now
+	looks   float64 // how many may be taken now
 	counted time.Time
 }
 
-// NewDetector makes a detector for the machine below the roots.
+// NewDetector returns a detector for the machine below the roots.
 func NewDetector(r Roots) *Detector {
 	return &Detector{
 		roots: r, guest: guestOf(r), now: time.Now, boot: sinceBoot,
@@ -64,12 +65,12 @@ func NewDetector(r Roots) *Detector {
 
 func sinceBoot() time.Duration {
 	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // fails on wrong arguments only
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // fails only if the arguments are wrong
 	return time.Duration(t.Nano())
 }
 
-// Workload says which TEE the processes use, and the runtime that put them there, empty where none is
-// recognised. There are runtimes outside a TEE: simulations, and gramine-direct.
+// Workload returns the TEE that the processes use, and their runtime. The runtime is empty if none is recognised.
+// A runtime can run outside a TEE: simulations and gramine-direct do.
 func (d *Detector) Workload(tgids []uint32) (kind, runtime string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,9 +91,9 @@ func (d *Detector) Workload(tgids []uint32) (kind, runtime string) {
 	return string(d.guest), best.runtime
 }
 
-// find answers from memory where it can. A process is the same as long as its start time is, and runs
-// the same program as long as its name is the same: exec changes the name of all but a program that
-// executes itself, and that is found out at the next look.
+// find answers from the cache if it can. A process is the same while its start time is the same. Its program is
+// the same while its name is the same. A program that executes itself keeps its name, so that exec is noticed at
+// the next look.
 func (d *Detector) find(tgid uint32, now time.Time) finding {
 	s := d.seen[tgid]
 	if s != nil {
@@ -111,7 +112,7 @@ func (d *Detector) find(tgid uint32, now time.Time) finding {
 			return finding{}
 		}
 		since := now
-		if s == nil || s.started != p.started { // else by exec, now or a moment ago
+		if s == nil || s.started != p.started { // the name changed: the process called exec
 			since = now.Add(p.started - d.boot())
 		}
 		s = &seen{process: p, since: since, asked: now}
@@ -126,7 +127,7 @@ func (d *Detector) find(tgid uint32, now time.Time) finding {
 	return s.found
 }
 
-// mayLook spends one look, if there is one.
+// mayLook takes one of the available looks. It reports false if none is left.
 func (d *Detector) mayLook(now time.Time) bool {
 	if !d.counted.IsZero() {
 		d.looks = min(burst, d.looks+perSecond*max(0, now.Sub(d.counted).Seconds()))
@@ -139,7 +140,7 @@ func (d *Detector) mayLook(now time.Time) bool {
 	return true
 }
 
-// forget drops processes that nobody asks about any more, and tells whether there is room.
+// forget drops processes that were not queried recently, and reports whether there is space for another.
 func (d *Detector) forget(now time.Time) bool {
 	for tgid, s := range d.seen {
 		if now.Sub(s.asked) >= forgetAfter {

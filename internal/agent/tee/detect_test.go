@@ -12,8 +12,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// clock is a detector whose time the test makes. The fake processes start a second after the machine,
-// which is now.
+// clock returns a detector and its clock, which the test sets. The fake processes start one second after the
+// machine. The clock begins at that time.
 func clock(r Roots) (*Detector, *time.Time) {
 	d, boot := NewDetector(r), time.Unix(1000, 0)
 	now := boot.Add(time.Second)
@@ -22,7 +22,7 @@ func clock(r Roots) (*Detector, *time.Time) {
 	return d, &now
 }
 
-// looks counts how often a process is looked at when it is asked about each second.
+// looks counts how often a process is looked at if it is queried once a second.
 func looks(d *Detector, now *time.Time, seconds int) (n int) {
 	last := time.Time{}
 	for range seconds {
@@ -35,7 +35,7 @@ func looks(d *Detector, now *time.Time, seconds int) (n int) {
 	return n
 }
 
-func TestAProcessIsLookedAtEverMoreRarely(t *testing.T) {
+func TestAProcessIsLookedAtLessAndLessOften(t *testing.T) {
 	r := machine(t, map[string]string{"proc/7/maps": ""})
 	d, now := clock(r)
 	if n := looks(d, now, 60); n < 6 || n > 8 { // at 0, 1, 2, 4, ... s
@@ -55,12 +55,12 @@ func TestAnEnclaveThatComesLaterIsFound(t *testing.T) {
 	r := machine(t, map[string]string{"proc/7/maps": ""})
 	d, now := clock(r)
 	if kind, _ := d.Workload([]uint32{7}); kind != "none" {
-		t.Fatalf("in %q before it has an enclave", kind)
+		t.Fatalf("the process is in %q before it has an enclave", kind)
 	}
 	put(t, filepath.Dir(r.Proc), "proc/7/maps", enclaveMap)
 	*now = now.Add(firstWait)
 	if kind, _ := d.Workload([]uint32{7}); kind != "sgx" {
-		t.Errorf("in %q a second after it mapped an enclave", kind)
+		t.Errorf("the process is in %q a second after it mapped an enclave", kind)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestAnotherProgramIsLookedAtSoon(t *testing.T) {
 	is := func(want, when string) {
 		t.Helper()
 		if kind, _ := d.Workload([]uint32{7}); kind != want {
-			t.Errorf("in %q %s, want %q", kind, when, want)
+			t.Errorf("the process is in %q %s, want %q", kind, when, want)
 		}
 		*now = now.Add(checkEvery)
 	}
@@ -123,7 +123,7 @@ func TestLooksAndMemoryAreBounded(t *testing.T) {
 		t.Errorf("%d looks at once, want %d", n, burst)
 	}
 	for range burst/perSecond + 5 {
-		*now = now.Add(checkEvery) // those that were looked at are due again, too
+		*now = now.Add(checkEvery) // the processes that were looked at are due again
 		found()
 	}
 	if n := found(); n != processes {
@@ -140,11 +140,11 @@ func TestLooksAndMemoryAreBounded(t *testing.T) {
 	}
 	*now = now.Add(forgetAfter)
 	if d.Workload([]uint32{9999}); d.seen[9999] == nil || len(d.seen) != 1 {
-		t.Errorf("%d processes are remembered that nobody asks about", len(d.seen)-1)
+		t.Errorf("%d processes are remembered that are no longer queried", len(d.seen)-1)
 	}
 }
 
-// Against this machine: this process is found, and asking again costs little.
+// This process is found on the real machine, and a second query costs little.
 func TestThisProcess(t *testing.T) {
 	r := Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}
 	d := NewDetector(r)

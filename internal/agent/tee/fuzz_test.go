@@ -13,7 +13,7 @@ import (
 
 var runtimes = []string{"", "gramine-sgx", "gramine-direct", "scone", "occlum", "ego", "openenclave", "sgx-sdk", "fortanix-edp"}
 
-// FuzzProcess: all of /proc/PID that is read is chosen by whoever runs the process.
+// FuzzProcess varies the files of /proc/PID, because the owner of a process controls their content.
 func FuzzProcess(f *testing.F) {
 	rest := " S 1" + strings.Repeat(" 0", 17) + " 4711 0\n"
 	f.Add([]byte("7 (a) b)"+rest), []byte(enclaveMap+mapOf("/bin/a b (deleted)")), "/usr/lib/gramine/sgx/loader", args("a", "b", "init"), "/dev/null")
@@ -43,7 +43,7 @@ func FuzzProcess(f *testing.F) {
 		}
 		for name, target := range map[string]string{"exe": exe, "fd/3": fd} {
 			_ = os.Remove(r.of(7).Path(name))
-			_ = os.Symlink(target, r.of(7).Path(name)) // what no link can name, no process has either
+			_ = os.Symlink(target, r.of(7).Path(name)) // a name that no link can have
 		}
 		checkLook(t, r.look(7), maps, fd)
 		kind, runtime := NewDetector(r).Workload([]uint32{7})
@@ -56,7 +56,7 @@ func FuzzProcess(f *testing.F) {
 	})
 }
 
-// checkLook: only a mapping or an open file makes a process one with an enclave.
+// checkLook checks that a process has an enclave only if it has a mapping or an open file of one.
 func checkLook(t *testing.T, found finding, maps []byte, fd string) {
 	t.Helper()
 	mapped := slices.ContainsFunc(sgxNodes, func(node string) bool { return bytes.Contains(maps, []byte(" /dev/"+node)) })

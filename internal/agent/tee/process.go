@@ -11,29 +11,29 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// Bounds of what is looked at in one process.
+// Limits of what is read of one process.
 const (
-	maxArgs = 8   // runtimes are told by the first arguments
+	maxArgs = 8   // runtimes are recognised by the first arguments
 	maxOpen = 256 // open files
 )
 
-// process tells one process and program from the next with the same ID.
+// process identifies a process and its program. It differs for another process with the same ID.
 type process struct {
-	started time.Duration // after the start of the machine
+	started time.Duration // time since the machine started
 	comm    string
 }
 
 func (r Roots) of(tgid uint32) hostfs.Process { return hostfs.At(r.Proc).Process(int(tgid)) }
 
-// process reads who has the ID now. The first thread's own stat is read: that of the process adds up
-// the times of all threads, which takes long where there are thousands.
+// process identifies the process that has the ID now. It reads the stat file of the first thread, because that of
+// the process adds up the times of all threads. That is slow with thousands of threads.
 func (r Roots) process(tgid uint32) (process, bool) {
 	s, err := r.of(tgid).Thread(int(tgid)).Stat()
 	return process{started: s.Started, comm: s.Comm}, err == nil
 }
 
-// look finds out whether a process has an enclave, and its runtime. What cannot be read, because the
-// process has ended or privileges are missing, says nothing.
+// look returns whether a process has an enclave, and its runtime. Files that cannot be read are skipped: the
+// process has ended, or privileges are missing.
 func (r Roots) look(tgid uint32) finding {
 	c, p := clues{}, r.of(tgid)
 	exe, _ := p.Executable()
@@ -41,7 +41,7 @@ func (r Roots) look(tgid uint32) finding {
 	c.args, _ = p.Args(maxArgs)
 	enclave, last := false, []byte{}
 	_ = p.Mappings(func(m hostfs.Mapping) {
-		if !m.IsFile() || bytes.Equal(m.Path, last) { // a library is mapped several times in a row
+		if !m.IsFile() || bytes.Equal(m.Path, last) { // the parts of a library are mapped one after another
 			return
 		}
 		last = append(last[:0], m.Path...)
@@ -49,15 +49,16 @@ func (r Roots) look(tgid uint32) finding {
 		enclave = enclave || isNode(path)
 		c.mapped(path)
 	})
-	// Between opening the device and mapping an enclave there are milliseconds at most, but some
-	// processes only hand the device on. Listing files is expensive, so it is done only where there is a driver.
+	// A process maps an enclave within milliseconds of opening the device. But some processes only pass the
+	// device on, so open files count too. Listing them is expensive, and is done only if there is a driver.
 	if !enclave && r.hasSGX() {
 		enclave = p.HasOpen(maxOpen, isNode)
 	}
 	return finding{enclave: enclave, runtime: c.runtime()}
 }
 
-// isNode tells whether a path is a device that makes enclaves. A container may have removed it since.
+// isNode reports whether a path is a device that creates enclaves. The device may no longer exist, because a
+// container can remove it.
 func isNode(path string) bool {
 	node, ok := strings.CutPrefix(hostfs.Undeleted(path), "/dev/")
 	return ok && slices.Contains(sgxNodes, node)

@@ -7,28 +7,28 @@ import (
 	"strings"
 )
 
-// clues are what a runtime is recognised by.
+// clues are the properties of a process by which its runtime is recognised.
 type clues struct {
-	exe  string   // path of the executable, empty where it cannot be read
+	exe  string   // path of the executable, empty if it cannot be read
 	args []string // the first arguments
 	libs uint     // bit i: a library of libraries[i] is mapped
 }
 
-// libraries are those that tell a runtime, by the beginning of the file's name; versions follow it.
+// libraries identify runtimes by the beginning of a library's file name. A version follows it.
 var libraries = []struct{ prefix, runtime string }{
 	// Occlum links the SDK's urts statically into its PAL.
 	{"libocclum-pal.so", "occlum"},
-	// The loader and the C library that SCONE's dynamically linked programs run with.
+	// These are the loader and the C library of SCONE's dynamically linked programs.
 	{"ld-scone-", "scone"},
 	{"libc.scone-", "scone"},
 	{"libsgx_urts.so", "sgx-sdk"},
 	{"libsgx_urts_sim.so", "sgx-sdk"}, // the simulation: no enclave
-	// Open Enclave's host library is linked statically and loads enclaves through this one. The SDK's
-	// urts does too, and goes before it.
+	// Open Enclave's host library is linked statically and loads enclaves through this library. So does the SDK's
+	// urts, which is listed before it.
 	{"libsgx_enclave_common.so", "openenclave"},
 }
 
-// mapped notes a mapping.
+// mapped notes that a file is mapped.
 func (c *clues) mapped(file string) {
 	name := path.Base(file)
 	if !strings.HasPrefix(name, "l") {
@@ -41,8 +41,9 @@ func (c *clues) mapped(file string) {
 	}
 }
 
-// runtime names the runtime, empty when there is none that we know. Executables go before arguments
-// and both before libraries: an enclave of one runtime may come with an attestation library of another.
+// runtime returns the name of the runtime, empty if none is known. The executable is checked before the
+// arguments, and both before libraries, because an enclave of one runtime may use an attestation library of
+// another.
 func (c *clues) runtime() string {
 	if r := byExecutable(c.exe); r != "" {
 		return r
@@ -62,7 +63,7 @@ func byExecutable(exe string) string {
 	switch {
 	case strings.HasSuffix(exe, "/gramine/sgx/loader"):
 		return "gramine-sgx"
-	// gramine-direct re-executes /proc/self/exe: from then on its executable is the PAL.
+	// gramine-direct re-executes /proc/self/exe. After that its executable is the PAL.
 	case strings.HasSuffix(exe, "/gramine/direct/libpal.so"), strings.HasSuffix(exe, "/gramine/direct/loader"):
 		return "gramine-direct"
 	}
@@ -81,7 +82,8 @@ func byExecutable(exe string) string {
 	return ""
 }
 
-// byArguments is for executables that cannot be read, and hosts that load the enclave that they are told.
+// byArguments recognises runtimes whose executable cannot be read, and hosts that load the enclave of their first
+// argument.
 func byArguments(args []string) string {
 	if len(args) < 2 {
 		return ""
@@ -97,7 +99,7 @@ func byArguments(args []string) string {
 	if strings.HasPrefix(path.Base(args[0]), "ld-scone-") {
 		return "scone"
 	}
-	// EGo's host gets ENCLAVE:PAYLOAD.
+	// The argument of EGo's host is ENCLAVE:PAYLOAD.
 	if enclave, _, found := strings.Cut(args[1], ":"); found && path.Base(enclave) == "ego-enclave" {
 		return "ego"
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tee says which trusted execution environments a machine offers, and which of them a process
-// uses under which runtime. It looks at device nodes, module parameters and /proc only; the figures of
-// a TEE are for the backends, one folder each. It refuses to know how metrics are scraped.
+// Package tee detects the trusted execution environments (TEEs) that a machine offers, and which of them a
+// process uses under which runtime. It reads only device nodes, module parameters and /proc. Backends read the
+// figures of a TEE, and have one folder each. The package refuses to know how metrics are scraped.
 package tee
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// Kind is a TEE, as the label tee spells it.
+// Kind is a TEE. It is a value of the label tee.
 type Kind string
 
-// The kinds. None is the value for a workload that runs in no TEE.
+// The kinds. None is the value of a workload without a TEE.
 const (
 	SGX  Kind = "sgx"
 	TDX  Kind = "tdx"
@@ -26,27 +26,27 @@ const (
 	None Kind = "none"
 )
 
-// Roots are where the machine is looked at.
+// Roots are the directories below which the machine is read.
 type Roots struct{ Proc, Dev, Sys string }
 
-// Backend reads the figures of one TEE. A new one is a folder below this package and a line in
-// internal/app. One that has to prepare something, or has work of its own, also has Init, Run or Shutdown, as
-// a service has (package service): internal/agent/collector/teehost serves it.
+// Backend reads the figures of one TEE. A new backend is a folder below this package and a line in internal/app.
+// A backend that prepares something or has background work also has Init, Run or Shutdown, as a service has
+// (package service). The collector internal/agent/collector/teehost uses the backends.
 type Backend interface {
-	// Name is the TEE, and so the name of the folder.
+	// Name returns the TEE, which is also the name of the folder.
 	Name() Kind
-	// Describe lists every family that Collect can emit. It is constant.
+	// Describe lists every family that Collect can emit. The list is constant.
 	Describe() []*metric.Desc
-	// Collect emits the samples of one scrape. A machine without this TEE is no error and has no
-	// samples. What was emitted before an error is kept.
+	// Collect emits the samples of one scrape. A machine without this TEE has no samples, and that is no error.
+	// Samples emitted before an error are kept.
 	Collect(ctx context.Context, emit func(prometheus.Metric)) error
 }
 
-// sgxNodes are the device nodes that make enclaves: of the in-tree driver and DCAP's last, of DCAP's
-// earlier ones, and of the legacy driver.
+// sgxNodes are the device nodes that create enclaves: of the in-tree driver and the last DCAP driver, of earlier
+// DCAP drivers, and of the legacy driver.
 var sgxNodes = []string{"sgx_enclave", "sgx/enclave", "isgx"}
 
-// hasSGX tells whether a driver offers enclaves.
+// hasSGX reports whether a driver offers enclaves.
 func (r Roots) hasSGX() bool {
 	for _, node := range sgxNodes {
 		if hostfs.At(r.Dev).Exists(node) {
@@ -56,7 +56,7 @@ func (r Roots) hasSGX() bool {
 	return false
 }
 
-// Available tells, for each kind, whether the machine offers it to workloads or runs inside it.
+// Available returns, for each kind, whether the machine offers it to workloads or runs inside it.
 func (d *Detector) Available() map[Kind]bool {
 	return map[Kind]bool{
 		SGX: d.roots.hasSGX(),
@@ -65,7 +65,7 @@ func (d *Detector) Available() map[Kind]bool {
 	}
 }
 
-// guestOf says which TEE the whole machine runs in.
+// guestOf returns the TEE in which the whole machine runs.
 func guestOf(r Roots) Kind {
 	switch {
 	case hostfs.At(r.Dev).Exists("tdx_guest"):
@@ -76,7 +76,7 @@ func guestOf(r Roots) Kind {
 	return None
 }
 
-// IsOn reads a boolean module parameter.
+// IsOn returns the value of a boolean module parameter.
 func IsOn(sys string, parameter string) bool {
 	data, err := hostfs.At(sys).Read(64, parameter)
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// machine lays out a fake machine: files by path, symbolic links as "-> target". Each process gets a
-// stat file.
+// machine creates a fake machine: files by path, symbolic links as "-> target". Each process gets a stat file.
 func machine(t *testing.T, files map[string]string) Roots {
 	t.Helper()
 	root := t.TempDir()
@@ -128,7 +127,7 @@ func TestDetector(t *testing.T) {
 	}
 }
 
-// A workload is in a TEE when one of its processes is, and the runtime is that one's.
+// A workload is in a TEE if one of its processes is. Its runtime is the runtime of that process.
 func TestTheProcessWithTheEnclaveDecides(t *testing.T) {
 	r := machine(t, map[string]string{
 		"proc/1/exe":  "-> /bin/sh",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package boundary is the backend that counts crossings of the enclave boundary: what enters and leaves enclaves. It
-// composes three mechanisms: breakpoints on the ENCLU of the vDSO, probes on functions of the untrusted runtimes, and the
-// counters of Gramine. None touches the application. The package finds processes and their files for all of them, and
-// keeps their costs within one budget. It refuses to know how a mechanism counts.
+// Package boundary is the backend that counts crossings of the enclave boundary: entries and exits of enclaves.
+// It composes three mechanisms: breakpoints on the ENCLU of the vDSO, probes on functions of the untrusted
+// runtimes, and the counters of Gramine. None changes the application. The package finds processes and their
+// files for all mechanisms, and keeps their cost within one budget. It refuses to know how a mechanism counts.
 package boundary
 
 import (
@@ -27,57 +27,60 @@ import (
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
-// Mode says whether the enclave boundary is traced.
+// Mode selects whether the enclave boundary is traced.
 type Mode string
 
-// The modes. Auto counts every call while there are fewer than the budget, and samples above it; On always
-// counts every call.
+// The modes. Auto counts every call while the cost is below the budget, and samples above it. On always counts
+// every call.
 const (
 	Off  Mode = "off"
 	Auto Mode = "auto"
 	On   Mode = "on"
 )
 
-// Options are what the backend is made of.
+// Options configure a Backend.
 type Options struct {
 	Roots    tee.Roots
-	Detector *tee.Detector // of these roots; others may ask it too
+	Detector *tee.Detector // of these roots; it may be shared
 	Cgroup   string        // root of the cgroup file systems
 	Mode     Mode
-	// Budget is how many hits of probes a second are allowed in all programs of the machine together.
+	// Budget is the number of probe hits a second that are allowed in all programs of the machine together.
 	Budget int
-	// CostLow and CostHigh are what leaving an enclave and coming back cost, as the user has measured it; zero if not measured.
+	// CostLow and CostHigh are the cost of leaving and re-entering an enclave, as the user measured it. They are
+	// zero if not measured.
 	CostLow, CostHigh time.Duration
-	// MaxWorkloads bounds the label workload; what does not fit is folded into "other".
+	// MaxWorkloads limits the values of the label workload. Further workloads are counted as "other".
 	MaxWorkloads int
-	// Watch singles out processes whose calls are also timed.
+	// Watch selects the processes whose calls are also timed.
 	Watch []watch.Rule
-	// Calls returns how many system calls the group of each process has made; nil when they are not counted.
+	// Calls returns the number of system calls of the group of each process. It is nil if system calls are not
+	// counted.
 	Calls func(pids []int) map[int]GroupCalls
-	// Settled is closed once the agent has dropped privileges; nil means that it has. No file is probed before, because
-	// functions found later could then not be probed, and a part of the functions would look like all of them.
+	// Settled is closed when the agent has dropped privileges. Nil means that it has. No file is probed before
+	// that, because functions that are found later could then not be probed, and the count of some functions
+	// would look like the count of all.
 	Settled <-chan struct{}
 	Log     *slog.Logger
 
-	events bool                              // in tests: attach as kernels before 6.6 need it
-	enclu  func(tgid uint32) (uint64, error) // in tests: where a process has an instruction to take for that of the vDSO
+	events bool                              // in tests: attach as for kernels before 6.6
+	enclu  func(tgid uint32) (uint64, error) // in tests: finds an instruction that replaces the ENCLU of the vDSO
 }
 
-// Times.
+// Intervals.
 const (
-	readEvery = 500 * time.Millisecond // the counters of threads, and which of them have ended
-	scanEvery = 2 * time.Second        // the list of processes
+	readEvery = 500 * time.Millisecond // reads the counters of threads and finds those that ended
+	scanEvery = 2 * time.Second        // lists the processes
 )
 
-// Backend is the backend. It is also a service: Init loads the programs, Run looks for processes and tends to
-// the probes, Shutdown detaches them.
+// Backend implements tee.Backend. It is also a service: Init loads the programs, Run finds processes and
+// maintains the probes, Shutdown detaches them.
 type Backend struct {
 	opts     Options
 	families *count.Families
 	probes   *probe.Families
 	now      func() time.Time
 
-	mu         sync.Mutex // of everything below
+	mu         sync.Mutex // protects all fields below
 	object     *bpf.Object
 	losses     []uint64
 	processes  *process.Table
@@ -90,18 +93,19 @@ type Backend struct {
 	scanned    time.Time
 }
 
-// New makes the backend; nothing is loaded before Init.
+// New returns a backend. Init loads its programs.
 func New(o Options) *Backend {
 	return &Backend{opts: o, families: count.NewFamilies(), probes: probe.NewFamilies("transition/"), now: time.Now}
 }
 
-// Name implements tee.Backend. Names of probes begin with it, so it stays as it was before the package was renamed.
+// Name implements tee.Backend. Names of probes begin with it, so it kept its value when the package was renamed.
 func (b *Backend) Name() tee.Kind { return "transition" }
 
 // Describe implements tee.Backend.
 func (b *Backend) Describe() []*metric.Desc { return b.families.All() }
 
-// Init implements service.Initializer. A kernel without what this needs is no error: then there are no samples.
+// Init implements service.Initializer. A kernel that does not support tracing is no error: there are no samples
+// then.
 func (b *Backend) Init(context.Context) error {
 	if b.opts.Mode == Off {
 		return nil
@@ -115,8 +119,8 @@ func (b *Backend) Init(context.Context) error {
 	return nil
 }
 
-// Keeps names the capabilities that attaching needs after the start: none where the kernel attaches to all sites of a
-// file at once, and the one for perf events elsewhere.
+// Keeps returns the capabilities that attaching needs after the start. A kernel that attaches to all sites of a
+// file at once needs none. Others need the one for perf events.
 func (b *Backend) Keeps() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,7 +158,7 @@ func (b *Backend) wait() time.Duration {
 	now := b.now()
 	next := now.Add(window.Tick)
 	switch {
-	case b.object == nil: // and there will be none
+	case b.object == nil: // nothing is loaded, and nothing will be
 		return time.Hour
 	case b.idle():
 		next = b.scanned.Add(scanEvery)
@@ -162,7 +166,7 @@ func (b *Backend) wait() time.Duration {
 	return max(b.files.Due(next).Sub(now), time.Millisecond)
 }
 
-// idle tells whether there is nothing to read: only a scan finds processes to count for.
+// idle reports whether there is nothing to read. Only a scan finds new processes.
 func (b *Backend) idle() bool { return b.files.Len() == 0 && b.processes.Len() == 0 }
 
 // Collect implements tee.Backend.

@@ -11,15 +11,15 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 )
 
-// startDoorway starts a program that executes an instruction of its own as others do that of the vDSO, and has it
-// watched.
+// startDoorway starts and watches a program that executes an instruction of its own in place of the one in the
+// vDSO.
 func startDoorway(t *testing.T, mode Mode, budget int) (*Backend, *target) {
 	t.Helper()
 	o := watching(t, mode, budget, "erthost")
 	address := uint64(0)
 	o.enclu = func(uint32) (uint64, error) { return address, nil }
 	b := startWith(t, o)
-	// A fixed address: it is the same in a program that has executed itself.
+	// -no-pie fixes the address: it stays the same after the program has executed itself.
 	p := run(t, build(t, filepath.Join(t.TempDir(), "erthost"), "-no-pie", "-fno-pie", "testdata/doorway.c", "-lpthread"))
 	address = uint64(numbers(t, p.answer(t))[0])
 	look(t, b)
@@ -35,32 +35,32 @@ const (
 	aexed   = "teescope_enclave_transitions_total{kind=aex,source=vdso_breakpoint,workload=erthost}"
 )
 
-// Every thread that there was, every one that is made later, and children count, each once.
+// Entries are counted once in every thread that existed, in every later thread, and in children.
 func TestEntriesAreCountedInAllThatDescends(t *testing.T) {
 	b, p := startDoorway(t, On, 0)
 	for where, times := range []float64{1, 4, 4, 2} {
 		before := scrape(t, b)
 		p.do(t, "500 70 %d", where)
-		look(t, b) // a child that is met is not given breakpoints again
+		look(t, b) // a child that is found gets no second breakpoint
 		grown(t, before, scrape(t, b), map[string]float64{entered: 500 * times, exited: 500 * times, aexed: 70 * times})
 	}
 	before := scrape(t, b)
-	p.do(t, "1 1 4") // another program begins: it is watched from when it is met
+	p.do(t, "1 1 4") // a new program begins, which is watched once it is found
 	look(t, b)
 	p.do(t, "30 20 1")
 	grown(t, before, scrape(t, b), map[string]float64{entered: 30 * 4, aexed: 20 * 4})
 }
 
-// Above the budget the breakpoints are switched off until a window.
+// Above the budget the breakpoints are detached until a window begins.
 func TestEntriesAreSampledAboveTheBudget(t *testing.T) {
 	b, p := startDoorway(t, Auto, 100)
 	p.do(t, "2000 100 1")
-	if err := b.tick(); err != nil { // one: the next may open a window
+	if err := b.tick(); err != nil { // once: the next tick may open a window
 		t.Fatal(err)
 	}
 	before := scrape(t, b)
 	if before["teescope_transition_probes_info{file=vdso,reason=,runtime=vdso,state=sampled}"] != 1 || before[entered] != 4*2000 {
-		t.Errorf("%v are counted at once, above a budget of 100: %v", before[entered], before)
+		t.Errorf("%v entries are counted immediately, above a budget of 100: %v", before[entered], before)
 	}
 	p.do(t, "5000 100 2")
 	grown(t, before, scrape(t, b), map[string]float64{entered: 0, "teescope_transition_probe_cost_total{file=vdso,runtime=vdso}": 0})
@@ -76,10 +76,10 @@ func TestEntriesAreSampledAboveTheBudget(t *testing.T) {
 	}
 }
 
-// Who does not enter through the vDSO is told by what else is known of it: its calls.
-func TestWhoDoesNotComeByIsToldByCalls(t *testing.T) {
+// Crossings of a process that does not enter through the vDSO are derived from its calls.
+func TestProcessesThatDoNotUseTheVDSOAreCountedByCalls(t *testing.T) {
 	o := watching(t, On, 0, "sdk-elsewhere")
-	o.enclu = func(uint32) (uint64, error) { return 1 << 20, nil } // where nothing is
+	o.enclu = func(uint32) (uint64, error) { return 1 << 20, nil } // an address without code
 	b := startWith(t, o)
 	app := ready(t, b, sdkApp(t, "sdk-elsewhere"))
 	before := scrape(t, b)
@@ -87,13 +87,13 @@ func TestWhoDoesNotComeByIsToldByCalls(t *testing.T) {
 		t.Fatal("no breakpoint is set")
 	}
 	n := numbers(t, app.do(t, "ecall 300 2 1"))
-	scrape(t, b)                                                             // now it is asked
-	b.now = func() time.Time { return time.Now().Add(2 * process.NameWait) } // by then it is known
+	scrape(t, b)                                                             // the first scrape starts the wait
+	b.now = func() time.Time { return time.Now().Add(2 * process.NameWait) } // the wait is over
 	after := scrape(t, b)
 	grown(t, before, after, ofApp("sdk-elsewhere", n[0], map[string]float64{"app_ocall_print": n[1], "app_ocall_read": n[2]}))
 	for name := range after {
 		if strings.Contains(name, "source=vdso") {
-			t.Errorf("%s of a program that does not enter there", name)
+			t.Errorf("%s of a program that does not enter through the vDSO", name)
 		}
 	}
 }

@@ -12,18 +12,20 @@ import (
 	"time"
 )
 
-// roundsAboveTheBudget is how often the estimates are compared before they are called wrong.
+// roundsAboveTheBudget is the number of comparisons. The estimates are wrong if all of them fail.
 const roundsAboveTheBudget = 12
 
-// TestAboveTheBudgetCallsAreSampled has a program that calls far more often than the budget allows. It is sampled, which is
-// said, costs no more than the budget, and its counts are right within the error that is told.
+// TestAboveTheBudgetCallsAreSampled runs a program that calls far more often than the budget allows. Its calls
+// are sampled and labelled so. Probing costs no more than the budget. The counts are right within the published
+// error.
 //
-// False alarms: below 6e-7. A comparison goes beyond four standard deviations, which are estimated from about ten windows,
-// with p = 0.0025 (Student's t, 10 degrees of freedom). The error that is told is so great that a half would pass, which
-// is wrong as well, in 1 of 4 rounds of a busy machine. With both, p is below 0.3 a round, and twelve rounds have to be
-// wrong: 0.3^12 = 5e-7. A half or a double is wrong in all of them.
+// False alarms: below 6e-7. A comparison goes beyond four standard deviations, which are estimated from about ten
+// windows, with p = 0.0025 (Student's t, 10 degrees of freedom). On a busy machine the published error is so
+// large in 1 of 4 rounds that half the true count would pass. Such a round counts as wrong too. With both, p is
+// below 0.3 a round, and all twelve rounds must be wrong: 0.3^12 = 5e-7. An estimate of half or twice the true
+// count is wrong in all rounds.
 func TestAboveTheBudgetCallsAreSampled(t *testing.T) {
-	const budget = 16_000 // which the library and the program share
+	const budget = 16_000 // shared by the library and the program
 	b := start(t, Auto, budget)
 	app := run(t, sdkApp(t, "sdk-fast", "-fno-omit-frame-pointer", "-fno-shrink-wrap")) // each function begins with a push
 	app.do(t, "ecall 0 0 1")
@@ -42,7 +44,7 @@ func TestAboveTheBudgetCallsAreSampled(t *testing.T) {
 			break
 		}
 		if round == roundsAboveTheBudget {
-			t.Errorf("%d times; at last: %s", round, strings.Join(wrong, "; "))
+			t.Errorf("wrong in %d rounds; in the last: %s", round, strings.Join(wrong, "; "))
 			break
 		}
 		t.Logf("round %d: %s", round, strings.Join(wrong, "; "))
@@ -53,8 +55,8 @@ func TestAboveTheBudgetCallsAreSampled(t *testing.T) {
 	}
 }
 
-// compareAboveTheBudget lets the program call for a while, and tells which estimates are farther from the truth than they
-// say they can be.
+// compareAboveTheBudget lets the program call for a while, and returns the estimates whose error is larger than
+// published.
 func compareAboveTheBudget(t *testing.T, b *Backend, app *target, budget float64) (wrong []string) {
 	t.Helper()
 	before, began := scrape(t, b), time.Now()
@@ -79,46 +81,47 @@ func compareAboveTheBudget(t *testing.T, b *Backend, app *target, budget float64
 	}{{"teescope_ecalls_total", "libsgx_urts.so", ecalls}, {"teescope_ocalls_total", "sdk-fast", ocalls}} {
 		got, sampled := sum(tt.family)
 		deviation := after["teescope_transition_sampling_error_ratio{file="+tt.file+",runtime=sdk}"]
-		t.Logf("%s: %.0f told, %.0f in truth, error told %.3f, %.0f a second", tt.family, got, tt.want, deviation, tt.want/took)
+		t.Logf("%s: %.0f reported, %.0f true, error reported %.3f, %.0f a second", tt.family, got, tt.want, deviation, tt.want/took)
 		if tt.want/took < budget {
 			t.Errorf("only %.0f calls a second: too few for this test", tt.want/took)
 		}
 		if !sampled {
-			t.Errorf("%s is not told to be sampled", tt.family)
+			t.Errorf("%s is not reported as sampled", tt.family)
 		}
-		// A program is slower while it is watched: by 0.7 us for each of 35,000 calls, so it makes fewer then.
+		// A program is slower while it is watched, by 0.7 us for each of 35,000 calls. So it makes fewer calls
+		// then.
 		const slower = 0.03
 		off, bound := math.Abs(got/tt.want-1), 4*deviation+slower
 		if deviation <= 0 || bound >= 0.5 || off > bound {
-			wrong = append(wrong, fmt.Sprintf("%s: %.3f off, the error told is %.3f", tt.family, off, deviation))
+			wrong = append(wrong, fmt.Sprintf("%s: %.3f off, the reported error is %.3f", tt.family, off, deviation))
 		}
 		if after["teescope_transition_probes_info{file="+tt.file+",reason=,runtime=sdk,state=sampled}"] != 1 {
-			t.Errorf("%s is not told to be sampled: %v", tt.file, after)
+			t.Errorf("%s is not reported as sampled: %v", tt.file, after)
 		}
 		cost := after["teescope_transition_probe_cost_total{file="+tt.file+",runtime=sdk}"] - before["teescope_transition_probe_cost_total{file="+tt.file+",runtime=sdk}"]
 		if cost/took > budget {
-			t.Errorf("%s: probing cost %.0f hits a second, the budget of all is %v", tt.file, cost/took, budget)
+			t.Errorf("%s: probing cost %.0f hits a second, the budget of all files is %v", tt.file, cost/took, budget)
 		}
 	}
 	return wrong
 }
 
-// Off is off: nothing is loaded, nothing told.
-func TestOffTellsNothing(t *testing.T) {
+// In mode off nothing is loaded, and there are no samples.
+func TestOffHasNoSamples(t *testing.T) {
 	b := New(options(Off, 0))
 	if err := b.Init(context.Background()); err != nil || b.object != nil {
 		t.Errorf("something was loaded: %v", err)
 	}
 	if s := scrape(t, b); len(s) != 0 {
-		t.Errorf("%v is told", s)
+		t.Errorf("off has samples: %v", s)
 	}
 	if err := b.Shutdown(context.Background()); err != nil {
 		t.Error(err)
 	}
 }
 
-// What a crossing costs is told where somebody has measured it, also where nothing is traced.
-func TestCostOfACrossingIsTold(t *testing.T) {
+// The cost of a crossing is published if it is configured, even if nothing is traced.
+func TestCostOfACrossingIsPublished(t *testing.T) {
 	o := options(Off, 0)
 	o.CostLow, o.CostHigh = 3*time.Microsecond, 5*time.Microsecond
 	want := map[string]float64{"teescope_enclave_crossing_seconds{bound=low}": 3e-6, "teescope_enclave_crossing_seconds{bound=high}": 5e-6}
@@ -127,7 +130,7 @@ func TestCostOfACrossingIsTold(t *testing.T) {
 	}
 }
 
-// A file that nobody runs any more is left alone after a while, and everything of it is given back.
+// A file without processes is dropped after a while, and all its resources are freed.
 func TestUnusedFilesAreDropped(t *testing.T) {
 	b := start(t, On, 0)
 	app := ready(t, b, sdkApp(t, "sdk-gone"))
@@ -151,11 +154,11 @@ func TestUnusedFilesAreDropped(t *testing.T) {
 			b.files.Len(), b.functions.Remembered(), b.processes.Len(), calls, tables)
 	}
 	if n := scrape(t, b)["teescope_ecalls_total{ecall=app_ecall_even,mode=normal,source=sdk_uprobe,workload=sdk-gone}"]; n != 26 {
-		t.Errorf("%v ECALLs are kept of a program that has ended, want 26", n)
+		t.Errorf("%v ECALLs remain of a program that has ended, want 26", n)
 	}
 }
 
-// entries counts those of a map whose keys are this long.
+// entries returns the number of entries of a map whose keys have this size.
 func entries(t *testing.T, b *Backend, name string, size int) int {
 	t.Helper()
 	n, key, value := 0, make([]byte, size), make([]byte, 8)

@@ -15,7 +15,7 @@ var kernelLosses = [...]string{"calls", "tables", "processes", "threads", "durat
 func (b *Backend) emit(emit func(prometheus.Metric)) {
 	count.Emit(b.processes.Workloads(), emit)
 	type label struct{ name, runtime string }
-	emitted := map[label]bool{} // two containers may have files of one name
+	emitted := map[label]bool{} // files of two containers may have the same name
 	b.files.All(func(file *window.File) {
 		of := label{file.Name, file.Runtime}
 		if len(file.Sites)+len(file.Reason) > 0 && !emitted[of] {
@@ -29,12 +29,13 @@ func (b *Backend) emit(emit func(prometheus.Metric)) {
 	}
 	emit(lost.Value(b.gramine.Unseen, "unseen"))
 	emit(lost.Value(b.files.CutOff, "ends"))
-	if b.files.Len() > 0 { // before, the programs are loaded and do nothing
+	if b.files.Len() > 0 { // without a file the programs are loaded and do nothing
 		b.probes.Emit(b.object, nil, emit)
 	}
 }
 
-// emitFile says how a file is probed, what that costs, and whether its calls are timed, if a watched process has it.
+// emitFile emits how a file is probed, what that costs, and, if a watched process has the file, whether its calls
+// are timed.
 func (b *Backend) emitFile(file *window.File, emit func(prometheus.Metric)) {
 	f := b.families
 	emit(f.Probed.Value(1, file.Name, file.Runtime, file.How(), file.Reason))

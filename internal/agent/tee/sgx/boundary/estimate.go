@@ -4,17 +4,17 @@ package boundary
 
 import "github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 
-// GroupCalls is how many system calls a group of processes has made.
+// GroupCalls is the number of system calls of a group of processes.
 type GroupCalls struct {
-	Group uint32 // what tells groups apart, while they are
+	Group uint32 // identifies the group while it exists
 	N     uint64
 }
 
-// systemCalls are how many were made by each group whose crossings nothing measures.
+// systemCalls are the system calls of each group whose crossings are not measured, at the last estimate.
 type systemCalls map[uint32]uint64
 
-// estimate adds the system calls of programs with an enclave whose crossings nothing measures. It is a family of its
-// own, so that measured and estimated crossings are never added up unseen.
+// estimate adds the system calls of programs with an enclave whose crossings no mechanism measures. They have
+// their own family, so that a sum never mixes measured and estimated crossings.
 func (b *Backend) estimate() {
 	if b.opts.Calls == nil {
 		return

@@ -30,18 +30,18 @@ func (measuring) Read() error                    { return nil }
 func (measuring) Forget(*process.Process) error  { return nil }
 func (measuring) Tidy() error                    { return nil }
 
-func TestOnlyWhatNothingMeasuresIsEstimated(t *testing.T) {
+func TestOnlyUnmeasuredProcessesAreEstimated(t *testing.T) {
 	b := New(options(Auto, 1000))
 	b.processes = process.NewTable(host.Processes{}, 8, time.Now)
 	b.mechanisms = mechanisms{measuring{2: true}, measuring{3: true, 7: true}}
 	for tgid, p := range map[uint32]process.Process{
 		1: {Enclave: true}, // of an unknown runtime
 		2: {Enclave: true}, // measured
-		3: {Enclave: true}, // by another mechanism
-		4: {Enclave: true}, // the kernel takes no probe
+		3: {Enclave: true}, // measured by another mechanism
+		4: {Enclave: true}, // the kernel refuses its probe
 		5: {},              // no enclave: a simulation
-		6: {Enclave: true}, // in one group with a measured one
-		7: {Enclave: true}, // which is this
+		6: {Enclave: true}, // in the group of a measured process
+		7: {Enclave: true}, // this test process
 	} {
 		b.processes.Add(tgid, workload.Identity{Name: string(rune('a' + tgid)), Kind: workload.Program}, p)
 	}
@@ -68,10 +68,10 @@ func TestOnlyWhatNothingMeasuresIsEstimated(t *testing.T) {
 	}
 	b.estimate()
 	if slices.Sort(asked); !slices.Equal(asked, []int{1, 2, 3, 4, 6, 7}) {
-		t.Errorf("asked about %v", asked)
+		t.Errorf("queried the processes %v", asked)
 	}
 	if got := told(); len(got) != 0 {
-		t.Errorf("what was called before anybody looked is told: %v", got)
+		t.Errorf("calls before the first look are counted: %v", got)
 	}
 	for pid, c := range calls {
 		c.N += uint64(pid)
@@ -79,9 +79,9 @@ func TestOnlyWhatNothingMeasuresIsEstimated(t *testing.T) {
 	}
 	b.estimate()
 	if got := told(); len(got) != 2 || got["b"] != 1 || got["e"] != 4 {
-		t.Errorf("%v are told, want 1 of b and 4 of e", got)
+		t.Errorf("counted %v, want 1 of b and 4 of e", got)
 	}
-	calls[1] = GroupCalls{11, 5} // another group has its number: nothing is known of what it did before
+	calls[1] = GroupCalls{11, 5} // another group has its number, and its earlier calls are unknown
 	b.estimate()
 	calls[1] = GroupCalls{11, 25}
 	b.estimate()

@@ -19,7 +19,7 @@ func loader(t *testing.T, flags ...string) string {
 
 const ofLoader = "source=gramine_counters,workload=loader}"
 
-// statistics are what the loader prints at its end.
+// statistics are the counters that the loader prints at its end.
 func statistics(n []float64) map[string]float64 {
 	return map[string]float64{
 		"teescope_enclave_transitions_total{kind=eenter," + ofLoader: n[0],
@@ -30,7 +30,7 @@ func statistics(n []float64) map[string]float64 {
 	}
 }
 
-// end lets a program end by itself and returns its last words.
+// end ends the input of a program and returns its last output.
 func (p *target) end(t *testing.T) string {
 	t.Helper()
 	if err := p.in.Close(); err != nil {
@@ -44,7 +44,7 @@ func TestGramineCountsAreTheStatisticsThatItPrints(t *testing.T) {
 		t.Run("loader"+name, func(t *testing.T) {
 			b := start(t, On, 0)
 			p := run(t, loader(t, flags...))
-			p.do(t, "end 4 10 3") // before anybody looks: these threads are gone
+			p.do(t, "end 4 10 3") // before the first look: these threads are gone
 			lost := []float64{4 * (1 + 10 + 1), 4 * (10 + 1), 4 * 3, 0, 0}
 			look(t, b)
 			p.do(t, "stay 3 50 2")
@@ -52,14 +52,15 @@ func TestGramineCountsAreTheStatisticsThatItPrints(t *testing.T) {
 			p.do(t, "end 40 25 7")
 			p.do(t, "end 40 1 1")
 			alive := scrape(t, b)
-			// 80 threads have ended, 3 wait in an OCALL, the first one waits for an order.
+			// 80 threads have ended, 3 wait in an OCALL, and the first one waits for input.
 			grown(t, nil, alive, statistics([]float64{1 + 1 + 3*(1+50) + 40*27 + 40*3, 1 + 3*51 + 40*26 + 40*2, 3*2 + 40*7 + 40, 0, 0}))
 			printed := numbers(t, p.end(t))
 			if err := p.Wait(); err != nil {
 				t.Error(err)
 			}
 			look(t, b)
-			// Gramine adds up those that have ended and the one that ends the process. Three were killed by that.
+			// Gramine adds up the threads that have ended and the one that ends the process. That killed three
+			// threads.
 			for i, what := range []float64{3 * (1 + 50), 3 * 51, 3 * 2, 0, 0} {
 				printed[i] += what - lost[i]
 			}
@@ -67,7 +68,7 @@ func TestGramineCountsAreTheStatisticsThatItPrints(t *testing.T) {
 			grown(t, nil, after, statistics(printed))
 			for _, what := range []string{"threads", "processes", "unseen"} {
 				if n := after["teescope_transitions_lost_total{what="+what+"}"]; n != 0 {
-					t.Errorf("%v %s are lost", n, what)
+					t.Errorf("%v %s were lost", n, what)
 				}
 			}
 			grown(t, alive, after, map[string]float64{"teescope_ocalls_total{ocall=exit,source=gramine_uprobe,workload=loader}": 1})
@@ -75,7 +76,7 @@ func TestGramineCountsAreTheStatisticsThatItPrints(t *testing.T) {
 	}
 }
 
-// OCALLs of Gramine have times as those of others do, but for the one that ends a thread.
+// OCALLs of Gramine are timed like others, except the one that ends a thread.
 func TestGramineOCALLsAreTimed(t *testing.T) {
 	b := startWith(t, watching(t, On, 0, "loader"))
 	p := run(t, loader(t))
@@ -91,7 +92,7 @@ func TestGramineOCALLsAreTimed(t *testing.T) {
 	}
 }
 
-// Processes that begin and end between two looks, once the file is known.
+// Processes that begin and end between two looks are counted if the file is known.
 func TestShortProcessesOfGramineAreCounted(t *testing.T) {
 	b := start(t, On, 0)
 	path := loader(t)
@@ -103,7 +104,7 @@ func TestShortProcessesOfGramineAreCounted(t *testing.T) {
 	for range 5 {
 		p := run(t, path)
 		p.do(t, "end 8 20 2")
-		// As long as the process lives, it can be told whose it is.
+		// The workload of a process can be read while it lives.
 		scrape(t, b)
 		for i, n := range numbers(t, p.end(t)) {
 			sum[i] += n
@@ -121,7 +122,7 @@ func TestShortProcessesOfGramineAreCounted(t *testing.T) {
 	})
 }
 
-// The hook at the end of a thread is of use only where the memory is still there.
+// The hook at the end of threads is useful only if the memory still exists then.
 func TestHookAtTheEndOfThreads(t *testing.T) {
 	b := start(t, On, 0)
 	t.Logf("%s by %s %s", b.gramine.Ends.Probe, b.gramine.Ends.Mechanism, b.gramine.Ends.Reason)
@@ -139,13 +140,13 @@ func TestHookAtTheEndOfThreads(t *testing.T) {
 	}
 }
 
-// SIGKILL ends threads wherever they are; their last values are caught by the kernel's hook.
+// SIGKILL ends threads anywhere. The kernel's hook catches their last values.
 func TestKilledGramineThreadsAreCounted(t *testing.T) {
 	b := start(t, On, 0)
 	p := run(t, loader(t))
 	p.do(t, "end 0 0 0")
 	look(t, b)
-	p.do(t, "stay 6 100 9") // nobody looks at them alive
+	p.do(t, "stay 6 100 9") // these threads are killed before the first look
 	if err := p.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestKilledGramineThreadsAreCounted(t *testing.T) {
 	grown(t, nil, scrape(t, b), statistics(want))
 }
 
-// A loader without symbols has its counters still, read from the threads that live.
+// A loader without symbols still has counters, which are read from running threads.
 func TestGramineWithoutSymbols(t *testing.T) {
 	b := start(t, On, 0)
 	p := run(t, loader(t, "-s"))

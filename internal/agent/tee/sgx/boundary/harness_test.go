@@ -22,7 +22,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/privilege"
 )
 
-// TestMain lets the test binary play an agent that can be killed.
+// TestMain lets the test binary act as an agent that can be killed.
 func TestMain(m *testing.M) {
 	if os.Getenv("TRANSITION_TEST_JOB") == "" {
 		os.Exit(m.Run())
@@ -47,8 +47,8 @@ func options(mode Mode, budget int) Options {
 	}
 }
 
-// start loads the backend into this kernel. A kernel that should support it must: only a lack of privileges
-// skips.
+// start loads the backend into this kernel. A test is skipped only without privileges: an unsupported kernel
+// fails it.
 func start(t *testing.T, mode Mode, budget int) *Backend {
 	t.Helper()
 	return startWith(t, options(mode, budget))
@@ -74,7 +74,7 @@ func startWith(t *testing.T, o Options) *Backend {
 	return b
 }
 
-// look does what Run does in a few seconds.
+// look does what Run does within a few seconds.
 func look(t *testing.T, b *Backend) {
 	t.Helper()
 	for range 2 {
@@ -91,13 +91,13 @@ func build(t *testing.T, out string, args ...string) string {
 	return boundarytest.Build(t, out, args...)
 }
 
-// sdkApp builds the SDK's application under a name of its own.
+// sdkApp builds the SDK's application under a unique name.
 func sdkApp(t *testing.T, name string, flags ...string) string {
 	t.Helper()
 	return boundarytest.SDKApp(t, name, flags...)
 }
 
-// target is a program that does what it is told line by line.
+// target is a program that executes one command per line of its input.
 type target struct {
 	*exec.Cmd
 	in  io.WriteCloser
@@ -123,7 +123,7 @@ func run(t *testing.T, path string) *target {
 	return &target{cmd, in, bufio.NewReader(out)}
 }
 
-// do gives an order and returns the answer.
+// do sends a command and returns the answer.
 func (p *target) do(t *testing.T, format string, args ...any) string {
 	t.Helper()
 	if _, err := fmt.Fprintf(p.in, format+"\n", args...); err != nil {
@@ -141,22 +141,22 @@ func (p *target) answer(t *testing.T) string {
 	return strings.TrimSpace(line)
 }
 
-// numbers reads an answer that consists of them.
+// numbers parses an answer that consists of numbers.
 func numbers(t *testing.T, answer string) []float64 {
 	t.Helper()
 	var all []float64
 	for field := range strings.FieldsSeq(answer) {
 		var n float64
 		if _, err := fmt.Sscan(field, &n); err != nil {
-			t.Fatalf("%q is no number", field)
+			t.Fatalf("%q is not a number", field)
 		}
 		all = append(all, n)
 	}
 	return all
 }
 
-// scrape returns all samples by name and label values, in the form "name{a,b} "; those of workloads without
-// the container, pod and namespace. Of a histogram they are count, sum and each bucket, as in an exposition.
+// scrape returns all samples by name and label values, in the form "name{a,b} ". It leaves out the container, pod
+// and namespace of workloads. A histogram has its count, sum and each bucket, as in an exposition.
 func scrape(t *testing.T, b *Backend) map[string]float64 {
 	t.Helper()
 	all := map[string]float64{}
@@ -188,7 +188,7 @@ func scrape(t *testing.T, b *Backend) map[string]float64 {
 	return all
 }
 
-// grown holds growth between two scrapes to exact numbers.
+// grown checks that counters grew by exact numbers between two scrapes.
 func grown(t *testing.T, before, after map[string]float64, want map[string]float64) {
 	t.Helper()
 	for name, n := range want {
@@ -198,7 +198,7 @@ func grown(t *testing.T, before, after map[string]float64, want map[string]float
 	}
 }
 
-// eventually waits up to five seconds for something to be true.
+// eventually waits up to five seconds for a condition.
 func eventually(is func() bool) error {
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if is() {

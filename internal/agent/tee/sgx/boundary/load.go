@@ -17,7 +17,7 @@ import (
 //go:embed boundary.bpf.o
 var object []byte
 
-// load loads the programs of all mechanisms while the privileges for it are there.
+// load loads the programs of all mechanisms, before privileges are dropped.
 func (b *Backend) load() (err error) {
 	o, err := bpf.Open(object)
 	if err != nil {
@@ -59,7 +59,7 @@ func (b *Backend) load() (err error) {
 	return nil
 }
 
-// loadRuntimes loads the mechanisms that every kernel must have.
+// loadRuntimes loads the mechanisms that every kernel supports.
 func (b *Backend) loadRuntimes(o *bpf.Object, timing bool) (err error) {
 	userProbe := bpf.LoadUserProbe
 	if b.opts.events {
@@ -79,7 +79,7 @@ func (b *Backend) loadRuntimes(o *bpf.Object, timing bool) (err error) {
 	return err
 }
 
-// loadBreakpoints loads the mechanism that not every kernel has.
+// loadBreakpoints loads the mechanism that only some kernels support.
 func (b *Backend) loadBreakpoints(o *bpf.Object, address func(tgid uint32) (uint64, error)) {
 	breakpoints, err := breakpoint.Load(breakpoint.Options{
 		Object: o, Processes: b.processes, Files: b.files, Families: b.families, Address: address, Elsewhere: b.gramine.Measures,
@@ -90,11 +90,13 @@ func (b *Backend) loadBreakpoints(o *bpf.Object, address func(tgid uint32) (uint
 		return
 	}
 	b.functions.Elsewhere = breakpoints.Counts
-	// In this order: no breakpoint is set where Gramine counts, and calls are no crossings where breakpoints count.
+	// The order matters: no breakpoint is set if Gramine counts, and calls are not counted as crossings if
+	// breakpoints count.
 	b.mechanisms = mechanisms{b.gramine, breakpoints, b.functions}
 }
 
-// enclu tells where a process executes the ENCLU of the vDSO; nil where this kernel has none.
+// enclu returns a function that finds the address of the vDSO's ENCLU in a process. It is nil if this kernel has
+// none.
 func (b *Backend) enclu() func(tgid uint32) (uint64, error) {
 	if b.opts.enclu != nil {
 		return b.opts.enclu
@@ -107,7 +109,7 @@ func (b *Backend) enclu() func(tgid uint32) (uint64, error) {
 	return address
 }
 
-// budget is what all files may cost, in hits a second; 0 is no limit.
+// budget is the limit of the cost of all files, in hits a second. 0 means no limit.
 func (o Options) budget() float64 {
 	if o.Mode == On {
 		return 0

@@ -18,25 +18,25 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 )
 
-// mechanism is one way to count crossings of the enclave boundary.
+// mechanism is one method to count crossings of the enclave boundary.
 type mechanism interface {
-	// Probe sets the probes that a file of a runtime needs, once for each file.
+	// Probe sets the probes in a file of a runtime. It is called once for each file.
 	Probe(*window.File) error
-	// Observe sees each process in each scan.
+	// Observe is called with each process in each scan.
 	Observe(*process.Process) error
-	// Tick does what cannot wait for the next Read.
+	// Tick does work that cannot wait for the next Read.
 	Tick() error
-	// Read adds what was counted since the last time.
+	// Read adds the counts since the previous Read.
 	Read() error
-	// Measures tells whether crossings of the process are counted.
+	// Measures reports whether crossings of the process are counted.
 	Measures(*process.Process) bool
-	// Forget forgets a process that has ended. What it counted has been read.
+	// Forget forgets a process that has ended, after its counts were read.
 	Forget(*process.Process) error
-	// Tidy removes what no process uses any more.
+	// Tidy removes what no process uses any longer.
 	Tidy() error
 }
 
-// mechanisms are those that this kernel has.
+// mechanisms are the mechanisms that this kernel supports.
 type mechanisms []mechanism
 
 // each calls a step of all mechanisms.
@@ -48,7 +48,7 @@ func (all mechanisms) each(step func(mechanism) error) error {
 	return errors.Join(errs...)
 }
 
-// measure tells whether one of them counts the crossings of a process.
+// measure reports whether any mechanism counts the crossings of a process.
 func (all mechanisms) measure(p *process.Process) bool {
 	return slices.ContainsFunc(all, func(m mechanism) bool { return m.Measures(p) })
 }
@@ -81,7 +81,7 @@ func (b *Backend) readAll(now time.Time) error {
 	return b.mechanisms.each(mechanism.Read)
 }
 
-// scan looks for processes with an enclave, probes their files, and forgets those that ended.
+// scan finds processes with an enclave, probes their files, and forgets those that ended.
 func (b *Backend) scan() error {
 	pids, err := b.processes.Host.Proc.Processes()
 	if err != nil {
@@ -95,11 +95,11 @@ func (b *Backend) scan() error {
 		}),
 	}
 	b.processes.Promote()
-	const most = 2 // a program made to be expensive to read takes a second
+	const most = 2 // a program can make itself slow to read: up to a second
 	limit := b.files.Len() + most
 	for _, pid := range pids {
 		if b.files.Len() >= limit {
-			break // the others are for the next scan
+			break // the next scan reads the others
 		}
 		errs = append(errs, b.look(uint32(pid)))
 	}
@@ -107,7 +107,7 @@ func (b *Backend) scan() error {
 	return errors.Join(append(errs, b.mechanisms.each(mechanism.Tidy), b.sweep())...)
 }
 
-// look looks at one process of the machine.
+// look examines one process of the machine.
 func (b *Backend) look(tgid uint32) error {
 	kind, runtime := b.opts.Detector.Workload([]uint32{tgid})
 	enclave := kind == string(tee.SGX)
@@ -123,7 +123,7 @@ func (b *Backend) look(tgid uint32) error {
 		p.Runtime = runtime
 		b.openFiles(p)
 	}
-	if !p.Watched && len(b.opts.Watch) > 0 { // asked in each scan, because it may have another name by then
+	if !p.Watched && len(b.opts.Watch) > 0 { // checked in each scan, because the name of the process can change
 		p.Watched = b.processes.Host.Matches(b.opts.Watch, tgid)
 	}
 	return b.mechanisms.each(func(m mechanism) error { return m.Observe(p) })
@@ -136,7 +136,7 @@ func (b *Backend) openFiles(p *process.Process) {
 	if err != nil {
 		return // it has ended
 	}
-	exe, _ := from.Of(p.TGID).Executable() // as its mappings have it
+	exe, _ := from.Of(p.TGID).Executable() // as named in its mappings
 	looked := map[string]bool{}
 	for _, m := range maps {
 		runtime := runtimeOf(p.Runtime, m.Path, m.Path == exe)
@@ -160,7 +160,8 @@ func (b *Backend) openFiles(p *process.Process) {
 	}
 }
 
-// runtimeOf tells the runtime whose functions a mapped file may have. Open Enclave's are in the executable itself.
+// runtimeOf returns the runtime whose functions a mapped file may have. Open Enclave's functions are in the
+// executable itself.
 func runtimeOf(detected, file string, isExe bool) string {
 	name := path.Base(file)
 	switch {
@@ -178,7 +179,7 @@ func runtimeOf(detected, file string, isExe bool) string {
 	return ""
 }
 
-// sweep drops the files that no process has.
+// sweep drops the files that no process maps.
 func (b *Backend) sweep() error {
 	used := map[*window.File]bool{}
 	for p := range b.processes.All() {

@@ -10,7 +10,7 @@ import (
 func TestOpenEnclaveCallsAreWhatTheProgramCounts(t *testing.T) {
 	for _, name := range []string{"erthost", "ego-host"} {
 		t.Run(name, func(t *testing.T) {
-			b := startWith(t, watching(t, On, 0, name)) // a call of oe_enter is no ECALL of its own, and has no time
+			b := startWith(t, watching(t, On, 0, name)) // a call of oe_enter is not a separate ECALL, and is not timed
 			p := run(t, build(t, filepath.Join(t.TempDir(), name), "testdata/oehost.c"))
 			p.do(t, "0 0")
 			look(t, b)

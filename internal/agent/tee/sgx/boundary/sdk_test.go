@@ -15,22 +15,23 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// ready starts an application and lets the backend find it, its runtime and, after a first ECALL, its OCALLs.
+// ready starts an application and waits until the backend has found it, its runtime and, after a first ECALL, its
+// OCALLs.
 func ready(t *testing.T, b *Backend, path string) *target {
 	t.Helper()
 	app := run(t, path)
-	app.do(t, "ecall 0 0 1") // it has been loaded
+	app.do(t, "ecall 0 0 1") // it is loaded
 	look(t, b)
 	app.do(t, "ecall 1 0 1")
 	look(t, b)
 	return app
 }
 
-// named are the ECALLs of an application that has symbols.
+// named are the ECALLs of an application with symbols.
 var named = [2]string{"app_ecall_even", "app_ecall_odd"}
 
-// ofApp are the samples of an application by what it counts itself. Without symbols its OCALLs have numbers, and so
-// have its ECALLs.
+// ofApp converts the counts that an application prints into samples. Without symbols its OCALLs and ECALLs have
+// numbers.
 func ofApp(name string, ecalls float64, ocalls map[string]float64) map[string]float64 {
 	want, sum := map[string]float64{}, ecalls
 	for ocall, n := range ocalls {
@@ -74,13 +75,13 @@ func TestSDKCallsAreWhatTheProgramCounts(t *testing.T) {
 	}
 }
 
-// As kernels before 6.6 attach: a perf event for each place. That needs a capability after the start.
+// Kernels before 6.6 attach a perf event for each site. That needs a capability after the start.
 func TestEventsCountTheSame(t *testing.T) {
 	o := options(On, 0)
 	o.events = true
 	b := startWith(t, o)
 	if keeps := b.Keeps(); len(keeps) != 1 || keeps[0] != "cap_perfmon" {
-		t.Errorf("%v are kept", keeps)
+		t.Errorf("capabilities kept: %v", keeps)
 	}
 	app := ready(t, b, sdkApp(t, "sdk-events"))
 	before := scrape(t, b)
@@ -118,10 +119,10 @@ func TestChildrenAndNewProgramsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	counted := numbers(t, app.answer(t))
-	look(t, b) // calls of a child that has been seen wait for names until it is looked at once more
+	look(t, b) // names of a child's calls are resolved at the second look
 	after := scrape(t, b)
 	ecalls := "teescope_ecalls_total{ecall=%s,mode=normal,source=sdk_uprobe,workload=%s}"
-	// A child that ended before it was looked at is of no workload, but it is counted.
+	// A child that ended before the first look has no workload, but its calls are counted.
 	for i, name := range named {
 		of := func(s map[string]float64) float64 {
 			return s[fmt.Sprintf(ecalls, name, "sdk-fork")] + s[fmt.Sprintf(ecalls, strconv.Itoa(i), "other")]
@@ -138,7 +139,8 @@ func TestChildrenAndNewProgramsAreCounted(t *testing.T) {
 	grown(t, afterExec, scrape(t, b), ofApp("sdk-fork", counted[0], map[string]float64{"app_ocall_print": counted[1], "app_ocall_read": counted[2]}))
 }
 
-// A table is believed only where the file says the same; else no OCALL is probed, no transition told.
+// A table is used only if the file contains the same one. Otherwise no OCALL is probed, and no crossing is
+// counted.
 func TestTableThatTheFileDoesNotHaveIsNotBelieved(t *testing.T) {
 	b := start(t, On, 0)
 	app := run(t, sdkApp(t, "sdk-lies", "-DTABLE_ON_HEAP"))
@@ -152,12 +154,12 @@ func TestTableThatTheFileDoesNotHaveIsNotBelieved(t *testing.T) {
 	grown(t, before, after, map[string]float64{"teescope_ecalls_total{ecall=0,mode=normal,source=sdk_uprobe,workload=sdk-lies}": 50})
 	for name := range after {
 		if strings.Contains(name, "workload=sdk-lies") && !strings.HasPrefix(name, "teescope_ecalls_total") {
-			t.Errorf("%s is told", name)
+			t.Errorf("%s has a sample", name)
 		}
 	}
 }
 
-// The probes of an agent that is killed are gone, and the program never noticed.
+// When an agent is killed its probes disappear, and the program is unaffected.
 func TestTargetSurvivesAnAgentThatIsKilled(t *testing.T) {
 	start(t, On, 0) // skips without privileges
 	path := sdkApp(t, "sdk-kill")
@@ -203,7 +205,7 @@ func TestTargetSurvivesAnAgentThatIsKilled(t *testing.T) {
 		}
 		app.do(t, "ecall 200 3 4")
 		if string(code()) == string(clean) {
-			t.Error("no probe is in the code")
+			t.Error("the code has no probe")
 		}
 		if _, err := fmt.Fprintln(app.in, "ecall 20000 3 4"); err != nil {
 			t.Fatal(err)
@@ -216,7 +218,7 @@ func TestTargetSurvivesAnAgentThatIsKilled(t *testing.T) {
 			t.Errorf("the program counted %v", got)
 		}
 		if err := eventually(func() bool { return string(code()) == string(clean) }); err != nil {
-			t.Error("probes are left in the code of the program")
+			t.Error("probes remain in the code of the program")
 		}
 	}
 }

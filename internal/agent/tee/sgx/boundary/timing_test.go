@@ -15,7 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
-// watching are options with a rule about programs of this name.
+// watching returns options with a rule for programs of this name.
 func watching(t *testing.T, mode Mode, budget int, comm string) Options {
 	t.Helper()
 	o := options(mode, budget)
@@ -24,12 +24,13 @@ func watching(t *testing.T, mode Mode, budget int, comm string) Options {
 		t.Fatal(err)
 	}
 	o.Watch = []watch.Rule{rule}
-	// Nobody enters an enclave here: what is known is not to wait for that, on kernels whose vDSO has the function.
+	// No program here enters an enclave. With this error the backend does not wait for an entry, on kernels whose
+	// vDSO has the function.
 	o.enclu = func(uint32) (uint64, error) { return 0, breakpoint.ErrNoVDSO }
 	return o
 }
 
-// sumOf adds up the samples of a workload whose names begin so.
+// sumOf adds up the samples of a workload whose names have this prefix.
 func sumOf(all map[string]float64, name, workload string) float64 {
 	sum := 0.0
 	for sample, v := range all {
@@ -40,8 +41,8 @@ func sumOf(all map[string]float64, name, workload string) float64 {
 	return sum
 }
 
-// The program's own clock readings, inside and around each call, enclose what the probes see, whatever else the
-// machine does.
+// The program reads the clock inside and around each call. Durations must be between the two readings, under any
+// load of the machine.
 func TestDurationsAreThoseThatTheProgramMeasures(t *testing.T) {
 	for name, events := range map[string]bool{"sdk-timed": false, "sdk-timed-1": true} {
 		t.Run(name, func(t *testing.T) {
@@ -83,8 +84,8 @@ func TestDurationsAreThoseThatTheProgramMeasures(t *testing.T) {
 	}
 }
 
-// What nobody watches is not timed, not even where it shares a file with what somebody watches, and a file that
-// nobody watches any more is counted on as before.
+// A process that is not watched is not timed, even if it shares a file with a watched process. When a file has no
+// watched process any longer, its calls are still counted.
 func TestOnlyWatchedProcessesAreTimed(t *testing.T) {
 	b := startWith(t, watching(t, On, 0, "sdk-seen"))
 	path := sdkApp(t, "sdk-seen")
@@ -99,7 +100,7 @@ func TestOnlyWatchedProcessesAreTimed(t *testing.T) {
 	unseen := ready(t, b, other)
 	quiet := scrape(t, b)
 	if n := quiet["teescope_transition_timed{file=libsgx_urts.so,reason=,runtime=sdk}"]; n != 0 {
-		t.Error("the library is timed for nobody")
+		t.Error("the library is timed without a watched process")
 	}
 	seen := ready(t, b, path)
 	before := scrape(t, b)
@@ -110,7 +111,7 @@ func TestOnlyWatchedProcessesAreTimed(t *testing.T) {
 		t.Errorf("%v ECALLs of the watched process are timed, want 50", n)
 	}
 	if n := sumOf(after, "teescope_ecall_seconds_count", "sdk-unseen"); n != 0 {
-		t.Errorf("%v ECALLs of a process that nobody watches are timed", n)
+		t.Errorf("%v ECALLs of an unwatched process are timed", n)
 	}
 	_ = seen.in.Close()
 	_ = seen.Wait()
@@ -123,8 +124,8 @@ func TestOnlyWatchedProcessesAreTimed(t *testing.T) {
 	grown(t, left, scrape(t, b), ofApp("sdk-unseen", counted[0], map[string]float64{"app_ocall_print": counted[1], "app_ocall_read": counted[2]}))
 }
 
-// Above the budget calls are timed in the windows in which they are counted, and stand for as many. Returns are paid
-// for out of the same budget.
+// Above the budget calls are timed in the windows in which they are counted, with the same weight. Probes of
+// returns are part of the same budget.
 func TestSampledCallsAreTimedAndPaidFor(t *testing.T) {
 	const budget = 8_000
 	b := startWith(t, watching(t, Auto, budget, "sdk-often"))
@@ -157,9 +158,9 @@ func TestSampledCallsAreTimedAndPaidFor(t *testing.T) {
 		cost := "teescope_transition_probe_cost_total{file=" + file + ",runtime=sdk}"
 		paid := (after[cost] - before[cost]) / took
 		t.Logf("%ss: %.0f sampled, %.0f timed, %.2f us each, %.0f hits a second paid", call, counted, timed, seconds/timed*1e6, paid)
-		// But for one call that each window cuts off.
+		// Each window cuts off one call.
 		if counted < 10_000 || math.Abs(timed/counted-1) > 0.05 {
-			t.Errorf("%ss: %.0f are told, and %.0f timed", call, counted, timed)
+			t.Errorf("%ss: %.0f are counted, and %.0f timed", call, counted, timed)
 		}
 		if seconds <= 0 || seconds > took {
 			t.Errorf("%ss took %v s within %v s", call, seconds, took)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package boundarytest compiles the programs that tests of the enclave boundary count for. It refuses to run them.
+// Package boundarytest compiles the programs that the tests of the enclave boundary watch. It refuses to run
+// them.
 package boundarytest
 
 import (
@@ -11,7 +12,8 @@ import (
 	"testing"
 )
 
-// Source names a file of the package boundary's testdata, for tests of that package and of those below it.
+// Source returns the path of a file in the testdata of package boundary, for tests of that package and of those
+// below it.
 func Source(name string) string {
 	dir := "testdata"
 	if _, err := os.Stat(dir + "/urts.c"); err != nil {
@@ -20,7 +22,7 @@ func Source(name string) string {
 	return filepath.Join(dir, name)
 }
 
-// Build compiles a C program, into a directory of its own.
+// Build compiles a C program into a directory of its own.
 func Build(t *testing.T, out string, args ...string) string {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
@@ -33,7 +35,7 @@ func Build(t *testing.T, out string, args ...string) string {
 	return out
 }
 
-// SDKApp builds the application of the Intel SDK, with its library, under a name of its own.
+// SDKApp builds the application of the Intel SDK, with its library, under a unique name.
 func SDKApp(t *testing.T, name string, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()

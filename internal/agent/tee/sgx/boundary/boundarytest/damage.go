@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Damaged calls read with a program whose headers are damaged in many ways: cut off, and with all ones and zero in each
-// field. A reader must end soon, with an error or without.
+// Damaged calls read with a program whose headers are damaged in many ways: truncated, or with all ones or zeros
+// in one field. A reader must return soon, with or without an error.
 func Damaged(t *testing.T, read func(t *testing.T, data []byte)) {
 	t.Helper()
 	path := Build(t, filepath.Join(t.TempDir(), "loader"), Source("loader.c"))
@@ -38,12 +38,12 @@ func Damaged(t *testing.T, read func(t *testing.T, data []byte)) {
 	}
 }
 
-// Small is a program of one segment, two functions with their names, and Gramine's three counters.
+// Small returns a program with one segment, two named functions, and Gramine's three counters.
 func Small() []byte {
 	var out bytes.Buffer
 	put := func(v any) {
 		if err := binary.Write(&out, binary.LittleEndian, v); err != nil {
-			panic(err) // a buffer takes all
+			panic(err) // a buffer accepts all writes
 		}
 	}
 	const code, symbols, strings, sections = 120, 168, 240, 264

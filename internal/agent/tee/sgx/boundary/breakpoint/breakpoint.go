@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package breakpoint counts entries of enclaves and AEXs where all runtimes of the in-tree driver come by: at ENCLU in the
-// kernel's vDSO, on which it sets a debug-register breakpoint in the threads of watched processes. It refuses to set one
-// where Gramine counts, because that does not enter there, and in processes that no rule names.
+// Package breakpoint counts entries of enclaves and AEXs at ENCLU in the kernel's vDSO, which all runtimes of the
+// in-tree driver use. It sets a debug-register breakpoint on it in the threads of watched processes. It refuses
+// to set one in processes that no rule names, and in those of Gramine, which enters enclaves by its own code.
 package breakpoint
 
 import (
@@ -18,21 +18,21 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 )
 
-// Options are what Breakpoints are made of.
+// Options configure Breakpoints.
 type Options struct {
 	Object    *bpf.Object
 	Processes *process.Table
 	Files     *window.Files
 	Families  *count.Families
-	// Address is where a process executes the instruction.
+	// Address returns the address of the instruction in a process.
 	Address func(tgid uint32) (uint64, error)
-	// Elsewhere tells whether the entries of a process are counted by its runtime.
+	// Elsewhere reports whether the runtime counts the entries of a process.
 	Elsewhere func(*process.Process) bool
 	Log       *slog.Logger
 }
 
-// Breakpoints are those on the ENCLU of the vDSO. The vDSO is treated as a file with probes, with windows and a budget
-// like others.
+// Breakpoints are the breakpoints on the ENCLU of the vDSO. The vDSO is treated as a file with probes, so that it
+// has windows and a budget too.
 type Breakpoints struct {
 	Options
 	points    *bpf.Breakpoints
@@ -40,22 +40,23 @@ type Breakpoints struct {
 	file      *window.File // nil while no process is watched
 	trees     map[uint32]*tree
 	lastTree  uint32
-	seen      map[uint32]counts // what was read of the kernel side
+	seen      map[uint32]counts // as last read from the kernel side
 	processes map[uint32]*state
 }
 
 // state is what is known of a watched process.
 type state struct {
-	tree    *tree // nil where it has no breakpoints
-	refused bool  // and there will be none
-	enters  bool  // it enters enclaves through the vDSO: its crossings are known from that alone
+	tree    *tree // nil if it has no breakpoints
+	refused bool  // it will not get breakpoints
+	enters  bool  // it enters enclaves through the vDSO, so only breakpoints count its crossings
 	asked   time.Time
 }
 
-// runtimeLabel is the label runtime of the vDSO.
+// runtimeLabel is the value of the label runtime for the vDSO.
 const runtimeLabel = "vdso"
 
-// InVDSO tells where a process executes the ENCLU of the vDSO. It returns ErrNoVDSO where this kernel has none.
+// InVDSO returns a function that finds the address of the vDSO's ENCLU in a process. The error is ErrNoVDSO if
+// this kernel has none.
 func InVDSO(of host.Processes) (func(tgid uint32) (uint64, error), error) {
 	offset, err := encluOfVDSO()
 	if err != nil {
@@ -67,7 +68,7 @@ func InVDSO(of host.Processes) (func(tgid uint32) (uint64, error), error) {
 	}, nil
 }
 
-// Load loads what counts at breakpoints, and what follows the processes that inherit them.
+// Load loads the program of the breakpoints, and those that follow the processes that inherit them.
 func Load(o Options) (*Breakpoints, error) {
 	b := &Breakpoints{Options: o, processes: map[uint32]*state{}}
 	var err error
@@ -88,10 +89,10 @@ func Load(o Options) (*Breakpoints, error) {
 	return b, nil
 }
 
-// Probe does nothing: files of runtimes have no breakpoint.
+// Probe does nothing, because files of runtimes have no breakpoint.
 func (b *Breakpoints) Probe(*window.File) error { return nil }
 
-// Tick does nothing: Read is often enough.
+// Tick does nothing, because Read is called often enough.
 func (b *Breakpoints) Tick() error { return nil }
 
 // Observe sets breakpoints in a watched process, once.
@@ -125,7 +126,7 @@ func (b *Breakpoints) Observe(p *process.Process) error {
 	return nil
 }
 
-// refuse gives a process up, and the vDSO too when no other process has breakpoints.
+// refuse records that a process gets no breakpoints. If no other process has any, the vDSO is no longer probed.
 func (b *Breakpoints) refuse(s *state, tgid uint32, reason error) {
 	s.refused, b.file.Reason = true, bpf.Reason(reason)
 	if len(b.trees) == 0 {
@@ -143,7 +144,7 @@ func (b *Breakpoints) state(tgid uint32) *state {
 	return s
 }
 
-// begin begins to probe the vDSO.
+// begin starts probing the vDSO.
 func (b *Breakpoints) begin() error {
 	file, err := b.Files.Add(host.FileID{}, "vdso", runtimeLabel)
 	if err != nil {
@@ -153,12 +154,12 @@ func (b *Breakpoints) begin() error {
 	cookie := window.Cookie(file.Index, 0, b.cost, 0)
 	file.Sites, file.Probes = []bpf.Site{{Cookie: cookie}}, probes{b}
 	if err := b.Object.Map("breakpoint").Put(uint32(0), cookie); err != nil {
-		return fmt.Errorf("telling which file the vDSO is: %w", err)
+		return fmt.Errorf("setting the cookie of the vDSO: %w", err)
 	}
 	return b.Files.Attach(file)
 }
 
-// probes are the breakpoints of all processes, as those of a file.
+// probes are the breakpoints of all processes, as the probes of a file.
 type probes struct{ *Breakpoints }
 
 // Attach implements window.Probes.
@@ -185,11 +186,11 @@ func (b *Breakpoints) enable(on bool) error {
 	return errors.Join(errs...)
 }
 
-// Read adds what was counted since the last time, if every entry is counted now.
+// Read adds the counts since the previous Read, if every entry is counted now.
 func (b *Breakpoints) Read() error { return b.read(nil, 1) }
 
-// read takes an AEX for the ERESUME that ends it: one out of which a thread does not come back, because it is killed, is
-// not counted. Each EENTER is taken for an EEXIT too.
+// read counts each ERESUME as an AEX, because it ends one. An AEX after which the thread is killed has no ERESUME
+// and is not counted. Each EENTER counts as an EEXIT too.
 func (b *Breakpoints) read(ending *window.File, weight float64) error {
 	if b.file == nil {
 		return nil
@@ -221,20 +222,20 @@ func (b *Breakpoints) read(ending *window.File, weight float64) error {
 	return err
 }
 
-// add counts what a process, nil where it was never looked at, has done since the last time.
+// add adds the counts of a process since the previous read. The process is nil if it was never looked at.
 func (b *Breakpoints) add(p *process.Process, tgid uint32, n counts, weight float64) {
 	last := b.seen[tgid]
 	b.seen[tgid] = n
 	owner := b.Processes.Other()
 	if t := b.trees[n.Tree]; t != nil {
-		owner = t.owner // that of the process which has begun it
+		owner = t.owner // the workload of the ancestor whose threads got the breakpoints
 	}
 	if p != nil {
 		owner = p.Workload
 		s := b.state(tgid)
 		s.enters = s.enters || n.Enters > 0
 		if n.Left != 0 {
-			s.leave() // until breakpoints are set anew
+			s.leave() // until breakpoints are set again
 		}
 	}
 	if n.Enters == 0 {
@@ -245,7 +246,7 @@ func (b *Breakpoints) add(p *process.Process, tgid uint32, n counts, weight floa
 	count.Add(owner, float64(n.Resumes-last.Resumes)*weight, b.Families.Transitions, "aex", source)
 }
 
-// leave gives up the breakpoints of a process.
+// leave drops the breakpoints of a process.
 func (s *state) leave() {
 	if s.tree != nil {
 		s.tree.users--
@@ -253,14 +254,14 @@ func (s *state) leave() {
 	}
 }
 
-// Measures tells whether a process enters enclaves through the vDSO.
+// Measures reports whether a process enters enclaves through the vDSO.
 func (b *Breakpoints) Measures(p *process.Process) bool {
 	s := b.processes[p.TGID]
 	return s != nil && s.enters && b.file != nil && p.Files[b.file] && len(b.file.Sites) > 0
 }
 
-// Counts tells whether the crossings of a process are counted here, and whether that is known yet: it has breakpoints, and
-// has not entered an enclave for too short a time.
+// Counts reports whether the crossings of a process are counted here, and whether that is known. It is unknown
+// for a short time after the process got breakpoints, until it enters an enclave.
 func (b *Breakpoints) Counts(p *process.Process) (counts, known bool) {
 	s := b.processes[p.TGID]
 	if s == nil {
@@ -275,7 +276,7 @@ func (b *Breakpoints) Counts(p *process.Process) (counts, known bool) {
 	return false, b.Processes.Now().Sub(s.asked) >= process.NameWait
 }
 
-// Forget forgets a process that has ended. What it counted has been read.
+// Forget forgets a process that has ended, after its counts were read.
 func (b *Breakpoints) Forget(p *process.Process) error {
 	b.state(p.TGID).leave()
 	delete(b.processes, p.TGID)
@@ -290,7 +291,7 @@ func (b *Breakpoints) forget(tgid uint32) error {
 	return nil
 }
 
-// Tidy removes the breakpoints that no process has any more.
+// Tidy removes the breakpoints that no process has any longer.
 func (b *Breakpoints) Tidy() error { return b.remove(func(t *tree) bool { return t.users == 0 }) }
 
 func (b *Breakpoints) remove(which func(*tree) bool) error {
@@ -304,5 +305,5 @@ func (b *Breakpoints) remove(which func(*tree) bool) error {
 	return errors.Join(errs...)
 }
 
-// Shrink makes the map small that is not used without breakpoints. It must run before the maps are created.
+// Shrink reduces the map that is unused without breakpoints. It must be called before the maps are created.
 func Shrink(o *bpf.Object) error { return o.Resize("crossed", 1) }

@@ -12,10 +12,11 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 )
 
-// assumedCost is what a hit costs where it cannot be measured: that under a hypervisor that intercepts each.
+// assumedCost is the cost of a hit if it cannot be measured: the cost under a hypervisor that intercepts each
+// hit.
 const assumedCost = 16
 
-// measure tells what a hit of a breakpoint costs.
+// measure measures the cost of a hit of a breakpoint.
 func measure(breakpoints *bpf.Breakpoints) (uint8, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

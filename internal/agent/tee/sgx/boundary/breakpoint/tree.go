@@ -12,15 +12,15 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 )
 
-// tree has the breakpoints of the threads that a process had, which all threads and processes have that descend
-// from them.
+// tree has the breakpoints of the threads of one process. All threads and processes that descend from these
+// threads inherit them.
 type tree struct {
 	set   []*bpf.Breakpoint
 	owner *count.Workload
-	users int // processes that are known
+	users int // known processes that use it
 }
 
-// maxPoints threads a process may have when it is first met.
+// maxPoints is the limit of the threads of a process when it is found.
 const maxPoints = 512
 
 func (t *tree) each(do func(*bpf.Breakpoint) error) error {
@@ -38,7 +38,7 @@ func (t *tree) enable(on bool) error {
 // Close removes the breakpoints.
 func (t *tree) Close() error { return t.each((*bpf.Breakpoint).Close) }
 
-// countsOf returns what the kernel side has of one process; nil where it has no breakpoint.
+// countsOf returns the kernel side's counts of a process. It returns nil if the process has no breakpoint.
 func (b *Breakpoints) countsOf(tgid uint32) (*counts, error) {
 	var n counts
 	err := b.Object.Map("crossed").Lookup(tgid, &n)
@@ -51,7 +51,7 @@ func (b *Breakpoints) countsOf(tgid uint32) (*counts, error) {
 	return &n, nil
 }
 
-// inherited returns the breakpoints that a process has from the one that it descends from.
+// inherited returns the breakpoints that a process has inherited.
 func (b *Breakpoints) inherited(tgid uint32) (*tree, error) {
 	n, err := b.countsOf(tgid)
 	if err != nil || n == nil || n.Left != 0 {
@@ -60,8 +60,8 @@ func (b *Breakpoints) inherited(tgid uint32) (*tree, error) {
 	return b.trees[n.Tree], nil
 }
 
-// set sets a breakpoint in each thread of a process. Threads that begin meanwhile may have it or not: then it
-// is done again.
+// set sets a breakpoint in each thread of a process. A thread that begins meanwhile may lack one. In that case
+// all are set again.
 func (b *Breakpoints) set(tgid uint32, owner *count.Workload) (*tree, error) {
 	address, err := b.Address(tgid)
 	if err != nil {
@@ -105,7 +105,7 @@ func (b *Breakpoints) setOnce(tgid uint32, address uint64) (*tree, error) {
 	for _, tid := range tids {
 		point, err := b.points.Set(tid, address)
 		if errors.Is(err, unix.ESRCH) {
-			continue // it has ended
+			continue // the thread has ended
 		}
 		if err != nil {
 			return nil, errors.Join(err, t.Close())

@@ -14,17 +14,17 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// enterEnclave is the kernel's function by which programs enter enclaves of the in-tree driver (Linux 5.11,
-// arch/x86/entry/vdso/vsgx.S). It has one ENCLU, for EENTER and as the address at which an AEX ends.
+// enterEnclave is the kernel's function that enters enclaves of the in-tree driver (Linux 5.11,
+// arch/x86/entry/vdso/vsgx.S). It has one ENCLU, which executes EENTER and is the address at which an AEX ends.
 const enterEnclave = "__vdso_sgx_enter_enclave"
 
 var enclu = []byte{0x0f, 0x01, 0xd7}
 
-// ErrNoVDSO says that this kernel has no such function.
+// ErrNoVDSO means that this kernel has no such function.
 var ErrNoVDSO = errors.New("the kernel's vDSO has no " + enterEnclave)
 
-// encluOfVDSO finds the offset of that instruction in the vDSO, which is the same for all 64-bit programs of a
-// machine. It is read from the memory of this process.
+// encluOfVDSO finds the offset of that instruction in the vDSO. It is the same for all 64-bit programs of a
+// machine, so it is read from the memory of this process.
 func encluOfVDSO() (uint64, error) {
 	const most = 64 << 10
 	start, end, err := host.VDSO(hostfs.At("/proc").Self())

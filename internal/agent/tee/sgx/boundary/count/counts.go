@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package count keeps what workloads have counted at the enclave boundary, and describes the metric families that it is
-// emitted as. It refuses to know how anything was counted: the label source says it.
+// Package count stores the counts of workloads at the enclave boundary, and describes their metric families. It
+// refuses to know how anything was counted: the label source says that.
 package count
 
 import (
@@ -17,13 +17,13 @@ import (
 // Workload is a workload with its counts.
 type Workload = workload.Workload[Counts]
 
-// Registry has all workloads.
+// Registry contains all workloads.
 type Registry = workload.Registry[Counts]
 
 // series is one sample of a workload.
 type series struct {
 	family *metric.Desc
-	labels [3]string // after those of the workload; empty ones at the end do not exist
+	labels [3]string // after those of the workload; trailing empty labels do not exist
 }
 
 // histogram identifies a histogram of a workload.
@@ -32,7 +32,7 @@ type histogram struct {
 	call, source string
 }
 
-// Counts are what a workload has counted, and how long it took.
+// Counts are the counters and durations of a workload.
 type Counts struct {
 	calls map[series]float64
 	times map[histogram]*Times
@@ -54,10 +54,11 @@ func (f *Families) Cross(w *Workload, n float64, source string) {
 	Add(w, n, f.Transitions, "eexit", source)
 }
 
-// maxTimed functions of a workload have histograms of their own in each family; the rest is the function "other".
+// maxTimed is the number of functions with their own histograms, by workload and family. Further functions are
+// counted as "other".
 const maxTimed = 32
 
-// TimesOf returns where the durations of a workload's calls are added up.
+// TimesOf returns the histogram of a workload's calls of one function.
 func TimesOf(w *Workload, family *metric.Desc, call, source string) *Times {
 	if w.Kept.times == nil {
 		w.Kept.times = map[histogram]*Times{}
@@ -80,18 +81,18 @@ func TimesOf(w *Workload, family *metric.Desc, call, source string) *Times {
 	return w.Kept.times[h]
 }
 
-// Buckets of durations: the first is for less than 1.024 us, each next one for twice as much, and the last for all
-// that is longer.
+// Buckets is the number of buckets of durations. The first is for less than 1.024 us, each further one for twice
+// as much, and the last for all longer durations.
 const Buckets = buckets
 
-// Times is how long calls took. They are no whole numbers where a call stands for others.
+// Times is a histogram of durations. Its counts are fractional, because a sampled call stands for several.
 type Times struct {
 	Bucket  [Buckets]float64
 	Seconds float64
 }
 
-// bounds are the buckets whose upper bounds are emitted: 1.024 us and twice as much each up to 262 us, then four times
-// as much each up to 17 s.
+// bounds are the buckets whose upper bounds are emitted: 1.024 us and twice as much each up to 262 us, then four
+// times as much each up to 17 s.
 var bounds = [...]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24}
 
 func (s *Times) histogram(of *metric.Desc, labels ...string) prometheus.Metric {
@@ -107,7 +108,7 @@ func (s *Times) histogram(of *metric.Desc, labels ...string) prometheus.Metric {
 	return of.Distribution(uint64(math.Round(n)), s.Seconds, upTo, labels...)
 }
 
-// Emit emits what all workloads have counted.
+// Emit emits the counts of all workloads.
 func Emit(r *Registry, emit func(prometheus.Metric)) {
 	r.Each(func(w *Workload) {
 		own := []string{w.Name, w.Container, w.Pod, w.Namespace}

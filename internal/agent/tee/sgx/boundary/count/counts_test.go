@@ -10,7 +10,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// Weighted calls are no whole numbers: what is told still adds up.
+// Counts of weighted calls are fractional, and the emitted buckets must still add up.
 func TestHistogramsOfSampledCallsAddUp(t *testing.T) {
 	of := metric.New(metric.Desc{Name: "x_seconds", Kind: metric.Histogram, Labels: []string{"l"}})
 	s := &Times{Seconds: 1.5}

@@ -8,10 +8,10 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// workloadLabels are as on every family about a workload.
+// workloadLabels are the labels of every family about a workload.
 var workloadLabels = []string{"workload", "container", "pod", "namespace"}
 
-// Families are all that the backend can emit.
+// Families are all families that the backend can emit.
 type Families struct {
 	Transitions, ECalls, OCalls, Signals        *metric.Desc
 	ECallTime, OCallTime, Estimated             *metric.Desc
@@ -36,7 +36,7 @@ func timesOf(name, label, help string) *metric.Desc {
 	})
 }
 
-// NewFamilies makes the descriptions.
+// NewFamilies returns the descriptions.
 func NewFamilies() *Families {
 	file := []string{"file", "runtime"}[:2:2]
 	return &Families{
@@ -104,7 +104,7 @@ func NewFamilies() *Families {
 	}
 }
 
-// All lists the descriptions in the order of the documentation.
+// All returns the descriptions in the order of the documentation.
 func (f *Families) All() []*metric.Desc {
 	return []*metric.Desc{f.Transitions, f.Estimated, f.ECalls, f.OCalls, f.ECallTime, f.OCallTime, f.Signals, f.Probed, f.Share, f.Deviation, f.Hits, f.Timed, f.Cost, f.Lost}
 }

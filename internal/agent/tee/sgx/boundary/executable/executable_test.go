@@ -15,7 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/boundarytest"
 )
 
-// sites.c has one function for each kind of first instruction; its name says what is to come of it.
+// sites.c has one function for each kind of first instruction. Its name is the expected result.
 func TestPlacesOfRealCode(t *testing.T) {
 	path := boundarytest.Build(t, filepath.Join(t.TempDir(), "sites"), boundarytest.Source("sites.c"))
 	f, err := os.Open(path)
@@ -50,7 +50,7 @@ func TestPlacesOfRealCode(t *testing.T) {
 	}
 }
 
-// The most expensive file that is accepted: names that are never where the last one was.
+// This is the most expensive file that is accepted: each name is far from the previous one.
 func TestReadingSymbolsIsBounded(t *testing.T) {
 	const table = 120
 	data := make([]byte, table+maxSymbols*elf.Sym64Size+1<<20)

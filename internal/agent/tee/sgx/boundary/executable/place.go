@@ -12,21 +12,21 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// Place is where in a file a probe may be set.
+// Place is an address in a file at which a probe can be set.
 type Place struct {
 	Offset  uint64
-	Stepped bool // the kernel executes the instruction under single stepping, which is expensive
+	Stepped bool // the kernel single-steps the instruction, which is expensive
 }
 
-// ENDBR64 begins functions that are built for indirect branch tracking. It does nothing else, so the
-// instruction after it is executed once for each call, too.
+// ENDBR64 is the first instruction of functions built for indirect branch tracking. It has no other effect, so
+// the instruction after it is also executed once for each call.
 var ENDBR64 = []byte{0xf3, 0x0f, 0x1e, 0xfa}
 
-// LongestInstruction is that of x86, in bytes.
+// LongestInstruction is the maximum length of an x86 instruction in bytes.
 const LongestInstruction = 15
 
-// Place finds where the probe of a function is set: at its first instruction, or at the second after an ENDBR64. It
-// refuses instructions that the kernel cannot or must not execute at another address.
+// Place returns where the probe of a function is set: at its first instruction, or at the second after an
+// ENDBR64. It refuses instructions that the kernel cannot or must not execute at another address.
 func (p *Program) Place(address uint64) (Place, error) {
 	offset, ok := p.Offset(address, elf.PF_X)
 	if !ok {
@@ -51,11 +51,11 @@ func (p *Program) Place(address uint64) (Place, error) {
 	return Place{offset, stepped}, nil
 }
 
-// errUnsafe is for instructions on which no probe is set.
+// errUnsafe marks instructions on which no probe is set.
 var errUnsafe = errors.New("its first instruction takes no probe")
 
-// check decodes the instruction that a probe would replace, and tells whether it would be stepped. The decoder does not
-// know ENCLU (0f 01 d7): that and all instructions that are too new for the decoder are refused.
+// check decodes the instruction that a probe would replace, and reports whether the kernel would single-step it.
+// It refuses instructions that the decoder does not know, such as ENCLU (0f 01 d7).
 func check(code []byte) (stepped bool, err error) {
 	i, err := x86asm.Decode(code, 64)
 	if err != nil {
@@ -63,8 +63,8 @@ func check(code []byte) (stepped bool, err error) {
 	}
 	for _, prefix := range i.Prefix {
 		switch prefix &^ (x86asm.PrefixImplicit | x86asm.PrefixIgnored) {
-		// What the kernel refuses (arch/x86/kernel/uprobes.c, is_prefix_bad), and the segments of threads:
-		// nothing that begins a function of a compiler, and the counters of Gramine.
+		// The kernel refuses these prefixes (arch/x86/kernel/uprobes.c, is_prefix_bad). Segment prefixes of
+		// threads are refused too: no compiled function begins with one, but Gramine's counters use them.
 		case x86asm.PrefixLOCK, x86asm.PrefixES, x86asm.PrefixCS, x86asm.PrefixSS, x86asm.PrefixDS,
 			x86asm.PrefixFS, x86asm.PrefixGS:
 			return false, fmt.Errorf("%w: it has the prefix %v", errUnsafe, prefix)
@@ -78,10 +78,10 @@ func check(code []byte) (stepped bool, err error) {
 	return !emulated(code, i), nil
 }
 
-// emulated tells the instructions that every kernel from 5.15 on emulates: push of a register, one-byte nop,
+// emulated reports whether every kernel from 5.15 on emulates the instruction: push of a register, one-byte nop,
 // relative jump and call (branch_setup_xol_ops and push_setup_xol_ops in arch/x86/kernel/uprobes.c).
 func emulated(code []byte, i x86asm.Inst) bool {
-	if code[0]&0xf0 == 0x40 && i.Op == x86asm.PUSH { // REX
+	if code[0]&0xf0 == 0x40 && i.Op == x86asm.PUSH { // REX prefix
 		code = code[1:]
 	}
 	op := code[0]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package executable reads ELF files for x86-64 that anyone may have written: their functions, their data as it is when it
-// is loaded, and where in a function a probe may be set. It refuses to use more memory than that of a Chunk, to run
+// Package executable reads untrusted ELF files for x86-64: their functions, their data as it is after loading,
+// and where in a function a probe may be set. It refuses to use more memory than that of a Chunk, to run
 // anything, and to know what a function means.
 package executable
 
@@ -14,17 +14,17 @@ import (
 	"strings"
 )
 
-// Bounds of what is read.
+// Limits of what is read.
 const (
 	maxSegments = 128
 	maxSections = 4096
 	maxSymbols  = 1 << 20
 	longestName = 128
-	// Chunk is how many bytes of a file are read at once.
+	// Chunk is the number of bytes of a file that are read at once.
 	Chunk = 64 << 10
 )
 
-// Program is an ELF file for x86-64: what is mapped of it, and where its symbols are.
+// Program is an ELF file for x86-64: its segments and the location of its symbols.
 type Program struct {
 	file     io.ReaderAt
 	segments []elf.Prog64
@@ -36,13 +36,13 @@ type Function struct {
 	Name    string
 	Address uint64 // as linked
 	Size    uint64 // in bytes
-	Global  bool   // it may be called from other objects
+	Global  bool   // other objects may call it
 }
 
-// ErrNotELF says that a file is something else.
+// ErrNotELF means that the file is not an ELF file for x86-64.
 var ErrNotELF = errors.New("not an ELF file for x86-64")
 
-// Read reads the headers of an ELF file, and those alone.
+// Read reads only the headers of an ELF file.
 func Read(file io.ReaderAt) (*Program, error) {
 	var h elf.Header64
 	if err := readAt(file, 0, &h); err != nil {
@@ -66,12 +66,12 @@ func Read(file io.ReaderAt) (*Program, error) {
 	return p, nil
 }
 
-// readAt decodes a value of fixed size. An offset beyond all files is an error of the file system.
+// readAt decodes a value of fixed size. The file system reports an error for an offset beyond the end.
 func readAt(file io.ReaderAt, offset uint64, into any) error {
 	return binary.Read(io.NewSectionReader(file, int64(offset&(1<<62-1)), int64(binary.Size(into))), binary.LittleEndian, into)
 }
 
-// Offset is where the byte at an address is in the file, if it is in a segment with these rights.
+// Offset returns the position in the file of the byte at an address, if a segment with these rights contains it.
 func (p *Program) Offset(address uint64, rights elf.ProgFlag) (uint64, bool) {
 	for _, s := range p.segments {
 		if elf.ProgType(s.Type) == elf.PT_LOAD && elf.ProgFlag(s.Flags)&rights == rights &&
@@ -93,7 +93,7 @@ func (p *Program) Address(offset uint64, rights elf.ProgFlag) (uint64, bool) {
 	return 0, false
 }
 
-// Functions calls f for each function that the file defines, of both symbol tables.
+// Functions calls f for each function that the file defines, in both symbol tables.
 func (p *Program) Functions(f func(Function)) error {
 	for _, s := range p.sections {
 		if t := elf.SectionType(s.Type); t != elf.SHT_SYMTAB && t != elf.SHT_DYNSYM {
@@ -119,7 +119,7 @@ func (p *Program) Functions(f func(Function)) error {
 	return nil
 }
 
-// entries passes over a table in chunks.
+// entries reads a table in chunks.
 func (p *Program) entries(s elf.Section64, size int, f func([]byte)) error {
 	buffer := make([]byte, Chunk/size*size)
 	table := io.NewSectionReader(p.file, int64(s.Off), int64(s.Size))
@@ -137,8 +137,8 @@ func (p *Program) entries(s elf.Section64, size int, f func([]byte)) error {
 	}
 }
 
-// names reads a string table through a window: names of neighbours are mostly neighbours. The window is small,
-// because a file may be made so that they never are.
+// names reads a string table through a window, because names of neighbouring symbols are usually near each other.
+// The window is small, because a hostile file may have them far apart.
 type names struct {
 	file   io.ReaderAt
 	from   uint64
@@ -150,7 +150,7 @@ type names struct {
 func (n *names) at(index uint32) string {
 	i := uint64(index)
 	if i < n.start || i+longestName > n.start+uint64(n.length) {
-		n.length, _ = n.file.ReadAt(n.window[:], int64((n.from+i)&(1<<62-1))) // a short read is the end of the file
+		n.length, _ = n.file.ReadAt(n.window[:], int64((n.from+i)&(1<<62-1))) // a short read means the end of the file
 		n.start = i
 	}
 	from := n.window[i-n.start : n.length]
@@ -158,8 +158,8 @@ func (n *names) at(index uint32) string {
 	return name
 }
 
-// Words returns 8-byte words of the file's data as they are when it is loaded at the addresses it was linked
-// for: with the relocations that the file asks for.
+// Words returns 8-byte words of the file's data after loading at the addresses it was linked for, with
+// relocations applied.
 func (p *Program) Words(address uint64, n int) ([]uint64, error) {
 	offset, ok := p.Offset(address, elf.PF_R)
 	if !ok {
@@ -188,7 +188,7 @@ func (p *Program) Words(address uint64, n int) ([]uint64, error) {
 	return words, nil
 }
 
-// Code calls f for each executable segment with its bytes, at most this many, and the address that it is linked to.
+// Code calls f for each executable segment with its bytes, up to a limit, and the address that it is linked to.
 func (p *Program) Code(most uint64, f func(text *io.SectionReader, address uint64) error) error {
 	for _, s := range p.segments {
 		if elf.ProgType(s.Type) != elf.PT_LOAD || elf.ProgFlag(s.Flags)&elf.PF_X == 0 {
@@ -201,7 +201,7 @@ func (p *Program) Code(most uint64, f func(text *io.SectionReader, address uint6
 	return nil
 }
 
-// Bytes reads n bytes of code at an address, fewer at the end of the file.
+// Bytes reads n bytes of code at an address, or fewer at the end of the file.
 func (p *Program) Bytes(address, n uint64) ([]byte, bool) {
 	offset, ok := p.Offset(address, elf.PF_X)
 	if !ok {

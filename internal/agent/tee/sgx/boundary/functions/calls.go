@@ -13,7 +13,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// ecallRuntime is the number of the SDK's own ECALLs, such as initialising the enclave (ECALL_RUNTIME of the kernel side).
+// ecallRuntime is the number of the SDK's own ECALLs, such as the initialisation of the enclave (ECALL_RUNTIME of
+// the kernel side).
 const ecallRuntime = 1<<32 - 1
 
 func (f *Functions) readCalls(ending *window.File, weight float64) error {
@@ -34,11 +35,11 @@ func (f *Functions) readCalls(ending *window.File, weight float64) error {
 	return errors.Join(err, f.forgetCalls(stale))
 }
 
-// takeCalls adds what a counter has grown by, and tells whether the counter can be removed.
+// takeCalls adds the growth of a counter, and reports whether the counter can be removed.
 func (f *Functions) takeCalls(key callKey, n uint64, ending *window.File, weight float64) (stale bool) {
 	s := f.sites[key.Site]
 	if s == nil {
-		return true // of a file that is probed no more
+		return true // its file is no longer probed
 	}
 	w, now := s.file.Weight(ending, weight)
 	if n == f.counted[key] || !now {
@@ -54,7 +55,7 @@ func (f *Functions) takeCalls(key callKey, n uint64, ending *window.File, weight
 	return p == nil
 }
 
-// forgetCalls removes counters that are not read again.
+// forgetCalls removes counters that are no longer read.
 func (f *Functions) forgetCalls(keys []callKey) error {
 	var errs []error
 	for _, key := range keys {
@@ -64,7 +65,7 @@ func (f *Functions) forgetCalls(keys []callKey) error {
 	return errors.Join(errs...)
 }
 
-// count adds calls to what their workload has counted. The process is nil if it ended before it could be looked at.
+// count adds calls to the counts of their workload. The process is nil if it ended before the first look.
 func (f *Functions) count(p *process.Process, key callKey, s *site, n float64) {
 	owner, source := f.Processes.Owner(p), s.source()
 	switch s.direction {
@@ -89,7 +90,7 @@ func (f *Functions) count(p *process.Process, key callKey, s *site, n float64) {
 	f.Families.Cross(owner, n, source)
 }
 
-// decide counts the crossings of processes of which it is known by now that no other mechanism counts them.
+// decide counts the pending crossings of processes, when it is known that no other mechanism counts them.
 func (f *Functions) decide() {
 	for tgid, s := range f.processes {
 		p := f.Processes.Known(tgid)
@@ -109,7 +110,7 @@ func (f *Functions) decide() {
 	}
 }
 
-// label names the function that is called, in a process if that is known.
+// label returns the name of the called function, in one process if that is known.
 func (f *Functions) label(p *process.Process, key callKey, s *site) string {
 	if s.role == roleSDKECall && p != nil {
 		if name := f.state(p).ecalls[key.Argument]; name != "" {
@@ -119,7 +120,7 @@ func (f *Functions) label(p *process.Process, key callKey, s *site) string {
 	return s.label(key.Argument)
 }
 
-// label names the function that is called, of which each process has the same.
+// label returns the name of the called function, if it is the same in each process.
 func (s *site) label(argument uint32) string {
 	switch {
 	case s.name != "":
@@ -129,7 +130,7 @@ func (s *site) label(argument uint32) string {
 	case argument >= toldApart:
 		return "other"
 	case s.role == roleOEDispatch && argument == 0:
-		return "call_host_function" // by which those of applications come
+		return "call_host_function" // the function through which OCALLs of applications are dispatched
 	case s.role == roleOEDispatch:
 		return "runtime_" + strconv.Itoa(int(argument)) // their numbers change between versions (calls.h, oe_func_t)
 	}

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// assumedStepping is what a hit costs under single stepping where it cannot be measured.
+	// assumedStepping is the cost of a single-stepped hit if it cannot be measured.
 	assumedStepping = 40
-	// costReturn is what probing a return costs.
+	// costReturn is the cost of probing a return.
 	costReturn = 1
 )
 
-// measureStepping tells what a hit costs where the kernel executes the instruction under single stepping, in
-// hits on an emulated one: 2 to 4 on bare metal, 40 under some hypervisors.
+// measureStepping measures the cost of a hit that the kernel single-steps, in hits on an emulated instruction. It
+// is 2 to 4 on bare metal and 40 under some hypervisors.
 func measureStepping(call *bpf.UserProbe) (uint8, error) {
 	const self = "/proc/self/exe"
 	f, err := os.Open(self)

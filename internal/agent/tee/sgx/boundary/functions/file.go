@@ -13,26 +13,26 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 )
 
-// maxSites are probed in all files together.
+// maxSites is the limit of probed sites in all files together.
 const maxSites = 4096
 
-// file is a file whose functions are probed, for all processes that map it.
+// file is a file whose functions are probed in all processes that map it.
 type file struct {
 	*window.File
 	all     *Functions
 	runtime *runtime
-	calls   closers // probes of functions; none while they are not attached
+	calls   closers // probes of functions; empty while detached
 	returns closers
 }
 
-// site is the address in a file of a function that is called.
+// site is the address of a called function in a file.
 type site struct {
 	spot
 	runtime *runtime
 	file    *file
 }
 
-// of returns a file as it is known here.
+// of returns the file in this package's form.
 func (f *Functions) of(of *window.File) *file {
 	known := f.files[of]
 	if known == nil {
@@ -42,7 +42,7 @@ func (f *Functions) of(of *window.File) *file {
 	return known
 }
 
-// probe looks for the runtime's functions in the file and makes sites of them.
+// probe finds the runtime's functions in the file and makes sites of them.
 func (f *file) probe() error {
 	spots, err := f.runtime.find(f.Program)
 	errs := make([]error, 0, len(spots)+1)
@@ -52,7 +52,7 @@ func (f *file) probe() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// addSite adds a site to the file. Its probe is attached with the others.
+// addSite adds a site to the file. Attach attaches its probe.
 func (f *file) addSite(r *runtime, address uint64, s spot) error {
 	where, err := f.Program.Place(address)
 	if err != nil {
@@ -60,7 +60,7 @@ func (f *file) addSite(r *runtime, address uint64, s spot) error {
 	}
 	all := f.all
 	if len(all.sites) >= maxSites {
-		return fmt.Errorf("%d functions are probed already, which is the most", maxSites)
+		return fmt.Errorf("%d functions are probed already, which is the maximum", maxSites)
 	}
 	cost := uint8(window.CostEmulated)
 	if where.Stepped {
@@ -91,8 +91,8 @@ func (f *file) attach(sites []bpf.Site) error {
 	return nil
 }
 
-// attachMore attaches sites that were added to a file whose calls are all counted. Where they are sampled, the
-// next window has them.
+// attachMore attaches sites that were added to a file whose calls are all counted. In a sampled file the next
+// window attaches them.
 func (f *file) attachMore(added []bpf.Site) error {
 	switch {
 	case !f.Exact() || len(added) == 0:
@@ -129,7 +129,7 @@ func (f *file) Close() error {
 	return nil
 }
 
-// time probes the returns of the file's functions from now on.
+// time adds probes of the returns of the file's functions.
 func (f *file) time() {
 	if f.Timed || f.Untimed != "" {
 		return
@@ -144,8 +144,8 @@ func (f *file) time() {
 	}
 }
 
-// attachReturns attaches to the returns of functions whose entries are probed. Where that fails calls are counted
-// as before.
+// attachReturns attaches to the returns of functions whose entries are probed. If that fails, calls are still
+// counted.
 func (f *file) attachReturns(sites []bpf.Site) {
 	var with []bpf.Site
 	for _, s := range sites {
@@ -166,7 +166,7 @@ func (f *file) attachReturns(sites []bpf.Site) {
 	f.State.Timed = costReturn
 }
 
-// untime ends the timing of the file's calls. They go on being counted.
+// untime ends the timing of the file's calls. They are still counted.
 func (f *file) untime() error {
 	f.Timed = false
 	f.all.Files.StopTiming(f.File)
@@ -175,8 +175,8 @@ func (f *file) untime() error {
 	return l.Close()
 }
 
-// crosses tells whether a call is one EENTER and one EEXIT. Of the SDK's, nothing is said before the OCALLs are
-// seen too: the sum of some of them would look like the sum of all.
+// crosses reports whether a call is one EENTER and one EEXIT. Calls of the SDK count as crossings only once its
+// OCALLs are probed too. Otherwise a part of the crossings would look like all of them.
 func (s *site) crosses(p *process.Process) bool {
 	if s.runtime == sdk && (p == nil || !s.file.all.state(p).complete()) {
 		return false
@@ -189,7 +189,7 @@ func (s *site) crosses(p *process.Process) bool {
 	return false
 }
 
-// source is the label that says how the calls of a site are counted.
+// source returns the label that says how the calls of a site are counted.
 func (s *site) source() string { return s.file.Source(s.runtime.name + "_uprobe") }
 
 type closers []io.Closer

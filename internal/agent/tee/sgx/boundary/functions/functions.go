@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package functions counts calls into and out of enclaves by probes on the functions of the untrusted runtimes: of the
-// Intel SDK, Open Enclave (EGo), Occlum, and OCALLs of Gramine. In watched processes it times them too. It refuses to set
-// a probe where it might break a program, and to believe a table of functions that is not in the program's file.
+// Package functions counts calls into and out of enclaves by probes on the functions of the untrusted runtimes:
+// Intel SDK, Open Enclave (EGo) and Occlum, and OCALLs of Gramine. In watched processes it also times them. It
+// refuses to set a probe that might break a program, and to use a table of functions that is not in the program's
+// file.
 package functions
 
 import (
@@ -16,15 +17,16 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 )
 
-// Options are what Functions are made of.
+// Options configure Functions.
 type Options struct {
 	Object    *bpf.Object
-	UserProbe func(o *bpf.Object, program string) (*bpf.UserProbe, error) // loads one
+	UserProbe func(o *bpf.Object, program string) (*bpf.UserProbe, error) // loads one program
 	Processes *process.Table
 	Files     *window.Files
 	Families  *count.Families
-	Timing    bool // calls of watched processes are timed
-	// Elsewhere tells whether another mechanism counts the crossings of a process, and whether that is known yet.
+	Timing    bool // time the calls of watched processes
+	// Elsewhere reports whether another mechanism counts the crossings of a process, and whether that is known
+	// yet.
 	Elsewhere func(*process.Process) (counted, known bool)
 	Log       *slog.Logger
 }
@@ -33,27 +35,27 @@ type Options struct {
 type Functions struct {
 	Options
 	call      *bpf.UserProbe
-	timer     *timer // nil where no process is watched
-	tables    tables
-	stepping  uint8 // cost of a hit on an instruction that is not emulated
+	timer     *timer // nil if no process is watched
+	tables    ocallTables
+	stepping  uint8 // cost of a hit on an instruction that the kernel single-steps
 	files     map[*window.File]*file
 	sites     map[uint32]*site
 	lastSite  uint32
-	counted   map[callKey]uint64 // what was read of the kernel side
+	counted   map[callKey]uint64 // as last read from the kernel side
 	processes map[uint32]*state
 }
 
 // state is what is known of a process.
 type state struct {
-	tables  map[uint64]error   // of OCALLs, by address: nil where all of them are seen
-	looked  bool               // the first OCALL table was looked at, and with it the names of ECALLs
-	named   tableOf            // the one table of an enclave
-	ecalls  map[uint32]string  // the names that go with it, by number
-	pending map[string]float64 // crossings by source, until it is known who counts them
-	watched bool               // the kernel side knows that its calls are timed
+	tables  map[uint64]error   // OCALL tables by address; nil if all their OCALLs are probed
+	looked  bool               // the first OCALL table was examined, and with it the names of ECALLs
+	named   tableOf            // the only OCALL table of an enclave
+	ecalls  map[uint32]string  // names of its ECALLs by number
+	pending map[string]float64 // crossings by source, until it is known which mechanism counts them
+	watched bool               // the kernel side times its calls
 }
 
-// complete tells whether all OCALLs of the process are seen.
+// complete reports whether all OCALLs of the process are probed.
 func (s *state) complete() bool {
 	for _, err := range s.tables {
 		if err != nil {
@@ -63,7 +65,7 @@ func (s *state) complete() bool {
 	return len(s.tables) > 0
 }
 
-// Shrink makes the maps small that are not used without timing. It must run before the maps are created.
+// Shrink reduces the maps that are unused without timing. It must be called before the maps are created.
 func Shrink(o *bpf.Object) error {
 	return errors.Join(o.Resize("starts", 1), o.Resize("durations", 1))
 }
@@ -74,7 +76,7 @@ func Load(o Options) (*Functions, error) {
 		Options: o, files: map[*window.File]*file{}, sites: map[uint32]*site{},
 		counted: map[callKey]uint64{}, processes: map[uint32]*state{},
 	}
-	f.tables = tables{Functions: f, attached: map[tableOf]error{}}
+	f.tables = ocallTables{functions: f, attached: map[tableOf]error{}}
 	var err error
 	if f.call, err = o.UserProbe(o.Object, "call"); err != nil {
 		return nil, err
@@ -90,10 +92,10 @@ func Load(o Options) (*Functions, error) {
 	return f, nil
 }
 
-// Multi tells whether the kernel attaches to all sites of a file at once.
+// Multi reports whether the kernel attaches to all sites of a file at once.
 func (f *Functions) Multi() bool { return f.call.Multi() }
 
-// Remembered is how many sites, tables and counters are remembered: none when no file is probed.
+// Remembered returns the number of remembered sites, tables and counters. It is 0 if no file is probed.
 func (f *Functions) Remembered() int {
 	n := len(f.sites) + len(f.tables.attached) + len(f.counted)
 	if f.timer != nil {
@@ -116,7 +118,7 @@ func (f *Functions) Probe(of *window.File) error {
 	return errors.Join(f.of(of).probe(), f.Files.Attach(of))
 }
 
-// Observe has the calls of a watched process timed.
+// Observe enables timing for a watched process.
 func (f *Functions) Observe(p *process.Process) error {
 	if f.timer == nil || !p.Watched {
 		return nil
@@ -137,13 +139,13 @@ func (f *Functions) Observe(p *process.Process) error {
 	return nil
 }
 
-// Tick looks for OCALL tables that have not been seen yet: the calls before are not all counted.
+// Tick looks for new OCALL tables. OCALLs are not counted before their table is found.
 func (f *Functions) Tick() error { return f.tables.find() }
 
-// Read adds what was counted and timed since the last time, of the files whose calls are all counted.
+// Read adds the counts and durations since the previous Read, for files whose calls are all counted.
 func (f *Functions) Read() error { return f.read(nil, 1) }
 
-// read also takes that of a file whose window ends now, where each hit stands for weight.
+// read also reads the counts of a file whose window ends now. Each of its hits stands for weight.
 func (f *Functions) read(ending *window.File, weight float64) error {
 	err := f.readCalls(ending, weight)
 	if f.timer != nil {
@@ -152,7 +154,7 @@ func (f *Functions) read(ending *window.File, weight float64) error {
 	return err
 }
 
-// Measures tells whether functions are probed in a file of the process.
+// Measures reports whether functions are probed in a file of the process.
 func (f *Functions) Measures(p *process.Process) bool {
 	for file := range p.Files {
 		if f.files[file] != nil && len(file.Sites) > 0 {
@@ -162,7 +164,7 @@ func (f *Functions) Measures(p *process.Process) bool {
 	return false
 }
 
-// Forget forgets a process that has ended. What it counted has been read.
+// Forget forgets a process that has ended, after its counts were read.
 func (f *Functions) Forget(p *process.Process) error {
 	var calls []callKey
 	for key := range f.counted {
@@ -200,7 +202,7 @@ func (f *Functions) Tidy() error {
 	return errors.Join(errs...)
 }
 
-// remove deletes an entry of a map, if it is there.
+// remove deletes an entry of a map, if it exists.
 func (f *Functions) remove(name string, key any) error {
 	if err := f.Object.Map(name).Delete(key); err != nil && !bpf.IsMissing(err) {
 		return fmt.Errorf("removing an entry of %s: %w", name, err)

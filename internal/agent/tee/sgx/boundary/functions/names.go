@@ -15,13 +15,14 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 )
 
-// ecallNames tells the names of an enclave's ECALLs by their numbers. They are in no table of the application, but
-// in the code of the stubs that the SDK's tool (sgx_edger8r) writes, one for each ECALL:
+// ecallNames returns the names of an enclave's ECALLs by their numbers. No table of the application has them. But
+// the SDK's tool (sgx_edger8r) writes a stub for each ECALL, and the code of the stub has the number:
 //
 //	sgx_status_t NAME(sgx_enclave_id_t eid, ...) { ... sgx_ecall(eid, NUMBER, &ocall_table, &ms); ... }
 //
-// So the functions that pass this table along are looked for, and what number they pass with it. Stubs are global;
-// a function that makes several such calls has them inlined and is none. What two functions claim has no name.
+// So ecallNames finds the functions that pass this table, and the number that each passes with it. Stubs are
+// global symbols. A function with several such calls has inlined stubs and is not a stub. A number that two
+// functions pass has no name.
 func ecallNames(p *executable.Program, table uint64) (map[uint32]string, error) {
 	refers, err := references(p, table)
 	if err != nil || len(refers) == 0 {
@@ -54,12 +55,13 @@ func ecallNames(p *executable.Program, table uint64) (map[uint32]string, error) 
 
 const (
 	longestStub   = 4 << 10 // bytes of a function
-	maxReferences = 1024    // to a table
+	maxReferences = 1024    // to one table
 	maxCode       = 256 << 20
 )
 
-// references finds the instructions that load the third argument of a call with an address: lea ADDRESS(%rip),%rdx
-// or mov $ADDRESS,%edx. Bytes that only look like one do no harm: functions that have them are decoded later.
+// references finds the instructions that load an address as the third argument of a call: lea ADDRESS(%rip),%rdx
+// or mov $ADDRESS,%edx. Other bytes may look the same. This does no harm, because functions with a reference are
+// decoded later.
 func references(p *executable.Program, to uint64) ([]uint64, error) {
 	var found []uint64
 	read := int64(0)
@@ -118,8 +120,8 @@ func appendReferences(found []uint64, code []byte, address, to uint64) []uint64 
 	return found
 }
 
-// numbersPassed decodes a function and returns the numbers that it passes as second argument where the third is the
-// table, in calls and in jumps that end it. What cannot be followed passes none.
+// numbersPassed decodes a function and returns the numbers that it passes as second argument together with the
+// table as third, in calls and in tail jumps. Arguments that cannot be followed are ignored.
 func numbersPassed(p *executable.Program, f executable.Function, table uint64) []uint32 {
 	code, ok := p.Bytes(f.Address, f.Size)
 	if !ok {
@@ -155,10 +157,10 @@ type arguments struct {
 	known, table bool
 }
 
-// follow takes in one instruction; next is the address of the one after it.
+// follow applies one instruction. next is the address of the instruction after it.
 func (a *arguments) follow(i x86asm.Inst, next, table uint64) {
 	switch i.Op {
-	case x86asm.CMP, x86asm.TEST: // write nothing
+	case x86asm.CMP, x86asm.TEST: // these write no register
 		return
 	case x86asm.CDQ, x86asm.CQO, x86asm.MUL, x86asm.DIV, x86asm.IDIV, x86asm.RDTSC, x86asm.CPUID, x86asm.XCHG,
 		x86asm.SYSCALL, x86asm.MOVSB, x86asm.MOVSD, x86asm.MOVSQ, x86asm.MOVSW:

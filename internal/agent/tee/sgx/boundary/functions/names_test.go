@@ -15,7 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 )
 
-// tableOfApp is where the application's OCALL table is, as linked.
+// tableOfApp returns the linked address of the application's OCALL table.
 func tableOfApp(t *testing.T, path string) uint64 {
 	t.Helper()
 	f, err := elf.Open(path)
@@ -68,13 +68,13 @@ func TestECALLsHaveTheNamesOfTheirStubs(t *testing.T) {
 				t.Errorf("%v, want %v (%v)", names, tt.want, err)
 			}
 			if names, err := ecallNames(p, tableOfApp(t, path)+8); err != nil || len(names) != 0 {
-				t.Errorf("with a table that nobody passes: %v, %v", names, err)
+				t.Errorf("with a table that no function passes: %v, %v", names, err)
 			}
 		})
 	}
 }
 
-// A reference may lie across the boundary of what is read at once.
+// A reference may cross the boundary of two chunks.
 func TestReferencesAreFoundAnywhere(t *testing.T) {
 	const header, size, base, table = 4096, 2*executable.Chunk + 100, 0x400000, 0x700000
 	var image bytes.Buffer

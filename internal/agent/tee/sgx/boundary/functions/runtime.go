@@ -9,32 +9,32 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 )
 
-// direction is what a call is counted as.
+// direction is the kind of a call.
 type direction uint8
 
 const (
 	ecall      direction = iota
-	switchless           // an ECALL that a worker thread inside may take over
+	switchless           // an ECALL that a worker thread inside may execute
 	ocall
-	enter // EENTER for an ECALL, where that is a function of its own
+	enter // EENTER for an ECALL, if that is a separate function
 )
 
 // spot is a function that is probed.
 type spot struct {
 	direction direction
 	role      uint8
-	name      string // of the call; empty where the argument tells it
+	name      string // of the call; empty if the argument determines it
 }
 
-// runtime is a kind of untrusted runtime: in which files its functions are, and what they mean.
+// runtime is a kind of untrusted runtime: its functions, and in which files they are.
 type runtime struct {
-	name string // as the label source begins
+	name string // beginning of the label source
 	spot func(symbol string) (spot, bool)
-	// crossings are the directions each of which is one EENTER and one EEXIT.
+	// crossings are the directions in which each call is one EENTER and one EEXIT.
 	crossings []direction
 }
 
-// The names of the runtimes: the label runtime of their files, and how the label source begins.
+// The names of the runtimes. They are values of the label runtime of files, and begin the label source.
 const (
 	SDK         = "sdk"
 	OpenEnclave = "openenclave"
@@ -50,7 +50,7 @@ var (
 		case "sgx_ecall_switchless":
 			return spot{switchless, roleSDKECall, ""}, true
 		}
-		return spot{}, false // OCALLs are found through the table that an ECALL passes along
+		return spot{}, false // OCALLs are found through the table that an ECALL passes
 	}}
 	openEnclave = &runtime{name: OpenEnclave, crossings: []direction{enter, ocall}, spot: func(symbol string) (spot, bool) {
 		switch symbol {
@@ -71,19 +71,18 @@ var (
 		name, ok := strings.CutPrefix(symbol, "occlum_ocall_")
 		return spot{ocall, rolePlain, name}, ok
 	}}
-	// Gramine's own counters tell the crossings.
+	// Gramine's own counters count the crossings.
 	gramine = &runtime{name: Gramine, spot: func(symbol string) (spot, bool) {
 		name, ok := strings.CutPrefix(symbol, "sgx_ocall_")
 		return spot{ocall, rolePlain, name}, ok
 	}}
 )
 
-// runtimes are all kinds by their names.
+// runtimes maps the names to all kinds.
 var runtimes = map[string]*runtime{sdk.name: sdk, openEnclave.name: openEnclave, occlum.name: occlum, gramine.name: gramine}
 
-// plainName takes off what a compiler adds to the name of a function that it made a variant of
-// (".constprop.0", ".isra.0"). Parts that it split off (".part.0", ".cold") are entered in the middle of a
-// call: they are no functions.
+// plainName removes the suffix that a compiler adds to a variant of a function (".constprop.0", ".isra.0"). It
+// refuses parts that a compiler split off (".part.0", ".cold"), because a call enters them in its middle.
 func plainName(symbol string) (name string, variant bool) {
 	name, suffix, variant := strings.Cut(symbol, ".")
 	if strings.HasPrefix(suffix, "cold") || strings.Contains(suffix, "part") {
@@ -92,16 +91,16 @@ func plainName(symbol string) (name string, variant bool) {
 	return name, variant
 }
 
-// maxSpots bounds the functions of a file that are probed.
+// maxSpots is the limit of probed functions of a file.
 const maxSpots = 512
 
-// find looks for the functions of the runtime in the file, by address as linked.
+// find returns the functions of the runtime in the file, by their linked address.
 func (r *runtime) find(p *executable.Program) (map[uint64]spot, error) {
 	spots, dispatches := map[uint64]spot{}, false
 	err := p.Functions(func(fn executable.Function) {
 		name, variant := plainName(fn.Name)
 		s, ok := r.spot(name)
-		// A variant may get its arguments elsewhere.
+		// A variant may get its arguments in other registers.
 		if ok && (!variant || s.role == rolePlain) && len(spots) < maxSpots {
 			spots[fn.Address] = s
 			dispatches = dispatches || s.role == roleOEDispatch
@@ -111,13 +110,13 @@ func (r *runtime) find(p *executable.Program) (map[uint64]spot, error) {
 		return nil, err
 	}
 	if r == openEnclave && !dispatches {
-		clear(spots) // a __morestack of split stacks, say
+		clear(spots) // for example a __morestack of split stacks
 	}
 	return spots, nil
 }
 
-// ocallTable reads the addresses of the OCALLs' bridges from the file that has the table, never from the
-// memory of the process: what a file says of itself can only be wrong for those who run that file.
+// ocallTable reads the addresses of the OCALLs' bridges. It reads the file that contains the table, never the
+// memory of the process. So a wrong table only affects those who run that file.
 //
 //	struct { size_t count; void *ocall[]; }   as sgx_edger8r writes it
 func ocallTable(p *executable.Program, address uint64) ([]uint64, error) {
@@ -127,7 +126,7 @@ func ocallTable(p *executable.Program, address uint64) ([]uint64, error) {
 		return nil, fmt.Errorf("reading the OCALL table: %w", err)
 	}
 	if head[0] > most {
-		return nil, fmt.Errorf("the OCALL table at %#x has %d entries: at most %d are believed", address, head[0], most)
+		return nil, fmt.Errorf("the OCALL table at %#x has %d entries: at most %d are accepted", address, head[0], most)
 	}
 	bridges, err := p.Words(address+8, int(head[0]))
 	if err != nil {

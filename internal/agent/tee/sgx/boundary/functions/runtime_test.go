@@ -16,7 +16,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/privilege"
 )
 
-// hostile reads a program that anyone may have written, and must end soon with an error or without.
+// hostile reads an untrusted program. It must return soon, with or without an error.
 func hostile(_ *testing.T, data []byte) {
 	p, err := executable.Read(bytes.NewReader(data))
 	if err != nil {
@@ -42,7 +42,7 @@ func FuzzProgram(f *testing.F) {
 	f.Fuzz(hostile)
 }
 
-// Stepping costs something, and what was measured is what a program pays.
+// Stepping has a cost, and the measured cost is what a program pays.
 func TestSteppingIsMeasured(t *testing.T) {
 	if err := privilege.Check("go test"); err != nil {
 		t.Skip(err)
@@ -72,7 +72,7 @@ func TestSteppingIsMeasured(t *testing.T) {
 		t.Errorf("stepping costs %d: %v", cost, err)
 	}
 	if states[0].Cost != 0 {
-		t.Error("measuring is counted as somebody's cost")
+		t.Error("measuring is counted as the cost of a file")
 	}
 	t.Logf("stepping costs %d cheap hits", cost)
 }

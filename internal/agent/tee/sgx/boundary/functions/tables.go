@@ -13,73 +13,74 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 )
 
-// tableOf is an OCALL table of a file, by its address as linked.
+// tableOf identifies an OCALL table of a file by its linked address.
 type tableOf struct {
 	file    host.FileID
 	address uint64
 }
 
-// located is an OCALL table of a process, and where the file has it.
+// located is an OCALL table of a process, and its position in the file.
 type located struct {
 	key     tableKey
 	process *process.Process
 	file    *file
-	address uint64 // as linked
-	err     error  // why it is not known
+	address uint64 // linked address
+	err     error  // why the position is unknown
 }
 
-// maxTables of one process are looked at.
+// maxTables is the limit of tables that are examined in one process.
 const maxTables = 16
 
 var errTables = errors.New("too many OCALL tables")
 
-// tables are the OCALL tables of all processes: OCALLs of the SDK are known by them alone.
-type tables struct {
-	*Functions
-	attached map[tableOf]error // nil where all OCALLs of the table are seen
+// ocallTables finds the OCALL tables of all processes. The OCALLs of the SDK are known only through them.
+type ocallTables struct {
+	functions *Functions
+	attached  map[tableOf]error // nil if all OCALLs of the table are probed
 }
 
-// find looks for OCALL tables that have not been seen yet.
-func (f tables) find() error {
-	found, err := f.unseen()
+// find looks for new OCALL tables.
+func (o ocallTables) find() error {
+	found, err := o.unseen()
 	if err != nil || len(found) == 0 {
 		return err
 	}
 	var all []located
 	for _, key := range found {
-		p := f.Processes.Get(key.TGID)
+		p := o.functions.Processes.Get(key.TGID)
 		if p == nil {
-			err = errors.Join(err, f.remove("tables", key))
+			err = errors.Join(err, o.functions.remove("tables", key))
 			continue
 		}
-		table := located{key: key, process: p, err: errTables} // an enclave has one: this program makes them up
-		if len(f.state(p).tables) < maxTables {
-			table.file, table.address, table.err = f.locate(key, p)
+		// An enclave has one table. A program with more than maxTables passes arbitrary addresses.
+		table := located{key: key, process: p, err: errTables}
+		if len(o.functions.state(p).tables) < maxTables {
+			table.file, table.address, table.err = o.locate(key, p)
 		}
-		f.nameECalls(table)
+		o.nameECalls(table)
 		all = append(all, table)
 	}
-	err = errors.Join(err, f.Read()) // the ECALLs before the OCALLs were seen
+	err = errors.Join(err, o.functions.Read()) // the ECALLs before the OCALLs are probed
 	for _, table := range all {
 		if table.err == nil {
 			table.err = table.file.addTable(table.address)
 		}
-		f.state(table.process).tables[table.key.Address] = table.err
+		o.functions.state(table.process).tables[table.key.Address] = table.err
 		if table.err != nil && !errors.Is(table.err, errTables) {
-			f.Log.Info("OCALLs are not all seen", "pid", table.key.TGID, "reason", table.err)
+			o.functions.Log.Info("not all OCALLs are counted", "pid", table.key.TGID, "reason", table.err)
 		}
 	}
 	return err
 }
 
-// unseen returns the OCALL tables that the kernel side has seen since the last time.
-func (f tables) unseen() ([]tableKey, error) {
+// unseen returns the OCALL tables that the kernel side has seen since the previous call.
+func (o ocallTables) unseen() ([]tableKey, error) {
 	var key tableKey
 	var zero uint64
 	var found []tableKey
-	entries := f.Object.Map("tables").Iterate()
+	entries := o.functions.Object.Map("tables").Iterate()
 	for entries.Next(&key, &zero) {
-		if s := f.processes[key.TGID]; s != nil {
+		if s := o.functions.processes[key.TGID]; s != nil {
 			if _, known := s.tables[key.Address]; known {
 				continue
 			}
@@ -92,9 +93,9 @@ func (f tables) unseen() ([]tableKey, error) {
 	return found, nil
 }
 
-// locate finds the file that has the OCALL table at an address in a process.
-func (f tables) locate(key tableKey, p *process.Process) (*file, uint64, error) {
-	maps, err := f.Processes.Host.Mappings(key.TGID)
+// locate finds the file that contains the OCALL table at an address in a process.
+func (o ocallTables) locate(key tableKey, p *process.Process) (*file, uint64, error) {
+	maps, err := o.functions.Processes.Host.Mappings(key.TGID)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -102,7 +103,7 @@ func (f tables) locate(key tableKey, p *process.Process) (*file, uint64, error) 
 		if key.Address < m.Start || key.Address >= m.End {
 			continue
 		}
-		of, _, err := f.Files.Open(f.Processes.Host, key.TGID, m.Path, SDK)
+		of, _, err := o.functions.Files.Open(o.functions.Processes.Host, key.TGID, m.Path, SDK)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -111,8 +112,8 @@ func (f tables) locate(key tableKey, p *process.Process) (*file, uint64, error) 
 			return nil, 0, errors.New("the OCALL table is not in the file")
 		}
 		p.Files[of] = true
-		file := f.of(of)
-		if p.Watched && f.timer != nil {
+		file := o.functions.of(of)
+		if p.Watched && o.functions.timer != nil {
 			file.time()
 		}
 		return file, address, nil
@@ -120,10 +121,10 @@ func (f tables) locate(key tableKey, p *process.Process) (*file, uint64, error) 
 	return nil, 0, errors.New("the OCALL table is in no file")
 }
 
-// nameECalls tells a process the names of its ECALLs, if it has one table: which of several goes with a number is
-// not counted. A program that executes itself has the same one at another address.
-func (f tables) nameECalls(t located) {
-	s := f.state(t.process)
+// nameECalls sets the names of the ECALLs of a process with one table. With several tables it is unknown which
+// one a number belongs to. A program that executes itself has the same table at another address.
+func (o ocallTables) nameECalls(t located) {
+	s := o.functions.state(t.process)
 	if t.err != nil {
 		s.looked, s.named, s.ecalls = true, tableOf{}, nil
 		return
@@ -137,7 +138,7 @@ func (f tables) nameECalls(t located) {
 	}
 	names, err := ecallNames(t.file.Program, t.address)
 	if err != nil {
-		f.Log.Info("ECALLs have numbers instead of names", "file", t.file.Name, "reason", err)
+		o.functions.Log.Info("ECALLs have numbers instead of names", "file", t.file.Name, "reason", err)
 	}
 	s.looked, s.named, s.ecalls = true, table, names
 }

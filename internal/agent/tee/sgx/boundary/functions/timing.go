@@ -14,12 +14,12 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// timer takes the durations of calls in watched processes.
+// timer reads the durations of calls in watched processes.
 type timer struct {
-	*Functions
-	returns *bpf.UserProbe
-	refused string               // why no call can be timed, empty where it can
-	timed   map[callKey]duration // what was read of the kernel side
+	functions *Functions
+	returns   *bpf.UserProbe
+	refused   string               // why no call can be timed; empty if calls can be timed
+	timed     map[callKey]duration // as last read from the kernel side
 }
 
 func loadTimer(f *Functions) (*timer, error) {
@@ -28,13 +28,13 @@ func loadTimer(f *Functions) (*timer, error) {
 }
 
 // read does for durations what readCalls does for calls.
-func (f *timer) read(ending *window.File, weight float64) error {
+func (t *timer) read(ending *window.File, weight float64) error {
 	var key callKey
 	var d duration
 	var stale []callKey
-	entries := f.Object.Map("durations").Iterate()
+	entries := t.functions.Object.Map("durations").Iterate()
 	for entries.Next(&key, &d) {
-		if isStale := f.take(key, &d, ending, weight); isStale {
+		if isStale := t.take(key, &d, ending, weight); isStale {
 			stale = append(stale, key)
 		}
 	}
@@ -42,66 +42,67 @@ func (f *timer) read(ending *window.File, weight float64) error {
 	if err = entries.Err(); err != nil {
 		err = fmt.Errorf("reading the durations of calls: %w", err)
 	}
-	return errors.Join(err, f.forgetDurations(stale))
+	return errors.Join(err, t.forgetDurations(stale))
 }
 
-func (f *timer) take(key callKey, d *duration, ending *window.File, weight float64) (stale bool) {
-	s, seen := f.sites[key.Site], f.timed[key]
+func (t *timer) take(key callKey, d *duration, ending *window.File, weight float64) (stale bool) {
+	s, seen := t.functions.sites[key.Site], t.timed[key]
 	if s == nil {
-		return true // of a file that is probed no more
+		return true // its file is no longer probed
 	}
 	w, now := s.file.Weight(ending, weight)
 	if *d == seen || !now {
 		return false
 	}
-	p := f.Processes.Get(key.TGID)
-	if to := f.sumOf(p, key, s); to != nil {
+	p := t.functions.Processes.Get(key.TGID)
+	if to := t.sumOf(p, key, s); to != nil {
 		for i, n := range d.Bucket {
 			to.Bucket[i] += float64(n-seen.Bucket[i]) * w
 		}
 		to.Seconds += float64(d.SumNS-seen.SumNS) / 1e9 * w
 	}
-	f.timed[key] = *d
+	t.timed[key] = *d
 	return p == nil
 }
 
-// sumOf returns where the durations of a site's calls are added up.
-func (f *timer) sumOf(p *process.Process, key callKey, s *site) *count.Times {
-	family := f.Families.ECallTime
+// sumOf returns the histogram of a site's calls.
+func (t *timer) sumOf(p *process.Process, key callKey, s *site) *count.Times {
+	family := t.functions.Families.ECallTime
 	switch s.direction {
 	case ecall:
 	case ocall:
-		family = f.Families.OCallTime
+		family = t.functions.Families.OCallTime
 	default:
 		return nil
 	}
-	return count.TimesOf(f.Processes.Owner(p), family, f.label(p, key, s), s.source())
+	return count.TimesOf(t.functions.Processes.Owner(p), family, t.functions.label(p, key, s), s.source())
 }
 
-// forget forgets what a process that has ended was timed by. It has been read.
-func (f *timer) forget(tgid uint32) error {
+// forget removes the durations of a process that has ended, after they were read.
+func (t *timer) forget(tgid uint32) error {
 	var keys []callKey
-	for key := range f.timed {
+	for key := range t.timed {
 		if key.TGID == tgid {
 			keys = append(keys, key)
 		}
 	}
-	return errors.Join(f.remove("watched", tgid), f.forgetDurations(keys))
+	return errors.Join(t.functions.remove("watched", tgid), t.forgetDurations(keys))
 }
 
-func (f *timer) forgetDurations(keys []callKey) error {
+func (t *timer) forgetDurations(keys []callKey) error {
 	var errs []error
 	for _, key := range keys {
-		delete(f.timed, key)
-		errs = append(errs, f.remove("durations", key))
+		delete(t.timed, key)
+		errs = append(errs, t.functions.remove("durations", key))
 	}
 	return errors.Join(errs...)
 }
 
-// refuseReturns says why no return may be probed on this machine. A probe of a return changes the return address on
-// the stack. With a shadow stack the processor compares both, and Linux changes the shadow too from 6.11 on only.
+// refuseReturns returns why no return may be probed on this machine, or "". A probe of a return changes the
+// return address on the stack. With a shadow stack the processor compares both addresses. Linux changes the
+// shadow stack too only from 6.11 on.
 func refuseReturns(proc hostfs.Root) string {
-	const most = 16 << 10 // the first processor's
+	const most = 16 << 10 // enough for the first processor
 	cpu, _ := proc.Read(most, "cpuinfo")
 	release, _ := proc.Read(256, "sys/kernel/osrelease")
 	if !bytes.Contains(cpu, []byte(" user_shstk")) {

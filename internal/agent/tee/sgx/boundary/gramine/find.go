@@ -12,10 +12,11 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 )
 
-// Gramine counts by `lock incq %gs:OFFSET` (host_entry.S), three times, with offsets one after the other.
+// Gramine counts by three instructions `lock incq %gs:OFFSET` (host_entry.S) with consecutive offsets.
 var lockIncGS = []byte{0x65, 0xf0, 0x48, 0xff, 0x04, 0x25}
 
-// functionsOf finds the functions by which threads enter the enclave first and end; 0 where there is no symbol.
+// functionsOf finds the functions in which threads enter the enclave first and end. An address is 0 if there is
+// no symbol.
 func functionsOf(p *executable.Program) (start, end uint64, err error) {
 	err = p.Functions(func(f executable.Function) {
 		switch f.Name {
@@ -28,8 +29,8 @@ func functionsOf(p *executable.Program) (start, end uint64, err error) {
 	return start, end, err
 }
 
-// findLayout finds where the counters are. The control block of a thread (pal_tcb.h, struct pal_host_tcb)
-// has EENTERs, EEXITs, AEXs and two kinds of signals one after the other; the code increments the first three.
+// findLayout finds the offsets of the counters. The control block of a thread (pal_tcb.h, struct pal_host_tcb)
+// has consecutive counters: EENTERs, EEXITs, AEXs and two kinds of signals. The code increments the first three.
 func findLayout(p *executable.Program) (*layout, error) {
 	found := map[uint32]bool{}
 	const mostCode = 64 << 20 // bytes; Gramine's loader has 0.3 MB
@@ -51,7 +52,7 @@ func findLayout(p *executable.Program) (*layout, error) {
 }
 
 func scanIncrements(code io.Reader, found map[uint32]bool) error {
-	const most = 16 // offsets: more are no Gramine
+	const most = 16 // of offsets: with more it is not Gramine
 	length := len(lockIncGS) + 4
 	buffer, left := make([]byte, executable.Chunk), 0
 	for {

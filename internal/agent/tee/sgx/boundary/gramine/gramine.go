@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gramine reads the counters of entries, exits, AEXs and signals that Gramine keeps for each of its threads. It
-// refuses to believe counters that contradict each other, and to read memory that does not say of itself that it is
-// a thread's control block.
+// Package gramine reads the counters of entries, exits, AEXs and signals that Gramine keeps for each of its
+// threads. It refuses to use counters that contradict each other, and to read memory that is not marked as a
+// thread's control block.
 package gramine
 
 import (
@@ -17,19 +17,19 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 )
 
-// Runtime is the label of the files of Gramine that have these counters.
+// Runtime is the value of the label runtime for files of Gramine with these counters.
 const Runtime = "gramine"
 
-// Options are what Counters are made of.
+// Options configure Counters.
 type Options struct {
 	Object    *bpf.Object
-	UserProbe func(o *bpf.Object, program string) (*bpf.UserProbe, error) // loads one
+	UserProbe func(o *bpf.Object, program string) (*bpf.UserProbe, error) // loads one program
 	Processes *process.Table
 	Families  *count.Families
 	Log       *slog.Logger
 }
 
-// Counters are those of all processes of Gramine.
+// Counters are the counters of all processes of Gramine.
 type Counters struct {
 	Options
 	Ends   bpf.Status // of the hook at the end of threads
@@ -47,18 +47,18 @@ type state struct {
 	threads map[threadKey]*thread
 }
 
-// thread is one of Gramine's.
+// thread is a thread of Gramine.
 type thread struct {
 	last  [counters]uint64
-	alive bool // met in the pass that is under way
-	ended bool // its last counts are in
+	alive bool // seen in the current pass
+	ended bool // its last counts were read
 }
 
-// maxThreads of one process are told apart.
+// maxThreads is the limit of threads of one process.
 const maxThreads = 8192
 
-// exitProbe hooks the end of a thread while its memory is still there. On a kernel that offers none of the
-// ways, the counters of threads that are killed are those of the last look at them.
+// exitProbe hooks the end of a thread, while its memory still exists. Without such a hook, the counts of a killed
+// thread are those of the last read.
 func exitProbe() bpf.Probe {
 	return bpf.Probe{Name: "exit", Ways: []bpf.Way{
 		{Program: "exit_tracepoint", Mechanism: bpf.TypedTracepoint, Target: "sched_process_exit"},
@@ -80,22 +80,22 @@ func Load(o Options) (*Counters, error) {
 	if g.threads, err = o.Object.Iterator("threads"); err != nil {
 		return nil, err
 	}
-	g.Ends, _ = o.Object.Attach(exitProbe()) // the status says why not
+	g.Ends, _ = o.Object.Attach(exitProbe()) // the status contains the reason
 	if !g.Ends.Attached() {
-		o.Log.Info("the last counts of threads that are killed are not seen", "reason", g.Ends.Reason)
+		o.Log.Info("the last counts of killed threads are not read", "reason", g.Ends.Reason)
 	}
 	return g, nil
 }
 
-// Probe finds the counters in a file, and catches the start and the end of its threads. That is rare, so no budget
-// is asked.
+// Probe finds the counters in a file, and probes the start and the end of its threads. These are rare, so they
+// are outside the budget.
 func (g *Counters) Probe(file *window.File) error {
 	if file.Runtime != Runtime {
 		return nil
 	}
 	start, end, err := functionsOf(file.Program)
 	if err != nil {
-		return nil //nolint:nilerr // package functions says it
+		return nil //nolint:nilerr // package functions reports it
 	}
 	l, err := findLayout(file.Program)
 	if err != nil {
@@ -104,7 +104,7 @@ func (g *Counters) Probe(file *window.File) error {
 	g.files[file] = l
 	file.Hold(closer(func() { delete(g.files, file) }))
 	if err := g.Object.Map("layouts").Put(uint32(file.Index), *l); err != nil {
-		return fmt.Errorf("telling the layout of the counters: %w", err)
+		return fmt.Errorf("setting the layout of the counters: %w", err)
 	}
 	return errors.Join(g.attach(file, g.start, start, "sgx_ecall"), g.attach(file, g.end, end, "thread_exit"))
 }
@@ -130,7 +130,7 @@ func (f closer) Close() error {
 	return nil
 }
 
-// Observe tells the kernel side of a process of Gramine.
+// Observe adds a process of Gramine to the kernel side.
 func (g *Counters) Observe(p *process.Process) error {
 	if s := g.processes[p.TGID]; s != nil {
 		return nil
@@ -155,10 +155,10 @@ func (g *Counters) know(tgid uint32, l *layout) *state {
 	return s
 }
 
-// Tick does nothing: Read is often enough.
+// Tick does nothing, because Read is called often enough.
 func (g *Counters) Tick() error { return nil }
 
-// Read reads the counters of the threads that run and of those that ended.
+// Read reads the counters of running and of ended threads.
 func (g *Counters) Read() error {
 	live, err := g.live()
 	if err != nil {
@@ -169,7 +169,7 @@ func (g *Counters) Read() error {
 			g.readThread(p, s, t)
 		}
 	}
-	// After the others: a thread that ended meanwhile is among these.
+	// After the running threads, so that a thread that ended meanwhile is included.
 	ended, err := g.takeEnded()
 	for key, e := range ended {
 		if p, s := g.process(e.TGID); s != nil {
@@ -194,7 +194,7 @@ func (g *Counters) Read() error {
 	return err
 }
 
-// process returns a process of Gramine, which may be so new that only the kernel side has met it.
+// process returns a process of Gramine. It may be so new that only the kernel side has seen it.
 func (g *Counters) process(tgid uint32) (*process.Process, *state) {
 	p := g.Processes.Get(tgid)
 	if p == nil {
@@ -211,7 +211,7 @@ func (g *Counters) process(tgid uint32) (*process.Process, *state) {
 	return p, s
 }
 
-// thread returns what is known of a thread, nothing if it is new.
+// thread returns the state of a thread, which is empty if the thread is new.
 func (s *state) thread(key threadKey) *thread {
 	t := s.threads[key]
 	if t == nil {
@@ -221,7 +221,7 @@ func (s *state) thread(key threadKey) *thread {
 	return t
 }
 
-// readThread reads the counters of a thread that runs.
+// readThread reads the counters of a running thread.
 func (g *Counters) readThread(p *process.Process, s *state, live liveThread) {
 	key := threadKey{Start: live.Start, TID: live.TID}
 	if s.threads[key] == nil && len(s.threads) >= maxThreads {
@@ -237,13 +237,13 @@ func (g *Counters) readThread(p *process.Process, s *state, live liveThread) {
 	}
 }
 
-// advance counts what a thread has counted since the last time.
+// advance adds the growth of a thread's counters.
 func (g *Counters) advance(p *process.Process, t *thread, now [counters]uint64) {
 	trusted := trust(now)
 	const source = "gramine_counters"
 	for i := range trusted {
 		n := now[i] - t.last[i]
-		if now[i] < t.last[i] { // set back by SIGUSR1, from Gramine 1.8 on
+		if now[i] < t.last[i] { // reset by SIGUSR1, from Gramine 1.8 on
 			n = now[i]
 		}
 		t.last[i] = now[i]
@@ -258,10 +258,10 @@ func (g *Counters) advance(p *process.Process, t *thread, now [counters]uint64) 
 	}
 }
 
-// Measures tells whether the counters of a process are known.
+// Measures reports whether the counters of a process are known.
 func (g *Counters) Measures(p *process.Process) bool { return g.processes[p.TGID] != nil }
 
-// Forget forgets a process that has ended. What it counted has been read.
+// Forget forgets a process that has ended, after its counts were read.
 func (g *Counters) Forget(p *process.Process) error {
 	delete(g.processes, p.TGID)
 	if err := g.Object.Map("gramine").Delete(p.TGID); err != nil && !bpf.IsMissing(err) {
@@ -270,5 +270,5 @@ func (g *Counters) Forget(p *process.Process) error {
 	return nil
 }
 
-// Tidy does nothing: probes end with their file.
+// Tidy does nothing, because probes end with their file.
 func (g *Counters) Tidy() error { return nil }

@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 )
 
-// hostile reads a program that anyone may have written, and must end soon with an error or without.
+// hostile reads an untrusted program. It must return soon, with or without an error.
 func hostile(_ *testing.T, data []byte) {
 	p, err := executable.Read(bytes.NewReader(data))
 	if err != nil {
@@ -48,7 +48,7 @@ func TestOnlyKnownLayoutsMeasure(t *testing.T) {
 	g := &Counters{files: map[*window.File]*layout{}, processes: map[uint32]*state{}}
 	g.know(3, &layout{})
 	if !g.Measures(&process.Process{Group: process.Group{TGID: 3}}) || g.Measures(&process.Process{Group: process.Group{TGID: 4}}) {
-		t.Error("not what is known of process 3 alone")
+		t.Error("Measures is not true for process 3 alone")
 	}
 }
 
@@ -58,10 +58,10 @@ func TestTrust(t *testing.T) {
 		want int
 	}{
 		{[counters]uint64{}, 5},
-		{[counters]uint64{224, 192, 201, 32, 0}, 5}, // hello world of Gramine's documentation
+		{[counters]uint64{224, 192, 201, 32, 0}, 5}, // the hello-world example of Gramine's documentation
 		{[counters]uint64{478, 472, 1663, 0, 0}, 5},
 		{[counters]uint64{2, 2, 0, 0, 0}, 5},
-		{[counters]uint64{1000, 900, 0, 0, 0}, 3},           // 100 ECALLs: the signals are elsewhere
+		{[counters]uint64{1000, 900, 0, 0, 0}, 3},           // 100 ECALLs: the offsets of the signals are wrong
 		{[counters]uint64{1000, 999, 0, 0x7f00_0000, 0}, 3}, // an address
 		{[counters]uint64{5, 6, 0, 0, 0}, 0},
 		{[counters]uint64{0, 0x5555_0000_0000, 0, 0, 0}, 0},

@@ -13,7 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/bpf"
 )
 
-// live makes one pass over the threads of Gramine's processes.
+// live lists the running threads of Gramine's processes.
 func (g *Counters) live() ([]liveThread, error) {
 	pass, err := g.threads.Open()
 	if err != nil {
@@ -32,7 +32,7 @@ func (g *Counters) live() ([]liveThread, error) {
 	}
 }
 
-// takeEnded returns the threads that have ended since the last time.
+// takeEnded returns the threads that have ended since the previous call.
 func (g *Counters) takeEnded() (map[threadKey]endedThread, error) {
 	var key threadKey
 	var value endedThread
@@ -52,7 +52,7 @@ func (g *Counters) takeEnded() (map[threadKey]endedThread, error) {
 	return taken, nil
 }
 
-// readCounters reads a thread's control block from the memory of its process, which goes on running.
+// readCounters reads a thread's control block from the memory of its running process.
 func readCounters(t liveThread, l *layout) (c [counters]uint64, err error) {
 	block := make([]byte, l.Offsets[counters-1]+8)
 	local := []unix.Iovec{{Base: &block[0], Len: uint64(len(block))}}
@@ -61,7 +61,7 @@ func readCounters(t liveThread, l *layout) (c [counters]uint64, err error) {
 	if err != nil {
 		return c, err
 	}
-	// It begins with its own address: what else the register may point to is not read.
+	// A control block begins with its own address. Other memory is not read further.
 	if n != len(block) || binary.LittleEndian.Uint64(block) != t.GS {
 		return c, fmt.Errorf("no control block at %#x", t.GS)
 	}
@@ -71,15 +71,15 @@ func readCounters(t liveThread, l *layout) (c [counters]uint64, err error) {
 	return c, nil
 }
 
-// trust tells how many of the counters are what they are taken for: none, the three that the code was found
-// to increment, or all. Each EENTER is an ECALL, of which a thread has few, the return from an OCALL, which
-// was an EEXIT, or a signal.
+// trust returns how many of the counters can be trusted: none, the three that the code increments, or all. Each
+// EENTER is one of three things: an ECALL, of which a thread has few; a return from an OCALL, which was an EEXIT;
+// or a signal.
 func trust(c [counters]uint64) int {
 	const ecalls = 8
 	if c[eexits] > c[eenters] {
 		return 0
 	}
-	entries := c[eenters] - c[eexits] // that no OCALL explains
+	entries := c[eenters] - c[eexits] // not explained by OCALLs
 	if signals := c[syncSignals] + c[asyncSignals]; signals > entries || entries-signals > ecalls {
 		return syncSignals
 	}

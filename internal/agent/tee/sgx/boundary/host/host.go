@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host looks at processes as the mechanisms at the enclave boundary need it: which program each runs, its files as
-// it sees them, and what its workload is called. It refuses to parse what package hostfs parses, and to know what an
-// enclave is.
+// Package host reads what the mechanisms at the enclave boundary need of processes: the program that each runs,
+// its files as the process sees them, and the name of its workload. It refuses to parse what package hostfs
+// parses, and to know what an enclave is.
 package host
 
 import (
@@ -20,29 +20,29 @@ import (
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
-// Processes are those of a machine.
+// Processes are the processes of a machine.
 type Processes struct {
 	Proc  hostfs.Root
-	names cgroup.Hierarchy // that names workloads, so that they have the names that the system collector gives them
+	names cgroup.Hierarchy // names workloads as the system collector does
 }
 
-// New reads the processes of a /proc, and names workloads by the control groups that are mounted below a root.
+// New returns the processes of a /proc. Workloads are named by the control groups that are mounted below a root.
 func New(proc, cgroups string) Processes { return Processes{hostfs.At(proc), cgroup.Naming(cgroups)} }
 
-// Of is one process.
+// Of returns one process.
 func (h Processes) Of(tgid uint32) hostfs.Process { return h.Proc.Process(int(tgid)) }
 
-// FileID tells one file from another.
+// FileID identifies a file.
 type FileID struct{ Device, Inode uint64 }
 
-// Program identifies the program that a process runs now: another process with its ID has another start time,
-// and another program of the same process another executable.
+// Program identifies the program that a process runs now. The start time differs for another process with the
+// same ID. The executable differs for another program of the same process.
 type Program struct {
-	Start time.Duration // after the start of the machine
+	Start time.Duration // since the machine started
 	Exe   FileID
 }
 
-// Program tells what a process runs; false when it has ended.
+// Program returns what a process runs. It returns false if the process has ended.
 func (h Processes) Program(tgid uint32) (Program, bool) {
 	process := h.Of(tgid)
 	stat, err := process.Stat()
@@ -51,19 +51,20 @@ func (h Processes) Program(tgid uint32) (Program, bool) {
 	}
 	exe, err := process.ExecutableFile()
 	if err != nil {
-		return Program{}, false // a kernel thread, or about to end
+		return Program{}, false // a kernel thread, or a process that is ending
 	}
 	return Program{stat.Started, FileID{exe.Device, exe.Inode}}, true
 }
 
-// Identify names the workload of a process. What cannot be read, because it has ended, is empty.
+// Identify returns the identity of a process's workload. It is empty if it cannot be read because the process has
+// ended.
 func (h Processes) Identify(tgid uint32) workload.Identity {
 	comm, _ := h.Of(tgid).Comm()
 	group, _ := h.Of(tgid).Cgroup(h.names.Controller())
 	return workload.Identify(cgroup.Names(group), comm)
 }
 
-// Matches tells whether one of the rules names a process.
+// Matches reports whether one of the rules names a process.
 func (h Processes) Matches(rules []watch.Rule, tgid uint32) bool {
 	is, ok := watch.Look(h.Proc, h.names, int(tgid))
 	return ok && watch.Matches(rules, is)
@@ -76,7 +77,7 @@ type Mapping struct {
 	Path               string
 }
 
-// Mappings reads the files that a process has mapped.
+// Mappings returns the files that a process has mapped.
 func (h Processes) Mappings(tgid uint32) (all []Mapping, err error) {
 	err = h.Of(tgid).Mappings(func(m hostfs.Mapping) {
 		if m.IsFile() {
@@ -86,7 +87,7 @@ func (h Processes) Mappings(tgid uint32) (all []Mapping, err error) {
 	return all, err
 }
 
-// VDSO is where a process has the kernel's vDSO.
+// VDSO returns the address range of the kernel's vDSO in a process.
 func VDSO(p hostfs.Process) (start, end uint64, err error) {
 	err = p.Mappings(func(m hostfs.Mapping) {
 		if string(m.Path) == "[vdso]" {
@@ -99,18 +100,18 @@ func VDSO(p hostfs.Process) (start, end uint64, err error) {
 	return start, end, err
 }
 
-// errGone says that a mapped file is no longer where it was.
+// errGone means that a mapped file no longer exists under its name.
 var errGone = errors.New("the file was deleted or replaced since it was loaded")
 
-// Open opens a file that a process has mapped, as the process sees it. The executable is opened as such, so
-// that it need not be where it was.
+// Open opens a file that a process has mapped, as the process sees it. The executable is opened through its link
+// in /proc, so that it may have been moved or deleted.
 func (h Processes) Open(tgid uint32, mapped string) (*os.File, FileID, error) {
 	path, flags := h.Of(tgid).Path("exe"), os.O_RDONLY
 	if exe, err := os.Readlink(path); err != nil || exe != mapped {
 		if strings.HasSuffix(mapped, " (deleted)") {
 			return nil, FileID{}, errGone
 		}
-		// It may be a FIFO by now, or a link that leads out of the process's root.
+		// The name may now belong to a FIFO, or to a link that leads out of the process's root.
 		path, flags = h.Of(tgid).Path("root", mapped), flags|unix.O_NONBLOCK|unix.O_NOFOLLOW
 	}
 	f, err := os.OpenFile(path, flags, 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process keeps the processes that are watched at the enclave boundary: the program that each runs, its workload
-// and its files. It refuses to know how a mechanism counts for them.
+// Package process keeps the processes that are watched at the enclave boundary, with the program that each runs,
+// its workload and its files. It refuses to know how a mechanism counts.
 package process
 
 import (
@@ -16,30 +16,31 @@ import (
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
-// maxProcesses are watched at most.
+// maxProcesses is the limit of watched processes.
 const maxProcesses = 4096
 
-// NameWait is how long counts of a new process may wait until it is known what they are: the ECALLs for their names, and
-// the calls for whether each crosses the boundary.
+// NameWait is how long counts of a new process may wait: ECALLs for their names, and calls for the decision
+// whether each crosses the boundary.
 const NameWait = time.Second
 
-// Group attributes a process, whose ID is the group's number, to its workload. Mechanisms count straight into the workload.
+// Group attributes a process to its workload. The number of the group is the process ID. Mechanisms count
+// directly into the workload.
 type Group = attribution.Group[count.Counts]
 
-// Process is one that runs a program with an enclave.
+// Process is a process that runs a program with an enclave.
 type Process struct {
 	Group
-	Runtime string // as the detector calls it
+	Runtime string // as the detector names it
 	Enclave bool
 	Watched bool // a rule of --watch names it: its calls are timed and its AEXs counted
-	Ended   bool // what it has counted until now is all
+	Ended   bool // its counts are final
 	Since   time.Time
-	Files   map[*window.File]bool // that have probes
+	Files   map[*window.File]bool // files with probes
 
 	program host.Program
 }
 
-// inWindow tells whether calls of the process wait for the end of a window.
+// inWindow reports whether calls of the process wait for the end of a window.
 func (p *Process) inWindow() bool {
 	for file := range p.Files {
 		if file.InWindow() {
@@ -49,7 +50,7 @@ func (p *Process) inWindow() bool {
 	return false
 }
 
-// Table has all processes.
+// Table contains all processes.
 type Table struct {
 	Host host.Processes
 	Now  func() time.Time
@@ -57,28 +58,28 @@ type Table struct {
 	groups *attribution.Groups[*Process, count.Counts]
 }
 
-// NewTable has no processes yet, and at most so many named workloads.
+// NewTable returns a table without processes. It limits the number of named workloads.
 func NewTable(from host.Processes, workloads int, now func() time.Time) *Table {
 	none := attribution.Hooks[*Process, count.Counts]{}
 	return &Table{Host: from, Now: now, groups: attribution.New(nil, workloads, none)}
 }
 
-// Workloads are those of all processes, with what they have counted.
+// Workloads returns the workloads of all processes, with their counts.
 func (t *Table) Workloads() *count.Registry { return t.groups.Registry }
 
-// Len is how many processes there are.
+// Len returns the number of processes.
 func (t *Table) Len() int { return t.groups.Len() }
 
-// Known returns a process that has been looked at, nil if it has not.
+// Known returns a process that has been looked at, or nil.
 func (t *Table) Known(tgid uint32) *Process { return t.groups.Get(tgid) }
 
-// All are the processes that have been looked at.
+// All returns the processes that have been looked at.
 func (t *Table) All() iter.Seq[*Process] { return t.groups.All() }
 
-// Other is the workload of processes that ended before they could be looked at.
+// Other returns the workload of processes that ended before the first look.
 func (t *Table) Other() *count.Workload { return t.groups.Registry.Other() }
 
-// Owner is the workload of a process, which may be nil.
+// Owner returns the workload of a process, which may be nil.
 func (t *Table) Owner(p *Process) *count.Workload {
 	if p == nil {
 		return t.Other()
@@ -86,7 +87,7 @@ func (t *Table) Owner(p *Process) *count.Workload {
 	return p.Workload
 }
 
-// Get returns a process. A new one is looked at now. It returns nil for one that has ended.
+// Get returns a process, and looks at it if it is new. It returns nil if the process has ended.
 func (t *Table) Get(tgid uint32) *Process {
 	if p := t.groups.Get(tgid); p != nil {
 		return p
@@ -106,14 +107,14 @@ func (t *Table) Add(tgid uint32, id workload.Identity, p Process) *Process {
 	return &p
 }
 
-// Runs tells whether there is a process, known or not.
+// Runs reports whether a process exists, known or not.
 func (t *Table) Runs(tgid uint32) bool {
 	_, ok := t.Host.Program(tgid)
 	return ok
 }
 
-// MarkEnded finds out which processes have ended or run another program. One whose calls wait for the end of a window
-// has not ended before that.
+// MarkEnded marks the processes that have ended or run another program. A process whose calls wait for the end of
+// a window is marked only after that.
 func (t *Table) MarkEnded() {
 	for p := range t.All() {
 		program, ok := t.Host.Program(p.TGID)
@@ -121,11 +122,11 @@ func (t *Table) MarkEnded() {
 	}
 }
 
-// Promote gives processes of which the workload had no name of its own that name, where there is one by now. What they
-// have counted stays where it was counted.
+// Promote names the workloads that had no name of their own, if a name is free now. Earlier counts stay where
+// they were added.
 func (t *Table) Promote() { t.groups.Promote(t.Now()) }
 
-// RemoveEnded forgets the processes that have ended, after forget has been called with each.
+// RemoveEnded removes the processes that have ended, after it has called forget with each.
 func (t *Table) RemoveEnded(forget func(*Process) error) error {
 	var errs []error
 	for p := range t.All() {

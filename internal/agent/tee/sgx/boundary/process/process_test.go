@@ -10,7 +10,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
-// A process beyond the limit of workloads counts into the folded rest until a name is free.
+// A process beyond the limit of workloads counts as "other" until a name is free.
 func TestAProcessIsPromotedWhenANameIsFree(t *testing.T) {
 	now := time.Unix(1000, 0)
 	table := NewTable(host.Processes{}, 1, func() time.Time { return now })

@@ -2,11 +2,11 @@
 
 package window
 
-// Returns says in a cookie that the returns of calls at the site may be probed too.
+// Returns is a flag of a cookie: the returns of calls at the site may be probed too.
 const Returns = 1 << 47
 
-// Cookie is what the kernel side is told by the probe at a site of a file: which arguments it takes (role), what a hit
-// costs, and the number of the site (COOKIE_* of the kernel side).
+// Cookie encodes what the kernel side must know of a probe at a site of a file: which arguments it reads (role),
+// the cost of a hit, and the number of the site (COOKIE_* of the kernel side).
 func Cookie(file int, role, cost uint8, site uint32) uint64 {
 	return uint64(file)<<48 | uint64(role)<<40 | uint64(cost)<<32 | uint64(site)
 }

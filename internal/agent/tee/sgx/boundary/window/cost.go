@@ -8,19 +8,20 @@ import (
 	"time"
 )
 
-// CostEmulated is what a hit costs on an instruction that the kernel emulates, about 0.6 us: the unit of all costs.
+// CostEmulated is the cost of a hit on an instruction that the kernel emulates, about 0.6 us. It is the unit of
+// all costs.
 const CostEmulated = 1
 
-// Function is a function of one instruction, a return, which the kernel does not emulate. Mechanisms set their probes on
-// it to measure them, so that no other program pays.
+// Function is a function of one instruction, a return, which the kernel does not emulate. Mechanisms probe it to
+// measure their cost without slowing another program.
 //
 //go:noinline
 func Function() {}
 
-// Address is where Function is in this process.
+// Address returns the address of Function in this process.
 func Address() uint64 { return uint64(reflect.ValueOf(Function).Pointer()) }
 
-// ErrNotMeasurable says that the compiler has made Function into something else.
+// ErrNotMeasurable means that the compiler changed Function.
 var ErrNotMeasurable = errors.New("this program was built in a way that prevents measuring it")
 
 // MeasureHit measures a call of Function while it is probed.
@@ -29,7 +30,7 @@ func MeasureHit() uint8 {
 		hits  = 50
 		cheap = 600 * time.Nanosecond
 	)
-	best := time.Hour // of a few rounds: the others were interrupted
+	best := time.Hour // minimum of a few rounds, because others may be interrupted
 	for range 4 {
 		began := time.Now()
 		for range hits {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package window decides when the probes of a file are attached, so that all of them together cost no more than a budget:
-// always, or in random windows of a duty cycle where every call would cost too much. It identifies the files, keeps the
-// account of what their probes cost, and tells how exact the counts are. It refuses to know what a probe counts.
+// Package window decides when the probes of a file are attached, so that all of them together stay within a
+// budget. They are always attached, or in random windows of a duty cycle if counting every call costs too much.
+// It identifies the files, records the cost of their probes, and estimates the error of the counts. It refuses to
+// know what a probe counts.
 package window
 
 import (
@@ -21,46 +22,46 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// lingering is how long a file stays probed after its last process: the next one is then counted from its
-// first call. Probes in a file that no process has cost nothing.
+// lingering is how long a file stays probed after its last process ended. So the next process is counted from its
+// first call. Probes in a file that no process maps cost nothing.
 const lingering = 30 * time.Second
 
-// Probes are what one mechanism has in a file.
+// Probes are the probes of one mechanism in a file.
 type Probes interface {
 	// Attach attaches all sites of the file, and Detach removes their probes.
 	Attach() error
 	Detach() error
-	// Count adds what was counted since the last time. Each hit stands for weight.
+	// Count adds the counts since the previous Count. Each hit stands for weight.
 	Count(weight float64) error
 	// Close forgets the file.
 	Close() error
 }
 
-// File is a file with probes, which are in all processes that map it.
+// File is a file with probes, which affect all processes that map it.
 type File struct {
 	ID      host.FileID
 	Index   int    // among the files of the kernel side
-	Name    string // as the label file
-	Runtime string // as the label runtime
+	Name    string // the label file
+	Runtime string // the label runtime
 	Program *executable.Program
-	Probes  Probes // nil while there is nothing to attach
+	Probes  Probes // nil if there is nothing to attach
 	Sites   []bpf.Site
-	Reason  string     // why it is not probed, or not all of it
+	Reason  string     // why it is not, or not completely, probed
 	State   *FileState // shared with the kernel side
-	Timed   bool       // a watched process has it: returns are probed too
-	Untimed string     // why they are not
+	Timed   bool       // a watched process maps it: returns are probed too
+	Untimed string     // why it cannot be timed
 
-	file     *os.File // held open: a file system must not give its number to another; nil for the vDSO
+	file     *os.File // held open, so that the file system does not reuse its number; nil for the vDSO
 	attached bool
 	sampler  *sampler
-	unused   time.Time // since when it has had no process
+	unused   time.Time // when its last process ended
 	held     []io.Closer
 }
 
-// Options are what Files are made of.
+// Options configure Files.
 type Options struct {
 	States []FileState // shared with the kernel side
-	Budget float64     // hits a second that all files may cost together; 0 is no limit
+	Budget float64     // hits a second that all files together may cost; 0 means no limit
 	Now    func() time.Time
 	Log    *slog.Logger
 }
@@ -68,20 +69,20 @@ type Options struct {
 // Files are all files with probes.
 type Files struct {
 	Options
-	// CutOff counts the calls that were to be timed and had not returned when their window ended.
+	// CutOff is the number of timed calls that had not returned when their window ended.
 	CutOff    float64
 	byID      map[host.FileID]*File
 	slots     [maxFiles]*File
-	intervals uint64 // of counting, of all files
+	intervals uint64 // of counting, in all files
 }
 
-// NewFiles has no files yet.
+// NewFiles returns an empty Files.
 func NewFiles(o Options) *Files { return &Files{Options: o, byID: map[host.FileID]*File{}} }
 
-// Len is how many files there are.
+// Len returns the number of files.
 func (s *Files) Len() int { return len(s.byID) }
 
-// All calls f with each file in the order of their indices.
+// All calls f with each file, ordered by index.
 func (s *Files) All(f func(*File)) {
 	for _, file := range s.slots {
 		if file != nil {
@@ -90,7 +91,7 @@ func (s *Files) All(f func(*File)) {
 	}
 }
 
-// Open returns the file that a process has mapped, and whether it is new. Nothing is attached to a new one.
+// Open returns the file that a process has mapped, and whether it is new. A new file has no attached probe.
 func (s *Files) Open(from host.Processes, tgid uint32, mapped, runtime string) (file *File, isNew bool, err error) {
 	f, id, err := from.Open(tgid, mapped)
 	if err != nil {
@@ -110,7 +111,7 @@ func (s *Files) Open(from host.Processes, tgid uint32, mapped, runtime string) (
 	return file, true, nil
 }
 
-// Add adds a file that is not opened.
+// Add adds a file without opening it.
 func (s *Files) Add(id host.FileID, name, runtime string) (*File, error) {
 	for index := range s.slots {
 		if s.slots[index] != nil {
@@ -124,31 +125,31 @@ func (s *Files) Add(id host.FileID, name, runtime string) (*File, error) {
 		s.slots[index], s.byID[id] = file, file
 		return file, nil
 	}
-	return nil, fmt.Errorf("%d files are probed already, which is the most", maxFiles)
+	return nil, fmt.Errorf("%d files are probed already, which is the maximum", maxFiles)
 }
 
-// Path names the very file that was opened, whatever its name means by now.
+// Path returns a path of the opened file, which stays valid if its name is reused.
 func (f *File) Path() string { return fmt.Sprintf("/proc/self/fd/%d", f.file.Fd()) }
 
-// Hold closes something when the file is dropped.
+// Hold closes c when the file is dropped.
 func (f *File) Hold(c io.Closer) { f.held = append(f.held, c) }
 
-// Attached tells whether the probes are attached now.
+// Attached reports whether the probes are attached.
 func (f *File) Attached() bool { return f.attached }
 
-// Exact tells whether every call is counted.
+// Exact reports whether every call is counted.
 func (f *File) Exact() bool { return f.sampler.exact }
 
-// InWindow tells whether calls wait for the end of a window to be counted.
+// InWindow reports whether calls wait for the end of a window to be counted.
 func (f *File) InWindow() bool { return !f.sampler.exact && f.sampler.open }
 
-// Share is the share of the time in which the probes are attached.
+// Share returns the fraction of time in which the probes are attached.
 func (f *File) Share() float64 { return f.sampler.share }
 
-// Deviation is the standard error of all that was sampled, as a share of it; false while it is not known.
+// Deviation returns the relative standard error of the sampled counts. It returns false if that is not known yet.
 func (f *File) Deviation() (float64, bool) { return f.sampler.deviation() }
 
-// How says how the file is probed: exact, sampled or none.
+// How returns how the file is probed: exact, sampled or none.
 func (f *File) How() string {
 	switch {
 	case len(f.Sites) == 0:
@@ -159,7 +160,7 @@ func (f *File) How() string {
 	return "sampled"
 }
 
-// Source is the label that says how the calls of a file are counted.
+// Source returns the label that says how the calls of a file are counted.
 func (f *File) Source(by string) string {
 	if f.Exact() {
 		return by
@@ -167,8 +168,9 @@ func (f *File) Source(by string) string {
 	return by + "_sampled"
 }
 
-// Weight is what a hit stands for when the window of a file ends, nil for none, whose hits stand for ofEnding. Hits of
-// other files that are sampled are counted at the end of their own windows.
+// Weight returns what a hit of f stands for when the window of another file or of f itself ends. Nil means no
+// file. Hits of the ending file stand for ofEnding. Hits of other sampled files are counted at the end of their own
+// windows.
 func (f *File) Weight(ending *File, ofEnding float64) (w float64, now bool) {
 	if f == ending {
 		return ofEnding, true
@@ -176,7 +178,7 @@ func (f *File) Weight(ending *File, ofEnding float64) (w float64, now bool) {
 	return 1, f.Exact()
 }
 
-// Attach attaches the probes of a file and lets them count.
+// Attach attaches the probes of a file and starts counting.
 func (s *Files) Attach(f *File) error {
 	if len(f.Sites) == 0 {
 		return nil
@@ -191,13 +193,13 @@ func (s *Files) Attach(f *File) error {
 	return nil
 }
 
-// stop ends an interval of counting. What was counted must be read before the probes are detached.
+// stop ends an interval of counting. The counts must be read before the probes are detached.
 func (s *Files) stop(f *File) {
 	f.State.Open = 0
 	s.StopTiming(f)
 }
 
-// StopTiming ends the timing of calls. Those that have not returned are cut off.
+// StopTiming ends the timing of calls. Calls that have not returned are cut off.
 func (s *Files) StopTiming(f *File) {
 	f.State.Timed = 0
 	s.CutOff += float64(f.State.Begun - min(f.State.Begun, f.State.Ended))
@@ -212,7 +214,7 @@ func (f *File) detach() error {
 	return f.Probes.Detach()
 }
 
-// Step attaches and detaches what the budget asks for.
+// Step attaches and detaches probes as the budget requires.
 func (s *Files) Step() error {
 	var errs []error
 	for _, f := range s.byID {
@@ -222,9 +224,9 @@ func (s *Files) Step() error {
 		switch f.sampler.step(s.Now(), f.State.Cost, s.budget()) {
 		case attach:
 			if err := s.Attach(f); err != nil {
-				f.Reason, f.Sites = bpf.Reason(err), nil // once is enough
+				f.Reason, f.Sites = bpf.Reason(err), nil // it is not tried again
 				if errors.Is(err, fs.ErrPermission) {
-					s.Log.Info("a file is not probed any more", "file", f.Name, "reason", err)
+					s.Log.Info("a file is no longer probed", "file", f.Name, "reason", err)
 					continue
 				}
 				errs = append(errs, err)
@@ -248,7 +250,7 @@ func (s *Files) end(f *File) error {
 	return err
 }
 
-// Due is when the next step is worth taking, if that is before a time.
+// Due returns when the next step is due, if that is before the given time.
 func (s *Files) Due(before time.Time) time.Time {
 	for _, f := range s.byID {
 		if due := f.sampler.due(); len(f.Sites) > 0 && due.Before(before) {
@@ -258,10 +260,11 @@ func (s *Files) Due(before time.Time) time.Time {
 	return before
 }
 
-// budget is what one file may cost, in hits a second; 0 is no limit. The files in use share what the machine may pay.
+// budget returns the budget of one file, in hits a second. 0 means no limit. All files share the machine's budget
+// equally.
 func (s *Files) budget() float64 { return s.Budget / float64(max(1, len(s.byID))) }
 
-// Sweep drops the files that no process has had for a while.
+// Sweep drops the files that no process has used for a while.
 func (s *Files) Sweep(used func(*File) bool) error {
 	var errs []error
 	now := s.Now()
@@ -284,7 +287,7 @@ func (s *Files) Close() error {
 	return errors.Join(errs...)
 }
 
-// drop ends the probing of a file.
+// drop stops probing a file.
 func (s *Files) drop(f *File) error {
 	s.stop(f)
 	errs := []error{f.detach()}

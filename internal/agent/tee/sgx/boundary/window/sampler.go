@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Times of sampling.
+// Intervals of sampling.
 const (
 	// Tick is how often files are checked against their budget.
 	Tick = 100 * time.Millisecond
@@ -16,11 +16,11 @@ const (
 	shortestWindow = 20 * time.Millisecond
 	// longestCycle limits the time between two windows, and so the smallest duty cycle.
 	longestCycle = 10 * time.Second
-	// memory is the time over which the event rate is averaged that the next cycle is planned with.
+	// memory is the time over which the event rate is averaged, by which the next cycle is planned.
 	memory = 10 * time.Second
-	// firstGuess times the budget is taken as the event rate until a window has measured it.
+	// firstGuess times the budget is the assumed event rate until a window has measured it.
 	firstGuess = 4
-	// calm is the share of the budget below which every call is counted again.
+	// calm is the fraction of the budget below which every call is counted again.
 	calm = 0.7
 )
 
@@ -30,15 +30,15 @@ type action uint8
 const (
 	stay   action = iota
 	attach        // and open the gate
-	detach        // close the gate, count what was seen with its weight, and detach
+	detach        // close the gate, count the hits with their weight, and detach
 )
 
-// sampler decides when the probes of one file are attached, so that they cost at most a budget of hits a second. Below
-// the budget they are always attached, and every call is counted. Above it time is divided into cycles with one window
-// each. The lengths of cycle and window are fixed when a cycle begins, from the event rate before. The position of the
-// window is random: it begins anywhere from its own length before the cycle to the end of the cycle, and is cut off at
-// both. So every moment of the cycle is equally likely to be in the window, and a hit stands for (cycle + window) /
-// window. The estimate is unbiased for any load (the Horvitz-Thompson estimator).
+// sampler decides when the probes of one file are attached, so that they cost at most a budget of hits a second.
+// Below the budget they are always attached, and every call is counted. Above it time is divided into cycles with
+// one window each. The lengths of cycle and window are fixed when a cycle begins, from the event rate before. The
+// position of the window is random: it begins anywhere from its own length before the cycle to the end of the
+// cycle, and is cut off at both. So every moment of the cycle is equally likely to be in the window, and a hit
+// stands for (cycle + window) / window. The estimate is unbiased for any load (the Horvitz-Thompson estimator).
 type sampler struct {
 	random func() float64 // in [0, 1)
 
@@ -48,19 +48,19 @@ type sampler struct {
 	// Of the cycle.
 	start          time.Time
 	cycle, window  time.Duration
-	opens, closes  time.Time // as planned
-	opened         time.Time // as it happened
-	done           bool      // the window is over
-	missed         float64   // share of the cycle by which the one before began too late
+	opens, closes  time.Time // planned
+	opened         time.Time // actual
+	done           bool      // the window has ended
+	missed         float64   // fraction of the cycle by which the previous one began too late
 	seen           float64   // hits that the cycle stands for
 	detaching      time.Duration
 	rate           float64 // hits a second, averaged
 	share          float64 // the duty cycle
-	saved          float64 // hits that may be made now, at most those of a second
+	saved          float64 // hits that may be made now, at most the budget of a second
 	cost, began    uint64  // counters of hits: at the last step, at the opening
 	lastStep       time.Time
-	before         float64 // rate of the cycle before, negative when there is none
-	total, squares float64 // hits that all cycles stand for, and the variance of their sum
+	before         float64 // rate of the previous cycle, negative if there is none
+	total, squares float64 // sum of the hits of all cycles, and its variance
 	cycles         int
 }
 
@@ -68,7 +68,7 @@ func newSampler(now time.Time, budget float64) *sampler {
 	return &sampler{random: rand.Float64, exact: true, lastStep: now, saved: budget, share: 1, before: -1}
 }
 
-// step takes the time, the counter of hits and the budget in hits a second, where 0 is no limit.
+// step decides by the time, the counter of hits and the budget in hits a second, where 0 means no limit.
 func (s *sampler) step(now time.Time, cost uint64, budget float64) action {
 	hits, passed := float64(cost-s.cost), now.Sub(s.lastStep)
 	s.cost, s.lastStep = cost, now
@@ -99,7 +99,7 @@ func (s *sampler) step(now time.Time, cost uint64, budget float64) action {
 	return stay
 }
 
-// due is when the next step is worth taking.
+// due returns when the next step is due.
 func (s *sampler) due() time.Time {
 	switch {
 	case s.exact:
@@ -117,8 +117,8 @@ func (s *sampler) entered(now time.Time, cost uint64) {
 	s.open, s.opened, s.began, s.cost, s.lastStep = true, now, cost, cost, now
 }
 
-// weight is what a hit stands for when counting ends now. A window that came out longer or shorter than it
-// was planned is taken for what it was planned.
+// weight returns what a hit stands for when counting ends now. It uses the planned length of the window, even if
+// the actual one differs.
 func (s *sampler) weight(now time.Time) float64 {
 	if s.exact {
 		return 1
@@ -127,7 +127,7 @@ func (s *sampler) weight(now time.Time) float64 {
 	return (1 + s.missed) * float64(s.cycle+s.window) / float64(s.window) * float64(planned) / float64(truly)
 }
 
-// left notes that counting ended at a time, and how long detaching took: that costs, too.
+// left notes when counting ended, and how long detaching took, because hits while detaching cost too.
 func (s *sampler) left(end, now time.Time, cost uint64, budget float64) {
 	s.open, s.done, s.detaching = false, true, now.Sub(end)
 	if !s.exact {
@@ -138,13 +138,13 @@ func (s *sampler) left(end, now time.Time, cost uint64, budget float64) {
 	s.plan(end, now, budget)
 }
 
-// plan lays out the cycle that begins at start.
+// plan chooses the window of the cycle that begins at start.
 func (s *sampler) plan(start, now time.Time, budget float64) {
 	s.missed = 0
 	s.window = max(shortestWindow, s.detaching)
 	share := min(1, budget/max(s.rate, 1))
 	s.cycle = min(longestCycle, max(2*s.window, time.Duration(float64(s.window+s.detaching)/share)))
-	if late := now.Sub(start); late > s.window { // the agent was not run for so long
+	if late := now.Sub(start); late > s.window { // the agent did not run for so long
 		start, s.missed = now, float64(late)/float64(s.cycle)
 	}
 	s.start, s.done, s.seen = start, false, 0
@@ -154,9 +154,9 @@ func (s *sampler) plan(start, now time.Time, budget float64) {
 	s.share = float64(s.window) / float64(s.cycle+s.window)
 }
 
-// finish adds up what a cycle stood for, and how sure that is: where the load is steady the rates of
-// neighbouring cycles differ by chance alone, so half the square of their difference is the variance of one;
-// where it is not, the error is taken to be larger than it is.
+// finish adds a cycle to the total and estimates its variance. With a steady load the rates of neighbouring
+// cycles differ only by chance, so half the square of their difference is the variance of one. With another load
+// the error is overestimated.
 func (s *sampler) finish() {
 	seconds := s.cycle.Seconds() * (1 + s.missed)
 	rate := s.seen / seconds
@@ -170,8 +170,7 @@ func (s *sampler) finish() {
 	s.rate = forget*s.rate + (1-forget)*rate
 }
 
-// deviation is the standard error of all that was sampled, as a share of it; false before there are enough
-// cycles to tell.
+// deviation returns the relative standard error of all sampled hits. It returns false before enough cycles.
 func (s *sampler) deviation() (float64, bool) {
 	const enough = 10
 	if s.cycles < enough || s.total == 0 {

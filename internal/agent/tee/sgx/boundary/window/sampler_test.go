@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// simulate lets a sampler see a load for a while and returns what it estimates, what it cost, and what there
-// was. calls is how many there were up to a time.
+// simulate runs a sampler with a load for a while and returns its estimate, its cost, and the true count. calls
+// is the number of calls before a time.
 func simulate(s *sampler, budget float64, d time.Duration, calls func(time.Duration) float64) (estimate, cost, truth float64) {
 	const tick, attaching, detaching = 5 * time.Millisecond, time.Millisecond, 35 * time.Millisecond
 	start := s.lastStep
 	var now time.Duration
-	var seen float64 // hits, those while detaching too
+	var seen float64 // includes hits while detaching
 	at := start.Add
 	pass := func(by time.Duration) {
-		if s.open { // and while it is being detached
+		if s.open { // also while detaching
 			seen += calls(now+by) - calls(now)
 		}
 		now += by
@@ -48,7 +48,7 @@ func TestSamplingKeepsTheCountAndTheBudget(t *testing.T) {
 	steady := func(rate float64) func(time.Duration) float64 {
 		return func(d time.Duration) float64 { return math.Floor(rate * d.Seconds()) }
 	}
-	// Calls come in the first tenth of each period only.
+	// Calls occur only in the first tenth of each period.
 	bursts := func(rate float64, period time.Duration) func(time.Duration) float64 {
 		return func(d time.Duration) float64 {
 			whole, part := d/period, d%period
@@ -57,7 +57,7 @@ func TestSamplingKeepsTheCountAndTheBudget(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		calls func(time.Duration) float64
-		error float64 // that is allowed in an hour
+		error float64 // allowed in an hour
 	}{
 		"below the budget":       {steady(4000), 1e-6},
 		"just above it":          {steady(15000), 0.01},
@@ -72,11 +72,11 @@ func TestSamplingKeepsTheCountAndTheBudget(t *testing.T) {
 			s.random = rand.New(rand.NewPCG(1, 2)).Float64
 			estimate, cost, truth := simulate(s, budget, hour, tt.calls)
 			if off := math.Abs(estimate/truth - 1); off > tt.error {
-				t.Errorf("%.0f calls are estimated, there were %.0f: %.3f off", estimate, truth, off)
+				t.Errorf("estimated %.0f calls, want %.0f: %.3f off", estimate, truth, off)
 			}
 			deviation, _ := s.deviation()
 			if off := math.Abs(estimate/truth - 1); off > 4*deviation+1e-6 {
-				t.Errorf("%.4f off, and the error is said to be %.4f", off, deviation)
+				t.Errorf("the estimate is %.4f off, the reported error is %.4f", off, deviation)
 			}
 			if rate := cost / hour.Seconds(); rate > 1.3*budget {
 				t.Errorf("%.0f hits a second were made, the budget is %d", rate, budget)
@@ -96,7 +96,7 @@ func TestSamplerCountsEveryCallAgainAfterABurst(t *testing.T) {
 		t.Errorf("exact: %v with a share of %v, long after the burst", s.exact, s.share)
 	}
 	if off := math.Abs(estimate/truth - 1); off > 0.3 {
-		t.Errorf("%.0f calls are estimated, there were %.0f", estimate, truth)
+		t.Errorf("estimated %.0f calls, want %.0f", estimate, truth)
 	}
 }
 
