@@ -131,7 +131,7 @@ it("gives Explore's values the unit that the query tells, or another one", async
   const value = page.locator('[data-panel="result-0"][data-state="ready"] tbody td.numeric');
   await until("bytes", 20, async () => /[KMG]iB$/.test((await value.first().textContent()) ?? "") || undefined);
   const choice = page.getByLabel("Unit of query 1");
-  await shown(() => choice.textContent()).toContain("bytes, by its name");
+  await shown(() => choice.textContent()).toContain("bytes, inferred");
   await choice.selectOption("count");
   await queryString(page).toMatch(/&unit=count$/);
   await until("a plain number", 15, async () => /^[\d.]+[kMG]?$/.test((await value.first().textContent()) ?? "") || undefined);

@@ -47,7 +47,7 @@ function figure(text: string): number {
 
 it("leads from the table of workloads to all of one, and from a panel's query to Explore", async () => {
   const page = await tabs.visit("/?range=1m");
-  await page.getByRole("link", { name: `open ${ONE}: all of it on one page` }).click();
+  await page.getByRole("link", { name: `open ${ONE}: everything about this workload` }).click();
   await queryString(page).toBe(`?page=workload&w=${ONE}&range=1m`);
   await page.waitForSelector('[data-panel="identity"][data-state="ready"]');
   const identity = (await page.locator('[data-panel="identity"]').textContent()) ?? "";
@@ -104,7 +104,7 @@ it("compares one workload with its past, divided by a counter of the application
   expect(ratio).toBeLessThan(2);
   await page.fill("#compare-offset", "soon");
   await page.keyboard.press("Enter");
-  await page.getByRole("alert").filter({ hasText: "no length of time" }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "is not a duration" }).waitFor();
 });
 
 it("completes a query by keyboard, draws it, keeps it in the address, and shows where one is wrong", async () => {

@@ -23,13 +23,13 @@ const Explore = lazyPage(() => import("./Explore").then((m) => m.Explore));
 const HEADLINE: Readonly<Record<PageId, string>> = {
   overview: "Overview",
   findings: "Findings: what slows the workloads down",
-  tee: "TEE: enclaves and what they cost",
-  system: "System: what workloads ask of the kernel",
+  tee: "TEE: enclaves and their costs",
+  system: "System: what workloads do in the kernel",
   containers: "Containers",
   infrastructure: "Infrastructure: the machine as a whole",
-  workload: "Workload: all of one on one page",
+  workload: "Workload: everything about one workload",
   compare: "Compare: two workloads, or two times of one",
-  explore: "Explore: ask with PromQL",
+  explore: "Explore: queries in PromQL",
   status: "Status of teescope",
 };
 

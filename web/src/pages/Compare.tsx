@@ -87,7 +87,7 @@ function withNodes(params: CompareParams, places: readonly Place[]): ComparePara
 function nothingYet(same: boolean, open: Place | undefined, problem: string | undefined): [string, string] {
   if (same) return ["A and B are the same", "Choose another workload for B, or enter how much earlier B is to compare one workload at two times."];
   if (open) return [`On which node is ${open.workload}?`, "Several machines have a workload of that name. Choose one of them."];
-  if (problem !== undefined) return ["The divisor is not clear", problem];
+  if (problem !== undefined) return ["The divisor is not valid", problem];
   return [
     "Choose what to compare",
     "Two workloads over the same time, or one at two times. Divide by a counter of requests to see what one request costs on either side.",
@@ -113,7 +113,7 @@ function Result({ params, several, divisors }: ResultProps) {
     return (
       <section class="panel" aria-label="Comparison" aria-busy={!error}>
         <div class="panel-message" role={error ? "alert" : undefined}>
-          <p>{error?.message ?? "Asking for both sides…"}</p>
+          <p>{error?.message ?? "Loading both sides…"}</p>
           {error && <p class="advice">{error.advice}</p>}
         </div>
       </section>
@@ -174,7 +174,7 @@ function explain({ offset }: CompareParams, { from, to }: Interval, divisors: Di
   const divided = divisors ? ` Rates are divided point by point; levels, such as memory, are not.` : "";
   return (
     `Median, quartiles and number of points over ${formatSpan(to - from)}, a point for each ${formatSpan(step)}${time}.${divided} ` +
-    "The ratio is that of the medians, its interval that of the quartiles. What differs has quartiles that lie apart."
+    "The ratio is computed from the medians, its interval from the quartiles. Rows differ if their ranges between the quartiles do not overlap."
   );
 }
 
@@ -183,9 +183,9 @@ function missingRates({ a, b, per, perB }: CompareParams, divisors: Divisors | u
   if (!divisors || !rates) return [];
   const none = (values: readonly (number | null)[]): boolean => values.every((v) => v === null || v <= 0);
   const lines: string[] = [];
-  if (none(rates.a)) lines.push(`There was none of ${divisors.a.noun.replace(/^100 (of )?/, "")} to divide A by in this time range.`);
-  if (none(rates.b)) lines.push(`There was none of ${divisors.b.noun.replace(/^100 (of )?/, "")} to divide B by in this time range.`);
+  if (none(rates.a)) lines.push(`A cannot be divided: there is no data of ${divisors.a.noun.replace(/^100 (of )?/, "")} in this time range.`);
+  if (none(rates.b)) lines.push(`B cannot be divided: there is no data of ${divisors.b.noun.replace(/^100 (of )?/, "")} in this time range.`);
   const counter = per !== "" && perB === "" && !/^(cpu|switch|call:|teescope_|sgx_workload_)/.test(per);
-  if (counter && a !== b) lines.push("Both sides are divided by the same counter. If each has a server of its own, tell them apart by matchers, such as {server=\"a\"}, and give that of B too.");
+  if (counter && a !== b) lines.push("Both sides are divided by the same counter. If each side has its own server, add matchers such as {server=\"a\"}, and enter the counter of B too.");
   return lines;
 }

@@ -40,8 +40,8 @@ function LeftOut() {
   if (count === undefined) return null;
   return (
     <p class="advice" data-panel="left-out">
-      {formatValue(count, "count")} more {count === 1 ? "container runs" : "containers run"} here than have series of their own. They are
-      included in the totals of the machine, but not named on this page.
+      {formatValue(count, "count")} {count === 1 ? "container has" : "containers have"} no series, because the limit of containers is reached.
+      Their use is included in the totals of the machine only.
     </p>
   );
 }

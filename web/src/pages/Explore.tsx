@@ -19,10 +19,10 @@ import "../styles/explore.css";
 const SHOW_TITLE: Readonly<Record<ExploreShow, string>> = { chart: "Chart over the range", table: "Table at its end" };
 
 const EXAMPLES: readonly { title: string; expr: string; show: ExploreShow }[] = [
-  { title: "The ten system calls made most often", expr: "topk(10, sum by (workload, syscall) (rate(teescope_syscalls_total[1m])))", show: "table" },
-  { title: "Context switches for each system call", expr: "sum by (workload) (rate(teescope_context_switches_total[1m])) / sum by (workload) (rate(teescope_syscalls_total[1m]))", show: "chart" },
+  { title: "The ten most frequent system calls", expr: "topk(10, sum by (workload, syscall) (rate(teescope_syscalls_total[1m])))", show: "table" },
+  { title: "Context switches per system call", expr: "sum by (workload) (rate(teescope_context_switches_total[1m])) / sum by (workload) (rate(teescope_syscalls_total[1m]))", show: "chart" },
   { title: "Memory of each workload", expr: "teescope_resident_memory_bytes", show: "table" },
-  { title: "What teescope itself uses", expr: 'rate(process_cpu_seconds_total{job="teescope"}[1m])', show: "chart" },
+  { title: "CPU time of teescope itself", expr: 'rate(process_cpu_seconds_total{job="teescope"}[1m])', show: "chart" },
 ];
 
 export function Explore() {

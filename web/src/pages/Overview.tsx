@@ -63,7 +63,7 @@ export function VerdictStrip({ facts, problem }: { facts: Facts | undefined; pro
   );
 }
 
-const MARK: Readonly<Record<Gap["severity"], string>> = { bad: "Broken", warn: "Look", note: "Note" };
+const MARK: Readonly<Record<Gap["severity"], string>> = { bad: "Error", warn: "Warning", note: "Note" };
 
 export function Gaps({ gaps }: { gaps: readonly Gap[] }) {
   return (

@@ -38,7 +38,7 @@ export function BarsPanel({ def }: { def: BarsDef }) {
       state={panelState(loaded, bars.length === 0)}
       error={loaded.error}
       stale={loaded.stale}
-      note="newest minute"
+      note="mean of the last minute"
       exprs={def.queries.map((q) => fillTemplate(q.expr, { ...shown, step: MINUTE }))}
       root={root}
     >

@@ -40,7 +40,7 @@ export function FlamePanel({ def }: { def: FlameDef }) {
       state={panelState(loaded, tree.value === 0)}
       error={loaded.error}
       stale={loaded.stale}
-      note={`${column?.title.toLowerCase() ?? ""}, newest minute`}
+      note={`${column?.title.toLowerCase() ?? ""}, mean of the last minute`}
       exprs={def.columns.map((c) => fillTemplate(c.expr, { ...filling, step: MINUTE }))}
       root={root}
     >

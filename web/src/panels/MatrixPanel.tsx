@@ -32,7 +32,7 @@ export function MatrixPanel({ def }: { def: MatrixDef }) {
       state={panelState(loaded, matrix.rows.length === 0)}
       error={loaded.error}
       stale={loaded.stale}
-      note="newest minute"
+      note="mean of the last minute"
       exprs={[fillTemplate(expr, { ...shown, step: MINUTE })]}
       root={root}
     >

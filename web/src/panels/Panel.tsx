@@ -131,7 +131,7 @@ function EmptyMessage({ empty }: { empty: Empty }) {
       <p>{empty.text}</p>
       {empty.flag !== undefined && (
         <p class="advice">
-          Start teescope with <code>{empty.flag}</code> to have it.
+          Start teescope with <code>{empty.flag}</code> to collect this data.
         </p>
       )}
       {reason !== undefined && <p class="advice">{reason}</p>}

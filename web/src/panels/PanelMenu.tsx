@@ -61,7 +61,7 @@ export function PanelMenu({ def, exprs, setting }: PanelMenuProps) {
     close();
     setTold("");
     work().then(setTold, (thrown: unknown) => {
-      setTold(thrown instanceof Error ? thrown.message : "It could not be exported.");
+      setTold(thrown instanceof Error ? thrown.message : "The panel could not be exported.");
     });
   };
   const asPicture = async (): Promise<string> => {
@@ -115,7 +115,7 @@ export function PanelMenu({ def, exprs, setting }: PanelMenuProps) {
             </li>
           )}
           <Item text="Copy the PromQL" onChoose={() => { run(asPromql); }} />
-          {setting.isSet && <Item text="Set it back (Escape)" onChoose={() => { close(); setting.reset(); }} />}
+          {setting.isSet && <Item text="Reset (Escape)" onChoose={() => { close(); setting.reset(); }} />}
         </ul>
       )}
       <span role="status" class={told === "" ? "only-spoken" : "menu-told"}>

@@ -155,11 +155,11 @@ function BodyRow({ def, row, several, meant, chosen, onToggle, onToggleNode }: B
       <th scope="row" title={def.name === undefined ? undefined : row.key}>
         {def.filters === true ? (
           <>
-            <button type="button" class="row-switch" aria-pressed={chosen} title="Filter every chart by it" onClick={onToggle}>
+            <button type="button" class="row-switch" aria-pressed={chosen} title="Filter every chart by this workload" onClick={onToggle}>
               {title}
             </button>
             {recorded !== true && (
-              <ViewLink class="row-link" to={oneWorkload(view.get(), title, node)} label={`open ${onNode(title, node)}: all of it on one page`}>
+              <ViewLink class="row-link" to={oneWorkload(view.get(), title, node)} label={`open ${onNode(title, node)}: everything about this workload`}>
                 open
               </ViewLink>
             )}

@@ -69,7 +69,7 @@ function Part({ dashboard: { id, title, question, sections }, silent }: { dashbo
       {quiet.length > 0 && (
         <details>
           <summary>
-            {telling.length === 0 ? "There is no data of this" : `${quiet.length} ${quiet.length === 1 ? "panel has" : "panels have"} no data`} in this time range.
+            {telling.length === 0 ? "There is no data" : `${quiet.length} ${quiet.length === 1 ? "panel has" : "panels have"} no data`} in this time range.
           </summary>
           <ul class="dashes">
             {quiet.map((def) => (

@@ -56,7 +56,7 @@ export function CompareForm({ params, where, problem, onChange }: FormProps) {
           value={params.offset > 0 ? formatDuration(params.offset) : ""}
           onText={(text) => {
             const offset = text === "" || text === "0" ? 0 : parseDuration(text);
-            setOffsetProblem(offset === undefined ? `“${text}” is no length of time. Write it as 10m, 1h or 1d.` : undefined);
+            setOffsetProblem(offset === undefined ? `“${text}” is not a duration. Write 10m, 1h or 1d.` : undefined);
             if (offset !== undefined) onChange({ offset });
           }}
         />
@@ -182,7 +182,7 @@ function Divide({ params, onChange }: Pick<FormProps, "params" | "onChange">) {
   };
   return (
     <>
-      <Field label="Divided by the">
+      <Field label="Divide by">
         <select
           id="compare-per"
           value={kind}

@@ -66,7 +66,7 @@ export function Result({ index, expr, show, chosenUnit, onUnit, onError }: Resul
       </header>
       {error && value && <p class="panel-notice">{error.message} The findings shown are older.</p>}
       {state === "loading" && <p class="panel-message">Loading data…</p>}
-      {state === "error" && <p class="panel-message">{error?.kind === "query" ? "The query was refused: the reason is at the query." : error?.message}</p>}
+      {state === "error" && <p class="panel-message">{error?.kind === "query" ? "The server refused the query. The reason is shown below the query." : error?.message}</p>}
       {state === "empty" && (
         <div class="panel-message">
           <p>No series: the query is valid, but nothing matches it in this time range.</p>
@@ -80,7 +80,7 @@ export function Result({ index, expr, show, chosenUnit, onUnit, onError }: Resul
 
 function noteOf(value: Drawn | SampleTable, { to }: Interval): string {
   if (!("frame" in value)) return `${value.rows.length + value.leftOut} series at ${formatMoment(to)}`;
-  const drawn = value.series > MOST_DRAWN + 1 ? `the greatest ${MOST_DRAWN} of ${value.series} series` : `${value.series} series`;
+  const drawn = value.series > MOST_DRAWN + 1 ? `the ${MOST_DRAWN} largest of ${value.series} series` : `${value.series} series`;
   return `${drawn} · ${formatSpan(value.step)} a point`;
 }
 
@@ -122,14 +122,14 @@ function UnitChoice({ own, chosen, onChoose, label }: UnitChoiceProps) {
     <select
       class="unit-choice"
       aria-label={label}
-      title={own === undefined ? "The unit cannot be derived from the query" : "From the names in the query"}
+      title={own === undefined ? "The unit cannot be derived from the query" : "Inferred from the names in the query"}
       value={chosen}
       onChange={(event) => {
         const { value } = event.currentTarget;
         onChoose(isUnit(value) ? value : "");
       }}
     >
-      <option value="">{own === undefined ? "plain number" : `${named(own)}, by its name`}</option>
+      <option value="">{own === undefined ? "plain number" : `${named(own)}, inferred`}</option>
       {UNITS.map((unit) => (
         <option key={unit} value={unit}>
           {named(unit)}

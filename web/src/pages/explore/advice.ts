@@ -37,19 +37,19 @@ function characters(line: string, bytes: number): number {
 }
 
 const ADVICE: readonly [RegExp, string | ((match: RegExpExecArray) => string)][] = [
-  [/expected type range vector.*got instant vector/, "The function looks at a stretch of time: write one behind the selector, such as [1m]."],
-  [/expected type instant vector.*got range vector|range vector" for range query/, "A stretch of time such as [1m] has to go into a function: rate(…[1m]), or max_over_time(…[1m])."],
+  [/expected type range vector.*got instant vector/, "The function needs a range: write one after the selector, such as [1m]."],
+  [/expected type instant vector.*got range vector|range vector" for range query/, "A range such as [1m] must be inside a function: rate(…[1m]), or max_over_time(…[1m])."],
   [/unclosed left parenthesis/, "A parenthesis is open: close it with )."],
   [/unclosed left brace|in label matching/, "Matchers are written {label=\"value\"}, with commas between them; operators are =, !=, =~ and !~."],
   [/unterminated quoted string|unterminated raw string/, "A quote is open: close the text with the same quote."],
   [/unknown function with name "(\w+)"/, (match) => unknownFunction(match[1] ?? "")],
-  [/grouping opts/, "Labels to group by stand in parentheses: sum by (workload) (…)."],
-  [/missing unit character|bad (number or )?duration|not a valid duration/, "A length of time has a unit: 30s, 5m, 1h or 1d."],
+  [/grouping opts/, "Put the labels to group by in parentheses: sum by (workload) (…)."],
+  [/missing unit character|bad (number or )?duration|not a valid duration/, "A duration needs a unit: 30s, 5m, 1h or 1d."],
   [/unexpected end of input/, "Something is missing at the end, such as an operand or a closing bracket."],
   [/many-to-many|found duplicate series|multiple matches/, "Both sides have several series with the same labels: say which labels match with on (…) or ignoring (…), or add up one side first."],
   [/at least one non-empty matcher|must contain at least one/, "A selector needs a metric's name, or a matcher that excludes the empty text."],
   [/error parsing regexp/, "Regular expressions are RE2: without look-around or back references, and anchored at both ends."],
-  [/too many samples|timed? ?out|deadline/, "It asks for too much: choose a shorter time range, or select fewer series."],
+  [/too many samples|timed? ?out|deadline/, "The query reads too much data: choose a shorter time range, or select fewer series."],
 ];
 
 function adviceFor(problem: string): string {

@@ -25,7 +25,7 @@ describe("a refusal", () => {
     ['1:1: parse error: unknown function with name "rat"', /Did you mean rate/],
     ['1:1: parse error: unknown function with name "frobnicate"', /no such function/],
     ["1:5: parse error: unclosed left parenthesis", /close it/],
-    ['invalid expression type "range vector" for range query, must be Scalar or instant Vector', /go into a function/],
+    ['invalid expression type "range vector" for range query, must be Scalar or instant Vector', /inside a function/],
     ["found duplicate series for the match group {} on the right hand-side", /on \(/],
     ["something new", /from this position on/],
   ])("of %s has advice", (said, want) => {

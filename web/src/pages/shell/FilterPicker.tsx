@@ -207,7 +207,7 @@ function Pattern({ id, typed, problem, names, onAdd }: PatternProps) {
         <PatternProblem reason={problem} />
       ) : typed === "" ? (
         <p>
-          The whole name has to match. <code>.</code> is any character, <code>.*</code> any number of them, <code>a|b</code> either of two,{" "}
+          The whole name must match. <code>.</code> is any character, <code>.*</code> any number of them, <code>a|b</code> either of two,{" "}
           <code>(?i)</code> in front: capitals or not. Regular expressions are those of RE2.
         </p>
       ) : (

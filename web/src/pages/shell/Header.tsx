@@ -123,8 +123,8 @@ function Help() {
           ))}
         </dl>
         <p>
-          Drag across a chart to look at that time alone; Back returns. A gap in a line means that nothing was measured
-          then. The address bar holds all that you see: share it.
+          Drag across a chart to show only that time range; Back returns. A gap in a line means that nothing was measured
+          then. The address contains the whole view, so that you can share it.
         </p>
         <form method="dialog">
           <button class="plain-button">Close</button>

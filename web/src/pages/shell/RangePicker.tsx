@@ -124,7 +124,7 @@ function Absolute({ onDone }: { onDone: () => void }) {
     event.preventDefault();
     const start = parseInputTime(from);
     const end = parseInputTime(to);
-    if (start === undefined || end === undefined) setProblem("Both moments are needed.");
+    if (start === undefined || end === undefined) setProblem("Enter both times.");
     else if (start >= end) setProblem("“From” has to be before “to”.");
     else {
       session.view.update((v) => ({ ...v, fixed: { from: start, to: end }, live: false }));

@@ -46,9 +46,9 @@ export const SHORTCUTS: readonly Shortcut[] = [
   { keys: ["]"], does: "Longer time range", run: (s) => { s.view.update((v) => stepRange(v, 1)); } },
   { keys: ["p"], does: "Pause or follow live", run: (s) => { s.view.update((v) => togglePause(v, s.now.get())); } },
   { keys: ["c"], does: "Clear all filters", run: (s) => { s.view.update(clearFilters); } },
-  { keys: ["x"], does: "Set all panels of the page back", run: (s) => { s.view.update((v) => ({ ...v, panels: resetPanels(v.panels, v.page) })); } },
+  { keys: ["x"], does: "Reset all panels of the page", run: (s) => { s.view.update((v) => ({ ...v, panels: resetPanels(v.panels, v.page) })); } },
   { keys: ["t"], does: "Dark or light", run: () => { toggleTheme(); } },
-  { keys: ["?"], does: "List these keys", run: () => { click("help-button"); } },
+  { keys: ["?"], does: "Show these keys", run: () => { click("help-button"); } },
 ];
 
 /** Reports whether the focused element uses the key itself. */

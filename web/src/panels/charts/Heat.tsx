@@ -99,7 +99,7 @@ export function Heat({ buckets, allBounds, step, interval, unit, title, onZoom }
         ref={canvas}
         role="img"
         tabIndex={0}
-        aria-label={`Heat map: ${title}. Arrow keys read its cells.`}
+        aria-label={`Heat map: ${title}. Arrow keys move between cells.`}
         onMouseMove={(event) => {
           choose(cellAt(event.offsetX, event.offsetY, heatBox(size.width, size.height), picture));
         }}
@@ -126,7 +126,7 @@ export function Heat({ buckets, allBounds, step, interval, unit, title, onZoom }
       <div class="legend-box">
         <div class="chart-bar">
           <p class="at" aria-live="polite">
-            {there ? [cellText(buckets, allBounds, there, unit), ...(near.length > 0 ? [sayMarks(near)] : [])].join(" · ") : "Point at a cell to read it"}
+            {there ? [cellText(buckets, allBounds, there, unit), ...(near.length > 0 ? [sayMarks(near)] : [])].join(" · ") : "Move the cursor over a cell to see its value"}
           </p>
           <MarkList marks={marks} shown={shown} />
         </div>

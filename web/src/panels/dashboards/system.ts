@@ -72,7 +72,7 @@ export const SYSTEM: readonly Section[] = [
           },
           { title: "Calls", unit: "per_second", expr: "sum by (workload, syscall, instance) ($rate(teescope_syscalls_total{$workloads}[$window])) > 0" },
         ],
-        help: "The width of each part is its share: of the time in system calls, including waiting, if --syscalls.time measures it; otherwise of the number of calls. Click a part to widen it. Parts that are too narrow to be seen are merged.",
+        help: "The width of each part is its share: of the time in system calls, including waiting, if --syscalls.time measures it; otherwise of the number of calls. Click a part to zoom in. Parts that are too narrow to be seen are merged.",
         empty: { text: "No system call was counted in this time range.", probe: "sys_enter" },
       },
     ],
