@@ -110,7 +110,7 @@ func truthOf(ctx context.Context, o options, m mode, beside, programs string) (t
 	if err := finish(ctx, words, o.calls); err != nil {
 		return t, true, err
 	}
-	if err := sleep(ctx, o.told(m)); err != nil {
+	if err := sleep(ctx, o.reportDelay(m)); err != nil {
 		return t, true, err
 	}
 	n, says, err := w.counted(ctx, subject{name: callsProgram, pid: c.cmd.Process.Pid})
@@ -120,8 +120,8 @@ func truthOf(ctx context.Context, o options, m mode, beside, programs string) (t
 	return t, true, err
 }
 
-// told returns how long a mode may take to report a count. Sampled counts are reported a second late.
-func (o options) told(m mode) time.Duration {
+// reportDelay returns how long a mode may take to report a count. Sampled counts are reported a second late.
+func (o options) reportDelay(m mode) time.Duration {
 	if o.quick {
 		return o.settle
 	}

@@ -185,7 +185,7 @@ func mapBytes(id ebpf.MapID) (float64, error) {
 	}
 	bytes, ok := info.Memlock()
 	if !ok {
-		return 0, errors.New("the kernel does not tell the size of a map")
+		return 0, errors.New("the kernel does not report the size of a map")
 	}
 	return float64(bytes), nil
 }

@@ -101,8 +101,8 @@ func webhooks(c config.Alerting) ([]*notify.Webhook, error) {
 // findingsSource names findings as a source of alerts in the hub.
 const findingsSource = "findings"
 
-// tellFindings passes all live findings to the hub as alerts. Findings of severity info do not raise alerts.
-func tellFindings(hub *notify.Hub) func(live []analysis.Finding) {
+// sendFindings passes all live findings to the hub as alerts. Findings of severity info do not raise alerts.
+func sendFindings(hub *notify.Hub) func(live []analysis.Finding) {
 	return func(live []analysis.Finding) {
 		var alerts []notify.Alert
 		for _, f := range live {

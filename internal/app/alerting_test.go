@@ -55,7 +55,7 @@ func TestFindingsAreAlerts(t *testing.T) {
 	if err := hub.Init(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	tell := tellFindings(hub)
+	tell := sendFindings(hub)
 	f := analysis.Finding{
 		ID: "1", Rule: "ocall-bound", Workload: "db&page=tee", Instance: "n", Severity: analysis.Medium, Cause: "it leaves too often",
 		Advice: []string{"batch"}, FirstSeen: time.Now(), Runbook: "enclave-exits.md", Gain: &analysis.Gain{Low: 0.1, High: 0.3},

@@ -172,7 +172,7 @@ func (p *program) analyse(db *prom.Server) {
 	c := p.Config
 	a := findings.New(findings.Options{
 		Source: db.Source(), Name: p.host, Rules: rules.All(), Interval: c.Analysis.Interval, Window: c.Analysis.Window,
-		Scrape: c.Interval, Keep: db, File: filepath.Join(c.DataDir, "findings.json"), Tell: tellFindings(p.hub),
+		Scrape: c.Interval, Keep: db, File: filepath.Join(c.DataDir, "findings.json"), Tell: sendFindings(p.hub),
 		Log: p.Log.With("part", "analysis"),
 	})
 	p.collectors, p.web.Findings = append(p.collectors, a), a

@@ -227,7 +227,7 @@ func TestAnalyzeErrors(t *testing.T) {
 		"a page": {[]string{"--server", answers(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })},
 			[]string{"is no Prometheus"}},
 		"a password": {[]string{"--server", answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) })},
-			[]string{"wants a user and a password", "--password-file"}},
+			[]string{"requires a user and a password", "--password-file"}},
 		"busy": {[]string{"--server", answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })},
 			[]string{"503", "Tried 3 times"}},
 		"silent":     {[]string{"--server", silent, "--timeout", "2s"}, []string{"2s"}},

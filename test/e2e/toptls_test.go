@@ -73,7 +73,7 @@ func TestTopOnAProtectedAgent(t *testing.T) {
 	}{
 		{[]string{"--connect", addr}, "speaks TLS: use --connect https://" + addr},
 		{[]string{"--connect", "https://" + addr}, "certificate is not trusted(.|\n)*--ca-file"},
-		{[]string{"--connect", "https://" + addr, "--ca-file", certificate}, "wants a user and a password(.|\n)*--password-file"},
+		{[]string{"--connect", "https://" + addr, "--ca-file", certificate}, "requires a user and a password(.|\n)*--password-file"},
 		{[]string{"--connect", "https://me:wrong@" + addr, "--ca-file", certificate}, "does not take this password"},
 	} {
 		text := refused(t, 0, append([]string{"top", "--once"}, c.args...)...)

@@ -99,10 +99,10 @@ func TestHardwareAndDrivers(t *testing.T) {
 	}{
 		"no SGX":         {map[string]string{"proc/cpuinfo": "vendor_id : GenuineIntel\nflags : fpu\n"}, "sgx", Missing, "no SGX, or it is switched off", "firmware"},
 		"SGX of AMD":     {map[string]string{"proc/cpuinfo": amd}, "sgx", Missing, "only Intel", ""},
-		"SGX, no driver": {map[string]string{"proc/cpuinfo": intel}, "sgx", Missing, "no driver has made a device", "CONFIG_X86_SGX"},
+		"SGX, no driver": {map[string]string{"proc/cpuinfo": intel}, "sgx", Missing, "no driver has created a device", "CONFIG_X86_SGX"},
 		"SGX, no FLC":    {map[string]string{"proc/cpuinfo": "vendor_id : GenuineIntel\nflags : sgx\n"}, "sgx", Missing, "no flexible launch control", "legacy isgx"},
 		"SGX in tree": {map[string]string{"proc/cpuinfo": intel, "dev/sgx_enclave": "", "sys/devices/system/node/node0/x86/sgx_total_bytes": "134217728\n"},
-			"sgx", Limited, "128 MiB of EPC (NUMA nodes: 1); the driver itself tells nothing but the size, and is watched by 0 of 0 probes", "patch"},
+			"sgx", Limited, "128 MiB of EPC (NUMA nodes: 1); the driver itself reports only the size; 0 of 0 probes watch it", "patch"},
 		"SGX, patched": {map[string]string{"dev/isgx": "", "sys/module/isgx/parameters/sgx_nr_free_pages": "1"}, "sgx", OK, "figures from the module parameters of isgx", ""},
 		"SGX, sgxtop":  {map[string]string{"dev/isgx": "", "proc/sgx_stats": "1"}, "sgx", OK, "figures from /proc/sgx_stats", ""},
 
@@ -120,7 +120,7 @@ func TestHardwareAndDrivers(t *testing.T) {
 		"SEV guest": {map[string]string{"dev/sev-guest": ""}, "sev-snp", OK, "is an SEV-SNP guest", ""},
 
 		"no GPU":          {nil, "gpu", Missing, "no NVIDIA GPU", ""},
-		"GPU, no device":  {map[string]string{"sys/module/nvidia/version": "570.1"}, "gpu", Missing, "made no device", "nvidia-smi"},
+		"GPU, no device":  {map[string]string{"sys/module/nvidia/version": "570.1"}, "gpu", Missing, "created no device", "nvidia-smi"},
 		"GPU":             {map[string]string{"sys/module/nvidia/version": "570.1\n", "dev/nvidia0": "", "dev/nvidia1": "", "dev/nvidiactl": ""}, "gpu", Unknown, "NVIDIA GPUs: 2, driver 570.1", "conf-compute"},
 		"GPU, no version": {map[string]string{"dev/nvidia0": ""}, "gpu", Unknown, "of unknown version", "conf-compute"},
 		"GPU in CC":       {map[string]string{"dev/nvidia0": "", "proc/driver/nvidia/params": "RegistryDwords: \"RmConfidentialCompute=1;\"\n"}, "gpu", OK, "loaded for confidential computing", ""},
@@ -286,7 +286,7 @@ func TestTheInTreeDriverIsWatchedByItsProbes(t *testing.T) {
 		detail string
 	}{
 		{[]probe.Trial{seen}, OK, "watched by eBPF"},
-		{[]probe.Trial{seen, lost}, Limited, "watched by 1 of 2 probes"},
+		{[]probe.Trial{seen, lost}, Limited, "1 of 2 probes watch it"},
 	} {
 		o := at(lay(t, map[string]string{"proc/cpuinfo": "flags : sgx sgx_lc\n", "dev/sgx_enclave": ""}))
 		o.Try = func() ([]probe.Trial, error) { return append(tried(), tt.more...), nil }

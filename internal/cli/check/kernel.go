@@ -120,7 +120,7 @@ func (o Options) jit() Check {
 	case "":
 		c.Status, c.Detail = Unknown, "the sysctl net.core.bpf_jit_enable cannot be read"
 	default:
-		c.Status, c.Detail = Limited, "BPF programs are interpreted: being watched costs several times as much"
+		c.Status, c.Detail = Limited, "BPF programs are interpreted: watching costs several times as much"
 		c.Advice = "sysctl net.core.bpf_jit_enable=1"
 	}
 	return c
@@ -153,7 +153,7 @@ func (o Options) bystander(name, key, capability string) Check {
 	if v == "" {
 		return Check{Name: name, Status: Unknown, Detail: sysctl + " cannot be read"}
 	}
-	return Check{Name: name, Status: OK, Detail: fmt.Sprintf("%s is %s, which does not bind holders of %s", sysctl, printable(v), capability)}
+	return Check{Name: name, Status: OK, Detail: fmt.Sprintf("%s is %s, which does not restrict processes with %s", sysctl, printable(v), capability)}
 }
 
 func (o Options) lockdown() Check {

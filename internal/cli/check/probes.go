@@ -102,7 +102,7 @@ func check(t probe.Trial) Check {
 		c.Status, c.Detail, c.Advice = Missing, printable(t.Reason), adviceFor(t)
 	case t.Reason != "":
 		c.Status, c.Detail = Limited, c.Detail+": "+printable(t.Reason)
-		c.Advice = "a kernel in which functions can be hooked counts it as it is meant"
+		c.Advice = "a kernel with function probes counts it as intended"
 	}
 	return c
 }

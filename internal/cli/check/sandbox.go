@@ -22,7 +22,7 @@ func (o Options) landlock() Check {
 
 func (o Options) seccomp() Check {
 	if slices.Contains(strings.Fields(o.sysctl("kernel/seccomp/actions_avail")), "errno") {
-		return Check{Name: "seccomp", Status: OK, Detail: "system calls that teescope has no use for are refused to it"}
+		return Check{Name: "seccomp", Status: OK, Detail: "system calls that teescope does not need are refused"}
 	}
 	return Check{
 		Name: "seccomp", Status: Missing, Detail: "the kernel cannot filter system calls: teescope is less confined",

@@ -35,13 +35,13 @@ func (o Options) sgx(c cpu, t trials) Check {
 			return check
 		}
 		check.Status = Limited
-		check.Detail += fmt.Sprintf("; the driver itself tells nothing but the size, and is watched by %d of %d probes", watched, of)
-		check.Advice = "see the probes sgx_...: what they would have seen is absent; figures of EPC and enclaves also come from drivers with TEEMon's or sgxtop's patch"
+		check.Detail += fmt.Sprintf("; the driver itself reports only the size; %d of %d probes watch it", watched, of)
+		check.Advice = "see the probes sgx_...: their metrics are absent; metrics of EPC and enclaves also come from drivers with TEEMon's or sgxtop's patch"
 		return check
 	}
 	switch {
 	case c.has("sgx"):
-		check.Detail = "the CPU has SGX, but no driver has made a device"
+		check.Detail = "the CPU has SGX, but no driver has created a device"
 		check.Advice = "boot a kernel with CONFIG_X86_SGX=y (5.11 or later), or load the isgx or intel_sgx module"
 		if !c.has("sgx_lc") {
 			check.Detail += "; no flexible launch control"
@@ -146,8 +146,8 @@ func (o Options) gpu() Check {
 	nodes, _ := filepath.Glob(filepath.Join(o.Roots.Dev, "nvidia[0-9]*"))
 	if len(nodes) == 0 {
 		if exists(o.Roots.Sys, "module/nvidia") {
-			check.Detail = "NVIDIA's driver is loaded and has made no device"
-			check.Advice = "run nvidia-smi, which makes them"
+			check.Detail = "NVIDIA's driver is loaded and has created no device"
+			check.Advice = "run nvidia-smi, which creates them"
 		}
 		return check
 	}
@@ -156,8 +156,8 @@ func (o Options) gpu() Check {
 		check.Status, check.Detail = OK, check.Detail+"; loaded for confidential computing"
 		return check
 	}
-	check.Status, check.Detail = Unknown, check.Detail+"; whether confidential computing is on, no file tells"
-	check.Advice = "ask with: nvidia-smi conf-compute -f"
+	check.Status, check.Detail = Unknown, check.Detail+"; no file shows whether confidential computing is on"
+	check.Advice = "check with: nvidia-smi conf-compute -f"
 	return check
 }
 

@@ -103,7 +103,7 @@ func TestWhatIsNoPrometheus(t *testing.T) {
 		"another API":     {answer(200, asJSON, `{"hello":"world"}`), "its answer is not that of the API"},
 		"a JSON list":     {answer(200, asJSON, `[]`), "its answer is not that of the API"},
 		"half an answer":  {answer(200, asJSON, one[:40]), "its answer is not that of the API"},
-		"another vector":  {answer(200, asJSON, strings.ReplaceAll(one, `"1"`, `"2"`)), "asked for vector(1)"},
+		"another vector":  {answer(200, asJSON, strings.ReplaceAll(one, `"1"`, `"2"`)), "the query vector(1)"},
 		"a wrong content": {answer(200, "", ""), `its answer to a query begins with ""`},
 	} {
 		err := source(t, serve(t, tt.h), usual).Check(t.Context())
@@ -125,7 +125,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		h    http.HandlerFunc
 		want []string
 	}{
-		"a password is wanted": {answer(401, "text/plain", "Unauthorized"), []string{"wants a user and a password", "--password-file"}},
+		"a password is wanted": {answer(401, "text/plain", "Unauthorized"), []string{"requires a user and a password", "--password-file"}},
 		"forbidden":            {answer(403, "text/plain", "no"), []string{"answers 403 Forbidden: no"}},
 		"starting":             {answer(503, asJSON, envelope("unavailable", "the database is being opened")), []string{"503 Service Unavailable: the database is being opened", "Tried 3 times"}},
 		"a proxy":              {answer(502, "text/html", "<html>\n"), []string{"502 Bad Gateway", "Tried 3 times"}},

@@ -70,7 +70,7 @@ func TestTLSAndPasswords(t *testing.T) {
 		{"https://me@" + host, good, "", false},
 		{"me@" + host, good, "", false},
 		{"https://me:secret@" + host, remote.Access{CAFile: ca}, "", false},
-		{"https://" + host, remote.Access{CAFile: ca}, "wants a user and a password: use --connect https://USER@" + host + " --password-file FILE", true},
+		{"https://" + host, remote.Access{CAFile: ca}, "requires a user and a password: use --connect https://USER@" + host + " --password-file FILE", true},
 		{"https://me:wrong@" + host, remote.Access{CAFile: ca}, `does not take this password of the user "me"`, true},
 		{"https://me:secret@" + host, remote.Access{}, "its certificate is not trusted", false},
 		{"me:secret@" + host, remote.Access{}, "speaks TLS: use --connect https://" + host, true},

@@ -10,7 +10,7 @@ func (sc screen) helpLines() []string {
 	lines := []string{sc.head()}
 	pairs := [][4]string{
 		{"q, ctrl-c", "quit", "up, down", "choose a workload"},
-		{"space", "pause and go on", "pgup, pgdown", "a screen up, down"},
+		{"space", "pause and continue", "pgup, pgdown", "a screen up, down"},
 		{"enter", "the workload in detail", "home, end", "first, last"},
 		{"/", "filter: a part of a name", "esc", "back; no filter"},
 		{"?", "this help", "r", "reverse the order"},

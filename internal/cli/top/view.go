@@ -219,7 +219,7 @@ func (sc screen) alert() string {
 	case sc.lost != nil:
 		return fmt.Sprintf("NO ANSWER for %s: %s; retrying", ago(sc.away), reason(sc.lost))
 	case sc.paused:
-		return fmt.Sprintf("PAUSED at %s; space goes on", sc.table.At.Format("15:04:05"))
+		return fmt.Sprintf("PAUSED at %s; space continues", sc.table.At.Format("15:04:05"))
 	case sc.aboutOne() && sc.gone:
 		return "GONE: this workload is no longer exposed; its last values"
 	case sc.table.Restarted:

@@ -64,7 +64,7 @@ func (s *Server) ExplainStatus(status int, body []byte) error {
 	answer := fmt.Sprintf("%s answers %d %s: %s", s.target, status, http.StatusText(status), line)
 	switch {
 	case status == http.StatusUnauthorized && s.user == "":
-		return &RefusedError{fmt.Sprintf("%s wants a user and a password: use %s %s --password-file FILE", s.target, s.flag, s.urlWith("USER@"))}
+		return &RefusedError{fmt.Sprintf("%s requires a user and a password: use %s %s --password-file FILE", s.target, s.flag, s.urlWith("USER@"))}
 	case status == http.StatusUnauthorized:
 		return &RefusedError{fmt.Sprintf("%s does not take this password of the user %q: see --password-file", s.target, text.Terminal(s.user))}
 	case status == http.StatusBadRequest && strings.Contains(line, "HTTP request to an HTTPS server"):

@@ -47,11 +47,11 @@ func Lint(files []*File, known []string) []Problem {
 			}
 			key := r.Alert + r.Record + labels.FromMap(r.Labels).String()
 			if first, twice := seen[key]; twice {
-				warn("is there already on line %d, with the same name and labels; rename one or let them differ in a label", first)
+				warn("has the same name and labels as the rule on line %d; rename one or change a label", first)
 			}
 			seen[key] = line
 			if basis, ok := r.Annotations[BasisAnnotation]; ok && !slices.Contains(bases(), basis) {
-				warn("%s is %q, and not one of %s", BasisAnnotation, basis, strings.Join(bases(), ", "))
+				warn("%s is %q, which is not one of %s", BasisAnnotation, basis, strings.Join(bases(), ", "))
 			}
 			for _, name := range metrics(r.Expr) {
 				if len(known) > 0 && !recorded[name] && unknown(name, known) {

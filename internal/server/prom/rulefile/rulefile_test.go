@@ -20,8 +20,8 @@ func said() map[string][]string {
 	return map[string][]string{
 		"good.yaml": nil,
 		"warned.yaml": {
-			`testdata/warned.yaml:6: warning: rule "Twice": is there already on line 4, with the same name and labels; rename one or let them differ in a label`,
-			`testdata/warned.yaml:8: warning: rule "Basis": teescope_basis is "guessed", and not one of measured, documented, proposed`,
+			`testdata/warned.yaml:6: warning: rule "Twice": has the same name and labels as the rule on line 4; rename one or change a label`,
+			`testdata/warned.yaml:8: warning: rule "Basis": teescope_basis is "guessed", which is not one of measured, documented, proposed`,
 			`testdata/warned.yaml:8: warning: rule "Basis": no metric of teescope has the name teescope_sycalls_total; did you mean teescope_syscalls_total?`,
 		},
 		"bad.yaml": {
