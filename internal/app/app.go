@@ -93,7 +93,7 @@ type program struct {
 	own        *prometheus.Registry // metrics of the process itself
 	sandbox    *sandbox.Collector   // reports what confines the process
 	started    <-chan struct{}      // closed when the collectors no longer need the privileges of the start
-	keeps      func() []string      // the capabilities that they go on to need
+	keeps      func() []string      // the capabilities that they still need
 	confined   chan struct{}        // closed when the privileges have been dropped
 	services   []service.Service
 	web        httpapi.Options

@@ -24,7 +24,7 @@ import (
 
 // agentCollectors lists the agent's collectors, sorted by name. To add a collector, add its line here. Two are also
 // returned by themselves: the collector of system metrics knows when the start is over and which processes a workload
-// has, and the backend of the enclave boundary knows which capabilities it goes on to need.
+// has, and the backend of the enclave boundary knows which capabilities it still needs.
 func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{}) ([]collector.Collector, *system.Collector, *boundary.Backend) {
 	roots := tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}
 	detector := tee.NewDetector(roots) // shared, so that each process is inspected once
