@@ -250,8 +250,8 @@ func TestAlertsSurviveRestarts(t *testing.T) {
 	}
 	hook.setAway(true)
 	app.set(20, "c")
-	eventually(t, testLimit, "an alert that nobody takes", func() error {
-		if s.logged("alert=Hot") == 0 || s.logged("does not take a delivery") == 0 {
+	eventually(t, testLimit, "an alert whose delivery fails", func() error {
+		if s.logged("alert=Hot") == 0 || s.logged("webhook delivery failed") == 0 {
 			return errors.New(s.log.String())
 		}
 		return nil
