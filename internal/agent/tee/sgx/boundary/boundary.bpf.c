@@ -2,12 +2,13 @@
 //go:build ignore
 
 /*
- * Calls into and out of enclaves, counted by probes on the functions of the untrusted runtime, how long they take
- * in watched processes, and the last values of the counters that Gramine keeps for each of its threads.
+ * Counts calls into and out of enclaves by probes on functions of the untrusted runtime, and measures their
+ * durations in watched processes. Reads the last values of the counters that Gramine keeps for each of its
+ * threads.
  *
- * A probe costs the program it is on a microsecond, so nothing here is spared at the expense of clarity: one
- * shared hash by process, site and argument. User space opens and closes a gate for each file that is probed, so
- * that what is counted belongs to an interval that it knows exactly, however long attaching takes.
+ * A probe costs its program a microsecond, so this file prefers clarity to speed: one shared hash by process,
+ * site and argument. User space opens and closes a gate for each probed file. So it knows exactly the interval
+ * to which counts belong, however long attaching takes.
  */
 #include "kernel.h"
 #include "boundary.h"
@@ -38,7 +39,7 @@ struct {
 	__type(value, u8);
 } watched SEC(".maps");
 
-/* A call need not return: a thread may end in it, or jump out of it. What is oldest makes room. */
+/* LRU, because some calls never return: the thread ends in them or jumps out of them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -62,7 +63,7 @@ struct {
 	__type(value, u64);
 } tables SEC(".maps");
 
-/* Gramine's processes, and where their threads' counters are. */
+/* Gramine's processes, and the offsets of their threads' counters. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -87,7 +88,8 @@ struct {
 	__type(value, struct ended);
 } ended SEC(".maps");
 
-/* Made by user space and for children. Not allocated on demand: before 6.2 programs of perf events may not. */
+/* Filled by user space, and for children. Preallocated, because before 6.2 perf_event programs must not
+ * allocate. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 2048);
@@ -95,7 +97,7 @@ struct {
 	__type(value, struct crossings);
 } crossed SEC(".maps");
 
-/* The cookie of the breakpoints, which all have the same: one that is inherited has no cookie of its own. */
+/* The cookie of all breakpoints. An inherited breakpoint has no cookie of its own. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -117,7 +119,7 @@ static __always_inline void count(struct call_key *key)
 		lost(LOST_CALLS);
 }
 
-/* The addresses of OCALLs are in a table that every ECALL passes along. */
+/* Every ECALL passes a table with the addresses of OCALLs. */
 static __always_inline void note_table(u32 tgid, u64 address)
 {
 	struct table_key key = {.tgid = tgid, .address = address};
@@ -128,13 +130,13 @@ static __always_inline void note_table(u32 tgid, u64 address)
 		lost(LOST_TABLES);
 }
 
-/* Programs may pass any number along: so many are told apart. */
+/* Limits the number of function numbers, because programs may pass any number. */
 static __always_inline u32 number(u32 of)
 {
 	return of < TOLD_APART ? of : TOLD_APART;
 }
 
-/* The clock is read last: what comes before is no part of the call. */
+/* Reads the clock last, so that the call does not include the code before. */
 static __always_inline void begin(struct file_state *state, struct call_key *call, u64 frame)
 {
 	struct start_key at = {
@@ -170,7 +172,7 @@ static __always_inline int on_call(struct pt_regs___args *regs)
 	case ROLE_OE_ECALL: /* oe_ecall(enclave, func, arg, arg_out) */
 		key.argument = number((u16)regs->si);
 		break;
-	case ROLE_OE_DISPATCH: /* some versions come here for each exit, not for OCALLs alone */
+	case ROLE_OE_DISPATCH: /* some versions call it for each exit, not only for OCALLs */
 		if (regs->di >> OE_CODE_SHIFT != OE_CODE_OCALL)
 			return 0;
 		key.argument = number((u16)(regs->di >> OE_FUNC_SHIFT) - OE_OCALL_BASE);
@@ -212,8 +214,8 @@ static __always_inline void time_call(struct call_key *key, u64 ns)
 	__sync_fetch_and_add(&d->sum_ns, ns);
 }
 
-/* The return of a call: the stack pointer is past the return address, at which it was when the call began. A call
- * whose interval is over has no weight to be counted with. */
+/* Handles the return of a call. The stack pointer is past the return address, at which it was when the call
+ * began. A call whose interval has ended is not counted, because its weight is unknown. */
 static __always_inline int on_return(struct pt_regs___args *regs)
 {
 	u64 now = bpf_ktime_get_ns(), cookie = bpf_get_attach_cookie(regs);
@@ -236,7 +238,7 @@ static __always_inline int on_return(struct pt_regs___args *regs)
 	return 0;
 }
 
-/* Reads what the current thread has counted. */
+/* Reads the counters of the current thread. */
 static __always_inline void remember(u32 tgid, struct layout *layout)
 {
 	struct task_struct___gs *task = (void *)bpf_get_current_task();
@@ -245,7 +247,7 @@ static __always_inline void remember(u32 tgid, struct layout *layout)
 	u64 gs = BPF_CORE_READ(task, thread.gsbase), self = 0;
 	int i;
 
-	/* The block begins with its own address; a thread that gave it up has been here before. */
+	/* The block begins with its own address. A thread that has freed it was already read. */
 	if (!gs || bpf_probe_read_user(&self, sizeof(self), (void *)gs) || self != gs)
 		return;
 	for (i = 0; i < COUNTERS; i++)
@@ -260,7 +262,7 @@ static __always_inline void remember(u32 tgid, struct layout *layout)
 		lost(LOST_THREADS);
 }
 
-/* A process of Gramine enters its enclave through an ECALL once for each of its threads. */
+/* A process of Gramine calls this once for each of its threads, when it enters the enclave by an ECALL. */
 static __always_inline int on_gramine_start(void *regs)
 {
 	u32 tgid = bpf_get_current_pid_tgid() >> 32,
@@ -273,7 +275,7 @@ static __always_inline int on_gramine_start(void *regs)
 	return 0;
 }
 
-/* thread_exit() of Gramine, which frees the counters a moment later. */
+/* thread_exit() of Gramine, which frees the counters shortly after. */
 static __always_inline int on_gramine_thread(void *regs)
 {
 	u32 tgid = bpf_get_current_pid_tgid() >> 32,
@@ -285,7 +287,7 @@ static __always_inline int on_gramine_thread(void *regs)
 	return 0;
 }
 
-/* The end of a thread in the kernel, while its memory is still there. */
+/* The end of a thread in the kernel, while its memory still exists. */
 static __always_inline int on_exit(void)
 {
 	u32 tgid = bpf_get_current_pid_tgid() >> 32;
@@ -296,8 +298,8 @@ static __always_inline int on_exit(void)
 	return 0;
 }
 
-/* A breakpoint on the ENCLU of the vDSO, before it is executed. An AEX ends at the same instruction, with ERESUME in
- * RAX: it is executed when the kernel is done with what had interrupted the enclave. */
+/* A breakpoint on the ENCLU of the vDSO, before it is executed. An AEX ends at the same instruction, with
+ * ERESUME in RAX. The instruction is executed when the kernel has handled the interrupt or exception. */
 SEC("perf_event") int enclu(struct pt_regs___args *regs)
 {
 	u32 zero = 0, tgid = bpf_get_current_pid_tgid() >> 32, file;
@@ -323,7 +325,7 @@ SEC("perf_event") int enclu(struct pt_regs___args *regs)
 	return 0;
 }
 
-/* Threads and children inherit breakpoints: a child is not to be given a second one. */
+/* Threads and children inherit breakpoints. A child must not get a second one. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(born, struct task_struct___gs *parent, struct task_struct___gs *child)
 {
@@ -341,7 +343,7 @@ int BPF_PROG(born, struct task_struct___gs *parent, struct task_struct___gs *chi
 	return 0;
 }
 
-/* The breakpoints of a process end with its program: the vDSO of the next one is elsewhere. */
+/* The breakpoints of a process end with its program, because the vDSO of the next one is at another address. */
 SEC("tp_btf/sched_process_exec") int BPF_PROG(executed, struct task_struct___gs *task)
 {
 	u32 tgid = task->tgid;
@@ -367,8 +369,8 @@ UPROBE(call_return, on_return)
 UPROBE(gramine_start, on_gramine_start)
 UPROBE(gramine_thread, on_gramine_thread)
 
-/* Linux 6.16 gave this tracepoint its second argument when it moved it to before the memory is given up. Older
- * kernels refuse a program that reads the argument, and must, so the compiler must not leave that out. */
+/* Linux 6.16 added the second argument when it moved this tracepoint to before the memory is freed. Older
+ * kernels refuse a program that reads the argument. They must, so the compiler must not remove the read. */
 SEC("tp_btf/sched_process_exit") int BPF_PROG(exit_tracepoint, struct task_struct *task, bool last)
 {
 	asm volatile("" ::"r"(last));
@@ -385,7 +387,7 @@ SEC("kprobe/do_exit") int exit_kprobe(void *ctx)
 	return on_exit();
 }
 
-/* One pass over the threads of Gramine's processes: where each keeps its counters. */
+/* One pass over the threads of Gramine's processes, which returns the address of each one's counters. */
 SEC("iter/task") int threads(struct bpf_iter__task *ctx)
 {
 	struct task_struct___gs *task = (void *)ctx->task;

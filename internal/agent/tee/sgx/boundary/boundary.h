@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What both sides have in common, and the kernel's types that only this program needs. layout.go, which mirrors what is
- * listed at the end, is generated ("make generate-layouts"). */
+/* The types that both sides share, and the kernel's types that only this program needs. layout.go mirrors the
+ * types listed at the end and is generated ("make generate-layouts"). */
 #ifndef TEESCOPE_BOUNDARY_H
 #define TEESCOPE_BOUNDARY_H
 
 #include "layout.h"
 
-/* A probe's cookie says where it is: file 16 bits, whether its calls may be timed 1, role 7, cost 8, site 32. */
+/* Fields of a probe's cookie: file 16 bits, whether its calls may be timed 1, role 7, cost 8, site 32. */
 #define COOKIE_FILE(cookie) ((u32)((cookie) >> 48))
 #define COOKIE_ENDS(cookie) ((cookie) >> 47 & 1)
 #define COOKIE_ROLE(cookie) ((u32)((cookie) >> 40) & 0x7f)
@@ -38,11 +38,11 @@ enum call_limits {
 };
 
 enum durations {
-	BUCKETS = 26, /* below 1024 ns, below twice that, ..., and all that is longer */
+	BUCKETS = 26, /* below 1024 ns, then doubled bounds, then all longer durations */
 	BUCKET_SHIFT = 10,
 };
 
-/* The counters of a thread of Gramine, in the order in which its control block has them. */
+/* The counters of a thread of Gramine, in the order of its control block. */
 enum gramine_counter {
 	EENTERS,
 	EEXITS,
@@ -60,23 +60,23 @@ enum {
 	OE_OCALL_BASE = 0x8000,
 };
 
-#define ECALL_RUNTIME (~0u) /* one of the runtime's own */
+#define ECALL_RUNTIME (~0u) /* one of the runtime's own ECALLs */
 
 struct file_state {
-	u64 open; /* written by user space: the number of the interval in which calls count, 0 is none */
-	u64 cost; /* of all hits, in those of a cheap one */
-	u64 timed; /* written by user space: returns of watched processes are probed, and cost this much each */
-	u64 begun; /* calls of watched processes, and how many of them have ended within their interval */
+	u64 open; /* written by user space: the number of the interval in which calls count; 0 is none */
+	u64 cost; /* of all hits, in hits of a cheap probe */
+	u64 timed; /* written by user space: cost of a return of a watched process; 0 if returns are not probed */
+	u64 begun; /* calls of watched processes, and how many of them have ended in their interval */
 	u64 ended;
 };
 
 struct call_key {
 	u32 tgid;
 	u32 site;
-	u32 argument; /* number of the function, where one entry serves many */
+	u32 argument; /* number of the function, if one entry serves many */
 };
 
-/* A call that has not ended. Its frame tells it from others of the thread, however deep they are nested. */
+/* A running call. The frame identifies it among nested calls of the thread. */
 struct start_key {
 	u64 frame; /* stack pointer at the first instruction */
 	u32 tid;
@@ -101,13 +101,13 @@ struct table_key {
 	u32 zero;
 };
 
-/* How often a process has executed ENCLU in the vDSO, while it and its threads have a breakpoint there. */
+/* How often a process has executed ENCLU in the vDSO since its threads have a breakpoint there. */
 struct crossings {
 	u64 enters;  /* EENTER */
-	u64 resumes; /* ERESUME: each ends an AEX */
-	u64 born;    /* threads and processes that it has made since the entry was */
-	u32 tree;    /* the number of its breakpoints, or of those of who has begun it */
-	u32 left;    /* it runs another program, without breakpoints */
+	u64 resumes; /* ERESUME; each ends an AEX */
+	u64 born;    /* threads and processes that it has created since the entry was */
+	u32 tree;    /* the number of its breakpoints, or of the breakpoints that it inherited */
+	u32 left;    /* it runs another program without breakpoints */
 };
 
 enum {

@@ -5,7 +5,7 @@ package driver
 // lossNames are the values of the label what, in the order of enum loss.
 var lossNames = [...]string{"enclaves", "groups", "pairs"}
 
-// counts is what happened to the pages of an enclave, of a group's enclaves or of all, by enum count.
+// counts are events on the pages of an enclave, of a group's enclaves or of all enclaves, by enum count.
 type counts [nCounts]uint64
 
 func (c *counts) add(from *counts) {
@@ -14,7 +14,7 @@ func (c *counts) add(from *counts) {
 	}
 }
 
-// subtract may leave less than zero, modulo 2^64: what is added later brings it back.
+// subtract may make a count negative (modulo 2^64). A later addition makes it positive again.
 func (c *counts) subtract(from *counts) {
 	for i, n := range from {
 		c[i] -= n

@@ -13,8 +13,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// samples is what was seen of the in-tree driver. What a probe that is not attached would have seen is
-// absent. `now` and `clock` are the same moment, of the wall and of the kernel side.
+// samples returns what was seen of the in-tree driver. Families whose probe is not attached are absent. `now` and
+// `clock` are the same moment, on the wall clock and on the clock of the kernel side.
 func (w *watch) samples(f *families, now time.Time, clock time.Duration) []sample {
 	live := w.live()
 	all := w.kernel.sum()
@@ -29,7 +29,7 @@ func (w *watch) samples(f *families, now time.Time, clock time.Duration) []sampl
 	return list
 }
 
-// live lists the enclaves that there are, oldest first.
+// live lists the existing enclaves, oldest first.
 func (w *watch) live() []*record {
 	var list []*record
 	for i := range w.kernel.records {
@@ -41,20 +41,20 @@ func (w *watch) live() []*record {
 	return list
 }
 
-// lister collects samples of what is attached.
+// lister collects samples of attached probes.
 type lister struct {
 	kernel *kernelSide
 	list   []sample
 }
 
-// add adds a sample when all these probes see events.
+// add adds a sample if all these probes are attached.
 func (l *lister) add(d *metric.Desc, v uint64, labels []string, probes ...string) {
 	if l.kernel.attached(probes...) {
 		l.list = append(l.list, sample{d, float64(v), labels})
 	}
 }
 
-// machine is what is known of the whole EPC.
+// machine returns the samples of the whole EPC.
 func (w *watch) machine(f *families, t *totals, live []*record) []sample {
 	l := lister{kernel: w.kernel}
 	l.add(f.allocated, t.Total[nAllocated], nil, probeAllocated)
@@ -94,21 +94,21 @@ func (w *watch) machine(f *families, t *totals, live []*record) []sample {
 	return l.list
 }
 
-// versionArrays is how many pages the versions of an enclave's evicted pages have: one for each 512 pages
-// that the enclave has, the SECS included (sgx_encl_grow).
+// versionArrays returns the number of pages for the versions of an enclave's evicted pages: one for each 512
+// pages of the enclave, including the SECS (sgx_encl_grow).
 func (r *record) versionArrays() uint64 {
 	const slots = 512
 	return (uint64(r.Pages) + 1 + slots - 1) / slots
 }
 
-// timing is how long something took.
+// timing is a distribution of durations.
 type timing struct {
 	desc   *metric.Desc
 	labels []string
 	*distribution
 }
 
-// timings is how long things took.
+// timings returns the distributions of all durations.
 func (w *watch) timings(f *families) []timing {
 	all := w.kernel.sum()
 	var list []timing
@@ -130,8 +130,8 @@ func (w *watch) timings(f *families) []timing {
 	return list
 }
 
-// classic is the distribution as a classic histogram: values, their sum in seconds, and how many are not
-// above each bound in seconds.
+// classic converts the distribution to a classic histogram: the number of values, their sum in seconds, and the
+// number of values up to each bound in seconds.
 func (d *distribution) classic() (n uint64, sum float64, upTo map[float64]uint64) {
 	upTo = make(map[float64]uint64, buckets-1)
 	for i, in := range d.Bucket {
@@ -143,7 +143,7 @@ func (d *distribution) classic() (n uint64, sum float64, upTo map[float64]uint64
 	return n, float64(d.SumNS) / 1e9, upTo
 }
 
-// instructions counts the leaves of ENCLS that can be told exactly from what the driver does.
+// instructions counts the leaves of ENCLS that follow exactly from the driver's actions.
 func (w *watch) instructions(f *families, t *totals) []sample {
 	l := lister{kernel: w.kernel}
 	leaf := func(name, result string, n uint64, probes ...string) {
@@ -166,7 +166,7 @@ func (w *watch) instructions(f *families, t *totals) []sample {
 	return l.list
 }
 
-// guests is the EPC that is handed to virtual machines.
+// guests returns the samples of the EPC of virtual machines.
 func (w *watch) guests(f *families, t *totals) []sample {
 	l := lister{kernel: w.kernel}
 	l.add(f.vepcOpened, t.Total[nVEPCOpened], nil, probeVEPCOpen)
@@ -182,8 +182,8 @@ func (w *watch) guests(f *families, t *totals) []sample {
 	return l.list
 }
 
-// eachEnclave is what is known of the enclaves that are told apart: the oldest ones, so that a series ends
-// when its enclave does and not when another is made.
+// eachEnclave returns the samples of single enclaves. These are the oldest ones, so that a series ends when its
+// enclave ends, and not when another is created.
 func (w *watch) eachEnclave(f *families, live []*record, now time.Time, clock time.Duration) []sample {
 	l := lister{kernel: w.kernel}
 	for _, r := range live[:min(len(live), maxEnclaves)] {
@@ -210,7 +210,8 @@ func (w *watch) eachEnclave(f *families, live []*record, now time.Time, clock ti
 	return l.list
 }
 
-// seen says since when an enclave is: one that was there before has counts from then on only.
+// seen says whether the counts of an enclave are complete. If the enclave existed before the agent, they begin
+// later.
 func (r *record) seen() string {
 	if r.CreatedNS == 0 {
 		return "found"
@@ -226,10 +227,10 @@ func (w *watch) workingSet(r *record) uint64 {
 	return w.history.workingSet(r.ID, uint64(r.Pages), uint64(r.Resident), r.Count[nLoadedBack])
 }
 
-// holding is what the enclaves of a workload have now.
+// holding is the current state of the enclaves of a workload.
 type holding struct{ enclaves, size, resident, pagedOut, workingSet uint64 }
 
-// eachWorkload adds up the enclaves of each workload, those that are no more included where it is counted.
+// eachWorkload adds up the enclaves of each workload. Counters include ended enclaves.
 func (w *watch) eachWorkload(f *families, named map[*workload.Workload[counts]]*counts, live []*record) []sample {
 	held := map[*workload.Workload[counts]]*holding{}
 	for _, r := range live {
@@ -252,7 +253,7 @@ func (w *watch) eachWorkload(f *families, named map[*workload.Workload[counts]]*
 			h = &holding{}
 		}
 		if *n == (counts{}) && *h == (holding{}) {
-			continue // the folded rest, of which there is none
+			continue // the folded rest, which is empty
 		}
 		labels := []string{own.Name, own.Container, own.Pod, own.Namespace}
 		l.add(f.workloadEnclaves, h.enclaves, labels, probeRequest, probeRelease)
@@ -270,7 +271,7 @@ func (w *watch) eachWorkload(f *families, named map[*workload.Workload[counts]]*
 	return l.list
 }
 
-// neighbours says whose need it was that evicted a workload's pages.
+// neighbours returns by which workload the pages of a workload were evicted.
 func (w *watch) neighbours(f *families, named map[*workload.Workload[counts]]*counts) []sample {
 	l := lister{kernel: w.kernel}
 	byLabels := map[[5]string]uint64{}
@@ -284,7 +285,7 @@ func (w *watch) neighbours(f *families, named map[*workload.Workload[counts]]*co
 	return l.list
 }
 
-// lost is what could not be attributed.
+// lost returns the number of events that could not be attributed.
 func (w *watch) lost(f *families) []sample {
 	var list []sample
 	for i, what := range lossNames {

@@ -22,7 +22,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 )
 
-// Every program that a probe names is in the object.
+// The object contains every program that a probe names.
 func TestEveryWayHasItsProgram(t *testing.T) {
 	obj, err := bpf.Open(object)
 	if err != nil {
@@ -40,7 +40,7 @@ func TestEveryWayHasItsProgram(t *testing.T) {
 	}
 	for _, p := range programs {
 		if !named[p] {
-			t.Errorf("nobody attaches the program %s", p)
+			t.Errorf("no probe attaches the program %s", p)
 		}
 		delete(named, p)
 	}
@@ -49,7 +49,7 @@ func TestEveryWayHasItsProgram(t *testing.T) {
 	}
 }
 
-// pairsTable is the map evictions of a machine that is not there.
+// pairsTable is a fake of the map evictions.
 type pairsTable map[evictionKey]uint64
 
 func (p pairsTable) LookupAndDelete(key, value any) error {
@@ -62,7 +62,7 @@ func (p pairsTable) LookupAndDelete(key, value any) error {
 	return nil
 }
 
-// groupsTable is the map of keys: what was withdrawn.
+// groupsTable is a fake of the map of keys. It records the withdrawn keys.
 type groupsTable struct{ withdrawn []attribution.Key }
 
 func (g *groupsTable) Delete(key any) error {
@@ -72,7 +72,7 @@ func (g *groupsTable) Delete(key any) error {
 
 func (g *groupsTable) Update(any, any, attribution.Flags) error { return nil }
 
-// freeNumbers is the map of free numbers: what was handed back.
+// freeNumbers is a fake of the map of free numbers. It records the freed numbers.
 type freeNumbers struct{ freed []uint32 }
 
 func (f *freeNumbers) Update(_, number any, _ attribution.Flags) error {
@@ -82,7 +82,7 @@ func (f *freeNumbers) Update(_, number any, _ attribution.Flags) error {
 
 func (f *freeNumbers) LookupAndDelete(any, any) error { return errors.ErrUnsupported }
 
-// fake is a kernel side that nothing runs in.
+// fake is a kernel side without programs.
 type fake struct {
 	*kernelSide
 	pairs     pairsTable
@@ -111,7 +111,7 @@ func newFake(groups int) *fake {
 	return k
 }
 
-// group makes a group of a program in a unit, or in none.
+// group creates a group of a program, in a unit or in none.
 func (k *fake) group(i int, program, unit string, enclaves uint64, c counts) {
 	g := &k.groups.Records[i]
 	*g = attribution.Record{Cgroup: uint64(100 + i), Ready: 1}
@@ -139,7 +139,7 @@ func (k *fake) backend(workloads int) *Backend {
 	return b
 }
 
-// told is what a backend emits, as text.
+// told returns what a backend emits, as text.
 func told(t *testing.T, b *Backend) string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -161,8 +161,8 @@ func told(t *testing.T, b *Backend) string {
 	return out.String()
 }
 
-// someMachine has two enclaves of a unit's two programs, one of them found at the start, a third one of
-// another program, and a guest. Every number is another one.
+// someMachine has two enclaves of a unit's two programs, one of them found at the start, a third one of another
+// program, and a guest. All numbers differ.
 func someMachine() *fake {
 	k := newFake(5)
 	for i := range nCounts {
@@ -191,7 +191,7 @@ func someMachine() *fake {
 	}
 	k.records[3] = record{Address: 0xf3, CreatedNS: uint64(9 * time.Second), Size: 1 << 21, ID: 3, Kind: kindEnclave, Group: 3, TGID: 5000, Pages: 300, Resident: 291, SECSResident: 1, Read: 1}
 	k.records[4] = record{Address: 0xf4, ID: 4, Kind: kindGuest, Group: 4, TGID: 6000, Resident: 64}
-	k.records[5] = record{Address: 0xf5, ID: 5, Kind: kindEnclave, Group: 3} // made since the snapshot
+	k.records[5] = record{Address: 0xf5, ID: 5, Kind: kindEnclave, Group: 3} // created since the snapshot
 	k.pairs[evictionKey{Victim: 1, By: 3}], k.pairs[evictionKey{Victim: 2, By: 3}], k.pairs[evictionKey{Victim: 1, By: 1}] = 30, 3, 11
 	return k
 }
@@ -204,7 +204,7 @@ func TestADriverThatIsWatched(t *testing.T) {
 	}
 	var lines []string
 	for line := range strings.Lines(told(t, b)) {
-		if !strings.HasPrefix(line, "sgx_enclave_start_time_seconds{") { // the clock's
+		if !strings.HasPrefix(line, "sgx_enclave_start_time_seconds{") { // depends on the clock
 			lines = append(lines, line)
 		}
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The maps, how an enclave gets its record and its group, and how something is counted for them. */
+/* The maps, the assignment of records and groups to enclaves, and counting for them. */
 #ifndef TEESCOPE_SGX_ENCLAVES_H
 #define TEESCOPE_SGX_ENCLAVES_H
 
@@ -8,7 +8,7 @@
 #include "lost.h"
 #include "sgx_driver.h"
 
-/* Addresses of the driver's, 0 where they are not known. */
+/* Addresses of the driver's variables, 0 if unknown. */
 const volatile u64 free_pages_address = 0;  /* sgx_nr_free_pages, atomic_long_t from 5.15 */
 const volatile u64 vm_ops_address = 0;	    /* sgx_vm_ops */
 const volatile u64 fops_address = 0;	    /* sgx_encl_fops */
@@ -54,7 +54,7 @@ struct {
 	__type(value, u32);
 } record_of SEC(".maps");
 
-/* The group that a process has created enclaves for: whom a direct reclaim is for. */
+/* The group for which a process has created enclaves, to attribute direct reclaims. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, MAX_RECORDS);
@@ -82,9 +82,9 @@ struct {
 	__type(value, struct thread);
 } threads SEC(".maps");
 
-u32 last_id = 0;	/* of an enclave */
-u32 last_allocator = 0; /* the group that took a page last */
-u32 guests = 0;		/* virtual EPCs that are open */
+u32 last_id = 0;	/* identifies enclaves */
+u32 last_allocator = 0; /* the group that took the latest page */
+u32 guests = 0;		/* open virtual EPCs */
 
 static __always_inline struct totals *this_cpu(void)
 {
@@ -93,7 +93,7 @@ static __always_inline struct totals *this_cpu(void)
 	return bpf_map_lookup_elem(&machine, &cpu);
 }
 
-/* The programs can be preempted by one another: hence atomic additions to what only this CPU writes. */
+/* Programs can preempt each other, so additions are atomic even in data that only this CPU writes. */
 static __always_inline void add_total(u32 what, u64 n)
 {
 	struct totals *t = this_cpu();
@@ -134,7 +134,7 @@ static __always_inline struct enclave *record(u32 i)
 	return bpf_map_lookup_elem(&enclaves, &i);
 }
 
-/* The record of an enclave, or the one for all that have none. */
+/* Returns the record of an enclave, or the shared record of all enclaves without one. */
 static __always_inline struct enclave *enclave_at(const void *address)
 {
 	u64 key = (u64)address;
@@ -160,7 +160,7 @@ static __always_inline void count(struct enclave *e, u32 what, u64 n)
 		__sync_fetch_and_add(&g->count[what], n);
 }
 
-/* The group of a process, by what it is now. */
+/* Returns the group of a process, by its current program and cgroup. */
 static __noinline u32 group_of_task(struct task_struct *leader)
 {
 	struct kernfs_node *node = kernfs_of(leader);
@@ -180,7 +180,7 @@ static __always_inline void forget(struct enclave *e)
 	__builtin_memset(e, 0, sizeof(*e));
 }
 
-/* Gives an enclave that a process has just made, or that was found, a record. */
+/* Gives a record to an enclave that a process has just created, or that was found. */
 static __noinline struct enclave *adopt(u64 address, struct task_struct *task, u32 kind, u64 now)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
@@ -224,7 +224,7 @@ static __always_inline struct enclave *adopt_enclave(struct sgx_encl *encl,
 	return e;
 }
 
-/* Takes the record back. */
+/* Frees the record. */
 static __noinline int release(u64 address)
 {
 	u32 *known = bpf_map_lookup_elem(&record_of, &address), i;
@@ -245,7 +245,7 @@ static __noinline int release(u64 address)
 	return 0;
 }
 
-/* What is known of the running thread, made if need be. */
+/* Returns the state of the running thread, and creates it on request. */
 static __always_inline struct thread *this_thread(bool make)
 {
 	u32 tid = bpf_get_current_pid_tgid();

@@ -4,7 +4,7 @@ package driver
 
 import "github.com/teescope/teescope/internal/lib/metric"
 
-// Where the families are read.
+// Sources of the families.
 const (
 	fromNodes      = "/sys/devices/system/node/nodeN/x86/sgx_total_bytes"
 	fromParameters = "/sys/module/{isgx,intel_sgx}/parameters"
@@ -13,7 +13,7 @@ const (
 	fromDriver     = "in-tree driver"
 )
 
-// families are all that the backend can emit.
+// families are all families that the backend can emit.
 type families struct {
 	source *metric.Desc
 
@@ -101,7 +101,7 @@ func newFamilies() *families {
 	}
 }
 
-// all lists the descriptions in the order of the documentation.
+// all returns the descriptions in the order of the documentation.
 func (f *families) all() []*metric.Desc {
 	return append([]*metric.Desc{
 		f.source,

@@ -16,7 +16,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric/metrictest"
 )
 
-// FuzzFiles lets a driver write what it likes into the files that are read of it.
+// FuzzFiles writes arbitrary content into the files of a driver.
 func FuzzFiles(f *testing.F) {
 	f.Add([]byte("4096\n"), []byte("12 10 3000 4000 3500 24064 33 23000\n"), []byte("77 1 4096 5 4\n78 2 8192 6 5 1 3 2 123456\n"))
 	f.Add([]byte("-1"), []byte("12 10 4000 3500 24064 33 23000 700 600 50"), []byte("1 1 1 1 1\n1 1 2 1 1\n"))
@@ -57,7 +57,7 @@ func FuzzFiles(f *testing.F) {
 	})
 }
 
-// checkError: it names the file, and a file of garbage does not become a log of garbage.
+// checkError checks that an error names the file, and quotes little of its content.
 func checkError(t *testing.T, err error, root string) {
 	t.Helper()
 	text := err.Error()
@@ -66,8 +66,8 @@ func checkError(t *testing.T, err error, root string) {
 	}
 }
 
-// checkEnclaves: no enclave twice, the largest first, the sum of all no less than any, and what is
-// written again is read again.
+// checkEnclaves checks that no enclave occurs twice, that the largest is first, that the sum is at least each
+// value, and that formatted enclaves are parsed again.
 func checkEnclaves(t *testing.T, data []byte) {
 	t.Helper()
 	all, _ := parseEnclaves(data)
@@ -76,7 +76,7 @@ func checkEnclaves(t *testing.T, data []byte) {
 	var text strings.Builder
 	for i, e := range all {
 		if key := [2]uint64{e.id, e.pid}; seen[key] {
-			t.Errorf("enclave %v is there twice", key)
+			t.Errorf("enclave %v occurs twice", key)
 		} else {
 			seen[key] = true
 		}

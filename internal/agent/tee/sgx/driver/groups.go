@@ -9,7 +9,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
-// pair is who was evicted, and by whom.
+// pair is the workload that lost a page, and the one that caused the eviction.
 type pair struct{ victim, by *workload.Workload[counts] }
 
 // owner is the user side of a group: processes with the same cgroup and program that own enclaves.
@@ -17,7 +17,7 @@ type owner struct {
 	attribution.Group[counts]
 	use    *groupUse // in the kernel
 	counts           // as last read
-	before counts    // when it was asked last whether it moved
+	before counts    // as last read by Moved
 }
 
 // InUse implements attribution.Member.
@@ -36,18 +36,18 @@ func (o *owner) AddTo(kept *counts) { kept.add(&o.counts) }
 // SubtractFrom implements attribution.Member.
 func (o *owner) SubtractFrom(kept *counts) { kept.subtract(&o.counts) }
 
-// owners keeps the user side of all groups in step with the kernel's.
+// owners keeps the user side of all groups in step with the kernel side.
 type owners struct {
 	*attribution.Groups[*owner, counts]
 	kernel  *kernelSide
-	evicted map[pair]uint64 // of groups that are no more, or that had another workload
+	evicted map[pair]uint64 // of removed groups, and of groups that had another workload
 }
 
 func newOwners(k *kernelSide, limit int) *owners {
 	o := &owners{kernel: k, evicted: map[pair]uint64{}}
 	o.Groups = attribution.New(k.groups, limit, attribution.Hooks[*owner, counts]{
 		Adopt: func(g attribution.Group[counts], _ *attribution.Record) *owner { return o.owner(g) },
-		// Evictions stay with the workloads that they were counted for.
+		// Evictions stay with the workloads for which they were counted.
 		Promote: func(w *owner) { o.fold(w.Number) },
 		Retire:  func(w *owner) { o.fold(w.Number) },
 		Clear:   func(w *owner) error { *w.use = groupUse{}; return nil },
@@ -60,7 +60,7 @@ func (o *owners) owner(g attribution.Group[counts]) *owner {
 	return &owner{Group: g, use: &o.kernel.uses[g.Number]}
 }
 
-// refresh brings the user side up to date: new groups, their counts, and groups that are no longer used.
+// refresh updates the user side: new groups, their counts, and groups that are no longer used.
 func (o *owners) refresh(now time.Time) error {
 	o.Adopt(now)
 	for w := range o.All() {
@@ -70,8 +70,8 @@ func (o *owners) refresh(now time.Time) error {
 	return o.Retire(now)
 }
 
-// fold moves what the kernel side has counted of a group's evictions, on either side, to the workloads that
-// it was counted for.
+// fold moves the kernel side's evictions of a group, as victim and as cause, to the workloads for which they were
+// counted.
 func (o *owners) fold(number uint32) {
 	var keys []evictionKey
 	o.kernel.pairs(func(key evictionKey, _ uint64) {
@@ -95,7 +95,7 @@ func (o *owners) workloadOf(group uint32) *workload.Workload[counts] {
 	if w := o.Get(group); w != nil {
 		return w.Workload
 	}
-	return o.Registry.Other() // made since the last look at the groups
+	return o.Registry.Other() // created since the last refresh of the groups
 }
 
 // totals adds up the groups of each workload.
@@ -111,7 +111,7 @@ func (o *owners) totals() map[*workload.Workload[counts]]*counts {
 	return all
 }
 
-// evictions says who was evicted by whom, of the workloads that still have a name.
+// evictions returns the evictions by pair of the workloads that still have a name.
 func (o *owners) evictions(named map[*workload.Workload[counts]]*counts) map[pair]uint64 {
 	all := map[pair]uint64{}
 	for p, n := range o.evicted {

@@ -18,7 +18,7 @@ func refreshed(t *testing.T, o *owners, now time.Time) {
 	}
 }
 
-// What ended enclaves have counted stays with their workload, and the group is free for others.
+// The counts of ended enclaves stay with their workload, and the group becomes free.
 func TestAGroupWithoutEnclavesIsGivenBackAndItsCountsStay(t *testing.T) {
 	k, now := newFake(3), time.Unix(1000, 0)
 	k.group(1, "worker", "", 0, counts{nAdded: 5})
@@ -30,10 +30,10 @@ func TestAGroupWithoutEnclavesIsGivenBackAndItsCountsStay(t *testing.T) {
 	if len(k.withdrawn.withdrawn) != 1 || !bytes.HasPrefix(k.withdrawn.withdrawn[0].Comm[:], []byte("worker\x00")) {
 		t.Fatalf("withdrawn are %v, want the group without enclaves", k.withdrawn.withdrawn)
 	}
-	k.uses[1].Count[nAdded]++ // late
+	k.uses[1].Count[nAdded]++ // a late count
 	refreshed(t, o, now.Add(attribution.IdleBeforeFree))
 	if len(k.freed) != 0 {
-		t.Fatal("a group that was just counted into is given back")
+		t.Fatal("a group is freed although its counts just grew")
 	}
 	refreshed(t, o, now.Add(3*attribution.IdleBeforeFree))
 	if len(k.freed) != 1 || k.freed[0] != 1 || k.groups.Records[1].Ready != 0 || len(k.pairs) != 0 {
@@ -54,7 +54,7 @@ func TestAGroupWithoutEnclavesIsGivenBackAndItsCountsStay(t *testing.T) {
 	}
 }
 
-// An enclave that joins while its group is being withdrawn keeps it.
+// An enclave that joins while its group is being withdrawn keeps the group.
 func TestAGroupThatIsJoinedWhileItIsWithdrawnIsKept(t *testing.T) {
 	k, now := newFake(2), time.Unix(1000, 0)
 	k.group(1, "worker", "", 0, counts{})
@@ -65,16 +65,16 @@ func TestAGroupThatIsJoinedWhileItIsWithdrawnIsKept(t *testing.T) {
 	k.uses[1].Enclaves = 0
 	refreshed(t, o, now.Add(2*time.Hour))
 	if len(k.freed) != 0 {
-		t.Error("the group was given back at once when its enclave ended")
+		t.Error("the group was freed immediately when its enclave ended")
 	}
 	refreshed(t, o, now.Add(3*time.Hour))
 	if len(k.freed) != 1 {
-		t.Error("the group was not given back in the end")
+		t.Error("the group was never freed")
 	}
 }
 
-// Workloads beyond the limit are folded, their counts are not lost, and no counter goes back when one gets a
-// name of its own.
+// Workloads beyond the limit are folded without losing counts. No counter decreases when a folded workload gets
+// its own name.
 func TestWorkloadsAreBoundedAndPromotedWithoutAJump(t *testing.T) {
 	k, now := newFake(4), time.Unix(1000, 0)
 	k.group(1, "first", "", 0, counts{nAdded: 1})
@@ -100,7 +100,7 @@ func TestWorkloadsAreBoundedAndPromotedWithoutAJump(t *testing.T) {
 		}
 	}
 	other(20, 9)
-	// The first one ends, and its name can be had after a while.
+	// The first one ends, and its name is free after a while.
 	refreshed(t, o, now.Add(3*attribution.IdleBeforeFree))
 	now = now.Add(time.Hour)
 	k.uses[2].Count[nAdded] = 25
@@ -128,8 +128,8 @@ func TestWorkingSet(t *testing.T) {
 		now, loaded = now.Add(time.Second), loaded+10
 	}
 	for _, tt := range []struct{ pages, resident, want uint64 }{
-		{10_000, 1000, 1600}, // resident, and those of the last minute
-		{1200, 1000, 1200},   // it has no more
+		{10_000, 1000, 1600}, // resident pages, and the pages loaded back in the last minute
+		{1200, 1000, 1200},   // limited by all its pages
 	} {
 		got := h.workingSet(1, tt.pages, tt.resident, loaded)
 		if got < tt.want-10 || got > tt.want+10 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Virtual EPCs that were there before the programs. The driver keeps no count of their pages: they are in an xarray,
- * whose nodes count their slots. */
+/* Virtual EPCs that existed before the programs. The driver does not count their pages. The pages are in an
+ * xarray, whose nodes count their slots. */
 #ifndef TEESCOPE_SGX_GUESTS_H
 #define TEESCOPE_SGX_GUESTS_H
 
@@ -8,8 +8,8 @@
 
 enum {
 	XA_SHIFT = 6,	     /* bits of an index in each node: 64 slots */
-	XA_LEVELS = 4,	     /* above the nodes that have pages: 2^30 pages */
-	MAX_NODES = 1 << 20, /* that have pages: 256 GiB */
+	XA_LEVELS = 4,	     /* above the nodes with pages: 2^30 pages */
+	MAX_NODES = 1 << 20, /* with pages: 256 GiB */
 };
 
 struct walk {
@@ -18,13 +18,14 @@ struct walk {
 	u32 pages;
 };
 
-/* The node that an entry of an xarray is, 0 where it is none (include/linux/xarray.h, xa_is_node). */
+/* Returns the node that an entry of an xarray points to, 0 if it is no node (include/linux/xarray.h,
+ * xa_is_node). */
 static __always_inline u64 node_of(u64 entry)
 {
 	return (entry & 3) == 2 && entry > 4096 ? entry - 2 : 0;
 }
 
-/* Adds the pages of the node that has those from 64 i on. */
+/* Adds the pages of node i, which are those from 64 i on. */
 static long add_node(u32 i, struct walk *walk)
 {
 	u64 at = walk->root, entry;
@@ -53,7 +54,7 @@ static __always_inline u32 pages_of(struct sgx_vepc *vepc)
 	struct walk walk = {.root = (u64)root};
 
 	if (!root)
-		return head != 0; /* the first page alone */
+		return head != 0; /* only the first page */
 	walk.shift = BPF_CORE_READ(root, shift);
 	if (walk.shift % XA_SHIFT || walk.shift > XA_LEVELS * XA_SHIFT)
 		return 0;
@@ -61,7 +62,7 @@ static __always_inline u32 pages_of(struct sgx_vepc *vepc)
 	return walk.pages;
 }
 
-/* Pages that the guest takes while they are counted are counted again. */
+/* Pages that the guest takes during the count are counted twice. */
 static __always_inline void adopt_guest(struct sgx_vepc *vepc, struct task_struct *task)
 {
 	struct enclave *e = adopt((u64)vepc, task, KIND_GUEST, 0);

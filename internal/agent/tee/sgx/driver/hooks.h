@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The programs, each twice: for fentry or fexit, and for kprobe or kretprobe. */
+/* The programs. Each exists for fentry or fexit, and for kprobe or kretprobe. */
 #ifndef TEESCOPE_SGX_HOOKS_H
 #define TEESCOPE_SGX_HOOKS_H
 
-/* Where a function begins. `a` is its first argument. */
+/* The beginning of a function. `a` is its first argument. */
 #define ENTRY(function, name, body)                                                                \
 	SEC("fentry/" #function) int name##_fentry(u64 *ctx)                                       \
 	{                                                                                          \
@@ -16,7 +16,7 @@
 		return body;                                                                       \
 	}
 
-/* Where a function without arguments begins. */
+/* The beginning of a function without arguments. */
 #define ENTRY0(function, name, body)                                                               \
 	SEC("fentry/" #function) int name##_fentry(u64 *ctx)                                       \
 	{                                                                                          \
@@ -27,7 +27,7 @@
 		return body;                                                                       \
 	}
 
-/* Where a function returns that nothing is asked about. */
+/* The return of a function whose result and arguments are not used. */
 #define RETURN0(function, name, body)                                                              \
 	SEC("fexit/" #function) int name##_fexit(u64 *ctx)                                         \
 	{                                                                                          \
@@ -38,7 +38,7 @@
 		return body;                                                                       \
 	}
 
-/* Where a function of `n` arguments returns `ret`. `a` is the argument at `at`, for which `kept` has a place. */
+/* The return of a function of `n` arguments with `ret`. `a` is the argument at `at`, which `kept` stores. */
 #define RETURN(function, name, n, at, reg, kept, body)                                             \
 	SEC("fexit/" #function) int name##_fexit(u64 *ctx)                                         \
 	{                                                                                          \

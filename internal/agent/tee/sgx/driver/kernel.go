@@ -14,12 +14,12 @@ import (
 //go:embed sgx.bpf.o
 var object []byte
 
-// table is what is needed of a map that is not shared as memory.
+// table is the part of a map's methods that maps outside shared memory need.
 type table interface {
 	LookupAndDelete(key, value any) error
 }
 
-// kernelSide is what runs in the kernel: maps, programs, and the memory that both sides share.
+// kernelSide is everything in the kernel: maps, programs, and the memory that both sides share.
 type kernelSide struct {
 	object *bpf.Object
 	status []bpf.Status
@@ -37,22 +37,22 @@ type kernelSide struct {
 	pairs func(each func(evictionKey, uint64))
 }
 
-// sizes are what the kernel side is made for.
+// sizes configure the kernel side.
 type sizes struct {
 	cpus, groups int
 	controller   int32
 	symbols      symbols
-	usable       func(bpf.Way) bool // in tests, leaves out ways of attaching
+	usable       func(bpf.Way) bool // in tests: excludes ways of attaching
 }
 
-// errNoTypes says that no program can be fitted to the driver.
+// errNoTypes means that no program can be adapted to the driver.
 var errNoTypes = errors.New("this kernel does not describe the SGX driver's types: " +
 	"run one with CONFIG_X86_SGX=y and CONFIG_DEBUG_INFO_BTF=y, and the driver that is part of it")
 
-// errNoAddress says that the kernel does not tell where something of the driver's is.
-var errNoAddress = errors.New("the kernel does not tell where the driver's table of functions is: CAP_SYSLOG is missing, or the driver serves no guests")
+// errNoAddress means that the kernel does not reveal an address of the driver.
+var errNoAddress = errors.New("the kernel does not show the address of the driver's table of functions: CAP_SYSLOG is missing, or the driver serves no guests")
 
-// load creates the maps, attaches the probes, and finds the enclaves that there are already.
+// load creates the maps, attaches the probes, and finds the existing enclaves.
 func load(s sizes) (*kernelSide, error) {
 	k, err := prepare(s)
 	if err != nil {
@@ -75,7 +75,7 @@ func load(s sizes) (*kernelSide, error) {
 	return k, nil
 }
 
-// prepare creates the maps; nothing is attached yet.
+// prepare creates the maps. It attaches nothing.
 func prepare(s sizes) (*kernelSide, error) {
 	obj, err := bpf.Open(object)
 	if err != nil {
@@ -111,8 +111,8 @@ func (k *kernelSide) size(s sizes) error {
 	return errors.Join(errs...)
 }
 
-// share maps the arrays into memory and hands out what is free. Record 0 and group 0 are for what finds
-// none.
+// share maps the arrays into memory and fills the maps of free records and groups. Record 0 and group 0 are used
+// when none is free.
 func (k *kernelSide) share() error {
 	var errs [6]error
 	k.machine, errs[0] = bpf.View[totals](k.object, "machine")
@@ -142,7 +142,8 @@ func (k *kernelSide) share() error {
 	return nil
 }
 
-// attach attaches what can be. What cannot says so in its status, and its metrics are absent.
+// attach attaches what it can. The status of a probe says why it is not attached, and its metrics are absent
+// then.
 func (k *kernelSide) attach(probes []bpf.Probe, usable func(bpf.Way) bool) {
 	for _, p := range probes {
 		if usable != nil {
@@ -159,8 +160,8 @@ func (k *kernelSide) attach(probes []bpf.Probe, usable func(bpf.Way) bool) {
 	}
 }
 
-// adopt finds the enclaves that were made before. Those of a process that runs are mapped; those that are
-// being built have an open file.
+// adopt finds the enclaves that existed before. Enclaves of running processes are mapped. Enclaves that are being
+// built have an open file.
 func (k *kernelSide) adopt(s symbols) error {
 	for _, pass := range []struct {
 		program string
@@ -170,13 +171,13 @@ func (k *kernelSide) adopt(s symbols) error {
 			continue
 		}
 		if err := k.object.Pass(pass.program); err != nil {
-			return fmt.Errorf("finding the enclaves that there are: %w", err)
+			return fmt.Errorf("finding the existing enclaves: %w", err)
 		}
 	}
 	return nil
 }
 
-// adoptGuests finds the pieces of EPC that guests had before. Pages that they take meanwhile are seen already.
+// adoptGuests finds the virtual EPCs that guests had before. Pages that they take meanwhile are already counted.
 func (k *kernelSide) adoptGuests(s symbols) {
 	status := bpf.Status{Probe: probeVEPCFound, Mechanism: bpf.Iterator, Program: "guests_opened"}
 	for program, address := range map[string]uint64{"guests_mapped": s.vepcVMOps, "guests_opened": s.vepcFops} {
@@ -191,7 +192,7 @@ func (k *kernelSide) adoptGuests(s symbols) {
 	k.status = append(k.status, status)
 }
 
-// attached tells whether all these probes see events.
+// attached reports whether all these probes are attached.
 func (k *kernelSide) attached(probes ...string) bool {
 	n := 0
 	for _, s := range k.status {

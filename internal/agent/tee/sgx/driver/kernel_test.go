@@ -19,10 +19,11 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
 )
 
-// The virtual SGX machine says in a file what it has executed. test/sgx runs these tests there.
+// The virtual SGX machine publishes the instructions that it executed in this file. test/sgx runs these tests
+// there.
 const executed = "/sys/module/swsgx/parameters/stats"
 
-// driver attaches to the driver of the virtual SGX machine by some ways only.
+// driver attaches to the driver of the virtual SGX machine in some of the possible ways.
 func driver(t *testing.T, usable func(bpf.Way) bool) *kernelSide {
 	t.Helper()
 	if _, err := os.Stat(executed); errors.Is(err, fs.ErrNotExist) {
@@ -48,7 +49,7 @@ func driver(t *testing.T, usable func(bpf.Way) bool) *kernelSide {
 	return k
 }
 
-// truth reads what the machine has executed.
+// truth reads the number of executed instructions.
 func truth(t *testing.T) map[string]uint64 {
 	t.Helper()
 	data, err := os.ReadFile(executed)
@@ -65,7 +66,7 @@ func truth(t *testing.T) map[string]uint64 {
 	return stats
 }
 
-// settled waits until the driver has given back what an enclave had.
+// settled waits until the driver has freed the pages of an enclave.
 func settled(t *testing.T, free uint64) map[string]uint64 {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
@@ -77,7 +78,7 @@ func settled(t *testing.T, free uint64) map[string]uint64 {
 	return nil
 }
 
-// Each way of attaching counts the same: what the machine has executed.
+// Each way of attaching counts exactly the executed instructions.
 func TestEveryWayCountsExactly(t *testing.T) {
 	for _, kind := range []string{"f", "k"} { // fentry and fexit, kprobe and kretprobe
 		t.Run(kind, func(t *testing.T) {
@@ -114,7 +115,7 @@ func TestEveryWayCountsExactly(t *testing.T) {
 	}
 }
 
-// Where sgx_encl_eldu cannot be hooked, pages that are loaded back are seen where they are listed again.
+// If sgx_encl_eldu cannot be hooked, pages that are loaded back are seen when the driver lists them again.
 func TestLoadsAreSeenWhereTheyAreListed(t *testing.T) {
 	k := driver(t, func(w bpf.Way) bool { return w.Target != "sgx_encl_eldu" })
 	before := truth(t)
@@ -128,7 +129,7 @@ func TestLoadsAreSeenWhereTheyAreListed(t *testing.T) {
 	}
 }
 
-// guest is a piece of EPC as a virtual machine has one.
+// guest is a virtual EPC, as a virtual machine has one.
 type guest struct {
 	fd     int
 	memory []byte
@@ -159,7 +160,7 @@ func (g *guest) touch(pages ...int) {
 	}
 }
 
-// residents are the pages of each guest, in order.
+// residents returns the resident pages of each guest, in order.
 func (k *kernelSide) residents() (pages []uint32) {
 	for i := range k.records {
 		if r := &k.records[i]; r.Address != 0 && r.Kind == kindGuest && r.TGID == uint32(os.Getpid()) {
@@ -170,8 +171,8 @@ func (k *kernelSide) residents() (pages []uint32) {
 	return pages
 }
 
-// A virtual machine's enclave page cache: its pages are its own from the first access to its end. What there was
-// before is found, and counted, wherever in it the pages are: by the open file, or by the mapping alone.
+// A virtual machine's EPC owns a page from the first access until the EPC is released. EPCs that existed before
+// are found by the open file or by the mapping, and their pages are counted at any offset.
 func TestGuestPages(t *testing.T) {
 	one, few, far := openGuest(t, 0), openGuest(t, 1, 2, 63), openGuest(t, 0, 1, 63, 64, 4095, 4096, 4099, 70_000)
 	if err := errors.Join(unix.Munmap(few.memory), unix.Close(far.fd)); err != nil {

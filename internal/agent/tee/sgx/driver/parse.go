@@ -11,10 +11,10 @@ import (
 	"strconv"
 )
 
-// errFormat says that a file is in no format that we know.
+// errFormat means that the format of a file is unknown.
 var errFormat = errors.New("unknown format")
 
-// parseNumber reads a file that is one number.
+// parseNumber parses a file that contains one number.
 func parseNumber(data []byte) (uint64, error) {
 	n, err := strconv.ParseUint(string(bytes.TrimSpace(data)), 10, 64)
 	if err != nil {
@@ -23,7 +23,7 @@ func parseNumber(data []byte) (uint64, error) {
 	return n, nil
 }
 
-// parseNumbers reads numbers between blanks.
+// parseNumbers parses numbers separated by blanks.
 func parseNumbers(line []byte) ([]uint64, error) {
 	fields := bytes.Fields(line)
 	numbers := make([]uint64, len(fields))
@@ -39,7 +39,7 @@ func parseNumbers(line []byte) ([]uint64, error) {
 
 func shorten(data []byte) []byte { return data[:min(len(data), 40)] }
 
-// stats is /proc/sgx_stats. What its format does not have is absent.
+// stats is the content of /proc/sgx_stats. Values that its format lacks are absent.
 type stats struct {
 	created, released, allocated, freed uint64
 	total, versionArray, free           uint64 // pages
@@ -47,8 +47,8 @@ type stats struct {
 	added, evicted, loadedBack, backingFreed *uint64
 }
 
-// parseStats reads sgxtop's eight numbers (sgxtop.c, struct stats: "pageins" are allocations of any
-// kind and "pageouts" frees of any kind) or the ten of sgxtop-rs.
+// parseStats parses the eight numbers of sgxtop (sgxtop.c, struct stats: "pageins" are allocations of any kind
+// and "pageouts" frees of any kind) or the ten of sgxtop-rs.
 func parseStats(data []byte) (stats, error) {
 	n, err := parseNumbers(data)
 	if err != nil {
@@ -69,7 +69,7 @@ func parseStats(data []byte) (stats, error) {
 	return stats{}, fmt.Errorf("%w: %d numbers, not 8 or 10", errFormat, len(n))
 }
 
-// enclave is a line of /proc/sgx_enclaves. What a format does not have is absent.
+// enclave is a line of /proc/sgx_enclaves. Values that a format lacks are absent.
 type enclave struct {
 	pid, id, size   uint64 // size in bytes
 	added, resident uint64 // pages
@@ -79,9 +79,9 @@ type enclave struct {
 
 const flagInitialized = 1 << 0 // SGX_ENCL_INITIALIZED of the legacy driver, sgx.h
 
-// parseEnclaves reads one line for each enclave: pid, id, size, pages added, resident pages; the driver
-// of sgxtop-rs goes on with version array pages, flags, pages in main memory and the start time. More
-// columns may follow. Lines that cannot be read are left out, and the error says so.
+// parseEnclaves parses one line for each enclave: pid, id, size, pages added, resident pages. The driver of
+// sgxtop-rs adds version array pages, flags, pages in main memory and the start time. More columns may follow.
+// Invalid lines are skipped and reported by the error.
 func parseEnclaves(data []byte) ([]enclave, error) {
 	var all []enclave
 	var errs []error
@@ -108,8 +108,8 @@ func parseEnclaves(data []byte) ([]enclave, error) {
 	return unique(all), firstOf(errs)
 }
 
-// unique sorts enclaves by size, largest first, and drops further lines of the same one: a series can
-// have one value only.
+// unique sorts enclaves by size, largest first, and drops further lines of the same enclave, because a series can
+// have only one value.
 func unique(all []enclave) []enclave {
 	slices.SortStableFunc(all, func(a, b enclave) int {
 		return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.id, b.id), cmp.Compare(a.pid, b.pid))
@@ -123,7 +123,7 @@ func unique(all []enclave) []enclave {
 	})
 }
 
-// firstOf keeps a file of garbage from becoming a log of garbage.
+// firstOf shortens the errors, so that an invalid file does not fill the log.
 func firstOf(errs []error) error {
 	if len(errs) == 0 {
 		return nil

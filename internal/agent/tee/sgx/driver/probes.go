@@ -4,7 +4,7 @@ package driver
 
 import "github.com/teescope/teescope/internal/agent/bpf"
 
-// The probes, as the metric teescope_probe_attached names them.
+// The probes, by their names in the metric teescope_probe_attached.
 const (
 	probeRequest     = "sgx_request"
 	probeRelease     = "sgx_release"
@@ -26,7 +26,7 @@ const (
 	probeVEPCFound   = "sgx_vepc_found" // not a probe: one pass at the start
 )
 
-// entry is the probe where a function of the driver begins.
+// entry returns the probe at the beginning of a function of the driver.
 func entry(probe, function, program string) bpf.Probe {
 	return bpf.Probe{Name: probe, Ways: entryWays(function, program, "")}
 }
@@ -38,7 +38,7 @@ func entryWays(function, program, note string) []bpf.Way {
 	}
 }
 
-// exit is the probe where a function returns. With args, a program of that name keeps its arguments for
+// exit returns the probe at the return of a function. With args, a program of that name keeps the arguments for
 // the kretprobe.
 func exit(probe, function, program string, args bool) bpf.Probe {
 	return bpf.Probe{Name: probe, Ways: exitWays(function, program, args)}
@@ -52,28 +52,28 @@ func exitWays(function, program string, args bool) []bpf.Way {
 	return []bpf.Way{{Program: program + "_fexit", Mechanism: bpf.Fexit, Target: function}, kretprobe}
 }
 
-// lifeProbes say which enclaves there are. They come first: an enclave must have its record before its
-// pages are counted, and one that ends must not keep it.
+// lifeProbes see enclaves begin and end. They are attached first, because an enclave needs its record before its
+// pages are counted, and must lose it when it ends.
 func lifeProbes() []bpf.Probe {
 	return []bpf.Probe{
 		entry(probeRelease, "sgx_encl_release", "release"),
-		exit(probeRequest, "sgx_ioctl", "ioctl", true), // sgx_encl_create and sgx_encl_init may be inlined; this is called by pointer
+		exit(probeRequest, "sgx_ioctl", "ioctl", true), // sgx_encl_create and sgx_encl_init may be inlined, but this function is called by pointer
 		entry(probeVEPCRelease, "sgx_vepc_release", "vepc_release"),
 		exit(probeVEPCOpen, "sgx_vepc_open", "vepc_open", true),
 	}
 }
 
-// pageProbes say what happens to pages.
+// pageProbes see events on pages.
 func pageProbes() []bpf.Probe {
 	loadedBack := exit(probeLoadedBack, "sgx_encl_eldu", "load_back", true)
 	loadedBack.Ways = append(loadedBack.Ways, entryWays("sgx_mark_page_reclaimable", "listed_again",
-		"does not count SECS pages: sgx_encl_eldu is not to be hooked")...)
+		"does not count SECS pages: sgx_encl_eldu cannot be hooked")...)
 	busy := exit(probeFaultBusy, "__sgx_encl_load_page", "load", true)
-	busy.Ways = append(busy.Ways, exitWays("sgx_encl_load_page", "load_older", true)...) // to 5.19
+	busy.Ways = append(busy.Ways, exitWays("sgx_encl_load_page", "load_older", true)...) // up to Linux 5.19
 	return []bpf.Probe{
 		exit(probeAllocated, "sgx_alloc_epc_page", "alloc", true),
 		entry(probeFreed, "sgx_free_epc_page", "free"),
-		entry(probeAdded, "sgx_mark_page_reclaimable", "listed"), // where all that adds a page ends
+		entry(probeAdded, "sgx_mark_page_reclaimable", "listed"), // every way of adding a page ends there
 		entry(probeEvicted, "sgx_encl_ewb", "evict"),
 		entry(probeEWB, "__sgx_encl_ewb", "ewb"),
 		loadedBack,

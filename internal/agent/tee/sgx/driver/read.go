@@ -19,10 +19,10 @@ import (
 const (
 	maxFile     = 1 << 20
 	maxNodes    = 1024 // CONFIG_NODES_SHIFT is 10 at most
-	maxEnclaves = 64   // that are told apart
+	maxEnclaves = 64   // with their own samples
 )
 
-// read reads a file; it is empty when there is none, which is what most machines have.
+// read reads a file. The result is empty if there is no such file, as on most machines.
 func read(path string) ([]byte, error) {
 	data, err := hostfs.At(path).ReadLines(maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,7 +34,7 @@ func read(path string) ([]byte, error) {
 	return data, nil
 }
 
-// readNumber reads a file that is one number; found is false when there is no such file.
+// readNumber reads a file that contains one number. found is false if there is no such file.
 func readNumber(path string) (n uint64, found bool, err error) {
 	data, err := read(path)
 	if err != nil || data == nil {
@@ -47,7 +47,7 @@ func readNumber(path string) (n uint64, found bool, err error) {
 	return n, true, nil
 }
 
-// readNodes reads the size of the EPC of each NUMA node. Nodes without EPC say zero.
+// readNodes reads the EPC size of each NUMA node. A node without EPC has size zero.
 func readNodes(r tee.Roots, f *families) ([]sample, error) {
 	dir := filepath.Join(r.Sys, "devices/system/node")
 	entries, err := os.ReadDir(dir)
@@ -70,8 +70,7 @@ func readNodes(r tee.Roots, f *families) ([]sample, error) {
 	return samples, errors.Join(errs...)
 }
 
-// readParameters reads the parameters of a driver with TEEMon's patch. The stock legacy driver has none
-// of them.
+// readParameters reads the parameters of a driver with TEEMon's patch. The stock legacy driver has none of them.
 func readParameters(r tee.Roots, f *families, module string) ([]sample, error) {
 	parameters := []struct {
 		name string
@@ -123,7 +122,7 @@ func readStats(r tee.Roots, f *families) ([]sample, error) {
 		{f.pages, float64(s.versionArray), []string{"version_array"}},
 		{f.free, float64(s.free) * pageSize, nil},
 	}
-	if s.created >= s.released { // the two are not read at one instant
+	if s.created >= s.released { // the two are not read at the same instant
 		samples = append(samples, sample{f.enclaves, float64(s.created - s.released), []string{"unknown"}})
 	}
 	for _, x := range []struct {
@@ -163,7 +162,7 @@ func readEnclaves(r tee.Roots, f *families) ([]sample, error) {
 	return samples, err
 }
 
-// states counts enclaves by state, where all lines have flags.
+// states counts enclaves by state, if all lines have flags.
 func states(f *families, all []enclave) []sample {
 	initialized := 0
 	for _, e := range all {
@@ -194,7 +193,7 @@ func (e enclave) gauges(f *families, labels []string) []sample {
 	return samples
 }
 
-// sum adds up enclaves. What one of them does not tell, the sum does not.
+// sum adds up enclaves. The sum lacks each value that one of the enclaves lacks.
 func sum(all []enclave) enclave {
 	total := enclave{versionArray: new(uint64), pagedOut: new(uint64)}
 	add := func(to **uint64, n *uint64) {
@@ -213,7 +212,7 @@ func sum(all []enclave) enclave {
 	return total
 }
 
-// plus adds and ends at the largest number: a sum is never less than what it is of.
+// plus adds without overflow, so that a sum is never less than a summand.
 func plus(a, b uint64) uint64 {
 	if a > math.MaxUint64-b {
 		return math.MaxUint64

@@ -2,11 +2,12 @@
 //go:build ignore
 
 /*
- * What the in-tree SGX driver does with enclaves and their pages, seen at its functions. It has no tracepoints.
+ * Watches what the in-tree SGX driver does with enclaves and their pages, at its functions. It has no
+ * tracepoints.
  *
- * Every hook has a program for fentry or fexit and one for kprobe or kretprobe to fall back on. A kretprobe does
- * not see arguments: a kprobe on the same function keeps them for it. All pointers are followed by copying,
- * which fails where a pointer is not what it seems to be.
+ * Every hook has a program for fentry or fexit, and one for kprobe or kretprobe as a fallback. A kretprobe
+ * does not see arguments, so a kprobe on the same function keeps them. All pointers are followed by copying,
+ * which fails if a pointer is invalid.
  */
 #include "enclaves.h"
 
@@ -32,8 +33,8 @@ static __always_inline bool is_initialized(struct sgx_encl *encl)
 	return BPF_CORE_READ(encl, flags) >> bit & 1;
 }
 
-/* Pages that were added by a request that has ended: how many were measured, and whether they are threads, is
- * in the request, which the caller has just given and got back. */
+/* Counts pages that a request has added. The request itself, which the caller has just got back, says how many
+ * were measured, and whether they are threads. */
 static __always_inline void on_added(struct enclave *e, void *arg)
 {
 	u64 added = e->count[ADDED] - e->added_before, secinfo = 0;
@@ -59,7 +60,7 @@ static __always_inline void on_modified(struct enclave *e, void *arg)
 		__sync_fetch_and_add(&e->threads, request.count >> PAGE_SHIFT);
 }
 
-/* A request to the driver has ended. It serves one at a time for each enclave. */
+/* Handles the end of a request to the driver, which serves one at a time for each enclave. */
 static __noinline int on_ioctl(struct file *file, u32 request, void *arg, long ret)
 {
 	struct sgx_encl *encl = BPF_CORE_READ(file, private_data);
@@ -68,7 +69,7 @@ static __noinline int on_ioctl(struct file *file, u32 request, void *arg, long r
 
 	request &= 0xff;
 	if (request == IOC_CREATE) {
-		if (ret == -5) /* EIO: ECREATE itself */
+		if (ret == -5) /* EIO: ECREATE itself failed */
 			add_total(CREATES_FAILED, 1);
 		if (ret)
 			return 0;
@@ -95,15 +96,15 @@ static __always_inline int on_release(struct kref *ref)
 {
 	struct sgx_encl *encl = (void *)ref - bpf_core_field_offset(struct sgx_encl, refcount);
 
-	/* The driver also makes one of these for a file that no enclave was created with. */
+	/* The driver also creates one for a file without an enclave. */
 	if (BPF_CORE_READ(encl, size))
 		count(enclave_at(encl), RELEASED, 1);
 	return release((u64)encl);
 }
 
-/* A page goes onto the list of the reclaimer: it was added, augmented or loaded back. One that was loaded back
- * was evicted once; one that is new was not, and was added before the enclave was initialized. What is new
- * later comes by a fault, unless its type is being changed. */
+/* Handles a page that goes onto the list of the reclaimer: it was added, augmented or loaded back. A page that
+ * is loaded back was evicted before. A new page was not: it was added before the enclave was initialized, or
+ * came later by a fault, unless its type is being changed. */
 static __always_inline int on_listed(struct sgx_epc_page *page)
 {
 	struct sgx_encl_page *owner = (void *)BPF_CORE_READ(page, owner);
@@ -145,7 +146,7 @@ static __always_inline int on_loaded_back(struct sgx_encl_page *page, u64 ret)
 	return 0;
 }
 
-/* Where sgx_encl_eldu cannot be hooked. */
+/* Used if sgx_encl_eldu cannot be hooked. */
 static __always_inline int on_listed_again(struct sgx_epc_page *page)
 {
 	struct sgx_encl_page *owner = (void *)BPF_CORE_READ(page, owner);
@@ -153,8 +154,8 @@ static __always_inline int on_listed_again(struct sgx_epc_page *page)
 	return BPF_CORE_READ(owner, va_page) ? on_loaded_back(owner, 0) : 0;
 }
 
-/* Whose need it is that evicts a page: that of the process that reclaims for itself, else, when the driver's
- * own thread refills the free pages, that of who took a page last. */
+/* Returns the group for which a page is evicted: the group of the process that reclaims for itself. If the
+ * driver's own thread refills the free pages, it is the group that took the latest page. */
 static __always_inline u32 evictor(void)
 {
 	u32 tgid = bpf_get_current_pid_tgid() >> 32, *group;
@@ -200,12 +201,12 @@ static __always_inline int on_evict(struct sgx_epc_page *page)
 	if (t)
 		t->written = (u64)page;
 	if (!bpf_core_field_exists(page->poison))
-		add_total(FREED, 1); /* without sgx_free_epc_page, before 5.17 */
+		add_total(FREED, 1); /* used without sgx_free_epc_page, before 5.17 */
 	return 0;
 }
 
-/* EWB is tried once, and again after ETRACK, and again when the threads were driven out. The driver holds the
- * enclave's lock over the three. */
+/* Counts EWB. The driver tries it once, again after ETRACK, and again after it interrupted the threads. It
+ * holds the enclave's lock meanwhile. */
 static __always_inline int on_ewb(struct sgx_epc_page *page)
 {
 	struct sgx_encl_page *owner = (void *)BPF_CORE_READ(page, owner);
@@ -219,7 +220,7 @@ static __always_inline int on_ewb(struct sgx_epc_page *page)
 	return 0;
 }
 
-/* `owner` may be NULL, a page or a guest's EPC: it is compared and never followed. */
+/* `owner` may be NULL, a page or a guest's EPC. It is compared and never followed. */
 static __always_inline int on_alloc(u64 owner, u64 ret)
 {
 	struct enclave *e;
@@ -240,7 +241,7 @@ static __always_inline int on_alloc(u64 owner, u64 ret)
 	return 0;
 }
 
-/* The reclaimer frees each page that it has evicted next; all others were removed before they are freed. */
+/* The reclaimer frees each page right after evicting it. All other pages are removed before they are freed. */
 static __always_inline int on_free(u64 page)
 {
 	struct thread *t = this_thread(false);
@@ -277,8 +278,8 @@ static __always_inline int on_reclaimed(void)
 	return 0;
 }
 
-/* Whether a page was used since it was asked last: by the reclaimer, once for each process that maps the enclave
- * until one has used it; the fault handler asks too, to clear it. */
+/* Counts checks whether a page was used since the last check. The reclaimer checks once for each process that
+ * maps the enclave, until one has used the page. The fault handler checks too, to clear the flag. */
 static __always_inline int on_scan(struct sgx_encl_page *page, long used)
 {
 	struct thread *t = this_thread(false);
@@ -327,7 +328,7 @@ static __always_inline int on_fault_handled(void)
 	return 0;
 }
 
-/* The fault handler asks for a page: -EBUSY while it is being evicted, or when no page is free. */
+/* The fault handler requests a page. -EBUSY means that it is being evicted, or that no page is free. */
 static __always_inline int on_load(struct sgx_encl *encl, u64 ret)
 {
 	struct thread *t = this_thread(false);
@@ -369,7 +370,7 @@ static __always_inline int on_vepc_fault(void)
 
 #include "hooks.h"
 
-/* Reads what only the driver's own records say. User space runs it for each scrape. */
+/* Reads what only the driver's own records contain. User space runs it for each scrape. */
 static long read_enclave(void *map, u32 *key, struct enclave *e, void *ctx)
 {
 	struct sgx_encl *encl = (void *)e->address;
@@ -381,7 +382,7 @@ static long read_enclave(void *map, u32 *key, struct enclave *e, void *ctx)
 	pages = BPF_CORE_READ(encl, page_cnt);
 	resident = BPF_CORE_READ(encl, secs_child_cnt);
 	secs = BPF_CORE_READ(encl, secs.epc_page) != NULL;
-	if (e->address != (u64)encl) /* released meanwhile: what was read may be anything */
+	if (e->address != (u64)encl) /* released meanwhile, so that the values are invalid */
 		return 0;
 	e->flags = (flags >> bpf_core_enum_value(enum sgx_encl_flags, SGX_ENCL_INITIALIZED) & 1) *
 		   RECORD_INITIALIZED;
@@ -407,7 +408,7 @@ SEC("syscall") int snapshot(void *ctx)
 	return 0;
 }
 
-/* Enclaves that were there before the programs: those that are mapped, and those that are being built. */
+/* Finds enclaves that existed before the programs: mapped ones, and ones that are being built. */
 SEC("iter/task_vma") int mapped(struct bpf_iter__task_vma *ctx)
 {
 	struct task_struct *task = ctx->task;
@@ -429,7 +430,7 @@ SEC("iter/task_file") int opened(struct bpf_iter__task_file *ctx)
 	if (!task || !file || !fops_address || (u64)file->f_op != fops_address)
 		return 0;
 	encl = file->private_data;
-	if (encl && BPF_CORE_READ(encl, size)) /* else no enclave was created with it yet */
+	if (encl && BPF_CORE_READ(encl, size)) /* otherwise it has no enclave yet */
 		adopt_enclave(encl, task, 0);
 	return 0;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package driver is the SGX backend: the enclave page cache (EPC) and the enclaves, as the in-tree driver shows
-// when it is watched by eBPF, and as drivers and the kernel tell in files. Which of these there are depends
-// on the driver. The package refuses to guess: what no source says has no sample.
+// Package driver is the SGX backend: the enclave page cache (EPC) and the enclaves. It watches the in-tree driver
+// by eBPF, and reads files of drivers and the kernel. The driver determines which of these sources exist. The
+// package refuses to guess: a value without a source has no sample.
 package driver
 
 import (
@@ -19,32 +19,32 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// pageSize is that of the EPC: 4 KiB by architecture (Intel SDM vol. 3D, Enclave Page Cache).
+// pageSize is the page size of the EPC: 4 KiB by architecture (Intel SDM vol. 3D, Enclave Page Cache).
 const pageSize = 4096
 
 // Options of the backend.
 type Options struct {
 	Roots  tee.Roots
 	Cgroup string // root of the cgroup file systems
-	// MaxWorkloads bounds the label workload; what does not fit is folded into "other".
+	// MaxWorkloads limits the values of the label workload. Further workloads are counted as "other".
 	MaxWorkloads int
 	Log          *slog.Logger
 }
 
-// Backend is the backend. Its Init attaches to the in-tree driver, Run looks after what was attached, and
-// Shutdown detaches. Without them it reads files only.
+// Backend implements tee.Backend. Init attaches to the in-tree driver, Run maintains the groups and working sets,
+// and Shutdown detaches. Without them it reads files only.
 type Backend struct {
 	opts     Options
 	log      *slog.Logger
 	families *families
 	probes   *probe.Families
 
-	mu     sync.Mutex // of everything below
+	mu     sync.Mutex // protects all fields below
 	watch  watch
-	failed error // why a driver that is there is not watched
+	failed error // why an existing driver is not watched
 }
 
-// New makes the backend.
+// New returns a backend.
 func New(o Options) *Backend {
 	return &Backend{opts: o, log: o.Log, families: newFamilies(), probes: probe.NewFamilies("sgx/")}
 }
@@ -55,21 +55,21 @@ func (b *Backend) Name() tee.Kind { return tee.SGX }
 // Describe implements tee.Backend.
 func (b *Backend) Describe() []*metric.Desc { return b.families.all() }
 
-// sample is one value that a source tells.
+// sample is one value of a source.
 type sample struct {
 	desc   *metric.Desc
 	value  float64
 	labels []string
 }
 
-// source is one place where a driver or the kernel tells something.
+// source is one place from which values are read.
 type source struct {
 	name string
 	read func() ([]sample, error)
 }
 
-// sources lists them, best first: where two tell the same family, the first one's samples are taken, so
-// that no series is emitted twice or mixed of two counts.
+// sources lists them, best first. If two have the same family, the samples of the first are used, so that no
+// series is emitted twice or mixes two counts.
 func (b *Backend) sources() []source {
 	r, f := b.opts.Roots, b.families
 	return []source{
@@ -106,7 +106,7 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 	return errors.Join(errs...)
 }
 
-// readDriver says what was seen of the in-tree driver.
+// readDriver returns what was seen of the in-tree driver.
 func (b *Backend) readDriver() ([]sample, error) {
 	if b.watch.kernel == nil {
 		return nil, b.failed
@@ -118,7 +118,7 @@ func (b *Backend) readDriver() ([]sample, error) {
 	return b.watch.samples(b.families, now, monotonic()), nil
 }
 
-// emitWatch emits what is no sample of a source: how long things took, and what the programs are.
+// emitWatch emits what is not a sample of a source: durations, and the state of the programs.
 func (b *Backend) emitWatch(emit func(prometheus.Metric)) {
 	k := b.watch.kernel
 	if k == nil {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
- * The records that the kernel side (sgx.bpf.c) writes and the user side reads. layout.go, which mirrors them, is
- * generated ("make generate-layouts") from what is listed at the end.
+ * The records that the kernel side (sgx.bpf.c) writes and the user side reads. layout.go mirrors the types
+ * listed at the end and is generated ("make generate-layouts").
  *
- * What happens to a page is counted three times: for the machine (exact whatever else is full), for the group
- * of the process that owns the enclave, and for the enclave while it lives. So nothing has to be added up when
- * an enclave ends.
+ * An event on a page is counted three times: for the machine, which is always exact; for the group of the
+ * process that owns the enclave; and for the enclave while it lives. So nothing must be added up when an
+ * enclave ends.
  */
 #ifndef TEESCOPE_SGX_H
 #define TEESCOPE_SGX_H
@@ -15,7 +15,7 @@
 
 enum limits {
 	MAX_RECORDS = 1024, /* of enclaves and guests */
-	NO_ENCLAVE = 0,	    /* the record for what found none free */
+	NO_ENCLAVE = 0,	    /* the record that is used when none is free */
 	GROUP_OTHER = 0,    /* likewise */
 	BUCKETS = 26,	    /* of a histogram: 1.024 us, then doubled, to 17 s, then the rest */
 	BUCKET_SHIFT = 10,  /* 1024 ns */
@@ -23,40 +23,38 @@ enum limits {
 
 enum {
 	PAGE_SHIFT = 12,
-	EVICTIONS = 4096, /* pairs of groups */
-	THREADS = 2048,	  /* that were in the driver lately */
-	RETRY_NS =
-		1
-		<< 27, /* a fault that comes later than this is no retry of the one before: 134 ms */
+	EVICTIONS = 4096,   /* pairs of groups */
+	THREADS = 2048,	    /* that were in the driver recently */
+	RETRY_NS = 1 << 27, /* a later fault is no retry of the previous one: 134 ms */
 };
 
-/* What is counted for machine, group and enclave. */
+/* Counters of the machine, a group and an enclave. */
 enum count {
 	ADDED,	      /* pages, by EADD */
 	MEASURED,     /* pages, by EEXTEND: 16 times each */
 	AUGMENTED,    /* pages, by EAUG */
-	EVICTED,      /* pages, SECS too */
-	LOADED_BACK,  /* pages, by ELDU, SECS too */
+	EVICTED,      /* pages, including SECS */
+	LOADED_BACK,  /* pages, by ELDU, including SECS */
 	FAULTS,	      /* calls of the driver's fault handler */
-	FAULTS_BUSY,  /* faults that ended without the page, to be tried again */
-	SCANNED,      /* pages that the reclaimer asked whether they were used */
-	SCANNED_USED, /* and that were */
+	FAULTS_BUSY,  /* faults that ended without the page and are retried */
+	SCANNED,      /* pages that the reclaimer checked for use */
+	SCANNED_USED, /* of these, pages that were used */
 	CREATED,      /* enclaves */
 	INITIALIZED,
 	RELEASED,
 	COUNTS,
 };
 
-/* What is counted for the machine only. */
+/* Counters of the machine only. */
 enum total {
 	ALLOCATED,
 	FREED,
-	REMOVED,	/* of the freed, by EREMOVE: all but those that were evicted */
+	REMOVED,	/* freed pages that were removed by EREMOVE: all except evicted ones */
 	VERSION_ARRAYS, /* EPA */
 	CREATES_FAILED, /* ECREATE that failed */
-	EWB_FAILED,	/* EWB that had to be tried again: up to twice a page */
+	EWB_FAILED,	/* EWB that had to be retried: up to twice a page */
 	ETRACK_CALLS,	/* ETRACK for evictions */
-	WRITTEN,	/* evicted pages without SECS: each was blocked (EBLOCK) before */
+	WRITTEN,	/* evicted pages without SECS; each was blocked (EBLOCK) before */
 	BATCHES,	/* of the reclaimer, by ksgxd */
 	BATCHES_DIRECT, /* by a thread that needs a page */
 	VEPC_OPENED,
@@ -69,15 +67,15 @@ enum total {
 enum histogram {
 	RECLAIM,	/* a batch of the reclaimer, by ksgxd */
 	RECLAIM_DIRECT, /* by a thread that needs a page */
-	LOAD_BACK,	/* from a thread's first fault on a page until it is loaded, retries too */
-	STARTING,	/* from ECREATE to EINIT */
+	LOAD_BACK, /* from a thread's first fault on a page until it is loaded, including retries */
+	STARTING,  /* from ECREATE to EINIT */
 	HISTOGRAMS,
 };
 
 enum loss {
 	LOST_ENCLAVES, /* enclaves without a record of their own */
 	LOST_GROUPS,   /* enclaves whose process found no group free */
-	LOST_PAIRS,    /* evictions of which the map has no room for who was evicted by whom */
+	LOST_PAIRS,    /* evictions for whose pair the map had no space */
 	LOSSES,
 };
 
@@ -86,7 +84,7 @@ struct distribution {
 	u64 sum_ns;
 };
 
-/* One for each CPU: written by that CPU mostly. */
+/* One for each CPU, which mostly writes it alone. */
 struct totals {
 	u64 count[COUNTS];
 	u64 total[TOTALS];
@@ -94,7 +92,7 @@ struct totals {
 	u64 reserved[3];
 };
 
-/* What is kept of a group (bpf/include/group.h): processes with the same cgroup and program that own enclaves. */
+/* The data of a group (bpf/include/group.h): processes with the same cgroup and program that own enclaves. */
 struct group_use {
 	u64 enclaves; /* that live now */
 	u64 count[COUNTS];
@@ -102,7 +100,7 @@ struct group_use {
 
 enum kind {
 	KIND_ENCLAVE = 1,
-	KIND_GUEST = 2, /* a virtual EPC that is handed to a virtual machine */
+	KIND_GUEST = 2, /* a virtual EPC of a virtual machine */
 };
 
 enum record_flag {
@@ -110,29 +108,29 @@ enum record_flag {
 	RECORD_DEBUG = 1 << 1,
 };
 
-/* One enclave that lives. */
+/* A living enclave. */
 struct enclave {
-	u64 address;	/* of struct sgx_encl or sgx_vepc; 0 while the record is free */
-	u64 created_ns; /* monotonic clock; 0 when it existed before the programs were attached */
+	u64 address;	/* of struct sgx_encl or sgx_vepc; 0 if the record is free */
+	u64 created_ns; /* monotonic clock; 0 if it existed before the programs were attached */
 	u64 base;
 	u64 size;
 	u32 id; /* from 1, in the order of creation */
 	u32 kind;
 	u32 group;
 	u32 tgid;	  /* the process that created it */
-	u32 threads;	  /* TCS pages; unknown when it existed before */
+	u32 threads;	  /* TCS pages; unknown if it existed before */
 	u32 ewb_attempts; /* for the page that is being evicted */
 	u64 added_before; /* pages added when the last request to add some ended */
 	u64 count[COUNTS];
 	/* Written by the program snapshot, from the driver's own record. */
-	u64 flags;    /* enum record_flag */
-	u32 pages;    /* without the SECS, evicted ones too; a page that is being added counts */
-	u32 resident; /* without the SECS */
+	u64 flags;	   /* enum record_flag */
+	u32 pages;	   /* without the SECS, with evicted pages and pages that are being added */
+	u32 resident;	   /* without the SECS */
 	u32 secs_resident; /* 1 or 0 */
-	u32 read;	   /* the four above were read */
+	u32 read;	   /* the four values above were read */
 };
 
-/* Pages that the enclaves of one group lost while those of another, or itself, allocated. */
+/* Pages of one group's enclaves that were evicted when enclaves of another group, or of the same, allocated. */
 struct eviction_key {
 	u32 victim;
 	u32 by;
@@ -140,15 +138,15 @@ struct eviction_key {
 
 /* One thread in the driver. */
 struct thread {
-	u64 fault_ns; /* when it first faulted on the page; 0: no fault under way */
+	u64 fault_ns; /* when it first faulted on the page; 0 without a current fault */
 	u64 fault_address;
-	u64 fault_left_ns; /* when the last try ended without the page; 0: not so */
-	u64 reclaim_ns;	   /* when its batch began; 0: it reclaims nothing */
-	u64 scanned;	   /* the page that was asked about last */
+	u64 fault_left_ns; /* when the last try ended without the page; 0 if it did not */
+	u64 reclaim_ns;	   /* when its batch began; 0 if it reclaims nothing */
+	u64 scanned;	   /* the page that was checked last */
 	u64 written;	   /* the page that was evicted last, until it is freed */
 	u64 in_fault;	   /* the fault handler runs */
 	u64 loaded;	   /* the fault has loaded a page back */
-	u64 busy;	   /* the fault has to be tried again */
+	u64 busy;	   /* the fault must be retried */
 	/* Arguments that return probes do not see. */
 	u64 ioctl[3];
 	u64 load_back;
@@ -158,10 +156,10 @@ struct thread {
 	u64 vepc;
 };
 
-/* What the program snapshot says of the machine. */
+/* The machine's state, as the program snapshot reads it. */
 struct moment {
 	u64 free_pages;
-	u64 read; /* it was */
+	u64 read; /* the state was read */
 };
 
 GO_TYPE(driver, struct distribution, distribution);

@@ -26,7 +26,7 @@ func rootsAt(dir string) tee.Roots {
 	return tee.Roots{Proc: filepath.Join(dir, "proc"), Dev: filepath.Join(dir, "dev"), Sys: filepath.Join(dir, "sys")}
 }
 
-// reader is the backend without its eBPF: it reads the files of a machine.
+// reader returns a backend without eBPF, which reads the files of a machine.
 func reader(r tee.Roots) *Backend {
 	return New(Options{Roots: r, MaxWorkloads: 8, Log: slog.New(slog.DiscardHandler)})
 }
@@ -36,8 +36,8 @@ type emitter func(chan<- prometheus.Metric)
 func (emitter) Describe(chan<- *prometheus.Desc)      {}
 func (e emitter) Collect(ch chan<- prometheus.Metric) { e(ch) }
 
-// exposition is what a machine's backend emits, as text, and its error. That nothing is emitted twice
-// is checked on the way.
+// exposition returns what a machine's backend emits, as text, and its error. It fails if anything is emitted
+// twice.
 func exposition(t *testing.T, r tee.Roots) (string, error) {
 	t.Helper()
 	var failed error
@@ -65,7 +65,7 @@ func TestMachines(t *testing.T) {
 		t.Fatalf("machines: %v, %v", machines, err)
 	}
 	for _, dir := range machines {
-		if base := filepath.Base(dir); base == "fuzz" || base == "driver" { // the latter is no machine of files
+		if base := filepath.Base(dir); base == "fuzz" || base == "driver" { // the latter has no files of a machine
 			continue
 		}
 		got, err := exposition(t, rootsAt(dir))
@@ -112,7 +112,7 @@ func TestWhatCannotBeReadIsAbsentAndTheRestIsThere(t *testing.T) {
 	}
 	for _, want := range []string{"node1", "sgx_nr_free_pages", "sgx_stats: unknown format: 3 numbers", "sgx_enclaves: 2 lines, the first: unknown format"} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the error does not say %q:\n%v", want, err)
+			t.Errorf("the error lacks %q:\n%v", want, err)
 		}
 	}
 	for _, want := range []string{
@@ -153,7 +153,7 @@ func TestManyEnclavesAreBoundedAndNoneIsLost(t *testing.T) {
 		}
 	}
 	if strings.Contains(got, `sgx_enclave_pages_added_total{enclave="other"`) {
-		t.Error("a sum of counters of enclaves that come and go is no counter")
+		t.Error("a counter has a sum over changing enclaves, which can decrease")
 	}
 }
 
@@ -181,7 +181,7 @@ func TestOfTwoSourcesTheBetterIsTaken(t *testing.T) {
 	}
 }
 
-// What is emitted is described, and no machine makes anything else.
+// Each emitted family is described, and the machines of testdata emit each described family.
 func TestEverythingIsDescribed(t *testing.T) {
 	b := reader(rootsAt(""))
 	names := map[string]bool{}
@@ -211,7 +211,7 @@ func TestEverythingIsDescribed(t *testing.T) {
 	}
 }
 
-// On the machine that the tests run on, whatever it is.
+// On the machine that runs the tests.
 func TestThisMachine(t *testing.T) {
 	r := tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}
 	got, err := exposition(t, r)

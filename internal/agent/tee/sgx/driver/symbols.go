@@ -12,20 +12,20 @@ import (
 	"strconv"
 )
 
-// symbols are addresses of the driver's own, 0 where they are not known: the kernel does not tell them
-// without CAP_SYSLOG, and static ones only with CONFIG_KALLSYMS_ALL.
+// symbols are addresses of the driver's variables. They are 0 if unknown: the kernel shows them only with
+// CAP_SYSLOG, and static ones only with CONFIG_KALLSYMS_ALL.
 type symbols struct {
 	freePages uint64 // sgx_nr_free_pages: a counter from 5.15 on
-	vmOps     uint64 // sgx_vm_ops: what mappings of an enclave have
-	fops      uint64 // sgx_encl_fops: what open files of the driver have
-	vepcVMOps uint64 // sgx_vepc_vm_ops and sgx_vepc_fops: the same for what is handed to guests
+	vmOps     uint64 // sgx_vm_ops: operations of an enclave's mappings
+	fops      uint64 // sgx_encl_fops: operations of the driver's open files
+	vepcVMOps uint64 // sgx_vepc_vm_ops and sgx_vepc_fops: the same for virtual EPCs
 	vepcFops  uint64
 }
 
-// maxSymbols bounds what is read of /proc/kallsyms, which has about 10 MB.
+// maxSymbols limits how much of /proc/kallsyms is read. It has about 10 MB.
 const maxSymbols = 256 << 20
 
-// readSymbols looks for the addresses in /proc/kallsyms.
+// readSymbols reads the addresses from /proc/kallsyms.
 func readSymbols(proc string) (symbols, error) {
 	f, err := os.Open(filepath.Join(proc, "kallsyms"))
 	if err != nil {
@@ -39,8 +39,8 @@ func readSymbols(proc string) (symbols, error) {
 	return s, nil
 }
 
-// parseSymbols reads lines of an address, a letter for the kind of symbol and its name. Functions are not
-// looked at: before 5.15, sgx_nr_free_pages is one.
+// parseSymbols parses lines with an address, a letter for the kind of symbol, and its name. It ignores functions,
+// because sgx_nr_free_pages is one before 5.15.
 func parseSymbols(r io.Reader) (s symbols, err error) {
 	wanted := map[string]*uint64{
 		"sgx_nr_free_pages": &s.freePages, "sgx_vm_ops": &s.vmOps, "sgx_encl_fops": &s.fops,
@@ -57,7 +57,7 @@ func parseSymbols(r io.Reader) (s symbols, err error) {
 			continue
 		}
 		if at := wanted[string(fields[2])]; at != nil && *at == 0 {
-			*at, _ = strconv.ParseUint(string(fields[0]), 16, 64) // what is no number stays 0: unknown
+			*at, _ = strconv.ParseUint(string(fields[0]), 16, 64) // an invalid number stays 0: unknown
 		}
 	}
 	return s, lines.Err()

@@ -8,8 +8,8 @@ import (
 	"github.com/teescope/teescope/internal/agent/probe"
 )
 
-// Try loads and attaches all that the backend might, each way by itself, detaches it at once, and says what
-// came of it. Nothing stays behind. Without a driver to watch there is nothing to try.
+// Try loads and attaches everything that the backend might, each way separately, detaches it immediately, and
+// reports the results. It does nothing if there is no driver to watch.
 func Try(o Options) (_ []probe.Trial, err error) {
 	if !New(o).hasDriver() {
 		return nil, nil

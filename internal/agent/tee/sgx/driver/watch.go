@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// slack groups for each workload: it is several when its programs run in several cgroups.
+	// groupsPerWorkload is the number of groups for each workload. A workload has several if its programs run in
+	// several cgroups.
 	groupsPerWorkload = 2
-	// housekeeping is how often groups and working sets are looked after when nobody scrapes.
+	// housekeeping is the interval of refreshing groups and working sets without scrapes.
 	housekeeping = 10 * time.Second
 )
 
-// watch is the in-tree driver being watched. It is empty where there is none.
+// watch is the state of watching the in-tree driver. It is empty if there is no such driver.
 type watch struct {
 	kernel  *kernelSide
 	owners  *owners
@@ -30,8 +31,8 @@ type watch struct {
 	last    time.Time // of the last refresh
 }
 
-// Init attaches to the in-tree driver, where this machine has one. That it cannot is no reason for the
-// agent to end: Collect says so at each scrape.
+// Init attaches to the in-tree driver, if this machine has one. A failure does not end the agent: Collect reports
+// it at each scrape.
 func (b *Backend) Init(context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,7 +54,7 @@ func (b *Backend) Init(context.Context) error {
 	return nil
 }
 
-// hasDriver tells whether there is something to watch: nothing is loaded for nothing.
+// hasDriver reports whether there is a driver to watch.
 func (b *Backend) hasDriver() bool {
 	for _, node := range []string{"sgx_enclave", "sgx_vepc"} {
 		if _, err := os.Stat(filepath.Join(b.opts.Roots.Dev, node)); err == nil {
@@ -90,7 +91,7 @@ func sizesFor(o Options) (sizes, error) {
 	}, nil
 }
 
-// refresh reads the driver's own records and brings the user side up to date.
+// refresh reads the driver's own records and updates the user side.
 func (b *Backend) refresh(now time.Time) error {
 	w := &b.watch
 	w.last = now
@@ -108,7 +109,7 @@ func (b *Backend) refresh(now time.Time) error {
 	return w.owners.refresh(now)
 }
 
-// Run looks after groups and working sets until ctx ends.
+// Run refreshes groups and working sets until ctx ends.
 func (b *Backend) Run(ctx context.Context) error {
 	tick := time.NewTicker(housekeeping)
 	defer tick.Stop()
@@ -118,7 +119,7 @@ func (b *Backend) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 			if err := b.tend(time.Now()); err != nil {
-				b.log.Warn("looking after the SGX driver's figures", "err", err)
+				b.log.Warn("refreshing the SGX driver's figures", "err", err)
 			}
 		}
 	}
@@ -145,9 +146,9 @@ func (b *Backend) Shutdown(context.Context) error {
 	return k.object.Close()
 }
 
-// monotonic is the clock that the kernel side tells the time by.
+// monotonic returns the time of the clock that the kernel side uses.
 func monotonic() time.Duration {
 	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // fails on wrong arguments only
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // fails only if the arguments are wrong
 	return time.Duration(t.Nano())
 }

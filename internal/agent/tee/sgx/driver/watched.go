@@ -4,7 +4,7 @@ package driver
 
 import "github.com/teescope/teescope/internal/lib/metric"
 
-// watched are the families that only the in-tree driver has, and only while it is watched.
+// watched are the families that require watching the in-tree driver.
 type watched struct {
 	augmented, faults, retries, loadBackTime *metric.Desc
 
@@ -21,7 +21,7 @@ type watched struct {
 	workloadEvicted, workloadLoadedBack, workloadFaults, evictedBy        *metric.Desc
 }
 
-// workloadLabels are on every family about a workload, as in the collector system.
+// workloadLabels are the labels of every family about a workload, as in the collector system.
 var workloadLabels = []string{"workload", "container", "pod", "namespace"}
 
 func with(labels []string, more ...string) []string {
@@ -123,7 +123,7 @@ func (w *watched) ofWorkloads() {
 	w.workloadFaults = counterOf("sgx_workload_faults_total", "faults", "Page faults that reached the driver", "sgx_vma_fault")
 }
 
-// all lists the descriptions in the order of the documentation.
+// all returns the descriptions in the order of the documentation.
 func (w *watched) all() []*metric.Desc {
 	return []*metric.Desc{
 		w.augmented, w.faults, w.retries, w.loadBackTime,

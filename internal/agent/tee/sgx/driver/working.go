@@ -4,28 +4,29 @@ package driver
 
 import "time"
 
-// The estimate of an enclave's working set: the pages that it has had to have in the enclave page cache in
-// the last minute. They are those that are resident now and those that were loaded back meanwhile, which
-// would be resident too if there had been room; and never more than the enclave has.
+// window is the time over which an enclave's working set is estimated: the pages that it needed in the enclave
+// page cache. These are the pages that are resident now and the pages that were loaded back in the window. With
+// enough space the latter would be resident too. The estimate is limited by the number of the enclave's pages.
 //
-// It is an upper bound. Nobody tells a resident page that is used from one that is not until the driver
-// looks for pages to evict, so without pressure it is all that is resident. A page that was evicted and
-// loaded back twice is counted twice. It says nothing of an enclave that was made a moment ago.
+// It is an upper bound. A used resident page is distinguished from an unused one only when the driver looks for
+// pages to evict. So without pressure the estimate is all resident pages. A page that was evicted and loaded back
+// twice is counted twice. For an enclave without earlier looks it is its resident pages.
 const window = time.Minute
 
-// maxLooks bounds what is remembered of one enclave: a scrape a second fills the window.
+// maxLooks limits the memory of one enclave. One scrape a second fills the window.
 const maxLooks = 64
 
-// look is what was counted at a moment.
+// look is a count at one moment.
 type look struct {
 	at         time.Time
 	loadedBack uint64
 }
 
-// history remembers the looks at enclaves, by their number.
+// history contains the looks at enclaves, by their number.
 type history map[uint32][]look
 
-// note adds a look and drops what is older than the window, but for one: the window begins with it.
+// note adds a look and drops looks that are older than the window, except the last of them, with which the window
+// begins.
 func (h history) note(id uint32, now time.Time, loadedBack uint64) {
 	looks := h[id]
 	if n := len(looks); n > 0 && now.Sub(looks[n-1].at) < window/maxLooks {
@@ -38,7 +39,7 @@ func (h history) note(id uint32, now time.Time, loadedBack uint64) {
 	h[id] = looks
 }
 
-// keep forgets the enclaves that are no more.
+// keep forgets the enclaves that have ended.
 func (h history) keep(alive map[uint32]bool) {
 	for id := range h {
 		if !alive[id] {
@@ -47,7 +48,7 @@ func (h history) keep(alive map[uint32]bool) {
 	}
 }
 
-// workingSet estimates the pages that an enclave with so many pages, of which some are resident, works with.
+// workingSet estimates the working set of an enclave in pages, from all its pages and the resident ones.
 func (h history) workingSet(id uint32, pages, resident, loadedBack uint64) uint64 {
 	if looks := h[id]; len(looks) > 0 && loadedBack > looks[0].loadedBack {
 		resident += loadedBack - looks[0].loadedBack

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* An application of the SDK, with the bridges and the table that its tool generates. Each line of input is
- * COMMAND NUMBER OCALLS THREADS: `ecall` makes that many ECALLs in each thread, `paced` with pauses, `number` of one
- * function each, `switchless` switchless ones, `slow` with OCALLs that take 3 ms; `fork` in a child, `exec` in a new
- * image of this program. Each answer says what the application counted itself, that of `slow` how long it took too:
- * the nanoseconds in and around all ECALLs, in and around all OCALLs. */
+ * COMMAND NUMBER OCALLS THREADS. `ecall` makes NUMBER ECALLs in each thread, `paced` does so with pauses,
+ * `number` calls a different function each time, `switchless` makes switchless ECALLs, and `slow` makes OCALLs
+ * of 3 ms. `fork` runs in a child, `exec` in a new image of this program. Each answer has the application's
+ * own counts. That of `slow` also has the nanoseconds in and around all ECALLs, and in and around all OCALLs. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ BRIDGE(0, app_ocall_print)
 BRIDGE(1, app_ocall_read)
 BRIDGE(2, app_ocall_wait)
 
-#ifdef TABLE_ON_HEAP /* no file has what it says */
+#ifdef TABLE_ON_HEAP /* no file contains this table */
 static struct {
 	size_t count;
 	void *ocall[3];
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 	char command[16], line[256], *self = argv[0];
 	int threads;
 
-	if (argc > 1) { /* executed anew */
+	if (argc > 1) { /* executed again */
 		sscanf(argv[1], "%ld %ld %d", &number, &ocalls, &threads);
 		call = sgx_ecall;
 		run(threads);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes one instruction with the numbers of EENTER and ERESUME in RAX, as the vDSO executes ENCLU. Tells where it
-// is, and then for each line "ENTERS RESUMES WHERE" executes it so often: in this thread (0), in four threads that it
-// has had from the start (1), in four new ones (2), in a child and a thread of that (3), or after executing itself (4).
+// Executes one instruction with the numbers of EENTER and ERESUME in RAX, as the vDSO executes ENCLU. Prints its
+// address. Then each line "ENTERS RESUMES WHERE" executes it so often: in this thread (0), in four threads that
+// exist from the start (1), in four new threads (2), in a child and a thread of the child (3), or after executing
+// itself (4).
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static void *execute(void *arg)
 		way_in(2);
 	for (long i = 0; i < resumes; i++)
 		way_in(3);
-	way_in(4); // EEXIT: none of either
+	way_in(4); // EEXIT: counts as neither
 	return arg;
 }
 

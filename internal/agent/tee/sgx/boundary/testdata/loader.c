@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The untrusted part of Gramine as far as its counters go: a control block for each thread that begins with its
- * own address and is what GS points to; the three counters that the code increments by `lock incq %gs:OFFSET`; and
- * the end of a thread, which adds them up, gives up GS and unmaps them. Threads share the C library's storage
- * with the first one, as Gramine's do, so they call no function of it that uses any.
+/* The untrusted part of Gramine, reduced to its counters. Each thread has a control block that begins with its
+ * own address and to which GS points. The code increments three counters by `lock incq %gs:OFFSET`. The end of
+ * a thread adds them up, resets GS and unmaps them. As in Gramine, threads share the C library's storage with
+ * the first thread, so they call no function of it that uses any.
  *
- * Each line of input is COMMAND THREADS OCALLS AEXS: `end` runs threads that do that and end; `stay` leaves them
- * waiting in an OCALL. At the end of input the process prints its totals, as Gramine does, and ends; `kill` ends
- * it while threads are still there. */
+ * Each line of input is COMMAND THREADS OCALLS AEXS. `end` runs threads that do that and end. `stay` leaves
+ * them waiting in an OCALL. At the end of input the process prints its totals, as Gramine does, and ends.
+ * `kill` ends it while threads still exist. */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
 #include <linux/futex.h>
@@ -43,7 +43,7 @@ static long raw(long number, long a, long b, long c, long d)
 	return result;
 }
 
-/* As in host_entry.S: the entry, the asynchronous exit, and the exit for an OCALL. */
+/* As in host_entry.S: entry, asynchronous exit, and exit for an OCALL. */
 void sgx_ecall(long code, void *ms);
 void async_exit_pointer(void);
 long leave(long number, void *args);
@@ -108,7 +108,7 @@ static long __attribute__((noinline)) sgx_ocall_exit(void *args)
 		fflush(stdout);
 		syscall(SYS_exit_group, 0);
 	}
-	sgx_ecall(1, NULL); /* ECALL_THREAD_RESET, the one that returns */
+	sgx_ecall(1, NULL); /* ECALL_THREAD_RESET, which returns */
 	thread_exit(0);
 }
 
@@ -130,7 +130,7 @@ void __attribute__((noinline)) in_enclave(long code)
 {
 	if (code == 1)
 		return;
-	if (code == 2) { /* the main thread: one OCALL as a sign of life */
+	if (code == 2) { /* the main thread: one OCALL shows that it runs */
 		leave(2, NULL);
 		return;
 	}

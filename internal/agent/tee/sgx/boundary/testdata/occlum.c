@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Occlum's PAL, as far as the names of its functions go: it has them in its symbol table. */
+/* The function names of Occlum's PAL, which are in its symbol table. */
 
 static long __attribute__((noinline)) occlum_ocall_sched_yield(void *ms)
 {

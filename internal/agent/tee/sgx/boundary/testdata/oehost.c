@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A host of Open Enclave: its library's functions are linked into the program. Each line of input is a number of
- * ECALLs and of OCALLs in each; the answer is what the program counted itself. */
+/* A host of Open Enclave, with its library's functions linked into the program. Each line of input is a number
+ * of ECALLs and of OCALLs in each. The answer has the program's own counts. */
 #include <stdint.h>
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ static uint64_t arg1(uint64_t code, uint64_t function)
 	return code << 48 | function << 32;
 }
 
-/* Some versions come here for the return from an ECALL too. */
+/* Some versions also call this for the return from an ECALL. */
 int __attribute__((noipa)) __oe_dispatch_ocall(uint64_t first, uint64_t second, uint64_t *first_out,
 					       uint64_t *second_out, void *tcs, void *enclave)
 {

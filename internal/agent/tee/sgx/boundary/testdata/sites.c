@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A function for each kind of first instruction. As Gramine's loader, their names are those of OCALLs and each
- * line of input is how often to call those that can be called; the answer is how many of them take a probe. */
+/* A function for each kind of first instruction. The names are those of OCALLs, as in Gramine's loader. Each
+ * line of input is how often to call the functions that can be called. The answer is how many of them take a
+ * probe. */
 #include <stdio.h>
 
 #ifdef AS_LOADER

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The functions of Intel's untrusted runtime that an application calls, with an enclave that is none: an ECALL
- * makes as many OCALLs as its argument says. */
+/* The functions of Intel's untrusted runtime that an application calls, without an enclave: an ECALL makes as
+ * many OCALLs as its argument says. */
 #include "urts.h"
 
 long urts_in_ecalls, urts_around_ocalls;

@@ -14,8 +14,8 @@ struct table {
 int sgx_ecall(unsigned long eid, int index, const struct table *table, struct call *ms);
 int sgx_ecall_switchless(unsigned long eid, int index, const struct table *table, struct call *ms);
 
-/* Nanoseconds that the library has spent in ECALLs, and around the OCALLs that it called, while it was to read the
- * clock. */
+/* Nanoseconds that the library has spent in ECALLs, and around the OCALLs that it called, while clock reading
+ * was enabled. */
 extern long urts_in_ecalls, urts_around_ocalls;
 extern int urts_timed;
 
