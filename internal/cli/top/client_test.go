@@ -69,7 +69,7 @@ func TestScrapeErrors(t *testing.T) {
 	_, err = scrape(t, free)
 	var absent *remote.NotListeningError
 	if !errors.As(err, &absent) || absent.Target != free || !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("without a listener: %v", err)
 	}
 
 	answer := func(status int, body string) string {

@@ -112,7 +112,7 @@ func FuzzTables(f *testing.F) {
 		}
 		line := fmt.Sprintf("\n 0: 0100007F:%04X 00000000:0000 0A 0:0 0:0 0 0 0 4711 1\n", port)
 		if got := parseListeners(append(slices.Clone(tcp), line...), int(port)); !slices.Contains(got, "4711") {
-			t.Errorf("nobody listens on %d after %q", port, tcp)
+			t.Errorf("no process listens on %d after %q", port, tcp)
 		}
 		if pid := parseLockOwner(locks, 0xfd, 1, uint64(port)); pid < 0 || pid > 0 && !strings.Contains(string(locks), fmt.Sprint(pid)) {
 			t.Errorf("%q is held by %d", locks, pid)

@@ -170,7 +170,7 @@ func TestNothingPanics(t *testing.T) {
 			t.Errorf("%s: %+v", what, i)
 		}
 		if i.N == 0 && !math.IsNaN(i.Value) {
-			t.Errorf("%s: %+v, of nothing", what, i)
+			t.Errorf("%s: %+v, without values", what, i)
 		}
 	}
 	for name, x := range odd() {

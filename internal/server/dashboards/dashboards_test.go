@@ -299,7 +299,7 @@ func TestIDsAreUnique(t *testing.T) {
 		for _, s := range d.Sections {
 			for _, p := range s.Panels {
 				if key := d.ID + "/" + p.ID; seen[key] {
-					t.Errorf("%s is there twice", key)
+					t.Errorf("%s is used twice", key)
 				} else {
 					seen[key] = true
 				}

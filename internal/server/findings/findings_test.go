@@ -232,7 +232,7 @@ func TestFindsOnceAndSaysWhenItIsOver(t *testing.T) {
 			t.Errorf("%+v is still there, %v", r.Findings, err)
 		}
 		if len(told) != 8 || len(told[0]) != 1 || len(told[7]) != 0 {
-			t.Errorf("told %d times: %v", len(told), told)
+			t.Errorf("reported %d times: %v", len(told), told)
 		}
 		if text := metrics(t, a); !strings.Contains(text, `teescope_findings{severity="medium"} 0`) || strings.Contains(text, "teescope_finding_info") {
 			t.Errorf("the series are\n%s", text)
@@ -342,7 +342,7 @@ func TestServe(t *testing.T) {
 	}
 	newest := report("")
 	if again := report(""); !again.At.Equal(newest.At) {
-		t.Error("asking for the newest analyses anew")
+		t.Error("a request for the newest result runs an analysis")
 	}
 	for _, at := range []string{"2026-01-02T15:04:05Z", "1767366245", "1767366245.5"} {
 		r := report(url.Values{"at": {at}}.Encode())
@@ -385,7 +385,7 @@ func TestWhatIsKnownKeepsItsTimeOverARestart(t *testing.T) {
 			t.Errorf("before it was known: %+v, %v", r.Findings, err)
 		}
 		if err := b.once(t.Context()); err != nil || log.count("found what") != 1 {
-			t.Errorf("told %d times, %v", log.count("found what"), err)
+			t.Errorf("logged %d times, %v", log.count("found what"), err)
 		}
 	})
 }

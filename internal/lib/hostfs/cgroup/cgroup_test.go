@@ -197,7 +197,7 @@ func TestNothingMounted(t *testing.T) {
 		t.Errorf("Open of an empty directory: %v", err)
 	}
 	if _, err := Open(filepath.Join(t.TempDir(), "none")); err == nil {
-		t.Error("Open of nothing is no error")
+		t.Error("Open of a missing directory gives no error")
 	}
 }
 
