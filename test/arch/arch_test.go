@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package arch holds the tests that keep ARCHITECTURE.md true: which package may import which,
-// what a source file must carry, that the table of packages is the list of directories, and that documents are true.
+// Package arch holds the tests that keep ARCHITECTURE.md true. They check imports, the required parts of source files,
+// the table of packages, and names in documents.
 //
-// It reads the source tree only. It refuses to know what any package does.
+// It reads only the source tree. It refuses to know what any package does.
 package arch
 
 import (
@@ -32,9 +32,8 @@ const root = "../.."
 // notSource names the directories of build output. web/dist is committed, so git tracks it.
 var notSource = []string{"dist"}
 
-// walk lists the files that git tracks, with slashes and relative to the top. What lies beside them, such as a
-// built binary or an editor's files, belongs to one machine and is not judged. A new file is judged from
-// `git add` on.
+// walk lists the files that git tracks, with slashes and relative to the top. Untracked files, such as a built binary,
+// belong to one machine and are not checked. A new file is checked after `git add`.
 func walk(t *testing.T) []string {
 	t.Helper()
 	files, err := tracked(root)
@@ -51,7 +50,7 @@ func walk(t *testing.T) []string {
 
 // tracked lists the regular files below a directory that git tracks and that have not been deleted.
 func tracked(dir string) ([]string, error) {
-	// safe.directory: git refuses the tree of another user, and these tests run under sudo as well.
+	// safe.directory: git rejects another user's tree, and these tests also run under sudo.
 	cmd := exec.Command("git", "-c", "safe.directory=*", "ls-files", "-z")
 	cmd.Dir = dir
 	var problems bytes.Buffer
@@ -137,18 +136,18 @@ func parse(t *testing.T) []source {
 	return sources
 }
 
-// within tells whether a package path is that directory or below it.
+// within reports whether a package path is that directory or below it.
 func within(name, dir string) bool {
 	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// importRule forbids imports. Packages are directories, and stand for those below them.
+// importRule forbids imports. Its packages are directories and include those below them.
 type importRule struct {
 	why    string
-	from   []string // packages that the rule is for; empty means all
-	except []string // packages that it is not for
+	from   []string // packages that the rule covers; empty means all
+	except []string // packages that it does not cover
 	never  []string // import paths, a prefix of whole elements
-	but    []string // of them, those that are allowed all the same
+	but    []string // exceptions from never
 }
 
 const (
@@ -193,7 +192,7 @@ func importRules() []importRule {
 				"internal/lib/service", "internal/lib/stat", "internal/lib/trim", "internal/agent/threads",
 			},
 			never: []string{module},
-			but:   []string{lib + "hostfs", lib + "text"}, // which import each other nowhere: Go forbids circles
+			but:   []string{lib + "hostfs", lib + "text"}, // Go forbids import cycles
 		},
 		{
 			why:   "sampling knows words, CPU times and costs only",
@@ -353,7 +352,7 @@ func TestCollectorsNeverImportEachOther(t *testing.T) {
 	}
 }
 
-// TestBinaryLinksNoDiscovery looks at what the binary links, not only at what we import by name.
+// TestBinaryLinksNoDiscovery checks all packages that the binary links, including indirect ones.
 func TestBinaryLinksNoDiscovery(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, "cmd/teescope/main.go")); err != nil {
 		t.Fatal(err)
@@ -410,7 +409,7 @@ func TestMainIsAShell(t *testing.T) {
 	}
 }
 
-// handWritten tells whether people write the file, so that the rules of size and licence hold.
+// handWritten reports whether people write the file, so that the rules for size and licence apply.
 func handWritten(t *testing.T, file string) bool {
 	switch path.Ext(file) {
 	case ".go", ".c", ".h", ".ts", ".tsx", ".js", ".mjs", ".css", ".sh":
@@ -442,7 +441,7 @@ func TestSourcesCarryTheLicence(t *testing.T) {
 		want := "SPDX-License-Identifier: Apache-2.0"
 		if within(file, "testbed/module") { // part of a kernel
 			want = "SPDX-License-Identifier: GPL-2.0-only"
-		} else if bpf := strings.HasSuffix(file, ".bpf.c") || path.Ext(file) == ".h"; bpf { // the kernel asks for GPL
+		} else if bpf := strings.HasSuffix(file, ".bpf.c") || path.Ext(file) == ".h"; bpf { // the kernel requires GPL
 			want = "SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0"
 		}
 		if !strings.Contains(firstLines(t, file, 2), want) {
@@ -465,8 +464,8 @@ func TestFilesAreShort(t *testing.T) {
 	}
 }
 
-// TestNothingNamesAMachine keeps out the paths of one person's machine and the hosts that a
-// lock file might carry: whoever builds chooses the registry.
+// TestNothingNamesAMachine rejects paths of a single machine, and hosts in a lock file: the user who builds chooses the
+// registry.
 func TestNothingNamesAMachine(t *testing.T) {
 	forbidden := []string{
 		"/" + "work/", "/" + "root/", "/tmp/" + "setup",

@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// falseAlarms is how a test that chance can disturb states how often it fails although nothing is wrong.
+// falseAlarms matches the stated rate at which a statistical test fails without a fault.
 var falseAlarms = regexp.MustCompile(`False alarms: below ([0-9]e-[0-9]+)\.`)
 
-// TestChanceIsStated: a test that judges a time, a rate, a share or an estimate states the rate of its false alarms, which
-// is at most one in a million, and is in the list of docs/dev/testing.md with that rate.
+// TestChanceIsStated: a test of a time, a rate, a share or an estimate states the rate of its false alarms. The rate is
+// at most one in a million and appears in the list of docs/dev/testing.md.
 func TestChanceIsStated(t *testing.T) {
 	stated := map[string]string{}
 	for _, s := range parse(t) {

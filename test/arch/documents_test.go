@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// generatedDocuments are written by programs. The sources of their sentences are the help texts of metrics and commands.
+// generatedDocuments are written by programs, from the help texts of metrics and commands.
 var generatedDocuments = []string{"docs/user/metrics.md", "docs/user/cli.md"}
 
 // documents lists the Markdown files that git tracks and that people wrote.

@@ -11,10 +11,11 @@ import (
 	"testing"
 )
 
-// graph holds, for each file, the files that it needs.
+// graph maps each file to the files that it needs.
 type graph map[string][]string
 
-// circle returns the files of one circle, the first one repeated at the end, or nothing.
+// circle returns the files of one circle, with the first one repeated at the end. It returns nothing if there is no
+// circle.
 func (g graph) circle() []string {
 	const seen, open = 1, 2
 	state := map[string]int{}
@@ -51,8 +52,8 @@ var (
 	comment     = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
 )
 
-// includes finds which of the C files include which of them. A name is looked up as the compiler does: beside the
-// file that includes it, then in bpf/include. Headers of the system are in no list and have no circles with ours.
+// includes finds which C files include each other. It resolves a name as the compiler does: in the directory of the
+// including file, then in bpf/include. System headers are ignored.
 func includes(files []string, read func(string) string) graph {
 	g := graph{}
 	for _, file := range files {
@@ -74,7 +75,7 @@ func TestCFilesIncludeInOneDirection(t *testing.T) {
 	g := includes(files, func(file string) string { return read(t, file) })
 	for _, dir := range []string{"bpf/include", "internal", "testbed/module"} {
 		if !slices.ContainsFunc(files, func(file string) bool { return within(file, dir) && len(g[file]) > 0 }) {
-			t.Errorf("no file below %s includes another one: the test reads nothing there", dir)
+			t.Errorf("no file below %s includes another one: the test reads no files", dir)
 		}
 	}
 	if found := g.circle(); found != nil {
@@ -82,8 +83,8 @@ func TestCFilesIncludeInOneDirection(t *testing.T) {
 	}
 }
 
-// calls finds which C sources use what others define, of the functions and variables that a header declares. It reads
-// the house's own style: definitions begin in the first column, and nothing is hidden by a macro.
+// calls finds which C sources use the functions and variables of other sources, as far as a header declares them. It
+// relies on the style of this code: definitions begin in the first column, and no macro hides one.
 func calls(header string, sources map[string]string) (g graph, undefined []string) {
 	code := map[string]string{}
 	for file, text := range sources {
@@ -121,8 +122,8 @@ var (
 	declaration = regexp.MustCompile(`(?m)^[a-z][^\n;{}()]*?\b(\w+)\([^;{}]*\);|^extern [^\n;()]*?\b(\w+)(?:\[\w*\])?;`)
 )
 
-// TestTestbedModuleCallsInOneDirection: all sources of the module include one header, so their circles are among
-// the functions and variables that it declares.
+// TestTestbedModuleCallsInOneDirection: all sources of the module include one header, so circles are possible only
+// among the functions and variables that it declares.
 func TestTestbedModuleCallsInOneDirection(t *testing.T) {
 	const dir = "testbed/module"
 	sources := map[string]string{}
@@ -133,7 +134,7 @@ func TestTestbedModuleCallsInOneDirection(t *testing.T) {
 	}
 	g, undefined := calls(read(t, dir+"/swsgx.h"), sources)
 	if len(undefined) > 0 || len(g) < 10 {
-		t.Fatalf("%d sources use others, and nobody defines %v: the test misreads the module", len(g), undefined)
+		t.Fatalf("%d sources use others, and no source defines %v: the test misreads the module", len(g), undefined)
 	}
 	if found := g.circle(); found != nil {
 		t.Errorf("sources of %s call each other in a circle: %s", dir, strings.Join(found, " -> "))
@@ -165,7 +166,7 @@ func TestCirclesAreFound(t *testing.T) {
 	files := func() []string { return slices.Sorted(maps.Keys(tree)) }
 	read := func(file string) string { return tree[file] }
 	if found := includes(files(), read).circle(); found != nil {
-		t.Errorf("found %v, and there is none", found)
+		t.Errorf("found %v, want none", found)
 	}
 	tree["x/c.h"] = "#include \"a.h\"\n"
 	if found, want := includes(files(), read).circle(), []string{"bpf/include/a.h", "bpf/include/b.h", "x/c.h", "bpf/include/a.h"}; !slices.Equal(found, want) {

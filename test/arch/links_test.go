@@ -19,7 +19,7 @@ var (
 	fence   = regexp.MustCompile("(?ms)^```.*?^```$")
 )
 
-// anchor is the name that GitHub gives to a heading: lower case, letters, digits, "-" and "_" only, "-" for a space.
+// anchor returns GitHub's anchor of a heading: lower case, only letters, digits, "-" and "_", and "-" for a space.
 func anchor(text string) string {
 	text = link.ReplaceAllString(text, "$1")
 	return strings.Map(func(r rune) rune {
@@ -33,7 +33,7 @@ func anchor(text string) string {
 	}, text)
 }
 
-// anchors are the names of all headings of a document.
+// anchors returns the anchors of all headings of a document.
 func anchors(text string) map[string]bool {
 	names := map[string]bool{}
 	for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
@@ -42,7 +42,7 @@ func anchors(text string) map[string]bool {
 	return names
 }
 
-// TestLinksOfDocumentsLeadSomewhere follows each relative link: the file exists, and has the heading.
+// TestLinksOfDocumentsLeadSomewhere follows each relative link. The file must exist and have the heading.
 func TestLinksOfDocumentsLeadSomewhere(t *testing.T) {
 	seen := 0
 	known := map[string]map[string]bool{} // anchors by file
@@ -77,7 +77,7 @@ func TestLinksOfDocumentsLeadSomewhere(t *testing.T) {
 		}
 	}
 	if seen < 50 {
-		t.Errorf("found %d relative links: has the way they are written changed?", seen)
+		t.Errorf("found %d relative links: has their format changed?", seen)
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// These tests find names in documents that have become wrong: of files, packages, tests, make targets, commands and
-// flags, and numbers of things that grow.
+// These tests find outdated names in documents: of files, packages, tests, make targets, commands and flags. They also
+// find numbers of things that grow.
 
-// foreignNames look like names of this module and are not.
+// foreignNames look like names of this module but are not.
 var foreignNames = []string{
 	"scrape.go",       // of Prometheus
 	"config.v2.json",  // of Docker
@@ -48,7 +48,7 @@ var (
 		` (fuzz targets|diagnosis rules|rules|recording rules|alerts|collectors|panels|dashboards|runbooks|subcommands|linters)\b`)
 )
 
-// code lists the code of a document: spans in its text, and lines of its blocks.
+// code returns the code of a document: spans in its text, and lines of its blocks.
 func code(text string) (spans, lines []string) {
 	for _, block := range fence.FindAllString(text, -1) {
 		lines = append(lines, strings.Split(block, "\n")...)
@@ -59,7 +59,7 @@ func code(text string) (spans, lines []string) {
 	return spans, lines
 }
 
-// endings are the paths of all files and folders, and each path without its first folders.
+// endings returns the paths of all files and folders, with and without their leading folders.
 func endings(t *testing.T) map[string]bool {
 	t.Helper()
 	known := map[string]bool{}
@@ -94,14 +94,14 @@ func TestFilesNamedInDocumentsExist(t *testing.T) {
 				if known[name] {
 					continue
 				}
-				if _, err := fs.Stat(os.DirFS(root), name); err != nil { // what is built or ignored
+				if _, err := fs.Stat(os.DirFS(root), name); err != nil { // built or ignored files
 					t.Errorf("%s names `%s`, which does not exist", file, span)
 				}
 			}
 		}
 	}
 	if seen < 100 {
-		t.Errorf("found %d names of files: has the way they are written changed?", seen)
+		t.Errorf("found %d names of files: has their format changed?", seen)
 	}
 }
 
@@ -138,13 +138,13 @@ func TestMakeTargetsNamedInDocumentsExist(t *testing.T) {
 			for name := range strings.FieldsSeq(makeRun.FindStringSubmatch(line + "\n")[1]) {
 				seen++
 				if !strings.Contains("\n"+makefile, "\n"+name+":") && !regexp.MustCompile(`(?m)^[a-z -]*\b`+name+`\b[a-z -]*:`).MatchString(makefile) {
-					t.Errorf("%s names make %s, which is no target", file, name)
+					t.Errorf("%s names make %s, which is not a target", file, name)
 				}
 			}
 		}
 	}
 	if seen < 10 {
-		t.Errorf("found %d make targets: has the way they are written changed?", seen)
+		t.Errorf("found %d make targets: has their format changed?", seen)
 	}
 }
 
@@ -171,11 +171,12 @@ func TestCommandsAndFlagsNamedInDocumentsExist(t *testing.T) {
 		}
 	}
 	if seen < 50 {
-		t.Errorf("found %d commands and flags: has the way they are written changed?", seen)
+		t.Errorf("found %d commands and flags: has their format changed?", seen)
 	}
 }
 
-// TestDocumentsCountNothingThatGrows forbids the number of rules, panels and the like: it is wrong after the next one.
+// TestDocumentsCountNothingThatGrows forbids the number of rules, panels and the like, which the next one would make
+// wrong.
 func TestDocumentsCountNothingThatGrows(t *testing.T) {
 	for _, file := range documents(t) {
 		for _, paragraph := range paragraphs(read(t, file)) {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// expand turns a{b,c}d into abd and acd.
+// expand expands a{b,c}d to abd and acd.
 func expand(pattern string) []string {
 	open, end := strings.Index(pattern, "{"), strings.Index(pattern, "}")
 	if open < 0 || end < open {
@@ -67,13 +67,13 @@ func TestExpand(t *testing.T) {
 func TestEveryPackageNamedExists(t *testing.T) {
 	for _, name := range packages(t) {
 		if info, err := os.Stat(filepath.Join(root, name)); err != nil || !info.IsDir() {
-			t.Errorf("ARCHITECTURE.md names the package %s, and there is no such directory", name)
+			t.Errorf("ARCHITECTURE.md names the package %s, which is not a directory", name)
 		}
 	}
 }
 
-// TestEveryPackageIsNamed finds the directories that hold source and are in no row of the table. A
-// folder of one collector or page belongs to the package above it.
+// TestEveryPackageIsNamed finds source directories without a row in the table. The folder of one collector or page
+// belongs to the package above it.
 func TestEveryPackageIsNamed(t *testing.T) {
 	named := packages(t)
 	missing := map[string]bool{}
@@ -97,7 +97,7 @@ func TestEveryPackageIsNamed(t *testing.T) {
 	}
 }
 
-// TestImportRulesNameWhatExists finds rules for packages that were moved: they hold for nothing and never fail.
+// TestImportRulesNameWhatExists finds rules for packages that no longer exist. Such rules never fail.
 func TestImportRulesNameWhatExists(t *testing.T) {
 	exists := func(dir string) bool {
 		info, err := os.Stat(filepath.Join(root, dir))
@@ -106,7 +106,7 @@ func TestImportRulesNameWhatExists(t *testing.T) {
 	for _, rule := range importRules() {
 		for _, dir := range slices.Concat(rule.from, rule.except) {
 			if !exists(dir) {
-				t.Errorf("a rule is for %s, which is no directory: %s", dir, rule.why)
+				t.Errorf("a rule is for %s, which is not a directory: %s", dir, rule.why)
 			}
 		}
 		for _, name := range slices.Concat(rule.never, rule.but) {

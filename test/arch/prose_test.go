@@ -18,7 +18,8 @@ var (
 	short       = regexp.MustCompile(`(?i)\b(e\.g|i\.e|vs|al|etc|[A-Z])\.$`)
 )
 
-// paragraphs are the running text of a document: no headings, tables or code blocks. Each item of a list is a paragraph.
+// paragraphs returns the running text of a document, without headings, tables and code blocks. Each list item is a
+// paragraph.
 func paragraphs(text string) []string {
 	var all []string
 	var current []string
@@ -50,7 +51,7 @@ func paragraphs(text string) []string {
 	return all
 }
 
-// sentences splits a paragraph. A link counts as its text, a piece of code as one word.
+// sentences splits a paragraph. A link counts as its text, and a piece of code as one word.
 func sentences(paragraph string) []string {
 	paragraph = link.ReplaceAllString(paragraph, "$1")
 	paragraph = codeSpan.ReplaceAllString(paragraph, "code")
@@ -66,7 +67,7 @@ func sentences(paragraph string) []string {
 	return append(all, paragraph[start:])
 }
 
-// words counts what has a letter or a digit.
+// words counts the parts with a letter or a digit.
 func words(sentence string) int {
 	n := 0
 	for word := range strings.FieldsSeq(sentence) {
@@ -77,14 +78,14 @@ func words(sentence string) int {
 	return n
 }
 
-// quantile is the value at a share of sorted values.
+// quantile returns the value at a share of sorted values.
 func quantile(sorted []int, share float64) int {
 	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
 }
 
-// TestSentencesAreShort limits the length of sentences over all documents, and in each folder of them. Generated
-// documents, whose sentences are help texts, are a group of their own. Sentences of fewer than three words are items of
-// lists and do not count.
+// TestSentencesAreShort limits the length of sentences over all documents, and in each folder. Generated documents,
+// which consist of help texts, form their own group. Sentences of fewer than three words are list items and do not
+// count.
 func TestSentencesAreShort(t *testing.T) {
 	const median, ninetieth, longest = 16, 28, 45
 	lengths := map[string][]int{}
@@ -120,7 +121,7 @@ func TestSentencesAreShort(t *testing.T) {
 	}
 }
 
-// TestSentencesAreTakenApart proves the measure on a document whose sentences are known.
+// TestSentencesAreTakenApart checks the measure on a document with known sentences.
 func TestSentencesAreTakenApart(t *testing.T) {
 	text := "# A heading\n\nOne [two](x.md) `three four`.\nFive six, e.g. seven? <!-- not\nme -->\n\n| a | table |\n\n" +
 		"- an item of five words\n  and two\n- R. Krahn et al. wrote it.\n\n```sh\nno words\n```\n"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cases proves the diagnosis: each file in data is what a machine was seen to do, and what has to be said of it.
+// Package cases tests the diagnosis. Each file in data holds the series of a machine and the expected findings.
 //
-// Every case goes through PromQL and all rules at once, so that a rule that speaks where another one should is seen
-// too. It refuses to run anything real: that is for test/e2e and test/sgx.
+// Every case runs through PromQL and all rules at once, so that findings of other rules show too. It refuses to run
+// real programs: test/e2e and test/sgx do that.
 package cases
 
 import (
@@ -27,22 +27,22 @@ import (
 	"github.com/teescope/teescope/internal/server/prom"
 )
 
-// kind says what a case shows of its rule.
+// kind is the purpose of a case.
 type kind string
 
 const (
-	positive kind = "positive" // the rule is right
-	near     kind = "near"     // the rule looks and is wrong
-	negative kind = "negative" // there is nothing like it
+	positive kind = "positive" // the rule must find its cause
+	near     kind = "near"     // the rule has data, but its cause is absent
+	negative kind = "negative" // nothing resembles the cause
 )
 
-// series is one in the notation of promtool's unit tests.
+// series is one series in the notation of promtool's unit tests.
 type series struct {
 	Series string `yaml:"series"`
 	Values string `yaml:"values"`
 }
 
-// testCase is one file.
+// testCase is one case.
 type testCase struct {
 	About    string   `yaml:"about"`
 	Source   string   `yaml:"source"`
@@ -51,20 +51,20 @@ type testCase struct {
 	At       duration `yaml:"at"`
 	Input    []series `yaml:"input_series"`
 	Want     want     `yaml:"want"`
-	Also     []string `yaml:"also"` // rules that are right too
-	Not      []string `yaml:"not"`  // rules that may not even be info
+	Also     []string `yaml:"also"` // rules that may find their cause too
+	Not      []string `yaml:"not"`  // rules that must not find anything, not even info
 
 	file string
 	rule string
 	kind kind
 }
 
-// want is the finding that has to be there; without a rule nothing above info may be.
+// want is the expected finding. Without a rule, no finding above info is allowed.
 type want struct {
 	Rule     string            `yaml:"rule"`
 	Workload *string           `yaml:"workload"`
 	Severity analysis.Severity `yaml:"severity"`
-	Cause    string            `yaml:"cause"` // a part of it
+	Cause    string            `yaml:"cause"` // a substring
 	Gain     *struct {
 		Contains *float64 `yaml:"contains"`
 		AtLeast  *float64 `yaml:"at_least"` // the lower end
@@ -76,7 +76,7 @@ type want struct {
 func (w *want) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode {
 		if node.Value != "none" {
-			return fmt.Errorf("line %d: want is \"none\" or the finding", node.Line)
+			return fmt.Errorf("line %d: want must be \"none\" or a finding", node.Line)
 		}
 		return nil
 	}
@@ -96,7 +96,7 @@ type duration time.Duration
 func (d *duration) UnmarshalYAML(node *yaml.Node) error {
 	parsed, err := time.ParseDuration(node.Value)
 	if err == nil && parsed <= 0 {
-		err = errors.New("it must be more than nothing")
+		err = errors.New("it must be positive")
 	}
 	if err != nil {
 		return fmt.Errorf("line %d: duration %q: %w", node.Line, node.Value, err)
@@ -119,8 +119,8 @@ func load(file string) ([]testCase, error) {
 // separator begins a case in a file of several.
 var separator = regexp.MustCompile(`(?m)^--- # (\S+)\n`)
 
-// cases are those of a file. RULE--KIND-NAME.yaml has one case. RULE.yaml has several: each begins with the line
-// "--- # KIND-NAME".
+// cases returns the cases of a file. RULE--KIND-NAME.yaml has one case. RULE.yaml has several: each begins with the
+// line "--- # KIND-NAME".
 func cases(name string, text []byte) ([]testCase, error) {
 	begins := separator.FindAllSubmatchIndex(text, -1)
 	if len(begins) == 0 {
@@ -142,11 +142,11 @@ func cases(name string, text []byte) ([]testCase, error) {
 	return all, nil
 }
 
-// one reads a case of which the name says the rule and the kind.
+// one reads a case whose name states the rule and the kind.
 func one(name string, text []byte) (testCase, error) {
 	parts := fileName.FindStringSubmatch(name)
 	if parts == nil {
-		return testCase{}, fmt.Errorf("%s: a case is called RULE--positive-NAME.yaml, RULE--near-NAME.yaml or RULE--negative-NAME.yaml", name)
+		return testCase{}, fmt.Errorf("%s: the name must be RULE--positive-NAME.yaml, RULE--near-NAME.yaml or RULE--negative-NAME.yaml", name)
 	}
 	c, err := parse(text)
 	if err != nil {
@@ -154,7 +154,7 @@ func one(name string, text []byte) (testCase, error) {
 	}
 	c.file, c.rule, c.kind = name, parts[1], kind(parts[2])
 	if (c.Want.Rule == c.rule) != (c.kind == positive) {
-		return testCase{}, fmt.Errorf("%s: a positive case wants its own rule, and no other case does", name)
+		return testCase{}, fmt.Errorf("%s: exactly the positive cases must expect their own rule", name)
 	}
 	return c, nil
 }
@@ -187,7 +187,7 @@ func parse(text []byte) (testCase, error) {
 	return c, nil
 }
 
-// begin is the moment of a case's first sample.
+// begin is the time of a case's first sample.
 var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (c testCase) end() time.Time { return begin.Add(time.Duration(c.At)) }
@@ -196,7 +196,7 @@ func (c testCase) options() engine.Options {
 	return engine.Options{Window: time.Duration(c.Window), At: c.end()}
 }
 
-// store makes the series of a case, on machines of these names.
+// store returns the series of a case on machines with these names.
 func (c testCase) store(instances ...string) (*prom.Store, error) {
 	db := prom.NewStore()
 	for _, s := range c.Input {
@@ -209,7 +209,7 @@ func (c testCase) store(instances ...string) (*prom.Store, error) {
 	return db, nil
 }
 
-// source lets the series of a case be asked about.
+// source returns a source with the series of a case.
 func (c testCase) source(instances ...string) (*prom.Source, error) {
 	db, err := c.store(instances...)
 	if err != nil {
@@ -218,7 +218,7 @@ func (c testCase) source(instances ...string) (*prom.Source, error) {
 	return db.Source()
 }
 
-// on gives a series a label instance where it has none.
+// on adds the label instance to a series without one.
 func on(instance, series string) string {
 	if strings.Contains(series, "instance=") {
 		return series
@@ -231,7 +231,7 @@ func on(instance, series string) string {
 
 const host = "host"
 
-// evaluate says what is found in a case.
+// evaluate runs the rules on a case.
 func (c testCase) evaluate(rules []engine.Rule) (engine.Result, error) {
 	db, err := c.source(host)
 	if err != nil {
@@ -240,14 +240,14 @@ func (c testCase) evaluate(rules []engine.Rule) (engine.Result, error) {
 	return engine.Evaluate(context.Background(), db, rules, c.options())
 }
 
-// outcome is what a case shows: whether its finding is there, what else is, and everything that is wrong.
+// outcome is the result of a case: whether its finding exists, other findings, and all errors.
 type outcome struct {
 	found   bool
-	falsely []string // rules found above info, or at all where they may not be
+	falsely []string // rules with forbidden findings
 	wrong   []string
 }
 
-// compare holds the findings to the case.
+// compare compares the findings with the case.
 func (c testCase) compare(r engine.Result) outcome {
 	var o outcome
 	wrong := func(format string, args ...any) { o.wrong = append(o.wrong, fmt.Sprintf(format, args...)) }

@@ -32,7 +32,7 @@ func loadAll(t *testing.T) []testCase {
 	return all
 }
 
-// TestCases runs every case and prints how well each rule does.
+// TestCases runs every case and prints the score of each rule.
 func TestCases(t *testing.T) {
 	all := rules.All()
 	tally := make(table)
@@ -78,18 +78,18 @@ func TestEveryRuleHasCases(t *testing.T) {
 	}
 }
 
-// score counts what a rule got right and wrong.
+// score counts the right and wrong results of a rule.
 type score struct {
-	right  int // positive cases in which it was found
-	missed int // positive cases in which it was not
-	wrong  int // cases in which it was found and not there
-	quiet  int // near misses and negative cases in which it was not found
+	right  int // positive cases with a finding
+	missed int // positive cases without a finding
+	wrong  int // cases with a false finding
+	quiet  int // near and negative cases without a finding
 }
 
 // table is a score for each rule.
 type table map[string]score
 
-// count adds what a case shows. A confusion counts twice: one rule has missed, another was wrong.
+// count adds the result of a case. A confusion counts twice: one rule missed its cause, and another one was wrong.
 func (t table) count(c testCase, o outcome) {
 	s := t[c.rule]
 	switch {
@@ -109,7 +109,7 @@ func (t table) count(c testCase, o outcome) {
 	}
 }
 
-// String is the table, the last line of which is the total.
+// String returns the table; its last line is the total.
 func (t table) String() string {
 	var b strings.Builder
 	line := func(name string, s score) {
@@ -131,7 +131,7 @@ func (t table) String() string {
 	return b.String()
 }
 
-// ratio is "~" where there is nothing to divide by.
+// ratio returns "~" for a division by zero.
 func ratio(part, whole int) string {
 	if whole == 0 {
 		return "~"
@@ -139,7 +139,7 @@ func ratio(part, whole int) string {
 	return fmt.Sprintf("%.2f", float64(part)/float64(whole))
 }
 
-// TestRulesKeepMachinesApart puts every case on two machines: each has the findings that it has alone.
+// TestRulesKeepMachinesApart runs every case on two machines. Each must have the same findings as alone.
 func TestRulesKeepMachinesApart(t *testing.T) {
 	for _, c := range loadAll(t) {
 		if slices.ContainsFunc(c.Input, func(s series) bool { return strings.Contains(s.Series, "instance=") }) {
@@ -167,7 +167,7 @@ func TestRulesKeepMachinesApart(t *testing.T) {
 	}
 }
 
-// said is what was found at a machine, without its name.
+// said returns the findings of a machine without its name.
 func said(r engine.Result, instance string) []string {
 	var all []string
 	for _, f := range r.Findings {

@@ -10,8 +10,8 @@ import (
 	"github.com/teescope/teescope/internal/analysis/rules"
 )
 
-// TestEvidenceIsWhatItsQuerySays asks the query of every figure of every case, with the same series on a second machine
-// too: it gives the figure and nothing else.
+// TestEvidenceIsWhatItsQuerySays runs the query of every figure in every case, also with a second machine. The result
+// must be the figure and nothing else.
 func TestEvidenceIsWhatItsQuerySays(t *testing.T) {
 	asked := 0
 	for _, c := range loadAll(t) {

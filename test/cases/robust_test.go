@@ -19,13 +19,13 @@ import (
 	"github.com/teescope/teescope/internal/analysis/rules"
 )
 
-// positives are the cases in which there is something to be found.
+// positives returns the cases with a cause to find.
 func positives(t *testing.T) []testCase {
 	return slices.DeleteFunc(loadAll(t), func(c testCase) bool { return c.kind != positive })
 }
 
-// right tells whether a finding belongs to a case. What another one explains belongs to it: it is seen when the other
-// cannot be.
+// right reports whether a finding belongs to a case. So does a finding that another one explains, because it shows when
+// the other one cannot.
 func (c testCase) right(f analysis.Finding, whole engine.Result) bool {
 	explained := slices.ContainsFunc(whole.Findings, func(by analysis.Finding) bool {
 		return by.Workload == f.Workload && slices.Contains(by.Explains, f.Rule)
@@ -33,7 +33,7 @@ func (c testCase) right(f analysis.Finding, whole engine.Result) bool {
 	return explained || f.Severity == analysis.Info || f.Rule == c.Want.Rule || slices.Contains(c.Also, f.Rule)
 }
 
-// onlyRight fails on findings that are not in the case, and on rules that break.
+// onlyRight fails on findings that do not belong to the case, and on broken rules.
 func (c testCase) onlyRight(t *testing.T, spoilt string, r, whole engine.Result) {
 	t.Helper()
 	for _, f := range r.Findings {
@@ -48,7 +48,7 @@ func (c testCase) onlyRight(t *testing.T, spoilt string, r, whole engine.Result)
 	}
 }
 
-// whole is what is found in a case as it is.
+// whole returns the result of an unchanged case.
 func (c testCase) whole(t *testing.T) engine.Result {
 	t.Helper()
 	r, err := c.evaluate(rules.All())
@@ -84,10 +84,10 @@ func (c testCase) metrics() []string {
 	return slices.Compact(names)
 }
 
-// steady is a series that begins somewhere and goes on by the same step: 0+10x60.
+// steady matches a series with a start value and constant steps: 0+10x60.
 var steady = regexp.MustCompile(`^\s*([-+.0-9e]+?)(\+[.0-9e]+)?x([0-9]+)\s*$`)
 
-// halves cuts a steady series into its two halves.
+// halves splits a steady series into two halves.
 func halves(values string) (first, second string, ok bool) {
 	parts := steady.FindStringSubmatch(values)
 	if parts == nil {
@@ -133,7 +133,7 @@ func TestMissingAndBrokenMetrics(t *testing.T) {
 	}
 }
 
-// TestCounterResets: an agent that starts again in the middle changes nothing.
+// TestCounterResets: a restart of the agent in the middle changes nothing.
 func TestCounterResets(t *testing.T) {
 	for _, c := range positives(t) {
 		reset := c.change(func(s series) (string, bool) {
@@ -148,12 +148,12 @@ func TestCounterResets(t *testing.T) {
 		}
 		c.onlyRight(t, "with counters that begin anew", r, c.whole(t))
 		if !slices.ContainsFunc(r.Findings, func(f analysis.Finding) bool { return f.Rule == c.Want.Rule }) {
-			t.Errorf("%s, with counters that begin anew: %s has not been found", c.file, c.Want.Rule)
+			t.Errorf("%s, with counter resets: %s was not found", c.file, c.Want.Rule)
 		}
 	}
 }
 
-// TestGapsAndClockSteps: nobody knows what happened in most of the window, so nothing is said.
+// TestGapsAndClockSteps: there is no finding if most of the window has no data.
 func TestGapsAndClockSteps(t *testing.T) {
 	for _, c := range positives(t) {
 		store, err := c.store(host)
@@ -186,7 +186,7 @@ func TestGapsAndClockSteps(t *testing.T) {
 	}
 }
 
-// TestUncountedEvents: an agent that gave up counting frequent events, for a while or for all of the window.
+// TestUncountedEvents: the agent did not count frequent events for a part of the window, or for all of it.
 func TestUncountedEvents(t *testing.T) {
 	for _, c := range positives(t) {
 		whole := c.whole(t)
@@ -200,7 +200,7 @@ func TestUncountedEvents(t *testing.T) {
 	}
 }
 
-// nothing fails on any finding, and when no problem says why there is none.
+// nothing fails on any finding, and if no problem explains the absence of findings.
 func (c testCase) nothing(t *testing.T, spoilt string, r engine.Result) {
 	t.Helper()
 	for _, f := range r.Findings {
@@ -211,7 +211,7 @@ func (c testCase) nothing(t *testing.T, spoilt string, r engine.Result) {
 	}
 }
 
-// faulty is a source some of whose queries fail or have no end.
+// faulty is a source with queries that fail or never end.
 type faulty struct {
 	query.Source
 	fails, hangs func(query string) bool
@@ -242,7 +242,7 @@ func (f faulty) Range(ctx context.Context, query string, start, end time.Time, s
 	return f.Source.Range(ctx, query, start, end, step)
 }
 
-// TestSourcesThatFail: with one query that fails, and with all that do, or that have no end.
+// TestSourcesThatFail: one query fails, or all queries fail or never end.
 func TestSourcesThatFail(t *testing.T) {
 	for _, c := range positives(t) {
 		db, err := c.source(host)
@@ -273,7 +273,7 @@ func TestSourcesThatFail(t *testing.T) {
 	}
 }
 
-// answered are the queries of rules that had samples.
+// answered returns the queries of rules that had samples.
 func answered(r engine.Result) map[string]bool {
 	queries := make(map[string]bool)
 	for _, rule := range rules.All() {

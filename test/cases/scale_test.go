@@ -15,14 +15,14 @@ import (
 	"github.com/teescope/teescope/internal/server/prom"
 )
 
-// Bounds of what an analysis of 128 workloads over five minutes at 5 s may take.
+// Bounds of an analysis of 128 workloads over five minutes at 5 s.
 const (
 	workloads = 128
 	mostCPU   = time.Second
-	mostHeap  = 64 << 20 // bytes that stay, results included
+	mostHeap  = 64 << 20 // bytes of live heap, including results
 )
 
-// calls are names of system calls, as many as a server makes.
+// calls returns as many names of system calls as a server uses.
 var calls = []string{
 	"read", "write", "recvfrom", "sendto", "epoll_wait", "epoll_ctl", "futex", "clock_gettime", "gettimeofday", "sched_yield",
 	"getpid", "openat", "close", "fstat", "lseek", "mmap", "munmap", "mprotect", "brk", "rt_sigaction", "rt_sigprocmask",
@@ -30,7 +30,7 @@ var calls = []string{
 	"wait4", "fsync", "nanosleep", "madvise", "getdents64", "fcntl", "sendmsg", "recvmsg",
 }
 
-// crowd is a machine with many busy workloads in enclaves: every metric that rules look at.
+// crowd is a machine with many busy workloads in enclaves and all metrics that rules read.
 func crowd(tb testing.TB) *prom.Source {
 	tb.Helper()
 	db := prom.NewStore()
@@ -94,10 +94,10 @@ func crowd(tb testing.TB) *prom.Source {
 	return source
 }
 
-// cpu is the CPU time of this process.
+// cpu returns the CPU time of this process.
 func cpu() time.Duration {
 	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for oneself
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for the own process
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -117,7 +117,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// TestAnalysisIsCheap takes the best of five: other processes cost CPU time too, by the caches that they take.
+// TestAnalysisIsCheap takes the best of five runs, because other processes evict its data from the caches.
 func TestAnalysisIsCheap(t *testing.T) {
 	source := crowd(t)
 	before := heap()
@@ -136,16 +136,16 @@ func TestAnalysisIsCheap(t *testing.T) {
 	}
 	t.Logf("%d workloads, %d rules: %v of CPU time, %d findings, %d problems, %d kB kept", r.Workloads, len(r.Checked), best, len(r.Findings), len(r.Problems), kept>>10)
 	if r.Workloads != workloads && len(rules.All()) > 0 {
-		t.Errorf("%d workloads were looked at, not %d", r.Workloads, workloads)
+		t.Errorf("%d workloads were judged, want %d", r.Workloads, workloads)
 	}
 	if len(rules.All()) > 0 && len(r.Findings) == 0 {
-		t.Error("nothing was found on a machine that pages and makes a million OCALLs a second: the rules have not worked")
+		t.Error("no finding on a machine that pages and makes a million OCALLs a second: the rules did not run")
 	}
 	if best > mostCPU {
-		t.Errorf("the analysis takes %v of CPU time, at most %v is allowed", best, mostCPU)
+		t.Errorf("the analysis takes %v of CPU time, want at most %v", best, mostCPU)
 	}
 	if kept > mostHeap {
-		t.Errorf("%d MiB stay, at most %d are allowed", kept>>20, mostHeap>>20)
+		t.Errorf("%d MiB remain allocated, want at most %d", kept>>20, mostHeap>>20)
 	}
 	runtime.KeepAlive(source)
 	runtime.KeepAlive(r)

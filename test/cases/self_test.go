@@ -41,13 +41,13 @@ input_series:
     values: '0+50x60'
 `
 
-// TestTheTestsCanFail: each kind of wrong case has the complaint that it should have.
+// TestTheTestsCanFail: each kind of wrong case produces its own complaint.
 func TestTheTestsCanFail(t *testing.T) {
 	for name, c := range map[string]struct {
-		want  string // what follows the series
+		want  string // appended to the series
 		kind  kind
 		rules []engine.Rule
-		wrong string // a part of the only complaint; empty is none
+		wrong string // a part of the only complaint; empty means none
 	}{
 		"right":         {"want: {rule: forks, workload: sh, severity: high, cause: forks, gain: {contains: 0.5, at_least: 0.1, at_most: 1}}", positive, []engine.Rule{loud("forks", 5, "")}, ""},
 		"missed":        {"want: {rule: forks}", positive, []engine.Rule{loud("forks", 50, "")}, "forks has not been found"},
@@ -85,11 +85,11 @@ func TestTheTestsCanFail(t *testing.T) {
 func TestCasesThatCannotBe(t *testing.T) {
 	for text, want := range map[string]string{
 		forks:                                      "it needs want",
-		forks + "want: all":                        `want is "none" or the finding`,
+		forks + "want: all":                        `want must be "none" or a finding`,
 		forks + "want: {rul: forks}":               `no key "rul"`,
 		forks + "want: none\nwindov: 5m":           "windov",
 		forks + "want: none\nwindow: five":         `duration "five"`,
-		forks + "want: none\nwindow: -5m":          "more than nothing",
+		forks + "want: none\nwindow: -5m":          "must be positive",
 		forks + "want: none\n---\n" + forks:        "one case in a file",
 		"about: a\nwant: none\ninput_series: []":   "about and source",
 		"about: a\nsource: b\nwant: none":          "input_series",
@@ -105,7 +105,7 @@ func TestTheTable(t *testing.T) {
 	tally := make(table)
 	a := testCase{rule: "a", kind: positive}
 	tally.count(a, outcome{found: true})
-	tally.count(a, outcome{found: false, falsely: []string{"b", "b"}}) // a confusion
+	tally.count(a, outcome{found: false, falsely: []string{"b", "b"}}) // one rule instead of another
 	tally.count(testCase{rule: "b", kind: near}, outcome{})
 	tally.count(testCase{rule: "b", kind: negative}, outcome{falsely: []string{"b"}})
 	got := strings.Join(strings.Fields(tally.String()), " ")
@@ -132,6 +132,6 @@ func TestAFileHasOneCaseOrSeveral(t *testing.T) {
 		t.Errorf("%d cases: %v", len(all), kinds)
 	}
 	if _, err := cases("process-churn.yaml", []byte("--- # neither-kind\nabout: x\n")); err == nil {
-		t.Error("a case without a kind must be refused")
+		t.Error("a case without a kind must be an error")
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// rooms is an application that exports how hot each of its rooms is.
+// rooms is an application that exports the temperature of its rooms.
 type rooms struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -50,7 +50,7 @@ func (r *rooms) set(heat float64, names ...string) {
 	}
 }
 
-// heatRules are evaluated on it.
+// heatRules are alerting rules about the rooms.
 const heatRules = `groups:
   - name: rooms
     rules:
@@ -64,7 +64,7 @@ const heatRules = `groups:
         for: 1h
 `
 
-// notified is what a webhook is told, by Alertmanager or by teescope.
+// notified is a notification that Alertmanager or teescope sends to a webhook.
 type notified struct {
 	ID, Status string
 	Alerts     []struct {
@@ -74,11 +74,11 @@ type notified struct {
 	}
 }
 
-// webhook keeps what it is told.
+// webhook stores the notifications that it receives.
 type webhook struct {
 	*httptest.Server
 	mu   sync.Mutex
-	away bool // it answers 503 and takes nothing
+	away bool // it answers 503 and stores nothing
 	all  []notified
 }
 
@@ -111,7 +111,7 @@ func (h *webhook) setAway(away bool) {
 	h.away = away
 }
 
-// told counts what was told: "firing a" by status and room.
+// told counts the received alerts by status and room, such as "firing a".
 func (h *webhook) told() map[string]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -124,32 +124,32 @@ func (h *webhook) told() map[string]int {
 	return count
 }
 
-// is waits until exactly this was told.
+// is waits until exactly these alerts were received.
 func (h *webhook) is(t *testing.T, who string, want map[string]int) {
 	t.Helper()
-	eventually(t, testLimit, fmt.Sprintf("%s to be told %v", who, want), func() error {
+	eventually(t, testLimit, fmt.Sprintf("%s to receive %v", who, want), func() error {
 		if got := h.told(); !maps.Equal(got, want) {
-			return fmt.Errorf("told %v", got)
+			return fmt.Errorf("received %v", got)
 		}
 		return nil
 	})
 }
 
-// has waits until at least this was told. Alertmanager tells of a group as a whole when it changes.
+// has waits until at least these alerts were received. Alertmanager sends a whole group when the group changes.
 func (h *webhook) has(t *testing.T, what ...string) {
 	t.Helper()
-	eventually(t, testLimit, fmt.Sprintf("Alertmanager's webhook to be told %q", what), func() error {
+	eventually(t, testLimit, fmt.Sprintf("Alertmanager's webhook to receive %q", what), func() error {
 		got := h.told()
 		for _, w := range what {
 			if got[w] == 0 {
-				return fmt.Errorf("told %v", got)
+				return fmt.Errorf("received %v", got)
 			}
 		}
 		return nil
 	})
 }
 
-// alertmanager starts Debian's Alertmanager, which tells a webhook of groups.
+// alertmanager starts Debian's Alertmanager, which sends groups to a webhook.
 func alertmanager(t *testing.T, addr, groupBy string, to *webhook) *process {
 	t.Helper()
 	dir := t.TempDir()
@@ -166,7 +166,7 @@ receivers: [{name: r, webhook_configs: [{url: %q, send_resolved: true}]}]
 	return p
 }
 
-// alerting starts a server with rules about the rooms, which are evaluated every half second.
+// alerting starts a server with the rules about the rooms, which it evaluates every half second.
 func alerting(t *testing.T, dir string, of *rooms, more ...string) *teescope {
 	t.Helper()
 	rules := filepath.Join(dir, "rooms.yaml")
@@ -179,7 +179,7 @@ func alerting(t *testing.T, dir string, of *rooms, more ...string) *teescope {
 	}, more...)...)
 }
 
-// kill ends it without warning.
+// kill ends the server without warning.
 func (s *teescope) kill(t *testing.T) {
 	t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGKILL); err != nil {
@@ -188,11 +188,11 @@ func (s *teescope) kill(t *testing.T) {
 	_ = s.ended(t, testLimit) // with the signal's status
 }
 
-// logged counts lines.
+// logged counts log lines.
 func (s *teescope) logged(text string) int { return strings.Count(s.log.String(), text) }
 
-// A real Alertmanager gets alerts with labels and a link that leads to the runbook, groups them, and is told of the end;
-// it gets those that began while it was away too.
+// A real Alertmanager receives alerts with labels and a link to the runbook, groups them, and receives their end. It
+// also receives alerts that began while it was down.
 func TestAlertmanager(t *testing.T) {
 	app, hook, addr := newRooms(t), newWebhook(t), freeAddr(t)
 	am := alertmanager(t, addr, "alertname", hook)
@@ -217,36 +217,36 @@ func TestAlertmanager(t *testing.T) {
 
 	am.end()
 	app.set(30, "c")
-	eventually(t, testLimit, "an alert while nobody is told", func() error {
+	eventually(t, testLimit, "an alert while Alertmanager is down", func() error {
 		if s.logged("alert=Hot severity=warning") != 3 {
 			return errors.New(s.log.String())
 		}
 		return nil
 	})
-	alertmanager(t, addr, "alertname", hook) // has forgotten everything, and is told of all that fires
+	alertmanager(t, addr, "alertname", hook) // it has no state, and receives all firing alerts
 	hook.has(t, "firing c")
 	app.set(0, "a", "b", "c")
 	hook.has(t, "resolved a", "resolved b", "resolved c")
 }
 
-// Stopped or killed, at whatever moment: nobody is told twice, and nothing is forgotten.
+// Whether the server is stopped or killed, at any moment, no alert is sent twice and none is lost.
 func TestAlertsSurviveRestarts(t *testing.T) {
 	app, hook, behind, addr, dir := newRooms(t), newWebhook(t), newWebhook(t), freeAddr(t), t.TempDir()
-	alertmanager(t, addr, "...", behind) // each alert by itself, so that they can be counted
+	alertmanager(t, addr, "...", behind) // one alert per group, so that they can be counted
 	args := []string{"--alerting.webhooks", hook.URL + "/secret", "--alerting.alertmanagers", "http://" + addr}
 	app.set(20, "a", "b")
 	s := alerting(t, dir, app, args...)
 	hook.is(t, "the webhook", map[string]int{"firing a": 1, "firing b": 1})
 	behind.is(t, "Alertmanager's webhook", map[string]int{"firing a": 1, "firing b": 1})
 	before := activeSince(t, s)
-	time.Sleep(10*time.Second - time.Since(before)) // so long has it waited, and that is restored
+	time.Sleep(10*time.Second - time.Since(before)) // it has waited for this long, which the restart restores
 	s.stop(t)
 
 	s = alerting(t, dir, app, args...)
 	ready := time.Now()
 	evaluated(t, s)
 	if after := activeSince(t, s); after.After(ready.Add(-time.Second)) {
-		t.Errorf("what waits for an hour did so since %s before the restart and since %s after it, which was ready at %s", before, after, ready)
+		t.Errorf("the pending alert began at %s before the restart and at %s after it; ready at %s", before, after, ready)
 	}
 	hook.setAway(true)
 	app.set(20, "c")
@@ -257,7 +257,7 @@ func TestAlertsSurviveRestarts(t *testing.T) {
 		return nil
 	})
 	s.kill(t)
-	app.set(0, "a") // it ends while nobody looks
+	app.set(0, "a") // it ends while the server is down
 	hook.setAway(false)
 
 	s = alerting(t, dir, app, args...)
@@ -285,11 +285,11 @@ func TestAlertsSurviveRestarts(t *testing.T) {
 		t.Errorf("%d ids of 6 deliveries", len(ids))
 	}
 	if s.logged("secret") > 0 {
-		t.Errorf("the log tells the webhook's address:\n%s", s.log.String())
+		t.Errorf("the log contains the webhook's address:\n%s", s.log.String())
 	}
 }
 
-// evaluated waits until the rules were evaluated more often than a group needs until what it does not find has ended.
+// evaluated waits for more evaluations of the rules than a group needs to end an absent alert.
 func evaluated(t *testing.T, s *teescope) {
 	t.Helper()
 	eventually(t, testLimit, "six evaluations", func() error {
@@ -300,7 +300,7 @@ func evaluated(t *testing.T, s *teescope) {
 	})
 }
 
-// activeSince is since when the alert that waits for an hour does so.
+// activeSince returns the start of the alert that is pending for an hour.
 func activeSince(t *testing.T, s *teescope) time.Time {
 	t.Helper()
 	text, err := get("http://" + s.addr + "/api/v1/alerts")
@@ -331,7 +331,7 @@ func activeSince(t *testing.T, s *teescope) time.Time {
 	return time.Time{}
 }
 
-// health lists the rules of a Prometheus API that are not evaluated without an error.
+// health returns the rules of a Prometheus API that are not evaluated or have an error.
 func health(base string) (n int, bad []string, err error) {
 	text, err := get(base + "/api/v1/rules")
 	if err != nil {
@@ -357,8 +357,8 @@ func health(base string) (n int, bad []string, err error) {
 	return n, bad, nil
 }
 
-// The shipped rules are evaluated without an error here and by a real Prometheus, on what a real agent exports, and
-// record the same there.
+// The embedded server and a real Prometheus evaluate the shipped rules without an error on the metrics of a real agent,
+// and both record the same series.
 func TestShippedRulesOnARealPrometheus(t *testing.T) {
 	a := agent(t)
 	dir := t.TempDir()
@@ -398,7 +398,7 @@ scrape_configs: [{job_name: teescope, static_configs: [{targets: [%q]}]}]
 		recorded = append(recorded, names)
 		alarms, err := query(base, `ALERTS{alertstate="firing",alertname=~"Teescope(TargetDown|CollectorFailed|EventsLost|WorkloadsFolded|Enclave.*|EPC.*)"}`, time.Now())
 		if err != nil || len(alarms) > 0 {
-			t.Errorf("on a machine without a fault there fire %v (%v)", alarms, err)
+			t.Errorf("on a machine without a fault these alerts fire: %v (%v)", alarms, err)
 		}
 	}
 	if !slices.Equal(recorded[0], recorded[1]) {

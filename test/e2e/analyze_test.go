@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// report is what is looked at of the JSON.
+// report is the part of the JSON that the tests read.
 type report struct {
 	Schema    int
 	Workloads int
@@ -51,7 +51,7 @@ func analyze(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// rules lists the rules that found something at a workload, by what analyze says.
+// rules returns the rules with findings at a workload, in the output of analyze.
 func rules(t *testing.T, workload string, args ...string) []string {
 	t.Helper()
 	out, errs, status := analyze(t, append(args, "--format", "json", "--all")...)
@@ -92,8 +92,9 @@ func dump(t *testing.T, base string, at time.Time, length string) string {
 	return file
 }
 
-// A program that polls is found on a live up, on a real Prometheus and a VictoriaMetrics that scrape it, and in a file of
-// the same series, all the same; by the loop within up, whose series and log say so; and it is over when the program ends.
+// All sources show a program that polls: a live up, a real Prometheus and a VictoriaMetrics that scrape it, and a file
+// of the same series. The analysis within up finds it too, in its series and its log. The finding closes when the
+// program ends.
 func TestAnalyzeIsTheSameEverywhere(t *testing.T) {
 	const workload, rule = "e2epoll", "polling-loop"
 	poller := background(t, prog(t, "poll", workload))
@@ -102,7 +103,7 @@ func TestAnalyzeIsTheSameEverywhere(t *testing.T) {
 	window := []string{"--window", "12s", "--workload", workload}
 
 	var live report
-	eventually(t, testLimit, "up to find it by itself", func() error {
+	eventually(t, testLimit, "up to find it", func() error {
 		body, err := get(base + "/api/findings")
 		if err != nil {
 			return err
@@ -116,7 +117,7 @@ func TestAnalyzeIsTheSameEverywhere(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("it finds %s", body)
+		return fmt.Errorf("found %s", body)
 	})
 	const full = `count(count_over_time(teescope_syscalls_total{workload="` + workload + `",syscall="epoll_wait"}[12s]) >= 11)`
 	for _, other := range []string{real, victoria} {
@@ -157,7 +158,7 @@ func TestAnalyzeIsTheSameEverywhere(t *testing.T) {
 		t.Errorf("the log has %d lines of it:\n%s", n, s.log.String())
 	}
 	poller.end()
-	eventually(t, 2*testLimit, "the finding to be over", func() error {
+	eventually(t, 2*testLimit, "the finding to close", func() error {
 		if !strings.Contains(s.log.String(), `msg="a finding is over" part=analysis rule=`+rule) {
 			return errors.New("the log does not say so")
 		}
@@ -165,7 +166,7 @@ func TestAnalyzeIsTheSameEverywhere(t *testing.T) {
 	})
 }
 
-// What is found is kept over a kill: the same finding goes on, and is not told of again.
+// Findings survive a kill: the same finding continues, and is not reported again.
 func TestFindingsSurviveAKill(t *testing.T) {
 	const workload = "e2epollk"
 	background(t, prog(t, "poll", workload))
@@ -203,7 +204,7 @@ func TestFindingsSurviveAKill(t *testing.T) {
 		return err
 	})
 	if log := second.log.String(); strings.Contains(log, "found what slows a workload") && strings.Contains(log, "workload="+workload) {
-		t.Errorf("it is told of again:\n%s", log)
+		t.Errorf("it is reported again:\n%s", log)
 	}
 }
 
@@ -215,7 +216,7 @@ func TestAnalyzeErrors(t *testing.T) {
 		return s.URL
 	}
 	silent := answers(func(_ http.ResponseWriter, r *http.Request) {
-		_ = r.ParseForm() // a server notices that its client has gone when it has read all that the client sent
+		_ = r.ParseForm() // a server detects a closed connection only after it has read the request
 		<-r.Context().Done()
 	})
 	for name, tt := range map[string]struct {
@@ -247,13 +248,13 @@ func TestAnalyzeErrors(t *testing.T) {
 	}
 }
 
-// Without the analysis there is no findings' API, and the page is told so.
+// Without the analysis there is no API of findings, and the page says so.
 func TestAnalysisCanBeOff(t *testing.T) {
 	s := start(t, "up", "--data-dir", t.TempDir(), "--analysis.enabled=false")
 	if body, err := get("http://" + s.addr + "/api/findings"); err == nil || !strings.Contains(err.Error(), "404") {
 		t.Errorf("%v: %s", err, body)
 	}
 	if text, err := get("http://" + s.addr + "/metrics"); err != nil || strings.Contains(text, "teescope_anal") || strings.Contains(text, "teescope_finding") {
-		t.Errorf("it has series of an analysis: %v", err)
+		t.Errorf("it exposes series of an analysis: %v", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// perfCalls counts the system calls of a program's processes by perf, while the time passes.
+// perfCalls counts the system calls of a program's processes with perf.
 func perfCalls(t *testing.T, program string, seconds int) *process {
 	t.Helper()
 	var pids []string
@@ -33,7 +33,7 @@ func perfCalls(t *testing.T, program string, seconds int) *process {
 		"sleep", strconv.Itoa(seconds))
 }
 
-// counted is what perf has counted by its end.
+// counted returns perf's count.
 func counted(t *testing.T, p *process) float64 {
 	t.Helper()
 	if err := p.ended(t, testLimit); err != nil {
@@ -52,14 +52,14 @@ func counted(t *testing.T, p *process) float64 {
 	return 0
 }
 
-// budgetRounds is how often a program is compared before it is called wrong.
+// budgetRounds is the number of comparisons after which a program counts as wrong.
 const budgetRounds = 4
 
-// bursts is the program whose load comes in bursts.
+// bursts is the program with a load in bursts.
 const bursts = "e2ebudgetburst"
 
-// TestBusyMachineIsWatchedWithinTheBudget makes a million calls a second and more: frequent events are sampled, the agent
-// says so, and what it reports of Redis, nginx and a load that comes in bursts is what perf counts.
+// TestBusyMachineIsWatchedWithinTheBudget makes a million calls a second and more. The agent then samples frequent
+// events and says so. Its estimates for Redis, nginx and a load in bursts agree with perf.
 //
 // False alarms: below 3e-8. One comparison goes beyond three standard deviations, which are estimated from 15 windows,
 // with p = 0.01 (Student's t, 14 degrees of freedom). Four of one program in a row do with p^4 = 1e-8, and there are three
@@ -85,7 +85,7 @@ func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 		if !level("sampled") {
 			return errors.New("the level is another")
 		}
-		if a.scrape(t).sum("teescope_sampling_ratio", "probe", "syscall") == 1 { // as in its first three seconds
+		if a.scrape(t).sum("teescope_sampling_ratio", "probe", "syscall") == 1 { // as in the first three seconds
 			return errors.New("all is seen")
 		}
 		return nil
@@ -95,13 +95,13 @@ func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 		t.Errorf("a sampling ratio of %v", share)
 	}
 	if cost := s.sum("teescope_self_cpu_ratio", "part", "probes"); cost > 0.01 {
-		t.Errorf("the probes are said to take %.4f of the machine, the budget is 0.01", cost)
+		t.Errorf("the probes take %.4f of the machine, the budget is 0.01", cost)
 	}
 	if !strings.Contains(a.log.String(), "the level of watching has changed") {
-		t.Error("the log does not tell of it")
+		t.Error("the log does not mention sampling")
 	}
 
-	time.Sleep(2 * time.Second) // a cycle has been settled
+	time.Sleep(2 * time.Second) // a cycle is complete
 	wrong := map[string]string{"e2ebudget": "", "e2ebudgetweb": "", bursts: ""}
 	for round := 1; round <= budgetRounds && len(wrong) > 0; round++ {
 		compareWithPerf(t, a, wrong)
@@ -111,9 +111,9 @@ func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 	}
 }
 
-// compareWithPerf lets perf and the agent count the calls of the programs for 15 s, and on a busy machine, where the windows
-// are few, for up to 120 s: until a half or a double would be seen to be wrong. It takes the programs that agree out of the
-// map, and says of the others what is wrong.
+// compareWithPerf lets perf and the agent count the calls of the programs for 15 s. On a busy machine with few windows
+// it takes up to 120 s, until an error of a half or a double would show. It removes the programs that agree from the
+// map, and describes the error of the others.
 func compareWithPerf(t *testing.T, a *teescope, wrong map[string]string) {
 	t.Helper()
 	const seconds, parts, tooWide = 15, 8, 0.5
@@ -138,7 +138,7 @@ func compareWithPerf(t *testing.T, a *teescope, wrong map[string]string) {
 			sum.truth += counted(t, truths[p])
 			sum.got += grown("teescope_syscalls_total")
 			sum.variance += grown("teescope_sampling_variance_total", "family", "syscalls")
-			// perf starts a moment after the first scrape, and what is reported is that of a second ago.
+			// perf starts shortly after the first scrape, and the reported counts are a second old.
 			all[p], bound[p] = sum, 0.05+3*math.Sqrt(sum.variance)/sum.truth
 			wide = wide || p != bursts && bound[p] >= tooWide
 		}

@@ -22,26 +22,26 @@ type checked struct {
 	} `json:"checks"`
 }
 
-// check runs teescope check behind the words of another command, and says with what status it ended.
+// check runs teescope check under the given command prefix and returns its exit status.
 func check(t *testing.T, before ...string) (report checked, status int, stderr string) {
 	t.Helper()
 	words := slices.Concat(before, []string{binary, "check", "--json"})
 	cmd := exec.Command(words[0], words[1:]...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	_ = cmd.Run() // the status is looked at
+	_ = cmd.Run() // the status is read below
 	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
 		t.Fatalf("%v: %v\n%s%s", words, err, out.Bytes(), errs.Bytes())
 	}
 	return report, cmd.ProcessState.ExitCode(), errs.String()
 }
 
-// What check says of each probe is what an agent does, also while that agent runs.
+// The report of check on each probe agrees with an agent, also while that agent runs.
 func TestCheckSaysWhatTheAgentDoes(t *testing.T) {
 	a := agent(t)
 	report, status, stderr := check(t)
 	if status != 0 || !report.CanRun || stderr != "" {
-		t.Fatalf("status %d, can run %v, stderr %q: and yet an agent runs", status, report.CanRun, stderr)
+		t.Fatalf("status %d, can run %v, stderr %q, although an agent runs", status, report.CanRun, stderr)
 	}
 	mechanisms := map[string]string{}
 	for _, c := range report.Checks {
@@ -68,7 +68,7 @@ func TestCheckSaysWhatTheAgentDoes(t *testing.T) {
 	}
 }
 
-// Without privileges the status is 1, and what to do is said once for each thing that is required.
+// Without privileges the status is 1, and each missing requirement has one piece of advice.
 func TestCheckWithoutPrivileges(t *testing.T) {
 	report, status, stderr := check(t, "setpriv", "--bounding-set", "-all", "--inh-caps", "-all")
 	if status != 1 || report.CanRun || !strings.Contains(stderr, "CAP_BPF, privilege CAP_PERFMON") {
@@ -76,7 +76,7 @@ func TestCheckWithoutPrivileges(t *testing.T) {
 	}
 	for _, c := range report.Checks {
 		if c.Required && c.Status != "ok" && c.Advice == "" {
-			t.Errorf("%s is %s and nobody says what to do", c.Name, c.Status)
+			t.Errorf("%s is %s without advice", c.Name, c.Status)
 		}
 	}
 }

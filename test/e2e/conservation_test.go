@@ -34,7 +34,7 @@ func procStat(t *testing.T, key string) float64 {
 	return 0
 }
 
-// bracket holds a kernel counter as it was before and after a scrape, which happened at some moment between.
+// bracket holds the values of a kernel counter before and after a scrape.
 type bracket struct{ before, after float64 }
 
 // bracketed scrapes between two readings of a kernel counter.
@@ -45,19 +45,19 @@ func bracketed(t *testing.T, a *teescope, key string) (samples, bracket) {
 	return s, bracket{before, procStat(t, key)}
 }
 
-// wantGrowth demands that a count grew as the kernel's did between two scrapes, but for a share. What the machine did
-// while it was scraped is on either side: no load beside the test makes it fail. The two brackets must be narrower than
-// a fifth of the growth, so that a half or a double is seen to be wrong on any machine.
+// wantGrowth requires that a count grew as the kernel's did between two scrapes, except for a share. Events during a
+// scrape may count on either side, so other load does not fail the test. The two brackets must be narrower than a fifth
+// of the growth, so that an error of a half or a double always shows.
 func wantGrowth(t *testing.T, what string, got float64, from, to bracket, share float64) {
 	t.Helper()
 	least, most := to.before-from.after, to.after-from.before
 	if most-least > most/5 {
-		t.Errorf("%s: the kernel says from %v to %v, which says too little", what, least, most)
+		t.Errorf("%s: the kernel's growth is between %v and %v, which is too imprecise", what, least, most)
 	}
 	wantBetween(t, what, got, least*(1-share), most*(1+share))
 }
 
-// Every switch of the machine belongs to exactly one workload, the idle task included.
+// Every switch of the machine belongs to exactly one workload, including the idle task.
 func TestContextSwitchesAddUpToTheKernels(t *testing.T) {
 	a := agent(t)
 	pingpong := prog(t, "pingpong", "e2epingpong")
@@ -67,7 +67,7 @@ func TestContextSwitchesAddUpToTheKernels(t *testing.T) {
 
 	const family = "teescope_context_switches_total"
 	wantGrowth(t, "switches of all workloads against /proc/stat ctxt", delta(before, after, family), ctxtBefore, ctxtAfter, 0.01)
-	// The program's own count: two switches a round trip, of which kind is up to the scheduler.
+	// The program's own count: two switches per round trip, whose kind depends on the scheduler.
 	var voluntary, involuntary float64
 	if _, err := fmt.Sscan(out, &voluntary, &involuntary); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestPageFaultsAgreeWithGetrusage(t *testing.T) {
 
 	wantWithin(t, "faults of both modes against getrusage", s.sum(faults, own...), minor+major, 0.01, 0)
 	wantWithin(t, "handled faults against getrusage", s.sum("teescope_page_faults_handled_total", own...), minor+major, 0.01, 0)
-	// What the program did, one loop after the other.
+	// The program's loops, one after the other.
 	wantWithin(t, "faults in kernel mode", s.sum(faults, with("mode", "kernel")...), pages, 0.01, 0)
 	wantWithin(t, "faults in user mode", s.sum(faults, with("mode", "user")...), 5*pages, 0.01, 0)
 	wantWithin(t, "faults on pages not there", s.sum(faults, with("reason", "no_page_found")...)+s.sum(faults, with("reason", "write_fault")...), 3*pages, 0.01, 0)
@@ -137,7 +137,7 @@ func TestCPUSecondsAgreeWithProcStat(t *testing.T) {
 			}
 			defer cmd.Wait()
 			defer stdin.Close()
-			if _, err := stdout.Read(make([]byte, 5)); err != nil { // "done": it sleeps from here on
+			if _, err := stdout.Read(make([]byte, 5)); err != nil { // "done": from now on it sleeps
 				t.Fatal(err)
 			}
 			time.Sleep(100 * time.Millisecond)
@@ -160,7 +160,7 @@ func cpuTicks(t *testing.T, pid int) (user, system int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The name is in parentheses and may hold anything; utime is the 14th field.
+	// The name is in parentheses and may contain any character; utime is the 14th field.
 	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
 	user, err = strconv.Atoi(fields[11])
 	if err == nil {

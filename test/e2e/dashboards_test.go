@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// without says which panels may be empty on this machine, and why. All others must show something.
+// without lists the panels that may be empty on this machine, and why. All others must show something.
 var without = map[string]string{
 	"Last-level cache": "no PMU", "Last-level cache misses by workload": "no PMU",
 	"Swap": "no swap area",
 }
 
-// grafanaDashboard is what the test needs of Grafana's JSON.
+// grafanaDashboard is the part of Grafana's JSON that the test reads.
 type grafanaDashboard struct {
 	Title      string
 	Templating struct {
@@ -32,8 +32,8 @@ type grafanaDashboard struct {
 	}
 }
 
-// TestEveryQueryOfEveryDashboard asks a real server with a real load all that the dashboards ask: the definitions are those
-// of the page. Enclaves are the matter of test/sgx; here their queries must be understood.
+// TestEveryQueryOfEveryDashboard runs all queries of the dashboards against a real server with a real load. The page
+// uses the same definitions. Queries about enclaves only have to parse here; test/sgx has enclaves.
 func TestEveryQueryOfEveryDashboard(t *testing.T) {
 	up := start(t, "up", "--interval", "1s", "--data-dir", t.TempDir(), "--syscalls.time", "--analysis.interval", "2s", "--watch", "comm=^sh$")
 	redis(t, "redis-server")
@@ -45,7 +45,7 @@ func TestEveryQueryOfEveryDashboard(t *testing.T) {
 	variable := strings.NewReplacer("$__rate_interval", "10s", "$__interval", "5s", "$__range", "1m", "$instance", ".*", "$workload", ".*",
 		"$pod", ".*", "$container", ".*", "$runtime", ".*", "${__range_s}", "60")
 	dashboards := map[string]grafanaDashboard{}
-	elsewhere := map[string]bool{} // panels that are empty on a machine without enclaves or containers, on whichever dashboard
+	elsewhere := map[string]bool{} // panels of any dashboard that are empty on a machine without enclaves or containers
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -86,7 +86,7 @@ func TestEveryQueryOfEveryDashboard(t *testing.T) {
 			if optional {
 				within = time.Millisecond
 			}
-			var empty []string // each query has to have something: a broken one is not made up for by its neighbours
+			var empty []string // each query must have a result
 			for end := time.Now().Add(within); ; time.Sleep(500 * time.Millisecond) {
 				empty = nil
 				for _, q := range p.Targets {
@@ -110,7 +110,7 @@ func TestEveryQueryOfEveryDashboard(t *testing.T) {
 
 var undefined = regexp.MustCompile(`\$[a-z_]+`)
 
-// queried counts the series of an answer. A query that is refused is an error.
+// queried counts the series of an answer. A rejected query is an error.
 func queried(t *testing.T, up *teescope, expr string) int {
 	t.Helper()
 	if left := undefined.FindString(expr); left != "" {

@@ -17,13 +17,13 @@ import (
 	"time"
 )
 
-// healthyVariable says in the environment for how long the healthy servers are watched, such as 10m.
+// healthyVariable is the environment variable for how long the healthy servers are watched, such as 10m.
 const healthyVariable = "E2E_HEALTHY_FOR"
 
-// errNothingJudged says that no workload was there for long enough.
+// errNothingJudged means that no workload has existed for long enough.
 var errNothingJudged = errors.New("no workload has been judged")
 
-// found is what the tests look at of a finding.
+// found is the part of a finding that the tests read.
 type found struct {
 	Rule, Workload, Severity, Cause string
 	Evidence                        []struct {
@@ -33,7 +33,8 @@ type found struct {
 	Advice []string
 }
 
-// analyze asks the real command what it finds at a server, whose workloads it must have judged by all rules that it could.
+// analyze runs the real command on a server and returns its findings. All workloads must have been judged by all rules
+// that have data.
 func (s *teescope) analyze(window time.Duration) ([]found, error) {
 	cmd := exec.Command(binary, "analyze", "--server", "http://"+s.addr, "--window", window.String(), "--format", "json", "--all")
 	var stderr strings.Builder
@@ -61,7 +62,7 @@ func (s *teescope) analyze(window time.Duration) ([]found, error) {
 	return report.Findings, nil
 }
 
-// at are the rules whose findings are at a workload.
+// at returns the rules with findings at a workload.
 func at(findings []found, workload string) []string {
 	var rules []string
 	for _, f := range findings {
@@ -73,7 +74,7 @@ func at(findings []found, workload string) []string {
 	return rules
 }
 
-// aboveInfo writes the findings that somebody should act on.
+// aboveInfo lists the findings that require action.
 func aboveInfo(findings []found) string {
 	var b strings.Builder
 	for _, f := range findings {
@@ -87,18 +88,18 @@ func aboveInfo(findings []found) string {
 	return b.String()
 }
 
-// Four programs, each slow in a way of its own, are told apart. None is in an enclave, so that each finding is there
-// to know, and nothing is said that somebody should act on.
+// Four programs with different faults are distinguished. None is in an enclave, so all findings are info and require no
+// action.
 func TestDiagnosisOfRealPrograms(t *testing.T) {
 	const window = 20 * time.Second
 	storm := prog(t, "storm", "e2eforks")
 	programs := []struct {
 		workload, rule string
-		also           []string // that is right too
+		also           []string // also correct
 	}{
 		{"e2epolls", "polling-loop", nil},
 		{"e2eforks", "process-churn", []string{"page-fault-storm", "context-switch-storm"}}, // each process faults its memory in
-		{"e2echurns", "thread-churn", []string{"context-switch-storm"}},                     // each thread is waited for
+		{"e2echurns", "thread-churn", []string{"context-switch-storm"}},                     // the program waits for each thread
 		{"e2econtends", "lock-contention", nil},
 	}
 	s := start(t, "up", "--data-dir", filepath.Join(t.TempDir(), "data"), "--interval", "1s")
@@ -128,12 +129,12 @@ func TestDiagnosisOfRealPrograms(t *testing.T) {
 	for _, p := range programs {
 		for _, rule := range at(findings, p.workload) {
 			if rule != p.rule && !slices.Contains(p.also, rule) {
-				t.Errorf("%s is said of %s as well, which is %s", rule, p.workload, p.rule)
+				t.Errorf("%s is also found at %s, which is %s", rule, p.workload, p.rule)
 			}
 		}
 	}
 	if said := aboveInfo(findings); said != "" {
-		t.Errorf("nobody needs to act on programs that are in no enclave:\n%s", said)
+		t.Errorf("programs outside an enclave require no action:\n%s", said)
 	}
 	for _, f := range findings {
 		if len(f.Evidence) == 0 || len(f.Advice) == 0 {
@@ -147,7 +148,7 @@ func TestDiagnosisOfRealPrograms(t *testing.T) {
 	}
 }
 
-// Redis and nginx that go as fast as they can are healthy: there is nothing to act on at any moment.
+// Redis and nginx at full speed are healthy: no finding requires action at any moment.
 func TestHealthyServersHaveNoFindings(t *testing.T) {
 	last := time.Minute
 	if text := os.Getenv(healthyVariable); text != "" {
@@ -178,6 +179,6 @@ func TestHealthyServersHaveNoFindings(t *testing.T) {
 			at(findings, "e2ehealthy"), at(findings, "e2ehealthyweb"))
 	}
 	if n := redisInfo(t, port, "total_commands_processed") - served; n < 10_000*last.Seconds()/60 || times < 2 {
-		t.Errorf("redis has served %v commands in %s, and was looked at %d times: that is no load", n, last, times)
+		t.Errorf("redis has served %v commands in %s, and was analysed %d times: too little load", n, last, times)
 	}
 }

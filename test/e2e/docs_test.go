@@ -16,8 +16,7 @@ import (
 // root is the top of the source tree.
 const root = "../.."
 
-// examples are the commands that a document shows: the lines of its console blocks that begin with
-// "$ ", in their order.
+// examples returns the commands of a document: the lines of its console blocks that begin with "$ ", in order.
 func examples(t *testing.T, file string) []string {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -35,9 +34,9 @@ func examples(t *testing.T, file string) []string {
 	return commands
 }
 
-// Every teescope and curl command that the documents show is run, in the order of the document: a
-// command that goes on (up, agent, server) must get ready, curl asks the one started last, and all
-// others must end with status 0. Only the address and the data directory are replaced.
+// Every teescope and curl command of the documents runs, in the order of the document. A long-running command (up,
+// agent, server) must become ready, curl queries the last one started, and all others must end with status 0. Only the
+// address and the data directory are replaced.
 func TestExamplesInTheDocuments(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root, "docs", "*", "*.md"))
 	if err != nil {
@@ -70,14 +69,14 @@ func TestExamplesInTheDocuments(t *testing.T) {
 					}
 					shell(t, strings.ReplaceAll(command, "127.0.0.1:9750", last.addr))
 				default:
-					continue // go, redis-server, ...: not ours
+					continue // go, redis-server, ...: other programs
 				}
 				ran++
 			}
 		})
 	}
 	if ran < 10 {
-		t.Errorf("only %d examples were found: has the way they are written changed?", ran)
+		t.Errorf("only %d examples were found: has their format changed?", ran)
 	}
 }
 
@@ -88,8 +87,7 @@ func goesOn(words []string) bool {
 	return words[1] == "up" || words[1] == "agent" || words[1] == "server"
 }
 
-// startExample starts a command that goes on, with its own flags, quotes and all, on an address and
-// a data directory that disturb nobody.
+// startExample starts a long-running command with its own flags on a free address and a data directory of its own.
 func startExample(t *testing.T, command string, last *teescope) *teescope {
 	t.Helper()
 	command = strings.TrimPrefix(command, "sudo ")
@@ -97,7 +95,7 @@ func startExample(t *testing.T, command string, last *teescope) *teescope {
 	if last != nil {
 		command = strings.ReplaceAll(command, "127.0.0.1:9750", last.addr)
 	}
-	// The shell takes the words apart as the reader's would.
+	// The shell splits the words as it does for the reader.
 	list, err := exec.Command("sh", "-c", "printf '%s\\n' "+strings.TrimPrefix(command, "teescope ")).Output()
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +118,7 @@ func shell(t *testing.T, command string) {
 	}
 }
 
-// Every key of the configuration is in its document, with its default, and no other.
+// configuration.md describes exactly the keys of the configuration, with their defaults.
 func TestConfigurationDocument(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(root, "docs", "user", "configuration.md"))
 	if err != nil {
@@ -148,14 +146,14 @@ func TestConfigurationDocument(t *testing.T) {
 	}
 }
 
-// What `teescope config` prints is a file that --config reads, and gives the same again.
+// The output of `teescope config` is a file that --config reads, with the same result.
 func TestPrintedConfigurationIsAFile(t *testing.T) {
 	first := run(t, binary, "config", "--interval", "7s", "--workloads.max", "64", "--watch", "comm=^redis-server$", "--retention.size", "1GiB")
 	file := filepath.Join(t.TempDir(), "teescope.yaml")
 	if err := os.WriteFile(file, []byte(first), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	values := func(text string) string { // without the comments that say where a value is from
+	values := func(text string) string { // without the comments about the origin of a value
 		return regexp.MustCompile(`(?m) *#.*$`).ReplaceAllString(text, "")
 	}
 	if second := run(t, binary, "config", "--config", file); values(second) != values(first) {

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// refused runs teescope in a way that must fail soon, and returns what it printed.
+// refused runs teescope in a way that must fail soon, and returns its output.
 func refused(t *testing.T, as uint32, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(binary, args...)
@@ -56,7 +56,7 @@ func refused(t *testing.T, as uint32, args ...string) string {
 	return text
 }
 
-// says demands that a message holds each of these, whatever their case.
+// says requires that a message matches each of these patterns, in any case.
 func says(t *testing.T, text string, patterns ...string) {
 	t.Helper()
 	for _, p := range patterns {
@@ -66,7 +66,7 @@ func says(t *testing.T, text string, patterns ...string) {
 	}
 }
 
-// openDir makes a directory where everybody may write; those of t.TempDir let nobody else in.
+// openDir makes a directory that everyone can write to. Those of t.TempDir are private.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(programs, "open-")
@@ -79,7 +79,7 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// asNobody copies the binary to where nobody may run it.
+// asNobody copies the binary to where the user nobody can run it.
 func asNobody(t *testing.T) uint32 {
 	t.Helper()
 	const nobody = 65534
@@ -101,7 +101,7 @@ func TestNotRoot(t *testing.T) {
 	nobody := asNobody(t)
 	for _, command := range []string{"agent", "up"} {
 		text := refused(t, nobody, command, "--listen", freeAddr(t))
-		// It names the capability and the command that grants it.
+		// The message names the capability and the command that grants it.
 		says(t, text, `CAP_BPF`, `CAP_PERFMON`, `setcap|sudo`)
 	}
 }
@@ -162,8 +162,8 @@ func TestDataDirectoryInUse(t *testing.T) {
 	says(t, text, regexp.QuoteMeta(dir), `in use|another|lock`)
 }
 
-// A write-ahead log that is damaged in its middle: the start repairs it and says so, or refuses with
-// the name of the directory. It never panics and never goes on in silence.
+// A write-ahead log is damaged in the middle. The start repairs it and logs that, or fails with the name of the
+// directory. It never panics and never continues silently.
 func TestDamagedLog(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, "up", "--data-dir", dir, "--interval", "1s")

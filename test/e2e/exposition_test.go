@@ -60,7 +60,7 @@ func (s *teescope) scrape(t *testing.T) samples {
 	return got
 }
 
-// parts are the series of a histogram. Bounds are written with four digits.
+// parts returns the series of a histogram. Bounds have four digits.
 func parts(of sample, h *dto.Histogram) []sample {
 	all := []sample{
 		{name: of.name + "_count", labels: of.labels, value: float64(h.GetSampleCount())},
@@ -98,7 +98,7 @@ func (s sample) matches(name string, pairs []string) bool {
 	return true
 }
 
-// sum adds up a family over the samples whose labels are these: name, value, name, value.
+// sum adds up the samples of a family with these labels: name, value, name, value.
 func (s samples) sum(name string, pairs ...string) float64 {
 	var total float64
 	for _, one := range s.all {
@@ -109,12 +109,12 @@ func (s samples) sum(name string, pairs ...string) float64 {
 	return total
 }
 
-// has tells whether there is any such sample.
+// has reports whether there is such a sample.
 func (s samples) has(name string, pairs ...string) bool {
 	return slices.ContainsFunc(s.all, func(one sample) bool { return one.matches(name, pairs) })
 }
 
-// by adds up a family by one label and leaves out what is zero.
+// by adds up a family by one label and omits zeros.
 func (s samples) by(label, name string, pairs ...string) map[string]float64 {
 	sums := map[string]float64{}
 	for _, one := range s.all {
@@ -125,12 +125,12 @@ func (s samples) by(label, name string, pairs ...string) map[string]float64 {
 	return sums
 }
 
-// delta is what a family grew by between two scrapes.
+// delta returns the growth of a family between two scrapes.
 func delta(before, after samples, name string, pairs ...string) float64 {
 	return after.sum(name, pairs...) - before.sum(name, pairs...)
 }
 
-// table prints sums for a message, sorted by name.
+// table formats sums for a message, sorted by name.
 func table(sums map[string]float64) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
@@ -139,7 +139,7 @@ func table(sums map[string]float64) string {
 	return b.String()
 }
 
-// wantExactly demands equal counts.
+// wantExactly requires equal counts.
 func wantExactly(t *testing.T, what string, got, want float64) {
 	t.Helper()
 	if got != want {
@@ -147,7 +147,7 @@ func wantExactly(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// wantWithin demands a relative difference of at most a share, and allows an absolute one besides.
+// wantWithin requires a relative difference of at most a share, plus an absolute difference.
 func wantWithin(t *testing.T, what string, got, want, share, absolute float64) {
 	t.Helper()
 	off := math.Abs(got - want)
@@ -158,7 +158,7 @@ func wantWithin(t *testing.T, what string, got, want, share, absolute float64) {
 	t.Logf("%s: %v against %v (%+.3f %%)", what, got, want, (got-want)/want*100)
 }
 
-// wantBetween demands low <= got <= high.
+// wantBetween requires low <= got <= high.
 func wantBetween(t *testing.T, what string, got, low, high float64) {
 	t.Helper()
 	if got < low || got > high || math.IsNaN(got) {

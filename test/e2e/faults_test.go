@@ -19,7 +19,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// programs of eBPF that the kernel holds now.
+// programs returns the eBPF programs that the kernel holds now.
 func loadedPrograms(t *testing.T) map[ebpf.ProgramID]bool {
 	t.Helper()
 	ids := map[ebpf.ProgramID]bool{}
@@ -51,7 +51,7 @@ func TestKilledAgentLeavesNoProbe(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = a.ended(t, testLimit)
-	eventually(t, testLimit, "the kernel to let go of the probes", func() error {
+	eventually(t, testLimit, "the kernel to release the probes", func() error {
 		for id := range loadedPrograms(t) {
 			if mine[id] {
 				return fmt.Errorf("program %d is still there", id)
@@ -71,18 +71,18 @@ func TestSIGTERMEndsWithinFiveSeconds(t *testing.T) {
 	}
 }
 
-// The kernel takes any bytes but NUL and "/" as a program's name. Labels are text on one line.
+// The kernel accepts any bytes except NUL and "/" as a program's name. Labels are text on one line.
 func TestNamesThatAreNoText(t *testing.T) {
 	a := agent(t)
 	run(t, prog(t, "calls", "q\"\\n\n\xff\xfe e2e"))
 	if got := a.scrape(t).sum("teescope_execs_total", "workload", "q\"\\n\ufffd\ufffd e2e") +
 		a.scrape(t).sum("teescope_execs_total", "workload", "q\"\\n\ufffd\ufffd\ufffd e2e"); got < 1 {
-		t.Errorf("the program is in no workload: %v", a.scrape(t).by("workload", "teescope_execs_total"))
+		t.Errorf("no workload has the program: %v", a.scrape(t).by("workload", "teescope_execs_total"))
 	}
 }
 
-// A target that never answers, one that never ends and one that sends no metrics: each is down, and
-// the others are scraped as if nothing were.
+// A target that never answers, one that never ends and one that sends no metrics are each down. The others are scraped
+// as usual.
 func TestHostileTargetsHurtOnlyThemselves(t *testing.T) {
 	release := make(chan struct{})
 	targets := map[string]http.HandlerFunc{
@@ -103,7 +103,7 @@ func TestHostileTargetsHurtOnlyThemselves(t *testing.T) {
 		t.Cleanup(server.Close)
 		args = append(args, "--scrape", name+"="+server.URL)
 	}
-	t.Cleanup(func() { close(release) }) // before the servers close, which wait for it
+	t.Cleanup(func() { close(release) }) // the servers wait for it when they close
 	s := start(t, "up", args...)
 	for name := range targets {
 		eventually(t, testLimit, name+" to be down", func() error {

@@ -18,18 +18,18 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files again")
 
-// shape writes what an exposition promises: each family with its type, help and labels, and no value.
+// shape formats the stable part of an exposition: each family with its type, help and labels, without values.
 func shape(s samples) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.families)) {
 		if !strings.HasPrefix(name, "teescope_") {
-			continue // the Go runtime's and the process' own: not our promise
+			continue // families of the Go runtime and the process library
 		}
 		if strings.HasPrefix(name, "teescope_llc_") {
 			continue // only where there is a PMU
 		}
 		if strings.HasSuffix(name, "_change_timestamp_seconds") {
-			continue // only where something was replaced meanwhile
+			continue // only where a counter was replaced
 		}
 		family := s.families[name]
 		labels := map[string]bool{}
@@ -44,11 +44,11 @@ func shape(s samples) string {
 	return b.String()
 }
 
-// TestExpositionShape compares the families of the real binary with the golden file.
-// Write it again with: go test -tags e2e ./test/e2e -run Shape -update
+// TestExpositionShape compares the families of the real binary with the golden file. Rewrite it with: go test -tags e2e
+// ./test/e2e -run Shape -update
 func TestExpositionShape(t *testing.T) {
 	const golden = "testdata/exposition.golden"
-	// A budget that nothing reaches: no limit at all has no family of its own.
+	// A budget that is never reached, because without a limit there is one family less.
 	a := agent(t, "--syscalls.time", "--watch", "comm=^e2eshape$", "--overhead.budget", "99%")
 	_, _, after := watched(t, a, "e2eshape")
 	got := shape(after)
@@ -65,7 +65,7 @@ func TestExpositionShape(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("the exposition has another shape than %s:\n%s", golden, diff(string(want), got))
+		t.Errorf("the exposition differs from %s:\n%s", golden, diff(string(want), got))
 	}
 }
 
@@ -86,8 +86,7 @@ func diff(want, got string) string {
 	return b.String()
 }
 
-// Prometheus' own linter has nothing to say about a live exposition, except that node_exporter names
-// things after the fields of /proc.
+// Prometheus' own linter accepts a live exposition. node_exporter's names after the fields of /proc are the exception.
 func TestPromtoolFindsNothing(t *testing.T) {
 	a := agent(t, "--syscalls.time", "--watch", "comm=^e2elint$")
 	run(t, prog(t, "calls", "e2elint"))
@@ -111,7 +110,7 @@ func TestPromtoolFindsNothing(t *testing.T) {
 	}
 }
 
-// Workload families carry container, pod and namespace, empty where unknown: a query never depends
+// Workload families have the labels container, pod and namespace, empty where unknown. Queries therefore do not depend
 // on where a workload runs. No sample is NaN, and no family has the same series twice.
 func TestEverySampleIsWellFormed(t *testing.T) {
 	a := agent(t)
@@ -121,7 +120,7 @@ func TestEverySampleIsWellFormed(t *testing.T) {
 	for _, one := range s.all {
 		key := fmt.Sprint(one.name, one.labels)
 		if seen[key] {
-			t.Errorf("%s is there twice", key)
+			t.Errorf("%s is duplicate", key)
 		}
 		seen[key] = true
 		if !strings.HasPrefix(one.name, "teescope_") {
@@ -131,7 +130,7 @@ func TestEverySampleIsWellFormed(t *testing.T) {
 			t.Errorf("%s is %v", key, one.value)
 		}
 	}
-	// The exposition leaves empty labels out or writes them empty: both are the same to Prometheus.
+	// The exposition may omit empty labels or write them. Prometheus treats both alike.
 	for _, collector := range s.by("collector", "teescope_collector_success") {
 		wantExactly(t, "teescope_collector_success", collector, 1)
 	}
@@ -143,7 +142,7 @@ func TestEverySampleIsWellFormed(t *testing.T) {
 	}
 	for _, one := range s.all {
 		if one.name == "teescope_probe_attached" && one.value == 0 && one.labels["reason"] == "" {
-			t.Errorf("the probe %s is not attached and says no reason", one.labels["probe"])
+			t.Errorf("the probe %s is not attached and gives no reason", one.labels["probe"])
 		}
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"time"
 )
 
-// mark is in the environment of everything these tests start, so that what is left running shows.
-// It does not begin with TEESCOPE_: that is configuration, and an unknown key is an error.
+// mark is in the environment of every process that these tests start, to find those that are left running. It does not
+// begin with TEESCOPE_, because an unknown configuration key is an error.
 const mark = "E2E_RUN_OF"
 
 // binaryVariable names the binary under test, in the environment.
@@ -54,7 +54,7 @@ func runAll(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer os.RemoveAll(dir)
-	// Programs run as another user too: the directory must let them in.
+	// Some programs run as another user, who must be able to enter the directory.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return 1, err
 	}
@@ -100,7 +100,7 @@ func quiet(name string, args ...string) error {
 	return nil
 }
 
-// leftRunning lists the living processes that carry this run's mark, and ends them.
+// leftRunning ends the living processes with this run's mark and returns them.
 func leftRunning() []string {
 	var left []string
 	own := strconv.Itoa(os.Getpid())
@@ -120,7 +120,7 @@ func leftRunning() []string {
 	return left
 }
 
-// output collects what a process prints; it is safe to read while the process runs.
+// output collects the output of a process. It is safe to read while the process runs.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -147,21 +147,21 @@ type process struct {
 	err  error         // of Wait, valid once done is closed
 }
 
-// background starts a program; the test's end kills it when nothing stopped it before.
+// background starts a program. The end of the test kills it if it still runs.
 func background(t *testing.T, name string, args ...string) *process {
 	t.Helper()
 	return backgroundFrom(t, nil, name, args...)
 }
 
-// tracer starts a program that needs tracefs, as perf and bpftrace do for classic tracepoints. Where nobody has
-// mounted it, the program has it in a mount namespace of its own: no test relies on what the machine has mounted.
+// tracer starts a program that needs tracefs, as perf and bpftrace do for classic tracepoints. Where tracefs is not
+// mounted, the program gets a mount namespace with it, so that no test relies on the machine's mounts.
 func tracer(t *testing.T, name string, args ...string) *process {
 	t.Helper()
 	const mounted = `[ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"`
 	return background(t, "unshare", append([]string{"--mount", "sh", "-c", mounted, "sh", name}, args...)...)
 }
 
-// backgroundFrom starts a program as background does, with an input; nil is none.
+// backgroundFrom starts a program like background, with an input; nil means none.
 func backgroundFrom(t *testing.T, stdin *os.File, name string, args ...string) *process {
 	t.Helper()
 	p := &process{name: filepath.Base(name), cmd: exec.Command(name, args...), done: make(chan struct{})}
@@ -187,10 +187,10 @@ func backgroundFrom(t *testing.T, stdin *os.File, name string, args ...string) *
 	return p
 }
 
-// end asks the process to end and then kills what is left of its process group: a server that is
-// killed at once would leave its workers behind.
+// end asks the process to end and then kills the rest of its process group. A server that is killed at once would leave
+// its workers behind.
 func (p *process) end() {
-	// Errors say that there is nobody to signal any more.
+	// An error means that no process is left.
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.done:
@@ -200,7 +200,7 @@ func (p *process) end() {
 	<-p.done
 }
 
-// A heldProcess reads its input: it waits for a line at first, and for the end of its input at last.
+// A heldProcess waits for a line of its input first, and for the end of its input last.
 type heldProcess struct {
 	*process
 	stdin io.WriteCloser
@@ -218,7 +218,7 @@ func held(t *testing.T, name string, args ...string) heldProcess {
 	return heldProcess{backgroundFrom(t, read, name, args...), write}
 }
 
-// letGo lets it read one byte.
+// letGo lets the process read one byte.
 func (p heldProcess) letGo(t *testing.T) {
 	t.Helper()
 	if _, err := p.stdin.Write([]byte("\n")); err != nil {
@@ -243,11 +243,11 @@ type teescope struct {
 	addr string // host:port
 }
 
-// startWithin is how long a start may take until /-/ready answers. The promise is a chart within two
-// seconds on a quiet machine, which bench measures; this limit only ends a start that hangs.
+// startWithin limits the time until /-/ready answers. The promise is a chart within two seconds on a quiet machine,
+// which bench measures. This limit only ends a start that hangs.
 const startWithin = 30 * time.Second
 
-// exact has every event counted, however much that takes: what these tests demand are counts, not estimates.
+// exact makes the agent count every event at any cost, because these tests check counts and not estimates.
 var exact = []string{"--overhead.budget", "100%"}
 
 // start runs a subcommand on a free loopback port and waits until it is ready.
@@ -280,7 +280,7 @@ func agent(t *testing.T, args ...string) *teescope {
 	return start(t, "agent", args...)
 }
 
-// stop ends it as systemd would, and demands a clean end. Stopping twice is stopping once.
+// stop ends the program as systemd would, and requires a clean end. A second call does nothing.
 func (s *teescope) stop(t *testing.T) {
 	t.Helper()
 	select {
@@ -306,7 +306,7 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// eventually tries until there is no error.
+// eventually repeats try until it returns no error.
 func eventually(t *testing.T, within time.Duration, what string, try func() error) {
 	t.Helper()
 	var err error
@@ -318,7 +318,8 @@ func eventually(t *testing.T, within time.Duration, what string, try func() erro
 	t.Fatalf("waited %s for %s: %v", within, what, err)
 }
 
-// inOneOf judges a figure that chance disturbs: the test fails when all rounds do. Each round takes a measurement of its own.
+// inOneOf checks a figure with random noise. Each round takes a new measurement, and the test fails when all rounds
+// fail.
 func inOneOf(t *testing.T, rounds int, try func() error) {
 	t.Helper()
 	var err error
@@ -350,7 +351,7 @@ func get(url string) (string, error) {
 	return string(body), err
 }
 
-// run runs a program to its end and returns what it printed.
+// run runs a program to its end and returns its output.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -363,13 +364,13 @@ func run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// prog gives the path of a compiled program under a name of its own, which is its workload's name.
+// prog returns the path of a compiled program under a new name, which becomes its workload's name.
 func prog(t *testing.T, source, as string) string {
 	t.Helper()
 	return copyTo(t, filepath.Join(programs, source), as)
 }
 
-// copyTo copies an executable. Names of programs have at most 15 bytes in the kernel.
+// copyTo copies an executable. The kernel limits names of programs to 15 bytes.
 func copyTo(t *testing.T, from, as string) string {
 	t.Helper()
 	if len(as) > 15 {

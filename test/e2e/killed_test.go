@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// stored is every sample of the last minutes as it is stored: value by time, by series.
+// stored holds every stored sample of the last minutes: value by time, by series.
 type stored map[string]map[float64]string
 
-// allSamples reads what was stored until a moment.
+// allSamples reads the samples that were stored until a moment.
 func allSamples(t *testing.T, base string, at time.Time) stored {
 	t.Helper()
 	const expr = `{__name__=~".+"}[10m]`
@@ -31,7 +31,7 @@ func allSamples(t *testing.T, base string, at time.Time) stored {
 	return all
 }
 
-// count is how many samples there are.
+// count returns the number of samples.
 func (s stored) count() int {
 	n := 0
 	for _, its := range s {
@@ -40,7 +40,7 @@ func (s stored) count() int {
 	return n
 }
 
-// missing lists what is not there, or not the same.
+// missing returns the samples that are absent or different.
 func (s stored) missing(from stored) []string {
 	var lost []string
 	for series, its := range from {
@@ -53,8 +53,8 @@ func (s stored) missing(from stored) []string {
 	return lost
 }
 
-// Killed without warning while it stores thousands of samples a second, it has, when it starts again,
-// every sample that could be read before.
+// A server that is killed while it stores thousands of samples a second still has every sample that could be read
+// before, after a restart.
 func TestKilledServerLosesNothingOld(t *testing.T) {
 	var asked atomic.Int64
 	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -87,7 +87,7 @@ func TestKilledServerLosesNothingOld(t *testing.T) {
 		lost := after.missing(before)
 		t.Logf("%d samples of %d series before, %d lost; ready again after %s", before.count(), len(before), len(lost), took)
 		if len(before) < 2000 || before.count() < 15*2000 {
-			t.Fatal("too little was stored to try anything")
+			t.Fatal("too few samples were stored for the test")
 		}
 		if len(lost) > 0 {
 			t.Errorf("%d samples are lost, the first is %s", len(lost), lost[0])

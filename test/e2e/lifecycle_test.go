@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// testLimit ends a wait for something that should take a moment.
+// testLimit limits the wait for an event that should take a moment.
 const testLimit = 60 * time.Second
 
 // 1,000 short processes, four at a time, each of five calls: no process and no call is lost.
@@ -27,14 +27,14 @@ func TestForkStormLosesNothing(t *testing.T) {
 		return delta(before, after, name, append(pairs, "workload", "e2estorm")...)
 	}
 	wantExactly(t, "forks", of("teescope_forks_total"), 1000)
-	wantExactly(t, "exits", of("teescope_exits_total"), 1001) // the parent too
+	wantExactly(t, "exits", of("teescope_exits_total"), 1001) // including the parent
 	wantExactly(t, "execs", of("teescope_execs_total"), 1)
 	wantExactly(t, "getpgid", of("teescope_syscalls_total", "syscall", "getpgid"), 5000)
 	wantExactly(t, "exit_group", of("teescope_syscalls_total", "syscall", "exit_group"), 1001)
 	wantExactly(t, "processes at the end", after.sum("teescope_processes", "workload", "e2estorm"), 0)
 }
 
-// The same where each child executes another program at once: the calls go to the new program.
+// The same, but each child executes another program at once, to which its calls belong.
 func TestExecStormLosesNothing(t *testing.T) {
 	a := agent(t)
 	child := prog(t, "storm", "e2estormchild")
@@ -60,7 +60,7 @@ func TestReusedPidMovesNoCounts(t *testing.T) {
 	first, second := prog(t, "storm", "e2efirst"), prog(t, "storm", "e2esecond")
 	for round := 1; round <= 20; round++ {
 		run(t, filepath.Join(programs, "reuse"), "100", first, second)
-		if round%5 == 0 { // also when scrapes come in between
+		if round%5 == 0 { // some rounds have scrapes in between
 			s := a.scrape(t)
 			for _, workload := range []string{"e2efirst", "e2esecond"} {
 				got := s.sum("teescope_syscalls_total", "workload", workload, "syscall", "getpgid")
@@ -70,7 +70,7 @@ func TestReusedPidMovesNoCounts(t *testing.T) {
 	}
 }
 
-// 200 programs with room for 16: the totals hold all of them, and the rest is in "other".
+// 200 programs with a limit of 16 workloads: the totals are complete, and "other" has the rest.
 func TestWorkloadsAreFoldedAndNothingIsLost(t *testing.T) {
 	const most, distinct, each = 16, 200, 50
 	a := agent(t, "--workloads.max", strconv.Itoa(most))
@@ -80,7 +80,7 @@ func TestWorkloadsAreFoldedAndNothingIsLost(t *testing.T) {
 	}
 	after := a.scrape(t)
 	const family = "teescope_syscalls_total"
-	// Nothing else on a usual machine calls getpgid this often; shells do now and then.
+	// No other program on a usual machine calls getpgid this often; shells do sometimes.
 	total := delta(before, after, family, "syscall", "getpgid")
 	wantBetween(t, "getpgid of all workloads", total, distinct*each, distinct*each*1.01)
 
@@ -99,14 +99,14 @@ func TestWorkloadsAreFoldedAndNothingIsLost(t *testing.T) {
 	wantBetween(t, "getpgid of other", other, distinct*each-named, (distinct*each-named)*1.01)
 }
 
-// What is exposed about living processes agrees with /proc.
+// The exposed values of living processes agree with /proc.
 func TestResidentMemoryAndCounts(t *testing.T) {
 	a := agent(t)
 	name := prog(t, "burn", "e2eresident")
 	var pids []int
 	for range 3 {
-		// Large enough that what the kernel keeps in per-CPU parts of its counters (32 pages a CPU and
-		// kind, which an agent cannot read everywhere) is below 1 %.
+		// The kernel keeps part of its counters per CPU (32 pages per CPU and kind), which an agent cannot read
+		// everywhere. The size makes that part less than 1 %.
 		held(t, name, "50", "0", "64")
 	}
 	eventually(t, testLimit, "three processes that have burnt", func() error {
@@ -126,7 +126,7 @@ func TestResidentMemoryAndCounts(t *testing.T) {
 		resident += residentBytes(t, pid)
 	}
 	var s samples
-	// The gauges may be read by a slower walk than the counters.
+	// A slower scan than that of the counters may read the gauges.
 	eventually(t, 10*time.Second, "the gauges", func() error {
 		s = a.scrape(t)
 		if n := s.sum("teescope_processes", "workload", "e2eresident"); n != 3 {
@@ -139,8 +139,8 @@ func TestResidentMemoryAndCounts(t *testing.T) {
 	wantWithin(t, "resident memory against smaps", got, resident, 0.01, 0)
 }
 
-// residentBytes walks the page tables of a process (smaps_rollup): the counters of statm and status
-// are approximations, by up to some pages a CPU.
+// residentBytes reads the page tables of a process (smaps_rollup). The counters of statm and status are approximate, by
+// up to some pages per CPU.
 func residentBytes(t *testing.T, pid int) float64 {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
@@ -188,13 +188,12 @@ func endProcess(pid int) {
 	}
 }
 
-// Folding must not make calls up: from one scrape to the next no series grows by more than what was
-// called in between, and none goes down. A history that moves to "other" at once would be a rate that
-// never was.
+// Folding must not invent calls. From one scrape to the next no series grows by more than the calls in between, and
+// none decreases. A history that moved to "other" at once would show a rate that never existed.
 func TestFoldingMovesNoHistory(t *testing.T) {
 	const each, between = 50, 20
 	a := agent(t, "--workloads.max", "16")
-	// A workload with a history worth noticing, that has ended by the time others want its place.
+	// A workload with many calls, which has ended when others need its slot.
 	run(t, prog(t, "storm", "e2efoldbig"), "100000")
 	last := a.scrape(t).by("workload", "teescope_syscalls_total", "syscall", "getpgid")
 	for round := range 3 {
@@ -209,7 +208,7 @@ func TestFoldingMovesNoHistory(t *testing.T) {
 			}
 		}
 		last = now
-		for range 5 { // time for slots of ended programs to be given back
+		for range 5 { // time to free the slots of ended programs
 			time.Sleep(time.Second)
 			a.scrape(t)
 		}

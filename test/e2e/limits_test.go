@@ -14,14 +14,14 @@ import (
 
 const mib = 1 << 20
 
-// resident is what the process itself has in memory, in bytes.
+// resident returns the resident memory of the process, in bytes.
 func (p *process) resident(t *testing.T) float64 {
 	t.Helper()
 	return residentBytes(t, p.cmd.Process.Pid)
 }
 
-// fastestScrape says how long the fastest of ten scrapes took: whatever else wants the processors slows some of them
-// down, and a scrape that is slow by itself is slow each time.
+// fastestScrape returns the duration of the fastest of ten scrapes. Other load slows some of them, but a slow agent
+// slows all.
 func (s *teescope) fastestScrape(t *testing.T) time.Duration {
 	t.Helper()
 	fastest := time.Hour
@@ -33,7 +33,7 @@ func (s *teescope) fastestScrape(t *testing.T) time.Duration {
 	return fastest
 }
 
-// collectorsWork demands that no collector failed in a scrape.
+// collectorsWork requires that no collector failed in a scrape.
 func collectorsWork(t *testing.T, s samples) {
 	t.Helper()
 	if !s.has("teescope_collector_success") {
@@ -46,8 +46,8 @@ func collectorsWork(t *testing.T, s samples) {
 	}
 }
 
-// 10,000 processes, each of which executes a program, within a minute: every one is counted, and
-// what they leave behind is bounded.
+// 10,000 processes each execute a program within a minute. Every process is counted, and the memory that they leave is
+// bounded.
 func TestTenThousandProcesses(t *testing.T) {
 	const n = 10_000
 	a := agent(t)
@@ -81,7 +81,7 @@ func TestTenThousandProcesses(t *testing.T) {
 	}
 }
 
-// threadsWanted is a server with a pool far too large.
+// threadsWanted is the number of threads of a server with a far too large pool.
 const threadsWanted = 5000
 
 func TestFiveThousandThreads(t *testing.T) {
@@ -127,19 +127,19 @@ func TestFiveThousandThreads(t *testing.T) {
 	})
 }
 
-// Processes come and go while /proc is read: what has gone is no error, and is counted all the same.
+// Processes start and end while /proc is read. An ended process is not an error, and is still counted.
 func TestProcessesVanishWhileTheyAreRead(t *testing.T) {
 	const n, calls, least = 10_000, 1000, 50
 	a := agent(t, "--watch", "comm=^e2evanish$")
 	child := prog(t, "storm", "e2evanish")
-	run(t, child) // there is such a workload from now on
+	run(t, child) // the workload exists from now on
 	before := a.scrape(t)
 	storm := background(t, prog(t, "storm", "e2evanishing"), strconv.Itoa(n), strconv.Itoa(calls), "4", child)
 	scrapes, vanished := 0, 0
 	for running := true; running; scrapes++ {
 		collectorsWork(t, a.scrape(t))
 		for range 2 {
-			// Every process has a thread, until it has gone since the processes were listed.
+			// Every process has a thread, unless it has ended since the processes were listed.
 			if l := a.threads(t, "e2evanish"); l.Threads < l.Processes {
 				vanished++
 			}
@@ -156,7 +156,7 @@ func TestProcessesVanishWhileTheyAreRead(t *testing.T) {
 	after := a.scrape(t)
 	t.Logf("%d scrapes; within %d lists of threads processes vanished", scrapes, vanished)
 	if scrapes < least {
-		t.Errorf("%d scrapes while %d processes came and went try too little", scrapes, n)
+		t.Errorf("%d scrapes while %d processes started and ended are too few", scrapes, n)
 	}
 	of := func(name string, pairs ...string) float64 {
 		return delta(before, after, name, append(pairs, "workload", "e2evanish")...)
@@ -166,7 +166,7 @@ func TestProcessesVanishWhileTheyAreRead(t *testing.T) {
 	wantExactly(t, "system calls", of("teescope_syscalls_total", "syscall", "getpgid"), n*calls)
 	wantExactly(t, "processes at the end", after.sum("teescope_processes", "workload", "e2evanish"), 0)
 	for line := range strings.Lines(a.log.String()) {
-		tooMany := strings.Contains(line, "more processes match the watch rules") // and that is so
+		tooMany := strings.Contains(line, "more processes match the watch rules") // expected here
 		if (strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR")) && !tooMany {
 			t.Error("the agent says:", line)
 		}

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// bpftraceCalls counts one system call of one program until it is told to end, and the switches.
+// bpftraceCalls counts one system call of one program and the switches, until it is stopped.
 const bpftraceCalls = `BEGIN { printf("attached\n"); }
 tracepoint:raw_syscalls:sys_enter /comm == "e2eneighbour" && args->id == 121/ { @calls = count(); }
 tracepoint:sched:sched_switch { @switches = count(); }`
 
-// Another tracer on the same tracepoints comes and goes while known workloads run: each counts all that
-// it is there for.
+// Another tracer attaches to the same tracepoints and detaches while known workloads run. Each tracer counts all events
+// of its time.
 func TestAnotherTracerOnTheSameProbes(t *testing.T) {
 	if _, err := exec.LookPath("bpftrace"); err != nil {
 		t.Fatal("bpftrace is missing: run tools/setup.sh")
@@ -38,7 +38,7 @@ func TestAnotherTracerOnTheSameProbes(t *testing.T) {
 			}
 			return nil
 		})
-		time.Sleep(500 * time.Millisecond) // it says so before its last probe is attached
+		time.Sleep(500 * time.Millisecond) // it reports this before its last probe is attached
 		switches := procStat(t, "ctxt")
 		run(t, storm, strconv.Itoa(calls))
 		switches = procStat(t, "ctxt") - switches
@@ -47,7 +47,7 @@ func TestAnotherTracerOnTheSameProbes(t *testing.T) {
 		if got := mapValue(t, probe.log.String(), "@switches"); got < switches {
 			t.Errorf("round %d: bpftrace counted %v switches of at least %v", round, got, switches)
 		}
-		run(t, storm, strconv.Itoa(calls)) // when it has gone
+		run(t, storm, strconv.Itoa(calls)) // after it has detached
 	}
 	select {
 	case <-through.done:
@@ -67,13 +67,13 @@ func TestAnotherTracerOnTheSameProbes(t *testing.T) {
 	wantExactly(t, "getpgid all the while", of("e2ethrough", "teescope_syscalls_total", "syscall", "getpgid"), processes*each)
 	wantExactly(t, "forks all the while", of("e2ethrough", "teescope_forks_total"), processes)
 	wantExactly(t, "exits all the while", of("e2ethrough", "teescope_exits_total"), processes+1)
-	// While a tracer comes or goes, the kernel runs no program for some switches: a few in a hundred on a busy
-	// machine, if it comes and goes twice in three seconds.
+	// While a tracer attaches or detaches, the kernel runs no program for some switches. On a busy machine these are a
+	// few percent, if it does so twice in three seconds.
 	wantGrowth(t, "switches all the while", delta(before, after, "teescope_context_switches_total"), kernelBefore, kernelAfter, 0.1)
 	collectorsWork(t, after)
 }
 
-// interrupt ends it as Ctrl-C does, and demands that it ends well.
+// interrupt ends the program as Ctrl-C does, and requires a clean end.
 func (p *process) interrupt(t *testing.T) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -84,7 +84,7 @@ func (p *process) interrupt(t *testing.T) {
 	}
 }
 
-// mapValue reads "@name: N" of what bpftrace prints at its end.
+// mapValue reads "@name: N" in bpftrace's final output.
 func mapValue(t *testing.T, out, name string) float64 {
 	t.Helper()
 	for line := range strings.Lines(out) {

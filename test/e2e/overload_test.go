@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// slowQuery takes many seconds and little memory: at each of 1,500 steps it sorts 1,200 values of 200 series.
-// It asks for the minutes to come, for which the newest samples stand.
+// slowQuery takes many seconds and little memory. At each of 1,500 steps it sorts 1,200 values of 200 series. It
+// queries the coming minutes, which have the newest samples.
 func slowQuery() string {
 	now := float64(time.Now().UnixMilli()) / 1000
 	at := func(seconds float64) string { return strconv.FormatFloat(now+seconds, 'f', 3, 64) }
@@ -30,14 +30,14 @@ func slowQuery() string {
 	}.Encode()
 }
 
-// refusals collects the answers of a crowd.
+// refusals collects the answers to many clients.
 type refusals struct {
 	mu       sync.Mutex
 	statuses map[int]int
-	wrong    []string // that do not say what to do
+	wrong    []string // refusals without advice
 }
 
-// ask asks once, and gives up when ctx ends.
+// ask sends one query, and gives up when ctx ends.
 func (r *refusals) ask(ctx context.Context, address string) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -65,8 +65,8 @@ func (r *refusals) ask(ctx context.Context, address string) {
 	}
 }
 
-// More slow queries than can be answered: those that are too many are told what to do, at once, and
-// the health check, the exposition and the scrapes go on.
+// There are more slow queries than can be answered. The server refuses the excess at once with advice, and the health
+// check, the exposition and the scrapes continue.
 func TestCrowdOfSlowQueries(t *testing.T) {
 	const crowd, running, waiting = 100, 4, 64
 	target := httptest.NewServer(body(func(w io.Writer) {
@@ -77,7 +77,7 @@ func TestCrowdOfSlowQueries(t *testing.T) {
 	defer target.Close()
 	s := start(t, "up", "--data-dir", t.TempDir(), "--interval", "2s", "--scrape", "slow="+target.URL)
 	base := "http://" + s.addr
-	eventually(t, testLimit, "something to ask for", func() error {
+	eventually(t, testLimit, "the series of the query", func() error {
 		got, err := query(base, `count(slow)`, time.Now())
 		if err == nil && got["{}"] != 200 {
 			err = fmt.Errorf("count(slow) is %v", got)
@@ -92,7 +92,7 @@ func TestCrowdOfSlowQueries(t *testing.T) {
 	for range crowd {
 		all.Go(func() { answers.ask(ctx, address) })
 	}
-	eventually(t, 5*time.Second, "those that are too many to be told so", func() error {
+	eventually(t, 5*time.Second, "the excess queries to be refused", func() error {
 		answers.mu.Lock()
 		defer answers.mu.Unlock()
 		if n := answers.statuses[http.StatusServiceUnavailable]; n < crowd-running-waiting {
@@ -113,7 +113,7 @@ func TestCrowdOfSlowQueries(t *testing.T) {
 	all.Wait()
 	t.Logf("answers by status: %v; health and metrics took at most %s", answers.statuses, worst)
 	if n := len(answers.wrong); n > 0 {
-		t.Errorf("%d refusals do not say what to do, the first is %s", n, answers.wrong[0])
+		t.Errorf("%d refusals have no advice, the first is %s", n, answers.wrong[0])
 	}
 	if n := answers.statuses[http.StatusServiceUnavailable]; n > crowd-running {
 		t.Errorf("%d of %d were refused", n, crowd)
@@ -121,7 +121,7 @@ func TestCrowdOfSlowQueries(t *testing.T) {
 	if worst > 3*time.Second {
 		t.Errorf("health and metrics took %s", worst)
 	}
-	// When the crowd has gone there is an answer again, and no scrape is missing.
+	// After the load has ended the server answers again, and no scrape is missing.
 	const expr = `min_over_time(up{job="teescope"}[8s]) and count_over_time(up{job="teescope"}[8s]) >= 3`
 	asked := time.Now()
 	got, err := query(base, expr, asked)
@@ -132,6 +132,6 @@ func TestCrowdOfSlowQueries(t *testing.T) {
 		wantExactly(t, "up", up, 1)
 	}
 	if took := time.Since(asked); took > 3*time.Second {
-		t.Errorf("a cheap query took %s when the crowd had gone", took)
+		t.Errorf("a cheap query took %s after the load had ended", took)
 	}
 }

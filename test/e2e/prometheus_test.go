@@ -19,22 +19,22 @@ import (
 	"time"
 )
 
-// vector is the result of an instant query by its labels, written out.
+// vector is the result of an instant query by its labels.
 type vector map[string]float64
 
-// instant asks a Prometheus API, ours or the real one, for the answer to a query at one time.
+// instant runs a query at one time against a Prometheus API, the embedded or the real one.
 func instant(base, expr string, at time.Time) (string, error) {
 	values := url.Values{"query": {expr}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)}}
 	return get(base + "/api/v1/query?" + values.Encode())
 }
 
-// samplesOf are the stored samples of one series: time and value each.
+// samplesOf holds the stored samples of one series, with time and value.
 type samplesOf struct {
 	Metric map[string]string
 	Values [][2]any
 }
 
-// storedSeries reads the samples that a range selector covers at one time.
+// storedSeries reads the samples of a range selector at one time.
 func storedSeries(t *testing.T, base, expr string, at time.Time) []samplesOf {
 	t.Helper()
 	body, err := instant(base, expr, at)
@@ -50,7 +50,7 @@ func storedSeries(t *testing.T, base, expr string, at time.Time) []samplesOf {
 	return answer.Data.Result
 }
 
-// query asks a Prometheus API, ours or the real one, for an instant vector at one time.
+// query runs an instant query at one time against a Prometheus API, the embedded or the real one.
 func query(base, expr string, at time.Time) (vector, error) {
 	body, err := instant(base, expr, at)
 	if err != nil {
@@ -91,14 +91,14 @@ func query(base, expr string, at time.Time) (vector, error) {
 	return got, nil
 }
 
-// server starts teescope server for some targets with data in a directory of its own.
+// server starts teescope server for some targets with its own data directory.
 func server(t *testing.T, targets ...string) *teescope {
 	t.Helper()
 	return start(t, "server", "--data-dir", t.TempDir(), "--interval", "1s", "--targets", strings.Join(targets, ","))
 }
 
-// scraper starts a program of Debian's that scrapes targets each second, with what it is told for a configuration file, a
-// data directory and an address, and returns where it answers.
+// scraper starts a Debian program that scrapes targets each second. It passes the arguments for a configuration file, a
+// data directory and an address, and returns the address.
 func scraper(t *testing.T, name, ready string, args func(config, data, addr string) []string, targets ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -122,7 +122,8 @@ func realPrometheus(t *testing.T, targets ...string) string {
 	}, targets...)
 }
 
-// realVictoriaMetrics starts Debian's VictoriaMetrics for a target; it shows what it has scraped at once, not half a minute later.
+// realVictoriaMetrics starts Debian's VictoriaMetrics for a target. It shows samples at once instead of after half a
+// minute.
 func realVictoriaMetrics(t *testing.T, target string) string {
 	t.Helper()
 	return scraper(t, "victoria-metrics", "/health", func(config, data, addr string) []string {
@@ -132,8 +133,8 @@ func realVictoriaMetrics(t *testing.T, target string) string {
 	}, target)
 }
 
-// A real Prometheus and the embedded one scrape the same agent; of programs that have ended both
-// have the same history, so that the same PromQL gives the same answer, to the last digit.
+// A real Prometheus and the embedded one scrape the same agent. Both have the same history of ended programs, so the
+// same PromQL gives the same answer to the last digit.
 func TestRealPrometheusAgrees(t *testing.T) {
 	a := agent(t)
 	run(t, prog(t, "calls", "e2eprom"))
@@ -181,7 +182,7 @@ func TestRealPrometheusAgrees(t *testing.T) {
 	wantExactly(t, "the stored count against the exposition", got["{}"], want)
 }
 
-// TestRealPrometheusAgreesOnALiveRate has a program that makes 10,000 calls a second: both databases say so.
+// TestRealPrometheusAgreesOnALiveRate: both databases show the rate of a program that makes 10,000 calls a second.
 //
 // False alarms: below 4e-7. The program makes up for what it was late. A window of 8 s is off by 2 % when one of its outer
 // scrapes was read 160 ms after its timestamp, which happens in fewer than 1 of 20 windows while a compiler has both
@@ -217,7 +218,7 @@ func TestRealPrometheusAgreesOnALiveRate(t *testing.T) {
 	})
 }
 
-// `up` is agent and server in one: what it stores is what it exposes.
+// `up` is agent and server in one process: the stored values are the exposed ones.
 func TestUpStoresWhatItExposes(t *testing.T) {
 	s := start(t, "up", "--data-dir", t.TempDir(), "--interval", "1s")
 	run(t, prog(t, "calls", "e2eup"))
@@ -251,7 +252,7 @@ func TestUpStoresWhatItExposes(t *testing.T) {
 	}
 }
 
-// Killed without warning, `up` starts again on its data and still knows what was before.
+// After a kill, `up` starts again on its data and still has the history.
 func TestHistorySurvivesAKill(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, "up", "--data-dir", dir, "--interval", "1s")
@@ -280,7 +281,7 @@ func TestHistorySurvivesAKill(t *testing.T) {
 	if !maps.Equal(before, after) {
 		t.Errorf("%s at %s: %v before the kill, %v after", expr, at, before, after)
 	}
-	// The new process counts from zero: the counter reset must not be taken for the old count.
+	// The new process counts from zero. The counter reset must not show the old count.
 	got, err := query("http://"+second.addr, `sum(teescope_build_info)`, time.Now())
 	if err != nil || got["{}"] != 1 {
 		t.Errorf("sum(teescope_build_info) is %v (%v) after the restart", got, err)

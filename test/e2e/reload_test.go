@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// certify writes a certificate with a serial number, and its key, as the user nobody, who keeps them to
-// himself: so does a program that renews certificates.
+// certify writes a certificate with a serial number and its key as the user nobody with private permissions, as
+// programs that renew certificates do.
 func certify(t *testing.T, dir string, serial int64) {
 	t.Helper()
 	const nobody = 65534
@@ -53,13 +53,13 @@ func certify(t *testing.T, dir string, serial int64) {
 	}
 }
 
-// securely asks for /metrics by TLS on a new connection, and returns the serial number of the certificate.
+// securely reads /metrics over TLS on a new connection, and returns the serial number of the certificate.
 func securely(addr string) (metrics string, serial int64, err error) {
 	client := &http.Client{
 		Timeout: 10 * time.Second,
 		Transport: &http.Transport{
 			DisableKeepAlives: true,
-			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // which certificate it is, is looked at
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // the serial number identifies the certificate
 		},
 	}
 	resp, err := client.Get("https://" + addr + "/metrics")
@@ -71,8 +71,7 @@ func securely(addr string) (metrics string, serial int64, err error) {
 	return string(body), resp.TLS.PeerCertificates[0].SerialNumber.Int64(), err
 }
 
-// A certificate that is renewed while the program runs is served, also when it is confined and the files
-// belong to another user.
+// A certificate that is renewed at run time is served, also by a confined program and for files of another user.
 func TestCertificatesAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	certify(t, dir, 1)

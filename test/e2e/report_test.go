@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// TestReport writes a report of a real server under load and reads what it holds; test/browser looks at one.
+// TestReport writes a report of a real server under load and reads its content; test/browser renders one.
 func TestReport(t *testing.T) {
 	up := start(t, "up", "--interval", "1s", "--data-dir", t.TempDir())
 	port := redis(t, "redis-server")
@@ -85,7 +85,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// reported runs teescope report, and returns all that it printed and its exit status.
+// reported runs teescope report, and returns its output and exit status.
 func reported(t *testing.T, args ...string) (string, int) {
 	t.Helper()
 	cmd := exec.Command(binary, append([]string{"report"}, args...)...)
@@ -107,7 +107,7 @@ type recording struct {
 	}
 }
 
-// recorded reads what a report holds.
+// recorded reads the recording in a report.
 func recorded(t *testing.T, file []byte) recording {
 	t.Helper()
 	found := regexp.MustCompile(`id="recording">([^<]*)</script>`).FindSubmatch(file)

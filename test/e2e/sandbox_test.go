@@ -17,14 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Capabilities that are left, as /proc/PID/status shows them.
+// Remaining capabilities, as /proc/PID/status shows them.
 const (
 	watchers = "0000008000080004" // CAP_BPF, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH
 	servers  = "0000000000000004" // CAP_DAC_READ_SEARCH
 	none     = "0000000000000000"
 )
 
-// confined starts a command and waits until it says that it has given up what only its start needs.
+// confined starts a command and waits until it reports that it has dropped the privileges of the start.
 func confined(t *testing.T, command string, args ...string) *teescope {
 	t.Helper()
 	s := start(t, command, args...)
@@ -55,7 +55,7 @@ func threads(t *testing.T, pid int) []string {
 	return all
 }
 
-// The kernel says of every thread what the metric says of the process.
+// The kernel's status of every thread agrees with the process' metric.
 func TestEveryThreadIsConfined(t *testing.T) {
 	for command, tt := range map[string]struct {
 		args         []string
@@ -67,7 +67,7 @@ func TestEveryThreadIsConfined(t *testing.T) {
 		"server": {[]string{"--data-dir", t.TempDir(), "--targets", "127.0.0.1:1"}, servers, 1},
 	} {
 		s := confined(t, command, tt.args...)
-		var load sync.WaitGroup // makes threads that were not there before
+		var load sync.WaitGroup // creates new threads
 		for range 16 {
 			load.Go(func() { _, _ = get("http://" + s.addr + "/metrics") })
 		}
@@ -88,7 +88,7 @@ func TestEveryThreadIsConfined(t *testing.T) {
 	}
 }
 
-// inject lets a process make a system call; below 0 it is an error's number.
+// inject makes a process execute a system call. A negative result is an error number.
 func inject(t *testing.T, pid int, call int, args ...string) int {
 	t.Helper()
 	words := append([]string{strconv.Itoa(pid), strconv.Itoa(call)}, args...)
@@ -107,7 +107,7 @@ func writes(t *testing.T, pid int, dir string) int {
 	return inject(t, pid, unix.SYS_OPENAT, strconv.Itoa(unix.AT_FDCWD), name, strconv.Itoa(flags), "0600")
 }
 
-// attempt is a system call that any process may make, and how it is refused to a confined one.
+// attempt is a system call that any process may make, and its error in a confined one.
 type attempt struct {
 	what    string
 	refused unix.Errno
@@ -120,7 +120,7 @@ func attempts() []attempt {
 	protection := strconv.Itoa(unix.PROT_READ | unix.PROT_EXEC)
 	private := strconv.Itoa(unix.MAP_PRIVATE | unix.MAP_ANONYMOUS)
 	return []attempt{
-		// Those to which a free process is given another error change nothing.
+		// Calls with another error in an unconfined process change nothing.
 		{"execute a program", unix.EPERM, unix.SYS_EXECVE, []string{"s:/nonexistent", "0", "0"}},
 		{"make a process", unix.EPERM, unix.SYS_CLONE, []string{strconv.Itoa(unix.CLONE_SIGHAND)}},
 		{"make a process in the new way", unix.ENOSYS, unix.SYS_CLONE3, []string{"0", "0"}},
@@ -135,8 +135,7 @@ func attempts() []attempt {
 	}
 }
 
-// What is refused is refused to the running process, and allowed to one that is not confined: else it
-// would say nothing.
+// The calls fail in the running process and succeed in an unconfined one; otherwise the test would prove nothing.
 func TestRefusedSystemCalls(t *testing.T) {
 	free := held(t, prog(t, "burn", "e2efree"), "1", "0", "1").cmd.Process.Pid
 	for _, a := range attempts() {
@@ -171,8 +170,7 @@ func TestRefusedSystemCalls(t *testing.T) {
 	}
 }
 
-// mayWatch: only a server may not make BPF programs and perf events; arguments that make no sense have
-// other errors.
+// mayWatch: only a server must not create BPF programs and perf events. Invalid arguments cause other errors.
 func mayWatch(t *testing.T, command string, pid int) {
 	t.Helper()
 	for _, call := range []int{unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_PROCESS_VM_READV} {
@@ -183,7 +181,7 @@ func mayWatch(t *testing.T, command string, pid int) {
 	}
 }
 
-// mayWrite: an agent nowhere, a server in its data directory, of which a part may lie elsewhere.
+// mayWrite: an agent cannot write anywhere. A server can write in its data directory, parts of which may be elsewhere.
 func mayWrite(t *testing.T, command string, pid int, outside string, args []string) {
 	t.Helper()
 	switch command {
@@ -206,7 +204,7 @@ func mayWrite(t *testing.T, command string, pid int, outside string, args []stri
 	}
 }
 
-// A log on another disk, by a link, goes on to work.
+// A log on another disk, behind a link, continues to work.
 func TestServerWithItsLogElsewhere(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "tsdb"), 0o755); err != nil {
@@ -221,7 +219,7 @@ func TestServerWithItsLogElsewhere(t *testing.T) {
 	}
 }
 
-// Without Landlock and seccomp all works, and it is said that they are missing.
+// Without Landlock and seccomp everything works, and their absence is reported.
 func TestKernelWithoutSandboxes(t *testing.T) {
 	for _, args := range [][]string{
 		{"agent"},

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// straceCounts runs a program under strace -c -f and reads the calls of its table.
+// straceCounts runs a program under strace -c -f and reads the table of calls.
 func straceCounts(t *testing.T, name string, args ...string) map[string]float64 {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "strace")
@@ -50,7 +50,7 @@ func straceCounts(t *testing.T, name string, args ...string) map[string]float64 
 func TestSystemCallsAgreeWithStrace(t *testing.T) {
 	a := agent(t)
 	calls := prog(t, "calls", "e2ecalls")
-	const processes = 8 // progs/calls.c: itself and seven children
+	const processes = 8 // progs/calls.c and its seven children
 
 	want := straceCounts(t, prog(t, "calls", "e2ecallsstrace"))
 	var total float64
@@ -71,14 +71,13 @@ func TestSystemCallsAgreeWithStrace(t *testing.T) {
 	for name := range want {
 		delete(known, name)
 	}
-	if len(known) > 1 { // the one label for numbers that are no call
+	if len(known) > 1 { // the label of unknown numbers
 		t.Errorf("calls that strace has not seen:%s", table(known))
 	}
 }
 
-// watched starts progs/calls.c under a name, held until it is in the breakdown, lets it run to its
-// end, and returns its process id with the scrapes from before and after. The program stays alive
-// until the test ends.
+// watched starts progs/calls.c under a name, holds it until it is in the breakdown, and lets it run to its end. It
+// returns the process ID with the scrapes before and after. The program stays alive until the test ends.
 func watched(t *testing.T, a *teescope, name string) (pid string, before, after samples) {
 	t.Helper()
 	p := held(t, prog(t, "calls", name), "held")
@@ -100,8 +99,8 @@ func watched(t *testing.T, a *teescope, name string) (pid string, before, after 
 	return pid, before, a.scrape(t)
 }
 
-// Watching changes nothing in what is counted: what the process does while it is watched is what the
-// workload's counts grow by, and what the program is known to do.
+// Watching changes no counts: the calls of the watched process are the growth of the workload's counts, and those that
+// the program is known to make.
 func TestWatchedProcessesAddUpToTheWorkload(t *testing.T) {
 	a := agent(t, "--watch", "comm=^e2ewatched$")
 	pid, before, after := watched(t, a, "e2ewatched")
@@ -110,12 +109,12 @@ func TestWatchedProcessesAddUpToTheWorkload(t *testing.T) {
 		wantExactly(t, name+" of the process", delta(before, after, process, "pid", pid, "syscall", name), n)
 		wantExactly(t, name+" of the workload", delta(before, after, workload, "workload", "e2ewatched", "syscall", name), n)
 	}
-	// The seven children are processes of the same program: the rule holds for them too.
+	// The seven children run the same program, so the rule matches them too.
 	wantExactly(t, "getpgid of the workload", delta(before, after, workload, "workload", "e2ewatched", "syscall", "getpgid"), 2800)
 }
 
-// The system calls that fail are counted by errno for who is watched: progs/calls.c opens a file that
-// is not there 50 times, and makes one call that does not exist.
+// Failed system calls of watched processes are counted by errno: progs/calls.c opens a missing file 50 times, and makes
+// one call that does not exist.
 func TestWatchedErrors(t *testing.T) {
 	a := agent(t, "--watch", "comm=^e2eerrors$")
 	pid, before, after := watched(t, a, "e2eerrors")
@@ -143,7 +142,7 @@ func TestWatchByPid(t *testing.T) {
 	}
 }
 
-// Time in system calls is off by default; when it is on, a sleep of a known length shows.
+// Time in system calls is off by default. When it is on, a sleep of a known length shows.
 func TestSyscallTimeIsSwitchable(t *testing.T) {
 	const family = "teescope_syscall_seconds_total"
 	if a := agent(t); a.scrape(t).has(family) {
@@ -154,6 +153,6 @@ func TestSyscallTimeIsSwitchable(t *testing.T) {
 	s := a.scrape(t)
 	slept := s.sum(family, "workload", "e2etime", "syscall", "clock_nanosleep")
 	wantBetween(t, "seconds in 20 sleeps of 1 ms", slept, 0.020, 0.2)
-	// Counting is the same with time.
+	// The counts are the same with time.
 	wantExactly(t, "getppid", s.sum("teescope_syscalls_total", "workload", "e2etime", "syscall", "getppid"), 10000)
 }

@@ -40,13 +40,13 @@ func (s *teescope) threads(t *testing.T, workload string) threadList {
 	return l
 }
 
-// A procThread is what /proc says of a thread.
+// A procThread is a thread in /proc.
 type procThread struct {
 	name string
 	cpu  float64 // seconds
 }
 
-// threadsIn reads them by other files than the agent does.
+// threadsIn reads the threads from other files than the agent does.
 func threadsIn(t *testing.T, pid int) map[int]procThread {
 	t.Helper()
 	dirs, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
@@ -99,7 +99,7 @@ func TestThreadsAreThoseOfProc(t *testing.T) {
 		if !ok || one.PID != p.cmd.Process.Pid || one.Name != low.name {
 			t.Errorf("/proc has %+v for %+v", low, one)
 		}
-		// The kernel brings the time of a running thread up to date once a tick.
+		// The kernel updates the time of a running thread once per tick.
 		const tick = 0.01
 		wantBetween(t, "CPU seconds of "+one.Name, one.CPU, low.cpu-tick, after[one.TID].cpu+tick)
 		if one.Name == "crowd sleeper" && (one.State != "S" || !strings.Contains(one.WaitsIn, "pause")) {
@@ -111,7 +111,7 @@ func TestThreadsAreThoseOfProc(t *testing.T) {
 	}
 }
 
-// Of thousands of threads the busy ones are listed, and looking costs little.
+// The busy ones of thousands of threads are listed, at a low cost.
 func TestThousandsOfThreads(t *testing.T) {
 	const sleepers = 5000
 	held(t, prog(t, "crowd", "e2emany"), strconv.Itoa(sleepers))

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// A screen is a terminal that a program runs in.
+// A screen is a terminal in which a program runs.
 type screen struct{ socket string }
 
 // terminal runs a command in a terminal of its own, of 80 columns and 24 lines.
@@ -28,7 +28,7 @@ func terminal(t *testing.T, command string) screen {
 		if t.Failed() {
 			t.Logf("the screen:\n%s", s.text(t))
 		}
-		_ = exec.Command("tmux", "-S", s.socket, "kill-server").Run() // it ends by itself with its last program
+		_ = exec.Command("tmux", "-S", s.socket, "kill-server").Run() // it ends with its last program
 	})
 	return s
 }
@@ -47,7 +47,7 @@ func (s screen) text(t *testing.T) string {
 	return string(out)
 }
 
-// shows waits until all of these are on the screen.
+// shows waits until all of these texts are on the screen.
 func (s screen) shows(t *testing.T, parts ...string) {
 	t.Helper()
 	eventually(t, testLimit, "the screen", func() error {
@@ -61,7 +61,7 @@ func (s screen) shows(t *testing.T, parts ...string) {
 	})
 }
 
-// load keeps a redis busy until the test ends.
+// load keeps Redis busy until the test ends.
 func load(t *testing.T, name string) {
 	t.Helper()
 	p := redis(t, copyTo(t, "/usr/bin/redis-server", name))
@@ -69,7 +69,7 @@ func load(t *testing.T, name string) {
 	background(t, "sh", "-c", "exec "+benchmark+" -p "+p+" -t set,get -n 1000000000 -q >/dev/null")
 }
 
-// The live view in a real terminal, on a real agent: it sorts, filters, shows details and quits.
+// The live view in a real terminal on a real agent sorts, filters, shows details and quits.
 func TestTopInATerminal(t *testing.T) {
 	load(t, "e2etop")
 	a := agent(t)
@@ -94,7 +94,7 @@ func TestTopInATerminal(t *testing.T) {
 	s.shows(t, "ended with 0")
 }
 
-// One table for scripts has the numbers that the exposition has.
+// The table for scripts has the numbers of the exposition.
 func TestTopOnce(t *testing.T) {
 	load(t, "e2eonce")
 	a := agent(t)
@@ -115,7 +115,7 @@ func TestTopOnce(t *testing.T) {
 	w := table.Workloads[0]
 	reads := after.sum("teescope_syscalls_total", "workload", "e2eonce", "syscall", "read") -
 		before.sum("teescope_syscalls_total", "workload", "e2eonce", "syscall", "read")
-	// The interval of the table lies within that of the two scrapes here.
+	// The interval of the table lies within that of these two scrapes.
 	wantBetween(t, "reads in the table", w.Syscalls["read"]*table.Seconds, 1, reads)
 	if w.Workload != "e2eonce" || w.PerSecond["calls"] < w.Syscalls["read"] {
 		t.Errorf("the workload is %+v", w)

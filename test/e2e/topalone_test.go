@@ -18,7 +18,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// alone runs a shell command where no agent of this machine can be reached: in a network of its own.
+// alone runs a shell command in its own network, where no agent can be reached.
 func alone(command string) []string {
 	return []string{"unshare", "--net", "sh", "-c", "ip link set lo up; " + command}
 }
@@ -26,7 +26,7 @@ func alone(command string) []string {
 // gone waits until the kernel holds none of these programs.
 func gone(t *testing.T, programs map[ebpf.ProgramID]bool) {
 	t.Helper()
-	eventually(t, testLimit, "the kernel to let go of the probes", func() error {
+	eventually(t, testLimit, "the kernel to release the probes", func() error {
 		for id := range loadedPrograms(t) {
 			if programs[id] {
 				return fmt.Errorf("program %d is still there", id)
@@ -36,7 +36,7 @@ func gone(t *testing.T, programs map[ebpf.ProgramID]bool) {
 	})
 }
 
-// programsSince are those that are loaded and were not before.
+// programsSince returns the programs that were loaded since.
 func programsSince(t *testing.T, before map[ebpf.ProgramID]bool) map[ebpf.ProgramID]bool {
 	t.Helper()
 	loaded := map[ebpf.ProgramID]bool{}
@@ -48,7 +48,7 @@ func programsSince(t *testing.T, before map[ebpf.ProgramID]bool) map[ebpf.Progra
 	return loaded
 }
 
-// newPrograms are those of an agent that was started since.
+// newPrograms returns the programs of an agent that was started since.
 func newPrograms(t *testing.T, before map[ebpf.ProgramID]bool) map[ebpf.ProgramID]bool {
 	t.Helper()
 	loaded := programsSince(t, before)
@@ -80,8 +80,8 @@ func statusOf(t *testing.T, binary, argument, name string) string {
 	return ""
 }
 
-// Without an agent the view counts by itself: no port, privileges dropped, nothing but the view on the
-// screen, and no probe once it has ended.
+// Without an agent the view counts by itself. It opens no port, drops its privileges, writes only the view to the
+// screen, and leaves no probe.
 func TestTopByItself(t *testing.T) {
 	held(t, prog(t, "crowd", "e2ealone"), "3")
 	before := loadedPrograms(t)
@@ -94,7 +94,7 @@ func TestTopByItself(t *testing.T) {
 	s.keys(t, "t")
 	s.shows(t, "6 threads  by cpu ↓", "crowd busy      runs", "crowd sleeper   waits     0", "e2ealone        waits     0")
 	eventually(t, testLimit, "the privileges to be dropped", func() error {
-		// CAP_DAC_READ_SEARCH (2), CAP_SYS_PTRACE (19) and CAP_BPF (39) are left.
+		// CAP_DAC_READ_SEARCH (2), CAP_SYS_PTRACE (19) and CAP_BPF (39) remain.
 		if caps := statusOf(t, own, "top", "CapEff"); caps != "0000008000080004" {
 			return errors.New("effective are " + caps)
 		}
@@ -103,7 +103,7 @@ func TestTopByItself(t *testing.T) {
 	if v := statusOf(t, own, "top", "NoNewPrivs"); v != "1" {
 		t.Errorf("NoNewPrivs is %s", v)
 	}
-	// Confined, it still draws: in a terminal of another size, and after a key that stops other programs.
+	// The confined program still draws, in a terminal of another size and after a key that stops other programs.
 	s.keys(t, "C-z", "Escape")
 	s.shows(t, "t threads")
 	run(t, "tmux", "-S", s.socket, "resize-window", "-x", "140", "-y", "40")
@@ -115,13 +115,13 @@ func TestTopByItself(t *testing.T) {
 	s.shows(t, "ended with 0")
 	for line := range strings.Lines(s.text(t)) {
 		if text := strings.TrimSpace(line); text != "" && text != "ended with 0" {
-			t.Errorf("on the screen is left %q", text)
+			t.Errorf("the screen still shows %q", text)
 		}
 	}
 	gone(t, loaded)
 }
 
-// A table that is ended by a signal is no success, and leaves nothing either.
+// A table that a signal ends is not a success, and leaves nothing behind.
 func TestTopByItselfIsTerminated(t *testing.T) {
 	before := loadedPrograms(t)
 	args := alone("exec " + binary + " top --once --interval 10m")
@@ -152,7 +152,7 @@ type onceTable struct {
 	}
 }
 
-// once runs the table for scripts in a network of its own.
+// once runs the table for scripts in its own network.
 func once(t *testing.T, command string) onceTable {
 	t.Helper()
 	args := alone(command)
@@ -174,10 +174,10 @@ func TestTopOnceByItself(t *testing.T) {
 	if w := table.Workloads[0]; w.PerSecond["cpu_seconds"] <= 0 || w.Now["threads"] != 6 {
 		t.Errorf("the workload is %+v", w)
 	}
-	gone(t, programsSince(t, before)) // the kernel lets go of them one by one
+	gone(t, programsSince(t, before)) // the kernel releases them one by one
 }
 
-// An agent on the usual address is used without being named.
+// An agent on the usual address is used without a flag.
 func TestTopFindsTheAgent(t *testing.T) {
 	table := once(t, binary+" agent >/dev/null 2>&1 & until "+binary+" top --connect 127.0.0.1:9750 --once --interval 200ms >/dev/null 2>&1; do sleep 0.1; done; "+
 		binary+" top --once --json; kill $!; wait")

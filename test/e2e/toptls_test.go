@@ -21,8 +21,8 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// protected writes a web configuration with TLS and one user, and returns it, the certificate and the
-// file with the password.
+// protected writes a web configuration with TLS and one user. It returns that file, the certificate and the file with
+// the password.
 func protected(t *testing.T, user, password string) (config, certificate, passwordFile string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,7 +56,8 @@ func protected(t *testing.T, user, password string) (config, certificate, passwo
 	return config, certificate, write("password", []byte(password+"\n"))
 }
 
-// An agent with TLS and a password is reached with both, its threads too; each mistake says what to do.
+// An agent with TLS and a password is reached with both, including its threads. The message of each mistake gives
+// advice.
 func TestTopOnAProtectedAgent(t *testing.T) {
 	held(t, prog(t, "crowd", "e2etls"), "3")
 	config, certificate, password := protected(t, "me", "se cret")

@@ -15,7 +15,7 @@ import (
 
 const transitionSources = "../../internal/agent/tee/sgx/boundary/testdata/"
 
-// order gives a program a line and waits for its answer.
+// order sends a line to a program and waits for its answer.
 func (p heldProcess) order(t *testing.T, line string) string {
 	t.Helper()
 	before := p.log.String()
@@ -33,8 +33,7 @@ func (p heldProcess) order(t *testing.T, line string) string {
 	return strings.TrimSpace(answer)
 }
 
-// An agent that has dropped its privileges and is confined counts what enters and leaves enclaves, under the
-// names that the workload's other families have.
+// An agent without privileges counts the crossings of enclaves, under the workload names of the other families.
 func TestTransitionsOfConfinedAgent(t *testing.T) {
 	dir := t.TempDir()
 	for out, args := range map[string][]string{
@@ -61,7 +60,7 @@ func TestTransitionsOfConfinedAgent(t *testing.T) {
 		return nil
 	})
 	sdk, gramine := held(t, app), held(t, filepath.Join(dir, "gramine/sgx/loader"))
-	gramine.order(t, "end 2 5 5") // whoever looks now is too late for these
+	gramine.order(t, "end 2 5 5") // these calls end before the agent finds the program
 	eventually(t, 20*time.Second, "the probes of the application", func() error {
 		sdk.order(t, "ecall 1 0 1")
 		at := a.scrape(t)
@@ -102,14 +101,14 @@ func TestTransitionsOfConfinedAgent(t *testing.T) {
 	}
 	compareDurations(t, before, after, told)
 	if n := after.sum("teescope_enclave_exits_estimated_total"); n != 0 {
-		t.Errorf("%v exits are guessed, and all are measured", n)
+		t.Errorf("%v exits are estimated, although all are measured", n)
 	}
 	if after.sum("teescope_workload_info", "workload", "e2esdk", "runtime", "sgx-sdk") != 1 {
 		t.Error("the workload has another name in teescope_workload_info")
 	}
 }
 
-// compareDurations holds the time that calls took to what the program measured inside and around them: the last four
+// compareDurations compares the time of calls with the program's own measurements inside and around them: the last four
 // numbers of its answer, in nanoseconds.
 func compareDurations(t *testing.T, before, after samples, told []string) {
 	t.Helper()
@@ -129,7 +128,7 @@ func compareDurations(t *testing.T, before, after samples, told []string) {
 		if n := after.sum(tt.family+"_count") - before.sum(tt.family+"_count"); n != tt.calls {
 			t.Errorf("%v %s, want %v", n, tt.family, tt.calls)
 		}
-		// Those of `slow` are all that take longer than a millisecond.
+		// Only the calls of `slow` take longer than a millisecond.
 		got := (after.sum(tt.family+"_sum") - before.sum(tt.family+"_sum")) * 1e9
 		if got < ns[2*i] {
 			t.Errorf("%s: %.0f ns, the program alone says %.0f inside", tt.family, got, ns[2*i])

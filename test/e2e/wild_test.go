@@ -19,17 +19,17 @@ import (
 	"time"
 )
 
-// mostResident is what `up` may ever have in memory beside these targets. It had 531 to 552 MiB in five runs on
-// two CPUs: the heap grows to its soft limit of 512 MiB, and then the garbage collector runs more often.
+// mostResident limits the resident memory of `up` with these targets. It had 531 to 552 MiB in five runs on two CPUs:
+// the heap grows to its soft limit of 512 MiB, and then the garbage collector runs more often.
 const mostResident = 640 * mib
 
-// wildTarget sends too much, and is down for a reason.
+// wildTarget sends too much, and is down for this reason.
 type wildTarget struct {
 	handler http.HandlerFunc
 	reason  string
 }
 
-// body sends what is made once: what is measured is the scraper.
+// body sends a body that is built once, because the test measures the scraper.
 func body(make func(io.Writer)) http.HandlerFunc {
 	var b bytes.Buffer
 	make(&b)
@@ -66,13 +66,13 @@ func wildTargets() map[string]wildTarget {
 		}, "body size limit exceeded"},
 		"million": {body(func(w io.Writer) { wildSeries(w, "", 1_000_000) }), "body size limit exceeded"},
 		"many":    {body(func(w io.Writer) { wildSeries(w, "", 100_001) }), "sample limit exceeded"},
-		"changing": {func(w http.ResponseWriter, _ *http.Request) { // other series each time
+		"changing": {func(w http.ResponseWriter, _ *http.Request) { // new series each time
 			wildSeries(w, fmt.Sprint(asked.Add(1), "-"), 60_000)
 		}, "new series within 2h0m0s: check whether a label of the target contains times, IDs or addresses"},
 	}
 }
 
-// failures asks why the last scrapes of the targets failed, by job; "" is no failure.
+// failures returns why the last scrapes of the targets failed, by job; "" means success.
 func failures(base string) (map[string]string, error) {
 	text, err := get(base + "/api/v1/targets")
 	if err != nil {
@@ -96,7 +96,7 @@ func failures(base string) (map[string]string, error) {
 	return all, nil
 }
 
-// mostEver is the largest that the process itself has ever been in memory, in bytes, as the kernel says.
+// mostEver returns the peak resident memory of the process in bytes, as the kernel reports it.
 func (p *process) mostEver(t *testing.T) float64 {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
@@ -111,8 +111,8 @@ func (p *process) mostEver(t *testing.T) float64 {
 	return kib * 1024
 }
 
-// Targets that send too much in size or number cost `up` a bounded amount of memory, each is down and
-// says why, and the others are scraped all the while.
+// Targets that send too much in size or number cost `up` a bounded amount of memory. Each is down with a reason, and
+// the others are still scraped.
 func TestWildTargetsCostBoundedMemory(t *testing.T) {
 	args := []string{"--data-dir", t.TempDir(), "--interval", "2s"}
 	serve := func(name string, handler http.HandlerFunc) {
@@ -136,14 +136,14 @@ func TestWildTargetsCostBoundedMemory(t *testing.T) {
 			return err
 		})
 	}
-	time.Sleep(time.Until(began.Add(12 * time.Second))) // for the memory of several scrapes to add up, if it does
+	time.Sleep(time.Until(began.Add(12 * time.Second))) // enough for the memory of several scrapes to accumulate
 	most := s.mostEver(t)
 	t.Logf("at most %.0f MiB in memory, now %.0f MiB", most/mib, s.resident(t)/mib)
 	if most > mostResident {
 		t.Errorf("it had %.0f MiB in memory", most/mib)
 	}
 	for _, job := range []string{"tame", "teescope"} {
-		// Of the first scrapes, half a second apart, some may be late on a busy machine.
+		// Some of the first scrapes, half a second apart, may be late on a busy machine.
 		least, err := query(base, fmt.Sprintf("min by (job) (min_over_time(up{job=%q}[8s]))", job), time.Now())
 		if err != nil || least[fmt.Sprintf("{job=%q}", job)] != 1 {
 			t.Errorf("up of %s: %v, %v", job, least, err)

@@ -25,7 +25,7 @@ func port(t *testing.T) string {
 	return p
 }
 
-// redis starts a server that keeps nothing and returns its port.
+// redis starts a server without persistence and returns its port.
 func redis(t *testing.T, program string) string {
 	t.Helper()
 	p := port(t)
@@ -55,9 +55,9 @@ func redisInfo(t *testing.T, port, key string) float64 {
 	return n
 }
 
-// Without pipelining redis reads once and writes once for each command. Its own count is the truth.
+// Without pipelining, Redis reads once and writes once for each command. Its own count is the truth.
 func TestRedisUnderLoad(t *testing.T) {
-	// Under a name of its own: the machine may run a redis already.
+	// It has its own name, because the machine may already run Redis.
 	p := redis(t, copyTo(t, "/usr/bin/redis-server", "e2eredis"))
 	a := agent(t)
 	of := func(s samples, syscall string) float64 {
@@ -73,10 +73,10 @@ func TestRedisUnderLoad(t *testing.T) {
 	}
 	reads, writes := of(after, "read")-of(before, "read"), of(after, "write")-of(before, "write")
 	waits := of(after, "epoll_wait") - of(before, "epoll_wait")
-	// Connections that close cost a read each, and the cron some.
+	// Each closing connection costs a read, and the cron some.
 	wantBetween(t, "reads", reads, commands*0.999, commands*1.01)
 	wantBetween(t, "writes", writes, commands*0.999, commands*1.01)
-	// 20 connections: one wait serves from one to 20 of them.
+	// 20 connections: one wait serves 1 to 20 of them.
 	wantBetween(t, "waits", waits, commands/20, commands*1.01)
 
 	wantExactly(t, "processes", after.sum("teescope_processes", "workload", "e2eredis"), 1)
@@ -91,8 +91,8 @@ func TestRedisUnderLoad(t *testing.T) {
 	}
 }
 
-// nginx starts a server of a page of six bytes under a name of its own, for the machine may run one already,
-// and returns the page's address.
+// nginx starts a server of a page of six bytes under its own name, because the machine may already run nginx. It
+// returns the page's address.
 func nginx(t *testing.T, name string) (url string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -115,7 +115,7 @@ http {
 	return url
 }
 
-// nginx answers a request with one writev; wrk counts the answers it got.
+// nginx answers each request with one writev; wrk counts the answers.
 func TestNginxUnderLoad(t *testing.T) {
 	url := nginx(t, "e2enginx")
 	a := agent(t)
@@ -137,13 +137,13 @@ func TestNginxUnderLoad(t *testing.T) {
 	if requests < 10_000 {
 		t.Fatalf("wrk made only %v requests", requests)
 	}
-	// wrk does not count what is under way when it stops: at most one a connection.
+	// wrk does not count requests in progress when it stops: at most one per connection.
 	wantBetween(t, "writev of nginx", of(after, "writev")-of(before, "writev"), requests, requests+2*connections)
 	wantBetween(t, "recvfrom of nginx", of(after, "recvfrom")-of(before, "recvfrom"), requests, 2*requests+4*connections)
 	wantExactly(t, "processes of nginx", after.sum("teescope_processes", "workload", "e2enginx"), 2)
 }
 
-// A shell script of many short programs: each under its own name, none lost.
+// A shell script runs many short programs. Each is counted under its own name.
 func TestShellScriptOfManyProcesses(t *testing.T) {
 	a := agent(t)
 	script := copyTo(t, "progs/pipeline.sh", "e2epipeline.sh")
@@ -156,7 +156,7 @@ func TestShellScriptOfManyProcesses(t *testing.T) {
 		wantExactly(t, "exit_group of "+name, s.sum("teescope_syscalls_total", "workload", name, "syscall", "exit_group"), n)
 	}
 	wantExactly(t, "writes of e2eseq", s.sum("teescope_syscalls_total", "workload", "e2eseq", "syscall", "write"), n)
-	// The shell's own workload is the script's or the shell's name; its forks are exact in either.
+	// The shell's workload has the name of the script or of the shell. Its forks are exact in both.
 	var forks float64
 	for _, name := range []string{"e2epipeline.sh", "sh", "dash"} {
 		forks += s.sum("teescope_forks_total", "workload", name)
@@ -167,8 +167,7 @@ func TestShellScriptOfManyProcesses(t *testing.T) {
 	}
 }
 
-// The main job: one command, a real Redis under load, and within seconds PromQL says what it asks of
-// the kernel, by the name of the system call.
+// The main purpose: with one command and a real Redis under load, PromQL shows its system calls by name within seconds.
 func TestTheMainJob(t *testing.T) {
 	s := start(t, "up", "--data-dir", t.TempDir())
 	p := redis(t, "redis-server")

@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// crossings wants entries and exits as many as the machine has executed. What stands still in the middle of an
-// OCALL has left the enclave and not come back.
+// crossings requires as many entries and exits as the machine has executed. A program that is stopped within an OCALL
+// has left the enclave and not returned.
 //
-// Debian's 6.1 refuses an agent without CAP_SYS_ADMIN: then there are no figures, and the reason is told.
+// Debian's 6.1 rejects an agent without CAP_SYS_ADMIN. There are then no figures, and the agent gives the reason.
 func (m *machine) crossings(t *testing.T) {
 	from, to := m.at(t, "pinged"), m.at(t, "ponged")
 	if m.kernel == "6.1" {
 		if _, n := to.sum("teescope_enclave_transitions_total", "workload", "pingpong"); n > 0 {
-			t.Errorf("%d series of transitions that nothing counts", n)
+			t.Errorf("%d series of transitions without a counter", n)
 		}
 		if !bytes.Contains(read(t, filepath.Join(m.dir, "agent.log")), []byte("this kernel wants CAP_SYS_ADMIN")) {
 			t.Error("the agent does not say why it counts no transitions")
@@ -49,8 +49,8 @@ func (m *machine) crossings(t *testing.T) {
 	}
 }
 
-// TestCrossingsOfEachProgram holds what teescope says of programs that are watched to what the machine has executed,
-// exactly, from the first entry to the last exit: threads, children, handlers of exceptions and all.
+// TestCrossingsOfEachProgram compares the crossings of watched programs with those that the machine has executed. They
+// are exact from the first entry to the last exit, including threads, children and exception handlers.
 func TestCrossingsOfEachProgram(t *testing.T) {
 	programs := []string{"pingpong", "kv", "chatty", "paging", "grower", "churn", "faults", "twoproc"}
 	binary := buildBinary(t)
@@ -84,14 +84,14 @@ func TestCrossingsOfEachProgram(t *testing.T) {
 	}
 }
 
-// seconds is when a moment was, since the machine started.
+// seconds returns the uptime at a moment.
 func (m *machine) seconds(t *testing.T, name string) float64 {
 	t.Helper()
 	return number(t, strings.Fields(string(read(t, filepath.Join(m.dir, "uptime."+name))))[0])
 }
 
-// durations holds the times of calls to what is known of them: each OCALL sleeps for 2 ms, each ECALL makes three, and
-// one thread makes them one after the other.
+// durations compares the times of calls with known ones. Each OCALL sleeps for 2 ms, each ECALL makes three OCALLs, and
+// one thread makes them in sequence.
 func (m *machine) durations(t *testing.T) {
 	if m.kernel == "6.1" {
 		return // see crossings
@@ -121,14 +121,14 @@ func (m *machine) durations(t *testing.T) {
 			t.Errorf("%s: %v in %v s, %d in less than %v s: each takes at least %v s", call.name, n, total[i], short, below, call.least)
 		}
 	}
-	// A call that was under way at one of the two moments is in one sum and not in the other.
+	// A call in progress at one of the two moments is in only one of the sums.
 	passed := m.seconds(t, "ponged") - m.seconds(t, "pinged")
 	if slack := passed / 2; total[0] > total[1]+slack || total[1] > passed+slack {
 		t.Errorf("%.3f s in OCALLs and %.3f s in ECALLs of one thread within %.3f s", total[0], total[1], passed)
 	}
 }
 
-// times are the sum and the number of what a histogram has, and how many are below a bound, of one series.
+// times returns the sum and count of a histogram, and the count below a bound, of one series.
 func (m moment) times(family string, bound float64, labels ...string) (sum float64, n, below uint64) {
 	for _, s := range m.metrics[family].GetMetric() {
 		if !has(s, labels) {
@@ -144,8 +144,8 @@ func (m moment) times(family string, bound float64, labels ...string) (sum float
 	return sum, n, below
 }
 
-// guessed wants system calls as a guess where this kernel takes no probes, and none where it does: a program has
-// one or the other.
+// guessed requires estimates from system calls where this kernel supports no probes, and none where it does. A program
+// has one or the other.
 func (m *machine) guessed(t *testing.T) {
 	const family = "teescope_enclave_exits_estimated_total"
 	labels := []string{"workload", "pingpong", "source", "syscalls"}
@@ -153,14 +153,15 @@ func (m *machine) guessed(t *testing.T) {
 	to, n := m.at(t, "ponged").sum(family, labels...)
 	if m.kernel != "6.1" {
 		if n != 0 {
-			t.Errorf("%v exits of pingpong are guessed, and they are measured", to)
+			t.Errorf("%v exits of pingpong are estimated, although they are measured", to)
 		}
 		return
 	}
 	ocalls := m.at(t, "ponged").stats["eexit"] - m.at(t, "pinged").stats["eexit"]
 	t.Logf("%.0f exits are guessed, the machine has executed %.0f", to-from, ocalls)
-	// In this machine each OCALL sleeps and reads the clock twice by system calls: a guess of the right order.
+	// In this machine each OCALL sleeps and reads the clock twice by system calls, so the estimate has the right
+	// magnitude.
 	if n != 1 || to-from < ocalls/10 || to-from > 10*ocalls {
-		t.Errorf("%v exits in %d samples are guessed, the machine has executed %v", to-from, n, ocalls)
+		t.Errorf("%v exits in %d samples are estimated, the machine has executed %v", to-from, n, ocalls)
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// window is how many seconds the analysis looks back.
+// window is the analysed time in seconds.
 const window = 15
 
-// TestDiagnosis has the real binary say within two windows what slows an enclave that pages, and then one that makes
-// OCALLs, and nothing of one that does nothing.
+// TestDiagnosis: within two windows the real binary finds what slows an enclave that pages, and then one that makes
+// OCALLs. It finds nothing at an idle enclave.
 func TestDiagnosis(t *testing.T) {
 	dir := t.TempDir()
 	run := os.Getenv("TESTBED")
@@ -33,13 +33,13 @@ func TestDiagnosis(t *testing.T) {
 	t.Logf("%s", read(t, filepath.Join(dir, "analyze.log")))
 	for _, c := range []struct{ workload, rule, confidence string }{
 		{"paging", "epc-thrashing", ""},
-		{"chatty", "ocall-bound", "measured"}, // by what a crossing was measured to cost there
+		{"chatty", "ocall-bound", "measured"}, // with the measured cost of a crossing
 	} {
 		t.Run(c.workload, func(t *testing.T) { diagnosed(t, dir, c.workload, c.rule, c.confidence) })
 	}
 }
 
-// diagnosed holds a report to the one finding that it should have above info.
+// diagnosed compares a report with its one expected finding above info.
 func diagnosed(t *testing.T, dir, workload, rule, confidence string) {
 	var report struct {
 		Workloads int
@@ -61,9 +61,9 @@ func diagnosed(t *testing.T, dir, workload, rule, confidence string) {
 		case f.Workload == "quiet":
 			t.Errorf("the quiet enclave has %s: %s", f.Rule, f.Cause)
 		case f.Rule == "not-the-tee":
-			// All CPUs of the machine are one thread of a host that may be busy: then it is true as well.
+			// All CPUs of the machine share one thread of a host that may be busy, so this is also true.
 		case f.Severity != "info":
-			t.Errorf("%s is said of %s as well", f.Rule, f.Workload)
+			t.Errorf("%s is also found at %s", f.Rule, f.Workload)
 		}
 	}
 	if !right || report.Workloads < 2 {

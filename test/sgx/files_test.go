@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// TestFilesAndPorts brings a program of the host and a file in, speaks to a port of the guest's loopback, and
-// brings files, a folder, what was printed and the exit status back. The machine has the processors, the memory, the
-// command line and the environment that were asked for.
+// TestFilesAndPorts copies a host program and a file into the machine, and connects to a port on the guest's loopback.
+// It copies files, a folder, the output and the exit status back. The machine has the requested processors, memory,
+// command line and environment.
 func TestFilesAndPorts(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "in.txt"), []byte("hello\n"), 0o644); err != nil {
@@ -52,7 +52,7 @@ func TestFilesAndPorts(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"out.txt": `^bye\n$`, "heard.txt": `^from the host\n$`, "more/deep/release": `^6\.12\.\d+`,
-		"machine.txt": `^3\n5\d{5} kB\n.* teescope\.test=1\nhello there\n$`, // the kernel takes some of 600 MiB
+		"machine.txt": `^3\n5\d{5} kB\n.* teescope\.test=1\nhello there\n$`, // the kernel uses a part of 600 MiB
 	} {
 		if got, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !regexp.MustCompile(want).Match(got) {
 			t.Errorf("%s is %q (%v), want %s", file, got, err, want)
@@ -70,7 +70,7 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// speak tries until the guest answers, and returns the answer.
+// speak retries until the guest answers, and returns the answer.
 func speak(port int) string {
 	for until := time.Now().Add(90 * time.Second); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
 		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))

@@ -25,7 +25,7 @@ const (
 	mib = 3 // of each of the two enclaves that page
 )
 
-// truth is the machine's own name of a leaf and its result.
+// truth is the machine's name of a leaf and its result.
 var truth = []struct{ leaf, result, stat string }{
 	{"ECREATE", "succeeded", "ecreate"}, {"ECREATE", "failed", "ecreate_failed"}, {"EADD", "succeeded", "eadd"},
 	{"EEXTEND", "succeeded", "eextend"}, {"EINIT", "succeeded", "einit"}, {"EAUG", "succeeded", "eaug"}, {"EPA", "succeeded", "epa"},
@@ -55,14 +55,14 @@ func TestInTreeDriver(t *testing.T) {
 	}
 }
 
-// moment is what teescope and the machine said at one time.
+// moment holds the figures of teescope and of the machine at one time.
 type moment struct {
 	metrics map[string]*dto.MetricFamily
 	stats   map[string]float64
 	free    []float64 // before and after the scrape
 }
 
-// machine is what came back from one boot.
+// machine is the result of one boot.
 type machine struct {
 	kernel, dir            string
 	earlier, parent, child string // process IDs
@@ -77,7 +77,7 @@ func (m *machine) at(t *testing.T, name string) moment {
 	return at
 }
 
-// exposition reads what teescope has said into a file, next to the agent's log.
+// exposition reads the agent's exposition from a file, which is next to its log.
 func exposition(t *testing.T, path string) map[string]*dto.MetricFamily {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -88,7 +88,7 @@ func exposition(t *testing.T, path string) map[string]*dto.MetricFamily {
 	return families
 }
 
-// statistics reads what the machine has counted into a file.
+// statistics reads the machine's counts from a file.
 func statistics(t *testing.T, path string) map[string]float64 {
 	t.Helper()
 	stats := map[string]float64{}
@@ -117,8 +117,7 @@ func number(t *testing.T, text string) float64 {
 	return n
 }
 
-// sum adds up the samples of a family whose labels have the values given as name, value, ...; n is how many
-// there are.
+// sum adds up the samples of a family with the labels given as name, value, ...; n is their number.
 func (m moment) sum(family string, labels ...string) (total float64, n int) {
 	for _, s := range m.metrics[family].GetMetric() {
 		if !has(s, labels) {
@@ -130,7 +129,7 @@ func (m moment) sum(family string, labels ...string) (total float64, n int) {
 	return total, n
 }
 
-// has tells whether a sample's labels have the values given as name, value, ...
+// has reports whether a sample has the labels given as name, value, ...
 func has(s *dto.Metric, labels []string) bool {
 	have := map[string]string{}
 	for _, l := range s.Label {
@@ -144,7 +143,7 @@ func has(s *dto.Metric, labels []string) bool {
 	return true
 }
 
-// want holds a sum to a value. What has no sample is not zero.
+// want compares a sum with a value. A missing sample is not zero.
 func (m moment) want(t *testing.T, value float64, family string, labels ...string) {
 	t.Helper()
 	if got, n := m.sum(family, labels...); got != value || n == 0 {
@@ -152,7 +151,7 @@ func (m moment) want(t *testing.T, value float64, family string, labels ...strin
 	}
 }
 
-// build makes the programs that are tried: the binary, and the backend's own tests of its kernel side.
+// build builds the binary and the backend's own tests of its kernel side.
 func build(t *testing.T) []string {
 	t.Helper()
 	tests := filepath.Join(t.TempDir(), "sgx.test")
@@ -288,8 +287,8 @@ func (m *machine) exact(t *testing.T) {
 	end.want(t, batches, "sgx_reclaim_seconds")
 }
 
-// At rest every page is known. While enclaves page, the driver keeps up to 64 pages free (SGX_NR_HIGH_PAGES)
-// and evicts 16 at a time, on each processor.
+// Without paging every page is known. While enclaves page, the driver keeps up to 64 pages free (SGX_NR_HIGH_PAGES) and
+// evicts 16 at a time, on each processor.
 func (m *machine) pages(t *testing.T) {
 	const total, high, inFlight = epc << 20 / 4096, 64, 2 * 16
 	for _, name := range []string{"start", "paged", "churned", "grown", "end"} {
@@ -304,11 +303,11 @@ func (m *machine) pages(t *testing.T) {
 		t.Errorf("%v pages are free while enclaves page", free)
 	}
 	if known, _ := at.sum("sgx_epc_pages"); known < total-inFlight || known > total+inFlight {
-		t.Errorf("%v pages are known, there are %d", known, total)
+		t.Errorf("%v pages are known, want %d", known, total)
 	}
 }
 
-// kv was started before the agent, and did nothing since. Others may have evicted all of it.
+// kv was started before the agent and has been idle since. Others may have evicted all of it.
 func (m *machine) early(t *testing.T) {
 	at := m.at(t, "end")
 	at.want(t, 1, "sgx_enclave_info", "workload", "early", "pid", m.earlier, "seen", "found")
@@ -324,7 +323,7 @@ func (m *machine) early(t *testing.T) {
 		t.Errorf("%v bytes are resident and %v paged out, of more than a MiB", resident, out)
 	}
 	if _, n := at.sum("sgx_enclave_start_time_seconds", "pid", m.earlier); n != 0 {
-		t.Error("when an enclave was made that was there before is made up")
+		t.Error("an enclave from before the agent's start has an invented start time")
 	}
 }
 
@@ -352,7 +351,7 @@ func (m *machine) neighbours(t *testing.T) {
 		evicted, _ := at.sum("sgx_workload_pages_evicted_total", "workload", w)
 		by, _ := at.sum("sgx_workload_pages_evicted_by_total", "workload", w)
 		if evicted == 0 || evicted != by {
-			t.Errorf("%s has lost %v pages, %v of them to somebody", w, evicted, by)
+			t.Errorf("%s has lost %v pages, %v of them with a known cause", w, evicted, by)
 		}
 	}
 	for _, pair := range [][2]string{{"paging", "neighbour"}, {"neighbour", "paging"}} {
@@ -383,7 +382,7 @@ func (m *machine) grown(t *testing.T) {
 	}
 }
 
-// A child that inherits an enclave does not own it, even when its parent has ended.
+// A child that inherits an enclave does not own it, even after its parent has ended.
 func (m *machine) owner(t *testing.T) {
 	for _, name := range []string{"both", "orphan"} {
 		at := m.at(t, name)
@@ -401,7 +400,7 @@ func (m *machine) owner(t *testing.T) {
 	m.at(t, "victim").want(t, 1, "sgx_workload_enclaves", "workload", "victim")
 }
 
-// cost reports, of each hook, the mean time of its runs: emulated, so only their proportions mean something.
+// cost reports the mean time of each hook. Under emulation only the proportions are meaningful.
 func (m *machine) cost(t *testing.T) {
 	at := m.at(t, "end")
 	ran := 0

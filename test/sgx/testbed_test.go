@@ -14,10 +14,10 @@ import (
 	"testing"
 )
 
-// steps are the programs that run one after the other in one machine. The EPC has 8 MiB, on two nodes.
+// steps are the programs that run in sequence in one machine. The EPC has 8 MiB on two nodes.
 var steps = []struct {
 	name, command string
-	pages         bool // it does not fit in the EPC
+	pages         bool // it does not fit into the EPC
 }{
 	{name: "pingpong", command: "pingpong -count 500 -ocalls 3 -threads 2"},
 	{name: "kv", command: "kv -count 2 -mib 2 & kvload -count 500; wait"},
@@ -35,7 +35,7 @@ func script() string {
 	s := "echo '==== nodes'; cd /sys/devices/system/node; cat node0/x86/sgx_total_bytes node1/x86/sgx_total_bytes node0/cpulist node1/cpulist; cd /job\n" +
 		"echo '==== selftest'; selftest -pages 1500 || exit 1\n"
 	for _, step := range steps {
-		// Pages come back a little after an enclave's end.
+		// Pages become free shortly after an enclave's end.
 		s += fmt.Sprintf("sleep 0.2; echo '==== %s before'; %s; echo '==== %s'; %s || exit 1; sleep 0.2; echo '==== %s after'; %s\n",
 			step.name, truth, step.name, step.command, step.name, truth)
 	}
@@ -69,7 +69,7 @@ func TestTestbed(t *testing.T) {
 	}
 }
 
-// runSteps runs the script in a machine and returns what was printed below each "====" line.
+// runSteps runs the script in a machine and returns the output below each "====" line.
 func runSteps(t *testing.T, kernel string) map[string]string {
 	t.Helper()
 	cmd := exec.Command("../../testbed/run", "-kernel", kernel, "-epc", "5,3", "-cpus", "2", "-timeout", "3m", "--", "sh", "-c", script())
@@ -104,7 +104,7 @@ func groundTruth(t *testing.T, text string) map[string]int {
 	return values
 }
 
-// report is what a program says of itself, by its name; counts of two processes are added.
+// report is a program's own report by name; counts of two processes are added.
 type report map[string]map[string]float64
 
 func reports(t *testing.T, text string) report {
@@ -175,7 +175,7 @@ func identities(t *testing.T, d map[string]int, did report, pages bool) {
 	}
 }
 
-// special are the figures of single programs.
+// special holds the figures of single programs.
 func special(t *testing.T, name string, d map[string]int, did report) {
 	t.Helper()
 	for _, c := range map[string][]struct {

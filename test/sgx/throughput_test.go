@@ -20,9 +20,9 @@ const (
 	seconds = 2 // of each window
 )
 
-// TestThroughput prints what watching costs a server in an enclave, as ratios to the window without of the same round.
-// It judges nothing but that enough was measured: a machine that is emulated says how much work is done for watching,
-// not how long it takes. What each program costs is left in bin/sgx-metrics.txt for bench/probecost.
+// TestThroughput prints the cost of watching for a server in an enclave, as ratios to the unwatched window of the same
+// round. It checks only that enough was measured. An emulated machine shows the amount of work for watching, and not
+// its duration. The cost of each program is written to bin/sgx-metrics.txt for bench/probecost.
 func TestThroughput(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "teescope")

@@ -25,21 +25,21 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// objects are all that an agent loads.
+// objects are all eBPF objects that an agent loads.
 var objects = []string{
 	"../../internal/agent/collector/system/system.bpf.o", "../../internal/agent/tee/sgx/driver/sgx.bpf.o", "../../internal/agent/tee/sgx/boundary/boundary.bpf.o",
 }
 
-// typesOf are the types of kernels of which no package is in reach: of Ubuntu's 5.15, the oldest that teescope is
-// for, and of a 5.18. They come with Go modules. docs/decisions/kernels.md says how it is known which kernels
-// they are, and where else was looked.
+// typesOf lists kernels without an available package: Ubuntu's 5.15, the oldest supported one, and a 5.18. Their types
+// come from Go modules. docs/decisions/kernels.md explains how these kernels were identified, and which other sources
+// were examined.
 var typesOf = []struct {
 	kernel, module, sum, file string
-	functions                 bool     // that the kernel has are listed too
-	sgx                       bool     // it was built with the SGX driver
-	absent                    []string // hooks that it does not have; the probes have others
-	unknown                   []string // fields that it does not have, by their indices
-	helpers                   []string // helpers that it does not have, with the programs that then do without; a probe says so
+	functions                 bool     // the kernel's functions are listed too
+	sgx                       bool     // the kernel has the SGX driver
+	absent                    []string // missing hooks; the probes have others
+	unknown                   []string // missing fields, by their indices
+	helpers                   []string // missing helpers, with the programs that then work without them; a probe reports it
 }{
 	{
 		kernel: "5.15", module: "github.com/grafana/beyla@v1.0.0", sum: "h1:SeSLTrsbpmr2MW8TBwlsv9qjF+ysEgVf6zHKc4shZN0=",
@@ -54,17 +54,17 @@ var typesOf = []struct {
 		kernel: "5.18", module: "github.com/cilium/ebpf@v0.9.0", sum: "h1:ldiV+FscPCQ/p3mNEV4O02EPbUZJFsoEtHvIr9xLTvk=",
 		file: "btf/testdata/vmlinux-btf.gz", functions: true, absent: []string{"mm_filemap_get_pages", "writeback_dirty_page"},
 		unknown: []string{
-			"cgroup_subsys_id[1]", // it was built without the memory controller
+			"cgroup_subsys_id[1]", // the kernel has no memory controller
 			"kernfs_node___rcu[0:0]", "mm_struct[0:0:0:0]", "mm_struct[0:0:0:1]", "mm_struct[0:0:1:0]", "mm_struct[0:0:1:1]",
 			"mm_struct[0:0:3:0]", "mm_struct[0:0:3:1]", "task_struct___cpu[0:0]",
 		},
 	},
 }
 
-// unread are tracepoints of whose arguments nothing is read.
+// unread are tracepoints whose arguments are not read.
 var unread = []string{"mm_filemap_add_to_page_cache", "writeback_dirty_folio", "writeback_dirty_page", "block_dirty_buffer"}
 
-// TestTypesOfOlderKernels fits the programs to the types of kernels that cannot be booted here.
+// TestTypesOfOlderKernels relocates the programs to the types of kernels that cannot be booted here.
 func TestTypesOfOlderKernels(t *testing.T) {
 	own, err := btf.LoadKernelSpec()
 	if err != nil {
@@ -106,7 +106,7 @@ func TestTypesOfOlderKernels(t *testing.T) {
 	}
 }
 
-// load reads the objects, that of the SGX driver only for a kernel that has one.
+// load reads the objects. It includes that of the SGX driver only for a kernel with the driver.
 func load(t *testing.T, sgx bool) []*ebpf.CollectionSpec {
 	t.Helper()
 	var specs []*ebpf.CollectionSpec
@@ -123,7 +123,7 @@ func load(t *testing.T, sgx bool) []*ebpf.CollectionSpec {
 	return specs
 }
 
-// module downloads a module, which becomes no dependency of ours, and returns where it is.
+// module downloads a module without making it a dependency, and returns its path.
 func module(t *testing.T, path, sum string) string {
 	t.Helper()
 	var answer struct{ Dir, Sum, Error string }
@@ -134,7 +134,7 @@ func module(t *testing.T, path, sum string) string {
 	return answer.Dir
 }
 
-// kernelTypes reads the types of a kernel from a compressed dump, or from a C header made of one.
+// kernelTypes reads the types of a kernel from a compressed dump, or from a C header made from one.
 func kernelTypes(t *testing.T, file string, specs []*ebpf.CollectionSpec) *btf.Spec {
 	t.Helper()
 	if strings.HasSuffix(file, ".h") {
@@ -160,11 +160,11 @@ func kernelTypes(t *testing.T, file string, specs []*ebpf.CollectionSpec) *btf.S
 	return types
 }
 
-// relocated finds the type in the description of a relocation.
+// relocated matches the type in the description of a relocation.
 var relocated = regexp.MustCompile(`(Struct|Union|Enum|Typedef):"(\w+)"(\[[\d:]+\])`)
 
-// compile makes types of a header. A compiler describes only what is used, so each type that the programs are
-// fitted to is.
+// compile makes types from a header. A compiler describes only used types, so the source uses each type that the
+// programs need.
 func compile(t *testing.T, header string, specs []*ebpf.CollectionSpec) *btf.Spec {
 	t.Helper()
 	wanted := map[string]bool{"enum bpf_func_id": true, "enum bpf_map_type": true}
@@ -226,9 +226,9 @@ func relocations(p *ebpf.ProgramSpec) []*btf.CORERelocation {
 	return all
 }
 
-// relocate fits a program and returns the fields that are not there. The program must ask whether a field of
-// this type is there: only then does the verifier remove what would read one that is not. Which hierarchy names
-// workloads is asked of the machine.
+// relocate relocates a program and returns the absent fields. The program must check whether a field of this type
+// exists. Only then does the verifier remove the reads of an absent field. The hierarchy that names workloads is read
+// from the machine.
 func relocate(t *testing.T, types *btf.Spec, p *ebpf.ProgramSpec) []string {
 	t.Helper()
 	all := relocations(p)
@@ -250,13 +250,13 @@ func relocate(t *testing.T, types *btf.Spec, p *ebpf.ProgramSpec) []string {
 	for _, field := range absent {
 		base, _, _ := strings.Cut(field, "[")
 		if base, _, _ = strings.Cut(base, "___"); !asks[base] {
-			t.Errorf("%s reads %s and does not ask whether it is there", p.Name, field)
+			t.Errorf("%s reads %s without a check for its existence", p.Name, field)
 		}
 	}
 	return absent
 }
 
-// helpers names the functions that a program calls and that are not in the kernel's list.
+// helpers returns the functions that a program calls and that the kernel's list lacks.
 func helpers(t *testing.T, types *btf.Spec, p *ebpf.ProgramSpec) (absent []string) {
 	t.Helper()
 	for _, ins := range p.Instructions {
@@ -278,8 +278,8 @@ func hasValue(t *testing.T, types *btf.Spec, enum string, value int64) bool {
 	})
 }
 
-// missing returns what a program of a section hooks when the kernel does not have it. The arguments of a
-// tracepoint must begin as this kernel's do.
+// missing returns the hook of a section that the kernel lacks. The arguments of a tracepoint must begin as this
+// kernel's do.
 func missing(t *testing.T, types, own *btf.Spec, section string, functions bool) string {
 	t.Helper()
 	kind, name, _ := strings.Cut(section, "/")
@@ -292,7 +292,7 @@ func missing(t *testing.T, types, own *btf.Spec, section string, functions bool)
 			if want, err = arguments(own, name); err == nil && !slices.Contains(unread, name) && !strings.HasPrefix(is, want) && !strings.HasPrefix(want, is) {
 				t.Errorf("tracepoint %s has the arguments %s, want %s", name, is, want)
 			}
-			err = nil // this kernel may lack what an older one has
+			err = nil // this kernel may lack a tracepoint of an older one
 		}
 	case kind == "iter":
 		var s *btf.Struct
@@ -308,7 +308,7 @@ func missing(t *testing.T, types, own *btf.Spec, section string, functions bool)
 	return ""
 }
 
-// arguments lists the types of a tracepoint's arguments.
+// arguments returns the types of a tracepoint's arguments.
 func arguments(types *btf.Spec, tracepoint string) (string, error) {
 	var def *btf.Typedef
 	if err := types.TypeByName("btf_trace_"+tracepoint, &def); err != nil {
@@ -316,11 +316,11 @@ func arguments(types *btf.Spec, tracepoint string) (string, error) {
 	}
 	pointer, ok := def.Type.(*btf.Pointer)
 	if !ok {
-		return "", fmt.Errorf("%v is no pointer", def.Type)
+		return "", fmt.Errorf("%v is not a pointer", def.Type)
 	}
 	proto, ok := pointer.Target.(*btf.FuncProto)
 	if !ok {
-		return "", fmt.Errorf("%v is no function", pointer.Target)
+		return "", fmt.Errorf("%v is not a function", pointer.Target)
 	}
 	text := ""
 	for _, p := range proto.Params {
@@ -329,14 +329,14 @@ func arguments(types *btf.Spec, tracepoint string) (string, error) {
 	return text, nil
 }
 
-// argument describes a type so that compilers, which name numbers differently, agree.
+// argument describes a type independently of the compiler, because compilers name numbers differently.
 func argument(of btf.Type) string {
 	switch of := btf.UnderlyingType(of).(type) {
 	case *btf.Pointer:
 		return "*" + argument(of.Target)
 	case *btf.Int:
 		if of.Size == 1 {
-			return "byte" // the kernel's char has no sign since 6.2
+			return "byte" // the kernel's char is unsigned since 6.2
 		}
 		return fmt.Sprint(of.Encoding, of.Size)
 	default:

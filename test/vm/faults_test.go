@@ -14,7 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// What is done to these machines cannot be done to the one that runs the tests.
+// These machines have faults that the test machine itself must not have.
 func TestFaultsOfTheMachine(t *testing.T) {
 	files, newest := image(t), kernel(t, kernels[1].version)
 	for _, tt := range []struct {
@@ -31,7 +31,7 @@ func TestFaultsOfTheMachine(t *testing.T) {
 			r := boot(t, trial{newest, files, tt.cpus, tt.scenario})
 			for _, bad := range []string{"level=ERROR", "panic", "fatal error"} {
 				if strings.Contains(r["log"], bad) {
-					t.Errorf("the agent has trouble:\n%s", r["log"])
+					t.Errorf("the agent logged errors:\n%s", r["log"])
 				}
 			}
 			families := r.exposition(t, "exposition")
@@ -48,7 +48,7 @@ func TestFaultsOfTheMachine(t *testing.T) {
 	}
 }
 
-// exactly compares the calls that the agent counted of the steady program with those that it made.
+// exactly compares the counted calls of the steady program with those that it made.
 func exactly(t *testing.T, r report, families map[string]*dto.MetricFamily) {
 	t.Helper()
 	if made, counted := number(t, r["made"]), sum(families, "teescope_syscalls_total", "workload", "steady"); made < 1000 || counted != made {
@@ -56,9 +56,9 @@ func exactly(t *testing.T, r report, families map[string]*dto.MetricFamily) {
 	}
 }
 
-// steadily wants the rate that the steady program keeps, a thousand calls a second. QEMU's CPUs are slow, so that
-// a scrape reads later than its timestamp says, one more than the other. A counter that seems to be reset would
-// give many thousands, time that never was less than one.
+// steadily requires the rate of the steady program, a thousand calls a second. QEMU's CPUs are slow, so a scrape may
+// read later than its timestamp, by a varying delay. A counter that seems reset would show many thousands. An interval
+// that did not exist would show less than one.
 func steadily(t *testing.T, r report, name string) {
 	t.Helper()
 	if rate := r.answer(t, name); !(rate > 500 && rate < 2000) {
@@ -66,7 +66,7 @@ func steadily(t *testing.T, r report, name string) {
 	}
 }
 
-// plausible wants no more CPU time than there was: the time that the machine was up, on each CPU.
+// plausible requires no more CPU time than the uptime on each CPU.
 func plausible(t *testing.T, r report, families map[string]*dto.MetricFamily, cpus int) {
 	t.Helper()
 	up, _, _ := strings.Cut(r["uptime"], " ")
@@ -80,10 +80,10 @@ func clockIsSet(t *testing.T, r report) {
 		steadily(t, r, name)
 	}
 	if n := r.answer(t, "old"); !math.IsNaN(n) {
-		t.Errorf("%v samples are left of those that were ahead of the clock", n)
+		t.Errorf("%v samples ahead of the clock remain", n)
 	}
 	if n := r.answer(t, "stored"); !(n >= 4) {
-		t.Errorf("%v samples were stored since the clock was set back, want 4 at least", n)
+		t.Errorf("%v samples were stored since the clock was set back, want at least 4", n)
 	}
 	families := r.exposition(t, "exposition")
 	exactly(t, r, families)
@@ -108,8 +108,8 @@ func suspended(t *testing.T, r report) {
 	steadily(t, r, "rate after")
 	before, families := r.exposition(t, "before"), r.exposition(t, "exposition")
 	exactly(t, r, families)
-	// What runs is not charged for the sleep, and no counter goes back. Of the wait for a CPU only programs are
-	// looked at: threads of the kernel that belong to a CPU wait while it is switched off.
+	// Running programs are not charged for the sleep, and no counter decreases. The wait for a CPU is checked only for
+	// programs, because per-CPU kernel threads wait while their CPU is off.
 	for _, name := range []string{"teescope_cpu_seconds_total", "teescope_run_queue_wait_seconds_total", "node_cpu_seconds_total"} {
 		for _, m := range before[name].GetMetric() {
 			if strings.Contains(name, "wait") && hasLabel(m, "workload", "kernel") {
@@ -120,14 +120,14 @@ func suspended(t *testing.T, r report) {
 				labels = append(labels, l.GetName(), l.GetValue())
 			}
 			grew := sum(families, name, labels...) - m.GetCounter().GetValue()
-			// Each of these counts one CPU, or what a program of one thread or a few did in some seconds.
+			// Each of these counts one CPU, or a few threads for some seconds.
 			if grew < 0 || grew > 15 {
 				t.Errorf("%s%v grew by %v s", name, labels, grew)
 			}
 		}
 	}
 	if got := sum(families, "teescope_clock_steps_total"); got != 0 {
-		t.Errorf("nobody set the clock, but %v steps were seen", got)
+		t.Errorf("the clock was not set, but %v steps were seen", got)
 	}
 }
 
@@ -151,7 +151,7 @@ func cpusComeAndGo(t *testing.T, r report) {
 	sameCPUs(t, r, "stat after", families, 4)
 }
 
-// sameCPUs compares the node's families with /proc/stat, read just before.
+// sameCPUs compares the node's families with /proc/stat, which was read just before.
 func sameCPUs(t *testing.T, r report, name string, families map[string]*dto.MetricFamily, cpus int) {
 	t.Helper()
 	listed := 0
@@ -164,7 +164,7 @@ func sameCPUs(t *testing.T, r report, name string, families map[string]*dto.Metr
 		cpu := strings.TrimPrefix(fields[0], "cpu")
 		for i, mode := range []string{"user", "nice", "system", "idle"} {
 			want, got := number(t, fields[i+1])/100, sum(families, "node_cpu_seconds_total", "cpu", cpu, "mode", mode)
-			// It may have grown meanwhile, and idle time that went back by less than three seconds is held.
+			// The value may have grown since. Idle time that decreased by less than three seconds is held.
 			if got < want || got > want+3 {
 				t.Errorf("%s: CPU %s was %v s in mode %s, /proc/stat says %v", name, cpu, got, mode, want)
 			}
@@ -175,7 +175,7 @@ func sameCPUs(t *testing.T, r report, name string, families map[string]*dto.Metr
 	}
 }
 
-// field finds a number in a flat file of a group: "NAME NUMBER", or a lone number.
+// field returns a number in a flat file of a group: "NAME NUMBER", or a single number.
 func (r report) field(t *testing.T, file, name string) float64 {
 	t.Helper()
 	if name == "" {
@@ -230,6 +230,6 @@ func containerOfV2(t *testing.T, r report) {
 	}
 	id := "/machine.slice/libpod-" + strings.Repeat("0123456789abcdef", 4) + ".scope"
 	if got := sum(families, "teescope_container_info", "id", id, "workload", fmt.Sprintf("%.12s", "0123456789abcdef")); got != 1 {
-		t.Errorf("there is no container %s", id)
+		t.Errorf("no container %s", id)
 	}
 }

@@ -53,8 +53,8 @@ func output(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// image builds what the machine's file system holds: the first process, the guest program under the names of
-// the programs that it can be, the real binary, and the tests of what confines it; all static.
+// image builds the machine's file system: the first process, the guest program under all its names, the real binary,
+// and the tests of the confinement. All are static.
 func image(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -77,7 +77,7 @@ func image(t *testing.T) string {
 	return root
 }
 
-// trial is one virtual machine and what happens to it.
+// trial is one virtual machine and its scenario.
 type trial struct {
 	kernel   machine.Kernel
 	files    string
@@ -85,10 +85,10 @@ type trial struct {
 	scenario string
 }
 
-// report is what a guest printed, by the name of the section.
+// report is the output of a guest by section.
 type report map[string]string
 
-// boot runs the guest and returns what it prints.
+// boot runs the guest and returns its output.
 func boot(t *testing.T, try trial) report {
 	t.Helper()
 	began := time.Now()
@@ -128,7 +128,7 @@ func (r report) exposition(t *testing.T, name string) map[string]*dto.MetricFami
 	return families
 }
 
-// answer is the number that a query gave, NaN when it gave none.
+// answer returns the result of a query, or NaN without one.
 func (r report) answer(t *testing.T, name string) float64 {
 	t.Helper()
 	var answer struct {
@@ -152,7 +152,7 @@ func number(t *testing.T, text string) float64 {
 	return v
 }
 
-// sum adds up the samples of a family that have the labels.
+// sum adds up the samples of a family with these labels.
 func sum(families map[string]*dto.MetricFamily, name string, labels ...string) float64 {
 	total := 0.0
 next:

@@ -33,7 +33,7 @@ func TestStockKernels(t *testing.T) {
 			if got := int(sum(families, "teescope_syscalls_total", "workload", "known", "syscall", "getppid")); got != 10_000 {
 				t.Errorf("getppid was counted %d times, want 10000", got)
 			}
-			// The calls of ten processes, each shorter than the machine has run.
+			// The calls of ten processes, each shorter than the machine's uptime.
 			if got := sum(families, "teescope_syscall_seconds_total", "workload", "known"); got <= 0 || got > 100 {
 				t.Errorf("%v s were spent in system calls", got)
 			}
@@ -46,7 +46,8 @@ func TestStockKernels(t *testing.T) {
 	}
 }
 
-// check wants every probe attached but those that need a PMU, and page-cache accesses counted as TEEMon did.
+// check requires that all probes attach, except those that need a PMU, and that page-cache accesses are counted as in
+// TEEMon.
 func check(t *testing.T, families map[string]*dto.MetricFamily) {
 	t.Helper()
 	probes := families["teescope_probe_attached"]
@@ -66,7 +67,7 @@ func check(t *testing.T, families map[string]*dto.MetricFamily) {
 			t.Errorf("probe %s is not attached: %s", labels["probe"], labels["reason"])
 		}
 		if m := labels["mechanism"]; labels["probe"] == "page_cache_access" && m != "fentry" && m != "kprobe" {
-			t.Errorf("page-cache accesses are counted by %s although this kernel lets functions be hooked", m)
+			t.Errorf("page-cache accesses are counted by %s although this kernel supports function hooks", m)
 		}
 	}
 	if sum(families, "teescope_resident_memory_bytes", "workload", "teescope") < 1<<20 {
@@ -74,8 +75,8 @@ func check(t *testing.T, families map[string]*dto.MetricFamily) {
 	}
 }
 
-// confined wants the agent under a filter of system calls, and what confines a process to do so here, where
-// Landlock is of an older version.
+// confined requires that a system call filter confines the agent, and that the confinement also works here, with an
+// older Landlock.
 func confined(t *testing.T, families map[string]*dto.MetricFamily, tests string) {
 	t.Helper()
 	if sum(families, "teescope_sandbox", "mechanism", "seccomp") != 1 {

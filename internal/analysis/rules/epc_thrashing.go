@@ -74,8 +74,8 @@ func epcThrashing() engine.Rule {
 	}
 }
 
-// loadedBack returns the rate at which pages of a workload are loaded back, and the name of the signal. A driver that
-// counts only for the whole machine tells it of the only workload with an enclave.
+// loadedBack returns the rate at which pages of a workload are loaded back, and the name of the signal. Some drivers
+// count only for the whole machine. That count is used if the workload is the only one with an enclave.
 func loadedBack(w engine.Workload) (pages float64, signal string, ok bool) {
 	if pages, ok = w.Value(loadedSignal); ok {
 		return pages, loadedSignal.Name, true

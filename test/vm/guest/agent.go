@@ -17,26 +17,26 @@ import (
 
 const address = "http://127.0.0.1:9750"
 
-// agent is the real binary, running.
+// agent is the running binary.
 type agent struct{ cmd *exec.Cmd }
 
 const logFile = "/log"
 
-// startAgent starts the binary and waits until it is ready. What it says is in a file, so that it does not
-// come between the lines of a section.
+// startAgent starts the binary and waits until it is ready. Its log goes to a file, so that it does not mix with the
+// lines of a section.
 func startAgent(args ...string) (*agent, error) {
 	log, err := os.Create(logFile)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	// On an emulated machine watching everything takes more than the budget; what is judged are counts.
+	// On an emulated machine, full counting exceeds the budget, but the test checks counts.
 	a := &agent{cmd: exec.Command("/teescope", append(args, "--overhead.budget", "100%")...)}
 	a.cmd.Stdout, a.cmd.Stderr = log, log
 	if err := a.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting the agent: %w", err)
 	}
-	for range 300 { // counted, because the clock may be set
+	for range 300 { // a number of tries, because the clock may be set
 		if _, err = get("/-/ready"); err == nil {
 			return a, nil
 		}
@@ -46,8 +46,7 @@ func startAgent(args ...string) (*agent, error) {
 	return nil, fmt.Errorf("the agent is not ready after a minute: %w", err)
 }
 
-// confined waits until the agent has ended its start, of which confining itself is the last part, or has had
-// the time to.
+// confined waits until the agent's start is complete, which ends with its confinement, or until a timeout.
 func (a *agent) confined() error {
 	for range 50 {
 		text, err := get("/metrics")
@@ -59,7 +58,7 @@ func (a *agent) confined() error {
 	return nil
 }
 
-// log prints what the agent has said.
+// log prints the agent's log.
 func (a *agent) log() {
 	text, err := os.ReadFile(logFile)
 	if err != nil {
@@ -68,11 +67,10 @@ func (a *agent) log() {
 	section("log", string(text))
 }
 
-// callsFamily is the family of which only the call that the programs make is printed.
+// callsFamily is the family of which only the programs' call is printed.
 const callsFamily = "teescope_syscalls_total"
 
-// metrics prints the exposition, or those families of it whose names begin with one of the prefixes: the
-// console is slow.
+// metrics prints the exposition, or only the families with one of the prefixes, because the console is slow.
 func (a *agent) metrics(name string, prefixes ...string) error {
 	text, err := get("/metrics")
 	if err != nil {
@@ -93,7 +91,7 @@ func (a *agent) metrics(name string, prefixes ...string) error {
 	return nil
 }
 
-// query prints the answer to a query as of now.
+// query prints the present answer to a query.
 func (a *agent) query(name, query string) error {
 	text, err := get(queryPath(query))
 	if err != nil {
@@ -103,8 +101,8 @@ func (a *agent) query(name, query string) error {
 	return nil
 }
 
-// eventually prints the answer to a query once there is one: scrapes are late on slow CPUs, and while the
-// database is opened again there are none.
+// eventually prints the first answer to a query. Scrapes are late on slow CPUs, and there are none while the database
+// opens.
 func (a *agent) eventually(name, query string) (err error) {
 	var text string
 	for range 20 {
@@ -122,8 +120,8 @@ func (a *agent) eventually(name, query string) (err error) {
 
 func queryPath(query string) string { return "/api/v1/query?query=" + url.QueryEscape(query) }
 
-// finish stops the steady program and prints what it did, for how long the machine has run, and what the
-// agent says of both. Then it ends the agent.
+// finish stops the steady program and prints its result, the uptime, and the agent's values of both. Then it ends the
+// agent.
 func (a *agent) finish(r *running, prefixes ...string) error {
 	made, err := r.stop()
 	if err != nil {
@@ -142,7 +140,7 @@ func (a *agent) finish(r *running, prefixes ...string) error {
 	return a.stop()
 }
 
-// stop ends the agent, as an init system would, and prints its log.
+// stop ends the agent as an init system would, and prints its log.
 func (a *agent) stop() error {
 	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setClock sets the clock forward by an hour, back by two and forward again, under a program that makes a
-// thousand system calls a second all the while.
+// setClock sets the clock forward by an hour, back by two and forward again. Meanwhile a program makes a thousand
+// system calls a second.
 func setClock() error {
 	a, err := startAgent("up", "--interval", "1s", "--data-dir", "/data")
 	if err != nil {
@@ -33,7 +33,7 @@ func setClock() error {
 			return err
 		}
 	}
-	// The first samples of all: the clock was set back behind them.
+	// These are the first samples, because the clock was set back behind them.
 	if err := a.query("old", fmt.Sprintf(`count_over_time(up{job="teescope"}[1m] @ %d)`, began+4)); err != nil {
 		return err
 	}
@@ -54,8 +54,8 @@ func stepClock(by time.Duration) error {
 	return nil
 }
 
-// watchRate asks for some seconds whether the agent is ready, and prints the rate of the steady program's
-// calls between the last two samples, both of which are newer than what happened before.
+// watchRate checks for some seconds whether the agent is ready, and prints the rate of the steady program's calls
+// between the last two samples. Both are newer than the last change of the clock.
 func watchRate(a *agent, name string, seconds int) error {
 	for range seconds {
 		if _, err := get("/-/ready"); err != nil {

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// id is what a runtime would call the container.
+// id is the container's ID, as a runtime would choose it.
 var id = strings.Repeat("0123456789abcdef", 4)
 
-// files are those of its group that say what it used, and what it may.
+// files are the files of the group with its usage and limits.
 var files = []string{
 	"cpu.stat", "cpu.max", "cpu.weight", "memory.current", "memory.peak", "memory.max", "memory.stat", "memory.events",
 	"pids.current", "pids.max", "cgroup.procs", "cpu.pressure",
 }
 
-// container makes a group as podman under systemd does and runs a program in it, with a fifth of a CPU.
+// container makes a group as podman under systemd does, and runs a program in it with a fifth of a CPU.
 func container() error {
 	a, err := startAgent("agent")
 	if err != nil {
@@ -56,7 +56,7 @@ func container() error {
 		return err
 	}
 	time.Sleep(4 * time.Second)
-	// It stands still while it is compared.
+	// The program is stopped during the comparison.
 	if err := write(dir, "cgroup.freeze", "1"); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func container() error {
 	return a.stop()
 }
 
-// printFiles prints the files of a group. memory.peak is not in every kernel.
+// printFiles prints the files of a group. Not every kernel has memory.peak.
 func printFiles(dir, prefix string) {
 	for _, name := range files {
 		if text, err := os.ReadFile(filepath.Join(dir, name)); err == nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// hotplug takes CPUs away and gives them back, several times, while a program runs on all that there are.
+// hotplug switches CPUs off and on several times, while a program runs on all available CPUs.
 func hotplug() error {
 	a, err := startAgent("agent")
 	if err != nil {
@@ -37,7 +37,7 @@ func hotplug() error {
 				return err
 			}
 		}
-		if err := known("1000"); err != nil { // on the CPUs that are left
+		if err := known("1000"); err != nil { // on the remaining CPUs
 			return err
 		}
 		time.Sleep(300 * time.Millisecond)
@@ -57,7 +57,7 @@ func hotplug() error {
 	return a.finish(r, "node_cpu_online", "node_cpu_seconds_total", "teescope_cpu_seconds_total", "teescope_execs_total")
 }
 
-// stat prints what the kernel says of its CPUs, without the long list of interrupts.
+// stat prints the kernel's CPU statistics, without the long list of interrupts.
 func stat(name string) error {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

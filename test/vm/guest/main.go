@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command guest is what a virtual machine runs in which the real binary is tried on another kernel: it starts
-// an agent, does to the machine what its scenario says, and prints what it saw. It refuses to judge: that is
-// for the test on the host.
+// Command guest is the first process of a virtual machine in which the real binary runs on another kernel. It starts an
+// agent, applies its scenario to the machine, and prints the results. It refuses to judge them: the test on the host
+// does that.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// scenarios are what the test on the host can ask for.
+// scenarios are the scenarios that the test on the host can select.
 func scenarios() map[string]func() error {
 	return map[string]func() error{
 		"count": count, "clock": setClock, "suspend": suspend, "hotplug": hotplug, "container": container,
@@ -28,7 +28,7 @@ func main() {
 }
 
 func run(name string, args []string) error {
-	if name != "guest" { // a program under watch
+	if name != "guest" { // a watched program
 		return program(name, args)
 	}
 	scenario := scenarios()[args[0]]
@@ -38,13 +38,13 @@ func run(name string, args []string) error {
 	return scenario()
 }
 
-// section prints something under a name.
+// section prints a result under a name.
 func section(name, text string) {
 	fmt.Printf("==== %s\n%s\n==== end\n", name, strings.TrimSuffix(text, "\n"))
 }
 
-// count runs a program whose system calls, starts and ends are known, and then the tests of what confines the
-// agent. Every probe is wanted, that on the ends of calls too, whatever emulation makes them cost.
+// count runs a program with known system calls, starts and ends, and then the tests of the agent's confinement. All
+// probes must attach, including that on the ends of calls, whatever they cost under emulation.
 func count() error {
 	a, err := startAgent("agent", "--syscalls.time", "--overhead.budget=100%")
 	if err != nil {
@@ -67,7 +67,7 @@ func count() error {
 	return confine()
 }
 
-// confine runs the tests of what confines a process, which judge for themselves.
+// confine runs the tests of the confinement, which judge for themselves.
 func confine() error {
 	if err := os.MkdirAll("/tmp", 0o755); err != nil {
 		return err

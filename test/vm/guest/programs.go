@@ -17,27 +17,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program is what this binary does under another name.
+// program runs the program that this binary is under another name.
 func program(name string, args []string) error {
 	switch name {
 	case "known": // N system calls
 		n, err := strconv.Atoi(args[0])
 		calls(n)
 		return err
-	case "steady": // N system calls every tenth of a second, until it is told to stop
+	case "steady": // N system calls every tenth of a second, until it is stopped
 		n, err := strconv.Atoi(args[0])
 		if err != nil {
 			return err
 		}
 		steady(n)
 		return nil
-	case "hopper": // N system calls in a thread on each CPU that there is
+	case "hopper": // N system calls in a thread on each CPU
 		n, err := strconv.Atoi(args[0])
 		if err != nil {
 			return err
 		}
 		return hop(n)
-	case "burner": // burns what it is given, once it is told to begin
+	case "burner": // uses all CPU time that it gets, after a line of input
 		return burn()
 	}
 	return fmt.Errorf("there is no program %q", name)
@@ -49,8 +49,8 @@ func calls(n int) {
 	}
 }
 
-// steady prints how many calls it made when it is told to stop. It makes up for what it was late, and
-// neither its ticker nor time.Since know of clocks that are set.
+// steady prints the number of its calls when it is stopped. It catches up after delays. Its ticker and time.Since do
+// not depend on the wall clock.
 func steady(n int) {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
@@ -69,7 +69,7 @@ func steady(n int) {
 	}
 }
 
-// hop makes the calls on one CPU after the other, as far as it may.
+// hop makes the calls on one CPU after the other, as far as its affinity allows.
 func hop(n int) error {
 	runtime.LockOSThread()
 	for cpu := range runtime.NumCPU() {
@@ -88,13 +88,13 @@ func burn() error {
 	if _, err := os.Stdin.Read(b[:]); err != nil {
 		return err
 	}
-	memory := bytes.Repeat([]byte{1}, 8<<20) // in its group, which is why it waited
+	memory := bytes.Repeat([]byte{1}, 8<<20) // counted in its group, because the program waited for the move
 	for {
 		memory[0]++
 	}
 }
 
-// known runs the program whose system calls are known.
+// known runs the program with known system calls.
 func known(calls string) error {
 	if out, err := exec.Command("/known", calls).CombinedOutput(); err != nil {
 		return fmt.Errorf("running the known program: %w\n%s", err, out)
@@ -114,7 +114,7 @@ func start(name string, args ...string) (*running, error) {
 	return r, r.cmd.Start()
 }
 
-// stop tells the program to end and returns what it printed.
+// stop ends the program and returns its output.
 func (r *running) stop() (string, error) {
 	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return "", err

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// suspended is how long the machine sleeps, in seconds.
+// suspended is the duration of the sleep in seconds.
 const suspended = 10
 
-// suspend lets the machine sleep until its real-time clock wakes it. All of it sleeps (S3): the CPUs but one
-// are switched off on the way. From s2idle ("freeze") QEMU's real-time clock does not wake a machine.
+// suspend suspends the machine until its real-time clock wakes it. The state is S3, which switches off all CPUs except
+// one. QEMU's real-time clock does not wake a machine from s2idle ("freeze").
 func suspend() error {
 	a, err := startAgent("up", "--interval", "1s", "--data-dir", "/data")
 	if err != nil {
@@ -55,7 +55,7 @@ func sleep(state string) (time.Duration, error) {
 	return asleep() - before, nil
 }
 
-// asleep is how long the machine has been suspended since its start.
+// asleep returns the total time of suspension since the start.
 func asleep() time.Duration { return read(unix.CLOCK_BOOTTIME) - read(unix.CLOCK_MONOTONIC) }
 
 func read(clock int32) time.Duration {
