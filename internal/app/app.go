@@ -197,7 +197,7 @@ func (p *program) run(ctx context.Context) error {
 	p.url = web.URL
 	group.Add(web)
 	group.Add(p.services...)
-	group.Add(web.Drain(), &announcer{out: p.Out, url: web.URL, page: p.web.API != nil})
+	group.Add(web.Drain(), trimmer{}, &announcer{out: p.Out, url: web.URL, page: p.web.API != nil})
 	return group.Run(ctx)
 }
 
@@ -218,7 +218,19 @@ func (a *announcer) Run(ctx context.Context) error {
 	} else {
 		fmt.Fprintf(a.out, "teescope agent is up: %s/metrics; Ctrl-C stops it.\n", a.url())
 	}
-	// The first rules and analyses run after the start and touch many pages that are not needed again soon.
+	<-ctx.Done()
+	return nil
+}
+
+// trimmer returns memory to the system when all services are initialised, and from then on periodically: the first rules
+// and analyses run after the start and touch many pages that are not needed again soon.
+type trimmer struct{}
+
+// Name implements service.Service.
+func (trimmer) Name() string { return "trimmer" }
+
+// Run implements service.Runner.
+func (trimmer) Run(ctx context.Context) error {
 	for wait := time.Minute; ; wait = 10 * time.Minute {
 		trim.Trim()
 		select {

@@ -43,7 +43,7 @@ var (
 	// to 12,000 cycles. It names no study. The published measurements of that size are of the pair, so this range is too.
 	OCALL = Cycles{
 		What: "an OCALL", Low: 8000, High: 14000,
-		Source: "Gramine, Performance tuning and analysis: 8,000 to 12,000 cycles; Weisse et al., HotCalls, ISCA 2017: 8,200 to 14,000",
+		Source: "Gramine, Performance tuning and analysis: 8,000 to 12,000 cycles for each EEXIT and EENTER; Weisse et al., HotCalls, ISCA 2017: 8,200 to 14,000",
 	}
 	// Exitless is the cost of the same call by a thread outside.
 	Exitless = Cycles{
@@ -58,7 +58,7 @@ var (
 	// Paging is the cost of writing out one enclave page and loading it back.
 	Paging = Cycles{
 		What: "a page written out and loaded back", Low: 12000, High: 40000,
-		Source: "Orenbach et al., Eleos, EuroSys 2017: EWB and ELDU 12,000 cycles each way at least, 40,000 with the fault",
+		Source: "Orenbach et al., Eleos, EuroSys 2017: 12,000 cycles at least for EWB and ELDU together, 40,000 with the fault",
 	}
 	// Switch is the cost of one context switch, without the caches that it loses.
 	Switch = Cycles{

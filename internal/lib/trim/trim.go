@@ -21,6 +21,9 @@ import (
 // fault.
 //
 // Trim is advice to the kernel. Nothing is lost when the kernel ignores it.
+//
+// Measured on Linux 6.18, 150 s after the start (n=1 each): resident memory of the agent 53 MB, without trimming 67 MB;
+// of the agent and server in one process 94 and 101 MB. Anonymous memory is the same with and without.
 func Trim() {
 	debug.FreeOSMemory()
 	self, err := os.Readlink("/proc/self/exe")
