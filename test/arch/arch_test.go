@@ -189,7 +189,7 @@ func importRules() []importRule {
 			why: "descriptions, the clock, the host's files, text, threads, remote servers, numbers and the service skeleton know no other package but hostfs and text",
 			from: []string{
 				"internal/lib/metric", "internal/lib/clock", "internal/lib/hostfs", "internal/lib/text", "internal/lib/remote",
-				"internal/lib/service", "internal/lib/stat", "internal/lib/trim", "internal/agent/threads",
+				"internal/lib/service", "internal/lib/stat", "internal/lib/teelabel", "internal/lib/trim", "internal/agent/threads",
 			},
 			never: []string{module},
 			but:   []string{lib + "hostfs", lib + "text"}, // Go forbids import cycles
@@ -291,7 +291,7 @@ func importRules() []importRule {
 			why:   "the terminal's view knows what any client of an agent knows",
 			from:  []string{"internal/cli/top"},
 			never: []string{module},
-			but:   []string{lib + "remote", lib + "text"},
+			but:   []string{lib + "remote", lib + "teelabel", lib + "text"},
 		},
 		{
 			why:    "only the terminal's view needs a terminal library",

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/teescope/teescope/internal/lib/teelabel"
 	"golang.org/x/sys/unix"
 )
 
@@ -28,7 +29,7 @@ const (
 // finding is the TEE that a process uses, and the runtime that started it.
 type finding struct {
 	enclave bool
-	runtime string
+	runtime teelabel.Runtime
 }
 
 // seen is a process that was queried.
@@ -45,7 +46,7 @@ type seen struct {
 // users share one detector.
 type Detector struct {
 	roots Roots
-	guest Kind // the TEE that this whole machine runs in
+	guest teelabel.Kind // the TEE that this whole machine runs in
 	now   func() time.Time
 	boot  func() time.Duration // time since the machine started, with that in suspend
 
@@ -71,7 +72,7 @@ func sinceBoot() time.Duration {
 
 // Workload returns the TEE that the processes use, and their runtime. The runtime is empty if none is recognised.
 // A runtime can run outside a TEE: simulations and gramine-direct do.
-func (d *Detector) Workload(tgids []uint32) (kind, runtime string) {
+func (d *Detector) Workload(tgids []uint32) (kind teelabel.Kind, runtime teelabel.Runtime) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
@@ -86,9 +87,9 @@ func (d *Detector) Workload(tgids []uint32) (kind, runtime string) {
 		}
 	}
 	if best.enclave {
-		return string(SGX), best.runtime
+		return teelabel.SGX, best.runtime
 	}
-	return string(d.guest), best.runtime
+	return d.guest, best.runtime
 }
 
 // find answers from the cache if it can. A process is the same while its start time is the same. Its program is

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // clock returns a detector and its clock, which the test sets. The fake processes start one second after the
@@ -69,7 +70,7 @@ func TestAnotherProgramIsLookedAtSoon(t *testing.T) {
 	root := filepath.Dir(r.Proc)
 	d, now := clock(r)
 	*now = now.Add(24 * time.Hour)
-	is := func(want, when string) {
+	is := func(want teelabel.Kind, when string) {
 		t.Helper()
 		if kind, _ := d.Workload([]uint32{7}); kind != want {
 			t.Errorf("the process is in %q %s, want %q", kind, when, want)
@@ -149,7 +150,7 @@ func TestThisProcess(t *testing.T) {
 	r := Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}
 	d := NewDetector(r)
 	self := []uint32{uint32(os.Getpid())}
-	if kind, runtime := d.Workload(self); kind != string(guestOf(r)) || runtime != "" {
+	if kind, runtime := d.Workload(self); kind != guestOf(r) || runtime != "" {
 		t.Errorf("this test is in %q under %q", kind, runtime)
 	}
 	s := d.seen[self[0]]

@@ -4,6 +4,7 @@ package tee
 
 import (
 	"bytes"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,7 +12,7 @@ import (
 	"testing"
 )
 
-var runtimes = []string{"", "gramine-sgx", "gramine-direct", "scone", "occlum", "ego", "openenclave", "sgx-sdk", "fortanix-edp"}
+var runtimes = []teelabel.Runtime{"", "gramine-sgx", "gramine-direct", "scone", "occlum", "ego", "openenclave", "sgx-sdk", "fortanix-edp"}
 
 // FuzzProcess varies the files of /proc/PID, because the owner of a process controls their content.
 func FuzzProcess(f *testing.F) {
@@ -47,7 +48,7 @@ func FuzzProcess(f *testing.F) {
 		}
 		checkLook(t, r.look(7), maps, fd)
 		kind, runtime := NewDetector(r).Workload([]uint32{7})
-		if !slices.Contains([]string{"none", "sgx"}, kind) || !slices.Contains(runtimes, runtime) {
+		if !slices.Contains([]teelabel.Kind{teelabel.None, teelabel.SGX}, kind) || !slices.Contains(runtimes, runtime) {
 			t.Errorf("the process runs in %q under %q", kind, runtime)
 		}
 		if p, ok := r.process(7); ok && !bytes.Contains(stat, []byte("("+p.comm+")")) {

@@ -3,6 +3,7 @@
 package tee
 
 import (
+	"github.com/teescope/teescope/internal/lib/teelabel"
 	"path"
 	"strings"
 )
@@ -15,17 +16,20 @@ type clues struct {
 }
 
 // libraries identify runtimes by the beginning of a library's file name. A version follows it.
-var libraries = []struct{ prefix, runtime string }{
+var libraries = []struct {
+	prefix  string
+	runtime teelabel.Runtime
+}{
 	// Occlum links the SDK's urts statically into its PAL.
-	{"libocclum-pal.so", "occlum"},
+	{"libocclum-pal.so", teelabel.Occlum},
 	// These are the loader and the C library of SCONE's dynamically linked programs.
-	{"ld-scone-", "scone"},
-	{"libc.scone-", "scone"},
-	{"libsgx_urts.so", "sgx-sdk"},
-	{"libsgx_urts_sim.so", "sgx-sdk"}, // the simulation: no enclave
+	{"ld-scone-", teelabel.SCONE},
+	{"libc.scone-", teelabel.SCONE},
+	{"libsgx_urts.so", teelabel.SDK},
+	{"libsgx_urts_sim.so", teelabel.SDK}, // the simulation: no enclave
 	// Open Enclave's host library is linked statically and loads enclaves through this library. So does the SDK's
 	// urts, which is listed before it.
-	{"libsgx_enclave_common.so", "openenclave"},
+	{"libsgx_enclave_common.so", teelabel.OpenEnclave},
 }
 
 // mapped notes that a file is mapped.
@@ -44,7 +48,7 @@ func (c *clues) mapped(file string) {
 // runtime returns the name of the runtime, empty if none is known. The executable is checked before the
 // arguments, and both before libraries, because an enclave of one runtime may use an attestation library of
 // another.
-func (c *clues) runtime() string {
+func (c *clues) runtime() teelabel.Runtime {
 	if r := byExecutable(c.exe); r != "" {
 		return r
 	}
@@ -59,49 +63,49 @@ func (c *clues) runtime() string {
 	return ""
 }
 
-func byExecutable(exe string) string {
+func byExecutable(exe string) teelabel.Runtime {
 	switch {
 	case strings.HasSuffix(exe, "/gramine/sgx/loader"):
-		return "gramine-sgx"
+		return teelabel.GramineSGX
 	// gramine-direct re-executes /proc/self/exe. After that its executable is the PAL.
 	case strings.HasSuffix(exe, "/gramine/direct/libpal.so"), strings.HasSuffix(exe, "/gramine/direct/loader"):
-		return "gramine-direct"
+		return teelabel.GramineDirect
 	}
 	switch name := path.Base(exe); {
 	case name == "ego-host":
-		return "ego"
+		return teelabel.EGo
 	case name == "erthost":
-		return "openenclave" // Edgeless RT, a fork of it
+		return teelabel.OpenEnclave // Edgeless RT, a fork of it
 	case strings.HasPrefix(name, "occlum-run"), name == "occlum_exec_server":
-		return "occlum"
+		return teelabel.Occlum
 	case strings.HasPrefix(name, "ld-scone-"):
-		return "scone"
+		return teelabel.SCONE
 	case name == "ftxsgx-runner", name == "ftxsgx-runner-cargo":
-		return "fortanix-edp"
+		return teelabel.FortanixEDP
 	}
 	return ""
 }
 
 // byArguments recognises runtimes whose executable cannot be read, and hosts that load the enclave of their first
 // argument.
-func byArguments(args []string) string {
+func byArguments(args []string) teelabel.Runtime {
 	if len(args) < 2 {
 		return ""
 	}
 	if len(args) >= 3 && (args[2] == "init" || args[2] == "child") {
 		switch { // LOADER PAL init|child APPLICATION
 		case strings.HasSuffix(args[1], "/sgx/libpal.so"):
-			return "gramine-sgx"
+			return teelabel.GramineSGX
 		case strings.HasSuffix(args[1], "/direct/libpal.so"):
-			return "gramine-direct"
+			return teelabel.GramineDirect
 		}
 	}
 	if strings.HasPrefix(path.Base(args[0]), "ld-scone-") {
-		return "scone"
+		return teelabel.SCONE
 	}
 	// The argument of EGo's host is ENCLAVE:PAYLOAD.
 	if enclave, _, found := strings.Cut(args[1], ":"); found && path.Base(enclave) == "ego-enclave" {
-		return "ego"
+		return teelabel.EGo
 	}
 	return ""
 }

@@ -13,17 +13,7 @@ import (
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/metric"
-)
-
-// Kind is a TEE. It is a value of the label tee.
-type Kind string
-
-// The kinds. None is the value of a workload without a TEE.
-const (
-	SGX  Kind = "sgx"
-	TDX  Kind = "tdx"
-	SEV  Kind = "sev"
-	None Kind = "none"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // Roots are the directories below which the machine is read.
@@ -34,7 +24,7 @@ type Roots struct{ Proc, Dev, Sys string }
 // (package service). The collector internal/agent/collector/teehost uses the backends.
 type Backend interface {
 	// Name returns the TEE, which is also the name of the folder.
-	Name() Kind
+	Name() teelabel.Kind
 	// Describe lists every family that Collect can emit. The list is constant.
 	Describe() []*metric.Desc
 	// Collect emits the samples of one scrape. A machine without this TEE has no samples, and that is no error.
@@ -57,23 +47,23 @@ func (r Roots) hasSGX() bool {
 }
 
 // Available returns, for each kind, whether the machine offers it to workloads or runs inside it.
-func (d *Detector) Available() map[Kind]bool {
-	return map[Kind]bool{
-		SGX: d.roots.hasSGX(),
-		TDX: d.guest == TDX || IsOn(d.roots.Sys, "module/kvm_intel/parameters/tdx"),
-		SEV: d.guest == SEV || IsOn(d.roots.Sys, "module/kvm_amd/parameters/sev"),
+func (d *Detector) Available() map[teelabel.Kind]bool {
+	return map[teelabel.Kind]bool{
+		teelabel.SGX: d.roots.hasSGX(),
+		teelabel.TDX: d.guest == teelabel.TDX || IsOn(d.roots.Sys, "module/kvm_intel/parameters/tdx"),
+		teelabel.SEV: d.guest == teelabel.SEV || IsOn(d.roots.Sys, "module/kvm_amd/parameters/sev"),
 	}
 }
 
 // guestOf returns the TEE in which the whole machine runs.
-func guestOf(r Roots) Kind {
+func guestOf(r Roots) teelabel.Kind {
 	switch {
 	case hostfs.At(r.Dev).Exists("tdx_guest"):
-		return TDX
+		return teelabel.TDX
 	case hostfs.At(r.Dev).Exists("sev-guest"):
-		return SEV
+		return teelabel.SEV
 	}
-	return None
+	return teelabel.None
 }
 
 // IsOn returns the value of a boolean module parameter.

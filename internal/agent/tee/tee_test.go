@@ -4,6 +4,7 @@ package tee
 
 import (
 	"fmt"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,9 +66,10 @@ func args(a ...string) string { return strings.Join(a, "\x00") + "\x00" }
 func TestDetector(t *testing.T) {
 	gramine := libs + "gramine"
 	for name, tt := range map[string]struct {
-		files         map[string]string
-		available     string
-		kind, runtime string
+		files     map[string]string
+		available string
+		kind      teelabel.Kind
+		runtime   teelabel.Runtime
 	}{
 		"nothing":           {nil, "", "none", ""},
 		"SGX, not used":     {map[string]string{"dev/sgx_enclave": "", "proc/7/maps": "00-01 r-xp 0 00:06 1 /bin/sh\n"}, "sgx", "none", ""},
@@ -136,8 +138,9 @@ func TestTheProcessWithTheEnclaveDecides(t *testing.T) {
 		"proc/4/maps": enclaveMap,
 	})
 	for _, tt := range []struct {
-		tgids         []uint32
-		kind, runtime string
+		tgids   []uint32
+		kind    teelabel.Kind
+		runtime teelabel.Runtime
 	}{
 		{[]uint32{1, 2}, "none", "gramine-direct"},
 		{[]uint32{1, 2, 3}, "sgx", "ego"},

@@ -66,7 +66,7 @@ func aexStorm() engine.Rule {
 
 func judgeAEXStorm(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, cpuSignal, aexSignal)
-	if !ok || !placeOf(w).protected() || v[cpuSignal] < leastBusy {
+	if !ok || !environmentOf(w).protected() || v[cpuSignal] < leastBusy {
 		return nil
 	}
 	if traps, told := w.Value(trapsSignal); told && traps >= trapsPerSecond {

@@ -43,20 +43,20 @@ func contextSwitchStorm() engine.Rule {
 }
 
 func judgeContextSwitchStorm(w engine.Workload) *engine.Verdict {
-	p := placeOf(w)
+	e := environmentOf(w)
 	cores, busy := cpuOf(w)
 	kinds := w.By(switchesSignal, "kind")
 	waits, taken := kinds["voluntary"], kinds["involuntary"]
-	if !p.known() || !busy || waits+taken < stormSwitches {
+	if !e.known() || !busy || waits+taken < stormSwitches {
 		return nil
 	}
 	exits, counted := exitsOf(w)
-	if p.enclave() && counted && waits >= taken && waits < stormWaits*exits {
+	if e.enclave() && counted && waits >= taken && waits < stormWaits*exits {
 		return nil
 	}
 	low, high := shares(w, cost.Switch, waits+taken, cores)
 	assumptions := []string{cost.Switch.Assumption(), w.Clock.Assumption(), cpuBound}
-	if p.enclave() {
+	if e.enclave() {
 		// A thread leaves the enclave to wait. A thread that is preempted inside leaves by an exception.
 		_, out := shares(w, w.OCALL, waits, cores)
 		_, aex := shares(w, cost.AEX, taken, cores)
@@ -72,13 +72,13 @@ func judgeContextSwitchStorm(w engine.Workload) *engine.Verdict {
 		Evidence:   []string{switchesSignal.With("kind", "voluntary"), switchesSignal.With("kind", "involuntary"), cpuSignal.Name, waitSignal.Name, threadsSignal.Name, coresSignal.Name},
 	}
 	if waits >= taken {
-		v.Cause, v.Advice = waiting(w, p, waits)
+		v.Cause, v.Advice = waiting(w, e, waits)
 		v.Evidence = append(v.Evidence, shownMost(callsOf(w), 2, waitCalls)...)
 	} else {
-		v.Cause, v.Advice = overcommitted(w, p, taken)
+		v.Cause, v.Advice = overcommitted(w, e, taken)
 	}
 	v.Cause += fmt.Sprintf(": the switches take %s of the CPU time", between(low, high))
-	if !p.enclave() {
+	if !e.enclave() {
 		v.Severity = analysis.Info
 		return v
 	}
@@ -90,7 +90,7 @@ func judgeContextSwitchStorm(w engine.Workload) *engine.Verdict {
 var waitCalls = append([]string{"futex", "nanosleep", "clock_nanosleep", "read", "recvfrom", "recvmsg", "sched_yield", "wait4"}, pollCalls...)
 
 // waiting returns the cause and advice for threads that give up the CPU.
-func waiting(w engine.Workload, p place, waits float64) (cause string, advice []string) {
+func waiting(w engine.Workload, e environment, waits float64) (cause string, advice []string) {
 	top := largest(callsOf(w), waitCalls...)
 	cause = fmt.Sprintf("threads wait %s times/s", figure(waits))
 	if callsOf(w)[top] > 0 {
@@ -100,7 +100,7 @@ func waiting(w engine.Workload, p place, waits float64) (cause string, advice []
 	if top == "futex" {
 		lock = "let locks spin for some microseconds before they wait, and hold them for a shorter time"
 	}
-	return cause, p.advice(
+	return cause, e.advice(
 		tip{"", lock},
 		tip{"", "give each thread more work before it waits: batches, pipelined requests, fewer and longer connections"},
 		tip{"", "use fewer threads, so that each one finds work without waiting"},
@@ -110,12 +110,12 @@ func waiting(w engine.Workload, p place, waits float64) (cause string, advice []
 }
 
 // overcommitted returns the cause and advice for threads that are preempted.
-func overcommitted(w engine.Workload, p place, taken float64) (cause string, advice []string) {
+func overcommitted(w engine.Workload, e environment, taken float64) (cause string, advice []string) {
 	cause = fmt.Sprintf("threads lose the CPU %s times/s", figure(taken))
 	if wait, told := w.Value(waitSignal); told {
 		cause += fmt.Sprintf(", and %s of them wait for a CPU on average", figure(wait))
 	}
-	return cause, p.advice(
+	return cause, e.advice(
 		tip{"", "run no more busy threads than there are CPUs, and count the other workloads of the machine too"},
 		tip{"", "pin the workload to CPUs that nothing else uses (taskset, isolcpus, nohz_full, CPU manager policy static)"},
 		tip{"Gramine", "count the sgx.insecure__rpc_thread_num threads of Exitless too: they are busy as well"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 const (
@@ -51,16 +52,16 @@ var (
 )
 
 // family groups runtimes that share advice. It is empty for an unknown runtime.
-func (p place) family() string {
-	switch p.runtime {
-	case "gramine-sgx", "gramine-direct":
+func (e environment) family() string {
+	switch e.runtime {
+	case teelabel.GramineSGX, teelabel.GramineDirect:
 		return "Gramine"
-	case "sgx-sdk", "openenclave":
+	case teelabel.SDK, teelabel.OpenEnclave:
 		return "Intel SDK, Open Enclave"
-	case "scone":
+	case teelabel.SCONE:
 		return "SCONE"
 	}
-	return p.runtime
+	return string(e.runtime)
 }
 
 // tip is advice for one family of runtimes, or for all if family is empty.
@@ -68,14 +69,14 @@ type tip struct{ family, text string }
 
 // advice returns the tips for all runtimes and for this one. For an unknown runtime it returns all tips, each with its
 // family's name.
-func (p place) advice(tips ...tip) []string {
+func (e environment) advice(tips ...tip) []string {
 	var texts []string
 	for _, t := range tips {
 		switch {
 		case t.text == "":
-		case t.family == "" || t.family == p.family():
+		case t.family == "" || t.family == e.family():
 			texts = append(texts, t.text)
-		case p.family() == "":
+		case e.family() == "":
 			texts = append(texts, t.family+": "+t.text)
 		}
 	}
@@ -87,12 +88,12 @@ func (p place) advice(tips ...tip) []string {
 // SCONE lets threads outside make the calls, and nothing shows whether the caller leaves the enclave in the meantime
 // (Arnautov et al., SCONE, OSDI 2016, 4.3). The cost is therefore anything from an exitless call to an OCALL. Few
 // counted exits also mean that threads outside make the calls. Otherwise each call is an OCALL.
-func crossing(w engine.Workload, p place, calls float64) cost.Cost {
+func crossing(w engine.Workload, e environment, calls float64) cost.Cost {
 	exits, counted := exitsOf(w)
 	switch {
-	case p.runtime == "scone":
+	case e.runtime == teelabel.SCONE:
 		return cost.Between("a call that SCONE hands to a thread outside", cost.Exitless, w.OCALL, w.Clock)
-	case counted && exits < calls/2 && !p.split():
+	case counted && exits < calls/2 && !e.split():
 		return cost.Exitless
 	}
 	return w.OCALL
@@ -100,13 +101,15 @@ func crossing(w engine.Workload, p place, calls float64) cost.Cost {
 
 // split reports whether the program has a half outside the enclave with system calls of its own. Only its OCALLs are
 // known to come from inside.
-func (p place) split() bool { return p.runtime == "sgx-sdk" || p.runtime == "openenclave" }
+func (e environment) split() bool {
+	return e.runtime == teelabel.SDK || e.runtime == teelabel.OpenEnclave
+}
 
 // leaving returns how many of these system calls a second leave the enclave. In a program without a half outside, all
 // of them do. Otherwise at most as many as there are exits do, and none if there are fewer exits than half of the
 // calls.
-func leaving(w engine.Workload, p place, calls float64) float64 {
-	if !p.split() {
+func leaving(w engine.Workload, e environment, calls float64) float64 {
+	if !e.split() {
 		return calls
 	}
 	exits, _ := exitsOf(w)
@@ -118,8 +121,8 @@ func leaving(w engine.Workload, p place, calls float64) float64 {
 
 // bySyscall returns the calls that leave the enclave, by system call. For a program with a half outside these are its
 // OCALLs: under the system call in their name, or else under their own name.
-func bySyscall(w engine.Workload, p place) (calls map[string]float64, evidence func(call string) string) {
-	if !p.split() {
+func bySyscall(w engine.Workload, e environment) (calls map[string]float64, evidence func(call string) string) {
+	if !e.split() {
 		return callsOf(w), func(call string) string { return callsSignal.With("syscall", call) }
 	}
 	calls = make(map[string]float64)

@@ -66,7 +66,7 @@ func encryptionTax() engine.Rule {
 
 func judgeEncryptionTax(w engine.Workload) *engine.Verdict {
 	cpu, measured := w.Value(cpuSignal)
-	if !measured || cpu < leastBusy || !placeOf(w).protected() {
+	if !measured || cpu < leastBusy || !environmentOf(w).protected() {
 		return nil
 	}
 	if nodes, counted := w.Value(nodesSignal); counted && nodes >= encryptedCalls {

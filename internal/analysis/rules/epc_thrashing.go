@@ -99,14 +99,14 @@ func stalled(w engine.Workload, pages float64) (threads float64, measured bool) 
 }
 
 func judgeEPCThrashing(w engine.Workload) *engine.Verdict {
-	p := placeOf(w)
+	e := environmentOf(w)
 	cores, busy := w.Value(cpuSignal)
 	pages, from, ok := loadedBack(w)
 	least := float64(pagingPages)
 	if _, _, short := shortage(w); short {
 		least = shortPages
 	}
-	if !p.enclave() || !busy || !ok || pages < least {
+	if !e.enclave() || !busy || !ok || pages < least {
 		return nil
 	}
 	stall, timed := stalled(w, pages)
@@ -127,7 +127,7 @@ func judgeEPCThrashing(w engine.Workload) *engine.Verdict {
 		Cause: fmt.Sprintf("%s evicted pages are loaded back each second (%s/s), which takes %s of the time%s",
 			figure(pages), megabytes(pages*pageBytes), between(low, high), epcShort(w)),
 		Evidence:   []string{from, evictedSignal.Name, needSignal.Name, allNeedSignal.Name, epcSizeSignal.Name, cpuSignal.Name},
-		Advice:     epcAdvice(w, p),
+		Advice:     epcAdvice(w, e),
 		Supersedes: []string{LoadBackStalls, PageFaultStorm},
 	}
 	if by, share, found := neighbour(w); found {
@@ -184,7 +184,7 @@ func neighbour(w engine.Workload) (name string, share float64, found bool) {
 	return name, by[name] / all, true
 }
 
-func epcAdvice(w engine.Workload, p place) []string {
+func epcAdvice(w engine.Workload, e environment) []string {
 	more := ""
 	if all, size, short := shortage(w); short {
 		more = fmt.Sprintf("move to a machine with at least %s of enclave page cache (Ice Lake servers have up to 1 TB), or make the enclaves smaller by %s",
@@ -194,7 +194,7 @@ func epcAdvice(w engine.Workload, p place) []string {
 	if by, _, found := neighbour(w); found {
 		apart = "run " + by + " on another machine: it takes the pages that this workload loses"
 	}
-	return p.advice(
+	return e.advice(
 		tip{"", apart},
 		tip{"", more},
 		tip{"", "keep less in the enclave: use smaller caches, or encrypt data in the application and store it outside"},

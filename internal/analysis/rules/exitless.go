@@ -8,6 +8,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // Exitless names the rule of this file.
@@ -71,9 +72,9 @@ func exitless() engine.Rule {
 }
 
 func judgeExitless(w engine.Workload) *engine.Verdict {
-	runtime := placeOf(w).runtime
+	runtime := environmentOf(w).runtime
 	v, ok := figures(w, cpuSignal, exitsSignal, workCallsSignal, coresSignal, idleSignal)
-	if !ok || runtime != "gramine-sgx" || v[cpuSignal] < leastBusy {
+	if !ok || runtime != teelabel.GramineSGX || v[cpuSignal] < leastBusy {
 		return nil
 	}
 	on := v[workCallsSignal] >= exitlessCalls && v[workCallsSignal] >= exitlessOn*v[exitsSignal]

@@ -77,7 +77,7 @@ func judgeLLCMisses(w engine.Workload) *engine.Verdict {
 			"if the working set has grown, make it smaller: in an enclave each missed line is also decrypted and checked",
 		},
 	}
-	if placeOf(w).protected() {
+	if environmentOf(w).protected() {
 		verdict.Gain = analysis.Amdahl(low/v[cpuSignal], high/v[cpuSignal], costMiss.Assumption(), w.Clock.Assumption(), cpuBound,
 			"the rate of misses returns to that of the hour before")
 	} else {

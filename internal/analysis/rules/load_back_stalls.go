@@ -60,11 +60,11 @@ func loadBackStalls() engine.Rule {
 }
 
 func judgeLoadBackStalls(w engine.Workload) *engine.Verdict {
-	p := placeOf(w)
+	e := environmentOf(w)
 	cores, busy := w.Value(cpuSignal)
 	pages, counted := w.Value(loadedSignal)
 	mean, measured := w.Value(meanStallSignal)
-	if !p.enclave() || !busy || !counted || !measured || pages <= 0 || mean < stallSeconds {
+	if !e.enclave() || !busy || !counted || !measured || pages <= 0 || mean < stallSeconds {
 		return nil
 	}
 	stall, timed := stalled(w, pages)
@@ -82,7 +82,7 @@ func judgeLoadBackStalls(w engine.Workload) *engine.Verdict {
 		Cause: fmt.Sprintf("only %s pages are loaded back each second, but each takes %s ms instead of %s ms: threads wait for %s of the time",
 			figure(pages), figure(1000*mean), figure(1000*loading), between(low, high)),
 		Evidence: []string{meanStallSignal.Name, worstStallSignal.Name, loadedSignal.Name, stallSignal.Name, directReclaimSignal.Name, retriesSignal.Name, cpuSignal.Name},
-		Advice: p.advice(
+		Advice: e.advice(
 			tip{"", stallReason(w)},
 			tip{"", "leave a CPU to ksgxd, which evicts in the background: if it waits for a CPU, threads evict pages themselves"},
 			tip{"", "keep the enclaves some MiB smaller than the enclave page cache: no page must then be evicted first"},

@@ -98,7 +98,7 @@ func judgeLockContention(w engine.Workload) *engine.Verdict {
 	if time, timed := w.Value(futexTimeSignal); timed {
 		verdict.Cause += fmt.Sprintf("; %s threads are in futex on average", figure(time))
 	}
-	if !placeOf(w).protected() {
+	if !environmentOf(w).protected() {
 		verdict.Severity = analysis.Info
 		return verdict
 	}

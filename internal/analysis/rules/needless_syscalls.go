@@ -59,10 +59,10 @@ func needlessCalls(w engine.Workload, calls map[string]float64) map[string]float
 }
 
 func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
-	p := placeOf(w)
+	e := environmentOf(w)
 	cores, busy := cpuOf(w)
-	calls, shown := bySyscall(w, p)
-	if !p.known() || !busy || len(calls) == 0 || !p.enclave() && p.runtime == "" {
+	calls, shown := bySyscall(w, e)
+	if !e.known() || !busy || len(calls) == 0 || !e.enclave() && e.runtime == "" {
 		return nil
 	}
 	found := needlessCalls(w, calls)
@@ -70,8 +70,8 @@ func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
 	if rate <= 0 || rate < needlessDominates*io {
 		return nil
 	}
-	cost := crossing(w, p, all)
-	if !p.enclave() {
+	cost := crossing(w, e, all)
+	if !e.enclave() {
 		cost = w.OCALL
 	}
 	low, high := shares(w, cost, rate, cores)
@@ -86,12 +86,12 @@ func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
 		Cause: fmt.Sprintf("%s is called %s times/s; all calls that need not leave the enclave are made %s times/s, and calls that do I/O %s times/s",
 			top, figure(found[top]), figure(rate), figure(io)),
 		Evidence: []string{shown(top), cpuSignal.Name},
-		Advice:   needlessAdvice(p, top),
+		Advice:   needlessAdvice(e, top),
 	}
 	for _, call := range mostOf(calls, 2, ioCalls) {
 		v.Evidence = append(v.Evidence, shown(call))
 	}
-	if !p.enclave() {
+	if !e.enclave() {
 		v.Severity, v.Confidence = analysis.Info, analysis.Possible
 		v.Cause += fmt.Sprintf("; this costs little outside an enclave, but would cost %s of the present CPU time inside", between(low, high))
 		return v
@@ -130,26 +130,26 @@ func shownMost(calls map[string]float64, n int, names []string) []string {
 	return most
 }
 
-func needlessAdvice(p place, top string) []string {
+func needlessAdvice(e environment, top string) []string {
 	switch {
 	case slices.Contains(clockCalls, top):
-		return p.advice(
+		return e.advice(
 			tip{"Gramine", "run on a processor that allows RDTSC in enclaves (Ice Lake or later): Gramine then reads the time without an exit"},
 			tip{"SCONE", "use a release that answers clock_gettime inside the enclave; TEEMon's authors gained a factor of 2.3"},
 			tip{"Intel SDK, Open Enclave", "read RDTSC inside the enclave where the processor allows it, or let a thread outside write the time to shared memory"},
 			tip{"", "read the time less often, for example once for each batch of events"},
 		)
 	case top == "sched_yield":
-		return p.advice(
+		return e.advice(
 			tip{"", "replace loops around sched_yield by a lock that waits, or spin for a few hundred PAUSE instructions first"},
 			tip{"Gramine", "use sys.debug__mock_syscalls for sched_yield to measure the gain (from 1.8, for debugging only)"},
 		)
 	case top == "futex":
-		return p.advice(
+		return e.advice(
 			tip{"", "let locks spin for some microseconds inside the enclave before they call futex, and wake only if a thread waits"},
 			tip{"Intel SDK, Open Enclave", "use spin locks for short critical sections: a mutex of the SDK leaves the enclave when it wakes a thread"},
 			tip{"", "use fewer threads, or share each lock among fewer threads"},
 		)
 	}
-	return p.advice(tip{"", "call " + top + " once and keep the result: it does not change while the thread lives"})
+	return e.advice(tip{"", "call " + top + " once and keep the result: it does not change while the thread lives"})
 }

@@ -70,7 +70,7 @@ func notTheTEE() engine.Rule {
 
 // judgeNotTheTEE judges only workloads in a TEE. Elsewhere no user would blame a TEE.
 func judgeNotTheTEE(w engine.Workload) *engine.Verdict {
-	if !placeOf(w).protected() {
+	if !environmentOf(w).protected() {
 		return nil
 	}
 	for _, judge := range []func(engine.Workload) *engine.Verdict{hostReclaim, stolenTime, busyNeighbours} {

@@ -63,7 +63,7 @@ func numaRemoteEPC() engine.Rule {
 func judgeNUMARemoteEPC(w engine.Workload) *engine.Verdict {
 	resident, measured := w.Value(residentSignal)
 	sections := w.Samples(sectionSignal)
-	if !measured || resident <= 0 || len(sections) < 2 || !placeOf(w).protected() {
+	if !measured || resident <= 0 || len(sections) < 2 || !environmentOf(w).protected() {
 		return nil
 	}
 	var largest float64

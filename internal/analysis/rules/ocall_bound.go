@@ -36,10 +36,10 @@ func ocallBound() engine.Rule {
 }
 
 func judgeOCALLBound(w engine.Workload) *engine.Verdict {
-	p := placeOf(w)
+	e := environmentOf(w)
 	cores, busy := cpuOf(w)
 	exits, counted := exitsOf(w)
-	if !p.enclave() || !busy || !counted {
+	if !e.enclave() || !busy || !counted {
 		return nil
 	}
 	low, high := shares(w, w.OCALL, exits, cores)
@@ -78,7 +78,7 @@ func judgeOCALLBound(w engine.Workload) *engine.Verdict {
 		Cause: fmt.Sprintf("the workload leaves the enclave %s times/s%s, which takes %s of its CPU time",
 			figure(exits), called, between(low, high)),
 		Evidence: evidence,
-		Advice: p.advice(
+		Advice: e.advice(
 			tip{"", "make fewer calls: pipeline requests, batch reads and writes, use larger buffers"},
 			tip{"Gramine", "find the callers: sgx.profile.mode = \"ocall_inner\" with sgx.profile.with_stack = true, in a debug build"},
 			tip{"Gramine", exitlessTip(w)},

@@ -71,11 +71,11 @@ func pageFaultStorm() engine.Rule {
 }
 
 func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
-	p := placeOf(w)
+	e := environmentOf(w)
 	cores, busy := cpuOf(w)
 	rate, counted := w.Value(faultsSignal)
 	now, recent := w.Value(recentFaultsSignal)
-	if !p.known() || !busy || !counted || !recent || now < faultsNow*rate {
+	if !e.known() || !busy || !counted || !recent || now < faultsNow*rate {
 		return nil
 	}
 	// Another rule judges faults on evicted pages.
@@ -100,7 +100,7 @@ func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 		assumptions = append(assumptions, cost.AEX.Assumption())
 	}
 	least := worthwhile
-	if !p.enclave() {
+	if !e.enclave() {
 		least = nativeWorthwhile
 	}
 	if low = min(low, high); middle(low, high) < least {
@@ -113,9 +113,9 @@ func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 		Cause: fmt.Sprintf("%s page faults/s take %s of the CPU time; most frequent: %s",
 			figure(rate), between(low, high), reasonOf(top)),
 		Evidence: []string{faultsSignal.With("reason", top), faultsSignal.Name, recentFaultsSignal.Name, faultsInsideSignal.Name, addedSignal.Name, majorFaultsSignal.Name, systemSignal.Name, cpuSignal.Name},
-		Advice:   faultAdvice(w, p, top),
+		Advice:   faultAdvice(w, e, top),
 	}
-	if !p.enclave() {
+	if !e.enclave() {
 		v.Severity = analysis.Info
 		return v
 	}
@@ -142,33 +142,33 @@ func reasonOf(reason string) string {
 }
 
 // faultAdvice returns advice for the most frequent reason.
-func faultAdvice(w engine.Workload, p place, reason string) []string {
+func faultAdvice(w engine.Workload, e environment, reason string) []string {
 	added, _ := w.Value(addedSignal)
 	switch reason {
 	case "no_page_found", "write_fault", "instr_fetch_fault":
 		if added >= faultsPerSecond {
-			return p.advice(
+			return e.advice(
 				tip{"", fmt.Sprintf("the running enclave allocates and frees memory (%s pages/s are added): keep memory in a pool instead", figure(added))},
 				tip{"Gramine", "set sgx.edmm_enable = false if the enclave's size is known, or raise loader.env.MALLOC_TRIM_THRESHOLD_ and MALLOC_TOP_PAD_"},
 			)
 		}
-		return p.advice(
+		return e.advice(
 			tip{"", "allocate memory once at the start and keep it: pools, no trimming (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD), huge pages outside enclaves"},
 			tip{"Gramine", "set sgx.preheat_enclave = true if the whole enclave fits into the enclave page cache and EDMM is off"},
 			tip{"Gramine", "loader.env.MALLOC_ARENA_MAX = \"1\" if 64 MiB for each thread do not fit into sgx.enclave_size"},
 		)
 	case "write_prot_fault":
-		return p.advice(
+		return e.advice(
 			tip{"", "do not fork while data is written: snapshots of Redis (save, BGSAVE) copy each page that is written meanwhile"},
 			tip{"", "do not change the protection of pages back and forth (mprotect): garbage collectors have settings for this"},
 		)
 	case "sgx":
-		return p.advice(
+		return e.advice(
 			tip{"", "check whether the enclave was lost: after a suspend or a migration of the virtual machine it must be restarted"},
 			tip{"", "with EDMM, avoid races between threads for new memory: they access pages that are not accepted yet"},
 		)
 	case "rmp":
-		return p.advice(tip{"", "keep buffers either shared or private, and do not convert them for each transfer (SWIOTLB of a fixed size)"})
+		return e.advice(tip{"", "keep buffers either shared or private, and do not convert them for each transfer (SWIOTLB of a fixed size)"})
 	}
-	return p.advice(tip{"", "find the code that faults: perf record -e exceptions:page_fault_user -g"})
+	return e.advice(tip{"", "find the code that faults: perf record -e exceptions:page_fault_user -g"})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // PollingLoop names the rule of this file.
@@ -51,25 +52,25 @@ func emptyPolls(w engine.Workload) (empty, polls float64, ok bool) {
 }
 
 func judgePollingLoop(w engine.Workload) *engine.Verdict {
-	p := placeOf(w)
+	e := environmentOf(w)
 	cores, busy := cpuOf(w)
 	empty, polls, ok := emptyPolls(w)
-	if !p.known() || !busy || !ok || empty < pollRate || empty < pollEmpty*polls {
+	if !e.known() || !busy || !ok || empty < pollRate || empty < pollEmpty*polls {
 		return nil
 	}
 	calls := callsOf(w)
 	all := total(calls)
 	each := cost.Cost(cost.Syscall)
-	if leaving(w, p, empty) == 0 {
-		p.tee = teeNone // the half outside polls
+	if leaving(w, e, empty) == 0 {
+		e.kind = teelabel.None // the half outside polls
 	}
-	if p.enclave() {
-		each = crossing(w, p, all)
+	if e.enclave() {
+		each = crossing(w, e, all)
 	}
 	low, high := shares(w, each, empty, cores)
 	high = min(high, empty/all)
 	least := worthwhile
-	if !p.enclave() {
+	if !e.enclave() {
 		least = nativeWorthwhile
 	}
 	if low = min(low, high); middle(low, high) < least {
@@ -81,13 +82,13 @@ func judgePollingLoop(w engine.Workload) *engine.Verdict {
 		Cause: fmt.Sprintf("%s is called %s times/s, and at least %s of all polls neither wait nor find anything",
 			top, figure(calls[top]), percent(empty/polls)),
 		Evidence: append([]string{callsSignal.With("syscall", top), switchesSignal.With("kind", "voluntary"), cpuSignal.Name}, shownMost(calls, 2, ioCalls)...),
-		Advice: p.advice(
+		Advice: e.advice(
 			tip{"", "let the call wait with a timeout above 0 or without one, and let other threads wake it through an eventfd"},
 			tip{"", "wait longer after each empty poll, and do not wait after a poll that found something"},
 			tip{"Intel SDK, Open Enclave", "wait outside the enclave, and enter it when there is work"},
 		),
 	}
-	if !p.enclave() {
+	if !e.enclave() {
 		v.Severity = analysis.Info
 		outLow, outHigh := w.OCALL.CPU(empty, w.Clock)
 		v.Cause += fmt.Sprintf("; in an enclave the empty polls would cost %s to %s cores", figure(outLow), figure(outHigh))

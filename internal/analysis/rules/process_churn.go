@@ -7,6 +7,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // ProcessChurn names the rule of this file.
@@ -66,10 +67,10 @@ func processChurn() engine.Rule {
 }
 
 func judgeProcessChurn(w engine.Workload) *engine.Verdict {
-	p := placeOf(w)
+	e := environmentOf(w)
 	cores, busy := w.Value(cpuSignal)
 	v, ok := figures(w, forksSignal, endsSignal, processesSignal)
-	if !p.known() || !ok {
+	if !e.known() || !ok {
 		return nil
 	}
 	enclaves, counted := w.Value(enclavesCreatedSignal)
@@ -77,13 +78,13 @@ func judgeProcessChurn(w engine.Workload) *engine.Verdict {
 	if !counted {
 		births = v[forksSignal] // in Gramine each process has an enclave of its own
 	}
-	if !p.enclave() {
+	if !e.enclave() {
 		births = v[forksSignal]
 	}
 	if births <= 0 || !passing(births, v[endsSignal], v[processesSignal]) {
 		return nil
 	}
-	if !p.enclave() {
+	if !e.enclave() {
 		if v[forksSignal] < nativeForks {
 			return nil
 		}
@@ -95,14 +96,14 @@ func judgeProcessChurn(w engine.Workload) *engine.Verdict {
 			Advice:   []string{"start workers once and keep them before you move the program into an enclave"},
 		}
 	}
-	if births < enclaveBirths || !counted && p.runtime != "gramine-sgx" {
+	if births < enclaveBirths || !counted && e.runtime != teelabel.GramineSGX {
 		return nil
 	}
 	verdict := &engine.Verdict{
 		Severity: analysis.Medium, Confidence: analysis.Likely,
 		Cause:    fmt.Sprintf("%s enclaves a minute are created and end again", figure(60*births)),
 		Evidence: []string{forksSignal.Name, enclavesCreatedSignal.Name, endsSignal.Name, execsSignal.Name, processesSignal.Name, meanStartSignal.Name},
-		Advice: p.advice(
+		Advice: e.advice(
 			tip{"", "start workers once and keep them (prefork), or use threads in one enclave"},
 			tip{"Gramine", "set sys.disallow_subprocesses = true if helpers are not needed: Python and shells start some to inspect the system"},
 			tip{"Gramine", "set sgx.edmm_enable = true or a smaller sgx.enclave_size: each child adds and measures the whole enclave"},

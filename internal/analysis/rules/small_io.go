@@ -83,15 +83,15 @@ func ioSize(w engine.Workload) (rate, bytes float64, evidence string, ok bool) {
 }
 
 func judgeSmallIO(w engine.Workload) *engine.Verdict {
-	p := placeOf(w)
+	e := environmentOf(w)
 	cores, busy := cpuOf(w)
 	rate, bytes, from, ok := ioSize(w)
 	calls := callsOf(w)
-	if !p.enclave() || !busy || !ok || bytes > smallBytes || rate < mostIO*total(calls) {
+	if !e.enclave() || !busy || !ok || bytes > smallBytes || rate < mostIO*total(calls) {
 		return nil
 	}
-	cost := crossing(w, p, total(calls))
-	low, high := shares(w, cost, leaving(w, p, rate), cores)
+	cost := crossing(w, e, total(calls))
+	low, high := shares(w, cost, leaving(w, e, rate), cores)
 	high = min(high, rate/total(calls))
 	if low = min(low, high); middle(low, high) < ocallShare {
 		return nil
@@ -101,7 +101,7 @@ func judgeSmallIO(w engine.Workload) *engine.Verdict {
 		Cause: fmt.Sprintf("%s reads and writes per second move at most %s bytes each, and passing them out of the enclave takes %s of the CPU time",
 			figure(rate), figure(bytes), between(low, high)),
 		Evidence: append(shownMost(calls, 3, ioCalls), from, cpuSignal.Name),
-		Advice: p.advice(
+		Advice: e.advice(
 			tip{"", "send and answer several requests at once (pipelining; Redis: -P, MULTI; PostgreSQL: pipeline mode)"},
 			tip{"", "read and write through buffers of 64 KiB, or move many pieces with one call: readv, writev, recvmmsg, sendmmsg"},
 			tip{"Gramine", "mount files that are read in small pieces as tmpfs, or read them at once: each read leaves the enclave"},

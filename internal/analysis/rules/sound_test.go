@@ -15,6 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // values has the possible values of the signals' labels.
@@ -122,7 +123,7 @@ func TestOutsideOfAnEnclaveIsAtMostInfo(t *testing.T) {
 			}
 		}
 		if v := rule.Judge(engine.NewWorkload("w", 5*time.Minute, unknown)); v != nil {
-			t.Errorf("%s: the place of the workload is unknown, but the rule says %s", rule.Name, v.Cause)
+			t.Errorf("%s: the environment of the workload is unknown, but the rule says %s", rule.Name, v.Cause)
 		}
 	}
 }
@@ -201,13 +202,13 @@ func TestCrossing(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		w    engine.Workload
-		p    place
+		p    environment
 		want float64 // the lower end
 	}{
-		{"SCONE makes exitless calls or exits", engine.NewWorkload("w", time.Minute, nil), place{teeSGX, "scone"}, cost.Exitless.Low},
-		{"exits are not counted", engine.NewWorkload("w", time.Minute, nil), place{teeSGX, "sgx-sdk"}, cost.OCALL.Low},
-		{"an exit for each call", exits(1000), place{teeSGX, "gramine-sgx"}, cost.OCALL.Low},
-		{"threads outside make the calls", exits(10), place{teeSGX, "gramine-sgx"}, cost.Exitless.Low},
+		{"SCONE makes exitless calls or exits", engine.NewWorkload("w", time.Minute, nil), environment{teelabel.SGX, "scone"}, cost.Exitless.Low},
+		{"exits are not counted", engine.NewWorkload("w", time.Minute, nil), environment{teelabel.SGX, "sgx-sdk"}, cost.OCALL.Low},
+		{"an exit for each call", exits(1000), environment{teelabel.SGX, "gramine-sgx"}, cost.OCALL.Low},
+		{"threads outside make the calls", exits(10), environment{teelabel.SGX, "gramine-sgx"}, cost.Exitless.Low},
 	} {
 		if got := lowest(crossing(c.w, c.p, 1000)); got != c.want {
 			t.Errorf("%s: %v", c.what, got)
@@ -229,7 +230,7 @@ func TestAdviceIsForTheRuntime(t *testing.T) {
 		"occlum":      {"all"},
 		"":            {"all", "Gramine: manifest", "SCONE: heap"},
 	} {
-		if got := (place{teeSGX, runtime}).advice(tips...); !slices.Equal(got, want) {
+		if got := (environment{teelabel.SGX, teelabel.Runtime(runtime)}).advice(tips...); !slices.Equal(got, want) {
 			t.Errorf("%q: %q", runtime, got)
 		}
 	}

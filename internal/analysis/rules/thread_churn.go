@@ -50,10 +50,10 @@ func threadChurn() engine.Rule {
 }
 
 func judgeThreadChurn(w engine.Workload) *engine.Verdict {
-	p := placeOf(w)
+	e := environmentOf(w)
 	cores, busy := cpuOf(w)
 	v, ok := figures(w, threadStartsSignal, threadsSignal)
-	if !p.known() || !busy || !ok || v[threadStartsSignal] < churnStarts {
+	if !e.known() || !busy || !ok || v[threadStartsSignal] < churnStarts {
 		return nil
 	}
 	life := v[threadsSignal] / v[threadStartsSignal]
@@ -62,7 +62,7 @@ func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 	}
 	calls := callsOf(w)
 	// The calls confirm Gramine's pipes. Where calls are not counted, only the runtime shows them.
-	handshakes := p.family() == "Gramine"
+	handshakes := e.family() == "Gramine"
 	if len(calls) > 0 {
 		handshakes = handshakes && calls["socket"] >= handshakeSockets*v[threadStartsSignal] && calls["bind"] >= handshakeBinds*v[threadStartsSignal]
 	}
@@ -71,14 +71,14 @@ func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 	if handshakes {
 		low, high = v[threadStartsSignal]*handshakeLow/cores, v[threadStartsSignal]*handshakeHigh/cores
 		assumptions = []string{cpuBound, "a thread costs 2.4 to 2.7 ms with its encrypted pipe (measured with gramine-direct on a virtual machine of 2 CPUs)"}
-		if p.enclave() {
+		if e.enclave() {
 			_, out := shares(w, w.OCALL, handshakeCalls*v[threadStartsSignal], cores)
 			high += out
 			assumptions = append(assumptions, "at most each of the thread's 28 calls leaves the enclave", w.OCALL.Assumption(), w.Clock.Assumption())
 		}
 	}
 	least := worthwhile
-	if !p.enclave() {
+	if !e.enclave() {
 		least = nativeWorthwhile
 	}
 	if middle(low, min(high, 1)) < least {
@@ -89,7 +89,7 @@ func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 		Cause: fmt.Sprintf("%s threads/s are created and live for %s s on average, which takes %s of the CPU time",
 			figure(v[threadStartsSignal]), figure(life), between(low, high)),
 		Evidence: []string{threadStartsSignal.Name, threadsSignal.Name, cpuSignal.Name},
-		Advice: p.advice(
+		Advice: e.advice(
 			tip{"", "keep threads in a pool, and let each thread serve many requests or connections"},
 			tip{"Gramine", "prefer an event loop to a thread for each connection: a thread costs thirty times as much as outside Gramine"},
 			tip{"Intel SDK, Open Enclave", "keep the threads that enter the enclave, and let each thread make many calls"},
@@ -102,7 +102,7 @@ func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 	if futex := calls["futex"]; futex > 0 && futex <= joinFutex*v[threadStartsSignal] {
 		verdict.Supersedes = []string{LockContention, ContextSwitchStorm} // the calls wait for threads to end
 	}
-	if !p.enclave() {
+	if !e.enclave() {
 		verdict.Severity = analysis.Info
 		cost := v[threadStartsSignal] * handshakeLow
 		if !handshakes {

@@ -8,6 +8,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/analysis/engine"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // ThreadsOverCapacity names the rule of this file.
@@ -57,7 +58,7 @@ func threadsOverCapacity() engine.Rule {
 }
 
 func judgeThreadsOverCapacity(w engine.Workload) *engine.Verdict {
-	if !placeOf(w).protected() {
+	if !environmentOf(w).protected() {
 		return nil
 	}
 	if verdict := overTCS(w); verdict != nil && verdict.Severity != analysis.Info {
@@ -72,9 +73,9 @@ func judgeThreadsOverCapacity(w engine.Workload) *engine.Verdict {
 // overTCS compares threads with the thread control structures of the enclave. In Gramine each thread of the application
 // is a thread of the process. Other runtimes have threads that never enter.
 func overTCS(w engine.Workload) *engine.Verdict {
-	runtime := placeOf(w).runtime
+	runtime := environmentOf(w).runtime
 	v, ok := figures(w, threadsSignal, tcsSignal, cpuSignal)
-	if !ok || runtime != "gramine-sgx" || v[tcsSignal] <= 0 || v[threadsSignal] < tcsNear*v[tcsSignal] {
+	if !ok || runtime != teelabel.GramineSGX || v[tcsSignal] <= 0 || v[threadsSignal] < tcsNear*v[tcsSignal] {
 		return nil
 	}
 	calls, counted := w.Value(allCallsSignal)

@@ -3,6 +3,7 @@
 package top
 
 import (
+	"github.com/teescope/teescope/internal/lib/teelabel"
 	"math"
 	"time"
 )
@@ -73,7 +74,7 @@ func compare(before, after *Sample) Table {
 			old = before.Workloads[key]
 		}
 		row := compareWorkload(key, old, w, t.Over, after.Attached)
-		t.TEE = t.TEE || inTEE(row.TEE)
+		t.TEE = t.TEE || teelabel.Kind(row.TEE).IsTEE()
 		t.Rows = append(t.Rows, row)
 	}
 	var old map[Series]float64

@@ -172,6 +172,3 @@ func others(family string, labels map[string]string) Series {
 	list = append(list, "", "")
 	return Series{family, list[0], list[1]}
 }
-
-// inTEE reports whether a workload runs in a trusted execution environment.
-func inTEE(tee string) bool { return tee != "" && tee != "none" }

@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/teescope/teescope/internal/lib/remote"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // screen draws a model. It never changes the model.
@@ -120,7 +121,7 @@ func (sc screen) totals() string {
 		cpu, calls, fault = plus(cpu, r.CPU), plus(calls, r.Calls), plus(fault, r.Faults)
 		switched = plus(switched, plus(r.Voluntary, r.Involuntary))
 		procs, thrs = plus(procs, r.Processes), plus(thrs, r.Threads)
-		if inTEE(r.TEE) {
+		if teelabel.Kind(r.TEE).IsTEE() {
 			tees++
 		}
 	}

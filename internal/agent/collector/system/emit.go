@@ -56,7 +56,7 @@ func (e *emission) emit(emit emitFunc) {
 		}
 		e.emitSubject(s, emit)
 		v := e.members.detect(e.kernel, w, byOwner[w])
-		emit(e.families.info.Value(1, with(s.labels, string(w.Kind), v.kind, v.runtime)...))
+		emit(e.families.info.Value(1, with(s.labels, string(w.Kind), string(v.kind), string(v.runtime))...))
 		for what, at := range w.Kept.succession.changedAt {
 			if at > 0 {
 				emit(e.families.change.Value(at, with(s.labels, changeNames[what])...))

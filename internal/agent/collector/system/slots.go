@@ -10,6 +10,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/sampling"
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // Sizes of maps in the kernel.
@@ -31,7 +32,10 @@ type kept struct {
 }
 
 // verdict is the TEE and the runtime that were last detected for a workload.
-type verdict struct{ kind, runtime string }
+type verdict struct {
+	kind    teelabel.Kind
+	runtime teelabel.Runtime
+}
 
 func (k *kept) add(from *kept) { k.combine(from, 1) }
 

@@ -15,20 +15,21 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // backend emits one sample and then fails, or not.
 type backend struct {
-	kind tee.Kind
+	kind teelabel.Kind
 	desc *metric.Desc
 	err  error
 }
 
-func made(kind tee.Kind, err error) *backend {
+func made(kind teelabel.Kind, err error) *backend {
 	return &backend{kind, metric.New(metric.Desc{Name: string(kind) + "_things"}), err}
 }
 
-func (b *backend) Name() tee.Kind           { return b.kind }
+func (b *backend) Name() teelabel.Kind      { return b.kind }
 func (b *backend) Describe() []*metric.Desc { return []*metric.Desc{b.desc} }
 func (b *backend) Collect(_ context.Context, emit func(prometheus.Metric)) error {
 	emit(b.desc.Value(7))
@@ -101,7 +102,7 @@ func (s *serving) Shutdown(context.Context) error { s.note("down"); return nil }
 func TestBackendsThatAreServicesAreServed(t *testing.T) {
 	var journal []string
 	broken := errors.New("no such luck")
-	serve := func(kind tee.Kind, err error) *serving { return &serving{made(kind, nil), &journal, err} }
+	serve := func(kind teelabel.Kind, err error) *serving { return &serving{made(kind, nil), &journal, err} }
 	c := New(tee.Roots{}, serve("first", nil), made("plain", nil), serve("second", nil))
 	if err := c.Init(t.Context()); err != nil {
 		t.Fatal(err)

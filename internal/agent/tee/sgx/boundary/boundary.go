@@ -24,6 +24,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
@@ -99,7 +100,7 @@ func New(o Options) *Backend {
 }
 
 // Name implements tee.Backend. Names of probes begin with it, so it kept its value when the package was renamed.
-func (b *Backend) Name() tee.Kind { return "transition" }
+func (b *Backend) Name() teelabel.Kind { return "transition" }
 
 // Describe implements tee.Backend.
 func (b *Backend) Describe() []*metric.Desc { return b.families.All() }

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
-	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/functions"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/gramine"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // mechanism is one method to count crossings of the enclave boundary.
@@ -110,8 +110,8 @@ func (b *Backend) scan() error {
 // look examines one process of the machine.
 func (b *Backend) look(tgid uint32) error {
 	kind, runtime := b.opts.Detector.Workload([]uint32{tgid})
-	enclave := kind == string(tee.SGX)
-	if runtime == "" && !enclave || runtime == "gramine-direct" {
+	enclave := kind == teelabel.SGX
+	if runtime == "" && !enclave || runtime == teelabel.GramineDirect {
 		return nil
 	}
 	p := b.processes.Get(tgid)
@@ -162,18 +162,18 @@ func (b *Backend) openFiles(p *process.Process) {
 
 // runtimeOf returns the runtime whose functions a mapped file may have. Open Enclave's functions are in the
 // executable itself.
-func runtimeOf(detected, file string, isExe bool) string {
+func runtimeOf(detected teelabel.Runtime, file string, isExe bool) string {
 	name := path.Base(file)
 	switch {
-	case detected == "gramine-sgx":
+	case detected == teelabel.GramineSGX:
 		if isExe {
 			return gramine.Runtime
 		}
 	case strings.HasPrefix(name, "libocclum-pal.so"):
 		return functions.Occlum
-	case strings.HasPrefix(name, "libsgx_urts.so") && detected == "sgx-sdk":
+	case strings.HasPrefix(name, "libsgx_urts.so") && detected == teelabel.SDK:
 		return functions.SDK
-	case isExe && (detected == "openenclave" || detected == "ego" || detected == "sgx-sdk"):
+	case isExe && (detected == teelabel.OpenEnclave || detected == teelabel.EGo || detected == teelabel.SDK):
 		return functions.OpenEnclave
 	}
 	return ""

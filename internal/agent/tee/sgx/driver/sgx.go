@@ -17,6 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/probe"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // pageSize is the page size of the EPC: 4 KiB by architecture (Intel SDM vol. 3D, Enclave Page Cache).
@@ -50,7 +51,7 @@ func New(o Options) *Backend {
 }
 
 // Name implements tee.Backend.
-func (b *Backend) Name() tee.Kind { return tee.SGX }
+func (b *Backend) Name() teelabel.Kind { return teelabel.SGX }
 
 // Describe implements tee.Backend.
 func (b *Backend) Describe() []*metric.Desc { return b.families.all() }

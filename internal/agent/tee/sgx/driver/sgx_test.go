@@ -18,6 +18,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/lib/metric/metrictest"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -218,7 +219,7 @@ func TestThisMachine(t *testing.T) {
 	if err != nil && os.Geteuid() == 0 {
 		t.Error(err)
 	}
-	if has := tee.NewDetector(r).Available()[tee.SGX]; !has && strings.Contains(got, "sgx_enclaves{") {
+	if has := tee.NewDetector(r).Available()[teelabel.SGX]; !has && strings.Contains(got, "sgx_enclaves{") {
 		t.Errorf("there is no SGX driver, and yet:\n%s", got)
 	}
 }

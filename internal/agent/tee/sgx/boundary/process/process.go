@@ -14,6 +14,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // maxProcesses is the limit of watched processes.
@@ -30,7 +31,7 @@ type Group = attribution.Group[count.Counts]
 // Process is a process that runs a program with an enclave.
 type Process struct {
 	Group
-	Runtime string // as the detector names it
+	Runtime teelabel.Runtime // as the detector names it
 	Enclave bool
 	Watched bool // a rule of --watch names it: its calls are timed and its AEXs counted
 	Ended   bool // its counts are final
