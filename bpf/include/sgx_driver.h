@@ -8,7 +8,7 @@
 
 #include "kernel.h"
 
-/* encl.h: the numbers of bits in sgx_encl.flags, which the driver passes to set_bit. They are powers of two by accident. */
+/* encl.h: the numbers of bits in sgx_encl.flags. The driver passes them to set_bit. Powers of two are an accident. */
 enum sgx_encl_flags {
 	SGX_ENCL_DEBUG = 2,
 	SGX_ENCL_INITIALIZED = 8,

@@ -23,7 +23,7 @@ func (m *machine) crossings(t *testing.T) {
 		if _, n := to.sum("teescope_enclave_transitions_total", "workload", "pingpong"); n > 0 {
 			t.Errorf("%d series of transitions without a counter", n)
 		}
-		if !bytes.Contains(read(t, filepath.Join(m.dir, "agent.log")), []byte("this kernel wants CAP_SYS_ADMIN")) {
+		if !bytes.Contains(read(t, filepath.Join(m.dir, "agent.log")), []byte("this kernel requires CAP_SYS_ADMIN")) {
 			t.Error("the agent does not say why it counts no transitions")
 		}
 		return

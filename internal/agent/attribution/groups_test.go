@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
-// counter is a member that counts one thing.
+// counter is a member with one counter.
 type counter struct {
 	Group[uint64]
 	n, before uint64
@@ -65,7 +65,7 @@ func (q *numbers) LookupAndDelete(_, number any) error {
 	return nil
 }
 
-// fake is a kernel side that nothing runs in, with its groups.
+// fake is a kernel side in memory, with its groups.
 type fake struct {
 	*Groups[*counter, uint64]
 	keys    keys
@@ -87,7 +87,7 @@ func newFake(limit int) *fake {
 	return f
 }
 
-// make does what the kernel side does when it sees a new program.
+// make creates a group as the kernel side does for a new program.
 func (f *fake) make(number uint32, program string) {
 	r := Record{Cgroup: uint64(100 + number), Ready: 1, TGID: 7}
 	copy(r.Comm[:], program)
@@ -114,31 +114,31 @@ func (f *fake) member(t *testing.T, number uint32) *counter {
 func TestAGroupLivesUntilNothingCountsIntoIt(t *testing.T) {
 	f, now := newFake(8), time.Unix(1000, 0)
 	f.make(1, "worker")
-	f.records[2].Cgroup = 9 // it is being made
+	f.records[2].Cgroup = 9 // it is being created
 	f.Adopt(now)
 	c := f.member(t, 1)
 	if f.Get(2) != nil || c.Workload.Name != "worker" || c.TGID != 7 {
-		t.Fatalf("adopted %+v; the unfinished one: %v", c.Group, f.Get(2))
+		t.Fatalf("adopted %+v; the incomplete one: %v", c.Group, f.Get(2))
 	}
 	c.n = 5
 	f.retireAt(t, now)
 	if len(f.keys) != 1 {
-		t.Fatal("a group that is in use was withdrawn")
+		t.Fatal("the key of a group in use was withdrawn")
 	}
 	c.alive = false
 	f.retireAt(t, now)
 	if len(f.keys) != 0 {
-		t.Fatal("a group that nothing is in was not withdrawn")
+		t.Fatal("the key of an empty group was not withdrawn")
 	}
 	c.n++ // late
 	f.retireAt(t, now.Add(IdleBeforeFree))
 	f.retireAt(t, now.Add(IdleBeforeFree+time.Second))
 	if f.Get(1) == nil {
-		t.Fatal("a group that was just counted into has ended")
+		t.Fatal("a group ended just after an event was counted into it")
 	}
 	f.retireAt(t, now.Add(2*IdleBeforeFree))
 	if f.Get(1) != nil || f.records[1].Ready != 0 || !slices.Contains(*f.free, 1) {
-		t.Fatalf("its number was not handed back: %v", *f.free)
+		t.Fatalf("its number was not freed: %v", *f.free)
 	}
 	if c.Workload.Kept != 6 {
 		t.Errorf("its workload keeps %d, want 6", c.Workload.Kept)
@@ -166,14 +166,14 @@ func TestAGroupThatIsJoinedWhileItIsWithdrawnGoesOn(t *testing.T) {
 	c.alive = false
 	f.retireAt(t, now.Add(2*time.Hour))
 	if f.Get(1) == nil {
-		t.Error("it ended at once when nothing was in it")
+		t.Error("the group ended as soon as it was empty")
 	}
-	// A newer group has its key when it is joined again.
+	// A newer group has the key when a process joins the older one again.
 	f.keys[f.records[1].Key()] = 2
 	c.alive = true
 	f.retireAt(t, now.Add(3*time.Hour))
 	if f.keys[f.records[1].Key()] != 2 {
-		t.Error("it took its key from a newer group")
+		t.Error("the older group took the key of a newer one")
 	}
 }
 
@@ -187,7 +187,7 @@ func TestPromotionMovesNoCounts(t *testing.T) {
 	first.alive, second.n = false, 20
 	f.Promote(now)
 	if second.Workload != f.Registry.Other() {
-		t.Fatal("there is room for one workload")
+		t.Fatal("want one named workload")
 	}
 	f.retireAt(t, now)
 	f.retireAt(t, now.Add(IdleBeforeFree))
@@ -220,7 +220,7 @@ func TestAPartOfAGroupHasNoKey(t *testing.T) {
 	}
 }
 
-// Without a kernel side, its user makes the groups and ends them.
+// Without a kernel side, user space creates and ends the groups.
 func TestGroupsOfUserSpace(t *testing.T) {
 	now := time.Unix(1000, 0)
 	g := New[*counter, uint64](nil, 1, Hooks[*counter, uint64]{})

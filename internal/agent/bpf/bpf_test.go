@@ -183,7 +183,7 @@ func TestCounterThatIsNotThereSaysSo(t *testing.T) {
 		t.Errorf("status %+v, error %v", status, err)
 	}
 	if len(o.Costs()) != 0 {
-		t.Error("a program was left behind")
+		t.Error("a program stays loaded")
 	}
 }
 
@@ -221,12 +221,12 @@ func TestPassAndCallRunOnce(t *testing.T) {
 		t.Errorf("a pass over the tasks counted %d", c[0]-9)
 	}
 	if err := o.Pass("typed"); err == nil {
-		t.Error("a program that is no iterator passed")
+		t.Error("Pass with a program that is no iterator has no error")
 	}
 }
 
-// A way with arguments attaches all of its programs or none. This kernel may have no kprobes: then the
-// reason says so, and nothing stays behind.
+// A way with arguments attaches all of its programs or none. On a kernel without kprobes the
+// reason says so, and no program stays loaded.
 func TestArgumentsAreKeptByAProgramOfTheirOwn(t *testing.T) {
 	o := open(t, 1)
 	before := len(o.programs)
@@ -237,7 +237,7 @@ func TestArgumentsAreKeptByAProgramOfTheirOwn(t *testing.T) {
 		t.Errorf("%+v, %v", status, err)
 	}
 	if len(o.programs) != before {
-		t.Errorf("%d programs stayed behind", len(o.programs)-before)
+		t.Errorf("%d programs stay loaded", len(o.programs)-before)
 	}
 }
 

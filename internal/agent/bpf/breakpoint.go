@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Breakpoints is a program that is run before threads execute an instruction, by the processor's debug registers.
-// Nothing is written into the memory of the process, so the instruction may be any, anywhere: in the vDSO too, which no
-// other probe can be set in. A processor has four such registers, which debuggers use.
+// Breakpoints is a program that runs before threads execute an instruction, by the processor's debug registers.
+// They write nothing into the memory of the process, so any instruction is possible, including those of the vDSO, where
+// no other probe works. A processor has four such registers, which debuggers use too.
 type Breakpoints struct{ prog *ebpf.Program }
 
 // LoadBreakpoints loads a program of the type perf_event. Loading needs CAP_PERFMON. Setting needs CAP_PERFMON or
@@ -28,14 +28,14 @@ func LoadBreakpoints(o *Object, name string) (*Breakpoints, error) {
 	return &Breakpoints{prog: prog}, nil
 }
 
-// Of perf_event_attr, which x/sys does not have: HW_BREAKPOINT_X, and the bit remove_on_exec (Linux 5.13).
+// Values of perf_event_attr that x/sys lacks: HW_BREAKPOINT_X, and the bit remove_on_exec (Linux 5.13).
 const (
 	onExecution  = 4
 	removeOnExec = 1 << 36
 )
 
-// Set sets a breakpoint at an address of a thread, and of all threads and processes that it makes from then on, until
-// they execute another program or the result is closed. It is switched off at first.
+// Set sets a breakpoint at an address of a thread, and of all threads and processes that it creates later, until
+// they execute another program or the result is closed. The breakpoint is disabled at first.
 func (b *Breakpoints) Set(tid int, address uint64) (*Breakpoint, error) {
 	const anyCPU, noGroup = -1, -1
 	attr := unix.PerfEventAttr{
@@ -47,9 +47,9 @@ func (b *Breakpoints) Set(tid int, address uint64) (*Breakpoint, error) {
 	fd, err := unix.PerfEventOpen(&attr, tid, anyCPU, noGroup, unix.PERF_FLAG_FD_CLOEXEC)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("setting a breakpoint: %w; kernel.perf_event_paranoid must be 2 or less for it", err)
+		return nil, fmt.Errorf("setting a breakpoint: %w; kernel.perf_event_paranoid must be 2 or less", err)
 	case errors.Is(err, unix.ENOSPC):
-		return nil, fmt.Errorf("setting a breakpoint: %w: a debugger has all debug registers", err)
+		return nil, fmt.Errorf("setting a breakpoint: %w: a debugger uses all debug registers", err)
 	case err != nil:
 		return nil, fmt.Errorf("setting a breakpoint: %w", err)
 	}
@@ -59,10 +59,10 @@ func (b *Breakpoints) Set(tid int, address uint64) (*Breakpoint, error) {
 	return &Breakpoint{fd: fd}, nil
 }
 
-// Breakpoint is one that is set.
+// Breakpoint is a breakpoint of a thread and of those that inherited it.
 type Breakpoint struct{ fd int }
 
-// Switch switches it on or off, for those that inherited it too.
+// Switch enables or disables the breakpoint, including inherited ones.
 func (b *Breakpoint) Switch(on bool) error {
 	request := uint(unix.PERF_EVENT_IOC_DISABLE)
 	if on {
@@ -74,5 +74,5 @@ func (b *Breakpoint) Switch(on bool) error {
 	return nil
 }
 
-// Close removes it, from those that inherited it too.
+// Close removes the breakpoint, including inherited ones.
 func (b *Breakpoint) Close() error { return unix.Close(b.fd) }

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cost is what one program costs. Runs and RunTime count only while statistics are enabled
+// Cost is the cost of one program. The kernel counts Runs and RunTime only while statistics are enabled
 // (SampleCosts, or the sysctl kernel.bpf_stats_enabled), because counting costs as much as a cheap
-// program does.
+// program.
 type Cost struct {
 	Program      string
 	Instructions int // of the translated program, after dead code was removed
@@ -21,8 +21,8 @@ type Cost struct {
 	RunTime      time.Duration
 }
 
-// Costs reads the cost of every attached program. A program whose figures the kernel does not give is left out.
-// The first time takes longer: a program's size is asked for once, because the kernel gives its code with it.
+// Costs reads the cost of every attached program. Programs without information from the kernel are left out.
+// The first call takes longer, because it reads the size of each program, which the kernel returns with the code.
 func (o *Object) Costs() []Cost {
 	costs := make([]Cost, 0, len(o.programs))
 	for i := range o.programs {
@@ -39,7 +39,7 @@ func (o *Object) Costs() []Cost {
 	return costs
 }
 
-// measure finds the size of the program, false when the kernel does not tell.
+// measure reads the size of the program. It returns false if the kernel does not provide it.
 func (p *Program) measure() bool {
 	info, err := p.prog.Info()
 	if err != nil {
@@ -50,7 +50,7 @@ func (p *Program) measure() bool {
 	return err == nil && p.instructions > 0
 }
 
-// SampleCosts lets the kernel count and time the runs of all eBPF programs for a while. It needs
+// SampleCosts enables the kernel's statistics about runs of all eBPF programs for a duration. It needs
 // CAP_SYS_ADMIN.
 func SampleCosts(ctx context.Context, d time.Duration) error {
 	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
@@ -65,8 +65,8 @@ func SampleCosts(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// MapMemory returns the kernel memory of each map in bytes. Maps whose size the kernel does not tell are left out.
-// Those that are made whole are asked about once.
+// MapMemory returns the kernel memory of each map in bytes. Maps without information from the kernel are left out.
+// The size of preallocated maps is read once, because it does not change.
 func (o *Object) MapMemory() map[string]uint64 {
 	if o.sizes == nil {
 		o.sizes = map[string]uint64{}

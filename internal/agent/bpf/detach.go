@@ -10,7 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// ErrNotProbe is returned for a program that no probe attached.
+// ErrNotProbe is returned for a program that was not attached by a probe.
 var ErrNotProbe = errors.New("no probe attached this program")
 
 // hooked is a loaded program that can be detached from its event and attached again.
@@ -45,7 +45,7 @@ func (h *hooked) off() error {
 func (h *hooked) Close() error { return h.off() }
 
 // Detach detaches the program of a probe from its event, so that the event costs nothing. The program stays loaded.
-// Detaching a detached program is no error.
+// Detaching a detached program is not an error.
 func (o *Object) Detach(program string) error {
 	h := o.hooks[program]
 	if h == nil {

@@ -30,7 +30,7 @@ func TestAProbeThatRestsSeesNothingAndComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := call(); n != 0 {
-			t.Errorf("counted %d while it rested", n)
+			t.Errorf("counted %d while it was detached", n)
 		}
 		if err := errors.Join(o.Reattach("typed"), o.Reattach("typed")); err != nil {
 			t.Fatal(err)

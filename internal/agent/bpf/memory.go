@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// View maps an array map (BPF_F_MMAPABLE) into memory as a slice of T: reading a counter is then a
-// load and not a system call. The kernel writes while one reads; an aligned 8-byte load is whole, two
-// loads are not one moment. The slice is invalid after Object.Close.
+// View maps an array map (BPF_F_MMAPABLE) into memory as a slice of T. So reading a counter is a
+// load instead of a system call. The kernel writes concurrently: an aligned 8-byte load is atomic, but two
+// loads may see different moments. The slice is invalid after Object.Close.
 //
-// T must have the size of the map's value; the error says both otherwise.
+// T must have the size of the map's value. Otherwise the error states both sizes.
 func View[T any](o *Object, name string) ([]T, error) {
 	m := o.Map(name)
 	if m == nil {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package bpf loads eBPF objects, attaches their programs with fallbacks, maps their arrays into
-// memory, and says what each program costs.
+// memory, and reports the cost of each program.
 //
-// It knows no metric and no collector: a caller hands it an object and a list of probes, each with the
+// It refuses to know metrics and collectors. A caller gives it an object and a list of probes, each with the
 // ways in which it can attach, best first.
 package bpf
 
@@ -21,23 +21,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Object is one eBPF object file: its maps are created once, its programs are loaded one by one, so
-// that a program which this kernel refuses does not take the others with it.
+// Object is one eBPF object file. Its maps are created once. Its programs are loaded one by one, so
+// that the others load if the kernel refuses one.
 type Object struct {
 	spec     *ebpf.CollectionSpec
 	maps     map[string]*ebpf.Map
 	programs []Program
-	hooks    map[string]*hooked // by program, those of probes
+	hooks    map[string]*hooked // programs of probes, by program name
 	closers  []io.Closer
 	types    *btf.Cache        // the kernel's types, kept while programs are loaded
-	sizes    map[string]uint64 // memory of maps that stay as they are
+	sizes    map[string]uint64 // memory of preallocated maps
 }
 
 // Program is a program that was loaded and attached.
 type Program struct {
 	Name         string
 	prog         *ebpf.Program
-	instructions int // of the translated program; 0 before it was asked for
+	instructions int // of the translated program; 0 before it was read
 }
 
 // Open reads an object file. Nothing is loaded into the kernel yet.
@@ -49,8 +49,8 @@ func Open(object []byte) (*Object, error) {
 	return &Object{spec: spec, types: btf.NewCache(), hooks: map[string]*hooked{}}, nil
 }
 
-// SetConstant gives a `const volatile` variable its value. Code that the value makes unreachable is
-// removed by the verifier.
+// SetConstant sets the value of a `const volatile` variable. The verifier removes code that the value makes
+// unreachable.
 func (o *Object) SetConstant(name string, value any) error {
 	v := o.spec.Variables[name]
 	if v == nil {
@@ -87,16 +87,16 @@ func (o *Object) CreateMaps() error {
 	return nil
 }
 
-// Map returns a map by its name, nil when the object has none of that name.
+// Map returns the map with a name, or nil.
 func (o *Object) Map(name string) *ebpf.Map { return o.maps[name] }
 
 // Maps returns the names of all maps, sorted.
 func (o *Object) Maps() []string { return slices.Sorted(maps.Keys(o.maps)) }
 
-// Programs returns the names of all programs of the object file, sorted. There are none after Loaded.
+// Programs returns the names of all programs of the object file, sorted. It must be called before Loaded.
 func (o *Object) Programs() []string { return slices.Sorted(maps.Keys(o.spec.Programs)) }
 
-// KernelHas tells whether the kernel describes a structure of that name. There is no answer after Loaded.
+// KernelHas reports whether the kernel's BTF has a structure of a name. It must be called before Loaded.
 func (o *Object) KernelHas(structure string) (bool, error) {
 	kernel, err := o.types.Kernel()
 	if err != nil {
@@ -127,7 +127,7 @@ func (o *Object) Load(name string) (*ebpf.Program, error) {
 	return prog, nil
 }
 
-// keep remembers what is attached, so that Close undoes it.
+// keep records a program and its links, so that Close closes them.
 func (o *Object) keep(name string, prog *ebpf.Program, links ...io.Closer) {
 	o.programs = append(o.programs, Program{Name: name, prog: prog})
 	o.closers = append(o.closers, prog)
@@ -171,7 +171,7 @@ func (o *Object) Pass(name string) (err error) {
 	return nil
 }
 
-// Call loads a program of the type syscall, which hooks into nothing, and returns what runs it once.
+// Call loads a program of the type syscall, which needs no event, and returns a function that runs it once.
 func (o *Object) Call(name string) (func() error, error) {
 	prog, err := o.Load(name)
 	if err != nil {
@@ -186,8 +186,8 @@ func (o *Object) Call(name string) (func() error, error) {
 	}, nil
 }
 
-// CallOn loads a program for a raw tracepoint that is attached to none, and returns what runs it once on a CPU that
-// is on line (Linux 5.10).
+// CallOn loads a raw-tracepoint program without attaching it, and returns a function that runs it once on a CPU that is
+// on line (Linux 5.10).
 func (o *Object) CallOn(name string) (func(cpu int) error, error) {
 	prog, err := o.Load(name)
 	if err != nil {
@@ -202,7 +202,7 @@ func (o *Object) CallOn(name string) (func(cpu int) error, error) {
 	}, nil
 }
 
-// CPUs is how many CPUs the kernel may ever have, which is what arrays with a row for each are sized by.
+// CPUs returns the number of possible CPUs, which is the size of arrays with a row per CPU.
 func CPUs() (int, error) {
 	n, err := ebpf.PossibleCPU()
 	if err != nil {
@@ -211,11 +211,11 @@ func CPUs() (int, error) {
 	return n, nil
 }
 
-// Loaded ends the loading: it frees the kernel's type information that relocation needed, and the
-// object file. Nothing can be loaded afterwards.
+// Loaded ends the loading. It frees the object file and the kernel's type information, which relocation needs.
+// Nothing can be loaded afterwards.
 func (o *Object) Loaded() { o.spec, o.types = nil, nil }
 
-// Close detaches and frees everything, last first.
+// Close detaches and frees everything in reverse order.
 func (o *Object) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(o.closers) {

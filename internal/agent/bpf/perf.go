@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Counter is a performance counter of which every Period-th event runs a program.
+// Counter is a performance counter. Every Period-th event runs a program.
 type Counter struct {
 	Type   uint32 // PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE, ...
 	Config uint64
 	Period uint64
 }
 
-// AttachCounter opens the counter on each CPU and attaches the program. Where there is no such
-// counter (no PMU, as in most virtual machines), the error says so and nothing stays open.
+// AttachCounter opens the counter on each CPU and attaches the program. If the machine has no such
+// counter (no PMU, as in most virtual machines), it returns an error and nothing stays open.
 func (o *Object) AttachCounter(probe, program string, c Counter, cpus []int) (Status, error) {
 	prog, err := o.Load(program)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// Mechanism is a way of hooking a kernel event.
+// Mechanism is the kind of attachment to a kernel event.
 type Mechanism string
 
-// The mechanisms, as the metric teescope_probe_attached spells them.
+// The mechanisms, as label values of the metric teescope_probe_attached.
 const (
 	TypedTracepoint Mechanism = "tp_btf"
 	Fentry          Mechanism = "fentry"
@@ -29,37 +29,37 @@ const (
 	NotAttached     Mechanism = "none"
 )
 
-// Way is one way of attaching a probe: a program of the object and how it hooks in.
+// Way is one way of attaching a probe: a program of the object, a mechanism and a target.
 type Way struct {
 	Program   string
 	Mechanism Mechanism
 	Target    string // the tracepoint or function
-	Note      string // what this way counts differently, empty when it counts the same
-	// Args is a program for a kprobe on the same function: a kretprobe does not see the arguments, which
-	// this one keeps for it. Empty when none is needed.
+	Note      string // what this way counts differently; empty if it counts the same
+	// Args is a program for a kprobe on the same function. It stores the arguments for a kretprobe, which cannot
+	// read them. It is empty if none is needed.
 	Args string
 }
 
-// Probe is an event that one wants to see, with the ways to see it, best first.
+// Probe is an event and the ways to attach to it, best first.
 type Probe struct {
 	Name string
-	// Required probes fail the agent when none of their ways works.
+	// Required makes the start of the agent fail if none of the ways works.
 	Required bool
 	Ways     []Way
 }
 
-// Status says how a probe attached, or why not.
+// Status is the result of attaching a probe.
 type Status struct {
 	Probe     string
 	Mechanism Mechanism
 	Program   string
-	Reason    string // of a probe that is not attached; or the note of the way that was taken
+	Reason    string // why the probe is not attached, or the note of the way that was used
 }
 
-// Attached tells whether the probe sees events.
+// Attached reports whether the probe sees events.
 func (s Status) Attached() bool { return s.Mechanism != NotAttached }
 
-// Tracepoint is the probe on a tracepoint with the program of its name.
+// Tracepoint returns the probe on a tracepoint, with the program of the same name.
 func Tracepoint(probe, name string) Probe {
 	return Probe{Name: probe, Ways: []Way{TracepointWay(name, "")}}
 }
@@ -70,8 +70,8 @@ func TracepointWay(name, note string) Way {
 	return Way{Program: name, Mechanism: TypedTracepoint, Target: name, Note: note}
 }
 
-// Attach tries the ways of a probe in order. The error is nil when one worked; it joins the reasons
-// of all ways otherwise. The status is valid in both cases.
+// Attach tries the ways of a probe in order. If none works, the error joins the errors
+// of all ways. The status is valid in both cases.
 func (o *Object) Attach(p Probe) (Status, error) {
 	var errs []error
 	for _, w := range p.Ways {
@@ -94,7 +94,7 @@ func (o *Object) attach(w Way) error {
 	return err
 }
 
-// hookAll attaches the programs of a way: all of them, or none and an error.
+// hookAll attaches all programs of a way. On an error none stays attached.
 func hookAll(o *Object, w Way) ([]*hooked, error) {
 	steps := []Way{w}
 	if w.Args != "" {
@@ -123,7 +123,7 @@ func hookOne(o *Object, w Way) (*hooked, error) {
 	return h, nil
 }
 
-// unhook detaches and unloads programs that nobody keeps.
+// unhook detaches and unloads programs.
 func unhook(all []*hooked) error {
 	var errs []error
 	for _, h := range all {
@@ -144,7 +144,7 @@ func hook(w Way, prog *ebpf.Program) (io.Closer, error) {
 	return nil, fmt.Errorf("no way to attach by %q", w.Mechanism)
 }
 
-// Reason turns an error of attaching into one short line for a label: the last cause of each way.
+// Reason converts an error of attaching into one short line for a label, with the last cause of each way.
 func Reason(err error) string {
 	const longest = 240
 	var parts []string
@@ -153,7 +153,7 @@ func Reason(err error) string {
 		if i := strings.Index(line, ": "); i >= 0 && strings.HasPrefix(line, "attaching ") {
 			line = line[i+2:]
 		}
-		// The library's guess at EPERM is about kernels before 5.11.
+		// The library's hint about EPERM applies to kernels before 5.11 only.
 		line = strings.TrimSuffix(line, " (MEMLOCK may be too low, consider rlimit.RemoveMemlock)")
 		parts = append(parts, line)
 	}

@@ -4,14 +4,14 @@ package bpf
 
 import "errors"
 
-// Trial is what came of trying one way of a probe.
+// Trial is the result of trying one way of a probe.
 type Trial struct {
 	Way
-	Err error // why it does not attach; nil when it does
+	Err error // the reason why it does not attach; nil if it does
 }
 
-// Try attaches each way of a probe by itself and detaches it at once: what Attach would take is the
-// first that works, and a person who asks what a kernel can do wants to know of the others too.
+// Try attaches each way of a probe separately and detaches it at once. Attach uses only the first way that works. Try
+// also reports the others, to describe what a kernel supports.
 func (o *Object) Try(p Probe) (Status, []Trial) {
 	status := Status{Probe: p.Name, Mechanism: NotAttached}
 	trials := make([]Trial, 0, len(p.Ways))

@@ -14,20 +14,20 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// Site is a place in a file at which a program is run whenever a process executes it.
+// Site is an instruction in a file. The program runs whenever a process executes it.
 type Site struct {
-	Offset uint64 // in the file, of the first byte of an instruction
-	Cookie uint64 // what the program is told
+	Offset uint64 // offset in the file of the first byte of the instruction
+	Cookie uint64 // value that the program reads by bpf_get_attach_cookie
 }
 
-// UserProbe is a program that is loaded once and attached to places in files later, again and again.
-// Loading needs CAP_PERFMON. Attaching needs it only where Multi is false.
+// UserProbe is a program that is loaded once and attached to sites in files later, any number of times.
+// Loading needs CAP_PERFMON. Attaching needs it only if Multi is false.
 type UserProbe struct {
 	prog  *ebpf.Program
 	multi bool
 }
 
-// LoadUserProbe loads the program NAME_multi of an object if the kernel can attach to many places at once (Linux 6.6).
+// LoadUserProbe loads the program NAME_multi of an object if the kernel can attach to many sites at once (Linux 6.6).
 // On older kernels it loads NAME.
 func LoadUserProbe(o *Object, name string) (*UserProbe, error) {
 	if features.HaveBPFLinkUprobeMulti() != nil {
@@ -36,7 +36,7 @@ func LoadUserProbe(o *Object, name string) (*UserProbe, error) {
 	return loadUserProbe(o, name+"_multi", true)
 }
 
-// LoadUserProbeEvents loads the program NAME of an object. It is attached by one perf event for each place, as kernels
+// LoadUserProbeEvents loads the program NAME of an object. It is attached by one perf event for each site, as kernels
 // before 6.6 require.
 func LoadUserProbeEvents(o *Object, name string) (*UserProbe, error) {
 	return loadUserProbe(o, name, false)
@@ -51,18 +51,18 @@ func loadUserProbe(o *Object, program string, multi bool) (*UserProbe, error) {
 	return &UserProbe{prog: prog, multi: multi}, nil
 }
 
-// Multi tells whether all places of a file are attached by one call, which is fast and needs no privilege.
+// Multi reports whether all sites of a file are attached by one call, which is fast and needs no privilege.
 func (p *UserProbe) Multi() bool { return p.multi }
 
 // Attach runs the program at all the sites of a file, for every process that maps it, until the result is
-// closed. On an error nothing stays attached. The kernel checks the instructions, not whether one begins
-// at the offset: that is for the caller.
+// closed. On an error nothing stays attached. The caller must check that an instruction begins at each offset,
+// because the kernel does not.
 func (p *UserProbe) Attach(path string, sites []Site) (io.Closer, error) {
 	return p.attach(path, sites, false)
 }
 
-// AttachReturns does the same for the returns of the functions that begin at the sites. The kernel puts an address of
-// its own in the place of the return address, which debuggers and whoever unwinds the stack may notice.
+// AttachReturns does the same for the returns of the functions that begin at the sites. The kernel replaces the return
+// address on the stack, which affects debuggers and other programs that unwind the stack.
 func (p *UserProbe) AttachReturns(path string, sites []Site) (io.Closer, error) {
 	return p.attach(path, sites, true)
 }
@@ -90,13 +90,13 @@ func (p *UserProbe) attach(path string, sites []Site, returns bool) (io.Closer, 
 	return links, nil
 }
 
-// refused explains a refusal: before Linux 6.6 each place is a perf event, and Debian's 6.1 gives one only to
-// CAP_SYS_ADMIN, whatever kernel.perf_event_paranoid says (tried with 2 and -1).
+// refused explains EPERM. Before Linux 6.6 each site is a perf event. Debian's 6.1 allows it only with
+// CAP_SYS_ADMIN, regardless of kernel.perf_event_paranoid (tested with 2 and -1).
 func refused(err error) string {
 	if !errors.Is(err, fs.ErrPermission) {
 		return ""
 	}
-	return "; this kernel wants CAP_SYS_ADMIN for it, which was given up after the start: Linux 6.6 and newer do not"
+	return "; this kernel requires CAP_SYS_ADMIN, which the agent drops after its start: Linux 6.6 and newer do not require it"
 }
 
 func (p *UserProbe) attachAll(file *link.Executable, path string, sites []Site, returns bool) (io.Closer, error) {
@@ -111,14 +111,14 @@ func (p *UserProbe) attachAll(file *link.Executable, path string, sites []Site, 
 	}
 	l, err := attach(nil, p.prog, options)
 	if err != nil {
-		return nil, fmt.Errorf("attaching to %s at %d places: %w", path, len(sites), err)
+		return nil, fmt.Errorf("attaching to %s at %d offsets: %w", path, len(sites), err)
 	}
 	return l, nil
 }
 
 type closers []io.Closer
 
-// Close closes all at once: each waits for a grace period of 0.1 s, and those pass together.
+// Close closes all concurrently, because each waits for a grace period of 0.1 s.
 func (c closers) Close() error {
 	errs := make([]error, len(c))
 	var wg sync.WaitGroup
@@ -129,5 +129,5 @@ func (c closers) Close() error {
 	return errors.Join(errs...)
 }
 
-// IsMissing tells whether an operation on a map found no entry.
+// IsMissing reports whether an operation on a map found no entry.
 func IsMissing(err error) bool { return errors.Is(err, ebpf.ErrKeyNotExist) }

@@ -85,14 +85,14 @@ func TestUserProbesCountUntilTheyAreClosed(t *testing.T) {
 			t.Errorf("%s: %d returns were counted, want 7 x 1000 and 100 (%v)", name, c[0], err)
 		}
 		if _, err := p.Attach(path, []Site{{of["often"], 1}, {1 << 40, 1}}); err == nil {
-			t.Errorf("%s: a place beyond the file was attached to", name)
+			t.Errorf("%s: attached to an offset beyond the end of the file", name)
 		}
 		run(t, path)
 		if c[0] != 7100 {
-			t.Errorf("%s: counted %d: half of what did not attach stayed", name, c[0])
+			t.Errorf("%s: counted %d: some sites stayed attached after an error", name, c[0])
 		}
 		if _, err := p.Attach(path+".no", []Site{{0, 0}}); err == nil {
-			t.Errorf("%s: a file that is not there was attached to", name)
+			t.Errorf("%s: attached to a file that does not exist", name)
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// fake emits one sample before and one after what it does.
+// fake emits one sample, calls a function and emits another sample.
 type fake struct {
 	name string
 	desc *metric.Desc
@@ -102,8 +102,8 @@ func TestOneFailureCostsOnlyItself(t *testing.T) {
 	}
 }
 
-// TestSlowCollector checks that one that hangs is bounded, loses only what it had not emitted, is
-// not started a second time, and comes back when it has ended.
+// TestSlowCollector checks that a hanging collector ends at the timeout, loses only later samples, is
+// not started a second time, and runs again after it has ended.
 func TestSlowCollector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

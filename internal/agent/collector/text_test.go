@@ -57,7 +57,7 @@ func written(t *testing.T, r *Registry, format expfmt.Format) string {
 	return out.String()
 }
 
-// The client library's own writer is the judge: its text of the same samples has the same lines.
+// The client library's writer is the reference: its text of the same samples has the same lines.
 func TestTextIsWhatTheClientLibraryWrites(t *testing.T) {
 	for _, format := range []expfmt.Format{expfmt.NewFormat(expfmt.TypeTextPlain), expfmt.NewFormat(expfmt.TypeOpenMetrics)} {
 		beside := prometheus.NewRegistry()
@@ -103,7 +103,7 @@ func comparable(text string) []string {
 	return families
 }
 
-// Our writer gives the text whole although one sample of it is not fit to be exposed.
+// The text is complete except for an invalid sample.
 func TestUnfitSamples(t *testing.T) {
 	a := metric.New(metric.Desc{Name: "test_a", Kind: metric.Gauge, Help: "A.", Labels: []string{"x"}})
 	again := metric.New(metric.Desc{Name: "test_a", Kind: metric.Gauge, Help: "A.", Labels: []string{"y"}})
@@ -124,7 +124,7 @@ func TestUnfitSamples(t *testing.T) {
 	}
 }
 
-// What is no sample of ours, a histogram, is written too.
+// Other metrics, such as a histogram, are written too.
 func TestHistogramsAreWritten(t *testing.T) {
 	h := prometheus.MustNewConstHistogram(prometheus.NewDesc("test_seconds", "H.", nil, nil), 3, 4.5, map[float64]uint64{1: 2})
 	text := written(t, NewRegistry(slog.New(slog.DiscardHandler), listed{h}), expfmt.NewFormat(expfmt.TypeOpenMetrics))
@@ -138,7 +138,7 @@ func TestHistogramsAreWritten(t *testing.T) {
 	}
 }
 
-// gone is a client that goes away.
+// gone is a client that has disconnected.
 type gone struct{ writes int }
 
 func (g *gone) Write([]byte) (int, error) { g.writes++; return 0, io.ErrClosedPipe }

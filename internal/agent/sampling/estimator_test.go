@@ -20,8 +20,8 @@ func TestASteadyLoadIsEstimatedAsItIs(t *testing.T) {
 	}
 }
 
-// The estimate is right on average, and the interval that its variance gives holds the truth as often as it says: for
-// loads that are steady, that come in bursts with the period of the cycle and with others, and that wander.
+// The estimate is unbiased, and the interval from its variance contains the true number at its nominal rate: for
+// steady loads, for bursts with the period of the cycle and with others, and for random walks.
 func TestEstimatesAreUnbiasedAndKnowTheirError(t *testing.T) {
 	const runs, cycles = 400, 60
 	for name, l := range map[string]func(seed uint64) arrivals{
@@ -101,7 +101,7 @@ func TestEstimatesAreRightForProgramsThatTheProcessorLimits(t *testing.T) {
 	}
 }
 
-// A steady load looks steady whenever it is read, and no counter ever goes back.
+// A steady load looks steady at any time of reading, and no counter decreases.
 func TestWhatIsReportedMovesEvenly(t *testing.T) {
 	s := simulate(steady(100_000), 3)
 	s.run(t, 2)
@@ -121,8 +121,8 @@ func TestWhatIsReportedMovesEvenly(t *testing.T) {
 	}
 }
 
-// When sampling begins, what is reported falls a cycle behind. Read twice a second, it slows down for that and never
-// stands still.
+// When sampling begins, the reported counts fall one cycle behind. Between two reads half a second apart they grow more
+// slowly, but they never stop.
 func TestTheBeginningOfSamplingIsNotFlat(t *testing.T) {
 	const rate, apart = 100_000, 500 * time.Millisecond
 	s := simulate(steady(rate), 11)
@@ -167,7 +167,7 @@ func TestGoingBackToCountingLosesNothing(t *testing.T) {
 	}
 }
 
-// A window that cannot be opened is not a window without events: the next cycle stands for both.
+// A window that cannot be opened does not count as a window without events. The next cycle is settled for both.
 func TestWindowsThatFailAreNoZeros(t *testing.T) {
 	s := simulate(steady(100_000), 7)
 	s.run(t, 5)

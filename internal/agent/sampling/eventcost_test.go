@@ -4,13 +4,13 @@ package sampling
 
 import "testing"
 
-// The budget is kept by the costs that were measured, and by those that are assumed where there were too few runs.
+// Measured costs are used, and assumed costs after too few runs.
 func TestCostsAreThoseThatWereMeasured(t *testing.T) {
 	var c EventCosts
 	from := [Events]RunTime{Syscall: {Runs: 10, NS: 1000}, PageFault: {Runs: 5, NS: 5}}
 	to := [Events]RunTime{
 		Syscall: {Runs: 10 + 2*leastRuns, NS: 1000 + 2*leastRuns*40},
-		// Too few, and less than no time.
+		// Too few runs, and a negative time.
 		ContextSwitch: {Runs: leastRuns - 1, NS: 1e9}, PageFault: {Runs: 5 + leastRuns, NS: 1},
 	}
 	c.Update(from, to)

@@ -68,7 +68,7 @@ func TestTheBudgetIsKept(t *testing.T) {
 	}
 }
 
-// What is counted at every level, switches, and the agent itself do not stop the counting.
+// The cost of context switches, which every level counts, and of the agent never stop the counting.
 func TestABudgetThatCannotBeKeptStopsNothing(t *testing.T) {
 	g := Governor{Budget: 0.01, CPUs: 2}
 	if got := g.Decide(time.Unix(1000, 0), Demand{Calls: 1e4, Agent: 0.5, Switches: 1e6, Programs: 4}); got != Full {

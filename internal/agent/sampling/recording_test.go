@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// recording says what an estimator was given and what it made of that. The recordings in testdata are of the code as it
-// was before it became this package: its figures are the same, bit for bit.
+// recording has the inputs and outputs of an estimator. The recordings in testdata come from the code before it became
+// this package. Its results must be the same, bit for bit.
 type recording struct {
 	Words  []int    // those that count something
 	Row    int      // words of a group
@@ -43,7 +43,7 @@ type step struct {
 	Variance    [][2]float64
 }
 
-// replay is a recording that is played again.
+// replay replays a recording.
 type replay struct {
 	recording
 	counters Counters
@@ -132,7 +132,7 @@ func (r *replay) settle() {
 	}
 }
 
-// take does what a step says, and returns what came of it.
+// take performs a step and returns its outputs.
 func (r *replay) take(t *testing.T, s step) (ended bool) {
 	t.Helper()
 	switch s.Op {

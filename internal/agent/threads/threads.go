@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package threads lists the single threads of one workload, as /proc tells them at that moment, for
-// somebody who looks at that workload in teescope top.
+// Package threads lists the threads of one workload from /proc on request, for the workload view of teescope top.
 //
-// It refuses to be a metric: threads come and go without bound, so they are no labels. It keeps
-// nothing from one question to the next; who asks twice has the rates.
+// It refuses to be a metric, because the number of threads has no bound. It keeps no state between requests: a client
+// computes rates from two answers.
 package threads
 
 import (
@@ -17,58 +16,58 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// Bounds of one answer.
+// Limits of one answer.
 const (
-	// Most is how many threads are listed: those with the most CPU time so far.
-	Most = 256
-	// mostCompared is how many threads' CPU time is looked at to find those. Each takes 10 us.
-	mostCompared = 1 << 14
+	// Max is the maximum number of listed threads, which are those with the most CPU time so far.
+	Max = 256
+	// maxCompared is the maximum number of threads whose CPU time is read to find those. Each read takes 10 us.
+	maxCompared = 1 << 14
 )
 
-// Processes says which processes belong to a workload now, and whether there is such a workload.
+// Processes returns the processes that belong to a workload now, and whether the workload exists.
 type Processes func(workload string) (pids []int, known bool)
 
-// List is an answer.
+// List is the answer to a request.
 type List struct {
 	Workload  string    `json:"workload"`
-	Time      time.Time `json:"time"` // of the values
+	Time      time.Time `json:"time"` // time of the values
 	Processes int       `json:"processes"`
-	Threads   int       `json:"threads"`  // there are
-	Compared  int       `json:"compared"` // of which the CPU time was looked at
-	List      []Thread  `json:"list"`     // those with the most of it
+	Threads   int       `json:"threads"`  // number of all threads
+	Compared  int       `json:"compared"` // number of threads whose CPU time was read
+	List      []Thread  `json:"list"`     // the threads with the most CPU time
 }
 
-// Thread is one thread. What the kernel does not tell is left out.
+// Thread is one thread. Values that the kernel does not provide are left out.
 type Thread struct {
 	PID         int      `json:"pid"`
 	TID         int      `json:"tid"`
 	Name        string   `json:"name"`
 	State       string   `json:"state"`           // the letter of proc_pid_stat(5)
-	Started     float64  `json:"started_seconds"` // after the machine: tells it from another one of that ID
+	Started     float64  `json:"started_seconds"` // since boot; distinguishes threads that had the same ID
 	CPU         float64  `json:"cpu_seconds"`
 	Waited      *float64 `json:"run_queue_wait_seconds,omitempty"`
 	Voluntary   *uint64  `json:"voluntary_switches,omitempty"`
 	Involuntary *uint64  `json:"involuntary_switches,omitempty"`
-	WaitsIn     string   `json:"waits_in,omitempty"` // function of the kernel
+	WaitsIn     string   `json:"waits_in,omitempty"` // kernel function
 }
 
-// Reader reads threads. One list is made at a time.
+// Reader reads threads. It serves one request at a time.
 type Reader struct {
 	proc      hostfs.Root
 	processes Processes
-	turn      chan struct{}
+	busy      chan struct{} // holds a value while a request is served
 }
 
-// New makes a reader; proc is the root of /proc.
+// New returns a reader. proc is the root of /proc.
 func New(proc string, of Processes) *Reader {
-	return &Reader{proc: hostfs.At(proc), processes: of, turn: make(chan struct{}, 1)}
+	return &Reader{proc: hostfs.At(proc), processes: of, busy: make(chan struct{}, 1)}
 }
 
-// Read lists the threads of a workload; false when there is no such workload.
+// Read lists the threads of a workload. It returns false if the workload does not exist.
 func (r *Reader) Read(ctx context.Context, workload string) (*List, bool, error) {
 	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
+	case r.busy <- struct{}{}:
+		defer func() { <-r.busy }()
 	case <-ctx.Done():
 		return nil, false, ctx.Err()
 	}
@@ -88,7 +87,7 @@ func (r *Reader) Read(ctx context.Context, workload string) (*List, bool, error)
 	return list, true, ctx.Err()
 }
 
-// id names a thread.
+// id identifies a thread.
 type id struct{ pid, tid int }
 
 // busiest counts the threads and chooses those with the most CPU time.
@@ -97,12 +96,12 @@ func (r *Reader) busiest(ctx context.Context, pids []int, list *List) []id {
 	for _, pid := range pids {
 		tids, _ := r.proc.Process(pid).Threads() // an error means that it has ended
 		list.Threads += len(tids)
-		for _, tid := range tids[:min(len(tids), mostCompared-len(all))] {
+		for _, tid := range tids[:min(len(tids), maxCompared-len(all))] {
 			all = append(all, id{pid, tid})
 		}
 	}
 	list.Compared = len(all)
-	if len(all) <= Most {
+	if len(all) <= Max {
 		return all
 	}
 	used := make(map[id]time.Duration, len(all))
@@ -113,13 +112,13 @@ func (r *Reader) busiest(ctx context.Context, pids []int, list *List) []id {
 		used[one], _, _ = r.cpu(one)
 	}
 	slices.SortFunc(all, func(a, b id) int { return cmp.Or(cmp.Compare(used[b], used[a]), cmp.Compare(a.tid, b.tid)) })
-	return all[:Most]
+	return all[:Max]
 }
 
 func (r *Reader) of(t id) hostfs.Process { return r.proc.Process(t.pid).Thread(t.tid) }
 
-// cpu is the time that a thread was on a CPU and the time that it was ready without one, where the
-// kernel keeps that; else the former in clock ticks.
+// cpu returns the time that a thread ran and the time that it waited for a CPU, from schedstat. On kernels without
+// schedstat it returns only the former, in clock ticks.
 func (r *Reader) cpu(t id) (run time.Duration, waited *float64, ok bool) {
 	if run, wait, ok := r.of(t).Schedstat(); ok {
 		seconds := wait.Seconds()

@@ -55,7 +55,7 @@ func TestThreadsOfAFakeMachine(t *testing.T) {
 		"stat": statLine(7, "a) R (b", "S", 150, 50, 700), "schedstat": "2500000000 125000000 9\n",
 		"status": "Name:\ta) R (b\nvoluntary_ctxt_switches:\t10\nnonvoluntary_ctxt_switches:\t3\n", "wchan": "poll_schedule_timeout.constprop.0",
 	})
-	files(t, proc, 7, 8, map[string]string{ // a kernel that keeps less, and tells less
+	files(t, proc, 7, 8, map[string]string{ // a kernel with fewer files
 		"stat": statLine(8, "b", "R", 150, 50, 800), "schedstat": "0 0 0\n", "wchan": "0",
 	})
 	files(t, proc, 9, 9, map[string]string{"stat": "9 (ends"})
@@ -73,7 +73,7 @@ func TestThreadsOfAFakeMachine(t *testing.T) {
 		t.Errorf("the first thread is %+v", one)
 	}
 	if other.CPU != 2 || other.Waited != nil || other.Voluntary != nil || other.WaitsIn != "" {
-		t.Errorf("the second thread is %+v: what is not told is absent", other)
+		t.Errorf("the second thread is %+v, want missing values to be absent", other)
 	}
 }
 
@@ -86,10 +86,10 @@ func TestNamesAreText(t *testing.T) {
 	}
 }
 
-// Of too many threads those are listed that have the most CPU time, wherever in the order they are.
+// With too many threads, those with the most CPU time are listed, regardless of their order.
 func TestTheBusiestOfManyThreads(t *testing.T) {
 	proc := t.TempDir()
-	const all = Most + 50
+	const all = Max + 50
 	for i := range all {
 		tid := 1000 + i
 		files(t, proc, 1000, tid, map[string]string{
@@ -97,11 +97,11 @@ func TestTheBusiestOfManyThreads(t *testing.T) {
 		})
 	}
 	l := read(t, New(proc, workload("w", 1000)), "w")
-	if l.Threads != all || l.Compared != all || len(l.List) != Most {
+	if l.Threads != all || l.Compared != all || len(l.List) != Max {
 		t.Fatalf("%d threads, %d compared, %d listed", l.Threads, l.Compared, len(l.List))
 	}
 	for _, one := range l.List {
-		if one.CPU < float64(all-Most)/1e9 {
+		if one.CPU < float64(all-Max)/1e9 {
 			t.Errorf("the thread %d with %v s is listed, and busier ones are not", one.TID, one.CPU)
 		}
 	}
@@ -109,18 +109,18 @@ func TestTheBusiestOfManyThreads(t *testing.T) {
 
 func TestSoManyThreadsThatNotAllAreCompared(t *testing.T) {
 	proc := t.TempDir()
-	for i := range mostCompared + 3 {
+	for i := range maxCompared + 3 {
 		if err := os.MkdirAll(filepath.Join(proc, "5/task", fmt.Sprint(10+i)), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	l := read(t, New(proc, workload("w", 5, 5)), "w")
-	if l.Threads != 2*(mostCompared+3) || l.Compared != mostCompared || len(l.List) != 0 {
+	if l.Threads != 2*(maxCompared+3) || l.Compared != maxCompared || len(l.List) != 0 {
 		t.Errorf("%d threads, %d compared, %d listed", l.Threads, l.Compared, len(l.List))
 	}
 }
 
-// The real /proc, against what the thread itself knows.
+// The real /proc, compared with the thread's own values.
 func TestARealThread(t *testing.T) {
 	runtime.LockOSThread() // never unlocked: the name would stay with a thread of others
 	if err := os.WriteFile("/proc/thread-self/comm", []byte("threads) test"), 0o644); err != nil {
@@ -175,7 +175,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// Lists are made one after the other; who has gone does not wait.
+// Requests are served one after the other. A disconnected client does not wait.
 func TestOneAtATime(t *testing.T) {
 	enter, leave := make(chan bool), make(chan bool)
 	r := New("/proc", func(string) ([]int, bool) {

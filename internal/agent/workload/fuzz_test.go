@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// FuzzNames: whoever starts a program names it, its cgroup's owner names the cgroup, and both become labels.
+// FuzzNames fuzzes names of programs and cgroups, which users choose and which become labels.
 func FuzzNames(f *testing.F) {
 	f.Add("docker-"+id64+".scope\nsystem.slice", "redis")
 	f.Add(id64+"\npod"+uid+"\nkubepods", "other")
@@ -25,7 +25,7 @@ func FuzzNames(f *testing.F) {
 		for _, id := range all[2:] {
 			checkIdentity(t, id)
 		}
-		// Whatever came before, a group of processes counts into the workload of its own labels.
+		// Regardless of earlier groups, a group counts into the workload of its own labels.
 		r := NewRegistry[int](len(all))
 		for _, id := range all {
 			got := r.Join(id, time.Time{}).Identity
@@ -49,7 +49,7 @@ func checkIdentity(t *testing.T, id Identity) {
 		t.Errorf("%+v took a reserved name", id)
 	}
 	if (id.Kind == Container) != (id.Container != "") || id.Pod != "" && id.Kind != Container && id.Kind != Program {
-		t.Errorf("%+v is at odds with itself", id)
+		t.Errorf("%+v is inconsistent", id)
 	}
 	if id.Kind == Program && isUnit(id.Name) && !strings.HasPrefix(id.Name, "program:") {
 		t.Errorf("the program %+v took the name of a unit", id)

@@ -4,46 +4,46 @@ package workload
 
 import "time"
 
-// nameRest is how long a workload keeps its name after its last process: its final counts must have
-// been scraped before they vanish, by a scraper with an interval of up to a minute.
-const nameRest = 2 * time.Minute
+// minIdleName is the time for which a workload keeps its name after its last process ended. A scraper with an
+// interval of up to a minute must read the final counts before they disappear.
+const minIdleName = 2 * time.Minute
 
-// Registry hands out workloads, at most a limit of named ones. What does not fit is [Folded]: its
-// counts are in the totals, only the name is missing, until there is room.
+// Registry assigns workloads to groups, with a limit on named workloads. Groups beyond the limit are [Folded]:
+// their counts are part of the totals, without a name, until a name becomes free.
 //
-// A workload without processes keeps its counts, but gives its name up when another needs it. Its
-// counters then end, as those of a stopped container do: they are not moved into the folded ones,
-// where a history of hours would look like the rate of one interval.
+// A workload without processes keeps its counts, but loses its name when another workload needs it. Its
+// counters then end, like those of a stopped container. They are not moved into the folded workload,
+// where the counts of hours would look like the rate of one interval.
 //
-// It is not safe for concurrent use; its owner serialises scrapes anyway.
+// Registry is not safe for concurrent use.
 type Registry[T any] struct {
 	limit    int
 	byLabels map[Identity]*Workload[T]
 	other    *Workload[T]
 }
 
-// Workload is one workload with what its owner keeps about it.
+// Workload is one workload with data of its owner.
 type Workload[T any] struct {
 	Identity
-	// Kept is the owner's: counts of groups that ended, for example.
+	// Kept is data of the owner, such as counts of ended groups.
 	Kept   T
-	groups int       // of processes that count into it now
-	since  time.Time // when the last group left, while there is none
+	groups int       // number of groups that count into it now
+	since  time.Time // time at which the last group left
 }
 
-// NewRegistry makes a registry for at most limit named workloads besides the kernel, the idle threads
-// and the folded rest.
+// NewRegistry returns a registry for at most limit named workloads besides the kernel, the idle threads
+// and the folded groups.
 func NewRegistry[T any](limit int) *Registry[T] {
 	return &Registry[T]{limit: limit, byLabels: map[Identity]*Workload[T]{}, other: &Workload[T]{Identity: Folded}}
 }
 
-// Other is the workload that others are folded into.
+// Other returns the workload of folded groups.
 func (r *Registry[T]) Other() *Workload[T] { return r.other }
 
-// Folded is the number of groups that count into Other now.
+// Folded returns the number of groups that count into Other now.
 func (r *Registry[T]) Folded() int { return r.other.groups }
 
-// Has tells whether there is a workload of that name.
+// Has reports whether a workload has the name.
 func (r *Registry[T]) Has(name string) bool {
 	for id := range r.byLabels {
 		if id.Name == name {
@@ -53,11 +53,11 @@ func (r *Registry[T]) Has(name string) bool {
 	return name == r.other.Name
 }
 
-// Len is the number of named workloads.
+// Len returns the number of named workloads.
 func (r *Registry[T]) Len() int { return len(r.byLabels) }
 
-// Join adds a group of processes to the workload of that identity, which is made if there is room,
-// and to Other if not.
+// Join adds a group of processes to the workload of an identity, which is created if a name is free.
+// Otherwise it adds the group to Other.
 func (r *Registry[T]) Join(id Identity, now time.Time) *Workload[T] {
 	w := r.find(id, now)
 	if w == nil {
@@ -67,7 +67,7 @@ func (r *Registry[T]) Join(id Identity, now time.Time) *Workload[T] {
 	return w
 }
 
-// Promote moves a group from Other to the workload of its identity, if there is room by now; nil if not.
+// Promote moves a group from Other to the workload of its identity. It returns nil if no name is free.
 func (r *Registry[T]) Promote(id Identity, now time.Time) *Workload[T] {
 	w := r.find(id, now)
 	if w != nil {
@@ -77,16 +77,16 @@ func (r *Registry[T]) Promote(id Identity, now time.Time) *Workload[T] {
 	return w
 }
 
-// Add counts one more group that is known to belong to a workload.
+// Add adds another group to a workload.
 func (r *Registry[T]) Add(w *Workload[T]) { w.groups++ }
 
-// Leave takes a group out of its workload again.
+// Leave removes a group from its workload.
 func (r *Registry[T]) Leave(w *Workload[T], now time.Time) {
 	w.groups--
 	w.since = now
 }
 
-// find returns the workload of an identity, made if need be, or nil where there is no room for it.
+// find returns the workload of an identity, or creates it. It returns nil if no name is free.
 func (r *Registry[T]) find(id Identity, now time.Time) *Workload[T] {
 	if w := r.byLabels[id.labels()]; w != nil {
 		return w
@@ -99,17 +99,17 @@ func (r *Registry[T]) find(id Identity, now time.Time) *Workload[T] {
 	return w
 }
 
-// labels are the identity without its kind, which is no label of the counts: one of each name, or a program
-// that takes the name of another kind would make a series twice.
+// labels returns the identity without its kind, which is no label of the counts. With the kind, a program and a unit of
+// the same name would be two workloads with the same series.
 func (id Identity) labels() Identity {
 	id.Kind = ""
 	return id
 }
 
-// always tells whether a workload has a name whatever the limit.
+// always reports whether a workload has a name regardless of the limit.
 func (id Identity) always() bool { return id.Kind == Kernel || id.Kind == Idle }
 
-// named counts the workloads that the limit is about.
+// named returns the number of workloads that count against the limit.
 func (r *Registry[T]) named() int {
 	n := 0
 	for _, w := range r.byLabels {
@@ -120,11 +120,11 @@ func (r *Registry[T]) named() int {
 	return n
 }
 
-// evict ends the workload that has been without processes for longest, if that is long enough.
+// evict removes the workload that has had no processes for the longest time, if this is at least minIdleName.
 func (r *Registry[T]) evict(now time.Time) bool {
 	var oldest *Workload[T]
 	for _, w := range r.byLabels {
-		if w.groups > 0 || w.always() || now.Sub(w.since) < nameRest {
+		if w.groups > 0 || w.always() || now.Sub(w.since) < minIdleName {
 			continue
 		}
 		if oldest == nil || w.since.Before(oldest.since) || w.since.Equal(oldest.since) && w.Name < oldest.Name {
@@ -138,7 +138,7 @@ func (r *Registry[T]) evict(now time.Time) bool {
 	return true
 }
 
-// Each calls f for every workload, the folded rest last, in no other order.
+// Each calls f for every workload in no order, except that Other is last.
 func (r *Registry[T]) Each(f func(*Workload[T])) {
 	for _, w := range r.byLabels {
 		f(w)

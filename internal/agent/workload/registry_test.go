@@ -43,13 +43,13 @@ func TestRegistryGivesTheNameOfTheLongestDeadToTheNext(t *testing.T) {
 	old, young := r.Join(named(0), now), r.Join(named(1), now)
 	r.Leave(old, now)
 	r.Leave(young, now.Add(time.Second))
-	if w := r.Join(named(2), now.Add(nameRest-1)); w != r.Other() {
-		t.Fatal("a name was taken away before its last counts were scraped")
+	if w := r.Join(named(2), now.Add(minIdleName-1)); w != r.Other() {
+		t.Fatal("a workload lost its name before its last counts were scraped")
 	}
-	later := now.Add(nameRest + time.Minute)
+	later := now.Add(minIdleName + time.Minute)
 	w := r.Promote(named(2), later)
 	if w == nil || w.Name != "p2" {
-		t.Fatal("no room although a workload has been without processes for long")
+		t.Fatal("no name is free although a workload has had no processes for a long time")
 	}
 	if r.Folded() != 0 || r.Len() != 2 {
 		t.Errorf("%d folded, %d named; want 0 and 2", r.Folded(), r.Len())
@@ -72,7 +72,7 @@ func TestRegistryNeverFoldsTheKernel(t *testing.T) {
 	}
 }
 
-// Two workloads of one name are told apart by their other labels, and of equal labels there is one workload.
+// Workloads of the same name are distinguished by their other labels. Equal labels are one workload.
 func TestRegistryTellsLabelsApart(t *testing.T) {
 	r := NewRegistry[int](8)
 	now := time.Now()

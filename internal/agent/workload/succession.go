@@ -4,12 +4,12 @@ package workload
 
 import "time"
 
-// Soon is within which time after the end of a workload or a container its next start belongs to it. What starts later
-// is a job that runs now and then.
+// Soon is the maximum time between the end of a workload or container and a restart of it. A later start is a new run
+// of a job.
 const Soon = 2 * time.Minute
 
-// What follows what was there before: values of the label change.
+// The kinds of a replacement, as values of the label "change".
 const (
-	Restart    = "restart"    // the same program or image
-	Deployment = "deployment" // another one
+	Restart    = "restart"    // by the same program or image
+	Deployment = "deployment" // by another program or image
 )

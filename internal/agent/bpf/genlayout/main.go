@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command genlayout writes the Go mirrors of the C types that an eBPF object shares with its user side, from the
-// object's BTF. The object says which they are (bpf/include/layout.h). "make generate-layouts" runs it. It needs no
-// compiler: it reads the committed object.
+// object's BTF. The object lists the types (bpf/include/layout.h). "make generate-layouts" runs the command. It reads
+// the committed object and needs no compiler.
 //
-//	genlayout OBJECT DIR ...    writes DIR/layout.go, for the package that DIR is named after
+//	genlayout OBJECT DIR ...    writes DIR/layout.go, for the package with the name of DIR
 package main
 
 import (
@@ -52,7 +52,7 @@ func write(object, dir string) error {
 	return os.WriteFile(filepath.Join(dir, "layout.go"), text, 0o644)
 }
 
-// layout is the Go file of a package.
+// layout returns the Go file of a package.
 func layout(spec *btf.Spec, pkg, object string) ([]byte, error) {
 	var section *btf.Datasec
 	if err := spec.TypeByName("go."+pkg, &section); err != nil {
@@ -116,14 +116,14 @@ func writeConstants(out *bytes.Buffer, enum *btf.Enum, prefix string) {
 	out.WriteString(")\n\n")
 }
 
-// initialisms are written in capitals, as Go has it.
+// initialisms are written in capitals, as is Go's convention.
 var initialisms = map[string]string{
 	"id": "ID", "pid": "PID", "tid": "TID", "tgid": "TGID", "ns": "NS", "gs": "GS", "llc": "LLC", "rss": "RSS", "cpus": "CPUs", "pids": "PIDs",
 	"sgx": "SGX", "rmp": "RMP", "secs": "SECS", "ewb": "EWB", "etrack": "ETRACK", "vepc": "VEPC", "oe": "OE", "sdk": "SDK", "ecall": "ECall", "nvcsw": "NVCSw",
 	"aexs": "AEXs",
 }
 
-// exported turns a name of C into an exported one of Go.
+// exported converts a name in C into an exported name in Go.
 func exported(name string) string {
 	var out strings.Builder
 	for word := range strings.SplitSeq(name, "_") {
@@ -140,7 +140,7 @@ func exported(name string) string {
 	return out.String()
 }
 
-// unexported makes the first word of an exported name small.
+// unexported converts the first word of an exported name to lower case.
 func unexported(name string) string {
 	for word, known := range initialisms {
 		if rest, ok := strings.CutPrefix(name, known); ok && (rest == "" || unicode.IsUpper(rune(rest[0]))) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
 //go:build ignore
 
-/* What the tests of package bpf load: a program that counts, and one for an event that no kernel has. */
+/* Programs for the tests of package bpf: some that count, and one for an event that no kernel has. */
 #include "kernel.h"
 
 const volatile u32 step = 1;
@@ -61,7 +61,7 @@ SEC("syscall") int called(void *ctx)
 	return count();
 }
 
-/* Counts what its cookie says. */
+/* Adds its cookie to the count. */
 static __always_inline int count_cookie(void *ctx)
 {
 	u32 first = 0;

@@ -40,7 +40,7 @@ func TestStepsAreCountedAndTold(t *testing.T) {
 	c := New(slog.New(slog.NewTextHandler(&log, nil)))
 	c.note(0)
 	if got := values(t, c); len(got) != 2 || got["forward"] != 0 || got["back"] != 0 || log.Len() > 0 {
-		t.Errorf("nobody set the clock: %v, %q", got, log.String())
+		t.Errorf("without a change of the clock: %v, %q", got, log.String())
 	}
 	c.note(time.Hour)
 	c.note(-2 * time.Hour)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package container is the collector of what containers use: cAdvisor's families under cAdvisor's names,
-// from control groups and from what container runtimes write down. It asks no runtime, and says nothing of
-// groups that are no container: the slices and units around them are what the node's families are for.
+// Package container is the collector of containers' resource use: cAdvisor's families under cAdvisor's names,
+// from control groups and the files of container runtimes. It refuses to query a runtime, and to report
+// control groups that are no container: the node's families cover slices and units.
 package container
 
 import (
@@ -28,17 +28,17 @@ import (
 type Options struct {
 	// Proc, Sys and Cgroup are the roots of /proc, /sys and of the cgroup file systems.
 	Proc, Sys, Cgroup string
-	// Storage are the roots of containers/storage (podman, CRI-O): the lasting and the volatile one.
+	// Storage are the roots of containers/storage (podman, CRI-O): the persistent and the volatile one.
 	Storage []string
-	// Docker is the directory of Docker's containers, Containerd that of its tasks.
+	// Docker is the directory of Docker's containers, and Containerd that of containerd's tasks.
 	Docker, Containerd string
-	// Max bounds the containers that have series, 0 for 512.
+	// Max is the maximum number of containers with series. 0 means 512.
 	Max int
 }
 
 const (
 	defaultMax = 512
-	// lookEvery is how often a container's names are looked up again: it may have been renamed.
+	// lookEvery is the interval of reading a container's names again, because it may have been renamed.
 	lookEvery = 10 * time.Second
 )
 
@@ -48,42 +48,42 @@ type Collector struct {
 	families *families
 	now      func() time.Time
 
-	mu       sync.Mutex // of everything below
+	mu       sync.Mutex // protects the fields below
 	fs       *cgroup.FS
 	runtimes *runtimes
 	proc     *proc
 	devices  *devices
 	known    map[string]*container // by the path of the group
 	stats    cgroup.Stats
-	places   map[place]*container // that had it last
+	latest   map[role]*container // the container that started last in each role
 }
 
-// container is one group that a runtime made for a container.
+// container is a control group that a runtime created for a container.
 type container struct {
 	cgroup.Group
-	id     string // what its runtime calls it, as far as the name of the group says
+	id     string // ID of the container, as far as the name of the group contains it
 	own    workload.Identity
 	outer  *container // the container that it runs in, nil for most
-	groups []string   // paths of its group and of all below it
+	groups []string   // paths of its group and of all groups below it
 	pids   []int
-	start  float64 // of its first process, seconds since 1970; 0 when not known
+	start  float64 // start of its first process, seconds since 1970; 0 if unknown
 
 	details details
 	looked  time.Time
 	labels  []string
 
-	placed bool      // it was looked for who had its place before
-	change string    // how it followed that one; "" for neither way
-	seen   time.Time // when it was there last
+	compared bool      // it was compared with its predecessor
+	change   string    // how it replaced its predecessor; "" if it did not
+	seen     time.Time // time at which it was last seen
 }
 
-// New makes the collector. It reads nothing yet.
+// New returns the collector. It reads nothing yet.
 func New(o Options) *Collector {
 	if o.Max == 0 {
 		o.Max = defaultMax
 	}
 	return &Collector{
-		opts: o, families: newFamilies(), now: time.Now, known: map[string]*container{}, places: map[place]*container{},
+		opts: o, families: newFamilies(), now: time.Now, known: map[string]*container{}, latest: map[role]*container{},
 		runtimes: newRuntimes(o), proc: &proc{root: hostfs.At(o.Proc)}, devices: newDevices(o.Sys),
 	}
 }
@@ -120,8 +120,8 @@ func (c *Collector) Collect(ctx context.Context, emit func(prometheus.Metric)) e
 	return walked
 }
 
-// find brings known up to date with the groups that there are, and returns the number of containers for
-// which there was no room. Those that are known keep their places.
+// find updates the known containers from the control groups, and returns the number of containers beyond
+// the limit. Known containers have precedence over new ones.
 func (c *Collector) find() (leftOut int, err error) {
 	inside := map[string]*container{} // by the path of any group within a container
 	found := map[string]*container{}
@@ -160,7 +160,7 @@ func (c *Collector) find() (leftOut int, err error) {
 	return leftOut, err
 }
 
-// fullID completes the digits that an identity has to the ID in the name of the group.
+// fullID extends the short ID of an identity to the full ID in the name of the group.
 func fullID(leaf, short string) string {
 	_, rest, found := strings.Cut(leaf, short)
 	if !found {
@@ -173,8 +173,8 @@ func fullID(leaf, short string) string {
 	return short + rest[:more]
 }
 
-// oldestFirst lists the containers with their processes, the oldest first: of those that share a network
-// namespace the first one gets its counters, and in a pod that is the one that holds it.
+// oldestFirst lists the containers with their processes, the oldest first. The first container of a network
+// namespace gets its counters. In a pod that is the container that holds the namespace.
 func (c *Collector) oldestFirst() []*container {
 	all := make([]*container, 0, len(c.known))
 	for _, t := range c.known {
@@ -193,7 +193,7 @@ func (c *Collector) oldestFirst() []*container {
 	return all
 }
 
-// label brings a container's labels up to date.
+// label updates a container's labels.
 func (c *Collector) label(t *container, now time.Time) {
 	if t.labels != nil && now.Sub(t.looked) < lookEvery {
 		return

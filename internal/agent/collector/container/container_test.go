@@ -64,7 +64,7 @@ func TestContainersComeAndGo(t *testing.T) {
 	}
 }
 
-// A container that goes away between the walk and the reading is no error and has no samples.
+// A container that ends between the walk and the reading causes no error and has no samples.
 func TestContainerThatGoesAwayMidway(t *testing.T) {
 	root := empty(t)
 	c := fake(root)
@@ -90,14 +90,14 @@ func TestRenamedContainer(t *testing.T) {
 	c.now = func() time.Time { return now }
 	run(t, root, 0, "before")
 	if got := sample(t, exposition(t, c), "container_memory_usage_bytes", `name="before"`); got == "" {
-		t.Error("the container has not its name")
+		t.Error("the container does not have its name")
 	}
 	rename(t, root, 0, "after")
 	now = now.Add(lookEvery)
 	if got := sample(t, exposition(t, c), "container_memory_usage_bytes", `name="after"`); got == "" {
-		t.Error("the container has not its new name")
+		t.Error("the container does not have its new name")
 	}
-	// The runtime's file is being written just now: the name stays.
+	// While the runtime writes its file, the name stays.
 	write(t, root, "docker/"+id(0)+"/config.v2.json", `{"Name":`)
 	now = now.Add(lookEvery)
 	if got := sample(t, exposition(t, c), "container_memory_usage_bytes", `name="after"`); got == "" {
@@ -105,7 +105,7 @@ func TestRenamedContainer(t *testing.T) {
 	}
 }
 
-// A container that started again has the same ID and name; its group is another one.
+// A restarted container has the same ID and name in another control group.
 func TestRestartedContainer(t *testing.T) {
 	root := empty(t)
 	c := fake(root)
@@ -133,7 +133,7 @@ func TestContainersAreBounded(t *testing.T) {
 		run(t, root, n, fmt.Sprint("old", n))
 	}
 	exposition(t, c)
-	for n := range 5 { // first in the order of the walk, and yet they do not take others' places
+	for n := range 5 { // first in the order of the walk, but known containers have precedence
 		run(t, root, n, fmt.Sprint("new", n))
 	}
 	text := exposition(t, c)
@@ -142,14 +142,14 @@ func TestContainersAreBounded(t *testing.T) {
 	}
 	for n := 10; n < 13; n++ {
 		if sample(t, text, "container_memory_usage_bytes", fmt.Sprintf(`name="old%d"`, n)) == "" {
-			t.Errorf("old%d lost its place", n)
+			t.Errorf("old%d lost its series", n)
 		}
 	}
 	if err := os.RemoveAll(filepath.Join(root, group(11))); err != nil {
 		t.Fatal(err)
 	}
 	if sample(t, exposition(t, c), "container_memory_usage_bytes", `name="new0"`) == "" {
-		t.Error("a place that became free is not taken")
+		t.Error("a container below the limit has no series")
 	}
 }
 
@@ -181,11 +181,11 @@ func TestShortLivedContainers(t *testing.T) {
 	wg.Wait()
 	exposition(t, c)
 	if len(c.known) != 0 {
-		t.Errorf("%d containers are remembered", len(c.known))
+		t.Errorf("%d containers are still known", len(c.known))
 	}
 }
 
-// Names of groups are what their makers like: each is one series, whatever bytes it has.
+// Names of groups may have any bytes. Each is one series.
 func TestOddNames(t *testing.T) {
 	root := empty(t)
 	for n, parent := range []string{"new\nline", `quo"te`, "back\\slash", "bad\xff", "bad\xfe", `bad\xff`, "\u00fcml\u00e4ut"} {
@@ -223,7 +223,7 @@ func TestCollectEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// On this machine, whatever containers it has: it can be read, and what is read is well formed.
+// The containers of this machine can be read, and the exposition is well formed.
 func TestRealMachine(t *testing.T) {
 	if _, err := cgroup.Open("/sys/fs/cgroup"); err != nil {
 		t.Skip(err)

@@ -13,20 +13,20 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// maxLabel bounds a label value that somebody else wrote, in bytes.
+// maxLabel is the maximum size in bytes of a label value from a foreign name.
 const maxLabel = 1024
 
-// labelValue makes a label value, which is not too long, of a name that somebody else chose.
+// labelValue converts a foreign name into a label value of at most maxLabel bytes.
 func labelValue(s string) string { return text.Cut(text.UniqueLabel(s), maxLabel) }
 
 func with(labels []string, more ...string) []string {
 	return append(append(make([]string, 0, len(labels)+len(more)), labels...), more...)
 }
 
-// emit emits the samples of one container. What could not be read is absent.
+// emit emits the samples of one container. Values that could not be read are absent.
 func (c *Collector) emit(t *container, now time.Time, networks map[string]bool, emit func(prometheus.Metric)) {
 	if !c.fs.Stats(t.Path, &c.stats) {
-		return // it went away
+		return // the container has ended
 	}
 	c.label(t, now)
 	f, s := c.families, &c.stats
@@ -70,7 +70,7 @@ func (c *Collector) emit(t *container, now time.Time, networks map[string]bool, 
 	if t.start > 0 {
 		value(f.start, t.start)
 	}
-	if what := c.succeed(t, now); what != "" {
+	if what := c.detectChange(t, now); what != "" {
 		emit(f.change.Value(t.start, with(with([]string{t.own.Name}, t.labels...), what)...))
 	}
 	value(f.lastSeen, float64(now.Unix()))
@@ -85,7 +85,7 @@ func (c *Collector) emitDevices(value valueFunc) {
 	taken := map[string]bool{}
 	for _, d := range c.stats.Devices {
 		name := c.devices.name(d.Major, d.Minor)
-		if taken[name] { // one of the two has gone, and the other has its name now
+		if taken[name] { // one device was removed, and another one has its name now
 			name = numbers(d.Major, d.Minor)
 		}
 		taken[name] = true
@@ -109,8 +109,8 @@ func (c *Collector) emitMisc(value valueFunc) {
 	}
 }
 
-// emitNetwork emits the counters of a container's network namespace, unless it is the machine's or an
-// older container has it already: nothing is counted twice.
+// emitNetwork emits the counters of a container's network namespace, unless it is the machine's or that of an
+// older container. So nothing is counted twice.
 func (c *Collector) emitNetwork(t *container, networks map[string]bool, value valueFunc) {
 	if len(t.pids) == 0 {
 		return

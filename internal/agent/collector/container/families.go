@@ -7,20 +7,20 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// labels are on every family: cAdvisor's id, name and image, and the kubelet's container, pod and
-// namespace, empty where they are not known.
+// labels are the labels of every family: cAdvisor's id, name and image, and the kubelet's container, pod and
+// namespace. They are empty if they are unknown.
 var labels = []string{"id", "name", "image", "container", "pod", "namespace"}
 
-// plain is a family of one number of a group.
+// plain is a family with one number per group.
 type plain struct {
 	stat  cgroup.Stat
-	scale float64 // what the number is divided by
+	scale float64 // divisor of the number
 	desc  *metric.Desc
 }
 
 type families struct {
 	plain []plain
-	// throttled are those that mean nothing without a quota, as in cAdvisor.
+	// throttled are families that exist only with a quota, as in cAdvisor.
 	throttled []plain
 
 	cpuUsage, workingSet, failures       *metric.Desc
@@ -43,7 +43,7 @@ const (
 	units = 1
 )
 
-// networkFamilies are the names, units and words of the network families.
+// networkFamilies are the names, units and descriptions of the network families.
 var networkFamilies = [8]struct{ name, unit, help string }{
 	{"receive_bytes", "bytes", "Bytes received"},
 	{"receive_packets", "packets", "Packets received"},
@@ -74,7 +74,7 @@ func newFamilies() *families {
 			gauge(cgroup.CPUShares, "spec_cpu_shares", "shares", "Relative share of the CPU under contention, from 2 to 262144.", "cpu.weight, converted as cAdvisor does; v1: cpu.shares"),
 			gauge(cgroup.MemoryUsage, "memory_usage_bytes", "bytes", "Memory in use, page cache and kernel memory included.", "memory.current; v1: memory.usage_in_bytes"),
 			gauge(cgroup.MemoryPeak, "memory_max_usage_bytes", "bytes", "Maximum memory use so far.", "memory.peak (since Linux 5.19); v1: memory.max_usage_in_bytes"),
-			// A counter in cAdvisor. OpenMetrics would end its name in _total, and dashboards ask for this name.
+			// cAdvisor has a counter. OpenMetrics would append _total to its name, and dashboards query this name.
 			gauge(cgroup.MemoryLimitHits, "memory_failcnt", "hits", "Number of times that memory use reached the limit.", "memory.events: max; v1: memory.failcnt"),
 			gauge(cgroup.RSS, "memory_rss", "bytes", "Anonymous memory.", "memory.stat: anon; v1: total_rss"),
 			gauge(cgroup.Cache, "memory_cache", "bytes", "Page cache.", "memory.stat: file; v1: total_cache"),

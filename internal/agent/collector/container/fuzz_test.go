@@ -24,7 +24,7 @@ func checkLabel(t *testing.T, v string) {
 	}
 }
 
-// FuzzMachine: whoever may make a group names it, and a container's image and its processes choose the rest.
+// FuzzMachine fuzzes names of groups and contents of files, which users, images and processes choose.
 func FuzzMachine(f *testing.F) {
 	const numbers = "usage_usec 5\nanon 1\ninactive_file 1\n8:0 rbytes=1\n8:1 wbytes=2\nsgx_epc 4096\n"
 	docker := "docker-" + id(0) + ".scope"

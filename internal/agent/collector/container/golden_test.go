@@ -126,8 +126,8 @@ func TestEveryFamilyIsDescribed(t *testing.T) {
 		}
 	}
 	for name := range described {
-		if !emitted[name] && name != c.families.change.Name { // of which it takes two containers
-			t.Errorf("%s is described, and the machine that has everything does not have it", name)
+		if !emitted[name] && name != c.families.change.Name { // a change needs two containers
+			t.Errorf("%s is described, but the machine with all files does not emit it", name)
 		}
 	}
 }

@@ -260,11 +260,11 @@ func TestPodmanContainer(t *testing.T) {
 	now := time.Now().Add(lookEvery)
 	c.now = func() time.Time { return now }
 	if sample(t, exposition(t, c), "container_processes", `name="renamed"`) == "" {
-		t.Error("the container has not its new name")
+		t.Error("the container does not have its new name")
 	}
 	p.run("rm", "--force", "--time", "0", "renamed")
 	if sample(t, exposition(t, c), "container_processes", `container="`+full[:12]+`"`) != "" {
-		t.Error("the container is removed and still there")
+		t.Error("the container was removed and still has series")
 	}
 }
 
@@ -315,7 +315,7 @@ func TestPodmanNetwork(t *testing.T) {
 	}
 }
 
-// Containers that live for a moment are no errors, and nothing of them is left.
+// Short-lived containers cause no errors, and no data of them is kept.
 func TestPodmanShortLived(t *testing.T) {
 	p := newPodman(t)
 	c := p.collector()

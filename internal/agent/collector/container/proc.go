@@ -11,16 +11,16 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// proc reads /proc. Processes end at any time: then there is nothing to say.
+// proc reads /proc. Processes may end at any time, so its methods return zero values instead of errors.
 type proc struct {
 	root hostfs.Root
-	boot uint64 // when the machine started, seconds since 1970; 0 before it was read
+	boot uint64 // boot time, seconds since 1970; 0 before it was read
 }
 
-// maxProc bounds what is read of one file.
+// maxProc is the maximum size of a file.
 const maxProc = 1 << 20
 
-// started returns when a process started, in seconds since 1970, 0 where that is not known.
+// started returns the start time of a process in seconds since 1970, or 0 if it is unknown.
 func (p *proc) started(pid int) float64 {
 	if p.boot == 0 {
 		p.boot, _ = p.root.BootTime()
@@ -32,19 +32,19 @@ func (p *proc) started(pid int) float64 {
 	return float64(p.boot) + float64(s.Started.Milliseconds())/1000
 }
 
-// network names the network namespace of a process, "" where that is not known.
+// network returns the network namespace of a process, or "" if it is unknown.
 func network(p hostfs.Process) string {
 	name, _ := p.Link("ns/net")
 	return name
 }
 
-// hostNetwork is the network namespace of the machine: that of its first process, or of this one where
-// the first cannot be looked at.
+// hostNetwork returns the network namespace of the machine: that of its first process, or of this process if
+// the first one cannot be read.
 func (p *proc) hostNetwork() string {
 	return cmp.Or(network(p.root.Process(1)), network(p.root.Self()))
 }
 
-// interfaces reads the network interfaces that a process sees.
+// interfaces reads the network interfaces in the namespace of a process.
 func (p *proc) interfaces(pid int) []netInterface {
 	data, err := p.root.Process(pid).ReadWhole(maxProc, "net/dev")
 	if err != nil {
@@ -59,7 +59,7 @@ type netInterface struct {
 	counters [8]uint64
 }
 
-// maxInterfaces bounds the label interface.
+// maxInterfaces is the maximum number of values of the label "interface".
 const maxInterfaces = 64
 
 // parseNetDev reads net/dev: two lines of heading, then "NAME: " and 16 numbers, of which the first four
@@ -95,14 +95,14 @@ type devices struct {
 	known map[uint64]string
 }
 
-// maxDevices bounds the memory of names: device numbers are used again.
+// maxDevices is the maximum number of cached names.
 const maxDevices = 4096
 
 func newDevices(sys string) *devices {
 	return &devices{sys: hostfs.At(sys), known: map[uint64]string{}}
 }
 
-// name is the device node, as cAdvisor has it, or MAJOR:MINOR for a device that has gone.
+// name returns the device node, as in cAdvisor, or MAJOR:MINOR for a removed device.
 func (d *devices) name(major, minor uint32) string {
 	key := uint64(major)<<32 | uint64(minor)
 	if name, ok := d.known[key]; ok {

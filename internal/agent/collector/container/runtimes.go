@@ -13,46 +13,46 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// details are what a runtime knows of a container.
+// details describe a container in the files of its runtime.
 type details struct {
 	name, image string
-	// imageID tells images of the same name apart; empty where the runtime does not write it down.
+	// imageID distinguishes images of the same name. It is empty if the runtime does not store it.
 	imageID string
-	// As Kubernetes has them; empty for containers that it did not start.
+	// container, pod and namespace are names of Kubernetes. They are empty for containers that it did not start.
 	container, pod, namespace string
 }
 
-// runtimes reads what container runtimes write down about their containers, by ID.
+// runtimes reads the files of container runtimes about their containers, by ID.
 type runtimes struct {
 	storage            []string
 	docker, containerd string
 
-	index   map[string]details   // of containers/storage
-	stamps  map[string]fileStamp // of the files that the index was made of
-	checked bool                 // in this scrape, whether they are the same files
+	index   map[string]details   // the containers of containers/storage
+	stamps  map[string]fileStamp // the files that the index was read from
+	checked bool                 // the files were checked in this scrape
 }
 
-// fileStamp tells whether a file has changed.
+// fileStamp detects a change of a file.
 type fileStamp struct {
 	size, modified int64
 }
 
-// Bounds of the files.
+// Limits of the files.
 const (
-	maxIndex   = 32 << 20 // of containers/storage: all its containers
-	maxDetails = 1 << 20  // of Docker and containerd: one container
-	maxListed  = 64       // directories that are looked into
+	maxIndex   = 32 << 20 // index of all containers of containers/storage
+	maxDetails = 1 << 20  // file of Docker or containerd about one container
+	maxListed  = 64       // number of directories
 )
 
 func newRuntimes(o Options) *runtimes {
 	return &runtimes{storage: o.Storage, docker: o.Docker, containerd: o.Containerd, index: map[string]details{}, stamps: map[string]fileStamp{}}
 }
 
-// look finds what the runtimes know of a container. A container that none of them knows may be one of
-// another user's or inside another container: then there are no details.
+// look reads the details of a container. It returns false for unknown containers, such as those of
+// another user or inside another container.
 func (r *runtimes) look(id string) (details, bool) {
 	if strings.Trim(id, "0123456789abcdef") != "" || len(id) < 12 {
-		return details{}, false // no ID that is a safe name of a file
+		return details{}, false // not an ID, and maybe not a safe file name
 	}
 	if !r.checked {
 		r.refresh()
@@ -72,7 +72,7 @@ func (r *runtimes) look(id string) (details, bool) {
 	return details{}, false
 }
 
-// refresh reads the indexes of containers/storage when one of them is another file than before: each
+// refresh reads the indexes of containers/storage if one of them has changed. Each
 // storage driver has a directory DRIVER-containers.
 func (r *runtimes) refresh() {
 	stamps := map[string]fileStamp{}
@@ -99,7 +99,7 @@ func (r *runtimes) refresh() {
 			err = parseStorage(data, r.index)
 		}
 		if err != nil {
-			delete(stamps, path) // it is being written: read it again
+			delete(stamps, path) // the file is being written, so it is read again
 		}
 	}
 }
@@ -120,8 +120,8 @@ func list(dir string) []string {
 	return names
 }
 
-// parseStorage reads an index of containers/storage into an index by ID. The names and the image are in a
-// text of JSON that podman and CRI-O keep there.
+// parseStorage reads an index of containers/storage into an index by ID. The names and the image are in
+// JSON metadata of podman and CRI-O.
 func parseStorage(data []byte, into map[string]details) error {
 	var all []struct {
 		ID       string
@@ -138,9 +138,9 @@ func parseStorage(data []byte, into map[string]details) error {
 			Image string `json:"image-name"`
 			Pod   string `json:"pod-name"` // of CRI-O only
 		}
-		_ = json.Unmarshal([]byte(c.Metadata), &m) // another tool's, buildah's for example: then the names remain
+		_ = json.Unmarshal([]byte(c.Metadata), &m) // fails for other tools, such as buildah, which have names only
 		d := details{name: m.Name, image: m.Image, imageID: c.Image}
-		if len(c.Names) > 0 { // these, not the metadata, follow when podman renames a container
+		if len(c.Names) > 0 { // when podman renames a container, it changes these and not the metadata
 			d.name = c.Names[0]
 		}
 		if m.Pod != "" {
@@ -151,8 +151,8 @@ func parseStorage(data []byte, into map[string]details) error {
 	return nil
 }
 
-// kubernetesName takes a name apart that Kubernetes' runtimes give: k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT.
-// None of the parts can have an underscore in it.
+// kubernetesName splits a name in the form of Kubernetes' runtimes: k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT.
+// The parts contain no underscores.
 func kubernetesName(name string, d *details) {
 	if parts := strings.Split(name, "_"); len(parts) == 6 && parts[0] == "k8s" {
 		d.container, d.pod, d.namespace = parts[1], parts[2], parts[3]
@@ -179,11 +179,11 @@ func parseDocker(data []byte) (details, bool) {
 	}, true
 }
 
-// sandbox is the name of the container that holds a pod's namespaces, as Docker's shim named it and
-// dashboards know it.
+// sandbox is the name of the container that holds a pod's namespaces. Docker's shim introduced the name, and
+// dashboards use it.
 const sandbox = "POD"
 
-// parseBundle reads the OCI configuration that containerd keeps of a running container.
+// parseBundle reads containerd's OCI configuration of a running container.
 func parseBundle(data []byte, id string) (details, bool) {
 	var c struct{ Annotations map[string]string }
 	if json.Unmarshal(data, &c) != nil {
@@ -196,7 +196,7 @@ func parseBundle(data []byte, id string) (details, bool) {
 		pod: a[cri+"sandbox-name"], namespace: a[cri+"sandbox-namespace"],
 	}
 	if d.name == "" {
-		d.name = id // as the kubelet's cAdvisor has it
+		d.name = id // as in the kubelet's cAdvisor
 	}
 	if a[cri+"container-type"] == "sandbox" {
 		d.container = sandbox

@@ -10,53 +10,55 @@ import (
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
-// place is what a container can take from the one before it: its name, as people or Kubernetes gave it.
-type place struct{ namespace, workload, name string }
+// role identifies a container and its successors: the name that the user or Kubernetes gave it.
+type role struct{ namespace, workload, name string }
 
-// generated is what controllers append to the names of pods: a ReplicaSet's hash or a CronJob's time, and five more
-// characters (SafeEncodeString in k8s.io/apimachinery/pkg/util/rand). A StatefulSet's pods keep their names.
+// generated matches the suffixes that controllers append to the names of pods: a ReplicaSet's hash or a CronJob's time,
+// and five more characters (SafeEncodeString in k8s.io/apimachinery/pkg/util/rand). A StatefulSet's pods keep their
+// names.
 var generated = regexp.MustCompile(`(?:-(?:[bcdfghjklmnpqrstvwxz2456789]{6,10}|[0-9]{8,10}))?-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 
-// placeOf is the place of a container, false where nobody gave it a name, and for what holds a pod's namespaces.
-func placeOf(t *container) (place, bool) {
+// roleOf returns the role of a container. It returns false for containers without a given name, and for the container
+// that holds a pod's namespaces.
+func roleOf(t *container) (role, bool) {
 	d := t.details
 	switch {
 	case d.container == sandbox, d.container == "" && (d.name == "" || d.name == t.id):
-		return place{}, false
+		return role{}, false
 	case d.container != "" && d.pod != "":
-		return place{d.namespace, generated.ReplaceAllString(d.pod, ""), d.container}, true
+		return role{d.namespace, generated.ReplaceAllString(d.pod, ""), d.container}, true
 	}
-	return place{name: cmp.Or(d.name, d.container)}, true
+	return role{name: cmp.Or(d.name, d.container)}, true
 }
 
-// succeed says how a container followed the one that had its place before. It looks once; later it notes that the
-// container is there still.
-func (c *Collector) succeed(t *container, now time.Time) string {
+// detectChange returns how a container replaced its predecessor of the same role. It compares the two once. In later
+// calls it only records that the container still exists.
+func (c *Collector) detectChange(t *container, now time.Time) string {
 	t.seen = now
-	at, named := placeOf(t)
-	if t.placed || !named || t.start == 0 {
+	in, named := roleOf(t)
+	if t.compared || !named || t.start == 0 {
 		return t.change
 	}
-	was := c.places[at]
-	if was == nil && len(c.places) >= 2*c.opts.Max && !c.forgetPlace() {
+	was := c.latest[in]
+	if was == nil && len(c.latest) >= 2*c.opts.Max && !c.forgetRole() {
 		return ""
 	}
-	t.placed = true
+	t.compared = true
 	if was != nil {
 		switch {
 		case t.start < was.start:
-			return "" // the older one of two that are there at once
+			return "" // two containers of the same role run, and this is the older one
 		case was.details.differ(t.details):
 			t.change = workload.Deployment
 		case !c.lives(was) && t.start-float64(was.seen.UnixMilli())/1000 <= workload.Soon.Seconds():
 			t.change = workload.Restart
 		}
 	}
-	c.places[at] = t
+	c.latest[in] = t
 	return t.change
 }
 
-// differ tells whether two containers are known to be of different images.
+// differ reports whether two containers are known to have different images.
 func (d details) differ(from details) bool {
 	if d.imageID != "" && from.imageID != "" {
 		return d.imageID != from.imageID
@@ -64,20 +66,20 @@ func (d details) differ(from details) bool {
 	return d.image != "" && from.image != "" && d.image != from.image
 }
 
-// lives tells whether a container is there still.
+// lives reports whether a container still exists.
 func (c *Collector) lives(t *container) bool { return c.known[t.Path] == t }
 
-// forgetPlace makes room: of the places that no container has, the one that was left first.
-func (c *Collector) forgetPlace() bool {
-	var oldest *place
-	for at, t := range c.places {
-		if !c.lives(t) && (oldest == nil || t.seen.Before(c.places[*oldest].seen)) {
-			oldest = &at
+// forgetRole deletes the role whose last container ended first. It returns false if all containers exist.
+func (c *Collector) forgetRole() bool {
+	var oldest *role
+	for in, t := range c.latest {
+		if !c.lives(t) && (oldest == nil || t.seen.Before(c.latest[*oldest].seen)) {
+			oldest = &in
 		}
 	}
 	if oldest == nil {
 		return false
 	}
-	delete(c.places, *oldest)
+	delete(c.latest, *oldest)
 	return true
 }

@@ -55,7 +55,7 @@ func TestContainersThatFollowOthers(t *testing.T) {
 	}
 	runImage(t, root, 0, 100, "shop", "shop:1", "sha256:a")
 	expect(110, "shop", "")
-	// A health check and what somebody executes in it are processes of it.
+	// A health check and a program that a user executes in the container are processes of it.
 	write(t, root, group(0)+"/cgroup.procs", "1999\n1000\n")
 	expect(120, "shop", "")
 	gone(0)
@@ -64,22 +64,22 @@ func TestContainersThatFollowOthers(t *testing.T) {
 	gone(1)
 	runImage(t, root, 2, 150, "shop", "shop:2", "sha256:b")
 	expect(160, "shop", "deployment at 150")
-	expect(170, "shop", "deployment at 150") // it goes on to say so
+	expect(170, "shop", "deployment at 150") // the series continues
 	gone(2)
 	runImage(t, root, 3, 180, "shop", "shop:2", "sha256:c") // the same tag, pulled again
 	expect(190, "shop", "deployment at 180")
-	// Long after it is a job, unless it is of another image.
+	// A start long after the end is a new run of a job, unless the image differs.
 	gone(3)
 	runImage(t, root, 4, 1000, "shop", "shop:2", "sha256:c")
 	expect(1010, "shop", "")
 	gone(4)
 	runImage(t, root, 5, 2000, "shop", "shop:3", "")
 	expect(2010, "shop", "deployment at 2000")
-	// Another one of the image beside it follows nobody, and takes nothing from it.
+	// A second container of the same image at the same time is no change.
 	runImage(t, root, 6, 2020, "shop", "shop:3", "")
 	expect(2030, "shop", "deployment at 2000")
 	expect(2040, "shop", "deployment at 2000")
-	// Nor does one of another name.
+	// Neither is a container with another name.
 	runImage(t, root, 7, 2040, "other", "shop:4", "")
 	expect(2050, "other", "")
 }
@@ -95,14 +95,14 @@ func TestPlacesOfContainers(t *testing.T) {
 		"{  } false ":               {container: sandbox, pod: "shop-7d4f9c5b68-x2k9p", namespace: "ns"},
 		"{  } false of no details ": {},
 	} {
-		at, ok := placeOf(&container{id: "0123456789ab", details: d})
+		at, ok := roleOf(&container{id: "0123456789ab", details: d})
 		if got := fmt.Sprint(at, ok); !strings.HasPrefix(want, got) {
-			t.Errorf("%+v has the place %s, want %s", d, got, want)
+			t.Errorf("%+v has the role %s, want %s", d, got, want)
 		}
 	}
 }
 
-func TestPlacesAreBounded(t *testing.T) {
+func TestRolesAreBounded(t *testing.T) {
 	root := empty(t)
 	c := fake(root)
 	c.opts.Max = 2
@@ -113,7 +113,7 @@ func TestPlacesAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(c.places); n > 4 {
-		t.Errorf("%d places are remembered, want at most 4", n)
+	if n := len(c.latest); n > 4 {
+		t.Errorf("%d roles are stored, want at most 4", n)
 	}
 }

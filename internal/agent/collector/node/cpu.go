@@ -18,21 +18,21 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// cpuModes are the columns of /proc/stat; the last two are the guests' share of user and nice.
+// cpuModes are the columns of /proc/stat. The last two are the parts of user and nice for guests.
 var cpuModes = [...]string{"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "user", "nice"}
 
 const (
 	modeIdle   = 3
 	guestModes = 8 // from here on
-	// idleReset is how far the idle time goes back when a CPU was unplugged and came again; by less it
-	// goes back because of how the kernel computes idle and iowait (NO_HZ).
+	// idleReset is the minimum decrease of the idle time when a CPU was unplugged and plugged in again. It may decrease
+	// by less because of how the kernel computes idle and iowait (NO_HZ).
 	idleReset = 3.0
 )
 
 type cpuTimes [len(cpuModes)]float64
 
-// stat is what the parts cpu and stat share: one reading of /proc/stat, which is costly where there
-// are many CPUs and interrupts.
+// stat reads /proc/stat once for the parts cpu and stat, because reading it is expensive with many CPUs and
+// interrupts.
 type stat struct {
 	opts Options
 	now  procfs.Stat
@@ -46,7 +46,7 @@ type stat struct {
 	boot, running, blocked      *metric.Desc
 }
 
-// newStat makes the part cpu and the part stat, which must run in this order.
+// newStat returns the parts cpu and stat, which must run in this order.
 func newStat(o Options) (cpu, rest part) {
 	const stats, devices = "/proc/stat", "/sys/devices/system/cpu/"
 	s := &stat{
@@ -106,8 +106,8 @@ func (s *stat) readStat() error {
 	return nil
 }
 
-// hold keeps each time from going back, except when the CPU was unplugged in between. CPUs that are
-// no more are forgotten, and those whose times are no numbers.
+// hold prevents each time from decreasing, except when the CPU was unplugged in between. It deletes removed CPUs, and
+// those whose times are not finite.
 func hold(held map[int64]cpuTimes, now map[int64]procfs.CPUStat) map[int64]cpuTimes {
 	next := make(map[int64]cpuTimes, len(now))
 	for id, c := range now {
@@ -139,13 +139,13 @@ func (s *stat) collectIsolated(sys sysfs.FS, emit func(prometheus.Metric)) error
 	return nil
 }
 
-// collectDevices reads what each CPU's directory says.
+// collectDevices reads each CPU's directory.
 func (s *stat) collectDevices(sys sysfs.FS, emit func(prometheus.Metric)) error {
 	cpus, err := sys.CPUs()
 	if err != nil || len(cpus) == 0 {
 		return err
 	}
-	// Where the first CPU cannot be unplugged there is no statement about any, as in node_exporter.
+	// If the first CPU cannot be unplugged, the family is absent for all CPUs, as in node_exporter.
 	_, err = cpus[0].Online()
 	online := !errors.Is(err, os.ErrNotExist)
 	cores, packages := map[[2]float64]bool{}, map[float64]bool{}
@@ -162,8 +162,8 @@ func (s *stat) collectDevices(sys sysfs.FS, emit func(prometheus.Metric)) error 
 	return nil
 }
 
-// throttles emits the counters of the core and of the package that a CPU is on, each once: hyper-threads
-// share them. A kernel or CPU without them has no such files.
+// throttles emits the counters of a CPU's core and package. Hyper-threads share them, so each is emitted once.
+// Some kernels and CPUs have no such files.
 func (s *stat) throttles(dir string, cores map[[2]float64]bool, packages map[float64]bool, emit func(prometheus.Metric)) {
 	throttle := filepath.Join(dir, "thermal_throttle")
 	core, coreErr := readNumber(throttle, "core_throttle_count")
@@ -193,7 +193,7 @@ func (s *stat) throttles(dir string, cores map[[2]float64]bool, packages map[flo
 // collectRest emits the rest of the file that collectCPU has read.
 func (s *stat) collectRest(_ context.Context, emit func(prometheus.Metric)) error {
 	if !s.read {
-		return errNoData // the part cpu has said why
+		return errNoData // the part cpu has returned the error
 	}
 	emit(s.interrupts.Value(float64(s.now.IRQTotal)))
 	emit(s.switches.Value(float64(s.now.ContextSwitches)))

@@ -14,12 +14,12 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// frequenciesEvery is how often frequencies are read. They are bounds that hardly ever change, and before Linux 5.18
-// /proc/cpuinfo interrupts every CPU to fill its lines.
+// frequenciesEvery is the interval of reading frequencies. Minimum and maximum hardly ever change. Before Linux 5.18
+// reading /proc/cpuinfo interrupts every CPU.
 const frequenciesEvery = time.Minute
 
-// frequency is how fast the CPUs go at most and at least, where their driver tells it, and else what /proc/cpuinfo
-// says: in a virtual machine that is the rate of the time-stamp counter.
+// frequency reads the maximum and minimum frequency of the CPUs from their driver. Without a driver it reads
+// /proc/cpuinfo, which has the rate of the time-stamp counter in a virtual machine.
 type frequency struct {
 	opts    Options
 	now     func() time.Time
@@ -74,7 +74,7 @@ func (f *frequency) readAll() error {
 	return f.readCPUInfo()
 }
 
-// readCPUInfo serves machines without a driver of frequencies, as most virtual ones are.
+// readCPUInfo reads frequencies on machines without a driver, such as most virtual machines.
 func (f *frequency) readCPUInfo() error {
 	proc, err := procfs.NewFS(f.opts.Proc)
 	if err != nil {

@@ -16,16 +16,16 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// disksIgnored is node_exporter's default: partitions, and what holds no data of its own.
+// disksIgnored is node_exporter's default: partitions, and devices without data of their own.
 var disksIgnored = regexp.MustCompile(`^(z?ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\d+n\d+p)\d+$`)
 
 const (
-	sector       = 512    // bytes, whatever the device's own are (Documentation/block/stat.rst)
-	tick         = 1000.0 // in a second
+	sector       = 512    // bytes, regardless of the device's sector size (Documentation/block/stat.rst)
+	tick         = 1000.0 // ticks per second
 	diskHeadings = 3      // columns before the counts: major, minor and name
 )
 
-// ataProperty is a number that udev knows of an ATA disk.
+// ataProperty is a number in udev's database about an ATA disk.
 type ataProperty struct {
 	name string
 	desc *metric.Desc
@@ -87,7 +87,7 @@ func (d *disk) collect(_ context.Context, emit func(prometheus.Metric)) error {
 	if err != nil {
 		return err
 	}
-	// What was read before an error is emitted.
+	// Values that were read before an error are emitted.
 	all, err := fs.ProcDiskstats()
 	seen := map[string]bool{}
 	for i := range all {
@@ -99,7 +99,7 @@ func (d *disk) collect(_ context.Context, emit func(prometheus.Metric)) error {
 		for i, v := range diskCounts(&all[i]) {
 			emit(d.counts[i].Value(v, name))
 		}
-		rotational := "0" // also where there is no queue, as in node_exporter
+		rotational := "0" // also for devices without a queue, as in node_exporter
 		if v, err := fs.SysBlockDeviceRotational(name); err == nil && v == 1 {
 			rotational = "1"
 		}
@@ -108,7 +108,7 @@ func (d *disk) collect(_ context.Context, emit func(prometheus.Metric)) error {
 	return err
 }
 
-// diskCounts are the columns that the kernel has: 11 before Linux 4.18, 15 before 5.5, 17 since.
+// diskCounts returns the kernel's columns: 11 before Linux 4.18, 15 before 5.5, 17 since.
 func diskCounts(s *blockdevice.Diskstats) []float64 {
 	all := []float64{
 		float64(s.ReadIOs), float64(s.ReadMerges), float64(s.ReadSectors) * sector, float64(s.ReadTicks) / tick,
@@ -120,7 +120,7 @@ func diskCounts(s *blockdevice.Diskstats) []float64 {
 	return all[:min(max(s.IoStatsCount-diskHeadings, 0), len(all))]
 }
 
-// emitUdev emits what udev knows of a device; without udev only its numbers.
+// emitUdev emits the data in udev's database about a device. Without udev it emits only the device numbers.
 func (d *disk) emitUdev(s *blockdevice.Diskstats, name, rotational string, emit func(prometheus.Metric)) {
 	major, minor := strconv.FormatUint(uint64(s.MajorNumber), 10), strconv.FormatUint(uint64(s.MinorNumber), 10)
 	data, _ := readFile(d.opts.RootFS, "run/udev/data", fmt.Sprintf("b%s:%s", major, minor))

@@ -19,30 +19,30 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// node_exporter's defaults: what holds no data of its own, or that of containers.
+// node_exporter's defaults: file systems without data of their own, and those of containers.
 var (
 	mountsIgnored = regexp.MustCompile(`^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)`)
 	typesIgnored  = regexp.MustCompile(`^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|erofs|sysfs|tracefs)$`)
 )
 
 const (
-	// statfsPatience is how long a scrape waits for all file systems together. One that answers later,
-	// such as NFS without its server, is an error of that file system alone.
+	// statfsPatience is the time that a scrape waits for all file systems together. A later answer, as from
+	// NFS without its server, is an error of that file system only.
 	statfsPatience = time.Second
-	// timedOut is what node_exporter calls it.
+	// timedOut is node_exporter's text for this error.
 	timedOut = "mountpoint timeout"
 )
 
 // mount is a line of mountinfo.
 type mount struct {
 	device, point, fstype, major, minor string
-	path                                string // where it is asked about
+	path                                string // path for statfs
 	readOnly                            bool
 }
 
 type filesystem struct {
-	opts  Options
-	asker *asker
+	opts   Options
+	caller *statfsCaller
 
 	size, free, avail, files, filesFree *metric.Desc
 	readOnly, deviceError, mountInfo    *metric.Desc
@@ -51,7 +51,7 @@ type filesystem struct {
 func newFilesystem(o Options, k kernel) part {
 	labels := []string{"device", "mountpoint", "fstype", "device_error"}
 	fs := &filesystem{
-		opts: o, asker: newAsker(k.statfs),
+		opts: o, caller: newStatfsCaller(k.statfs),
 		size:        gauge("node_filesystem_size_bytes", "bytes", "Filesystem size in bytes.", "statfs(2)", labels...),
 		free:        gauge("node_filesystem_free_bytes", "bytes", "Filesystem free space in bytes.", "statfs(2)", labels...),
 		avail:       gauge("node_filesystem_avail_bytes", "bytes", "Filesystem space available to non-root users in bytes.", "statfs(2)", labels...),
@@ -73,8 +73,8 @@ func (fs *filesystem) collect(ctx context.Context, emit func(prometheus.Metric))
 	}
 	ctx, cancel := context.WithTimeout(ctx, statfsPatience)
 	defer cancel()
-	answers := fs.asker.ask(ctx, mounts)
-	// The same device can be mounted twice on one point; a series may be emitted once only.
+	answers := fs.caller.call(ctx, mounts)
+	// The same device can be mounted twice on one mount point, but a series must be emitted only once.
 	seen, seenInfo := map[[3]string]bool{}, map[[4]string]bool{}
 	for _, m := range mounts {
 		key := [3]string{m.device, m.point, m.fstype}
@@ -117,8 +117,8 @@ func (fs *filesystem) emitMount(m mount, answers map[string]answer, emit func(pr
 	emit(fs.filesFree.Value(float64(a.stat.Ffree), labels...))
 }
 
-// mounts reads what the first process sees mounted, which in a container that shares the host's /proc
-// is the host's; with hidepid it may not be seen, and then what the agent sees.
+// mounts reads the mounts of the first process, which are the host's in a container that shares the host's
+// /proc. If hidepid hides the first process, mounts reads those of the agent.
 func (fs *filesystem) mounts() ([]mount, error) {
 	proc, err := procfs.NewFS(fs.opts.Proc)
 	if err != nil {
@@ -146,7 +146,7 @@ func (fs *filesystem) mounts() ([]mount, error) {
 	return mounts, nil
 }
 
-// strip takes the agent's own prefix off the host's mount points.
+// strip removes the agent's prefix from the host's mount points.
 func (fs *filesystem) strip(point string) string {
 	root := filepath.Clean(fs.opts.RootFS)
 	rest, ok := strings.CutPrefix(point, root)
@@ -159,7 +159,7 @@ func (fs *filesystem) strip(point string) string {
 	return rest
 }
 
-// isReadOnly follows node_exporter's issue 3157: ext4 says emergency_ro when it has given up.
+// isReadOnly follows node_exporter's issue 3157: after an error ext4 has the option emergency_ro.
 func isReadOnly(m *procfs.MountInfo) bool {
 	_, mount := m.Options["ro"]
 	_, super := m.SuperOptions["ro"]
@@ -167,7 +167,7 @@ func isReadOnly(m *procfs.MountInfo) bool {
 	return mount || super || emergency
 }
 
-// unescape undoes mangle_path of the kernel (fs/seq_file.c), which writes these four in octal.
+// unescape reverses mangle_path of the kernel (fs/seq_file.c), which writes four characters in octal.
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -175,7 +175,7 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// answer is what a file system said.
+// answer is the result of statfs for a path.
 type answer struct {
 	path string
 	stat unix.Statfs_t

@@ -61,7 +61,7 @@ func newFilefd(o Options) part {
 	}}
 }
 
-// parseFileNr reads "allocated 0 maximum"; the second has been zero since Linux 2.6.
+// parseFileNr reads "allocated 0 maximum". The second number has been zero since Linux 2.6.
 func parseFileNr(data []byte) (allocated, maximum float64, err error) {
 	words := strings.Fields(string(data))
 	if len(words) != 3 {
@@ -144,14 +144,14 @@ func newTime(o Options, k kernel) part {
 
 const (
 	timeError = 5      // TIME_ERROR: the clock is not synchronised (adjtimex(2))
-	staNano   = 0x2000 // STA_NANO: nanoseconds in place of microseconds
+	staNano   = 0x2000 // STA_NANO: nanoseconds instead of microseconds
 	scaledPPM = 65536e6
 )
 
 // timexValue is one number of struct timex.
 type timexValue struct {
 	desc *metric.Desc
-	get  func(t *unix.Timex, second float64) float64 // second is that of offset and jitter
+	get  func(t *unix.Timex, second float64) float64 // second is one second in the unit of offset and jitter
 }
 
 func timexValues() []timexValue {
@@ -190,11 +190,11 @@ func newTimex(k kernel) part {
 		families = append(families, v.desc)
 	}
 	return part{"timex", families, func(_ context.Context, emit func(prometheus.Metric)) error {
-		var t unix.Timex // no mode: it only reads
+		var t unix.Timex // without a mode adjtimex only reads
 		state, err := k.adjtimex(&t)
 		switch {
 		case errors.Is(err, unix.EPERM):
-			return errNoData // some containers' seccomp profiles refuse it
+			return errNoData // the seccomp profiles of some containers deny the call
 		case err != nil:
 			return fmt.Errorf("reading the clock's discipline: %w", err)
 		}

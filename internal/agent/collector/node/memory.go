@@ -54,7 +54,7 @@ func newMeminfo(o Options) part {
 		if err != nil {
 			return err
 		}
-		// procfs knows a fixed list of fields; node_exporter emitted all until 1.9, and so do we.
+		// procfs has a fixed list of fields. node_exporter emitted all fields until 1.9, as this collector does.
 		all, err := parseMeminfo(data, "_bytes")
 		f.emit(all, emit)
 		return err
@@ -89,7 +89,7 @@ func newNUMA(o Options) part {
 	}}
 }
 
-// readNode reads what a NUMA node's directory says about its memory. A node may have CPUs only.
+// readNode reads the memory figures in a NUMA node's directory. A node may have CPUs only.
 func readNode(dir string) ([]field, error) {
 	data, err := readFile(dir, "meminfo")
 	memory, parseErr := parseMeminfo(data, "")
@@ -137,7 +137,7 @@ func parseMeminfo(data []byte, suffix string) ([]field, error) {
 	return unique(all), bad
 }
 
-// unique leaves out all but the first field of each name: a series may be emitted once only.
+// unique keeps the first field of each name, because a series must be emitted only once.
 func unique(all []field) []field {
 	seen := make(map[string]bool, len(all))
 	kept := all[:0]

@@ -74,7 +74,7 @@ func parseNetstat(data []byte) ([]field, error) {
 		protocol, colon := strings.CutSuffix(names[0], ":")
 		if !colon || words[0] != names[0] || len(words) != len(names) {
 			bad = fmt.Errorf("no names and values: %.80q", line)
-			names = words // perhaps these are the names
+			names = words // this may be the line of names
 			continue
 		}
 		for i := 1; i < len(words); i++ {
@@ -106,7 +106,7 @@ func parseSNMP6(data []byte) ([]field, error) {
 	return all, err
 }
 
-// socketsKnown are what /proc/net/sockstat and sockstat6 have (net/ipv4/proc.c, net/ipv6/proc.c).
+// socketsKnown are the values in /proc/net/sockstat and sockstat6 (net/ipv4/proc.c, net/ipv6/proc.c).
 var socketsKnown = strings.Fields(`
 	FRAG6_inuse FRAG6_memory FRAG_inuse FRAG_memory RAW6_inuse RAW_inuse TCP6_inuse TCP_alloc TCP_inuse TCP_mem
 	TCP_mem_bytes TCP_orphan TCP_tw UDP6_inuse UDPLITE6_inuse UDPLITE_inuse UDP_inuse UDP_mem UDP_mem_bytes`)
@@ -146,7 +146,7 @@ func newSockstat(o Options) part {
 			switch {
 			case err == nil:
 				one(s, names, emit)
-			case !errors.Is(err, os.ErrNotExist): // else a kernel without this version of IP
+			case !errors.Is(err, os.ErrNotExist): // the file is missing on a kernel without this version of IP
 				failed = append(failed, err)
 			}
 		}
@@ -164,7 +164,7 @@ func socketUnit(state string) string {
 	return "sockets"
 }
 
-// socketStates are the states of a protocol that the kernel gave.
+// socketStates returns the states of a protocol with their values.
 func socketStates(p procfs.NetSockstatProtocol) map[string]float64 {
 	states := map[string]float64{"inuse": float64(p.InUse)}
 	for state, v := range map[string]*int{"orphan": p.Orphan, "tw": p.TW, "alloc": p.Alloc, "mem": p.Mem, "memory": p.Memory} {

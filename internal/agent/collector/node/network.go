@@ -18,8 +18,8 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// newNetdev makes the part that counts traffic. node_exporter asks netlink; /proc/net/dev is the same
-// numbers, added up by the kernel as node_exporter adds them up (net/core/net-procfs.c).
+// newNetdev returns the part for network traffic. node_exporter uses netlink. /proc/net/dev has the same
+// numbers, which the kernel adds up as node_exporter does (net/core/net-procfs.c).
 func newNetdev(o Options) part {
 	const file = "/proc/net/dev"
 	count := func(key, unit, origin string) *metric.Desc {
@@ -46,7 +46,7 @@ func newNetdev(o Options) part {
 		{count("transmit_carrier", "packets", file), func(l *procfs.NetDevLine) uint64 { return l.TxCarrier }},
 		{count("transmit_compressed", "packets", file), func(l *procfs.NetDevLine) uint64 { return l.TxCompressed }},
 	}
-	// The one that only netlink and sysfs have.
+	// Only netlink and sysfs have this counter.
 	noHandler := count("receive_nohandler", "packets", "/sys/class/net/*/statistics/rx_nohandler")
 	families := []*metric.Desc{noHandler}
 	for _, c := range columns {
@@ -61,7 +61,7 @@ func newNetdev(o Options) part {
 		seen := map[string]bool{}
 		for name, line := range lines {
 			device := text.UTF8(name)
-			if seen[device] { // two names that are not UTF-8
+			if seen[device] { // two names that are not UTF-8 have become equal
 				continue
 			}
 			seen[device] = true
@@ -111,7 +111,7 @@ func netProperties() []property {
 	}
 }
 
-// netclass reads the directories of network devices: of about 45 files in each, those that it wants.
+// netclass reads the directories of network devices. It reads only some of about 45 files in each.
 type netclass struct {
 	dir        string
 	up, info   *metric.Desc
@@ -150,11 +150,11 @@ func newNetclass(o Options) part {
 }
 
 func (n *netclass) collect(name string, emit func(prometheus.Metric)) error {
-	// Its directory is behind a link and half a dozen others: the way there is taken once.
+	// The directory is opened once, because its path has a link and several levels.
 	dir := hostfs.At(n.dir)
 	device, err := dir.OpenDir(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // it went meanwhile
+		return nil // the device was removed meanwhile
 	}
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func (n *netclass) collect(name string, emit func(prometheus.Metric)) error {
 	}
 	operstate := word("operstate")
 	if operstate == "" {
-		return errors.Join(failed...) // it went meanwhile
+		return errors.Join(failed...) // the device was removed meanwhile
 	}
 	label, up, admin := text.UTF8(name), 0.0, "unknown"
 	if operstate == "up" {
@@ -181,13 +181,13 @@ func (n *netclass) collect(name string, emit func(prometheus.Metric)) error {
 		s := word(p.file)
 		v, err := strconv.ParseInt(s, 0, 64)
 		if err != nil {
-			continue // a device that does not have it
+			continue // the device does not have this property
 		}
 		switch p.file {
 		case "flags":
 			admin = adminState(v)
 		case "speed":
-			// Megabits. A device that does not know its speed says -1, as does node_exporter with -125000.
+			// The unit is megabits. -1 means that the speed is unknown. node_exporter emits -125000 then.
 			v = v * 1000 * 1000 / 8
 		}
 		emit(p.desc.Value(float64(v), label))

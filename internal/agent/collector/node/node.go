@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package node is the collector of the machine itself: node_* with node_exporter's names, types and
-// labels, so that dashboards and rules made for node_exporter work.
+// labels, so that dashboards and rules for node_exporter work.
 //
-// It consists of parts named as node_exporter names its collectors; each succeeds or fails alone. It refuses to have
-// switches: what is emitted is what node_exporter emits by default, NUMA memory, and the CPUs' frequency where only
-// /proc/cpuinfo tells it. It knows no workload and no TEE.
+// It consists of parts with the names of node_exporter's collectors. Each succeeds or fails alone. It emits
+// node_exporter's defaults, NUMA memory, and the CPUs' frequency from /proc/cpuinfo if there is no other source. It
+// refuses to have switches, and to know workloads and TEEs.
 package node
 
 import (
@@ -25,11 +25,11 @@ import (
 type Options struct {
 	// Proc and Sys are the roots of /proc and /sys.
 	Proc, Sys string
-	// RootFS is where the machine's own root is mounted: "/", or elsewhere in a container.
+	// RootFS is the mount point of the machine's root: "/", or another path in a container.
 	RootFS string
 }
 
-// kernel is what is asked by system calls, which no root redirects.
+// kernel has the system calls that the parts use, because roots do not redirect them.
 type kernel struct {
 	now      func() time.Time
 	uname    func(*unix.Utsname) error
@@ -39,13 +39,13 @@ type kernel struct {
 
 // part is one sub-collector.
 type part struct {
-	name     string // as node_exporter's
+	name     string // name of node_exporter's collector
 	families []*metric.Desc
 	collect  func(ctx context.Context, emit func(prometheus.Metric)) error
 }
 
-// errNoData says that the machine has nothing that the part could read. The part is marked as
-// failed, as node_exporter does it, and nobody is told: it is so in every scrape.
+// errNoData is returned if the machine has no data for the part. The part is marked as failed, as in
+// node_exporter. The error is not logged, because it would be logged in every scrape.
 var errNoData = errors.New("the machine has no such data")
 
 // Collector is the collector.
@@ -54,7 +54,7 @@ type Collector struct {
 	success, duration *metric.Desc
 }
 
-// New makes the collector.
+// New returns the collector.
 func New(o Options) *Collector {
 	return newCollector(o, kernel{now: time.Now, uname: unix.Uname, adjtimex: unix.Adjtimex, statfs: unix.Statfs})
 }
@@ -62,7 +62,7 @@ func New(o Options) *Collector {
 func newCollector(o Options, k kernel) *Collector {
 	cpu, stat := newStat(o)
 	return &Collector{
-		// The file systems come last: they are the only ones that can make others wait.
+		// The file systems come last, because only they can make other parts wait.
 		parts: []part{
 			cpu, newFrequency(o, k), stat, newLoad(o), newMeminfo(o), newNUMA(o), newVmstat(o), newPressure(o), newSchedstat(o),
 			newDisk(o), newNetdev(o), newNetclass(o), newNetstat(o), newSockstat(o), newSoftnet(o), newARP(o), newConntrack(o),
@@ -82,8 +82,8 @@ func newCollector(o Options, k kernel) *Collector {
 // Name is "node".
 func (c *Collector) Name() string { return "node" }
 
-// Describe lists the families. Those that are named after a field of a file are the fields that
-// kernels are known to have; a newer kernel may have more.
+// Describe lists the families. Some are named after a field of a file. They are listed for the fields of known
+// kernels. A newer kernel may have more.
 func (c *Collector) Describe() []*metric.Desc {
 	all := []*metric.Desc{c.success, c.duration}
 	for _, p := range c.parts {
@@ -92,8 +92,8 @@ func (c *Collector) Describe() []*metric.Desc {
 	return all
 }
 
-// Collect emits the samples of one scrape. A part that fails costs its own samples only; the error
-// joins what all of them had to say.
+// Collect emits the samples of one scrape. A part that fails loses only its own samples. The returned error
+// joins the errors of all parts.
 func (c *Collector) Collect(ctx context.Context, emit func(prometheus.Metric)) error {
 	var failed []error
 	for _, p := range c.parts {
@@ -113,7 +113,7 @@ func (c *Collector) Collect(ctx context.Context, emit func(prometheus.Metric)) e
 	return errors.Join(failed...)
 }
 
-// run contains a panic within the part: procfs indexes the fields of some files unchecked.
+// run converts a panic of the part into an error, because procfs indexes the fields of some files unchecked.
 func (p part) run(ctx context.Context, emit func(prometheus.Metric)) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -123,7 +123,7 @@ func (p part) run(ctx context.Context, emit func(prometheus.Metric)) (err error)
 	return p.collect(ctx, emit)
 }
 
-// counter, gauge and untyped describe families that the kernel counts.
+// counter, gauge, untyped and info describe families whose source is the kernel.
 func counter(name, unit, help, origin string, labels ...string) *metric.Desc {
 	return describe(metric.Counter, name, unit, help, origin, labels)
 }

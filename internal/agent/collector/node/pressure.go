@@ -24,8 +24,8 @@ func newPressure(o Options) part {
 	p := func(name, help, file string) *metric.Desc {
 		return counter("node_pressure_"+name+"_seconds_total", "seconds", help, "/proc/pressure/"+file)
 	}
-	// some: at least one task waits; full: all that could run wait. The kernel's full line of cpu is
-	// always zero for the machine, and its irq has no other (Documentation/accounting/psi.rst).
+	// some means that at least one task waits, and full that all tasks that could run wait. The full line of cpu is
+	// always zero for the machine, and irq has only this line (Documentation/accounting/psi.rst).
 	resources := []struct {
 		file       string
 		some, full *metric.Desc
@@ -94,7 +94,7 @@ func newSchedstat(o Options) part {
 		if err != nil {
 			return orNoData(err)
 		}
-		if len(s.CPUs) == 0 { // procfs does not say when it could not read on
+		if len(s.CPUs) == 0 { // procfs returns no error of reading
 			return errors.New("reading /proc/schedstat: it names no CPU")
 		}
 		cpus := once{}

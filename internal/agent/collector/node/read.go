@@ -18,7 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// maxFile bounds what is read of one file.
+// maxFile is the maximum size of a file.
 const maxFile = 4 << 20
 
 // readFile reads a file of /proc or /sys.
@@ -26,19 +26,19 @@ func readFile(root string, elem ...string) ([]byte, error) {
 	return hostfs.At(root).Read(maxFile, elem...)
 }
 
-// readWord reads a file of a device that holds one line, empty where the device has no such file or, as for
-// the speed of a network device that is down, no such value.
+// readWord reads a file with one line about a device. It returns "" if the device has no such file or no such value,
+// such as the speed of a network device that is down.
 func readWord(device hostfs.Dir, name string) (string, error) {
 	data, err := device.Read(maxFile, name)
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EOPNOTSUPP),
-		errors.Is(err, unix.ENODEV): // the device went meanwhile
+		errors.Is(err, unix.ENODEV): // the device was removed meanwhile
 		return "", nil
 	}
 	return strings.TrimSpace(string(data)), err
 }
 
-// readNumber reads a file that holds one number.
+// readNumber reads a file with one number.
 func readNumber(root string, elem ...string) (float64, error) {
 	data, err := readFile(root, elem...)
 	if err != nil {
@@ -51,7 +51,7 @@ func readNumber(root string, elem ...string) (float64, error) {
 	return float64(v), nil
 }
 
-// orNoData turns the absence of a file into errNoData.
+// orNoData converts the absence of a file into errNoData.
 func orNoData(err error) error {
 	if errors.Is(err, os.ErrNotExist) {
 		return errNoData
@@ -59,7 +59,7 @@ func orNoData(err error) error {
 	return err
 }
 
-// once tells which names are new: a series may be emitted once only, whatever a file says twice.
+// once detects repeated names, because a series must be emitted only once even if a file repeats a line.
 type once map[string]bool
 
 func (o once) isNew(name string) bool {
@@ -68,14 +68,14 @@ func (o once) isNew(name string) bool {
 	return !seen
 }
 
-// field is one line of a file that names its values.
+// field is one line of a file with a name and a value.
 type field struct {
 	name  string
 	value float64
 }
 
-// parsePairs reads lines of a name and a number: /proc/vmstat, numastat, /proc/net/snmp6. A line that
-// is not so is left out and becomes part of the error.
+// parsePairs reads lines with a name and a number: /proc/vmstat, numastat, /proc/net/snmp6. Other lines
+// are left out, and the error describes the last one.
 func parsePairs(data []byte) ([]field, error) {
 	var (
 		all []field
@@ -100,7 +100,7 @@ func parsePairs(data []byte) ([]field, error) {
 	return all, bad
 }
 
-// number parses what the kernel prints as an integer, negative ones too.
+// number parses an integer of the kernel, which may be negative.
 func number(word string) (float64, error) {
 	if v, err := strconv.ParseInt(word, 10, 64); err == nil {
 		return float64(v), nil
@@ -112,10 +112,10 @@ func number(word string) (float64, error) {
 	return float64(v), nil
 }
 
-// notFinite tells whether a value is no number: procfs reads "nan" and "inf" too.
+// notFinite reports whether a value is NaN or infinite: procfs parses "nan" and "inf" too.
 func notFinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
-// isName tells whether a word of a file can be part of a metric's name.
+// isName reports whether a word of a file can be part of a metric's name.
 func isName(s string) bool {
 	for _, c := range []byte(s) {
 		if c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
@@ -125,15 +125,15 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// maxFields bounds the names that are remembered of one file.
+// maxFields is the maximum number of stored names of one file.
 const maxFields = 2048
 
-// fields are the families that are named after the fields of a file: the known ones, and those that a
-// newer kernel adds. The registry runs a collector once at a time, so that it needs no lock.
+// fields are the families that are named after the fields of a file: known fields, and those of newer
+// kernels. It needs no lock, because the registry never runs a collector concurrently.
 type fields struct {
 	known  []*metric.Desc
-	byName map[string]*metric.Desc // nil for a name that is not wanted
-	wanted *regexp.Regexp          // nil where all are
+	byName map[string]*metric.Desc // nil for a name that is left out
+	wanted *regexp.Regexp          // the emitted names; nil means all
 	make   func(name string) *metric.Desc
 }
 
@@ -145,7 +145,7 @@ func newFields(known []string, wanted *regexp.Regexp, describe func(name string)
 	return f
 }
 
-// of returns the family of a field, nil when it is not wanted or when there are too many.
+// of returns the family of a field. It returns nil if the name is left out or the limit is reached.
 func (f *fields) of(name string) *metric.Desc {
 	d, ok := f.byName[name]
 	if ok || len(f.byName) >= maxFields {

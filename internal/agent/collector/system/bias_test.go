@@ -15,8 +15,8 @@ import (
 	"github.com/teescope/teescope/internal/agent/sampling"
 )
 
-// How far sampled counts are off from what programs count themselves, alone and while loops want all CPUs. It is a
-// measurement and no test: SAMPLING_BIAS is the number of looks of five seconds at each.
+// This measures the error of sampled counts against the counts of the programs, alone and beside loops on all CPUs. It
+// is a measurement and no test. SAMPLING_BIAS is the number of measurements of five seconds.
 func TestHowFarSampledCallsAreOff(t *testing.T) {
 	looks, _ := strconv.Atoi(os.Getenv("SAMPLING_BIAS"))
 	if looks == 0 {

@@ -44,7 +44,7 @@ func TestCountsAreExactFromTheFirstEventToAfterTheEnd(t *testing.T) {
 	}
 }
 
-// Another entry, another numbering: 64-bit code may use the 32-bit one too, and number 20 is not writev then.
+// 64-bit code may use the 32-bit entry too, which has other numbers. There 20 is not writev.
 func TestCallsThroughThe32BitEntryHaveANameOfTheirOwn(t *testing.T) {
 	c := start(t, Options{})
 	cmd := job(program(t, "compat"), "compat", "1000")
@@ -76,13 +76,13 @@ func TestSlotsAreGivenBackAndCountsKept(t *testing.T) {
 	if slots() != 1 {
 		t.Fatalf("%d slots after the first run, want 1", slots())
 	}
-	for range 8 { // withdrawn, at rest, given back
+	for range 8 { // withdrawn, idle, freed
 		time.Sleep(attribution.IdleBeforeFree / 4)
 		scrape(t, c)
 	}
 	s := scrape(t, c)
 	if slots() != 0 {
-		t.Errorf("%d slots after a rest, want 0", slots())
+		t.Errorf("%d slots after the idle time, want 0", slots())
 	}
 	if got := sum(s, "teescope_syscalls_total", "workload", unique("comes-and-goes"), "syscall", "getppid"); got != 500 {
 		t.Errorf("kept %v calls, want 500", got)
@@ -226,7 +226,7 @@ func TestContainersAndUnitsAreTheirCgroups(t *testing.T) {
 	}
 }
 
-// A name that is no text must not cost the scrape, and errors must not pass to the next in the slot.
+// A name that is not UTF-8 must not break the scrape, and errors must not pass to the next process in the slot.
 func TestWatchedProcessWithAHostileNameLeavesNothingBehind(t *testing.T) {
 	cmd := job(program(t, "w\xff"), "on-line", "")
 	in, err := cmd.StdinPipe()
@@ -308,8 +308,7 @@ func TestCPUTimeOfARunningThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = sum(scrape(t, c), "teescope_cpu_seconds_total", "workload", unique("burner"))
-	// wait4 includes what the process used before it became this program, its own reckoning leaves out
-	// how it started.
+	// wait4 includes the CPU time before exec. The program's own measurement excludes its start.
 	least, err := strconv.ParseFloat(strings.TrimSpace(out.String()), 64)
 	if err != nil {
 		t.Fatal(err)
@@ -450,6 +449,6 @@ func TestProcessesOfAWorkload(t *testing.T) {
 		t.Errorf("the kernel's processes are %v (%v)", kernel, known)
 	}
 	if got, known := c.Processes(unique("nobody")); known || got != nil {
-		t.Errorf("a workload that nobody has seen has %v", got)
+		t.Errorf("an unknown workload has the processes %v", got)
 	}
 }

@@ -17,7 +17,7 @@ func TestCallName(t *testing.T) {
 	}
 }
 
-// A traced program makes calls that it never asked for; a call without a name counts all the same.
+// Calls that only tracing causes are left out. Calls without a name are counted.
 func TestCallsOfTracingAreNotTheProgramsOwn(t *testing.T) {
 	by := [calls]uint64{0: 3, callUretprobe: 5, callUprobe: 7, callOther: 2}
 	got := map[string]uint64{}
@@ -44,7 +44,7 @@ func TestDivideGrowsAndSumsToTheRunTime(t *testing.T) {
 	}
 }
 
-// A group that is promoted leaves what it has counted where it was counted, and both sums are right.
+// The earlier counts of a promoted group stay in the folded workload, and both sums are right.
 func TestPromotionMovesNoCounts(t *testing.T) {
 	var group, other, own kept
 	group.Calls[0], group.cpu.user, group.times.CallNS[3] = 100, 7, 9

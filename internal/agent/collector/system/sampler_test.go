@@ -175,14 +175,14 @@ func TestSampledCallsAreAsManyAsThePrograms(t *testing.T) {
 	}
 }
 
-// What is not counted because of its cost is absent, and comes back.
+// Families of detached probes are absent until the probes are reattached.
 func TestWhatIsDetachedIsAbsent(t *testing.T) {
 	c := running(t, Options{SyscallTime: true})
 	c.hold(t, sampling.Off)
 	samples := scrape(t, c)
 	for _, family := range []string{"teescope_syscalls_total", "teescope_sampling_ratio"} {
 		if n := sum(samples, family); n != 0 {
-			t.Errorf("%s is %v while nothing counts it", family, n)
+			t.Errorf("%s is %v while its probe is detached", family, n)
 		}
 	}
 	if sum(samples, "teescope_probe_attached", "probe", "syscall", "reason", detachedReason) != 0 ||
@@ -217,7 +217,7 @@ func TestTheCPUTimeOfARunningGroupIsKnown(t *testing.T) {
 		_ = cmd.Wait()
 	}()
 	if c.kernel.snapshot == nil {
-		t.Fatal("the program that looks at a CPU cannot be run")
+		t.Fatal("the snapshot program cannot be run")
 	}
 	if err := c.kernel.snapshot(0); err != nil {
 		t.Fatal(err)
@@ -242,7 +242,7 @@ func TestTheCPUTimeOfARunningGroupIsKnown(t *testing.T) {
 	}
 }
 
-// On the real kernel: the programs measure themselves while they are told to, and not else.
+// On the real kernel: the programs measure themselves only while user space requests it.
 func TestProgramsMeasureThemselves(t *testing.T) {
 	c := start(t, Options{SyscallTime: true})
 	path := program(t, "measured")
@@ -262,7 +262,7 @@ func TestProgramsMeasureThemselves(t *testing.T) {
 	before := c.kernel.runTimes()
 	run(t, job(path, "getppid", "1000"))
 	if after := c.kernel.runTimes(); after != before {
-		t.Errorf("measured without being told to: %v, then %v", before, after)
+		t.Errorf("measured without a request: %v, then %v", before, after)
 	}
 	t.Logf("programs take %v", c.overhead.costs)
 }
@@ -325,7 +325,7 @@ func TestASlotThatWasNeverReadIsSettled(t *testing.T) {
 	}
 }
 
-// What the sampler tells the kernel side: whether events count, and nothing of what a group that left has used.
+// The sampler opens and closes the window of the kernel side, and reports no CPU time of ended groups.
 func TestTheSamplerControlsTheKernelSide(t *testing.T) {
 	k := made(t)
 	s := newSlots(k, 8)

@@ -28,7 +28,7 @@ func TestRestartsAndDeploymentsAreToldApart(t *testing.T) {
 	at := func(f hostfs.File, path string, group int) executable { return executable{f, path, group} }
 	for name, tt := range map[string]struct {
 		lives               []life
-		restart, deployment int // the start that is told, 0 for none
+		restart, deployment int // start of the new process, 0 for none
 	}{
 		"the first start is neither":    {[]life{{1, 0, 60, at(old, "/app", 1)}}, 0, 0},
 		"the same file again":           {[]life{{1, 0, 30, at(old, "/app", 1)}, {2, 33, 60, at(old, "/app", 2)}}, 33, 0},
@@ -62,7 +62,7 @@ func TestRestartsAndDeploymentsAreToldApart(t *testing.T) {
 	}
 }
 
-// replay looks at some lives each second, and returns what was told last.
+// replay observes some processes each second, and returns the last changes.
 func replay(lives []life) (restart, deployment int) {
 	var s succession
 	for second := range 1000 {
@@ -90,7 +90,7 @@ func TestWhatCannotBeReadIsNoChange(t *testing.T) {
 		tgid, start := uint32(second+1), time.Duration(10*second)*time.Second
 		read := func(uint32) (executable, bool) { return executable{newer, "/app", second}, readable }
 		if what, _ := s.observe(tgid, start, start+minMainAge, read); what != unchanged && !readable {
-			t.Errorf("process %d cannot be looked at, and is told as %v", tgid, what)
+			t.Errorf("process %d cannot be read, and counts as %v", tgid, what)
 		}
 	}
 }
@@ -102,11 +102,11 @@ func TestWhatAProcessRuns(t *testing.T) {
 		t.Errorf("this process runs %+v (%v), want %s in the group %d", is, ok, path, syscall.Getpgrp())
 	}
 	if _, ok := executableOf(hostfs.At("/proc"), 1<<30); ok {
-		t.Error("a process that there cannot be runs something")
+		t.Error("a process that does not exist has an executable")
 	}
 }
 
-// On the real kernel: of the processes of a workload the kernel side tells the one that started first.
+// On the real kernel: the kernel side stores the first process of a workload.
 func TestTheOldestProcessIsFound(t *testing.T) {
 	c := start(t, Options{})
 	path := program(t, "oldest")
@@ -139,5 +139,5 @@ func TestTheOldestProcessIsFound(t *testing.T) {
 		}
 		return
 	}
-	t.Errorf("there is no workload %s", name)
+	t.Errorf("no workload has the name %s", name)
 }

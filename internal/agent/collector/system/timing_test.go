@@ -88,7 +88,7 @@ func undisturbed(t *testing.T, try func() error) {
 	}
 }
 
-// What a thread waits in is reported while it waits, as long as it has lasted, and not twice when it ends.
+// The time of a call is reported while its thread waits, and not a second time when the call ends.
 func TestCallsInFlightAreTimedSoFar(t *testing.T) {
 	c := start(t, Options{SyscallTime: true})
 	began := time.Now()
@@ -114,7 +114,7 @@ func TestCallsInFlightAreTimedSoFar(t *testing.T) {
 	}
 }
 
-// A thread that dies in a call leaves nothing behind that goes on growing, and the call that ends it has no time.
+// The time of a thread that is killed in a call stops growing, and the call that ends a thread has no time.
 func TestThreadsThatDieInACallLeaveNothingBehind(t *testing.T) {
 	c := start(t, Options{SyscallTime: true})
 	began := time.Now()
@@ -140,7 +140,7 @@ func TestThreadsThatDieInACallLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// Calls that are left without having been entered, or entered under another name, take nothing from nobody.
+// Calls with an exit and no entry, or with an entry before exec, do not falsify other times.
 func TestCallsThatAreNotInPairs(t *testing.T) {
 	c := start(t, Options{SyscallTime: true})
 	shell, err := os.ReadFile("/bin/sh")
@@ -174,8 +174,8 @@ func TestCallsThatAreNotInPairs(t *testing.T) {
 	}
 }
 
-// A call that began before the probes were attached is not timed, because nobody knows when it did; nor is one
-// that lasts while timing rests.
+// A call that began before the probes were attached is not timed, because its start is unknown. Neither is a call
+// that lasts while timing is off.
 func TestCallsThatBeganUnseenAreNotTimed(t *testing.T) {
 	began := asleep(t, "before", "1s")
 	c := start(t, Options{SyscallTime: true})
@@ -191,15 +191,15 @@ func TestCallsThatBeganUnseenAreNotTimed(t *testing.T) {
 		t.Error("time is reported while none is measured")
 	}
 	if sum(s, "teescope_probe_attached", "probe", exitProbe) != 0 {
-		t.Error("the ends of calls are seen while nobody has a use for them")
+		t.Error("the probe on the ends of calls is attached although it is not needed")
 	}
 	c.hold(t, sampling.Full)
 	if sum(scrape(t, c), "teescope_probe_attached", "probe", exitProbe) != 1 {
-		t.Error("the ends of calls are not seen again")
+		t.Error("the probe on the ends of calls was not reattached")
 	}
 	_ = cmd.Wait()
 	if after := inSelect(scrape(t, c), unique("rests")); after < before || after > before+0.1 {
-		t.Errorf("%.4f s in a call that lasted while timing rested, %.4f when the rest began", after, before)
+		t.Errorf("%.4f s in a call that lasted while timing was off, %.4f before", after, before)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/privilege"
 )
 
-// What Try says is what Init does, and nothing stays behind.
+// Try reports what Init does, and nothing stays loaded.
 func TestTrySaysHowTheProbesAttach(t *testing.T) {
 	if err := privilege.Check("go test"); err != nil {
 		t.Skip(err)
@@ -41,7 +41,7 @@ func TestTrySaysHowTheProbesAttach(t *testing.T) {
 			t.Errorf("%s is required and does not attach: %s", trial.Probe, trial.Reason)
 		}
 		if !trial.Attached() && trial.Reason == "" {
-			t.Errorf("%s does not attach for no reason", trial.Probe)
+			t.Errorf("%s is not attached and has no reason", trial.Probe)
 		}
 	}
 	if !tried["tasks"].Attached() {

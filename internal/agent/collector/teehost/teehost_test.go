@@ -110,14 +110,14 @@ func TestBackendsThatAreServicesAreServed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := c.Run(ctx); err == nil || !strings.Contains(err.Error(), "backend first: ended") || !strings.Contains(err.Error(), "backend second: ended") {
-		t.Errorf("Run: %v does not say who ended", err)
+		t.Errorf("Run: %v does not name the backends that ended", err)
 	}
 	if err := c.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
 	c = New(tee.Roots{}, serve("third", nil), serve("fourth", broken), serve("fifth", nil))
 	if err := c.Init(t.Context()); !errors.Is(err, broken) || !strings.Contains(err.Error(), "backend fourth") {
-		t.Errorf("Init: %v does not say who failed", err)
+		t.Errorf("Init: %v does not name the backend that failed", err)
 	}
 	want := "init first, init second, down second, down first, init third, init fourth, down third"
 	if got := strings.Join(journal, ", "); got != want {

@@ -17,12 +17,12 @@ import (
 // deadServer is a statfs that sleeps on some paths until it is released.
 type deadServer struct {
 	release chan struct{}
-	asked   atomic.Int32 // how often a dead path was asked
+	calls   atomic.Int32 // number of calls for a dead path
 }
 
 func (d *deadServer) statfs(path string, s *unix.Statfs_t) error {
 	if strings.HasSuffix(path, "/gone") {
-		d.asked.Add(1)
+		d.calls.Add(1)
 		<-d.release
 	}
 	*s = unix.Statfs_t{Bsize: 1, Blocks: 8}
@@ -51,8 +51,8 @@ func value(t *testing.T, c *Collector, family string, labels ...string) (float64
 	return 0, false
 }
 
-// TestDeadServer: the first scrape waits for a file system that does not answer, later ones do not and
-// ask no second time; the others are there; when it answers again it is back.
+// TestDeadServer checks a file system that does not respond. The first scrape waits for it. Later ones neither wait nor
+// call statfs again, and have the other file systems. When it responds again, it has samples again.
 func TestDeadServer(t *testing.T) {
 	o := roots(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -68,62 +68,62 @@ func TestDeadServer(t *testing.T) {
 			}
 		}
 		if _, ok := value(t, c, "node_filesystem_size_bytes", "mountpoint", "/gone"); ok {
-			t.Error("a file system that does not answer has a size")
+			t.Error("a file system that does not respond has a size")
 		}
 		if v, ok := value(t, c, "node_filesystem_size_bytes", "mountpoint", "/"); !ok || v != 8 {
 			t.Errorf("/ has %v bytes, %v", v, ok)
 		}
-		if n := d.asked.Load(); n != 1 {
-			t.Errorf("it was asked %d times", n)
+		if n := d.calls.Load(); n != 1 {
+			t.Errorf("%d calls for it", n)
 		}
 		close(d.release)
 		synctest.Wait()
 		if v, ok := value(t, c, "node_filesystem_size_bytes", "mountpoint", "/gone"); !ok || v != 8 {
-			t.Errorf("when it is back it has %v bytes, %v", v, ok)
+			t.Errorf("after it responds again it has %v bytes, %v", v, ok)
 		}
 	})
 }
 
-// TestManyDead: the number of calls that sleep is bounded.
+// TestManyDead checks that the number of sleeping calls is limited.
 func TestManyDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &deadServer{release: make(chan struct{})}
-		a := newAsker(d.statfs)
+		a := newStatfsCaller(d.statfs)
 		var mounts []mount
-		for i := range maxAsked + 50 {
+		for i := range maxCalls + 50 {
 			mounts = append(mounts, mount{path: fmt.Sprintf("/%d/gone", i)})
 		}
 		for range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), statfsPatience)
-			if got := a.ask(ctx, mounts); len(got) != 0 {
+			if got := a.call(ctx, mounts); len(got) != 0 {
 				t.Errorf("%d answers", len(got))
 			}
 			cancel()
 			synctest.Wait()
 		}
-		if n := d.asked.Load(); n != maxAsked {
-			t.Errorf("%d calls sleep, want %d", n, maxAsked)
+		if n := d.calls.Load(); n != maxCalls {
+			t.Errorf("%d calls sleep, want %d", n, maxCalls)
 		}
 		close(d.release)
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), statfsPatience)
 		defer cancel()
-		if got := a.ask(ctx, mounts); len(got) != len(mounts) {
+		if got := a.call(ctx, mounts); len(got) != len(mounts) {
 			t.Errorf("%d answers afterwards, want %d", len(got), len(mounts))
 		}
 	})
 }
 
-// The same path under several mounts is asked once.
+// A path with several mounts has one call.
 func TestAskOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		a := newAsker(func(string, *unix.Statfs_t) error {
+		a := newStatfsCaller(func(string, *unix.Statfs_t) error {
 			n++
 			time.Sleep(time.Millisecond)
 			return nil
 		})
-		got := a.ask(t.Context(), []mount{{path: "/run"}, {path: "/run"}, {path: "/run"}})
+		got := a.call(t.Context(), []mount{{path: "/run"}, {path: "/run"}, {path: "/run"}})
 		if len(got) != 1 || n != 1 {
 			t.Errorf("%d answers to %d questions", len(got), n)
 		}
