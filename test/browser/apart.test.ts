@@ -39,7 +39,7 @@ async function legend(page: Page, panel: string, wanted: readonly string[]): Pro
   await until(`the legend ${wanted.join(", ")}`, 30, async () => [...(await names.allTextContents())].sort().join() === [...wanted].sort().join() || undefined);
 }
 
-it("tells a workload of the same name on another machine apart, everywhere, and leads to the one that is meant", async () => {
+it("distinguishes workloads of the same name on two machines, and links to the right one", async () => {
   const page = await tabs.visit("/?w=" + REDIS);
   const row = page.locator('[data-panel="workloads"] tbody tr', { hasText: fleet.instance }).filter({ has: page.locator("th", { hasText: REDIS }) });
   await row.waitFor();
@@ -114,7 +114,7 @@ it("has how panels are set in the address: reload and Back keep it, Escape and x
   await page.locator('[data-panel="workloads"][data-state="ready"] th[aria-sort="descending"]', { hasText: "CPU cores" }).waitFor();
 });
 
-it("says in its place what is wrong with a pattern of the address, and asks nothing of the future", async () => {
+it("shows what is wrong with a pattern of the address, and queries no future time", async () => {
   const later = new Date(Date.now() + 2 * 3_600_000).toISOString().slice(0, 19);
   const before = new Date(Date.now() - 300_000).toISOString().slice(0, 19);
   const page = await tabs.visit(`/?w.re=redis-(&from=${before}Z&to=${later}Z`);
@@ -126,7 +126,7 @@ it("says in its place what is wrong with a pattern of the address, and asks noth
   await queryString(page).not.toContain("redis-(");
 });
 
-it("gives Explore's values the unit that the query tells, or another one", async () => {
+it("gives Explore's values the inferred unit, or a chosen one", async () => {
   const page = await tabs.visit(`/?page=explore&show=table&expr=${encodeURIComponent(`teescope_resident_memory_bytes{workload="${REDIS}"}`)}`);
   const value = page.locator('[data-panel="result-0"][data-state="ready"] tbody td.numeric');
   await until("bytes", 20, async () => /[KMG]iB$/.test((await value.first().textContent()) ?? "") || undefined);

@@ -76,7 +76,7 @@ it("goes through all pages by their links, back through them, and forward again"
   await drawn(others[0]);
 });
 
-it("shows nginx alone, and beside Redis for each 100 answers", async () => {
+it("shows nginx only, and compares it with Redis per 100 answers", async () => {
   tabs.url = full;
   const page = await tabs.visit("/?page=workload&w=nginx&range=1m");
   await page.waitForSelector(chart("syscalls-by-name"));

@@ -49,7 +49,7 @@ it("draws the system calls of Redis as an icicle that keys go through", async ()
   await holds(page, `document.querySelectorAll('[data-panel="syscall-shares"] [aria-level="2"]').length > 1`);
 });
 
-it("shows small beside great on a logarithmic scale", async () => {
+it("shows small and large values on a logarithmic scale", async () => {
   const page = await visit("/?page=system&range=1m");
   await page.waitForSelector(chart("syscalls-by-workload"));
   const toggle = page.locator('[data-panel="syscalls-by-workload"]').getByRole("button", { name: "Log scale" });
@@ -88,7 +88,7 @@ it("marks its own start, and hides marks on all charts", async () => {
   await page.waitForSelector('[data-panel="syscalls-by-workload"] details.marks');
 });
 
-it("draws box plots of the window, with figures for who cannot see them", async () => {
+it("draws box plots of the window, with a table for screen readers", async () => {
   const page = await visit("/?page=findings&range=1m");
   const panel = page.locator('[data-panel="windows"][data-state="ready"]');
   const redis = panel.locator("tbody tr", { hasText: "redis-server" }).first();

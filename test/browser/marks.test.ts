@@ -97,7 +97,7 @@ async function listOf(page: Page, panel: string): Promise<Locator> {
 const BUILD = /markbuild on .+ runs another program file than before/;
 const AGAIN = /markagain on .+ was restarted/;
 
-it("tells a deployment from a restart, and says neither of helpers and children", async () => {
+it("distinguishes a deployment from a restart, and marks neither helpers nor children", async () => {
   const page = await visit(tabs, "/?page=system&range=15m");
   const list = await listOf(page, "context-switches-by-workload");
   const [build, again] = [list.filter({ hasText: BUILD }), list.filter({ hasText: AGAIN })];
@@ -112,7 +112,7 @@ it("tells a deployment from a restart, and says neither of helpers and children"
   await screenshot(page, "marks");
 });
 
-it("points at a mark by keys, and then says it on every chart", async () => {
+it("selects a mark by keys, and then names it on every chart", async () => {
   const page = await visit(tabs, "/?page=system&range=15m");
   const list = await listOf(page, "context-switches-by-workload");
   await page.waitForSelector(chart("syscalls-by-workload"));

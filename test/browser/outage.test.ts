@@ -29,7 +29,7 @@ afterAll(async () => {
   await processes.stopAll();
 });
 
-it("keeps what it drew on every page while the server is gone, says so, asks no more than before, and goes on when it is back", async () => {
+it("keeps every page while the server is down, says so, sends no more requests than before, and continues when it is back", async () => {
   const port = await freePort();
   const folder = processes.folder();
   const start = () => startTeescope(processes, port, folder, ["--interval", "1s", "--analysis.interval", "2s", "--targets", fleet.instance]);

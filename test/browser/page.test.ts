@@ -173,14 +173,14 @@ describe("time", () => {
 });
 
 describe("the pages", () => {
-  it("says on System why a chart is empty, and which flag fills it", async () => {
+  it("shows on System why a chart is empty, and which flag enables its data", async () => {
     const page = await tabs.visit("/?page=system&w=redis-server");
     const empty = page.locator('[data-panel="syscall-time"][data-state="empty"]');
     await empty.waitFor();
     await shown(() => empty.textContent()).toContain("--syscalls.time");
   });
 
-  it("draws every System chart that has data, or says why not", async () => {
+  it("draws every System chart with data, or shows the reason", async () => {
     const page = await tabs.visit("/?page=system");
     const panels = await page.locator("[data-panel]").all();
     expect(panels.length).toBeGreaterThan(15);
@@ -198,7 +198,7 @@ describe("the pages", () => {
     }
   });
 
-  it("says of the machine as a whole that it is not filtered, and keeps the choice for the other pages", async () => {
+  it("says that the whole machine is not filtered, and keeps the filter for the other pages", async () => {
     const page = await tabs.visit("/?page=infrastructure&w=redis-server");
     await shown(() => textOf(page, '[data-panel="node-cpu"] .unfiltered')).toContain("Not filtered by workload");
     await page.keyboard.press("4");
@@ -215,7 +215,7 @@ describe("the pages", () => {
     await shown(() => textOf(page, '[data-panel="targets"] tbody')).toContain("up");
   });
 
-  it("shows one series alone on a click in the legend", async () => {
+  it("shows a single series after a click in the legend", async () => {
     const page = await tabs.visit("/?page=system");
     await page.waitForSelector(chart("syscalls-by-name"));
     const entry = page.locator('[data-panel="syscalls-by-name"] .legend button').first();
@@ -225,7 +225,7 @@ describe("the pages", () => {
   });
 });
 
-describe("for everybody", () => {
+describe("accessibility", () => {
   it("toggles the theme and remembers it", async () => {
     const page = await tabs.visit("/", { colorScheme: "light" });
     const ground = (): Promise<string> => page.evaluate("getComputedStyle(document.documentElement).backgroundColor");

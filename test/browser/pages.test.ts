@@ -45,7 +45,7 @@ function figure(text: string): number {
   return Number(digits) * (prefix === "k" ? 1000 : 1);
 }
 
-it("leads from the table of workloads to all of one, and from a panel's query to Explore", async () => {
+it("links from the table of workloads to a workload, and from a panel's query to Explore", async () => {
   const page = await tabs.visit("/?range=1m");
   await page.getByRole("link", { name: `open ${ONE}: everything about this workload` }).click();
   await queryString(page).toBe(`?page=workload&w=${ONE}&range=1m`);

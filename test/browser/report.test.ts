@@ -45,7 +45,7 @@ afterAll(async () => {
   await processes.stopAll();
 });
 
-it("draws every panel that has data, with its PromQL, and asks for nothing but the file", async () => {
+it("draws every panel with data and its PromQL, and requests nothing except the file", async () => {
   await until("all panels to have their answers", 20, async () => {
     const waiting = await page.locator('[data-panel][data-state="loading"], [aria-busy="true"]').count();
     return waiting === 0 || undefined;

@@ -4,7 +4,7 @@
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { fillTemplate } from "../../web/src/lib/promql";
 import { TEE, TEE_TABLES } from "../../web/src/panels/dashboards/tee";
-import { expressions } from "../../web/src/panels/asks";
+import { expressions } from "../../web/src/panels/panel-queries";
 import type { PanelDef } from "../../web/src/panels/types";
 import { screenshot, seriousViolations, shown, Tabs } from "./browser";
 import { freePort, Processes, type Started, teescopeBinary, until } from "./processes";

@@ -42,7 +42,7 @@ async function failure(promise: Promise<unknown>): Promise<ApiError> {
 }
 
 describe("Client", () => {
-  it("asks a range query as the API wants it", async () => {
+  it("sends a range query with all parameters", async () => {
     let url = "";
     const client = await clientFor((request, response) => {
       url = request.url ?? "";
@@ -66,12 +66,12 @@ describe("Client", () => {
     expect(error.message).toContain(want);
   });
 
-  it("takes a scalar for the answer to what a person wrote", async () => {
+  it("accepts a scalar as the answer to an instant query of a user", async () => {
     const client = await clientFor(answer(success("scalar", [1, "2"])));
     expect(await client.evaluate("1 + 1", 1)).toEqual([{ metric: {}, value: [1, 2] }]);
   });
 
-  it("asks for names and what is known of metrics, with a bound", async () => {
+  it("queries names and metadata of metrics with a limit", async () => {
     const urls: string[] = [];
     const client = await clientFor((request, response) => {
       urls.push(request.url ?? "");
@@ -103,7 +103,7 @@ describe("Client", () => {
     expect(urls.every((url) => url.startsWith("/api/v1/format_query?"))).toBe(true);
   });
 
-  it("takes no other failure for a wrong pattern", async () => {
+  it("does not treat other failures as a wrong pattern", async () => {
     const client = await clientFor(answer({ status: "error", errorType: "unavailable", error: "the database is being opened" }, 503));
     expect(await failure(client.patternProblem("a"))).toMatchObject({ kind: "unreachable" });
   });
@@ -142,7 +142,7 @@ describe("Client", () => {
     });
   });
 
-  it("says that nobody answers", async () => {
+  it("reports an unreachable server", async () => {
     const client = await clientFor((request) => request.socket.destroy());
     expect((await failure(client.instant("x", 1))).kind).toBe("unreachable");
   });
@@ -152,7 +152,7 @@ describe("Client", () => {
     expect((await failure(client.instant("x", 1))).kind).toBe("timeout");
   });
 
-  it("withdraws a question, and tells nobody of it", async () => {
+  it("cancels a request without reporting an outcome", async () => {
     const outcomes: unknown[] = [];
     const client = await clientFor(() => undefined, { onAnswer: (outcome) => outcomes.push(outcome) });
     const control = new AbortController();
@@ -162,7 +162,7 @@ describe("Client", () => {
     expect(outcomes).toEqual([]);
   });
 
-  it("asks no more than so many at a time, and never what was withdrawn", async () => {
+  it("limits concurrent requests, and never sends cancelled ones", async () => {
     let open = 0;
     let most = 0;
     let served = 0;

@@ -37,44 +37,44 @@ export class Client {
 
   /** Evaluates an expression at one moment (Unix seconds). */
   instant(query: string, time: number, signal?: AbortSignal): Promise<InstantSample[]> {
-    return this.ask("query", { query, time: String(time) }, vector, signal);
+    return this.request("query", { query, time: String(time) }, vector, signal);
   }
 
   /** Evaluates an expression that a user wrote. Its result may be a scalar. */
   evaluate(query: string, time: number, signal?: AbortSignal): Promise<InstantSample[]> {
-    return this.ask("query", { query, time: String(time) }, vectorOrScalar, signal);
+    return this.request("query", { query, time: String(time) }, vectorOrScalar, signal);
   }
 
   /** Evaluates an expression at each step of an interval. */
   range(query: string, from: number, to: number, step: number, signal?: AbortSignal): Promise<RangeSeries[]> {
     const params = { query, start: String(from), end: String(to), step: String(step) };
-    return this.ask("query_range", params, matrix, signal);
+    return this.request("query_range", params, matrix, signal);
   }
 
   /** Returns at most `limit` values of a label on series that match any of the selectors. */
   labelValues(label: string, match: string | readonly string[], from: number, to: number, signal?: AbortSignal, limit?: number): Promise<string[]> {
-    return this.ask(`label/${encodeURIComponent(label)}/values`, matched([match].flat(), from, to, limit), names, signal);
+    return this.request(`label/${encodeURIComponent(label)}/values`, matched([match].flat(), from, to, limit), names, signal);
   }
 
   /** Returns the labels of at most `limit` series that match any of the selectors. */
   series(match: readonly string[], from: number, to: number, limit: number, signal?: AbortSignal): Promise<Labels[]> {
-    return this.ask("series", matched(match, from, to, limit), labels, signal);
+    return this.request("series", matched(match, from, to, limit), labels, signal);
   }
 
   /** Returns the label names of series that match. */
   labelNames(match: string, from: number, to: number, signal?: AbortSignal): Promise<string[]> {
-    return this.ask("labels", matched([match], from, to, MOST_NAMES), names, signal);
+    return this.request("labels", matched([match], from, to, MOST_NAMES), names, signal);
   }
 
   /** Returns type and help of the metrics that are scraped now, by name. */
   metadata(signal?: AbortSignal): Promise<Record<string, MetricMetadata[]>> {
-    return this.ask("metadata", { limit: String(MOST_NAMES), limit_per_metric: "1" }, metadata, signal);
+    return this.request("metadata", { limit: String(MOST_NAMES), limit_per_metric: "1" }, metadata, signal);
   }
 
   /** Returns why the server refuses a regular expression, or undefined. The server only parses a query with it. */
   async patternProblem(pattern: string, signal?: AbortSignal): Promise<string | undefined> {
     try {
-      await this.ask("format_query", { query: `x{x=~${JSON.stringify(pattern)}}` }, text, signal);
+      await this.request("format_query", { query: `x{x=~${JSON.stringify(pattern)}}` }, text, signal);
       return undefined;
     } catch (thrown) {
       const reason = thrown instanceof ApiError ? /parse error: (?:error parsing regexp: )?(.+)$/s.exec(thrown.message)?.[1] : undefined;
@@ -84,25 +84,25 @@ export class Client {
   }
 
   targets(signal?: AbortSignal): Promise<Target[]> {
-    return this.ask("targets", { state: "active" }, targets, signal);
+    return this.request("targets", { state: "active" }, targets, signal);
   }
 
   /** Returns the newest report of the analysis, or that of the window up to a moment (Unix seconds). */
   findings(at?: number, signal?: AbortSignal): Promise<Report> {
     const url = at === undefined ? "api/findings" : `api/findings?${new URLSearchParams({ at: String(at) }).toString()}`;
-    return this.askAt("findings", url, whole, report, signal);
+    return this.requestAt("findings", url, whole, report, signal);
   }
 
-  private ask<T>(
+  private request<T>(
     path: string,
     params: Record<string, string> | [string, string][],
     decode: Decoder<T>,
     signal?: AbortSignal,
   ): Promise<T> {
-    return this.askAt(path, `api/v1/${path}?${new URLSearchParams(params).toString()}`, unwrap, decode, signal);
+    return this.requestAt(path, `api/v1/${path}?${new URLSearchParams(params).toString()}`, unwrap, decode, signal);
   }
 
-  private askAt<T>(
+  private requestAt<T>(
     path: string,
     url: string,
     open: (response: Response) => Promise<unknown>,

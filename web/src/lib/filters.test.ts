@@ -15,18 +15,18 @@ describe("matcher", () => {
     expect(matcher("x", given.map(([text, regex]) => ({ text, regex })))).toBe(want);
   });
 
-  it("has none of no names", () => {
+  it("is empty for an empty list of names", () => {
     expect(oneOf("x", [])).toBe(`x="",x!=""`);
     expect(oneOf("x", ["a"])).toBe(`x="a"`);
   });
 });
 
 describe("mappings", () => {
-  it("asks nothing without such a filter", () => {
+  it("needs no query without such a filter", () => {
     expect(mappings([filter("node", "h"), filter("workload", "a.*", true)])).toEqual([]);
   });
 
-  it("asks the info families of the chosen nodes, by every name that a thing has", () => {
+  it("selects info series of the chosen nodes by every name of a container", () => {
     expect(mappings([filter("container", "web"), filter("runtime", "gramine"), filter("node", "h:1")])).toEqual([
       {
         kind: "container",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { type Ask, asks } from "../panels/asks";
+import { type PanelQuery, panelQueries } from "../panels/panel-queries";
 import { DASHBOARDS } from "../panels/dashboards";
 import { inferUnit } from "./infer-unit";
 import { fillTemplate } from "./promql";
@@ -66,20 +66,20 @@ describe("the unit of a query", () => {
     "§",
     "",
     `${"(".repeat(2000)}a_bytes${")".repeat(2000)}`,
-  ])("nothing is said of %s", (query) => {
+  ])("the unit of %s is unknown", (query) => {
     expect(inferUnit(query)).toBeUndefined();
   });
 
-  const all = DASHBOARDS.flatMap((d) => d.sections.flatMap((s) => s.panels)).flatMap((def) => asks(def).map((ask): [string, Ask] => [def.id, ask]));
+  const all = DASHBOARDS.flatMap((d) => d.sections.flatMap((s) => s.panels)).flatMap((def) => panelQueries(def).map((query): [string, PanelQuery] => [def.id, query]));
   const plain = { workloads: [], step: 60, scrapeInterval: 5 };
 
-  it.each(all)("is that of the panel %s, or is not said", (_, ask) => {
-    const found = inferUnit(fillTemplate(ask.expr, plain));
-    if (found !== undefined) expect(found, ask.expr).toBe(ask.unit);
+  it.each(all)("is that of the panel %s, or is not said", (_, query) => {
+    const found = inferUnit(fillTemplate(query.expr, plain));
+    if (found !== undefined) expect(found, query.expr).toBe(query.unit);
   });
 
   it("is known for most panels", () => {
-    const known = all.filter(([, ask]) => inferUnit(fillTemplate(ask.expr, plain)) !== undefined);
+    const known = all.filter(([, query]) => inferUnit(fillTemplate(query.expr, plain)) !== undefined);
     expect(known.length).toBeGreaterThan(0.6 * all.length);
   });
 });

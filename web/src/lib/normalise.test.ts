@@ -26,7 +26,7 @@ describe("what is divided by", () => {
     expect(parseDivisor(per)).toMatch(/\.$/);
   });
 
-  it("turns rates into amounts and leaves levels alone", () => {
+  it("turns rates into amounts and does not change levels", () => {
     expect(dividedUnit("cores")).toBe("seconds");
     expect(dividedUnit("per_second")).toBe("count");
     expect(dividedUnit("bytes")).toBeUndefined();

@@ -22,7 +22,7 @@ describe("the parameters of single pages", () => {
     );
   });
 
-  it("belong to their page alone", () => {
+  it("belong to one page only", () => {
     expect(formatView(view({ page: "system", explore: { exprs: ["up"], show: "chart" } }))).toBe("/?page=system");
     expect(parseView("?page=system&expr=up&a=x")).toEqual(view({ page: "system" }));
   });

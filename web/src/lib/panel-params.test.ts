@@ -14,7 +14,7 @@ describe("what is set of panels", () => {
     expect(parseView(formatView(view(panels)).slice(1))).toEqual(view(panels));
   });
 
-  it("is readable, and of its page alone", () => {
+  it("is readable, and belongs to one page only", () => {
     const panels = { system: { llc: { scale: "log" } }, overview: { workloads: { sort: "Kind" } } } as const;
     expect(formatView(view(panels))).toBe("/?page=system&scale=llc:log");
     expect(formatView(view(panels, "overview"))).toBe("/?sort=workloads:Kind");
@@ -35,7 +35,7 @@ describe("what is set of panels", () => {
 });
 
 describe("setting a panel", () => {
-  it("adds, takes away, and leaves nothing behind", () => {
+  it("adds and removes settings without leftovers", () => {
     const one = setPanel(undefined, "tee", "a", { scale: "log" });
     const two = setPanel(one, "tee", "a", { only: "x" });
     expect(two).toEqual({ tee: { a: { scale: "log", only: "x" } } });

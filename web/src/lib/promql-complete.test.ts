@@ -55,7 +55,7 @@ describe("suggestions", () => {
     expect(rank(many, "m")).toHaveLength(MOST_SUGGESTIONS);
   });
 
-  it("hold functions beside metrics, and nothing before a letter is written", () => {
+  it("contain functions and metrics, and nothing before the first letter", () => {
     expect(suggest(placeOf("ra", 2), metrics)[0]).toEqual({ text: "rate", about: "function" });
     expect(suggest(placeOf("", 0), metrics)).toEqual([]);
     expect(suggest(placeOf("x[1", 3), metrics).map((s) => s.text)).toEqual(["10s", "1m", "15m", "1h", "1d"]);

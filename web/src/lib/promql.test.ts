@@ -66,14 +66,14 @@ describe("fillTemplate", () => {
     expect(fillTemplate("[$window]", { ...filling, step: 15 })).toBe("[20s]");
   });
 
-  it("asks for the workload of a container only when one is chosen", () => {
+  it("joins the workload of a container only when one is chosen", () => {
     expect(fillTemplate("x $containers", filling)).toBe("x ");
     expect(fillTemplate("x $containers", { ...filling, workloads: ["a"] })).toBe(
       `x and on (instance, id) teescope_container_info{workload="a"}`,
     );
   });
 
-  it("puts the filter of nodes between braces, and nothing where there is none", () => {
+  it("puts the filter of nodes between braces, or nothing without a filter", () => {
     const all = "a{$nodes} + b{mode=\"idle\",$nodes} + c{$workloads}";
     expect(fillTemplate(all, filling)).toBe(`a + b{mode="idle"} + c{workload!="idle"}`);
     expect(fillTemplate(all, { ...filling, filters: [{ kind: "node", text: "h$&:1", regex: false }] })).toBe(
@@ -81,7 +81,7 @@ describe("fillTemplate", () => {
     );
   });
 
-  it("restricts workloads to those that other filters mean, and to none if they mean none", () => {
+  it("restricts workloads to those of other filters, which may be none", () => {
     const chosen = { ...filling, workloads: ["a"], filters: [{ kind: "workload", text: "b.*", regex: true }] as const };
     expect(fillTemplate("{$workloads}", { ...chosen, mapped: ["c", "d.e"] })).toBe(
       `{workload=~"a|(?:b.*)",workload=~"c|d\\\\.e"}`,

@@ -50,7 +50,7 @@ describe("fold", () => {
     expect(got.frame.series[2]?.values).toEqual([3, 1]);
   });
 
-  it("loses nothing of the total", () => {
+  it("keeps the total", () => {
     const total = (f: Frame): number => f.series.reduce((sum, s) => sum + s.values.reduce<number>((x, v) => x + (v ?? 0), 0), 0);
     for (const top of [1, 2, 3, 4, 9]) expect(total(fold(wide, top).frame)).toBe(total(wide));
   });
@@ -61,7 +61,7 @@ describe("fold", () => {
     expect(got.frame.series.map((s) => s.name)).toEqual(["b", "d"]);
   });
 
-  it("does not fold a single series: its own name says more", () => {
+  it("does not fold a single series, which keeps its own name", () => {
     expect(fold(wide, 4)).toMatchObject({ count: 0 });
   });
 });

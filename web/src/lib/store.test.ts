@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { createStore } from "./store";
 
-it("tells watchers of changes, and only of changes", () => {
+it("notifies watchers of changes only", () => {
   const store = createStore(1);
   const seen: number[] = [];
   const stop = store.watch((value) => seen.push(value));

@@ -28,7 +28,7 @@ describe("alignToGrid", () => {
     expect(alignToGrid({ from: 101, to: 399 }, 5)).toEqual({ from: 100, to: 400 });
   });
 
-  it("leaves an aligned interval alone", () => {
+  it("does not change an aligned interval", () => {
     expect(alignToGrid({ from: 100, to: 400 }, 5)).toEqual({ from: 100, to: 400 });
   });
 });

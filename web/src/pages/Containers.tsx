@@ -8,14 +8,14 @@ import { useStore } from "../lib/store";
 import { formatValue } from "../lib/units";
 import { AnyPanel } from "../panels/AnyPanel";
 import { CONTAINER_TABLE, CONTAINERS } from "../panels/dashboards/containers";
-import { MINUTE, useAsk, useInstant, useShown } from "../panels/use-data";
+import { MINUTE, useRequest, useInstant, useShown } from "../panels/use-data";
 import { Sections } from "./Sections";
 
 export function Containers() {
   const view = useStore(useSession().view);
   const { interval, ...filling } = useShown();
   const selector = fillTemplate('container_last_seen{name!="",$nodes}', { ...filling, step: MINUTE });
-  const seen = useAsk(
+  const seen = useRequest(
     (s, signal) => s.client.labelValues("id", selector, interval.from, interval.to, signal),
     `${selector} ${view.range} ${view.fixed?.from ?? ""} ${view.fixed?.to ?? ""}`,
     String(interval.to),

@@ -10,7 +10,7 @@ import { useStore } from "../lib/store";
 import type { Unit } from "../lib/units";
 import { allFilters } from "../lib/url";
 import { ViewLink } from "../lib/ViewLink";
-import { type Loaded, useAsk, useShown } from "../panels/use-data";
+import { type Loaded, useRequest, useShown } from "../panels/use-data";
 import { QueryEditor } from "./explore/QueryEditor";
 import { Result } from "./explore/Result";
 import { Segmented } from "./shell/Segmented";
@@ -37,7 +37,7 @@ export function Explore() {
     setDrafts(exprs);
   }, [exprs.join("\u0000")]);
   const texts = drafts.length > 0 ? drafts : [""];
-  const ask = (wanted: readonly string[], how: ExploreShow, of: readonly (Unit | "")[] = units): void => {
+  const run = (wanted: readonly string[], how: ExploreShow, of: readonly (Unit | "")[] = units): void => {
     const written = wanted.map((text, i) => ({ text, unit: of[i] ?? ("" as const) })).filter(({ text }) => text.trim() !== "");
     session.view.update((v) => ({ ...v, explore: { exprs: written.map((w) => w.text), show: how, units: written.map((w) => w.unit) } }));
   };
@@ -49,7 +49,7 @@ export function Explore() {
         data-panel="explore-form"
         onSubmit={(event) => {
           event.preventDefault();
-          ask(texts, show);
+          run(texts, show);
         }}
       >
         {texts.map((text, i) => (
@@ -63,7 +63,7 @@ export function Explore() {
                 setDrafts(texts.map((other, k) => (k === i ? changed : other)));
               }}
               onRun={() => {
-                ask(texts, show);
+                run(texts, show);
               }}
             />
             {texts.length > 1 && (
@@ -74,7 +74,7 @@ export function Explore() {
                 onClick={() => {
                   const rest = texts.filter((_, k) => k !== i);
                   setDrafts(rest);
-                  ask(rest, show, texts.map((_, k) => units[k] ?? "").filter((_, k) => k !== i));
+                  run(rest, show, texts.map((_, k) => units[k] ?? "").filter((_, k) => k !== i));
                 }}
               >
                 ×
@@ -84,7 +84,7 @@ export function Explore() {
         ))}
         <div class="explore-actions">
           <button type="submit" class="control primary">
-            Ask
+            Run
           </button>
           <Segmented
             label="Display"
@@ -92,7 +92,7 @@ export function Explore() {
             options={SHOWS}
             value={show}
             onChoose={(how) => {
-              ask(texts, how);
+              run(texts, how);
             }}
           >
             {(how) => SHOW_TITLE[how]}
@@ -121,7 +121,7 @@ export function Explore() {
           show={show}
           chosenUnit={units[i] ?? ""}
           onUnit={(unit) => {
-            ask(exprs, show, exprs.map((_, k) => (k === i ? unit : (units[k] ?? ""))));
+            run(exprs, show, exprs.map((_, k) => (k === i ? unit : (units[k] ?? ""))));
           }}
           onError={(error) => {
             setErrors((before) => {
@@ -154,7 +154,7 @@ function Examples() {
 /** Returns the names of all metrics of the time range, with their metadata. */
 function useMetrics(): Loaded<Suggestion[]> {
   const { interval } = useShown();
-  return useAsk(
+  return useRequest(
     async ({ client }, signal) => {
       const [names, known] = await Promise.all([
         client.labelValues("__name__", '{__name__!=""}', interval.from, interval.to, signal),

@@ -6,7 +6,7 @@ import { formatSpan } from "../lib/time";
 import { formatSeconds } from "../lib/units";
 import { AnyPanel } from "../panels/AnyPanel";
 import { STATUS } from "../panels/dashboards/status";
-import { useAsk, useShown } from "../panels/use-data";
+import { useRequest, useShown } from "../panels/use-data";
 
 export function Status() {
   return (
@@ -23,7 +23,7 @@ export function Status() {
 
 function Targets() {
   const { interval } = useShown();
-  const loaded = useAsk((session, signal) => session.client.targets(signal), "targets", String(interval.to), true);
+  const loaded = useRequest((session, signal) => session.client.targets(signal), "targets", String(interval.to), true);
   return (
     <section class="panel" aria-labelledby="targets-head" data-panel="targets">
       <header class="panel-head">

@@ -7,14 +7,14 @@ import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { AnyPanel } from "../panels/AnyPanel";
 import { TEE, TEE_TABLES } from "../panels/dashboards/tee";
-import { MINUTE, useAsk, useInstant, useShown } from "../panels/use-data";
+import { MINUTE, useRequest, useInstant, useShown } from "../panels/use-data";
 import { Sections } from "./Sections";
 
 export function Tee() {
   const view = useStore(useSession().view);
   const { interval, ...filling } = useShown();
   const selector = fillTemplate("sgx_source_info{$nodes}", { ...filling, step: MINUTE });
-  const seen = useAsk(
+  const seen = useRequest(
     (s, signal) => s.client.labelValues("source", selector, interval.from, interval.to, signal),
     `${selector} ${view.range} ${view.fixed?.from ?? ""} ${view.fixed?.to ?? ""}`,
     String(interval.to),

@@ -13,7 +13,7 @@ import { NO_COMPARE } from "../lib/page-params";
 import { AnyPanel } from "../panels/AnyPanel";
 import { WORKLOADS } from "../panels/dashboards/overview";
 import { WORKLOAD_CONTAINERS, WORKLOAD_KERNEL, WORKLOAD_TEE } from "../panels/dashboards/workload";
-import { type Loaded, useAsk, useInstant, useShown } from "../panels/use-data";
+import { type Loaded, useRequest, useInstant, useShown } from "../panels/use-data";
 import { TopFindings } from "./findings/TopFindings";
 import { Sections } from "./Sections";
 import { IDENTITY_EXPRS, readIdentity, teeSeries } from "./workload-facts";
@@ -97,7 +97,7 @@ function useSeen(label: string, match: string): Loaded<string[]> {
   const view = useStore(useSession().view);
   const { interval } = useShown();
   const range = `${view.range} ${view.fixed?.from ?? ""} ${view.fixed?.to ?? ""}`;
-  return useAsk((s, signal) => s.client.labelValues(label, match, interval.from, interval.to, signal), `${match} ${range}`, String(interval.to), true);
+  return useRequest((s, signal) => s.client.labelValues(label, match, interval.from, interval.to, signal), `${match} ${range}`, String(interval.to), true);
 }
 
 function Identity({ name }: { name: string }) {

@@ -8,7 +8,7 @@ import { type Folded, fold, type Frame, lastValue } from "../lib/series";
 import { useSession } from "../lib/session";
 import { formatClock, formatSpan } from "../lib/time";
 import { formatValue, isAdditive, type Unit } from "../lib/units";
-import { CHART_POINTS } from "./asks";
+import { CHART_POINTS } from "./panel-queries";
 import { Legend } from "./charts/Legend";
 import { MarkList } from "./charts/MarkList";
 import { Plot } from "./charts/Plot";

@@ -3,7 +3,7 @@
 // The kind "figure": one number and its history.
 import { fillTemplate } from "../lib/promql";
 import { formatValue, UNIT_LABEL } from "../lib/units";
-import { FIGURE_POINTS } from "./asks";
+import { FIGURE_POINTS } from "./panel-queries";
 import { Spark } from "./charts/Spark";
 import { newestMean } from "./frames";
 import { Panel, panelState } from "./Panel";

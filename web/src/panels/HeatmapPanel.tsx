@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import { fillTemplate } from "../lib/promql";
 import { useSession } from "../lib/session";
 import { formatSpan } from "../lib/time";
-import { HEAT_POINTS } from "./asks";
+import { HEAT_POINTS } from "./panel-queries";
 import { toBuckets, trimBuckets } from "./buckets";
 import { Heat } from "./charts/Heat";
 import { Panel, panelState } from "./Panel";

@@ -4,7 +4,7 @@
 import { fillTemplate } from "../lib/promql";
 import { formatSpan } from "../lib/time";
 import { formatNumber, formatShare, formatValue } from "../lib/units";
-import { HEAT_POINTS } from "./asks";
+import { HEAT_POINTS } from "./panel-queries";
 import { addUpTime, bucketName, bucketQuantile, lowerBound, toBuckets, trimBuckets } from "./buckets";
 import { Panel, panelState } from "./Panel";
 import type { HistogramDef } from "./types";

@@ -22,7 +22,7 @@ export function PanelMenu({ def, exprs, setting }: PanelMenuProps) {
   const session = useSession();
   const { interval, ...filling } = useShown();
   const [open, setOpen] = useState(false);
-  const [told, setTold] = useState("");
+  const [message, setMessage] = useState("");
   const root = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
   const list = useRef<HTMLUListElement>(null);
@@ -48,20 +48,20 @@ export function PanelMenu({ def, exprs, setting }: PanelMenuProps) {
     };
   }, [open]);
   useEffect(() => {
-    if (told === "") return;
+    if (message === "") return;
     const timer = setTimeout(() => {
-      setTold("");
+      setMessage("");
     }, 4000);
     return () => {
       clearTimeout(timer);
     };
-  }, [told]);
+  }, [message]);
 
   const run = (work: () => Promise<string>): void => {
     close();
-    setTold("");
-    work().then(setTold, (thrown: unknown) => {
-      setTold(thrown instanceof Error ? thrown.message : "The panel could not be exported.");
+    setMessage("");
+    work().then(setMessage, (thrown: unknown) => {
+      setMessage(thrown instanceof Error ? thrown.message : "The panel could not be exported.");
     });
   };
   const asPicture = async (): Promise<string> => {
@@ -118,8 +118,8 @@ export function PanelMenu({ def, exprs, setting }: PanelMenuProps) {
           {setting.isSet && <Item text="Reset (Escape)" onChoose={() => { close(); setting.reset(); }} />}
         </ul>
       )}
-      <span role="status" class={told === "" ? "only-spoken" : "menu-told"}>
-        {told}
+      <span role="status" class={message === "" ? "only-spoken" : "menu-message"}>
+        {message}
       </span>
     </div>
   );

@@ -15,7 +15,7 @@ import { Panel, panelState } from "./Panel";
 import { loadRows, type RowSource, tableLoaders } from "./table-data";
 import { formatSorting, parseSorting, pinRows, type Row, sortRows, type Sorting } from "./table-rows";
 import type { TableDef } from "./types";
-import { ageless, type Loaded, MINUTE, useAsk, useNear, useShown } from "./use-data";
+import { ageless, type Loaded, MINUTE, useRequest, useNear, useShown } from "./use-data";
 import { usePanel } from "./use-panel";
 
 export function TablePanel({ def }: { def: TableDef }) {
@@ -46,7 +46,7 @@ export function useTable(def: RowSource, enabled: boolean): Loaded<Row[]> {
   const fixed = useStore(session.view).fixed;
   const span = fixed ? `${fixed.from}-${fixed.to}` : String(interval.to - interval.from);
   const key = [...def.columns.map((c) => fillTemplate(c.expr, { ...ageless(filling), step: MINUTE })), span].join("\n");
-  return useAsk((s, signal) => loadRows(def, s.client, loaders, interval, filling, signal), key, String(interval.to), enabled && ready);
+  return useRequest((s, signal) => loadRows(def, s.client, loaders, interval, filling, signal), key, String(interval.to), enabled && ready);
 }
 
 function Grid({ def, rows, several }: { def: TableDef; rows: readonly Row[]; several: boolean }) {

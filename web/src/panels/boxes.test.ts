@@ -17,7 +17,7 @@ const box = (name: string, median: number, max = 2 * median): Box => ({
 });
 
 describe("toBoxes", () => {
-  it("groups, puts the greatest median first, and keeps n and outliers", () => {
+  it("groups, sorts by descending median, and keeps n and outliers", () => {
     const groups = toBoxes(
       [
         row("calls", "a", 1, 1, 2, 3, 4, 5, 9, 2, 60),
@@ -31,7 +31,7 @@ describe("toBoxes", () => {
     expect(groups.get("calls")?.[1]).toEqual({ name: "a", min: 1, low: 1, q1: 2, median: 3, q3: 4, high: 5, max: 9, outliers: 2, n: 60 });
   });
 
-  it("makes no box of what has no quartile, and no zero of what is absent", () => {
+  it("makes no box without quartiles, and no zero of a missing value", () => {
     const groups = toBoxes(
       [row("calls", "a", 1, null, null, 3, 4, null, 9, null, null), row("calls", "b", 1, null, 2, 3, 4, null, 9, null, null)],
       WINDOWS.columns,

@@ -27,25 +27,25 @@ describe("toBuckets", () => {
   });
 });
 
-it("adds rates up to events, and what is absent to nothing", () => {
+it("adds rates up to events, and keeps missing values missing", () => {
   const rates = { times: [5, 10, 15], series: [{ name: "1", values: [2, null, 0.2] }, { name: "2", values: [null, null, null] }] };
   expect(addUpTime(rates, 5)).toEqual({ times: [15], series: [{ name: "1", values: [11] }, { name: "2", values: [null] }] });
 });
 
 describe("trimBuckets", () => {
-  it("leaves out empty ends, but for one bucket", () => {
+  it("removes empty ends except one bucket", () => {
     const bounds = [1, 2, 4, 8, 16, 32];
     const cells = [[0], [0], [3], [0], [0], [0]];
     expect(trimBuckets({ times: [1], bounds, cells }).bounds).toEqual([2, 4, 8]);
   });
 
-  it("leaves nothing of nothing", () => {
+  it("is empty without events", () => {
     expect(trimBuckets({ times: [1], bounds: [1, 2], cells: [[0], [null]] }).bounds).toEqual([]);
   });
 });
 
 describe("the scale of colours", () => {
-  it("is nothing for nothing, all for the greatest, and steep at its foot", () => {
+  it("is 0 for zero, 1 for the maximum, and steep near zero", () => {
     expect([heatShare(0, 10), heatShare(10, 10), heatShare(5, 0)]).toEqual([0, 1, 0]);
     expect(heatShare(1, 100)).toBeGreaterThan(0.1);
   });
@@ -61,7 +61,7 @@ describe("bucketQuantile", () => {
     expect(bucketQuantile(0.75, [1, 2, 4], [2, 0, 2])).toBe(3);
   });
 
-  it("knows no more than the last finite bound, and nothing of nothing", () => {
+  it("ends at the last finite bound, and is null without events", () => {
     expect(bucketQuantile(0.99, [1, Infinity], [1, 9])).toBe(1);
     expect(bucketQuantile(0.5, [1, 2], [0, 0])).toBeNull();
   });

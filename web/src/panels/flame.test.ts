@@ -12,12 +12,12 @@ const rows = [
 const tree = buildTree(rows, "all");
 
 describe("buildTree", () => {
-  it("adds up, greatest first, without what is nothing", () => {
+  it("adds up and sorts descending, without zero values", () => {
     expect([tree.value, ...tree.children.map((c) => [c.name, c.value])]).toEqual([100, ["redis", 80], ["nginx", 20]]);
     expect(tree.children[0]?.children.map((c) => c.name)).toEqual(["write", "read"]);
   });
 
-  it("folds what is too many or too narrow, and loses nothing", () => {
+  it("folds parts that are too many or too narrow, and keeps the total", () => {
     const many = buildTree(Array.from({ length: 128 }, (_, i) => ({ path: [`w${i}`, "read"], value: 128 - i })), "all");
     expect(many.children).toHaveLength(25);
     expect(many.children.at(-1)?.name).toBe("the rest (104)");
@@ -40,7 +40,7 @@ describe("place", () => {
     ]);
   });
 
-  it("widens one part, and keeps what is above it", () => {
+  it("zooms into a part, and keeps its ancestors", () => {
     expect(place(tree, ["nginx"]).map((p) => [p.path.join("/"), p.depth, p.width])).toEqual([
       ["", 0, 1],
       ["nginx", 1, 1],
@@ -61,7 +61,7 @@ it("arrow keys go up, down and to the neighbours, and stop at the ends", () => {
   expect(walk([], "ArrowLeft")).toBe("");
 });
 
-it("says a part in words", () => {
+it("describes a part in words", () => {
   const part = place(tree, []).find((p) => p.path.join("/") === "redis/write");
   expect(part && partText(part, tree.value, "per_second", ["Workload", "System call"])).toBe("System call: redis, write: 50/s, 50 % of all");
   expect(findNode(tree, ["redis", "nothing"]).path).toEqual(["redis"]);

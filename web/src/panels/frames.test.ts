@@ -30,7 +30,7 @@ function echo(): { client: Client; asked: string[] } {
 const { signal } = new AbortController();
 
 describe("FrameLoader", () => {
-  it("asks for everything once and then for the newest points alone", async () => {
+  it("queries everything once, and then only the newest points", async () => {
     const { client, asked } = echo();
     const loader = new FrameLoader(client);
     await loader.load(request(1000), signal);
@@ -40,7 +40,7 @@ describe("FrameLoader", () => {
     expect(frame.series[0]?.values).toEqual(frame.times);
   });
 
-  it("asks for everything again when the filter changes or time goes back", async () => {
+  it("queries everything again when the filter changes or time goes back", async () => {
     const { client, asked } = echo();
     const loader = new FrameLoader(client);
     await loader.load(request(1000), signal);
@@ -75,7 +75,7 @@ describe("where points are further apart than scrapes", () => {
     newest,
   });
 
-  it("asks for the end of the interval as well, so that a week has a point in its first hour", async () => {
+  it("also queries the end of the interval, so that a week has a point in its first hour", async () => {
     const { client, asked } = echo();
     const { frame } = await new FrameLoader(client).load(young(true), signal);
     expect(asked).toEqual(["82800..691200/3600", "690700..690700/3600"]);

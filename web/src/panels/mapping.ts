@@ -9,7 +9,7 @@ import { shownInterval, useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { mappingKey } from "../lib/view-keys";
 import type { ApiError } from "../api/errors";
-import { useAsk } from "./use-data";
+import { useRequest } from "./use-data";
 
 /** Limit of workloads. A matcher of more names is too long for a query. */
 export const MOST_MAPPED = 1000;
@@ -30,10 +30,10 @@ export function useMapping(): { workloads: readonly string[] | undefined; error:
   const now = useStore(session.now);
   const key = mappingKey(view);
   const { from, to } = shownInterval(view, now);
-  const loaded = useAsk(
+  const loaded = useRequest(
     async (s, signal) => {
-      const ask = mappings(view.filters).map((m) => s.client.labelValues("workload", m.selectors, from, to, signal, MOST_MAPPED));
-      return { key, workloads: inAll(await Promise.all(ask)) };
+      const lists = mappings(view.filters).map((m) => s.client.labelValues("workload", m.selectors, from, to, signal, MOST_MAPPED));
+      return { key, workloads: inAll(await Promise.all(lists)) };
     },
     key,
     view.fixed ? "" : String(Math.floor(to / EVERY_SECONDS)),

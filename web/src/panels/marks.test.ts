@@ -31,7 +31,7 @@ describe("toMarks", () => {
     ]);
   });
 
-  it("tells deployments from restarts, of what and where", () => {
+  it("distinguishes deployments from restarts, with subject and machine", () => {
     const redis = { instance: "host", workload: "redis-server" };
     const shop = { instance: "host", workload: "0123456789ab", pod: "shop-x2k9p", container: "app", image: "shop:2" };
     const answers = {
@@ -48,7 +48,7 @@ describe("toMarks", () => {
     ]);
   });
 
-  it("leaves out what belongs to workloads that the filters leave out, and keeps what belongs to none", () => {
+  it("leaves out marks of workloads outside the filters, and keeps marks without a workload", () => {
     const alert = (workload: string): RangeSeries => series({ alertname: `A${workload}`, workload }, [1050, 1]);
     const answers = { ...none, alerts: [alert("redis"), alert("nginx"), alert("")] };
     const texts = (chosen: Parameters<typeof toMarks>[1]): string[] => toMarks(answers, chosen, interval, 10).map((m) => m.text);
@@ -72,7 +72,7 @@ describe("toMarks", () => {
 describe("pairMarks", () => {
   const a = [mark("restart", 1010, "x"), mark("start", 1020, "agent")];
 
-  it("puts B on the time of A, and says when it was", () => {
+  it("puts B on the time of A, and shows its own time", () => {
     expect(pairMarks(a, [mark("deployment", 410, "y")], 600).map((m) => [m.kind, m.at, m.text])).toEqual([
       ["deployment", 1010, "B: y, 1 Jan 00:06:50"],
       ["restart", 1010, "A: x"],
@@ -90,7 +90,7 @@ it("an alert begins where its series does, not where the interval does", () => {
   expect(beginnings(series({}, [1030, 1], [1040, 1], [1080, 1]), 1000, 10)).toEqual([1030, 1080]);
 });
 
-it("finds marks near a moment, and says the first of many", () => {
+it("finds marks near a moment, and lists the first ones", () => {
   const marks = [1010, 1050].map((at) => mark("alert", at));
   expect(marksNear(marks, 1012, 5).map((m) => m.at)).toEqual([1010]);
   const many = Array.from({ length: 5 }, (_, i) => mark("start", 1000 + i, `s${i}`));
@@ -116,7 +116,7 @@ describe("flags", () => {
   });
 });
 
-it("asks what Grafana's annotations ask", () => {
+it("uses the same queries as Grafana's annotations", () => {
   const files = new URL("../../../deploy/grafana/dashboards/", import.meta.url);
   const { annotations } = JSON.parse(readFileSync(new URL("teescope-overview.json", files), "utf8")) as { annotations: { list: { expr: string }[] } };
   const grafana = annotations.list.map(({ expr }) => expr.replace(/^1000 \* /, ""));

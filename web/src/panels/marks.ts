@@ -59,10 +59,10 @@ export function beginnings(series: RangeSeries, from: number, step: number): num
 }
 
 /** Returns the name of a container, or else of a workload. */
-const who = (s: RangeSeries): string => fillLegend("{{pod}}/{{container}}|{{pod}}|{{name}}|{{workload}}", s.metric);
+const subject = (s: RangeSeries): string => fillLegend("{{pod}}/{{container}}|{{pod}}|{{name}}|{{workload}}", s.metric);
 const isContainer = (s: RangeSeries): boolean => (s.metric["name"] ?? "") !== "" || (s.metric["image"] ?? "") !== "";
 /** Returns what changed, and on which machine. */
-const place = (s: RangeSeries): string => `${isContainer(s) ? "Container " : ""}${who(s)} on ${s.metric["instance"] ?? "?"}`;
+const place = (s: RangeSeries): string => `${isContainer(s) ? "Container " : ""}${subject(s)} on ${s.metric["instance"] ?? "?"}`;
 
 function deployed(s: RangeSeries): string {
   const image = s.metric["image"] ?? "";
@@ -75,15 +75,15 @@ export function toMarks(answers: MarkAnswers, chosen: Chosen, interval: Interval
   const filters = { ...chosen, filters: (chosen.filters ?? []).filter((f) => f.kind !== "node") };
   const concerns = (s: RangeSeries): boolean => passes(filters, s.metric["workload"] ?? "", "");
   const of = (s: RangeSeries, word: string): string => ((s.metric["workload"] ?? "") === "" ? "" : ` ${word} ${s.metric["workload"] ?? ""}`);
-  const told = (kind: MarkKind, series: readonly RangeSeries[], when: (s: RangeSeries) => number[], text: (s: RangeSeries) => string): Mark[] =>
+  const marksOf = (kind: MarkKind, series: readonly RangeSeries[], when: (s: RangeSeries) => number[], text: (s: RangeSeries) => string): Mark[] =>
     series.flatMap((s) => when(s).map((at) => ({ kind, at, text: text(s) })));
   const all = [
-    ...told("alert", answers.alerts.filter(concerns), (s) => beginnings(s, from, step), (s) => `Alert ${s.metric["alertname"] ?? ""} fires${of(s, "for")}`),
-    ...told("finding", answers.findings.filter(concerns), moments, (s) => `Finding ${s.metric["rule"] ?? ""}${of(s, "at")}, first seen`),
-    ...told("deployment", answers.deployments, moments, deployed),
-    ...told("restart", answers.restarts, moments, (s) => `${place(s)} was restarted`),
-    ...told("start", answers.containers, moments, (s) => `Container ${who(s)} started`),
-    ...told("start", answers.agents, moments, (s) => `teescope on ${s.metric["instance"] ?? "?"} started`),
+    ...marksOf("alert", answers.alerts.filter(concerns), (s) => beginnings(s, from, step), (s) => `Alert ${s.metric["alertname"] ?? ""} fires${of(s, "for")}`),
+    ...marksOf("finding", answers.findings.filter(concerns), moments, (s) => `Finding ${s.metric["rule"] ?? ""}${of(s, "at")}, first seen`),
+    ...marksOf("deployment", answers.deployments, moments, deployed),
+    ...marksOf("restart", answers.restarts, moments, (s) => `${place(s)} was restarted`),
+    ...marksOf("start", answers.containers, moments, (s) => `Container ${subject(s)} started`),
+    ...marksOf("start", answers.agents, moments, (s) => `teescope on ${s.metric["instance"] ?? "?"} started`),
   ];
   return pressing(all.filter((m) => m.at >= interval.from && m.at <= interval.to));
 }

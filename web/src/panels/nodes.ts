@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import { shownInterval, useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { nodesKey } from "../lib/view-keys";
-import { useAsk } from "./use-data";
+import { useRequest } from "./use-data";
 
 /** Limit of machines. The page only needs to know whether there are several. */
 const MOST_NODES = 1000;
@@ -20,7 +20,7 @@ export function useNodes(): void {
   const now = useStore(session.now);
   const key = nodesKey(view);
   const { from, to } = shownInterval(view, now);
-  const { value, error, stale } = useAsk(
+  const { value, error, stale } = useRequest(
     async (s, signal) => ({ key, names: await s.client.labelValues("instance", `teescope_workload_info{${key}}`, from, to, signal, MOST_NODES) }),
     `${key} ${view.fixed ? `${view.fixed.from}-${view.fixed.to}` : view.range}`,
     view.fixed ? "" : String(Math.floor(to / EVERY_SECONDS)),

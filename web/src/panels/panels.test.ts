@@ -11,7 +11,7 @@ import { foldBars } from "./BarsPanel";
 import { explainProbes } from "./empty-reason";
 
 describe("foldBars", () => {
-  it("sorts, folds, and drops what is nothing", () => {
+  it("sorts, folds, and drops zero values", () => {
     const bars = [1, 5, 0, 3, 2].map((value, i) => ({ name: `s${i}`, value }));
     expect(foldBars(bars, 2)).toEqual([
       { name: "s1", value: 5 },
@@ -26,7 +26,7 @@ describe("sparkPath", () => {
     expect(sparkPath([2, 1, null, 2], 30, 12)).toBe("M0.0 1.0L10.0 6.0M30.0 1.0h.1");
   });
 
-  it("draws nothing of nothing and a floor of zeros", () => {
+  it("is empty without values, and a straight line for zeros", () => {
     expect(sparkPath([], 30, 12)).toBe("");
     expect(sparkPath([0, 0], 30, 12)).toBe("M0.0 11.0L30.0 11.0");
   });
@@ -73,7 +73,7 @@ describe("explainProbes", () => {
     );
   });
 
-  it("has nothing to say when all are", () => {
+  it("is empty when all probes are attached", () => {
     expect(explainProbes([probe("sys_enter", "", 1)])).toBeUndefined();
   });
 });
@@ -106,7 +106,7 @@ describe("a heat map", () => {
     expect(cellAt(1, 1, box, picture)).toBeUndefined();
   });
 
-  it("says a cell in words, and what was not measured", () => {
+  it("describes a cell in words, also one without a measurement", () => {
     expect(cellText(buckets, buckets.bounds, { row: 1, column: 0 }, "seconds")).toMatch(/, 1 ms to 2 ms: 3\/s, 75 % of that moment$/);
     expect(cellText(buckets, buckets.bounds, { row: 0, column: 1 }, "seconds")).toMatch(/, up to 1 ms: not measured$/);
   });
@@ -127,7 +127,7 @@ describe("a heat map", () => {
 describe("a gauge", () => {
   const thresholds = [{ at: 0.8, level: "warn" as const }, { at: 0.95, level: "bad" as const }];
 
-  it("says the worst level that was reached", () => {
+  it("returns the worst level that was reached", () => {
     expect([0.5, 0.8, 0.949, 0.95, 1.2].map((share) => levelOf(share, thresholds))).toEqual([undefined, "warn", "warn", "bad", "bad"]);
   });
 

@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { applyChecks } from "../lib/url";
-import { useAsk } from "./use-data";
+import { useRequest } from "./use-data";
 
 /** Checks the patterns of the address. Only one component of the page calls it. It retries at the next tick. */
 export function usePatternChecks(): void {
@@ -13,7 +13,7 @@ export function usePatternChecks(): void {
   const { unchecked = [] } = useStore(session.view);
   const now = useStore(session.now);
   const patterns = [...new Set(unchecked.map((f) => f.text))];
-  const { value } = useAsk(
+  const { value } = useRequest(
     ({ client }, signal) => Promise.all(patterns.map(async (text) => ({ text, problem: (await client.patternProblem(text, signal)) ?? "" }))),
     patterns.join("\n"),
     String(now),
@@ -33,7 +33,7 @@ export function usePatternChecks(): void {
 export function usePatternCheck(pattern: string): string | undefined {
   const session = useSession();
   const known = session.checked.get(pattern);
-  const { value, stale } = useAsk(
+  const { value, stale } = useRequest(
     async ({ client }, signal) => (await client.patternProblem(pattern, signal)) ?? "",
     pattern,
     "",

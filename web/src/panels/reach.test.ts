@@ -17,7 +17,7 @@ const runtime = { workloads: [], filters: [{ kind: "runtime", text: "gramine", r
 const node = { workloads: [], filters: [{ kind: "node", text: "h:1", regex: false }] } as const;
 
 describe("notReached", () => {
-  it("says nothing without a filter, of what is filtered, and of nodes, which reach everything", () => {
+  it("is empty without a filter, for filtered values, and for the filter of nodes, which applies to all", () => {
     for (const def of [nodeCpu, syscallsByName, teeEpcUse, WORKLOADS]) {
       expect(notReached(def, none)).toBeUndefined();
       expect(notReached(def, node)).toBeUndefined();

@@ -2,7 +2,7 @@
 
 // Which values of a panel ignore the filters. The panel says so, because users expect filtered values. Pure.
 import type { ViewState } from "../lib/url";
-import { asks } from "./asks";
+import { panelQueries } from "./panel-queries";
 import type { PanelDef } from "./types";
 
 const FILTERED = /\$(?:workloads|candidates|containers)\b/;
@@ -13,7 +13,7 @@ const FILTERED = /\$(?:workloads|candidates|containers)\b/;
  */
 export function notReached(def: PanelDef, { workloads, filters }: Pick<ViewState, "workloads" | "filters">): string | undefined {
   if (workloads.length === 0 && filters.every((f) => f.kind === "node")) return undefined;
-  const all = asks(def);
+  const all = panelQueries(def);
   const free = all.filter(({ expr }) => !FILTERED.test(expr));
   if (free.length === 0) return undefined;
   if (free.length === all.length) return "Not filtered by workload: this is the whole machine.";

@@ -5,7 +5,7 @@ import type { Client } from "../api/client";
 import type { InstantSample } from "../api/types";
 import { fillTemplate, type Filling } from "../lib/promql";
 import type { Interval } from "../lib/time";
-import { MINUTE, SPARK_POINTS } from "./asks";
+import { MINUTE, SPARK_POINTS } from "./panel-queries";
 import { FrameLoader, newestMean } from "./frames";
 import { buildRows, type Cell, type ColumnData, type Row, rowKey, rowLegend } from "./table-rows";
 import type { Column, TableDef } from "./types";

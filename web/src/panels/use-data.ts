@@ -11,7 +11,7 @@ import { agentAge, type Session, shownInterval, useSession } from "../lib/sessio
 import { useStore } from "../lib/store";
 import type { Interval } from "../lib/time";
 import { mappingKey, nodesKey } from "../lib/view-keys";
-import { MINUTE } from "./asks";
+import { MINUTE } from "./panel-queries";
 import { frameKey, FrameLoader, type FrameRequest, type LoadedFrame } from "./frames";
 import type { Query } from "./types";
 
@@ -61,8 +61,8 @@ export function useShown(): Shown {
  * Runs a query whenever `key` or `tick` changes. A new key cancels the pending query. A tick waits for it, so that a
  * slow server does not get the same query twice.
  */
-export function useAsk<T>(
-  ask: (session: Session, signal: AbortSignal) => Promise<T>,
+export function useRequest<T>(
+  request: (session: Session, signal: AbortSignal) => Promise<T>,
   key: string,
   tick: string,
   enabled: boolean,
@@ -70,8 +70,8 @@ export function useAsk<T>(
   const session = useSession();
   const [loaded, setLoaded] = useState<Loaded<T> & { key?: string }>({ stale: false });
   const flight = useRef<{ key: string; control: AbortController } | undefined>(undefined);
-  const latest = useRef(ask);
-  latest.current = ask;
+  const latest = useRef(request);
+  latest.current = request;
 
   useEffect(() => {
     if (!enabled || flight.current?.key === key) return;
@@ -116,7 +116,7 @@ export function useFrame(queries: readonly Query[], points: number, enabled: boo
   // A moved absolute range is a new query; a moved live end is a tick.
   const fixed = useStore(session.view).fixed;
   const span = fixed ? `${fixed.from}-${fixed.to}` : String(interval.to - interval.from);
-  return useAsk(
+  return useRequest(
     (_, signal) => loader.load(request, signal),
     `${frameKey({ ...request, filling: ageless(filling) })}\n${span}`,
     String(interval.to),
@@ -130,7 +130,7 @@ export { MINUTE };
 export function useInstant(exprs: readonly string[], enabled: boolean): Loaded<InstantSample[][]> {
   const { interval, ready, ...filling } = useShown();
   const filled = exprs.map((expr) => fillTemplate(expr, { ...filling, step: MINUTE }));
-  return useAsk(
+  return useRequest(
     (session, signal) => Promise.all(filled.map((expr) => session.client.instant(expr, interval.to, signal))),
     exprs.map((expr) => fillTemplate(expr, { ...ageless(filling), step: MINUTE })).join("\n"),
     String(interval.to),

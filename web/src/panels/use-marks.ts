@@ -11,7 +11,7 @@ import { type Session, useSession } from "../lib/session";
 import { createStore, type Store, useStore } from "../lib/store";
 import { alignToGrid, type Interval, stepFor } from "../lib/time";
 import { type Mark, MARK_POINTS, MARK_QUERIES, type MarkAnswers, pairMarks, toMarks } from "./marks";
-import { useAsk, useShown } from "./use-data";
+import { useRequest, useShown } from "./use-data";
 
 /** The time under a cursor. uPlot charts synchronise each other by themselves. */
 interface Hover {
@@ -24,7 +24,7 @@ interface Shared {
   marksShown: Store<boolean>;
   marks: Store<readonly Mark[]>;
   /** The last query. */
-  asked: { key: string; to: number; control: AbortController; failedAt?: number } | undefined;
+  last: { key: string; to: number; control: AbortController; failedAt?: number } | undefined;
 }
 
 const KEY = "teescope-marks";
@@ -42,7 +42,7 @@ export function shared(session: Session): Shared {
     hover: createStore<Hover>({ at: undefined, from: "plot" }),
     marksShown: createStore(remembered()),
     marks: createStore<readonly Mark[]>([]),
-    asked: undefined,
+    last: undefined,
   };
   sessions.set(session, made);
   return made;
@@ -84,20 +84,20 @@ const NONE: readonly Mark[] = [];
 /** Queries the marks unless another component has just done so. Values do not wait for marks. */
 function want(session: Session, key: string, interval: Interval, filling: Omit<Filling, "step">): void {
   const all = shared(session);
-  if (all.asked?.key === key) {
-    const { to, failedAt } = all.asked;
+  if (all.last?.key === key) {
+    const { to, failedAt } = all.last;
     if (failedAt === undefined ? Math.abs(interval.to - to) < EVERY : Date.now() - failedAt < AGAIN_MS) return;
   }
-  all.asked?.control.abort();
-  if (all.asked?.key !== key) all.marks.set(NONE);
+  all.last?.control.abort();
+  if (all.last?.key !== key) all.marks.set(NONE);
   const mine = { key, to: interval.to, control: new AbortController() };
-  all.asked = mine;
+  all.last = mine;
   marksOf(session.client, interval, filling, mine.control.signal)
     .then((marks) => {
-      if (all.asked === mine) all.marks.set(marks);
+      if (all.last === mine) all.marks.set(marks);
     })
     .catch(() => {
-      if (all.asked === mine) all.asked = { ...mine, failedAt: Date.now() }; // the connection store has the error
+      if (all.last === mine) all.last = { ...mine, failedAt: Date.now() }; // the connection store has the error
     });
 }
 
@@ -105,15 +105,15 @@ function want(session: Session, key: string, interval: Interval, filling: Omit<F
 async function marksOf(client: Client, interval: Interval, filling: Omit<Filling, "step">, signal: AbortSignal): Promise<Mark[]> {
   const step = stepFor(interval.to - interval.from, filling.scrapeInterval, MARK_POINTS);
   const { from, to } = alignToGrid(interval, step);
-  const ask = (of: keyof MarkAnswers): Promise<RangeSeries[]> =>
+  const load = (of: keyof MarkAnswers): Promise<RangeSeries[]> =>
     client.range(fillTemplate(MARK_QUERIES[of], { ...filling, step }), from, to, step, signal);
   const [findings, alerts, deployments, restarts, containers, agents] = await Promise.all([
-    ask("findings"),
-    ask("alerts"),
-    ask("deployments"),
-    ask("restarts"),
-    ask("containers"),
-    ask("agents"),
+    load("findings"),
+    load("alerts"),
+    load("deployments"),
+    load("restarts"),
+    load("containers"),
+    load("agents"),
   ]);
   return toMarks({ findings, alerts, deployments, restarts, containers, agents }, filling, interval, step);
 }
@@ -126,7 +126,7 @@ export function usePairMarks(a: Chosen, b: Chosen, offset: number): { marks: rea
   const shown = useStore(shared(session).marksShown);
   const earlier = { from: interval.from - offset, to: interval.to - offset };
   const span = fixed ? `${fixed.from}-${fixed.to}` : String(interval.to - interval.from);
-  const loaded = useAsk(
+  const loaded = useRequest(
     async ({ client }, signal) => {
       const sides = await Promise.all([
         marksOf(client, interval, { ...a, scrapeInterval }, signal),

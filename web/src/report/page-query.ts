@@ -3,7 +3,7 @@
 // What Go needs to fill the queries of the page. `make generate-dashboards` writes it for internal/server/pagequery.
 import { ANY_WORKLOAD, CONTAINERS_OF, PLACEHOLDERS, SCRAPES_IN_WINDOW } from "../lib/promql";
 import { STEPS } from "../lib/time";
-import { MINUTE } from "../panels/asks";
+import { MINUTE } from "../panels/panel-queries";
 import { MARK_QUERIES } from "../panels/marks";
 
 export function pageQuery(): unknown {

@@ -2,7 +2,7 @@
 
 // The content and all queries of a report. Pure data: `npm run dashboards` writes it as JSON.
 import { FACT_EXPRS } from "../pages/findings/facts";
-import { asks } from "../panels/asks";
+import { panelQueries } from "../panels/panel-queries";
 import { DASHBOARDS } from "../panels/dashboards";
 import { WINDOWS } from "../panels/dashboards/findings";
 import { probeExpr } from "../panels/empty-reason";
@@ -37,7 +37,7 @@ export function questions(): Question[] {
   const panels = [...CONTENTS.flatMap((d) => d.sections.flatMap((s) => s.panels)), WINDOWS];
   const all: Question[] = [
     ...FACT_EXPRS.map((expr) => ({ expr, points: 0 })),
-    ...panels.flatMap((def) => asks(def).map(({ expr, points = 0 }) => ({ expr, points }))),
+    ...panels.flatMap((def) => panelQueries(def).map(({ expr, points = 0 }) => ({ expr, points }))),
     ...panels.flatMap((def) => (def.empty.probe === undefined ? [] : [{ expr: probeExpr(def.empty.probe), points: 0 }])),
     ...Object.values(MARK_QUERIES).map((expr): Question => ({ expr, points: MARK_POINTS, exact: true })),
   ];

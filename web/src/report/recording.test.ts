@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { Client } from "../api/client";
 import { fillTemplate, type Filling } from "../lib/promql";
-import { asks } from "../panels/asks";
+import { panelQueries } from "../panels/panel-queries";
 import type { BarsDef } from "../panels/types";
 import { pageQuery } from "./page-query";
 import { CONTENTS, questions } from "./questions";
@@ -12,7 +12,7 @@ import { recordedFetch, silence, unpack } from "./recording";
 
 const read = (path: string): unknown => JSON.parse(readFileSync(new URL(path, import.meta.url), "utf8"));
 
-describe("what a report asks", () => {
+describe("the queries of a report", () => {
   it("is filled by its writer as by the page", () => {
     const cases = read("../../../internal/server/pagequery/testdata/fill.json") as { template: string; filling: Filling; want: string }[];
     for (const { template, filling, want } of cases) expect(fillTemplate(template, filling)).toBe(want);
@@ -26,7 +26,7 @@ describe("what a report asks", () => {
     expect(read("../../../internal/server/report/questions.json")).toEqual(questions());
     const asked = new Set(questions().map((q) => q.expr));
     for (const def of CONTENTS.flatMap((d) => d.sections.flatMap((s) => s.panels))) {
-      for (const { expr } of asks(def)) expect(asked.has(expr), def.id).toBe(true);
+      for (const { expr } of panelQueries(def)) expect(asked.has(expr), def.id).toBe(true);
     }
   });
 });
@@ -51,7 +51,7 @@ const BARS: BarsDef = { id: "x", kind: "bars", title: "X", question: "?", unit: 
 const packed = (value: unknown): string => gzipSync(JSON.stringify(value)).toString("base64");
 
 describe("a recording", () => {
-  it("answers what the page asks, and says so where it cannot", async () => {
+  it("answers the queries of the page, and reports those it cannot answer", async () => {
     const client = new Client({ fetch: recordedFetch(await unpack(packed(made))) });
     expect(await client.range('irate(a{workload="redis"}[20s])', 700, 1005, 5)).toEqual([{ metric: { x: "y" }, values: [[700, 1], [710, 2.5]] }]);
     expect(await client.range('irate(a{workload="redis"}[20s])', 1003, 1003, 5)).toEqual([{ metric: { x: "y" }, values: [[1003, 3]] }]);
@@ -60,7 +60,7 @@ describe("a recording", () => {
     await expect(client.instant("d", 1003)).rejects.toThrow(/report does not contain/);
   });
 
-  it("knows which panels were answered with nothing, which is not a failure", async () => {
+  it("finds panels with empty answers, which are no failures", async () => {
     const panel = (...exprs: string[]): BarsDef => ({ ...BARS, queries: exprs.map((expr) => ({ expr, legend: "" })) });
     const empty = { expr: "e", points: 0, from: 1003, step: 60, series: [] };
     const silent = silence(await unpack(packed({ ...made, answers: [...made.answers, empty] })));

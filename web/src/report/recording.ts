@@ -6,7 +6,7 @@ import { malformed } from "../api/errors";
 import { type Decoder, list, number, record, shape, text, withDefault } from "../api/validate";
 import { fillTemplate, type Filling } from "../lib/promql";
 import { alignToGrid, type Interval, stepFor } from "../lib/time";
-import { asks, MINUTE } from "../panels/asks";
+import { panelQueries, MINUTE } from "../panels/panel-queries";
 import type { PanelDef } from "../panels/types";
 
 interface Answer {
@@ -82,9 +82,9 @@ function fillingOf(r: Recording): Omit<Filling, "step"> {
 
 /** Reports whether all queries of a panel have an empty answer. */
 export function silence(r: Recording): (def: PanelDef) => boolean {
-  const told = new Set(r.answers.filter((a) => a.series.length > 0 || a.error !== "").map((a) => `${a.points} ${a.expr}`));
-  const asked = new Set(r.answers.map((a) => `${a.points} ${a.expr}`));
-  return (def) => asks(def).every(({ expr, points = 0 }) => asked.has(`${points} ${expr}`) && !told.has(`${points} ${expr}`));
+  const withData = new Set(r.answers.filter((a) => a.series.length > 0 || a.error !== "").map((a) => `${a.points} ${a.expr}`));
+  const queried = new Set(r.answers.map((a) => `${a.points} ${a.expr}`));
+  return (def) => panelQueries(def).every(({ expr, points = 0 }) => queried.has(`${points} ${expr}`) && !withData.has(`${points} ${expr}`));
 }
 
 /** Returns the machines of a report's workloads. */

@@ -7,7 +7,7 @@ import { parseDuration } from "../../lib/time";
 import { quote } from "../../lib/filters";
 import { type CompareParams, formatDuration } from "../../lib/page-params";
 import { useSession } from "../../lib/session";
-import { type Loaded, useAsk, useShown } from "../../panels/use-data";
+import { type Loaded, useRequest, useShown } from "../../panels/use-data";
 import { areSeveral, type Place, placeId, placeName, placeOf, sideA, sideB, undecided } from "./places";
 
 const OFFSETS = ["1m", "5m", "15m", "30m", "1h", "3h", "6h", "12h", "1d", "7d"];
@@ -174,8 +174,8 @@ function kindOf(per: string): string {
 
 function Divide({ params, onChange }: Pick<FormProps, "params" | "onChange">) {
   const { per } = params;
-  const [asked, setAsked] = useState<string | undefined>(undefined);
-  const kind = per === "" && asked !== undefined ? asked : kindOf(per);
+  const [picked, setPicked] = useState<string | undefined>(undefined);
+  const kind = per === "" && picked !== undefined ? picked : kindOf(per);
   const twoCounters = kind === "counter" && params.a !== params.b;
   const change = (text: string): void => {
     onChange({ per: kind === "call:" && text !== "" ? `call:${text}` : text });
@@ -189,7 +189,7 @@ function Divide({ params, onChange }: Pick<FormProps, "params" | "onChange">) {
           onChange={(event) => {
             const chosen = event.currentTarget.value;
             const open = chosen === "call:" || chosen === "counter";
-            setAsked(open ? chosen : undefined);
+            setPicked(open ? chosen : undefined);
             onChange({ per: open ? "" : chosen, perB: "" });
           }}
         >
@@ -234,7 +234,7 @@ interface NamedProps {
 function Named({ id, list, value, onName, params }: NamedProps) {
   const { interval } = useShown();
   const session = useSession();
-  const offered = useAsk(
+  const offered = useRequest(
     async (s, signal) => {
       if (list === "counters") {
         const known = await s.client.metadata(signal);

@@ -50,14 +50,14 @@ describe("align", () => {
     expect(align([1007], frame, [1, 2, 3, 4], 600, STEP)).toEqual([2]);
   });
 
-  it("has nothing where there was nothing", () => {
+  it("has no value where a side has none", () => {
     expect(align([990, 1000], frame, [1, 2], 600, STEP)).toEqual([null, 1]);
     expect(align([1000], { times: [], series: [] }, [], 0, STEP)).toEqual([null]);
   });
 });
 
 describe("divide", () => {
-  it("divides point by point, and not by nothing", () => {
+  it("divides point by point, and not by zero", () => {
     expect(divide([10, 10, null, 10, 10], [2, 0, 2, null], 100)).toEqual([500, null, null, null, null]);
   });
 });
@@ -89,13 +89,13 @@ describe("shape", () => {
     expect(memory).toMatchObject({ unit: "bytes", divided: false, verdict: "apart" });
   });
 
-  it("has no figure where there was nothing to divide by", () => {
+  it("has no value where the divisor has none", () => {
     const none = Array.from({ length: 10 }, () => 0);
     const { rows } = shape([sides(def("calls"), { [WHOLE]: 1 }, { [WHOLE]: 2 })], 0, STEP, { divisor: { expr: "", scale: 1, noun: "" }, a: none, b: none });
     expect(rows[0]).toMatchObject({ spreadA: undefined, ratio: undefined, verdict: "few" });
   });
 
-  it("says what only one of them does, and gives it no ratio", () => {
+  it("marks what only one side has, without a ratio", () => {
     const parts = def("calls", { title: "Calls by name" });
     const { rows, leftOut } = shape([sides(parts, { read: 100, futex: 50, rare: 0.1 }, { read: 100, clock: 80 })], 0, STEP);
     expect(rows.map((r) => [r.title, r.verdict])).toEqual([
@@ -107,7 +107,7 @@ describe("shape", () => {
     expect(leftOut).toBe(1); // less than 1 % of all calls on both sides
   });
 
-  it("judges nothing by a few points", () => {
+  it("gives no verdict on a few points", () => {
     const few = sides(def("calls"), { [WHOLE]: 1 }, { [WHOLE]: 9 });
     for (const frame of [few.a, few.b]) for (const s of frame.series) s.values.fill(null, 3);
     expect(shape([few], 0, STEP).rows[0]?.verdict).toBe("few");

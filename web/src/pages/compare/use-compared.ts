@@ -12,7 +12,7 @@ import { alignToGrid, type Interval, stepFor } from "../../lib/time";
 import { COMPARED } from "../../panels/compared";
 import { type FrameRequest, FrameLoader } from "../../panels/frames";
 import type { Query } from "../../panels/types";
-import { type Loaded, useAsk, useShown } from "../../panels/use-data";
+import { type Loaded, useRequest, useShown } from "../../panels/use-data";
 import { chosenAt, type Place, sideA, sideB } from "./places";
 import { align, comparable, type Sides } from "./shape";
 
@@ -53,7 +53,7 @@ export function useCompared(params: CompareParams, divisors: Divisors | undefine
       filling: { ...chosenAt(place, nodes), scrapeInterval, age: agentAge(server, to) },
     };
   };
-  const ask = async (_: Session, signal: AbortSignal): Promise<Compared> => {
+  const loadSides = async (_: Session, signal: AbortSignal): Promise<Compared> => {
     const [ofA, ofB] = [side(sideA(params), 0), side(sideB(params), offset)];
     const both = async (id: string, queriesA: readonly Query[], queriesB: readonly Query[]): Promise<Pick<Sides, "a" | "b">> => {
       const [frameA, frameB] = await Promise.all([
@@ -80,7 +80,7 @@ export function useCompared(params: CompareParams, divisors: Divisors | undefine
   };
   const grid = alignToGrid(interval, EVERY_SECONDS);
   const span = fixed ? `${fixed.from}-${fixed.to}` : String(interval.to - interval.from);
-  const loaded = useAsk(ask, `${key} ${span} ${step}`, String(grid.to), a !== "" && b !== "");
+  const loaded = useRequest(loadSides, `${key} ${span} ${step}`, String(grid.to), a !== "" && b !== "");
   return { ...loaded, interval };
 }
 

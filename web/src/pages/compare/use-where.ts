@@ -6,14 +6,14 @@ import { MOST_SERIES } from "../../lib/facets";
 import { useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
 import { nodesKey } from "../../lib/view-keys";
-import { type Loaded, useAsk, useShown } from "../../panels/use-data";
+import { type Loaded, useRequest, useShown } from "../../panels/use-data";
 import { type Place, placesOf } from "./places";
 
 /** Returns the workloads of both times, within the filter of nodes. */
 export function useWhere(offset: number): Loaded<Place[]> {
   const { interval } = useShown();
   const nodes = nodesKey(useStore(useSession().view));
-  const { value, ...rest } = useAsk(
+  const { value, ...rest } = useRequest(
     (s, signal) => s.client.series([`teescope_workload_info{${nodes}}`], interval.from - offset, interval.to, MOST_SERIES, signal),
     `compare ${interval.to - interval.from} ${offset} ${nodes}`,
     "",

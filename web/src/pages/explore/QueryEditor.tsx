@@ -7,7 +7,7 @@ import type { ApiError } from "../../api/errors";
 import { quote } from "../../lib/filters";
 import { complete, metricsIn, type Place, placeOf, type Suggestion, suggest } from "../../lib/promql-complete";
 import { LONGEST_QUERY } from "../../lib/page-params";
-import { useAsk, useShown } from "../../panels/use-data";
+import { useRequest, useShown } from "../../panels/use-data";
 import { explainRefusal } from "./advice";
 
 interface EditorProps {
@@ -154,24 +154,24 @@ function Problem({ id, error, expr }: { id: string; error: ApiError; expr: strin
 /** Returns the names of the server for a place: metrics, labels or values. */
 function useKnown(place: Place | undefined, text: string, metrics: readonly Suggestion[]): readonly Suggestion[] {
   const { interval } = useShown();
-  const asked = place?.kind === "label" || place?.kind === "value" ? place : undefined;
-  const selector = asked ? selectorFor(asked, text, metrics) : "";
-  const loaded = useAsk(
+  const target = place?.kind === "label" || place?.kind === "value" ? place : undefined;
+  const selector = target ? selectorFor(target, text, metrics) : "";
+  const loaded = useRequest(
     async (session, signal): Promise<Suggestion[]> => {
-      if (!asked) return [];
+      if (!target) return [];
       const { from, to } = interval;
       const [found, about] =
-        asked.kind === "label"
+        target.kind === "label"
           ? [await session.client.labelNames(selector, from, to, signal), "label"]
-          : [await session.client.labelValues(asked.label, selector, from, to, signal), "value"];
+          : [await session.client.labelValues(target.label, selector, from, to, signal), "value"];
       return found.filter((name) => name !== "__name__").map((name) => ({ text: name, about }));
     },
-    asked ? `${asked.kind} ${selector} ${asked.kind === "value" ? asked.label : ""}` : "",
+    target ? `${target.kind} ${selector} ${target.kind === "value" ? target.label : ""}` : "",
     "",
-    asked !== undefined,
+    target !== undefined,
   );
   if (place?.kind === "name") return metrics;
-  return asked && !loaded.stale ? (loaded.value ?? []) : [];
+  return target && !loaded.stale ? (loaded.value ?? []) : [];
 }
 
 /** Returns the selector of the series whose labels are offered: the metric, or all metrics of the query. */

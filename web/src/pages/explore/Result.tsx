@@ -16,7 +16,7 @@ import { MarkBar } from "../../panels/charts/MarkList";
 import { Plot } from "../../panels/charts/Plot";
 import { endAt } from "../../panels/frames";
 import { marksNear } from "../../panels/marks";
-import { type Loaded, useAsk, useShown } from "../../panels/use-data";
+import { type Loaded, useRequest, useShown } from "../../panels/use-data";
 import { useMarks } from "../../panels/use-marks";
 import { usePanel } from "../../panels/use-panel";
 import { nameSeries, type SampleTable, tableOf } from "./series";
@@ -90,7 +90,7 @@ function useAnswer(expr: string, show: ExploreShow): Loaded<Drawn | SampleTable>
   const fixed = useStore(session.view).fixed;
   const span = fixed ? `${fixed.from}-${fixed.to}` : String(interval.to - interval.from);
   const step = stepFor(interval.to - interval.from, scrapeInterval, POINTS);
-  return useAsk(
+  return useRequest(
     async ({ client }, signal): Promise<Drawn | SampleTable> => {
       if (show === "table") return tableOf(await client.evaluate(expr, interval.to, signal));
       const { from, to } = alignToGrid(interval, step);

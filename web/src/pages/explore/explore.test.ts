@@ -34,21 +34,21 @@ describe("a refusal", () => {
 });
 
 describe("the names of series", () => {
-  it("are what tells them apart", () => {
+  it("are made of the labels that differ", () => {
     expect(nameSeries([{ a: "1", b: "x" }, { a: "2", b: "x" }], "q")).toEqual(["1", "2"]);
     expect(nameSeries([{ a: "1", b: "x" }, { a: "2", b: "y" }, { a: "2" }], "q")).toEqual(["a=1, b=x", "a=2, b=y", "a=2"]);
     expect(nameSeries([{ __name__: "m", a: "1" }, { __name__: "n", a: "2" }], "q")).toEqual(["m (a=1)", "n (a=2)"]);
     expect(nameSeries([{ a: "1" }, {}], "q")).toEqual(["1", "(no a)"]);
   });
 
-  it("of one alone are all that it has, or the query", () => {
+  it("of a single series are all its labels, or the query", () => {
     expect(nameSeries([{ __name__: "m", a: "1" }], "q")).toEqual(["m (a=1)"]);
     expect(nameSeries([{}], "sum(m)")).toEqual(["sum(m)"]);
   });
 });
 
 describe("a table", () => {
-  it("has the greatest first, what is no number last, and a bound", () => {
+  it("sorts descending with NaN last, and is limited", () => {
     const sample = (a: string, v: number): { metric: Record<string, string>; value: [number, number] } => ({ metric: { a }, value: [0, v] });
     expect(tableOf([sample("x", 1), sample("n", NaN), sample("y", 3)]).rows.map((r) => r.labels[0])).toEqual(["y", "x", "n"]);
     const many = tableOf(Array.from({ length: MOST_ROWS + 7 }, (_, i) => sample(String(i), i)));

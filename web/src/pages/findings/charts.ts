@@ -6,7 +6,7 @@ import { CONTAINERS } from "../../panels/dashboards/containers";
 import { INFRASTRUCTURE } from "../../panels/dashboards/infrastructure";
 import { SYSTEM } from "../../panels/dashboards/system";
 import { TEE } from "../../panels/dashboards/tee";
-import { expressions } from "../../panels/asks";
+import { expressions } from "../../panels/panel-queries";
 import type { Section } from "../../panels/types";
 
 export interface Place {

@@ -37,7 +37,7 @@ function facts(given: {
 const ids = (given: Parameters<typeof facts>[0]): string[] => findGaps(facts(given)).map((gap) => gap.id);
 
 describe("what the figures leave out", () => {
-  it("says what is left out where watching would cost more than its budget", () => {
+  it("says what is not counted where monitoring would exceed its budget", () => {
     const [worst, lesser] = findGaps(facts({ levels: { a: "sampled", b: "off" } }));
     expect(worst?.title).toContain("b is too busy");
     expect(worst?.detail).toContain("not counted");
@@ -45,7 +45,7 @@ describe("what the figures leave out", () => {
     expect(lesser?.detail).toContain("--overhead.budget");
   });
 
-  it("is nothing where all is counted", () => {
+  it("is empty where everything is counted", () => {
     expect(ids({ syscalls: { bash: 3 }, cpu: { bash: 1 }, probes: [["sys_enter", "", 1]] })).toEqual([]);
   });
 
@@ -96,7 +96,7 @@ describe("the verdict", () => {
     expect(cost?.answer).toBe("Not known yet");
   });
 
-  it("asks as many questions as it reads answers", () => {
+  it("has as many expressions as answers", () => {
     expect(FACT_EXPRS).toHaveLength(6);
   });
 });

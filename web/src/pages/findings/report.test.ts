@@ -42,22 +42,22 @@ describe("the answer", () => {
 });
 
 describe("the verdict", () => {
-  it("says what is most worthwhile", () => {
+  it("names the finding with the greatest gain", () => {
     const report = made();
     expect(verdictText(report, report.findings, false)).toBe(
       "1 finding in 14 workloads over 5 min. The most worthwhile is at redis: 20 to 45 % more.",
     );
   });
 
-  it("says what was looked at when nothing was found", () => {
+  it("says what was judged when nothing was found", () => {
     expect(verdictText(made(), [], false)).toBe("Nothing found: looked at 14 workloads over 5 min with 2 rules.");
   });
 
-  it("does not call it nothing when nothing could be judged", () => {
+  it("distinguishes no findings from no judgement", () => {
     expect(verdictText(made({ workloads: 0 }), [], false)).toBe("Not known: no workload could be judged over 5 min.");
   });
 
-  it("names the machine, and the finding whose gain is not known", () => {
+  it("names the machine, and a finding without a gain", () => {
     const report = made({ findings: [{ ...finding, workload: "", gain: undefined }] });
     expect(verdictText(report, report.findings, false)).toContain("The first is at the machine a:1.");
   });
@@ -69,7 +69,7 @@ it("lets the filter leave out other workloads, and never the machine", () => {
   expect(chosen(findings, { workloads: [] })).toHaveLength(3);
 });
 
-it("says what was not judged, equal reasons together", () => {
+it("lists what was not judged, grouped by reason", () => {
   expect(notJudged(made(), false)).toEqual([
     "y, z: not measured",
     "cron: there for less than half of the window, or samples are missing",
@@ -121,7 +121,7 @@ describe("the chart of a query", () => {
     else if (place) expect(place.page).toBe(page);
   });
 
-  it("is none for what no panel draws", () => {
+  it("is undefined for a family without a panel", () => {
     expect(chartOf("rate(http_requests_total[5m])")).toBeUndefined();
   });
 });

@@ -4,7 +4,7 @@
 import type { Report } from "../../api/findings";
 import { useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
-import { type Loaded, useAsk } from "../../panels/use-data";
+import { type Loaded, useRequest } from "../../panels/use-data";
 
 /** Seconds between two requests for the newest report, which changes once a minute. */
 const EVERY_SECONDS = 5;
@@ -15,5 +15,5 @@ export function useFindings(): Loaded<Report> {
   const now = useStore(session.now);
   const at = fixed && fixed.to < now ? fixed.to : undefined;
   const tick = at ?? Math.floor(now / EVERY_SECONDS);
-  return useAsk((s, signal) => s.client.findings(at, signal), `findings ${at ?? "newest"}`, String(tick), true);
+  return useRequest((s, signal) => s.client.findings(at, signal), `findings ${at ?? "newest"}`, String(tick), true);
 }

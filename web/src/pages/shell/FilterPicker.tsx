@@ -9,7 +9,7 @@ import { shownInterval, useSession } from "../../lib/session";
 import { useStore } from "../../lib/store";
 import { allFilters, toggleFilter } from "../../lib/url";
 import { usePatternCheck } from "../../panels/patterns";
-import { useAsk } from "../../panels/use-data";
+import { useRequest } from "../../panels/use-data";
 import { PatternProblem } from "./PatternProblem";
 import { Popover } from "./Popover";
 import { Segmented } from "./Segmented";
@@ -33,7 +33,7 @@ function useChoices(): { choices: Choices | undefined; cut: boolean; problem: st
   const session = useSession();
   const view = useStore(session.view);
   const { from, to } = shownInterval(view, session.now.get());
-  const { value, error } = useAsk(
+  const { value, error } = useRequest(
     (s, signal) => s.client.series(["teescope_workload_info", "teescope_container_info"], from, to, MOST_SERIES, signal),
     `${view.range} ${view.fixed?.from ?? ""} ${view.fixed?.to ?? ""}`,
     "",

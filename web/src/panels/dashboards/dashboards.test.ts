@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { fillTemplate } from "../../lib/promql";
-import { expressions, families, isTabular } from "../asks";
+import { expressions, families, isTabular } from "../panel-queries";
 import type { PanelDef } from "../types";
 import { DASHBOARDS } from "./index";
 
@@ -38,7 +38,7 @@ function selectors(expr: string): string[] {
 }
 
 describe("what several machines have", () => {
-  it.each(all)("is told apart in $id", (def) => {
+  it.each(all)("has distinct series in $id", (def) => {
     for (const expr of expressions(def)) {
       for (const [grouped, labels] of expr.matchAll(/by \(([^)]*)\)/g)) {
         if (/\b(?:workload|container|id)\b/.test(labels ?? "")) expect(labels?.split(", "), grouped).toContain("instance");
@@ -86,7 +86,7 @@ describe.each(all)("$id", (def) => {
     for (const name of families(def)) expect(METRICS, name).toContain(`\n## ${name}\n`);
   });
 
-  it("asks complete questions", () => {
+  it("has complete queries", () => {
     for (const expr of expressions(def)) {
       const filled = fillTemplate(expr, { workloads: ["a", "b.c"], filters: [{ kind: "node", text: "h", regex: false }], step: 15, scrapeInterval: 5, age: 100 });
       expect(filled).not.toContain("$");

@@ -13,7 +13,7 @@ describe("a field", () => {
 });
 
 describe("a chart", () => {
-  it("has a column a series with its unit, times in UTC, and nothing where nothing was measured", () => {
+  it("has one column per series with its unit, times in UTC, and empty fields for missing values", () => {
     const frame = { times: [0, 5.25], series: [{ name: "a", values: [1, null] }, { name: "b,c", values: [0, 2.5] }] };
     expect(frameCsv(frame, "bytes_per_second")).toBe(
       'time,a (bytes per second),"b,c (bytes per second)"\r\n1970-01-01T00:00:00Z,1,0\r\n1970-01-01T00:00:05.250Z,,2.5\r\n',
@@ -23,7 +23,7 @@ describe("a chart", () => {
 });
 
 describe("a table", () => {
-  it("has a line a row: keys, what is known of it, figures", () => {
+  it("has one line per row: keys, infos, values", () => {
     const def = {
       keys: [{ label: "workload", title: "Workload" }],
       info: { expr: "i", labels: [{ label: "kind", title: "Kind" }] },
@@ -37,8 +37,8 @@ describe("a table", () => {
 
 describe("the parts of a whole", () => {
   it("have a line each", () => {
-    const ask = { expr: "x", legend: "{{n}}", unit: "count" as const };
-    expect(instantCsv([{ ask, samples: [{ metric: { n: "read" }, value: [10, 3] }] }])).toBe(
+    const query = { expr: "x", legend: "{{n}}", unit: "count" as const };
+    expect(instantCsv([{ query, samples: [{ metric: { n: "read" }, value: [10, 3] }] }])).toBe(
       "time,name,value (count)\r\n1970-01-01T00:00:10Z,read,3\r\n",
     );
   });

@@ -8,7 +8,7 @@ import { fillTemplate, type Filling, seriesName } from "../../lib/promql";
 import type { Frame } from "../../lib/series";
 import type { Interval } from "../../lib/time";
 import { type Unit, UNIT_LABEL } from "../../lib/units";
-import { type Ask, asks, isTabular, MINUTE } from "../asks";
+import { type PanelQuery, panelQueries, isTabular, MINUTE } from "../panel-queries";
 import { FrameLoader } from "../frames";
 import { loadRows, type RowSource, tableLoaders } from "../table-data";
 import type { Row } from "../table-rows";
@@ -60,10 +60,10 @@ export function tableCsv(def: RowSource, rows: readonly Row[], unitless = false)
 }
 
 /** Writes one line for each sample at the end of the interval. */
-export function instantCsv(answers: readonly { ask: Ask; samples: readonly InstantSample[] }[], several?: boolean): string {
-  const unit = answers[0]?.ask.unit ?? "count";
-  const rows = answers.flatMap(({ ask, samples }) =>
-    samples.map((s) => [moment(s.value[0]), field(seriesName(ask.legend ?? "", s.metric, several)), number(s.value[1])]),
+export function instantCsv(answers: readonly { query: PanelQuery; samples: readonly InstantSample[] }[], several?: boolean): string {
+  const unit = answers[0]?.query.unit ?? "count";
+  const rows = answers.flatMap(({ query, samples }) =>
+    samples.map((s) => [moment(s.value[0]), field(seriesName(query.legend ?? "", s.metric, several)), number(s.value[1])]),
   );
   return lines([["time", "name", head("value", unit)], ...rows]);
 }
@@ -74,7 +74,7 @@ export async function panelCsv(def: PanelDef, client: Client, interval: Interval
   if (isTabular(def)) {
     return tableCsv(def, await loadRows(def, client, tableLoaders(def, client), interval, filling, signal), def.kind === "box");
   }
-  const all = asks(def);
+  const all = panelQueries(def);
   const points = all[0]?.points;
   if (points !== undefined) {
     const queries = all.map((a) => ({ expr: a.expr, legend: a.legend ?? "" }));
@@ -82,9 +82,9 @@ export async function panelCsv(def: PanelDef, client: Client, interval: Interval
     const { frame } = await new FrameLoader(client).load({ queries, interval, points, filling, newest }, signal);
     return frameCsv(frame, all[0]?.unit ?? def.unit);
   }
-  const answers = all.map(async (ask) => {
-    const expr = fillTemplate(ask.expr, { ...filling, step: MINUTE });
-    return { ask, samples: await client.instant(expr, interval.to, signal) };
+  const answers = all.map(async (query) => {
+    const expr = fillTemplate(query.expr, { ...filling, step: MINUTE });
+    return { query, samples: await client.instant(expr, interval.to, signal) };
   });
   return instantCsv(await Promise.all(answers), filling.several);
 }

@@ -13,7 +13,7 @@ export const SPARK_POINTS = 40;
 /** Step of values that are means of the last minute, seconds. */
 export const MINUTE = 60;
 
-export interface Ask {
+export interface PanelQuery {
   /** PromQL with the placeholders of lib/promql.ts. */
   expr: string;
   /** Names each series; absent in a table, whose rows are named by their keys. */
@@ -24,7 +24,7 @@ export interface Ask {
 }
 
 /** Returns all queries of a panel. A kind that is missing here does not compile. */
-export function asks(def: PanelDef): Ask[] {
+export function panelQueries(def: PanelDef): PanelQuery[] {
   const { unit } = def;
   switch (def.kind) {
     case "lines":
@@ -63,5 +63,5 @@ export function isTabular(def: PanelDef): def is Extract<PanelDef, { keys: unkno
 
 /** Returns the PromQL of all queries of a panel. */
 export function expressions(def: PanelDef): string[] {
-  return asks(def).map((ask) => ask.expr);
+  return panelQueries(def).map((query) => query.expr);
 }
