@@ -3,9 +3,12 @@
 package arch
 
 import (
+	"go/ast"
+	"go/token"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -149,7 +152,7 @@ var notPlain = map[string]string{
 	`of one mind`:            "agree",
 	`is to be (\w+ed)`:       "must be",
 	`nobody else's`:          "say whose",
-	`wants (a|an|to)`:        "needs",
+	`wants`:                  "needs, requires, takes",
 	`beforehand`:             "before",
 	`thrice|twofold|hence`:   "plain words",
 	`lest`:                   "so that ... does not",
@@ -166,5 +169,35 @@ func TestDocumentsUsePlainWords(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestTextsOfTheProgramUsePlainWords looks at the string literals of the program, which include its messages, its help
+// and the advice of its rules.
+func TestTextsOfTheProgramUsePlainWords(t *testing.T) {
+	find := map[string]*regexp.Regexp{}
+	for phrase := range notPlain {
+		find[phrase] = regexp.MustCompile(`(?i)\b` + phrase + `\b`)
+	}
+	for _, s := range parse(t) {
+		if strings.HasSuffix(s.file, "_test.go") {
+			continue
+		}
+		ast.Inspect(s.syntax, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for phrase, instead := range notPlain {
+				if found := find[phrase].FindString(text); found != "" {
+					t.Errorf("%s: %q: write %q", s.set.Position(literal.Pos()), found, instead)
+				}
+			}
+			return true
+		})
 	}
 }

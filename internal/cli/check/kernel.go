@@ -22,8 +22,8 @@ func (o Options) kernel(release string, t trials) []Check {
 	checks := []Check{version(release), o.btf()}
 	checks = append(checks,
 		t.mechanism(bpf.TypedTracepoint, "typed tracepoints", "nothing replaces them; they need CONFIG_DEBUG_INFO_BTF"),
-		t.mechanism(bpf.Fentry, "function entry by trampoline", "kprobes do instead and cost more; trampolines need CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS"),
-		t.mechanism(bpf.Kprobe, "kernel probes", "trampolines do instead, or else a tracepoint near the function; kprobes need CONFIG_KPROBE_EVENTS"),
+		t.mechanism(bpf.Fentry, "function entry by trampoline", "kprobes replace them and cost more; trampolines need CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS"),
+		t.mechanism(bpf.Kprobe, "kernel probes", "trampolines replace them, or else a tracepoint near the function; kprobes need CONFIG_KPROBE_EVENTS"),
 		o.pmu(t),
 		o.jit(), o.cgroups(), o.bystander("perf_event_paranoid", "kernel/perf_event_paranoid", "CAP_PERFMON"), o.bystander("unprivileged_bpf", "kernel/unprivileged_bpf_disabled", "CAP_BPF"), o.lockdown(),
 		o.landlock(), o.seccomp(),
@@ -41,7 +41,7 @@ func version(release string) Check {
 	case err != nil:
 		c.Status, c.Detail = Unknown, err.Error()
 	case v[0] < oldest[0] || v[0] == oldest[0] && v[1] < oldest[1]:
-		c.Status, c.Detail = Limited, fmt.Sprintf("%s is older than %d.%d, the oldest that probes are made for", printable(release), oldest[0], oldest[1])
+		c.Status, c.Detail = Limited, fmt.Sprintf("%s is older than %d.%d, the oldest supported kernel", printable(release), oldest[0], oldest[1])
 		c.Advice = "run a newer kernel; what does not attach here is listed below"
 	}
 	return c
@@ -62,7 +62,7 @@ func (o Options) btf() Check {
 		return Check{Name: "btf", Status: OK, Required: true, Detail: "the kernel describes its types"}
 	}
 	return Check{
-		Name: "btf", Status: Missing, Required: true, Detail: "/sys/kernel/btf/vmlinux is missing: no program can be fitted to this kernel",
+		Name: "btf", Status: Missing, Required: true, Detail: "/sys/kernel/btf/vmlinux is missing: no program can be adapted to this kernel",
 		Advice: "run a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' kernels from 5.15 on are; in a container, mount the host's /sys/kernel/btf",
 	}
 }
@@ -108,7 +108,7 @@ func (o Options) pmu(t trials) Check {
 		}
 	}
 	if c.Status == Missing {
-		c.Advice = "have the hypervisor pass a virtual PMU on; until then the teescope_llc_* metrics are absent"
+		c.Advice = "enable a virtual PMU in the hypervisor; without one the teescope_llc_* metrics are absent"
 	}
 	return c
 }
@@ -120,7 +120,7 @@ func (o Options) jit() Check {
 	case "":
 		c.Status, c.Detail = Unknown, "the sysctl net.core.bpf_jit_enable cannot be read"
 	default:
-		c.Status, c.Detail = Limited, "BPF programs are interpreted: watching costs several times as much"
+		c.Status, c.Detail = Limited, "BPF programs are interpreted: measuring costs several times as much"
 		c.Advice = "sysctl net.core.bpf_jit_enable=1"
 	}
 	return c
@@ -135,7 +135,7 @@ func (o Options) cgroups() Check {
 	case v2:
 		c.Detail = "version 2"
 	case v1 && hybrid:
-		c.Detail = "version 1, with version 2 beside it"
+		c.Detail = "version 1 and version 2"
 	case v1:
 		c.Detail = "version 1"
 	default:

@@ -41,7 +41,7 @@ func (o Options) privileges() []Check {
 	}{
 		{"CAP_BPF", "load BPF programs", "", true},
 		{"CAP_PERFMON", "attach them to events of the kernel", "", true},
-		{"CAP_SYS_PTRACE", "see what other users' processes are", "a runtime or TEE of other users' processes is not recognised", false},
+		{"CAP_SYS_PTRACE", "identify other users' processes", "a runtime or TEE of other users' processes is not recognised", false},
 		{"CAP_DAC_READ_SEARCH", "read files of other users in /proc and /sys", "figures of patched SGX drivers are not read", false},
 		{"CAP_SYS_ADMIN", "measure at the start what the probes cost", "teescope_bpf_program_sampled_* are absent", false},
 	} {
@@ -102,7 +102,7 @@ func check(t probe.Trial) Check {
 		c.Status, c.Detail, c.Advice = Missing, printable(t.Reason), adviceFor(t)
 	case t.Reason != "":
 		c.Status, c.Detail = Limited, c.Detail+": "+printable(t.Reason)
-		c.Advice = "a kernel with function probes counts it as intended"
+		c.Advice = "a kernel with function probes counts it exactly as documented"
 	}
 	return c
 }
@@ -115,5 +115,5 @@ func adviceFor(t probe.Trial) string {
 	case t.Required:
 		return "nothing can be counted without it; see lockdown, btf and the privileges, or run another kernel"
 	}
-	return "this kernel does not have the event, or does not let it be seen: the metrics made of it are absent, the others are right"
+	return "this kernel does not have the event or does not allow a probe on it; only the metrics that need it are absent"
 }

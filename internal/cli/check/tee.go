@@ -49,7 +49,7 @@ func (o Options) sgx(c cpu, t trials) Check {
 		}
 	case c.vendor == "GenuineIntel":
 		check.Detail = "the CPU has no SGX, or it is switched off"
-		check.Advice = "enable SGX in the firmware, if the CPU has it; in a virtual machine the hypervisor must pass it on"
+		check.Advice = "enable SGX in the firmware, if the CPU has it; in a virtual machine the hypervisor must offer it to the guest"
 	default:
 		check.Detail = "only Intel CPUs have SGX"
 	}

@@ -143,9 +143,9 @@ func (w *walker) value(k *key, v *yaml.Node, o Origin) {
 	case v.Kind == yaml.SequenceNode && k.list():
 		w.sequence(k, v, o)
 	case v.Kind == yaml.SequenceNode:
-		w.problem(o, k.name, "wants one value, has a list")
+		w.problem(o, k.name, "takes one value, not a list")
 	default:
-		w.problem(o, k.name, "wants a value, has a mapping")
+		w.problem(o, k.name, "takes a value, not a mapping")
 	}
 }
 

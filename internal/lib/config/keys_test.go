@@ -206,7 +206,7 @@ func TestWrongShapes(t *testing.T) {
 		for value, text := range map[string]string{
 			"":          "has no value: give it one or leave the key out",
 			"~":         "has no value: give it one or leave the key out",
-			"{a: b}":    "wants a value, has a mapping",
+			"{a: b}":    "takes a value, not a mapping",
 			"&x 1":      "aliases and anchors are not supported, write the value",
 			"!!str 1":   "tags are not supported, write the value",
 			"[[1]]":     "an item must be a plain value",
@@ -214,7 +214,7 @@ func TestWrongShapes(t *testing.T) {
 			"[~]":       "an item must be a plain value",
 		} {
 			if strings.HasPrefix(value, "[") && !k.list() {
-				text = "wants one value, has a list"
+				text = "takes one value, not a list"
 			}
 			file, line := nested(k.name, value)
 			_, err := load(t, Any, file, nil, nil)

@@ -127,8 +127,8 @@ func TestProblems(t *testing.T) {
 			`t.yml:1: listen: has no value: give it one or leave the key out`,
 			`t.yml:2: log: is a section: its keys come below it, indented: level, format`}},
 		{name: "wrong shapes", file: "interval: [1s]\nlisten: {a: b}\ntargets:\n- [x]\n", want: []string{
-			`t.yml:1: interval: wants one value, has a list`,
-			`t.yml:2: listen: wants a value, has a mapping`,
+			`t.yml:1: interval: takes one value, not a list`,
+			`t.yml:2: listen: takes a value, not a mapping`,
 			`t.yml:4: targets: an item must be a plain value`}},
 		{name: "aliases", file: "interval: &a 5s\nlisten: *a\n", want: []string{
 			`t.yml:1: interval: aliases and anchors are not supported, write the value`,

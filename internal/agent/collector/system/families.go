@@ -33,7 +33,7 @@ func twin(d metric.Desc) family {
 	d.Source = metric.Kernel
 	p := d
 	p.Name = strings.Replace(d.Name, "teescope_", "teescope_process_", 1)
-	p.Help = d.Help + " For one watched process."
+	p.Help = d.Help + " A series covers one watched process."
 	p.Labels = append(append(append([]string{}, workloadLabels...), "pid", "comm"), extra...)
 	return family{metric.New(d), metric.New(p)}
 }

@@ -103,24 +103,25 @@ func (w *watched) ofEnclaves() {
 }
 
 func (w *watched) ofWorkloads() {
-	const of = ", of the enclaves that the workload's processes created."
+	const enclaves = " the enclaves that the workload's processes created."
 	gaugeOf := func(name, unit, help string) *metric.Desc {
-		return gauge(name, unit, help+of, "struct sgx_encl", workloadLabels...)
+		return gauge(name, unit, help+enclaves, "struct sgx_encl", workloadLabels...)
 	}
 	counterOf := func(name, unit, help, origin string) *metric.Desc {
-		return counter(name, unit, help+of, origin, workloadLabels...)
+		return counter(name, unit, help+enclaves, origin, workloadLabels...)
 	}
-	w.workloadEnclaves = gaugeOf("sgx_workload_enclaves", "enclaves", "Number of enclaves")
-	w.workloadSize = gaugeOf("sgx_workload_size_bytes", "bytes", "Sum of the address ranges")
-	w.workloadResident = gaugeOf("sgx_workload_resident_bytes", "bytes", "Enclave page cache in use")
-	w.workloadPagedOut = gaugeOf("sgx_workload_paged_out_bytes", "bytes", "Evicted memory")
-	w.workloadWorkingSet = gaugeOf("sgx_workload_working_set_bytes", "bytes", "Sum of sgx_enclave_working_set_bytes")
-	w.workloadCreated = counterOf("sgx_workload_enclaves_created_total", "enclaves", "Enclaves created (ECREATE)", "sgx_ioctl")
-	w.workloadAdded = counterOf("sgx_workload_pages_added_total", "pages", "Pages added (EADD)", "sgx_mark_page_reclaimable")
-	w.workloadAugmented = counterOf("sgx_workload_pages_augmented_total", "pages", "Pages added to running enclaves (EAUG)", "sgx_mark_page_reclaimable")
-	w.workloadEvicted = counterOf("sgx_workload_pages_evicted_total", "pages", "Pages evicted (EWB)", "sgx_encl_ewb")
-	w.workloadLoadedBack = counterOf("sgx_workload_pages_loaded_back_total", "pages", "Evicted pages loaded back (ELDU)", "sgx_encl_eldu")
-	w.workloadFaults = counterOf("sgx_workload_faults_total", "faults", "Page faults that reached the driver", "sgx_vma_fault")
+	w.workloadEnclaves = gaugeOf("sgx_workload_enclaves", "enclaves", "Number of")
+	w.workloadSize = gaugeOf("sgx_workload_size_bytes", "bytes", "Sum of the address ranges of")
+	w.workloadResident = gaugeOf("sgx_workload_resident_bytes", "bytes", "Enclave page cache in use by")
+	w.workloadPagedOut = gaugeOf("sgx_workload_paged_out_bytes", "bytes", "Evicted memory of")
+	w.workloadWorkingSet = gaugeOf("sgx_workload_working_set_bytes", "bytes", "Sum of sgx_enclave_working_set_bytes over")
+	w.workloadCreated = counter("sgx_workload_enclaves_created_total", "enclaves",
+		"Enclaves that the workload's processes created (ECREATE).", "sgx_ioctl", workloadLabels...)
+	w.workloadAdded = counterOf("sgx_workload_pages_added_total", "pages", "Pages added (EADD) to", "sgx_mark_page_reclaimable")
+	w.workloadAugmented = counterOf("sgx_workload_pages_augmented_total", "pages", "Pages added at run time (EAUG) to", "sgx_mark_page_reclaimable")
+	w.workloadEvicted = counterOf("sgx_workload_pages_evicted_total", "pages", "Pages evicted (EWB) from", "sgx_encl_ewb")
+	w.workloadLoadedBack = counterOf("sgx_workload_pages_loaded_back_total", "pages", "Evicted pages loaded back (ELDU) into", "sgx_encl_eldu")
+	w.workloadFaults = counterOf("sgx_workload_faults_total", "faults", "Page faults that reached the driver from", "sgx_vma_fault")
 }
 
 // all returns the descriptions in the order of the documentation.
