@@ -3,9 +3,7 @@
 package arch
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,22 +16,9 @@ var generatedDocuments = []string{"docs/user/metrics.md", "docs/user/cli.md"}
 // documents lists the Markdown files that git tracks and that people wrote.
 func documents(t *testing.T) []string {
 	t.Helper()
-	git := exec.Command("git", "ls-files", "-z", "--", "*.md")
-	git.Dir = root
-	out, err := git.Output()
-	if err != nil {
-		t.Skipf("git ls-files: %v (not a clone)", err)
-	}
-	var files []string
-	for file := range strings.SplitSeq(string(out), "\x00") {
-		if file == "" || strings.Contains(file, "/testdata/") || slices.Contains(generatedDocuments, file) {
-			continue
-		}
-		if _, err := os.Stat(filepath.Join(root, file)); err == nil { // not deleted and not yet committed
-			files = append(files, file)
-		}
-	}
-	return files
+	return slices.DeleteFunc(walk(t), func(file string) bool {
+		return path.Ext(file) != ".md" || strings.Contains(file, "/testdata/") || slices.Contains(generatedDocuments, file)
+	})
 }
 
 var (

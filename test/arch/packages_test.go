@@ -96,23 +96,3 @@ func TestEveryPackageIsNamed(t *testing.T) {
 		t.Errorf("ARCHITECTURE.md has no row for %s/", pkg)
 	}
 }
-
-// TestImportRulesNameWhatExists finds rules for packages that no longer exist. Such rules never fail.
-func TestImportRulesNameWhatExists(t *testing.T) {
-	exists := func(dir string) bool {
-		info, err := os.Stat(filepath.Join(root, dir))
-		return err == nil && info.IsDir()
-	}
-	for _, rule := range importRules() {
-		for _, dir := range slices.Concat(rule.from, rule.except) {
-			if !exists(dir) {
-				t.Errorf("a rule is for %s, which is not a directory: %s", dir, rule.why)
-			}
-		}
-		for _, name := range slices.Concat(rule.never, rule.but) {
-			if dir, own := strings.CutPrefix(name, module); own && !exists(dir) {
-				t.Errorf("a rule names %s, which does not exist: %s", name, rule.why)
-			}
-		}
-	}
-}

@@ -13,10 +13,6 @@ import (
 // mostMethods is the largest number of methods that a type may have. A type with more does several things.
 const mostMethods = 25
 
-// largeTypes lists the types that are over the limit today, with the most methods that they may have. The list only
-// shrinks: a type that keeps the limit must be removed from it.
-var largeTypes = map[string]int{}
-
 // receiver returns the name of the type that a method belongs to.
 func receiver(f *ast.FuncDecl) string {
 	if f.Recv == nil || len(f.Recv.List) == 0 {
@@ -70,14 +66,8 @@ func TestTypesAreSmall(t *testing.T) {
 	names := slices.Sorted(maps.Keys(counted))
 	slices.SortStableFunc(names, func(a, b string) int { return counted[b] - counted[a] })
 	for _, name := range names {
-		limit := max(mostMethods, largeTypes[name])
-		if counted[name] > limit {
-			t.Errorf("%s has %d methods, more than %d", name, counted[name], limit)
-		}
-	}
-	for name := range largeTypes {
-		if n := counted[name]; n <= mostMethods {
-			t.Errorf("%s has %d methods: remove its entry from largeTypes", name, n)
+		if counted[name] > mostMethods {
+			t.Errorf("%s has %d methods, more than %d", name, counted[name], mostMethods)
 		}
 	}
 	const shown = 10
