@@ -10,7 +10,6 @@
 package config
 
 import (
-	"log/slog"
 	"strings"
 	"time"
 
@@ -53,48 +52,6 @@ type Config struct {
 	Log           Log
 
 	origins map[string]Origin
-}
-
-// Retention bounds what the database keeps. The stricter of the two limits applies.
-type Retention struct {
-	Time time.Duration
-	Size int64 // bytes; 0 is unlimited
-}
-
-// Workloads bounds the label workload.
-type Workloads struct {
-	Max int
-}
-
-// Syscalls selects what is measured for system calls.
-type Syscalls struct {
-	Time bool // also measure the time spent in each
-}
-
-// Overhead bounds the cost of watching.
-type Overhead struct {
-	Budget float64 // fraction of the machine's CPU time, 0 to 1
-}
-
-// Transitions bounds the cost of counting entries into enclaves.
-type Transitions struct {
-	Trace  string // "auto", "on" or "off"
-	Budget int    // probe hits per second
-	Cost   Cost   // cost of a crossing on this machine; zero when not configured
-}
-
-// Cost is the cost of one event, as a range.
-type Cost struct{ Low, High time.Duration }
-
-// Memory bounds the memory of the process.
-type Memory struct {
-	Limit int64 // bytes; 0 is unlimited
-}
-
-// Log configures how the program logs.
-type Log struct {
-	Level  slog.Level
-	Format string // "text" or "json"
 }
 
 // Origin is the source of a value.

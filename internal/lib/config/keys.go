@@ -5,6 +5,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -39,6 +40,38 @@ const EnvPrefix = "TEESCOPE_"
 
 // configKey names the configuration file. It is a flag, but not a key of the file.
 const configKey = "config"
+
+// Retention bounds what the database keeps. The stricter of the two limits applies.
+type Retention struct {
+	Time time.Duration
+	Size int64 // bytes; 0 is unlimited
+}
+
+// Workloads bounds the label workload.
+type Workloads struct {
+	Max int
+}
+
+// Syscalls selects what is measured for system calls.
+type Syscalls struct {
+	Time bool // also measure the time spent in each
+}
+
+// Overhead bounds the cost of watching.
+type Overhead struct {
+	Budget float64 // fraction of the machine's CPU time, 0 to 1
+}
+
+// Memory bounds the memory of the process.
+type Memory struct {
+	Limit int64 // bytes; 0 is unlimited
+}
+
+// Log configures how the program logs.
+type Log struct {
+	Level  slog.Level
+	Format string // "text" or "json"
+}
 
 // keys returns the table, in the order of the documentation.
 func keys() []*key {

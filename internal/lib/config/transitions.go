@@ -9,6 +9,16 @@ import (
 	"time"
 )
 
+// Transitions bounds the cost of counting entries into enclaves.
+type Transitions struct {
+	Trace  string // "auto", "on" or "off"
+	Budget int    // probe hits per second
+	Cost   Cost   // cost of a crossing on this machine; zero when not configured
+}
+
+// Cost is the cost of one event, as a range.
+type Cost struct{ Low, High time.Duration }
+
 func transitionsTraceKey() *key {
 	modes := []string{"auto", "on", "off"}
 	return &key{
