@@ -17,8 +17,8 @@ import (
 	"github.com/teescope/teescope/testbed/machine"
 )
 
-// tree is where the sources are and where what is built from them goes. Each result gets its name when it is whole, so
-// that a build that was interrupted at any moment goes on where it stopped.
+// tree is the directory of the sources and the directory of the build results. A result gets its name when it is
+// complete. So an interrupted build continues where it stopped.
 type tree struct{ root, out string }
 
 func newTree(root string) tree { return tree{root, filepath.Join(root, ".cache")} }
@@ -33,7 +33,7 @@ func (t tree) built(path ...string) string {
 
 func (t tree) store() machine.Store { return machine.Store(filepath.Join(t.out, "vm")) }
 
-// findTree looks for the source tree above a directory.
+// findTree finds the source tree at or above a directory.
 func findTree(dir string) (tree, error) {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Stat(filepath.Join(at, "testbed", "module", "Kbuild")); err == nil {
@@ -86,7 +86,7 @@ type module struct {
 	sgx2   string // a file with the parameter that turns SGX2 on
 }
 
-// module builds swsgx.ko for a kernel when a source is newer. Nothing is installed.
+// module builds swsgx.ko for a kernel if a source is newer. It installs nothing.
 func (t tree) module(ctx context.Context, k machine.Kernel) (module, error) {
 	dir := t.built("module-" + k.Release)
 	m := module{object: filepath.Join(dir, "swsgx.ko"), sgx2: filepath.Join(dir, "sgx2")}
@@ -127,7 +127,7 @@ func buildModule(ctx context.Context, k machine.Kernel, headers, dir string) err
 	return os.WriteFile(filepath.Join(dir, "sgx2"), []byte("sgx2="+strings.Join(offsets, ",")), 0o644)
 }
 
-// missing builds those of the programs that are not there.
+// missing builds the programs that do not exist.
 func (t tree) missing(ctx context.Context) error {
 	var errs []error
 	if _, err := os.Stat(t.built("guest")); err != nil {
@@ -146,12 +146,12 @@ func (t tree) guest(ctx context.Context) error {
 	})
 }
 
-// enclaves builds the enclave programs; their Makefile writes each to another name first.
+// enclaves builds the enclave programs. Their Makefile writes each under another name first.
 func (t tree) enclaves(ctx context.Context) error {
 	return quiet(exec.CommandContext(ctx, "make", "-s", "-C", t.source("enclaves"), "OUT="+t.built("enclaves")))
 }
 
-// whole lets a file or directory be built under another name beside its own, and gives it its name at the end.
+// whole builds a file or directory under a temporary name beside its own, and renames it at the end.
 func whole(name string, build func(temp string) error) error {
 	parent := filepath.Dir(name)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
@@ -166,7 +166,7 @@ func whole(name string, build func(temp string) error) error {
 	if err := build(temp); err != nil {
 		return err
 	}
-	if info, err := os.Stat(name); err == nil && info.IsDir() { // a rename replaces files alone
+	if info, err := os.Stat(name); err == nil && info.IsDir() { // a rename replaces only files
 		if err := os.RemoveAll(name); err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func quiet(cmd *exec.Cmd) error {
 	return nil
 }
 
-// newer tells whether a built file is there and no source is younger.
+// newer reports whether a built file exists and is newer than all sources.
 func newer(built string, sources []string) bool {
 	b, err := os.Stat(built)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// compiler stands for the C compiler: it writes "half", and then the rest of "whole". When it is called for the nth time,
-// it kills make in between, as a power cut would.
+// compiler replaces the C compiler. It writes "half", and then the rest of "whole". In the nth call it kills make
+// in between, as a power failure would.
 const compiler = `#!/bin/sh
 for arg; do [ "$last" = -o ] && out=$arg; last=$arg; done
 echo call >>"$CALLS"
@@ -21,8 +21,8 @@ if [ "$(wc -l <"$CALLS")" = "$KILL_AT" ]; then kill -KILL "$PPID"; exit; fi
 printf whole >"$out"
 `
 
-// TestAnInterruptedBuildGoesOn kills the build of the enclaves at each of its steps. What has a name is whole, what was
-// whole is not built again, and the next build does the rest.
+// TestAnInterruptedBuildGoesOn kills the build of the enclaves at each of its steps. Every file with its final
+// name is complete, and the next build does only the rest.
 func TestAnInterruptedBuildGoesOn(t *testing.T) {
 	top, err := filepath.Abs("..")
 	if err != nil {
@@ -70,7 +70,7 @@ func TestAnInterruptedBuildGoesOn(t *testing.T) {
 	}
 }
 
-// wholeFiles counts the files of a directory, which have to be whole.
+// wholeFiles counts the files of a directory, which must be complete.
 func wholeFiles(t *testing.T, dir string) int {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -85,8 +85,8 @@ func wholeFiles(t *testing.T, dir string) int {
 	return len(entries)
 }
 
-// TestRunBuildsWhatIsMissing: "testbed/run" needs the guest's program and the enclaves, and makes them where the build
-// was interrupted before it came to them.
+// TestRunBuildsWhatIsMissing checks that "testbed/run" builds the guest's program and the enclaves if an
+// interrupted build lacks them.
 func TestRunBuildsWhatIsMissing(t *testing.T) {
 	top, err := filepath.Abs("..")
 	if err != nil {
@@ -115,7 +115,7 @@ func TestAResultHasItsNameWhenItIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := write("broken", errors.New("interrupted")); err == nil {
-		t.Error("an interrupted build is called a success")
+		t.Error("an interrupted build reports success")
 	}
 	if text, err := os.ReadFile(filepath.Join(name, "object")); err != nil || string(text) != "new" {
 		t.Errorf("an interrupted build left %q (%v)", text, err)

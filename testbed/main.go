@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command testbed builds and boots a virtual SGX machine: the unmodified driver of a stock kernel, whose
-// EPC and SGX instructions a module emulates. It is for tests and demonstrations only and refuses to be
-// anything else: nothing in it is secret, and its timing means nothing.
+// Command testbed builds and boots a virtual SGX machine. It uses the unmodified driver of a stock kernel, and a
+// module emulates the EPC and the SGX instructions. It is for tests and demonstrations only, and refuses to be
+// more: nothing in it is secret, and its timing is not realistic.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testbed:", err)
-		status = 125 // the machine's own trouble, as "podman run" says
+		status = 125 // a failure of the machine itself, as in podman run
 	}
 	os.Exit(status)
 }

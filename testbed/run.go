@@ -47,7 +47,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.BoolVar(&o.sgx2, "sgx2", true, "a processor with SGX2: enclaves can grow")
 	flags.StringVar(&o.swsgx, "swsgx", "", "more `parameters` for the module: \"measure=1\"")
 	flags.StringVar(&o.append, "append", "", "more for the kernel's command `line`")
-	flags.BoolVar(&o.threads, "threads", false, "emulate each processor by a host thread of its own: now and then the machine sticks when tracing is switched on")
+	flags.BoolVar(&o.threads, "threads", false, "emulate each processor by its own host thread; sometimes the machine hangs when tracing is switched on")
 	flags.BoolVar(&o.console, "console", false, "show the kernel's console")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long all may take")
 	if err := flags.Parse(args); err != nil {
@@ -87,7 +87,7 @@ func runCommand(ctx context.Context, stdout, stderr io.Writer, args []string) (i
 	return result.Exit, err
 }
 
-// machine makes what the options ask for; what is not built yet is built.
+// machine returns what the options describe. It builds missing parts first.
 func (o options) machine(ctx context.Context) (machine.Machine, machine.Command, error) {
 	var m machine.Machine
 	var c machine.Command
@@ -144,7 +144,7 @@ func (o options) module(ctx context.Context, t tree, m machine.Machine) (machine
 	return machine.Module{Name: "swsgx", Object: object, Params: strings.Join(params, " ")}, nil
 }
 
-// params are the module's parameters for EPC sections in these places.
+// params returns the module's parameters for EPC sections at these locations.
 func params(regions []machine.Region) string {
 	var phys, mb, nid []string
 	for _, r := range regions {
@@ -155,7 +155,7 @@ func params(regions []machine.Region) string {
 	return fmt.Sprintf("phys=%s mb=%s nid=%s", strings.Join(phys, ","), strings.Join(mb, ","), strings.Join(nid, ","))
 }
 
-// files fills the guest's file system: busybox, the enclave programs, and what the user brings.
+// files fills the guest's file system: busybox, the enclave programs, and the user's files.
 func (o options) files(t tree, a *machine.Archive) error {
 	if err := a.Busybox(); err != nil {
 		return err

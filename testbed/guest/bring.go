@@ -13,8 +13,8 @@ import (
 	"github.com/teescope/teescope/testbed/machine/job"
 )
 
-// bring writes files and folders as a tar archive, named by their last elements. Files are read whole:
-// those of /sys and /proc do not know their sizes.
+// bring writes files and folders as a tar archive, named by their last elements. It reads files completely,
+// because files of /sys and /proc have no size.
 func bring(paths []string, w io.Writer) error {
 	if len(paths) == 0 {
 		return nil

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command guest is the first process of a virtual machine: it mounts what programs look at, loads modules,
-// runs one command, sends its output, exit status and files to the host, and switches the machine off. It
-// refuses to know what it runs: the host sends a job.
+// Command guest is the first process of a virtual machine. It mounts file systems, loads modules, runs one
+// command, sends its output, exit status and files to the host, and powers the machine off. It refuses to know
+// what it runs: the host sends a job.
 package main
 
 import (
@@ -68,7 +68,7 @@ func send(w io.Writer, s job.Status) error {
 	return err
 }
 
-// work does the job and returns the command's exit status.
+// work runs the job and returns the command's exit status.
 func work(j job.Job, ports map[string]*os.File) (int, error) {
 	if err := unix.Sethostname([]byte(j.Hostname)); err != nil {
 		return 0, err
@@ -86,7 +86,7 @@ func work(j job.Job, ports map[string]*os.File) (int, error) {
 	return exit, bring(j.Out, ports[job.PortFiles])
 }
 
-// command runs the job's command to its end and kills what it left behind.
+// command runs the job's command to its end and kills its remaining processes.
 func command(j job.Job, stdout, stderr io.Writer) (int, error) {
 	path, err := lookPath(j.Argv[0], j.Env)
 	if err != nil {
@@ -115,12 +115,12 @@ func command(j job.Job, stdout, stderr io.Writer) (int, error) {
 		copies.Go(func() { _, _ = io.Copy(to, pipes[i][0]) })
 	}
 	exit, err := reap(process.Pid)
-	_ = unix.Kill(-1, unix.SIGKILL) // all but us
+	_ = unix.Kill(-1, unix.SIGKILL) // every process except this one
 	copies.Wait()
 	return exit, err
 }
 
-// lookPath finds a program by the PATH that it will have.
+// lookPath finds a program by the PATH of its own environment.
 func lookPath(name string, env []string) (string, error) {
 	if filepath.IsAbs(name) {
 		return name, nil

@@ -52,7 +52,7 @@ func load(modules []job.Module) error {
 	return nil
 }
 
-// address is the guest's in QEMU's user network.
+// address is the guest's address in QEMU's user network.
 var address = [4]byte{10, 0, 2, 15}
 
 // network brings the interfaces up and starts the relays.
@@ -110,8 +110,8 @@ func set(fd int, name string, what uint, value [4]byte) error {
 	return nil
 }
 
-// relay copies what arrives at a listener to a port of the loopback and back, so that a program that
-// listens on 127.0.0.1 only is reachable from the host.
+// relay copies data between a listener and a port of the loopback. So a program that listens only on 127.0.0.1 is
+// reachable from the host.
 func relay(l net.Listener, to int) {
 	for {
 		outer, err := l.Accept()
@@ -122,7 +122,7 @@ func relay(l net.Listener, to int) {
 	}
 }
 
-// join connects a connection to a port of the loopback until both sides have said all.
+// join connects a connection to a port of the loopback until both sides have closed.
 func join(outer net.Conn, to int) {
 	defer outer.Close()
 	inner, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", to))
@@ -140,7 +140,7 @@ func join(outer net.Conn, to int) {
 	both.Wait()
 }
 
-// trouble returns what the kernel's log says of its own faults.
+// trouble returns the kernel's warnings and errors from its log.
 func trouble() []string {
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

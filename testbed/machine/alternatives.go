@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// FeatureSites returns where the kernel's code asks for a processor feature (a number of the kernel's
-// cpufeatures.h), as offsets from the symbol _text. The kernel patches these places once at boot, so that
-// a feature that the processor lacks is jumped over (arch/x86/include/asm/cpufeature.h, _static_cpu_has).
+// FeatureSites returns where the kernel's code tests for a processor feature (a number of the kernel's
+// cpufeatures.h), as offsets from the symbol _text. The kernel patches these places once at boot, so that code
+// for a missing feature is skipped (arch/x86/include/asm/cpufeature.h, _static_cpu_has).
 func (k Kernel) FeatureSites(ctx context.Context, feature uint16) ([]uint64, error) {
 	image, err := os.ReadFile(k.Image())
 	if err != nil {
@@ -41,8 +41,8 @@ func (k Kernel) FeatureSites(ctx context.Context, feature uint16) ([]uint64, err
 	return sites(entries, table.Addr, text.Addr, feature, entrySize(k.Release))
 }
 
-// entrySize is that of struct alt_instr (arch/x86/include/asm/alternative.h): two relative addresses, the
-// feature in 16 bits, from 6.3 flags in 16 more, and the lengths of the instruction and its replacement.
+// entrySize returns the size of struct alt_instr (arch/x86/include/asm/alternative.h): two relative addresses,
+// the feature in 16 bits, from 6.3 flags in 16 more, and the lengths of the instruction and its replacement.
 func entrySize(release string) int {
 	if strings.HasPrefix(release, "6.1.") {
 		return 12
@@ -50,7 +50,7 @@ func entrySize(release string) int {
 	return 14
 }
 
-// sites finds the entries that replace a five-byte jump by nothing where the feature is there.
+// sites finds the entries that replace a five-byte jump by nothing if the feature exists.
 func sites(entries []byte, table, text uint64, feature uint16, size int) ([]uint64, error) {
 	if len(entries)%size != 0 {
 		return nil, fmt.Errorf(".altinstructions has %d bytes, no multiple of %d", len(entries), size)

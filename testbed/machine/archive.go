@@ -70,7 +70,7 @@ func (a *Archive) File(name, from string) {
 	a.add(name, typeFile|uint32(info.Mode().Perm()), info.Size(), f)
 }
 
-// Close ends the archive and returns the first error of all that was added.
+// Close ends the archive and returns the first error of all additions.
 func (a *Archive) Close() error {
 	a.entry("TRAILER!!!", 0, 0, bytes.NewReader(nil))
 	return a.err

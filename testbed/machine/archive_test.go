@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestArchive lets cpio read what is written.
+// TestArchive checks an archive with cpio.
 func TestArchive(t *testing.T) {
 	host := t.TempDir()
 	if err := os.WriteFile(filepath.Join(host, "script"), []byte("#!/bin/sh\n"), 0o755); err != nil {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machine boots a stock Debian kernel in QEMU, runs one command in it, and brings the command's
-// output, its exit status and files back. The testbed uses it for its virtual SGX machine and test/vm for
-// machines without SGX.
+// Package machine boots a stock Debian kernel in QEMU, runs one command in it, and returns the command's output,
+// its exit status and files. The testbed uses it for its virtual SGX machine, and test/vm for machines without
+// SGX.
 //
-// It refuses to install anything: kernels are downloaded as packages, unpacked under .cache/vm and kept.
-// It refuses to know what runs inside.
+// It refuses to install anything: kernels are downloaded as packages, and unpacked and kept under .cache/vm. It
+// refuses to know what runs inside.
 package machine

@@ -23,14 +23,14 @@ type Kernel struct {
 	Dir     string // what is unpacked of its packages
 }
 
-// patterns are the names of the packages of the kernels that can be asked for. Debian drops old ABIs
-// from its archive, so the newest one is looked up.
+// patterns are the package names of the supported kernels. Debian removes old ABIs from its archive, so the
+// newest one is looked up.
 var patterns = map[string]*regexp.Regexp{
 	"6.1":  regexp.MustCompile(`^linux-image-(6\.1\.0-\d+-amd64)$`),
 	"6.12": regexp.MustCompile(`^linux-image-(6\.12\.\d+\+deb\d+-amd64)$`),
 }
 
-// Kernel finds the newest kernel of a version ("6.1", "6.12") and unpacks it when it is not there yet.
+// Kernel finds the newest kernel of a version ("6.1", "6.12") and unpacks it if necessary.
 func (s Store) Kernel(ctx context.Context, version string) (Kernel, error) {
 	pattern := patterns[version]
 	if pattern == nil {
@@ -44,8 +44,7 @@ func (s Store) Kernel(ctx context.Context, version string) (Kernel, error) {
 	return k, k.unpack(ctx)
 }
 
-// newest asks the package lists for the newest release that has an image and its headers, which a module
-// is built with.
+// newest returns the newest release in the package lists that has an image and the headers to build a module.
 func newest(ctx context.Context, pattern *regexp.Regexp) (string, error) {
 	names, err := output(ctx, "", "apt-cache", "pkgnames", "linux-")
 	if err != nil {
@@ -71,13 +70,13 @@ func newest(ctx context.Context, pattern *regexp.Regexp) (string, error) {
 	return best, nil
 }
 
-// Image is the file that boots.
+// Image returns the path of the kernel image.
 func (k Kernel) Image() string { return filepath.Join(k.Dir, "boot", "vmlinuz-"+k.Release) }
 
-// modules is where the package keeps the modules.
+// modules returns the directory of the package's modules.
 func (k Kernel) modules() string { return filepath.Join(k.Dir, "lib", "modules", k.Release) }
 
-// wanted are the modules that a machine may load: how it speaks to the host.
+// wanted are the modules that a machine may load to communicate with the host.
 var wanted = []string{"virtio*", "net_failover", "failover"}
 
 func (k Kernel) unpack(ctx context.Context) error {
@@ -112,8 +111,7 @@ func (k Kernel) Headers(ctx context.Context) (string, error) {
 	})
 }
 
-// relocate makes a packaged Makefile, which includes that of the common headers by its installed name,
-// work where it lies.
+// relocate adapts a packaged Makefile, which includes that of the common headers by its installed path.
 func relocate(makefile string) error {
 	text, err := os.ReadFile(makefile)
 	if err != nil {
@@ -123,9 +121,9 @@ func relocate(makefile string) error {
 	return os.WriteFile(makefile, text, 0o644)
 }
 
-// unpack downloads packages and leaves their files (those that match, or all) in a directory, when finish has had its
-// way with them. It works in a new directory first: a second program at the same time finds all or nothing, and so
-// does the next one after this one was interrupted.
+// unpack downloads packages and moves their files (all, or those that match) to a directory after finish has
+// processed them. It unpacks in a temporary directory. So another program, or the next run after an interruption,
+// finds all files or none.
 func unpack(ctx context.Context, dir string, packages []string, finish func(tree string) error, match ...string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err

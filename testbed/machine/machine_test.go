@@ -46,7 +46,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestUntarStaysInside offers names that lead out of the folder, as a guest may.
+// TestUntarStaysInside tries names that lead out of the folder, which a guest may send.
 func TestUntarStaysInside(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "to")

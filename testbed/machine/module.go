@@ -20,8 +20,8 @@ type Module struct {
 	Params string
 }
 
-// Modules returns the named modules of the kernel's package and what they depend on, in the order of
-// loading. Those that are built into the kernel are left out.
+// Modules returns the named modules of the kernel's package and their dependencies, in the order of loading.
+// Built-in modules are left out.
 func (k Kernel) Modules(ctx context.Context, names ...string) ([]Module, error) {
 	builtin, err := os.ReadFile(filepath.Join(k.modules(), "modules.builtin"))
 	if err != nil {
@@ -70,7 +70,7 @@ func (k Kernel) Modules(ctx context.Context, names ...string) ([]Module, error) 
 	return list, nil
 }
 
-// moduleName is what the kernel calls the module in a file: virtio-net.ko.xz is virtio_net.
+// moduleName returns the kernel's name of the module in a file: virtio-net.ko.xz is virtio_net.
 func moduleName(path string) string {
 	name, _, _ := strings.Cut(filepath.Base(path), ".ko")
 	return strings.ReplaceAll(name, "-", "_")

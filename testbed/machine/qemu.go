@@ -34,7 +34,7 @@ type Region struct {
 	Node int
 }
 
-// Regions returns where the reserved memory lies: at the end of each node.
+// Regions returns the location of the reserved memory, at the end of each node.
 func (m Machine) Regions() ([]Region, error) {
 	var list []Region
 	end := 0
@@ -48,7 +48,7 @@ func (m Machine) Regions() ([]Region, error) {
 	return list, nil
 }
 
-// nodes are the sizes of the NUMA nodes in MiB.
+// nodes returns the sizes of the NUMA nodes in MiB.
 func (m Machine) nodes() []int {
 	var sizes []int
 	for _, reserved := range m.Reserve {
@@ -57,7 +57,7 @@ func (m Machine) nodes() []int {
 	return sizes
 }
 
-// args is QEMU's command line; the ports' pipes are its descriptors 3 and up.
+// args returns QEMU's arguments. The ports' pipes are its descriptors from 3 on.
 func (m Machine) args(initrd string) ([]string, error) {
 	regions, err := m.Regions()
 	if err != nil {
@@ -74,10 +74,10 @@ func (m Machine) args(initrd string) ([]string, error) {
 		memory += r.MiB
 	}
 	args := []string{
-		// One thread emulates all CPUs: with a thread each, QEMU's emulation of code that another CPU
-		// patches can stick for good at a tracepoint that is being switched on.
+		// One thread emulates all CPUs. With one thread per CPU, QEMU can hang forever when a CPU patches code
+		// that another executes, as when a tracepoint is switched on.
 		"-accel", "tcg,thread=" + thread,
-		// Without a level the highest CPUID leaf is 0xd, and leaf 0x12 answers with the data of that one.
+		// Without a level the highest CPUID leaf is 0xd, and leaf 0x12 returns the data of that leaf.
 		"-cpu", "max,level=0x14",
 		"-smp", m.smp(), "-m", strconv.Itoa(memory) + "M",
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
@@ -97,8 +97,8 @@ func ports() []string {
 	return []string{job.PortStdout, job.PortStderr, job.PortFiles, job.PortStatus}
 }
 
-// smp gives each processor a socket of its own when there are several nodes: threads and cores of one socket
-// on two nodes are what the kernel warns of.
+// smp gives each processor its own socket if there are several nodes. The kernel warns if threads or cores of one
+// socket are on two nodes.
 func (m Machine) smp() string {
 	if len(m.Reserve) < 2 {
 		return strconv.Itoa(m.CPUs)
@@ -182,14 +182,14 @@ func (m Machine) boot(ctx context.Context, initrd string, c Command) (Result, er
 	return Result{Exit: status.Exit, Trouble: status.Trouble}, nil
 }
 
-// pipes are what QEMU writes to and we read.
+// pipes carry QEMU's output to this program.
 type pipes struct {
 	writers []*os.File
 	readers []func() error
 	err     error
 }
 
-// to gives the command one more descriptor, what is written to which is handled by a function.
+// to adds a descriptor to the command. The function handles what is written to it.
 func (p *pipes) to(cmd *exec.Cmd, handle func(io.Reader) error) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/teescope/teescope/testbed/machine/job"
 )
 
-// Machine is what to boot.
+// Machine configures a virtual machine.
 type Machine struct {
 	Kernel    Kernel
 	Guest     string // the program of testbed/guest, which becomes the first process
@@ -31,7 +31,7 @@ type Machine struct {
 // Forward makes a TCP port of the guest reachable at a port of the host's loopback.
 type Forward struct{ Host, Guest int }
 
-// Command is what to run.
+// Command is the command to run and its files.
 type Command struct {
 	Argv           []string
 	Env            []string
@@ -42,20 +42,20 @@ type Command struct {
 	To             string   // where they go
 }
 
-// Result is how the command ended.
+// Result is the result of the command.
 type Result struct {
 	Exit    int
 	Trouble []string // warnings and oopses of the guest's kernel
 }
 
-// tries is how often a machine is booted that dies or sticks before its first process runs: about one boot
-// in sixty does under QEMU's emulation, whatever is to run.
+// tries is the number of boots if the machine dies or hangs before its first process runs. About one boot in
+// sixty does so under QEMU's emulation, for any command.
 const tries = 3
 
 // bootLimit is how long a boot may take; one takes 5 to 8 s on an idle machine.
 const bootLimit = 3 * time.Minute
 
-// errBoot says that the command did not begin.
+// errBoot means that the command did not begin.
 var errBoot = errors.New("the machine died before its first process ran")
 
 // Run boots the machine and runs the command. An error means that the command did not run to its end.

@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// Tree adds a file or a folder of the host. Programs that are linked dynamically bring their loader and
-// libraries, at the same paths as on the host.
+// Tree adds a file or a folder of the host. A dynamically linked program brings its loader and libraries, at the
+// same paths as on the host.
 func (a *Archive) Tree(name, from string) error {
 	from, err := filepath.EvalSymlinks(from)
 	if err != nil {
@@ -48,7 +48,7 @@ func (a *Archive) Tree(name, from string) error {
 	})
 }
 
-// libraries adds what a dynamically linked program needs.
+// libraries adds the libraries of a dynamically linked program.
 func (a *Archive) libraries(program string) error {
 	dynamic, err := isDynamic(program)
 	if err != nil || !dynamic {
@@ -72,7 +72,7 @@ func (a *Archive) libraries(program string) error {
 	return nil
 }
 
-// isDynamic tells whether a file is an ELF program or library that asks for a loader or libraries.
+// isDynamic reports whether a file is an ELF program or library that needs a loader or libraries.
 func isDynamic(file string) (bool, error) {
 	f, err := elf.Open(file)
 	if format := (*elf.FormatError)(nil); errors.As(err, &format) || errors.Is(err, io.EOF) {
@@ -90,7 +90,7 @@ func isDynamic(file string) (bool, error) {
 	return f.Type == elf.ET_DYN && f.SectionByType(elf.SHT_DYNAMIC) != nil && !isStaticPIE(f), nil
 }
 
-// isStaticPIE tells whether a shared object asks for no library: then ldd has nothing to say.
+// isStaticPIE reports whether a shared object needs no library. ldd prints nothing for it.
 func isStaticPIE(f *elf.File) bool {
 	needed, err := f.DynString(elf.DT_NEEDED)
 	return err == nil && len(needed) == 0

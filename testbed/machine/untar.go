@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// untar writes the guest's files below a directory. The guest is not trusted to name paths: os.Root
-// refuses those that lead out of it.
+// untar writes the guest's files below a directory. The guest is not trusted to choose paths: os.Root refuses
+// paths that lead out of it.
 func untar(r io.Reader, dir string) error {
 	in := tar.NewReader(r)
 	for {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package job is what the host and the first process of the guest tell each other. It refuses to act.
+// Package job defines the messages between the host and the first process of the guest. It refuses to act.
 package job
 
-// Places in the guest.
+// Paths in the guest.
 const (
 	File = "/job.json" // the job
 	Dir  = "/job"      // the command's working directory: where files are brought
@@ -17,7 +17,7 @@ const (
 	PortStatus = "status"
 )
 
-// Job says what the guest does.
+// Job is the work of the guest.
 type Job struct {
 	Modules  []Module // loaded in this order; those before Ports speak to the host
 	Ports    int      // how many of Modules are loaded before the ports are opened
@@ -34,11 +34,11 @@ type Module struct{ File, Params string }
 // Relay makes a port of the guest's loopback reachable at a port of its network interface.
 type Relay struct{ Listen, To int }
 
-// Status is what the guest reports: Up when it is ready to work, then once how the command ended.
+// Status is a message of the guest: Up when it is ready, then once the result of the command.
 type Status struct {
 	Up      bool     `json:",omitempty"`
 	Ended   bool     `json:",omitempty"`
-	Exit    int      // of the command; 128 and the signal's number when a signal ended it, as a shell says
-	Error   string   `json:",omitempty"` // why the guest could not do its job
+	Exit    int      // of the command; 128 plus the signal's number if a signal ended it, as in a shell
+	Error   string   `json:",omitempty"` // why the guest could not run the job
 	Trouble []string `json:",omitempty"` // warnings and oopses of the kernel's log
 }
