@@ -35,7 +35,7 @@ LAYOUTS   := $(addsuffix /layout.go,$(filter-out %.o,$(LAYOUT_OF)))
 
 # What `make generate` writes; `make check-generated` writes it again and compares.
 GENERATED := $(BPF_OBJ) $(LAYOUTS) internal/agent/collector/system/syscalls.go docs/dev/probe-cost.md \
-	$(wildcard web/dist) internal/server/dashboards/panels.json internal/server/report/questions.json internal/server/pagequery/pagequery.json deploy/grafana/dashboards docs/user/metrics.md docs/user/cli.md
+	web/dist internal/server/dashboards/panels.json internal/server/report/questions.json internal/server/pagequery/pagequery.json deploy/grafana/dashboards docs/user/metrics.md docs/user/cli.md
 
 .PHONY: help
 help: ## list the targets
@@ -60,7 +60,7 @@ generate-bpf: $(BPF_OBJ) ## compile the BPF programs to the committed objects (c
 	$(STRIP) -g $@
 
 generate-layouts: $(BPF_OBJ) ## write the Go mirrors of the BPF programs' types
-	$(GO) run ./internal/agent/bpf/genlayout $(LAYOUT_OF)
+	$(GO) run ./internal/agent/bpf/genlayout $(LAYOUT_OF) -- $(BPF_OBJ)
 
 generate-go: ## write the table of system call names
 	$(GO) run ./internal/agent/collector/system/gensyscalls
@@ -90,11 +90,19 @@ check-generated: ## write all generated files again and fail when one differs fr
 
 ## Checking
 
-.PHONY: lint lint-go lint-bpf lint-shell lint-web
-lint: lint-go lint-bpf lint-shell lint-web ## run every linter
+.PHONY: lint lint-go lint-dead lint-bpf lint-shell lint-web
+lint: lint-go lint-dead lint-bpf lint-shell lint-web ## run every linter
 
 lint-go: $(TOOLS)/golangci-lint ## golangci-lint (pinned in tools/go.mod)
 	$(TOOLS)/golangci-lint run --allow-parallel-runners ./...
+
+# Each command of the module: what none of them reaches is dead, except the functions in tools/dead.txt.
+COMMANDS := ./cmd/teescope ./bench/... ./testbed/... ./test/vm/guest ./docs/gen ./internal/agent/bpf/genlayout ./internal/agent/collector/system/gensyscalls
+
+lint-dead: $(TOOLS)/deadcode ## functions that no command reaches, compared with tools/dead.txt
+	@$(TOOLS)/deadcode -f '{{$$path := .Path}}{{range .Funcs}}{{println (printf "%s.%s" $$path .Name)}}{{end}}' $(COMMANDS) | \
+		LC_ALL=C sort | diff -u --label 'may be dead: tools/dead.txt' --label 'dead' tools/dead.txt - || \
+		{ echo 'remove the functions that are dead (+), and the entries that are not (-)' >&2; exit 1; }
 
 lint-bpf: ## clang-format on the BPF sources
 	$(FORMAT) --dry-run --Werror $(BPF_FMT) $(C_FMT)
@@ -201,7 +209,7 @@ testbed: ## build the virtual SGX machine: then testbed/run -- CMD
 setup: ## install what the tests need (Debian packages, node modules, linters)
 	tools/setup.sh
 
-tools: $(TOOLS)/golangci-lint ## build the pinned linters
+tools: $(TOOLS)/golangci-lint $(TOOLS)/deadcode ## build the pinned linters
 
 test-all: ## every step of CI, in its order, with a summary
 	test/all --no-setup
@@ -214,6 +222,9 @@ clean: ## remove what was built
 
 $(TOOLS)/golangci-lint: tools/go.mod tools/go.sum
 	CGO_ENABLED=0 $(GO) -C tools build -trimpath -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(TOOLS)/deadcode: tools/go.mod tools/go.sum
+	CGO_ENABLED=0 $(GO) -C tools build -trimpath -o $(CURDIR)/$@ golang.org/x/tools/cmd/deadcode
 
 web/node_modules/.package-lock.json: web/package-lock.json
 	npm --prefix web ci --no-audit --no-fund

@@ -33,9 +33,6 @@ const (
 	typeLink = 0o120000
 )
 
-// Has tells whether a path was added.
-func (a *Archive) Has(name string) bool { return a.have[path.Clean(name)] }
-
 // Bytes adds a file.
 func (a *Archive) Bytes(name string, perm os.FileMode, data []byte) {
 	a.add(name, typeFile|uint32(perm.Perm()), int64(len(data)), bytes.NewReader(data))

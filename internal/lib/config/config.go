@@ -68,9 +68,6 @@ func (o Origin) String() string {
 	return o.Kind + " " + o.At
 }
 
-// Origin returns the source of a key's value.
-func (c *Config) Origin(key string) Origin { return c.origins[key] }
-
 // Values returns every key with its value as a user writes it. Lists are separated by commas.
 func (c *Config) Values() map[string]string {
 	out := map[string]string{}

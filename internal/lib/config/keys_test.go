@@ -165,7 +165,7 @@ func TestGoodValues(t *testing.T) {
 					t.Errorf("%s: %s: %v", try.origin, value, err)
 					continue
 				}
-				if got := c.Origin(k.name).String(); got != try.origin {
+				if got := c.origins[k.name].String(); got != try.origin {
 					t.Errorf("%s comes from %q, want %q", k.name, got, try.origin)
 				}
 				if got := k.get(c); len(got) != 1 || !strings.HasPrefix(strings.TrimPrefix(got[0], "application="), strings.TrimSuffix(value, "/metrics")) {

@@ -58,7 +58,7 @@ func TestLayers(t *testing.T) {
 		if !reflect.DeepEqual(ck.got, ck.want) {
 			t.Errorf("%s = %v, want %v", ck.key, ck.got, ck.want)
 		}
-		if got := c.Origin(ck.key).String(); got != ck.origin {
+		if got := c.origins[ck.key].String(); got != ck.origin {
 			t.Errorf("origin of %s = %q, want %q", ck.key, got, ck.origin)
 		}
 	}

@@ -4,7 +4,9 @@
 // object's BTF. The object lists the types (bpf/include/layout.h). "make generate-layouts" runs the command. It reads
 // the committed object and needs no compiler.
 //
-//	genlayout OBJECT DIR ...    writes DIR/layout.go, for the package with the name of DIR
+//	genlayout OBJECT DIR ... [-- OBJECT ...]    writes DIR/layout.go, for the package with the name of DIR
+//
+// It fails if one of the objects, or of those after "--", has types for a package that no DIR has the name of.
 package main
 
 import (
@@ -29,15 +31,52 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) == 0 || len(args)%2 != 0 {
-		return errors.New("usage: genlayout OBJECT DIR [OBJECT DIR ...]")
+	var objects []string
+	if at := slices.Index(args, "--"); at >= 0 {
+		args, objects = args[:at], args[at+1:]
 	}
+	if len(args) == 0 || len(args)%2 != 0 {
+		return errors.New("usage: genlayout OBJECT DIR [OBJECT DIR ...] [-- OBJECT ...]")
+	}
+	var written []string
 	for pair := range slices.Chunk(args, 2) {
 		if err := write(pair[0], pair[1]); err != nil {
 			return fmt.Errorf("writing the types of %s: %w", pair[0], err)
 		}
+		objects, written = append(objects, pair[0]), append(written, filepath.Base(pair[1]))
+	}
+	for _, object := range objects {
+		all, err := packages(object)
+		if err != nil {
+			return fmt.Errorf("listing the packages that %s has types for: %w", object, err)
+		}
+		for _, pkg := range all {
+			if !slices.Contains(written, pkg) {
+				return fmt.Errorf("%s has types for the package %s, and no argument names its folder", object, pkg)
+			}
+		}
 	}
 	return nil
+}
+
+// packages returns the Go packages that an object has types for. Several objects may have the types of one package.
+func packages(object string) ([]string, error) {
+	spec, err := btf.LoadSpec(object)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for typ, err := range spec.All() {
+		if err != nil {
+			return nil, err
+		}
+		if section, ok := typ.(*btf.Datasec); ok {
+			if name, found := strings.CutPrefix(section.Name, "go."); found {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
 }
 
 func write(object, dir string) error {

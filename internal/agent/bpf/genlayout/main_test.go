@@ -2,7 +2,36 @@
 
 package main
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestEveryPackageIsWritten(t *testing.T) {
+	const object = "../../tee/sgx/driver/sgx.bpf.o" // has types for driver and attribution
+	all, err := packages(object)
+	if slices.Sort(all); err != nil || !slices.Equal(all, []string{"attribution", "driver"}) {
+		t.Fatalf("packages are %q (%v)", all, err)
+	}
+	dir := t.TempDir()
+	driver, attribution := filepath.Join(dir, "driver"), filepath.Join(dir, "attribution")
+	for _, name := range []string{driver, attribution} {
+		if err := os.Mkdir(name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := run([]string{object, driver, object, attribution, "--", object}); err != nil {
+		t.Error(err)
+	}
+	for _, args := range [][]string{{object, driver}, {object, attribution, "--", object}} {
+		if err := run(args); err == nil || !strings.Contains(err.Error(), "no argument names its folder") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
 
 func TestNames(t *testing.T) {
 	for c, want := range map[string][2]string{
