@@ -72,16 +72,19 @@ function Picker() {
   };
   const problem = usePatternCheck(regex ? typed : "");
   const [entered, setEntered] = useState(""); // the pattern to add once the server has accepted it
-  const enter = (): void => {
-    const [match] = shown;
-    if (regex) setEntered(typed);
-    else if (match) toggle({ kind, text: match.name, regex });
-  };
-  useEffect(() => {
-    if (!regex || entered === "" || entered !== typed || problem !== "") return;
+  const add = (): void => {
     toggle({ kind, text: typed, regex });
     setTyped("");
     setEntered("");
+  };
+  const enter = (): void => {
+    const [match] = shown;
+    if (!regex && match) toggle({ kind, text: match.name, regex });
+    else if (regex && problem === "") add(); // at once: Escape may close the picker before an effect runs
+    else if (regex) setEntered(typed);
+  };
+  useEffect(() => {
+    if (regex && entered !== "" && entered === typed && problem === "") add();
   }, [entered, typed, problem]);
   const move = (event: KeyboardEvent, by: number): void => {
     const inputs = [...(box.current?.querySelectorAll<HTMLElement>("input") ?? [])];
