@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // anyCore leaves the choice of the core to the scheduler.
@@ -163,15 +165,9 @@ func (c *child) resident() (float64, error) {
 }
 
 func residentOf(pid int) (float64, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
+	memory, ok := hostfs.At("/proc").Process(pid).Memory()
+	if !ok {
+		return 0, fmt.Errorf("process %d has no resident memory", pid)
 	}
-	for line := range strings.Lines(string(data)) {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "VmRSS:" {
-			kib, err := strconv.ParseFloat(fields[1], 64)
-			return kib * 1024, err
-		}
-	}
-	return 0, fmt.Errorf("process %d has no VmRSS", pid)
+	return float64(memory.Resident), nil
 }

@@ -6,12 +6,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -19,6 +19,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // server is the measured process.
@@ -70,7 +72,11 @@ func (s *server) reportIngest(ctx context.Context, out io.Writer, d time.Duratio
 	if err != nil {
 		return err
 	}
-	cpu, disk, began := s.cpu(), s.disk(), time.Now()
+	cpuBefore, err := s.cpu()
+	if err != nil {
+		return err
+	}
+	disk, began := s.disk(), time.Now()
 	if err := sleep(ctx, d); err != nil {
 		return err
 	}
@@ -82,38 +88,33 @@ func (s *server) reportIngest(ctx context.Context, out io.Writer, d time.Duratio
 	if err != nil {
 		return err
 	}
-	samples := after - before
+	cpuAfter, err := s.cpu()
+	if err != nil {
+		return err
+	}
+	samples, cpu := after-before, (cpuAfter - cpuBefore).Seconds()
 	fmt.Fprintf(out, "scraping alone, %v: %.0f series, %.0f samples/s, %.1f %% of a core, %.2f us/sample, %.2f B/sample of disk (log and recent chunks)\n",
-		d, series, samples/time.Since(began).Seconds(), 100*(s.cpu()-cpu).Seconds()/time.Since(began).Seconds(),
-		1e6*(s.cpu()-cpu).Seconds()/samples, float64(s.disk()-disk)/samples)
+		d, series, samples/time.Since(began).Seconds(), 100*cpu/time.Since(began).Seconds(),
+		1e6*cpu/samples, float64(s.disk()-disk)/samples)
 	return s.report(out, "before the queries")
 }
 
 // report reports memory.
 func (s *server) report(out io.Writer, when string) error {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
-	if err != nil {
-		return err
+	memory, ok := s.process().Memory()
+	if !ok {
+		return errors.New("reading the memory of the server: it has ended")
 	}
-	field := func(name string) string {
-		_, rest, _ := strings.Cut(string(status), name+":")
-		line, _, _ := strings.Cut(rest, "\n")
-		return strings.TrimSpace(line)
-	}
-	_, err = fmt.Fprintf(out, "%s: resident %s (of files %s), at most %s\n", when, field("VmRSS"), field("RssFile"), field("VmHWM"))
+	_, err := fmt.Fprintf(out, "%s: resident %d kB (of files %d kB), at most %d kB\n", when, memory.Resident/1024, memory.Files/1024, memory.Peak/1024)
 	return err
 }
 
-// cpu returns the CPU time that the server has used. USER_HZ is 100.
-func (s *server) cpu() time.Duration {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	if err != nil || len(fields) < 13 {
-		return 0
-	}
-	user, _ := strconv.ParseInt(fields[11], 10, 64)
-	system, _ := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * 10 * time.Millisecond
+func (s *server) process() hostfs.Process { return hostfs.At("/proc").Process(s.cmd.Process.Pid) }
+
+// cpu returns the CPU time that the server has used.
+func (s *server) cpu() (time.Duration, error) {
+	stat, err := s.process().Stat()
+	return stat.CPU, err
 }
 
 // disk returns the size of the database in bytes.
@@ -131,8 +132,8 @@ func (s *server) disk() int64 {
 	return total
 }
 
-// asked is the result of one query.
-type asked struct {
+// queryResult is the result of one query.
+type queryResult struct {
 	query string
 	took  time.Duration
 	bytes int
@@ -140,7 +141,7 @@ type asked struct {
 
 // reportQueries runs each query of the page for the time since the start, one after the other.
 func (s *server) reportQueries(ctx context.Context, out io.Writer, queries []string, o options) error {
-	var all []asked
+	var all []queryResult
 	refused := map[string]int{}
 	began := time.Now()
 	for range o.rounds {
@@ -153,10 +154,10 @@ func (s *server) reportQueries(ctx context.Context, out io.Writer, queries []str
 			if reason != "" {
 				refused[reason]++
 			}
-			all = append(all, asked{query: q, took: time.Since(start), bytes: size})
+			all = append(all, queryResult{query: q, took: time.Since(start), bytes: size})
 		}
 	}
-	slices.SortFunc(all, func(a, b asked) int { return int(a.took - b.took) })
+	slices.SortFunc(all, func(a, b queryResult) int { return int(a.took - b.took) })
 	at := func(share float64) time.Duration { return all[min(len(all)-1, int(share*float64(len(all))))].took }
 	fmt.Fprintf(out, "%d queries of the page, n=%d in %v, 15 minutes at 5 s: p50 %v, p90 %v, p99 %v, most %v\n",
 		len(queries), len(all), time.Since(began).Round(time.Second), at(0.5), at(0.9), at(0.99), at(1))

@@ -103,6 +103,34 @@ func parseSwitches(data []byte) (voluntary, involuntary uint64, ok bool) {
 	return voluntary, involuntary, found == 2
 }
 
+// Memory is the resident memory of a process in bytes.
+type Memory struct{ Resident, Files, Peak uint64 }
+
+// parseMemory parses VmRSS, RssFile and VmHWM of proc_pid_status(5).
+func parseMemory(data []byte) (m Memory, ok bool) {
+	found := 0
+	for line := range strings.Lines(string(data)) {
+		name, value, _ := strings.Cut(line, ":")
+		into := &m.Resident
+		switch name {
+		case "VmRSS":
+		case "RssFile":
+			into = &m.Files
+		case "VmHWM":
+			into = &m.Peak
+		default:
+			continue
+		}
+		n, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 54)
+		if err != nil {
+			return Memory{}, false
+		}
+		*into = n * 1024
+		found++
+	}
+	return m, found == 3
+}
+
 // parseWchan parses the kernel function that a thread sleeps in. "0" means none or hidden. Suffixes added by the
 // compiler are removed.
 func parseWchan(data []byte) string {

@@ -85,6 +85,20 @@ func TestParseSwitches(t *testing.T) {
 	}
 }
 
+func TestParseMemory(t *testing.T) {
+	for status, want := range map[string]Memory{
+		"Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\nRssFile:\t 4 kB\n": {1 << 20, 4 << 10, 2 << 20},
+		"Name:\tkthreadd\n":                                              {},
+		"VmRSS:\t1024 kB\n":                                              {},
+		"VmHWM:\t1 kB\nVmRSS:\t-1 kB\nRssFile:\t1 kB\n":                  {},
+		"VmHWM:\t1 kB\nVmRSS:\t9999999999999999999 kB\nRssFile:\t1 kB\n": {},
+	} {
+		if m, ok := parseMemory([]byte(status)); ok != (want != Memory{}) || ok && m != want {
+			t.Errorf("%q: %+v, %t", status, m, ok)
+		}
+	}
+}
+
 func TestParseWchan(t *testing.T) {
 	for text, want := range map[string]string{"0": "", "": "", "ep_poll": "ep_poll", "a.constprop.0.isra.1\n": "a", "\xff": "\uFFFD"} {
 		if got := parseWchan([]byte(text)); got != want {

@@ -116,6 +116,15 @@ func (p Process) Switches() (voluntary, involuntary uint64, ok bool) {
 	return parseSwitches(data)
 }
 
+// Memory reads the resident memory from the file status. A kernel thread and an ended process have none.
+func (p Process) Memory() (Memory, bool) {
+	data, err := p.Read(maxSmall, "status")
+	if err != nil {
+		return Memory{}, false
+	}
+	return parseMemory(data)
+}
+
 // WaitsIn returns the kernel function that a thread sleeps in. It is empty when there is none or the kernel hides it.
 func (p Process) WaitsIn() string {
 	data, err := p.Read(maxSmall, "wchan")
@@ -132,11 +141,14 @@ func (p Process) Executable() (string, error) { return p.Link("exe") }
 // Undeleted removes the kernel's note that the file was removed from a path.
 func Undeleted(path string) string { return strings.TrimSuffix(path, " (deleted)") }
 
+// FileID identifies a file.
+type FileID struct{ Device, Inode uint64 }
+
 // File identifies a file and its version.
 type File struct {
-	Device, Inode uint64
-	Size          int64
-	Modified      int64 // nanoseconds since 1970
+	FileID
+	Size     int64
+	Modified int64 // nanoseconds since 1970
 }
 
 // ExecutableFile identifies the file that the process runs, even when its path now names another file. A kernel thread
@@ -147,7 +159,7 @@ func (p Process) ExecutableFile() (File, error) {
 	if err := unix.Stat(path, &info); err != nil {
 		return File{}, &os.PathError{Op: "stat", Path: path, Err: err}
 	}
-	return File{Device: info.Dev, Inode: info.Ino, Size: info.Size, Modified: info.Mtim.Nano()}, nil
+	return File{FileID: FileID{info.Dev, info.Ino}, Size: info.Size, Modified: info.Mtim.Nano()}, nil
 }
 
 // HasOpen reports whether one of the first open files of the process satisfies is. The kernel names sockets and pipes

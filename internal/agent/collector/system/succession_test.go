@@ -20,8 +20,8 @@ type life struct {
 }
 
 var (
-	old   = hostfs.File{Device: 1, Inode: 10, Size: 100, Modified: 1}
-	newer = hostfs.File{Device: 1, Inode: 11, Size: 120, Modified: 2}
+	old   = hostfs.File{FileID: hostfs.FileID{Device: 1, Inode: 10}, Size: 100, Modified: 1}
+	newer = hostfs.File{FileID: hostfs.FileID{Device: 1, Inode: 11}, Size: 120, Modified: 2}
 )
 
 func TestRestartsAndDeploymentsAreToldApart(t *testing.T) {

@@ -31,12 +31,12 @@ import (
 // Mode selects whether the enclave boundary is traced.
 type Mode string
 
-// The modes. Auto counts every call while the cost is below the budget, and samples above it. On always counts
+// The modes. modeAuto counts every call while the cost is below the budget, and samples above it. modeOn always counts
 // every call.
 const (
-	Off  Mode = "off"
-	Auto Mode = "auto"
-	On   Mode = "on"
+	modeOff  Mode = "off"
+	modeAuto Mode = "auto"
+	modeOn   Mode = "on"
 )
 
 // Options configure a Backend.
@@ -108,7 +108,7 @@ func (b *Backend) Describe() []*metric.Desc { return b.families.All() }
 // Init implements service.Initializer. A kernel that does not support tracing is no error: there are no samples
 // then.
 func (b *Backend) Init(context.Context) error {
-	if b.opts.Mode == Off {
+	if b.opts.Mode == modeOff {
 		return nil
 	}
 	b.mu.Lock()

@@ -37,7 +37,7 @@ const (
 
 // Entries are counted once in every thread that existed, in every later thread, and in children.
 func TestEntriesAreCountedInAllThatDescends(t *testing.T) {
-	b, p := startDoorway(t, On, 0)
+	b, p := startDoorway(t, modeOn, 0)
 	for where, times := range []float64{1, 4, 4, 2} {
 		before := scrape(t, b)
 		p.do(t, "500 70 %d", where)
@@ -53,7 +53,7 @@ func TestEntriesAreCountedInAllThatDescends(t *testing.T) {
 
 // Above the budget the breakpoints are detached until a window begins.
 func TestEntriesAreSampledAboveTheBudget(t *testing.T) {
-	b, p := startDoorway(t, Auto, 100)
+	b, p := startDoorway(t, modeAuto, 100)
 	p.do(t, "2000 100 1")
 	if err := b.tick(); err != nil { // once: the next tick may open a window
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestEntriesAreSampledAboveTheBudget(t *testing.T) {
 
 // Crossings of a process that does not enter through the vDSO are derived from its calls.
 func TestProcessesThatDoNotUseTheVDSOAreCountedByCalls(t *testing.T) {
-	o := watching(t, On, 0, "sdk-elsewhere")
+	o := watching(t, modeOn, 0, "sdk-elsewhere")
 	o.enclu = func(uint32) (uint64, error) { return 1 << 20, nil } // an address without code
 	b := startWith(t, o)
 	app := ready(t, b, sdkApp(t, "sdk-elsewhere"))

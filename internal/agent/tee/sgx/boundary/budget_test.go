@@ -26,7 +26,7 @@ const roundsAboveTheBudget = 12
 // count is wrong in all rounds.
 func TestAboveTheBudgetCallsAreSampled(t *testing.T) {
 	const budget = 16_000 // shared by the library and the program
-	b := start(t, Auto, budget)
+	b := start(t, modeAuto, budget)
 	app := run(t, sdkApp(t, "sdk-fast", "-fno-omit-frame-pointer", "-fno-shrink-wrap")) // each function begins with a push
 	app.do(t, "ecall 0 0 1")
 	look(t, b)
@@ -108,7 +108,7 @@ func compareAboveTheBudget(t *testing.T, b *Backend, app *target, budget float64
 
 // In mode off nothing is loaded, and there are no samples.
 func TestOffHasNoSamples(t *testing.T) {
-	b := New(options(Off, 0))
+	b := New(options(modeOff, 0))
 	if err := b.Init(context.Background()); err != nil || b.object != nil {
 		t.Errorf("something was loaded: %v", err)
 	}
@@ -122,7 +122,7 @@ func TestOffHasNoSamples(t *testing.T) {
 
 // The cost of a crossing is published if it is configured, even if nothing is traced.
 func TestCostOfACrossingIsPublished(t *testing.T) {
-	o := options(Off, 0)
+	o := options(modeOff, 0)
 	o.CostLow, o.CostHigh = 3*time.Microsecond, 5*time.Microsecond
 	want := map[string]float64{"teescope_enclave_crossing_seconds{bound=low}": 3e-6, "teescope_enclave_crossing_seconds{bound=high}": 5e-6}
 	if got := scrape(t, New(o)); !maps.Equal(got, want) {
@@ -132,7 +132,7 @@ func TestCostOfACrossingIsPublished(t *testing.T) {
 
 // A file without processes is dropped after a while, and all its resources are freed.
 func TestUnusedFilesAreDropped(t *testing.T) {
-	b := start(t, On, 0)
+	b := start(t, modeOn, 0)
 	app := ready(t, b, sdkApp(t, "sdk-gone"))
 	app.do(t, "ecall 50 3 1")
 	if b.files.Len() < 2 || b.functions.Remembered() < 4 {

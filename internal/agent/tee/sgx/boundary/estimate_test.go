@@ -31,7 +31,7 @@ func (measuring) Forget(*process.Process) error  { return nil }
 func (measuring) Tidy() error                    { return nil }
 
 func TestOnlyUnmeasuredProcessesAreEstimated(t *testing.T) {
-	b := New(options(Auto, 1000))
+	b := New(options(modeAuto, 1000))
 	b.processes = process.NewTable(host.Processes{}, 8, time.Now)
 	b.mechanisms = mechanisms{measuring{2: true}, measuring{3: true, 7: true}}
 	for tgid, p := range map[uint32]process.Process{

@@ -42,7 +42,7 @@ func (p *target) end(t *testing.T) string {
 func TestGramineCountsAreTheStatisticsThatItPrints(t *testing.T) {
 	for name, flags := range map[string][]string{"": nil, ", position-dependent": {"-no-pie"}} {
 		t.Run("loader"+name, func(t *testing.T) {
-			b := start(t, On, 0)
+			b := start(t, modeOn, 0)
 			p := run(t, loader(t, flags...))
 			p.do(t, "end 4 10 3") // before the first look: these threads are gone
 			lost := []float64{4 * (1 + 10 + 1), 4 * (10 + 1), 4 * 3, 0, 0}
@@ -78,7 +78,7 @@ func TestGramineCountsAreTheStatisticsThatItPrints(t *testing.T) {
 
 // OCALLs of Gramine are timed like others, except the one that ends a thread.
 func TestGramineOCALLsAreTimed(t *testing.T) {
-	b := startWith(t, watching(t, On, 0, "loader"))
+	b := startWith(t, watching(t, modeOn, 0, "loader"))
 	p := run(t, loader(t))
 	p.do(t, "end 1 1 0")
 	look(t, b)
@@ -94,7 +94,7 @@ func TestGramineOCALLsAreTimed(t *testing.T) {
 
 // Processes that begin and end between two looks are counted if the file is known.
 func TestShortProcessesOfGramineAreCounted(t *testing.T) {
-	b := start(t, On, 0)
+	b := start(t, modeOn, 0)
 	path := loader(t)
 	first := run(t, path)
 	first.do(t, "end 0 0 0")
@@ -124,7 +124,7 @@ func TestShortProcessesOfGramineAreCounted(t *testing.T) {
 
 // The hook at the end of threads is useful only if the memory still exists then.
 func TestHookAtTheEndOfThreads(t *testing.T) {
-	b := start(t, On, 0)
+	b := start(t, modeOn, 0)
 	t.Logf("%s by %s %s", b.gramine.Ends.Probe, b.gramine.Ends.Mechanism, b.gramine.Ends.Reason)
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
@@ -142,7 +142,7 @@ func TestHookAtTheEndOfThreads(t *testing.T) {
 
 // SIGKILL ends threads anywhere. The kernel's hook catches their last values.
 func TestKilledGramineThreadsAreCounted(t *testing.T) {
-	b := start(t, On, 0)
+	b := start(t, modeOn, 0)
 	p := run(t, loader(t))
 	p.do(t, "end 0 0 0")
 	look(t, b)
@@ -162,7 +162,7 @@ func TestKilledGramineThreadsAreCounted(t *testing.T) {
 
 // A loader without symbols still has counters, which are read from running threads.
 func TestGramineWithoutSymbols(t *testing.T) {
-	b := start(t, On, 0)
+	b := start(t, modeOn, 0)
 	p := run(t, loader(t, "-s"))
 	p.do(t, "end 0 0 0")
 	look(t, b)

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("TRANSITION_TEST_JOB") == "" {
 		os.Exit(m.Run())
 	}
-	b := New(options(On, 0))
+	b := New(options(modeOn, 0))
 	if err := b.Init(context.Background()); err != nil || b.object == nil {
 		fmt.Println(err)
 		os.Exit(1)

@@ -111,7 +111,7 @@ func (b *Backend) enclu() func(tgid uint32) (uint64, error) {
 
 // budget is the limit of the cost of all files, in hits a second. 0 means no limit.
 func (o Options) budget() float64 {
-	if o.Mode == On {
+	if o.Mode == modeOn {
 		return 0
 	}
 	return float64(o.Budget)

@@ -139,14 +139,15 @@ func (b *Backend) openFiles(p *process.Process) {
 	exe, _ := from.Of(p.TGID).Executable() // as named in its mappings
 	looked := map[string]bool{}
 	for _, m := range maps {
-		runtime := runtimeOf(p.Runtime, m.Path, m.Path == exe)
-		if runtime == "" || looked[m.Path] {
+		mapped := string(m.Path)
+		runtime := runtimeOf(p.Runtime, mapped, mapped == exe)
+		if runtime == "" || looked[mapped] {
 			continue
 		}
-		looked[m.Path] = true
-		file, isNew, err := b.files.Open(from, p.TGID, m.Path, runtime)
+		looked[mapped] = true
+		file, isNew, err := b.files.Open(from, p.TGID, mapped, runtime)
 		if err != nil {
-			b.opts.Log.Info("a file is not probed", "file", m.Path, "pid", p.TGID, "reason", err)
+			b.opts.Log.Info("a file is not probed", "file", mapped, "pid", p.TGID, "reason", err)
 			continue
 		}
 		p.Files[file] = true
@@ -155,7 +156,7 @@ func (b *Backend) openFiles(p *process.Process) {
 		}
 		if err := b.mechanisms.each(func(m mechanism) error { return m.Probe(file) }); err != nil {
 			file.Reason = bpf.Reason(err)
-			b.opts.Log.Info("not all of a file is probed", "file", m.Path, "reason", err)
+			b.opts.Log.Info("not all of a file is probed", "file", mapped, "reason", err)
 		}
 	}
 }

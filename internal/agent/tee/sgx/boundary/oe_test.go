@@ -10,7 +10,7 @@ import (
 func TestOpenEnclaveCallsAreWhatTheProgramCounts(t *testing.T) {
 	for _, name := range []string{"erthost", "ego-host"} {
 		t.Run(name, func(t *testing.T) {
-			b := startWith(t, watching(t, On, 0, name)) // a call of oe_enter is not a separate ECALL, and is not timed
+			b := startWith(t, watching(t, modeOn, 0, name)) // a call of oe_enter is not a separate ECALL, and is not timed
 			p := run(t, build(t, filepath.Join(t.TempDir(), name), "testdata/oehost.c"))
 			p.do(t, "0 0")
 			look(t, b)
@@ -37,7 +37,7 @@ func TestOpenEnclaveCallsAreWhatTheProgramCounts(t *testing.T) {
 }
 
 func TestOcclumCallsAreWhatTheProgramCounts(t *testing.T) {
-	b := start(t, On, 0)
+	b := start(t, modeOn, 0)
 	dir := t.TempDir()
 	build(t, filepath.Join(dir, "libocclum-pal.so"), "-shared", "-fPIC", "testdata/occlum.c")
 	p := run(t, build(t, filepath.Join(dir, "occlum-app"), "testdata/occlumapp.c", "-L"+dir, "-locclum-pal", "-Wl,-rpath,$ORIGIN"))

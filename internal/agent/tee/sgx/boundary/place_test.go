@@ -10,7 +10,7 @@ import (
 
 // The functions that our rules refuse must include all that the kernel refuses. The others must work.
 func TestKernelTakesWhatIsNotRefused(t *testing.T) {
-	b := start(t, On, 0)
+	b := start(t, modeOn, 0)
 	dir := filepath.Join(t.TempDir(), "gramine/sgx")
 	p := run(t, build(t, filepath.Join(dir, "loader"), "testdata/sites.c", "-DAS_LOADER"))
 	p.do(t, "0")

@@ -62,7 +62,7 @@ func TestSDKCallsAreWhatTheProgramCounts(t *testing.T) {
 		"sdk-fp-strip": {[]string{"-fno-omit-frame-pointer", "-s"}, [3]string{"0", "1", "2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := start(t, On, 0)
+			b := start(t, modeOn, 0)
 			app := ready(t, b, sdkApp(t, name, tt.flags...))
 			before := scrape(t, b)
 			counted := numbers(t, app.do(t, "ecall 500 7 8")) // 8 threads
@@ -77,7 +77,7 @@ func TestSDKCallsAreWhatTheProgramCounts(t *testing.T) {
 
 // Kernels before 6.6 attach a perf event for each site. That needs a capability after the start.
 func TestEventsCountTheSame(t *testing.T) {
-	o := options(On, 0)
+	o := options(modeOn, 0)
 	o.events = true
 	b := startWith(t, o)
 	if keeps := b.Keeps(); len(keeps) != 1 || keeps[0] != "cap_perfmon" {
@@ -98,7 +98,7 @@ func TestEventsCountTheSame(t *testing.T) {
 }
 
 func TestSwitchlessCallsAreNoTransitions(t *testing.T) {
-	b := start(t, On, 0)
+	b := start(t, modeOn, 0)
 	app := ready(t, b, sdkApp(t, "sdk-less"))
 	before := scrape(t, b)
 	app.do(t, "switchless 40 0 1")
@@ -112,7 +112,7 @@ func TestSwitchlessCallsAreNoTransitions(t *testing.T) {
 }
 
 func TestChildrenAndNewProgramsAreCounted(t *testing.T) {
-	b := start(t, On, 0)
+	b := start(t, modeOn, 0)
 	app := ready(t, b, sdkApp(t, "sdk-fork"))
 	before := scrape(t, b)
 	if _, err := fmt.Fprintln(app.in, "fork 100 3 2"); err != nil {
@@ -142,7 +142,7 @@ func TestChildrenAndNewProgramsAreCounted(t *testing.T) {
 // A table is used only if the file contains the same one. Otherwise no OCALL is probed, and no crossing is
 // counted.
 func TestTableThatTheFileDoesNotHaveIsNotBelieved(t *testing.T) {
-	b := start(t, On, 0)
+	b := start(t, modeOn, 0)
 	app := run(t, sdkApp(t, "sdk-lies", "-DTABLE_ON_HEAP"))
 	app.do(t, "ecall 0 0 1")
 	look(t, b)
@@ -161,7 +161,7 @@ func TestTableThatTheFileDoesNotHaveIsNotBelieved(t *testing.T) {
 
 // When an agent is killed its probes disappear, and the program is unaffected.
 func TestTargetSurvivesAnAgentThatIsKilled(t *testing.T) {
-	start(t, On, 0) // skips without privileges
+	start(t, modeOn, 0) // skips without privileges
 	path := sdkApp(t, "sdk-kill")
 	app := run(t, path)
 	app.do(t, "ecall 1 0 1")
@@ -176,7 +176,7 @@ func TestTargetSurvivesAnAgentThatIsKilled(t *testing.T) {
 		}
 		defer mem.Close()
 		for _, m := range maps {
-			if m.Executable && filepath.Base(m.Path) == "libsgx_urts.so" {
+			if m.Executable && filepath.Base(string(m.Path)) == "libsgx_urts.so" {
 				text := make([]byte, m.End-m.Start)
 				if _, err := mem.ReadAt(text, int64(m.Start)); err != nil {
 					t.Fatal(err)

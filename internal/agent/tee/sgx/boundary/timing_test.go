@@ -46,7 +46,7 @@ func sumOf(all map[string]float64, name, workload string) float64 {
 func TestDurationsAreThoseThatTheProgramMeasures(t *testing.T) {
 	for name, events := range map[string]bool{"sdk-timed": false, "sdk-timed-1": true} {
 		t.Run(name, func(t *testing.T) {
-			o := watching(t, On, 0, "sdk-timed.*")
+			o := watching(t, modeOn, 0, "sdk-timed.*")
 			o.events = events
 			b := startWith(t, o)
 			app := ready(t, b, sdkApp(t, name))
@@ -87,7 +87,7 @@ func TestDurationsAreThoseThatTheProgramMeasures(t *testing.T) {
 // A process that is not watched is not timed, even if it shares a file with a watched process. When a file has no
 // watched process any longer, its calls are still counted.
 func TestOnlyWatchedProcessesAreTimed(t *testing.T) {
-	b := startWith(t, watching(t, On, 0, "sdk-seen"))
+	b := startWith(t, watching(t, modeOn, 0, "sdk-seen"))
 	path := sdkApp(t, "sdk-seen")
 	other := filepath.Join(filepath.Dir(path), "sdk-unseen")
 	data, err := os.ReadFile(path)
@@ -128,7 +128,7 @@ func TestOnlyWatchedProcessesAreTimed(t *testing.T) {
 // returns are part of the same budget.
 func TestSampledCallsAreTimedAndPaidFor(t *testing.T) {
 	const budget = 8_000
-	b := startWith(t, watching(t, Auto, budget, "sdk-often"))
+	b := startWith(t, watching(t, modeAuto, budget, "sdk-often"))
 	app := ready(t, b, sdkApp(t, "sdk-often", "-fno-omit-frame-pointer", "-fno-shrink-wrap"))
 	before := scrape(t, b)
 	ctx, stop := context.WithCancel(t.Context())

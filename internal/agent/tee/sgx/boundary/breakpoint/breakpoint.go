@@ -16,6 +16,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // Options configure Breakpoints.
@@ -146,7 +147,7 @@ func (b *Breakpoints) state(tgid uint32) *state {
 
 // begin starts probing the vDSO.
 func (b *Breakpoints) begin() error {
-	file, err := b.Files.Add(host.FileID{}, "vdso", runtimeLabel)
+	file, err := b.Files.Add(hostfs.FileID{}, "vdso", runtimeLabel)
 	if err != nil {
 		return err
 	}

@@ -9,13 +9,13 @@ import (
 	"strconv"
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // tableOf identifies an OCALL table of a file by its linked address.
 type tableOf struct {
-	file    host.FileID
+	file    hostfs.FileID
 	address uint64
 }
 
@@ -103,7 +103,7 @@ func (o ocallTables) locate(key tableKey, p *process.Process) (*file, uint64, er
 		if key.Address < m.Start || key.Address >= m.End {
 			continue
 		}
-		of, _, err := o.functions.Files.Open(o.functions.Processes.Host, key.TGID, m.Path, SDK)
+		of, _, err := o.functions.Files.Open(o.functions.Processes.Host, key.TGID, string(m.Path), SDK)
 		if err != nil {
 			return nil, 0, err
 		}

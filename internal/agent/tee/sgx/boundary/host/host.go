@@ -6,10 +6,10 @@
 package host
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,14 +32,11 @@ func New(proc, cgroups string) Processes { return Processes{hostfs.At(proc), cgr
 // Of returns one process.
 func (h Processes) Of(tgid uint32) hostfs.Process { return h.Proc.Process(int(tgid)) }
 
-// FileID identifies a file.
-type FileID struct{ Device, Inode uint64 }
-
 // Program identifies the program that a process runs now. The start time differs for another process with the
 // same ID. The executable differs for another program of the same process.
 type Program struct {
 	Start time.Duration // since the machine started
-	Exe   FileID
+	Exe   hostfs.FileID
 }
 
 // Program returns what a process runs. It returns false if the process has ended.
@@ -53,7 +50,7 @@ func (h Processes) Program(tgid uint32) (Program, bool) {
 	if err != nil {
 		return Program{}, false // a kernel thread, or a process that is ending
 	}
-	return Program{stat.Started, FileID{exe.Device, exe.Inode}}, true
+	return Program{stat.Started, exe.FileID}, true
 }
 
 // Identify returns the identity of a process's workload. It is empty if it cannot be read because the process has
@@ -70,18 +67,12 @@ func (h Processes) Matches(rules []watch.Rule, tgid uint32) bool {
 	return ok && watch.Matches(rules, is)
 }
 
-// Mapping is a part of a file in the memory of a process.
-type Mapping struct {
-	Start, End, Offset uint64
-	Executable         bool
-	Path               string
-}
-
 // Mappings returns the files that a process has mapped.
-func (h Processes) Mappings(tgid uint32) (all []Mapping, err error) {
+func (h Processes) Mappings(tgid uint32) (all []hostfs.Mapping, err error) {
 	err = h.Of(tgid).Mappings(func(m hostfs.Mapping) {
 		if m.IsFile() {
-			all = append(all, Mapping{m.Start, m.End, m.Offset, m.Executable, string(m.Path)})
+			m.Path = bytes.Clone(m.Path) // it is valid only during this call
+			all = append(all, m)
 		}
 	})
 	return all, err
@@ -105,23 +96,23 @@ var errGone = errors.New("the file was deleted or replaced since it was loaded")
 
 // Open opens a file that a process has mapped, as the process sees it. The executable is opened through its link
 // in /proc, so that it may have been moved or deleted.
-func (h Processes) Open(tgid uint32, mapped string) (*os.File, FileID, error) {
+func (h Processes) Open(tgid uint32, mapped string) (*os.File, hostfs.FileID, error) {
 	path, flags := h.Of(tgid).Path("exe"), os.O_RDONLY
-	if exe, err := os.Readlink(path); err != nil || exe != mapped {
-		if strings.HasSuffix(mapped, " (deleted)") {
-			return nil, FileID{}, errGone
+	if exe, err := h.Of(tgid).Executable(); err != nil || exe != mapped {
+		if hostfs.Undeleted(mapped) != mapped {
+			return nil, hostfs.FileID{}, errGone
 		}
 		// The name may now belong to a FIFO, or to a link that leads out of the process's root.
 		path, flags = h.Of(tgid).Path("root", mapped), flags|unix.O_NONBLOCK|unix.O_NOFOLLOW
 	}
 	f, err := os.OpenFile(path, flags, 0)
 	if err != nil {
-		return nil, FileID{}, err
+		return nil, hostfs.FileID{}, err
 	}
 	var info unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &info); err != nil || info.Mode&unix.S_IFMT != unix.S_IFREG {
 		_ = f.Close()
-		return nil, FileID{}, errGone
+		return nil, hostfs.FileID{}, errGone
 	}
-	return f, FileID{info.Dev, info.Ino}, nil
+	return f, hostfs.FileID{Device: info.Dev, Inode: info.Ino}, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -39,7 +40,7 @@ type Probes interface {
 
 // File is a file with probes, which affect all processes that map it.
 type File struct {
-	ID      host.FileID
+	ID      hostfs.FileID
 	Index   int    // among the files of the kernel side
 	Name    string // the label file
 	Runtime string // the label runtime
@@ -71,13 +72,13 @@ type Files struct {
 	Options
 	// CutOff is the number of timed calls that had not returned when their window ended.
 	CutOff    float64
-	byID      map[host.FileID]*File
+	byID      map[hostfs.FileID]*File
 	slots     [maxFiles]*File
 	intervals uint64 // of counting, in all files
 }
 
 // NewFiles returns an empty Files.
-func NewFiles(o Options) *Files { return &Files{Options: o, byID: map[host.FileID]*File{}} }
+func NewFiles(o Options) *Files { return &Files{Options: o, byID: map[hostfs.FileID]*File{}} }
 
 // Len returns the number of files.
 func (s *Files) Len() int { return len(s.byID) }
@@ -112,7 +113,7 @@ func (s *Files) Open(from host.Processes, tgid uint32, mapped, runtime string) (
 }
 
 // Add adds a file without opening it.
-func (s *Files) Add(id host.FileID, name, runtime string) (*File, error) {
+func (s *Files) Add(id hostfs.FileID, name, runtime string) (*File, error) {
 	for index := range s.slots {
 		if s.slots[index] != nil {
 			continue
