@@ -38,7 +38,7 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 		Roots: roots, Detector: detector, Cgroup: "/sys/fs/cgroup", Mode: boundary.Mode(c.Transitions.Trace), Budget: c.Transitions.Budget,
 		CostLow: c.Transitions.Cost.Low, CostHigh: c.Transitions.Cost.High,
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, Log: log.With("part", "transitions"),
-		Settled: confined,
+		PrivilegesDropped: confined,
 		Calls: func(pids []int) map[int]boundary.GroupCalls {
 			calls := map[int]boundary.GroupCalls{}
 			for pid, g := range sys.Groups(pids) {

@@ -91,7 +91,7 @@ func (d *DutyCycle) Begin(warmUp bool) {
 func (d *DutyCycle) plan(now time.Time) {
 	d.began, d.edges = now, nil
 	if !d.warmUp {
-		d.edges = place(Period, d.window(), d.phase())
+		d.edges = windowEdges(Period, d.window(), d.phase())
 	}
 }
 

@@ -10,9 +10,9 @@ type edge struct {
 	open bool
 }
 
-// place puts one window into a cycle at a random phase. A window that begins late continues at the beginning of the
+// windowEdges puts one window into a cycle at a random phase. A window that begins late continues at the beginning of the
 // same cycle. So every moment of a cycle is equally likely to be in the window, whatever the period of a load is.
-func place(cycle, window time.Duration, phase float64) []edge {
+func windowEdges(cycle, window time.Duration, phase float64) []edge {
 	start := time.Duration(phase * float64(cycle))
 	end := start + window
 	if end <= cycle {

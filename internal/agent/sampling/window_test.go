@@ -21,7 +21,7 @@ func TestEachMomentOfACycleIsAsLikelyToBeSeen(t *testing.T) {
 			}
 			from = to
 		}
-		for _, e := range place(Period, Period/10, (float64(i)+0.5)/n) {
+		for _, e := range windowEdges(Period, Period/10, (float64(i)+0.5)/n) {
 			mark(e.at)
 			open = e.open
 		}

@@ -26,11 +26,11 @@ const (
 	exitlessOn = 5
 	// exitlessCalls is the least rate of system calls that shows whether Exitless is on. Proposed.
 	exitlessCalls = 1000
-	// crowdedWait is the least ratio of time waited for a CPU to CPU time used, for threads that compete for CPUs.
+	// scarceWait is the least ratio of time waited for a CPU to CPU time used, for threads that compete for CPUs.
 	// Proposed.
-	crowdedWait = 0.25
-	// crowdedIdle is the largest idle share of the machine's CPUs at which they count as scarce. Proposed.
-	crowdedIdle = 0.10
+	scarceWait = 0.25
+	// scarceIdle is the largest idle share of the machine's CPUs at which they count as scarce. Proposed.
+	scarceIdle = 0.10
 	// sleepsPerCall is the least share of calls after which a thread outside went to sleep. Proposed.
 	sleepsPerCall = 0.5
 	// spinSeconds is the CPU time that a thread outside spins before it sleeps: 10,000 iterations (SPIN_ATTEMPTS_MAX in
@@ -81,7 +81,7 @@ func judgeExitless(w engine.Workload) *engine.Verdict {
 	if !on {
 		return exitlessMissing(w, v)
 	}
-	if verdict := exitlessCrowded(w, v); verdict != nil {
+	if verdict := exitlessCPUsScarce(w, v); verdict != nil {
 		return verdict
 	}
 	return exitlessIdle(w, v)
@@ -121,10 +121,10 @@ func exitlessMissing(w engine.Workload, v map[engine.Signal]float64) *engine.Ver
 	}
 }
 
-// exitlessCrowded returns a verdict if the threads compete for the CPUs.
-func exitlessCrowded(w engine.Workload, v map[engine.Signal]float64) *engine.Verdict {
+// exitlessCPUsScarce returns a verdict if the threads compete for the CPUs.
+func exitlessCPUsScarce(w engine.Workload, v map[engine.Signal]float64) *engine.Verdict {
 	wait, measured := w.Value(waitSignal)
-	if !measured || v[idleSignal] > crowdedIdle*v[coresSignal] || wait < crowdedWait*v[cpuSignal] {
+	if !measured || v[idleSignal] > scarceIdle*v[coresSignal] || wait < scarceWait*v[cpuSignal] {
 		return nil
 	}
 	saved, _ := w.OCALL.CPU(v[workCallsSignal], w.Clock)

@@ -132,10 +132,10 @@ func stolenTime(w engine.Workload) *engine.Verdict {
 // busyNeighbours returns a verdict if other workloads use the CPUs that the threads need.
 func busyNeighbours(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, cpuSignal, waitSignal, threadsSignal, coresSignal, idleSignal)
-	if !ok || v[cpuSignal] < leastBusy || v[idleSignal] > crowdedIdle*v[coresSignal] {
+	if !ok || v[cpuSignal] < leastBusy || v[idleSignal] > scarceIdle*v[coresSignal] {
 		return nil
 	}
-	if v[waitSignal] < waitForOthers*(v[cpuSignal]+v[waitSignal]) || v[cpuSignal] >= ownCrowd*(v[coresSignal]-v[idleSignal]) {
+	if v[waitSignal] < waitForOthers*(v[cpuSignal]+v[waitSignal]) || v[cpuSignal] >= ownShare*(v[coresSignal]-v[idleSignal]) {
 		return nil
 	}
 	return &engine.Verdict{

@@ -18,9 +18,9 @@ const (
 	// tcsNear is the share of thread control structures in use above which the limit is near. Proposed (rule 17 of the
 	// advisor).
 	tcsNear = 0.8
-	// ownCrowd is the least share of the workload in the machine's busy CPU time, for its threads to wait for each
+	// ownShare is the least share of the workload in the machine's busy CPU time, for its threads to wait for each
 	// other. Proposed.
-	ownCrowd = 0.5
+	ownShare = 0.5
 	// waitingThreads is the least number of threads that wait for a CPU on average. Proposed.
 	waitingThreads = 0.5
 )
@@ -101,10 +101,10 @@ func overTCS(w engine.Workload) *engine.Verdict {
 // overCores returns a verdict if threads wait for CPUs that the workload itself keeps busy.
 func overCores(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, threadsSignal, cpuSignal, waitSignal, coresSignal, idleSignal, involuntarySignal)
-	if !ok || v[cpuSignal] < leastBusy || v[threadsSignal] <= v[coresSignal] || v[idleSignal] > crowdedIdle*v[coresSignal] {
+	if !ok || v[cpuSignal] < leastBusy || v[threadsSignal] <= v[coresSignal] || v[idleSignal] > scarceIdle*v[coresSignal] {
 		return nil
 	}
-	if v[waitSignal] < crowdedWait*v[cpuSignal] || v[waitSignal] < waitingThreads || v[cpuSignal] < ownCrowd*(v[coresSignal]-v[idleSignal]) {
+	if v[waitSignal] < scarceWait*v[cpuSignal] || v[waitSignal] < waitingThreads || v[cpuSignal] < ownShare*(v[coresSignal]-v[idleSignal]) {
 		return nil
 	}
 	low, _ := cost.Switch.CPU(v[involuntarySignal], w.Clock)

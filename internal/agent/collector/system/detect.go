@@ -64,7 +64,7 @@ func (m *members) of(k *kernelSide, sl *slot) []uint32 {
 
 // detect returns the TEE and the runtime that a workload runs in. A workload whose processes have all ended keeps its
 // last verdict, as it keeps its counts.
-func (m *members) detect(k *kernelSide, w *workload.Workload[kept], slots []*slot) verdict {
+func (m *members) detect(k *kernelSide, w *workload.Workload[counts], slots []*slot) verdict {
 	var tgids []uint32
 	if w.Kind != workload.Kernel && w.Kind != workload.Idle && w.Kind != workload.Other {
 		for _, sl := range slots {

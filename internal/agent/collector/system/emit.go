@@ -24,7 +24,7 @@ type subject struct {
 	labels  []string
 	kind    workload.Kind
 	process bool
-	total   *kept
+	total   *counts
 	gauge   gauge
 }
 
@@ -39,17 +39,17 @@ type emission struct {
 }
 
 func (e *emission) emit(emit emitFunc) {
-	byOwner := map[*workload.Workload[kept]][]*slot{}
+	byOwner := map[*workload.Workload[counts]][]*slot{}
 	for sl := range e.slots.All() {
 		byOwner[sl.Workload] = append(byOwner[sl.Workload], sl)
 	}
 	e.members.list(e.kernel, time.Now())
-	total := &kept{}
-	e.slots.Registry.Each(func(w *workload.Workload[kept]) {
+	total := &counts{}
+	e.slots.Registry.Each(func(w *workload.Workload[counts]) {
 		*total = w.Kept
 		s := subject{labels: workloadValues(w), kind: w.Kind, total: total}
 		for _, sl := range byOwner[w] {
-			total.add(&sl.kept)
+			total.add(&sl.counts)
 			s.gauge.Processes += sl.gauge.Processes
 			s.gauge.Threads += sl.gauge.Threads
 			s.gauge.RSSPages += sl.gauge.RSSPages
@@ -75,13 +75,13 @@ func (e *emission) emit(emit emitFunc) {
 		}
 		labels := with(workloadValues(sl.Workload), strconv.Itoa(sl.watched.pid), sl.watched.comm)
 		watchedSlots[sl.Number] = labels
-		e.emitSubject(subject{labels: labels, process: true, total: &sl.kept, gauge: sl.gauge}, emit)
+		e.emitSubject(subject{labels: labels, process: true, total: &sl.counts, gauge: sl.gauge}, emit)
 	}
 	e.emitErrors(watchedSlots, emit)
 	e.emitSelf(emit)
 }
 
-func workloadValues(w *workload.Workload[kept]) []string {
+func workloadValues(w *workload.Workload[counts]) []string {
 	return []string{w.Name, w.Container, w.Pod, w.Namespace}
 }
 

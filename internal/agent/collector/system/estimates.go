@@ -26,14 +26,14 @@ func (s *slots) step(now time.Time) (next time.Time, err error) {
 		for sl := range s.All() {
 			s.kernel.sum(sl.Number, &sl.raw)
 		}
-		s.settle()
+		s.endCycle()
 	}
 	return s.sampler.Next(), err
 }
 
-// settle ends a cycle: it estimates the events of the cycle from those counted in its window. The caller has just read
+// endCycle ends a cycle: it estimates the events of the cycle from those counted in its window. The caller has just read
 // all slots.
-func (s *slots) settle() {
+func (s *slots) endCycle() {
 	cycle, ok := s.sampler.EndCycle()
 	if !ok {
 		for sl := range s.All() {
@@ -42,23 +42,23 @@ func (s *slots) settle() {
 		return
 	}
 	for sl := range s.All() {
-		s.settleSlot(sl, cycle)
+		s.endSlotCycle(sl, cycle)
 	}
-	s.Registry.Each(func(w *workload.Workload[kept]) {
+	s.Registry.Each(func(w *workload.Workload[counts]) {
 		for kind := range w.Kept.variance {
 			w.Kept.variance[kind].EndCycle(cycle)
 		}
 	})
 }
 
-func (s *slots) settleSlot(sl *slot, c sampling.Cycle) {
+func (s *slots) endSlotCycle(sl *slot, c sampling.Cycle) {
 	sl.estimator.Settle(c, s.sampler.Take(int(sl.Number)), sl.raw.words()[:], sl.Workload.Kept.variance[:])
 }
 
-// settleLast ends the cycle of a slot that is about to be freed.
-func (s *slots) settleLast(sl *slot) {
+// endLastCycle ends the cycle of a slot that is about to be freed.
+func (s *slots) endLastCycle(sl *slot) {
 	if sl.estimator.Sampled() {
-		s.settleSlot(sl, s.sampler.Interrupted())
+		s.endSlotCycle(sl, s.sampler.Interrupted())
 		sl.report(1)
 	}
 	s.sampler.Forget(int(sl.Number))
@@ -66,7 +66,7 @@ func (s *slots) settleLast(sl *slot) {
 
 // endSampling returns to counting each event. The caller has just read all slots.
 func (s *slots) endSampling() error {
-	s.settle()
+	s.endCycle()
 	err := s.sampler.End()
 	for sl := range s.All() {
 		sl.estimator.End(sl.raw.words()[:])

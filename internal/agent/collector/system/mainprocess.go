@@ -19,7 +19,7 @@ func (s *slots) trackMainProcesses(proc hostfs.Root) {
 		tgid  uint32
 		start uint64
 	}
-	first := map[*workload.Workload[kept]]oldest{}
+	first := map[*workload.Workload[counts]]oldest{}
 	for sl := range s.All() {
 		g, w := sl.gauge, sl.Workload
 		if w.Kind != workload.Program && w.Kind != workload.Unit || g.Oldest == 0 {

@@ -95,7 +95,7 @@ func totals(s *slots) sampling.Totals {
 		}
 		t.Switches += r.Switches[0] + r.Switches[1]
 	}
-	s.Registry.Each(func(w *workload.Workload[kept]) { add(&w.Kept.row) })
+	s.Registry.Each(func(w *workload.Workload[counts]) { add(&w.Kept.row) })
 	for sl := range s.All() {
 		add(&sl.row)
 	}

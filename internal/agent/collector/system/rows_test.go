@@ -46,7 +46,7 @@ func TestDivideGrowsAndSumsToTheRunTime(t *testing.T) {
 
 // The earlier counts of a promoted group stay in the folded workload, and both sums are right.
 func TestPromotionMovesNoCounts(t *testing.T) {
-	var group, other, own kept
+	var group, other, own counts
 	group.Calls[0], group.cpu.user, group.times.CallNS[3] = 100, 7, 9
 	other.add(&group)
 	own.subtract(&group)

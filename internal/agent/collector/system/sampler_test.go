@@ -286,12 +286,12 @@ func (h *held) Detach(string) error   { h.attached = false; return nil }
 func (h *held) Reattach(string) error { h.attached = true; return nil }
 
 // A process may be watched, and a cycle end, before the next scrape has read its slot.
-func TestASlotThatWasNeverReadIsSettled(t *testing.T) {
+func TestASlotThatWasNeverReadEndsItsCycle(t *testing.T) {
 	k := made(t)
 	s := newSlots(k, 8)
 	s.sampler.programs = &held{}
 	w := s.Registry.Join(workload.Identity{Name: "it", Kind: workload.Program}, time.Now())
-	s.Put(&slot{Group: attribution.Group[kept]{Number: slotFirst, Workload: w}})
+	s.Put(&slot{Group: attribution.Group[counts]{Number: slotFirst, Workload: w}})
 	k.group(slotFirst, 1, "it")
 	s.beginSampling(false)
 	free, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Queue, ValueSize: 4, MaxEntries: 1})
@@ -313,7 +313,7 @@ func TestASlotThatWasNeverReadIsSettled(t *testing.T) {
 		k.rows[slotFirst].Calls[0] += 1000
 		s.kernel.sum(slotFirst, &s.Get(slotFirst).raw)
 		time.Sleep(sampling.Period / 20) // half of a window
-		s.settle()
+		s.endCycle()
 	}
 	for sl := range s.All() {
 		if sl.report(1); sl.watched != nil && sl.Calls[0] != 0 || sl.Number == slotFirst && sl.Calls[0] < 2000 {

@@ -169,7 +169,7 @@ func BenchmarkDetect(b *testing.B) {
 		c.kernel.pids[pid/pidsPerPage].Slot[pid%pidsPerPage] = uint16(slotFirst + i%scaleWorkloads)
 		fakeProcess(b, filepath.Dir(c.opts.Proc), strconv.Itoa(pid), false)
 	}
-	byOwner := map[*workload.Workload[kept]][]*slot{}
+	byOwner := map[*workload.Workload[counts]][]*slot{}
 	for sl := range c.slots.All() {
 		byOwner[sl.Workload] = append(byOwner[sl.Workload], sl)
 	}

@@ -20,8 +20,8 @@ const (
 	maxWatched      = 16
 )
 
-// kept holds the counts of a group. A workload keeps the sum of the counts of its ended groups.
-type kept struct {
+// counts holds the counts of a group. A workload keeps the sum of the counts of its ended groups.
+type counts struct {
 	row
 	times rowTime
 	cpu   cpuTime
@@ -37,12 +37,12 @@ type verdict struct {
 	runtime teelabel.Runtime
 }
 
-func (k *kept) add(from *kept) { k.combine(from, 1) }
+func (k *counts) add(from *counts) { k.combine(from, 1) }
 
 // subtract may give results below zero, modulo 2^64. Later additions make them positive again.
-func (k *kept) subtract(from *kept) { k.combine(from, ^uint64(0)) }
+func (k *counts) subtract(from *counts) { k.combine(from, ^uint64(0)) }
 
-func (k *kept) combine(from *kept, sign uint64) {
+func (k *counts) combine(from *counts, sign uint64) {
 	sum := k.words()
 	for w, v := range from.words() {
 		sum[w] += sign * v
@@ -56,8 +56,8 @@ func (k *kept) combine(from *kept, sign uint64) {
 
 // slot is the user side of a group. Its number is that of the group.
 type slot struct {
-	attribution.Group[kept]
-	kept          // reported counts
+	attribution.Group[counts]
+	counts        // reported counts
 	raw       row // counts of the kernel side
 	estimator sampling.Estimator
 	gauge     gauge            // processes, threads and memory as of this scrape
@@ -77,10 +77,10 @@ func (sl *slot) Moved() bool {
 }
 
 // AddTo implements attribution.Member.
-func (sl *slot) AddTo(k *kept) { k.add(&sl.kept) }
+func (sl *slot) AddTo(k *counts) { k.add(&sl.counts) }
 
 // SubtractFrom implements attribution.Member.
-func (sl *slot) SubtractFrom(k *kept) { k.subtract(&sl.kept) }
+func (sl *slot) SubtractFrom(k *counts) { k.subtract(&sl.counts) }
 
 type watched struct {
 	pid  int
@@ -90,23 +90,23 @@ type watched struct {
 
 // slots synchronises the user side of all slots with the kernel side.
 type slots struct {
-	*attribution.Groups[*slot, kept]
+	*attribution.Groups[*slot, counts]
 	kernel  *kernelSide
 	sampler *sampler
 }
 
 func newSlots(k *kernelSide, limit int) *slots {
 	s := &slots{kernel: k, sampler: newSampler(k)}
-	s.Groups = attribution.New(k.groups, limit, attribution.Hooks[*slot, kept]{
-		Adopt: s.adopted, Withdraw: k.withdrawn, Retire: s.settleLast, Clear: k.clear,
+	s.Groups = attribution.New(k.groups, limit, attribution.Hooks[*slot, counts]{
+		Adopt: s.adopted, Withdraw: k.withdrawn, Retire: s.endLastCycle, Clear: k.clear,
 	})
 	for n, id := range map[uint32]workload.Identity{
 		slotKernel: workload.KernelThreads, slotIdle: workload.IdleThreads,
 	} {
-		s.Put(&slot{Group: attribution.Group[kept]{Number: n, Identity: id, Workload: s.Registry.Join(id, time.Time{})}})
+		s.Put(&slot{Group: attribution.Group[counts]{Number: n, Identity: id, Workload: s.Registry.Join(id, time.Time{})}})
 	}
 	for _, n := range []uint32{slotUnknown, slotOther} {
-		s.Put(&slot{Group: attribution.Group[kept]{Number: n, Identity: workload.Folded, Workload: s.Registry.Other()}})
+		s.Put(&slot{Group: attribution.Group[counts]{Number: n, Identity: workload.Folded, Workload: s.Registry.Other()}})
 	}
 	return s
 }
@@ -139,7 +139,7 @@ func (s *slots) update(now time.Time) error {
 }
 
 // adopted returns the slot of a new group.
-func (s *slots) adopted(g attribution.Group[kept], r *attribution.Record) *slot {
+func (s *slots) adopted(g attribution.Group[counts], r *attribution.Record) *slot {
 	if g.Identity.Kind == workload.Container || g.Identity.Kind == workload.Unit {
 		// From now on all programs of the cgroup share one slot. If the map is full, they use more slots.
 		_ = s.kernel.wholeCgroups.Update(r.Cgroup, uint8(1), ebpf.UpdateAny)

@@ -64,7 +64,7 @@ func (s *slots) watch(p watch.Process, base uint32, w *watcher, warn func(string
 			return nil
 		}
 	}
-	part, ok := attribution.Group[kept]{}, n < maxWatched
+	part, ok := attribution.Group[counts]{}, n < maxWatched
 	if ok {
 		part, ok = s.Split(group, uint32(p.PID))
 	}

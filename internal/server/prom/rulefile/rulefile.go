@@ -41,12 +41,12 @@ type File struct {
 	Name   string
 	Data   []byte
 	Groups *rulefmt.RuleGroups // nil before Parse
-	rules  map[place]int       // lines
+	rules  map[ruleID]int      // lines
 	doc    yaml.Node
 }
 
-// place is the position of a rule: its group, and its number in the group from 1.
-type place struct {
+// ruleID identifies a rule: its group, and its number in the group from 1.
+type ruleID struct {
 	group string
 	rule  int
 }
@@ -223,7 +223,7 @@ func (f *File) Parse() []Problem {
 
 // index records the line of each rule.
 func (f *File) index() {
-	f.rules = map[place]int{}
+	f.rules = map[ruleID]int{}
 	var doc struct {
 		Groups []struct {
 			Name  string      `yaml:"name"`
@@ -235,13 +235,13 @@ func (f *File) index() {
 	}
 	for _, g := range doc.Groups {
 		for i, r := range g.Rules {
-			f.rules[place{g.Name, i + 1}] = r.Line
+			f.rules[ruleID{g.Name, i + 1}] = r.Line
 		}
 	}
 }
 
 // Line returns the first line of a rule of a group. Rules are numbered from 1.
-func (f *File) Line(group string, rule int) int { return f.rules[place{group, rule}] }
+func (f *File) Line(group string, rule int) int { return f.rules[ruleID{group, rule}] }
 
 // problems splits an error of Prometheus into problems.
 func (f *File) problems(err error) []Problem {

@@ -57,11 +57,11 @@ type Options struct {
 	// Calls returns the number of system calls of the group of each process. It is nil if system calls are not
 	// counted.
 	Calls func(pids []int) map[int]GroupCalls
-	// Settled is closed when the agent has dropped privileges. Nil means that it has. No file is probed before
+	// PrivilegesDropped is closed when the agent has dropped privileges. Nil means that it has. No file is probed before
 	// that, because functions that are found later could then not be probed, and the count of some functions
 	// would look like the count of all.
-	Settled <-chan struct{}
-	Log     *slog.Logger
+	PrivilegesDropped <-chan struct{}
+	Log               *slog.Logger
 
 	events bool                              // in tests: attach as for kernels before 6.6
 	enclu  func(tgid uint32) (uint64, error) // in tests: finds an instruction that replaces the ENCLU of the vDSO
@@ -133,9 +133,9 @@ func (b *Backend) Keeps() []string {
 
 // Run implements service.Runner.
 func (b *Backend) Run(ctx context.Context) error {
-	if b.opts.Settled != nil {
+	if b.opts.PrivilegesDropped != nil {
 		select {
-		case <-b.opts.Settled:
+		case <-b.opts.PrivilegesDropped:
 		case <-ctx.Done():
 			return nil
 		}
