@@ -83,7 +83,9 @@ func compareAboveTheBudget(t *testing.T, b *Backend, app *target, budget float64
 		deviation := after["teescope_transition_sampling_error_ratio{file="+tt.file+",runtime=sdk}"]
 		t.Logf("%s: %.0f reported, %.0f true, error reported %.3f, %.0f a second", tt.family, got, tt.want, deviation, tt.want/took)
 		if tt.want/took < budget {
-			t.Errorf("only %.0f calls a second: too few for this test", tt.want/took)
+			// The program was too slow to be above the budget. Another round may find the machine less busy.
+			wrong = append(wrong, fmt.Sprintf("%s: only %.0f calls a second, below the budget", tt.family, tt.want/took))
+			continue
 		}
 		if !sampled {
 			t.Errorf("%s is not reported as sampled", tt.family)
