@@ -34,7 +34,7 @@ func correlateCommand() *cobra.Command {
 			"setting:threads,setting:exitless,outcome:throughput.",
 		Example: "  teescope correlate runs.csv\n" +
 			"  teescope correlate runs.csv --outcome throughput --at threads=16",
-		Args: cobra.ExactArgs(1),
+		Args: needsFiles(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
 	f := cmd.Flags()

@@ -58,6 +58,20 @@ func flagNames(cmd *cobra.Command) []string {
 	return names
 }
 
+// needsFiles requires at least one argument, and at most max if it is not 0. The error shows an example.
+func needsFiles(max int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		first, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n")
+		if len(args) == 0 {
+			return fmt.Errorf("name a file, for example: %s", first)
+		}
+		if max > 0 && len(args) > max {
+			return fmt.Errorf("%d arguments; the maximum is %d, for example: %s", len(args), max, first)
+		}
+		return nil
+	}
+}
+
 // commandOf returns the command whose configuration keys are the flags of a subcommand.
 func commandOf(cmd *cobra.Command) config.Command {
 	switch cmd.Name() {

@@ -29,7 +29,7 @@ func rulesCheckCommand() *cobra.Command {
 			"but are probably mistakes: an unknown metric of teescope, a rule that occurs twice.\n\n" +
 			"The exit status is 0 when the rules are valid, and 1 when they are not.",
 		Example: "  teescope rules check /etc/teescope/rules/*.yaml",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    needsFiles(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.CheckRules(cmd.OutOrStdout(), app.Descriptions(), args)
 		},
@@ -44,7 +44,7 @@ func rulesTestCommand() *cobra.Command {
 			"are expected. The names of rule files in a test file are relative to it.\n\n" +
 			"The exit status is 0 when all tests pass, and 1 when one fails.",
 		Example: "  teescope rules test rules_test.yaml",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    needsFiles(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.TestRules(cmd.Context(), cmd.OutOrStdout(), args)
 		},

@@ -23,8 +23,11 @@ import (
 	shipped "github.com/teescope/teescope/rules"
 )
 
-// ErrRules is returned when rule files are invalid or their tests fail. The problems have been written by then.
+// ErrRules is returned when rule files are invalid. The problems have been written by then.
 var ErrRules = errors.New("invalid rules")
+
+// ErrRuleTests is returned when unit tests of rules fail. The failures have been written by then.
+var ErrRuleTests = errors.New("rules do not behave as their tests expect")
 
 // CheckRules reads rule files and writes their problems. It returns [ErrRules] when a problem keeps rules from being
 // evaluated. Known are the families that teescope exports: a rule that reads another family of teescope gets a warning.
@@ -77,7 +80,7 @@ func seriesNames(families []*metric.Desc) []string {
 	return names
 }
 
-// TestRules runs unit tests of rules and writes the failures. It returns [ErrRules] when there are any.
+// TestRules runs unit tests of rules and writes the failures. It returns [ErrRuleTests] when there are any.
 func TestRules(ctx context.Context, out io.Writer, patterns []string) error {
 	names, err := rulefile.Find(patterns)
 	if err != nil {
@@ -102,7 +105,7 @@ func TestRules(ctx context.Context, out io.Writer, patterns []string) error {
 		fmt.Fprintf(out, "%s: %d tests passed\n", name, r.Tests)
 	}
 	if failed > 0 {
-		return fmt.Errorf("%w: the tests of %d of %d files fail", ErrRules, failed, len(names))
+		return fmt.Errorf("%d of %d test files failed: %w", failed, len(names), ErrRuleTests)
 	}
 	return nil
 }

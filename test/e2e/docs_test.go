@@ -109,7 +109,9 @@ func startExample(t *testing.T, command string, last *teescope) *teescope {
 
 func shell(t *testing.T, command string) {
 	t.Helper()
-	out, err := exec.Command("sh", "-c", command).CombinedOutput()
+	cmd := exec.Command("sh", "-c", command)
+	cmd.Dir = root // documents give paths from the top of the source tree
+	out, err := cmd.CombinedOutput()
 	if err != nil || len(out) == 0 {
 		t.Errorf("%s: %v\n%s", command, err, out)
 	}

@@ -239,7 +239,7 @@ func TestEveryItemIsReported(t *testing.T) {
 		"scrape":                 {[]string{"http://a", "b=http://a/metrics", "x://y"}, []string{`"b=http://a/metrics" is given twice`, `"x://y": not an http or https URL (use NAME=http://host:port/metrics)`}},
 		"alerting.alertmanagers": {[]string{"http://a", "x://y", "http://a"}, []string{`"x://y": not an http`, `"http://a" is given twice`}},
 		"alerting.webhooks":      {[]string{"file:a", "http://a", "file:a", "b"}, []string{`"file:a" is given twice`, `"b": not an http`}},
-		"watch":                  {[]string{"pid=0", "pid=1", "x=y"}, []string{`watch rule "pid=0": not a process ID`, `watch rule "x=y": unknown key "x"`}},
+		"watch":                  {[]string{"pid=0", "pid=1", "x=y"}, []string{`watch rule "pid=0": not a process ID`, `watch rule "x=y": unknown selector "x"`}},
 	} {
 		var args []string
 		for _, item := range try.items {

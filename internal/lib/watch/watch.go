@@ -98,7 +98,7 @@ func Parse(text string) (Rule, error) {
 		}
 		return Rule{text, func(p Process) bool { return p.PID == int(pid) }}, nil
 	}
-	return bad("unknown key " + strconv.Quote(key))
+	return bad("unknown selector " + strconv.Quote(key))
 }
 
 // explain returns what is wrong with a regular expression. It quotes the expression, so that a terminal can show it.

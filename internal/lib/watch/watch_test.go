@@ -39,7 +39,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 	for rule, want := range map[string]string{
 		"": "no value", "redis": "no value", "comm=": "no value", "comm=(": "missing closing", "comm=a)|(b": "unexpected )",
 		"exe=[": "syntax error", "cgroup=[": "syntax error", "pid=0": "not a process ID", "pid=x": "not a process ID",
-		"pid=99999999999": "not a process ID", "name=x": `unknown key "name"`,
+		"pid=99999999999": "not a process ID", "name=x": `unknown selector "name"`,
 	} {
 		_, err := Parse(rule)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "comm=REGEX") {

@@ -182,7 +182,7 @@ func start(t *testing.T, o Options) *Collector {
 	o.Detector = tee.NewDetector(tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"})
 	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	if o.MaxWorkloads == 0 {
-		o.MaxWorkloads = 128
+		o.MaxWorkloads = 1024 // the machine may run many programs beside the test
 	}
 	c := New(o)
 	if err := c.Init(context.Background()); err != nil {
