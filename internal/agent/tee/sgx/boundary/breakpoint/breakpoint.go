@@ -42,6 +42,7 @@ type Breakpoints struct {
 	trees     map[uint32]*tree
 	lastTree  uint32
 	seen      map[uint32]counts // as last read from the kernel side
+	reads     int               // number of complete reads
 	processes map[uint32]*state
 }
 
@@ -50,7 +51,9 @@ type state struct {
 	tree    *tree // nil if it has no breakpoints
 	refused bool  // it will not get breakpoints
 	enters  bool  // it enters enclaves through the vDSO, so only breakpoints count its crossings
-	asked   time.Time
+
+	asked     time.Time // when Counts was first called without an answer
+	askedRead int       // the reads until then
 }
 
 // runtimeLabel is the value of the label runtime for the vDSO.
@@ -216,6 +219,8 @@ func (b *Breakpoints) read(ending *window.File, weight float64) error {
 	var err error
 	if err = entries.Err(); err != nil {
 		err = fmt.Errorf("reading how often enclaves were entered: %w", err)
+	} else {
+		b.reads++
 	}
 	for _, tgid := range ended {
 		err = errors.Join(err, b.forget(tgid))
@@ -272,9 +277,10 @@ func (b *Breakpoints) Counts(p *process.Process) (counts, known bool) {
 		return s.enters, true
 	}
 	if s.asked.IsZero() {
-		s.asked = b.Processes.Now()
+		s.asked, s.askedRead = b.Processes.Now(), b.reads
 	}
-	return false, b.Processes.Now().Sub(s.asked) >= process.NameWait
+	// The counters must have been read since: on a slow machine the time alone can pass between two reads.
+	return false, b.reads > s.askedRead && b.Processes.Now().Sub(s.asked) >= process.NameWait
 }
 
 // Forget forgets a process that has ended, after its counts were read.
