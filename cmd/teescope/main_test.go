@@ -117,9 +117,13 @@ func TestErrors(t *testing.T) {
 		{[]string{"rules", "check"}, "name a file, for example: teescope rules check"},
 		{[]string{"correlate"}, "name a file, for example: teescope correlate runs.csv"},
 		{[]string{"correlate", "a", "b"}, "2 arguments; the maximum is 1"},
-		{[]string{"analyze", "/none.om"}, "reading the series: open /none.om: no such file or directory"},
+		{[]string{"analyze", "/none.om"}, "reading the series: open /none.om: no such file or directory; correct the path, or leave FILE out"},
+		{[]string{"analyze", "/dev/null"}, "reading the series: /dev/null is empty; write OpenMetrics text with timestamps"},
+		{[]string{"analyze", "--ca-file=/none.pem"}, "open /none.pem: no such file or directory; correct the path, or leave --ca-file out"},
+		{[]string{"correlate", "/none.csv"}, "open /none.csv: no such file or directory; correct the path, or use -"},
+		{[]string{"agent", "--workloads.max=0x"}, `"0x" is not a whole number: use 1 to 1024`},
 		{[]string{"config", "--interval=5", "--listen=x"}, "2 problems:\n  flag --listen: \"x\" is not HOST:PORT"},
-		{[]string{"config", "--config=/none.yml"}, "open /none.yml: no such file or directory"},
+		{[]string{"config", "--config=/none.yml"}, "open /none.yml: no such file or directory; correct the path, or write the file with \"teescope config > /none.yml\""},
 	} {
 		out, errs, err := execute(t, tt.args...)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -3,7 +3,10 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/teescope/teescope/internal/app"
 	"github.com/teescope/teescope/internal/cli"
@@ -60,6 +63,8 @@ func rulesShowCommand() *cobra.Command {
 		Example: "  teescope rules show\n" +
 			"  teescope rules show --json --rules.files '/etc/teescope/rules/*.yaml'",
 	})
+	// The flags of a server are accepted, so that a user can repeat a server's command line. Only a few change the list.
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != "config" && !strings.HasPrefix(f.Name, "rules.") })
 	asJSON := cmd.Flags().Bool("json", false, "write JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := load(cmd)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,5 +35,23 @@ func TestShowRules(t *testing.T) {
 				t.Errorf("with the shipped ones %t:\n%s", shipped, out)
 			}
 		}
+	}
+}
+
+// The help lists the flags that change the list of rules. The other flags of a server are accepted, but not listed.
+func TestShowRulesListsItsOwnFlags(t *testing.T) {
+	help, _, err := execute(t, "rules", "show", "--help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flags []string
+	for _, m := range regexp.MustCompile(`(?m)^ .*--([a-z.-]+)`).FindAllStringSubmatch(help[strings.Index(help, "\nFlags:"):], -1) {
+		flags = append(flags, m[1])
+	}
+	if want := []string{"config", "rules.files", "rules.default", "rules.interval", "json", "help"}; !slices.Equal(flags, want) {
+		t.Errorf("listed are %q, want %q", flags, want)
+	}
+	if _, _, err := execute(t, "rules", "show", "--interval=2s", "--data-dir=/x"); err != nil {
+		t.Errorf("flags of a server: %v", err)
 	}
 }

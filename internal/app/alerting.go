@@ -13,6 +13,7 @@ import (
 	"github.com/teescope/teescope/docs/runbooks"
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/server/notify"
 	"github.com/teescope/teescope/internal/server/prom"
 	"github.com/teescope/teescope/internal/server/prom/rulefile"
@@ -85,7 +86,7 @@ func webhooks(c config.Alerting) ([]*notify.Webhook, error) {
 		if file, ok := config.WebhookFile(address); ok {
 			data, err := os.ReadFile(file)
 			if err != nil {
-				return nil, fmt.Errorf("alerting.webhooks: %w", err)
+				return nil, fmt.Errorf("alerting.webhooks: %w", text.Remedy(err, "write the address of the webhook into this file"))
 			}
 			address, from = strings.TrimSpace(string(data)), file+": "
 		}

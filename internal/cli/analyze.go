@@ -18,6 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/window"
 	"github.com/teescope/teescope/internal/cli/promapi"
 	"github.com/teescope/teescope/internal/lib/remote"
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/server/prom"
 )
 
@@ -95,18 +96,21 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 
 // readFile reads series from OpenMetrics text with timestamps. "-" is the standard input.
 func readFile(name string) (*prom.Store, error) {
-	in := io.Reader(os.Stdin)
+	in, shown := io.Reader(os.Stdin), "the standard input"
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, fmt.Errorf("reading the series: %w", err)
+			return nil, fmt.Errorf("reading the series: %w", text.Remedy(err, "leave FILE out to query a server (--server)"))
 		}
 		defer f.Close()
-		in = f
+		in, shown = f, name
 	}
 	store := prom.NewStore()
-	if err := store.ReadOpenMetrics(in); err != nil {
-		return nil, fmt.Errorf("reading the series in %s: %w", name, err)
+	if err := store.ReadOpenMetrics(in); errors.Is(err, prom.ErrEmpty) {
+		return nil, fmt.Errorf("reading the series: %s is empty; write OpenMetrics text with timestamps, for example with\n"+
+			"\"promtool tsdb dump-openmetrics /var/lib/teescope/tsdb > series.om\"", shown)
+	} else if err != nil {
+		return nil, fmt.Errorf("reading the series in %s: %w", shown, err)
 	}
 	return store, nil
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // maxFile is the maximum size of the configuration file, in bytes.
@@ -33,7 +35,8 @@ func (l *loader) read(name string) ([]byte, error) {
 	}
 	f, err := l.in.Open(name)
 	if err != nil {
-		return nil, err // the error names the operation and the file
+		// The error names the operation and the file.
+		return nil, text.Remedy(err, fmt.Sprintf("write the file with \"teescope config > %s\"", name))
 	}
 	defer func() { _ = f.Close() }() // nothing was written
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
@@ -57,8 +60,8 @@ func (l *loader) yaml(name string, data []byte) {
 	case errors.Is(err, io.EOF):
 		return // empty, or only comments
 	case err != nil:
-		line, text := syntaxError(err)
-		l.problem(at(line), "", "%s", text)
+		line, reason := syntaxError(err)
+		l.problem(at(line), "", "%s", reason)
 		return
 	}
 	var more yaml.Node
@@ -75,16 +78,16 @@ func (l *loader) yaml(name string, data []byte) {
 
 // syntaxError splits the line number off an error of the YAML library.
 func syntaxError(err error) (int, string) {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(text)
+	reason := strings.TrimPrefix(err.Error(), "yaml: ")
+	m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(reason)
 	if m == nil {
-		return 1, "not YAML: " + text
+		return 1, "not YAML: " + reason
 	}
 	line, err := strconv.Atoi(m[1])
 	if err != nil {
 		line = 1
 	}
-	return line, "not YAML: " + strings.TrimPrefix(text, m[0])
+	return line, "not YAML: " + strings.TrimPrefix(reason, m[0])
 }
 
 type walker struct {

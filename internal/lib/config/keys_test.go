@@ -53,7 +53,7 @@ var tries = map[string]struct {
 	"retention.time": {[]string{"1h", "100y"}, map[string]string{"59m": "59m is out of range: use 1h to 100y"}},
 	"retention.size": {[]string{"0", "16MiB", "1TB"}, map[string]string{
 		"1MiB":          "1MiB is too small: the minimum is 16MiB, and 0 means no limit",
-		"99999999999TB": `"99999999999TB" is out of range`,
+		"99999999999TB": `"99999999999TB" is out of range: the maximum is 8388607TiB`,
 		"2 gigs":        `"2 gigs" is not a size: use for example 512MB, 2GiB, or 0 for no limit`,
 	}},
 	"targets": {[]string{"node1:9750", "[fe80::1%eth0]:1"}, map[string]string{
@@ -67,7 +67,7 @@ var tries = map[string]struct {
 		"http://h:99999": `"http://h:99999": the port "99999" is not a number from 1 to 65535 (use NAME=http://host:port/metrics)`,
 	}},
 	"workloads.max": {[]string{"1", "1024"}, map[string]string{
-		"many": `"many" is not a whole number`, "0": "0 is out of range: use 1 to 1024",
+		"many": `"many" is not a whole number: use 1 to 1024`, "0": "0 is out of range: use 1 to 1024",
 	}},
 	"watch": {[]string{"pid=1", "comm=a|b"}, map[string]string{
 		"comm=a)|(b": `watch rule "comm=a)|(b": unexpected ): "a)|(b" (write comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N)`,
@@ -89,7 +89,7 @@ var tries = map[string]struct {
 		map[string]string{
 			"99":      "99 is out of range: use 100 to 1000000",
 			"1000001": "1000001 is out of range: use 100 to 1000000",
-			"1%":      `"1%" is not a whole number`,
+			"1%":      `"1%" is not a whole number: use 100 to 1000000`,
 		},
 	},
 	"transitions.cost": {

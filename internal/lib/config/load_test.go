@@ -140,7 +140,7 @@ func TestProblems(t *testing.T) {
 		{name: "too large", file: "#" + strings.Repeat("x", maxFile), want: []string{
 			`flag --config: t.yml is larger than 1 MiB, the limit for a configuration`}},
 		{name: "no such file", environ: []string{"TEESCOPE_CONFIG=no.yml"}, want: []string{
-			`env TEESCOPE_CONFIG: config: open no.yml: file does not exist`}},
+			`env TEESCOPE_CONFIG: config: open no.yml: file does not exist; correct the path, or write the file with "teescope config > no.yml"`}},
 		{name: "choices", args: []string{"--log.level=wran", "--log.format=xml"}, want: []string{
 			`flag --log.level: "wran" is not one of debug, info, warn, error; did you mean "warn"?`,
 			`flag --log.format: "xml" is not one of text, json`}},

@@ -61,7 +61,7 @@ func parseSize(s string, lo int64) (int64, error) {
 			break
 		}
 		if n > math.MaxInt64/u.size {
-			return 0, fmt.Errorf("%q is out of range", s)
+			return 0, fmt.Errorf("%q is out of range: the maximum is %s", s, formatSize(math.MaxInt64>>40<<40))
 		}
 		if n *= u.size; n != 0 && n < lo {
 			return 0, fmt.Errorf("%s is too small: the minimum is %s, and 0 means no limit", s, formatSize(lo))
@@ -88,7 +88,7 @@ func formatSize(n int64) string {
 func parseInt(s string, lo, hi int) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a whole number", s)
+		return 0, fmt.Errorf("%q is not a whole number: use %d to %d", s, lo, hi)
 	}
 	if n < lo || n > hi {
 		return 0, fmt.Errorf("%d is out of range: use %d to %d", n, lo, hi)

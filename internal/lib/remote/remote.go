@@ -19,6 +19,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Access holds what a server may require besides its address.
@@ -134,7 +136,7 @@ func readPassword(file, user string) (string, error) {
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return "", fmt.Errorf("reading the password: %w", err)
+		return "", fmt.Errorf("reading the password: %w", text.Remedy(err, "write the password into this file"))
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxPassword))
@@ -152,7 +154,7 @@ func transport(caFile string, within time.Duration) (http.RoundTripper, error) {
 	}
 	data, err := os.ReadFile(caFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading the CA file: %w", err)
+		return nil, fmt.Errorf("reading the CA file: %w", text.Remedy(err, "leave --ca-file out to trust the authorities of this system"))
 	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {

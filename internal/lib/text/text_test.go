@@ -3,7 +3,10 @@
 package text
 
 import (
+	"errors"
 	"html"
+	"io/fs"
+	"os"
 	"strings"
 	"testing"
 	"unicode"
@@ -94,4 +97,20 @@ func FuzzText(f *testing.F) {
 			t.Errorf("%q is cut to %q and %q", s, short, cut)
 		}
 	})
+}
+
+func TestRemedy(t *testing.T) {
+	_, missing := os.Open("testdata/none")
+	for _, tt := range []struct {
+		err               error
+		alternative, want string
+	}{
+		{missing, "", "open testdata/none: no such file or directory; correct the path"},
+		{missing, "use -", "open testdata/none: no such file or directory; correct the path, or use -"},
+		{fs.ErrPermission, "use -", "permission denied"},
+	} {
+		if err := Remedy(tt.err, tt.alternative); err.Error() != tt.want || !errors.Is(err, tt.err) {
+			t.Errorf("Remedy(%v, %q) = %q, want %q", tt.err, tt.alternative, err, tt.want)
+		}
+	}
 }

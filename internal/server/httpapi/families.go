@@ -22,6 +22,6 @@ func Families(reference string) http.Handler {
 			http.NotFound(w, r)
 			return
 		}
-		text(w, http.StatusOK, section)
+		writeText(w, http.StatusOK, section)
 	})
 }

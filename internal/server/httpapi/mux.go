@@ -15,7 +15,7 @@ const maxBody = 64 << 10
 // handler routes all requests to addr.
 func (s *Server) handler(addr net.Addr) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "teescope is healthy.\n") })
+	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "teescope is healthy.\n") })
 	mux.HandleFunc("GET /-/ready", s.ready)
 	if s.opts.Metrics != nil {
 		mux.Handle("GET /metrics", s.whenReady(Metrics(s.opts.Metrics, s.opts.Log)))
@@ -45,7 +45,7 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 		mux.Handle("/", onlyGet(newPage(s.opts.Page)))
 	} else {
 		mux.Handle("/{$}", onlyGet(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			text(w, http.StatusOK, "teescope without a page. See /metrics, /-/healthy and /-/ready.\n")
+			writeText(w, http.StatusOK, "teescope without a page. See /metrics, /-/healthy and /-/ready.\n")
 		})))
 	}
 	return headers(s.checkHost(addr, checkOrigin(limitBody(mux))))
@@ -66,7 +66,7 @@ func explore(w http.ResponseWriter, r *http.Request) {
 func limitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > maxBody {
-			text(w, http.StatusRequestEntityTooLarge, fmt.Sprintf(
+			writeText(w, http.StatusRequestEntityTooLarge, fmt.Sprintf(
 				"The request's body has %d bytes and may have %d.\nSplit a long query into several.\n", r.ContentLength, maxBody))
 			return
 		}
@@ -92,7 +92,7 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 		notReady(w, err)
 		return
 	}
-	text(w, http.StatusOK, "teescope is ready.\n")
+	writeText(w, http.StatusOK, "teescope is ready.\n")
 }
 
 func (s *Server) readiness() error {
@@ -114,10 +114,10 @@ func (s *Server) whenReady(next http.Handler) http.Handler {
 
 func notReady(w http.ResponseWriter, reason error) {
 	w.Header().Set("Retry-After", "1")
-	text(w, http.StatusServiceUnavailable, "teescope is not ready: "+reason.Error()+"\n")
+	writeText(w, http.StatusServiceUnavailable, "teescope is not ready: "+reason.Error()+"\n")
 }
 
-func text(w http.ResponseWriter, status int, s string) {
+func writeText(w http.ResponseWriter, status int, s string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(s))

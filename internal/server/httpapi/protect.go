@@ -37,7 +37,7 @@ func (s *Server) checkHost(addr net.Addr, next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.isLocal(r.Host) {
-			text(w, http.StatusForbidden, fmt.Sprintf(
+			writeText(w, http.StatusForbidden, fmt.Sprintf(
 				"teescope listens on %s and answers only requests for localhost, not for %q.\n"+
 					"Open http://%s, or start teescope with --listen to serve other hosts.\n", addr, r.Host, addr))
 			return
@@ -52,7 +52,7 @@ func (s *Server) checkHost(addr net.Addr, next http.Handler) http.Handler {
 func checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isData(r.URL.Path) && isForeign(r) {
-			text(w, http.StatusForbidden, fmt.Sprintf(
+			writeText(w, http.StatusForbidden, fmt.Sprintf(
 				"teescope answers its own page and programs, and no page of another origin (this one is %q).\n"+
 					"Behind a proxy, let it pass the header Host on as it is.\n", r.Header.Get("Origin")))
 			return

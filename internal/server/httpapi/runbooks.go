@@ -24,6 +24,6 @@ func runbook(pages fs.FS) http.HandlerFunc {
 			http.NotFound(w, r)
 			return
 		}
-		text(w, http.StatusOK, string(data))
+		writeText(w, http.StatusOK, string(data))
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/exporter-toolkit/web"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // checkWebConfig validates the file at the start and reports whether it enables TLS. The toolkit reads it again for each
@@ -17,7 +19,7 @@ func checkWebConfig(path string) (tls bool, err error) {
 		return false, nil
 	}
 	if err := web.Validate(path); err != nil {
-		return false, fmt.Errorf("reading the web configuration %s: %w", path, err)
+		return false, fmt.Errorf("reading the web configuration %s: %w", path, text.Remedy(err, "leave --web.config-file out"))
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -4,8 +4,10 @@ package prom
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -21,6 +23,7 @@ import (
 	"github.com/prometheus/prometheus/notifier"
 
 	"github.com/teescope/teescope/internal/lib/quietlog"
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/server/notify"
 )
 
@@ -145,6 +148,9 @@ func clientConfig(file string) (commonconfig.HTTPClientConfig, error) {
 		return commonconfig.DefaultHTTPClientConfig, nil
 	}
 	c, _, err := commonconfig.LoadHTTPConfigFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return commonconfig.HTTPClientConfig{}, text.Remedy(err, "leave it out")
+	}
 	if err != nil {
 		return commonconfig.HTTPClientConfig{}, fmt.Errorf("reading %s: %w (its format is http_config of Prometheus' configuration)", file, err)
 	}

@@ -28,7 +28,7 @@ func (e *NotWritableError) Error() string {
 	switch {
 	case errors.Is(e.Err, unix.ENOSPC), errors.Is(e.Err, unix.EDQUOT):
 		return fmt.Sprintf("opening data directory %s: %v; free some space there or choose another directory with --data-dir", e.Dir, e.Err)
-	case errors.Is(e.Err, unix.EROFS):
+	case errors.Is(e.Err, unix.EROFS), errors.Is(e.Err, unix.ENOTDIR):
 		return fmt.Sprintf("opening data directory %s: %v; choose another directory with --data-dir", e.Dir, e.Err)
 	}
 	return fmt.Sprintf("opening data directory %s: user %s may not write there (%v); give it to that user with \"chown -R %s %s\" or choose another directory with --data-dir",

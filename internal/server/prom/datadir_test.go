@@ -305,3 +305,14 @@ func fill(t *testing.T, name string) {
 		err = nil
 	}
 }
+
+func TestDataDirectoryIsAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "data")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := lockDataDir(file)
+	if err == nil || !strings.Contains(err.Error(), "not a directory; choose another directory with --data-dir") {
+		t.Errorf("lockDataDir(a file) = %v", err)
+	}
+}

@@ -17,6 +17,9 @@ import (
 // maxText is the maximum size of a file of OpenMetrics text, in bytes.
 const maxText = 256 << 20
 
+// ErrEmpty is returned for a text without any content.
+var ErrEmpty = errors.New("there are no series in it: it is empty")
+
 // ReadOpenMetrics adds the samples of a text in the OpenMetrics format. Every sample must have a timestamp. "promtool
 // tsdb create-blocks-from openmetrics" reads this format, and "promtool tsdb dump-openmetrics" writes it. Errors name
 // the line.
@@ -27,6 +30,9 @@ func (s *Store) ReadOpenMetrics(r io.Reader) error {
 	}
 	if len(text) > maxText {
 		return fmt.Errorf("more than %d MiB: reduce it to the relevant time range or series", maxText>>20)
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return ErrEmpty
 	}
 	in := textparse.NewOpenMetricsParser(text, labels.NewSymbolTable())
 	known := make(map[string]*memSeries) // by their text in the file

@@ -142,7 +142,9 @@ func TestOpenMetricsText(t *testing.T) {
 func TestOpenMetricsErrorsNameTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		openMetrics:             "line 9: data does not end with # EOF",
-		"":                      "line 1: data does not end with # EOF",
+		"":                      ErrEmpty.Error(),
+		" \n\n":                 ErrEmpty.Error(),
+		"# HELP a one\n":        "line 2: data does not end with # EOF",
 		"nonsense\n# EOF\n":     "line 1: expected value after metric",
 		"a 1 1\na 1 x\n# EOF\n": "line 2: ",
 		openMetrics + "wait_seconds{a=\"b\n# EOF\n":   "line 9: ",

@@ -197,9 +197,9 @@ func readBounded(f *os.File, err error) ([]byte, error) {
 func unnamed(err error) string {
 	var with *fs.PathError
 	if errors.As(err, &with) {
-		return with.Err.Error()
+		err = with.Err
 	}
-	return err.Error()
+	return text.Remedy(err, "").Error()
 }
 
 // Parse parses the file's data as Prometheus does.

@@ -39,7 +39,7 @@ func said() map[string][]string {
 		},
 		"duration.yaml": {`testdata/duration.yaml:6: not a valid duration string: "soon" (use for example 30s, 5m or 1h30m)`},
 		"syntax.yaml":   {`testdata/syntax.yaml:3: did not find expected node content`},
-		"missing.yaml":  {`testdata/missing.yaml: no such file or directory`},
+		"missing.yaml":  {`testdata/missing.yaml: no such file or directory; correct the path`},
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/server/prom/rulefile"
 )
 
@@ -135,10 +136,10 @@ func Run(ctx context.Context, name string) Report {
 
 // read reads a test file and the rules that it tests. When it returns no file, the problems give the reason.
 func read(name string) (*file, []rulefile.Problem) {
-	bad := func(text string) []rulefile.Problem { return []rulefile.Problem{{File: name, Text: text}} }
+	bad := func(reason string) []rulefile.Problem { return []rulefile.Problem{{File: name, Text: reason}} }
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return nil, bad(errors.Unwrap(err).Error())
+		return nil, bad(text.Remedy(errors.Unwrap(err), "").Error())
 	}
 	f := &file{name: name, order: map[string]int{}}
 	dec := yaml.NewDecoder(bytes.NewReader(data))

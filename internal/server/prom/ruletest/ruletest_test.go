@@ -41,7 +41,7 @@ func TestProblems(t *testing.T) {
 		"bad_rules.yaml":       `testdata/broken.rules:5: rule "A" of group "x": could not parse expression:`,
 		"bad_eval.yaml":        `testdata/bad_eval.yaml: test "calls": rule "a:b" of group "x" cannot be evaluated at 0s: found duplicate series`,
 		"good_empty.yaml":      `testdata/good_empty.yaml: warning: nothing is tested: add alert_rule_test or promql_expr_test`,
-		"none.yaml":            `testdata/none.yaml: no such file or directory`,
+		"none.yaml":            `testdata/none.yaml: no such file or directory; correct the path`,
 	} {
 		r := Run(t.Context(), filepath.Join("testdata", file))
 		if len(r.Problems) != 1 || !strings.HasPrefix(r.Problems[0].String(), want) {
