@@ -10,7 +10,8 @@
 //   - Markdown: [Markdown] and [MarkdownCode], as for a terminal, without markup
 //   - HTML: [HTML], as a label, without markup
 //
-// [Short] bounds the length. [Nearest] and [Remedy] are for messages about what a user typed. The package does not know the author of a text, and it does not drop text silently.
+// [Short] bounds the length. [Nearest] and [Remedy] are for messages about what a user typed. The package does not know
+// the author of a text, and it does not drop text silently.
 package text
 
 import (
