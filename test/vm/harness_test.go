@@ -69,7 +69,7 @@ func image(t *testing.T) string {
 			t.Fatalf("%v: %v\n%s", cmd, err, out)
 		}
 	}
-	for _, name := range []string{"known", "steady", "hopper", "burner"} {
+	for _, name := range []string{"known", "steady", "hopper", "burner", "zeros"} {
 		if err := os.Link(filepath.Join(root, "guest"), filepath.Join(root, name)); err != nil {
 			t.Fatal(err)
 		}

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command guest is the first process of a virtual machine. It mounts file systems, loads modules, runs one
-// command, sends its output, exit status and files to the host, and powers the machine off. It refuses to know
-// what it runs: the host sends a job.
+// command, and sends its output, exit status and files to the host, which then ends the machine. It powers the
+// machine off only when that fails. It refuses to know what it runs: the host sends a job.
 package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -51,13 +52,37 @@ func run() error {
 	if err := send(ports[job.PortStatus], job.Status{Up: true}); err != nil {
 		return err
 	}
-	status := job.Status{Ended: true}
+	status := job.Status{Ended: true, Sent: map[string]int64{}}
 	status.Exit, err = work(j, ports)
 	if err != nil {
 		status.Error = err.Error()
 	}
 	status.Trouble = trouble()
-	return send(ports[job.PortStatus], status)
+	for name, p := range ports {
+		if name != job.PortStatus {
+			status.Sent[name] = p.sent
+		}
+	}
+	if err := send(ports[job.PortStatus], status); err != nil {
+		return err
+	}
+	time.Sleep(hostLimit)
+	return errors.New("the host did not end the machine")
+}
+
+// hostLimit is how long the host has to receive the output and to end the machine.
+const hostLimit = 10 * time.Minute
+
+// port is a virtio port that counts what it sends. It has one writer at a time.
+type port struct {
+	file *os.File
+	sent int64
+}
+
+func (p *port) Write(data []byte) (int, error) {
+	n, err := p.file.Write(data)
+	p.sent += int64(n)
+	return n, err
 }
 
 func send(w io.Writer, s job.Status) error {
@@ -69,7 +94,7 @@ func send(w io.Writer, s job.Status) error {
 }
 
 // work runs the job and returns the command's exit status.
-func work(j job.Job, ports map[string]*os.File) (int, error) {
+func work(j job.Job, ports map[string]*port) (int, error) {
 	if err := unix.Sethostname([]byte(j.Hostname)); err != nil {
 		return 0, err
 	}
@@ -158,8 +183,8 @@ func reap(pid int) (int, error) {
 }
 
 // openPorts opens the virtio ports of these names once the driver has found them.
-func openPorts(names ...string) (map[string]*os.File, error) {
-	ports := map[string]*os.File{}
+func openPorts(names ...string) (map[string]*port, error) {
+	ports := map[string]*port{}
 	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 		files, _ := filepath.Glob("/sys/class/virtio-ports/*/name")
 		for _, file := range files {
@@ -170,7 +195,7 @@ func openPorts(names ...string) (map[string]*os.File, error) {
 			}
 			f, err := os.OpenFile("/dev/"+filepath.Base(filepath.Dir(file)), os.O_WRONLY, 0)
 			if err == nil {
-				ports[name] = f
+				ports[name] = &port{file: f}
 			}
 		}
 		if len(ports) == len(names) {

@@ -3,7 +3,6 @@
 package machine
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -146,23 +145,29 @@ func (m Machine) boot(ctx context.Context, initrd string, c Command) (Result, er
 	cmd.Stderr = &problems
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // no machine outlives whoever waits for it
 	var pipes pipes
+	all := receipt{end: func() { _ = cmd.Process.Signal(syscall.SIGTERM) }}
 	pipes.to(cmd, func(r io.Reader) error { _, err := io.Copy(console, r); return err })
-	pipes.to(cmd, func(r io.Reader) error { _, err := io.Copy(c.Stdout, r); return err })
-	pipes.to(cmd, func(r io.Reader) error { _, err := io.Copy(c.Stderr, r); return err })
-	pipes.to(cmd, func(r io.Reader) error { return untar(r, c.To) })
+	pipes.to(cmd, all.counted(job.PortStdout, func(r io.Reader) error { _, err := io.Copy(c.Stdout, r); return err }))
+	pipes.to(cmd, all.counted(job.PortStderr, func(r io.Reader) error { _, err := io.Copy(c.Stderr, r); return err }))
+	pipes.to(cmd, all.counted(job.PortFiles, func(r io.Reader) error { return untar(r, c.To) }))
 	late := time.AfterFunc(bootLimit, cancel)
 	defer late.Stop()
 	var status job.Status
 	up := false
 	pipes.to(cmd, func(r io.Reader) error {
-		for in := bufio.NewScanner(r); in.Scan(); {
-			if err := json.Unmarshal(in.Bytes(), &status); err != nil {
+		for in := json.NewDecoder(r); ; {
+			if err := in.Decode(&status); errors.Is(err, io.EOF) {
+				return nil
+			} else if err != nil {
+				cancel() // the guest waits for an end that this status would have brought
 				return fmt.Errorf("reading the guest's status: %w", err)
 			}
 			up = up || status.Up
 			late.Stop()
+			if status.Ended {
+				all.expect(status.Sent)
+			}
 		}
-		return nil
 	})
 	if err := pipes.run(cmd); err != nil {
 		err = fmt.Errorf("%w\n%s%s", errors.Join(err, context.Cause(ctx)), problems.String(), console.String())
@@ -180,6 +185,64 @@ func (m Machine) boot(ctx context.Context, initrd string, c Command) (Result, er
 		return Result{}, fmt.Errorf("in the guest: %s\n%s", status.Error, console.String())
 	}
 	return Result{Exit: status.Exit, Trouble: status.Trouble}, nil
+}
+
+// receipt ends the machine when everything that the guest has sent was received.
+type receipt struct {
+	end func()
+
+	mu       sync.Mutex
+	got      map[string]int64
+	expected map[string]int64 // nil until the guest has told
+	ended    bool
+}
+
+// counted returns a handler of a port's pipe that counts what is read. What handle does not read is read and dropped.
+func (c *receipt) counted(port string, handle func(io.Reader) error) func(io.Reader) error {
+	return func(r io.Reader) error {
+		in := io.TeeReader(r, writerFunc(func(p []byte) { c.add(port, len(p)) }))
+		err := handle(in)
+		_, _ = io.Copy(io.Discard, in)
+		return err
+	}
+}
+
+func (c *receipt) add(port string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.got == nil {
+		c.got = map[string]int64{}
+	}
+	c.got[port] += int64(n)
+	c.check()
+}
+
+// expect sets the numbers of bytes that the guest has sent.
+func (c *receipt) expect(sent map[string]int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expected = sent
+	c.check()
+}
+
+func (c *receipt) check() {
+	if c.expected == nil || c.ended {
+		return
+	}
+	for port, n := range c.expected {
+		if c.got[port] < n {
+			return
+		}
+	}
+	c.ended = true
+	c.end()
+}
+
+type writerFunc func(p []byte)
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	f(p)
+	return len(p), nil
 }
 
 // pipes carry QEMU's output to this program.

@@ -37,6 +37,12 @@ func program(name string, args []string) error {
 			return err
 		}
 		return hop(n)
+	case "zeros": // prints N bytes
+		n, err := strconv.Atoi(args[0])
+		if err == nil {
+			_, err = os.Stdout.Write(make([]byte, n))
+		}
+		return err
 	case "burner": // uses all CPU time that it gets, after a line of input
 		return burn()
 	}

@@ -34,11 +34,15 @@ type Module struct{ File, Params string }
 // Relay makes a port of the guest's loopback reachable at a port of its network interface.
 type Relay struct{ Listen, To int }
 
-// Status is a message of the guest: Up when it is ready, then once the result of the command.
+// Status is a message of the guest: Up when it is ready, then once the result of the command. The guest does not
+// power off after the result. The host ends the machine when it has received all that Sent counts, because QEMU
+// loses what it has not yet written when the guest powers off.
 type Status struct {
 	Up      bool     `json:",omitempty"`
 	Ended   bool     `json:",omitempty"`
 	Exit    int      // of the command; 128 plus the signal's number if a signal ended it, as in a shell
 	Error   string   `json:",omitempty"` // why the guest could not run the job
 	Trouble []string `json:",omitempty"` // warnings and oopses of the kernel's log
+	// Sent is the number of bytes written to PortStdout, PortStderr and PortFiles.
+	Sent map[string]int64 `json:",omitempty"`
 }
