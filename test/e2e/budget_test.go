@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -94,14 +95,20 @@ func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 	if share := s.sum("teescope_sampling_ratio", "probe", "syscall"); share < 0.002 || share > 0.1 {
 		t.Errorf("a sampling ratio of %v", share)
 	}
-	if cost := s.sum("teescope_self_cpu_ratio", "part", "probes"); cost > 0.01 {
-		t.Errorf("the probes take %.4f of the machine, the budget is 0.01", cost)
-	}
 	if !strings.Contains(a.log.String(), "the level of watching has changed") {
 		t.Error("the log does not mention sampling")
 	}
 
+	began := time.Now()
 	time.Sleep(2 * time.Second) // a cycle is complete
+	later := a.scrape(t)
+	// Context switches are counted at every level. A machine that switches so often that this takes nearly all of the
+	// budget, or more, leaves a tenth of the budget to all other events.
+	switches := switchCost(s, later, time.Since(began))
+	if cost, most := later.sum("teescope_self_cpu_ratio", "part", "probes"), max(0.01, 1.5*switches+0.001); cost > most {
+		t.Errorf("the probes take %.4f of the machine, want at most %.4f; context switches take %.4f", cost, most, switches)
+	}
+
 	wrong := map[string]string{"e2ebudget": "", "e2ebudgetweb": "", bursts: ""}
 	for round := 1; round <= budgetRounds && len(wrong) > 0; round++ {
 		compareWithPerf(t, a, wrong)
@@ -109,6 +116,16 @@ func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 	for program, why := range wrong {
 		t.Errorf("%s: %d times; at last: %s", program, budgetRounds, why)
 	}
+}
+
+// switchCost is the share of the machine's CPU time that the programs on context switches took between two scrapes.
+func switchCost(from, to samples, passed time.Duration) float64 {
+	each := to.sum("teescope_self_event_seconds", "event", "context_switch")
+	if each == 0 { // not measured yet
+		each = 120e-9
+	}
+	n := to.sum("teescope_context_switches_total") - from.sum("teescope_context_switches_total")
+	return n * each / passed.Seconds() / float64(runtime.NumCPU())
 }
 
 // compareWithPerf lets perf and the agent count the calls of the programs for 15 s. On a busy machine with few windows

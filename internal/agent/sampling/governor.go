@@ -12,8 +12,11 @@ import (
 const (
 	headroomToStepUp = 0.7
 	waitToStepUp     = 30 * time.Second
-	// leastHeadroom is the fraction of the budget that is always left to frequent events.
-	leastHeadroom = 0.5
+	// leastHeadroom is the fraction of the budget that frequent events always get. Above the budget this is all that
+	// they may cost.
+	leastHeadroom = 0.1
+	// agentLimit is the fraction of the budget that frequent events get whatever the agent's own work costs.
+	agentLimit = 0.5
 	// fillTo is the fraction of the headroom that windows use.
 	fillTo = 0.9
 	// watchedBudget is the factor on the budget if processes are watched, because the user has requested exact counts.
@@ -63,10 +66,14 @@ func (g *Governor) Spent(ratio float64) float64 {
 	return (g.Demand.frequent(g.Level, g.exits(), ratio) + g.Demand.always()) / float64(g.CPUs)
 }
 
-// headroom returns the part of the budget that frequent events may take: the budget minus all other costs, but at least
-// a fixed fraction, so that other costs alone never stop the counting.
+// headroom returns the part of the budget that frequent events may take: the budget minus all other costs. The work of
+// the agent, which is high at the start, leaves them at least agentLimit of it. The events that every level counts leave
+// them leastHeadroom, so that other costs alone never stop the counting.
 func (g *Governor) headroom() float64 {
-	return max(g.Limit()*leastHeadroom, g.Limit()-(g.Demand.always()+g.Demand.Agent)/float64(g.CPUs))
+	always, agent := g.Demand.always(), g.Demand.Agent
+	left := g.Limit() - always/float64(g.CPUs)
+	leftByAgent := g.Limit() - (always+agent)/float64(g.CPUs)
+	return max(g.Limit()*leastHeadroom, min(left, max(g.Limit()*agentLimit, leftByAgent)))
 }
 
 // Ratio returns the ratio of the window to the cycle while events are sampled. It is as large as the budget allows,

@@ -76,6 +76,21 @@ func TestABudgetThatCannotBeKeptStopsNothing(t *testing.T) {
 	}
 }
 
+// The programs together cost no more than the budget while the events that every level counts leave them a tenth of it.
+// Nothing else may be spent on frequent events above that.
+func TestAllProgramsKeepTheBudget(t *testing.T) {
+	for _, switches := range []float64{0, 1e4, 5e4, 1e5, 1.5e5, 2e5, 1e6} {
+		for _, agent := range []float64{0, 0.005, 0.05} {
+			g := Governor{Budget: 0.01, CPUs: 2}
+			g.Decide(time.Unix(1000, 0), Demand{Calls: 1e6, Faults: 1e5, Switches: switches, Agent: agent, Programs: 4})
+			always := g.Demand.always() / 2
+			if got, most := g.Spent(g.Ratio()), max(0.01, always+0.001); got > most {
+				t.Errorf("%.0f switches/s, agent %v: the programs take %.5f, want at most %.5f", switches, agent, got, most)
+			}
+		}
+	}
+}
+
 func TestEachLevelCostsLessThanTheOneBefore(t *testing.T) {
 	d := Demand{Calls: 1e6, Faults: 1e5, Cache: 1e5, Switches: 1e4, Agent: 0.01, Programs: 4}
 	last := 10.0
