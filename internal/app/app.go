@@ -151,12 +151,12 @@ func (p *program) server() error {
 	}
 	var endpoints []prom.Endpoint
 	for _, e := range c.Scrape {
-		endpoints = append(endpoints, prom.Endpoint(e))
+		endpoints = append(endpoints, prom.Endpoint{Job: e.Job, URL: e.URL, Config: c.ScrapeConfigFile(e.Job)})
 	}
 	db := prom.New(prom.Options{
 		DataDir: c.DataDir, Interval: c.Interval, RetentionTime: c.Retention.Time, RetentionSize: c.Retention.Size,
 		MemoryLimit: c.Memory.Limit,
-		Targets:     c.Targets, Endpoints: endpoints, Rules: evaluated, Self: http.HandlerFunc(p.self), Instance: p.host,
+		Targets:     c.Targets, TargetsConfig: c.TargetsConfigFile, Endpoints: endpoints, Rules: evaluated, Self: http.HandlerFunc(p.self), Instance: p.host,
 		Version: prom.Version(p.Build), Flags: c.Values(), Registry: p.own, Log: p.Log,
 	})
 	p.web.API, p.web.Page, p.web.Panels, p.web.Families = db.Handler(), p.Page, dashboards.Serve(), httpapi.Families(user.Metrics)

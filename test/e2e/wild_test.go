@@ -73,7 +73,10 @@ func wildTargets() map[string]wildTarget {
 }
 
 // failures returns why the last scrapes of the targets failed, by job; "" means success.
-func failures(base string) (map[string]string, error) {
+func failures(base string) (map[string]string, error) { return failuresBy(base, "job") }
+
+// failuresBy returns the same by another label.
+func failuresBy(base, label string) (map[string]string, error) {
 	text, err := get(base + "/api/v1/targets")
 	if err != nil {
 		return nil, err
@@ -91,7 +94,7 @@ func failures(base string) (map[string]string, error) {
 	}
 	all := map[string]string{}
 	for _, target := range answer.Data.ActiveTargets {
-		all[target.Labels["job"]] = target.LastError
+		all[target.Labels[label]] = target.LastError
 	}
 	return all, nil
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // Rules configures which rules are evaluated.
@@ -187,7 +189,7 @@ func parseReceiver(s, example string) (*url.URL, error) {
 		why = "a password in a URL ends up in logs; put it into the file with credentials"
 	}
 	if why != "" {
-		return nil, fmt.Errorf("%q: %s (use for example %s)", s, why, example)
+		return nil, fmt.Errorf("%q: %s (use for example %s)", text.WithoutPassword(s), why, example)
 	}
 	return u, nil
 }

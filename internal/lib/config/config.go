@@ -38,18 +38,22 @@ type Config struct {
 	DataDir       string        // absolute
 	Interval      time.Duration // between two scrapes
 	Retention     Retention
-	Targets       []string // host:port
-	Scrape        []Endpoint
-	Workloads     Workloads
-	Watch         []watch.Rule
-	Syscalls      Syscalls
-	Overhead      Overhead
-	Transitions   Transitions
-	Memory        Memory
-	Analysis      Analysis
-	Rules         Rules
-	Alerting      Alerting
-	Log           Log
+	Targets       []string // host:port, or https://host:port
+	// TargetsConfigFile configures the HTTP client for Targets, in the format of Prometheus' http_config.
+	TargetsConfigFile string
+	Scrape            []Endpoint
+	// ScrapeConfigFiles are the same for endpoints, as NAME=FILE.
+	ScrapeConfigFiles []string
+	Workloads         Workloads
+	Watch             []watch.Rule
+	Syscalls          Syscalls
+	Overhead          Overhead
+	Transitions       Transitions
+	Memory            Memory
+	Analysis          Analysis
+	Rules             Rules
+	Alerting          Alerting
+	Log               Log
 
 	origins map[string]Origin
 }

@@ -120,14 +120,7 @@ func mainKeys() []*key {
 			}),
 			get: func(c *Config) []string { return []string{formatSize(c.Retention.Size)} },
 		},
-		{
-			name: "targets", commands: Up | Server, kind: "host:port,...", sep: ",", flagSep: true,
-			usage: "agents to scrape",
-			def:   none,
-			set:   setTargets,
-			get:   func(c *Config) []string { return c.Targets },
-		},
-		scrapeKey(),
+		targetsKey(), targetsConfigFileKey(), scrapeKey(), scrapeConfigFileKey(),
 		{
 			name: "workloads.max", commands: Up | Agent, kind: "number",
 			usage: "maximum number of workloads with series of their own; the others are added up as \"other\"",
@@ -273,21 +266,6 @@ func one(set func(*Config, string) error) func(*Config, []string) error {
 		}
 		return set(c, values[0])
 	}
-}
-
-func setTargets(c *Config, values []string) error {
-	var errs []error
-	seen := make(map[string]bool, len(values))
-	for _, v := range values {
-		err := checkHostPort(v)
-		if err == nil && seen[v] {
-			err = fmt.Errorf("%q is listed twice", v)
-		}
-		errs = append(errs, err)
-		seen[v] = true
-	}
-	c.Targets = values
-	return errors.Join(errs...)
 }
 
 func setWatch(c *Config, values []string) error {

@@ -25,7 +25,7 @@ var tries = map[string]struct {
 	"web.config-file": {[]string{"web.yml", "null"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
 	"web.external-url": {[]string{"https://t.example.org", "http://h:1/tee"}, map[string]string{
 		"t.example.org":   `"t.example.org": not an http or https URL (use for example https://teescope.example.org)`,
-		"http://u:p@h":    `"http://u:p@h": a password in a URL ends up in logs; put it into the file with credentials (use for example https://teescope.example.org)`,
+		"http://u:p@h":    `"http://***@h": a password in a URL ends up in logs; put it into the file with credentials (use for example https://teescope.example.org)`,
 		"http://h/?a=b":   `"http://h/?a=b": only scheme, host and path`,
 		"http://:1":       `"http://:1": no host (use for example https://teescope.example.org)`,
 		"http://h:0":      `"http://h:0": the port "0" is not a number from 1 to 65535 (use for example https://teescope.example.org)`,
@@ -56,15 +56,22 @@ var tries = map[string]struct {
 		"99999999999TB": `"99999999999TB" is out of range: the maximum is 8388607TiB`,
 		"2 gigs":        `"2 gigs" is not a size: use for example 512MB, 2GiB, or 0 for no limit`,
 	}},
-	"targets": {[]string{"node1:9750", "[fe80::1%eth0]:1"}, map[string]string{
+	"targets": {[]string{"node1:9750", "[fe80::1%eth0]:1", "https://node1:9750"}, map[string]string{
 		"http://a:1": `"http://a:1" is a URL: use HOST:PORT, for example node1:9750`,
 		"a":          `"a" is not HOST:PORT: use for example node1:9750`,
 		":1":         `":1" has no valid host: use for example node1:9750`,
 		"a:0":        `the port "0" is not a number from 1 to 65535`,
+		"u:p@a:1":    `"***@a:1" is not HOST:PORT: use for example node1:9750`,
+		"https://a":  `"a" is not HOST:PORT: use for example node1:9750`,
 	}},
 	"scrape": {[]string{"http://h", "db=https://[::1]:9187/m?a=b"}, map[string]string{
 		"ftp://h":        `"ftp://h": not an http or https URL (use NAME=http://host:port/metrics)`,
 		"http://h:99999": `"http://h:99999": the port "99999" is not a number from 1 to 65535 (use NAME=http://host:port/metrics)`,
+	}},
+	"targets-config-file": {[]string{"agents.yml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"scrape-config-file": {[]string{"db=/etc/db.yml"}, map[string]string{
+		"db":  `"db" is not NAME=FILE: use for example redis=/etc/teescope/redis.yml`,
+		"db=": `"db=" is not NAME=FILE: use for example redis=/etc/teescope/redis.yml`,
 	}},
 	"workloads.max": {[]string{"1", "1024"}, map[string]string{
 		"many": `"many" is not a whole number: use 1 to 1024`, "0": "0 is out of range: use 1 to 1024",
@@ -235,7 +242,8 @@ func TestWrongShapes(t *testing.T) {
 // Each invalid item of a list is a separate problem, also where a list is on one line.
 func TestEveryItemIsReported(t *testing.T) {
 	for name, try := range map[string]struct{ items, want []string }{
-		"targets":                {[]string{"a:1", "b", "a:1"}, []string{`"b" is not HOST:PORT: use for example node1:9750`, `"a:1" is listed twice`}},
+		"targets":                {[]string{"a:1", "b", "https://a:1"}, []string{`"b" is not HOST:PORT: use for example node1:9750`, `"https://a:1" is listed twice`}},
+		"scrape-config-file":     {[]string{"a=b", "c", "a=d"}, []string{`"c" is not NAME=FILE`, `"a=d": a has a file already`}},
 		"scrape":                 {[]string{"http://a", "b=http://a/metrics", "x://y"}, []string{`"b=http://a/metrics" is given twice`, `"x://y": not an http or https URL (use NAME=http://host:port/metrics)`}},
 		"alerting.alertmanagers": {[]string{"http://a", "x://y", "http://a"}, []string{`"x://y": not an http`, `"http://a" is given twice`}},
 		"alerting.webhooks":      {[]string{"file:a", "http://a", "file:a", "b"}, []string{`"file:a" is given twice`, `"b": not an http`}},

@@ -70,7 +70,7 @@ func (l *loader) set(k *key, values []string, o Origin) {
 func (l *loader) areText(k *key, values []string, o Origin) bool {
 	for _, v := range values {
 		if !text.IsLabel(v) {
-			l.problem(o, k.name, "%q holds a control character or is not UTF-8", v)
+			l.problem(o, k.name, "%q holds a control character or is not UTF-8", text.WithoutPassword(v))
 			return false
 		}
 	}
@@ -156,9 +156,21 @@ func (l *loader) flags() {
 
 // across checks conditions between keys, and between keys and the command.
 func (l *loader) across() {
+	l.scrapeConfigFiles()
 	if l.in.Command == Server && len(l.cfg.Targets)+len(l.cfg.Scrape) == 0 && !l.has("targets") && !l.has("scrape") {
 		l.problem(Origin{Kind: "flag", At: "--targets"}, "targets",
 			"the server needs at least one agent to scrape, for example --targets node1:9750")
+	}
+}
+
+// scrapeConfigFiles checks that each file for an application names one. A wrong name would scrape without credentials.
+func (l *loader) scrapeConfigFiles() {
+	for _, s := range l.cfg.ScrapeConfigFiles {
+		name, _, _ := strings.Cut(s, "=")
+		if len(l.cfg.Scrape) == 0 || l.has("scrape") || slices.ContainsFunc(l.cfg.Scrape, func(e Endpoint) bool { return e.Job == name }) {
+			continue
+		}
+		l.problem(l.cfg.origins["scrape-config-file"], "scrape-config-file", "%q: scrape has no application %q", s, name)
 	}
 }
 

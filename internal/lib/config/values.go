@@ -160,15 +160,16 @@ func checkListen(s string) error {
 }
 
 func checkHostPort(s string) error {
+	shown := text.WithoutPassword(s)
 	if strings.Contains(s, "://") {
-		return fmt.Errorf("%q is a URL: use HOST:PORT, for example node1:9750", s)
+		return fmt.Errorf("%q is a URL: use HOST:PORT, for example node1:9750", shown)
 	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
-		return fmt.Errorf("%q is not HOST:PORT: use for example node1:9750", s)
+		return fmt.Errorf("%q is not HOST:PORT: use for example node1:9750", shown)
 	}
 	if host == "" || strings.ContainsAny(host, "/ @?#\t\n\"") {
-		return fmt.Errorf("%q has no valid host: use for example node1:9750", s)
+		return fmt.Errorf("%q has no valid host: use for example node1:9750", shown)
 	}
 	return checkPort(port, 1)
 }

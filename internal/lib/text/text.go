@@ -88,6 +88,20 @@ func MarkdownCode(s string) string {
 // HTML returns text for an element or a quoted attribute.
 func HTML(s string) string { return html.EscapeString(Label(s)) }
 
+// WithoutPassword replaces the user and password of a URL, or of HOST:PORT, for messages. The text need not be valid:
+// everything before the last "@" counts, because an error in a password makes its end unknown.
+func WithoutPassword(s string) string {
+	at := strings.LastIndex(s, "@")
+	if at < 0 {
+		return s
+	}
+	scheme, _, found := strings.Cut(s[:at], "://")
+	if !found {
+		return "***" + s[at:]
+	}
+	return scheme + "://***" + s[at:]
+}
+
 // Short truncates valid UTF-8 to a number of bytes. "..." at the end marks a truncated text.
 func Short(s string, most int) string {
 	const more = "..."

@@ -4,10 +4,8 @@ package prom
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -15,7 +13,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	commonconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
@@ -23,7 +20,6 @@ import (
 	"github.com/prometheus/prometheus/notifier"
 
 	"github.com/teescope/teescope/internal/lib/quietlog"
-	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/server/notify"
 )
 
@@ -139,29 +135,4 @@ func (a *Alertmanagers) Send(notices []notify.Notice) {
 		}
 	}
 	a.manager.Send(alerts...)
-}
-
-// clientConfig reads a file in the format of Prometheus' HTTP clients, with keys such as basic_auth and tls_config.
-// File names in it are relative to its directory.
-func clientConfig(file string) (commonconfig.HTTPClientConfig, error) {
-	if file == "" {
-		return commonconfig.DefaultHTTPClientConfig, nil
-	}
-	c, _, err := commonconfig.LoadHTTPConfigFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return commonconfig.HTTPClientConfig{}, text.Remedy(err, "leave it out")
-	}
-	if err != nil {
-		return commonconfig.HTTPClientConfig{}, fmt.Errorf("reading %s: %w (its format is http_config of Prometheus' configuration)", file, err)
-	}
-	return *c, nil
-}
-
-// HTTPClient returns a client that is configured by such a file. The name identifies the client in metrics.
-func HTTPClient(file, name string) (*http.Client, error) {
-	c, err := clientConfig(file)
-	if err != nil {
-		return nil, err
-	}
-	return commonconfig.NewClientFromConfig(c, name)
 }

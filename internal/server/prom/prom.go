@@ -45,9 +45,11 @@ type Options struct {
 	// MemoryLimit is how much memory the process may use, in bytes. Near it, queries and new series are refused. 0 is
 	// no limit.
 	MemoryLimit int64
-	Targets     []string // agents, host:port
-	Endpoints   []Endpoint
-	Rules       RuleOptions
+	Targets     []string // agents, host:port; https://host:port for those with TLS
+	// TargetsConfig is a file with the HTTP client configuration for Targets. It may be empty.
+	TargetsConfig string
+	Endpoints     []Endpoint
+	Rules         RuleOptions
 	// Self answers scrapes of this process without a network. With nil, this process is not scraped.
 	Self http.Handler
 	// Instance is the label instance of Self: the host name.
@@ -65,8 +67,9 @@ type Options struct {
 
 // Endpoint is an application that is scraped besides agents. Job is the job label of its series.
 type Endpoint struct {
-	Job string
-	URL *url.URL
+	Job    string
+	URL    *url.URL
+	Config string // a file with the HTTP client configuration; may be empty
 }
 
 // Version is shown by /api/v1/status/buildinfo.
@@ -147,7 +150,7 @@ func (s *Server) open() (err error) {
 		return err
 	}
 	if s.cfg, err = s.config(); err != nil {
-		return fmt.Errorf("configuring the scrape manager: %w", err)
+		return fmt.Errorf("configuring scrapes: %w", err)
 	}
 	s.self = newPipeServer(s.opts.Self)
 	if s.scraper, err = s.newScraper(); err != nil {

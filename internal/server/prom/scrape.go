@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	commonconfig "github.com/prometheus/common/config"
@@ -24,7 +26,8 @@ import (
 const (
 	jobSelf  = "teescope-self"
 	jobLabel = "teescope"
-	// jobEndpoints is the name of the job of all applications. Each application has its own label job.
+	// jobEndpoints is the name of the job of all applications without credentials, and the prefix of the names of the
+	// others. Each application has its own label job.
 	jobEndpoints = "teescope-endpoints"
 )
 
@@ -59,8 +62,7 @@ const (
 	agentBodyLimit   = "64MB"
 )
 
-// bounded adds the bounds to the configuration of a job. Redirects are not followed, so that only addresses named by
-// the user are scraped.
+// bounded adds the bounds to the configuration of a job.
 func bounded(job map[string]any, samples int, body string) map[string]any {
 	maps.Copy(job, map[string]any{
 		"sample_limit":             samples,
@@ -68,7 +70,6 @@ func bounded(job map[string]any, samples int, body string) map[string]any {
 		"label_limit":              labelLimit,
 		"label_name_length_limit":  labelNameLimit,
 		"label_value_length_limit": labelValueLimit,
-		"follow_redirects":         false,
 	})
 	return job
 }
@@ -79,6 +80,7 @@ func (s *Server) config() (*config.Config, error) {
 	every := model.Duration(s.opts.Interval).String()
 	timeout := model.Duration(min(s.opts.Interval, 10*time.Second)).String()
 	jobs := []map[string]any{}
+	files := map[string]string{} // by job: the configuration of its HTTP client
 	if s.opts.Self != nil {
 		jobs = append(jobs, map[string]any{
 			"job_name":           jobSelf,
@@ -92,15 +94,19 @@ func (s *Server) config() (*config.Config, error) {
 	if len(s.opts.Targets) > 0 {
 		jobs = append(jobs, bounded(map[string]any{
 			"job_name":       jobLabel,
-			"static_configs": []map[string]any{{"targets": s.opts.Targets}},
+			"static_configs": agentGroups(s.opts.Targets),
 		}, agentSampleLimit, agentBodyLimit))
+		files[jobLabel] = s.opts.TargetsConfig
 	}
-	if len(s.opts.Endpoints) > 0 {
+	byJob := endpointJobs(s.opts.Endpoints)
+	for _, name := range slices.Sorted(maps.Keys(byJob)) {
+		endpoints := byJob[name]
 		jobs = append(jobs, bounded(map[string]any{
-			"job_name":                 jobEndpoints,
+			"job_name":                 name,
 			"fallback_scrape_protocol": "PrometheusText0.0.4", // for targets without a Content-Type
-			"static_configs":           endpointGroups(s.opts.Endpoints),
+			"static_configs":           endpointGroups(endpoints),
 		}, sampleLimit, bodyLimit))
+		files[name] = endpoints[0].Config
 	}
 	text, err := yaml.Marshal(map[string]any{
 		"global":         map[string]any{"scrape_interval": every, "scrape_timeout": timeout},
@@ -109,7 +115,52 @@ func (s *Server) config() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return config.Load(string(text), s.opts.Log)
+	c, err := config.Load(string(text), s.opts.Log)
+	if err != nil {
+		return nil, err
+	}
+	// Not as text: a secret that a file contains would be in it. The API shows "<secret>" for those in the result.
+	for _, job := range c.ScrapeConfigs {
+		if job.HTTPClientConfig, err = scrapeClient(files[job.JobName]); err != nil {
+			return nil, fmt.Errorf("%s: %w", clientKey(job.JobName), err)
+		}
+	}
+	return c, nil
+}
+
+// clientKey is the configuration key of the HTTP client of a job.
+func clientKey(job string) string {
+	if job == jobLabel {
+		return "targets-config-file"
+	}
+	return "scrape-config-file"
+}
+
+// agentGroups sets the scheme of each agent.
+func agentGroups(targets []string) []map[string]any {
+	var groups []map[string]any
+	for _, target := range targets {
+		group := map[string]any{"targets": []string{target}}
+		if address, found := strings.CutPrefix(target, "https://"); found {
+			group = map[string]any{"targets": []string{address}, "labels": map[string]string{model.SchemeLabel: "https"}}
+		}
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+// endpointJobs returns the endpoints by the name of their job. Those with an HTTP client of their own have a job of
+// their own.
+func endpointJobs(endpoints []Endpoint) map[string][]Endpoint {
+	jobs := map[string][]Endpoint{}
+	for _, e := range endpoints {
+		name := jobEndpoints
+		if e.Config != "" {
+			name += "-" + e.Job
+		}
+		jobs[name] = append(jobs[name], e)
+	}
+	return jobs
 }
 
 // endpointGroups sets the scheme, path and parameters of each endpoint, by Prometheus' labels for them.

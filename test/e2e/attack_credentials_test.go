@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// upIs waits until the target with a label has this value of up, and its failure contains a text.
+func upIs(t *testing.T, base, label, target string, want float64, reason string) {
+	t.Helper()
+	eventually(t, testLimit, fmt.Sprintf("up of %s to be %v with %q", target, want, reason), func() error {
+		up, err := query(base, fmt.Sprintf("sum(up{%s=%q})", label, target), time.Now())
+		if err != nil {
+			return err
+		}
+		why, err := failuresBy(base, label)
+		if err == nil && (len(up) == 0 || up["{}"] != want || !strings.Contains(why[target], reason) || reason == "" && why[target] != "") {
+			err = fmt.Errorf("up is %v, and the reason %q", up, why[target])
+		}
+		return err
+	})
+}
+
+// An agent requires a client certificate and a password. A server that has both scrapes it. Certificates, authorities
+// and passwords are replaced without a restart, and each that does not fit is a reason that the user sees.
+func TestProtectedAgentIsScraped(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	password := func(p string) []byte {
+		return fmt.Appendf(nil, "tls_server_config:\n  cert_file: agent.pem\n  key_file: agent.key\n  client_ca_file: agent-ca.pem\n"+
+			"  client_auth_type: RequireAndVerifyClientCert\nbasic_auth_users:\n  scraper: %s\n", hashed(t, p))
+	}
+	first, second := newAuthority(t, "first"), newAuthority(t, "second")
+	first.issue(t, dir, "agent")
+	first.issue(t, dir, "server")
+	replace(t, at("agent-ca.pem"), first.pem)
+	replace(t, at("ca.pem"), first.pem)
+	replace(t, at("web.yml"), password("pass one"))
+	replace(t, at("password"), []byte("pass one\n"))
+	replace(t, at("client.yml"), []byte("basic_auth:\n  username: scraper\n  password_file: password\n"+
+		"tls_config:\n  ca_file: ca.pem\n  cert_file: server.pem\n  key_file: server.key\n"))
+	addr := freeAddr(t)
+	background(t, binary, "agent", "--listen", addr, "--web.config-file", at("web.yml"))
+	s := start(t, "server", "--data-dir", t.TempDir(), "--interval", "1s", "--rules.default=false", "--analysis.enabled=false",
+		"--targets", "https://"+addr, "--targets-config-file", at("client.yml"))
+	base := "http://" + s.addr
+	agentIs := func(want float64, reason string) {
+		t.Helper()
+		upIs(t, base, "instance", addr, want, reason)
+	}
+	agentIs(1, "")
+	if got, err := query(base, fmt.Sprintf("count(teescope_build_info{instance=%q})", addr), time.Now()); err != nil || got["{}"] != 1 {
+		t.Errorf("the metrics of the agent: %v, %v", got, err)
+	}
+
+	replace(t, at("web.yml"), password("pass two"))
+	agentIs(0, "401 Unauthorized")
+	replace(t, at("password"), []byte("pass two"))
+	agentIs(1, "")
+
+	replace(t, at("ca.pem"), second.pem)
+	agentIs(0, "certificate signed by unknown authority")
+	replace(t, at("agent-ca.pem"), second.pem)
+	second.issue(t, dir, "agent")
+	agentIs(0, "https://"+addr) // the agent does not know the authority of the server's certificate
+	second.issue(t, dir, "server")
+	agentIs(1, "")
+
+	if text := s.log.String(); strings.Contains(text, "pass ") {
+		t.Errorf("the log has a password:\n%s", text)
+	}
+}
+
+// A file that is missing or wrong ends the start, with the key, the file and no password.
+func TestWrongCredentialFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		replace(t, file, []byte(text))
+		return file
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"nopassword.yml": {"basic_auth: {username: me, password_file: none}", "targets-config-file: reading " + dir + "/none, which " + dir + "/nopassword.yml names: "},
+		"noca.yml":       {"tls_config: {ca_file: none.pem}", "targets-config-file: " + dir + "/noca.yml: tls_config: .*none.pem"},
+		"misplaced.yml":  {"basic_auth: planted", "targets-config-file: reading " + dir + "/misplaced.yml: "},
+		"unknown.yml":    {"basic_auth: {username: me, passwrd: planted}", "targets-config-file: reading .*field passwrd not found"},
+	} {
+		text := refused(t, 0, "server", "--data-dir", t.TempDir(), "--listen", freeAddr(t), "--targets", "https://127.0.0.1:1",
+			"--targets-config-file", write(name, c.text))
+		says(t, text, c.want)
+		if strings.Contains(text, "planted") {
+			t.Errorf("%s: the password is in the message:\n%s", name, text)
+		}
+	}
+}
