@@ -31,6 +31,9 @@ func shape(s samples) string {
 		if strings.HasSuffix(name, "_change_timestamp_seconds") {
 			continue // only where a counter was replaced
 		}
+		if name == "teescope_container_info" {
+			continue // only where there is a container
+		}
 		family := s.families[name]
 		labels := map[string]bool{}
 		for _, m := range family.Metric {
