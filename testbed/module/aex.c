@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Asynchronous enclave exit; SDM "Asynchronous Enclave Exit". It happens where the difference can be
- * seen: hooks.c calls it when an exception or a signal is about to be delivered, when an interrupt came
- * from inside, when the thread is scheduled out, and when the driver kicks the processor.
+ * Asynchronous enclave exit; SDM "Asynchronous Enclave Exit". The exit is emulated only where software
+ * can observe it. hooks.c calls aex() before an exception or a signal is delivered, when an interrupt
+ * arrives inside, when the thread is scheduled out, and when the driver kicks the processor.
  */
 #include "swsgx.h"
 
@@ -13,10 +13,10 @@ static u32 exitinfo(int trapnr)
 }
 
 /*
- * Page and protection faults are told only to enclaves that asked for it (MISCSELECT.EXINFO), with the
- * address and error code just below the GPR area.
+ * Page and protection faults are reported only to enclaves with MISCSELECT.EXINFO. The address and the
+ * error code are just below the GPR area.
  */
-static bool tell_fault(struct epcm *tcs, int trapnr, u32 err, u64 addr)
+static bool report_fault(struct epcm *tcs, int trapnr, u32 err, u64 addr)
 {
 	struct sgx_secs *s = tcs->secs->va;
 	u64 *exinfo = (void *)tcs->gpr - 16;
@@ -30,7 +30,7 @@ static bool tell_fault(struct epcm *tcs, int trapnr, u32 err, u64 addr)
 	return true;
 }
 
-/* The synthetic state of the SDM: nothing of the enclave is left in the registers. */
+/* The synthetic state of the SDM: the registers contain no value of the enclave. */
 static void synthetic(struct pt_regs *r, struct epcm *tcs, u64 sp, u64 bp)
 {
 	r->r8 = r->r9 = r->r10 = r->r11 = r->r12 = r->r13 = r->r14 = r->r15 = 0;
@@ -61,7 +61,7 @@ static void leave(struct pt_regs *r, struct epcm *tcs, int trapnr, u32 err, u64 
 	gpr_copy(r, g, false);
 	get_bases(&g->fsbase, &g->gsbase);
 	xsave_put(tcs->xsave->va, tcs->xfrm);
-	g->exitinfo = trapnr >= 0 && tell_fault(tcs, trapnr, err, addr) ? exitinfo(trapnr) : 0;
+	g->exitinfo = trapnr >= 0 && report_fault(tcs, trapnr, err, addr) ? exitinfo(trapnr) : 0;
 	((struct sgx_tcs *)tcs->va)->ssa_index++;
 	synthetic(r, tcs, sp, bp);
 	tcs_leave(tcs);
@@ -69,8 +69,8 @@ static void leave(struct pt_regs *r, struct epcm *tcs, int trapnr, u32 err, u64 
 }
 
 /*
- * Lets the current thread leave when it is inside, and tells whether it did; trapnr is -1 where no exception is to be told. A run
- * queue's lock may be held: nothing here may print.
+ * Lets the current thread leave the enclave if it is inside, and reports whether it was. trapnr is -1 if
+ * no exception is reported. A run queue's lock may be held, so this code must not print.
  */
 bool aex(struct pt_regs *r, enum aex_cause why, int trapnr, u32 err, u64 addr)
 {

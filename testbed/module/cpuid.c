@@ -6,12 +6,12 @@
  * it, so each CPUID (0F A2) in a resident, executable and not writable page of an initialised enclave is
  * replaced by UD2 (0F 0B).
  *
- * The enclave's exception handler looks at the bytes to know what it was. So when a thread leaves at such
- * a place the CPUID comes back, and is replaced again when that thread resumes or enters anew. Another
- * thread that executes it in between does execute CPUID.
+ * The enclave's exception handler reads the instruction to identify it. So the CPUID is restored when a
+ * thread leaves at such a place, and replaced again when that thread resumes or enters. A thread that
+ * executes the place in between executes a real CPUID.
  *
- * Not trapped: CPUIDs that lie across two pages, that are more than CPUID_SITES in one page (counted in
- * cpuid_untrapped), and those in pages that the enclave can write.
+ * Not trapped are CPUIDs across two pages, CPUIDs beyond CPUID_SITES in one page (counted in
+ * cpuid_untrapped), and CPUIDs in pages that the enclave can write.
  */
 #include <linux/uaccess.h>
 #include <asm/insn.h>
@@ -22,10 +22,10 @@ MODULE_PARM_DESC(cpuid_ud, "CPUID inside an enclave is #UD, as in hardware");
 
 static const u8 cpuid_code[2] = {0x0f, 0xa2}, ud2_code[2] = {0x0f, 0x0b};
 
-/* How far back to begin decoding: instructions have 15 bytes at most. */
+/* Decoding begins this many bytes before. An instruction has at most 15 bytes. */
 #define LOOK_BACK 64
 
-/* Whether decoding from a place meets another one between two instructions. */
+/* Reports whether an instruction begins at "at" if one begins at "from". */
 static bool decodes_to(const u8 *page, int from, int at)
 {
 	struct insn insn;
@@ -37,8 +37,9 @@ static bool decodes_to(const u8 *page, int from, int at)
 }
 
 /*
- * Whether an instruction begins there, and it is not the middle of another or data: decoding x86 code
- * from wherever falls into step within a few instructions, so most beginnings must agree.
+ * Reports whether an instruction begins at an offset, which could also be inside an instruction or in
+ * data. Decoding of x86 code synchronises within a few instructions, whatever the start. So most starts
+ * must lead to the offset.
  */
 static bool is_instruction(const u8 *page, int at)
 {
@@ -70,14 +71,14 @@ void cpuid_arm(struct epcm *e)
 	}
 }
 
-/* Gives a page its CPUIDs back: it is about to be written back. */
+/* Restores the CPUIDs of a page before the page is written back. */
 void cpuid_disarm(struct epcm *e)
 {
 	while (e->nr_cpuid)
 		memcpy(e->va + e->cpuid[--e->nr_cpuid], cpuid_code, 2);
 }
 
-/* At EINIT: all pages of the enclave that are resident. */
+/* Replaces the CPUIDs of all resident pages of an enclave, at EINIT. */
 void cpuid_arm_enclave(struct epcm *secs)
 {
 	unsigned long j;
@@ -89,7 +90,7 @@ void cpuid_arm_enclave(struct epcm *secs)
 				cpuid_arm(&sections[i].epcm[j]);
 }
 
-/* At a #UD inside: when it was a CPUID, shows it again. */
+/* At a #UD inside: restores the instruction if it was a CPUID. */
 void cpuid_show(struct epcm *tcs, u64 ip)
 {
 	struct epcm *e = epcm_user(ip);
@@ -106,7 +107,8 @@ void cpuid_show(struct epcm *tcs, u64 ip)
 	}
 }
 
-/* The thread runs on, and is not in its exception handler any more: what it was shown is replaced again, if the page is still there. */
+/* Replaces the CPUID again that the exception handler has seen, if its page is still resident. The
+ * thread has left the handler. */
 void cpuid_hide(struct epcm *tcs)
 {
 	struct epcm *e = tcs->shown;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Does what sgx_init(), sgx_drv_init() and sgx_vepc_init() of arch/x86/kernel/cpu/sgx would have done on
- * a processor with SGX: hands the driver its EPC sections, starts ksgxd and registers the devices.
+ * Starts the driver as sgx_init(), sgx_drv_init() and sgx_vepc_init() of arch/x86/kernel/cpu/sgx do on a
+ * processor with SGX: passes the EPC sections, starts ksgxd and registers the devices.
  */
 #include "swsgx.h"
 
@@ -50,7 +50,7 @@ MODULE_PARM_DESC(nid, "NUMA node of each EPC section");
 static unsigned long sgx2[8];
 static int nr_sgx2;
 module_param_array(sgx2, ulong, &nr_sgx2, 0444);
-MODULE_PARM_DESC(sgx2, "where the kernel jumps over what needs SGX2, as offsets from _text");
+MODULE_PARM_DESC(sgx2, "jumps of the kernel over code that needs SGX2, as offsets from _text");
 
 /* The driver's variables and functions. */
 static struct {
@@ -124,10 +124,10 @@ static void __init init_node(int node)
 	INIT_LIST_HEAD(&n->sgx_poison_page_list);
 	node_set(node, *drv.node_mask);
 	if (sysfs_update_group(&drv.node_devices[node]->dev.kobj, drv.node_group))
-		pr_warn("node %d has no sgx_total_bytes in sysfs\n", node);
+		pr_warn("NUMA node %d has no sgx_total_bytes in sysfs\n", node);
 }
 
-/* All pages begin on the dirty list: ksgxd sanitises them and counts them as free. */
+/* All pages are on the dirty list at first. ksgxd sanitises them and counts them as free. */
 static int __init add_section(int i)
 {
 	unsigned long n = (unsigned long)mb[i] << (20 - PAGE_SHIFT), j;
@@ -169,7 +169,7 @@ static int __init check_sections(void)
 	}
 	for (i = 0; i < nr_mb; i++)
 		if (nid[i] < 0 || nid[i] >= MAX_NUMNODES || !node_online(nid[i])) {
-			pr_err("there is no node %d\n", nid[i]);
+			pr_err("NUMA node %d does not exist or is not online\n", nid[i]);
 			return -EINVAL;
 		}
 	return 0;
@@ -189,7 +189,7 @@ static int __init add_sections(void)
 	return ret;
 }
 
-/* Of the processor's feature bits only what /proc/cpuinfo shows. */
+/* Sets only those feature bits of the processor that /proc/cpuinfo shows. */
 static void __init set_features(void)
 {
 	int cpu;
@@ -211,9 +211,9 @@ static void __init resync(void *unused)
 }
 
 /*
- * The kernel asks for X86_FEATURE_SGX2 at places that were patched at boot, when the processor had none:
- * there is a jump to "no". Whoever loads the module reads the places out of the kernel's
- * .altinstructions; here the jumps become the five-byte nop that the kernel itself would have written.
+ * The kernel's checks of X86_FEATURE_SGX2 were patched at boot into jumps over the SGX2 code, because
+ * the processor has no SGX2. The loader of the module reads their places from the kernel's
+ * .altinstructions. This function replaces the jumps by the five-byte nop of the kernel.
  */
 static int __init enable_sgx2(void)
 {
@@ -236,7 +236,7 @@ static int __init enable_sgx2(void)
 	return 0;
 }
 
-/* Waits until ksgxd has sanitised all pages, so that whoever comes next finds the whole EPC free. */
+/* Waits until ksgxd has sanitised all pages, so that the whole EPC is free for the first enclave. */
 static int __init wait_sanitised(void)
 {
 	long want = 0;
@@ -253,7 +253,7 @@ static int __init wait_sanitised(void)
 	return -ETIMEDOUT;
 }
 
-/* Changes nothing. */
+/* Checks whether the driver can be started. Changes nothing. */
 int __init driver_check(void)
 {
 	int ret = find_symbols() ?: check_sections();

@@ -6,9 +6,9 @@
 
 static int einit_ret, einit_times;
 module_param(einit_ret, int, 0644);
-MODULE_PARM_DESC(einit_ret, "the error that EINIT returns while einit_times is not 0");
+MODULE_PARM_DESC(einit_ret, "error that EINIT returns while einit_times is not 0");
 module_param(einit_times, int, 0644);
-MODULE_PARM_DESC(einit_times, "how often EINIT fails");
+MODULE_PARM_DESC(einit_times, "number of times that EINIT fails");
 
 /* ECREATE: the consistency checks of the SDM's operation section. */
 static bool secs_ok(struct sgx_secs *s)
@@ -76,7 +76,7 @@ static bool masked_equal(u64 a, u64 b, u64 mask)
 	return (a & mask) == (b & mask);
 }
 
-/* No check of the RSA signature: whoever signs is believed. */
+/* The RSA signature is not checked: every signer is accepted. */
 static int einit(struct sgx_sigstruct *sig, u64 addr)
 {
 	struct sgx_sigstruct_body *body = &sig->body;

@@ -6,7 +6,7 @@
  */
 #include "swsgx.h"
 
-/* Whether a TCS can be entered or resumed now. */
+/* Returns 0 if a TCS can be entered or resumed now. */
 static int tcs_check(struct epcm *e, bool resume)
 {
 	struct sgx_tcs *tcs = e->va;
@@ -122,7 +122,7 @@ static int enclu_leaf(struct pt_regs *r)
 	return GP;
 }
 
-/* Runs the leaf in EAX and counts it once it is executed: not while an operand is faulted in. */
+/* Runs the leaf in EAX. Counts it when it is executed, but not when an operand must be faulted in first. */
 int enclu(struct pt_regs *r)
 {
 	u32 leaf = r->ax;

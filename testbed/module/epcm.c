@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The EPCM: what the hardware knows about each page of the EPC. SDM "Enclave Page Cache Map". */
+/* The EPCM: the state of each EPC page that the hardware keeps. SDM "Enclave Page Cache Map". */
 #include "swsgx.h"
 
 struct section sections[MAX_SECTIONS];
@@ -7,7 +7,7 @@ int nr_sections;
 DEFINE_RAW_SPINLOCK(lock);
 LIST_HEAD(busy);
 
-/* The entry of a page by the kernel's address, as ENCLS names it. */
+/* Returns the entry of a page by its kernel address, which is the operand of ENCLS. */
 struct epcm *epcm_va(u64 va)
 {
 	int i;
@@ -29,8 +29,8 @@ struct epcm *epcm_pa(u64 pa)
 }
 
 /*
- * The entry behind an address of the current process, with the check that the hardware does at each
- * access: the page is mapped where it was added. NULL where none is mapped. Interrupts are off.
+ * Returns the entry for an address of the current process, or NULL if no EPC page is mapped there. As the
+ * hardware does at each access, it checks that the page is mapped where it was added. Interrupts are off.
  */
 struct epcm *epcm_user(unsigned long addr)
 {
@@ -44,7 +44,7 @@ struct epcm *epcm_user(unsigned long addr)
 	return e && e->valid && e->linaddr == (addr & PAGE_MASK) ? e : NULL;
 }
 
-/* The thread inside is out. */
+/* Marks a TCS as free of threads. */
 void tcs_leave(struct epcm *tcs)
 {
 	if (tcs->task) {
@@ -69,7 +69,7 @@ void epcm_set(struct epcm *e, struct epcm *secs, u8 type, u8 perm, u64 linaddr)
 		secs->children++;
 }
 
-/* What EADD and EAUG have in common: the page is there and its kind is known. */
+/* The common part of EADD and EAUG: records a page with its type. */
 int add_page(struct epcm *e, struct epcm *secs, u64 flags, u64 linaddr)
 {
 	u8 type = (flags & SGX_SECINFO_PAGE_TYPE_MASK) >> 8;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Where the kernel tells us of ENCLS, ENCLU and of what causes an AEX: the die notifier of #UD, ftrace
- * hooks of three functions, and tracepoints.
+ * The hooks that report ENCLS, ENCLU and the causes of an AEX: the die notifier of #UD, ftrace hooks of
+ * three functions, and tracepoints.
  *
- * ftrace and not kprobes: an IPI that lands inside somebody's kprobe handler would be counted as "missed"
- * and the driver's kick lost.
+ * ftrace is used instead of kprobes. An IPI during another kprobe handler would only be counted as
+ * "missed", and the driver's kick would be lost.
  */
 #include "swsgx.h"
 
@@ -22,9 +22,9 @@ module_param(aex_pf, bool, 0444);
 MODULE_PARM_DESC(aex_pf, "every page fault causes an AEX, as in hardware");
 
 /*
- * A thread that the kernel holds at the start of a #GP (interrupts are on there, and it can sleep) may
- * have to leave before on_exception() sees it: then the instruction is done first, and the signal is
- * swallowed when on_exception() comes. A stale entry costs one retry of a faulting instruction.
+ * A thread at the start of a #GP has interrupts on and can sleep. It may have to leave the enclave before
+ * on_exception() runs. Then its instruction is emulated first, and on_exception() drops the signal for
+ * the threads in this list. A stale entry costs one retry of a faulting instruction.
  */
 static struct task_struct *swallow[64];
 
@@ -45,9 +45,9 @@ static bool swap_swallow(struct task_struct *old, struct task_struct *new)
 }
 
 /*
- * An interrupt that comes from user mode runs on the thread's stack, one that hits the kernel on the
- * interrupt stack. The latter must not cause an AEX: if the thread is inside, then the kernel is at the
- * start of its #GP or #MF, whose own AEX will say so in EXITINFO.
+ * Reports whether an interrupt came from user mode. Its handler then runs on the thread's stack, otherwise
+ * on the interrupt stack. An interrupt of kernel mode must not cause an AEX. If the thread is inside, the
+ * kernel is at the start of its #GP or #MF, whose own AEX reports it in EXITINFO.
  */
 static bool from_user(void)
 {
@@ -61,7 +61,7 @@ static notrace bool handled(void)
 	return true;
 }
 
-/* Whether a #GP of user mode comes from an instruction that is emulated, and needs nothing more. */
+/* Reports whether a #GP of user mode comes from an emulated instruction and is handled completely. */
 static bool gp_is_ours(struct pt_regs *r)
 {
 	if (swap_swallow(current, NULL))
@@ -86,7 +86,7 @@ static void on_exception(unsigned long ip, unsigned long parent, struct ftrace_o
 
 	if (!user_mode(r))
 		return;
-	local_irq_save(flags); /* on_kick() must come before or after all of this */
+	local_irq_save(flags); /* on_kick() must run before or after this whole section */
 	if (f->si == X86_TRAP_GP && gp_is_ours(r))
 		f->ip = (unsigned long)handled; /* instead of fixup_vdso_exception() */
 	else
@@ -101,7 +101,7 @@ static void on_signal(unsigned long ip, unsigned long parent, struct ftrace_ops 
 	aex((struct pt_regs *)ftrace_get_regs(fregs)->di, AEX_SIG, -1, 0, 0);
 }
 
-/* sgx_ipi_cb(): the driver wants every thread of an enclave out. */
+/* sgx_ipi_cb(): the driver makes every thread of an enclave leave. */
 static void on_kick(unsigned long ip, unsigned long parent, struct ftrace_ops *op,
 		    struct ftrace_regs *fregs)
 {
@@ -142,10 +142,10 @@ static void on_switch(void *data, bool preempt, struct task_struct *prev, struct
 			swap_swallow(NULL, current);
 		aex(r, AEX_SCHED, -1, 0, 0);
 	}
-	mode_leave(); /* whatever happened */
+	mode_leave(); /* in every case */
 }
 
-/* An interrupt: so that a sampling profiler sees the AEP. */
+/* At an interrupt: the thread leaves, so that a sampling profiler sees the AEP. */
 static void interrupt(void)
 {
 	if (!list_empty(&busy) && !(current->flags & PF_KTHREAD) && from_user())
@@ -162,14 +162,14 @@ static void on_irq(void *data, int irq, void *action)
 	interrupt();
 }
 
-/* Before the kernel looks at the fault: afterwards the thread is at the AEP, as in hardware. */
+/* Runs before the kernel handles the fault. The thread is then at the AEP, as in hardware. */
 static void on_page_fault(void *data, unsigned long addr, struct pt_regs *r, unsigned long err)
 {
 	bool in = aex(r, AEX_PF, X86_TRAP_PF, err, addr);
 
 	/*
-	 * While ksgxd evicts a page, a thread that wants it faults again and again. One thread of QEMU
-	 * runs all processors in turn, 0.1 s each; PAUSE passes the turn on.
+	 * While ksgxd evicts a page, a thread that uses it faults repeatedly. One thread of QEMU runs
+	 * all processors in turn, for 0.1 s each. PAUSE ends the turn.
 	 */
 	if (in)
 		cpu_relax();
@@ -182,7 +182,7 @@ static const struct {
 } points[] = {
 	{"sched_switch", on_switch},
 	{"local_timer_entry", on_vector, &aex_tick},
-	/* not reschedule_entry: it stays on the interrupted stack; sched_switch follows anyway */
+	/* without reschedule_entry: it stays on the interrupted stack, and sched_switch follows anyway */
 	{"call_function_entry", on_vector, &aex_irq},
 	{"call_function_single_entry", on_vector, &aex_irq},
 	{"irq_work_entry", on_vector, &aex_irq},
@@ -200,7 +200,7 @@ static void register_point(struct tracepoint *tp, void *found)
 					 !tracepoint_probe_register(tp, points[i].probe, NULL);
 }
 
-/* ENCLS raised #UD in the kernel. */
+/* Handles a #UD in the kernel, from ENCLS. */
 static int ud_kernel(struct pt_regs *r)
 {
 	u8 op[3];
@@ -220,7 +220,7 @@ static int ud_kernel(struct pt_regs *r)
 	return NOTIFY_STOP;
 }
 
-/* ENCLU raised #UD in user mode; or something else did. */
+/* Handles a #UD in user mode, from ENCLU or from another instruction. */
 static int ud_user(struct pt_regs *r)
 {
 	u64 operand = r->bx;
@@ -230,7 +230,7 @@ static int ud_user(struct pt_regs *r)
 
 	if (copy_from_user_nofault(op, (void __user *)r->ip, 3)) {
 		raw_spin_lock(&lock);
-		tcs = inside(); /* the code page was just reclaimed: fetch again */
+		tcs = inside(); /* the code page was just reclaimed: run the instruction again */
 		raw_spin_unlock(&lock);
 		return tcs ? NOTIFY_STOP : NOTIFY_DONE;
 	}
@@ -240,14 +240,14 @@ static int ud_user(struct pt_regs *r)
 		if (tcs)
 			cpuid_show(tcs, r->ip);
 		raw_spin_unlock(&lock);
-		/* before an interrupt can do it without EXITINFO */
+		/* must precede an AEX by an interrupt, which has no EXITINFO */
 		aex(r, AEX_EXC, X86_TRAP_UD, 0, 0);
 		return NOTIFY_DONE;
 	}
 	raw_spin_lock(&lock);
 	ret = enclu(r);
 	raw_spin_unlock(&lock);
-	if (ret == RETRY) /* out first, when it is an operand of a thread inside */
+	if (ret == RETRY) /* a thread inside leaves before its operand is faulted in */
 		aex(r, AEX_PF, X86_TRAP_PF, X86_PF_USER, fault_in_address());
 	if (ret == PF)
 		user_fault(r, X86_TRAP_PF, X86_PF_SGX | X86_PF_USER | X86_PF_PROT, operand);
@@ -279,11 +279,11 @@ int __init hooks_register(void)
 		ret = ftrace_set_filter_ip(&functions[i].ops, sym.lookup(functions[i].name), 0, 0);
 		ret = ret ?: register_ftrace_function(&functions[i].ops);
 		if (ret)
-			pr_err("hooking %s: %d\n", functions[i].name, ret);
+			pr_err("attaching to %s: error %d\n", functions[i].name, ret);
 	}
 	for_each_kernel_tracepoint(register_point, &found);
 	if (found != ARRAY_SIZE(points)) {
-		pr_err("only %d tracepoints\n", found);
+		pr_err("%d of %zu tracepoints could be used\n", found, ARRAY_SIZE(points));
 		ret = ret ?: -ENOENT;
 	}
 	return ret;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Instructions inside an enclave at which QEMU's processor raises another exception than the hardware.
+ * Instructions inside an enclave for which QEMU's processor raises another exception than the hardware.
  *
- * It has no XSAVEC, and so faults on the compacted form of XRSTOR, with which Gramine resets the state.
- * That one is done here: the image of initial state only (XSTATE_BV is 0).
+ * It has no XSAVEC, so it faults on the compacted form of XRSTOR, with which Gramine resets the state.
+ * That form is emulated here, only for an image of initial state (XSTATE_BV is 0).
  *
- * RDTSC and RDTSCP are #GP for CR4.TSD, where an enclave has #UD.
+ * RDTSC and RDTSCP raise #GP because of CR4.TSD. In an enclave they raise #UD.
  */
 #include "swsgx.h"
 
@@ -66,7 +66,7 @@ static u64 xfrm_inside(void)
 	return xfrm;
 }
 
-/* Whether the instruction at a #GP was this one, and is done; or has to be tried again. */
+/* Reports whether a #GP needs no signal: XRSTOR was emulated here, or must be tried again. */
 static bool xrstor_compact(struct pt_regs *r)
 {
 	u64 xfrm = xfrm_inside(), addr, header[2];
@@ -90,7 +90,7 @@ static bool xrstor_compact(struct pt_regs *r)
 	return true;
 }
 
-/* Whether the thread is inside and at an RDTSC or RDTSCP that must not be executed. */
+/* Reports whether the thread is inside, at an RDTSC or RDTSCP that is not allowed. */
 bool is_rdtsc(struct pt_regs *r)
 {
 	u8 op[3] = {};
@@ -104,7 +104,8 @@ bool is_rdtsc(struct pt_regs *r)
 }
 
 /*
- * Whether a #GP at this instruction is not to be told: it is done, or will be met again by the thread.
+ * Reports whether a #GP at this instruction needs no signal: the instruction was emulated, or the thread
+ * will execute it again.
  */
 bool again(struct pt_regs *r)
 {

@@ -2,8 +2,9 @@
 /*
  * ENCLU: EREPORT and EGETKEY. SDM "Key Derivation", "REPORT" and "KEYREQUEST".
  *
- * The keys are hashes of public values: any process of the machine can compute them. What is right is
- * who gets the same key and who another, and that a report's MAC is AES-CMAC under the report key.
+ * The keys are hashes of public values, so any process of the machine can compute them. Correct are the
+ * conditions under which two enclaves get the same key, and the MAC of a report: AES-CMAC under the
+ * report key.
  */
 #include "swsgx.h"
 
@@ -45,7 +46,7 @@ enum { EINITTOKEN_KEY, PROVISION_KEY, PROVISION_SEAL_KEY, REPORT_KEY, SEAL_KEY }
 #define POLICY_MRENCLAVE 1
 #define POLICY_MRSIGNER	 2
 
-/* What a key depends on besides its label. */
+/* The values that a key depends on, besides its label. */
 struct derivation {
 	u64 attributes, xfrm;
 	u8 mrenclave[32], mrsigner[32], cpusvn[16], keyid[32];

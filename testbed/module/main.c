@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * swsgx - a software SGX: gives the unmodified in-tree SGX driver an EPC made of ordinary RAM and
- * emulates ENCLS and ENCLU from the #UD that they raise.
+ * swsgx - a software SGX. The unmodified in-tree SGX driver gets an EPC made of ordinary RAM. ENCLS and
+ * ENCLU are emulated in the #UD that they raise.
  *
- * NO CONFIDENTIALITY, NO CRYPTOGRAPHY. For throw-away test machines only: there is no way back, so the
- * module cannot be unloaded, and the machine ends when the driver does not start.
+ * NO CONFIDENTIALITY, NO CRYPTOGRAPHY. For throw-away test machines only. The module cannot be unloaded,
+ * because its changes cannot be undone. The kernel panics if the driver does not start.
  */
 #include "swsgx.h"
 
@@ -16,7 +16,7 @@ static int __init swsgx_init(void)
 		return ret;
 	xsave_probe();
 	ret = hooks_register() ?: driver_start();
-	if (ret) /* the driver is half alive */
+	if (ret) /* the driver is only partly started */
 		panic("swsgx: starting the driver: %d", ret);
 	__module_get(THIS_MODULE);
 	return 0;

@@ -7,7 +7,7 @@
 static bool measure;
 module_param(measure, bool, 0644);
 MODULE_PARM_DESC(measure,
-		 "the real SHA-256 MRENCLAVE, checked against the SIGSTRUCT by EINIT (slow)");
+		 "compute the real SHA-256 MRENCLAVE; EINIT compares it with the SIGSTRUCT (slow)");
 
 static void hash(struct sgx_secs *s, u64 *block, void *data)
 {
@@ -16,7 +16,7 @@ static void hash(struct sgx_secs *s, u64 *block, void *data)
 		sha256_update(secs_sha(s), data, 256);
 }
 
-/* Without the real one: no hash, only "differs where the enclaves differ". */
+/* Replaces the real measurement: not a hash, but different for different enclaves. */
 static void mix(struct sgx_secs *s, u64 v)
 {
 	int i;
@@ -60,10 +60,10 @@ void measure_extend(struct sgx_secs *s, u64 offset, void *data)
 		mix(s, offset + *(u64 *)data);
 }
 
-/* At EINIT: what was measured is what was signed. */
+/* Compares the measurement with the signed one, at EINIT. */
 int measure_check(struct sgx_secs *s, struct sgx_sigstruct *sig)
 {
-	if (!measure) { /* believe it */
+	if (!measure) { /* accept any */
 		if (memchr_inv(sig->body.mrenclave, 0, 32))
 			memcpy(s->mrenclave, sig->body.mrenclave, 32);
 		return 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The processor's mode inside an enclave: SYSCALL is #UD (EFER.SCE is off), RDTSC is #GP (CR4.TSD is on),
- * which insn.c makes a #UD of, and XCR0 is XFRM; SDM "Illegal Instructions" and "Extended Feature Enable
- * Mask". The kernel's own copy of CR4 is left alone. Each way for a processor to run another thread passes
- * the scheduler's hook, which puts it back.
+ * The processor's mode inside an enclave; SDM "Illegal Instructions" and "Extended Feature Enable Mask".
+ * SYSCALL raises #UD because EFER.SCE is off. RDTSC raises #GP because CR4.TSD is on; insn.c turns it into
+ * a #UD. XCR0 is XFRM. The kernel's own copy of CR4 stays as it is: before another thread runs, the hook
+ * of the scheduler restores CR4.
  */
 #include "swsgx.h"
 

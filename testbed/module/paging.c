@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ENCLS: paging. SDM "EPC and Management of EPC Pages", with ETRACK's epochs kept as counters: a page
- * that was blocked in one epoch can be written back when all threads have entered in a later one.
+ * ENCLS: paging. SDM "EPC and Management of EPC Pages". ETRACK's epochs are counters. A page that was
+ * blocked in one epoch can be written back when all threads have entered in a later one.
  *
- * Nothing is encrypted. The version in the VA slot and the "MAC" bind a page to its place.
+ * Pages are not encrypted. The version in the VA slot and the "MAC" bind a page to its place.
  */
 #include "swsgx.h"
 
@@ -82,7 +82,7 @@ int eld(struct sgx_pageinfo *pi, u64 addr, u64 *slot, bool block)
 	return 0;
 }
 
-/* Whether no thread can still use a translation of a page from before it was blocked or changed. */
+/* Reports whether no thread can use an address translation from before the page was blocked or changed. */
 bool tracked(struct epcm *e)
 {
 	struct epcm *tcs;
@@ -94,7 +94,7 @@ bool tracked(struct epcm *e)
 	list_for_each_entry(tcs, &busy,
 			    busy) if (tcs->secs == e->secs && tcs->enter_epoch < e->secs->epoch)
 	{
-		count.kick++; /* the driver has to kick it out */
+		count.kick++; /* the driver must kick that thread */
 		return false;
 	}
 	return true;
@@ -127,7 +127,7 @@ int ewb(struct sgx_pageinfo *pi, u64 addr, u64 *slot)
 	memcpy(pcmd->mac, slot, 8);
 	memcpy(pcmd->mac + 8, &e->linaddr, 8);
 	pi->addr = e->linaddr;
-	memset(e->va, 0xff, PAGE_SIZE); /* a stale mapping shows at once */
+	memset(e->va, 0xff, PAGE_SIZE); /* makes the use of a stale mapping visible */
 	epcm_clear(e);
 	return 0;
 }

@@ -4,8 +4,8 @@
 /* Changing a running enclave: ENCLS EAUG, EMODPR, EMODT; ENCLU EACCEPT, EMODPE, EACCEPTCOPY. SDM
  * "Dynamic Memory Management" (SGX2).
  *
- * The states are kept and checked by these leaves and by EENTER, but not at each access, as the
- * hardware does: an enclave can use a page that it has not accepted.
+ * These leaves and EENTER keep and check the states of pages. The hardware also checks them at each
+ * access. So here an enclave can use a page that it has not accepted.
  */
 
 int eaug(struct sgx_pageinfo *pi, u64 addr)
@@ -33,7 +33,7 @@ static int emod(struct epcm *e)
 	return 0;
 }
 
-/* What EWB asks too: threads that entered before the next ETRACK may still have the old state. */
+/* As for EWB: threads that entered before the next ETRACK may still use the old state. */
 static void changed(struct epcm *e)
 {
 	e->block_epoch = e->secs->epoch;
@@ -79,7 +79,7 @@ int emodt(struct sgx_secinfo *si, u64 addr)
 	return 0;
 }
 
-/* A page of the enclave at an operand, whatever its state; NULL and why in *ret. */
+/* Returns the page of the enclave at an operand, in any state. If it returns NULL, *ret is the reason. */
 static struct epcm *page_operand(struct epcm *tcs, u64 addr, int *ret)
 {
 	struct sgx_secs *s = tcs->secs->va;
@@ -99,7 +99,7 @@ static struct epcm *page_operand(struct epcm *tcs, u64 addr, int *ret)
 	return NULL;
 }
 
-/* What SECINFO must say of the page for EACCEPT. */
+/* Compares the SECINFO of EACCEPT with the state of the page. */
 static u64 state(struct epcm *e)
 {
 	return (u64)e->type << 8 | e->perm | (e->pending ? SECINFO_PENDING : 0) |

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ground truth, for tests to compare with: /sys/module/swsgx/parameters/{stats,free,ring}.
+ * Ground truth for tests: /sys/module/swsgx/parameters/{stats,free,ring}.
  *
- * stats has one "name value" a line, always the same names in the same order; README.md documents them.
+ * stats has one "name value" per line, always with the same names in the same order. README.md documents them.
  */
 #include "swsgx.h"
 

@@ -36,7 +36,7 @@ enum {
 	ERR_INVALID_KEYNAME = 256,
 };
 
-/* What an emulated leaf returns: a code for RAX (0 is success), or one of these. */
+/* Return values of an emulated leaf: a code for RAX (0 is success), or one of these. */
 #define GP    (-X86_TRAP_GP)
 #define PF    (-X86_TRAP_PF)
 #define RETRY 0x10000 /* ENCLU: an operand is being faulted in; the instruction runs again */
@@ -65,7 +65,7 @@ struct gprsgx {
 };
 static_assert(sizeof(struct gprsgx) == SGX_SSA_GPRS_SIZE);
 
-/* One page of EPC: what the hardware keeps in the EPCM, and what it keeps in hidden SECS and TCS fields. */
+/* One page of EPC: its EPCM entry, and the fields that the hardware hides in SECS and TCS. */
 struct epcm {
 	void *va; /* the kernel's address of the page */
 	struct epcm *secs;
@@ -83,10 +83,10 @@ struct epcm {
 	struct gprsgx *gpr;
 	u64 xfrm, enter_epoch, aep, fs, gs;
 	struct epcm
-		*shown; /* cpuid.c: the page and place of a CPUID that its handler may look at */
+		*shown; /* cpuid.c: page and address of a CPUID that is restored for its handler */
 	u64 shown_ip;
 	u32 shown_frame; /* the SSA frame of the thread that executed it */
-	/* executable pages: where a CPUID was replaced */
+	/* executable pages: the offsets of replaced CPUIDs */
 	u8 nr_cpuid;
 	u16 cpuid[CPUID_SITES];
 };
@@ -130,7 +130,7 @@ struct counters {
 	u64 cpuid, cpuid_untrapped, rdtsc;
 };
 extern struct counters count;
-void bump(u64 *counter); /* where the lock is not held */
+void bump(u64 *counter); /* for callers that do not hold the lock */
 void note(char what, int arg, u64 ip, u64 value);
 
 /* epcm.c */
@@ -145,7 +145,7 @@ static inline bool is_type(struct epcm *e, int type)
 {
 	return e && e->valid && e->type == type;
 }
-/* Where the SECS page keeps what the hardware hides: in its reserved end. */
+/* Hidden fields of the SECS are kept in the reserved end of its page. */
 static inline u64 *secs_eid(void *secs)
 {
 	return secs + PAGE_SIZE - 8;
@@ -200,7 +200,7 @@ void mode_enter(u64 xfrm);
 void mode_leave(void);
 
 /* xsave.c */
-extern u64 xcr0; /* what the processor has */
+extern u64 xcr0; /* the components that the processor has */
 void __init xsave_probe(void);
 void xsave_put(void *to, u64 xfrm);
 bool xsave_get(void *from, u64 xfrm);

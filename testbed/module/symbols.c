@@ -6,7 +6,7 @@
 
 struct kernel_symbols sym;
 
-/* kallsyms_lookup_name() is not exported; a kprobe knows where it is. */
+/* kallsyms_lookup_name() is not exported. A kprobe on it contains its address. */
 static int __init find_lookup(void)
 {
 	struct kprobe kp = {.symbol_name = "kallsyms_lookup_name"};

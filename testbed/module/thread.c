@@ -16,7 +16,7 @@ struct fault_work {
 	unsigned long addr;
 };
 
-/* What the kernel does with a fault of user mode. */
+/* Handles a fault of user mode as the kernel does. */
 void user_fault(struct pt_regs *r, int trapnr, int err, unsigned long addr)
 {
 	if (!sym.fixup_vdso(r, trapnr, err, addr))
@@ -36,13 +36,13 @@ static void fault_in_work(struct callback_head *work)
 
 static DEFINE_PER_CPU(u64, missing);
 
-/* What the last fault_in() of this processor asked for. */
+/* Returns the address of the last fault_in() on this processor. */
 u64 fault_in_address(void)
 {
 	return this_cpu_read(missing);
 }
 
-/* Asks for an operand; interrupts are off until the thread is on its way. */
+/* Schedules the page fault for an operand. Interrupts are off until the thread returns to user mode. */
 int fault_in(unsigned long addr)
 {
 	struct fault_work *w = kmalloc(sizeof(*w), GFP_ATOMIC);
@@ -57,7 +57,8 @@ int fault_in(unsigned long addr)
 	return RETRY;
 }
 
-/* The TCS that the current thread is in. The start time tells a thread from a later one at its address. */
+/* Returns the TCS that the current thread is in. The start time distinguishes a thread from a later one
+ * with the same task_struct address. */
 struct epcm *inside(void)
 {
 	struct epcm *tcs;
@@ -117,7 +118,7 @@ void gpr_copy(struct pt_regs *r, struct gprsgx *g, bool load)
 		g->flags = r->flags;
 }
 
-/* An operand inside the enclave: its kernel address, or NULL and why in *ret. */
+/* Returns the kernel address of an operand inside the enclave. If it returns NULL, *ret is the reason. */
 void *operand(struct epcm *tcs, u64 addr, u64 align, int *ret)
 {
 	struct sgx_secs *s = tcs->secs->va;

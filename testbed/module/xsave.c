@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The extended state of a thread inside: an AEX saves it in the SSA frame and leaves initial values,
- * ERESUME loads it. SDM "XSAVE Area in SSA"; the standard format, and only components that fit in the
- * first page of the frame, which are all that QEMU's emulation has.
+ * The extended state of a thread inside; SDM "XSAVE Area in SSA". An AEX saves it in the SSA frame and
+ * leaves initial values. ERESUME loads it. Only the standard format is supported, and only components
+ * that fit in the first page of the frame. QEMU's emulation has no others.
  */
 #include "swsgx.h"
 
@@ -13,7 +13,7 @@
 #define XSTATE_BV 512 /* the header's place, SDM volume 1, "XSAVE Header" */
 #define LEGACY	  416 /* x87 and SSE registers */
 #define MXCSR	  24
-#define PKRU	  9 /* the kernel keeps it apart */
+#define PKRU	  9 /* the kernel keeps it separately */
 
 u64 xcr0;
 static u64 saved;     /* the components that are saved and loaded */
@@ -65,8 +65,8 @@ static void xrstor(void *from, u64 mask)
 		     : "memory");
 }
 
-/* The registers that the kernel has put away for the current thread, or NULL: they are live. */
-static u8 *put_away(void)
+/* Returns the registers that the kernel has saved for the current thread. NULL means that they are live. */
+static u8 *saved_regs(void)
 {
 	if (!test_thread_flag(TIF_NEED_FPU_LOAD))
 		return NULL;
@@ -74,7 +74,7 @@ static u8 *put_away(void)
 	return (u8 *)&current->thread.fpu.fpstate->regs.xsave;
 }
 
-static void reset_put_away(u8 *x, u64 mask)
+static void reset_saved(u8 *x, u64 mask)
 {
 	memcpy(x, initial, LEGACY);
 	*(u64 *)(x + XSTATE_BV) &= ~mask;
@@ -84,7 +84,7 @@ static void reset_put_away(u8 *x, u64 mask)
 void xsave_put(void *to, u64 xfrm)
 {
 	u64 mask = xfrm & saved;
-	u8 *x = put_away();
+	u8 *x = saved_regs();
 
 	if (!mask)
 		return;
@@ -97,14 +97,14 @@ void xsave_put(void *to, u64 xfrm)
 		xrstor(initial, mask);
 		return;
 	}
-	if (*(u64 *)(x + XSTATE_BV + 8)) /* compacted: not what QEMU's processor does */
+	if (*(u64 *)(x + XSTATE_BV + 8)) /* compacted: QEMU's processor does not use this format */
 		return;
 	memcpy(to, x, xsave_size(mask));
 	*(u64 *)(to + XSTATE_BV) &= mask;
-	reset_put_away(x, mask);
+	reset_saved(x, mask);
 }
 
-/* Loads state into the registers; false where XRSTOR would fault. */
+/* Loads state into the registers. Returns false if XRSTOR would fault. */
 bool xsave_get(void *from, u64 xfrm)
 {
 	u64 mask = xfrm & saved;
@@ -114,14 +114,14 @@ bool xsave_get(void *from, u64 xfrm)
 	if ((*(u64 *)(from + XSTATE_BV) & ~mask) || (*(u32 *)(from + MXCSR) & ~0xffffu) ||
 	    memchr_inv(from + XSTATE_BV + 8, 0, 56))
 		return false;
-	if (WARN_ON_ONCE(test_thread_flag(TIF_NEED_FPU_LOAD))) /* we come from user mode */
+	if (WARN_ON_ONCE(test_thread_flag(TIF_NEED_FPU_LOAD))) /* the thread was in user mode */
 		return false;
 	xrstor(from, mask);
 	count.xrstor++;
 	return true;
 }
 
-/* Gives the current thread initial state, wherever its registers are. */
+/* Sets the current thread to initial state, whether its registers are live or saved. */
 void xsave_reset(u64 xfrm)
 {
 	u64 mask = xfrm & saved;
@@ -129,9 +129,9 @@ void xsave_reset(u64 xfrm)
 	u8 *x;
 
 	local_irq_save(flags);
-	x = put_away();
+	x = saved_regs();
 	if (x)
-		reset_put_away(x, mask);
+		reset_saved(x, mask);
 	else
 		xrstor(initial, mask);
 	local_irq_restore(flags);

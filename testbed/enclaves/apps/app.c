@@ -34,7 +34,7 @@ void options(int argc, char **argv, const struct option *list)
 		if (errno || *end || end == argv[i + 1] || *o->value < 0)
 			usage(argv[0], list);
 	}
-	if (getenv("TESTBED_STOP")) // whoever wants to look first sends SIGCONT
+	if (getenv("TESTBED_STOP")) // a test that first attaches something sends SIGCONT then
 		raise(SIGSTOP);
 }
 

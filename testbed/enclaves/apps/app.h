@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What the untrusted halves of the programs share: options, time, and the enclave next to the program. */
+/* Functions that the untrusted halves of the programs share: options, time, and the enclave beside the program. */
 #ifndef APP_H
 #define APP_H
 
@@ -14,18 +14,18 @@ struct option {
 	const char *help;
 };
 
-/* Reads "-name value" pairs, up to an option without a name. Ends the program when one is wrong. */
+/* Reads "-name value" pairs. The table ends with an option without a name. Ends the program if a pair is invalid. */
 void options(int argc, char **argv, const struct option *list);
 
 double now(void); /* seconds, monotonic */
 
-/* Creates the enclave NAME.enclave.so of the program's folder, or ends the program. */
+/* Creates the enclave NAME.enclave.so from the program's folder, or ends the program. */
 sgx_enclave_id_t create_enclave(const char *name, const struct testbed_config *config);
 
 /* Ends the program with a message when a status is not SGX_SUCCESS. */
 void must(sgx_status_t status, const char *what);
 
-/* Runs until a count (0: without end) or a time in seconds (0: without end) is reached, or a signal came. */
+/* Runs until a count or a time in seconds is reached (0: no limit), or until a signal. */
 struct limit {
 	long count, seconds;
 	double start;

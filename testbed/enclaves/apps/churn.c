@@ -13,8 +13,8 @@ static struct limit limit = {.count = 20};
 int main(int argc, char **argv)
 {
 	const struct option list[] = {
-		{"count", &limit.count, "enclaves; 0 is without end"},
-		{"seconds", &limit.seconds, "end after this time; 0 is without end"},
+		{"count", &limit.count, "enclaves; 0 means no limit"},
+		{"seconds", &limit.seconds, "end after this time; 0 means no limit"},
 		{"pages", &pages, "heap of each"},
 		{"live", &live, "how many live at a time, at most 64"},
 		{},

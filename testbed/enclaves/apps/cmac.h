@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* AES-CMAC (RFC 4493) of whole blocks by the processor's AES instructions: not the kernel's code. */
+/* AES-CMAC (RFC 4493) of whole blocks by the processor's AES instructions, independent of the kernel's code. */
 #ifndef CMAC_H
 #define CMAC_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exceptions inside an enclave, which each are an AEX, a call of the enclave's handler and an ERESUME; and
-// spinning, which the timer interrupts.
+// Causes exceptions inside an enclave: each is an AEX, a call of the enclave's handler and an ERESUME. Also
+// spins, which the timer interrupts.
 #include <pthread.h>
 #include <unistd.h>
 #include "app.h"

@@ -7,7 +7,8 @@
 enum { ECALL_FAULTS, ECALL_SPIN };
 
 struct faults {
-	uint64_t cpuid, rdtsc, ud2; /* in: how often. Out: how often the exception handler saw it */
+	/* in: number of executions; out: number of exceptions that the handler received */
+	uint64_t cpuid, rdtsc, ud2;
 	uint64_t other;
 	volatile uint64_t stop; /* ECALL_SPIN ends when it is not 0 */
 	uint64_t spins;

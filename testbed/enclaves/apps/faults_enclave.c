@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes what an enclave must not, and spins.
+// Executes instructions that are not allowed in an enclave, and spins.
 #include "../trts/trts.h"
 #include "faults.h"
 

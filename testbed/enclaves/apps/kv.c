@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key-value server: one thread and one ECALL a connection, whose enclave receives and sends by OCALLs.
-// Its protocol is in kv.h; kvload speaks it.
+// A key-value server: one thread and one ECALL per connection. The enclave receives and sends by OCALLs.
+// The protocol is in kv.h. kvload is a client.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -68,7 +68,7 @@ static void serve(int fd)
 	c->fd = fd;
 	c->chatty = chatty;
 	if (kv_ecall_serve(eid, c))
-		fprintf(stderr, "kv: a connection ended badly\n");
+		fprintf(stderr, "kv: a connection ended with an error\n");
 	close(fd);
 	pthread_mutex_lock(&mutex);
 	ecalls++;
@@ -79,7 +79,7 @@ static void serve(int fd)
 	free(c);
 }
 
-// Accepts until the limit: the thread that takes the last connection closes the door.
+// Accepts connections up to the limit. The thread that takes the last one shuts the socket down.
 static void *work(void *arg)
 {
 	(void)arg;
@@ -118,10 +118,10 @@ int main(int argc, char **argv)
 {
 	const struct option list[] = {
 		{"port", &port, "TCP port"},
-		{"threads", &threads, "connections at a time"},
+		{"threads", &threads, "concurrent connections"},
 		{"mib", &mib, "size of the table"},
-		{"count", &limit.count, "end after as many connections; 0 is without end"},
-		{"seconds", &limit.seconds, "end after this time; 0 is without end"},
+		{"count", &limit.count, "end after this number of connections; 0 means no limit"},
+		{"seconds", &limit.seconds, "end after this time; 0 means no limit"},
 		{"chatty", &chatty, "1: an OCALL for each piece of a request"},
 		{},
 	};
@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 	for (long i = 0; i < threads; i++)
 		pthread_create(&workers[i], NULL, work, NULL);
 	limit_wait(&limit, &accepted);
-	shutdown(listener, SHUT_RDWR); // wakes whoever waits for a connection
+	shutdown(listener, SHUT_RDWR); // wakes the threads that wait for a connection
 	for (long i = 0; i < threads; i++)
 		pthread_join(workers[i], NULL);
 	must(sgx_destroy_enclave(eid), "destroying the enclave");

@@ -8,7 +8,7 @@
 /* Each request is a header, the key and the value; each reply a header and the value. */
 enum { KV_GET = 1, KV_SET = 2 };
 enum { KV_OK = 0, KV_MISSING = 1, KV_FULL = 2, KV_BAD = 3 };
-#define KV_KEY	 32 /* bytes at most */
+#define KV_KEY	 32 /* maximum, in bytes */
 #define KV_VALUE 472
 
 struct kv_header {
@@ -23,8 +23,8 @@ enum { OCALL_RECV, OCALL_SEND, OCALLS };
 /* One connection's buffers, outside. */
 struct kv_conn {
 	int fd;
-	int chatty;    /* one OCALL for each piece of a request, the way not to do it */
-	uint32_t want; /* OCALL_RECV: bytes at least; 0 is what there is. OCALL_SEND: bytes */
+	int chatty;    /* one OCALL for each piece of a request, which is slow */
+	uint32_t want; /* OCALL_RECV: least bytes, 0 for those available. OCALL_SEND: bytes */
 	uint32_t got;
 	uint64_t requests;
 	uint64_t ocalls[OCALLS];

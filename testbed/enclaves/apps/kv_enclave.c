@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hash table in the enclave's heap, and the protocol in front of it. All input and output is OCALLs.
+// A hash table in the enclave's heap, and the protocol. All input and output uses OCALLs.
 #include "../trts/trts.h"
 #include "kv.h"
 
 struct slot {
-	uint16_t key_size, value_size; // no key: free
+	uint16_t key_size, value_size; // a slot without a key is free
 	uint32_t unused;
 	uint8_t key[KV_KEY], value[KV_VALUE];
 };
@@ -22,7 +22,7 @@ static uint64_t hash(const uint8_t *key, size_t n)
 	return h;
 }
 
-// The slot of a key, a free one in its reach, or NULL.
+// Returns the slot of a key, else a free slot that the key can use, else NULL.
 static struct slot *find(const uint8_t *key, size_t n, uint64_t h)
 {
 	struct slot *slots = heap(), *empty = NULL;
@@ -64,7 +64,7 @@ static uint8_t set(const uint8_t *key, size_t n, const uint8_t *value, uint16_t 
 	return KV_OK;
 }
 
-// Neighbouring keys share slots, so one lock is for all: it is held for a few hundred instructions.
+// Neighbouring keys share slots, so there is one lock for all. It is held for a few hundred instructions.
 static void lock(void)
 {
 	while (__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE))
@@ -76,7 +76,7 @@ static void unlock(void)
 	__atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
 }
 
-// Does one request, both copied into the enclave; returns the size of the reply's value.
+// Executes one request, which is copied into the enclave first. Returns the size of the reply's value.
 static uint16_t serve(struct kv_header *header, const uint8_t *body, uint8_t *value)
 {
 	uint16_t size = 0;
@@ -98,7 +98,7 @@ static int valid(const struct kv_header *h)
 	       h->value <= (h->op == KV_SET ? KV_VALUE : 0);
 }
 
-// Receives into the connection's buffer; 0 at its end.
+// Receives into the connection's buffer. Returns 0 at the end of the connection.
 static uint32_t receive(struct kv_conn *c, uint32_t have, uint32_t want)
 {
 	c->got = have;
@@ -114,7 +114,7 @@ static long send(struct kv_conn *c, uint32_t n)
 	return ocall(OCALL_SEND, c);
 }
 
-// One request at a time, a piece at a time.
+// Serves one request at a time, and one piece of it at a time.
 static long serve_chatty(struct kv_conn *c)
 {
 	uint8_t body[KV_KEY + KV_VALUE], value[KV_VALUE];
@@ -140,7 +140,7 @@ static long serve_chatty(struct kv_conn *c)
 	return 0;
 }
 
-// Serves the whole requests among n received bytes; returns how many bytes they were, or -1.
+// Serves the complete requests in n received bytes. Returns the number of their bytes, or -1.
 static long serve_batch(struct kv_conn *c, uint32_t n, uint32_t *out)
 {
 	uint8_t body[KV_KEY + KV_VALUE], value[KV_VALUE];
@@ -179,7 +179,7 @@ static long serve_batches(struct kv_conn *c)
 		used = serve_batch(c, have, &out);
 		if (used < 0 || (out && send(c, out)))
 			return 1;
-		memcpy(c->in, c->in + used, have - used); // forwards: memmove is not needed
+		memcpy(c->in, c->in + used, have - used); // to a lower address: no memmove needed
 		have -= used;
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads a key-value server (kv): connections with a number of requests on the way each, and checks every
-// reply against what the key says.
+// Puts load on a key-value server (kv): opens connections, keeps a number of requests pending on each, and
+// checks each reply against its key.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ static uint32_t next(struct client *c)
 	return c->random >> 32;
 }
 
-// The value is the key's number and then its low byte.
+// A value starts with the key's number, and is filled with its low byte.
 static void fill(uint8_t *value, uint32_t key)
 {
 	memset(value, key, value_size);
@@ -117,7 +117,7 @@ out:
 	return NULL;
 }
 
-// Connects; a server that has just been started is waited for.
+// Connects. Waits for a server that has just been started.
 static int connect_to(long number)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(number)};
@@ -132,7 +132,7 @@ static int connect_to(long number)
 		}
 		close(fd);
 	}
-	fprintf(stderr, "kvload: nobody listens on port %ld\n", number);
+	fprintf(stderr, "kvload: no server listens on port %ld\n", number);
 	exit(1);
 }
 
@@ -173,20 +173,20 @@ int main(int argc, char **argv)
 {
 	const struct option list[] = {
 		{"port", &port, "TCP port of the server on 127.0.0.1"},
-		{"connections", &connections, "connections, each by a thread of its own"},
-		{"depth", &depth, "requests on the way on each connection"},
-		{"keys", &keys, "different keys"},
+		{"connections", &connections, "number of connections, with one thread each"},
+		{"depth", &depth, "pending requests on each connection"},
+		{"keys", &keys, "number of different keys"},
 		{"value", &value_size, "bytes of a value, 4 to 472"},
 		{"writes", &writes, "percentage of writes"},
-		{"count", &limit.count, "requests of each connection; 0 is without end"},
-		{"seconds", &limit.seconds, "end after this time; 0 is without end"},
+		{"count", &limit.count, "requests of each connection; 0 means no limit"},
+		{"seconds", &limit.seconds, "end after this time; 0 means no limit"},
 		{},
 	};
 	struct client *clients;
 
 	options(argc, argv, list);
 	if (value_size < 4 || value_size > KV_VALUE || !keys || !depth) {
-		fprintf(stderr, "kvload: no such value size, keys or depth\n");
+		fprintf(stderr, "kvload: -value must be 4 to 472, -keys and -depth at least 1\n");
 		return 2;
 	}
 	clients = calloc(connections, sizeof(*clients));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An enclave of a size, of which a part, the working set, is written and checked again and again. The
-// working set may move on by some pages after each pass.
+// An enclave that writes and checks a part of its heap, the working set, repeatedly. The working set may
+// move by some pages after each pass.
 #include <stdlib.h>
 #include "app.h"
 #include "paging.h"
@@ -17,10 +17,10 @@ int main(int argc, char **argv)
 	const struct option list[] = {
 		{"mib", &mib, "size of the heap"},
 		{"dynamic", &dynamic, "MiB of it that are added while the enclave runs (SGX2)"},
-		{"working", &working, "MiB of it that are touched in each pass"},
-		{"shift", &shift, "pages by which the working set moves on after each pass"},
-		{"count", &limit.count, "passes; 0 is without end"},
-		{"seconds", &limit.seconds, "end after this time; 0 is without end"},
+		{"working", &working, "MiB of it that each pass accesses"},
+		{"shift", &shift, "pages by which the working set moves after each pass"},
+		{"count", &limit.count, "passes; 0 means no limit"},
+		{"seconds", &limit.seconds, "end after this time; 0 means no limit"},
 		{},
 	};
 	struct touch touch = {};
@@ -29,8 +29,7 @@ int main(int argc, char **argv)
 
 	options(argc, argv, list);
 	if (!working || working > mib || dynamic > mib) {
-		fprintf(stderr,
-			"paging: the working set or a part is larger than the heap, or nothing\n");
+		fprintf(stderr, "paging: -working must be 1 to -mib, and -dynamic at most -mib\n");
 		return 2;
 	}
 	eid = create_enclave("paging", &(struct testbed_config){.heap_pages = (mib - dynamic) * 256,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes pages of the heap, and checks that they still hold what was written; a part of the heap may be
-// added while the enclave runs (SGX2).
+// Writes pages of the heap, and checks that they keep their content. A part of the heap may be added while
+// the enclave runs (SGX2).
 #include "../trts/trts.h"
 #include "paging.h"
 
-// What a page holds at its start and its end.
+// The value at the start and at the end of a page.
 static uint64_t mark(uint64_t page, uint64_t seed)
 {
 	return (page + 1) * 0x9e3779b97f4a7c15 ^ seed;
@@ -29,7 +29,7 @@ static long touch(struct touch *t, int write)
 	return 0;
 }
 
-// Pages after the heap: they are added as they are accepted.
+// Pages after the heap are added when they are accepted.
 static long accept(struct touch *t)
 {
 	uint64_t pages = dynamic_size() / 4096, accepted = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ECALLs that each make a number of OCALLs, by one or more threads, each with a TCS of its own.
+// Makes ECALLs with a number of OCALLs each, in one or more threads. Each thread has its own TCS.
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -61,10 +61,10 @@ static void *work(void *arg)
 int main(int argc, char **argv)
 {
 	const struct option list[] = {
-		{"count", &limit.count, "ECALLs of each thread; 0 is without end"},
-		{"seconds", &limit.seconds, "end after this time; 0 is without end"},
+		{"count", &limit.count, "ECALLs of each thread; 0 means no limit"},
+		{"seconds", &limit.seconds, "end after this time; 0 means no limit"},
 		{"ocalls", &pongs, "OCALLs of each ECALL"},
-		{"threads", &threads, "threads"},
+		{"threads", &threads, "number of threads"},
 		{"pause", &pause_us, "microseconds that each OCALL sleeps"},
 		{},
 	};

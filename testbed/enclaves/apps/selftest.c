@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The module's self-test: whether the emulated instructions do what the SDM says and the driver and the
-// vDSO expect. Prints a line for each check; the exit status is 1 when one failed.
+// The module's self-test: compares the emulated instructions with the SDM, and with what the driver and the
+// vDSO expect. Prints a line for each check. The exit status is 1 if one failed.
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -46,7 +46,7 @@ static sgx_enclave_id_t create(size_t heap_pages)
 			      &(struct testbed_config){.heap_pages = heap_pages, .threads = 2});
 }
 
-// A line of the module's ground truth.
+// Returns one value of the module's ground truth.
 static long truth(const char *name)
 {
 	FILE *f = fopen("/sys/module/swsgx/parameters/stats", "r");
@@ -58,7 +58,7 @@ static long truth(const char *name)
 			fclose(f);
 			return value;
 		}
-	fprintf(stderr, "selftest: the module counts no %s\n", name);
+	fprintf(stderr, "selftest: the module has no counter %s\n", name);
 	exit(1);
 }
 
@@ -75,7 +75,7 @@ static void set_param(const char *name, const char *value)
 	}
 }
 
-// Pages come back a little later when ksgxd holds the last reference.
+// Pages become free a little later if ksgxd has the last reference.
 static long free_when(long want)
 {
 	for (int i = 0; i < 200 && truth("free") != want; i++)
@@ -106,7 +106,7 @@ static void test_thread_state(sgx_enclave_id_t eid)
 	errno = 0;
 	must(call(eid, ECALL_BASES, &t), "reading FS and GS");
 	CHECK(t.value == t.value2 && t.value && !(t.value & 4095) && !errno,
-	      "FS and GS are those of the TCS inside, and ours outside");
+	      "FS and GS have the values of the TCS inside, and their own outside");
 	CHECK(pread(mem, &heap, 8, t.value + TD_HEAP) == 8 && heap && truth("edbgrd") - reads == 1,
 	      "EDBGRD by /proc/self/mem: %lx", heap);
 	CHECK(pwrite(mem, &word, 8, t.value + 128) == 8 &&
@@ -116,7 +116,7 @@ static void test_thread_state(sgx_enclave_id_t eid)
 	close(mem);
 	CHECK(!vdso_call(t.value, LEAF_EENTER, 0, NULL, &raw) && raw.leaf == LEAF_EENTER &&
 		      raw.vector == 14,
-	      "EENTER on a page that is no TCS: leaf %u, vector %u", raw.leaf, raw.vector);
+	      "EENTER on a page that is not a TCS: leaf %u, vector %u", raw.leaf, raw.vector);
 }
 
 static void test_traps(sgx_enclave_id_t eid)
@@ -136,7 +136,7 @@ static void test_traps(sgx_enclave_id_t eid)
 static volatile uint64_t raw_tcs;
 static volatile int sigills, sigills_at_aep;
 
-// What a runtime without the vDSO does: enters the enclave's handler, and returns to the AEP.
+// Acts like a runtime without the vDSO: enters the enclave's handler, and returns to the AEP.
 static void on_sigill(int signal, siginfo_t *info, void *context)
 {
 	ucontext_t *c = context;
@@ -150,7 +150,7 @@ static void on_sigill(int signal, siginfo_t *info, void *context)
 		abort();
 }
 
-// EENTER without the vDSO; the AEP is the ENCLU itself, which then is ERESUME.
+// EENTER without the vDSO. The AEP is the same ENCLU, which then executes ERESUME.
 static long raw_enter(uint64_t tcs, long command, void *ms)
 {
 	uint64_t leaf = LEAF_EENTER;
@@ -164,7 +164,7 @@ static long raw_enter(uint64_t tcs, long command, void *ms)
 	return command;
 }
 
-// CPUID and RDTSC where exceptions become signals, as under Gramine.
+// CPUID and RDTSC when exceptions become signals, as under Gramine.
 static void test_traps_by_signal(sgx_enclave_id_t eid)
 {
 	struct sigaction action = {.sa_sigaction = on_sigill, .sa_flags = SA_SIGINFO}, before;
@@ -208,7 +208,7 @@ static void on_alarm(int signal, siginfo_t *info, void *context)
 		stop = 1;
 }
 
-// Signals while inside: the handler must see the AEP, never an address of the enclave.
+// Signals inside the enclave: the handler must see the AEP, never an address of the enclave.
 static void test_signals(sgx_enclave_id_t eid)
 {
 	struct sigaction action = {.sa_sigaction = on_alarm, .sa_flags = SA_SIGINFO};
@@ -258,7 +258,7 @@ static int enclave_fd(void)
 	return -1;
 }
 
-// Where the heap begins, from the enclave's base, which is aligned to its size.
+// Returns the offset of the heap from the enclave's base, which is aligned to its size.
 static uint64_t heap_of(sgx_enclave_id_t eid)
 {
 	struct selftest t = {};
@@ -267,7 +267,7 @@ static uint64_t heap_of(sgx_enclave_id_t eid)
 	return t.value;
 }
 
-// EMODPR, EMODT and EREMOVE by the driver's ioctls, each accepted inside (SGX2).
+// EMODPR, EMODT and EREMOVE by the driver's ioctls. The enclave accepts each (SGX2).
 static void test_modify(sgx_enclave_id_t eid)
 {
 	const uint64_t heap_offset = heap_of(eid);
@@ -284,7 +284,7 @@ static void test_modify(sgx_enclave_id_t eid)
 		      !call(eid, ECALL_MODIFY, &t) && t.value == 0,
 	      "EMODPR and EACCEPT: %lu, errno %d", t.value, errno);
 	CHECK(!call(eid, ECALL_MODIFY, &t) && t.value == 19,
-	      "EACCEPT of what is accepted: error %lu", t.value);
+	      "EACCEPT of an accepted page: error %lu", t.value);
 	t.seed = 0x410; // TRIM, MODIFIED
 	CHECK(!ioctl(fd, SGX_IOC_ENCLAVE_MODIFY_TYPES, &trim) && !call(eid, ECALL_MODIFY, &t) &&
 		      t.value == 0,
@@ -293,7 +293,7 @@ static void test_modify(sgx_enclave_id_t eid)
 	      "the page is removed, errno %d", errno);
 }
 
-// What the driver says to EINIT's errors, and to a SECS that ECREATE refuses.
+// How the driver reports errors of EINIT, and a SECS that ECREATE refuses.
 static void test_refusals(void)
 {
 	static uint8_t secs[PAGE] __attribute__((aligned(4096)));
@@ -312,15 +312,16 @@ static void test_refusals(void)
 	word[6] = 4;		      // ATTRIBUTES: MODE64BIT
 	word[7] = 3;		      // XFRM
 	CHECK(ioctl(fd, SGX_IOC_ENCLAVE_CREATE, &c) && errno == EINVAL,
-	      "a size that is no power of two");
+	      "ECREATE refuses a size that is not a power of two");
 	word[0] = 16 * PAGE;
-	CHECK(ioctl(fd, SGX_IOC_ENCLAVE_CREATE, &c) && errno == EIO, "a base that is not aligned");
+	CHECK(ioctl(fd, SGX_IOC_ENCLAVE_CREATE, &c) && errno == EIO,
+	      "ECREATE refuses a base that is not aligned");
 	close(p.fd);
 	close(fd);
 
 	set_param("einit_ret", "8"); // SGX_INVALID_SIGNATURE
 	set_param("einit_times", "1");
-	fprintf(stderr, "(an enclave is refused now)\n");
+	fprintf(stderr, "(the next error is expected: an enclave is refused)\n");
 	CHECK(sgx_create_enclave("/testbed/selftest.enclave.so", 1, NULL, NULL, &eid, NULL) ==
 		      SGX_ERROR_UNEXPECTED,
 	      "EINIT refuses a signature");
@@ -359,7 +360,7 @@ static void *wait_inside(void *arg)
 	return NULL;
 }
 
-// A heap that does not fit in the EPC together with the others', and a second thread inside all the time.
+// Two heaps that do not fit in the EPC together. A second thread is inside the whole time.
 static int page_a_lot(long pages)
 {
 	sgx_enclave_id_t eid = create(pages);
@@ -395,7 +396,7 @@ static void test_paging(long pages)
 	waitpid(second, &b, 0);
 	written = truth("ewb") - written;
 	loaded = truth("eldu") - loaded;
-	CHECK(!a && !b, "two enclaves of %ld pages keep what they wrote", pages);
+	CHECK(!a && !b, "two enclaves of %ld pages keep their content", pages);
 	CHECK(written > 0 && loaded > 0, "%ld pages were evicted, %ld loaded back", written,
 	      loaded);
 }
@@ -421,7 +422,7 @@ static void test_kill(void)
 	      "SIGKILL inside: %ld, %ld, %ld pages free", before, during, truth("free"));
 }
 
-// Each way in has its way out. Read again when a thread entered or left between two lines.
+// Each entry has an exit. The counters are read again if a thread entered or left between two lines.
 static void test_identities(void)
 {
 	long in = 0, out = 1;
@@ -432,14 +433,14 @@ static void test_identities(void)
 	}
 	CHECK(in == out, "EENTER + ERESUME = %ld, EEXIT + AEX + inside = %ld", in, out);
 	CHECK(!truth("aex_lost"), "no AEX was lost");
-	CHECK(!truth("cpuid_untrapped"), "no CPUID was left");
+	CHECK(!truth("cpuid_untrapped"), "no CPUID was left untrapped");
 }
 
 int main(int argc, char **argv)
 {
 	static long pages = 1024;
 	const struct option list[] = {
-		{"pages", &pages, "heap of each of the two enclaves that page"},
+		{"pages", &pages, "heap of each of the two paging enclaves"},
 		{},
 	};
 	long all, used, added, va;

@@ -7,15 +7,15 @@
 enum {
 	ECALL_COUNT,  /* adds 1 to a counter of the enclave */
 	ECALL_FILL,   /* writes the heap */
-	ECALL_VERIFY, /* counts pages that do not hold what was written */
-	ECALL_HEAP,   /* the heap's place in the enclave */
+	ECALL_VERIFY, /* counts pages that lost their content */
+	ECALL_HEAP,   /* the address of the heap */
 	ECALL_BASES,  /* FS and GS base */
 	ECALL_READ,   /* reads an address */
-	ECALL_WAIT,   /* until *address is not 0 */
+	ECALL_WAIT,   /* waits until *address is not 0 */
 	ECALL_SSE,    /* whether SSE registers survive a wait */
 	ECALL_TRAPS,  /* CPUID, RDTSC, RDTSCP and SYSCALL */
 	ECALL_KEYS,   /* EREPORT for itself, and its report key */
-	ECALL_MODIFY, /* accepts what the driver restricted and trimmed */
+	ECALL_MODIFY, /* accepts restricted and trimmed pages */
 };
 
 struct selftest {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the module's self-test does inside.
+// The enclave of the module's self-test.
 #include "../trts/trts.h"
 #include "selftest.h"
 
-// Of the linker: where the image, and with it the enclave, begins.
+// Defined by the linker: the start of the image, and so of the enclave.
 extern const uint8_t __ehdr_start __attribute__((visibility("hidden")));
 
 static uint64_t counter;
@@ -47,7 +47,7 @@ static void wait(struct selftest *t)
 		__builtin_ia32_pause();
 }
 
-// Fills two registers, waits, and looks: what happened in between must not show.
+// Fills two registers, waits, and reads them. An AEX in between must not change them.
 static void sse(struct selftest *t)
 {
 	volatile uint64_t *stop = (uint64_t *)t->address;
@@ -69,7 +69,7 @@ static void traps(struct selftest *t)
 	uint32_t a, b, c, d;
 
 	asm volatile("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(7), "c"(0) : "memory");
-	t->value = a == 7 && b == 7; // the handler's answer, not the processor's
+	t->value = a == 7 && b == 7; // the handler's values, not the processor's
 	asm volatile("rdtsc" : "=a"(a), "=d"(d)::"memory");
 	asm volatile("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(9), "c"(0) : "memory");
 	t->value2 = (exceptions.cpuid - before.cpuid) * 100 +
@@ -94,8 +94,8 @@ static long keys(struct selftest *t)
 	static uint8_t key[16] __attribute__((aligned(16)));
 
 	memcpy(data, &t->seed, 8);
-	enclu(0, target, data, report);	      // EREPORT for nobody: tells who we are
-	memcpy(target, report + 64, 32);      // MRENCLAVE
+	enclu(0, target, data, report);	 // EREPORT without a target returns this enclave's identity
+	memcpy(target, report + 64, 32); // MRENCLAVE
 	memcpy(target + 32, report + 48, 16); // ATTRIBUTES
 	memcpy(target + 52, report + 16, 4);  // MISCSELECT
 	enclu(0, target, data, report);
@@ -108,7 +108,7 @@ static long keys(struct selftest *t)
 	return 0;
 }
 
-// EACCEPT of the first page of the heap in the state that seed names.
+// EACCEPT of the first page of the heap, in the state that seed gives.
 static long modify(struct selftest *t)
 {
 	uint64_t secinfo[8] __attribute__((aligned(64))) = {t->seed};

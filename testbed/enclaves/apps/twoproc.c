@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One enclave that a process and its child, which inherited the mapping, call at the same time, each with a
-// TCS of its own. Both keep it alive: the parent may end first.
+// One enclave that a process and its child call at the same time. The child inherits the mapping. Each has
+// its own TCS. Both keep the enclave alive, so the parent may end first.
 #include <sys/wait.h>
 #include <unistd.h>
 #include "app.h"
@@ -42,8 +42,8 @@ static void report(const char *who, long calls, const struct sum *sum)
 int main(int argc, char **argv)
 {
 	const struct option list[] = {
-		{"count", &limit.count, "ECALLs of each process; 0 is without end"},
-		{"seconds", &limit.seconds, "end after this time; 0 is without end"},
+		{"count", &limit.count, "ECALLs of each process; 0 means no limit"},
+		{"seconds", &limit.seconds, "end after this time; 0 means no limit"},
 		{},
 	};
 	struct sum sum = {};
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 	}
 	waitpid(child, &status, 0);
 	sum.n = 0;
-	must(sgx_ecall(eid, ECALL_ADD, &ocall_table_twoproc, &sum), "asking for the total");
+	must(sgx_ecall(eid, ECALL_ADD, &ocall_table_twoproc, &sum), "reading the total");
 	report("parent", calls + 1, &sum);
 	must(sgx_destroy_enclave(eid), "destroying the enclave");
 	return status != 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds up what two processes give it.
+// Adds the numbers of two processes.
 #include "../trts/trts.h"
 #include "twoproc.h"
 

@@ -26,8 +26,8 @@ enclave_entry:
 	mov	%gs:TD_EXIT, %rbx
 
 	/*
-	 * RDX is the GPR area of the frame that EENTER or ERESUME filled, RBX where to go; RDI and RSI
-	 * go outside.
+	 * RDX is the GPR area of the frame that EENTER or ERESUME filled. RBX is the target. RDI and RSI are
+	 * passed outside.
 	 */
 leave:
 	mov	GPR_URSP(%rdx), %rsp
@@ -67,12 +67,12 @@ oret:
 	ret
 
 	/*
-	 * The thread was interrupted by an exception: its state is in frame 0, ours will be in frame 1. We
-	 * may have come another way than the thread did, and go back where we came from.
+	 * The thread was interrupted by an exception. Its state is in frame 0; frame 1 is for the handler. The
+	 * handler may have been entered from another place than the thread, and returns to that place.
 	 */
 exception:
 	mov	%gs:TD_EXC_STACK, %rsp
-	mov	%rcx, %rbx		/* kept by what is called */
+	mov	%rcx, %rbx		/* callee-saved */
 	mov	%gs:TD_SSA_GPR, %rdi
 	call	enclave_exception	/* long enclave_exception(struct gpr *) */
 	mov	%rax, %rsi

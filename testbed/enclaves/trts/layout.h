@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What the two halves of the runtime agree on. Also read by the assembler. */
+/* The interface between the two halves of the runtime. Also read by the assembler. */
 #ifndef LAYOUT_H
 #define LAYOUT_H
 
-/* Commands in RDI at EENTER, and reasons in RDI at EEXIT; not negative: an ECALL's or OCALL's index. */
+/* Commands in RDI at EENTER, and reasons in RDI at EEXIT. Other values are the index of an ECALL or OCALL. */
 #define ECMD_ORET   -2
 #define ECMD_EXCEPT -3
 #define OCMD_ERET   -1
@@ -18,7 +18,7 @@
 /* The thread's data page, at GS. */
 #define TD_STACK	0  /* top of its stack */
 #define TD_SSA_GPR	8  /* the GPR area of SSA frame 0 */
-#define TD_EXIT		16 /* where EEXIT goes */
+#define TD_EXIT		16 /* target of EEXIT */
 #define TD_OCALL_SP	24 /* its stack during an OCALL */
 #define TD_EXC_STACK	32 /* top of the exception handler's stack */
 #define TD_HEAP		40

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trusted runtime: exceptions, the heap's place, and what the compiler calls.
+// The trusted runtime: exceptions, the address of the heap, and the functions that the compiler calls.
 #include "trts.h"
 
 struct exceptions exceptions;
@@ -27,8 +27,8 @@ size_t dynamic_size(void)
 	return thread_data(TD_DYNAMIC_SIZE);
 }
 
-// CPUID and RDTSC are #UD in an enclave: the handler does what they would have done, with made-up
-// values, as a real one does with values that it asks the outside for. UD2 is stepped over.
+// CPUID and RDTSC raise #UD in an enclave. The handler emulates them with invented values; a real handler
+// requests the values from outside. UD2 is skipped.
 long enclave_exception(struct gpr *gpr)
 {
 	static uint64_t clock;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The trusted runtime: what an enclave of the testbed can call, and what it must define. */
+/* The trusted runtime: the functions that an enclave of the testbed can call, and the one that it must define. */
 #ifndef TRTS_H
 #define TRTS_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include "layout.h"
 
-/* Each enclave defines this one: does the ECALL with an index and returns a status (0 is success). */
+/* Each enclave defines this function. It executes the ECALL with an index and returns a status (0 is success). */
 long enclave_ecall(long index, void *ms);
 
 /* Leaves the enclave for the untrusted function with an index; returns its status. */
@@ -21,18 +21,18 @@ struct gpr {
 	uint64_t fsbase, gsbase;
 };
 
-/* How often the exception handler did what. */
+/* Numbers of exceptions by instruction. */
 struct exceptions {
 	uint64_t cpuid, rdtsc, ud2, other;
 };
 extern struct exceptions exceptions;
 
-/* The heap, and the pages after it that are added when they are first accepted (SGX2). */
+/* The heap, and the size of the pages after it. Those are added when they are first accepted (SGX2). */
 void *heap(void);
 size_t heap_size(void);
 size_t dynamic_size(void);
 
-/* Accepts a page that EAUG adds when it is touched (SGX2); 0 or the error of EACCEPT. */
+/* Accepts a page that EAUG adds at its first access (SGX2). Returns 0 or the error of EACCEPT. */
 long accept_page(void *page);
 
 void *memcpy(void *to, const void *from, size_t n);

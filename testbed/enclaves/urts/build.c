@@ -41,7 +41,7 @@ struct secinfo {
 
 _Static_assert(sizeof(struct secs) == 4096 && sizeof(struct tcs) == 4096, "SDM layouts");
 
-// Adds pages at an offset. A signal stops the ioctl early; count says how far it got.
+// Adds pages at an offset. A signal stops the ioctl early; count is the number of bytes added by then.
 static bool add(struct enclave *e, uint64_t offset, const void *from, uint64_t pages,
 		uint64_t flags, bool measure)
 {
@@ -84,7 +84,7 @@ static bool add_zeroes(struct enclave *e, uint64_t offset, uint64_t pages)
 	return true;
 }
 
-// Where things are, in bytes from the base.
+// Offsets of the parts of an enclave, in bytes from the base.
 struct plan {
 	uint64_t heap, dynamic, threads, thread_size, end;
 };
@@ -146,7 +146,7 @@ static bool create(struct enclave *e, uint64_t end, bool debug)
 
 	for (e->size = 2 * PAGE; e->size < end;)
 		e->size *= 2;
-	// Twice the size holds an aligned place; the rest is given back.
+	// Twice the size contains an aligned range. The rest is unmapped.
 	at = mmap(NULL, 2 * e->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (at == MAP_FAILED)
 		return false;
@@ -183,7 +183,7 @@ static bool map_all(struct enclave *e, const struct image *image, const struct p
 	return map(e, p->heap, (p->end - p->heap) / PAGE, PROT_READ | PROT_WRITE);
 }
 
-// EINIT, with a SIGSTRUCT whose masks let everything through: the testbed believes whoever signs.
+// EINIT, with a SIGSTRUCT whose masks accept every value. The testbed accepts every signer.
 static bool init(struct enclave *e)
 {
 	static const uint8_t sigstruct[PAGE] __attribute__((aligned(4096)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exported functions: enclaves by id, and ECALLs with their OCALLs.
+// The exported functions: enclaves by ID, and ECALLs with their OCALLs.
 #include <stdlib.h>
 #include "urts.h"
 
@@ -111,7 +111,8 @@ void testbed_forked(sgx_enclave_id_t eid, size_t tcs)
 		e->taken[i] = i < tcs;
 }
 
-// A free TCS, or -1. An ECALL out of an OCALL takes another one than the SDK does: the caller's.
+// Takes a free TCS, or returns -1. The SDK reuses the caller's TCS when an OCALL makes an ECALL; this
+// runtime takes another one.
 static int take_tcs(struct enclave *e)
 {
 	int found = -1;
@@ -133,7 +134,7 @@ static void give_tcs(struct enclave *e, int i)
 	pthread_mutex_unlock(&e->lock);
 }
 
-// Enters and stays until the enclave has left by itself: exceptions go to its handler first.
+// Enters, and returns when the enclave has left by EEXIT. Exceptions are passed to its handler first.
 static bool run(uint64_t tcs, long command, void *arg, struct call *call)
 {
 	struct call handler;

@@ -18,7 +18,7 @@ static bool add_segment(struct image *image, FILE *f, const Elf64_Phdr *p)
 	s->pages = (end - first + PAGE - 1) / PAGE;
 	s->permissions = (p->p_flags & PF_R ? 1 : 0) | (p->p_flags & PF_W ? 2 : 0) |
 			 (p->p_flags & PF_X ? 4 : 0);
-	// The driver wants to be allowed to execute what it copies executable pages from.
+	// The driver requires that the source of executable pages is mapped executable.
 	s->data = mmap(NULL, s->pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		       -1, 0);
 	if (s->data == MAP_FAILED)

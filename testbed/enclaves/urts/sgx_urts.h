@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /*
  * The untrusted runtime of the testbed's enclaves. Function names, arguments and the layout of the OCALL
- * table are those of Intel's SDK (psw/urts, common/inc/sgx_urts.h), so that whoever watches libsgx_urts.so
- * meets the same here. Nothing else is the SDK's: there is no signing and no security.
+ * table are those of Intel's SDK (psw/urts, common/inc/sgx_urts.h), so that a tool that watches the SDK's
+ * libsgx_urts.so can watch this one. The rest differs: there is no signing and no security.
  */
 #ifndef SGX_URTS_H
 #define SGX_URTS_H
@@ -32,21 +32,22 @@ enum {
 	SGX_ERROR_NO_DEVICE = 0x2006,
 };
 
-/* What the SDK's edger8r generates: a count and that many bridges. */
+/* The table that the SDK's edger8r generates: a count and as many bridges. */
 typedef sgx_status_t (*sgx_bridge_fn_t)(void *ms);
 struct sgx_ocall_table {
 	size_t count;
 	sgx_bridge_fn_t ocall[];
 };
 
-/* What the SDK reads from the signed enclave's metadata. Zero means the default. */
+/* Settings that the SDK reads from the signed enclave's metadata. Zero means the default. */
 struct testbed_config {
 	size_t heap_pages;    /* added before EINIT */
-	size_t dynamic_pages; /* after the heap: left to EAUG, that is to whoever touches them first */
+	size_t dynamic_pages; /* after the heap; EAUG adds each at its first access */
 	size_t threads;	      /* TCS; 1 */
-	size_t stack_pages; /* a thread; 8 */
+	size_t stack_pages;   /* per thread; 8 */
 };
-void testbed_configure(const struct testbed_config *config); /* for enclaves created from now on */
+/* Configures enclaves that are created later. */
+void testbed_configure(const struct testbed_config *config);
 
 /* In a child after fork(): leaves the first TCS of an inherited enclave to the parent. */
 void testbed_forked(sgx_enclave_id_t eid, size_t tcs);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What the runtime's files share. */
+/* Declarations that the runtime's files share. */
 #ifndef URTS_H
 #define URTS_H
 
@@ -39,9 +39,9 @@ struct image {
 bool image_load(struct image *image, const char *file);
 void image_free(struct image *image);
 
-/* vdso.c: enters a TCS; false where there is no vDSO function. */
+/* vdso.c: enters a TCS. Returns false if there is no vDSO function. */
 struct call {
-	long reason, value; /* what the enclave left in RDI and RSI */
+	long reason, value; /* RDI and RSI at the exit */
 	unsigned int leaf; /* EEXIT, or ERESUME after an exception that the kernel did not handle */
 	unsigned int vector;
 	uint64_t address;

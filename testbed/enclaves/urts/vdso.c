@@ -8,7 +8,7 @@
 
 vdso_sgx_enter_enclave_t vdso_enter_enclave;
 
-// enter.S: saves what an AEX clears and the vDSO function does not save.
+// enter.S: saves the registers that an AEX clears and the vDSO function does not save.
 int enter(unsigned long rdi, unsigned long rsi, unsigned long rdx, unsigned int function,
 	  unsigned long r8, unsigned long r9, struct sgx_enclave_run *run);
 
@@ -38,7 +38,7 @@ static bool find_symbols(struct symbols *s)
 		if (dynamic->d_tag == DT_HASH)
 			s->count = ((uint32_t *)at)[1];
 	}
-	// A vDSO with only a GNU hash does not say how many symbols there are: they lie before the names.
+	// A vDSO with only a GNU hash does not contain the number of symbols. They end where the names begin.
 	if (s->table && s->names && !s->count)
 		s->count = ((char *)s->names - (char *)s->table) / sizeof(*s->table);
 	return s->table && s->names;
