@@ -91,7 +91,7 @@ func newWebhook(t *testing.T) *webhook {
 			err = json.Unmarshal(body, &n)
 		}
 		if err != nil {
-			t.Errorf("a webhook is sent %s: %v", body, err)
+			t.Errorf("a webhook received %s: %v", body, err)
 		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -111,8 +111,8 @@ func (h *webhook) setAway(away bool) {
 	h.away = away
 }
 
-// told counts the received alerts by status and room, such as "firing a".
-func (h *webhook) told() map[string]int {
+// received counts the received alerts by status and room, such as "firing a".
+func (h *webhook) received() map[string]int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	count := map[string]int{}
@@ -128,7 +128,7 @@ func (h *webhook) told() map[string]int {
 func (h *webhook) is(t *testing.T, who string, want map[string]int) {
 	t.Helper()
 	eventually(t, testLimit, fmt.Sprintf("%s to receive %v", who, want), func() error {
-		if got := h.told(); !maps.Equal(got, want) {
+		if got := h.received(); !maps.Equal(got, want) {
 			return fmt.Errorf("received %v", got)
 		}
 		return nil
@@ -139,7 +139,7 @@ func (h *webhook) is(t *testing.T, who string, want map[string]int) {
 func (h *webhook) has(t *testing.T, what ...string) {
 	t.Helper()
 	eventually(t, testLimit, fmt.Sprintf("Alertmanager's webhook to receive %q", what), func() error {
-		got := h.told()
+		got := h.received()
 		for _, w := range what {
 			if got[w] == 0 {
 				return fmt.Errorf("received %v", got)

@@ -62,12 +62,12 @@ const bursts = "e2ebudgetburst"
 // TestBusyMachineIsWatchedWithinTheBudget makes a million calls a second and more. The agent then samples frequent
 // events and says so. Its estimates for Redis, nginx and a load in bursts agree with perf.
 //
-// False alarms: below 3e-8. One comparison goes beyond three standard deviations, which are estimated from 15 windows,
-// with p = 0.01 (Student's t, 14 degrees of freedom). Four of one program in a row do with p^4 = 1e-8, and there are three
-// programs. The windows are at random moments, so rounds are independent. A half or a double of Redis or nginx is wrong in
-// all of them, because a bound of 50 % or more fails as well. Of the bursts the windows see so few that their interval may
-// be wider than that: TestSampledCallsAreAsManyAsThePrograms of the collector finds a half of those on a quiet machine: its windows
-// are longer. So do the simulations of internal/agent/sampling on any.
+// False alarms: below 3e-8. One comparison exceeds three standard deviations, which are estimated from 15 windows,
+// with p = 0.01 (Student's t, 14 degrees of freedom). Four of one program in a row do so with p^4 = 1e-8, and there are
+// three programs. The windows are at random moments, so rounds are independent. An error of a half or a double of Redis or
+// nginx fails in all rounds, because a bound of 50 % or more fails as well. The windows contain few of the bursts, so
+// their interval may be wider than that. TestSampledCallsAreAsManyAsThePrograms of the collector has longer windows and
+// detects such an error on a quiet machine. The simulations of internal/agent/sampling detect it on any machine.
 func TestBusyMachineIsWatchedWithinTheBudget(t *testing.T) {
 	redisPort := redis(t, copyTo(t, "/usr/bin/redis-server", "e2ebudget"))
 	url := nginx(t, "e2ebudgetweb")

@@ -121,7 +121,7 @@ func TestHostileTargetsHurtOnlyThemselves(t *testing.T) {
 	}
 	least, err := query("http://"+s.addr, `sum(min_over_time(up{job="teescope"}[10s]))`, time.Now())
 	if err != nil || len(least) != 1 {
-		t.Fatalf("asking for the agent itself: %v, %v", least, err)
+		t.Fatalf("querying the agent itself: %v, %v", least, err)
 	}
 	for _, v := range least {
 		if v != 1 {

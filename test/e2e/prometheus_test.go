@@ -76,7 +76,7 @@ func query(base, expr string, at time.Time) (vector, error) {
 	for _, r := range answer.Data.Result {
 		text, ok := r.Value[1].(string)
 		if !ok {
-			return nil, fmt.Errorf("%s: the value is no string: %v", expr, r.Value)
+			return nil, fmt.Errorf("%s: the value is not a string: %v", expr, r.Value)
 		}
 		n, err := strconv.ParseFloat(text, 64)
 		if err != nil {
@@ -182,11 +182,12 @@ func TestRealPrometheusAgrees(t *testing.T) {
 	wantExactly(t, "the stored count against the exposition", got["{}"], want)
 }
 
-// TestRealPrometheusAgreesOnALiveRate: both databases show the rate of a program that makes 10,000 calls a second.
+// Both databases show the rate of a program that makes 10,000 calls a second.
 //
-// False alarms: below 4e-7. The program makes up for what it was late. A window of 8 s is off by 2 % when one of its outer
-// scrapes was read 160 ms after its timestamp, which happens in fewer than 1 of 20 windows while a compiler has both
-// processors. Five windows in a row have to be off: 0.05^5 = 3e-7. A half or a double is off in all of them.
+// False alarms: below 4e-7. The program catches up after a delay. A window of 8 s is off by 2 % when its first or
+// last scrape was read 160 ms after its timestamp. While a compiler uses both processors, this happens in fewer than
+// 1 of 20 windows. Five windows in a row must be off: 0.05^5 = 3e-7. An error of a half or a double shows in all of
+// them.
 func TestRealPrometheusAgreesOnALiveRate(t *testing.T) {
 	a := agent(t)
 	background(t, prog(t, "steady", "e2esteady"))

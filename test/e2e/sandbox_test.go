@@ -170,7 +170,7 @@ func TestRefusedSystemCalls(t *testing.T) {
 	}
 }
 
-// mayWatch: only a server must not create BPF programs and perf events. Invalid arguments cause other errors.
+// mayWatch requires that only a server cannot create BPF programs and perf events. Invalid arguments cause other errors.
 func mayWatch(t *testing.T, command string, pid int) {
 	t.Helper()
 	for _, call := range []int{unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_PROCESS_VM_READV} {
@@ -181,7 +181,8 @@ func mayWatch(t *testing.T, command string, pid int) {
 	}
 }
 
-// mayWrite: an agent cannot write anywhere. A server can write in its data directory, parts of which may be elsewhere.
+// mayWrite requires that an agent cannot write anywhere, and a server only in its data directory. Parts of that may be
+// elsewhere.
 func mayWrite(t *testing.T, command string, pid int, outside string, args []string) {
 	t.Helper()
 	switch command {
@@ -231,7 +232,7 @@ func TestKernelWithoutSandboxes(t *testing.T) {
 		eventually(t, startWithin, args[0]+" to drop its capabilities", func() error {
 			body, err := get("http://" + addr + "/metrics")
 			if err == nil && !strings.Contains(body, "teescope_sandbox{mechanism=\"capabilities\"} 1\n") {
-				err = fmt.Errorf("it has not")
+				err = fmt.Errorf("it has not yet dropped its privileges")
 			}
 			return err
 		})

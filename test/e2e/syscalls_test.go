@@ -42,11 +42,10 @@ func straceCounts(t *testing.T, name string, args ...string) map[string]float64 
 	return counts
 }
 
-// The same program once under strace and once under teescope: the same calls, each of them, the
-// execve that starts the program included. Two differences are what the two tools define, and are
-// checked as exactly:
-//   - strace counts a call when it returns, and exit_group never does: one a process.
-//   - strace has no row for a number that is no call; the program makes one such call.
+// The same program runs once under strace and once under teescope. Both count the same calls, including the execve that
+// starts the program. The tools differ by definition in two cases, which are checked exactly too:
+//   - strace counts a call when it returns, but exit_group never returns: one call per process.
+//   - strace has no row for an unknown number. The program makes one such call.
 func TestSystemCallsAgreeWithStrace(t *testing.T) {
 	a := agent(t)
 	calls := prog(t, "calls", "e2ecalls")

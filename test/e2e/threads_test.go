@@ -139,6 +139,6 @@ func TestThousandsOfThreads(t *testing.T) {
 	}
 	wantBetween(t, "CPU seconds that a list costs", (cpu()-begun)/times, 0, 0.25)
 	if _, err := get("http://" + a.addr + "/api/top/threads?workload=e2enobody"); err == nil || !strings.Contains(err.Error(), `404 Not Found: no workload has the name "e2enobody" now`) {
-		t.Errorf("threads of nobody: %v", err)
+		t.Errorf("threads of an unknown workload: %v", err)
 	}
 }

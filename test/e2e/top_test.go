@@ -20,7 +20,7 @@ type screen struct{ socket string }
 func terminal(t *testing.T, command string) screen {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("there is no tmux to draw in: tools/setup.sh installs it")
+		t.Skip("tmux is missing: run tools/setup.sh")
 	}
 	s := screen{filepath.Join(t.TempDir(), "tmux")}
 	run(t, "tmux", "-S", s.socket, "-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", command)

@@ -144,9 +144,9 @@ func (m moment) times(family string, bound float64, labels ...string) (sum float
 	return sum, n, below
 }
 
-// guessed requires estimates from system calls where this kernel supports no probes, and none where it does. A program
+// estimated requires estimates from system calls where this kernel supports no probes, and none where it does. A program
 // has one or the other.
-func (m *machine) guessed(t *testing.T) {
+func (m *machine) estimated(t *testing.T) {
 	const family = "teescope_enclave_exits_estimated_total"
 	labels := []string{"workload", "pingpong", "source", "syscalls"}
 	from, _ := m.at(t, "pinged").sum(family, labels...)

@@ -22,7 +22,7 @@ import (
 
 const (
 	epc = 4 // MiB of enclave page cache
-	mib = 3 // of each of the two enclaves that page
+	mib = 3 // of each of the two paging enclaves
 )
 
 // truth is the machine's name of a leaf and its result.
@@ -38,19 +38,19 @@ func TestInTreeDriver(t *testing.T) {
 	for _, kernel := range []string{"6.1", "6.12"} {
 		t.Run(kernel, func(t *testing.T) {
 			m := boot(t, kernel, programs)
-			t.Run("the kernel side, by each way of attaching", m.kernelSide)
+			t.Run("the kernel side, with each attach mechanism", m.kernelSide)
 			t.Run("every hook is attached", m.attached)
-			t.Run("what was executed is counted exactly", m.exact)
-			t.Run("the enclave page cache is known at each moment", m.pages)
-			t.Run("an enclave that was there before", m.early)
-			t.Run("two workloads that page are told apart", m.neighbours)
+			t.Run("executed leaves are counted exactly", m.exact)
+			t.Run("all pages of the enclave page cache are known", m.pages)
+			t.Run("an enclave from before the start of the agent", m.early)
+			t.Run("two paging workloads are distinguished", m.neighbours)
 			t.Run("several enclaves of one process", m.several)
 			t.Run("an enclave that grows", m.grown)
-			t.Run("the boundary is crossed as often as is told", m.crossings)
-			t.Run("calls take as long as is told", m.durations)
-			t.Run("what is not measured is guessed and never added up", m.guessed)
-			t.Run("an enclave belongs to who made it", m.owner)
-			t.Run("what each hook costs", m.cost)
+			t.Run("crossings are counted exactly", m.crossings)
+			t.Run("durations of calls are correct", m.durations)
+			t.Run("estimates are separate from measured counts", m.estimated)
+			t.Run("an enclave belongs to the process that created it", m.owner)
+			t.Run("the cost of each hook", m.cost)
 		})
 	}
 }
@@ -202,7 +202,7 @@ func boot(t *testing.T, kernel string, programs []string) *machine {
 	t.Logf("%s", out)
 	pids := strings.Fields(string(read(t, filepath.Join(m.dir, "pids"))))
 	if len(pids) != 3 {
-		t.Fatalf("the guest knows the processes %v, want three", pids)
+		t.Fatalf("the guest reports the processes %v, want three", pids)
 	}
 	m.earlier, m.parent, m.child = pids[0], pids[1], pids[2]
 	return m
@@ -243,7 +243,7 @@ func (m *machine) attached(t *testing.T) {
 	log := bufio.NewScanner(bytes.NewReader(read(t, filepath.Join(m.dir, "agent.log"))))
 	for log.Scan() {
 		if strings.Contains(log.Text(), "level=WARN") || strings.Contains(log.Text(), "level=ERROR") {
-			t.Errorf("the agent complains: %s", log.Text())
+			t.Errorf("the agent logged: %s", log.Text())
 		}
 	}
 }

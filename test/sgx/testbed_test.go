@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// steps are the programs that run in sequence in one machine. The EPC has 8 MiB on two nodes.
+// steps are the programs that run in sequence in one machine. The EPC has 8 MiB on two NUMA nodes.
 var steps = []struct {
 	name, command string
 	pages         bool // it does not fit into the EPC
@@ -50,7 +50,7 @@ func TestTestbed(t *testing.T) {
 				t.Errorf("the module's self-test:\n%s", parts["selftest"])
 			}
 			if want := fmt.Sprintf("%d\n%d\n0\n1\n", 5<<20, 3<<20); parts["nodes"] != want {
-				t.Errorf("the nodes have the EPC sections and processors %q, want %q", parts["nodes"], want)
+				t.Errorf("the NUMA nodes have the EPC sections and processors %q, want %q", parts["nodes"], want)
 			}
 			for _, step := range steps {
 				t.Run(step.name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func groundTruth(t *testing.T, text string) map[string]int {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		n, err := strconv.Atoi(value)
 		if err != nil {
-			t.Fatalf("the ground truth says %q", line)
+			t.Fatalf("the ground truth contains %q", line)
 		}
 		values[name] = n
 	}
@@ -104,7 +104,7 @@ func groundTruth(t *testing.T, text string) map[string]int {
 	return values
 }
 
-// report is a program's own report by name; counts of two processes are added.
+// report is a program's own report by name. Counts of two processes are added up.
 type report map[string]map[string]float64
 
 func reports(t *testing.T, text string) report {

@@ -182,7 +182,7 @@ func compile(t *testing.T, header string, specs []*ebpf.CollectionSpec) *btf.Spe
 		for _, r := range relocations(p) {
 			kind := relocated.FindStringSubmatch(r.String())
 			if kind == nil {
-				t.Fatalf("%s: what is %v?", p.Name, r)
+				t.Fatalf("%s: unknown relocation %v", p.Name, r)
 			}
 			name, _, _ := strings.Cut(kind[2], "___")
 			if kind[1] != "Typedef" {

@@ -194,7 +194,7 @@ func TestOddNames(t *testing.T) {
 	for _, same := range []string{"bad\xff", `bad\xff`} {
 		write(t, root, "cgroup/"+same+"/lxc.payload.a\xffb/memory.current", "1\n")
 	}
-	deep := "cgroup" + strings.Repeat("/"+strings.Repeat("x", 200), 8) // longer than other label values may be
+	deep := "cgroup" + strings.Repeat("/"+strings.Repeat("x", 200), 8) // longer than the maximum of other label values
 	for n := range 2 {
 		write(t, root, deep+"/docker-"+id(n)+".scope/memory.current", "1\n")
 	}

@@ -20,7 +20,7 @@ const netDevHeading = "Inter-| Receive\n face |bytes\n"
 func checkLabel(t *testing.T, v string) {
 	t.Helper()
 	if !utf8.ValidString(v) || len(v) > maxLabel || strings.ContainsFunc(v, unicode.IsControl) {
-		t.Errorf("%q is no label value", v)
+		t.Errorf("%q is not a valid label value", v)
 	}
 }
 
@@ -49,14 +49,14 @@ func FuzzMachine(f *testing.F) {
 	f.Fuzz(func(t *testing.T, outer, inner string, numbers, other []byte) {
 		for _, name := range []string{outer, inner} {
 			if name == "" || name == "." || name == ".." || len(name) > 255 || strings.ContainsAny(name, "/\x00") {
-				t.Skip("no name of a directory")
+				t.Skip("not the name of a directory")
 			}
 		}
 		top := filepath.Join(root, "cgroup", outer)
 		defer os.RemoveAll(top)
 		for _, dir := range []string{top, filepath.Join(top, inner)} {
 			if err := os.Mkdir(dir, 0o755); err != nil {
-				t.Skip("the name of a file that is there already")
+				t.Skip("the name of an existing file")
 			}
 			for _, file := range []string{"cpu.stat", "memory.stat", "memory.current", "io.stat", "misc.current", "cgroup.procs"} {
 				if err := os.WriteFile(filepath.Join(dir, file), numbers, 0o644); err != nil {
@@ -80,13 +80,13 @@ func FuzzMachine(f *testing.F) {
 	})
 }
 
-// checkParsers gives all parsers of this package the same bytes.
+// checkParsers passes the same bytes to all parsers of this package.
 func checkParsers(t *testing.T, data []byte) {
 	t.Helper()
 	seen := map[string]bool{}
 	for _, i := range parseNetDev(data) {
 		if seen[i.name] || i.name == "lo" || i.name == "" {
-			t.Errorf("the interface %q is there twice, or should not be", i.name)
+			t.Errorf("the interface %q is duplicate or should be absent", i.name)
 		}
 		seen[i.name] = true
 		checkLabel(t, i.name)
@@ -98,7 +98,7 @@ func checkParsers(t *testing.T, data []byte) {
 		t.Errorf("the device is %q", node)
 	}
 	if d, ok := parseDocker(data); !ok && d != (details{}) {
-		t.Errorf("no container, and yet %+v", d)
+		t.Errorf("not a container, but described as %+v", d)
 	}
 	if d, ok := parseBundle(data, "id"); ok && d.name == "" {
 		t.Errorf("a container without a name: %+v", d)

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files again")
 
-// write writes one file below root, or a symbolic link where the text is "-> TARGET".
+// write writes one file below root, or a symbolic link if the text is "-> TARGET".
 func write(t testing.TB, root, path, text string) {
 	t.Helper()
 	full := filepath.Join(root, path)
@@ -41,7 +41,7 @@ func write(t testing.TB, root, path, text string) {
 
 var heading = regexp.MustCompile(`(?m)^-- (.+) --\n`)
 
-// unpack lays out a machine that is written down as one text, each file below a line "-- PATH --".
+// unpack creates the files of a fake machine from one text. Each file follows a line "-- PATH --".
 func unpack(t testing.TB, file string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", file))
@@ -60,7 +60,7 @@ func unpack(t testing.TB, file string) string {
 	return root
 }
 
-// fake makes a collector of a machine below root at a fixed time.
+// fake returns a collector for a machine below root at a fixed time.
 func fake(root string) *Collector {
 	at := func(name string) string { return filepath.Join(root, name) }
 	c := New(Options{
@@ -76,7 +76,7 @@ type emitter func(chan<- prometheus.Metric)
 func (emitter) Describe(chan<- *prometheus.Desc)      {}
 func (e emitter) Collect(ch chan<- prometheus.Metric) { e(ch) }
 
-// exposition is the text of one scrape, as Prometheus gets it; two samples of one series are an error.
+// exposition returns the text of one scrape in the format for Prometheus. A duplicate series is an error.
 func exposition(t testing.TB, c *Collector) []byte {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -98,8 +98,8 @@ func exposition(t testing.TB, c *Collector) []byte {
 	return out.Bytes()
 }
 
-// The golden expositions: the machines of testdata come out as exactly these texts. Write them again
-// with: go test ./internal/agent/collector/container -run Golden -update
+// The expositions of the machines in testdata equal the golden files. Rewrite these with:
+// go test ./internal/agent/collector/container -run Golden -update
 func TestGoldenExposition(t *testing.T) {
 	for _, machine := range []string{"v2", "v1", "hybrid"} {
 		got := exposition(t, fake(unpack(t, machine+".txt")))
@@ -108,7 +108,7 @@ func TestGoldenExposition(t *testing.T) {
 	}
 }
 
-// Every family that a scrape has is described, and under the type that the description says.
+// Every family of a scrape is described, and has the described type.
 func TestEveryFamilyIsDescribed(t *testing.T) {
 	c := fake(unpack(t, "v2.txt"))
 	described := map[string]string{}
@@ -122,7 +122,7 @@ func TestEveryFamilyIsDescribed(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (\S+) (\S+)$`).FindAllSubmatch(exposition(t, c), -1) {
 		emitted[string(m[1])] = true
 		if got, want := string(m[2]), described[string(m[1])]; got != want {
-			t.Errorf("%s is a %s and described as %q", m[1], got, want)
+			t.Errorf("%s is a %s but is described as %q", m[1], got, want)
 		}
 	}
 	for name := range described {
@@ -132,7 +132,7 @@ func TestEveryFamilyIsDescribed(t *testing.T) {
 	}
 }
 
-// sample finds the value of the one sample whose text has all the parts, "" when there is none.
+// sample returns the value of the only sample whose text contains all parts, or "" without one.
 func sample(t *testing.T, text []byte, family string, parts ...string) string {
 	t.Helper()
 	found := ""
@@ -156,5 +156,5 @@ next:
 
 func id(n int) string { return fmt.Sprintf("%064x", n+1) }
 
-// group is the group of the n-th fake container.
+// group returns the control group of the n-th fake container.
 func group(n int) string { return "cgroup/system.slice/docker-" + id(n) + ".scope" }

@@ -19,7 +19,7 @@ import (
 
 const cgroups = "/sys/fs/cgroup"
 
-// parents are one group of this test in each hierarchy of this machine, removed at its end.
+// parents creates one group of this test in each hierarchy of this machine. The end of the test removes them.
 func parents(t testing.TB) []string {
 	t.Helper()
 	if _, err := cgroup.Open(cgroups); err != nil {
@@ -45,14 +45,14 @@ func parents(t testing.TB) []string {
 		}
 		t.Cleanup(func() { remove(t, dir) })
 		all = append(all, dir)
-		for _, controller := range []string{"+cpu", "+memory", "+io", "+pids", "+misc"} { // version 2; those that there are
+		for _, controller := range []string{"+cpu", "+memory", "+io", "+pids", "+misc"} { // version 2; not every machine has all
 			_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(controller), 0o644)
 		}
 	}
 	return all
 }
 
-// groups makes a container's group in each hierarchy and returns how to remove it.
+// groups creates a container's group in each hierarchy, and returns a function that removes it.
 func groups(t testing.TB, parents []string, n int) func() {
 	t.Helper()
 	for _, p := range parents {
@@ -78,8 +78,8 @@ func machine() *Collector {
 	return New(Options{Proc: "/proc", Sys: "/sys", Cgroup: cgroups})
 }
 
-// The kernel's own groups come and go by the hundreds while they are read: no error, no family that is not
-// whole, and nothing of them is left.
+// Hundreds of real groups are created and removed while they are read. There is no error, every family is complete,
+// and no state of removed groups remains.
 func TestShortLivedGroupsOfTheKernel(t *testing.T) {
 	all := parents(t)
 	c := machine()
@@ -89,7 +89,7 @@ func TestShortLivedGroupsOfTheKernel(t *testing.T) {
 		for n := range 500 {
 			defer groups(t, all, n)()
 			if n%10 == 9 {
-				groups(t, all, 1000+n)() // for less than a moment
+				groups(t, all, 1000+n)() // created and removed at once
 			}
 		}
 	}()
@@ -106,23 +106,23 @@ func TestShortLivedGroupsOfTheKernel(t *testing.T) {
 	exposition(t, c)
 	for path := range c.known {
 		if filepath.Base(filepath.Dir(path)) == filepath.Base(all[0]) {
-			t.Errorf("%s is gone and still known", path)
+			t.Errorf("%s was removed but is still known", path)
 		}
 	}
-	t.Logf("at most %d containers at a time", seen)
+	t.Logf("at most %d containers at once", seen)
 }
 
-// limits are what a runtime would write for 0.2 CPUs, 32 MB and 50 threads.
+// limits holds the values that a runtime writes for 0.2 CPUs, 32 MB and 50 threads.
 var limits = map[string]string{
 	"cpu.max": "20000 100000", "memory.max": "33554432", "pids.max": "50",
 	"cpu.cfs_quota_us": "20000", "memory.limit_in_bytes": "33554432",
 }
 
-// A program in a group with limits, made without any runtime: so in every hierarchy of every kernel.
+// A program runs in a group with limits. No runtime creates the group, so this test runs on every hierarchy.
 func TestLimitedGroupOfTheKernel(t *testing.T) {
 	all := parents(t)
 	t.Cleanup(groups(t, all, 0))
-	// It waits until it is in its group: memory is charged to the group that a process is in when it takes it.
+	// The program waits until it is in its group, because memory is charged to the group at the time of the allocation.
 	burner := exec.Command("sh", "-c", "read line; exec sh -c 'while :; do :; done'")
 	in, err := burner.StdinPipe()
 	if err != nil {
@@ -145,7 +145,7 @@ func TestLimitedGroupOfTheKernel(t *testing.T) {
 			set[name] = true
 		}
 		err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), fmt.Append(nil, burner.Process.Pid), 0o644)
-		if err != nil && !errors.Is(err, unix.ENOSPC) { // version 1's cpuset wants to be told its CPUs first
+		if err != nil && !errors.Is(err, unix.ENOSPC) { // version 1's cpuset needs its CPUs first
 			t.Fatal(err)
 		}
 	}
@@ -161,7 +161,7 @@ func TestLimitedGroupOfTheKernel(t *testing.T) {
 		for _, family := range []string{"container_cpu_usage_seconds_total", "container_cpu_cfs_periods_total", "container_cpu_cfs_throttled_periods_total", "container_cpu_cfs_throttled_seconds_total"} {
 			grew := number(t, after, family, me) - number(t, before, family, me)
 			if grew <= 0 {
-				t.Errorf("%s grew by %v in a group that is throttled", family, grew)
+				t.Errorf("%s grew by %v in a throttled group", family, grew)
 			}
 			if family == "container_cpu_usage_seconds_total" && grew > 0.8 {
 				t.Errorf("%v s of CPU in 2 s with a fifth of a CPU", grew)
@@ -197,8 +197,7 @@ func BenchmarkCollectKernel(b *testing.B) {
 	benchmark(b, machine())
 }
 
-// benchmark measures one collection, also by the CPU time that it takes: a machine that does other things
-// besides stretches the time.
+// benchmark measures one collection, also by its CPU time, because other load extends the elapsed time.
 func benchmark(b *testing.B, c *Collector) {
 	b.Helper()
 	samples := 0

@@ -42,7 +42,7 @@ func TestParseDocker(t *testing.T) {
 	}
 }
 
-// Records that are no container of a runtime's: buildah's have another text in metadata.
+// Records without a container of a runtime are ignored. Those of buildah have another text in metadata.
 func TestParseStorage(t *testing.T) {
 	index := map[string]details{}
 	err := parseStorage([]byte(`[{"id":"a","names":["working-container"],"metadata":"{\"image\":{}}"},{"id":"b","metadata":"no JSON"},{"id":"c"}]`), index)
@@ -51,14 +51,14 @@ func TestParseStorage(t *testing.T) {
 	}
 }
 
-// What is no ID is never made part of a path.
+// Only an ID becomes part of a path.
 func TestLookOnlyTakesIDs(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "docker/../secret/config.v2.json", `{"Name":"/secret"}`)
 	r := newRuntimes(Options{Docker: root + "/docker"})
 	for _, id := range []string{"../secret", "", ".", "web", "0123456789a/../../secret"} {
 		if d, ok := r.look(id); ok {
-			t.Errorf("%q is found: %+v", id, d)
+			t.Errorf("%q is not an ID but is found: %+v", id, d)
 		}
 	}
 }

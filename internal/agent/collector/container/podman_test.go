@@ -17,13 +17,13 @@ import (
 	"time"
 )
 
-// podman runs real containers in a storage of its own.
+// podman runs real containers in separate storage.
 type podman struct {
 	t    *testing.T
 	root string
 }
 
-// newPodman imports an image "box" of a static busybox.
+// newPodman imports an image "box" with a static busybox.
 func newPodman(t *testing.T) *podman {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -42,8 +42,8 @@ func newPodman(t *testing.T) *podman {
 		t.Fatal(err)
 	}
 	p := &podman{t: t, root: root}
-	// Low limits of open files, because root may be forbidden to raise its own, and the control groups made
-	// by podman itself, because there may be no systemd.
+	// The limit of open files is low, because root may not be allowed to raise it. Podman itself creates the
+	// control groups, because there may be no systemd.
 	write(t, p.root, "containers.conf", `[containers]
 default_ulimits=["nofile=1024:1024","nproc=1024:1024"]
 [engine]
@@ -56,7 +56,7 @@ events_logger="none"
 	return p
 }
 
-// static tells whether busybox runs where there is nothing else.
+// static reports whether busybox runs without any other file.
 func static(t *testing.T) bool {
 	t.Helper()
 	path, err := exec.LookPath("busybox")
@@ -71,8 +71,8 @@ func static(t *testing.T) bool {
 	return f.Section(".interp") == nil
 }
 
-// clean removes all containers, and their storage. One that others depend on goes only when they are gone, and each has
-// a monitor that writes its last file when podman has ended already.
+// clean removes all containers and their storage. A container can be removed only after those that depend on it. The
+// monitor of each container writes its last file after podman has ended.
 func (p *podman) clean() {
 	var err error
 	for range 3 {
@@ -94,7 +94,7 @@ func (p *podman) clean() {
 	}
 }
 
-// image makes a root file system of busybox alone.
+// image creates a root file system that contains only busybox.
 func (p *podman) image() string {
 	path, err := exec.LookPath("busybox")
 	if err != nil {
@@ -150,7 +150,7 @@ func (p *podman) collector() *Collector {
 	})
 }
 
-// stats is what podman itself says of a container.
+// stats holds the figures that podman reports for a container.
 func (p *podman) stats(name string) (cpu time.Duration, memory, limit float64, pids string) {
 	p.t.Helper()
 	var all []struct {
@@ -181,11 +181,11 @@ func bytesOf(t *testing.T, s string) float64 {
 			return n * size
 		}
 	}
-	t.Fatalf("podman says a size of %q", s)
+	t.Fatalf("podman prints the size %q", s)
 	return 0
 }
 
-// number is the value of the one sample of a family about a container.
+// number returns the value of the only sample of a family for a container.
 func number(t *testing.T, text []byte, family string, parts ...string) float64 {
 	t.Helper()
 	s := sample(t, text, family, parts...)
@@ -197,10 +197,10 @@ func number(t *testing.T, text []byte, family string, parts ...string) float64 {
 	return n
 }
 
-// A real container under load and at its limits: what podman says of it is what the families say.
+// The families of a real container under load and at its limits agree with podman.
 func TestPodmanContainer(t *testing.T) {
 	p := newPodman(t)
-	// It fills its memory with page cache first, and then burns more CPU than it may.
+	// It fills its memory with page cache first, and then uses more CPU time than its limit.
 	full := p.run("run", "--detach", "--name", "burner", "--cpus", "0.2", "--memory", "32m", "--memory-swap", "32m",
 		"--pids-limit", "50", "--network", "none", "box", "/bin/busybox", "sh", "-c",
 		"busybox dd if=/dev/zero of=/file bs=1048576 count=64; busybox sleep 1000 & while :; do :; done")
@@ -208,7 +208,7 @@ func TestPodmanContainer(t *testing.T) {
 	c := p.collector()
 	for end := time.Now().Add(20 * time.Second); number(t, exposition(t, c), "container_processes", me) < 2; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("the container does not get to its load")
+			t.Fatal("the container does not start its load")
 		}
 	}
 	before := exposition(t, c)
@@ -225,25 +225,25 @@ func TestPodmanContainer(t *testing.T) {
 		}
 	}
 	if got := sample(t, after, "teescope_container_info", me, `image="localhost/box:latest"`, `workload="`+full[:12]+`"`, `container="`+full[:12]+`"`); got != "1" {
-		t.Errorf("the container with the image and ID that podman says is not there:\n%s", after)
+		t.Errorf("no container has the image and ID of podman:\n%s", after)
 	}
 	const usage = "container_cpu_usage_seconds_total"
 	if low, high := number(t, before, usage, me), number(t, after, usage, me); cpu.Seconds() < low || cpu.Seconds() > high {
-		t.Errorf("podman says %v of CPU, before it was %v s and afterwards %v s", cpu, low, high)
+		t.Errorf("podman reports %v of CPU; the collector %v s before and %v s afterwards", cpu, low, high)
 	}
 	if user, all := number(t, after, "container_cpu_user_seconds_total", me), number(t, after, usage, me); math.Abs(user-all) > all/2 {
 		t.Errorf("a program that only computes used %v s of %v s in user mode", user, all)
 	}
 	for _, family := range []string{"container_cpu_cfs_periods_total", "container_cpu_cfs_throttled_periods_total", "container_cpu_cfs_throttled_seconds_total"} {
 		if low, high := number(t, before, family, me), number(t, after, family, me); high <= low {
-			t.Errorf("%s went from %v to %v in a container that is throttled", family, low, high)
+			t.Errorf("%s went from %v to %v in a throttled container", family, low, high)
 		}
 	}
 	if got := number(t, after, "container_memory_usage_bytes", me); math.Abs(got-memory) > 1<<20 && math.Abs(number(t, after, "container_memory_working_set_bytes", me)-memory) > 1<<20 {
-		t.Errorf("podman says %v bytes of memory, we %v", memory, got)
+		t.Errorf("podman reports %v bytes of memory, the collector %v", memory, got)
 	}
 	if math.Abs(limit-32<<20) > 1e5 || pids != "2" {
-		t.Errorf("podman says a limit of %v bytes and %s processes", limit, pids)
+		t.Errorf("podman reports a limit of %v bytes and %s processes", limit, pids)
 	}
 	if most, cache := number(t, after, "container_memory_max_usage_bytes", me), number(t, after, "container_memory_cache", me); most < 16<<20 || most > 32<<20 || cache < 1<<20 {
 		t.Errorf("the file of 64 MB took at most %v bytes of 32 MB, and has %v bytes of page cache", most, cache)
@@ -253,7 +253,7 @@ func TestPodmanContainer(t *testing.T) {
 	}
 	started, err := time.Parse("2006-01-02 15:04:05.999999999 -0700 MST", p.run("inspect", "--format", "{{.State.StartedAt}}", "burner"))
 	if got := number(t, after, "container_start_time_seconds", me); err != nil || math.Abs(got-float64(started.UnixMilli())/1e3) > 3 {
-		t.Errorf("started at %v, podman says %v (%v)", got, started, err)
+		t.Errorf("started at %v, podman reports %v (%v)", got, started, err)
 	}
 
 	p.run("rename", "burner", "renamed")
@@ -268,8 +268,8 @@ func TestPodmanContainer(t *testing.T) {
 	}
 }
 
-// The network of a container is that of its own namespace, once for all that share it, and a container
-// in the machine's namespace has none.
+// The network figures of a container are those of its namespace. Containers that share a namespace have one set of
+// figures. A container in the machine's namespace has none.
 func TestPodmanNetwork(t *testing.T) {
 	for _, program := range []string{"ip", "nsenter"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -291,7 +291,7 @@ func TestPodmanNetwork(t *testing.T) {
 		}
 	}
 	within("ip", "link", "add", "one", "type", "veth", "peer", "name", "two")
-	within("ip", "link", "set", "one", "up") // each sends the other its IPv6 greetings
+	within("ip", "link", "set", "one", "up") // both send IPv6 neighbour messages
 	within("ip", "link", "set", "two", "up")
 	c := p.collector()
 	const family = "container_network_transmit_bytes_total"
@@ -303,7 +303,7 @@ func TestPodmanNetwork(t *testing.T) {
 		if s := sent(text, "second"); s != "" {
 			t.Fatalf("the container that shares the namespace has sent %s bytes", s)
 		}
-		if s := sample(t, text, family, `name="host"`); s != "" { // fails by itself when there are several
+		if s := sample(t, text, family, `name="host"`); s != "" { // sample fails if there are several
 			t.Fatalf("the container in the machine's namespace has sent %s bytes", s)
 		}
 		if s := sent(text, "first"); s != "" && s != "0" {
@@ -315,7 +315,7 @@ func TestPodmanNetwork(t *testing.T) {
 	}
 }
 
-// Short-lived containers cause no errors, and no data of them is kept.
+// Short-lived containers cause no errors, and no data about them remains.
 func TestPodmanShortLived(t *testing.T) {
 	p := newPodman(t)
 	c := p.collector()
@@ -341,5 +341,5 @@ func TestPodmanShortLived(t *testing.T) {
 			seen = max(seen, number(t, exposition(t, c), "teescope_containers", `state="named"`))
 		}
 	}
-	t.Logf("at most %v containers at a time", seen)
+	t.Logf("at most %v containers at once", seen)
 }

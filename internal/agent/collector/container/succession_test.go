@@ -14,7 +14,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
-// runImage writes a container of Docker's that runs since some seconds after the machine's start.
+// runImage writes a Docker container that started some seconds after the machine.
 func runImage(t *testing.T, root string, n, since int, name, image, imageID string) {
 	t.Helper()
 	write(t, root, group(n)+"/memory.current", "1\n")

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// frequencies are what a part tells now, by the CPU.
+// frequencies returns the current frequencies of a part, by CPU.
 func frequencies(t *testing.T, p part, family string) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -32,7 +32,7 @@ func frequencies(t *testing.T, p part, family string) map[string]float64 {
 	return all
 }
 
-// TestFrequencyWithoutADriver is that of /proc/cpuinfo, read again when a minute is over or the clock was set.
+// Without a driver the frequency comes from /proc/cpuinfo. It is read again after a minute, or when the clock was set.
 func TestFrequencyWithoutADriver(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata")); err != nil {
@@ -56,7 +56,7 @@ func TestFrequencyWithoutADriver(t *testing.T) {
 	is := func(when string, want map[string]float64) {
 		t.Helper()
 		if got := frequencies(t, p, family); !maps.Equal(got, want) {
-			t.Errorf("%s: %v, not %v", when, got, want)
+			t.Errorf("%s: %v, want %v", when, got, want)
 		}
 	}
 	is("at first", want)

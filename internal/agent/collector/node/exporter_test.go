@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// notOurs are the families of node_exporter that this collector leaves out: hardware of other machines,
-// file systems' own statistics, and what no dashboard that we know of asks for.
+// notOurs lists the families of node_exporter that this collector omits: hardware of other machines, statistics of
+// file systems, and families that no known dashboard queries.
 var notOurs = []string{
 	"node_exporter_build_info", "node_textfile_scrape_error", "node_scrape_collector_", "node_os_", "node_dmi_info", "node_selinux_",
 	"node_hwmon_", "node_thermal_zone_", "node_cooling_device_", "node_power_supply_", "node_rapl_", "node_edac_", "node_watchdog_",
@@ -31,10 +31,10 @@ var notOurs = []string{
 	"node_filesystem_purgeable_bytes", // of macOS, and always zero on Linux
 }
 
-// newer are the labels that node_exporter has got since the version of Debian 12.
+// newer lists the labels that node_exporter has added since Debian 12's version.
 var newer = map[string]string{"node_disk_info": "rotational", "node_network_info": "adminstate"}
 
-// unsteady are the families whose value may leave what it was just before and just after.
+// unsteady lists the families whose value may lie outside the values just before and just after.
 var unsteady = []string{
 	"node_memory_", "node_procs_", "node_load", "node_sockstat_", "node_netstat_", "node_filefd_", "node_entropy_",
 	"node_filesystem_free", "node_filesystem_avail", "node_filesystem_files_free", "node_nf_conntrack_", "node_arp_", "node_timex_",
@@ -45,7 +45,7 @@ func hasPrefix(name string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// startExporter runs node_exporter and returns where it answers.
+// startExporter runs node_exporter and returns its address.
 func startExporter(t *testing.T) string {
 	t.Helper()
 	var path string
@@ -64,7 +64,7 @@ func startExporter(t *testing.T) string {
 	}
 	addr := free.Addr().String()
 	free.Close()
-	// Debian's has other filters than node_exporter's own, and older ones.
+	// Debian's version has other, older filters than node_exporter itself.
 	cmd := exec.Command(path, "--web.listen-address="+addr, "--collector.meminfo_numa",
 		"--collector.netdev.device-exclude=^$", "--collector.diskstats.device-exclude="+disksIgnored.String(),
 		"--collector.filesystem.mount-points-exclude="+mountsIgnored.String(), "--collector.filesystem.fs-types-exclude="+typesIgnored.String(),
@@ -93,7 +93,7 @@ func scrape(url string) (map[string]*dto.MetricFamily, error) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("answered %s", response.Status)
+		return nil, fmt.Errorf("the answer is %s", response.Status)
 	}
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
@@ -103,7 +103,7 @@ func scrape(url string) (map[string]*dto.MetricFamily, error) {
 	return parser.TextToMetricFamilies(strings.NewReader(string(body)))
 }
 
-// series are the values of a family by their labels. An empty label is none.
+// series returns the values of a family by labels. It omits empty labels.
 func series(f *dto.MetricFamily, without string) map[string]float64 {
 	all := map[string]float64{}
 	for _, m := range f.GetMetric() {
@@ -120,7 +120,7 @@ func series(f *dto.MetricFamily, without string) map[string]float64 {
 	return all
 }
 
-// disagreement says how a family of node_exporter differs from ours just before and just after, or "".
+// disagreement describes how a family of node_exporter differs from ours just before and just after, or returns "".
 func disagreement(before, theirs, after *dto.MetricFamily) string {
 	name := theirs.GetName()
 	if theirs.GetType() != after.GetType() {
@@ -156,8 +156,8 @@ func hasLabel(f *dto.MetricFamily, name string) bool {
 	return slices.ContainsFunc(f.GetMetric()[0].GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == name })
 }
 
-// slackOf is how far a value may lie outside: CPU times are held at their highest by both sides, each at
-// what it has seen.
+// slackOf returns how far a value may lie outside. Both sides keep CPU times at the highest value that they have seen,
+// and these values may differ.
 func slackOf(name string, a, b float64) float64 {
 	switch {
 	case strings.HasPrefix(name, "node_cpu_"):
@@ -168,14 +168,14 @@ func slackOf(name string, a, b float64) float64 {
 	return math.Abs(a+b) * 1e-12 // sums of floats
 }
 
-// TestNodeExporter compares with a real node_exporter on this machine: every family that both have is
-// the same in type, help, labels and, within the time between two reads, value. What only
-// node_exporter has is known.
+// TestNodeExporter compares the collector with a real node_exporter on this machine. Common families have the same
+// type, help and labels, and the same value within the time between two reads. The other families of node_exporter
+// are listed in notOurs.
 func TestNodeExporter(t *testing.T) {
 	url := startExporter(t)
 	c := New(Options{Proc: "/proc", Sys: "/sys", RootFS: "/"})
 	agreed, disagreed := map[string]bool{}, map[string]string{}
-	// Others work on this machine: each family must agree in one of several rounds.
+	// Other programs change the values on this machine, so each family must agree in one of several rounds.
 	for range 20 {
 		before, _ := gather(t, c)
 		theirs, err := scrape(url)

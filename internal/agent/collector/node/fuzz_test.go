@@ -21,7 +21,7 @@ func untypedTest(name string) *metric.Desc {
 	return untyped("node_test_"+name, "A test.", "nowhere")
 }
 
-// FuzzParsers gives all parsers of this package the same bytes.
+// FuzzParsers passes the same bytes to all parsers of this package.
 func FuzzParsers(f *testing.F) {
 	for _, name := range []string{"meminfo", "vmstat", "net/snmp", "net/snmp6", "net/arp", "sys/fs/file-nr"} {
 		data, err := os.ReadFile(filepath.Join("testdata/proc", name))
@@ -65,19 +65,19 @@ func FuzzParsers(f *testing.F) {
 			t.Errorf("%v of %v", have, most)
 		}
 		if path := string(data); unescape(mangle.Replace(path)) != path {
-			t.Errorf("%q is escaped and comes back as %q", path, unescape(mangle.Replace(path)))
+			t.Errorf("%q is escaped, and unescaped as %q", path, unescape(mangle.Replace(path)))
 		}
 	})
 }
 
-// mangle is what the kernel does to paths.
+// mangle escapes paths as the kernel does.
 var mangle = strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`)
 
 func isLine(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' }) && len(s) < 1000
 }
 
-// readers are the files of the fake machine with the parts that read them, most of them through procfs.
+// readers maps the files of the fake machine to the parts that read them, mostly through procfs.
 func readers() []reader {
 	stat := func(o Options) []part { cpu, rest := newStat(o); return []part{cpu, rest} }
 	one := func(make func(Options) part) func(Options) []part {
@@ -127,8 +127,8 @@ type reader struct {
 	parts func(Options) []part
 }
 
-// FuzzParts replaces one file of the fake machine and runs the parts that read it. procfs may panic, which
-// costs the part; nothing may reach the exposition that is not fit for it.
+// FuzzParts replaces one file of the fake machine and runs the parts that read it. A panic of procfs may end only this
+// part. The exposition must stay valid.
 func FuzzParts(f *testing.F) {
 	root := roots(f).RootFS
 	if err := os.CopyFS(root, os.DirFS("testdata")); err != nil {

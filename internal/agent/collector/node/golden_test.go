@@ -27,7 +27,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file again")
 
-// fakeKernel answers system calls as the machine in testdata would.
+// fakeKernel answers system calls for the machine in testdata.
 func fakeKernel() kernel {
 	return kernel{
 		now: func() time.Time { return time.Unix(1700000123, 250e6).In(time.FixedZone("CET", 3600)) },
@@ -54,7 +54,7 @@ func fakeKernel() kernel {
 	}
 }
 
-// roots are the fake machine's. What udev knows is laid out here: its file names have colons.
+// roots returns the roots of the fake machine. It writes the files of udev, because their names contain colons.
 func roots(t testing.TB) Options {
 	t.Helper()
 	root := t.TempDir()
@@ -79,7 +79,7 @@ type unchecked func(chan<- prometheus.Metric)
 func (unchecked) Describe(chan<- *prometheus.Desc)      {}
 func (u unchecked) Collect(ch chan<- prometheus.Metric) { u(ch) }
 
-// gather runs the collector once. The registry complains about a series that is emitted twice.
+// gather runs the collector once. The registry reports a duplicate series.
 func gather(t testing.TB, c *Collector) (map[string]*dto.MetricFamily, error) {
 	t.Helper()
 	var collectErr error
@@ -124,8 +124,8 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// What is emitted is described, with this type and these labels; only a kernel that is newer than the
-// lists of fields adds to it.
+// Every emitted family is described, with its type and labels. Only a kernel that is newer than the lists of fields
+// can add families.
 func TestEverythingIsDescribed(t *testing.T) {
 	c := newCollector(roots(t), fakeKernel())
 	described := map[string]*metric.Desc{}
@@ -154,7 +154,7 @@ func TestEverythingIsDescribed(t *testing.T) {
 			continue
 		}
 		if kind := strings.ToLower(f.GetType().String()); kind != d.Kind.String() {
-			t.Errorf("%s is a %s and described as a %s", name, kind, d.Kind)
+			t.Errorf("%s is a %s but is described as a %s", name, kind, d.Kind)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func lose(t *testing.T, o Options, file string) Options {
 	return Options{Proc: filepath.Join(top, "proc"), Sys: filepath.Join(top, "sys"), RootFS: o.RootFS}
 }
 
-// TestOneFileCostsOnlyItsPart loses each file of /proc in turn.
+// Each file of /proc is made unreadable in turn. Only the part that reads it is missing then.
 func TestOneFileCostsOnlyItsPart(t *testing.T) {
 	o := roots(t)
 	whole, err := gather(t, newCollector(o, fakeKernel()))
@@ -218,7 +218,7 @@ func TestOneFileCostsOnlyItsPart(t *testing.T) {
 	}
 }
 
-// TestNothingAtAll runs on roots that do not exist: no panic, and the parts that need none go on.
+// On roots that do not exist there is no panic, and the parts that read no files still work.
 func TestNothingAtAll(t *testing.T) {
 	families, err := gather(t, newCollector(Options{Proc: "testdata/none", Sys: "testdata/none", RootFS: "/"}, fakeKernel()))
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -229,13 +229,13 @@ func TestNothingAtAll(t *testing.T) {
 	}
 	for name := range families {
 		if strings.HasPrefix(name, "node_cpu") || strings.HasPrefix(name, "node_memory") {
-			t.Errorf("%s is there", name)
+			t.Errorf("%s is present", name)
 		}
 	}
 }
 
-// TestHostileNames: users name mount points, and names are bytes. What is the same as a label is
-// emitted once, or the whole exposition would have the series twice.
+// Users choose the names of mount points, which may be any bytes. Names that become equal as labels are emitted once,
+// because a duplicate series would invalidate the exposition.
 func TestHostileNames(t *testing.T) {
 	top := t.TempDir()
 	if err := os.CopyFS(top, os.DirFS("testdata")); err != nil {
@@ -289,7 +289,7 @@ func TestCollectEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestThisMachine reads the real /proc and /sys.
+// The collector reads the real /proc and /sys.
 func TestThisMachine(t *testing.T) {
 	families, err := gather(t, New(Options{Proc: "/proc", Sys: "/sys", RootFS: "/"}))
 	if err != nil {

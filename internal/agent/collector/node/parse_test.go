@@ -58,7 +58,7 @@ func TestReadFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if data, err := readFile(path); err != nil || len(data) != min(size, maxFile) {
-			t.Errorf("of %d bytes %d are read, %v", size, len(data), err)
+			t.Errorf("%d bytes: %d were read, %v", size, len(data), err)
 		}
 	}
 	if _, err := readFile(dir, "none"); !errors.Is(err, os.ErrNotExist) {
@@ -68,7 +68,7 @@ func TestReadFile(t *testing.T) {
 		t.Errorf("of a directory: %v", err)
 	}
 	if _, err := readNumber(dir, "1"); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "1")) {
-		t.Errorf("a file that holds no number: %v", err)
+		t.Errorf("a file without a number: %v", err)
 	}
 	device, err := hostfs.At(dir).OpenDir()
 	if err != nil {
@@ -76,7 +76,7 @@ func TestReadFile(t *testing.T) {
 	}
 	defer device.Close()
 	if s, err := readWord(device, "none"); s != "" || err != nil {
-		t.Errorf("a word of no file: %q, %v", s, err)
+		t.Errorf("a word without a file: %q, %v", s, err)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestStrip(t *testing.T) {
 	}
 }
 
-// Old kernels have fewer columns; what they do not have is absent and not zero.
+// Old kernels have fewer columns. Missing values are absent, not zero.
 func TestDiskCounts(t *testing.T) {
 	for columns, want := range map[int]int{14: 11, 18: 15, 20: 17, 25: 17, 0: 0} {
 		got := diskCounts(&blockdevice.Diskstats{IoStatsCount: columns})
@@ -155,9 +155,9 @@ func TestHold(t *testing.T) {
 	var held map[int64]cpuTimes
 	for _, step := range []struct{ user, idle, wantUser, wantIdle float64 }{
 		{10, 100, 10, 100},
-		{11, 99.5, 11, 100}, // the kernel's idle time goes back a little
+		{11, 99.5, 11, 100}, // the kernel's idle time decreases a little
 		{11, 101, 11, 101},
-		{2, 5, 2, 5}, // the CPU was unplugged and came again
+		{2, 5, 2, 5}, // the CPU was unplugged and plugged in again
 	} {
 		held = hold(held, read(step.user, step.idle))
 		if got := held[0]; got[0] != step.wantUser || got[modeIdle] != step.wantIdle {
@@ -165,18 +165,18 @@ func TestHold(t *testing.T) {
 		}
 	}
 	if held = hold(held, nil); len(held) != 0 {
-		t.Errorf("CPUs that are gone are kept: %v", held)
+		t.Errorf("removed CPUs are kept: %v", held)
 	}
 }
 
-// A file that invents fields does not make families without bound.
+// A file with invented fields does not create an unlimited number of families.
 func TestFieldsAreBounded(t *testing.T) {
 	f := newFields(manyFields(maxFields-1), nil, untypedTest)
 	if f.of("one_more") == nil || f.of("too_many") != nil || f.of("one_more") == nil {
-		t.Error("the bound does not hold")
+		t.Error("the limit does not hold")
 	}
 	if len(f.known) != maxFields-1 {
-		t.Errorf("%d are known", len(f.known))
+		t.Errorf("%d fields are known", len(f.known))
 	}
 }
 
@@ -188,16 +188,16 @@ func manyFields(n int) []string {
 	return names
 }
 
-// What only other kernels have is described too, in order and once.
+// Fields that only other kernels have are also described, in order and once.
 func TestKnownFields(t *testing.T) {
 	for _, known := range [][]string{meminfoKnown, numaKnown, netstatKnown, socketsKnown} {
 		if u := slices.Compact(slices.Sorted(slices.Values(known))); len(u) != len(known) {
-			t.Errorf("a name is there twice: %v", known)
+			t.Errorf("duplicate name in: %v", known)
 		}
 	}
 	for _, name := range netstatKnown {
 		if !netstatWanted.MatchString(name) {
-			t.Errorf("%s is described and never emitted", name)
+			t.Errorf("%s is described but never emitted", name)
 		}
 	}
 }

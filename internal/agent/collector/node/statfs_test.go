@@ -115,7 +115,7 @@ func TestManyDead(t *testing.T) {
 }
 
 // A path with several mounts has one call.
-func TestAskOnce(t *testing.T) {
+func TestPathIsQueriedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
 		a := newStatfsCaller(func(string, *unix.Statfs_t) error {
@@ -125,7 +125,7 @@ func TestAskOnce(t *testing.T) {
 		})
 		got := a.call(t.Context(), []mount{{path: "/run"}, {path: "/run"}, {path: "/run"}})
 		if len(got) != 1 || n != 1 {
-			t.Errorf("%d answers to %d questions", len(got), n)
+			t.Errorf("%d answers to %d queries", len(got), n)
 		}
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/teescope/teescope/internal/agent/sampling"
 )
 
-// This measures the error of sampled counts against the counts of the programs, alone and beside loops on all CPUs. It
-// is a measurement and no test. SAMPLING_BIAS is the number of measurements of five seconds.
+// TestHowFarSampledCallsAreOff measures the error of sampled counts against the programs' own counts, alone and beside
+// loops on all CPUs. It checks nothing. SAMPLING_BIAS is the number of measurements of five seconds each.
 func TestHowFarSampledCallsAreOff(t *testing.T) {
 	looks, _ := strconv.Atoi(os.Getenv("SAMPLING_BIAS"))
 	if looks == 0 {
@@ -55,7 +55,7 @@ func TestHowFarSampledCallsAreOff(t *testing.T) {
 func (k talker) look(t *testing.T, c *Collector) (truth, calls, variance float64) {
 	t.Helper()
 	truth = k.calls(t)
-	time.Sleep(sampling.Period) // what is reported is that of a cycle ago
+	time.Sleep(sampling.Period) // the reported counts are one cycle old
 	calls, variance = k.estimate(scrape(t, c))
 	return truth, calls, variance
 }
@@ -73,7 +73,7 @@ func spin(t *testing.T) {
 	})
 }
 
-// meanOf gives the mean and half of its 95 % interval, by twice the standard error.
+// meanOf returns the mean, and twice the standard error as half of its 95 % interval.
 func meanOf(v []float64) (mean, half float64) {
 	for _, x := range v {
 		mean += x / float64(len(v))

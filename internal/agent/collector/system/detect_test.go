@@ -13,7 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee"
 )
 
-// A process under root with an enclave, or without.
+// fakeProcess writes a process with or without an enclave below root.
 func fakeProcess(t testing.TB, root, pid string, enclave bool) {
 	t.Helper()
 	maps := ""
@@ -33,8 +33,8 @@ func fakeProcess(t testing.TB, root, pid string, enclave bool) {
 	}
 }
 
-// The first process of a container is often a shell, the one with the enclave its child; and a group
-// goes on when its first process has ended.
+// The first process of a container is often a shell whose child has the enclave. A group continues after its first
+// process has ended.
 func TestTheEnclaveOfAnyProcessOfTheGroupIsFound(t *testing.T) {
 	root := t.TempDir()
 	c := New(Options{MaxWorkloads: 4, Proc: filepath.Join(root, "proc"), Log: slog.New(slog.DiscardHandler)})
@@ -58,7 +58,7 @@ func TestTheEnclaveOfAnyProcessOfTheGroupIsFound(t *testing.T) {
 	fakeProcess(t, root, "22", true)
 	c.kernel.pids[0].Slot[22] = slotFirst + 1 // of another group
 	if v := ask(); v.kind != "none" {
-		t.Errorf("%+v: the enclave is another group's", v)
+		t.Errorf("%+v, although another group has the enclave", v)
 	}
 	c.kernel.pids[0].Slot[21] = slotFirst
 	if v := ask(); v.kind != "sgx" {
@@ -79,8 +79,7 @@ func TestTheEnclaveOfAnyProcessOfTheGroupIsFound(t *testing.T) {
 	}
 }
 
-// On the real kernel: a program that is installed as gramine-direct's PAL is, is recognised in the
-// workload that the kernel side has made of it.
+// On the real kernel: a program at the path of gramine-direct's PAL is recognised in the workload of the kernel side.
 func TestGramineDirectIsRecognised(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gramine", "direct")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
-// FuzzNames: the kernel side hands on the bytes that programs and cgroups are named with.
+// FuzzNames fuzzes the names of programs and cgroups, which may be any bytes.
 func FuzzNames(f *testing.F) {
 	f.Add([]byte("redis\x00"), []byte("docker-x.scope\x00"), byte(1), uint16(0))
 	f.Add([]byte("a\xff\x1b\u009b0123456789abcdef"), []byte(strings.Repeat("lxc.payload.x", 40)), byte(255), uint16(60000))
@@ -24,12 +24,12 @@ func FuzzNames(f *testing.F) {
 		}
 		names := g.Cgroups()
 		if len(names) > len(g.Path) || len(names) > int(depth) {
-			t.Errorf("%d names of a group that is %d deep", len(names), depth)
+			t.Errorf("%d names of a group at depth %d", len(names), depth)
 		}
 		id := workload.Identify(names, g.Program())
 		for _, label := range []string{id.Name, id.Container, id.Pod, callName(int(number)), errnoName(number)} {
 			if !utf8.ValidString(label) || strings.ContainsFunc(label, unicode.IsControl) {
-				t.Errorf("%q is no label value", label)
+				t.Errorf("%q is not a valid label value", label)
 			}
 		}
 		if id.Name == "" || callName(int(number)) == "" || errnoName(number) == "" {

@@ -29,7 +29,7 @@ type noTable struct{}
 func (noTable) Update(any, any, ebpf.MapUpdateFlags) error { return nil }
 func (noTable) Delete(any) error                           { return nil }
 
-// made is a kernel side made by hand: two CPUs, eight slots, no programs.
+// made returns a fake kernel side with two CPUs, eight slots and no programs.
 func made(t *testing.T) *kernelSide {
 	t.Helper()
 	k := madeOf(t, 2, 8)
@@ -69,8 +69,8 @@ func (k *kernelSide) group(slot int, tgid uint32, comm string, path ...string) {
 	}
 }
 
-// The golden exposition: what is counted into rows by hand, under fake /proc, /dev and /sys, comes out
-// as exactly this text. Write it again with: go test ./internal/agent/collector/system -run Golden -update
+// The exposition of known rows, with fake /proc, /dev and /sys, equals the golden file. Rewrite it with:
+// go test ./internal/agent/collector/system -run Golden -update
 func TestGoldenExposition(t *testing.T) {
 	root := t.TempDir()
 	for path, text := range map[string]string{

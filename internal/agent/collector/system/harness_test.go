@@ -30,7 +30,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/privilege"
 )
 
-// TestMain lets the test binary play a program: what it does is in its environment.
+// TestMain lets the test binary act as a program. A variable of the environment selects what it does.
 func TestMain(m *testing.M) {
 	switch job := os.Getenv("SYSTEM_TEST_JOB"); job {
 	case "":
@@ -52,12 +52,12 @@ func TestMain(m *testing.M) {
 			}
 			fmt.Println("done")
 		}
-	case "steady", "bursty", "loop", "mixed": // keeps the number of its calls in a file, until it is killed
+	case "steady", "bursty", "loop", "mixed": // writes the number of its calls into a file until it is killed
 		countAloud(os.Getenv("SYSTEM_TEST_N"), job)
 	case "sleep":
 		d, _ := time.ParseDuration(os.Getenv("SYSTEM_TEST_N"))
 		sleepInSelect(d)
-	case "sleeps": // eight threads, each of which sleeps ten times
+	case "sleeps": // eight threads that sleep ten times each
 		d, _ := time.ParseDuration(os.Getenv("SYSTEM_TEST_N"))
 		var all sync.WaitGroup
 		for range 8 {
@@ -68,7 +68,7 @@ func TestMain(m *testing.M) {
 			})
 		}
 		all.Wait()
-	case "refused": // calls that a filter does not let in
+	case "refused": // calls that a filter refuses
 		n, _ := strconv.Atoi(os.Getenv("SYSTEM_TEST_N"))
 		refuse(unix.SYS_GETPPID)
 		for range n {
@@ -90,15 +90,15 @@ func TestMain(m *testing.M) {
 		}
 	case "burn":
 		d, _ := time.ParseDuration(os.Getenv("SYSTEM_TEST_N"))
-		before := cpuOfProcess() // by what came before exec, and the runtime's start
+		before := cpuOfProcess() // used before exec, and by the start of the runtime
 		for end := time.Now().Add(d); time.Now().Before(end); {
 		}
 		fmt.Println((cpuOfProcess() - before).Seconds())
 	}
 }
 
-// countAloud makes system calls for ever and writes into a file's memory how many: steadily, in bursts of random
-// lengths, without any pause, or as a server does, with work of its own between them.
+// countAloud makes system calls until it is killed, and writes their number into a mapped file. The calls are steady, in
+// bursts of random length, without a pause, or mixed with other work as in a server.
 func countAloud(file, kind string) {
 	f, err := os.OpenFile(file, os.O_RDWR, 0)
 	if err != nil {
@@ -129,7 +129,7 @@ func countAloud(file, kind string) {
 	}
 }
 
-// code makes a function of instructions that change no register but the accumulator.
+// code returns a function with these instructions, which may change only the accumulator.
 func code(instructions ...byte) func() {
 	page, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -137,17 +137,17 @@ func code(instructions ...byte) func() {
 	}
 	copy(page, instructions)
 	entry := unsafe.Pointer(unsafe.SliceData(page))
-	function := unsafe.Pointer(&entry) // what a Go function is: a pointer to where its code begins
+	function := unsafe.Pointer(&entry) // a Go function is a pointer to the start of its code
 	return *(*func())(unsafe.Pointer(&function))
 }
 
-// sleepInSelect sleeps as the Go runtime never does.
+// sleepInSelect sleeps in select, which the Go runtime never calls.
 func sleepInSelect(d time.Duration) {
 	tv := unix.NsecToTimeval(d.Nanoseconds())
 	_, _ = unix.Select(0, nil, nil, nil, &tv)
 }
 
-// refuse lets a system call of this thread, which it keeps, fail before it is entered.
+// refuse makes a system call of this thread fail before it is entered. It locks the thread.
 func refuse(nr uint32) {
 	runtime.LockOSThread()
 	filter := []unix.SockFilter{
@@ -171,8 +171,7 @@ func cpuOfProcess() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// start attaches a collector to this kernel. A kernel that should support it must: only a lack of
-// privileges skips.
+// start attaches a collector to this kernel. The test is skipped only without privileges.
 func start(t *testing.T, o Options) *Collector {
 	t.Helper()
 	if err := privilege.Check("go test"); err != nil {
@@ -241,10 +240,10 @@ next:
 	return total
 }
 
-// unique makes a program's name one that only this test process uses, within the 15 bytes of comm.
+// unique returns a program name that only this test process uses, within the 15 bytes of comm.
 func unique(name string) string { return fmt.Sprintf("%.8s-%d", name, os.Getpid()%1_000_000) }
 
-// program makes a copy of the test binary under another name.
+// program copies the test binary to another name.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), unique(name))

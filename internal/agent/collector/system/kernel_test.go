@@ -44,19 +44,19 @@ func TestCountsAreExactFromTheFirstEventToAfterTheEnd(t *testing.T) {
 	}
 }
 
-// 64-bit code may use the 32-bit entry too, which has other numbers. There 20 is not writev.
+// 64-bit code can also use the 32-bit entry, which has other numbers. There 20 is not writev.
 func TestCallsThroughThe32BitEntryHaveANameOfTheirOwn(t *testing.T) {
 	c := start(t, Options{})
 	cmd := job(program(t, "compat"), "compat", "1000")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Skipf("no 32-bit entry here: %v\n%.200s", err, out)
+		t.Skipf("this kernel has no 32-bit entry: %v\n%.200s", err, out)
 	}
 	s := scrape(t, c)
 	if n := sum(s, "teescope_syscalls_total", "workload", unique("compat"), "syscall", "compat"); n != 1000 {
 		t.Errorf("%v calls, want 1000", n)
 	}
 	if n := sum(s, "teescope_syscalls_total", "workload", unique("compat"), "syscall", "writev"); n != 0 {
-		t.Errorf("%v of them are taken for writev", n)
+		t.Errorf("%v of them are counted as writev", n)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestSlotsAreGivenBackAndCountsKept(t *testing.T) {
 	if slots() != 1 {
 		t.Fatalf("%d slots after the first run, want 1", slots())
 	}
-	for range 8 { // withdrawn, idle, freed
+	for range 8 { // withdrawn, then idle, then freed
 		time.Sleep(attribution.IdleBeforeFree / 4)
 		scrape(t, c)
 	}
@@ -85,7 +85,7 @@ func TestSlotsAreGivenBackAndCountsKept(t *testing.T) {
 		t.Errorf("%d slots after the idle time, want 0", slots())
 	}
 	if got := sum(s, "teescope_syscalls_total", "workload", unique("comes-and-goes"), "syscall", "getppid"); got != 500 {
-		t.Errorf("kept %v calls, want 500", got)
+		t.Errorf("%v calls remain, want 500", got)
 	}
 	run(t, job(path, "getppid", "500"))
 	if got := sum(scrape(t, c), "teescope_syscalls_total", "workload", unique("comes-and-goes"), "syscall", "getppid"); got != 1000 {
@@ -109,7 +109,7 @@ func TestTooManyWorkloadsAreFoldedAndNoneIsLost(t *testing.T) {
 		t.Errorf("all workloads together made %v getppid calls, want at least %d", got, programs*100)
 	}
 	if sum(s, "teescope_syscalls_total", "syscall", "getppid", "workload", "other") == 0 {
-		t.Error("nothing was folded into other")
+		t.Error("no workload was folded into other")
 	}
 	named := 0
 	for _, x := range s {
@@ -118,7 +118,7 @@ func TestTooManyWorkloadsAreFoldedAndNoneIsLost(t *testing.T) {
 		}
 	}
 	if named > 8 {
-		t.Errorf("%d workloads have names, at most 8 may", named)
+		t.Errorf("%d workloads have names, the maximum is 8", named)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestReusedProcessIDCountsForItsNewProgram(t *testing.T) {
 	for try := range 50 {
 		// The next process of this PID namespace gets the ID after this one (CONFIG_CHECKPOINT_RESTORE).
 		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid-1)), 0o644); err != nil {
-			t.Skipf("this kernel does not let one choose process IDs: %v", err)
+			t.Skipf("this kernel does not allow the choice of process IDs: %v", err)
 		}
 		run(t, second)
 		if second.Process.Pid == pid {
@@ -144,7 +144,7 @@ func TestReusedProcessIDCountsForItsNewProgram(t *testing.T) {
 		}
 		second = job(second.Path, "getppid", "7")
 	}
-	t.Skip("other processes took the ID in each of 50 tries")
+	t.Skip("other processes got the ID in each of 50 tries")
 }
 
 func TestWatchedProcessIsBrokenDownAndStaysInItsWorkload(t *testing.T) {
@@ -188,7 +188,7 @@ func TestWatchedProcessIsBrokenDownAndStaysInItsWorkload(t *testing.T) {
 	}
 }
 
-// The cgroup file system that this kernel has, v2 or the v1 hierarchy that controller chooses.
+// cgroupRoot returns the root of this kernel's cgroups: version 2, or the version 1 hierarchy that names workloads.
 func cgroupRoot(t *testing.T) string {
 	t.Helper()
 	return filepath.Join("/sys/fs/cgroup", cgroup.Naming("/sys/fs/cgroup").Controller())
@@ -203,10 +203,10 @@ func TestContainersAndUnitsAreTheirCgroups(t *testing.T) {
 	} {
 		path := filepath.Join(cgroupRoot(t), dir)
 		if err := os.MkdirAll(path, 0o755); err != nil {
-			t.Skipf("no cgroup can be made here: %v", err)
+			t.Skipf("a cgroup cannot be created here: %v", err)
 		}
 		t.Cleanup(func() { _ = os.Remove(path); _ = os.Remove(filepath.Dir(path)) })
-		// Moves itself, as a runtime's init does, then executes programs of two names.
+		// The shell moves itself, as a runtime's init does, and then executes programs with two names.
 		script := `echo $$ >"$CG/cgroup.procs"; "$A"; exec "$B"`
 		cmd := job("/bin/sh", "getppid", "50")
 		cmd.Args = append(cmd.Args, "-c", script)
@@ -222,11 +222,11 @@ func TestContainersAndUnitsAreTheirCgroups(t *testing.T) {
 	}
 	s := scrape(t, c)
 	if got := sum(s, "teescope_workload_info", "container", id[:12], "kind", "container"); got != 1 {
-		t.Errorf("the container is on %v info metrics, want 1", got)
+		t.Errorf("%v info metrics name the container, want 1", got)
 	}
 }
 
-// A name that is not UTF-8 must not break the scrape, and errors must not pass to the next process in the slot.
+// A name that is not UTF-8 must not invalidate the scrape. Errors must not pass to the next process in the slot.
 func TestWatchedProcessWithAHostileNameLeavesNothingBehind(t *testing.T) {
 	cmd := job(program(t, "w\xff"), "on-line", "")
 	in, err := cmd.StdinPipe()
@@ -354,12 +354,12 @@ func TestResidentMemoryIsTheKernels(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := kib * 1024; math.Abs(got-want) > want/20 {
-		t.Errorf("%.1f MiB resident, smaps_rollup has %.1f", got/(1<<20), want/(1<<20))
+		t.Errorf("%.1f MiB resident, smaps_rollup reports %.1f", got/(1<<20), want/(1<<20))
 	}
 }
 
-// There is no PMU on many machines, but the mechanism can be held to a software event: each page
-// fault is one.
+// Many machines have no PMU. This test attaches the sampling program to a software event instead: each page fault is one
+// sample.
 func TestCounterSamplesAreAttributed(t *testing.T) {
 	if err := privilege.Check("go test"); err != nil {
 		t.Skip(err)
@@ -388,7 +388,7 @@ func TestCounterSamplesAreAttributed(t *testing.T) {
 	}
 }
 
-// faultSampler attaches the sampling program to page faults, each one a sample, in an object of its own.
+// faultSampler attaches the sampling program of a separate object to page faults. Each fault is a sample.
 func faultSampler(t *testing.T) (*kernelSide, bpf.Status, error) {
 	obj, err := bpf.Open(object)
 	if err != nil {

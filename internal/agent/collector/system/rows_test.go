@@ -17,7 +17,7 @@ func TestCallName(t *testing.T) {
 	}
 }
 
-// Calls that only tracing causes are left out. Calls without a name are counted.
+// Calls that only tracing causes are omitted. Calls without a name are counted.
 func TestCallsOfTracingAreNotTheProgramsOwn(t *testing.T) {
 	by := [calls]uint64{0: 3, callUretprobe: 5, callUprobe: 7, callOther: 2}
 	got := map[string]uint64{}
@@ -30,12 +30,12 @@ func TestCallsOfTracingAreNotTheProgramsOwn(t *testing.T) {
 func TestDivideGrowsAndSumsToTheRunTime(t *testing.T) {
 	var c cpuTime
 	for _, step := range []struct{ run, user, sys, wantUser, wantSys uint64 }{
-		{100, 0, 0, 100, 0},      // no tick yet: user, as the kernel has it
-		{200, 0, 10, 100, 100},   // all ticks in the kernel: user stays
+		{100, 0, 0, 100, 0},      // no tick yet: all is user time, as in the kernel
+		{200, 0, 10, 100, 100},   // all ticks in the kernel: user time stays
 		{400, 30, 10, 300, 100},  // three to one
 		{400, 30, 30, 300, 100},  // no run time: nothing changes
 		{1000, 40, 60, 400, 600}, // two to three
-		{900, 99, 1, 400, 600},   // run time never goes back
+		{900, 99, 1, 400, 600},   // run time never decreases
 	} {
 		c.divide(step.run, step.user, step.sys)
 		if c.user != step.wantUser || c.system != step.wantSys {
@@ -50,7 +50,7 @@ func TestPromotionMovesNoCounts(t *testing.T) {
 	group.Calls[0], group.cpu.user, group.times.CallNS[3] = 100, 7, 9
 	other.add(&group)
 	own.subtract(&group)
-	group.Calls[0], group.cpu.user, group.times.CallNS[3] = 130, 8, 9 // it goes on counting
+	group.Calls[0], group.cpu.user, group.times.CallNS[3] = 130, 8, 9 // it continues to count
 	own.add(&group)
 	if other.Calls[0] != 100 || own.Calls[0] != 30 || own.cpu.user != 1 || own.times.CallNS[3] != 0 {
 		t.Errorf("other has %d calls, the promoted %d calls, %d ns of CPU and %d ns in calls; want 100, 30, 1, 0",

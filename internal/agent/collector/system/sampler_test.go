@@ -22,12 +22,12 @@ import (
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
-// hold keeps the collector at a level, whatever it costs.
+// hold keeps the collector at a level at any cost.
 func (c *Collector) hold(t *testing.T, to sampling.Level) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.overhead.meter.At = time.Now().Add(time.Hour) // no decision before
+	c.overhead.meter.At = time.Now().Add(time.Hour) // the next decision is later
 	if err := c.refresh(); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func running(t *testing.T, o Options) *Collector {
 	return c
 }
 
-// talker is a program that says how many calls it has made.
+// talker is a program that reports the number of its calls.
 type talker struct{ comm, file string }
 
 func talk(t *testing.T, kind string) talker {
@@ -90,14 +90,14 @@ func (k talker) estimate(samples []sample) (calls, variance float64) {
 		sum(samples, "teescope_sampling_variance_total", "workload", k.comm, "family", "syscalls")
 }
 
-// TestSampledCallsAreAsManyAsThePrograms compares, on the real kernel, what programs say of themselves with the
-// interval of what is reported, for a steady load within 5 %. After sampling, each call counts again.
+// TestSampledCallsAreAsManyAsThePrograms compares the counts of programs with the reported intervals, on the real
+// kernel. For a steady load the difference is at most 5 %. After sampling, each call counts again.
 //
-// False alarms: below 4e-7. The deviation is estimated from twenty windows: one comparison goes beyond three of it with
-// p = 0.0074 (Student's t, 19 degrees of freedom), and that of the steady program beyond 1.96 of it with p = 0.065. A
-// round has all of them, and six rounds have to be wrong: (2 * 0.0074 + 0.065)^6 = 3e-7. A half or a double is wrong in
-// all of them on a quiet machine. Where others want all CPUs, the interval is wider than that: then the simulations of
-// internal/agent/sampling find a half.
+// False alarms: below 4e-7. The deviation is estimated from twenty windows. One comparison exceeds three deviations with
+// p = 0.0074 (Student's t, 19 degrees of freedom), and that of the steady program 1.96 with p = 0.065. A round
+// contains all of them, and six rounds must fail: (2 * 0.0074 + 0.065)^6 = 3e-7. On a quiet machine an error of a half
+// or a double fails in all rounds. When other programs use all CPUs, the interval is wider. The simulations of
+// internal/agent/sampling detect such an error on any machine.
 func TestSampledCallsAreAsManyAsThePrograms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -105,10 +105,10 @@ func TestSampledCallsAreAsManyAsThePrograms(t *testing.T) {
 	c := running(t, Options{})
 	talkers := map[string]talker{"steady": talk(t, "steady"), "bursty": talk(t, "bursty")}
 	c.hold(t, sampling.Sampled)
-	time.Sleep(3 * time.Second) // the programs have started, and a cycle has passed
+	time.Sleep(3 * time.Second) // the programs have started, and a cycle is complete
 	type reading struct{ truth, calls, variance float64 }
 	read := func() map[string]reading {
-		// What is reported is one cycle late.
+		// The reported counts are one cycle old.
 		truths := map[string]float64{}
 		for name, k := range talkers {
 			truths[name] = k.calls(t)
@@ -121,7 +121,7 @@ func TestSampledCallsAreAsManyAsThePrograms(t *testing.T) {
 		}
 		return all
 	}
-	// compare complains of programs whose estimate is farther from the truth than it says it can be.
+	// compare reports the programs whose estimate differs from the truth by more than its interval.
 	compare := func() (complaints []string) {
 		from := read()
 		time.Sleep(20 * time.Second)
@@ -131,20 +131,20 @@ func TestSampledCallsAreAsManyAsThePrograms(t *testing.T) {
 			truth, got, sigma := b.truth-a.truth, b.calls-a.calls, math.Sqrt(b.variance-a.variance)
 			t.Logf("%s: %.0f calls, reported %.0f (%+.1f%%) +- %.1f%%", name, truth, got, 100*(got/truth-1), 196*sigma/truth)
 			if truth < 10_000 {
-				t.Fatalf("%s: made %.0f calls only", name, truth)
+				t.Fatalf("%s: made only %.0f calls", name, truth)
 			}
 			if math.Abs(got-truth) > 3*sigma+truth/100 {
 				complaints = append(complaints, fmt.Sprintf("%s: %.0f calls are reported, were %.0f, standard deviation %.0f", name, got, truth, sigma))
 			}
-			// On a machine that others use no program is steady; the interval knows.
+			// No program is steady beside other load. The interval accounts for this.
 			if name == "steady" && 1.96*sigma < truth/20 && math.Abs(got/truth-1) > 0.05 {
 				complaints = append(complaints, fmt.Sprintf("steady: %.0f calls are reported, were %.0f", got, truth))
 			}
 		}
 		return complaints
 	}
-	// While the tests of other packages want all CPUs, a look comes late, when a program with pauses is in one. They
-	// end; a wrong estimate does not.
+	// When tests of other packages use all CPUs, a comparison may come late, in a pause of a program. This load ends,
+	// but a wrong estimate stays wrong.
 	const rounds = 6
 	for round := 1; ; round++ {
 		complaints := compare()
@@ -152,7 +152,7 @@ func TestSampledCallsAreAsManyAsThePrograms(t *testing.T) {
 			break
 		}
 		if round == rounds {
-			t.Errorf("%d times; at last: %s", rounds, strings.Join(complaints, "; "))
+			t.Errorf("in each of %d rounds; at last: %s", rounds, strings.Join(complaints, "; "))
 			break
 		}
 	}
@@ -170,7 +170,7 @@ func TestSampledCallsAreAsManyAsThePrograms(t *testing.T) {
 	for name, k := range talkers {
 		was, _ := k.estimate(before)
 		if is, _ := k.estimate(after); is < was {
-			t.Errorf("%s: went back from %.0f to %.0f calls", name, was, is)
+			t.Errorf("%s: decreased from %.0f to %.0f calls", name, was, is)
 		}
 	}
 }
@@ -204,7 +204,7 @@ func TestWhatIsDetachedIsAbsent(t *testing.T) {
 	}
 }
 
-// On the real kernel: how long a group has run is known at any moment, of a thread too that is not switched out.
+// On the real kernel: the CPU time of a group is known at any moment, also while a thread runs without a switch.
 func TestTheCPUTimeOfARunningGroupIsKnown(t *testing.T) {
 	c := start(t, Options{})
 	path := program(t, "runs")
@@ -230,8 +230,8 @@ func TestTheCPUTimeOfARunningGroupIsKnown(t *testing.T) {
 			continue
 		}
 		c.slots.sampler.Snapshot()
-		// Of a thread that is switched out between the two looks neither has what it ran last: the duty cycle waits as
-		// well.
+		// If a thread is switched out between the two snapshots, neither contains its last run. The duty cycle waits in
+		// the same way.
 		to = max(to, c.kernel.ranNS(uint32(slot)))
 		if from == 0 {
 			from = to
@@ -258,7 +258,7 @@ func TestProgramsMeasureThemselves(t *testing.T) {
 			t.Errorf("%s: a program of %v", of, p)
 		}
 	}
-	time.Sleep(20 * time.Millisecond) // a run that had begun has ended
+	time.Sleep(20 * time.Millisecond) // runs that had begun have ended
 	before := c.kernel.runTimes()
 	run(t, job(path, "getppid", "1000"))
 	if after := c.kernel.runTimes(); after != before {
@@ -274,12 +274,12 @@ func TestEventsAreThoseOfTheKernelSide(t *testing.T) {
 		sampling.PageFault: meterFault, sampling.PageCache: meterCache, sampling.Events: meters,
 	} {
 		if int(event) != want {
-			t.Errorf("an event is number %d, the program's number is %d", event, want)
+			t.Errorf("the event has number %d, the program has number %d", event, want)
 		}
 	}
 }
 
-// held lets the programs of a sampler be detached and reattached without a kernel.
+// held records whether the programs of a sampler are attached, without a kernel.
 type held struct{ attached bool }
 
 func (h *held) Detach(string) error   { h.attached = false; return nil }

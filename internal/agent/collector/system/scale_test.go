@@ -20,14 +20,14 @@ import (
 	"github.com/teescope/teescope/internal/agent/workload"
 )
 
-// The scale that a scrape is held to.
+// The scale of a scrape in these tests.
 const (
 	scaleCPUs      = 64
 	scaleWorkloads = 128
 	scaleCalls     = 370
 )
 
-// populated is a collector over maps made by hand, in which each workload has made each of many system calls.
+// populated returns a collector with fake maps, in which each workload has made each of many system calls.
 func populated(t testing.TB, cpus, workloads, called int) *Collector {
 	t.Helper()
 	k := madeOf(t, cpus, slotFirst+slotsPerWorkload*workloads)
@@ -61,7 +61,7 @@ func populated(t testing.TB, cpus, workloads, called int) *Collector {
 	return c
 }
 
-// scrapeOnce is all of a scrape but the pass over the tasks, which is the kernel's work.
+// scrapeOnce does a scrape without the pass over the tasks, which is the kernel's work.
 func (c *Collector) scrapeOnce(emit emitFunc) error {
 	if err := c.slots.update(time.Now()); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (c *Collector) scrapeOnce(emit emitFunc) error {
 	return nil
 }
 
-// scaled is a collector whose Collect is scrapeOnce.
+// scaled is a collector whose Collect calls scrapeOnce.
 type scaled struct{ *Collector }
 
 func (s scaled) Collect(_ context.Context, emit func(prometheus.Metric)) error {
@@ -101,7 +101,7 @@ func BenchmarkEmit(b *testing.B) {
 	b.ReportMetric(float64(n), "samples")
 }
 
-// BenchmarkScrape is a scrape from the maps to the text, at the scale and of a small machine at rest.
+// BenchmarkScrape measures a scrape from the maps to the text, at this scale and on a small idle machine.
 func BenchmarkScrape(b *testing.B) {
 	for _, bb := range []struct {
 		name                   string
@@ -122,7 +122,7 @@ func BenchmarkScrape(b *testing.B) {
 	}
 }
 
-// What a scrape allocates grows with its samples, by two small objects each, and with nothing else.
+// A scrape allocates two small objects for each sample, and little else.
 func TestAScrapeAllocatesLittle(t *testing.T) {
 	c := populated(t, 2, 32, scaleCalls)
 	samples := 0
@@ -140,7 +140,7 @@ func TestAScrapeAllocatesLittle(t *testing.T) {
 	}
 }
 
-// Calls without a name share one series: two of a name would be refused, and one of them lost.
+// Calls without a name share one series: a duplicate series would be rejected and lost.
 func TestCallsWithoutANameShareOneSeries(t *testing.T) {
 	c := populated(t, 1, 1, 1)
 	r := &c.kernel.rows[slotFirst]
@@ -158,8 +158,8 @@ type counter int
 
 func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
 
-// BenchmarkDetect is asking which TEE each workload runs in, on a machine with 10,000 processes: at a scrape
-// that lists them and at one of those between, of which there are more.
+// BenchmarkDetect measures the detection of each workload's TEE on a machine with 10,000 processes. It measures a scrape
+// that lists the processes, and one of the more frequent scrapes in between.
 func BenchmarkDetect(b *testing.B) {
 	const processes, first = 10_000, 100 + scaleWorkloads
 	c := populated(b, 1, scaleWorkloads, 1)

@@ -12,7 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
-// life is a process that a workload has: what it runs, and from when until when, seconds after the machine's start.
+// life is a process of a workload: its executable, its start and its end, in seconds after the machine's start.
 type life struct {
 	tgid       uint32
 	start, end int
@@ -90,7 +90,7 @@ func TestWhatCannotBeReadIsNoChange(t *testing.T) {
 		tgid, start := uint32(second+1), time.Duration(10*second)*time.Second
 		read := func(uint32) (executable, bool) { return executable{newer, "/app", second}, readable }
 		if what, _ := s.observe(tgid, start, start+minMainAge, read); what != unchanged && !readable {
-			t.Errorf("process %d cannot be read, and counts as %v", tgid, what)
+			t.Errorf("process %d cannot be read, but counts as %v", tgid, what)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func TestTheOldestProcessIsFound(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 		pids = append(pids, cmd.Process.Pid)
-		time.Sleep(20 * time.Millisecond) // for starts that differ
+		time.Sleep(20 * time.Millisecond) // so that the start times differ
 	}
 	for range 200 {
 		if sum(scrape(t, c), "teescope_processes", "workload", name) == 3 {

@@ -16,13 +16,13 @@ import (
 
 const secondsFamily = "teescope_syscall_seconds_total"
 
-// inSelect is the time that a program has spent in select, by which the jobs sleep: Go's runtime does not use it.
+// inSelect returns the time that a program has spent in select. The jobs sleep in it, and Go's runtime does not use it.
 func inSelect(samples []sample, comm string) float64 {
 	return sum(samples, secondsFamily, "workload", comm, "syscall", "select") +
 		sum(samples, secondsFamily, "workload", comm, "syscall", "pselect6")
 }
 
-// asleep starts a program that sleeps and waits until it does.
+// asleep starts a program and waits until it sleeps.
 func asleep(t *testing.T, name, length string) *exec.Cmd {
 	t.Helper()
 	cmd := job(program(t, name), "sleep", length)
@@ -56,7 +56,7 @@ func TestSyscallTimeIsTheTimeSpent(t *testing.T) {
 	})
 }
 
-// slept runs a job that sleeps so many seconds in all, in so many threads.
+// slept runs a job that sleeps for this number of seconds in total, in this number of threads.
 func slept(t *testing.T, c *Collector, name string, least, threads float64, how, long string) error {
 	t.Helper()
 	before := inSelect(scrape(t, c), unique(name))
@@ -69,9 +69,8 @@ func slept(t *testing.T, c *Collector, name string, least, threads float64, how,
 	return nil
 }
 
-// undisturbed demands what is exact as long as every event is seen. The kernel drops some while somebody attaches to
-// the same tracepoint, which the tests of other packages do at the same time: each try is some time after the last one,
-// and one must be exact.
+// undisturbed requires one exact try. The kernel drops events while another program attaches to the same tracepoint, as
+// tests of other packages do. So there is some time between two tries.
 func undisturbed(t *testing.T, try func() error) {
 	t.Helper()
 	const tries = 10
@@ -88,7 +87,7 @@ func undisturbed(t *testing.T, try func() error) {
 	}
 }
 
-// The time of a call is reported while its thread waits, and not a second time when the call ends.
+// The time of a call is reported while its thread waits, and not again when the call ends.
 func TestCallsInFlightAreTimedSoFar(t *testing.T) {
 	c := start(t, Options{SyscallTime: true})
 	began := time.Now()
@@ -154,11 +153,11 @@ func TestCallsThatAreNotInPairs(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		cmd  *exec.Cmd
-		at   float64 // so many of its threads at most are in calls at a time
+		at   float64 // maximum number of its threads in calls at once
 	}{
 		{"refused", job(program(t, "refused"), "refused", "1000"), 20},
 		{"signals", job(program(t, "signals"), "signals", "300"), 20},
-		// Each fork is left twice, and each child becomes another program within a call.
+		// Each fork returns twice, and each child executes another program within a call.
 		{"shell", exec.Command(path, "-c", "for i in 1 2 3 4 5 6 7 8 9; do /bin/true; (exec /bin/true); done; exec "+path+" -c :"), 3},
 	} {
 		began := time.Now()
@@ -203,7 +202,7 @@ func TestCallsThatBeganUnseenAreNotTimed(t *testing.T) {
 	}
 }
 
-// timeIn is what is kept of a workload's time in select, reported or not.
+// timeIn returns the recorded time of a workload in select, reported or not.
 func (c *Collector) timeIn(comm string) float64 {
 	total := uint64(0)
 	for sl := range c.slots.All() {
@@ -214,13 +213,13 @@ func (c *Collector) timeIn(comm string) float64 {
 	return seconds(total)
 }
 
-// A process that is moved while it is in a call goes on in its new workload, and the old one stays as it is.
+// If a process is moved during a call, its time counts for the new workload. The old one does not change.
 func TestACallGoesOnInAnotherWorkload(t *testing.T) {
 	c := start(t, Options{SyscallTime: true})
 	unit := unique("moved") + ".service"
 	path := filepath.Join(cgroupRoot(t), unit)
 	if err := os.MkdirAll(path, 0o755); err != nil {
-		t.Skipf("no cgroup can be made here: %v", err)
+		t.Skipf("a cgroup cannot be created here: %v", err)
 	}
 	t.Cleanup(func() { _ = os.Remove(path) })
 	began := time.Now()

@@ -35,17 +35,17 @@ func TestTrySaysHowTheProbesAttach(t *testing.T) {
 	for _, trial := range trials {
 		tried[trial.Probe] = trial
 		if len(trial.Ways) == 0 {
-			t.Errorf("%s has no way", trial.Probe)
+			t.Errorf("%s has no mechanism", trial.Probe)
 		}
 		if trial.Required && !trial.Attached() {
-			t.Errorf("%s is required and does not attach: %s", trial.Probe, trial.Reason)
+			t.Errorf("%s is required but does not attach: %s", trial.Probe, trial.Reason)
 		}
 		if !trial.Attached() && trial.Reason == "" {
 			t.Errorf("%s is not attached and has no reason", trial.Probe)
 		}
 	}
 	if !tried["tasks"].Attached() {
-		t.Error("the tasks were not passed over")
+		t.Error("the pass over the tasks did not run")
 	}
 	c := New(o)
 	if err := c.Init(context.Background()); err != nil {
