@@ -135,7 +135,7 @@ func (p *program) agent() {
 
 // confine adds the service that drops the privileges of the start. It must be added last.
 func (p *program) confine(role privilege.Role) {
-	drop := &privilegeDropper{role: role, when: p.started, keeps: p.keeps, sandbox: p.sandbox, done: p.confined, log: p.Log}
+	drop := &privilegeDropper{role: role, wanted: p.Config.Sandbox, when: p.started, keeps: p.keeps, sandbox: p.sandbox, done: p.confined, log: p.Log}
 	if p.web.API != nil {
 		drop.dataDir = p.Config.DataDir
 	}

@@ -4,21 +4,25 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 
 	"github.com/teescope/teescope/internal/agent/collector/sandbox"
+	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/lib/privilege"
 	"github.com/teescope/teescope/internal/server/prom"
 )
 
-// privilegeDropper drops what only the start needs: capabilities, access to files, system calls.
+// privilegeDropper drops what only the start needs: the user root, capabilities, access to files, system calls.
 type privilegeDropper struct {
 	role    privilege.Role
-	when    <-chan struct{} // closed when the start is over
-	keeps   func() []string // capabilities to keep besides those of the role
-	dataDir string          // empty without a database
+	wanted  config.Sandbox
+	account privilege.Account // set by Init
+	when    <-chan struct{}   // closed when the start is over
+	keeps   func() []string   // capabilities to keep besides those of the role
+	dataDir string            // empty without a database
 	sandbox *sandbox.Collector
 	done    chan<- struct{} // closed after the drop
 	log     *slog.Logger
@@ -27,6 +31,31 @@ type privilegeDropper struct {
 // Name implements service.Service.
 func (d *privilegeDropper) Name() string { return "privileges" }
 
+// Init finds the user, and with sandbox=required what is missing, before anything is served.
+func (d *privilegeDropper) Init(context.Context) (err error) {
+	if d.account, err = privilege.FindAccount(d.wanted.User); err != nil || !d.wanted.Required {
+		return err
+	}
+	missing := []error{privilege.SeccompAvailable(d.role)}
+	if d.role == privilege.Server {
+		_, err := privilege.LandlockVersion()
+		missing = append(missing, err)
+	}
+	if privilege.Own().UID == 0 && d.account.UID == 0 {
+		missing = append(missing, fmt.Errorf("changing the user: %w", privilege.ErrRoot))
+	}
+	return required(errors.Join(missing...))
+}
+
+// required explains why the process does not start without a mechanism.
+func required(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("with sandbox=required the process does not run without all its sandboxes:\n%w\n"+
+		"to run with what there is, set --sandbox available", err)
+}
+
 // Run implements service.Runner.
 func (d *privilegeDropper) Run(ctx context.Context) error {
 	select {
@@ -34,15 +63,11 @@ func (d *privilegeDropper) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	left, err := privilege.Drop(d.role, d.keeps()...)
-	if err != nil {
+	if err := d.drop(); err != nil {
 		return err
 	}
-	d.sandbox.Hold(sandbox.Capabilities)
-	d.log.Info("privileges dropped", "left", strings.Join(left, ","))
-	d.confine()
 	close(d.done)
-	// Until now root could write anywhere. From here on it can write only where it is the owner.
+	// Until now root could write anywhere. From here on the process can write only where its user may.
 	if d.dataDir != "" {
 		if err := prom.CheckWritable(d.dataDir); err != nil {
 			return fmt.Errorf("after dropping privileges: %w", err)
@@ -52,17 +77,43 @@ func (d *privilegeDropper) Run(ctx context.Context) error {
 	return nil
 }
 
-// confine uses the mechanisms that this kernel offers. A missing mechanism is logged and exported as a metric.
-func (d *privilegeDropper) confine() {
-	d.try(sandbox.Landlock, func() error { return privilege.Landlock(d.role, prom.Directories(d.dataDir)) })
-	d.try(sandbox.Seccomp, func() error { return privilege.Seccomp(d.role) }) // last: the filter refuses the other mechanisms' system calls
+// drop uses the mechanisms that this kernel offers. A missing one is logged and exported as a metric, or ends the
+// process if all are required.
+func (d *privilegeDropper) drop() error {
+	if err := d.try(sandbox.User, d.leaveRoot); err != nil {
+		return err
+	}
+	left, err := privilege.Drop(d.role, d.keeps()...)
+	if err != nil {
+		return err
+	}
+	d.sandbox.Hold(sandbox.Capabilities)
+	d.log.Info("privileges dropped", "left", strings.Join(left, ","))
+	if err := d.try(sandbox.Landlock, func() error { return privilege.Landlock(d.role, prom.Directories(d.dataDir)) }); err != nil {
+		return err
+	}
+	return d.try(sandbox.Seccomp, func() error { return privilege.Seccomp(d.role) }) // last: the filter refuses the other mechanisms' system calls
 }
 
-func (d *privilegeDropper) try(mechanism string, confine func() error) {
-	if err := confine(); err != nil {
-		d.log.Info("process not confined", "mechanism", mechanism, "reason", err)
-		return
+// leaveRoot changes the user. The data directory follows afterwards, because the database creates files at any moment.
+func (d *privilegeDropper) leaveRoot() error {
+	root := privilege.Own().UID == 0
+	if err := privilege.Become(d.account); err != nil || !root || d.dataDir == "" {
+		return err
 	}
-	d.sandbox.Hold(mechanism)
-	d.log.Info("process confined", "mechanism", mechanism)
+	return prom.Give(d.dataDir, d.account.UID, d.account.GID)
+}
+
+func (d *privilegeDropper) try(mechanism string, confine func() error) error {
+	err := confine()
+	switch {
+	case err == nil:
+		d.sandbox.Hold(mechanism)
+		d.log.Info("process confined", "mechanism", mechanism)
+		return nil
+	case d.wanted.Required && !errors.Is(err, privilege.ErrWatches):
+		return required(err)
+	}
+	d.log.Info("process not confined", "mechanism", mechanism, "reason", err)
+	return nil
 }

@@ -63,7 +63,7 @@ func TestPrivilegeDropperWaitsForItsTime(t *testing.T) {
 	inChild(t, func(t *testing.T, dir string) {
 		var log bytes.Buffer
 		when := make(chan struct{})
-		d := &privilegeDropper{keeps: nothing, role: privilege.Server, when: when, dataDir: dir, sandbox: sandbox.New(), done: make(chan struct{}), log: slog.New(slog.NewTextHandler(&log, nil))}
+		d := &privilegeDropper{keeps: nothing, account: serviceUser, role: privilege.Server, when: when, dataDir: dir, sandbox: sandbox.New(), done: make(chan struct{}), log: slog.New(slog.NewTextHandler(&log, nil))}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- d.Run(ctx) }()
@@ -72,7 +72,7 @@ func TestPrivilegeDropperWaitsForItsTime(t *testing.T) {
 			t.Error("dropped before it was time")
 		}
 		close(when)
-		for end := time.Now().Add(10 * time.Second); confining(t, d.sandbox) < 3 && time.Now().Before(end); {
+		for end := time.Now().Add(10 * time.Second); confining(t, d.sandbox) < 4 && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
 		cancel()
@@ -82,7 +82,10 @@ func TestPrivilegeDropperWaitsForItsTime(t *testing.T) {
 		if privilege.Held("CAP_SYS_ADMIN") || !privilege.Held("CAP_DAC_READ_SEARCH") {
 			t.Error("the capabilities are not those of a server")
 		}
-		for _, mechanism := range []string{"landlock", "seccomp"} {
+		if got := privilege.Own(); got != serviceUser {
+			t.Errorf("the process is %+v, want %+v", got, serviceUser)
+		}
+		for _, mechanism := range []string{"landlock", "seccomp", "user"} {
 			if !strings.Contains(log.String(), `"process confined" mechanism=`+mechanism) {
 				t.Errorf("the log does not say that %s confines:\n%s", mechanism, log.String())
 			}
@@ -94,7 +97,7 @@ func TestPrivilegeDropperEndsBeforeItsTime(t *testing.T) {
 	inChild(t, func(t *testing.T, _ string) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		d := &privilegeDropper{keeps: nothing, when: make(chan struct{}), sandbox: sandbox.New(), log: slog.New(slog.DiscardHandler)}
+		d := &privilegeDropper{keeps: nothing, account: serviceUser, when: make(chan struct{}), sandbox: sandbox.New(), log: slog.New(slog.DiscardHandler)}
 		if err := d.Run(ctx); err != nil {
 			t.Errorf("Run() = %v", err)
 		}
@@ -112,7 +115,7 @@ func TestPrivilegeDropperRefusesAForeignDirectory(t *testing.T) {
 		}
 		now := make(chan struct{})
 		close(now)
-		d := &privilegeDropper{keeps: nothing, role: privilege.Up, when: now, dataDir: dir, sandbox: sandbox.New(), done: make(chan struct{}), log: slog.New(slog.DiscardHandler)}
+		d := &privilegeDropper{keeps: nothing, account: serviceUser, role: privilege.Up, when: now, dataDir: dir, sandbox: sandbox.New(), done: make(chan struct{}), log: slog.New(slog.DiscardHandler)}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		err := d.Run(ctx)
@@ -122,5 +125,8 @@ func TestPrivilegeDropperRefusesAForeignDirectory(t *testing.T) {
 		}
 	})
 }
+
+// serviceUser is the user that the process becomes.
+var serviceUser = privilege.Account{UID: 65521, GID: 65521}
 
 func nothing() []string { return nil }

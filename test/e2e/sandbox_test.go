@@ -24,6 +24,9 @@ const (
 	none     = "0000000000000000"
 )
 
+// serviceUser is the default of the key user.
+const serviceUser = 65521
+
 // confined starts a command and waits until it reports that it has dropped the privileges of the start.
 func confined(t *testing.T, command string, args ...string) *teescope {
 	t.Helper()
@@ -75,9 +78,10 @@ func TestEveryThreadIsConfined(t *testing.T) {
 		for _, status := range threads(t, s.cmd.Process.Pid) {
 			for field, want := range map[string]string{
 				"CapEff": tt.capabilities, "CapPrm": tt.capabilities, "CapInh": none, "CapAmb": none,
-				"NoNewPrivs": "1", "Seccomp": "2",
+				"NoNewPrivs": "1", "Seccomp": "2", "Groups": "",
+				"Uid": "65521\\s+65521\\s+65521\\s+65521", "Gid": "65521\\s+65521\\s+65521\\s+65521",
 			} {
-				if !regexp.MustCompile(`(?m)^` + field + `:\s+` + want + `$`).MatchString(status) {
+				if !regexp.MustCompile(`(?m)^` + field + `:\s*` + want + `\s*$`).MatchString(status) {
 					t.Errorf("%s: %s is not %s in a thread:\n%s", command, field, want, status)
 				}
 			}
@@ -126,6 +130,8 @@ func attempts() []attempt {
 		{"make a process in the new way", unix.ENOSYS, unix.SYS_CLONE3, []string{"0", "0"}},
 		{"signal this test", unix.EPERM, unix.SYS_KILL, []string{own, "0"}},
 		{"map memory to execute", unix.EPERM, unix.SYS_MMAP, []string{"0", "4096", protection, private, "-1", "0"}},
+		{"open a unix socket", unix.EAFNOSUPPORT, unix.SYS_SOCKET, []string{strconv.Itoa(unix.AF_UNIX), "1", "0"}},
+		{"open a pair of sockets", unix.EAFNOSUPPORT, unix.SYS_SOCKETPAIR, []string{strconv.Itoa(unix.AF_UNIX), "1", "0", "0"}},
 		{"open a packet socket", unix.EAFNOSUPPORT, unix.SYS_SOCKET, []string{strconv.Itoa(unix.AF_PACKET), "3", "0"}},
 		{"unshare", unix.EPERM, unix.SYS_UNSHARE, []string{"0"}},
 		{"ask for its personality", unix.EPERM, unix.SYS_PERSONALITY, []string{"0xffffffff"}},
@@ -214,6 +220,9 @@ func TestServerWithItsLogElsewhere(t *testing.T) {
 	if err := os.Symlink(elsewhere, filepath.Join(dir, "tsdb", "wal")); err != nil {
 		t.Fatal(err)
 	}
+	// Root follows no link when it gives the directory to the service user.
+	says(t, refused(t, 0, "server", "--listen", freeAddr(t), "--data-dir", dir, "--targets", "127.0.0.1:1"), regexp.QuoteMeta(elsewhere)+`|tsdb/wal`, `chown -R 65521`)
+	run(t, "chown", "-R", strconv.Itoa(serviceUser), elsewhere)
 	s := confined(t, "server", "--data-dir", dir, "--targets", "127.0.0.1:1")
 	if n := writes(t, s.cmd.Process.Pid, elsewhere); n < 0 {
 		t.Errorf("the server cannot write to its log: %v", unix.Errno(-n))

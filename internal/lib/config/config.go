@@ -53,6 +53,7 @@ type Config struct {
 	Analysis          Analysis
 	Rules             Rules
 	Alerting          Alerting
+	Sandbox           Sandbox
 	Log               Log
 
 	origins map[string]Origin

@@ -44,6 +44,8 @@ var tries = map[string]struct {
 		"file:": `"file:" names no file: use for example file:/etc/teescope/webhook`,
 	}},
 	"alerting.webhook-config-file": {[]string{"wh.yml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"sandbox":                      {[]string{"required"}, map[string]string{"off": `"off" is not one of available, required`}},
+	"user":                         {[]string{"teescope", "65521:1", "0"}, map[string]string{"a b": `"a b" is not a user: use a name, UID or UID:GID, for example 65521`}},
 	"data-dir":                     {[]string{"/srv/a b"}, map[string]string{"": "has no value", "/\x1b": `"/\x1b" holds a control character or is not UTF-8`}},
 	"interval": {[]string{"100ms", "2m"}, map[string]string{
 		"10":   `"10" has no unit: use for example 10s`,

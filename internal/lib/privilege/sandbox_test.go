@@ -165,6 +165,7 @@ func TestSeccompRefusesWhatARoleDoesNotNeed(t *testing.T) {
 						want("a signal to the parent", unix.Kill(os.Getppid(), 0), unix.EPERM),
 						want("a signal to itself", unix.Kill(os.Getpid(), 0), nil),
 						want("a packet socket", socket(unix.AF_PACKET), unix.EAFNOSUPPORT),
+						want("a unix socket", socket(unix.AF_UNIX), unix.EAFNOSUPPORT),
 						want("an Internet socket", socket(unix.AF_INET), nil),
 						want("memory", mapped(unix.PROT_READ|unix.PROT_WRITE), nil),
 						want("memory to execute", mapped(unix.PROT_READ|unix.PROT_EXEC), unix.EPERM),

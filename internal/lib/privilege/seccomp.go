@@ -97,6 +97,19 @@ func Seccomp(r Role) error {
 	return f.install()
 }
 
+// SeccompAvailable returns an error that wraps [ErrUnsupported] when the kernel cannot load the filter. It changes nothing.
+func SeccompAvailable(r Role) error {
+	if _, err := unneeded(r); err != nil {
+		return err
+	}
+	action := uint32(unix.SECCOMP_RET_ERRNO)
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
+	if errno != 0 {
+		return fmt.Errorf("seccomp is %w: the kernel was built without CONFIG_SECCOMP_FILTER", ErrUnsupported)
+	}
+	return nil
+}
+
 // install loads the filter in all threads.
 func (f filter) install() error {
 	code := f.program()

@@ -34,7 +34,7 @@ func never(calls ...uint32) (rules []rule) {
 func conditional() []rule {
 	self := &pass{argument: 0, mask: ^uint32(0), values: []uint32{uint32(os.Getpid())}}
 	noCode := &pass{argument: 2, mask: unix.PROT_EXEC, values: []uint32{0}}
-	families := &pass{argument: 0, mask: ^uint32(0), values: []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}}
+	families := &pass{argument: 0, mask: ^uint32(0), values: []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}}
 	return []rule{
 		// Threads are allowed, processes are not. The flags of clone3 are in memory, which a filter cannot read.
 		{unix.SYS_CLONE, unix.EPERM, &pass{argument: 0, mask: unix.CLONE_THREAD, values: []uint32{unix.CLONE_THREAD}}},
@@ -46,8 +46,10 @@ func conditional() []rule {
 		{unix.SYS_MMAP, unix.EPERM, noCode},
 		{unix.SYS_MPROTECT, unix.EPERM, noCode},
 		{unix.SYS_PKEY_MPROTECT, unix.EPERM, noCode},
-		// The network and netlink are allowed. No other protocol is.
+		// The network and netlink are allowed. No other protocol is. Behind a unix socket there may be a service that
+		// does what its client asks, such as a container engine. What was opened at the start stays open.
 		{unix.SYS_SOCKET, unix.EAFNOSUPPORT, families},
+		{unix.SYS_SOCKETPAIR, unix.EAFNOSUPPORT, nil},
 	}
 }
 

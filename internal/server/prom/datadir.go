@@ -87,7 +87,7 @@ func Directories(dir string) []string {
 	return []string{dir, db, filepath.Join(db, "wal"), filepath.Join(db, "wbl"), filepath.Join(db, "chunks_head")}
 }
 
-// CheckWritable creates a file in the database's directory and removes it. It returns a *[NotWritableError] when that
+// CheckWritable creates a file in the database's directory and removes it, and checks the other directories. It returns a *[NotWritableError] when that
 // is not allowed.
 func CheckWritable(dir string) error {
 	f, err := os.CreateTemp(filepath.Join(dir, "tsdb"), ".writable-*")
@@ -98,6 +98,11 @@ func CheckWritable(dir string) error {
 	if err := os.Remove(f.Name()); err != nil {
 		return notWritable(dir, err)
 	}
+	for _, part := range Directories(dir) { // a part may be on another disk
+		if err := unix.Access(part, unix.W_OK); err != nil && !errors.Is(err, unix.ENOENT) {
+			return notWritable(part, err)
+		}
+	}
 	return nil
 }
 
@@ -106,7 +111,7 @@ func (l *dirLock) release() { l.f.Close() }
 
 func notWritable(dir string, err error) error {
 	name := strconv.Itoa(os.Geteuid())
-	if u, e := user.Current(); e == nil {
+	if u, e := user.LookupId(name); e == nil { // user.Current remembers the user of the start
 		name = u.Username
 	}
 	return &NotWritableError{Dir: dir, User: name, Err: err}

@@ -18,6 +18,7 @@ const (
 	Capabilities = "capabilities"
 	Landlock     = "landlock"
 	Seccomp      = "seccomp"
+	User         = "user"
 )
 
 // Collector is the collector.
@@ -32,8 +33,9 @@ type Collector struct {
 func New() *Collector {
 	return &Collector{desc: metric.New(metric.Desc{
 		Name: "teescope_sandbox", Kind: metric.Gauge, Labels: []string{"mechanism"}, Source: metric.Agent,
-		Help:   "1 when the mechanism confines this process. 0 until the start is over, and on kernels without the mechanism.",
-		Origin: "capset(2), landlock(7), seccomp(2)",
+		Help: "1 when the mechanism confines this process. 0 until the start is over, and where the mechanism is missing. " +
+			"user is 1 when the process is not root. A process that watches others is never confined by landlock.",
+		Origin: "capset(2), landlock(7), seccomp(2), setresuid(2)",
 	})}
 }
 
@@ -54,7 +56,7 @@ func (c *Collector) Describe() []*metric.Desc { return []*metric.Desc{c.desc} }
 func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, m := range []string{Capabilities, Landlock, Seccomp} {
+	for _, m := range []string{Capabilities, Landlock, Seccomp, User} {
 		value := 0.0
 		if slices.Contains(c.held, m) {
 			value = 1

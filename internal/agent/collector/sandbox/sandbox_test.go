@@ -28,12 +28,12 @@ func collect(t *testing.T, c *Collector) map[string]float64 {
 
 func TestOnlyWhatHoldsIsOne(t *testing.T) {
 	c := New()
-	if got, want := collect(t, c), map[string]float64{"capabilities": 0, "landlock": 0, "seccomp": 0}; !maps.Equal(got, want) {
+	if got, want := collect(t, c), map[string]float64{"capabilities": 0, "landlock": 0, "seccomp": 0, "user": 0}; !maps.Equal(got, want) {
 		t.Errorf("at first: %v, want %v", got, want)
 	}
 	c.Hold(Capabilities)
 	c.Hold(Seccomp)
-	if got, want := collect(t, c), map[string]float64{"capabilities": 1, "landlock": 0, "seccomp": 1}; !maps.Equal(got, want) {
+	if got, want := collect(t, c), map[string]float64{"capabilities": 1, "landlock": 0, "seccomp": 1, "user": 0}; !maps.Equal(got, want) {
 		t.Errorf("confined: %v, want %v", got, want)
 	}
 	if c.Name() != "sandbox" || len(c.Describe()) != 1 {
