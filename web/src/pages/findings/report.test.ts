@@ -72,12 +72,12 @@ it("lets the filter leave out other workloads, and never the machine", () => {
 it("lists what was not judged, grouped by reason", () => {
   expect(notJudged(made(), false)).toEqual([
     "y, z: not measured",
-    "cron: there for less than half of the window, or samples are missing",
+    "cron: existed for less than half of the window, or samples are missing",
     "the query sum(x): too slow (for numa)",
   ]);
   const shorts = Array.from({ length: 20 }, (_, i) => ({ kind: "gap", workload: `w${i}`, error: "short" }));
   expect(notJudged(made({ problems: shorts, skipped: [] }), false)).toEqual([
-    "w0, w1, w2, w3, w4, w5, w6, w7 and 12 more: there for less than half of the window, or samples are missing",
+    "w0, w1, w2, w3, w4, w5, w6, w7 and 12 more: existed for less than half of the window, or samples are missing",
   ]);
   const many = shorts.map((p) => ({ ...p, kind: "broken" }));
   expect(notJudged(made({ problems: many, skipped: [] }), false)).toHaveLength(9);
