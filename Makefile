@@ -43,7 +43,7 @@ help: ## list the targets
 
 ## Building
 
-.PHONY: build run
+.PHONY: build run sbom
 build: ## build bin/teescope with Go alone
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags '-s -w' -o $(BIN) ./cmd/teescope
 
@@ -88,27 +88,33 @@ check-generated: ## write all generated files again and fail when one differs fr
 		exit 1; \
 	fi
 
+sbom: build ## write bin/teescope.cdx.json: the modules and npm packages that the binary contains (CycloneDX)
+	$(GO) run ./deploy/sbom -bin $(BIN) -lock web/package-lock.json $(BIN).cdx.json
+
 ## Checking
 
-.PHONY: lint lint-go lint-dead lint-bpf lint-shell lint-web
+.PHONY: lint vulncheck lint-go lint-dead lint-bpf lint-shell lint-web
 lint: lint-go lint-dead lint-bpf lint-shell lint-web ## run every linter
 
 lint-go: $(TOOLS)/golangci-lint ## golangci-lint (pinned in tools/go.mod)
 	$(TOOLS)/golangci-lint run --allow-parallel-runners ./...
 
 # Each command of the module: what none of them reaches is dead, except the functions in tools/dead.txt.
-COMMANDS := ./cmd/teescope ./bench/... ./testbed/... ./test/vm/guest ./docs/gen ./internal/agent/bpf/genlayout ./internal/agent/collector/system/gensyscalls
+COMMANDS := ./cmd/teescope ./bench/... ./testbed/... ./test/vm/guest ./docs/gen ./deploy/sbom ./internal/agent/bpf/genlayout ./internal/agent/collector/system/gensyscalls
 
 lint-dead: $(TOOLS)/deadcode ## functions that no command reaches, compared with tools/dead.txt
 	@$(TOOLS)/deadcode -f '{{$$path := .Path}}{{range .Funcs}}{{println (printf "%s.%s" $$path .Name)}}{{end}}' $(COMMANDS) | \
 		LC_ALL=C sort | diff -u --label 'may be dead: tools/dead.txt' --label 'dead' tools/dead.txt - || \
 		{ echo 'remove the functions that are dead (+), and the entries that are not (-)' >&2; exit 1; }
 
+vulncheck: $(TOOLS)/govulncheck ## known vulnerabilities in code that teescope calls (needs the network)
+	tools/vulncheck $(TOOLS)/govulncheck ./...
+
 lint-bpf: ## clang-format on the BPF sources
 	$(FORMAT) --dry-run --Werror $(BPF_FMT) $(C_FMT)
 
 lint-shell: ## shellcheck
-	shellcheck .ci/run test/all test/fresh test/fuzz tools/setup.sh testbed/run $(wildcard test/e2e/progs/*.sh)
+	shellcheck .ci/run test/all test/fresh test/fuzz tools/setup.sh tools/vulncheck testbed/run $(wildcard test/e2e/progs/*.sh)
 
 lint-web: web/node_modules/.package-lock.json ## tsc and eslint
 	npm --prefix web run types
@@ -209,7 +215,7 @@ testbed: ## build the virtual SGX machine: then testbed/run -- CMD
 setup: ## install what the tests need (Debian packages, node modules, linters)
 	tools/setup.sh
 
-tools: $(TOOLS)/golangci-lint $(TOOLS)/deadcode ## build the pinned linters
+tools: $(TOOLS)/golangci-lint $(TOOLS)/deadcode $(TOOLS)/govulncheck ## build the pinned linters
 
 test-all: ## every step of CI, in its order, with a summary
 	test/all --no-setup
@@ -225,6 +231,9 @@ $(TOOLS)/golangci-lint: tools/go.mod tools/go.sum
 
 $(TOOLS)/deadcode: tools/go.mod tools/go.sum
 	CGO_ENABLED=0 $(GO) -C tools build -trimpath -o $(CURDIR)/$@ golang.org/x/tools/cmd/deadcode
+
+$(TOOLS)/govulncheck: tools/go.mod tools/go.sum
+	CGO_ENABLED=0 $(GO) -C tools build -trimpath -o $(CURDIR)/$@ golang.org/x/vuln/cmd/govulncheck
 
 web/node_modules/.package-lock.json: web/package-lock.json
 	npm --prefix web ci --no-audit --no-fund
