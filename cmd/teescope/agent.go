@@ -16,7 +16,7 @@ func agentCommand() *cobra.Command {
 			"exports them at /metrics, in the OpenMetrics and Prometheus text formats. It stores nothing.\n\n" +
 			"It needs root, or the capabilities CAP_BPF and CAP_PERFMON.",
 		Example: "  sudo teescope agent\n" +
-			"  sudo teescope agent --listen :9750 --workloads.max 256",
+			"  sudo teescope agent --listen :9750 --web.config-file web.yml",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := options(cmd)
 			if err != nil {

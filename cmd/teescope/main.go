@@ -14,6 +14,7 @@ import (
 )
 
 func main() {
+	surviveHangup(os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if err := run(ctx, os.Stdout, os.Stderr, os.Args[1:]); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/teescope/teescope/internal/app"
 	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/quietlog"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -107,9 +108,12 @@ func options(cmd *cobra.Command) (app.Options, error) {
 	if err != nil {
 		return app.Options{}, err
 	}
+	log := logger(cmd.ErrOrStderr(), cfg.Log)
+	if len(cfg.Ignored) > 0 {
+		log.Info("ignoring variables that Kubernetes sets for a Service", "variables", strings.Join(cfg.Ignored, " "))
+	}
 	return app.Options{
-		Config: cfg, Build: buildInfo(), Binary: os.Args[0], Page: page(),
-		Log: logger(cmd.ErrOrStderr(), cfg.Log), Out: cmd.OutOrStdout(),
+		Config: cfg, Build: buildInfo(), Binary: os.Args[0], Page: page(), Log: log, Out: cmd.OutOrStdout(),
 	}, nil
 }
 
@@ -121,10 +125,12 @@ func host() config.Host {
 	return config.Host{UID: os.Geteuid(), Home: home, StateHome: os.Getenv("XDG_STATE_HOME")}
 }
 
+// logger returns the logger of the program. It bounds what can be written, because others cause some messages.
 func logger(w io.Writer, c config.Log) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: c.Level}
+	handler := slog.Handler(slog.NewTextHandler(w, opts))
 	if c.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, opts))
+		handler = slog.NewJSONHandler(w, opts)
 	}
-	return slog.New(slog.NewTextHandler(w, opts))
+	return slog.New(quietlog.Bounded(handler))
 }

@@ -15,7 +15,7 @@ func serverCommand() *cobra.Command {
 		Long: "Scrapes teescope agents, stores their metrics and shows them. One port serves the page at / and the Prometheus\n" +
 			"API at /api/v1. It needs no privileges.",
 		Example: "  teescope server --targets node1:9750,node2:9750\n" +
-			"  teescope server --config server.yml --listen :9750",
+			"  teescope server --config server.yml --listen :9750 --web.config-file web.yml",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := options(cmd)
 			if err != nil {

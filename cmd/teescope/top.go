@@ -60,7 +60,7 @@ func topCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.connect, "connect", "", "`URL` or host:port of the agent (default: the one on "+defaultAgent+", else an agent of its own)")
+	f.StringVar(&o.connect, "connect", "", "`URL`, host:port or unix:path of the agent (default: the one on "+defaultAgent+", else an agent of its own)")
 	accessFlags(cmd, "connect", &o.Access)
 	f.DurationVar(&o.Interval, "interval", 2*time.Second, "time between two scrapes")
 	f.StringVar(&o.Sort, "sort", "calls", "`column` to sort by: "+strings.Join(top.SortKeys(), ", "))

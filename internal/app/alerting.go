@@ -14,6 +14,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/lib/text"
+	"github.com/teescope/teescope/internal/server/httpapi"
 	"github.com/teescope/teescope/internal/server/notify"
 	"github.com/teescope/teescope/internal/server/prom"
 	"github.com/teescope/teescope/internal/server/prom/rulefile"
@@ -67,6 +68,9 @@ func (p *program) alerting() (prom.RuleOptions, error) {
 func (p *program) address() string {
 	if p.url == nil {
 		return ""
+	}
+	if httpapi.IsSocket(p.web.Listen) {
+		return "http://" + p.host // nobody can open a link to a socket
 	}
 	return p.url()
 }

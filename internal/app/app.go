@@ -117,7 +117,7 @@ func newProgram(o Options) *program {
 	return &program{
 		Options: o, host: host, own: own, collectors: []collector.Collector{build.New(o.Build), confinement},
 		sandbox: confinement, started: nothing, confined: make(chan struct{}), keeps: func() []string { return nil },
-		web: httpapi.Options{Listen: o.Config.Listen, Hostname: host, WebConfig: o.Config.WebConfigFile, Log: o.Log},
+		web: webOptions(o, host),
 	}
 }
 
@@ -130,6 +130,7 @@ func (p *program) agent() {
 	for _, c := range all {
 		p.add(c) // the group calls the methods among Init, Run and Shutdown that the collector has
 	}
+	p.web.Frugal = p.Config.Overhead.Budget < 1 // 100% is no limit
 	p.web.Threads = threads.New("/proc", system.Processes)
 }
 

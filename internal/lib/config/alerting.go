@@ -130,27 +130,6 @@ func alertingKeys() []*key {
 	}
 }
 
-func externalURLKey() *key {
-	return &key{
-		name: "web.external-url", commands: Up | Server, kind: "url",
-		usage: "external address of the page, for links in alerts", defText: "the listen address",
-		def: constant(""),
-		set: func(c *Config, values []string) error {
-			c.ExternalURL = strings.Join(values, "")
-			if c.ExternalURL == "" {
-				return nil
-			}
-			u, err := parseReceiver(c.ExternalURL, "https://teescope.example.org")
-			if err == nil && (u.RawQuery != "" || u.Fragment != "") {
-				err = fmt.Errorf("%q: only scheme, host and path", c.ExternalURL)
-			}
-			c.ExternalURL = strings.TrimSuffix(c.ExternalURL, "/")
-			return err
-		},
-		get: func(c *Config) []string { return []string{c.ExternalURL} },
-	}
-}
-
 // fileKey returns the key of an optional file.
 func fileKey(name, usage string, at func(*Config) *string) *key {
 	return &key{

@@ -31,9 +31,10 @@ const (
 
 // Config is a checked configuration.
 type Config struct {
-	Listen string // host:port
+	Listen string // host:port, or unix:PATH
 	// WebConfigFile configures TLS and basic authentication, in the format of the Prometheus exporter toolkit.
 	WebConfigFile string
+	Web           Web
 	ExternalURL   string        // without a slash at its end; empty for the listening address
 	DataDir       string        // absolute
 	Interval      time.Duration // between two scrapes
@@ -55,6 +56,8 @@ type Config struct {
 	Alerting          Alerting
 	Sandbox           Sandbox
 	Log               Log
+	// Ignored are the environment variables that look like keys and that Kubernetes has set for a Service.
+	Ignored []string
 
 	origins map[string]Origin
 }

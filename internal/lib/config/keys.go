@@ -81,13 +81,7 @@ func keys() []*key {
 func mainKeys() []*key {
 	return []*key{
 		listenKey(),
-		{
-			name: "web.config-file", commands: Any, kind: "file",
-			usage: "TLS and basic authentication, in the format of the Prometheus exporter toolkit", defText: "none",
-			def: constant(""),
-			set: func(c *Config, values []string) error { c.WebConfigFile = strings.Join(values, ""); return nil },
-			get: func(c *Config) []string { return []string{c.WebConfigFile} },
-		},
+		webConfigFileKey(), webInsecureKey(), webHostsKey(), socketModeKey(), socketGroupKey(),
 		externalURLKey(),
 		dataDirKey(),
 		{
@@ -172,22 +166,6 @@ func mainKeys() []*key {
 			get: func(c *Config) []string { return []string{formatSize(c.Memory.Limit)} },
 		},
 		analysisEnabledKey(), analysisIntervalKey(), analysisWindowKey(),
-	}
-}
-
-func listenKey() *key {
-	return &key{
-		name: "listen", commands: Any, kind: "host:port",
-		usage: "address of the page, /metrics and the API",
-		def:   constant("127.0.0.1:9750"),
-		set: one(func(c *Config, s string) error {
-			if err := checkListen(s); err != nil {
-				return err
-			}
-			c.Listen = s
-			return nil
-		}),
-		get: func(c *Config) []string { return []string{c.Listen} },
 	}
 }
 

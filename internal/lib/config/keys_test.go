@@ -15,14 +15,24 @@ var tries = map[string]struct {
 	good []string
 	bad  map[string]string
 }{
-	"listen": {[]string{"[::1]:80", ":0"}, map[string]string{
-		"localhost": `"localhost" is not HOST:PORT: use for example 127.0.0.1:9750`,
-		"a/b:1":     `"a/b:1" has no valid host: use for example 127.0.0.1:9750`,
-		"a:65536":   `the port "65536" is not a number from 0 to 65535`,
-		"a:+1":      `the port "+1" is not a number from 0 to 65535`,
-		" ":         "has no value",
+	"listen": {[]string{"[::1]:80", ":0", "unix:/run/teescope/t.sock"}, map[string]string{
+		"unix:t.sock": "the path of a socket must be absolute: use for example unix:/run/teescope/teescope.sock",
+		"localhost":   `"localhost" is not HOST:PORT: use for example 127.0.0.1:9750`,
+		"a/b:1":       `"a/b:1" has no valid host: use for example 127.0.0.1:9750`,
+		"a:65536":     `the port "65536" is not a number from 0 to 65535`,
+		"a:+1":        `the port "+1" is not a number from 0 to 65535`,
+		" ":           "has no value",
 	}},
-	"web.config-file": {[]string{"web.yml", "null"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"web.insecure": {[]string{"true", "false"}, map[string]string{"yes": `"yes" is neither true nor false`}},
+	"web.hosts": {[]string{"node1.example.org", "*.svc"}, map[string]string{
+		"node1:9750": `"node1:9750" is not a host name: use for example node1.example.org or *.example.org, without a port`,
+		"*":          `"*" is not a host name: use for example node1.example.org or *.example.org, without a port`,
+	}},
+	"web.socket-mode": {[]string{"0600", "0666"}, map[string]string{
+		"rw": `"rw" is not a mode: use for example 0660`, "1777": `"1777" is not a mode: use for example 0660`,
+	}},
+	"web.socket-group": {[]string{"adm", "4"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"web.config-file":  {[]string{"web.yml", "null"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
 	"web.external-url": {[]string{"https://t.example.org", "http://h:1/tee"}, map[string]string{
 		"t.example.org":   `"t.example.org": not an http or https URL (use for example https://teescope.example.org)`,
 		"http://u:p@h":    `"http://***@h": a password in a URL ends up in logs; put it into the file with credentials (use for example https://teescope.example.org)`,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -111,11 +112,15 @@ func (l *loader) env() {
 	environ := slices.Sorted(slices.Values(l.in.Environ))
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
-		if !strings.HasPrefix(name, EnvPrefix) || name == EnvPrefix+"CONFIG" || fromKubernetes(name, value) {
+		if !strings.HasPrefix(name, EnvPrefix) || name == EnvPrefix+"CONFIG" {
 			continue
 		}
 		o := Origin{Kind: "env", At: name}
 		k, ok := byName[name]
+		if !ok && fromKubernetes(name, value) {
+			l.cfg.Ignored = append(l.cfg.Ignored, name)
+			continue
+		}
 		if !ok {
 			l.problem(o, "", "unknown variable%s", suggestion(name, names))
 			continue
@@ -124,13 +129,16 @@ func (l *loader) env() {
 	}
 }
 
-// fromKubernetes reports whether Kubernetes sets a variable in every container for a Service named teescope:
-// TEESCOPE_SERVICE_HOST, TEESCOPE_SERVICE_PORT[_NAME], TEESCOPE_PORT=tcp://...,
-// TEESCOPE_PORT_9750_TCP[_PROTO|_PORT|_ADDR]. These are not part of the configuration.
+// service matches the variables that Kubernetes sets in every container for a Service whose name begins with teescope, such
+// as teescope-agent: NAME_SERVICE_HOST, NAME_SERVICE_PORT[_PORTNAME] and NAME_PORT_9750_TCP[_PROTO|_PORT|_ADDR].
+var service = regexp.MustCompile(`^TEESCOPE_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?)$`)
+
+// servicePort matches the address in NAME_PORT, which Kubernetes sets too.
+var servicePort = regexp.MustCompile(`^(tcp|udp|sctp)://`)
+
+// fromKubernetes reports whether Kubernetes has set a variable. It is not part of the configuration.
 func fromKubernetes(name, value string) bool {
-	rest := strings.TrimPrefix(name, EnvPrefix)
-	return rest == "SERVICE_HOST" || strings.HasPrefix(rest, "SERVICE_PORT") ||
-		strings.HasPrefix(rest, "PORT_") || rest == "PORT" && strings.Contains(value, "://")
+	return service.MatchString(name) || strings.HasSuffix(name, "_PORT") && servicePort.MatchString(value)
 }
 
 func (l *loader) flags() {

@@ -183,15 +183,21 @@ func TestServerNeedsTargets(t *testing.T) {
 }
 
 func TestKubernetesServiceVariablesAreIgnored(t *testing.T) {
-	_, err := load(t, Up, "", []string{
-		"TEESCOPE_SERVICE_HOST=10.0.0.1", "TEESCOPE_SERVICE_PORT=9750", "TEESCOPE_SERVICE_PORT_HTTP=9750",
+	c, err := load(t, Up, "", []string{
+		"TEESCOPE_AGENT_SERVICE_HOST=10.0.0.1", "TEESCOPE_AGENT_PORT=tcp://10.0.0.1:9750", "TEESCOPE_AGENT_PORT_9750_TCP_PROTO=tcp",
+		"TEESCOPE_SERVER_SERVICE_PORT_WEB=9750", "TEESCOPE_SERVICE_HOST=10.0.0.1", "TEESCOPE_SERVICE_PORT=9750", "TEESCOPE_SERVICE_PORT_HTTP=9750",
 		"TEESCOPE_PORT=tcp://10.0.0.1:9750", "TEESCOPE_PORT_9750_TCP_ADDR=10.0.0.1",
 	}, nil)
 	if err != nil {
-		t.Errorf("Load() = %v", err)
+		t.Fatalf("Load() = %v", err)
 	}
-	if _, err := load(t, Up, "", []string{"TEESCOPE_PORT=9750"}, nil); err == nil {
-		t.Error("TEESCOPE_PORT=9750 is a mistake that must be reported")
+	if len(c.Ignored) != 9 {
+		t.Errorf("ignored are %v, want all 9", c.Ignored)
+	}
+	for _, mistake := range []string{"TEESCOPE_PORT=9750", "TEESCOPE_AGENT_PORT=9750", "TEESCOPE_INTERVALL=5s"} {
+		if _, err := load(t, Up, "", []string{mistake}, nil); err == nil {
+			t.Errorf("%s is a mistake that must be reported", mistake)
+		}
 	}
 }
 

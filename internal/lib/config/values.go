@@ -149,6 +149,9 @@ func checkPort(s string, lo uint64) error {
 
 // checkListen accepts an empty host (all addresses) and port 0 (any free port).
 func checkListen(s string) error {
+	if path, ok := strings.CutPrefix(s, socketPrefix); ok {
+		return checkSocket(path)
+	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
 		return fmt.Errorf("%q is not HOST:PORT: use for example 127.0.0.1:9750", s)

@@ -4,9 +4,12 @@ package quietlog
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestInfoBecomesDebugAndNothingElseChanges(t *testing.T) {
@@ -49,4 +52,42 @@ func TestHeld(t *testing.T) {
 	if h.Release(&out); out.Len() > 0 {
 		t.Errorf("released twice: %q", out.String())
 	}
+}
+
+func TestABoundedLogIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := slog.New(Bounded(slog.NewTextHandler(&out, nil))).With("part", "x")
+		for range 1000 {
+			log.Warn("refused", "url", strings.Repeat("a", 1<<20))
+		}
+		log.Error("another", "err", errors.New("\x1b[2J\u202eb"))
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		text := out.String()
+		if n := strings.Count(text, "msg=refused"); n != maxPerSecond {
+			t.Errorf("%d lines are written, want %d", n, maxPerSecond)
+		}
+		if len(text) > (maxPerSecond+2)*(maxText+200) {
+			t.Errorf("%d bytes are written", len(text))
+		}
+		if !strings.Contains(text, "message=refused lines=980") {
+			t.Errorf("the suppressed lines are not counted:\n%.300s", text[max(0, len(text)-300):])
+		}
+		if !strings.Contains(text, "msg=another") || strings.ContainsAny(text, "\x1b\u202e") || strings.Contains(text, `\x1b`) {
+			t.Errorf("the other message: %.200q", text[strings.Index(text, "msg=another"):])
+		}
+		out.Reset()
+		log.Warn("refused")
+		if out.Len() == 0 {
+			t.Error("nothing is written in the next second")
+		}
+		for i := range 10 * maxKinds {
+			log.Warn(strings.Repeat("x", i))
+		}
+		if n := strings.Count(out.String(), "\n"); n > maxKinds+maxPerSecond {
+			t.Errorf("%d lines of different messages in a second", n)
+		}
+		time.Sleep(2 * time.Second)
+	})
 }

@@ -45,7 +45,7 @@ func (s *Server) Explain(err error) error {
 	var certificate *tls.CertificateVerificationError
 	plain := strings.TrimPrefix(s.target, "https://")
 	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT) && strings.HasPrefix(s.target, socketPrefix):
 		return &NotListeningError{Target: s.target, Err: err}
 	case os.IsTimeout(err):
 		return fmt.Errorf("querying %s: no response within %s", s.target, s.within)

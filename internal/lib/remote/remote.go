@@ -7,6 +7,7 @@
 package remote
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -42,9 +43,15 @@ type Server struct {
 	transport      http.RoundTripper
 }
 
-// New returns a server for HOST:PORT or a URL. The URL may have a user, a password, and a path that a proxy puts before
+// socketPrefix begins the address of a unix socket.
+const socketPrefix = "unix:"
+
+// New returns a server for HOST:PORT, unix:PATH or a URL. The URL may have a user, a password, and a path that a proxy puts before
 // the server's. Flag is the flag that names the address, and within bounds each request.
 func New(flag, target string, a Access, within time.Duration) (*Server, error) {
+	if path, local := strings.CutPrefix(target, socketPrefix); local {
+		return socket(flag, path, a, within)
+	}
 	u, err := address(target, a.CAFile != "")
 	if err != nil {
 		return nil, err
@@ -64,6 +71,22 @@ func New(flag, target string, a Access, within time.Duration) (*Server, error) {
 	return s, nil
 }
 
+// socket returns a server for a unix socket of this machine.
+func socket(flag, path string, a Access, within time.Duration) (*Server, error) {
+	if (a != Access{}) {
+		return nil, fmt.Errorf("%s%s is a socket of this machine: omit --ca-file and --password-file", socketPrefix, path)
+	}
+	s := &Server{flag: flag, within: within, transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		},
+		MaxIdleConns: 4,
+	}}
+	s.setBase(&url.URL{Scheme: "http", Host: "localhost"})
+	s.target = socketPrefix + path
+	return s, nil
+}
+
 // Local returns a server for a handler in this process.
 func Local(name string, h http.Handler, within time.Duration) *Server {
 	s := &Server{within: within, transport: inProcess{h}}
@@ -80,6 +103,9 @@ func (s *Server) setBase(u *url.URL) {
 // TrimPath removes a path from the end of the address, which a user may have copied with it.
 func (s *Server) TrimPath(suffix string) *Server {
 	u := *s.base
+	if u.Path == "" {
+		return s
+	}
 	u.Path = strings.TrimSuffix(u.Path, suffix)
 	s.setBase(&u)
 	return s

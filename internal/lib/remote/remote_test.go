@@ -174,3 +174,34 @@ func TestLocal(t *testing.T) {
 		t.Errorf("%d %q, %v", resp.StatusCode, body, err)
 	}
 }
+
+func TestSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	server := &http.Server{ReadHeaderTimeout: within, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Host+r.URL.Path)
+	})}
+	go server.Serve(l)
+	defer server.Close()
+	s, err := New("--connect", "unix:"+path, Access{}, within)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = s.TrimPath("/metrics")
+	resp, err := s.Client().Get(s.URL("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || string(body) != "localhost/a" || s.Target() != "unix:"+path {
+		t.Errorf("%q from %s, %v", body, s.Target(), err)
+	}
+	if _, err := New("--connect", "unix:"+path, Access{CAFile: "a"}, within); err == nil {
+		t.Error("a CA file for a socket is accepted")
+	}
+}

@@ -142,8 +142,14 @@ func TestTooManyScrapes(t *testing.T) {
 	}
 }
 
+// At the limit a new connection replaces the oldest idle one, and never one with a running request.
 func TestTooManyConnections(t *testing.T) {
-	s := serve(t, Options{})
+	entered, release := make(chan struct{}), make(chan struct{})
+	s := serve(t, Options{API: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(entered)
+		<-release
+		fmt.Fprint(w, "done")
+	})})
 	var held []net.Conn
 	defer func() {
 		for _, conn := range held {
@@ -156,33 +162,37 @@ func TestTooManyConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		held = append(held, conn)
+		if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
 		return conn
 	}
-	for range maxConnections {
-		connect()
-	}
-	extra := connect()
-	if err := extra.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.ReadResponse(bufio.NewReader(extra), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != 503 || !strings.Contains(string(body), "ask again in a moment") {
-		t.Errorf("one too many: %d %q, %v", resp.StatusCode, body, err)
-	}
-	held[0].Close()
-	var status int
-	for end := time.Now().Add(10 * time.Second); status != 200 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if resp, err := http.Get(s.URL() + "/-/healthy"); err == nil {
-			status = resp.StatusCode
-			resp.Body.Close()
+	ask := func(conn net.Conn, path string) {
+		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if status != 200 {
-		t.Errorf("when one has gone: %d", status)
+	running := connect()
+	ask(running, "/api/v1/x")
+	<-entered
+	for range maxConnections - 1 {
+		connect()
+	}
+	newest := connect()
+	ask(newest, "/-/healthy")
+	if line, err := bufio.NewReader(newest).ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 200 ") {
+		t.Errorf("one too many: %q, %v", line, err)
+	}
+	if _, err := held[1].Read(make([]byte, 1)); err == nil {
+		t.Error("the oldest idle connection is still open")
+	}
+	close(release)
+	if line, err := bufio.NewReader(running).ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 200 ") {
+		t.Errorf("the running request: %q, %v", line, err)
+	}
+	last := held[len(held)-2]
+	ask(last, "/-/healthy")
+	if line, err := bufio.NewReader(last).ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 200 ") {
+		t.Errorf("a younger connection: %q, %v", line, err)
 	}
 }

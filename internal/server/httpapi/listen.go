@@ -3,15 +3,124 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"os/user"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/lib/holder"
 )
+
+// socketPrefix begins the address of a unix socket.
+const socketPrefix = "unix:"
+
+// IsSocket reports whether an address to listen on is a unix socket.
+func IsSocket(addr string) bool { return strings.HasPrefix(addr, socketPrefix) }
+
+// Socket has the properties of a unix socket.
+type Socket struct {
+	Mode  os.FileMode // permissions
+	Group string      // name or number of its group; empty for that of the process
+}
+
+// UnprotectedError is returned for an address that others reach, without authentication.
+type UnprotectedError struct{ Addr string }
+
+// Error implements error.
+func (e *UnprotectedError) Error() string {
+	return fmt.Sprintf("listening on %s: everyone who reaches this address could read what this machine runs, without a password\n"+
+		"Require passwords or client certificates with --web.config-file (docs/user/access.md has an example), listen on\n"+
+		"127.0.0.1 or unix:PATH only, or add --web.insecure if something else decides who reaches it", e.Addr)
+}
+
+// listen listens on the configured address.
+func (s *Server) listen(ctx context.Context) (net.Listener, error) {
+	if path, local := strings.CutPrefix(s.opts.Listen, socketPrefix); local {
+		return listenSocket(ctx, path, s.opts.Socket)
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.opts.Listen)
+	if err != nil {
+		return nil, listenError(s.opts.Listen, err)
+	}
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && !s.config.start.authenticates() && !s.opts.Insecure {
+		_ = l.Close()
+		return nil, &UnprotectedError{s.opts.Listen}
+	}
+	return l, nil
+}
+
+// listenSocket listens on a unix socket. Only the user of the process may connect until it has its mode and group.
+func listenSocket(ctx context.Context, path string, o Socket) (net.Listener, error) {
+	wrong := func(err error) (net.Listener, error) {
+		return nil, fmt.Errorf("listening on %s%s: %w", socketPrefix, path, err)
+	}
+	if err := removeStale(ctx, path); err != nil {
+		return wrong(err)
+	}
+	old := unix.Umask(0o177)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	unix.Umask(old)
+	if err != nil {
+		return wrong(err)
+	}
+	if err := own(path, o); err != nil {
+		_ = l.Close()
+		return wrong(err)
+	}
+	return l, nil
+}
+
+func own(path string, o Socket) error {
+	if o.Group != "" {
+		id, err := groupID(o.Group)
+		if err != nil {
+			return err
+		}
+		if err := os.Lchown(path, -1, id); err != nil {
+			return err
+		}
+	}
+	return os.Chmod(path, o.Mode)
+}
+
+func groupID(name string) (int, error) {
+	if id, err := strconv.Atoi(name); err == nil {
+		return id, nil
+	}
+	group, err := user.LookupGroup(name)
+	if err != nil {
+		return 0, fmt.Errorf("the group %q: %w", name, err)
+	}
+	return strconv.Atoi(group.Gid)
+}
+
+// removeStale removes the socket of a process that has ended. It removes nothing else.
+func removeStale(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != os.ModeSocket:
+		return errors.New("there is a file that is no socket; choose another path with --listen")
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	if err == nil {
+		_ = conn.Close()
+		return errors.New("another process is listening there; stop it or choose another path with --listen")
+	}
+	if !errors.Is(err, unix.ECONNREFUSED) {
+		return err
+	}
+	return os.Remove(path)
+}
 
 // ListenError explains why listening on an address failed and what to do.
 type ListenError struct {

@@ -8,15 +8,14 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
+	"time"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/common/expfmt"
 )
 
-// maxScrapes is the maximum number of concurrent requests for metrics: two Prometheus servers and a few terminals.
+// maxScrapes is the maximum number of concurrent requests for metrics that cannot share an answer.
 const maxScrapes = 8
 
 // textWriter is a gatherer that writes its text itself, which is cheaper than gathering.
@@ -25,8 +24,11 @@ type textWriter interface {
 }
 
 // Metrics serves the metrics of a gatherer, in OpenMetrics or Prometheus text format as the client prefers. If gathering
-// fails in part, it serves the rest.
-func Metrics(g prometheus.Gatherer, log *slog.Logger) http.Handler {
+// fails in part, it serves the rest. Requests at the same time share one scrape if the gatherer writes text.
+func Metrics(g prometheus.Gatherer, log *slog.Logger) http.Handler { return newMetrics(g, log, nil) }
+
+// newMetrics returns the handler of Metrics. The gate delays clients that ask too often; nil means none.
+func newMetrics(g prometheus.Gatherer, log *slog.Logger, gate *gate) http.Handler {
 	errors := scrapeErrors{log.With("part", "metrics")}
 	gathered := promhttp.HandlerFor(g, promhttp.HandlerOpts{
 		EnableOpenMetrics: true,
@@ -34,24 +36,36 @@ func Metrics(g prometheus.Gatherer, log *slog.Logger) http.Handler {
 		ErrorLog:          errors,
 	})
 	writer, writes := g.(textWriter)
-	texts := &exposition{from: writer, errors: errors}
+	texts := newExposition(writer, errors)
 	formats := offered()
 	running := make(chan struct{}, maxScrapes)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case running <- struct{}{}:
-			defer func() { <-running }()
-		default:
-			http.Error(w, fmt.Sprintf("%d others ask for metrics already, try again later.", maxScrapes), http.StatusServiceUnavailable)
+		arrived := time.Now()
+		payer, admitted := gate.enter(w, r)
+		if !admitted {
 			return
 		}
 		format := expfmt.NegotiateAccept(r.Header, formats...)
 		if kind := format.FormatType(); writes && !r.URL.Query().Has("name[]") && (kind == expfmt.TypeTextPlain || kind == expfmt.TypeOpenMetrics) {
-			texts.serve(w, r, format)
+			texts.serve(w, r, format, arrived, payer)
 			return
 		}
+		select {
+		case running <- struct{}{}:
+			defer func() { <-running }()
+		default:
+			tooMany(w, maxScrapes)
+			return
+		}
+		began := time.Now()
+		defer func() { payer.pay(time.Since(began)) }()
 		gathered.ServeHTTP(w, r)
 	})
+}
+
+func tooMany(w http.ResponseWriter, n int) {
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, fmt.Sprintf("%d others ask for metrics already, try again later.", n), http.StatusServiceUnavailable)
 }
 
 // offered lists the available formats, best first.
@@ -65,56 +79,6 @@ func offered() []expfmt.Format {
 		all = append(all, expfmt.NewFormat(t))
 	}
 	return all
-}
-
-// exposition serves the text of a textWriter.
-type exposition struct {
-	from   textWriter
-	errors scrapeErrors
-
-	mu  sync.Mutex
-	zip *gzip.Writer // the writer of the last scrape; nil while in use
-}
-
-// writer returns a compressing writer for w. It takes a quarter of a megabyte. A sync.Pool is emptied between two
-// scrapes and would allocate a new one for each.
-func (e *exposition) writer(w io.Writer) *gzip.Writer {
-	e.mu.Lock()
-	zip := e.zip
-	e.zip = nil
-	e.mu.Unlock()
-	if zip == nil {
-		// The default level takes twice the time and saves 5 % of the bytes.
-		zip, _ = gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only for unknown levels
-	}
-	zip.Reset(w)
-	return zip
-}
-
-func (e *exposition) keep(zip *gzip.Writer) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.zip = zip
-}
-
-func (e *exposition) serve(w http.ResponseWriter, r *http.Request, format expfmt.Format) {
-	w.Header().Set("Content-Type", string(format))
-	w.Header().Add("Vary", "Accept-Encoding")
-	out := io.Writer(w)
-	if acceptsGzip(r.Header) {
-		w.Header().Set("Content-Encoding", "gzip")
-		zip := e.writer(w)
-		defer func() {
-			if err := zip.Close(); err != nil {
-				e.errors.Println("ending the text:", err)
-			}
-			e.keep(zip)
-		}()
-		out = zip
-	}
-	if err := e.from.WriteText(out, format); err != nil {
-		e.errors.Println("writing metrics:", err)
-	}
 }
 
 // acceptsGzip parses the header Accept-Encoding: names with optional weights, where 0 means refused.

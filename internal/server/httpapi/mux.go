@@ -3,7 +3,9 @@
 package httpapi
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -18,7 +20,7 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "teescope is healthy.\n") })
 	mux.HandleFunc("GET /-/ready", s.ready)
 	if s.opts.Metrics != nil {
-		mux.Handle("GET /metrics", s.whenReady(Metrics(s.opts.Metrics, s.opts.Log)))
+		mux.Handle("GET /metrics", s.whenReady(newMetrics(s.opts.Metrics, s.opts.Log, s.gate())))
 	}
 	if s.opts.Threads != nil {
 		mux.Handle("GET /api/top/threads", s.whenReady(s.opts.Threads))
@@ -62,7 +64,8 @@ func explore(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusFound)
 }
 
-// limitBody refuses bodies whose announced length is too large, and cuts bodies of unknown length.
+// limitBody reads the body before the request is handled, so that a client that sends slowly holds no place in a queue.
+// It refuses bodies that are too large.
 func limitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > maxBody {
@@ -70,9 +73,27 @@ func limitBody(next http.Handler) http.Handler {
 				"The request's body has %d bytes and may have %d.\nSplit a long query into several.\n", r.ContentLength, maxBody))
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		if r.ContentLength != 0 {
+			conn := connectionOf(r)
+			conn.add(-1, 0) // it may be closed for a new one
+			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+			conn.add(1, 0)
+			if err != nil {
+				writeText(w, http.StatusBadRequest, fmt.Sprintf("Reading the request's body: %v.\n", err))
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// gate returns the gate for clients of /metrics, or nil if these may ask as often as they want.
+func (s *Server) gate() *gate {
+	if s.opts.Frugal {
+		return newGate()
+	}
+	return nil
 }
 
 // onlyGet allows only GET. The pattern "GET /" would conflict with "/api/v1/".

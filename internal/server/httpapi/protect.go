@@ -7,7 +7,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // policy allows the page only its own files and requests to its own origin. Images may be data: URLs, because style
@@ -27,23 +30,39 @@ func headers(next http.Handler) http.Handler {
 	})
 }
 
-// checkHost refuses requests for other host names if the server listens on a loopback address. It prevents DNS rebinding:
-// the owner of a web site could point its name at 127.0.0.1 and read all data through a visitor's browser. On other
-// addresses any name may be valid, so no name is refused.
+// checkHost refuses requests for other host names. It prevents DNS rebinding: the owner of a web site could point its
+// name at this address and read all data through a visitor's browser. A browser sends an IP address only if its user or
+// a link named it, so it is allowed, except for other addresses at the loopback. A password and a certificate belong to
+// a name, so requests with these need no check. Browsers do not connect to unix sockets.
 func (s *Server) checkHost(addr net.Addr, next http.Handler) http.Handler {
 	tcp, ok := addr.(*net.TCPAddr)
-	if !ok || !tcp.IP.IsLoopback() {
+	if !ok {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.isLocal(r.Host) {
-			writeText(w, http.StatusForbidden, fmt.Sprintf(
-				"teescope listens on %s and answers only requests for localhost, not for %q.\n"+
-					"Open http://%s, or start teescope with --listen to serve other hosts.\n", addr, r.Host, addr))
+		if isAuthenticated(r) || isCertified(r) || s.isAllowed(r.Host, tcp.IP.IsLoopback()) {
+			next.ServeHTTP(w, r)
 			return
 		}
-		next.ServeHTTP(w, r)
+		name := text.Cut(r.Host, maxShown)
+		if tcp.IP.IsLoopback() {
+			writeText(w, http.StatusForbidden, fmt.Sprintf(
+				"teescope listens on %s and answers only requests for localhost, not for %q.\n"+
+					"Open http://%s, add the name with --web.hosts, or start teescope with --listen to serve other hosts.\n", addr, name, addr))
+			return
+		}
+		writeText(w, http.StatusForbidden, fmt.Sprintf(
+			"teescope does not answer requests for the host %q, because a web site could use such a name to read its data.\n"+
+				"If the name is right, start teescope with --web.hosts %q or with --web.external-url. Or use an IP address.\n", name, name))
 	})
+}
+
+// maxShown is how much of a text that a client sent is repeated, in bytes.
+const maxShown = 128
+
+// isCertified reports whether the client has checked the certificate of the host that it names.
+func isCertified(r *http.Request) bool {
+	return r.TLS != nil && r.TLS.ServerName != "" && strings.EqualFold(r.TLS.ServerName, hostOf(r.Host))
 }
 
 // checkOrigin refuses requests for data from pages of another origin. Such a page cannot read the responses, but it can
@@ -54,7 +73,7 @@ func checkOrigin(next http.Handler) http.Handler {
 		if isData(r.URL.Path) && isForeign(r) {
 			writeText(w, http.StatusForbidden, fmt.Sprintf(
 				"teescope answers its own page and programs, and no page of another origin (this one is %q).\n"+
-					"Behind a proxy, let it pass the header Host on as it is.\n", r.Header.Get("Origin")))
+					"Behind a proxy, let it pass the header Host on as it is.\n", text.Cut(r.Header.Get("Origin"), maxShown)))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -75,16 +94,31 @@ func isForeign(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// isLocal ignores the port, which differs behind an ssh tunnel.
-func (s *Server) isLocal(hostport string) bool {
+// isAllowed reports whether requests may name a host.
+func (s *Server) isAllowed(hostport string, loopback bool) bool {
+	host := hostOf(hostport)
+	if ip := net.ParseIP(host); ip != nil {
+		return ip.IsLoopback() || !loopback || slices.Contains(s.opts.Hosts, host)
+	}
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || // RFC 6761
+		host != "" && (host == strings.ToLower(s.opts.Hostname) || slices.ContainsFunc(s.opts.Hosts, func(allowed string) bool {
+			return matches(strings.ToLower(allowed), host)
+		}))
+}
+
+// matches reports whether a name is the allowed one, or below it if that is *.NAME.
+func matches(allowed, host string) bool {
+	if parent, any := strings.CutPrefix(allowed, "*."); any {
+		return strings.HasSuffix(host, "."+parent)
+	}
+	return host == allowed
+}
+
+// hostOf returns the host in lower case and without the port, which differs behind an ssh tunnel.
+func hostOf(hostport string) string {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
 		host = strings.Trim(hostport, "[]")
 	}
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	if ip := net.ParseIP(host); ip != nil {
-		return ip.IsLoopback()
-	}
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || // RFC 6761
-		host != "" && host == strings.ToLower(s.opts.Hostname)
+	return strings.TrimSuffix(strings.ToLower(host), ".")
 }

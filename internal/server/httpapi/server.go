@@ -7,6 +7,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,14 +17,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/exporter-toolkit/web"
-
-	"github.com/teescope/teescope/internal/lib/quietlog"
 )
 
 // Options configure a [Server]. The paths of a nil handler answer 404.
 type Options struct {
-	Listen   string // host:port
+	Listen   string // host:port, or unix:PATH
 	Page     fs.FS  // the built page, index.html at its root
 	Metrics  prometheus.Gatherer
 	Threads  http.Handler // threads of one workload, for teescope top
@@ -34,9 +32,14 @@ type Options struct {
 	Families http.Handler // the documentation of a metric, by {name}
 	Ready    func() error // returns nil when all services are ready, else the reason
 	Hostname string       // an allowed host name besides localhost
+	Hosts    []string     // further allowed host names; *.NAME allows all below NAME
 	// WebConfig is a file in the format of the Prometheus exporter toolkit: TLS and basic authentication.
 	WebConfig string
-	Log       *slog.Logger
+	Insecure  bool   // allows to listen beyond the loopback without authentication
+	Socket    Socket // properties of a unix socket
+	// Frugal bounds the CPU time that clients of /metrics can take. See gate.
+	Frugal bool
+	Log    *slog.Logger
 }
 
 // Server is a service. Init listens and serves, so that health and readiness can be queried while later services start.
@@ -46,13 +49,14 @@ type Server struct {
 	opts     Options
 	listener net.Listener
 	http     *http.Server
-	tls      bool
+	config   *webFile
+	held     *held
 	failed   chan error
 }
 
 // New creates a server. It listens after Init.
 func New(opts Options) *Server {
-	return &Server{opts: opts, failed: make(chan error, 1)}
+	return &Server{opts: opts, config: &webFile{}, held: newHeld(maxHeld), failed: make(chan error, 1)}
 }
 
 // Name implements service.Service.
@@ -63,8 +67,11 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // URL returns the address of the page for a browser on this host. It is valid after Init.
 func (s *Server) URL() string {
+	if IsSocket(s.opts.Listen) {
+		return s.opts.Listen
+	}
 	scheme := "http://"
-	if s.tls {
+	if s.config.start.tls {
 		scheme = "https://"
 	}
 	host, port, err := net.SplitHostPort(s.Addr().String())
@@ -80,32 +87,49 @@ func (s *Server) URL() string {
 // Init listens and starts to serve.
 func (s *Server) Init(ctx context.Context) error {
 	var err error
-	if s.tls, err = checkWebConfig(s.opts.WebConfig); err != nil {
+	if s.config, err = openWebConfig(s.opts.WebConfig, s.opts.Log); err != nil {
 		return err
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.opts.Listen)
+	secure, err := s.config.tlsConfig()
 	if err != nil {
-		return listenError(s.opts.Listen, err)
+		return err
+	}
+	l, err := s.listen(ctx)
+	if err != nil {
+		return err
 	}
 	s.listener = l
 	s.http = &http.Server{
-		Handler: s.handler(l.Addr()),
+		Handler:     s.inMemory(newAuthenticator(s.config, s.handler(l.Addr()))),
+		ConnContext: withConnection,
+		TLSConfig:   secure,
 		// Long enough for users, and a limit for idle connections.
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      2 * time.Minute,
-		IdleTimeout:       2 * time.Minute,
+		IdleTimeout:       2*time.Minute + 10*time.Second, // longer than the longest interval between scrapes
 		MaxHeaderBytes:    64 << 10,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: patience},
 		ErrorLog:          slog.NewLogLogger(s.opts.Log.With("part", "http").Handler(), slog.LevelDebug),
 	}
-	bounded := &connections{Listener: l, most: maxConnections}
-	go func() {
-		flags := &web.FlagConfig{WebConfigFile: &s.opts.WebConfig}
-		if err := web.Serve(bounded, s.http, flags, quietlog.New(s.opts.Log, "http")); !errors.Is(err, http.ErrServerClosed) {
-			s.failed <- fmt.Errorf("serving %s: %w", l.Addr(), err)
-		}
-	}()
+	if c, err := s.config.currentOrNone(); err == nil && c != nil && !c.HTTPConfig.HTTP2 {
+		s.http.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
+	}
+	go s.serve(newConnections(l, maxConnections, s.opts.Frugal))
 	return nil
+}
+
+// maxStreams is the maximum number of concurrent requests of a connection with HTTP/2.
+const maxStreams = 32
+
+func (s *Server) serve(l net.Listener) {
+	serve := s.http.Serve
+	if s.http.TLSConfig != nil {
+		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
+	}
+	if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
+		s.failed <- fmt.Errorf("serving %s: %w", s.listener.Addr(), err)
+	}
 }
 
 // Run waits for ctx. It returns early only if serving fails.

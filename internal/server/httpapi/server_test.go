@@ -220,9 +220,20 @@ func TestHostCheck(t *testing.T) {
 			t.Errorf("the refusal does not say what to do: %q", body)
 		}
 	}
-	everywhere := serve(t, Options{Page: builtPage(), Listen: "0.0.0.0:0"})
-	if resp, _ := request(t, everywhere, "GET", "/", "Host", "node7.example:9750"); resp.StatusCode != 200 {
-		t.Errorf("listening everywhere, another host = %d, want 200", resp.StatusCode)
+	everywhere := serve(t, Options{
+		Page: builtPage(), Listen: "0.0.0.0:0", Insecure: true, Hostname: "Node1", Hosts: []string{"Node7.example", "*.svc.example"},
+	})
+	for host, want := range map[string]int{
+		"localhost:9750": 200, "10.0.0.1:9750": 200, "[fe80::1]:9750": 200, "node1": 200, "node7.example:9750": 200, "a.svc.example": 200,
+		"a.b.SVC.example.": 200, "svc.example": 403, "asvc.example": 403, "evil.example": 403, "node7.example.evil": 403, "10.0.0.1.evil.example": 403,
+	} {
+		resp, body := request(t, everywhere, "GET", "/", "Host", host)
+		if resp.StatusCode != want {
+			t.Errorf("listening everywhere, Host %s = %d, want %d", host, resp.StatusCode, want)
+		}
+		if want == 403 && !strings.Contains(body, "--web.hosts") {
+			t.Errorf("the refusal does not say what to do: %q", body)
+		}
 	}
 }
 
@@ -266,6 +277,27 @@ func TestPortTaken(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q lacks %q", err, want)
 		}
+	}
+}
+
+func TestAddressesOfOthersNeedAuthentication(t *testing.T) {
+	for _, addr := range []string{"0.0.0.0:0", "[::]:0", ":0"} {
+		err := New(Options{Listen: addr, Log: slog.New(slog.DiscardHandler)}).Init(t.Context())
+		var unprotected *UnprotectedError
+		if !errors.As(err, &unprotected) || !strings.Contains(err.Error(), "--web.config-file") || !strings.Contains(err.Error(), "--web.insecure") {
+			t.Errorf("%s: Init() = %v, want an UnprotectedError that says what to do", addr, err)
+		}
+	}
+	users := webConfig(t, t.TempDir(), "basic_auth_users:\n  alice: "+noUser+"\n")
+	protected := serve(t, Options{Listen: "0.0.0.0:0", WebConfig: users})
+	if resp, _ := request(t, protected, "GET", "/-/healthy"); resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a password: %d", resp.StatusCode)
+	}
+	dir := t.TempDir()
+	certificate(t, dir)
+	only := webConfig(t, dir, "tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\n")
+	if err := New(Options{Listen: ":0", WebConfig: only, Log: slog.New(slog.DiscardHandler)}).Init(t.Context()); err == nil {
+		t.Error("TLS without users is taken for authentication")
 	}
 }
 
@@ -317,7 +349,7 @@ func TestDrain(t *testing.T) {
 }
 
 func TestURL(t *testing.T) {
-	s := serve(t, Options{Listen: "0.0.0.0:0"})
+	s := serve(t, Options{Listen: "0.0.0.0:0", Insecure: true})
 	if !strings.HasPrefix(s.URL(), "http://127.0.0.1:") {
 		t.Errorf("URL() = %s, want one that a browser can open", s.URL())
 	}

@@ -3,8 +3,15 @@
 package httpapi
 
 import (
+	"bytes"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
+	"path/filepath"
+	"sync"
 
 	"github.com/prometheus/exporter-toolkit/web"
 	"go.yaml.in/yaml/v3"
@@ -12,24 +19,156 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
-// checkWebConfig validates the file at the start and reports whether it enables TLS. The toolkit reads it again for each
-// connection, so that certificates and passwords can be changed while the program runs.
-func checkWebConfig(path string) (tls bool, err error) {
+// maxWebConfig is the maximum size of the web configuration, in bytes.
+const maxWebConfig = 1 << 20
+
+// webFile is the file with TLS and passwords, in the format of the Prometheus exporter toolkit. It is read again for
+// each request, so that passwords can be changed while the program runs. The toolkit's own handler serves everyone when
+// the file becomes empty. This one serves nobody as long as the file is invalid or protects less than at the start.
+type webFile struct {
+	path  string // empty for none
+	log   *slog.Logger
+	start protection
+
+	mu   sync.Mutex
+	read []byte // by the last reading
+	conf *web.Config
+	err  error
+}
+
+// protection is what a web configuration requires of clients.
+type protection struct{ tls, users, certificates bool }
+
+// authenticates reports whether a client must prove who it is.
+func (p protection) authenticates() bool { return p.users || p.certificates }
+
+func protectionOf(c *web.Config) protection {
+	return protection{
+		tls: c.TLSConfig.IsEnabled(), users: len(c.Users) > 0,
+		certificates: c.TLSConfig.ClientAuth == "RequireAndVerifyClientCert",
+	}
+}
+
+// openWebConfig reads the file for the first time.
+func openWebConfig(path string, log *slog.Logger) (*webFile, error) {
+	w := &webFile{path: path, log: log}
 	if path == "" {
-		return false, nil
+		return w, nil
+	}
+	c, err := w.current()
+	if err != nil {
+		return nil, err
+	}
+	w.start = protectionOf(c)
+	return w, nil
+}
+
+// current returns the configuration, which is read again if the file has changed.
+func (w *webFile) current() (*web.Config, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	data, err := readBounded(w.path)
+	if err == nil && w.read != nil && bytes.Equal(data, w.read) {
+		return w.conf, w.err
+	}
+	before := w.err
+	w.read, w.conf, w.err = data, nil, err
+	if err == nil {
+		w.conf, w.err = parseWebConfig(w.path, data, w.start)
+	}
+	switch {
+	case w.err == nil && before != nil:
+		w.log.Info("the web configuration is valid again", "file", w.path)
+	case w.err != nil && (before == nil || before.Error() != w.err.Error()):
+		w.log.Error("nobody is served until the web configuration is valid", "err", w.err)
+	}
+	return w.conf, w.err
+}
+
+// currentOrNone returns nil without a file.
+func (w *webFile) currentOrNone() (*web.Config, error) {
+	if w.path == "" {
+		return nil, nil
+	}
+	return w.current()
+}
+
+func readBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the web configuration: %w", text.Remedy(err, "leave --web.config-file out"))
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxWebConfig+1))
+	if err == nil && len(data) > maxWebConfig {
+		err = fmt.Errorf("it has more than %d bytes", maxWebConfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the web configuration %s: %w", path, err)
+	}
+	return data, nil
+}
+
+var (
+	errEmpty = errors.New("it is empty: name users, or TLS, or start without --web.config-file")
+	errLess  = errors.New("it protects less than at the start (users, TLS or client certificates are missing): restart teescope if this is intended")
+)
+
+// parseWebConfig checks a configuration. It must protect at least as much as the one of the start.
+func parseWebConfig(path string, data []byte, start protection) (*web.Config, error) {
+	wrong := func(err error) (*web.Config, error) {
+		return nil, fmt.Errorf("reading the web configuration %s: %w", path, text.Remedy(err, ""))
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return wrong(errEmpty)
 	}
 	if err := web.Validate(path); err != nil {
-		return false, fmt.Errorf("reading the web configuration %s: %w", path, text.Remedy(err, "leave --web.config-file out"))
+		return wrong(err)
 	}
-	data, err := os.ReadFile(path)
+	c := &web.Config{
+		TLSConfig:  web.TLSConfig{MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS13, PreferServerCipherSuites: true},
+		HTTPConfig: web.HTTPConfig{HTTP2: true},
+	}
+	if err := yaml.Unmarshal(data, c); err != nil {
+		return wrong(err)
+	}
+	c.TLSConfig.SetDirectory(filepath.Dir(path))
+	now := protectionOf(c)
+	if start.users && !now.users || start.tls && !now.tls || start.certificates && !now.certificates {
+		return wrong(errLess)
+	}
+	return c, nil
+}
+
+// tlsConfig returns the configuration of TLS, which is read again for each connection, or nil without TLS.
+func (w *webFile) tlsConfig() (*tls.Config, error) {
+	if !w.start.tls {
+		return nil, nil
+	}
+	config, err := w.readTLS()
 	if err != nil {
-		return false, fmt.Errorf("reading the web configuration: %w", err)
+		return nil, err
 	}
-	var sections struct {
-		TLS map[string]any `yaml:"tls_server_config"`
+	protocols := func() []string { return config.NextProtos } // the server adds HTTP/2 to config
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		current, err := w.readTLS()
+		if err != nil {
+			return nil, err
+		}
+		current.NextProtos = protocols()
+		return current, nil
 	}
-	if err := yaml.Unmarshal(data, &sections); err != nil {
-		return false, fmt.Errorf("reading the web configuration %s: %w", path, err)
+	return config, nil
+}
+
+func (w *webFile) readTLS() (*tls.Config, error) {
+	c, err := w.current()
+	if err != nil {
+		return nil, err
 	}
-	return len(sections.TLS) > 0, nil
+	config, err := web.ConfigToTLSConfig(&c.TLSConfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the web configuration %s: %w", w.path, err)
+	}
+	return config, nil
 }
