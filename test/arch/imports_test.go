@@ -216,7 +216,7 @@ func (r importRule) applies(pkg string) bool {
 	return (len(r.from) == 0 || slices.ContainsFunc(r.from, in)) && !slices.ContainsFunc(r.except, in)
 }
 
-// forbids tells whether the rule is for an import, except for what "but" allows.
+// forbids reports whether the rule is for an import, except for what "but" allows.
 func (r importRule) forbids(name string) bool {
 	return slices.ContainsFunc(r.never, func(p string) bool { return within(name, p) })
 }

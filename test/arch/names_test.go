@@ -44,7 +44,7 @@ var (
 		` (fuzz targets|diagnosis rules|rules|recording rules|alerts|collectors|panels|dashboards|runbooks|subcommands|linters)\b`)
 )
 
-// exceptions tells, for each entry of a list of exceptions, whether it was needed.
+// exceptions records for each exception whether it was needed.
 type exceptions map[string]bool
 
 func exceptionsOf(names []string) exceptions {
@@ -55,7 +55,7 @@ func exceptionsOf(names []string) exceptions {
 	return e
 }
 
-// has tells whether a name is an exception, and notes that it was needed.
+// has reports whether a name is an exception, and records that it was needed.
 func (e exceptions) has(name string) bool {
 	_, found := e[name]
 	if found {

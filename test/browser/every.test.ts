@@ -124,7 +124,7 @@ it("says of the machine what its kernel says", async () => {
   });
   // The shown value is a few seconds old. It lies between the minimum and maximum since then.
   const loads: number[] = [];
-  await until("the load that the kernel has told", 60, async () => {
+  await until("the load that the kernel reports", 60, async () => {
     loads.push(Number(readFileSync("/proc/loadavg", "utf8").split(" ")[0]));
     const shown = await value("node-load", "1 minute");
     return (shown >= 0.98 * Math.min(...loads) && shown <= 1.02 * Math.max(...loads)) || undefined;

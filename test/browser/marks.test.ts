@@ -25,7 +25,7 @@ async function value(expr: string): Promise<number | undefined> {
   return one === undefined ? undefined : Number(one.value[1]);
 }
 
-const told = (workload: string, change: string): Promise<number | undefined> =>
+const reported = (workload: string, change: string): Promise<number | undefined> =>
   value(`teescope_workload_change_timestamp_seconds{workload="${workload}",change="${change}"}`);
 
 /** Compiles a program that only waits. Its name becomes its workload's name. */
@@ -51,10 +51,10 @@ async function startAgain(name: string, change: string, between: (file: string) 
     await running.stop();
     between(file);
     running = processes.start(file, ["1000"]);
-    const found = await until(`the ${change} of ${name}`, life + 8, () => told(name, change)).catch(() => undefined);
+    const found = await until(`the ${change} of ${name}`, life + 8, () => reported(name, change)).catch(() => undefined);
     if (found !== undefined) return;
   }
-  throw new Error(`no ${change} of ${name} is told`);
+  throw new Error(`no ${change} of ${name} is reported`);
 }
 
 beforeAll(async () => {
@@ -106,8 +106,8 @@ it("distinguishes a deployment from a restart, and marks neither helpers nor chi
   await shown(() => build.first().locator(".flag").textContent()).toBe("D");
   await shown(() => again.first().locator(".flag").textContent()).toBe("R");
   expect(await list.filter({ hasText: /markbuild .* restarted|markagain .* runs another|markforks|markhelper/ }).allTextContents()).toEqual([]);
-  expect(await told("markforks", "restart")).toBeUndefined();
-  expect(await told("markhelper", "restart")).toBeUndefined();
+  expect(await reported("markforks", "restart")).toBeUndefined();
+  expect(await reported("markhelper", "restart")).toBeUndefined();
   expect(await seriousViolations(page)).toEqual([]);
   await screenshot(page, "marks");
 });
@@ -144,7 +144,7 @@ it("marks the charts of Explore and of both sides of a comparison", async () => 
 });
 
 it("are in a report, to the second", async () => {
-  const at = (await told("markbuild", "deployment")) ?? 0;
+  const at = (await reported("markbuild", "deployment")) ?? 0;
   const file = join(folder, "report.html");
   await promisify(execFile)(teescopeBinary, ["report", "--server", tabs.url, "--window", "5m", "-o", file]);
   const page = await visit(files, pathToFileURL(file).href);

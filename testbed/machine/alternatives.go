@@ -65,7 +65,7 @@ func sites(entries []byte, table, text uint64, feature uint16, size int) ([]uint
 		list = append(list, site-text)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("the kernel never asks for feature %d", feature)
+		return nil, fmt.Errorf("the kernel never checks feature %d", feature)
 	}
 	return list, nil
 }

@@ -20,7 +20,7 @@ type Store string
 // Kernel is a kernel of the distribution, unpacked.
 type Kernel struct {
 	Release string // as uname -r says: 6.12.117+deb12-amd64
-	Dir     string // what is unpacked of its packages
+	Dir     string // the unpacked files of its packages
 }
 
 // patterns are the package names of the supported kernels. Debian removes old ABIs from its archive, so the

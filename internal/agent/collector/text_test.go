@@ -115,7 +115,7 @@ func TestUnfitSamples(t *testing.T) {
 	err := r.WriteText(&out, expfmt.NewFormat(expfmt.TypeTextPlain))
 	for _, reason := range []string{`test_a["one"] is collected twice`, "test_a is described twice and differently"} {
 		if err == nil || !strings.Contains(err.Error(), reason) {
-			t.Errorf("the error %v does not tell that %s", err, reason)
+			t.Errorf("the error %v does not say that %s", err, reason)
 		}
 	}
 	want := "# HELP test_a A.\n# TYPE test_a gauge\ntest_a{x=\"one\"} 1\ntest_a{x=\"tw\ufffdo\"} 3\ntest_a{y=\"one\"} 4\n"

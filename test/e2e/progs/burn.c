@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Touches argv[3] MiB of memory, burns CPU time for argv[1] milliseconds in user mode and argv[2] in
-// the kernel, prints "done" and then waits for the end of its input, so that what /proc says of it
-// can be read when it is at rest.
+// Touches argv[3] MiB of memory. Uses CPU time for argv[1] milliseconds in user mode and argv[2] in the
+// kernel. Prints "done" and waits for the end of its input, so that a test can read /proc while it is idle.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes calls of getpgid in bursts until it is killed: 100,000 calls, then it sleeps until the next third of a
-// second. The sampling has a period of one second: three bursts fall into each, wherever it looks.
+// second. The sampling has a period of one second: three bursts are in each period, wherever it begins.
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <time.h>

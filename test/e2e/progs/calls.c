@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program whose every system call is known in advance: the same calls in each run, also under a
-// tracer. SIGCHLD is blocked, so that no call is interrupted and restarted. "calls held" reads a
-// byte first and waits for the end of its input at last.
+// Makes a known sequence of system calls, the same in each run and under a tracer. SIGCHLD is blocked, so
+// that no call is interrupted and restarted. "calls held" first reads a byte, and finally waits for the end
+// of its input.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, 0);
 		sched_yield();
 	}
-	syscall(999); // no such call: it is counted all the same
+	syscall(999); // an unknown number, which is counted too
 	for (int n = 1; n <= 7; n++) {
 		pid_t pid = fork();
 

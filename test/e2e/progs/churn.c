@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// churn: starts a thread, lets it make one call and waits for its end, again and again, until the end of the input.
+// churn: repeatedly starts a thread that makes one call, and waits for its end, until the end of the input.
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>

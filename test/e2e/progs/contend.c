@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// contend N: N threads that all want one lock, hold it for some microseconds and want it again, until the end of the
-// input. The lock is fair: who has had it goes to the end of the queue and sleeps there, so that each turn is a wait
-// and a wake, on however few processors.
+// contend N: N threads that repeatedly take one lock and hold it for some microseconds, until the end of the input. The
+// lock is fair: a thread that releases it goes to the end of the queue and sleeps. So each hold is a wait and a wake, on
+// any number of processors.
 #define _GNU_SOURCE
 #include <limits.h>
 #include <linux/futex.h>
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static atomic_int queue, turn; // the next ticket, and whose turn it is
+static atomic_int queue, turn; // the next ticket, and the one that holds the lock
 
 static void *worker(void *unused)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Threads with names of their own, until standard input ends: one that computes, one that computes and sleeps
- * in turn, and N that sleep. */
+/* Runs named threads until the end of the input: one computes, one alternates between computing and
+ * sleeping, and N sleep. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

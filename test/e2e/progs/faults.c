@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes page faults of each kind and prints how many its own getrusage counted: reads and writes of
+// Causes page faults of each kind and prints their number according to getrusage: reads and writes of
 // fresh memory, a write to a shared zero page, copies after a fork, faults inside a system call, and
 // instruction fetches. The last line is "minor major" for the process; children are waited for.
 #define _GNU_SOURCE
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
 	p = fresh(n, PROT_READ | PROT_WRITE);
 	for (size_t i = 0; i < n; i++) // no page found, reading: the zero page
 		sum += p[i * 4096];
-	for (size_t i = 0; i < n; i++) // write to a page that is there and read-only
+	for (size_t i = 0; i < n; i++) // write to a present, read-only page
 		p[i * 4096] = 2;
 	p = fresh(n, PROT_READ | PROT_WRITE);
 	for (size_t i = 0; i < n; i++) // in kernel mode: read() writes to fresh memory
@@ -47,7 +47,8 @@ int main(int argc, char **argv)
 		_exit(0);
 	}
 	wait(&status);
-	for (size_t i = 0; i < n; i++) // the parent's pages are its own again, and still read-only
+	for (size_t i = 0; i < n;
+	     i++) // the parent no longer shares its pages, but they are still read-only
 		p[i * 4096] = 4;
 
 	getrusage(RUSAGE_SELF, &self);

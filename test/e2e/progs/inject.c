@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// inject PID CALL [ARGUMENT...]: lets the main thread of a running process make one system call, and
-// prints what it returned: a number, or minus the error's. An argument is a number, or "s:" and a string.
-// The thread then goes on with what it did.
+// inject PID CALL [ARGUMENT...]: makes the main thread of a running process execute one system call, and
+// prints the result: a number, or a negative error number. An argument is a number, or "s:" and a string.
+// The thread then continues.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static void wait_for_stop(void)
 	demand(waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status), "waiting for a stop");
 }
 
-// Stops the thread in a system call that it waits in, so that a syscall instruction lies before it.
+// Stops the thread within a waiting system call. The instruction before its address is then a syscall.
 static void stop_in_call(void)
 {
 	for (int i = 0; i < 2000; i++) {
@@ -61,7 +61,7 @@ static long call(long nr, const long *a)
 
 	regs.rip = saved.rip - 2;
 	regs.rax = nr;
-	regs.orig_rax = -1; // the call that was interrupted is not begun again before this one
+	regs.orig_rax = -1; // prevents a restart of the interrupted call before this one
 	regs.rdi = a[0];
 	regs.rsi = a[1];
 	regs.rdx = a[2];

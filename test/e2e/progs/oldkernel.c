@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// oldkernel PROGRAM [ARGUMENT...]: executes a program for which neither Landlock nor seccomp exists, as
-// on a kernel that was built without them.
+// oldkernel PROGRAM [ARGUMENT...]: executes a program without access to Landlock and seccomp, as on a
+// kernel that was built without them.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>

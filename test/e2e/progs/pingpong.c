@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // pingpong N: N round trips of one byte between two processes over pipes, both on CPU 0, so that each
-// trip is two context switches. Prints how many switches getrusage counted: voluntary, involuntary.
+// trip causes two context switches. Prints the switches that getrusage counted: voluntary, involuntary.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# pipeline.sh N SEQ WC: a shell script of many processes: N pipelines of two programs.
+# pipeline.sh N SEQ WC: runs N pipelines of two programs each.
 i=0
 while [ "$i" -lt "$1" ]; do
 	"$2" 10 | "$3" -l >/dev/null

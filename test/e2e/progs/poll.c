@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Asks for events again and again, never waits for one, and never finds any. Runs until it is killed.
+// Polls for events repeatedly, without waiting and without a result, until it is killed.
 #include <stdio.h>
 #include <sys/epoll.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reuse CALLS FIRST SECOND: runs "FIRST CALLS" and then "SECOND CALLS" in processes that carry the
-// same process id, and prints it. Asks the kernel for the id (clone3 with set_tid).
+// reuse CALLS FIRST SECOND: runs "FIRST CALLS" and then "SECOND CALLS" in processes with the same
+// process ID, and prints the ID. Requests the ID from the kernel (clone3 with set_tid).
 #define _GNU_SOURCE
 #include <linux/sched.h>
 #include <signal.h>

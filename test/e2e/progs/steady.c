@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes ten calls of getpgid each millisecond until it is killed. The wakeups are at absolute times,
-// so that the rate is 10,000 a second however loaded the machine is: a late one is made up for.
+// Makes ten calls of getpgid each millisecond until it is killed. The wakeups are at absolute times, so
+// the rate is 10,000 a second under any load: the program catches up after a delay.
 #define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <time.h>

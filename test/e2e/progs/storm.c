@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// storm N CALLS WIDTH [PROGRAM]: N short processes, at most WIDTH at a time. Each makes CALLS calls
-// of getpgid and exits; with PROGRAM each first executes it as "PROGRAM CALLS".
-// storm CALLS: is such a program.
+// storm N CALLS WIDTH [PROGRAM]: runs N short processes, at most WIDTH at once. Each makes CALLS calls
+// of getpgid and exits. With PROGRAM each first executes it as "PROGRAM CALLS".
+// storm CALLS: acts as such a program.
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/syscall.h>

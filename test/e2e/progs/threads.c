@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// threads N: starts N threads that sleep, prints how many there are, the first one included, and
-// ends with the end of its input.
+// threads N: starts N threads that sleep, prints the number of threads including the first one, and
+// ends at the end of its input.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs in the virtual SGX machine: each program of the testbed, with what the machine has counted before and after it.
+# Runs in the virtual SGX machine: each program of the testbed, with the machine's counts before and after it.
 set -u
 counted=/sys/module/swsgx/parameters
 
-# Waits for up to two minutes until something is so.
+# Waits for up to two minutes for a condition.
 until_so() {
 	tries=0
 	while ! "$@" && [ $tries -lt 1200 ]; do
@@ -12,10 +12,10 @@ until_so() {
 	done
 }
 
-# A program under another name is another workload.
+# A program with another name is another workload.
 as() { ln "/testbed/$1" "/testbed/$2"; }
 
-# Starts a program that waits to be looked at before it does anything.
+# Starts a program that stops until it is found and continued.
 hold() {
 	name=$1
 	shift
@@ -24,7 +24,7 @@ hold() {
 	held=$((held + 1))
 }
 
-# Lets it go on, with a client if it has one.
+# Continues the program, and starts its client if it has one.
 release() {
 	cat $counted/stats >"stats.$1.before"
 	eval "kill -CONT \$pid_$1"

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs in the virtual SGX machine: an enclave that is quiet all the while, one that pages, and then one that makes OCALLs
-# and little else. They are looked at after one window of $WINDOW seconds, and after a second one when nothing was found
-# in the first.
+# Runs in the virtual SGX machine: an enclave that is always idle, one that pages, and then one that mostly makes OCALLs.
+# They are analysed after one window of $WINDOW seconds, and after a second one if the first has no finding.
 set -u
 
-# A program under another name is another workload.
+# A program with another name is another workload.
 cp /testbed/kv /testbed/quiet
 cp /testbed/pingpong /testbed/chatty
 quiet -port 7000 -mib 1 >quiet.out &
@@ -21,7 +20,7 @@ up() {
 	done
 }
 
-# look writes what is found within two windows.
+# look writes the findings of up to two windows.
 look() {
 	for _ in 1 2; do
 		sleep "$WINDOW"
@@ -42,8 +41,8 @@ kill -9 $paging
 kill $up
 wait $up
 
-# What a crossing costs is measured just before: an emulated one costs what no processor's does, and more on a busy host.
-# One that becomes busy in between makes the measurement wrong, which is why there are further attempts.
+# The cost of a crossing is measured just before, because emulation changes it, and a busy host increases it.
+# If the host becomes busy in between, the measurement is wrong. So there are several attempts.
 for _ in 1 2 3; do
 	pingpong -count 2000 -ocalls 20 >cost.out
 	cost=$(awk "BEGIN { printf \"%.2fus\", 1e6 * $(number ecall_seconds) / ($(number ecalls) + $(number ocalls)) }")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs in the virtual SGX machine. Each name given to look is a moment: what teescope says of it, and what the
-# machine itself has counted.
+# Runs in the virtual SGX machine. Each name that look gets is a moment, with the figures of teescope and the counts of
+# the machine.
 set -u
 counted=/sys/module/swsgx/parameters
 free() { cat $counted/free; }
@@ -13,7 +13,7 @@ look() {
 	free >>"free.$1"
 }
 
-# The driver gives pages back after a process has ended: wait until there are as many as before.
+# The driver frees pages after a process has ended: wait until as many are free as before.
 settle() {
 	tries=0
 	while [ "$(free)" != "$1" ] && [ $tries -lt 100 ]; do
@@ -24,7 +24,7 @@ settle() {
 
 stat() { sed -n "s/^$1 //p" $counted/stats; }
 
-# Waits until the machine has counted so many more of something than at first.
+# Waits until a counter of the machine has grown by a number.
 grown() {
 	tries=0
 	while [ "$(stat "$1")" -lt $(($2 + $3)) ] && [ $tries -lt 600 ]; do
@@ -33,7 +33,7 @@ grown() {
 	done
 }
 
-# A program under another name is another workload.
+# A program with another name is another workload.
 as() { cp "/testbed/$1" "/testbed/$2"; }
 
 ./sgx.test -test.v -test.run "Counts|Listed|Guest" >kernel.log 2>&1
@@ -76,7 +76,7 @@ grower -mib 2 -working 2 -dynamic 1 -count 1 >grower.json
 settle "$rest"
 look grown
 
-# Crossings are counted, and timed, from when the functions of a process are probed. It stands still while it is
+# Crossings are counted and timed from the time at which the functions of a process are probed. It is stopped while it is
 # looked at. Each OCALL takes 2 ms.
 pingpong -count 0 -ocalls 3 -pause 2000 >pingpong.json &
 ping=$!
@@ -97,7 +97,7 @@ kill -9 $ping
 wait $ping
 settle "$rest"
 
-# The process that made the enclave ends first; its child goes on with it.
+# The process that created the enclave ends first. Its child continues to use it.
 as twoproc orphan
 entered=$(stat eenter)
 orphan -count 0 -seconds 60 >orphan.json &
@@ -114,7 +114,7 @@ settle "$rest"
 
 twoproc -count 50 >twoproc.json
 
-# Killed inside.
+# The process is killed while it is inside.
 as paging victim
 entered=$(stat eenter)
 victim -mib 1 -working 1 -count 0 >victim.json &

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs in the virtual SGX machine: ROUNDS rounds in which a key-value server in an enclave is loaded for SECONDS_EACH
-# with and without teescope beside it, in an order that changes. Prints a line for each window: round, mode, and
-# what the load says.
+# Runs in the virtual SGX machine: in each of ROUNDS rounds, a key-value server in an enclave is under load for
+# SECONDS_EACH, with and without teescope, in changing order. Prints a line for each window: round, mode, and the report
+# of the load generator.
 set -u
 
 kv -mib 2 -threads 8 >/dev/null &

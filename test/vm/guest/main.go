@@ -44,7 +44,7 @@ func section(name, text string) {
 }
 
 // count runs a program with known system calls, starts and ends, and then the tests of the agent's confinement. All
-// probes must attach, including that on the ends of calls, whatever they cost under emulation.
+// probes must attach, including that on the ends of calls, at any cost under emulation.
 func count() error {
 	a, err := startAgent("agent", "--syscalls.time", "--overhead.budget=100%")
 	if err != nil {
