@@ -32,7 +32,7 @@ func Rules(c *config.Config) ([]*rulefile.File, error) {
 
 // ruleOptions names the rules of a configuration, without receivers of alerts.
 func ruleOptions(c *config.Config) prom.RuleOptions {
-	o := prom.RuleOptions{Files: c.Rules.Files, Interval: c.Rules.Interval}
+	o := prom.RuleOptions{Files: c.Rules.Files, Interval: c.Rules.Interval, Step: c.Interval}
 	if c.Rules.Default {
 		o.Shipped = shipped.Files
 	}

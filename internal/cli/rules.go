@@ -39,7 +39,7 @@ func CheckRules(out io.Writer, known []*metric.Desc, patterns []string) error {
 	if len(names) == 0 {
 		return fmt.Errorf("no file matches %s", strings.Join(patterns, " "))
 	}
-	files, err := rulefile.Read(names)
+	files, err := rulefile.Read(names, rulefile.DefaultStep)
 	var wrong *rulefile.Error
 	if errors.As(err, &wrong) {
 		for _, p := range wrong.Problems {

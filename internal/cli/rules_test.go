@@ -21,7 +21,7 @@ const shippedFiles = "../../rules/*.yaml"
 
 // Each alert describes what it found and what its threshold is based on. Its runbook describes what to do.
 func TestShippedAlertsAreExplained(t *testing.T) {
-	files, err := rulefile.Shipped(shipped.Files)
+	files, err := rulefile.Shipped(shipped.Files, rulefile.DefaultStep)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestShippedRulesAreTested(t *testing.T) {
 		}
 		text.Write(data)
 	}
-	files, err := rulefile.Shipped(shipped.Files)
+	files, err := rulefile.Shipped(shipped.Files, rulefile.DefaultStep)
 	if err != nil {
 		t.Fatal(err)
 	}

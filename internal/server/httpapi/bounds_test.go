@@ -48,7 +48,12 @@ func TestOriginCheck(t *testing.T) {
 		{"an image of another site", "/api/v1/query", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "image"}, 403},
 		{"a frame of another port", "/api/v1/query", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Dest", "iframe"}, 403},
 		{"typed by a person", "/api/v1/query", []string{"Sec-Fetch-Site", "none", "Sec-Fetch-Dest", "document"}, 200},
-		{"a link on another site", "/metrics", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "document"}, 200},
+		{"a link on another site", "/metrics", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 403},
+		{"another site opens a query", "/api/v1/query", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 403},
+		{"another port opens a query", "/api/v1/query", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 403},
+		{"a form of another site", "/api/v1/query", []string{"Origin", "http://" + own, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"}, 403},
+		{"another spelling of the path", "/%61pi/v1/query", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"a link of the own page", "/metrics", []string{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 200},
 		{"a link to the page", "/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "document"}, 200},
 	} {
 		resp, body := request(t, s, "GET", tt.path, tt.header...)

@@ -65,15 +65,17 @@ func isCertified(r *http.Request) bool {
 	return r.TLS != nil && r.TLS.ServerName != "" && strings.EqualFold(r.TLS.ServerName, hostOf(r.Host))
 }
 
-// checkOrigin refuses requests for data from pages of another origin. Such a page cannot read the responses, but it can
-// request expensive ones through a visitor's browser. Browsers mark these requests with Sec-Fetch-Site, and with Origin
-// if the page wants to read the response. Other programs send neither. A navigation to the data is allowed.
+// checkOrigin refuses requests for data that another site makes a visitor's browser send: from a script, as an image, and
+// as a navigation. The site cannot read the responses, but it can request expensive ones. Browsers mark these requests
+// with Sec-Fetch-Site, if the address is that of this machine or has TLS, and with Origin if a script wants to read the
+// response. Other programs send neither. A link of another site to the page is allowed.
 func checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isData(r.URL.Path) && isForeign(r) {
 			writeText(w, http.StatusForbidden, fmt.Sprintf(
-				"teescope answers its own page and programs, and no page of another origin (this one is %q).\n"+
-					"Behind a proxy, let it pass the header Host on as it is.\n", text.Cut(r.Header.Get("Origin"), maxShown)))
+				"teescope answers its own page and programs, and no other site (Origin %q, Sec-Fetch-Site %q).\n"+
+					"To open this address in a browser, enter it instead of following a link. Behind a proxy, let it pass the header Host on as it is.\n",
+				text.Cut(r.Header.Get("Origin"), maxShown), text.Cut(r.Header.Get("Sec-Fetch-Site"), maxShown)))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -83,15 +85,17 @@ func checkOrigin(next http.Handler) http.Handler {
 func isData(path string) bool { return strings.HasPrefix(path, "/api/") || path == "/metrics" }
 
 func isForeign(r *http.Request) bool {
-	if origin := r.Header.Get("Origin"); origin != "" {
-		u, err := url.Parse(origin)
-		return err != nil || !strings.EqualFold(u.Host, r.Host) // "null" has no host
-	}
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
+	default:
+		return true
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
 		return false
 	}
-	return r.Header.Get("Sec-Fetch-Dest") != "document"
+	u, err := url.Parse(origin)
+	return err != nil || !strings.EqualFold(u.Host, r.Host) // "null" has no host
 }
 
 // isAllowed reports whether requests may name a host.

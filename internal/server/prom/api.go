@@ -43,7 +43,7 @@ func (s *Server) newAPI(p parser.Parser) http.Handler {
 	cfg := *s.cfg
 	registry := features.NewRegistry()
 	api := apiv1.NewAPI(
-		s.engine, s.db, nil, nil, s.db,
+		s.engine, &boundedStorage{s.db, s.memory.queryBytes()}, nil, nil, s.db,
 		func(context.Context) apiv1.ScrapePoolsRetriever { return s.scraper },
 		func(context.Context) apiv1.TargetRetriever { return s.scraper },
 		func(context.Context) apiv1.AlertmanagerRetriever { return s.alertmanagers() },

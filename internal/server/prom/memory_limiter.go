@@ -3,6 +3,7 @@
 package prom
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -26,7 +27,19 @@ const (
 	perQuery = 128 << 20
 	// collectEvery is the minimum time between two forced collections.
 	collectEvery = time.Second
+	// atLimit is the share in use at which running queries are ended, and watchEvery the time between two looks at it. The
+	// estimates of package bound hold for one query. This holds for all, and for what else takes memory meanwhile.
+	atLimit    = 0.9
+	watchEvery = 20 * time.Millisecond
 )
+
+// memoryError is the cause of the end of a query that was ended because of the memory limit.
+type memoryError struct{ reason string }
+
+// Error implements error.
+func (e *memoryError) Error() string {
+	return e.reason + "; the query was ended: select fewer series, a shorter time range or fewer points, or raise the limit"
+}
 
 // memoryLimiter refuses queries and new series when the memory limit is near.
 type memoryLimiter struct {
@@ -36,10 +49,15 @@ type memoryLimiter struct {
 
 	mu        sync.Mutex
 	collected time.Time
+
+	watched sync.Mutex
+	queries map[*context.CancelCauseFunc]struct{} // those that run; they are watched while there are any
 }
 
 func newMemoryLimiter(limit int64) *memoryLimiter {
-	return &memoryLimiter{limit: limit, live: liveHeap, collect: runtime.GC}
+	return &memoryLimiter{
+		limit: limit, live: liveHeap, collect: runtime.GC, queries: map[*context.CancelCauseFunc]struct{}{},
+	}
 }
 
 func liveHeap() uint64 {
@@ -73,6 +91,53 @@ func (l *memoryLimiter) maxSamples() int {
 	return min(maxSamples, int(queryShare*float64(l.limit)/bytesPerSample)/l.running())
 }
 
+// queryBytes returns the memory that one query may take besides its samples.
+func (l *memoryLimiter) queryBytes() float64 {
+	if l.limit == 0 {
+		return maxQueryBytes
+	}
+	return min(maxQueryBytes, queryShare*float64(l.limit)/float64(l.running()))
+}
+
+// watch returns a context that ends with a *memoryError when the limit is reached, and a function to call when the query
+// has ended.
+func (l *memoryLimiter) watch(ctx context.Context) (context.Context, func()) {
+	if l.limit == 0 {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	l.watched.Lock()
+	defer l.watched.Unlock()
+	l.queries[&cancel] = struct{}{}
+	if len(l.queries) == 1 {
+		go l.watchAll()
+	}
+	return ctx, func() {
+		l.watched.Lock()
+		defer l.watched.Unlock()
+		delete(l.queries, &cancel)
+		cancel(nil)
+	}
+}
+
+// watchAll ends all queries when the limit is reached, and returns when none runs.
+func (l *memoryLimiter) watchAll() {
+	for {
+		time.Sleep(watchEvery)
+		l.watched.Lock()
+		if len(l.queries) == 0 {
+			l.watched.Unlock()
+			return
+		}
+		if float64(l.live()) > atLimit*float64(l.limit) {
+			for cancel := range l.queries {
+				(*cancel)(&memoryError{l.reason()})
+			}
+		}
+		l.watched.Unlock()
+	}
+}
+
 // running returns how many queries may run at once.
 func (l *memoryLimiter) running() int {
 	if l.limit == 0 {
@@ -90,7 +155,9 @@ func (l *memoryLimiter) guard(next http.Handler) http.Handler {
 				"; queries are refused until memory is free: try again in a moment, raise the limit, or scrape fewer series")
 			return
 		}
-		next.ServeHTTP(w, r)
+		ctx, done := l.watch(r.Context())
+		defer done()
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"sync/atomic"
+	"net/netip"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -18,75 +20,161 @@ const (
 	maxWait    = 10 * time.Second
 )
 
-// maxQuery is the maximum length of a query, in bytes. The time that Prometheus needs to prepare a query grows with the
-// square of its nesting, and does not count towards the query's timeout. A query of some megabytes overflows the stack,
-// which ends the process.
-const maxQuery = 16 << 10
-
 // concurrencyLimiter lets a bounded number of requests run and a bounded number wait. It answers 503 to further
 // requests, and to those that have waited too long.
+//
+// No client takes all. One place is kept free for a second client, the client with the fewest running requests is next,
+// and in a full queue a client with fewer waiting requests takes a place of the client with the most.
 type concurrencyLimiter struct {
 	next     http.Handler
-	running  chan struct{}
-	waiting  atomic.Int64
+	places   int
 	patience time.Duration
+
+	mu      sync.Mutex
+	running map[string]int // by client
+	queue   []*waiter      // the first has waited for the longest time
+}
+
+// waiter is a request that waits. Its channel receives whether it may run.
+type waiter struct {
+	client string
+	turn   chan bool // has room for one value
 }
 
 func newConcurrencyLimiter(next http.Handler, running int) *concurrencyLimiter {
-	return &concurrencyLimiter{next: next, running: make(chan struct{}, running), patience: maxWait}
+	return &concurrencyLimiter{next: next, places: running, patience: maxWait, running: map[string]int{}}
 }
 
 // ServeHTTP implements http.Handler.
 func (c *concurrencyLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !c.enter(r) {
+	client := clientOf(r)
+	if !c.enter(r, client) {
 		// The error type is the one of a query that times out in the queue of Prometheus.
 		refuse(w, http.StatusServiceUnavailable, "timeout", fmt.Sprintf(
 			"teescope is busy: it answers %d requests at once and more are waiting; "+
-				"try again in a moment, or query a shorter time range, fewer series or a larger step", cap(c.running)))
+				"try again in a moment, or query a shorter time range, fewer series or a larger step", c.places))
 		return
 	}
-	defer func() { <-c.running }()
+	defer c.leave(client)
 	c.next.ServeHTTP(w, r)
 }
 
-func (c *concurrencyLimiter) enter(r *http.Request) bool {
-	select {
-	case c.running <- struct{}{}:
-		return true
-	default:
+// clientOf names the sender of a request: its address, and for IPv6 its network, because a host has many addresses in it.
+func clientOf(r *http.Request) string {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return ""
 	}
-	defer c.waiting.Add(-1)
-	if c.waiting.Add(1) > maxWaiting {
+	addr := from.Addr().Unmap()
+	if network, err := addr.Prefix(64); err == nil && addr.Is6() {
+		return network.String()
+	}
+	return addr.String()
+}
+
+func (c *concurrencyLimiter) enter(r *http.Request, client string) bool {
+	me := c.ask(client)
+	if me == nil {
 		return false
 	}
 	timeout := time.NewTimer(c.patience)
 	defer timeout.Stop()
 	select {
-	case c.running <- struct{}{}:
-		return true
+	case run := <-me.turn:
+		return run
 	case <-timeout.C:
-		return false
 	case <-r.Context().Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.queue, me); i >= 0 {
+		c.queue = slices.Delete(c.queue, i, i+1)
 		return false
+	}
+	return <-me.turn // it was decided meanwhile
+}
+
+// ask enqueues a request, which may run at once. It returns nil when the queue is full.
+func (c *concurrencyLimiter) ask(client string) *waiter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	me := &waiter{client: client, turn: make(chan bool, 1)}
+	c.queue = append(c.queue, me)
+	c.start()
+	if len(c.queue) <= maxWaiting {
+		return me
+	}
+	most := c.largest()
+	if c.waiting(most) <= c.waiting(client) {
+		c.queue = c.queue[:len(c.queue)-1]
+		return nil
+	}
+	for i, w := range slices.Backward(c.queue) {
+		if w.client == most {
+			c.queue = slices.Delete(c.queue, i, i+1)
+			w.turn <- false
+			break
+		}
+	}
+	return me
+}
+
+// largest returns the client with the most waiting requests.
+func (c *concurrencyLimiter) largest() string {
+	counts := map[string]int{}
+	most := ""
+	for _, w := range c.queue {
+		if counts[w.client]++; counts[w.client] > counts[most] {
+			most = w.client
+		}
+	}
+	return most
+}
+
+func (c *concurrencyLimiter) waiting(client string) int {
+	n := 0
+	for _, w := range c.queue {
+		if w.client == client {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *concurrencyLimiter) leave(client string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running[client]--; c.running[client] == 0 {
+		delete(c.running, client)
+	}
+	c.start()
+}
+
+// start lets waiting requests run while there are places for them.
+func (c *concurrencyLimiter) start() {
+	for {
+		next := -1
+		for i, w := range c.queue {
+			if c.mayRun(w.client) && (next < 0 || c.running[w.client] < c.running[c.queue[next].client]) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return
+		}
+		w := c.queue[next]
+		c.queue = slices.Delete(c.queue, next, next+1)
+		c.running[w.client]++
+		w.turn <- true
 	}
 }
 
-// shortQueries refuses queries whose text is too long.
-func shortQueries(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := r.ParseForm(); err != nil {
-			refuse(w, http.StatusBadRequest, "bad_data", "reading the parameters: "+err.Error())
-			return
-		}
-		for _, query := range r.Form["query"] {
-			if len(query) > maxQuery {
-				refuse(w, http.StatusBadRequest, "bad_data", fmt.Sprintf(
-					"the query has %d bytes and may have %d: split it into several", len(query), maxQuery))
-				return
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
+func (c *concurrencyLimiter) mayRun(client string) bool {
+	all := 0
+	for _, n := range c.running {
+		all += n
+	}
+	return all < c.places && c.running[client] < max(1, c.places-1)
 }
 
 // refuse answers in the error format of the Prometheus API, so that its clients understand it.

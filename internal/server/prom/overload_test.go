@@ -5,12 +5,15 @@ package prom
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/server/prom/bound"
 )
 
 // answered is the answer to a request.
@@ -33,6 +36,22 @@ func ask(t *testing.T, h http.Handler, r *http.Request) answered {
 	return a
 }
 
+// from returns a request of one of several clients.
+func from(client int) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.RemoteAddr = fmt.Sprintf("192.0.2.%d:4000", client)
+	return r
+}
+
+func (c *concurrencyLimiter) counts() (running, waiting int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.running {
+		running += n
+	}
+	return running, len(c.queue)
+}
+
 // busy returns a limiter in which the maximum number of requests run, until release is called.
 func busy(t *testing.T, patience time.Duration) (c *concurrencyLimiter, release func()) {
 	t.Helper()
@@ -45,8 +64,8 @@ func busy(t *testing.T, patience time.Duration) (c *concurrencyLimiter, release 
 		<-block
 	}), maxRunning)
 	c.patience = patience
-	for range maxRunning {
-		go c.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	for i := range maxRunning {
+		go c.ServeHTTP(httptest.NewRecorder(), from(i))
 	}
 	for range maxRunning {
 		<-entered
@@ -72,7 +91,7 @@ func TestWhoWaitsGetsATurn(t *testing.T) {
 	for range maxWaiting {
 		go func() { done <- ask(t, c, httptest.NewRequest(http.MethodGet, "/", nil)) }()
 	}
-	eventually(t, 10*time.Second, "a full queue", func() bool { return c.waiting.Load() == maxWaiting })
+	eventually(t, 10*time.Second, "a full queue", func() bool { _, waiting := c.counts(); return waiting == maxWaiting })
 	if a := ask(t, c, httptest.NewRequest(http.MethodGet, "/", nil)); a.status != http.StatusServiceUnavailable {
 		t.Errorf("one more than may wait: %d, want 503 at once", a.status)
 	}
@@ -82,7 +101,7 @@ func TestWhoWaitsGetsATurn(t *testing.T) {
 			t.Errorf("one that waited: %d %+v", a.status, a.body)
 		}
 	}
-	if n := len(c.running); n != 0 {
+	if n, _ := c.counts(); n != 0 {
 		t.Errorf("%d still run", n)
 	}
 }
@@ -95,7 +114,7 @@ func TestWhoIsGoneDoesNotWait(t *testing.T) {
 	if a := ask(t, c, httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx)); a.status != http.StatusServiceUnavailable {
 		t.Errorf("%d", a.status)
 	}
-	if n := c.waiting.Load(); n != 0 {
+	if _, n := c.counts(); n != 0 {
 		t.Errorf("%d still wait", n)
 	}
 }
@@ -109,11 +128,11 @@ func TestLongQueriesAreRefused(t *testing.T) {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		return r
 	}
-	if a := ask(t, s.Handler(), form("up"+strings.Repeat(" ", maxQuery-2))); a.status != http.StatusOK {
+	if a := ask(t, s.Handler(), form("up"+strings.Repeat(" ", bound.MaxText-2))); a.status != http.StatusOK {
 		t.Errorf("the longest query: %d %+v", a.status, a.body)
 	}
 	for name, query := range map[string]string{
-		"too long": "up" + strings.Repeat(" ", maxQuery-1),
+		"too long": "up" + strings.Repeat(" ", bound.MaxText-1),
 		"nested":   strings.Repeat("abs(", 1_000_000) + "1" + strings.Repeat(")", 1_000_000),
 		"negated":  strings.Repeat("-", 4_000_000) + "1",
 	} {
@@ -129,7 +148,8 @@ func TestLongQueriesAreRefused(t *testing.T) {
 	}
 }
 
-// A query that would hold too many samples fails with the reason before it holds them.
+// A query that would hold too many samples fails with the reason before it holds them. One with too many steps is not
+// evaluated.
 func TestCostlyQueriesEnd(t *testing.T) {
 	var log logs
 	s, _ := start(t, options(t.TempDir(), &log))
@@ -137,13 +157,70 @@ func TestCostlyQueriesEnd(t *testing.T) {
 		_, times, _ := samples(t, s, "scrapes_total[1m]")
 		return len(times) > 0
 	})
-	query := url.QueryEscape("max_over_time(vector(1)[10d:100ms])")
+	series := make([]string, 20)
+	for i := range series {
+		series[i] = fmt.Sprintf(`label_replace(vector(1), "i", "%d", "", "")`, i)
+	}
+	query := url.QueryEscape("max_over_time((" + strings.Join(series, " or ") + ")[9d:1s])")
 	a := ask(t, s.Handler(), httptest.NewRequest(http.MethodGet, "/api/v1/query?query="+query, nil))
 	if a.status != http.StatusUnprocessableEntity || !strings.Contains(a.body.Error, "too many samples") {
+		t.Errorf("%d %+v", a.status, a.body)
+	}
+	query = url.QueryEscape("max_over_time(vector(1)[10d:100ms])")
+	a = ask(t, s.Handler(), httptest.NewRequest(http.MethodGet, "/api/v1/query?query="+query, nil))
+	if a.status != http.StatusBadRequest || !strings.Contains(a.body.Error, "use a larger step than 100ms") {
 		t.Errorf("%d %+v", a.status, a.body)
 	}
 	points := "/api/v1/query_range?query=up&start=0&end=1000000&step=1"
 	if a := ask(t, s.Handler(), httptest.NewRequest(http.MethodGet, points, nil)); a.status != http.StatusBadRequest || !strings.Contains(a.body.Error, "11,000") {
 		t.Errorf("a million points: %d %+v", a.status, a.body)
 	}
+}
+
+// One client never holds all places, and its queue gives way to a second client.
+func TestOneClientLeavesAPlaceToOthers(t *testing.T) {
+	const loud, quiet = 1, 2
+	block, entered := make(chan struct{}), make(chan string, maxRunning)
+	c := newConcurrencyLimiter(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		entered <- r.RemoteAddr
+		<-block
+	}), maxRunning)
+	c.patience = time.Minute
+	statuses := make(chan int, maxRunning+maxWaiting)
+	for range maxRunning - 1 + maxWaiting {
+		go func() { statuses <- ask(t, c, from(loud)).status }()
+	}
+	for range maxRunning - 1 {
+		<-entered
+	}
+	eventually(t, 10*time.Second, "a full queue", func() bool { _, waiting := c.counts(); return waiting == maxWaiting })
+	if running, _ := c.counts(); running != maxRunning-1 {
+		t.Errorf("%d requests of one client run", running)
+	}
+	done := make(chan int, 2)
+	for range 2 {
+		go func() { done <- ask(t, c, from(quiet)).status }()
+	}
+	if who := <-entered; who != from(quiet).RemoteAddr {
+		t.Errorf("%s got the free place", who)
+	}
+	if status := <-statuses; status != http.StatusServiceUnavailable {
+		t.Errorf("a request of the loud client: %d, want 503 in favour of the other client", status)
+	}
+	go func() {
+		for range entered { //nolint:revive // the rest enters in any order
+		}
+	}()
+	close(block)
+	for range 2 {
+		if status := <-done; status != http.StatusOK {
+			t.Errorf("the other client: %d", status)
+		}
+	}
+	for range maxRunning - 2 + maxWaiting {
+		if status := <-statuses; status != http.StatusOK {
+			t.Errorf("the loud client: %d", status)
+		}
+	}
+	close(entered)
 }

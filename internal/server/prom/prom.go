@@ -26,6 +26,7 @@ import (
 	apiv1 "github.com/prometheus/prometheus/web/api/v1"
 
 	"github.com/teescope/teescope/internal/lib/quietlog"
+	"github.com/teescope/teescope/internal/server/prom/bound"
 )
 
 // Limits of a query. Five million samples take 80 MB. That is enough for a day of 250 series at 5 s, and too little to
@@ -87,7 +88,7 @@ type Server struct {
 	lock    *dirLock
 	metrics *registrations
 	db      *tsdb.DB
-	engine  *promql.Engine
+	engine  *boundedEngine
 	scraper *scrape.Manager
 	self    *pipeServer
 	cfg     *config.Config
@@ -157,7 +158,7 @@ func (s *Server) open() (err error) {
 		return fmt.Errorf("creating the scrape manager: %w", err)
 	}
 	p := parser.NewParser(parser.Options{})
-	s.engine = promql.NewEngine(promql.EngineOpts{
+	s.engine = s.boundedEngine(promql.NewEngine(promql.EngineOpts{
 		Logger:               quietlog.New(s.opts.Log, "promql"),
 		Reg:                  s.metrics,
 		MaxSamples:           s.memory.maxSamples(),
@@ -169,7 +170,7 @@ func (s *Server) open() (err error) {
 			return s.opts.Interval.Milliseconds()
 		},
 		Parser: p,
-	})
+	}))
 	s.evaluating, s.giveUp = context.WithCancel(context.Background())
 	if s.ruler != nil {
 		s.rules = s.ruler.attach(s)
@@ -178,8 +179,14 @@ func (s *Server) open() (err error) {
 	s.api = sync.OnceValue(func() http.Handler { return s.newAPI(p) })
 	go s.api()
 	served := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.api().ServeHTTP(w, r) })
-	s.drainer.open(shortQueries(newConcurrencyLimiter(s.memory.guard(served), s.memory.running())))
+	bounded := boundedRequests(s.memory.guard(s.boundedMetadata(withDeadline(served))))
+	s.drainer.open(newConcurrencyLimiter(bounded, s.memory.running()))
 	return nil
+}
+
+func (s *Server) boundedEngine(e *promql.Engine) *boundedEngine {
+	limits := bound.Limits{Step: s.opts.Interval, Kept: s.opts.RetentionTime}
+	return &boundedEngine{QueryEngine: e, limits: limits, most: s.memory.maxSamples(), bytes: s.memory.queryBytes()}
 }
 
 func (s *Server) tsdbDir() string { return filepath.Join(s.opts.DataDir, "tsdb") }
@@ -204,9 +211,6 @@ func (s *Server) release() error {
 func (s *Server) close() error {
 	if s.api != nil {
 		s.api() // the API may still be built from what is closed here
-	}
-	if s.engine != nil {
-		_ = s.engine.Close() // only closes the query log, which is not used
 	}
 	if s.giveUp != nil {
 		s.giveUp()

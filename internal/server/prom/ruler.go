@@ -29,6 +29,7 @@ type RuleOptions struct {
 	Files    []string      // patterns of file names
 	Shipped  fs.FS         // the rules that come with the program, *.yaml; nil for none
 	Interval time.Duration // between two evaluations, unless a group sets its own
+	Step     time.Duration // of subqueries that name none; 0 is the default time between two scrapes
 	Hub      *notify.Hub   // with nil, no rules are evaluated
 	Alerts   *Alertmanagers
 	// URL returns the address of this server, without a slash at its end. It is called after the initialisation.
@@ -111,9 +112,13 @@ func (r *ruler) load() error {
 
 // ReadRules reads the files that a server evaluates. The error may be a *[rulefile.Error].
 func ReadRules(o RuleOptions) ([]*rulefile.File, error) {
+	step := o.Step
+	if step == 0 {
+		step = rulefile.DefaultStep
+	}
 	var files []*rulefile.File
 	if o.Shipped != nil {
-		shipped, err := rulefile.Shipped(o.Shipped)
+		shipped, err := rulefile.Shipped(o.Shipped, step)
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +128,7 @@ func ReadRules(o RuleOptions) ([]*rulefile.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := rulefile.Read(names)
+	own, err := rulefile.Read(names, step)
 	return append(files, own...), err
 }
 

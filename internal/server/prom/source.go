@@ -19,13 +19,13 @@ import (
 // [query.Source].
 type Source struct {
 	// enter returns what to query, a context that ends when the query must give up, and a function to call afterwards.
-	enter func(context.Context) (context.Context, *promql.Engine, storage.Queryable, func(), error)
+	enter func(context.Context) (context.Context, promql.QueryEngine, storage.Queryable, func(), error)
 }
 
 // Source returns the embedded database as a source for queries of this process. Like the API, it does not answer before
 // Init or while the memory limit is near.
 func (s *Server) Source() *Source {
-	return &Source{enter: func(ctx context.Context) (context.Context, *promql.Engine, storage.Queryable, func(), error) {
+	return &Source{enter: func(ctx context.Context) (context.Context, promql.QueryEngine, storage.Queryable, func(), error) {
 		next, end, reason := s.drainer.enter()
 		if next == nil {
 			return nil, nil, nil, nil, errors.New(reason)

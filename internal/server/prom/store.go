@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/teescope/teescope/internal/server/prom/bound"
 )
 
 // maxStored is the maximum number of samples in a [Store]. Each takes 16 bytes.
@@ -107,14 +110,16 @@ func (s *Store) Source() (*Source, error) {
 	if err := s.sort(); err != nil {
 		return nil, err
 	}
+	step := 15 * time.Second
 	engine := promql.NewEngine(promql.EngineOpts{
 		Logger: slog.New(slog.DiscardHandler), MaxSamples: maxSamples, Timeout: queryTimeout, LookbackDelta: lookbackDelta,
 		EnableAtModifier: true, EnableNegativeOffset: true,
-		NoStepSubqueryIntervalFn: func(int64) int64 { return (15 * time.Second).Milliseconds() },
+		NoStepSubqueryIntervalFn: func(int64) int64 { return step.Milliseconds() },
 		Parser:                   parser.NewParser(parser.Options{}),
 	})
-	return &Source{enter: func(ctx context.Context) (context.Context, *promql.Engine, storage.Queryable, func(), error) {
-		return ctx, engine, s, func() {}, nil
+	bounded := &boundedEngine{QueryEngine: engine, limits: bound.Limits{Step: step}, most: maxSamples, bytes: math.Inf(1)}
+	return &Source{enter: func(ctx context.Context) (context.Context, promql.QueryEngine, storage.Queryable, func(), error) {
+		return ctx, bounded, s, func() {}, nil
 	}}, nil
 }
 

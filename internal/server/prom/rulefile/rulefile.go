@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
@@ -111,8 +112,8 @@ func Find(patterns []string) ([]string, error) {
 	return names, nil
 }
 
-// Read reads and parses files by name. The error is an *[Error].
-func Read(names []string) ([]*File, error) {
+// Read reads and parses files by name. Step is the step of subqueries that name none. The error is an *[Error].
+func Read(names []string, step time.Duration) ([]*File, error) {
 	var files []*File
 	var problems []Problem
 	for _, name := range names {
@@ -122,14 +123,14 @@ func Read(names []string) ([]*File, error) {
 			problems = append(problems, Problem{File: name, Text: unnamed(err)})
 			continue
 		}
-		problems = append(problems, f.Parse()...)
+		problems = append(problems, f.Parse(step)...)
 		files = append(files, f)
 	}
 	return files, failed(problems)
 }
 
 // Shipped reads the files that come with the program.
-func Shipped(fsys fs.FS) ([]*File, error) {
+func Shipped(fsys fs.FS, step time.Duration) ([]*File, error) {
 	names, err := fs.Glob(fsys, "*.yaml")
 	if err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func Shipped(fsys fs.FS) ([]*File, error) {
 		if f.Data, err = fs.ReadFile(fsys, name); err != nil {
 			return nil, err
 		}
-		problems = append(problems, f.Parse()...)
+		problems = append(problems, f.Parse(step)...)
 		files = append(files, f)
 	}
 	return files, failed(problems)
@@ -202,11 +203,14 @@ func unnamed(err error) string {
 	return text.Remedy(err, "").Error()
 }
 
-// Parse parses the file's data as Prometheus does.
-func (f *File) Parse() []Problem {
+// Parse parses the file's data as Prometheus does, and refuses queries that could take too much memory.
+func (f *File) Parse(step time.Duration) []Problem {
+	f.index()
+	if problems := f.unparsable(); len(problems) > 0 {
+		return problems
+	}
 	discard := slog.New(slog.DiscardHandler)
 	groups, errs := rulefmt.Parse(f.Data, false, model.UTF8Validation, parser.NewParser(parser.Options{}), discard)
-	f.index()
 	var problems []Problem
 	for _, err := range errs {
 		for _, p := range f.problems(err) {
@@ -215,8 +219,12 @@ func (f *File) Parse() []Problem {
 			}
 		}
 	}
-	if len(problems) == 0 {
-		f.Groups = groups
+	if len(problems) > 0 {
+		return problems
+	}
+	f.Groups = groups
+	if problems = f.costly(step); len(problems) > 0 {
+		f.Groups = nil
 	}
 	return problems
 }

@@ -50,7 +50,7 @@ func check(t *testing.T, name string) (lines []string, good bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := Read(names)
+	files, err := Read(names, DefaultStep)
 	var wrong *Error
 	if err != nil && !errors.As(err, &wrong) {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestReadIsBounded(t *testing.T) {
 	if err := os.WriteFile(name, make([]byte, maxFile+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read([]string{name}); err == nil || !strings.Contains(err.Error(), "larger than 4 MiB") {
+	if _, err := Read([]string{name}, DefaultStep); err == nil || !strings.Contains(err.Error(), "larger than 4 MiB") {
 		t.Errorf("Read() = %v", err)
 	}
 }

@@ -170,7 +170,7 @@ func read(name string) (*file, []rulefile.Problem) {
 			warnings = append(warnings, rulefile.Problem{File: name, Warning: true, Text: fmt.Sprintf(
 				"rule_files: there is no %s (names are relative to this file)", pattern)})
 		}
-		files, err := rulefile.Read(found)
+		files, err := rulefile.Read(found, rulefile.DefaultStep)
 		var wrong *rulefile.Error
 		if errors.As(err, &wrong) {
 			return nil, append(warnings, wrong.Problems...)
