@@ -44,8 +44,9 @@ func TestShowRulesListsItsOwnFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, list, _ := strings.Cut(help, "\nFlags:")
 	var flags []string
-	for _, m := range regexp.MustCompile(`(?m)^ .*--([a-z.-]+)`).FindAllStringSubmatch(help[strings.Index(help, "\nFlags:"):], -1) {
+	for _, m := range regexp.MustCompile(`(?m)^ .*--([a-z.-]+)`).FindAllStringSubmatch(list, -1) {
 		flags = append(flags, m[1])
 	}
 	if want := []string{"config", "rules.files", "rules.default", "rules.interval", "json", "help"}; !slices.Equal(flags, want) {
