@@ -29,6 +29,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/lib/privilege"
 	"github.com/teescope/teescope/internal/lib/service"
+	"github.com/teescope/teescope/internal/lib/systemd"
 	"github.com/teescope/teescope/internal/lib/trim"
 	"github.com/teescope/teescope/internal/server/dashboards"
 	"github.com/teescope/teescope/internal/server/findings"
@@ -198,7 +199,8 @@ func (p *program) run(ctx context.Context) error {
 	p.url = web.URL
 	group.Add(web)
 	group.Add(p.services...)
-	group.Add(web.Drain(), trimmer{}, &announcer{out: p.Out, url: web.URL, page: p.web.API != nil})
+	manager := systemd.New(systemd.Options{Getenv: os.Getenv, Confined: p.confined, Healthy: web.Healthy, Log: p.Log})
+	group.Add(web.Drain(), trimmer{}, &announcer{out: p.Out, url: web.URL, page: p.web.API != nil}, manager)
 	return group.Run(ctx)
 }
 

@@ -17,7 +17,7 @@ const maxBody = 64 << 10
 // handler routes all requests to addr.
 func (s *Server) handler(addr net.Addr) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "teescope is healthy.\n") })
+	mux.HandleFunc("GET /-/healthy", s.healthy)
 	mux.HandleFunc("GET /-/ready", s.ready)
 	if s.opts.Metrics != nil {
 		mux.Handle("GET /metrics", s.whenReady(newMetrics(s.opts.Metrics, s.opts.Log, s.gate())))
@@ -114,6 +114,17 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	writeText(w, http.StatusOK, "teescope is ready.\n")
+}
+
+// Healthy returns nil, or the reason why a restart would help.
+func (s *Server) Healthy() error { return nil }
+
+func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) {
+	if err := s.Healthy(); err != nil {
+		writeText(w, http.StatusServiceUnavailable, "teescope is not healthy: "+err.Error()+"\n")
+		return
+	}
+	writeText(w, http.StatusOK, "teescope is healthy.\n")
 }
 
 func (s *Server) readiness() error {
