@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -14,6 +16,10 @@ import (
 // ShutdownTimeout is the maximum time of all Shutdowns together. Flushing a head block of three hours takes less, and
 // systemd kills a unit after 90 s.
 const ShutdownTimeout = 30 * time.Second
+
+// RunTimeout is the maximum time that all Runs together may take to return after their context has ended. A Run that does
+// not return hangs, for example in a system call that nothing wakes.
+const RunTimeout = 5 * time.Second
 
 // NotReadyError names the service that the group is waiting for.
 type NotReadyError struct {
@@ -35,8 +41,9 @@ type Group struct {
 	services []Service
 	timeout  time.Duration
 
-	mu    sync.Mutex
-	state error // nil when every service is initialised
+	mu      sync.Mutex
+	state   error           // nil when every service is initialised
+	running map[string]bool // services whose Run has not returned, by name
 }
 
 // NewGroup returns a group. Services are initialised in the given order and shut down in reverse order.
@@ -46,6 +53,7 @@ func NewGroup(log *slog.Logger, services ...Service) *Group {
 		services: services,
 		timeout:  ShutdownTimeout,
 		state:    &NotReadyError{Phase: "starting"},
+		running:  map[string]bool{},
 	}
 }
 
@@ -67,7 +75,7 @@ func (g *Group) set(state error) {
 }
 
 // Run initialises every service in order, and runs them until ctx ends or one of them returns. It then shuts down every
-// initialised service in reverse order. It returns the first error of Init or Run, joined with those of Shutdown. It
+// initialised service in reverse order, except those whose Run hangs. It returns the first error of Init or Run, joined with those of Shutdown. It
 // returns nil when ctx ended it.
 func (g *Group) Run(ctx context.Context) error {
 	n, err := g.init(ctx)
@@ -105,10 +113,10 @@ func (g *Group) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
-		wg    sync.WaitGroup
-		once  sync.Once
-		first error
+		wg   sync.WaitGroup
+		once sync.Once
 	)
+	failed := make(chan error, 1)
 	runners := 0
 	for _, s := range g.services {
 		r, ok := s.(Runner)
@@ -116,10 +124,12 @@ func (g *Group) run(ctx context.Context) error {
 			continue
 		}
 		runners++
+		g.note(r, true)
 		wg.Go(func() {
 			defer cancel()
+			defer g.note(r, false)
 			if err := r.Run(ctx); err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
-				once.Do(func() { first = fmt.Errorf("running %s: %w", r.Name(), err) })
+				once.Do(func() { failed <- fmt.Errorf("running %s: %w", r.Name(), err) })
 			}
 			g.log.Debug("service ended", "service", r.Name())
 		})
@@ -127,8 +137,52 @@ func (g *Group) run(ctx context.Context) error {
 	if runners == 0 {
 		<-ctx.Done()
 	}
-	wg.Wait()
-	return first
+	hanging := g.wait(ctx, &wg)
+	select {
+	case err := <-failed:
+		return errors.Join(err, hanging)
+	default:
+		return hanging
+	}
+}
+
+func (g *Group) note(r Runner, running bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if running {
+		g.running[r.Name()] = true
+	} else {
+		delete(g.running, r.Name())
+	}
+}
+
+// wait waits until every Run has returned, and for at most RunTimeout after ctx has ended. It returns which Runs hang.
+func (g *Group) wait(ctx context.Context, all *sync.WaitGroup) error {
+	ended := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(ended)
+	}()
+	<-ctx.Done()
+	select {
+	case <-ended:
+		return nil
+	case <-time.After(RunTimeout):
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(g.running)) {
+		errs = append(errs, fmt.Errorf("stopping %s: it has not ended after %v", name, RunTimeout))
+	}
+	return errors.Join(errs...)
+}
+
+// hangs reports whether the Run of a service has not returned.
+func (g *Group) hangs(s Service) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.running[s.Name()]
 }
 
 func (g *Group) shutdown(initialised []Service) error {
@@ -138,7 +192,7 @@ func (g *Group) shutdown(initialised []Service) error {
 	var errs []error
 	for i := len(initialised) - 1; i >= 0; i-- {
 		s, ok := initialised[i].(Shutdowner)
-		if !ok {
+		if !ok || g.hangs(s) {
 			continue
 		}
 		g.set(&NotReadyError{Phase: "stopping", Service: s.Name()})

@@ -224,3 +224,38 @@ func (h *hanger) Shutdown(context.Context) error {
 	<-h.release
 	return nil
 }
+
+// hangingRun is a service whose Run does not end with its context.
+type hangingRun struct {
+	passive
+	release chan struct{}
+}
+
+func (h *hangingRun) Run(context.Context) error {
+	<-h.release
+	return nil
+}
+
+func TestAHangingRunEndsTheOthersInOrder(t *testing.T) {
+	j := &journal{}
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		g := NewGroup(slog.New(slog.DiscardHandler), &active{passive: passive{name: "a", j: j}}, &hangingRun{passive{name: "b", j: j}, release})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		start := time.Now()
+		err := g.Run(ctx)
+		if err == nil || !strings.Contains(err.Error(), "stopping b: it has not ended") {
+			t.Errorf("Run() = %v, want an error that names b", err)
+		}
+		if d := time.Since(start); d > RunTimeout+2*time.Second {
+			t.Errorf("ending took %v", d)
+		}
+		close(release)
+		synctest.Wait()
+	})
+	want := []string{"init a", "init b", "ran a", "down a"}
+	if !slices.Equal(j.lines, want) {
+		t.Errorf("order = %v, want %v: b must not be shut down while it runs", j.lines, want)
+	}
+}

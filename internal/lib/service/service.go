@@ -30,7 +30,7 @@ type Runner interface {
 }
 
 // Shutdowner is a service that releases resources at the end. Shutdown is called once for each initialised service,
-// whether it runs or not, after every Run has returned.
+// whether it runs or not, after every Run has returned. It is not called for a service whose own Run hangs.
 type Shutdowner interface {
 	Service
 	Shutdown(ctx context.Context) error
