@@ -10,6 +10,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/collector/clock"
 	"github.com/teescope/teescope/internal/agent/collector/container"
 	"github.com/teescope/teescope/internal/agent/collector/node"
+	"github.com/teescope/teescope/internal/agent/collector/processreads"
 	"github.com/teescope/teescope/internal/agent/collector/sandbox"
 	"github.com/teescope/teescope/internal/agent/collector/system"
 	"github.com/teescope/teescope/internal/agent/collector/teehost"
@@ -17,6 +18,8 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/driver"
 	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/metric"
 	"github.com/teescope/teescope/internal/server/findings"
 	"github.com/teescope/teescope/internal/server/notify"
@@ -27,15 +30,18 @@ import (
 // has, and the backend of the enclave boundary knows which capabilities it still needs.
 func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{}) ([]collector.Collector, *system.Collector, *boundary.Backend) {
 	roots := tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}
-	detector := tee.NewDetector(roots) // shared, so that each process is inspected once
+	reads := reader.New(reader.Options{
+		Proc: hostfs.At(roots.Proc), Cgroup: "/sys/fs/cgroup", Ready: confined, Log: log.With("part", "processes"),
+	})
+	detector := tee.NewDetector(roots, reads) // shared, so that each process is inspected once
 	sys := system.New(system.Options{
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, SyscallTime: c.Syscalls.Time,
 		Budget: c.Overhead.Budget,
-		Proc:   roots.Proc, Cgroup: "/sys/fs/cgroup", Detector: detector,
+		Proc:   roots.Proc, Cgroup: "/sys/fs/cgroup", Detector: detector, Reads: reads,
 		Log: log.With("part", "system"),
 	})
 	edge := boundary.New(boundary.Options{
-		Roots: roots, Detector: detector, Cgroup: "/sys/fs/cgroup", Mode: boundary.Mode(c.Transitions.Trace), Budget: c.Transitions.Budget,
+		Roots: roots, Detector: detector, Reads: reads, Cgroup: "/sys/fs/cgroup", Mode: boundary.Mode(c.Transitions.Trace), Budget: c.Transitions.Budget,
 		CostLow: c.Transitions.Cost.Low, CostHigh: c.Transitions.Cost.High,
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, Log: log.With("part", "transitions"),
 		PrivilegesDropped: confined,
@@ -55,6 +61,7 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 			Docker:  "/var/lib/docker/containers", Containerd: "/run/containerd/io.containerd.runtime.v2.task",
 		}),
 		node.New(node.Options{Proc: roots.Proc, Sys: roots.Sys, RootFS: "/"}),
+		processreads.New(reads),
 		sys,
 		teehost.New(roots, teeBackends(c, roots, log, edge)...),
 	}, sys, edge

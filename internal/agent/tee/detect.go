@@ -3,11 +3,14 @@
 package tee
 
 import (
+	"errors"
 	"sync"
 	"time"
 
-	"github.com/teescope/teescope/internal/lib/teelabel"
 	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 // Limits of the cost of looking at processes.
@@ -40,12 +43,14 @@ type seen struct {
 	asked   time.Time
 	checked time.Time
 	next    time.Time // when it is looked at next
+	looking bool      // it is being looked at now
 }
 
 // Detector caches what it finds, so that repeated queries about the same processes cost almost nothing. Several
 // users share one detector.
 type Detector struct {
 	roots Roots
+	reads *reader.Pool
 	guest teelabel.Kind // the TEE that this whole machine runs in
 	now   func() time.Time
 	boot  func() time.Duration // time since the machine started, with that in suspend
@@ -56,10 +61,10 @@ type Detector struct {
 	counted time.Time
 }
 
-// NewDetector returns a detector for the machine below the roots.
-func NewDetector(r Roots) *Detector {
+// NewDetector returns a detector for the machine below the roots, which reads processes by the pool.
+func NewDetector(r Roots, reads *reader.Pool) *Detector {
 	return &Detector{
-		roots: r, guest: guestOf(r), now: time.Now, boot: sinceBoot,
+		roots: r, reads: reads, guest: guestOf(r), now: time.Now, boot: sinceBoot,
 		seen: map[uint32]*seen{}, looks: burst,
 	}
 }
@@ -73,8 +78,6 @@ func sinceBoot() time.Duration {
 // Workload returns the TEE that the processes use, and their runtime. The runtime is empty if none is recognised.
 // A runtime can run outside a TEE: simulations and gramine-direct do.
 func (d *Detector) Workload(tgids []uint32) (kind teelabel.Kind, runtime teelabel.Runtime) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	now := d.now()
 	best := finding{}
 	for _, tgid := range tgids {
@@ -92,25 +95,48 @@ func (d *Detector) Workload(tgids []uint32) (kind teelabel.Kind, runtime teelabe
 	return d.guest, best.runtime
 }
 
-// find answers from the cache if it can. A process is the same while its start time is the same. Its program is
-// the same while its name is the same. A program that executes itself keeps its name, so that exec is noticed at
-// the next look.
+// find answers from the cache if it can. No lock is held while it looks at the process, because a process can make that
+// take until the deadline. A process that does not answer keeps what was found before.
 func (d *Detector) find(tgid uint32, now time.Time) finding {
+	s, found := d.due(tgid, now)
+	if s == nil {
+		return found
+	}
+	looked, err := reader.Of(d.reads, int(tgid), func() (finding, error) { return d.roots.look(tgid), nil })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.looking = false
+	if errors.Is(err, reader.ErrNotReady) {
+		return s.found
+	}
+	s.next = now.Add(min(max(now.Sub(s.since), firstWait), longestWait))
+	if err == nil {
+		s.found = looked
+	}
+	return s.found
+}
+
+// due returns the process if it must be looked at now, and otherwise what is known. A process is the same while its
+// start time is the same. Its program is the same while its name is the same. A program that executes itself keeps its
+// name, so that exec is noticed at the next look.
+func (d *Detector) due(tgid uint32, now time.Time) (*seen, finding) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	s := d.seen[tgid]
 	if s != nil {
 		s.asked = now
 		if now.Before(s.next) && now.Sub(s.checked) < checkEvery {
-			return s.found
+			return nil, s.found
 		}
 	}
 	p, ok := d.roots.process(tgid)
 	if !ok {
 		delete(d.seen, tgid) // ended
-		return finding{}
+		return nil, finding{}
 	}
 	if s == nil || s.process != p {
 		if s == nil && len(d.seen) >= maxSeen && !d.forget(now) {
-			return finding{}
+			return nil, finding{}
 		}
 		since := now
 		if s == nil || s.started != p.started { // the name changed: the process called exec
@@ -120,12 +146,11 @@ func (d *Detector) find(tgid uint32, now time.Time) finding {
 		d.seen[tgid] = s
 	}
 	s.checked = now
-	if now.Before(s.next) || !d.mayLook(now) {
-		return s.found
+	if s.looking || now.Before(s.next) || !d.mayLook(now) {
+		return nil, s.found
 	}
-	s.found = d.roots.look(tgid)
-	s.next = now.Add(min(max(now.Sub(s.since), firstWait), longestWait))
-	return s.found
+	s.looking = true
+	return s, s.found
 }
 
 // mayLook takes one of the available looks. It reports false if none is left.

@@ -16,7 +16,7 @@ import (
 // clock returns a detector and its clock, which the test sets. The fake processes start one second after the
 // machine. The clock begins at that time.
 func clock(r Roots) (*Detector, *time.Time) {
-	d, boot := NewDetector(r), time.Unix(1000, 0)
+	d, boot := NewDetector(r, nil), time.Unix(1000, 0)
 	now := boot.Add(time.Second)
 	d.now = func() time.Time { return now }
 	d.boot = func() time.Duration { return now.Sub(boot) }
@@ -148,7 +148,7 @@ func TestLooksAndMemoryAreBounded(t *testing.T) {
 // This process is found on the real machine, and a second query costs little.
 func TestThisProcess(t *testing.T) {
 	r := Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}
-	d := NewDetector(r)
+	d := NewDetector(r, nil)
 	self := []uint32{uint32(os.Getpid())}
 	if kind, runtime := d.Workload(self); kind != guestOf(r) || runtime != "" {
 		t.Errorf("this test is in %q under %q", kind, runtime)
@@ -171,7 +171,7 @@ func TestThisProcess(t *testing.T) {
 }
 
 func BenchmarkAsk(b *testing.B) {
-	d := NewDetector(Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"})
+	d := NewDetector(Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}, nil)
 	self := []uint32{uint32(os.Getpid())}
 	for b.Loop() {
 		d.Workload(self)

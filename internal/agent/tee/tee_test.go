@@ -113,7 +113,7 @@ func TestDetector(t *testing.T) {
 		"inside an SEV VM": {map[string]string{"dev/sev-guest": ""}, "sev", "sev", ""},
 		"direct in a TD":   {map[string]string{"dev/tdx_guest": "", "proc/7/exe": "-> " + gramine + "/direct/libpal.so"}, "tdx", "tdx", "gramine-direct"},
 	} {
-		d := NewDetector(machine(t, tt.files))
+		d := NewDetector(machine(t, tt.files), nil)
 		var available []string
 		for kind, ok := range d.Available() {
 			if ok {
@@ -148,7 +148,7 @@ func TestTheProcessWithTheEnclaveDecides(t *testing.T) {
 		{[]uint32{4, 2}, "sgx", ""},
 		{nil, "none", ""},
 	} {
-		if kind, runtime := NewDetector(r).Workload(tt.tgids); kind != tt.kind || runtime != tt.runtime {
+		if kind, runtime := NewDetector(r, nil).Workload(tt.tgids); kind != tt.kind || runtime != tt.runtime {
 			t.Errorf("%v: %q under %q, want %q under %q", tt.tgids, kind, runtime, tt.kind, tt.runtime)
 		}
 	}

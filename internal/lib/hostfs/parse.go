@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -103,6 +105,21 @@ func parseSwitches(data []byte) (voluntary, involuntary uint64, ok bool) {
 	return voluntary, involuntary, found == 2
 }
 
+// parseUser parses the first number of the line Uid of proc_pid_status(5), the real user ID.
+func parseUser(data []byte) (id uint32, ok bool) {
+	for line := range strings.Lines(string(data)) {
+		if rest, found := strings.CutPrefix(line, "Uid:"); found {
+			fields := strings.Fields(rest)
+			if len(fields) != 4 {
+				return 0, false
+			}
+			n, err := strconv.ParseUint(fields[0], 10, 32)
+			return uint32(n), err == nil
+		}
+	}
+	return 0, false
+}
+
 // Memory is the resident memory of a process in bytes.
 type Memory struct{ Resident, Files, Peak uint64 }
 
@@ -166,6 +183,9 @@ func parseCgroup(data []byte, controller string) string {
 type Mapping struct {
 	Start, End, Offset uint64
 	Executable         bool
+	// File is the mapped file, with the device and inode of the file system that has it. stat(2) may show others: a
+	// subvolume of Btrfs has a device of its own.
+	File FileID
 	// Path is an absolute file name, a name of the kernel such as [heap], or empty. It may contain blanks, and the
 	// kernel writes a newline as \012.
 	Path []byte
@@ -198,14 +218,33 @@ func parseMapping(line []byte) (m Mapping, ok bool) {
 	start, ok1 := parseHex(from)
 	end, ok2 := parseHex(to)
 	offset, ok3 := parseHex(fields[2])
-	if !found || !ok1 || !ok2 || !ok3 {
+	file, ok4 := parseFileID(fields[3], fields[4])
+	if !found || !ok1 || !ok2 || !ok3 || !ok4 {
 		return Mapping{}, false
 	}
 	rights := fields[1]
 	return Mapping{
-		Start: start, End: end, Offset: offset,
+		Start: start, End: end, Offset: offset, File: file,
 		Executable: len(rights) > 2 && rights[2] == 'x', Path: bytes.TrimLeft(line, " "),
 	}, true
+}
+
+// parseFileID parses MAJOR:MINOR in hexadecimal and an inode in decimal.
+func parseFileID(device, inode []byte) (FileID, bool) {
+	major, minor, found := bytes.Cut(device, []byte(":"))
+	high, ok1 := parseHex(major)
+	low, ok2 := parseHex(minor)
+	if !found || !ok1 || !ok2 || high > math.MaxUint32 || low > math.MaxUint32 || len(inode) == 0 {
+		return FileID{}, false
+	}
+	id := FileID{Device: unix.Mkdev(uint32(high), uint32(low))}
+	for _, c := range inode {
+		if c < '0' || c > '9' || id.Inode > (math.MaxUint64-9)/10 {
+			return FileID{}, false
+		}
+		id.Inode = 10*id.Inode + uint64(c-'0')
+	}
+	return id, true
 }
 
 // parseHex parses a number without allocating a string. A process has up to 65,530 mappings.

@@ -116,6 +116,15 @@ func (p Process) Switches() (voluntary, involuntary uint64, ok bool) {
 	return parseSwitches(data)
 }
 
+// User returns the real user ID. A process cannot choose it, and a program that runs with another user's rights keeps it.
+func (p Process) User() (id uint32, ok bool) {
+	data, err := p.Read(maxSmall, "status")
+	if err != nil {
+		return 0, false
+	}
+	return parseUser(data)
+}
+
 // Memory reads the resident memory from the file status. A kernel thread and an ended process have none.
 func (p Process) Memory() (Memory, bool) {
 	data, err := p.Read(maxSmall, "status")
@@ -155,11 +164,16 @@ type File struct {
 // has none.
 func (p Process) ExecutableFile() (File, error) {
 	path := p.Path("exe")
-	var info unix.Stat_t
-	if err := unix.Stat(path, &info); err != nil {
+	var info unix.Statx_t
+	const wanted = unix.STATX_INO | unix.STATX_SIZE | unix.STATX_MTIME
+	// A network file system answers from its cache, because its server may be gone.
+	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC, wanted, &info); err != nil {
 		return File{}, &os.PathError{Op: "stat", Path: path, Err: err}
 	}
-	return File{FileID: FileID{info.Dev, info.Ino}, Size: info.Size, Modified: info.Mtim.Nano()}, nil
+	return File{
+		FileID: FileID{unix.Mkdev(info.Dev_major, info.Dev_minor), info.Ino}, Size: int64(info.Size),
+		Modified: info.Mtime.Sec*1e9 + int64(info.Mtime.Nsec),
+	}, nil
 }
 
 // HasOpen reports whether one of the first open files of the process satisfies is. The kernel names sockets and pipes

@@ -105,7 +105,7 @@ func TestGoldenExposition(t *testing.T) {
 
 	c := New(Options{MaxWorkloads: 2, Proc: filepath.Join(root, "proc"), Log: slog.New(slog.DiscardHandler)})
 	c.kernel, c.slots = k, newSlots(k, 2)
-	c.members.detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")})
+	c.members.detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")}, nil)
 	c.slots.Adopt(time.Now())
 	for sl := range c.slots.All() {
 		c.slots.read(sl)

@@ -178,7 +178,7 @@ func start(t *testing.T, o Options) *Collector {
 		t.Skip(err)
 	}
 	o.Proc, o.Cgroup = "/proc", "/sys/fs/cgroup"
-	o.Detector = tee.NewDetector(tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"})
+	o.Detector = tee.NewDetector(tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}, nil)
 	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	if o.MaxWorkloads == 0 {
 		o.MaxWorkloads = 1024 // the machine may run many programs beside the test

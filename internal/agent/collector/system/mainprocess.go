@@ -3,6 +3,7 @@
 package system
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -10,11 +11,12 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
 // trackMainProcesses detects replaced main processes of all workloads except containers, which the collector of
 // containers tracks with more information.
-func (s *slots) trackMainProcesses(proc hostfs.Root) {
+func (s *slots) trackMainProcesses(proc hostfs.Root, reads *reader.Pool) {
 	type oldest struct {
 		tgid  uint32
 		start uint64
@@ -31,7 +33,10 @@ func (s *slots) trackMainProcesses(proc hostfs.Root) {
 	}
 	now, wall := sinceBoot(), time.Now()
 	for w, p := range first {
-		what, since := w.Kept.succession.observe(p.tgid, time.Duration(p.start), now, func(tgid uint32) (executable, bool) { return executableOf(proc, tgid) })
+		what, since := w.Kept.succession.observe(p.tgid, time.Duration(p.start), now, func(tgid uint32) (executable, bool) {
+			e, err := reader.Of(reads, int(tgid), func() (executable, error) { return executableOf(proc, tgid) })
+			return e, err == nil
+		})
 		if what != unchanged {
 			w.Kept.succession.changedAt[what] = float64(wall.Add(since-now).UnixMilli()) / 1000
 		}
@@ -44,18 +49,23 @@ func sinceBoot() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// executableOf identifies the program that a process runs, without reading the program file. It returns false if the
-// process has ended, cannot be read, or runs from memory, where each start has a new file.
-func executableOf(proc hostfs.Root, tgid uint32) (executable, bool) {
+// errInMemory means that a program runs from memory, where each start has a new file.
+var errInMemory = errors.New("the program is in no file")
+
+// executableOf identifies the program that a process runs, without reading the program file.
+func executableOf(proc hostfs.Root, tgid uint32) (executable, error) {
 	p := proc.Process(int(tgid))
 	path, err := p.Executable()
-	if err != nil || strings.HasPrefix(path, "/memfd:") {
-		return executable{}, false
+	if err != nil {
+		return executable{}, err
+	}
+	if strings.HasPrefix(path, "/memfd:") {
+		return executable{}, errInMemory
 	}
 	file, err := p.ExecutableFile()
 	if err != nil {
-		return executable{}, false
+		return executable{}, err
 	}
 	group, err := unix.Getpgid(int(tgid))
-	return executable{file: file, path: hostfs.Undeleted(path), group: group}, err == nil
+	return executable{file: file, path: hostfs.Undeleted(path), group: group}, err
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
@@ -23,5 +24,7 @@ type Options struct {
 	Proc, Cgroup string
 	// Detector finds the TEE that a process runs in. It may be shared with other users.
 	Detector *tee.Detector
-	Log      *slog.Logger
+	// Reads reads processes that may not answer.
+	Reads *reader.Pool
+	Log   *slog.Logger
 }

@@ -96,12 +96,12 @@ func TestWhatCannotBeReadIsNoChange(t *testing.T) {
 }
 
 func TestWhatAProcessRuns(t *testing.T) {
-	is, ok := executableOf(hostfs.At("/proc"), uint32(os.Getpid()))
+	is, err := executableOf(hostfs.At("/proc"), uint32(os.Getpid()))
 	path, _ := os.Executable()
-	if !ok || is.path != path || is.group != syscall.Getpgrp() || is.file.Size == 0 {
-		t.Errorf("this process runs %+v (%v), want %s in the group %d", is, ok, path, syscall.Getpgrp())
+	if err != nil || is.path != path || is.group != syscall.Getpgrp() || is.file.Size == 0 {
+		t.Errorf("this process runs %+v (%v), want %s in the group %d", is, err, path, syscall.Getpgrp())
 	}
-	if _, ok := executableOf(hostfs.At("/proc"), 1<<30); ok {
+	if _, err := executableOf(hostfs.At("/proc"), 1<<30); err == nil {
 		t.Error("a process that does not exist has an executable")
 	}
 }

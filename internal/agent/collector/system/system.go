@@ -161,7 +161,7 @@ func (c *Collector) refresh() error {
 		return err
 	}
 	c.overhead.govern(c.slots)
-	c.slots.trackMainProcesses(hostfs.At(c.opts.Proc))
+	c.slots.trackMainProcesses(hostfs.At(c.opts.Proc), c.opts.Reads)
 	return c.watcher.scan(c.slots, c.opts.Log.Warn)
 }
 

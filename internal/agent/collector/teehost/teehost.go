@@ -48,7 +48,7 @@ func (c *Collector) Describe() []*metric.Desc {
 // Collect examines the machine at each scrape, because a driver may have been loaded meanwhile. A backend that fails
 // does not prevent the others from being read.
 func (c *Collector) Collect(ctx context.Context, emit func(prometheus.Metric)) error {
-	for kind, ok := range tee.NewDetector(c.roots).Available() {
+	for kind, ok := range tee.NewDetector(c.roots, nil).Available() {
 		v := 0.0
 		if ok {
 			v = 1

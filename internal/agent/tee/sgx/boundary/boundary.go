@@ -23,6 +23,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/metric"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 	"github.com/teescope/teescope/internal/lib/watch"
@@ -43,6 +44,7 @@ const (
 type Options struct {
 	Roots    tee.Roots
 	Detector *tee.Detector // of these roots; it may be shared
+	Reads    *reader.Pool  // reads processes that may not answer
 	Cgroup   string        // root of the cgroup file systems
 	Mode     Mode
 	// Budget is the number of probe hits a second that are allowed in all programs of the machine together.
@@ -113,7 +115,7 @@ func (b *Backend) Init(context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.processes = process.NewTable(host.New(b.opts.Roots.Proc, b.opts.Cgroup), b.opts.MaxWorkloads, func() time.Time { return b.now() })
+	b.processes = process.NewTable(host.New(b.opts.Roots.Proc, b.opts.Cgroup, b.opts.Reads), b.opts.MaxWorkloads, func() time.Time { return b.now() })
 	if err := b.load(); err != nil {
 		b.opts.Log.Warn("the enclave boundary is not traced", "reason", err)
 	}

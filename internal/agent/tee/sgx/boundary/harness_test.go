@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 func options(mode Mode, budget int) Options {
 	roots := tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}
 	return Options{
-		Roots: roots, Detector: tee.NewDetector(roots), Cgroup: "/sys/fs/cgroup",
+		Roots: roots, Detector: tee.NewDetector(roots, nil), Cgroup: "/sys/fs/cgroup",
 		Mode: mode, Budget: budget, MaxWorkloads: 64, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
 }

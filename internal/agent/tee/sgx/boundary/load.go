@@ -49,7 +49,7 @@ func (b *Backend) load() (err error) {
 	if b.losses, err = bpf.View[uint64](o, "losses"); err != nil {
 		return err
 	}
-	b.files = window.NewFiles(window.Options{States: states, Budget: b.opts.budget(), Now: b.processes.Now, Log: b.opts.Log})
+	b.files = window.NewFiles(window.Options{States: states, Budget: b.opts.budget(), Now: b.processes.Now, Safe: b.safe, Log: b.opts.Log})
 	if err := b.loadRuntimes(o, watching); err != nil {
 		return err
 	}
@@ -107,6 +107,19 @@ func (b *Backend) enclu() func(tgid uint32) (uint64, error) {
 		return nil
 	}
 	return address
+}
+
+// safe returns an error if a known process that maps a file does not answer.
+func (b *Backend) safe(file *window.File) error {
+	for p := range b.processes.All() {
+		if !p.Files[file] {
+			continue
+		}
+		if err := b.processes.Host.Answers(p.TGID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // budget is the limit of the cost of all files, in hits a second. 0 means no limit.

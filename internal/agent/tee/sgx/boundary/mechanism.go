@@ -145,7 +145,7 @@ func (b *Backend) openFiles(p *process.Process) {
 			continue
 		}
 		looked[mapped] = true
-		file, isNew, err := b.files.Open(from, p.TGID, mapped, runtime)
+		file, isNew, err := b.files.Open(from, p.TGID, m, runtime)
 		if err != nil {
 			b.opts.Log.Info("a file is not probed", "file", mapped, "pid", p.TGID, "reason", err)
 			continue

@@ -219,7 +219,7 @@ func TestThisMachine(t *testing.T) {
 	if err != nil && os.Geteuid() == 0 {
 		t.Error(err)
 	}
-	if has := tee.NewDetector(r).Available()[teelabel.SGX]; !has && strings.Contains(got, "sgx_enclaves{") {
+	if has := tee.NewDetector(r, nil).Available()[teelabel.SGX]; !has && strings.Contains(got, "sgx_enclaves{") {
 		t.Errorf("there is no SGX driver, and yet:\n%s", got)
 	}
 }

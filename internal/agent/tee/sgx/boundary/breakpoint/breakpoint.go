@@ -67,7 +67,7 @@ func InVDSO(of host.Processes) (func(tgid uint32) (uint64, error), error) {
 		return nil, err
 	}
 	return func(tgid uint32) (uint64, error) {
-		start, _, err := host.VDSO(of.Of(tgid))
+		start, err := of.VDSO(tgid)
 		return start + offset, err
 	}, nil
 }

@@ -103,7 +103,7 @@ func (o ocallTables) locate(key tableKey, p *process.Process) (*file, uint64, er
 		if key.Address < m.Start || key.Address >= m.End {
 			continue
 		}
-		of, _, err := o.functions.Files.Open(o.functions.Processes.Host, key.TGID, string(m.Path), SDK)
+		of, _, err := o.functions.Files.Open(o.functions.Processes.Host, key.TGID, m, SDK)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -232,7 +232,7 @@ func (g *Counters) readThread(p *process.Process, s *state, live liveThread) {
 	if t.ended {
 		return
 	}
-	if now, err := readCounters(live, s.layout); err == nil {
+	if now, err := g.readCounters(live, *s.layout); err == nil {
 		g.advance(p, t, now)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
 // live lists the running threads of Gramine's processes.
@@ -52,8 +53,16 @@ func (g *Counters) takeEnded() (map[threadKey]endedThread, error) {
 	return taken, nil
 }
 
-// readCounters reads a thread's control block from the memory of its running process.
-func readCounters(t liveThread, l *layout) (c [counters]uint64, err error) {
+// readCounters reads a thread's control block from the memory of its running process, which may not answer.
+func (g *Counters) readCounters(t liveThread, l layout) ([counters]uint64, error) {
+	from := g.Processes.Host
+	if err := from.Answers(t.TGID); err != nil {
+		return [counters]uint64{}, err
+	}
+	return reader.Of(from.Reads, int(t.TGID), func() ([counters]uint64, error) { return readCounters(t, l) })
+}
+
+func readCounters(t liveThread, l layout) (c [counters]uint64, err error) {
 	block := make([]byte, l.Offsets[counters-1]+8)
 	local := []unix.Iovec{{Base: &block[0], Len: uint64(len(block))}}
 	remote := []unix.RemoteIovec{{Base: uintptr(t.GS), Len: len(block)}}

@@ -9,25 +9,26 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
-// Processes are the processes of a machine.
+// Processes are the processes of a machine. Whatever a process can delay is read by the pool.
 type Processes struct {
 	Proc  hostfs.Root
+	Reads *reader.Pool
 	names cgroup.Hierarchy // names workloads as the system collector does
 }
 
 // New returns the processes of a /proc. Workloads are named by the control groups that are mounted below a root.
-func New(proc, cgroups string) Processes { return Processes{hostfs.At(proc), cgroup.Naming(cgroups)} }
+func New(proc, cgroups string, reads *reader.Pool) Processes {
+	return Processes{hostfs.At(proc), reads, cgroup.Naming(cgroups)}
+}
 
 // Of returns one process.
 func (h Processes) Of(tgid uint32) hostfs.Process { return h.Proc.Process(int(tgid)) }
@@ -39,18 +40,23 @@ type Program struct {
 	Exe   hostfs.FileID
 }
 
-// Program returns what a process runs. It returns false if the process has ended.
-func (h Processes) Program(tgid uint32) (Program, bool) {
+// ErrEnded means that a process has ended.
+var ErrEnded = errors.New("the process has ended")
+
+// Program returns what a process runs, or ErrEnded. Another error means that the process does not answer.
+func (h Processes) Program(tgid uint32) (Program, error) {
 	process := h.Of(tgid)
 	stat, err := process.Stat()
 	if err != nil || stat.Ended() {
-		return Program{}, false
+		return Program{}, ErrEnded
 	}
-	exe, err := process.ExecutableFile()
-	if err != nil {
-		return Program{}, false // a kernel thread, or a process that is ending
-	}
-	return Program{stat.Started, exe.FileID}, true
+	return reader.Of(h.Reads, int(tgid), func() (Program, error) {
+		exe, err := process.ExecutableFile()
+		if err != nil {
+			return Program{}, ErrEnded // or a kernel thread
+		}
+		return Program{stat.Started, exe.FileID}, nil
+	})
 }
 
 // Identify returns the identity of a process's workload. It is empty if it cannot be read because the process has
@@ -68,14 +74,24 @@ func (h Processes) Matches(rules []watch.Rule, tgid uint32) bool {
 }
 
 // Mappings returns the files that a process has mapped.
-func (h Processes) Mappings(tgid uint32) (all []hostfs.Mapping, err error) {
-	err = h.Of(tgid).Mappings(func(m hostfs.Mapping) {
-		if m.IsFile() {
-			m.Path = bytes.Clone(m.Path) // it is valid only during this call
-			all = append(all, m)
-		}
+func (h Processes) Mappings(tgid uint32) ([]hostfs.Mapping, error) {
+	return reader.Of(h.Reads, int(tgid), func() (all []hostfs.Mapping, err error) {
+		err = h.Of(tgid).Mappings(func(m hostfs.Mapping) {
+			if m.IsFile() {
+				m.Path = bytes.Clone(m.Path) // it is valid only during this call
+				all = append(all, m)
+			}
+		})
+		return all, err
 	})
-	return all, err
+}
+
+// VDSO returns the address of the kernel's vDSO in a process.
+func (h Processes) VDSO(tgid uint32) (uint64, error) {
+	return reader.Of(h.Reads, int(tgid), func() (uint64, error) {
+		start, _, err := VDSO(h.Of(tgid))
+		return start, err
+	})
 }
 
 // VDSO returns the address range of the kernel's vDSO in a process.
@@ -89,30 +105,4 @@ func VDSO(p hostfs.Process) (start, end uint64, err error) {
 		err = fmt.Errorf("%s: no vDSO", p.Path("maps"))
 	}
 	return start, end, err
-}
-
-// errGone means that a mapped file no longer exists under its name.
-var errGone = errors.New("the file was deleted or replaced since it was loaded")
-
-// Open opens a file that a process has mapped, as the process sees it. The executable is opened through its link
-// in /proc, so that it may have been moved or deleted.
-func (h Processes) Open(tgid uint32, mapped string) (*os.File, hostfs.FileID, error) {
-	path, flags := h.Of(tgid).Path("exe"), os.O_RDONLY
-	if exe, err := h.Of(tgid).Executable(); err != nil || exe != mapped {
-		if hostfs.Undeleted(mapped) != mapped {
-			return nil, hostfs.FileID{}, errGone
-		}
-		// The name may now belong to a FIFO, or to a link that leads out of the process's root.
-		path, flags = h.Of(tgid).Path("root", mapped), flags|unix.O_NONBLOCK|unix.O_NOFOLLOW
-	}
-	f, err := os.OpenFile(path, flags, 0)
-	if err != nil {
-		return nil, hostfs.FileID{}, err
-	}
-	var info unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &info); err != nil || info.Mode&unix.S_IFMT != unix.S_IFREG {
-		_ = f.Close()
-		return nil, hostfs.FileID{}, errGone
-	}
-	return f, hostfs.FileID{Device: info.Dev, Inode: info.Ino}, nil
 }

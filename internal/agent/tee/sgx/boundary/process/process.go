@@ -93,8 +93,8 @@ func (t *Table) Get(tgid uint32) *Process {
 	if p := t.groups.Get(tgid); p != nil {
 		return p
 	}
-	program, ok := t.Host.Program(tgid)
-	if !ok || t.groups.Len() >= maxProcesses {
+	program, err := t.Host.Program(tgid)
+	if err != nil || t.groups.Len() >= maxProcesses {
 		return nil
 	}
 	return t.Add(tgid, t.Host.Identify(tgid), Process{program: program})
@@ -110,16 +110,17 @@ func (t *Table) Add(tgid uint32, id workload.Identity, p Process) *Process {
 
 // Runs reports whether a process exists, known or not.
 func (t *Table) Runs(tgid uint32) bool {
-	_, ok := t.Host.Program(tgid)
-	return ok
+	_, err := t.Host.Program(tgid)
+	return !errors.Is(err, host.ErrEnded)
 }
 
 // MarkEnded marks the processes that have ended or run another program. A process whose calls wait for the end of
 // a window is marked only after that.
 func (t *Table) MarkEnded() {
 	for p := range t.All() {
-		program, ok := t.Host.Program(p.TGID)
-		p.Ended = (!ok || program != p.program) && !p.inWindow()
+		program, err := t.Host.Program(p.TGID)
+		other := err == nil && program != p.program
+		p.Ended = (other || errors.Is(err, host.ErrEnded)) && !p.inWindow()
 	}
 }
 

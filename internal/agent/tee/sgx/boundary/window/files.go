@@ -64,7 +64,10 @@ type Options struct {
 	States []FileState // shared with the kernel side
 	Budget float64     // hits a second that all files together may cost; 0 means no limit
 	Now    func() time.Time
-	Log    *slog.Logger
+	// Safe returns an error if probes must not be attached to a file now, because a process that maps it does not
+	// answer. Nil means that they always may.
+	Safe func(*File) error
+	Log  *slog.Logger
 }
 
 // Files are all files with probes.
@@ -93,15 +96,16 @@ func (s *Files) All(f func(*File)) {
 }
 
 // Open returns the file that a process has mapped, and whether it is new. A new file has no attached probe.
-func (s *Files) Open(from host.Processes, tgid uint32, mapped, runtime string) (file *File, isNew bool, err error) {
-	f, id, err := from.Open(tgid, mapped)
+func (s *Files) Open(from host.Processes, tgid uint32, m hostfs.Mapping, runtime string) (file *File, isNew bool, err error) {
+	mapped := string(m.Path)
+	f, id, err := from.Open(tgid, m)
 	if err != nil {
 		return nil, false, fmt.Errorf("opening %s: %w", mapped, err)
 	}
 	if file := s.byID[id]; file != nil {
 		return file, false, f.Close()
 	}
-	p, err := executable.Read(f)
+	p, err := executable.Read(from.Reader(tgid, f))
 	if err == nil {
 		file, err = s.Add(id, mapped, runtime)
 	}
@@ -179,10 +183,20 @@ func (f *File) Weight(ending *File, ofEnding float64) (w float64, now bool) {
 	return 1, f.Exact()
 }
 
+// errUnsafe means that a process that maps a file does not answer. The kernel waits for a lock of each such process while
+// it attaches probes, and no process of the machine can fork in that time (register_for_each_vma in
+// kernel/events/uprobes.c).
+var errUnsafe = errors.New("a process that maps the file does not answer")
+
 // Attach attaches the probes of a file and starts counting.
 func (s *Files) Attach(f *File) error {
 	if len(f.Sites) == 0 {
 		return nil
+	}
+	if s.Safe != nil {
+		if err := s.Safe(f); err != nil {
+			return fmt.Errorf("%w: %w", errUnsafe, err)
+		}
 	}
 	if err := f.Probes.Attach(); err != nil {
 		return err
@@ -224,7 +238,9 @@ func (s *Files) Step() error {
 		}
 		switch f.sampler.step(s.Now(), f.State.Cost, s.budget()) {
 		case attach:
-			if err := s.Attach(f); err != nil {
+			if err := s.Attach(f); errors.Is(err, errUnsafe) {
+				f.Reason = bpf.Reason(err) // the next step tries again
+			} else if err != nil {
 				f.Reason, f.Sites = bpf.Reason(err), nil // it is not tried again
 				if errors.Is(err, fs.ErrPermission) {
 					s.Log.Info("a file is no longer probed", "file", f.Name, "reason", err)

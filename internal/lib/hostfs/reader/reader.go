@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reader reads from processes that may never answer. A process can make some reads of it sleep for ever: those
+// of its memory, its command line and, before Linux 6.17, its mappings wait for a lock that it holds while a file system
+// of its own does not answer, and so do those of its files. Nothing wakes such a reader except the end of the process.
+//
+// So each read has a worker of its own and a deadline. A worker that passes it is counted and left behind. Its process
+// is not read again until the worker returns. The number of such workers is limited, and also for each user and control
+// group. docs/dev/processes.md lists which reads sleep.
+package reader
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
+	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
+	"github.com/teescope/teescope/internal/lib/text"
+)
+
+// Limits.
+const (
+	// Deadline is the time that a read may take. A usual one takes 50 us. A scrape may wait this long for each process
+	// that begins to hang, of which there are at most MaxStuck.
+	Deadline = 200 * time.Millisecond
+	// MaxStuck is the maximum number of workers that have passed their deadline, and of quarantined processes. Each
+	// worker is a thread.
+	MaxStuck = 16
+	// maxOfTenant is the maximum number of these for one user or control group. A tenant with so many is not read from
+	// until one of them ends.
+	maxOfTenant = 4
+	// rest is how long a process is quarantined after its late read has returned. Without it, processes that answer
+	// just too late would delay every scrape.
+	rest = time.Minute
+	// quiet is the minimum time between two messages in the log.
+	quiet = time.Minute
+)
+
+// The reasons why a process is not read.
+var (
+	ErrStuck       = errors.New("the process did not answer in time")
+	ErrQuarantined = errors.New("the process did not answer an earlier read")
+	ErrTenant      = errors.New("too many processes of the same user or control group do not answer")
+	ErrExhausted   = errors.New("too many processes do not answer")
+	ErrNotReady    = errors.New("processes are read only after the agent has dropped its privileges")
+)
+
+// Options configure a Pool.
+type Options struct {
+	Proc   hostfs.Root // /proc
+	Cgroup string      // root of the cgroup file systems, whose names distinguish tenants
+	// Ready is closed when reading may begin; nil means now. A thread that sleeps for ever cannot drop its privileges,
+	// and the others would wait for it.
+	Ready <-chan struct{}
+	Log   *slog.Logger
+}
+
+// Pool runs reads. A nil Pool reads without a deadline, for tests and for files that no process controls.
+type Pool struct {
+	opts  Options
+	names cgroup.Hierarchy
+
+	mu       sync.Mutex // protects the fields below. No file is read while it is held.
+	stuck    int
+	known    map[int]*suspect // by process ID
+	refused  map[error]uint64
+	logged   time.Time
+	wasEmpty bool // the message about exhausted workers was logged
+}
+
+// suspect is a process that has not answered in time.
+type suspect struct {
+	start   time.Duration // distinguishes it from a later process with the same ID
+	tenant  tenant.Tenant
+	pending int       // reads that have not returned
+	until   time.Time // it is not read before, if nothing is pending
+}
+
+func (s *suspect) quarantined(now time.Time) bool { return s.pending > 0 || now.Before(s.until) }
+
+// Figures describe a pool at one moment.
+type Figures struct {
+	Stuck       int // reads that have passed their deadline and have not returned
+	Quarantined int // processes that are not read because of them
+	// Reads that were refused: of quarantined processes, of tenants with too many of them, and of all others.
+	RefusedQuarantined, RefusedTenant, RefusedExhausted uint64
+}
+
+// New returns a pool without workers.
+func New(o Options) *Pool {
+	return &Pool{opts: o, names: cgroup.Naming(o.Cgroup), known: map[int]*suspect{}, refused: map[error]uint64{}}
+}
+
+// Tenant returns the owner of a process.
+func (p *Pool) Tenant(pid int) tenant.Tenant {
+	if p == nil {
+		return tenant.Tenant{}
+	}
+	return tenant.Of(p.opts.Proc.Process(pid), p.names)
+}
+
+// Figures returns the current figures.
+func (p *Pool) Figures() Figures {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forget(time.Now())
+	return Figures{
+		Stuck: p.stuck, Quarantined: len(p.known),
+		RefusedQuarantined: p.refused[ErrQuarantined], RefusedTenant: p.refused[ErrTenant], RefusedExhausted: p.refused[ErrExhausted],
+	}
+}
+
+// outcome is the result of a read.
+type outcome[T any] struct {
+	value T
+	err   error
+}
+
+// Of reads from a process and waits for at most the deadline. The read must not share anything with its caller, because
+// it may outlive the call.
+func Of[T any](p *Pool, pid int, read func() (T, error)) (T, error) {
+	var none T
+	if p == nil {
+		return read()
+	}
+	if err := p.admit(pid); err != nil {
+		return none, err
+	}
+	w := &worker{pid: pid}
+	done := make(chan outcome[T], 1)
+	go func() {
+		value, err := contained(read)
+		done <- outcome[T]{value, err}
+		p.returned(w)
+	}()
+	timer := time.NewTimer(Deadline)
+	defer timer.Stop()
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-timer.C:
+	}
+	p.late(w)
+	return none, fmt.Errorf("reading process %d: %w", pid, ErrStuck)
+}
+
+// contained turns a panic into an error, as the caller's goroutine would.
+func contained[T any](read func() (T, error)) (value T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return read()
+}
+
+// worker is one read.
+type worker struct {
+	pid      int
+	returned bool
+	suspect  *suspect // nil before the deadline
+}
+
+// admit returns why a process is not read, or nil.
+func (p *Pool) admit(pid int) error {
+	if p.opts.Ready != nil {
+		select {
+		case <-p.opts.Ready:
+		default:
+			return ErrNotReady
+		}
+	}
+	p.mu.Lock()
+	nobody := len(p.known) == 0 // nearly always
+	p.mu.Unlock()
+	if nobody {
+		return nil
+	}
+	start, of := p.start(pid), p.Tenant(pid)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	p.forget(now)
+	s := p.known[pid]
+	switch {
+	case s != nil && s.start == start && s.quarantined(now):
+		return p.refuse(ErrQuarantined)
+	case p.stuck >= MaxStuck || len(p.known) >= MaxStuck:
+		if !p.wasEmpty {
+			p.opts.Log.Warn("processes are no longer read: too many do not answer", "limit", MaxStuck)
+		}
+		p.wasEmpty = true
+		return p.refuse(ErrExhausted)
+	case p.ofTenant(of) >= maxOfTenant:
+		return p.refuse(ErrTenant)
+	}
+	return nil
+}
+
+func (p *Pool) refuse(why error) error {
+	p.refused[why]++
+	return why
+}
+
+// start returns the start of a process. The kernel writes this file without a lock that a process can hold.
+func (p *Pool) start(pid int) time.Duration {
+	stat, _ := p.opts.Proc.Process(pid).Thread(pid).Stat() // zero if it has ended
+	return stat.Started
+}
+
+// ofTenant returns how many processes of a user or control group are quarantined, whichever are more. Root and processes outside of
+// all control groups are not limited.
+func (p *Pool) ofTenant(t tenant.Tenant) int {
+	user, group := 0, 0
+	for _, s := range p.known {
+		if t.User != 0 && s.tenant.User == t.User {
+			user++
+		}
+		if t.Group != "" && s.tenant.Group == t.Group {
+			group++
+		}
+	}
+	return max(user, group)
+}
+
+// late notes that a worker has passed its deadline.
+func (p *Pool) late(w *worker) {
+	start, of := p.start(w.pid), p.Tenant(w.pid)
+	comm, _ := p.opts.Proc.Process(w.pid).Comm() // it may have ended
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	s := p.known[w.pid]
+	if s == nil || s.start != start {
+		s = &suspect{start: start, tenant: of}
+		p.known[w.pid] = s
+	}
+	s.until = now.Add(rest)
+	if w.returned { // since the deadline
+		return
+	}
+	w.suspect = s
+	s.pending++
+	p.stuck++
+	if now.Sub(p.logged) >= quiet {
+		p.logged = now
+		p.opts.Log.Warn("a process does not answer and is not read any more", "pid", w.pid, "program", text.Label(comm), "hanging_reads", p.stuck)
+	}
+}
+
+// returned notes that a worker has ended.
+func (p *Pool) returned(w *worker) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.returned = true
+	if s := w.suspect; s != nil {
+		s.pending--
+		s.until = time.Now().Add(rest)
+		p.stuck--
+	}
+}
+
+// forget drops processes that may be read again.
+func (p *Pool) forget(now time.Time) {
+	for pid, s := range p.known {
+		if !s.quarantined(now) {
+			delete(p.known, pid)
+			p.wasEmpty = false
+		}
+	}
+}

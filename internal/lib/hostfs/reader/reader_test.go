@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reader
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
+)
+
+// machine is a /proc with processes of one user each.
+func machine(t *testing.T, users map[int]int) Options {
+	t.Helper()
+	root := t.TempDir()
+	for pid, user := range users {
+		dir := filepath.Join(root, fmt.Sprint(pid))
+		put(t, filepath.Join(dir, "status"), fmt.Sprintf("Name:\tp\nUid:\t%d\t0\t0\t0\n", user))
+		put(t, filepath.Join(dir, "comm"), "p\n")
+		started(t, root, pid, 100)
+	}
+	return Options{Proc: hostfs.At(root), Cgroup: root, Log: slog.New(slog.DiscardHandler)}
+}
+
+func started(t *testing.T, root string, pid, ticks int) {
+	t.Helper()
+	stat := fmt.Sprintf("%d (p) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 %d 0 0\n", pid, ticks)
+	put(t, filepath.Join(root, fmt.Sprint(pid), "task", fmt.Sprint(pid), "stat"), stat)
+}
+
+func put(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hang begins a read that ends when the channel is closed, and returns why the caller stopped waiting.
+func hang(p *Pool, pid int, until <-chan struct{}) error {
+	_, err := Of(p, pid, func() (int, error) { <-until; return 1, nil })
+	return err
+}
+
+func works(p *Pool, pid int) error {
+	_, err := Of(p, pid, func() (int, error) { return 1, nil })
+	return err
+}
+
+func TestAStuckProcessIsQuarantinedAndTheOthersAreRead(t *testing.T) {
+	o := machine(t, map[int]int{7: 0, 8: 0})
+	synctest.Test(t, func(t *testing.T) {
+		p, release := New(o), make(chan struct{})
+		began := time.Now()
+		if err := hang(p, 7, release); !errors.Is(err, ErrStuck) || time.Since(began) != Deadline {
+			t.Errorf("the first read ended after %v: %v", time.Since(began), err)
+		}
+		if err := works(p, 7); !errors.Is(err, ErrQuarantined) {
+			t.Errorf("the next read of the same process: %v", err)
+		}
+		if err := works(p, 8); err != nil {
+			t.Errorf("a read of another process: %v", err)
+		}
+		if f := p.Figures(); f.Stuck != 1 || f.Quarantined != 1 || f.RefusedQuarantined != 1 {
+			t.Errorf("the figures are %+v", f)
+		}
+		started(t, o.Proc.Path(), 7, 200) // another process with the same ID
+		if err := works(p, 7); err != nil {
+			t.Errorf("a read of a later process with the same ID: %v", err)
+		}
+		started(t, o.Proc.Path(), 7, 100)
+		close(release)
+		synctest.Wait()
+		if err := works(p, 7); !errors.Is(err, ErrQuarantined) {
+			t.Errorf("a read shortly after the late one returned: %v", err)
+		}
+		time.Sleep(rest)
+		if err := works(p, 7); err != nil {
+			t.Errorf("a read after the rest: %v", err)
+		}
+		if f := p.Figures(); f.Stuck != 0 || f.Quarantined != 0 {
+			t.Errorf("at the end the figures are %+v", f)
+		}
+	})
+}
+
+func TestOneUserCannotTakeAllWorkers(t *testing.T) {
+	users := map[int]int{99: 5, 100: 0}
+	for pid := 1; pid <= 20; pid++ {
+		users[pid] = 1000
+	}
+	o := machine(t, users)
+	synctest.Test(t, func(t *testing.T) {
+		p, release := New(o), make(chan struct{})
+		for pid := 1; pid <= 20; pid++ {
+			want := ErrStuck
+			if pid > maxOfTenant {
+				want = ErrTenant
+			}
+			if err := hang(p, pid, release); !errors.Is(err, want) {
+				t.Errorf("process %d of one user: %v, want %v", pid, err, want)
+			}
+		}
+		for _, other := range []int{99, 100} {
+			if err := works(p, other); err != nil {
+				t.Errorf("a process of another user: %v", err)
+			}
+		}
+		close(release)
+		synctest.Wait()
+	})
+}
+
+func TestWorkersAreBounded(t *testing.T) {
+	users := map[int]int{}
+	for pid := 1; pid <= 2*MaxStuck; pid++ {
+		users[pid] = 0 // root is not limited as a user
+	}
+	o := machine(t, users)
+	synctest.Test(t, func(t *testing.T) {
+		p, release := New(o), make(chan struct{})
+		for pid := 1; pid <= 2*MaxStuck; pid++ {
+			want := ErrStuck
+			if pid > MaxStuck {
+				want = ErrExhausted
+			}
+			if err := hang(p, pid, release); !errors.Is(err, want) {
+				t.Errorf("process %d: %v, want %v", pid, err, want)
+			}
+		}
+		if f := p.Figures(); f.Stuck != MaxStuck || f.RefusedExhausted != MaxStuck {
+			t.Errorf("the figures are %+v", f)
+		}
+		close(release)
+		synctest.Wait()
+	})
+}
+
+func TestNothingIsReadBeforeThePrivilegesAreDropped(t *testing.T) {
+	o, ready := machine(t, map[int]int{7: 0}), make(chan struct{})
+	o.Ready = ready
+	p := New(o)
+	if err := works(p, 7); !errors.Is(err, ErrNotReady) {
+		t.Errorf("before: %v", err)
+	}
+	close(ready)
+	if err := works(p, 7); err != nil {
+		t.Errorf("after: %v", err)
+	}
+}
+
+func TestAPanicIsAnError(t *testing.T) {
+	p := New(machine(t, nil))
+	if _, err := Of(p, 7, func() (int, error) { panic("no") }); err == nil {
+		t.Error("a panic of a read is no error")
+	}
+}

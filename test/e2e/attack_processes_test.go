@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// says waits until a program has printed a line.
+func (p *process) says(t *testing.T, line string) {
+	t.Helper()
+	eventually(t, testLimit, p.name+" to print "+line, func() error {
+		select {
+		case <-p.done:
+			t.Fatalf("%s has ended: %v\n%s", p.name, p.err, p.log.String())
+		default:
+		}
+		if !strings.Contains(p.log.String(), line+"\n") {
+			return fmt.Errorf("it has printed %q", p.log.String())
+		}
+		return nil
+	})
+}
+
+// confined waits until the agent has dropped its privileges. It reads no process before.
+func (s *teescope) confined(t *testing.T) {
+	t.Helper()
+	eventually(t, testLimit, "the agent to be confined", func() error {
+		if !strings.Contains(s.log.String(), "process confined") {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+}
+
+// hanging starts a program of which some reads never end.
+func hanging(t *testing.T, mode, as string, more ...string) *process {
+	t.Helper()
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		t.Fatal("/dev/fuse is missing: load the module fuse")
+	}
+	p := background(t, prog(t, "stuck", as), append([]string{mode, t.TempDir()}, more...)...)
+	p.says(t, "ready")
+	return p
+}
+
+// endsSoon stops an agent and checks that it ends within the time that an operator expects.
+func (s *teescope) endsSoon(t *testing.T) {
+	t.Helper()
+	began := time.Now()
+	s.stop(t)
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("%s took %v to end", s.name, took)
+	}
+}
+
+// answers scrapes an agent and checks that no collector has failed.
+func (s *teescope) answers(t *testing.T) samples {
+	t.Helper()
+	at := s.scrape(t)
+	for _, one := range at.all {
+		if one.name == "teescope_collector_success" && one.value != 1 {
+			t.Errorf("the collector %s has failed", one.labels["collector"])
+		}
+	}
+	return at
+}
+
+// Processes of which the command line, the mappings and the program file cannot be read: the agent goes on, names other
+// programs and ends when it is told to. It also starts while they hang.
+func TestProcessesThatNeverAnswer(t *testing.T) {
+	a := agent(t)
+	a.confined(t)
+	hanging(t, "lock", "e2ehanglock")
+	hanging(t, "exe", "e2ehangexe", "e2ehangprog")
+	hanging(t, "map", "e2ehangmap", "libsgx_urts.so")
+	eventually(t, testLimit, "a quarantined process", func() error {
+		at := a.answers(t)
+		if n := at.sum("teescope_processes_quarantined"); n < 1 || at.sum("teescope_process_reads_stuck") < 1 {
+			return fmt.Errorf("%v are", n)
+		}
+		return nil
+	})
+	checkGoesOn(t, a, "e2ebystander1")
+	b := agent(t)
+	b.confined(t)
+	checkGoesOn(t, b, "e2ebystander2")
+	a.endsSoon(t)
+	b.endsSoon(t)
+}
+
+// checkGoesOn checks that an agent counts the events of a program that starts now.
+func checkGoesOn(t *testing.T, a *teescope, name string) {
+	t.Helper()
+	run(t, prog(t, "storm", name), "20", "5", "2")
+	at := a.answers(t)
+	wantExactly(t, "getpgid of "+name, at.sum("teescope_syscalls_total", "workload", name, "syscall", "getpgid"), 100)
+	for _, hangs := range []string{"e2ehanglock", "e2ehangprog"} {
+		if !at.has("teescope_workload_info", "workload", hangs) {
+			t.Errorf("the workload %s has no name", hangs)
+		}
+	}
+}
+
+// The path of a mapped library can lead to a FIFO, a device, a link or another file in the process's mount namespace.
+// The agent opens only what is mapped.
+func TestOnlyMappedFilesAreOpened(t *testing.T) {
+	a := agent(t)
+	a.confined(t)
+	impostors := map[string]*process{}
+	for _, kind := range []string{"fifo", "device", "link", "middle", "other", "same"} {
+		dir := t.TempDir()
+		for _, sub := range []string{"lib", "elsewhere"} {
+			if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			data, err := os.ReadFile(filepath.Join(programs, "storm"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, sub, "libsgx_urts.so"), data, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		impostors[kind] = background(t, prog(t, "impostor", "e2e"+kind), kind, dir)
+	}
+	for kind, p := range impostors {
+		p.says(t, "ready")
+		if kind == "same" {
+			continue
+		}
+		refusal := fmt.Sprintf("pid=%d ", p.cmd.Process.Pid)
+		eventually(t, testLimit, "the agent to refuse "+kind, func() error {
+			for line := range strings.Lines(a.log.String()) {
+				if strings.Contains(line, "a file is not probed") && strings.Contains(line, refusal) {
+					return nil
+				}
+			}
+			return errors.New("it has not")
+		})
+	}
+	impostors["same"].says(t, "opened")
+	for kind, p := range impostors {
+		if kind != "same" && strings.Contains(p.log.String(), "opened") {
+			t.Errorf("%s: the agent has opened what the process does not map", kind)
+		}
+	}
+	a.endsSoon(t)
+}
