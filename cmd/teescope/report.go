@@ -6,13 +6,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
 
 	"github.com/teescope/teescope/internal/cli"
+	"github.com/teescope/teescope/internal/lib/atomicfile"
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
@@ -70,7 +70,7 @@ func (o *reportFlags) run(cmd *cobra.Command, _ []string) error {
 		_, err := cmd.OutOrStdout().Write(file.Bytes())
 		return err
 	}
-	if err := os.WriteFile(o.out, file.Bytes(), 0o644); err != nil { //nolint:gosec // it is made to be passed on
+	if err := atomicfile.Write(o.out, file.Bytes(), 0o644); err != nil { // it is made to be passed on
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d kB, %d series of %d queries; open it in a browser.\n",

@@ -8,6 +8,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -36,6 +37,7 @@ import (
 	"github.com/teescope/teescope/internal/server/httpapi"
 	"github.com/teescope/teescope/internal/server/notify"
 	"github.com/teescope/teescope/internal/server/prom"
+	"github.com/teescope/teescope/internal/server/storagealert"
 )
 
 // Options are what a program needs.
@@ -100,6 +102,7 @@ type program struct {
 	web        httpapi.Options
 	url        func() string // the address of the page; nil before run
 	hub        *notify.Hub   // sends alerts; nil without a database
+	status     *prom.Status  // nil in an agent
 	exposition http.Handler  // all metrics of this process; nil before run
 }
 
@@ -161,8 +164,11 @@ func (p *program) server() error {
 		Targets:     c.Targets, TargetsConfig: c.TargetsConfigFile, Endpoints: endpoints, Rules: evaluated, Self: http.HandlerFunc(p.self), Instance: p.host,
 		Version: prom.Version(p.Build), Flags: c.Values(), Registry: p.own, Log: p.Log,
 	})
+	p.status = db.Status()
+	stored := storagealert.New(storagealert.Options{State: p.status.Storage, Hub: evaluated.Hub, Instance: p.host})
+	p.collectors = append(p.collectors, stored)
 	p.web.API, p.web.Page, p.web.Panels, p.web.Families = db.Handler(), p.Page, dashboards.Serve(), httpapi.Families(user.Metrics)
-	p.add(db, evaluated.Hub, db.Reloader())
+	p.add(db, evaluated.Hub, db.Reloader(), stored)
 	if c.Analysis.Enabled {
 		p.analyse(db)
 	}
@@ -173,7 +179,7 @@ func (p *program) server() error {
 func (p *program) analyse(db *prom.Server) {
 	c := p.Config
 	a := findings.New(findings.Options{
-		Source: db.Source(), Name: p.host, Rules: rules.All(), Interval: c.Analysis.Interval, Window: c.Analysis.Window,
+		Source: db.Source().While(p.status.Stores), Name: p.host, Rules: rules.All(), Interval: c.Analysis.Interval, Window: c.Analysis.Window,
 		Scrape: c.Interval, Keep: db, File: filepath.Join(c.DataDir, "findings.json"), Tell: sendFindings(p.hub),
 		Log: p.Log.With("part", "analysis"),
 	})
@@ -194,7 +200,10 @@ func (p *program) run(ctx context.Context) error {
 	gatherer := p.gatherer()
 	p.exposition = httpapi.Metrics(gatherer, p.Log)
 	group := service.NewGroup(p.Log)
-	p.web.Metrics, p.web.Ready = gatherer, group.Ready
+	p.web.Metrics, p.web.Ready, p.web.Hangs = gatherer, group.Ready, gatherer.Hangs
+	if p.status != nil {
+		p.web.Works, p.web.Hangs = p.status.Stores, func() error { return errors.Join(gatherer.Hangs(), p.status.Hangs()) }
+	}
 	web := httpapi.New(p.web)
 	p.url = web.URL
 	group.Add(web)

@@ -23,6 +23,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 	"github.com/teescope/teescope/internal/server/findings"
 	"github.com/teescope/teescope/internal/server/notify"
+	"github.com/teescope/teescope/internal/server/storagealert"
 )
 
 // agentCollectors lists the agent's collectors, sorted by name. To add a collector, add its line here. Two are also
@@ -83,6 +84,7 @@ func Descriptions() []*metric.Desc {
 	all, _, _ := agentCollectors(&config.Config{}, slog.New(slog.DiscardHandler), nil)
 	all = append([]collector.Collector{
 		build.New(build.Info{}), findings.New(findings.Options{}), notify.New(notify.Options{}), sandbox.New(),
+		storagealert.New(storagealert.Options{}),
 	}, all...)
 	return collector.NewRegistry(slog.New(slog.DiscardHandler), all...).Descriptions()
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/teescope/teescope/internal/lib/atomicfile"
 	"github.com/teescope/teescope/internal/server/dashboards"
 )
 
@@ -27,7 +28,7 @@ func ExportDashboards(dir string) ([]string, error) {
 			return nil, err
 		}
 		name := filepath.Join(dir, "teescope-"+d.ID+".json")
-		if err := os.WriteFile(name, rendered, 0o644); err != nil { //nolint:gosec // others import it
+		if err := atomicfile.Write(name, rendered, 0o644); err != nil { // others import it
 			return nil, fmt.Errorf("writing a dashboard: %w", err)
 		}
 		names = append(names, name)

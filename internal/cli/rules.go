@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/teescope/teescope/docs/runbooks"
+	"github.com/teescope/teescope/internal/lib/atomicfile"
 	"github.com/teescope/teescope/internal/lib/metric"
 	"github.com/teescope/teescope/internal/server/prom/rulefile"
 	"github.com/teescope/teescope/internal/server/prom/ruletest"
@@ -203,7 +204,7 @@ func ExportRules(out io.Writer, dir, base string, force bool) error {
 		}
 	}
 	for name, data := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+		if err := atomicfile.Write(filepath.Join(dir, name), data, 0o644); err != nil {
 			return err
 		}
 	}

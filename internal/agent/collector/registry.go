@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,6 +32,8 @@ type Registry struct {
 	timeout    time.Duration
 	families   own
 	spare      spare
+
+	began []atomic.Int64 // by collector: when the run that has not ended began, in Unix nanoseconds, else 0
 
 	mu    sync.Mutex      // one scrape at a time
 	busy  []chan struct{} // by collector: closed when its last run has ended, nil before the first
@@ -58,7 +62,8 @@ func newOwn() own {
 func NewRegistry(log *slog.Logger, collectors ...Collector) *Registry {
 	return &Registry{
 		log: log, collectors: collectors, timeout: Timeout, families: newOwn(),
-		busy: make([]chan struct{}, len(collectors)), count: make([]int, len(collectors)),
+		began: make([]atomic.Int64, len(collectors)),
+		busy:  make([]chan struct{}, len(collectors)), count: make([]int, len(collectors)),
 	}
 }
 
@@ -147,10 +152,12 @@ func (r *Registry) run(i int, c Collector) ([]prometheus.Metric, error) {
 	r.busy[i] = done
 	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
 	defer cancel()
+	r.began[i].Store(time.Now().UnixNano())
 	var err error
 	b := buffer{samples: make([]prometheus.Metric, 0, r.count[i]+r.count[i]/8+8)}
 	go func() {
 		defer close(done)
+		defer r.began[i].Store(0)
 		err = contained(ctx, c, b.add)
 	}()
 	select {
@@ -161,6 +168,23 @@ func (r *Registry) run(i int, c Collector) ([]prometheus.Metric, error) {
 	case <-ctx.Done():
 		return b.take(), fmt.Errorf("did not end within %v", r.timeout)
 	}
+}
+
+// hangsAfter is how long a run of a collector may take before a restart is better.
+const hangsAfter = 15 * Timeout
+
+// Hangs returns an error that names the collectors whose run has not ended for a minute, or nil. It never waits.
+func (r *Registry) Hangs() error {
+	var names []string
+	for i, c := range r.collectors {
+		if began := r.began[i].Load(); began != 0 && time.Since(time.Unix(0, began)) > hangsAfter {
+			names = append(names, c.Name())
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return fmt.Errorf("collectors have not ended for %s: %s", hangsAfter, strings.Join(names, ", "))
 }
 
 // contained converts a panic of a collector into an error, because a bug in a collector must not end the agent.

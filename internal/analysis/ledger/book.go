@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/lib/atomicfile"
 )
 
 // book is the content of a ledger's file.
@@ -94,28 +95,8 @@ func (l *Ledger) write() error {
 	if err != nil {
 		return fmt.Errorf("writing the findings: %w", err)
 	}
-	if err := replace(l.path, text); err != nil {
+	if err := atomicfile.Write(l.path, text, 0o600); err != nil {
 		return fmt.Errorf("writing the findings: %w; they remain in memory", err)
 	}
 	return nil
-}
-
-// replace writes a second file and renames it. If the process is killed in between, the next call overwrites that file.
-func replace(path string, text []byte) error {
-	beside := path + ".new"
-	f, err := os.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(beside, path)
 }

@@ -109,15 +109,24 @@ func onlyGet(next http.Handler) http.Handler {
 }
 
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
-	if err := s.readiness(); err != nil {
+	err := s.readiness()
+	if err == nil && s.opts.Works != nil {
+		err = s.opts.Works()
+	}
+	if err != nil {
 		notReady(w, err)
 		return
 	}
 	writeText(w, http.StatusOK, "teescope is ready.\n")
 }
 
-// Healthy returns nil, or the reason why a restart would help.
-func (s *Server) Healthy() error { return nil }
+// Healthy returns nil, or the reason why a restart would help: a part of the program has stopped.
+func (s *Server) Healthy() error {
+	if s.opts.Hangs == nil || s.readiness() != nil {
+		return nil
+	}
+	return s.opts.Hangs()
+}
 
 func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) {
 	if err := s.Healthy(); err != nil {

@@ -31,8 +31,12 @@ type Options struct {
 	Runbooks fs.FS        // one page for each alert, *.md
 	Families http.Handler // the documentation of a metric, by {name}
 	Ready    func() error // returns nil when all services are ready, else the reason
-	Hostname string       // an allowed host name besides localhost
-	Hosts    []string     // further allowed host names; *.NAME allows all below NAME
+	// Works returns why a program that is ready does not do its work, for /-/ready. Pages and metrics are still served.
+	Works func() error
+	// Hangs returns what has stopped, for /-/healthy.
+	Hangs    func() error
+	Hostname string   // an allowed host name besides localhost
+	Hosts    []string // further allowed host names; *.NAME allows all below NAME
 	// WebConfig is a file in the format of the Prometheus exporter toolkit: TLS and basic authentication.
 	WebConfig string
 	Insecure  bool   // allows to listen beyond the loopback without authentication

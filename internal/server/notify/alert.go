@@ -60,6 +60,10 @@ type episode struct {
 	Told         []string          `json:"told,omitempty"` // keys of the webhooks that were notified of its start
 }
 
+// watchdog reports whether the alert always fires, so that a receiver notices when it stops. It is sent to Alertmanagers
+// only, because they send it on periodically.
+func (e *episode) watchdog() bool { return e.Labels["severity"] == "none" }
+
 func (e *episode) status() string {
 	if e.EndsAt.IsZero() {
 		return "firing"

@@ -78,7 +78,9 @@ func (h *Hub) Collect(_ context.Context, emit func(prometheus.Metric)) error {
 	}
 	by := map[string]int{}
 	for _, e := range h.open {
-		by[e.Labels["severity"]]++
+		if !e.watchdog() {
+			by[e.Labels["severity"]]++
+		}
 	}
 	for severity, n := range by {
 		emit(h.families.firing.Value(float64(n), severity))

@@ -17,8 +17,9 @@ import (
 const (
 	// maxOpen is the maximum number of firing alerts. A rule without aggregation fires once for each series.
 	maxOpen = 2000
-	// maxQueue is the maximum number of waiting deliveries for one webhook. Above it the oldest are dropped.
-	maxQueue = 1000
+	// maxQueue is the maximum number of waiting deliveries for one webhook: the start of every alert that may fire at once,
+	// and the end of as many others. Above it, the starts and ends of alerts that are over are dropped first.
+	maxQueue = 2 * maxOpen
 	// keepEnded is how long the end of an alert is resent to Alertmanagers. Prometheus uses the same time
 	// (resolvedRetention in rules/alerting.go).
 	keepEnded = 15 * time.Minute
@@ -51,6 +52,7 @@ type Hub struct {
 	queues map[string][]*delivery
 	outs   map[string]*outcomes // by key of the webhook
 	saved  bool
+	disk   journal
 	full   bool // maxOpen was reached; logged once
 }
 
@@ -181,13 +183,19 @@ func (h *Hub) tell(news []*episode) {
 		return
 	}
 	slices.SortFunc(news, byKey)
-	for _, e := range news {
-		if !e.Logged {
+	changes := make([]change, len(news))
+	for i, e := range news {
+		if !e.Logged && !e.watchdog() {
 			h.log(e)
 		}
-		h.enqueue(e)
+		changes[i].Queue = h.enqueue(e)
+		if e.EndsAt.IsZero() {
+			changes[i].Open = e
+		} else {
+			changes[i].End = e
+		}
 	}
-	h.save()
+	h.append(true, changes...)
 	for _, w := range h.opts.Webhooks {
 		w.nudge()
 	}

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+
+	"golang.org/x/sys/unix"
 )
 
 // stateVersion is the version of the file's format.
@@ -21,10 +23,12 @@ const maxState = 64 << 20
 
 // state is the content of the file.
 type state struct {
-	Version int                    `json:"version"`
-	Open    []*episode             `json:"open"`
-	Ended   []*episode             `json:"ended,omitempty"`
-	Queues  map[string][]*delivery `json:"queues,omitempty"` // by key of the webhook
+	Version int `json:"version"`
+	// Generation counts the writings of the file. The journal with the same number continues it.
+	Generation uint64                 `json:"generation,omitempty"`
+	Open       []*episode             `json:"open"`
+	Ended      []*episode             `json:"ended,omitempty"`
+	Queues     map[string][]*delivery `json:"queues,omitempty"` // by key of the webhook
 }
 
 // parseState parses a file and validates every entry.
@@ -36,18 +40,23 @@ func parseState(data []byte) (state, error) {
 	if s.Version != stateVersion {
 		return state{}, fmt.Errorf("version %d of the format, want %d", s.Version, stateVersion)
 	}
+	return s, s.validate()
+}
+
+// validate checks every entry.
+func (s *state) validate() error {
 	bad := func(e *episode) bool { return e == nil || e.Key == "" || len(e.Labels) == 0 || e.StartsAt.IsZero() }
 	for _, list := range [][]*episode{s.Open, s.Ended} {
 		if slices.ContainsFunc(list, bad) {
-			return state{}, errors.New("an alert without a key, labels or a start time")
+			return errors.New("an alert without a key, labels or a start time")
 		}
 	}
 	for _, queue := range s.Queues {
 		if slices.ContainsFunc(queue, func(d *delivery) bool { return d == nil || d.ID == "" || len(d.Body) == 0 }) {
-			return state{}, errors.New("a delivery without an id or a body")
+			return errors.New("a delivery without an id or a body")
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // load reads the file. An invalid file is renamed; the firing alerts are then sent again.
@@ -69,6 +78,8 @@ func (h *Hub) load() {
 		}
 		return
 	}
+	replay(&s, h.opts.File+journalSuffix)
+	h.disk.generation = s.Generation
 	for _, e := range s.Open[:min(len(s.Open), maxOpen)] {
 		h.open[e.Key] = e
 	}
@@ -85,7 +96,7 @@ func (h *Hub) load() {
 }
 
 func readBounded(name string) ([]byte, error) {
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -95,40 +106,4 @@ func readBounded(name string) ([]byte, error) {
 		err = fmt.Errorf("larger than %d bytes", maxState)
 	}
 	return data, err
-}
-
-// save writes the state. If that fails, alerts are still sent, and the failure is logged once: a restart would send some
-// alerts twice.
-func (h *Hub) save() {
-	err := h.write()
-	if err != nil && h.saved {
-		h.opts.Log.Error("state of sent alerts cannot be saved: after a restart some alerts are sent again; free disk space",
-			"file", h.opts.File, "reason", err)
-	}
-	h.saved = err == nil
-}
-
-// write replaces the file atomically.
-func (h *Hub) write() error {
-	data, err := json.Marshal(state{Version: stateVersion, Open: h.sorted(), Ended: h.ended, Queues: h.queues})
-	if err != nil {
-		return err
-	}
-	// No other process writes here, because the database has locked the directory. A kill leaves at most one such file.
-	f, err := os.OpenFile(h.opts.File+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), h.opts.File)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }

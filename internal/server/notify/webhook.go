@@ -11,21 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 )
 
-// Limits of retries.
-const (
-	firstPause  = time.Second
-	longPause   = 5 * time.Minute
-	postTimeout = 10 * time.Second
-	// maxAge is the maximum age of a delivery. Older alerts are no longer useful to a receiver.
-	maxAge = 24 * time.Hour
-)
+// postTimeout is the time limit of one request.
+const postTimeout = 10 * time.Second
 
 // A Webhook receives every alert in the format of Alertmanager's webhooks.
 type Webhook struct {
@@ -61,9 +53,14 @@ func (w *Webhook) nudge() {
 
 // A delivery is one message to one webhook.
 type delivery struct {
-	ID   string          `json:"id"`
-	Made time.Time       `json:"made"`
-	Body json.RawMessage `json:"body"`
+	ID    string          `json:"id"`
+	Alert string          `json:"alert,omitempty"` // the alert's key; empty in files of older versions
+	End   bool            `json:"end,omitempty"`   // the alert has ended
+	Made  time.Time       `json:"made"`
+	Body  json.RawMessage `json:"body"`
+
+	pause time.Duration // before the next attempt
+	next  time.Time     // when the next attempt may be made
 }
 
 // message is version 4 of what Alertmanager sends to webhooks, with one alert, and the delivery's id.
@@ -91,27 +88,6 @@ type messageAlert struct {
 	Fingerprint  string            `json:"fingerprint"`
 }
 
-// enqueue creates the deliveries for alerts that started or ended. The end goes only to receivers that got the start.
-func (h *Hub) enqueue(e *episode) {
-	var body []byte
-	for _, w := range h.opts.Webhooks {
-		if !e.EndsAt.IsZero() && !slices.Contains(e.Told, w.key) {
-			continue
-		}
-		if body == nil {
-			body = h.message(e)
-		}
-		if e.EndsAt.IsZero() {
-			e.Told = append(e.Told, w.key)
-		}
-		h.queues[w.key] = append(h.queues[w.key], &delivery{ID: e.id(), Made: time.Now().UTC(), Body: body})
-		if over := len(h.queues[w.key]) - maxQueue; over > 0 {
-			h.queues[w.key] = slices.Delete(h.queues[w.key], 0, over)
-			h.outs[w.key].dropped += uint64(over)
-		}
-	}
-}
-
 func (h *Hub) message(e *episode) []byte {
 	name := map[string]string{"alertname": e.Labels["alertname"]}
 	body, err := json.Marshal(message{
@@ -129,81 +105,17 @@ func (h *Hub) message(e *episode) []byte {
 	return body
 }
 
-// deliver sends the deliveries of a webhook in order until ctx ends.
-func (h *Hub) deliver(ctx context.Context, w *Webhook) {
-	pause, failing := firstPause, false
-	for ctx.Err() == nil {
-		d := h.head(w)
-		if d == nil {
-			select {
-			case <-ctx.Done():
-			case <-w.wake:
-			}
-			continue
-		}
-		err := w.post(ctx, d)
-		var refused *refusedError
-		switch {
-		case err == nil:
-			if failing {
-				h.opts.Log.Info("webhook accepts deliveries again", "webhook", w.name)
-			}
-			h.done(w, d, func(o *outcomes) { o.delivered++ })
-			pause, failing = firstPause, false
-			continue
-		case errors.As(err, &refused):
-			h.opts.Log.Error("webhook refused a delivery, which is dropped: check that it accepts the format of Alertmanager's webhooks",
-				"webhook", w.name, "delivery", d.ID, "reason", err)
-			h.done(w, d, func(o *outcomes) { o.refused++ })
-			continue
-		case time.Since(d.Made) > maxAge:
-			h.opts.Log.Error("delivery dropped after retrying", "webhook", w.name, "delivery", d.ID, "age", maxAge, "reason", err)
-			h.done(w, d, func(o *outcomes) { o.expired++ })
-			continue
-		}
-		if !failing {
-			h.opts.Log.Warn("webhook delivery failed and will be retried",
-				"webhook", w.name, "delivery", d.ID, "reason", err)
-		}
-		failing = true
-		h.mu.Lock()
-		h.outs[w.key].failed++
-		h.mu.Unlock()
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause + rand.N(pause/4)):
-		}
-		pause = min(2*pause, longPause)
-	}
-}
-
-// head returns the next delivery, or nil.
-func (h *Hub) head(w *Webhook) *delivery {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if queue := h.queues[w.key]; len(queue) > 0 {
-		return queue[0]
-	}
-	return nil
-}
-
-// done removes a delivery from the queue, if it is still there, and saves the state.
-func (h *Hub) done(w *Webhook, d *delivery, count func(*outcomes)) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	count(h.outs[w.key])
-	h.queues[w.key] = slices.DeleteFunc(h.queues[w.key], func(o *delivery) bool { return o == d })
-	if len(h.queues[w.key]) == 0 {
-		delete(h.queues, w.key)
-	}
-	h.save()
-}
-
 // refusedError is an error for which a retry would not help.
 type refusedError struct{ status string }
 
 // Error implements error.
 func (e *refusedError) Error() string { return "it answers " + e.status }
+
+// statusError is an answer after which a retry may help. It may be about this delivery only.
+type statusError struct{ text string }
+
+// Error implements error.
+func (e *statusError) Error() string { return e.text }
 
 // post sends a delivery. A request in flight continues when ctx ends, because otherwise its outcome would be unknown.
 func (w *Webhook) post(ctx context.Context, d *delivery) error {
@@ -228,9 +140,9 @@ func (w *Webhook) post(ctx context.Context, d *delivery) error {
 		code == http.StatusUnsupportedMediaType, code == http.StatusUnprocessableEntity:
 		return &refusedError{status: resp.Status}
 	case code/100 == 3:
-		return fmt.Errorf("it answers %s, and redirects are not followed: configure the target of the redirect", resp.Status)
+		return &statusError{fmt.Sprintf("it answers %s, and redirects are not followed: configure the target of the redirect", resp.Status)}
 	}
-	return fmt.Errorf("it answers %s", resp.Status)
+	return &statusError{"it answers " + resp.Status}
 }
 
 // withoutAddress removes the URL, which may be a secret, from an error.

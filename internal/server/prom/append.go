@@ -25,11 +25,11 @@ func (s *Server) Append(ctx context.Context, samples []query.Sample) error {
 		return errors.New(reason)
 	}
 	defer s.drainer.active.Done()
-	if err := errors.Join(ctx.Err(), end.Err()); err != nil {
+	if err := errors.Join(ctx.Err(), end.Err(), s.health.err()); err != nil {
 		return err
 	}
-	app := s.db.AppenderV2(ctx)
-	refused, err := s.append(app, samples)
+	app := (&guardV2{s.db, s.health}).AppenderV2(ctx)
+	refused, err := appendAll(app, samples, s.memory.near())
 	if err != nil {
 		return errors.Join(err, app.Rollback())
 	}
@@ -42,10 +42,10 @@ func (s *Server) Append(ctx context.Context, samples []query.Sample) error {
 	return nil
 }
 
-func (s *Server) append(app storage.AppenderV2, samples []query.Sample) (refused int, err error) {
+// appendAll appends samples. When memory is short, samples of new series are refused.
+func appendAll(app storage.AppenderV2, samples []query.Sample, short bool) (refused int, err error) {
 	latest := time.Now().Add(tolerance)
 	known, _ := app.(storage.GetRef)
-	short := s.memory.near()
 	for _, sample := range samples {
 		ls := labels.FromMap(sample.Labels)
 		if !ls.IsValid(model.UTF8Validation) || !ls.Has(model.MetricNameLabel) {

@@ -5,6 +5,7 @@ package prom
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/prometheus/prometheus/tsdb"
 
-	"github.com/teescope/teescope/internal/lib/clock"
 	"github.com/teescope/teescope/internal/lib/quietlog"
 )
 
@@ -26,31 +26,9 @@ const (
 	// aheadAtStart is the tolerance when the database is opened. It is not known then whether the clock was set back.
 	// Targets may send timestamps up to ten minutes ahead.
 	aheadAtStart = 10*time.Minute + tolerance
-	// clockTick is how often the clock is checked.
-	clockTick = time.Second
 	// queriesEnd is how long running queries may take to end before samples are removed.
 	queriesEnd = 5 * time.Second
 )
-
-// watchClock returns how far the database is ahead of a clock that was set back. It returns 0 when ctx ends.
-func watchClock(ctx context.Context, db *tsdb.DB) time.Duration {
-	watch := clock.New()
-	tick := time.NewTicker(clockTick)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return 0
-		case <-tick.C:
-		}
-		if watch.Step() >= 0 {
-			continue
-		}
-		if ahead := aheadOfClock(db); ahead > tolerance {
-			return ahead
-		}
-	}
-}
 
 // aheadOfClock returns how far the newest sample is ahead of the clock, or 0 when it is not ahead.
 func aheadOfClock(db *tsdb.DB) time.Duration {
@@ -76,7 +54,7 @@ func (s *Server) rewind(ctx context.Context, ahead time.Duration) error {
 	ending, cancel := context.WithTimeout(ctx, queriesEnd)
 	defer cancel()
 	s.drainer.close(ending, "the clock was set back and the database is being opened again")
-	obsolete, err := s.keepUntil(ctx, time.Now().UnixMilli())
+	obsolete, err := keepUntil(ctx, s.db, s.opts.Log, time.Now().UnixMilli())
 	if err == nil {
 		err = s.close()
 	}
@@ -98,31 +76,31 @@ func (s *Server) rewind(ctx context.Context, ahead time.Duration) error {
 // keepUntil writes samples older than a time, in milliseconds since 1970, to blocks. It returns the directories that
 // can be removed: those of newer blocks and of the head. The head's logs come last. If the program stops before they
 // are removed, the next start finds the samples and repeats the work.
-func (s *Server) keepUntil(ctx context.Context, now int64) ([]string, error) {
-	s.db.DisableCompactions()
+func keepUntil(ctx context.Context, db *tsdb.DB, log *slog.Logger, now int64) ([]string, error) {
+	db.DisableCompactions()
 	var obsolete []string
-	compactor, err := tsdb.NewLeveledCompactor(ctx, nil, quietlog.New(s.opts.Log, "tsdb"), tsdb.ExponentialBlockRanges(tsdb.DefaultBlockDuration, 1, 1), nil, nil)
+	compactor, err := tsdb.NewLeveledCompactor(ctx, nil, quietlog.New(log, "tsdb"), tsdb.ExponentialBlockRanges(tsdb.DefaultBlockDuration, 1, 1), nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range s.db.Blocks() {
+	for _, b := range db.Blocks() {
 		if b.MaxTime() <= now {
 			continue
 		}
 		if b.MinTime() < now {
-			if _, err := compactor.Write(s.tsdbDir(), b, b.MinTime(), now, nil); err != nil {
+			if _, err := compactor.Write(db.Dir(), b, b.MinTime(), now, nil); err != nil {
 				return nil, err
 			}
 		}
 		obsolete = append(obsolete, b.Dir())
 	}
-	if head := s.db.Head(); head.MinTime() < now {
-		if err := s.db.CompactHead(tsdb.NewRangeHead(head, head.MinTime(), now-1)); err != nil {
+	if head := db.Head(); head.MinTime() < now {
+		if err := db.CompactHead(tsdb.NewRangeHead(head, head.MinTime(), now-1)); err != nil {
 			return nil, err
 		}
 	}
 	for _, part := range []string{"chunks_head", "wbl", "wal"} {
-		obsolete = append(obsolete, filepath.Join(s.tsdbDir(), part))
+		obsolete = append(obsolete, filepath.Join(db.Dir(), part))
 	}
 	return obsolete, nil
 }

@@ -85,6 +85,8 @@ type Server struct {
 	memory  *memoryLimiter
 	drainer *drainer
 	stats   *tsdb.DBStats
+	health  *health
+	reserve *reserve // nil before Init
 	lock    *dirLock
 	metrics *registrations
 	db      *tsdb.DB
@@ -104,9 +106,11 @@ type Server struct {
 func New(opts Options) *Server {
 	s := &Server{
 		opts: opts, born: time.Now(), memory: newMemoryLimiter(opts.MemoryLimit), drainer: newDrainer(), stats: tsdb.NewDBStats(), rules: none{},
+		health: newHealth(opts.Log),
 	}
 	if opts.Rules.Hub != nil {
 		s.ruler = newRuler(opts.Rules, opts.Log)
+		s.ruler.stores = s.health.err
 	}
 	return s
 }
@@ -138,6 +142,8 @@ func (s *Server) Init(ctx context.Context) (err error) {
 	if err = s.open(); err != nil {
 		return err
 	}
+	s.reserve = newReserve(s.tsdbDir())
+	s.health.opened(s.db, s.reserve)
 	if ahead := aheadOfClock(s.db); ahead > aheadAtStart {
 		return s.rewind(ctx, ahead)
 	}
@@ -147,8 +153,16 @@ func (s *Server) Init(ctx context.Context) (err error) {
 // open opens the database and creates everything that uses it.
 func (s *Server) open() (err error) {
 	s.metrics = &registrations{Registry: s.opts.Registry}
+	damaged, err := setDamagedAside(s.tsdbDir(), s.opts.Log)
+	if err != nil {
+		return err
+	}
+	s.health.setAside(damaged)
 	if s.db, err = openDB(s.tsdbDir(), s.opts, s.metrics, s.stats); err != nil {
 		return err
+	}
+	if s.reserve != nil {
+		s.health.opened(s.db, s.reserve)
 	}
 	if s.cfg, err = s.config(); err != nil {
 		return fmt.Errorf("configuring scrapes: %w", err)
@@ -200,6 +214,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // release undoes Init.
 func (s *Server) release() error {
 	err := s.close()
+	if s.reserve != nil {
+		s.reserve.release()
+	}
 	if s.lock != nil {
 		s.lock.release()
 		s.lock = nil
@@ -220,8 +237,9 @@ func (s *Server) close() error {
 	}
 	var err error
 	if s.db != nil {
-		if e := s.db.Close(); e != nil {
-			err = fmt.Errorf("closing the database: %w", e)
+		var e error
+		if p := contained(func() { e = s.db.Close() }); p != nil || e != nil {
+			err = fmt.Errorf("closing the database: %w", errors.Join(p, e))
 		}
 		s.db = nil
 	}

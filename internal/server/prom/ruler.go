@@ -55,13 +55,16 @@ const source = "rules "
 type ruler struct {
 	opts RuleOptions
 	log  *slog.Logger
+	// stores returns nil when samples are stored. Otherwise the rules see less than there is, and no alert ends.
+	stores func() error
 
 	reloading sync.Mutex
 	mu        sync.Mutex
 	files     rulefile.Loader
 	manager   *rules.Manager // nil while the database is not open
 	running   bool
-	seen      map[string]int // evaluations without an error by group, up to settledAfter
+	seen      map[string]int       // evaluations without an error by group, up to settledAfter
+	ended     map[string]time.Time // when the newest evaluation of each group ended
 
 	good bool      // whether the last reading succeeded
 	read time.Time // when the rules in use were read
@@ -73,7 +76,7 @@ func newRuler(o RuleOptions, log *slog.Logger) *ruler {
 	if o.URL == nil {
 		o.URL = func() string { return "" }
 	}
-	r := &ruler{opts: o, log: log, seen: map[string]int{}}
+	r := &ruler{opts: o, log: log, seen: map[string]int{}, ended: map[string]time.Time{}, stores: func() error { return nil }}
 	// The names are those of Prometheus' own metrics about its configuration.
 	r.success = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "prometheus_config_last_reload_successful", Help: "Whether the last configuration reload attempt was successful.",
@@ -152,7 +155,7 @@ func (r *ruler) attach(s *Server) *rules.Manager {
 		QueryFunc:       rules.EngineQueryFunc(s.engine, s.db),
 		NotifyFunc:      func(context.Context, string, ...*rules.Alert) {}, // evaluated reports alerts instead
 		Context:         s.evaluating,
-		Appendable:      s.db,
+		Appendable:      &guard{s.db, s.health},
 		Queryable:       s.db,
 		Logger:          quietlog.New(s.opts.Log, "rules"),
 		Registerer:      s.metrics,
@@ -162,7 +165,7 @@ func (r *ruler) attach(s *Server) *rules.Manager {
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.manager, r.running, r.seen = m, false, map[string]int{}
+	r.manager, r.running, r.seen, r.ended = m, false, map[string]int{}, map[string]time.Time{}
 	return m
 }
 
@@ -243,13 +246,37 @@ func (r *ruler) evaluate(ctx context.Context, g *rules.Group, at time.Time) {
 			})
 		}
 	}
+	unstored := r.stores() != nil
 	r.mu.Lock()
-	if r.seen[key] < settledAfter && !failed {
+	switch {
+	case unstored:
+		r.seen[key] = 0 // begin again as after a start
+	case r.seen[key] < settledAfter && !failed:
 		r.seen[key]++
 	}
 	complete := r.seen[key] == settledAfter
+	r.ended[key] = time.Now()
 	r.mu.Unlock()
 	r.opts.Hub.Firing(source+key, now, complete)
+}
+
+// hangs returns an error when a group has not been evaluated for a long time.
+func (r *ruler) hangs(now time.Time) error {
+	r.mu.Lock()
+	m, running := r.manager, r.running
+	r.mu.Unlock()
+	if m == nil || !running {
+		return nil
+	}
+	for _, g := range m.RuleGroups() {
+		r.mu.Lock()
+		last, known := r.ended[rules.GroupKey(g.File(), g.Name())]
+		r.mu.Unlock()
+		if late := now.Sub(last); known && late > patience(g.Interval()) {
+			return fmt.Errorf("evaluating rules hangs: the group %q was last evaluated %s ago", g.Name(), late.Round(time.Second))
+		}
+	}
+	return nil
 }
 
 // logProblems logs each problem of the rule files on its own line.

@@ -190,26 +190,34 @@ func (s *Server) newScraper() (*scrape.Manager, error) {
 		// the sum is negative. The share is at most one interval.
 		opts.InitialScrapeOffset = -max(s.opts.Interval, warmUpInterval)
 	}
-	return scrape.NewManager(opts, quietlog.New(s.opts.Log, "scrape"), nil, nil, newSeriesLimiter(s.db, s.memory), s.metrics)
+	return scrape.NewManager(opts, quietlog.New(s.opts.Log, "scrape"), nil, nil, newSeriesLimiter(&guardV2{s.db, s.health}, s.memory), s.metrics)
 }
 
-// Run scrapes until ctx ends. When the clock is set back, it removes newer samples from the database and continues.
+// Run scrapes until ctx ends. When the clock is set back, it removes newer samples from the database and continues. After
+// a write error it opens the database again as soon as the disk can be written.
 func (s *Server) Run(ctx context.Context) error {
 	for {
 		scraping, stop := context.WithCancel(ctx)
-		behind := make(chan time.Duration, 1)
+		watch, events := watcher{s.db, s.health, s.reserve, s.metrics}, make(chan event, 1)
 		go func() {
-			behind <- watchClock(scraping, s.db)
+			events <- watch.wait(scraping)
 			stop()
 		}()
 		err := s.scrape(scraping)
 		stop()
-		if ahead := <-behind; err == nil && ahead > 0 && ctx.Err() == nil {
-			if err = s.rewind(ctx, ahead); err == nil {
-				continue
-			}
+		switch happened := <-events; {
+		case err != nil || ctx.Err() != nil:
+			return err
+		case happened.reopen:
+			err = s.reopen(ctx)
+		case happened.ahead > 0:
+			err = s.rewind(ctx, happened.ahead)
+		default:
+			return nil
 		}
-		return err
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
 	}
 }
 

@@ -40,6 +40,17 @@ func (s *Server) Source() *Source {
 	}}
 }
 
+// While returns a source that answers only while a condition has no error. An analysis that sees nothing because nothing
+// is stored would end all findings.
+func (s *Source) While(condition func() error) *Source {
+	return &Source{enter: func(ctx context.Context) (context.Context, promql.QueryEngine, storage.Queryable, func(), error) {
+		if err := condition(); err != nil {
+			return nil, nil, nil, nil, err
+		}
+		return s.enter(ctx)
+	}}
+}
+
 // Instant implements [query.Source].
 func (s *Source) Instant(ctx context.Context, expr string, at time.Time) ([]query.Sample, error) {
 	ctx, engine, db, leave, err := s.enter(ctx)

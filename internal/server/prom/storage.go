@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/util/compression"
@@ -56,10 +58,16 @@ func dbOptions(opts Options) *tsdb.Options {
 // openDB opens the database. Prometheus truncates a damaged write-ahead log at the damage. Earlier samples stay, and
 // the truncation is logged.
 func openDB(dir string, opts Options, metrics *registrations, stats *tsdb.DBStats) (*tsdb.DB, error) {
-	db, err := tsdb.Open(dir, quietlog.New(opts.Log, "tsdb"), metrics, dbOptions(opts), stats)
+	var opened atomic.Pointer[tsdb.DB]
+	o := dbOptions(opts)
+	o.BlocksToDelete = func(blocks []*tsdb.Block) map[ulid.ULID]struct{} {
+		return obsolete(blocks, opened.Load(), opts.RetentionTime)
+	}
+	db, err := tsdb.Open(dir, quietlog.New(opts.Log, "tsdb"), metrics, o, stats)
 	if err != nil {
 		return nil, &OpenError{Dir: dir, Err: err}
 	}
+	opened.Store(db)
 	warnOfRepairs(opts.Log, opts.Registry, dir)
 	return db, nil
 }

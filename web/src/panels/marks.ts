@@ -27,7 +27,7 @@ export const MARK_POINTS = 240;
 /** The queries of marks, with the placeholders of panels. */
 export const MARK_QUERIES = {
   findings: "max by (rule, workload) (teescope_finding_first_seen_timestamp_seconds{$nodes})",
-  alerts: `max by (alertname, workload, instance) (ALERTS{alertstate="firing",$nodes})`,
+  alerts: `max by (alertname, workload, instance) (ALERTS{alertstate="firing",severity!="none",$nodes})`,
   deployments: changes("deployment"),
   restarts: changes("restart"),
   // Restarts and deployments are queried above.

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/tsdb"
+)
+
+// Operations of the storage whose failures are counted.
+const (
+	opCommit     = "commit"
+	opCompaction = "compaction"
+	opTruncation = "truncation"
+	opReload     = "reload"
+)
+
+// backgroundMemory is how long a failed compaction counts. Prometheus repeats a failed one within a minute.
+const backgroundMemory = 3 * time.Minute
+
+// StorageState is what the process knows about its storage without a query.
+type StorageState struct {
+	Err      error             // why samples are not stored, or why blocks are not written; nil when all is well
+	Since    time.Time         // when Err began
+	Failures map[string]uint64 // by operation
+	Refused  uint64            // batches of samples that were not stored
+	Free     int64             // bytes that may still be written to the disk; negative when unknown
+	Damaged  int               // blocks that were moved aside
+}
+
+// NotStoredError reports why samples are not stored.
+type NotStoredError struct{ Err error }
+
+// Error implements error.
+func (e *NotStoredError) Error() string {
+	return fmt.Sprintf("samples are not stored: %v; %s", e.Err, remedy(e.Err))
+}
+
+// Unwrap returns the cause.
+func (e *NotStoredError) Unwrap() error { return e.Err }
+
+// health holds the state of the storage.
+//
+// After the first write error nothing more is written until the database was opened again. A failed write can leave half
+// a record in the write-ahead log (tsdb/wlog, WL.log), and everything behind it would be lost at the next start. A new
+// series whose record was lost has the same effect: its samples are in the log, but not its labels.
+type health struct {
+	log *slog.Logger
+
+	mu         sync.Mutex
+	sealed     error // the first write error of this opening
+	since      time.Time
+	background error // the latest failure of a compaction or the like
+	failedAt   time.Time
+	failures   map[string]uint64
+	refused    uint64
+	tried      time.Time // when a batch was last stored or refused
+	damaged    int
+	preserve   func() error // called once after the first write error
+	broken     bool         // preserve has failed: the database must be closed
+}
+
+func newHealth(log *slog.Logger) *health {
+	return &health{log: log, failures: map[string]uint64{opCommit: 0, opCompaction: 0, opTruncation: 0, opReload: 0}}
+}
+
+// opened begins a new opening of the database.
+func (h *health) opened(db *tsdb.DB, reserve *reserve) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sealed, h.background, h.broken, h.tried = nil, nil, false, time.Now()
+	h.preserve = func() error {
+		reserve.release()
+		return contained(db.ForceHeadMMap)
+	}
+}
+
+// err returns why samples are not stored, or nil.
+func (h *health) err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.sealed == nil {
+		return nil
+	}
+	return &NotStoredError{h.sealed}
+}
+
+// setAside counts blocks that were moved aside.
+func (h *health) setAside(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.damaged += n
+}
+
+// committed takes the outcome of a commit.
+func (h *health) committed(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tried = time.Now()
+	if err == nil || errors.Is(err, tsdb.ErrAppenderClosed) || errors.Is(err, context.Canceled) {
+		return
+	}
+	h.failures[opCommit]++
+	h.refused++
+	h.seal(err)
+}
+
+// seal stops writing. Full chunks are still in memory only, and Prometheus ends the process when it cannot write them
+// (handleChunkWriteError in tsdb/head_append.go). So they are written at once, into the space that was reserved.
+func (h *health) seal(err error) {
+	if h.sealed != nil {
+		return
+	}
+	h.sealed, h.since = err, time.Now()
+	h.log.Error("samples are not stored until the disk can be written again", "reason", err, "advice", remedy(err))
+	if preserve := h.preserve; preserve != nil {
+		go func() {
+			if err := preserve(); err != nil {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				h.broken = true
+				h.log.Error("recent chunks cannot be written: the database is closed until the disk can be written again", "reason", err)
+			}
+		}()
+	}
+}
+
+// refuse counts a batch that was not stored.
+func (h *health) refuse() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refused++
+	h.tried = time.Now()
+}
+
+// failedInBackground takes failures of an operation that Prometheus repeats itself.
+func (h *health) failedInBackground(operation string, n uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failures[operation] += n
+	if h.background == nil {
+		h.since = time.Now()
+	}
+	h.background, h.failedAt = fmt.Errorf("the database's %s fails; the log gives the reason", operation), time.Now()
+}
+
+// mustClose reports whether chunks could not be written, so that the next attempt would end the process.
+func (h *health) mustClose() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.broken
+}
+
+func (h *health) state() StorageState {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := StorageState{Failures: maps.Clone(h.failures), Refused: h.refused, Damaged: h.damaged, Free: -1}
+	switch {
+	case h.sealed != nil:
+		s.Err, s.Since = &NotStoredError{h.sealed}, h.since
+	case h.background != nil && time.Since(h.failedAt) < backgroundMemory:
+		s.Err, s.Since = h.background, h.since
+	default:
+		h.background = nil
+	}
+	return s
+}
+
+// Status answers what the process knows about its own work.
+type Status struct {
+	health   *health
+	ruler    *ruler
+	dir      string
+	interval time.Duration
+}
+
+// Status returns what the server knows about its own work.
+func (s *Server) Status() *Status {
+	return &Status{health: s.health, ruler: s.ruler, dir: s.opts.DataDir, interval: s.opts.Interval}
+}
+
+// Storage returns the state of the storage.
+func (s *Status) Storage() StorageState {
+	state := s.health.state()
+	state.Free = freeBytes(s.dir)
+	return state
+}
+
+// Stores returns why samples are not stored or blocks are not written, or nil.
+func (s *Status) Stores() error { return s.health.state().Err }
+
+// Hangs returns which loop of the server has stopped, or nil.
+func (s *Status) Hangs() error {
+	now := time.Now()
+	if err := s.health.hangs(now, s.interval); err != nil {
+		return err
+	}
+	if s.ruler != nil {
+		return s.ruler.hangs(now)
+	}
+	return nil
+}
+
+// patience is how long a loop may take for a step that is due at an interval.
+func patience(interval time.Duration) time.Duration { return max(10*interval, 2*time.Minute) }
+
+// hangs returns an error when no scrape has ended for a long time. Failed scrapes end too: they store up=0. A disk that
+// cannot be written is no reason for a restart.
+func (h *health) hangs(now time.Time, interval time.Duration) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.sealed != nil || h.tried.IsZero() || now.Sub(h.tried) < patience(interval) {
+		return nil
+	}
+	return fmt.Errorf("scraping hangs: no scrape has ended for %s", now.Sub(h.tried).Round(time.Second))
+}
+
+// contained turns a panic into an error. Prometheus panics when it cannot write a chunk, and releases its locks.
+func contained(f func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	f()
+	return nil
+}

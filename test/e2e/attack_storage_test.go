@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// inbox is a webhook that keeps "status alertname" of each message.
+type inbox struct {
+	*httptest.Server
+	mu   sync.Mutex
+	told []string
+}
+
+func newInbox(t *testing.T) *inbox {
+	in := &inbox{}
+	in.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var m struct {
+			Status      string
+			GroupLabels map[string]string
+		}
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = json.Unmarshal(body, &m)
+		}
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.told = append(in.told, fmt.Sprint(m.Status, " ", m.GroupLabels["alertname"]))
+		if err != nil {
+			in.told = append(in.told, err.Error())
+		}
+	}))
+	t.Cleanup(in.Close)
+	return in
+}
+
+// count returns how often a message arrived.
+func (in *inbox) count(message string) int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	n := 0
+	for _, m := range in.told {
+		if m == message {
+			n++
+		}
+	}
+	return n
+}
+
+// smallDisk mounts a file system of a few megabytes in memory.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0700,size="+size); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	return dir
+}
+
+// fillDisk writes a file until nothing more fits, and returns its name.
+func fillDisk(t *testing.T, dir string) string {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "fill"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for size := 1 << 20; size > 0; size /= 2 {
+		for err == nil {
+			_, err = f.Write(make([]byte, size))
+		}
+		err = nil
+	}
+	return f.Name()
+}
+
+// status returns the status of a path.
+func status(t *testing.T, url string) (int, string) {
+	t.Helper()
+	resp, err := http.Get(url) //nolint:gosec,noctx // a test's own server
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// alwaysHot fires while the room is hot, and at once.
+const alwaysHot = `groups:
+  - name: rooms
+    interval: 200ms
+    rules:
+      - alert: Hot
+        expr: max_over_time(heat[2s]) > 10
+        labels: {severity: warning}
+`
+
+// The disk becomes full while an alert fires. The process says so, tells no receiver that anything is resolved, answers
+// queries, and stores again when there is space, without a restart.
+func TestFullDiskIsReportedAndEndsNoAlert(t *testing.T) {
+	rooms, in, dir := newRooms(t), newInbox(t), smallDisk(t, "24m")
+	rooms.set(20, "hall")
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(rules, []byte(alwaysHot), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, "server", "--data-dir", filepath.Join(dir, "data"), "--interval", "200ms", "--rules.interval", "200ms",
+		"--targets", "127.0.0.1:1", "--scrape", "rooms="+rooms.URL, "--rules.files", rules, "--alerting.webhooks", in.URL)
+	base := "http://" + s.addr
+	eventually(t, testLimit, "the alert", func() error {
+		if in.count("firing Hot") == 0 {
+			return fmt.Errorf("told %q", in.told)
+		}
+		return nil
+	})
+	time.Sleep(3 * time.Second) // the rule has settled, so that only the full disk keeps the alert
+	for round := range 3 {
+		before := time.Now()
+		full := fillDisk(t, dir)
+		eventually(t, testLimit, "readiness to fail", func() error {
+			code, body := status(t, base+"/-/ready")
+			if code != http.StatusServiceUnavailable || !strings.Contains(body, "no space left on device") || !strings.Contains(body, "retention.size") {
+				return fmt.Errorf("%d %s", code, body)
+			}
+			return nil
+		})
+		eventually(t, testLimit, "the alert of the storage", func() error {
+			if n := in.count("firing TeescopeStorageFailing"); n != round+1 {
+				return fmt.Errorf("told %d times", n)
+			}
+			return nil
+		})
+		eventually(t, testLimit, "the list of targets to say it", func() error {
+			_, body := status(t, base+"/api/v1/targets")
+			if strings.Count(body, "samples are not stored") < 2 { // rooms, and the server itself
+				return fmt.Errorf("%s", body)
+			}
+			return nil
+		})
+		// Longer than the rule looks back.
+		time.Sleep(4 * time.Second)
+		if n := in.count("resolved Hot"); n != 0 {
+			t.Fatalf("round %d: %d alerts were resolved because nothing is stored", round, n)
+		}
+		if code, body := status(t, base+"/-/healthy"); code != http.StatusOK {
+			t.Errorf("a full disk is no reason for a restart: %s", body)
+		}
+		wantExactly(t, "teescope_storage_working", s.scrape(t).sum("teescope_storage_working"), 0)
+		if got, err := query(base, "max(count_over_time(heat[1m]))", before); err != nil || len(got) != 1 {
+			t.Errorf("a query of what was stored: %v, %v", got, err)
+		}
+		old := allSamples(t, base, before)
+		if err := os.Remove(full); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, testLimit, "new samples without a restart", func() error {
+			if _, err := get(base + "/-/ready"); err != nil {
+				return err
+			}
+			got, err := query(base, "timestamp(heat) > "+fmt.Sprint(before.Unix()+4), time.Now())
+			if err == nil && len(got) != 1 {
+				err = fmt.Errorf("%v", got)
+			}
+			return err
+		})
+		now := allSamples(t, base, before)
+		lost := now.missing(old)
+		t.Logf("round %d: %d samples before, %d lost", round, old.count(), len(lost))
+		if len(lost) > 0 {
+			t.Errorf("%d samples are lost, the first is %s", len(lost), lost[0])
+		}
+		eventually(t, testLimit, "the alert of the storage to end", func() error {
+			if n := in.count("resolved TeescopeStorageFailing"); n != round+1 {
+				return fmt.Errorf("told %d times", n)
+			}
+			return nil
+		})
+	}
+	if n := in.count("resolved Hot"); n != 0 {
+		t.Errorf("%d alerts were resolved although the room is hot", n)
+	}
+	rooms.set(1, "hall")
+	eventually(t, testLimit, "the alert to end when it is over", func() error {
+		if n := in.count("resolved Hot"); n != 1 {
+			return fmt.Errorf("told %d times", n)
+		}
+		return nil
+	})
+	// What was stored before and after the full disk outlives a restart.
+	at := time.Now()
+	before := allSamples(t, base, at)
+	s.stop(t)
+	s = start(t, "server", "--data-dir", filepath.Join(dir, "data"), "--interval", "200ms", "--targets", "127.0.0.1:1")
+	if lost := allSamples(t, "http://"+s.addr, at).missing(before); len(lost) > 0 {
+		t.Errorf("%d of %d samples are lost after a restart, the first is %s", len(lost), before.count(), lost[0])
+	}
+}
+
+// The process may open no more files for a while. It goes on, says so if samples are lost, and recovers.
+func TestNoMoreFilesCanBeOpened(t *testing.T) {
+	rooms := newRooms(t)
+	rooms.set(20, "hall")
+	s := start(t, "server", "--data-dir", t.TempDir(), "--interval", "200ms", "--targets", "127.0.0.1:1", "--scrape", "rooms="+rooms.URL)
+	base, pid := "http://"+s.addr, s.cmd.Process.Pid
+	var was unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &was); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		few := unix.Rlimit{Cur: uint64(max(4, len(open)-4*round)), Max: was.Max}
+		if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &few, nil); err != nil {
+			t.Fatal(err)
+		}
+		for range 20 { // new connections find no descriptor
+			if c, err := net.DialTimeout("tcp", s.addr, time.Second); err == nil {
+				defer c.Close()
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		select {
+		case <-s.done:
+			t.Fatalf("round %d: the server has ended: %v\n%s", round, s.err, s.log.String())
+		default:
+		}
+		if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &was, nil); err != nil {
+			t.Fatal(err)
+		}
+		again := time.Now()
+		eventually(t, testLimit, "new samples", func() error {
+			if _, err := get(base + "/-/ready"); err != nil {
+				return err
+			}
+			got, err := query(base, fmt.Sprintf("timestamp(heat) > %d", again.Unix()), time.Now())
+			if err == nil && len(got) != 1 {
+				err = fmt.Errorf("%v", got)
+			}
+			return err
+		})
+	}
+}
+
+// Files are cut at random places, as after a loss of power, and the server starts each time. What is damaged is named.
+func TestTornFilesNeverPreventAStart(t *testing.T) {
+	rooms := newRooms(t)
+	rooms.set(20, "hall")
+	dir := t.TempDir()
+	args := []string{"--data-dir", dir, "--interval", "100ms", "--rules.interval", "100ms", "--targets", "127.0.0.1:1", "--scrape", "rooms=" + rooms.URL}
+	s := start(t, "server", args...)
+	random := rand.New(rand.NewPCG(13, 18))
+	for round := range 12 {
+		time.Sleep(time.Second)
+		if err := s.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = s.ended(t, testLimit)
+		name, size, cut := tear(t, dir, random)
+		s = start(t, "server", args...)
+		t.Logf("round %d: %s of %d bytes was cut at %d", round, name, size, cut)
+		eventually(t, testLimit, "samples", func() error {
+			got, err := query("http://"+s.addr, "heat", time.Now())
+			if err == nil && len(got) == 0 {
+				err = fmt.Errorf("none")
+			}
+			return err
+		})
+	}
+}
+
+// tear cuts one of the files of a data directory.
+func tear(t *testing.T, dir string, random *rand.Rand) (name string, size, cut int64) {
+	t.Helper()
+	var files []string
+	for _, pattern := range []string{"*.json", "*.json.journal", "tsdb/wal/*", "tsdb/chunks_head/*", "tsdb/wal/checkpoint*/*"} {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			if info, err := os.Stat(f); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+				files = append(files, f)
+			}
+		}
+	}
+	name = files[random.IntN(len(files))]
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut = random.Int64N(info.Size())
+	if err := os.Truncate(name, cut); err != nil {
+		t.Fatal(err)
+	}
+	return name, info.Size(), cut
+}
