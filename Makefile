@@ -131,6 +131,7 @@ BENCH      ?= .
 COUNT      ?= 6
 BENCH_PKGS := ./internal/agent/collector ./internal/agent/collector/system ./internal/agent/threads
 SOAK       ?= 10m
+QUERIES    ?= 1m
 
 GOTEST := $(GO) test -count=1 $(TESTFLAGS)
 
@@ -153,8 +154,9 @@ test: ## unit, golden and architecture tests (Go); those of the kernel side need
 cases: ## the diagnosis on every case of test/cases: precision and recall by rule
 	$(GO) test -count=1 -v -run 'TestCases$$' ./test/cases | grep -v -e '^=== ' -e '^ *--- PASS'
 
-fuzz: ## fuzz every parser of what others write, two minutes in all; FUZZ=./internal/agent/tee for one package
+fuzz: ## fuzz every parser of what others write, two minutes in all, and a server with queries for one; FUZZ=./internal/agent/tee for one package
 	GO=$(GO) test/fuzz $(FUZZ)
+	$(if $(FUZZ),,$(GOTEST) -tags e2e $(if $(SUDO),-exec '$(SUDO)') -timeout 0 -run TestRandomQueries ./test/e2e -queries $(QUERIES))
 
 test-web: web/node_modules/.package-lock.json ## unit tests of the page
 	npm --prefix web test

@@ -17,8 +17,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -82,13 +80,15 @@ func attacked(t *testing.T, command string, args ...string) *teescope {
 	}))
 	t.Cleanup(target.Close)
 	all := []string{"--data-dir", t.TempDir(), "--interval", "1s", "--memory.limit", "256MiB", "--scrape", "attack=" + target.URL}
-	s := start(t, command, append(all, args...)...)
-	for _, pid := range s.group() {
-		limit := unix.Rlimit{Cur: attackAddresses, Max: attackAddresses}
-		if err := unix.Prlimit(pid, unix.RLIMIT_AS, &limit, nil); err != nil {
-			t.Fatal(err)
-		}
+	// The limit is set before the start, because a server changes its user.
+	limited, unlimited := filepath.Join(t.TempDir(), "teescope"), binary
+	script := fmt.Sprintf("#!/bin/sh\nulimit -v %d && exec %s \"$@\"\n", attackAddresses>>10, binary)
+	if err := os.WriteFile(limited, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
 	}
+	binary = limited
+	defer func() { binary = unlimited }()
+	s := start(t, command, append(all, args...)...)
 	eventually(t, testLimit, "the series of the application", func() error {
 		got, err := query("http://"+s.addr, `count(attack)`, time.Now())
 		if err == nil && got["{}"] != attackSeries {
