@@ -168,6 +168,7 @@ func (p *program) server() error {
 	stored := storagealert.New(storagealert.Options{State: p.status.Storage, Hub: evaluated.Hub, Instance: p.host})
 	p.collectors = append(p.collectors, stored)
 	p.web.API, p.web.Page, p.web.Panels, p.web.Families = db.Handler(), p.Page, dashboards.Serve(), httpapi.Families(user.Metrics)
+	p.collectors = append(p.collectors, prom.NewTargets(db))
 	p.add(db, evaluated.Hub, db.Reloader(), stored)
 	if c.Analysis.Enabled {
 		p.analyse(db)

@@ -23,6 +23,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/metric"
 	"github.com/teescope/teescope/internal/server/findings"
 	"github.com/teescope/teescope/internal/server/notify"
+	"github.com/teescope/teescope/internal/server/prom"
 	"github.com/teescope/teescope/internal/server/storagealert"
 )
 
@@ -84,6 +85,7 @@ func Descriptions() []*metric.Desc {
 	all, _, _ := agentCollectors(&config.Config{}, slog.New(slog.DiscardHandler), nil)
 	all = append([]collector.Collector{
 		build.New(build.Info{}), findings.New(findings.Options{}), notify.New(notify.Options{}), sandbox.New(),
+		prom.NewTargets(nil),
 		storagealert.New(storagealert.Options{}),
 	}, all...)
 	return collector.NewRegistry(slog.New(slog.DiscardHandler), all...).Descriptions()

@@ -138,6 +138,14 @@ func (l *memoryLimiter) watchAll() {
 	}
 }
 
+// mostBody returns how large the body of a scrape may be. The scraper holds it twice while it grows.
+func (l *memoryLimiter) mostBody(most int64) int64 {
+	if l.limit == 0 {
+		return most
+	}
+	return min(most, l.limit/8)
+}
+
 // running returns how many queries may run at once.
 func (l *memoryLimiter) running() int {
 	if l.limit == 0 {
@@ -159,6 +167,14 @@ func (l *memoryLimiter) guard(next http.Handler) http.Handler {
 		defer done()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// refusal returns why new series are refused, or nil.
+func (l *memoryLimiter) refusal() error {
+	if !l.near() {
+		return nil
+	}
+	return fmt.Errorf("%s; no new series are accepted: raise the limit, or scrape fewer series", l.reason())
 }
 
 func (l *memoryLimiter) reason() string {

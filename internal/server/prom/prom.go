@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -92,6 +93,7 @@ type Server struct {
 	db      *tsdb.DB
 	engine  *boundedEngine
 	scraper *scrape.Manager
+	limiter atomic.Pointer[seriesLimiter]
 	self    *pipeServer
 	cfg     *config.Config
 	api     func() http.Handler  // waits until the API is made; nil before open

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,7 +49,7 @@ const spreadAbove = 20
 // fails and names the bound. A sample is about 150 bytes of text.
 const (
 	sampleLimit     = 100_000
-	bodyLimit       = "16MB"
+	bodyLimit       = 16 << 20
 	labelLimit      = 128
 	labelNameLimit  = 512  // bytes
 	labelValueLimit = 4096 // bytes
@@ -59,14 +60,15 @@ const (
 // container has about 80. All existing system calls in every workload would be 800,000 samples, which is refused.
 const (
 	agentSampleLimit = 300_000
-	agentBodyLimit   = "64MB"
+	agentBodyLimit   = 64 << 20
 )
 
-// bounded adds the bounds to the configuration of a job.
-func bounded(job map[string]any, samples int, body string) map[string]any {
+// bounded adds the bounds and the reserved names to the configuration of a job.
+func bounded(job map[string]any, samples int, body int64, reserved string) map[string]any {
 	maps.Copy(job, map[string]any{
+		"metric_relabel_configs":   renaming(reserved),
 		"sample_limit":             samples,
-		"body_size_limit":          body,
+		"body_size_limit":          fmt.Sprintf("%dB", body),
 		"label_limit":              labelLimit,
 		"label_name_length_limit":  labelNameLimit,
 		"label_value_length_limit": labelValueLimit,
@@ -95,7 +97,7 @@ func (s *Server) config() (*config.Config, error) {
 		jobs = append(jobs, bounded(map[string]any{
 			"job_name":       jobLabel,
 			"static_configs": agentGroups(s.opts.Targets),
-		}, agentSampleLimit, agentBodyLimit))
+		}, agentSampleLimit, s.memory.mostBody(agentBodyLimit), reservedNames))
 		files[jobLabel] = s.opts.TargetsConfig
 	}
 	byJob := endpointJobs(s.opts.Endpoints)
@@ -105,7 +107,7 @@ func (s *Server) config() (*config.Config, error) {
 			"job_name":                 name,
 			"fallback_scrape_protocol": "PrometheusText0.0.4", // for targets without a Content-Type
 			"static_configs":           endpointGroups(endpoints),
-		}, sampleLimit, bodyLimit))
+		}, sampleLimit, s.memory.mostBody(bodyLimit), reservedForAgents))
 		files[name] = endpoints[0].Config
 	}
 	text, err := yaml.Marshal(map[string]any{
@@ -183,14 +185,16 @@ func (s *Server) newScraper() (*scrape.Manager, error) {
 		DiscoveryReloadOnStartup: true, // the targets are known; do not wait for more
 		DiscoveryReloadInterval:  model.Duration(time.Second),
 		PassMetadataInContext:    true, // seriesLimiter reads the target from it
-		HTTPClientOptions:        []commonconfig.HTTPClientOption{commonconfig.WithDialContextFunc(s.self.dial)},
+		HTTPClientOptions:        []commonconfig.HTTPClientOption{commonconfig.WithDialContextFunc(boundedDialer{s.self, s.memory, s.opts}.dial)},
 	}
 	if len(s.opts.Targets)+len(s.opts.Endpoints) < spreadAbove {
 		// The scraper waits this long plus a share of the interval that is a hash of the target. It does not wait when
 		// the sum is negative. The share is at most one interval.
 		opts.InitialScrapeOffset = -max(s.opts.Interval, warmUpInterval)
 	}
-	return scrape.NewManager(opts, quietlog.New(s.opts.Log, "scrape"), nil, nil, newSeriesLimiter(&guardV2{s.db, s.health}, s.memory), s.metrics)
+	limiter := newSeriesLimiter(&guardV2{s.db, s.health}, s.memory, newAccounts(s.opts.MemoryLimit, len(s.opts.Targets)+len(s.opts.Endpoints)))
+	s.limiter.Store(limiter)
+	return scrape.NewManager(opts, quietlog.New(s.opts.Log, "scrape"), nil, nil, limiter, s.metrics)
 }
 
 // Run scrapes until ctx ends. When the clock is set back, it removes newer samples from the database and continues. After
@@ -259,7 +263,8 @@ func (s *Server) scrape(ctx context.Context) error {
 	case targets <- groups:
 	case <-ctx.Done():
 	}
-	<-ctx.Done()
+	again := func(groups map[string][]*targetgroup.Group) { targets <- groups }
+	s.limiter.Load().run(ctx, s.db.Head(), s.scraper, s.opts, groups, again)
 	s.scraper.Stop()
 	return <-done
 }
@@ -283,11 +288,14 @@ func targetGroups(cfg *config.Config) (map[string][]*targetgroup.Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string][]*targetgroup.Group, len(scrapes))
+	out, n := make(map[string][]*targetgroup.Group, len(scrapes)), 0
 	for _, sc := range scrapes {
 		for _, d := range sc.ServiceDiscoveryConfigs {
-			if static, ok := d.(discovery.StaticConfig); ok {
-				out[sc.JobName] = append(out[sc.JobName], static...)
+			static, _ := d.(discovery.StaticConfig)
+			for _, g := range static { // Each has one target.
+				n++
+				number := model.LabelSet{numberLabel: model.LabelValue(strconv.Itoa(n))}
+				out[sc.JobName] = append(out[sc.JobName], &targetgroup.Group{Targets: g.Targets, Labels: number.Merge(g.Labels), Source: g.Source})
 			}
 		}
 	}

@@ -5,11 +5,11 @@ package prom
 import (
 	"context"
 	"fmt"
-	"slices"
+	"regexp"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/scrape"
@@ -27,16 +27,29 @@ const (
 	agentNewSeriesLimit = agentSampleLimit * 3 / 2
 )
 
-// seriesLimiter bounds how many series each target may add to the database within a window. The limits of a scrape are
-// not enough, because they apply to one scrape only. A target whose labels change at every scrape stays below them.
-// Series of a refused scrape stay in memory like any other.
+// Maximum number of bytes of all labels of a target's series in memory. This is 400 bytes for each series that an
+// application may add, and 300 for each of an agent, which has about 150.
+const (
+	labelBytesLimit      = newSeriesLimit * 400
+	agentLabelBytesLimit = agentNewSeriesLimit * 300
+)
+
+// seriesLimiter bounds how many series each target may add to the database within a window, how many bytes of memory
+// they take, and how many bytes of metadata the scraper keeps. The limits of a scrape are not enough, because they apply
+// to one scrape only. A target whose labels change at every scrape stays below them. Series of a refused scrape stay in
+// memory like any other.
 type seriesLimiter struct {
 	storage.AppendableV2
-	memory *memoryLimiter
+	memory   *memoryLimiter
+	accounts *accounts
 
-	mu   sync.Mutex
-	left map[string]*seriesCount // by URL; the targets are a fixed list
-	now  func() time.Time
+	mu       sync.Mutex
+	left     map[string]*seriesCount // by URL; the targets are a fixed list
+	caches   map[string]int          // by the label generationOf of a target: how often its cache was discarded
+	discard  map[string]bool         // the targets whose cache must be discarded
+	counts   map[countKey]float64    // what the metrics count
+	now      func() time.Time
+	reserved *regexp.Regexp // names that targets cannot use
 }
 
 type seriesCount struct {
@@ -44,8 +57,12 @@ type seriesCount struct {
 	made  int
 }
 
-func newSeriesLimiter(to storage.AppendableV2, memory *memoryLimiter) *seriesLimiter {
-	return &seriesLimiter{AppendableV2: to, memory: memory, left: map[string]*seriesCount{}, now: time.Now}
+func newSeriesLimiter(to storage.AppendableV2, memory *memoryLimiter, all *accounts) *seriesLimiter {
+	return &seriesLimiter{
+		AppendableV2: to, memory: memory, accounts: all, now: time.Now,
+		reserved: regexp.MustCompile("^(?:" + reservedForAgents + ")$"),
+		left:     map[string]*seriesCount{}, caches: map[string]int{}, discard: map[string]bool{}, counts: map[countKey]float64{},
+	}
 }
 
 // AppenderV2 implements storage.AppendableV2. The context identifies the target.
@@ -59,18 +76,19 @@ func (b *seriesLimiter) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	if !ok {
 		return app
 	}
-	most := newSeriesLimit
-	if target.GetValue(model.JobLabel) == jobLabel {
-		most = agentNewSeriesLimit // No other target may have this job.
+	a := &limitedAppender{
+		AppenderV2: app, known: known, all: b, target: target, url: target.URL().String(), key: keyOf(target.GetValue),
+		mostSeries: newSeriesLimit, mostLabels: labelBytesLimit, mostMetadata: metadataLimit,
 	}
-	return &limitedAppender{AppenderV2: app, known: known, all: b, target: target.URL().String(), most: most}
+	if a.key.job == jobLabel { // No other target may have this job.
+		a.mostSeries, a.mostLabels, a.mostMetadata = agentNewSeriesLimit, agentLabelBytesLimit, agentMetadataLimit
+	}
+	a.metadata, _ = scrape.MetricMetadataStoreFromContext(ctx)
+	return a
 }
 
 // spend counts one new series of a target. It is an error when the target has reached its limit.
 func (b *seriesLimiter) spend(target string, most int) error {
-	if b.memory.near() {
-		return fmt.Errorf("%s; no new series are accepted: raise the limit, or scrape fewer series", b.memory.reason())
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
@@ -87,35 +105,60 @@ func (b *seriesLimiter) spend(target string, most int) error {
 	return nil
 }
 
+// limitedAppender appends the samples of one scrape of a target.
 type limitedAppender struct {
 	storage.AppenderV2
 
-	known  storage.GetRef
-	all    *seriesLimiter
-	target string
-	most   int
+	known      storage.GetRef
+	all        *seriesLimiter
+	target     *scrape.Target
+	url        string
+	key        accountKey
+	metadata   scrape.MetricMetadataStore // may be nil
+	appended   int
+	down       bool // the scrape has failed
+	mostSeries int
+	mostLabels int64
+	// mostMetadata is the limit for metadata, in bytes.
+	mostMetadata int
 }
 
-// Append implements storage.AppenderV2.
+// Append implements storage.AppenderV2. The scraper fails the scrape on most errors.
 func (a *limitedAppender) Append(
 	ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64,
 	h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options,
 ) (storage.SeriesRef, error) {
-	if ref == 0 && !isReport(ls) {
+	if name, is := report(opts); is {
+		v = a.report(name, v)
+		return a.AppenderV2.Append(ref, ls, st, t, v, h, fh, opts)
+	}
+	if a.appended%metadataEvery == 0 {
+		if err := a.checkMetadata(); err != nil {
+			return 0, err
+		}
+	}
+	a.appended++
+	if ref == 0 {
 		if there, _ := a.known.GetRef(ls, ls.Hash()); there == 0 {
-			if err := a.all.spend(a.target, a.most); err != nil {
-				return 0, err
+			if err := a.all.memory.refusal(); err != nil {
+				return 0, a.all.refuse(a.key, "memory", err)
+			}
+			if err := a.all.spend(a.url, a.mostSeries); err != nil {
+				return 0, a.all.refuse(a.key, "series", err)
+			}
+			if err := a.all.accounts.add(a.key, ls, a.mostLabels); err != nil {
+				return 0, a.all.refuse(a.key, "bytes", err)
+			}
+			if renamed(ls, a.all.reserved) {
+				a.all.event(a.key, renamedSeries)
 			}
 		}
 	}
 	return a.AppenderV2.Append(ref, ls, st, t, v, h, fh, opts)
 }
 
-// isReport recognises the series that the scraper adds about each scrape. They are stored even when all others are
-// refused. They have only the target's labels, so a target cannot multiply them.
-func isReport(ls labels.Labels) bool {
-	return ls.Len() == 3 && slices.Contains([]string{ // __name__, job, instance
-		"up", "scrape_duration_seconds", "scrape_samples_scraped",
-		"scrape_samples_post_metric_relabeling", "scrape_series_added",
-	}, ls.Get(model.MetricNameLabel))
+// report recognises a sample that the scraper adds about each scrape, and returns the name of its series. Those are stored
+// even when all others are refused. The scraper marks the name with a byte that no target can send in a name.
+func report(opts storage.AppendV2Options) (name string, is bool) {
+	return strings.CutSuffix(opts.MetricFamilyName, "\xff")
 }

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
 )
 
 // series writes n series whose labels have a prefix.
@@ -195,7 +195,7 @@ func TestAgentsMaySendMore(t *testing.T) {
 }
 
 func TestBudgetComesBack(t *testing.T) {
-	b := newSeriesLimiter(nil, newMemoryLimiter(0))
+	b := newSeriesLimiter(nil, newMemoryLimiter(0), newAccounts(0, 2))
 	now := time.Now()
 	b.now = func() time.Time { return now }
 	for i := range newSeriesLimit {
@@ -215,18 +215,11 @@ func TestBudgetComesBack(t *testing.T) {
 	}
 }
 
+// The scraper's own samples about a scrape are never refused. A target cannot send any that look like them.
 func TestReportsAreRecognised(t *testing.T) {
-	for _, tt := range []struct {
-		labels []string
-		want   bool
-	}{
-		{[]string{"__name__", "up", "job", "a", "instance", "b"}, true},
-		{[]string{"__name__", "scrape_series_added", "job", "a", "instance", "b"}, true},
-		{[]string{"__name__", "up", "job", "a", "instance", "b", "id", "1"}, false},
-		{[]string{"__name__", "upper", "job", "a", "instance", "b"}, false},
-	} {
-		if got := isReport(labels.FromStrings(tt.labels...)); got != tt.want {
-			t.Errorf("isReport(%v) = %v", tt.labels, got)
+	for name, want := range map[string]bool{"up\xff": true, "scrape_series_added\xff": true, "up": false, "": false} {
+		if _, is := report(storage.AppendV2Options{MetricFamilyName: name}); is != want {
+			t.Errorf("report(%q) = %v", name, is)
 		}
 	}
 }
