@@ -17,7 +17,7 @@ func upCommand() *cobra.Command {
 			"It needs root, or the capabilities CAP_BPF and CAP_PERFMON.",
 		Example: "  sudo teescope up\n" +
 			"  sudo teescope up --interval 1s --watch comm=redis-server\n" +
-			"  sudo teescope up --data-dir /var/tmp/t --retention.time 2d",
+			"  sudo teescope up --data-dir /srv/teescope --retention.time 2d",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := options(cmd)
 			if err != nil {

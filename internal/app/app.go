@@ -158,8 +158,12 @@ func (p *program) server() error {
 	for _, e := range c.Scrape {
 		endpoints = append(endpoints, prom.Endpoint{Job: e.Job, URL: e.URL, Config: c.ScrapeConfigFile(e.Job)})
 	}
+	owner, err := privilege.FindAccount(c.Sandbox.User)
+	if err != nil {
+		return err
+	}
 	db := prom.New(prom.Options{
-		DataDir: c.DataDir, Interval: c.Interval, RetentionTime: c.Retention.Time, RetentionSize: c.Retention.Size,
+		DataDir: c.DataDir, Owner: owner.UID, Interval: c.Interval, RetentionTime: c.Retention.Time, RetentionSize: c.Retention.Size,
 		MemoryLimit: c.Memory.Limit,
 		Targets:     c.Targets, TargetsConfig: c.TargetsConfigFile, Endpoints: endpoints, Rules: evaluated, Self: http.HandlerFunc(p.self), Instance: p.host,
 		Version: prom.Version(p.Build), Flags: c.Values(), Registry: p.own, Log: p.Log,

@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -317,4 +318,56 @@ func tear(t *testing.T, dir string, random *rand.Rand) (name string, size, cut i
 		t.Fatal(err)
 	}
 	return name, info.Size(), cut
+}
+
+// Another user tries to make root write elsewhere: with a link in the data directory, a directory that every user may
+// write, or one that belongs to that user. Nothing is started, nothing elsewhere is changed, and the message names it.
+func TestRootRefusesAnUnsafeDataDirectory(t *testing.T) {
+	elsewhere := t.TempDir()
+	victim := filepath.Join(elsewhere, "victim")
+	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, attack := range map[string]func(dir string) error{
+		"tsdb/wal is a link":  func(dir string) error { return os.Symlink(elsewhere, filepath.Join(dir, "tsdb", "wal")) },
+		"tsdb/lock is a link": func(dir string) error { return os.Symlink(victim, filepath.Join(dir, "tsdb", "lock")) },
+		"alerts.json is a link": func(dir string) error {
+			return os.Symlink(victim, filepath.Join(dir, "alerts.json"))
+		},
+		"every user may write it":       func(dir string) error { return os.Chmod(dir, 0o777) },
+		"every user may write a part":   func(dir string) error { return os.Chmod(filepath.Join(dir, "tsdb"), 0o777) },
+		"it is another user's":          func(dir string) error { return os.Chown(dir, 4711, 4711) },
+		"every user may write above it": func(dir string) error { return os.Chmod(filepath.Dir(dir), 0o777) },
+		"another user's link leads to it": func(dir string) error {
+			moved := filepath.Join(elsewhere, "moved")
+			err := errors.Join(os.RemoveAll(moved), os.Rename(dir, moved), os.Symlink(moved, dir))
+			return errors.Join(err, os.Lchown(dir, 4711, 4711))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			if err := errors.Join(os.MkdirAll(filepath.Join(dir, "tsdb"), 0o750), attack(dir)); err != nil {
+				t.Fatal(err)
+			}
+			p := background(t, binary, "server", "--listen", freeAddr(t), "--data-dir", dir, "--targets", "127.0.0.1:1")
+			if err := p.ended(t, startWithin); err == nil || !strings.Contains(p.log.String(), "data directory "+dir+": ") {
+				t.Errorf("%v: %s", err, p.log.String())
+			}
+			if data, err := os.ReadFile(victim); err != nil || string(data) != "precious" {
+				t.Errorf("the file of another place is now %q (%v)", data, err)
+			}
+		})
+	}
+}
+
+// A data directory in a directory such as /tmp is used when it belongs to root, and so is one of the service user.
+func TestSafeDataDirectoriesAreUsed(t *testing.T) {
+	shared := filepath.Join(t.TempDir(), "shared")
+	if err := errors.Join(os.Mkdir(shared, 0o777), os.Chmod(shared, 0o777|os.ModeSticky)); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--data-dir", filepath.Join(shared, "data"), "--targets", "127.0.0.1:1"}
+	for range 2 { // the second start finds what the service user left
+		start(t, "server", args...).stop(t)
+	}
 }

@@ -211,15 +211,17 @@ func mayWrite(t *testing.T, command string, pid int, outside string, args []stri
 	}
 }
 
-// A log on another disk, behind a link, continues to work.
+// A log on another disk, which is mounted there, continues to work.
 func TestServerWithItsLogElsewhere(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "tsdb"), 0o755); err != nil {
+	log := filepath.Join(dir, "tsdb", "wal")
+	if err := os.MkdirAll(log, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(elsewhere, filepath.Join(dir, "tsdb", "wal")); err != nil {
+	if err := unix.Mount(elsewhere, log, "", unix.MS_BIND, ""); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = unix.Unmount(log, unix.MNT_DETACH) })
 	// Root follows no link when it gives the directory to the service user.
 	says(t, refused(t, 0, "server", "--listen", freeAddr(t), "--data-dir", dir, "--targets", "127.0.0.1:1"), regexp.QuoteMeta(elsewhere)+`|tsdb/wal`, `chown -R 65521`)
 	run(t, "chown", "-R", strconv.Itoa(serviceUser), elsewhere)

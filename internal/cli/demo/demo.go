@@ -40,7 +40,7 @@ const epcMiB = 32
 // share of the EPC. The other one leaves its enclave for each part of a request. Both run until the machine stops. The
 // load reconnects now and then, because a connection is one ECALL, and an ECALL is timed when it ends.
 const story = `
-./teescope up --listen 127.0.0.1:9750 --data-dir /tmp/data --interval 5s --overhead.budget 100% --transitions.trace on --watch comm=kv --log.level warn >/dev/null &
+./teescope up --listen 127.0.0.1:9750 --data-dir /run/teescope --interval 5s --overhead.budget 100% --transitions.trace on --watch comm=kv --log.level warn >/dev/null &
 until wget -q -O /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null; do sleep 0.2; done
 kv -mib 4 -chatty 1 >/dev/null &
 paging -mib 64 -working 40 -count 0 >/dev/null &

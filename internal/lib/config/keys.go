@@ -182,7 +182,7 @@ func dataDirKey() *key {
 			case h.Home != "":
 				return []string{filepath.Join(h.Home, ".local/state/teescope")}
 			}
-			return []string{"/var/tmp/teescope"} // for a service user without a home directory
+			return []string{"/var/lib/teescope"} // for a service user without a home directory
 		},
 		set: one(func(c *Config, s string) error {
 			abs, err := filepath.Abs(s)

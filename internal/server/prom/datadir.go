@@ -61,7 +61,7 @@ func lockDataDir(dir string) (*dirLock, error) {
 	if err := os.MkdirAll(db, 0o750); err != nil {
 		return nil, notWritable(dir, err)
 	}
-	f, err := os.OpenFile(filepath.Join(db, "lock"), os.O_RDWR|os.O_CREATE, 0o640)
+	f, err := os.OpenFile(filepath.Join(db, "lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o640)
 	if err != nil {
 		return nil, notWritable(dir, err)
 	}
@@ -80,8 +80,8 @@ func lockDataDir(dir string) (*dirLock, error) {
 	return &dirLock{f: f}, nil
 }
 
-// Directories returns the directories of a data directory that may be links to other disks. All files are written below
-// one of them.
+// Directories returns the directories of a data directory that may be on other disks. All files are written below one of
+// them.
 func Directories(dir string) []string {
 	db := filepath.Join(dir, "tsdb")
 	return []string{dir, db, filepath.Join(db, "wal"), filepath.Join(db, "wbl"), filepath.Join(db, "chunks_head")}

@@ -41,6 +41,7 @@ const (
 // Options configure a [Server].
 type Options struct {
 	DataDir       string // absolute; the database is its subdirectory tsdb
+	Owner         int    // the UID of the user that the process becomes; it may own the data directory
 	Interval      time.Duration
 	RetentionTime time.Duration
 	RetentionSize int64 // bytes, 0 is unlimited
@@ -137,6 +138,9 @@ func (s *Server) Init(ctx context.Context) (err error) {
 			return fmt.Errorf("reading rules:\n%w", err)
 		}
 		s.opts.Registry.MustRegister(s.ruler.success, s.ruler.at)
+	}
+	if err = checkDataDir(s.opts.DataDir, s.opts.Owner); err != nil {
+		return err
 	}
 	if s.lock, err = lockDataDir(s.opts.DataDir); err != nil {
 		return err
