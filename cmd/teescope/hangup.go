@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 )
 
@@ -12,7 +13,7 @@ import (
 // would end it where nothing else handles the signal: in an agent, and in a server that starts or stops. Other commands
 // end with their terminal.
 func surviveHangup(args []string) {
-	if len(args) > 0 && (args[0] == "up" || args[0] == "agent" || args[0] == "server") {
+	if len(args) > 0 && slices.Contains([]string{"up", upAgent, upServer, "agent", "server"}, args[0]) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // never stopped
 	}
 }

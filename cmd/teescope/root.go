@@ -36,7 +36,8 @@ func newRoot() *cobra.Command {
 		return fmt.Errorf("%w%s; see \"%s --help\"", err, suggestFlag(cmd, err), cmd.CommandPath())
 	})
 	root.AddCommand(agentCommand(), analyzeCommand(), checkCommand(), configCommand(), correlateCommand(), dashboardsCommand(), demoCommand(),
-		reportCommand(), rulesCommand(), serverCommand(), topCommand(), upCommand(), versionCommand())
+		reportCommand(), rulesCommand(), serverCommand(), topCommand(), upCommand(),
+		upPartCommand(upAgent, app.UpAgent), upPartCommand(upServer, app.UpServer), versionCommand())
 	return root
 }
 
@@ -76,7 +77,7 @@ func needsFiles(max int) cobra.PositionalArgs {
 // commandOf returns the command whose configuration keys are the flags of a subcommand.
 func commandOf(cmd *cobra.Command) config.Command {
 	switch cmd.Name() {
-	case "up":
+	case "up", upAgent, upServer:
 		return config.Up
 	case "agent":
 		return config.Agent

@@ -30,11 +30,13 @@ import (
 	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/lib/privilege"
 	"github.com/teescope/teescope/internal/lib/service"
+	"github.com/teescope/teescope/internal/lib/supervisor"
 	"github.com/teescope/teescope/internal/lib/systemd"
 	"github.com/teescope/teescope/internal/lib/trim"
 	"github.com/teescope/teescope/internal/server/dashboards"
 	"github.com/teescope/teescope/internal/server/findings"
 	"github.com/teescope/teescope/internal/server/httpapi"
+	"github.com/teescope/teescope/internal/server/local"
 	"github.com/teescope/teescope/internal/server/notify"
 	"github.com/teescope/teescope/internal/server/prom"
 	"github.com/teescope/teescope/internal/server/storagealert"
@@ -48,21 +50,6 @@ type Options struct {
 	Page   fs.FS  // the built page
 	Log    *slog.Logger
 	Out    io.Writer // for the line with the address of the page
-}
-
-// Up runs the agent and the server in one process until ctx ends.
-func Up(ctx context.Context, o Options) error {
-	if err := privilege.Check(o.Binary); err != nil {
-		return err
-	}
-	tuneMemory(o.Config.Memory.Limit, serverMemory)
-	p := newProgram(o)
-	if err := p.server(); err != nil {
-		return err
-	}
-	p.agent()
-	p.confine(privilege.Up)
-	return p.run(ctx)
 }
 
 // Agent runs the collectors and their exposition until ctx ends.
@@ -104,6 +91,10 @@ type program struct {
 	hub        *notify.Hub   // sends alerts; nil without a database
 	status     *prom.Status  // nil in an agent
 	exposition http.Handler  // all metrics of this process; nil before run
+
+	// In up, the link to the other part, and in its server the agent.
+	link  *supervisor.Link
+	local *local.Agent
 }
 
 func newProgram(o Options) *program {
@@ -112,10 +103,7 @@ func newProgram(o Options) *program {
 		host = "localhost" // the label instance must not be empty
 	}
 	own := prometheus.NewRegistry()
-	own.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
+	registerProcess(own)
 	confinement, nothing := sandbox.New(), make(chan struct{})
 	close(nothing)
 	return &program{
@@ -123,6 +111,14 @@ func newProgram(o Options) *program {
 		sandbox: confinement, started: nothing, confined: make(chan struct{}), keeps: func() []string { return nil },
 		web: webOptions(o, host),
 	}
+}
+
+// registerProcess adds the metrics that every process has.
+func registerProcess(to prometheus.Registerer) {
+	to.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
 }
 
 func (p *program) add(s ...service.Service) { p.services = append(p.services, s...) }
@@ -140,7 +136,7 @@ func (p *program) agent() {
 
 // confine adds the service that drops the privileges of the start. It must be added last.
 func (p *program) confine(role privilege.Role) {
-	drop := &privilegeDropper{role: role, wanted: p.Config.Sandbox, when: p.started, keeps: p.keeps, sandbox: p.sandbox, done: p.confined, log: p.Log}
+	drop := &privilegeDropper{role: role, wanted: p.Config.Sandbox, when: p.started, keeps: p.keeps, sandbox: p.sandbox, done: p.confined, link: p.link, log: p.Log}
 	if p.web.API != nil {
 		drop.dataDir = p.Config.DataDir
 	}
@@ -206,8 +202,14 @@ func (p *program) run(ctx context.Context) error {
 	p.exposition = httpapi.Metrics(gatherer, p.Log)
 	group := service.NewGroup(p.Log)
 	p.web.Metrics, p.web.Ready, p.web.Hangs = gatherer, group.Ready, gatherer.Hangs
+	if p.local != nil {
+		both := p.local.With(gatherer)
+		p.exposition, p.web.Metrics = both.Scraped(), both
+		p.web.Hangs = func() error { return errors.Join(gatherer.Hangs(), p.local.Hangs()) }
+	}
 	if p.status != nil {
-		p.web.Works, p.web.Hangs = p.status.Stores, func() error { return errors.Join(gatherer.Hangs(), p.status.Hangs()) }
+		hangs := p.web.Hangs
+		p.web.Works, p.web.Hangs = p.status.Stores, func() error { return errors.Join(hangs(), p.status.Hangs()) }
 	}
 	web := httpapi.New(p.web)
 	p.url = web.URL

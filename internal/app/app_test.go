@@ -166,7 +166,7 @@ func TestUp(t *testing.T) {
 		if !errors.As(err, &missing) {
 			t.Fatal(err)
 		}
-		err := Up(t.Context(), Options{Config: configuration(t, config.Up, ""), Binary: "teescope"})
+		err := Up(t.Context(), Options{Config: configuration(t, config.Up, ""), Binary: "teescope"}, Parts{})
 		if !errors.As(err, &missing) {
 			t.Errorf("Up() without privileges = %v, want a MissingError", err)
 		}

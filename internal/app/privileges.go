@@ -12,6 +12,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/collector/sandbox"
 	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/supervisor"
 	"github.com/teescope/teescope/internal/server/prom"
 )
 
@@ -24,7 +25,8 @@ type privilegeDropper struct {
 	keeps   func() []string   // capabilities to keep besides those of the role
 	dataDir string            // empty without a database
 	sandbox *sandbox.Collector
-	done    chan<- struct{} // closed after the drop
+	done    chan<- struct{}  // closed after the drop
+	link    *supervisor.Link // nil in a process of its own
 	log     *slog.Logger
 }
 
@@ -73,6 +75,9 @@ func (d *privilegeDropper) Run(ctx context.Context) error {
 			return fmt.Errorf("after dropping privileges: %w", err)
 		}
 	}
+	if d.link != nil {
+		d.link.Started()
+	}
 	<-ctx.Done()
 	return nil
 }
@@ -98,7 +103,11 @@ func (d *privilegeDropper) drop() error {
 // leaveRoot changes the user. The data directory follows afterwards, because the database creates files at any moment.
 func (d *privilegeDropper) leaveRoot() error {
 	root := privilege.Own().UID == 0
-	if err := privilege.Become(d.account); err != nil || !root || d.dataDir == "" {
+	err := privilege.Become(d.account)
+	if d.link != nil { // the kernel forgets it when the user changes
+		err = errors.Join(err, privilege.DieWithParent())
+	}
+	if err != nil || !root || d.dataDir == "" {
 		return err
 	}
 	return prom.Give(d.dataDir, d.account.UID, d.account.GID)

@@ -115,7 +115,7 @@ func TestPrivilegeDropperRefusesAForeignDirectory(t *testing.T) {
 		}
 		now := make(chan struct{})
 		close(now)
-		d := &privilegeDropper{keeps: nothing, account: serviceUser, role: privilege.Up, when: now, dataDir: dir, sandbox: sandbox.New(), done: make(chan struct{}), log: slog.New(slog.DiscardHandler)}
+		d := &privilegeDropper{keeps: nothing, account: serviceUser, role: privilege.Server, when: now, dataDir: dir, sandbox: sandbox.New(), done: make(chan struct{}), log: slog.New(slog.DiscardHandler)}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		err := d.Run(ctx)

@@ -50,24 +50,18 @@ func TestAttackOnFilesOfRoot(t *testing.T) {
 	}
 	for command, args := range roles(t) {
 		s := confined(t, command, args...)
-		for _, pid := range s.processes(t) {
+		for role, pid := range s.processes(t) {
 			for _, target := range targets {
 				if errno := opening(t, pid, target); errno != unix.EACCES && errno != unix.EROFS && errno != unix.EPERM {
-					t.Errorf("%s (process %d) opens %s for writing: %v", command, pid, target, errno)
+					t.Errorf("%s of %s opens %s for writing: %v", role, command, target, errno)
 				}
 			}
 			if n := writes(t, pid, dir); n >= 0 {
-				t.Errorf("%s (process %d) creates a file in a directory of root", command, pid)
+				t.Errorf("%s of %s creates a file in a directory of root", role, command)
 			}
 		}
 		s.stop(t)
 	}
-}
-
-// processes lists the processes of a running teescope.
-func (s *teescope) processes(t *testing.T) []int {
-	t.Helper()
-	return []int{s.cmd.Process.Pid}
 }
 
 // With sandbox=required nothing runs without its sandboxes, and the message names what is missing.

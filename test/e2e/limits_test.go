@@ -14,10 +14,14 @@ import (
 
 const mib = 1 << 20
 
-// resident returns the resident memory of the process, in bytes.
+// resident returns the resident memory of the process and its children, in bytes.
 func (p *process) resident(t *testing.T) float64 {
 	t.Helper()
-	return residentBytes(t, p.cmd.Process.Pid)
+	sum := residentBytes(t, p.cmd.Process.Pid)
+	for _, child := range childrenOf(t, p.cmd.Process.Pid) {
+		sum += residentBytes(t, child)
+	}
+	return sum
 }
 
 // fastestScrape returns the duration of the fastest of ten scrapes. Other load slows some of them, but a slow agent

@@ -21,6 +21,7 @@ import (
 const (
 	watchers = "0000008000080004" // CAP_BPF, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH
 	servers  = "0000000000000004" // CAP_DAC_READ_SEARCH
+	starters = "000000c000080404" // those of both, CAP_PERFMON and CAP_NET_BIND_SERVICE
 	none     = "0000000000000000"
 )
 
@@ -36,10 +37,61 @@ func confined(t *testing.T, command string, args ...string) *teescope {
 }
 
 func settled(s samples) error {
-	if s.sum("teescope_sandbox", "mechanism", "seccomp") != 1 {
-		return fmt.Errorf("teescope_sandbox is %v", s.by("mechanism", "teescope_sandbox"))
+	for _, one := range s.all {
+		if one.matches("teescope_sandbox", nil) && one.labels["mechanism"] != "landlock" && one.value != 1 {
+			return fmt.Errorf("teescope_sandbox%v is %v", one.labels, one.value)
+		}
 	}
 	return nil
+}
+
+// processes returns the processes of a running teescope by their roles: up has three.
+func (s *teescope) processes(t *testing.T) map[string]int {
+	t.Helper()
+	all, err := s.running(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// running returns an error when a process is missing.
+func (s *teescope) running(t *testing.T) (map[string]int, error) {
+	t.Helper()
+	pid := s.cmd.Process.Pid
+	_, command, _ := strings.Cut(s.name, " ")
+	all := map[string]int{command: pid}
+	for _, child := range childrenOf(t, pid) {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", child))
+		if err != nil {
+			continue // it has ended
+		}
+		if words := strings.Split(string(line), "\x00"); len(words) > 1 {
+			all[strings.TrimPrefix(words[1], "up-")] = child
+		}
+	}
+	if want := map[string]int{"up": 3}[command]; len(all) != max(1, want) {
+		return nil, fmt.Errorf("%s has the processes %v", s.name, all)
+	}
+	return all, nil
+}
+
+// childrenOf lists the children of a process.
+func childrenOf(t *testing.T, pid int) (all []int) {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		data, _ := os.ReadFile(file) // a thread may end
+		for _, word := range strings.Fields(string(data)) {
+			if n, err := strconv.Atoi(word); err == nil {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
 }
 
 // threads reads the status of every thread of a process.
@@ -60,36 +112,42 @@ func threads(t *testing.T, pid int) []string {
 
 // The kernel's status of every thread agrees with the process' metric.
 func TestEveryThreadIsConfined(t *testing.T) {
-	for command, tt := range map[string]struct {
-		args         []string
-		capabilities string
-		landlock     float64
-	}{
-		"agent":  {nil, watchers, 0},
-		"up":     {[]string{"--data-dir", t.TempDir()}, watchers, 0},
-		"server": {[]string{"--data-dir", t.TempDir(), "--targets", "127.0.0.1:1"}, servers, 1},
-	} {
-		s := confined(t, command, tt.args...)
+	for command, args := range roles(t) {
+		s := confined(t, command, args...)
 		var load sync.WaitGroup // creates new threads
 		for range 16 {
 			load.Go(func() { _, _ = get("http://" + s.addr + "/metrics") })
 		}
 		load.Wait()
-		for _, status := range threads(t, s.cmd.Process.Pid) {
-			for field, want := range map[string]string{
-				"CapEff": tt.capabilities, "CapPrm": tt.capabilities, "CapInh": none, "CapAmb": none,
-				"NoNewPrivs": "1", "Seccomp": "2", "Groups": "",
-				"Uid": "65521\\s+65521\\s+65521\\s+65521", "Gid": "65521\\s+65521\\s+65521\\s+65521",
-			} {
-				if !regexp.MustCompile(`(?m)^` + field + `:\s*` + want + `\s*$`).MatchString(status) {
-					t.Errorf("%s: %s is not %s in a thread:\n%s", command, field, want, status)
+		for role, pid := range s.processes(t) {
+			want := map[string]string{"agent": watchers, "server": servers, "up": starters}[role]
+			seccomp := map[bool]string{false: "2", true: "0"}[role == "up"] // its filter would be that of its children
+			eventually(t, testLimit, role+" of "+command+" to be confined", func() error {
+				for _, status := range threads(t, pid) {
+					if err := confinedAs(status, want, seccomp); err != nil {
+						return err
+					}
 				}
-			}
+				return nil
+			})
 		}
-		now := s.scrape(t)
-		wantExactly(t, command+": capabilities", now.sum("teescope_sandbox", "mechanism", "capabilities"), 1)
-		wantExactly(t, command+": landlock", now.sum("teescope_sandbox", "mechanism", "landlock"), tt.landlock)
+		want := map[string]float64{"agent": 0, "server": 1, "up": 1}[command]
+		wantExactly(t, command+": landlock", s.scrape(t).sum("teescope_sandbox", "mechanism", "landlock"), want)
 	}
+}
+
+// confinedAs compares the status of a thread.
+func confinedAs(status, capabilities, seccomp string) error {
+	for field, want := range map[string]string{
+		"CapEff": capabilities, "CapPrm": capabilities, "CapInh": none, "CapAmb": none,
+		"NoNewPrivs": "1", "Seccomp": seccomp, "Groups": "",
+		"Uid": "65521\\s+65521\\s+65521\\s+65521", "Gid": "65521\\s+65521\\s+65521\\s+65521",
+	} {
+		if !regexp.MustCompile(`(?m)^` + field + `:[\t ]*` + want + `[\t ]*$`).MatchString(status) {
+			return fmt.Errorf("%s is not %s in a thread:\n%s", field, want, status)
+		}
+	}
+	return nil
 }
 
 // inject makes a process execute a system call. A negative result is an error number.
@@ -153,27 +211,33 @@ func TestRefusedSystemCalls(t *testing.T) {
 	if n := writes(t, free, outside); n < 0 {
 		t.Errorf("an ordinary process cannot write: %v", unix.Errno(-n))
 	}
-	for command, args := range map[string][]string{
-		"agent":  nil,
-		"up":     {"--data-dir", t.TempDir()},
-		"server": {"--data-dir", t.TempDir(), "--targets", "127.0.0.1:1"},
-	} {
+	for command, args := range roles(t) {
 		s := confined(t, command, args...)
-		pid := s.cmd.Process.Pid
-		for _, a := range attempts() {
-			if n := inject(t, pid, a.call, a.args...); n != -int(a.refused) {
-				t.Errorf("%s may %s: %d, want %d", command, a.what, n, -int(a.refused))
+		for role, pid := range s.processes(t) {
+			if role != "up" { // it starts the others, which would have its filter
+				refuses(t, command, role, pid, outside, args)
 			}
 		}
-		if n := inject(t, pid, unix.SYS_OPENAT, strconv.Itoa(unix.AT_FDCWD), "s:/etc/shadow", "0"); n < 0 {
-			t.Errorf("%s cannot read: %v", command, unix.Errno(-n))
-		}
-		if n := inject(t, pid, unix.SYS_KILL, strconv.Itoa(pid), "0"); n != 0 {
-			t.Errorf("%s cannot signal itself: %v", command, unix.Errno(-n))
-		}
-		mayWatch(t, command, pid)
-		mayWrite(t, command, pid, outside, args)
 	}
+}
+
+// refuses checks one process of a command.
+func refuses(t *testing.T, command, role string, pid int, outside string, args []string) {
+	t.Helper()
+	of := command + "'s " + role
+	for _, a := range attempts() {
+		if n := inject(t, pid, a.call, a.args...); n != -int(a.refused) {
+			t.Errorf("%s may %s: %d, want %d", of, a.what, n, -int(a.refused))
+		}
+	}
+	if n := inject(t, pid, unix.SYS_OPENAT, strconv.Itoa(unix.AT_FDCWD), "s:/etc/shadow", "0"); n < 0 {
+		t.Errorf("%s cannot read: %v", of, unix.Errno(-n))
+	}
+	if n := inject(t, pid, unix.SYS_KILL, strconv.Itoa(pid), "0"); n != 0 {
+		t.Errorf("%s cannot signal itself: %v", of, unix.Errno(-n))
+	}
+	mayWatch(t, role, pid)
+	mayWrite(t, role, pid, outside, args)
 }
 
 // mayWatch requires that only a server cannot create BPF programs and perf events. Invalid arguments cause other errors.
@@ -203,8 +267,6 @@ func mayWrite(t *testing.T, command string, pid int, outside string, args []stri
 		if n := writes(t, pid, outside); n != -int(unix.EACCES) {
 			t.Errorf("the server writes outside: %d", n)
 		}
-		fallthrough
-	case "up":
 		if n := writes(t, pid, filepath.Join(args[1], "tsdb", "wal")); n < 0 {
 			t.Errorf("%s cannot write to its database: %v", command, unix.Errno(-n))
 		}

@@ -99,19 +99,23 @@ func failuresBy(base, label string) (map[string]string, error) {
 	return all, nil
 }
 
-// mostEver returns the peak resident memory of the process in bytes, as the kernel reports it.
+// mostEver returns the peak resident memory of the process and its children in bytes, as the kernel reports it.
 func (p *process) mostEver(t *testing.T) float64 {
 	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
+	sum := 0.0
+	for _, pid := range append(childrenOf(t, p.cmd.Process.Pid), p.cmd.Process.Pid) {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(data), "\nVmHWM:")
+		var kib float64
+		if _, err := fmt.Sscan(rest, &kib); err != nil {
+			t.Fatalf("reading VmHWM: %v", err)
+		}
+		sum += kib * 1024
 	}
-	_, rest, _ := strings.Cut(string(data), "\nVmHWM:")
-	var kib float64
-	if _, err := fmt.Sscan(rest, &kib); err != nil {
-		t.Fatalf("reading VmHWM: %v", err)
-	}
-	return kib * 1024
+	return sum
 }
 
 // Targets that send too much in size or number cost `up` a bounded amount of memory. Each is down with a reason, and

@@ -7,6 +7,7 @@ package privilege
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -71,19 +72,45 @@ type Role int
 
 // The roles.
 const (
-	Up     Role = iota // watches the machine and stores
-	Agent              // only watches; it writes no file
-	Server             // only stores; it reads no other process
+	Supervisor Role = iota // starts an agent and a server, again if need be
+	Agent                  // only watches; it writes no file
+	Server                 // only stores; it reads no other process
 )
 
 // kept returns the capabilities that a role keeps. CAP_BPF frees slots on kernels before 5.19, which otherwise refuse
 // map updates. CAP_SYS_PTRACE reads /proc of other users' processes. CAP_DAC_READ_SEARCH reads files of other users'
-// processes, and renewed certificates.
+// processes, and renewed certificates. A supervisor keeps what an agent and a server need to start.
 func (r Role) kept() []cap.Value {
-	if r == Server {
+	switch r {
+	case Server:
 		return []cap.Value{cap.DAC_READ_SEARCH}
+	case Supervisor:
+		return []cap.Value{cap.BPF, cap.PERFMON, cap.SYS_PTRACE, cap.DAC_READ_SEARCH, cap.NET_BIND_SERVICE}
 	}
 	return []cap.Value{cap.BPF, cap.SYS_PTRACE, cap.DAC_READ_SEARCH}
+}
+
+// Passed returns the capabilities that a supervisor passes on to the programs that it starts. Programs of root get all
+// capabilities anyway.
+func Passed() (all []uintptr) {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	have := cap.GetProc()
+	for _, v := range Supervisor.kept() {
+		if ok, err := have.GetFlag(cap.Permitted, v); err == nil && ok {
+			all = append(all, uintptr(v))
+		}
+	}
+	return all
+}
+
+// DieWithParent ends the process when the thread that started it ends. A change of the user undoes an earlier call.
+func DieWithParent() error {
+	if _, err := cap.Prctlw(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL)); err != nil {
+		return fmt.Errorf("asking for a signal at the end of the parent: %w", err)
+	}
+	return nil
 }
 
 // Drop gives up all other capabilities, in all threads and permanently, and prevents exec from gaining any. More names

@@ -94,7 +94,7 @@ func TestLandlockConfinesAServer(t *testing.T) {
 // The test shows why a process that watches others is not confined by Landlock. When it fails, the kernel has changed,
 // and all commands can use Landlock.
 func TestLandlockHidesOtherProcesses(t *testing.T) {
-	for _, r := range []Role{Up, Agent} {
+	for _, r := range []Role{Supervisor, Agent} {
 		if err := Landlock(r, nil); !errors.Is(err, ErrWatches) {
 			t.Errorf("Landlock(%d) = %v, want %v", r, err, ErrWatches)
 		}
@@ -137,7 +137,6 @@ func TestSeccompRefusesWhatARoleDoesNotNeed(t *testing.T) {
 		t.Skip("there is no filter for this processor")
 	}
 	for role, expect := range map[Role]struct{ write, bpf error }{
-		Up:     {write: nil, bpf: unix.EINVAL},
 		Agent:  {write: unix.EROFS, bpf: unix.EINVAL},
 		Server: {write: nil, bpf: unix.EPERM},
 	} {

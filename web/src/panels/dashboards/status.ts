@@ -34,7 +34,7 @@ export const STATUS: readonly TableDef[] = [
       {
         title: "Running for",
         unit: "seconds",
-        expr: "max by (instance, version, revision, goversion) (teescope_build_info{$nodes} * on (instance, job) group_left () (time() - process_start_time_seconds{$nodes}))",
+        expr: "max by (instance, version, revision, goversion) (teescope_build_info{$nodes} * on (instance, job) group_left () max by (instance, job) (time() - process_start_time_seconds{$nodes}))",
       },
     ],
     help: "Reported by each agent. The last column is the uptime of its process.",

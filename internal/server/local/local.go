@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package local connects a server to the agent that watches the same machine in another process.
+//
+// It adds the agent's metrics to those of the server, and passes on what only an agent answers. It refuses to know any
+// metric.
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/teescope/teescope/internal/lib/supervisor"
+)
+
+// Limits of an answer of the agent. Its time is above that of the slowest collector. Its size is that of other agents.
+const (
+	maxTime = 10 * time.Second
+	maxText = 64 << 20
+)
+
+// base is the address of the agent, which only the client below uses.
+const base = "http://agent.invalid"
+
+// Agent is the agent.
+type Agent struct{ client *http.Client }
+
+// New returns the agent that dial connects to.
+func New(dial func(context.Context) (net.Conn, error)) *Agent {
+	return &Agent{&http.Client{Timeout: maxTime, Transport: &http.Transport{
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		DisableCompression:  true,
+		MaxConnsPerHost:     8,
+		MaxIdleConnsPerHost: 2,
+	}}}
+}
+
+// get returns the body of an answer.
+func (a *Agent) get(ctx context.Context, path, accept string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if accept != "" {
+		req.Header.Set("Accept", accept)
+	}
+	resp, err := a.client.Do(req)
+	if err != nil {
+		var of *url.Error
+		if errors.As(err, &of) {
+			err = of.Err // without the address, which means nothing to a user
+		}
+		return nil, fmt.Errorf("asking the agent: %w", err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxText+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the agent's answer: %w", err)
+	case len(body) > maxText:
+		return nil, fmt.Errorf("reading the agent's answer: it is larger than %d MiB", maxText>>20)
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("asking the agent: %s: %s", resp.Status, bytes.TrimSpace(body))
+	}
+	return body, nil
+}
+
+// maxHealth is the maximum time of an answer about the agent's health.
+const maxHealth = 5 * time.Second
+
+// Hangs returns an error when the agent hangs. One that has ended does not hang: it is started again.
+func (a *Agent) Hangs() error {
+	ctx, cancel := context.WithTimeout(context.Background(), maxHealth)
+	defer cancel()
+	if _, err := a.get(ctx, "/-/healthy", ""); err != nil && !errors.Is(err, supervisor.ErrNobody) {
+		return err
+	}
+	return nil
+}
+
+// Threads passes a request on to the agent.
+func (a *Agent) Threads() http.Handler {
+	to, _ := url.Parse(base) // a constant
+	return &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		Transport: a.client.Transport,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, "asking the agent: "+err.Error(), http.StatusBadGateway)
+		},
+	}
+}
+
+// Own are the metrics of this process.
+type Own interface {
+	prometheus.Gatherer
+	WriteText(w io.Writer, format expfmt.Format) error
+}
+
+// Both are the metrics of this process and of the agent.
+type Both struct {
+	agent *Agent
+	own   Own
+}
+
+// With adds the agent's metrics to others.
+func (a *Agent) With(own Own) *Both { return &Both{a, own} }
+
+// WriteText writes all metrics. Without the agent it writes those of this process, and returns an error.
+func (b *Both) WriteText(w io.Writer, format expfmt.Format) error {
+	return b.write(context.Background(), w, format)
+}
+
+func (b *Both) write(ctx context.Context, w io.Writer, format expfmt.Format) error {
+	text, agentErr := b.agent.get(ctx, "/metrics", string(format))
+	var own bytes.Buffer
+	err := b.own.WriteText(&own, format)
+	return errors.Join(agentErr, err, merge(w, text, own.Bytes()))
+}
+
+// Gather implements prometheus.Gatherer, like WriteText.
+func (b *Both) Gather() ([]*dto.MetricFamily, error) {
+	return prometheus.Gatherers{b.own, prometheus.GathererFunc(b.agent.gather)}.Gather()
+}
+
+func (a *Agent) gather() ([]*dto.MetricFamily, error) {
+	format := expfmt.NewFormat(expfmt.TypeProtoDelim)
+	text, err := a.get(context.Background(), "/metrics", string(format))
+	if err != nil {
+		return nil, err
+	}
+	var all []*dto.MetricFamily
+	for dec := expfmt.NewDecoder(bytes.NewReader(text), format); ; {
+		var f dto.MetricFamily
+		switch err := dec.Decode(&f); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return all, fmt.Errorf("reading the agent's answer: %w", err)
+		}
+		all = append(all, &f)
+	}
+}
+
+// Scraped serves all metrics, or fails when the agent does not answer: the scrape then shows that it is down.
+func (b *Both) Scraped() http.Handler {
+	openMetrics, _ := expfmt.NewOpenMetricsFormat(expfmt.OpenMetricsVersion_1_0_0) // fails only for unknown versions
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		format := expfmt.NegotiateAccept(r.Header, openMetrics, expfmt.NewFormat(expfmt.TypeTextPlain))
+		var all bytes.Buffer
+		if err := b.write(r.Context(), &all, format); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", string(format))
+		_, _ = w.Write(all.Bytes()) // fails only when the client has gone
+	})
+}
+
+// Ready is a service that delays the start until the agent is ready, for at most a while.
+type Ready struct {
+	agent *Agent
+	most  time.Duration
+}
+
+// Ready returns the service.
+func (a *Agent) Ready(most time.Duration) *Ready { return &Ready{a, most} }
+
+// Name implements service.Service.
+func (*Ready) Name() string { return "agent" }
+
+// Init implements service.Initializer. A server without its agent still shows what it has stored.
+func (r *Ready) Init(ctx context.Context) error {
+	for end := time.Now().Add(r.most); time.Now().Before(end); {
+		if _, err := r.agent.get(ctx, "/-/ready", ""); err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
