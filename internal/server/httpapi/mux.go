@@ -32,7 +32,7 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 		mux.Handle("GET /api/dashboards/panel/{id}", s.opts.Panels)
 	}
 	if s.opts.API != nil {
-		mux.Handle("/api/v1/", s.opts.API)
+		mux.Handle("/api/v1/", named(s.opts.API))
 	}
 	if s.opts.Runbooks != nil {
 		mux.HandleFunc("GET "+runbooksPath+"{name}", runbook(s.opts.Runbooks))
@@ -162,4 +162,15 @@ func writeText(w http.ResponseWriter, status int, s string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(s))
+}
+
+// named replaces the address of the sender by the name of the client, for handlers that share between clients.
+func named(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if client := connectionOf(r).name(); client != "" {
+			shared := *r
+			shared.RemoteAddr, r = client, &shared
+		}
+		next.ServeHTTP(w, r)
+	})
 }

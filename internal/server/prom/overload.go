@@ -59,17 +59,12 @@ func (c *concurrencyLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.next.ServeHTTP(w, r)
 }
 
-// clientOf names the sender of a request: its address, and for IPv6 its network, because a host has many addresses in it.
+// clientOf names the sender of a request: the name that the HTTP server gave, or its address.
 func clientOf(r *http.Request) string {
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return ""
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		return from.Addr().Unmap().String()
 	}
-	addr := from.Addr().Unmap()
-	if network, err := addr.Prefix(64); err == nil && addr.Is6() {
-		return network.String()
-	}
-	return addr.String()
+	return r.RemoteAddr
 }
 
 func (c *concurrencyLimiter) enter(r *http.Request, client string) bool {
