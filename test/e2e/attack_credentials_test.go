@@ -6,6 +6,9 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -97,6 +100,65 @@ func TestWrongCredentialFiles(t *testing.T) {
 		says(t, text, c.want)
 		if strings.Contains(text, "planted") {
 			t.Errorf("%s: the password is in the message:\n%s", name, text)
+		}
+	}
+}
+
+// Passwords, tokens and secret addresses come from files. No answer, log or list of processes has them, also while the
+// targets and webhooks fail.
+func TestNoSecretIsShown(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	guarded := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	t.Cleanup(guarded.Close)
+	for name, text := range map[string]string{
+		"agents.yml": "basic_auth:\n  username: me\n  password: planted-1\nproxy_url: http://me:planted-2@127.0.0.1:1\n",
+		"app.yml":    "authorization:\n  credentials_file: token\nhttp_headers:\n  X-Key:\n    secrets: [planted-3]\n",
+		"token":      "planted-4",
+		"hook":       "http://127.0.0.1:1/planted-5",
+		"config.yml": "interval: 500ms\ntargets: ['https://127.0.0.1:1']\ntargets-config-file: " + at("agents.yml") + "\n" +
+			"scrape: ['app=" + guarded.URL + "/metrics?token=planted-6']\nscrape-config-file: ['app=" + at("app.yml") + "']\n" +
+			"alerting:\n  webhooks: ['file:" + at("hook") + "', 'http://127.0.0.1:1/planted-7?token=planted-7']\nlog: {level: debug}\n",
+	} {
+		replace(t, at(name), []byte(text))
+	}
+	s := start(t, "server", "--data-dir", t.TempDir(), "--config", at("config.yml"))
+	base := "http://" + s.addr
+	upIs(t, base, "job", "app", 0, "401 Unauthorized")
+	upIs(t, base, "instance", "127.0.0.1:1", 0, "127.0.0.1:1")
+	// A parameter of a target is part of its address, as in any Prometheus. The documentation says so.
+	shown := map[string]string{"the log": strings.ReplaceAll(s.log.String(), "planted-6", "")}
+	for _, path := range []string{"/api/v1/status/flags", "/api/v1/status/runtimeinfo", "/api/v1/alertmanagers", "/metrics"} {
+		text, err := get(base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown[path] = text
+	}
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown["the command line"] = string(line)
+	for _, path := range []string{"/api/v1/status/config", "/api/v1/targets"} {
+		text, err := get(base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown[path] = strings.ReplaceAll(text, "planted-6", "")
+	}
+	for where, text := range shown {
+		if i := strings.Index(text, "planted"); i >= 0 {
+			t.Errorf("%s has a secret: ...%s", where, text[max(0, i-100):min(len(text), i+20)])
+		}
+	}
+	for _, args := range [][]string{
+		{"server", "--targets", "me:planted@127.0.0.1:1"}, {"server", "--scrape", "http://me:planted@127.0.0.1:1"},
+		{"server", "--targets", "127.0.0.1:1", "--alerting.webhooks", "http://me:planted@127.0.0.1:1"},
+		{"top", "--once", "--connect", "http://me:planted@127.0.0.1:1"}, {"analyze", "--server", "http://me:planted@127.0.0.1:1"},
+	} {
+		if text := refused(t, 0, args...); strings.Contains(text, "planted") {
+			t.Errorf("%v: the message has the password:\n%s", args, text)
 		}
 	}
 }

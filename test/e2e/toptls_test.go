@@ -75,7 +75,8 @@ func TestTopOnAProtectedAgent(t *testing.T) {
 		{[]string{"--connect", addr}, "speaks TLS: use --connect https://" + addr},
 		{[]string{"--connect", "https://" + addr}, "certificate is not trusted(.|\n)*--ca-file"},
 		{[]string{"--connect", "https://" + addr, "--ca-file", certificate}, "requires a user and a password(.|\n)*--password-file"},
-		{[]string{"--connect", "https://me:wrong@" + addr, "--ca-file", certificate}, "does not take this password"},
+		{[]string{"--connect", "https://me@" + addr, "--ca-file", certificate, "--password-file", certificate}, "does not take this password"},
+		{[]string{"--connect", "https://me:wrong@" + addr, "--ca-file", certificate}, "contains a password(.|\n)*https://me@" + addr + " --password-file"},
 	} {
 		text := refused(t, 0, append([]string{"top", "--once"}, c.args...)...)
 		says(t, text, c.want)

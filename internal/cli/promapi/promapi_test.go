@@ -11,6 +11,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,7 +26,12 @@ const usual = 10 * time.Second
 // source queries a server that a test defines.
 func source(t *testing.T, target string, within time.Duration) *Source {
 	t.Helper()
-	server, err := remote.New("--server", target, remote.Access{}, within)
+	return sourceWith(t, target, remote.Access{}, within)
+}
+
+func sourceWith(t *testing.T, target string, access remote.Access, within time.Duration) *Source {
+	t.Helper()
+	server, err := remote.New("--server", target, access, within)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,10 +283,17 @@ func TestThePasswordIsSent(t *testing.T) {
 		}
 		answer(200, asJSON, one)(w, r)
 	})
-	if err := source(t, strings.Replace(url, "://", "://me:secret@", 1), usual).Check(t.Context()); err != nil {
+	as := func(password string) error {
+		file := filepath.Join(t.TempDir(), "password")
+		if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return sourceWith(t, strings.Replace(url, "://", "://me@", 1), remote.Access{PasswordFile: file}, usual).Check(t.Context())
+	}
+	if err := as("secret"); err != nil {
 		t.Error(err)
 	}
-	err := source(t, strings.Replace(url, "://", "://me:wrong@", 1), usual).Check(t.Context())
+	err := as("wrong")
 	if err == nil || !strings.Contains(err.Error(), "does not take this password") || strings.Contains(err.Error(), "wrong") {
 		t.Error(err)
 	}

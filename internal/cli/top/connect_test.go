@@ -61,6 +61,7 @@ func TestTLSAndPasswords(t *testing.T) {
 	ca := caFile(t, s)
 	host := strings.TrimPrefix(s.URL, "https://")
 	good := remote.Access{CAFile: ca, PasswordFile: write(t, "password", "secret\nand not this")}
+	wrong := write(t, "wrong", "another")
 	for _, tt := range []struct {
 		target string
 		access remote.Access
@@ -69,11 +70,10 @@ func TestTLSAndPasswords(t *testing.T) {
 	}{
 		{"https://me@" + host, good, "", false},
 		{"me@" + host, good, "", false},
-		{"https://me:secret@" + host, remote.Access{CAFile: ca}, "", false},
 		{"https://" + host, remote.Access{CAFile: ca}, "requires a user and a password: use --connect https://USER@" + host + " --password-file FILE", true},
-		{"https://me:wrong@" + host, remote.Access{CAFile: ca}, `does not take this password of the user "me"`, true},
-		{"https://me:secret@" + host, remote.Access{}, "its certificate is not trusted", false},
-		{"me:secret@" + host, remote.Access{}, "speaks TLS: use --connect https://" + host, true},
+		{"https://me@" + host, remote.Access{CAFile: ca, PasswordFile: wrong}, `does not take this password of the user "me"`, true},
+		{"https://me@" + host, remote.Access{PasswordFile: good.PasswordFile}, "its certificate is not trusted", false},
+		{"me@" + host, remote.Access{PasswordFile: good.PasswordFile}, "speaks TLS: use --connect https://" + host, true},
 	} {
 		c, err := NewClient(tt.target, tt.access)
 		if err != nil {

@@ -37,6 +37,15 @@ func WebhookFile(webhook string) (name string, found bool) {
 	return strings.CutPrefix(webhook, webhookFile)
 }
 
+// shownWebhook returns a webhook without the part of its URL that may be a secret.
+func shownWebhook(webhook string) string {
+	u, err := url.Parse(webhook)
+	if err != nil || u.Host == "" {
+		return webhook // a file
+	}
+	return u.Scheme + "://" + u.Host + "/..."
+}
+
 func rulesKeys() []*key {
 	return []*key{
 		{
@@ -115,7 +124,7 @@ func alertingKeys() []*key {
 						err = fmt.Errorf("%q names no file: use for example file:/etc/teescope/webhook", s)
 					}
 					if err == nil && slices.Contains(c.Alerting.Webhooks, s) {
-						err = fmt.Errorf("%q is given twice", s)
+						err = fmt.Errorf("%q is given twice", shownWebhook(s))
 					}
 					if err == nil {
 						c.Alerting.Webhooks = append(c.Alerting.Webhooks, s)

@@ -10,6 +10,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -76,11 +77,21 @@ func (o Origin) String() string {
 	return o.Kind + " " + o.At
 }
 
-// Values returns every key with its value as a user writes it. Lists are separated by commas.
+// Values returns every key with its value as a user writes it, for others to see. Lists are separated by commas. The
+// path and the parameters of a webhook are often a secret, and parameters of other URLs can be.
 func (c *Config) Values() map[string]string {
 	out := map[string]string{}
 	for _, k := range keys() {
-		out[k.name] = strings.Join(k.get(c), ",")
+		values := slices.Clone(k.get(c))
+		for i, v := range values {
+			switch k.name {
+			case "alerting.webhooks":
+				values[i] = shownWebhook(v)
+			case "scrape", "alerting.alertmanagers":
+				values[i], _, _ = strings.Cut(v, "?")
+			}
+		}
+		out[k.name] = strings.Join(values, ",")
 	}
 	return out
 }

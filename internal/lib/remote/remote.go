@@ -46,7 +46,7 @@ type Server struct {
 // socketPrefix begins the address of a unix socket.
 const socketPrefix = "unix:"
 
-// New returns a server for HOST:PORT, unix:PATH or a URL. The URL may have a user, a password, and a path that a proxy puts before
+// New returns a server for HOST:PORT, unix:PATH or a URL. The URL may have a user, and a path that a proxy puts before
 // the server's. Flag is the flag that names the address, and within bounds each request.
 func New(flag, target string, a Access, within time.Duration) (*Server, error) {
 	if path, local := strings.CutPrefix(target, socketPrefix); local {
@@ -57,7 +57,10 @@ func New(flag, target string, a Access, within time.Duration) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{flag: flag, user: u.User.Username(), within: within}
-	s.password, _ = u.User.Password()
+	if _, given := u.User.Password(); given {
+		return nil, fmt.Errorf("the address contains a password, which everyone on this machine can read in the list of processes: "+
+			"use %s %s://%s@%s --password-file FILE", flag, u.Scheme, url.User(s.user), u.Host)
+	}
 	if a.PasswordFile != "" {
 		if s.password, err = readPassword(a.PasswordFile, s.user); err != nil {
 			return nil, err

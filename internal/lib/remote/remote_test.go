@@ -42,7 +42,7 @@ func TestAddresses(t *testing.T) {
 		{"http://node1", "", "node1", "http://node1/a/b", "", ""},
 		{"http://node1/cut?a=b#c", "", "node1", "http://node1/a/b", "", ""},
 		{"https://node1:1/behind/", "", "https://node1:1/behind", "https://node1:1/behind/a/b", "", ""},
-		{"https://me:se%40cret@node1", "", "https://node1", "https://node1/a/b", "me", "se@cret"},
+		{"https://m%40e@node1", "", "https://node1", "https://node1/a/b", "m@e", ""},
 		{"me@[::1]:2", ca, "https://[::1]:2", "https://[::1]:2/a/b", "me", ""},
 	} {
 		s, err := New("--server", tt.target, Access{CAFile: tt.ca}, within)
@@ -54,7 +54,7 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s: shown as %q, asks %s as %q with %q", tt.target, s.Target(), s.URL("a/b"), s.user, s.password)
 		}
 	}
-	for _, bad := range []string{"", "localhost", "ftp://x", "http://", "http://a b", "::1", "http://me:secret@a b", "me:secret@node1", "https://:9750"} {
+	for _, bad := range []string{"", "localhost", "ftp://x", "http://", "http://a b", "::1", "http://me:secret@a b", "me:secret@node1", "me:secret@node1:1", "https://me:secret@node1", "https://me:@node1", "https://:9750"} {
 		if _, err := New("--server", bad, Access{}, within); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", bad, err)
 		}
@@ -93,7 +93,7 @@ func TestAnotherHostIsNotToldThePassword(t *testing.T) {
 	t.Cleanup(stranger.Close)
 	named := httptest.NewServer(note("named"))
 	t.Cleanup(named.Close)
-	s, err := New("--server", "http://me:secret@"+strings.TrimPrefix(named.URL, "http://"), Access{}, within)
+	s, err := New("--server", "http://me@"+strings.TrimPrefix(named.URL, "http://"), Access{PasswordFile: write(t, "password", "secret")}, within)
 	if err != nil {
 		t.Fatal(err)
 	}
