@@ -114,7 +114,7 @@ const alwaysHot = `groups:
     interval: 200ms
     rules:
       - alert: Hot
-        expr: max_over_time(heat[2s]) > 10
+        expr: max_over_time(heat[5s]) > 10
         labels: {severity: warning}
 `
 
@@ -136,8 +136,8 @@ func TestFullDiskIsReportedAndEndsNoAlert(t *testing.T) {
 		}
 		return nil
 	})
-	time.Sleep(3 * time.Second) // the rule has settled, so that only the full disk keeps the alert
-	for round := range 3 {
+	time.Sleep(4 * time.Second) // the rule has settled, so that only the full disk keeps the alert
+	for round := range 2 {
 		before := time.Now()
 		full := fillDisk(t, dir)
 		eventually(t, testLimit, "readiness to fail", func() error {
@@ -161,7 +161,7 @@ func TestFullDiskIsReportedAndEndsNoAlert(t *testing.T) {
 			return nil
 		})
 		// Longer than the rule looks back.
-		time.Sleep(4 * time.Second)
+		time.Sleep(7 * time.Second)
 		if n := in.count("resolved Hot"); n != 0 {
 			t.Fatalf("round %d: %d alerts were resolved because nothing is stored", round, n)
 		}
@@ -180,7 +180,7 @@ func TestFullDiskIsReportedAndEndsNoAlert(t *testing.T) {
 			if _, err := get(base + "/-/ready"); err != nil {
 				return err
 			}
-			got, err := query(base, "timestamp(heat) > "+fmt.Sprint(before.Unix()+4), time.Now())
+			got, err := query(base, "timestamp(heat) > "+fmt.Sprint(before.Unix()+7), time.Now())
 			if err == nil && len(got) != 1 {
 				err = fmt.Errorf("%v", got)
 			}

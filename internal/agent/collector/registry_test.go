@@ -134,8 +134,18 @@ func TestSlowCollector(t *testing.T) {
 		if d := time.Since(start); d != 0 || !slices.Contains(got, "teescope_collector_success{slow} 0") || slices.Contains(got, "test_slow{before} 1") {
 			t.Errorf("while busy the scrape took %v and gave %q", d, got)
 		}
+		if err := r.Hangs(); err != nil {
+			t.Errorf("after %v: %v", Timeout, err)
+		}
+		time.Sleep(hangsAfter)
+		if err := r.Hangs(); err == nil || !strings.HasSuffix(err.Error(), ": slow") {
+			t.Errorf("after a minute Hangs() = %v, want the name of the collector", err)
+		}
 		close(release)
 		synctest.Wait()
+		if err := r.Hangs(); err != nil {
+			t.Errorf("after its end: %v", err)
+		}
 		if got = gather(t, r); !slices.Contains(got, "teescope_collector_success{slow} 1") || !slices.Contains(got, "test_slow{after} 1") {
 			t.Errorf("afterwards: %q", got)
 		}

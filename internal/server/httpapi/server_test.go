@@ -237,6 +237,34 @@ func TestHostCheck(t *testing.T) {
 	}
 }
 
+// A program that is ready and cannot do its work still shows its metrics. One that hangs is not healthy.
+func TestWorksAndHangs(t *testing.T) {
+	var works, hangs atomic.Pointer[string]
+	read := func(p *atomic.Pointer[string]) func() error {
+		return func() error {
+			if text := p.Load(); text != nil {
+				return errors.New(*text)
+			}
+			return nil
+		}
+	}
+	s := serve(t, Options{Metrics: gatherer(), Works: read(&works), Hangs: read(&hangs)})
+	full, stuck := "the disk is full", "the collector node hangs"
+	works.Store(&full)
+	if resp, body := request(t, s, "GET", "/-/ready"); resp.StatusCode != 503 || !strings.Contains(body, full) {
+		t.Errorf("ready with a full disk = %d %q", resp.StatusCode, body)
+	}
+	for _, path := range []string{"/metrics", "/-/healthy"} {
+		if resp, _ := request(t, s, "GET", path); resp.StatusCode != 200 {
+			t.Errorf("%s with a full disk = %d", path, resp.StatusCode)
+		}
+	}
+	hangs.Store(&stuck)
+	if resp, body := request(t, s, "GET", "/-/healthy"); resp.StatusCode != 503 || !strings.Contains(body, stuck) {
+		t.Errorf("healthy while a collector hangs = %d %q", resp.StatusCode, body)
+	}
+}
+
 func TestReadiness(t *testing.T) {
 	var ready atomic.Bool
 	s := serve(t, Options{Metrics: gatherer(), Ready: func() error {

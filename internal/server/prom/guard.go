@@ -4,6 +4,8 @@ package prom
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
@@ -65,8 +67,41 @@ func (a *guardedV2) Commit() error {
 // Rollback implements storage.AppenderV2. It writes the labels of new series to the log, which can fail.
 func (a *guardedV2) Rollback() error {
 	err := a.AppenderV2.Rollback()
-	a.health.committed(err)
+	if err != nil {
+		a.health.committed(err)
+	}
 	return err
+}
+
+// quietRefusals demotes what a library logs about each refused sample. The beginning and the end are logged once.
+type quietRefusals struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (q quietRefusals) Handle(ctx context.Context, r slog.Record) error {
+	refused := false
+	r.Attrs(func(a slog.Attr) bool {
+		var unstored *NotStoredError
+		err, ok := a.Value.Any().(error)
+		refused = refused || ok && errors.As(err, &unstored)
+		return true
+	})
+	if refused {
+		r.Level = slog.LevelDebug
+		if !q.Enabled(ctx, r.Level) {
+			return nil
+		}
+	}
+	return q.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (q quietRefusals) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return quietRefusals{q.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (q quietRefusals) WithGroup(name string) slog.Handler {
+	return quietRefusals{q.Handler.WithGroup(name)}
 }
 
 // refusingV2 refuses all samples.
@@ -115,14 +150,18 @@ func (a *guarded) Commit() error {
 		return err
 	}
 	err := a.Appender.Commit()
-	a.health.committed(err)
+	if err != nil { // a commit of rules does not show that targets are scraped
+		a.health.committed(err)
+	}
 	return err
 }
 
 // Rollback implements storage.Appender.
 func (a *guarded) Rollback() error {
 	err := a.Appender.Rollback()
-	a.health.committed(err)
+	if err != nil {
+		a.health.committed(err)
+	}
 	return err
 }
 

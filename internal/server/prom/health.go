@@ -62,6 +62,8 @@ type health struct {
 	failures   map[string]uint64
 	refused    uint64
 	tried      time.Time // when a batch was last stored or refused
+	first      time.Time // when the first batch of this opening was stored
+	stored     time.Time // when a batch was last stored
 	damaged    int
 	preserve   func() error // called once after the first write error
 	broken     bool         // preserve has failed: the database must be closed
@@ -75,7 +77,7 @@ func newHealth(log *slog.Logger) *health {
 func (h *health) opened(db *tsdb.DB, reserve *reserve) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.sealed, h.background, h.broken, h.tried = nil, nil, false, time.Now()
+	h.sealed, h.background, h.broken, h.tried, h.first, h.stored = nil, nil, false, time.Now(), time.Time{}, time.Time{}
 	h.preserve = func() error {
 		reserve.release()
 		return contained(db.ForceHeadMMap)
@@ -104,7 +106,14 @@ func (h *health) committed(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tried = time.Now()
-	if err == nil || errors.Is(err, tsdb.ErrAppenderClosed) || errors.Is(err, context.Canceled) {
+	if err == nil {
+		h.stored = h.tried
+		if h.first.IsZero() {
+			h.first = h.stored
+		}
+		return
+	}
+	if errors.Is(err, tsdb.ErrAppenderClosed) || errors.Is(err, context.Canceled) {
 		return
 	}
 	h.failures[opCommit]++
@@ -130,6 +139,26 @@ func (h *health) seal(err error) {
 			}
 		}()
 	}
+}
+
+// settling is how long rules may still miss samples after the first one was stored: every target was scraped twice.
+func settling(interval time.Duration) time.Duration { return 3*interval + time.Second }
+
+// current returns why rules may see less than there is, or nil: nothing is stored, nothing was stored for some scrapes, or
+// the database was opened only now.
+func (h *health) current(interval time.Duration) error {
+	if err := h.err(); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.first.IsZero() || time.Since(h.first) < settling(interval):
+		return errors.New("the database was opened only now")
+	case time.Since(h.stored) > max(30*time.Second, settling(interval)):
+		return fmt.Errorf("nothing was stored since %s", h.stored.Format(time.RFC3339))
+	}
+	return nil
 }
 
 // refuse counts a batch that was not stored.

@@ -113,7 +113,7 @@ func New(opts Options) *Server {
 	}
 	if opts.Rules.Hub != nil {
 		s.ruler = newRuler(opts.Rules, opts.Log)
-		s.ruler.stores = s.health.err
+		s.ruler.current = func() error { return s.health.current(opts.Interval) }
 	}
 	return s
 }

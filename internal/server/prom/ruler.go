@@ -55,8 +55,8 @@ const source = "rules "
 type ruler struct {
 	opts RuleOptions
 	log  *slog.Logger
-	// stores returns nil when samples are stored. Otherwise the rules see less than there is, and no alert ends.
-	stores func() error
+	// current returns nil when the newest samples are stored. Otherwise the rules see less than there is, and no alert ends.
+	current func() error
 
 	reloading sync.Mutex
 	mu        sync.Mutex
@@ -76,7 +76,7 @@ func newRuler(o RuleOptions, log *slog.Logger) *ruler {
 	if o.URL == nil {
 		o.URL = func() string { return "" }
 	}
-	r := &ruler{opts: o, log: log, seen: map[string]int{}, ended: map[string]time.Time{}, stores: func() error { return nil }}
+	r := &ruler{opts: o, log: log, seen: map[string]int{}, ended: map[string]time.Time{}, current: func() error { return nil }}
 	// The names are those of Prometheus' own metrics about its configuration.
 	r.success = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "prometheus_config_last_reload_successful", Help: "Whether the last configuration reload attempt was successful.",
@@ -157,7 +157,7 @@ func (r *ruler) attach(s *Server) *rules.Manager {
 		Context:         s.evaluating,
 		Appendable:      &guard{s.db, s.health},
 		Queryable:       s.db,
-		Logger:          quietlog.New(s.opts.Log, "rules"),
+		Logger:          slog.New(quietRefusals{quietlog.New(s.opts.Log, "rules").Handler()}),
 		Registerer:      s.metrics,
 		OutageTolerance: outage,
 		ForGracePeriod:  r.opts.Resend(),
@@ -246,10 +246,10 @@ func (r *ruler) evaluate(ctx context.Context, g *rules.Group, at time.Time) {
 			})
 		}
 	}
-	unstored := r.stores() != nil
+	stale := r.current() != nil
 	r.mu.Lock()
 	switch {
-	case unstored:
+	case stale:
 		r.seen[key] = 0 // begin again as after a start
 	case r.seen[key] < settledAfter && !failed:
 		r.seen[key]++

@@ -5,6 +5,7 @@ package prom
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -194,7 +195,7 @@ func (s *Server) newScraper() (*scrape.Manager, error) {
 	}
 	limiter := newSeriesLimiter(&guardV2{s.db, s.health}, s.memory, newAccounts(s.opts.MemoryLimit, len(s.opts.Targets)+len(s.opts.Endpoints)))
 	s.limiter.Store(limiter)
-	return scrape.NewManager(opts, quietlog.New(s.opts.Log, "scrape"), nil, nil, limiter, s.metrics)
+	return scrape.NewManager(opts, slog.New(quietRefusals{quietlog.New(s.opts.Log, "scrape").Handler()}), nil, nil, limiter, s.metrics)
 }
 
 // Run scrapes until ctx ends. When the clock is set back, it removes newer samples from the database and continues. After
