@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
+	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
@@ -44,6 +45,7 @@ type seen struct {
 	checked time.Time
 	next    time.Time // when it is looked at next
 	looking bool      // it is being looked at now
+	owner   tenant.Tenant
 }
 
 // Detector caches what it finds, so that repeated queries about the same processes cost almost nothing. Several
@@ -59,13 +61,16 @@ type Detector struct {
 	seen    map[uint32]*seen
 	looks   float64 // how many may be taken now
 	counted time.Time
+	places  *tenant.Quota // in seen
+	shares  *tenant.Quota // of the looks of the current second
+	second  time.Time
 }
 
 // NewDetector returns a detector for the machine below the roots, which reads processes by the pool.
 func NewDetector(r Roots, reads *reader.Pool) *Detector {
 	return &Detector{
 		roots: r, reads: reads, guest: guestOf(r), now: time.Now, boot: sinceBoot,
-		seen: map[uint32]*seen{}, looks: burst,
+		seen: map[uint32]*seen{}, looks: burst, places: tenant.NewQuota(maxSeen),
 	}
 }
 
@@ -131,30 +136,44 @@ func (d *Detector) due(tgid uint32, now time.Time) (*seen, finding) {
 	}
 	p, ok := d.roots.process(tgid)
 	if !ok {
-		delete(d.seen, tgid) // ended
+		d.drop(tgid) // ended
 		return nil, finding{}
 	}
 	if s == nil || s.process != p {
-		if s == nil && len(d.seen) >= maxSeen && !d.forget(now) {
-			return nil, finding{}
+		owner := d.reads.Tenant(int(tgid))
+		d.drop(tgid)
+		if d.places.Take(owner) != nil {
+			d.forget(now)
+			if d.places.Take(owner) != nil {
+				return nil, finding{}
+			}
 		}
 		since := now
 		if s == nil || s.started != p.started { // the name changed: the process called exec
 			since = now.Add(p.started - d.boot())
 		}
-		s = &seen{process: p, since: since, asked: now}
+		s = &seen{process: p, since: since, asked: now, owner: owner}
 		d.seen[tgid] = s
 	}
 	s.checked = now
-	if s.looking || now.Before(s.next) || !d.mayLook(now) {
+	if s.looking || now.Before(s.next) || !d.mayLook(s.owner, now) {
 		return nil, s.found
 	}
 	s.looking = true
 	return s, s.found
 }
 
-// mayLook takes one of the available looks. It reports false if none is left.
-func (d *Detector) mayLook(now time.Time) bool {
+// drop forgets a process, if it is known.
+func (d *Detector) drop(tgid uint32) {
+	if s := d.seen[tgid]; s != nil {
+		d.places.Give(s.owner)
+		delete(d.seen, tgid)
+	}
+}
+
+// mayLook takes one of the available looks. It reports false if none is left, or if the owner of the process has had its
+// share of those of this second.
+func (d *Detector) mayLook(owner tenant.Tenant, now time.Time) bool {
 	if !d.counted.IsZero() {
 		d.looks = min(burst, d.looks+perSecond*max(0, now.Sub(d.counted).Seconds()))
 	}
@@ -162,16 +181,21 @@ func (d *Detector) mayLook(now time.Time) bool {
 	if d.looks < 1 {
 		return false
 	}
+	if d.shares == nil || now.Sub(d.second) >= time.Second || now.Before(d.second) {
+		d.shares, d.second = tenant.NewQuota(max(perSecond, int(d.looks))), now
+	}
+	if d.shares.Take(owner) != nil {
+		return false
+	}
 	d.looks--
 	return true
 }
 
-// forget drops processes that were not queried recently, and reports whether there is space for another.
-func (d *Detector) forget(now time.Time) bool {
+// forget drops processes that were not queried recently.
+func (d *Detector) forget(now time.Time) {
 	for tgid, s := range d.seen {
 		if now.Sub(s.asked) >= forgetAfter {
-			delete(d.seen, tgid)
+			d.drop(tgid)
 		}
 	}
-	return len(d.seen) < maxSeen
 }

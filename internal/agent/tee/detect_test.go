@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
@@ -133,6 +134,9 @@ func TestLooksAndMemoryAreBounded(t *testing.T) {
 	for tgid := range uint32(maxSeen) {
 		if d.seen[tgid] == nil {
 			d.seen[tgid] = &seen{asked: *now}
+			if err := d.places.Take(tenant.Tenant{}); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	stat(t, root, "9999", "one too many", 1)

@@ -5,6 +5,7 @@
 package tenant
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
@@ -64,9 +65,9 @@ func owned(name string) bool {
 //
 // Quota is not safe for concurrent use.
 type Quota struct {
-	Limit   int
-	Refused uint64 // places that a tenant did not get while some were free
+	Refused uint64 // requests that were refused
 
+	limit  int
 	used   int
 	users  map[uint32]int
 	groups map[string]int
@@ -74,25 +75,30 @@ type Quota struct {
 
 // NewQuota returns a quota with all places free.
 func NewQuota(limit int) *Quota {
-	return &Quota{Limit: limit, users: map[uint32]int{}, groups: map[string]int{}}
+	return &Quota{limit: limit, users: map[uint32]int{}, groups: map[string]int{}}
 }
 
-// Take takes a place for a tenant. It returns false if the tenant has its share, or no place is free.
-func (q *Quota) Take(t Tenant) bool {
-	free := q.Limit - q.used
-	if t.User != 0 && q.users[t.User] >= free || t.Group != "" && q.groups[t.Group] >= free {
-		if free > 0 {
-			q.Refused++
-		}
-		return false
-	}
-	if free <= 0 {
-		return false
+// ErrShare means that a user or control group has its share.
+var ErrShare = errors.New("its user or control group has its share of the places")
+
+// ErrFull means that all places are taken.
+var ErrFull = errors.New("all places are taken")
+
+// Take takes a place for a tenant. It returns ErrShare or ErrFull if there is none for it.
+func (q *Quota) Take(t Tenant) error {
+	free := q.limit - q.used
+	switch {
+	case free <= 0:
+		q.Refused++
+		return ErrFull
+	case t.User != 0 && q.users[t.User] >= free, t.Group != "" && q.groups[t.Group] >= free:
+		q.Refused++
+		return ErrShare
 	}
 	q.used++
 	q.users[t.User]++
 	q.groups[t.Group]++
-	return true
+	return nil
 }
 
 // Give returns a place of a tenant.

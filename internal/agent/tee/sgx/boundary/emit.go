@@ -7,6 +7,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 )
 
 // kernelLosses are the values of the label what, in the order of enum lost in boundary.h.
@@ -29,6 +30,9 @@ func (b *Backend) emit(emit func(prometheus.Metric)) {
 	}
 	emit(lost.Value(b.gramine.Unseen, "unseen"))
 	emit(lost.Value(b.files.CutOff, "ends"))
+	for what, q := range map[string]*tenant.Quota{"files": b.files.Places, "functions": b.functions.Places, "processes": b.processes.Places} {
+		emit(b.families.Refused.Value(float64(q.Refused), what))
+	}
 	if b.files.Len() > 0 { // without a file the programs are loaded and do nothing
 		b.probes.Emit(b.object, nil, emit)
 	}

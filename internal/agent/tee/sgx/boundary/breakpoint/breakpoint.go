@@ -17,6 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 )
 
 // Options configure Breakpoints.
@@ -150,7 +151,7 @@ func (b *Breakpoints) state(tgid uint32) *state {
 
 // begin starts probing the vDSO.
 func (b *Breakpoints) begin() error {
-	file, err := b.Files.Add(hostfs.FileID{}, "vdso", runtimeLabel)
+	file, err := b.Files.Add(hostfs.FileID{}, "vdso", runtimeLabel, tenant.Tenant{})
 	if err != nil {
 		return err
 	}

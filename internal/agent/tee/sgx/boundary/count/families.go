@@ -16,7 +16,7 @@ type Families struct {
 	Transitions, ECalls, OCalls, Signals        *metric.Desc
 	ECallTime, OCallTime, Estimated             *metric.Desc
 	Probed, Share, Deviation, Hits, Timed, Lost *metric.Desc
-	Cost                                        *metric.Desc
+	Cost, Refused                               *metric.Desc
 }
 
 const fromRuntimes = "uprobes on functions of the untrusted runtime; Gramine's thread control blocks"
@@ -95,6 +95,12 @@ func NewFamilies() *Families {
 				"high. The analysis estimates with it. Absent when it is not configured.",
 			Origin: "transitions.cost",
 		}),
+		Refused: metric.New(metric.Desc{
+			Name: "teescope_transition_places_refused_total", Kind: metric.Counter, Unit: "requests", Labels: []string{"what"}, Source: metric.Agent,
+			Help: "Requests for a place that were refused, by what: files and functions that are therefore not probed, and processes that are not watched at the enclave boundary in this scan. " +
+				"All places were taken, or the user or control group of the process has its share.",
+			Origin: "the agent",
+		}),
 		Lost: metric.New(metric.Desc{
 			Name: "teescope_transitions_lost_total", Kind: metric.Counter, Unit: "events", Labels: []string{"what"}, Source: metric.Kernel,
 			Help: "Events that were not counted, by what: calls, tables of OCALLs, processes and threads of Gramine for which the kernel's maps were full; " +
@@ -106,5 +112,5 @@ func NewFamilies() *Families {
 
 // All returns the descriptions in the order of the documentation.
 func (f *Families) All() []*metric.Desc {
-	return []*metric.Desc{f.Transitions, f.Estimated, f.ECalls, f.OCalls, f.ECallTime, f.OCallTime, f.Signals, f.Probed, f.Share, f.Deviation, f.Hits, f.Timed, f.Cost, f.Lost}
+	return []*metric.Desc{f.Transitions, f.Estimated, f.ECalls, f.OCalls, f.ECallTime, f.OCallTime, f.Signals, f.Probed, f.Share, f.Deviation, f.Hits, f.Timed, f.Cost, f.Refused, f.Lost}
 }

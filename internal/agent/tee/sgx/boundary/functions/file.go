@@ -59,8 +59,8 @@ func (f *file) addSite(r *runtime, address uint64, s spot) error {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	all := f.all
-	if len(all.sites) >= maxSites {
-		return fmt.Errorf("%d functions are probed already, which is the maximum", maxSites)
+	if err := all.Places.Take(f.Owner); err != nil {
+		return fmt.Errorf("it is one function too many of %d: %w", maxSites, err)
 	}
 	cost := uint8(window.CostEmulated)
 	if where.Stepped {
@@ -118,6 +118,7 @@ func (f *file) Close() error {
 	for number, s := range f.all.sites {
 		if s.file == f {
 			delete(f.all.sites, number)
+			f.all.Places.Give(f.Owner)
 		}
 	}
 	for where := range f.all.tables.attached {

@@ -15,6 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 )
 
 // Options configure Functions.
@@ -41,6 +42,7 @@ type Functions struct {
 	files     map[*window.File]*file
 	sites     map[uint32]*site
 	lastSite  uint32
+	Places    *tenant.Quota      // of sites
 	counted   map[callKey]uint64 // as last read from the kernel side
 	processes map[uint32]*state
 }
@@ -74,7 +76,7 @@ func Shrink(o *bpf.Object) error {
 func Load(o Options) (*Functions, error) {
 	f := &Functions{
 		Options: o, files: map[*window.File]*file{}, sites: map[uint32]*site{},
-		counted: map[callKey]uint64{}, processes: map[uint32]*state{},
+		counted: map[callKey]uint64{}, processes: map[uint32]*state{}, Places: tenant.NewQuota(maxSites),
 	}
 	f.tables = ocallTables{functions: f, attached: map[tableOf]error{}}
 	var err error

@@ -14,6 +14,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
@@ -39,6 +40,8 @@ type Process struct {
 	Files   map[*window.File]bool // files with probes
 
 	program host.Program
+	owner   tenant.Tenant
+	placed  bool // it has a place of its owner
 }
 
 // inWindow reports whether calls of the process wait for the end of a window.
@@ -56,13 +59,14 @@ type Table struct {
 	Host host.Processes
 	Now  func() time.Time
 
+	Places *tenant.Quota
 	groups *attribution.Groups[*Process, count.Counts]
 }
 
 // NewTable returns a table without processes. It limits the number of named workloads.
 func NewTable(from host.Processes, workloads int, now func() time.Time) *Table {
 	none := attribution.Hooks[*Process, count.Counts]{}
-	return &Table{Host: from, Now: now, groups: attribution.New(nil, workloads, none)}
+	return &Table{Host: from, Now: now, Places: tenant.NewQuota(maxProcesses), groups: attribution.New(nil, workloads, none)}
 }
 
 // Workloads returns the workloads of all processes, with their counts.
@@ -94,10 +98,14 @@ func (t *Table) Get(tgid uint32) *Process {
 		return p
 	}
 	program, err := t.Host.Program(tgid)
-	if err != nil || t.groups.Len() >= maxProcesses {
+	if err != nil {
 		return nil
 	}
-	return t.Add(tgid, t.Host.Identify(tgid), Process{program: program})
+	owner := t.Host.Reads.Tenant(int(tgid))
+	if t.Places.Take(owner) != nil {
+		return nil
+	}
+	return t.Add(tgid, t.Host.Identify(tgid), Process{program: program, owner: owner, placed: true})
 }
 
 // Add adds a process to the workload of that identity.
@@ -135,6 +143,9 @@ func (t *Table) RemoveEnded(forget func(*Process) error) error {
 		if p.Ended {
 			errs = append(errs, forget(p))
 			t.groups.Leave(p, t.Now())
+			if p.placed {
+				t.Places.Give(p.owner)
+			}
 		}
 	}
 	return errors.Join(errs...)

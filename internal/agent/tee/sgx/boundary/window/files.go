@@ -20,6 +20,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -52,8 +53,11 @@ type File struct {
 	Timed   bool       // a watched process maps it: returns are probed too
 	Untimed string     // why it cannot be timed
 
+	Owner tenant.Tenant // of the first process that mapped it
+
 	file     *os.File // held open, so that the file system does not reuse its number; nil for the vDSO
 	attached bool
+	waits    bool // for a process that does not answer
 	sampler  *sampler
 	unused   time.Time // when its last process ended
 	held     []io.Closer
@@ -75,13 +79,16 @@ type Files struct {
 	Options
 	// CutOff is the number of timed calls that had not returned when their window ended.
 	CutOff    float64
+	Places    *tenant.Quota
 	byID      map[hostfs.FileID]*File
 	slots     [maxFiles]*File
 	intervals uint64 // of counting, in all files
 }
 
 // NewFiles returns an empty Files.
-func NewFiles(o Options) *Files { return &Files{Options: o, byID: map[hostfs.FileID]*File{}} }
+func NewFiles(o Options) *Files {
+	return &Files{Options: o, Places: tenant.NewQuota(maxFiles), byID: map[hostfs.FileID]*File{}}
+}
 
 // Len returns the number of files.
 func (s *Files) Len() int { return len(s.byID) }
@@ -107,7 +114,7 @@ func (s *Files) Open(from host.Processes, tgid uint32, m hostfs.Mapping, runtime
 	}
 	p, err := executable.Read(from.Reader(tgid, f))
 	if err == nil {
-		file, err = s.Add(id, mapped, runtime)
+		file, err = s.Add(id, mapped, runtime, from.Reads.Tenant(int(tgid)))
 	}
 	if err != nil {
 		return nil, false, errors.Join(err, f.Close())
@@ -116,21 +123,24 @@ func (s *Files) Open(from host.Processes, tgid uint32, m hostfs.Mapping, runtime
 	return file, true, nil
 }
 
-// Add adds a file without opening it.
-func (s *Files) Add(id hostfs.FileID, name, runtime string) (*File, error) {
+// Add adds a file of an owner without opening it.
+func (s *Files) Add(id hostfs.FileID, name, runtime string, owner tenant.Tenant) (*File, error) {
+	if err := s.Places.Take(owner); err != nil {
+		return nil, fmt.Errorf("it is one file too many of %d: %w", maxFiles, err)
+	}
 	for index := range s.slots {
 		if s.slots[index] != nil {
 			continue
 		}
 		now := s.Now()
 		file := &File{
-			ID: id, Index: index, Name: text.Label(path.Base(name)), Runtime: runtime, State: &s.States[index],
+			ID: id, Index: index, Owner: owner, Name: text.Label(path.Base(name)), Runtime: runtime, State: &s.States[index],
 			sampler: newSampler(now, s.budget()), unused: now,
 		}
 		s.slots[index], s.byID[id] = file, file
 		return file, nil
 	}
-	return nil, fmt.Errorf("%d files are probed already, which is the maximum", maxFiles)
+	return nil, tenant.ErrFull // not reached: there are as many slots as places
 }
 
 // Path returns a path of the opened file, which stays valid if its name is reused.
@@ -195,11 +205,15 @@ func (s *Files) Attach(f *File) error {
 	}
 	if s.Safe != nil {
 		if err := s.Safe(f); err != nil {
+			f.waits = true
 			return fmt.Errorf("%w: %w", errUnsafe, err)
 		}
 	}
 	if err := f.Probes.Attach(); err != nil {
 		return err
+	}
+	if f.waits {
+		f.waits, f.Reason = false, ""
 	}
 	f.attached = true
 	s.intervals++
@@ -319,5 +333,6 @@ func (s *Files) drop(f *File) error {
 	}
 	delete(s.byID, f.ID)
 	s.slots[f.Index] = nil
+	s.Places.Give(f.Owner)
 	return errors.Join(errs...)
 }

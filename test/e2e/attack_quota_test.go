@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// mapping starts a program of a user that has mapped new libraries of a runtime with these names.
+func mapping(t *testing.T, as, user string, names ...string) *process {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(programs, "storm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, dir := []string{user}, t.TempDir()
+	for _, name := range names {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, file)
+	}
+	p := background(t, prog(t, "mapper", as), args...)
+	p.says(t, "ready")
+	return p
+}
+
+// A process of one user maps more files than can be probed. The files of others are still probed, and those that are not
+// are counted.
+func TestOneUserCannotTakeAllPlacesForProbes(t *testing.T) {
+	const places, many = 64, 80
+	a := agent(t)
+	a.confined(t)
+	var names []string
+	for i := range many {
+		names = append(names, fmt.Sprintf("libsgx_urts.so.many%d", i))
+	}
+	mapping(t, "e2egreedy", "65534", names...)
+	eventually(t, testLimit, "refused files", func() error {
+		if n := a.answers(t).sum("teescope_transition_places_refused_total", "what", "files"); n < many-places/2 {
+			return fmt.Errorf("%v are", n)
+		}
+		return nil
+	})
+	mapping(t, "e2emodest", "0", "libsgx_urts.so.modest")
+	eventually(t, testLimit, "the file of another user", func() error {
+		if !a.answers(t).has("teescope_transition_probes_info", "file", "libsgx_urts.so.modest") {
+			return errors.New("it is not examined")
+		}
+		return nil
+	})
+}
