@@ -28,7 +28,7 @@ struct group {
 	u32 ready; /* set last, when the record is complete */
 	u32 tgid;  /* the process that it was created for */
 	u32 depth; /* names in path, leaf first */
-	u32 reserved;
+	u32 user;  /* the real user of that process */
 	u8 comm[16];
 	u8 path[PATH_LEVELS][PATH_NAME];
 };
@@ -54,23 +54,47 @@ struct {
 	__type(value, u32);
 } free_groups SEC(".maps");
 
-/* Takes a free number, and records the process that it is for and the names of the cgroup. */
-static __noinline u32 new_group(struct group_key *key, struct kernfs_node *node, u32 tgid)
-{
-	struct group *group;
-	u32 number, *winner;
+/*
+ * How many groups each user has, except root. A user can create groups without limit, because the names of programs are
+ * part of the key. User space corrects the numbers when it frees groups.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} groups_of SEC(".maps");
 
-	if (!key || bpf_map_pop_elem(&free_groups, &number))
+const volatile u32 max_groups_of_user = 0xffffffff;
+
+/* Takes a free number, and records the process that it is for and the names of the cgroup. */
+static __noinline u32 new_group(struct group_key *key, struct kernfs_node *node, struct task_struct *leader)
+{
+	u32 number, *winner, *its, user, one = 1;
+	struct group *group;
+
+	if (!key)
+		return NO_GROUP;
+	user = BPF_CORE_READ(leader, real_cred, uid.val);
+	its = user ? bpf_map_lookup_elem(&groups_of, &user) : NULL;
+	if (its && *its >= max_groups_of_user)
+		return NO_GROUP;
+	if (bpf_map_pop_elem(&free_groups, &number))
 		return NO_GROUP;
 	group = bpf_map_lookup_elem(&groups, &number);
 	if (!group)
 		return NO_GROUP;
 	group->cgroup = key->cgroup;
-	group->tgid = tgid;
+	group->tgid = BPF_CORE_READ(leader, tgid);
+	group->user = user;
 	__builtin_memcpy(group->comm, key->comm, sizeof(group->comm));
 	group->depth = cgroup_path(node, group->path);
 	if (!bpf_map_update_elem(&group_of, key, &number, BPF_NOEXIST)) {
 		group->ready = 1;
+		if (its)
+			__sync_fetch_and_add(its, 1);
+		else if (user)
+			bpf_map_update_elem(&groups_of, &user, &one, BPF_NOEXIST);
 		return number;
 	}
 	/* Another CPU has added the key first. */
@@ -79,12 +103,13 @@ static __noinline u32 new_group(struct group_key *key, struct kernfs_node *node,
 	return winner ? *winner : NO_GROUP;
 }
 
-/* Returns the number of a group, which is created if it is new. `node` is the cgroup of the key, `tgid` a process. */
-static __always_inline u32 find_group(struct group_key *key, struct kernfs_node *node, u32 tgid)
+/* Returns the number of a group, which is created if it is new. `node` is the cgroup of the key, `leader` a process. */
+static __always_inline u32 find_group(struct group_key *key, struct kernfs_node *node,
+				      struct task_struct *leader)
 {
 	u32 *known = bpf_map_lookup_elem(&group_of, key);
 
-	return known ? *known : new_group(key, node, tgid);
+	return known ? *known : new_group(key, node, leader);
 }
 
 GO_TYPE(attribution, struct group_key, Key);

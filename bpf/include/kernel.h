@@ -155,6 +155,14 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+typedef struct {
+	unsigned int val;
+} kuid_t;
+
+struct cred {
+	kuid_t uid; /* the real user */
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
@@ -175,6 +183,7 @@ struct task_struct {
 	char comm[16];
 	struct signal_struct *signal;
 	struct css_set *cgroups;
+	const struct cred *real_cred;
 };
 
 struct task_struct___cpu {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -53,6 +54,41 @@ func TestOneUserCannotTakeAllPlacesForProbes(t *testing.T) {
 	eventually(t, testLimit, "the file of another user", func() error {
 		if !a.answers(t).has("teescope_transition_probes_info", "file", "libsgx_urts.so.modest") {
 			return errors.New("it is not examined")
+		}
+		return nil
+	})
+}
+
+// One user starts more programs, each with its own name, than there are names. Another user's program still has a name.
+func TestOneUserCannotTakeAllNames(t *testing.T) {
+	const most, many = 128, 160 // the machine has programs of root too, which are not limited
+	a := agent(t, "--workloads.max", fmt.Sprint(most))
+	first := prog(t, "mapper", "e2egreedy")
+	var all []*process
+	for i := range many {
+		name := first + fmt.Sprint(i)
+		if err := os.Link(first, name); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, background(t, name, "65534", "/proc/self/exe"))
+	}
+	for _, p := range all {
+		p.says(t, "ready")
+	}
+	background(t, prog(t, "mapper", "e2emodest"), "65533", "/proc/self/exe").says(t, "ready")
+	eventually(t, testLimit, "a name for the program of another user", func() error {
+		at := a.answers(t)
+		greedy := 0
+		for name := range at.by("workload", "teescope_processes") {
+			if strings.HasPrefix(name, "e2egreedy") {
+				greedy++
+			}
+		}
+		if greedy > most/2 {
+			t.Fatalf("one user has %d of %d names", greedy, most)
+		}
+		if !at.has("teescope_processes", "workload", "e2emodest") {
+			return fmt.Errorf("it has none; the other user has %d", greedy)
 		}
 		return nil
 	})

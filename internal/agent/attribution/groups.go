@@ -75,6 +75,7 @@ type Groups[M Member[K], K any] struct {
 	kernel *Kernel
 	hooks  Hooks[M, K]
 	active map[uint32]M
+	users  map[uint32]uint32 // as the kernel side was told
 }
 
 // New returns groups for at most limit workloads. kernel is nil if user space creates all groups by [Groups.Join].
@@ -111,6 +112,7 @@ func (g *Groups[M, K]) Adopt(now time.Time) {
 			continue
 		}
 		id := workload.Identify(r.Cgroups(), r.Program())
+		id.User = r.User
 		g.Put(g.hooks.Adopt(Group[K]{Number: number, Identity: id, Workload: g.Registry.Join(id, now), TGID: r.TGID}, r))
 	}
 }
@@ -165,7 +167,9 @@ func (g *Groups[M, K]) Retire(now time.Time) error {
 			errs = append(errs, g.retire(m, now))
 		}
 	}
-	return errors.Join(errs...)
+	users, err := g.kernel.countUsers(g.users)
+	g.users = users
+	return errors.Join(append(errs, err)...)
 }
 
 func (g *Groups[M, K]) retire(m M, now time.Time) error {

@@ -23,6 +23,7 @@ const (
 	mapGroups     = "groups"
 	mapGroupOf    = "group_of"
 	mapFreeGroups = "free_groups"
+	mapGroupsOf   = "groups_of"
 )
 
 // Flags are the flags of a map update.
@@ -46,16 +47,17 @@ type Kernel struct {
 	First   uint32
 	Records []Record // by number
 	Keys    Table
+	Users   Table // the number of groups of each user except root; nil if the object does not limit them
 	Free    Queue
 }
 
-// Resize sets the maximum number of groups. It must be called before the object's maps are created.
+// Resize sets the maximum number of groups. One user except root gets at most half of them. Resize must be called before the object's maps are created.
 func Resize(o *bpf.Object, groups int) error {
 	var errs []error
-	for _, name := range []string{mapGroups, mapGroupOf, mapFreeGroups} {
+	for _, name := range []string{mapGroups, mapGroupOf, mapFreeGroups, mapGroupsOf} {
 		errs = append(errs, o.Resize(name, groups))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.SetConstant("max_groups_of_user", uint32(max(1, groups/2))))...)
 }
 
 // Open maps the groups of an object into memory, and makes all numbers from first on free.
@@ -64,7 +66,7 @@ func Open(o *bpf.Object, first uint32) (*Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Kernel{First: first, Records: records, Keys: o.Map(mapGroupOf), Free: o.Map(mapFreeGroups)}
+	k := &Kernel{First: first, Records: records, Keys: o.Map(mapGroupOf), Users: o.Map(mapGroupsOf), Free: o.Map(mapFreeGroups)}
 	for number := first; int(number) < len(records); number++ {
 		if err := k.free(number); err != nil {
 			return nil, err
@@ -110,4 +112,33 @@ func (r *Record) Cgroups() []string {
 		names = append(names, unix.ByteSliceToString(r.Path[i][:]))
 	}
 	return names
+}
+
+// countUsers tells the kernel side how many groups each user has. It returns the users that it has told. Groups that the
+// kernel side creates meanwhile are counted the next time.
+func (k *Kernel) countUsers(before map[uint32]uint32) (map[uint32]uint32, error) {
+	if k.Users == nil {
+		return nil, nil
+	}
+	now := map[uint32]uint32{}
+	for number := k.First; int(number) < len(k.Records); number++ {
+		if r := &k.Records[number]; r.Ready != 0 && r.User != 0 {
+			now[r.User]++
+		}
+	}
+	var errs []error
+	for user, n := range now {
+		if err := k.Users.Update(user, n, ebpf.UpdateAny); err != nil {
+			errs = append(errs, fmt.Errorf("counting the groups of user %d: %w", user, err))
+		}
+	}
+	for user := range before {
+		if now[user] > 0 {
+			continue
+		}
+		if err := k.Users.Delete(user); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			errs = append(errs, fmt.Errorf("forgetting user %d: %w", user, err))
+		}
+	}
+	return now, errors.Join(errs...)
 }

@@ -21,12 +21,12 @@ type Key struct {
 
 // Record mirrors struct group.
 type Record struct {
-	_        structs.HostLayout
-	Cgroup   uint64
-	Ready    uint32
-	TGID     uint32
-	Depth    uint32
-	Reserved uint32
-	Comm     [16]uint8
-	Path     [8][96]uint8
+	_      structs.HostLayout
+	Cgroup uint64
+	Ready  uint32
+	TGID   uint32
+	Depth  uint32
+	User   uint32
+	Comm   [16]uint8
+	Path   [8][96]uint8
 }

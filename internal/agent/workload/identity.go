@@ -35,6 +35,9 @@ type Identity struct {
 	Container string
 	Pod       string
 	Namespace string
+	// User is the real user of the process by which the workload became known, 0 for root and if it is unknown. It is
+	// no part of the name.
+	User uint32
 }
 
 // The workloads that are not named after a cgroup or a program.

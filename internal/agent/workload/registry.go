@@ -8,7 +8,8 @@ import "time"
 // interval of up to a minute must read the final counts before they disappear.
 const minIdleName = 2 * time.Minute
 
-// Registry assigns workloads to groups, with a limit on named workloads. Groups beyond the limit are [Folded]:
+// Registry assigns workloads to groups, with a limit on named workloads, of which the programs and units of one
+// user except root get at most half. Groups beyond the limit are [Folded]:
 // their counts are part of the totals, without a name, until a name becomes free.
 //
 // A workload without processes keeps its counts, but loses its name when another workload needs it. Its
@@ -91,7 +92,7 @@ func (r *Registry[T]) find(id Identity, now time.Time) *Workload[T] {
 	if w := r.byLabels[id.labels()]; w != nil {
 		return w
 	}
-	if !id.always() && r.named() >= r.limit && !r.evict(now) {
+	if !id.always() && (r.named() >= r.limit && !r.evict(now) || r.hasShare(id)) {
 		return nil
 	}
 	w := &Workload[T]{Identity: id}
@@ -99,10 +100,30 @@ func (r *Registry[T]) find(id Identity, now time.Time) *Workload[T] {
 	return w
 }
 
+// hasShare reports whether a user has as many names as are free, or more. A user can start programs with any names,
+// and units by its own service manager. Containers are not limited, because those of a cluster often share a user ID. The
+// rule is that of tenant.Quota.
+func (r *Registry[T]) hasShare(id Identity) bool {
+	if id.Kind != Program && id.Kind != Unit || id.User == 0 {
+		return false
+	}
+	its, named := 0, 0
+	for _, w := range r.byLabels {
+		if w.always() {
+			continue
+		}
+		named++
+		if w.Kind != Container && w.User == id.User {
+			its++
+		}
+	}
+	return its >= r.limit-named
+}
+
 // labels returns the identity without its kind, which is no label of the counts. With the kind, a program and a unit of
 // the same name would be two workloads with the same series.
 func (id Identity) labels() Identity {
-	id.Kind = ""
+	id.Kind, id.User = "", 0
 	return id
 }
 

@@ -85,3 +85,22 @@ func TestRegistryTellsLabelsApart(t *testing.T) {
 		t.Error("two workloads would have the same labels")
 	}
 }
+
+func TestOneUserCannotTakeAllNames(t *testing.T) {
+	r, now := NewRegistry[int](8), time.Unix(0, 0)
+	program := func(user uint32, i int) bool {
+		id := Identity{Name: fmt.Sprint(user, "-", i), Kind: Program, User: user}
+		return r.Join(id, now) != r.Other()
+	}
+	its := map[uint32]int{}
+	for _, user := range []uint32{1000, 1001, 0} {
+		for i := range 8 {
+			if program(user, i) {
+				its[user]++
+			}
+		}
+	}
+	if its[1000] != 4 || its[1001] != 2 || its[0] != 2 {
+		t.Errorf("of 8 names, the users have %v, want 4, 2 and for root all others", its)
+	}
+}

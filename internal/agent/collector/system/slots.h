@@ -121,7 +121,7 @@ static __noinline u32 assign(struct task_struct *leader)
 		key.cgroup = BPF_CORE_READ(node, id);
 		if (!bpf_map_lookup_elem(&whole_cgroups, &key.cgroup))
 			bpf_probe_read_kernel_str(key.comm, sizeof(key.comm), &leader->comm);
-		slot = find_group(&key, node, tgid);
+		slot = find_group(&key, node, leader);
 		if (slot == NO_GROUP) {
 			lost(LOST_GROUPS);
 			slot = SLOT_OTHER;

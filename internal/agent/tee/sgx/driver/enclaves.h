@@ -168,7 +168,7 @@ static __noinline u32 group_of_task(struct task_struct *leader)
 	u32 group;
 
 	bpf_probe_read_kernel_str(key.comm, sizeof(key.comm), &leader->comm);
-	group = find_group(&key, node, BPF_CORE_READ(leader, tgid));
+	group = find_group(&key, node, leader);
 	if (group != NO_GROUP)
 		return group;
 	lost(LOST_GROUPS);
