@@ -68,7 +68,8 @@ struct {
 const volatile u32 max_groups_of_user = 0xffffffff;
 
 /* Takes a free number, and records the process that it is for and the names of the cgroup. */
-static __noinline u32 new_group(struct group_key *key, struct kernfs_node *node, struct task_struct *leader)
+static __noinline u32 new_group(struct group_key *key, struct kernfs_node *node,
+				struct task_struct *leader)
 {
 	u32 number, *winner, *its, user, one = 1;
 	struct group *group;

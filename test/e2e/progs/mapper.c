@@ -14,7 +14,8 @@ int main(int argc, char **argv)
 	for (int i = 2; i < argc; i++) {
 		int f = open(argv[i], O_RDONLY);
 
-		if (f < 0 || mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, f, 0) == MAP_FAILED) {
+		if (f < 0 ||
+		    mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, f, 0) == MAP_FAILED) {
 			perror(argv[i]);
 			return 1;
 		}

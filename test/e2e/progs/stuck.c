@@ -32,7 +32,8 @@ static int reads_hang;
 static void answer(int fuse, uint64_t unique, int error, const void *data, size_t size)
 {
 	static char buffer[LARGEST + 4096];
-	struct fuse_out_header head = {.len = sizeof(head) + size, .error = error, .unique = unique};
+	struct fuse_out_header head = {
+		.len = sizeof(head) + size, .error = error, .unique = unique};
 
 	memcpy(buffer, &head, sizeof(head));
 	if (size)
@@ -52,7 +53,8 @@ static struct fuse_attr attributes(uint64_t node)
 
 static void serve_one(int fuse, struct fuse_in_header *in, void *arg)
 {
-	struct fuse_init_out init = {.major = 7, .minor = 31, .max_write = 4096, .max_readahead = 65536};
+	struct fuse_init_out init = {
+		.major = 7, .minor = 31, .max_write = 4096, .max_readahead = 65536};
 	struct fuse_entry_out entry = {.nodeid = FILE_NODE, .attr = attributes(FILE_NODE)};
 	struct fuse_attr_out attr = {.attr = attributes(in->nodeid)};
 	struct fuse_open_out open = {.open_flags = FOPEN_KEEP_CACHE};
@@ -77,7 +79,8 @@ static void serve_one(int fuse, struct fuse_in_header *in, void *arg)
 		if (reads_hang)
 			return;
 		left = read->offset < length ? length - read->offset : 0;
-		answer(fuse, in->unique, 0, content + read->offset, left < read->size ? left : read->size);
+		answer(fuse, in->unique, 0, content + read->offset,
+		       left < read->size ? left : read->size);
 		return;
 	case FUSE_FORGET:
 	case FUSE_BATCH_FORGET:
@@ -121,7 +124,8 @@ static void mount_at(const char *dir)
 		perror("stuck: preparing a mount");
 		exit(1);
 	}
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fuse);
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other",
+		 fuse);
 	if (mount("stuck", dir, "fuse.stuck", MS_NODEV | MS_NOSUID, options)) {
 		perror("stuck: mounting");
 		exit(1);
