@@ -16,11 +16,15 @@ import (
 // mapping starts a program of a user that has mapped new libraries of a runtime with these names.
 func mapping(t *testing.T, as, user string, names ...string) *process {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(programs, "storm"))
+	args, dir := []string{user}, t.TempDir()
+	library := filepath.Join(dir, "built")
+	if err := quiet("gcc", "-O2", "-shared", "-fPIC", "-o", library, transitionSources+"urts.c"); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(library)
 	if err != nil {
 		t.Fatal(err)
 	}
-	args, dir := []string{user}, t.TempDir()
 	for _, name := range names {
 		file := filepath.Join(dir, name)
 		if err := os.WriteFile(file, data, 0o755); err != nil {
@@ -64,18 +68,27 @@ func TestOneUserCannotTakeAllNames(t *testing.T) {
 	const most, many = 128, 160 // the machine has programs of root too, which are not limited
 	a := agent(t, "--workloads.max", fmt.Sprint(most))
 	first := prog(t, "mapper", "e2egreedy")
-	var all []*process
-	for i := range many {
-		name := first + fmt.Sprint(i)
-		if err := os.Link(first, name); err != nil {
+	dir := filepath.Dir(first)
+	for _, d := range []string{dir, filepath.Dir(dir)} { // other users must be able to enter
+		if err := os.Chmod(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, background(t, name, "65534", "/proc/self/exe"))
+	}
+	as := func(user, name string) *process {
+		path := filepath.Join(dir, name)
+		if err := os.Link(first, path); err != nil {
+			t.Fatal(err)
+		}
+		return background(t, "setpriv", "--reuid", user, "--clear-groups", path, user, path)
+	}
+	var all []*process
+	for i := range many {
+		all = append(all, as("65534", fmt.Sprint("e2egreedy", i)))
 	}
 	for _, p := range all {
 		p.says(t, "ready")
 	}
-	background(t, prog(t, "mapper", "e2emodest"), "65533", "/proc/self/exe").says(t, "ready")
+	as("65533", "e2emodest").says(t, "ready")
 	eventually(t, testLimit, "a name for the program of another user", func() error {
 		at := a.answers(t)
 		greedy := 0
