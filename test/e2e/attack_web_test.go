@@ -55,6 +55,14 @@ func (s *teescope) answers(t *testing.T, path string) {
 	}
 }
 
+// keepsAnswering requires the same again and again, while the buffers of other clients fill.
+func (s *teescope) keepsAnswering(t *testing.T, path string) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && !t.Failed(); time.Sleep(50 * time.Millisecond) {
+		s.answers(t, path)
+	}
+}
+
 // lazy connects n clients that send a text and read nothing.
 func lazy(t *testing.T, addr string, n int, text string) []net.Conn {
 	t.Helper()
@@ -87,13 +95,16 @@ func isClosed(t *testing.T, conn net.Conn) {
 	}
 }
 
+// pipelined is the number of requests that a client sends at once. Their answers fill the buffers of its socket.
+const pipelined = 100
+
 const halfRequest = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
 
 // Clients that read nothing hold no slot: neither for scrapes nor for queries.
 func TestAttackSlowReaders(t *testing.T) {
 	u := start(t, "up", "--data-dir", t.TempDir())
-	lazy(t, u.addr, 64, halfRequest+"\r\n")
-	u.answers(t, "/metrics")
+	lazy(t, u.addr, 16, strings.Repeat(halfRequest+"\r\n", pipelined))
+	u.keepsAnswering(t, "/metrics")
 	everything := "/api/v1/query?query=" + url.QueryEscape(`{__name__=~".+"}`)
 	eventually(t, testLimit, "series that fill the buffers of a socket", func() error {
 		_, body, err := fresh("tcp", u.addr, everything, "localhost", "", "")
@@ -102,8 +113,8 @@ func TestAttackSlowReaders(t *testing.T) {
 		}
 		return err
 	})
-	lazy(t, u.addr, 64, "GET "+everything+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	u.answers(t, "/api/v1/query?query=1")
+	lazy(t, u.addr, 16, strings.Repeat("GET "+everything+" HTTP/1.1\r\nHost: localhost\r\n\r\n", pipelined))
+	u.keepsAnswering(t, "/api/v1/query?query=1")
 	u.answers(t, "/metrics")
 }
 
