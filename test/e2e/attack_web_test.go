@@ -47,8 +47,8 @@ func fresh(network, addr, path, host, user, password string) (status int, body s
 	return resp.StatusCode, string(data), err
 }
 
-// answers requires that a new client gets the status 200 at once.
-func (s *teescope) answers(t *testing.T, path string) {
+// serves requires that a new client gets the status 200 at once.
+func (s *teescope) serves(t *testing.T, path string) {
 	t.Helper()
 	if status, body, err := fresh("tcp", s.addr, path, "localhost", "", ""); err != nil || status != http.StatusOK {
 		t.Errorf("%s of %s: %d %.200q, %v", path, s.name, status, body, err)
@@ -59,7 +59,7 @@ func (s *teescope) answers(t *testing.T, path string) {
 func (s *teescope) keepsAnswering(t *testing.T, path string) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && !t.Failed(); time.Sleep(50 * time.Millisecond) {
-		s.answers(t, path)
+		s.serves(t, path)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestAttackSlowReaders(t *testing.T) {
 	})
 	lazy(t, u.addr, 16, strings.Repeat("GET "+everything+" HTTP/1.1\r\nHost: localhost\r\n\r\n", pipelined))
 	u.keepsAnswering(t, "/api/v1/query?query=1")
-	u.answers(t, "/metrics")
+	u.serves(t, "/metrics")
 }
 
 // Connections without a request, and with one that never ends, hold no place. They end by themselves.
@@ -133,10 +133,10 @@ func TestAttackIdleConnections(t *testing.T) {
 	}
 	slow := lazy(t, a.addr, 10, halfRequest)
 	lazy(t, a.addr, 600, "")
-	a.answers(t, "/metrics")
+	a.serves(t, "/metrics")
 	lazy(t, a.addr, 600, halfRequest)
-	a.answers(t, "/metrics")
-	a.answers(t, "/-/healthy")
+	a.serves(t, "/metrics")
+	a.serves(t, "/-/healthy")
 	for _, conn := range slow {
 		isClosed(t, conn)
 	}
@@ -153,7 +153,7 @@ func TestAttackIdleConnections(t *testing.T) {
 func TestAttackSlowBodies(t *testing.T) {
 	s := start(t, "server", "--data-dir", t.TempDir(), "--targets", "127.0.0.1:1")
 	lazy(t, s.addr, 100, "POST /api/v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nquery=")
-	s.answers(t, "/api/v1/query?query=1")
+	s.serves(t, "/api/v1/query?query=1")
 }
 
 // No SIGHUP ends a service: not while it starts, runs or stops.
