@@ -16,7 +16,9 @@ import (
 func main() {
 	surviveHangup(os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	if !isPart(os.Args[1:]) {
+		context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	}
 	if err := run(ctx, os.Stdout, os.Stderr, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "teescope:", err)
 		os.Exit(status(err))

@@ -18,6 +18,12 @@ const (
 	upServer = "up-server"
 )
 
+// isPart reports whether this process is a part of up. A service manager sends its signals to all processes, and the
+// supervisor sends one too, so a second one must not cut the end short. The supervisor kills a part that hangs.
+func isPart(args []string) bool {
+	return len(args) > 0 && (args[0] == upAgent || args[0] == upServer)
+}
+
 func upCommand() *cobra.Command {
 	return configured(&cobra.Command{
 		Use:   "up",

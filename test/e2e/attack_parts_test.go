@@ -109,7 +109,14 @@ func TestAttackOnTheSupervisor(t *testing.T) {
 			return nil
 		})
 	}
-	second.stop(t)
+	// A service manager sends its signal to all processes. Each ends in order, although the supervisor sends one too.
+	eventually(t, testLimit, "the parts to be confined", func() error { return settled(second.scrape(t)) })
+	for _, pid := range second.processes(t) {
+		signalled(t, pid, syscall.SIGTERM)
+	}
+	if err := second.ended(t, testLimit); err != nil {
+		t.Errorf("after SIGTERM to all processes: %v", err)
+	}
 }
 
 // zombie reports whether a process has ended and nobody has asked for its status yet.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -49,9 +50,10 @@ func unixConn(f *os.File) (*net.UnixConn, error) {
 
 // control is the supervisor's end of the socket to a part.
 type control struct {
-	conn   *net.UnixConn
-	done   chan struct{}
-	reason string // what the part said; valid when done is closed
+	conn    *net.UnixConn
+	started atomic.Bool // this process of the part has started
+	done    chan struct{}
+	reason  string // what the part said; valid when done is closed
 }
 
 func newControl(f *os.File, part Part, s *Supervisor) (*control, error) {
@@ -75,6 +77,7 @@ func (c *control) serve(part Part, s *Supervisor) {
 		}
 		switch message[0] {
 		case sayStarted:
+			c.started.Store(true)
 			s.markStarted(part.Name)
 		case sayReason:
 			c.reason = string(message[1:n])

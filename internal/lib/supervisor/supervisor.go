@@ -187,7 +187,7 @@ func (s *Supervisor) once(ctx context.Context, part Part) (asked bool, err error
 	}
 	s.set(part.Name, nil)
 	reason := p.control.finish()
-	if reason == "" && (err == nil || asked && terminated(p.cmd)) {
+	if reason == "" && (err == nil || asked && !p.control.started.Load() && terminated(p.cmd)) {
 		return asked, nil
 	}
 	return asked, &EndedError{Part: part.Name, Reason: reason, Err: err}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,9 @@ func part(role string) {
 	if err != nil {
 		os.Exit(3)
 	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	go func() { <-stop; os.Exit(0) }()
 	switch role {
 	case "fails":
 		link.Fail(errors.New("there is no disk"))
