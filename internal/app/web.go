@@ -5,6 +5,7 @@ package app
 import (
 	"net"
 	"net/url"
+	"os"
 	"slices"
 
 	"github.com/teescope/teescope/internal/lib/config"
@@ -16,7 +17,7 @@ func webOptions(o Options, host string) httpapi.Options {
 	c := o.Config
 	return httpapi.Options{
 		Listen: c.Listen, Hostname: host, Hosts: hosts(c), WebConfig: c.WebConfigFile, Insecure: c.Web.Insecure,
-		Socket: httpapi.Socket{Mode: c.Web.SocketMode, Group: c.Web.SocketGroup}, Log: o.Log,
+		Socket: httpapi.Socket{Mode: c.Web.SocketMode, Group: c.Web.SocketGroup}, AccessLog: httpapi.AccessLog{Requests: c.Web.AccessLog, To: os.Stderr}, Log: o.Log,
 	}
 }
 

@@ -107,12 +107,18 @@ func boot(t *testing.T, try trial) report {
 	for _, line := range result.Trouble {
 		t.Errorf("the guest's kernel says: %s", line)
 	}
-	r := report{}
-	for _, s := range regexp.MustCompile(`(?ms)^==== ([^\n]+)\n(.*?)\n?==== end$`).FindAllStringSubmatch(out.String(), -1) {
-		r[s[1]] = s[2]
-	}
+	r := sections(out.String())
 	if len(r) == 0 {
 		t.Fatalf("the guest printed nothing:\n%s", out.String())
+	}
+	return r
+}
+
+// sections splits what a guest printed.
+func sections(out string) report {
+	r := report{}
+	for _, s := range regexp.MustCompile(`(?ms)^==== ([^\n]+)\n(.*?)\n?==== end$`).FindAllStringSubmatch(out, -1) {
+		r[s[1]] = s[2]
 	}
 	return r
 }

@@ -23,16 +23,18 @@ import (
 )
 
 func main() {
-	if err := run(); err != nil {
-		fmt.Println("guest:", err) // on the console
-	}
+	fmt.Println("guest:", run()) // on the console
 	unix.Sync()
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 }
 
+// run returns when the guest must end the machine itself, and why.
 func run() error {
-	if err := mounts(); err != nil {
-		return err
+	first := os.Getpid() == 1
+	if first {
+		if err := mounts(); err != nil {
+			return err
+		}
 	}
 	text, err := os.ReadFile(job.File)
 	if err != nil {
@@ -41,6 +43,9 @@ func run() error {
 	var j job.Job
 	if err := json.Unmarshal(text, &j); err != nil {
 		return fmt.Errorf("reading the job: %w", err)
+	}
+	if first && len(j.Init) > 0 {
+		return give(j.Init)
 	}
 	if err := load(j.Modules[:j.Ports]); err != nil {
 		return err
@@ -68,6 +73,19 @@ func run() error {
 	}
 	time.Sleep(hostLimit)
 	return errors.New("the host did not end the machine")
+}
+
+// give starts this program again and becomes the first process that the job wants.
+func give(init []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	_, err = os.StartProcess(self, []string{self}, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	if err != nil {
+		return fmt.Errorf("starting the guest beside %s: %w", init[0], err)
+	}
+	return fmt.Errorf("becoming %s: %w", init[0], unix.Exec(init[0], init, []string{"PATH=/usr/bin:/bin"}))
 }
 
 // hostLimit is how long the host has to receive the output and to end the machine.

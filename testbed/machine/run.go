@@ -23,6 +23,7 @@ type Machine struct {
 	MemoryMiB int
 	Reserve   []int // MiB that the kernel leaves alone at the end of each NUMA node; their number is that of the nodes
 	Append    string
+	Init      []string // the command that becomes the first process in place of Guest, which then is its child; may be empty
 	Forwards  []Forward
 	Threads   bool      // emulate each CPU by a thread of its own
 	Console   io.Writer // the kernel's console; may be nil
@@ -91,7 +92,7 @@ func (m Machine) writeImage(ctx context.Context, path string, c Command) error {
 			return err
 		}
 	}
-	j := job.Job{Hostname: "testbed", Argv: c.Argv, Env: c.Env, Out: c.Out}
+	j := job.Job{Hostname: "testbed", Argv: c.Argv, Env: c.Env, Out: c.Out, Init: m.Init}
 	names := []string{"virtio_pci", "virtio_console"}
 	if len(m.Forwards) > 0 {
 		names = append(names, "virtio_net")

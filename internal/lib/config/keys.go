@@ -81,7 +81,7 @@ func keys() []*key {
 func mainKeys() []*key {
 	return []*key{
 		listenKey(),
-		webConfigFileKey(), webInsecureKey(), webHostsKey(), socketModeKey(), socketGroupKey(),
+		webConfigFileKey(), webInsecureKey(), webHostsKey(), webAccessLogKey(), socketModeKey(), socketGroupKey(),
 		externalURLKey(),
 		dataDirKey(),
 		{

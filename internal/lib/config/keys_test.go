@@ -23,7 +23,8 @@ var tries = map[string]struct {
 		"a:+1":        `the port "+1" is not a number from 0 to 65535`,
 		" ":           "has no value",
 	}},
-	"web.insecure": {[]string{"true", "false"}, map[string]string{"yes": `"yes" is neither true nor false`}},
+	"web.insecure":   {[]string{"true", "false"}, map[string]string{"yes": `"yes" is neither true nor false`}},
+	"web.access-log": {[]string{"queries", "all", "none"}, map[string]string{"yes": `"yes" is not one of none, queries, all`}},
 	"web.hosts": {[]string{"node1.example.org", "*.svc"}, map[string]string{
 		"node1:9750": `"node1:9750" is not a host name: use for example node1.example.org or *.example.org, without a port`,
 		"*":          `"*" is not a host name: use for example node1.example.org or *.example.org, without a port`,

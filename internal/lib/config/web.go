@@ -16,6 +16,7 @@ import (
 type Web struct {
 	Insecure    bool     // whether to listen beyond the loopback without authentication
 	Hosts       []string // names that requests may use for this server; *.NAME for all below NAME
+	AccessLog   string   // which requests are logged: none, queries or all
 	SocketMode  fs.FileMode
 	SocketGroup string // name or number; empty for that of the process
 }
@@ -59,6 +60,20 @@ func webInsecureKey() *key {
 			return err
 		}),
 		get: func(c *Config) []string { return []string{strconv.FormatBool(c.Web.Insecure)} },
+	}
+}
+
+func webAccessLogKey() *key {
+	choices := []string{"none", "queries", "all"}
+	return &key{
+		name: "web.access-log", commands: Any, kind: "requests",
+		usage: "requests that are logged to standard error as JSON: none, queries (those of the API, with the query) or all",
+		def:   constant("none"),
+		set: one(func(c *Config, s string) error {
+			c.Web.AccessLog = s
+			return checkChoice(s, choices)
+		}),
+		get: func(c *Config) []string { return []string{c.Web.AccessLog} },
 	}
 }
 

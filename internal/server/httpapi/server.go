@@ -39,7 +39,8 @@ type Options struct {
 	Hosts    []string // further allowed host names; *.NAME allows all below NAME
 	// WebConfig is a file in the format of the Prometheus exporter toolkit: TLS and basic authentication.
 	WebConfig string
-	Insecure  bool   // allows to listen beyond the loopback without authentication
+	Insecure  bool // allows to listen beyond the loopback without authentication
+	AccessLog AccessLog
 	Socket    Socket // properties of a unix socket
 	// Frugal bounds the CPU time that clients of /metrics can take. See gate.
 	Frugal bool
@@ -104,7 +105,7 @@ func (s *Server) Init(ctx context.Context) error {
 	}
 	s.listener = l
 	s.http = &http.Server{
-		Handler:     s.inMemory(newAuthenticator(s.config, s.handler(l.Addr()))),
+		Handler:     s.inMemory(s.accessLogged(newAuthenticator(s.config, s.handler(l.Addr())))),
 		ConnContext: withConnection,
 		TLSConfig:   secure,
 		// Long enough for users, and a limit for idle connections.

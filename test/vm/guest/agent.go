@@ -150,16 +150,18 @@ func (a *agent) stop() error {
 	return err
 }
 
-func get(path string) (string, error) {
+func get(path string) (string, error) { return getFrom(address + path) }
+
+func getFrom(from string) (string, error) {
 	client := http.Client{Timeout: 20 * time.Second}
-	resp, err := client.Get(address + path)
+	resp, err := client.Get(from)
 	if err != nil {
 		return "", err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s: %s", path, resp.Status, body)
+		err = fmt.Errorf("%s: %s: %s", from, resp.Status, body)
 	}
 	return string(body), err
 }

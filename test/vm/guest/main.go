@@ -16,7 +16,7 @@ import (
 // scenarios are the scenarios that the test on the host can select.
 func scenarios() map[string]func() error {
 	return map[string]func() error{
-		"count": count, "clock": setClock, "suspend": suspend, "hotplug": hotplug, "container": container,
+		"count": count, "clock": setClock, "suspend": suspend, "hotplug": hotplug, "container": container, "services": services,
 	}
 }
 

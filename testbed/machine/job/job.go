@@ -26,6 +26,7 @@ type Job struct {
 	Env      []string
 	Relays   []Relay
 	Out      []string // files and folders to bring back; relative to Dir
+	Init     []string // becomes the first process, and the guest its child; may be empty
 }
 
 // Module is a kernel module in the guest's file system.
