@@ -91,6 +91,7 @@ func TestUnitsOfSystemd(t *testing.T) {
 	for unit, want := range map[string]struct{ caps, memory, role string }{
 		"teescope-agent":  {"cap_bpf,cap_sys_ptrace,cap_dac_read_search", "536870912", "agent"},
 		"teescope-server": {"", "2147483648", "server"},
+		"teescope-up":     {"cap_bpf,cap_sys_ptrace,cap_dac_read_search", "2147483648", "up"},
 	} {
 		checkUnit(t, r, unit, want.memory)
 		if got := r["stopped "+unit]; !strings.Contains(got, "Result=success") || !strings.Contains(got, "ExecMainStatus=0") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package systemd tells the service manager when the process is ready, alive and stopping (sd_notify(3)).
+// Package systemd tells the service manager when the process is ready and alive (sd_notify(3)).
 //
 // It refuses to judge health: a function does that. github.com/coreos/go-systemd opens a socket for each message, which
 // the confined process may not. This package keeps the one that it opened at the start.
@@ -99,12 +99,12 @@ func (n *Notifier) Run(ctx context.Context) error {
 	}
 }
 
-// Shutdown says that the process stops, so that the manager expects its end.
+// Shutdown closes the socket. STOPPING=1 is not sent: in teescope up the process that stores may end and be started again,
+// while the service goes on.
 func (n *Notifier) Shutdown(context.Context) error {
 	if n.conn == nil {
 		return nil
 	}
-	n.send("STOPPING=1")
 	return n.conn.Close()
 }
 

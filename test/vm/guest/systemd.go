@@ -23,14 +23,47 @@ func services() error {
 	if out, err := exec.Command("/bin/systemd-sysusers").CombinedOutput(); err != nil {
 		return fmt.Errorf("systemd-sysusers: %w\n%s", err, out)
 	}
-	for _, unit := range []string{"teescope-agent", "teescope-server"} {
-		// It returns when the service has said that it is ready.
-		if out, err := systemctl("start", unit); err != nil {
-			state, _ := systemctl("status", "--no-pager", unit)
-			logged, _ := os.ReadFile("/run/" + unit + ".log")
-			return fmt.Errorf("starting %s: %w\n%s%s%s", unit, err, out, state, logged)
+	if err := apart(); err != nil {
+		return err
+	}
+	// The unit of up ends the other two.
+	if err := begin("teescope-up"); err != nil {
+		return err
+	}
+	if err := fetch("up metrics", address+"/metrics"); err != nil {
+		return err
+	}
+	for _, unit := range []string{"teescope-server", "teescope-agent", "teescope-up"} {
+		if out, err := systemctl("stop", unit); err != nil {
+			return fmt.Errorf("stopping %s: %w\n%s", unit, err, out)
 		}
-		if err := describe(unit); err != nil {
+		if err := show("stopped "+unit, unit, "Result,ExecMainStatus,ActiveState"); err != nil {
+			return err
+		}
+		logged, err := os.ReadFile("/run/" + unit + ".log")
+		if err != nil {
+			return err
+		}
+		section("log of "+unit, string(logged))
+	}
+	return nil
+}
+
+// begin starts a unit and reports what it holds.
+func begin(unit string) error {
+	// It returns when the service has said that it is ready.
+	if out, err := systemctl("start", unit); err != nil {
+		state, _ := systemctl("status", "--no-pager", unit)
+		logged, _ := os.ReadFile("/run/" + unit + ".log")
+		return fmt.Errorf("starting %s: %w\n%s%s%s", unit, err, out, state, logged)
+	}
+	return describe(unit)
+}
+
+// apart runs agent and server, and stops the agent without ending it.
+func apart() error {
+	for _, unit := range []string{"teescope-agent", "teescope-server"} {
+		if err := begin(unit); err != nil {
 			return err
 		}
 	}
@@ -46,25 +79,7 @@ func services() error {
 	if err := fetch("server metrics", "http://127.0.0.1:9751/metrics"); err != nil {
 		return err
 	}
-	if err := hang("teescope-agent"); err != nil {
-		return err
-	}
-	for _, unit := range []string{"teescope-server", "teescope-agent"} {
-		if out, err := systemctl("stop", unit); err != nil {
-			return fmt.Errorf("stopping %s: %w\n%s", unit, err, out)
-		}
-		if err := show("stopped "+unit, unit, "Result,ExecMainStatus,ActiveState"); err != nil {
-			return err
-		}
-	}
-	for _, unit := range []string{"teescope-agent", "teescope-server"} {
-		logged, err := os.ReadFile("/run/" + unit + ".log")
-		if err != nil {
-			return err
-		}
-		section("log of "+unit, string(logged))
-	}
-	return nil
+	return hang("teescope-agent")
 }
 
 // describe reports what a unit's main process may do.
