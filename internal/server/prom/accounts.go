@@ -122,7 +122,7 @@ func countSeries(ctx context.Context, head *tsdb.Head) (map[accountKey]*account,
 	if err != nil {
 		return nil, err
 	}
-	defer all.Close()
+	defer func() { _ = all.Close() }() // nothing was written
 	name, value := index.AllPostingsKey()
 	postings, err := all.Postings(ctx, name, value)
 	if err != nil {
