@@ -17,7 +17,7 @@ func Give(dir string, uid, gid int) error {
 	if err != nil {
 		return fmt.Errorf("opening data directory: %w", err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }() // it was only read
 	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		var info fs.FileInfo
 		if err == nil {

@@ -117,7 +117,7 @@ func (c dirChecker) within() error {
 	if err != nil {
 		return notWritable(c.dir, err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }() // it was only read
 	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
