@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+)
+
+// A connection that scrapes at an interval becomes a regular scraper's. It loses the place when it scrapes too often, and
+// keeps it for its client when it ends.
+func TestRegularScrapers(t *testing.T) {
+	var r reserve
+	now := time.Now()
+	scrape := func(c *connection, gap time.Duration, times int) (last bool) {
+		for range times {
+			now = now.Add(gap)
+			last = r.scrape(c, now)
+		}
+		return last
+	}
+	first := &connection{client: "a"}
+	if scrape(first, time.Second, regularAfter-1) || !scrape(first, time.Second, 1) || !r.holds(first) {
+		t.Errorf("three scrapes a second apart: place %v", r.of(first))
+	}
+	if hasty := (&connection{client: "b"}); scrape(hasty, time.Millisecond, 100) || r.holds(hasty) {
+		t.Error("a hundred scrapes a millisecond apart have a place")
+	}
+	scrape(&connection{client: "a"}, time.Second, regularAfter)
+	if third := (&connection{client: "a"}); scrape(third, time.Second, 10) {
+		t.Error("one client has three places")
+	}
+	r.release(first)
+	if again := (&connection{client: "a"}); !scrape(again, time.Second, 1) {
+		t.Error("a scraper that connects again has lost its place")
+	} else if scrape(again, time.Millisecond, 1) || r.holds(again) {
+		t.Error("a scraper keeps its place although it scrapes too often")
+	}
+	for _, client := range []string{"c", "d", "e"} {
+		scrape(&connection{client: client}, time.Second, regularAfter)
+	}
+	if late := (&connection{client: "f"}); scrape(late, time.Second, 10) {
+		t.Error("there are more places than maxRegular")
+	} else if scrape(late, reservedFor+time.Second, 1); !r.holds(late) {
+		t.Error("a place of a silent scraper is kept for ever")
+	}
+}
+
+// counting writes the number of its scrapes, each of which takes 10 ms.
+type counting struct {
+	texts
+	scrapes int
+}
+
+func (c *counting) WriteText(w io.Writer, _ expfmt.Format) error {
+	time.Sleep(10 * time.Millisecond)
+	c.scrapes++
+	_, err := w.Write([]byte{byte(c.scrapes)})
+	return err
+}
+
+// Requests at the same time share a scrape that began after all of them had arrived.
+func TestScrapesAreSharedAndNeverOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := &counting{}
+		e := newExposition(from, scrapeErrors{})
+		ask := func() byte {
+			w := httptest.NewRecorder()
+			e.serve(w, httptest.NewRequest(http.MethodGet, "/metrics", nil), offered()[len(offered())-1], time.Now(), nil)
+			return w.Body.Bytes()[0]
+		}
+		first := make(chan byte)
+		go func() { first <- ask() }()
+		time.Sleep(time.Millisecond)
+		others := make(chan byte)
+		for range 20 {
+			go func() { others <- ask() }()
+		}
+		if n := <-first; n != 1 {
+			t.Errorf("the first request gets scrape %d", n)
+		}
+		for range 20 {
+			if n := <-others; n != 2 {
+				t.Errorf("a request that came during the first scrape gets scrape %d", n)
+			}
+		}
+		time.Sleep(time.Millisecond)
+		if n := ask(); n != 3 {
+			t.Errorf("a later request gets scrape %d", n)
+		}
+	})
+}
+
+// A client that repeats its requests at once gets its share, and a regular scraper does not wait.
+func TestGateDelaysOtherClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newConnections(nil, maxConnections, true)
+		g := newGate()
+		conn := &connection{client: "a", all: all}
+		enter := func(c *connection) (took time.Duration) {
+			began := time.Now()
+			r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+			payer, admitted := g.enter(httptest.NewRecorder(), r.WithContext(withConnection(r.Context(), c)))
+			if admitted {
+				payer.pay(10 * time.Millisecond)
+			}
+			return time.Since(began)
+		}
+		began, served := time.Now(), 0
+		for ; time.Since(began) < time.Minute; served++ {
+			enter(conn)
+		}
+		if most := int((burstOfCore+shareOfCore*60)/0.01) + 2 + int(time.Minute/maxDelay); served > most {
+			t.Errorf("%d requests of 10 ms in a minute, want at most %d", served, most)
+		}
+		regular := &connection{client: "b", all: all, gaps: regularAfter}
+		if took := enter(regular); took > 0 {
+			t.Errorf("a regular scraper waits %s", took)
+		}
+	})
+}
+
+// The connections of a client that has many are closed first, and never those with a running request.
+func TestVictims(t *testing.T) {
+	all := newConnections(nil, 4, false)
+	now := time.Now()
+	admit := func(from string) (*connection, *connection) {
+		now = now.Add(time.Second)
+		server, client := net.Pipe()
+		t.Cleanup(func() { _ = server.Close(); _ = client.Close() })
+		return all.admit(dialled{server, from}, now)
+	}
+	one, _ := admit("10.0.0.1:1")
+	running, _ := admit("10.0.0.2:1")
+	running.add(1, 0)
+	second, _ := admit("10.0.0.2:2")
+	sending, _ := admit("10.0.0.2:3")
+	sending.add(0, 1)
+	if _, victim := admit("10.0.0.3:1"); victim != second {
+		t.Errorf("the victim is %v, want the idle connection of the client with three", victim)
+	}
+	if _, victim := admit("10.0.0.4:1"); victim != sending {
+		t.Errorf("the victim is %v, want the one that is being sent to", victim)
+	}
+	if _, victim := admit("10.0.0.4:2"); victim == running || victim == one && len(all.open) != 4 {
+		t.Errorf("the victim is %v", victim)
+	}
+	for other := range all.open {
+		other.add(1, 0)
+	}
+	if admitted, victim := admit("10.0.0.5:1"); admitted != nil || victim != nil {
+		t.Error("a connection with a running request is closed for a new one")
+	}
+}
+
+// dialled is a connection from an address.
+type dialled struct {
+	net.Conn
+	from string
+}
+
+func (n dialled) RemoteAddr() net.Addr {
+	addr, _ := net.ResolveTCPAddr("tcp", n.from)
+	return addr
+}
