@@ -119,8 +119,13 @@ struct mm_struct___old {
 	struct mm_rss_stat___old rss_stat;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
 struct signal_struct {
-	struct atomic live; /* threads that have not begun to exit */
+	struct atomic live;	      /* threads that have not begun to exit */
+	struct list_head thread_head; /* of task_struct.thread_node */
 };
 
 struct sched_entity {
@@ -174,6 +179,8 @@ struct task_struct {
 	pid_t pid;
 	pid_t tgid;
 	struct task_struct *group_leader;
+	struct list_head thread_node;
+	int exit_state;	    /* not 0 once the thread runs no more */
 	u64 start_boottime; /* nanoseconds, with the time in suspend */
 	u64 utime;
 	u64 stime;

@@ -140,7 +140,7 @@ func newFamilies() *families {
 		}),
 		exits: twin(metric.Desc{
 			Name: "teescope_exits_total", Kind: metric.Counter, Unit: "processes",
-			Help: "Processes whose first thread exited.", Origin: "tracepoint sched:sched_process_exit",
+			Help: "Processes that ended: their last thread exited.", Origin: "tracepoint sched:sched_process_exit",
 		}),
 		syscallErrors: metric.New(metric.Desc{
 			Name: "teescope_process_syscall_errors_total", Kind: metric.Counter, Unit: "calls", Source: metric.Kernel,

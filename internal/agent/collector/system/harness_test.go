@@ -88,12 +88,53 @@ func TestMain(m *testing.M) {
 			_ = unix.Kill(os.Getpid(), unix.SIGUSR1)
 			<-got
 		}
+	case "leaderless": // the first thread exits; then each line of input is a number of calls of another thread
+		go answerCalls()
+		_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
+	case "thread-exec": // a thread other than the first executes another program
+		go func() {
+			runtime.LockOSThread()
+			_ = os.Setenv("SYSTEM_TEST_JOB", "getppid")
+			err := syscall.Exec(os.Getenv("SYSTEM_TEST_N"), []string{"next"}, append(os.Environ(), "SYSTEM_TEST_N=100"))
+			panic(err)
+		}()
+		select {}
+	case "compat-errors": // failing calls of close through the 32-bit entry, after a line of input
+		_, _ = fmt.Scanln()
+		n, _ := strconv.Atoi(os.Getenv("SYSTEM_TEST_N"))
+		// push %rbx; mov $6, %eax; mov $-1, %ebx; int $0x80; pop %rbx; ret
+		fail := code(0x53, 0xb8, 6, 0, 0, 0, 0xbb, 0xff, 0xff, 0xff, 0xff, 0xcd, 0x80, 0x5b, 0xc3)
+		for range n {
+			fail()
+		}
+		fmt.Println("done")
+		_, _ = fmt.Scanln()
 	case "burn":
 		d, _ := time.ParseDuration(os.Getenv("SYSTEM_TEST_N"))
 		before := cpuOfProcess() // used before exec, and by the start of the runtime
 		for end := time.Now().Add(d); time.Now().Before(end); {
 		}
 		fmt.Println((cpuOfProcess() - before).Seconds())
+	}
+}
+
+func init() {
+	switch os.Getenv("SYSTEM_TEST_JOB") {
+	case "leaderless", "thread-exec":
+		runtime.LockOSThread() // the main goroutine stays in the first thread
+	}
+}
+
+// answerCalls makes as many calls as each line of input says, and ends the process with the input.
+func answerCalls() {
+	for n := 0; ; {
+		if _, err := fmt.Scanln(&n); err != nil {
+			os.Exit(0)
+		}
+		for range n {
+			_, _, _ = syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0)
+		}
+		fmt.Println("done")
 	}
 }
 

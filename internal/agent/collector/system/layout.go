@@ -20,6 +20,7 @@ const (
 	slotKernel  = 2
 	slotIdle    = 3
 	slotFirst   = 4
+	slotEnded   = 65535
 )
 
 // The values of enum pids.
@@ -119,11 +120,12 @@ type cpuState struct {
 	Switches         uint64
 	Call             uint64
 	Regs             uint64
+	Task             uint64
 	Start            threadCounters
 	SnapshotSwitches uint64
 	Inflight         threadCounters
 	RunTimes         [5]runTime
-	Reserved         [3]uint64
+	Reserved         [2]uint64
 }
 
 // pidPage mirrors struct pid_page.
@@ -140,7 +142,7 @@ type gauge struct {
 	RSSPages    uint64
 	OldestStart uint64
 	Oldest      uint32
-	Reserved    uint32
+	Exiting     uint32
 }
 
 // control mirrors struct control.

@@ -167,7 +167,7 @@ func (k *kernelSide) share() error {
 	k.controls[0].TimingSince = timingOff
 	k.wholeCgroups, k.callErrors = k.object.Map("whole_cgroups"), k.object.Map("call_errors")
 	for i := range k.cpus {
-		k.cpus[i].Row, k.cpus[i].PID = uint32(i*k.slots+slotUnknown), pidUnknown
+		k.cpus[i].Row, k.cpus[i].PID, k.cpus[i].Task = uint32(i*k.slots+slotUnknown), pidUnknown, 0
 	}
 	k.pids[0].Slot[0] = slotIdle
 	return nil

@@ -67,7 +67,7 @@ type slot struct {
 }
 
 // InUse implements attribution.Member.
-func (sl *slot) InUse() bool { return sl.gauge.Processes > 0 || sl.isBase }
+func (sl *slot) InUse() bool { return sl.gauge.Threads > 0 || sl.gauge.Exiting > 0 || sl.isBase }
 
 // Moved implements attribution.Member.
 func (sl *slot) Moved() bool {

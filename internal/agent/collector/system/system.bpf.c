@@ -67,7 +67,9 @@ static __always_inline u32 slot_of(struct task_struct *task)
 
 	if (!known)
 		return SLOT_OTHER;
-	return *known ? *known : assign(task->group_leader);
+	if (*known != SLOT_UNKNOWN && *known != SLOT_ENDED)
+		return *known;
+	return assign(task->group_leader);
 }
 
 /* Resynchronises the state of this CPU after a missed context switch. The kernel does not run programs at every
@@ -89,6 +91,7 @@ static __noinline int resync(struct cpu_state *state, struct task_struct *task)
 		state->switches++;
 	}
 	state->regs = 0;
+	state->task = (u64)task;
 	state->pid = task->pid;
 	state->nvcsw = task->nvcsw;
 	if (time_calls)
@@ -105,7 +108,7 @@ static __always_inline struct cpu_state *current_state(struct task_struct *task)
 {
 	struct cpu_state *state = this_cpu();
 
-	if (state && state->pid != (u32)task->pid)
+	if (state && state->task != (u64)task)
 		resync(state, task);
 	return state;
 }
@@ -119,7 +122,7 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev,
 
 	if (!state)
 		return 0;
-	if (state->pid == (u32)prev->pid) {
+	if (state->task == (u64)prev) {
 		/* __schedule has just counted this switch as voluntary or involuntary. */
 		involuntary = state->nvcsw == prev->nvcsw;
 	} else {
@@ -132,9 +135,12 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev,
 		row->switches[involuntary]++;
 	}
 	state->switches++;
-	if (time_calls)
+	if (time_calls) {
+		state->pid = prev->pid; /* an exec may have changed it */
 		leave_call(state);
+	}
 	state->regs = 0;
+	state->task = (u64)next;
 	state->pid = next->pid;
 	if (time_calls)
 		take_call(state);
@@ -154,7 +160,7 @@ static __always_inline struct cpu_state *calling_state(struct pt_regs *regs)
 	if (!state || state->regs == (u64)regs)
 		return state;
 	task = bpf_get_current_task_btf();
-	if (state->pid != (u32)task->pid)
+	if (state->task != (u64)task)
 		resync(state, task);
 	state->regs = (u64)regs;
 	return state;
@@ -169,11 +175,23 @@ static __always_inline bool is_compat(struct pt_regs *regs)
 	return bpf_get_current_task_btf()->thread_info.status & TS_COMPAT;
 }
 
+/* Returns the index of a system call in row.calls. */
+static __always_inline u32 call_index(struct pt_regs *regs, long nr)
+{
+	u32 call = nr;
+
+	if (call >= CALL_COMPAT)
+		call = CALL_OTHER;
+	if (is_compat(regs))
+		call = CALL_COMPAT;
+	return call & (CALLS - 1);
+}
+
 static __always_inline int on_enter(struct pt_regs *regs, long nr)
 {
 	struct cpu_state *state;
 	struct row *row;
-	u32 call = nr;
+	u32 call;
 
 	if (!open_now())
 		return 0;
@@ -181,11 +199,8 @@ static __always_inline int on_enter(struct pt_regs *regs, long nr)
 	row = row_of(state);
 	if (!row)
 		return 0;
-	if (call >= CALL_COMPAT)
-		call = CALL_OTHER;
-	if (is_compat(regs))
-		call = CALL_COMPAT;
-	row->calls[call & (CALLS - 1)]++;
+	call = call_index(regs, nr);
+	row->calls[call]++;
 	if (time_calls)
 		begin_call(state, call);
 	return 0;
@@ -198,7 +213,7 @@ static __always_inline int on_exit(struct pt_regs *regs, long ret)
 	if (!state)
 		return 0;
 	if (count_errors && state->watched && ret < 0 && ret >= -4095)
-		count_error(state, regs->orig_ax & (CALLS - 1), ret);
+		count_error(state, call_index(regs, regs->orig_ax), ret);
 	if (time_calls)
 		end_call(state);
 	return 0;
@@ -248,7 +263,7 @@ static __always_inline void move(struct cpu_state *state, struct task_struct *ta
 	set_slot(state, task, assign(task->group_leader));
 }
 
-static __always_inline int on_exec(struct task_struct *task, pid_t old_pid)
+static __always_inline int on_exec(struct task_struct *task)
 {
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	u32 call = BPF_CORE_READ(regs, orig_ax) & (CALLS - 1);
@@ -268,27 +283,20 @@ static __always_inline int on_exec(struct task_struct *task, pid_t old_pid)
 		old->calls[call]--;
 		row->calls[call]++;
 	}
-	/* Another thread took the place of the leader. The process did not end. */
-	if (old_pid != task->pid)
-		row->exits--;
 	return 0;
 }
 
-static __always_inline int on_process_exit(struct task_struct *task)
+/* A process ends with its last thread. The kernel has subtracted the thread from signal_struct.live before. So the last
+ * two may both find none left. The next process with this ID gets a slot even if its start is not seen. */
+static __always_inline int on_thread_exit(struct task_struct *task)
 {
 	struct cpu_state *state = current_state(task);
 	struct row *row = row_of(state);
-	u32 tgid = task->tgid;
-	u16 *slot = pid_slot(tgid);
 
 	if (time_calls && state) /* the call that ends a thread never returns */
 		state->call = 0;
-	if (task->pid != tgid)
-		return 0;
-	if (row)
+	if (!task->signal->live.counter && end_process(task->tgid) && row)
 		row->exits++;
-	if (slot) /* the next process with this ID gets a slot even if its start is not seen */
-		*slot = SLOT_UNKNOWN;
 	return 0;
 }
 
@@ -307,7 +315,7 @@ static __always_inline int on_attach(struct task_struct *leader)
 static __always_inline int on_migrate(struct task_struct *task)
 {
 	u16 *slot = pid_slot(task->tgid);
-	u32 i = bpf_get_smp_processor_id() * slots + (slot ? *slot : SLOT_UNKNOWN);
+	u32 i = bpf_get_smp_processor_id() * slots + (slot && *slot < slots ? *slot : SLOT_UNKNOWN);
 	struct row *row = bpf_map_lookup_elem(&rows, &i);
 
 	if (row)
@@ -336,8 +344,8 @@ TRACEPOINT(sched_switch, METERED(METER_SWITCH, on_switch(preempt, prev, next)), 
 	   struct task_struct *prev, struct task_struct *next)
 TRACEPOINT(sched_process_fork, on_fork(parent, child), struct task_struct *parent,
 	   struct task_struct *child)
-TRACEPOINT(sched_process_exec, on_exec(task, old_pid), struct task_struct *task, pid_t old_pid)
-TRACEPOINT(sched_process_exit, on_process_exit(task), struct task_struct *task)
+TRACEPOINT(sched_process_exec, on_exec(task), struct task_struct *task)
+TRACEPOINT(sched_process_exit, on_thread_exit(task), struct task_struct *task)
 TRACEPOINT(sched_migrate_task, on_migrate(task), struct task_struct *task)
 TRACEPOINT(cgroup_attach_task, on_attach(leader), void *cgroup, const char *path,
 	   struct task_struct *leader)
@@ -414,9 +422,10 @@ static __always_inline void snapshot(struct task_struct *task)
 		state->row = cpu * slots + state->slot;
 		state->nvcsw = task->nvcsw;
 		read_counters(&state->start, task);
+		state->task = (u64)task;
 		state->pid = task->pid;
 	}
-	if (state->pid != task->pid)
+	if (state->task != (u64)task)
 		return;
 	state->snapshot_switches = state->switches;
 	read_counters(&state->inflight, task);
@@ -429,6 +438,33 @@ SEC("raw_tp") int snapshot_here(void *ctx)
 	return 0;
 }
 
+/* Reports whether a thread is the one that stands for its process: the first of those that do not exit. The first thread
+ * of a process may exit before the others. It stays on the list, usually as the only one that exits. */
+static __noinline bool stands_for_process(struct task_struct *task)
+{
+	struct task_struct *leader, *other;
+	struct list_head *node;
+	u32 i;
+
+	if (!task)
+		return false;
+	leader = BPF_CORE_READ(task, group_leader);
+	if (task == leader)
+		return true;
+	if (!(BPF_CORE_READ(leader, flags) & PF_EXITING))
+		return false;
+	node = BPF_CORE_READ(task, signal, thread_head.next);
+	for (i = 0; i < 16; i++) {
+		other = (void *)node - bpf_core_field_offset(struct task_struct, thread_node);
+		if (other == task)
+			return true;
+		if (!(BPF_CORE_READ(other, flags) & PF_EXITING))
+			return false;
+		node = BPF_CORE_READ(node, next);
+	}
+	return false;
+}
+
 /* Runs for each thread: gives a slot to processes without one, and counts processes, threads and resident memory of
  * each slot. Idle threads are not on the list of tasks. */
 SEC("iter/task") int tasks(struct bpf_iter__task *ctx)
@@ -437,9 +473,15 @@ SEC("iter/task") int tasks(struct bpf_iter__task *ctx)
 	struct gauge *gauge;
 	u32 slot;
 
-	if (!task || task->flags & PF_EXITING)
+	if (!task || task->exit_state)
 		return 0;
 	slot = slot_of(task);
+	if (task->flags & PF_EXITING) {
+		gauge = bpf_map_lookup_elem(&gauges, &slot);
+		if (gauge)
+			gauge->exiting++;
+		return 0;
+	}
 	if (slot == SLOT_OTHER) /* a slot may be free by now */
 		slot = assign(task->group_leader);
 	if (task->on_cpu)
@@ -450,11 +492,13 @@ SEC("iter/task") int tasks(struct bpf_iter__task *ctx)
 	if (!gauge)
 		return 0;
 	gauge->threads++;
-	if (task->pid == task->tgid) {
+	if (stands_for_process(task)) {
+		u64 started = BPF_CORE_READ(task, group_leader, start_boottime);
+
 		gauge->processes++;
 		gauge->rss_pages += resident(task);
-		if (!gauge->oldest || task->start_boottime < gauge->oldest_start) {
-			gauge->oldest_start = task->start_boottime;
+		if (!gauge->oldest || started < gauge->oldest_start) {
+			gauge->oldest_start = started;
 			gauge->oldest = task->tgid;
 		}
 	}

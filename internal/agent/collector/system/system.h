@@ -20,11 +20,12 @@ enum calls {
 };
 
 enum slots {
-	SLOT_UNKNOWN = 0, /* not assigned yet */
-	SLOT_OTHER = 1,	  /* no slot was free */
-	SLOT_KERNEL = 2,  /* kernel threads */
-	SLOT_IDLE = 3,	  /* the idle threads, pid 0 */
-	SLOT_FIRST = 4,	  /* the first that is assigned to groups */
+	SLOT_UNKNOWN = 0,    /* not assigned yet */
+	SLOT_OTHER = 1,	     /* no slot was free */
+	SLOT_KERNEL = 2,     /* kernel threads */
+	SLOT_IDLE = 3,	     /* the idle threads, pid 0 */
+	SLOT_FIRST = 4,	     /* the first that is assigned to groups */
+	SLOT_ENDED = 0xffff, /* the last thread of the process has begun to exit */
 };
 
 enum pids {
@@ -126,11 +127,12 @@ struct cpu_state {
 	u64 switches; /* context switches on this CPU since attaching */
 	u64 call;     /* the timed call that the thread is in (timing.h); 0: none */
 	u64 regs;     /* address of its registers saved on entry; 0 before its first call here */
+	u64 task;     /* its address, which identifies it: an exec may change the ID of a thread */
 	struct thread_counters start;
 	u64 snapshot_switches;		 /* `switches` at the last snapshot */
 	struct thread_counters inflight; /* counters of the running thread at the last snapshot */
 	struct run_time run_times[METERS];
-	u64 reserved[3]; /* fills whole cache lines, so that CPUs share none */
+	u64 reserved[2]; /* fills whole cache lines, so that CPUs share none */
 };
 
 /* The result of one pass of the task iterator. */
@@ -140,7 +142,7 @@ struct gauge {
 	u64 rss_pages;
 	u64 oldest_start; /* start of the first process: nanoseconds since boot, with suspend */
 	u32 oldest;	  /* its ID; 0 without a process */
-	u32 reserved;
+	u32 exiting;	  /* threads that exit and still run */
 };
 
 struct error_key {

@@ -151,12 +151,14 @@ func (k *kernelSide) deleteErrors(slot uint32) error {
 	return nil
 }
 
-// slotOf returns the slot of a process. It returns false if the process ID is above the limit at the start.
+// slotOf returns the slot of a process. It returns false if the process has ended, or its ID is above the limit at the
+// start.
 func (k *kernelSide) slotOf(pid int) (uint16, bool) {
 	if pid < 0 || pid/pidsPerPage >= len(k.pids) {
 		return slotUnknown, false
 	}
-	return k.pids[pid/pidsPerPage].Slot[pid%pidsPerPage], true
+	slot := k.pids[pid/pidsPerPage].Slot[pid%pidsPerPage]
+	return slot, slot != slotEnded
 }
 
 // moveProcess moves a process from one slot to another, and reports whether it was still in the first one.
