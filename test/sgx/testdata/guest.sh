@@ -56,12 +56,14 @@ look start
 
 as paging neighbour
 evicted=$(stat ewb)
-paging -mib "$MIB" -working "$MIB" -count 1 >paging.json &
+# Both page until after the scrape, which may take longer than one pass.
+paging -mib "$MIB" -working "$MIB" -count 0 >paging.json &
 first=$!
-neighbour -mib "$MIB" -working "$MIB" -count 1 >neighbour.json &
+neighbour -mib "$MIB" -working "$MIB" -count 0 >neighbour.json &
 second=$!
 grown ewb "$evicted" 800
 look paging
+kill $first $second
 wait $first $second
 settle "$rest"
 look paged
