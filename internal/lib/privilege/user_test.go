@@ -14,9 +14,11 @@ import (
 )
 
 func TestFindAccount(t *testing.T) {
-	for text, want := range map[string]Account{
-		"root": {0, 0}, "0": {0, 0}, "65521": {65521, 65521}, "65521:12": {65521, 12},
-	} {
+	accounts := map[string]Account{"0": {0, 0}, "65521": {65521, 65521}, "65521:12": {65521, 12}}
+	if _, err := os.Stat("/etc/passwd"); err == nil { // a virtual machine of the tests has none
+		accounts["root"] = Account{0, 0}
+	}
+	for text, want := range accounts {
 		if got, err := FindAccount(text); err != nil || got != want {
 			t.Errorf("FindAccount(%q) = %+v, %v", text, got, err)
 		}
