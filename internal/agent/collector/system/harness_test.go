@@ -89,9 +89,11 @@ func TestMain(m *testing.M) {
 			<-got
 		}
 	case "leaderless": // the first thread exits; then each line of input is a number of calls of another thread
+		stayInFirstThread()
 		go answerCalls()
 		_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
 	case "thread-exec": // a thread other than the first executes another program
+		stayInFirstThread()
 		go func() {
 			runtime.LockOSThread()
 			_ = os.Setenv("SYSTEM_TEST_JOB", "getppid")
@@ -118,10 +120,11 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func init() {
-	switch os.Getenv("SYSTEM_TEST_JOB") {
-	case "leaderless", "thread-exec":
-		runtime.LockOSThread() // the main goroutine stays in the first thread
+// stayInFirstThread locks the calling goroutine to the first thread of the process.
+func stayInFirstThread() {
+	for runtime.LockOSThread(); unix.Gettid() != os.Getpid(); runtime.LockOSThread() {
+		runtime.UnlockOSThread()
+		time.Sleep(time.Millisecond)
 	}
 }
 

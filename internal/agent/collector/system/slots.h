@@ -102,28 +102,6 @@ static __always_inline u16 *pid_slot(u32 tgid)
 	return p ? &p->slot[tgid % PIDS_PER_PAGE] : NULL;
 }
 
-/* Marks a process as ended, and reports whether it was not before. Several threads may call it at the same time. */
-static __noinline bool end_process(u32 tgid)
-{
-	u32 page = tgid / PIDS_PER_PAGE, at = tgid % PIDS_PER_PAGE, shift = 16 * (at & 1), i;
-	struct pid_page *p = bpf_map_lookup_elem(&slot_of_pid, &page);
-	u32 *pair; /* with the slot of a neighbour: there is no 16-bit compare-and-swap */
-
-	if (!p)
-		return true;
-	pair = (u32 *)&p->slot[at & ~1];
-	for (i = 0; i < 8; i++) { /* the neighbour may change meanwhile */
-		u32 old = *(volatile u32 *)pair;
-		u32 new = (old & ~(0xffff << shift)) | (u32)SLOT_ENDED << shift;
-
-		if (old == new)
-			return false;
-		if (__sync_val_compare_and_swap(pair, old, new) == old)
-			return true;
-	}
-	return true;
-}
-
 /* Finds the slot of a process from its current cgroup and program, and stores it by process ID. The last threads of a
  * process that has ended get a slot that is not stored. */
 static __noinline u32 assign(struct task_struct *leader)

@@ -13,6 +13,7 @@
 #include "errors.h"
 #include "faults.h"
 #include "metering.h"
+#include "processes.h"
 #include "resident.h"
 #include "slots.h"
 #include "timing.h"
@@ -436,33 +437,6 @@ SEC("raw_tp") int snapshot_here(void *ctx)
 {
 	snapshot(bpf_get_current_task_btf());
 	return 0;
-}
-
-/* Reports whether a thread is the one that stands for its process: the first of those that do not exit. The first thread
- * of a process may exit before the others. It stays on the list, usually as the only one that exits. */
-static __noinline bool stands_for_process(struct task_struct *task)
-{
-	struct task_struct *leader, *other;
-	struct list_head *node;
-	u32 i;
-
-	if (!task)
-		return false;
-	leader = BPF_CORE_READ(task, group_leader);
-	if (task == leader)
-		return true;
-	if (!(BPF_CORE_READ(leader, flags) & PF_EXITING))
-		return false;
-	node = BPF_CORE_READ(task, signal, thread_head.next);
-	for (i = 0; i < 16; i++) {
-		other = (void *)node - bpf_core_field_offset(struct task_struct, thread_node);
-		if (other == task)
-			return true;
-		if (!(BPF_CORE_READ(other, flags) & PF_EXITING))
-			return false;
-		node = BPF_CORE_READ(node, next);
-	}
-	return false;
 }
 
 /* Runs for each thread: gives a slot to processes without one, and counts processes, threads and resident memory of
