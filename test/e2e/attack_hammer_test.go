@@ -105,8 +105,8 @@ func regularScraper(addr string, stop chan struct{}) (scrapes int, longest time.
 // Clients that ask for metrics as fast as they can take at most 2 % of a processor from the agent, and a regular scraper
 // is served meanwhile.
 //
-// False alarms: below 6e-8. With twice the share, eight rounds took 1.7 % on average with a standard deviation of 0.4 %.
-// Half of that exceeds 2 % in less than one of 64 rounds, and all of four rounds must.
+// False alarms: below 2e-8. With 5/3 of the share, five rounds beside other load took 1.2 % on average with a standard
+// deviation of 0.6 %. So with the share, a round exceeds 2 % in less than one of 20 cases, and all of six rounds must.
 func TestAttackHammeredMetrics(t *testing.T) {
 	addr := freeAddr(t)
 	a := &teescope{process: background(t, binary, "agent", "--listen", addr), addr: addr}
@@ -123,7 +123,7 @@ func TestAttackHammeredMetrics(t *testing.T) {
 		scrapes, longest, failed = regularScraper(addr, stop)
 	}()
 	time.Sleep(3 * time.Second) // a regular scraper has scraped regularly
-	inOneOf(t, 4, func() error {
+	inOneOf(t, 6, func() error {
 		rest := a.shareOf(t, 8*time.Second)
 		var answered, refused, turnedAway atomic.Int64
 		pause, ended := make(chan struct{}), make(chan struct{})

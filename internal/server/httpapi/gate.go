@@ -12,9 +12,9 @@ import (
 // Bounds of the CPU time that clients can make an agent spend on /metrics. A regular scraper (reserve) does not count:
 // its interval is the choice of whoever runs it.
 const (
-	// shareOfCore is the accounted CPU time for other clients, per second. What they really take is two to three times as
-	// much, because memory management and refusals are not accounted.
-	shareOfCore = 0.005
+	// shareOfCore is the accounted CPU time for other clients, per second. What they really take is about 1 % of a
+	// processor, because memory management, new connections and refusals are not accounted.
+	shareOfCore = 0.003
 	// burstOfCore is CPU time for the first requests after a pause, in seconds: about 60 scrapes.
 	burstOfCore = 0.4
 	// maxDelay is how long a request waits at most for its share.
