@@ -185,7 +185,7 @@ func TestSocket(t *testing.T) {
 	server := &http.Server{ReadHeaderTimeout: within, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Host+r.URL.Path)
 	})}
-	go server.Serve(l)
+	go func() { _ = server.Serve(l) }() // until it is closed
 	defer server.Close()
 	s, err := New("--connect", "unix:"+path, Access{}, within)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -178,7 +179,7 @@ func (a *answer) stream(p []byte) error {
 		a.WriteHeader(http.StatusOK)
 		a.to.WriteHeader(a.status)
 	}
-	parts := append(a.parts, p)
+	parts := slices.Concat(a.parts, [][]byte{p})
 	a.parts, a.own, a.size = nil, false, 0
 	for _, part := range parts {
 		if err := a.send(part, leastRateOfLarge); err != nil {
