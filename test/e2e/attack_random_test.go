@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -205,6 +206,7 @@ func (h *history) send(ctx context.Context, worker int, base, path string) {
 // Whatever valid query is sent, the process stays alive and below its limit of memory.
 func TestRandomQueriesLeaveTheProcessAlive(t *testing.T) {
 	s := attacked(t, "server", "--targets", freeAddr(t))
+	processes := s.group()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, for %s", seed, *randomFor)
 	h := &history{last: map[int]string{}, codes: map[int]int{}}
@@ -239,6 +241,9 @@ func TestRandomQueriesLeaveTheProcessAlive(t *testing.T) {
 		}
 	}
 	all.Wait()
+	if now := s.group(); !slices.Equal(now, processes) {
+		t.Errorf("the processes were %v and are %v\n%.3000s", processes, now, s.log.String())
+	}
 	t.Logf("answers by status: %v; at most %.0f MiB were in use", h.codes, s.peak(t)/mib)
 	for _, wrong := range h.wrong {
 		t.Error(wrong)
