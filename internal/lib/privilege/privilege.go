@@ -141,7 +141,7 @@ func Drop(r Role, more ...string) ([]string, error) {
 	if _, err := cap.Prctlw(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("setting no_new_privs: %w", err)
 	}
-	if err := after.SetProc(); err != nil {
+	if err := setCapabilities(after); err != nil {
 		return nil, fmt.Errorf("dropping capabilities: %w", err)
 	}
 	return names, nil

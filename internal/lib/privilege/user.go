@@ -83,7 +83,7 @@ func Become(a Account) error {
 	if err := have.FillFlag(cap.Effective, have, cap.Permitted); err != nil {
 		return fmt.Errorf("keeping the capabilities of root: %w", err)
 	}
-	if err := have.SetProc(); err != nil {
+	if err := setCapabilities(have); err != nil {
 		return fmt.Errorf("keeping the capabilities of root: %w", err)
 	}
 	return nil
