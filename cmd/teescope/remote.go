@@ -19,7 +19,10 @@ func serverFlags(cmd *cobra.Command, server *string, a *remote.Access) {
 func accessFlags(cmd *cobra.Command, named string, a *remote.Access) {
 	cmd.Flags().StringVar(&a.CAFile, "ca-file", "", "with --"+named+": `file` with the certificate (PEM) of the authority to trust")
 	cmd.Flags().StringVar(&a.PasswordFile, "password-file", "", "with --"+named+": `file` with the password of the user in the URL")
+	cmd.Flags().StringVar(&a.HTTPConfigFile, "http-config-file", "", "with --"+named+": `file` with TLS and credentials, also a client certificate, in the format of Prometheus' http_config")
 }
 
 // serverFlagNames are the flags of serverFlags.
-func serverFlagNames() []string { return []string{"server", "ca-file", "password-file"} }
+func serverFlagNames() []string {
+	return []string{"server", "ca-file", "password-file", "http-config-file"}
+}

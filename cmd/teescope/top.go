@@ -169,7 +169,7 @@ func (o *topFlags) validate() error {
 	case o.json && !o.once:
 		return errors.New("--json prints one table: add --once")
 	case o.connect == "" && o.Access != remote.Access{}:
-		return errors.New("--ca-file and --password-file are for the agent that --connect names: add --connect")
+		return errors.New("--ca-file, --password-file and --http-config-file are for the agent that --connect names: add --connect")
 	}
 	return nil
 }

@@ -3,7 +3,7 @@
 // Package remote connects to an HTTP server that the user has named: its address, certificate and password. It explains
 // failures in terms of that address.
 //
-// It refuses to know the requests: it knows no path and no format, and imports no other package of teescope.
+// It refuses to know the requests: it knows no path and no format of an answer.
 package remote
 
 import (
@@ -28,6 +28,8 @@ import (
 type Access struct {
 	CAFile       string // certificates of authorities, in PEM; added to the system's
 	PasswordFile string // contains the password of the user in the address
+	// HTTPConfigFile configures the HTTP client, in the format of httpconfig. It excludes the other two.
+	HTTPConfigFile string
 }
 
 // maxPassword is the maximum size of a password file, in bytes.
@@ -41,6 +43,7 @@ type Server struct {
 	user, password string // of basic authentication; empty without a user
 	within         time.Duration
 	transport      http.RoundTripper
+	config         string // the file that configures the transport, or empty
 }
 
 // socketPrefix begins the address of a unix socket.
@@ -52,11 +55,24 @@ func New(flag, target string, a Access, within time.Duration) (*Server, error) {
 	if path, local := strings.CutPrefix(target, socketPrefix); local {
 		return socket(flag, path, a, within)
 	}
-	u, err := address(target, a.CAFile != "")
+	if err := a.exclusive(); err != nil {
+		return nil, err
+	}
+	s, secure := &Server{flag: flag, within: within, config: a.HTTPConfigFile}, a.CAFile != ""
+	var err error
+	if a.HTTPConfigFile == "" {
+		s.transport, err = transport(a.CAFile, within)
+	} else {
+		s.transport, secure, err = a.client()
+	}
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{flag: flag, user: u.User.Username(), within: within}
+	u, err := address(target, secure)
+	if err != nil {
+		return nil, err
+	}
+	s.user = u.User.Username()
 	if _, given := u.User.Password(); given {
 		return nil, fmt.Errorf("the address contains a password, which everyone on this machine can read in the list of processes: "+
 			"use %s %s://%s@%s --password-file FILE", flag, u.Scheme, url.User(s.user), u.Host)
@@ -66,8 +82,8 @@ func New(flag, target string, a Access, within time.Duration) (*Server, error) {
 			return nil, err
 		}
 	}
-	if s.transport, err = transport(a.CAFile, within); err != nil {
-		return nil, err
+	if s.user != "" && s.config != "" {
+		return nil, fmt.Errorf("the address contains the user %q and --http-config-file is given: write the user into basic_auth of %s", s.user, s.config)
 	}
 	u.User = nil
 	s.setBase(u)
@@ -77,7 +93,7 @@ func New(flag, target string, a Access, within time.Duration) (*Server, error) {
 // socket returns a server for a unix socket of this machine.
 func socket(flag, path string, a Access, within time.Duration) (*Server, error) {
 	if (a != Access{}) {
-		return nil, fmt.Errorf("%s%s is a socket of this machine: omit --ca-file and --password-file", socketPrefix, path)
+		return nil, fmt.Errorf("%s%s is a socket of this machine: omit --ca-file, --password-file and --http-config-file", socketPrefix, path)
 	}
 	s := &Server{flag: flag, within: within, transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -129,9 +145,18 @@ func (s *Server) Within() time.Duration { return s.within }
 // Client returns an HTTP client for the server, with its user and password.
 func (s *Server) Client() *http.Client { return &http.Client{Timeout: s.within, Transport: s} }
 
-// RoundTrip implements http.RoundTripper. It does not send the password to another host after a redirect.
+// RoundTrip implements http.RoundTripper. It does not send the password to another host after a redirect. A transport
+// from a file would send its credentials, so it sends no request there.
 func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
-	if s.user != "" && r.URL.Host == s.base.Host && r.URL.Scheme == s.base.Scheme {
+	named := r.URL.Host == s.base.Host && r.URL.Scheme == s.base.Scheme
+	if !named && s.config != "" {
+		if r.Body != nil {
+			_ = r.Body.Close() // as http.RoundTripper requires; nothing was read
+		}
+		return nil, fmt.Errorf("it redirects to %s://%s, which must not get the credentials in %s: name that address with %s if you trust it",
+			text.Terminal(r.URL.Scheme), text.Terminal(r.URL.Host), s.config, s.flag)
+	}
+	if s.user != "" && named {
 		r = r.Clone(r.Context())
 		r.SetBasicAuth(s.user, s.password)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/notifier"
 
+	"github.com/teescope/teescope/internal/lib/httpconfig"
 	"github.com/teescope/teescope/internal/lib/quietlog"
 	"github.com/teescope/teescope/internal/server/notify"
 )
@@ -42,7 +43,7 @@ type Alertmanagers struct {
 // NewAlertmanagers returns a sender to the given addresses. File configures TLS and authentication, as for
 // [HTTPClient]. It may be empty.
 func NewAlertmanagers(addresses []*url.URL, file string, reg prometheus.Registerer, log *slog.Logger) (*Alertmanagers, error) {
-	client, err := clientConfig(file)
+	client, err := httpconfig.Read(file)
 	if err != nil {
 		return nil, err
 	}

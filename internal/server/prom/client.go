@@ -3,91 +3,24 @@
 package prom
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"net/http"
-	"os"
-	"regexp"
-	"slices"
-	"strings"
 
 	commonconfig "github.com/prometheus/common/config"
 
-	"github.com/teescope/teescope/internal/lib/text"
+	"github.com/teescope/teescope/internal/lib/httpconfig"
 )
 
-// clientConfig reads a file in the format of Prometheus' HTTP clients, with keys such as basic_auth and tls_config.
-// File names in it are relative to its directory.
-func clientConfig(file string) (commonconfig.HTTPClientConfig, error) {
-	if file == "" {
-		return commonconfig.DefaultHTTPClientConfig, nil
-	}
-	c, _, err := commonconfig.LoadHTTPConfigFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return commonconfig.HTTPClientConfig{}, text.Remedy(err, "leave it out")
-	}
-	if err != nil {
-		return commonconfig.HTTPClientConfig{}, fmt.Errorf("reading %s: %w (its format is http_config of Prometheus' configuration)", file, withoutValues(err))
-	}
-	return *c, nil
-}
-
-// withoutValues removes quoted values from an error of the YAML library. A password in the wrong place would be one.
-func withoutValues(err error) error {
-	if _, ok := errors.AsType[*os.PathError](err); ok {
-		return err
-	}
-	text := strings.NewReplacer("unmarshal errors:\n  ", "", "\n  ", "; ").Replace(err.Error()) // on one line
-	return errors.New(regexp.MustCompile("`[^`]*`").ReplaceAllString(text, "value"))
-}
-
-// scrapeClient reads such a file for scrapes, and checks that the files that it names can be read. They are read again
-// when they change. Redirects are never followed, so that a target cannot pass on credentials or name other targets.
+// scrapeClient reads the configuration of the client for scrapes. Redirects are never followed, so that a target cannot
+// pass on credentials or name other targets.
 func scrapeClient(file string) (commonconfig.HTTPClientConfig, error) {
-	c, err := clientConfig(file)
-	if err != nil {
-		return c, err
-	}
+	c, err := httpconfig.Check(file)
 	c.FollowRedirects = false
-	for _, name := range secretFiles(c) {
-		f, err := os.Open(name)
-		if err != nil {
-			return c, fmt.Errorf("reading %s, which %s names: %w", name, file, err)
-		}
-		_ = f.Close() // nothing was written
-	}
-	// A certificate, its key and the certificates of authorities are parsed here.
-	if _, err := commonconfig.NewTLSConfigWithContext(context.Background(), &c.TLSConfig); err != nil {
-		return c, fmt.Errorf("%s: tls_config: %w", file, err)
-	}
-	return c, nil
+	return c, err
 }
 
-// secretFiles lists the files with credentials that a configuration names.
-func secretFiles(c commonconfig.HTTPClientConfig) []string {
-	var all []string
-	if c.BasicAuth != nil {
-		all = append(all, c.BasicAuth.UsernameFile, c.BasicAuth.PasswordFile)
-	}
-	if c.Authorization != nil {
-		all = append(all, c.Authorization.CredentialsFile)
-	}
-	if c.OAuth2 != nil {
-		all = append(all, c.OAuth2.ClientSecretFile, c.OAuth2.ClientCertificateKeyFile)
-	}
-	if c.HTTPHeaders != nil {
-		for _, h := range c.HTTPHeaders.Headers {
-			all = append(all, h.Files...)
-		}
-	}
-	return slices.DeleteFunc(all, func(name string) bool { return name == "" })
-}
-
-// HTTPClient returns a client that is configured by such a file. The name identifies the client in metrics.
+// HTTPClient returns a client that is configured by a file of httpconfig. The name identifies the client in metrics.
 func HTTPClient(file, name string) (*http.Client, error) {
-	c, err := clientConfig(file)
+	c, err := httpconfig.Read(file)
 	if err != nil {
 		return nil, err
 	}
