@@ -84,7 +84,7 @@ func TestProcessesThatNeverAnswer(t *testing.T) {
 	hanging(t, "map", "e2ehangmap", "libsgx_urts.so")
 	eventually(t, testLimit, "a quarantined process", func() error {
 		at := a.answers(t)
-		if n := at.sum("teescope_processes_quarantined"); n < 1 || at.sum("teescope_process_reads_stuck") < 1 {
+		if n := at.sum("teescope_processes_quarantined"); n < 1 || at.sum("teescope_proc_reads_stuck") < 1 {
 			return fmt.Errorf("%v are", n)
 		}
 		return nil

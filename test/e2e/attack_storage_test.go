@@ -14,9 +14,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -219,25 +222,51 @@ func TestFullDiskIsReportedAndEndsNoAlert(t *testing.T) {
 	}
 }
 
+// limitFiles sets how many files a process may open, if limit is not empty, and returns the limit before. It acts as the
+// process's user, because root may lack CAP_SYS_RESOURCE.
+func limitFiles(t *testing.T, pid int, limit string) string {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var owner syscall.Credential
+	_, ids, _ := strings.Cut(string(status), "\nUid:")
+	_, _ = fmt.Sscan(ids, &owner.Uid)
+	_, ids, _ = strings.Cut(ids, "\nGid:")
+	_, _ = fmt.Sscan(ids, &owner.Gid)
+	args := []string{"--pid", strconv.Itoa(pid), "--noheadings", "--raw", "--output", "SOFT", "--nofile"}
+	if limit != "" {
+		args = []string{"--pid", strconv.Itoa(pid), "--nofile=" + limit + ":"}
+	}
+	cmd := exec.Command("prlimit", args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &owner}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
 // The process may open no more files for a while. It goes on, says so if samples are lost, and recovers.
 func TestNoMoreFilesCanBeOpened(t *testing.T) {
 	rooms := newRooms(t)
 	rooms.set(20, "hall")
 	s := start(t, "server", "--data-dir", t.TempDir(), "--interval", "200ms", "--targets", "127.0.0.1:1", "--scrape", "rooms="+rooms.URL)
 	base, pid := "http://"+s.addr, s.cmd.Process.Pid
-	var was unix.Rlimit
-	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &was); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, testLimit, "the end of the start", func() error { // which needs files, and ends without them
+		if !strings.Contains(s.log.String(), "mechanism=seccomp") {
+			return errors.New("it is not confined yet")
+		}
+		return nil
+	})
+	was := limitFiles(t, pid, "")
 	for round := range 3 {
 		open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 		if err != nil {
 			t.Fatal(err)
 		}
-		few := unix.Rlimit{Cur: uint64(max(4, len(open)-4*round)), Max: was.Max}
-		if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &few, nil); err != nil {
-			t.Fatal(err)
-		}
+		limitFiles(t, pid, strconv.Itoa(max(4, len(open)-4*round)))
 		for range 20 { // new connections find no descriptor
 			if c, err := net.DialTimeout("tcp", s.addr, time.Second); err == nil {
 				defer c.Close()
@@ -249,9 +278,7 @@ func TestNoMoreFilesCanBeOpened(t *testing.T) {
 			t.Fatalf("round %d: the server has ended: %v\n%s", round, s.err, s.log.String())
 		default:
 		}
-		if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &was, nil); err != nil {
-			t.Fatal(err)
-		}
+		limitFiles(t, pid, was)
 		again := time.Now()
 		eventually(t, testLimit, "new samples", func() error {
 			if _, err := get(base + "/-/ready"); err != nil {

@@ -17,6 +17,9 @@ import (
 // Once scrapes twice, an interval apart, and writes one table.
 func Once(ctx context.Context, w io.Writer, source Source, o Options, asJSON bool) error {
 	before, err := source.Scrape(ctx)
+	if ctx.Err() != nil { // an agent of this process that ends answers without its metrics
+		return ctx.Err()
+	}
 	if err != nil {
 		return err
 	}
@@ -26,6 +29,9 @@ func Once(ctx context.Context, w io.Writer, source Source, o Options, asJSON boo
 	case <-time.After(o.Interval):
 	}
 	after, err := source.Scrape(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func TestCostOfASeries(t *testing.T) {
 		o := options(t.TempDir(), &log)
 		o.Interval, o.Self = time.Second, nil
 		target.Config.Handler.ServeHTTP(httptest.NewRecorder(), nil) // makes the body
-		heap := newMemoryLimiter(0)
+		heap := newMemoryLimiter(0, 1)
 		heap.collect()
 		before := heap.live()
 		o.Endpoints = []Endpoint{{Job: "wild", URL: u}}

@@ -96,12 +96,12 @@ func TestAppendWhenMemoryIsShort(t *testing.T) {
 	if err := s.Append(t.Context(), []query.Sample{made(now.Add(-time.Minute), 1, "a", "old")}); err != nil {
 		t.Fatal(err)
 	}
-	s.memory = newMemoryLimiter(1) // a byte
+	s.memory = newMemoryLimiter(1, 1) // a byte
 	err := s.Append(t.Context(), []query.Sample{made(now, 2, "a", "old"), made(now, 2, "a", "new")})
 	if err == nil || !strings.Contains(err.Error(), "1 new series were not stored") {
 		t.Errorf("Append() = %v", err)
 	}
-	s.memory = newMemoryLimiter(0)
+	s.memory = newMemoryLimiter(0, 1)
 	if _, _, values := samples(t, s, `made{a="old"}[5m]`); fmt.Sprint(values) != "[1 2]" {
 		t.Errorf("the series that was there has %v", values)
 	}

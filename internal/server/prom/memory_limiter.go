@@ -25,6 +25,8 @@ const (
 	// perQuery is what a query over 100,000 series needs for labels and chunks, before it holds any sample. Measured:
 	// four such queries raised the memory in use from 200 to 315 MiB.
 	perQuery = 128 << 20
+	// leastBody is what every target may send, in bytes. An agent with 128 workloads sends less than a tenth of it.
+	leastBody = 4 << 20
 	// collectEvery is the minimum time between two forced collections.
 	collectEvery = time.Second
 	// atLimit is the share in use at which running queries are ended, and watchEvery the time between two looks at it. The
@@ -44,6 +46,7 @@ func (e *memoryError) Error() string {
 // memoryLimiter refuses queries and new series when the memory limit is near.
 type memoryLimiter struct {
 	limit   int64         // bytes; 0 is none
+	targets int           // that are scraped at once
 	live    func() uint64 // bytes in use at the last collection
 	collect func()
 
@@ -54,9 +57,9 @@ type memoryLimiter struct {
 	queries map[*context.CancelCauseFunc]struct{} // those that run; they are watched while there are any
 }
 
-func newMemoryLimiter(limit int64) *memoryLimiter {
+func newMemoryLimiter(limit int64, targets int) *memoryLimiter {
 	return &memoryLimiter{
-		limit: limit, live: liveHeap, collect: runtime.GC, queries: map[*context.CancelCauseFunc]struct{}{},
+		limit: limit, targets: targets, live: liveHeap, collect: runtime.GC, queries: map[*context.CancelCauseFunc]struct{}{},
 	}
 }
 
@@ -138,12 +141,13 @@ func (l *memoryLimiter) watchAll() {
 	}
 }
 
-// mostBody returns how large the body of a scrape may be. The scraper holds it twice while it grows.
+// mostBody returns how large the body of a scrape may be. The scraper holds it twice while it grows. All targets may send
+// theirs at the same time, and together they get half of the limit, unless that leaves too little for each.
 func (l *memoryLimiter) mostBody(most int64) int64 {
 	if l.limit == 0 {
 		return most
 	}
-	return min(most, l.limit/8)
+	return min(most, l.limit/8, max(leastBody, l.limit/4/int64(max(1, l.targets))))
 }
 
 // running returns how many queries may run at once.

@@ -54,7 +54,7 @@ func TestNearTheMemoryLimit(t *testing.T) {
 
 // Memory in use at the last collection may be garbage by now.
 func TestGarbageIsNotHeldAgainstQueries(t *testing.T) {
-	p := newMemoryLimiter(100)
+	p := newMemoryLimiter(100, 1)
 	collections := 0
 	p.live = func() uint64 { return uint64(90 - 50*collections) }
 	p.collect = func() { collections++ }
@@ -73,16 +73,32 @@ func TestQueriesAtOnceFitIntoTheLimit(t *testing.T) {
 	for limit, want := range map[int64]struct{ running, samples int }{
 		0: {maxRunning, maxSamples}, 64 << 20: {1, 1 << 20}, 256 << 20: {2, 2 << 20}, 1 << 40: {maxRunning, maxSamples},
 	} {
-		p := newMemoryLimiter(limit)
+		p := newMemoryLimiter(limit, 1)
 		if p.running() != want.running || p.maxSamples() != want.samples {
 			t.Errorf("of %d bytes %d queries get %d samples each, want %+v", limit, p.running(), p.maxSamples(), want)
 		}
 	}
 }
 
+// All targets together may send a quarter of the limit at once, and each at least leastBody.
+func TestBodiesOfAllTargetsFitIntoTheLimit(t *testing.T) {
+	for _, tt := range []struct {
+		limit   int64
+		targets int
+		want    int64
+	}{
+		{0, 100, 16 << 20}, {64 << 20, 1, 8 << 20}, {1 << 40, 1, 16 << 20}, {256 << 20, 8, 8 << 20}, {256 << 20, 1000, leastBody},
+		{16 << 20, 4, 2 << 20},
+	} {
+		if got := newMemoryLimiter(tt.limit, tt.targets).mostBody(16 << 20); got != tt.want {
+			t.Errorf("of %d bytes each of %d targets may send %d at once, want %d", tt.limit, tt.targets, got, tt.want)
+		}
+	}
+}
+
 // live measures the real heap.
 func TestLiveHeap(t *testing.T) {
-	p := newMemoryLimiter(1 << 40)
+	p := newMemoryLimiter(1<<40, 1)
 	p.collect()
 	before := p.live()
 	held := make([]byte, 64<<20)

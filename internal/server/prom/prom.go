@@ -108,7 +108,7 @@ type Server struct {
 // New returns a server. It touches nothing outside the process before Init.
 func New(opts Options) *Server {
 	s := &Server{
-		opts: opts, born: time.Now(), memory: newMemoryLimiter(opts.MemoryLimit), drainer: newDrainer(), stats: tsdb.NewDBStats(), rules: none{},
+		opts: opts, born: time.Now(), memory: newMemoryLimiter(opts.MemoryLimit, len(opts.Targets)+len(opts.Endpoints)), drainer: newDrainer(), stats: tsdb.NewDBStats(), rules: none{},
 		health: newHealth(opts.Log),
 	}
 	if opts.Rules.Hub != nil {

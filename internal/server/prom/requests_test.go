@@ -101,7 +101,7 @@ func TestListsAreBounded(t *testing.T) {
 
 // Running queries end when the memory limit is reached, with the reason.
 func TestQueriesEndAtTheMemoryLimit(t *testing.T) {
-	l := newMemoryLimiter(100 << 20)
+	l := newMemoryLimiter(100<<20, 1)
 	l.live = func() uint64 { return 91 << 20 }
 	ctx, done := l.watch(t.Context())
 	defer done()

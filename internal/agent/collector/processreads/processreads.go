@@ -26,11 +26,11 @@ func New(pool *reader.Pool) *Collector {
 	}
 	return &Collector{
 		pool: pool,
-		stuck: family("teescope_process_reads_stuck", metric.Gauge, "reads",
+		stuck: family("teescope_proc_reads_stuck", metric.Gauge, "reads",
 			"Reads of other processes that passed their deadline and have not returned. Each keeps a thread of the agent. At 16, processes are no longer read."),
 		quarantined: family("teescope_processes_quarantined", metric.Gauge, "processes",
 			"Processes that are not read, because they did not answer in time. They are counted and named as before. Their TEE and runtime are not recognised, and their enclave calls are not counted."),
-		refused: family("teescope_process_reads_refused_total", metric.Counter, "reads",
+		refused: family("teescope_proc_reads_refused_total", metric.Counter, "reads",
 			"Reads of other processes that were not begun. reason is quarantined (the process did not answer before), tenant (too many processes of its user or control group did not), or exhausted (too many processes of all).", "reason"),
 	}
 }
