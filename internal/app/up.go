@@ -48,11 +48,16 @@ func Up(ctx context.Context, o Options, parts Parts) error {
 	if err != nil {
 		return err
 	}
+	listener, end, err := socketOf(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer end()
 	debug.SetGCPercent(gcPercent)
 	s := supervisor.New(supervisor.Options{
 		Parts: []supervisor.Part{
 			{Name: partAgent, Args: parts.Agent, Listens: true},
-			{Name: partServer, Args: parts.Server},
+			{Name: partServer, Args: parts.Server, Listener: listener},
 		},
 		Started: func() error { return leave(account, o.Config.Sandbox.Required) },
 		// The parts end by themselves within the timeout.
@@ -67,6 +72,27 @@ func Up(ctx context.Context, o Options, parts Parts) error {
 		}
 	}()
 	return s.Run(ctx)
+}
+
+// socketOf listens on a unix socket for the server. A server that is started again is not root any more. It could not
+// replace its socket in a directory of root.
+func socketOf(ctx context.Context, o Options) (f *os.File, end func(), err error) {
+	if !httpapi.IsSocket(o.Config.Listen) {
+		return nil, func() {}, nil
+	}
+	web := webOptions(o, "")
+	l, err := httpapi.ListenSocket(ctx, web.Listen, web.Socket)
+	if err != nil {
+		return nil, nil, err
+	}
+	if f, err = l.File(); err != nil {
+		_ = l.Close() // nothing was written
+		return nil, nil, fmt.Errorf("listening on %s: %w", web.Listen, err)
+	}
+	return f, func() {
+		_ = f.Close() // the same
+		_ = l.Close() // a socket that stays, in a directory of root, is replaced at the next start
+	}, nil
 }
 
 // leave drops what the supervisor does not need to start a part again. The parts do so themselves before.
@@ -148,6 +174,7 @@ func UpServer(ctx context.Context, o Options, link *supervisor.Link) error {
 			return err
 		}
 		p.local = local.New(link.Dial)
+		p.web.Inherited = supervisor.InheritedListener
 		p.web.Threads, p.web.Frugal = p.local.Threads(), o.Config.Overhead.Budget < 1
 		p.add(p.local.Ready(agentStart))
 		p.confine(privilege.Server)

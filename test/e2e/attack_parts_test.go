@@ -7,7 +7,10 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -90,6 +93,47 @@ func TestAttackOnOnePartOfUp(t *testing.T) {
 			if err := confinedAs(status, want, "2"); err != nil {
 				t.Errorf("the new %s: %v", role, err)
 			}
+		}
+	}
+}
+
+// A server that is killed is started again behind the same unix socket, in a directory where only root may make one. At
+// the end the socket stays, because up is not root any more, and the next start replaces it.
+func TestAttackOnTheServerOfASocket(t *testing.T) {
+	dir := openDir(t)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "t.sock")
+	answers := func() error {
+		status, body, err := fresh("unix", path, "/metrics", "any.name", "", "")
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("status %d: %s", status, body)
+		}
+		return err
+	}
+	args := []string{"up", "--listen", "unix:" + path, "--data-dir", t.TempDir()}
+	for range 2 {
+		s := &teescope{process: background(t, binary, args...)}
+		s.name = "teescope up"
+		eventually(t, startWithin, "the server to answer", answers)
+		// Before that up is still root, and could replace the socket.
+		eventually(t, testLimit, "the supervisor to be confined", func() error {
+			for _, status := range threads(t, s.cmd.Process.Pid) {
+				if !strings.Contains(status, "Uid:\t65521\t") {
+					return errors.New(status)
+				}
+			}
+			return nil
+		})
+		all := s.processes(t)
+		signalled(t, all["server"], syscall.SIGKILL)
+		replaced(t, s, "server", all)
+		eventually(t, testLimit, "the new server to answer", answers)
+		says(t, refused(t, 0, "agent", "--listen", "unix:"+path), "another process is listening there")
+		s.end()
+		if err := answers(); err == nil {
+			t.Error("the socket answers after the end")
 		}
 	}
 }

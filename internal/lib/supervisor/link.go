@@ -15,8 +15,11 @@ import (
 // ErrNobody reports that the part that accepts connections does not run.
 var ErrNobody = errors.New("its process does not run")
 
-// inherited is the descriptor of a part's socket, the first after the standard ones.
-const inherited = 3
+// The descriptors of a part after the standard ones: its socket to the supervisor, and [Part.Listener].
+const (
+	inherited         = 3
+	inheritedListener = 4
+)
 
 // Link is a part's connection to the supervisor. It is a net.Listener for the part that listens.
 type Link struct {
@@ -38,6 +41,25 @@ func Inherited() (*Link, error) {
 	l := &Link{conn: conn, ends: make(chan struct{}), conns: make(chan net.Conn, 16), dialing: make(chan struct{}, 1)}
 	go l.receive()
 	return l, nil
+}
+
+// InheritedListener returns the listener that the supervisor has passed on, or nil. Each call returns another one for the
+// same socket. Without such a listener the descriptor may be of the runtime or of anything else, and is left alone.
+func InheritedListener() net.Listener {
+	if accepts, err := unix.GetsockoptInt(inheritedListener, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err != nil || accepts == 0 {
+		return nil
+	}
+	fd, err := unix.FcntlInt(inheritedListener, unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	f := os.NewFile(uintptr(fd), "listener")
+	defer f.Close()
+	l, err := net.FileListener(f)
+	if err != nil {
+		return nil
+	}
+	return l
 }
 
 // Ended is closed when the supervisor has ended.

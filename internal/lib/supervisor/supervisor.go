@@ -25,6 +25,8 @@ type Part struct {
 	Args []string // without the name of the program
 	// Listens is true for the part that accepts the connections of the others.
 	Listens bool
+	// Listener is a socket for [InheritedListener], or nil.
+	Listener *os.File
 }
 
 // Options configure a [Supervisor].
@@ -221,6 +223,9 @@ func (s *Supervisor) start(part Part) (*process, error) {
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{theirs}
+	if part.Listener != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, part.Listener)
+	}
 	// A group of its own keeps Ctrl-C from the part: the supervisor ends it in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true, AmbientCaps: s.opts.Capabilities()}
 	control, err := newControl(ours, part, s)

@@ -41,8 +41,13 @@ func (e *UnprotectedError) Error() string {
 
 // listen listens on the configured address.
 func (s *Server) listen(ctx context.Context) (net.Listener, error) {
-	if path, local := strings.CutPrefix(s.opts.Listen, socketPrefix); local {
-		return listenSocket(ctx, path, s.opts.Socket)
+	if IsSocket(s.opts.Listen) {
+		if s.opts.Inherited != nil {
+			if l := s.opts.Inherited(); l != nil && socketPrefix+l.Addr().String() == s.opts.Listen {
+				return l, nil
+			}
+		}
+		return ListenSocket(ctx, s.opts.Listen, s.opts.Socket)
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.opts.Listen)
 	if err != nil {
@@ -55,16 +60,18 @@ func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// listenSocket listens on a unix socket. Only the user of the process may connect until it has its mode and group.
-func listenSocket(ctx context.Context, path string, o Socket) (net.Listener, error) {
-	wrong := func(err error) (net.Listener, error) {
+// ListenSocket listens on a unix socket, unix:PATH. Only the user of the process may connect until it has its mode and
+// group.
+func ListenSocket(ctx context.Context, addr string, o Socket) (*net.UnixListener, error) {
+	path := strings.TrimPrefix(addr, socketPrefix)
+	wrong := func(err error) (*net.UnixListener, error) {
 		return nil, fmt.Errorf("listening on %s%s: %w", socketPrefix, path, err)
 	}
 	if err := removeStale(ctx, path); err != nil {
 		return wrong(err)
 	}
 	old := unix.Umask(0o177)
-	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	unix.Umask(old)
 	if err != nil {
 		return wrong(err)
@@ -112,15 +119,21 @@ func removeStale(ctx context.Context, path string) error {
 		return errors.New("there is a file that is no socket; choose another path with --listen")
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
-	if err == nil {
+	switch {
+	case err == nil:
 		_ = conn.Close()
-		return errors.New("another process is listening there; stop it or choose another path with --listen")
+		return errListening
+	case errors.Is(err, unix.EAGAIN): // its queue of connections is full
+		return errListening
+	case errors.Is(err, unix.EPROTOTYPE):
+		return errors.New("there is a socket of another kind; choose another path with --listen")
+	case errors.Is(err, unix.ECONNREFUSED):
+		return unix.Unlink(path) // which removes no directory, unlike os.Remove
 	}
-	if !errors.Is(err, unix.ECONNREFUSED) {
-		return err
-	}
-	return os.Remove(path)
+	return err
 }
+
+var errListening = errors.New("another process is listening there; stop it or choose another path with --listen")
 
 // ListenError explains why listening on an address failed and what to do.
 type ListenError struct {

@@ -42,6 +42,8 @@ type Options struct {
 	Insecure  bool // allows to listen beyond the loopback without authentication
 	AccessLog AccessLog
 	Socket    Socket // properties of a unix socket
+	// Inherited returns the listener that another process has made, or nil. It is used for a unix socket with its address.
+	Inherited func() net.Listener
 	// Frugal bounds the CPU time that clients of /metrics can take. See gate.
 	Frugal bool
 	Log    *slog.Logger
