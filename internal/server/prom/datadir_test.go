@@ -56,8 +56,9 @@ func scrapeUntilKilled(dir string) {
 			e.mu.Lock()
 			n := e.n
 			e.mu.Unlock()
-			if n == 8 {
-				fmt.Println("scraped") // seven are stored, the eighth possibly
+			if n >= 8 {
+				fmt.Println("scraped") // all but the last are stored, and it possibly
+				return
 			}
 		}
 	}()
