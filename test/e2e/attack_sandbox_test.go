@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -87,26 +88,46 @@ func TestRequiredSandboxFailsClosed(t *testing.T) {
 	}
 }
 
-// Files of root in the data directory are given to the user of the process. A file that has another
-// name elsewhere is not. A directory with links is refused: TestRootRefusesAnUnsafeDataDirectory.
+// What root's teescope wrote in the data directory is given to the user of the process. A file that has another
+// name elsewhere is not, and neither is a file of another program. A directory with links is refused: TestRootRefusesAnUnsafeDataDirectory.
 func TestAttackOnTheOwnerOfFiles(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	linked := filepath.Join(elsewhere, "linked")
-	for _, file := range []string{linked, filepath.Join(dir, "old")} {
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
+	for _, file := range []string{linked, filepath.Join(dir, "tsdb", "old"), filepath.Join(dir, "findings.json.bad"), filepath.Join(dir, "conf.d", "other")} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o750), os.WriteFile(file, nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Link(linked, filepath.Join(dir, "hard")); err != nil {
+	if err := os.Link(linked, filepath.Join(dir, "tsdb", "hard")); err != nil {
 		t.Fatal(err)
 	}
 	confined(t, "server", "--data-dir", dir, "--targets", "127.0.0.1:1")
 	for file, want := range map[string]uint32{
-		linked: 0, elsewhere: 0, dir: serviceUser, filepath.Join(dir, "old"): serviceUser, filepath.Join(dir, "tsdb", "wal"): serviceUser,
+		linked: 0, elsewhere: 0, dir: serviceUser, filepath.Join(dir, "tsdb", "old"): serviceUser, filepath.Join(dir, "tsdb", "wal"): serviceUser,
+		filepath.Join(dir, "findings.json.bad"): serviceUser, filepath.Join(dir, "conf.d"): 0, filepath.Join(dir, "conf.d", "other"): 0,
 	} {
 		var info unix.Stat_t
 		if err := unix.Stat(file, &info); err != nil || info.Uid != want {
 			t.Errorf("%s belongs to %d (%v), want %d", file, info.Uid, err, want)
+		}
+	}
+}
+
+// Root refuses the directory of another program and changes nothing in it.
+func TestAttackOnTheDirectoryOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "conf.d"), 0o750), os.WriteFile(filepath.Join(dir, "secret"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	says(t, refused(t, 0, "server", "--listen", freeAddr(t), "--data-dir", dir, "--targets", "127.0.0.1:1"),
+		dir+" is not a data directory of teescope: it holds conf.d; choose an empty directory or a new one")
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("the directory now holds %v (%v)", entries, err)
+	}
+	for _, file := range []string{dir, filepath.Join(dir, "conf.d"), filepath.Join(dir, "secret")} {
+		var info unix.Stat_t
+		if err := unix.Stat(file, &info); err != nil || info.Uid != 0 {
+			t.Errorf("%s belongs to %d (%v)", file, info.Uid, err)
 		}
 	}
 }

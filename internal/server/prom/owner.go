@@ -10,15 +10,16 @@ import (
 	"syscall"
 )
 
-// Give makes a user the owner of the data directory and of everything in it that belongs to root. It follows no link.
-// What belongs to other users stays theirs. So does a file with several names, because another name may be outside.
+// Give makes a user the owner of the data directory, of the database, and of the state files beside it, as far as they
+// belong to root. It follows no link. Other files in the data directory stay root's, and what belongs to other users stays
+// theirs. So does a file with several names, because another name may be outside.
 func Give(dir string, uid, gid int) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return fmt.Errorf("opening data directory: %w", err)
 	}
 	defer func() { _ = root.Close() }() // it was only read
-	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+	one := func(name string, entry fs.DirEntry, err error) error {
 		var info fs.FileInfo
 		if err == nil {
 			info, err = entry.Info()
@@ -30,6 +31,15 @@ func Give(dir string, uid, gid int) error {
 			return nil
 		}
 		return err
+	}
+	err = fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if name == "." || written(name) {
+			return one(name, entry, err)
+		}
+		if entry.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("giving data directory %s to the user %d: %w", dir, uid, err)

@@ -209,7 +209,7 @@ func (s *Server) boundedEngine(e *promql.Engine) *boundedEngine {
 	return &boundedEngine{QueryEngine: e, limits: limits, most: s.memory.maxSamples(), bytes: s.memory.queryBytes()}
 }
 
-func (s *Server) tsdbDir() string { return filepath.Join(s.opts.DataDir, "tsdb") }
+func (s *Server) tsdbDir() string { return filepath.Join(s.opts.DataDir, databaseDir) }
 
 // Shutdown waits for running queries, flushes the database and unlocks the data directory.
 func (s *Server) Shutdown(ctx context.Context) error {

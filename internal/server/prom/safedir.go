@@ -38,6 +38,9 @@ func checkDataDir(dir string, owner int) error {
 	if err := c.above(dir, 0); err != nil {
 		return err
 	}
+	if err := refuseForeign(dir); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return notWritable(dir, err)
 	}
