@@ -62,6 +62,7 @@ func Become(a Account) error {
 	case a.UID == 0:
 		return ErrRoot
 	}
+	unlimitThreads()
 	// The kernel otherwise clears the effective capabilities, and a collector that runs at that moment would fail.
 	const bits = cap.SecbitNoRoot | cap.SecbitNoRootLocked | cap.SecbitNoSetUIDFixup | cap.SecbitNoSetUIDFixupLocked
 	if _, err := cap.Prctlw(unix.PR_SET_SECUREBITS, uintptr(bits)); err != nil {
@@ -87,4 +88,17 @@ func Become(a Account) error {
 		return fmt.Errorf("keeping the capabilities of root: %w", err)
 	}
 	return nil
+}
+
+// unlimitThreads removes the limit of the number of threads of the user, as far as the process may. The kernel counts all
+// threads of a UID on the machine. Processes with the same UID, in a container for example, could otherwise use up the limit.
+// Go's runtime ends the process when it cannot create a thread. An error changes nothing: the limit stays as it was.
+func unlimitThreads() {
+	if unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}) == nil {
+		return
+	}
+	var now unix.Rlimit // without CAP_SYS_RESOURCE, the hard limit stays
+	if unix.Getrlimit(unix.RLIMIT_NPROC, &now) == nil {
+		_ = unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: now.Max, Max: now.Max}) // see above
+	}
 }

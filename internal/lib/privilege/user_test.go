@@ -8,9 +8,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
+	"kernel.org/pub/linux/libs/security/libcap/cap"
 )
 
 func TestFindAccount(t *testing.T) {
@@ -102,4 +105,65 @@ func TestWhoStays(t *testing.T) {
 			t.Errorf("Become() of another user = %v, and it is %+v", err, Own())
 		}
 	})
+}
+
+// Other processes of the same UID can use up its limit of threads. Threads are still created, also when the process may
+// raise the limit only up to the hard one.
+func TestThreadsOfOthersAreNoLimit(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not root: the limit of other users stays")
+	}
+	const hard = 4096
+	for name, may := range map[string]bool{"with CAP_SYS_RESOURCE": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			inChild(t, func(t *testing.T) {
+				set := func(soft, most uint64) error {
+					return unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: soft, Max: most})
+				}
+				if err := set(1, hard); err != nil {
+					t.Fatal(err)
+				}
+				if have := cap.GetProc(); !may {
+					err := errors.Join(have.SetFlag(cap.Effective, false, cap.SYS_RESOURCE), have.SetFlag(cap.Permitted, false, cap.SYS_RESOURCE))
+					if err = errors.Join(err, have.SetProc()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want := uint64(hard)
+				if set(1, unix.RLIM_INFINITY) == nil { // root of a container may not
+					want = unix.RLIM_INFINITY
+					if err := set(1, hard); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if !may && want != hard {
+					t.Error("the hard limit can be raised without CAP_SYS_RESOURCE")
+				}
+				if err := Become(Account{UID: 65521, GID: 65521}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := Drop(Server); err != nil {
+					t.Fatal(err)
+				}
+				var now unix.Rlimit
+				if err := unix.Getrlimit(unix.RLIMIT_NPROC, &now); err != nil || now.Cur != want || now.Max != want {
+					t.Errorf("the limit is %+v (%v), want %d", now, err, want)
+				}
+				var all sync.WaitGroup
+				started, end := make(chan struct{}), make(chan struct{})
+				for range 20 { // each takes a thread. Go's runtime ends the process if it cannot create one
+					all.Go(func() {
+						runtime.LockOSThread()
+						started <- struct{}{}
+						<-end
+					})
+				}
+				for range 20 {
+					<-started
+				}
+				close(end)
+				all.Wait()
+			})
+		})
+	}
 }
