@@ -13,7 +13,7 @@ import (
 )
 
 // clientOf names the client of a connection: its address, or the user at a unix socket. Addresses of IPv6 are cut to 64
-// bits, because one machine may choose the rest.
+// bits, because one machine may choose the rest. All addresses of the loopback interface are one client for the same reason.
 func clientOf(conn net.Conn) string {
 	if local, ok := conn.(*net.UnixConn); ok {
 		return userOf(local)
@@ -23,6 +23,9 @@ func clientOf(conn net.Conn) string {
 		return conn.RemoteAddr().String()
 	}
 	ip := addr.Addr().Unmap()
+	if ip.IsLoopback() {
+		return "127.0.0.1"
+	}
 	if ip.Is6() {
 		if prefix, err := ip.Prefix(64); err == nil {
 			return prefix.String()

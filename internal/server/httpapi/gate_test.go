@@ -160,6 +160,18 @@ func TestVictims(t *testing.T) {
 	}
 }
 
+// A process chooses among the addresses of the loopback interface, and is still one client.
+func TestLoopbackIsOneClient(t *testing.T) {
+	for from, want := range map[string]string{
+		"127.0.0.1:1": "127.0.0.1", "127.0.0.2:1": "127.0.0.1", "127.9.8.7:1": "127.0.0.1", "[::1]:1": "127.0.0.1",
+		"[::ffff:127.0.0.3]:1": "127.0.0.1", "128.0.0.1:1": "128.0.0.1", "[::2]:1": "::/64", "[2001:db8::1]:1": "2001:db8::/64",
+	} {
+		if got := clientOf(dialled{from: from}); got != want {
+			t.Errorf("clientOf(%s) = %s, want %s", from, got, want)
+		}
+	}
+}
+
 // dialled is a connection from an address.
 type dialled struct {
 	net.Conn

@@ -62,7 +62,11 @@ func (c *concurrencyLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // clientOf names the sender of a request: the name that the HTTP server gave, or its address.
 func clientOf(r *http.Request) string {
 	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		return from.Addr().Unmap().String()
+		ip := from.Addr().Unmap()
+		if ip.IsLoopback() {
+			return "127.0.0.1" // one machine may choose any of 127.0.0.0/8
+		}
+		return ip.String()
 	}
 	return r.RemoteAddr
 }

@@ -224,3 +224,11 @@ func TestOneClientLeavesAPlaceToOthers(t *testing.T) {
 	}
 	close(entered)
 }
+
+func TestLoopbackIsOneClient(t *testing.T) {
+	for from, want := range map[string]string{"127.0.0.2:1": "127.0.0.1", "[::1]:1": "127.0.0.1", "[::ffff:127.1.2.3]:1": "127.0.0.1", "10.0.0.1:1": "10.0.0.1", "user 0": "user 0"} {
+		if got := clientOf(&http.Request{RemoteAddr: from}); got != want {
+			t.Errorf("clientOf(%s) = %s, want %s", from, got, want)
+		}
+	}
+}
