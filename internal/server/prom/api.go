@@ -28,12 +28,6 @@ import (
 	"github.com/teescope/teescope/internal/lib/quietlog"
 )
 
-// Bounds of remote read. Samples and requests are bounded as for queries, and a frame as in Prometheus.
-const (
-	readConcurrency = maxRunning
-	readFrame       = 1 << 20
-)
-
 // never matches no origin, so that pages of other origins cannot read the answers. It must not be nil because the API
 // dereferences it for every request with an Origin header.
 func never() *regexp.Regexp { return regexp.MustCompile(`[^\s\S]`) }
@@ -57,7 +51,7 @@ func (s *Server) newAPI(p parser.Parser) http.Handler {
 		false, 0, // search endpoints, which are experimental
 		quietlog.New(s.opts.Log, "api"),
 		func(context.Context) apiv1.RulesRetriever { return s.rules },
-		s.memory.maxSamples(), readConcurrency, readFrame,
+		0, 0, 0, // remote read, which boundedRequests refuses
 		false, // agent mode
 		never(),
 		s.runtimeInfo,

@@ -3,14 +3,9 @@
 package prom
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
-
-	"github.com/prometheus/prometheus/prompb"
-	"github.com/prometheus/prometheus/storage/remote"
 
 	"github.com/teescope/teescope/internal/server/prom/bound"
 )
@@ -25,11 +20,12 @@ func boundedRequests(next http.Handler) http.Handler {
 			refuse(w, http.StatusBadRequest, "bad_data", "reading the parameters: "+err.Error())
 			return
 		}
-		err := boundedParameters(r)
-		if err == nil && r.URL.Path == "/api/v1/read" {
-			err = boundedRead(r)
+		if r.URL.Path == "/api/v1/read" {
+			// The memory of an answer to many queries in one request has no limit in Prometheus.
+			refuse(w, http.StatusNotImplemented, "unavailable", "teescope does not offer remote read: use /api/v1/query_range")
+			return
 		}
-		if err != nil {
+		if err := boundedParameters(r); err != nil {
 			refuse(w, http.StatusBadRequest, "bad_data", err.Error())
 			return
 		}
@@ -52,38 +48,10 @@ func boundedParameters(r *http.Request) error {
 			}
 		}
 	}
+	if r.URL.Path == "/api/v1/format_query" {
+		return bound.Format(r.Form.Get("query"))
+	}
 	return nil
-}
-
-// boundedRead checks the regular expressions of a remote read before they are compiled.
-func boundedRead(r *http.Request) error {
-	body, err := io.ReadAll(r.Body) // of limited size
-	if err != nil {
-		return fmt.Errorf("reading the request: %w", err)
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	copied := *r
-	copied.Body = io.NopCloser(bytes.NewReader(body))
-	request, err := remote.DecodeReadRequest(&copied)
-	if err != nil {
-		return fmt.Errorf("decoding the request: %w", err)
-	}
-	if n := len(request.Queries); n > maxSelectors {
-		return fmt.Errorf("the request has %d queries and may have %d: send several requests", n, maxSelectors)
-	}
-	var patterns []string
-	var length int
-	for _, q := range request.Queries {
-		for _, m := range q.Matchers {
-			if length += len(m.Name) + len(m.Value); m.Type == prompb.LabelMatcher_RE || m.Type == prompb.LabelMatcher_NRE {
-				patterns = append(patterns, m.Value)
-			}
-		}
-	}
-	if length > bound.MaxText {
-		return fmt.Errorf("the matchers have %d bytes and may have %d: send several requests", length, bound.MaxText)
-	}
-	return bound.Regexps(patterns)
 }
 
 // withDeadline ends each request after the time limit of queries.

@@ -3,7 +3,6 @@
 package prom
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,26 +12,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/golang/snappy"
-	"github.com/prometheus/prometheus/prompb"
 )
 
 // large is a regular expression of a million instructions.
 var large = strings.Repeat("((abcdefghij){100}){10}", 100)
-
-func readRequest(t *testing.T, queries int, m *prompb.LabelMatcher) *http.Request {
-	t.Helper()
-	var request prompb.ReadRequest
-	for range queries {
-		request.Queries = append(request.Queries, &prompb.Query{EndTimestampMs: time.Now().UnixMilli(), Matchers: []*prompb.LabelMatcher{m}})
-	}
-	data, err := request.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return httptest.NewRequest(http.MethodPost, "/api/v1/read", bytes.NewReader(snappy.Encode(nil, data)))
-}
 
 func TestRequestsThatCannotBeParsedCheaply(t *testing.T) {
 	var log logs
@@ -44,7 +27,6 @@ func TestRequestsThatCannotBeParsedCheaply(t *testing.T) {
 	for range maxSelectors + 1 {
 		many.Add("match[]", "up")
 	}
-	name := &prompb.LabelMatcher{Type: prompb.LabelMatcher_EQ, Name: "__name__", Value: "up"}
 	for what, c := range map[string]struct {
 		request *http.Request
 		status  int
@@ -53,15 +35,45 @@ func TestRequestsThatCannotBeParsedCheaply(t *testing.T) {
 		"selectors":            {get("/api/v1/series", many), 400, "may have 100"},
 		"long selectors":       {get("/api/v1/labels", url.Values{"match[]": {"up" + strings.Repeat(" ", 9000), "up" + strings.Repeat(" ", 9000)}}), 400, "send several requests"},
 		"a regular expression": {get("/api/v1/series", url.Values{"match[]": {`{a=~"` + large + `"}`}}), 400, "smaller repetitions"},
-		"a reading":            {readRequest(t, 1, name), 200, ""},
-		"a large reading":      {readRequest(t, 1, &prompb.LabelMatcher{Type: prompb.LabelMatcher_RE, Name: "a", Value: large}), 400, "smaller repetitions"},
-		"many readings":        {readRequest(t, maxSelectors+1, name), 400, "send several requests"},
-		"long readings":        {readRequest(t, 2, &prompb.LabelMatcher{Name: "a", Value: strings.Repeat("x", 9000)}), 400, "send several requests"},
-		"no reading":           {httptest.NewRequest(http.MethodPost, "/api/v1/read", strings.NewReader("x")), 400, "decoding the request"},
+		"remote read":          {httptest.NewRequest(http.MethodPost, "/api/v1/read", strings.NewReader("x")), 501, "use /api/v1/query_range"},
 	} {
 		if a := ask(t, s.Handler(), c.request); a.status != c.status || !strings.Contains(a.body.Error, c.want) {
 			t.Errorf("%s: %d %+v, want %d %q", what, a.status, a.body, c.status, c.want)
 		}
+	}
+}
+
+// Formatting takes time with a power of the nesting, and cannot be cancelled. Evaluation is refused for the same texts.
+func TestDeepQueriesAreRefused(t *testing.T) {
+	var log logs
+	s, _ := start(t, options(t.TempDir(), &log))
+	for query, want := range map[string]string{
+		strings.Repeat("(", 8000) + "1" + strings.Repeat(")", 8000):                       "may nest them 100 deep",
+		strings.Repeat("sum(", 101) + "up" + strings.Repeat(")", 101):                     "may nest them 100 deep",
+		strings.Repeat("2^", 8000) + "2":                                                  "may have 1000",
+		strings.Repeat("-", 8000) + "up":                                                  "may have 100:",
+		strings.Repeat("a or ", 3000) + "b":                                               "may have 1000",
+		"sum(up) + 1":                                                                     "",
+		strings.Repeat("abs(", 50) + "up" + strings.Repeat(")", 50):                       "",
+		"'" + strings.Repeat("(", 200) + "' # " + strings.Repeat("[", 200):                "",
+		"`" + strings.Repeat("{", 200) + "` == bool \"" + strings.Repeat("(", 200) + "\"": "parse error",
+	} {
+		for _, path := range []string{"query", "query_range", "format_query", "parse_query"} {
+			v := url.Values{"query": {query}, "start": {"1"}, "end": {"2"}, "step": {"1"}}
+			a := ask(t, s.Handler(), httptest.NewRequest(http.MethodGet, "/api/v1/"+path+"?"+v.Encode(), nil))
+			switch {
+			case path == "query_range" && query[0] == '\'': // a string has no range
+			case want == "" && a.status != http.StatusOK:
+				t.Errorf("%s of %.40s: %d %+v", path, query, a.status, a.body)
+			case want != "" && (a.status != http.StatusBadRequest || a.body.ErrorType != "bad_data" || !strings.Contains(a.body.Error, want)):
+				t.Errorf("%s of %.40s: %d %+v, want %q", path, query, a.status, a.body, want)
+			}
+		}
+	}
+	long := url.Values{"query": {strings.Repeat("sum(", 90) + strings.Repeat("a", 15_000) + strings.Repeat(")", 90)}}
+	if a := ask(t, s.Handler(), httptest.NewRequest(http.MethodGet, "/api/v1/format_query?"+long.Encode(), nil)); a.status != http.StatusBadRequest ||
+		!strings.Contains(a.body.Error, "too long to format") {
+		t.Errorf("a long and deep query: %d %+v", a.status, a.body)
 	}
 }
 

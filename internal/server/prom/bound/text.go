@@ -26,6 +26,7 @@ func Text(expr string) error {
 		return fmt.Errorf("the query has %d bytes and may have %d: split it into several", len(expr), MaxText)
 	}
 	var size float64
+	var nested nesting
 	lexer := parser.Lex(expr)
 	var last parser.ItemType
 	for {
@@ -36,7 +37,7 @@ func Text(expr string) error {
 			if size > maxRegexp {
 				return tooLargeRegexp(size)
 			}
-			return nil
+			return nested.check(expr)
 		case parser.STRING:
 			if last == parser.EQL_REGEX || last == parser.NEQ_REGEX {
 				if pattern, err := strutil.Unquote(item.Val); err == nil {
@@ -44,22 +45,11 @@ func Text(expr string) error {
 				}
 			}
 		}
+		nested.add(item.Typ)
 		if item.Typ != parser.COMMENT {
 			last = item.Typ
 		}
 	}
-}
-
-// Regexps checks regular expressions that are not part of a PromQL text.
-func Regexps(patterns []string) error {
-	var size float64
-	for _, pattern := range patterns {
-		size += regexpSize(pattern)
-	}
-	if size > maxRegexp {
-		return tooLargeRegexp(size)
-	}
-	return nil
 }
 
 func tooLargeRegexp(size float64) error {
