@@ -15,6 +15,7 @@ import (
 
 	"github.com/teescope/teescope/internal/app"
 	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/quietlog"
 	"github.com/teescope/teescope/internal/lib/text"
 )
@@ -99,7 +100,7 @@ func configured(cmd *cobra.Command) *cobra.Command {
 func load(cmd *cobra.Command) (*config.Config, error) {
 	return config.Load(config.Input{
 		Command: commandOf(cmd), Flags: cmd.Flags(), Environ: os.Environ(), Host: host(),
-		Open: func(name string) (fs.File, error) { return os.Open(name) },
+		Open: func(name string) (fs.File, error) { return inputfile.Open(name) },
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/teescope/teescope/internal/app"
 	"github.com/teescope/teescope/internal/cli/top"
 	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/privilege"
 	"github.com/teescope/teescope/internal/lib/quietlog"
 	"github.com/teescope/teescope/internal/lib/remote"
@@ -136,7 +137,7 @@ func (o *topFlags) view(cmd *cobra.Command) (func(context.Context, *top.Client) 
 func (o *topFlags) byItself(cmd *cobra.Command, show func(context.Context, *top.Client) error) error {
 	cfg, err := config.Load(config.Input{
 		Command: config.Agent, Environ: os.Environ(), Host: host(),
-		Open: func(name string) (fs.File, error) { return os.Open(name) },
+		Open: func(name string) (fs.File, error) { return inputfile.Open(name) },
 	})
 	if err != nil {
 		return err

@@ -6,13 +6,13 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/teescope/teescope/docs/runbooks"
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/server/httpapi"
 	"github.com/teescope/teescope/internal/server/notify"
@@ -43,6 +43,9 @@ func ruleOptions(c *config.Config) prom.RuleOptions {
 func (p *program) alerting() (prom.RuleOptions, error) {
 	c, o := p.Config, ruleOptions(p.Config)
 	o.URL = func() string { return cmp.Or(c.ExternalURL, p.address()) }
+	for _, pattern := range rulefile.Unmatched(c.Rules.Files) {
+		p.Log.Warn("a pattern of rules.files matches no file; correct it if there should be one", "pattern", pattern)
+	}
 	hub := notify.Options{
 		File: filepath.Join(c.DataDir, "alerts.json"), Base: o.URL, Resend: o.Resend(), Log: p.Log.With("part", "alerts"),
 	}
@@ -75,6 +78,9 @@ func (p *program) address() string {
 	return p.url()
 }
 
+// maxWebhookFile is the maximum size of a file with the address of a webhook, in bytes.
+const maxWebhookFile = 64 << 10
+
 // webhooks creates the webhooks of a configuration. A URL that contains a secret is read from a file.
 func webhooks(c config.Alerting) ([]*notify.Webhook, error) {
 	if len(c.Webhooks) == 0 {
@@ -88,7 +94,7 @@ func webhooks(c config.Alerting) ([]*notify.Webhook, error) {
 	for _, address := range c.Webhooks {
 		from := ""
 		if file, ok := config.WebhookFile(address); ok {
-			data, err := os.ReadFile(file)
+			data, err := inputfile.Read(file, maxWebhookFile)
 			if err != nil {
 				return nil, fmt.Errorf("alerting.webhooks: %w", text.Remedy(err, "write the address of the webhook into this file"))
 			}

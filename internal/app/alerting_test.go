@@ -33,6 +33,13 @@ func TestWebhooksFromFiles(t *testing.T) {
 	}
 }
 
+// A webhook's file that never ends is refused.
+func TestWebhookFileIsBounded(t *testing.T) {
+	if _, err := webhooks(config.Alerting{Webhooks: []string{"file:/dev/zero"}}); err == nil || !strings.Contains(err.Error(), "/dev/zero: it is a device") {
+		t.Errorf("webhooks() = %v", err)
+	}
+}
+
 // told keeps the notices for Alertmanagers.
 type told struct {
 	mu  sync.Mutex

@@ -11,14 +11,19 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	commonconfig "github.com/prometheus/common/config"
 
+	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
 )
+
+// maxFile is the maximum size of the file, in bytes. It may contain certificates.
+const maxFile = 1 << 20
 
 // Read reads a file with keys such as basic_auth and tls_config. File names in it are relative to its directory. Without
 // a file it returns the defaults.
@@ -26,14 +31,33 @@ func Read(file string) (commonconfig.HTTPClientConfig, error) {
 	if file == "" {
 		return commonconfig.DefaultHTTPClientConfig, nil
 	}
-	c, _, err := commonconfig.LoadHTTPConfigFile(file)
+	c, err := load(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return commonconfig.HTTPClientConfig{}, text.Remedy(err, "leave it out")
 	}
 	if err != nil {
 		return commonconfig.HTTPClientConfig{}, fmt.Errorf("reading %s: %w (its format is http_config of Prometheus' configuration)", file, withoutValues(err))
 	}
+	// The library opens the files that this one names again, by name, when it creates a client and later. A pipe without a
+	// writer would block it. This check finds the common mistake, not a file that is replaced afterwards.
+	if err := inputfile.Check(slices.Concat(secretFiles(*c), certificateFiles(*c))...); err != nil {
+		return commonconfig.HTTPClientConfig{}, fmt.Errorf("reading a file that %s names: %w", file, err)
+	}
 	return *c, nil
+}
+
+// load is LoadHTTPConfigFile of the library for a file of limited size.
+func load(file string) (*commonconfig.HTTPClientConfig, error) {
+	data, err := inputfile.Read(file, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	c, err := commonconfig.LoadHTTPConfig(string(data))
+	if err != nil {
+		return nil, err
+	}
+	c.SetDirectory(filepath.Dir(file))
+	return c, nil
 }
 
 // withoutValues removes quoted values from an error of the YAML library. A password in the wrong place would be one.
@@ -53,7 +77,7 @@ func Check(file string) (commonconfig.HTTPClientConfig, error) {
 		return c, err
 	}
 	for _, name := range secretFiles(c) {
-		f, err := os.Open(name)
+		f, err := inputfile.Open(name)
 		if err != nil {
 			return c, fmt.Errorf("reading %s, which %s names: %w", name, file, err)
 		}
@@ -84,4 +108,13 @@ func secretFiles(c commonconfig.HTTPClientConfig) []string {
 		}
 	}
 	return slices.DeleteFunc(all, func(name string) bool { return name == "" })
+}
+
+// certificateFiles lists the files with certificates and their keys that a configuration names.
+func certificateFiles(c commonconfig.HTTPClientConfig) []string {
+	all := []string{c.TLSConfig.CAFile, c.TLSConfig.CertFile, c.TLSConfig.KeyFile}
+	if c.OAuth2 != nil {
+		all = append(all, c.OAuth2.TLSConfig.CAFile, c.OAuth2.TLSConfig.CertFile, c.OAuth2.TLSConfig.KeyFile)
+	}
+	return all
 }

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -201,12 +202,15 @@ func readPassword(file, user string) (string, error) {
 	return strings.TrimSuffix(line, "\r"), nil
 }
 
+// maxCAFile is the maximum size of the file with authorities, in bytes. That of a distribution has less than 1 MiB.
+const maxCAFile = 16 << 20
+
 // transport returns Go's own transport, which also trusts the authorities of a file.
 func transport(caFile string, within time.Duration) (http.RoundTripper, error) {
 	if caFile == "" {
 		return http.DefaultTransport, nil
 	}
-	data, err := os.ReadFile(caFile)
+	data, err := inputfile.Read(caFile, maxCAFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading the CA file: %w", text.Remedy(err, "leave --ca-file out to trust the authorities of this system"))
 	}

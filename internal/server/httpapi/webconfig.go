@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/prometheus/exporter-toolkit/web"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -94,7 +94,7 @@ func (w *webFile) currentOrNone() (*web.Config, error) {
 }
 
 func readBounded(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := inputfile.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the web configuration: %w", text.Remedy(err, "leave --web.config-file out"))
 	}
@@ -122,6 +122,9 @@ func parseWebConfig(path string, data []byte, start protection) (*web.Config, er
 	if len(bytes.TrimSpace(data)) == 0 {
 		return wrong(errEmpty)
 	}
+	if err := checkKinds(path, data); err != nil {
+		return wrong(err)
+	}
 	if err := web.Validate(path); err != nil {
 		return wrong(err)
 	}
@@ -138,6 +141,21 @@ func parseWebConfig(path string, data []byte, start protection) (*web.Config, er
 		return wrong(errLess)
 	}
 	return c, nil
+}
+
+// checkKinds refuses certificates and keys that are no regular files. The toolkit opens these files again by name, at each
+// connection, and the open of a named pipe would never return. Invalid YAML is left to the toolkit.
+func checkKinds(path string, data []byte) error {
+	var c web.Config
+	if yaml.Unmarshal(data, &c) != nil {
+		return nil
+	}
+	c.TLSConfig.SetDirectory(filepath.Dir(path))
+	return inputfile.Check(certificateFiles(&c)...)
+}
+
+func certificateFiles(c *web.Config) []string {
+	return []string{c.TLSConfig.TLSCertPath, c.TLSConfig.TLSKeyPath, c.TLSConfig.ClientCAs}
 }
 
 // tlsConfig returns the configuration of TLS, which is read again for each connection, or nil without TLS.
@@ -166,7 +184,10 @@ func (w *webFile) readTLS() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := web.ConfigToTLSConfig(&c.TLSConfig)
+	config, err := (*tls.Config)(nil), inputfile.Check(certificateFiles(c)...)
+	if err == nil {
+		config, err = web.ConfigToTLSConfig(&c.TLSConfig)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the web configuration %s: %w", w.path, err)
 	}

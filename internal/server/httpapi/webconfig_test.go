@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/sys/unix"
 )
 
 // certificate writes a self-signed certificate for 127.0.0.1 and its key, and returns a pool that trusts it.
@@ -118,5 +119,44 @@ func TestMistakesInTheWebConfigurationEndTheStart(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want the file named, and %q", text, err, want)
 		}
+	}
+}
+
+// TestPipesInWebConfig has named pipes without a writer. A read of one would never return, at the start or at a connection.
+func TestPipesInWebConfig(t *testing.T) {
+	dir := t.TempDir()
+	certificate(t, dir)
+	pipe, file := filepath.Join(dir, "pipe"), filepath.Join(dir, "web.yml")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "pipe: it is a named pipe, not a regular file"
+	log := slog.New(slog.DiscardHandler)
+	if _, err := openWebConfig(pipe, log); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the file itself: %v", err)
+	}
+	for _, text := range []string{
+		"tls_server_config: {cert_file: pipe, key_file: key.pem}", "tls_server_config: {cert_file: cert.pem, key_file: pipe}",
+		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_ca_file: pipe, client_auth_type: RequireAndVerifyClientCert}",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openWebConfig(file, log); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if err := os.WriteFile(file, []byte("tls_server_config: {cert_file: cert.pem, key_file: key.pem}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := openWebConfig(file, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(pipe, filepath.Join(dir, "cert.pem")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.readTLS(); err == nil || !strings.Contains(err.Error(), "it is a named pipe") {
+		t.Errorf("a certificate that became a pipe: %v", err)
 	}
 }

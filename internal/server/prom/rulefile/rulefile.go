@@ -25,6 +25,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -90,6 +91,8 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+const wildcards = "*?["
+
 // Find lists the files that match the patterns, each once, in order. A name without a wildcard must exist. A pattern
 // with a wildcard may match nothing.
 func Find(patterns []string) ([]string, error) {
@@ -99,7 +102,7 @@ func Find(patterns []string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: invalid pattern: %w (close every [)", pattern, err)
 		}
-		if len(found) == 0 && !strings.ContainsAny(pattern, "*?[") {
+		if len(found) == 0 && !strings.ContainsAny(pattern, wildcards) {
 			found = []string{pattern} // reading it gives the error
 		}
 		names = append(names, found...)
@@ -112,6 +115,17 @@ func Find(patterns []string) ([]string, error) {
 	return names, nil
 }
 
+// Unmatched lists the patterns with a wildcard that match no file. Find accepts them.
+func Unmatched(patterns []string) []string {
+	var none []string
+	for _, pattern := range patterns {
+		if found, err := filepath.Glob(pattern); err == nil && len(found) == 0 && strings.ContainsAny(pattern, wildcards) {
+			none = append(none, pattern)
+		}
+	}
+	return none
+}
+
 // Read reads and parses files by name. Step is the step of subqueries that name none. The error is an *[Error].
 func Read(names []string, step time.Duration) ([]*File, error) {
 	var files []*File
@@ -119,7 +133,7 @@ func Read(names []string, step time.Duration) ([]*File, error) {
 	for _, name := range names {
 		f := &File{Name: name}
 		var err error
-		if f.Data, err = readBounded(os.Open(name)); err != nil {
+		if f.Data, err = readBounded(inputfile.Open(name)); err != nil {
 			problems = append(problems, Problem{File: name, Text: unnamed(err)})
 			continue
 		}

@@ -94,6 +94,18 @@ func TestVerdictsAreThoseOfPromtool(t *testing.T) {
 	}
 }
 
+// A missing file that is named without a wildcard is an error of Read, so Unmatched does not list it.
+func TestUnmatched(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	none := filepath.Join(dir, "*.yml")
+	if got := Unmatched([]string{filepath.Join(dir, "*.yaml"), none, filepath.Join(dir, "away.yaml")}); len(got) != 1 || got[0] != none {
+		t.Errorf("Unmatched() = %q, want %q", got, none)
+	}
+}
+
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.yaml", "b.yaml", "c.txt"} {

@@ -14,7 +14,6 @@ import (
 	"io"
 	"log/slog"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/server/prom/rulefile"
 )
@@ -134,10 +134,13 @@ func Run(ctx context.Context, name string) Report {
 	return r
 }
 
+// maxFile is the maximum size of a test file, in bytes.
+const maxFile = 16 << 20
+
 // read reads a test file and the rules that it tests. When it returns no file, the problems give the reason.
 func read(name string) (*file, []rulefile.Problem) {
 	bad := func(reason string) []rulefile.Problem { return []rulefile.Problem{{File: name, Text: reason}} }
-	data, err := os.ReadFile(name)
+	data, err := inputfile.Read(name, maxFile)
 	if err != nil {
 		return nil, bad(text.Remedy(errors.Unwrap(err), "").Error())
 	}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package inputfile opens and reads files that an operator names: configurations, rules, secrets and certificates.
+//
+// It refuses files that could block the program or never end. It does not interpret what it reads.
+package inputfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrKind is the error of a file that is no regular file.
+var ErrKind = errors.New("not a regular file")
+
+// Open opens a file for reading. The open of a named pipe waits for a writer, and no signal ends that wait. So the file is
+// opened without waiting, and refused if it is a named pipe or a device. A pipe of the shell, as in <(command) or
+// /dev/stdin, has a writer and is accepted. So is /dev/null, the usual name for no content. The first read of a directory
+// fails. The error is an *[fs.PathError].
+func Open(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0) // os adds O_CLOEXEC
+	if err != nil {
+		return nil, err
+	}
+	if err := accept(f); err != nil {
+		_ = f.Close() // nothing was written
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return f, nil
+}
+
+// Read reads a file of at most the given number of bytes. The error is an *[fs.PathError].
+func Read(name string, most int64) ([]byte, error) {
+	f, err := Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > most {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it is larger than %d KiB, the limit for this file", most>>10)}
+	}
+	return data, nil
+}
+
+// Check returns an error that wraps [ErrKind] for a file that Open refuses because of its kind. It skips empty names, and
+// leaves other errors to the reader of the file. It is for files that a library opens again by name: a file that is
+// replaced in between is not detected.
+func Check(names ...string) error {
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		f, err := Open(name)
+		if errors.Is(err, ErrKind) {
+			return err
+		}
+		if err == nil {
+			_ = f.Close() // nothing was written
+		}
+	}
+	return nil
+}
+
+func accept(f *os.File) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var refused error
+	err = conn.Control(func(fd uintptr) { refused = acceptDescriptor(int(fd)) })
+	return errors.Join(err, refused)
+}
+
+func acceptDescriptor(fd int) error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return err
+	}
+	switch stat.Mode & unix.S_IFMT {
+	case unix.S_IFREG, unix.S_IFDIR:
+		return nil
+	case unix.S_IFIFO:
+		// Only pipes without a name are in the file system of the kernel's pipes.
+		var in unix.Statfs_t
+		if err := unix.Fstatfs(fd, &in); err == nil && in.Type == unix.PIPEFS_MAGIC {
+			return nil
+		}
+		return fmt.Errorf("it is a named pipe, %w", ErrKind)
+	case unix.S_IFCHR:
+		if stat.Rdev == unix.Mkdev(1, 3) { // /dev/null
+			return nil
+		}
+	}
+	return fmt.Errorf("it is a device, %w", ErrKind)
+}
