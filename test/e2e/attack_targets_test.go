@@ -186,7 +186,7 @@ func TestHostileTargets(t *testing.T) {
 }
 
 func TestHostileTargetsBelowAMemoryLimit(t *testing.T) {
-	attackTargets(t, 640*mib, 7*mib, "which is its part of memory.limit", "--memory.limit", "384MiB")
+	attackTargets(t, 640*mib, 4_000_000, "which is its part of memory.limit", "--memory.limit", "384MiB")
 }
 
 // An application cannot send the metrics of teescope, of its own scrapes or of rules. What it sends has another name.

@@ -141,13 +141,13 @@ func (l *memoryLimiter) watchAll() {
 	}
 }
 
-// mostBody returns how large the body of a scrape may be. The scraper holds it twice while it grows. All targets may send
-// theirs at the same time, and together they get half of the limit, unless that leaves too little for each.
+// mostBody returns how large the body of a scrape may be. The scraper holds it up to three times. All targets may send theirs
+// at the same time. Together they get an eighth of the limit, unless that leaves too little for each.
 func (l *memoryLimiter) mostBody(most int64) int64 {
 	if l.limit == 0 {
 		return most
 	}
-	return min(most, l.limit/8, max(leastBody, l.limit/4/int64(max(1, l.targets))))
+	return min(most, l.limit/8, max(leastBody, l.limit/8/int64(max(1, l.targets))))
 }
 
 // running returns how many queries may run at once.

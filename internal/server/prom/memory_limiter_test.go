@@ -80,14 +80,14 @@ func TestQueriesAtOnceFitIntoTheLimit(t *testing.T) {
 	}
 }
 
-// All targets together may send a quarter of the limit at once, and each at least leastBody.
+// All targets together may send an eighth of the limit at once, and each at least leastBody.
 func TestBodiesOfAllTargetsFitIntoTheLimit(t *testing.T) {
 	for _, tt := range []struct {
 		limit   int64
 		targets int
 		want    int64
 	}{
-		{0, 100, 16 << 20}, {64 << 20, 1, 8 << 20}, {1 << 40, 1, 16 << 20}, {256 << 20, 8, 8 << 20}, {256 << 20, 1000, leastBody},
+		{0, 100, 16 << 20}, {64 << 20, 1, 8 << 20}, {1 << 40, 1, 16 << 20}, {256 << 20, 4, 8 << 20}, {256 << 20, 1000, leastBody},
 		{16 << 20, 4, 2 << 20},
 	} {
 		if got := newMemoryLimiter(tt.limit, tt.targets).mostBody(16 << 20); got != tt.want {
