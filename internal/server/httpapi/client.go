@@ -4,34 +4,21 @@ package httpapi
 
 import (
 	"net"
-	"net/netip"
 	"strconv"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/lib/clientname"
 )
 
-// clientOf names the client of a connection: its address, or the user at a unix socket. Addresses of IPv6 are cut to 64
-// bits, because one machine may choose the rest. All addresses of the loopback interface are one client for the same reason.
+// clientOf names the client of a connection: that of its address, or the user at a unix socket.
 func clientOf(conn net.Conn) string {
 	if local, ok := conn.(*net.UnixConn); ok {
 		return userOf(local)
 	}
-	addr, err := netip.ParseAddrPort(conn.RemoteAddr().String())
-	if err != nil {
-		return conn.RemoteAddr().String()
-	}
-	ip := addr.Addr().Unmap()
-	if ip.IsLoopback() {
-		return "127.0.0.1"
-	}
-	if ip.Is6() {
-		if prefix, err := ip.Prefix(64); err == nil {
-			return prefix.String()
-		}
-	}
-	return ip.String()
+	return clientname.Of(conn.RemoteAddr().String())
 }
 
 func userOf(conn *net.UnixConn) string {

@@ -10,7 +10,7 @@ import (
 )
 
 // Bounds of the CPU time that clients can make an agent spend on /metrics. A regular scraper (reserve) does not count:
-// its interval is the choice of whoever runs it.
+// its interval is the choice of the operator.
 const (
 	// shareOfCore is the accounted CPU time for other clients, per second. What they really take is about 1 % of a
 	// processor, because memory management, new connections and refusals are not accounted.

@@ -22,8 +22,8 @@ const (
 )
 
 // seriesShare is the share of the memory limit for the series of all targets. Half of it is reserved in equal parts,
-// one for each target, so that a target that grows cannot take the part of another one. The other half is for whoever
-// needs it first.
+// one for each target, so that a target that grows cannot take the part of another one. The other half is for the target
+// that needs it first.
 const seriesShare = 0.4
 
 // accounts know how much memory the series of each target take. Series stay in memory for up to three hours after their

@@ -6,10 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/teescope/teescope/internal/lib/clientname"
 )
 
 // Bounds of concurrent requests. A query may hold maxSamples and the text of its answer. A few at once keep two
@@ -47,7 +48,7 @@ func newConcurrencyLimiter(next http.Handler, running int) *concurrencyLimiter {
 
 // ServeHTTP implements http.Handler.
 func (c *concurrencyLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	client := clientOf(r)
+	client := clientname.Of(r.RemoteAddr) // or the name that the HTTP server gave
 	if !c.enter(r, client) {
 		// The error type is the one of a query that times out in the queue of Prometheus.
 		refuse(w, http.StatusServiceUnavailable, "timeout", fmt.Sprintf(
@@ -57,18 +58,6 @@ func (c *concurrencyLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer c.leave(client)
 	c.next.ServeHTTP(w, r)
-}
-
-// clientOf names the sender of a request: the name that the HTTP server gave, or its address.
-func clientOf(r *http.Request) string {
-	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		ip := from.Addr().Unmap()
-		if ip.IsLoopback() {
-			return "127.0.0.1" // one machine may choose any of 127.0.0.0/8
-		}
-		return ip.String()
-	}
-	return r.RemoteAddr
 }
 
 func (c *concurrencyLimiter) enter(r *http.Request, client string) bool {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/teescope/teescope/internal/lib/clientname"
 	"github.com/teescope/teescope/internal/server/prom/bound"
 )
 
@@ -227,8 +228,8 @@ func TestOneClientLeavesAPlaceToOthers(t *testing.T) {
 
 func TestLoopbackIsOneClient(t *testing.T) {
 	for from, want := range map[string]string{"127.0.0.2:1": "127.0.0.1", "[::1]:1": "127.0.0.1", "[::ffff:127.1.2.3]:1": "127.0.0.1", "10.0.0.1:1": "10.0.0.1", "user 0": "user 0"} {
-		if got := clientOf(&http.Request{RemoteAddr: from}); got != want {
-			t.Errorf("clientOf(%s) = %s, want %s", from, got, want)
+		if got := clientname.Of(from); got != want {
+			t.Errorf("clientname.Of(%s) = %s, want %s", from, got, want)
 		}
 	}
 }

@@ -28,7 +28,7 @@ type dirChecker struct {
 }
 
 // checkDataDir refuses a data directory that other users could replace, write, or fill with links. It checks each
-// directory above, because whoever may write one can rename what is below. A process that is not root risks its own files
+// directory above, because a user who may write one can rename what is below. A process that is not root risks its own files
 // only. The user owner may own the directory: the process becomes this user later.
 func checkDataDir(dir string, owner int) error {
 	if os.Geteuid() != 0 {
