@@ -23,7 +23,7 @@ type Roots struct{ Proc, Dev, Sys string }
 // A backend that prepares something or has background work also has Init, Run or Shutdown, as a service has
 // (package service). The collector internal/agent/collector/teehost uses the backends.
 type Backend interface {
-	// Name returns the TEE, which is also the name of the folder.
+	// Name names the backend in errors: the TEE, or the folder of a further backend for the same TEE.
 	Name() teelabel.Kind
 	// Describe lists every family that Collect can emit. The list is constant.
 	Describe() []*metric.Desc

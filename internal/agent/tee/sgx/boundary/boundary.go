@@ -96,13 +96,14 @@ type Backend struct {
 	scanned    time.Time
 }
 
-// New returns a backend. Init loads its programs.
+// New returns a backend. Init loads its programs. The prefix of probes is a label value, which dashboards and rules of
+// users select, so it is not the name of the package.
 func New(o Options) *Backend {
 	return &Backend{opts: o, families: count.NewFamilies(), probes: probe.NewFamilies("transition/"), now: time.Now}
 }
 
-// Name implements tee.Backend. Names of probes begin with it, so it kept its value when the package was renamed.
-func (b *Backend) Name() teelabel.Kind { return "transition" }
+// Name implements tee.Backend. The backend named after the TEE is package driver.
+func (b *Backend) Name() teelabel.Kind { return "boundary" }
 
 // Describe implements tee.Backend.
 func (b *Backend) Describe() []*metric.Desc { return b.families.All() }
