@@ -35,7 +35,7 @@ LAYOUTS   := $(addsuffix /layout.go,$(filter-out %.o,$(LAYOUT_OF)))
 
 # What `make generate` writes; `make check-generated` writes it again and compares.
 GENERATED := $(BPF_OBJ) $(LAYOUTS) internal/agent/collector/system/syscalls.go docs/dev/probe-cost.md \
-	web/dist internal/server/dashboards/panels.json internal/server/report/questions.json internal/server/pagequery/pagequery.json deploy/grafana/dashboards docs/user/metrics.md docs/user/cli.md
+	web/dist internal/server/dashboards/panels.json internal/server/report/questions.json internal/server/pagequery/pagequery.json web/src/panels/metrics.json deploy/grafana/dashboards docs/user/metrics.md docs/user/cli.md
 
 .PHONY: help
 help: ## list the targets
@@ -50,8 +50,8 @@ build: ## build bin/teescope with Go alone
 run: build ## build, then start the main job: agent, storage and page on 127.0.0.1:9750
 	$(SUDO) $(BIN) up
 
-.PHONY: generate generate-bpf generate-layouts generate-go generate-probe-cost generate-web generate-dashboards generate-docs check-generated
-generate: generate-bpf generate-layouts generate-go generate-probe-cost generate-web generate-dashboards generate-docs ## write all generated files: BPF objects, tables, page, documents
+.PHONY: generate generate-bpf generate-layouts generate-go generate-probe-cost generate-dashboards generate-web generate-docs check-generated
+generate: generate-bpf generate-layouts generate-go generate-probe-cost generate-dashboards generate-web generate-docs ## write all generated files: BPF objects, tables, page, documents
 
 generate-bpf: $(BPF_OBJ) ## compile the BPF programs to the committed objects (clang 14)
 
@@ -70,6 +70,7 @@ generate-web: web/node_modules/.package-lock.json ## build the page into web/dis
 
 generate-dashboards: web/node_modules/.package-lock.json ## write the page's panels as JSON, and as Grafana dashboards
 	cd web && node write-dashboards.mjs ../internal/server/dashboards/panels.json ../internal/server/report/questions.json ../internal/server/pagequery/pagequery.json
+	$(GO) run ./internal/server/dashboards/genmetrics web/src/panels/metrics.json
 	$(GO) run ./cmd/teescope dashboards export deploy/grafana/dashboards >/dev/null
 
 generate-probe-cost: $(BPF_OBJ) ## write docs/dev/probe-cost.md with the instructions of the committed objects
@@ -100,7 +101,7 @@ lint-go: $(TOOLS)/golangci-lint ## golangci-lint (pinned in tools/go.mod)
 	$(TOOLS)/golangci-lint run --allow-parallel-runners ./...
 
 # Each command of the module: what none of them reaches is dead, except the functions in tools/dead.txt.
-COMMANDS := ./cmd/teescope ./bench/... ./testbed/... ./test/vm/guest ./docs/gen ./deploy/sbom ./internal/agent/bpf/genlayout ./internal/agent/collector/system/gensyscalls
+COMMANDS := ./cmd/teescope ./bench/... ./testbed/... ./test/vm/guest ./docs/gen ./deploy/sbom ./internal/agent/bpf/genlayout ./internal/server/dashboards/genmetrics ./internal/agent/collector/system/gensyscalls
 
 lint-dead: $(TOOLS)/deadcode ## functions that no command reaches, compared with tools/dead.txt
 	@$(TOOLS)/deadcode -f '{{$$path := .Path}}{{range .Funcs}}{{println (printf "%s.%s" $$path .Name)}}{{end}}' $(COMMANDS) | \

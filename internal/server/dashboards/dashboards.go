@@ -54,8 +54,7 @@ type Panel struct {
 	Columns    []Column    `json:"columns"`
 	SortBy     int         `json:"sortBy"`
 	Filters    bool        `json:"filters"`
-	First      string      `json:"first"`   // of a box plot: what is shown first
-	Metrics    []string    `json:"metrics"` // the metrics of its queries, as named in docs/user/metrics.md
+	First      string      `json:"first"` // of a box plot: what is shown first
 }
 
 // Empty is the text of a panel without data.

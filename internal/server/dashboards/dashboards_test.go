@@ -256,6 +256,22 @@ func TestExprHasGrafanasVariables(t *testing.T) {
 	}
 }
 
+func TestMetricsOfAPanel(t *testing.T) {
+	p := Panel{
+		Info:    &Info{Expr: `a_info{$candidates}`},
+		Queries: []Query{{Expr: `$rate(b_seconds_sum{c="d_total{e}",$nodes}[$window]) / $rate(b_seconds_count{$nodes}[$window])`}},
+		Columns: []Column{{Expr: "sum by (f) (g:h{$workloads}) / on (f) a_info{$workloads}"}},
+	}
+	if got, err := p.Metrics(); err != nil || !slices.Equal(got, []string{"b_seconds", "a_info", "g:h"}) {
+		t.Errorf("the metrics are %q, %v", got, err)
+	}
+	for _, expr := range []string{"a{$furlongs}", "sum by (", "1 + 2"} {
+		if got, err := (Panel{Queries: []Query{{Expr: expr}}}).Metrics(); err == nil {
+			t.Errorf("%s has the metrics %q", expr, got)
+		}
+	}
+}
+
 // TestLegendsSayTheMachine: workloads of the same name on two machines are two series.
 func TestLegendsSayTheMachine(t *testing.T) {
 	for _, c := range []struct{ expr, legend, want string }{

@@ -205,7 +205,11 @@ func (l linked) Build() (dashboard.Panel, error) {
 
 func grafanaPanel(p Panel, span uint32) (cog.Builder[dashboard.Panel], error) {
 	b, err := grafanaKind(p, span)
-	return linked{b, p.Metrics}, err
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := p.Metrics()
+	return linked{b, metrics}, err
 }
 
 func grafanaKind(p Panel, span uint32) (cog.Builder[dashboard.Panel], error) {

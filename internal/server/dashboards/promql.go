@@ -3,6 +3,8 @@
 package dashboards
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/teescope/teescope/internal/lib/promql"
@@ -76,6 +78,34 @@ func overRange(expr string) string {
 func byInstance(expr string) bool {
 	filled, err := pagequery.Filling{Step: 60, Scrape: 5}.Fill(expr)
 	return err == nil && promql.GroupsBy(filled, instanceVariable)
+}
+
+// seriesSuffixes end the names of a histogram's series.
+var seriesSuffixes = []string{"_bucket", "_sum", "_count"}
+
+// Metrics returns the metrics in the queries of a panel, as named in docs/user/metrics.md: a histogram once, without
+// the suffixes of its series.
+func (p Panel) Metrics() ([]string, error) {
+	var names []string
+	for _, q := range p.AllQueries() {
+		filled, err := pagequery.Filling{Step: 60, Scrape: 5}.Fill(q.Expr)
+		if err != nil {
+			return nil, err
+		}
+		found := promql.Metrics(filled)
+		if len(found) == 0 {
+			return nil, fmt.Errorf("the query %s names no metric", q.Expr)
+		}
+		for _, name := range found {
+			for _, suffix := range seriesSuffixes {
+				name = strings.TrimSuffix(name, suffix)
+			}
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
 }
 
 // grafanaLegend returns a legend for Grafana. Grafana has no alternatives, and absent labels are empty, so it lists all

@@ -176,8 +176,3 @@ export function complete(text: string, cursor: number, place: Place, chosen: Sug
       return put(chosen.text, chosen.about === "function" ? "(" : "");
   }
 }
-
-/** Returns the known metrics that a query names. */
-export function metricsIn(text: string, known: ReadonlySet<string>): string[] {
-  return [...new Set(text.match(/[a-zA-Z_:][\w:]*/g) ?? [])].filter((word) => known.has(word));
-}

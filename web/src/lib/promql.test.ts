@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { fillLegend, fillTemplate, rateFunction, rateWindow, seriesName, workloadMatcher } from "./promql";
+import { fillLegend, fillTemplate, metricsIn, rateFunction, rateWindow, seriesName, workloadMatcher } from "./promql";
 
 const filling = { workloads: [], step: 5, scrapeInterval: 5, age: 1000 };
 
@@ -121,4 +121,8 @@ describe("seriesName", () => {
   ])("%s of %j with several machines %s", (template, of, several, want) => {
     expect(seriesName(template, of, several)).toBe(want);
   });
+});
+
+it("finds the metrics that a query names", () => {
+  expect(metricsIn("sum by (up_label) (rate(up[5m])) / up", new Set(["up", "other"]))).toEqual(["up"]);
 });

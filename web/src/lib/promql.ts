@@ -89,6 +89,14 @@ export function rateFunction({ step, scrapeInterval, age = Infinity }: Filling):
   return age < SCRAPES_IN_WINDOW * scrapeInterval || isDense(step, scrapeInterval) ? "irate" : "rate";
 }
 
+/**
+ * Returns the words of a query that are names of known metrics. It is no parser: only Go parses PromQL. It also accepts a
+ * query that is being typed, which no parser does.
+ */
+export function metricsIn(text: string, known: Pick<ReadonlySet<string>, "has">): string[] {
+  return [...new Set(text.match(/[a-zA-Z_:][\w:]*/g) ?? [])].filter((word) => known.has(word));
+}
+
 const PLACEHOLDER = new RegExp(`\\{\\$nodes\\}|,\\$nodes\\b|\\$(${PLACEHOLDERS.join("|")})\\b`, "g");
 
 export function fillTemplate(template: string, filling: Filling): string {

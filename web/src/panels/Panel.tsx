@@ -9,7 +9,7 @@ import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { UNIT_LABEL } from "../lib/units";
 import { ViewLink } from "../lib/ViewLink";
-import { families } from "./panel-queries";
+import { families } from "./families";
 import { useEmptyReason } from "./empty-reason";
 import { PanelMenu } from "./PanelMenu";
 import { notReached } from "./reach";

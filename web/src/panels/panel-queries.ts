@@ -50,12 +50,6 @@ export function panelQueries(def: PanelDef): PanelQuery[] {
   }
 }
 
-/** Returns the metrics of a panel as in docs/user/metrics.md: histograms without the suffixes of their series. */
-export function families(def: PanelDef): string[] {
-  const names = expressions(def).flatMap((expr) => expr.match(/[a-zA-Z_:][\w:]*(?=\{)/g) ?? []);
-  return [...new Set(names.map((name) => name.replace(/_(?:bucket|sum|count)$/, "")))];
-}
-
 /** Reports whether a panel consists of rows, each identified by its key labels. */
 export function isTabular(def: PanelDef): def is Extract<PanelDef, { keys: unknown }> {
   return "keys" in def;

@@ -5,8 +5,9 @@
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "../../api/errors";
 import { quote } from "../../lib/filters";
-import { complete, metricsIn, type Place, placeOf, type Suggestion, suggest } from "../../lib/promql-complete";
+import { complete, type Place, placeOf, type Suggestion, suggest } from "../../lib/promql-complete";
 import { LONGEST_QUERY } from "../../lib/page-params";
+import { metricsIn } from "../../lib/promql";
 import { useRequest, useShown } from "../../panels/use-data";
 import { explainRefusal } from "./advice";
 

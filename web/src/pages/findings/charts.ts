@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Finds the panel that shows the family of a piece of evidence.
+import { metricsIn } from "../../lib/promql";
 import type { PageId } from "../../lib/url";
 import { CONTAINERS } from "../../panels/dashboards/containers";
 import { INFRASTRUCTURE } from "../../panels/dashboards/infrastructure";
 import { SYSTEM } from "../../panels/dashboards/system";
 import { TEE } from "../../panels/dashboards/tee";
-import { expressions } from "../../panels/panel-queries";
+import { families } from "../../panels/families";
 import type { Section } from "../../panels/types";
 
 export interface Place {
@@ -22,18 +23,15 @@ const PAGES: readonly [PageId, readonly Section[]][] = [
   ["infrastructure", INFRASTRUCTURE],
 ];
 
-/** Returns the families in an expression. */
-function familiesOf(expr: string): string[] {
-  return expr.match(/\b(?:teescope|sgx|container|node)_\w+/g) ?? [];
-}
+/** The first panel of each metric and of each series of a histogram. */
+const CHARTS: ReadonlyMap<string, Place> = new Map(
+  PAGES.flatMap(([page, sections]) => sections.flatMap((s) => s.panels).map((def) => ({ page, panel: def.id, title: def.title })))
+    .reverse() // a later entry of a map replaces an earlier one
+    .flatMap((place) => families({ id: place.panel }).flatMap((name) => ["", "_bucket", "_sum", "_count"].map((suffix) => [name + suffix, place] as const))),
+);
 
-/** Returns the first panel with one of the families. Panels by label of the evidence come first on their pages. */
+/** Returns the first panel with a metric of the query. Panels by label of the evidence come first on their pages. */
 export function chartOf(query: string): Place | undefined {
-  for (const family of familiesOf(query)) {
-    for (const [page, sections] of PAGES) {
-      const def = sections.flatMap((s) => s.panels).find((p) => familiesOf(expressions(p).join(" ")).includes(family));
-      if (def) return { page, panel: def.id, title: def.title };
-    }
-  }
-  return undefined;
+  const [name] = metricsIn(query, CHARTS);
+  return name === undefined ? undefined : CHARTS.get(name);
 }

@@ -113,12 +113,12 @@ it.each([
 describe("the chart of a query", () => {
   it.each([
     ["sum(rate(teescope_syscalls_total[5m]))", "system", "syscalls-by-name"],
-    ['(sum by (x) (rate(sgx_transitions_total[5m]))) and on (x) label_replace(vector(1), "x", "y", "", "")', "tee", undefined],
+    ['(sum by (x) (rate(teescope_enclave_transitions_total[5m]))) and on (x) label_replace(vector(1), "x", "y", "", "")', "tee", undefined],
+    ["sum by (instance) (rate(sgx_load_back_seconds_sum[5m]))", "tee", undefined],
     ["rate(node_vmstat_pgmajfault[5m])", "infrastructure", undefined],
   ])("of %s is on %s", (query, page, panel) => {
     const place = chartOf(query);
-    if (page === "system") expect(place).toMatchObject({ page, panel });
-    else if (place) expect(place.page).toBe(page);
+    expect(place).toMatchObject({ page, panel: panel ?? place?.panel });
   });
 
   it("is undefined for a family without a panel", () => {

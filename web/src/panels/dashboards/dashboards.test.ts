@@ -3,7 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { fillTemplate } from "../../lib/promql";
-import { expressions, families, isTabular } from "../panel-queries";
+import { families } from "../families";
+import { expressions, isTabular } from "../panel-queries";
 import type { PanelDef } from "../types";
 import { DASHBOARDS } from "./index";
 
