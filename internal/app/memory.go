@@ -18,6 +18,10 @@ const (
 // machine belongs to its workloads.
 const gcPercent = 50
 
+// collectorShare is the share of a wanted limit that the Go runtime gets. The runtime exceeds its limit for a moment when
+// queries allocate faster than it collects. The rest is room for that.
+const collectorShare = 7.0 / 8
+
 // tuneMemory sets the wanted memory limit, or the default limit when wanted is 0. GOGC and GOMEMLIMIT in the
 // environment take precedence over the defaults.
 func tuneMemory(wanted, limit int64) {
@@ -26,7 +30,7 @@ func tuneMemory(wanted, limit int64) {
 	}
 	switch {
 	case wanted > 0:
-		debug.SetMemoryLimit(wanted)
+		debug.SetMemoryLimit(int64(collectorShare * float64(wanted)))
 	case os.Getenv("GOMEMLIMIT") == "":
 		debug.SetMemoryLimit(limit)
 	}

@@ -240,7 +240,8 @@ func (p *process) ended(t *testing.T, within time.Duration) error {
 // teescope is a running agent, server or up.
 type teescope struct {
 	*process
-	addr string // host:port
+	addr  string          // host:port
+	files map[int]float64 // by process: the fewest bytes of files that peak has seen in memory
 }
 
 // startWithin limits the time until /-/ready answers. The promise is a chart within two seconds on a quiet machine,

@@ -18,10 +18,13 @@ import (
 const (
 	// nearLimit is the share in use above which the collector would run most of the time.
 	nearLimit = 0.8
-	// queryShare is the share for all concurrent queries together.
-	queryShare = 0.5
-	// bytesPerSample is what a query needs for a sample that it holds, and for its text in the answer.
-	bytesPerSample = 32
+	// queryShare is the share for the labels and chunks of all concurrent queries together, and sampleShare the one for
+	// their samples and answers.
+	queryShare  = 0.5
+	sampleShare = 0.25
+	// bytesPerSample is what a query needs for a sample that it holds (16), and for its text in the answer (up to 24),
+	// which is copied when its buffer grows.
+	bytesPerSample = 64
 	// perQuery is what a query over 100,000 series needs for labels and chunks, before it holds any sample. Measured:
 	// four such queries raised the memory in use from 200 to 315 MiB.
 	perQuery = 128 << 20
@@ -29,9 +32,10 @@ const (
 	leastBody = 4 << 20
 	// collectEvery is the minimum time between two forced collections.
 	collectEvery = time.Second
-	// atLimit is the share in use at which running queries are ended, and watchEvery the time between two looks at it. The
-	// estimates of package bound hold for one query. This holds for all, and for what else takes memory meanwhile.
-	atLimit    = 0.9
+	// atLimit is the share taken from the kernel at which running queries are ended, and watchEvery the time between two
+	// looks at it. The Go runtime begins to collect without a pause below it. The estimates of package bound hold for one
+	// query. This holds for all, and for what else takes memory meanwhile.
+	atLimit    = 15.0 / 16
 	watchEvery = 20 * time.Millisecond
 )
 
@@ -48,6 +52,7 @@ type memoryLimiter struct {
 	limit   int64         // bytes; 0 is none
 	targets int           // that are scraped at once
 	live    func() uint64 // bytes in use at the last collection
+	taken   func() uint64 // bytes taken from the kernel, with garbage and free ones
 	collect func()
 
 	mu        sync.Mutex
@@ -59,7 +64,8 @@ type memoryLimiter struct {
 
 func newMemoryLimiter(limit int64, targets int) *memoryLimiter {
 	return &memoryLimiter{
-		limit: limit, targets: targets, live: liveHeap, collect: runtime.GC, queries: map[*context.CancelCauseFunc]struct{}{},
+		limit: limit, targets: targets, live: liveHeap, taken: takenMemory, collect: runtime.GC,
+		queries: map[*context.CancelCauseFunc]struct{}{},
 	}
 }
 
@@ -67,6 +73,13 @@ func liveHeap() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()
+}
+
+// takenMemory is what the limit of the Go runtime is compared with.
+func takenMemory() uint64 {
+	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64() - s[1].Value.Uint64()
 }
 
 // near reports whether the memory limit is near. Memory in use at the last collection may be free by now. Without
@@ -91,7 +104,7 @@ func (l *memoryLimiter) maxSamples() int {
 	if l.limit == 0 {
 		return maxSamples
 	}
-	return min(maxSamples, int(queryShare*float64(l.limit)/bytesPerSample)/l.running())
+	return min(maxSamples, int(sampleShare*float64(l.limit)/bytesPerSample)/l.running())
 }
 
 // queryBytes returns the memory that one query may take besides its samples.
@@ -132,9 +145,9 @@ func (l *memoryLimiter) watchAll() {
 			l.watched.Unlock()
 			return
 		}
-		if float64(l.live()) > atLimit*float64(l.limit) {
+		if taken := l.taken(); float64(taken) > atLimit*float64(l.limit) {
 			for cancel := range l.queries {
-				(*cancel)(&memoryError{l.reason()})
+				(*cancel)(&memoryError{l.used(taken)})
 			}
 		}
 		l.watched.Unlock()
@@ -181,6 +194,8 @@ func (l *memoryLimiter) refusal() error {
 	return fmt.Errorf("%s; no new series are accepted: raise the limit, or scrape fewer series", l.reason())
 }
 
-func (l *memoryLimiter) reason() string {
-	return fmt.Sprintf("memory.limit is near: %d of %d MiB are in use", l.live()>>20, l.limit>>20)
+func (l *memoryLimiter) reason() string { return l.used(l.live()) }
+
+func (l *memoryLimiter) used(bytes uint64) string {
+	return fmt.Sprintf("memory.limit is near: %d of %d MiB are in use", bytes>>20, l.limit>>20)
 }

@@ -71,7 +71,7 @@ func TestGarbageIsNotHeldAgainstQueries(t *testing.T) {
 
 func TestQueriesAtOnceFitIntoTheLimit(t *testing.T) {
 	for limit, want := range map[int64]struct{ running, samples int }{
-		0: {maxRunning, maxSamples}, 64 << 20: {1, 1 << 20}, 256 << 20: {2, 2 << 20}, 1 << 40: {maxRunning, maxSamples},
+		0: {maxRunning, maxSamples}, 64 << 20: {1, 256 << 10}, 256 << 20: {2, 512 << 10}, 1 << 40: {maxRunning, maxSamples},
 	} {
 		p := newMemoryLimiter(limit, 1)
 		if p.running() != want.running || p.maxSamples() != want.samples {

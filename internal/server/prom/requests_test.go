@@ -114,15 +114,14 @@ func TestListsAreBounded(t *testing.T) {
 // Running queries end when the memory limit is reached, with the reason.
 func TestQueriesEndAtTheMemoryLimit(t *testing.T) {
 	l := newMemoryLimiter(100<<20, 1)
-	l.live = func() uint64 { return 91 << 20 }
+	l.taken = func() uint64 { return 94 << 20 }
 	ctx, done := l.watch(t.Context())
 	defer done()
 	<-ctx.Done()
 	var memory *memoryError
-	if err := context.Cause(ctx); !errors.As(err, &memory) || !strings.Contains(fmt.Sprint(err), "91 of 100 MiB are in use; the query was ended") {
+	if err := context.Cause(ctx); !errors.As(err, &memory) || !strings.Contains(fmt.Sprint(err), "94 of 100 MiB are in use; the query was ended") {
 		t.Errorf("%v", err)
 	}
-	l.live = func() uint64 { return 89 << 20 }
 	if l.limit = 0; l.queryBytes() != maxQueryBytes {
 		t.Error("without a limit the budget of a query is not the constant one")
 	}
