@@ -142,8 +142,8 @@ UNIT_PKGS = $$($(GO) list -f '{{$$ebpf := false}}{{range .Deps}}{{if eq . "githu
 .PHONY: check unit fresh
 check: build lint unit test-web ## what to run before each commit, in three minutes: build, linters, tests that need no root
 
-unit: ## the Go tests of the packages that load no eBPF
-	$(GOTEST) $(UNIT_PKGS)
+unit: ## the Go tests of the packages that load no eBPF, without TestSoak
+	$(GOTEST) -short $(UNIT_PKGS)
 
 fresh: ## the README's commands on a minimal Debian 12 in a directory (needs root)
 	test/fresh

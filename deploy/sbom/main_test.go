@@ -18,7 +18,8 @@ import (
 func TestListsWhatTheBinaryContains(t *testing.T) {
 	const top = "../.."
 	bin, to := filepath.Join(t.TempDir(), "teescope"), filepath.Join(t.TempDir(), "teescope.cdx.json")
-	run(t, top, "go", "build", "-o", bin, "./cmd/teescope")
+	// The flags of `make build`, whose packages are in the build cache.
+	run(t, top, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "./cmd/teescope")
 	if err := write(bin, filepath.Join(top, "web/package-lock.json"), to); err != nil {
 		t.Fatal(err)
 	}

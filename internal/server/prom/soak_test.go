@@ -59,6 +59,9 @@ func inUse() uint64 {
 // TestSoak runs many compactions of the head, truncations of the log and deletions of old blocks. No sample is lost or
 // stored twice, and memory, files and goroutines do not grow.
 func TestSoak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes 40 s, in which it mostly waits; make test runs it")
+	}
 	var log logs
 	o := options(t.TempDir(), &log)
 	target := &counting{}
