@@ -66,12 +66,20 @@ type Result struct {
 	blind          bool // nothing could be judged
 	unknownRules   map[string]bool
 	unknownTargets map[query.Target]bool
+	uncertain      map[ruled]bool
 }
 
-// Knows reports whether an existing cause would have been found. The rule must have had its data, and the workload, if
-// it still exists, must have existed for long enough.
+// ruled is a target that a rule judged.
+type ruled struct {
+	rule   string
+	target query.Target
+}
+
+// Knows reports whether an existing cause would have been found. The rule must have had its data, and these must have been
+// accurate enough. The workload, if it still exists, must have existed for long enough.
 func (r Result) Knows(rule, workload, instance string) bool {
-	return !r.blind && !r.unknownRules[rule] && !r.unknownTargets[query.Target{Workload: workload, Instance: instance}]
+	t := query.Target{Workload: workload, Instance: instance}
+	return !r.blind && !r.unknownRules[rule] && !r.unknownTargets[t] && !r.uncertain[ruled{rule, t}]
 }
 
 // Skip is a rule that judged no workload.
@@ -101,6 +109,7 @@ func Evaluate(ctx context.Context, source query.Source, rules []Rule, options Op
 		At: o.At, Window: o.Window, Findings: rank(judged.drafts), Problems: q.problems, Workloads: len(judged.workloads),
 		Checked: judged.checked, Skipped: judged.skipped, blind: seen.blind != "",
 		unknownRules: seen.uncountedRules, unknownTargets: make(map[query.Target]bool),
+		uncertain: judged.uncertain,
 	}
 	for _, rule := range judged.unanswered {
 		result.unknownRules[rule] = true

@@ -27,11 +27,12 @@ type judgement struct {
 	unanswered []string              // rules of which a query failed
 	workloads  map[query.Target]bool // that a rule judged
 	gaps       []query.Target        // machines that could not be judged
+	uncertain  map[ruled]bool        // whose estimates are not accurate enough for the rule
 }
 
 // judgeAll applies each rule to each target, or to each machine.
 func judgeAll(q *inquiry, s scene, rules []Rule, targets []query.Target) judgement {
-	j := judgement{checked: []string{}, skipped: []Skip{}, workloads: make(map[query.Target]bool)}
+	j := judgement{checked: []string{}, skipped: []Skip{}, workloads: make(map[query.Target]bool), uncertain: make(map[ruled]bool)}
 	for _, rule := range rules {
 		why, failed := s.unfit(rule)
 		if failed {
@@ -46,8 +47,11 @@ func judgeAll(q *inquiry, s scene, rules []Rule, targets []query.Target) judgeme
 			machines, gaps := s.machinesOf(q, rule)
 			at, j.gaps = machines, append(j.gaps, gaps...)
 		}
-		drafts, looked := s.judge(q, rule, at)
+		drafts, looked, uncertain := s.judge(q, rule, at)
 		j.drafts = append(j.drafts, drafts...)
+		for _, t := range uncertain {
+			j.uncertain[ruled{rule.Name, t}] = true
+		}
 		if len(looked) == 0 {
 			j.skipped = append(j.skipped, Skip{rule.Name, "no workload has data for this rule"})
 			continue
@@ -62,26 +66,31 @@ func judgeAll(q *inquiry, s scene, rules []Rule, targets []query.Target) judgeme
 	return j
 }
 
-// judge applies one rule to targets. It returns the targets that had data for the rule.
-func (s scene) judge(q *inquiry, rule Rule, targets []query.Target) (drafts []draft, looked []query.Target) {
+// judge applies one rule to targets. It returns the targets that had data for the rule, and those whose estimates are not
+// accurate enough.
+func (s scene) judge(q *inquiry, rule Rule, targets []query.Target) (drafts []draft, looked, uncertain []query.Target) {
 	for _, t := range targets {
 		w, own := s.view(rule, t)
 		if !own && !rule.Machine {
 			continue
 		}
 		looked = append(looked, t)
-		verdict, err := ask(rule, w)
+		verdict, certain, err := s.verdict(rule, w)
 		if err == nil && verdict != nil {
 			var d draft
 			if d, err = s.draft(rule, w, verdict); err == nil {
 				drafts = append(drafts, d)
 			}
 		}
+		if !certain {
+			uncertain = append(uncertain, t)
+			q.note(query.Problem{Kind: query.Gap, Workload: t.Workload, Instance: t.Instance, Error: inaccurate, Rules: []string{rule.Name}})
+		}
 		if err != nil {
 			q.note(query.Problem{Kind: query.Broken, Workload: t.Workload, Instance: t.Instance, Error: err.Error(), Rules: []string{rule.Name}})
 		}
 	}
-	return drafts, looked
+	return drafts, looked, uncertain
 }
 
 // unfit returns why a rule cannot judge anything, and whether a failed query is the reason.

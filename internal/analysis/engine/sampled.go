@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -16,8 +17,11 @@ import (
 // sampling exceeds it too (docs/decisions/overhead.md).
 const (
 	varianceQuery = `sum by (workload, instance, family) (increase(teescope_sampling_variance_total[$window])) > 0`
+	totalQuery    = `sum by (workload, instance) (rate(%s[$window]))`
 	offQuery      = `max by (instance) (max_over_time(teescope_self_level{level="off"}[$window])) > 0`
-	notCounted    = "frequent events were not counted in a part of the window, because watching exceeded overhead.budget"
+	inaccurate    = "its events are estimated from samples, and the cause does not exist in the whole 95 % interval of the estimates: " +
+		"analyse a longer window, or raise overhead.budget"
+	notCounted = "frequent events were not counted in a part of the window, because watching exceeded overhead.budget"
 )
 
 // frequent maps the families of frequent events to the value of the label family of their variance.
@@ -28,18 +32,31 @@ var frequent = map[string]string{
 // sampling describes the accuracy of the counts of frequent events.
 type sampling struct {
 	variance  map[string]map[query.Target]float64 // of the number of events in the window, by family
+	rate      map[string]map[query.Target]float64 // of all events in the window, by metric; only of those with a variance
 	uncounted map[string]bool                     // instances whose frequent events were not counted
 }
 
 // readSampling queries the accuracy of the counts of frequent events.
 func readSampling(q *inquiry) (s sampling, blind string) {
-	s = sampling{variance: make(map[string]map[query.Target]float64), uncounted: make(map[string]bool)}
+	s = sampling{
+		variance: make(map[string]map[query.Target]float64), rate: make(map[string]map[query.Target]float64),
+		uncounted: make(map[string]bool),
+	}
 	for _, v := range q.own(varianceQuery).samples {
 		family := v.Labels["family"]
 		if s.variance[family] == nil {
 			s.variance[family] = make(map[query.Target]float64)
 		}
 		s.variance[family][query.TargetOf(v.Labels)] += v.Value
+	}
+	for metric, family := range frequent {
+		if s.variance[family] == nil {
+			continue
+		}
+		s.rate[metric] = make(map[query.Target]float64)
+		for _, v := range q.own(fmt.Sprintf(totalQuery, metric)).samples {
+			s.rate[metric][query.TargetOf(v.Labels)] += v.Value
+		}
 	}
 	off := q.own(offQuery)
 	for _, v := range off.samples {
@@ -80,15 +97,97 @@ func (s sampling) rulesWithoutCounts(q *inquiry, n needs) map[string]bool {
 // interval returns the 95 % interval of the rate of all events of a workload. There is none for a part of the events,
 // and none if every event was counted.
 func (s sampling) interval(window time.Duration, expr string, p query.Target, value float64) (low, high *float64) {
-	family, over, ok := promql.SummedRate(expr)
+	metric, over, ok := promql.SummedRate(expr)
 	if !ok || over != window {
 		return nil, nil
 	}
-	variance := s.variance[frequent[family]][p]
-	if variance == 0 {
+	half := s.halfWidth(metric, p, window, window)
+	if half == 0 {
 		return nil, nil
 	}
-	half := 1.96 * math.Sqrt(variance) / window.Seconds()
 	l, h := max(0, value-half), value+half
 	return &l, &h
+}
+
+// halfWidth returns half of the 95 % interval of the rate of all events of a metric over a part of the window. The
+// variance is assumed to grow evenly through the window. It is 0 if every event was counted.
+func (s sampling) halfWidth(metric string, p query.Target, window, over time.Duration) float64 {
+	variance := s.variance[frequent[metric]][p] * over.Seconds() / window.Seconds()
+	return 1.96 * math.Sqrt(variance) / over.Seconds()
+}
+
+// verdict judges one workload. Where its events were sampled, the rule also judges the lower and the upper ends of their
+// 95 % intervals. All families are at the same end at once, because they share their sampling windows.
+//
+// A verdict must hold at both ends. Its gain then covers the gains at both, and its severity and confidence are the
+// lowest. The result is not certain if the verdict holds for the estimate and not at both ends.
+func (s scene) verdict(rule Rule, w Workload) (v *Verdict, certain bool, err error) {
+	v, err = ask(rule, w)
+	if err != nil || v == nil {
+		return nil, true, err
+	}
+	for _, end := range []float64{-1, 1} {
+		shifted, sampled := s.shift(rule, w, end)
+		if !sampled {
+			return v, true, nil
+		}
+		other, err := ask(rule, shifted)
+		if err != nil {
+			return nil, true, err
+		}
+		if other == nil {
+			return nil, false, nil
+		}
+		if err := sound(other); err != nil {
+			return nil, true, err
+		}
+		v = v.within(other)
+	}
+	return v, true, nil
+}
+
+// shift returns the workload with the rates of sampled events at an end of their intervals: -1 is the lower one. The
+// relative error of a part of the events, such as one system call, is larger than that of all by the square root of its
+// share, because fewer were sampled.
+func (s scene) shift(rule Rule, w Workload, end float64) (shifted Workload, sampled bool) {
+	shifted = w
+	shifted.values = maps.Clone(w.values)
+	t := query.Target{Workload: w.Name, Instance: w.Instance}
+	for _, signal := range rule.Signals {
+		metric, over, ok := promql.SelectedRate(s.expr(signal.Query))
+		if !ok {
+			continue
+		}
+		half, all := s.halfWidth(metric, t, s.Window, over), s.rate[metric][t]
+		if half == 0 || all == 0 {
+			continue
+		}
+		sampled = true
+		moved := slices.Clone(w.values[signal.Name])
+		for i, v := range moved {
+			moved[i].Value = max(0, v.Value+end*half*math.Sqrt(v.Value/max(all, v.Value)))
+		}
+		shifted.values[signal.Name] = moved
+	}
+	return shifted, sampled
+}
+
+// within returns the verdict with the claims that another one supports too.
+func (v *Verdict) within(other *Verdict) *Verdict {
+	both := *v
+	if v.Gain != nil {
+		gain := *v.Gain
+		gain.Low = 0
+		if other.Gain != nil {
+			gain.Low, gain.High = min(v.Gain.Low, other.Gain.Low), max(v.Gain.High, other.Gain.High)
+		}
+		both.Gain = &gain
+	}
+	if v.Severity != "" && v.Severity.LeastGain() > other.Severity.LeastGain() {
+		both.Severity = other.Severity
+	}
+	if v.Confidence.Weight() > other.Confidence.Weight() {
+		both.Confidence = other.Confidence
+	}
+	return &both
 }

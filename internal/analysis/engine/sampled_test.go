@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
@@ -46,6 +47,94 @@ func TestSampledRatesHaveAnInterval(t *testing.T) {
 	e := r.Findings[1].Evidence[0]
 	if half := 1.96 * 3000 / 300; e.Low == nil || e.High == nil || math.Abs(*e.Low-(100-half)) > 1e-9 || math.Abs(*e.High-(100+half)) > 1e-9 {
 		t.Errorf("100 calls/s, with a standard error of 3,000 calls in 300 s: %+v", e)
+	}
+}
+
+// Counts are 1,000 of each call, with a standard error of all calls of 5 %: 100 of 2,000, over 100 s. The 95 % interval of
+// all calls is 2,000 +- 196, and that of one call 1,000 +- 196/sqrt(2).
+func TestAVerdictHoldsInTheWholeInterval(t *testing.T) {
+	const all = `sum by (workload, instance, syscall) (rate(teescope_syscalls_total[$window]))`
+	const reads = `sum by (workload, instance) (rate(teescope_syscalls_total{syscall="read"}[$window]))`
+	const total = `sum by (workload, instance) (rate(teescope_syscalls_total[$window]))`
+	answers := func(variance float64) *fake {
+		f := &fake{answers: map[string][]query.Sample{
+			fiveMinutes(all):           {sample("w", 1000, "syscall", "read"), sample("w", 1000, "syscall", "write")},
+			fiveMinutes(reads):         {sample("w", 1000)},
+			fiveMinutes(total):         {sample("w", 2000)},
+			fiveMinutes(varianceQuery): {sample("w", variance, "family", "syscalls")},
+		}}
+		return f
+	}
+	const events = 300 // seconds of the window
+	sampled := math.Pow(100*events, 2)
+	below := func(name, query string, limit, share float64) Rule {
+		r := above(name, query, 0, share)
+		judge := r.Judge
+		r.Judge = func(w Workload) *Verdict {
+			if v, _ := w.Value(r.Signals[0]); v >= limit {
+				return nil
+			}
+			return judge(w)
+		}
+		return r
+	}
+	for _, tt := range []struct {
+		name     string
+		rule     Rule
+		variance float64
+		want     bool
+	}{
+		{"above the lower end of all calls", above("r", all, 1720, 0.3), sampled, true}, // 2,000 - 2 x 139
+		{"below the lower end of all calls", above("r", all, 1730, 0.3), sampled, false},
+		{"above the lower end of one call", above("r", reads, 860, 0.3), sampled, true}, // 1,000 - 139
+		{"below the lower end of one call", above("r", reads, 862, 0.3), sampled, false},
+		{"above the upper end of one call", below("r", reads, 1140, 0.3), sampled, true},
+		{"below the upper end of one call", below("r", reads, 1138, 0.3), sampled, false},
+		{"exact", above("r", reads, 999, 0.3), 0, true},
+	} {
+		r := evaluate(t, answers(tt.variance), []Rule{tt.rule}, Options{})
+		if found := len(r.Findings) == 1; found != tt.want {
+			t.Errorf("%s: found %s, problems %s", tt.name, names(r), problems(r))
+		}
+		if known := r.Knows("r", "w", "a"); known != tt.want {
+			t.Errorf("%s: the cause would have been found: %v", tt.name, known)
+		}
+		if noted := strings.Contains(problems(r), "gap::w:r"); noted == tt.want {
+			t.Errorf("%s: problems %q", tt.name, problems(r))
+		}
+	}
+}
+
+// The gain of a finding covers the gains at both ends of the interval.
+func TestAGainCoversTheInterval(t *testing.T) {
+	const reads = `sum by (workload, instance) (rate(teescope_syscalls_total{syscall="read"}[$window]))`
+	const total = `sum by (workload, instance) (rate(teescope_syscalls_total[$window]))`
+	f := &fake{answers: map[string][]query.Sample{
+		fiveMinutes(reads): {sample("w", 1000)}, fiveMinutes(total): {sample("w", 1000)},
+		fiveMinutes(varianceQuery): {sample("w", math.Pow(100*300, 2), "family", "syscalls")}, // +- 196/s
+	}}
+	rule := above("r", reads, 1, 0)
+	judge := rule.Judge
+	rule.Judge = func(w Workload) *Verdict {
+		v := judge(w)
+		rate, _ := w.Value(rule.Signals[0])
+		v.Gain = analysis.Amdahl(rate/10_000, rate/5_000, "assumed")
+		v.Confidence = analysis.Measured
+		if rate < 900 {
+			v.Confidence = analysis.Possible
+		}
+		return v
+	}
+	r := evaluate(t, f, []Rule{rule}, Options{})
+	if len(r.Findings) != 1 {
+		t.Fatalf("found %s, problems %s", names(r), problems(r))
+	}
+	got := r.Findings[0]
+	if low, high := 0.0804/(1-0.0804), 0.2392/(1-0.2392); math.Abs(got.Gain.Low-low) > 1e-9 || math.Abs(got.Gain.High-high) > 1e-9 {
+		t.Errorf("the gain is %v to %v, want %v to %v", got.Gain.Low, got.Gain.High, low, high)
+	}
+	if got.Confidence != analysis.Possible {
+		t.Errorf("the confidence is %s at the estimate and lower at an end of its interval", got.Confidence)
 	}
 }
 
