@@ -124,6 +124,15 @@ func TestSentencesAreShort(t *testing.T) {
 	}
 }
 
+// TestFirstDocumentsAreShort limits what a newcomer must read before the first chart.
+func TestFirstDocumentsAreShort(t *testing.T) {
+	for file, limit := range map[string]int{"README.md": 150, "docs/user/getting-started.md": 100} {
+		if n := strings.Count(read(t, file), "\n"); n >= limit {
+			t.Errorf("%s has %d lines, and must have fewer than %d", file, n, limit)
+		}
+	}
+}
+
 // TestSentencesAreTakenApart checks the measure on a document with known sentences.
 func TestSentencesAreTakenApart(t *testing.T) {
 	text := "# A heading\n\nOne [two](x.md) `three four`.\nFive six, e.g. seven? <!-- not\nme -->\n\n| a | table |\n\n" +
