@@ -41,17 +41,16 @@ func setDamagedAside(dir string, log *slog.Logger) (int, error) {
 		if _, err := ulid.ParseStrict(e.Name()); err != nil || !e.IsDir() {
 			continue
 		}
-		block, aside := filepath.Join(dir, e.Name()), filepath.Join(dir, damagedDir, e.Name())
-		reason := checkBlock(block, log)
+		reason := checkBlock(filepath.Join(dir, e.Name()), log)
 		if reason == nil || passing(reason) {
 			continue
 		}
-		if err := errors.Join(os.MkdirAll(filepath.Dir(aside), 0o750), os.Rename(block, aside)); err != nil {
+		aside, err := setAside(dir, e.Name())
+		if err != nil {
 			return n, &OpenError{Dir: dir, Err: fmt.Errorf("moving the damaged block %s aside: %w", e.Name(), err)}
 		}
 		n++
-		log.Error("a block of the database is damaged and was moved aside: its samples are missing, all others are intact",
-			"block", e.Name(), "covers", coverage(e.Name(), aside), "reason", reason, "moved to", aside)
+		logSetAside(log, e.Name(), aside, reason)
 	}
 	return n, nil
 }
@@ -70,7 +69,7 @@ func passing(err error) bool {
 func coverage(name, dir string) string {
 	var meta struct{ MinTime, MaxTime int64 }
 	if text, err := os.ReadFile(filepath.Join(dir, "meta.json")); err == nil && json.Unmarshal(text, &meta) == nil && meta.MaxTime > 0 {
-		return time.UnixMilli(meta.MinTime).UTC().Format(time.RFC3339) + " to " + time.UnixMilli(meta.MaxTime).UTC().Format(time.RFC3339)
+		return period(meta.MinTime, meta.MaxTime)
 	}
 	if id, err := ulid.ParseStrict(name); err == nil {
 		return "a time before " + ulid.Time(id.Time()).UTC().Format(time.RFC3339)

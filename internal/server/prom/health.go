@@ -33,6 +33,7 @@ type StorageState struct {
 	Refused  uint64            // batches of samples that were not stored
 	Free     int64             // bytes that may still be written to the disk; negative when unknown
 	Damaged  int               // blocks that were moved aside
+	Lost     int               // damaged chunks in blocks that are not aside
 }
 
 // NotStoredError reports why samples are not stored.
@@ -65,6 +66,7 @@ type health struct {
 	first      time.Time // when the first batch of this opening was stored
 	stored     time.Time // when a batch was last stored
 	damaged    int
+	lost       int
 	preserve   func() error // called once after the first write error
 	broken     bool         // preserve has failed: the database must be closed
 }
@@ -101,6 +103,13 @@ func (h *health) setAside(n int) {
 	h.damaged += n
 }
 
+// lostChunk counts a damaged chunk.
+func (h *health) lostChunk() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lost++
+}
+
 // committed takes the outcome of a commit.
 func (h *health) committed(err error) {
 	h.mu.Lock()
@@ -118,17 +127,26 @@ func (h *health) committed(err error) {
 	}
 	h.failures[opCommit]++
 	h.refused++
-	h.seal(err)
+	h.seal("samples are not stored until the disk can be written again", err)
+}
+
+// damagedHead makes the database open again: a chunk of the newest samples has changed on the disk, and the write-ahead
+// log still has these samples. It returns the error for the query or the compaction that has met the chunk.
+func (h *health) damagedHead(damage error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seal("a chunk of the newest samples is damaged: the database is opened again and reads them from the write-ahead log", damage)
+	return fmt.Errorf("a chunk of the newest samples is damaged; they are being read again from the write-ahead log: %w", damage)
 }
 
 // seal stops writing. Full chunks are still in memory only, and Prometheus ends the process when it cannot write them
 // (handleChunkWriteError in tsdb/head_append.go). So they are written at once, into the space that was reserved.
-func (h *health) seal(err error) {
+func (h *health) seal(what string, err error) {
 	if h.sealed != nil {
 		return
 	}
 	h.sealed, h.since = err, time.Now()
-	h.log.Error("samples are not stored until the disk can be written again", "reason", err, "advice", remedy(err))
+	h.log.Error(what, "reason", err, "advice", remedy(err))
 	if preserve := h.preserve; preserve != nil {
 		go func() {
 			if err := preserve(); err != nil {
@@ -190,7 +208,7 @@ func (h *health) mustClose() bool {
 func (h *health) state() StorageState {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := StorageState{Failures: maps.Clone(h.failures), Refused: h.refused, Damaged: h.damaged, Free: -1}
+	s := StorageState{Failures: maps.Clone(h.failures), Refused: h.refused, Damaged: h.damaged, Lost: h.lost, Free: -1}
 	switch {
 	case h.sealed != nil:
 		s.Err, s.Since = &NotStoredError{h.sealed}, h.since

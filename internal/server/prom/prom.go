@@ -88,6 +88,7 @@ type Server struct {
 	drainer *drainer
 	stats   *tsdb.DBStats
 	health  *health
+	damages *damages
 	reserve *reserve // nil before Init
 	lock    *dirLock
 	metrics *registrations
@@ -111,6 +112,7 @@ func New(opts Options) *Server {
 		opts: opts, born: time.Now(), memory: newMemoryLimiter(opts.MemoryLimit, len(opts.Targets)+len(opts.Endpoints)), drainer: newDrainer(), stats: tsdb.NewDBStats(), rules: none{},
 		health: newHealth(opts.Log),
 	}
+	s.damages = newDamages(s.health, opts.Log)
 	if opts.Rules.Hub != nil {
 		s.ruler = newRuler(opts.Rules, opts.Log)
 		s.ruler.current = func() error { return s.health.current(opts.Interval) }
@@ -164,7 +166,7 @@ func (s *Server) open() (err error) {
 		return err
 	}
 	s.health.setAside(damaged)
-	if s.db, err = openDB(s.tsdbDir(), s.opts, s.metrics, s.stats); err != nil {
+	if s.db, err = openDB(s.tsdbDir(), s.opts, s.metrics, s.stats, s.damages); err != nil {
 		return err
 	}
 	if s.reserve != nil {

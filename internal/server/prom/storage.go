@@ -57,12 +57,17 @@ func dbOptions(opts Options) *tsdb.Options {
 
 // openDB opens the database. Prometheus truncates a damaged write-ahead log at the damage. Earlier samples stay, and
 // the truncation is logged.
-func openDB(dir string, opts Options, metrics *registrations, stats *tsdb.DBStats) (*tsdb.DB, error) {
+func openDB(dir string, opts Options, metrics *registrations, stats *tsdb.DBStats, damages *damages) (*tsdb.DB, error) {
 	var opened atomic.Pointer[tsdb.DB]
 	o := dbOptions(opts)
 	o.BlocksToDelete = func(blocks []*tsdb.Block) map[ulid.ULID]struct{} {
-		return obsolete(blocks, opened.Load(), opts.RetentionTime)
+		gone := obsolete(blocks, opened.Load(), opts.RetentionTime)
+		for _, id := range damages.moveAside(dir, blocks) {
+			gone[id] = struct{}{}
+		}
+		return gone
 	}
+	o.BlockQuerierFunc, o.NewCompactorFunc = damages.querier, damages.compactor
 	db, err := tsdb.Open(dir, quietlog.New(opts.Log, "tsdb"), metrics, o, stats)
 	if err != nil {
 		return nil, &OpenError{Dir: dir, Err: err}

@@ -38,8 +38,8 @@ type Options struct {
 
 // Reporter is a service with Run and a collector.
 type Reporter struct {
-	opts                                  Options
-	working, failures, refused, free, bad *metric.Desc
+	opts                                        Options
+	working, failures, refused, free, bad, lost *metric.Desc
 }
 
 // New creates a reporter.
@@ -69,6 +69,11 @@ func New(o Options) *Reporter {
 		bad: own(metric.Desc{
 			Name: "teescope_storage_damaged_blocks", Kind: metric.Gauge, Unit: "blocks",
 			Help: "Number of damaged blocks that were moved aside since the start. Their samples are missing; the log names them.",
+		}),
+		lost: own(metric.Desc{
+			Name: "teescope_storage_damaged_chunks", Kind: metric.Gauge, Unit: "chunks",
+			Help: "Number of damaged chunks that queries and compactions have met since the start. A chunk is about 120 samples of one series. " +
+				"Their samples are missing; the log names their blocks.",
 		}),
 	}
 }
@@ -107,7 +112,7 @@ func (r *Reporter) alerts(s prom.StorageState) []notify.Alert {
 
 // Describe implements collector.Collector.
 func (r *Reporter) Describe() []*metric.Desc {
-	return []*metric.Desc{r.working, r.failures, r.refused, r.free, r.bad}
+	return []*metric.Desc{r.working, r.failures, r.refused, r.free, r.bad, r.lost}
 }
 
 // Collect implements collector.Collector.
@@ -126,5 +131,6 @@ func (r *Reporter) Collect(_ context.Context, emit func(prometheus.Metric)) erro
 		emit(r.free.Value(float64(s.Free)))
 	}
 	emit(r.bad.Value(float64(s.Damaged)))
+	emit(r.lost.Value(float64(s.Lost)))
 	return nil
 }
