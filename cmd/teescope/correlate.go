@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/teescope/teescope/internal/analysis/runs"
+	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -54,7 +55,7 @@ func (o *correlateFlags) run(cmd *cobra.Command, file string) error {
 	}
 	in, name := os.Stdin, "standard input"
 	if file != "-" {
-		if in, err = os.Open(file); err != nil {
+		if in, err = inputfile.Open(file); err != nil {
 			return fmt.Errorf("reading the runs: %w", text.Remedy(err, "use - for the standard input"))
 		}
 		defer in.Close()

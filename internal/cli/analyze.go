@@ -17,6 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/rules"
 	"github.com/teescope/teescope/internal/analysis/window"
 	"github.com/teescope/teescope/internal/cli/promapi"
+	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/remote"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/server/prom"
@@ -98,7 +99,7 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 func readFile(name string) (*prom.Store, error) {
 	in, shown := io.Reader(os.Stdin), "the standard input"
 	if name != "-" {
-		f, err := os.Open(name)
+		f, err := inputfile.Open(name)
 		if err != nil {
 			return nil, fmt.Errorf("reading the series: %w", text.Remedy(err, "leave FILE out to query a server (--server)"))
 		}

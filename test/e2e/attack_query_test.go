@@ -87,6 +87,19 @@ func (s *teescope) peak(t *testing.T) float64 {
 	return most
 }
 
+// withAddressSpace limits the address space of teescopes that are started until the result is called. The limit is set before
+// the start, because a server changes its user.
+func withAddressSpace(t *testing.T, bytes int) (end func()) {
+	t.Helper()
+	limited, unlimited := filepath.Join(t.TempDir(), "teescope"), binary
+	script := fmt.Sprintf("#!/bin/sh\nulimit -v %d && exec %s \"$@\"\n", bytes>>10, binary)
+	if err := os.WriteFile(limited, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	binary = limited
+	return func() { binary = unlimited }
+}
+
 // attacked starts a server or an up with series of an application, and with a limit of memory. Its processes cannot take
 // the memory of this machine.
 func attacked(t *testing.T, command string, args ...string) *teescope {
@@ -98,14 +111,7 @@ func attacked(t *testing.T, command string, args ...string) *teescope {
 	}))
 	t.Cleanup(target.Close)
 	all := []string{"--data-dir", t.TempDir(), "--interval", "1s", "--memory.limit", "256MiB", "--scrape", "attack=" + target.URL}
-	// The limit is set before the start, because a server changes its user.
-	limited, unlimited := filepath.Join(t.TempDir(), "teescope"), binary
-	script := fmt.Sprintf("#!/bin/sh\nulimit -v %d && exec %s \"$@\"\n", attackAddresses>>10, binary)
-	if err := os.WriteFile(limited, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	binary = limited
-	defer func() { binary = unlimited }()
+	defer withAddressSpace(t, attackAddresses)()
 	s := start(t, command, append(all, args...)...)
 	eventually(t, testLimit, "the series of the application", func() error {
 		got, err := query("http://"+s.addr, `count(attack)`, time.Now())

@@ -361,6 +361,10 @@ func TestRootRefusesAnUnsafeDataDirectory(t *testing.T) {
 		"alerts.json is a link": func(dir string) error {
 			return os.Symlink(victim, filepath.Join(dir, "alerts.json"))
 		},
+		"alerts.json is a pipe": func(dir string) error { return unix.Mkfifo(filepath.Join(dir, "alerts.json"), 0o600) },
+		"tsdb/wal/00000000 is a pipe": func(dir string) error {
+			return errors.Join(os.Mkdir(filepath.Join(dir, "tsdb", "wal"), 0o750), unix.Mkfifo(filepath.Join(dir, "tsdb", "wal", "00000000"), 0o600))
+		},
 		"every user may write it":       func(dir string) error { return os.Chmod(dir, 0o777) },
 		"every user may write a part":   func(dir string) error { return os.Chmod(filepath.Join(dir, "tsdb"), 0o777) },
 		"it is another user's":          func(dir string) error { return os.Chown(dir, 4711, 4711) },

@@ -196,6 +196,7 @@ func attempts() []attempt {
 		{"ask for its personality", unix.EPERM, unix.SYS_PERSONALITY, []string{"0xffffffff"}},
 		{"watch its own page faults", unix.EPERM, unix.SYS_USERFAULTFD, []string{"-1"}},
 		{"mount", unix.EPERM, unix.SYS_MOUNT, []string{"0", "0", "s:tmpfs", "0", "0"}},
+		{"load a BPF program", unix.EPERM, unix.SYS_BPF, []string{strconv.Itoa(unix.BPF_PROG_LOAD), "0", "0"}},
 		{"load a module", unix.EPERM, unix.SYS_FINIT_MODULE, []string{"-1", "s:", "0"}},
 	}
 }
@@ -241,11 +242,11 @@ func refuses(t *testing.T, command, role string, pid int, outside string, args [
 	mayWrite(t, role, pid, outside, args)
 }
 
-// mayWatch requires that only a server cannot create BPF programs and perf events. Invalid arguments cause other errors.
+// mayWatch requires that only a server cannot read BPF maps and create perf events. Invalid arguments cause other errors.
 func mayWatch(t *testing.T, command string, pid int) {
 	t.Helper()
-	for _, call := range []int{unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_PROCESS_VM_READV} {
-		n := inject(t, pid, call, "-1", "0", "-1", "0", "0", "-1")
+	for call, first := range map[int]int{unix.SYS_BPF: unix.BPF_MAP_LOOKUP_ELEM, unix.SYS_PERF_EVENT_OPEN: -1, unix.SYS_PROCESS_VM_READV: -1} {
+		n := inject(t, pid, call, strconv.Itoa(first), "0", "-1", "0", "0", "-1")
 		if refused := n == -int(unix.EPERM); refused != (command == "server") {
 			t.Errorf("%s: system call %d returns %d", command, call, n)
 		}

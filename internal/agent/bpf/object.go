@@ -16,6 +16,7 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
@@ -178,6 +179,7 @@ func (o *Object) Call(name string) (func() error, error) {
 		return nil, err
 	}
 	o.keep(name, prog)
+	runOnce()
 	return func() error {
 		if _, err := prog.Run(&ebpf.RunOptions{}); err != nil {
 			return fmt.Errorf("running %s: %w", name, err)
@@ -194,6 +196,7 @@ func (o *Object) CallOn(name string) (func(cpu int) error, error) {
 		return nil, err
 	}
 	o.keep(name, prog)
+	runOnce()
 	return func(cpu int) error {
 		if _, err := prog.Run(&ebpf.RunOptions{Flags: unix.BPF_F_TEST_RUN_ON_CPU, CPU: uint32(cpu)}); err != nil {
 			return fmt.Errorf("running %s on CPU %d: %w", name, cpu, err)
@@ -201,6 +204,22 @@ func (o *Object) CallOn(name string) (func(cpu int) error, error) {
 		return nil
 	}, nil
 }
+
+// runOnce runs an empty program. At the first run of any program, the library loads one to test the kernel, and keeps the
+// result. After the start the process may load none any more.
+func runOnce() {
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Type: ebpf.SocketFilter, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
+	})
+	if err != nil {
+		return // the first run of the caller's program reports it
+	}
+	_, _ = prog.Run(&ebpf.RunOptions{Data: make([]byte, smallestPacket)}) // the same
+	_ = prog.Close()                                                      // nothing was written
+}
+
+// smallestPacket is the length of an Ethernet header, below which the kernel refuses to run a filter of packets.
+const smallestPacket = 14
 
 // CPUs returns the number of possible CPUs, which is the size of arrays with a row per CPU.
 func CPUs() (int, error) {

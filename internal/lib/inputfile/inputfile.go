@@ -46,14 +46,22 @@ func Read(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(data)) > most {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it is larger than %d KiB, the limit for this file", most>>10)}
+		return nil, tooLarge(name, most)
 	}
 	return data, nil
 }
 
-// Check returns an error that wraps [ErrKind] for a file that Open refuses because of its kind. It skips empty names, and
-// leaves other errors to the reader of the file. It is for files that a library opens again by name: a file that is
-// replaced in between is not detected.
+func tooLarge(name string, most int64) error {
+	return &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it is larger than %d KiB, the limit for this file", most>>10)}
+}
+
+// maxByName is the maximum size of a file that a library reads as a whole, in bytes. The certificates of a distribution's
+// authorities have less than 1 MiB.
+const maxByName = 16 << 20
+
+// Check returns an error that wraps [ErrKind] for a file that Open refuses because of its kind, and an error for a file of
+// more than 16 MiB. It skips empty names, and leaves other errors to the reader of the file. It is for files that a library
+// opens again by name: a file that is replaced in between is not detected.
 func Check(names ...string) error {
 	for _, name := range names {
 		if name == "" {
@@ -63,8 +71,13 @@ func Check(names ...string) error {
 		if errors.Is(err, ErrKind) {
 			return err
 		}
-		if err == nil {
-			_ = f.Close() // nothing was written
+		if err != nil {
+			continue
+		}
+		info, err := f.Stat()
+		_ = f.Close() // nothing was written
+		if err == nil && info.Mode().IsRegular() && info.Size() > maxByName {
+			return tooLarge(name, maxByName)
 		}
 	}
 	return nil

@@ -29,6 +29,13 @@ func TestRead(t *testing.T) {
 	if err := os.Symlink(pipe, linked); err != nil {
 		t.Fatal(err)
 	}
+	huge := filepath.Join(dir, "huge")
+	if err := errors.Join(os.WriteFile(huge, nil, 0o600), os.Truncate(huge, maxByName+1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(huge); err == nil || !strings.Contains(err.Error(), huge+": it is larger than 16384 KiB") {
+		t.Errorf("Check of a huge file: %v", err)
+	}
 	for _, c := range []struct {
 		name, want string
 		kind       bool

@@ -15,6 +15,10 @@ func unneeded(r Role) (filter, error) {
 	rules := conditional()
 	if r == Agent {
 		rules = append(rules, readOnly()...)
+		// Before Linux 6.6, an agent that traces transitions loads programs after its start too, and keeps CAP_PERFMON.
+		if !Held("cap_perfmon") {
+			rules = append(rules, rule{unix.SYS_BPF, unix.EPERM, &pass{argument: 0, mask: ^uint32(0), values: afterLoading()}})
+		}
 	}
 	rules = append(rules, never(dangerous()...)...)
 	if r == Server {
@@ -104,6 +108,18 @@ func dangerous() []uint32 {
 		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMCTL,
 		unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
 		unix.SYS_IO_SETUP, unix.SYS_IO_SUBMIT,
+	}
+}
+
+// afterLoading lists the commands of the system call bpf that need no new program or map: those of maps, and attaching,
+// running and describing programs that were loaded at the start. CAP_BPF alone would allow loading some types of programs.
+func afterLoading() []uint32 {
+	return []uint32{
+		unix.BPF_MAP_LOOKUP_ELEM, unix.BPF_MAP_UPDATE_ELEM, unix.BPF_MAP_DELETE_ELEM, unix.BPF_MAP_GET_NEXT_KEY,
+		unix.BPF_MAP_LOOKUP_AND_DELETE_ELEM, unix.BPF_MAP_LOOKUP_BATCH, unix.BPF_MAP_LOOKUP_AND_DELETE_BATCH,
+		unix.BPF_MAP_UPDATE_BATCH, unix.BPF_MAP_DELETE_BATCH,
+		unix.BPF_LINK_CREATE, unix.BPF_LINK_DETACH, unix.BPF_ITER_CREATE, unix.BPF_PROG_TEST_RUN,
+		unix.BPF_OBJ_GET_INFO_BY_FD, unix.BPF_BTF_GET_FD_BY_ID,
 	}
 }
 

@@ -12,11 +12,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"path"
 	"strings"
 	"time"
@@ -189,14 +187,9 @@ func readPassword(file, user string) (string, error) {
 	if user == "" {
 		return "", errors.New("a password needs a user: put one in the address, as in https://USER@HOST:PORT")
 	}
-	f, err := os.Open(file)
+	data, err := inputfile.Read(file, maxPassword)
 	if err != nil {
 		return "", fmt.Errorf("reading the password: %w", text.Remedy(err, "write the password into this file"))
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxPassword))
-	if err != nil {
-		return "", fmt.Errorf("reading the password: %w", err)
 	}
 	line, _, _ := strings.Cut(string(data), "\n")
 	return strings.TrimSuffix(line, "\r"), nil

@@ -113,8 +113,8 @@ func (c dirChecker) directory(at string, info fs.FileInfo, s *syscall.Stat_t, la
 	return nil
 }
 
-// within refuses links, and directories of other users. The service user, who writes here, could otherwise make root write to
-// any file at the next start.
+// within refuses links, pipes, devices, and directories of other users. The service user, who writes here, could otherwise
+// make root write to any file at the next start, or wait for ever.
 func (c dirChecker) within() error {
 	root, err := os.OpenRoot(c.dir)
 	if err != nil {
@@ -132,6 +132,9 @@ func (c dirChecker) within() error {
 		if entry.Type()&fs.ModeSymlink != 0 {
 			return c.unsafe(at, "is a link, and root follows none in its data directory",
 				"move the data back, or mount the other disk there with \"mount --bind\"")
+		}
+		if entry.Type()&(fs.ModeNamedPipe|fs.ModeDevice) != 0 {
+			return c.unsafe(at, "is a pipe or a device, which could block the start", "remove it")
 		}
 		if !entry.IsDir() {
 			return nil
