@@ -136,6 +136,9 @@ QUERIES    ?= 1m
 
 GOTEST := $(GO) test -count=1 $(TESTFLAGS)
 
+# The package whose tests take longest. It is named first, so that it does not run alone at the end.
+LONGEST := ./internal/server/prom
+
 # The packages that link no eBPF: their tests need neither root nor a kernel of a certain kind.
 UNIT_PKGS = $$($(GO) list -f '{{$$ebpf := false}}{{range .Deps}}{{if eq . "github.com/cilium/ebpf"}}{{$$ebpf = true}}{{end}}{{end}}{{if not $$ebpf}}{{.ImportPath}}{{end}}' ./...)
 
@@ -143,14 +146,14 @@ UNIT_PKGS = $$($(GO) list -f '{{$$ebpf := false}}{{range .Deps}}{{if eq . "githu
 check: build lint unit test-web ## what to run before each commit, in three minutes: build, linters, tests that need no root
 
 unit: ## the Go tests of the packages that load no eBPF, without TestSoak
-	$(GOTEST) -short $(UNIT_PKGS)
+	$(GOTEST) -short $(LONGEST) $(UNIT_PKGS)
 
 fresh: ## the README's commands on a minimal Debian 12 in a directory (needs root)
 	test/fresh
 
 .PHONY: test cases fuzz test-web e2e vm sgx browser bench bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
 test: ## unit, golden and architecture tests (Go); those of the kernel side need root
-	$(GOTEST) $(if $(SUDO),-exec '$(SUDO)') ./...
+	$(GOTEST) $(if $(SUDO),-exec '$(SUDO)') $(LONGEST) ./...
 
 cases: ## the diagnosis on every case of test/cases: precision and recall by rule
 	$(GO) test -count=1 -v -run 'TestCases$$' ./test/cases | grep -v -e '^=== ' -e '^ *--- PASS'
@@ -163,7 +166,7 @@ test-web: web/node_modules/.package-lock.json ## unit tests of the page
 	npm --prefix web test
 
 e2e: build ## the real binary on this kernel with real programs (needs root)
-	TEESCOPE_BIN=$(CURDIR)/$(BIN) $(GOTEST) -tags e2e -timeout 20m $(if $(SUDO),-exec '$(SUDO)') ./test/e2e/...
+	TEESCOPE_BIN=$(CURDIR)/$(BIN) $(GOTEST) -tags e2e -timeout 20m -parallel 4 $(if $(SUDO),-exec '$(SUDO)') ./test/e2e/...
 
 vm: ## the real binary on stock Debian kernels in QEMU
 	$(GOTEST) -tags vm -timeout 20m ./test/vm/...

@@ -194,6 +194,7 @@ func (s *teescope) logged(text string) int { return strings.Count(s.log.String()
 // A real Alertmanager receives alerts with labels and a link to the runbook, groups them, and receives their end. It
 // also receives alerts that began while it was down.
 func TestAlertmanager(t *testing.T) {
+	t.Parallel()
 	app, hook, addr := newRooms(t), newWebhook(t), freeAddr(t)
 	am := alertmanager(t, addr, "alertname", hook)
 	app.set(20, "a", "b")
@@ -231,6 +232,7 @@ func TestAlertmanager(t *testing.T) {
 
 // Whether the server is stopped or killed, at any moment, no alert is sent twice and none is lost.
 func TestAlertsSurviveRestarts(t *testing.T) {
+	t.Parallel()
 	app, hook, behind, addr, dir := newRooms(t), newWebhook(t), newWebhook(t), freeAddr(t), t.TempDir()
 	alertmanager(t, addr, "...", behind) // one alert per group, so that they can be counted
 	args := []string{"--alerting.webhooks", hook.URL + "/secret", "--alerting.alertmanagers", "http://" + addr}
@@ -360,6 +362,7 @@ func health(base string) (n int, bad []string, err error) {
 // The embedded server and a real Prometheus evaluate the shipped rules without an error on the metrics of a real agent,
 // and both record the same series.
 func TestShippedRulesOnARealPrometheus(t *testing.T) {
+	t.Parallel()
 	a := agent(t)
 	dir := t.TempDir()
 	run(t, binary, "rules", "export", dir)

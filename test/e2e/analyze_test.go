@@ -96,6 +96,7 @@ func dump(t *testing.T, base string, at time.Time, length string) string {
 // of the same series. The analysis within up finds it too, in its series and its log. The finding closes when the
 // program ends.
 func TestAnalyzeIsTheSameEverywhere(t *testing.T) {
+	t.Parallel()
 	const workload, rule = "e2epoll", "polling-loop"
 	poller := background(t, prog(t, "poll", workload))
 	s := start(t, "up", "--data-dir", t.TempDir(), "--interval", "1s", "--analysis.interval", "2s", "--analysis.window", "12s")
@@ -154,12 +155,12 @@ func TestAnalyzeIsTheSameEverywhere(t *testing.T) {
 		}
 		return err
 	})
-	if n := strings.Count(s.log.String(), "rule="+rule+" workload="+workload); n != 1 {
+	if n := strings.Count(s.log.String(), "rule="+rule+" workload="+workload+" "); n != 1 {
 		t.Errorf("the log has %d lines of it:\n%s", n, s.log.String())
 	}
 	poller.end()
 	eventually(t, 2*testLimit, "the finding to close", func() error {
-		if !strings.Contains(s.log.String(), `msg="a finding is over" part=analysis rule=`+rule) {
+		if !strings.Contains(s.log.String(), `msg="a finding is over" part=analysis rule=`+rule+" workload="+workload+" ") {
 			return errors.New("the log does not say so")
 		}
 		return nil
@@ -168,6 +169,7 @@ func TestAnalyzeIsTheSameEverywhere(t *testing.T) {
 
 // Findings survive a kill: the same finding continues, and is not reported again.
 func TestFindingsSurviveAKill(t *testing.T) {
+	t.Parallel()
 	const workload = "e2epollk"
 	background(t, prog(t, "poll", workload))
 	dir := t.TempDir()
@@ -203,12 +205,13 @@ func TestFindingsSurviveAKill(t *testing.T) {
 		}
 		return err
 	})
-	if log := second.log.String(); strings.Contains(log, "found what slows a workload") && strings.Contains(log, "workload="+workload) {
+	if log := second.log.String(); strings.Contains(log, `msg="found what slows a workload" part=analysis rule=polling-loop workload=`+workload+" ") {
 		t.Errorf("it is reported again:\n%s", log)
 	}
 }
 
 func TestAnalyzeErrors(t *testing.T) {
+	t.Parallel()
 	a := agent(t)
 	answers := func(h http.HandlerFunc) string {
 		s := httptest.NewServer(h)

@@ -34,6 +34,7 @@ func upIs(t *testing.T, base, label, target string, want float64, reason string)
 // An agent requires a client certificate and a password. A server that has both scrapes it. Certificates, authorities
 // and passwords are replaced without a restart, and each that does not fit is a reason that the user sees.
 func TestProtectedAgentIsScraped(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	password := func(p string) []byte {

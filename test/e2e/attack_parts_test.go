@@ -70,6 +70,7 @@ func replaced(t *testing.T, s *teescope, role string, before map[string]int) map
 // A part of up that is killed is started again, as often as it takes, and the other part goes on. While the agent
 // stands still its machine is marked as down.
 func TestAttackOnOnePartOfUp(t *testing.T) {
+	t.Parallel()
 	s := confined(t, "up", "--data-dir", t.TempDir(), "--interval", "500ms")
 	all := s.processes(t)
 	for range 2 {
@@ -100,6 +101,7 @@ func TestAttackOnOnePartOfUp(t *testing.T) {
 // A server that is killed is started again behind the same unix socket, in a directory where only root may make one. At
 // the end the socket stays, because up is not root any more, and the next start replaces it.
 func TestAttackOnTheServerOfASocket(t *testing.T) {
+	t.Parallel()
 	dir := openDir(t)
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -140,6 +142,7 @@ func TestAttackOnTheServerOfASocket(t *testing.T) {
 
 // The parts end with their supervisor, however it ends, and at once: another one can start.
 func TestAttackOnTheSupervisor(t *testing.T) {
+	t.Parallel()
 	args := []string{"--data-dir", t.TempDir()}
 	s := confined(t, "up", args...)
 	all := s.processes(t)

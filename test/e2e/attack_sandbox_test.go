@@ -67,6 +67,7 @@ func TestAttackOnFilesOfRoot(t *testing.T) {
 
 // With sandbox=required nothing runs without its sandboxes, and the message names what is missing.
 func TestRequiredSandboxFailsClosed(t *testing.T) {
+	t.Parallel()
 	old := filepath.Join(programs, "oldkernel")
 	for _, tt := range []struct {
 		args []string

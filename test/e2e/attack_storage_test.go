@@ -124,6 +124,7 @@ const alwaysHot = `groups:
 // The disk becomes full while an alert fires. The process says so, tells no receiver that anything is resolved, answers
 // queries, and stores again when there is space, without a restart.
 func TestFullDiskIsReportedAndEndsNoAlert(t *testing.T) {
+	t.Parallel()
 	rooms, in, dir := newRooms(t), newInbox(t), smallDisk(t, "24m")
 	rooms.set(20, "hall")
 	rules := filepath.Join(t.TempDir(), "rules.yaml")
@@ -250,6 +251,7 @@ func limitFiles(t *testing.T, pid int, limit string) string {
 
 // The process may open no more files for a while. It goes on, says so if samples are lost, and recovers.
 func TestNoMoreFilesCanBeOpened(t *testing.T) {
+	t.Parallel()
 	rooms := newRooms(t)
 	rooms.set(20, "hall")
 	s := start(t, "server", "--data-dir", t.TempDir(), "--interval", "200ms", "--targets", "127.0.0.1:1", "--scrape", "rooms="+rooms.URL)
@@ -295,6 +297,7 @@ func TestNoMoreFilesCanBeOpened(t *testing.T) {
 
 // Files are cut at random places, as after a loss of power, and the server starts each time. What is damaged is named.
 func TestTornFilesNeverPreventAStart(t *testing.T) {
+	t.Parallel()
 	rooms := newRooms(t)
 	rooms.set(20, "hall")
 	dir := t.TempDir()

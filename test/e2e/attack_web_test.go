@@ -102,6 +102,7 @@ const halfRequest = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
 
 // Clients that read nothing hold no slot: neither for scrapes nor for queries.
 func TestAttackSlowReaders(t *testing.T) {
+	t.Parallel()
 	u := start(t, "up", "--data-dir", t.TempDir())
 	lazy(t, u.addr, 16, strings.Repeat(halfRequest+"\r\n", pipelined))
 	u.keepsAnswering(t, "/metrics")

@@ -35,6 +35,7 @@ type grafanaDashboard struct {
 // TestEveryQueryOfEveryDashboard runs all queries of the dashboards against a real server with a real load. The page
 // uses the same definitions. Queries about enclaves only have to parse here; test/sgx has enclaves.
 func TestEveryQueryOfEveryDashboard(t *testing.T) {
+	t.Parallel()
 	up := start(t, "up", "--interval", "1s", "--data-dir", t.TempDir(), "--syscalls.time", "--analysis.interval", "2s", "--watch", "comm=^sh$")
 	redis(t, "redis-server")
 	background(t, "sh", "-c", "while sleep 0.05; do test -e /does/not/exist; done") // calls that fail

@@ -38,6 +38,7 @@ func examples(t *testing.T, file string) []string {
 // agent, server) must become ready, curl queries the last one started, and all others must end with status 0. Only the
 // address and the data directory are replaced.
 func TestExamplesInTheDocuments(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(root, "docs", "*", "*.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -107,6 +107,7 @@ func TestNotRoot(t *testing.T) {
 }
 
 func TestServerNeedsNoPrivilege(t *testing.T) {
+	t.Parallel()
 	asNobody(t)
 	dir := filepath.Join(openDir(t), "data")
 	addr := freeAddr(t)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -297,14 +299,31 @@ func (s *teescope) stop(t *testing.T) {
 	}
 }
 
+// portsGiven counts the ports that freeAddr has tried. The first one is random, because other runs may use ports too.
+var (
+	portsGiven atomic.Uint32
+	firstPort  = rand.Uint32N(portsMany)
+)
+
+// The kernel gives a port below 32768 to no socket that leaves the choice to it (ip_local_port_range).
+const portsFrom, portsMany = 10_000, 22_000
+
+// freeAddr returns an address that nothing listens on. Neither the kernel nor this function gives its port to another
+// program, so a program that starts later can listen there.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range portsMany {
+		addr := fmt.Sprintf("127.0.0.1:%d", portsFrom+(firstPort+portsGiven.Add(1))%portsMany)
+		l, err := net.Listen("tcp", addr)
+		if err == nil {
+			l.Close()
+			return addr
+		} else if !errors.Is(err, syscall.EADDRINUSE) {
+			t.Fatal(err)
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("all ports are in use")
+	return ""
 }
 
 // eventually repeats try until it returns no error.

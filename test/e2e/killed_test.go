@@ -56,6 +56,7 @@ func (s stored) missing(from stored) []string {
 // A server that is killed while it stores thousands of samples a second still has every sample that could be read
 // before, after a restart.
 func TestKilledServerLosesNothingOld(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Int64
 	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		n := asked.Add(1)

@@ -136,6 +136,7 @@ func realVictoriaMetrics(t *testing.T, target string) string {
 // A real Prometheus and the embedded one scrape the same agent. Both have the same history of ended programs, so the
 // same PromQL gives the same answer to the last digit.
 func TestRealPrometheusAgrees(t *testing.T) {
+	t.Parallel()
 	a := agent(t)
 	run(t, prog(t, "calls", "e2eprom"))
 	run(t, prog(t, "faults", "e2eprom2"), "5000")

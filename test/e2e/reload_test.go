@@ -73,6 +73,7 @@ func securely(addr string) (metrics string, serial int64, err error) {
 
 // A certificate that is renewed at run time is served, also by a confined program and for files of another user.
 func TestCertificatesAreReadAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	certify(t, dir, 1)
 	web := filepath.Join(dir, "web.yml")

@@ -21,6 +21,7 @@ import (
 
 // TestReport writes a report of a real server under load and reads its content; test/browser renders one.
 func TestReport(t *testing.T) {
+	t.Parallel()
 	up := start(t, "up", "--interval", "1s", "--data-dir", t.TempDir())
 	port := redis(t, "redis-server")
 	background(t, "sh", "-c", "while redis-benchmark -h 127.0.0.1 -p "+port+" -t get -c 2 -n 3000 -q; do sleep 0.2; done")
