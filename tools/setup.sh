@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what the tests need on Debian 12: packages, node modules, Go modules and the pinned linters.
 # With --peers it installs what `make bench-peers` compares with, and nothing else.
-# It starts no service: whatever a package starts is stopped again when it was not running before.
+# It starts no service: what a package starts is stopped again when it was not running before.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

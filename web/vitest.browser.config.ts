@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Browser tests in ../test/browser with the real binary, Redis and Chromium. They share this package's lock file,
-// hence the aliases.
+// Browser tests in ../test/browser with the real binary, Redis and Chromium. The aliases exist because
+// they share this package's lock file.
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 

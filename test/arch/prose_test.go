@@ -181,14 +181,24 @@ func TestDocumentsUsePlainWords(t *testing.T) {
 	}
 }
 
-// TestTextsOfTheProgramUsePlainWords looks at the string literals of the program, which include its messages, its help
-// and the advice of its rules.
+// TestTextsOfTheProgramUsePlainWords looks at the comments of all Go files, and at the string literals of the program, which
+// include its messages, its help and the advice of its rules.
 func TestTextsOfTheProgramUsePlainWords(t *testing.T) {
 	find := map[string]*regexp.Regexp{}
 	for phrase := range notPlain {
 		find[phrase] = regexp.MustCompile(`(?i)\b` + phrase + `\b`)
 	}
 	for _, s := range parse(t) {
+		check := func(at token.Pos, text string) {
+			for phrase, instead := range notPlain {
+				if found := find[phrase].FindString(text); found != "" {
+					t.Errorf("%s: %q: write %q", s.set.Position(at), found, instead)
+				}
+			}
+		}
+		for _, group := range s.syntax.Comments {
+			check(group.Pos(), strings.Join(strings.Fields(strings.ReplaceAll(group.Text(), "\n", " ")), " "))
+		}
 		if strings.HasSuffix(s.file, "_test.go") {
 			continue
 		}
@@ -201,11 +211,7 @@ func TestTextsOfTheProgramUsePlainWords(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for phrase, instead := range notPlain {
-				if found := find[phrase].FindString(text); found != "" {
-					t.Errorf("%s: %q: write %q", s.set.Position(literal.Pos()), found, instead)
-				}
-			}
+			check(literal.Pos(), text)
 			return true
 		})
 	}

@@ -209,7 +209,7 @@ func (a attack) send(t *testing.T, s *teescope) (status int, reason string, err 
 	return resp.StatusCode, said.Error, nil
 }
 
-// One request must not end the process, whatever it asks for, nor make it exceed its limit of memory.
+// No request may end the process or make it exceed its limit of memory.
 func TestNoQueryEndsTheProcess(t *testing.T) {
 	for _, command := range []string{"server", "up"} {
 		t.Run(command, func(t *testing.T) {

@@ -203,7 +203,7 @@ func (h *history) send(ctx context.Context, worker int, base, path string) {
 	}
 }
 
-// Whatever valid query is sent, the process stays alive and below its limit of memory.
+// Any valid query leaves the process alive and below its limit of memory.
 func TestRandomQueriesLeaveTheProcessAlive(t *testing.T) {
 	s := attacked(t, "server", "--targets", freeAddr(t))
 	processes := s.group()

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// hostile is a target that wants memory or time of its server, and the expected reason of its refusal.
+// hostile is a target that takes memory or time of its server, and the expected reason of its refusal.
 type hostile struct {
 	handler http.HandlerFunc
 	reason  string

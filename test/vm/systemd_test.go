@@ -150,7 +150,7 @@ func TestUnitsAreValid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// verify wants the program to exist.
+		// verify requires that the program exists.
 		text = bytes.ReplaceAll(text, []byte("/usr/local/bin/teescope"), []byte("/bin/true"))
 		copied := filepath.Join(dir, filepath.Base(unit))
 		if err := os.WriteFile(copied, text, 0o644); err != nil {

@@ -143,7 +143,7 @@ func (m Machine) boot(ctx context.Context, initrd string, c Command) (Result, er
 	var problems tail
 	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", args...)
 	cmd.Stderr = &problems
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // no machine outlives whoever waits for it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // no machine outlives the process that waits for it
 	var pipes pipes
 	all := receipt{end: func() { _ = cmd.Process.Signal(syscall.SIGTERM) }}
 	pipes.to(cmd, func(r io.Reader) error { _, err := io.Copy(console, r); return err })

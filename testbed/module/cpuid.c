@@ -38,7 +38,7 @@ static bool decodes_to(const u8 *page, int from, int at)
 
 /*
  * Reports whether an instruction begins at an offset, which could also be inside an instruction or in
- * data. Decoding of x86 code synchronises within a few instructions, whatever the start. So most starts
+ * data. Decoding of x86 code synchronises within a few instructions, from any start. So most starts
  * must lead to the offset.
  */
 static bool is_instruction(const u8 *page, int at)

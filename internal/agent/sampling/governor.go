@@ -15,7 +15,7 @@ const (
 	// leastHeadroom is the fraction of the budget that frequent events always get. Above the budget this is all that
 	// they may cost.
 	leastHeadroom = 0.1
-	// agentLimit is the fraction of the budget that frequent events get whatever the agent's own work costs.
+	// agentLimit is the fraction of the budget that frequent events get at least, at any cost of the agent's own work.
 	agentLimit = 0.5
 	// fillTo is the fraction of the headroom that windows use.
 	fillTo = 0.9

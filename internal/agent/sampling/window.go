@@ -11,7 +11,7 @@ type edge struct {
 }
 
 // windowEdges puts one window into a cycle at a random phase. A window that begins late continues at the beginning of the
-// same cycle. So every moment of a cycle is equally likely to be in the window, whatever the period of a load is.
+// same cycle. So every moment of a cycle is equally likely to be in the window, for a load of any period.
 func windowEdges(cycle, window time.Duration, phase float64) []edge {
 	start := time.Duration(phase * float64(cycle))
 	end := start + window

@@ -15,8 +15,8 @@ import (
 var ErrUnsupported = errors.New("not available on this kernel")
 
 // ErrWatches is the reason why a process that watches others is not confined by Landlock. The kernel would refuse it
-// /proc/PID/exe, fd and root of every process outside, whatever its capabilities and rules (hook_ptrace_access_check in
-// security/landlock/task.c).
+// /proc/PID/exe, fd and root of every process outside. Neither capabilities nor rules change that (hook_ptrace_access_check
+// in security/landlock/task.c).
 var ErrWatches = errors.New("Landlock would hide the other processes, which the agent must read")
 
 // The file system rights that a process keeps only below the given directories. All rights to read stay, because kernel

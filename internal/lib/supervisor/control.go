@@ -16,7 +16,7 @@ import (
 // A message is one byte and, in the last case, a text. A connection comes with the message that announces it.
 const (
 	sayStarted = 's' // from a part: it has started
-	sayConnect = 'c' // from a part: it wants a connection; to a part: here is one
+	sayConnect = 'c' // from a part: it needs a connection; to a part: here is one
 	sayNobody  = 'n' // to a part: nobody accepts a connection
 	sayReason  = 'r' // from a part: why it ends
 )

@@ -67,7 +67,7 @@ func isCertified(r *http.Request) bool {
 
 // checkOrigin refuses requests for data that another site makes a visitor's browser send: from a script, as an image, and
 // as a navigation. The site cannot read the responses, but it can request expensive ones. Browsers mark these requests
-// with Sec-Fetch-Site, if the address is that of this machine or has TLS, and with Origin if a script wants to read the
+// with Sec-Fetch-Site, if the address is that of this machine or has TLS, and with Origin if a script asks to read the
 // response. Other programs send neither. A link of another site to the page is allowed.
 func checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

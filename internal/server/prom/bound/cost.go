@@ -70,7 +70,7 @@ func (c *Cost) include(m made) {
 	c.Copies, c.Literal = max(c.Copies, copies), max(c.Literal, literal)
 }
 
-// check returns an error if a query makes too long labels, whatever it reads.
+// check returns an error if a query makes too long labels from any series.
 func (c Cost) check() error {
 	if c.Copies > maxLabel || c.Literal > maxLabel {
 		return fmt.Errorf("label_join and label_replace would make labels that contain %.0f other labels and %.0f bytes, "+

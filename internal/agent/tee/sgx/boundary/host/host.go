@@ -18,7 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
-// Processes are the processes of a machine. Whatever a process can delay is read by the pool.
+// Processes are the processes of a machine. Everything that a process can delay is read by the pool.
 type Processes struct {
 	Proc  hostfs.Root
 	Reads *reader.Pool
