@@ -58,7 +58,7 @@ func (n *Notifier) Init(ctx context.Context) error {
 		us, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || us <= 0 {
 			_ = conn.Close()
-			return fmt.Errorf("reading %s=%q: want a positive number of microseconds", watchdogVariable, s)
+			return fmt.Errorf("reading %s=%q: it must be a positive number of microseconds", watchdogVariable, s)
 		}
 		n.watchdog = time.Duration(us) * time.Microsecond
 	}

@@ -76,7 +76,7 @@ func (d *damages) index(block tsdb.BlockMeta, reason error) error {
 		block.ULID, period(block.MinTime, block.MaxTime), reason)
 }
 
-// bad returns whether a block is to be moved aside, and how many of its chunks are known to be damaged.
+// bad returns whether a block must be moved aside, and how many of its chunks are known to be damaged.
 func (d *damages) bad(block ulid.ULID) (aside bool, chunks int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

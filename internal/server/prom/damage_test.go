@@ -289,7 +289,7 @@ func TestFlippedByteInTheHeadCostsNothing(t *testing.T) {
 	}
 }
 
-// Landlock answers EXDEV when a block is to be moved to another directory, as a directory on another disk does.
+// Landlock answers EXDEV when a block is moved to another directory, as a directory on another disk does.
 func TestBlocksAreRenamedWhereTheyCannotBeMoved(t *testing.T) {
 	dir, block := t.TempDir(), ulid.Make().String()
 	other, err := os.MkdirTemp("/dev/shm", "damaged")

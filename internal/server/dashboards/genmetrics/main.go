@@ -6,6 +6,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 
@@ -21,7 +22,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("usage: genmetrics FILE")
+		return errors.New("usage: genmetrics FILE")
 	}
 	all, err := dashboards.All()
 	if err != nil {
