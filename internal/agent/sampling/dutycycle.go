@@ -12,9 +12,9 @@ import (
 // ms is long compared with the time of attaching (0.4 ms).
 const Period = time.Second
 
-// warmUp is the length of the first cycle, in which everything is counted. At its end the reported counts are one cycle
-// late. It is longer than a cycle so that they fall behind slowly. In one cycle they would not grow at all.
-const warmUp = 3 * Period
+// delayBy is how many cycles late the reported counts are, after each cycle, in addition to the delay before. The first
+// cycle, in which everything is counted, has none. So a steady rate looks 5 % lower for twenty seconds.
+const delayBy = 0.05
 
 // Programs count the events that are sampled.
 type Programs interface {
@@ -37,7 +37,9 @@ type DutyCycle struct {
 
 	ratio  float64 // of the window to the cycle
 	active bool
-	warmUp bool // this cycle is the warm-up
+	warmUp bool // this cycle is the warm-up, in which everything is counted
+	final  bool // sampling ends with this cycle
+	ahead  float64
 	began  time.Time
 	edges  []edge // remaining edges of this cycle
 	groups []CPUTime
@@ -76,7 +78,10 @@ func (d *DutyCycle) window() time.Duration { return time.Duration(d.ratio * floa
 // until now. Otherwise the reported counts need not fall behind.
 func (d *DutyCycle) Begin(warmUp bool) {
 	d.open, d.seen = true, 0
-	d.active, d.warmUp = true, warmUp
+	d.active, d.warmUp, d.final, d.ahead = true, warmUp, false, 0
+	if warmUp {
+		d.ahead = 1
+	}
 	d.programs.Snapshot()
 	d.observe()
 	for n := range d.groups {
@@ -97,11 +102,8 @@ func (d *DutyCycle) plan(now time.Time) {
 
 // Next returns the time at which Step must be called.
 func (d *DutyCycle) Next() time.Time {
-	switch {
-	case len(d.edges) > 0:
+	if len(d.edges) > 0 {
 		return d.began.Add(d.edges[0].at)
-	case d.warmUp:
-		return d.began.Add(warmUp)
 	}
 	return d.began.Add(Period)
 }
@@ -152,7 +154,10 @@ type Cycle struct {
 	factor float64 // ratio of the length of the cycle to the time in the window
 	norm   float64 // ratio of the planned length of the cycle to the actual one
 	weight float64 // weight of the cycle in event rates; 1 for a planned window
+	ahead  float64 // the part of the next cycle's events that is reported in it, as a forecast
+	unseen float64 // length of the cycle in periods, if it ended before its window; otherwise 0
 	warmUp bool
+	final  bool // the group or sampling ends
 }
 
 // Sampled reports whether only a part of the cycle was counted.
@@ -169,15 +174,19 @@ func (d *DutyCycle) EndCycle() (Cycle, bool) {
 		d.seen += now.Sub(d.opened)
 		d.opened = now
 	}
-	if d.seen < d.window()/4 {
-		d.plan(now)
-		return Cycle{}, false
-	}
 	passed := now.Sub(d.ended)
 	c := Cycle{
 		factor: float64(passed) / float64(d.seen), norm: float64(Period) / float64(passed),
-		weight: d.weight(), warmUp: d.warmUp,
+		weight: d.weight(), ahead: d.ahead, warmUp: d.warmUp, final: d.final,
 	}
+	if d.seen < d.window()/4 {
+		if !d.final {
+			d.plan(now)
+			return Cycle{}, false
+		}
+		c.unseen = float64(passed) / float64(Period)
+	}
+	d.ahead = max(0, d.ahead-delayBy)
 	d.seen, d.warmUp, d.ended = 0, false, now
 	d.plan(now)
 	return c, true
@@ -190,15 +199,18 @@ func (d *DutyCycle) weight() float64 {
 
 // Interrupted returns this cycle as planned, for a group that ends before the cycle does.
 func (d *DutyCycle) Interrupted() Cycle {
-	return Cycle{factor: 1 / d.Ratio(), norm: 1, weight: d.weight(), warmUp: d.warmUp}
+	return Cycle{factor: 1 / d.Ratio(), norm: 1, weight: d.weight(), warmUp: d.warmUp, final: true}
 }
 
-// End returns to counting each event. The caller has just read and settled all groups.
-func (d *DutyCycle) End() error {
-	err := d.set(true)
-	d.active, d.warmUp = false, false
-	return err
+// Finish opens the window for good. Then the caller reads all groups and calls EndCycle and End. If this cycle had no
+// window yet, its events are extrapolated from the last cycle.
+func (d *DutyCycle) Finish() error {
+	d.final, d.edges = true, nil
+	return d.set(true)
 }
+
+// End returns to counting each event, after Finish and EndCycle.
+func (d *DutyCycle) End() { d.active, d.warmUp = false, false }
 
 // Fraction returns the fraction of the last cycle's estimates that is reported by now.
 func (d *DutyCycle) Fraction() float64 {

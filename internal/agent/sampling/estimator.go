@@ -4,6 +4,7 @@ package sampling
 
 import (
 	"iter"
+	"math"
 	"math/rand/v2"
 )
 
@@ -32,10 +33,12 @@ type Series struct {
 // Estimator estimates the events of one group. Its zero value counts every event.
 //
 // The estimates of a cycle are known at its end. The reported counts grow by them evenly during the next cycle, so that
-// a steady rate looks steady at any time of reading.
+// a steady rate looks steady at any time of reading. So they are one cycle late. At the beginning they are not late: they
+// grow by a forecast, which is as many events as in the last cycle, and differences are settled afterwards. The delay
+// grows slowly to one cycle (Cycle.ahead), because a sudden delay looks like a lower rate.
 type Estimator struct {
 	counters *Counters
-	warmUp   bool   // everything is counted, and reported with growing delay
+	warmUp   bool   // everything is counted and reported
 	words    []word // nil while events are not sampled
 	exposure
 	offsets []uint64 // reported minus counted numbers, since sampling ended; nil before
@@ -46,7 +49,8 @@ type word struct {
 	settled  uint64  // counted number at the end of the last cycle
 	from, to uint64  // reported numbers at the beginning and at the end of this cycle
 	events   float32 // decayed number of events in windows, the numerator of the event rate
-	carry    float32 // estimate below zero that is kept for the next cycle, because a counter never decreases
+	last     float32 // estimate for the last cycle
+	carry    float32 // events that are estimated and not in to; below zero if to is ahead of the estimate
 }
 
 // Begin begins to estimate. The estimates continue from the reported numbers.
@@ -94,9 +98,14 @@ func (c *Counters) random() float64 {
 // Report computes the reported numbers from the counted ones. The fraction is the reported part of the last cycle's
 // estimates.
 func (e *Estimator) Report(counted, reported []uint64, fraction float64) {
-	copy(reported, counted)
+	from := 0
+	for _, s := range e.sampled() {
+		copy(reported[from:s.First], counted[from:s.First])
+		from = s.Last
+	}
+	copy(reported[from:], counted[from:])
 	if e.words == nil {
-		e.reportOffsets(reported)
+		e.reportOffsets(counted, reported)
 		return
 	}
 	for s, words := range e.series() {
@@ -104,30 +113,31 @@ func (e *Estimator) Report(counted, reported []uint64, fraction float64) {
 		for i := range words {
 			w := &words[i]
 			if e.warmUp {
-				out[i] = w.from + behind(raw[i]-w.settled)
+				out[i] = max(out[i], w.from+raw[i]-w.settled)
 			} else {
-				out[i] = w.from + uint64(float64(w.to-w.from)*fraction)
+				out[i] = max(out[i], w.from+uint64(float64(w.to-w.from)*fraction))
 			}
 		}
 	}
 }
 
-func (e *Estimator) reportOffsets(reported []uint64) {
-	if e.offsets == nil {
-		return
+// sampled lists the series whose reported numbers differ from the counted ones.
+func (e *Estimator) sampled() []Series {
+	if e.words == nil && e.offsets == nil {
+		return nil
 	}
+	return e.counters.Series
+}
+
+// reportOffsets reports numbers after sampling. A number that was ahead of the estimate does not decrease.
+func (e *Estimator) reportOffsets(counted, reported []uint64) {
 	offsets := e.offsets
-	for _, s := range e.counters.Series {
+	for _, s := range e.sampled() {
 		for w := s.First; w < s.Last; w++ {
-			reported[w] += offsets[w-s.First]
+			reported[w] = max(reported[w], counted[w]+offsets[w-s.First])
 		}
 		offsets = offsets[s.Last-s.First:]
 	}
-}
-
-// behind returns how many events of the warm-up are reported. At its end the events of one cycle are not reported yet.
-func behind(n uint64) uint64 {
-	return n * uint64(warmUp/Period) / uint64((warmUp+Period)/Period)
 }
 
 // Settle estimates the events of a cycle from those counted in it, and adds the error to the variances, which are
@@ -135,8 +145,14 @@ func behind(n uint64) uint64 {
 func (e *Estimator) Settle(c Cycle, t CPUTime, counted []uint64, of []Variance) {
 	t = t.without(e.spent(counted))
 	for s, words := range e.series() {
-		residual, rates := e.settle(words, counted[s.First:s.Last], c, t)
-		of[s.Kind].add(residual*c.norm, rates*e.standardError()*c.norm)
+		residual, rates, events := e.settle(words, counted[s.First:s.Last], c, t)
+		of[s.Kind].cycle.add(spread{
+			residual: residual * c.norm, modelError: rates * e.standardError() * c.norm,
+			events: float64(events), cpu: t.window, missed: t.cycle - t.window,
+		})
+	}
+	if c.unseen > 0 {
+		return
 	}
 	if missed := t.cycle - c.factor*t.window; c.warmUp {
 		e.learn(t, c.weight, 0)
@@ -159,8 +175,8 @@ func (e *Estimator) spent(counted []uint64) (ns float64) {
 }
 
 // settle settles a series. The residual is the difference between its counts and the numbers that the event rates
-// predict for the CPU time of the window. rates is the sum of the event rates.
-func (e *Estimator) settle(words []word, counted []uint64, c Cycle, t CPUTime) (residual, rates float64) {
+// predict for the CPU time of the window. rates is the sum of the event rates. events is the number of events.
+func (e *Estimator) settle(words []word, counted []uint64, c Cycle, t CPUTime) (residual, rates float64, events uint64) {
 	missed := t.cycle - c.factor*t.window
 	for i := range words {
 		w := &words[i]
@@ -170,28 +186,50 @@ func (e *Estimator) settle(words []word, counted []uint64, c Cycle, t CPUTime) (
 			continue
 		}
 		w.settled = counted[i]
-		rate := e.rate(w)
-		w.learn(c.weight * float64(n))
-		if e.warmUp {
-			w.from += behind(n)
-			w.to += n
+		if c.unseen > 0 {
+			w.finish(float64(w.last) * c.unseen)
 			continue
 		}
-		w.advance(float64(n)*c.factor+rate*missed, e.counters.random)
+		rate := e.rate(w)
+		w.learn(c.weight * float64(n))
+		events += n
+		if e.warmUp {
+			w.last = float32(float64(n) * c.norm)
+			w.to += n // all of these are reported
+			w.advance(0, c.ahead*float64(w.last), e.counters.random)
+			continue
+		}
+		estimate := float64(n)*c.factor + rate*missed
+		w.last = float32(estimate * c.norm)
+		if c.final {
+			w.finish(estimate)
+		} else {
+			w.advance(estimate, c.ahead*float64(w.last), e.counters.random)
+		}
 		residual += c.factor * (float64(n) - rate*t.window)
 		rates += rate
 	}
-	return residual, rates
+	return residual, rates, events
 }
 
-// advance adds an estimate to the reported number. An estimate below zero is carried to the next cycle.
-func (w *word) advance(estimate float64, random func() float64) {
+// advance adds an estimate and a forecast to the reported number. What would be below zero is carried to the next cycle,
+// because a counter never decreases.
+func (w *word) advance(estimate, forecast float64, random func() float64) {
 	w.from = w.to
-	estimate += float64(w.carry)
-	w.carry = float32(min(0, estimate))
-	if estimate > 0 {
-		w.to += roundRandomly(estimate, random())
+	due := estimate + float64(w.carry)
+	step := due + max(0, forecast)
+	if step > 0 {
+		w.to += roundRandomly(step, random())
+	} else {
+		step = 0
 	}
+	w.carry = float32(due - step)
+}
+
+// finish adds the last estimate. Nothing is forecast, so the number may be below the reported one.
+func (w *word) finish(estimate float64) {
+	w.to += uint64(int64(math.Round(estimate + float64(w.carry))))
+	w.from, w.carry = w.to, 0
 }
 
 // Hold keeps the reported numbers constant until the next cycle is settled.

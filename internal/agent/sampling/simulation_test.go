@@ -119,6 +119,8 @@ type simulation struct {
 	closed   bool
 	refused  bool // attaching fails
 	load     arrivals
+	rate     float64 // of other groups, per nanosecond
+	takes    float64 // CPU time of an event of the load, in nanoseconds
 	worker   *worker // in place of load
 	events   float64 // that were counted
 	ran      uint64
@@ -154,8 +156,12 @@ func (s *simulation) pass(d time.Duration) {
 		if counting {
 			s.events += made
 		}
-	} else if counting {
-		s.events += max(0, s.load(from, s.now.Sub(s.began).Seconds())) // floating point may give less than zero
+	} else {
+		made := max(0, s.load(from, s.now.Sub(s.began).Seconds())) // floating point may give less than zero
+		s.ran += uint64(made * s.takes)
+		if counting {
+			s.events += made
+		}
 	}
 	if counting {
 		s.attached += d
@@ -198,7 +204,7 @@ func (s *simulation) settle() {
 		return
 	}
 	s.group.Settle(c, s.cycle.Take(0), s.counted, s.variance)
-	s.variance[0].EndCycle(c)
+	s.variance[0].EndCycle(c, s.rate)
 }
 
 // step lets time pass until the next step, and takes it.
@@ -227,9 +233,11 @@ func (s *simulation) run(t *testing.T, cycles int) {
 // end goes back to counting every event.
 func (s *simulation) end(t *testing.T) {
 	t.Helper()
-	if err := s.cycle.End(); err != nil {
+	if err := s.cycle.Finish(); err != nil {
 		t.Fatal(err)
 	}
+	s.settle()
+	s.cycle.End()
 	s.group.End(s.counted)
 }
 

@@ -245,6 +245,11 @@ func (e *emission) emitSelf(emit emitFunc) {
 // emitOverhead emits the cost of counting, the budget and the level.
 func (e *emission) emitOverhead(emit emitFunc) {
 	f, g := e.families, &e.overhead.governor
+	for k, name := range sampledNames {
+		if sum, ok := e.slots.variance[k].Sum(); ok {
+			emit(f.samplingSumVariance.Value(sum, name))
+		}
+	}
 	for l := range sampling.Levels {
 		is := 0.0
 		if l == g.Level {

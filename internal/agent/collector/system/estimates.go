@@ -46,9 +46,13 @@ func (s *slots) endCycle() {
 	}
 	s.Registry.Each(func(w *workload.Workload[counts]) {
 		for kind := range w.Kept.variance {
-			w.Kept.variance[kind].EndCycle(cycle)
+			s.variance[kind].Include(&w.Kept.variance[kind])
+			w.Kept.variance[kind].EndCycle(cycle, s.variance[kind].Rate())
 		}
 	})
+	for kind := range s.variance {
+		s.variance[kind].EndCycle(cycle, 0)
+	}
 }
 
 func (s *slots) endSlotCycle(sl *slot, c sampling.Cycle) {
@@ -64,10 +68,14 @@ func (s *slots) endLastCycle(sl *slot) {
 	s.sampler.Forget(int(sl.Number))
 }
 
-// endSampling returns to counting each event. The caller has just read all slots.
+// endSampling returns to counting each event.
 func (s *slots) endSampling() error {
+	err := s.sampler.Finish() // first, so that no moment is left out
+	for sl := range s.All() {
+		s.kernel.sum(sl.Number, &sl.raw)
+	}
 	s.endCycle()
-	err := s.sampler.End()
+	s.sampler.End()
 	for sl := range s.All() {
 		sl.estimator.End(sl.raw.words()[:])
 		sl.report(1)

@@ -50,6 +50,7 @@ type families struct {
 	start                                *metric.Desc
 	level, budget, selfCost, eventCost   *metric.Desc
 	samplingShare, samplingVariance      *metric.Desc
+	samplingSumVariance                  *metric.Desc
 }
 
 func newFamilies() *families {
@@ -187,9 +188,18 @@ func newFamilies() *families {
 		samplingVariance: metric.New(metric.Desc{
 			Name: "teescope_sampling_variance_total", Kind: metric.Counter, Unit: "events squared",
 			Labels: append(append([]string{}, workloadLabels...), "family"), Source: metric.Agent,
-			Help: "Variance of the estimated number of sampled events. The 95 % interval of the number in a time range is its " +
-				"increase plus or minus 1.96 times the square root of the increase of this metric.",
-			Origin: "half the squared difference of the residuals of consecutive cycles of a second, and the uncertainty of the event rate",
+			Help: "Variance of the estimated number of sampled events. The 95 % interval of the number in a time range of a minute " +
+				"or more is its increase plus or minus 1.96 times the square root of the increase of this metric. All workloads " +
+				"share the windows, so these variances do not add up: see teescope_sampling_sum_variance_total.",
+			Origin: "half the squared difference of the residuals of consecutive cycles of a second, the uncertainty of the event " +
+				"rate, and that of events which no window contained",
+		}),
+		samplingSumVariance: metric.New(metric.Desc{
+			Name: "teescope_sampling_sum_variance_total", Kind: metric.Counter, Unit: "events squared", Labels: []string{"family"},
+			Source: metric.Agent,
+			Help: "Variance of the estimated number of sampled events of all workloads together. The variance of a sum over some " +
+				"workloads is at most the square of the sum of their standard deviations.",
+			Origin: "as teescope_sampling_variance_total, from the sums of the residuals",
 		}),
 	}
 }
@@ -216,5 +226,5 @@ func (f *families) all() []*metric.Desc {
 		list = append(list, t.process)
 	}
 	return append(list, f.syscallErrors, f.workloads, f.slots, f.lost, f.start,
-		f.level, f.budget, f.selfCost, f.eventCost, f.samplingShare, f.samplingVariance)
+		f.level, f.budget, f.selfCost, f.eventCost, f.samplingShare, f.samplingVariance, f.samplingSumVariance)
 }

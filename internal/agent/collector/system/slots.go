@@ -91,8 +91,9 @@ type watched struct {
 // slots synchronises the user side of all slots with the kernel side.
 type slots struct {
 	*attribution.Groups[*slot, counts]
-	kernel  *kernelSide
-	sampler *sampler
+	kernel   *kernelSide
+	sampler  *sampler
+	variance [sampledKinds]sampling.Variance // error of the estimated number of events of all workloads
 }
 
 func newSlots(k *kernelSide, limit int) *slots {
