@@ -66,7 +66,7 @@ func TestAVerdictHoldsInTheWholeInterval(t *testing.T) {
 		return f
 	}
 	const events = 300 // seconds of the window
-	sampled := math.Pow(100*events, 2)
+	sampled := 100.0 * events * 100 * events
 	below := func(name, query string, limit, share float64) Rule {
 		r := above(name, query, 0, share)
 		judge := r.Judge
@@ -111,7 +111,7 @@ func TestAGainCoversTheInterval(t *testing.T) {
 	const total = `sum by (workload, instance) (rate(teescope_syscalls_total[$window]))`
 	f := &fake{answers: map[string][]query.Sample{
 		fiveMinutes(reads): {sample("w", 1000)}, fiveMinutes(total): {sample("w", 1000)},
-		fiveMinutes(varianceQuery): {sample("w", math.Pow(100*300, 2), "family", "syscalls")}, // +- 196/s
+		fiveMinutes(varianceQuery): {sample("w", 100*300*100*300, "family", "syscalls")}, // +- 196/s
 	}}
 	rule := above("r", reads, 1, 0)
 	judge := rule.Judge
