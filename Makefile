@@ -95,7 +95,8 @@ sbom: build ## write bin/teescope.cdx.json: the modules and npm packages that th
 ## Checking
 
 .PHONY: lint vulncheck lint-go lint-dead lint-bpf lint-shell lint-web
-lint: lint-go lint-dead lint-bpf lint-shell lint-web ## run every linter
+lint: $(TOOLS)/golangci-lint $(TOOLS)/deadcode web/node_modules/.package-lock.json ## run every linter, two at a time
+	$(MAKE) --no-print-directory -j2 --output-sync=target lint-web lint-go lint-dead lint-bpf lint-shell
 
 lint-go: $(TOOLS)/golangci-lint ## golangci-lint (pinned in tools/go.mod)
 	$(TOOLS)/golangci-lint run --allow-parallel-runners ./...
