@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/lib/atomicfile"
+	"github.com/teescope/teescope/internal/lib/inputfile"
 )
 
 // book is the content of a ledger's file.
@@ -31,19 +31,17 @@ const (
 
 // readBook reads a ledger's file. A missing file is empty. A file that cannot be parsed is renamed.
 func readBook(path string, log *slog.Logger) (book, error) {
-	f, err := os.Open(path)
+	text, err := inputfile.ReadOwn(path, maxBook)
 	if errors.Is(err, fs.ErrNotExist) {
 		return book{}, nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, inputfile.ErrSize) {
 		return book{}, fmt.Errorf("reading the findings: %w", err)
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxBook+1))
-	if err != nil {
-		return book{}, fmt.Errorf("reading the findings in %s: %w", path, err)
+	var b book
+	if err == nil {
+		b, err = parseBook(text)
 	}
-	b, err := parseBook(text)
 	if err != nil {
 		aside := path + ".bad"
 		if e := os.Rename(path, aside); e != nil {
@@ -57,9 +55,6 @@ func readBook(path string, log *slog.Logger) (book, error) {
 
 // parseBook parses a ledger's file. Any invalid entry is an error, because then others may be wrong too.
 func parseBook(text []byte) (book, error) {
-	if len(text) > maxBook {
-		return book{}, fmt.Errorf("it is larger than %d MiB", maxBook>>20)
-	}
 	var b book
 	in := json.NewDecoder(bytes.NewReader(text))
 	if err := in.Decode(&b); err != nil {

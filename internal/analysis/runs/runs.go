@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -30,12 +31,12 @@ const (
 // or CSV with a header line, "setting:threads,setting:exitless,outcome:throughput". There an empty field is absent, and
 // a line that begins with # is a comment. The name of the file is for errors.
 func Read(name string, r io.Reader) ([]Run, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxRunsFile+1))
+	data, err := inputfile.ReadAll(r, maxRunsFile)
+	if errors.Is(err, inputfile.ErrSize) {
+		err = fmt.Errorf("%w: a table of runs has a line for each run, not for each sample", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
-	}
-	if len(data) > maxRunsFile {
-		return nil, fmt.Errorf("%s is larger than %d MiB: a table of runs has a line for each run, not for each sample", name, maxRunsFile>>20)
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	var runs []Run

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -39,12 +40,9 @@ func (l *loader) read(name string) ([]byte, error) {
 		return nil, text.Remedy(err, fmt.Sprintf("write the file with \"teescope config > %s\"", name))
 	}
 	defer func() { _ = f.Close() }() // nothing was written
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	data, err := inputfile.ReadAll(f, maxFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
-	}
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s %w", name, errTooLarge)
 	}
 	return data, nil
 }

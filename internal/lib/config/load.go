@@ -3,7 +3,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"regexp"
@@ -206,5 +205,3 @@ func suggestion(s string, names []string) string {
 	}
 	return ""
 }
-
-var errTooLarge = errors.New("is larger than 1 MiB, the limit for a configuration")

@@ -138,7 +138,7 @@ func TestProblems(t *testing.T) {
 		{name: "config in the file", file: "config: x\n", want: []string{
 			`t.yml:1: unknown key "config": it names this file, as a flag or in the environment`}},
 		{name: "too large", file: "#" + strings.Repeat("x", maxFile), want: []string{
-			`flag --config: t.yml is larger than 1 MiB, the limit for a configuration`}},
+			`flag --config: reading t.yml: it is larger than 1 MiB, the limit for this file`}},
 		{name: "no such file", environ: []string{"TEESCOPE_CONFIG=no.yml"}, want: []string{
 			`env TEESCOPE_CONFIG: config: open no.yml: file does not exist; correct the path, or write the file with "teescope config > no.yml"`}},
 		{name: "choices", args: []string{"--log.level=wran", "--log.format=xml"}, want: []string{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inputfile opens and reads files that an operator names: configurations, rules, secrets and certificates.
+// Package inputfile opens and reads files that an operator names: configurations, rules, secrets and certificates. It also
+// reads the program's own files.
 //
 // It refuses files that could block the program or never end. It does not interpret what it reads.
 package inputfile
@@ -15,15 +16,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrKind is the error of a file that is no regular file.
-var ErrKind = errors.New("not a regular file")
+var (
+	// ErrKind is the error of a file that is no regular file.
+	ErrKind = errors.New("not a regular file")
+	// ErrSize is the error of a file that is too large.
+	ErrSize = errors.New("the limit for this file")
+)
 
 // Open opens a file for reading. The open of a named pipe waits for a writer, and no signal ends that wait. So the file is
 // opened without waiting, and refused if it is a named pipe or a device. A pipe of the shell, as in <(command) or
 // /dev/stdin, has a writer and is accepted. So is /dev/null, the usual name for no content. The first read of a directory
 // fails. The error is an *[fs.PathError].
-func Open(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0) // os adds O_CLOEXEC
+func Open(name string) (*os.File, error) { return open(name, 0) }
+
+func open(name string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|flags, 0) // os adds O_CLOEXEC
 	if err != nil {
 		return nil, err
 	}
@@ -35,24 +42,41 @@ func Open(name string) (*os.File, error) {
 }
 
 // Read reads a file of at most the given number of bytes. The error is an *[fs.PathError].
-func Read(name string, most int64) ([]byte, error) {
-	f, err := Open(name)
+func Read(name string, most int64) ([]byte, error) { return read(name, 0, most) }
+
+// ReadOwn reads a file of the program's own as [Read] does. It follows no link in the last part of the name.
+func ReadOwn(name string, most int64) ([]byte, error) { return read(name, unix.O_NOFOLLOW, most) }
+
+func read(name string, flags int, most int64) ([]byte, error) {
+	f, err := open(name, flags)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // nothing was written
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	data, err := ReadAll(f, most)
+	if errors.Is(err, ErrSize) {
+		err = &fs.PathError{Op: "read", Path: name, Err: err}
+	}
+	return data, err
+}
+
+// ReadAll reads at most the given number of bytes. The error wraps [ErrSize] if there are more.
+func ReadAll(r io.Reader, most int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err != nil {
 		return nil, err
 	}
 	if int64(len(data)) > most {
-		return nil, tooLarge(name, most)
+		return nil, tooLarge(most)
 	}
 	return data, nil
 }
 
-func tooLarge(name string, most int64) error {
-	return &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("it is larger than %d KiB, the limit for this file", most>>10)}
+func tooLarge(most int64) error {
+	if most>>20<<20 == most {
+		return fmt.Errorf("it is larger than %d MiB, %w", most>>20, ErrSize)
+	}
+	return fmt.Errorf("it is larger than %d KiB, %w", most>>10, ErrSize)
 }
 
 // maxByName is the maximum size of a file that a library reads as a whole, in bytes. The certificates of a distribution's
@@ -77,7 +101,7 @@ func Check(names ...string) error {
 		info, err := f.Stat()
 		_ = f.Close() // nothing was written
 		if err == nil && info.Mode().IsRegular() && info.Size() > maxByName {
-			return tooLarge(name, maxByName)
+			return &fs.PathError{Op: "read", Path: name, Err: tooLarge(maxByName)}
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ func TestRead(t *testing.T) {
 	if err := errors.Join(os.WriteFile(huge, nil, 0o600), os.Truncate(huge, maxByName+1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := Check(huge); err == nil || !strings.Contains(err.Error(), huge+": it is larger than 16384 KiB") {
+	if err := Check(huge); err == nil || !strings.Contains(err.Error(), huge+": it is larger than 16 MiB") {
 		t.Errorf("Check of a huge file: %v", err)
 	}
 	for _, c := range []struct {

@@ -74,6 +74,14 @@ func New(d Desc) *Desc {
 	return &d
 }
 
+// Own returns a function that completes descriptions of what teescope knows about itself, from one origin.
+func Own(origin string) func(Desc) *Desc {
+	return func(d Desc) *Desc {
+		d.Source, d.Origin = Agent, origin
+		return New(d)
+	}
+}
+
 // Value makes one sample and keeps the label values. It panics when their number is wrong. That is a programming error,
 // and the golden tests run every family.
 func (d *Desc) Value(v float64, labels ...string) prometheus.Metric {

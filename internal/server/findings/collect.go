@@ -21,10 +21,7 @@ type families struct {
 }
 
 func newFamilies() families {
-	own := func(d metric.Desc) *metric.Desc {
-		d.Source, d.Origin = metric.Agent, "the rules of the analysis"
-		return metric.New(d)
-	}
+	own := metric.Own("the rules of the analysis")
 	who := []string{"rule", "workload", "machine"}
 	return families{
 		info: own(metric.Desc{

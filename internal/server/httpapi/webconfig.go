@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -67,7 +66,10 @@ func openWebConfig(path string, log *slog.Logger) (*webFile, error) {
 func (w *webFile) current() (*web.Config, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	data, err := readBounded(w.path)
+	data, err := inputfile.Read(w.path, maxWebConfig)
+	if err != nil {
+		err = fmt.Errorf("reading the web configuration: %w", text.Remedy(err, "leave --web.config-file out"))
+	}
 	if err == nil && w.read != nil && bytes.Equal(data, w.read) {
 		return w.conf, w.err
 	}
@@ -91,22 +93,6 @@ func (w *webFile) currentOrNone() (*web.Config, error) {
 		return nil, nil
 	}
 	return w.current()
-}
-
-func readBounded(path string) ([]byte, error) {
-	f, err := inputfile.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading the web configuration: %w", text.Remedy(err, "leave --web.config-file out"))
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxWebConfig+1))
-	if err == nil && len(data) > maxWebConfig {
-		err = fmt.Errorf("it has more than %d bytes", maxWebConfig)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the web configuration %s: %w", path, err)
-	}
-	return data, nil
 }
 
 var (

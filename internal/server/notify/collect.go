@@ -21,10 +21,7 @@ type families struct {
 }
 
 func newFamilies() families {
-	own := func(d metric.Desc) *metric.Desc {
-		d.Source, d.Origin = metric.Agent, "teescope"
-		return metric.New(d)
-	}
+	own := metric.Own("teescope")
 	return families{
 		deliveries: own(metric.Desc{
 			Name: "teescope_webhook_deliveries_total", Kind: metric.Counter, Unit: "deliveries", Labels: []string{"webhook", "outcome"},

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/lib/atomicfile"
+	"github.com/teescope/teescope/internal/lib/inputfile"
 )
 
 // journalSuffix is added to the name of the state file.
@@ -42,7 +43,7 @@ type change struct {
 
 // replay applies a journal to a state, if it belongs to it. A line that a kill has cut off is the last one.
 func replay(s *state, name string) {
-	data, err := readBounded(name)
+	data, err := inputfile.ReadOwn(name, maxState)
 	if err != nil {
 		return
 	}

@@ -6,12 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
 
-	"golang.org/x/sys/unix"
+	"github.com/teescope/teescope/internal/lib/inputfile"
 )
 
 // stateVersion is the version of the file's format.
@@ -61,7 +60,7 @@ func (s *state) validate() error {
 
 // load reads the file. An invalid file is renamed; the firing alerts are then sent again.
 func (h *Hub) load() {
-	data, err := readBounded(h.opts.File)
+	data, err := inputfile.ReadOwn(h.opts.File, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -93,17 +92,4 @@ func (h *Hub) load() {
 	for key, queue := range s.Queues {
 		h.opts.Log.Warn("deliveries dropped: the webhook is no longer configured", "webhook", key, "deliveries", len(queue))
 	}
-}
-
-func readBounded(name string) ([]byte, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxState+1))
-	if err == nil && len(data) > maxState {
-		err = fmt.Errorf("larger than %d bytes", maxState)
-	}
-	return data, err
 }

@@ -28,10 +28,7 @@ const renamedSeries = "renamed"
 
 // NewTargets returns the collector of a server, or with nil one that only describes.
 func NewTargets(s *Server) *Targets {
-	own := func(d metric.Desc) *metric.Desc {
-		d.Source, d.Origin = metric.Agent, "teescope server"
-		return metric.New(d)
-	}
+	own := metric.Own("teescope server")
 	t := &Targets{
 		limiter: func() *seriesLimiter { return nil },
 		refused: own(metric.Desc{

@@ -44,10 +44,7 @@ type Reporter struct {
 
 // New creates a reporter.
 func New(o Options) *Reporter {
-	own := func(d metric.Desc) *metric.Desc {
-		d.Source, d.Origin = metric.Agent, "teescope"
-		return metric.New(d)
-	}
+	own := metric.Own("teescope")
 	return &Reporter{
 		opts: o,
 		working: own(metric.Desc{

@@ -90,15 +90,7 @@ func TestGramineDirectIsRecognised(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := start(t, Options{})
-	cmd := job(path, "on-line", "")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = in.Close(); _ = cmd.Wait() }()
+	converse(t, job(path, "on-line", ""))
 	info := func() float64 {
 		return sum(scrape(t, c), "teescope_workload_info", "workload", "libpal.so", "runtime", "gramine-direct")
 	}

@@ -148,31 +148,15 @@ func TestReusedProcessIDCountsForItsNewProgram(t *testing.T) {
 }
 
 func TestWatchedProcessIsBrokenDownAndStaysInItsWorkload(t *testing.T) {
-	cmd := job(program(t, "watch-me"), "on-line", "")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = in.Close(); _ = cmd.Wait() }()
+	watched := converse(t, job(program(t, "watch-me"), "on-line", ""))
 	rule, err := watch.Parse("comm=" + unique("watch-me"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := start(t, Options{Watch: []watch.Rule{rule}})
-	pid := strconv.Itoa(cmd.Process.Pid)
+	pid := strconv.Itoa(watched.cmd.Process.Pid)
 	before := scrape(t, c)
-	fmt.Fprintln(in, 300)
-	var answer string
-	if _, err := fmt.Fscanln(out, &answer); err != nil {
-		t.Fatal(err)
-	}
+	watched.say("300")
 	after := scrape(t, c)
 	for _, tt := range []struct {
 		family string
@@ -228,16 +212,7 @@ func TestContainersAndUnitsAreTheirCgroups(t *testing.T) {
 
 // A name that is not UTF-8 must not invalidate the scrape. Errors must not pass to the next process in the slot.
 func TestWatchedProcessWithAHostileNameLeavesNothingBehind(t *testing.T) {
-	cmd := job(program(t, "w\xff"), "on-line", "")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = in.Close(); _ = cmd.Wait() }()
-	pid := strconv.Itoa(cmd.Process.Pid)
+	pid := strconv.Itoa(converse(t, job(program(t, "w\xff"), "on-line", "")).cmd.Process.Pid)
 	rule, err := watch.Parse("pid=" + pid)
 	if err != nil {
 		t.Fatal(err)
@@ -418,19 +393,7 @@ func TestProcessesOfAWorkload(t *testing.T) {
 	path := program(t, "members")
 	var want []int
 	for range 3 {
-		cmd := job(path, "on-line", "")
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			in.Close()
-			_ = cmd.Wait()
-		})
-		want = append(want, cmd.Process.Pid)
+		want = append(want, converse(t, job(path, "on-line", "")).cmd.Process.Pid)
 	}
 	scrape(t, c)
 	got, known := c.Processes(unique("members"))

@@ -9,10 +9,8 @@ package rulefile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -133,7 +131,7 @@ func Read(names []string, step time.Duration) ([]*File, error) {
 	for _, name := range names {
 		f := &File{Name: name}
 		var err error
-		if f.Data, err = readBounded(inputfile.Open(name)); err != nil {
+		if f.Data, err = inputfile.Read(name, maxFile); err != nil {
 			problems = append(problems, Problem{File: name, Text: unnamed(err)})
 			continue
 		}
@@ -194,18 +192,6 @@ func failed(problems []Problem) error {
 		return nil
 	}
 	return &Error{Problems: problems}
-}
-
-func readBounded(f *os.File, err error) ([]byte, error) {
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("larger than %d MiB, the limit for a rule file", maxFile>>20)
-	}
-	return data, err
 }
 
 // unnamed removes the file name from an error that is printed after it.
