@@ -20,9 +20,9 @@ import (
 )
 
 type options struct {
-	teescope, limit            string
-	series, rounds, concurrent int
-	interval, settle           time.Duration
+	teescope, limit, listen, clients string
+	series, rounds, concurrent       int
+	interval, settle, hold           time.Duration
 }
 
 func main() {
@@ -45,6 +45,9 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	flags.IntVar(&o.concurrent, "crowd", 40, "number of concurrent runs of the most expensive query")
 	flags.DurationVar(&o.interval, "interval", 5*time.Second, "time between two scrapes")
 	flags.DurationVar(&o.settle, "settle", time.Minute, "time of scraping before the queries")
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:0", "address of the server; an address beyond this machine is used without authentication")
+	flags.StringVar(&o.clients, "clients", "", "local addresses that queries come from, separated by commas; all loopback addresses are one client")
+	flags.DurationVar(&o.hold, "hold", 0, "time of each part of the measurement of concurrent connections and queries; 0 leaves it out")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -82,6 +85,11 @@ func measure(ctx context.Context, out io.Writer, o options, queries []string, di
 	if err := s.reportIngest(ctx, out, 6*o.interval); err != nil {
 		return err
 	}
+	if o.hold > 0 {
+		if err := s.reportHeld(ctx, out, o); err != nil {
+			return err
+		}
+	}
 	if err := s.reportQueries(ctx, out, queries, o); err != nil {
 		return err
 	}
@@ -109,7 +117,7 @@ func load() string {
 
 // startServer starts the binary on a free port and waits until it answers.
 func startServer(ctx context.Context, o options, targets []string, dir string) (*server, error) {
-	cmd := exec.Command(o.teescope, "server", "--listen", "127.0.0.1:0", "--data-dir", dir, //nolint:gosec // the user names it
+	cmd := exec.Command(o.teescope, "server", "--listen", o.listen, "--web.insecure", "--data-dir", dir, //nolint:gosec // the user names it
 		"--interval", o.interval.String(), "--targets", strings.Join(targets, ","), "--memory.limit", o.limit)
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
