@@ -44,6 +44,7 @@ type Panel struct {
 	Help       string      `json:"help"`
 	Empty      Empty       `json:"empty"`
 	Queries    []Query     `json:"queries"`
+	Error      string      `json:"error"` // half of the interval of the first query; Grafana has no bands for many series
 	Query      *Query      `json:"query"` // of a figure
 	Top        int         `json:"top"`
 	Ordered    bool        `json:"ordered"`
@@ -109,7 +110,7 @@ func All() ([]Dashboard, error) {
 	return all, nil
 }
 
-// AllQueries returns the queries of a panel, with their placeholders.
+// AllQueries returns the queries of a panel without that of its errors, with their placeholders.
 func (p Panel) AllQueries() []Query {
 	all := slices.Clone(p.Queries)
 	if p.Query != nil {

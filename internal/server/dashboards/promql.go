@@ -87,7 +87,11 @@ var seriesSuffixes = []string{"_bucket", "_sum", "_count"}
 // the suffixes of its series.
 func (p Panel) Metrics() ([]string, error) {
 	var names []string
-	for _, q := range p.AllQueries() {
+	queries := p.AllQueries()
+	if p.Error != "" {
+		queries = append(queries, Query{Expr: p.Error})
+	}
+	for _, q := range queries {
 		filled, err := pagequery.Filling{Step: 60, Scrape: 5}.Fill(q.Expr)
 		if err != nil {
 			return nil, err

@@ -47,9 +47,13 @@ func (f Filling) Fill(template string) (string, error) {
 		return "", fmt.Errorf("filling the query %s: the placeholder %s is not known", template, p)
 	}
 	window, rate := f.rate()
+	span := window
+	if rate == "irate" {
+		span = f.Scrape
+	}
 	return Replace(template, map[string]string{
 		"workloads": matcher(f.Workloads), "candidates": matcher(nil), "nodes": "", "containers": f.containers(), "rate": rate,
-		"window": number(window) + "s", "interval": number(f.Step) + "s",
+		"window": number(window) + "s", "span": number(span), "interval": number(f.Step) + "s",
 	}), nil
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Fills the placeholders of a panel's PromQL. The templates are pure data with seven placeholders:
+// Fills the placeholders of a panel's PromQL. The templates are pure data with eight placeholders:
 //
 //   $workloads  the matchers of all filters, for a family with the label workload
 //   $candidates the same without the chosen workloads, for lists to choose from
@@ -9,13 +9,14 @@
 //   $containers restricts the families container_* to the chosen containers
 //   $rate       the rate function
 //   $window     the window of that function
+//   $span       the seconds that the function covers: the window of rate, two scrapes of irate
 //   $interval   the distance between two points of the answer
 //
 // Every selector has one of the first three (dashboards.test.ts). Other renderers
 // (Grafana) replace them by their own variables.
 import { type Chosen, join, matcher, ofKind, oneOf } from "./filters";
 
-export const PLACEHOLDERS = ["workloads", "candidates", "nodes", "containers", "rate", "window", "interval"] as const;
+export const PLACEHOLDERS = ["workloads", "candidates", "nodes", "containers", "rate", "window", "span", "interval"] as const;
 
 /** Without a chosen workload only the idle task is left out. Its CPU time would exceed that of all workloads. */
 export const ANY_WORKLOAD = `workload!="idle"`;
@@ -100,13 +101,15 @@ export function metricsIn(text: string, known: Pick<ReadonlySet<string>, "has">)
 const PLACEHOLDER = new RegExp(`\\{\\$nodes\\}|,\\$nodes\\b|\\$(${PLACEHOLDERS.join("|")})\\b`, "g");
 
 export function fillTemplate(template: string, filling: Filling): string {
+  const [rate, window] = [rateFunction(filling), rateWindow(filling.step, filling.scrapeInterval, filling.age)];
   const values: Readonly<Record<(typeof PLACEHOLDERS)[number], string>> = {
     workloads: join(workloadMatcher(filling), others(filling)),
     candidates: join(workloadMatcher({ workloads: [] }), others(filling)),
     nodes: nodeMatcher(filling),
     containers: containerFilter(filling),
-    rate: rateFunction(filling),
-    window: `${rateWindow(filling.step, filling.scrapeInterval, filling.age)}s`,
+    rate,
+    window: `${window}s`,
+    span: String(rate === "irate" ? filling.scrapeInterval : window),
     interval: `${filling.step}s`,
   };
   // One pass, because a workload's name may look like a placeholder. An empty $nodes also removes its comma or

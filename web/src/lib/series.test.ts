@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { extendFrame, fold, type Frame, lastValue, stack, toFrame } from "./series";
+import { bandOf, extendFrame, fold, type Frame, lastValue, splitErrors, stack, toFrame } from "./series";
 
 const frame = (times: number[], series: Record<string, (number | null)[]>): Frame => ({
   times,
@@ -83,5 +83,25 @@ describe("lastValue", () => {
     [[3, 0], 0],
   ])("of %j is %j", (values, want) => {
     expect(lastValue(values)).toBe(want);
+  });
+});
+
+describe("errors", () => {
+  const { frame: values, errors } = splitErrors(frame([1, 2, 3], { a: [10, 20, null], "± a": [2, null, 3], b: [1, 1, 1], "± b": [0, 0, 0], c: [1, 5, 9], "± c": [4, 4, 4] }), "± ");
+
+  it("are separated from the series that they belong to", () => {
+    expect(values.series.map((s) => s.name)).toEqual(["a", "b", "c"]);
+    expect([...errors.keys()]).toEqual(["a", "b", "c"]);
+  });
+
+  it("make a band where both are known, which does not go below zero", () => {
+    const [a, b, c] = values.series.map((s) => bandOf(s, errors));
+    expect(a).toEqual([[8, 12], null, null]);
+    expect(b).toBeUndefined();
+    expect(c).toEqual([
+      [0, 5],
+      [1, 9],
+      [5, 13],
+    ]);
   });
 });

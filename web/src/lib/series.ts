@@ -122,3 +122,25 @@ export function stack(frame: Frame): (number | null)[][] {
     }),
   );
 }
+
+/** Errors of the values of series, by the name of the series. */
+export type Errors = ReadonlyMap<string, readonly (number | null)[]>;
+
+/** Separates the series whose names begin with a prefix. They are the errors of the series named after it. */
+export function splitErrors(frame: Frame, prefix: string): { frame: Frame; errors: Errors } {
+  const isError = (s: Series): boolean => s.name.startsWith(prefix);
+  return {
+    frame: { times: frame.times, series: frame.series.filter((s) => !isError(s)) },
+    errors: new Map(frame.series.filter(isError).map((s) => [s.name.slice(prefix.length), s.values])),
+  };
+}
+
+/** Returns the lower and upper end of the interval of a series at each point, or nothing if no point has an error. */
+export function bandOf(series: Series, errors: Errors): (readonly [number, number] | null)[] | undefined {
+  const half = errors.get(series.name);
+  if (!half?.some((h) => h !== null && h > 0)) return undefined;
+  return series.values.map((value, i) => {
+    const error = half[i];
+    return value === null || error === null || error === undefined ? null : [Math.max(0, value - error), value + error];
+  });
+}

@@ -4,11 +4,11 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import { assignSlots, type Slot } from "../lib/colour";
 import { fillTemplate } from "../lib/promql";
-import { type Folded, fold, type Frame, lastValue } from "../lib/series";
+import { type Errors, type Folded, fold, type Frame, lastValue, splitErrors } from "../lib/series";
 import { useSession } from "../lib/session";
 import { formatClock, formatSpan } from "../lib/time";
 import { formatValue, isAdditive, type Unit } from "../lib/units";
-import { CHART_POINTS } from "./panel-queries";
+import { CHART_POINTS, chartQueries, ERROR_PREFIX } from "./panel-queries";
 import { Legend } from "./charts/Legend";
 import { MarkList } from "./charts/MarkList";
 import { Plot } from "./charts/Plot";
@@ -25,24 +25,27 @@ export function ChartPanel({ def }: { def: ChartDef }) {
   const [root, near] = useNear();
   const session = useSession();
   const { interval, ...filling } = useShown();
-  const loaded = useFrame(def.queries, CHART_POINTS, near, true);
-  const folded = useMemo(
-    () => (loaded.value ? shape(def, loaded.value.frame) : undefined),
-    [loaded.value, def],
-  );
+  const queries = useMemo(() => chartQueries(def), [def]);
+  const loaded = useFrame(queries, CHART_POINTS, near, true);
+  const drawn = useMemo(() => {
+    if (!loaded.value) return undefined;
+    const { frame, errors } = splitErrors(loaded.value.frame, ERROR_PREFIX);
+    return { folded: shape(def, frame), errors };
+  }, [loaded.value, def]);
   const step = loaded.value?.step ?? filling.scrapeInterval;
   return (
     <Panel
       def={def}
-      state={panelState(loaded, folded?.frame.series.length === 0)}
+      state={panelState(loaded, drawn?.folded.frame.series.length === 0)}
       error={loaded.error}
       stale={loaded.stale}
-      exprs={def.queries.map((q) => fillTemplate(q.expr, { ...filling, step }))}
+      exprs={queries.map((q) => fillTemplate(q.expr, { ...filling, step }))}
       root={root}
     >
-      {folded && (
+      {drawn && (
         <Chart
-          folded={folded}
+          folded={drawn.folded}
+          errors={drawn.errors}
           unit={def.unit}
           stacked={def.kind === "stacked"}
           thresholds={def.thresholds ?? NONE}
@@ -69,6 +72,7 @@ function shape(def: ChartDef, frame: Frame): Folded {
 
 interface ChartProps {
   folded: Folded;
+  errors: Errors;
   unit: Unit;
   stacked: boolean;
   thresholds: readonly Threshold[];
@@ -80,7 +84,7 @@ interface ChartProps {
   onZoom: (from: number, to: number) => void;
 }
 
-function Chart({ folded, unit, stacked, thresholds, step, title, id, interval, onZoom }: ChartProps) {
+function Chart({ folded, errors, unit, stacked, thresholds, step, title, id, interval, onZoom }: ChartProps) {
   const [cursor, setCursor] = useState<number | undefined>(undefined);
   const [said, setSaid] = useState("");
   const { state, set } = usePanel(id);
@@ -96,11 +100,14 @@ function Chart({ folded, unit, stacked, thresholds, step, title, id, interval, o
   );
   const nearTo = (index: number | undefined): Mark[] => (index === undefined ? [] : marksNear(marks, all.times[index] ?? 0, 1.5 * step));
   const near = nearTo(cursor);
-  const values = all.series.map((s) => (cursor === undefined ? lastAt(s.values) : (s.values[cursor] ?? null)));
+  const at = (values: readonly (number | null)[]): number | null => (cursor === undefined ? lastAt(values) : (values[cursor] ?? null));
+  const values = all.series.map((s) => at(s.values));
+  const halves = all.series.map((s) => at(errors.get(s.name) ?? []));
   return (
     <>
       <Plot
         frame={shown}
+        errors={errors}
         interval={interval}
         slots={slots}
         unit={unit}
@@ -140,7 +147,7 @@ function Chart({ folded, unit, stacked, thresholds, step, title, id, interval, o
         <p class="only-spoken" aria-live="polite">
           {said}
         </p>
-        <Legend names={names} values={values} slots={slots} unit={unit} alone={alone} onAlone={(only) => { set({ only }); }} />
+        <Legend names={names} values={values} errors={halves} slots={slots} unit={unit} alone={alone} onAlone={(only) => { set({ only }); }} />
       </div>
     </>
   );

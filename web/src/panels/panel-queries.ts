@@ -2,7 +2,7 @@
 
 // The queries of a panel: one list for drawing, export and reports. Pure.
 import type { Unit } from "../lib/units";
-import type { PanelDef } from "./types";
+import type { ChartDef, PanelDef, Query } from "./types";
 
 /** Maximum number of points of a chart, a heat map, a figure's history, a sparkline in a table. */
 export const CHART_POINTS = 240;
@@ -23,13 +23,23 @@ export interface PanelQuery {
   points?: number;
 }
 
+/** Begins the names of series that are errors of others. */
+export const ERROR_PREFIX = "± ";
+
+/** Returns the queries of a chart, and that of its errors. */
+export function chartQueries(def: ChartDef): readonly Query[] {
+  const [first] = def.queries;
+  if (def.error === undefined || first === undefined) return def.queries;
+  return [...def.queries, { expr: def.error, legend: ERROR_PREFIX + first.legend }];
+}
+
 /** Returns all queries of a panel. A kind that is missing here does not compile. */
 export function panelQueries(def: PanelDef): PanelQuery[] {
   const { unit } = def;
   switch (def.kind) {
     case "lines":
     case "stacked":
-      return def.queries.map((q) => ({ ...q, unit, points: CHART_POINTS }));
+      return chartQueries(def).map((q) => ({ ...q, unit, points: CHART_POINTS }));
     case "heatmap":
     case "histogram":
       return def.queries.map((q) => ({ ...q, unit: "per_second", points: HEAT_POINTS }));

@@ -4,7 +4,7 @@ import { arcPath, arcPoint } from "./charts/Arc";
 import { cellText, moveCell } from "./charts/Heat";
 import { cellAt, heatBox, heatColour, labelEvery, timeDistance } from "./charts/heat-draw";
 import { moveCursor } from "./charts/Plot";
-import { logRange, mix, raiseToFoot, timeLabels, valueRange, isLonely } from "./charts/uplot";
+import { logRange, mix, raiseToFoot, runs, timeLabels, valueRange, isLonely } from "./charts/uplot";
 import { levelOf } from "./GaugePanel";
 import { sparkPath } from "./charts/Spark";
 import { foldBars } from "./BarsPanel";
@@ -135,5 +135,16 @@ describe("a gauge", () => {
     expect(arcPoint(0.5).x).toBeCloseTo(90);
     expect(arcPoint(0.5).y).toBeCloseTo(14);
     expect(arcPath(2)).toBe(arcPath(1));
+  });
+});
+
+describe("the band of estimates", () => {
+  it("is interrupted where there is no interval", () => {
+    const point: [number, number] = [1, 2];
+    expect(runs([null, point, point, null, point])).toEqual([
+      [1, 3],
+      [4, 5],
+    ]);
+    expect(runs([])).toEqual([]);
   });
 });

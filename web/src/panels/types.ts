@@ -49,6 +49,8 @@ interface Common {
 export interface ChartDef extends Common {
   kind: "lines" | "stacked";
   queries: readonly Query[];
+  /** Half of the 95 % interval of each series of the first query, with the same labels. Absent where all was counted. */
+  error?: string;
   /** Series beyond this many are folded. */
   top?: number;
   /** Keeps the order of the queries. Otherwise the greatest comes first. */

@@ -8,13 +8,15 @@ import { formatValue, type Unit } from "../../lib/units";
 interface LegendProps {
   names: readonly string[];
   values: readonly (number | null)[];
+  /** Half of the 95 % interval of each value, where it is an estimate. */
+  errors?: readonly (number | null)[];
   slots: ReadonlyMap<string, Slot>;
   unit: Unit;
   alone: string | undefined;
   onAlone: (name: string | undefined) => void;
 }
 
-export function Legend({ names, values, slots, unit, alone, onAlone }: LegendProps) {
+export function Legend({ names, values, errors, slots, unit, alone, onAlone }: LegendProps) {
   return (
     <ul class="legend">
       {names.map((name, i) => (
@@ -30,12 +32,18 @@ export function Legend({ names, values, slots, unit, alone, onAlone }: LegendPro
           >
             <span class="swatch" ref={paint(slots.get(name) ?? "rest")} />
             <span class="name">{name}</span>
-            <span class="value">{formatValue(values[i], unit)}</span>
+            <span class="value">{formatEstimate(values[i], errors?.[i], unit)}</span>
           </button>
         </li>
       ))}
     </ul>
   );
+}
+
+/** Formats a value, and its error if it has one. */
+function formatEstimate(value: number | null | undefined, error: number | null | undefined, unit: Unit): string {
+  const text = formatValue(value, unit);
+  return typeof value === "number" && typeof error === "number" && error > 0 ? `${text} ± ${formatValue(error, unit)}` : text;
 }
 
 /** Sets a colour through the DOM, because the page's policy forbids style attributes. */

@@ -6,7 +6,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Slot } from "../../lib/colour";
-import { type Frame, stack } from "../../lib/series";
+import { bandOf, type Errors, type Frame, stack } from "../../lib/series";
 import type { Interval } from "../../lib/time";
 import { useThemeName } from "../../lib/theme";
 import type { Unit } from "../../lib/units";
@@ -18,6 +18,8 @@ import { type ChartEvents, chartOptions, logRange, raiseToFoot } from "./uplot";
 
 interface PlotProps {
   frame: Frame;
+  /** Errors of the values, drawn as bands. A stack has none. */
+  errors?: Errors;
   interval: Interval;
   slots: ReadonlyMap<string, Slot>;
   unit: Unit;
@@ -63,11 +65,12 @@ export function moveCursor(at: number | undefined, key: string, points: number):
 }
 
 const NONE: readonly never[] = [];
+const NO_ERRORS: Errors = new Map();
 
-export function Plot({ stacked = false, log = false, thresholds = NONE, marks = NONE, ...rest }: PlotProps) {
+export function Plot({ stacked = false, log = false, thresholds = NONE, marks = NONE, errors = NO_ERRORS, ...rest }: PlotProps) {
   const [dragging, setDragging] = useDragging();
-  const frozen = useRef({ ...rest, stacked, log, thresholds, marks });
-  if (!dragging) frozen.current = { ...rest, stacked, log, thresholds, marks };
+  const frozen = useRef({ ...rest, stacked, log, thresholds, marks, errors });
+  if (!dragging) frozen.current = { ...rest, stacked, log, thresholds, marks, errors };
   const props = frozen.current;
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
@@ -88,6 +91,7 @@ export function Plot({ stacked = false, log = false, thresholds = NONE, marks = 
         if (own && !pointed) hover.set({ at: index === undefined ? undefined : latest.current.frame.times[index], from: "plot" });
       },
       marks: () => latest.current.marks,
+      bands: () => (latest.current.stacked ? [] : latest.current.frame.series.map((s) => bandOf(s, latest.current.errors))),
       onZoom: (from, to) => {
         latest.current.onZoom(from, to);
       },

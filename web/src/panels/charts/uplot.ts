@@ -25,10 +25,14 @@ export interface ChartEvents {
   /** Called with the point under the cursor (undefined when it leaves), and whether it is this chart's own cursor. */
   onCursor: (index: number | undefined, own: boolean) => void;
   marks: () => readonly Mark[];
+  /** The intervals of each series at each point, if its values are estimates. */
+  bands: () => readonly (Band | undefined)[];
   onZoom: (from: number, to: number) => void;
   /** The shown interval. The axis covers it even without data. */
   interval: () => { from: number; to: number };
 }
+
+type Band = readonly (readonly [number, number] | null)[];
 
 const SYNC_KEY = "teescope";
 
@@ -58,6 +62,14 @@ export function valueRange(greatest: number | null, unit: Unit): [number, number
   if (greatest === null || !Number.isFinite(greatest) || greatest <= 0) return [0, 1];
   if (unit === "ratio") return [0, Math.min(1, greatest * 1.15)];
   return [0, greatest * 1.12];
+}
+
+/** Returns the greatest value with the upper ends of the bands. */
+function withBands(greatest: number | null, bands: readonly (Band | undefined)[]): number | null {
+  return bands.reduce<number | null>(
+    (most, band) => (band ?? []).reduce<number | null>((m, point) => (point ? Math.max(m ?? 0, point[1]) : m), most),
+    greatest,
+  );
 }
 
 /** uPlot exports these as an enum of its types only, which does not exist at run time. */
@@ -112,7 +124,7 @@ export function chartOptions(shape: ChartShape, events: ChartEvents, width: numb
       },
       y: shape.log
         ? { distr: LOGARITHMIC as uPlot.Scale.Distr, log: 10, range: (u) => logRange(u.data.slice(1) as (number | null)[][]) }
-        : { range: (_, __, max) => valueRange(max, shape.unit) },
+        : { range: (_, __, max) => valueRange(withBands(max, events.bands()), shape.unit) },
     },
     axes: [
       {
@@ -142,6 +154,11 @@ export function chartOptions(shape: ChartShape, events: ChartEvents, width: numb
       y: false,
     },
     hooks: {
+      drawAxes: [
+        (u) => {
+          drawBands(u, events.bands(), shape);
+        },
+      ],
       setCursor: [
         (u) => {
           events.onCursor(u.cursor.idx ?? undefined, (u.cursor.event ?? null) !== null);
@@ -167,6 +184,38 @@ export function chartOptions(shape: ChartShape, events: ChartEvents, width: numb
 /** Returns the number of canvas pixels per CSS pixel. */
 function pixels(u: uPlot): number {
   return u.ctx.canvas.width / u.width;
+}
+
+/** Draws the intervals of estimates behind the lines. A point without an interval interrupts a band. */
+function drawBands(u: uPlot, bands: readonly (Band | undefined)[], shape: ChartShape): void {
+  const { ctx, bbox } = u;
+  const times = u.data[0];
+  const y = (value: number): number => Math.min(Math.max(u.valToPos(value, "y", true), bbox.top), bbox.top + bbox.height);
+  ctx.save();
+  ctx.globalAlpha = 0.22;
+  bands.forEach((band, i) => {
+    if (!band) return;
+    ctx.fillStyle = seriesColour(shape.slots, shape.names[i] ?? "");
+    for (const [from, to] of runs(band)) {
+      ctx.beginPath();
+      for (let k = from; k < to; k++) ctx.lineTo(u.valToPos(times[k] ?? 0, "x", true), y(band[k]?.[1] ?? 0));
+      for (let k = to - 1; k >= from; k--) ctx.lineTo(u.valToPos(times[k] ?? 0, "x", true), y(band[k]?.[0] ?? 0));
+      ctx.fill();
+    }
+  });
+  ctx.restore();
+}
+
+/** Returns the runs of points with an interval: first, and one after the last. */
+export function runs(band: Band): [number, number][] {
+  const found: [number, number][] = [];
+  let from = 0;
+  for (let i = 0; i <= band.length; i++) {
+    if ((band[i] ?? null) !== null) continue;
+    if (i > from) found.push([from, i]);
+    from = i + 1;
+  }
+  return found;
 }
 
 /** Draws a thin line at each threshold within the scale. */

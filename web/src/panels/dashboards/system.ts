@@ -3,6 +3,10 @@
 // What workloads do in the kernel.
 import type { Section } from "../types";
 
+/** Half of the 95 % interval of the rate of all events of a workload, where they are estimated from samples. */
+const errorOf = (family: string): string =>
+  `1.96 * sqrt((sum by (workload, instance) ($rate(teescope_sampling_variance_total{family="${family}",$workloads}[$window])) > 0) / $span)`;
+
 export const SYSTEM: readonly Section[] = [
   {
     id: "system-calls",
@@ -26,8 +30,9 @@ export const SYSTEM: readonly Section[] = [
         question: "Which workload makes system calls?",
         unit: "per_second",
         queries: [{ expr: "sum by (workload, instance) ($rate(teescope_syscalls_total{$workloads}[$window]))", legend: "{{workload}}" }],
+        error: errorOf("syscalls"),
         top: 10,
-        help: "All system calls of each workload, summed.",
+        help: "All system calls of each workload, summed. Where they are estimated from samples, the band is the 95 % interval.",
         empty: { text: "No system call was counted in this time range.", probe: "sys" },
       },
       {
@@ -158,8 +163,9 @@ export const SYSTEM: readonly Section[] = [
         question: "Which workload faults?",
         unit: "per_second",
         queries: [{ expr: "sum by (workload, instance) ($rate(teescope_page_faults_total{$workloads}[$window]))", legend: "{{workload}}" }],
+        error: errorOf("page_faults"),
         top: 10,
-        help: "All page faults of each workload, summed over all reasons.",
+        help: "All page faults of each workload, summed over all reasons. Where they are estimated from samples, the band is the 95 % interval.",
         empty: { text: "No page fault was counted in this time range.", probe: "fault" },
       },
       {
