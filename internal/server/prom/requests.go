@@ -38,7 +38,7 @@ func boundedParameters(r *http.Request) error {
 		return fmt.Errorf("the request has %d match[] parameters and may have %d: use a regular expression, or send several requests", n, maxSelectors)
 	}
 	var all int
-	for _, name := range []string{"query", "match[]"} {
+	for _, name := range []string{"query", "match_target", "match[]"} {
 		for _, text := range r.Form[name] {
 			if err := bound.Text(text); err != nil {
 				return err
@@ -48,8 +48,11 @@ func boundedParameters(r *http.Request) error {
 			}
 		}
 	}
-	if r.URL.Path == "/api/v1/format_query" {
+	switch r.URL.Path {
+	case "/api/v1/format_query":
 		return bound.Format(r.Form.Get("query"))
+	case "/api/v1/parse_query":
+		return bound.Tree(r.Form.Get("query"))
 	}
 	return nil
 }

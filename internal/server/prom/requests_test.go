@@ -75,6 +75,11 @@ func TestDeepQueriesAreRefused(t *testing.T) {
 		!strings.Contains(a.body.Error, "too long to format") {
 		t.Errorf("a long and deep query: %d %+v", a.status, a.body)
 	}
+	chain := url.Values{"query": {strings.Repeat("metric{a='b'}+", 900) + "1"}}
+	if a := ask(t, s.Handler(), httptest.NewRequest(http.MethodGet, "/api/v1/parse_query?"+chain.Encode(), nil)); a.status != http.StatusBadRequest ||
+		!strings.Contains(a.body.Error, "too much memory to describe") {
+		t.Errorf("the tree of a long chain: %d %+v", a.status, a.body)
+	}
 }
 
 // The database answers within budgets. With a small one, each kind of list and a query are refused with advice.

@@ -19,6 +19,9 @@ const (
 	// maxFormat is the maximum of the bytes of a text that is formatted, times the square of its depth. Prometheus
 	// formats the whole of each level once for each level above it.
 	maxFormat = 30_000_000
+	// maxTree is the maximum of the bytes of a text whose syntax tree is returned, times its depth. Prometheus writes the
+	// tree as JSON of 20 to 40 times the size, and copies each level once for each level above it.
+	maxTree = 1_000_000
 )
 
 // nesting counts how deep the items of a text are nested.
@@ -73,6 +76,15 @@ func Format(expr string) error {
 	if deep := depth(expr); deep*deep*len(expr) > maxFormat {
 		return fmt.Errorf("the query has %d bytes and is nested %d deep, which takes too long to format: "+
 			"bytes times depth times depth may be %d: format its parts", len(expr), deep, maxFormat)
+	}
+	return nil
+}
+
+// Tree checks the text of a query that passed [Text] before its syntax tree is returned.
+func Tree(expr string) error {
+	if deep := depth(expr); deep*len(expr) > maxTree {
+		return fmt.Errorf("the query has %d bytes and is nested %d deep, which takes too much memory to describe: "+
+			"bytes times depth may be %d: parse its parts", len(expr), deep, maxTree)
 	}
 	return nil
 }
