@@ -35,7 +35,7 @@ LAYOUTS   := $(addsuffix /layout.go,$(filter-out %.o,$(LAYOUT_OF)))
 
 # What `make generate` writes; `make check-generated` writes it again and compares.
 GENERATED := $(BPF_OBJ) $(LAYOUTS) internal/agent/collector/system/syscalls.go docs/dev/probe-cost.md \
-	web/dist internal/server/dashboards/panels.json internal/server/report/questions.json internal/server/pagequery/pagequery.json web/src/panels/metrics.json deploy/grafana/dashboards docs/user/metrics.md docs/user/cli.md
+	web/dist internal/server/dashboards/panels.json internal/server/report/questions.json internal/server/pagequery/pagequery.json internal/server/pagequery/testdata/fill.json web/src/panels/metrics.json deploy/grafana/dashboards docs/user/metrics.md docs/user/cli.md
 
 .PHONY: help
 help: ## list the targets
@@ -69,7 +69,7 @@ generate-web: web/node_modules/.package-lock.json ## build the page into web/dis
 	npm --prefix web run build
 
 generate-dashboards: web/node_modules/.package-lock.json ## write the page's panels as JSON, and as Grafana dashboards
-	cd web && node write-dashboards.mjs ../internal/server/dashboards/panels.json ../internal/server/report/questions.json ../internal/server/pagequery/pagequery.json
+	cd web && node write-dashboards.mjs ../internal/server/dashboards/panels.json ../internal/server/report/questions.json ../internal/server/pagequery/pagequery.json ../internal/server/pagequery/testdata/fill.json
 	$(GO) run ./internal/server/dashboards/genmetrics web/src/panels/metrics.json
 	$(GO) run ./cmd/teescope dashboards export deploy/grafana/dashboards >/dev/null
 

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Filling holds the values of a query's placeholders. testdata/fill.json checks that this package and
-// web/src/lib/promql.ts give the same results.
+// Filling holds the values of a query's placeholders. It fills as web/src/lib/promql.ts does: the page's code computes the
+// cases of the tests.
 type Filling struct {
-	Workloads []string `json:"workloads"`
-	Step      float64  `json:"step"`           // between two points, seconds
-	Scrape    float64  `json:"scrapeInterval"` // between two scrapes, seconds
-	Age       *float64 `json:"age"`            // of the agent's counters at the end, seconds; nil when unknown
+	Workloads []string
+	Step      float64  // between two points, seconds
+	Scrape    float64  // between two scrapes, seconds
+	Age       *float64 // of the agent's counters at the end, seconds; nil when unknown
 }
 
 // placeholder matches a placeholder, with the comma or the pair of braces that an empty $nodes would leave.

@@ -3,7 +3,9 @@
 // Package pagequery fills the page's queries in Go, for reports, Grafana and benchmarks.
 //
 // What the page and Go share is defined once, in web/src; pagequery.json is generated from it (`make
-// generate-dashboards`). The package refuses to know a panel, and to run a query.
+// generate-dashboards`). Only how values are put into a query is written twice, because a report is made where no browser
+// runs. The page's code writes the cases that hold this package to the same results (testdata/fill.json). The package
+// refuses to know a panel, and to run a query.
 package pagequery
 
 import (
