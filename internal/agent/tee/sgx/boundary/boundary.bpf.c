@@ -238,26 +238,37 @@ static __always_inline int on_return(struct pt_regs___args *regs)
 	return 0;
 }
 
-/* Reads the counters of the current thread. */
+/* Reads the counters of the control block of the current thread. A thread may be recorded several times while it
+ * ends, and Gramine may set its counters to 0 in between. So larger values are kept. The time is read last: what
+ * another thread does to the block after this time is not in the values. */
 static __always_inline void remember(u32 tgid, struct layout *layout)
 {
 	struct task_struct___gs *task = (void *)bpf_get_current_task();
 	struct thread_key key = {};
-	struct ended value = {.tgid = tgid};
-	u64 gs = BPF_CORE_READ(task, thread.gsbase), self = 0;
+	struct ended value = {.tgid = tgid}, *earlier;
+	u64 self = 0;
 	int i;
 
+	value.gs = BPF_CORE_READ(task, thread.gsbase);
+	/* The child of vfork() uses its parent's memory. */
+	if (!value.gs || BPF_CORE_READ(task, vfork_done))
+		return;
 	/* The block begins with its own address. A thread that has freed it was already read. */
-	if (!gs || bpf_probe_read_user(&self, sizeof(self), (void *)gs) || self != gs)
+	if (bpf_probe_read_user(&self, sizeof(self), (void *)value.gs) || self != value.gs)
 		return;
 	for (i = 0; i < COUNTERS; i++)
 		if (bpf_probe_read_user(&value.counters[i], sizeof(u64),
-					(void *)gs + layout->offsets[i])) {
+					(void *)value.gs + layout->offsets[i])) {
 			lost(LOST_THREADS);
 			return;
 		}
 	key.tid = (u32)bpf_get_current_pid_tgid();
 	key.start = BPF_CORE_READ(task, start_boottime);
+	earlier = bpf_map_lookup_elem(&ended, &key);
+	if (earlier && earlier->gs == value.gs &&
+	    earlier->counters[EENTERS] > value.counters[EENTERS])
+		return;
+	value.at = bpf_ktime_get_boot_ns();
 	if (bpf_map_update_elem(&ended, &key, &value, BPF_ANY))
 		lost(LOST_THREADS);
 }
@@ -275,7 +286,8 @@ static __always_inline int on_gramine_start(void *regs)
 	return 0;
 }
 
-/* thread_exit() of Gramine, which frees the counters shortly after. */
+/* thread_exit() of Gramine, which frees the counters shortly after, and update_sgx_stats_on_exit(), which sets them
+ * to 0. */
 static __always_inline int on_gramine_thread(void *regs)
 {
 	u32 tgid = bpf_get_current_pid_tgid() >> 32,
@@ -397,7 +409,7 @@ SEC("iter/task") int threads(struct bpf_iter__task *ctx)
 	if (!task)
 		return 0;
 	tgid = BPF_CORE_READ(task, tgid);
-	if (!bpf_map_lookup_elem(&gramine, &tgid))
+	if (!bpf_map_lookup_elem(&gramine, &tgid) || BPF_CORE_READ(task, vfork_done))
 		return 0;
 	thread.tgid = tgid;
 	thread.tid = BPF_CORE_READ(task, pid);

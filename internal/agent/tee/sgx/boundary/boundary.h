@@ -127,6 +127,8 @@ struct thread_key {
 
 struct ended {
 	u64 counters[COUNTERS];
+	u64 gs;
+	u64 at; /* nanoseconds since boot; the values are older */
 	u32 tgid;
 	u32 zero;
 };
@@ -153,6 +155,7 @@ struct task_struct___gs {
 	pid_t pid;
 	pid_t tgid;
 	u64 start_boottime;
+	struct completion *vfork_done; /* set in the child of vfork() until it executes a program or ends */
 };
 
 #pragma clang attribute pop

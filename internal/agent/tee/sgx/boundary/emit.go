@@ -29,6 +29,7 @@ func (b *Backend) emit(emit func(prometheus.Metric)) {
 		emit(lost.Value(float64(b.losses[i]), what))
 	}
 	emit(lost.Value(b.gramine.Unseen, "unseen"))
+	emit(lost.Value(b.gramine.Resets, "resets"))
 	emit(lost.Value(b.files.CutOff, "ends"))
 	for what, q := range map[string]*tenant.Quota{"files": b.files.Places, "functions": b.functions.Places, "processes": b.processes.Places} {
 		emit(b.families.Refused.Value(float64(q.Refused), what))

@@ -5,6 +5,7 @@ package boundary
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -40,7 +41,7 @@ func (p *target) end(t *testing.T) string {
 }
 
 func TestGramineCountsAreTheStatisticsThatItPrints(t *testing.T) {
-	for name, flags := range map[string][]string{"": nil, ", position-dependent": {"-no-pie"}} {
+	for name, flags := range map[string][]string{"": nil, ", position-dependent": {"-no-pie"}, ", with statistics": {"-DDEBUG"}} {
 		t.Run("loader"+name, func(t *testing.T) {
 			b := start(t, modeOn, 0)
 			p := run(t, loader(t, flags...))
@@ -171,5 +172,89 @@ func TestGramineWithoutSymbols(t *testing.T) {
 	grown(t, nil, s, statistics([]float64{2 + 5*31, 1 + 5*31, 5 * 4, 0, 0}))
 	if s["teescope_transition_sampled_ratio{file=loader,runtime=gramine}"] != 0 {
 		t.Error("a file without symbols is probed")
+	}
+}
+
+// Threads that use the control block of another thread: its crossings are counted once.
+func TestThreadsThatShareAControlBlockAreCountedOnce(t *testing.T) {
+	b := start(t, modeOn, 0)
+	p := run(t, loader(t))
+	p.do(t, "end 3 40 5")
+	p.do(t, "share 8 0 0") // RPC threads: they have the block of the first thread
+	look(t, b)
+	want := statistics([]float64{2, 1, 0, 0, 0})
+	grown(t, nil, scrape(t, b), want)
+	for range 3 {
+		p.do(t, "share 5 0 0")
+		look(t, b)
+	}
+	grown(t, nil, scrape(t, b), want)
+	if got := p.do(t, "vfork 0 0 0"); got != "waits" {
+		t.Fatal(got)
+	}
+	look(t, b)
+	grown(t, nil, scrape(t, b), want)
+	p.do(t, "") // the child ends
+	p.do(t, "end 30 10 2")
+	p.do(t, "stay 4 10 2") // these threads may have blocks where others had theirs
+	look(t, b)
+	want = statistics([]float64{2 + 30*12 + 4*11, 1 + 30*11 + 4*11, 34 * 2, 0, 0})
+	grown(t, nil, scrape(t, b), want)
+	if err := p.Process.Kill(); err != nil { // each thread reports its end
+		t.Fatal(err)
+	}
+	_ = p.Wait()
+	look(t, b)
+	grown(t, nil, scrape(t, b), want)
+}
+
+// A process that ends before it is looked at has crossings that are known.
+func TestProcessesThatEndBeforeTheFirstLookAreCounted(t *testing.T) {
+	b := start(t, modeOn, 0)
+	path := loader(t, "-DDEBUG")
+	first := run(t, path)
+	first.do(t, "end 0 0 0")
+	look(t, b)
+	before := scrape(t, b)
+	sum := make([]float64, 5)
+	for range 20 {
+		p := run(t, path)
+		p.do(t, "end 2 20 2")
+		for i, n := range numbers(t, p.end(t)) {
+			sum[i] += n
+		}
+		if err := p.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	look(t, b)
+	other := map[string]float64{}
+	for name, n := range statistics(sum) {
+		other[strings.Replace(name, "workload=loader", "workload=other", 1)] = n
+	}
+	after := scrape(t, b)
+	grown(t, before, after, other)
+	if n := after["teescope_transitions_lost_total{what=unseen}"]; n != 0 {
+		t.Errorf("%v ends of threads were missed", n)
+	}
+	remembered, tgid, value := 0, uint32(0), make([]byte, 20)
+	for entries := b.gramine.Object.Map("gramine").Iterate(); entries.Next(&tgid, &value); {
+		remembered++
+	}
+	if remembered != 1 {
+		t.Errorf("%d processes are remembered, 1 runs", remembered)
+	}
+}
+
+// What a running thread counted since the last reading is lost when it sets its counters to 0. That is reported.
+func TestLostCountsOfGramineAreReported(t *testing.T) {
+	b := start(t, modeOn, 0)
+	p := run(t, loader(t))
+	p.do(t, "end 2 1 1")
+	look(t, b)
+	p.do(t, "reset 1 1 1")
+	look(t, b)
+	if n := scrape(t, b)["teescope_transitions_lost_total{what=resets}"]; n != 1 {
+		t.Errorf("%v resets are reported", n)
 	}
 }

@@ -15,18 +15,25 @@ import (
 // Gramine counts by three instructions `lock incq %gs:OFFSET` (host_entry.S) with consecutive offsets.
 var lockIncGS = []byte{0x65, 0xf0, 0x48, 0xff, 0x04, 0x25}
 
-// functionsOf finds the functions in which threads enter the enclave first and end. An address is 0 if there is
-// no symbol.
-func functionsOf(p *executable.Program) (start, end uint64, err error) {
+// functions are the addresses of functions of Gramine, 0 if there is no symbol.
+type functions struct {
+	start, end uint64 // in which threads enter the enclave first, and end
+	reset      uint64 // which sets the counters of the thread to 0 before it ends (host_thread.c)
+}
+
+// functionsOf finds the functions.
+func functionsOf(p *executable.Program) (of functions, err error) {
 	err = p.Functions(func(f executable.Function) {
 		switch f.Name {
 		case "sgx_ecall":
-			start = f.Address
+			of.start = f.Address
 		case "thread_exit":
-			end = f.Address
+			of.end = f.Address
+		case "update_sgx_stats_on_exit":
+			of.reset = f.Address
 		}
 	})
-	return start, end, err
+	return of, err
 }
 
 // findLayout finds the offsets of the counters. The control block of a thread (pal_tcb.h, struct pal_host_tcb)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
@@ -34,6 +35,7 @@ type Counters struct {
 	Options
 	Ends   bpf.Status // of the hook at the end of threads
 	Unseen float64    // ends of threads whose last counts were not read
+	Resets float64    // how often counters of a running thread were set to 0
 
 	start, end *bpf.UserProbe
 	threads    interface{ Open() (io.ReadCloser, error) }
@@ -43,19 +45,13 @@ type Counters struct {
 
 // state is what is known of a process of Gramine.
 type state struct {
-	layout  *layout
-	threads map[threadKey]*thread
+	layout *layout
+	blocks map[uint64]*block  // by their address
+	ended  map[threadKey]bool // threads whose end was seen and that may still be listed
 }
 
-// thread is a thread of Gramine.
-type thread struct {
-	last  [counters]uint64
-	alive bool // seen in the current pass
-	ended bool // its last counts were read
-}
-
-// maxThreads is the limit of threads of one process.
-const maxThreads = 8192
+// maxBlocks is the limit of control blocks of one process, of which each thread has one.
+const maxBlocks = 8192
 
 // exitProbe hooks the end of a thread, while its memory still exists. Without such a hook, the counts of a killed
 // thread are those of the last read.
@@ -93,7 +89,7 @@ func (g *Counters) Probe(file *window.File) error {
 	if file.Runtime != Runtime {
 		return nil
 	}
-	start, end, err := functionsOf(file.Program)
+	of, err := functionsOf(file.Program)
 	if err != nil {
 		return nil //nolint:nilerr // package functions reports it
 	}
@@ -106,7 +102,11 @@ func (g *Counters) Probe(file *window.File) error {
 	if err := g.Object.Map("layouts").Put(uint32(file.Index), *l); err != nil {
 		return fmt.Errorf("setting the layout of the counters: %w", err)
 	}
-	return errors.Join(g.attach(file, g.start, start, "sgx_ecall"), g.attach(file, g.end, end, "thread_exit"))
+	err = errors.Join(g.attach(file, g.start, of.start, "sgx_ecall"), g.attach(file, g.end, of.end, "thread_exit"))
+	if of.reset != 0 { // a function of debug builds from Gramine 1.8 on
+		err = errors.Join(err, g.attach(file, g.end, of.reset, "update_sgx_stats_on_exit"))
+	}
+	return err
 }
 
 func (g *Counters) attach(file *window.File, probe *bpf.UserProbe, address uint64, what string) error {
@@ -150,7 +150,10 @@ func (g *Counters) Observe(p *process.Process) error {
 }
 
 func (g *Counters) know(tgid uint32, l *layout) *state {
-	s := &state{layout: l, threads: map[threadKey]*thread{}}
+	if s := g.processes[tgid]; s != nil {
+		return s
+	}
+	s := &state{layout: l, blocks: map[uint64]*block{}, ended: map[threadKey]bool{}}
 	g.processes[tgid] = s
 	return s
 }
@@ -160,38 +163,92 @@ func (g *Counters) Tick() error { return nil }
 
 // Read reads the counters of running and of ended threads.
 func (g *Counters) Read() error {
+	now, err := sinceBoot()
+	if err != nil {
+		return err
+	}
 	live, err := g.live()
 	if err != nil {
 		return err
 	}
+	pass := map[blockKey]*seen{}
 	for _, t := range live {
-		if p, s := g.process(t.TGID); s != nil {
-			g.readThread(p, s, t)
+		at := blockKey{TGID: t.TGID, GS: t.GS}
+		if _, s := g.process(t.TGID); s != nil && pass[at] == nil && (s.blocks[t.GS] != nil || len(s.blocks) < maxBlocks) {
+			pass[at] = &seen{}
+			if r, err := g.readCounters(t, *s.layout); err == nil {
+				pass[at].readings = append(pass[at].readings, r)
+			}
 		}
 	}
 	// After the running threads, so that a thread that ended meanwhile is included.
 	ended, err := g.takeEnded()
-	for key, e := range ended {
-		if p, s := g.process(e.TGID); s != nil {
-			t := s.thread(key)
-			g.advance(p, t, e.Counters)
-			t.ended = true
-		} else {
-			g.Unseen++
-		}
+	g.addEnded(pass, ended)
+	g.addRunning(pass, live)
+	for at, s := range pass {
+		g.settleAt(at, s, now)
 	}
-	for _, s := range g.processes {
-		for key, t := range s.threads {
-			if !t.alive {
-				if !t.ended {
-					g.Unseen++
-				}
-				delete(s.threads, key)
+	for tgid, s := range g.processes {
+		for gs := range s.blocks {
+			if at := (blockKey{TGID: tgid, GS: gs}); pass[at] == nil {
+				g.settleAt(at, &seen{}, now)
 			}
-			t.alive = false
 		}
 	}
 	return err
+}
+
+// addEnded adds the threads that have ended. One that belongs to no process that can be named counts for the
+// workload of processes without a name.
+func (g *Counters) addEnded(pass map[blockKey]*seen, ended map[threadKey]endedThread) {
+	for key, e := range ended {
+		_, s := g.process(e.TGID)
+		if s == nil && g.Processes.Known(e.TGID) == nil && !g.Processes.Runs(e.TGID) {
+			s = g.know(e.TGID, &layout{})
+		}
+		if s == nil {
+			g.Unseen++
+			continue
+		}
+		s.ended[key] = true
+		at := blockKey{TGID: e.TGID, GS: e.GS}
+		if pass[at] == nil {
+			pass[at] = &seen{}
+		}
+		pass[at].spans = append(pass[at].spans, span{start: key.Start, end: e.At})
+		pass[at].readings = append(pass[at].readings, reading{from: e.At, to: e.At, counters: e.Counters, final: true})
+	}
+}
+
+// addRunning adds the threads that run. A thread whose end was seen may still be listed for a moment.
+func (g *Counters) addRunning(pass map[blockKey]*seen, live []liveThread) {
+	running := map[uint32]map[threadKey]bool{}
+	for _, t := range live {
+		s, key := g.processes[t.TGID], threadKey{Start: t.Start, TID: t.TID}
+		if s == nil {
+			continue
+		}
+		if running[t.TGID] == nil {
+			running[t.TGID] = map[threadKey]bool{}
+		}
+		running[t.TGID][key] = true
+		if at := pass[blockKey{TGID: t.TGID, GS: t.GS}]; at != nil && !s.ended[key] {
+			at.spans = append(at.spans, span{start: t.Start, end: forever})
+		}
+	}
+	for tgid, s := range g.processes {
+		maps.DeleteFunc(s.ended, func(key threadKey, _ bool) bool { return !running[tgid][key] })
+	}
+}
+
+// settleAt adds what a pass has seen at one address.
+func (g *Counters) settleAt(at blockKey, s *seen, now uint64) {
+	of := g.processes[at.TGID]
+	if b := g.settle(g.Processes.Owner(g.Processes.Known(at.TGID)), of.blocks[at.GS], s, now); b != nil {
+		of.blocks[at.GS] = b
+	} else {
+		delete(of.blocks, at.GS)
+	}
 }
 
 // process returns a process of Gramine. It may be so new that only the kernel side has seen it.
@@ -211,53 +268,6 @@ func (g *Counters) process(tgid uint32) (*process.Process, *state) {
 	return p, s
 }
 
-// thread returns the state of a thread, which is empty if the thread is new.
-func (s *state) thread(key threadKey) *thread {
-	t := s.threads[key]
-	if t == nil {
-		t = &thread{}
-		s.threads[key] = t
-	}
-	return t
-}
-
-// readThread reads the counters of a running thread.
-func (g *Counters) readThread(p *process.Process, s *state, live liveThread) {
-	key := threadKey{Start: live.Start, TID: live.TID}
-	if s.threads[key] == nil && len(s.threads) >= maxThreads {
-		return
-	}
-	t := s.thread(key)
-	t.alive = true
-	if t.ended {
-		return
-	}
-	if now, err := g.readCounters(live, *s.layout); err == nil {
-		g.advance(p, t, now)
-	}
-}
-
-// advance adds the growth of a thread's counters.
-func (g *Counters) advance(p *process.Process, t *thread, now [counters]uint64) {
-	trusted := trust(now)
-	const source = "gramine_counters"
-	for i := range trusted {
-		n := now[i] - t.last[i]
-		if now[i] < t.last[i] { // reset by SIGUSR1, from Gramine 1.8 on
-			n = now[i]
-		}
-		t.last[i] = now[i]
-		switch i {
-		case syncSignals:
-			count.Add(p.Workload, float64(n), g.Families.Signals, "sync", source)
-		case asyncSignals:
-			count.Add(p.Workload, float64(n), g.Families.Signals, "async", source)
-		default:
-			count.Add(p.Workload, float64(n), g.Families.Transitions, [...]string{eenters: "eenter", eexits: "eexit", aexs: "aex"}[i], source)
-		}
-	}
-}
-
 // Measures reports whether the counters of a process are known.
 func (g *Counters) Measures(p *process.Process) bool { return g.processes[p.TGID] != nil }
 
@@ -270,5 +280,19 @@ func (g *Counters) Forget(p *process.Process) error {
 	return nil
 }
 
-// Tidy does nothing, because probes end with their file.
-func (g *Counters) Tidy() error { return nil }
+// Tidy forgets processes that ended before they were looked at. Probes end with their file.
+func (g *Counters) Tidy() error {
+	var tgid uint32
+	var l layout
+	var errs []error
+	for entries := g.Object.Map("gramine").Iterate(); entries.Next(&tgid, &l); {
+		g.know(tgid, &l)
+	}
+	for tgid := range g.processes {
+		if g.Processes.Known(tgid) != nil || g.Processes.Runs(tgid) {
+			continue
+		}
+		errs = append(errs, g.Forget(&process.Process{Group: process.Group{TGID: tgid}}))
+	}
+	return errors.Join(errs...)
+}

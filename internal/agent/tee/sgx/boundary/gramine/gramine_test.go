@@ -18,9 +18,9 @@ func hostile(_ *testing.T, data []byte) {
 	if err != nil {
 		return
 	}
-	if start, end, err := functionsOf(p); err == nil {
-		_, _ = p.Place(start)
-		_, _ = p.Place(end)
+	if of, err := functionsOf(p); err == nil {
+		_, _ = p.Place(of.start)
+		_, _ = p.Place(of.end)
 	}
 	_, _ = findLayout(p)
 }
@@ -37,10 +37,10 @@ func TestSmallProgramIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start, _, err := functionsOf(p)
+	of, err := functionsOf(p)
 	l, errLayout := findLayout(p)
-	if err != nil || errLayout != nil || start != 120 || l.Offsets != [counters]uint32{0x28, 0x30, 0x38, 0x40, 0x48} {
-		t.Errorf("found %#x and %+v, %v, %v", start, l, err, errLayout)
+	if err != nil || errLayout != nil || of.start != 120 || l.Offsets != [counters]uint32{0x28, 0x30, 0x38, 0x40, 0x48} {
+		t.Errorf("found %#x and %+v, %v, %v", of.start, l, err, errLayout)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestTrust(t *testing.T) {
 		{[counters]uint64{5, 6, 0, 0, 0}, 0},
 		{[counters]uint64{0, 0x5555_0000_0000, 0, 0, 0}, 0},
 	} {
-		if got := trust(tt.c); got != tt.want {
+		if got := trust(tt.c, false); got != tt.want {
 			t.Errorf("%v: %d counters are trusted, want %d", tt.c, got, tt.want)
 		}
 	}

@@ -34,6 +34,8 @@ type threadKey struct {
 type endedThread struct {
 	_        structs.HostLayout
 	Counters [5]uint64
+	GS       uint64
+	At       uint64
 	TGID     uint32
 	Zero     uint32
 }

@@ -53,44 +53,42 @@ func (g *Counters) takeEnded() (map[threadKey]endedThread, error) {
 	return taken, nil
 }
 
-// readCounters reads a thread's control block from the memory of its running process, which may not answer.
-func (g *Counters) readCounters(t liveThread, l layout) ([counters]uint64, error) {
-	from := g.Processes.Host
-	if err := from.Answers(t.TGID); err != nil {
-		return [counters]uint64{}, err
+// sinceBoot returns the time in nanoseconds since boot, as the kernel side does.
+func sinceBoot() (uint64, error) {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return 0, fmt.Errorf("reading the time since boot: %w", err)
 	}
-	return reader.Of(from.Reads, int(t.TGID), func() ([counters]uint64, error) { return readCounters(t, l) })
+	return uint64(now.Nano()), nil
 }
 
-func readCounters(t liveThread, l layout) (c [counters]uint64, err error) {
+// readCounters reads the control block of a thread from the memory of its running process, which may not answer.
+func (g *Counters) readCounters(t liveThread, l layout) (reading, error) {
+	from := g.Processes.Host
+	if err := from.Answers(t.TGID); err != nil {
+		return reading{}, err
+	}
+	return reader.Of(from.Reads, int(t.TGID), func() (reading, error) { return readCounters(t, l) })
+}
+
+func readCounters(t liveThread, l layout) (r reading, err error) {
 	block := make([]byte, l.Offsets[counters-1]+8)
 	local := []unix.Iovec{{Base: &block[0], Len: uint64(len(block))}}
 	remote := []unix.RemoteIovec{{Base: uintptr(t.GS), Len: len(block)}}
+	if r.from, err = sinceBoot(); err != nil {
+		return r, err
+	}
 	n, err := unix.ProcessVMReadv(int(t.TGID), local, remote, 0)
 	if err != nil {
-		return c, err
+		return r, err
 	}
 	// A control block begins with its own address. Other memory is not read further.
 	if n != len(block) || binary.LittleEndian.Uint64(block) != t.GS {
-		return c, fmt.Errorf("no control block at %#x", t.GS)
+		return r, fmt.Errorf("no control block at %#x", t.GS)
 	}
 	for i, at := range l.Offsets {
-		c[i] = binary.LittleEndian.Uint64(block[at:])
+		r.counters[i] = binary.LittleEndian.Uint64(block[at:])
 	}
-	return c, nil
-}
-
-// trust returns how many of the counters can be trusted: none, the three that the code increments, or all. Each
-// EENTER is one of three things: an ECALL, of which a thread has few; a return from an OCALL, which was an EEXIT;
-// or a signal.
-func trust(c [counters]uint64) int {
-	const ecalls = 8
-	if c[eexits] > c[eenters] {
-		return 0
-	}
-	entries := c[eenters] - c[eexits] // not explained by OCALLs
-	if signals := c[syncSignals] + c[asyncSignals]; signals > entries || entries-signals > ecalls {
-		return syncSignals
-	}
-	return counters
+	r.to, err = sinceBoot()
+	return r, err
 }

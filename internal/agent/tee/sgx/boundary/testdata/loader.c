@@ -6,7 +6,12 @@
  *
  * Each line of input is COMMAND THREADS OCALLS AEXS. `end` runs threads that do that and end. `stay` leaves
  * them waiting in an OCALL. At the end of input the process prints its totals, as Gramine does, and ends.
- * `kill` ends it while threads still exist. */
+ * `kill` ends it while threads still exist.
+ *
+ * `share` starts threads that keep the GS of their creator and wait, as RPC threads of Exitless and as each new
+ * thread until it sets its own. `vfork` makes a child by vfork() that reads a line and ends. `reset` sets the counters
+ * of the first thread to 0, as SIGUSR1 does. With -DDEBUG the counters are set to 0 when a thread ends, as in debug
+ * builds of Gramine with sgx.enable_stats. */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
 #include <linux/futex.h>
@@ -76,21 +81,37 @@ static struct tcb *current(void)
 	return tcb;
 }
 
-void __attribute__((noinline)) update_stats(void)
-{
-	struct tcb *t = current();
-	unsigned long *c = &t->eenter;
+#ifdef DEBUG
+static volatile int enable_stats = 1;
 
+void __attribute__((noipa)) update_sgx_stats_on_exit(int print)
+{
+	unsigned long *c;
+
+	(void)print;
+	if (!enable_stats)
+		return;
+	c = &current()->eenter;
+	for (int i = 0; i < 5; i++)
+		__atomic_fetch_add(&totals[i], __atomic_exchange_n(&c[i], 0, __ATOMIC_RELAXED),
+				   __ATOMIC_RELAXED);
+}
+#else
+static void update_sgx_stats_on_exit(int print)
+{
+	unsigned long *c = &current()->eenter;
+
+	(void)print;
 	for (int i = 0; i < 5; i++)
 		__atomic_fetch_add(&totals[i], c[i], __ATOMIC_RELAXED);
 }
+#endif
 
 void __attribute__((noinline, noreturn)) thread_exit(int status)
 {
 	struct tcb *t = current();
 	void *stack = t->stack;
 
-	update_stats();
 	raw(SYS_arch_prctl, ARCH_SET_GS, 0, 0, 0);
 	__atomic_fetch_add(&ended, 1, __ATOMIC_RELEASE);
 	asm volatile("syscall\n mov %0, %%eax\n mov %1, %%edi\n syscall\n" ::"i"(SYS_exit),
@@ -102,13 +123,14 @@ void __attribute__((noinline, noreturn)) thread_exit(int status)
 static long __attribute__((noinline)) sgx_ocall_exit(void *args)
 {
 	if (args) { /* the whole process */
-		update_stats();
+		update_sgx_stats_on_exit(1);
 		printf("%lu %lu %lu %lu %lu\n", totals[0], totals[1], totals[2], totals[3],
 		       totals[4]);
 		fflush(stdout);
 		syscall(SYS_exit_group, 0);
 	}
 	sgx_ecall(1, NULL); /* ECALL_THREAD_RESET, which returns */
+	update_sgx_stats_on_exit(0);
 	thread_exit(0);
 }
 
@@ -150,14 +172,22 @@ static int thread(void *tcb)
 	return 0;
 }
 
-static void start(void)
+static int sharing(void *unused)
+{
+	(void)unused;
+	__atomic_fetch_add(&staying, 1, __ATOMIC_RELEASE);
+	raw(SYS_futex, (long)&stay_word, FUTEX_WAIT, 0, 0);
+	return 0;
+}
+
+static void start(int (*function)(void *))
 {
 	char *stack = mmap(NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct tcb *tcb = (void *)(stack + BLOCK - sizeof(*tcb));
 
 	tcb->self = tcb;
 	tcb->stack = stack;
-	clone(thread, stack + STACK,
+	clone(function, stack + STACK,
 	      CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_THREAD | CLONE_SIGHAND,
 	      tcb);
 }
@@ -176,10 +206,17 @@ int main(void)
 			return 1;
 		if (!strcmp(command, "kill"))
 			syscall(SYS_exit_group, 0);
-		stays = !strcmp(command, "stay");
+		if (!strcmp(command, "reset"))
+			memset(&first.eenter, 0, 5 * sizeof(first.eenter));
+		if (!strcmp(command, "vfork") && !vfork()) {
+			raw(SYS_write, 1, (long)"waits\n", 6, 0);
+			raw(SYS_read, 0, (long)line, sizeof(line), 0);
+			_exit(0);
+		}
+		stays = !strcmp(command, "stay") || !strcmp(command, "share");
 		staying = ended = 0;
 		for (int i = 0; i < threads; i++)
-			start();
+			start(strcmp(command, "share") ? thread : sharing);
 		while (__atomic_load_n(stays ? &staying : &ended, __ATOMIC_ACQUIRE) != threads)
 			usleep(100);
 		printf("done\n");
