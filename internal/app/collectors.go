@@ -42,6 +42,7 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 		Proc:   roots.Proc, Cgroup: "/sys/fs/cgroup", Detector: detector, Reads: reads,
 		Log: log.With("part", "system"),
 	})
+	detector.Follow(sys.Changes)
 	edge := boundary.New(boundary.Options{
 		Roots: roots, Detector: detector, Reads: reads, Cgroup: "/sys/fs/cgroup", Mode: boundary.Mode(c.Transitions.Trace), Budget: c.Transitions.Budget,
 		CostLow: c.Transitions.Cost.Low, CostHigh: c.Transitions.Cost.High,

@@ -19,7 +19,8 @@ const (
 	// A process is looked at again after the time that its program has run so far, within these limits. A process
 	// chooses its TEE in the first seconds after it starts.
 	firstWait, longestWait = time.Second, 256 * time.Second
-	// checkEvery is how often the detector checks that a process ID still means the same program.
+	// checkEvery is how often the detector checks that a process ID still means the same program, unless it is told of
+	// each program that starts.
 	checkEvery = 10 * time.Second
 	// burst is how many looks may be taken at once, and perSecond how many are added each second. A look costs 40
 	// us, or a millisecond if the process has thousands of mappings. A check costs 8 us.
@@ -45,6 +46,7 @@ type seen struct {
 	checked time.Time
 	next    time.Time // when it is looked at next
 	looking bool      // it is being looked at now
+	changed bool      // it has started or run another program since the last check
 	owner   tenant.Tenant
 }
 
@@ -62,6 +64,7 @@ type Detector struct {
 	looks   float64 // how many may be taken now
 	counted time.Time
 	places  *tenant.Quota // in seen
+	news    news
 	shares  *tenant.Quota // of the looks of the current second
 	second  time.Time
 }
@@ -84,6 +87,7 @@ func sinceBoot() time.Duration {
 // A runtime can run outside a TEE: simulations and gramine-direct do.
 func (d *Detector) Workload(tgids []uint32) (kind teelabel.Kind, runtime teelabel.Runtime) {
 	now := d.now()
+	d.learn()
 	best := finding{}
 	for _, tgid := range tgids {
 		if tgid == 0 {
@@ -122,15 +126,15 @@ func (d *Detector) find(tgid uint32, now time.Time) finding {
 }
 
 // due returns the process if it must be looked at now, and otherwise what is known. A process is the same while its
-// start time is the same. Its program is the same while its name is the same. A program that executes itself keeps its
-// name, so that exec is noticed at the next look.
+// start time is the same. Its program is the same while its name is the same and no exec is reported. Without reports, a
+// program that executes itself is noticed at the next look.
 func (d *Detector) due(tgid uint32, now time.Time) (*seen, finding) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.seen[tgid]
 	if s != nil {
 		s.asked = now
-		if now.Before(s.next) && now.Sub(s.checked) < checkEvery {
+		if d.fresh(s, now) {
 			return nil, s.found
 		}
 	}
@@ -155,12 +159,27 @@ func (d *Detector) due(tgid uint32, now time.Time) (*seen, finding) {
 		s = &seen{process: p, since: since, asked: now, owner: owner}
 		d.seen[tgid] = s
 	}
-	s.checked = now
+	if s.changed { // it may run another program of the same name
+		s.since, s.next = now, now
+	}
+	s.checked, s.changed = now, false
 	if s.looking || now.Before(s.next) || !d.mayLook(s.owner, now) {
 		return nil, s.found
 	}
 	s.looking = true
 	return s, s.found
+}
+
+// fresh reports whether what is known of a process is used without reading it.
+func (d *Detector) fresh(s *seen, now time.Time) bool {
+	switch {
+	case s.changed:
+		return false
+	case d.news.complete:
+		d.refill(now)
+		return now.Before(s.next) || d.looks < 1
+	}
+	return now.Before(s.next) && now.Sub(s.checked) < checkEvery
 }
 
 // drop forgets a process, if it is known.
@@ -171,13 +190,18 @@ func (d *Detector) drop(tgid uint32) {
 	}
 }
 
-// mayLook takes one of the available looks. It reports false if none is left, or if the owner of the process has had its
-// share of those of this second.
-func (d *Detector) mayLook(owner tenant.Tenant, now time.Time) bool {
+// refill adds the looks that have become available.
+func (d *Detector) refill(now time.Time) {
 	if !d.counted.IsZero() {
 		d.looks = min(burst, d.looks+perSecond*max(0, now.Sub(d.counted).Seconds()))
 	}
 	d.counted = now
+}
+
+// mayLook takes one of the available looks. It reports false if none is left, or if the owner of the process has had its
+// share of those of this second.
+func (d *Detector) mayLook(owner tenant.Tenant, now time.Time) bool {
+	d.refill(now)
 	if d.looks < 1 {
 		return false
 	}

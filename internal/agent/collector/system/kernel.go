@@ -34,6 +34,7 @@ type kernelSide struct {
 	losses []uint64
 	// controls has one element.
 	controls []control
+	changes  []changeRing // has one element
 
 	wholeCgroups attribution.Table
 	callErrors   *ebpf.Map

@@ -154,6 +154,13 @@ type control struct {
 	Metering    uint64
 }
 
+// changeRing mirrors struct change_ring.
+type changeRing struct {
+	_       structs.HostLayout
+	Written uint64
+	TGID    [4096]uint32
+}
+
 // errorKey mirrors struct error_key.
 type errorKey struct {
 	_     structs.HostLayout

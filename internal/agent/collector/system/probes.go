@@ -151,7 +151,7 @@ func (k *kernelSide) size(o Options, s sizes) error {
 
 // share maps the arrays into memory and initialises them.
 func (k *kernelSide) share() error {
-	var errs [9]error
+	var errs [10]error
 	k.rows, errs[0] = bpf.View[row](k.object, "rows")
 	k.times, errs[1] = bpf.View[rowTime](k.object, "times")
 	k.cpus, errs[2] = bpf.View[cpuState](k.object, "cpus")
@@ -161,6 +161,7 @@ func (k *kernelSide) share() error {
 	k.gauges, errs[5] = bpf.View[gauge](k.object, "gauges")
 	k.losses, errs[6] = bpf.View[uint64](k.object, "losses")
 	k.controls, errs[7] = bpf.View[control](k.object, ".data.controls")
+	k.changes, errs[9] = bpf.View[changeRing](k.object, "changes")
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@
  * and each context switch adds the difference since the thread was switched in to the row.
  */
 #include "cache.h"
+#include "changes.h"
 #include "errors.h"
 #include "faults.h"
 #include "metering.h"
@@ -235,6 +236,7 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 			row->threads++;
 		return 0;
 	}
+	changed(tgid);
 	if (!row)
 		return 0;
 	row->forks++;
@@ -271,6 +273,7 @@ static __always_inline int on_exec(struct task_struct *task)
 	struct cpu_state *state = current_state(task);
 	struct row *old = row_of(state), *row;
 
+	changed(task->tgid);
 	if (!old)
 		return 0;
 	move(state, task);

@@ -40,6 +40,7 @@ type Collector struct {
 	families *families
 	probes   *probe.Families
 	sampled  chan struct{}
+	changes  changeLog
 
 	mu       sync.Mutex // protects the fields below
 	kernel   *kernelSide
@@ -86,6 +87,7 @@ func (c *Collector) Init(context.Context) error {
 	if err := c.refresh(); err != nil {
 		return errors.Join(err, k.object.Close())
 	}
+	c.changes.open(&k.changes[0])
 	for _, status := range k.status {
 		if !status.Attached() {
 			c.opts.Log.Info("probe not attached", "probe", status.Probe, "reason", status.Reason)
@@ -244,5 +246,6 @@ func (c *Collector) Shutdown(context.Context) error {
 	}
 	k := c.kernel
 	c.kernel, c.slots = nil, nil
+	c.changes.open(nil)
 	return k.object.Close()
 }

@@ -161,6 +161,17 @@ struct control {
 	u64 metering;	  /* the programs measure how long they run */
 };
 
+enum {
+	CHANGES =
+		4096, /* processes that are remembered until user space reads them; a power of two */
+};
+
+/* The processes that have started or run another program, as a ring. User space sets an entry to zero when it reads it. */
+struct change_ring {
+	u64 written; /* entries since the start */
+	u32 tgid[CHANGES];
+};
+
 /* What was lost: the index of `losses`. */
 enum loss {
 	LOST_GROUPS,   /* processes folded into SLOT_OTHER because no slot was free */
@@ -178,6 +189,7 @@ GO_TYPE(system, struct cpu_state, cpuState);
 GO_TYPE(system, struct pid_page, pidPage);
 GO_TYPE(system, struct gauge, gauge);
 GO_TYPE(system, struct control, control);
+GO_TYPE(system, struct change_ring, changeRing);
 GO_TYPE(system, struct error_key, errorKey);
 GO_VALUES(system, enum calls, );
 GO_VALUES(system, enum slots, );

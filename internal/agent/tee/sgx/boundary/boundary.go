@@ -72,7 +72,8 @@ type Options struct {
 // Intervals.
 const (
 	readEvery = 500 * time.Millisecond // reads the counters of threads and finds those that ended
-	scanEvery = 2 * time.Second        // lists the processes
+	scanEvery = 2 * time.Second        // looks at processes that are new or changed
+	listEvery = 2 * time.Minute        // lists all processes, in case that an event was missed
 )
 
 // Backend implements tee.Backend. It is also a service: Init loads the programs, Run finds processes and
@@ -94,6 +95,8 @@ type Backend struct {
 	estimated  systemCalls
 	read       time.Time
 	scanned    time.Time
+	listed     time.Time
+	unread     []uint32 // processes that the next scan reads
 }
 
 // New returns a backend. Init loads its programs. The prefix of probes is a label value, which dashboards and rules of

@@ -83,9 +83,8 @@ func (b *Backend) readAll(now time.Time) error {
 
 // scan finds processes with an enclave, probes their files, and forgets those that ended.
 func (b *Backend) scan() error {
-	pids, err := b.processes.Host.Proc.Processes()
-	if err != nil {
-		return fmt.Errorf("listing processes: %w", err)
+	if err := b.list(); err != nil {
+		return err
 	}
 	b.processes.MarkEnded()
 	errs := []error{
@@ -97,14 +96,41 @@ func (b *Backend) scan() error {
 	b.processes.Promote()
 	const most = 2 // a program can make itself slow to read: up to a second
 	limit := b.files.Len() + most
-	for _, pid := range pids {
-		if b.files.Len() >= limit {
-			break // the next scan reads the others
-		}
-		errs = append(errs, b.look(uint32(pid)))
+	for len(b.unread) > 0 && b.files.Len() < limit { // the next scan reads the others
+		errs = append(errs, b.look(b.unread[0]))
+		b.unread = b.unread[1:]
 	}
 	b.estimate()
 	return errors.Join(append(errs, b.mechanisms.each(mechanism.Tidy), b.sweep())...)
+}
+
+// list sets the processes that this scan reads: those that are known, those that the detector names, those that the last
+// scan has left, and from time to time all.
+func (b *Backend) list() error {
+	tgids, complete := b.opts.Detector.Due()
+	for p := range b.processes.All() {
+		tgids = append(tgids, p.TGID)
+	}
+	tgids = append(tgids, b.unread...)
+	if now := b.now(); !complete || now.Sub(b.listed) >= listEvery {
+		pids, err := b.processes.Host.Proc.Processes()
+		if err != nil {
+			return fmt.Errorf("listing processes: %w", err)
+		}
+		b.listed = now
+		for _, pid := range pids {
+			tgids = append(tgids, uint32(pid))
+		}
+	}
+	b.unread = b.unread[:0:0]
+	listed := make(map[uint32]bool, len(tgids))
+	for _, tgid := range tgids {
+		if !listed[tgid] {
+			listed[tgid] = true
+			b.unread = append(b.unread, tgid)
+		}
+	}
+	return nil
 }
 
 // look examines one process of the machine.

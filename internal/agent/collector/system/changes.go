@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// changeLog reads the ring of processes that have started or run another program. It has a lock of its own, because its
+// reader is also called by code that holds the lock of the collector.
+type changeLog struct {
+	mu   sync.Mutex
+	ring *changeRing // nil before the programs are loaded and after they are removed
+	read uint64      // entries that were read
+	some bool        // the ring was read before
+}
+
+// open begins to read a ring. nil ends it.
+func (l *changeLog) open(ring *changeRing) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ring, l.read, l.some = ring, 0, false
+}
+
+// next returns the processes that have changed since the last call. It returns false if there may be others: at the
+// first call, and when more processes have changed than the ring has entries.
+func (l *changeLog) next() (tgids []uint32, complete bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ring == nil {
+		return nil, false
+	}
+	size := uint64(len(l.ring.TGID))
+	written := atomic.LoadUint64(&l.ring.Written)
+	complete = l.some && written-l.read <= size
+	l.some = true
+	if !complete {
+		l.read = written
+		return nil, false
+	}
+	for ; l.read != written; l.read++ {
+		tgid := atomic.SwapUint32(&l.ring.TGID[l.read%size], 0)
+		if tgid == 0 {
+			break // the kernel side has taken the entry and not written it yet
+		}
+		tgids = append(tgids, tgid)
+	}
+	return tgids, true
+}
+
+// Changes returns the processes that have started or run another program since the last call. It returns false if there
+// may be others, so that the caller must list all processes.
+func (c *Collector) Changes() (tgids []uint32, complete bool) { return c.changes.next() }

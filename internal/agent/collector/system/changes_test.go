@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestChangesAreReadOnce(t *testing.T) {
+	var l changeLog
+	if _, complete := l.next(); complete {
+		t.Error("nothing is loaded, and no change is missed")
+	}
+	ring := &changeRing{Written: 3}
+	l.open(ring)
+	if _, complete := l.next(); complete {
+		t.Error("no change before the first call is missed")
+	}
+	put := func(tgid uint32) {
+		ring.TGID[ring.Written%uint64(len(ring.TGID))] = tgid
+		ring.Written++
+	}
+	read := func(want ...uint32) {
+		t.Helper()
+		if tgids, complete := l.next(); !complete || !slices.Equal(tgids, want) {
+			t.Errorf("read %v, complete: %v; want %v", tgids, complete, want)
+		}
+	}
+	put(7)
+	put(8)
+	read(7, 8)
+	read()
+	ring.Written += 2 // taken by two CPUs, of which only the second has written its entry
+	ring.TGID[6] = 10
+	read()
+	ring.TGID[5] = 9
+	read(9, 10)
+	for range len(ring.TGID) + 1 {
+		put(11)
+	}
+	if _, complete := l.next(); complete {
+		t.Error("the ring has been overwritten, and no change is missed")
+	}
+	put(12)
+	read(12)
+}
+
+func TestStartsAndExecsAreReported(t *testing.T) {
+	c := start(t, Options{MaxWorkloads: 64})
+	c.Changes()
+	// The shell runs the second program in its own process.
+	cmd := exec.Command("sh", "-c", "exec sleep 1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	n := 0
+	for range 10_000 { // the shell may not have run yet
+		tgids, complete := c.Changes()
+		if !complete {
+			t.Fatal("more processes have started than the ring has entries")
+		}
+		for _, tgid := range tgids {
+			if int(tgid) == cmd.Process.Pid {
+				n++
+			}
+		}
+		if n == 3 { // the start and two programs
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Errorf("%d changes of a process that starts and runs two programs, want 3", n)
+}

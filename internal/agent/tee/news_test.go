@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tee
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/teescope/teescope/internal/lib/teelabel"
+)
+
+// follow makes a detector use the changes that the test puts into the returned list.
+func follow(d *Detector) (reported *[]uint32, complete *bool) {
+	var tgids []uint32
+	all := true
+	d.Follow(func() ([]uint32, bool) {
+		now := tgids
+		tgids = nil
+		return now, all
+	})
+	return &tgids, &all
+}
+
+// ask queries the processes that are due, or all, and returns how many of them were read.
+func ask(d *Detector, now time.Time, all []uint32) (reads int) {
+	tgids, complete := d.Due()
+	if !complete {
+		tgids = all
+	}
+	d.Workload(tgids)
+	for _, s := range d.seen {
+		if s.checked.Equal(now) {
+			reads++
+		}
+	}
+	return reads
+}
+
+// The cost of processes that do nothing is that of a rare look at each, however often the detector is asked.
+func TestProcessesThatDoNothingAreRarelyRead(t *testing.T) {
+	root := t.TempDir()
+	r := Roots{Proc: filepath.Join(root, "proc"), Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")}
+	const processes, step = 100, 2 * time.Second
+	var tgids []uint32
+	for i := 1; i <= processes; i++ {
+		pid := strconv.Itoa(i)
+		stat(t, root, pid, "idle", 1)
+		put(t, root, "proc/"+pid+"/maps", "")
+		tgids = append(tgids, uint32(i))
+	}
+	d, now := clock(r)
+	follow(d)
+	hour := func() (reads, most int) {
+		for range time.Hour / step {
+			*now = now.Add(step)
+			n := ask(d, *now, tgids)
+			reads, most = reads+n, max(most, n)
+		}
+		return reads, most
+	}
+	hour()
+	reads, most := hour()
+	if looks := processes * int(time.Hour/longestWait+1); reads > looks || reads < looks/2 {
+		t.Errorf("%d reads of %d processes in an hour, want one each %s, or %d", reads, processes, longestWait, looks)
+	}
+	if most > burst {
+		t.Errorf("%d reads at once, want at most %d", most, burst)
+	}
+}
+
+func TestAReportedProcessIsLookedAtAtOnce(t *testing.T) {
+	r := machine(t, map[string]string{"proc/7/maps": ""})
+	root := filepath.Dir(r.Proc)
+	d, now := clock(r)
+	reported, complete := follow(d)
+	*now = now.Add(24 * time.Hour)
+	is := func(want teelabel.Kind, when string) {
+		t.Helper()
+		*now = now.Add(time.Second)
+		ask(d, *now, []uint32{7})
+		if kind, _ := d.Workload([]uint32{7}); kind != want {
+			t.Errorf("the process is in %q %s, want %q", kind, when, want)
+		}
+	}
+	is("none", "at first")
+	put(t, root, "proc/7/maps", enclaveMap)
+	is("none", "before a report")
+	*reported = []uint32{7} // the same name and start: only the report tells that another program runs
+	is("sgx", "after an exec")
+	*now = now.Add(24 * time.Hour)
+	is("sgx", "a day later")
+	put(t, root, "proc/7/maps", "")
+	is("sgx", "before it is due")
+	*complete = false
+	if tgids, all := d.Due(); all {
+		t.Errorf("%d changes are all of them, although some were missed", len(tgids))
+	}
+	is("none", "after missed changes")
+}
+
+func TestDueNamesNewProcessesFirst(t *testing.T) {
+	d, now := clock(machine(t, nil))
+	reported, _ := follow(d)
+	d.Due()
+	for tgid := range uint32(2 * burst) {
+		d.seen[1000+tgid] = &seen{}
+	}
+	*now = now.Add(time.Second)
+	*reported = []uint32{7, 8}
+	tgids, complete := d.Due()
+	first := slices.Sorted(slices.Values(tgids[:2]))
+	if !complete || !slices.Equal(first, []uint32{7, 8}) || len(tgids) > burst {
+		t.Errorf("%d are due, %d first, complete: %v", len(tgids), first, complete)
+	}
+	// Nobody asks which are due while the enclave boundary is not traced.
+	for tgid := range uint32(2 * maxSeen) {
+		*reported = append(*reported, tgid)
+	}
+	d.Workload(nil)
+	if len(d.news.waiting) > maxSeen {
+		t.Errorf("%d changes wait for nobody", len(d.news.waiting))
+	}
+	if _, complete := d.Due(); complete {
+		t.Error("forgotten changes are not missed")
+	}
+}
