@@ -170,3 +170,22 @@ func TestSampledCallsAreTimedAndPaidFor(t *testing.T) {
 		}
 	}
 }
+
+// A program with a filter of system calls lives on when the returns of its functions are probed, or they are not probed.
+// The filter does not know the system calls of the kernel's own return code.
+func TestAFilteredProgramSurvivesItsTiming(t *testing.T) {
+	b := startWith(t, watching(t, modeOn, 0, "sdk-filtered"))
+	app := ready(t, b, sdkApp(t, "sdk-filtered"))
+	before := scrape(t, b)
+	timed := before["teescope_transition_timed{file=sdk-filtered,reason=,runtime=sdk}"] == 1
+	t.Logf("its calls are timed: %v", timed)
+	n := numbers(t, app.do(t, "confined 10 3 2"))
+	if n[0] != 20 || n[1] != 20 {
+		t.Fatalf("the program says %v", n)
+	}
+	want := map[string]float64{"teescope_ocalls_total{ocall=app_ocall_print,source=sdk_uprobe,workload=sdk-filtered}": 20}
+	if timed {
+		want["teescope_ocall_seconds_count{ocall=app_ocall_print,source=sdk_uprobe,workload=sdk-filtered}"] = 20
+	}
+	grown(t, before, scrape(t, b), want)
+}

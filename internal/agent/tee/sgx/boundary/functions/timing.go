@@ -3,7 +3,6 @@
 package functions
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
-	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // timer reads the durations of calls in watched processes.
@@ -96,21 +94,4 @@ func (t *timer) forgetDurations(keys []callKey) error {
 		errs = append(errs, t.functions.remove("durations", key))
 	}
 	return errors.Join(errs...)
-}
-
-// refuseReturns returns why no return may be probed on this machine, or "". A probe of a return changes the
-// return address on the stack. With a shadow stack the processor compares both addresses. Linux changes the
-// shadow stack too only from 6.11 on.
-func refuseReturns(proc hostfs.Root) string {
-	const most = 16 << 10 // enough for the first processor
-	cpu, _ := proc.Read(most, "cpuinfo")
-	release, _ := proc.Read(256, "sys/kernel/osrelease")
-	if !bytes.Contains(cpu, []byte(" user_shstk")) {
-		return ""
-	}
-	var major, minor int
-	if n, _ := fmt.Sscanf(string(release), "%d.%d", &major, &minor); n == 2 && (major > 6 || major == 6 && minor >= 11) {
-		return ""
-	}
-	return "this processor and kernel have shadow stacks, with which Linux before 6.11 breaks programs whose returns are probed"
 }
