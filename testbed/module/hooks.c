@@ -228,12 +228,12 @@ static int ud_user(struct pt_regs *r)
 	u8 op[3];
 	int ret;
 
-	if (copy_from_user_nofault(op, (void __user *)r->ip, 3)) {
-		raw_spin_lock(&lock);
-		tcs = inside(); /* the code page was just reclaimed: run the instruction again */
-		raw_spin_unlock(&lock);
-		return tcs ? NOTIFY_STOP : NOTIFY_DONE;
-	}
+	/*
+	 * The processor has just executed from this page. Since then the driver has reclaimed it, or a uprobe replaces
+	 * it: the kernel unmaps a page of code while it exchanges it. Execute the instruction again.
+	 */
+	if (copy_from_user_nofault(op, (void __user *)r->ip, 3))
+		return NOTIFY_STOP;
 	if (op[0] != 0x0f || op[1] != 0x01 || op[2] != 0xd7) {
 		raw_spin_lock(&lock);
 		tcs = inside();
