@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-var runtimes = []teelabel.Runtime{"", "gramine-sgx", "gramine-direct", "scone", "occlum", "ego", "openenclave", "sgx-sdk", "fortanix-edp"}
+var runtimes = []teelabel.Runtime{"", "gramine-sgx", "gramine-direct", "scone", "occlum", "ego", "openenclave", "sgx-sdk", "fortanix-edp", "sgx-lkl", "graphene-sgx"}
 
 // FuzzProcess varies the files of /proc/PID, because the owner of a process controls their content.
 func FuzzProcess(f *testing.F) {

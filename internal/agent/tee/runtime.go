@@ -70,6 +70,8 @@ func byExecutable(exe string) teelabel.Runtime {
 	// gramine-direct re-executes /proc/self/exe. After that its executable is the PAL.
 	case strings.HasSuffix(exe, "/gramine/direct/libpal.so"), strings.HasSuffix(exe, "/gramine/direct/loader"):
 		return teelabel.GramineDirect
+	case strings.HasSuffix(exe, "/graphene/sgx/loader"):
+		return teelabel.GrapheneSGX
 	}
 	switch name := path.Base(exe); {
 	case name == "ego-host":
@@ -82,6 +84,10 @@ func byExecutable(exe string) teelabel.Runtime {
 		return teelabel.SCONE
 	case name == "ftxsgx-runner", name == "ftxsgx-runner-cargo":
 		return teelabel.FortanixEDP
+	case strings.HasPrefix(name, "sgx-lkl-run"): // sgx-lkl-run-oe in later versions
+		return teelabel.SGXLKL
+	case name == "pal-Linux-SGX", name == "pal-sgx":
+		return teelabel.GrapheneSGX
 	}
 	return ""
 }
@@ -98,6 +104,8 @@ func byArguments(args []string) teelabel.Runtime {
 			return teelabel.GramineSGX
 		case strings.HasSuffix(args[1], "/direct/libpal.so"):
 			return teelabel.GramineDirect
+		case strings.HasSuffix(args[1], "/libpal-Linux-SGX.so"):
+			return teelabel.GrapheneSGX
 		}
 	}
 	if strings.HasPrefix(path.Base(args[0]), "ld-scone-") {

@@ -33,4 +33,6 @@ const (
 	OpenEnclave   Runtime = "openenclave"
 	EGo           Runtime = "ego"
 	FortanixEDP   Runtime = "fortanix-edp"
+	SGXLKL        Runtime = "sgx-lkl"
+	GrapheneSGX   Runtime = "graphene-sgx" // Gramine's predecessor
 )
