@@ -102,7 +102,6 @@ func (s *server) reportHeld(ctx context.Context, out io.Writer, o options) error
 		return err
 	}
 	fmt.Fprintf(out, "scrapes meanwhile: %d, failed or missing: %d; load of the machine %s\n", scrapes, missed, load())
-	fmt.Fprintf(out, "idle connections at the end: %d\n", stillOpen(held))
 	return nil
 }
 
