@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,6 +55,10 @@ func (f *file) test(ctx context.Context, g *group) []rulefile.Problem {
 			return r.problems
 		}
 	}
+	if err := g.samples(); err != nil {
+		r.fail(0, "input_series: %v", err)
+		return r.problems
+	}
 	var err error
 	r.suite, err = promqltest.NewLazyLoader(g.load(), promqltest.LazyLoaderOpts{
 		EnableAtModifier: true, EnableNegativeOffset: true, StartTime: g.StartTimestamp.Time,
@@ -70,6 +75,27 @@ func (f *file) test(ctx context.Context, g *group) []rulefile.Problem {
 		}
 	}
 	return r.problems
+}
+
+// maxSamples is the maximum number of samples of all input series of a test. The library makes them all before it looks at
+// any.
+const maxSamples = 2_000_000
+
+// repeated matches how often a value is repeated, as in 1+2x10.
+var repeated = regexp.MustCompile(`x([0-9]+)`)
+
+// samples returns an error if the input series have too many samples.
+func (g *group) samples() error {
+	all := 0
+	for _, s := range g.InputSeries {
+		for _, m := range repeated.FindAllStringSubmatch(s.Values, -1) {
+			n, err := strconv.Atoi(m[1])
+			if all += n; err != nil || n > maxSamples || all > maxSamples {
+				return fmt.Errorf("%s of the series %s: the input series of a test may have %d samples", m[0], s.Series, maxSamples)
+			}
+		}
+	}
+	return nil
 }
 
 // load returns the input series in the notation of PromQL's own tests.

@@ -3,6 +3,7 @@
 package ruletest
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -51,6 +52,21 @@ func TestProblems(t *testing.T) {
 	r := Run(t.Context(), "testdata/good.yaml")
 	if len(r.Problems) > 0 || r.Tests != 6 {
 		t.Errorf("good.yaml: %d tests, %v", r.Tests, r.Problems)
+	}
+}
+
+// The library makes all samples of a series before it looks at any, so the process would end.
+func TestTooManySamples(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "many.yaml")
+	for _, values := range []string{"1+1x100000000", "_x99999999999999999999", strings.Repeat("1x999999 ", 3)} {
+		text := "rule_files: []\ntests: [{interval: 1m, input_series: [{series: up, values: '" + values + "'}]}]\n"
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := Run(t.Context(), name)
+		if len(r.Problems) != 1 || !strings.Contains(r.Problems[0].String(), "of the series up: the input series of a test may have 2000000 samples") {
+			t.Errorf("%s: %v", values, r.Problems)
+		}
 	}
 }
 
