@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
@@ -151,29 +152,52 @@ func (m moment) want(t *testing.T, value float64, family string, labels ...strin
 	}
 }
 
+// programs is the directory of the programs that several tests bring into the machine.
+var programs string
+
+// binary is how the real binary was built, which the first test does for all.
+var binary = sync.OnceValue(func() error {
+	return compile("build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(programs, "teescope"), "../../cmd/teescope")
+})
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if programs, err = os.MkdirTemp("", "teescope-sgx-"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(programs)
+		return m.Run()
+	}())
+}
+
 // build builds the binary and the backend's own tests of its kernel side.
 func build(t *testing.T) []string {
 	t.Helper()
 	tests := filepath.Join(t.TempDir(), "sgx.test")
-	compile(t, "test", "-c", "-trimpath", "-ldflags", "-s -w", "-o", tests, "../../internal/agent/tee/sgx/driver")
+	if err := compile("test", "-c", "-trimpath", "-ldflags", "-s -w", "-o", tests, "../../internal/agent/tee/sgx/driver"); err != nil {
+		t.Fatal(err)
+	}
 	return []string{buildBinary(t), tests}
 }
 
-// buildBinary makes the binary.
+// buildBinary returns the path of the binary.
 func buildBinary(t *testing.T) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "teescope")
-	compile(t, "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "../../cmd/teescope")
-	return program
+	if err := binary(); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(programs, "teescope")
 }
 
-func compile(t *testing.T, args ...string) {
-	t.Helper()
+func compile(args ...string) error {
 	cmd := exec.Command("go", args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", cmd, err, out)
+		return fmt.Errorf("%v: %w\n%s", cmd, err, out)
 	}
+	return nil
 }
 
 // boot runs testdata/guest.sh in the machine.

@@ -25,14 +25,8 @@ const (
 // its duration. The cost of each program is written to bin/sgx-metrics.txt for bench/probecost.
 func TestThroughput(t *testing.T) {
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "teescope")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "../../cmd/teescope")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	out, err := exec.Command("../../testbed/run", "-epc", "4", "-timeout", "10m", "-env", fmt.Sprintf("ROUNDS=%d", rounds),
-		"-env", fmt.Sprintf("SECONDS_EACH=%d", seconds), "-in", binary, "-in", "testdata/throughput.sh", "-to", dir,
+		"-env", fmt.Sprintf("SECONDS_EACH=%d", seconds), "-in", buildBinary(t), "-in", "testdata/throughput.sh", "-to", dir,
 		"-out", "metrics.cost", "-out", "agent.log", "--", "sh", "throughput.sh").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,28 +54,52 @@ func output(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// image builds the machine's file system: the first process, the guest program under all its names, the real binary,
-// and the tests of the confinement. All are static.
+// parts is the directory of the machine's file system.
+var parts string
+
+// built is how the parts were built, which the first test does for all.
+var built = sync.OnceValue(build)
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if parts, err = os.MkdirTemp("", "teescope-vm-"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(parts)
+		return m.Run()
+	}())
+}
+
+// image returns the directory of the machine's file system: the first process, the guest program under all its names,
+// the real binary, and the tests of the confinement. All are static.
 func image(t *testing.T) string {
 	t.Helper()
-	root := t.TempDir()
+	if err := built(); err != nil {
+		t.Fatal(err)
+	}
+	return parts
+}
+
+func build() error {
 	for _, build := range []struct{ name, from, how string }{
 		{"init", "../../testbed/guest", "build"}, {"guest", "./guest", "build"},
 		{"teescope", "../../cmd/teescope", "build"}, {"privilege.test", "../../internal/lib/privilege", "test -c"},
 	} {
-		args := append(strings.Fields(build.how), "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(root, build.name), build.from)
+		args := append(strings.Fields(build.how), "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(parts, build.name), build.from)
 		cmd := exec.Command("go", args...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", cmd, err, out)
+			return fmt.Errorf("%v: %w\n%s", cmd, err, out)
 		}
 	}
 	for _, name := range []string{"known", "steady", "hopper", "burner", "zeros"} {
-		if err := os.Link(filepath.Join(root, "guest"), filepath.Join(root, name)); err != nil {
-			t.Fatal(err)
+		if err := os.Link(filepath.Join(parts, "guest"), filepath.Join(parts, name)); err != nil {
+			return err
 		}
 	}
-	return root
+	return nil
 }
 
 // trial is one virtual machine and its scenario.
