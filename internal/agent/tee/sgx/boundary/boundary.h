@@ -155,7 +155,8 @@ struct task_struct___gs {
 	pid_t pid;
 	pid_t tgid;
 	u64 start_boottime;
-	struct completion *vfork_done; /* set in the child of vfork() until it executes a program or ends */
+	struct completion
+		*vfork_done; /* set in the child of vfork() until it executes a program or ends */
 };
 
 #pragma clang attribute pop
