@@ -4,8 +4,24 @@
 // they share this package's lock file.
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+/**
+ * Files that run alone, after the others: their tests measure time, a program takes a processor, or an emulated machine
+ * needs one.
+ */
+const ALONE = ["findings.test.ts", "page.test.ts", "speed.test.ts", "tee.test.ts"];
+/** The file that takes longest. It begins first, so that the other worker does not wait for it at the end. */
+const LONGEST = "every.test.ts";
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    return sorted.sort((a, b) => Number(b.moduleId.endsWith(LONGEST)) - Number(a.moduleId.endsWith(LONGEST)));
+  }
+}
 
 export default defineConfig({
   root: here("../test/browser"),
@@ -18,9 +34,12 @@ export default defineConfig({
   },
   server: { fs: { allow: [here("..")] } },
   test: {
-    include: ["**/*.test.ts"],
-    fileParallelism: false,
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    sequence: { sequencer: LongestFirst },
+    projects: [
+      { extends: true, test: { name: "two at a time", include: ["*.test.ts"], exclude: ALONE, maxWorkers: 2, sequence: { groupOrder: 0 } } },
+      { extends: true, test: { name: "alone", include: ALONE, fileParallelism: false, sequence: { groupOrder: 1 } } },
+    ],
   },
 });

@@ -3,6 +3,7 @@
 // Real programs for the browser tests: teescope, Redis and its benchmark, on free loopback ports and in temporary
 // folders. All of them are stopped at the end.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -18,14 +19,26 @@ const repository = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 export const teescopeBinary = resolve(repository, process.env["TEESCOPE_BIN"] ?? "bin/teescope");
 export const resultsFolder = resolve(repository, "test-results/browser");
 
-/** Returns a port that is free now. */
+/** The worker of vitest that runs this file, of two. */
+const worker = Number(process.env["VITEST_POOL_ID"] ?? 0) % 2;
+let portsTried = randomInt(10_000);
+
+/**
+ * Returns a port that is free. Neither the kernel, which gives ports from 32768 on to sockets that leave the choice to
+ * it, nor the other worker gives it to another program before it is used.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  const address = server.address();
-  await new Promise((done) => server.close(done));
-  if (address === null || typeof address === "string") throw new Error("finding a free port: no address");
-  return address.port;
+  for (;;) {
+    const port = 10_000 + 2 * (portsTried++ % 10_000) + worker;
+    const server = createServer();
+    const free = await new Promise<boolean>((done) => {
+      server.once("error", () => { done(false); });
+      server.listen(port, "127.0.0.1", () => { done(true); });
+    });
+    if (!free) continue;
+    await new Promise((done) => server.close(done));
+    return port;
+  }
 }
 
 /** Returns the environment without variables of teescope, which refuses unknown ones. */
