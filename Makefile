@@ -152,7 +152,7 @@ unit: ## the Go tests of the packages that load no eBPF, without TestSoak
 fresh: ## the README's commands on a minimal Debian 12 in a directory (needs root)
 	test/fresh
 
-.PHONY: test cases fuzz test-web e2e vm sgx browser bench bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
+.PHONY: test cases fuzz test-web e2e vm sgx browser bench bench-estimates bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
 test: ## unit, golden and architecture tests (Go); those of the kernel side need root
 	$(GOTEST) $(if $(SUDO),-exec '$(SUDO)') $(LONGEST) ./...
 
@@ -184,6 +184,9 @@ bench: build ## what watching costs: off, an empty probe, on (about 20 minutes; 
 
 bench-go: ## what a scrape allocates and takes in user space, for benchstat; BENCH=REGEX, COUNT=6
 	$(GO) test -run '^$$' -bench '$(BENCH)' -count $(COUNT) $(BENCH_PKGS)
+
+bench-estimates: ## simulate ten minutes of mixed load and write how often the intervals of sampled counts hold
+	SAMPLING_TABLE=16 $(GO) test -count 1 -v -run TestTableOfEstimates ./internal/agent/sampling
 
 bench-fleet: build ## what a server of 100,000 series needs: memory, CPU, latency, disk (about 3 minutes)
 	$(GO) run ./bench/fleet -teescope $(BIN) $(FLEETFLAGS)

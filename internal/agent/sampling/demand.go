@@ -10,7 +10,9 @@ const attachCost = 150 * time.Microsecond
 // Demand is the load on the machine, per second.
 type Demand struct {
 	Calls, Faults, Cache, Switches float64
+	Others                         float64 // CPU seconds of programs on rare events
 	Agent                          float64 // CPU seconds of the agent
+	CallCost                       float64 // measured cost of counting a system call, in nanoseconds; 0 if not known
 	Programs                       int     // number of programs that are attached in each cycle while events are sampled
 	Costs                          EventCosts
 }
@@ -19,7 +21,7 @@ type Demand struct {
 // time for which sampled programs are attached.
 func (d Demand) frequent(l Level, exits bool, ratio float64) float64 {
 	c := &d.Costs
-	all := d.Calls*c.of(Syscall) + d.Faults*c.of(PageFault) + d.Cache*c.of(PageCache)
+	all := d.Calls*d.call() + d.Faults*c.of(PageFault) + d.Cache*c.of(PageCache)
 	switch {
 	case l == Off:
 		return 0
@@ -31,15 +33,28 @@ func (d Demand) frequent(l Level, exits bool, ratio float64) float64 {
 	return all
 }
 
-// always returns the CPU seconds per second of events that are counted at every level.
-func (d Demand) always() float64 { return d.Switches * d.Costs.of(ContextSwitch) }
+// serverCalls is the ratio of the cost of counting a call in servers to that in a loop, whose caches it leaves alone
+// (docs/decisions/overhead.md).
+const serverCalls = 1.3
 
-// decideEvery is the minimum time between two decisions, because rates over shorter times are noise.
-const decideEvery = 2 * time.Second
+// call returns the CPU seconds of counting a system call.
+func (d Demand) call() float64 {
+	if d.CallCost > 0 {
+		return d.CallCost * serverCalls / 1e9
+	}
+	return d.Costs.of(Syscall)
+}
+
+// always returns the CPU seconds per second of events that are counted at every level.
+func (d Demand) always() float64 { return d.Switches*d.Costs.of(ContextSwitch) + d.Others }
+
+// decideEvery is the minimum time between two decisions. It is shorter than a second, so that each second may have one.
+const decideEvery = 900 * time.Millisecond
 
 // Totals are the events since the agent started.
 type Totals struct {
 	Calls, Faults, Cache, Switches uint64
+	Others                         time.Duration // CPU time of programs on rare events
 	Agent                          time.Duration // CPU time of the agent
 }
 
@@ -65,7 +80,7 @@ func (m *Meter) Read(now time.Time, t Totals, last Demand, counted bool) (Demand
 	d := Demand{
 		Calls: rate(was.totals.Calls, t.Calls), Faults: rate(was.totals.Faults, t.Faults),
 		Cache: rate(was.totals.Cache, t.Cache), Switches: rate(was.totals.Switches, t.Switches),
-		Agent: (t.Agent - was.totals.Agent).Seconds() / passed,
+		Others: max(0, (t.Others-was.totals.Others).Seconds()/passed), Agent: (t.Agent - was.totals.Agent).Seconds() / passed,
 	}
 	if !counted {
 		d.Calls, d.Faults, d.Cache = last.Calls, last.Faults, last.Cache

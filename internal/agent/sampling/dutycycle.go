@@ -58,6 +58,9 @@ func NewDutyCycle(p Programs, groups int) *DutyCycle {
 // Active reports whether events are sampled.
 func (d *DutyCycle) Active() bool { return d.active }
 
+// Opened reports whether the window is open.
+func (d *DutyCycle) Opened() bool { return d.open }
+
 // WarmingUp reports whether this cycle is the warm-up.
 func (d *DutyCycle) WarmingUp() bool { return d.warmUp }
 

@@ -143,6 +143,7 @@ func (e *Estimator) reportOffsets(counted, reported []uint64) {
 // Settle estimates the events of a cycle from those counted in it, and adds the error to the variances, which are
 // indexed by kind.
 func (e *Estimator) Settle(c Cycle, t CPUTime, counted []uint64, of []Variance) {
+	with := t.cycle
 	t = t.without(e.spent(counted))
 	for s, words := range e.series() {
 		residual, rates, events := e.settle(words, counted[s.First:s.Last], c, t)
@@ -154,10 +155,10 @@ func (e *Estimator) Settle(c Cycle, t CPUTime, counted []uint64, of []Variance) 
 	if c.unseen > 0 {
 		return
 	}
-	if missed := t.cycle - c.factor*t.window; c.warmUp {
-		e.learn(t, c.weight, 0)
+	if missed, spent := t.cycle-c.factor*t.window, with-t.cycle; c.warmUp {
+		e.learn(t, c.weight, 0, 0)
 	} else {
-		e.learn(t, c.weight, missed*c.norm)
+		e.learn(t, c.weight, missed*c.norm, (c.factor-1)*spent*c.norm)
 	}
 	e.warmUp = false
 }

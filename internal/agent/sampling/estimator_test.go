@@ -214,13 +214,13 @@ func TestWindowsThatFailAreNoZeros(t *testing.T) {
 func TestAnEventRateIsForgotten(t *testing.T) {
 	w, e := word{}, exposure{}
 	w.learn(100)
-	e.learn(CPUTime{window: 2 * leastCPU}, 1, 0)
+	e.learn(CPUTime{window: 2 * leastCPU}, 1, 0, 0)
 	if got := e.rate(&w); got != 100/(2*leastCPU) {
 		t.Errorf("a rate of %v", got)
 	}
 	for range 300 {
 		w.learn(0)
-		e.learn(CPUTime{window: 2 * leastCPU}, 1, 0)
+		e.learn(CPUTime{window: 2 * leastCPU}, 1, 0, 0)
 	}
 	if w.events != 0 || e.rate(&w) != 0 {
 		t.Errorf("%v events are still known", w.events)

@@ -119,13 +119,30 @@ func TestTheMeterTellsRates(t *testing.T) {
 		t.Error("there are rates of one moment, or the next reading is not due in time")
 	}
 	now = now.Add(4 * time.Second)
-	d, ok := m.Read(now, Totals{Calls: 45, Faults: 8, Cache: 4, Switches: 12, Agent: time.Second}, last, true)
-	if want := (Demand{Calls: 10, Faults: 2, Cache: 1, Switches: 3, Agent: 0.25}); !ok || d != want {
+	d, ok := m.Read(now, Totals{Calls: 45, Faults: 8, Cache: 4, Switches: 12, Others: 2 * time.Second, Agent: time.Second}, last, true)
+	if want := (Demand{Calls: 10, Faults: 2, Cache: 1, Switches: 3, Others: 0.5, Agent: 0.25}); !ok || d != want {
 		t.Errorf("%+v, want %+v", d, want)
 	}
 	// Frequent events are not counted now, and a group that left took its counts along.
 	next, _ := m.Read(now.Add(time.Second), Totals{Switches: 11}, d, false)
 	if want := (Demand{Calls: 10, Faults: 2, Cache: 1, Agent: -1}); next != want {
 		t.Errorf("%+v, want %+v", next, want)
+	}
+}
+
+// Every program counts towards the budget, also those on rare events: a machine that does nothing but start processes
+// leaves the frequent events what remains, and at least a tenth.
+func TestRareEventsCountTowardsTheBudget(t *testing.T) {
+	g := Governor{Budget: 0.01, CPUs: 2, Demand: Demand{Calls: 100_000, Switches: 1000}}
+	quiet, room := g.Spent(1), g.headroom()
+	g.Demand.Others = 0.01
+	if busy := g.Spent(1); math.Abs(busy-quiet-0.005) > 1e-9 {
+		t.Errorf("a share of %.4f, and of %.4f with 10 ms per second of programs on rare events", quiet, busy)
+	}
+	if left := g.headroom(); math.Abs(room-left-0.005) > 1e-9 {
+		t.Errorf("%.4f are left, and %.4f with 10 ms per second of programs on rare events", room, left)
+	}
+	if g.Demand.Others = 1; math.Abs(g.headroom()-0.001) > 1e-9 {
+		t.Errorf("%.4f are left, want a tenth of the budget", g.headroom())
 	}
 }

@@ -2,9 +2,13 @@
 
 package sampling
 
+import "math"
+
 const (
 	// caution is a factor on the variance, which is itself an estimate from few numbers.
-	caution = 1.2
+	caution = 1.25
+	// isolated is the ratio of a difference to its neighbours from which on it is a change of the level.
+	isolated = 5
 	// few is the number of observations that are added to those of a minute, because the variance of rare events comes
 	// from the few that a window contained. Without any, the interval reaches up to the mean of a Poisson distribution
 	// that is zero in 3 % of cases: 1.96 * sqrt(few) = 3.4.
@@ -19,9 +23,10 @@ const (
 
 // Variance is the error of the estimates of one kind of events. Groups whose estimates are added up share one.
 type Variance struct {
-	last     float64 // residuals of the last cycle
-	inWindow float64 // the same in events of its window
-	cycle    spread  // of this cycle
+	last     float64    // residuals of the last cycle
+	inWindow float64    // the same in events of its window
+	cycle    spread     // of this cycle
+	steps    [2]float64 // differences of the residuals of the last cycles, the newest first
 	cycles   int
 	sum      float64
 	growing  float64 // the last increase of sum
@@ -62,7 +67,7 @@ func (v *Variance) Include(o *Variance) { v.cycle.add(o.cycle) }
 //
 //   - Half the squared difference of the residuals of two cycles estimates the variance of one. This is right for a
 //     steady load. It is too large, never too small, for a load that changes from cycle to cycle (Wolter, Introduction to
-//     Variance Estimation, on one unit per stratum). Over a minute it is itself an estimate from 60 numbers. For loads in
+//     Variance Estimation, on one unit per stratum), so single changes of the level are recognised. Over a minute it is itself an estimate from 60 numbers. For loads in
 //     short bursts these are far from normal, so the result is multiplied by caution.
 //   - A window that contained no event says nothing about how many were missed. So the variance of a few windows with
 //     events is added, spread over the last minute (Agresti and Coull, The American Statistician 52(2), 1998, add four
@@ -81,13 +86,24 @@ func (v *Variance) EndCycle(c Cycle, rate float64) {
 	}
 	scatter := 0.0
 	if v.cycles > 0 {
-		d := s.residual - v.last
-		scatter = d * d / 2
+		scatter = v.scatterOf(s.residual - v.last)
 	}
 	v.growing = caution*scatter + v.ofFew(c, s, rate) + modelErrorCycles*s.modelError*s.modelError
 	v.sum += v.growing
 	v.cycles++
 	v.last = s.residual
+}
+
+// scatterOf returns the variance of the cycle before, for which the difference after it must be known. A large difference
+// between two small ones is a change of the level, in one cycle. The window is before the change or after it, with an error
+// of u or 1-u of the difference. Its variance is a sixth of the square, for changes and windows at uniform random times.
+func (v *Variance) scatterOf(d float64) float64 {
+	before, is := v.steps[1], v.steps[0]
+	v.steps = [2]float64{d, is}
+	if math.Abs(is) > isolated*max(math.Abs(before), math.Abs(d)) {
+		return is * is / 6
+	}
+	return is * is / 2
 }
 
 // ofFew returns the variance that is added because few windows contain events.
