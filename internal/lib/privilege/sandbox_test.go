@@ -152,12 +152,14 @@ func TestSeccompRefusesWhatARoleDoesNotNeed(t *testing.T) {
 					}
 				}, func() error {
 					_, _, bpf := unix.Syscall(unix.SYS_BPF, unix.BPF_MAP_LOOKUP_ELEM, 0, 0) // of a descriptor that is no map
+					_, _, attaching := unix.Syscall(unix.SYS_BPF, unix.BPF_RAW_TRACEPOINT_OPEN, 0, 0)
 					_, _, loading := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_LOAD, 0, 0)
 					_, _, newer := unix.Syscall(999, 0, 0, 0)
 					_, reading := os.ReadFile("/proc/self/status")
 					return errors.Join(
 						want("writing", write(dir), expect.write),
 						want("bpf", bpf, expect.bpf),
+						want("attaching a program again", attaching, expect.bpf),
 						want("loading a program", loading, unix.EPERM),
 						want("a call of the future", newer, unix.ENOSYS),
 						want("reading", reading, nil),

@@ -118,7 +118,8 @@ func afterLoading() []uint32 {
 		unix.BPF_MAP_LOOKUP_ELEM, unix.BPF_MAP_UPDATE_ELEM, unix.BPF_MAP_DELETE_ELEM, unix.BPF_MAP_GET_NEXT_KEY,
 		unix.BPF_MAP_LOOKUP_AND_DELETE_ELEM, unix.BPF_MAP_LOOKUP_BATCH, unix.BPF_MAP_LOOKUP_AND_DELETE_BATCH,
 		unix.BPF_MAP_UPDATE_BATCH, unix.BPF_MAP_DELETE_BATCH,
-		unix.BPF_LINK_CREATE, unix.BPF_LINK_DETACH, unix.BPF_ITER_CREATE, unix.BPF_PROG_TEST_RUN,
+		// Sampling attaches the programs on typed tracepoints again and again, by the first of these.
+		unix.BPF_RAW_TRACEPOINT_OPEN, unix.BPF_LINK_CREATE, unix.BPF_LINK_DETACH, unix.BPF_ITER_CREATE, unix.BPF_PROG_TEST_RUN,
 		unix.BPF_OBJ_GET_INFO_BY_FD, unix.BPF_BTF_GET_FD_BY_ID,
 	}
 }
