@@ -6,6 +6,7 @@ package trim
 
 import (
 	"bufio"
+	"encoding/binary"
 	"io"
 	"os"
 	"runtime/debug"
@@ -35,18 +36,58 @@ func Trim() {
 		return
 	}
 	defer smaps.Close()
-	for _, m := range cleanMappings(smaps, self) {
+	clean, mixed := ownMappings(smaps, self)
+	for _, m := range append(clean, filePages(mixed)...) {
 		_, _, _ = syscall.Syscall(unix.SYS_MADVISE, m.from, m.to-m.from, unix.MADV_DONTNEED)
 	}
 }
 
+// filePages finds the pages of mappings that were not written. A probe on this program, with which the agent measures the
+// cost of one, leaves a written page in the code of all its processes.
+func filePages(mixed []mapping) (clean []mapping) {
+	if len(mixed) == 0 {
+		return nil
+	}
+	pagemap, err := os.Open("/proc/self/pagemap")
+	if err != nil {
+		return nil
+	}
+	defer pagemap.Close()
+	const entry = 8 // bytes
+	page := uintptr(os.Getpagesize())
+	for _, m := range mixed {
+		data := make([]byte, (m.to-m.from)/page*entry)
+		if _, err := pagemap.ReadAt(data, int64(m.from/page*entry)); err != nil {
+			continue
+		}
+		clean = append(clean, unwritten(data, m, page)...)
+	}
+	return clean
+}
+
+// unwritten finds the runs of pages of a mapping that are in memory and were not written, from their entries in
+// /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst in the kernel).
+func unwritten(entries []byte, m mapping, page uintptr) (runs []mapping) {
+	const present, ofFile = 1 << 63, 1 << 61
+	for at := m.from; len(entries) >= 8; entries, at = entries[8:], at+page {
+		if e := binary.NativeEndian.Uint64(entries); e&present == 0 || e&ofFile == 0 {
+			continue
+		}
+		if n := len(runs); n > 0 && runs[n-1].to == at {
+			runs[n-1].to += page
+		} else {
+			runs = append(runs, mapping{at, at + page})
+		}
+	}
+	return runs
+}
+
 type mapping struct{ from, to uintptr }
 
-// cleanMappings finds the file's mappings that are not writable and were never written. A private page that was written
-// (by relocations or breakpoints) exists nowhere else. The format of smaps is in proc_pid_smaps(5). Mappings in any
-// other format are skipped.
-func cleanMappings(smaps io.Reader, file string) []mapping {
-	var clean []mapping
+// ownMappings finds the file's mappings that are not writable: those that were never written, and those of which some
+// pages were. A private page that was written (by relocations or breakpoints) exists nowhere else. The format of smaps is
+// in proc_pid_smaps(5). Mappings in any other format are skipped.
+func ownMappings(smaps io.Reader, file string) (clean, mixed []mapping) {
 	var current mapping
 	candidate := false
 	for lines := bufio.NewScanner(smaps); lines.Scan(); {
@@ -58,13 +99,17 @@ func cleanMappings(smaps io.Reader, file string) []mapping {
 			continue
 		}
 		if amount, ok := strings.CutPrefix(line, "Anonymous:"); ok {
-			if candidate && strings.TrimLeft(amount, " ") == "0 kB" {
+			switch {
+			case !candidate:
+			case strings.TrimLeft(amount, " ") == "0 kB":
 				clean = append(clean, current)
+			default:
+				mixed = append(mixed, current)
 			}
 			candidate = false
 		}
 	}
-	return clean
+	return clean, mixed
 }
 
 // parseHeading parses the first line of a mapping, "FROM-TO MODE OFFSET DEVICE INODE FILE".

@@ -4,11 +4,15 @@ package trim
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestTrimGivesBackThePagesOfTheProgram(t *testing.T) {
@@ -51,7 +55,43 @@ Anonymous:             0 kB
 Anonymous:             0 kB
 `
 	want := []mapping{{0x400000, 0x1000000}, {0x1002000, 0x2000000}}
-	if got := cleanMappings(strings.NewReader(smaps), "/usr/bin/teescope"); !slices.Equal(got, want) {
-		t.Errorf("cleanMappings = %x, want %x", got, want)
+	clean, mixed := ownMappings(strings.NewReader(smaps), "/usr/bin/teescope")
+	if !slices.Equal(clean, want) {
+		t.Errorf("clean are %x, want %x", clean, want)
+	}
+	if want := []mapping{{0x1000000, 0x1002000}}; !slices.Equal(mixed, want) {
+		t.Errorf("partly written are %x, want %x", mixed, want)
+	}
+}
+
+// A probe on this program has written a page of its code, as a breakpoint of a debugger does.
+func TestTrimKeepsOnlyTheWrittenPageOfAMapping(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "program")
+	const pages = 64
+	size := pages * os.Getpagesize()
+	if err := os.WriteFile(name, make([]byte, size), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	code, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(code) }()
+	sum := byte(0)
+	for i := 0; i < size; i += os.Getpagesize() {
+		sum += code[i] // reads the page
+	}
+	written := 10 * os.Getpagesize()
+	code[written] = 1 + sum
+	from := uintptr(unsafe.Pointer(&code[0]))
+	at, page := from+uintptr(written), uintptr(os.Getpagesize())
+	want := []mapping{{from, at}, {at + page, from + uintptr(size)}}
+	if got := filePages([]mapping{{from, from + uintptr(size)}}); !slices.Equal(got, want) {
+		t.Errorf("unwritten are %x, want %x", got, want)
 	}
 }
