@@ -197,7 +197,7 @@ func (s *Server) open() (err error) {
 	if s.ruler != nil {
 		s.rules = s.ruler.attach(s)
 	}
-	// Prometheus first writes its OpenAPI document. This takes a quarter of a second, and nothing else waits for it.
+	// Prometheus first writes parts of its OpenAPI document. This takes a tenth of a second, and nothing else waits for it.
 	s.api = sync.OnceValue(func() http.Handler { return s.newAPI(p) })
 	go s.api()
 	served := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.api().ServeHTTP(w, r) })
