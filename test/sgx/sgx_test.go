@@ -45,6 +45,7 @@ func TestInTreeDriver(t *testing.T) {
 			t.Run("all pages of the enclave page cache are known", m.pages)
 			t.Run("an enclave from before the start of the agent", m.early)
 			t.Run("two paging workloads are distinguished", m.neighbours)
+			t.Run("the working set is what the program uses", m.workingSet)
 			t.Run("several enclaves of one process", m.several)
 			t.Run("an enclave that grows", m.grown)
 			t.Run("crossings are counted exactly", m.crossings)
@@ -215,7 +216,7 @@ func boot(t *testing.T, kernel string, programs []string) *machine {
 	for _, p := range programs {
 		args = append(args, "-in", p)
 	}
-	for _, name := range []string{"start", "paging", "paged", "churned", "grown", "pinged", "ponged", "both", "orphan", "victim", "end"} {
+	for _, name := range []string{"start", "paging", "paged", "steady", "churned", "grown", "pinged", "ponged", "both", "orphan", "victim", "end"} {
 		args = append(args, "-out", "metrics."+name, "-out", "stats."+name, "-out", "free."+name, "-out", "uptime."+name)
 	}
 	cmd := exec.Command(run, append(args, "--", "sh", "guest.sh")...)
@@ -324,6 +325,9 @@ func (m *machine) pages(t *testing.T) {
 		at.want(t, epc<<20, "sgx_epc_size_bytes")
 		at.want(t, total, "sgx_epc_pages")
 		at.want(t, at.free[0], "sgx_epc_pages", "state", "free")
+		for _, what := range []string{"allocated", "evicted"} {
+			at.want(t, 0, "sgx_count_difference_pages", "what", what)
+		}
 	}
 	at := m.at(t, "paging")
 	if free, _ := at.sum("sgx_epc_pages", "state", "free"); free > high+inFlight {
@@ -387,6 +391,20 @@ func (m *machine) neighbours(t *testing.T) {
 		}
 	}
 	at.want(t, total, "sgx_epc_pages_added_total")
+}
+
+// workingSet compares the estimate with what the program uses: 5 of 12 MiB, again and again, in more passes than one. The
+// enclave also has code and data. Pages that were only resident after the build may still be.
+func (m *machine) workingSet(t *testing.T) {
+	const used, rest = 5 << 20, 1 << 19
+	at := m.at(t, "steady")
+	before, _ := m.at(t, "paged").sum("sgx_workload_pages_loaded_back_total", "workload", "steady")
+	after, _ := at.sum("sgx_workload_pages_loaded_back_total", "workload", "steady")
+	set, _ := at.sum("sgx_workload_working_set_bytes", "workload", "steady")
+	t.Logf("%.0f pages were loaded back, a working set of %.2f MiB", after-before, set/(1<<20))
+	if after-before < 3*used/4096 || set < used || set > used+rest {
+		t.Errorf("%v pages were loaded back, a working set of %v bytes: want %d to %d", after-before, set, used, used+rest)
+	}
 }
 
 func (m *machine) several(t *testing.T) {

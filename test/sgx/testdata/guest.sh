@@ -68,6 +68,17 @@ wait $first $second
 settle "$rest"
 look paged
 
+# A part of a large enclave is used, and does not fit.
+as paging steady
+loaded=$(stat eldu)
+steady -mib 12 -working 5 -count 0 >steady.json &
+steady=$!
+grown eldu "$loaded" 6000
+look steady
+kill -9 $steady
+wait $steady
+settle "$rest"
+
 churn -count 8 -live 8 -pages 16 -seconds 0 >churn.json
 settle "$rest"
 look churned

@@ -22,7 +22,7 @@ func (w *watch) samples(f *families, now time.Time, clock time.Duration) []sampl
 	var list []sample
 	for _, part := range [][]sample{
 		w.machine(f, &all, live), w.instructions(f, &all), w.guests(f, &all),
-		w.eachEnclave(f, live, now, clock), w.eachWorkload(f, named, live), w.neighbours(f, named), w.lost(f),
+		w.eachEnclave(f, live, now, clock), w.eachWorkload(f, named, live), w.neighbours(f, named), w.differences(f, &all, live), w.lost(f),
 	} {
 		list = append(list, part...)
 	}
@@ -195,7 +195,7 @@ func (w *watch) eachEnclave(f *families, live []*record, now time.Time, clock ti
 		l.add(f.enclaveResident, uint64(r.Resident)*pageSize, id)
 		l.add(f.enclavePagedOut, r.pagedOut()*pageSize, id)
 		l.add(f.enclaveVersions, r.versionArrays()*pageSize, id)
-		l.add(f.enclaveWorkingSet, w.workingSet(r)*pageSize, id)
+		l.add(f.enclaveWorkingSet, r.workingSet()*pageSize, id)
 		l.add(f.enclaveAdded, r.Count[nAdded], id, probeAdded)
 		l.add(f.enclaveAugmented, r.Count[nAugmented], id, probeAdded, probeFault)
 		l.add(f.enclaveEvicted, r.Count[nEvicted], id, probeEvicted)
@@ -223,10 +223,6 @@ func (r *record) pagedOut() uint64 {
 	return uint64(r.Pages) - min(uint64(r.Pages), uint64(r.Resident))
 }
 
-func (w *watch) workingSet(r *record) uint64 {
-	return w.history.workingSet(r.ID, uint64(r.Pages), uint64(r.Resident), r.Count[nLoadedBack])
-}
-
 // holding is the current state of the enclaves of a workload.
 type holding struct{ enclaves, size, resident, pagedOut, workingSet uint64 }
 
@@ -244,7 +240,7 @@ func (w *watch) eachWorkload(f *families, named map[*workload.Workload[counts]]*
 		h.size += r.Size
 		h.resident += uint64(r.Resident) * pageSize
 		h.pagedOut += r.pagedOut() * pageSize
-		h.workingSet += w.workingSet(r) * pageSize
+		h.workingSet += r.workingSet() * pageSize
 	}
 	l := lister{kernel: w.kernel}
 	for own, n := range named {

@@ -82,6 +82,13 @@ struct {
 	__type(value, struct thread);
 } threads SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, FOLLOWED_MOST);
+	__type(key, struct page_key);
+	__type(value, struct page_use);
+} followed SEC(".maps");
+
 u32 last_id = 0;	/* identifies enclaves */
 u32 last_allocator = 0; /* the group that took the latest page */
 u32 guests = 0;		/* open virtual EPCs */
@@ -178,6 +185,62 @@ static __noinline u32 group_of_task(struct task_struct *leader)
 static __always_inline void forget(struct enclave *e)
 {
 	__builtin_memset(e, 0, sizeof(*e));
+}
+
+/* How many bits of the hash of a followed page are zero. */
+static __always_inline u32 hash_bits(u64 pages)
+{
+	return pages > FOLLOWED_PAGES ? log2_of((pages - 1) / FOLLOWED_PAGES) + 1 : 0;
+}
+
+/* Multiplicative hashing (Knuth): the upper bits of the product spread neighbouring pages evenly. */
+static __always_inline bool is_followed(u32 page, u32 bits)
+{
+	return !bits || (bits < 32 && (page * 2654435761u) >> (32 - bits) == 0);
+}
+
+enum page_event {
+	PAGE_LOADED,  /* back */
+	PAGE_EVICTED,
+	PAGE_USED, /* as the reclaimer or a fault has seen */
+};
+
+/* Follows a page of the working set. A SECS is outside the range of addresses. */
+static __noinline int follow(struct sgx_encl_page *page, u32 event)
+{
+	struct sgx_encl *encl = BPF_CORE_READ(page, encl);
+	u64 address = (u64)encl, offset;
+	u32 *number = bpf_map_lookup_elem(&record_of, &address), bits;
+	struct page_use new = {}, *use;
+	struct page_key key = {};
+	struct enclave *e = number ? record(*number) : NULL;
+
+	if (!e || !e->id)
+		return 0;
+	offset = (BPF_CORE_READ(page, desc) & ~((1ULL << PAGE_SHIFT) - 1)) - e->base;
+	if (offset >= e->size)
+		return 0;
+	bits = hash_bits(BPF_CORE_READ(encl, page_cnt));
+	if (bits > e->bits) /* the enclave has grown: fewer pages are followed */
+		e->bits = bits;
+	key.page = offset >> PAGE_SHIFT;
+	if (!is_followed(key.page, e->bits))
+		return 0;
+	key.id = e->id;
+	use = bpf_map_lookup_elem(&followed, &key);
+	if (!use && event != PAGE_EVICTED) {
+		new.record = *number;
+		bpf_map_update_elem(&followed, &key, &new, BPF_NOEXIST);
+		use = bpf_map_lookup_elem(&followed, &key);
+	}
+	if (!use)
+		return 0;
+	if (event == PAGE_LOADED && use->used)
+		use->loaded_ns = bpf_ktime_get_ns();
+	use->resident = event != PAGE_EVICTED;
+	if (event != PAGE_EVICTED)
+		use->used = 1;
+	return 0;
 }
 
 /* Gives a record to an enclave that a process has just created, or that was found. */

@@ -115,6 +115,8 @@ type record struct {
 	Resident     uint32
 	SECSResident uint32
 	Read         uint32
+	Away         uint32
+	Bits         uint32
 }
 
 // evictionKey mirrors struct eviction_key.

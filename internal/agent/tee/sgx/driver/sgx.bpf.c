@@ -123,8 +123,10 @@ static __always_inline int on_listed(struct sgx_epc_page *page)
 		return 0;
 	}
 	t = this_thread(false);
-	if (t && t->in_fault)
+	if (t && t->in_fault) {
 		count(e, AUGMENTED, 1);
+		follow(owner, PAGE_USED);
+	}
 	return 0;
 }
 
@@ -139,6 +141,7 @@ static __always_inline int on_loaded_back(struct sgx_encl_page *page, u64 ret)
 	if (!e)
 		return 0;
 	count(e, LOADED_BACK, 1);
+	follow(page, PAGE_LOADED);
 	last_allocator = e->group;
 	t = this_thread(false);
 	if (t)
@@ -196,6 +199,7 @@ static __always_inline int on_evict(struct sgx_epc_page *page)
 	count_pair(e->group, evictor());
 	if (secs)
 		return 0;
+	follow(owner, PAGE_EVICTED);
 	add_total(WRITTEN, 1);
 	t = this_thread(false);
 	if (t)
@@ -291,8 +295,10 @@ static __always_inline int on_scan(struct sgx_encl_page *page, long used)
 	if (t->scanned != (u64)page)
 		count(e, SCANNED, 1);
 	t->scanned = (u64)page;
-	if ((s32)used > 0)
+	if ((s32)used > 0) {
 		count(e, SCANNED_USED, 1);
+		follow(page, PAGE_USED);
+	}
 	return 0;
 }
 
@@ -376,6 +382,7 @@ static long read_enclave(void *map, u32 *key, struct enclave *e, void *ctx)
 	struct sgx_encl *encl = (void *)e->address;
 	u64 flags, pages, resident, secs;
 
+	e->away = 0;
 	if (!encl || e->kind != KIND_ENCLAVE)
 		return 0;
 	flags = BPF_CORE_READ(encl, flags);
@@ -395,12 +402,28 @@ static long read_enclave(void *map, u32 *key, struct enclave *e, void *ctx)
 	return 0;
 }
 
+/* Counts the followed pages of the working set that are not resident. */
+static long count_away(void *map, struct page_key *key, struct page_use *use, u64 *since)
+{
+	struct enclave *e;
+
+	if (use->resident || use->loaded_ns <= *since)
+		return 0;
+	e = record(use->record);
+	if (e && e->id == key->id && is_followed(key->page, e->bits))
+		e->away++;
+	return 0;
+}
+
 SEC("syscall") int snapshot(void *ctx)
 {
+	u64 clock = bpf_ktime_get_ns(),
+	    since = clock > WORKING_SET_NS ? clock - WORKING_SET_NS : 0;
 	struct moment *now;
 	u32 zero = 0;
 
 	bpf_for_each_map_elem(&enclaves, read_enclave, NULL, 0);
+	bpf_for_each_map_elem(&followed, count_away, &since, 0);
 	now = bpf_map_lookup_elem(&moment, &zero);
 	if (now && free_pages_address)
 		now->read = !bpf_probe_read_kernel(&now->free_pages, sizeof(now->free_pages),

@@ -32,7 +32,7 @@ type Options struct {
 	Log          *slog.Logger
 }
 
-// Backend implements tee.Backend. Init attaches to the in-tree driver, Run maintains the groups and working sets,
+// Backend implements tee.Backend. Init attaches to the in-tree driver, Run maintains the groups,
 // and Shutdown detaches. Without them it reads files only.
 type Backend struct {
 	opts     Options

@@ -19,16 +19,16 @@ const (
 	// groupsPerWorkload is the number of groups for each workload. A workload has several if its programs run in
 	// several cgroups.
 	groupsPerWorkload = 2
-	// housekeeping is the interval of refreshing groups and working sets without scrapes.
+	// housekeeping is the interval of refreshing groups without scrapes.
 	housekeeping = 10 * time.Second
 )
 
 // watch is the state of watching the in-tree driver. It is empty if there is no such driver.
 type watch struct {
-	kernel  *kernelSide
-	owners  *owners
-	history history
-	last    time.Time // of the last refresh
+	kernel *kernelSide
+	owners *owners
+	last   time.Time // of the last refresh
+	start  balance   // of allocated pages when the programs were attached
 }
 
 // Init attaches to the in-tree driver, if this machine has one. A failure does not end the agent: Collect reports
@@ -73,8 +73,13 @@ func (b *Backend) start() error {
 	if err != nil {
 		return fmt.Errorf("watching the SGX driver: %w", err)
 	}
-	b.watch = watch{kernel: k, owners: newOwners(k, b.opts.MaxWorkloads), history: history{}}
-	return b.refresh(time.Now())
+	b.watch = watch{kernel: k, owners: newOwners(k, b.opts.MaxWorkloads)}
+	if err := b.refresh(time.Now()); err != nil {
+		return err
+	}
+	all := k.sum()
+	b.watch.start, _ = b.watch.allocated(&all)
+	return nil
 }
 
 func sizesFor(o Options) (sizes, error) {
@@ -98,18 +103,10 @@ func (b *Backend) refresh(now time.Time) error {
 	if err := w.kernel.look(); err != nil {
 		return err
 	}
-	alive := map[uint32]bool{}
-	for i := range w.kernel.records {
-		if r := &w.kernel.records[i]; r.Address != 0 && r.Kind == kindEnclave {
-			alive[r.ID] = true
-			w.history.note(r.ID, now, r.Count[nLoadedBack])
-		}
-	}
-	w.history.keep(alive)
 	return w.owners.refresh(now)
 }
 
-// Run refreshes groups and working sets until ctx ends.
+// Run refreshes groups until ctx ends.
 func (b *Backend) Run(ctx context.Context) error {
 	tick := time.NewTicker(housekeeping)
 	defer tick.Stop()

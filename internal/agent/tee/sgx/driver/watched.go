@@ -10,7 +10,7 @@ type watched struct {
 
 	batches, scanned, scannedUsed, written, reclaimTime *metric.Desc
 
-	startTime, encls, lost *metric.Desc
+	startTime, encls, lost, difference *metric.Desc
 
 	vepcOpened, vepcReleased, vepcFaults *metric.Desc
 
@@ -63,6 +63,10 @@ func newWatched() watched {
 				"ETRACK: only those for evictions. EWB: a failed one is retried after ETRACK, and again after the enclave's threads were interrupted. EREMOVE: only those of freed pages, "+
 				"without guests' requests to remove all pages. Failures of other leaves are not counted.",
 			fromDriver, "leaf", "result"),
+		difference: gauge("sgx_count_difference_pages", "pages",
+			"Pages by the SGX driver's own records less the pages that follow from what was counted, by what: allocated (in use, since the agent started) and evicted (of running enclaves that it has seen start). "+
+				"0 at rest, and a few while enclaves page. A growing difference means that the kernel's compiler has inlined functions of the driver, so the counts are too low.",
+			"sgx_nr_free_pages; struct sgx_encl", "what"),
 		lost: counter("sgx_attribution_lost_total", "events",
 			"Events that could not be attributed. Enclaves without a record or a group count in the workload other. For evictions the workload that took the page is unknown.",
 			"teescope", "what"),
@@ -94,7 +98,7 @@ func (w *watched) ofEnclaves() {
 	w.enclaveThreads = gauge("sgx_enclave_threads", "threads",
 		"Thread control structures (TCS) of an enclave: the maximum number of threads inside it at once. Absent for enclaves older than the agent.", "sgx_ioctl", enclave...)
 	w.enclaveWorkingSet = gauge("sgx_enclave_working_set_bytes", "bytes",
-		"Estimated enclave page cache that an enclave needs to stop paging: its resident pages plus the pages loaded back in the last minute, at most all its pages. It is an upper bound, because without memory pressure the driver does not distinguish used pages from unused ones.",
+		"Estimated enclave page cache that an enclave needs to stop paging: its resident pages, and those that are not resident but were loaded back in the last minute. Each page counts once; the first load after the enclave was built does not count. Above 16 MiB a part of the pages is followed. It is an upper bound, because without memory pressure the driver does not distinguish used pages from unused ones.",
 		"struct sgx_encl; sgx_encl_eldu", enclave...)
 	w.enclaveAugmented = counter("sgx_enclave_pages_augmented_total", "pages", "Pages added to one running enclave (EAUG).", "sgx_mark_page_reclaimable", enclave...)
 	w.enclaveEvicted = counter("sgx_enclave_pages_evicted_total", "pages", "Pages evicted from one enclave (EWB).", "sgx_encl_ewb", enclave...)
@@ -128,7 +132,7 @@ func (w *watched) ofWorkloads() {
 func (w *watched) all() []*metric.Desc {
 	return []*metric.Desc{
 		w.augmented, w.faults, w.retries, w.loadBackTime,
-		w.batches, w.scanned, w.scannedUsed, w.written, w.reclaimTime, w.startTime, w.encls, w.lost,
+		w.batches, w.scanned, w.scannedUsed, w.written, w.reclaimTime, w.startTime, w.encls, w.lost, w.difference,
 		w.vepcOpened, w.vepcReleased, w.vepcFaults,
 		w.enclaveInfo, w.enclaveStart, w.enclaveThreads, w.enclaveWorkingSet,
 		w.enclaveAugmented, w.enclaveEvicted, w.enclaveLoadedBack, w.enclaveFaults,

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+// A compiler may inline a function of the driver in some of its callers and keep it for others. A probe is then attached,
+// and counts too little without an error. So what was counted is compared with the driver's own records.
+
+// balance is the number of pages by the driver's own records less the number that follows from the counts.
+type balance int64
+
+// allocated compares the pages in use, up to a constant: the machine's pages.
+func (w *watch) allocated(t *totals) (b balance, ok bool) {
+	m := w.kernel.moment[0]
+	counted := t.Total[nAllocated] - t.Total[nFreed]
+	return -balance(m.FreePages) - balance(counted), m.Read != 0 && w.kernel.attached(probeAllocated, probeFreed)
+}
+
+// evicted compares the pages of the enclaves that are not in the enclave page cache. The evictions of enclaves that
+// existed before the agent are not all known.
+func (w *watch) evicted(live []*record) (b balance) {
+	for _, r := range live {
+		if r.CreatedNS == 0 || r.Flags&recordInitialized == 0 {
+			continue
+		}
+		out := r.pagedOut() + 1 - uint64(r.SECSResident)
+		b += balance(out) - balance(r.Count[nEvicted]-r.Count[nLoadedBack])
+	}
+	return b
+}
+
+// differences returns the samples of both comparisons.
+func (w *watch) differences(f *families, t *totals, live []*record) []sample {
+	var list []sample
+	if b, ok := w.allocated(t); ok {
+		list = append(list, sample{f.difference, float64(b - w.start), []string{"allocated"}})
+	}
+	if w.kernel.attached(probeRequest, probeEvicted, probeLoadedBack) {
+		list = append(list, sample{f.difference, float64(w.evicted(live)), []string{"evicted"}})
+	}
+	return list
+}
