@@ -167,6 +167,14 @@ func (s *slots) read(sl *slot) {
 	sl.gauge = s.kernel.gauges[sl.Number]
 }
 
+// readCounts reads the counts of all slots.
+func (s *slots) readCounts() {
+	for sl := range s.All() {
+		s.kernel.sum(sl.Number, &sl.raw)
+		sl.report(s.sampler.Fraction())
+	}
+}
+
 // report computes the reported counts. The fraction is the reported part of the last cycle's estimates.
 func (sl *slot) report(fraction float64) {
 	sl.estimator.Report(sl.raw.words()[:], sl.words()[:], fraction)

@@ -29,6 +29,8 @@ const (
 	// housekeeping is the interval of refreshes without scrapes, and watchScan the interval with watch rules.
 	housekeeping = 5 * time.Second
 	watchScan    = time.Second
+	// budgetCheck is the interval at which the cost of counting is compared with the budget.
+	budgetCheck = time.Second
 	// costSample is how long the kernel measures the programs' run time after the start.
 	costSample = time.Second
 )
@@ -179,6 +181,8 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	budget := time.NewTicker(budgetCheck)
+	defer budget.Stop()
 	step := time.NewTimer(0)
 	defer step.Stop()
 	measure := time.NewTimer(measureFirst)
@@ -195,12 +199,25 @@ func (c *Collector) Run(ctx context.Context) error {
 			}
 		case <-measure.C:
 			measure.Reset(c.measure())
+		case <-budget.C:
+			c.checkBudget()
 		case <-tick.C:
 			if err := c.refreshIfIdle(every); err != nil {
 				c.opts.Log.Warn("refreshing the slots", "error", err)
 			}
 		}
 	}
+}
+
+// checkBudget compares the cost of counting with the budget. It reads the counts, but makes no pass over the threads.
+func (c *Collector) checkBudget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kernel == nil || !c.overhead.governor.Limited() || !c.overhead.meter.Due(time.Now()) {
+		return
+	}
+	c.slots.readCounts()
+	c.overhead.govern(c.slots)
 }
 
 // refreshIfIdle refreshes the slots unless a scrape has just done so.
