@@ -39,7 +39,7 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 	sys := system.New(system.Options{
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, SyscallTime: c.Syscalls.Time,
 		Budget: c.Overhead.Budget,
-		Proc:   roots.Proc, Cgroup: "/sys/fs/cgroup", Detector: detector, Reads: reads,
+		Proc:   roots.Proc, Sys: roots.Sys, Cgroup: "/sys/fs/cgroup", Detector: detector, Reads: reads,
 		Log: log.With("part", "system"),
 	})
 	detector.Follow(sys.Changes)

@@ -19,6 +19,9 @@ type Cost struct {
 	Instructions int // of the translated program, after dead code was removed
 	Runs         uint64
 	RunTime      time.Duration
+	// Missed is the number of events at which the kernel did not run the program, because it was running on that CPU
+	// already. It is always counted.
+	Missed uint64
 }
 
 // Costs reads the cost of every attached program. Programs without information from the kernel are left out.
@@ -32,7 +35,10 @@ func (o *Object) Costs() []Cost {
 		}
 		c := Cost{Program: p.Name, Instructions: p.instructions}
 		if s, err := p.prog.Stats(); err == nil {
-			c.Runs, c.RunTime = s.RunCount, s.Runtime
+			c.Runs, c.RunTime, c.Missed = s.RunCount, s.Runtime, s.RecursionMisses
+		}
+		if h := o.hooks[p.Name]; h != nil {
+			c.Missed += h.missed()
 		}
 		costs = append(costs, c)
 	}

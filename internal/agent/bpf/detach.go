@@ -6,21 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 )
 
 // ErrNotProbe is returned for a program that was not attached by a probe.
 var ErrNotProbe = errors.New("no probe attached this program")
 
-// hooked is a loaded program that can be detached from its event and attached again.
+// hooked is a loaded program that can be detached from its event and attached again, by several goroutines.
 type hooked struct {
 	way  Way
 	prog *ebpf.Program
+	mu   sync.Mutex
 	link io.Closer // nil while detached
 }
 
 func (h *hooked) on() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.link != nil {
 		return nil
 	}
@@ -33,12 +38,36 @@ func (h *hooked) on() error {
 }
 
 func (h *hooked) off() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if h.link == nil {
 		return nil
 	}
 	l := h.link
 	h.link = nil
 	return l.Close()
+}
+
+// missed returns the number of events that a kprobe has missed. They do not reach its program. Kernels before 6.7 do not
+// say it.
+func (h *hooked) missed() uint64 {
+	if h.way.Mechanism != Kprobe && h.way.Mechanism != Kretprobe {
+		return 0
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l, ok := h.link.(link.Link)
+	if !ok {
+		return 0
+	}
+	info, err := l.Info()
+	if err != nil || info.PerfEvent() == nil {
+		return 0
+	}
+	if k := info.PerfEvent().Kprobe(); k != nil {
+		return k.Missed
+	}
+	return 0
 }
 
 // Close implements io.Closer.

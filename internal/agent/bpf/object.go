@@ -29,6 +29,7 @@ type Object struct {
 	maps     map[string]*ebpf.Map
 	programs []Program
 	hooks    map[string]*hooked // programs of probes, by program name
+	counters map[string]*perCPU // performance counters, by program name
 	closers  []io.Closer
 	types    *btf.Cache        // the kernel's types, kept while programs are loaded
 	sizes    map[string]uint64 // memory of preallocated maps
@@ -47,7 +48,7 @@ func Open(object []byte) (*Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading eBPF object: %w", err)
 	}
-	return &Object{spec: spec, types: btf.NewCache(), hooks: map[string]*hooked{}}, nil
+	return &Object{spec: spec, types: btf.NewCache(), hooks: map[string]*hooked{}, counters: map[string]*perCPU{}}, nil
 }
 
 // SetConstant sets the value of a `const volatile` variable. The verifier removes code that the value makes
@@ -172,7 +173,8 @@ func (o *Object) Pass(name string) (err error) {
 	return nil
 }
 
-// Call loads a program of the type syscall, which needs no event, and returns a function that runs it once.
+// Call loads a program that user space can run without an event (of the type syscall or raw_tp), and returns a function that
+// runs it once.
 func (o *Object) Call(name string) (func() error, error) {
 	prog, err := o.Load(name)
 	if err != nil {
@@ -240,6 +242,6 @@ func (o *Object) Close() error {
 	for _, c := range slices.Backward(o.closers) {
 		errs = append(errs, c.Close())
 	}
-	o.closers, o.programs, o.maps, o.hooks = nil, nil, nil, nil
+	o.closers, o.programs, o.maps, o.hooks, o.counters = nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -20,31 +21,80 @@ type Counter struct {
 	Period uint64
 }
 
-// AttachCounter opens the counter on each CPU and attaches the program. If the machine has no such
-// counter (no PMU, as in most virtual machines), it returns an error and nothing stays open.
-func (o *Object) AttachCounter(probe, program string, c Counter, cpus []int) (Status, error) {
+// AttachCounter opens the counter on each of these CPUs, which are on line, and attaches the program. If the machine has no
+// such counter (no PMU, as in most virtual machines), it returns an error and nothing stays open.
+func (o *Object) AttachCounter(probe, program string, c Counter, online []int) (Status, error) {
 	prog, err := o.Load(program)
 	if err != nil {
 		return Status{Probe: probe, Mechanism: NotAttached, Reason: Reason(err)}, err
 	}
-	var opened []io.Closer
-	for _, cpu := range cpus {
-		event, err := attachCounter(prog, c, cpu)
-		if err != nil {
-			for _, e := range opened {
-				_ = e.Close()
-			}
-			_ = prog.Close()
-			if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENODEV) {
-				err = fmt.Errorf("no PMU on this machine (%w)", err)
-			}
-			err = fmt.Errorf("attaching %s: %w", probe, err)
-			return Status{Probe: probe, Mechanism: NotAttached, Reason: Reason(err)}, err
+	events := &perCPU{open: func(cpu int) (io.Closer, error) { return attachCounter(prog, c, cpu) }}
+	if err := events.follow(online); err != nil {
+		err = errors.Join(err, events.Close(), prog.Close())
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENODEV) {
+			err = fmt.Errorf("no PMU on this machine (%w)", err)
 		}
-		opened = append(opened, event)
+		err = fmt.Errorf("attaching %s: %w", probe, err)
+		return Status{Probe: probe, Mechanism: NotAttached, Reason: Reason(err)}, err
 	}
-	o.keep(program, prog, opened...)
+	o.keep(program, prog, events)
+	o.counters[program] = events
 	return Status{Probe: probe, Mechanism: PerfEvent, Program: program}, nil
+}
+
+// FollowCPUs opens the counter of a program on CPUs that have come on line, and closes it on those that have gone, where it
+// counts no more. An error names a CPU on which it could not be opened. The others go on. It is tried again in the next call.
+func (o *Object) FollowCPUs(program string, online []int) error {
+	events := o.counters[program]
+	if events == nil {
+		return fmt.Errorf("following the CPUs of %s: %w", program, ErrNotProbe)
+	}
+	return events.follow(online)
+}
+
+// perCPU is an event that is opened on each CPU that is on line.
+type perCPU struct {
+	open   func(cpu int) (io.Closer, error)
+	events map[int]io.Closer
+}
+
+// follow opens the event on new CPUs and closes it on those that are not on line any more. A CPU that has gone meanwhile
+// (ENODEV) is left out, unless it is the only one.
+func (p *perCPU) follow(online []int) error {
+	if p.events == nil {
+		p.events = map[int]io.Closer{}
+	}
+	var errs []error
+	for cpu, event := range p.events {
+		if !slices.Contains(online, cpu) {
+			errs = append(errs, event.Close())
+			delete(p.events, cpu)
+		}
+	}
+	for _, cpu := range online {
+		if p.events[cpu] != nil {
+			continue
+		}
+		event, err := p.open(cpu)
+		switch {
+		case err == nil:
+			p.events[cpu] = event
+		case errors.Is(err, unix.ENODEV) && len(p.events) > 0:
+		default:
+			return errors.Join(append(errs, err)...) // the others have the same problem
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close closes the event on all CPUs.
+func (p *perCPU) Close() error {
+	var errs []error
+	for _, event := range p.events {
+		errs = append(errs, event.Close())
+	}
+	p.events = nil
+	return errors.Join(errs...)
 }
 
 func attachCounter(prog *ebpf.Program, c Counter, cpu int) (io.Closer, error) {

@@ -19,6 +19,7 @@ type Families struct {
 	prefix                            string // of program and map names, which several objects may share
 	attached, instructions, mapMemory *metric.Desc
 	sampledRuns, sampledSeconds       *metric.Desc
+	missedRuns                        *metric.Desc
 }
 
 // NewFamilies returns the descriptions. The prefix distinguishes the programs and maps of one object from those of
@@ -34,6 +35,9 @@ func NewFamilies(prefix string) *Families {
 			"Runs of the program while the kernel's eBPF statistics were enabled.", "program"),
 		sampledSeconds: family("teescope_bpf_program_sampled_run_seconds_total", metric.Counter, "seconds",
 			"Time in the program while the kernel's eBPF statistics were enabled. Divided by the runs, it is the time of one run.", "program"),
+		missedRuns: family("teescope_bpf_program_missed_runs_total", metric.Counter, "runs",
+			"Events at which the kernel did not run the program, because the program was running on the same CPU already: another thread "+
+				"had preempted it, or an interrupt. These events are not counted. Counts are exact while this does not increase.", "program"),
 		mapMemory: family("teescope_bpf_map_memory_bytes", metric.Gauge, "bytes",
 			"Kernel memory of an eBPF map.", "map"),
 	}
@@ -48,7 +52,7 @@ func family(name string, kind metric.Kind, unit, help string, labels ...string) 
 
 // All lists the descriptions in the order of the documentation.
 func (f *Families) All() []*metric.Desc {
-	return []*metric.Desc{f.attached, f.instructions, f.sampledRuns, f.sampledSeconds, f.mapMemory}
+	return []*metric.Desc{f.attached, f.instructions, f.sampledRuns, f.sampledSeconds, f.missedRuns, f.mapMemory}
 }
 
 // Emit emits the samples of one object and its probes.
@@ -63,6 +67,7 @@ func (f *Families) Emit(o *bpf.Object, probes []bpf.Status, emit func(prometheus
 	for _, cost := range o.Costs() {
 		program := f.prefix + cost.Program
 		emit(f.instructions.Value(float64(cost.Instructions), program))
+		emit(f.missedRuns.Value(float64(cost.Missed), program))
 		if cost.Runs > 0 {
 			emit(f.sampledRuns.Value(float64(cost.Runs), program))
 			emit(f.sampledSeconds.Value(cost.RunTime.Seconds(), program))

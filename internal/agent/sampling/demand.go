@@ -4,7 +4,8 @@ package sampling
 
 import "time"
 
-// attachCost is the CPU time of attaching and detaching one program, which happens once in each cycle.
+// attachCost is the CPU time of attaching and detaching one program, which happens once in each cycle. It is assumed
+// until it is measured.
 const attachCost = 150 * time.Microsecond
 
 // Demand is the load on the machine, per second.
@@ -14,7 +15,11 @@ type Demand struct {
 	Agent                          float64 // CPU seconds of the agent
 	CallCost                       float64 // measured cost of counting a system call, in nanoseconds; 0 if not known
 	Programs                       int     // number of programs that are attached in each cycle while events are sampled
-	Costs                          EventCosts
+	// Attaching is the measured CPU time of attaching and detaching one of them. It is 0 before it was measured.
+	Attaching time.Duration
+	// CacheStays reports that a program on page-cache events stays attached outside the window, where it only returns.
+	CacheStays bool
+	Costs      EventCosts
 }
 
 // frequent returns the CPU seconds per second that a level takes for frequent events. The ratio is the fraction of the
@@ -26,7 +31,7 @@ func (d Demand) frequent(l Level, exits bool, ratio float64) float64 {
 	case l == Off:
 		return 0
 	case l.Samples():
-		return all*ratio + float64(d.Programs)*attachCost.Seconds()
+		return (all-d.stays())*ratio + d.stays() + float64(d.Programs)*d.attaching().Seconds()
 	case l == Full && exits:
 		return all + d.Calls*c.of(SyscallExit)
 	}
@@ -36,6 +41,21 @@ func (d Demand) frequent(l Level, exits bool, ratio float64) float64 {
 // serverCalls is the ratio of the cost of counting a call in servers to that in a loop, whose caches it leaves alone
 // (docs/decisions/overhead.md).
 const serverCalls = 1.3
+
+// stays returns the CPU seconds per second of programs that stay attached while events are sampled.
+func (d Demand) stays() float64 {
+	if !d.CacheStays {
+		return 0
+	}
+	return d.Cache * d.Costs.of(PageCache)
+}
+
+func (d Demand) attaching() time.Duration {
+	if d.Attaching == 0 {
+		return attachCost
+	}
+	return d.Attaching
+}
 
 // call returns the CPU seconds of counting a system call.
 func (d Demand) call() float64 {

@@ -111,6 +111,11 @@ func (d *DutyCycle) Next() time.Time {
 	return d.began.Add(Period)
 }
 
+// Opens reports whether the next step is due and opens the window.
+func (d *DutyCycle) Opens() bool {
+	return len(d.edges) > 0 && d.edges[0].open && !d.now().Before(d.Next())
+}
+
 // Step opens and closes the window when it is due, and reports whether the cycle has ended. Then EndCycle must be
 // called.
 func (d *DutyCycle) Step() (ended bool, err error) {

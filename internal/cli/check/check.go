@@ -81,7 +81,7 @@ func Machine(binary string) Options {
 		Try: func() ([]probe.Trial, error) {
 			quiet := slog.New(slog.DiscardHandler)
 			all, err := system.Try(system.Options{
-				MaxWorkloads: 8, SyscallTime: true, Proc: roots.Proc, Cgroup: cgroup, Log: quiet,
+				MaxWorkloads: 8, SyscallTime: true, Proc: roots.Proc, Sys: roots.Sys, Cgroup: cgroup, Log: quiet,
 			})
 			if err != nil {
 				return nil, err

@@ -16,22 +16,18 @@ const detachedReason = "over the budget (overhead.budget): not attached until th
 
 // setAttached detaches the program of a probe because of its cost, or reattaches it. While it is detached, its counts
 // are absent.
-func (k *kernelSide) setAttached(probe, program string, on bool) error {
-	act := k.object.Detach
+func (k *kernelSide) setAttached(p attachedProbe, on bool) {
 	if on {
-		act = k.object.Reattach
+		k.switches.on(p)
+	} else {
+		k.switches.rest(p)
 	}
-	if err := act(program); err != nil {
-		return err
-	}
-	k.detached[probe] = !on
-	return nil
 }
 
 // current returns the current status of a probe, which may be detached because of its cost.
 func (k *kernelSide) current(s bpf.Status) bpf.Status {
-	if k.detached[s.Probe] {
-		return bpf.Status{Probe: s.Probe, Mechanism: bpf.NotAttached, Reason: detachedReason}
+	if reason := k.switches.reason(s.Probe); reason != "" {
+		return bpf.Status{Probe: s.Probe, Mechanism: bpf.NotAttached, Reason: reason}
 	}
 	return s
 }

@@ -263,6 +263,9 @@ func (e *emission) emitOverhead(emit emitFunc) {
 	if g.Limited() {
 		emit(f.budget.Value(g.Limit()))
 	}
+	if cost := e.kernel.switches.measured(); cost > 0 {
+		emit(f.attaching.Value(cost.Seconds()))
+	}
 	if e.overhead.meter.At.IsZero() || g.Demand == (sampling.Demand{}) {
 		return
 	}

@@ -51,6 +51,7 @@ type families struct {
 	level, budget, selfCost, eventCost   *metric.Desc
 	samplingShare, samplingVariance      *metric.Desc
 	samplingSumVariance                  *metric.Desc
+	attaching                            *metric.Desc
 }
 
 func newFamilies() *families {
@@ -99,13 +100,13 @@ func newFamilies() *families {
 		}),
 		llcReferences: twin(metric.Desc{
 			Name: "teescope_llc_references_total", Kind: metric.Counter, Unit: "references",
-			Help: "Last-level cache references, estimated from one sample in 100,000. Absent without a PMU. " +
+			Help: "Last-level cache references, estimated from one sample in 100,000. Absent without a PMU, and on AMD processors, whose generic events count the second-level cache. " +
 				"The processor does not count inside production SGX enclaves.",
 			Origin: "perf event PERF_COUNT_HW_CACHE_REFERENCES",
 		}),
 		llcMisses: twin(metric.Desc{
 			Name: "teescope_llc_misses_total", Kind: metric.Counter, Unit: "misses",
-			Help: "Last-level cache misses, estimated from one sample in 100,000. Absent without a PMU. " +
+			Help: "Last-level cache misses, estimated from one sample in 100,000. Absent without a PMU, and on AMD processors, whose generic events count the second-level cache. " +
 				"The processor does not count inside production SGX enclaves.",
 			Origin: "perf event PERF_COUNT_HW_CACHE_MISSES",
 		}),
@@ -183,6 +184,10 @@ func newFamilies() *families {
 			"Estimated cost of one counted event in seconds: the eBPF program (part=\"program\", measured for one second in thirty) and the "+
 				"kernel's path to it (part=\"kernel\", a constant found by benchmarks of servers). "+
 				"Absent before enough events were measured.", "event", "part"),
+		attaching: agentFamily("teescope_self_attach_seconds", metric.Gauge, "seconds",
+			"CPU time of detaching and reattaching one eBPF program, measured. While events are sampled, this happens once in each second. "+
+				"Programs that this kernel changes only slowly, or with a privilege that the agent has dropped, stay attached. "+
+				"Absent before the first time."),
 		samplingShare: agentFamily("teescope_sampling_ratio", metric.Gauge, "ratio",
 			"Fraction of the time for which the probe is attached. Counts are scaled up by its inverse. 1 is exact.", "probe"),
 		samplingVariance: metric.New(metric.Desc{
@@ -226,5 +231,5 @@ func (f *families) all() []*metric.Desc {
 		list = append(list, t.process)
 	}
 	return append(list, f.syscallErrors, f.workloads, f.slots, f.lost, f.start,
-		f.level, f.budget, f.selfCost, f.eventCost, f.samplingShare, f.samplingVariance, f.samplingSumVariance)
+		f.level, f.budget, f.selfCost, f.eventCost, f.attaching, f.samplingShare, f.samplingVariance, f.samplingSumVariance)
 }

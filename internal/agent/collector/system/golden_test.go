@@ -47,9 +47,9 @@ func madeOf(t testing.TB, cpus, slots int) *kernelSide {
 		object: obj, slots: slots, cpus: make([]cpuState, cpus), rows: make([]row, cpus*slots),
 		pids: make([]pidPage, 1), bases: make([]uint64, slots), gauges: make([]gauge, slots), losses: make([]uint64, 4), controls: make([]control, 1),
 		groups:       &attribution.Kernel{First: slotFirst, Records: make([]attribution.Record, slots), Keys: noTable{}},
-		wholeCgroups: noTable{},
+		wholeCgroups: noTable{}, switches: newSwitches(&held{}, slog.New(slog.DiscardHandler)),
 	}
-	for _, p := range probes(Options{SyscallTime: true}) {
+	for _, p := range probes(Options{SyscallTime: true}, preemption{}) {
 		k.status = append(k.status, bpf.Status{Probe: p.Name, Mechanism: p.Ways[0].Mechanism})
 	}
 	k.status = append(k.status, bpf.Status{Probe: "llc_references", Mechanism: bpf.NotAttached, Reason: "no PMU on this machine"})

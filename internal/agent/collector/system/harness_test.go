@@ -221,7 +221,7 @@ func start(t *testing.T, o Options) *Collector {
 	if err := privilege.Check("go test"); err != nil {
 		t.Skip(err)
 	}
-	o.Proc, o.Cgroup = "/proc", "/sys/fs/cgroup"
+	o.Proc, o.Sys, o.Cgroup = "/proc", "/sys", "/sys/fs/cgroup"
 	o.Detector = tee.NewDetector(tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}, nil)
 	o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	if o.MaxWorkloads == 0 {

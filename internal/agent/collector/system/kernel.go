@@ -10,6 +10,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // kernelSide holds the maps and programs in the kernel, and the memory that both sides share.
@@ -17,11 +18,13 @@ type kernelSide struct {
 	object *bpf.Object
 	tasks  *link.Iter
 	// snapshot stores the counters of the thread that a CPU runs. It is nil on kernels that cannot run it.
-	snapshot func(cpu int) error
-	status   []bpf.Status
-	start    []stage
-	// detached are the probes that were detached because of their cost.
-	detached map[string]bool
+	snapshot   func(cpu int) error
+	status     []bpf.Status
+	start      []stage
+	preemption preemption
+	sys        hostfs.Root // /sys
+	// switches detaches probes because of their cost.
+	switches switches
 
 	slots  int
 	cpus   []cpuState

@@ -20,8 +20,8 @@ type Options struct {
 	SyscallTime bool
 	// Budget is the share of the machine's CPU time that watching may take. 0, or 1 and more, means no limit.
 	Budget float64
-	// Proc and Cgroup are the roots of /proc and of the cgroup file systems.
-	Proc, Cgroup string
+	// Proc, Sys and Cgroup are the roots of /proc, /sys and of the cgroup file systems.
+	Proc, Sys, Cgroup string
 	// Detector finds the TEE that a process runs in. It may be shared with other users.
 	Detector *tee.Detector
 	// Reads reads processes that may not answer.

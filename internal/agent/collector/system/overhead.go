@@ -5,6 +5,7 @@ package system
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -63,7 +64,9 @@ func (o *overhead) govern(s *slots) {
 	if !ok {
 		return
 	}
-	d.Programs, d.Costs = len(s.sampler.probes), o.costs
+	d.Costs = o.costs
+	d.Programs, d.Attaching = len(s.sampler.switched()), s.kernel.switches.measured()
+	d.CacheStays = slices.ContainsFunc(s.sampler.probes, func(p attachedProbe) bool { return !p.mechanism.Switchable() })
 	to := o.governor.Decide(now, d)
 	s.sampler.SetRatio(o.governor.Ratio())
 	if to == from {
@@ -128,11 +131,7 @@ func (o *overhead) move(s *slots, from, to sampling.Level) error {
 		}
 	}
 	if (from == sampling.Off) != (to == sampling.Off) {
-		for _, p := range s.sampler.probes {
-			if err := s.kernel.setAttached(p.probe, p.program, to != sampling.Off); err != nil {
-				return err
-			}
-		}
+		s.sampler.rest(to == sampling.Off)
 	}
 	if to.Samples() && !from.Samples() {
 		s.beginSampling(from != sampling.Off)
@@ -141,9 +140,7 @@ func (o *overhead) move(s *slots, from, to sampling.Level) error {
 		default: // a value is pending already
 		}
 	}
-	if err := o.attachExits(s.kernel, to); err != nil {
-		return err
-	}
+	o.attachExits(s.kernel, to)
 	if !o.governor.Timing {
 		return nil
 	}
@@ -152,24 +149,20 @@ func (o *overhead) move(s *slots, from, to sampling.Level) error {
 
 // attachExits attaches the probe on the ends of system calls at the levels that need it, and detaches it at others.
 // While it is attached, every call takes the kernel's slow path.
-func (o *overhead) attachExits(k *kernelSide, l sampling.Level) error {
+func (o *overhead) attachExits(k *kernelSide, l sampling.Level) {
 	needed := o.governor.Timing && l == sampling.Full || o.governor.Watching && l < sampling.SampledSums
 	for _, s := range k.status {
-		if s.Probe != exitProbe || !s.Attached() {
-			continue
-		}
-		if err := k.setAttached(s.Probe, s.Program, needed); err != nil {
-			return err
+		if s.Probe == exitProbe && s.Attached() {
+			k.setAttached(attachedProbe{s.Probe, s.Program, s.Mechanism}, needed)
 		}
 	}
-	return nil
 }
 
 // ratios returns the fraction of the time for which each frequent probe counts.
 func ratios(s *sampler) map[string]float64 {
 	all := map[string]float64{}
 	for _, p := range s.probes {
-		if !s.kernel.detached[p.probe] {
+		if s.kernel.switches.reason(p.probe) == "" {
 			all[p.probe] = s.Ratio()
 		}
 	}

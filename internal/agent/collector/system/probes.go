@@ -6,12 +6,12 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 //go:embed system.bpf.o
@@ -26,7 +26,7 @@ const exitProbe = "syscall_exit"
 
 // probes lists the probes in the order in which they are attached. Processes come first, because a process needs a slot
 // before it is counted. Context switches come second, because a CPU must know its slot before it counts.
-func probes(o Options) []bpf.Probe {
+func probes(o Options, p preemption) []bpf.Probe {
 	required := func(p bpf.Probe) bpf.Probe { p.Required = true; return p }
 	list := []bpf.Probe{
 		required(bpf.Tracepoint("fork", "sched_process_fork")),
@@ -39,7 +39,7 @@ func probes(o Options) []bpf.Probe {
 		bpf.Tracepoint("page_fault_user", "page_fault_user"),
 		bpf.Tracepoint("page_fault_kernel", "page_fault_kernel"),
 		bpf.Tracepoint("page_cache_insertion", "mm_filemap_add_to_page_cache"),
-		{Name: "page_cache_access", Ways: accessWays()},
+		{Name: "page_cache_access", Ways: accessWays(p)},
 		{Name: "page_cache_dirty_page", Ways: []bpf.Way{
 			bpf.TracepointWay("writeback_dirty_folio", ""), // from 5.18
 			bpf.TracepointWay("writeback_dirty_page", ""),
@@ -53,10 +53,15 @@ func probes(o Options) []bpf.Probe {
 }
 
 // accessWays lists the ways to count page-cache accesses. TEEMon counts calls of mark_page_accessed, which is
-// folio_mark_accessed in later kernels. A tracepoint of the buffered read path is the closest alternative.
-func accessWays() []bpf.Way {
+// folio_mark_accessed in later kernels. A tracepoint of the buffered read path is the closest alternative. A kprobe costs
+// more than a program on the function, and loses no events where threads preempt each other in the kernel.
+func accessWays(p preemption) []bpf.Way {
 	var ways []bpf.Way
-	for _, m := range []bpf.Mechanism{bpf.Fentry, bpf.Kprobe} {
+	mechanisms := []bpf.Mechanism{bpf.Fentry, bpf.Kprobe}
+	if p.functions {
+		slices.Reverse(mechanisms)
+	}
+	for _, m := range mechanisms {
 		for _, f := range []string{"folio_mark_accessed", "mark_page_accessed"} {
 			ways = append(ways, bpf.Way{Program: f + "_" + string(m), Mechanism: m, Target: f})
 		}
@@ -109,7 +114,7 @@ func prepare(o Options, s sizes) (*kernelSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &kernelSide{object: obj, slots: s.slots, detached: map[string]bool{}}
+	k := &kernelSide{object: obj, slots: s.slots, sys: hostfs.At(o.Sys), preemption: readPreemption(hostfs.At(o.Proc), hostfs.At(o.Sys)), switches: newSwitches(obj, o.Log)}
 	for _, step := range []func() error{
 		func() error { return k.size(o, s) }, obj.CreateMaps, k.share,
 	} {
@@ -175,7 +180,7 @@ func (k *kernelSide) share() error {
 }
 
 func (k *kernelSide) attach(o Options, s sizes) error {
-	for i, p := range probes(o) {
+	for i, p := range probes(o, k.preemption) {
 		if p.Name == "context_switch" {
 			// Forks and execs are seen from here on. Processes that started earlier are on the list of tasks.
 			if err := k.iterate(); err != nil {
@@ -188,30 +193,10 @@ func (k *kernelSide) attach(o Options, s sizes) error {
 		}
 		k.status = append(k.status, status)
 	}
-	k.status = append(k.status, k.attachCounters(s)...)
+	k.status = append(k.status, k.attachCounters(o)...)
 	// Without snapshots, estimates are less exact: the CPU time of running threads is known only at their next switch.
 	if snapshot, err := k.object.CallOn("snapshot_here"); err == nil {
 		k.snapshot = snapshot
 	}
 	return nil
-}
-
-// attachCounters attaches the performance counters. Without a PMU their statuses give the reason.
-func (k *kernelSide) attachCounters(s sizes) []bpf.Status {
-	all := make([]int, s.cpus)
-	for i := range all {
-		all[i] = i
-	}
-	var list []bpf.Status
-	for _, counter := range []struct {
-		probe  string
-		config uint64
-	}{
-		{"llc_references", unix.PERF_COUNT_HW_CACHE_REFERENCES}, {"llc_misses", unix.PERF_COUNT_HW_CACHE_MISSES},
-	} {
-		c := bpf.Counter{Type: unix.PERF_TYPE_HARDWARE, Config: counter.config, Period: counterPeriod}
-		status, _ := k.object.AttachCounter(counter.probe, counter.probe, c, all)
-		list = append(list, status)
-	}
-	return list
 }

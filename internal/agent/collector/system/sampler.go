@@ -3,8 +3,10 @@
 package system
 
 import (
-	"errors"
+	"slices"
+	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/teescope/teescope/internal/agent/sampling"
@@ -50,31 +52,29 @@ func countingCosts() []float64 {
 	return []float64{sampledCalls: 120, sampledFaults: 50, sampledCache: 40}
 }
 
-// attacher detaches and reattaches programs.
-type attacher interface {
-	Detach(program string) error
-	Reattach(program string) error
-}
-
 // sampler restricts the frequent probes to the windows of a duty cycle. It implements sampling.Programs.
+//
+// Programs that are not switchable stay attached. Outside the window they return at once.
 type sampler struct {
 	*sampling.DutyCycle
-	programs attacher
 	kernel   *kernelSide
 	counters sampling.Counters
 	probes   []attachedProbe
+
+	wanted    atomic.Bool // the programs are to be attached
+	switching sync.Mutex  // protects the fields below, and is held while programs are attached or detached
+	off       bool        // the switched programs are detached
+	detaching time.Duration
 }
 
-// attachedProbe is an attached frequent probe and its program.
-type attachedProbe struct{ probe, program string }
-
 func newSampler(k *kernelSide) *sampler {
-	s := &sampler{programs: k.object, kernel: k, counters: sampling.Counters{Costs: countingCosts()}}
+	s := &sampler{kernel: k, counters: sampling.Counters{Costs: countingCosts()}}
+	s.wanted.Store(true)
 	s.DutyCycle = sampling.NewDutyCycle(s, k.slots)
 	for _, f := range frequentProbes() {
 		for _, status := range k.status {
 			if status.Probe == f.probe && status.Attached() {
-				s.probes = append(s.probes, attachedProbe{f.probe, status.Program})
+				s.probes = append(s.probes, attachedProbe{f.probe, status.Program, status.Mechanism})
 				s.counters.Series = append(s.counters.Series, f.Series)
 			}
 		}
@@ -82,23 +82,77 @@ func newSampler(k *kernelSide) *sampler {
 	return s
 }
 
-// Attach attaches the program on system calls last, and Detach detaches it first. Attaching the others takes longer on
-// busy CPUs, and each system call is expensive while its program is attached.
-func (s *sampler) Attach() error {
-	var errs []error
-	for i := range s.probes {
-		errs = append(errs, s.programs.Reattach(s.probes[len(s.probes)-1-i].program))
+// switched lists the probes that are detached outside the window. Those that could not be reattached are not among them.
+func (s *sampler) switched() []attachedProbe {
+	var list []attachedProbe
+	for _, p := range s.probes {
+		if p.mechanism.Switchable() && s.kernel.switches.reason(p.probe) == "" {
+			list = append(list, p)
+		}
 	}
-	return errors.Join(errs...)
+	return list
 }
 
-// Detach detaches the programs.
+// Attach attaches the programs.
+func (s *sampler) Attach() error {
+	s.wanted.Store(true)
+	s.attach()
+	return nil
+}
+
+// Detach requests that the programs are detached. The caller that steps the cycle calls apply afterwards, without the lock of the
+// collector, because the kernel may need long to detach a program.
 func (s *sampler) Detach() error {
-	var errs []error
+	s.wanted.Store(false)
+	return nil
+}
+
+// rest detaches all programs because of their cost, or reattaches them.
+func (s *sampler) rest(detach bool) {
+	s.switching.Lock()
+	defer s.switching.Unlock()
 	for _, p := range s.probes {
-		errs = append(errs, s.programs.Detach(p.program))
+		s.kernel.setAttached(p, !detach)
 	}
-	return errors.Join(errs...)
+	s.off = false
+}
+
+// apply detaches or attaches the programs as last requested.
+func (s *sampler) apply() {
+	if s.wanted.Load() {
+		s.attach()
+		return
+	}
+	s.switching.Lock()
+	defer s.switching.Unlock()
+	if s.off || s.wanted.Load() { // a change of the level attaches them
+		return
+	}
+	s.off = true
+	list := s.switched()
+	s.detaching = toggle(len(list), func() {
+		for _, p := range list {
+			s.kernel.switches.off(p)
+		}
+	})
+}
+
+// attach attaches the program on system calls last, and apply detaches it first. Attaching the others takes longer on
+// busy CPUs, and each system call is expensive while its program is attached.
+func (s *sampler) attach() {
+	s.switching.Lock()
+	defer s.switching.Unlock()
+	if !s.off {
+		return
+	}
+	s.off = false
+	list := s.switched()
+	attaching := toggle(len(list), func() {
+		for _, p := range slices.Backward(list) {
+			s.kernel.switches.on(p)
+		}
+	})
+	s.kernel.switches.learn(s.detaching + attaching)
 }
 
 // Count opens or closes the window: attached programs count only while it is open.

@@ -289,7 +289,6 @@ func (h *held) Reattach(string) error { h.attached = true; return nil }
 func TestASlotThatWasNeverReadEndsItsCycle(t *testing.T) {
 	k := made(t)
 	s := newSlots(k, 8)
-	s.sampler.programs = &held{}
 	w := s.Registry.Join(workload.Identity{Name: "it", Kind: workload.Program}, time.Now())
 	s.Put(&slot{Group: attribution.Group[counts]{Number: slotFirst, Workload: w}})
 	k.group(slotFirst, 1, "it")
@@ -330,7 +329,7 @@ func TestTheSamplerControlsTheKernelSide(t *testing.T) {
 	k := made(t)
 	s := newSlots(k, 8)
 	h := &held{attached: true}
-	s.sampler.programs = h
+	k.switches.programs = h
 	s.beginSampling(false)
 	if k.controls[0].Sampled != 1 || k.controls[0].Closed != 0 {
 		t.Errorf("%+v while sampling begins", k.controls[0])

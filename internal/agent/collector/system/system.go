@@ -164,6 +164,7 @@ func (c *Collector) refresh() error {
 	if err := c.slots.refresh(c.last); err != nil {
 		return err
 	}
+	c.kernel.followCPUs()
 	c.overhead.govern(c.slots)
 	c.slots.trackMainProcesses(hostfs.At(c.opts.Proc), c.opts.Reads)
 	return c.watcher.scan(c.slots, c.opts.Log.Warn)
@@ -230,11 +231,30 @@ func (c *Collector) refreshIfIdle(every time.Duration) error {
 	return c.refresh()
 }
 
-// step performs the next step of sampling, and returns the time until the following one.
-func (c *Collector) step() (wait time.Duration, sampled bool) {
+// activeSampler returns the sampler, and whether its next step opens the window now. It is nil while nothing is sampled.
+func (c *Collector) activeSampler() (s *sampler, opens bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kernel == nil || !c.slots.sampler.Active() {
+		return nil, false
+	}
+	return c.slots.sampler, c.slots.sampler.Opens()
+}
+
+// step performs the next step of sampling, and returns the time until the following one.
+func (c *Collector) step() (wait time.Duration, sampled bool) {
+	s, opens := c.activeSampler()
+	if s == nil {
+		return 0, false
+	}
+	// The kernel may need long to attach or detach a program. So the lock is not held meanwhile.
+	defer s.apply()
+	if opens {
+		s.attach()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kernel == nil || !s.Active() {
 		return 0, false
 	}
 	next, err := c.slots.step(time.Now())

@@ -25,12 +25,12 @@ func Try(o Options) (_ []probe.Trial, err error) {
 		err = errors.Join(err, k.object.Close())
 	}()
 	var trials []probe.Trial
-	for _, p := range probes(o) {
+	for _, p := range probes(o, k.preemption) {
 		status, ways := k.object.Try(p)
 		trials = append(trials, probe.Trial{Status: status, Required: p.Required, Ways: ways})
 	}
 	trials = append(trials, k.tryTasks())
-	for _, status := range k.attachCounters(s) {
+	for _, status := range k.attachCounters(o) {
 		trials = append(trials, probe.Trial{Status: status, Ways: []bpf.Trial{wayOf(status, bpf.PerfEvent, "hardware counter")}})
 	}
 	return trials, nil

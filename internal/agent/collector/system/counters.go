@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+)
+
+// cpuLists is the folder of the kernel's lists of CPUs: "online", "present".
+const cpuLists = "devices/system/cpu"
+
+// cacheCounters are the performance counters. Their programs have the names of the probes.
+var cacheCounters = []struct {
+	probe  string
+	config uint64
+}{
+	{"llc_references", unix.PERF_COUNT_HW_CACHE_REFERENCES}, {"llc_misses", unix.PERF_COUNT_HW_CACHE_MISSES},
+}
+
+// otherCache is the reason on processors whose generic cache events are those of another cache (the kernel's
+// arch/x86/events/amd/core.c). Their last-level cache counts for all threads of its cores together.
+const otherCache = "on this processor (AMD, Hygon) the generic cache events count the second-level cache"
+
+// attachCounters attaches the performance counters to the CPUs that are on line. Without a PMU their statuses give the
+// reason.
+func (k *kernelSide) attachCounters(o Options) []bpf.Status {
+	online, err := readCPUs(k.sys, "online")
+	var list []bpf.Status
+	for _, counter := range cacheCounters {
+		status := bpf.Status{Probe: counter.probe, Mechanism: bpf.NotAttached}
+		switch {
+		case err != nil:
+			status.Reason = bpf.Reason(err)
+		case countsOtherCache(hostfs.At(o.Proc)):
+			status.Reason = otherCache
+		default:
+			c := bpf.Counter{Type: unix.PERF_TYPE_HARDWARE, Config: counter.config, Period: counterPeriod}
+			status, _ = k.object.AttachCounter(counter.probe, counter.probe, c, online)
+		}
+		list = append(list, status)
+	}
+	return list
+}
+
+// countsOtherCache reports whether the generic cache events of this processor are not those of the last-level cache.
+func countsOtherCache(proc hostfs.Root) bool {
+	const most = 16 << 10 // enough for the first processor
+	cpu, _ := proc.Read(most, "cpuinfo")
+	return bytes.Contains(cpu, []byte("AuthenticAMD")) || bytes.Contains(cpu, []byte("HygonGenuine"))
+}
+
+// followCPUs attaches the performance counters to CPUs that have come on line. That needs CAP_PERFMON. If it fails, the
+// statuses say so, and the other CPUs are counted.
+func (k *kernelSide) followCPUs() {
+	var online []int
+	for i := range k.status {
+		s := &k.status[i]
+		if s.Mechanism != bpf.PerfEvent {
+			continue
+		}
+		if online == nil {
+			var err error
+			if online, err = readCPUs(k.sys, "online"); err != nil {
+				return
+			}
+		}
+		s.Reason = ""
+		if err := k.object.FollowCPUs(s.Program, online); err != nil {
+			s.Reason = "a CPU that came on line later is not counted: " + bpf.Reason(err)
+		}
+	}
+}
+
+// Keeps returns the capabilities that the collector needs after the start: CAP_PERFMON if there are performance counters,
+// and CPUs that may come on line.
+func (c *Collector) Keeps() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kernel == nil || !slices.ContainsFunc(c.kernel.status, func(s bpf.Status) bool { return s.Mechanism == bpf.PerfEvent }) {
+		return nil
+	}
+	online, err1 := readCPUs(c.kernel.sys, "online")
+	present, err2 := readCPUs(c.kernel.sys, "present")
+	if err1 != nil || err2 != nil || len(online) == len(present) {
+		return nil
+	}
+	return []string{"cap_perfmon"}
+}
+
+// readCPUs reads a list of CPUs: "0-3,8,10-11".
+func readCPUs(sys hostfs.Root, list string) ([]int, error) {
+	const most = 4096
+	data, err := sys.Read(most, cpuLists, list)
+	if err != nil {
+		return nil, fmt.Errorf("reading the CPUs: %w", err)
+	}
+	cpus, err := parseCPUs(string(data))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", sys.Path(cpuLists, list), err)
+	}
+	return cpus, nil
+}
+
+func parseCPUs(list string) ([]int, error) {
+	const most = 1 << 16
+	var cpus []int
+	for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		from, err := strconv.ParseUint(first, 10, 16)
+		to := from
+		if err == nil && isRange {
+			to, err = strconv.ParseUint(last, 10, 16)
+		}
+		if err != nil || to < from || len(cpus) > most {
+			return nil, fmt.Errorf("%q is no list of CPUs", list)
+		}
+		for cpu := from; cpu <= to; cpu++ {
+			cpus = append(cpus, int(cpu))
+		}
+	}
+	return cpus, nil
+}

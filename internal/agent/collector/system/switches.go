@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+)
+
+// attacher detaches and reattaches programs.
+type attacher interface {
+	Detach(program string) error
+	Reattach(program string) error
+}
+
+// attachedProbe is a probe that was attached at the start.
+type attachedProbe struct {
+	probe, program string
+	mechanism      bpf.Mechanism
+}
+
+// switches detaches and reattaches programs while the agent runs. A program that cannot be reattached leaves the probes
+// that are counted, with the reason. It does not affect the others. Several goroutines use switches.
+type switches struct {
+	programs attacher
+	log      *slog.Logger
+
+	mu     sync.Mutex
+	absent map[string]string // why a probe sees no events now
+	cost   time.Duration     // CPU time of detaching and reattaching a program; 0 before both were done
+}
+
+func newSwitches(a attacher, log *slog.Logger) switches {
+	return switches{programs: a, log: log, absent: map[string]string{}}
+}
+
+// on reattaches the program of a probe.
+func (s *switches) on(p attachedProbe) {
+	err := s.programs.Reattach(p.program)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		delete(s.absent, p.probe)
+		return
+	}
+	s.absent[p.probe] = bpf.Reason(err)
+	s.log.Warn("a probe could not be attached again: its events are not counted", "probe", p.probe, "error", err)
+}
+
+// off detaches the program of a probe.
+func (s *switches) off(p attachedProbe) {
+	if err := s.programs.Detach(p.program); err != nil {
+		s.log.Warn("detaching a probe", "probe", p.probe, "error", err)
+	}
+}
+
+// rest detaches the program of a probe because of its cost. Its counts are absent until it is reattached.
+func (s *switches) rest(p attachedProbe) {
+	s.off(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.absent[p.probe] = detachedReason
+}
+
+// reason says why a probe that was attached sees no events now. It is empty if it sees them.
+func (s *switches) reason(probe string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.absent[probe]
+}
+
+// toggle does something with n programs, and returns the CPU time of each. Waiting for the kernel is not part of it.
+func toggle(n int, do func()) time.Duration {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	began := threadTime()
+	do()
+	return (threadTime() - began) / time.Duration(max(n, 1))
+}
+
+func threadTime() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // fails only with wrong arguments
+	return time.Duration(t.Nano())
+}
+
+// learn adds the CPU time of a detachment and a reattachment to the mean of about the last ten.
+func (s *switches) learn(cost time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cost == 0 {
+		s.cost = cost
+	}
+	s.cost += (cost - s.cost) / 10
+}
+
+// measured returns the CPU time of detaching and reattaching a program. It is 0 before both were done.
+func (s *switches) measured() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cost
+}

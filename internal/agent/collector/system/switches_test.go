@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/sampling"
+)
+
+// recorder counts what happens to each program, and refuses to reattach some.
+type recorder struct {
+	mu        sync.Mutex
+	detached  map[string]int
+	attached  map[string]int
+	refused   map[string]bool
+	detaching func() // is called in Detach; may be nil
+}
+
+func (c *recorder) Detach(program string) error {
+	c.mu.Lock()
+	c.detached[program]++
+	c.mu.Unlock()
+	if c.detaching != nil {
+		c.detaching()
+	}
+	return nil
+}
+
+func (c *recorder) Reattach(program string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refused[program] {
+		return errors.New("operation not permitted")
+	}
+	c.attached[program]++
+	return nil
+}
+
+// sampled returns a collector that samples, with programs of this attacher. The programs have the names of their probes.
+func sampled(t *testing.T, refused ...string) (*Collector, *recorder) {
+	t.Helper()
+	k := made(t)
+	for i := range k.status {
+		k.status[i].Program = k.status[i].Probe
+	}
+	programs := &recorder{detached: map[string]int{}, attached: map[string]int{}, refused: map[string]bool{}}
+	for _, p := range refused {
+		programs.refused[p] = true
+	}
+	k.switches.programs = programs
+	c := New(Options{Log: slog.New(slog.DiscardHandler)})
+	c.kernel, c.slots = k, newSlots(k, 8)
+	c.slots.beginSampling(false)
+	return c, programs
+}
+
+// cycles steps the collector until the window has opened again several times, and returns how often.
+func cycles(t *testing.T, c *Collector) (opened int) {
+	t.Helper()
+	closed := false
+	for end := time.Now().Add(time.Minute); opened < 2; {
+		wait, active := c.step()
+		if !active || time.Now().After(end) {
+			t.Fatalf("the window has opened %d times", opened)
+		}
+		now := c.kernel.controls[0].Closed == 1
+		if closed && !now {
+			opened++
+		}
+		closed = now
+		time.Sleep(min(wait, sampling.Period/50))
+	}
+	return opened
+}
+
+// A kernel may refuse to attach a program again, for example a kprobe after the agent has dropped CAP_PERFMON. Its events
+// are absent then, with the reason. Other events are sampled on.
+func TestAProbeThatCannotBeReattachedLeaves(t *testing.T) {
+	c, programs := sampled(t, "page_fault_user")
+	cycles(t, c)
+	if programs.attached["syscall"] < 2 || programs.attached["page_cache_dirty_buffer"] < 2 {
+		t.Errorf("attached again: %v", programs.attached)
+	}
+	if n := programs.detached["page_fault_user"]; n != 1 {
+		t.Errorf("the probe that left was detached %d times", n)
+	}
+	for _, s := range c.kernel.status {
+		now := c.kernel.current(s)
+		if left := s.Probe == "page_fault_user"; s.Attached() && now.Attached() == left {
+			t.Errorf("%+v", now)
+		} else if left && now.Reason != "operation not permitted" {
+			t.Errorf("the reason is %q", now.Reason)
+		}
+	}
+	if _, ok := ratios(c.slots.sampler)["page_fault_user"]; ok {
+		t.Error("a probe that has left is reported as sampled")
+	}
+	// After a change of the level the kernel may accept it.
+	programs.refused = nil
+	for _, to := range []sampling.Level{sampling.Off, sampling.Full} {
+		if err := c.overhead.move(c.slots, c.overhead.governor.Level, to); err != nil {
+			t.Fatal(err)
+		}
+		c.overhead.governor.Level = to
+	}
+	if !c.kernel.attached("page_fault_user") {
+		t.Error("the probe does not come back")
+	}
+}
+
+// Programs on functions take a tenth of a second to attach on Debian's kernels, and kprobes a privilege. Neither is
+// detached outside the window.
+func TestSlowProgramsStayAttached(t *testing.T) {
+	for m, switched := range map[bpf.Mechanism]bool{bpf.TypedTracepoint: true, bpf.Fentry: false, bpf.Kprobe: false} {
+		c, programs := sampled(t)
+		for i := range c.slots.sampler.probes {
+			if p := &c.slots.sampler.probes[i]; p.probe == "page_cache_access" {
+				p.mechanism = m
+			}
+		}
+		cycles(t, c)
+		if n := programs.detached["page_cache_access"]; n > 0 != switched {
+			t.Errorf("%s was detached %d times", m, n)
+		}
+		if programs.detached["syscall"] < 2 {
+			t.Errorf("system calls were detached %d times", programs.detached["syscall"])
+		}
+		if err := c.overhead.move(c.slots, sampling.Sampled, sampling.Off); err != nil || programs.detached["page_cache_access"] == 0 {
+			t.Errorf("%s stays attached at the level off (%v)", m, err)
+		}
+	}
+}
+
+// The kernel may need long to detach a program. Scrapes do not wait for it.
+func TestScrapesDoNotWaitForDetaching(t *testing.T) {
+	c, programs := sampled(t)
+	begun, goOn := make(chan bool), make(chan bool)
+	var once sync.Once
+	programs.detaching = func() { once.Do(func() { begun <- true; <-goOn }) }
+	done := make(chan bool)
+	go func() {
+		cycles(t, c)
+		close(done)
+	}()
+	<-begun
+	if !c.mu.TryLock() {
+		t.Error("the collector is locked while a program is detached")
+	} else {
+		c.mu.Unlock()
+	}
+	close(goOn)
+	<-done
+}
