@@ -4,6 +4,7 @@ package system
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/lib/hostfs"
@@ -18,6 +19,47 @@ type watcher struct {
 	proc  hostfs.Root // /proc
 	names cgroup.Hierarchy
 	full  bool // the warning about the limit was logged
+	unmatched
+}
+
+// unmatched finds rules that select nothing, such as one with a mistake in the name.
+type unmatched struct {
+	since   time.Time // the first scan
+	matched map[string]bool
+	told    bool
+}
+
+// silentFor is how long a rule may match no process before that is logged, once.
+const silentFor = time.Minute
+
+// note remembers which rules match a process.
+func (u *unmatched) note(rules []watch.Rule, p watch.Process) (any bool) {
+	if u.matched == nil {
+		u.matched = map[string]bool{}
+	}
+	for _, r := range rules {
+		if r.Match(p) {
+			u.matched[r.String()], any = true, true
+		}
+	}
+	return any
+}
+
+// silent returns the rules that have matched nothing, once, after they had time for it.
+func (u *unmatched) silent(rules []watch.Rule, now time.Time) (silent []string) {
+	if u.since.IsZero() {
+		u.since = now
+	}
+	if u.told || now.Sub(u.since) < silentFor {
+		return nil
+	}
+	u.told = true
+	for _, r := range rules {
+		if !u.matched[r.String()] {
+			silent = append(silent, r.String())
+		}
+	}
+	return silent
 }
 
 // scan moves each process that matches a rule and is not watched yet into its own slot. Each scan examines all
@@ -36,12 +78,15 @@ func (w *watcher) scan(s *slots, warn func(msg string, args ...any)) error {
 			continue
 		}
 		p, ok := watch.Look(w.proc, w.names, pid)
-		if !ok || !watch.Matches(w.rules, p) {
+		if !ok || !w.note(w.rules, p) {
 			continue
 		}
 		if err := s.watch(p, uint32(now), w, warn); err != nil {
 			return err
 		}
+	}
+	for _, rule := range w.silent(w.rules, time.Now()) {
+		warn("no process has matched a watch rule; a pattern must match the whole name", "rule", rule)
 	}
 	return nil
 }
