@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/signal"
@@ -59,7 +60,7 @@ func Up(ctx context.Context, o Options, parts Parts) error {
 			{Name: partAgent, Args: parts.Agent, Listens: true},
 			{Name: partServer, Args: parts.Server, Listener: listener},
 		},
-		Started: func() error { return leave(account, o.Config.Sandbox.Required) },
+		Started: func() error { return leave(account, o.Config.Sandbox.Required, o.Log.With("part", "supervisor")) },
 		// The parts end by themselves within the timeout.
 		Capabilities: privilege.Passed, Stop: service.ShutdownTimeout + 5*time.Second, Log: o.Log.With("part", "supervisor"),
 	})
@@ -96,12 +97,19 @@ func socketOf(ctx context.Context, o Options) (f *os.File, end func(), err error
 }
 
 // leave drops what the supervisor does not need to start a part again. The parts do so themselves before.
-func leave(account privilege.Account, required bool) error {
+func leave(account privilege.Account, required bool, log *slog.Logger) error {
 	if err := privilege.Become(account); err != nil && (required || !errors.Is(err, privilege.ErrRoot) && !errors.Is(err, unix.EPERM)) {
 		return fmt.Errorf("confining the supervisor: %w", err)
 	}
 	if _, err := privilege.Drop(privilege.Supervisor); err != nil {
 		return fmt.Errorf("confining the supervisor: %w", err)
+	}
+	// A part that is started again inherits this filter.
+	if err := privilege.Seccomp(privilege.Supervisor); err != nil {
+		if required {
+			return fmt.Errorf("confining the supervisor: %w", err)
+		}
+		log.Info("process not confined", "mechanism", sandbox.Seccomp, "reason", err)
 	}
 	trim.Trim()
 	return nil

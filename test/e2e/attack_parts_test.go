@@ -91,7 +91,7 @@ func TestAttackOnOnePartOfUp(t *testing.T) {
 	for _, role := range []string{"agent", "server"} {
 		want := map[string]string{"agent": watchers, "server": servers}[role]
 		for _, status := range threads(t, all[role]) {
-			if err := confinedAs(status, want, "2"); err != nil {
+			if err := confinedAs(status, want); err != nil {
 				t.Errorf("the new %s: %v", role, err)
 			}
 		}

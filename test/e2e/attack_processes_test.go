@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -89,17 +90,63 @@ func TestProcessesThatNeverAnswer(t *testing.T) {
 		}
 		return nil
 	})
-	checkGoesOn(t, a, "e2ebystander1")
+	checkGoesOn(t, a, "e2ebystander1", "e2ehanglock", "e2ehangprog")
 	b := agent(t)
 	b.confined(t)
-	checkGoesOn(t, b, "e2ebystander2")
+	checkGoesOn(t, b, "e2ebystander2", "e2ehanglock", "e2ehangprog")
 	a.endsSoon(t)
 	b.endsSoon(t)
 }
 
+// ungrouped moves a process out of all control groups. Only a few processes of each group are read in vain.
+func ungrouped(t *testing.T, pid int) {
+	t.Helper()
+	hierarchies, err := filepath.Glob("/sys/fs/cgroup/*/cgroup.procs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(hierarchies, "/sys/fs/cgroup/cgroup.procs") {
+		_ = os.WriteFile(file, []byte(strconv.Itoa(pid)), 0) // some belong to no hierarchy
+	}
+}
+
+// More processes hang than reads may hang. Scrapes still answer, count them and show the other programs, and agent, server
+// and up end when they are told to.
+func TestAllReadersAreStuck(t *testing.T) {
+	const readers = 16
+	for range readers + 4 {
+		ungrouped(t, hanging(t, "lock", "e2eallstuck").cmd.Process.Pid)
+	}
+	a := agent(t)
+	u := start(t, "up", "--data-dir", t.TempDir(), "--interval", "500ms")
+	s := start(t, "server", "--data-dir", t.TempDir(), "--interval", "500ms", "--targets", a.addr)
+	for _, one := range []*teescope{a, u} {
+		eventually(t, testLimit, one.name+" to have no reader left", func() error {
+			at := one.answers(t)
+			stuck, refused := at.sum("teescope_proc_reads_stuck"), at.sum("teescope_proc_reads_refused_total", "reason", "exhausted")
+			if stuck != readers || at.sum("teescope_processes_quarantined") != readers || refused == 0 {
+				return fmt.Errorf("%v are stuck, and %v reads were refused", stuck, refused)
+			}
+			return nil
+		})
+	}
+	checkGoesOn(t, a, "e2ebystander3", "e2eallstuck")
+	checkGoesOn(t, u, "e2ebystander4", "e2eallstuck")
+	eventually(t, testLimit, "the server to store the stuck reads", func() error {
+		n, err := single(s, "teescope_proc_reads_stuck")
+		if err == nil && n != readers {
+			err = fmt.Errorf("%v are", n)
+		}
+		return err
+	})
+	for _, one := range []*teescope{s, a, u} {
+		one.endsSoon(t)
+	}
+}
+
 // checkGoesOn checks that an agent counts the events of a program that starts now. On a busy machine the reads of the
 // hanging processes delay what a scrape shows of others.
-func checkGoesOn(t *testing.T, a *teescope, name string) {
+func checkGoesOn(t *testing.T, a *teescope, name string, hanging ...string) {
 	t.Helper()
 	run(t, prog(t, "storm", name), "20", "5", "2")
 	eventually(t, testLimit, "the calls of "+name+" and the names of what hangs", func() error {
@@ -107,7 +154,7 @@ func checkGoesOn(t *testing.T, a *teescope, name string) {
 		if got := at.sum("teescope_syscalls_total", "workload", name, "syscall", "getpgid"); got != 100 {
 			return fmt.Errorf("getpgid: got %v, want 100", got)
 		}
-		for _, hangs := range []string{"e2ehanglock", "e2ehangprog"} {
+		for _, hangs := range hanging {
 			if !at.has("teescope_workload_info", "workload", hangs) {
 				return fmt.Errorf("the workload %s has no name", hangs)
 			}

@@ -90,6 +90,10 @@ func (r Role) kept() []cap.Value {
 	return []cap.Value{cap.BPF, cap.SYS_PTRACE, cap.DAC_READ_SEARCH}
 }
 
+// uses reports whether a role uses a capability itself. A supervisor only passes the others on, for which they need not be
+// effective. It reads its program file, which may be in a directory of another user.
+func (r Role) uses(v cap.Value) bool { return r != Supervisor || v == cap.DAC_READ_SEARCH }
+
 // Passed returns the capabilities that a supervisor passes on to the programs that it starts. Programs of root get all
 // capabilities anyway.
 func Passed() (all []uintptr) {
@@ -131,10 +135,12 @@ func Drop(r Role, more ...string) ([]string, error) {
 		if ok, err := before.GetFlag(cap.Permitted, v); err != nil || !ok {
 			continue
 		}
-		for _, flag := range []cap.Flag{cap.Permitted, cap.Effective} {
-			if err := after.SetFlag(flag, true, v); err != nil {
-				return nil, fmt.Errorf("keeping %s: %w", v, err)
-			}
+		err := after.SetFlag(cap.Permitted, true, v)
+		if err == nil {
+			err = after.SetFlag(cap.Effective, r.uses(v), v)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("keeping %s: %w", v, err)
 		}
 		names = append(names, v.String())
 	}

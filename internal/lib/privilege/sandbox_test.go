@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -177,6 +179,42 @@ func TestSeccompRefusesWhatARoleDoesNotNeed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A supervisor starts programs and signals them, as before. It refuses what neither it nor they need.
+func TestSeccompOfASupervisor(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("there is no filter for this processor")
+	}
+	inChild(t, func(t *testing.T) {
+		onThreads(t, func() {
+			if _, err := Drop(Supervisor); err != nil {
+				t.Fatal(err)
+			}
+			if err := Seccomp(Supervisor); err != nil {
+				t.Fatal(err)
+			}
+		}, func() error {
+			started := exec.Command("/proc/self/exe", "-test.list", "^$")
+			started.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true, AmbientCaps: Passed()}
+			_, _, memory := unix.Syscall6(unix.SYS_PROCESS_VM_WRITEV, uintptr(os.Getppid()), 0, 0, 0, 0, 0)
+			return errors.Join(
+				want("starting a program", started.Run(), nil),
+				want("signalling", unix.Kill(os.Getppid(), 0), nil),
+				want("a unix socket", socket(unix.AF_UNIX), nil),
+				want("writing", write(os.Getenv("PRIVILEGE_DIR")), nil),
+				want("a packet socket", socket(unix.AF_PACKET), unix.EAFNOSUPPORT),
+				want("unshare", unix.Unshare(0), unix.EPERM),
+				want("tracing the parent", unix.PtraceSeize(os.Getppid()), unix.EPERM),
+				want("writing memory", memory, unix.EPERM),
+				want("mounting", unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_RDONLY, ""), unix.EPERM),
+			)
+		})
+		status, err := os.ReadFile("/proc/self/status")
+		if err != nil || !strings.Contains(string(status), "CapEff:\t0000000000000004\n") && os.Geteuid() == 0 {
+			t.Errorf("other capabilities than CAP_DAC_READ_SEARCH are effective (%v):\n%s", err, status)
+		}
+	})
 }
 
 // An older kernel, or a container's filter, makes the error ErrUnsupported.

@@ -4,6 +4,7 @@ package privilege
 
 import (
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,6 +13,9 @@ import (
 // and libraries change which of several similar calls they make, and that must not break the program.
 // docs/decisions/privileges.md explains why this is not a list of allowed calls.
 func unneeded(r Role) (filter, error) {
+	if r == Supervisor {
+		return filter{arch: unix.AUDIT_ARCH_X86_64, newest: unix.SYS_RSEQ_SLICE_YIELD, rules: starting()}, nil
+	}
 	rules := conditional()
 	if r == Agent {
 		rules = append(rules, readOnly()...)
@@ -57,6 +61,24 @@ func conditional() []rule {
 	}
 }
 
+// starting lists the calls that neither a supervisor needs nor a part that it starts again, which has its filter too. The
+// filter of a part adds the others. A rule must not name the process, because a part has another ID. Memory may be made
+// executable, because the loader of a program with shared libraries does so.
+func starting() []rule {
+	const spaces = unix.CLONE_NEWNS | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
+		unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+	families := &pass{argument: 0, mask: ^uint32(0), values: []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}}
+	rules := []rule{
+		{unix.SYS_CLONE, unix.EPERM, &pass{argument: 0, mask: spaces, values: []uint32{0}}},
+		{unix.SYS_CLONE3, unix.ENOSYS, nil},
+		{unix.SYS_SOCKET, unix.EAFNOSUPPORT, families},
+	}
+	// Go starts programs with clone and execve, and signals them by pidfd_send_signal.
+	return append(rules, never(slices.DeleteFunc(dangerous(), func(call uint32) bool {
+		return call == unix.SYS_EXECVE || call == unix.SYS_PIDFD_SEND_SIGNAL
+	})...)...)
+}
+
 // readOnly refuses calls that change files, for a process that only reads. The flags of openat2 are in memory, which a
 // filter cannot read.
 func readOnly() []rule {
@@ -81,7 +103,7 @@ func readOnly() []rule {
 	return rules
 }
 
-// dangerous lists the calls that no process of teescope makes after its start.
+// dangerous lists the calls that no part of teescope makes after its start.
 func dangerous() []uint32 {
 	return []uint32{
 		// Starting programs and processes.
