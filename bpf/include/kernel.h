@@ -128,7 +128,19 @@ struct signal_struct {
 	struct list_head thread_head; /* of task_struct.thread_node */
 };
 
+/* The queue of a CPU, and its clocks as last read: at each switch and tick. */
+struct rq {
+	u64 clock;	/* nanoseconds */
+	u64 clock_task; /* without interrupts and time that the hypervisor took */
+};
+
+struct cfs_rq {
+	struct rq *rq; /* with CONFIG_FAIR_GROUP_SCHED */
+};
+
 struct sched_entity {
+	u64 exec_start;		   /* rq.clock_task when sum_exec_runtime was last updated */
+	struct cfs_rq *cfs_rq;	   /* with CONFIG_FAIR_GROUP_SCHED */
 	u64 sum_exec_runtime;	   /* nanoseconds */
 	u64 prev_sum_exec_runtime; /* its value when the thread was picked to run; fair class only */
 };

@@ -12,6 +12,7 @@ import (
 // beginSampling begins to estimate the counts of all slots. The caller has just read them.
 func (s *slots) beginSampling(warmUp bool) {
 	s.kernel.controls[0].Sampled = 1
+	s.kernel.controls[0].ClockCycle++
 	for sl := range s.All() {
 		sl.estimator.Begin(&s.sampler.counters, sl.raw.words()[:], sl.words()[:], warmUp)
 	}
@@ -22,6 +23,7 @@ func (s *slots) beginSampling(warmUp bool) {
 func (s *slots) step(now time.Time) (next time.Time, err error) {
 	ended, err := s.sampler.Step()
 	if ended {
+		s.kernel.controls[0].ClockCycle++
 		s.Adopt(now) // a cycle ends for all groups, including new ones
 		for sl := range s.All() {
 			s.kernel.sum(sl.Number, &sl.raw)

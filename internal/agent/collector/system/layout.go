@@ -125,7 +125,8 @@ type cpuState struct {
 	SnapshotSwitches uint64
 	Inflight         threadCounters
 	RunTimes         [5]runTime
-	Reserved         [2]uint64
+	ClockLead        uint64
+	ClockCycle       uint64
 }
 
 // pidPage mirrors struct pid_page.
@@ -152,6 +153,7 @@ type control struct {
 	Sampled     uint64
 	Closed      uint64
 	Metering    uint64
+	ClockCycle  uint64
 }
 
 // changeRing mirrors struct change_ring.

@@ -16,6 +16,7 @@
 #include "metering.h"
 #include "processes.h"
 #include "resident.h"
+#include "running.h"
 #include "slots.h"
 #include "timing.h"
 
@@ -148,6 +149,8 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev,
 		take_call(state);
 	state->nvcsw = next->nvcsw;
 	set_slot(state, next, slot_of(next));
+	if (state->clock_cycle != control.clock_cycle)
+		read_clock_lead(state, next);
 	return 0;
 }
 
@@ -433,6 +436,7 @@ static __always_inline void snapshot(struct task_struct *task)
 		return;
 	state->snapshot_switches = state->switches;
 	read_counters(&state->inflight, task);
+	state->inflight.run_ns += uncounted_ns(state, task);
 }
 
 /* User space runs this on each CPU at the beginning and at the end of a window. */
