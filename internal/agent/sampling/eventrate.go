@@ -17,7 +17,7 @@ const (
 	modelError, modelErrorCycles = 0.25, 60
 	// costError is that of the events which a program would have made in the time that counting took from it. The cost of a
 	// call is measured in a loop, and differs in servers, whose calls are a smaller part of their time.
-	costError = 0.1
+	costError = 0.25
 )
 
 // exposure is the CPU time of a group from which its event rates are computed.
