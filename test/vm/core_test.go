@@ -48,7 +48,7 @@ var typesOf = []struct {
 			"kernfs_node___rcu[0:0]", "mm_struct[0:0:0:0]", "mm_struct[0:0:0:1]", "mm_struct[0:0:1:0]", "mm_struct[0:0:1:1]",
 			"mm_struct[0:0:3:0]", "mm_struct[0:0:3:1]", "task_struct[0:0:1]",
 		},
-		helpers: []string{"guests_mapped: FnLoop", "guests_opened: FnLoop"}, // probe sgx_vepc_found
+		helpers: []string{"guests_mapped: FnLoop", "guests_opened: FnLoop", "mapped_inode: FnFindVma"}, // probe sgx_vepc_found; the kernel shows the inode in mappings
 	},
 	{
 		kernel: "5.18", module: "github.com/cilium/ebpf@v0.9.0", sum: "h1:ldiV+FscPCQ/p3mNEV4O02EPbUZJFsoEtHvIr9xLTvk=",

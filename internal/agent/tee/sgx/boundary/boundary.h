@@ -146,6 +146,16 @@ struct pt_regs___args {
 	unsigned long ax, dx, si, di, sp;
 };
 
+struct inode;
+
+struct file___mapped {
+	struct inode *f_inode;
+};
+
+struct vm_area_struct___mapped {
+	struct file___mapped *vm_file;
+};
+
 struct thread_struct___gs {
 	unsigned long gsbase;
 };

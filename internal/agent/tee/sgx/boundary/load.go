@@ -49,6 +49,9 @@ func (b *Backend) load() (err error) {
 	if b.losses, err = bpf.View[uint64](o, "losses"); err != nil {
 		return err
 	}
+	if b.processes.Host.Inode, err = inodes(o); err != nil {
+		return err
+	}
 	b.files = window.NewFiles(window.Options{States: states, Budget: b.opts.budget(), Now: b.processes.Now, Safe: b.safe, Log: b.opts.Log})
 	if err := b.loadRuntimes(o, watching); err != nil {
 		return err

@@ -22,12 +22,15 @@ import (
 type Processes struct {
 	Proc  hostfs.Root
 	Reads *reader.Pool
+	// Inode returns a number of the inode that is mapped at an address of this process: of the file below an overlay. It is
+	// nil on kernels that cannot tell.
+	Inode func(address uint64) (uint64, error)
 	names cgroup.Hierarchy // names workloads as the system collector does
 }
 
 // New returns the processes of a /proc. Workloads are named by the control groups that are mounted below a root.
 func New(proc, cgroups string, reads *reader.Pool) Processes {
-	return Processes{hostfs.At(proc), reads, cgroup.Naming(cgroups)}
+	return Processes{Proc: hostfs.At(proc), Reads: reads, names: cgroup.Naming(cgroups)}
 }
 
 // Of returns one process.

@@ -59,7 +59,7 @@ func (h Processes) open(tgid uint32, m hostfs.Mapping) (*os.File, hostfs.FileID,
 		return nil, hostfs.FileID{}, err
 	}
 	defer func() { _ = unix.Close(at) }() // nothing was written
-	compare, err := h.examine(tgid, at, m.File)
+	found, err := h.examine(tgid, at, m.File)
 	if err != nil {
 		return nil, hostfs.FileID{}, err
 	}
@@ -69,15 +69,46 @@ func (h Processes) open(tgid uint32, m hostfs.Mapping) (*os.File, hostfs.FileID,
 		return nil, hostfs.FileID{}, &os.PathError{Op: "open", Path: string(m.Path), Err: err}
 	}
 	file := os.NewFile(uintptr(fd), string(m.Path))
-	var info unix.Stat_t
-	err = unix.Fstat(fd, &info)
-	if err == nil && compare {
-		err = h.sameMapping(fd, m.File)
-	}
+	id, err := h.identify(fd, found, m.File)
 	if err != nil {
 		return nil, hostfs.FileID{}, errors.Join(err, file.Close())
 	}
-	return file, hostfs.FileID{Device: info.Dev, Inode: info.Ino}, nil
+	return file, id, nil
+}
+
+// ofKernel is the device of identities that are addresses of the kernel's inodes. No file system has it.
+const ofKernel = 1<<64 - 1
+
+// identify returns the identity of an opened file, which is that of the inode that probes are registered on. Each mount of
+// an overlay file system has an inode of its own for a file, and all of them have the probes of the file below. While the
+// file is open, no other file has the same identity.
+func (h Processes) identify(fd int, found located, mapped hostfs.FileID) (hostfs.FileID, error) {
+	if found.later || h.Inode != nil {
+		page, err := unix.Mmap(fd, 0, os.Getpagesize(), unix.PROT_READ, unix.MAP_PRIVATE)
+		if err != nil {
+			return hostfs.FileID{}, fmt.Errorf("mapping it: %w", err)
+		}
+		defer func() { _ = unix.Munmap(page) }() // it is not in use
+		address := uint64(uintptr(unsafe.Pointer(&page[0])))
+		if found.later {
+			if err := h.sameMapping(address, mapped); err != nil {
+				return hostfs.FileID{}, err
+			}
+		}
+		if h.Inode != nil {
+			if inode, err := h.Inode(address); err == nil {
+				return hostfs.FileID{Device: ofKernel, Inode: inode}, nil
+			}
+		}
+	}
+	if found.overlay { // up to Linux 6.7 mappings show the inode below
+		return mapped, nil
+	}
+	var info unix.Stat_t
+	if err := unix.Fstat(fd, &info); err != nil {
+		return hostfs.FileID{}, err
+	}
+	return hostfs.FileID{Device: info.Dev, Inode: info.Ino}, nil
 }
 
 // locate returns a descriptor of the file that a path names in a process. The descriptor cannot be read, and nothing is
@@ -132,41 +163,46 @@ func attributes(fd int) (info unix.Statx_t, err error) {
 	return info, unix.Statx(fd, "", flags, wanted, &info)
 }
 
-// examine compares a located file with a mapping. It returns true if they can be compared only after the file is
-// opened.
-func (h Processes) examine(tgid uint32, fd int, want hostfs.FileID) (later bool, err error) {
+// located is what is known of a located file that is not opened yet.
+type located struct {
+	later   bool // it can be compared with the mapping only after it is opened
+	overlay bool // it is on an overlay file system
+}
+
+// examine compares a located file with a mapping.
+func (h Processes) examine(tgid uint32, fd int, want hostfs.FileID) (located, error) {
 	info, err := attributes(fd)
 	if err != nil {
-		return false, fmt.Errorf("reading its attributes: %w", err)
+		return located{}, fmt.Errorf("reading its attributes: %w", err)
 	}
 	var system unix.Statfs_t
 	switch {
 	case info.Mode&unix.S_IFMT != unix.S_IFREG:
-		return false, errNotFile
+		return located{}, errNotFile
 	case info.Size > maxFile:
-		return false, errTooLarge
+		return located{}, errTooLarge
 	}
 	if err := unix.Fstatfs(fd, &system); err != nil {
-		return false, fmt.Errorf("reading its file system: %w", err)
+		return located{}, fmt.Errorf("reading its file system: %w", err)
 	}
 	id := hostfs.FileID{Device: unix.Mkdev(info.Dev_major, info.Dev_minor), Inode: info.Ino}
 	switch system.Type {
 	case fuse:
 		if !h.onOwnRoot(id.Device) {
-			return false, errFUSE
+			return located{}, errFUSE
 		}
 	case overlay:
 		if !h.sameUserNamespace(tgid) {
-			return false, errOverlay
+			return located{}, errOverlay
 		}
-		return id != want, nil
+		return located{later: id != want, overlay: true}, nil
 	case btrfs, bcachefs:
-		return id != want, nil
+		return located{later: id != want}, nil
 	}
 	if id != want {
-		return false, errGone
+		return located{}, errGone
 	}
-	return false, nil
+	return located{}, nil
 }
 
 // onOwnRoot reports whether a device is that of the root directory. A virtual machine may have its root on a file system
@@ -183,15 +219,10 @@ func (h Processes) sameUserNamespace(tgid uint32) bool {
 	return err1 == nil && err2 == nil && own == its
 }
 
-// sameMapping maps an opened file and compares how the kernel shows the mapping.
-func (h Processes) sameMapping(fd int, want hostfs.FileID) error {
-	page, err := unix.Mmap(fd, 0, os.Getpagesize(), unix.PROT_READ, unix.MAP_PRIVATE)
-	if err != nil {
-		return fmt.Errorf("mapping it: %w", err)
-	}
-	defer func() { _ = unix.Munmap(page) }() // it is not in use
-	address, same := uint64(uintptr(unsafe.Pointer(&page[0]))), false
-	err = h.Proc.Self().Mappings(func(m hostfs.Mapping) {
+// sameMapping compares how the kernel shows a mapping of this process with that of another one.
+func (h Processes) sameMapping(address uint64, want hostfs.FileID) error {
+	same := false
+	err := h.Proc.Self().Mappings(func(m hostfs.Mapping) {
 		same = same || address >= m.Start && address < m.End && m.File == want
 	})
 	if err == nil && !same {
