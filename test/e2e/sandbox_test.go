@@ -233,7 +233,7 @@ func refuses(t *testing.T, command, role string, pid int, outside string, args [
 	t.Helper()
 	of := command + "'s " + role
 	for _, a := range attempts() {
-		if n := inject(t, pid, a.call, a.args...); n != -int(a.refused) && !(a.starts && role == "up") {
+		if n := inject(t, pid, a.call, a.args...); n != -int(a.refused) && (!a.starts || role != "up") {
 			t.Errorf("%s may %s: %d, want %d", of, a.what, n, -int(a.refused))
 		}
 	}

@@ -132,7 +132,7 @@ struct cpu_state {
 	u64 snapshot_switches;		 /* `switches` at the last snapshot */
 	struct thread_counters inflight; /* counters of the running thread at the last snapshot */
 	struct run_time run_times[METERS];
-	u64 clock_lead;	 /* of the scheduler's clock before bpf_ktime_get_ns; see running.h */
+	u64 clock_lead; /* of the scheduler's clock before bpf_ktime_get_ns; see running.h */
 	u64 clock_cycle; /* value of control.clock_cycle when clock_lead was read. Whole cache lines end here. */
 };
 
@@ -160,7 +160,7 @@ struct control {
 	u64 sampled;	  /* frequent events are counted in windows only */
 	u64 closed;	  /* outside a window, where attached programs do not count either */
 	u64 metering;	  /* the programs measure how long they run */
-	u64 clock_cycle;  /* each CPU reads its clock_lead again at the first switch after a change */
+	u64 clock_cycle; /* each CPU reads its clock_lead again at the first switch after a change */
 };
 
 enum {

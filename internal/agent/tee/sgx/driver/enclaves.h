@@ -200,7 +200,7 @@ static __always_inline bool is_followed(u32 page, u32 bits)
 }
 
 enum page_event {
-	PAGE_LOADED,  /* back */
+	PAGE_LOADED, /* back */
 	PAGE_EVICTED,
 	PAGE_USED, /* as the reclaimer or a fault has seen */
 };

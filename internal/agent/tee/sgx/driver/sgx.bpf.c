@@ -417,8 +417,7 @@ static long count_away(void *map, struct page_key *key, struct page_use *use, u6
 
 SEC("syscall") int snapshot(void *ctx)
 {
-	u64 clock = bpf_ktime_get_ns(),
-	    since = clock > WORKING_SET_NS ? clock - WORKING_SET_NS : 0;
+	u64 clock = bpf_ktime_get_ns(), since = clock > WORKING_SET_NS ? clock - WORKING_SET_NS : 0;
 	struct moment *now;
 	u32 zero = 0;
 

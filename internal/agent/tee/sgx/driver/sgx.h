@@ -38,8 +38,10 @@ enum {
  * standard error of n followed pages is 1 / sqrt(n).
  */
 enum following {
-	FOLLOWED_PAGES = 4096,	 /* of an enclave */
-	FOLLOWED_MOST = 4 * 4096, /* of all enclaves; the page that changed least recently is forgotten first */
+	FOLLOWED_PAGES = 4096, /* of an enclave */
+	FOLLOWED_MOST =
+		4 *
+		4096, /* of all enclaves; the page that changed least recently is forgotten first */
 };
 
 #define WORKING_SET_NS (60ULL * 1000 * 1000 * 1000)
