@@ -101,6 +101,26 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}()
 		select {}
+	// Writes the ID of a second thread. After a line of input that one makes 70 calls and forks a child, which makes 30. Then
+	// the first thread makes 200.
+	case "other-thread":
+		stayInFirstThread()
+		ended := make(chan error)
+		go func() {
+			runtime.LockOSThread()
+			fmt.Println(syscall.Gettid())
+			_, _ = fmt.Scanln()
+			for range 70 {
+				syscall.Getppid()
+			}
+			ended <- forkCalls(30)
+		}()
+		if err := <-ended; err != nil {
+			panic(err)
+		}
+		for range 200 {
+			syscall.Getppid()
+		}
 	case "compat-errors": // failing calls of close through the 32-bit entry, after a line of input
 		_, _ = fmt.Scanln()
 		n, _ := strconv.Atoi(os.Getenv("SYSTEM_TEST_N"))
@@ -118,6 +138,23 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println((cpuOfProcess() - before).Seconds())
 	}
+}
+
+// forkCalls forks a child that makes n calls without running another program, and waits for its end. The child has this
+// thread only, so it makes calls that the runtime does not see.
+func forkCalls(n int) error {
+	child, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	if child == 0 {
+		for range n {
+			_, _, _ = syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0)
+		}
+		_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
+	}
+	_, err := syscall.Wait4(int(child), nil, 0, nil)
+	return err
 }
 
 // stayInFirstThread locks the calling goroutine to the first thread of the process.

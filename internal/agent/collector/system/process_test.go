@@ -130,6 +130,37 @@ func TestExecByAnotherThreadEndsNoProcess(t *testing.T) {
 	}
 }
 
+// A process belongs to the cgroup of its first thread. Another thread in a cgroup of its own takes neither its process there,
+// nor leaves a child, which is in that cgroup, to the workload of its parent.
+func TestAThreadInAnotherCgroupMovesNoProcess(t *testing.T) {
+	c := start(t, Options{})
+	unit := unique("threads") + ".service"
+	path := filepath.Join(cgroupRoot(t), unit)
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		t.Skipf("a cgroup cannot be created here: %v", err)
+	}
+	t.Cleanup(func() { _ = os.Remove(path) })
+	if _, err := os.Stat(filepath.Join(path, "tasks")); err != nil {
+		t.Skipf("cgroups of threads need version 1 here: %v", err)
+	}
+	p := converse(t, job(program(t, "threaded"), "other-thread", ""))
+	var thread int
+	if _, err := fmt.Fscanln(p.out, &thread); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(path, "tasks"), fmt.Append(nil, thread), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(p.in)
+	p.end()
+	s := scrape(t, c)
+	for workload, want := range map[string]float64{unique("threaded"): 270, unit: 30} {
+		if got := sum(s, "teescope_syscalls_total", "workload", workload, "syscall", "getppid"); got != want {
+			t.Errorf("%v calls in %s, want %v", got, workload, want)
+		}
+	}
+}
+
 // The numbers of 32-bit calls differ: 6 is close, and lstat in 64-bit code.
 func TestErrorsOf32BitCallsHaveTheirName(t *testing.T) {
 	p := converse(t, job(program(t, "compat-e"), "compat-errors", "300"))

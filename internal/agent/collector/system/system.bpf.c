@@ -243,7 +243,8 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 	if (!row)
 		return 0;
 	row->forks++;
-	if (child->cgroups != parent->cgroups) { /* CLONE_INTO_CGROUP */
+	/* By CLONE_INTO_CGROUP, or from a thread that has another cgroup than its process. */
+	if (child->cgroups != parent->group_leader->cgroups) {
 		assign(child);
 		return 0;
 	}
@@ -307,15 +308,16 @@ static __always_inline int on_thread_exit(struct task_struct *task)
 	return 0;
 }
 
-static __always_inline int on_attach(struct task_struct *leader)
+/* A process has the cgroup of its first thread. `moved` may be any of its threads, alone or for all of them. */
+static __always_inline int on_attach(struct task_struct *moved)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	/* If `leader` is not current, its CPU changes the slot at its next switch. */
-	if (task->tgid == leader->tgid)
+	/* If `moved` is not current, its CPU changes the slot at its next switch. */
+	if (task->tgid == moved->tgid)
 		move(current_state(task), task);
 	else
-		assign(leader);
+		assign(moved->group_leader);
 	return 0;
 }
 
@@ -354,8 +356,8 @@ TRACEPOINT(sched_process_fork, on_fork(parent, child), struct task_struct *paren
 TRACEPOINT(sched_process_exec, on_exec(task), struct task_struct *task)
 TRACEPOINT(sched_process_exit, on_thread_exit(task), struct task_struct *task)
 TRACEPOINT(sched_migrate_task, on_migrate(task), struct task_struct *task)
-TRACEPOINT(cgroup_attach_task, on_attach(leader), void *cgroup, const char *path,
-	   struct task_struct *leader)
+TRACEPOINT(cgroup_attach_task, on_attach(moved), void *cgroup, const char *path,
+	   struct task_struct *moved)
 TRACEPOINT(page_fault_user, METERED(METER_FAULT, on_fault(0, code)), unsigned long address,
 	   struct pt_regs *regs, unsigned long code)
 TRACEPOINT(page_fault_kernel, on_fault(1, code), unsigned long address, struct pt_regs *regs,
