@@ -209,6 +209,24 @@ struct task_struct___cpu {
 	unsigned int cpu; /* to 5.15 */
 };
 
+/* Several pages that the page cache handles as one. Older kernels pass pages. */
+struct folio {
+	unsigned long flags;
+	unsigned int _folio_nr_pages; /* from 6.1 to 6.14; only of a folio with PG_head */
+};
+
+struct folio___nr {
+	unsigned int _nr_pages; /* from 6.15 */
+};
+
+typedef struct {
+	unsigned long f;
+} memdesc_flags_t;
+
+struct folio___memdesc {
+	memdesc_flags_t flags; /* from 6.18 */
+};
+
 struct seq_file;
 
 struct bpf_iter_meta {
@@ -223,6 +241,11 @@ struct bpf_iter__task {
 };
 
 #pragma clang attribute pop
+
+/* include/linux/page-flags.h */
+enum pageflags {
+	PG_head = 6, /* the folio has several pages */
+};
 
 enum cgroup_subsys_id {
 	cpu_cgrp_id = 1,

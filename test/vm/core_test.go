@@ -45,6 +45,7 @@ var typesOf = []struct {
 		kernel: "5.15", module: "github.com/grafana/beyla@v1.0.0", sum: "h1:SeSLTrsbpmr2MW8TBwlsv9qjF+ysEgVf6zHKc4shZN0=",
 		file: "bpf/headers/vmlinux_amd64.h", sgx: true, absent: []string{"mm_filemap_get_pages", "writeback_dirty_folio"},
 		unknown: []string{
+			"folio[0:0]", "folio[0:1]", "folio___memdesc[0:0:0]", "folio___nr[0:0]", // the kernel has no folios
 			"kernfs_node___rcu[0:0]", "mm_struct[0:0:0:0]", "mm_struct[0:0:0:1]", "mm_struct[0:0:1:0]", "mm_struct[0:0:1:1]",
 			"mm_struct[0:0:3:0]", "mm_struct[0:0:3:1]", "task_struct[0:0:1]",
 		},
@@ -55,13 +56,14 @@ var typesOf = []struct {
 		file: "btf/testdata/vmlinux-btf.gz", functions: true, absent: []string{"mm_filemap_get_pages", "writeback_dirty_page"},
 		unknown: []string{
 			"cgroup_subsys_id[1]", // the kernel has no memory controller
+			"folio[0:1]", "folio___memdesc[0:0:0]", "folio___nr[0:0]",
 			"kernfs_node___rcu[0:0]", "mm_struct[0:0:0:0]", "mm_struct[0:0:0:1]", "mm_struct[0:0:1:0]", "mm_struct[0:0:1:1]",
 			"mm_struct[0:0:3:0]", "mm_struct[0:0:3:1]", "task_struct___cpu[0:0]",
 		},
 	},
 }
 
-// unread are tracepoints whose arguments are not read.
+// unread are tracepoints whose arguments are not read, or are a page or a folio that is read as its kernel declares it.
 var unread = []string{"mm_filemap_add_to_page_cache", "writeback_dirty_folio", "writeback_dirty_page", "block_dirty_buffer"}
 
 // TestTypesOfOlderKernels relocates the programs to the types of kernels that cannot be booted here.
@@ -187,6 +189,9 @@ func compile(t *testing.T, header string, specs []*ebpf.CollectionSpec) *btf.Spe
 			name, _, _ := strings.Cut(kind[2], "___")
 			if kind[1] != "Typedef" {
 				name = strings.ToLower(kind[1]) + " " + name
+				if !bytes.Contains(text, []byte(name+" {")) {
+					continue // the kernel does not have it
+				}
 			}
 			wanted[name] = true
 		}

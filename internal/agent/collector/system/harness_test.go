@@ -131,6 +131,17 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println("done")
 		_, _ = fmt.Scanln()
+	case "write-file": // writes 64 MiB to a file, a MiB at a time
+		chunk := make([]byte, 1<<20)
+		f, err := os.Create(os.Getenv("SYSTEM_TEST_N"))
+		for range 64 {
+			if err == nil {
+				_, err = f.Write(chunk)
+			}
+		}
+		if err != nil {
+			panic(err)
+		}
 	case "burn":
 		d, _ := time.ParseDuration(os.Getenv("SYSTEM_TEST_N"))
 		before := cpuOfProcess() // used before exec, and by the start of the runtime

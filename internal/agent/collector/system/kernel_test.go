@@ -238,6 +238,36 @@ func TestWatchedProcessWithAHostileNameLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+// File systems handle many pages as one folio. The counts are of pages, as those of the kernel in /proc/vmstat.
+func TestPagesOfFoliosAreCounted(t *testing.T) {
+	const pages = 64 << 20 / 4096
+	dirtied := func() int {
+		data, err := os.ReadFile("/proc/vmstat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(data), "\nnr_dirtied ")
+		n, err := strconv.Atoi(rest[:max(0, strings.IndexByte(rest, '\n'))])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	c := start(t, Options{})
+	before := dirtied()
+	run(t, job(program(t, "writes"), "write-file", filepath.Join(t.TempDir(), "file")))
+	if n := dirtied() - before; n < pages {
+		t.Skipf("the kernel has dirtied %d pages, so the file system has no page cache", n)
+	}
+	s := scrape(t, c)
+	for _, op := range []string{"insertion", "dirty_page"} {
+		got := sum(s, "teescope_page_cache_ops_total", "workload", unique("writes"), "op", op)
+		if got < pages || got > 1.01*pages { // directories and metadata are dirtied too
+			t.Errorf("%v pages by %s, want %d", got, op, pages)
+		}
+	}
+}
+
 func TestContextSwitchesAddUpToTheKernels(t *testing.T) {
 	c := start(t, Options{})
 	ctxt := func() float64 {

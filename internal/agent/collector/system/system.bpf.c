@@ -362,8 +362,8 @@ TRACEPOINT(page_fault_user, METERED(METER_FAULT, on_fault(0, code)), unsigned lo
 	   struct pt_regs *regs, unsigned long code)
 TRACEPOINT(page_fault_kernel, on_fault(1, code), unsigned long address, struct pt_regs *regs,
 	   unsigned long code)
-TRACEPOINT(mm_filemap_add_to_page_cache, on_cache(CACHE_INSERTION, 1))
-TRACEPOINT(writeback_dirty_folio, on_cache(CACHE_DIRTY_PAGE, 1))
+TRACEPOINT(mm_filemap_add_to_page_cache, on_cache(CACHE_INSERTION, pages_of(folio)), void *folio)
+TRACEPOINT(writeback_dirty_folio, on_cache(CACHE_DIRTY_PAGE, pages_of(folio)), void *folio)
 TRACEPOINT(writeback_dirty_page, on_cache(CACHE_DIRTY_PAGE, 1))
 TRACEPOINT(block_dirty_buffer, on_frequent_cache(CACHE_DIRTY_BUFFER, 1))
 TRACEPOINT(mm_filemap_get_pages,
