@@ -7,11 +7,14 @@ import (
 	"time"
 )
 
-// The governor steps down at once. It steps up only after the more expensive level has had headroom for some time.
-// Otherwise a load near the budget would make it step at each measurement.
+// The governor steps down at once, except to Off, where nothing is known any more. It steps up only after the more
+// expensive level has had headroom for some time. Otherwise a load near the budget would make it step at each measurement.
 const (
 	headroomToStepUp = 0.7
 	waitToStepUp     = 30 * time.Second
+	// waitToStop is how long the shortest windows must cost too much until the governor steps to Off. The rates of one second
+	// differ too much from each other: bursts, and estimates that are reported late, make one second of two.
+	waitToStop = 5 * time.Second
 	// leastHeadroom is the fraction of the budget that frequent events always get. Above the budget this is all that
 	// they may cost.
 	leastHeadroom = 0.1
@@ -39,6 +42,7 @@ type Governor struct {
 	Level  Level
 	Demand Demand    // the demand at the last decision
 	since  time.Time // time since which the more expensive level has headroom; zero without headroom
+	over   time.Time // time since which the level before Off costs too much; zero if it does not
 }
 
 // Limited reports whether the budget is a limit.
@@ -92,17 +96,29 @@ func (g *Governor) Decide(now time.Time, d Demand) Level {
 	}
 	ladder := g.ladder()
 	at := slices.Index(ladder, g.Level)
-	for at < len(ladder)-1 && g.Cost(ladder[at]) > g.headroom() {
+	for at < len(ladder)-1 && g.Cost(ladder[at]) > g.headroom() && (ladder[at+1] != Off || g.mayStop(now)) {
 		at++
+	}
+	if ladder[at] != Off && g.Cost(ladder[len(ladder)-2]) <= g.headroom() {
+		g.over = time.Time{}
 	}
 	switch {
 	case ladder[at] != g.Level:
 		g.since = time.Time{}
 	case at > 0 && g.mayStepUp(now, ladder[at-1]):
 		at--
+		g.over = time.Time{}
 	}
 	g.Level = ladder[at]
 	return g.Level
+}
+
+// mayStop reports whether the level before Off has cost too much for long enough.
+func (g *Governor) mayStop(now time.Time) bool {
+	if g.over.IsZero() {
+		g.over = now
+	}
+	return now.Sub(g.over) >= waitToStop
 }
 
 // mayStepUp reports whether a more expensive level has had headroom for long enough. At Off nothing is measured, so the

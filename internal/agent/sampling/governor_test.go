@@ -51,7 +51,14 @@ func TestTheBudgetIsKept(t *testing.T) {
 		},
 		"nothing helps but to stop, and to look again": {
 			Governor{Budget: 0.01}, []step{
-				{0, wild, Off}, {2 * time.Second, wild, Off}, {waitToStepUp, wild, Sampled}, {2 * time.Second, wild, Off},
+				{0, wild, Sampled}, {waitToStop - time.Second, wild, Sampled}, {time.Second, wild, Off}, {2 * time.Second, wild, Off},
+				{waitToStepUp, wild, Sampled}, {time.Second, wild, Sampled}, {waitToStop, wild, Off},
+			},
+		},
+		"a short burst does not stop it": {
+			Governor{Budget: 0.01}, []step{
+				{0, wild, Sampled}, {waitToStop - time.Second, wild, Sampled}, {time.Second, busy, Sampled},
+				{time.Second, wild, Sampled}, {waitToStop - time.Second, wild, Sampled}, {time.Second, busy, Sampled},
 			},
 		},
 		"no limit":  {Governor{Budget: 1}, []step{{0, wild, Full}}},
