@@ -167,7 +167,7 @@ func (c *Collector) refresh() error {
 	c.kernel.followCPUs()
 	c.overhead.govern(c.slots)
 	c.slots.trackMainProcesses(hostfs.At(c.opts.Proc), c.opts.Reads)
-	return c.watcher.scan(c.slots, c.opts.Log.Warn)
+	return c.watcher.scan(c.slots, c.opts.Log)
 }
 
 // Run measures the programs' cost once, then samples and refreshes the slots until ctx ends.

@@ -4,6 +4,7 @@ package system
 
 import (
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/teescope/teescope/internal/agent/attribution"
@@ -64,7 +65,7 @@ func (u *unmatched) silent(rules []watch.Rule, now time.Time) (silent []string) 
 
 // scan moves each process that matches a rule and is not watched yet into its own slot. Each scan examines all
 // processes again, because a process may execute another program or change its name.
-func (w *watcher) scan(s *slots, warn func(msg string, args ...any)) error {
+func (w *watcher) scan(s *slots, log *slog.Logger) error {
 	if len(w.rules) == 0 {
 		return nil
 	}
@@ -81,19 +82,19 @@ func (w *watcher) scan(s *slots, warn func(msg string, args ...any)) error {
 		if !ok || !w.note(w.rules, p) {
 			continue
 		}
-		if err := s.watch(p, uint32(now), w, warn); err != nil {
+		if err := s.watch(p, uint32(now), w, log); err != nil {
 			return err
 		}
 	}
 	for _, rule := range w.silent(w.rules, time.Now()) {
-		warn("no process has matched a watch rule; a pattern must match the whole name", "rule", rule)
+		log.Info("no process has matched a watch rule; a pattern must match the whole name", "rule", rule)
 	}
 	return nil
 }
 
 // watch moves a process into a slot of its own, which belongs to the same workload. Its children start
 // in the slot of the group.
-func (s *slots) watch(p watch.Process, base uint32, w *watcher, warn func(string, ...any)) error {
+func (s *slots) watch(p watch.Process, base uint32, w *watcher, log *slog.Logger) error {
 	group := s.Get(base)
 	if group == nil {
 		return nil // the group is new: it is adopted before the next scan
@@ -115,7 +116,7 @@ func (s *slots) watch(p watch.Process, base uint32, w *watcher, warn func(string
 	}
 	if !ok {
 		if !w.full {
-			warn("more processes match the watch rules than are watched one by one", "limit", maxWatched, "first_left_out", p.PID)
+			log.Warn("more processes match the watch rules than are watched one by one", "limit", maxWatched, "first_left_out", p.PID)
 		}
 		w.full = true
 		return nil

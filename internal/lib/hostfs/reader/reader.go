@@ -13,9 +13,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
@@ -28,6 +32,9 @@ const (
 	// Deadline is the time that a read may take. A usual one takes 50 us. A scrape may wait this long for each process
 	// that begins to hang, of which there are at most MaxStuck.
 	Deadline = 200 * time.Millisecond
+	// starvedDeadlines is the maximum number of deadlines for a read whose thread waits for a processor or runs. Such a
+	// read does not hang: the machine is overloaded.
+	starvedDeadlines = 10
 	// MaxStuck is the maximum number of workers that have passed their deadline, and of quarantined processes. Each
 	// worker is a thread.
 	MaxStuck = 16
@@ -134,19 +141,38 @@ func Of[T any](p *Pool, pid int, read func() (T, error)) (T, error) {
 	w := &worker{pid: pid}
 	done := make(chan outcome[T], 1)
 	go func() {
+		runtime.LockOSThread()
+		w.thread.Store(int64(unix.Gettid()))
 		value, err := contained(read)
+		runtime.UnlockOSThread()
 		done <- outcome[T]{value, err}
 		p.returned(w)
 	}()
 	timer := time.NewTimer(Deadline)
 	defer timer.Stop()
-	select {
-	case o := <-done:
-		return o.value, o.err
-	case <-timer.C:
+	for passed := 1; ; passed++ {
+		select {
+		case o := <-done:
+			return o.value, o.err
+		case <-timer.C:
+		}
+		if passed == starvedDeadlines || !p.starved(w) {
+			break
+		}
+		timer.Reset(Deadline)
 	}
 	p.late(w)
 	return none, fmt.Errorf("reading process %d: %w", pid, ErrStuck)
+}
+
+// starved reports whether a read needs a processor, and does not sleep. Its thread may not have begun yet.
+func (p *Pool) starved(w *worker) bool {
+	thread := int(w.thread.Load())
+	if thread == 0 {
+		return true
+	}
+	stat, err := p.opts.Proc.Self().Thread(thread).Stat()
+	return err == nil && stat.State == "R"
 }
 
 // contained turns a panic into an error, as the caller's goroutine would.
@@ -162,6 +188,7 @@ func contained[T any](read func() (T, error)) (value T, err error) {
 // worker is one read.
 type worker struct {
 	pid      int
+	thread   atomic.Int64 // ID of the thread that reads; 0 before it begins
 	returned bool
 	suspect  *suspect // nil before the deadline
 }

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
@@ -53,6 +55,40 @@ func hang(p *Pool, pid int, until <-chan struct{}) error {
 func works(p *Pool, pid int) error {
 	_, err := Of(p, pid, func() (int, error) { return 1, nil })
 	return err
+}
+
+// A thread that waits for a processor is not one that hangs. On an overloaded machine its read takes some deadlines.
+func TestAReadThatNeedsAProcessorHasMoreTime(t *testing.T) {
+	o := machine(t, map[int]int{7: 0})
+	read := func(p *Pool, state string, takes time.Duration) error {
+		_, err := Of(p, 7, func() (int, error) {
+			thread := unix.Gettid()
+			stat := fmt.Sprintf("%d (teescope) %s 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 50 0 0\n", thread, state)
+			put(t, filepath.Join(o.Proc.Path(), "self", "task", fmt.Sprint(thread), "stat"), stat)
+			time.Sleep(takes)
+			return 1, nil
+		})
+		return err
+	}
+	for _, tt := range []struct {
+		state string
+		takes time.Duration
+		want  error
+		after time.Duration
+	}{
+		{"R", 5 * Deadline / 2, nil, 5 * Deadline / 2},
+		{"R", time.Hour, ErrStuck, starvedDeadlines * Deadline},
+		{"D", 5 * Deadline / 2, ErrStuck, Deadline},
+		{"S", 5 * Deadline / 2, ErrStuck, Deadline},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			if err := read(New(o), tt.state, tt.takes); !errors.Is(err, tt.want) || time.Since(began) != tt.after {
+				t.Errorf("state %s for %v: %v after %v, want %v after %v", tt.state, tt.takes, err, time.Since(began), tt.want, tt.after)
+			}
+			time.Sleep(tt.takes)
+		})
+	}
 }
 
 func TestAStuckProcessIsQuarantinedAndTheOthersAreRead(t *testing.T) {
