@@ -5,10 +5,10 @@
 package sgx
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -78,11 +78,11 @@ func speak(port int) string {
 			continue
 		}
 		_, _ = c.Write([]byte("from the host\n"))
-		_ = c.(*net.TCPConn).CloseWrite()
-		answer, _ := io.ReadAll(c)
+		// The guest's nc ends when this side is closed, even if it has not sent its answer yet.
+		answer, _ := bufio.NewReader(c).ReadString('\n')
 		c.Close()
-		if len(answer) > 0 {
-			return string(answer)
+		if answer != "" {
+			return answer
 		}
 	}
 	return ""
