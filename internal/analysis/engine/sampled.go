@@ -126,6 +126,9 @@ func (s scene) verdict(rule Rule, w Workload) (v *Verdict, certain bool, err err
 	if err != nil || v == nil {
 		return nil, true, err
 	}
+	if len(s.rate) == 0 {
+		return v, true, nil // every event was counted
+	}
 	for _, end := range []float64{-1, 1} {
 		shifted, sampled := s.shift(rule, w, end)
 		if !sampled {
