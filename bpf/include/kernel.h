@@ -180,11 +180,15 @@ struct cred {
 	kuid_t uid; /* the real user */
 };
 
+struct task_io_accounting {
+	u64 syscr; /* calls that have read, with CONFIG_TASK_XACCT */
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
 	unsigned int policy;
-	int on_cpu;
+	u8 on_cpu; /* int in older kernels; the value is 0 or 1 */
 	struct sched_entity se;
 	struct sched_info sched_info;
 	struct mm_struct *mm;
@@ -203,6 +207,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct css_set *cgroups;
 	const struct cred *real_cred;
+	struct task_io_accounting ioac;
 };
 
 struct task_struct___cpu {
@@ -225,6 +230,10 @@ typedef struct {
 
 struct folio___memdesc {
 	memdesc_flags_t flags; /* from 6.18 */
+};
+
+struct trace_event_raw_mark_victim___named {
+	unsigned int uid; /* from 6.10 */
 };
 
 struct seq_file;

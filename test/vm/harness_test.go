@@ -108,6 +108,7 @@ type trial struct {
 	files    string
 	cpus     int
 	scenario string
+	line     string // more of the kernel's command line
 }
 
 // report is the output of a guest by section.
@@ -119,7 +120,7 @@ func boot(t *testing.T, try trial) report {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	m := machine.Machine{Kernel: try.kernel, Guest: filepath.Join(try.files, "init"), CPUs: try.cpus, MemoryMiB: 1536}
+	m := machine.Machine{Kernel: try.kernel, Guest: filepath.Join(try.files, "init"), CPUs: try.cpus, MemoryMiB: 1536, Append: try.line}
 	var out, problems bytes.Buffer
 	result, err := m.Run(ctx, machine.Command{
 		Argv: []string{"/guest", try.scenario}, Env: []string{"HOME=/", "TERM=linux"}, Stdout: &out, Stderr: &problems,

@@ -21,32 +21,50 @@ type Store string
 type Kernel struct {
 	Release string // as uname -r says: 6.12.117+deb12-amd64
 	Dir     string // the unpacked files of its packages
+
+	packages apt
+	split    bool // see series
 }
 
-// patterns are the package names of the supported kernels. Debian removes old ABIs from its archive, so the
-// newest one is looked up.
-var patterns = map[string]*regexp.Regexp{
-	"6.1":  regexp.MustCompile(`^linux-image-(6\.1\.0-\d+-amd64)$`),
-	"6.12": regexp.MustCompile(`^linux-image-(6\.12\.\d+\+deb\d+-amd64)$`),
+// series describes the packages of a supported kernel. Debian removes old ABIs from its archive, so the newest one is
+// looked up.
+type series struct {
+	names *regexp.Regexp
+	suite string // of the archive, if it is not among those of this machine
+	split bool   // the image and the list of modules have packages of their own, below /usr
 }
 
-// Kernel finds the newest kernel of a version ("6.1", "6.12") and unpacks it if necessary.
+var supported = map[string]series{
+	"6.1":  {names: regexp.MustCompile(`^linux-image-(6\.1\.0-\d+-amd64)$`)},
+	"6.12": {names: regexp.MustCompile(`^linux-image-(6\.12\.\d+\+deb\d+-amd64)$`)},
+	// Backports keep the kernels of the last year.
+	"7.2": {names: regexp.MustCompile(`^linux-image-(7\.2\.\d+\+deb13-amd64)$`), suite: "trixie-backports", split: true},
+}
+
+// Kernel finds the newest kernel of a version ("6.1", "6.12", "7.2") and unpacks it if necessary.
 func (s Store) Kernel(ctx context.Context, version string) (Kernel, error) {
-	pattern := patterns[version]
-	if pattern == nil {
-		return Kernel{}, fmt.Errorf("no kernel %q: there are 6.1 and 6.12", version)
+	which, ok := supported[version]
+	if !ok {
+		return Kernel{}, fmt.Errorf("no kernel %q: there are 6.1, 6.12 and 7.2", version)
 	}
-	release, err := newest(ctx, pattern)
+	var packages apt
+	if which.suite != "" {
+		var err error
+		if packages, err = s.archive(ctx, which.suite); err != nil {
+			return Kernel{}, err
+		}
+	}
+	release, err := packages.newest(ctx, which.names)
 	if err != nil {
 		return Kernel{}, err
 	}
-	k := Kernel{Release: release, Dir: filepath.Join(string(s), "linux-image-"+release)}
+	k := Kernel{Release: release, Dir: filepath.Join(string(s), "linux-image-"+release), packages: packages, split: which.split}
 	return k, k.unpack(ctx)
 }
 
 // newest returns the newest release in the package lists that has an image and the headers to build a module.
-func newest(ctx context.Context, pattern *regexp.Regexp) (string, error) {
-	names, err := output(ctx, "", "apt-cache", "pkgnames", "linux-")
+func (a apt) newest(ctx context.Context, pattern *regexp.Regexp) (string, error) {
+	names, err := a.output(ctx, "", "apt-cache", "pkgnames", "linux-")
 	if err != nil {
 		return "", err
 	}
@@ -71,23 +89,37 @@ func newest(ctx context.Context, pattern *regexp.Regexp) (string, error) {
 }
 
 // Image returns the path of the kernel image.
-func (k Kernel) Image() string { return filepath.Join(k.Dir, "boot", "vmlinuz-"+k.Release) }
+func (k Kernel) Image() string {
+	if k.split {
+		return filepath.Join(k.modules(), "vmlinuz")
+	}
+	return filepath.Join(k.Dir, "boot", "vmlinuz-"+k.Release)
+}
 
 // modules returns the directory of the package's modules.
-func (k Kernel) modules() string { return filepath.Join(k.Dir, "lib", "modules", k.Release) }
+func (k Kernel) modules() string {
+	if k.split {
+		return filepath.Join(k.Dir, "usr", "lib", "modules", k.Release)
+	}
+	return filepath.Join(k.Dir, "lib", "modules", k.Release)
+}
 
-// wanted are the modules that a machine may load to communicate with the host.
+// wanted are the modules that a machine may load to communicate with the host. Kernels with split packages have what is
+// necessary built in.
 var wanted = []string{"virtio*", "net_failover", "failover"}
 
 func (k Kernel) unpack(ctx context.Context) error {
 	if exist(k.Image(), filepath.Join(k.modules(), "modules.builtin")) {
 		return nil
 	}
+	if k.split {
+		return k.packages.unpack(ctx, k.Dir, []string{"linux-base-" + k.Release, "linux-binary-" + k.Release}, nil)
+	}
 	args := []string{"--wildcards", "./boot/vmlinuz-*", "./boot/config-*", "./lib/modules/*/modules.builtin"}
 	for _, name := range wanted {
 		args = append(args, "./lib/modules/*/"+name+".ko*")
 	}
-	return unpack(ctx, k.Dir, []string{"linux-image-" + k.Release}, nil, args...)
+	return k.packages.unpack(ctx, k.Dir, []string{"linux-image-" + k.Release}, nil, args...)
 }
 
 // Headers unpacks what a module for the kernel is built with, and returns its build directory.
@@ -98,7 +130,7 @@ func (k Kernel) Headers(ctx context.Context) (string, error) {
 		return build, nil
 	}
 	main := "linux-headers-" + k.Release
-	depends, err := output(ctx, "", "apt-cache", "depends", "--no-suggests", main)
+	depends, err := k.packages.output(ctx, "", "apt-cache", "depends", "--no-suggests", main)
 	if err != nil {
 		return "", err
 	}
@@ -106,7 +138,7 @@ func (k Kernel) Headers(ctx context.Context) (string, error) {
 	if len(packages) != 3 {
 		return "", fmt.Errorf("the headers of %s are in %v: want the headers, the common ones and kbuild", k.Release, packages)
 	}
-	return build, unpack(ctx, dir, packages, func(tree string) error {
+	return build, k.packages.unpack(ctx, dir, packages, func(tree string) error {
 		return relocate(filepath.Join(tree, "usr", "src", "linux-headers-"+k.Release, "Makefile"))
 	})
 }
@@ -124,7 +156,7 @@ func relocate(makefile string) error {
 // unpack downloads packages and moves their files (all, or those that match) to a directory after finish has
 // processed them. It unpacks in a temporary directory. So another program, or the next run after an interruption,
 // finds all files or none.
-func unpack(ctx context.Context, dir string, packages []string, finish func(tree string) error, match ...string) error {
+func (a apt) unpack(ctx context.Context, dir string, packages []string, finish func(tree string) error, match ...string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
@@ -137,7 +169,7 @@ func unpack(ctx context.Context, dir string, packages []string, finish func(tree
 	if err := errors.Join(os.Mkdir(debs, 0o755), os.Mkdir(tree, 0o755)); err != nil {
 		return err
 	}
-	if _, err := output(ctx, debs, "apt-get", append([]string{"download", "-q"}, packages...)...); err != nil {
+	if _, err := a.output(ctx, debs, "apt-get", append([]string{"download", "-q"}, packages...)...); err != nil {
 		return err
 	}
 	files, err := filepath.Glob(filepath.Join(debs, "*.deb"))

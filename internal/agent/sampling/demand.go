@@ -11,9 +11,8 @@ const attachCost = 150 * time.Microsecond
 // Demand is the load on the machine, per second.
 type Demand struct {
 	Calls, Faults, Cache, Switches float64
-	Others                         float64 // CPU seconds of programs on rare events
+	Others                         float64 // CPU seconds of programs on rare events, on the machine of the constants
 	Agent                          float64 // CPU seconds of the agent
-	CallCost                       float64 // measured cost of counting a system call, in nanoseconds; 0 if not known
 	Programs                       int     // number of programs that are attached in each cycle while events are sampled
 	// Attaching is the measured CPU time of attaching and detaching one of them. It is 0 before it was measured.
 	Attaching time.Duration
@@ -26,7 +25,7 @@ type Demand struct {
 // time for which sampled programs are attached.
 func (d Demand) frequent(l Level, exits bool, ratio float64) float64 {
 	c := &d.Costs
-	all := d.Calls*d.call() + d.Faults*c.of(PageFault) + d.Cache*c.of(PageCache)
+	all := d.Calls*c.of(Syscall) + d.Faults*c.of(PageFault) + d.Cache*c.of(PageCache)
 	switch {
 	case l == Off:
 		return 0
@@ -37,10 +36,6 @@ func (d Demand) frequent(l Level, exits bool, ratio float64) float64 {
 	}
 	return all
 }
-
-// serverCalls is the ratio of the cost of counting a call in servers to that in a loop, whose caches it leaves alone
-// (docs/decisions/overhead.md).
-const serverCalls = 1.3
 
 // stays returns the CPU seconds per second of programs that stay attached while events are sampled.
 func (d Demand) stays() float64 {
@@ -57,19 +52,13 @@ func (d Demand) attaching() time.Duration {
 	return d.Attaching
 }
 
-// call returns the CPU seconds of counting a system call.
-func (d Demand) call() float64 {
-	if d.CallCost > 0 {
-		return d.CallCost * serverCalls / 1e9
-	}
-	return d.Costs.of(Syscall)
+// always returns the CPU seconds per second of events that are counted at every level.
+func (d Demand) always() float64 {
+	return d.Switches*d.Costs.of(ContextSwitch) + d.Others*d.Costs.scale()
 }
 
-// always returns the CPU seconds per second of events that are counted at every level.
-func (d Demand) always() float64 { return d.Switches*d.Costs.of(ContextSwitch) + d.Others }
-
-// decideEvery is the minimum time between two decisions. It is shorter than a second, so that each second may have one.
-const decideEvery = 900 * time.Millisecond
+// decideEvery is the minimum time between two decisions. It is shorter than half a second, so that each half may have one.
+const decideEvery = 450 * time.Millisecond
 
 // Totals are the events since the agent started.
 type Totals struct {

@@ -156,9 +156,9 @@ func (e *Estimator) Settle(c Cycle, t CPUTime, counted []uint64, of []Variance) 
 		return
 	}
 	if missed, spent := t.cycle-c.factor*t.window, with-t.cycle; c.warmUp {
-		e.learn(t, c.weight, 0, 0)
+		e.learn(t, c.weight, 0, 0, 0)
 	} else {
-		e.learn(t, c.weight, missed*c.norm, (c.factor-1)*spent*c.norm)
+		e.learn(t, c.weight, missed*c.norm, (c.factor-1)*spent*c.norm, (c.factor-1)*t.window*c.norm)
 	}
 	e.warmUp = false
 }
@@ -227,9 +227,14 @@ func (w *word) advance(estimate, forecast float64, random func() float64) {
 	w.carry = float32(due - step)
 }
 
-// finish adds the last estimate. Nothing is forecast, so the number may be below the reported one.
+// finish adds the last estimate. Nothing is forecast, so the number may be below the reported one, and is at least zero.
 func (w *word) finish(estimate float64) {
-	w.to += uint64(int64(math.Round(estimate + float64(w.carry))))
+	due := int64(math.Round(estimate + float64(w.carry)))
+	if due < 0 && uint64(-due) > w.to {
+		w.to = 0
+	} else {
+		w.to += uint64(due)
+	}
 	w.from, w.carry = w.to, 0
 }
 

@@ -214,15 +214,32 @@ func TestWindowsThatFailAreNoZeros(t *testing.T) {
 func TestAnEventRateIsForgotten(t *testing.T) {
 	w, e := word{}, exposure{}
 	w.learn(100)
-	e.learn(CPUTime{window: 2 * leastCPU}, 1, 0, 0)
+	e.learn(CPUTime{window: 2 * leastCPU}, 1, 0, 0, 0)
 	if got := e.rate(&w); got != 100/(2*leastCPU) {
 		t.Errorf("a rate of %v", got)
 	}
 	for range 300 {
 		w.learn(0)
-		e.learn(CPUTime{window: 2 * leastCPU}, 1, 0, 0)
+		e.learn(CPUTime{window: 2 * leastCPU}, 1, 0, 0, 0)
 	}
 	if w.events != 0 || e.rate(&w) != 0 {
 		t.Errorf("%v events are still known", w.events)
+	}
+}
+
+// A group that ends with an estimate below zero, because its windows had more than their share of its CPU time, has made no
+// events. Its number does not wrap around.
+func TestANumberIsNeverBelowZero(t *testing.T) {
+	c := Counters{Series: []Series{{0, 0, 1}}, Costs: []float64{100}}
+	counted, reported := make([]uint64, 1), make([]uint64, 1)
+	var e Estimator
+	e.Begin(&c, counted, reported, false)
+	cycle, variance := Cycle{factor: 10, norm: 1, weight: 1}, make([]Variance, 1)
+	counted[0] = 10
+	e.Settle(cycle, CPUTime{cycle: 10 * leastCPU, window: 2 * leastCPU}, counted, variance)
+	cycle.final = true
+	e.Settle(cycle, CPUTime{cycle: 40 * leastCPU, window: 40 * leastCPU}, counted, variance)
+	if e.Report(counted, reported, 1); reported[0] != 0 {
+		t.Errorf("%d events are reported of a group whose estimate is below zero", reported[0])
 	}
 }

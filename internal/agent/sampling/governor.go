@@ -70,6 +70,9 @@ func (g *Governor) Spent(ratio float64) float64 {
 	return (g.Demand.frequent(g.Level, g.exits(), ratio) + g.Demand.always()) / float64(g.CPUs)
 }
 
+// Always returns the share of the machine's CPU time that the programs take which run at every level.
+func (g *Governor) Always() float64 { return g.Demand.always() / float64(g.CPUs) }
+
 // headroom returns the part of the budget that frequent events may take: the budget minus all other costs. The work of
 // the agent, which is high at the start, leaves them at least agentLimit of it. The events that every level counts leave
 // them leastHeadroom, so that other costs alone never stop the counting.

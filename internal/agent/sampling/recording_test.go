@@ -285,7 +285,7 @@ type decision struct {
 
 	After                                 time.Duration
 	Calls, Faults, Cache, Switches, Agent float64
-	Programs                              EventCosts
+	Programs                              [Events]time.Duration
 
 	Level                               Level
 	Part, Room, Limit, Always, Frequent float64
@@ -305,7 +305,7 @@ func TestDecisionsAreThoseOfTheRecording(t *testing.T) {
 		now, n = now.Add(d.After), n+1
 		was, got := g.Level, d
 		got.Level = g.Decide(now, Demand{
-			Calls: d.Calls, Faults: d.Faults, Cache: d.Cache, Switches: d.Switches, Agent: d.Agent, Programs: 4, Costs: d.Programs,
+			Calls: d.Calls, Faults: d.Faults, Cache: d.Cache, Switches: d.Switches, Agent: d.Agent, Programs: 4, Costs: EventCosts{Program: d.Programs},
 		})
 		if g.Level != was {
 			changes++

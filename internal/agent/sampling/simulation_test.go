@@ -50,6 +50,7 @@ type worker struct {
 	until    time.Duration // of its task
 	now      int
 	made     float64 // calls, since the start
+	counting float64 // what counting a call adds, in nanoseconds; 0 is countTakes
 }
 
 // task is a way to spend time: for at most so long, with calls as fast as the processor allows, or at a rate, or none,
@@ -59,6 +60,7 @@ type task struct {
 	fast    bool
 	rate    float64 // calls per second
 	compute bool
+	work    float64 // CPU time beside each call, in nanoseconds, of a rate
 }
 
 // What a call takes, and what counting it adds, in nanoseconds.
@@ -77,8 +79,11 @@ func (w *worker) left(now time.Duration) time.Duration {
 // pass lets time pass, and returns how many calls were made and for how many nanoseconds the program has run.
 func (w *worker) pass(d time.Duration, counted bool) (made, ran float64) {
 	cost := callTakes
+	if w.counting == 0 {
+		w.counting = countTakes
+	}
 	if counted {
-		cost += countTakes
+		cost += w.counting
 	}
 	for end := w.at + d; w.at < end; {
 		if w.at >= w.until {
@@ -97,7 +102,7 @@ func (w *worker) pass(d time.Duration, counted bool) (made, ran float64) {
 			ran += passed
 		default:
 			made += does.rate * passed / 1e9
-			ran += does.rate * passed / 1e9 * cost
+			ran += does.rate * passed / 1e9 * (cost + does.work)
 		}
 	}
 	w.made += made

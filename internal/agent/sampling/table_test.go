@@ -107,17 +107,18 @@ func mixed(cpus int, ratio float64, seed uint64) *machine {
 	add := func(kind string, rare arrivals, does ...task) {
 		g := &sampled{kind: kind, rare: rare, counted: make([]uint64, 1), reported: make([]uint64, 1)}
 		if rare == nil {
-			g.worker = &worker{does: does, random: rand.New(rand.NewPCG(r.Uint64(), 3))}
+			g.worker = &worker{does: does, random: rand.New(rand.NewPCG(r.Uint64(), 3)), counting: countTakes * max(0.5, 1+costsDiffer*r.NormFloat64())}
 		}
 		m.groups = append(m.groups, g)
 	}
 	const tenth, second = 100 * time.Millisecond, time.Second
 	for range cpus {
 		rate := between(1e3, 3e5)
-		add("steady", nil, task{most: tenth, rate: 0.8 * rate}, task{most: tenth, rate: 1.2 * rate})
+		work := between(500, 10_000)
+		add("steady", nil, task{most: tenth, rate: 0.8 * rate, work: work}, task{most: tenth, rate: 1.2 * rate, work: work})
 		add("bursty", nil, task{most: 3 * tenth, fast: true}, task{most: 3 * tenth})
 		add("rare", poisson(r.Uint64(), between(0.02, 20), math.Floor(between(1, 30)), 700))
-		add("alternating", nil, task{most: 10 * second, rate: 10 * rate}, task{most: 10 * second, rate: rate})
+		add("alternating", nil, task{most: 10 * second, rate: 10 * rate, work: work}, task{most: 10 * second, rate: rate, work: work})
 	}
 	m.cycle = NewDutyCycle(m, len(m.groups))
 	m.cycle.now, m.cycle.phase = func() time.Time { return m.now }, rand.New(rand.NewPCG(seed, 2)).Float64
@@ -128,6 +129,16 @@ func mixed(cpus int, ratio float64, seed uint64) *machine {
 	m.cycle.Begin(false)
 	return m
 }
+
+const (
+	// firstSeed is that of the first machine. These seeds were not used while the constants of the estimator were chosen.
+	firstSeed = 20_261_123
+	// minutesOfTable is how long each machine is simulated.
+	minutesOfTable = 10
+)
+
+// costsDiffer is the relative standard deviation of what counting a call costs a program, from what was measured in a loop.
+const costsDiffer = 0.15
 
 // outcome is what came of the intervals of a kind of workload.
 type outcome struct {
@@ -151,11 +162,14 @@ func (o *outcome) add(got, want, variance float64) {
 // check reports intervals that hold less often than chance explains, and a bias. Rare events have one by chance.
 func (o *outcome) check(t *testing.T, kind string) {
 	t.Helper()
-	n := float64(o.minutes)
-	if share := float64(o.held) / n; share < 0.95-3*math.Sqrt(0.95*0.05/n) {
-		t.Errorf("%s: the interval held the truth in %.1f%% of %.0f minutes", kind, 100*share, n)
+	// The error of the cost of counting is the same in all minutes of a workload.
+	n := max(1, float64(o.minutes)/minutesOfTable)
+	if share := float64(o.held) / float64(o.minutes); share < 0.95-3*math.Sqrt(0.95*0.05/n) {
+		t.Errorf("%s: the interval held the truth in %.1f%% of %d minutes", kind, 100*share, o.minutes)
 	}
-	if bias := o.got/o.want - 1; kind != "rare" && o.minutes >= 100 && math.Abs(bias) > 0.01 {
+	// The cost of counting differs between programs, by which the estimate of a loop differs from its calls.
+	ofCosts := costsDiffer * countTakes / callTakes / math.Sqrt(n)
+	if bias := o.got/o.want - 1; kind != "rare" && o.minutes >= 100 && math.Abs(bias) > 0.01+3*ofCosts {
 		t.Errorf("%s: wrong by %+.1f%%", kind, 100*bias)
 	}
 }
@@ -201,24 +215,30 @@ func simulateMinutes(m *machine, minutes int, of map[string]*outcome) {
 }
 
 // TestTableOfEstimates simulates ten minutes of mixed load with the estimator, and writes the table of
-// docs/decisions/overhead.md. SAMPLING_TABLE is the number of machines of each size. The processes, their CPU time and
-// the windows are simulated. The estimator, the windows' phases and the variances are the agent's.
+// docs/decisions/overhead.md. SAMPLING_TABLE is the number of machines with two CPUs, and SAMPLING_SEED the first seed, if it is
+// to be another one. Then nothing is checked. The processes, their CPU time and the windows are simulated. The
+// estimator, the windows' phases and the variances are the agent's. The seeds are fixed, so chance has no part in it.
 func TestTableOfEstimates(t *testing.T) {
 	runs, _ := strconv.Atoi(os.Getenv("SAMPLING_TABLE"))
-	if runs == 0 {
-		runs = 1
+	first, err := strconv.ParseUint(os.Getenv("SAMPLING_SEED"), 10, 64)
+	if err != nil {
+		first = firstSeed
 	}
+	checked := runs == 0
+	runs = max(runs, 1)
 	var table strings.Builder
 	table.WriteString("| CPUs | window | load | workload-minutes | held | median half-width | bias |\n|--:|--:|---|--:|--:|--:|--:|\n")
 	for _, cpus := range []int{2, 32} {
 		for _, ratio := range []float64{0.1, 0.02, 0.002} {
 			of := map[string]*outcome{}
 			for seed := range uint64(max(1, runs*2/cpus)) {
-				simulateMinutes(mixed(cpus, ratio, seed), 10, of)
+				simulateMinutes(mixed(cpus, ratio, first+seed), minutesOfTable, of)
 			}
 			for _, kind := range []string{"steady", "bursty", "alternating", "rare", "sum"} {
 				o := of[kind]
-				o.check(t, kind)
+				if checked {
+					o.check(t, kind)
+				}
 				half := "-"
 				if len(o.halves) > 0 {
 					half = fmt.Sprintf("%.1f %%", 100*o.median())

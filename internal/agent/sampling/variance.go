@@ -11,8 +11,8 @@ const (
 	isolated = 5
 	// few is the number of observations that are added to those of a minute, because the variance of rare events comes
 	// from the few that a window contained. Without any, the interval reaches up to the mean of a Poisson distribution
-	// that is zero in 3 % of cases: 1.96 * sqrt(few) = 3.4.
-	few = 3
+	// that is zero in 6 % of cases: 1.96 * sqrt(few) = 2.8.
+	few = 2
 	// rateError is the relative standard error of the rate of all groups, for a group without any event in windows.
 	rateError = 2
 	// minuteKeeps is applied in each cycle to what is known about the last minute.

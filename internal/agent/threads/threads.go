@@ -94,7 +94,7 @@ type id struct{ pid, tid int }
 func (r *Reader) busiest(ctx context.Context, pids []int, list *List) []id {
 	var all []id
 	for _, pid := range pids {
-		tids, _ := r.proc.Process(pid).Threads() // an error means that it has ended
+		tids, _ := r.proc.Process(pid).Threads(0) // an error means that it has ended
 		list.Threads += len(tids)
 		for _, tid := range tids[:min(len(tids), maxCompared-len(all))] {
 			all = append(all, id{pid, tid})

@@ -21,7 +21,7 @@ const (
 )
 
 // Processes lists the IDs of all processes in ascending order. The root must be /proc.
-func (r Root) Processes() ([]int, error) { return r.numbers() }
+func (r Root) Processes() ([]int, error) { return r.numbers(0) }
 
 // maxStat bounds /proc/stat, which contains a number for each interrupt.
 const maxStat = 1 << 20
@@ -56,8 +56,8 @@ func (r Root) Self() Process { return Process{Root{r.Path("self")}} }
 // Thread returns a thread of the process. It has the same files as a process.
 func (p Process) Thread(tid int) Process { return Process{Root{p.Path("task", strconv.Itoa(tid))}} }
 
-// Threads lists the IDs of the threads in ascending order.
-func (p Process) Threads() ([]int, error) { return p.numbers("task") }
+// Threads lists the IDs of the first threads in ascending order, at most the given number. With 0 it lists all.
+func (p Process) Threads(most int) ([]int, error) { return p.numbers(most, "task") }
 
 // Stat reads the file stat. For a process the kernel adds up the times of all threads, which is slow with thousands of
 // threads. The stat of the first thread has the same name and start.

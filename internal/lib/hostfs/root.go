@@ -89,10 +89,11 @@ func (r Root) Names(most int, elem ...string) ([]string, error) {
 	return dir.Readdirnames(most)
 }
 
-// numbers lists the names of a directory that are process or thread IDs, in ascending order. The kernel bounds their
-// number (kernel.pid_max). It may return an error together with a list, when entries end during the read.
-func (r Root) numbers(elem ...string) ([]int, error) {
-	names, err := r.Names(0, elem...)
+// numbers lists the first names of a directory that are process or thread IDs, in ascending order. With 0 it lists all,
+// whose number the kernel bounds (kernel.pid_max). It may return an error together with a list, when entries end during
+// the read.
+func (r Root) numbers(most int, elem ...string) ([]int, error) {
+	names, err := r.Names(most, elem...)
 	var all []int
 	for _, name := range names {
 		if n, err := strconv.ParseUint(name, 10, 31); err == nil {

@@ -114,10 +114,13 @@ func TestIDs(t *testing.T) {
 	if pids, err := At(dir).Processes(); err != nil || !slices.Equal(pids, []int{7, 100}) {
 		t.Errorf("the processes are %v, %v", pids, err)
 	}
-	if tids, err := At(dir).Process(7).Threads(); err != nil || !slices.Equal(tids, []int{7, 100}) {
+	if tids, err := At(dir).Process(7).Threads(0); err != nil || !slices.Equal(tids, []int{7, 100}) {
 		t.Errorf("the threads are %v, %v", tids, err)
 	}
-	if _, err := At(dir).Process(8).Threads(); !errors.Is(err, os.ErrNotExist) {
+	if tids, err := At(dir).Process(7).Threads(1); err != nil || len(tids) > 1 {
+		t.Errorf("of the first name, the threads are %v, %v", tids, err)
+	}
+	if _, err := At(dir).Process(8).Threads(0); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the threads of no process: %v", err)
 	}
 	if names, err := At(dir).Names(2); err != nil || len(names) != 2 {
@@ -132,7 +135,7 @@ func TestThisProcess(t *testing.T) {
 	if pids, err := proc.Processes(); err != nil || !slices.Contains(pids, os.Getpid()) {
 		t.Errorf("this process is not listed: %v", err)
 	}
-	if tids, err := self.Threads(); err != nil || !slices.Contains(tids, os.Getpid()) {
+	if tids, err := self.Threads(0); err != nil || !slices.Contains(tids, os.Getpid()) {
 		t.Errorf("its first thread is not listed: %v", err)
 	}
 	s, err := self.Thread(os.Getpid()).Stat()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trim returns memory to the system that only the start of the program needed. It reads the kernel's list of
+// Package trim returns memory to the system that only the start of the program needed, and keeps unused pages of the program
+// out of memory. It reads the kernel's list of
 // this process's own mappings, and refuses to drop a page whose content is stored nowhere else.
 package trim
 
@@ -27,16 +28,7 @@ import (
 // of the agent and server in one process 94 and 101 MB. Anonymous memory is the same with and without.
 func Trim() {
 	debug.FreeOSMemory()
-	self, err := os.Readlink("/proc/self/exe")
-	if err != nil {
-		return
-	}
-	smaps, err := os.Open("/proc/self/smaps")
-	if err != nil {
-		return
-	}
-	defer smaps.Close()
-	clean, mixed := ownMappings(smaps, self)
+	clean, mixed := own()
 	for _, m := range append(clean, filePages(mixed)...) {
 		_, _, _ = syscall.Syscall(unix.SYS_MADVISE, m.from, m.to-m.from, unix.MADV_DONTNEED)
 	}

@@ -3,6 +3,7 @@
 #ifndef TEESCOPE_CACHE_H
 #define TEESCOPE_CACHE_H
 
+#include "filemap.h"
 #include "slots.h"
 
 static __always_inline int on_cache(u32 op, u64 n)
@@ -38,6 +39,75 @@ static __always_inline u64 pages_of(void *folio)
 static __always_inline int on_frequent_cache(u32 op, u64 n)
 {
 	return open_now() ? on_cache(op, n) : 0;
+}
+
+/* The last step of a read that gets its pages in several. */
+struct read_step {
+	u64 call; /* how many calls of the thread had read before */
+	u64 mapping;
+	u64 first;
+	u64 last;
+};
+
+/* Only of threads that have read several pages at once. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct read_step);
+} reads SEC(".maps");
+
+/* Reports whether a read that was counted gets more of its pages. The kernel (filemap_get_pages) gets 15 to 31 folios at a
+ * time, or less, and each time has the range from the next page to the end of the read. */
+static __always_inline bool continues(struct address_space *mapping, u64 first, u64 last)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct read_step now = {.mapping = (u64)mapping, .first = first, .last = last}, *its;
+	bool same;
+
+	its = bpf_task_storage_get(&reads, task, NULL,
+				   first < last ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	if (!its)
+		return false;
+	if (bpf_core_field_exists(task->ioac.syscr))
+		now.call = task->ioac.syscr;
+	same = its->call == now.call && its->mapping == now.mapping && its->last == last &&
+	       its->first < first;
+	*its = now;
+	return same;
+}
+
+/* Counts the pages of a read from the first to the last, or to the end of the file. */
+static __always_inline int on_get_pages(struct address_space *mapping, u64 first, u64 last)
+{
+	s64 size;
+
+	if (!open_now() || continues(mapping, first, last))
+		return 0;
+	size = mapping->host->i_size;
+	if (size <= 0)
+		return 0;
+	if (last > (u64)(size - 1) >> PAGE_SHIFT)
+		last = (u64)(size - 1) >> PAGE_SHIFT;
+	return first <= last ? on_cache(CACHE_ACCESS, last - first + 1) : 0;
+}
+
+/* The same on kernels without the tracepoint, at the beginning of a read. */
+static __always_inline int on_read(struct kiocb *call, struct iov_iter *to)
+{
+	s64 from, to_byte, size;
+
+	if (!open_now())
+		return 0;
+	from = BPF_CORE_READ(call, ki_pos);
+	to_byte = from + BPF_CORE_READ(to, count);
+	size = BPF_CORE_READ(call, ki_filp, f_mapping, host, i_size);
+	if (to_byte > size)
+		to_byte = size;
+	if (from < 0 || to_byte <= from)
+		return 0;
+	return on_cache(CACHE_ACCESS,
+			((u64)(to_byte - 1) >> PAGE_SHIFT) - ((u64)from >> PAGE_SHIFT) + 1);
 }
 
 #endif

@@ -18,6 +18,8 @@ const (
 	// process is often a shell, whose child has the enclave. The processes of a program are alike, so maxOfProgram is
 	// less.
 	maxPerSlot, maxOfProgram = 8, 2
+	// maxMembers is the maximum number of processes of a slot that are listed.
+	maxMembers = 4096
 )
 
 // members finds the processes of each slot. The kernel side stores only the first one, which may have ended.
@@ -37,25 +39,40 @@ func (m *members) list(k *kernelSide, now time.Time) {
 	pids, _ := m.proc.Processes() // after an error the list is incomplete, which is as if processes had ended
 	for _, pid := range pids {
 		slot, ok := k.slotOf(pid)
-		if ok && slot >= slotFirst && len(m.bySlot[uint32(slot)]) < maxPerSlot {
+		if ok && slot >= slotFirst && len(m.bySlot[uint32(slot)]) < maxMembers {
 			m.bySlot[uint32(slot)] = append(m.bySlot[uint32(slot)], uint32(pid))
 		}
 	}
 }
 
+// counts reports whether a process counts into the slot now.
+func (m *members) counts(k *kernelSide, tgid uint32, sl *slot) bool {
+	slot, ok := k.slotOf(int(tgid))
+	return tgid != 0 && ok && uint32(slot) == sl.Number
+}
+
+// all returns the processes that count into the slot now, unsorted. One may be there twice.
+func (m *members) all(k *kernelSide, sl *slot) (pids []int) {
+	if m.counts(k, sl.TGID, sl) {
+		pids = append(pids, int(sl.TGID))
+	}
+	for _, tgid := range m.bySlot[sl.Number] {
+		if m.counts(k, tgid, sl) {
+			pids = append(pids, int(tgid))
+		}
+	}
+	return pids
+}
+
 // of returns processes that count into the slot now. The first process of the slot comes first.
 func (m *members) of(k *kernelSide, sl *slot) []uint32 {
-	now := func(tgid uint32) bool {
-		slot, ok := k.slotOf(int(tgid))
-		return ok && uint32(slot) == sl.Number
-	}
 	most := maxPerSlot
 	if sl.Identity.Kind == workload.Program {
 		most = maxOfProgram
 	}
 	var tgids []uint32
 	for _, tgid := range append([]uint32{sl.TGID}, m.bySlot[sl.Number]...) {
-		if tgid != 0 && len(tgids) < most && now(tgid) && !slices.Contains(tgids, tgid) {
+		if len(tgids) < most && m.counts(k, tgid, sl) && !slices.Contains(tgids, tgid) {
 			tgids = append(tgids, tgid)
 		}
 	}

@@ -36,6 +36,7 @@ type emission struct {
 	slots    *slots
 	members  *members
 	overhead *overhead
+	busiest  map[*workload.Workload[counts]]float64
 }
 
 func (e *emission) emit(emit emitFunc) {
@@ -55,6 +56,12 @@ func (e *emission) emit(emit emitFunc) {
 			s.gauge.RSSPages += sl.gauge.RSSPages
 		}
 		e.emitSubject(s, emit)
+		if e.kernel.attached("oom_kill") {
+			emit(e.families.oomKills.Value(float64(total.OomKills), s.labels...))
+		}
+		if ratio, certain := e.busiest[w]; certain {
+			emit(e.families.busiest.Value(ratio, s.labels...))
+		}
 		v := e.members.detect(e.kernel, w, byOwner[w])
 		emit(e.families.info.Value(1, with(s.labels, string(w.Kind), string(v.kind), string(v.runtime))...))
 		for what, at := range w.Kept.succession.changedAt {
@@ -263,6 +270,12 @@ func (e *emission) emitOverhead(emit emitFunc) {
 	if g.Limited() {
 		emit(f.budget.Value(g.Limit()))
 	}
+	for event := range sampling.Events {
+		if m := e.kernel.startCosts; m != nil && m.with[event] > 0 {
+			emit(f.loop.Value(m.without[event]/1e9, event.String(), "absent"))
+			emit(f.loop.Value(m.with[event]/1e9, event.String(), "attached"))
+		}
+	}
 	if cost := e.kernel.switches.measured(); cost > 0 {
 		emit(f.attaching.Value(cost.Seconds()))
 	}
@@ -271,10 +284,13 @@ func (e *emission) emitOverhead(emit emitFunc) {
 	}
 	emit(f.selfCost.Value(g.Spent(e.slots.sampler.Ratio()), "probes"))
 	emit(f.selfCost.Value(g.Demand.Agent/float64(g.CPUs), "agent"))
+	c := &g.Demand.Costs
 	for event := range sampling.Events {
-		if measured := g.Demand.Costs[event]; measured > 0 {
-			emit(f.eventCost.Value(event.KernelPath().Seconds(), event.String(), "kernel"))
-			emit(f.eventCost.Value(measured.Seconds(), event.String(), "program"))
+		if c.Path[event] > 0 || c.Program[event] > 0 {
+			emit(f.eventCost.Value(c.KernelPath(event).Seconds(), event.String(), "kernel"))
+		}
+		if c.Program[event] > 0 {
+			emit(f.eventCost.Value(c.Program[event].Seconds(), event.String(), "program"))
 		}
 	}
 }

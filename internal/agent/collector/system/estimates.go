@@ -25,9 +25,7 @@ func (s *slots) step(now time.Time) (next time.Time, err error) {
 	if ended {
 		s.kernel.controls[0].ClockCycle++
 		s.Adopt(now) // a cycle ends for all groups, including new ones
-		for sl := range s.All() {
-			s.kernel.sum(sl.Number, &sl.raw)
-		}
+		s.readRows()
 		s.endCycle()
 	}
 	return s.sampler.Next(), err
@@ -73,9 +71,7 @@ func (s *slots) endLastCycle(sl *slot) {
 // endSampling returns to counting each event.
 func (s *slots) endSampling() error {
 	err := s.sampler.Finish() // first, so that no moment is left out
-	for sl := range s.All() {
-		s.kernel.sum(sl.Number, &sl.raw)
-	}
+	s.readRows()
 	s.endCycle()
 	s.sampler.End()
 	for sl := range s.All() {

@@ -45,13 +45,14 @@ type families struct {
 	llcReferences, llcMisses             family
 	cpuSeconds, resident, processes      family
 	threads, forks, starts, execs, exits family
-	syscallErrors, info, change          *metric.Desc
+	busiest, syscallErrors, info, change *metric.Desc
+	oomKills                             *metric.Desc
 	workloads, slots, lost               *metric.Desc
 	start                                *metric.Desc
 	level, budget, selfCost, eventCost   *metric.Desc
 	samplingShare, samplingVariance      *metric.Desc
 	samplingSumVariance                  *metric.Desc
-	attaching                            *metric.Desc
+	attaching, loop                      *metric.Desc
 }
 
 func newFamilies() *families {
@@ -95,8 +96,8 @@ func newFamilies() *families {
 		}),
 		pageCache: twin(metric.Desc{
 			Name: "teescope_page_cache_ops_total", Kind: metric.Counter, Unit: "operations", Labels: []string{"op"},
-			Help:   "Page-cache pages inserted, accessed and dirtied, and buffers dirtied. The meaning of access depends on the mechanism in teescope_probe_attached.",
-			Origin: "tracepoints filemap:mm_filemap_add_to_page_cache, writeback:writeback_dirty_folio, block:block_dirty_buffer; function folio_mark_accessed",
+			Help:   "Page-cache pages inserted, read by calls (access) and dirtied, and buffers dirtied. A page counts once for each call that reads from it.",
+			Origin: "tracepoints filemap:mm_filemap_add_to_page_cache, filemap:mm_filemap_get_pages (to 6.10 function filemap_read), writeback:writeback_dirty_folio, block:block_dirty_buffer",
 		}),
 		llcReferences: twin(metric.Desc{
 			Name: "teescope_llc_references_total", Kind: metric.Counter, Unit: "references",
@@ -144,6 +145,20 @@ func newFamilies() *families {
 			Name: "teescope_exits_total", Kind: metric.Counter, Unit: "processes",
 			Help: "Processes that ended: their last thread exited.", Origin: "tracepoint sched:sched_process_exit",
 		}),
+		busiest: metric.New(metric.Desc{
+			Name: "teescope_busiest_thread_cpu_ratio", Kind: metric.Gauge, Unit: "ratio", Labels: workloadLabels, Source: metric.Kernel,
+			Help: "Share of the time between this collection and the previous one in which the workload's busiest thread ran on a CPU, 0 to 1. " +
+				"1 is a thread that never waited. The time is at least a second, and CPU time is known to 20 ms. Absent for workloads that " +
+				"used less than half a CPU, and while it is not certain which thread was the busiest: in the first collection of a busy " +
+				"workload, and with more than 512 threads until they were searched.",
+			Origin: "utime, stime and starttime in /proc/PID/task/TID/stat; the workload's CPU time",
+		}),
+		oomKills: metric.New(metric.Desc{
+			Name: "teescope_oom_kills_total", Kind: metric.Counter, Unit: "processes", Labels: workloadLabels, Source: metric.Kernel,
+			Help: "Processes that the kernel killed because the memory of the machine or of a limit ran out. They count for the workload that " +
+				"they belonged to when they were killed, also if its container ends with them.",
+			Origin: "tracepoint oom:mark_victim",
+		}),
 		syscallErrors: metric.New(metric.Desc{
 			Name: "teescope_process_syscall_errors_total", Kind: metric.Counter, Unit: "calls", Source: metric.Kernel,
 			Labels: append(append([]string{}, workloadLabels...), "pid", "comm", "syscall", "errno"),
@@ -182,8 +197,12 @@ func newFamilies() *families {
 				"(part=\"probes\", estimated from the rate of each event and its cost).", "part"),
 		eventCost: agentFamily("teescope_self_event_seconds", metric.Gauge, "seconds",
 			"Estimated cost of one counted event in seconds: the eBPF program (part=\"program\", measured for one second in thirty) and the "+
-				"kernel's path to it (part=\"kernel\", a constant found by benchmarks of servers). "+
-				"Absent before enough events were measured.", "event", "part"),
+				"kernel's path to it in a loop (part=\"kernel\", measured as teescope_self_loop_seconds says). "+
+				"Absent before it was measured.", "event", "part"),
+		loop: agentFamily("teescope_self_loop_seconds", metric.Gauge, "seconds",
+			"Time of one event in a loop at the start, in the fastest of several short runs, without its probe (probe=\"absent\") and "+
+				"with it (probe=\"attached\"). The difference is what counting it costs. Absent where the difference was not plausible, "+
+				"and constants are used.", "event", "probe"),
 		attaching: agentFamily("teescope_self_attach_seconds", metric.Gauge, "seconds",
 			"CPU time of detaching and reattaching one eBPF program, measured. While events are sampled, this happens once in each second. "+
 				"Programs that this kernel changes only slowly, or with a privilege that the agent has dropped, stay attached. "+
@@ -226,10 +245,10 @@ func (f *families) all() []*metric.Desc {
 	for _, t := range twins {
 		list = append(list, t.workload)
 	}
-	list = append(list, f.info, f.change)
+	list = append(list, f.oomKills, f.busiest, f.info, f.change)
 	for _, t := range twins {
 		list = append(list, t.process)
 	}
 	return append(list, f.syscallErrors, f.workloads, f.slots, f.lost, f.start,
-		f.level, f.budget, f.selfCost, f.eventCost, f.attaching, f.samplingShare, f.samplingVariance, f.samplingSumVariance)
+		f.level, f.budget, f.selfCost, f.eventCost, f.loop, f.attaching, f.samplingShare, f.samplingVariance, f.samplingSumVariance)
 }

@@ -34,6 +34,7 @@ func made(t *testing.T) *kernelSide {
 	t.Helper()
 	k := madeOf(t, 2, 8)
 	k.times = make([]rowTime, len(k.rows))
+	k.sums = newSums(k)
 	return k
 }
 
@@ -49,6 +50,7 @@ func madeOf(t testing.TB, cpus, slots int) *kernelSide {
 		groups:       &attribution.Kernel{First: slotFirst, Records: make([]attribution.Record, slots), Keys: noTable{}},
 		wholeCgroups: noTable{}, switches: newSwitches(&held{}, slog.New(slog.DiscardHandler)),
 	}
+	k.sums = newSums(k)
 	for _, p := range probes(Options{SyscallTime: true}, preemption{}) {
 		k.status = append(k.status, bpf.Status{Probe: p.Name, Mechanism: p.Ways[0].Mechanism})
 	}
@@ -57,6 +59,12 @@ func madeOf(t testing.TB, cpus, slots int) *kernelSide {
 		k.cpus[i].PID = pidUnknown
 	}
 	return k
+}
+
+// count returns a row to count into, and marks it as the kernel side does.
+func (k *kernelSide) count(cpu, slot int) *row {
+	k.cpus[cpu].Touched[slot%marks] = 1
+	return &k.rows[cpu*k.slots+slot]
 }
 
 func (k *kernelSide) group(slot int, tgid uint32, comm string, path ...string) {
@@ -89,7 +97,7 @@ func TestGoldenExposition(t *testing.T) {
 		"kubepods-pod0a1b2c3d_4e5f_6071_8293_a4b5c6d7e8f9.slice", "kubepods.slice")
 	k.group(slotFirst+1, 78, "tab\tand \xff")
 	k.group(slotFirst+2, 79, "one too many")
-	first, second := &k.rows[slotFirst], &k.rows[8+slotFirst] // the same slot on two CPUs
+	first, second := k.count(0, slotFirst), k.count(1, slotFirst)
 	first.Calls[0], second.Calls[0], second.Calls[callCompat], second.Calls[500] = 5, 7, 3, 2
 	first.Switches, second.Switches = [2]uint64{10, 1}, [2]uint64{20, 2}
 	first.RunNS, first.UserNS, first.SysNS, second.DelayNS = 4e9, 3e9, 1e9, 5e8
@@ -99,17 +107,15 @@ func TestGoldenExposition(t *testing.T) {
 	first.Cache = [cacheOps]uint64{31, 32, 33, 34}
 	k.times[slotFirst].CallNS[0] = 1_500_000_000
 	k.gauges[slotFirst] = gauge{Processes: 2, Threads: 9, RSSPages: 100}
-	k.rows[slotFirst+1].Calls[39] = 1
-	k.rows[slotFirst+2].Calls[39] = 1
-	k.rows[slotOther].Calls[39], k.losses[0] = 40, 6
+	k.count(0, slotFirst+1).Calls[39] = 1
+	k.count(0, slotFirst+2).Calls[39] = 1
+	k.count(0, slotOther).Calls[39], k.losses[0] = 40, 6
 
 	c := New(Options{MaxWorkloads: 2, Proc: filepath.Join(root, "proc"), Log: slog.New(slog.DiscardHandler)})
 	c.kernel, c.slots = k, newSlots(k, 2)
 	c.members.detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")}, nil)
 	c.slots.Adopt(time.Now())
-	for sl := range c.slots.All() {
-		c.slots.read(sl)
-	}
+	c.slots.read()
 	got := exposition(t, c)
 	const golden = "testdata/exposition.golden"
 	metrictest.Golden(t, golden, got, *update)

@@ -142,6 +142,8 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
+	case "read-file":
+		readFile(os.Getenv("SYSTEM_TEST_N"))
 	case "burn":
 		d, _ := time.ParseDuration(os.Getenv("SYSTEM_TEST_N"))
 		before := cpuOfProcess() // used before exec, and by the start of the runtime

@@ -25,11 +25,14 @@ type kernelSide struct {
 	sys        hostfs.Root // /sys
 	// switches detaches probes because of their cost.
 	switches switches
+	// startCosts are the costs of events that were measured at the start.
+	startCosts *startCosts
 
 	slots  int
 	cpus   []cpuState
 	rows   []row // [cpu*slots+slot]
 	times  []rowTime
+	sums   *sums
 	pids   []pidPage
 	groups *attribution.Kernel
 	bases  []uint64 // for the slot of a watched process, the slot of its group

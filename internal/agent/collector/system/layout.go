@@ -29,6 +29,11 @@ const (
 	pidsPerPage = 2048
 )
 
+// The values of enum marks.
+const (
+	marks = 2048
+)
+
 // The values of enum fault_reason.
 const (
 	faultNoPage        = 0
@@ -82,7 +87,8 @@ type row struct {
 	Cache         [4]uint64
 	LLCReferences uint64
 	LLCMisses     uint64
-	Reserved      [27]uint64
+	OomKills      uint64
+	Reserved      [26]uint64
 }
 
 // rowTime mirrors struct row_time.
@@ -114,8 +120,9 @@ type cpuState struct {
 	_                structs.HostLayout
 	Row              uint32
 	Slot             uint32
+	FirstRow         uint32
 	PID              uint32
-	Watched          uint32
+	Watched          uint64
 	NVCSw            uint64
 	Switches         uint64
 	Call             uint64
@@ -127,6 +134,8 @@ type cpuState struct {
 	RunTimes         [5]runTime
 	ClockLead        uint64
 	ClockCycle       uint64
+	Touched          [2048]uint8
+	Reserved         [1784]uint8
 }
 
 // pidPage mirrors struct pid_page.

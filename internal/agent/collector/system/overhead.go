@@ -27,8 +27,9 @@ const (
 type overhead struct {
 	governor sampling.Governor
 	meter    sampling.Meter
-	costs    sampling.EventCosts               // measured costs of the programs
+	costs    sampling.EventCosts               // as measured
 	measured [sampling.Events]sampling.RunTime // run times at the beginning of the measurement
+	exceeded bool                              // the log says that no level keeps the budget
 	began    chan struct{}                     // receives when sampling begins, and the duty cycle must be stepped
 	log      *slog.Logger
 }
@@ -53,10 +54,12 @@ func (o *overhead) measure(k *kernelSide) time.Duration {
 	return measureEvery - measureFor
 }
 
-// govern chooses the level of watching. The caller has just read all slots.
-func (o *overhead) govern(s *slots) {
-	now := time.Now()
-	if !o.meter.Due(now) {
+// mostReading is the time after which counts are too old to say a rate, because reading them was interrupted.
+const mostReading = 100 * time.Millisecond
+
+// govern chooses the level of watching. The caller has begun to read all slots at this time.
+func (o *overhead) govern(s *slots, now time.Time) {
+	if !o.meter.Due(now) || o.governor.Limited() && time.Since(now) > mostReading {
 		return
 	}
 	from := o.governor.Level
@@ -69,6 +72,7 @@ func (o *overhead) govern(s *slots) {
 	d.CacheStays = slices.ContainsFunc(s.sampler.probes, func(p attachedProbe) bool { return !p.mechanism.Switchable() })
 	to := o.governor.Decide(now, d)
 	s.sampler.SetRatio(o.governor.Ratio())
+	o.reportExcess()
 	if to == from {
 		return
 	}
@@ -78,6 +82,24 @@ func (o *overhead) govern(s *slots) {
 		o.log.Warn("changing the level of watching", "level", to.String(), "error", err)
 	}
 }
+
+// reportExcess logs when the events that every level counts take more than the budget, and when they no longer do.
+func (o *overhead) reportExcess() {
+	always, limit := o.governor.Always(), o.governor.Limit()
+	switch {
+	case !o.governor.Limited():
+	case !o.exceeded && always > limit:
+		o.exceeded = true
+		o.log.Warn("the budget is exceeded: context switches and other events that are always counted take more", "budget", percent(limit),
+			"take", percent(always), "switches_per_second", int(o.governor.Demand.Switches))
+	case o.exceeded && always < limit*stillExceeded:
+		o.exceeded = false
+		o.log.Info("events that are always counted take less than the budget again", "budget", percent(limit), "take", percent(always))
+	}
+}
+
+// stillExceeded is the share of the budget below which it is no longer exceeded.
+const stillExceeded = 0.7
 
 func percent(share float64) string { return fmt.Sprintf("%.2g%%", 100*share) }
 

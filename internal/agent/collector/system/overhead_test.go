@@ -3,9 +3,37 @@
 package system
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/teescope/teescope/internal/agent/sampling"
 )
+
+// A load above the budget is sampled within a second of its beginning, at any time between two checks.
+func TestALoadAboveTheBudgetIsSampledWithinASecond(t *testing.T) {
+	const most = 175_000 // calls a second within 1 % of two CPUs, by the constants, are 133,000
+	for _, rate := range []float64{most, 2 * most, 100 * most} {
+		for phase := time.Duration(0); phase < budgetCheck; phase += budgetCheck / 20 {
+			governor, meter := sampling.Governor{Budget: 0.01, CPUs: 2}, sampling.Meter{}
+			start := time.Unix(1000, 0)
+			begins := start.Add(3*budgetCheck + phase)
+			for at := start; governor.Level == sampling.Full; at = at.Add(budgetCheck) {
+				if at.Sub(begins) > time.Second {
+					t.Fatalf("%.0f calls a second from %v after a check: not sampled after %v", rate, phase, at.Sub(begins))
+				}
+				calls := rate * max(0, at.Sub(begins).Seconds())
+				if meter.Due(at) {
+					if d, ok := meter.Read(at, sampling.Totals{Calls: uint64(calls)}, governor.Demand, true); ok {
+						governor.Decide(at, d)
+					}
+				}
+			}
+		}
+	}
+}
 
 // Each rare event costs something, and frequent events are not counted twice.
 func TestRareEventsHaveACost(t *testing.T) {
@@ -23,5 +51,19 @@ func TestRareEventsHaveACost(t *testing.T) {
 	}
 	if cost := othersCost(&frequent); cost != 0 {
 		t.Errorf("frequent events cost %v as rare ones too", cost)
+	}
+}
+
+// A budget that no level keeps is logged once, and once when it is kept again.
+func TestABudgetThatNoLevelKeepsIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	o := newOverhead(Options{Budget: 0.01, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	o.governor.CPUs = 2
+	for _, switches := range []float64{1e4, 5e5, 5e5, 1.4e5, 5e5, 1e4, 1e4} {
+		o.governor.Decide(time.Unix(1000, 0), sampling.Demand{Switches: switches})
+		o.reportExcess()
+	}
+	if n, m := strings.Count(log.String(), "budget is exceeded"), strings.Count(log.String(), "less than the budget again"); n != 1 || m != 1 {
+		t.Errorf("logged %d and %d times:\n%s", n, m, log.String())
 	}
 }

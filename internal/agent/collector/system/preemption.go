@@ -29,18 +29,23 @@ func readPreemption(proc, sys hostfs.Root) preemption {
 	release, _ := proc.Read(most, "sys/kernel/osrelease")
 	var major int
 	_, _ = fmt.Sscanf(string(release), "%d.", &major) // 0 if it is unknown
-	return preemption{functions: preempted(string(model), string(line), string(build)), tracepoints: major >= 7}
+	full := preempted(string(model), string(line), string(build), major)
+	return preemption{functions: full, tracepoints: full && major >= 7}
 }
 
 var (
 	presentModel = regexp.MustCompile(`\((\w+)\)`)
 	bootModel    = regexp.MustCompile(`(?:^|\s)preempt=(\w+)`)
-	// A build that can change its model is PREEMPT_DYNAMIC. It preempts only if its configuration or the command line says
-	// so, and the configuration cannot be read here.
-	builtModel = regexp.MustCompile(`\bPREEMPT(?:_RT)?(?:\s|$)`)
+	// A build that can change its model is PREEMPT_DYNAMIC. To 6.19 it preempts only if its configuration or the command
+	// line says so, and the configuration cannot be read here. From 7.0 on, full and lazy are the only models.
+	builtModel   = regexp.MustCompile(`\bPREEMPT(?:_RT|_LAZY)?(?:\s|$)`)
+	dynamicModel = regexp.MustCompile(`\bPREEMPT_DYNAMIC\b`)
 )
 
-func preempted(model, line, build string) bool {
+func preempted(model, line, build string, major int) bool {
+	if major >= 7 && dynamicModel.MatchString(build) {
+		return true
+	}
 	for _, words := range [][]string{presentModel.FindStringSubmatch(model), lastOf(bootModel.FindAllStringSubmatch(line, -1))} {
 		if words != nil {
 			return words[1] == "full" || words[1] == "lazy"

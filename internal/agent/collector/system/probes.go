@@ -36,6 +36,7 @@ func probes(o Options, p preemption) []bpf.Probe {
 		required(bpf.Tracepoint("context_switch", "sched_switch")),
 		bpf.Tracepoint("syscall", "sys_enter"),
 		bpf.Tracepoint("cpu_migration", "sched_migrate_task"),
+		bpf.Tracepoint("oom_kill", "mark_victim"),
 		bpf.Tracepoint("page_fault_user", "page_fault_user"),
 		bpf.Tracepoint("page_fault_kernel", "page_fault_kernel"),
 		bpf.Tracepoint("page_cache_insertion", "mm_filemap_add_to_page_cache"),
@@ -52,22 +53,19 @@ func probes(o Options, p preemption) []bpf.Probe {
 	return list
 }
 
-// accessWays lists the ways to count page-cache accesses. TEEMon counts calls of mark_page_accessed, which is
-// folio_mark_accessed in later kernels. A tracepoint of the buffered read path is the closest alternative. A kprobe costs
-// more than a program on the function, and loses no events where threads preempt each other in the kernel.
+// accessWays lists the ways to count the pages that reads get from the page cache. The tracepoint exists from 6.11 on. A
+// kprobe costs more than a program on the function, and loses no events where threads preempt each other in the kernel.
 func accessWays(p preemption) []bpf.Way {
-	var ways []bpf.Way
+	ways := []bpf.Way{bpf.TracepointWay("mm_filemap_get_pages", "")}
 	mechanisms := []bpf.Mechanism{bpf.Fentry, bpf.Kprobe}
 	if p.functions {
 		slices.Reverse(mechanisms)
 	}
+	const read = "filemap_read"
 	for _, m := range mechanisms {
-		for _, f := range []string{"folio_mark_accessed", "mark_page_accessed"} {
-			ways = append(ways, bpf.Way{Program: f + "_" + string(m), Mechanism: m, Target: f})
-		}
+		ways = append(ways, bpf.Way{Program: read + "_" + string(m), Mechanism: m, Target: read, Note: "counts no sendfile and splice on 6.5 to 6.10"})
 	}
-	return append(ways, bpf.TracepointWay("mm_filemap_get_pages",
-		"counts pages looked up by buffered reads, not folio_mark_accessed"))
+	return ways
 }
 
 // stages measures consecutive stages of the start.
@@ -173,13 +171,16 @@ func (k *kernelSide) share() error {
 	k.controls[0].TimingSince = timingOff
 	k.wholeCgroups, k.callErrors = k.object.Map("whole_cgroups"), k.object.Map("call_errors")
 	for i := range k.cpus {
-		k.cpus[i].Row, k.cpus[i].PID, k.cpus[i].Task = uint32(i*k.slots+slotUnknown), pidUnknown, 0
+		k.cpus[i].FirstRow, k.cpus[i].PID, k.cpus[i].Task = uint32(i*k.slots), pidUnknown, 0
+		k.cpus[i].Row = k.cpus[i].FirstRow + slotUnknown
 	}
 	k.pids[0].Slot[0] = slotIdle
+	k.sums = newSums(k)
 	return nil
 }
 
 func (k *kernelSide) attach(o Options, s sizes) error {
+	k.startCosts = newStartCosts(o.Log)
 	for i, p := range probes(o, k.preemption) {
 		if p.Name == "context_switch" {
 			// Forks and execs are seen from here on. Processes that started earlier are on the list of tasks.
@@ -187,12 +188,13 @@ func (k *kernelSide) attach(o Options, s sizes) error {
 				return err
 			}
 		}
-		status, err := k.object.Attach(p)
+		status, err := k.startCosts.attached(k, p)
 		if err != nil && p.Required {
 			return fmt.Errorf("probe %d: %w", i, err)
 		}
 		k.status = append(k.status, status)
 	}
+	k.startCosts.end(k)
 	k.status = append(k.status, k.attachCounters(o)...)
 	// Without snapshots, estimates are less exact: the CPU time of running threads is known only at their next switch.
 	if snapshot, err := k.object.CallOn("snapshot_here"); err == nil {

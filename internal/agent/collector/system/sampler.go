@@ -45,11 +45,12 @@ func frequentProbes() []frequentProbe {
 	}
 }
 
-// countingCosts returns the cost of counting one event of each kind in nanoseconds: the program and the kernel's path
-// to it. A system call costs 115 ns in a loop of getppid, and 130 to 200 ns in servers (docs/decisions/overhead.md).
-// The model error of the estimate is larger than this difference.
-func countingCosts() []float64 {
-	return []float64{sampledCalls: 120, sampledFaults: 50, sampledCache: 40}
+// setCosts sets the cost of counting one event of each kind: the program and the kernel's path to it.
+func (s *sampler) setCosts(c *sampling.EventCosts) {
+	costs := s.counters.Costs
+	for kind, event := range [sampledKinds]sampling.Event{sampledCalls: sampling.Syscall, sampledFaults: sampling.PageFault, sampledCache: sampling.PageCache} {
+		costs[kind] = c.InServers(event)
+	}
 }
 
 // sampler restricts the frequent probes to the windows of a duty cycle. It implements sampling.Programs.
@@ -68,7 +69,8 @@ type sampler struct {
 }
 
 func newSampler(k *kernelSide) *sampler {
-	s := &sampler{kernel: k, counters: sampling.Counters{Costs: countingCosts()}}
+	s := &sampler{kernel: k, counters: sampling.Counters{Costs: make([]float64, sampledKinds)}}
+	s.setCosts(&sampling.EventCosts{})
 	s.wanted.Store(true)
 	s.DutyCycle = sampling.NewDutyCycle(s, k.slots)
 	for _, f := range frequentProbes() {
@@ -164,21 +166,28 @@ func (s *sampler) Count(on bool) {
 	atomic.StoreUint64(&s.kernel.controls[0].Closed, closed)
 }
 
-// Snapshot stores the counters of the thread that each CPU runs. An error means that the CPU is off line.
+// Snapshot stores the counters of the thread that each CPU runs. An error means that the CPU is off line. An idle CPU is
+// left alone: its idle thread has no run time.
 func (s *sampler) Snapshot() {
 	if s.kernel.snapshot == nil {
 		return
 	}
 	for cpu := range s.kernel.cpus {
+		state := &s.kernel.cpus[cpu]
+		if atomic.LoadUint32(&state.Slot) == slotIdle || atomic.LoadUint32(&state.PID) == pidUnknown {
+			continue
+		}
 		_ = s.kernel.snapshot(cpu)
 	}
 }
 
 // CPUTimes reports the CPU time of each slot.
 func (s *sampler) CPUTimes(report func(group int, ns uint64)) {
+	s.kernel.sums.collect()
+	s.kernel.sums.readInflight()
 	for n := range s.kernel.slots {
 		if n < slotFirst || s.kernel.groups.Records[n].Ready != 0 {
-			report(n, s.kernel.ranNS(uint32(n)))
+			report(n, s.kernel.sums.ranNS(n))
 		}
 	}
 }

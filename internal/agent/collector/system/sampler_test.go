@@ -96,9 +96,9 @@ func (k talker) estimate(samples []sample) (calls, variance float64) {
 //
 // False alarms: below 4e-7. The deviation is estimated from twenty windows. One comparison exceeds three deviations with
 // p = 0.0074 (Student's t, 19 degrees of freedom), and that of the steady program 1.96 with p = 0.065. A round
-// contains all of them, and six rounds must fail: (2 * 0.0074 + 0.065)^6 = 3e-7. On a quiet machine an error of a half
-// or a double fails in all rounds. When other programs use all CPUs, the interval is wider. The simulations of
-// internal/agent/sampling detect such an error on any machine.
+// contains all of them, and six rounds must fail: (2 * 0.0074 + 0.065)^6 = 3e-7. An error of a half or a double fails in
+// all rounds, because a round with a bound of 50 % or more does not pass. If two rounds are so wide and none is wrong, the test is
+// skipped, because the machine is too busy.
 func TestSampledCallsAreAsManyAsThePrograms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -123,11 +123,19 @@ func TestSampledCallsAreAsManyAsThePrograms(t *testing.T) {
 		}
 		return all
 	}
-	// compare reports the programs whose estimate differs from the truth by more than its interval.
-	compare := func() (complaints []string) {
+	// compare reports the programs whose estimate differs from the truth by more than its interval. While an interval is so wide
+	// that a half would be in it, it looks longer. tooWide is true if that did not help.
+	compare := func() (complaints []string, tooWide bool) {
 		from := read()
-		time.Sleep(20 * time.Second)
-		to := read()
+		to := from
+		for part := 0; part == 0 || part < 4 && tooWide; part++ {
+			time.Sleep(20 * time.Second)
+			to, tooWide = read(), false
+			for name := range talkers {
+				truth, sigma := to[name].truth-from[name].truth, math.Sqrt(to[name].variance-from[name].variance)
+				tooWide = tooWide || 3*sigma+truth/100 > truth/2
+			}
+		}
 		for name := range talkers {
 			a, b := from[name], to[name]
 			truth, got, sigma := b.truth-a.truth, b.calls-a.calls, math.Sqrt(b.variance-a.variance)
@@ -143,15 +151,22 @@ func TestSampledCallsAreAsManyAsThePrograms(t *testing.T) {
 				complaints = append(complaints, fmt.Sprintf("steady: %.0f calls are reported, were %.0f", got, truth))
 			}
 		}
-		return complaints
+		return complaints, tooWide
 	}
 	// When tests of other packages use all CPUs, a comparison may come late, in a pause of a program. This load ends,
 	// but a wrong estimate stays wrong.
-	const rounds = 6
+	const rounds, wideRounds = 6, 2 // a round takes 20 to 80 seconds
+	wide := 0
 	for round := 1; ; round++ {
-		complaints := compare()
-		if len(complaints) == 0 {
+		complaints, tooWide := compare()
+		if len(complaints) == 0 && !tooWide {
 			break
+		}
+		if tooWide {
+			wide++
+		}
+		if len(complaints) == 0 && (wide >= wideRounds || round == rounds) {
+			t.Skipf("the machine is too busy: the intervals of %d rounds of 80 s have a half in them", wide)
 		}
 		if round == rounds {
 			t.Errorf("in each of %d rounds; at last: %s", rounds, strings.Join(complaints, "; "))
@@ -234,7 +249,9 @@ func TestTheCPUTimeOfARunningGroupIsKnown(t *testing.T) {
 		c.slots.sampler.Snapshot()
 		// If a thread is switched out between the two snapshots, neither contains its last run. The duty cycle waits in
 		// the same way.
-		to = max(to, c.kernel.ranNS(uint32(slot)))
+		c.kernel.sums.collect()
+		c.kernel.sums.readInflight()
+		to = max(to, c.kernel.sums.ranNS(int(slot)))
 		if from == 0 {
 			from = to
 		}
@@ -248,8 +265,9 @@ func TestTheCPUTimeOfARunningGroupIsKnown(t *testing.T) {
 // two snapshots 0.6 ms apart a loop runs 0.6 ms. By ticks of 1 to 10 ms it would run 0 or more than 1 ms.
 //
 // False alarms: none. Pairs between which the CPU switched are left out, and more time than passed on the clock between the
-// beginning of the first snapshot and the end of the second is impossible. If the hypervisor takes the CPU, time is missing,
-// so the lower bound is for the best quarter of the pairs.
+// beginning of the first snapshot and the end of the second is impossible, except for the difference between the clocks of two
+// CPUs: 26 us were seen in a virtual machine. If the hypervisor takes the CPU, time is missing, so the lower bound is for the
+// best quarter of the pairs.
 func TestTheCPUTimeOfARunningThreadIsExact(t *testing.T) {
 	c := start(t, Options{})
 	cmd := job(program(t, "exactly"), "burn", "1h")
@@ -280,7 +298,7 @@ func TestTheCPUTimeOfARunningThreadIsExact(t *testing.T) {
 			if cpu.Switches != switches || cpu.SnapshotSwitches != switches {
 				continue
 			}
-			if ran > most+20*time.Microsecond {
+			if ran > most+200*time.Microsecond {
 				t.Errorf("a loop ran for %v within %v", ran, most)
 			}
 			shares = append(shares, float64(ran)/float64(least))
@@ -308,7 +326,7 @@ func TestProgramsMeasureThemselves(t *testing.T) {
 		t.Errorf("measures again after %v", next)
 	}
 	for _, of := range []sampling.Event{sampling.Syscall, sampling.SyscallExit} {
-		if p := c.overhead.costs[of]; p <= 0 || p > 10*time.Microsecond {
+		if p := c.overhead.costs.Program[of]; p <= 0 || p > 10*time.Microsecond {
 			t.Errorf("%s: a program of %v", of, p)
 		}
 	}
@@ -364,8 +382,8 @@ func TestASlotThatWasNeverReadEndsItsCycle(t *testing.T) {
 		t.Fatalf("%d slots, want those of the collector, that of the group and that of the process", s.Len())
 	}
 	for range 2 {
-		k.rows[slotFirst].Calls[0] += 1000
-		s.kernel.sum(slotFirst, &s.Get(slotFirst).raw)
+		k.count(0, slotFirst).Calls[0] += 1000
+		s.readRows()
 		time.Sleep(sampling.Period / 20) // half of a window
 		s.endCycle()
 	}

@@ -6,9 +6,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +22,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/collector"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // The scale of a scrape in these tests.
@@ -41,7 +46,7 @@ func populated(t testing.TB, cpus, workloads, called int) *Collector {
 		slot := slotFirst + w
 		k.group(slot, uint32(100+w), fmt.Sprintf("worker%03d", w))
 		for cpu := range cpus {
-			r := &k.rows[cpu*k.slots+slot]
+			r := k.count(cpu, slot)
 			for _, nr := range named[:called] {
 				r.Calls[nr] = uint64(nr + cpu + 1)
 			}
@@ -77,13 +82,31 @@ func (s scaled) Collect(_ context.Context, emit func(prometheus.Metric)) error {
 	return s.scrapeOnce(emit)
 }
 
+// BenchmarkUpdate measures the reading of the maps on 256 CPUs, after each workload has run on some of them.
 func BenchmarkUpdate(b *testing.B) {
-	c := populated(b, scaleCPUs, scaleWorkloads, scaleCalls)
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := c.slots.update(time.Now()); err != nil {
-			b.Fatal(err)
-		}
+	const cpus = 256
+	c := populated(b, cpus, scaleWorkloads, 40)
+	if err := c.slots.update(time.Now()); err != nil {
+		b.Fatal(err)
+	}
+	for _, each := range []int{0, 4, 32, cpus} {
+		b.Run(fmt.Sprintf("on%dCPUs", each), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				for w := range scaleWorkloads {
+					for i := range each {
+						r := c.kernel.count((i*cpus/each+w)%cpus, slotFirst+w)
+						r.Calls[i%40]++
+						r.RunNS += 1000
+					}
+				}
+				b.StartTimer()
+				if err := c.slots.update(time.Now()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
@@ -143,7 +166,7 @@ func TestAScrapeAllocatesLittle(t *testing.T) {
 // Calls without a name share one series: a duplicate series would be rejected and lost.
 func TestCallsWithoutANameShareOneSeries(t *testing.T) {
 	c := populated(t, 1, 1, 1)
-	r := &c.kernel.rows[slotFirst]
+	r := c.kernel.count(0, slotFirst)
 	r.Calls[500], r.Calls[509], r.Calls[callOther] = 3, 4, 5
 	if err := c.slots.update(time.Now()); err != nil {
 		t.Fatal(err)
@@ -188,6 +211,39 @@ func BenchmarkDetect(b *testing.B) {
 					c.members.detect(c.kernel, w, slots)
 				}
 			}
+		})
+	}
+}
+
+// BenchmarkLook measures a look that does not find the busiest thread, and so also lists the threads: of a small server,
+// and of one with as many threads as are followed. This process is the one that is looked at.
+func BenchmarkLook(b *testing.B) {
+	for _, threads := range []int{5, maxFollowed} {
+		b.Run(strconv.Itoa(threads), func(b *testing.B) {
+			var begun sync.WaitGroup
+			done := make(chan struct{})
+			defer close(done)
+			for range threads {
+				begun.Add(1)
+				go func() {
+					runtime.LockOSThread() // the thread ends with the goroutine
+					begun.Done()
+					<-done
+				}()
+			}
+			begun.Wait()
+			w := &busy{of: &workload.Workload[counts]{}, cpus: math.MaxInt32, pids: []int{os.Getpid()}}
+			l := busiest{proc: hostfs.At("/proc"), clock: sinceBoot}
+			var used time.Duration
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			for b.Loop() {
+				began := threadTime()
+				l.look([]*busy{w})
+				used += threadTime() - began
+			}
+			b.ReportMetric(float64(used.Microseconds())/float64(b.N), "cpu-us/op")
+			b.ReportMetric(float64(len(l.crowds[w.of].followed)), "threads")
 		})
 	}
 }

@@ -60,10 +60,10 @@ type slot struct {
 	counts        // reported counts
 	raw       row // counts of the kernel side
 	estimator sampling.Estimator
-	gauge     gauge            // processes, threads and memory as of this scrape
-	watched   *watched         // set if the slot is for one process
-	isBase    bool             // children of a watched process get this slot
-	before    [rowWords]uint64 // raw at the last call of Moved
+	gauge     gauge    // processes, threads and memory as of this scrape
+	watched   *watched // set if the slot is for one process
+	isBase    bool     // children of a watched process get this slot
+	moved     bool     // something was counted since the last call of Moved
 }
 
 // InUse implements attribution.Member.
@@ -71,8 +71,8 @@ func (sl *slot) InUse() bool { return sl.gauge.Threads > 0 || sl.gauge.Exiting >
 
 // Moved implements attribution.Member.
 func (sl *slot) Moved() bool {
-	moved := sl.before != *sl.raw.words()
-	sl.before = *sl.raw.words()
+	moved := sl.moved
+	sl.moved = false
 	return moved
 }
 
@@ -123,10 +123,7 @@ func (s *slots) refresh(now time.Time) error {
 // update does the same without a pass over the tasks.
 func (s *slots) update(now time.Time) error {
 	s.Adopt(now)
-	for sl := range s.All() {
-		s.read(sl)
-		sl.isBase = false
-	}
+	s.read()
 	s.Promote(now)
 	for sl := range s.All() {
 		if sl.watched == nil {
@@ -157,21 +154,37 @@ func (s *slots) estimated(sl *slot) *slot {
 	return sl
 }
 
-func (s *slots) read(sl *slot) {
-	s.kernel.sum(sl.Number, &sl.raw)
-	sl.report(s.sampler.Fraction())
-	if len(s.kernel.times) == len(s.kernel.rows) {
-		s.kernel.sumTimes(sl.Number, &sl.times)
+// read reads the counts and gauges of all slots.
+func (s *slots) read() {
+	s.readCounts()
+	for sl := range s.All() {
+		sl.cpu.divide(sl.RunNS, sl.UserNS, sl.SysNS)
+		sl.gauge = s.kernel.gauges[sl.Number]
+		sl.isBase = false
 	}
-	sl.cpu.divide(sl.RunNS, sl.UserNS, sl.SysNS)
-	sl.gauge = s.kernel.gauges[sl.Number]
 }
 
-// readCounts reads the counts of all slots.
-func (s *slots) readCounts() {
+// readRows reads what the kernel side has counted.
+func (s *slots) readRows() {
+	s.kernel.sums.readRows()
 	for sl := range s.All() {
-		s.kernel.sum(sl.Number, &sl.raw)
-		sl.report(s.sampler.Fraction())
+		s.hold(sl)
+	}
+}
+
+func (s *slots) hold(sl *slot) (counted bool) {
+	counted = s.kernel.sums.hold(sl.Number, &sl.raw, &sl.times)
+	sl.moved = sl.moved || counted
+	return counted
+}
+
+// readCounts does the same, and reports the counts.
+func (s *slots) readCounts() {
+	s.kernel.sums.readRows()
+	for sl := range s.All() {
+		if s.hold(sl) || sl.estimator.Sampled() {
+			sl.report(s.sampler.Fraction())
+		}
 	}
 }
 

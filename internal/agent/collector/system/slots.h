@@ -94,6 +94,15 @@ static __always_inline struct row *row_of(struct cpu_state *state)
 	return state ? bpf_map_lookup_elem(&rows, &state->row) : NULL;
 }
 
+/* Makes user space read a row. User space reads the row of a CPU's slot each time, until the CPU has another slot. So a
+ * slot is touched when it becomes that of the CPU, and not at each event. Stores before this one must not come after it,
+ * because user space may read the row between the two. */
+static __always_inline void touch(struct cpu_state *state, u32 slot)
+{
+	asm volatile("" ::: "memory");
+	state->touched[slot % MARKS] = 1;
+}
+
 static __always_inline u16 *pid_slot(u32 tgid)
 {
 	u32 page = tgid / PIDS_PER_PAGE;

@@ -15,6 +15,7 @@
 #include "faults.h"
 #include "metering.h"
 #include "processes.h"
+#include "remote.h"
 #include "resident.h"
 #include "running.h"
 #include "slots.h"
@@ -49,12 +50,11 @@ static __always_inline void add_used(struct row *row, struct cpu_state *state,
 /* Makes this CPU count into a slot: that of the thread that is about to run, or that runs under a new name. */
 static __always_inline void set_slot(struct cpu_state *state, struct task_struct *task, u32 slot)
 {
-	u32 cpu = bpf_get_smp_processor_id();
-
 	if (slot >= slots)
 		slot = SLOT_OTHER;
+	state->row = state->first_row + slot;
 	state->slot = slot;
-	state->row = cpu * slots + slot;
+	touch(state, slot);
 	if (count_errors) {
 		u64 *base = bpf_map_lookup_elem(&base_of, &slot);
 
@@ -276,10 +276,12 @@ static __always_inline int on_exec(struct task_struct *task)
 	u32 call = BPF_CORE_READ(regs, orig_ax) & (CALLS - 1);
 	struct cpu_state *state = current_state(task);
 	struct row *old = row_of(state), *row;
+	u32 before;
 
 	changed(task->tgid);
 	if (!old)
 		return 0;
+	before = state->slot;
 	move(state, task);
 	row = row_of(state);
 	if (!row)
@@ -290,6 +292,7 @@ static __always_inline int on_exec(struct task_struct *task)
 		 * it may not have been counted. */
 		old->calls[call]--;
 		row->calls[call]++;
+		touch(state, before);
 	}
 	return 0;
 }
@@ -321,17 +324,6 @@ static __always_inline int on_attach(struct task_struct *moved)
 	return 0;
 }
 
-static __always_inline int on_migrate(struct task_struct *task)
-{
-	u16 *slot = pid_slot(task->tgid);
-	u32 i = bpf_get_smp_processor_id() * slots + (slot && *slot < slots ? *slot : SLOT_UNKNOWN);
-	struct row *row = bpf_map_lookup_elem(&rows, &i);
-
-	if (row)
-		row->migrations++;
-	return 0;
-}
-
 static __always_inline int on_fault(u32 mode, unsigned long code)
 {
 	struct row *row = row_of(current_state(bpf_get_current_task_btf()));
@@ -356,6 +348,10 @@ TRACEPOINT(sched_process_fork, on_fork(parent, child), struct task_struct *paren
 TRACEPOINT(sched_process_exec, on_exec(task), struct task_struct *task)
 TRACEPOINT(sched_process_exit, on_thread_exit(task), struct task_struct *task)
 TRACEPOINT(sched_migrate_task, on_migrate(task), struct task_struct *task)
+SEC("tp_btf/mark_victim") int mark_victim(u64 *ctx)
+{
+	return on_oom_kill(ctx[0]);
+}
 TRACEPOINT(cgroup_attach_task, on_attach(moved), void *cgroup, const char *path,
 	   struct task_struct *moved)
 TRACEPOINT(page_fault_user, METERED(METER_FAULT, on_fault(0, code)), unsigned long address,
@@ -366,29 +362,19 @@ TRACEPOINT(mm_filemap_add_to_page_cache, on_cache(CACHE_INSERTION, pages_of(foli
 TRACEPOINT(writeback_dirty_folio, on_cache(CACHE_DIRTY_PAGE, pages_of(folio)), void *folio)
 TRACEPOINT(writeback_dirty_page, on_cache(CACHE_DIRTY_PAGE, 1))
 TRACEPOINT(block_dirty_buffer, on_frequent_cache(CACHE_DIRTY_BUFFER, 1))
-TRACEPOINT(mm_filemap_get_pages,
-	   METERED(METER_CACHE, on_frequent_cache(CACHE_ACCESS, last - first + 1)), void *mapping,
-	   unsigned long first, unsigned long last)
+TRACEPOINT(mm_filemap_get_pages, METERED(METER_CACHE, on_get_pages(mapping, first, last)),
+	   struct address_space *mapping, unsigned long first, unsigned long last)
 
-/* TEEMon counts page-cache accesses by a kprobe on mark_page_accessed. Not all kernels allow hooks on functions. */
-SEC("fentry/folio_mark_accessed") int folio_mark_accessed_fentry(void *ctx)
+SEC("fentry/filemap_read")
+int BPF_PROG(filemap_read_fentry, struct kiocb *call, struct iov_iter *to)
 {
-	return METERED(METER_CACHE, on_frequent_cache(CACHE_ACCESS, 1));
+	return METERED(METER_CACHE, on_read(call, to));
 }
 
-SEC("fentry/mark_page_accessed") int mark_page_accessed_fentry(void *ctx)
+SEC("kprobe/filemap_read") int filemap_read_kprobe(struct pt_regs *regs)
 {
-	return METERED(METER_CACHE, on_frequent_cache(CACHE_ACCESS, 1));
-}
-
-SEC("kprobe/folio_mark_accessed") int folio_mark_accessed_kprobe(void *ctx)
-{
-	return METERED(METER_CACHE, on_frequent_cache(CACHE_ACCESS, 1));
-}
-
-SEC("kprobe/mark_page_accessed") int mark_page_accessed_kprobe(void *ctx)
-{
-	return METERED(METER_CACHE, on_frequent_cache(CACHE_ACCESS, 1));
+	return METERED(METER_CACHE,
+		       on_read((void *)BPF_CORE_READ(regs, di), (void *)BPF_CORE_READ(regs, si)));
 }
 
 const volatile u64 sample_period = 1; /* events between two overflows of a counter */
@@ -427,8 +413,11 @@ static __always_inline void snapshot(struct task_struct *task)
 		return;
 	if (state->pid == PID_UNKNOWN) {
 		/* The thread ran when the programs were attached and has not been switched out since. */
-		state->slot = slot_of(task);
-		state->row = cpu * slots + state->slot;
+		u32 slot = slot_of(task);
+
+		state->row = state->first_row + slot;
+		state->slot = slot;
+		touch(state, slot);
 		state->nvcsw = task->nvcsw;
 		read_counters(&state->start, task);
 		state->task = (u64)task;

@@ -29,8 +29,9 @@ const (
 	// housekeeping is the interval of refreshes without scrapes, and watchScan the interval with watch rules.
 	housekeeping = 5 * time.Second
 	watchScan    = time.Second
-	// budgetCheck is the interval at which the cost of counting is compared with the budget.
-	budgetCheck = time.Second
+	// budgetCheck is the interval at which the cost of counting is compared with the budget. A load that begins in an interval
+	// fills the next one, so the level changes within a second.
+	budgetCheck = time.Second / 2
 	// costSample is how long the kernel measures the programs' run time after the start.
 	costSample = time.Second
 )
@@ -43,6 +44,7 @@ type Collector struct {
 	probes   *probe.Families
 	sampled  chan struct{}
 	changes  changeLog
+	busiest  busiest
 
 	mu       sync.Mutex // protects the fields below
 	kernel   *kernelSide
@@ -58,7 +60,7 @@ func New(o Options) *Collector {
 	return &Collector{
 		opts: o, families: newFamilies(), probes: probe.NewFamilies(""), sampled: make(chan struct{}),
 		watcher: watcher{rules: o.Watch, proc: hostfs.At(o.Proc), names: cgroup.Naming(o.Cgroup)}, members: members{proc: hostfs.At(o.Proc), detector: o.Detector},
-		overhead: newOverhead(o),
+		overhead: newOverhead(o), busiest: busiest{proc: hostfs.At(o.Proc), clock: sinceBoot},
 	}
 }
 
@@ -85,7 +87,8 @@ func (c *Collector) Init(context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.kernel, c.slots = k, newSlots(k, c.opts.MaxWorkloads)
-	c.overhead.governor.CPUs = s.cpus
+	c.overhead.governor.CPUs, c.overhead.costs = s.cpus, k.startCosts.costs
+	c.slots.sampler.setCosts(&c.overhead.costs)
 	if err := c.refresh(); err != nil {
 		return errors.Join(err, k.object.Close())
 	}
@@ -139,23 +142,43 @@ func readPIDMax(proc hostfs.Root) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(data)))
 }
 
+var errNotAttached = errors.New("collecting system metrics: the probes are not attached")
+
 // Collect emits the samples of one scrape.
 func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) error {
+	busy, due, err := c.findBusy()
+	if err != nil {
+		return err
+	}
+	if due {
+		c.busiest.look(busy)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.kernel == nil {
-		return errors.New("collecting system metrics: the probes are not attached")
-	}
-	if err := c.refresh(); err != nil {
-		return err
+		return errNotAttached
 	}
 	c.emit(emit)
 	return nil
 }
 
+// findBusy refreshes the slots and returns the workloads whose threads are looked at.
+func (c *Collector) findBusy() (all []*busy, due bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kernel == nil {
+		return nil, false, errNotAttached
+	}
+	if err := c.refresh(); err != nil {
+		return nil, false, err
+	}
+	all, due = c.busiest.plan(c.kernel, c.slots, &c.members)
+	return all, due, nil
+}
+
 // emit emits samples of the values that were last read.
 func (c *Collector) emit(emit emitFunc) {
-	e := emission{c.families, c.probes, c.kernel, c.slots, &c.members, &c.overhead}
+	e := emission{c.families, c.probes, c.kernel, c.slots, &c.members, &c.overhead, c.busiest.ratios}
 	e.emit(emit)
 }
 
@@ -165,7 +188,7 @@ func (c *Collector) refresh() error {
 		return err
 	}
 	c.kernel.followCPUs()
-	c.overhead.govern(c.slots)
+	c.overhead.govern(c.slots, c.last)
 	c.slots.trackMainProcesses(hostfs.At(c.opts.Proc), c.opts.Reads)
 	return c.watcher.scan(c.slots, c.opts.Log)
 }
@@ -217,8 +240,9 @@ func (c *Collector) checkBudget() {
 	if c.kernel == nil || !c.overhead.governor.Limited() || !c.overhead.meter.Due(time.Now()) {
 		return
 	}
+	began := time.Now()
 	c.slots.readCounts()
-	c.overhead.govern(c.slots)
+	c.overhead.govern(c.slots, began)
 }
 
 // refreshIfIdle refreshes the slots unless a scrape has just done so.

@@ -33,6 +33,10 @@ enum pids {
 	PIDS_PER_PAGE = 2048, /* process IDs in one value of slot_of_pid or calls_in_flight */
 };
 
+enum marks {
+	MARKS = 2048, /* slots with a mark of their own; slots beyond share those of others */
+};
+
 enum {
 	CALL_BITS = 9, /* bits of the call number, the low part of a call in flight */
 
@@ -80,7 +84,8 @@ struct row {
 	u64 cache[CACHE_OPS];
 	u64 llc_references;
 	u64 llc_misses;
-	u64 reserved[27];
+	u64 oom_kills;
+	u64 reserved[26];
 };
 
 /* The slots of consecutive process IDs. */
@@ -119,10 +124,11 @@ struct thread_counters {
 
 /* The thread that a CPU runs, and its counters when it was switched in. */
 struct cpu_state {
-	u32 row; /* index into rows: cpu * slots + slot */
+	u32 row; /* index into rows: first_row + slot */
 	u32 slot;
-	u32 pid;     /* of the running thread; PID_UNKNOWN before the first switch */
-	u32 watched; /* the slot belongs to one watched process */
+	u32 first_row; /* of this CPU; user space sets it */
+	u32 pid;       /* of the running thread; PID_UNKNOWN before the first switch */
+	u64 watched;   /* the slot belongs to one watched process */
 	u64 nvcsw;
 	u64 switches; /* context switches on this CPU since attaching */
 	u64 call;     /* the timed call that the thread is in (timing.h); 0: none */
@@ -132,8 +138,13 @@ struct cpu_state {
 	u64 snapshot_switches;		 /* `switches` at the last snapshot */
 	struct thread_counters inflight; /* counters of the running thread at the last snapshot */
 	struct run_time run_times[METERS];
-	u64 clock_lead; /* of the scheduler's clock before bpf_ktime_get_ns; see running.h */
-	u64 clock_cycle; /* value of control.clock_cycle when clock_lead was read. Whole cache lines end here. */
+	u64 clock_lead;	 /* of the scheduler's clock before bpf_ktime_get_ns; see running.h */
+	u64 clock_cycle; /* value of control.clock_cycle when clock_lead was read */
+	/* By slot: not 0 if the row may have counted since user space set the byte to 0. Storing a byte needs no atomic
+	 * operation, because it does not change the bytes beside it. */
+	u8 touched[MARKS];
+	/* The size is a power of two, so that finding the state of a CPU takes a shift. */
+	u8 reserved[1784];
 };
 
 /* The result of one pass of the task iterator. */
@@ -196,6 +207,7 @@ GO_TYPE(system, struct error_key, errorKey);
 GO_VALUES(system, enum calls, );
 GO_VALUES(system, enum slots, );
 GO_VALUES(system, enum pids, );
+GO_VALUES(system, enum marks, );
 GO_VALUES(system, enum fault_reason, );
 GO_VALUES(system, enum cache_op, );
 GO_VALUES(system, enum metered, );

@@ -34,58 +34,6 @@ func (k *kernelSide) iterate() error {
 	return nil
 }
 
-// sum adds up a slot's rows of all CPUs into total, which never decreases. When an exec moves a system call
-// from one slot to another, the first row decreases before the second one increases.
-func (k *kernelSide) sum(slot uint32, total *row) {
-	var now row
-	sum := now.words()
-	for i := int(slot); i < len(k.rows); i += k.slots {
-		for w, v := range k.rows[i].words() {
-			sum[w] += v
-		}
-	}
-	for i := range k.cpus {
-		k.addInflight(&k.cpus[i], slot, &now)
-	}
-	for w, v := range total.words() {
-		if int64(sum[w]-v) > 0 {
-			total.words()[w] = sum[w]
-		}
-	}
-}
-
-// addInflight adds what the running thread of a CPU had used at the last snapshot. If it has been switched out since,
-// the rows include it already.
-func (k *kernelSide) addInflight(cpu *cpuState, slot uint32, now *row) {
-	if cpu.Slot != slot || cpu.PID == pidUnknown || cpu.SnapshotSwitches != cpu.Switches {
-		return
-	}
-	from, to := cpu.Start, cpu.Inflight
-	if to.RunNS < from.RunNS {
-		return
-	}
-	now.RunNS += to.RunNS - from.RunNS
-	now.UserNS += to.UserNS - from.UserNS
-	now.SysNS += to.SysNS - from.SysNS
-	now.DelayNS += to.DelayNS - from.DelayNS
-	now.MinorFaults += to.MinorFaults - from.MinorFaults
-	now.MajorFaults += to.MajorFaults - from.MajorFaults
-}
-
-// ranNS returns the CPU time of a slot, including that of running threads.
-func (k *kernelSide) ranNS(slot uint32) (ns uint64) {
-	for i := int(slot); i < len(k.rows); i += k.slots {
-		ns += k.rows[i].RunNS
-	}
-	for i := range k.cpus {
-		cpu := &k.cpus[i]
-		if cpu.Slot == slot && cpu.PID != pidUnknown && cpu.SnapshotSwitches == cpu.Switches && cpu.Inflight.RunNS > cpu.Start.RunNS {
-			ns += cpu.Inflight.RunNS - cpu.Start.RunNS
-		}
-	}
-	return ns
-}
-
 // runTimes adds up the run times that the programs have measured on all CPUs.
 func (k *kernelSide) runTimes() (sum [sampling.Events]sampling.RunTime) {
 	for cpu := range k.cpus {
@@ -97,18 +45,6 @@ func (k *kernelSide) runTimes() (sum [sampling.Events]sampling.RunTime) {
 	return sum
 }
 
-func (k *kernelSide) sumTimes(slot uint32, total *rowTime) {
-	var now rowTime
-	for i := int(slot); i < len(k.times); i += k.slots {
-		for w, v := range k.times[i].CallNS {
-			now.CallNS[w] += v
-		}
-	}
-	for w, v := range now.CallNS {
-		total.CallNS[w] = max(total.CallNS[w], v)
-	}
-}
-
 // withdrawn lets each program of a cgroup have its own slot again, after the key of their common slot was removed.
 func (k *kernelSide) withdrawn(r *attribution.Record) {
 	_ = k.wholeCgroups.Delete(r.Cgroup) // there may be no entry
@@ -118,14 +54,7 @@ func (k *kernelSide) withdrawn(r *attribution.Record) {
 func (k *kernelSide) clear(sl *slot) error {
 	slot := sl.Number
 	k.bases[slot] = 0
-	for i := int(slot); i < len(k.rows); i += k.slots {
-		k.rows[i] = row{}
-	}
-	if len(k.times) == len(k.rows) {
-		for i := int(slot); i < len(k.times); i += k.slots {
-			k.times[i] = rowTime{}
-		}
-	}
+	k.sums.clear(slot)
 	if sl.watched == nil {
 		return nil
 	}

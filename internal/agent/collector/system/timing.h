@@ -87,20 +87,24 @@ static __always_inline void end_call(struct cpu_state *state)
  * takes the word and adds the time itself. */
 static __always_inline void add_call_so_far(u32 pid, u32 slot)
 {
-	u32 i = bpf_get_smp_processor_id() * slots + slot;
 	u64 *its = call_of(pid), call, now, ns;
+	struct cpu_state *state = this_cpu();
 	struct row_time *t;
+	u32 i;
 
-	if (!its || !*its)
+	if (!its || !*its || !state)
 		return;
 	call = *its;
 	now = bpf_ktime_get_ns();
 	ns = timed(call, now);
+	i = state->first_row + slot;
 	t = bpf_map_lookup_elem(&times, &i);
 	if (!t || !call || now - ns < control.timing_since)
 		return;
-	if (__sync_val_compare_and_swap(its, call, now << CALL_BITS | (call & (CALLS - 1))) == call)
-		__sync_fetch_and_add(&t->call_ns[call & (CALLS - 1)], ns);
+	if (__sync_val_compare_and_swap(its, call, now << CALL_BITS | (call & (CALLS - 1))) != call)
+		return;
+	__sync_fetch_and_add(&t->call_ns[call & (CALLS - 1)], ns);
+	touch(state, slot);
 }
 
 #endif

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 )
 
 // startDoorway starts and watches a program that executes an instruction of its own in place of the one in the
@@ -87,8 +85,8 @@ func TestProcessesThatDoNotUseTheVDSOAreCountedByCalls(t *testing.T) {
 		t.Fatal("no breakpoint is set")
 	}
 	n := numbers(t, app.do(t, "ecall 300 2 1"))
-	scrape(t, b)                                                             // the first scrape starts the wait
-	b.now = func() time.Time { return time.Now().Add(2 * process.NameWait) } // the wait is over
+	scrape(t, b)                                                         // the first scrape starts the wait
+	b.now = func() time.Time { return time.Now().Add(20 * time.Second) } // the wait is over
 	after := scrape(t, b)
 	grown(t, before, after, ofApp("sdk-elsewhere", n[0], map[string]float64{"app_ocall_print": n[1], "app_ocall_read": n[2]}))
 	for name := range after {

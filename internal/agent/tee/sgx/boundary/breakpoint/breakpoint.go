@@ -212,6 +212,10 @@ func (b *Breakpoints) read(ending *window.File, weight float64) error {
 		p := b.Processes.Known(tgid)
 		if p == nil && !b.Processes.Runs(tgid) {
 			ended = append(ended, tgid)
+			// It ended after the counter was read, perhaps after further entries.
+			if last, err := b.countsOf(tgid); err == nil && last != nil {
+				n = *last
+			}
 		} else if p == nil && n.Enters > 0 {
 			p = b.Processes.Get(tgid)
 		}
@@ -267,8 +271,12 @@ func (b *Breakpoints) Measures(p *process.Process) bool {
 	return s != nil && s.enters && b.file != nil && p.Files[b.file] && len(b.file.Sites) > 0
 }
 
+// entryWait is how long a call of a runtime may take to the ENCLU that enters the enclave: microseconds, unless its thread
+// does not run. On a busy machine with emulated instructions it took more than a second.
+const entryWait = 10 * time.Second
+
 // Counts reports whether the crossings of a process are counted here, and whether that is known. It is unknown
-// for a short time after the process got breakpoints, until it enters an enclave.
+// for some time after the process got breakpoints, until it enters an enclave.
 func (b *Breakpoints) Counts(p *process.Process) (counts, known bool) {
 	s := b.processes[p.TGID]
 	if s == nil {
@@ -281,7 +289,7 @@ func (b *Breakpoints) Counts(p *process.Process) (counts, known bool) {
 		s.asked, s.askedRead = b.Processes.Now(), b.reads
 	}
 	// The counters must have been read since: on a slow machine the time alone can pass between two reads.
-	return false, b.reads > s.askedRead && b.Processes.Now().Sub(s.asked) >= process.NameWait
+	return false, b.reads > s.askedRead && b.Processes.Now().Sub(s.asked) >= entryWait
 }
 
 // Forget forgets a process that has ended, after its counts were read.

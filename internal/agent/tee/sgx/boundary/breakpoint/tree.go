@@ -94,7 +94,7 @@ func (b *Breakpoints) set(tgid uint32, owner *count.Workload) (*tree, error) {
 }
 
 func (b *Breakpoints) setOnce(tgid uint32, address uint64) (*tree, error) {
-	tids, err := b.Processes.Host.Of(tgid).Threads()
+	tids, err := b.Processes.Host.Of(tgid).Threads(0)
 	if err != nil {
 		return nil, err
 	}

@@ -50,6 +50,12 @@ func (f *Functions) takeCalls(key callKey, n uint64, ending *window.File, weight
 		f.Processes.Now().Sub(p.Since) < process.NameWait {
 		return false // its names are not known yet
 	}
+	if p == nil {
+		// It ended after the counter was read, perhaps after further calls.
+		if err := f.Object.Map("calls").Lookup(key, &n); err != nil {
+			f.Log.Debug("reading the last calls of a process", "pid", key.TGID, "error", err)
+		}
+	}
 	f.count(p, key, s, float64(n-f.counted[key])*w)
 	f.counted[key] = n
 	return p == nil

@@ -53,6 +53,12 @@ func (t *timer) take(key callKey, d *duration, ending *window.File, weight float
 		return false
 	}
 	p := t.functions.Processes.Get(key.TGID)
+	if p == nil {
+		// It ended after its durations were read, perhaps after further calls.
+		if err := t.functions.Object.Map("durations").Lookup(key, d); err != nil {
+			t.functions.Log.Debug("reading the last durations of a process", "pid", key.TGID, "error", err)
+		}
+	}
 	if to := t.sumOf(p, key, s); to != nil {
 		for i, n := range d.Bucket {
 			to.Bucket[i] += float64(n-seen.Bucket[i]) * w

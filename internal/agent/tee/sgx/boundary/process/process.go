@@ -21,8 +21,7 @@ import (
 // maxProcesses is the limit of watched processes.
 const maxProcesses = 4096
 
-// NameWait is how long counts of a new process may wait: ECALLs for their names, and calls for the decision
-// whether each crosses the boundary.
+// NameWait is how long the ECALLs of a new process may wait for their names.
 const NameWait = time.Second
 
 // Group attributes a process to its workload. The number of the group is the process ID. Mechanisms count

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"math/bits"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+)
+
+// sums are the sums of each slot's rows over all CPUs. The kernel side marks the rows that it counts into (touch in
+// slots.h). So a reading costs as much as rows have counted since the last one, however many CPUs and slots there are.
+//
+// A row counts as long as its slot is that of its CPU, and is marked at the beginning only. So the slot that each CPU had
+// at the last collection counts as marked.
+type sums struct {
+	kernel *kernelSide
+	slots  []*slotSum // by slot; nil for one that has not counted
+	last   []place    // by CPU
+	read   int        // rows read since the start
+
+	// By row, as kernelSide.rows.
+	rows, times []*copied // nil for a row that was not read
+	ran         []uint64  // its run time at the last collection
+	awaiting    []bool    // it is in waiting
+
+	waiting []uint32 // rows that may have counted since they were last read
+	found   []uint32 // of one CPU in one collection
+	running []uint32 // slots with a thread in flight
+}
+
+// place is where a CPU counted at the last collection.
+type place struct {
+	row      uint32
+	switches uint64
+}
+
+// slotSum is what a slot has counted on all CPUs.
+type slotSum struct {
+	row
+	times    *rowTime       // nil unless calls are timed
+	ran      uint64         // its run time at the last collection
+	inflight threadCounters // what its running threads have used since they were switched in
+	changed  bool           // since the last hold
+}
+
+func newSums(k *kernelSide) *sums {
+	s := &sums{
+		kernel: k, slots: make([]*slotSum, k.slots), last: make([]place, len(k.cpus)), rows: make([]*copied, len(k.rows)),
+		ran: make([]uint64, len(k.rows)), awaiting: make([]bool, len(k.rows)),
+	}
+	if len(k.times) == len(k.rows) {
+		s.times = make([]*copied, len(k.rows))
+	}
+	for cpu := range s.last {
+		s.last[cpu].row = uint32(cpu*k.slots + slotUnknown)
+	}
+	return s
+}
+
+// marks returns the marks of eight slots in each word.
+func (c *cpuState) marks() *[marks / 8]uint64 {
+	return (*[marks / 8]uint64)(unsafe.Pointer(&c.Touched))
+}
+
+// collect finds the rows that may have counted since the last collection, and reads their run time.
+func (s *sums) collect() {
+	for cpu := range s.last {
+		s.takeMarks(cpu)
+		s.addCurrent(cpu)
+		s.readRan()
+	}
+}
+
+// takeMarks finds the rows of a CPU that the kernel side has marked, and removes the marks.
+func (s *sums) takeMarks(cpu int) {
+	s.found = s.found[:0]
+	slots := s.kernel.slots
+	words := s.kernel.cpus[cpu].marks()[:(min(slots, marks)+7)/8]
+	for w := range words {
+		if atomic.LoadUint64(&words[w]) == 0 {
+			continue
+		}
+		for marked := atomic.SwapUint64(&words[w], 0); marked != 0; marked &= marked - 1 {
+			for slot := 8*w + bits.TrailingZeros64(marked)/8; slot < slots; slot += marks {
+				s.found = append(s.found, uint32(cpu*slots+slot))
+			}
+		}
+	}
+}
+
+// addCurrent finds the row that a CPU counted into when the marks were last taken. A CPU that has been idle since has none:
+// if an interrupt has counted there, it is read after the next switch.
+func (s *sums) addCurrent(cpu int) {
+	state, last := &s.kernel.cpus[cpu], s.last[cpu]
+	slot := atomic.LoadUint32(&state.Slot)
+	now := place{uint32(cpu*s.kernel.slots) + slot, atomic.LoadUint64(&state.Switches)}
+	s.last[cpu] = now
+	if (slot == slotIdle || slot == slotUnknown) && now == last {
+		return
+	}
+	s.found = append(s.found, last.row)
+}
+
+// readRan reads the run time of the rows that were found. It comes last: a slot that ran when the marks were taken may have
+// been switched out before the current slot was read.
+func (s *sums) readRan() {
+	for _, row := range s.found {
+		sum, ran := s.slot(row), s.kernel.rows[row].RunNS
+		sum.ran += ran - s.ran[row]
+		s.ran[row] = ran
+		if !s.awaiting[row] {
+			s.awaiting[row] = true
+			s.waiting = append(s.waiting, row)
+		}
+	}
+}
+
+// slot returns the sum of the slot of a row.
+func (s *sums) slot(row uint32) *slotSum {
+	sum := &s.slots[int(row)%s.kernel.slots]
+	if *sum == nil {
+		*sum = &slotSum{}
+		if s.times != nil {
+			(*sum).times = &rowTime{}
+		}
+	}
+	return *sum
+}
+
+// readRows reads the rows that may have counted since they were last read.
+func (s *sums) readRows() {
+	s.collect()
+	for _, row := range s.waiting {
+		s.awaiting[row] = false
+		s.read++
+		sum := s.slot(row)
+		if s.rows[row] == nil {
+			s.rows[row] = &copied{}
+		}
+		if s.rows[row].read(s.kernel.rows[row].words()[:], sum.words()[:]) {
+			sum.changed = true
+		}
+		if s.times == nil {
+			continue
+		}
+		if s.times[row] == nil {
+			s.times[row] = &copied{}
+		}
+		if s.times[row].read(s.kernel.times[row].CallNS[:], sum.times.CallNS[:]) {
+			sum.changed = true
+		}
+	}
+	s.waiting = s.waiting[:0]
+	s.readInflight()
+}
+
+// readInflight reads what running threads had used at the last snapshot. If a CPU has switched since, its rows include it
+// already. So the rows are read first.
+func (s *sums) readInflight() {
+	for _, slot := range s.running {
+		if sum := s.slots[slot]; sum != nil {
+			sum.inflight, sum.changed = threadCounters{}, true
+		}
+	}
+	s.running = s.running[:0]
+	for i := range s.kernel.cpus {
+		cpu := &s.kernel.cpus[i]
+		from, to := cpu.Start, cpu.Inflight
+		if cpu.PID == pidUnknown || cpu.SnapshotSwitches != cpu.Switches || to.RunNS <= from.RunNS {
+			continue
+		}
+		sum := s.slot(cpu.Slot)
+		sum.changed = true
+		s.running = append(s.running, cpu.Slot)
+		for _, add := range []struct {
+			sum      *uint64
+			from, to uint64
+		}{
+			{&sum.inflight.RunNS, from.RunNS, to.RunNS}, {&sum.inflight.UserNS, from.UserNS, to.UserNS},
+			{&sum.inflight.SysNS, from.SysNS, to.SysNS}, {&sum.inflight.DelayNS, from.DelayNS, to.DelayNS},
+			{&sum.inflight.MinorFaults, from.MinorFaults, to.MinorFaults}, {&sum.inflight.MajorFaults, from.MajorFaults, to.MajorFaults},
+		} {
+			*add.sum += add.to - add.from
+		}
+	}
+}
+
+// hold raises the counts of a slot to the sums that were last read. They never decrease. When an exec moves a system call
+// from one slot to another, the first row decreases before the second one increases. hold reports whether the slot may
+// have counted since the last call.
+func (s *sums) hold(slot uint32, counted *row, times *rowTime) bool {
+	sum := s.slots[slot]
+	if sum == nil || !sum.changed {
+		return false
+	}
+	sum.changed = false
+	now := sum.row
+	now.RunNS += sum.inflight.RunNS
+	now.UserNS += sum.inflight.UserNS
+	now.SysNS += sum.inflight.SysNS
+	now.DelayNS += sum.inflight.DelayNS
+	now.MinorFaults += sum.inflight.MinorFaults
+	now.MajorFaults += sum.inflight.MajorFaults
+	held := counted.words()
+	for w, v := range now.words() {
+		if int64(v-held[w]) > 0 {
+			held[w] = v
+		}
+	}
+	if sum.times != nil {
+		times.CallNS = sum.times.CallNS // only increases
+	}
+	return true
+}
+
+// ranNS returns the run time of a slot at the last collection, including that of running threads.
+func (s *sums) ranNS(slot int) uint64 {
+	if sum := s.slots[slot]; sum != nil {
+		return sum.ran + sum.inflight.RunNS
+	}
+	return 0
+}
+
+// clear sets the rows of a slot to zero. Nothing counts into it any more.
+func (s *sums) clear(slot uint32) {
+	s.slots[slot] = nil
+	for i := int(slot); i < len(s.rows); i += s.kernel.slots {
+		s.ran[i] = 0
+		if s.rows[i] == nil && !s.awaiting[i] {
+			continue
+		}
+		s.rows[i], s.kernel.rows[i] = nil, row{}
+		if s.times != nil {
+			s.times[i], s.kernel.times[i] = nil, rowTime{}
+		}
+	}
+}
+
+// blockWords is the number of words of a cache line.
+const blockWords = 8
+
+// copied is what was last read of a row. Blocks that were always zero are left out, as most are: a program makes few of
+// the system calls.
+type copied struct {
+	used   [(rowWords/blockWords + 63) / 64]uint64 // a bit for each block
+	blocks [][blockWords]uint64
+}
+
+// read adds to the sum what a row has counted since it was last read, and reports whether that is anything.
+func (c *copied) read(row, sum []uint64) (changed bool) {
+	at := 0
+	for b := 0; len(row) >= blockWords; b, row = b+1, row[blockWords:] {
+		now := (*[blockWords]uint64)(row)
+		bit := uint64(1) << (b % 64)
+		if c.used[b/64]&bit == 0 {
+			if now[0]|now[1]|now[2]|now[3]|now[4]|now[5]|now[6]|now[7] == 0 {
+				continue
+			}
+			c.used[b/64] |= bit
+			c.blocks = slices.Insert(c.blocks, at, [blockWords]uint64{})
+		}
+		before, to := &c.blocks[at], (*[blockWords]uint64)(sum[b*blockWords:])
+		at++
+		for w := range before {
+			v := now[w] // read once: the kernel side counts meanwhile
+			to[w] += v - before[w]
+			changed = changed || v != before[w]
+			before[w] = v
+		}
+	}
+	return changed
+}
