@@ -18,9 +18,9 @@ type Severity string
 // The severities, in rising order.
 const (
 	Info   Severity = "info"   // explains something; nothing needs to be done
-	Low    Severity = "low"    // gain up to 5 %
-	Medium Severity = "medium" // gain of 5 to 20 %
-	High   Severity = "high"   // gain of 20 % or more, or the workload is about to fail
+	Low    Severity = "low"    // gain up to 5 %, or CPU time is saved and nothing shows that the throughput would rise
+	Medium Severity = "medium" // gain of at least 5 %
+	High   Severity = "high"   // gain of at least 20 %, or the workload is about to fail
 )
 
 // A Finding is one cause that slows one workload, while it lasts.
@@ -37,11 +37,24 @@ type Finding struct {
 	LastSeen   time.Time  `json:"last_seen"`
 	Evidence   []Evidence `json:"evidence"`
 	Advice     []string   `json:"advice"` // what to change, the most worthwhile first
-	Gain       *Gain      `json:"gain,omitempty"`
-	Explains   []string   `json:"explains,omitempty"` // rules that found its consequences; those findings are not listed
-	NotWhen    []string   `json:"not_when,omitempty"` // conditions under which the conclusion is wrong
-	Sources    []string   `json:"sources"`            // of the rule and its constants
-	Runbook    string     `json:"runbook,omitempty"`  // a file of docs/runbooks
+	Saving     *Saving    `json:"saving,omitempty"`
+	Gain       *Gain      `json:"gain,omitempty"`       // absent where nothing shows what limits the throughput
+	Explains   []string   `json:"explains,omitempty"`   // rules that found its consequences; those findings are not listed
+	NotWhen    []string   `json:"not_when,omitempty"`   // conditions under which the conclusion is wrong
+	Sources    []string   `json:"sources"`              // of the rule and its constants
+	Runbook    string     `json:"runbook,omitempty"`    // a file of docs/runbooks
+	Thresholds []Replaced `json:"thresholds,omitempty"` // of the rule that the configuration has replaced
+	Silence    *Silenced  `json:"silence,omitempty"`    // covers the finding now
+
+	// Adds has the rules of the workload's other findings to whose saving and gain those of this one can be added.
+	Adds []string `json:"adds,omitempty"`
+	// Overlaps has the rules of the workload's other findings that claim the same events or the same time. If such a rule is
+	// in Adds as well, its part is left out here. Otherwise the estimates may be about the same time.
+	Overlaps []string `json:"overlaps,omitempty"`
+	// Unconfirmed is true while only one look has found an open finding. It raises no alert.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
+	// AbsentSince is the time since when an open finding is no longer found. It closes if that lasts.
+	AbsentSince time.Time `json:"absent_since,omitzero"`
 }
 
 // Confidence is how strongly the evidence supports the conclusion.
@@ -65,12 +78,12 @@ type Evidence struct {
 	Query string   `json:"query"`          // the PromQL that shows it
 }
 
-// Gain is the additional throughput without the cause, as a ratio: 0.2 is 20 % more. It is an interval. Amdahl's law
-// bounds its upper end by the time that the cause can take.
-type Gain struct {
-	Low         float64  `json:"low"`
-	High        float64  `json:"high"`
-	Assumptions []string `json:"assumptions"`
+// Replaced is a threshold of a rule that the configuration replaces for the workload.
+type Replaced struct {
+	Name    string  `json:"name"`
+	Value   float64 `json:"value"`
+	Default float64 `json:"default"`
+	Unit    string  `json:"unit"` // as metric names spell it
 }
 
 // ID returns the identifier of a cause at a workload. It is the same in every run.

@@ -16,14 +16,103 @@ func TestAmdahl(t *testing.T) {
 		{3, 7, 19, 19},
 		{0.6, 0.5, 1, 1}, // reversed: the lower bound must not exceed the upper one
 	} {
-		g := Amdahl(c.low, c.high, "a")
+		g := Amdahl("x", c.low, c.high, "a")
 		if math.Abs(g.Low-c.wantLow) > 1e-9 || math.Abs(g.High-c.wantHigh) > 1e-9 {
 			t.Errorf("shares %v to %v: gain %v to %v, want %v to %v", c.low, c.high, g.Low, g.High, c.wantLow, c.wantHigh)
 		}
 	}
 	for _, high := range []float64{0, -1, math.NaN()} {
-		if g := Amdahl(0, high); g != nil {
+		if g := Amdahl("x", 0, high); g != nil {
 			t.Errorf("share %v: gain %+v, want none", high, g)
 		}
+	}
+}
+
+// A saving raises the throughput only where something limits it, and what is sure of it is its lower end.
+func TestSavingRaisesALimitedThroughput(t *testing.T) {
+	s := Saves(0.2, 0.5, "a")
+	if g := s.Gain(1, ""); g != nil {
+		t.Errorf("no limit is known: gain %+v, want none", g)
+	}
+	g := s.Gain(1, "one thread")
+	if g == nil || math.Abs(g.Low-0.25) > 1e-9 || math.Abs(g.High-1) > 1e-9 || g.Sure() != g.Low {
+		t.Fatalf("gain %+v, want 0.25 to 1, of which the lower end is sure", g)
+	}
+	// A wait that was measured is sure to its middle: 35 % of the time is 0.54 more.
+	if w := Amdahl("memory", 0.2, 0.5, "a"); math.Abs(w.Sure()-0.35/0.65) > 1e-9 {
+		t.Errorf("a measured wait of 20 to 50 %%: sure is %v", w.Sure())
+	}
+	for _, c := range []struct {
+		gain   *Gain
+		saving *Saving
+		cores  float64
+		want   Severity
+	}{
+		{g, s, 1, High},
+		{Saves(0.06, 3, "a").Gain(1, "x"), nil, 1, Medium},
+		{Saves(0.02, 9, "a").Gain(1, "x"), nil, 1, Low},
+		{nil, Saves(8, 9, "a"), 10, Low}, // nothing shows that the throughput would rise
+		{nil, Saves(0.05, 9, "a"), 10, Info},
+		{nil, nil, 1, Info},
+	} {
+		if got := SeverityOf(c.gain, c.saving, c.cores); got != c.want {
+			t.Errorf("gain %+v, saving %+v of %v cores: %s, want %s", c.gain, c.saving, c.cores, got, c.want)
+		}
+	}
+}
+
+// The severity of an open finding falls below 0.8 of the least gain only, and rises at once.
+func TestSeverityWhileOpen(t *testing.T) {
+	for _, c := range []struct {
+		was  Severity
+		gain float64 // 0.05 is medium
+		want Severity
+	}{
+		{"", 0.049, Low},
+		{Medium, 0.049, Medium},
+		{Medium, 0.041, Medium},
+		{Medium, 0.039, Low},
+		{High, 0.159, Medium},
+		{High, 0.161, High},
+		{Low, 0.3, High},
+		{High, 0.001, Info},
+	} {
+		share := c.gain / (1 + c.gain)
+		if got := SeverityWhile(c.was, Amdahl("x", share, share, "a"), nil, 1); got != c.want {
+			t.Errorf("open as %q with a gain of %v: %s, want %s", c.was, c.gain, got, c.want)
+		}
+	}
+}
+
+// Savings of one workload never exceed the cores that it uses. The certain parts stay, and what is uncertain becomes narrower.
+func TestSavingsFitIntoTheCores(t *testing.T) {
+	for _, c := range []struct {
+		cores    float64
+		all      [][2]float64
+		want     [][2]float64
+		narrowed bool
+	}{
+		{1, [][2]float64{{0.1, 0.4}, {0.2, 0.6}}, [][2]float64{{0.1, 0.4}, {0.2, 0.6}}, false},
+		{1, [][2]float64{{0.1, 0.8}, {0.2, 0.9}}, [][2]float64{{0.1, 0.45}, {0.2, 0.55}}, true}, // 0.7 are left for 1.4
+		{0.3, [][2]float64{{0.2, 0.2}, {0.4, 1}}, [][2]float64{{0.1, 0.1}, {0.2, 0.2}}, true},   // even the certain parts are too much
+		{math.NaN(), [][2]float64{{1, 2}, {3, 4}}, [][2]float64{{1, 2}, {3, 4}}, false},         // the CPU time is not known
+	} {
+		var savings []*Saving
+		for _, s := range c.all {
+			savings = append(savings, Saves(s[0], s[1], "a"))
+		}
+		if got := FitSavings(c.cores, savings); got != c.narrowed {
+			t.Errorf("%v of %v cores: changed %v", c.all, c.cores, got)
+		}
+		for i, s := range savings {
+			if math.Abs(s.Low-c.want[i][0]) > 1e-9 || math.Abs(s.High-c.want[i][1]) > 1e-9 {
+				t.Errorf("%v of %v cores: %d is %v to %v, want %v", c.all, c.cores, i, s.Low, s.High, c.want[i])
+			}
+		}
+	}
+	// Shares of 0.5 and 0.9 exceed 0.95 of the time. Without a certain part they become 0.339 and 0.611.
+	gains := []*Gain{Amdahl("x", 0, 0.5, "a"), Amdahl("x", 0, 0.9, "a")}
+	if !FitGains(gains) || math.Abs(gains[0].High-0.5134) > 1e-3 || math.Abs(gains[1].High-1.5682) > 2e-3 {
+		t.Errorf("gains of %v and %v", gains[0].High, gains[1].High)
 	}
 }

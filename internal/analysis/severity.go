@@ -27,16 +27,41 @@ func (s Severity) LeastGain() float64 {
 // AtLeast reports whether s is as severe as other, or more.
 func (s Severity) AtLeast(other Severity) bool { return s.LeastGain() >= other.LeastGain() }
 
-// SeverityOf returns the severity of a gain by its middle. A gain below 1 %, and an unknown one, is info.
-func SeverityOf(g *Gain) Severity {
+// SeverityOf returns the severity of what is sure of a gain. Without a gain, CPU time that is saved is low from 1 % of the
+// cores that the workload uses. Everything else is info.
+func SeverityOf(g *Gain, s *Saving, cores float64) Severity {
+	return severityOf(g, s, cores, 1)
+}
+
+// severityOf is [SeverityOf] for a part of the least gains.
+func severityOf(g *Gain, s *Saving, cores, part float64) Severity {
 	if g != nil {
-		for _, s := range []Severity{High, Medium, Low} {
-			if g.Mid() >= s.LeastGain() {
-				return s
+		for _, severity := range []Severity{High, Medium, Low} {
+			if g.Sure() >= part*severity.LeastGain() {
+				return severity
 			}
 		}
 	}
+	if s != nil && s.Low > 0 && s.Low >= part*leastLow*cores {
+		return Low
+	}
 	return Info
+}
+
+// Closing is the part of a threshold below which a finding that the threshold has opened ends.
+const Closing = 0.8
+
+// SeverityWhile is [SeverityOf] for a finding that was open with another severity. It falls only when the gain is clearly
+// below the least gain of that severity. An empty severity means that the finding was not open.
+func SeverityWhile(was Severity, g *Gain, s *Saving, cores float64) Severity {
+	now := SeverityOf(g, s, cores)
+	if was == "" || now.AtLeast(was) {
+		return now
+	}
+	if kept := severityOf(g, s, cores, Closing); !kept.AtLeast(was) {
+		return kept
+	}
+	return was
 }
 
 // Weight is the factor of a gain in the ranking. It is 0 for an unknown confidence.

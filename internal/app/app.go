@@ -27,6 +27,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/collector/sandbox"
 	"github.com/teescope/teescope/internal/agent/threads"
 	"github.com/teescope/teescope/internal/analysis/rules"
+	"github.com/teescope/teescope/internal/analysis/threshold"
 	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/lib/privilege"
 	"github.com/teescope/teescope/internal/lib/service"
@@ -60,6 +61,20 @@ func Agent(ctx context.Context, o Options) error {
 	tuneMemory(0, agentMemory)
 	p := newProgram(o)
 	p.agent()
+	p.confine(privilege.Agent)
+	return p.run(ctx)
+}
+
+// RecordAgent is an agent with one client, record, which asks for metrics at the begin and the end of each phase too. So
+// there is no limit for it.
+func RecordAgent(ctx context.Context, o Options) error {
+	if err := privilege.Check(o.Binary); err != nil {
+		return err
+	}
+	tuneMemory(0, agentMemory)
+	p := newProgram(o)
+	p.agent()
+	p.web.Frugal = false
 	p.confine(privilege.Agent)
 	return p.run(ctx)
 }
@@ -171,21 +186,33 @@ func (p *program) server() error {
 	p.collectors = append(p.collectors, prom.NewTargets(db))
 	p.add(db, evaluated.Hub, db.Reloader(), stored)
 	if c.Analysis.Enabled {
-		p.analyse(db)
+		return p.analyse(db)
 	}
 	return nil
 }
 
 // analyse adds the analysis of the database. It is initialised after the database and stops before it.
-func (p *program) analyse(db *prom.Server) {
+func (p *program) analyse(db *prom.Server) error {
 	c := p.Config
+	overrides, err := threshold.ParseAll(c.Analysis.Thresholds, rules.All())
+	if err != nil {
+		return fmt.Errorf("analysis.thresholds: %w", err)
+	}
 	a := findings.New(findings.Options{
-		Source: db.Source().While(p.status.Stores), Name: p.host, Rules: rules.All(), Interval: c.Analysis.Interval, Window: c.Analysis.Window,
-		Scrape: c.Interval, Keep: db, File: filepath.Join(c.DataDir, "findings.json"), Tell: sendFindings(p.hub),
+		Source: db.Source().While(p.status.Stores), Name: p.host, Rules: rules.All(), Overrides: overrides, Interval: c.Analysis.Interval, Window: c.Analysis.Window,
+		Scrape: c.Interval, Keep: db, File: filepath.Join(c.DataDir, "findings.json"),
+		SilenceFile: filepath.Join(c.DataDir, "silences.json"), Tell: sendFindings(p.hub),
 		Log: p.Log.With("part", "analysis"),
 	})
 	p.collectors, p.web.Findings = append(p.collectors, a), a
 	p.add(a)
+	return nil
+}
+
+// CheckThreshold checks one value of the key analysis.thresholds.
+func CheckThreshold(value string) error {
+	_, err := threshold.Parse(value, rules.All())
+	return err
 }
 
 // self answers the scrapes of this process. The database starts to scrape after run has set the exposition.

@@ -5,6 +5,8 @@ package app
 import (
 	"os"
 	"runtime/debug"
+
+	"github.com/teescope/teescope/internal/lib/trim"
 )
 
 // Soft limits of the Go heap, in bytes. They are far above normal use, because a limit near the live heap makes the
@@ -22,9 +24,11 @@ const gcPercent = 50
 // queries allocate faster than it collects. The rest is room for that.
 const collectorShare = 7.0 / 8
 
-// tuneMemory sets the wanted memory limit, or the default limit when wanted is 0. GOGC and GOMEMLIMIT in the
+// tuneMemory sets the wanted memory limit, or the default limit when wanted is 0, and keeps unused pages of the program out
+// of memory. GOGC and GOMEMLIMIT in the
 // environment take precedence over the defaults.
 func tuneMemory(wanted, limit int64) {
+	trim.Sparse()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

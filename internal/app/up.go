@@ -55,6 +55,7 @@ func Up(ctx context.Context, o Options, parts Parts) error {
 	}
 	defer end()
 	debug.SetGCPercent(gcPercent)
+	trim.Sparse()
 	s := supervisor.New(supervisor.Options{
 		Parts: []supervisor.Part{
 			{Name: partAgent, Args: parts.Agent, Listens: true},

@@ -82,7 +82,7 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 	var windows []window.Stat
 	if a.Windows {
 		var problems []query.Problem
-		windows, problems = window.Compute(ctx, source, result.At, window.Options{Window: result.Window})
+		windows, problems = window.ComputeEach(ctx, result.Sources(), result.At, window.Options{Window: result.Window})
 		windows = slices.DeleteFunc(windows, func(s window.Stat) bool { return a.Workload != "" && s.Workload != a.Workload })
 		result.Problems = append(result.Problems, problems...)
 	}

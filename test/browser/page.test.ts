@@ -10,15 +10,23 @@ import { freePort, Processes, sleep, startLoad, startRedis, startTeescope, type 
 const processes = new Processes();
 const tabs = new Tabs();
 let teescope: Teescope;
-/** Milliseconds from the start of teescope to the first chart with data, for each attempt. */
-const firstChartMs: number[] = [];
+/** An attempt: milliseconds from the start of teescope to the first chart with data, and of a later visit to the same chart. */
+interface FirstLook {
+  chart: number;
+  visit: number;
+}
+const looks: FirstLook[] = [];
 /**
- * False alarms: below 6e-7. An attempt takes 0.9 s on a quiet machine. It takes more than 2 s in fewer than 1 of 5
- * attempts while a compiler uses both processors, and nine in a row must: 0.2^9 = 5e-7. A start that takes more than
- * twice as long as today fails in all attempts.
+ * The difference is the time for which teescope lets a user wait: its start and its first two scrapes. The time in which a
+ * busy or slow machine draws any page is left out.
  */
-const ATTEMPTS = 9;
-const GOAL_MS = 2000;
+const waited = ({ chart, visit }: FirstLook): number => chart - visit;
+/**
+ * False alarms: below 6e-7. The difference exceeds the goal in 3 of 10 attempts while other programs keep 12 threads busy
+ * on two processors, and twelve in a row must: 0.3^12 = 5e-7. A start that takes twice as long fails in all attempts.
+ */
+const ATTEMPTS = 12;
+const GOAL_MS = 1500;
 
 beforeAll(async () => {
   await tabs.launch();
@@ -33,12 +41,16 @@ beforeAll(async () => {
       teescope = await startTeescope(processes, port, processes.folder());
     });
     await page.waitForSelector(chart("syscalls-by-workload"));
-    firstChartMs.push(Date.now() - teescope.startedAt);
-    if (Math.min(...firstChartMs) < GOAL_MS || firstChartMs.length === ATTEMPTS) break;
+    const look = { chart: Date.now() - teescope.startedAt, visit: Date.now() };
+    await tabs.close();
+    await (await tabs.visit()).waitForSelector(chart("syscalls-by-workload"));
+    look.visit = Date.now() - look.visit;
+    looks.push(look);
+    if (waited(look) < GOAL_MS || looks.length === ATTEMPTS) break;
     await tabs.close();
     await teescope.stop();
   }
-});
+}, ATTEMPTS * 15_000);
 
 afterAll(async () => {
   await tabs.quit();
@@ -53,9 +65,9 @@ async function textOf(page: Page, selector: string): Promise<string> {
 }
 
 describe("the first look", () => {
-  it("draws a rate within two seconds of the start of teescope", () => {
-    process.stdout.write(`first chart with data ${firstChartMs.join(", ")} ms after the start of teescope\n`);
-    expect(Math.min(...firstChartMs)).toBeLessThan(GOAL_MS);
+  it("waits at most 1.5 seconds for the first rate after the start of teescope", () => {
+    process.stdout.write(`first chart with data, and a later visit: ${looks.map((l) => `${l.chart} ${l.visit}`).join(", ")} ms\n`);
+    expect(Math.min(...looks.map(waited))).toBeLessThan(GOAL_MS);
   });
 
   it("gives the verdict first", async () => {
@@ -143,11 +155,14 @@ describe("time", () => {
     await over.hover(); // waits until its position is stable
     const box = await over.boundingBox();
     if (!box) throw new Error("the chart has no place");
+    const entries = await page.evaluate(() => history.length);
     await page.mouse.move(box.x + box.width * 0.5, box.y + box.height / 2);
     await page.mouse.down();
     await page.mouse.move(box.x + box.width * 0.9, box.y + box.height / 2, { steps: 4 });
     await page.mouse.up();
     await queryString(page).toMatch(/^\?page=system&from=/);
+    // The other charts do not zoom too, each with an entry of its own.
+    expect(await page.evaluate(() => history.length)).toBe(entries + 1);
     await page.goBack();
     await queryString(page).toBe("?page=system");
   });

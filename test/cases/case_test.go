@@ -65,11 +65,16 @@ type want struct {
 	Workload *string           `yaml:"workload"`
 	Severity analysis.Severity `yaml:"severity"`
 	Cause    string            `yaml:"cause"` // a substring
-	Gain     *struct {
-		Contains *float64 `yaml:"contains"`
-		AtLeast  *float64 `yaml:"at_least"` // the lower end
-		AtMost   *float64 `yaml:"at_most"`  // the upper end
-	} `yaml:"gain"`
+	Gain     *interval         `yaml:"gain"`
+	Saving   *interval         `yaml:"saving"` // in cores
+}
+
+// interval is what a case expects of an estimate.
+type interval struct {
+	None     bool     `yaml:"none"` // there is no estimate: nothing limits the throughput
+	Contains *float64 `yaml:"contains"`
+	AtLeast  *float64 `yaml:"at_least"` // the lower end
+	AtMost   *float64 `yaml:"at_most"`  // the upper end
 }
 
 // UnmarshalYAML implements yaml.Unmarshaler: "none" or a finding.
@@ -81,7 +86,7 @@ func (w *want) UnmarshalYAML(node *yaml.Node) error {
 		return nil
 	}
 	for i := 0; i < len(node.Content); i += 2 { // Decode of a node does not refuse unknown keys
-		if key := node.Content[i].Value; !slices.Contains([]string{"rule", "workload", "severity", "cause", "gain"}, key) {
+		if key := node.Content[i].Value; !slices.Contains([]string{"rule", "workload", "severity", "cause", "gain", "saving"}, key) {
 			return fmt.Errorf("line %d: want has no key %q", node.Content[i].Line, key)
 		}
 	}
@@ -282,21 +287,29 @@ func (w want) compare(f analysis.Finding, wrong func(string, ...any)) {
 	if !strings.Contains(f.Cause, w.Cause) {
 		wrong("%s: the cause %q does not say %q", f.Rule, f.Cause, w.Cause)
 	}
-	if w.Gain == nil {
-		return
+	if w.Gain != nil {
+		w.Gain.compare(f.Rule+": the gain", f.Gain != nil, gain(f), f.Gain, wrong)
 	}
-	if f.Gain == nil {
-		wrong("%s: no gain", f.Rule)
-		return
+	if w.Saving != nil {
+		var both *analysis.Gain
+		if f.Saving != nil {
+			both = &analysis.Gain{Low: f.Saving.Low, High: f.Saving.High}
+		}
+		w.Saving.compare(f.Rule+": the saving", f.Saving != nil, fmt.Sprintf("%+v", f.Saving), both, wrong)
 	}
-	if x := w.Gain.Contains; x != nil && (f.Gain.Low > *x || *x > f.Gain.High) {
-		wrong("%s: the gain %s does not contain %.3g", f.Rule, gain(f), *x)
-	}
-	if x := w.Gain.AtLeast; x != nil && f.Gain.Low < *x {
-		wrong("%s: the gain %s begins below %.3g", f.Rule, gain(f), *x)
-	}
-	if x := w.Gain.AtMost; x != nil && f.Gain.High > *x {
-		wrong("%s: the gain %s ends above %.3g", f.Rule, gain(f), *x)
+}
+
+func (i interval) compare(what string, is bool, text string, got *analysis.Gain, wrong func(string, ...any)) {
+	switch {
+	case i.None != !is:
+		wrong("%s is %s, and none expected is %t", what, text, i.None)
+	case !is:
+	case i.Contains != nil && (got.Low > *i.Contains || *i.Contains > got.High):
+		wrong("%s %s does not contain %.3g", what, text, *i.Contains)
+	case i.AtLeast != nil && got.Low < *i.AtLeast:
+		wrong("%s %s begins below %.3g", what, text, *i.AtLeast)
+	case i.AtMost != nil && got.High > *i.AtMost:
+		wrong("%s %s ends above %.3g", what, text, *i.AtMost)
 	}
 }
 

@@ -286,3 +286,33 @@ func answered(r engine.Result) map[string]bool {
 	}
 	return queries
 }
+
+// TestASilentAgentIsNamed: a report says that an agent did not answer, how often, and since when.
+func TestASilentAgentIsNamed(t *testing.T) {
+	c := positives(t)[0]
+	step := time.Duration(c.Interval)
+	n := int(c.At / c.Interval)
+	since := c.end().Add(-9 * step).UTC().Format("15:04:05")
+	for values, want := range map[string]string{
+		fmt.Sprintf("1x%d 0x8", n-9):     "the agent did not answer 9 of .* scrapes, and none since " + since + " UTC",
+		fmt.Sprintf("1x%d 0x1 1x5", n-8): "the agent did not answer 2 of .* scrapes$",
+		fmt.Sprintf("0x%d", n):           "the agent did not answer .* scrapes, and none in this window$",
+		fmt.Sprintf("1x%d", n):           "",
+	} {
+		silent := c
+		silent.Input = append(slices.Clone(c.Input), series{`up{job="teescope"}`, values})
+		r, err := silent.evaluate(rules.All())
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := ""
+		for _, p := range r.Problems {
+			if strings.Contains(p.Error, "did not answer") {
+				said += p.Error
+			}
+		}
+		if (want == "") != (said == "") || !regexp.MustCompile(want).MatchString(said) {
+			t.Errorf("up %s: %q, want %q", values, said, want)
+		}
+	}
+}

@@ -25,7 +25,7 @@ func loud(name string, from float64, severity analysis.Severity) engine.Rule {
 			}
 			return &engine.Verdict{
 				Cause: "it forks", Severity: severity, Evidence: []string{"forks"}, Advice: []string{"do not"},
-				Gain: analysis.Amdahl(0.1, 0.5, "none"),
+				Gain: analysis.Amdahl("x", 0.1, 0.5, "none"),
 			}
 		},
 	}

@@ -14,9 +14,9 @@ import (
 )
 
 // window is the analysed time in seconds.
-const window = 15
+const window = 45
 
-// TestDiagnosis: within two windows the real binary finds what slows an enclave that pages, and then one that makes
+// TestDiagnosis: within four windows the real binary finds what slows an enclave that pages, and then one that makes
 // OCALLs. It finds nothing at an idle enclave.
 func TestDiagnosis(t *testing.T) {
 	dir := t.TempDir()
@@ -25,7 +25,7 @@ func TestDiagnosis(t *testing.T) {
 		run = "../../testbed/run"
 	}
 	out, err := exec.Command(run, "-kernel", "6.12", "-epc", fmt.Sprint(epc), "-env", fmt.Sprintf("MIB=%d", 2*epc),
-		"-env", fmt.Sprintf("WINDOW=%d", window), "-timeout", "8m", "-in", "testdata/diagnosis.sh", "-in", buildBinary(t),
+		"-env", fmt.Sprintf("WINDOW=%d", window), "-timeout", "15m", "-in", "testdata/diagnosis.sh", "-in", buildBinary(t),
 		"-to", dir, "-out", "paging.json", "-out", "chatty.json", "-out", "up.log", "-out", "analyze.log", "--", "sh", "diagnosis.sh").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -45,7 +45,7 @@ func diagnosed(t *testing.T, dir, workload, rule, confidence string) {
 		Workloads int
 		Findings  []struct {
 			Rule, Workload, Severity, Confidence, Cause string
-			Gain                                        *struct{ Low, High float64 }
+			Saving, Gain                                *struct{ Low, High float64 }
 		}
 	}
 	text := read(t, filepath.Join(dir, workload+".json"))
@@ -54,10 +54,10 @@ func diagnosed(t *testing.T, dir, workload, rule, confidence string) {
 	}
 	right := false
 	for _, f := range report.Findings {
-		t.Logf("%s at %s, %s, %s: %s (gain %v)", f.Rule, f.Workload, f.Severity, f.Confidence, f.Cause, f.Gain)
+		t.Logf("%s at %s, %s, %s: %s (saving %v, gain %v)", f.Rule, f.Workload, f.Severity, f.Confidence, f.Cause, f.Saving, f.Gain)
 		switch {
 		case f.Workload == workload && f.Rule == rule:
-			right = f.Severity != "info" && f.Gain != nil && (confidence == "" || f.Confidence == confidence)
+			right = f.Severity != "info" && f.Saving != nil && (confidence == "" || f.Confidence == confidence)
 		case f.Workload == "quiet":
 			t.Errorf("the quiet enclave has %s: %s", f.Rule, f.Cause)
 		case f.Rule == "not-the-tee":

@@ -30,10 +30,8 @@ type Options struct {
 	Span, Step time.Duration // 30 minutes, 30 s
 	// Alpha is the largest probability that an evaluation reports noise as a change, over all its series together.
 	Alpha float64 // 0.001
-	// Z is how many robust standard deviations from the baseline are unusual.
-	Z float64 // 6
 	// Ratio is the least ratio of the medians, in either direction.
-	Ratio float64 // 1.5 for baselines; [stat.DefaultThresholds] has that of changes
+	Ratio float64 // 1.25 for baselines; [stat.DefaultThresholds] has that of changes
 	// Margin is the largest distance between a change and an event that are reported together.
 	Margin   time.Duration // 90 s
 	PerQuery time.Duration // time limit of a query; 10 s
@@ -47,8 +45,7 @@ func (o Options) withDefaults() Options {
 	o.Margin = cmp.Or(max(0, o.Margin), 90*time.Second)
 	o.PerQuery = cmp.Or(max(0, o.PerQuery), 10*time.Second)
 	o.Alpha = cmp.Or(max(0, o.Alpha), 0.001)
-	o.Z = cmp.Or(max(0, o.Z), 6)
-	o.Ratio = cmp.Or(max(0, o.Ratio), 1.5)
+	o.Ratio = cmp.Or(max(0, o.Ratio), 1.25)
 	if o.Metrics == nil {
 		o.Metrics = window.Metrics()
 	}
@@ -75,8 +72,8 @@ type Anomaly struct {
 	// Fields of a baseline.
 	History string // description of the compared history
 
-	// Z is in robust standard deviations of the history for a baseline, and in standard errors of the medians for a
-	// change. It is infinite for a metric that never varied.
+	// Z is in standard deviations of the logarithms of the history, for a baseline. It is infinite for a metric that never
+	// varied.
 	Z float64
 
 	Coincides []Coincidence
@@ -96,22 +93,22 @@ func Find(ctx context.Context, source query.Source, at time.Time, windows []wind
 	for _, w := range windows {
 		there[query.Target{Workload: w.Workload, Instance: w.Instance}] = !query.Collective(w.Workload)
 	}
-	found := changes(q, start, at, known, there, o)
-	found = append(found, baselines(q, at, windows, o)...)
+	l := &library{q: q, at: at, span: windows[0].Window, by: make(map[string]map[query.Target]*memory)}
+	found := append(changes(l, start, known, there, o), baselines(l, windows, o)...)
 	for i := range found {
-		found[i].Coincides = known.around(&found[i], windows[0].Window, o.Margin)
+		found[i].Coincides = known.around(&found[i], l.span, o.Margin)
 	}
 	return found, q.Problems
 }
 
 // changes looks for changes of level in every series of the existing workloads.
-func changes(q *query.Asker, start, at time.Time, known past, there map[query.Target]bool, o Options) []Anomaly {
+func changes(l *library, start time.Time, known past, there map[query.Target]bool, o Options) []Anomaly {
 	sure := stat.DefaultThresholds()
 	tested := 0
 	var found []Anomaly
 	for _, m := range o.Metrics {
 		expr := m.Mean(query.Duration(o.Step))
-		for _, s := range known.joined(q.Range(expr, start, at, o.Step)) {
+		for _, s := range known.joined(l.q.Range(expr, start, l.at, o.Step)) {
 			p := query.TargetOf(s.Labels)
 			if !there[p] || m.Machine != (p.Workload == "") {
 				continue
@@ -136,5 +133,24 @@ func changes(q *query.Asker, start, at time.Time, known past, there map[query.Ta
 	for i := range found {
 		found[i].Shift = math.Min(1, chances*found[i].Shift)
 	}
-	return slices.DeleteFunc(found, func(a Anomaly) bool { return a.Shift > o.Alpha })
+	return slices.DeleteFunc(found, func(a Anomaly) bool {
+		return a.Shift > o.Alpha || !l.isNew(a, known, o.Alpha/float64(tested), o.Margin)
+	})
+}
+
+// isNew reports whether the level after a change was not there before. Half an hour cannot show that: load that wanders,
+// days, and periodic work change their level all the time. Without enough history, only a change next to an event is
+// new.
+func (l *library) isNew(a Anomaly, known past, alpha float64, margin time.Duration) bool {
+	p := query.Target{Workload: a.Workload, Instance: a.Instance}
+	past, season := l.of(a.Metric, p).before(a.Time)
+	for old, next := range known.successor {
+		if past.n() == 0 && next == p {
+			past, season = l.of(a.Metric, old).before(a.Time)
+		}
+	}
+	if past.n() == 0 {
+		return len(known.around(&a, l.span, margin)) > 0
+	}
+	return past.unusual(a.After.Value, a.Metric.Least, alpha) && (season.n() == 0 || season.never(a.After.Value, a.Metric.Least))
 }

@@ -192,6 +192,17 @@ func TestBaseline(t *testing.T) {
 		}
 		return 10_000
 	}
+	weeks := func(level float64) (all []query.Series) {
+		for i := 1; i <= window.Weeks; i++ {
+			s := query.Series{Labels: map[string]string{"instance": "here", "workload": "redis", "stat": window.WeekStat(i)}}
+			for shift := -30 * time.Minute; shift <= 0; shift += 5 * time.Minute {
+				at := querytest.Noon.Add(shift)
+				s.Points = append(s.Points, query.Point{Time: at, Value: querytest.Noisy(at.Add(-time.Duration(i)*7*day), level)})
+			}
+			all = append(all, s)
+		}
+		return all
+	}
 	first := func(days int, level func(time.Time) float64) func(time.Time) map[string]float64 {
 		from := querytest.Noon.Add(-time.Duration(days) * day)
 		return func(at time.Time) map[string]float64 {
@@ -204,24 +215,30 @@ func TestBaseline(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		history func(time.Time) map[string]float64
-		want    string // in the cause; empty is no finding
+		carried []query.Series // medians of earlier weeks
+		want    string         // in the cause; empty is no finding
 	}{
-		{"of a day", first(1, steady), `\d+ windows before it: system calls (10|9)\d{3} -> [34]\d{4} calls/s \(x`},
-		{"of a day, of the job's level", first(1, func(time.Time) float64 { return 40_000 }), ""},
-		{"daily job, too few days", first(3, daily), `\d+ windows before it: `},
-		{"daily job", first(10, daily), ""},
-		{"daily, without the job", first(10, steady), `the same hour of 10 days: system calls (10|9)\d{3} -> `},
+		{"of a day", first(1, steady), nil, `\d+ windows before it: system calls (10|9)\d{3} -> [34]\d{4} calls/s \(x`},
+		{"of a day, of the job's level", first(1, func(time.Time) float64 { return 40_000 }), nil, ""},
+		{"daily job, after a day", first(3, daily), nil, ""},
+		{"daily job", first(10, daily), nil, ""},
+		{"daily, without the job", first(10, steady), nil, `the same hour of 10 days: system calls (10|9)\d{3} -> `},
 		{"weekly", first(40, func(at time.Time) float64 {
 			if at.Weekday() == querytest.Noon.Weekday() {
 				return 40_000
 			}
 			return 10_000
-		}), ""},
+		}), nil, ""},
+		{"weekly, of a database that keeps 15 days", first(15, steady), weeks(40_000), ""},
+		{"unlike the weeks before", first(15, steady), weeks(10_000), `the same hour of the week in 6 weeks: system calls (10|9)\d{3} -> `},
 	} {
 		source := &querytest.Canned{Instants: querytest.Scraped(), Value: map[string]func(time.Time) map[string]float64{
-			"irate(teescope_syscalls_total":                    storedAt(func(time.Time) float64 { return 40_000 }),
-			`window_value{metric="teescope_syscalls",stat="me`: c.history,
-		}}
+			"irate(teescope_syscalls_total":                          storedAt(func(time.Time) float64 { return 40_000 }),
+			`window_value{metric="teescope_syscalls",stat="median",`: c.history,
+		}, Ranges: map[string][]query.Series{}}
+		if c.carried != nil {
+			source.Ranges[`metric="teescope_syscalls",stat=~"median_`] = c.carried
+		}
 		_, findings, problems := look(t, source)
 		switch {
 		case len(problems) > 0:

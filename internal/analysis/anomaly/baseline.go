@@ -21,8 +21,8 @@ const (
 	leastDays   = 7
 	leastWeeks  = 4
 
-	recentSpan = 24 * time.Hour
-	rawSpan    = 4 * time.Hour // without stored windows, they are computed from the scraped series
+	recentSpan = 26 * time.Hour // a job that runs each day may be late
+	rawSpan    = 4 * time.Hour  // without stored windows, they are computed from the scraped series
 	// recentGuard excludes the most recent time from the history, so that a new anomaly is not compared with itself.
 	recentGuard = 15 * time.Minute
 	// seasonSpread is the largest distance of the windows of other days from the same time of day.
@@ -32,75 +32,152 @@ const (
 
 // memory is the history of one metric of one workload.
 type memory struct {
-	recent []float64
+	recent []query.Point
 	days   map[time.Time][]float64 // by the moment of the same time of day
 	weeks  map[time.Time][]float64
 }
 
+// A library reads the history of each metric when it is needed.
+type library struct {
+	q    *query.Asker
+	at   time.Time
+	span time.Duration // of a window
+	by   map[string]map[query.Target]*memory
+}
+
+func (l *library) of(m window.Metric, p query.Target) *memory {
+	if l.by[m.Name] == nil {
+		l.by[m.Name] = remember(l.q, l.at, m, l.span)
+	}
+	return l.by[m.Name][p]
+}
+
 // baselines compares windows with their history.
-func baselines(q *query.Asker, at time.Time, windows []window.Stat, o Options) []Anomaly {
+func baselines(l *library, windows []window.Stat, o Options) []Anomaly {
 	var found []Anomaly
 	refused := 0
-	for i := 0; i < len(windows); {
-		metric, end := windows[i].Metric, i
-		for end < len(windows) && windows[end].Metric.Name == metric.Name {
-			end++
+	for _, w := range windows {
+		if query.Collective(w.Workload) {
+			continue
 		}
-		memories := remember(q, at, metric, windows[i].Window)
-		for _, w := range windows[i:end] {
-			if query.Collective(w.Workload) {
-				continue
-			}
-			before, what := memories[query.Target{Workload: w.Workload, Instance: w.Instance}].season()
-			if before == nil {
-				refused++
-				continue
-			}
-			if a, unusual := compare(w, before, what, o); unusual {
-				found = append(found, a)
-			}
+		past, what := l.of(w.Metric, query.Target{Workload: w.Workload, Instance: w.Instance}).season(l.at.Add(-recentGuard))
+		if past.n() == 0 {
+			refused++
+			continue
 		}
-		i = end
+		a := Anomaly{
+			Rule: BaselineRule, Metric: w.Metric, Workload: w.Workload, Instance: w.Instance, Time: w.At,
+			Before: past.median(), After: w.Median, History: what, Query: w.Metric.Mean(query.Duration(w.Window)),
+		}
+		a.Z, _ = past.distance(w.Median.Value, w.Metric.Least)
+		if a.differs(o.Ratio) && past.unusual(w.Median.Value, w.Metric.Least, o.Alpha/float64(len(windows))) {
+			found = append(found, a)
+		}
 	}
-	if refused > 0 && !q.GaveUp() {
-		q.Note(query.Problem{Kind: query.Absent, Error: fmt.Sprintf(
-			"%d of %d series have less than %s of history and no baseline yet", refused, len(windows), query.Duration(leastRecent*windows[0].Window))})
+	if refused > 0 && !l.q.GaveUp() {
+		l.q.Note(query.Problem{Kind: query.Absent, Error: fmt.Sprintf(
+			"%d of %d series have less than %s of history and no baseline yet", refused, len(windows), query.Duration(leastRecent*l.span))})
 	}
 	return found
 }
 
-func compare(w window.Stat, before []float64, what string, o Options) (a Anomaly, unusual bool) {
-	a = Anomaly{
-		Rule: BaselineRule, Metric: w.Metric, Workload: w.Workload, Instance: w.Instance, Time: w.At,
-		Before: stat.MedianInterval(before, 0.95), After: w.Median, Z: stat.RobustZ(w.Median.Value, before), History: what,
-		Query: w.Metric.Mean(query.Duration(w.Window)),
+// differs reports whether the medians are far enough apart to matter.
+func (a Anomaly) differs(ratio float64) bool {
+	low, high := min(a.Before.Value, a.After.Value), max(a.Before.Value, a.After.Value)
+	return high-low >= a.Metric.Least && (low <= 0 || high/low >= ratio)
+}
+
+// A record holds earlier levels of a metric, in one part for each period.
+type record [][]float64
+
+func (r record) n() int {
+	n := 0
+	for _, part := range r {
+		n += len(part)
 	}
-	is, was := a.After.Value, a.Before.Value
-	low, high := min(is, was), max(is, was)
-	return a, math.Abs(a.Z) >= o.Z && high-low >= w.Metric.Least && (low <= 0 || high/low >= o.Ratio)
+	return n
+}
+
+func (r record) median() stat.Interval { return stat.SerialMedianInterval(slices.Concat(r...), 0.95) }
+
+// logs returns the logarithms of levels, because load varies by factors. The least difference is added: below it a metric
+// varies by amounts (Tukey's started logarithm).
+func logs(levels []float64, least float64) []float64 {
+	y := make([]float64, len(levels))
+	for i, v := range levels {
+		y[i] = math.Log(max(0, v) + least)
+	}
+	return y
+}
+
+// A level is new if it is beyond all earlier ones by so many standard deviations of one window to the next, or by the
+// ratio that matters. Periodic work has been at its level before, but never at exactly this one. Proposed.
+const (
+	beyond      = 5
+	beyondRatio = 1.25
+)
+
+// never reports whether no earlier level was about as far out as this one.
+func (r record) never(level, least float64) bool {
+	y := logs(slices.Concat(r...), least)
+	steps := make([]float64, 0, len(y))
+	for i := 1; i < len(y); i++ {
+		steps = append(steps, y[i]-y[i-1])
+	}
+	margin, now := min(beyond*stat.Spread(steps)/math.Sqrt2, math.Log(beyondRatio)), logs([]float64{level}, least)[0]
+	return now < slices.Min(y)-margin || now > slices.Max(y)+margin
+}
+
+// unusual reports whether a level was never there, and has at most the chance alpha to be a further one.
+func (r record) unusual(level, least, alpha float64) bool {
+	_, chance := r.distance(level, least)
+	return chance <= alpha && r.never(level, least)
+}
+
+// distance tests whether a level is a further one of the record, and returns how many standard deviations it is away.
+// Neighbouring windows depend on each other, but periods count as independent.
+func (r record) distance(level, least float64) (z, p float64) {
+	return stat.Further(logs([]float64{level}, least)[0], logs(slices.Concat(r...), least), len(r))
 }
 
 // season returns the history to compare with, and its description. It prefers the same hour of the week, then of the
 // day, then the last day. It returns nothing when there is too little history.
-func (m *memory) season() (before []float64, what string) {
-	if m == nil {
-		return nil, ""
-	}
-	gather := func(by map[time.Time][]float64) (all []float64) {
-		for _, at := range slices.SortedFunc(maps.Keys(by), time.Time.Compare) {
-			all = append(all, by[at]...)
-		}
-		return all
-	}
+func (m *memory) season(before time.Time) (past record, what string) {
+	recent, season := m.before(before)
 	switch {
-	case len(m.weeks) >= leastWeeks:
-		return gather(m.weeks), fmt.Sprintf("the same hour of the week in %d weeks", len(m.weeks))
-	case len(m.days) >= leastDays:
-		return gather(m.days), fmt.Sprintf("the same hour of %d days", len(m.days))
-	case len(m.recent) >= leastRecent:
-		return m.recent, fmt.Sprintf("%d windows before it", len(m.recent))
+	case season.n() > 0 && len(m.weeks) >= leastWeeks:
+		return season, fmt.Sprintf("the same hour of the week in %d weeks", len(season))
+	case season.n() > 0:
+		return season, fmt.Sprintf("the same hour of %d days", len(season))
 	}
-	return nil, ""
+	return recent, fmt.Sprintf("%d windows before it", recent.n())
+}
+
+// before returns the last day until a moment, and the same hour of earlier weeks or days. Each is empty if there is too
+// little of it.
+func (m *memory) before(moment time.Time) (recent, season record) {
+	if m == nil {
+		return nil, nil
+	}
+	var last []float64
+	for _, p := range m.recent {
+		if !p.Time.After(moment) {
+			last = append(last, p.Value)
+		}
+	}
+	if len(last) >= leastRecent {
+		recent = record{last}
+	}
+	by := m.weeks
+	if len(by) < leastWeeks {
+		by = m.days
+	}
+	if len(by) >= leastWeeks && len(m.days) >= leastDays {
+		for _, at := range slices.SortedFunc(maps.Keys(by), time.Time.Compare) {
+			season = append(season, by[at])
+		}
+	}
+	return recent, season
 }
 
 // remember reads the history of a metric: the medians of stored windows.
@@ -119,7 +196,7 @@ func remember(q *query.Asker, at time.Time, m window.Metric, span time.Duration)
 		recent = q.Range(m.Mean(query.Duration(span)), at.Add(-rawSpan), at.Add(-recentGuard), span)
 	}
 	for _, s := range recent {
-		of(s).recent = query.Values(s.Points)
+		of(s).recent = s.Points
 	}
 	seasonal := func(period time.Duration, periods int, by func(*memory) map[time.Time][]float64) {
 		most := 0
@@ -141,7 +218,20 @@ func remember(q *query.Asker, at time.Time, m window.Metric, span time.Duration)
 		}
 	}
 	seasonal(day, 2*leastDays, func(m *memory) map[time.Time][]float64 { return m.days })
-	if slices.ContainsFunc(slices.Collect(maps.Values(all)), func(m *memory) bool { return len(m.days) >= leastDays }) {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(all)), func(m *memory) bool { return len(m.days) >= leastDays }) {
+		return all
+	}
+	carried := 0
+	weekly := fmt.Sprintf(`max by (instance, workload, stat) (%s{metric=%q,stat=~"median_.*",window=%q})`, window.ValueFamily, m.Name, query.Duration(span))
+	for _, s := range q.Range(weekly, at.Add(-2*seasonSpread), at, span) {
+		for i := 1; i <= window.Weeks; i++ {
+			if s.Labels["stat"] == window.WeekStat(i) {
+				carried = max(carried, i)
+				of(s).weeks[at.Add(-time.Duration(i)*7*day)] = query.Values(s.Points)
+			}
+		}
+	}
+	if carried < leastWeeks { // a database that keeps windows for many weeks need not carry them
 		seasonal(7*day, 2*leastWeeks, func(m *memory) map[time.Time][]float64 { return m.weeks })
 	}
 	return all

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package engine evaluates diagnosis rules on stored series. It runs each query once, applies each rule to each
-// workload, and ranks the findings.
+// Package engine evaluates diagnosis rules on stored series. For each machine it runs each query once and applies each
+// rule to each workload. It ranks the findings of all machines.
 //
 // It refuses to know a rule, a collector, an eBPF program or a database.
 package engine
@@ -9,7 +9,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
@@ -23,9 +22,15 @@ type Options struct {
 	Workload string        // only this one; empty means all
 	Timeout  time.Duration // of all queries together; 30 s
 	PerQuery time.Duration // of one; 10 s
-	// MaxWorkloads is the largest number of workloads, and MaxSamples that of samples per query; 1,000 and 50,000. What
-	// exceeds them is a [Problem].
-	MaxWorkloads, MaxSamples int
+	// MaxWorkloads is the largest number of workloads of a machine, and MaxSamples that of samples per query; 1,024 and
+	// 50,000. MaxFindings is that of findings, 2,000. What exceeds them is a [Problem].
+	MaxWorkloads, MaxSamples, MaxFindings int
+	Overrides                             []Override // of thresholds; the last one that applies counts
+	// Open returns the severity of the open finding of a rule at a workload, or nothing. An open finding is judged by 0.8 of
+	// the thresholds. Without this function nothing is open. It is called concurrently.
+	Open func(rule, workload, instance string) analysis.Severity
+	// Around runs a part of an evaluation in a goroutine of its own. It may measure it, and calls it by default.
+	Around func(func())
 }
 
 func (o Options) withDefaults() Options {
@@ -41,10 +46,16 @@ func (o Options) withDefaults() Options {
 		o.At = time.Now()
 	}
 	if o.MaxWorkloads <= 0 {
-		o.MaxWorkloads = 1000
+		o.MaxWorkloads = 1024
 	}
 	if o.MaxSamples <= 0 {
 		o.MaxSamples = 50_000
+	}
+	if o.Around == nil {
+		o.Around = func(f func()) { f() }
+	}
+	if o.MaxFindings <= 0 {
+		o.MaxFindings = 2000
 	}
 	return o
 }
@@ -63,23 +74,14 @@ type Result struct {
 	Checked   []string           `json:"checked"`   // rules that judged at least one workload
 	Skipped   []Skip             `json:"skipped"`   // rules that judged none
 
-	blind          bool // nothing could be judged
-	unknownRules   map[string]bool
-	unknownTargets map[query.Target]bool
-	uncertain      map[ruled]bool
-}
+	// AtOnce has the IDs of the findings that one look proves: an event, or a new workload, which is judged with less
+	// confidence.
+	AtOnce map[string]bool `json:"-"`
+	// Machines are the judged ones, in the order in which they were judged.
+	Machines []Machine `json:"-"`
 
-// ruled is a target that a rule judged.
-type ruled struct {
-	rule   string
-	target query.Target
-}
-
-// Knows reports whether an existing cause would have been found. The rule must have had its data, and these must have been
-// accurate enough. The workload, if it still exists, must have existed for long enough.
-func (r Result) Knows(rule, workload, instance string) bool {
-	t := query.Target{Workload: workload, Instance: instance}
-	return !r.blind && !r.unknownRules[rule] && !r.unknownTargets[t] && !r.uncertain[ruled{rule, t}]
+	known  map[string]known // by instance
+	others known            // of all other instances
 }
 
 // Skip is a rule that judged no workload.
@@ -88,34 +90,19 @@ type Skip struct {
 	Reason string `json:"reason"`
 }
 
-// Evaluate runs each distinct query of the rules once and applies each rule to each workload. An error means that the
-// arguments are invalid or the context ended. A query without an answer is a problem in the result.
+// Evaluate runs each distinct query of the rules once for each machine, and applies each rule to each workload. An error
+// means that the arguments are invalid or the context ended. A query without an answer is a problem in the result.
 func Evaluate(ctx context.Context, source query.Source, rules []Rule, options Options) (Result, error) {
 	o := options.withDefaults()
 	if err := check(rules); err != nil {
 		return Result{}, err
 	}
-	outer := ctx
-	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	inner, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	q := &inquiry{Options: o, ctx: ctx, source: source, problems: []query.Problem{}}
-	seen := observe(q, rules)
-	targets, gaps := seen.targets(q)
-	if err := outer.Err(); err != nil {
+	q := &inquiry{Options: o, ctx: inner, source: source, memo: &memo{}, problems: []query.Problem{}}
+	result := q.evaluate(rules)
+	if err := ctx.Err(); err != nil {
 		return Result{}, fmt.Errorf("analysing the %s before %s: %w", query.Duration(o.Window), o.At.UTC().Format(time.RFC3339), err)
-	}
-	judged := judgeAll(q, seen, rules, targets)
-	result := Result{
-		At: o.At, Window: o.Window, Findings: rank(judged.drafts), Problems: q.problems, Workloads: len(judged.workloads),
-		Checked: judged.checked, Skipped: judged.skipped, blind: seen.blind != "",
-		unknownRules: seen.uncountedRules, unknownTargets: make(map[query.Target]bool),
-		uncertain: judged.uncertain,
-	}
-	for _, rule := range judged.unanswered {
-		result.unknownRules[rule] = true
-	}
-	for _, t := range slices.Concat(gaps, judged.gaps) {
-		result.unknownTargets[t] = true
 	}
 	return result, nil
 }

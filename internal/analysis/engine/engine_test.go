@@ -86,7 +86,7 @@ func above(name, query string, limit, share float64) Rule {
 			if !ok || v <= limit {
 				return nil
 			}
-			return &Verdict{Cause: "it is above", Confidence: analysis.Measured, Evidence: []string{"it"}, Advice: []string{"less"}, Gain: analysis.Amdahl(share, share, "none")}
+			return &Verdict{Cause: "it is above", Confidence: analysis.Measured, Evidence: []string{"it"}, Advice: []string{"less"}, Gain: analysis.Amdahl("x", share, share, "none")}
 		},
 	}
 }
@@ -273,7 +273,8 @@ func TestOneExplainsAnother(t *testing.T) {
 // TestVerdictsThatCannotBe are no findings.
 func TestVerdictsThatCannotBe(t *testing.T) {
 	good := func() *Verdict {
-		return &Verdict{Cause: "c", Evidence: []string{"it"}, Advice: []string{"a"}, Gain: &analysis.Gain{Low: 1, High: 2, Assumptions: []string{"x"}}}
+		return &Verdict{Cause: "c", Evidence: []string{"it"}, Advice: []string{"a"},
+			Saving: analysis.Saves(0.1, 0.2, "x"), Gain: &analysis.Gain{Low: 1, High: 2, Limit: "x", Assumptions: []string{"x"}}}
 	}
 	for name, change := range map[string]func(*Verdict){
 		"no cause":            func(v *Verdict) { v.Cause = "" },
@@ -285,6 +286,11 @@ func TestVerdictsThatCannotBe(t *testing.T) {
 		"unknown severity":    func(v *Verdict) { v.Severity = "grave" },
 		"unknown confidence":  func(v *Verdict) { v.Confidence = "sure" },
 		"gain without reason": func(v *Verdict) { v.Gain.Assumptions = nil },
+		"gain without limit":  func(v *Verdict) { v.Gain.Limit = "" },
+		"saving upside down":  func(v *Verdict) { v.Saving.Low = 3 },
+		"saving of NaN":       func(v *Verdict) { v.Saving.High = math.NaN() },
+		"endless saving":      func(v *Verdict) { v.Saving.High = math.Inf(1) },
+		"baseless saving":     func(v *Verdict) { v.Saving.Assumptions = nil },
 		"gain of NaN":         func(v *Verdict) { v.Gain.High = math.NaN() },
 		"gain upside down":    func(v *Verdict) { v.Gain.Low = 3 },
 		"loss":                func(v *Verdict) { v.Gain.Low = -1 },
@@ -336,7 +342,7 @@ func TestCoverageKnowsSlowScrapes(t *testing.T) {
 		n        int
 		want     float64
 	}{{5, 60, 1}, {60, 5, 1}, {15, 20, 1}, {5, 15, 0.25}, {60, 2, 0.4}, {5, 1, 1.0 / 60}, {5, 0, 0}, {120, 200, 1}} {
-		if got := e.share(every(c.interval, c.n), 5*time.Second); math.Abs(got-c.want) > 0.01 {
+		if got := e.presence(every(c.interval, c.n), 5*time.Second).share; math.Abs(got-c.want) > 0.01 {
 			t.Errorf("%d samples %v s apart cover %.3f, want %.3f", c.n, c.interval, got, c.want)
 		}
 	}

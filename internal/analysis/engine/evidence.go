@@ -60,9 +60,9 @@ func (s scene) evidence(rule Rule, w Workload, name string) (*analysis.Evidence,
 		only = append(only, promql.Matcher{Label: label, Value: value})
 	} else {
 		shown.Low, shown.High = s.interval(s.Window, expr, query.Target{Workload: w.Name, Instance: w.Instance}, shown.Value)
-		expr = promql.Sum(expr, "workload", "instance")
+		expr = s.memo.sum(expr)
 	}
-	text, err := promql.Narrow(expr, only, ofTargets)
+	text, err := s.memo.narrow(expr, only, "targets", ofTargets)
 	if err != nil {
 		return nil, fmt.Errorf("evidence %q: %w", name, err)
 	}
@@ -78,10 +78,10 @@ func (s scene) evidenceOCALL(w Workload) (*analysis.Evidence, error) {
 	}
 	var only []promql.Matcher
 	expr := "avg by (instance) (teescope_enclave_crossing_seconds)"
-	if len(s.ocalls) > 1 {
+	if s.several || len(s.ocalls) > 1 {
 		only = []promql.Matcher{{Label: "instance", Value: w.Instance}}
 	}
-	expr, err := promql.Narrow(expr, only, ofTargets)
+	expr, err := s.memo.narrow(expr, only, "targets", ofTargets)
 	return &analysis.Evidence{Name: EvidenceOCALL, Unit: "seconds", Value: (measured.Low + measured.High) / 2, Query: expr}, err
 }
 
@@ -93,6 +93,9 @@ func (s scene) matchers(query string, labels map[string]string) []promql.Matcher
 		only = append(only, promql.Matcher{Label: "workload", Value: workload})
 	}
 	instance := labels["instance"]
+	if s.several && instance != "" {
+		return append(only, promql.Matcher{Label: "instance", Value: instance})
+	}
 	for p := range s.answers[query].by {
 		if instance != "" && p.Instance != instance {
 			return append(only, promql.Matcher{Label: "instance", Value: instance})

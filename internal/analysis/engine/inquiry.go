@@ -12,12 +12,22 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 )
 
-// An inquiry runs the queries of one evaluation and collects the problems.
+// An inquiry runs queries of an evaluation and collects the problems.
 type inquiry struct {
 	Options
 	ctx      context.Context
 	source   query.Source
+	several  bool // the source is one of several machines
+	bare     bool // of these it is the one of the workloads without an instance
+	memo     *memo
 	problems []query.Problem
+}
+
+// over returns an inquiry about another window that ends at the same time. Its problems are its own.
+func (q *inquiry) over(window time.Duration) *inquiry {
+	shorter := *q
+	shorter.Window, shorter.problems = window, nil
+	return &shorter
 }
 
 // answer is the result of one query.
@@ -112,7 +122,7 @@ func askAll(q *inquiry, n needs) answers {
 	all := make(answers, len(n.queries))
 	for _, expr := range n.queries {
 		a := q.instant(expr)
-		a.frequent = asksFrequent(expr)
+		a.frequent = q.memo.asksFrequent(expr)
 		all[expr] = a
 		if a.kind != "" {
 			q.note(query.Problem{Kind: a.kind, Query: expr, Error: a.err.Error(), Rules: n.rules[expr]})

@@ -17,6 +17,11 @@ type draft struct {
 	analysis.Finding
 	supersedes []string
 	weight     float64
+	event      bool // it happened in the window, and need not go on
+	verdict    *Verdict
+	load       Load
+	was        analysis.Severity // of the open finding
+	young      bool              // the workload is new: only a part of the window was judged
 }
 
 // judgement holds the drafts of all rules, and the rules that could not judge.
@@ -116,8 +121,11 @@ func (s scene) unfit(rule Rule) (why string, failed bool) {
 func (s scene) view(rule Rule, t query.Target) (w Workload, own bool) {
 	w = Workload{
 		Name: t.Workload, Instance: t.Instance, Window: s.Window.Seconds(), Clock: s.clock(t.Instance), OCALL: s.ocall(t.Instance),
+		Load:   s.load(t),
 		values: make(map[string][]query.Sample, len(rule.Signals)), strict: true,
+		thresholds: s.thresholds(rule, t.Workload, t.Instance),
 	}
+	w = w.WhileOpen(s.opened(rule.Name, t.Workload, t.Instance))
 	for _, signal := range rule.Signals {
 		samples := s.samples(s.expr(signal.Query), t)
 		w.values[signal.Name] = samples
@@ -144,11 +152,11 @@ func (s scene) draft(rule Rule, w Workload, v *Verdict) (draft, error) {
 	f := analysis.Finding{
 		ID: analysis.ID(rule.Name, w.Name, w.Instance), Rule: rule.Name, Title: rule.Title, Workload: w.Name, Instance: w.Instance,
 		Cause: v.Cause, Severity: v.Severity, Confidence: cmp.Or(v.Confidence, analysis.Possible),
-		FirstSeen: s.At, LastSeen: s.At, Advice: v.Advice, Gain: v.Gain,
-		NotWhen: rule.NotWhen, Sources: rule.Sources, Runbook: rule.Runbook(),
+		FirstSeen: s.At, LastSeen: s.At, Advice: v.Advice, Saving: v.Saving, Gain: v.Gain,
+		NotWhen: rule.NotWhen, Sources: rule.Sources, Runbook: rule.Runbook(), Thresholds: replaced(rule, w),
 	}
 	if f.Severity == "" {
-		f.Severity = analysis.SeverityOf(v.Gain)
+		f.Severity = analysis.SeverityWhile(w.was, v.Gain, v.Saving, w.Load.Cores)
 	}
 	for _, name := range v.Evidence {
 		shown, err := s.evidence(rule, w, name)
@@ -162,7 +170,7 @@ func (s scene) draft(rule Rule, w Workload, v *Verdict) (draft, error) {
 	if len(f.Evidence) == 0 {
 		return draft{}, fmt.Errorf("a finding without evidence: %s", v.Cause)
 	}
-	return draft{Finding: f, supersedes: v.Supersedes, weight: weight(f, v.Severity)}, nil
+	return draft{Finding: f, supersedes: v.Supersedes, weight: weight(f, w.Load), event: v.Event, verdict: v, load: w.Load, was: w.was}, nil
 }
 
 // sound returns an error for an invalid verdict.
@@ -180,8 +188,16 @@ func sound(v *Verdict) error {
 		if math.IsNaN(g.Low) || math.IsNaN(g.High) || g.Low < 0 || g.High < g.Low || g.High > analysis.MaxShare/(1-analysis.MaxShare)+1e-9 {
 			return fmt.Errorf("a gain of %v to %v is impossible", g.Low, g.High)
 		}
-		if len(g.Assumptions) == 0 {
-			return fmt.Errorf("a gain needs its assumptions")
+		if len(g.Assumptions) == 0 || g.Limit == "" {
+			return fmt.Errorf("a gain needs its assumptions and what limits the throughput")
+		}
+	}
+	if s := v.Saving; s != nil {
+		if !(0 <= s.Low && s.Low <= s.High) || math.IsInf(s.High, 0) {
+			return fmt.Errorf("a saving of %v to %v cores is impossible", s.Low, s.High)
+		}
+		if len(s.Assumptions) == 0 {
+			return fmt.Errorf("a saving needs its assumptions")
 		}
 	}
 	return nil

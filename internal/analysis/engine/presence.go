@@ -29,8 +29,10 @@ const (
 
 // presence is the part of the window in which a workload existed.
 type presence struct {
-	share   float64
-	samples int // 0 is unknown
+	share    float64
+	samples  int           // 0 is unknown
+	age      time.Duration // from the first sample in the window to its end
+	unbroken bool          // the samples cover that time
 }
 
 // presences holds the presence of all known workloads and machines.
@@ -45,23 +47,27 @@ func readPresences(q *inquiry) (there presences, blind string) {
 		blind = unseen
 	}
 	for _, s := range series {
-		there[query.TargetOf(s.Labels)] = presence{share: q.share(s.Points, step)}
+		there[query.TargetOf(s.Labels)] = q.presence(s.Points, step)
 	}
 	// A machine existed for at least as long as any workload on it.
 	for t, p := range maps.Clone(there) {
 		machine := query.Target{Instance: t.Instance}
-		there[machine] = presence{share: max(there[machine].share, p.share)}
+		if _, known := there[machine]; !known || p.share > there[machine].share {
+			there[machine] = p
+		}
 	}
 	for _, s := range q.own(countQuery).samples {
 		t := query.TargetOf(s.Labels)
-		there[t] = presence{share: there[t].share, samples: int(s.Value)}
+		p := there[t]
+		p.samples = int(s.Value)
+		there[t] = p
 	}
 	return there, blind
 }
 
-// share returns the part of the window that samples cover. The points' values are the samples' times. The part is the
+// presence returns the part of the window that samples cover. The points' values are the samples' times. The part is the
 // number of samples times their usual distance.
-func (o Options) share(points []query.Point, step time.Duration) float64 {
+func (o Options) presence(points []query.Point, step time.Duration) presence {
 	begin := float64(o.At.Add(-o.Window).UnixMilli()) / 1000
 	var moments []float64
 	for _, p := range points {
@@ -80,7 +86,13 @@ func (o Options) share(points []query.Point, step time.Duration) float64 {
 		slices.Sort(gaps)
 		usual = max(usual, gaps[len(gaps)/2])
 	}
-	return min(1, float64(len(moments))*usual/o.Window.Seconds())
+	p := presence{share: min(1, float64(len(moments))*usual/o.Window.Seconds())}
+	if len(moments) > 0 {
+		end := begin + o.Window.Seconds()
+		p.age = time.Duration((end - moments[0]) * float64(time.Second))
+		p.unbroken = p.share*o.Window.Seconds() >= steady*p.age.Seconds()
+	}
+	return p
 }
 
 // sighted adds workloads whose processes are not counted, from the times of their other samples.

@@ -4,27 +4,42 @@ package engine
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/teescope/teescope/internal/analysis"
 )
 
-// weight is the rank of a finding: the middle of the gain, or that of the rule's own severity, times the confidence.
-func weight(f analysis.Finding, own analysis.Severity) float64 {
-	var gain float64
-	if f.Gain != nil {
-		gain = f.Gain.Mid()
+// weight is the rank of a finding within its severity: the cores that removing the cause is sure to be worth, times the
+// confidence. A gain counts for the cores that the workload uses or waits for.
+func weight(f analysis.Finding, l Load) float64 {
+	var cores float64
+	if f.Saving != nil {
+		cores = f.Saving.Low
 	}
-	return max(gain, own.LeastGain()) * f.Confidence.Weight()
+	if used := l.Cores + zeroIfUnknown(l.Wait); f.Gain != nil && used > 0 {
+		cores = max(cores, f.Gain.Sure()*used)
+	}
+	return cores * f.Confidence.Weight()
 }
 
-// rank sorts findings by weight and leaves out those that another one explains.
-func rank(drafts []draft) []analysis.Finding {
+func zeroIfUnknown(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return v
+}
+
+// compareDrafts orders findings by severity, then by weight.
+func compareDrafts(a, b draft) int {
+	return cmp.Or(cmp.Compare(b.Severity.LeastGain(), a.Severity.LeastGain()), cmp.Compare(b.weight, a.weight), cmp.Compare(a.Rule, b.Rule),
+		cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Instance, b.Instance))
+}
+
+// rank sorts findings by severity, then by weight, and leaves out those that another one explains.
+func rank(drafts []draft) []draft {
 	drafts = slices.Clone(drafts)
-	slices.SortStableFunc(drafts, func(a, b draft) int {
-		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.Rule, b.Rule),
-			cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Instance, b.Instance))
-	})
+	slices.SortStableFunc(drafts, compareDrafts)
 	var kept []draft
 	dropped := make(map[string]draft) // by ID
 	for i, d := range drafts {
@@ -40,12 +55,10 @@ func rank(drafts []draft) []analysis.Finding {
 			kept = append(kept, d)
 		}
 	}
-	ranked := []analysis.Finding{}
-	for _, d := range kept {
-		d.consequences(d, dropped)
-		ranked = append(ranked, d.Finding)
+	for i := range kept {
+		kept[i].consequences(kept[i], dropped)
 	}
-	return ranked
+	return kept
 }
 
 // explains reports whether this finding makes another one redundant.

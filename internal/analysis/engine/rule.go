@@ -20,11 +20,12 @@ type Rule struct {
 	// belong to no workload.
 	Machine bool
 	// Judge judges one workload. It returns nil when the cause is absent or cannot be determined. It is not called if a
-	// query of the rule's signals failed. It is not called for a workload that existed for less than half of the
-	// window.
+	// query of the rule's signals failed. A workload that is new is judged over a shorter window.
 	Judge   func(Workload) *Verdict
 	NotWhen []string
 	Sources []string
+	// Thresholds may be replaced for some workloads: see [Override].
+	Thresholds []Threshold
 }
 
 // Runbook returns the path of the rule's page, a file in docs/runbooks with the rule's name.
@@ -52,8 +53,42 @@ type Verdict struct {
 	// samples, "calls{syscall=futex}" that of the samples with this label.
 	Evidence   []string
 	Advice     []string
-	Gain       *analysis.Gain
-	Supersedes []string // rules whose findings at the same workload this one explains
+	Saving     *analysis.Saving
+	Gain       *analysis.Gain // of waits that were measured; that of a saving follows from the limit: see [Verdict.Saves]
+	Event      bool           // it happened within the window, such as a process that was killed, and need not go on
+	Supersedes []string       // rules whose findings at the same workload this one explains
+	Stage      Stage          // whether it explains the events that it counts
+	// Needs is the least part of its events with which the rule still finds its cause. What other findings leave of them may
+	// be less.
+	Needs float64
+
+	draws    []draw
+	ofSaving bool // the gain follows from the saving
+}
+
+// Saves states that the cause takes low to high cores of CPU time. The throughput rises only if something limits the
+// workload: see [Load.Limit].
+func (v *Verdict) Saves(w Workload, low, high float64, assumptions ...string) {
+	v.saves(w, low, high, w.Load.Limit(0, false), assumptions)
+}
+
+// SavesSpinning is [Verdict.Saves] for a cause that keeps threads busy: busy threads then show no limit.
+func (v *Verdict) SavesSpinning(w Workload, low, high float64, assumptions ...string) {
+	v.saves(w, low, high, w.Load.Limit(0, true), assumptions)
+}
+
+// Waits states that threads of the workload wait because of the cause, for a share of the time between low and high. waiting
+// is the number of threads that wait on average.
+func (v *Verdict) Waits(w Workload, waiting, low, high float64, assumptions ...string) {
+	v.Gain, v.ofSaving = nil, false
+	if limit := w.Load.Limit(waiting, false); limit != "" {
+		v.Gain = analysis.Amdahl(limit, low, high, assumptions...)
+	}
+}
+
+func (v *Verdict) saves(w Workload, low, high float64, limit string, assumptions []string) {
+	v.Saving = analysis.Saves(low, high, assumptions...)
+	v.Gain, v.ofSaving = v.Saving.Gain(w.Load.Cores, limit), true
 }
 
 // A Workload holds the samples of one rule's signals for one workload and window.
@@ -63,8 +98,12 @@ type Workload struct {
 	Window   float64 // seconds
 	Clock    cost.Clock
 	OCALL    cost.Cost // of one exit and re-entry on its machine: measured there, or [cost.OCALL]
+	Load     Load
 	values   map[string][]query.Sample
-	strict   bool // values has a key for each signal of the rule
+	strict   bool // values has a key for each signal of the rule, and thresholds for each threshold
+
+	thresholds map[string]float64 // by name
+	was        analysis.Severity  // of the rule's open finding at this workload; empty: none is open
 }
 
 // OCALLMeasured reports whether the cost of an OCALL was measured on the machine.
@@ -75,7 +114,7 @@ func (w Workload) OCALLMeasured() bool {
 
 // NewWorkload returns a workload with these samples, for tests of a single rule.
 func NewWorkload(name string, window time.Duration, values map[string][]query.Sample) Workload {
-	return Workload{Name: name, Window: window.Seconds(), Clock: cost.UnknownClock, OCALL: cost.OCALL, values: values}
+	return Workload{Name: name, Window: window.Seconds(), Clock: cost.UnknownClock, OCALL: cost.OCALL, Load: UnknownLoad(), values: values}
 }
 
 // Samples returns the samples of a signal. An unmeasured signal has none: absent is never zero.
@@ -93,7 +132,7 @@ func (w Workload) Samples(signal Signal) []query.Sample {
 // View returns a workload as the engine shows it to this rule: with the signals that the rule declares, and no others.
 func (r Rule) View(name string, window time.Duration, values map[string][]query.Sample) Workload {
 	w := NewWorkload(name, window, make(map[string][]query.Sample, len(r.Signals)))
-	w.strict = true
+	w.strict, w.thresholds = true, r.defaults()
 	for _, s := range r.Signals {
 		w.values[s.Name] = values[s.Name]
 	}

@@ -81,7 +81,7 @@ func (s sampling) rulesWithoutCounts(q *inquiry, n needs) map[string]bool {
 		return unknown
 	}
 	for expr, rules := range n.rules {
-		if asksFrequent(expr) {
+		if q.memo.asksFrequent(expr) {
 			for _, rule := range rules {
 				unknown[rule] = true
 			}
@@ -96,8 +96,8 @@ func (s sampling) rulesWithoutCounts(q *inquiry, n needs) map[string]bool {
 
 // interval returns the 95 % interval of the rate of all events of a workload. There is none for a part of the events,
 // and none if every event was counted.
-func (s sampling) interval(window time.Duration, expr string, p query.Target, value float64) (low, high *float64) {
-	metric, over, ok := promql.SummedRate(expr)
+func (s scene) interval(window time.Duration, expr string, p query.Target, value float64) (low, high *float64) {
+	metric, over, ok := s.memo.summedRate(expr)
 	if !ok || over != window {
 		return nil, nil
 	}
@@ -157,7 +157,7 @@ func (s scene) shift(rule Rule, w Workload, end float64) (shifted Workload, samp
 	shifted.values = maps.Clone(w.values)
 	t := query.Target{Workload: w.Name, Instance: w.Instance}
 	for _, signal := range rule.Signals {
-		metric, over, ok := promql.SelectedRate(s.expr(signal.Query))
+		metric, over, ok := s.memo.selectedRate(s.expr(signal.Query))
 		if !ok {
 			continue
 		}
@@ -178,14 +178,7 @@ func (s scene) shift(rule Rule, w Workload, end float64) (shifted Workload, samp
 // within returns the verdict with the claims that another one supports too.
 func (v *Verdict) within(other *Verdict) *Verdict {
 	both := *v
-	if v.Gain != nil {
-		gain := *v.Gain
-		gain.Low = 0
-		if other.Gain != nil {
-			gain.Low, gain.High = min(v.Gain.Low, other.Gain.Low), max(v.Gain.High, other.Gain.High)
-		}
-		both.Gain = &gain
-	}
+	both.Gain, both.Saving = v.Gain.And(other.Gain), v.Saving.And(other.Saving)
 	if v.Severity != "" && v.Severity.LeastGain() > other.Severity.LeastGain() {
 		both.Severity = other.Severity
 	}

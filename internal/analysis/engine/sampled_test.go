@@ -118,7 +118,7 @@ func TestAGainCoversTheInterval(t *testing.T) {
 	rule.Judge = func(w Workload) *Verdict {
 		v := judge(w)
 		rate, _ := w.Value(rule.Signals[0])
-		v.Gain = analysis.Amdahl(rate/10_000, rate/5_000, "assumed")
+		v.Gain = analysis.Amdahl("x", rate/10_000, rate/5_000, "assumed")
 		v.Confidence = analysis.Measured
 		if rate < 900 {
 			v.Confidence = analysis.Possible
@@ -150,7 +150,7 @@ func TestWhatWasNotCountedIsNotZero(t *testing.T) {
 	if names(r) != "calls@w rule@w" || r.Findings[0].Instance != "b" || r.Findings[1].Instance != "a" {
 		t.Errorf("found %+v", r.Findings)
 	}
-	if !strings.Contains(problems(r), "gap:::calls") || r.Knows("calls", "w", "a") || !r.Knows("rule", "w", "a") {
+	if !strings.Contains(problems(r), "gap:::calls") || r.Knows("calls", "w", "a") || !r.Knows("calls", "w", "b") || !r.Knows("rule", "w", "a") {
 		t.Errorf("problems %s", problems(r))
 	}
 	f.errs = map[string]error{fiveMinutes(offQuery): errors.New("503")}

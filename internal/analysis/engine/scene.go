@@ -13,10 +13,15 @@ import (
 
 // A scene holds all answers of the source for one window. It does not change once it is made.
 type scene struct {
+	several bool // there are other machines, which are not in the answers
+	memo    *memo
+	texts   map[string]string     // of signals, with the window
+	loadOf  map[query.Target]Load // what [scene.load] returned
 	Options
 	machines
 	sampling
 	answers        answers
+	loads          loads
 	workloads      []query.Target // in the answers, at most MaxWorkloads
 	cut            []query.Target // the workloads above MaxWorkloads
 	there          presences
@@ -26,21 +31,39 @@ type scene struct {
 
 // observe runs all queries of an evaluation.
 func observe(q *inquiry, rules []Rule) scene {
+	noteSilence(q)
 	m, blindMachines := readMachines(q)
 	counted, blindSampling := readSampling(q)
 	there, blindPresence := readPresences(q)
 	n := needsOf(rules, q.Options)
 	uncounted := counted.rulesWithoutCounts(q, n)
 	found := askAll(q, n)
+	load := readLoads(q, found)
 	workloads, cut := found.workloads(q)
 	blind := cmp.Or(blindPresence, blindSampling, blindMachines)
 	if blind == "" {
 		there, blind = there.sighted(q, workloads)
 	}
 	return scene{
-		Options: q.Options, machines: m, sampling: counted, answers: found, workloads: workloads, cut: cut, there: there,
+		several: q.several, memo: q.memo, texts: make(map[string]string), loadOf: make(map[query.Target]Load), Options: q.Options, machines: m, sampling: counted, answers: found, loads: load, workloads: workloads, cut: cut, there: there,
 		uncountedRules: uncounted, blind: blind,
 	}
+}
+
+// over returns a scene of another window without its answers.
+func (s scene) over(o Options) scene {
+	s.Options, s.texts, s.loadOf = o, make(map[string]string), make(map[query.Target]Load)
+	return s
+}
+
+// expr is [Options.expr].
+func (s scene) expr(text string) string {
+	expr, known := s.texts[text]
+	if !known {
+		expr = s.Options.expr(text)
+		s.texts[text] = expr
+	}
+	return expr
 }
 
 // workloads returns the workloads in the answers, and those above MaxWorkloads.
@@ -49,6 +72,9 @@ func (a answers) workloads(q *inquiry) (targets, cut []query.Target) {
 	named := make(map[string]bool) // workloads with an instance
 	for _, one := range a {
 		for t := range one.by {
+			if q.several && (t.Instance == "") != q.bare {
+				continue
+			}
 			if t.Workload != "" && !query.Collective(t.Workload) && (q.Workload == "" || t.Workload == q.Workload) {
 				seen[t] = true
 				named[t.Workload] = named[t.Workload] || t.Instance != ""

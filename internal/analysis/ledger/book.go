@@ -22,6 +22,7 @@ type book struct {
 	Version int     `json:"version"`
 	Open    []Entry `json:"open"`
 	Closed  []Entry `json:"closed"`
+	Ended   ended   `json:"ended,omitempty"` // older versions ignore it
 }
 
 const (
@@ -66,6 +67,9 @@ func parseBook(text []byte) (book, error) {
 	if len(b.Open) > maxOpen || len(b.Closed) > maxClosed {
 		return book{}, fmt.Errorf("it has %d open findings and %d closed ones; at most %d and %d are allowed", len(b.Open), len(b.Closed), maxOpen, maxClosed)
 	}
+	if len(b.Ended) > maxEnded {
+		return book{}, fmt.Errorf("it remembers %d ended findings; at most %d are allowed", len(b.Ended), maxEnded)
+	}
 	seen := make(map[string]bool)
 	for _, e := range b.Open {
 		if seen[e.ID] || !e.Closed.IsZero() {
@@ -86,7 +90,7 @@ func (l *Ledger) write() error {
 	if l.path == "" {
 		return nil
 	}
-	text, err := json.Marshal(book{Version: bookVersion, Open: l.open, Closed: l.closed})
+	text, err := json.Marshal(book{Version: bookVersion, Open: l.open, Closed: l.closed, Ended: l.ended})
 	if err != nil {
 		return fmt.Errorf("writing the findings: %w", err)
 	}

@@ -52,7 +52,7 @@ func (s *scribe) reopen() {
 
 func finding(rule string, severity analysis.Severity, at time.Time) analysis.Finding {
 	return analysis.Finding{ID: analysis.ID(rule, "w", "a"), Rule: rule, Workload: "w", Instance: "a", Severity: severity, FirstSeen: at, LastSeen: at,
-		Evidence: []analysis.Evidence{{Name: "it", Value: 1, Unit: "1/s", Query: "q"}}, Gain: analysis.Amdahl(0.1, 0.2, "x")}
+		Evidence: []analysis.Evidence{{Name: "it", Value: 1, Unit: "1/s", Query: "q"}}, Gain: analysis.Amdahl("one thread", 0.1, 0.2, "x")}
 }
 
 // minute advances the time by a minute and reports these findings.
@@ -88,6 +88,8 @@ func TestAFindingLives(t *testing.T) {
 	s.minute(nil, "a", "b")
 	first := s.at
 	s.check("the first minute", "opened a", "opened b")
+	s.minute(nil, "b", "a")
+	s.check("confirmed", "severity b low", "severity a low")
 	for range 20 {
 		s.minute(nil, "b", "a")
 		s.reopen()
@@ -114,11 +116,142 @@ func TestAFindingLives(t *testing.T) {
 	}
 }
 
+// TestAFindingOpensWhenTwoOfThreeLooksAgree: after the first look, one look is not enough.
+func TestAFindingOpensWhenTwoOfThreeLooksAgree(t *testing.T) {
+	s := newScribe(t)
+	s.minute(nil)
+	for range 5 { // every third look
+		s.minute(nil, "a")
+		s.minute(nil)
+		s.minute(nil)
+	}
+	s.check("one of three looks")
+	s.minute(nil, "a")
+	s.minute(nil)
+	s.minute(nil, "a")
+	s.check("two of three looks", "opened a")
+	if f := s.Open()[0]; f.Severity != analysis.Medium || f.Unconfirmed {
+		t.Errorf("opened as %+v", f)
+	}
+	s.minute(nil, "a", "b")
+	s.minute(func(r *Observation) { r.Knows = func(rule, _, _ string) bool { return rule != "b" } }, "a")
+	s.minute(func(r *Observation) { r.Knows = func(rule, _, _ string) bool { return rule != "b" } }, "a")
+	s.check("not known whether there is b")
+	s.minute(nil, "a", "b")
+	s.check("looks that know nothing do not count", "opened b")
+	s.minute(func(r *Observation) {
+		e := finding("e", analysis.High, s.at)
+		r.Findings, r.AtOnce = append(r.Findings, e), map[string]bool{e.ID: true}
+	}, "a", "b")
+	s.check("an event", "opened e")
+}
+
+// TestWhatComesEveryHourIsToldTwice: a finding that opens again within a day stays open over the next hours, also after a
+// restart. One of severity info raises no alert and closes as usual.
+func TestWhatComesEveryHourIsToldTwice(t *testing.T) {
+	s := newScribe(t)
+	s.minute(nil)
+	for hour := range 12 {
+		for minute := range 60 {
+			if minute < 15 {
+				s.minute(nil, "a", "i/info")
+			} else {
+				s.minute(nil)
+			}
+			if hour == 0 && minute == 30 {
+				s.check("the first hour", "opened a", "opened i", "closed a", "closed i")
+				s.reopen()
+				s.minute(nil)
+			}
+		}
+	}
+	n := 0
+	for _, told := range s.told {
+		if told == "opened a" {
+			n++
+		}
+	}
+	if n != 1 || len(s.told) < 20 {
+		t.Errorf("a was opened %d times in the next hours: %v", n, s.told)
+	}
+	s.told = nil
+	for range 4 * 60 {
+		s.minute(nil)
+	}
+	s.check("four hours later", "closed a")
+	s.at = s.at.Add(25 * time.Hour)
+	s.minute(nil, "a")
+	s.minute(nil, "a")
+	for range 11 {
+		s.minute(nil)
+	}
+	s.check("two days later", "opened a", "closed a")
+}
+
+// TestAnAlertDoesNotFlap: the severity info has no alert, so a severity that falls to it is like an end.
+func TestAnAlertDoesNotFlap(t *testing.T) {
+	s := newScribe(t)
+	s.minute(nil, "a/info")
+	for range 5 {
+		for range 20 {
+			s.minute(nil, "a/low")
+		}
+		for range 30 {
+			s.minute(nil, "a/info")
+		}
+	}
+	s.check("low for 20 minutes and info for 30, again and again", "opened a", "severity a info", "severity a low", "severity a info")
+	for range 4 * 60 {
+		s.minute(nil, "a/info")
+	}
+	s.check("info for hours", "severity a low")
+}
+
+// TestTheFirstLookIsCareful: what it finds is low and possible, until another look confirms it or does not find it.
+func TestTheFirstLookIsCareful(t *testing.T) {
+	s := newScribe(t)
+	s.minute(nil, "a/high", "b/high", "c/info")
+	for _, f := range s.Open() {
+		if !f.Unconfirmed || f.Confidence != analysis.Possible || f.Severity.AtLeast(analysis.Medium) || f.Rule == "c" && f.Severity != analysis.Info {
+			t.Errorf("the first look opens %+v", f)
+		}
+	}
+	s.minute(nil, "a/high", "c/info")
+	s.check("the second look", "opened a", "opened b", "opened c", "severity a low", "closed b")
+	if f := s.Open()[0]; f.Unconfirmed || f.Severity != analysis.High || f.Confidence == analysis.Possible {
+		t.Errorf("confirmed as %+v", f)
+	}
+	s.minute(nil, "c/info")
+	if f := s.Open()[1]; f.Rule != "a" || !f.AbsentSince.Equal(s.at) || f.Unconfirmed {
+		t.Errorf("after it was missing: %+v", f)
+	}
+	s.reopen()
+	s.minute(nil, "a/high")
+	s.check("found again after a restart")
+	if f := s.Open()[0]; !f.AbsentSince.IsZero() || f.Severity != analysis.High {
+		t.Errorf("found again: %+v", f)
+	}
+}
+
+// TestLooksAreForgotten: the memory of looks does not grow with causes that come and go, or of which nothing is known.
+func TestLooksAreForgotten(t *testing.T) {
+	s := newScribe(t)
+	for i := range 100 {
+		s.minute(func(r *Observation) {
+			r.Knows = func(rule, _, _ string) bool { return !strings.HasPrefix(rule, "dark") }
+		}, fmt.Sprint("a", i), fmt.Sprint("dark", i))
+	}
+	if n := len(s.looks); n > 20 {
+		t.Errorf("%d causes are remembered", n)
+	}
+}
+
 // TestWhatIsNotLookedAtStays: a failing source or a restart of the agent does not close a finding.
 func TestWhatIsNotLookedAtStays(t *testing.T) {
 	s := newScribe(t)
 	s.minute(nil, "a")
-	s.check("found", "opened a")
+	s.minute(nil, "a")
+	s.check("found", "opened a", "severity a low")
 	for name, change := range map[string]func(*Observation){
 		"a blind evaluation": func(r *Observation) { r.Knows = func(_, _, _ string) bool { return false } },
 		"a query that fails": func(r *Observation) { r.Knows = func(rule, _, _ string) bool { return rule != "a" } },
@@ -143,8 +276,12 @@ func TestWhatIsNotLookedAtStays(t *testing.T) {
 func TestSeverityIsToldWhenItLasts(t *testing.T) {
 	s := newScribe(t)
 	s.minute(nil, "a")
+	s.minute(nil, "a")
+	s.check("found twice", "opened a", "severity a low")
 	s.minute(nil, "a/high")
-	s.check("worse", "opened a", "severity a medium")
+	s.check("worse in one look")
+	s.minute(nil, "a/high")
+	s.check("worse in two looks", "severity a medium")
 	for range 10 {
 		s.minute(nil, "a/low")
 		s.minute(nil, "a/high")
@@ -163,16 +300,17 @@ func TestSeverityIsToldWhenItLasts(t *testing.T) {
 
 func TestClockSetBack(t *testing.T) {
 	s := newScribe(t)
-	s.minute(nil, "a", "b")
-	s.minute(nil, "a")
+	s.minute(nil, "a/low", "b/low")
+	s.minute(nil, "a/low", "b/low")
+	s.minute(nil, "a/low")
 	s.at = s.at.Add(-24 * time.Hour)
-	s.minute(nil, "a")
+	s.minute(nil, "a/low")
 	s.check("set back by a day", "opened a", "opened b")
 	if f := s.Open()[0]; f.FirstSeen.After(f.LastSeen) {
 		t.Errorf("first seen %s, last seen %s", f.FirstSeen, f.LastSeen)
 	}
 	for range 11 {
-		s.minute(nil, "a")
+		s.minute(nil, "a/low")
 	}
 	s.check("missing for ten minutes", "closed b")
 }
@@ -180,6 +318,7 @@ func TestClockSetBack(t *testing.T) {
 func TestUnreadableFilesAreSetAside(t *testing.T) {
 	good := func() string {
 		s := newScribe(t)
+		s.minute(nil, "a")
 		s.minute(nil, "a")
 		text, err := os.ReadFile(s.path)
 		if err != nil {
@@ -241,6 +380,7 @@ func TestALedgerWithoutAPlaceToWriteGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := Observation{At: nowL, Window: time.Minute, Knows: always, Findings: []analysis.Finding{finding("a", analysis.High, nowL)}}
+	r.AtOnce = map[string]bool{r.Findings[0].ID: true}
 	for range 2 {
 		if err := s.Update(r); err == nil || !strings.Contains(err.Error(), "writing the findings") {
 			t.Errorf("error %v", err)
@@ -256,6 +396,7 @@ func TestMain(m *testing.M) {
 		for i := 0; err == nil; i++ {
 			at := nowL.Add(time.Duration(i) * time.Minute)
 			r := Observation{At: at, Window: time.Minute, Knows: always, Findings: []analysis.Finding{finding("a", analysis.High, at), finding(fmt.Sprint("b", i), analysis.Low, at)}}
+			r.AtOnce = map[string]bool{r.Findings[0].ID: true, r.Findings[1].ID: true}
 			err = l.Update(r)
 		}
 		fmt.Println(err)
@@ -308,7 +449,7 @@ func FuzzLedger(f *testing.F) {
 		if err != nil {
 			return
 		}
-		l := &Ledger{path: filepath.Join(t.TempDir(), "l"), open: b.Open, closed: b.Closed}
+		l := &Ledger{path: filepath.Join(t.TempDir(), "l"), open: b.Open, closed: b.Closed, ended: b.Ended}
 		if err := l.write(); err != nil {
 			t.Fatal(err)
 		}
@@ -317,7 +458,7 @@ func FuzzLedger(f *testing.F) {
 			t.Fatal(err)
 		}
 		again, err := parseBook(written)
-		if err != nil || len(again.Open) != len(b.Open) || len(again.Closed) != len(b.Closed) {
+		if err != nil || len(again.Open) != len(b.Open) || len(again.Closed) != len(b.Closed) || len(again.Ended) != len(b.Ended) {
 			t.Fatalf("%v: %s", err, written)
 		}
 	})

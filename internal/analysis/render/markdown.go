@@ -37,8 +37,8 @@ func (r Report) Markdown(out io.Writer) error {
 func markdownFinding(w io.Writer, i int, f analysis.Finding) {
 	fmt.Fprintf(w, "\n### %d. %s\n\n", i, markdown(headline(f)))
 	fmt.Fprintf(w, "**%s**, %s, rule %s%s.\n\n%s\n", f.Severity, f.Confidence, code(f.Rule), since(f), markdown(f.Cause))
-	if gain := Gain(f.Gain); gain != "" {
-		fmt.Fprintf(w, "\nWithout it: **%s**.\n", gain)
+	if gain := worthInFull(f); gain != "" {
+		fmt.Fprintf(w, "\nWithout it: **%s**\n", markdown(gain))
 	}
 	if len(f.Evidence) > 0 {
 		fmt.Fprint(w, "\n| evidence | value | query |\n|---|---|---|\n")
@@ -48,13 +48,13 @@ func markdownFinding(w io.Writer, i int, f analysis.Finding) {
 		fmt.Fprintf(w, "| %s | %s | %s |\n", markdown(e.Name), markdown(figure(e)), strings.ReplaceAll(code(e.Query), "|", `\|`))
 	}
 	markdownList(w, "**"+say("advice")+"**", f.Advice)
-	if f.Gain != nil {
-		markdownList(w, "**"+say("assumes")+"**", f.Gain.Assumptions)
-	}
+	markdownList(w, "**"+say("assumes")+"**", analysis.Assumptions(f.Saving, f.Gain))
+	markdownList(w, "**"+otherFindings+"**", together(f))
 	if len(f.Explains) > 0 {
 		markdownList(w, "**"+say("explains")+"**", []string{strings.Join(f.Explains, ", ")})
 	}
 	markdownList(w, "**"+say("not_when")+"**", f.NotWhen)
+	markdownList(w, "**"+say("thresholds")+"**", thresholds(f))
 	markdownList(w, "**"+say("sources")+"**", f.Sources)
 	if f.Runbook != "" {
 		markdownList(w, "**Runbook**", []string{f.Runbook})

@@ -5,6 +5,7 @@ package render
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"maps"
 	"math"
@@ -68,8 +69,10 @@ func found() engine.Result {
 					},
 					{Name: "CPU time", Value: 0.97, Unit: "ratio", Low: ptr(0.95), High: ptr(0.99), N: 60, Query: "sum(rate(teescope_cpu_seconds_total[5m]))"},
 				},
-				Advice:   []string{"Use a runtime whose clock stays inside: SCONE after commit 09fea91, Gramine with a trusted time source.", "Ask for the time once a batch."},
-				Gain:     &analysis.Gain{Low: 0.41, High: 1.32, Assumptions: []string{"an OCALL costs 8000 to 14000 cycles", "the server is limited by its processor"}},
+				Advice: []string{"Use a runtime whose clock stays inside: SCONE after commit 09fea91, Gramine with a trusted time source.", "Ask for the time once a batch."},
+				Saving: &analysis.Saving{Low: 0.29, High: 0.57, Assumptions: []string{"an OCALL costs 8000 to 14000 cycles"}},
+				Gain: &analysis.Gain{Low: 0.5, High: 1.4, Limit: "its busiest thread, which runs for 97 % of the time",
+					Assumptions: []string{"an OCALL costs 8000 to 14000 cycles", "the rest of the work takes as long as now"}},
 				NotWhen:  []string{"The runtime answers the call inside the enclave: then the kernel would not see it."},
 				Sources:  []string{"TEEMon, Middleware 2020, section 6.4"},
 				Explains: []string{"ocall-bound", "context-switch-storm"},
@@ -79,7 +82,7 @@ func found() engine.Result {
 				ID: "1", Rule: "epc-thrashing", Title: "enclave memory that does not fit", Workload: "db", Severity: analysis.Medium, Confidence: analysis.Measured,
 				Cause: "Pages are loaded back.", FirstSeen: at, LastSeen: at,
 				Evidence: []analysis.Evidence{{Name: "resident", Value: 94 << 20, Unit: "bytes", Query: "x"}},
-				Advice:   []string{"Give it 127 MiB."}, Gain: &analysis.Gain{High: 0.12},
+				Advice:   []string{"Give it 127 MiB."}, Gain: &analysis.Gain{High: 0.12, Limit: "one thread"},
 			},
 			{
 				ID: "2", Rule: "memory-pressure", Title: "pressure of the host", Severity: analysis.Info, Confidence: analysis.Possible,
@@ -259,9 +262,9 @@ func TestJSONHasItsSchema(t *testing.T) {
 		}
 	}
 	for name, bad := range map[string]string{
-		"another version": `{"schema":2,"source":"","at":"2026-03-01T12:00:00Z","window_seconds":1,"workloads":0,"findings":[],"left_out":0,"problems":[],"checked":[],"skipped":[],"warnings":[]}`,
-		"null for a list": `{"schema":1,"source":"","at":"2026-03-01T12:00:00Z","window_seconds":1,"workloads":0,"findings":null,"left_out":0,"problems":[],"checked":[],"skipped":[],"warnings":[]}`,
-		"no time":         `{"schema":1,"source":"","at":"noon","window_seconds":1,"workloads":0,"findings":[],"left_out":0,"problems":[],"checked":[],"skipped":[],"warnings":[]}`,
+		"another version": `{"schema":2,"source":"","at":"2026-03-01T12:00:00Z","window_seconds":1,"workloads":0,"findings":[],"left_out":0,"muted":0,"problems":[],"checked":[],"skipped":[],"warnings":[]}`,
+		"null for a list": `{"schema":1,"source":"","at":"2026-03-01T12:00:00Z","window_seconds":1,"workloads":0,"findings":null,"left_out":0,"muted":0,"problems":[],"checked":[],"skipped":[],"warnings":[]}`,
+		"no time":         `{"schema":1,"source":"","at":"noon","window_seconds":1,"workloads":0,"findings":[],"left_out":0,"muted":0,"problems":[],"checked":[],"skipped":[],"warnings":[]}`,
 	} {
 		if err := validate(t, s, []byte(bad)); err == nil {
 			t.Errorf("%s is valid", name)
@@ -291,14 +294,18 @@ func TestTheSchemaHasEveryMember(t *testing.T) {
 		{analysis.Finding{}, s.Defs["finding"]},
 		{analysis.Evidence{}, s.Defs["evidence"]},
 		{analysis.Gain{}, s.Defs["gain"]},
+		{analysis.Saving{}, s.Defs["saving"]},
+		{analysis.Silenced{}, s.Defs["silence"]},
+		{analysis.Replaced{}, s.Defs["threshold"]},
 		{query.Problem{}, s.Defs["problem"]},
 		{engine.Skip{}, s.Defs["skip"]},
 		{Box{}, s.Defs["box"]},
 	} {
 		var members []string
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(tt.of)) {
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			members = append(members, name)
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); f.IsExported() {
+				members = append(members, name)
+			}
 		}
 		slices.Sort(members)
 		if known := slices.Sorted(maps.Keys(tt.schema.Properties)); !slices.Equal(members, known) {
@@ -341,8 +348,9 @@ func TestGain(t *testing.T) {
 		low, high float64
 		want      string
 	}{
-		{0.2, 0.45, "20 to 45 % more"}, {0, 0.12, "up to 12 % more"}, {0.41, 1.32, "1.4 to 2.3 times as much"},
-		{0, 19, "up to 20 times as much"}, {0.001, 0.002, "under 1 % more"}, {0.2, 0.2, "about 20 % more"}, {0.01, 0.034, "1 to 3.4 % more"},
+		{0.2, 0.45, "20 to 45 % more"}, {0, 0.12, "up to 12 % more"}, {0.5, 1.4, "1.5 to 2.4 times as much"},
+		{0, 19, "up to 20 times as much"}, {0.001, 0.002, "under 1 % more"}, {0.2, 0.2, "about 20 % more"}, {0.02, 0.034, "2 to 3.4 % more"},
+		{0.1, 0.31, "at least 10 % more"}, {0.2, 4, "at least 20 % more"}, // wider than threefold
 	} {
 		if got := Gain(&analysis.Gain{Low: tt.low, High: tt.high}); got != tt.want {
 			t.Errorf("%v to %v is %q, want %q", tt.low, tt.high, got, tt.want)
@@ -353,10 +361,83 @@ func TestGain(t *testing.T) {
 	}
 }
 
+func TestSaving(t *testing.T) {
+	for _, tt := range []struct {
+		low, high float64
+		want      string
+	}{
+		{0.15, 0.4, "0.15 to 0.4 CPU cores saved"}, {0, 0.5, "up to 0.5 CPU cores saved"}, {0.02, 0.3, "at least 0.02 CPU cores saved"},
+		{1.2, 1.2001, "about 1.2 CPU cores saved"}, {12, 30, "12 to 30 CPU cores saved"},
+	} {
+		if got := Saving(&analysis.Saving{Low: tt.low, High: tt.high}); got != tt.want {
+			t.Errorf("%v to %v is %q, want %q", tt.low, tt.high, got, tt.want)
+		}
+	}
+	f := analysis.Finding{Saving: &analysis.Saving{Low: 0.1, High: 0.2}}
+	if got, want := worthInFull(f), "0.1 to 0.2 CPU cores saved. No measurement shows that the throughput would rise."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	f.Gain = &analysis.Gain{Low: 0.1, High: 0.2, Limit: "its busiest thread"}
+	if got, want := worthInFull(f), "0.1 to 0.2 CPU cores saved; throughput 10 to 20 % more. The throughput is limited by its busiest thread."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestAtLeast(t *testing.T) {
 	for least, want := range map[analysis.Severity]int{analysis.Info: 3, analysis.Low: 2, analysis.Medium: 2, analysis.High: 1} {
 		if got := AtLeast(found().Findings, least); got != want {
 			t.Errorf("%d findings are %s or more, want %d", got, least, want)
 		}
+	}
+}
+
+// A report says how many findings are muted, and which thresholds the configuration has replaced.
+func TestMutedAndReplaced(t *testing.T) {
+	result := found()
+	result.Findings[0].Thresholds = []analysis.Replaced{{Name: "calls", Value: 5000, Default: 1000, Unit: "1/s"}}
+	result.Findings[1].Silence = &analysis.Silenced{ID: "a", Kind: analysis.Mute, Comment: "load test", EndsAt: at}
+	all := New("a", result, 0, nil)
+	r := all.Silenced(all.Findings, false)
+	if len(r.Findings) != len(all.Findings)-1 || r.Muted != 1 || !strings.HasSuffix(r.Verdict(), " Muted: 1 finding.") {
+		t.Errorf("%d findings, %d muted: %s", len(r.Findings), r.Muted, r.Verdict())
+	}
+	if listed := all.Silenced(all.Findings, true); len(listed.Findings) != len(all.Findings) || listed.Muted != 1 {
+		t.Errorf("on request: %d findings, %d muted", len(listed.Findings), listed.Muted)
+	}
+	var text, markdown, data bytes.Buffer
+	if err := errors.Join(r.Text(&text, false), r.Markdown(&markdown), all.Silenced(all.Findings, true).JSON(&data)); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{text.String(), markdown.String()} {
+		if !strings.Contains(out, "Thresholds from the configuration") || !strings.Contains(out, "- calls: 5k/s instead of 1k/s") {
+			t.Errorf("the threshold is not in\n%s", out)
+		}
+	}
+	if err := validate(t, schema(t), data.Bytes()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatAddsIsSaid(t *testing.T) {
+	r := found()
+	r.Findings = r.Findings[:1]
+	r.Findings[0].Adds, r.Findings[0].Overlaps = []string{"small-io"}, []string{"not-the-tee", "small-io"}
+	r.Findings[0].Unconfirmed = true
+	r.Findings[0].AbsentSince = at
+	report := New("a", r, 0, nil)
+	var text, md, out bytes.Buffer
+	if err := errors.Join(report.Text(&text, false), report.Markdown(&md), report.JSON(&out)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"- adds to the estimates of small-io", "- without the part that these findings count: small-io",
+		"- may be the same time, and does not add to: not-the-tee", "not confirmed by a second look",
+	} {
+		if !strings.Contains(text.String(), want) || !strings.Contains(md.String(), want) {
+			t.Errorf("%q is missing:\n%s\n%s", want, &text, &md)
+		}
+	}
+	if err := validate(t, schema(t), out.Bytes()); err != nil {
+		t.Error(err)
 	}
 }

@@ -33,6 +33,7 @@ type Report struct {
 	Workloads int                `json:"workloads"` // that were judged
 	Findings  []analysis.Finding `json:"findings"`  // by descending weight
 	LeftOut   int                `json:"left_out"`  // further findings that are not listed
+	Muted     int                `json:"muted"`     // findings that a silence hides; they are listed only on request
 	Problems  []query.Problem    `json:"problems"`  // what could not be judged
 	Checked   []string           `json:"checked"`   // rules that judged at least one workload
 	Skipped   []engine.Skip      `json:"skipped"`   // rules that judged none
@@ -58,13 +59,30 @@ func New(source string, r engine.Result, most int, warnings []string) Report {
 		f := &report.Findings[i]
 		f.Evidence, f.Advice, f.Sources = numbers(f.Evidence), orEmpty(f.Advice), orEmpty(f.Sources)
 		f.FirstSeen, f.LastSeen = f.FirstSeen.UTC(), f.LastSeen.UTC()
+		f.AbsentSince = f.AbsentSince.UTC()
 		if f.Gain != nil {
 			gain := *f.Gain
 			gain.Assumptions = orEmpty(gain.Assumptions)
 			f.Gain = &gain
 		}
+		if f.Saving != nil {
+			saving := *f.Saving
+			saving.Assumptions = orEmpty(saving.Assumptions)
+			f.Saving = &saving
+		}
 	}
 	return report
+}
+
+// Silenced returns the report with findings that are marked with their silences. It lists those that a silence hides only
+// if all is true.
+func (r Report) Silenced(marked []analysis.Finding, all bool) Report {
+	listed, hidden := analysis.Listed(marked)
+	r.Findings, r.Muted = listed, hidden
+	if all {
+		r.Findings = marked
+	}
+	return r
 }
 
 func orEmpty[T any](list []T) []T {

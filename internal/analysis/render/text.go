@@ -98,8 +98,8 @@ func (t terminal) finding(i int, f analysis.Finding) {
 	mark := t.paint(style(f.Severity), string(f.Severity))
 	t.line("   ", mark, t.paint(dim, fmt.Sprintf(", %s, rule %s%s", f.Confidence, f.Rule, since(f))))
 	t.prose("   ", f.Cause)
-	if gain := Gain(f.Gain); gain != "" {
-		t.prose("   ", "Without it: "+gain+".")
+	if gain := worthInFull(f); gain != "" {
+		t.prose("   ", "Without it: "+gain)
 	}
 	if len(f.Evidence) > 0 {
 		t.line()
@@ -110,13 +110,13 @@ func (t terminal) finding(i int, f analysis.Finding) {
 		t.line("       ", t.paint(dim, clean(e.Query)))
 	}
 	t.list(say("advice"), f.Advice)
-	if f.Gain != nil {
-		t.list(say("assumes"), f.Gain.Assumptions)
-	}
+	t.list(say("assumes"), analysis.Assumptions(f.Saving, f.Gain))
+	t.list(otherFindings, together(f))
 	if len(f.Explains) > 0 {
 		t.list(say("explains"), []string{strings.Join(f.Explains, ", ")})
 	}
 	t.list(say("not_when"), f.NotWhen)
+	t.list(say("thresholds"), thresholds(f))
 	t.list(say("sources"), f.Sources)
 	if f.Runbook != "" {
 		t.list("Runbook", []string{f.Runbook})
@@ -144,8 +144,11 @@ func style(s analysis.Severity) string {
 	return dim
 }
 
-// since returns the age of a finding that has been seen more than once.
+// since returns the age of a finding that has been seen more than once, or that one look of a server has found it.
 func since(f analysis.Finding) string {
+	if f.Unconfirmed {
+		return ", not confirmed by a second look"
+	}
 	lasted := f.LastSeen.Sub(f.FirstSeen)
 	if lasted < time.Second {
 		return ""

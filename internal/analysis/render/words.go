@@ -5,6 +5,7 @@ package render
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,25 +111,74 @@ func times(v float64) string {
 	return strconv.FormatFloat(v, 'f', 0, 64)
 }
 
+// mostSpread is the largest ratio of the ends of an estimate that is printed as a range. A wider range says little, so
+// only its lower end is printed.
+const mostSpread = 3
+
 // Gain formats the interval of the additional throughput without the cause.
 func Gain(g *analysis.Gain) string {
 	switch {
 	case g == nil:
 		return ""
-	case g.High >= 1 && g.Low < 0.005:
-		return say("gain_up_to_times", "high", times(1+g.High))
-	case g.High >= 1:
-		return say("gain_times", "low", times(1+g.Low), "high", times(1+g.High))
 	case g.High < 0.005:
 		return say("gain_small")
+	case g.High >= 1 && g.Low < 0.005:
+		return say("gain_up_to_times", "high", times(1+g.High))
 	case g.Low < 0.005:
 		return say("gain_up_to", "high", percent(g.High))
+	case g.High > mostSpread*g.Low:
+		return say("gain_at_least", "low", percent(g.Low))
+	case g.High >= 1:
+		return say("gain_times", "low", times(1+g.Low), "high", times(1+g.High))
 	}
 	low, high := percent(g.Low), percent(g.High)
 	if low == high {
 		return say("gain_about", "high", high)
 	}
 	return say("gain_between", "low", strings.TrimSuffix(low, " %"), "high", high)
+}
+
+// Saving formats the interval of the CPU time that is saved without the cause.
+func Saving(s *analysis.Saving) string {
+	if s == nil {
+		return ""
+	}
+	low, high := digits(s.Low), digits(s.High)
+	switch {
+	case s.Low <= 0:
+		return say("saving_up_to", "high", high)
+	case s.High > mostSpread*s.Low:
+		return say("saving_at_least", "low", low)
+	case low == high:
+		return say("saving_about", "high", high)
+	}
+	return say("saving_between", "low", low, "high", high)
+}
+
+// Worth formats what removing the cause of a finding is worth: cores, and throughput where something limits it.
+func Worth(f analysis.Finding) string {
+	var parts []string
+	if f.Saving != nil {
+		parts = append(parts, Saving(f.Saving))
+	}
+	if f.Gain != nil {
+		parts = append(parts, say("throughput", "gain", Gain(f.Gain)))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// worthInFull is [Worth] with what limits the throughput, or that nothing shows a limit, as sentences.
+func worthInFull(f analysis.Finding) string {
+	worth := Worth(f)
+	switch {
+	case worth == "":
+		return ""
+	case f.Gain != nil && f.Gain.Limit != "":
+		return worth + ". " + say("limited", "limit", clean(f.Gain.Limit))
+	case f.Gain == nil:
+		return worth + ". " + say("no_limit")
+	}
+	return worth + "."
 }
 
 // figure formats a piece of evidence: its value, its interval if there is one, and the number of samples.
@@ -165,6 +215,43 @@ func headline(f analysis.Finding) string {
 	return subject(f) + ": " + f.Title
 }
 
+// thresholds describes the thresholds that the configuration has replaced.
+func thresholds(f analysis.Finding) []string {
+	var lines []string
+	for _, t := range f.Thresholds {
+		lines = append(lines, t.Name+": "+say("instead", "value", Value(t.Value, t.Unit), "usual", Value(t.Default, t.Unit)))
+	}
+	return lines
+}
+
+// otherFindings is the title of what [together] returns.
+const otherFindings = "Beside the other findings of this workload"
+
+// together describes how the estimates of a finding and those of the workload's other findings go together.
+func together(f analysis.Finding) []string {
+	var lines, left, same []string
+	for _, rule := range f.Overlaps {
+		if slices.Contains(f.Adds, rule) {
+			left = append(left, rule)
+		} else {
+			same = append(same, rule)
+		}
+	}
+	for _, part := range []struct {
+		text  string
+		rules []string
+	}{
+		{"adds to the estimates of ", f.Adds},
+		{"without the part that these findings count: ", left},
+		{"may be the same time, and does not add to: ", same},
+	} {
+		if len(part.rules) > 0 {
+			lines = append(lines, part.text+strings.Join(part.rules, ", "))
+		}
+	}
+	return lines
+}
+
 // span formats a duration in whole units.
 func span(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second)).Round(time.Second)
@@ -186,8 +273,15 @@ func plural(n int, one, many string) string {
 	return strconv.Itoa(n) + " " + many
 }
 
-// Verdict summarizes the report in one or two sentences.
+// Verdict summarizes the report in one or two sentences, and says how many findings are muted.
 func (r Report) Verdict() string {
+	if r.Muted == 0 {
+		return r.verdict()
+	}
+	return r.verdict() + " " + say("verdict_muted", "muted", plural(r.Muted, "finding", "findings"))
+}
+
+func (r Report) verdict() string {
 	looked := say("looked", "workloads", plural(r.Workloads, "workload", "workloads"), "window", span(r.Window))
 	all := len(r.Findings) + r.LeftOut
 	switch {
@@ -198,8 +292,8 @@ func (r Report) Verdict() string {
 	}
 	first := r.Findings[0]
 	s := say("verdict_found", "findings", plural(all, "finding", "findings"), "looked", looked)
-	if first.Gain != nil {
-		return s + say("verdict_gain", "subject", subject(first), "gain", Gain(first.Gain))
+	if gain := Worth(first); gain != "" {
+		return s + say("verdict_gain", "subject", subject(first), "gain", gain)
 	}
 	return s + say("verdict_first", "subject", subject(first))
 }

@@ -38,7 +38,7 @@ var costTrap = cost.Cycles{
 // Signals of this rule alone.
 var (
 	aexSignal = engine.Signal{
-		Name: "aex", Query: perSecond(`teescope_enclave_transitions_total{kind="aex"}`), Unit: "1/s", Help: "asynchronous exits",
+		Name: "aex", Query: engine.AsyncQuery, Unit: "1/s", Help: "asynchronous exits",
 	}
 	trapsSignal = engine.Signal{
 		Name: "traps", Query: perSecond(`teescope_enclave_signals_total{kind="sync"}`), Unit: "1/s", Help: "exceptions that the runtime handled in the enclave",
@@ -48,11 +48,18 @@ var (
 	}
 )
 
+// Thresholds that the configuration can replace.
+var (
+	aexTraps = engine.Threshold{Name: "traps", Default: trapsPerSecond, Unit: "1/s", Help: "least rate of exceptions in an enclave"}
+	aexTicks = engine.Threshold{Name: "ticks", Default: aexOverTick, Unit: "1", Help: "asynchronous exits for each timer interrupt"}
+)
+
 func aexStorm() engine.Rule {
 	return engine.Rule{
 		Name: AEXStorm, Title: "trapped instructions or interrupts force exits from the enclave",
-		Signals: []engine.Signal{teeSignal, cpuSignal, aexSignal, trapsSignal, enclaveFaultsSignal},
-		Judge:   judgeAEXStorm,
+		Thresholds: []engine.Threshold{aexTraps, aexTicks},
+		Signals:    []engine.Signal{teeSignal, cpuSignal, aexSignal, trapsSignal, enclaveFaultsSignal},
+		Judge:      judgeAEXStorm,
 		NotWhen: []string{
 			"the application has just started: libraries query the processor's features then",
 			"the kernel ticks more often than 250 times a second, or the application uses exceptions on purpose",
@@ -66,24 +73,24 @@ func aexStorm() engine.Rule {
 
 func judgeAEXStorm(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, cpuSignal, aexSignal)
-	if !ok || !environmentOf(w).protected() || v[cpuSignal] < leastBusy {
+	if !ok || !environmentOf(w).enclave() || v[cpuSignal] < w.Least(leastBusy) {
 		return nil
 	}
-	if traps, told := w.Value(trapsSignal); told && traps >= trapsPerSecond {
+	if traps, told := w.Value(trapsSignal); told && traps >= w.LeastFor(aexTraps) {
 		if verdict := trapped(w, v[cpuSignal], traps); verdict != nil {
 			return verdict
 		}
 	}
 	tick := tickPerCore * max(1, v[cpuSignal])
 	faults, counted := w.Value(enclaveFaultsSignal)
-	if v[aexSignal] < aexOverTick*tick || !counted || faults > aexOfFaults*v[aexSignal] {
+	if v[aexSignal] < w.LeastFor(aexTicks)*tick || !counted || faults > w.Most(aexOfFaults)*v[aexSignal] {
 		return nil // uncounted faults may be the reason
 	}
 	low, high := cost.AEX.CPU(v[aexSignal]-tick, w.Clock)
-	if low < aexWorth*v[cpuSignal] {
+	if low < w.Least(aexWorth)*v[cpuSignal] {
 		return nil
 	}
-	return &engine.Verdict{
+	verdict := &engine.Verdict{
 		Confidence: analysis.Possible,
 		Cause: fmt.Sprintf("%s asynchronous exits/s are %s times what the timer causes, and page faults do not explain them",
 			figure(v[aexSignal]), figure(v[aexSignal]/tick)),
@@ -92,18 +99,21 @@ func judgeAEXStorm(w engine.Workload) *engine.Verdict {
 			"keep interrupts off the enclave's CPUs: pin the workload, move interrupts to other CPUs (/proc/irq/*/smp_affinity), or use isolcpus",
 			"disable timer ticks on these CPUs (nohz_full)",
 		},
-		Gain: analysis.Amdahl(low/v[cpuSignal], high/v[cpuSignal], cost.AEX.Assumption(), w.Clock.Assumption(), cpuBound,
-			"exits for the timer remain"),
 	}
+	low, high = capped(low, high, v[cpuSignal])
+	verdict.Stage = engine.Symptom
+	verdict.Draws(engine.AsyncExits, v[aexSignal]-tick, 1, 1)
+	verdict.Saves(w, low, high, cost.AEX.Assumption(), w.Clock.Assumption(), "exits for the timer remain")
+	return verdict
 }
 
 // trapped returns a verdict if the enclave often executes instructions that are not allowed inside.
 func trapped(w engine.Workload, cpu, traps float64) *engine.Verdict {
 	low, high := costTrap.CPU(traps, w.Clock)
-	if low < aexWorth*cpu {
+	if low < w.Least(aexWorth)*cpu {
 		return nil
 	}
-	return &engine.Verdict{
+	v := &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s exceptions/s are handled inside the enclave and take %s to %s of the CPU time: CPUID, RDTSC or SYSCALL is trapped and emulated",
 			figure(traps), percent(low/cpu), percent(min(high/cpu, 1))),
@@ -113,6 +123,9 @@ func trapped(w engine.Workload, cpu, traps float64) *engine.Verdict {
 			"CPUID: execute it once and keep the result; look for libraries that execute it in each call",
 			"SYSCALL (\"Emulating a raw syscall instruction\" in Gramine's log): link dynamically, and use Gramine's patched libraries (libgomp)",
 		},
-		Gain: analysis.Amdahl(low/cpu, high/cpu, costTrap.Assumption(), w.Clock.Assumption(), cpuBound),
 	}
+	low, high = capped(low, high, cpu)
+	v.Draws(engine.AsyncExits, traps, 1, 1)
+	v.Saves(w, low, high, costTrap.Assumption(), w.Clock.Assumption())
+	return v
 }

@@ -23,9 +23,16 @@ const (
 	stormWaits = 0.25
 )
 
+// Thresholds that the configuration can replace.
+var (
+	stormRate = engine.Threshold{Name: "switches", Default: stormSwitches, Unit: "1/s", Help: "least rate of context switches"}
+	stormCost = engine.Threshold{Name: "share", Default: stormShare, Unit: "ratio", Help: "least share of the CPU time"}
+)
+
 func contextSwitchStorm() engine.Rule {
 	return engine.Rule{
 		Name: ContextSwitchStorm, Title: "threads are switched in and out very often",
+		Thresholds: []engine.Threshold{stormRate, stormCost},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, switchesSignal, callsSignal, transitionsSignal, waitSignal, threadsSignal,
 			coresSignal, idleSignal,
@@ -47,24 +54,26 @@ func judgeContextSwitchStorm(w engine.Workload) *engine.Verdict {
 	cores, busy := cpuOf(w)
 	kinds := w.By(switchesSignal, "kind")
 	waits, taken := kinds["voluntary"], kinds["involuntary"]
-	if !e.known() || !busy || waits+taken < stormSwitches {
+	if !e.known() || !busy || waits+taken < w.LeastFor(stormRate) {
 		return nil
 	}
 	exits, counted := exitsOf(w)
-	if e.enclave() && counted && waits >= taken && waits < stormWaits*exits {
+	if e.enclave() && counted && waits >= taken && waits < w.Least(stormWaits)*exits {
 		return nil
 	}
 	low, high := shares(w, cost.Switch, waits+taken, cores)
-	assumptions := []string{cost.Switch.Assumption(), w.Clock.Assumption(), cpuBound}
+	assumptions := []string{cost.Switch.Assumption(), w.Clock.Assumption()}
+	var exitPart, asyncPart float64 // of the upper end
 	if e.enclave() {
 		// A thread leaves the enclave to wait. A thread that is preempted inside leaves by an exception.
 		_, out := shares(w, w.OCALL, waits, cores)
 		_, aex := shares(w, cost.AEX, taken, cores)
 		high += out + aex
+		exitPart, asyncPart = out/high, aex/high
 		assumptions = append(assumptions, "at most, each wait is an OCALL and each preemption an asynchronous exit",
 			w.OCALL.Assumption(), cost.AEX.Assumption())
 	}
-	if middle(low, min(high, 1)) < stormShare {
+	if low, high = capped(low, high, 1); middle(low, high) < w.LeastFor(stormCost) {
 		return nil
 	}
 	v := &engine.Verdict{
@@ -82,7 +91,10 @@ func judgeContextSwitchStorm(w engine.Workload) *engine.Verdict {
 		v.Severity = analysis.Info
 		return v
 	}
-	v.Gain = analysis.Amdahl(low, high, append(assumptions, "the work that threads wait for is not done sooner")...)
+	v.Stage = engine.Symptom
+	v.Draws(engine.Exits, waits, 0, exitPart)
+	v.Draws(engine.AsyncExits, taken, 0, asyncPart)
+	v.Saves(w, low*cores, high*cores, append(assumptions, "the work that threads wait for is not done sooner")...)
 	return v
 }
 

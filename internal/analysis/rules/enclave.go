@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"math"
 	"strings"
 
 	"github.com/teescope/teescope/internal/analysis/cost"
@@ -162,7 +163,7 @@ var transitionsSignal = engine.Signal{
 // cpuOf returns the CPU time of a workload in cores. It returns false when that is unknown or below leastBusy.
 func cpuOf(w engine.Workload) (cores float64, ok bool) {
 	cores, ok = w.Value(cpuSignal)
-	return cores, ok && cores >= leastBusy
+	return cores, ok && cores >= w.Least(leastBusy)
 }
 
 // exitsOf returns the rate of exits from the enclave (EEXIT). It returns false when the runtime does not show them.
@@ -178,6 +179,35 @@ func callsOf(w engine.Workload) map[string]float64 { return w.By(callsSignal, "s
 func shares(w engine.Workload, cost cost.Cost, perSecond, cores float64) (low, high float64) {
 	low, high = cost.CPU(perSecond, w.Clock)
 	return low / cores, high / cores
+}
+
+// countExits states that the saving is for this many exits, if each call is one.
+func countExits(v *engine.Verdict, w engine.Workload, each cost.Cost, calls float64) {
+	if each == w.OCALL {
+		v.Draws(engine.Exits, calls, 1, 1)
+	}
+}
+
+// difference returns the CPU time in cores that is saved when events of one cost become events of another, at each end of
+// the clock's range.
+func difference(w engine.Workload, from, to cost.Cost, perSecond float64) (low, high float64) {
+	low = math.Inf(1)
+	for _, hz := range []float64{w.Clock.Low, w.Clock.High} {
+		at := cost.Clock{Low: hz, High: hz}
+		fromLow, fromHigh := from.CPU(perSecond, at)
+		toLow, toHigh := to.CPU(perSecond, at)
+		low, high = min(low, fromLow-toHigh), max(high, fromHigh-toLow)
+	}
+	return max(low, 0), high
+}
+
+// capped limits a range to what the events can take at most. A bound below the upper end shows that the assumed cost is
+// too high for this machine. The range then ends at the bound and keeps its relative width.
+func capped(low, high, bound float64) (float64, float64) {
+	if high <= bound || high <= 0 {
+		return low, high
+	}
+	return bound * low / high, bound
 }
 
 // middle returns the middle of a range.

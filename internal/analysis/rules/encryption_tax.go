@@ -47,11 +47,15 @@ var (
 	}
 )
 
+// encryptionCalls can be replaced in the configuration.
+var encryptionCalls = engine.Threshold{Name: "calls", Default: encryptedCalls, Unit: "1/s", Help: "least rate of calls that move encrypted data"}
+
 func encryptionTax() engine.Rule {
 	return engine.Rule{
 		Name: EncryptionTax, Title: "encrypted files or pipes are used often",
-		Signals: []engine.Signal{teeSignal, cpuSignal, nodesSignal, movesSignal},
-		Judge:   judgeEncryptionTax,
+		Thresholds: []engine.Threshold{encryptionCalls},
+		Signals:    []engine.Signal{teeSignal, cpuSignal, nodesSignal, movesSignal},
+		Judge:      judgeEncryptionTax,
 		NotWhen: []string{
 			"the files are allowed_files: they are read in the same way but are not encrypted",
 			"the reads and writes are on standard input and output, an eventfd or a device",
@@ -66,10 +70,10 @@ func encryptionTax() engine.Rule {
 
 func judgeEncryptionTax(w engine.Workload) *engine.Verdict {
 	cpu, measured := w.Value(cpuSignal)
-	if !measured || cpu < leastBusy || !environmentOf(w).protected() {
+	if !measured || cpu < w.Least(leastBusy) || !environmentOf(w).enclave() {
 		return nil
 	}
-	if nodes, counted := w.Value(nodesSignal); counted && nodes >= encryptedCalls {
+	if nodes, counted := w.Value(nodesSignal); counted && nodes >= w.LeastFor(encryptionCalls) {
 		return encryptedFiles(w, cpu, nodes, "nodes", analysis.Likely)
 	}
 	moves := w.By(movesSignal, "ocall")
@@ -78,14 +82,16 @@ func judgeEncryptionTax(w engine.Workload) *engine.Verdict {
 		all += n
 	}
 	files, pipes := moves["pread"]+moves["pwrite"], moves["read"]+moves["write"]
-	hot := func(calls float64) bool { return calls >= encryptedCalls && calls >= encryptedShare*all }
+	hot := func(calls float64) bool {
+		return calls >= w.LeastFor(encryptionCalls) && calls >= w.Least(encryptedShare)*all
+	}
 	if hot(files) && files >= pipes {
 		return encryptedFiles(w, cpu, files, "moves", analysis.Possible)
 	}
 	if !hot(pipes) {
 		return nil
 	}
-	return &engine.Verdict{
+	v := &engine.Verdict{
 		Confidence: analysis.Possible,
 		Cause: fmt.Sprintf("%s of the %s OCALLs/s that move data are on pipes, which Gramine encrypts with TLS even between threads of one process",
 			percent(pipes/all), figure(all)),
@@ -95,18 +101,20 @@ func judgeEncryptionTax(w engine.Workload) *engine.Verdict {
 			"use one process instead of several: memory within a process needs no extra encryption",
 			"or use a loopback TCP socket if the protocol already encrypts its data",
 		},
-		Gain: analysis.Amdahl(pipeLow*pipes/all, pipeHigh*pipes/all,
-			"encryption takes 1 to 10 % of the time that pipes take (Gramine, Multi-process workloads)",
-			"the share of pipes in the time is their share in the calls", cpuBound),
 	}
+	v.Saves(w, cpu*pipeLow*pipes/all, cpu*pipeHigh*pipes/all,
+		"encryption takes 1 to 10 % of the time that pipes take (Gramine, Multi-process workloads)",
+		"the share of pipes in the time is their share in the calls")
+	return v
 }
 
 // encryptedFiles returns the verdict on this rate of file blocks.
 func encryptedFiles(w engine.Workload, cpu, blocks float64, signal string, c analysis.Confidence) *engine.Verdict {
 	low, high := costNode.CPU(blocks, w.Clock)
-	if high < encryptedWorth*cpu {
+	if high < w.Least(encryptedWorth)*cpu {
 		return nil
 	}
+	low, high = capped(low, high, cpu)
 	if c == analysis.Possible {
 		low = 0 // the files may be plain
 	}
@@ -120,8 +128,8 @@ func encryptedFiles(w engine.Workload, cpu, blocks float64, signal string, c ana
 			"read and write multiples of 4 KiB: a smaller write reads, decrypts and encrypts the whole block",
 			"do not encrypt files that need only integrity: trusted files are hashed once when they are opened",
 		},
-		Gain: analysis.Amdahl(low/cpu, high/cpu, costNode.Assumption(), w.Clock.Assumption(), cpuBound),
 	}
+	v.Saves(w, low, high, costNode.Assumption(), w.Clock.Assumption())
 	if c == analysis.Possible {
 		v.Cause = fmt.Sprintf("%s blocks/s of files are read and written by OCALLs: if they are encrypted, that takes up to %s of the CPU time",
 			figure(blocks), percent(min(1, high/cpu)))

@@ -53,9 +53,13 @@ var (
 	}
 )
 
+// epcPages can be replaced in the configuration.
+var epcPages = engine.Threshold{Name: "pages", Default: pagingPages, Unit: "1/s", Help: "least rate of pages loaded back, unless the enclave page cache is known to be too small"}
+
 func epcThrashing() engine.Rule {
 	return engine.Rule{
 		Name: EPCThrashing, Title: "the enclaves do not fit into the enclave page cache",
+		Thresholds: []engine.Threshold{epcPages},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, loadedSignal, machineLoadedSignal, stallSignal, evictedSignal,
 			evictedBySignal, needSignal, allNeedSignal, epcSizeSignal, enclaveWorkloadsSignal,
@@ -102,15 +106,15 @@ func judgeEPCThrashing(w engine.Workload) *engine.Verdict {
 	e := environmentOf(w)
 	cores, busy := w.Value(cpuSignal)
 	pages, from, ok := loadedBack(w)
-	least := float64(pagingPages)
+	least := w.Threshold(epcPages)
 	if _, _, short := shortage(w); short {
 		least = shortPages
 	}
-	if !e.enclave() || !busy || !ok || pages < least {
+	if !e.enclave() || !busy || !ok || pages < w.Least(least) {
 		return nil
 	}
 	stall, timed := stalled(w, pages)
-	if cores+stall < leastBusy {
+	if cores+stall < w.Least(leastBusy) {
 		return nil
 	}
 	// A thread that waits for a page may do so on its CPU or asleep. The time is thus within the CPU time or beyond it.
@@ -119,7 +123,7 @@ func judgeEPCThrashing(w engine.Workload) *engine.Verdict {
 	if timed {
 		low, high = stall/(cores+stall), stall/max(cores, stall)
 	}
-	if pages < thrashPages && middle(low, high) < worthwhile {
+	if pages < w.Least(thrashPages) && middle(low, high) < w.Least(worthwhile) {
 		return nil
 	}
 	v := &engine.Verdict{
@@ -134,17 +138,22 @@ func judgeEPCThrashing(w engine.Workload) *engine.Verdict {
 		v.Cause += fmt.Sprintf("; %s took %.0f %% of the pages that it lost", by, 100*share)
 		v.Evidence = append(v.Evidence, evictedBySignal.With("by", by))
 	}
-	assumptions := []string{cost.Paging.Assumption(), w.Clock.Assumption(), cpuBound,
+	spent, most := cost.Paging.CPU(pages, w.Clock)
+	spent, most = capped(spent/2, most, cores)
+	assumptions := []string{cost.Paging.Assumption(), w.Clock.Assumption(),
 		"at least half of that time is the workload's: another CPU may evict the pages"}
+	v.Saves(w, spent, most, assumptions...)
 	if timed {
 		v.Confidence = analysis.Measured
 		v.Evidence = append(v.Evidence, stallSignal.Name, machineLoadedSignal.Name)
-		assumptions = []string{"the time that threads waited is measured on the machine, and each page takes as long", cpuBound}
+		v.Waits(w, stall, low, high, "the time that threads waited is measured on the machine, and each page takes as long")
+		if most > stall {
+			v.Saving = analysis.Saves(spent*stall/most, stall, append(assumptions, "at most the time that threads waited is saved")...)
+		}
 	}
 	if from != loadedSignal.Name {
 		v.Confidence = analysis.Possible
 	}
-	v.Gain = analysis.Amdahl(low, high, assumptions...)
 	return v
 }
 

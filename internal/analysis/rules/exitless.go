@@ -26,11 +26,6 @@ const (
 	exitlessOn = 5
 	// exitlessCalls is the least rate of system calls that shows whether Exitless is on. Proposed.
 	exitlessCalls = 1000
-	// scarceWait is the least ratio of time waited for a CPU to CPU time used, for threads that compete for CPUs.
-	// Proposed.
-	scarceWait = 0.25
-	// scarceIdle is the largest idle share of the machine's CPUs at which they count as scarce. Proposed.
-	scarceIdle = 0.10
 	// sleepsPerCall is the least share of calls after which a thread outside went to sleep. Proposed.
 	sleepsPerCall = 0.5
 	// spinSeconds is the CPU time that a thread outside spins before it sleeps: 10,000 iterations (SPIN_ATTEMPTS_MAX in
@@ -50,9 +45,13 @@ var (
 	}
 )
 
+// exitlessCost can be replaced in the configuration.
+var exitlessCost = engine.Threshold{Name: "share", Default: exitlessWorth, Unit: "ratio", Help: "least share of the CPU time that exits take"}
+
 func exitless() engine.Rule {
 	return engine.Rule{
 		Name: Exitless, Title: "Exitless system calls would help, or use cores without benefit",
+		Thresholds: []engine.Threshold{exitlessCost},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, exitsSignal, waitSignal, coresSignal, idleSignal, userSignal,
 			workCallsSignal, sleepsSignal,
@@ -74,7 +73,7 @@ func exitless() engine.Rule {
 func judgeExitless(w engine.Workload) *engine.Verdict {
 	runtime := environmentOf(w).runtime
 	v, ok := figures(w, cpuSignal, exitsSignal, workCallsSignal, coresSignal, idleSignal)
-	if !ok || runtime != teelabel.GramineSGX || v[cpuSignal] < leastBusy {
+	if !ok || runtime != teelabel.GramineSGX || v[cpuSignal] < w.Least(leastBusy) {
 		return nil
 	}
 	on := v[workCallsSignal] >= exitlessCalls && v[workCallsSignal] >= exitlessOn*v[exitsSignal]
@@ -90,21 +89,21 @@ func judgeExitless(w engine.Workload) *engine.Verdict {
 // exitlessMissing returns a verdict if few threads make many exits while CPUs are idle.
 func exitlessMissing(w engine.Workload, v map[engine.Signal]float64) *engine.Verdict {
 	user, measured := w.Value(userSignal)
-	if !measured || v[cpuSignal] > exitlessFewBusy || v[idleSignal] < v[cpuSignal] || v[idleSignal] < 1 {
+	if !measured || v[cpuSignal] > w.Most(exitlessFewBusy) || v[idleSignal] < w.Least(max(v[cpuSignal], 1)) {
 		return nil
 	}
 	low, high := w.OCALL.CPU(v[exitsSignal], w.Clock)
-	if low < exitlessWorth*v[cpuSignal] {
+	if low < w.LeastFor(exitlessCost)*v[cpuSignal] {
 		return nil
 	}
-	handLow, handHigh := cost.Exitless.CPU(v[exitsSignal], w.Clock)
 	// Exits run in user mode, so no more than that time can be saved.
-	least, most := max(low-handHigh, 0), min(high-handLow, user)
+	least, most := difference(w, w.OCALL, cost.Exitless, v[exitsSignal])
+	least, most = capped(least, most, user)
 	evidence, confidence := []string{exitsSignal.Name, cpuSignal.Name, userSignal.Name, idleSignal.Name, coresSignal.Name, workCallsSignal.Name}, analysis.Likely
 	if w.OCALLMeasured() {
 		evidence, confidence = append(evidence, engine.EvidenceOCALL), analysis.Measured
 	}
-	return &engine.Verdict{
+	verdict := &engine.Verdict{
 		Confidence: confidence,
 		Cause: fmt.Sprintf("%s exits/s take %s to %s of the CPU time, and threads on the %s idle CPUs could make the calls without an exit",
 			figure(v[exitsSignal]), percent(low/v[cpuSignal]), percent(min(high, user)/v[cpuSignal]), figure(v[idleSignal])),
@@ -114,17 +113,20 @@ func exitlessMissing(w engine.Workload, v map[engine.Signal]float64) *engine.Ver
 			"pin enclave threads and threads outside to different CPUs (taskset, isolcpus)",
 			"or make fewer calls: batch reads and writes, pipeline requests",
 		},
-		Gain: analysis.Amdahl(least/v[cpuSignal], most/v[cpuSignal],
-			w.OCALL.Assumption(), cost.Exitless.Assumption(), w.Clock.Assumption(), cpuBound,
-			"each thread outside has an idle CPU", "at most the time in user mode is saved"),
 		Supersedes: []string{OCALLBound},
+		Stage:      engine.Workaround, Needs: w.LeastFor(exitlessCost) * v[cpuSignal] / low,
 	}
+	verdict.Draws(engine.Exits, v[exitsSignal], 1, 1)
+	verdict.Saves(w, least, most, w.OCALL.Assumption(), cost.Exitless.Assumption(), w.Clock.Assumption(),
+		"the CPU time is that of the threads in the enclave: each thread outside takes an idle CPU",
+		"at most the time in user mode is saved")
+	return verdict
 }
 
 // exitlessCPUsScarce returns a verdict if the threads compete for the CPUs.
 func exitlessCPUsScarce(w engine.Workload, v map[engine.Signal]float64) *engine.Verdict {
 	wait, measured := w.Value(waitSignal)
-	if !measured || v[idleSignal] > scarceIdle*v[coresSignal] || wait < scarceWait*v[cpuSignal] {
+	if !measured || v[idleSignal] > w.Most(engine.ScarceIdle)*v[coresSignal] || wait < w.Least(engine.ScarceWait)*v[cpuSignal] {
 		return nil
 	}
 	saved, _ := w.OCALL.CPU(v[workCallsSignal], w.Clock)
@@ -140,8 +142,8 @@ func exitlessCPUsScarce(w engine.Workload, v map[engine.Signal]float64) *engine.
 			"set sgx.insecure__rpc_thread_num to 0: this frees the CPUs that the threads outside use",
 			"or give the workload one more CPU for each thread outside, and pin enclave threads and threads outside to different CPUs",
 		},
-		Gain: analysis.Amdahl(0, (wait-saved)/(v[cpuSignal]+wait),
-			"at best no thread waits for a CPU, and each call costs an OCALL again", w.OCALL.Assumption(), w.Clock.Assumption(), cpuBound),
+		Gain: analysis.Amdahl("the CPUs of the machine", 0, (wait-saved)/(v[cpuSignal]+wait),
+			"at best no thread waits for a CPU, and each call costs an OCALL again", w.OCALL.Assumption(), w.Clock.Assumption()),
 		Supersedes: []string{ContextSwitchStorm, ThreadsOverCapacity},
 	}
 }
@@ -150,7 +152,7 @@ func exitlessCPUsScarce(w engine.Workload, v map[engine.Signal]float64) *engine.
 // without finding one.
 func exitlessIdle(w engine.Workload, v map[engine.Signal]float64) *engine.Verdict {
 	sleeps, measured := w.Value(sleepsSignal)
-	if !measured || sleeps < sleepsPerCall*v[workCallsSignal] {
+	if !measured || sleeps < w.Least(sleepsPerCall)*v[workCallsSignal] {
 		return nil
 	}
 	burnt := min(v[workCallsSignal]*spinSeconds, v[cpuSignal])

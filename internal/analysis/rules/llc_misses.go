@@ -40,9 +40,16 @@ var (
 	}
 )
 
+// Thresholds that the configuration can replace.
+var (
+	missesRatio = engine.Threshold{Name: "misses", Default: missesOverBase, Unit: "1", Help: "least ratio of misses to the baseline"}
+	missesCost  = engine.Threshold{Name: "share", Default: missesWorth, Unit: "ratio", Help: "least share of the CPU time"}
+)
+
 func llcMisses() engine.Rule {
 	return engine.Rule{
 		Name: LLCMisses, Title: "more last-level cache misses than before",
+		Thresholds: []engine.Threshold{missesRatio, missesCost},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, missesSignal, baselineSignal, referencesSignal, migrationsSignal,
 		},
@@ -58,12 +65,12 @@ func llcMisses() engine.Rule {
 
 func judgeLLCMisses(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, cpuSignal, missesSignal, baselineSignal)
-	if !ok || v[cpuSignal] < leastBusy || v[baselineSignal] <= 0 {
+	if !ok || v[cpuSignal] < w.Least(leastBusy) || v[baselineSignal] <= 0 {
 		return nil
 	}
 	usual := v[baselineSignal] * v[cpuSignal]
 	low, high := costMiss.CPU(v[missesSignal]-usual, w.Clock)
-	if v[missesSignal] < missesOverBase*usual || high < missesWorth*v[cpuSignal] {
+	if v[missesSignal] < w.LeastFor(missesRatio)*usual || high < w.LeastFor(missesCost)*v[cpuSignal] {
 		return nil
 	}
 	verdict := &engine.Verdict{
@@ -78,7 +85,8 @@ func judgeLLCMisses(w engine.Workload) *engine.Verdict {
 		},
 	}
 	if environmentOf(w).protected() {
-		verdict.Gain = analysis.Amdahl(low/v[cpuSignal], high/v[cpuSignal], costMiss.Assumption(), w.Clock.Assumption(), cpuBound,
+		low, high = capped(low, high, v[cpuSignal])
+		verdict.Saves(w, low, high, costMiss.Assumption(), w.Clock.Assumption(),
 			"the rate of misses returns to that of the hour before")
 	} else {
 		verdict.Severity = analysis.Info

@@ -40,9 +40,16 @@ var (
 	}
 )
 
+// Thresholds that the configuration can replace.
+var (
+	stallTime = engine.Threshold{Name: "time", Default: stallSeconds, Unit: "seconds", Help: "least mean time to load back a page"}
+	stallCost = engine.Threshold{Name: "share", Default: stallShare, Unit: "ratio", Help: "least share of the time that threads wait"}
+)
+
 func loadBackStalls() engine.Rule {
 	return engine.Rule{
 		Name: LoadBackStalls, Title: "threads wait long for single enclave pages",
+		Thresholds: []engine.Threshold{stallTime, stallCost},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, loadedSignal, machineLoadedSignal, stallSignal, meanStallSignal,
 			worstStallSignal, directReclaimSignal, retriesSignal,
@@ -64,20 +71,20 @@ func judgeLoadBackStalls(w engine.Workload) *engine.Verdict {
 	cores, busy := w.Value(cpuSignal)
 	pages, counted := w.Value(loadedSignal)
 	mean, measured := w.Value(meanStallSignal)
-	if !e.enclave() || !busy || !counted || !measured || pages <= 0 || mean < stallSeconds {
+	if !e.enclave() || !busy || !counted || !measured || pages <= 0 || mean < w.LeastFor(stallTime) {
 		return nil
 	}
 	stall, timed := stalled(w, pages)
-	if !timed || cores+stall < leastBusy {
+	if !timed || cores+stall < w.Least(leastBusy) {
 		return nil
 	}
 	_, loading := cost.Paging.CPU(1, w.Clock)
 	beyond := stall * (1 - loading/mean)
 	low, high := beyond/(cores+stall), beyond/max(cores, stall)
-	if low < stallShare {
+	if low < w.LeastFor(stallCost) {
 		return nil
 	}
-	return &engine.Verdict{
+	v := &engine.Verdict{
 		Confidence: analysis.Measured,
 		Cause: fmt.Sprintf("only %s pages are loaded back each second, but each takes %s ms instead of %s ms: threads wait for %s of the time",
 			figure(pages), figure(1000*mean), figure(1000*loading), between(low, high)),
@@ -88,9 +95,10 @@ func judgeLoadBackStalls(w engine.Workload) *engine.Verdict {
 			tip{"", "keep the enclaves some MiB smaller than the enclave page cache: no page must then be evicted first"},
 			tip{"", "keep few enclave threads busy: each eviction interrupts all threads of the enclave (ETRACK, IPI)"},
 		),
-		Gain: analysis.Amdahl(low, high, "the time that threads waited is measured on the machine, and each page takes as long",
-			"loading a page takes 40,000 cycles at most, and that part remains", w.Clock.Assumption(), cpuBound),
 	}
+	v.Waits(w, stall, low, high, "the time that threads waited is measured on the machine, and each page takes as long",
+		"loading a page takes 40,000 cycles at most, and that part remains", w.Clock.Assumption())
+	return v
 }
 
 // stallReason states what takes the time, where the driver shows it.

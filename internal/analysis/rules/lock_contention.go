@@ -49,9 +49,16 @@ var (
 	}
 )
 
+// Thresholds that the configuration can replace.
+var (
+	lockCalls = engine.Threshold{Name: "calls", Default: futexPerSecond, Unit: "1/s", Help: "least rate of futex calls"}
+	lockShare = engine.Threshold{Name: "share", Default: lockWorth, Unit: "ratio", Help: "least share of the CPU time in an enclave"}
+)
+
 func lockContention() engine.Rule {
 	return engine.Rule{
 		Name: LockContention, Title: "threads wait for each other's locks",
+		Thresholds: []engine.Threshold{lockCalls, lockShare},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, threadsSignal, exitsSignal, futexSignal, allCallsSignal, waitsSignal,
 			threadStartsSignal, futexTimeSignal,
@@ -72,12 +79,12 @@ func lockContention() engine.Rule {
 
 func judgeLockContention(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, cpuSignal, threadsSignal, futexSignal, allCallsSignal, waitsSignal)
-	if !ok || v[cpuSignal] < leastBusy || v[threadsSignal] < lockThreads || v[allCallsSignal] <= 0 {
+	if !ok || v[cpuSignal] < w.Least(leastBusy) || v[threadsSignal] < lockThreads || v[allCallsSignal] <= 0 {
 		return nil
 	}
 	starts, _ := w.Value(threadStartsSignal)
 	v[futexSignal] -= futexPerThread * starts // these calls wait for threads, not for locks
-	if v[futexSignal] < futexPerSecond || v[futexSignal] < futexShare*v[allCallsSignal] || v[waitsSignal] < futexWaits*v[futexSignal] {
+	if v[futexSignal] < w.LeastFor(lockCalls) || v[futexSignal] < w.Least(futexShare)*v[allCallsSignal] || v[waitsSignal] < w.Least(futexWaits)*v[futexSignal] {
 		return nil
 	}
 	verdict := &engine.Verdict{
@@ -98,7 +105,7 @@ func judgeLockContention(w engine.Workload) *engine.Verdict {
 	if time, timed := w.Value(futexTimeSignal); timed {
 		verdict.Cause += fmt.Sprintf("; %s threads are in futex on average", figure(time))
 	}
-	if !environmentOf(w).protected() {
+	if !environmentOf(w).enclave() {
 		verdict.Severity = analysis.Info
 		return verdict
 	}
@@ -108,12 +115,12 @@ func judgeLockContention(w engine.Workload) *engine.Verdict {
 	if _, counted := w.Value(exitsSignal); !counted {
 		outLow = 0 // the calls may be made without an exit
 	}
-	low, high = (low+outLow)/v[cpuSignal], (high+outHigh)/v[cpuSignal]
-	if (low+min(high, 1))/2 < lockWorth {
+	verdict.Draws(engine.Exits, v[futexSignal], outLow/(low+outLow), outHigh/(high+outHigh))
+	low, high = capped(low+outLow, high+outHigh, v[cpuSignal])
+	if middle(low, high) < w.LeastFor(lockShare)*v[cpuSignal] {
 		return nil
 	}
-	verdict.Gain = analysis.Amdahl(low, high,
-		cost.Switch.Assumption(), w.OCALL.Assumption(), w.Clock.Assumption(), cpuBound,
+	verdict.Saves(w, low, high, cost.Switch.Assumption(), w.OCALL.Assumption(), w.Clock.Assumption(),
 		"each call leaves the enclave, and only calls and sleeps are saved: a gain from more parallel work is not counted")
 	return verdict
 }

@@ -23,15 +23,19 @@ const (
 	needlessMost = 0.5
 )
 
+// needlessRatio can be replaced in the configuration.
+var needlessRatio = engine.Threshold{Name: "ratio", Default: needlessDominates, Unit: "1", Help: "least ratio of needless calls to calls that do I/O"}
+
 func needlessSyscalls() engine.Rule {
 	return engine.Rule{
 		Name: NeedlessSyscalls, Title: "system calls that need not leave the enclave",
-		Signals: []engine.Signal{teeSignal, cpuSignal, callsSignal, ocallsSignal, switchesSignal, transitionsSignal},
-		Judge:   judgeNeedlessSyscalls,
+		Thresholds: []engine.Threshold{needlessRatio},
+		Signals:    []engine.Signal{teeSignal, cpuSignal, callsSignal, ocallsSignal, switchesSignal, transitionsSignal},
+		Judge:      judgeNeedlessSyscalls,
 		NotWhen: []string{
 			"a part of the workload outside the enclave makes the calls (for the Intel SDK and Open Enclave only OCALLs are counted)",
 			"threads outside share the lock: a futex call that neither waits nor wakes a thread may then be needed",
-			"the workload waits for its clients: fewer calls save CPU time but do not raise the throughput",
+			"the throughput is limited by something that is not measured, such as the clients or the network",
 		},
 		Sources: []string{
 			"Krahn et al., TEEMon, Middleware 2020, 6.4: Redis on two commits of SCONE, 267,952 to 621,504 operations/s",
@@ -67,7 +71,7 @@ func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
 	}
 	found := needlessCalls(w, calls)
 	rate, io, all := total(found), sumOf(calls, ioCalls...), total(calls)
-	if rate <= 0 || rate < needlessDominates*io {
+	if rate <= 0 || rate < w.LeastFor(needlessRatio)*io {
 		return nil
 	}
 	cost := crossing(w, e, all)
@@ -77,7 +81,7 @@ func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
 	low, high := shares(w, cost, rate, cores)
 	// All calls cost the same, so the share of these calls in the time is at most their share in the calls.
 	bound := rate / all
-	if middle(low, min(high, bound)) < worthwhile {
+	if low, high = capped(low, high, bound); middle(low, high) < w.Least(worthwhile) {
 		return nil
 	}
 	top := largest(found, slices.Collect(maps.Keys(found))...)
@@ -99,7 +103,8 @@ func judgeNeedlessSyscalls(w engine.Workload) *engine.Verdict {
 	if len(w.Samples(ocallsSignal)) > 0 {
 		v.Evidence = append(v.Evidence, ocallsSignal.Name)
 	}
-	v.Gain = analysis.Amdahl(low, min(high, bound), cost.Assumption(), w.Clock.Assumption(), cpuBound,
+	countExits(v, w, cost, rate)
+	v.Saves(w, low*cores, high*cores, cost.Assumption(), w.Clock.Assumption(),
 		"all calls cost the same: the share of the needless ones in the time is at most their share in the calls")
 	if rate >= needlessMost*all {
 		v.Supersedes = []string{OCALLBound}

@@ -3,7 +3,11 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
@@ -44,17 +48,28 @@ var (
 	stealSignal = engine.Signal{
 		Name: "steal", Query: machinePerSecond(`node_cpu_seconds_total{mode="steal"}`), Unit: "cores", Help: "CPUs that the hypervisor gave to others",
 	}
+	usersSignal = engine.Signal{
+		Name: "users", Unit: "cores", Help: "CPUs that the largest workloads of the machine use, and teescope itself",
+		Query: "topk by (instance) (4, " + ofUser("") + ") or " + ofUser(`workload=~"teescope.*"`),
+	}
 	loadsSignal = engine.Signal{
 		Name: "loads", Query: perSecond("sgx_workload_pages_loaded_back_total"), Unit: "1/s", Help: "enclave pages loaded back",
 	}
 )
 
+// Thresholds that the configuration can replace.
+var (
+	othersWait  = engine.Threshold{Name: "wait", Default: waitForOthers, Unit: "ratio", Help: "least share of the time waited for a CPU"}
+	othersSteal = engine.Threshold{Name: "stolen", Default: stolen, Unit: "ratio", Help: "least share of the CPUs that the hypervisor gives to others"}
+)
+
 func notTheTEE() engine.Rule {
 	return engine.Rule{
 		Name: NotTheTEE, Title: "not the TEE: the host lacks memory or CPU time",
+		Thresholds: []engine.Threshold{othersWait, othersSteal},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, waitSignal, threadsSignal, coresSignal, idleSignal, pressureSignal,
-			ownPressureSignal, majorFaultsSignal, swapSignal, stealSignal, loadsSignal,
+			ownPressureSignal, majorFaultsSignal, swapSignal, stealSignal, loadsSignal, usersSignal,
 		},
 		Judge: judgeNotTheTEE,
 		NotWhen: []string{
@@ -88,9 +103,9 @@ func hostReclaim(w engine.Workload) *engine.Verdict {
 	major, _ := w.Value(majorFaultsSignal)
 	pressure, evidence := machine, []string{pressureSignal.Name, majorFaultsSignal.Name, ownPressureSignal.Name, swapSignal.Name, loadsSignal.Name}
 	switch {
-	case measuredOwn && own >= stalledMemory:
+	case measuredOwn && own >= w.Least(stalledMemory):
 		pressure, evidence[0], evidence[2] = own, ownPressureSignal.Name, pressureSignal.Name
-	case measured && machine >= stalledMemory && major >= majorFaults:
+	case measured && machine >= w.Least(stalledMemory) && major >= w.Least(majorFaults):
 	default:
 		return nil
 	}
@@ -103,7 +118,7 @@ func hostReclaim(w engine.Workload) *engine.Verdict {
 			"give the host or the container more memory, or move other workloads away: changing the enclave will not help",
 			"find what uses it: teescope_resident_memory_bytes by workload, and the page cache",
 		},
-		Gain: analysis.Amdahl(0, pressure, "at best no task waits for memory",
+		Gain: analysis.Amdahl("the memory of the host or of its container", 0, pressure, "at best no task waits for memory",
 			"the workload waits whenever any task on the machine does"),
 		Supersedes: []string{PageFaultStorm, ContextSwitchStorm},
 	}
@@ -117,7 +132,7 @@ func hostReclaim(w engine.Workload) *engine.Verdict {
 // stolenTime returns a verdict if a hypervisor gives CPU time to other machines.
 func stolenTime(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, cpuSignal, stealSignal, coresSignal)
-	if !ok || v[cpuSignal] < leastBusy || v[stealSignal] < stolen*v[coresSignal] {
+	if !ok || v[cpuSignal] < w.Least(leastBusy) || v[stealSignal] < w.LeastFor(othersSteal)*v[coresSignal] {
 		return nil
 	}
 	return &engine.Verdict{
@@ -125,30 +140,54 @@ func stolenTime(w engine.Workload) *engine.Verdict {
 		Cause:      fmt.Sprintf("not the TEE: the hypervisor gives %s of this machine's CPUs to others", percent(v[stealSignal]/v[coresSignal])),
 		Evidence:   []string{stealSignal.Name, coresSignal.Name, cpuSignal.Name, waitSignal.Name},
 		Advice:     []string{"move the virtual machine to a less busy host, or reserve CPUs for it: changing the enclave will not help"},
-		Gain:       analysis.Amdahl(0, v[stealSignal]/v[coresSignal], "at best all CPUs run when they are ready, and the workload gets its share of the stolen time"),
+		Gain:       analysis.Amdahl("the CPUs that the hypervisor gives it", 0, v[stealSignal]/v[coresSignal], "at best all CPUs run when they are ready, and the workload gets its share of the stolen time"),
 	}
 }
 
 // busyNeighbours returns a verdict if other workloads use the CPUs that the threads need.
 func busyNeighbours(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, cpuSignal, waitSignal, threadsSignal, coresSignal, idleSignal)
-	if !ok || v[cpuSignal] < leastBusy || v[idleSignal] > scarceIdle*v[coresSignal] {
+	if !ok || v[cpuSignal] < w.Least(leastBusy) || v[idleSignal] > w.Most(engine.ScarceIdle)*v[coresSignal] {
 		return nil
 	}
-	if v[waitSignal] < waitForOthers*(v[cpuSignal]+v[waitSignal]) || v[cpuSignal] >= ownShare*(v[coresSignal]-v[idleSignal]) {
+	if v[waitSignal] < w.LeastFor(othersWait)*(v[cpuSignal]+v[waitSignal]) || v[cpuSignal] >= w.Most(ownShare)*(v[coresSignal]-v[idleSignal]) {
 		return nil
 	}
 	return &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause: fmt.Sprintf("not the TEE: the workload's threads wait for a CPU for %s of the time in which they could run, while others use %s of %s CPUs",
-			percent(v[waitSignal]/(v[cpuSignal]+v[waitSignal])), figure(v[coresSignal]-v[idleSignal]-v[cpuSignal]), figure(v[coresSignal])),
+		Cause: fmt.Sprintf("not the TEE: the workload's threads wait for a CPU for %s of the time in which they could run, while others use %s of %s CPUs%s",
+			percent(v[waitSignal]/(v[cpuSignal]+v[waitSignal])), figure(v[coresSignal]-v[idleSignal]-v[cpuSignal]), figure(v[coresSignal]), otherUsers(w)),
 		Evidence: []string{waitSignal.Name, cpuSignal.Name, coresSignal.Name, idleSignal.Name, threadsSignal.Name},
 		Advice: []string{
 			"move other workloads away, or give this one CPUs of its own (cpuset, a larger share): changing the enclave will not help",
 			"find what uses the CPUs: topk(5, sum by (workload) (rate(teescope_cpu_seconds_total[1m])))",
 		},
-		Gain: analysis.Amdahl(0, v[waitSignal]/(v[cpuSignal]+v[waitSignal]),
+		Gain: analysis.Amdahl("the CPUs of the machine", 0, v[waitSignal]/(v[cpuSignal]+v[waitSignal]),
 			"at best a ready thread runs at once, and CPU time limits the workload"),
 		Supersedes: []string{ContextSwitchStorm, ThreadsOverCapacity, AEXStorm},
 	}
+}
+
+// ofUser returns the CPU time of workloads as samples of the machine, with the workload in the label user.
+func ofUser(matchers string) string {
+	return `sum by (instance, user) (label_replace(rate(teescope_cpu_seconds_total{` + matchers + `}[$window]), "user", "$1", "workload", "(.*)"))`
+}
+
+// otherUsers names the largest other users of CPU time, and teescope itself.
+func otherUsers(w engine.Workload) string {
+	by := w.By(usersSignal, "user")
+	delete(by, w.Name)
+	names := slices.SortedFunc(maps.Keys(by), func(a, b string) int {
+		return cmp.Or(cmp.Compare(by[b], by[a]), cmp.Compare(a, b))
+	})
+	var list []string
+	for i, name := range names {
+		if by[name] > 0 && (i < 3 || strings.HasPrefix(name, "teescope")) {
+			list = append(list, name+" "+figure(by[name]))
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(list, ", ")
 }

@@ -39,9 +39,13 @@ var (
 	}
 )
 
+// remotePart can be replaced in the configuration.
+var remotePart = engine.Threshold{Name: "share", Default: remoteShare, Unit: "ratio", Help: "least share of memory on another node"}
+
 func numaRemoteEPC() engine.Rule {
 	return engine.Rule{
 		Name: NUMARemoteEPC, Title: "enclave memory on another NUMA node than the threads",
+		Thresholds: []engine.Threshold{remotePart},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, sectionSignal, residentSignal, missesSignal, migrationsSignal,
 			otherNodeSignal, localNodeSignal,
@@ -63,7 +67,7 @@ func numaRemoteEPC() engine.Rule {
 func judgeNUMARemoteEPC(w engine.Workload) *engine.Verdict {
 	resident, measured := w.Value(residentSignal)
 	sections := w.Samples(sectionSignal)
-	if !measured || resident <= 0 || len(sections) < 2 || !environmentOf(w).protected() {
+	if !measured || resident <= 0 || len(sections) < 2 || !environmentOf(w).enclave() {
 		return nil
 	}
 	var largest float64
@@ -79,13 +83,13 @@ func judgeNUMARemoteEPC(w engine.Workload) *engine.Verdict {
 		},
 	}
 	least, most := 0.0, 0.0
-	if spilled := (resident - largest) / resident; spilled >= remoteShare {
+	if spilled := (resident - largest) / resident; spilled >= w.LeastFor(remotePart) {
 		v.Confidence, least, most = analysis.Likely, spilled, 1
 		v.Cause = fmt.Sprintf("the enclaves hold %s MiB of enclave memory and the largest node has %s MiB: at least %s is on another node",
 			figure(resident/(1<<20)), figure(largest/(1<<20)), percent(spilled))
 	} else {
 		other, counted := figures(w, otherNodeSignal, localNodeSignal, migrationsSignal)
-		if !counted || other[migrationsSignal] < 1 || other[otherNodeSignal] < remoteShare*(other[otherNodeSignal]+other[localNodeSignal]) {
+		if !counted || other[migrationsSignal] < w.Least(1) || other[otherNodeSignal] < w.LeastFor(remotePart)*(other[otherNodeSignal]+other[localNodeSignal]) {
 			return nil
 		}
 		most = other[otherNodeSignal] / (other[otherNodeSignal] + other[localNodeSignal])
@@ -94,10 +98,11 @@ func judgeNUMARemoteEPC(w engine.Workload) *engine.Verdict {
 		v.Cause = fmt.Sprintf("enclave memory is on %d nodes, threads move between CPUs %s times/s, and %s of new pages on this machine are on another node than the process",
 			len(sections), figure(other[migrationsSignal]), percent(most))
 	}
-	if busy, ok := figures(w, missesSignal, cpuSignal); ok && busy[cpuSignal] >= leastBusy {
+	if busy, ok := figures(w, missesSignal, cpuSignal); ok && busy[cpuSignal] >= w.Least(leastBusy) {
 		low, _ := costRemote.CPU(busy[missesSignal]*least, w.Clock)
 		_, high := costRemote.CPU(busy[missesSignal]*most, w.Clock)
-		v.Gain = analysis.Amdahl(low/busy[cpuSignal], high/busy[cpuSignal], costRemote.Assumption(), w.Clock.Assumption(), cpuBound,
+		low, high = capped(low, high, busy[cpuSignal])
+		v.Saves(w, low, high, costRemote.Assumption(), w.Clock.Assumption(),
 			"misses spread over the nodes as memory does, and each delays the thread")
 		v.Severity = ""
 	}

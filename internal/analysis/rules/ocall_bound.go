@@ -17,15 +17,19 @@ const OCALLBound = "ocall-bound"
 // the advisor: 10 % of a core).
 const ocallShare = 0.10
 
+// ocallCost can be replaced in the configuration.
+var ocallCost = engine.Threshold{Name: "share", Default: ocallShare, Unit: "ratio", Help: "least share of the CPU time that crossings take"}
+
 func ocallBound() engine.Rule {
 	return engine.Rule{
 		Name: OCALLBound, Title: "enclave exits take much of the time",
-		Signals: []engine.Signal{teeSignal, cpuSignal, userSignal, transitionsSignal, ocallsSignal, idleSignal},
-		Judge:   judgeOCALLBound,
+		Thresholds: []engine.Threshold{ocallCost},
+		Signals:    []engine.Signal{teeSignal, cpuSignal, userSignal, transitionsSignal, ocallsSignal, idleSignal},
+		Judge:      judgeOCALLBound,
 		NotWhen: []string{
 			"the program has just started: loading makes about 200 exits, and thousands with many libraries",
 			"the cost of a crossing on this processor or microcode is outside the assumed range",
-			"the workload waits for its clients: fewer exits save CPU time but do not raise the throughput",
+			"the throughput is limited by something that is not measured, such as the clients or the network",
 		},
 		Sources: []string{
 			"Gramine, Performance tuning and analysis, Effects of system calls / ocalls; Exitless feature: Redis 43,010 to 68,119 requests/s",
@@ -47,8 +51,8 @@ func judgeOCALLBound(w engine.Workload) *engine.Verdict {
 	if user, measured := w.Value(userSignal); measured && !w.OCALLMeasured() {
 		bound = user / cores // EENTER and EEXIT run in user mode; a measured cost may include more
 	}
-	high = min(high, bound)
-	if middle(min(low, high), high) < ocallShare {
+	low, high = capped(low, high, bound)
+	if middle(low, high) < w.LeastFor(ocallCost) {
 		return nil
 	}
 	names := w.By(ocallsSignal, "ocall")
@@ -58,7 +62,7 @@ func judgeOCALLBound(w engine.Workload) *engine.Verdict {
 	}
 	evidence, confidence := []string{transitionsSignal.With("kind", "eexit"), cpuSignal.Name, userSignal.Name}, analysis.Likely
 	assumptions := []string{
-		w.OCALL.Assumption(), cost.Exitless.Assumption(), w.Clock.Assumption(), cpuBound,
+		w.OCALL.Assumption(), cost.Exitless.Assumption(), w.Clock.Assumption(),
 		"batching or threads outside can avoid all exits; the host's work for each call remains",
 	}
 	if w.OCALLMeasured() {
@@ -72,8 +76,9 @@ func judgeOCALLBound(w engine.Workload) *engine.Verdict {
 	}
 	// The gain is less than the cost of an OCALL, because the call is still made in another way or together with
 	// others.
-	handLow, handHigh := shares(w, cost.Exitless, exits, cores)
-	return &engine.Verdict{
+	least, most := difference(w, w.OCALL, cost.Exitless, exits)
+	least, most = capped(least, most, bound*cores)
+	v := &engine.Verdict{
 		Confidence: confidence,
 		Cause: fmt.Sprintf("the workload leaves the enclave %s times/s%s, which takes %s of its CPU time",
 			figure(exits), called, between(low, high)),
@@ -88,8 +93,11 @@ func judgeOCALLBound(w engine.Workload) *engine.Verdict {
 			tip{"occlum", "keep files in the enclave's own file system, and batch socket calls"},
 			tip{"ego", "buffer writes to sockets and files: each call of the Go runtime to the host leaves the enclave"},
 		),
-		Gain: analysis.Amdahl(max(low-handHigh, 0), min(high-handLow, bound), assumptions...),
 	}
+	v.Stage, v.Needs = engine.Symptom, w.LeastFor(ocallCost)/middle(low, high)
+	v.Draws(engine.Exits, exits, 1, 1)
+	v.Saves(w, least, most, assumptions...)
+	return v
 }
 
 // exitlessTip is empty unless a CPU is idle for the threads outside.

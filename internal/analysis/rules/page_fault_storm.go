@@ -48,9 +48,13 @@ var (
 	}
 )
 
+// faultRate can be replaced in the configuration.
+var faultRate = engine.Threshold{Name: "faults", Default: faultsPerSecond, Unit: "1/s", Help: "least rate of page faults"}
+
 func pageFaultStorm() engine.Rule {
 	return engine.Rule{
 		Name: PageFaultStorm, Title: "page faults take much of the time",
+		Thresholds: []engine.Threshold{faultRate},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, loadedSignal, faultsSignal, recentFaultsSignal, faultsInsideSignal,
 			addedSignal, forksSignal, majorFaultsSignal, systemSignal,
@@ -75,7 +79,7 @@ func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 	cores, busy := cpuOf(w)
 	rate, counted := w.Value(faultsSignal)
 	now, recent := w.Value(recentFaultsSignal)
-	if !e.known() || !busy || !counted || !recent || now < faultsNow*rate {
+	if !e.known() || !busy || !counted || !recent || now < w.Least(faultsNow)*rate {
 		return nil
 	}
 	// Another rule judges faults on evicted pages.
@@ -84,26 +88,28 @@ func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 	inside = max(min(inside, rate)-loaded, 0)
 	rate -= min(loaded, rate)
 	created, _ := w.Value(forksSignal)
-	if rate < faultsPerSecond || rate < forkFaults*created {
+	if rate < w.LeastFor(faultRate) || rate < w.Least(forkFaults)*created {
 		return nil
 	}
 	low, high := shares(w, cost.Fault, rate, cores)
-	bound, assumptions := 1.0, []string{cost.Fault.Assumption(), w.Clock.Assumption(), cpuBound}
+	bound, assumptions := 1.0, []string{cost.Fault.Assumption(), w.Clock.Assumption()}
 	if system, measured := w.Value(systemSignal); measured {
 		bound = system / cores
 		assumptions = append(assumptions, "at most the time in the kernel and that of enclave exits is saved")
 	}
-	high = min(high, bound)
+	low, high = capped(low, high, bound)
+	var asyncLow, asyncHigh float64 // parts of the time that asynchronous exits take
 	if inside > 0 {
 		exitLow, exitHigh := shares(w, cost.AEX, inside, cores)
 		low, high = low+exitLow, high+exitHigh
+		asyncLow, asyncHigh = exitLow/low, exitHigh/high
 		assumptions = append(assumptions, cost.AEX.Assumption())
 	}
 	least := worthwhile
 	if !e.enclave() {
 		least = nativeWorthwhile
 	}
-	if low = min(low, high); middle(low, high) < least {
+	if low, high = capped(low, high, 1); middle(low, high) < w.Least(least) {
 		return nil
 	}
 	reasons := w.By(faultsSignal, "reason")
@@ -119,7 +125,8 @@ func judgePageFaultStorm(w engine.Workload) *engine.Verdict {
 		v.Severity = analysis.Info
 		return v
 	}
-	v.Gain = analysis.Amdahl(low, high, append(assumptions, "memory that is kept after its first use does not fault again")...)
+	v.Draws(engine.AsyncExits, inside, asyncLow, asyncHigh)
+	v.Saves(w, low*cores, high*cores, append(assumptions, "memory that is kept after its first use does not fault again")...)
 	return v
 }
 

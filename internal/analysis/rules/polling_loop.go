@@ -21,11 +21,15 @@ const (
 	pollRate = 1000
 )
 
+// pollsEmpty can be replaced in the configuration.
+var pollsEmpty = engine.Threshold{Name: "polls", Default: pollRate, Unit: "1/s", Help: "least rate of polls that find nothing"}
+
 func pollingLoop() engine.Rule {
 	return engine.Rule{
 		Name: PollingLoop, Title: "a loop polls for work and finds none",
-		Signals: []engine.Signal{teeSignal, cpuSignal, callsSignal, switchesSignal, transitionsSignal},
-		Judge:   judgePollingLoop,
+		Thresholds: []engine.Threshold{pollsEmpty},
+		Signals:    []engine.Signal{teeSignal, cpuSignal, callsSignal, switchesSignal, transitionsSignal},
+		Judge:      judgePollingLoop,
 		NotWhen: []string{
 			"the loop has CPUs of its own that are not needed otherwise, and low latency justifies them",
 			"events arrive through shared memory, without a system call for each (io_uring, DPDK)",
@@ -55,7 +59,7 @@ func judgePollingLoop(w engine.Workload) *engine.Verdict {
 	e := environmentOf(w)
 	cores, busy := cpuOf(w)
 	empty, polls, ok := emptyPolls(w)
-	if !e.known() || !busy || !ok || empty < pollRate || empty < pollEmpty*polls {
+	if !e.known() || !busy || !ok || empty < w.LeastFor(pollsEmpty) || empty < w.Least(pollEmpty)*polls {
 		return nil
 	}
 	calls := callsOf(w)
@@ -68,12 +72,12 @@ func judgePollingLoop(w engine.Workload) *engine.Verdict {
 		each = crossing(w, e, all)
 	}
 	low, high := shares(w, each, empty, cores)
-	high = min(high, empty/all)
+	low, high = capped(low, high, empty/all)
 	least := worthwhile
 	if !e.enclave() {
 		least = nativeWorthwhile
 	}
-	if low = min(low, high); middle(low, high) < least {
+	if middle(low, high) < w.Least(least) {
 		return nil
 	}
 	top := largest(calls, pollCalls...)
@@ -94,8 +98,9 @@ func judgePollingLoop(w engine.Workload) *engine.Verdict {
 		v.Cause += fmt.Sprintf("; in an enclave the empty polls would cost %s to %s cores", figure(outLow), figure(outHigh))
 		return v
 	}
-	v.Gain = analysis.Amdahl(0, high, each.Assumption(), w.Clock.Assumption(),
-		"at best the loop's time goes to threads with work; at worst the loop has a CPU of its own",
+	countExits(v, w, each, leaving(w, e, empty))
+	v.SavesSpinning(w, low*cores, high*cores, each.Assumption(), w.Clock.Assumption(),
+		"the loop itself keeps a thread busy, so a busy thread does not show that the throughput is limited",
 		"all calls cost the same: the share of empty polls in the time is at most their share in the calls")
 	if empty >= needlessMost*all {
 		v.Supersedes = []string{OCALLBound}

@@ -22,8 +22,6 @@ const (
 	// mostExits is the least share of processes that end again, which distinguishes them from permanent workers.
 	// Proposed.
 	mostExits = 0.5
-	// onlyLoading is the share of the time below which the starts of enclaves cost little. Proposed.
-	onlyLoading = 0.05
 )
 
 // Signals of this rule alone.
@@ -47,9 +45,16 @@ var (
 	}
 )
 
+// Thresholds that the configuration can replace.
+var (
+	churnBirths = engine.Threshold{Name: "enclaves", Default: enclaveBirths, Unit: "1/s", Help: "least rate of new enclaves"}
+	churnForks  = engine.Threshold{Name: "forks", Default: nativeForks, Unit: "1/s", Help: "least rate of new processes outside enclaves"}
+)
+
 func processChurn() engine.Rule {
 	return engine.Rule{
 		Name: ProcessChurn, Title: "many processes, and enclaves with them, are created and end",
+		Thresholds: []engine.Threshold{churnBirths, churnForks},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, forksSignal, endsSignal, execsSignal, processesSignal,
 			enclavesCreatedSignal, meanStartSignal,
@@ -81,11 +86,11 @@ func judgeProcessChurn(w engine.Workload) *engine.Verdict {
 	if !e.enclave() {
 		births = v[forksSignal]
 	}
-	if births <= 0 || !passing(births, v[endsSignal], v[processesSignal]) {
+	if births <= 0 || !passing(w, births, v[endsSignal], v[processesSignal]) {
 		return nil
 	}
 	if !e.enclave() {
-		if v[forksSignal] < nativeForks {
+		if v[forksSignal] < w.LeastFor(churnForks) {
 			return nil
 		}
 		return &engine.Verdict{
@@ -96,13 +101,13 @@ func judgeProcessChurn(w engine.Workload) *engine.Verdict {
 			Advice:   []string{"start workers once and keep them before you move the program into an enclave"},
 		}
 	}
-	if births < enclaveBirths || !counted && e.runtime != teelabel.GramineSGX {
+	if births < w.LeastFor(churnBirths) || !counted && e.runtime != teelabel.GramineSGX {
 		return nil
 	}
 	verdict := &engine.Verdict{
-		Severity: analysis.Medium, Confidence: analysis.Likely,
-		Cause:    fmt.Sprintf("%s enclaves a minute are created and end again", figure(60*births)),
-		Evidence: []string{forksSignal.Name, enclavesCreatedSignal.Name, endsSignal.Name, execsSignal.Name, processesSignal.Name, meanStartSignal.Name},
+		Confidence: analysis.Likely,
+		Cause:      fmt.Sprintf("%s enclaves a minute are created and end again", figure(60*births)),
+		Evidence:   []string{forksSignal.Name, enclavesCreatedSignal.Name, endsSignal.Name, execsSignal.Name, processesSignal.Name, meanStartSignal.Name},
 		Advice: e.advice(
 			tip{"", "start workers once and keep them (prefork), or use threads in one enclave"},
 			tip{"Gramine", "set sys.disallow_subprocesses = true if helpers are not needed: Python and shells start some to inspect the system"},
@@ -113,16 +118,14 @@ func judgeProcessChurn(w engine.Workload) *engine.Verdict {
 		Supersedes: []string{SlowStart},
 	}
 	start, measured := w.Value(meanStartSignal)
-	if !measured || !busy || cores < leastBusy {
+	if !measured || !busy || cores < w.Least(leastBusy) {
 		return verdict
 	}
 	// The workload's CPU time includes adding pages. The memory that a fork copies adds to that.
 	share := births * start / cores
 	verdict.Cause += fmt.Sprintf(", and each takes %s s to start: %s of the CPU time", figure(start), between(share, share))
-	if share >= onlyLoading {
-		verdict.Severity = ""
-	}
-	verdict.Gain = analysis.Amdahl(share/2, share, cpuBound,
+	low, high := capped(share/2, share, 1)
+	verdict.Saves(w, low*cores, high*cores,
 		"the duration of starts is measured on the machine, and at least half of it is CPU time of this workload",
 		"encrypting and copying the memory of a fork into the new enclave is not counted")
 	return verdict
@@ -130,6 +133,6 @@ func judgeProcessChurn(w engine.Workload) *engine.Verdict {
 
 // passing reports whether processes end about as fast as they start. It compares the numbers of both, or the mean life,
 // because a process that executes another program ends under that one's name.
-func passing(births, ends, alive float64) bool {
-	return ends >= mostExits*births || alive/births <= churnLife
+func passing(w engine.Workload, births, ends, alive float64) bool {
+	return ends >= w.Least(mostExits)*births || alive/births <= w.Most(churnLife)
 }

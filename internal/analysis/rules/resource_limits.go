@@ -18,9 +18,6 @@ const (
 	// memoryStalled is the least share of the time in which all tasks wait for memory, for the limit to slow the
 	// workload. Proposed.
 	memoryStalled = 0.01
-	// throttledPeriods is the least share of CPU periods that are throttled. Documented (kubernetes-mixin,
-	// CPUThrottlingHigh).
-	throttledPeriods = 0.25
 	// killed is half an event, because Prometheus extrapolates an increase to the ends of the window.
 	killed = 0.5
 )
@@ -31,9 +28,17 @@ var (
 		Name: "kills", Query: ofContainer("sum", "increase(container_oom_events_total[$window])"), Unit: "processes",
 		Help: "processes killed because the container was out of memory",
 	}
+	ownKillsSignal = engine.Signal{
+		Name: "own_kills", Query: "sum by (workload, instance) (increase(teescope_oom_kills_total[$window]))", Unit: "processes",
+		Help: "processes of the workload killed because memory ran out, also if its container ended",
+	}
 	memoryUseSignal = engine.Signal{
 		Name: "memory", Query: ofContainer("max", "container_memory_working_set_bytes / (container_spec_memory_limit_bytes > 0)"), Unit: "ratio",
 		Help: "share of the memory limit that is in use and cannot be dropped",
+	}
+	ownMemorySignal = engine.Signal{
+		Name: "own_memory", Query: ofContainer("max", "container_memory_rss / (container_spec_memory_limit_bytes > 0)"), Unit: "ratio",
+		Help: "share of the memory limit that is the programs' own memory, which the kernel cannot drop",
 	}
 	stalledSignal = engine.Signal{
 		Name: "stalled", Query: ofContainer("max", "rate(container_pressure_memory_stalled_seconds_total[$window])"), Unit: "ratio",
@@ -41,7 +46,7 @@ var (
 	}
 	throttledSignal = engine.Signal{
 		Name: "throttled", Unit: "ratio", Help: "share of the CPU periods in which the container was throttled",
-		Query: ofContainer("max", "rate(container_cpu_cfs_throttled_periods_total[$window]) / (rate(container_cpu_cfs_periods_total[$window]) > 0)"),
+		Query: engine.ThrottledQuery,
 	}
 	stoppedSignal = engine.Signal{
 		Name: "stopped", Query: ofContainer("sum", "rate(container_cpu_cfs_throttled_seconds_total[$window])"), Unit: "cores",
@@ -53,11 +58,15 @@ var (
 	}
 )
 
+// memoryShare can be replaced in the configuration.
+var memoryShare = engine.Threshold{Name: "memory", Default: memoryNear, Unit: "ratio", Help: "share of a memory limit in use"}
+
 func resourceLimits() engine.Rule {
 	return engine.Rule{
 		Name: ResourceLimits, Title: "the container's memory or CPU limit is too low",
+		Thresholds: []engine.Threshold{memoryShare},
 		Signals: []engine.Signal{
-			killsSignal, memoryUseSignal, stalledSignal, throttledSignal, stoppedSignal, usedSignal,
+			killsSignal, ownKillsSignal, memoryUseSignal, ownMemorySignal, stalledSignal, throttledSignal, stoppedSignal, usedSignal,
 		},
 		Judge: judgeResourceLimits,
 		NotWhen: []string{
@@ -73,36 +82,49 @@ func resourceLimits() engine.Rule {
 
 // judgeResourceLimits judges workloads in and outside a TEE alike, because the container has the limit.
 func judgeResourceLimits(w engine.Workload) *engine.Verdict {
-	if kills, measured := w.Value(killsSignal); measured && kills >= killed {
+	kills, _ := w.Value(killsSignal)
+	own, _ := w.Value(ownKillsSignal)
+	if most := max(kills, own); most >= killed {
+		lacking, counted := "the container was out of memory", []string{killsSignal.Name, ownKillsSignal.Name}
+		if kills < killed { // its container has ended, or it has none and the machine was out of memory
+			lacking, counted = "memory ran out", []string{ownKillsSignal.Name}
+		}
 		return &engine.Verdict{
-			Severity: analysis.High, Confidence: analysis.Measured,
-			Cause:    fmt.Sprintf("the kernel killed %.0f processes because the container was out of memory", max(1, kills)),
-			Evidence: []string{killsSignal.Name, memoryUseSignal.Name, stalledSignal.Name},
+			Severity: analysis.High, Confidence: analysis.Measured, Event: true,
+			Cause:    fmt.Sprintf("the kernel killed %.0f processes because %s", max(1, most), lacking),
+			Evidence: append(counted, memoryUseSignal.Name, stalledSignal.Name),
 			Advice: []string{
 				"raise the memory limit: evicted enclave pages count against it too",
 				"or reduce its memory: a smaller cache, fewer connections, fewer processes",
 			},
 		}
 	}
-	if memory, measured := w.Value(memoryUseSignal); measured && memory >= memoryNear {
+	if memory, measured := w.Value(memoryUseSignal); measured && memory >= w.LeastFor(memoryShare) {
 		v := &engine.Verdict{
-			Severity: analysis.Medium, Confidence: analysis.Possible,
+			Severity: analysis.Info, Confidence: analysis.Possible,
 			Cause:    fmt.Sprintf("the container uses %s of its memory limit", percent(memory)),
-			Evidence: []string{memoryUseSignal.Name, stalledSignal.Name, killsSignal.Name},
+			Evidence: []string{memoryUseSignal.Name, ownMemorySignal.Name, stalledSignal.Name, killsSignal.Name},
 			Advice: []string{
 				"raise the memory limit before the kernel kills a process",
 				"check whether its memory still grows: container_memory_working_set_bytes over the last hours",
 			},
 		}
-		if stalled, known := w.Value(stalledSignal); known && stalled >= memoryStalled {
+		switch own, told := w.Value(ownMemorySignal); {
+		case told && own >= w.LeastWhile(analysis.Medium, w.Threshold(memoryShare)):
+			v.Severity = analysis.Medium // about to fail, if it still grows
+			v.Cause += fmt.Sprintf(", and %s is memory of its programs, which the kernel cannot drop", percent(own))
+		case told:
+			v.Cause += fmt.Sprintf("; %s is memory of its programs, and the kernel can drop the page cache in the rest", percent(own))
+		}
+		if stalled, known := w.Value(stalledSignal); known && stalled >= w.LeastWhile(analysis.High, memoryStalled) {
 			v.Severity, v.Confidence = analysis.High, analysis.Likely
 			v.Cause += fmt.Sprintf(", and all its tasks wait for memory for %s of the time", percent(stalled))
-			v.Gain = analysis.Amdahl(0, stalled, "at best no task waits for memory")
+			v.Gain = analysis.Amdahl("the memory of its container", 0, stalled, "at best no task waits for memory")
 		}
 		return v
 	}
 	v, ok := figures(w, throttledSignal, stoppedSignal, usedSignal)
-	if !ok || v[throttledSignal] < throttledPeriods || v[usedSignal] <= 0 {
+	if !ok || v[throttledSignal] < w.Least(engine.ThrottledPeriods) || v[usedSignal] <= 0 {
 		return nil
 	}
 	return &engine.Verdict{
@@ -114,7 +136,7 @@ func judgeResourceLimits(w engine.Workload) *engine.Verdict {
 			"raise the CPU limit, or remove it and keep the request (shares)",
 			"start as many threads as the limit has CPUs: more threads reach the limit sooner in each period",
 		},
-		Gain: analysis.Amdahl(0, v[stoppedSignal]/(v[usedSignal]+v[stoppedSignal]),
+		Gain: analysis.Amdahl("its CPU quota", 0, v[stoppedSignal]/(v[usedSignal]+v[stoppedSignal]),
 			"at best the container runs whenever it was throttled, and that time is as productive as its other CPU time"),
 	}
 }

@@ -44,9 +44,13 @@ var (
 	}
 )
 
+// startTime can be replaced in the configuration.
+var startTime = engine.Threshold{Name: "time", Default: slowStartSeconds, Unit: "seconds", Help: "least duration of a start"}
+
 func slowStart() engine.Rule {
 	return engine.Rule{
 		Name: SlowStart, Title: "an enclave takes long to start because its pages are added and measured",
+		Thresholds: []engine.Threshold{startTime},
 		Signals: []engine.Signal{
 			ageSignal, enclaveSizeSignal, startSignal, enclaveStartsSignal, residentSignal, pagedOutSignal,
 		},
@@ -66,11 +70,11 @@ func slowStart() engine.Rule {
 // starts for the whole machine.
 func judgeSlowStart(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, ageSignal, startSignal, enclaveStartsSignal)
-	if !ok || v[ageSignal] < 0 || v[ageSignal] > w.Window || v[startSignal] < slowStartSeconds {
+	if !ok || v[ageSignal] < 0 || v[ageSignal] > w.Window || v[startSignal] < w.LeastFor(startTime) {
 		return nil
 	}
 	verdict := &engine.Verdict{
-		Severity: analysis.Low, Confidence: analysis.Measured,
+		Severity: analysis.Low, Confidence: analysis.Measured, Event: true,
 		Cause:    fmt.Sprintf("the enclave took %s s from its creation to its initialization", figure(v[startSignal])),
 		Evidence: []string{startSignal.Name, enclaveStartsSignal.Name, ageSignal.Name, enclaveSizeSignal.Name, residentSignal.Name, pagedOutSignal.Name},
 		Advice: []string{

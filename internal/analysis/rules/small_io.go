@@ -43,9 +43,16 @@ var (
 	}
 )
 
+// Thresholds that the configuration can replace.
+var (
+	smallSize = engine.Threshold{Name: "size", Default: smallBytes, Unit: "bytes", Help: "mean size up to which reads and writes are small"}
+	smallCost = engine.Threshold{Name: "share", Default: ocallShare, Unit: "ratio", Help: "least share of the CPU time"}
+)
+
 func smallIO() engine.Rule {
 	return engine.Rule{
 		Name: SmallIO, Title: "many small reads and writes",
+		Thresholds: []engine.Threshold{smallSize, smallCost},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, callsSignal, transitionsSignal, networkSignal, filePagesSignal,
 		},
@@ -73,9 +80,9 @@ func ioSize(w engine.Workload) (rate, bytes float64, evidence string, ok bool) {
 	switch {
 	case !cached:
 		return 0, 0, "", false // any read or write might be one of a file
-	case positional >= mostIO*all && positional > 0:
+	case positional >= w.Least(mostIO)*all && positional > 0:
 		// A call counts as one page, even if it reads or writes only a few bytes of it.
-		return positional, pageBytes * pages / positional, "pages", pages >= pagesSeen*positional
+		return positional, pageBytes * pages / positional, "pages", pages >= w.Least(pagesSeen)*positional
 	case networked && all > 0:
 		return all, (network + pageBytes*pages) / all, "network", true
 	}
@@ -87,16 +94,15 @@ func judgeSmallIO(w engine.Workload) *engine.Verdict {
 	cores, busy := cpuOf(w)
 	rate, bytes, from, ok := ioSize(w)
 	calls := callsOf(w)
-	if !e.enclave() || !busy || !ok || bytes > smallBytes || rate < mostIO*total(calls) {
+	if !e.enclave() || !busy || !ok || bytes > w.MostFor(smallSize) || rate < w.Least(mostIO)*total(calls) {
 		return nil
 	}
 	cost := crossing(w, e, total(calls))
 	low, high := shares(w, cost, leaving(w, e, rate), cores)
-	high = min(high, rate/total(calls))
-	if low = min(low, high); middle(low, high) < ocallShare {
+	if low, high = capped(low, high, rate/total(calls)); middle(low, high) < w.LeastFor(smallCost) {
 		return nil
 	}
-	return &engine.Verdict{
+	v := &engine.Verdict{
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s reads and writes per second move at most %s bytes each, and passing them out of the enclave takes %s of the CPU time",
 			figure(rate), figure(bytes), between(low, high)),
@@ -108,10 +114,12 @@ func judgeSmallIO(w engine.Workload) *engine.Verdict {
 			tip{"Intel SDK, Open Enclave", "pass the OCALL an array of buffers, and copy them outside"},
 			tip{"occlum", "keep files that are read in small pieces in the enclave's own file system"},
 		),
-		Gain: analysis.Amdahl(low/2, high*(1-bytes/largeBytes), cost.Assumption(), w.Clock.Assumption(), cpuBound,
-			"at least two calls can become one, and at best each call moves 64 KiB",
-			"all calls cost the same: the share of reads and writes in the time is at most their share in the calls",
-			"the cost of copying the bytes remains"),
 		Supersedes: []string{OCALLBound},
 	}
+	countExits(v, w, cost, leaving(w, e, rate))
+	v.Saves(w, cores*low/2, cores*high*(1-bytes/largeBytes), cost.Assumption(), w.Clock.Assumption(),
+		"at least two calls can become one, and at best each call moves 64 KiB",
+		"all calls cost the same: the share of reads and writes in the time is at most their share in the calls",
+		"the cost of copying the bytes remains")
+	return v
 }

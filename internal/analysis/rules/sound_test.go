@@ -58,7 +58,18 @@ func anything(r *rand.Rand, rule engine.Rule, tee string) engine.Workload {
 			seen[s.Name] = append(seen[s.Name], sample)
 		}
 	}
-	return rule.View("w", 5*time.Minute, seen)
+	w := rule.View("w", 5*time.Minute, seen)
+	w.Load = engine.UnknownLoad()
+	if used := seen["cpu"]; len(used) > 0 {
+		w.Load.Cores = 0
+		for _, s := range used {
+			w.Load.Cores += s.Value
+		}
+	}
+	if r.IntN(2) == 0 {
+		w.Load.Busiest = r.Float64()
+	}
+	return w
 }
 
 // For any figures, a rule promises at most the possible gain, shows its evidence, and does not panic.
@@ -85,7 +96,13 @@ func TestRulesHoldForAnyFigures(t *testing.T) {
 			if len(w.Samples(engine.Signal{Name: strings.Split(v.Evidence[0], "{")[0]})) == 0 {
 				t.Errorf("%s: the first evidence, %q, was not measured", rule.Name, v.Evidence[0])
 			}
-			if g := v.Gain; g != nil && (!(0 <= g.Low && g.Low <= g.High) || g.High > analysis.MaxShare/(1-analysis.MaxShare)+1e-9 || len(g.Assumptions) == 0) {
+			if s := v.Saving; s != nil && (!(0 <= s.Low && s.Low <= s.High) || len(s.Assumptions) == 0) {
+				t.Fatalf("%s: saving %+v", rule.Name, s)
+			}
+			if v.Saving != nil && v.Gain == nil && w.Load.Limit(0, true) != "" {
+				t.Fatalf("%s: the throughput is limited by %s, and there is no gain", rule.Name, w.Load.Limit(0, true))
+			}
+			if g := v.Gain; g != nil && (!(0 <= g.Low && g.Low <= g.High) || g.High > analysis.MaxShare/(1-analysis.MaxShare)+1e-9 || len(g.Assumptions) == 0 || g.Limit == "") {
 				t.Fatalf("%s: gain %+v", rule.Name, g)
 			}
 		}
@@ -111,8 +128,8 @@ func TestOutsideOfAnEnclaveIsAtMostInfo(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 5))
 		for i := range 1500 {
 			w := anything(r, rule, []string{"none", "tdx", "sev"}[i%3])
-			if v := rule.Judge(w); v != nil && (v.Severity != analysis.Info || v.Gain != nil) {
-				t.Fatalf("%s: severity %q, gain %v: %s", rule.Name, v.Severity, v.Gain, v.Cause)
+			if v := rule.Judge(w); v != nil && (v.Severity != analysis.Info || v.Gain != nil || v.Saving != nil) {
+				t.Fatalf("%s: severity %q, gain %v, saving %v: %s", rule.Name, v.Severity, v.Gain, v.Saving, v.Cause)
 			}
 		}
 		w := anything(r, rule, "sgx")
@@ -144,6 +161,7 @@ func TestTheGainOfCallsIsBoundedByTheirPart(t *testing.T) {
 		"cpu":   one(1, nil),
 		"calls": calls(map[string]float64{"clock_gettime": 1e6, "read": 5e5, "write": 5e5}),
 	})
+	w.Load.Cores, w.Load.Busiest = 1, 0.9
 	v := judgeNeedlessSyscalls(w)
 	if v == nil || v.Gain == nil || math.Abs(v.Gain.High-1) > 1e-9 { // half of the calls: at most twice as fast
 		t.Errorf("%+v", v)

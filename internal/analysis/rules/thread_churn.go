@@ -32,11 +32,15 @@ const (
 	threadLow, threadHigh = 19.7e-6, 82e-6
 )
 
+// churnRate can be replaced in the configuration.
+var churnRate = engine.Threshold{Name: "threads", Default: churnStarts, Unit: "1/s", Help: "least rate of new threads"}
+
 func threadChurn() engine.Rule {
 	return engine.Rule{
 		Name: ThreadChurn, Title: "many threads are created and end",
-		Signals: []engine.Signal{teeSignal, cpuSignal, threadsSignal, callsSignal, threadStartsSignal},
-		Judge:   judgeThreadChurn,
+		Thresholds: []engine.Threshold{churnRate},
+		Signals:    []engine.Signal{teeSignal, cpuSignal, threadsSignal, callsSignal, threadStartsSignal},
+		Judge:      judgeThreadChurn,
 		NotWhen: []string{
 			"a pool of threads is growing, at the start or when the load rises",
 			"the runtime is SCONE or Go: its threads live inside the enclave, and only the runtime's own are visible",
@@ -53,11 +57,11 @@ func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 	e := environmentOf(w)
 	cores, busy := cpuOf(w)
 	v, ok := figures(w, threadStartsSignal, threadsSignal)
-	if !e.known() || !busy || !ok || v[threadStartsSignal] < churnStarts {
+	if !e.known() || !busy || !ok || v[threadStartsSignal] < w.LeastFor(churnRate) {
 		return nil
 	}
 	life := v[threadsSignal] / v[threadStartsSignal]
-	if life > churnLife {
+	if life > w.Most(churnLife) {
 		return nil
 	}
 	calls := callsOf(w)
@@ -66,14 +70,16 @@ func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 	if len(calls) > 0 {
 		handshakes = handshakes && calls["socket"] >= handshakeSockets*v[threadStartsSignal] && calls["bind"] >= handshakeBinds*v[threadStartsSignal]
 	}
+	exits := 0.0 // part of the upper end that exits take
 	low, high := v[threadStartsSignal]*threadLow/cores, v[threadStartsSignal]*threadHigh/cores
-	assumptions := []string{cpuBound, "a thread costs 20 to 82 us to create and join (measured on virtual machines of 2 CPUs)"}
+	assumptions := []string{"a thread costs 20 to 82 us to create and join (measured on virtual machines of 2 CPUs)"}
 	if handshakes {
 		low, high = v[threadStartsSignal]*handshakeLow/cores, v[threadStartsSignal]*handshakeHigh/cores
-		assumptions = []string{cpuBound, "a thread costs 2.4 to 2.7 ms with its encrypted pipe (measured with gramine-direct on a virtual machine of 2 CPUs)"}
+		assumptions = []string{"a thread costs 2.4 to 2.7 ms with its encrypted pipe (measured with gramine-direct on a virtual machine of 2 CPUs)"}
 		if e.enclave() {
 			_, out := shares(w, w.OCALL, handshakeCalls*v[threadStartsSignal], cores)
 			high += out
+			exits = out / high
 			assumptions = append(assumptions, "at most each of the thread's 28 calls leaves the enclave", w.OCALL.Assumption(), w.Clock.Assumption())
 		}
 	}
@@ -81,7 +87,7 @@ func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 	if !e.enclave() {
 		least = nativeWorthwhile
 	}
-	if middle(low, min(high, 1)) < least {
+	if low, high = capped(low, high, 1); middle(low, high) < w.Least(least) {
 		return nil
 	}
 	verdict := &engine.Verdict{
@@ -110,6 +116,7 @@ func judgeThreadChurn(w engine.Workload) *engine.Verdict {
 		}
 		return verdict
 	}
-	verdict.Gain = analysis.Amdahl(low, high, assumptions...)
+	verdict.Draws(engine.Exits, handshakeCalls*v[threadStartsSignal], 0, exits)
+	verdict.Saves(w, low*cores, high*cores, assumptions...)
 	return verdict
 }

@@ -37,9 +37,13 @@ var (
 	}
 )
 
+// tcsShare can be replaced in the configuration.
+var tcsShare = engine.Threshold{Name: "threads", Default: tcsNear, Unit: "ratio", Help: "share of thread control structures in use"}
+
 func threadsOverCapacity() engine.Rule {
 	return engine.Rule{
 		Name: ThreadsOverCapacity, Title: "more threads than the enclave or the machine can run",
+		Thresholds: []engine.Threshold{tcsShare},
 		Signals: []engine.Signal{
 			teeSignal, threadsSignal, cpuSignal, waitSignal, coresSignal, idleSignal, exitsSignal,
 			tcsSignal, involuntarySignal, allCallsSignal,
@@ -75,7 +79,7 @@ func judgeThreadsOverCapacity(w engine.Workload) *engine.Verdict {
 func overTCS(w engine.Workload) *engine.Verdict {
 	runtime := environmentOf(w).runtime
 	v, ok := figures(w, threadsSignal, tcsSignal, cpuSignal)
-	if !ok || runtime != teelabel.GramineSGX || v[tcsSignal] <= 0 || v[threadsSignal] < tcsNear*v[tcsSignal] {
+	if !ok || runtime != teelabel.GramineSGX || v[tcsSignal] <= 0 || v[threadsSignal] < w.LeastFor(tcsShare)*v[tcsSignal] {
 		return nil
 	}
 	calls, counted := w.Value(allCallsSignal)
@@ -92,36 +96,43 @@ func overTCS(w engine.Workload) *engine.Verdict {
 			"or start fewer threads: set loader.env.OMP_NUM_THREADS and MKL_NUM_THREADS, which are not inherited from the host",
 		},
 	}
-	if v[threadsSignal] >= v[tcsSignal] {
-		verdict.Severity = analysis.Low
-	}
 	return verdict
 }
 
 // overCores returns a verdict if threads wait for CPUs that the workload itself keeps busy.
 func overCores(w engine.Workload) *engine.Verdict {
 	v, ok := figures(w, threadsSignal, cpuSignal, waitSignal, coresSignal, idleSignal, involuntarySignal)
-	if !ok || v[cpuSignal] < leastBusy || v[threadsSignal] <= v[coresSignal] || v[idleSignal] > scarceIdle*v[coresSignal] {
+	if !ok || v[cpuSignal] < w.Least(leastBusy) || v[threadsSignal] <= v[coresSignal] || v[idleSignal] > w.Most(engine.ScarceIdle)*v[coresSignal] {
 		return nil
 	}
-	if v[waitSignal] < scarceWait*v[cpuSignal] || v[waitSignal] < waitingThreads || v[cpuSignal] < ownShare*(v[coresSignal]-v[idleSignal]) {
+	if v[waitSignal] < w.Least(engine.ScarceWait)*v[cpuSignal] || v[waitSignal] < w.Least(waitingThreads) || v[cpuSignal] < w.Least(ownShare)*(v[coresSignal]-v[idleSignal]) {
 		return nil
 	}
-	low, _ := cost.Switch.CPU(v[involuntarySignal], w.Clock)
-	_, high := cost.Switch.CPU(v[involuntarySignal], w.Clock)
+	low, high := cost.Switch.CPU(v[involuntarySignal], w.Clock)
 	_, aex := cost.AEX.CPU(v[involuntarySignal], w.Clock)
-	return &engine.Verdict{
+	high += aex
+	where := ""
+	if environmentOf(w).enclave() {
+		where = " inside the enclave"
+	}
+	verdict := &engine.Verdict{
 		Confidence: analysis.Likely,
-		Cause: fmt.Sprintf("%s threads share %s CPUs: %s of them wait for a CPU on average, and threads are interrupted inside the enclave %s times/s",
-			figure(v[threadsSignal]), figure(v[coresSignal]), figure(v[waitSignal]), figure(v[involuntarySignal])),
+		Cause: fmt.Sprintf("%s threads share %s CPUs: %s of them wait for a CPU on average, and threads are interrupted%s %s times/s",
+			figure(v[threadsSignal]), figure(v[coresSignal]), figure(v[waitSignal]), where, figure(v[involuntarySignal])),
 		Evidence: []string{waitSignal.Name, threadsSignal.Name, coresSignal.Name, involuntarySignal.Name, cpuSignal.Name, idleSignal.Name},
 		Advice: []string{
 			"run as many busy threads as there are CPUs, or give the workload more CPUs",
 			"pin the threads, so that an interrupted thread returns to warm caches",
 		},
-		Gain: analysis.Amdahl(low/v[cpuSignal], (high+aex)/v[cpuSignal],
-			cost.Switch.Assumption(), cost.AEX.Assumption(), w.Clock.Assumption(), cpuBound,
-			"only the switches are saved: the CPUs stay busy"),
 		Supersedes: []string{ContextSwitchStorm},
 	}
+	if !environmentOf(w).enclave() {
+		verdict.Severity = analysis.Info // a switch costs there what it costs anywhere
+		return verdict
+	}
+	verdict.Draws(engine.AsyncExits, v[involuntarySignal], 0, aex/high)
+	low, high = capped(low, high, v[cpuSignal])
+	verdict.Saves(w, low, high, cost.Switch.Assumption(), cost.AEX.Assumption(), w.Clock.Assumption(),
+		"only the switches are saved: the CPUs stay busy")
+	return verdict
 }

@@ -13,9 +13,6 @@ import (
 // any event is a large share of almost nothing. Proposed.
 const leastBusy = 0.05
 
-// cpuBound is the assumption of every estimate from CPU time.
-const cpuBound = "CPU time limits the workload; a workload that waits for clients, a disk or the network gains less"
-
 // perSecond returns the rate of a counter by workload and further labels. The selector is the metric's name with
 // matchers.
 func perSecond(selector string, labels ...string) string {
@@ -39,20 +36,20 @@ var (
 		Help: "TEE and runtime of the workload",
 	}
 	cpuSignal = engine.Signal{
-		Name: "cpu", Query: perSecond("teescope_cpu_seconds_total"), Unit: "cores", Help: "CPU time of the workload",
+		Name: "cpu", Query: engine.CPUQuery, Unit: "cores", Help: "CPU time of the workload",
 	}
 	coresSignal = engine.Signal{
-		Name: "cores", Query: `count by (instance) (node_cpu_seconds_total{mode="idle"})`, Unit: "cores", Help: "CPUs of the machine",
+		Name: "cores", Query: engine.CoresQuery, Unit: "cores", Help: "CPUs of the machine",
 	}
 	idleSignal = engine.Signal{
-		Name: "idle", Query: machinePerSecond(`node_cpu_seconds_total{mode="idle"}`), Unit: "cores", Help: "idle CPUs",
+		Name: "idle", Query: engine.IdleQuery, Unit: "cores", Help: "idle CPUs",
 	}
 	waitSignal = engine.Signal{
-		Name: "wait", Query: perSecond("teescope_run_queue_wait_seconds_total"), Unit: "threads",
+		Name: "wait", Query: engine.WaitQuery, Unit: "threads",
 		Help: "threads of the workload that waited for a CPU, on average",
 	}
 	exitsSignal = engine.Signal{
-		Name: "exits", Query: perSecond(`teescope_enclave_transitions_total{kind="eexit"}`), Unit: "1/s", Help: "exits from the enclave",
+		Name: "exits", Query: engine.ExitsQuery, Unit: "1/s", Help: "exits from the enclave",
 	}
 	allCallsSignal = engine.Signal{
 		Name: "calls", Query: perSecond("teescope_syscalls_total"), Unit: "1/s", Help: "system calls",
@@ -64,7 +61,7 @@ var (
 		Name: "migrations", Query: perSecond("teescope_cpu_migrations_total"), Unit: "1/s", Help: "moves of threads to another CPU",
 	}
 	threadsSignal = engine.Signal{
-		Name: "threads", Query: "sum by (workload, instance) (teescope_threads)", Unit: "threads", Help: "threads of the workload",
+		Name: "threads", Query: engine.ThreadsQuery, Unit: "threads", Help: "threads of the workload",
 	}
 	threadStartsSignal = engine.Signal{
 		Name: "starts", Query: perSecond("teescope_thread_starts_total"), Unit: "1/s", Help: "threads created",

@@ -218,6 +218,12 @@ func Predict(runs []Run, outcome string, at map[string]float64) (*Forecast, erro
 	}
 	f.Shape, f.Parameters, f.Scatter = model.Shape, model.Parameters, model.Scatter
 	f.Prediction = model.Predict(point, 0.95)
+	if peak := model.Peak(); peak > 0 {
+		f.Warnings = append(f.Warnings, fmt.Sprintf("the outcome is greatest at %s=%.2g", f.Settings[0], peak))
+	}
+	if low, high := model.Break(); high > 0 {
+		f.Warnings = append(f.Warnings, fmt.Sprintf("the outcome breaks between %[1]s=%.2[2]g and %[1]s=%.2[3]g", f.Settings[0], low, high))
+	}
 	f.warn(runs, at)
 	return f, nil
 }

@@ -208,6 +208,48 @@ func TestPredict(t *testing.T) {
 	}
 }
 
+// TestPredictPeak: more threads than the peak of throughput are predicted to be slower.
+func TestPredictPeak(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	var runs []Run
+	throughput := func(n float64) float64 { return 1000 * n / (1 + 0.05*(n-1) + 0.002*n*(n-1)) } // its peak is at 22 threads
+	for _, n := range []float64{1, 2, 4, 8, 16, 32, 64, 128} {
+		for range 3 {
+			runs = append(runs, Run{Settings: map[string]string{"threads": fmt.Sprint(n)}, Outcomes: map[string]float64{"throughput": throughput(n) * math.Exp(0.03*random.NormFloat64())}})
+		}
+	}
+	for _, n := range []float64{22, 100} {
+		f, err := Predict(runs, "throughput", map[string]float64{"threads": n})
+		if err != nil || f.Shape != stat.Scalability || f.Prediction.Low > throughput(n) || f.Prediction.High < throughput(n) || f.Prediction.High > 1.2*throughput(n) {
+			t.Fatalf("at %v: %+v, %v", n, f, err)
+		}
+		if w := strings.Join(f.Warnings, "; "); !strings.Contains(w, "greatest at threads=2") {
+			t.Errorf("warnings: %s", w)
+		}
+	}
+}
+
+// TestPredictCliff: where throughput falls between two settings, the forecast says between which.
+func TestPredictCliff(t *testing.T) {
+	text := "setting:enclave,outcome:throughput\n"
+	for i, size := range []int{32, 48, 64, 80, 128, 160, 192, 256} {
+		for _, percent := range []int{-2, 0, 2} {
+			level := 10_000
+			if size > 80 {
+				level = 400 + i
+			}
+			text += fmt.Sprintf("%dM,%d\n", size, level+level*percent/100)
+		}
+	}
+	f, err := Predict(read(t, text), "throughput", map[string]float64{"enclave": 100 << 20})
+	if err != nil || f.Prediction.Low > 410 || f.Prediction.High < 10_000 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if w := strings.Join(f.Warnings, "; "); !strings.Contains(w, "breaks between enclave=8.4e+07 and enclave=1.3e+08") {
+		t.Errorf("warnings: %s", w)
+	}
+}
+
 // TestRunsFromSeries: the labels of an info metric are the settings, and a run is the time in which they stay the same.
 func TestRunsFromSeries(t *testing.T) {
 	step := time.Minute

@@ -63,7 +63,7 @@ func ofMachine(m Metric) Metric {
 	return m
 }
 
-// Metrics returns the metrics of windows, sorted by name. Together with the limit of 128 workloads they bound the
+// Metrics returns the metrics of windows, sorted by name. Together with the limit of 128 workloads of a machine they bound the
 // number of stored series.
 func Metrics() []Metric {
 	return []Metric{

@@ -34,7 +34,7 @@ const windowSeries = 9
 //	teescope:window_value{metric="teescope_syscalls", stat="median", window="5m", workload="redis", instance="here"}
 //
 // stat is min, whisker_low, q1, median, q3, whisker_high or max. [SamplesFamily], which is n, and [OutliersFamily] have
-// the same labels without stat. There are at most 9 series for each of [Metrics] and each of 128 workloads.
+// the same labels without stat. There are at most 9 series for each of [Metrics] and each of 128 workloads of a machine.
 func Store(ctx context.Context, to Appender, stats []Stat) error {
 	samples := make([]query.Sample, 0, windowSeries*len(stats))
 	for _, s := range stats {
@@ -49,20 +49,22 @@ func Store(ctx context.Context, to Appender, stats []Stat) error {
 	return nil
 }
 
-func (s Stat) samples() []query.Sample {
-	labels := func(family, stat string) map[string]string {
-		l := map[string]string{"__name__": family, "metric": s.Metric.Name, "window": query.Duration(s.Window)}
-		for name, value := range map[string]string{"stat": stat, "workload": s.Workload, "instance": s.Instance} {
-			if value != "" { // Prometheus treats an empty label as absent
-				l[name] = value
-			}
+// labels returns those of a stored series of the window.
+func (s Stat) labels(family, stat string) map[string]string {
+	l := map[string]string{"__name__": family, "metric": s.Metric.Name, "window": query.Duration(s.Window)}
+	for name, value := range map[string]string{"stat": stat, "workload": s.Workload, "instance": s.Instance} {
+		if value != "" { // Prometheus treats an empty label as absent
+			l[name] = value
 		}
-		return l
 	}
+	return l
+}
+
+func (s Stat) samples() []query.Sample {
 	b := s.Box
 	samples := []query.Sample{
-		{Labels: labels(SamplesFamily, ""), Value: float64(b.N)},
-		{Labels: labels(OutliersFamily, ""), Value: float64(b.Outlying)},
+		{Labels: s.labels(SamplesFamily, ""), Value: float64(b.N)},
+		{Labels: s.labels(OutliersFamily, ""), Value: float64(b.Outlying)},
 	}
 	for _, v := range []struct {
 		stat  string
@@ -71,7 +73,7 @@ func (s Stat) samples() []query.Sample {
 		{"min", b.Min}, {"whisker_low", b.WhiskerLow}, {"q1", b.Q1}, {"median", b.Median},
 		{"q3", b.Q3}, {"whisker_high", b.WhiskerHigh}, {"max", b.Max},
 	} {
-		samples = append(samples, query.Sample{Labels: labels(ValueFamily, v.stat), Value: v.value})
+		samples = append(samples, query.Sample{Labels: s.labels(ValueFamily, v.stat), Value: v.value})
 	}
 	for i := range samples {
 		samples[i].Time = s.At.Truncate(time.Millisecond)

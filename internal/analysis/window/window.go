@@ -18,7 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/stat"
 )
 
-// Options select the windows. The zero value means five minutes of all scrapes, for 128 workloads.
+// Options select the windows. The zero value means five minutes of all scrapes, for 128 workloads of a source.
 type Options struct {
 	Window time.Duration // 5 minutes
 	// Interval is the time between two scrapes. For 0 it is derived from the stored samples of an agent.
@@ -98,7 +98,7 @@ func Compute(ctx context.Context, source query.Source, at time.Time, options Opt
 			}
 			stats = append(stats, Stat{
 				Metric: m, Workload: p.Workload, Instance: p.Instance, At: at, Window: o.Window,
-				Expected: int(o.Window / o.Interval), Box: box, Median: stat.MedianInterval(x, 0.95),
+				Expected: int(o.Window / o.Interval), Box: box, Median: stat.SerialMedianInterval(x, 0.95),
 			})
 		}
 	}
@@ -137,10 +137,22 @@ func bounded(stats []Stat, most int, q *query.Asker) ([]Stat, []query.Problem) {
 		q.Note(query.Problem{Kind: query.Bounded, Error: fmt.Sprintf(
 			"%d workloads: only %d have windows, those with enclaves and with the most processor time", len(places), most)})
 	}
-	slices.SortStableFunc(stats, func(a, b Stat) int {
-		return cmp.Or(cmp.Compare(a.Metric.Name, b.Metric.Name), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Workload, b.Workload))
-	})
+	slices.SortStableFunc(stats, compare)
 	return stats, q.Problems
+}
+
+func compare(a, b Stat) int {
+	return cmp.Or(cmp.Compare(a.Metric.Name, b.Metric.Name), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Workload, b.Workload))
+}
+
+// ComputeEach makes the box plots of several sources, each of one machine. The limit of workloads holds for each.
+func ComputeEach(ctx context.Context, sources []query.Source, at time.Time, options Options) (stats []Stat, problems []query.Problem) {
+	for _, source := range sources {
+		its, wrong := Compute(ctx, source, at, options)
+		stats, problems = append(stats, its...), append(problems, wrong...)
+	}
+	slices.SortStableFunc(stats, compare)
+	return stats, problems
 }
 
 // interval returns the interval of stored samples, rounded to a usual interval.

@@ -41,7 +41,7 @@ func TestWindows(t *testing.T) {
 	}
 	b := redis.Box
 	if redis.Workload != "redis" || redis.Instance != "here" || redis.Expected != 60 || b.N != 60 || b.Min != 0 || b.Max != 1e6 ||
-		b.Outlying != 1 || b.WhiskerHigh != 295 || redis.Median.N != 60 || !redis.Median.Bounded() {
+		b.Outlying != 1 || b.WhiskerHigh != 295 || redis.Median.N != 60 || redis.Median.Bounded() { // a median of values on a line has no interval
 		t.Errorf("of redis: %+v", redis)
 	}
 	if want := "sum by (instance, workload) (irate(teescope_syscalls_total[12500ms]))"; !slices.Contains(source.Asked, want) {
@@ -171,5 +171,53 @@ func TestStoreWindows(t *testing.T) {
 	}
 	if err := Store(t.Context(), &k, nil); err != nil {
 		t.Errorf("Store() of nothing: %v", err)
+	}
+}
+
+// weekly is a source of one moment: it has what was stored at exactly that time.
+type weekly struct {
+	querytest.Canned
+	stored map[time.Time][]query.Sample
+}
+
+func (w *weekly) Instant(_ context.Context, expr string, at time.Time) (found []query.Sample, _ error) {
+	w.Asked = append(w.Asked, expr)
+	for _, s := range w.stored[at] {
+		if strings.Contains(expr, `metric="`+s.Labels["metric"]+`"`) {
+			found = append(found, s)
+		}
+	}
+	return found, nil
+}
+
+func (w *weekly) Append(_ context.Context, samples []query.Sample) error {
+	for _, s := range samples {
+		w.stored[s.Time] = append(w.stored[s.Time], s)
+	}
+	return nil
+}
+
+// TestCarryWeeks: a database that keeps samples for eight days has medians of six weeks.
+func TestCarryWeeks(t *testing.T) {
+	w := &weekly{stored: make(map[time.Time][]query.Sample)}
+	metric := Metrics()[len(Metrics())-1]
+	for i := range 9 {
+		at := querytest.Noon.Add(time.Duration(i) * week)
+		one := Stat{Metric: metric, Workload: "redis", Instance: "here", Window: 5 * time.Minute, At: at}
+		_ = w.Append(t.Context(), []query.Sample{{Labels: one.labels(ValueFamily, "median"), Time: at, Value: float64(i)}})
+		q := query.NewAsker(t.Context(), w, time.Minute)
+		// The analysis runs some time after a multiple of the window.
+		if err := CarryWeeks(t.Context(), q, w, at.Add(2*time.Minute), 5*time.Minute, []Metric{metric}); err != nil || len(q.Problems) > 0 {
+			t.Fatal(err, q.Problems)
+		}
+		delete(w.stored, at.Add(-2*week))
+		if got := len(w.stored[at]); got != 1+min(i, Weeks) {
+			t.Errorf("after %d weeks there are %d medians", i, got)
+		}
+	}
+	for _, s := range w.stored[querytest.Noon.Add(8*week)][1:] {
+		if weeks := 8 - int(s.Value); s.Labels["stat"] != WeekStat(weeks) || s.Labels["workload"] != "redis" || s.Labels["window"] != "5m" {
+			t.Errorf("%+v", s)
+		}
 	}
 }

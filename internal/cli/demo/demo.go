@@ -38,10 +38,15 @@ const epcMiB = 32
 
 // story is the script that runs in the machine. The working set of the paging enclave is half as large again as its
 // share of the EPC. The other one leaves its enclave for each part of a request. Both run until the machine stops. The
-// load reconnects now and then, because a connection is one ECALL, and an ECALL is timed when it ends.
+// load reconnects now and then, because a connection is one ECALL, and an ECALL is timed when it ends. The enclaves start
+// when the driver is watched, because the start and the threads of older ones are not known.
 const story = `
 ./teescope up --listen 127.0.0.1:9750 --data-dir /run/teescope --interval 5s --overhead.budget 100% --transitions.trace on --watch comm=kv --log.level warn >/dev/null &
 until wget -q -O /dev/null http://127.0.0.1:9750/-/ready 2>/dev/null; do sleep 0.2; done
+for try in $(seq 120); do
+	wget -q -O - http://127.0.0.1:9750/metrics 2>/dev/null | grep -q ^sgx_enclaves_created_total && break
+	sleep 1
+done
 kv -mib 4 -chatty 1 >/dev/null &
 paging -mib 64 -working 40 -count 0 >/dev/null &
 sleep 2

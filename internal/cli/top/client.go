@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/teescope/teescope/internal/lib/exposition"
 	"github.com/teescope/teescope/internal/lib/remote"
 )
 
@@ -86,7 +87,7 @@ func (c *Client) get(ctx context.Context, address, accept string, most int64) (b
 
 // Scrape requests the agent's metrics.
 func (c *Client) Scrape(ctx context.Context) (*Sample, error) {
-	body, when, err := c.get(ctx, c.server.URL("metrics"), "text/plain;version=0.0.4", maxExposition)
+	body, when, err := c.get(ctx, c.server.URL("metrics"), exposition.Accept, maxExposition)
 	if err != nil {
 		return nil, err
 	}

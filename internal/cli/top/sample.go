@@ -3,7 +3,6 @@
 package top
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,8 +11,8 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	prom "github.com/prometheus/common/model"
+
+	"github.com/teescope/teescope/internal/lib/exposition"
 )
 
 // ErrNoWorkloads reports that an exposition is not from an agent.
@@ -61,7 +60,7 @@ func ownLabels(family string) (labels [2]string, shown bool) {
 
 // parseExposition parses the text format of Prometheus.
 func parseExposition(data []byte) (*Sample, error) {
-	families, err := parseText(data)
+	families, err := exposition.Parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("parsing the exposition: %w", err)
 	}
@@ -77,18 +76,6 @@ func parseExposition(data []byte) (*Sample, error) {
 		return nil, ErrNoWorkloads
 	}
 	return s, nil
-}
-
-// parseText recovers from a panic in expfmt (v0.71.0), so that no answer can end the program. expfmt dereferences nil
-// in startLabelName when "{}" follows a line of HELP instead of a metric. The fuzz test found it.
-func parseText(data []byte) (families map[string]*dto.MetricFamily, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			families, err = nil, fmt.Errorf("the parser failed: %v", p)
-		}
-	}()
-	parser := expfmt.NewTextParser(prom.UTF8Validation)
-	return parser.TextToMetricFamilies(bytes.NewReader(data))
 }
 
 func value(m *dto.Metric) (float64, bool) {

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -12,6 +13,8 @@ type Analysis struct {
 	Enabled  bool
 	Interval time.Duration // between two analyses
 	Window   time.Duration // the period that each analysis covers
+	// Thresholds replace those of rules, in the form that [Input.Check] accepts. The last one that applies counts.
+	Thresholds []string
 }
 
 func analysisEnabledKey() *key {
@@ -52,3 +55,24 @@ func analysisWindowKey() *key {
 		get: func(c *Config) []string { return []string{formatDuration(c.Analysis.Window)} },
 	}
 }
+
+func analysisThresholdsKey() *key {
+	return &key{
+		name: thresholdsKey, commands: Up | Server, kind: "rule.name=value...", sep: ";",
+		usage: "replace a threshold of a rule, for the workloads that match: lock-contention.calls=5000 workload=~redis-.*; may be repeated",
+		def:   none,
+		set: func(c *Config, values []string) error {
+			c.Analysis.Thresholds = values
+			if len(values) > maxThresholds {
+				return fmt.Errorf("%d thresholds; the maximum is %d", len(values), maxThresholds)
+			}
+			return nil
+		},
+		get: func(c *Config) []string { return c.Analysis.Thresholds },
+	}
+}
+
+const (
+	thresholdsKey = "analysis.thresholds"
+	maxThresholds = 200
+)

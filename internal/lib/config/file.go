@@ -160,7 +160,7 @@ func (w *walker) sequence(k *key, n *yaml.Node, o Origin) {
 			ok = false
 			continue
 		}
-		if !w.areText(k, []string{item.Value}, w.at(item.Line)) {
+		if !w.accepts(k, []string{item.Value}, w.at(item.Line)) {
 			ok = false
 			continue
 		}

@@ -165,7 +165,7 @@ func mainKeys() []*key {
 			}),
 			get: func(c *Config) []string { return []string{formatSize(c.Memory.Limit)} },
 		},
-		analysisEnabledKey(), analysisIntervalKey(), analysisWindowKey(),
+		analysisEnabledKey(), analysisIntervalKey(), analysisWindowKey(), analysisThresholdsKey(),
 	}
 }
 

@@ -132,6 +132,9 @@ var tries = map[string]struct {
 		"2h":  "2h is out of range: use 1s to 1h",
 		"1ms": "1ms is out of range: use 1s to 1h",
 	}},
+	"analysis.thresholds": {[]string{"lock-contention.calls=5000 workload=~redis-.*"}, map[string]string{
+		"a\tb": `"a\tb" holds a control character or is not UTF-8`,
+	}},
 	"analysis.window": {[]string{"10s", "5m", "1d"}, map[string]string{
 		"9s": "9s is out of range: use 10s to 1d",
 	}},

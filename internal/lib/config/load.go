@@ -21,6 +21,8 @@ type Input struct {
 	Environ []string       // in the form of os.Environ
 	Host    Host
 	Open    func(name string) (fs.File, error) // opens the configuration file; nil when none is allowed
+	// CheckThreshold checks one value of analysis.thresholds; nil accepts all.
+	CheckThreshold func(value string) error
 }
 
 // Load reads defaults, file, environment and flags. Each overrides those before it. The returned error is an *[Error]
@@ -54,7 +56,7 @@ func (l *loader) problem(o Origin, key, format string, args ...any) {
 }
 
 func (l *loader) set(k *key, values []string, o Origin) {
-	if o.Kind != "default" && !l.areText(k, values, o) {
+	if o.Kind != "default" && !l.accepts(k, values, o) {
 		return
 	}
 	if err := k.set(l.cfg, values); err != nil {
@@ -64,6 +66,21 @@ func (l *loader) set(k *key, values []string, o Origin) {
 		return
 	}
 	l.cfg.origins[k.name] = o
+}
+
+// accepts checks what needs no other key.
+func (l *loader) accepts(k *key, values []string, o Origin) bool {
+	ok := l.areText(k, values, o)
+	if k.name != thresholdsKey || l.in.CheckThreshold == nil {
+		return ok
+	}
+	for _, v := range values {
+		if err := l.in.CheckThreshold(v); err != nil {
+			l.problem(o, k.name, "%v", err)
+			ok = false
+		}
+	}
+	return ok
 }
 
 // areText refuses values that no key needs and that could be neither printed nor used as a label.

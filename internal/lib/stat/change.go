@@ -116,7 +116,7 @@ func sized(x []float64, points []int, from int, p []float64, limits Thresholds) 
 	for i, at := range points {
 		before, after := parts[i], parts[i+1]
 		c := Change{At: at, P: p[i], Delta: CliffDelta(before, after, 0.95)}
-		c.Before, c.After = MedianInterval(before, 0.95), MedianInterval(after, 0.95)
+		c.Before, c.After = SerialMedianInterval(before, 0.95), SerialMedianInterval(after, 0.95)
 		if math.Abs(c.Delta.Value) >= limits.Delta && apart(c.Before.Value, c.After.Value, limits.Ratio) {
 			c.Ratio, c.Shift = RatioOfMedians(before, after, 0.95), shift(c, before, after, rho)
 			changes = append(changes, c)

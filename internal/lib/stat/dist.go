@@ -39,6 +39,18 @@ func studentQuantile(level, df float64) float64 {
 	return high
 }
 
+// fisherTail returns the probability that Fisher's F with these degrees of freedom exceeds f: DLMF 8.17. It is NaN for
+// 0/0, when a model leaves nothing.
+func fisherTail(f, df1, df2 float64) float64 {
+	if math.IsNaN(f) || df1 <= 0 || df2 <= 0 {
+		return math.NaN()
+	}
+	if math.IsInf(f, 1) {
+		return 0
+	}
+	return incompleteBeta(df2/2, df1/2, df2/(df2+df1*math.Max(0, f)))
+}
+
 // incompleteBeta returns the regularised incomplete beta function, by its continued fraction (DLMF 8.17.22) and Lentz's
 // method.
 func incompleteBeta(a, b, x float64) float64 {

@@ -22,7 +22,21 @@ const (
 	// Saturating: y = a · x/(k+x), which first rises in proportion and approaches a: Michaelis and Menten, Biochemische
 	// Zeitschrift 49, 1913. The throughput of a closed queue has this form.
 	Saturating Shape = "saturating"
+	// Scalability: y = λ·x/(1+σ(x-1)+κx(x-1)), Gunther's universal scalability law ("Guerrilla Capacity Planning", 2007,
+	// 4.4). It has its peak at √((1-σ)/κ).
+	Scalability Shape = "universal scalability law"
+	// Bend: y = a·x^b up to c, and a·x^b·(x/c)^d above it.
+	Bend Shape = "bend"
+	// Cliff: y = a·x^b up to c, and a·x^b·e^d above it.
+	Cliff Shape = "cliff"
 )
+
+// support is the advantage in the corrected Akaike criterion that a shape with a peak or a break must have. Beyond
+// it the simpler shape has no support: Burnham and Anderson, "Model Selection and Multimodel Inference", 2002, 2.6.
+const support = 10
+
+// refused is the P of the lack of fit below which no shape is right.
+const refused = 0.001
 
 // maxRows is the maximum number of observations that a model is fitted to.
 const maxRows = 10_000
@@ -33,7 +47,8 @@ const spare = 3
 // A Model predicts a positive outcome from settings.
 type Model struct {
 	Shape Shape
-	// Parameters are a and the b of each setting, or a and k.
+	// Parameters are those of the shape in the order in which it names them: a and the b of each setting, a and k, λ σ κ, or
+	// a b d c.
 	Parameters []float64
 	N          int
 	// Scatter is the residual standard deviation of the logarithm of the outcome: 0.1 is about 10 %.
@@ -44,6 +59,8 @@ type Model struct {
 	fit     []float64   // ln a, and the b or ln k
 	inverse [][]float64 // of JᵀJ
 	aicc    float64
+	// A break lies somewhere between these two settings.
+	breakLow, breakHigh float64
 }
 
 // A Prediction is what a model expects of a single further observation.
@@ -56,8 +73,8 @@ type Prediction struct {
 
 // Fit fits the shapes to observations, each a row of settings and an outcome. It keeps the shape with the smallest
 // corrected Akaike criterion (Hurvich and Tsai, Biometrika 76(2), 1989). Rows with a value that is not finite or an
-// outcome that is not positive are skipped. It is an error when too few rows are left, or when no setting varies by
-// itself.
+// outcome that is not positive are skipped. It is an error when too few rows are left, when no setting varies by
+// itself, or when the best shape does not fit.
 func Fit(rows [][]float64, y []float64) (*Model, error) {
 	x, logs, err := usable(rows, y)
 	if err != nil {
@@ -80,6 +97,16 @@ func Fit(rows [][]float64, y []float64) (*Model, error) {
 		if s := saturating(x, logs); s != nil && s.aicc < best.aicc {
 			best = s
 		}
+		simple := best
+		for _, m := range shapes(x, logs) {
+			if m.aicc+support < simple.aicc && m.aicc < best.aicc {
+				best = m
+			}
+		}
+	}
+	if p := best.lackOfFit(logs); p < refused {
+		return nil, fmt.Errorf("no model fits: the best of them, %s, leaves more than chance (P=%.2g); "+
+			"measure more settings, or only those around the one of interest", best.Shape, p)
 	}
 	return best, nil
 }
@@ -132,8 +159,8 @@ func linear(shape Shape, x [][]float64, y []float64, logs []bool) (*Model, error
 		return nil, err
 	}
 	m.inverse = inverse
-	m.finish(y, func(i int) float64 { return dot(b, design[i]) })
 	m.fit, m.Parameters = b, slices.Clone(b)
+	m.finish(y)
 	m.Parameters[0] = math.Exp(b[0])
 	return m, nil
 }
@@ -143,6 +170,9 @@ func (m *Model) gradient(row []float64) []float64 {
 	g := []float64{1}
 	if m.Shape == Saturating {
 		return append(g, -m.Parameters[1]/(m.Parameters[1]+row[0])) // with respect to ln k
+	}
+	if m.Shape == Scalability || m.Shape == Bend || m.Shape == Cliff {
+		return m.slopes(row[0])
 	}
 	for j, log := range m.logs {
 		if log {
@@ -203,7 +233,7 @@ func saturating(x [][]float64, y []float64) *Model {
 		return nil
 	}
 	m.inverse = inverse
-	m.finish(y, func(i int) float64 { return a + math.Log(x[i][0]) - math.Log(math.Exp(lk)+x[i][0]) })
+	m.finish(y)
 	return m
 }
 
@@ -221,18 +251,21 @@ func golden(f func(float64) float64, low, high float64) float64 {
 	return (low + high) / 2
 }
 
+// rounding is the mean square that rounding alone leaves of values of 1: about 1e-15 of each. A better fit is not
+// meaningful.
+const rounding = 1e-24
+
 // finish computes the scatter and the criterion from the residuals.
-func (m *Model) finish(y []float64, fitted func(int) float64) {
+func (m *Model) finish(y []float64) {
 	sum := 0.0
 	for i := range y {
-		r := y[i] - fitted(i)
+		r := y[i] - m.logAt(m.rows[i])
 		sum += r * r
 	}
-	n, p := float64(m.N), float64(len(m.inverse))
+	n, p := float64(m.N), float64(len(m.Parameters))
 	m.Scatter = math.Sqrt(sum / (n - p))
-	// Rounding alone leaves about 1e-15 of a value of 1. A better fit is not meaningful.
 	k := p + 1 // the scatter is a parameter too
-	m.aicc = n*math.Log(math.Max(sum/n, 1e-24)) + 2*k
+	m.aicc = n*math.Log(math.Max(sum/n, rounding)) + 2*k
 	if left := n - k - 1; left > 0 {
 		m.aicc += 2 * k * (k + 1) / left
 	} else {
@@ -249,23 +282,30 @@ func (m *Model) Predict(at []float64, level float64) Prediction {
 		return out
 	}
 	for j, v := range at {
-		if !isFinite(v) || v <= 0 && (m.Shape == Saturating || m.Shape == LogLinear && m.logs[j]) {
+		if !isFinite(v) || v <= 0 && (m.Shape != Constant && m.Shape != LogLinear || m.Shape == LogLinear && m.logs[j]) {
 			return out
 		}
 	}
-	g := m.gradient(at)
-	var y float64
-	if m.Shape == Saturating {
-		y = m.fit[0] + math.Log(at[0]) - math.Log(m.Parameters[1]+at[0])
-	} else {
-		y = dot(m.fit, g)
+	y := m.logAt(at)
+	half := m.half(at, level)
+	out.Value, out.Low, out.High = math.Exp(y), math.Exp(y-half), math.Exp(y+half)
+	if m.Shape == Cliff && at[0] > m.breakLow && at[0] < m.breakHigh {
+		// Either side is possible.
+		other := y + m.fit[2]
+		if at[0] > m.fit[3] {
+			other = y - m.fit[2]
+		}
+		out.Low, out.High = math.Exp(min(y, other)-half), math.Exp(max(y, other)+half)
 	}
-	leverage := 0.0
+	out.Extrapolates = outside(m.rows, at)
+	return out
+}
+
+// half returns half of the width of the interval of a further logarithm.
+func (m *Model) half(at []float64, level float64) float64 {
+	g, leverage := m.gradient(at)[:len(m.inverse)], 0.0
 	for i := range g {
 		leverage += g[i] * dot(m.inverse[i], g)
 	}
-	half := studentQuantile(level, float64(m.N-len(g))) * m.Scatter * math.Sqrt(1+leverage)
-	out.Value, out.Low, out.High = math.Exp(y), math.Exp(y-half), math.Exp(y+half)
-	out.Extrapolates = outside(m.rows, at)
-	return out
+	return studentQuantile(level, float64(m.N-len(m.Parameters))) * m.Scatter * math.Sqrt(1+leverage)
 }

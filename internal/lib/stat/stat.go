@@ -10,7 +10,6 @@ package stat
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 )
 
@@ -48,7 +47,3 @@ func finite(x []float64) []float64 {
 	}
 	return s
 }
-
-// source returns the random numbers for resampling. They are always the same, so that the same data gives the same
-// result.
-func source() *rand.Rand { return rand.New(rand.NewPCG(0x7465655f73636f70, 0x655f7374617469)) }

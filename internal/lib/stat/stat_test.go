@@ -86,17 +86,36 @@ func TestBoxHolds(t *testing.T) {
 	}
 }
 
-func TestRobustZ(t *testing.T) {
+func TestSpread(t *testing.T) {
 	// R: mad(c(1,2,3,4,100)) is 1.482602.
 	near(t, "Spread", Spread([]float64{1, 2, 3, 4, 100}), 1.482602, 5e-7)
 	near(t, "MAD", MAD([]float64{1, 2, 3, 4, 100}), 1, 0)
-	// 0.6745 (x - median)/MAD is Iglewicz and Hoaglin's modified z score.
-	near(t, "RobustZ", RobustZ(10, []float64{1, 2, 3, 4, 100}), 0.6745*7, 1e-3)
-	// When more than half of the values are equal, the mean absolute deviation, 2/5, is used.
-	near(t, "RobustZ", RobustZ(5, []float64{1, 1, 1, 1, 3}), 4/(consistentMean*0.4), 1e-12)
-	near(t, "RobustZ", RobustZ(2, []float64{2, 2, 2}), 0, 0)
-	if z := RobustZ(3, []float64{2, 2, 2}); !math.IsInf(z, 1) {
-		t.Errorf("RobustZ() = %v, want infinite: no earlier value is like it", z)
+}
+
+func TestFurther(t *testing.T) {
+	// Ten values with the median 10 and the scaled MAD 1.4826, which exceeds the usual standard deviation 1.054. A further
+	// value is t·sd·√(1+1/10) away at the quantile t of nine degrees of freedom: 3.2498 at 1 %, 4.7809 at 0.1 %.
+	before := []float64{9, 11, 9, 11, 9, 11, 9, 11, 9, 11}
+	for want, quantile := range map[float64]float64{0.01: 3.249836, 0.001: 4.780913} {
+		z, p := Further(10+quantile*consistent*math.Sqrt(1.1), before, 1)
+		near(t, "z", z, quantile*math.Sqrt(1.1), 1e-9)
+		near(t, "P", p, want, want*1e-4)
+	}
+	// One value in ten is a job. The scaled MAD is zero or small, and the usual standard deviation of 0.3162 is not.
+	before = []float64{0, 0, 0, 0, 1, 0, 0, 0, 0, 0}
+	z, _ := Further(1, before, 1)
+	near(t, "z", z, 1/math.Sqrt(0.1), 1e-9)
+	// Values that depend on each other are worth less, unless they are known to be independent.
+	line := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	_, dependent := Further(40, line, 1)
+	if _, known := Further(40, line, 10); known > dependent/10 {
+		t.Errorf("P is %v of ten independent values and %v of one", known, dependent)
+	}
+	if z, p := Further(2, []float64{2, 2, 2}, 1); z != 0 || p != 1 {
+		t.Errorf("Further() = %v, %v", z, p)
+	}
+	if z, p := Further(3, []float64{0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1}, 1); !math.IsInf(z, 1) || p != 0 {
+		t.Errorf("Further() = %v, %v, want infinite: no earlier value is like it", z, p)
 	}
 }
 
@@ -176,7 +195,7 @@ func TestNothingPanics(t *testing.T) {
 	for name, x := range odd() {
 		before := slices.Clone(x)
 		BoxOf(x)
-		RobustZ(1, x)
+		Further(1, x, 1)
 		check(name, MedianInterval(x, 0.95))
 		for _, c := range Changes(x, DefaultThresholds()) {
 			check(name, c.Ratio)

@@ -4,11 +4,13 @@ package findings
 
 import (
 	"context"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/analysis/silence"
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
@@ -16,7 +18,8 @@ import (
 const maxSeries = 100
 
 type families struct {
-	info, gain, since, open, leftOut   *metric.Desc
+	info, gain, saving, since          *metric.Desc
+	open, leftOut, silenced            *metric.Desc
 	seconds, cpu, runs, judged, failed *metric.Desc
 }
 
@@ -28,12 +31,17 @@ func newFamilies() families {
 			Name: "teescope_finding_info", Kind: metric.Info, Labels: append(who[:3:3], "severity", "confidence"),
 			Help: "Always 1. One series for each cause that slows a workload now; rule is the name of the diagnosis rule. An empty " +
 				"workload is the whole machine. machine is the label instance of the series behind the finding. At most the 100 " +
-				"highest-ranked findings have series.",
+				"highest-ranked findings have series. Silenced findings have none.",
 		}),
 		gain: own(metric.Desc{
 			Name: "teescope_finding_gain_ratio", Kind: metric.Gauge, Unit: "ratio", Labels: append(who[:3:3], "bound"),
 			Help: "Estimated gain in throughput without the cause, as a ratio: 0.2 is 20 % more. bound is low or high, the ends of " +
-				"the estimate. Absent when the gain cannot be estimated.",
+				"the estimate. Absent when the gain cannot be estimated, and when nothing shows what limits the throughput.",
+		}),
+		saving: own(metric.Desc{
+			Name: "teescope_finding_saved_cores", Kind: metric.Gauge, Unit: "cores", Labels: append(who[:3:3], "bound"),
+			Help: "Estimated CPU time that the workload would not use without the cause, in cores. bound is low or high, the ends of " +
+				"the estimate. Absent when it cannot be estimated.",
 		}),
 		since: own(metric.Desc{
 			Name: "teescope_finding_first_seen_timestamp_seconds", Kind: metric.Gauge, Unit: "seconds", Labels: who,
@@ -41,7 +49,11 @@ func newFamilies() families {
 		}),
 		open: own(metric.Desc{
 			Name: "teescope_findings", Kind: metric.Gauge, Unit: "findings", Labels: []string{"severity"},
-			Help: "Number of causes that slow workloads now, by severity.",
+			Help: "Number of causes that slow workloads now, by severity, without the silenced ones.",
+		}),
+		silenced: own(metric.Desc{
+			Name: "teescope_findings_silenced", Kind: metric.Gauge, Unit: "findings", Labels: []string{"kind"},
+			Help: "Number of causes that slow workloads now and are silenced. kind is mute, acknowledged or works-as-intended.",
 		}),
 		leftOut: own(metric.Desc{
 			Name: "teescope_findings_left_out", Kind: metric.Gauge, Unit: "findings",
@@ -74,7 +86,7 @@ func newFamilies() families {
 // Describe implements collector.Collector.
 func (a *Analyst) Describe() []*metric.Desc {
 	f := a.families
-	return []*metric.Desc{f.info, f.gain, f.since, f.open, f.leftOut, f.seconds, f.cpu, f.runs, f.judged, f.failed}
+	return []*metric.Desc{f.info, f.gain, f.saving, f.since, f.open, f.leftOut, f.silenced, f.seconds, f.cpu, f.runs, f.judged, f.failed}
 }
 
 // Collect implements collector.Collector.
@@ -94,14 +106,25 @@ func (a *Analyst) Collect(_ context.Context, emit func(prometheus.Metric)) error
 	}
 	emit(a.families.judged.Value(float64(report.Workloads)))
 	open := map[analysis.Severity]float64{analysis.Info: 0, analysis.Low: 0, analysis.Medium: 0, analysis.High: 0}
-	for _, f := range report.Findings {
+	marked := a.silences.Mark(report.Findings, time.Now())
+	audible := analysis.Audible(marked)
+	for _, f := range audible {
 		open[f.Severity]++
 	}
 	for severity, n := range open {
 		emit(a.families.open.Value(n, string(severity)))
 	}
-	shown := report.Findings[:min(len(report.Findings), maxSeries)]
-	emit(a.families.leftOut.Value(float64(len(report.Findings) - len(shown))))
+	silenced := map[analysis.SilenceKind]float64{}
+	for _, f := range marked {
+		if f.Silence != nil {
+			silenced[f.Silence.Kind]++
+		}
+	}
+	for _, kind := range silence.Kinds() {
+		emit(a.families.silenced.Value(silenced[kind], string(kind)))
+	}
+	shown := audible[:min(len(audible), maxSeries)]
+	emit(a.families.leftOut.Value(float64(len(audible) - len(shown))))
 	for _, f := range shown {
 		a.emit(f, emit)
 	}
@@ -118,6 +141,10 @@ func (a *Analyst) Collect(_ context.Context, emit func(prometheus.Metric)) error
 func (a *Analyst) emit(f analysis.Finding, emit func(prometheus.Metric)) {
 	emit(a.families.info.Value(1, f.Rule, f.Workload, f.Instance, string(f.Severity), string(f.Confidence)))
 	emit(a.families.since.Value(float64(f.FirstSeen.UnixMilli())/1000, f.Rule, f.Workload, f.Instance))
+	if f.Saving != nil {
+		emit(a.families.saving.Value(f.Saving.Low, f.Rule, f.Workload, f.Instance, "low"))
+		emit(a.families.saving.Value(f.Saving.High, f.Rule, f.Workload, f.Instance, "high"))
+	}
 	if f.Gain != nil {
 		emit(a.families.gain.Value(f.Gain.Low, f.Rule, f.Workload, f.Instance, "low"))
 		emit(a.families.gain.Value(f.Gain.High, f.Rule, f.Workload, f.Instance, "high"))

@@ -12,7 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,24 +25,39 @@ import (
 	"github.com/teescope/teescope/internal/analysis/ledger"
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/render"
+	"github.com/teescope/teescope/internal/analysis/silence"
 	"github.com/teescope/teescope/internal/analysis/window"
 )
 
-// maxTime is the time limit of one analysis.
-const maxTime = 30 * time.Second
+const (
+	// maxTime is the time limit of an analysis of all machines, and that of the box plots and anomalies after it.
+	maxTime = time.Minute
+	// maxProblems is the maximum number of problems of box plots and anomalies.
+	maxProblems = 100
+	// maxRequest is the time limit of an analysis on request.
+	maxRequest = 30 * time.Second
+	// firstAfter is the time after the start at which another analysis runs if there was nothing to judge at the start. It
+	// judges over the shortest window.
+	firstAfter = 35 * time.Second
+)
 
 // Options configure an [Analyst].
 type Options struct {
-	Source   query.Source
-	Name     string // the name of the source in reports
-	Rules    []engine.Rule
-	Interval time.Duration // between the starts of two analyses
-	Window   time.Duration // the time range of an analysis
-	Scrape   time.Duration // between two samples of a series; 0 detects it
+	Source query.Source
+	Name   string // the name of the source in reports
+	Rules  []engine.Rule
+	// Overrides replace thresholds of the rules.
+	Overrides []engine.Override
+	Interval  time.Duration // between the starts of two analyses
+	Window    time.Duration // the time range of an analysis
+	Scrape    time.Duration // between two samples of a series; 0 detects it
 	// Keep stores the box plots of each window as series. It may be nil.
 	Keep window.Appender
 	File string // holds the state across restarts; its directory must exist at Init. Empty: no state is kept
-	// Tell receives all current findings after each analysis. It may be nil.
+	// SilenceFile holds the silences in the same way.
+	SilenceFile string
+	// Tell receives all current findings that are confirmed and not silenced, after each analysis and each change of the
+	// silences. It may be nil.
 	Tell func(live []analysis.Finding)
 	Log  *slog.Logger
 }
@@ -51,7 +68,11 @@ type Analyst struct {
 	families families
 	asking   chan struct{} // a semaphore of one: requests for another time than that of the newest report
 	ledger   *ledger.Ledger
+	silences *silence.Store
+	damaged  []string // why the silences of the file are not used
+	routes   *http.ServeMux
 	unusual  unusual // used only by Run
+	telling  sync.Mutex
 
 	mu     sync.Mutex
 	newest *render.Report // all findings of the newest analysis; nil before the first
@@ -71,17 +92,23 @@ const (
 
 // New creates an analyst. It sends no queries before Run.
 func New(o Options) *Analyst {
-	return &Analyst{
-		opts: o, families: newFamilies(), asking: make(chan struct{}, 1),
+	a := &Analyst{
+		opts: o, unusual: make(unusual), families: newFamilies(), asking: make(chan struct{}, 1),
 		runs: map[outcome]float64{complete: 0, partial: 0, failed: 0},
 	}
+	a.routes = a.newRoutes()
+	return a
 }
 
 // Name implements service.Service and collector.Collector.
 func (a *Analyst) Name() string { return "findings" }
 
-// Init reads the saved findings.
+// Init reads the saved findings and silences. Silences that cannot be read do not stop the program.
 func (a *Analyst) Init(context.Context) (err error) {
+	if a.silences, err = silence.Open(a.opts.SilenceFile); err != nil {
+		a.opts.Log.Error("reading the silences failed", "err", err)
+		a.damaged = []string{err.Error()}
+	}
 	a.ledger, err = ledger.Open(a.opts.File, a.opts.Log, a.log)
 	return err
 }
@@ -91,7 +118,7 @@ func (a *Analyst) Run(ctx context.Context) error {
 	tick := time.NewTicker(a.opts.Interval)
 	defer tick.Stop()
 	var said string
-	for {
+	for first := true; ; first = false {
 		if err := a.once(ctx); err != nil && ctx.Err() == nil {
 			if text := err.Error(); text != said { // log a repeated error only once
 				a.opts.Log.Warn("analysis failed and will be retried", "err", err, "every", a.opts.Interval)
@@ -100,39 +127,97 @@ func (a *Analyst) Run(ctx context.Context) error {
 		} else {
 			said = ""
 		}
+		var early <-chan time.Time // nil is never ready
+		if report, err := a.Newest(); first && (err != nil || report.Workloads == 0) {
+			early = time.After(firstAfter)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-early:
 		case <-tick.C:
 		}
 	}
 }
 
-// evaluate evaluates all rules over the window that ends at a time.
-func (a *Analyst) evaluate(ctx context.Context, at time.Time) (engine.Result, error) {
+// evaluate evaluates all rules over the window that ends at a time. open has the severities of open findings by ID.
+func (a *Analyst) evaluate(ctx context.Context, at time.Time, limit time.Duration, open map[string]analysis.Severity) (engine.Result, error) {
 	return engine.Evaluate(ctx, a.opts.Source, a.opts.Rules, engine.Options{
-		Window: a.opts.Window, At: at, Timeout: maxTime,
+		Window: a.opts.Window, At: at, Timeout: limit, Around: a.metered, Overrides: a.opts.Overrides,
+		Open: func(rule, workload, instance string) analysis.Severity {
+			if len(open) == 0 {
+				return ""
+			}
+			return open[analysis.ID(rule, workload, instance)]
+		},
 	})
+}
+
+// metered runs a function in a goroutine of its own, and adds its CPU time.
+func (a *Analyst) metered(f func()) {
+	_, cpu, _ := measured(func() error { f(); return nil })
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cpu += cpu
 }
 
 // look evaluates all rules, stores the box plots of the window, and looks for anomalies at a longer interval.
 func (a *Analyst) look(ctx context.Context, at time.Time) (engine.Result, error) {
-	result, err := a.evaluate(ctx, at)
+	result, err := a.evaluate(ctx, at, maxTime, a.ledger.Severities())
 	if err != nil || result.Workloads == 0 && firstFailure(result) != nil {
 		return result, err // a source that does not answer is not queried again
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
-	windows, problems := window.Compute(ctx, a.opts.Source, at, window.Options{Window: a.opts.Window, Interval: a.opts.Scrape})
-	if a.opts.Keep != nil {
-		if err := window.Store(ctx, a.opts.Keep, windows); err != nil {
-			problems = append(problems, query.Problem{Kind: query.Failed, Error: err.Error()})
+	a.unusual.keep(result.Machines)
+	var all []query.Problem
+	for i, m := range result.Machines {
+		if ctx.Err() != nil {
+			all = append(all, query.Problem{Kind: query.Bounded, Error: fmt.Sprintf(
+				"%d of %d machines have no box plots of this window: %s are over", len(result.Machines)-i, len(result.Machines), query.Duration(maxTime))})
+			break
+		}
+		windows, problems := window.Compute(ctx, m.Source, at, window.Options{Window: a.opts.Window, Interval: a.opts.Scrape})
+		if a.opts.Keep != nil {
+			if err := window.Store(ctx, a.opts.Keep, windows); err != nil {
+				problems = append(problems, query.Problem{Kind: query.Failed, Error: err.Error()})
+			}
+		}
+		problems = append(problems, a.unusual.look(ctx, m, a.opts.Keep, at, windows)...)
+		all = append(all, about(m, problems)...)
+	}
+	result.Problems = append(result.Problems, bounded(all)...)
+	for _, f := range a.unusual.found() {
+		result.Findings = append(result.Findings, f)
+		result.AtOnce[f.ID] = true // a search has its own error rate, and several looks have the same one
+	}
+	return result, nil
+}
+
+// bounded keeps the first problems, and failed queries before all others.
+func bounded(all []query.Problem) []query.Problem {
+	more := len(all) - maxProblems
+	if more <= 0 {
+		return all
+	}
+	failed := func(p query.Problem) int {
+		if p.Kind == query.Failed {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b query.Problem) int { return failed(a) - failed(b) })
+	return append(all[:maxProblems:maxProblems], query.Problem{Kind: query.Bounded, Error: fmt.Sprintf("%d further problems of box plots", more)})
+}
+
+// about names the machine of problems if there are several.
+func about(m engine.Machine, problems []query.Problem) []query.Problem {
+	for i := range problems {
+		if m.Name != "" && problems[i].Instance == "" {
+			problems[i].Error += ", on " + m.Name
 		}
 	}
-	problems = append(problems, a.unusual.look(ctx, a.opts, at, windows)...)
-	result.Findings = append(result.Findings, a.unusual.found...)
-	result.Problems = append(result.Problems, problems...)
-	return result, nil
+	return problems
 }
 
 // measured runs a function and returns its duration and its CPU time. The PromQL engine runs in the goroutine of its
@@ -170,19 +255,38 @@ func (a *Analyst) once(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	unwritten := a.ledger.Update(ledger.Observation{At: result.At, Window: result.Window, Findings: result.Findings, Knows: result.Knows})
-	result.Findings = a.ledger.Open()
+	unwritten := a.ledger.Update(ledger.Observation{At: result.At, Window: a.opts.Window, Findings: result.Findings, AtOnce: result.AtOnce, Knows: result.Knows})
+	result.Findings = current(a.ledger.Open())
 	report := render.New(a.opts.Name, result, 0, nil)
 	a.mu.Lock()
 	a.newest = &report
 	a.mu.Unlock()
-	if a.opts.Tell != nil {
-		a.opts.Tell(result.Findings)
-	}
+	a.tell()
 	if how == partial {
 		return fmt.Errorf("some queries failed: %w", firstFailure(result))
 	}
 	return unwritten
+}
+
+// current marks the causes of findings that are no longer found, so that nobody takes them for present.
+func current(open []analysis.Finding) []analysis.Finding {
+	for i, f := range open {
+		if !f.AbsentSince.IsZero() {
+			open[i].Cause = fmt.Sprintf("not found since %s; before: %s", f.AbsentSince.UTC().Format("15:04:05 UTC"), f.Cause)
+		}
+	}
+	return open
+}
+
+// tell passes the findings of the newest analysis on that are confirmed and not silenced. Calls do not overlap, so that the last one has
+// the newest state.
+func (a *Analyst) tell() {
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	if report, err := a.Newest(); err == nil && a.opts.Tell != nil {
+		live := analysis.Audible(a.silences.Mark(report.Findings, time.Now()))
+		a.opts.Tell(slices.DeleteFunc(live, func(f analysis.Finding) bool { return f.Unconfirmed }))
+	}
 }
 
 // log writes a line when a finding starts, changes its severity or ends.
@@ -193,7 +297,7 @@ func (a *Analyst) log(e ledger.Event) {
 	switch e.Kind {
 	case ledger.Opened:
 		text = "found what slows a workload"
-		attrs = append(attrs, "cause", f.Cause, "gain", render.Gain(f.Gain))
+		attrs = append(attrs, "cause", f.Cause, "gain", render.Worth(f))
 	case ledger.SeverityChanged:
 		text = "a finding has another severity"
 		attrs = append(attrs, "was", string(e.Was), "cause", f.Cause)
@@ -201,7 +305,9 @@ func (a *Analyst) log(e ledger.Event) {
 		text = "a finding is over"
 		attrs = append(attrs, "lasted", f.LastSeen.Sub(f.FirstSeen).Round(time.Second))
 	}
-	if e.Kind != ledger.Closed && f.Severity.AtLeast(analysis.Medium) {
+	if by := a.silences.Mark([]analysis.Finding{f}, e.At)[0].Silence; by != nil {
+		attrs = append(attrs, "silence", by.ID)
+	} else if e.Kind != ledger.Closed && f.Severity.AtLeast(analysis.Medium) {
 		level = slog.LevelWarn
 	}
 	a.opts.Log.Log(context.Background(), level, text, attrs...)

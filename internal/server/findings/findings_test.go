@@ -117,7 +117,7 @@ func rule() engine.Rule {
 			}
 			return &engine.Verdict{
 				Confidence: analysis.Likely, Cause: fmt.Sprintf("%s makes %.0f calls a second.", w.Name, n), Evidence: []string{"calls"},
-				Advice: []string{"Make fewer."}, Gain: analysis.Amdahl(0.1, 0.2, "an assumption"),
+				Advice: []string{"Make fewer."}, Gain: analysis.Amdahl("one thread", 0.1, 0.2, "an assumption"),
 			}
 		},
 	}
@@ -146,7 +146,8 @@ func analyst(t *testing.T, s *source, tell func([]analysis.Finding)) (*Analyst, 
 	var log logged
 	a := New(Options{
 		Source: s, Name: "a test", Rules: []engine.Rule{rule()}, Interval: time.Minute, Window: time.Minute,
-		Scrape: 5 * time.Second, Keep: s, File: filepath.Join(t.TempDir(), "findings.json"), Tell: tell, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Scrape: 5 * time.Second, Keep: s, File: filepath.Join(t.TempDir(), "findings.json"), SilenceFile: filepath.Join(t.TempDir(), "silences.json"),
+		Tell: tell, Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err := a.Init(t.Context()); err != nil {
 		t.Fatal(err)
@@ -227,11 +228,15 @@ func TestFindsOnceAndSaysWhenItIsOver(t *testing.T) {
 		metrictest.Golden(t, "testdata/metrics.prom", []byte(metrics(t, a)), *update)
 
 		s.set(func(s *source) { s.calls["busy"] = 3 })
-		time.Sleep(4 * time.Minute)
+		time.Sleep(time.Minute)
+		if r, err = a.Newest(); err != nil || len(r.Findings) != 1 || !strings.HasPrefix(r.Findings[0].Cause, "not found since ") || r.Findings[0].AbsentSince.IsZero() {
+			t.Errorf("what has ended is told as present: %+v, %v", r.Findings, err)
+		}
+		time.Sleep(3 * time.Minute)
 		if r, err = a.Newest(); err != nil || len(r.Findings) != 0 || log.count("a finding is over") != 1 {
 			t.Errorf("%+v is still there, %v", r.Findings, err)
 		}
-		if len(told) != 8 || len(told[0]) != 1 || len(told[7]) != 0 {
+		if len(told) != 8 || len(told[0]) != 0 || len(told[1]) != 1 || len(told[7]) != 0 { // the first look is not confirmed
 			t.Errorf("reported %d times: %v", len(told), told)
 		}
 		if text := metrics(t, a); !strings.Contains(text, `teescope_findings{severity="medium"} 0`) || strings.Contains(text, "teescope_finding_info") {

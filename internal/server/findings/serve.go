@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,11 +26,31 @@ const (
 	maxAhead = time.Hour
 )
 
-// ServeHTTP answers GET /api/findings with the newest report. With ?at=TIME (RFC 3339, or seconds since 1970) it answers
-// with a report of the window that ends at that time. A time of up to an hour in the future stands for now; the report
-// contains the time used. The format is docs/user/findings.schema.json.
-func (a *Analyst) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// newRoutes returns the handlers of /api/findings and the paths below it.
+func (a *Analyst) newRoutes() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/findings", a.serveReport)
+	mux.HandleFunc("GET /api/findings/silences", a.serveSilences)
+	mux.HandleFunc("POST /api/findings/silences", a.addSilence)
+	mux.HandleFunc("DELETE /api/findings/silences/{id}", a.endSilence)
+	return mux
+}
+
+// ServeHTTP implements http.Handler for /api/findings and the paths below it.
+func (a *Analyst) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.routes.ServeHTTP(w, r) }
+
+// serveReport answers with the newest report. With ?at=TIME (RFC 3339, or seconds since 1970) it answers with a report of
+// the window that ends at that time. A time of up to an hour in the future stands for now; the report contains the time
+// used. Findings that a silence hides are counted, and listed with ?muted=true. The format is
+// docs/user/findings.schema.json.
+func (a *Analyst) serveReport(w http.ResponseWriter, r *http.Request) {
 	text := r.URL.Query().Get("at")
+	all, err := readBool(r, "muted")
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "bad_data", err)
+		return
+	}
+	now := time.Now()
 	report, err := a.Newest()
 	if text != "" || err != nil {
 		at := time.Now()
@@ -43,7 +64,10 @@ func (a *Analyst) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			refuse(w, http.StatusServiceUnavailable, "timeout", err)
 			return
 		}
+		now = report.At
 	}
+	report = report.Silenced(a.silences.Mark(report.Findings, now), all)
+	report.Warnings = slices.Concat(report.Warnings, a.damaged)
 	report.LeftOut += max(0, len(report.Findings)-maxListed)
 	report.Findings = report.Findings[:min(len(report.Findings), maxListed)]
 	w.Header().Set("Content-Type", "application/json")
@@ -63,7 +87,7 @@ func (a *Analyst) reportOf(ctx context.Context, at time.Time) (render.Report, er
 	case <-ctx.Done():
 		return render.Report{}, ctx.Err()
 	}
-	result, err := a.evaluate(ctx, at)
+	result, err := a.evaluate(ctx, at, maxRequest, nil)
 	if err != nil {
 		return render.Report{}, err
 	}

@@ -4,11 +4,13 @@ package findings
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/anomaly"
+	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/window"
 )
@@ -17,21 +19,49 @@ import (
 // anomalies last longer than a minute.
 const unusualEvery = 5 * time.Minute
 
-// unusual holds the anomalies of the newest search.
-type unusual struct {
+// perQuery is the time limit of a query for earlier medians.
+const perQuery = 10 * time.Second
+
+// unusual holds the anomalies of the newest search of each machine, by its name.
+type unusual map[string]search
+
+type search struct {
 	at    time.Time
 	found []analysis.Finding
 }
 
-// look searches again when the time has come. A failed query leaves the anomalies as they are.
-func (u *unusual) look(ctx context.Context, o Options, at time.Time, windows []window.Stat) []query.Problem {
-	if since := at.Sub(u.at); since >= 0 && since < unusualEvery {
+// keep forgets all machines but these.
+func (u unusual) keep(machines []engine.Machine) {
+	maps.DeleteFunc(u, func(name string, _ search) bool {
+		return !slices.ContainsFunc(machines, func(m engine.Machine) bool { return m.Name == name })
+	})
+}
+
+// look searches a machine again when the time has come, and carries medians of its earlier weeks forward, if there is a
+// place to keep them. A failed query leaves its anomalies as they are.
+func (u unusual) look(ctx context.Context, m engine.Machine, keep window.Appender, at time.Time, windows []window.Stat) []query.Problem {
+	if last, searched := u[m.Name]; searched && at.Sub(last.at) >= 0 && at.Sub(last.at) < unusualEvery {
 		return nil
 	}
-	found, problems := anomaly.Find(ctx, o.Source, at, windows, anomaly.Options{})
+	found, problems := anomaly.Find(ctx, m.Source, at, windows, anomaly.Options{})
+	if keep != nil && len(windows) > 0 {
+		q := query.NewAsker(ctx, m.Source, perQuery)
+		if err := window.CarryWeeks(ctx, q, keep, at, windows[0].Window, window.Metrics()); err != nil {
+			q.Note(query.Problem{Kind: query.Failed, Error: err.Error()})
+		}
+		problems = append(problems, q.Problems...)
+	}
 	failed := func(p query.Problem) bool { return p.Kind == query.Failed }
 	if !slices.ContainsFunc(problems, failed) {
-		u.at, u.found = at, anomaly.Findings(found, at, 0)
+		u[m.Name] = search{at, anomaly.Findings(found, at, 0)}
 	}
 	return problems
+}
+
+// found returns the anomalies of all machines.
+func (u unusual) found() (all []analysis.Finding) {
+	for _, name := range slices.Sorted(maps.Keys(u)) {
+		all = append(all, u[name].found...)
+	}
+	return all
 }

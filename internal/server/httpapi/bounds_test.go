@@ -27,7 +27,7 @@ func reading() http.Handler {
 
 func TestOriginCheck(t *testing.T) {
 	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "data") })
-	s := serve(t, Options{Page: builtPage(), Metrics: gatherer(), API: api, Hostname: "node1"})
+	s := serve(t, Options{Page: builtPage(), Metrics: gatherer(), API: api, Findings: api, Hostname: "node1"})
 	own := s.Addr().String()
 	for _, tt := range []struct {
 		name   string
@@ -53,6 +53,9 @@ func TestOriginCheck(t *testing.T) {
 		{"another port opens a query", "/api/v1/query", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 403},
 		{"a form of another site", "/api/v1/query", []string{"Origin", "http://" + own, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"}, 403},
 		{"another spelling of the path", "/%61pi/v1/query", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"the own page about silences", "/api/findings/silences", []string{"Origin", "http://" + own, "Sec-Fetch-Site", "same-origin"}, 200},
+		{"another site about silences", "/api/findings/silences", []string{"Origin", "https://evil.example"}, 403},
+		{"a frame about silences", "/api/findings/silences/a", []string{"Sec-Fetch-Site", "cross-site"}, 403},
 		{"a link of the own page", "/metrics", []string{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 200},
 		{"a link to the page", "/", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "document"}, 200},
 	} {

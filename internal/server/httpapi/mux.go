@@ -26,7 +26,8 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 		mux.Handle("GET /api/top/threads", s.whenReady(s.opts.Threads))
 	}
 	if s.opts.Findings != nil {
-		mux.Handle("GET /api/findings", s.whenReady(s.opts.Findings))
+		mux.Handle("/api/findings", s.whenReady(s.opts.Findings))
+		mux.Handle("/api/findings/", s.whenReady(s.opts.Findings))
 	}
 	if s.opts.Panels != nil {
 		mux.Handle("GET /api/dashboards/panel/{id}", s.opts.Panels)

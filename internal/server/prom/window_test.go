@@ -117,6 +117,30 @@ func TestWindowsOfTheDatabase(t *testing.T) {
 	}
 }
 
+// TestWeeksInTheDatabase carries medians of last week and of the week before it to now.
+func TestWeeksInTheDatabase(t *testing.T) {
+	f := makeFilled(t)
+	now := time.Now().Truncate(5 * time.Minute)
+	before := now.Add(-7 * 24 * time.Hour)
+	for _, s := range []struct {
+		stat  string
+		value float64
+	}{{"median", 10}, {"median_1w", 20}, {"median_6w", 60}, {"q3", 70}} {
+		f.put(before, before, func(time.Time) float64 { return s.value }, window.ValueFamily, "metric", "teescope_syscalls", "stat", s.stat, "window", "5m", "workload", "redis")
+	}
+	q := query.NewAsker(t.Context(), f.Source(), time.Minute)
+	for range 2 { // again after a restart
+		if err := window.CarryWeeks(t.Context(), q, f, now.Add(time.Second), 5*time.Minute, window.Metrics()); err != nil || len(q.Problems) > 0 {
+			t.Fatal(err, q.Problems)
+		}
+	}
+	found, err := f.Source().Instant(t.Context(), `sort({__name__="teescope:window_value"})`, now)
+	if err != nil || len(found) != 2 || found[0].Labels["stat"] != "median_1w" || found[0].Value != 10 || found[1].Labels["stat"] != "median_2w" || found[1].Value != 20 ||
+		found[1].Labels["workload"] != "redis" || found[1].Labels["instance"] != "here" || found[1].Labels["metric"] != "teescope_syscalls" {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
 // TestChangeInTheDatabase: the queries for coincidences are joins, which only PromQL itself can test.
 func TestChangeInTheDatabase(t *testing.T) {
 	f := makeFilled(t)

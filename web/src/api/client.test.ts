@@ -193,3 +193,26 @@ describe("Client", () => {
     ]);
   });
 });
+
+describe("silences", () => {
+  it("are made and ended", async () => {
+    const asked: string[] = [];
+    const client = await clientFor((request, response) => {
+      let body = "";
+      request.on("data", (part: Buffer) => (body += part.toString()));
+      request.on("end", () => {
+        asked.push(`${request.method ?? ""} ${request.url ?? ""} ${request.headers["content-type"] ?? ""} ${body}`);
+        response.writeHead(request.method === "POST" ? 200 : 204).end();
+      });
+    });
+    expect(await client.silence("", { kind: "mute" })).toBe("");
+    expect(await client.silence("A1")).toBe("");
+    expect(asked).toEqual(['POST /api/findings/silences application/json {"kind":"mute"}', "DELETE /api/findings/silences/A1  "]);
+  });
+
+  it("say why they are refused", async () => {
+    expect(await (await clientFor(answer({ status: "error", error: "a silence needs a comment" }, 400))).silence("", {})).toBe("a silence needs a comment");
+    server?.close();
+    expect(await (await clientFor((request) => request.socket.destroy())).silence("A1")).toContain("teescope");
+  });
+});

@@ -87,10 +87,30 @@ export class Client {
     return this.request("targets", { state: "active" }, targets, signal);
   }
 
-  /** Returns the newest report of the analysis, or that of the window up to a moment (Unix seconds). */
-  findings(at?: number, signal?: AbortSignal): Promise<Report> {
-    const url = at === undefined ? "api/findings" : `api/findings?${new URLSearchParams({ at: String(at) }).toString()}`;
-    return this.requestAt("findings", url, whole, report, signal);
+  /**
+   * Returns the newest report of the analysis, or that of the window up to a moment (Unix seconds), with the muted findings
+   * if wanted.
+   */
+  findings(at?: number, signal?: AbortSignal, muted = false): Promise<Report> {
+    const params = { ...(at !== undefined && { at: String(at) }), ...(muted && { muted: "true" }) };
+    return this.requestAt("findings", `api/findings?${new URLSearchParams(params).toString()}`, whole, report, signal);
+  }
+
+  /** Makes a silence, or without one ends that with the ID. Returns why this failed, or an empty text. */
+  async silence(id: string, silence?: object): Promise<string> {
+    try {
+      const response = await this.fetch(`api/findings/silences${id && `/${id}`}`, {
+        signal: AbortSignal.timeout(this.timeoutSeconds * 1000),
+        ...(silence
+          ? { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(silence) }
+          : { method: "DELETE" }),
+      });
+      if (response.ok) return "";
+      const { error } = object(parse(response, await response.text()), "answer");
+      return String(error);
+    } catch (thrown) {
+      return (thrown instanceof ApiError ? thrown : unreachable()).message;
+    }
   }
 
   private request<T>(

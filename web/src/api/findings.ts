@@ -23,6 +23,15 @@ export interface Evidence {
 export interface Gain {
   low: number;
   high: number;
+  /** What limits the throughput now. */
+  limit: string;
+  assumptions: string[];
+}
+
+/** Estimated CPU time that the workload would not use without the cause, in cores. */
+export interface Saving {
+  low: number;
+  high: number;
   assumptions: string[];
 }
 
@@ -41,12 +50,27 @@ export interface Finding {
   last_seen: string;
   evidence: Evidence[];
   advice: string[];
+  saving: Saving | undefined;
+  /** Absent where nothing shows what limits the throughput. */
   gain: Gain | undefined;
   /** Rules that found consequences of this cause. They are not listed. */
   explains: string[];
   not_when: string[];
   sources: string[];
   runbook: string;
+  /** Thresholds of the rule that the configuration has replaced. */
+  thresholds: { name: string; value: number; default: number; unit: string }[];
+  /** Covers the finding, which raises no alert. */
+  silence: Silence | undefined;
+}
+
+interface Silence {
+  id: string;
+  kind: string;
+  comment: string;
+  createdBy: string;
+  /** RFC 3339, or empty if it does not end. */
+  endsAt: string;
 }
 
 export interface Problem {
@@ -64,6 +88,8 @@ export interface Report {
   workloads: number;
   findings: Finding[];
   left_out: number;
+  /** Findings that a silence hides. */
+  muted: number;
   problems: Problem[];
   checked: string[];
   skipped: { rule: string; reason: string }[];
@@ -105,11 +131,14 @@ const finding = shape<Finding>({
   last_seen: text,
   evidence: list(evidence),
   advice: list(text),
-  gain: optional(shape<Gain>({ low: number, high: number, assumptions: texts })),
+  saving: optional(shape<Saving>({ low: number, high: number, assumptions: texts })),
+  gain: optional(shape<Gain>({ low: number, high: number, limit: word, assumptions: texts })),
   explains: texts,
   not_when: texts,
   sources: texts,
   runbook: word,
+  thresholds: withDefault(list(shape({ name: text, value: number, default: number, unit: text })), []),
+  silence: optional(shape<Silence>({ id: text, kind: text, comment: text, createdBy: word, endsAt: word })),
 });
 
 const problem = shape<Problem>({ kind: text, query: word, workload: word, instance: word, error: text, rules: texts });
@@ -120,6 +149,7 @@ const body = shape<Report>({
   workloads: number,
   findings: list(finding),
   left_out: number,
+  muted: withDefault(number, 0),
   problems: list(problem),
   checked: list(text),
   skipped: list(shape({ rule: text, reason: text })),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Findings, ordered by estimated gain, and what could not be judged.
+import { useState } from "preact/hooks";
 import type { Report } from "../api/findings";
 import { formatMoment, formatSpan, zoneName } from "../lib/time";
 import { AnyPanel } from "../panels/AnyPanel";
@@ -12,7 +13,8 @@ import { useFindings } from "./findings/use-findings";
 
 export function Findings() {
   const shownNow = useShown();
-  const { value: report, error, stale } = useFindings();
+  const [muted, setMuted] = useState(false);
+  const { value: report, error, stale } = useFindings(muted);
   if (!report) {
     return (
       <section class="panel" aria-label="Findings" aria-busy={!error}>
@@ -29,8 +31,20 @@ export function Findings() {
       <h2 id="verdict-head">{verdictText(report, shown, shownNow.several)}</h2>
       <p class="page-note">
         {formatSpan(report.window_seconds)} up to {formatMoment(Date.parse(report.at) / 1000)} {zoneName(Date.parse(report.at) / 1000)}, {plural(report.workloads, "workload")},{" "}
-        {plural(report.checked.length, "rule")}. Ranked by expected gain.
+        {plural(report.checked.length, "rule")}. Ranked by severity, then by CPU cores.
       </p>
+      {report.muted > 0 && (
+        <button
+          type="button"
+          class="plain-button"
+          aria-pressed={muted}
+          onClick={() => {
+            setMuted(!muted);
+          }}
+        >
+          Show muted ({report.muted})
+        </button>
+      )}
       {error && <p class="panel-notice">{error.message} The findings shown are older.</p>}
       {shown.map((finding) => (
         <FindingCard key={finding.id} finding={finding} />

@@ -9,7 +9,8 @@ import { oneWorkload, type ViewState } from "../../lib/url";
 import { ViewLink } from "../../lib/ViewLink";
 import { useShown } from "../../panels/use-data";
 import { chartOf } from "./charts";
-import { figure, gainText, say, subject } from "./report";
+import { Mute } from "./Mute";
+import { assumptions, figure, formatFigure, limitText, say, subject, worthText } from "./report";
 
 /** The class of the severity mark, as on the overview. */
 const TONE: Readonly<Record<Finding["severity"], string>> = { high: "bad", medium: "warn", low: "note", info: "note" };
@@ -20,7 +21,8 @@ export function SeverityMark({ severity }: { severity: Finding["severity"] }) {
 
 export function FindingCard({ finding }: { finding: Finding }) {
   const head = `finding-${finding.id}`;
-  const gain = gainText(finding.gain);
+  const gain = worthText(finding);
+  const limit = limitText(finding);
   return (
     <article class="panel cause" aria-labelledby={head} data-finding={finding.rule} data-workload={finding.workload}>
       <header>
@@ -31,6 +33,7 @@ export function FindingCard({ finding }: { finding: Finding }) {
         {gain !== "" && <p class="gain">{gain}</p>}
       </header>
       <p>{finding.cause}</p>
+      {limit !== "" && <p class="limit">{limit}</p>}
       <p class="aside">{seen(finding)}</p>
       {finding.advice.length > 0 && (
         <>
@@ -46,6 +49,7 @@ export function FindingCard({ finding }: { finding: Finding }) {
       <EvidenceTable finding={finding} />
       {/^docs\/runbooks\/[\w-]+\.md$/.test(finding.runbook) && <Runbook path={finding.runbook} />}
       <Footing finding={finding} />
+      <Mute finding={finding} />
     </article>
   );
 }
@@ -171,9 +175,10 @@ function ChartLink({ evidence, finding: { workload, instance } }: { evidence: Ev
 
 function Footing({ finding }: { finding: Finding }) {
   const parts: [string, readonly string[]][] = [
-    [say("assumes"), finding.gain?.assumptions ?? []],
+    [say("assumes"), assumptions(finding)],
     [say("explains"), finding.explains.length === 0 ? [] : [finding.explains.join(", ")]],
     [say("not_when"), finding.not_when],
+    [say("thresholds"), finding.thresholds.map((t) => `${t.name}: ${say("instead", { value: formatFigure(t.value, t.unit), usual: formatFigure(t.default, t.unit) })}`)],
     [say("sources"), finding.sources],
   ];
   return (

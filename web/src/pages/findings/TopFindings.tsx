@@ -6,7 +6,7 @@ import type { Finding } from "../../api/findings";
 import { ViewLink } from "../../lib/ViewLink";
 import { useShown } from "../../panels/use-data";
 import { SeverityMark, Subject } from "./FindingCard";
-import { chosen, gainText, notJudged, plural, subject, verdictText } from "./report";
+import { chosen, notJudged, plural, subject, verdictText, worthText } from "./report";
 import { useFindings } from "./use-findings";
 
 const MOST = 3;
@@ -41,7 +41,7 @@ export function TopFindings() {
 
 function Row({ finding }: { finding: Finding }) {
   const { several } = useShown();
-  const gain = gainText(finding.gain);
+  const gain = worthText(finding);
   return (
     <li class="finding" data-finding={finding.rule} data-workload={finding.workload}>
       <SeverityMark severity={finding.severity} />

@@ -3,13 +3,14 @@ import { describe, expect, it } from "vitest";
 import { ApiError } from "../../api/errors";
 import { report as decode, type Report } from "../../api/findings";
 import { chartOf } from "./charts";
-import { chosen, figure, formatFigure, gainText, notJudged, verdictText } from "./report";
+import { assumptions, chosen, figure, formatFigure, gainText, limitText, notJudged, savingText, verdictText } from "./report";
 
 const finding = {
   id: "0a1b", rule: "chatter", title: "too many calls", workload: "redis", instance: "a:1", cause: "It makes 5,000 calls a second.",
   severity: "high", confidence: "likely", first_seen: "2026-03-01T12:00:00Z", last_seen: "2026-03-01T12:05:00Z",
   evidence: [{ name: "calls", value: 5000, unit: "1/s", n: 60, query: "sum(rate(teescope_syscalls_total[5m]))" }],
-  advice: ["Make fewer."], gain: { low: 0.2, high: 0.45, assumptions: ["an assumption"] }, sources: ["a test"],
+  advice: ["Make fewer."], saving: { low: 0.15, high: 0.3, assumptions: ["a cost"] },
+  gain: { low: 0.2, high: 0.45, limit: "its busiest thread", assumptions: ["a cost", "an assumption"] }, sources: ["a test"],
 };
 
 const raw = {
@@ -28,6 +29,10 @@ describe("the answer", () => {
   it("is read with what is left out", () => {
     const [first] = made().findings;
     expect(first).toMatchObject({ workload: "redis", not_when: [], runbook: "" });
+    expect(first).toMatchObject({ silence: undefined, thresholds: [] });
+    expect(made({ findings: [{ ...finding, silence: { id: "x", kind: "mute", comment: "a test" } }] }).findings[0]?.silence).toEqual({
+      id: "x", kind: "mute", comment: "a test", createdBy: "", endsAt: "",
+    });
     expect(made({ findings: [{ ...finding, gain: undefined }] }).findings[0]?.gain).toBeUndefined();
   });
 
@@ -42,10 +47,10 @@ describe("the answer", () => {
 });
 
 describe("the verdict", () => {
-  it("names the finding with the greatest gain", () => {
+  it("names the first finding and what it is worth", () => {
     const report = made();
     expect(verdictText(report, report.findings, false)).toBe(
-      "1 finding in 14 workloads over 5 min. The most worthwhile is at redis: 20 to 45 % more.",
+      "1 finding in 14 workloads over 5 min. The first is at redis: 0.15 to 0.3 CPU cores saved; throughput 20 to 45 % more.",
     );
   });
 
@@ -53,12 +58,17 @@ describe("the verdict", () => {
     expect(verdictText(made(), [], false)).toBe("Nothing found: looked at 14 workloads over 5 min with 2 rules.");
   });
 
+  it("says how many findings are muted", () => {
+    expect(verdictText(made({ muted: 2 }), [], false)).toBe("Nothing found: looked at 14 workloads over 5 min with 2 rules. Muted: 2 findings.");
+    expect(verdictText(made({ muted: 1 }), made().findings, false)).toMatch(/ more\. Muted: 1 finding\.$/);
+  });
+
   it("distinguishes no findings from no judgement", () => {
     expect(verdictText(made({ workloads: 0 }), [], false)).toBe("Not known: no workload could be judged over 5 min.");
   });
 
   it("names the machine, and a finding without a gain", () => {
-    const report = made({ findings: [{ ...finding, workload: "", gain: undefined }] });
+    const report = made({ findings: [{ ...finding, workload: "", saving: undefined, gain: undefined }] });
     expect(verdictText(report, report.findings, false)).toContain("The first is at the machine a:1.");
   });
 });
@@ -103,11 +113,32 @@ it("writes an interval where there is one", () => {
 it.each([
   [0.2, 0.45, "20 to 45 % more"],
   [0, 0.12, "up to 12 % more"],
-  [0.41, 1.32, "1.4 to 2.3 times as much"],
+  [0.5, 1.4, "1.5 to 2.4 times as much"],
+  [0.1, 0.31, "at least 10 % more"],
+  [0.2, 4, "at least 20 % more"],
   [0, 19, "up to 20 times as much"],
   [0.001, 0.002, "under 1 % more"],
 ])("writes a gain of %d to %d as %s", (low, high, want) => {
-  expect(gainText({ low, high, assumptions: [] })).toBe(want);
+  expect(gainText({ low, high })).toBe(want);
+});
+
+it.each([
+  [0.15, 0.4, "0.15 to 0.4 CPU cores saved"],
+  [0, 0.5, "up to 0.5 CPU cores saved"],
+  [0.02, 0.3, "at least 0.02 CPU cores saved"],
+  [1.2, 1.2001, "about 1.2 CPU cores saved"],
+  [12, 30, "12 to 30 CPU cores saved"],
+])("writes a saving of %d to %d as %s", (low, high, want) => {
+  expect(savingText({ low, high })).toBe(want);
+});
+
+it("says what limits the throughput, or that nothing shows a limit", () => {
+  const [first] = made().findings;
+  if (!first) throw new Error("no finding");
+  expect(limitText(first)).toBe("The throughput is limited by its busiest thread.");
+  expect(limitText({ ...first, gain: undefined })).toBe("No measurement shows that the throughput would rise.");
+  expect(limitText({ saving: undefined, gain: undefined })).toBe("");
+  expect(assumptions(first)).toEqual(["a cost", "an assumption"]);
 });
 
 describe("the chart of a query", () => {

@@ -2,7 +2,7 @@
 
 // Formats a report of the analysis as text. Pure. `teescope analyze` uses the same file of phrases.
 import phrases from "../../../../internal/analysis/render/phrases.json";
-import type { Evidence, Finding, Gain, Problem, Report } from "../../api/findings";
+import type { Evidence, Finding, Gain, Problem, Report, Saving } from "../../api/findings";
 import { type Chosen, passes } from "../../lib/filters";
 import { onNode } from "../../lib/promql";
 import { formatSpan } from "../../lib/time";
@@ -43,15 +43,43 @@ function times(value: number): string {
   return value < 9.95 ? value.toFixed(1).replace(/\.0$/, "") : value.toFixed(0);
 }
 
+/** The largest ratio of the ends of an estimate that is shown as a range. Of a wider one only the lower end is shown. */
+const MOST_SPREAD = 3;
+
 /** Formats the additional throughput as an interval. */
-export function gainText(gain: Gain | undefined): string {
+export function gainText(gain: Pick<Gain, "low" | "high"> | undefined): string {
   if (!gain) return "";
   const { low, high } = gain;
-  if (high >= 1) return say(low < 0.005 ? "gain_up_to_times" : "gain_times", { low: times(1 + low), high: times(1 + high) });
   if (high < 0.005) return say("gain_small");
-  if (low < 0.005) return say("gain_up_to", { high: formatShare(high) });
+  if (low < 0.005) return high >= 1 ? say("gain_up_to_times", { high: times(1 + high) }) : say("gain_up_to", { high: formatShare(high) });
+  if (high > MOST_SPREAD * low) return say("gain_at_least", { low: formatShare(low) });
+  if (high >= 1) return say("gain_times", { low: times(1 + low), high: times(1 + high) });
   const [from, to] = [formatShare(low), formatShare(high)];
   return from === to ? say("gain_about", { high: to }) : say("gain_between", { low: from.replace(/ %$/, ""), high: to });
+}
+
+/** Formats the CPU time that is saved as an interval. */
+export function savingText(saving: Pick<Saving, "low" | "high"> | undefined): string {
+  if (!saving) return "";
+  const [low, high] = [formatNumber(saving.low), formatNumber(saving.high)];
+  if (saving.low <= 0) return say("saving_up_to", { high });
+  if (saving.high > MOST_SPREAD * saving.low) return say("saving_at_least", { low });
+  return low === high ? say("saving_about", { high }) : say("saving_between", { low, high });
+}
+
+/** Formats what removing the cause is worth: cores, and throughput where something limits it. */
+export function worthText({ saving, gain }: Pick<Finding, "saving" | "gain">): string {
+  return [savingText(saving), gain && say("throughput", { gain: gainText(gain) })].filter(Boolean).join("; ");
+}
+
+/** Says what limits the throughput, or that nothing shows a limit. Empty without an estimate. */
+export function limitText({ saving, gain }: Pick<Finding, "saving" | "gain">): string {
+  return gain ? say("limited", { limit: gain.limit }) : saving ? say("no_limit") : "";
+}
+
+/** Returns the assumptions of both estimates, each once. */
+export function assumptions({ saving, gain }: Pick<Finding, "saving" | "gain">): string[] {
+  return [...new Set([...(saving?.assumptions ?? []), ...(gain?.assumptions ?? [])])];
 }
 
 /** Returns the subject of a finding, with its machine where several are shown. */
@@ -74,14 +102,15 @@ export function verdictText(report: Report, shown: readonly Finding[], several: 
   const window = formatSpan(report.window_seconds);
   const looked = say("looked", { workloads: plural(report.workloads, "workload"), window });
   const [first] = shown;
+  const muted = report.muted > 0 ? ` ${say("verdict_muted", { muted: plural(report.muted, "finding") })}` : "";
   if (!first) {
-    return report.workloads === 0
-      ? say("verdict_unknown", { window })
-      : say("verdict_nothing", { looked, rules: plural(report.checked.length, "rule") });
+    return (
+      (report.workloads === 0 ? say("verdict_unknown", { window }) : say("verdict_nothing", { looked, rules: plural(report.checked.length, "rule") })) + muted
+    );
   }
-  const gain = gainText(first.gain);
+  const gain = worthText(first);
   const worth = say(gain === "" ? "verdict_first" : "verdict_gain", { subject: subject(first, several), gain });
-  return say("verdict_found", { findings: plural(shown.length + report.left_out, "finding"), looked }) + worth;
+  return say("verdict_found", { findings: plural(shown.length + report.left_out, "finding"), looked }) + worth + muted;
 }
 
 const MOST_PROBLEMS = 8;

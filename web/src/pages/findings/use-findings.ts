@@ -9,11 +9,11 @@ import { type Loaded, useRequest } from "../../panels/use-data";
 /** Seconds between two requests for the newest report, which changes once a minute. */
 const EVERY_SECONDS = 5;
 
-export function useFindings(): Loaded<Report> {
+export function useFindings(muted = false): Loaded<Report> {
   const session = useSession();
   const { fixed } = useStore(session.view);
   const now = useStore(session.now);
   const at = fixed && fixed.to < now ? fixed.to : undefined;
   const tick = at ?? Math.floor(now / EVERY_SECONDS);
-  return useRequest((s, signal) => s.client.findings(at, signal), `findings ${at ?? "newest"}`, String(tick), true);
+  return useRequest((s, signal) => s.client.findings(at, signal, muted), `findings ${at ?? "newest"} ${muted}`, String(tick), true);
 }

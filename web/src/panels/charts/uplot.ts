@@ -104,6 +104,14 @@ export function isLonely(values: ArrayLike<number | null | undefined>, i: number
   return there(i) && !there(i - 1) && !there(i + 1);
 }
 
+/**
+ * Reports whether an event of the pointer reaches the other charts. A drag does not: each chart would set the interval,
+ * rounded at another pixel, and each would add an entry to the history.
+ */
+function isShared(type: string): boolean {
+  return type !== "mousedown" && type !== "mouseup";
+}
+
 export function chartOptions(shape: ChartShape, events: ChartEvents, width: number, height: number): uPlot.Options {
   const line = token("--line");
   const letters = parseFloat(token("--axis"));
@@ -148,7 +156,7 @@ export function chartOptions(shape: ChartShape, events: ChartEvents, width: numb
     ],
     series: [{}, ...shape.names.map((name) => seriesOptions(name, shape))],
     cursor: {
-      sync: { key: SYNC_KEY, setSeries: false },
+      sync: { key: SYNC_KEY, setSeries: false, filters: { pub: isShared, sub: isShared } },
       drag: { x: true, y: false, setScale: false },
       points: { size: 6 },
       y: false,

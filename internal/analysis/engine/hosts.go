@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"maps"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/lib/promql"
+)
+
+// Queries that find the machines. The second one finds those without an agent, such as a node exporter alone.
+const (
+	agentsQuery = `group by (instance) (last_over_time({__name__=~"teescope_build_info|teescope_processes"}[$window]))` +
+		` or group by (instance) (last_over_time(up{job="teescope"}[$window]))`
+	othersQuery = `group by (instance) (last_over_time({__name__=~"$names",instance!~"$known"}[$window]))`
+)
+
+// A Machine is a judged machine.
+type Machine struct {
+	Name   string       // empty if it is the only one
+	Source query.Source // of its series
+}
+
+// Sources returns the sources of the judged machines.
+func (r Result) Sources() (all []query.Source) {
+	for _, m := range r.Machines {
+		all = append(all, m.Source)
+	}
+	return all
+}
+
+// A host is a machine and the instances of its exporters, which differ in their ports.
+type host struct {
+	name      string
+	instances []string
+	matcher   string // of the label instance: selects its series, and those without an instance if there are any
+}
+
+// bare reports whether this is no machine, but the workloads without an instance.
+func (h host) bare() bool { return h.name == "" }
+
+// rules returns the rules that apply. Samples of no machine are visible to all machines, and are not judged as one.
+func (h host) rules(all []Rule) []Rule {
+	if !h.bare() {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(r Rule) bool { return r.Machine })
+}
+
+// hosts returns the machines that have samples of the metrics that rules read, sorted by name. It returns false if they
+// are not known.
+func (q *inquiry) hosts(rules []Rule) ([]host, bool) {
+	found := make(map[string]bool)
+	agents := q.own(agentsQuery)
+	for _, s := range agents.samples {
+		found[s.Labels["instance"]] = true
+	}
+	known := make([]string, 0, len(found))
+	for _, instance := range slices.Sorted(maps.Keys(found)) {
+		known = append(known, regexp.QuoteMeta(instance))
+	}
+	text := strings.ReplaceAll(othersQuery, "$names", strings.Join(metricsOf(rules), "|"))
+	quoted := strconv.Quote(strings.Join(known, "|"))
+	others := q.own(strings.ReplaceAll(text, `"$known"`, quoted))
+	for _, s := range others.samples {
+		found[s.Labels["instance"]] = true
+	}
+	bare := found[""]
+	by := make(map[string][]string)
+	for _, instance := range slices.Sorted(maps.Keys(found)) {
+		name := instance
+		if of, _, err := net.SplitHostPort(instance); err == nil {
+			name = of
+		}
+		by[name] = append(by[name], instance)
+	}
+	var all []host
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		all = append(all, host{name: name, instances: by[name], matcher: matcherOf(by[name], bare)})
+	}
+	return all, agents.kind != query.Failed && others.kind != query.Failed
+}
+
+// metricsOf returns the names of the metrics that rules read, sorted.
+func metricsOf(rules []Rule) []string {
+	names := make(map[string]bool)
+	for _, r := range rules {
+		for _, s := range r.Signals {
+			for _, name := range promql.Metrics(strings.ReplaceAll(s.Query, "$window", "5m")) {
+				names[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+func matcherOf(instances []string, bare bool) string {
+	if len(instances) == 1 && (!bare || instances[0] == "") {
+		return "=" + strconv.Quote(instances[0])
+	}
+	var values []string
+	for _, instance := range instances {
+		values = append(values, regexp.QuoteMeta(instance))
+	}
+	if bare {
+		values = append(values, "")
+	}
+	return "=~" + strconv.Quote(strings.Join(values, "|"))
+}
+
+// onHost is a source of the series of one machine.
+type onHost struct {
+	query.Source
+	host
+	memo *memo
+}
+
+// on returns a query of this machine.
+func (h onHost) on(expr string) (string, error) {
+	text, err := h.memo.narrow(expr, anyInstance, "all", func(string) bool { return true })
+	return fill(text, "instance", h.matcher), err
+}
+
+var anyInstance = []promql.Matcher{{Label: "instance", Value: anyValue}}
+
+// Instant implements [query.Source].
+func (h onHost) Instant(ctx context.Context, expr string, at time.Time) ([]query.Sample, error) {
+	text, err := h.on(expr)
+	if err != nil {
+		return nil, err
+	}
+	return h.Source.Instant(ctx, text, at)
+}
+
+// Range implements [query.Source].
+func (h onHost) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]query.Series, error) {
+	text, err := h.on(expr)
+	if err != nil {
+		return nil, err
+	}
+	return h.Source.Range(ctx, text, start, end, step)
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/teescope/teescope/internal/lib/promql"
+)
+
+// A memo holds what parsing queries has shown, so that each is parsed once and not for each machine and figure. It is safe
+// for concurrent use.
+type memo struct{ narrowed, sums, summed, selected, frequent sync.Map }
+
+// remember returns what find returned for this key.
+func remember[V any](known *sync.Map, key string, find func() V) V {
+	if v, found := known.Load(key); found {
+		return v.(V)
+	}
+	v := find()
+	known.Store(key, v)
+	return v
+}
+
+// anyValue stands for the value of a matcher. No label has it, because it is not UTF-8.
+const anyValue = "\xff"
+
+type text struct {
+	text string
+	err  error
+}
+
+// narrow is [promql.Narrow]. scope names the function of.
+func (m *memo) narrow(expr string, only []promql.Matcher, scope string, of func(metric string) bool) (string, error) {
+	key := scope + anyValue + expr
+	open := make([]promql.Matcher, len(only))
+	for i, o := range only {
+		key += anyValue + o.Label
+		open[i] = promql.Matcher{Label: o.Label, Value: anyValue}
+	}
+	narrowed := remember(&m.narrowed, key, func() text {
+		t, err := promql.Narrow(expr, open, of)
+		return text{t, err}
+	})
+	filled := narrowed.text
+	for _, o := range only {
+		filled = fill(filled, o.Label, "="+strconv.Quote(o.Value))
+	}
+	return filled, narrowed.err
+}
+
+// fill replaces the matcher of a label with any value.
+func fill(expr, label, matcher string) string {
+	return strings.ReplaceAll(expr, label+"="+strconv.Quote(anyValue), label+matcher)
+}
+
+// sum is [promql.Sum] by workload and machine.
+func (m *memo) sum(expr string) string {
+	return remember(&m.sums, expr, func() string { return promql.Sum(expr, "workload", "instance") })
+}
+
+type rate struct {
+	metric string
+	over   time.Duration
+	ok     bool
+}
+
+// summedRate is [promql.SummedRate].
+func (m *memo) summedRate(expr string) (metric string, over time.Duration, ok bool) {
+	r := remember(&m.summed, expr, func() (r rate) {
+		r.metric, r.over, r.ok = promql.SummedRate(expr)
+		return r
+	})
+	return r.metric, r.over, r.ok
+}
+
+// selectedRate is [promql.SelectedRate].
+func (m *memo) selectedRate(expr string) (metric string, over time.Duration, ok bool) {
+	r := remember(&m.selected, expr, func() (r rate) {
+		r.metric, r.over, r.ok = promql.SelectedRate(expr)
+		return r
+	})
+	return r.metric, r.over, r.ok
+}
+
+// asksFrequent is [asksFrequent].
+func (m *memo) asksFrequent(expr string) bool {
+	return remember(&m.frequent, expr, func() bool { return asksFrequent(expr) })
+}

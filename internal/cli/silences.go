@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/teescope/teescope/internal/analysis/silence"
+	"github.com/teescope/teescope/internal/lib/remote"
+	"github.com/teescope/teescope/internal/lib/text"
+)
+
+// Silences lists and changes the silences of a server.
+type Silences struct {
+	Server string
+	Access remote.Access
+}
+
+// maxSilences is the maximum size of an answer, in bytes.
+const maxSilences = 32 << 20
+
+// listed is a silence as the server lists it.
+type listed struct {
+	silence.Silence
+	Status struct {
+		State silence.State `json:"state"`
+	} `json:"status"`
+}
+
+// Add stores a silence and writes its ID.
+func (s Silences) Add(ctx context.Context, out io.Writer, one silence.Silence, asJSON bool) error {
+	body, err := json.Marshal(one)
+	if err != nil {
+		return err
+	}
+	var stored struct {
+		ID string `json:"silenceID"`
+	}
+	answer, err := s.ask(ctx, http.MethodPost, "", body)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(answer, &stored); err != nil {
+		return fmt.Errorf("the answer of %s is not that of teescope: %w", s.Server, err)
+	}
+	if asJSON {
+		_, err = out.Write(answer)
+	} else {
+		_, err = fmt.Fprintln(out, text.Terminal(stored.ID))
+	}
+	return err
+}
+
+// End ends silences.
+func (s Silences) End(ctx context.Context, ids []string) error {
+	for _, id := range ids {
+		if id == "" || strings.ContainsAny(id, "/?#%") {
+			return fmt.Errorf("%q is not the ID of a silence: \"teescope findings mutes\" lists them", id)
+		}
+		if _, err := s.ask(ctx, http.MethodDelete, id, nil); err != nil {
+			return fmt.Errorf("silence %s: %w", text.Terminal(id), err)
+		}
+	}
+	return nil
+}
+
+// List writes the silences, those that have ended only if all is true.
+func (s Silences) List(ctx context.Context, out io.Writer, all, asJSON bool) error {
+	answer, err := s.ask(ctx, http.MethodGet, "", nil)
+	if err != nil {
+		return err
+	}
+	var silences []listed
+	if err := json.Unmarshal(answer, &silences); err != nil {
+		return fmt.Errorf("the answer of %s is not that of teescope: %w", s.Server, err)
+	}
+	shown := []listed{}
+	for _, one := range silences {
+		if all || one.Status.State != silence.Expired {
+			shown = append(shown, one)
+		}
+	}
+	if asJSON {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(shown)
+	}
+	if len(shown) == 0 {
+		_, err := fmt.Fprintln(out, "No finding is muted.")
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tKIND\tSTATE\tUNTIL\tBY\tMATCHERS\tREASON")
+	for _, one := range shown {
+		until := "no end"
+		if !one.EndsAt.IsZero() {
+			until = one.EndsAt.Format(time.RFC3339)
+		}
+		var matchers []string
+		for _, m := range one.Matchers {
+			matchers = append(matchers, m.String())
+		}
+		cells := []string{one.ID, string(one.Kind), string(one.Status.State), until, cmp.Or(one.CreatedBy, "-"), strings.Join(matchers, " "), one.Comment}
+		for i := range cells {
+			cells[i] = text.Terminal(cells[i])
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	return w.Flush()
+}
+
+// ask sends a request about the silences, or about one.
+func (s Silences) ask(ctx context.Context, method, id string, body []byte) ([]byte, error) {
+	server, err := remote.New("--server", s.Server, s.Access, perQuery)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, server.URL("api/findings/silences/"+id), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := server.Client().Do(r)
+	if err != nil {
+		return nil, server.Explain(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxSilences))
+	if err != nil {
+		return nil, server.Explain(err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return answer, nil
+	}
+	var refused struct{ Error string }
+	switch err := json.Unmarshal(answer, &refused); {
+	case err == nil && refused.Error != "":
+		return nil, fmt.Errorf("%s: %s", server.Target(), text.Terminal(refused.Error))
+	case resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusMethodNotAllowed:
+		return nil, fmt.Errorf("%s keeps no findings: name a \"teescope up\" or \"teescope server\" with analysis.enabled", server.Target())
+	}
+	return nil, server.ExplainStatus(resp.StatusCode, answer)
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cases
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/rules"
+)
+
+// anywhere lists the rules whose causes exist in any environment: the limits of a container. beyondSGX adds those that a
+// confidential virtual machine explains: its memory is encrypted, and its hypervisor gives its CPUs to others.
+var (
+	anywhere  = []string{rules.ResourceLimits}
+	beyondSGX = []string{rules.ResourceLimits, rules.NotTheTEE, rules.LLCMisses}
+)
+
+var teeOf = regexp.MustCompile(`(teescope_workload_info\{[^}]*tee=")\w*("[^}]*runtime=")[\w-]*(")`)
+
+// in returns the case with all workloads in another environment. What only enclaves have is left out.
+func (c testCase) in(tee string) testCase {
+	c.Input = slices.DeleteFunc(slices.Clone(c.Input), func(s series) bool {
+		for _, of := range []string{"sgx_", "teescope_enclave_", "teescope_ocalls_", "teescope_ecalls_"} {
+			if strings.HasPrefix(s.Series, of) {
+				return true
+			}
+		}
+		return false
+	})
+	for i, s := range c.Input {
+		c.Input[i].Series = teeOf.ReplaceAllString(s.Series, "${1}"+tee+"${2}${3}")
+	}
+	return c
+}
+
+// TestNoEnclaveIsSeenWhereThereIsNone runs every case in other environments. A finding above info must have a cause that
+// exists there.
+func TestNoEnclaveIsSeenWhereThereIsNone(t *testing.T) {
+	changed := 0
+	for tee, allowed := range map[string][]string{"none": anywhere, "tdx": beyondSGX, "sev": beyondSGX} {
+		for _, c := range loadAll(t) {
+			elsewhere := c.in(tee)
+			if !slices.Equal(elsewhere.Input, c.Input) {
+				changed++
+			}
+			r, err := elsewhere.evaluate(rules.All())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range r.Findings {
+				switch {
+				case f.Severity != analysis.Info && !slices.Contains(allowed, f.Rule):
+					t.Errorf("%s in %s: %s: %s (%s)", c.file, tee, f.Rule, f.Cause, f.Severity)
+				case tee == "none" && f.Rule != rules.ResourceLimits && (f.Saving != nil || f.Gain != nil):
+					t.Errorf("%s in %s: %s promises a gain", c.file, tee, f.Rule)
+				}
+				if f.Severity != analysis.Info && strings.Contains(f.Cause, "enclave") {
+					t.Errorf("%s in %s: %s speaks of an enclave: %s", c.file, tee, f.Rule, f.Cause)
+				}
+			}
+		}
+	}
+	if changed < 300 { // of 160 cases in three environments
+		t.Errorf("only %d cases were changed: does the pattern match teescope_workload_info?", changed)
+	}
+}
