@@ -152,7 +152,7 @@ unit: ## the Go tests of the packages that load no eBPF, without TestSoak
 fresh: ## the README's commands on a minimal Debian 12 in a directory (needs root)
 	test/fresh
 
-.PHONY: test cases fuzz test-web e2e vm sgx browser bench bench-estimates bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
+.PHONY: test cases fuzz test-web e2e vm sgx browser bench bench-estimates bench-statistics bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
 test: ## unit, golden and architecture tests (Go); those of the kernel side need root
 	$(GOTEST) $(if $(SUDO),-exec '$(SUDO)') $(LONGEST) ./...
 
@@ -173,7 +173,7 @@ vm: ## the real binary on stock Debian kernels in QEMU
 	$(GOTEST) -tags vm -timeout 20m ./test/vm/...
 
 sgx: testbed ## the virtual SGX machine, and in it the real binary on the in-tree SGX driver
-	$(GOTEST) -tags sgx -timeout 20m ./test/sgx/...
+	$(GOTEST) -tags sgx -timeout 30m ./test/sgx/...
 
 browser: build web/node_modules/.package-lock.json ## the page in headless Chromium, fed by the real binary (needs root)
 	TEESCOPE_BIN=$(CURDIR)/$(BIN) npm --prefix web run test:browser
@@ -186,7 +186,11 @@ bench-go: ## what a scrape allocates and takes in user space, for benchstat; BEN
 	$(GO) test -run '^$$' -bench '$(BENCH)' -count $(COUNT) $(BENCH_PKGS)
 
 bench-estimates: ## simulate ten minutes of mixed load and write how often the intervals of sampled counts hold
-	SAMPLING_TABLE=16 $(GO) test -count 1 -v -run TestTableOfEstimates ./internal/agent/sampling
+	SAMPLING_TABLE=64 $(GO) test -count 1 -v -run TestTableOfEstimates ./internal/agent/sampling
+
+bench-statistics: ## simulate load without and with changes and write how often intervals hold and findings are wrong (minutes)
+	STATISTICS_TABLE=5000 $(GO) test -count 1 -v -timeout 0 -run TestIntervalsOfDependentValues ./internal/lib/stat
+	STATISTICS_TABLE=8 $(GO) test -count 1 -v -timeout 0 -run "TestErrorBudget|TestStepsAreFound" ./internal/analysis/anomaly
 
 bench-fleet: build ## what a server of 100,000 series needs: memory, CPU, latency, disk (about 3 minutes)
 	$(GO) run ./bench/fleet -teescope $(BIN) $(FLEETFLAGS)

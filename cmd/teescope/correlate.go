@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/teescope/teescope/internal/analysis/runs"
+	compared "github.com/teescope/teescope/internal/cli/compare"
 	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
 )
@@ -26,18 +27,20 @@ type correlateFlags struct {
 func correlateCommand() *cobra.Command {
 	var o correlateFlags
 	cmd := &cobra.Command{
-		Use:   "correlate FILE",
+		Use:   "correlate FILE...",
 		Short: "Show which settings move which outcomes over many runs, and predict an outcome",
 		Long: "Reads a table of runs: the settings of each run and its outcomes. It shows how each outcome moves with each\n" +
 			"setting: the rank correlation with its interval, the number of runs, and a p value corrected for the number of\n" +
 			"pairs. With --at it predicts an outcome for settings that no run needs to have had. It warns when they lie outside\n" +
 			"the settings of the runs.\n\n" +
 			"FILE is CSV or JSON; - is the standard input. The first line of CSV has names such as\n" +
-			"setting:threads,setting:exitless,outcome:throughput.",
+			"setting:threads,setting:exitless,outcome:throughput. Or it is one or more run files (*.tsrun), or folders of them:\n" +
+			"then each repetition is a run, and the labels are its settings.",
 		Example: "  teescope correlate runs.csv\n" +
-			"  teescope correlate runs.csv --outcome throughput --at threads=16",
-		Args: needsFiles(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
+			"  teescope correlate runs.csv --outcome throughput --at threads=16\n" +
+			"  teescope correlate sweep/",
+		Args: needsFiles(0),
+		RunE: o.run,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
@@ -48,20 +51,34 @@ func correlateCommand() *cobra.Command {
 	return cmd
 }
 
-func (o *correlateFlags) run(cmd *cobra.Command, file string) error {
+// table reads a table of runs, or recorded runs.
+func (o *correlateFlags) table(args []string) ([]runs.Run, error) {
+	if recorded, err := compared.Runs(args); recorded != nil || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		return runs.Recorded(recorded)
+	}
+	if len(args) > 1 {
+		return nil, fmt.Errorf("%d arguments; the maximum is 1 for tables, and run files are called *%s", len(args), compared.Extension)
+	}
+	if args[0] == "-" {
+		return runs.Read("standard input", os.Stdin)
+	}
+	in, err := inputfile.Open(args[0])
+	if err != nil {
+		return nil, fmt.Errorf("reading the runs: %w", text.Remedy(err, "use - for the standard input"))
+	}
+	defer in.Close()
+	return runs.Read(args[0], in)
+}
+
+func (o *correlateFlags) run(cmd *cobra.Command, args []string) error {
 	at, err := o.settings()
 	if err != nil {
 		return err
 	}
-	in, name := os.Stdin, "standard input"
-	if file != "-" {
-		if in, err = inputfile.Open(file); err != nil {
-			return fmt.Errorf("reading the runs: %w", text.Remedy(err, "use - for the standard input"))
-		}
-		defer in.Close()
-		name = file
-	}
-	table, err := runs.Read(name, in)
+	table, err := o.table(args)
 	if err != nil {
 		return err
 	}

@@ -62,6 +62,18 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+// The shell completes what can be muted.
+func TestCompletionOfMatchers(t *testing.T) {
+	for typed, want := range map[string]string{"": "rule=\nworkload=\ninstance=\n:6\n", "rule=": "\nrule=lock-contention\n"} { // 6: no files, no blank
+		if out, _, err := execute(t, "__complete", "findings", "mute", typed); err != nil || !strings.Contains("\n"+out, want) {
+			t.Errorf("%q is completed by %q, %v", typed, out, err)
+		}
+	}
+	if out, _, err := execute(t, "__complete", "findings", "mute", "--kind", ""); err != nil || out != "mute\nacknowledged\nworks-as-intended\n:4\n" {
+		t.Errorf("--kind is completed by %q, %v", out, err)
+	}
+}
+
 // TestCheck: the report is written, and the exit status follows from it for any user.
 func TestCheck(t *testing.T) {
 	out, errs, err := execute(t, "check", "--json")
@@ -114,6 +126,16 @@ func TestErrors(t *testing.T) {
 		{[]string{"analyze", "--timeout=1ms"}, "--timeout 1ms: use a time from 1s to 1h"},
 		{[]string{"report", "--from=2030-01-02T15:04:05Z", "--to=2030-01-02T15:04:05Z"}, "it must be before the end, which is 2030-01-02T15:04:05Z"},
 		{[]string{"analyze", "a.om", "--server=a:1"}, "--server names a server, but the series are read from a.om"},
+		{[]string{"findings", "mute"}, "name what to mute, for example: teescope findings mute --for 2h"},
+		{[]string{"findings", "mute", "workload=a", "--for=2h"}, "say why with --reason"},
+		{[]string{"findings", "mute", "workload=a", "--reason=x"}, "say for how long with --for or --until"},
+		{[]string{"findings", "mute", "workload=a", "--reason=x", "--for=2"}, `--for "2": use a duration such as 90m, 2h or 7d`},
+		{[]string{"findings", "mute", "workload=a", "--reason=x", "--for=2h", "--until=1"}, "--for and --until exclude each other"},
+		{[]string{"findings", "mute", "workload=a", "--reason=x", "--until=noon"}, `--until "noon" is not a time`},
+		{[]string{"findings", "mute", "workload=a", "--reason=x", "--kind=nap"}, `--kind "nap": use one of mute, acknowledged, works-as-intended`},
+		{[]string{"findings", "mute", "redis", "--reason=x", "--for=2h"}, `"redis" is not a matcher: use for example workload=redis-server`},
+		{[]string{"findings", "mutes", "--server=127.0.0.1:1"}, "nothing listens on 127.0.0.1:1: start one there with \"sudo teescope up\""},
+		{[]string{"findings", "unmute"}, "name the ID of a silence"},
 		{[]string{"rules", "check"}, "name a file, for example: teescope rules check"},
 		{[]string{"correlate"}, "name a file, for example: teescope correlate runs.csv"},
 		{[]string{"correlate", "a", "b"}, "2 arguments; the maximum is 1"},

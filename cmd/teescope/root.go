@@ -36,8 +36,9 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w%s; see \"%s --help\"", err, suggestFlag(cmd, err), cmd.CommandPath())
 	})
-	root.AddCommand(agentCommand(), analyzeCommand(), checkCommand(), configCommand(), correlateCommand(), dashboardsCommand(), demoCommand(),
-		reportCommand(), rulesCommand(), serverCommand(), topCommand(), upCommand(),
+	root.AddCommand(agentCommand(), analyzeCommand(), checkCommand(), compareCommand(), configCommand(), correlateCommand(),
+		dashboardsCommand(), demoCommand(), findingsCommand(), historyCommand(), recordAgentCommand(), recordCommand(),
+		reportCommand(), rulesCommand(), runFileCommand(), serverCommand(), topCommand(), upCommand(),
 		upPartCommand(upAgent, app.UpAgent), upPartCommand(upServer, app.UpServer), versionCommand())
 	return root
 }
@@ -80,7 +81,7 @@ func commandOf(cmd *cobra.Command) config.Command {
 	switch cmd.Name() {
 	case "up", upAgent, upServer:
 		return config.Up
-	case "agent":
+	case "agent", recordAgent:
 		return config.Agent
 	case "server":
 		return config.Server
@@ -100,7 +101,8 @@ func configured(cmd *cobra.Command) *cobra.Command {
 func load(cmd *cobra.Command) (*config.Config, error) {
 	return config.Load(config.Input{
 		Command: commandOf(cmd), Flags: cmd.Flags(), Environ: os.Environ(), Host: host(),
-		Open: func(name string) (fs.File, error) { return inputfile.Open(name) },
+		Open:           func(name string) (fs.File, error) { return inputfile.Open(name) },
+		CheckThreshold: app.CheckThreshold,
 	})
 }
 

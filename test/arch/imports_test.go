@@ -161,6 +161,11 @@ func importRules() []importRule {
 			never: []string{agent, server, cli, app, config, module + "/cmd"},
 		},
 		{
+			why:   "what a run is and how it is read serves the command line and the analysis, so it knows neither",
+			from:  []string{"internal/run"},
+			never: []string{agent, server, analysis, cli, app, config, module + "/cmd"},
+		},
+		{
 			why:    "the product knows nothing of the machine that it is tried on",
 			except: []string{"testbed", "test/vm"},
 			never:  []string{module + "/testbed"},

@@ -20,6 +20,7 @@ import (
 var foreignNames = []string{
 	"config.v2.json", // of Docker
 	"alerts.json",    // written below the data directory
+	"sweep.json",     // written by record
 	"bpf/headers/vmlinux_amd64.h",
 }
 

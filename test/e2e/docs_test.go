@@ -47,6 +47,7 @@ func TestExamplesInTheDocuments(t *testing.T) {
 	for _, file := range append(files, filepath.Join(root, "README.md")) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			var last *teescope
+			silence := "" // the ID that "teescope findings mute" printed, which later examples call ID
 			for _, command := range examples(t, file) {
 				words := strings.Fields(strings.TrimPrefix(command, "sudo "))
 				switch {
@@ -62,6 +63,18 @@ func TestExamplesInTheDocuments(t *testing.T) {
 						last = start(t, "up", "--data-dir", t.TempDir())
 					}
 					shell(t, strings.Replace(command, "teescope analyze", binary+" analyze --server "+last.addr, 1))
+				case words[0] == "teescope" && len(words) > 1 && words[1] == "findings":
+					if last == nil {
+						last = start(t, "up", "--data-dir", t.TempDir())
+					}
+					command = strings.Replace(command, "teescope findings "+words[2], binary+" findings "+words[2]+" --server "+last.addr, 1)
+					if words[2] == "mute" {
+						if id := shell(t, command); id != "" {
+							silence = strings.Fields(id)[0]
+						}
+						break
+					}
+					shell(t, strings.Replace(command, " ID", " "+silence, 1))
 				case words[0] == "teescope":
 					shell(t, strings.Replace(strings.TrimPrefix(command, "sudo "), "teescope", binary, 1))
 				case words[0] == "curl":
@@ -108,17 +121,19 @@ func startExample(t *testing.T, command string, last *teescope) *teescope {
 	return start(t, args[0], args[1:]...)
 }
 
-func shell(t *testing.T, command string) {
+// shell runs a command, which must succeed, and print something unless it only ends a silence. It returns its output.
+func shell(t *testing.T, command string) string {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", command)
 	cmd.Dir = root // documents give paths from the top of the source tree
 	out, err := cmd.CombinedOutput()
-	if err != nil || len(out) == 0 {
+	if err != nil || len(out) == 0 && !strings.Contains(command, " unmute ") {
 		t.Errorf("%s: %v\n%s", command, err, out)
 	}
 	if strings.Contains(command, "/api/v1/") && !strings.Contains(string(out), `"status":"success"`) {
 		t.Errorf("%s: %s", command, out)
 	}
+	return string(out)
 }
 
 // configuration.md describes exactly the keys of the configuration, with their defaults.

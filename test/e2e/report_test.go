@@ -89,7 +89,13 @@ func TestReport(t *testing.T) {
 // reported runs teescope report, and returns its output and exit status.
 func reported(t *testing.T, args ...string) (string, int) {
 	t.Helper()
-	cmd := exec.Command(binary, append([]string{"report"}, args...)...)
+	return ended(t, append([]string{"report"}, args...)...)
+}
+
+// ended runs a command of teescope to its end, and returns its output and exit status.
+func ended(t *testing.T, args ...string) (string, int) {
+	t.Helper()
+	cmd := exec.Command(binary, args...)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

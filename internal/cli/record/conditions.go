@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/teescope/teescope/internal/run"
+	"github.com/teescope/teescope/internal/run/condition"
+)
+
+// describe returns the conditions of the machine and of the command.
+func (r *recording) describe(ctx context.Context) []run.Condition {
+	subject := condition.Subject{}
+	if len(r.Command) > 0 {
+		dir, _ := os.Getwd() // its conditions are absent without it
+		subject = condition.Subject{Args: r.Command, Dir: dir, Environ: os.Environ()}
+		if path, err := exec.LookPath(r.Command[0]); err == nil {
+			subject.Path, _ = filepath.Abs(path) // the same
+		}
+	}
+	all := conditionsOf(condition.Read(condition.ThisHost(), subject), "")
+	if subject.Dir != "" {
+		all = append(all, conditionsOf([]condition.Condition{condition.GitState(ctx, subject.Dir)}, "")...)
+	}
+	return all
+}
+
+// describeServers returns the conditions of a process for each rule, with its name before theirs.
+func (r *recording) describeServers() []run.Condition {
+	var all []run.Condition
+	for comm, pid := range r.chooser.servers() {
+		subject, err := condition.OfProcess(condition.ThisHost(), pid)
+		if err != nil {
+			continue // it has ended
+		}
+		var its []condition.Condition
+		for _, c := range condition.Read(condition.ThisHost(), subject) {
+			if c.Kind == condition.Program {
+				its = append(its, c)
+			}
+		}
+		all = append(all, conditionsOf(its, comm+".")...)
+	}
+	return all
+}
+
+func conditionsOf(all []condition.Condition, prefix string) []run.Condition {
+	converted := make([]run.Condition, 0, len(all))
+	for _, c := range all {
+		converted = append(converted, run.Condition{Name: prefix + c.Name, Value: strings.ToValidUTF8(c.Value, "\uFFFD"), Kind: string(c.Kind)})
+	}
+	return converted
+}
+
+// steadiness samples the state of the machine next to a sample of the agent.
+type steadiness struct{ condition.Steadiness }
+
+func (s *steadiness) add(a activity) {
+	s.Add(condition.Take(condition.ThisHost(), a.at, time.Duration(a.cpu*float64(time.Second))))
+}

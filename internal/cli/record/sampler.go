@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/teescope/teescope/internal/run"
+)
+
+// sampler writes samples of an agent's metrics into a run file. Its methods may be called at the same time.
+type sampler struct {
+	source interface {
+		scrape(ctx context.Context) (answer, error)
+	}
+	chooser *chooser
+	reader  *reader
+	all     bool // record every series
+
+	mu     sync.Mutex
+	out    *run.Writer
+	series map[string]*run.Series // those that are written, by ID
+	base   map[string]float64     // the counters of workloads at the begin of the phase, by ID
+	last   time.Time
+	state  observed
+}
+
+// observed is what the recorder says about its samples.
+type observed struct {
+	samples  int
+	missed   int           // samples that the agent did not answer
+	failure  error         // of the last of them
+	slowest  time.Duration // of the answers
+	dropped  int           // series beyond the limit of a file
+	activity []activity
+	machine  *steadiness
+	sampled  map[string]float64 // lowest share of the time in which events were counted, by probe
+	off      bool               // frequent events were not counted for a while
+	calls    map[string]span    // system calls, by workload
+	variance map[string]span    // of their number, by workload
+	present  map[string]bool    // workloads that the agent has
+}
+
+// span is a counter at the first and the last sample of a phase.
+type span struct{ first, last float64 }
+
+// activity is what the chosen workloads have done up to a time.
+type activity struct {
+	at    time.Time
+	calls float64 // system calls
+	cpu   float64 // CPU seconds
+}
+
+func newObserved() observed {
+	return observed{machine: &steadiness{}, sampled: map[string]float64{}, calls: map[string]span{}, variance: map[string]span{}, present: map[string]bool{}}
+}
+
+// begin takes the first sample of a phase and returns its time. What was observed before is forgotten.
+func (s *sampler) begin(ctx context.Context) (time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state = newObserved()
+	return s.take(ctx, true)
+}
+
+// end takes the last sample of a phase. It returns the time of the sample, and what was observed since begin.
+func (s *sampler) end(ctx context.Context) (time.Time, observed, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, err := s.take(ctx, false)
+	return at, s.state, err
+}
+
+// tick takes a sample within a phase. An agent that does not answer once is noted.
+func (s *sampler) tick(ctx context.Context) error {
+	_, err := s.now(ctx)
+	return err
+}
+
+// now takes a sample within a phase and returns its time.
+func (s *sampler) now(ctx context.Context) (time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.take(ctx, false)
+}
+
+// take takes a sample. The error is of the file; that of the agent is too if first is set.
+func (s *sampler) take(ctx context.Context, first bool) (time.Time, error) {
+	got, err := s.source.scrape(ctx)
+	if err != nil {
+		s.state.missed++
+		s.state.failure = err
+		return time.Time{}, agentError{err}
+	}
+	all, err := s.reader.read(got.text)
+	if err != nil {
+		return time.Time{}, agentError{err}
+	}
+	s.state.slowest = max(s.state.slowest, got.answered.Sub(got.asked))
+	at := collected(got, all).Truncate(time.Millisecond) // as the file has it
+	if !at.After(s.last) {
+		at = s.last.Add(time.Millisecond)
+	}
+	s.last = at
+	chosen := s.chooser.all()
+	if first {
+		s.base = map[string]float64{}
+	}
+	written := make([]run.Value, 0, len(all))
+	for _, p := range all {
+		if first && p.workload() != "" && p.series.Kind == run.Counter {
+			s.base[p.id] = p.value
+		}
+		if s.all || relevant(p.series, chosen) {
+			written = append(written, run.Value{Series: s.known(p, first), Value: p.value})
+		}
+	}
+	s.observe(at, all, chosen)
+	dropped, err := s.out.Sample(at, written)
+	s.state.dropped += dropped
+	return at, err
+}
+
+// collected returns when the agent has collected its metrics: by its own clock if that is plausible, otherwise the middle
+// of the request. An agent may delay an answer.
+func collected(got answer, all []point) time.Time {
+	for _, p := range all {
+		if p.series.Name != "node_time_seconds" {
+			continue
+		}
+		if at := time.UnixMicro(int64(p.value * 1e6)); at.After(got.asked) && at.Before(got.answered) {
+			return at
+		}
+	}
+	return got.asked.Add(got.answered.Sub(got.asked) / 2)
+}
+
+// known returns the series of a point, the same for each of its samples. A counter of a workload that appears within a
+// phase was at the begin of the phase what it was there, or zero: an agent does not export a zero.
+func (s *sampler) known(p point, first bool) *run.Series {
+	if series := s.series[p.id]; series != nil {
+		return series
+	}
+	if !first && p.workload() != "" && p.series.Kind == run.Counter {
+		before := s.base[p.id]
+		series := *p.series // that of the reader may be written by another recording
+		series.Before, p.series = &before, &series
+	}
+	s.series[p.id] = p.series
+	return p.series
+}
+
+// observe notes what the sample says about itself.
+func (s *sampler) observe(at time.Time, all []point, chosen map[string]bool) {
+	now := activity{at: at}
+	s.state.samples++
+	calls, variance := map[string]float64{}, map[string]float64{}
+	for _, p := range all {
+		labels := p.series.Labels
+		switch name := p.series.Name; {
+		case name == workloadsOf:
+			s.state.present[p.workload()] = true
+		case name == callsOf && chosen[p.workload()]:
+			now.calls += p.value
+			calls[p.workload()] += p.value
+		case name == cpuOf && chosen[p.workload()]:
+			now.cpu += p.value
+		case name == varianceOf && chosen[p.workload()] && labels["family"] == "syscalls":
+			variance[p.workload()] = p.value
+		case name == ratioOf:
+			if low, ok := s.state.sampled[labels["probe"]]; !ok || p.value < low {
+				s.state.sampled[labels["probe"]] = p.value
+			}
+		case name == levelOf && labels["level"] == "off":
+			s.state.off = s.state.off || p.value == 1
+		}
+	}
+	s.state.activity = append(s.state.activity, now)
+	s.state.machine.add(now)
+	s.state.reach(s.state.calls, calls)
+	s.state.reach(s.state.variance, variance)
+}
+
+// reach continues counters. One that appears after the first sample of a phase began at zero.
+func (o *observed) reach(spans map[string]span, now map[string]float64) {
+	for name, v := range now {
+		sp, known := spans[name]
+		if !known && o.samples == 1 {
+			sp.first = v
+		}
+		sp.last = v
+		spans[name] = sp
+	}
+}
+
+// agentError is an error of the agent, and not of the file.
+type agentError struct{ error }
+
+// Unwrap implements the interface of package errors.
+func (e agentError) Unwrap() error { return e.error }

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
+	"github.com/teescope/teescope/internal/lib/watch"
+)
+
+const (
+	maxTree     = 4096      // processes of the command that are looked at
+	maxChosen   = 256       // workloads that are recorded
+	maxChildren = 256 << 10 // bytes of a list of children
+	maxComm     = 15        // bytes of a process's name in the kernel
+)
+
+// chooser finds the workloads of the command and of the watched servers. An agent counts by workload: a container, a
+// systemd unit, or all processes that run a program of the same name.
+type chooser struct {
+	proc  hostfs.Root
+	names cgroup.Hierarchy
+	rules []watch.Rule
+
+	mu     sync.Mutex
+	chosen map[string]bool
+	mine   map[string]bool // those of the command
+	others map[string]int  // processes outside the command that are of its workloads
+	found  map[string]int  // a process for each rule, by its name
+	full   bool            // there were more than maxChosen
+}
+
+func newChooser(proc, cgroups string, rules []watch.Rule, named []string) *chooser {
+	c := &chooser{proc: hostfs.At(proc), names: cgroup.Naming(cgroups), rules: rules, chosen: map[string]bool{}, mine: map[string]bool{}, others: map[string]int{}, found: map[string]int{}}
+	for _, name := range named {
+		c.chosen[name] = true
+	}
+	return c
+}
+
+// all returns the names of the chosen workloads.
+func (c *chooser) all() map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.chosen)
+}
+
+func (c *chooser) choose(name string, mine bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.chosen[name] && len(c.chosen) == maxChosen {
+		c.full = true
+		return
+	}
+	c.chosen[name] = true
+	if mine {
+		c.mine[name] = true
+	}
+}
+
+// identify returns the name that an agent gives the workload of a process.
+func (c *chooser) identify(pid int) (string, bool) {
+	p, ok := watch.Look(c.proc, c.names, pid)
+	if !ok {
+		return "", false
+	}
+	return workload.Identify(cgroup.Names(p.Cgroup), p.Comm).Name, true
+}
+
+// watched looks for processes that match the rules. It returns the rules that match none.
+func (c *chooser) watched() (silent []string, err error) {
+	if len(c.rules) == 0 {
+		return nil, nil
+	}
+	pids, err := c.proc.Processes()
+	if err != nil {
+		return nil, fmt.Errorf("listing the processes to watch: %w", err)
+	}
+	matched := make([]bool, len(c.rules))
+	for _, pid := range pids {
+		p, ok := watch.Look(c.proc, c.names, pid)
+		if !ok {
+			continue
+		}
+		for i, r := range c.rules {
+			if r.Match(p) {
+				matched[i] = true
+				c.find(p)
+				c.choose(workload.Identify(cgroup.Names(p.Cgroup), p.Comm).Name, false)
+			}
+		}
+	}
+	for i, r := range c.rules {
+		if !matched[i] {
+			silent = append(silent, r.String())
+		}
+	}
+	return silent, nil
+}
+
+// expect chooses the workload that a command will have, so that its first system calls are recorded.
+func (c *chooser) expect(program string) {
+	group, _ := c.proc.Self().Cgroup(c.names.Controller()) // the command inherits it; empty where it cannot be read
+	comm := filepath.Base(program)
+	c.choose(workload.Identify(cgroup.Names(group), comm[:min(len(comm), maxComm)]).Name, true)
+}
+
+// follow chooses the workloads of the command's first process and of its descendants.
+func (c *chooser) follow(root int) {
+	for _, pid := range c.descendants(root) {
+		if name, ok := c.identify(pid); ok {
+			c.choose(name, true)
+		}
+	}
+}
+
+// descendants lists a process and its descendants. One whose parent has ended is missing.
+func (c *chooser) descendants(root int) []int {
+	all := []int{root}
+	for i := 0; i < len(all) && len(all) < maxTree; i++ {
+		threads, _ := c.proc.Process(all[i]).Threads(maxTree) // none if it has ended
+		for _, tid := range threads {
+			data, _ := c.proc.Read(maxChildren, strconv.Itoa(all[i]), "task", strconv.Itoa(tid), "children")
+			for field := range strings.FieldsSeq(string(data)) {
+				if pid, err := strconv.Atoi(field); err == nil {
+					all = append(all, pid)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// find keeps a process that matches a rule, the first of its name.
+func (c *chooser) find(p watch.Process) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.found[p.Comm]; !known && len(c.found) < len(c.rules) {
+		c.found[p.Comm] = p.PID
+	}
+}
+
+// servers returns a process that matches, by its name.
+func (c *chooser) servers() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.found)
+}
+
+// strangers counts the processes outside the command that belong to one of its workloads.
+func (c *chooser) strangers(root int) {
+	c.mu.Lock()
+	mine := maps.Clone(c.mine)
+	c.mu.Unlock()
+	pids, _ := c.proc.Processes() // none if /proc cannot be read, which the agent reports
+	tree, others := c.descendants(root), map[string]int{}
+	for _, pid := range pids {
+		if slices.Contains(tree, pid) {
+			continue
+		}
+		if name, ok := c.identify(pid); ok && mine[name] {
+			others[name]++
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, n := range others {
+		c.others[name] = max(c.others[name], n)
+	}
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compare
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/teescope/teescope/internal/lib/stat"
+)
+
+// Blame says what accounts for the difference in time per operation between two groups.
+type Blame struct {
+	From, To string // names of the groups
+	// Unit is that of all figures: "s/op", or "s/repetition" if the operations are unknown.
+	Unit   string
+	Whole  Share // wall-clock time of the phase
+	Views  []View
+	Notes  []string
+	Reason string // why there is no blame; empty if there is
+}
+
+// View divides the whole by one criterion. Its shares and the rest add up to the whole.
+type View struct {
+	Name   string
+	Shares []Share
+	Rest   Share
+}
+
+// Share is a part of the time. The figures are means over repetitions, because medians do not add up.
+type Share struct {
+	Name   string
+	Source string  // where the figure is from
+	Before float64 // mean of the baseline
+	After  float64
+	// Difference is After - Before, with the exact interval of a shift at 95 %.
+	Difference stat.Interval
+	Part       float64 // of the whole difference; NaN if that is zero
+	P          float64 // of the Mann-Whitney test, corrected for all shares of the view
+	Sure       bool    // whether P is at most Alpha
+}
+
+// mostShares is the number of system calls or OCALLs with a line of their own.
+const mostShares = 8
+
+// waits are system calls in which threads mostly wait for others. Their time is no work, and much of it is that of idle
+// threads.
+var waits = []string{
+	"accept", "accept4", "clock_nanosleep", "epoll_pwait", "epoll_pwait2", "epoll_wait", "futex", "futex_wait", "futex_waitv", "io_getevents",
+	"io_pgetevents", "msgrcv", "nanosleep", "pause", "poll", "ppoll", "pselect6", "restart_syscall", "rt_sigsuspend", "rt_sigtimedwait",
+	"select", "semop", "semtimedop", "wait4", "waitid",
+}
+
+// A source is a part of the time and the total that it is read from.
+type source struct {
+	name, from string
+	total      string // ID of the total
+}
+
+var states = []source{
+	{"user CPU time", "teescope_cpu_seconds_total, mode user", "cpu_seconds{user}"},
+	{"system CPU time", "teescope_cpu_seconds_total, mode system", "cpu_seconds{system}"},
+	{"waiting for a CPU", "teescope_run_queue_wait_seconds_total", "run_queue_wait_seconds"},
+	{"waiting for block I/O", "teescope_block_io_wait_seconds_total", "block_io_wait_seconds"},
+}
+
+// blame computes what accounts for the difference between two groups.
+func blame(before, after sample) Blame {
+	b := Blame{From: before.info.Name, To: after.info.Name, Unit: "s/op"}
+	if !counted(before) || !counted(after) {
+		b.Unit = "s/repetition"
+		b.Notes = append(b.Notes, "the number of operations is unknown: the times are those of a repetition, and compare only if each does the same work")
+	}
+	groups := [2]sample{before, after}
+	if !timed(groups, "cpu_seconds") {
+		b.Reason = "the runs have no CPU time of the watched workloads"
+		return b
+	}
+	b.Whole = b.share(groups, "time", "duration of the phase divided by the operations", func(r *repeat) float64 { return r.Seconds })
+	b.view(groups, "what threads did", states, "waiting for others, such as clients, other processes and locks")
+	if timed(groups, "syscall_seconds") {
+		list := []source{states[0]}
+		if timed(groups, "sgx_load_back_seconds") {
+			list = append(list, source{"loading evicted pages", "sgx_load_back_seconds_sum, of the whole machine", "sgx_load_back_seconds"})
+		}
+		list = append(list, parts(groups, "syscall_seconds", "teescope_syscall_seconds_total", "in ", waits)...)
+		b.view(groups, "what it went to", list, "page faults and other interruptions, and waiting in epoll_wait, futex and the like")
+	} else {
+		b.Notes = append(b.Notes, "the runs have no time by system call: the agent measures it with --syscalls.time")
+	}
+	if timed(groups, "ocall_seconds") {
+		b.view(groups, "OCALLs", parts(groups, "ocall_seconds", "teescope_ocall_seconds_sum", "OCALL ", nil),
+			"inside the enclave, crossing its boundary, and outside of OCALLs")
+	}
+	return b
+}
+
+func counted(s sample) bool {
+	return !slices.ContainsFunc(s.repeats, func(r repeat) bool { return !(r.operations > 0) })
+}
+
+// timed reports whether each repetition has a total.
+func timed(groups [2]sample, total string) bool {
+	for _, g := range groups {
+		for _, r := range g.repeats {
+			if _, there := r.Totals[total]; !there {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// parts lists the parts of a total with the greatest difference, and the others together.
+func parts(groups [2]sample, total, from, prefix string, without []string) []source {
+	mean := [2]map[string]float64{{}, {}}
+	names := map[string]bool{}
+	for i, g := range groups {
+		for _, r := range g.repeats {
+			for name, v := range r.Totals {
+				if part, ok := strings.CutPrefix(name, total+"{"); ok && !slices.Contains(without, strings.TrimSuffix(part, "}")) {
+					mean[i][name] += v / r.divisor() / float64(len(g.repeats))
+					names[name] = true
+				}
+			}
+		}
+	}
+	var list []source
+	for name := range names {
+		part := strings.TrimSuffix(strings.TrimPrefix(name, total+"{"), "}")
+		list = append(list, source{prefix + part, from, name})
+	}
+	slices.SortFunc(list, func(a, b source) int {
+		return cmp.Or(cmp.Compare(math.Abs(mean[1][b.total]-mean[0][b.total]), math.Abs(mean[1][a.total]-mean[0][a.total])), cmp.Compare(a.name, b.name))
+	})
+	if len(list) > mostShares {
+		var others []string
+		for _, s := range list[mostShares:] {
+			others = append(others, s.total)
+		}
+		list = append(list[:mostShares], source{prefix + "others", from, strings.Join(others, "\x00")})
+	}
+	return list
+}
+
+// divisor is the number of operations, or 1 if it is unknown.
+func (r *repeat) divisor() float64 {
+	if r.operations > 0 {
+		return r.operations
+	}
+	return 1
+}
+
+// busy is the mean number of threads that ran, or waited for a CPU or a device, and at least 1. Times of threads are
+// divided by it: several threads at once need less wall-clock time.
+func (r *repeat) busy() float64 {
+	sum := 0.0
+	for _, s := range states {
+		sum += r.Totals[s.total]
+	}
+	if r.Seconds <= 0 {
+		return 1
+	}
+	return math.Max(1, sum/r.Seconds)
+}
+
+// view adds a view with a share for each source.
+func (b *Blame) view(groups [2]sample, name string, sources []source, rest string) {
+	v := View{Name: name}
+	for _, s := range sources {
+		of := totalOf(s.total)
+		if s.total == states[3].total && !timed(groups, s.total) || s.total == states[2].total && !timed(groups, s.total) {
+			if note := s.name + " was not measured and is in the rest"; !slices.Contains(b.Notes, note) {
+				b.Notes = append(b.Notes, note)
+			}
+			continue
+		}
+		v.Shares = append(v.Shares, b.share(groups, s.name, s.from, of))
+	}
+	v.Rest = b.share(groups, "rest", rest, func(r *repeat) float64 {
+		left := r.Seconds
+		for _, s := range sources {
+			left -= totalOf(s.total)(r)
+		}
+		if math.Abs(left) < 1e-9*r.Seconds {
+			return 0 // a rounding error
+		}
+		return left
+	})
+	p := make([]float64, 0, len(v.Shares))
+	for _, s := range v.Shares {
+		p = append(p, s.P)
+	}
+	for i, corrected := range stat.Holm(append(p, v.Rest.P)) {
+		s := &v.Rest
+		if i < len(v.Shares) {
+			s = &v.Shares[i]
+		}
+		s.P, s.Sure = corrected, corrected <= Alpha
+	}
+	b.Views = append(b.Views, v)
+}
+
+// totalOf returns the wall-clock time of the totals whose IDs are joined by zero bytes.
+func totalOf(joined string) func(*repeat) float64 {
+	ids := strings.Split(joined, "\x00")
+	return func(r *repeat) float64 {
+		sum := 0.0
+		for _, id := range ids {
+			sum += r.Totals[id]
+		}
+		return sum / r.busy()
+	}
+}
+
+// share computes a share from the seconds of each repetition.
+func (b *Blame) share(groups [2]sample, name, from string, of func(*repeat) float64) Share {
+	var values [2][]float64
+	var mean [2]float64
+	for i := range groups {
+		n := float64(len(groups[i].repeats))
+		for j := range groups[i].repeats {
+			r := &groups[i].repeats[j]
+			v := of(r)
+			if b.Unit == "s/op" {
+				v /= r.operations
+			}
+			values[i] = append(values[i], v)
+			mean[i] += v / n
+		}
+	}
+	s := Share{Name: name, Source: from, Before: mean[0], After: mean[1], Difference: stat.Shift(values[0], values[1], Level)}
+	s.Difference.Value = s.After - s.Before
+	s.Difference.Low, s.Difference.High = math.Min(s.Difference.Low, s.Difference.Value), math.Max(s.Difference.High, s.Difference.Value)
+	s.P = stat.MannWhitney(values[0], values[1]).P
+	s.Sure, s.Part = s.P <= Alpha, 1
+	if b.Whole.Name != "" {
+		s.Part = s.Difference.Value / b.Whole.Difference.Value
+	}
+	return s
+}

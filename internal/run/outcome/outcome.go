@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package outcome reads the figures that a benchmark prints: throughput, latency and errors. It recognises the output of
+// common benchmarks, and finds other figures with regular expressions.
+//
+// Every figure is in a base unit (seconds, operations per second), so that figures of different programs compare. A figure
+// that a program did not print is absent. A latency printed as zero is below the resolution of the program, so it is
+// absent too.
+//
+// The package starts no benchmark, judges no figure, and knows nothing of run files.
+package outcome
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/teescope/teescope/internal/lib/inputfile"
+)
+
+// Direction says which values of an outcome are better.
+type Direction string
+
+// The directions. An outcome with neither describes the run, and is not judged.
+const (
+	Higher  Direction = "higher"
+	Lower   Direction = "lower"
+	Neither Direction = ""
+)
+
+// The base units of outcomes. A benchmark may have others, for metrics that it defines itself.
+const (
+	Seconds             = "seconds"
+	OperationsPerSecond = "operations_per_second"
+	BytesPerSecond      = "bytes_per_second"
+	Bytes               = "bytes"
+	Ratio               = "ratio"
+	// Operations is the unit of a number of operations, which says over how many the other figures are.
+	Operations = "operations"
+	// Errors is the unit of a number of failures. A throughput next to failures does not compare with one without.
+	Errors = "errors"
+
+	bytesPerOperation       = "bytes_per_operation"
+	allocationsPerOperation = "allocations_per_operation"
+)
+
+// Outcome is one figure of a benchmark.
+type Outcome struct {
+	// Name is unique within the result of one read: "throughput", or "SET.throughput" if the output has several tests.
+	Name string `json:"name"`
+	// Test is the name that the benchmark gives the test, with blanks and control characters replaced. It is empty if the
+	// benchmark names none, or if the figure is of all tests together.
+	Test   string    `json:"test,omitempty"`
+	Unit   string    `json:"unit,omitempty"`
+	Value  float64   `json:"value"` // finite and not negative, except for custom metrics and regular expressions
+	Better Direction `json:"better,omitempty"`
+	From   string    `json:"from"`           // the benchmark's name, or "regex"
+	Note   string    `json:"note,omitempty"` // what limits the figure; empty for most
+}
+
+// IsError reports whether the outcome counts failures.
+func (o Outcome) IsError() bool { return o.Unit == Errors }
+
+const (
+	// maxOutput is the number of bytes that Read looks at, and the size of a file that ReadFile accepts. Read ignores
+	// later bytes.
+	maxOutput = 16 << 20
+	// maxOutcomes is the number of outcomes of one output. Later ones are ignored.
+	maxOutcomes = 2000
+)
+
+// ErrUnknown is the error of a file with no outcomes.
+var ErrUnknown = errors.New("no known benchmark wrote it")
+
+// Read returns the outcomes in an output, in the order of the output. It recognises each benchmark by its text, so that the
+// output of a script may have several. If the output has the same test several times, the last one counts, except
+// that Go and Google benchmarks are repeated for the median of their values. An unknown output has no outcomes.
+func Read(output []byte) []Outcome {
+	output = output[:min(len(output), maxOutput)]
+	return named(append(readText(output), readJSON(output)...))
+}
+
+// ReadFile returns the outcomes of a file that a benchmark wrote, usually JSON. The error says that the file cannot be
+// read, is larger than 16 MiB, or has no outcomes.
+func ReadFile(path string) ([]Outcome, error) {
+	data, err := inputfile.Read(path, maxOutput)
+	if err != nil {
+		return nil, fmt.Errorf("reading the outcomes of a benchmark: %w", err)
+	}
+	outcomes := Read(data)
+	if len(outcomes) == 0 {
+		return nil, fmt.Errorf("reading the outcomes of %s: %w; give a regular expression for each outcome instead", path, ErrUnknown)
+	}
+	return outcomes, nil
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/teescope/teescope/internal/lib/inputfile"
+)
+
+// ErrFormat is the error of a file that is no run file.
+var ErrFormat = errors.New("not a run file of teescope")
+
+// Open reads a run file.
+func Open(name string) (*Run, error) {
+	f, err := inputfile.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading the run file: %w", err)
+	}
+	defer f.Close()
+	r, err := Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("reading the run file %s: %w", name, err)
+	}
+	return r, nil
+}
+
+// Read reads a run file. What follows a damaged place is lost, and Damaged says so: the end of a file is damaged if its
+// recorder was killed.
+func Read(in io.Reader) (*Run, error) {
+	packed, err := zstd.NewReader(io.LimitReader(in, MaxFile), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxLine),
+		zstd.WithDecoderMaxWindow(8<<20))
+	if err != nil {
+		return nil, err
+	}
+	defer packed.Close()
+	r := &reader{run: &Run{}}
+	lines := bufio.NewScanner(packed)
+	lines.Buffer(make([]byte, 0, 1<<16), maxLine)
+	lines.Split(wholeLines)
+	n := 0
+	for lines.Scan() {
+		n++
+		if err := r.line(lines.Bytes(), n == 1); err != nil {
+			if n == 1 {
+				return nil, err
+			}
+			r.run.Damaged = fmt.Errorf("line %d: %w", n, err)
+			break
+		}
+	}
+	if err := lines.Err(); err != nil && r.run.Damaged == nil {
+		r.run.Damaged = fmt.Errorf("after line %d: %w", n, err)
+	}
+	if n == 0 {
+		return nil, ErrFormat
+	}
+	return r.run, r.fill()
+}
+
+// wholeLines splits at newlines, and ignores a last line without one.
+func wholeLines(data []byte, _ bool) (advance int, token []byte, err error) {
+	if i := bytes.IndexByte(data, '\n'); i >= 0 {
+		return i + 1, data[:i], nil
+	}
+	return 0, nil, nil
+}
+
+// A reader keeps what has been read.
+type reader struct {
+	run     *Run
+	changes []sample
+	others  int
+	text    int64 // bytes of all records except samples
+	values  int   // of all samples
+}
+
+func (r *reader) line(text []byte, first bool) error {
+	var one record
+	if err := json.Unmarshal(text, &one); err != nil {
+		if first {
+			return ErrFormat
+		}
+		return err
+	}
+	if one.Sample == nil {
+		if r.text += int64(len(text)); r.text > maxText {
+			return fmt.Errorf("more than %d MiB beside the samples", maxText>>20)
+		}
+	}
+	switch {
+	case first && one.Version == 0:
+		return ErrFormat
+	case first && one.Version > Version:
+		return fmt.Errorf("it has version %d of the format, and this teescope reads up to %d: use the teescope that wrote it, or a newer one", one.Version, Version)
+	case one.Meta != nil:
+		r.run.Meta = *one.Meta
+	case one.Series != nil:
+		return r.series(one.Series)
+	case one.Sample != nil:
+		return r.sample(one.Sample)
+	default:
+		return r.other(one)
+	}
+	return nil
+}
+
+func (r *reader) series(all []*Series) error {
+	if len(r.run.Series)+len(all) > MaxSeries {
+		return fmt.Errorf("more than %d series", MaxSeries)
+	}
+	for _, s := range all {
+		if s == nil || s.Name == "" || len(s.Name) > maxName || len(s.Labels) > maxLabels {
+			return errors.New("a series without a name, or with too many labels")
+		}
+		for name, value := range s.Labels {
+			if len(name) > maxName || len(value) > maxName {
+				return fmt.Errorf("a label of %s is longer than %d bytes", s.Name, maxName)
+			}
+		}
+	}
+	r.run.Series = append(r.run.Series, all...)
+	return nil
+}
+
+func (r *reader) sample(s *sample) error {
+	at := atMillis(s.Time)
+	if n := len(r.run.Times); n > 0 && !at.After(r.run.Times[n-1]) {
+		return errors.New("a sample that is not later than the one before it")
+	}
+	if len(s.IDs) != len(s.Values) {
+		return fmt.Errorf("a sample of %d series with %d values", len(s.IDs), len(s.Values))
+	}
+	for _, ids := range [][]int{s.IDs, s.Gone} {
+		for _, id := range ids {
+			if id < 0 || id >= len(r.run.Series) {
+				return fmt.Errorf("a sample of series %d of %d", id, len(r.run.Series))
+			}
+		}
+	}
+	if (len(r.run.Times)+1)*len(r.run.Series) > MaxSamples {
+		return fmt.Errorf("more than %d values", MaxSamples)
+	}
+	if r.values += len(s.IDs) + len(s.Gone); r.values > MaxSamples {
+		return fmt.Errorf("more than %d changed values", MaxSamples)
+	}
+	r.run.Times = append(r.run.Times, at)
+	r.changes = append(r.changes, *s)
+	return nil
+}
+
+func (r *reader) other(one record) error {
+	if r.others++; r.others > maxOthers {
+		return fmt.Errorf("more than %d phases, outcomes, notes and profiles", maxOthers)
+	}
+	switch {
+	case one.Phase != nil:
+		r.run.Phases = append(r.run.Phases, *one.Phase)
+	case one.Outcome != nil:
+		r.run.Outcomes = append(r.run.Outcomes, *one.Outcome)
+	case one.Note != "":
+		r.run.Notes = append(r.run.Notes, one.Note)
+	case one.Profile != nil:
+		r.run.Profiles = append(r.run.Profiles, *one.Profile)
+	case one.End != nil:
+		r.run.End = one.End
+	}
+	return nil // a later version may add records that this one does not know
+}
+
+// fill gives each series a value for each time.
+func (r *reader) fill() error {
+	n := len(r.run.Times)
+	if n*len(r.run.Series) > MaxSamples {
+		return fmt.Errorf("more than %d values", MaxSamples)
+	}
+	all := make([]float64, n*len(r.run.Series))
+	for i := range all {
+		all[i] = math.NaN()
+	}
+	last := make([]float64, len(r.run.Series))
+	for i, s := range r.run.Series {
+		last[i] = math.NaN()
+		if s.Before != nil {
+			last[i] = *s.Before
+		}
+		s.Values = all[i*n : (i+1)*n : (i+1)*n]
+	}
+	for at, change := range r.changes {
+		for i, id := range change.IDs {
+			last[id] = change.Values[i]
+		}
+		for _, id := range change.Gone {
+			last[id] = math.NaN()
+		}
+		for i, s := range r.run.Series {
+			s.Values[at] = last[i]
+		}
+	}
+	return nil
+}
