@@ -126,7 +126,7 @@ func (e *exposition) begin(in encoding) *rendering {
 
 func (e *exposition) render(one *rendering, in encoding, payer *gate) {
 	defer close(one.done)
-	defer func() { payer.pay(time.Since(one.began)) }()
+	defer payer.paySince(cpuTime())
 	out := io.Writer(one.text)
 	if in.zipped {
 		zip := e.writer(one.text)

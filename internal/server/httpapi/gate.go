@@ -7,17 +7,20 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Bounds of the CPU time that clients can make an agent spend on /metrics. A regular scraper (reserve) does not count:
 // its interval is the choice of the operator.
 const (
 	// shareOfCore is the accounted CPU time for other clients, per second. What they really take is about 1 % of a
-	// processor, because memory management, new connections and refusals are not accounted.
-	shareOfCore = 0.003
+	// processor, because garbage collection after an answer and new connections are not accounted.
+	shareOfCore = 0.005
 	// burstOfCore is CPU time for the first requests after a pause, in seconds: about 60 scrapes.
 	burstOfCore = 0.4
-	// maxDelay is how long a request waits at most for its share.
+	// maxDelay is how long a request waits at most for its share. All requests that wait so long are served at the same
+	// moment, so that they share a scrape.
 	maxDelay = 2 * time.Second
 	// maxDelayedOfAClient and maxDelayed are how many requests wait at once. Each further one is answered after penalty,
 	// so that a client that repeats it at once does so rarely.
@@ -28,15 +31,25 @@ const (
 )
 
 // The CPU time of an answer besides the scrape, measured on a machine of 2020: reading the request, and copying to the
-// socket. It is rounded up.
+// socket. It is rounded up. A refusal needs a timer and often a new connection.
 const (
 	costOfAnswer   = 60 * time.Microsecond
+	costOfRefusal  = 150 * time.Microsecond
 	costOfMegabyte = 400 * time.Microsecond
 )
+
+// cpuTime is the CPU time of this process. A scrape runs in several goroutines, and on a busy machine it takes much longer
+// than its CPU time, so the time that it takes says little about its cost.
+func cpuTime() time.Duration {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &now) // fails only with wrong arguments
+	return time.Duration(now.Nano())
+}
 
 // gate delays requests for metrics of clients that ask too often. A nil gate delays none.
 type gate struct {
 	credit bucket
+	began  time.Time
 
 	mu        sync.Mutex
 	delayed   map[string]int // by client
@@ -45,7 +58,15 @@ type gate struct {
 }
 
 func newGate() *gate {
-	return &gate{credit: bucket{rate: shareOfCore, most: burstOfCore}, delayed: map[string]int{}}
+	return &gate{credit: bucket{rate: shareOfCore, most: burstOfCore}, began: time.Now(), delayed: map[string]int{}}
+}
+
+// paySince takes the CPU time of the process since began from the share of other clients. If other work ran meanwhile, they
+// pay for it too.
+func (g *gate) paySince(began time.Duration) {
+	if g != nil {
+		g.pay(cpuTime() - began)
+	}
 }
 
 // pay takes CPU time from the share of other clients.
@@ -62,7 +83,8 @@ func (g *gate) enter(w http.ResponseWriter, r *http.Request) (payer *gate, admit
 	if g == nil || conn == nil || conn.scrapes(time.Now()) {
 		return nil, true
 	}
-	delay := min(g.credit.wait(time.Now()), maxDelay)
+	now := time.Now()
+	delay := min(g.credit.wait(now), maxDelay-now.Sub(g.began)%maxDelay)
 	if delay == 0 {
 		return g, true
 	}
@@ -112,6 +134,7 @@ func (g *gate) punish(w http.ResponseWriter, r *http.Request, conn *connection) 
 	g.mu.Lock()
 	g.penalties--
 	g.mu.Unlock()
+	g.pay(costOfRefusal)
 	w.Header().Set("Retry-After", "1")
 	http.Error(w, fmt.Sprintf("%s asks for metrics too often: more than %d requests wait. Ask at most every second.",
 		conn.client, maxDelayedOfAClient), http.StatusServiceUnavailable)

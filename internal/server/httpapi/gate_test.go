@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,6 +125,42 @@ func TestGateDelaysOtherClients(t *testing.T) {
 		regular := &connection{client: "b", all: all, gaps: regularAfter}
 		if took := enter(regular); took > 0 {
 			t.Errorf("a regular scraper waits %s", took)
+		}
+	})
+}
+
+// Any number of clients together get their share, and one scrape each maxDelay beyond it.
+func TestGateDelaysClientsTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const cost = 50 * time.Millisecond
+		all := newConnections(nil, maxConnections, true)
+		g := newGate()
+		began, scrapes := time.Now(), map[time.Time]bool{} // those at the same time are one
+		var mu sync.Mutex
+		var clients sync.WaitGroup
+		for i := range 40 {
+			clients.Go(func() {
+				conn := &connection{client: strconv.Itoa(i), all: all}
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				for time.Since(began) < time.Minute {
+					r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+					payer, admitted := g.enter(httptest.NewRecorder(), r.WithContext(withConnection(r.Context(), conn)))
+					if !admitted {
+						continue
+					}
+					mu.Lock()
+					if now := time.Now(); payer != nil && !scrapes[now] { // nil is for a regular scraper
+						scrapes[now] = true
+						payer.pay(cost)
+					}
+					mu.Unlock()
+					time.Sleep(cost)
+				}
+			})
+		}
+		clients.Wait()
+		if most := int((burstOfCore+shareOfCore*60)/cost.Seconds()) + 2 + int(time.Minute/maxDelay); len(scrapes) > most {
+			t.Errorf("%d scrapes of %s in a minute, want at most %d", len(scrapes), cost, most)
 		}
 	})
 }

@@ -57,8 +57,7 @@ func newMetrics(g prometheus.Gatherer, log *slog.Logger, gate *gate) http.Handle
 			tooMany(w, maxScrapes)
 			return
 		}
-		began := time.Now()
-		defer func() { payer.pay(time.Since(began)) }()
+		defer payer.paySince(cpuTime())
 		gathered.ServeHTTP(w, r)
 	})
 }
