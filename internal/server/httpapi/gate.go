@@ -16,7 +16,7 @@ import (
 const (
 	// shareOfCore is the accounted CPU time for other clients, per second. What they really take is about 1 % of a
 	// processor, because garbage collection after an answer and new connections are not accounted.
-	shareOfCore = 0.005
+	shareOfCore = 0.003
 	// burstOfCore is CPU time for the first requests after a pause, in seconds: about 60 scrapes.
 	burstOfCore = 0.4
 	// maxDelay is how long a request waits at most for its share. All requests that wait so long are served at the same
