@@ -117,8 +117,9 @@ func regularScraper(addr string, stop chan struct{}) (scrapes int, longest time.
 // Clients that ask for metrics as fast as they can take at most 2 % of a processor from the agent, and a regular scraper
 // is served meanwhile.
 //
-// False alarms: below 2e-7. With 5/3 of the share, ten rounds, half of them beside other load, took 1.5 % on average with a
-// standard deviation of 0.5 %. The limit for them would be 3.3 %, which is 3.6 standard deviations more. By Cantelli's
+// False alarms: below 2e-7. When clients took much more than their share, ten rounds, half of them beside other load, took
+// 1.5 % on average with a standard deviation of 0.5 %. They take 0.7 % now. The limit is 2.6 standard deviations more, and
+// 3.5 of those that belong to 0.7 %, if it is in proportion to the square root. By Cantelli's
 // inequality a round of any distribution is above that in less than one of 13 cases, and all of six rounds must be. The
 // first requests have a time of their own, and a round begins when it is used up.
 func TestAttackHammeredMetrics(t *testing.T) {

@@ -169,7 +169,7 @@ type connection struct {
 	working int       // requests whose answer is being made
 	sending int       // answers that are being sent
 	since   time.Time // of the last change of these
-	scraped time.Time // when the last scrape began
+	scraped time.Time // when the last scrape began, or its request no longer had to wait
 	gaps    int       // scrapes in a row that did not come too early
 }
 

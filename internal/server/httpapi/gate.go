@@ -93,6 +93,7 @@ func (g *gate) enter(w http.ResponseWriter, r *http.Request) (payer *gate, admit
 		return nil, false
 	}
 	defer g.delayedUntilNow(conn.client)
+	defer func() { conn.held(time.Now()) }()
 	return g, sleep(r, delay)
 }
 
@@ -130,6 +131,7 @@ func (g *gate) punish(w http.ResponseWriter, r *http.Request, conn *connection) 
 	}
 	conn.add(-1, 0)
 	sleep(r, penalty)
+	conn.held(time.Now())
 	conn.add(1, 0)
 	g.mu.Lock()
 	g.penalties--

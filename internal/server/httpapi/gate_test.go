@@ -45,6 +45,22 @@ func TestRegularScrapers(t *testing.T) {
 	} else if scrape(again, time.Millisecond, 1) || r.holds(again) {
 		t.Error("a scraper keeps its place although it scrapes too often")
 	}
+	leaving := &connection{client: "a"}
+	if !scrape(leaving, time.Second, regularAfter) {
+		t.Error("the client's lost place is not free")
+	}
+	r.release(leaving)
+	free := 0
+	for range 100 {
+		next := &connection{client: "a"}
+		if scrape(next, time.Millisecond, 1) {
+			free++
+		}
+		r.release(next)
+	}
+	if free > 0 {
+		t.Errorf("%d of 100 connections one after the other inherit the place", free)
+	}
 	for _, client := range []string{"c", "d", "e"} {
 		scrape(&connection{client: client}, time.Second, regularAfter)
 	}
@@ -149,7 +165,10 @@ func TestGateDelaysClientsTogether(t *testing.T) {
 						continue
 					}
 					mu.Lock()
-					if now := time.Now(); payer != nil && !scrapes[now] { // nil is for a regular scraper
+					if payer == nil {
+						t.Error("a client that repeats its requests counts as a regular scraper")
+					}
+					if now := time.Now(); !scrapes[now] {
 						scrapes[now] = true
 						payer.pay(cost)
 					}

@@ -66,6 +66,10 @@ func (r *reserve) scrape(c *connection, now time.Time) bool {
 	if p == nil {
 		return false
 	}
+	if p.client == c.client && now.Sub(p.last) < leastGap { // new connections one after the other
+		*p = place{}
+		return false
+	}
 	*p = place{client: c.client, by: c, last: now}
 	return true
 }
@@ -101,4 +105,12 @@ func (c *connection) scrapes(now time.Time) bool {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
 	return c.all.reserved.scrape(c, now)
+}
+
+// held records that a request of the connection had to wait until now. A client that repeats its requests at once must not
+// look regular because each of them waits.
+func (c *connection) held(now time.Time) {
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	c.scraped = now
 }
