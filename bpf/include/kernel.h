@@ -109,6 +109,7 @@ struct percpu_counter {
 /* 6.2 and later count resident pages in per-CPU counters (file, anonymous, swap entries, shmem). */
 struct mm_struct {
 	struct percpu_counter rss_stat[4];
+	unsigned long arg_start;
 };
 
 struct mm_rss_stat___old {
@@ -205,6 +206,7 @@ struct task_struct {
 	unsigned long maj_flt;
 	char comm[16];
 	struct signal_struct *signal;
+	struct task_struct *real_parent;
 	struct css_set *cgroups;
 	const struct cred *real_cred;
 	struct task_io_accounting ioac;

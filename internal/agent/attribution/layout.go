@@ -30,3 +30,9 @@ type Record struct {
 	Comm   [16]uint8
 	Path   [8][96]uint8
 }
+
+// Program mirrors struct program_name.
+type Program struct {
+	_    structs.HostLayout
+	Name [16]uint8
+}

@@ -4,6 +4,7 @@ package record
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
+	processreader "github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
@@ -29,6 +31,7 @@ const (
 type chooser struct {
 	proc  hostfs.Root
 	names cgroup.Hierarchy
+	reads *processreader.Pool
 	rules []watch.Rule
 
 	mu     sync.Mutex
@@ -40,7 +43,8 @@ type chooser struct {
 }
 
 func newChooser(proc, cgroups string, rules []watch.Rule, named []string) *chooser {
-	c := &chooser{proc: hostfs.At(proc), names: cgroup.Naming(cgroups), rules: rules, chosen: map[string]bool{}, mine: map[string]bool{}, others: map[string]int{}, found: map[string]int{}}
+	reads := processreader.New(processreader.Options{Proc: hostfs.At(proc), Cgroup: cgroups, Log: slog.New(slog.DiscardHandler)})
+	c := &chooser{proc: hostfs.At(proc), names: cgroup.Naming(cgroups), reads: reads, rules: rules, chosen: map[string]bool{}, mine: map[string]bool{}, others: map[string]int{}, found: map[string]int{}}
 	for _, name := range named {
 		c.chosen[name] = true
 	}
@@ -69,7 +73,7 @@ func (c *chooser) choose(name string, mine bool) {
 
 // identify returns the name that an agent gives the workload of a process.
 func (c *chooser) identify(pid int) (string, bool) {
-	p, ok := watch.Look(c.proc, c.names, pid)
+	p, ok := watch.Look(c.proc, c.names, c.reads, pid)
 	if !ok {
 		return "", false
 	}
@@ -87,7 +91,7 @@ func (c *chooser) watched() (silent []string, err error) {
 	}
 	matched := make([]bool, len(c.rules))
 	for _, pid := range pids {
-		p, ok := watch.Look(c.proc, c.names, pid)
+		p, ok := watch.Look(c.proc, c.names, c.reads, pid)
 		if !ok {
 			continue
 		}

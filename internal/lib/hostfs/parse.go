@@ -22,6 +22,7 @@ const tick = time.Second / 100
 type Stat struct {
 	Comm    string        // may contain any bytes
 	State   string        // one letter
+	Parent  int           // process ID of the parent; 0 for the first process
 	CPU     time.Duration // user and system time
 	Started time.Duration // time after the start of the machine
 }
@@ -29,14 +30,14 @@ type Stat struct {
 // Ended reports whether the process has ended and its parent has not yet waited for it.
 func (s Stat) Ended() bool { return s.State == "Z" || s.State == "X" }
 
-// parseStat parses fields 2, 3, 14, 15 and 22 of proc_pid_stat(5). The name may contain any bytes, including
+// parseStat parses fields 2, 3, 4, 14, 15 and 22 of proc_pid_stat(5). The name may contain any bytes, including
 // parentheses and newlines. A time that overflows Duration is refused.
 func parseStat(data []byte) (Stat, bool) {
 	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
 	if open < 0 || end < open {
 		return Stat{}, false
 	}
-	const first, user, system, start = 3, 14, 15, 22 // first is the field after the name
+	const first, parent, user, system, start = 3, 4, 14, 15, 22 // first is the field after the name
 	fields := bytes.Fields(data[end+1:])
 	if len(fields) <= start-first {
 		return Stat{}, false
@@ -49,7 +50,14 @@ func parseStat(data []byte) (Stat, bool) {
 		}
 		times[i] = time.Duration(n) * tick
 	}
-	s := Stat{Comm: string(data[open+1 : end]), State: string(fields[0]), CPU: times[0] + times[1], Started: times[2]}
+	ppid, err := strconv.ParseInt(string(fields[parent-first]), 10, 32)
+	if err != nil || ppid < 0 {
+		return Stat{}, false
+	}
+	s := Stat{
+		Comm: string(data[open+1 : end]), State: string(fields[0]), Parent: int(ppid),
+		CPU: times[0] + times[1], Started: times[2],
+	}
 	return s, s.CPU >= 0
 }
 

@@ -18,7 +18,7 @@ func statLine(name, state string, user, system, start uint64) string {
 func TestParseStat(t *testing.T) {
 	for _, name := range []string{"sh", "", "a) b\n (c", "\xff\xfe (evil) 1", "a) S 1 (b", "new\nline"} {
 		line := statLine(name, "D", 12, 3, 4711)
-		want := Stat{name, "D", 150 * time.Millisecond, 47110 * time.Millisecond}
+		want := Stat{name, "D", 1, 150 * time.Millisecond, 47110 * time.Millisecond}
 		if s, ok := parseStat([]byte(line)); !ok || s != want {
 			t.Errorf("%q is %+v, %v; want %+v", line, s, ok, want)
 		}

@@ -17,21 +17,22 @@ import (
 
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
 // Process holds the properties of a process that rules compare.
 type Process struct {
 	PID    int
-	Comm   string
+	Comm   string // see [Program]
 	Exe    string // path of the executable, empty where it cannot be read
 	Cgroup string // path of the control group that names the workload
 }
 
 // Look reads the properties of a process. It returns false when the process has ended.
-func Look(proc hostfs.Root, names cgroup.Hierarchy, pid int) (Process, bool) {
+func Look(proc hostfs.Root, names cgroup.Hierarchy, reads *reader.Pool, pid int) (Process, bool) {
 	p := proc.Process(pid)
-	comm, err := p.Comm()
-	if err != nil {
+	comm, err := Program(proc, reads, pid)
+	if comm == "" && err != nil {
 		return Process{}, false
 	}
 	exe, err := p.Executable()

@@ -75,11 +75,11 @@ func TestLook(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := Process{PID: 7, Comm: "a\n", Exe: "/usr/bin/x", Cgroup: tt.want}
-		if p, ok := Look(hostfs.At(dir), tt.names, 7); !ok || p != want {
+		if p, ok := Look(hostfs.At(dir), tt.names, nil, 7); !ok || p != want {
 			t.Errorf("%q: %+v, %v; want %+v", tt.cgroups, p, ok, want)
 		}
 	}
-	if p, ok := Look(hostfs.At(dir), cgroup.Unified, 8); ok {
+	if p, ok := Look(hostfs.At(dir), cgroup.Unified, nil, 8); ok {
 		t.Errorf("there is no process, but %+v", p)
 	}
 }

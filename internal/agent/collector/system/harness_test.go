@@ -121,6 +121,12 @@ func TestMain(m *testing.M) {
 		for range 200 {
 			syscall.Getppid()
 		}
+	case "child": // executes itself as Gramine does for a new process, and that makes 70 calls
+		cmd := exec.Command(os.Args[0])
+		cmd.Args, cmd.Env = append(os.Args[:2:2], "child", "5"), append(os.Environ(), "SYSTEM_TEST_JOB=getppid", "SYSTEM_TEST_N=70")
+		if err := cmd.Run(); err != nil {
+			panic(err)
+		}
 	case "compat-errors": // failing calls of close through the 32-bit entry, after a line of input
 		_, _ = fmt.Scanln()
 		n, _ := strconv.Atoi(os.Getenv("SYSTEM_TEST_N"))

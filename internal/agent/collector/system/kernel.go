@@ -43,6 +43,7 @@ type kernelSide struct {
 	changes  []changeRing // has one element
 
 	wholeCgroups attribution.Table
+	programs     attribution.Table // the names of programs that are not the names of their processes, by process
 	callErrors   *ebpf.Map
 }
 

@@ -169,6 +169,7 @@ func (k *kernelSide) share() error {
 		return err
 	}
 	k.controls[0].TimingSince = timingOff
+	k.programs = k.object.Map("program_names")
 	k.wholeCgroups, k.callErrors = k.object.Map("whole_cgroups"), k.object.Map("call_errors")
 	for i := range k.cpus {
 		k.cpus[i].FirstRow, k.cpus[i].PID, k.cpus[i].Task = uint32(i*k.slots), pidUnknown, 0

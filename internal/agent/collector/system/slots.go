@@ -11,6 +11,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/sampling"
 	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/teelabel"
+	"github.com/teescope/teescope/internal/lib/watch"
 )
 
 // Sizes of maps in the kernel.
@@ -93,6 +94,7 @@ type slots struct {
 	*attribution.Groups[*slot, counts]
 	kernel   *kernelSide
 	sampler  *sampler
+	loaders  bool                            // a group of programs with the name of a loader is new
 	variance [sampledKinds]sampling.Variance // error of the estimated number of events of all workloads
 }
 
@@ -142,6 +144,7 @@ func (s *slots) adopted(g attribution.Group[counts], r *attribution.Record) *slo
 		// From now on all programs of the cgroup share one slot. If the map is full, they use more slots.
 		_ = s.kernel.wholeCgroups.Update(r.Cgroup, uint8(1), ebpf.UpdateAny)
 	}
+	s.loaders = s.loaders || g.Identity.Kind == workload.Program && watch.MayBeLoader(r.Program())
 	return s.estimated(&slot{Group: g})
 }
 

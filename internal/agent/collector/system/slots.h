@@ -9,6 +9,7 @@
 #include "system.h"
 #include "group.h"
 #include "lost.h"
+#include "program.h"
 
 const volatile u32 slots = 1; /* rows of one CPU */
 const volatile u32 cpus_possible = 1;
@@ -130,7 +131,7 @@ static __noinline u32 assign(struct task_struct *leader)
 
 		key.cgroup = BPF_CORE_READ(node, id);
 		if (!bpf_map_lookup_elem(&whole_cgroups, &key.cgroup))
-			bpf_probe_read_kernel_str(key.comm, sizeof(key.comm), &leader->comm);
+			read_program(leader, (struct program_name *)key.comm);
 		slot = find_group(&key, node, leader);
 		if (slot == NO_GROUP) {
 			lost(LOST_GROUPS);

@@ -59,7 +59,7 @@ type Collector struct {
 func New(o Options) *Collector {
 	return &Collector{
 		opts: o, families: newFamilies(), probes: probe.NewFamilies(""), sampled: make(chan struct{}),
-		watcher: watcher{rules: o.Watch, proc: hostfs.At(o.Proc), names: cgroup.Naming(o.Cgroup)}, members: members{proc: hostfs.At(o.Proc), detector: o.Detector},
+		watcher: watcher{rules: o.Watch, proc: hostfs.At(o.Proc), names: cgroup.Naming(o.Cgroup), reads: o.Reads}, members: members{proc: hostfs.At(o.Proc), detector: o.Detector},
 		overhead: newOverhead(o), busiest: busiest{proc: hostfs.At(o.Proc), clock: sinceBoot},
 	}
 }
@@ -190,6 +190,9 @@ func (c *Collector) refresh() error {
 	c.kernel.followCPUs()
 	c.overhead.govern(c.slots, c.last)
 	c.slots.trackMainProcesses(hostfs.At(c.opts.Proc), c.opts.Reads)
+	if err := c.slots.nameLoaders(hostfs.At(c.opts.Proc), c.opts.Reads); err != nil {
+		return err
+	}
 	return c.watcher.scan(c.slots, c.opts.Log)
 }
 

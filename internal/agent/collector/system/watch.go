@@ -10,6 +10,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/attribution"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
@@ -19,6 +20,7 @@ type watcher struct {
 	rules []watch.Rule
 	proc  hostfs.Root // /proc
 	names cgroup.Hierarchy
+	reads *reader.Pool
 	full  bool // the warning about the limit was logged
 	unmatched
 }
@@ -78,7 +80,7 @@ func (w *watcher) scan(s *slots, log *slog.Logger) error {
 		if sl := s.Get(uint32(now)); !ok || now < slotFirst || sl != nil && sl.watched != nil {
 			continue
 		}
-		p, ok := watch.Look(w.proc, w.names, pid)
+		p, ok := watch.Look(w.proc, w.names, w.reads, pid)
 		if !ok || !w.note(w.rules, p) {
 			continue
 		}

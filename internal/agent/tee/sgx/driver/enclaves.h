@@ -6,6 +6,7 @@
 #include "sgx.h"
 #include "group.h"
 #include "lost.h"
+#include "program.h"
 #include "sgx_driver.h"
 
 /* Addresses of the driver's variables, 0 if unknown. */
@@ -174,7 +175,7 @@ static __noinline u32 group_of_task(struct task_struct *leader)
 	struct group_key key = {.cgroup = BPF_CORE_READ(node, id)};
 	u32 group;
 
-	bpf_probe_read_kernel_str(key.comm, sizeof(key.comm), &leader->comm);
+	read_program(leader, (struct program_name *)key.comm);
 	group = find_group(&key, node, leader);
 	if (group != NO_GROUP)
 		return group;

@@ -65,14 +65,14 @@ func (h Processes) Program(tgid uint32) (Program, error) {
 // Identify returns the identity of a process's workload. It is empty if it cannot be read because the process has
 // ended.
 func (h Processes) Identify(tgid uint32) workload.Identity {
-	comm, _ := h.Of(tgid).Comm()
+	comm, _ := watch.Program(h.Proc, h.Reads, int(tgid))
 	group, _ := h.Of(tgid).Cgroup(h.names.Controller())
 	return workload.Identify(cgroup.Names(group), comm)
 }
 
 // Matches reports whether one of the rules names a process.
 func (h Processes) Matches(rules []watch.Rule, tgid uint32) bool {
-	is, ok := watch.Look(h.Proc, h.names, int(tgid))
+	is, ok := watch.Look(h.Proc, h.names, h.Reads, int(tgid))
 	return ok && watch.Matches(rules, is)
 }
 

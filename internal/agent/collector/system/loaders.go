@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/teescope/teescope/internal/agent/attribution"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
+	"github.com/teescope/teescope/internal/lib/watch"
+)
+
+// maxLoaders is how many processes with the name of a loader one pass looks at.
+const maxLoaders = 256
+
+// nameLoaders names loaders of Gramine that started before the programs were attached, after their applications. The
+// kernel side reads the arguments only of the process that runs, so it gave them the slot of all programs named
+// "loader". It gives them a new one at their next event.
+func (s *slots) nameLoaders(proc hostfs.Root, reads *reader.Pool) error {
+	if !s.loaders {
+		return nil
+	}
+	pids, err := proc.Processes()
+	if err != nil {
+		return fmt.Errorf("listing loaders: %w", err)
+	}
+	s.loaders = false
+	seen := 0
+	for _, pid := range pids {
+		at, ok := s.kernel.slotOf(pid)
+		if !ok || at < slotFirst || !watch.MayBeLoader(s.kernel.groups.Records[at].Program()) {
+			continue
+		}
+		if seen++; seen > maxLoaders {
+			break
+		}
+		name, err := watch.Application(proc, reads, pid)
+		switch {
+		case errors.Is(err, reader.ErrNotReady):
+			s.loaders = true // again when processes may be read
+			return nil
+		case name == "":
+			continue
+		}
+		var program attribution.Program
+		copy(program.Name[:len(program.Name)-1], name)
+		if err := s.kernel.programs.Update(uint32(pid), program, ebpf.UpdateAny); err != nil {
+			return fmt.Errorf("naming the program of process %d: %w", pid, err)
+		}
+		s.kernel.moveProcess(pid, at, slotUnknown)
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/teescope/teescope/internal/lib/watch"
+)
+
+// loader returns a command that has the name and the arguments of Gramine's loader.
+func loader(t *testing.T, what, n string, args ...string) *exec.Cmd {
+	t.Helper()
+	path := program(t, "loader")
+	exe := filepath.Join(filepath.Dir(path), "loader")
+	run(t, exec.Command("mv", path, exe))
+	cmd := job(exe, what, n)
+	cmd.Args = append([]string{exe, filepath.Join(filepath.Dir(path), "libpal.so")}, args...)
+	return cmd
+}
+
+// All processes of Gramine are its loader. Each counts into the workload of its application, and so does a process that
+// the application creates.
+func TestLoadersAreNamedAfterTheirApplications(t *testing.T) {
+	app := func(name string) string { return unique(name)[:min(15, len(unique(name)))] }
+	early := converse(t, loader(t, "on-line", "", "init", "./"+app("early"), "--save", ""))
+	rule, err := watch.Parse("comm=" + app("early"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, Options{Watch: []watch.Rule{rule}})
+	scrape(t, c) // finds loaders that started before
+	scrape(t, c) // finds their new slots, and watches
+	before := scrape(t, c)
+	run(t, loader(t, "getppid", "1000", "init", "/opt/apps/"+app("first")))
+	run(t, loader(t, "getppid", "20", "init", app("second")))
+	run(t, loader(t, "child", "", "init", app("parent")))
+	run(t, loader(t, "getppid", "3", "init", strings.Repeat("a/", 100)+app("long")))
+	early.say("300")
+	after := scrape(t, c)
+	for name, want := range map[string]float64{
+		app("first"): 1000, app("second"): 20, app("parent"): 70, app("early"): 300, "loader": 3, app("long"): 0,
+	} {
+		labels := []string{"workload", name, "syscall", "getppid"}
+		if got := sum(after, "teescope_syscalls_total", labels...) - sum(before, "teescope_syscalls_total", labels...); got != want {
+			t.Errorf("%s made %v calls, want %v", name, got, want)
+		}
+	}
+	pid := strconv.Itoa(early.cmd.Process.Pid)
+	labels := []string{"workload", app("early"), "pid", pid, "syscall", "getppid"}
+	if got := sum(after, "teescope_process_syscalls_total", labels...) - sum(before, "teescope_process_syscalls_total", labels...); got != 300 {
+		t.Errorf("the watched loader made %v calls, want 300", got)
+	}
+}
