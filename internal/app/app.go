@@ -199,7 +199,7 @@ func (p *program) analyse(db *prom.Server) error {
 		return fmt.Errorf("analysis.thresholds: %w", err)
 	}
 	a := findings.New(findings.Options{
-		Source: db.Source().While(p.status.Stores), Name: p.host, Rules: rules.All(), Overrides: overrides, Interval: c.Analysis.Interval, Window: c.Analysis.Window,
+		Source: db.Source().While(p.status.Stores), Name: p.host, Rules: rules.All(), Limiter: rules.Limits(), Overrides: overrides, Interval: c.Analysis.Interval, Window: c.Analysis.Window,
 		Scrape: c.Interval, Keep: db, File: filepath.Join(c.DataDir, "findings.json"),
 		SilenceFile: filepath.Join(c.DataDir, "silences.json"), Tell: sendFindings(p.hub),
 		Log: p.Log.With("part", "analysis"),

@@ -44,7 +44,7 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 	ctx, cancel := context.WithTimeoutCause(ctx, a.Timeout, fmt.Errorf("not finished within %s (--timeout)", a.Timeout))
 	defer cancel()
 	fail := func(err error) (engine.Result, func(int) render.Report, error) { return engine.Result{}, nil, err }
-	options := engine.Options{Window: a.Window, At: a.At, Workload: a.Workload, Timeout: a.Timeout}
+	options := engine.Options{Window: a.Window, At: a.At, Workload: a.Workload, Timeout: a.Timeout, Limiter: rules.Limits()}
 	var source query.Source
 	name, warnings := a.File, func() []string { return nil }
 	if a.File != "" {

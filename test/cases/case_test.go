@@ -52,7 +52,9 @@ type testCase struct {
 	Input    []series `yaml:"input_series"`
 	Want     want     `yaml:"want"`
 	Also     []string `yaml:"also"` // rules that may find their cause too
-	Not      []string `yaml:"not"`  // rules that must not find anything, not even info
+	// Limit is what limits a workload, in the cases of limits.
+	Limit *limitWanted `yaml:"limit"`
+	Not   []string     `yaml:"not"` // rules that must not find anything, not even info
 
 	file string
 	rule string

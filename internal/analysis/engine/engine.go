@@ -29,6 +29,8 @@ type Options struct {
 	// Open returns the severity of the open finding of a rule at a workload, or nothing. An open finding is judged by 0.8 of
 	// the thresholds. Without this function nothing is open. It is called concurrently.
 	Open func(rule, workload, instance string) analysis.Severity
+	// Limiter states what limits each workload. Without it nothing is stated.
+	Limiter *Limiter
 	// Around runs a part of an evaluation in a goroutine of its own. It may measure it, and calls it by default.
 	Around func(func())
 }
@@ -74,6 +76,10 @@ type Result struct {
 	Checked   []string           `json:"checked"`   // rules that judged at least one workload
 	Skipped   []Skip             `json:"skipped"`   // rules that judged none
 
+	// Limits has what limits each workload, those with the most CPU time first on each machine. LimitsLeftOut is the number of
+	// workloads beyond the bound.
+	Limits        []analysis.Limit `json:"-"`
+	LimitsLeftOut int              `json:"-"`
 	// AtOnce has the IDs of the findings that one look proves: an event, or a new workload, which is judged with less
 	// confidence.
 	AtOnce map[string]bool `json:"-"`

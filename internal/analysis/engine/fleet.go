@@ -59,6 +59,8 @@ type part struct {
 	window    time.Duration // over which its workloads were judged
 	known     known
 	problems  []query.Problem
+	limits    []analysis.Limit
+	unstated  int // workloads without a limit
 }
 
 // evaluate judges each machine by itself. Nothing about one machine depends on another.
@@ -133,10 +135,12 @@ func (q *inquiry) judgeMachine(rules []Rule) part {
 	targets, gaps := seen.targets(q)
 	judged := judgeAll(q, seen, rules, targets)
 	drafts := present(q, seen, judged.drafts, rules)
-	early, fresh := seen.youngOf(q).judge(q, rules)
+	early, fresh, youngLimits := seen.youngOf(q).judge(q, rules)
+	limits, unstated := q.limitsOf(seen, targets, slices.DeleteFunc(slices.Clone(gaps), func(t query.Target) bool { return fresh[t] > 0 }), drafts)
 	drafts = append(drafts, early...)
 	q.judged(fresh)
 	one := part{
+		limits: append(limits, youngLimits...), unstated: unstated,
 		drafts: settle(drafts), checked: judged.checked, skipped: judged.skipped, workloads: len(judged.workloads) + len(fresh), window: q.Window,
 		known: known{
 			blind: seen.blind != "", rules: make(map[string]bool), targets: make(map[query.Target]bool),
@@ -170,6 +174,8 @@ type gathering struct {
 	shortest time.Duration
 	judged   int // workloads
 	sources  []Machine
+	limits   []analysis.Limit
+	unstated int // workloads without a limit
 	known    map[string]known
 	others   known
 	late     []string // machines that were not judged in time
@@ -192,6 +198,9 @@ func newGathering(q *inquiry, machines int) *gathering {
 
 func (g *gathering) add(one part, instances []string) {
 	g.drafts = append(g.drafts, one.drafts...)
+	stated := min(len(one.limits), g.MaxFindings-len(g.limits))
+	g.limits = append(g.limits, one.limits[:stated]...)
+	g.unstated += one.unstated + len(one.limits) - stated
 	for _, rule := range one.checked {
 		g.checked[rule] = true
 	}
@@ -306,7 +315,7 @@ func (g *gathering) result(rules []Rule) Result {
 	r := Result{
 		At: g.At, Window: g.Window, Findings: make([]analysis.Finding, 0, len(g.drafts)), Problems: g.problems, Workloads: g.judged,
 		Checked: []string{}, Skipped: []Skip{}, Machines: g.sources, known: g.known, others: g.others,
-		AtOnce: make(map[string]bool),
+		AtOnce: make(map[string]bool), Limits: g.limits, LimitsLeftOut: g.unstated,
 	}
 	if !g.whole {
 		r.Window = g.shortest

@@ -110,7 +110,7 @@ func (s scene) youngOf(q *inquiry) young {
 
 // judge judges the new workloads over their shorter windows. What it finds is at most low and possible: a program that
 // starts does other work than later.
-func (y young) judge(q *inquiry, rules []Rule) (drafts []draft, judged map[query.Target]time.Duration) {
+func (y young) judge(q *inquiry, rules []Rule) (drafts []draft, judged map[query.Target]time.Duration, limits []analysis.Limit) {
 	judged = make(map[query.Target]time.Duration)
 	for window, targets := range y {
 		early := q.over(window)
@@ -123,6 +123,8 @@ func (y young) judge(q *inquiry, rules []Rule) (drafts []draft, judged map[query
 		for t := range j.workloads {
 			judged[t] = window
 		}
+		stated, _ := early.limitsOf(s, targets, nil, j.drafts)
+		limits = append(limits, stated...)
 		for _, d := range j.drafts {
 			if d.Severity == analysis.Info {
 				continue
@@ -132,7 +134,7 @@ func (y young) judge(q *inquiry, rules []Rule) (drafts []draft, judged map[query
 			drafts = append(drafts, d)
 		}
 	}
-	return drafts, judged
+	return drafts, judged, limits
 }
 
 // judged drops the problems that these workloads are new: they were judged over a shorter window.

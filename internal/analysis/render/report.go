@@ -32,13 +32,16 @@ type Report struct {
 	Window    float64            `json:"window_seconds"`
 	Workloads int                `json:"workloads"` // that were judged
 	Findings  []analysis.Finding `json:"findings"`  // by descending weight
-	LeftOut   int                `json:"left_out"`  // further findings that are not listed
-	Muted     int                `json:"muted"`     // findings that a silence hides; they are listed only on request
-	Problems  []query.Problem    `json:"problems"`  // what could not be judged
-	Checked   []string           `json:"checked"`   // rules that judged at least one workload
-	Skipped   []engine.Skip      `json:"skipped"`   // rules that judged none
-	Warnings  []string           `json:"warnings"`  // of the source
-	Windows   []Box              `json:"windows,omitempty"`
+	// Limits has what limits each workload, also without a finding: the busiest first on each machine.
+	Limits        []analysis.Limit `json:"limits"`
+	LimitsLeftOut int              `json:"limits_left_out"` // further workloads
+	LeftOut       int              `json:"left_out"`        // further findings that are not listed
+	Muted         int              `json:"muted"`           // findings that a silence hides; they are listed only on request
+	Problems      []query.Problem  `json:"problems"`        // what could not be judged
+	Checked       []string         `json:"checked"`         // rules that judged at least one workload
+	Skipped       []engine.Skip    `json:"skipped"`         // rules that judged none
+	Warnings      []string         `json:"warnings"`        // of the source
+	Windows       []Box            `json:"windows,omitempty"`
 }
 
 // New makes a report with at most this many findings; 0 means all.
@@ -50,6 +53,10 @@ func New(source string, r engine.Result, most int, warnings []string) Report {
 	if most > 0 && len(report.Findings) > most {
 		report.LeftOut = len(report.Findings) - most
 		report.Findings = report.Findings[:most]
+	}
+	report.Limits, report.LimitsLeftOut = orEmpty(slices.Clone(r.Limits)), r.LimitsLeftOut
+	for i := range report.Limits {
+		report.Limits[i].Evidence = numbers(report.Limits[i].Evidence)
 	}
 	// An empty list is [] in JSON, not null.
 	report.Findings = orEmpty(report.Findings)

@@ -88,6 +88,7 @@ func (r Report) Text(w io.Writer, colour bool) error {
 		t.line()
 		t.prose("", fmt.Sprintf("%s of less weight: --all lists them.", plural(r.LeftOut, "more finding", "more findings")))
 	}
+	t.limits(r)
 	t.windows(r)
 	t.notJudged(r)
 	return t.Flush()

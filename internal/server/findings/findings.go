@@ -46,6 +46,8 @@ type Options struct {
 	Source query.Source
 	Name   string // the name of the source in reports
 	Rules  []engine.Rule
+	// Limiter states what limits each workload. It may be nil.
+	Limiter *engine.Limiter
 	// Overrides replace thresholds of the rules.
 	Overrides []engine.Override
 	Interval  time.Duration // between the starts of two analyses
@@ -143,7 +145,7 @@ func (a *Analyst) Run(ctx context.Context) error {
 // evaluate evaluates all rules over the window that ends at a time. open has the severities of open findings by ID.
 func (a *Analyst) evaluate(ctx context.Context, at time.Time, limit time.Duration, open map[string]analysis.Severity) (engine.Result, error) {
 	return engine.Evaluate(ctx, a.opts.Source, a.opts.Rules, engine.Options{
-		Window: a.opts.Window, At: at, Timeout: limit, Around: a.metered, Overrides: a.opts.Overrides,
+		Window: a.opts.Window, At: at, Timeout: limit, Around: a.metered, Overrides: a.opts.Overrides, Limiter: a.opts.Limiter,
 		Open: func(rule, workload, instance string) analysis.Severity {
 			if len(open) == 0 {
 				return ""

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/query"
+)
+
+// A Limiter states what limits each workload. It reads signals as a rule does.
+type Limiter struct {
+	Signals []Signal
+	// State looks at one workload. found has the rules that found a cause at it.
+	State func(w Workload, found []string) Statement
+}
+
+// A Statement is what a [Limiter] says about one workload.
+type Statement struct {
+	Limit    analysis.LimitKind
+	Because  string
+	Evidence []string // signals, as in [Verdict]
+}
+
+// mostLimits is the number of workloads of a machine whose limit is stated: those that use the most CPU time.
+const mostLimits = 64
+
+// rule returns a rule that has the limiter's signals. It finds nothing.
+func (l *Limiter) rule() Rule { return Rule{Name: "limits", Signals: l.Signals} }
+
+// limitsOf states the limits of workloads, and of those that could not be judged. It returns how many are left out.
+func (q *inquiry) limitsOf(s scene, judged, gaps []query.Target, found []draft) (limits []analysis.Limit, leftOut int) {
+	if q.Limiter == nil {
+		return nil, 0
+	}
+	rule := q.Limiter.rule()
+	for _, signal := range rule.Signals {
+		if expr := s.expr(signal.Query); !s.asked(expr) {
+			a := q.instant(expr)
+			if a.kind == query.Failed || a.kind == query.Bounded {
+				q.note(query.Problem{Kind: a.kind, Query: expr, Error: a.err.Error(), Rules: []string{rule.Name}})
+			}
+			a.frequent = q.memo.asksFrequent(expr)
+			s.answers[expr] = a
+		}
+	}
+	gap := make(map[query.Target]bool, len(gaps))
+	for _, t := range gaps {
+		gap[t] = true
+	}
+	all := slices.DeleteFunc(slices.Concat(judged, gaps), func(t query.Target) bool { return t.Workload == "" })
+	slices.SortStableFunc(all, func(a, b query.Target) int { return cmp.Compare(s.cores(b), s.cores(a)) })
+	leftOut = max(0, len(all)-mostLimits)
+	for _, t := range all[:len(all)-leftOut] {
+		one := analysis.Limit{Workload: t.Workload, Instance: t.Instance, Window: s.Window.Seconds(), Evidence: []analysis.Evidence{}}
+		if gap[t] {
+			one.Limit, one.Because = analysis.LimitUnknown, cmp.Or(s.absence(t), "only a part of the workloads is judged")
+			limits = append(limits, one)
+			continue
+		}
+		limits = append(limits, q.limitOf(s, rule, t, one, found))
+	}
+	return limits, leftOut
+}
+
+func (s scene) asked(expr string) bool {
+	_, asked := s.answers[expr]
+	return asked
+}
+
+// cores is the CPU time of a workload, or -1 if it was not measured.
+func (s scene) cores(t query.Target) float64 {
+	if c := s.load(t).Cores; !math.IsNaN(c) {
+		return c
+	}
+	return -1
+}
+
+// limitOf completes the limit of one workload.
+func (q *inquiry) limitOf(s scene, rule Rule, t query.Target, one analysis.Limit, found []draft) analysis.Limit {
+	var rules []string
+	for _, d := range found {
+		if d.Workload == t.Workload && d.Instance == t.Instance {
+			rules = append(rules, d.Rule)
+		}
+	}
+	w, _ := s.view(rule, t)
+	stated, err := s.state(q.Limiter, rule, w, rules)
+	if err == nil {
+		one.Limit, one.Because = stated.Limit, stated.Because
+		for _, name := range stated.Evidence {
+			var shown *analysis.Evidence
+			if shown, err = s.evidence(rule, w, name); err != nil {
+				break
+			}
+			if shown != nil {
+				one.Evidence = append(one.Evidence, *shown)
+			}
+		}
+	}
+	if err != nil {
+		q.note(query.Problem{Kind: query.Broken, Workload: t.Workload, Instance: t.Instance, Error: "what limits it: " + err.Error()})
+		one.Limit, one.Because, one.Evidence = analysis.LimitUnknown, "it could not be judged", []analysis.Evidence{}
+	}
+	return one
+}
+
+// state asks the limiter. Where events were sampled, it must say the same at both ends of their 95 % intervals.
+func (s scene) state(l *Limiter, rule Rule, w Workload, found []string) (stated Statement, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("it panicked: %v", r)
+		}
+	}()
+	stated = l.State(w, found)
+	if len(s.rate) == 0 {
+		return stated, nil
+	}
+	for _, end := range []float64{-1, 1} {
+		shifted, sampled := s.shift(rule, w, end)
+		if !sampled {
+			break
+		}
+		if other := l.State(shifted, found); other.Limit != stated.Limit {
+			return Statement{Limit: analysis.LimitUnknown, Because: inaccurate, Evidence: stated.Evidence}, nil
+		}
+	}
+	return stated, nil
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analysis
+
+// LimitKind is what limits the throughput of a workload.
+type LimitKind string
+
+// The kinds of limits.
+const (
+	LimitCPU      LimitKind = "cpu"      // its busiest thread, all its threads, or the CPUs that it may use
+	LimitQuota    LimitKind = "quota"    // the CPU quota of its container stops it
+	LimitMemory   LimitKind = "memory"   // its tasks wait for memory
+	LimitDisk     LimitKind = "disk"     // its tasks wait for disks
+	LimitEPC      LimitKind = "epc"      // its threads wait for evicted enclave pages
+	LimitBoundary LimitKind = "boundary" // exits from the enclave take much of the time of a busy thread
+	LimitLocks    LimitKind = "locks"    // its threads wait for each other
+	LimitNetwork  LimitKind = "network"  // segments or connections are lost
+	LimitClients  LimitKind = "clients"  // it waits for clients, or for servers that it asks
+	LimitIdle     LimitKind = "idle"     // it hardly runs, and nothing tells what it waits for
+	LimitUnknown  LimitKind = "unknown"  // it cannot be told
+)
+
+// A Limit states what limits one workload over one window, also when nothing is wrong.
+type Limit struct {
+	Workload string     `json:"workload"`
+	Instance string     `json:"instance,omitempty"`
+	Limit    LimitKind  `json:"limit"`
+	Because  string     `json:"because"` // one sentence with figures; why it cannot be told, where it is unknown
+	Window   float64    `json:"window_seconds"`
+	Evidence []Evidence `json:"evidence"` // the strongest first; empty where nothing was measured
+}

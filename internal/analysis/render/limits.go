@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/teescope/teescope/internal/analysis"
+)
+
+// mostLimits bounds the workloads in the table of limits. JSON has all.
+const mostLimits = 10
+
+// limitNames are the limits as people read them.
+var limitNames = map[analysis.LimitKind]string{
+	analysis.LimitCPU: "CPU", analysis.LimitQuota: "CPU quota", analysis.LimitMemory: "memory", analysis.LimitDisk: "disk",
+	analysis.LimitEPC: "EPC paging", analysis.LimitBoundary: "enclave boundary", analysis.LimitLocks: "locks", analysis.LimitNetwork: "network",
+	analysis.LimitClients: "clients", analysis.LimitIdle: "idle", analysis.LimitUnknown: "not known",
+}
+
+const limitsTitle = "What limits each workload"
+
+// shownLimits returns the first limits, and how many there are beyond them.
+func (r Report) shownLimits() (shown []analysis.Limit, more int) {
+	n := min(len(r.Limits), mostLimits)
+	return r.Limits[:n], len(r.Limits) - n + r.LimitsLeftOut
+}
+
+// limitReason returns the reason of a limit, and its first figure with the number of samples.
+func limitReason(l analysis.Limit) string {
+	if len(l.Evidence) == 0 {
+		return l.Because
+	}
+	return l.Because + " (" + l.Evidence[0].Name + " " + figure(l.Evidence[0]) + ")"
+}
+
+func limitSubject(l analysis.Limit) string {
+	return subject(analysis.Finding{Workload: l.Workload, Instance: l.Instance})
+}
+
+func (t terminal) limits(r Report) {
+	shown, more := r.shownLimits()
+	if len(shown) == 0 {
+		return
+	}
+	t.line()
+	t.line(t.paint(bold, limitsTitle))
+	width := func(text func(analysis.Limit) string) int {
+		return min(30, utf8.RuneCountInString(text(slices.MaxFunc(shown, func(a, b analysis.Limit) int {
+			return utf8.RuneCountInString(text(a)) - utf8.RuneCountInString(text(b))
+		}))))
+	}
+	name := func(l analysis.Limit) string { return limitNames[l.Limit] }
+	for _, l := range shown {
+		t.prose(fmt.Sprintf("%-*s  %-*s  ", width(limitSubject), limitSubject(l), width(name), name(l)), limitReason(l))
+	}
+	if more > 0 {
+		t.prose("", fmt.Sprintf("%s: --format json lists them.", plural(more, "more workload", "more workloads")))
+	}
+}
+
+func (r Report) markdownLimits(w io.Writer) {
+	shown, more := r.shownLimits()
+	if len(shown) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n### %s\n\n| workload | limit | because |\n|---|---|---|\n", limitsTitle)
+	for _, l := range shown {
+		fmt.Fprintf(w, "| %s | %s | %s |\n", markdown(limitSubject(l)), limitNames[l.Limit], markdown(limitReason(l)))
+	}
+	if more > 0 {
+		fmt.Fprintf(w, "\n%s.\n", plural(more, "more workload", "more workloads"))
+	}
+}
