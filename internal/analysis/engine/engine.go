@@ -76,7 +76,7 @@ type Result struct {
 	Checked   []string           `json:"checked"`   // rules that judged at least one workload
 	Skipped   []Skip             `json:"skipped"`   // rules that judged none
 
-	// Limits has what limits each workload, those with the most CPU time first on each machine. LimitsLeftOut is the number of
+	// Limits has what limits each workload, those with the most CPU time first. LimitsLeftOut is the number of
 	// workloads beyond the bound.
 	Limits        []analysis.Limit `json:"-"`
 	LimitsLeftOut int              `json:"-"`

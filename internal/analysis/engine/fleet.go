@@ -59,7 +59,7 @@ type part struct {
 	window    time.Duration // over which its workloads were judged
 	known     known
 	problems  []query.Problem
-	limits    []analysis.Limit
+	limits    []statedLimit
 	unstated  int // workloads without a limit
 }
 
@@ -174,7 +174,7 @@ type gathering struct {
 	shortest time.Duration
 	judged   int // workloads
 	sources  []Machine
-	limits   []analysis.Limit
+	limits   []statedLimit
 	unstated int // workloads without a limit
 	known    map[string]known
 	others   known
@@ -198,9 +198,11 @@ func newGathering(q *inquiry, machines int) *gathering {
 
 func (g *gathering) add(one part, instances []string) {
 	g.drafts = append(g.drafts, one.drafts...)
-	stated := min(len(one.limits), g.MaxFindings-len(g.limits))
-	g.limits = append(g.limits, one.limits[:stated]...)
-	g.unstated += one.unstated + len(one.limits) - stated
+	g.limits = append(g.limits, one.limits...)
+	g.unstated += one.unstated
+	if len(g.limits) > 2*mostLimitsOfAll {
+		g.keepLimits(mostLimitsOfAll)
+	}
 	for _, rule := range one.checked {
 		g.checked[rule] = true
 	}
@@ -315,8 +317,9 @@ func (g *gathering) result(rules []Rule) Result {
 	r := Result{
 		At: g.At, Window: g.Window, Findings: make([]analysis.Finding, 0, len(g.drafts)), Problems: g.problems, Workloads: g.judged,
 		Checked: []string{}, Skipped: []Skip{}, Machines: g.sources, known: g.known, others: g.others,
-		AtOnce: make(map[string]bool), Limits: g.limits, LimitsLeftOut: g.unstated,
+		AtOnce: make(map[string]bool), Limits: g.stated(),
 	}
+	r.LimitsLeftOut = g.unstated
 	if !g.whole {
 		r.Window = g.shortest
 	}

@@ -26,14 +26,24 @@ type Statement struct {
 	Evidence []string // signals, as in [Verdict]
 }
 
-// mostLimits is the number of workloads of a machine whose limit is stated: those that use the most CPU time.
-const mostLimits = 64
+const (
+	// mostLimits is the number of workloads of a machine whose limit is stated: those that use the most CPU time.
+	mostLimits = 64
+	// mostLimitsOfAll is the same for all machines together. A report with as many has about 400 kB.
+	mostLimitsOfAll = 256
+)
+
+// A statedLimit is a limit with the CPU time of the workload, or -1 if it was not measured.
+type statedLimit struct {
+	analysis.Limit
+	cores float64
+}
 
 // rule returns a rule that has the limiter's signals. It finds nothing.
 func (l *Limiter) rule() Rule { return Rule{Name: "limits", Signals: l.Signals} }
 
 // limitsOf states the limits of workloads, and of those that could not be judged. It returns how many are left out.
-func (q *inquiry) limitsOf(s scene, judged, gaps []query.Target, found []draft) (limits []analysis.Limit, leftOut int) {
+func (q *inquiry) limitsOf(s scene, judged, gaps []query.Target, found []draft) (limits []statedLimit, leftOut int) {
 	if q.Limiter == nil {
 		return nil, 0
 	}
@@ -59,10 +69,10 @@ func (q *inquiry) limitsOf(s scene, judged, gaps []query.Target, found []draft) 
 		one := analysis.Limit{Workload: t.Workload, Instance: t.Instance, Window: s.Window.Seconds(), Evidence: []analysis.Evidence{}}
 		if gap[t] {
 			one.Limit, one.Because = analysis.LimitUnknown, cmp.Or(s.absence(t), "only a part of the workloads is judged")
-			limits = append(limits, one)
-			continue
+		} else {
+			one = q.limitOf(s, rule, t, one, found)
 		}
-		limits = append(limits, q.limitOf(s, rule, t, one, found))
+		limits = append(limits, statedLimit{one, s.cores(t)})
 	}
 	return limits, leftOut
 }
@@ -130,4 +140,26 @@ func (s scene) state(l *Limiter, rule Rule, w Workload, found []string) (stated 
 		}
 	}
 	return stated, nil
+}
+
+// keepLimits keeps the limits of the workloads with the most CPU time.
+func (g *gathering) keepLimits(most int) {
+	slices.SortStableFunc(g.limits, func(a, b statedLimit) int {
+		return cmp.Or(cmp.Compare(b.cores, a.cores), cmp.Compare(a.Workload, b.Workload), cmp.Compare(a.Instance, b.Instance))
+	})
+	if more := len(g.limits) - most; more > 0 {
+		g.unstated += more
+		clear(g.limits[most:])
+		g.limits = g.limits[:most]
+	}
+}
+
+// stated returns what limits each workload, at most [mostLimitsOfAll].
+func (g *gathering) stated() []analysis.Limit {
+	g.keepLimits(mostLimitsOfAll)
+	all := make([]analysis.Limit, len(g.limits))
+	for i, l := range g.limits {
+		all[i] = l.Limit
+	}
+	return all
 }

@@ -110,7 +110,7 @@ func (s scene) youngOf(q *inquiry) young {
 
 // judge judges the new workloads over their shorter windows. What it finds is at most low and possible: a program that
 // starts does other work than later.
-func (y young) judge(q *inquiry, rules []Rule) (drafts []draft, judged map[query.Target]time.Duration, limits []analysis.Limit) {
+func (y young) judge(q *inquiry, rules []Rule) (drafts []draft, judged map[query.Target]time.Duration, limits []statedLimit) {
 	judged = make(map[query.Target]time.Duration)
 	for window, targets := range y {
 		early := q.over(window)

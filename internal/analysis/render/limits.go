@@ -14,6 +14,9 @@ import (
 // mostLimits bounds the workloads in the table of limits. JSON has all.
 const mostLimits = 10
 
+// widest is the widest name in the table, in characters. A longer one has a line of its own.
+const widest = 24
+
 // limitNames are the limits as people read them.
 var limitNames = map[analysis.LimitKind]string{
 	analysis.LimitCPU: "CPU", analysis.LimitQuota: "CPU quota", analysis.LimitMemory: "memory", analysis.LimitDisk: "disk",
@@ -49,13 +52,18 @@ func (t terminal) limits(r Report) {
 	t.line()
 	t.line(t.paint(bold, limitsTitle))
 	width := func(text func(analysis.Limit) string) int {
-		return min(30, utf8.RuneCountInString(text(slices.MaxFunc(shown, func(a, b analysis.Limit) int {
+		return min(widest, utf8.RuneCountInString(text(slices.MaxFunc(shown, func(a, b analysis.Limit) int {
 			return utf8.RuneCountInString(text(a)) - utf8.RuneCountInString(text(b))
 		}))))
 	}
 	name := func(l analysis.Limit) string { return limitNames[l.Limit] }
 	for _, l := range shown {
-		t.prose(fmt.Sprintf("%-*s  %-*s  ", width(limitSubject), limitSubject(l), width(name), name(l)), limitReason(l))
+		who := limitSubject(l)
+		if utf8.RuneCountInString(who) > widest {
+			t.line(who)
+			who = ""
+		}
+		t.prose(fmt.Sprintf("%-*s  %-*s  ", width(limitSubject), who, width(name), name(l)), limitReason(l))
 	}
 	if more > 0 {
 		t.prose("", fmt.Sprintf("%s: --format json lists them.", plural(more, "more workload", "more workloads")))

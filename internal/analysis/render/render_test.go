@@ -95,7 +95,16 @@ func found() engine.Result {
 			{Kind: query.Gap, Workload: "cron", Instance: "node1:9750", Error: "it was there for 20 % of the window"},
 			{Kind: query.Failed, Query: "sum(x)", Error: "no answer within 10s", Rules: []string{"numa-remote"}},
 		},
-		Checked: []string{"chatty-syscall", "epc-thrashing", "memory-pressure"},
+		Limits: []analysis.Limit{
+			{
+				Workload: "redis-server", Instance: "node1:9750", Limit: analysis.LimitCPU, Window: 300,
+				Because:  "its busiest thread, which runs for 97 % of the time",
+				Evidence: []analysis.Evidence{{Name: "busiest", Value: 0.97, Unit: "ratio", N: 60, Query: "max(busiest)"}, {Name: "nan", Value: math.NaN()}},
+			},
+			{Workload: "cron", Instance: "node1:9750", Limit: analysis.LimitUnknown, Window: 300, Because: "samples cover only 20 % of the window"},
+		},
+		LimitsLeftOut: 2,
+		Checked:       []string{"chatty-syscall", "epc-thrashing", "memory-pressure"},
 		Skipped: []engine.Skip{
 			{Rule: "exitless", Reason: "none of its signals is measured"},
 			{Rule: "numa-remote", Reason: "signal remote: no answer within 10s"},
@@ -118,6 +127,10 @@ func hostile() engine.Result {
 			Evidence: []analysis.Evidence{{Name: evil, Value: math.Inf(1), Unit: evil, Query: evil}}, Advice: []string{evil},
 		}},
 		Problems: []query.Problem{{Kind: query.Broken, Workload: evil, Error: evil}},
+		Limits: []analysis.Limit{{
+			Workload: evil, Instance: evil, Limit: analysis.LimitClients, Window: 60, Because: evil,
+			Evidence: []analysis.Evidence{{Name: evil, Value: 1, Unit: evil, Query: evil}},
+		}},
 	}
 }
 

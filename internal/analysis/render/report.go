@@ -32,7 +32,7 @@ type Report struct {
 	Window    float64            `json:"window_seconds"`
 	Workloads int                `json:"workloads"` // that were judged
 	Findings  []analysis.Finding `json:"findings"`  // by descending weight
-	// Limits has what limits each workload, also without a finding: the busiest first on each machine.
+	// Limits has what limits each workload, also without a finding: those with the most CPU time first.
 	Limits        []analysis.Limit `json:"limits"`
 	LimitsLeftOut int              `json:"limits_left_out"` // further workloads
 	LeftOut       int              `json:"left_out"`        // further findings that are not listed

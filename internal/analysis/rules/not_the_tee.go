@@ -26,6 +26,8 @@ const (
 	waitForOthers = 0.30
 	// stolen is the least share of the CPUs that the hypervisor gives to others. Proposed.
 	stolen = 0.10
+	// disksStall is the least share of the time in which all tasks of the container wait for disks. Proposed, as for memory.
+	disksStall = 0.10
 	// epcPaging is the rate of enclave pages loaded back from which the TEE pages as well. Proposed (rule 9 of the
 	// advisor).
 	epcPaging = 1000
@@ -52,6 +54,11 @@ var (
 		Name: "users", Unit: "cores", Help: "CPUs that the largest workloads of the machine use, and teescope itself",
 		Query: "topk by (instance) (4, " + ofUser("") + ") or " + ofUser(`workload=~"teescope.*"`),
 	}
+	latencySignal = engine.Signal{
+		Name: "latency", Unit: "seconds", Help: "mean time of a read or write of each device that is at work",
+		Query: "sum by (instance, device) (rate(node_disk_read_time_seconds_total[$window]) + rate(node_disk_write_time_seconds_total[$window])) / " +
+			"(sum by (instance, device) (rate(node_disk_reads_completed_total[$window]) + rate(node_disk_writes_completed_total[$window])) > 0)",
+	}
 	loadsSignal = engine.Signal{
 		Name: "loads", Query: perSecond("sgx_workload_pages_loaded_back_total"), Unit: "1/s", Help: "enclave pages loaded back",
 	}
@@ -60,24 +67,29 @@ var (
 // Thresholds that the configuration can replace.
 var (
 	othersWait  = engine.Threshold{Name: "wait", Default: waitForOthers, Unit: "ratio", Help: "least share of the time waited for a CPU"}
+	othersDisks = engine.Threshold{Name: "disks", Default: disksStall, Unit: "ratio", Help: "least share of the time in which all tasks of the container wait for disks"}
 	othersSteal = engine.Threshold{Name: "stolen", Default: stolen, Unit: "ratio", Help: "least share of the CPUs that the hypervisor gives to others"}
 )
 
 func notTheTEE() engine.Rule {
 	return engine.Rule{
-		Name: NotTheTEE, Title: "not the TEE: the host lacks memory or CPU time",
-		Thresholds: []engine.Threshold{othersWait, othersSteal},
+		Name: NotTheTEE, Title: "not the TEE: the host lacks memory or CPU time, or disks or networks are slow",
+		Thresholds: []engine.Threshold{othersWait, othersSteal, othersDisks},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, waitSignal, threadsSignal, coresSignal, idleSignal, pressureSignal,
 			ownPressureSignal, majorFaultsSignal, swapSignal, stealSignal, loadsSignal, usersSignal,
+			ownIOSomeSignal, ownIOFullSignal, machineIOSignal, stalledSignal, latencySignal,
+			retransmitsSignal, segmentsSignal, dropsSignal, allNetCallsSignal, ownNetCallsSignal,
 		},
 		Judge: judgeNotTheTEE,
 		NotWhen: []string{
 			"enclave memory itself fills the machine: evicted enclave pages are stored in ordinary memory",
 			"the workload waits for its clients anyway",
+			"the disk is slow because of the enclave itself: protected files write each block again with its hashes",
 		},
 		Sources: []string{
 			"kernel: Documentation/accounting/psi.rst",
+			"Mathis et al., CCR 1997: throughput of TCP with losses",
 			"TEEMon, Middleware 2020, 6.5: faults and switches of the whole host beside those of the process",
 		},
 	}
@@ -88,7 +100,7 @@ func judgeNotTheTEE(w engine.Workload) *engine.Verdict {
 	if !environmentOf(w).protected() {
 		return nil
 	}
-	for _, judge := range []func(engine.Workload) *engine.Verdict{hostReclaim, stolenTime, busyNeighbours} {
+	for _, judge := range []func(engine.Workload) *engine.Verdict{hostReclaim, slowDisks, stolenTime, busyNeighbours, lossyNetwork} {
 		if v := judge(w); v != nil {
 			return v
 		}
@@ -166,6 +178,62 @@ func busyNeighbours(w engine.Workload) *engine.Verdict {
 			"at best a ready thread runs at once, and CPU time limits the workload"),
 		Supersedes: []string{ContextSwitchStorm, ThreadsOverCapacity, AEXStorm},
 	}
+}
+
+// slowDisks returns a verdict if all tasks of the container that have work wait for disks. A wait for memory that was swapped
+// out counts as one for a disk too, and is left out.
+func slowDisks(w engine.Workload) *engine.Verdict {
+	full, measured := w.Value(ownIOFullSignal)
+	memory, known := w.Value(stalledSignal)
+	share := full - memory
+	if !measured || !known || share < w.LeastFor(othersDisks) {
+		return nil
+	}
+	v := &engine.Verdict{
+		Confidence: analysis.Likely,
+		Cause:      fmt.Sprintf("not the TEE: all its tasks that have work wait for disks for %s of the time", percent(share)),
+		Evidence:   []string{ownIOFullSignal.Name, stalledSignal.Name, ownIOSomeSignal.Name, machineIOSignal.Name},
+		Advice: []string{
+			"make it write and flush less often: group commits, append and flush once a second, a larger cache",
+			"use a faster disk, or move others away from it: changing the enclave will not help",
+		},
+		Gain: analysis.Amdahl("its disks", 0, share, "at best no task waits for a disk", "the workload always has work for its tasks"),
+	}
+	devices := w.By(latencySignal, "device")
+	if slowest := largest(devices, slices.Sorted(maps.Keys(devices))...); slowest != "" {
+		v.Cause += fmt.Sprintf("; a read or write of %s, the slowest, takes %s ms", slowest, figure(1000*devices[slowest]))
+		v.Evidence = append(v.Evidence, latencySignal.With("device", slowest))
+	}
+	return v
+}
+
+// lossyNetwork returns a verdict if the network loses segments or connections, and the workload makes most of the calls that
+// wait for networks. What it costs the workload is not known.
+func lossyNetwork(w engine.Workload) *engine.Verdict {
+	own, _ := w.Value(ownNetCallsSignal)
+	all, _ := w.Value(allNetCallsSignal)
+	if own <= 0 || own < w.Least(mostCalls)*all {
+		return nil
+	}
+	again, _ := w.Value(retransmitsSignal)
+	sent, _ := w.Value(segmentsSignal)
+	drops, _ := w.Value(dropsSignal)
+	v := &engine.Verdict{Severity: analysis.Info, Confidence: analysis.Possible}
+	switch {
+	case again >= w.Least(resentLeast) && again >= w.Least(resent)*sent:
+		v.Cause = fmt.Sprintf("not the TEE: %s TCP segments/s are sent again, %s of all that the machine sends", figure(again), percent(again/max(sent, again)))
+		v.Evidence = []string{retransmitsSignal.Name, segmentsSignal.Name}
+		v.Advice = []string{"find where segments are lost: ss -ti shows the connections, and ethtool -S the device"}
+	case drops >= w.Least(dropsLeast):
+		v.Cause = fmt.Sprintf("not the TEE: %s connections/s are dropped because the program does not accept them in time", figure(drops))
+		v.Evidence = []string{dropsSignal.Name}
+		v.Advice = []string{"raise the program's backlog of listen and net.core.somaxconn, or accept in more threads: ss -lt shows the queues"}
+	default:
+		return nil
+	}
+	v.Cause += ", and this workload makes most of the calls that wait for networks"
+	v.Evidence = append(v.Evidence, ownNetCallsSignal.Name, allNetCallsSignal.Name)
+	return v
 }
 
 // ofUser returns the CPU time of workloads as samples of the machine, with the workload in the label user.
