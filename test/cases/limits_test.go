@@ -136,7 +136,7 @@ func TestLimitsWithoutAMetric(t *testing.T) {
 }
 
 // weaker lists case, metric and statement where less is known without the metric and the statement is still true: a busy
-// thread is busy, whatever it does. The metrics of a quota come from one file, so that an agent has all of them or none.
+// thread is busy in any case. The metrics of a quota come from one file, so that an agent has all of them or none.
 var weaker = map[[3]string]bool{
 	{"idle-server", "teescope_syscalls_total", "idle"}:                       true,
 	{"quota", "container_cpu_cfs_periods_total", "clients"}:                  true,

@@ -15,7 +15,7 @@ import (
 const mostLimits = 10
 
 // widest is the widest name in the table, in characters. A longer one has a line of its own.
-const widest = 24
+const widest = 32
 
 // limitNames are the limits as people read them.
 var limitNames = map[analysis.LimitKind]string{
