@@ -33,8 +33,8 @@ var (
 		Help: "page faults, by the reason that the processor reports",
 	}
 	recentFaultsSignal = engine.Signal{
-		Name: "now", Unit: "1/s", Help: "page faults in the last minute",
-		Query: "sum by (workload, instance) (rate(teescope_page_faults_total[1m]))",
+		Name: "now", Unit: "1/s", Help: "page faults in the last two and a half minutes, in which a scrape every minute leaves two samples",
+		Query: "sum by (workload, instance) (rate(teescope_page_faults_total[150s]))",
 	}
 	faultsInsideSignal = engine.Signal{
 		Name: "enclave", Query: perSecond("sgx_workload_faults_total"), Unit: "1/s", Help: "page faults on enclave memory",
