@@ -69,7 +69,7 @@ func (s simulated) Range(ctx context.Context, expr string, start, end time.Time,
 func (s simulated) judge(tb testing.TB) (r engine.Result, took time.Duration) {
 	tb.Helper()
 	begun := cpu()
-	r, err := engine.Evaluate(tb.Context(), s, rules.All(), engine.Options{At: begin.Add(5 * time.Minute), Timeout: 20 * time.Minute, PerQuery: time.Minute})
+	r, err := engine.Evaluate(tb.Context(), s, rules.All(), engine.Options{At: begin.Add(5 * time.Minute), Timeout: 20 * time.Minute, PerQuery: time.Minute, Limiter: rules.Limits()})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func cpu() time.Duration {
 
 func analyse(tb testing.TB, source *prom.Source) engine.Result {
 	tb.Helper()
-	r, err := engine.Evaluate(context.Background(), source, rules.All(), engine.Options{At: begin.Add(5 * time.Minute), Timeout: 5 * time.Minute, PerQuery: time.Minute})
+	r, err := engine.Evaluate(context.Background(), source, rules.All(), engine.Options{At: begin.Add(5 * time.Minute), Timeout: 5 * time.Minute, PerQuery: time.Minute, Limiter: rules.Limits()})
 	if err != nil {
 		tb.Fatal(err)
 	}
