@@ -20,6 +20,7 @@ type limitWanted struct {
 	Is       analysis.LimitKind `yaml:"is"`
 	Because  string             `yaml:"because"`  // a part of the sentence
 	Evidence string             `yaml:"evidence"` // the first figure; empty means any
+	Window   float64            `yaml:"window"`   // in seconds; 0 means any
 }
 
 // limitCases reads the cases of the limits. Each begins with the line "--- # NAME".
@@ -88,6 +89,9 @@ func TestLimits(t *testing.T) {
 				stated++
 				if l.Limit != c.Limit.Is || !strings.Contains(l.Because, c.Limit.Because) {
 					t.Errorf("%s because %q, want %s because %q", l.Limit, l.Because, c.Limit.Is, c.Limit.Because)
+				}
+				if c.Limit.Window != 0 && l.Window != c.Limit.Window {
+					t.Errorf("judged over %v s, not %v s", l.Window, c.Limit.Window)
 				}
 				if c.Limit.Evidence != "" && (len(l.Evidence) == 0 || l.Evidence[0].Name != c.Limit.Evidence) {
 					t.Errorf("the first evidence is not %s: %+v", c.Limit.Evidence, l.Evidence)
