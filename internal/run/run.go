@@ -96,15 +96,19 @@ type Phase struct {
 	To         time.Time `json:"to"`
 }
 
-// Names of phases. The command of a repetition runs in its whole phase, which has the parts start and steady. Setup and
-// warm-up are before it.
+// Names of phases. The command of a repetition runs in its whole phase, which has the parts start and steady. Exec is from
+// the execution of the command to its end. Setup and warm-up are before it.
 const (
 	Setup  = "setup"
 	Warmup = "warmup"
 	Whole  = "run"
+	Exec   = "exec"
 	Start  = "start"
 	Steady = "steady"
 )
+
+// SteadyAfter is the name of the condition that gives the length of the start if the user chose it.
+const SteadyAfter = "steady_after"
 
 // Outcome is a figure that a benchmark reports of a repetition.
 type Outcome struct {

@@ -205,6 +205,9 @@ func (r *recording) conclude(p run.Phase, state observed, c *child, split time.T
 			return err
 		}
 	}
+	if err := r.out.Phase(run.Phase{Name: run.Exec, Repetition: p.Repetition, From: c.began.UTC(), To: c.began.Add(c.wall).UTC()}); err != nil {
+		return err
+	}
 	if err := r.steady(p, state, split); err != nil {
 		return err
 	}

@@ -203,6 +203,9 @@ func (o *Options) open(ctx context.Context, agent *Agent, stop *stops, show *pro
 		Teescope: o.Version, Started: o.now().UTC(), Host: host, Command: o.Command, Interval: o.Interval.Seconds(), Labels: o.Labels,
 		Conditions: append(o.conditions, run.Condition{Name: "agent", Value: agent.Target(), Kind: "note"}),
 	}
+	if o.SteadyAfter > 0 {
+		r.meta.Conditions = append(r.meta.Conditions, run.Condition{Name: run.SteadyAfter, Value: o.SteadyAfter.String(), Kind: "note"})
+	}
 	for _, rule := range o.Watch {
 		r.meta.Watch = append(r.meta.Watch, rule.String())
 	}

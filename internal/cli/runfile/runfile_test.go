@@ -75,7 +75,15 @@ func TestShow(t *testing.T) {
 		"interrupted, exit status by repetition: [0 1]":    func(r *run.Run) { r.End = &run.End{Reason: "interrupted", Status: []int{0, 1}} },
 		"note: the load was short":                         func(r *run.Run) { r.Notes = []string{"the load was short"} },
 		"kernel  6.1  machine":                             func(r *run.Run) { r.Meta.Conditions = []run.Condition{{Name: "kernel", Value: "6.1", Kind: "machine"}} },
-		"label commit  a b":                                func(*run.Run) {},
+		"1  steady state  1.5 s (by samples 1.5 s apart)": func(r *run.Run) {
+			r.Times = append(r.Times, r.Times[1].Add(time.Second))
+			for _, s := range r.Series {
+				s.Values = append(s.Values, 1)
+			}
+			r.Phases[0].To = r.Times[2]
+			r.Phases = append(r.Phases, run.Phase{Name: run.Steady, Repetition: 1, From: r.Times[1], To: r.Times[2]})
+		},
+		"label commit  a b": func(*run.Run) {},
 	} {
 		r := example()
 		change(r)

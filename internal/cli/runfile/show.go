@@ -34,7 +34,9 @@ func Show(w io.Writer, r *run.Run, file string, all bool) error {
 	head(&b, r, file)
 	phases(&b, r)
 	outcomes(&b, r)
-	totals(&b, r, file)
+	x := compare.Extract(r, file, nil)
+	startups(&b, x)
+	totals(&b, x)
 	if all {
 		series(&b, r)
 	}
@@ -133,9 +135,19 @@ func bounded(lines []string) []string {
 	return lines
 }
 
+// startups writes when the command of each repetition reached what.
+func startups(b *strings.Builder, x *compare.Record) {
+	var lines []string
+	for _, s := range x.Startups {
+		for _, m := range s.Milestones {
+			lines = append(lines, fmt.Sprintf("%d\t%s\t%s", s.Repetition, m.What, m.Text()))
+		}
+	}
+	table(b, "start-up by repetition, from the execution of the command", bounded(lines))
+}
+
 // totals writes the metrics of comparisons by repetition, for each phase.
-func totals(b *strings.Builder, r *run.Run, file string) {
-	x := compare.Extract(r, file, nil)
+func totals(b *strings.Builder, x *compare.Record) {
 	for _, phase := range []string{run.Whole, run.Start, run.Steady} {
 		observed := x.Phases[phase]
 		if len(observed) == 0 {

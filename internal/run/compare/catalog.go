@@ -13,6 +13,7 @@ type Area string
 // The areas.
 const (
 	Outcome      Area = "outcome"
+	Start        Area = "start-up"
 	Transitions  Area = "transitions"
 	SystemCalls  Area = "system calls"
 	Paging       Area = "paging"
@@ -26,7 +27,7 @@ const (
 
 // Areas lists the areas in the order of tables.
 func Areas() []Area {
-	return []Area{Outcome, Transitions, SystemCalls, Paging, Faults, Scheduling, Caches, Instructions, Memory, Other}
+	return []Area{Outcome, Start, Transitions, SystemCalls, Paging, Faults, Scheduling, Caches, Instructions, Memory, Other}
 }
 
 // A family is a metric with the label that its parts differ in. Other labels are summed over.

@@ -36,6 +36,8 @@ type Record struct {
 	Metrics    map[string]Metric        // by ID, without what they are divided by
 	Workloads  []string                 // whose series are summed; empty for all
 	Notes      []string                 // what is wrong with the recording
+	Startups   []Startup                // of the repetitions that have one
+	named      bool                     // whether the user named Workloads
 	parts      map[string]int           // their number, by the name of the metric
 }
 
@@ -53,7 +55,7 @@ type Observation struct {
 func Extract(r *run.Run, file string, workloads []string) *Record {
 	x := &Record{
 		File: file, Labels: r.Meta.Labels, Conditions: r.Meta.Conditions, Started: r.Meta.Started, Phases: map[string][]Observation{},
-		Metrics: map[string]Metric{}, Workloads: workloads, Notes: slices.Clone(r.Notes), parts: map[string]int{},
+		Metrics: map[string]Metric{}, Workloads: workloads, named: len(workloads) > 0, Notes: slices.Clone(r.Notes), parts: map[string]int{},
 	}
 	if len(workloads) == 0 {
 		x.Workloads = watched(r)
@@ -61,12 +63,16 @@ func Extract(r *run.Run, file string, workloads []string) *Record {
 	x.state(r)
 	chosen, samples := x.choose(r), 0
 	phases := x.phases(r)
+	starts := startSeries(r)
 	for _, name := range []string{run.Whole, run.Start, run.Steady} {
 		for _, p := range phases[name] {
 			from, to := bounds(r.Times, p)
 			if samples += to - from; samples > overlap*len(r.Times)+overlap {
 				x.Notes = append(x.Notes, "its phases overlap too often, and some are left out")
 				return x
+			}
+			if name == run.Whole {
+				x.starts(r, starts, p, phases[run.Steady])
 			}
 			x.Phases[name] = append(x.Phases[name], x.observe(r, chosen, p, from, to))
 		}

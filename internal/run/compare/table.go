@@ -217,6 +217,7 @@ func gather(g *Group, phase string, o Options) (sample, error) {
 				one.values[m.ID()], s.known[m.ID()] = value, m
 			}
 			s.ratios(one)
+			s.startupOf(r, observed, phase, one.values)
 			s.repeats = append(s.repeats, one)
 		}
 	}
