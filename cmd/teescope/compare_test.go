@@ -240,6 +240,26 @@ func TestRunCommands(t *testing.T) {
 			t.Errorf("%q: %v, %s, want %q:\n%s", args, err, errs, want, out)
 		}
 	}
+	// Plain outputs of Go benchmarks are compared.
+	for name, ns := range map[string]int{"slow": 900, "fast": 300} {
+		var lines strings.Builder
+		for i := range 10 {
+			fmt.Fprintf(&lines, "BenchmarkGet-2 1000 %d ns/op\n", ns+i)
+		}
+		file := filepath.Join(folder, name+".txt")
+		if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, _, err := execute(t, "run", "import", "--label", "who="+name, file); err != nil || !strings.Contains(out, name+".tsrun: 0 samples of 0 series, 20 outcomes") {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+	if out, _, err := execute(t, "compare", filepath.Join(folder, "slow.tsrun"), filepath.Join(folder, "fast.tsrun")); err != nil || !strings.Contains(out, "better") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if _, _, err := execute(t, "run", "import", filepath.Join(folder, "fast.txt")); err == nil || !strings.Contains(err.Error(), "fast.tsrun: file exists") {
+		t.Errorf("an existing file: %v", err)
+	}
 	// The exported text is what the analysis reads.
 	om := filepath.Join(folder, "redis.om")
 	if _, _, err := execute(t, "run", "export", file, "-o", om); err != nil {

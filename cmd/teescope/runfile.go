@@ -16,13 +16,13 @@ import (
 func runFileCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "run",
-		Short:   "Show and export run files of teescope record",
-		Long:    "Shows run files of teescope record, and exports them to the formats of other programs.",
+		Short:   "Show, export and import run files of teescope record",
+		Long:    "Shows run files of teescope record, exports them to the formats of other programs, and imports such files as runs.",
 		Example: "  teescope run show redis.tsrun",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(runShowCommand(), runExportCommand())
+	cmd.AddCommand(runShowCommand(), runExportCommand(), runImportCommand())
 	return cmd
 }
 
@@ -79,5 +79,43 @@ func runExportCommand() *cobra.Command {
 	f.StringVar(&o.format, "format", "openmetrics", "output `format`: "+strings.Join(runfile.Formats(), ", "))
 	f.StringVarP(&o.saved, "output", "o", "", "write to this `file`")
 	complete(cmd, "format", cobra.FixedCompletions(runfile.Formats(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func runImportCommand() *cobra.Command {
+	var format, saved string
+	var labels []string
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Make a run file of samples or benchmark results of another program",
+		Long: "Makes a run file of OpenMetrics or Prometheus text with the time of each sample, of the CSV and JSON that\n" +
+			"teescope run export writes, or of the output of a benchmark. A file of go test -bench -count 10 becomes a run\n" +
+			"with 10 repetitions and no samples, which teescope compare takes. The format is recognised by the content.",
+		Example: "  teescope run import redis.om\n" +
+			"  teescope run import --label commit=a1b2c3d -o a1b2c3d.tsrun bench.txt",
+		Args: needsFiles(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if format != "" && !slices.Contains(runfile.Formats(), format) {
+				return fmt.Errorf("--format %q: use one of %s", format, strings.Join(runfile.Formats(), ", "))
+			}
+			given, err := pairs("label", labels)
+			if err != nil {
+				return err
+			}
+			said, err := runfile.Convert(args[0], format, saved, given)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), said)
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&format, "format", "", "input `format`: "+strings.Join(runfile.Formats(), ", ")+" (default: recognised)")
+	f.StringVarP(&saved, "output", "o", "", "write this run `file` (default: FILE with the ending .tsrun)")
+	f.StringArrayVar(&labels, "label", nil, "describe the run by a label `NAME=VALUE`; may be repeated")
+	complete(cmd, "format", cobra.FixedCompletions(runfile.Formats(), cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "label", cobra.NoFileCompletions)
 	return cmd
 }

@@ -129,7 +129,7 @@ func (r *reader) parse(key []byte) (point, bool) {
 				labels[l.GetName()] = text.UTF8(l.GetValue())
 			}
 		}
-		p := point{series: &run.Series{Name: name, Labels: labels, Kind: r.kind(name), Unit: unit(name)}}
+		p := point{series: &run.Series{Name: name, Labels: labels, Kind: r.kind(name), Unit: run.Unit(name)}}
 		p.id = p.series.ID()
 		return p, true
 	}
@@ -160,16 +160,6 @@ func untyped(name string) run.Kind {
 		return run.Counter
 	}
 	return run.Gauge
-}
-
-// unit returns the unit in the name of a metric, as the conventions of Prometheus have it.
-func unit(name string) string {
-	name = strings.TrimSuffix(strings.TrimSuffix(name, "_total"), "_sum")
-	last := name[strings.LastIndexByte(name, '_')+1:]
-	if slices.Contains([]string{"seconds", "bytes", "ratio", "hertz", "celsius", "bits", "rpm"}, last) {
-		return last
-	}
-	return ""
 }
 
 // relevant reports whether a series is recorded: the machine, and the workloads that were chosen.

@@ -51,7 +51,7 @@ func openMetrics(w *bufio.Writer, r *run.Run) error {
 	slices.SortStableFunc(sorted, func(a, b *run.Series) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID(), b.ID())) })
 	last := ""
 	for _, s := range sorted {
-		if !validName(s.Name) {
+		if !validName(s.Name) || !slices.ContainsFunc(s.Values, func(v float64) bool { return !math.IsNaN(v) }) {
 			continue
 		}
 		family, kind := s.Name, "gauge"
@@ -62,6 +62,9 @@ func openMetrics(w *bufio.Writer, r *run.Run) error {
 		}
 		if family != last {
 			fmt.Fprintf(w, "# TYPE %s %s\n", family, kind)
+			if kind == "unknown" {
+				fmt.Fprintf(w, "# HELP %s %s\n", family, counterHelp) // importing needs it
+			}
 			last = family
 		}
 		id := s.ID()
@@ -94,20 +97,21 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// samples writes a line for each sample and series that has a value, and one for each outcome.
+// samples writes a line for each sample and series that has a value, in the order of time and ID, and one for each outcome.
 func samples(w io.Writer, r *run.Run) error {
 	out := csv.NewWriter(w)
-	if err := out.Write([]string{"time", "repetition", "series", "kind", "unit", "value"}); err != nil {
+	if err := out.Write(columns()); err != nil {
 		return err
 	}
 	write := func(cells ...string) error {
 		for i, c := range cells {
-			if _, err := strconv.ParseFloat(c, 64); err != nil && c != "" && strings.ContainsAny(c[:1], "=+-@\t\r") {
+			if _, err := strconv.ParseFloat(c, 64); err != nil && c != "" && strings.ContainsAny(c[:1], "=+-@\t\r'") {
 				cells[i] = "'" + c // no formula of a spreadsheet
 			}
 		}
 		return out.Write(cells)
 	}
+	sorted := slices.SortedStableFunc(slices.Values(r.Series), func(a, b *run.Series) int { return cmp.Compare(a.ID(), b.ID()) })
 	for i, at := range r.Times {
 		repetition := ""
 		for _, p := range r.Phases {
@@ -115,7 +119,7 @@ func samples(w io.Writer, r *run.Run) error {
 				repetition = strconv.Itoa(p.Repetition)
 			}
 		}
-		for _, s := range r.Series {
+		for _, s := range sorted {
 			if math.IsNaN(s.Values[i]) {
 				continue
 			}
@@ -133,34 +137,37 @@ func samples(w io.Writer, r *run.Run) error {
 	return out.Error()
 }
 
+// document is a whole run as JSON.
+type document struct {
+	Meta     run.Meta         `json:"meta"`
+	Times    []time.Time      `json:"times"`
+	Series   []documentSeries `json:"series"`
+	Phases   []run.Phase      `json:"phases"`
+	Outcomes []run.Outcome    `json:"outcomes"`
+	Notes    []string         `json:"notes"`
+	Profiles []run.Profile    `json:"profiles,omitempty"`
+	End      *run.End         `json:"end"`
+	Damaged  string           `json:"damaged,omitempty"`
+}
+
+type documentSeries struct {
+	*run.Series
+	Values []value `json:"values"` // one for each time
+}
+
 // whole writes everything as one JSON object. Absent values are null.
 func whole(w io.Writer, r *run.Run) error {
-	type series struct {
-		*run.Series
-		Values []*float64 `json:"values"`
-	}
-	out := struct {
-		Meta     run.Meta      `json:"meta"`
-		Times    []time.Time   `json:"times"`
-		Series   []series      `json:"series"`
-		Phases   []run.Phase   `json:"phases"`
-		Outcomes []run.Outcome `json:"outcomes"`
-		Notes    []string      `json:"notes"`
-		End      *run.End      `json:"end"`
-		Damaged  string        `json:"damaged,omitempty"`
-	}{
-		Meta: r.Meta, Times: append([]time.Time{}, r.Times...), Series: []series{}, Phases: append([]run.Phase{}, r.Phases...),
-		Outcomes: append([]run.Outcome{}, r.Outcomes...), Notes: append([]string{}, r.Notes...), End: r.End,
+	out := document{
+		Meta: r.Meta, Times: append([]time.Time{}, r.Times...), Series: []documentSeries{}, Phases: append([]run.Phase{}, r.Phases...),
+		Outcomes: append([]run.Outcome{}, r.Outcomes...), Notes: append([]string{}, r.Notes...), Profiles: r.Profiles, End: r.End,
 	}
 	if r.Damaged != nil {
 		out.Damaged = r.Damaged.Error()
 	}
 	for _, s := range r.Series {
-		one := series{Series: s, Values: make([]*float64, len(s.Values))}
-		for i := range s.Values {
-			if v := s.Values[i]; !math.IsNaN(v) && !math.IsInf(v, 0) {
-				one.Values[i] = &s.Values[i]
-			}
+		one := documentSeries{Series: s, Values: make([]value, len(s.Values))}
+		for i, v := range s.Values {
+			one.Values[i] = value(v)
 		}
 		out.Series = append(out.Series, one)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/run/runtest"
 )
 
-func exported(t *testing.T, r *run.Run, format string) string {
+func exported(t testing.TB, r *run.Run, format string) string {
 	t.Helper()
 	var b strings.Builder
 	if err := Export(&b, r, format); err != nil {
@@ -44,7 +44,7 @@ func example() *run.Run {
 func TestExports(t *testing.T) {
 	r := example()
 	want := "# TYPE a counter\na_total{x=\"=1\\\"\\n\"} 1 1000.000\na_total{x=\"=1\\\"\\n\"} 2.5 1001.500\n" +
-		"# TYPE b_bytes gauge\nb_bytes 7 1001.500\n# TYPE c_sum unknown\nc_sum 1 1000.000\nc_sum +Inf 1001.500\n# EOF\n"
+		"# TYPE b_bytes gauge\nb_bytes 7 1001.500\n# TYPE c_sum unknown\n# HELP c_sum A counter without the ending _total.\nc_sum 1 1000.000\nc_sum +Inf 1001.500\n# EOF\n"
 	if got := exported(t, r, "openmetrics"); got != want {
 		t.Errorf("OpenMetrics:\n%s\nwant:\n%s", got, want)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runfile implements teescope run: it shows run files and exports them to other formats.
+// Package runfile implements teescope run: it shows run files, exports them to other formats and imports these.
 //
 // It compares nothing: internal/cli/compare does. It knows no flags.
 package runfile

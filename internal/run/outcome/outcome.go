@@ -79,6 +79,45 @@ func Read(output []byte) []Outcome {
 	return named(append(readText(output), readJSON(output)...))
 }
 
+// Repetitions returns the outcomes in an output as Read does, but the repetitions of Go and Google benchmarks one by one:
+// the first of each test, then the second, and so on. Other outcomes are in the first one. The error says that there are
+// none, or that the output is larger than 16 MiB.
+func Repetitions(output []byte) ([][]Outcome, error) {
+	if len(output) > maxOutput {
+		return nil, fmt.Errorf("more than %d MiB of a benchmark's output", maxOutput>>20)
+	}
+	sections := append(readText(output), readJSON(output)...)
+	n, seen, split := newNames(merged(sections)), map[[2]string]int{}, [][]section{nil}
+	var once []section
+	for _, s := range sections {
+		if !repeats(s.tool) {
+			once = append(once, s)
+			continue
+		}
+		key := [2]string{s.tool, s.test}
+		if len(s.outcomes) == 0 || len(s.outcomes) == 1 && s.test == "" && s.outcomes[0].Unit == Errors {
+			once = append(once, s)
+			continue
+		}
+		if seen[key] == len(split) {
+			split = append(split, nil)
+		}
+		split[seen[key]] = append(split[seen[key]], s)
+		seen[key]++
+	}
+	split[0] = append(merged(once), split[0]...)
+	var all [][]Outcome
+	for _, some := range split {
+		if found := n.list(some); len(found) > 0 {
+			all = append(all, found)
+		}
+	}
+	if len(all) == 0 {
+		return nil, ErrUnknown
+	}
+	return all, nil
+}
+
 // ReadFile returns the outcomes of a file that a benchmark wrote, usually JSON. The error says that the file cannot be
 // read, is larger than 16 MiB, or has no outcomes.
 func ReadFile(path string) ([]Outcome, error) {

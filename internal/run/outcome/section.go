@@ -82,6 +82,16 @@ func repeats(tool string) bool { return tool == goTool || tool == googleTool }
 // named makes the outcomes of sections one list with unique names.
 func named(sections []section) []Outcome {
 	sections = merged(sections)
+	return newNames(sections).list(sections)
+}
+
+// names are the names of outcomes of several tests and programs.
+type names struct {
+	tests map[string]map[string]bool // by the program
+	taken map[string]map[string]bool // the programs that have it, by the name of the outcome
+}
+
+func newNames(sections []section) names {
 	tests, taken := map[string]map[string]bool{}, map[string]map[string]bool{}
 	for _, s := range sections {
 		if tests[s.tool] == nil {
@@ -89,27 +99,41 @@ func named(sections []section) []Outcome {
 		}
 		tests[s.tool][s.test] = true
 	}
+	n := names{tests, taken}
+	for _, s := range sections {
+		for _, o := range s.outcomes {
+			name := n.inTool(s, o)
+			if taken[name] == nil {
+				taken[name] = map[string]bool{}
+			}
+			taken[name][s.tool] = true
+		}
+	}
+	return n
+}
+
+// inTool is the name of an outcome among those of its program.
+func (n names) inTool(s section, o Outcome) string {
+	if s.test != "" && len(n.tests[s.tool]) > 1 {
+		return s.test + "." + o.Name
+	}
+	return o.Name
+}
+
+// list returns the outcomes of sections with their names.
+func (n names) list(sections []section) []Outcome {
 	var all []Outcome
 	for _, s := range sections {
 		for _, o := range s.outcomes {
-			if s.test != "" && len(tests[s.tool]) > 1 {
-				o.Name = s.test + "." + o.Name
+			o.Name = n.inTool(s, o)
+			if len(n.taken[o.Name]) > 1 {
+				o.Name = clean(o.From) + "." + o.Name
 			}
 			o.Note = text.Short(text.Label(o.Note), maxNote)
-			if taken[o.Name] == nil {
-				taken[o.Name] = map[string]bool{}
-			}
-			taken[o.Name][s.tool] = true
 			all = append(all, o)
 		}
 	}
-	all = all[:min(len(all), maxOutcomes)]
-	for i, o := range all {
-		if len(taken[o.Name]) > 1 {
-			all[i].Name = clean(o.From) + "." + o.Name
-		}
-	}
-	return unique(all)
+	return unique(all[:min(len(all), maxOutcomes)])
 }
 
 // unique removes outcomes whose name an earlier one has. Different tests can have the same name after clean.

@@ -37,7 +37,10 @@ var scales = map[string]scale{
 }
 
 // direction returns which values are better: by the unit, and by the words of the name where the unit does not say.
-func direction(name, unit string) Direction {
+func direction(name, unit string) Direction { return DirectionOf(name, unit) }
+
+// DirectionOf returns which values are better by the unit of an outcome, or the words of its name.
+func DirectionOf(name, unit string) Direction {
 	switch unit {
 	case OperationsPerSecond, BytesPerSecond:
 		return Higher
