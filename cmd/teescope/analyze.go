@@ -59,21 +59,23 @@ func analyzeCommand() *cobra.Command {
 			"follows with its figures, the queries that show them, advice, and an estimate of the gain. The report ends with\n" +
 			"the questions that could not be answered.\n\n" +
 			"It queries a running teescope up or server, or any Prometheus or VictoriaMetrics that scrapes the agents\n" +
-			"(--server). With FILE it reads OpenMetrics text with timestamps instead, - for the standard input, and queries no\n" +
-			"server. It needs no privileges.\n\n" +
+			"(--server). With FILE it queries no server, and reads a run file of teescope record (*.tsrun), or OpenMetrics text\n" +
+			"with timestamps, - for the standard input. Of a run file it judges the steady state of the last repetition, or all\n" +
+			"of it. It needs no privileges.\n\n" +
 			"The exit status is 0 on success, 1 when the analysis failed, and 3 when a finding matches --fail-on.",
 		Example: "  teescope analyze\n" +
 			"  teescope analyze --server http://prometheus:9090 --workload redis-server --window 15m\n" +
 			"  teescope analyze --server https://admin@node1:9750 --ca-file ca.pem --password-file password\n" +
 			"  teescope analyze --format json --fail-on high\n" +
-			"  teescope analyze recorded.om",
+			"  teescope analyze recorded.om\n" +
+			"  teescope analyze redis.tsrun",
 		Args: cobra.MaximumNArgs(1),
 		RunE: o.run,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
 	serverFlags(cmd, &o.Server, &o.Access)
-	f.StringVar(&o.window, "window", "5m", "how far back to look, a `duration` such as 90s or 15m")
+	f.StringVar(&o.window, "window", "5m", "how far back to look, a `duration` such as 90s or 15m (for a run file: its steady state)")
 	f.StringVar(&o.at, "at", "", "end of the window: a `time` such as 2026-01-02T15:04:05Z, or seconds since 1970 (default: now; for a file, its last sample)")
 	f.StringVar(&o.Workload, "workload", "", "analyze only the workload with this `name`")
 	f.StringVar(&o.format, "format", "text", "output `format`: "+strings.Join(formats(), ", "))
@@ -96,6 +98,9 @@ func (o *analyzeFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	if err := o.validate(cmd); err != nil {
 		return err
+	}
+	if cli.IsRunFile(o.File) && !cmd.Flags().Changed("window") {
+		o.Window = 0 // that of the run
 	}
 	result, report, err := cli.Analyze(cmd.Context(), o.Analysis)
 	if err != nil {

@@ -25,16 +25,18 @@ type reportFlags struct {
 func reportCommand() *cobra.Command {
 	var o reportFlags
 	cmd := &cobra.Command{
-		Use:   "report",
+		Use:   "report [RUNFILE]",
 		Short: "Write everything that the page shows of a time range as one HTML file",
 		Long: "Queries a running teescope up or server, or any Prometheus that scrapes the agents, for everything that the page\n" +
 			"shows of a time range. It writes one HTML file with the verdict, the findings, and every panel with its data and\n" +
 			"its PromQL. The file opens in any browser without a server, sends no requests, and can be printed.\n\n" +
+			"With a run file of teescope record (*.tsrun) it queries no server, and the time range is that of the recording.\n\n" +
 			"It needs no privileges. A report has a few hundred kilobytes. It contains the 300 largest series of each query.",
 		Example: "  teescope report\n" +
 			"  teescope report --window 1h --workload redis-server -o redis.html\n" +
+			"  teescope report redis.tsrun -o redis.html\n" +
 			"  teescope report --server http://prometheus:9090 --from 2026-01-02T15:00:00Z --to 2026-01-02T15:30:00Z",
-		Args: cobra.NoArgs,
+		Args: cobra.MaximumNArgs(1),
 		RunE: o.run,
 	}
 	f := cmd.Flags()
@@ -52,9 +54,14 @@ func reportCommand() *cobra.Command {
 	return cmd
 }
 
-func (o *reportFlags) run(cmd *cobra.Command, _ []string) error {
+func (o *reportFlags) run(cmd *cobra.Command, args []string) error {
 	if err := o.validate(cmd); err != nil {
 		return err
+	}
+	if len(args) > 0 {
+		if err := o.recorded(cmd, args[0]); err != nil {
+			return err
+		}
 	}
 	o.Version, o.Page = version(), page()
 	var file bytes.Buffer
@@ -77,6 +84,25 @@ func (o *reportFlags) run(cmd *cobra.Command, _ []string) error {
 		o.out, (file.Len()+999)/1000, summary.Series, summary.Questions)
 	if n := len(summary.LeftOut); n > 0 {
 		fmt.Fprintf(cmd.OutOrStdout(), "The report is not complete: %d parts are missing. Its end lists them with the reasons.\n", n)
+	}
+	return nil
+}
+
+// recorded takes the series from a run file. Without times of the user, its own count.
+func (o *reportFlags) recorded(cmd *cobra.Command, file string) error {
+	if !cli.IsRunFile(file) {
+		return fmt.Errorf("%s is no run file (*.tsrun): name one that teescope record wrote, or a server with --server", file)
+	}
+	set := cmd.Flags().Changed
+	for _, name := range serverFlagNames() {
+		if set(name) {
+			return fmt.Errorf("--%s names a server, but the series are read from %s: use only one of the two", name, file)
+		}
+	}
+	if o.File = file; !set("from") && !set("to") && !set("window") {
+		o.From, o.To = time.Time{}, time.Time{}
+	} else if !set("to") {
+		return errors.New("--from and --window of a run file need --to: its end is not now")
 	}
 	return nil
 }

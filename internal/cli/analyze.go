@@ -25,11 +25,11 @@ import (
 
 // Analysis describes one analysis of stored series.
 type Analysis struct {
-	File     string // OpenMetrics text with timestamps; when empty, the server is queried
+	File     string // a run file or OpenMetrics text with timestamps; when empty, the server is queried
 	Server   string
 	Access   remote.Access
-	Window   time.Duration
-	At       time.Time // zero is now, or the last sample of the file
+	Window   time.Duration // zero is 5 minutes, or the steady state of a run file
+	At       time.Time     // zero is now, or the last sample of the file
 	Workload string
 	Timeout  time.Duration // of the whole analysis
 	Windows  bool          // whether to add box plots of the window
@@ -47,7 +47,23 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 	options := engine.Options{Window: a.Window, At: a.At, Workload: a.Workload, Timeout: a.Timeout, Limiter: rules.Limits()}
 	var source query.Source
 	name, warnings := a.File, func() []string { return nil }
-	if a.File != "" {
+	if IsRunFile(a.File) {
+		r, err := readRun(a.File)
+		if err != nil {
+			return fail(err)
+		}
+		if source, err = r.store.Source(); err != nil {
+			return fail(fmt.Errorf("%s: %w", a.File, err))
+		}
+		window, end := r.window()
+		if options.At.IsZero() {
+			options.At = end
+		}
+		if options.Window == 0 {
+			options.Window = window
+		}
+		warnings = r.warnings
+	} else if a.File != "" {
 		store, err := readFile(a.File)
 		if err != nil {
 			return fail(err)

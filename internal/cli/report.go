@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,41 +28,35 @@ import (
 
 // ReportOptions describe a report.
 type ReportOptions struct {
+	File     string // a run file; when empty, the server is queried
 	Server   string
 	Access   remote.Access
-	From, To time.Time
-	Workload string // empty: all
+	From, To time.Time // zero for the whole of a run file
+	Workload string    // empty: all
 	Timeout  time.Duration
 	Version  string
 	Page     fs.FS
 }
 
-// Report queries a server for everything that the page shows of a time range and writes it as one HTML file.
+// Report queries a server or a run file for everything that the page shows of a time range and writes it as one HTML file.
 func Report(ctx context.Context, w io.Writer, o ReportOptions) (report.Summary, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("not finished within %s (--timeout)", o.Timeout))
 	defer cancel()
 	fail := func(err error) (report.Summary, error) {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {
-			err = fmt.Errorf("reporting on %s: %w", o.Server, cause)
+			err = fmt.Errorf("reporting on %s: %w", cmp.Or(o.File, o.Server), cause)
 		}
 		return report.Summary{}, err
 	}
-	server, err := remote.New("--server", o.Server, o.Access, min(perQuery, o.Timeout))
+	source, target, scrape, err := o.open(ctx)
 	if err != nil {
-		return fail(err)
-	}
-	source, err := promapi.New(server)
-	if err != nil {
-		return fail(err)
-	}
-	if err := source.Check(ctx); err != nil {
 		return fail(err)
 	}
 	if err := knownWorkload(ctx, source, o); err != nil {
 		return fail(err)
 	}
 	_, found, err := Analyze(ctx, Analysis{
-		Server: o.Server, Access: o.Access, Window: o.To.Sub(o.From), At: o.To, Workload: o.Workload, Timeout: o.Timeout,
+		File: o.File, Server: o.Server, Access: o.Access, Window: o.To.Sub(o.From), At: o.To, Workload: o.Workload, Timeout: o.Timeout,
 	})
 	if err != nil {
 		return fail(err)
@@ -71,8 +66,8 @@ func Report(ctx context.Context, w io.Writer, o ReportOptions) (report.Summary, 
 		return fail(err)
 	}
 	ro := report.Options{
-		Server: server.Target(), Version: o.Version, Source: source, Page: o.Page, From: o.From, To: o.To,
-		Scrape: scrapeInterval(ctx, server), Made: time.Now(), Findings: findings.Bytes(),
+		Server: target, Version: o.Version, Source: source, Page: o.Page, From: o.From, To: o.To,
+		Scrape: scrape, Made: time.Now(), Findings: findings.Bytes(),
 	}
 	if o.Workload != "" {
 		ro.Workloads = []string{o.Workload}
@@ -89,6 +84,37 @@ func Report(ctx context.Context, w io.Writer, o ReportOptions) (report.Summary, 
 		return fail(err)
 	}
 	return summary, nil
+}
+
+// open returns what to query, its name, and the time between its samples. For a run file it sets the time range.
+func (o *ReportOptions) open(ctx context.Context) (query.Source, string, time.Duration, error) {
+	fail := func(err error) (query.Source, string, time.Duration, error) { return nil, "", 0, err }
+	if o.File != "" {
+		r, err := readRun(o.File)
+		if err != nil {
+			return fail(err)
+		}
+		if o.From.IsZero() {
+			o.From, o.To = r.span()
+		}
+		source, err := r.store.Source()
+		if err != nil {
+			return fail(fmt.Errorf("%s: %w", o.File, err))
+		}
+		return source, o.File, max(time.Second, time.Duration(r.Meta.Interval*float64(time.Second))), nil
+	}
+	server, err := remote.New("--server", o.Server, o.Access, min(perQuery, o.Timeout))
+	if err != nil {
+		return fail(err)
+	}
+	source, err := promapi.New(server)
+	if err != nil {
+		return fail(err)
+	}
+	if err := source.Check(ctx); err != nil {
+		return fail(err)
+	}
+	return source, server.Target(), scrapeInterval(ctx, server), nil
 }
 
 // maxNamed bounds the number of workloads that an error names.
@@ -113,7 +139,7 @@ func knownWorkload(ctx context.Context, source query.Source, o ReportOptions) er
 	case slices.Contains(names, o.Workload):
 		return nil
 	case len(names) == 0:
-		return &report.NoDataError{Server: o.Server, From: o.From, To: o.To}
+		return &report.NoDataError{Server: cmp.Or(o.File, o.Server), From: o.From, To: o.To}
 	}
 	more := ""
 	if len(names) > maxNamed {

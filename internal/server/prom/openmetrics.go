@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -100,6 +101,20 @@ func (s *Store) AddSequence(series, values string, start time.Time, interval tim
 			continue
 		}
 		if err := s.add(m, start.Add(time.Duration(i)*interval).UnixMilli(), v.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AddSeries adds a series with a value for each time. A value that is not a number is none.
+func (s *Store) AddSeries(ls map[string]string, times []time.Time, values []float64) error {
+	m := s.get(labels.FromMap(ls))
+	for i, v := range values {
+		if math.IsNaN(v) {
+			continue
+		}
+		if err := s.add(m, times[i].UnixMilli(), v); err != nil {
 			return err
 		}
 	}
