@@ -26,10 +26,11 @@ func port(t *testing.T) string {
 }
 
 // redis starts a server without persistence and returns its port.
-func redis(t *testing.T, program string) string {
+func redis(t *testing.T, program string, more ...string) string {
 	t.Helper()
 	p := port(t)
-	background(t, program, "--port", p, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir())
+	args := []string{"--port", p, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir()}
+	background(t, program, append(args, more...)...)
 	eventually(t, testLimit, "redis to answer", func() error {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+p)
 		if err == nil {
@@ -93,7 +94,7 @@ func TestRedisUnderLoad(t *testing.T) {
 
 // nginx starts a server of a page of six bytes under its own name, because the machine may already run nginx. It
 // returns the page's address.
-func nginx(t *testing.T, name string) (url string) {
+func nginx(t *testing.T, name string, settings ...string) (url string) {
 	t.Helper()
 	dir := t.TempDir()
 	p := port(t)
@@ -102,10 +103,10 @@ func nginx(t *testing.T, name string) (url string) {
 events {}
 http {
 	access_log off; client_body_temp_path %[1]s; proxy_temp_path %[1]s; fastcgi_temp_path %[1]s; uwsgi_temp_path %[1]s; scgi_temp_path %[1]s;
-	keepalive_requests 100000000;
+	keepalive_requests 100000000; %[3]s
 	server { listen 127.0.0.1:%[2]s; location / { return 200 "hello\n"; } }
 }
-`, dir, p)
+`, dir, p, strings.Join(settings, " "))
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
