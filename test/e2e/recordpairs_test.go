@@ -15,7 +15,7 @@ import (
 
 // Pairs of real programs that differ in a known way. What is judged are numbers of system calls for each operation, which
 // the programs determine: they do not depend on time. Eight repetitions of each are enough to find a difference in all
-// of them whatever else is compared: its p is 2 of the 12,870 orders of 16 values, and less than 0.05 among 300 metrics.
+// of them: its p is 2 of the 12,870 orders of 16 values, and less than 0.05 among 300 metrics.
 const pairRepetitions = "8"
 
 // comparison is what teescope compare says of two run files.
