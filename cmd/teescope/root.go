@@ -37,8 +37,8 @@ func newRoot() *cobra.Command {
 		return fmt.Errorf("%w%s; see \"%s --help\"", err, suggestFlag(cmd, err), cmd.CommandPath())
 	})
 	root.AddCommand(agentCommand(), analyzeCommand(), checkCommand(), compareCommand(), configCommand(), correlateCommand(),
-		dashboardsCommand(), demoCommand(), findingsCommand(), historyCommand(), recordAgentCommand(), recordCommand(),
-		reportCommand(), rulesCommand(), runFileCommand(), serverCommand(), topCommand(), upCommand(),
+		dashboardsCommand(), demoCommand(), findingsCommand(), historyCommand(), profileCommand(), recordAgentCommand(),
+		recordCommand(), reportCommand(), rulesCommand(), runFileCommand(), serverCommand(), topCommand(), upCommand(),
 		upPartCommand(upAgent, app.UpAgent), upPartCommand(upServer, app.UpServer), versionCommand())
 	return root
 }

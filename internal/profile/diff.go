@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/teescope/teescope/internal/lib/stat"
+)
+
+// A Change is a row of a difference. The changes of all rows add up to that of the whole.
+type Change struct {
+	Name          string
+	Kind          Kind
+	Before, After int64   // absolute, in the unit of the wholes
+	ShareBefore   float64 // of the whole; NaN if that is 0
+	ShareAfter    float64
+	Difference    int64
+	Part          float64 // of the whole difference; NaN if that is 0
+	// Interval is that of the difference if the wholes are known exactly. All intervals of a difference hold together in
+	// Level of all cases. It has no observations if a profile does not say how many samples were taken.
+	Interval stat.Interval
+	Sure     bool // whether the interval is on one side of 0
+}
+
+// A Diff compares two profiles.
+type Diff struct {
+	Unit    string // "ns" or "%"
+	Whole   Change
+	Changes []Change
+	Taken   [2]float64 // samples of both sides, 0 if unknown
+	Notes   []string
+}
+
+// Compare compares two tables with the same rows. Rows of one side only, and their order, come from the union.
+func Compare(before, after *Table) (*Diff, error) {
+	if before.Whole.Unit != after.Whole.Unit {
+		return nil, fmt.Errorf("one side has a whole in %q and the other in %q: give both as a time or both as a percentage", before.Whole.Unit, after.Whole.Unit)
+	}
+	if before.Whole.Unit == "" {
+		return nil, errors.New("neither side has a unit")
+	}
+	d := &Diff{Unit: before.Whole.Unit, Taken: [2]float64{before.Taken, after.Taken}}
+	for i, t := range []*Table{before, after} {
+		for _, n := range t.Notes {
+			d.Notes = append(d.Notes, []string{"A: ", "B: "}[i]+n)
+		}
+	}
+	type id struct {
+		kind Kind
+		name string
+	}
+	sides := [2]map[id]Row{{}, {}}
+	var order []id
+	for i, t := range []*Table{before, after} {
+		for _, r := range t.Rows {
+			k := id{r.Kind, r.Name}
+			if _, there := sides[0][k]; !there && i == 1 || i == 0 {
+				order = append(order, k)
+			}
+			sides[i][k] = r
+		}
+	}
+	d.Whole = Change{Name: "whole", Before: before.Whole.Amount, After: after.Whole.Amount, Difference: after.Whole.Amount - before.Whole.Amount, Part: 1, ShareBefore: 1, ShareAfter: 1, Sure: true}
+	level := 1 - (1-Level)/float64(max(1, len(order)))
+	for _, k := range order {
+		a, b := sides[0][k], sides[1][k]
+		c := Change{Name: k.name, Kind: k.kind, Before: a.Absolute, After: b.Absolute, Difference: b.Absolute - a.Absolute}
+		c.ShareBefore, c.ShareAfter = share(a, before), share(b, after)
+		c.Part = math.NaN()
+		if d.Whole.Difference != 0 {
+			c.Part = float64(c.Difference) / float64(d.Whole.Difference)
+		}
+		c.Interval = stat.ShiftOfProportions(stat.Proportion(c.ShareBefore, before.Taken, level), stat.Proportion(c.ShareAfter, after.Taken, level),
+			float64(before.Whole.Amount), float64(after.Whole.Amount))
+		c.Sure = c.Interval.N > 0 && (c.Interval.Low > 0 || c.Interval.High < 0)
+		d.Changes = append(d.Changes, c)
+	}
+	return d, nil
+}
+
+func share(r Row, t *Table) float64 { return float64(r.Self) / float64(t.Total) }
+
+// Top keeps the named rows with the largest changes and sums up the others, before the unresolved.
+func (d *Diff) Top(most int) {
+	var named, other []Change
+	for _, c := range d.Changes {
+		if c.Kind == Named {
+			named = append(named, c)
+		} else {
+			other = append(other, c)
+		}
+	}
+	slices.SortStableFunc(named, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(abs(b.Difference), abs(a.Difference)), cmp.Compare(b.After, a.After), cmp.Compare(a.Name, b.Name))
+	})
+	if most > 0 && len(named) > most {
+		rest := Change{Name: fmt.Sprintf("rest: %d others", len(named)-most), Kind: Rest, Part: math.NaN()}
+		for _, c := range named[most:] {
+			rest.Before += c.Before
+			rest.After += c.After
+			rest.ShareBefore += c.ShareBefore
+			rest.ShareAfter += c.ShareAfter
+			level := c.Interval.Level
+			rest.Interval.Level = level
+		}
+		rest.Difference = rest.After - rest.Before
+		if d.Whole.Difference != 0 {
+			rest.Part = float64(rest.Difference) / float64(d.Whole.Difference)
+		}
+		rest.Interval = stat.ShiftOfProportions(stat.Proportion(min(1, rest.ShareBefore), d.Taken[0], rest.Interval.Level),
+			stat.Proportion(min(1, rest.ShareAfter), d.Taken[1], rest.Interval.Level), float64(d.Whole.Before), float64(d.Whole.After))
+		rest.Sure = rest.Interval.N > 0 && (rest.Interval.Low > 0 || rest.Interval.High < 0)
+		named = append(named[:most], rest)
+	}
+	d.Changes = append(named, other...)
+}
+
+func abs(v int64) int64 { return max(v, -v) }

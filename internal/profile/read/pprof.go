@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package read
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	pprof "github.com/google/pprof/profile"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/teescope/teescope/internal/lib/inputfile"
+	"github.com/teescope/teescope/internal/profile"
+)
+
+// maxParsed bounds the memory that a pprof file needs when it is parsed, in bytes. 100 MB of a real one need 700 MB.
+const maxParsed = 1 << 30
+
+// readPprof reads https://github.com/google/pprof/blob/main/proto/profile.proto.
+func readPprof(in *bufio.Reader, limits profile.Limits) (*profile.Profile, error) {
+	data, err := inputfile.ReadAll(in, maxPprof)
+	if err != nil {
+		return nil, fmt.Errorf("as a pprof file: %w", err)
+	}
+	needs, valid := memory(data)
+	if !valid {
+		return nil, errors.New("unknown format: it is binary and no pprof file; use " + Accepted)
+	}
+	if needs > maxParsed {
+		return nil, fmt.Errorf("as a pprof file it would need more than %d MiB of memory, %w", maxParsed>>20, profile.ErrLimit)
+	}
+	parsed, err := pprof.ParseUncompressed(data)
+	if err != nil {
+		return nil, fmt.Errorf("as a pprof file: %w", err)
+	}
+	if err := parsed.CheckValid(); err != nil {
+		return nil, fmt.Errorf("as a pprof file: %w", err)
+	}
+	if len(parsed.SampleType) == 0 || len(parsed.SampleType) > maxEvents {
+		return nil, fmt.Errorf("as a pprof file: it has %d types of values, use 1 to %d", len(parsed.SampleType), maxEvents)
+	}
+	return convert(parsed, limits)
+}
+
+// memory estimates how much memory the parsed form of a file needs, and reports whether its outer structure is valid. The
+// estimate is above the sizes of the library's structures: a message becomes one with up to 200 bytes and a pointer to it,
+// and a byte of a packed list a number and a pointer.
+func memory(data []byte) (bytes int64, valid bool) {
+	const perMessage, perByte = 256, 16
+	for len(data) > 0 {
+		field, kind, n := protowire.ConsumeTag(data)
+		if n < 0 || field > 64 {
+			return 0, false
+		}
+		data = data[n:]
+		if kind != protowire.BytesType {
+			if n = protowire.ConsumeFieldValue(field, kind, data); n < 0 {
+				return 0, false
+			}
+			data = data[n:]
+			bytes += perByte
+			continue
+		}
+		inner, n := protowire.ConsumeBytes(data)
+		if n < 0 {
+			return 0, false
+		}
+		data = data[n:]
+		bytes += perMessage
+		switch field {
+		case 2, 4: // samples and locations have lists and messages
+			bytes += nested(inner, perMessage/2, perByte)
+		default:
+			bytes += int64(len(inner))
+		}
+	}
+	return bytes, true
+}
+
+func nested(data []byte, perMessage, perByte int64) int64 {
+	var bytes int64
+	for len(data) > 0 {
+		field, kind, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return bytes // the library refuses it
+		}
+		data = data[n:]
+		if n = protowire.ConsumeFieldValue(field, kind, data); n < 0 {
+			return bytes
+		}
+		data = data[n:]
+		if bytes += int64(n) * perByte; kind == protowire.BytesType {
+			bytes += perMessage
+		}
+	}
+	return bytes
+}
+
+func convert(from *pprof.Profile, limits profile.Limits) (*profile.Profile, error) {
+	var values []profile.ValueType
+	for _, t := range from.SampleType {
+		values = append(values, profile.ValueType{Type: t.Type, Unit: t.Unit})
+	}
+	b := profile.NewBuilder("pprof", values, limits)
+	frames := map[*pprof.Location][]uint32{}
+	for _, l := range from.Location {
+		list, err := location(b, l)
+		if err != nil {
+			return nil, err
+		}
+		frames[l] = list
+	}
+	var stack []uint32
+	for n, s := range from.Sample {
+		stack = stack[:0]
+		for _, l := range s.Location {
+			stack = append(stack, frames[l]...)
+			if len(stack) > limits.Depth {
+				return nil, fmt.Errorf("sample %d: more than %d frames, %w", n+1, limits.Depth, profile.ErrLimit)
+			}
+		}
+		if err := b.Add(stack, labels(s), s.Value...); err != nil {
+			return nil, fmt.Errorf("sample %d: %w", n+1, err)
+		}
+	}
+	p := b.Profile()
+	if i := slices.IndexFunc(values, func(t profile.ValueType) bool { return t.Type == from.DefaultSampleType }); i >= 0 {
+		p.Main = i
+	}
+	return p, nil
+}
+
+// location returns the frames of a location, the innermost first: inlined functions have lines of their own.
+func location(b *profile.Builder, l *pprof.Location) ([]uint32, error) {
+	var f profile.Frame
+	if l.Mapping != nil {
+		f.Library = l.Mapping.File
+		if f.Library == profile.Unknown {
+			f.Library = ""
+		}
+		f.Kernel = profile.KernelLibrary(f.Library)
+	}
+	var list []uint32
+	for _, line := range l.Line {
+		one := f
+		if line.Function != nil {
+			one.Function, one.File, one.Line = profile.NameOf(line.Function.Name), line.Function.Filename, line.Line
+		}
+		i, err := b.Frame(one)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, i)
+	}
+	if len(list) == 0 {
+		i, err := b.Frame(f)
+		return []uint32{i}, err
+	}
+	return list, nil
+}
+
+// labels returns the labels of a sample. Numbers become text without their unit.
+func labels(s *pprof.Sample) []profile.Label {
+	var list []profile.Label
+	for _, key := range slices.Sorted(maps.Keys(s.Label)) {
+		for _, v := range s.Label[key] {
+			list = append(list, profile.Label{Key: key, Value: v})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.NumLabel)) {
+		for _, v := range s.NumLabel[key] {
+			list = append(list, profile.Label{Key: key, Value: strconv.FormatInt(v, 10)})
+		}
+	}
+	return list
+}

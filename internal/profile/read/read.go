@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package read reads profiles: pprof files, folded stacks and the text of perf script. It recognises a format by the
+// content.
+//
+// What it reads may be hostile. Bytes, lines, stacks and the memory that a file needs are bounded. It knows no meaning of
+// a function.
+package read
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+
+	"github.com/teescope/teescope/internal/lib/inputfile"
+	"github.com/teescope/teescope/internal/lib/text"
+	"github.com/teescope/teescope/internal/profile"
+)
+
+const (
+	maxText   = 64 << 30  // bytes of a text, after decompression; it is read as a stream
+	maxPprof  = 128 << 20 // bytes of a pprof file, after decompression; it is read as a whole
+	maxLine   = 1 << 20   // bytes of a line
+	peekBytes = 64 << 10  // what a format is recognised by
+)
+
+// Accepted describes what Open reads, for messages and help.
+const Accepted = "a pprof file, folded stacks (FUNCTION;FUNCTION;... COUNT), or the output of \"perf script\", each also compressed by gzip"
+
+// Options select a part of a file.
+type Options struct {
+	Event string // event of a recording with several events; empty if there is only one
+}
+
+// Open reads a file. The error names it.
+func Open(name string, o Options) (*profile.Profile, error) {
+	f, err := inputfile.Open(name)
+	if err != nil {
+		return nil, text.Remedy(err, "")
+	}
+	defer f.Close()
+	p, err := Read(f, o, profile.DefaultLimits())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return p, nil
+}
+
+// Read reads a profile.
+func Read(r io.Reader, o Options, limits profile.Limits) (*profile.Profile, error) {
+	in := bufio.NewReaderSize(r, peekBytes)
+	head, err := in.Peek(peekBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if bytes.HasPrefix(head, []byte{0x1f, 0x8b}) {
+		unpacked, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, fmt.Errorf("it begins like a file of gzip: %w", err)
+		}
+		in = bufio.NewReaderSize(unpacked, peekBytes)
+		if head, err = in.Peek(peekBytes); err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("decompressing: %w", err)
+		}
+	}
+	var p *profile.Profile
+	switch recognise(head) {
+	case pprofFile:
+		p, err = readPprof(in, limits)
+	case foldedStacks:
+		p, err = readLines(in, newFolded(limits))
+	case perfScript:
+		p, err = readLines(in, newPerf(o.Event, limits))
+	case perfData:
+		return nil, errors.New("it is a recording of perf: convert it with \"perf script -i FILE >FILE.txt\" on the machine where it was recorded, and read FILE.txt")
+	case empty:
+		return nil, errors.New("it is empty: give it " + Accepted)
+	default:
+		return nil, errors.New("unknown format: use " + Accepted)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(p.Samples) == 0 {
+		return nil, errors.New("it is a profile without any sample")
+	}
+	return p, nil
+}
+
+type format int
+
+const (
+	unknown format = iota
+	empty
+	pprofFile
+	foldedStacks
+	perfScript
+	perfData
+)
+
+var foldedLine = regexp.MustCompile(`^[^\t].* [0-9]+(\.[0-9]+)?\s*$`)
+
+// recognise looks at the beginning of a file. The first line that is neither empty nor a comment decides.
+func recognise(head []byte) format {
+	if len(head) == 0 {
+		return empty
+	}
+	if bytes.HasPrefix(head, []byte("PERFILE2")) || bytes.HasPrefix(head, []byte("2ELIFREP")) {
+		return perfData
+	}
+	if bytes.ContainsAny(head[:min(len(head), 4096)], "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x10\x12\x1a") {
+		return pprofFile
+	}
+	for line := range bytes.Lines(head) {
+		line = bytes.TrimRight(line, "\r\n")
+		if len(bytes.TrimSpace(line)) == 0 || line[0] == '#' {
+			continue
+		}
+		switch {
+		case perfHeader.Match(line) || perfMeta(line):
+			return perfScript
+		case foldedLine.Match(line):
+			return foldedStacks
+		}
+		return unknown
+	}
+	return empty
+}
+
+// A liner reads a format that consists of lines.
+type liner interface {
+	line(line []byte) error
+	end() (*profile.Profile, error)
+}
+
+// readLines feeds the lines of a text. Errors name the line.
+func readLines(in *bufio.Reader, to liner) (*profile.Profile, error) {
+	lines := bufio.NewScanner(&limited{in, maxText})
+	lines.Buffer(make([]byte, 64<<10), maxLine)
+	n := 0
+	for lines.Scan() {
+		n++
+		if err := to.line(bytes.TrimSuffix(lines.Bytes(), []byte("\r"))); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = fmt.Errorf("it has more than %d KiB, %w", maxLine>>10, profile.ErrLimit)
+		}
+		return nil, fmt.Errorf("line %d: %w", n+1, err)
+	}
+	return to.end()
+}
+
+// limited fails after a number of bytes, so that the end of a text is not taken for the end of the file.
+type limited struct {
+	from io.Reader
+	left int64
+}
+
+func (l *limited) Read(b []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, fmt.Errorf("the text has more than %d GiB, %w", maxText>>30, profile.ErrLimit)
+	}
+	n, err := l.from.Read(b[:min(int64(len(b)), l.left)])
+	l.left -= int64(n)
+	return n, err
+}
+
+// excerpt shows a line in a message.
+func excerpt(line []byte) string {
+	return text.Short(text.Terminal(text.UTF8(string(line[:min(len(line), 300)]))), 80)
+}
