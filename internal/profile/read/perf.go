@@ -41,6 +41,7 @@ var perfHeader = regexp.MustCompile(`^\s*(.+?)\s+(-?\d+)(?:/(-?\d+))?\s+(?:\[\d+
 var (
 	perfOffset = regexp.MustCompile(`\+0x[0-9a-f]+$`)
 	perfSource = regexp.MustCompile(`^\s+(\S.*):(\d+)$`)
+	perfNoLine = regexp.MustCompile(`^\s+\S.*\[[0-9a-f]+\]$`) // for code without line numbers: LIBRARY[ADDRESS]
 	perfLost   = regexp.MustCompile(`PERF_RECORD_LOST(?:_SAMPLES)? lost (\d+)`)
 )
 
@@ -71,6 +72,9 @@ func (r *perf) line(line []byte) error {
 			}
 			r.lost += n
 		}
+		return nil
+	}
+	if perfNoLine.Match(line) {
 		return nil
 	}
 	if m := perfSource.FindSubmatch(line); m != nil && !perfHeader.Match(line) {
