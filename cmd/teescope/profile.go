@@ -273,15 +273,12 @@ func diff(o *dividing, args []string, cpu [2]string) (*profile.Diff, error) {
 		note = "shares are compared, because a profile counts samples and not time: --cpu-time-a and --cpu-time-b give it"
 		wholes = [2]profile.Whole{profile.Shares(), profile.Shares()}
 	}
-	d, err := profile.Compare(divide(profiles[0], wholes[0]), divide(profiles[1], wholes[1]))
+	d, err := profile.Compare(divide(profiles[0], wholes[0]), divide(profiles[1], wholes[1]), map[bool]int{true: o.top}[len(o.groups) == 0])
 	if err != nil {
 		return nil, err
 	}
 	if note != "" {
 		d.Notes = append(d.Notes, note)
-	}
-	if len(o.groups) == 0 {
-		d.Top(o.top)
 	}
 	return d, nil
 }

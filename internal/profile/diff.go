@@ -36,8 +36,9 @@ type Diff struct {
 	Notes   []string
 }
 
-// Compare compares two tables with the same rows. Rows of one side only, and their order, come from the union.
-func Compare(before, after *Table) (*Diff, error) {
+// Compare compares two tables that show all rows. If most is not 0, the named rows with the largest changes stay, and the
+// others are summed up.
+func Compare(before, after *Table, most int) (*Diff, error) {
 	if before.Whole.Unit != after.Whole.Unit {
 		return nil, fmt.Errorf("one side has a whole in %q and the other in %q: give both as a time or both as a percentage", before.Whole.Unit, after.Whole.Unit)
 	}
@@ -66,27 +67,36 @@ func Compare(before, after *Table) (*Diff, error) {
 		}
 	}
 	d.Whole = Change{Name: "whole", Before: before.Whole.Amount, After: after.Whole.Amount, Difference: after.Whole.Amount - before.Whole.Amount, Part: 1, ShareBefore: 1, ShareAfter: 1, Sure: true}
-	level := 1 - (1-Level)/float64(max(1, len(order)))
 	for _, k := range order {
 		a, b := sides[0][k], sides[1][k]
-		c := Change{Name: k.name, Kind: k.kind, Before: a.Absolute, After: b.Absolute, Difference: b.Absolute - a.Absolute}
-		c.ShareBefore, c.ShareAfter = share(a, before), share(b, after)
-		c.Part = math.NaN()
-		if d.Whole.Difference != 0 {
-			c.Part = float64(c.Difference) / float64(d.Whole.Difference)
-		}
-		c.Interval = stat.ShiftOfProportions(stat.Proportion(c.ShareBefore, before.Taken, level), stat.Proportion(c.ShareAfter, after.Taken, level),
-			float64(before.Whole.Amount), float64(after.Whole.Amount))
-		c.Sure = c.Interval.N > 0 && (c.Interval.Low > 0 || c.Interval.High < 0)
-		d.Changes = append(d.Changes, c)
+		d.Changes = append(d.Changes, Change{
+			Name: k.name, Kind: k.kind, Before: a.Absolute, After: b.Absolute, Difference: b.Absolute - a.Absolute, ShareBefore: share(a, before), ShareAfter: share(b, after),
+		})
+	}
+	if most > 0 {
+		d.shorten(most)
+	}
+	for i := range d.Changes {
+		d.judge(&d.Changes[i], 1-(1-Level)/float64(len(order)))
 	}
 	return d, nil
 }
 
+// judge computes the part of a change and its interval.
+func (d *Diff) judge(c *Change, level float64) {
+	c.Part = math.NaN()
+	if d.Whole.Difference != 0 {
+		c.Part = float64(c.Difference) / float64(d.Whole.Difference)
+	}
+	c.Interval = stat.ShiftOfProportions(stat.Proportion(min(1, c.ShareBefore), d.Taken[0], level), stat.Proportion(min(1, c.ShareAfter), d.Taken[1], level),
+		float64(d.Whole.Before), float64(d.Whole.After))
+	c.Sure = c.Interval.N > 0 && (c.Interval.Low > 0 || c.Interval.High < 0)
+}
+
 func share(r Row, t *Table) float64 { return float64(r.Self) / float64(t.Total) }
 
-// Top keeps the named rows with the largest changes and sums up the others, before the unresolved.
-func (d *Diff) Top(most int) {
+// shorten keeps the named rows with the largest changes and sums up the others, before the unresolved.
+func (d *Diff) shorten(most int) {
 	var named, other []Change
 	for _, c := range d.Changes {
 		if c.Kind == Named {
@@ -98,23 +108,15 @@ func (d *Diff) Top(most int) {
 	slices.SortStableFunc(named, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(abs(b.Difference), abs(a.Difference)), cmp.Compare(b.After, a.After), cmp.Compare(a.Name, b.Name))
 	})
-	if most > 0 && len(named) > most {
-		rest := Change{Name: fmt.Sprintf("rest: %d others", len(named)-most), Kind: Rest, Part: math.NaN()}
+	if len(named) > most {
+		rest := Change{Name: fmt.Sprintf("rest: %d others", len(named)-most), Kind: Rest}
 		for _, c := range named[most:] {
 			rest.Before += c.Before
 			rest.After += c.After
+			rest.Difference += c.Difference
 			rest.ShareBefore += c.ShareBefore
 			rest.ShareAfter += c.ShareAfter
-			level := c.Interval.Level
-			rest.Interval.Level = level
 		}
-		rest.Difference = rest.After - rest.Before
-		if d.Whole.Difference != 0 {
-			rest.Part = float64(rest.Difference) / float64(d.Whole.Difference)
-		}
-		rest.Interval = stat.ShiftOfProportions(stat.Proportion(min(1, rest.ShareBefore), d.Taken[0], rest.Interval.Level),
-			stat.Proportion(min(1, rest.ShareAfter), d.Taken[1], rest.Interval.Level), float64(d.Whole.Before), float64(d.Whole.After))
-		rest.Sure = rest.Interval.N > 0 && (rest.Interval.Low > 0 || rest.Interval.High < 0)
 		named = append(named[:most], rest)
 	}
 	d.Changes = append(named, other...)
