@@ -76,8 +76,8 @@ func same(t *testing.T, p *profile.Profile) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if name != "pprof" && name != "folded" {
-			continue
+		if name != "pprof" && name != "folded" || name == "folded" && recognise(b.Bytes()) == perfScript {
+			continue // names of functions can look like the first line of another format
 		}
 		again, err := Read(&b, Options{}, profile.DefaultLimits())
 		if err != nil {

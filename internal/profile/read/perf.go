@@ -36,7 +36,7 @@ const maxEvents = 64
 
 // perfHeader has the name of the thread, [process/]thread, [CPU], time, [period] and event. What follows is the only frame,
 // or the fields of a tracepoint.
-var perfHeader = regexp.MustCompile(`^\s*(.+?)\s+(-?\d+)(?:/(-?\d+))?\s+(?:\[\d+\]\s+)?(?:\d+\.\d+:\s+)?(?:(\d+)\s+)?([^\s:]\S*?):(?:\s+(.*))?$`)
+var perfHeader = regexp.MustCompile(`^\s*(.+?)\s+(-?\d+)(?:/(-?\d+))?\s+(?:\[\d+\]\s+)?\d+\.\d+:\s+(?:(\d+)\s+)?([^\s:]\S*?):(?:\s+(.*))?$`)
 
 var (
 	perfOffset = regexp.MustCompile(`\+0x[0-9a-f]+$`)
