@@ -169,8 +169,11 @@ func (r *perf) frame(line []byte) error {
 	f := profile.Frame{Function: profile.NameOf(perfOffset.ReplaceAllString(name, "")), Library: library}
 	// Addresses of the kernel have all upper bits set on x86-64 and aarch64.
 	f.Kernel = profile.KernelLibrary(library) || len(ip) == 16 && ip[0] == 'f' && !strings.HasPrefix(library, "/") && library != "[vsyscall]"
-	if library == "[unknown]" {
+	if library == "[unknown]" || library == "" {
 		f.Library = ""
+		if f.Kernel {
+			f.Library = "[kernel.kallsyms]"
+		}
 	}
 	if library == "inlined" { // in the function of the next frame, whose library is this frame's too
 		f.Library = inlined
