@@ -47,7 +47,7 @@ func written(t *testing.T, format string, p *profile.Profile) []byte {
 func goTool(t *testing.T, file string) map[string][2]string {
 	t.Helper()
 	cmd := exec.Command("go", "tool", "pprof", "-top", "-nodecount=0", "-nodefraction=0", "-unit=ns", "-symbolize=none", file)
-	cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+	cmd.Env = append(os.Environ(), "PPROF_TMPDIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
