@@ -60,7 +60,7 @@ func KernelLibrary(library string) bool {
 	case "[vdso]", "[vdso32]", "[vdsox32]", "[vsyscall]", "[heap]", "[stack]", "[anon]", "[unknown]", "[uprobes]", "[sigpage]", "[vectors]":
 		return false
 	}
-	return strings.HasPrefix(library, "[") && strings.HasSuffix(library, "]") || strings.HasSuffix(library, "/vmlinux") || library == "vmlinux" ||
+	return strings.HasPrefix(library, "bpf_prog_") || strings.HasPrefix(library, "[") && strings.HasSuffix(library, "]") || strings.HasSuffix(library, "/vmlinux") || library == "vmlinux" ||
 		strings.HasSuffix(library, ".ko")
 }
 
