@@ -47,7 +47,8 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 	options := engine.Options{Window: a.Window, At: a.At, Workload: a.Workload, Timeout: a.Timeout, Limiter: rules.Limits()}
 	var source query.Source
 	name, warnings := a.File, func() []string { return nil }
-	if IsRunFile(a.File) {
+	switch {
+	case IsRunFile(a.File):
 		r, err := readRun(a.File)
 		if err != nil {
 			return fail(err)
@@ -63,7 +64,7 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 			options.Window = window
 		}
 		warnings = r.warnings
-	} else if a.File != "" {
+	case a.File != "":
 		store, err := readFile(a.File)
 		if err != nil {
 			return fail(err)
@@ -74,7 +75,7 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 		if _, last := store.Bounds(); options.At.IsZero() {
 			options.At = last
 		}
-	} else {
+	default:
 		server, err := remote.New("--server", a.Server, a.Access, min(perQuery, a.Timeout))
 		if err != nil {
 			return fail(err)

@@ -119,7 +119,7 @@ func (d *Diff) shorten(most int) {
 		}
 		named = append(named[:most], rest)
 	}
-	d.Changes = append(named, other...)
+	d.Changes = slices.Concat(named, other)
 }
 
 func abs(v int64) int64 { return max(v, -v) }

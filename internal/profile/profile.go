@@ -7,7 +7,6 @@
 package profile
 
 import (
-	"cmp"
 	"math"
 	"regexp"
 	"slices"
@@ -188,9 +187,4 @@ func (p *Profile) Within(re *regexp.Regexp) *Profile {
 		}
 	}
 	return &part
-}
-
-// compareFrames orders frames for output.
-func compareFrames(a, b Frame) int {
-	return cmp.Or(cmp.Compare(a.Name(), b.Name()), cmp.Compare(a.Library, b.Library), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 }

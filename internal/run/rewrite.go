@@ -44,7 +44,7 @@ func Write(out io.Writer, r *Run) error {
 	if err != nil {
 		return err
 	}
-	defer w.zstd.Close()
+	defer func() { _ = w.zstd.Close() }() // the file is complete without it, or has failed
 	for some := range slices.Chunk(r.Series, seriesOfLine) {
 		if err := w.write(record{Series: some}); err != nil {
 			return err

@@ -32,7 +32,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Read(bytes.NewReader(data), Options{}, limits)
 		if err != nil {
-			if !text.IsLabel(err.Error()) && strings.ContainsFunc(err.Error(), func(r rune) bool { return unicode.IsControl(r) }) {
+			if !text.IsLabel(err.Error()) && strings.ContainsFunc(err.Error(), unicode.IsControl) {
 				t.Errorf("the error %q cannot be printed", err)
 			}
 			return

@@ -123,7 +123,8 @@ func TestMain(m *testing.M) {
 		}
 	case "child": // executes itself as Gramine does for a new process, and that makes 70 calls
 		cmd := exec.Command(os.Args[0])
-		cmd.Args, cmd.Env = append(os.Args[:2:2], "child", "5"), append(os.Environ(), "SYSTEM_TEST_JOB=getppid", "SYSTEM_TEST_N=70")
+		cmd.Args = []string{os.Args[0], os.Args[1], "child", "5"}
+		cmd.Env = append(os.Environ(), "SYSTEM_TEST_JOB=getppid", "SYSTEM_TEST_N=70")
 		if err := cmd.Run(); err != nil {
 			panic(err)
 		}
