@@ -275,7 +275,7 @@ func diff(o *dividing, args []string, cpu [2]string) (*profile.Diff, error) {
 	}
 	d, err := profile.Compare(divide(profiles[0], wholes[0]), divide(profiles[1], wholes[1]), map[bool]int{true: o.top}[len(o.groups) == 0])
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--cpu-time-a, --cpu-time-b: %w", err)
 	}
 	if note != "" {
 		d.Notes = append(d.Notes, note)

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// published writes the two profiles of a comparison of machines: 5 % of a CPU in shares of 15, 55 and 30 %, and 20 % in shares
+// of 50, 40 and 10 %.
+func published(t *testing.T) (a, b string) {
+	t.Helper()
+	dir := t.TempDir()
+	a, b = filepath.Join(dir, "a.folded"), filepath.Join(dir, "b.folded")
+	for file, counts := range map[string][3]string{a: {"15", "55", "30"}, b: {"50", "40", "10"}} {
+		lines := "serve;ecdh_mul " + counts[0] + "\nserve;rsa_sign " + counts[1] + "\nserve;parse " + counts[2] + "\n"
+		if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a, b
+}
+
+func TestProfileCommands(t *testing.T) {
+	a, b := published(t)
+	groups := []string{"--group", "ECDH=ecdh", "--group", "RSA=rsa"}
+	for _, tt := range []struct {
+		args []string
+		want []string // expressions for lines
+	}{
+		{append([]string{"show", "--cpu-time", "5%", a}, groups...), []string{
+			`^ECDH +15 .*15\.00% .* 0\.750 %$`, `^RSA +55 .* 2\.750 %$`, `^rest +30 .* 1\.500 %$`, `^whole +100 .* 5\.000 %$`,
+		}},
+		{append([]string{"diff", "--cpu-time-a", "5%", "--cpu-time-b", "20%", a, b}, groups...), []string{
+			`^ECDH +0\.750 % +10\.000 % +\+9\.250 % .* 61\.67%$`, `^RSA +2\.750 % +8\.000 % +\+5\.250 % .* 35\.00%$`,
+			`^rest +1\.500 % +2\.000 % +\+0\.500 % ~ .* 3\.33%$`, `^whole +5\.000 % +20\.000 % +\+15\.000 % +100\.00%$`,
+		}},
+		{[]string{"breakdown", "--root", "serve", "--child", "rsa_sign", a}, []string{`^serve +100 +100\.00% `, `^rsa_sign +55 +55\.00% `}},
+		{[]string{"show", "--within", "rsa", "--by", "library", b}, []string{`^whole +40 +40 +100\.00%`}},
+	} {
+		out, _, err := execute(t, append([]string{"profile"}, tt.args...)...)
+		if err != nil {
+			t.Errorf("%v: %v", tt.args, err)
+		}
+		for _, want := range tt.want {
+			if !regexp.MustCompile(`(?m)` + want).MatchString(out) {
+				t.Errorf("%v: no line matches %s in\n%s", tt.args, want, out)
+			}
+		}
+	}
+	for _, args := range [][]string{{"show", "--json", a}, {"diff", "--json", a, b}, {"breakdown", "--root", "serve", "--child", "parse", "--json", a}} {
+		out, _, err := execute(t, append([]string{"profile"}, args...)...)
+		if err != nil || !json.Valid([]byte(out)) {
+			t.Errorf("%v: %v, no JSON:\n%s", args, err, out)
+		}
+	}
+}
+
+// Each format that can be read again has the same samples, and the pages have all functions.
+func TestProfileConverts(t *testing.T) {
+	a, _ := published(t)
+	want, _, err := execute(t, "profile", "show", a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"x.pb.gz", "x.folded"} {
+		to := filepath.Join(filepath.Dir(a), name)
+		if _, _, err := execute(t, "profile", "convert", a, to); err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := execute(t, "profile", "show", to)
+		if rows := func(s string) string { _, s, _ = strings.Cut(s, "\n"); return s }; err != nil || rows(got) != rows(want) {
+			t.Errorf("%s: %v\n%swant\n%s", name, err, got, want)
+		}
+	}
+	for _, name := range []string{"x.svg", "x.html", "x.speedscope.json"} {
+		to := filepath.Join(filepath.Dir(a), name)
+		if _, _, err := execute(t, "profile", "convert", a, to); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, function := range []string{"serve", "ecdh_mul", "rsa_sign", "parse"} {
+			if !strings.Contains(string(data), function) {
+				t.Errorf("%s does not have %s", name, function)
+			}
+		}
+	}
+}
+
+func TestProfileErrors(t *testing.T) {
+	a, b := published(t)
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"show"}, "name a file"},
+		{[]string{"show", empty}, "empty"},
+		{[]string{"show", "--group", "ECDH", a}, "ECDH"},
+		{[]string{"show", "--group", "X=(", a}, "--group"},
+		{[]string{"show", "--by", "color", a}, "--by"},
+		{[]string{"show", "--top", "-1", a}, "--top"},
+		{[]string{"show", "--cpu-time", "fast", a}, "--cpu-time"},
+		{[]string{"show", "--within", "rsa_sing", a}, "rsa_sign"},
+		{[]string{"diff", "--cpu-time-a", "5%", "--cpu-time-b", "5s", a, b}, "--cpu-time"},
+		{[]string{"breakdown", "--child", "parse", a}, "--root"},
+		{[]string{"convert", a, filepath.Join(t.TempDir(), "x.gif")}, "--format"},
+	} {
+		if _, _, err := execute(t, append([]string{"profile"}, tt.args...)...); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v: %v, want an error with %q", tt.args, err, tt.want)
+		}
+	}
+}
