@@ -36,7 +36,7 @@ func historyCommand() *cobra.Command {
 	}
 	o.flags(cmd, compared.HistoryFormats())
 	f := cmd.Flags()
-	f.StringVar(&o.metric, "metric", "", "the metric to show, by its `name` in teescope compare (default: throughput, or the first outcome)")
+	f.StringVar(&o.metric, "metric", "", "the metric to show, by its `name` in teescope compare (default: throughput, else a time, else the first outcome)")
 	f.StringVar(&o.label, "label", "commit", "the `label` that names the points")
 	f.StringVar(&o.order, "order", "", "the `label` that orders the points, by number or text (default: the time of the run)")
 	f.Float64Var(&o.percent, "smallest", (compare.DefaultRatio-1)*100, "leave out changes of fewer `percent`")

@@ -89,6 +89,17 @@ func limits(values []float64) (low, high float64) {
 	return low - margin, high + margin
 }
 
+// mostLetters is the number of bytes of a label that fit left of a chart.
+const mostLetters = 38
+
+// titleOf names a metric and its unit, if the name does not say it.
+func titleOf(m compare.Metric, unit string) string {
+	if m.ID() == unit {
+		return unit
+	}
+	return m.ID() + " (" + unit + ")"
+}
+
 // strip draws each repetition of an outcome as a dot, and the median with its interval.
 func strip(b *strings.Builder, t *compare.Table, row compare.Row) {
 	var all []float64
@@ -97,17 +108,14 @@ func strip(b *strings.Builder, t *compare.Table, row compare.Row) {
 	}
 	low, high := limits(all)
 	by, unit := scaled(high, row.Metric.Unit)
-	height := float64(rowsOf*len(row.Cells) + 30)
+	height := float64(rowsOf*(len(row.Cells)+1) + 30)
 	a := axis{left, width - right, low, high}
 	begin(b, height, fmt.Sprintf("%s in %s: each repetition, and the median with its 95 %% interval", row.Metric.ID(), unit))
 	scale(b, a, height, func(v float64) string { return analysis.Figure(v * by) })
+	label(b, left, 16, "start", "", titleOf(row.Metric, unit))
 	for j, c := range row.Cells {
-		y := float64(j*rowsOf) + 16
-		name := t.Groups[j].Name
-		if j == 0 {
-			name = row.Metric.ID() + " (" + unit + "), " + name
-		}
-		label(b, left-10, y+4, "end", "", name)
+		y := float64((j+1)*rowsOf) + 16
+		label(b, left-10, y+4, "end", "", text.Short(text.Label(t.Groups[j].Name), mostLetters))
 		for _, v := range c.Values {
 			fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="4" fill-opacity="0.6" class="c%d"/>`, a.at(v), y, j%colours)
 		}
@@ -159,7 +167,7 @@ func forest(b *strings.Builder, t *compare.Table, j int) {
 	}
 	for i, row := range rows {
 		y, c := float64(i*rowsOf)+14, row.Cells[j].Change
-		label(b, left-10, y+4, "end", "", row.Metric.ID())
+		label(b, left-10, y+4, "end", "", text.Short(text.Label(row.Metric.ID()), mostLetters))
 		line(b, a.at(math.Log(math.Max(c.Ratio.Low, 1e-9))), y, a.at(math.Log(c.Ratio.High)), y, "i")
 		class := "c7"
 		switch c.Verdict {
@@ -298,6 +306,6 @@ func historyChart(b *strings.Builder, h *compare.History) {
 		}
 	}
 	fmt.Fprintf(b, `<path d="%s" stroke-width="2" class="s0"/>`, path.String())
-	label(b, side, bottom+45, "start", "dim", h.Metric.ID()+" ("+unit+")")
+	label(b, side, bottom+45, "start", "dim", titleOf(h.Metric, unit))
 	b.WriteString("\n</svg>\n")
 }

@@ -230,26 +230,17 @@ func (r *Report) headToHead(b *strings.Builder) error {
 	return w.Flush()
 }
 
-// mainOutcome returns the throughput, or the first outcome.
+// mainOutcome returns the main one of the outcomes.
 func mainOutcome(tables []*compare.Table) (compare.Metric, bool) {
-	var first *compare.Metric
+	var outcomes []compare.Metric
 	for _, t := range tables {
-		for i, row := range t.Rows {
-			if row.Metric.Area != compare.Outcome {
-				continue
-			}
-			if row.Metric.Name == "throughput" {
-				return row.Metric, true
-			}
-			if first == nil {
-				first = &t.Rows[i].Metric
+		for _, row := range t.Rows {
+			if row.Metric.Area == compare.Outcome {
+				outcomes = append(outcomes, row.Metric)
 			}
 		}
 	}
-	if first == nil {
-		return compare.Metric{}, false
-	}
-	return *first, true
+	return compare.Main(outcomes)
 }
 
 // cellOf returns the cell of a metric and a group.

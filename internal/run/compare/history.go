@@ -17,7 +17,7 @@ import (
 // HistoryOptions say what a history shows.
 type HistoryOptions struct {
 	Options
-	Metric string // ID; empty for the first outcome, with throughput before others
+	Metric string // ID; empty for that of [Main]
 	// Label names the points; empty for commit, which the conditions may have too. Runs are ordered by Order.
 	Label string
 	// Order is the label that orders the points; empty for the time at which the runs began.
@@ -142,13 +142,32 @@ func pointName(r *Record, label string) string {
 	return r.Started.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// pick returns the metric with an ID.
-func pick(list []Metric, wanted string) (Metric, error) {
-	if wanted == "" {
-		wanted = "throughput"
-		if !slices.ContainsFunc(list, func(m Metric) bool { return m.ID() == wanted }) && len(list) > 0 {
-			return list[0], nil
+// Main returns the metric that says most about a benchmark: the throughput, else the first time, else the first metric of
+// which it is known what is better, else the first one. It returns false if there is none.
+func Main(list []Metric) (best Metric, ok bool) {
+	rank := func(m Metric) int {
+		switch {
+		case m.ID() == "throughput":
+			return 0
+		case m.Unit == "seconds" && m.Better == "lower":
+			return 1
+		case m.Better != "":
+			return 2
 		}
+		return 3
+	}
+	for i, m := range list {
+		if i == 0 || rank(m) < rank(best) {
+			best = m
+		}
+	}
+	return best, len(list) > 0
+}
+
+// pick returns the metric with an ID, or the main one.
+func pick(list []Metric, wanted string) (Metric, error) {
+	if main, ok := Main(list); ok && wanted == "" {
+		return main, nil
 	}
 	var names []string
 	for _, m := range list {

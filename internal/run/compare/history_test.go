@@ -106,3 +106,26 @@ func TestOrder(t *testing.T) {
 		t.Error("one point is no history")
 	}
 }
+
+func TestMainMetric(t *testing.T) {
+	throughput := Metric{Name: "throughput", Unit: "operations_per_second", Better: "higher"}
+	time := Metric{Name: "time_per_operation", Unit: "seconds", Better: "lower"}
+	allocations := Metric{Name: "allocations_per_operation", Better: "lower"}
+	operations := Metric{Name: "operations", Unit: "operations"}
+	for _, tt := range []struct {
+		list []Metric
+		want Metric
+	}{
+		{[]Metric{allocations, operations, time, throughput}, throughput},
+		{[]Metric{allocations, operations, time}, time},
+		{[]Metric{operations, allocations}, allocations},
+		{[]Metric{operations}, operations},
+	} {
+		if got, ok := Main(tt.list); !ok || got != tt.want {
+			t.Errorf("of %v it is %v, %v; want %v", tt.list, got, ok, tt.want)
+		}
+	}
+	if got, ok := Main(nil); ok {
+		t.Errorf("of nothing it is %v", got)
+	}
+}
