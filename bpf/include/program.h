@@ -16,7 +16,8 @@
 
 enum program_limits {
 	PROGRAM_NAME = 16,
-	PROGRAM_PATH = 128, /* of the loader, its library and the application; the name is not known if one is longer */
+	PROGRAM_PATH =
+		128, /* with a longer path among the arguments the application is not known */
 	PROGRAMS = 1024,
 };
 
@@ -71,7 +72,8 @@ static __noinline int read_arguments(struct task_struct *leader, struct program_
 		if (end[i] != library[i])
 			return NO_LOADER;
 	n = bpf_probe_read_user_str(text, 8, (void *)at);
-	if (n == 6 && text[0] == 'c' && text[1] == 'h' && text[2] == 'i' && text[3] == 'l' && text[4] == 'd')
+	if (n == 6 && text[0] == 'c' && text[1] == 'h' && text[2] == 'i' && text[3] == 'l' &&
+	    text[4] == 'd')
 		return CHILD;
 	if (n != 5 || text[0] != 'i' || text[1] != 'n' || text[2] != 'i' || text[3] != 't')
 		return NO_LOADER;
@@ -85,7 +87,9 @@ static __noinline int read_arguments(struct task_struct *leader, struct program_
 		if (text[i] == '/')
 			base = i + 1;
 	}
-	return bpf_probe_read_user_str(app->name, sizeof(app->name), (void *)(at + base)) > 1 ? APPLICATION : NO_LOADER;
+	return bpf_probe_read_user_str(app->name, sizeof(app->name), (void *)(at + base)) > 1
+		       ? APPLICATION
+		       : NO_LOADER;
 }
 
 /* Writes the name of the program that a process runs. */
