@@ -16,8 +16,7 @@
 
 enum program_limits {
 	PROGRAM_NAME = 16,
-	PROGRAM_PATH =
-		128, /* with a longer path among the arguments the application is not known */
+	PROGRAM_PATH = 128, /* an argument with a longer path hides the application */
 	PROGRAMS = 1024,
 };
 
