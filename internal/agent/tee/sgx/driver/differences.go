@@ -9,10 +9,9 @@ package driver
 type balance int64
 
 // allocated compares the pages in use, up to a constant: the machine's pages.
-func (w *watch) allocated(t *totals) (b balance, ok bool) {
+func (w *watch) allocated() (b balance, ok bool) {
 	m := w.kernel.moment[0]
-	counted := t.Total[nAllocated] - t.Total[nFreed]
-	return -balance(m.FreePages) - balance(counted), m.Read != 0 && w.kernel.attached(probeAllocated, probeFreed)
+	return -balance(m.FreePages) - balance(m.InUse), m.Read != 0 && w.kernel.attached(probeAllocated, probeFreed)
 }
 
 // evicted compares the pages of the enclaves that are not in the enclave page cache. The evictions of enclaves that
@@ -29,9 +28,9 @@ func (w *watch) evicted(live []*record) (b balance) {
 }
 
 // differences returns the samples of both comparisons.
-func (w *watch) differences(f *families, t *totals, live []*record) []sample {
+func (w *watch) differences(f *families, live []*record) []sample {
 	var list []sample
-	if b, ok := w.allocated(t); ok {
+	if b, ok := w.allocated(); ok {
 		list = append(list, sample{f.difference, float64(b - w.start), []string{"allocated"}})
 	}
 	if w.kernel.attached(probeRequest, probeEvicted, probeLoadedBack) {

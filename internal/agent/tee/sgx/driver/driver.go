@@ -22,7 +22,7 @@ func (w *watch) samples(f *families, now time.Time, clock time.Duration) []sampl
 	var list []sample
 	for _, part := range [][]sample{
 		w.machine(f, &all, live), w.instructions(f, &all), w.guests(f, &all),
-		w.eachEnclave(f, live, now, clock), w.eachWorkload(f, named, live), w.neighbours(f, named), w.differences(f, &all, live), w.lost(f),
+		w.eachEnclave(f, live, now, clock), w.eachWorkload(f, named, live), w.neighbours(f, named), w.differences(f, live), w.lost(f),
 	} {
 		list = append(list, part...)
 	}
@@ -90,6 +90,7 @@ func (w *watch) machine(f *families, t *totals, live []*record) []sample {
 	if m := w.kernel.moment[0]; m.Read != 0 {
 		l.add(f.free, m.FreePages*pageSize, nil)
 		l.add(f.pages, m.FreePages, []string{"free"})
+		l.add(f.moved, m.Moved, nil, probeAllocated, probeFreed)
 	}
 	return l.list
 }

@@ -139,12 +139,10 @@ func TestMissedCallsAreADifference(t *testing.T) {
 	k.moment[0] = moment{FreePages: 1000, Read: 1}
 	k.records[1] = record{Address: 1, CreatedNS: 1, Kind: kindEnclave, ID: 1, Read: 1, Flags: recordInitialized, Pages: 500, Resident: 500, SECSResident: 1}
 	w := &k.backend(4).watch
-	all := k.sum()
-	w.start, _ = w.allocated(&all)
+	w.start, _ = w.allocated()
 	want := func(allocated, evicted float64) {
 		t.Helper()
-		all := k.sum()
-		for _, s := range w.differences(newFamilies(), &all, w.live()) {
+		for _, s := range w.differences(newFamilies(), w.live()) {
 			if want := map[string]float64{"allocated": allocated, "evicted": evicted}[s.labels[0]]; s.value != want {
 				t.Errorf("%s: a difference of %v pages, want %v", s.labels[0], s.value, want)
 			}
@@ -152,7 +150,7 @@ func TestMissedCallsAreADifference(t *testing.T) {
 	}
 	want(0, 0)
 	k.moment[0].FreePages -= 30
-	k.machine[0].Total[nAllocated], k.machine[1].Total[nFreed] = 70, 40
+	k.moment[0].InUse = 70 - 40
 	k.records[1].Resident, k.records[1].Count = 490, counts{nEvicted: 12, nLoadedBack: 2}
 	want(0, 0)
 	k.moment[0].FreePages -= 5 // pages that the hook did not see

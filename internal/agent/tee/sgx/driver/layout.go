@@ -130,5 +130,7 @@ type evictionKey struct {
 type moment struct {
 	_         structs.HostLayout
 	FreePages uint64
+	InUse     uint64
+	Moved     uint64
 	Read      uint64
 }

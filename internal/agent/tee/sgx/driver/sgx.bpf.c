@@ -376,13 +376,31 @@ static __always_inline int on_vepc_fault(void)
 
 #include "hooks.h"
 
-/* Reads what only the driver's own records contain. User space runs it for each scrape. */
+/* Pages that were allocated and freed. */
+struct moves {
+	u64 allocated;
+	u64 freed;
+};
+
+static long add_moves(void *map, u32 *cpu, struct totals *t, struct moves *sum)
+{
+	sum->allocated += t->total[ALLOCATED];
+	sum->freed += t->total[FREED];
+	return 0;
+}
+
+static long reset_away(void *map, u32 *key, struct enclave *e, void *ctx)
+{
+	e->away = 0;
+	return 0;
+}
+
+/* Reads what only the driver's own records contain. */
 static long read_enclave(void *map, u32 *key, struct enclave *e, void *ctx)
 {
 	struct sgx_encl *encl = (void *)e->address;
 	u64 flags, pages, resident, secs;
 
-	e->away = 0;
 	if (!encl || e->kind != KIND_ENCLAVE)
 		return 0;
 	flags = BPF_CORE_READ(encl, flags);
@@ -415,18 +433,38 @@ static long count_away(void *map, struct page_key *key, struct page_use *use, u6
 	return 0;
 }
 
+/* Reads the pages of all states close together, and counts those that moved meanwhile. */
+static __always_inline bool read_pages(struct moment *now)
+{
+	struct moves before = {}, after = {};
+
+	bpf_for_each_map_elem(&machine, add_moves, &before, 0);
+	now->read = free_pages_address &&
+		    !bpf_probe_read_kernel(&now->free_pages, sizeof(now->free_pages),
+					   (void *)free_pages_address);
+	bpf_for_each_map_elem(&enclaves, read_enclave, NULL, 0);
+	bpf_for_each_map_elem(&machine, add_moves, &after, 0);
+	now->in_use = after.allocated - after.freed;
+	now->moved = after.allocated - before.allocated + after.freed - before.freed;
+	return now->moved == 0;
+}
+
+/* User space runs it for each scrape. */
 SEC("syscall") int snapshot(void *ctx)
 {
 	u64 clock = bpf_ktime_get_ns(), since = clock > WORKING_SET_NS ? clock - WORKING_SET_NS : 0;
 	struct moment *now;
 	u32 zero = 0;
 
-	bpf_for_each_map_elem(&enclaves, read_enclave, NULL, 0);
+	bpf_for_each_map_elem(&enclaves, reset_away, NULL, 0);
 	bpf_for_each_map_elem(&followed, count_away, &since, 0);
 	now = bpf_map_lookup_elem(&moment, &zero);
-	if (now && free_pages_address)
-		now->read = !bpf_probe_read_kernel(&now->free_pages, sizeof(now->free_pages),
-						   (void *)free_pages_address);
+	if (!now)
+		return 0;
+#pragma unroll
+	for (int i = 0; i < SNAPSHOT_TRIES; i++)
+		if (read_pages(now))
+			break;
 	return 0;
 }
 

@@ -46,6 +46,9 @@ enum following {
 
 #define WORKING_SET_NS (60ULL * 1000 * 1000 * 1000)
 
+/* Attempts at reading all pages while none moves. */
+#define SNAPSHOT_TRIES 4
+
 struct page_key {
 	u32 id; /* of the enclave */
 	u32 page;
@@ -191,7 +194,9 @@ struct thread {
 /* The machine's state, as the program snapshot reads it. */
 struct moment {
 	u64 free_pages;
-	u64 read; /* the state was read */
+	u64 in_use; /* ALLOCATED less FREED just afterwards, modulo 2^64 */
+	u64 moved;  /* pages that were allocated or freed while this and the enclaves were read */
+	u64 read;   /* the state was read */
 };
 
 GO_TYPE(driver, struct distribution, distribution);

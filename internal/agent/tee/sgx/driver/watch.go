@@ -77,8 +77,7 @@ func (b *Backend) start() error {
 	if err := b.refresh(time.Now()); err != nil {
 		return err
 	}
-	all := k.sum()
-	b.watch.start, _ = b.watch.allocated(&all)
+	b.watch.start, _ = b.watch.allocated()
 	return nil
 }
 

@@ -10,7 +10,7 @@ type watched struct {
 
 	batches, scanned, scannedUsed, written, reclaimTime *metric.Desc
 
-	startTime, encls, lost, difference *metric.Desc
+	startTime, encls, lost, difference, moved *metric.Desc
 
 	vepcOpened, vepcReleased, vepcFaults *metric.Desc
 
@@ -67,6 +67,9 @@ func newWatched() watched {
 			"Pages by the SGX driver's own records less the pages that follow from what was counted, by what: allocated (in use, since the agent started) and evicted (of running enclaves that it has seen start). "+
 				"0 at rest, and a few while enclaves page. A growing difference means that the kernel's compiler has inlined functions of the driver, so the counts are too low.",
 			"sgx_nr_free_pages; struct sgx_encl", "what"),
+		moved: gauge("sgx_epc_read_moved_pages", "pages",
+			"Pages that were allocated or freed while the states of sgx_epc_pages were read. The sum of all states may differ from the enclave page cache by this number, and by the pages that the driver is evicting (up to 16 on each processor).",
+			fromDriver),
 		lost: counter("sgx_attribution_lost_total", "events",
 			"Events that could not be attributed. Enclaves without a record or a group count in the workload other. For evictions the workload that took the page is unknown.",
 			"teescope", "what"),
@@ -132,7 +135,7 @@ func (w *watched) ofWorkloads() {
 func (w *watched) all() []*metric.Desc {
 	return []*metric.Desc{
 		w.augmented, w.faults, w.retries, w.loadBackTime,
-		w.batches, w.scanned, w.scannedUsed, w.written, w.reclaimTime, w.startTime, w.encls, w.lost, w.difference,
+		w.batches, w.scanned, w.scannedUsed, w.written, w.reclaimTime, w.startTime, w.encls, w.lost, w.difference, w.moved,
 		w.vepcOpened, w.vepcReleased, w.vepcFaults,
 		w.enclaveInfo, w.enclaveStart, w.enclaveThreads, w.enclaveWorkingSet,
 		w.enclaveAugmented, w.enclaveEvicted, w.enclaveLoadedBack, w.enclaveFaults,
