@@ -175,7 +175,7 @@ func someMachine() *fake {
 		k.machine[0].Times[i].Bucket[i], k.machine[1].Times[i].Bucket[buckets-1] = uint64(30+i), 2
 		k.machine[1].Times[i].SumNS = uint64(i+1) * 1e9
 	}
-	k.moment[0] = moment{FreePages: 77, Read: 1}
+	k.moment[0] = moment{FreePages: 77, InUse: 4901, Moved: 3, Read: 1}
 	k.losses[1] = 4
 	k.group(1, "redis-server", "redis.service", 1, counts{nAdded: 700, nEvicted: 41, nCreated: 2, nLoadedBack: 31, nFaults: 90})
 	k.group(2, "sentinel", "redis.service", 1, counts{nAdded: 11, nEvicted: 3, nCreated: 1, nFaults: 5})
