@@ -2,6 +2,8 @@
 
 package analysis
 
+import "cmp"
+
 // LimitKind is what limits the throughput of a workload.
 type LimitKind string
 
@@ -20,11 +22,20 @@ const (
 	LimitUnknown  LimitKind = "unknown"  // it cannot be told
 )
 
+var limitNames = map[LimitKind]string{
+	LimitCPU: "CPU", LimitQuota: "CPU quota", LimitMemory: "memory", LimitDisk: "disk", LimitEPC: "EPC paging", LimitBoundary: "enclave boundary",
+	LimitLocks: "locks", LimitNetwork: "network", LimitClients: "clients", LimitIdle: "idle", LimitUnknown: "not known",
+}
+
+// Name returns the kind as people read it. A newer server may state kinds that are not known here.
+func (k LimitKind) Name() string { return cmp.Or(limitNames[k], string(k)) }
+
 // A Limit states what limits one workload over one window, also when nothing is wrong.
 type Limit struct {
 	Workload string     `json:"workload"`
 	Instance string     `json:"instance,omitempty"`
 	Limit    LimitKind  `json:"limit"`
+	Name     string     `json:"name"`    // of the limit, as people read it
 	Because  string     `json:"because"` // one sentence with figures; why it cannot be told, where it is unknown
 	Window   float64    `json:"window_seconds"`
 	Evidence []Evidence `json:"evidence"` // the strongest first; empty where nothing was measured

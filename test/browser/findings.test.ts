@@ -44,6 +44,20 @@ it("names it on the overview, and leads to its evidence and its chart", async ()
   await page.waitForSelector('[data-panel="syscalls-by-name"][data-state="ready"]');
 });
 
+it("says what limits the program, as the API does", async () => {
+  const page = await tabs.visit(`/?page=workload&w=${PROGRAM}`);
+  const limit = page.locator('[data-panel="findings"]').getByText(/^Limited by /);
+  await limit.waitFor({ timeout: 60_000 });
+  expect(await limit.textContent()).toMatch(/^Limited by .+ \(.+\)\.$/);
+  const said = async (): Promise<boolean> => {
+    const report = (await (await fetch(`${teescope.url}/api/findings`)).json()) as { limits: { workload: string; because: string }[] };
+    const [own] = report.limits.filter(({ workload }) => workload === PROGRAM);
+    return own !== undefined && (await limit.textContent())?.includes(`(${own.because}).`) === true;
+  };
+  await shown(said).toBe(true); // the page follows the report within seconds
+  await screenshot(page, "limit");
+});
+
 it("copies a query that the server answers", async () => {
   const page = await tabs.visit("/?page=findings", { permissions: ["clipboard-read", "clipboard-write"] });
   const card = page.locator(CARD);
@@ -72,4 +86,27 @@ it.each(["light", "dark"] as const)("has no accessibility violations in the %s t
   expect(await seriousViolations(page)).toEqual([]);
   const wider = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
   expect(wider).toBeLessThanOrEqual(0);
+});
+
+it("mutes a finding with a reason, lists it when asked, and ends the silence", async () => {
+  const page = await tabs.visit(`/?page=findings&w=${PROGRAM}`);
+  const card = page.locator(CARD);
+  await card.waitFor({ timeout: 60_000 });
+  await card.locator("summary", { hasText: "Mute" }).click();
+  const form = card.locator("form");
+  await form.getByLabel("Kind").selectOption("works-as-intended");
+  await form.getByLabel("Reason").fill("it is a test of polling");
+  await form.getByLabel("Days").fill("2");
+  await screenshot(page, "mute");
+  await form.getByRole("button", { name: "Mute" }).click();
+  await shown(() => card.count()).toBe(0);
+  const list = page.getByRole("button", { name: /^Show muted \(\d+\)$/ });
+  await list.click();
+  await card.waitFor({ timeout: 30_000 });
+  const text = (await card.textContent()) ?? "";
+  for (const part of ["works-as-intended", "it is a test of polling", "until"]) expect(text).toContain(part);
+  await card.getByRole("button", { name: "Unmute" }).click();
+  await shown(() => card.getByRole("button", { name: "Unmute" }).count()).toBe(0);
+  await list.or(page.locator("#verdict-head")).first().waitFor();
+  await card.locator("summary", { hasText: "Mute" }).waitFor();
 });

@@ -72,6 +72,7 @@ func (q *inquiry) limitsOf(s scene, judged, gaps []query.Target, found []draft) 
 		} else {
 			one = q.limitOf(s, rule, t, one, found)
 		}
+		one.Name = one.Limit.Name()
 		limits = append(limits, statedLimit{one, s.cores(t)})
 	}
 	return limits, leftOut

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/lib/text"
 )
 
 // mostLimits bounds the workloads in the table of limits. JSON has all.
@@ -17,12 +18,8 @@ const mostLimits = 10
 // widest is the widest name in the table, in characters. A longer one has a line of its own.
 const widest = 32
 
-// limitNames are the limits as people read them.
-var limitNames = map[analysis.LimitKind]string{
-	analysis.LimitCPU: "CPU", analysis.LimitQuota: "CPU quota", analysis.LimitMemory: "memory", analysis.LimitDisk: "disk",
-	analysis.LimitEPC: "EPC paging", analysis.LimitBoundary: "enclave boundary", analysis.LimitLocks: "locks", analysis.LimitNetwork: "network",
-	analysis.LimitClients: "clients", analysis.LimitIdle: "idle", analysis.LimitUnknown: "not known",
-}
+// limitName returns a limit as people read it.
+func limitName(l analysis.Limit) string { return text.Terminal(l.Limit.Name()) }
 
 const limitsTitle = "What limits each workload"
 
@@ -51,19 +48,18 @@ func (t terminal) limits(r Report) {
 	}
 	t.line()
 	t.line(t.paint(bold, limitsTitle))
-	width := func(text func(analysis.Limit) string) int {
-		return min(widest, utf8.RuneCountInString(text(slices.MaxFunc(shown, func(a, b analysis.Limit) int {
-			return utf8.RuneCountInString(text(a)) - utf8.RuneCountInString(text(b))
+	width := func(of func(analysis.Limit) string) int {
+		return min(widest, utf8.RuneCountInString(of(slices.MaxFunc(shown, func(a, b analysis.Limit) int {
+			return utf8.RuneCountInString(of(a)) - utf8.RuneCountInString(of(b))
 		}))))
 	}
-	name := func(l analysis.Limit) string { return limitNames[l.Limit] }
 	for _, l := range shown {
 		who := limitSubject(l)
 		if utf8.RuneCountInString(who) > widest {
 			t.line(who)
 			who = ""
 		}
-		t.prose(fmt.Sprintf("%-*s  %-*s  ", width(limitSubject), who, width(name), name(l)), limitReason(l))
+		t.prose(fmt.Sprintf("%-*s  %-*s  ", width(limitSubject), who, width(limitName), limitName(l)), limitReason(l))
 	}
 	if more > 0 {
 		t.prose("", fmt.Sprintf("%s: --format json lists them.", plural(more, "more workload", "more workloads")))
@@ -77,7 +73,7 @@ func (r Report) markdownLimits(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\n### %s\n\n| workload | limit | because |\n|---|---|---|\n", limitsTitle)
 	for _, l := range shown {
-		fmt.Fprintf(w, "| %s | %s | %s |\n", markdown(limitSubject(l)), limitNames[l.Limit], markdown(limitReason(l)))
+		fmt.Fprintf(w, "| %s | %s | %s |\n", markdown(limitSubject(l)), markdown(limitName(l)), markdown(limitReason(l)))
 	}
 	if more > 0 {
 		fmt.Fprintf(w, "\n%s.\n", plural(more, "more workload", "more workloads"))

@@ -82,11 +82,22 @@ export interface Problem {
   rules: string[];
 }
 
+/** What limits the throughput of a workload. */
+export interface Limit {
+  workload: string;
+  instance: string;
+  /** As people read it. */
+  name: string;
+  /** One sentence with figures. */
+  because: string;
+}
+
 export interface Report {
   at: string;
   window_seconds: number;
   workloads: number;
   findings: Finding[];
+  limits: Limit[];
   left_out: number;
   /** Findings that a silence hides. */
   muted: number;
@@ -148,6 +159,7 @@ const body = shape<Report>({
   window_seconds: number,
   workloads: number,
   findings: list(finding),
+  limits: withDefault(list(shape<Limit>({ workload: text, instance: word, name: text, because: text })), []),
   left_out: number,
   muted: withDefault(number, 0),
   problems: list(problem),

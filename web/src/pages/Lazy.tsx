@@ -30,7 +30,7 @@ export function lazyPage(load: () => Promise<ComponentType>): ComponentType {
     return (
       <section class="panel" aria-busy={!failed} data-state={failed ? "error" : "loading"}>
         <div class="panel-message" role={failed ? "alert" : undefined}>
-          <p>{failed ? "This page could not be loaded: teescope does not answer, or it has been updated." : "Loading the page…"}</p>
+          <p>{failed ? "This page could not be loaded: teescope does not answer or was updated." : "Loading the page…"}</p>
           {failed && (
             <p>
               <button

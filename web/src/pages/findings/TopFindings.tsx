@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The strip at the top of the overview: the verdict, the findings with the greatest gain, and whether something could
-// not be judged.
+// The strip at the top of the overview and of a workload: the verdict, what limits the workload if only one is shown, the
+// findings with the greatest gain, and whether something could not be judged.
 import type { Finding } from "../../api/findings";
+import { passes } from "../../lib/filters";
 import { ViewLink } from "../../lib/ViewLink";
 import { useShown } from "../../panels/use-data";
 import { SeverityMark, Subject } from "./FindingCard";
-import { chosen, notJudged, plural, subject, verdictText, worthText } from "./report";
+import { chosen, limitedBy, notJudged, plural, subject, verdictText, worthText } from "./report";
 import { useFindings } from "./use-findings";
 
 const MOST = 3;
@@ -17,9 +18,11 @@ export function TopFindings() {
   const shown = report ? chosen(report.findings, shownNow) : [];
   const unknown = report ? notJudged(report, shownNow.several).length : 0;
   const more = shown.length - MOST;
+  const limits = report ? report.limits.filter((l) => passes(shownNow, l.workload, l.instance)) : [];
   return (
     <section class="findings causes" aria-labelledby="causes-head" aria-busy={!report && !error} data-panel="findings">
       <h2 id="causes-head">{report ? verdictText(report, shown, shownNow.several) : (error?.message ?? "Loading the findings…")}</h2>
+      {limits.length === 1 && <p class="nothing">{limits.map(limitedBy)}</p>}
       {!report && error && <p class="nothing">{error.advice}</p>}
       {shown.length > 0 && (
         <ol>
@@ -32,7 +35,7 @@ export function TopFindings() {
         <p class="nothing">
           {more > 0 && `${more} more. `}
           {unknown > 0 && `Not judged: ${plural(unknown, "reason")}. `}
-          <ViewLink to={{ page: "findings" }}>All findings, and what could not be evaluated</ViewLink>
+          <ViewLink to={{ page: "findings" }}>All findings</ViewLink>
         </p>
       )}
     </section>

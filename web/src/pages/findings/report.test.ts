@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ApiError } from "../../api/errors";
 import { report as decode, type Report } from "../../api/findings";
 import { chartOf } from "./charts";
-import { assumptions, chosen, figure, formatFigure, gainText, limitText, notJudged, savingText, verdictText } from "./report";
+import { assumptions, chosen, figure, formatFigure, gainText, limitedBy, limitText, notJudged, savingText, verdictText } from "./report";
 
 const finding = {
   id: "0a1b", rule: "chatter", title: "too many calls", workload: "redis", instance: "a:1", cause: "It makes 5,000 calls a second.",
@@ -139,6 +139,15 @@ it("says what limits the throughput, or that nothing shows a limit", () => {
   expect(limitText({ ...first, gain: undefined })).toBe("No measurement shows that the throughput would rise.");
   expect(limitText({ saving: undefined, gain: undefined })).toBe("");
   expect(assumptions(first)).toEqual(["a cost", "an assumption"]);
+});
+
+it("says what limits a workload", () => {
+  const { limits } = made({ limits: [{ workload: "redis", limit: "cpu", name: "CPU", because: "it is busy", window_seconds: 300, evidence: [] }] });
+  expect(limits.map(limitedBy)).toEqual(["Limited by CPU (it is busy)."]);
+});
+
+it("states no limit where an older server does not", () => {
+  expect(made().limits).toEqual([]);
 });
 
 describe("the chart of a query", () => {

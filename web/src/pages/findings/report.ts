@@ -2,7 +2,7 @@
 
 // Formats a report of the analysis as text. Pure. `teescope analyze` uses the same file of phrases.
 import phrases from "../../../../internal/analysis/render/phrases.json";
-import type { Evidence, Finding, Gain, Problem, Report, Saving } from "../../api/findings";
+import type { Evidence, Finding, Gain, Limit, Problem, Report, Saving } from "../../api/findings";
 import { type Chosen, passes } from "../../lib/filters";
 import { onNode } from "../../lib/promql";
 import { formatSpan } from "../../lib/time";
@@ -80,6 +80,11 @@ export function limitText({ saving, gain }: Pick<Finding, "saving" | "gain">): s
 /** Returns the assumptions of both estimates, each once. */
 export function assumptions({ saving, gain }: Pick<Finding, "saving" | "gain">): string[] {
   return [...new Set([...(saving?.assumptions ?? []), ...(gain?.assumptions ?? [])])];
+}
+
+/** Says what limits a workload. */
+export function limitedBy({ name, because }: Limit): string {
+  return `Limited by ${name} (${because}).`;
 }
 
 /** Returns the subject of a finding, with its machine where several are shown. */
