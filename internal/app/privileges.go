@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/collector/sandbox"
 	"github.com/teescope/teescope/internal/lib/config"
@@ -70,16 +73,36 @@ func (d *privilegeDropper) Run(ctx context.Context) error {
 	}
 	close(d.done)
 	// Until now root could write anywhere. From here on the process can write only where its user may.
-	if d.dataDir != "" {
-		if err := prom.CheckWritable(d.dataDir); err != nil {
-			return fmt.Errorf("after dropping privileges: %w", err)
-		}
+	if err := d.mayWrite(ctx); err != nil {
+		return fmt.Errorf("after dropping privileges: %w", err)
 	}
 	if d.link != nil {
 		d.link.Started()
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// mayWrite returns an error if the process's user may not write to the data directory. That no more files can be opened is
+// no answer, and may pass: it asks again each second.
+func (d *privilegeDropper) mayWrite(ctx context.Context) error {
+	if d.dataDir == "" {
+		return nil
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		err := prom.CheckWritable(d.dataDir)
+		if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) {
+			return err
+		}
+		d.log.Warn("whether the data directory can be written is not known yet", "err", err)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // drop uses the mechanisms that this kernel offers. A missing one is logged and exported as a metric, or ends the

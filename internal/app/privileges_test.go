@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/collector/sandbox"
 	"github.com/teescope/teescope/internal/lib/privilege"
@@ -122,6 +123,36 @@ func TestPrivilegeDropperRefusesAForeignDirectory(t *testing.T) {
 		var refused *prom.NotWritableError
 		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "after dropping privileges") {
 			t.Errorf("Run() = %v, want a NotWritableError", err)
+		}
+	})
+}
+
+// A process that can open no more files for a moment goes on.
+func TestPrivilegeDropperWaitsForFiles(t *testing.T) {
+	inChild(t, func(t *testing.T, dir string) {
+		var was unix.Rlimit
+		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+			t.Fatal(err)
+		}
+		d := &privilegeDropper{dataDir: dir, log: slog.New(slog.DiscardHandler)}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: was.Max}); err != nil {
+			t.Fatal(err)
+		}
+		if err := prom.CheckWritable(dir); !errors.Is(err, unix.EMFILE) {
+			t.Fatalf("with a limit of one file: %v", err)
+		}
+		done := make(chan error)
+		go func() { done <- d.mayWrite(t.Context()) }()
+		select {
+		case err := <-done:
+			t.Fatalf("it gave up: %v", err)
+		case <-time.After(100 * time.Millisecond):
+		}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	})
 }
