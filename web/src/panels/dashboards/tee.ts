@@ -176,7 +176,7 @@ export const TEE: readonly Section[] = [
         question: "How long do threads wait while they evict pages themselves?",
         unit: "seconds",
         queries: [{ expr: "sum by (le) ($rate(sgx_reclaim_seconds_bucket{by=\"direct\",$nodes}[$window]))", legend: "{{le}}" }],
-        help: "Batches of evictions per second by duration, which a thread had to do itself because no page was free. Evictions in the background block no thread and are not included.",
+        help: "Batches of evictions per second by duration, which a thread had to do itself because no page was free. Evictions in the background are not included.",
         empty: { text: "No thread had to evict pages itself in this time range.", probe: "sgx_" },
       },
       {
