@@ -140,7 +140,7 @@ func TestWildTargets(t *testing.T) {
 	began := time.Now()
 	for name, target := range all {
 		var reason string
-		for end := time.Now().Add(60 * time.Second); !strings.Contains(reason, target.reason); time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(generous); !strings.Contains(reason, target.reason); time.Sleep(50 * time.Millisecond) {
 			if reason = reasons(t, s, "job")[name]; time.Now().After(end) {
 				t.Fatalf("%s failed with %q, want %q", name, reason, target.reason)
 			}
@@ -150,7 +150,7 @@ func TestWildTargets(t *testing.T) {
 		// "changing" was up once: its first series were below its limit. The reason of a scrape is visible before its
 		// samples are.
 		var values []float64
-		for end := time.Now().Add(60 * time.Second); len(values) == 0 || values[len(values)-1] != 0; time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(generous); len(values) == 0 || values[len(values)-1] != 0; time.Sleep(50 * time.Millisecond) {
 			if _, _, values = samples(t, s, fmt.Sprintf("up{job=%q}[1m]", name)); time.Now().After(end) {
 				t.Fatalf("up of %s is %v", name, values)
 			}
