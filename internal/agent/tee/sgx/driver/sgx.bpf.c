@@ -389,18 +389,13 @@ static long add_moves(void *map, u32 *cpu, struct totals *t, struct moves *sum)
 	return 0;
 }
 
-static long reset_away(void *map, u32 *key, struct enclave *e, void *ctx)
-{
-	e->away = 0;
-	return 0;
-}
-
 /* Reads what only the driver's own records contain. */
 static long read_enclave(void *map, u32 *key, struct enclave *e, void *ctx)
 {
 	struct sgx_encl *encl = (void *)e->address;
 	u64 flags, pages, resident, secs;
 
+	e->away = 0;
 	if (!encl || e->kind != KIND_ENCLAVE)
 		return 0;
 	flags = BPF_CORE_READ(encl, flags);
@@ -456,8 +451,6 @@ SEC("syscall") int snapshot(void *ctx)
 	struct moment *now;
 	u32 zero = 0;
 
-	bpf_for_each_map_elem(&enclaves, reset_away, NULL, 0);
-	bpf_for_each_map_elem(&followed, count_away, &since, 0);
 	now = bpf_map_lookup_elem(&moment, &zero);
 	if (!now)
 		return 0;
@@ -465,6 +458,7 @@ SEC("syscall") int snapshot(void *ctx)
 	for (int i = 0; i < SNAPSHOT_TRIES; i++)
 		if (read_pages(now))
 			break;
+	bpf_for_each_map_elem(&followed, count_away, &since, 0);
 	return 0;
 }
 

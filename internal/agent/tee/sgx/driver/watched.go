@@ -68,7 +68,7 @@ func newWatched() watched {
 				"0 at rest, and a few while enclaves page. A growing difference means that the kernel's compiler has inlined functions of the driver, so the counts are too low.",
 			"sgx_nr_free_pages; struct sgx_encl", "what"),
 		moved: gauge("sgx_epc_read_moved_pages", "pages",
-			"Pages that were allocated or freed while the states of sgx_epc_pages were read. The sum of all states may differ from the enclave page cache by this number, and by the pages that the driver is evicting (up to 16 on each processor).",
+			"Pages that were allocated or freed while the states of sgx_epc_pages were read. The sum of the states may differ from the size of the enclave page cache by this number, and by the pages that the driver is evicting (up to 16 on each processor). The pages of virtual machines (vepc) are counted separately, and may differ by more.",
 			fromDriver),
 		lost: counter("sgx_attribution_lost_total", "events",
 			"Events that could not be attributed. Enclaves without a record or a group count in the workload other. For evictions the workload that took the page is unknown.",
