@@ -96,7 +96,7 @@ func (d *privilegeDropper) mayWrite(ctx context.Context) error {
 		if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) {
 			return err
 		}
-		d.log.Warn("whether the data directory can be written is not known yet", "err", err)
+		d.log.Warn("cannot tell whether the data directory can be written; trying again in a second", "err", err)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

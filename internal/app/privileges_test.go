@@ -138,8 +138,12 @@ func TestPrivilegeDropperWaitsForFiles(t *testing.T) {
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: was.Max}); err != nil {
 			t.Fatal(err)
 		}
-		if err := prom.CheckWritable(dir); !errors.Is(err, unix.EMFILE) {
+		err := prom.CheckWritable(dir)
+		if !errors.Is(err, unix.EMFILE) {
 			t.Fatalf("with a limit of one file: %v", err)
+		}
+		if text := err.Error(); !strings.Contains(text, "raise the limit of open files") || strings.Contains(text, "may not write") {
+			t.Errorf("the error does not say what to do: %v", err)
 		}
 		done := make(chan error)
 		go func() { done <- d.mayWrite(t.Context()) }()

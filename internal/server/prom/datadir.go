@@ -30,6 +30,8 @@ func (e *NotWritableError) Error() string {
 		return fmt.Sprintf("opening data directory %s: %v; free some space there or choose another directory with --data-dir", e.Dir, e.Err)
 	case errors.Is(e.Err, unix.EROFS), errors.Is(e.Err, unix.ENOTDIR):
 		return fmt.Sprintf("opening data directory %s: %v; choose another directory with --data-dir", e.Dir, e.Err)
+	case errors.Is(e.Err, unix.EMFILE), errors.Is(e.Err, unix.ENFILE):
+		return fmt.Sprintf("opening data directory %s: %v; %s", e.Dir, e.Err, remedy(e.Err))
 	}
 	return fmt.Sprintf("opening data directory %s: user %s may not write there (%v); give it to that user with \"chown -R %s %s\" or choose another directory with --data-dir",
 		e.Dir, e.User, e.Err, e.User, e.Dir)

@@ -103,6 +103,7 @@ func writeFile(t *testing.T, name, text string) {
 	}
 }
 
+// generous is how long a test waits for what takes seconds on a machine that does nothing else.
 const generous = 5 * time.Minute
 
 // An alert fires once and ends once, even when the server is restarted in between. The API of Prometheus lists it.
