@@ -13,7 +13,7 @@ export function Mute({ finding }: { finding: Finding }) {
   const [done, setDone] = useState("");
   const { silence, rule, workload, instance } = finding;
   const send = async (id: string, body?: object): Promise<void> => {
-    setDone((await client.silence(id, body)) || "Done. The list follows soon.");
+    setDone((await client.silence(id, body)) || "Done. The list follows within seconds.");
   };
   const said = <span role="status">{done}</span>;
   if (silence) {

@@ -3,7 +3,6 @@
 // The strip at the top of the overview and of a workload: the verdict, what limits the workload if only one is shown, the
 // findings with the greatest gain, and whether something could not be judged.
 import type { Finding } from "../../api/findings";
-import { passes } from "../../lib/filters";
 import { ViewLink } from "../../lib/ViewLink";
 import { useShown } from "../../panels/use-data";
 import { SeverityMark, Subject } from "./FindingCard";
@@ -18,11 +17,11 @@ export function TopFindings() {
   const shown = report ? chosen(report.findings, shownNow) : [];
   const unknown = report ? notJudged(report, shownNow.several).length : 0;
   const more = shown.length - MOST;
-  const limits = report ? report.limits.filter((l) => passes(shownNow, l.workload, l.instance)) : [];
+  const limits = report ? chosen(report.limits, shownNow) : [];
   return (
     <section class="findings causes" aria-labelledby="causes-head" aria-busy={!report && !error} data-panel="findings">
       <h2 id="causes-head">{report ? verdictText(report, shown, shownNow.several) : (error?.message ?? "Loading the findings…")}</h2>
-      {limits.length === 1 && <p class="nothing">{limits.map(limitedBy)}</p>}
+      {limits.length === 1 && <p class="nothing">{limits.map((limit) => limitedBy(limit, shownNow.several))}</p>}
       {!report && error && <p class="nothing">{error.advice}</p>}
       {shown.length > 0 && (
         <ol>

@@ -143,7 +143,7 @@ it("says what limits the throughput, or that nothing shows a limit", () => {
 
 it("says what limits a workload", () => {
   const { limits } = made({ limits: [{ workload: "redis", limit: "cpu", name: "CPU", because: "it is busy", window_seconds: 300, evidence: [] }] });
-  expect(limits.map(limitedBy)).toEqual(["Limited by CPU (it is busy)."]);
+  expect(limits.map((limit) => limitedBy(limit, false))).toEqual(["What limits redis: CPU (it is busy)."]);
 });
 
 it("states no limit where an older server does not", () => {

@@ -82,24 +82,24 @@ export function assumptions({ saving, gain }: Pick<Finding, "saving" | "gain">):
   return [...new Set([...(saving?.assumptions ?? []), ...(gain?.assumptions ?? [])])];
 }
 
-/** Says what limits a workload. */
-export function limitedBy({ name, because }: Limit): string {
-  return `Limited by ${name} (${because}).`;
-}
-
 /** Returns the subject of a finding, with its machine where several are shown. */
 export function subject({ workload, instance }: { workload: string; instance: string }, several: boolean): string {
   if (workload === "") return instance === "" ? say("machine") : say("machine_named", { instance });
   return onNode(workload, several ? instance : undefined);
 }
 
+/** Says what limits a workload, also where nothing is wrong. */
+export function limitedBy(limit: Limit, several: boolean): string {
+  return `What limits ${subject(limit, several)}: ${limit.name} (${limit.because}).`;
+}
+
 export function plural(n: number, one: string): string {
   return n === 1 ? `1 ${one}` : `${n} ${one}s`;
 }
 
-/** Returns the findings within the filters. Those of a whole machine concern all its workloads. */
-export function chosen(findings: readonly Finding[], filters: Chosen): Finding[] {
-  return findings.filter((f) => passes(filters, f.workload, f.instance));
+/** Returns the findings or limits within the filters. Those of a whole machine concern all its workloads. */
+export function chosen<T extends Pick<Finding, "workload" | "instance">>(all: readonly T[], filters: Chosen): T[] {
+  return all.filter(({ workload, instance }) => passes(filters, workload, instance));
 }
 
 /** Summarises the report in a sentence. */
