@@ -115,11 +115,9 @@ func TestChildrenAndNewProgramsAreCounted(t *testing.T) {
 	b := start(t, modeOn, 0)
 	app := ready(t, b, sdkApp(t, "sdk-fork"))
 	before := scrape(t, b)
-	if _, err := fmt.Fprintln(app.in, "fork 100 3 2"); err != nil {
-		t.Fatal(err)
-	}
-	counted := numbers(t, app.answer(t))
-	look(t, b) // names of a child's calls are resolved at the second look
+	counted := numbers(t, app.do(t, "fork 100 3 2")) // the child answers, and ends some time later
+	app.do(t, "ecall 0 0 1")                         // the parent has waited for it
+	look(t, b)                                       // names of a child's calls are resolved at the second look
 	after := scrape(t, b)
 	ecalls := "teescope_ecalls_total{ecall=%s,mode=normal,source=sdk_uprobe,workload=%s}"
 	// A child that ended before the first look has no workload, but its calls are counted.
