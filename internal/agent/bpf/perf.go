@@ -19,6 +19,8 @@ type Counter struct {
 	Type   uint32 // PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE, ...
 	Config uint64
 	Period uint64
+	// Frequency, if it is not 0, is how often the program runs in a second of events. The kernel adapts the period.
+	Frequency uint64
 }
 
 // AttachCounter opens the counter on each of these CPUs, which are on line, and attaches the program. If the machine has no
@@ -101,6 +103,9 @@ func attachCounter(prog *ebpf.Program, c Counter, cpu int) (io.Closer, error) {
 	attr := unix.PerfEventAttr{
 		Type: c.Type, Config: c.Config, Sample: c.Period,
 		Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
+	}
+	if c.Frequency > 0 {
+		attr.Sample, attr.Bits = c.Frequency, unix.PerfBitFreq
 	}
 	fd, err := unix.PerfEventOpen(&attr, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	if err != nil {

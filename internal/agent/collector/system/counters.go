@@ -4,19 +4,13 @@ package system
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
-
-// cpuLists is the folder of the kernel's lists of CPUs: "online", "present".
-const cpuLists = "devices/system/cpu"
 
 // cacheCounters are the performance counters. Their programs have the names of the probes.
 var cacheCounters = []struct {
@@ -33,7 +27,7 @@ const otherCache = "on this processor (AMD, Hygon) the generic cache events coun
 // attachCounters attaches the performance counters to the CPUs that are on line. Without a PMU their statuses give the
 // reason.
 func (k *kernelSide) attachCounters(o Options) []bpf.Status {
-	online, err := readCPUs(k.sys, "online")
+	online, err := k.sys.CPUs("online")
 	var list []bpf.Status
 	for _, counter := range cacheCounters {
 		status := bpf.Status{Probe: counter.probe, Mechanism: bpf.NotAttached}
@@ -69,7 +63,7 @@ func (k *kernelSide) followCPUs() {
 		}
 		if online == nil {
 			var err error
-			if online, err = readCPUs(k.sys, "online"); err != nil {
+			if online, err = k.sys.CPUs("online"); err != nil {
 				return
 			}
 		}
@@ -88,44 +82,10 @@ func (c *Collector) Keeps() []string {
 	if c.kernel == nil || !slices.ContainsFunc(c.kernel.status, func(s bpf.Status) bool { return s.Mechanism == bpf.PerfEvent }) {
 		return nil
 	}
-	online, err1 := readCPUs(c.kernel.sys, "online")
-	present, err2 := readCPUs(c.kernel.sys, "present")
+	online, err1 := c.kernel.sys.CPUs("online")
+	present, err2 := c.kernel.sys.CPUs("present")
 	if err1 != nil || err2 != nil || len(online) == len(present) {
 		return nil
 	}
 	return []string{"cap_perfmon"}
-}
-
-// readCPUs reads a list of CPUs: "0-3,8,10-11".
-func readCPUs(sys hostfs.Root, list string) ([]int, error) {
-	const most = 4096
-	data, err := sys.Read(most, cpuLists, list)
-	if err != nil {
-		return nil, fmt.Errorf("reading the CPUs: %w", err)
-	}
-	cpus, err := parseCPUs(string(data))
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", sys.Path(cpuLists, list), err)
-	}
-	return cpus, nil
-}
-
-func parseCPUs(list string) ([]int, error) {
-	const most = 1 << 16
-	var cpus []int
-	for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		from, err := strconv.ParseUint(first, 10, 16)
-		to := from
-		if err == nil && isRange {
-			to, err = strconv.ParseUint(last, 10, 16)
-		}
-		if err != nil || to < from || len(cpus) > most {
-			return nil, fmt.Errorf("%q is no list of CPUs", list)
-		}
-		for cpu := from; cpu <= to; cpu++ {
-			cpus = append(cpus, int(cpu))
-		}
-	}
-	return cpus, nil
 }

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0
+//go:build ignore
+
+/*
+ * Counts the stacks of the threads that run when a performance counter overflows.
+ *
+ * The stacks are kept in hashes of our own and not in a map of the type stack_trace (bpf_get_stackid). That map has one
+ * place for each hash: it drops or replaces a stack whose place is taken, which happens often long before it is full,
+ * and it cannot be emptied without losing what is counted meanwhile. Here a stack is lost only if the map is full, and
+ * user space reads one generation of maps while the program counts into the other.
+ */
+#include "profiling.h"
+
+enum {
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_F_USER_STACK = 1 << 8,
+};
+
+/* include/uapi/linux/bpf_perf_event.h and arch/x86/include/uapi/asm/ptrace.h. The verifier knows these offsets. */
+struct perf_context {
+	u64 before[17];
+	u64 cs; /* its two lowest bits are the privilege level, 0 in the kernel */
+	u64 after[3];
+	u64 sample_period; /* events since the last sample */
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct task_struct___image {
+	u64 self_exec_id; /* u64 from 5.7 */
+};
+#pragma clang attribute pop
+
+/* The process whose descendants are marked, or 0. */
+const volatile u32 ancestor = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, TALLIES);
+	__type(key, u32);
+	__type(value, u64);
+} tallies SEC(".maps");
+
+/* The stack of the running sample: it is too large for the program's own. A CPU runs one such program at a time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct stack);
+} scratch SEC(".maps");
+
+struct stacks {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct stack_key);
+	__type(value, struct stack);
+} stacks_0 SEC(".maps"), stacks_1 SEC(".maps");
+
+struct samples {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct sample_key);
+	__type(value, struct sample_count);
+} samples_0 SEC(".maps"), samples_1 SEC(".maps");
+
+/*
+ * The generation that is counted into: "now" has one of two arrays, whose value is its number. When user space has
+ * replaced the array, the kernel returns only after all programs have ended that still use the other one
+ * (maybe_wait_bpf_programs in kernel/bpf/syscall.c).
+ */
+struct generation {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} generation_0 SEC(".maps"), generation_1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__array(values, struct generation);
+} now SEC(".maps") = {.values = {(void *)&generation_0}};
+
+static __always_inline void tally(u32 what)
+{
+	u64 *n = bpf_map_lookup_elem(&tallies, &what);
+
+	if (n)
+		__sync_fetch_and_add(n, 1);
+}
+
+static __always_inline u64 hash_of(struct stack *s, u32 frames)
+{
+	u64 hash = frames;
+	u32 i;
+
+	for (i = 0; i < FRAMES; i++) {
+		if (i >= frames)
+			break;
+		hash = (hash ^ s->address[i]) * 0x9e3779b97f4a7c15ULL;
+		hash ^= hash >> 32;
+	}
+	return hash;
+}
+
+/* Stores a stack and returns its hash. The number of its frames is 0 if there is none or no room for it. */
+static __always_inline u64 store(struct perf_context *ctx, void *stacks, u64 flags, u32 tgid,
+				 u16 *frames, u8 *is_lost)
+{
+	struct stack_key key = {};
+	u32 zero = 0;
+	struct stack *s = bpf_map_lookup_elem(&scratch, &zero);
+	long bytes;
+
+	*frames = 0;
+	if (!s)
+		return 0;
+	bytes = bpf_get_stack(ctx, s, sizeof(*s), flags);
+	if (bytes < (long)sizeof(u64)) /* a thread of the kernel has no user stack */
+		return 0;
+	key.frames = bytes / sizeof(u64);
+	key.tgid = tgid;
+	key.hash = hash_of(s, key.frames);
+	if (!bpf_map_lookup_elem(stacks, &key) && bpf_map_update_elem(stacks, &key, s, BPF_ANY)) {
+		*is_lost = 1;
+		return 0;
+	}
+	*frames = key.frames;
+	return key.hash;
+}
+
+static __always_inline bool descends(struct task_struct *task)
+{
+	struct task_struct *t = task;
+	int i;
+
+	if (!ancestor)
+		return false;
+	for (i = 0; i < ANCESTORS; i++) {
+		t = BPF_CORE_READ(t, real_parent);
+		u32 tgid = BPF_CORE_READ(t, tgid);
+
+		if (tgid == ancestor)
+			return true;
+		if (tgid <= 1)
+			break;
+	}
+	return false;
+}
+
+static __always_inline void count(void *samples, struct sample_key *key, u64 events)
+{
+	struct sample_count *have = bpf_map_lookup_elem(samples, key);
+
+	if (!have) {
+		struct sample_count none = {};
+
+		bpf_map_update_elem(samples, key, &none, BPF_NOEXIST); /* or another CPU has */
+		have = bpf_map_lookup_elem(samples, key);
+	}
+	if (!have) {
+		tally(LOST_SAMPLES);
+		return;
+	}
+	__sync_fetch_and_add(&have->samples, 1);
+	__sync_fetch_and_add(&have->events, events);
+}
+
+static __always_inline int sample(struct perf_context *ctx, void *stacks, void *samples)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	u64 id = bpf_get_current_pid_tgid();
+	struct sample_key key = {};
+	u8 user_lost = 0, kernel_lost = 0;
+
+	key.tgid = id >> 32;
+	key.tid = id;
+	key.start = BPF_CORE_READ(task, group_leader, start_boottime);
+	key.image = BPF_CORE_READ((struct task_struct___image *)task, self_exec_id);
+	key.in_kernel = !(ctx->cs & 3);
+	key.kthread = !!(BPF_CORE_READ(task, flags) & PF_KTHREAD);
+	key.descendant = descends(task);
+	bpf_get_current_comm(key.thread, sizeof(key.thread));
+	BPF_CORE_READ_INTO(&key.process, task, group_leader, comm);
+	key.kernel = store(ctx, stacks, 0, 0, &key.kernel_frames, &kernel_lost);
+	if (!key.kthread)
+		key.user = store(ctx, stacks, BPF_F_USER_STACK, key.tgid, &key.user_frames,
+				 &user_lost);
+	key.stack_lost = user_lost | kernel_lost;
+	if (key.stack_lost)
+		tally(LOST_STACKS);
+	count(samples, &key, ctx->sample_period);
+	return 0;
+}
+
+SEC("perf_event")
+int take_sample(struct perf_context *ctx)
+{
+	u32 zero = 0, *generation;
+	void *current;
+
+	if (!(u32)bpf_get_current_pid_tgid()) {
+		tally(IDLE);
+		return 0;
+	}
+	tally(TAKEN);
+	current = bpf_map_lookup_elem(&now, &zero);
+	if (!current)
+		return 0;
+	generation = bpf_map_lookup_elem(current, &zero);
+	if (!generation)
+		return 0;
+	if (*generation)
+		return sample(ctx, &stacks_1, &samples_1);
+	return sample(ctx, &stacks_0, &samples_0);
+}
+
+char LICENSE[] SEC("license") = "GPL";

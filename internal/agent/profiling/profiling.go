@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package profiling samples which code the CPUs run. An eBPF program on a performance counter of each CPU counts the stacks
+// of the running threads in the kernel, by thread.
+//
+// It finds stacks by frame pointers only. It knows addresses and no names: the packages below it find those. It writes no
+// file.
+package profiling
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+)
+
+//go:embed profiling.bpf.o
+var object []byte
+
+// Event is what the counter counts that takes samples.
+type Event string
+
+// The events.
+const (
+	// Cycles are those of the processor. They need a PMU, and do not count inside enclaves without the debug attribute.
+	Cycles Event = "cycles"
+	// Clock is the time of the CPU. Its samples are taken by a timer, so the kernel is not seen while it disables
+	// interrupts. It counts inside enclaves too.
+	Clock Event = "cpu-clock"
+)
+
+// Limits of what is asked for.
+const (
+	MaxFrequency = 5000 // samples per second and CPU
+	// entries are those of a map. One of stacks has 1 KiB each.
+	minEntries, maxEntries = 4096, 32768
+	// reserve is the time for which the maps have room if each sample has a new stack in user and kernel mode.
+	reserve = 2 // seconds
+	program = "take_sample"
+)
+
+// Options configure a Sampler.
+type Options struct {
+	Frequency int   // samples per second and CPU
+	Event     Event // empty: Cycles, or Clock on a machine without a PMU
+	Ancestor  int   // process whose descendants are marked; 0 for none
+	Sys       hostfs.Root
+}
+
+// Process identifies a program that a process runs: PID may be used again, and the process may execute another program.
+type Process struct {
+	PID   int
+	Start time.Duration // since the start of the machine
+	Image uint64        // changes with each program
+}
+
+// Sample is what samples with the same stacks of the same thread have in common. Its slices are valid until the function
+// returns that got it.
+type Sample struct {
+	Process
+	TID          int
+	Thread, Name string   // of the thread and of the process's first one: what they have chosen, any bytes
+	User, Kernel []uint64 // stacks, the innermost address first; the others are return addresses
+	InKernel     bool     // the thread ran kernel code
+	KernelThread bool     // the thread has no user mode
+	Descendant   bool     // of Options.Ancestor
+	StackLost    bool     // there was no room for a stack
+	Samples      uint64   // number of samples
+	Events       uint64   // nanoseconds of Clock, or number of Cycles
+}
+
+// Tallies count samples since the start.
+type Tallies struct {
+	Taken       uint64 // of threads
+	Idle        uint64 // of CPUs without a thread to run
+	LostSamples uint64 // taken and not counted further, because the map was full
+	LostStacks  uint64 // counted without a stack, because the map was full
+}
+
+// Sampler takes samples.
+type Sampler struct {
+	object     *bpf.Object
+	event      Event
+	why        string
+	sys        hostfs.Root
+	tallies    []uint64
+	generation int
+}
+
+// Open begins to take samples on all CPUs. It needs CAP_BPF and CAP_PERFMON.
+func Open(o Options) (*Sampler, error) {
+	if o.Frequency < 1 || o.Frequency > MaxFrequency {
+		return nil, fmt.Errorf("%d samples per second: use 1 to %d", o.Frequency, MaxFrequency)
+	}
+	online, err := o.Sys.CPUs("online")
+	if err != nil {
+		return nil, err
+	}
+	obj, err := bpf.Open(object)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sampler{object: obj, sys: o.Sys}
+	if err := s.load(o, online); err != nil {
+		return nil, errors.Join(err, obj.Close())
+	}
+	obj.Loaded()
+	return s, nil
+}
+
+func (s *Sampler) load(o Options, online []int) (err error) {
+	entries := min(max(reserve*o.Frequency*len(online), minEntries), maxEntries)
+	var errs []error
+	for generation := range maxGenerations {
+		errs = append(errs, s.object.Resize(stacksOf(generation), entries), s.object.Resize(samplesOf(generation), entries))
+	}
+	errs = append(errs, s.object.SetConstant("ancestor", uint32(o.Ancestor)))
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if err := s.object.CreateMaps(); err != nil {
+		return err
+	}
+	if s.tallies, err = bpf.View[uint64](s.object, "tallies"); err != nil {
+		return err
+	}
+	return s.attach(o, online)
+}
+
+// attach takes the first event that the machine has.
+func (s *Sampler) attach(o Options, online []int) error {
+	for _, e := range []struct {
+		name   Event
+		kind   uint32
+		config uint64
+	}{{Cycles, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES}, {Clock, unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_CPU_CLOCK}} {
+		if o.Event != "" && o.Event != e.name {
+			continue
+		}
+		c := bpf.Counter{Type: e.kind, Config: e.config, Frequency: uint64(o.Frequency)}
+		status, err := s.object.AttachCounter(string(e.name), program, c, online)
+		if err == nil {
+			s.event = e.name
+			return nil
+		}
+		if e.name == o.Event || e.name == Clock {
+			return err
+		}
+		s.why = status.Reason
+	}
+	return fmt.Errorf("event %q: use %s or %s", o.Event, Cycles, Clock)
+}
+
+// Event returns what takes the samples, and why it is not Cycles, if the Sampler has chosen.
+func (s *Sampler) Event() (event Event, why string) { return s.event, s.why }
+
+// FollowCPUs also samples CPUs that have come on line.
+func (s *Sampler) FollowCPUs() error {
+	online, err := s.sys.CPUs("online")
+	if err != nil {
+		return err
+	}
+	return s.object.FollowCPUs(program, online)
+}
+
+// Stop takes no more samples. Those that were taken can still be drained.
+func (s *Sampler) Stop() error { return s.object.FollowCPUs(program, nil) }
+
+// Tallies returns the current tallies.
+func (s *Sampler) Tallies() Tallies {
+	return Tallies{
+		Taken: s.tallies[tallyTaken], Idle: s.tallies[tallyIdle], LostSamples: s.tallies[tallyLostSamples], LostStacks: s.tallies[tallyLostStacks],
+	}
+}
+
+// Costs returns the cost of the program (see bpf.Cost).
+func (s *Sampler) Costs() []bpf.Cost { return s.object.Costs() }
+
+// Close stops and frees everything.
+func (s *Sampler) Close() error { return s.object.Close() }
+
+func stacksOf(generation int) string     { return fmt.Sprintf("stacks_%d", generation) }
+func samplesOf(generation int) string    { return fmt.Sprintf("samples_%d", generation) }
+func generationOf(generation int) string { return fmt.Sprintf("generation_%d", generation) }
+
+// Drain passes what was sampled since the last call to f, and frees its room. No sample is lost meanwhile: the program
+// counts into the other generation of maps, and the kernel waits for programs that still use this one.
+func (s *Sampler) Drain(f func(*Sample)) error {
+	last := s.generation
+	next := (last + 1) % maxGenerations
+	if err := s.object.Map(generationOf(next)).Put(uint32(0), uint32(next)); err != nil {
+		return fmt.Errorf("reading samples: %w", err)
+	}
+	if err := s.object.Map("now").Put(uint32(0), s.object.Map(generationOf(next))); err != nil {
+		return fmt.Errorf("reading samples: %w", err)
+	}
+	s.generation = next
+	stacks := map[stackKey][]uint64{}
+	err := bpf.Drain(s.object, stacksOf(last), func(key *stackKey, value *stack) {
+		stacks[*key] = addresses(value, key.Frames)
+	})
+	if err != nil {
+		return err
+	}
+	return bpf.Drain(s.object, samplesOf(last), func(key *sampleKey, value *sampleCount) {
+		sample := Sample{
+			Process: Process{PID: int(key.TGID), Start: time.Duration(key.Start), Image: key.Image}, TID: int(key.TID),
+			Thread: comm(key.Thread), Name: comm(key.Process),
+			InKernel: key.InKernel != 0, KernelThread: key.Kthread != 0, Descendant: key.Descendant != 0, StackLost: key.StackLost != 0,
+			Samples: value.Samples, Events: value.Events,
+		}
+		if key.UserFrames > 0 {
+			sample.User = stacks[stackKey{Hash: key.User, TGID: key.TGID, Frames: uint32(key.UserFrames)}]
+		}
+		if key.KernelFrames > 0 {
+			sample.Kernel = stacks[stackKey{Hash: key.Kernel, Frames: uint32(key.KernelFrames)}]
+		}
+		f(&sample)
+	})
+}
+
+// addresses copies the frames of a stack.
+func addresses(s *stack, frames uint32) []uint64 {
+	return append([]uint64(nil), s.Address[:min(frames, maxFrames)]...)
+}
+
+// comm returns a name up to its end.
+func comm(name [maxComm]uint8) string {
+	text, _, _ := bytes.Cut(name[:], []byte{0})
+	return string(text)
+}

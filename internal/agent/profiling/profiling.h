@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What the sampling program and its user side share. */
+#ifndef TEESCOPE_PROFILING_H
+#define TEESCOPE_PROFILING_H
+
+#include "kernel.h"
+#include "layout.h"
+
+enum limits {
+	FRAMES = 127,	 /* of a stack: the kernel's own limit (kernel.perf_event_max_stack) */
+	COMM = 16,	 /* bytes of a name */
+	ANCESTORS = 32,	 /* processes between a process and the one whose descendants are marked */
+	GENERATIONS = 2, /* one is counted into while the other is read */
+};
+
+/*
+ * A stack, by its hash. The process is part of the key of a user stack: a program chooses the addresses on its stack, so
+ * it could choose them such that its stack has the hash of another one. Now that only affects itself.
+ */
+struct stack_key {
+	u64 hash;
+	u32 tgid;   /* 0 for a kernel stack */
+	u32 frames; /* the rest of the stack's addresses are undefined */
+};
+
+struct stack {
+	u64 address[FRAMES]; /* the innermost first */
+};
+
+/* What samples have in common that are counted together. */
+struct sample_key {
+	u64 user;   /* hash of the stack; undefined without frames */
+	u64 kernel; /* the same */
+	u64 start;  /* of the process, nanoseconds after the start of the machine */
+	u64 image;  /* changes when the process executes another program */
+	u32 tgid;
+	u32 tid;
+	u16 user_frames;
+	u16 kernel_frames;
+	u8 in_kernel;  /* the thread ran kernel code */
+	u8 descendant; /* of the process that was named */
+	u8 kthread;    /* a thread of the kernel */
+	u8 stack_lost; /* there was no room for one of the stacks */
+	u8 thread[COMM];
+	u8 process[COMM]; /* name of its first thread */
+};
+
+struct sample_count {
+	u64 samples;
+	u64 events; /* of the counter that samples: nanoseconds, or cycles */
+};
+
+enum tally {
+	TAKEN,	      /* samples of threads */
+	IDLE,	      /* samples of the idle thread, which are not counted further */
+	LOST_SAMPLES, /* there was no room for them */
+	LOST_STACKS,  /* counted without a stack, because there was no room for it */
+	TALLIES,
+};
+
+GO_TYPE(profiling, struct stack_key, stackKey);
+GO_TYPE(profiling, struct stack, stack);
+GO_TYPE(profiling, struct sample_key, sampleKey);
+GO_TYPE(profiling, struct sample_count, sampleCount);
+GO_VALUES(profiling, enum limits, max);
+GO_VALUES(profiling, enum tally, tally);
+
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostfs
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// CPUs reads a list of CPUs of the kernel, "online" or "present", in ascending order. The root must be /sys.
+func (r Root) CPUs(list string) ([]int, error) {
+	const most = 4096
+	data, err := r.Read(most, "devices/system/cpu", list)
+	if err != nil {
+		return nil, fmt.Errorf("reading the CPUs: %w", err)
+	}
+	cpus, err := parseCPUs(string(data))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", r.Path("devices/system/cpu", list), err)
+	}
+	return cpus, nil
+}
+
+// parseCPUs parses a list such as "0-3,8,10-11".
+func parseCPUs(list string) ([]int, error) {
+	const most = 1 << 16
+	var cpus []int
+	for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		from, err := strconv.ParseUint(first, 10, 16)
+		to := from
+		if err == nil && isRange {
+			to, err = strconv.ParseUint(last, 10, 16)
+		}
+		if err != nil || to < from || len(cpus) > most {
+			return nil, fmt.Errorf("%q is no list of CPUs", list)
+		}
+		for cpu := from; cpu <= to; cpu++ {
+			cpus = append(cpus, int(cpu))
+		}
+	}
+	return cpus, nil
+}
