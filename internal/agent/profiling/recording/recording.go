@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package recording adds up samples by thread and stack, and makes a profile in pprof's format of them: with the names that
+// can be found now, and with mappings and build IDs, so that the others can be found later.
+//
+// It takes no samples, reads no process itself, and writes no file.
+package recording
+
+import (
+	"encoding/binary"
+
+	"github.com/teescope/teescope/internal/agent/profiling"
+	"github.com/teescope/teescope/internal/agent/profiling/symbol"
+)
+
+// Limits of a recording. What exceeds them is counted as dropped.
+const (
+	maxStacks    = 1 << 18 // different stacks of different threads
+	maxLocations = 1 << 20 // different addresses
+	maxBytes     = 256 << 20
+)
+
+// Options configure a Recording.
+type Options struct {
+	Table *symbol.Table
+	// All keeps the samples of all processes. Otherwise those of watched processes and of descendants are kept.
+	All bool
+}
+
+// place is an address, as far as samples share it.
+type place struct {
+	process *symbol.Process // only of an address whose name depends on the process
+	mapping *symbol.Mapping
+	address uint64
+}
+
+// sample is what samples of one thread with the same stack have in common.
+type sample struct {
+	process         *symbol.Process
+	tid             int
+	thread, name    string
+	stack           []uint32 // indices of locations, the innermost first
+	kernel          int      // how many of them are of the kernel
+	kernelThread    bool
+	stackLost       bool
+	samples, events uint64
+}
+
+// Recording adds up samples. It is not safe for concurrent use.
+type Recording struct {
+	Options
+	places    map[place]uint32
+	locations []symbol.Location
+	index     map[string]int // of samples
+	samples   []sample
+	key       []byte
+	used      int
+
+	kept, dropped uint64
+}
+
+// New returns an empty recording.
+func New(o Options) *Recording {
+	return &Recording{Options: o, places: map[place]uint32{}, index: map[string]int{}}
+}
+
+// Kept returns how many samples were kept, as far as there was room.
+func (r *Recording) Kept() uint64 { return r.kept }
+
+// Add adds a sample, soon after it was taken.
+func (r *Recording) Add(s *profiling.Sample) {
+	p := r.Table.Of(s)
+	if !r.All && !p.Watched && !s.Descendant {
+		return
+	}
+	r.kept += s.Samples
+	stack := make([]uint32, 0, len(s.Kernel)+len(s.User))
+	for _, part := range [][]uint64{s.Kernel, s.User} {
+		for i, address := range part {
+			if i > 0 {
+				address-- // of the call, not of the instruction that it returns to
+			}
+			l := symbol.Location{Address: address, Mapping: r.Table.KernelMapping()}
+			if len(stack) >= len(s.Kernel) {
+				l.Process, l.Mapping = p, r.Table.Mapping(p, address)
+			}
+			at, ok := r.location(l)
+			if !ok {
+				r.dropped += s.Samples
+				return
+			}
+			stack = append(stack, at)
+		}
+	}
+	r.add(s, p, stack)
+}
+
+// location returns the index of a location.
+func (r *Recording) location(l symbol.Location) (uint32, bool) {
+	key := place{l.Process, l.Mapping, l.Address}
+	if l.Mapping != nil && !l.Mapping.Generated() {
+		key.process = nil
+	}
+	at, known := r.places[key]
+	if known {
+		return at, true
+	}
+	if len(r.locations) >= maxLocations {
+		return 0, false
+	}
+	at = uint32(len(r.locations))
+	r.places[key] = at
+	r.locations = append(r.locations, l)
+	return at, true
+}
+
+func (r *Recording) add(s *profiling.Sample, p *symbol.Process, stack []uint32) {
+	r.key = r.key[:0]
+	r.key = binary.LittleEndian.AppendUint64(r.key, uint64(s.PID)<<32|uint64(s.TID))
+	r.key = binary.LittleEndian.AppendUint64(r.key, uint64(s.Start))
+	r.key = binary.LittleEndian.AppendUint64(r.key, s.Image)
+	r.key = append(r.key, byte(len(s.Kernel)), byte(len(s.Thread)))
+	if s.StackLost {
+		r.key = append(r.key, 1)
+	}
+	r.key = append(append(r.key, s.Thread...), s.Name...)
+	r.key = append(r.key, 0)
+	for _, at := range stack {
+		r.key = binary.LittleEndian.AppendUint32(r.key, at)
+	}
+	at, known := r.index[string(r.key)]
+	if !known {
+		r.used += 8*len(stack) + 256
+		if len(r.samples) >= maxStacks || r.used > maxBytes {
+			r.dropped += s.Samples
+			return
+		}
+		at = len(r.samples)
+		r.index[string(r.key)] = at
+		r.samples = append(r.samples, sample{
+			process: p, tid: s.TID, thread: s.Thread, name: s.Name, stack: stack, kernel: len(s.Kernel), kernelThread: s.KernelThread, stackLost: s.StackLost,
+		})
+	}
+	r.samples[at].samples += s.Samples
+	r.samples[at].events += s.Events
+}

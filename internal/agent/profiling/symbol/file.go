@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package symbol
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+)
+
+// fileKey identifies a mapped file. The path is part of it, because on some file systems the mappings of different files
+// show the same device and inode.
+type fileKey struct {
+	hostfs.FileID
+	path string
+}
+
+// file is an ELF file that processes have mapped.
+type file struct {
+	program *executable.Program // nil if it is none
+	buildID string
+	closer  io.Closer // nil if there is nothing to close
+}
+
+// Close closes the file.
+func (f *file) Close() error {
+	if f.closer == nil {
+		return nil
+	}
+	return f.closer.Close()
+}
+
+// fileOf opens the file of a mapping, or returns nil if that is not possible.
+func (t *Table) fileOf(p *Process, m *Mapping) *file {
+	key := fileKey{m.id, m.Path}
+	if f, known := t.files[key]; known {
+		if f.program == nil {
+			return nil
+		}
+		return f
+	}
+	f := &file{}
+	if t.open >= maxFiles {
+		return nil
+	}
+	opened, _, err := t.host.Open(uint32(p.PID), hostfs.Mapping{Start: m.Start, End: m.End, Offset: m.Offset, File: m.id, Path: []byte(m.Path)})
+	if err != nil {
+		return nil // another process may have it where it can be opened
+	}
+	t.files[key] = f
+	if f.program, err = executable.Read(t.host.Reader(uint32(p.PID), opened)); err != nil {
+		_ = opened.Close() // nothing was written
+		return nil
+	}
+	t.open++
+	f.closer, f.buildID = opened, f.program.BuildID()
+	return f
+}
+
+// ownVDSO reads the vDSO from the memory of this process: it is the same in all processes. It returns nil if there is none.
+func ownVDSO(self hostfs.Process) (f *file, size uint64) {
+	const most = 64 << 10
+	start, end, err := host.VDSO(self)
+	if err != nil || end-start > most {
+		return nil, 0
+	}
+	memory, err := os.Open(self.Path("mem"))
+	if err != nil {
+		return nil, 0
+	}
+	defer memory.Close()
+	image := make([]byte, end-start)
+	if _, err := memory.ReadAt(image, int64(start)); err != nil {
+		return nil, 0
+	}
+	program, err := executable.Read(bytes.NewReader(image))
+	if err != nil {
+		return nil, 0
+	}
+	return &file{program: program, buildID: program.BuildID()}, end - start
+}
+
+// resolveFile finds the names of locations in one file: in its debug file if there is one, else in its own tables.
+func (t *Table) resolveFile(f *file, list []int, locations []Location, names []Name) {
+	var linked []uint64
+	var of []int
+	for _, i := range list {
+		m := locations[i].Mapping
+		address, ok := f.program.Address(locations[i].Address-m.Start+m.Offset, 0)
+		if !ok {
+			names[i].Reason = Unmapped
+			continue
+		}
+		linked, of = append(linked, address), append(of, i)
+	}
+	addresses, index := sorted(linked)
+	found := make([]string, len(addresses))
+	debug := t.debugFile(f.buildID)
+	if debug != nil {
+		defer debug.Close()
+	}
+	for _, source := range []*file{debug, f} {
+		if source == nil {
+			continue
+		}
+		more, err := source.program.Names(addresses)
+		if err != nil {
+			continue // the other one may have names
+		}
+		for i, name := range more {
+			if found[i] == "" {
+				found[i] = name
+			}
+		}
+	}
+	for k, i := range of {
+		if names[i].System = found[index[k]]; names[i].System == "" {
+			names[i].Reason = Stripped
+		}
+	}
+}
+
+// debugFile opens the debug file with a build ID, or returns nil.
+func (t *Table) debugFile(buildID string) *file {
+	if len(buildID) < 4 || t.Debug == "" {
+		return nil
+	}
+	path := filepath.Join(t.Debug, ".build-id", buildID[:2], buildID[2:]+".debug")
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		_ = f.Close() // nothing was written
+		return nil
+	}
+	program, err := executable.Read(f)
+	if err != nil || program.BuildID() != buildID {
+		_ = f.Close() // the same
+		return nil
+	}
+	return &file{program: program, buildID: buildID, closer: f}
+}

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package symbol finds the names of sampled addresses: in the files that a process has mapped and in their debug files, in
+// the kernel's vDSO, in the perf map of a just-in-time compiler, and in the kernel's own list.
+//
+// Files and mappings belong to foreign processes. So all reads have bounds, and those that a process can delay have a
+// deadline and run under no lock. The package uses no network, and it unwinds no stacks.
+package symbol
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/teescope/teescope/internal/agent/profiling"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
+	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
+	"github.com/teescope/teescope/internal/lib/watch"
+)
+
+// Limits.
+const (
+	maxProcesses = 8192
+	maxMappings  = 1 << 18 // executable ones of all processes together
+	maxFiles     = 512     // that are open
+)
+
+// The reasons why an address has no name.
+const (
+	Gone       = "the process ended before its mappings were read"
+	Unmapped   = "the address is in no executable mapping of its process"
+	Unreadable = "the mapped file cannot be read"
+	Stripped   = "the file has no symbol for the address, and no debug file is installed"
+	NoPerfMap  = "code that the program has generated, and no perf map has a name for it"
+	Hidden     = "the kernel does not show its symbols (kernel.kptr_restrict)"
+	Foreign    = "no function of the kernel covers the address"
+	TooMuch    = "more processes or mappings than are kept"
+)
+
+// Libraries that are no files.
+const (
+	Kernel = "[kernel.kallsyms]" // as perf calls it
+	vdso   = "[vdso]"
+)
+
+// Options configure a Table.
+type Options struct {
+	Proc   hostfs.Root // /proc
+	Sys    hostfs.Root // /sys
+	Cgroup string      // root of the cgroup file systems
+	Debug  string      // directory of debug files, which has a folder .build-id
+	Reads  *reader.Pool
+	Watch  []watch.Rule
+}
+
+// Table knows processes, their mappings and files.
+type Table struct {
+	Options
+	host      host.Processes
+	processes map[profiling.Process]*Process
+	files     map[fileKey]*file
+	open      int
+	mapped    int
+	own       *file // the vDSO of this process
+	ownSize   uint64
+	kernel    *Mapping
+}
+
+// New returns an empty table.
+func New(o Options) *Table {
+	t := &Table{
+		Options: o, host: host.New(o.Proc.Path(), o.Cgroup, o.Reads), processes: map[profiling.Process]*Process{}, files: map[fileKey]*file{},
+	}
+	t.kernel = &Mapping{End: ^uint64(0), Path: Kernel, kind: ofKernel, BuildID: t.kernelBuildID()}
+	t.own, t.ownSize = ownVDSO(o.Proc.Self())
+	return t
+}
+
+// Close closes all files.
+func (t *Table) Close() error {
+	var errs []error
+	for _, f := range t.files {
+		errs = append(errs, f.Close())
+	}
+	for _, p := range t.processes {
+		if p.root != nil {
+			errs = append(errs, p.root.Close())
+		}
+	}
+	t.files, t.processes = nil, nil
+	return errors.Join(errs...)
+}
+
+// kind is what a mapping is of.
+type kind int
+
+const (
+	ofFile kind = iota
+	ofVDSO
+	ofProgram // the process has generated it
+	ofKernel
+)
+
+// Mapping is executable memory of a process, or the kernel's.
+type Mapping struct {
+	Start, End, Offset uint64
+	Path               string // as the kernel shows it: any bytes
+	BuildID            string // hexadecimal digits; empty if there is none or it is not known
+	kind               kind
+	file               *file // of a mapping that has an address; nil if it cannot be read
+	looked             bool  // whether file was looked for
+	id                 hostfs.FileID
+}
+
+// Process is a process with its mappings when it was last looked at.
+type Process struct {
+	profiling.Process
+	Workload string // empty if the process ended before its control group was read
+	Watched  bool   // whether a rule of Options.Watch matches it
+	mappings []*Mapping
+	reason   string   // why there are none
+	missed   bool     // an address was in none of them since Tick
+	root     *os.File // of its file system, for its perf map; nil if it has no generated code or it is not known
+	names    perfNames
+}
+
+// Of returns the process of a sample. It is looked at when it is asked for first, so that should be soon after the sample.
+func (t *Table) Of(s *profiling.Sample) *Process {
+	p := t.processes[s.Process]
+	if p != nil {
+		return p
+	}
+	p = &Process{Process: s.Process}
+	if len(t.processes) >= maxProcesses {
+		p.reason = TooMuch
+	} else {
+		t.processes[s.Process] = p
+	}
+	switch {
+	case s.KernelThread:
+		p.Workload = workload.KernelThreads.Name
+	case p.reason == "" && t.runs(s.Process):
+		p.Workload = t.host.Identify(uint32(s.PID)).Name
+		p.Watched = t.host.Matches(t.Watch, uint32(s.PID))
+		t.look(p)
+		if t.runs(s.Process) {
+			return p
+		}
+		p.Workload, p.mappings, p.reason = "", nil, Gone // another process may have its ID
+	default:
+		p.reason = cmp.Or(p.reason, Gone)
+	}
+	p.Watched = watch.Matches(t.Watch, watch.Process{PID: s.PID, Comm: s.Name})
+	return p
+}
+
+// tick is the unit of the start time in /proc.
+const tick = 1e9 / 100
+
+// runs reports whether a process still runs. Its start is compared in the units of /proc, which is rounded down.
+func (t *Table) runs(id profiling.Process) bool {
+	stat, err := t.host.Of(uint32(id.PID)).Thread(id.PID).Stat()
+	return err == nil && !stat.Ended() && stat.Started/tick == id.Start/tick
+}
+
+// Tick allows looking at the mappings again of processes with addresses in none of them.
+func (t *Table) Tick() {
+	for _, p := range t.processes {
+		p.missed = false
+	}
+}
+
+// look reads the mappings of a process. Those that it had already stay the same.
+func (t *Table) look(p *Process) {
+	all, err := reader.Of(t.Reads, p.PID, func() (all []*Mapping, err error) {
+		err = t.host.Of(uint32(p.PID)).Mappings(func(m hostfs.Mapping) {
+			if m.Executable {
+				all = append(all, &Mapping{Start: m.Start, End: m.End, Offset: m.Offset, Path: string(m.Path), kind: kindOf(m), id: m.File})
+			}
+		})
+		return all, err
+	})
+	if err != nil || len(all) == 0 {
+		p.reason = cmp.Or(p.reason, Gone)
+		return
+	}
+	same := func(a, b *Mapping) bool {
+		return a.Start == b.Start && a.End == b.End && a.Offset == b.Offset && a.Path == b.Path && a.id == b.id
+	}
+	for i, m := range all {
+		if have := p.Find(m.Start); have != nil && same(have, m) {
+			all[i] = have
+		}
+	}
+	if t.mapped+len(all)-len(p.mappings) > maxMappings {
+		p.reason = TooMuch
+		return
+	}
+	t.mapped += len(all) - len(p.mappings)
+	p.mappings, p.reason = all, ""
+}
+
+func kindOf(m hostfs.Mapping) kind {
+	path := string(m.Path)
+	switch {
+	case path == vdso:
+		return ofVDSO
+	case !m.IsFile(), strings.HasPrefix(path, "/memfd:"), strings.HasPrefix(path, "/dev/zero"), strings.HasPrefix(path, "/SYSV"):
+		return ofProgram
+	}
+	return ofFile
+}
+
+// Find returns the mapping of an address, or nil.
+func (p *Process) Find(address uint64) *Mapping {
+	at, found := slices.BinarySearchFunc(p.mappings, address, func(m *Mapping, a uint64) int { return cmp.Compare(m.Start, a) })
+	if !found {
+		at--
+	}
+	if at < 0 || address >= p.mappings[at].End {
+		return nil
+	}
+	return p.mappings[at]
+}
+
+// Mapping returns the mapping of a user address, or nil. It opens the mapped file, which may be gone later.
+func (t *Table) Mapping(p *Process, address uint64) *Mapping {
+	m := p.Find(address)
+	if m == nil && !p.missed && p.reason == "" {
+		p.missed = true
+		if t.runs(p.Process) {
+			t.look(p)
+			m = p.Find(address)
+		}
+	}
+	if m == nil || m.looked {
+		return m
+	}
+	m.looked = true
+	switch m.kind {
+	case ofFile:
+		m.file = t.fileOf(p, m)
+	case ofVDSO:
+		if m.End-m.Start == t.ownSize { // that of a 32-bit process is another one
+			m.file = t.own
+		}
+	case ofProgram:
+		t.pinRoot(p)
+	}
+	if m.file != nil {
+		m.BuildID = m.file.buildID
+	}
+	return m
+}
+
+// KernelMapping returns the mapping of all kernel addresses.
+func (t *Table) KernelMapping() *Mapping { return t.kernel }
+
+// Location is a sampled address.
+type Location struct {
+	Process *Process // nil for a kernel address
+	Mapping *Mapping // nil if it is in none
+	Address uint64
+}
+
+// Name is what was found for a location.
+type Name struct {
+	Function string // for people; empty if none was found
+	System   string // as the linker knows it, if that differs
+	Library  string // instead of the mapping's path: a module of the kernel
+	Reason   string // why there is no function
+}
+
+// Resolve finds the names of locations. It reads each file once.
+func (t *Table) Resolve(locations []Location) []Name {
+	names := make([]Name, len(locations))
+	files, programs := map[*file][]int{}, map[*Process][]int{}
+	var kernel []int
+	for i, l := range locations {
+		switch m := l.Mapping; {
+		case m == nil:
+			names[i].Reason = cmp.Or(l.Process.reason, Unmapped)
+		case m.kind == ofKernel:
+			kernel = append(kernel, i)
+		case m.kind == ofProgram:
+			programs[l.Process] = append(programs[l.Process], i)
+		case m.file == nil:
+			names[i].Reason = Unreadable
+		default:
+			files[m.file] = append(files[m.file], i)
+		}
+	}
+	for f, list := range files {
+		t.resolveFile(f, list, locations, names)
+	}
+	for p, list := range programs {
+		t.resolveProgram(p, list, locations, names)
+	}
+	if len(kernel) > 0 {
+		t.resolveKernel(kernel, locations, names)
+	}
+	for i := range names {
+		names[i].demangle()
+	}
+	return names
+}
+
+// sorted returns addresses in ascending order, each once, and for each of the given ones its index among them.
+func sorted(addresses []uint64) (unique []uint64, index []int) {
+	unique = slices.Compact(slices.Sorted(slices.Values(addresses)))
+	for _, a := range addresses {
+		at, _ := slices.BinarySearch(unique, a)
+		index = append(index, at)
+	}
+	return unique, index
+}
+
+// Generated reports whether the mapping is of code that its process has generated, which has no file.
+func (m *Mapping) Generated() bool { return m.kind == ofProgram }

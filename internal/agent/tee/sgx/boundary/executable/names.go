@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package executable
+
+import (
+	"bytes"
+	"cmp"
+	"debug/elf"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Limits of looking for the names of addresses.
+const (
+	maxAllSymbols = 1 << 23 // in all tables of a file. Debug files of browsers have 2 million.
+	maxMatches    = 1 << 25 // symbols that cover an address, over all addresses
+	maxNotes      = 64 << 10
+	// LongestSymbol is the number of bytes of a symbol's name that are read. Names of C++ can be this long.
+	LongestSymbol = 4096
+	// unsized is how far behind a symbol without a size an address may be: such symbols are from assembly code.
+	unsized = 4096
+)
+
+// BuildID returns the build ID in hexadecimal digits, or "" if the file has none.
+func (p *Program) BuildID() string {
+	for _, s := range p.segments {
+		if elf.ProgType(s.Type) != elf.PT_NOTE {
+			continue
+		}
+		notes := make([]byte, min(s.Filesz, maxNotes))
+		n, err := p.file.ReadAt(notes, int64(s.Off&(1<<62-1)))
+		if err != nil && !errors.Is(err, io.EOF) {
+			continue
+		}
+		if id := BuildIDOfNotes(notes[:n]); id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// BuildIDOfNotes returns the build ID of a note segment, or "". The file /sys/kernel/notes is one.
+func BuildIDOfNotes(notes []byte) string {
+	const header, ofBuildID, longest = 12, 3, 64
+	aligned := func(n uint32) uint64 { return (uint64(n) + 3) &^ 3 }
+	for len(notes) >= header {
+		name, size, kind := binary.LittleEndian.Uint32(notes), binary.LittleEndian.Uint32(notes[4:]), binary.LittleEndian.Uint32(notes[8:])
+		body := header + aligned(name)
+		end := body + aligned(size)
+		if end > uint64(len(notes)) {
+			return ""
+		}
+		if kind == ofBuildID && size > 0 && size <= longest && bytes.Equal(notes[header:header+name], []byte("GNU\x00")) {
+			return hex.EncodeToString(notes[body : body+uint64(size)])
+		}
+		notes = notes[end:]
+	}
+	return ""
+}
+
+// candidate is the symbol that an address belongs to, as far as the tables were read.
+type candidate struct {
+	start, size uint64
+	rank        int
+	names       uint64 // position of the table of names
+	name        uint32 // index in it
+	found       bool
+}
+
+// better reports whether a symbol describes the address better: a symbol with a size before one without, then the one that
+// begins closest, then a function before an untyped symbol, then a global one before a weak one before a local one.
+func (c *candidate) better(than *candidate) bool {
+	if !than.found {
+		return true
+	}
+	sized := func(c *candidate) int { return map[bool]int{true: 1}[c.size > 0] }
+	return cmp.Or(cmp.Compare(sized(c), sized(than)), cmp.Compare(c.start, than.start), cmp.Compare(c.rank, than.rank)) > 0
+}
+
+// Names returns the name of the function at each of these addresses, which are ascending and as linked. A name is empty if
+// no symbol covers the address. It reads all tables once, in chunks, so that its memory depends on the addresses only.
+func (p *Program) Names(addresses []uint64) ([]string, error) {
+	best := make([]candidate, len(addresses))
+	symbols, matches := uint64(0), 0
+	for _, s := range p.sections {
+		if t := elf.SectionType(s.Type); t != elf.SHT_SYMTAB && t != elf.SHT_DYNSYM {
+			continue
+		}
+		if symbols += s.Size / elf.Sym64Size; int(s.Link) >= len(p.sections) || symbols > maxAllSymbols {
+			return nil, errors.New("reading symbols: too many, or without names")
+		}
+		names := p.sections[s.Link].Off
+		err := p.entries(s, elf.Sym64Size, func(entry []byte) {
+			c, ok := p.symbol(entry)
+			if !ok || matches > maxMatches {
+				return
+			}
+			c.names = names
+			end := c.start + cmp.Or(c.size, unsized)
+			if end < c.start {
+				return
+			}
+			at, _ := slices.BinarySearch(addresses, c.start)
+			for ; at < len(addresses) && addresses[at] < end && matches <= maxMatches; at++ {
+				matches++
+				if c.better(&best[at]) {
+					best[at] = c
+				}
+			}
+		})
+		if err != nil {
+			return nil, fmt.Errorf("reading symbols: %w", err)
+		}
+	}
+	if matches > maxMatches {
+		return nil, errors.New("reading symbols: too many of them overlap")
+	}
+	return p.read(best)
+}
+
+// symbol reads an entry of a table. It returns false if that is no code of the file.
+func (p *Program) symbol(entry []byte) (candidate, bool) {
+	section := binary.LittleEndian.Uint16(entry[6:])
+	c := candidate{
+		name: binary.LittleEndian.Uint32(entry), start: binary.LittleEndian.Uint64(entry[8:]), size: binary.LittleEndian.Uint64(entry[16:]), found: true,
+	}
+	switch elf.ST_TYPE(entry[4]) {
+	case elf.STT_FUNC, elf.STT_GNU_IFUNC:
+		c.rank = 10
+	case elf.STT_NOTYPE:
+		if int(section) >= len(p.sections) || p.sections[section].Flags&uint64(elf.SHF_EXECINSTR) == 0 {
+			return c, false
+		}
+	default:
+		return c, false
+	}
+	switch elf.ST_BIND(entry[4]) {
+	case elf.STB_GLOBAL:
+		c.rank += 2
+	case elf.STB_WEAK:
+		c.rank++
+	}
+	return c, section != uint16(elf.SHN_UNDEF) && c.name != 0
+}
+
+// read reads the names of symbols. Several addresses of one function read it once.
+func (p *Program) read(best []candidate) ([]string, error) {
+	list := make([]string, len(best))
+	known := map[uint64]string{}
+	buffer := make([]byte, LongestSymbol)
+	for i, c := range best {
+		if !c.found {
+			continue
+		}
+		at := (c.names + uint64(c.name)) & (1<<62 - 1)
+		name, ok := known[at]
+		if !ok {
+			n, err := p.file.ReadAt(buffer, int64(at))
+			if err != nil && !errors.Is(err, io.EOF) {
+				return nil, fmt.Errorf("reading names of symbols: %w", err)
+			}
+			text, _, _ := bytes.Cut(buffer[:n], []byte{0})
+			name = string(text)
+			known[at] = name
+		}
+		list[i] = name
+	}
+	return list, nil
+}
