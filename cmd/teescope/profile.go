@@ -29,7 +29,7 @@ func profileCommand() *cobra.Command {
 			"The format is recognised by the content. Samples without the name of a function are always shown as unresolved.",
 		Example: "  perf record -e cpu-clock -g -- ./server; perf script >server.txt\n  teescope profile show server.txt",
 	}
-	cmd.AddCommand(profileShow(), profileDiff(), profileBreakdown(), profileConvert())
+	cmd.AddCommand(profileRecord(), profileShow(), profileDiff(), profileBreakdown(), profileConvert())
 	return cmd
 }
 

@@ -63,6 +63,9 @@ func KernelLibrary(library string) bool {
 		strings.HasSuffix(library, ".ko")
 }
 
+// NoteComment begins a comment of a pprof file that is a note.
+const NoteComment = "note: "
+
 // Labels of samples. Files in pprof's format may have others.
 const (
 	Process = "process" // name of the process; perf gives the name of the thread

@@ -9,16 +9,24 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	pprof "github.com/google/pprof/profile"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/teescope/teescope/internal/lib/inputfile"
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/profile"
 )
 
 // maxParsed bounds the memory that a pprof file needs when it is parsed, in bytes. 100 MB of a real one need 700 MB.
 const maxParsed = 1 << 30
+
+// Limits of the notes of a file.
+const (
+	maxNotes = 16
+	maxNote  = 500 // bytes
+)
 
 // readPprof reads https://github.com/google/pprof/blob/main/proto/profile.proto.
 func readPprof(in *bufio.Reader, limits profile.Limits) (*profile.Profile, error) {
@@ -127,7 +135,13 @@ func convert(from *pprof.Profile, limits profile.Limits) (*profile.Profile, erro
 			return nil, fmt.Errorf("sample %d: %w", n+1, err)
 		}
 	}
+	for _, c := range from.Comments {
+		if n, ok := strings.CutPrefix(c, profile.NoteComment); ok {
+			b.Note(text.Short(text.Label(n), maxNote))
+		}
+	}
 	p := b.Profile()
+	p.Notes = p.Notes[:min(len(p.Notes), maxNotes)]
 	if i := slices.IndexFunc(values, func(t profile.ValueType) bool { return t.Type == from.DefaultSampleType }); i >= 0 {
 		p.Main = i
 	}

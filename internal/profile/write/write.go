@@ -72,7 +72,10 @@ func (f Format) Write(w io.Writer, p *profile.Profile, title string) error {
 
 // writePprof writes all values and labels. Libraries become mappings without addresses.
 func writePprof(w io.Writer, p *profile.Profile, title string) error {
-	out := &pprof.Profile{DefaultSampleType: p.Values[p.Main].Type, Comments: append([]string{title}, p.Notes...)}
+	out := &pprof.Profile{DefaultSampleType: p.Values[p.Main].Type, Comments: []string{title}}
+	for _, n := range p.Notes {
+		out.Comments = append(out.Comments, profile.NoteComment+n)
+	}
 	for _, v := range p.Values {
 		out.SampleType = append(out.SampleType, &pprof.ValueType{Type: v.Type, Unit: v.Unit})
 	}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/teescope/teescope/internal/agent/profiling"
+	"github.com/teescope/teescope/internal/cli/profile/sample"
+	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/watch"
+	"github.com/teescope/teescope/internal/profile/write"
+)
+
+// recordedFor is the time of a recording without a command.
+const recordedFor = 10 * time.Second
+
+func profileRecord() *cobra.Command {
+	var o sample.Options
+	var rules []string
+	var event string
+	cmd := &cobra.Command{
+		Use:   "record [flags] [-- COMMAND [ARGUMENT...]]",
+		Short: "Record which code runs: all processes, watched ones, or a command",
+		Long: "Takes samples of the stacks of running threads on all CPUs by an eBPF program, in the kernel and in user mode, writes a\n" +
+			"profile, and shows the functions that the time went to. Without a command and --watch it records all processes. With a\n" +
+			"command it records that and its descendants until it ends. Ctrl-C ends the recording and keeps what there is.\n\n" +
+			"Stacks are found by frame pointers. The share of stacks that look truncated, and of samples without the name of a function,\n" +
+			"is shown, and is kept in the profile. Names come from the files of a program, debug files in /usr/lib/debug, perf maps and\n" +
+			"the kernel; nothing is downloaded. The profile has build IDs, so that other programs can find names later.\n\n" +
+			"It needs root, or the capabilities CAP_BPF and CAP_PERFMON. The command runs as the same user. The file can be read by its\n" +
+			"owner only, because it has addresses of the kernel and of processes. The exit status is that of the command.",
+		Example: "  sudo teescope profile record --for 30s --watch comm=redis-server -o redis.pb.gz\n" +
+			"  sudo teescope profile record -o flame.html -- ./bench",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, s := range rules {
+				rule, err := watch.Parse(s)
+				if err != nil {
+					return fmt.Errorf("--watch: %w", err)
+				}
+				o.Watch = append(o.Watch, rule)
+			}
+			o.Command, o.In, o.Out, o.Err, o.Event = args, input(), os.Stdout, os.Stderr, profiling.Event(event)
+			switch {
+			case o.For < 0:
+				return fmt.Errorf("--for %v: use a time such as 10s", o.For)
+			case o.For == 0 && len(args) == 0:
+				o.For = recordedFor
+			}
+			if o.Frequency < 1 || o.Frequency > profiling.MaxFrequency {
+				return fmt.Errorf("--frequency %d: use 1 to %d", o.Frequency, profiling.MaxFrequency)
+			}
+			if event == "auto" {
+				o.Event = ""
+			} else if o.Event != profiling.Cycles && o.Event != profiling.Clock {
+				return fmt.Errorf("--event %q: use auto, %s or %s", event, profiling.Cycles, profiling.Clock)
+			}
+			if o.Output == "" {
+				o.Output = "profile-" + time.Now().Format("20060102-150405") + ".pb.gz"
+			}
+			var err error
+			if o.Format, err = write.Choose("", o.Output); err != nil {
+				return err
+			}
+			if err := privilege.Check(os.Args[0]); err != nil {
+				return err
+			}
+			status, err := sample.Run(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			if status != 0 {
+				return &statusError{errors.New("the command ended with status " + fmt.Sprint(status)), status}
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.SetInterspersed(false) // flags after the command are its own
+	f.DurationVar(&o.For, "for", 0, "record for this `duration` (default: until the command ends, 10s without a command)")
+	f.IntVar(&o.Frequency, "frequency", 99, "take this `number` of samples per second and CPU")
+	f.StringArrayVar(&rules, "watch", nil, "record the processes that match this `rule`: comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N; may be repeated")
+	f.StringVar(&event, "event", "auto", "take samples by this `event`: cycles, which needs a PMU, or cpu-clock, which also counts in enclaves; auto prefers cycles")
+	f.StringVarP(&o.Output, "output", "o", "", "`file` to write; its extension is the format, as for convert (default: profile-DATE-TIME.pb.gz)")
+	for _, name := range []string{"for", "frequency", "watch"} {
+		complete(cmd, name, cobra.NoFileCompletions)
+	}
+	complete(cmd, "event", cobra.FixedCompletions([]string{"auto", string(profiling.Cycles), string(profiling.Clock)}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}

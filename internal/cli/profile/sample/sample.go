@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sample is "teescope profile record": it samples processes or a command for some time, writes a profile, and shows
+// which functions the time went to.
+//
+// It knows no eBPF and finds no names: internal/agent/profiling and the packages below it do. It parses no flags.
+package sample
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/profiling"
+	"github.com/teescope/teescope/internal/agent/profiling/recording"
+	"github.com/teescope/teescope/internal/agent/profiling/symbol"
+	profiled "github.com/teescope/teescope/internal/cli/profile"
+	"github.com/teescope/teescope/internal/lib/atomicfile"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
+	"github.com/teescope/teescope/internal/lib/watch"
+	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/profile/read"
+	"github.com/teescope/teescope/internal/profile/write"
+)
+
+const (
+	// every is the time between two readings of the samples. A process that ends sooner than this has no names.
+	every = 100 * time.Millisecond
+	// rows are those of the table at the end.
+	rows    = 10
+	cgroups = "/sys/fs/cgroup"
+	debug   = "/usr/lib/debug"
+	// signalled is added to the number of the signal that ended a command, for the exit status.
+	signalled = 128
+)
+
+// Options configure a recording.
+type Options struct {
+	Frequency int             // samples per second and CPU
+	Event     profiling.Event // empty: the best that the machine has
+	For       time.Duration   // 0: until the command ends
+	Watch     []watch.Rule    // processes to record, besides those of the command; without both, all are recorded
+	Command   []string
+	Output    string
+	Format    write.Format
+	In        *os.File // of the command
+	Out, Err  *os.File
+}
+
+// Run records, and returns the exit status of the command.
+func Run(ctx context.Context, o Options) (status int, err error) {
+	stops := make(chan os.Signal, 4)
+	signal.Notify(stops, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(stops)
+	r, err := open(o)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	var c *command
+	if len(o.Command) > 0 {
+		if c, err = start(o); err != nil {
+			return 0, err
+		}
+		defer c.end()
+	}
+	stopped, err := r.record(ctx, c, stops)
+	if err != nil {
+		return 0, err
+	}
+	if stopped != nil {
+		c.signal(stopped)
+	}
+	if err := r.finish(); err != nil {
+		return 0, err
+	}
+	return c.wait(stops, stopped != nil), nil
+}
+
+// run is a recording that goes on.
+type run struct {
+	Options
+	sampler   *profiling.Sampler
+	table     *symbol.Table
+	recording *recording.Recording
+	progress  *progress
+	about     recording.About
+}
+
+func open(o Options) (*run, error) {
+	ancestor := 0
+	if len(o.Command) > 0 {
+		// Orphans of the command become children of this process, so that all its descendants can be told by their parents.
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return nil, fmt.Errorf("preparing to follow the command: %w", err)
+		}
+		ancestor = os.Getpid()
+	}
+	proc, sys := hostfs.At("/proc"), hostfs.At("/sys")
+	sampler, err := profiling.Open(profiling.Options{Frequency: o.Frequency, Event: o.Event, Ancestor: ancestor, Sys: sys})
+	if err != nil {
+		return nil, fmt.Errorf("taking samples: %w", err)
+	}
+	reads := reader.New(reader.Options{Proc: proc, Cgroup: cgroups, Log: slog.New(slog.DiscardHandler)})
+	table := symbol.New(symbol.Options{Proc: proc, Sys: sys, Cgroup: cgroups, Debug: debug, Reads: reads, Watch: o.Watch})
+	r := &run{Options: o, sampler: sampler, table: table, progress: newProgress(o.Err)}
+	r.recording = recording.New(recording.Options{Table: table, All: len(o.Command) == 0 && len(o.Watch) == 0})
+	r.about = recording.About{Frequency: o.Frequency, Began: time.Now()}
+	event, why := sampler.Event()
+	r.about.Event = event
+	line := fmt.Sprintf("taking samples by %s at %d Hz", event, o.Frequency)
+	if why != "" {
+		line += ": " + why
+	}
+	r.progress.line(line)
+	return r, nil
+}
+
+// Close frees everything.
+func (r *run) Close() error { return errors.Join(r.sampler.Close(), r.table.Close()) }
+
+// record reads samples until the time is over, the command has ended, or a signal arrives, which it returns.
+func (r *run) record(ctx context.Context, c *command, stops <-chan os.Signal) (stopped os.Signal, err error) {
+	var over <-chan time.Time
+	if r.For > 0 {
+		over = time.After(r.For)
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for going := true; going; {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			going, stopped = false, syscall.SIGTERM
+		case stopped = <-stops:
+			going = false
+		case <-over:
+			going = false
+		case <-c.ended():
+			going = false
+		}
+		if !going {
+			break
+		}
+		if err := r.drain(); err != nil {
+			return nil, err
+		}
+		if err := r.sampler.FollowCPUs(); err != nil {
+			return nil, err
+		}
+		r.progress.tick(r.shown())
+	}
+	r.about.Lasted = time.Since(r.about.Began)
+	r.progress.clear()
+	return stopped, errors.Join(r.sampler.Stop(), r.drain())
+}
+
+// shown is what the progress line says.
+func (r *run) shown() string {
+	passed := time.Since(r.about.Began).Round(time.Second).String()
+	if r.For > 0 {
+		passed += " of " + r.For.String()
+	}
+	return fmt.Sprintf("recording, %s, %d samples, Ctrl-C keeps them", passed, r.recording.Kept())
+}
+
+func (r *run) drain() error {
+	r.table.Tick()
+	return r.sampler.Drain(r.recording.Add)
+}
+
+// finish writes the profile and shows its functions.
+func (r *run) finish() error {
+	if r.recording.Kept() == 0 {
+		return r.nothing()
+	}
+	r.about.Tallies = r.sampler.Tallies()
+	out, _ := r.recording.Profile(r.about)
+	if err := out.CheckValid(); err != nil {
+		return fmt.Errorf("making the profile: %w", err)
+	}
+	var b bytes.Buffer
+	if err := out.Write(&b); err != nil {
+		return fmt.Errorf("making the profile: %w", err)
+	}
+	p, err := read.Read(bytes.NewReader(b.Bytes()), read.Options{}, profile.DefaultLimits())
+	if err != nil {
+		return fmt.Errorf("reading the profile: %w", err)
+	}
+	if r.Format.Name != "pprof" {
+		b.Reset()
+		if err := r.Format.Write(&b, p, r.Output); err != nil {
+			return fmt.Errorf("%s as %s: %w", r.Output, r.Format.Name, err)
+		}
+	}
+	// It has addresses of the kernel and of processes, which others must not know.
+	if err := atomicfile.Write(r.Output, b.Bytes(), 0o600); err != nil {
+		return err
+	}
+	r.progress.line("wrote " + r.Output)
+	return profiled.Table(r.Out, r.Output, "function", p.By("function", rows, p.Whole()))
+}
+
+// nothing is the error of a recording without samples.
+func (r *run) nothing() error {
+	t := r.sampler.Tallies()
+	what := "the machine was idle"
+	switch {
+	case len(r.Watch) > 0 && len(r.Command) == 0:
+		what = "no process that --watch selects used a CPU long enough: check the rules, or record for longer"
+	case len(r.Command) > 0:
+		what = "the command did not use a CPU long enough: record for longer, or with a higher --frequency"
+	}
+	return fmt.Errorf("no sample was taken of what shall be recorded (%d of other processes, %d of idle CPUs): %s", t.Taken, t.Idle, what)
+}
