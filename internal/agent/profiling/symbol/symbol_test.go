@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package symbol
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/profiling"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
+)
+
+// table returns a table for this machine.
+func table(t *testing.T, debug string) *Table {
+	t.Helper()
+	proc := hostfs.At("/proc")
+	reads := reader.New(reader.Options{Proc: proc, Cgroup: "/sys/fs/cgroup", Log: slog.New(slog.DiscardHandler)})
+	table := New(Options{Proc: proc, Sys: hostfs.At("/sys"), Cgroup: "/sys/fs/cgroup", Debug: debug, Reads: reads})
+	t.Cleanup(func() {
+		if err := table.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return table
+}
+
+// sampleOf is a sample of a process that runs.
+func sampleOf(t *testing.T, pid int) *profiling.Sample {
+	t.Helper()
+	stat, err := hostfs.At("/proc").Process(pid).Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &profiling.Sample{Process: profiling.Process{PID: pid, Start: stat.Started + 5*time.Millisecond}, TID: pid}
+}
+
+// nameOf resolves one address of a process.
+func nameOf(table *Table, p *Process, address uint64) Name {
+	return table.Resolve([]Location{{p, table.Mapping(p, address), address}})[0]
+}
+
+func gcc(t *testing.T, args ...string) {
+	t.Helper()
+	if text, err := exec.Command("gcc", append([]string{"-O2", "-Wall", "-Wextra", "-Werror"}, args...)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+}
+
+// program is jit.c that runs, with the address of its code.
+type program struct {
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	address uint64
+}
+
+func run(t *testing.T, path string, args ...string) *program {
+	t.Helper()
+	p := &program{cmd: exec.Command(path, args...)}
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.end)
+	if _, err := fmt.Fscanf(bufio.NewReader(out), "%x", &p.address); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *program) end() { _ = p.in.Close(); _ = p.cmd.Wait() }
+
+// mapping returns the first executable mapping of a file.
+func mapping(t *testing.T, pid int, part string) (start uint64) {
+	t.Helper()
+	err := hostfs.At("/proc").Process(pid).Mappings(func(m hostfs.Mapping) {
+		if m.Executable && strings.Contains(string(m.Path), part) && start == 0 {
+			start = m.Start
+		}
+	})
+	if err != nil || start == 0 {
+		t.Fatalf("process %d has no mapping of %s: %v", pid, part, err)
+	}
+	return start
+}
+
+// The program removes its perf map at its end. It is read while it runs, as of a process that has generated code.
+func TestGeneratedCodeHasTheNamesOfThePerfMap(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jit")
+	gcc(t, "-o", path, "testdata/jit.c")
+	table := table(t, "")
+	p := run(t, path)
+	process := table.Of(sampleOf(t, p.cmd.Process.Pid))
+	if n := nameOf(table, process, p.address+5); n.Function != "generated loop" || n.Reason != "" {
+		t.Errorf("the loop is %+v", n)
+	}
+	if n := nameOf(table, process, p.address+100); n.Function != "" || n.Reason != NoPerfMap {
+		t.Errorf("behind the loop is %+v", n)
+	}
+	if n := nameOf(table, process, 1); n.Function != "" || n.Reason != Unmapped {
+		t.Errorf("address 1 is %+v", n)
+	}
+}
+
+// Every user can create the perf map of a process in /tmp before it does.
+func TestForeignPerfMapsAreRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can create files of others")
+	}
+	path := filepath.Join(t.TempDir(), "jit")
+	gcc(t, "-o", path, "testdata/jit.c")
+	p := run(t, path, "none")
+	table := table(t, "")
+	process := table.Of(sampleOf(t, p.cmd.Process.Pid))
+	table.Mapping(process, p.address)
+	name := fmt.Sprintf("/tmp/perf-%d.map", p.cmd.Process.Pid)
+	other := filepath.Join(t.TempDir(), "other")
+	line := fmt.Sprintf("%x 1000 stolen\n", p.address)
+	if err := os.WriteFile(other, []byte(line), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for what, create := range map[string]func() error{
+		"another user's": func() error {
+			return errors.Join(os.WriteFile(name, []byte(line), 0o644), os.Chown(name, 12345, 12345))
+		},
+		"a link":      func() error { return os.Symlink(other, name) },
+		"a FIFO":      func() error { return unix.Mkfifo(name, 0o644) },
+		"a directory": func() error { return os.Mkdir(name, 0o755) },
+		"a device":    func() error { return unix.Mknod(name, unix.S_IFCHR|0o644, int(unix.Mkdev(1, 5))) },
+	} {
+		if err := create(); err != nil {
+			t.Fatal(err)
+		}
+		if n := nameOf(table, process, p.address); n.Function != "" || n.Reason != NoPerfMap {
+			t.Errorf("%s: %+v", what, n)
+		}
+		if err := os.Remove(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := os.WriteFile(name, []byte(line), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(name)
+	if n := nameOf(table, process, p.address); n.Function != "stolen" {
+		t.Errorf("root's own file: %+v", n)
+	}
+}
+
+// A stripped program has the names of its debug file, and of no other file that is in its place.
+func TestStrippedProgramsHaveTheNamesOfTheirDebugFile(t *testing.T) {
+	dir := t.TempDir()
+	full, stripped := filepath.Join(dir, "full"), filepath.Join(dir, "stripped")
+	gcc(t, "-g", "-no-pie", "-o", full, "testdata/jit.c")
+	for _, args := range [][]string{{"--strip-all", "-o", stripped, full}} {
+		if out, err := exec.Command("strip", args...).CombinedOutput(); err != nil {
+			t.Skipf("%v %s", err, out)
+		}
+	}
+	out, err := exec.Command("nm", full).Output()
+	if err != nil {
+		t.Skip(err)
+	}
+	var main uint64
+	for line := range strings.Lines(string(out)) {
+		var kind, name string
+		var at uint64
+		if n, _ := fmt.Sscanf(line, "%x %s %s", &at, &kind, &name); n == 3 && name == "main" {
+			main = at
+		}
+	}
+	p := run(t, stripped, "none")
+	look := func(debug string) Name {
+		table := table(t, debug)
+		return nameOf(table, table.Of(sampleOf(t, p.cmd.Process.Pid)), main+1)
+	}
+	if n := look(""); n.Function != "" || n.Reason != Stripped {
+		t.Errorf("without a debug file main is %+v", n)
+	}
+	table := table(t, "")
+	process := table.Of(sampleOf(t, p.cmd.Process.Pid))
+	id := table.Mapping(process, main).BuildID
+	if len(id) != 40 {
+		t.Fatalf("the build ID is %q", id)
+	}
+	debug := filepath.Join(dir, "debug")
+	place := filepath.Join(debug, ".build-id", id[:2], id[2:]+".debug")
+	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("objcopy", "--only-keep-debug", full, place).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	if n := look(debug); n.Function != "main" {
+		t.Errorf("with its debug file main is %+v", n)
+	}
+	other, err := os.ReadFile("/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(place, other, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if n := look(debug); n.Function != "" {
+		t.Errorf("with another debug file main is %+v", n)
+	}
+}
+
+// A process that has ended has no names, and neither has a process with the ID of one that has ended.
+func TestProcessesThatEndedHaveNoNames(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jit")
+	gcc(t, "-o", path, "testdata/jit.c")
+	p := run(t, path, "none")
+	table := table(t, "")
+	s := sampleOf(t, p.cmd.Process.Pid)
+	text := mapping(t, p.cmd.Process.Pid, "/jit")
+	earlier := *s
+	earlier.Start -= time.Second
+	if n := nameOf(table, table.Of(&earlier), text); n.Reason != Gone {
+		t.Errorf("an earlier process with the same ID: %+v", n)
+	}
+	known := table.Of(s)
+	if table.Mapping(known, text) == nil || known.Workload == "" {
+		t.Errorf("the process that runs is %+v", known)
+	}
+	p.end()
+	later := *s
+	later.Image++
+	if n := nameOf(table, table.Of(&later), text); n.Reason != Gone {
+		t.Errorf("a program of the process that was not looked at: %+v", n)
+	}
+	if table.Mapping(known, text) == nil {
+		t.Error("the mappings that were read are gone")
+	}
+}
+
+// The vDSO is the same in all processes. nm cannot read it, but the kernel documents its functions (vdso(7)).
+func TestVDSOHasNames(t *testing.T) {
+	table := table(t, "")
+	if table.own == nil {
+		t.Skip("this machine has no vDSO")
+	}
+	found := map[string]bool{}
+	process := table.Of(sampleOf(t, os.Getpid()))
+	start := mapping(t, os.Getpid(), "[vdso]")
+	for at := start; at < start+table.ownSize; at += 4 {
+		found[nameOf(table, process, at).Function] = true
+	}
+	if !found["__vdso_clock_gettime"] && !found["clock_gettime"] {
+		t.Errorf("the vDSO has %v", found)
+	}
+}
+
+// The names of C++ are those of c++filt without parameters, and those of Rust have no hash.
+func TestDemangle(t *testing.T) {
+	for name, want := range map[string]string{
+		"main": "main", "runtime.mallocgc": "runtime.mallocgc", "_start": "_start", "_Znot": "_Znot", "": "",
+		"_ZN5Redis6Client4readEPKcm":                     "Redis::Client::read",
+		"_ZNSt6vectorIiSaIiEE9push_backEOi":              "std::vector<int, std::allocator<int> >::push_back",
+		"_ZN4core3fmt9Formatter3pad17h3e5b4b0a8d4b5b5cE": "core::fmt::Formatter::pad",
+		"_RNvCs1234_7mycrate3foo":                        "mycrate::foo",
+		"_RNvNtCs1234_7mycrate3foo3bar":                  "mycrate::foo::bar",
+		"_Z" + strings.Repeat("P", 4000) + "i":           "_Z" + strings.Repeat("P", 4000) + "i",
+	} {
+		if got := readable(name); got != want {
+			t.Errorf("%.60q is %.60q, want %.60q", name, got, want)
+		}
+	}
+}
+
+func TestKallsyms(t *testing.T) {
+	const list = "ffffffff81000000 T _stext\nffffffff81000010 t first\nffffffff81000010 T second\nffffffff81000020 D data\n" +
+		"ffffffff81000040 W third\nffffffff82000000 T _etext\nffffffffc0000000 t mod_read\t[mod]\nffffffffc0000100 t bpf_prog_0123_x\t[bpf]\n"
+	addresses := []uint64{0xffffffff80ffffff, 0xffffffff81000011, 0xffffffff81000025, 0xffffffff81000050, 0xffffffff82000001, 0xffffffffc0000004, 0xffffffffc0000104, 0xffffffffd0000000}
+	got, shown := namesOfKallsyms([]byte(list), addresses)
+	var names []string
+	for _, s := range got {
+		names = append(names, s.name+"/"+s.module)
+	}
+	if want := "/ first/ first/ third/ / mod_read/mod bpf_prog_0123_x/bpf /"; !shown || strings.Join(names, " ") != want {
+		t.Errorf("%q, want %q", strings.Join(names, " "), want)
+	}
+	if _, shown := namesOfKallsyms([]byte("0000000000000000 T _stext\n"), addresses); shown {
+		t.Error("hidden addresses are shown")
+	}
+}
+
+func TestPerfMap(t *testing.T) {
+	const text = "1000 10 first\n0x1008 0x10 later one\n\nzz 10 bad\n2000 10\n3000 ffffffffffffffff all\n"
+	long := "1000 10 " + strings.Repeat("x", 3<<20) + "\n"
+	got := namesOfPerfMap(strings.NewReader(long+text), []uint64{0xfff, 0x1007, 0x1008, 0x1017, 0x1018, 0x2000, 0x3000})
+	if want := "|first|later one|later one|||all"; strings.Join(got, "|") != want {
+		t.Errorf("%q, want %q", strings.Join(got, "|"), want)
+	}
+	for status, want := range map[string]int{"Name:\tx\nNSpid:\t12\t7\n": 7, "NSpid:\t5\n": 5, "NSpid:\n": 0, "": 0, "NSpid:\tx\n": 0} {
+		if pid := namespacePID([]byte(status)); pid != want {
+			t.Errorf("%q is process %d, want %d", status, pid, want)
+		}
+	}
+}
+
+// FuzzNames reads lists of symbols that foreign processes write, and names that they choose.
+func FuzzNames(f *testing.F) {
+	f.Add([]byte("1000 10 first\n1008 10 second\n"), uint64(0x1004))
+	f.Add([]byte("ffffffff81000000 T _stext\nffffffff81000010 t f\t[m]\n"), uint64(0xffffffff81000011))
+	f.Add([]byte("Name:\tx\nNSpid:\t12\t7\n"), uint64(1))
+	f.Add([]byte("_ZN5Redis6Client4readEPKcm"), uint64(1))
+	f.Add([]byte("_RNvNtCs1234_7mycrate3foo3bar"), uint64(1))
+	f.Fuzz(func(t *testing.T, data []byte, address uint64) {
+		addresses := []uint64{address}
+		if address < 1<<63 {
+			addresses = append(addresses, address+1)
+		}
+		for _, name := range namesOfPerfMap(strings.NewReader(string(data)), addresses) {
+			if len(name) > maxPerfLine || strings.ContainsAny(name, "\n") || !strings.Contains(string(data), name) {
+				t.Errorf("%q is no name of the perf map", name)
+			}
+		}
+		found, _ := namesOfKallsyms(data, addresses)
+		for i, s := range found {
+			if s.name != "" && (s.address > addresses[i] || !strings.Contains(string(data), s.name)) {
+				t.Errorf("%#x is %+v", addresses[i], s)
+			}
+		}
+		if pid := namespacePID(data); pid < 0 {
+			t.Errorf("process %d", pid)
+		}
+		if text := readable(string(data[:min(len(data), 4096)])); len(text) > max(4096, len(data))+64 {
+			t.Errorf("a name has %d bytes", len(text))
+		}
+	})
+}
