@@ -153,7 +153,7 @@ unit: ## the Go tests of the packages that load no eBPF, without TestSoak
 fresh: ## the README's commands on a minimal Debian 12 in a directory (needs root)
 	test/fresh
 
-.PHONY: test cases fuzz test-web e2e vm sgx browser bench bench-estimates bench-statistics bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
+.PHONY: test cases fuzz test-web e2e vm sgx browser bench bench-estimates bench-profiling bench-statistics bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
 test: ## unit, golden and architecture tests (Go); those of the kernel side need root
 	$(GOTEST) $(if $(SUDO),-exec '$(SUDO)') $(LONGEST) ./...
 
@@ -188,6 +188,9 @@ bench-go: ## what a scrape allocates and takes in user space, for benchstat; BEN
 
 bench-estimates: ## simulate ten minutes of mixed load and write how often the intervals of sampled counts hold
 	SAMPLING_TABLE=64 $(GO) test -count 1 -v -run TestTableOfEstimates ./internal/agent/sampling
+
+bench-profiling: ## what sampling stacks costs: the eBPF program, the interrupt, reading (3 minutes; needs root)
+	PROFILING_COST=1 $(GO) test $(if $(SUDO),-exec '$(SUDO)') -count 1 -v -run 'TestCost$$' ./internal/agent/profiling
 
 bench-statistics: ## simulate load without and with changes and write how often intervals hold and findings are wrong (minutes)
 	STATISTICS_TABLE=5000 $(GO) test -count 1 -v -timeout 0 -run TestIntervalsOfDependentValues ./internal/lib/stat

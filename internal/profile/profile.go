@@ -68,10 +68,11 @@ const NoteComment = "note: "
 
 // Labels of samples. Files in pprof's format may have others.
 const (
-	Process = "process" // name of the process; perf gives the name of the thread
-	PID     = "pid"
-	Thread  = "tid"
-	Enclave = "enclave" // "inside" if the sample was taken in an enclave, by a profiler that can see this
+	Process  = "process" // name of the process; perf gives the name of the thread
+	PID      = "pid"
+	Thread   = "tid"
+	Workload = "workload" // container, systemd unit or program, as the agent names it
+	Enclave  = "enclave"  // "inside" if the sample was taken in an enclave, by a profiler that can see this
 )
 
 // A Label describes where samples are from.

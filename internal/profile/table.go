@@ -17,7 +17,9 @@ import (
 const Level = 0.95
 
 // Dimensions are what a table can divide samples by.
-func Dimensions() []string { return []string{"function", "library", "process", "thread", "mode"} }
+func Dimensions() []string {
+	return []string{"function", "library", "process", "thread", "workload", "mode"}
+}
 
 // A Group claims samples by a regular expression for names of functions.
 type Group struct {
@@ -210,6 +212,8 @@ func (p *Profile) key(dimension string, s *Sample, frame int) string {
 			name += " " + id
 		}
 		return name
+	case "workload":
+		return cmp.Or(p.Label(s, Workload), "(not recorded)")
 	case "mode":
 		switch {
 		case p.Label(s, Enclave) == "inside":

@@ -91,6 +91,8 @@ type Sampler struct {
 	sys        hostfs.Root
 	tallies    []uint64
 	generation int
+	stacks     [maxGenerations]*bpf.Drain[stackKey, stack]
+	samples    [maxGenerations]*bpf.Drain[sampleKey, sampleCount]
 }
 
 // Open begins to take samples on all CPUs. It needs CAP_BPF and CAP_PERFMON.
@@ -129,6 +131,14 @@ func (s *Sampler) load(o Options, online []int) (err error) {
 	}
 	if s.tallies, err = bpf.View[uint64](s.object, "tallies"); err != nil {
 		return err
+	}
+	for generation := range maxGenerations {
+		if s.stacks[generation], err = bpf.NewDrain[stackKey, stack](s.object, stacksOf(generation)); err != nil {
+			return err
+		}
+		if s.samples[generation], err = bpf.NewDrain[sampleKey, sampleCount](s.object, samplesOf(generation)); err != nil {
+			return err
+		}
 	}
 	return s.attach(o, online)
 }
@@ -202,13 +212,13 @@ func (s *Sampler) Drain(f func(*Sample)) error {
 	}
 	s.generation = next
 	stacks := map[stackKey][]uint64{}
-	err := bpf.Drain(s.object, stacksOf(last), func(key *stackKey, value *stack) {
+	err := s.stacks[last].All(func(key *stackKey, value *stack) {
 		stacks[*key] = addresses(value, key.Frames)
 	})
 	if err != nil {
 		return err
 	}
-	return bpf.Drain(s.object, samplesOf(last), func(key *sampleKey, value *sampleCount) {
+	return s.samples[last].All(func(key *sampleKey, value *sampleCount) {
 		sample := Sample{
 			Process: Process{PID: int(key.TGID), Start: time.Duration(key.Start), Image: key.Image}, TID: int(key.TID),
 			Thread: comm(key.Thread), Name: comm(key.Process),

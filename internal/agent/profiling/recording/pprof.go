@@ -18,11 +18,8 @@ import (
 // maxName is the number of bytes of a name in a profile.
 const maxName = 4096
 
-// Labels of samples besides those of package profile.
-const (
-	labelThread   = "thread" // name
-	labelWorkload = "workload"
-)
+// labelThread is the label with the name of a thread.
+const labelThread = "thread"
 
 // About describes how samples were taken.
 type About struct {
@@ -132,7 +129,7 @@ func (b *builder) sample(s *sample) {
 		out.Location = []*pprof.Location{b.unknown()}
 	}
 	for key, value := range map[string]string{
-		profile.Process: s.name, labelThread: s.thread, labelWorkload: s.process.Workload,
+		profile.Process: s.name, labelThread: s.thread, profile.Workload: s.process.Workload,
 		profile.PID: strconv.Itoa(s.process.PID), profile.Thread: strconv.Itoa(s.tid),
 	} {
 		if value != "" {

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -58,6 +59,11 @@ type Options struct {
 
 // Run records, and returns the exit status of the command.
 func Run(ctx context.Context, o Options) (status int, err error) {
+	if len(o.Command) > 0 {
+		if _, err := exec.LookPath(o.Command[0]); err != nil {
+			return 0, fmt.Errorf("running %s: %w: check its name and PATH", o.Command[0], err)
+		}
+	}
 	stops := make(chan os.Signal, 4)
 	signal.Notify(stops, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(stops)
