@@ -21,7 +21,7 @@ type Figures struct {
 	Reasons    map[string]uint64 // of Unresolved, why
 	Stackless  uint64            // without a stack, because it was lost; they are unresolved too
 	User       uint64            // with a stack in user mode
-	Truncated  uint64            // of User, that have one frame or end in a function in which no thread begins
+	Truncated  uint64            // of User, that have one frame, lead out of the code or end in a function in which no thread begins
 	Unnamed    uint64            // of User, that end in a frame without a name, so that this is not known
 	Dropped    uint64            // left out, because the recording was full
 	Lost       uint64            // lost in the kernel, of all processes
@@ -50,10 +50,10 @@ func (r *Recording) figures(names []symbol.Name, about About) Figures {
 			continue
 		}
 		f.User += s.samples
-		switch r.end(user, names) {
-		case truncated:
+		switch end := r.end(user, names); {
+		case s.left || end == truncated:
 			f.Truncated += s.samples
-		case unnamed:
+		case end == unnamed:
 			f.Unnamed += s.samples
 		}
 	}
@@ -130,7 +130,7 @@ func (f Figures) Notes() []string {
 	}
 	notes := []string{how, unresolved}
 	if f.User > 0 {
-		note := percent(f.Truncated, f.User) + " of the user stacks look truncated: they have one frame, or end in a function in which no thread begins"
+		note := percent(f.Truncated, f.User) + " of the user stacks look truncated: they have one frame, lead to what is no code, or end in a function in which no thread begins"
 		if f.Unnamed > 0 {
 			note += "; " + percent(f.Unnamed, f.User) + " end in a frame without a name, so that this is not known"
 		}

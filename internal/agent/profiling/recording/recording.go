@@ -41,8 +41,8 @@ type sample struct {
 	thread, name    string
 	stack           []uint32 // indices of locations, the innermost first
 	kernel          int      // how many of them are of the kernel
-	kernelThread    bool
 	stackLost       bool
+	left            bool // the walk left the code of the process, so it was cut there
 	samples, events uint64
 }
 
@@ -75,6 +75,8 @@ func (r *Recording) Add(s *profiling.Sample) {
 	}
 	r.kept += s.Samples
 	stack := make([]uint32, 0, len(s.Kernel)+len(s.User))
+	left := false
+walk:
 	for _, part := range [][]uint64{s.Kernel, s.User} {
 		for i, address := range part {
 			if i > 0 {
@@ -84,6 +86,10 @@ func (r *Recording) Add(s *profiling.Sample) {
 			if len(stack) >= len(s.Kernel) {
 				l.Process, l.Mapping = p, r.Table.Mapping(p, address)
 			}
+			if i > 0 && l.Mapping == nil && p.Mapped() {
+				left = true // nothing returns to what is no code
+				break walk
+			}
 			at, ok := r.location(l)
 			if !ok {
 				r.dropped += s.Samples
@@ -92,7 +98,7 @@ func (r *Recording) Add(s *profiling.Sample) {
 			stack = append(stack, at)
 		}
 	}
-	r.add(s, p, stack)
+	r.add(s, p, stack, left)
 }
 
 // location returns the index of a location.
@@ -114,14 +120,14 @@ func (r *Recording) location(l symbol.Location) (uint32, bool) {
 	return at, true
 }
 
-func (r *Recording) add(s *profiling.Sample, p *symbol.Process, stack []uint32) {
+func (r *Recording) add(s *profiling.Sample, p *symbol.Process, stack []uint32, left bool) {
 	r.key = r.key[:0]
 	r.key = binary.LittleEndian.AppendUint64(r.key, uint64(s.PID)<<32|uint64(s.TID))
 	r.key = binary.LittleEndian.AppendUint64(r.key, uint64(s.Start))
 	r.key = binary.LittleEndian.AppendUint64(r.key, s.Image)
 	r.key = append(r.key, byte(len(s.Kernel)), byte(len(s.Thread)))
-	if s.StackLost {
-		r.key = append(r.key, 1)
+	for _, is := range []bool{s.StackLost, left} {
+		r.key = append(r.key, map[bool]byte{true: 1}[is])
 	}
 	r.key = append(append(r.key, s.Thread...), s.Name...)
 	r.key = append(r.key, 0)
@@ -138,7 +144,7 @@ func (r *Recording) add(s *profiling.Sample, p *symbol.Process, stack []uint32) 
 		at = len(r.samples)
 		r.index[string(r.key)] = at
 		r.samples = append(r.samples, sample{
-			process: p, tid: s.TID, thread: s.Thread, name: s.Name, stack: stack, kernel: len(s.Kernel), kernelThread: s.KernelThread, stackLost: s.StackLost,
+			process: p, tid: s.TID, thread: s.Thread, name: s.Name, stack: stack, kernel: len(s.Kernel), stackLost: s.StackLost, left: left,
 		})
 	}
 	r.samples[at].samples += s.Samples

@@ -321,3 +321,6 @@ func sorted(addresses []uint64) (unique []uint64, index []int) {
 
 // Generated reports whether the mapping is of code that its process has generated, which has no file.
 func (m *Mapping) Generated() bool { return m.kind == ofProgram }
+
+// Mapped reports whether the mappings of the process are known. An address in none of them is no code then.
+func (p *Process) Mapped() bool { return p.reason == "" && len(p.mappings) > 0 }
