@@ -76,7 +76,7 @@ func running(t *testing.T, hz int) {
 		t.Fatal(err)
 	}
 	reading := cpu(unix.RUSAGE_SELF) - used
-	c := s.Costs()[0]
+	c := s.object.Costs()[0]
 	each := float64(c.RunTime) / float64(c.Runs)
 	t.Logf("%d Hz on %d CPUs, n=%d: the program takes %.0f ns, %.4f %% of a CPU; reading takes %.3f %% of a CPU; %+v, %d stacks of at most %d frames",
 		hz, runtime.NumCPU(), c.Runs, each, 100*float64(c.RunTime)/float64(lasts), 100*reading.Seconds()/lasts.Seconds(), s.Tallies(), stacks, deepest)

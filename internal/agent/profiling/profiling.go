@@ -189,9 +189,6 @@ func (s *Sampler) Tallies() Tallies {
 	}
 }
 
-// Costs returns the cost of the program (see bpf.Cost).
-func (s *Sampler) Costs() []bpf.Cost { return s.object.Costs() }
-
 // Close stops and frees everything.
 func (s *Sampler) Close() error { return s.object.Close() }
 

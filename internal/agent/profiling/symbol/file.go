@@ -104,7 +104,7 @@ func (t *Table) resolveFile(f *file, list []int, locations []Location, names []N
 	found := make([]string, len(addresses))
 	debug := t.debugFile(f.buildID)
 	if debug != nil {
-		defer debug.Close()
+		defer func() { _ = debug.Close() }() // nothing was written
 	}
 	for _, source := range []*file{debug, f} {
 		if source == nil {
