@@ -106,13 +106,15 @@ func (t *Table) resolveFile(f *file, list []int, locations []Location, names []N
 	if debug != nil {
 		defer func() { _ = debug.Close() }() // nothing was written
 	}
+	reason := Stripped
 	for _, source := range []*file{debug, f} {
 		if source == nil {
 			continue
 		}
 		more, err := source.program.Names(addresses)
 		if err != nil {
-			continue // the other one may have names
+			reason = Unreadable // the other one may have names
+			continue
 		}
 		for i, name := range more {
 			if found[i] == "" {
@@ -122,7 +124,7 @@ func (t *Table) resolveFile(f *file, list []int, locations []Location, names []N
 	}
 	for k, i := range of {
 		if names[i].System = found[index[k]]; names[i].System == "" {
-			names[i].Reason = Stripped
+			names[i].Reason = reason
 		}
 	}
 }

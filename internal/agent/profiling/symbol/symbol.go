@@ -143,6 +143,10 @@ func (t *Table) Of(s *profiling.Sample) *Process {
 	switch {
 	case s.KernelThread:
 		p.Workload = workload.KernelThreads.Name
+	case p.reason == "" && t.runs(s.Process) && !t.named(s):
+		// It executes another program by now, or has renamed itself. The next samples will tell.
+		delete(t.processes, s.Process)
+		p.reason = Gone
 	case p.reason == "" && t.runs(s.Process):
 		p.Workload = t.host.Identify(uint32(s.PID)).Name
 		p.Watched = t.host.Matches(t.Watch, uint32(s.PID))
@@ -156,6 +160,12 @@ func (t *Table) Of(s *profiling.Sample) *Process {
 	}
 	p.Watched = watch.Matches(t.Watch, watch.Process{PID: s.PID, Comm: s.Name})
 	return p
+}
+
+// named reports whether a process has the name that it had when the sample was taken.
+func (t *Table) named(s *profiling.Sample) bool {
+	name, err := t.host.Of(uint32(s.PID)).Comm()
+	return err == nil && name == s.Name
 }
 
 // tick is the unit of the start time in /proc.

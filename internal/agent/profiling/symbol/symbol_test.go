@@ -43,7 +43,7 @@ func sampleOf(t *testing.T, pid int) *profiling.Sample {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &profiling.Sample{Process: profiling.Process{PID: pid, Start: stat.Started + 5*time.Millisecond}, TID: pid}
+	return &profiling.Sample{Process: profiling.Process{PID: pid, Start: stat.Started + 5*time.Millisecond}, TID: pid, Name: stat.Comm}
 }
 
 // nameOf resolves one address of a process.
@@ -236,6 +236,11 @@ func TestProcessesThatEndedHaveNoNames(t *testing.T) {
 	earlier.Start -= time.Second
 	if n := nameOf(table, table.Of(&earlier), text); n.Reason != Gone {
 		t.Errorf("an earlier process with the same ID: %+v", n)
+	}
+	before := *s
+	before.Name = "sh"
+	if n := nameOf(table, table.Of(&before), text); n.Reason != Gone {
+		t.Errorf("the program that the process ran before: %+v", n)
 	}
 	known := table.Of(s)
 	if table.Mapping(known, text) == nil || known.Workload == "" {

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -63,6 +64,9 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 		if _, err := exec.LookPath(o.Command[0]); err != nil {
 			return 0, fmt.Errorf("running %s: %w: check its name and PATH", o.Command[0], err)
 		}
+	}
+	if info, err := os.Stat(filepath.Dir(o.Output)); err != nil || !info.IsDir() {
+		return 0, fmt.Errorf("%s cannot be written: its directory does not exist, create it or choose another one with -o", o.Output)
 	}
 	stops := make(chan os.Signal, 4)
 	signal.Notify(stops, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)

@@ -133,7 +133,11 @@ func TestNothingToRecord(t *testing.T) {
 	if _, err := os.Stat(o.Output); !os.IsNotExist(err) {
 		t.Errorf("a file was written: %v", err)
 	}
-	o.Command, o.Watch = []string{"/nonexistent"}, nil
+	o.Command, o.Watch, o.Output = []string{"true"}, nil, filepath.Join(o.Output, "missing", "p.pb.gz")
+	if _, err := Run(context.Background(), o); err == nil || !strings.Contains(err.Error(), "directory") {
+		t.Errorf("%v", err)
+	}
+	o.Command = []string{"/nonexistent"}
 	if _, err := Run(context.Background(), o); err == nil || !strings.Contains(err.Error(), "/nonexistent") {
 		t.Errorf("%v", err)
 	}
