@@ -123,6 +123,29 @@ func TestReadAgain(t *testing.T) {
 }
 
 // TestFoldedLines: the lines are those that stackcollapse-perf.pl --kernel writes for the same stacks, with nanoseconds.
+// Notes are comments of a pprof file. Comments of other programs are no notes.
+func TestNotesAreKept(t *testing.T) {
+	b := profile.NewBuilder("test", []profile.ValueType{{Type: "samples", Unit: "count"}}, profile.DefaultLimits())
+	if err := b.Add(nil, nil, 1); err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 5000)
+	for _, n := range append([]string{"12 % are unresolved", "note: twice", "a\x1b[31m", long}, make([]string, 40)...) {
+		b.Note(n)
+	}
+	p := b.Profile()
+	for range 2 { // what was read is written and read again
+		again, err := read.Read(bytes.NewReader(written(t, "pprof", p)), read.Options{}, profile.DefaultLimits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p = again
+		if n := p.Notes; len(n) < 4 || len(n) > 16 || n[0] != "12 % are unresolved" || n[1] != "note: twice" || strings.Contains(n[2], "\x1b") || len(n[3]) > 600 {
+			t.Fatalf("%.100q", n)
+		}
+	}
+}
+
 func TestFoldedLines(t *testing.T) {
 	got := string(written(t, "folded", recorded(t, "shapes-flat.txt")))
 	want := "shapes;(anonymous namespace)::Box<unsigned long, 3>::operator() 50505050\nshapes;__memcmp_evex_movbe 20202020\nshapes;cfree@GLIBC_2.2.5 10101010\n" +

@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/teescope/teescope/internal/agent/profiling"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
@@ -27,6 +28,9 @@ const (
 	maxProcesses = 8192
 	maxMappings  = 1 << 18 // executable ones of all processes together
 	maxFiles     = 512     // that are open
+	// restFactor is how much longer than it took to read its mappings a process is left alone: one with very many must not
+	// take the time of all others.
+	restFactor = 20
 )
 
 // The reasons why an address has no name.
@@ -36,7 +40,7 @@ const (
 	Unreadable = "the mapped file cannot be read"
 	Stripped   = "the file has no symbol for the address, and no debug file is installed"
 	NoPerfMap  = "code that the program has generated, and no perf map has a name for it"
-	Hidden     = "the kernel does not show its symbols (kernel.kptr_restrict)"
+	Hidden     = "the kernel does not show its symbols (kernel.kptr_restrict, CAP_SYSLOG)"
 	Foreign    = "no function of the kernel covers the address"
 	TooMuch    = "more processes or mappings than are kept"
 )
@@ -122,9 +126,10 @@ type Process struct {
 	Workload string // empty if the process ended before its control group was read
 	Watched  bool   // whether a rule of Options.Watch matches it
 	mappings []*Mapping
-	reason   string   // why there are none
-	missed   bool     // an address was in none of them since Tick
-	root     *os.File // of its file system, for its perf map; nil if it has no generated code or it is not known
+	reason   string    // why there are none
+	missed   bool      // an address was in none of them since Tick
+	again    time.Time // when the mappings may be read again
+	root     *os.File  // of its file system, for its perf map; nil if it has no generated code or it is not known
 	names    perfNames
 }
 
@@ -186,6 +191,8 @@ func (t *Table) Tick() {
 
 // look reads the mappings of a process. Those that it had already stay the same.
 func (t *Table) look(p *Process) {
+	began := time.Now()
+	defer func() { p.again = time.Now().Add(restFactor * time.Since(began)) }()
 	all, err := reader.Of(t.Reads, p.PID, func() (all []*Mapping, err error) {
 		err = t.host.Of(uint32(p.PID)).Mappings(func(m hostfs.Mapping) {
 			if m.Executable {
@@ -240,7 +247,7 @@ func (p *Process) Find(address uint64) *Mapping {
 // Mapping returns the mapping of a user address, or nil. It opens the mapped file, which may be gone later.
 func (t *Table) Mapping(p *Process, address uint64) *Mapping {
 	m := p.Find(address)
-	if m == nil && !p.missed && p.reason == "" {
+	if m == nil && !p.missed && p.reason == "" && time.Now().After(p.again) {
 		p.missed = true
 		if t.runs(p.Process) {
 			t.look(p)

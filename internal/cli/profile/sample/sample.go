@@ -104,6 +104,7 @@ type run struct {
 	recording *recording.Recording
 	progress  *progress
 	about     recording.About
+	missing   bool // a CPU is not sampled, and that was said
 }
 
 func open(o Options) (*run, error) {
@@ -164,8 +165,9 @@ func (r *run) record(ctx context.Context, c *command, stops <-chan os.Signal) (s
 		if err := r.drain(); err != nil {
 			return nil, err
 		}
-		if err := r.sampler.FollowCPUs(); err != nil {
-			return nil, err
+		if err := r.sampler.FollowCPUs(); err != nil && !r.missing {
+			r.missing = true
+			r.progress.line("a CPU that came on line is not sampled: " + err.Error())
 		}
 		r.progress.tick(r.shown())
 	}
