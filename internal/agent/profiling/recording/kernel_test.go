@@ -136,10 +136,10 @@ type sharing struct {
 
 var functions = []string{"sixty", "thirty", "ten"}
 
-// begin starts the program.
-func begin(t *testing.T, program string, ms int) *sharing {
+// begin starts the program, or another one that runs it.
+func begin(t *testing.T, program string, args ...string) *sharing {
 	t.Helper()
-	s := &sharing{cmd: exec.Command(program, fmt.Sprint(ms))}
+	s := &sharing{cmd: exec.Command(program, args...)}
 	in, err := s.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -223,7 +223,7 @@ func TestSharesAreThoseThatTheProgramMeasures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			program := compile(t, name, flags...)
 			r := startRecorder(t, 997, "comm="+name)
-			s := begin(t, program, 2000)
+			s := begin(t, program, "1200")
 			got := s.record(t, r)
 			var counts []int64
 			for _, f := range functions {
@@ -241,7 +241,7 @@ func TestSharesAreThoseThatTheProgramMeasures(t *testing.T) {
 			if name == "e2esharesnofp" {
 				broken = f.User - f.Truncated
 			}
-			if f.Samples < 1000 || f.Unresolved > f.Samples/20 || broken > f.User/20 || f.Dropped+f.Lost+f.Stackless > 0 {
+			if f.Samples < 600 || f.Unresolved > f.Samples/20 || broken > f.User/20 || f.Dropped+f.Lost+f.Stackless > 0 {
 				t.Errorf("figures %+v", f)
 			}
 			t.Log(f.Notes())
@@ -283,7 +283,7 @@ func TestSamplesAreTheCPUTime(t *testing.T) {
 	program := compile(t, "e2esamples")
 	for round := range 4 {
 		r := startRecorder(t, 997, "comm=e2esamples")
-		s := begin(t, program, 2000)
+		s := begin(t, program, "2000")
 		got := s.record(t, r)
 		all := float64(got.tallies.Taken+got.tallies.Idle) / 997
 		part := all / (got.lasted.Seconds() * float64(runtime.NumCPU()))
@@ -308,7 +308,7 @@ func TestKernelStacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := startRecorder(t, 997, "comm=e2ekernel")
-	cmd := exec.Command(program, "if=/dev/zero", "of=/dev/null", "bs=1M", "count=20000")
+	cmd := exec.Command(program, "if=/dev/zero", "of=/dev/null", "bs=1M", "count=40000")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +317,7 @@ func TestKernelStacks(t *testing.T) {
 	r.until(done)
 	got := r.stop()
 	reads := within(got.profile, "vfs_read")
-	if n := int64(got.figures.Samples); n < 100 || reads < n*8/10 {
+	if n := int64(got.figures.Samples); n < 50 || reads < n*8/10 {
 		t.Errorf("%d of %d samples are in vfs_read", reads, n)
 	}
 	for _, s := range got.profile.Sample {
@@ -344,20 +344,13 @@ func TestSharesAreThoseOfPerf(t *testing.T) {
 	}
 	program := compile(t, "e2ebyperf")
 	r := startRecorder(t, 997, "comm=e2ebyperf")
-	s := begin(t, program, 3000)
 	data := filepath.Join(t.TempDir(), "perf.data")
-	perf := exec.Command(tool, "record", "-q", "-F", "991", "-g", "-e", "cpu-clock", "-o", data, "-p", fmt.Sprint(s.cmd.Process.Pid))
-	var messages bytes.Buffer
-	perf.Stderr = &messages
-	if err := perf.Start(); err != nil {
-		t.Fatal(err)
-	}
+	s := begin(t, tool, "record", "-q", "-F", "991", "-g", "-e", "cpu-clock", "-o", data, "--", program, "1200")
 	got := s.record(t, r)
-	_ = perf.Process.Signal(os.Interrupt)
-	_ = perf.Wait() // the script below fails if it has written nothing
+	s.ends()
 	out, err := exec.Command(tool, "script", "-i", data, "-F", "ip,sym").Output()
 	if err != nil {
-		t.Skipf("perf does not work on this kernel: %v, %s", err, messages.String())
+		t.Skip("perf does not work on this kernel:", err)
 	}
 	var ours, its [3]float64
 	for stack := range strings.SplitSeq(string(out), "\n\n") {
@@ -375,7 +368,7 @@ func TestSharesAreThoseOfPerf(t *testing.T) {
 	}
 	all, allIts := ours[0]+ours[1]+ours[2], its[0]+its[1]+its[2]
 	if all < 500 || allIts < 500 {
-		t.Fatalf("%v samples, %v of perf: %s", all, allIts, messages.String())
+		t.Fatalf("%v samples, %v of perf", all, allIts)
 	}
 	for i, f := range functions {
 		a, b := stat.Proportion(ours[i]/all, all, 1-1e-8), stat.Proportion(its[i]/allIts, allIts, 1-1e-8)

@@ -80,7 +80,8 @@ func busy(t *testing.T, name string) string {
 // A command is recorded with its descendants, also those whose parent has ended, and without other processes.
 func TestTheCommandAndItsDescendantsAreRecorded(t *testing.T) {
 	orphan, child := busy(t, "e2eorphan"), busy(t, "e2echild")
-	o := options(t, "p.pb.gz", "sh", "-c", fmt.Sprintf("( ( exec %s ) & ); sleep 0.2; %s; sleep 1; exit 7", orphan, child))
+	done := filepath.Join(t.TempDir(), "done")
+	o := options(t, "p.pb.gz", "sh", "-c", fmt.Sprintf("( ( %s; : >%s ) & ); %s; while [ ! -e %s ]; do sleep 0.1; done; exit 7", orphan, done, child, done))
 	status, err := Run(context.Background(), o)
 	if err != nil || status != 7 {
 		t.Fatalf("%d, %v: %s", status, err, content(t, o.Err))
@@ -106,9 +107,18 @@ func TestTheCommandAndItsDescendantsAreRecorded(t *testing.T) {
 
 // An interruption ends the recording and the command, and keeps what there is.
 func TestAnInterruptedRecordingIsKept(t *testing.T) {
-	o := options(t, "p.folded", "sh", "-c", "while :; do :; done")
+	worked := filepath.Join(t.TempDir(), "worked")
+	o := options(t, "p.folded", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; : >"+worked+"; while :; do :; done")
 	ctx, cancel := context.WithCancel(context.Background())
-	time.AfterFunc(500*time.Millisecond, cancel)
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := os.Stat(worked); err == nil {
+				cancel()
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
 	status, err := Run(ctx, o)
 	if err != nil || status != signalled+15 {
 		t.Fatalf("%d, %v: %s", status, err, content(t, o.Err))
