@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Successor is a key that Gramine has replaced or removed.
+type Successor struct {
+	Old     string // a key, or a key with .* for any name below it
+	New     string // "" if the key has none
+	Since   string // the version of Gramine that deprecated it
+	Gone    string // the first version that does not know it; "" while it is still accepted
+	Note    string // what to know when it is replaced
+	convert func(Value) (string, bool)
+}
+
+// Successors are all keys that were replaced or removed since Gramine 1.0. The versions are those in which Gramine's
+// sources (pal, libos, python/graminelibos) and Documentation/manifest-syntax.rst, "Deprecated options", change between the
+// tags v1.0 and v1.9.
+func Successors() []Successor {
+	feature := func(on, off string) func(Value) (string, bool) {
+		return func(v Value) (string, bool) {
+			b, ok := v.Bool()
+			if b {
+				return on, ok
+			}
+			return off, ok
+		}
+	}
+	optional, hardening := feature(`"required"`, `"unspecified"`), feature(`"required"`, `"disabled"`)
+	return []Successor{
+		{Old: "fs.experimental__enable_sysfs_topology", Since: "1.2", Gone: "1.5", Note: "the topology is always there"},
+		{Old: "fs.mount.*", New: "fs.mounts", Since: "1.2", Gone: "1.5", Note: "one array of tables instead of a name for each mount"},
+		{Old: "loader.argv0_override", New: "loader.argv", Since: "1.3", Gone: "1.3", Note: "loader.argv has all arguments"},
+		{Old: "loader.debug_type", New: "loader.log_level", Since: "1.0", Gone: "1.5", Note: "\"none\" stays, \"inline\" is \"debug\", \"file\" needs loader.log_file too"},
+		{Old: "loader.entrypoint", New: "loader.entrypoint.uri", Since: "1.8", convert: same},
+		{Old: "loader.exec", New: "libos.entrypoint", Since: "1.0", Gone: "1.3"},
+		{Old: "loader.pal_internal_mem_size", Since: "1.4", Gone: "1.4", Note: "Gramine reserves what it needs"},
+		{Old: "loader.preload", New: "loader.entrypoint", Since: "1.1", Gone: "1.2", convert: same},
+		{Old: "sgx.allowed_files.*", New: "sgx.allowed_files", Since: "1.0", Gone: "1.2", Note: "one array instead of a name for each file"},
+		{Old: "sgx.insecure__protected_files_key", New: "fs.insecure__keys.default", Since: "1.2", Gone: "1.5", convert: same},
+		{Old: "sgx.nonpie_binary", Since: "1.5", Gone: "1.5", Note: "it has no effect any more"},
+		{Old: "sgx.print_stats", New: "sgx.enable_stats", Since: "1.0", Gone: "1.0", convert: same},
+		{Old: "sgx.protected_files", New: "fs.mounts", Since: "1.2", Gone: "1.5", Note: "mounts with type = \"encrypted\""},
+		{Old: "sgx.protected_files.*", New: "fs.mounts", Since: "1.0", Gone: "1.2", Note: "mounts with type = \"encrypted\""},
+		{Old: "sgx.protected_mrenclave_files", New: "fs.mounts", Since: "1.2", Gone: "1.5", Note: "mounts with type = \"encrypted\" and key_name = \"_sgx_mrenclave\""},
+		{Old: "sgx.protected_mrsigner_files", New: "fs.mounts", Since: "1.2", Gone: "1.5", Note: "mounts with type = \"encrypted\" and key_name = \"_sgx_mrsigner\""},
+		{Old: "sgx.ra_client_linkable", Since: "1.9", Gone: "1.9", Note: "EPID attestation was removed"},
+		{Old: "sgx.ra_client_spid", Since: "1.9", Gone: "1.9", Note: "EPID attestation was removed"},
+		{Old: "sgx.require_amx", New: "sgx.cpu_features.amx", Since: "1.6", Gone: "1.8", convert: optional},
+		{Old: "sgx.require_avx", New: "sgx.cpu_features.avx", Since: "1.6", Gone: "1.8", convert: optional},
+		{Old: "sgx.require_avx512", New: "sgx.cpu_features.avx512", Since: "1.6", Gone: "1.8", convert: optional},
+		{Old: "sgx.require_exinfo", New: "sgx.use_exinfo", Since: "1.6", Gone: "1.8", convert: same},
+		{Old: "sgx.require_mpx", New: "sgx.cpu_features.mpx", Since: "1.6", Gone: "1.8", convert: hardening},
+		{Old: "sgx.require_pkru", New: "sgx.cpu_features.pkru", Since: "1.6", Gone: "1.8", convert: hardening},
+		{Old: "sgx.rpc_thread_num", New: "sgx.insecure__rpc_thread_num", Since: "1.3", Gone: "1.3", convert: same},
+		{Old: "sgx.thread_num", New: "sgx.max_threads", Since: "1.4", Gone: "1.5", convert: same},
+		{Old: "sgx.trusted_files.*", New: "sgx.trusted_files", Since: "1.0", Gone: "1.2", Note: "one array instead of a name for each file"},
+	}
+}
+
+// same keeps a value.
+func same(v Value) (string, bool) { return "", v.Set }
+
+// olderOf returns the older spellings of a key whose values mean the same.
+func olderOf(key string) []string {
+	var all []string
+	for _, s := range Successors() {
+		if s.New == key && s.convert != nil && !strings.HasPrefix(s.New, "sgx.cpu_features.") {
+			all = append(all, s.Old)
+		}
+	}
+	return all
+}
+
+// Found is a deprecated key in a manifest.
+type Found struct {
+	Successor
+	Key   string // as it is written
+	Lines []int  // where it is
+	// Change replaces it. It is empty if a person must do that.
+	Change Change
+}
+
+// Deprecated returns the deprecated keys of the manifest, in the order of their lines.
+func (m *Manifest) Deprecated() []Found {
+	var all []Found
+	at := make(map[string]int)
+	for i, e := range m.entries {
+		s, ok := successor(e.key)
+		if !ok || e.table >= 0 || s.Old == "loader.entrypoint" && e.value.Kind == Table {
+			continue
+		}
+		if s.Old == "sgx.protected_files" && e.value.Kind != Array {
+			continue
+		}
+		if found, seen := at[s.Old]; seen {
+			all[found].Lines = append(all[found].Lines, m.line(e.start))
+			continue
+		}
+		at[s.Old] = len(all)
+		f := Found{Successor: s, Key: e.key, Lines: []int{m.line(e.start)}}
+		if s.convert != nil {
+			if value, ok := s.convert(m.value(i)); ok && m.find(s.New) < 0 {
+				f.Change = Change{Key: s.New, From: e.key, Value: value}
+			}
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+var successors = Successors()
+
+// successor returns the entry of a key in the list.
+func successor(key string) (Successor, bool) {
+	i := slices.IndexFunc(successors, func(s Successor) bool {
+		above, any := strings.CutSuffix(s.Old, ".*")
+		return key == s.Old || any && strings.HasPrefix(key, above+".")
+	})
+	if i < 0 {
+		return Successor{}, false
+	}
+	return successors[i], true
+}
+
+// environment matches the name of a variable that needs no quotes in a key.
+var environment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// Env returns what the manifest says of an environment variable of the application: a string, or a table with
+// passthrough = true.
+func (m *Manifest) Env(name string) Value {
+	if !environment.MatchString(name) {
+		return Value{Key: name}
+	}
+	if v := m.Get("loader.env." + name); v.Set {
+		return v
+	}
+	return m.Get("loader.env." + name + ".passthrough")
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+func parsed(t *testing.T, name string, define map[string]string) *Manifest {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := Parse(source, Options{Name: name, Define: define})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// say describes a value for a comparison.
+func say(v Value) string {
+	switch {
+	case !v.Set:
+		return "-"
+	case v.Unknown != "":
+		return fmt.Sprintf("%d unknown", v.Line)
+	}
+	return fmt.Sprintf("%d %s", v.Line, v.Text)
+}
+
+func TestSpellings(t *testing.T) {
+	for _, c := range []struct {
+		file, key, want string
+		define          map[string]string
+	}{
+		{"dotted.manifest.template", "sgx.max_threads", "16 8", nil},
+		{"dotted.manifest.template", "sgx.max_threads", "16 1", map[string]string{"env.EDMM": "1"}},
+		{"dotted.manifest.template", "sgx.edmm_enable", "14 false", nil},
+		{"dotted.manifest.template", "sgx.enclave_size", "15 1024M", nil},
+		{"dotted.manifest.template", "loader.log_level", "3 unknown", nil},
+		{"dotted.manifest.template", "loader.log_level", "3 debug", map[string]string{"log_level": "debug"}},
+		{"dotted.manifest.template", "loader.env.HOME.passthrough", "5 true", nil},
+		{"dotted.manifest.template", "sgx.insecure__rpc_thread_num", "-", nil},
+		{"gramine10.manifest.template", "sgx.max_threads", "13 8", nil},
+		{"gramine10.manifest.template", "sgx.insecure__rpc_thread_num", "14 8", nil},
+		{"gramine10.manifest.template", "sgx.enable_stats", "17 0", nil},
+		{"tables.manifest", "sgx.enclave_size", "12 4G", nil},
+		{"tables.manifest", "sgx.cpu_features.avx", "17 required", nil},
+		{"tables.manifest", "loader.env.OMP_NUM_THREADS", "8 4", nil},
+		{"inline.manifest.sgx", "sgx.max_threads", "2 4", nil},
+		{"inline.manifest.sgx", "sgx.edmm_enable", "-", nil},
+		{"blocks.manifest.template", "libos.entrypoint", "3 python3", nil},
+		{"blocks.manifest.template", "sgx.enclave_size", "9 2G", map[string]string{"size": "2G"}},
+		{"blocks.manifest.template", "sgx.max_threads", "10 12", map[string]string{"threads": "12"}},
+		{"blocks.manifest.template", "sgx.max_threads", "10 unknown", map[string]string{"threads": "[1"}},
+		{"blocks.manifest.template", "sgx.insecure__rpc_thread_num", "12 unknown", map[string]string{"threads": "12"}},
+		{"between.manifest.template", "sgx.max_threads", "6 0x10", nil},
+		{"between.manifest.template", "sgx.enclave_size", "7 2G", nil},
+		{"crlf.manifest.template", "sgx.max_threads", "3 8", nil},
+		{"unterminated.manifest.template", "sgx.max_threads", "2 8", nil},
+		{"empty.manifest.template", "sgx.max_threads", "-", nil},
+	} {
+		if got := say(parsed(t, c.file, c.define).Get(c.key)); got != c.want {
+			t.Errorf("%s, %s: %q, want %q", c.file, c.key, got, c.want)
+		}
+	}
+	if n, ok := parsed(t, "between.manifest.template", nil).Get("sgx.max_threads").Int(); n != 16 || !ok {
+		t.Errorf("0x10 is %d, %v", n, ok)
+	}
+	if v := parsed(t, "dotted.manifest.template", nil).Get("sgx.max_threads"); !strings.Contains(v.Assumed, "EDMM is not set") {
+		t.Errorf("assumed: %q", v.Assumed)
+	}
+}
+
+func TestTrustedFiles(t *testing.T) {
+	for file, want := range map[string]string{
+		"dotted.manifest.template":    "19 file:server false;20 file:{{ gramine.runtimedir() }}/ false;",
+		"gramine10.manifest.template": "18 file:server false;19 file:/lib/ false;",
+		"tables.manifest":             "20 file:/app true;24 file:/lib/libgomp.so.1 true;",
+		"inline.manifest.sgx":         "2 file:/app true;",
+		"between.manifest.template":   `9 file:C:\x false;`,
+	} {
+		got := ""
+		m := parsed(t, file, nil)
+		for _, f := range m.TrustedFiles() {
+			got += fmt.Sprintf("%d %s %v;", f.Line, f.URI, f.Hashed)
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", file, got, want)
+		}
+		if signed := file == "tables.manifest" || file == "inline.manifest.sgx"; m.Signed != signed {
+			t.Errorf("%s: signed is %v", file, m.Signed)
+		}
+	}
+}
+
+func TestDeprecated(t *testing.T) {
+	for file, want := range map[string]string{
+		"dotted.manifest.template": "",
+		"gramine10.manifest.template": "loader.preload>loader.entrypoint 1.1 1.2;loader.debug_type>loader.log_level 1.0 1.5;fs.mount.*>fs.mounts 1.2 1.5;" +
+			"fs.experimental__enable_sysfs_topology> 1.2 1.5;sgx.nonpie_binary> 1.5 1.5;sgx.thread_num>sgx.max_threads 1.4 1.5;" +
+			"sgx.rpc_thread_num>sgx.insecure__rpc_thread_num 1.3 1.3;sgx.require_avx>sgx.cpu_features.avx 1.6 1.8;" +
+			"sgx.require_mpx>sgx.cpu_features.mpx 1.6 1.8;sgx.trusted_files.*>sgx.trusted_files 1.0 1.2;",
+		"gramine12.manifest.template": "loader.entrypoint>loader.entrypoint.uri 1.8 ;loader.pal_internal_mem_size> 1.4 1.4;sgx.protected_files>fs.mounts 1.2 1.5;" +
+			"sgx.insecure__protected_files_key>fs.insecure__keys.default 1.2 1.5;sgx.thread_num>sgx.max_threads 1.4 1.5;" +
+			"sgx.require_exinfo>sgx.use_exinfo 1.6 1.8;sgx.ra_client_spid> 1.9 1.9;sgx.ra_client_linkable> 1.9 1.9;",
+		"tables.manifest": "",
+	} {
+		got := ""
+		for _, f := range parsed(t, file, nil).Deprecated() {
+			got += fmt.Sprintf("%s>%s %s %s;", f.Old, f.New, f.Since, f.Gone)
+		}
+		if got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", file, got, want)
+		}
+	}
+}
+
+// patched applies a diff with git, which does not know how it was made.
+func patched(t *testing.T, name string, source []byte, diff string) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, name)
+	if err := os.WriteFile(file, source, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	diff = strings.Replace(diff, "+++ "+name+".advised", "+++ "+name, 1)
+	cmd := exec.Command("git", "apply", "-p0", "--whitespace=nowarn", "-")
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(diff)
+	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "GIT_DIR="+filepath.Join(dir, "none"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git apply: %v\n%s\n%s", err, out, diff)
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// edits are changes that advice makes, one or several at once.
+func edits() [][]Change {
+	return [][]Change{
+		{{Key: "sgx.max_threads", Value: "16"}},
+		{{Key: "sgx.insecure__rpc_thread_num", Value: "8"}},
+		{{Key: "loader.env.MALLOC_ARENA_MAX", Value: `"1"`}},
+		{{Key: "sgx.preheat_enclave", Value: "true"}},
+		{{Key: "libos.check_invalid_pointers", Value: "false"}},
+		{{Key: "sgx.cpu_features.avx", Value: `"required"`}},
+		{{Key: "sys.debug__mock_syscalls", Value: `[{ name = "sched_yield", return = 0 }]`}},
+		{{Key: "sgx.enclave_size", Value: `"8G"`}, {Key: "sgx.max_threads", Value: "16"}, {Key: "sgx.edmm_enable", Value: "true"}, {Key: "loader.log_level", Value: `"none"`}},
+	}
+}
+
+// Every change of every manifest either gives a file that has the change and all other lines as they were, or says why not.
+func TestEdits(t *testing.T) {
+	files, _ := filepath.Glob("testdata/*.manifest*")
+	if len(files) < 12 {
+		t.Fatalf("%d manifests", len(files))
+	}
+	cannot := make(map[string]int)
+	for _, file := range files {
+		name := filepath.Base(file)
+		m := parsed(t, name, nil)
+		for i, changes := range edits() {
+			out, err := m.Edit(changes...)
+			if err != nil {
+				cannot[name]++
+				if !strings.HasPrefix(err.Error(), name) {
+					t.Errorf("%s, change %d: the error names no file: %v", name, i, err)
+				}
+				continue
+			}
+			diff, err := m.Diff(changes...)
+			if err != nil {
+				t.Errorf("%s, change %d: %v", name, i, err)
+				continue
+			}
+			if got := patched(t, name, m.source, diff); !bytes.Equal(got, out) {
+				t.Errorf("%s, change %d: git gives\n%s\nwant\n%s\ndiff\n%s", name, i, got, out, diff)
+			}
+			again, err := Parse(out, Options{Name: name})
+			if err != nil {
+				t.Fatalf("%s, change %d: %v", name, i, err)
+			}
+			for _, c := range changes {
+				if !strings.Contains(c.Value, "[") && again.Get(c.Key).Text != strings.Trim(c.Value, `"`) {
+					t.Errorf("%s, change %d: %s is %q", name, i, c.Key, again.Get(c.Key).Text)
+				}
+			}
+			old := strings.Split(string(m.source), "\n")
+			kept := 0
+			for _, line := range strings.Split(string(out), "\n") {
+				if slices.Contains(old, line) {
+					kept++
+				}
+			}
+			if kept < len(old)-len(changes) {
+				t.Errorf("%s, change %d: %d of %d lines are kept\n%s", name, i, kept, len(old), diff)
+			}
+			if !m.Template {
+				var into map[string]any
+				if err := toml.Unmarshal(out, &into); err != nil {
+					t.Errorf("%s, change %d: %v\n%s", name, i, err, out)
+				}
+			}
+		}
+	}
+	// Variables of a template, blocks and inline tables cannot be changed line by line; everything else can.
+	for name, n := range cannot {
+		want := map[string]int{"blocks.manifest.template": 3, "dotted.manifest.template": 1, "inline.manifest.sgx": 5}[name]
+		if n != want {
+			t.Errorf("%s: %d changes are refused, want %d", name, n, want)
+		}
+	}
+}
+
+func TestDiff(t *testing.T) {
+	diff, err := parsed(t, "dotted.manifest.template", nil).Diff(Change{Key: "sgx.max_threads", Value: "16"}, Change{Key: "sgx.preheat_enclave", Value: "true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `--- dotted.manifest.template
++++ dotted.manifest.template.advised
+@@ -13,9 +13,10 @@
+ sgx.debug = true
+ sgx.edmm_enable = {{ 'true' if env.get('EDMM', '0') == '1' else 'false' }}
+ sgx.enclave_size = "1024M" # Redis needs that much
+-sgx.max_threads = {{ '1' if env.get('EDMM', '0') == '1' else '8' }}
++sgx.max_threads = {{ '1' if env.get('EDMM', '0') == '1' else '16' }}
+ 
+ sgx.trusted_files = [
+   "file:server",
+   "file:{{ gramine.runtimedir() }}/",
+ ]
++sgx.preheat_enclave = true
+`
+	if diff != want {
+		t.Errorf("%s\nwant\n%s", diff, want)
+	}
+}
+
+func TestReplacedKeys(t *testing.T) {
+	for _, file := range []string{"gramine10.manifest.template", "gramine12.manifest.template"} {
+		m := parsed(t, file, nil)
+		var changes []Change
+		for _, f := range m.Deprecated() {
+			if f.Change.Key != "" {
+				changes = append(changes, f.Change)
+			}
+		}
+		if len(changes) < 4 {
+			t.Errorf("%s: %d changes", file, len(changes))
+		}
+		diff, err := m.Diff(changes...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse(patched(t, file, m.source, diff), Options{Name: file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range again.Deprecated() {
+			if f.Change.Key != "" && f.Old != "loader.entrypoint" { // loader.preload becomes it first
+				t.Errorf("%s: %s is still there", file, f.Old)
+			}
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	deep := "a = " + strings.Repeat("[", 40) + strings.Repeat("]", 40)
+	for source, want := range map[string]string{
+		"a = 1\nb = ":                                "x.template:2: ",
+		"a = 1\n\nsgx.debug = true\na = 2":           "x.template:4: a is set again, first in line 1",
+		"a = \"{{ x \"\nb = 1":                       "x.template:1: the template mark \"{{\" has no end",
+		"{% for a in b %}\nc = 1":                    "x.template:1: the block {% for %} has no end",
+		"c = 1\n{% endif %}":                         "x.template:2: {% endif %} ends no block",
+		deep:                                         "x.template: arrays and tables are nested more than 32 deep",
+		"a" + strings.Repeat(".a", 20) + "=1":        "x.template:1: the key has more than 16 parts",
+		"\"\x1b[31m\x07\" = 1\n\"\x1b[31m\x07\" = 2": "x.template:1: ",
+		"a = \"\\u001b[31m\"\n\"\\u001b]0;x\" = 1\n\"\\u001b]0;x\" = 2": "is set again",
+		strings.Repeat("#", MaxBytes+1):                                 "x.template: it has more than 16 MiB",
+		strings.Repeat("{% if a %}", 100):                               "nested more than 64 deep",
+		strings.Repeat("a=[1", 1) + strings.Repeat("[", 100_000):        "x.template:1: ",
+	} {
+		_, err := Parse([]byte(source), Options{Name: "x.template"})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: %.200v, want %q", source, err, want)
+		}
+		if err != nil && strings.ContainsAny(err.Error(), "\x1b\x07\n") {
+			t.Errorf("%.40q: the error is not printable: %q", source, err)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for s, want := range map[string]uint64{"256M": 256 << 20, "1024G": 1 << 40, "4k": 4096, "17": 17, "0": 0} {
+		if got, ok := ParseSize(s); !ok || got != want {
+			t.Errorf("%s is %d, %v", s, got, ok)
+		}
+	}
+	for _, s := range []string{"", "G", "-1", "+1", "1.5G", "1 G", "1T", "20000000000G", "1GG"} {
+		if got, ok := ParseSize(s); ok {
+			t.Errorf("%q is %d", s, got)
+		}
+	}
+}
+
+// A signed manifest with 80,000 trusted files has 10 MiB.
+func TestLargeManifest(t *testing.T) {
+	var b bytes.Buffer
+	b.WriteString("[sgx]\nmax_threads = 4\n")
+	for i := range 80_000 {
+		fmt.Fprintf(&b, "[[sgx.trusted_files]]\nuri = \"file:/usr/lib/python3/%d.py\"\nsha256 = \"%064d\"\n", i, i)
+	}
+	m, err := Parse(b.Bytes(), Options{Name: "large.manifest.sgx"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(m.TrustedFiles()); n != 80_000 || !m.Signed {
+		t.Errorf("%d files, signed %v", n, m.Signed)
+	}
+	diff, err := m.Diff(Change{Key: "sgx.max_threads", Value: "8"})
+	if err != nil || len(diff) > 1000 {
+		t.Errorf("the diff has %d bytes: %v", len(diff), err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.manifest*")
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(source, filepath.Base(file))
+	}
+	f.Fuzz(func(t *testing.T, source []byte, name string) {
+		define := map[string]string{"log_level": "debug", "size": "2G", "threads": string(source[:min(4, len(source))])}
+		m, err := Parse(source, Options{Name: "f" + filepath.Ext(name), Define: define})
+		if err != nil {
+			if strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' || r == 0x7f }) {
+				t.Errorf("not printable: %q", err)
+			}
+			return
+		}
+		if len(m.Warnings) > maxWarnings {
+			t.Errorf("%d warnings", len(m.Warnings))
+		}
+		for _, w := range m.Warnings {
+			if strings.ContainsFunc(w, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+				t.Errorf("not printable: %q", w)
+			}
+		}
+		m.TrustedFiles()
+		for _, d := range m.Deprecated() {
+			_, _ = m.Edit(d.Change)
+		}
+		for _, changes := range edits() {
+			out, err := m.Edit(changes...)
+			if err != nil {
+				continue
+			}
+			again, err := Parse(out, Options{Name: m.Name, Define: define})
+			if err != nil {
+				t.Fatalf("the changed manifest cannot be read: %v", err)
+			}
+			if v := again.Get(changes[0].Key); !v.Set || len(out) > len(source)+400 {
+				t.Errorf("%s is not set, or %d bytes became %d", changes[0].Key, len(source), len(out))
+			}
+			if _, err := m.Diff(changes...); err != nil {
+				t.Errorf("a change without a diff: %v", err)
+			}
+		}
+	})
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"fmt"
+	"regexp"
+	"sort"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+var (
+	// variable is {{ name }}, and {{ env.NAME }}.
+	variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)?$`)
+	// choice is {{ 'a' if env.get('NAME', '0') == '1' else 'b' }}, which Gramine's examples use for EDMM.
+	choice = regexp.MustCompile(`^('[^'\\]*'|"[^"\\]*"|\d+) +if +env\.get\( *['"]([A-Za-z_][A-Za-z0-9_]*)['"] *, *('[^'\\]*'|"[^"\\]*") *\) *==  *('[^'\\]*'|"[^"\\]*") +else +('[^'\\]*'|"[^"\\]*"|\d+)$`)
+)
+
+// expression renders what is in a mark. The piece is the part of it that the result comes from, if it is a literal in it.
+func (m *Manifest) expression(text string) (result string, piece [2]int, assumed string, ok bool) {
+	if variable.MatchString(text) {
+		result, ok = m.define[text]
+		return result, piece, "", ok
+	}
+	at := choice.FindStringSubmatchIndex(text)
+	if at == nil {
+		return "", piece, "", false
+	}
+	part := func(i int) string { return text[at[2*i]:at[2*i+1]] }
+	otherwise, _ := literal(part(3))
+	wanted, _ := literal(part(4))
+	name := part(2)
+	is, defined := m.define["env."+name]
+	if !defined {
+		is, assumed = otherwise, fmt.Sprintf("%s is not set in the environment; --define env.%s=%s for the other case", name, name, shown(wanted))
+	}
+	chosen := 5
+	if is == wanted {
+		chosen = 1
+	}
+	result, ok = literal(part(chosen))
+	piece = [2]int{at[2*chosen], at[2*chosen+1]}
+	if c := text[piece[0]]; c == '\'' || c == '"' {
+		piece = [2]int{piece[0] + 1, piece[1] - 1}
+	}
+	return result, piece, assumed, ok
+}
+
+// render resolves the marks in a value.
+func (m *Manifest) render(v *Value) {
+	start, end := v.start, v.end
+	if v.Kind == Array || v.Kind == Table {
+		return
+	}
+	first := sort.Search(len(m.marks), func(i int) bool { return m.marks[i].end > start })
+	var out strings.Builder
+	from := start
+	for _, k := range m.marks[first:] {
+		if k.start >= end {
+			break
+		}
+		result, piece, assumed, ok := m.expression(k.text)
+		if !ok {
+			v.Unknown = fmt.Sprintf("the template mark {{ %s }} is not rendered; --define gives a variable its value", shown(k.text))
+			return
+		}
+		if assumed != "" {
+			v.Assumed = assumed
+		}
+		out.Write(m.source[from:k.start])
+		out.WriteString(result)
+		from = k.end
+		v.start, v.end = -1, -1 // the variable must be changed, not the line
+		if k.start == start && k.end == end && piece[1] > 0 {
+			inner := start + strings.Index(string(m.source[start:end]), k.text)
+			v.start, v.end, v.literal = inner+piece[0], inner+piece[1], true
+		}
+	}
+	if from == start {
+		return
+	}
+	out.Write(m.source[from:end])
+	kind, text, ok := scalar(out.String())
+	if !ok {
+		v.Unknown = "its template marks do not give one TOML value"
+		return
+	}
+	v.Kind, v.Text = kind, text
+}
+
+// maxRendered bounds a value that has template marks, in bytes.
+const maxRendered = 64 << 10
+
+// scalar reads one TOML value that is neither an array nor a table.
+func scalar(s string) (Kind, string, bool) {
+	if len(s) > maxRendered || strings.ContainsAny(s, "\n[{") && !strings.HasPrefix(s, `"`) && !strings.HasPrefix(s, "'") {
+		return "", "", false
+	}
+	var p unstable.Parser
+	p.Reset([]byte("v=" + s))
+	if !p.NextExpression() || p.Expression().Kind != unstable.KeyValue {
+		return "", "", false
+	}
+	n := p.Expression().Value()
+	kind, text := kindOf(n.Kind), string(n.Data)
+	if kind == Array || kind == Table || p.NextExpression() || p.Error() != nil {
+		return "", "", false
+	}
+	return kind, text, true
+}
