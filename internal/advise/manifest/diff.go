@@ -28,7 +28,7 @@ func (m *Manifest) Diff(changes ...Change) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "--- %s\n+++ %s\n", fileName(m.Name), fileName(m.Name+".advised"))
+	fmt.Fprintf(&b, "--- %s\n+++ %s\n", fileName(m.file), fileName(m.file+".advised"))
 	hunks := m.hunks(all)
 	shift := 0
 	for i := 0; i < len(hunks); {

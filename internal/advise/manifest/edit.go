@@ -193,7 +193,7 @@ func (m *Manifest) lineAfter(at int, line string) replacement {
 
 // check reads the changed manifest again.
 func (m *Manifest) check(out []byte, changes []Change) error {
-	again, err := Parse(out, Options{Name: m.Name, Define: m.define})
+	again, err := Parse(out, Options{Name: m.file, Define: m.define})
 	if err != nil {
 		return fmt.Errorf("the changed manifest cannot be read: %w", err)
 	}
@@ -219,7 +219,7 @@ func (m *Manifest) check(out []byte, changes []Change) error {
 func valid(source []byte, m *Manifest) bool {
 	masked := source
 	if m.Template {
-		plain := Manifest{Name: m.Name, source: source, lines: m.lines, define: make(map[string]string)}
+		plain := Manifest{Name: m.Name, file: m.file, source: source, lines: m.lines, define: make(map[string]string)}
 		var err error
 		if masked, err = plain.mask(); err != nil {
 			return false

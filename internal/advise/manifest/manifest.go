@@ -40,12 +40,13 @@ type Options struct {
 
 // A Manifest is a manifest with the position of everything in it.
 type Manifest struct {
-	Name     string
+	Name     string   // for messages: printable
 	Signed   bool     // gramine-sgx-sign wrote it: trusted files are expanded
 	Template bool     // it may have template marks
 	Warnings []string // what was read around, with lines
 	Bytes    int      // its size
 
+	file    string // its name as it is
 	source  []byte
 	entries []entry
 	index   map[string]int // key: the first entry that has it
@@ -125,11 +126,11 @@ type Value struct {
 // Parse reads a manifest. The error names file and line.
 func Parse(source []byte, o Options) (*Manifest, error) {
 	m := &Manifest{
-		Name: o.Name, Bytes: len(source), source: source, define: make(map[string]string), arrays: make(map[string]int),
+		Name: text.Terminal(text.Label(o.Name)), file: o.Name, Bytes: len(source), source: source, define: make(map[string]string), arrays: make(map[string]int),
 		index: make(map[string]int), Template: !rendered(o.Name), lines: starts(source),
 	}
 	if len(source) > MaxBytes {
-		return nil, fmt.Errorf("%s: it has more than %d MiB, the limit for a manifest", o.Name, MaxBytes>>20)
+		return nil, fmt.Errorf("%s: it has more than %d MiB, the limit for a manifest", m.Name, MaxBytes>>20)
 	}
 	masked := source
 	if m.Template {

@@ -5,7 +5,10 @@
 // It refuses to know how often an event happens.
 package cost
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // A Cost is the time that one event takes from its thread, as a range: [Cycles], or [Seconds].
 type Cost interface {
@@ -122,6 +125,19 @@ func (c Seconds) Assumption() string {
 
 // Origin implements [Cost].
 func (c Seconds) Origin() string { return c.Source }
+
+// Saved returns the CPU time in seconds that events save if each costs the second cost and not the first, as a range. For
+// events per second the result is a number of cores. The clock is the same for both.
+func Saved(from, to Cost, events float64, clock Clock) (low, high float64) {
+	low = math.Inf(1)
+	for _, hz := range []float64{clock.Low, clock.High} {
+		at := Clock{Low: hz, High: hz}
+		fromLow, fromHigh := from.CPU(events, at)
+		toLow, toHigh := to.CPU(events, at)
+		low, high = min(low, fromLow-toHigh), max(high, fromHigh-toLow)
+	}
+	return max(low, 0), high
+}
 
 // Between returns the range from one cost to another, in the unit of the upper one.
 func Between(what string, from Cycles, to Cost, clock Clock) Cost {

@@ -3,7 +3,6 @@
 package rules
 
 import (
-	"math"
 	"strings"
 
 	"github.com/teescope/teescope/internal/analysis/cost"
@@ -191,14 +190,7 @@ func countExits(v *engine.Verdict, w engine.Workload, each cost.Cost, calls floa
 // difference returns the CPU time in cores that is saved when events of one cost become events of another, at each end of
 // the clock's range.
 func difference(w engine.Workload, from, to cost.Cost, perSecond float64) (low, high float64) {
-	low = math.Inf(1)
-	for _, hz := range []float64{w.Clock.Low, w.Clock.High} {
-		at := cost.Clock{Low: hz, High: hz}
-		fromLow, fromHigh := from.CPU(perSecond, at)
-		toLow, toHigh := to.CPU(perSecond, at)
-		low, high = min(low, fromLow-toHigh), max(high, fromHigh-toLow)
-	}
-	return max(low, 0), high
+	return cost.Saved(from, to, perSecond, w.Clock)
 }
 
 // capped limits a range to what the events can take at most. A bound below the upper end shows that the assumed cost is

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package read reads what Gramine and its tools print: SGX stats, log lines that name a cause, is-sgx-available, and
+// strace -c.
+//
+// It reads bytes that the caller has bounded. It opens no file, and judges nothing.
+package read
+
+import (
+	"errors"
+	"iter"
+	"strings"
+)
+
+// MaxBytes bounds a file of any reader. A trace log of Gramine has about 100 bytes for each system call.
+const MaxBytes = 256 << 20
+
+// maxLine bounds how much of a line is looked at, in bytes. No line that a reader knows is that long.
+const maxLine = 1 << 10
+
+// errNothing is the error of a file in which a reader knows no line.
+var errNothing = errors.New("nothing in it is known")
+
+// lines returns the lines with their numbers, from 1 on. Long lines are cut.
+func lines(data string) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		n := 0
+		for line := range strings.Lines(data) {
+			n++
+			if !yield(n, strings.TrimRight(line[:min(len(line), maxLine)], "\r\n")) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package read
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// helloWorld is the example of Gramine's guide, "Enabling per-thread and process-wide SGX stats".
+const helloWorld = `Hello world (helloworld)!
+----- SGX stats for thread 87219 -----
+# of EENTERs:        224
+# of EEXITs:         192
+# of AEXs:           201
+# of sync signals:   32
+# of async signals:  0
+----- Total SGX stats for process 87219 -----
+# of EENTERs:        224
+# of EEXITs:         192
+# of AEXs:           201
+# of sync signals:   32
+# of async signals:  0
+
+ Performance counter stats for 'gramine-sgx helloworld':
+    3,568,568,948      cycles
+`
+
+// later is what Gramine 1.8 and later prints: no threads, a prefix in debug builds, and perf stat after it.
+const later = `----- SGX enclave loading time =     812345 microseconds -----
+(host_thread.c:45:print_sgx_stats) ----- Total SGX stats for process 7 -----
+  # of EENTERs:        10
+  # of EEXITs:         8
+a line of the application
+  # of AEXs:           6
+  # of sync signals:   4
+  # of async signals:  2
+----- Total SGX stats for process 7 -----
+  # of EENTERs:        1
+  # of EEXITs:         1
+  # of AEXs:           1
+  # of sync signals:   1
+  # of async signals:  1
+
+      12.500000000 seconds time elapsed
+
+       3.250000000 seconds user
+       0.750000000 seconds sys
+`
+
+func TestStats(t *testing.T) {
+	s, err := ReadStats([]byte(helloWorld))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Total != (Counts{224, 192, 201, 32, 0}) || s.Processes != 1 || s.Threads != 1 || s.Line != 8 || s.Elapsed != 0 {
+		t.Errorf("%+v", s)
+	}
+	s, err = ReadStats([]byte(strings.ReplaceAll(later, "\n", "\r\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Total != (Counts{11, 9, 7, 5, 3}) || s.Processes != 1 || s.Threads != 0 || s.Line != 2 || s.LoadLine != 1 ||
+		s.Longest() != 812345*time.Microsecond || s.Elapsed != 12500*time.Millisecond || s.CPU != 4*time.Second {
+		t.Errorf("%+v", s)
+	}
+	cut, _, _ := strings.Cut(later, "  # of async")
+	if s, err := ReadStats([]byte(cut)); err != nil || s.Processes != 0 || len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], "line 2: ") {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := ReadStats([]byte("hello\n")); !errors.Is(err, errNothing) {
+		t.Error(err)
+	}
+}
+
+func TestAvailable(t *testing.T) {
+	const printed = `SGX supported by CPU: true
+SGX1 (ECREATE, EENTER, ...): true
+SGX2 (EAUG, EACCEPT, EMODPR, ...): false
+Flexible Launch Control (IA32_SGXPUBKEYHASH{0..3} MSRs): true
+SGX extensions for virtualizers (EINCVIRTCHILD, EDECVIRTCHILD, ESETCONTEXT): false
+EDECCSSA instruction: false
+AEX-Notify: true
+Max enclave size (32-bit): 0x80000000
+Max enclave size (64-bit): 0x1000000000
+EPC size: 0x5d80000
+SGX driver loaded: true
+`
+	a, err := ReadAvailable([]byte(printed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !*a.SGX || *a.SGX2 || *a.EDECCSSA || !*a.AEXNotify || *a.EPC != 98041856 || *a.MaxEnclave != 1<<36 || !*a.Driver {
+		t.Errorf("%+v", a)
+	}
+	if a, err := ReadAvailable([]byte("SGX supported by CPU: false\n")); err != nil || *a.SGX || a.SGX2 != nil || a.EPC != nil {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if a, err := ReadAvailable([]byte("Not an Intel CPU\n")); err != nil || *a.SGX {
+		t.Errorf("%+v, %v", a, err)
+	}
+	for text, want := range map[string]string{
+		"SGX supported by CPU: maybe\n":                                      "line 1: ",
+		"SGX supported by CPU: true\nEPC size: 93 MiB\n":                     "line 2: EPC size is no hexadecimal number",
+		"SGX2 (EAUG, EACCEPT, EMODPR, ...): true\n":                          "nothing in it is known",
+		"SGX supported by CPU: true\nEPC size: 0x" + strings.Repeat("f", 17): "line 2: ",
+	} {
+		if _, err := ReadAvailable([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+const traced = `% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 63.10    1.262000          12    100000      2000 futex
+ 26.90    0.538000           1    300000           gettimeofday
+ 10.00    0.200000           2    100000           sched_yield
+------ ----------- ----------- --------- --------- ----------------
+100.00    2.000000           4    500000      2000 total
+`
+
+func TestCalls(t *testing.T) {
+	c, err := ReadCalls([]byte("strace: Process 7 attached\n" + traced))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Calls != 500_000 || c.Seconds != 2 || len(c.Rows) != 3 || c.Line != 2 || !c.PercentKnown {
+		t.Errorf("%+v", c)
+	}
+	if share, top := c.Share("gettimeofday", "clock_gettime"); share != 0.6 || top.Line != 5 {
+		t.Errorf("%v, %+v", share, top)
+	}
+	for text, want := range map[string]string{
+		"": "nothing in it is known",
+		"% time seconds usecs/call calls errors syscall\n 1 2 3":            "line 2: the row has 3 columns",
+		"% time seconds usecs/call calls errors syscall\n 1 2 3 x read":     "line 2: this is no row",
+		"% time seconds usecs/call calls errors syscall\n 1 NaN 3 4 read":   "line 2: this is no row",
+		"% time seconds usecs/call calls errors syscall\n 1 1 3 4 r\x1b[1m": "line 2: this is no row",
+	} {
+		if _, err := ReadCalls([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// strace itself, where it is installed and may trace.
+func TestCallsOfStrace(t *testing.T) {
+	out, err := exec.Command("strace", "-c", "-f", "/bin/true").CombinedOutput()
+	if err != nil {
+		t.Skipf("strace: %v", err)
+	}
+	c, err := ReadCalls(out)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if share, _ := c.Share("execve"); share <= 0 {
+		t.Errorf("no execve in\n%s", out)
+	}
+}
+
+func TestLog(t *testing.T) {
+	l := ReadLog([]byte(`Gramine is starting. Parsing TOML manifest file, this may take some time...
+[P1:T1:python3] debug: Allocating stack at 0x7fff
+[P1:T1:python3] trace: ---- read(3, 0x10, 0x20) = 0x20
+Emulating a raw syscall instruction. This degrades performance, consider patching your application to use Gramine syscall API.
+error: There are no available TCS pages left for a new thread!
+Please try to increase sgx.max_threads in the manifest.
+The current value is 8
+[P1:T2:python3] error: Out of memory in library OS
+(host_thread.c:306:pal_thread_init) error: There are no available TCS pages left for a new thread. Please try to increase sgx.max_threads in the manifest. The current value is 4
+[P1:T1:python3] warning: Unsupported system call 999
+a debug: line of the application
+`))
+	want := Log{
+		RawSyscalls: Seen{1, 4}, NoTCS: Seen{2, 5}, TCSs: 4, OutOfMemory: Seen{1, 8}, Debug: Seen{2, 2}, Warnings: Seen{1, 10},
+		Errors: Seen{3, 5}, Lines: 11, Bytes: l.Bytes,
+	}
+	if l != want {
+		t.Errorf("%+v, want %+v", l, want)
+	}
+	if l := ReadLog([]byte("all is well\n")); l != (Log{Lines: 1, Bytes: 12}) {
+		t.Errorf("%+v", l)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, text := range []string{helloWorld, later, traced, "SGX supported by CPU: true\nEPC size: 0x5d80000\n"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		printable := func(err error) {
+			if err != nil && strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' || r == 0x7f }) {
+				t.Errorf("not printable: %q", err)
+			}
+		}
+		s, err := ReadStats(data)
+		printable(err)
+		if s.Processes+s.Threads > 0 && s.Total.EENTERs > 1<<62 || s.Elapsed < 0 || s.CPU < 0 || len(s.Notes) > 12 {
+			t.Errorf("%+v", s)
+		}
+		_, err = ReadAvailable(data)
+		printable(err)
+		c, err := ReadCalls(data)
+		printable(err)
+		if share, _ := c.Share("futex", "read"); share < 0 || share > 1 {
+			t.Errorf("a share of %v", share)
+		}
+		if l := ReadLog(data); l.NoTCS.Count > l.Lines || l.RawSyscalls.Line > l.Lines || l.TCSs < 0 {
+			t.Errorf("%+v", l)
+		}
+	})
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+// Thresholds that teescope advise applies to the figures of Gramine and strace, so that it judges as these rules do.
+const (
+	OCALLShare     = ocallShare     // of the CPU time, for exits: [OCALLBound]
+	TrapsPerSecond = trapsPerSecond // exceptions in an enclave: [AEXStorm]
+	TickPerCore    = tickPerCore    // timer interrupts a second of a busy thread: [AEXStorm]
+	AEXOverTick    = aexOverTick    // asynchronous exits for each of them: [AEXStorm]
+	FutexShare     = futexShare     // of the calls: [LockContention]
+)
