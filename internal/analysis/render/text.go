@@ -48,7 +48,7 @@ func (t terminal) prose(first, s string) { t.styled("", first, s) }
 
 func (t terminal) styled(style, first, s string) {
 	in := utf8.RuneCountInString(first)
-	for i, line := range wrap(clean(s), columns-in) {
+	for i, line := range Wrap(clean(s), columns-in) {
 		if i > 0 {
 			first = strings.Repeat(" ", in)
 		}
@@ -56,8 +56,8 @@ func (t terminal) styled(style, first, s string) {
 	}
 }
 
-// wrap breaks a text between words. A longer word gets a line of its own.
-func wrap(s string, width int) []string {
+// Wrap breaks a text between words. A longer word gets a line of its own.
+func Wrap(s string, width int) []string {
 	var lines []string
 	line, size := "", 0
 	for word := range strings.FieldsSeq(s) {

@@ -9,4 +9,7 @@ const (
 	TickPerCore    = tickPerCore    // timer interrupts a second of a busy thread: [AEXStorm]
 	AEXOverTick    = aexOverTick    // asynchronous exits for each of them: [AEXStorm]
 	FutexShare     = futexShare     // of the calls: [LockContention]
+
+	// ExitlessFewBusy is the largest number of busy threads, in cores: [Exitless].
+	ExitlessFewBusy = exitlessFewBusy
 )

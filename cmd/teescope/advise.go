@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/render"
+	"github.com/teescope/teescope/internal/cli"
+	advised "github.com/teescope/teescope/internal/cli/advise"
+)
+
+// adviseFlags are those of teescope advise.
+type adviseFlags struct {
+	advised.Files
+	cli.Analysis
+	json, markdown, apply bool
+	failOn                string
+}
+
+func adviseCommand() *cobra.Command {
+	var o adviseFlags
+	cmd := &cobra.Command{
+		Use:   "advise",
+		Short: "Say what to change in a Gramine manifest, with the evidence and the lines",
+		Long: "Reads what you have of a program in Gramine: its manifest, the SGX stats and the log that Gramine wrote, strace -c,\n" +
+			"facts about the machine, a run file or the live metrics of a workload. Rules from Gramine's guide \"Performance tuning\n" +
+			"and analysis\" judge them. Each piece of advice has what was seen, why it matters, the lines to change as a diff, what\n" +
+			"that saves with every assumption, and the risk. Nothing is required: the report ends with what other input would add.\n\n" +
+			"Manifests may be templates (*.manifest.template), rendered (*.manifest) or signed (*.manifest.sgx), in the spelling of\n" +
+			"any version since Gramine 1.0. Template marks that --define does not render are read around, with a warning.\n\n" +
+			"Without --machine, the facts are those of the run file, or of this machine if no run and no other server is named.\n\n" +
+			"The exit status is 0 on success, 1 when something could not be read, and 3 when advice matches --fail-on.",
+		Example: "  teescope advise --manifest redis-server.manifest.template\n" +
+			"  teescope advise --manifest redis-server.manifest.sgx --stats gramine.log --log gramine.log --elapsed 60s\n" +
+			"  teescope advise --manifest app.manifest.template --run app.tsrun --markdown\n" +
+			"  teescope advise --manifest app.manifest --server http://node1:9750 --workload loader --machine sgx.txt\n" +
+			"  teescope advise --manifest app.manifest.template --define log_level=error --fail-on medium --apply",
+		Args: cobra.NoArgs,
+		RunE: o.run,
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.Manifest, "manifest", "", "Gramine's manifest or its template, a `file`")
+	f.StringArrayVar(&o.Define, "define", nil, "a variable of the template and its value, `NAME=VALUE`; env.NAME is one of the environment; may be repeated")
+	f.StringVar(&o.Stats, "stats", "", "`file` with SGX stats (sgx.enable_stats), and the output of perf stat if there is one")
+	f.DurationVar(&o.Elapsed, "elapsed", 0, "the `time` that the SGX stats are of (default: what perf stat says in that file)")
+	f.StringVar(&o.Strace, "strace", "", "`file` with the output of strace -c -f")
+	f.StringVar(&o.Log, "log", "", "`file` with the log of Gramine")
+	f.StringArrayVar(&o.Files.Machine, "machine", nil, "`file` with the output of is-sgx-available or with the JSON of this command, or \"this\" for this machine; may be repeated")
+	f.StringVar(&o.Run, "run", "", "run `file` of teescope record")
+	serverFlags(cmd, &o.Server, &o.Access)
+	f.StringVar(&o.Workload, "workload", "", "the workload with this `name`, of the run or of the server")
+	f.DurationVar(&o.Window, "window", 5*time.Minute, "how far back to look on the server, a `duration`")
+	f.BoolVar(&o.json, "json", false, "write JSON")
+	f.BoolVar(&o.markdown, "markdown", false, "write Markdown")
+	f.BoolVar(&o.apply, "apply", false, "also write the changed manifest to FILE.advised, without what is insecure or needs a decision")
+	f.StringVar(&o.failOn, "fail-on", "", "exit with status 3 when advice has this `severity` or a higher one: "+strings.Join(render.Severities(), ", "))
+	for _, name := range []string{"define", "elapsed", "workload", "window"} {
+		complete(cmd, name, cobra.NoFileCompletions)
+	}
+	complete(cmd, "fail-on", cobra.FixedCompletions(render.Severities(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o *adviseFlags) validate(cmd *cobra.Command) error {
+	set := cmd.Flags().Changed
+	switch {
+	case o.json && o.markdown:
+		return errors.New("--json and --markdown exclude each other")
+	case o.apply && o.Manifest == "":
+		return errors.New("--apply changes a manifest: name it with --manifest")
+	case len(o.Define) > 0 && o.Manifest == "":
+		return errors.New("--define renders a manifest: name it with --manifest")
+	case set("elapsed") && o.Stats == "":
+		return errors.New("--elapsed is the time of SGX stats: name their file with --stats")
+	case set("elapsed") && (o.Elapsed < time.Second || o.Elapsed > 365*24*time.Hour):
+		return fmt.Errorf("--elapsed %s: use a time from 1s to 8760h", o.Elapsed)
+	case o.Window < 10*time.Second || o.Window > 7*24*time.Hour:
+		return fmt.Errorf("--window %s: use a duration from 10s to 168h", o.Window)
+	case o.failOn != "" && !slices.Contains(render.Severities(), o.failOn):
+		return fmt.Errorf("--fail-on %q is not a severity: use one of %s", o.failOn, strings.Join(render.Severities(), ", "))
+	case o.Run != "" && !cli.IsRunFile(o.Run):
+		return fmt.Errorf("--run %s: name a run file (*.tsrun) of teescope record", o.Run)
+	}
+	for _, name := range serverFlagNames() {
+		if o.Run != "" && set(name) {
+			return fmt.Errorf("--%s names a server, but the series are read from %s: use only one of the two", name, o.Run)
+		}
+		if set(name) && o.Workload == "" {
+			return fmt.Errorf("--%s: also name the workload of the manifest with --workload; teescope top lists them", name)
+		}
+	}
+	return nil
+}
+
+func (o *adviseFlags) run(cmd *cobra.Command, _ []string) error {
+	if err := o.validate(cmd); err != nil {
+		return err
+	}
+	asks := o.Run == "" && o.Workload != ""
+	if len(o.Files.Machine) == 0 && o.Run == "" && (!asks || loopback(o.Server)) {
+		o.Files.Machine = []string{advised.ThisMachine}
+	}
+	facts, warnings, err := advised.Load(o.Files)
+	if err != nil {
+		return err
+	}
+	if asks || o.Run != "" {
+		if err := o.analyze(cmd.Context(), facts); err != nil {
+			return err
+		}
+	}
+	report := advised.Make(facts, warnings)
+	if err := o.write(cmd.OutOrStdout(), report); err != nil {
+		return fmt.Errorf("writing the advice: %w", err)
+	}
+	if o.apply {
+		name, applied, err := report.Apply(o.Manifest)
+		if err != nil {
+			return err
+		}
+		if name == "" {
+			fmt.Fprintln(cmd.ErrOrStderr(), "nothing to apply: no advice changes lines without a decision")
+		} else {
+			fmt.Fprintf(cmd.ErrOrStderr(), "wrote %s with the changes of %s\n", name, strings.Join(applied, ", "))
+		}
+	}
+	if o.failOn == "" {
+		return nil
+	}
+	if n := report.AtLeast(analysis.Severity(o.failOn)); n > 0 {
+		return &statusError{fmt.Errorf("advice of severity %s or more: %d", o.failOn, n), foundStatus}
+	}
+	return nil
+}
+
+// analyze adds the findings about the workload.
+func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) error {
+	o.File, o.Timeout = o.Run, 30*time.Second
+	facts.FindingsOf = o.Server
+	if o.Run != "" {
+		o.Window, facts.FindingsOf = 0, o.Run
+	}
+	result, _, err := cli.Analyze(ctx, o.Analysis)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, found := range result.Findings {
+		if found.Workload != "" && !slices.Contains(names, found.Workload) {
+			names = append(names, found.Workload)
+		}
+	}
+	if len(names) > 1 {
+		slices.Sort(names)
+		return fmt.Errorf("%s has findings about %d workloads: name that of the manifest with --workload, one of %s", facts.FindingsOf, len(names), strings.Join(names[:min(len(names), 10)], ", "))
+	}
+	if result.Workloads == 0 {
+		return fmt.Errorf("%s has no series of the workload %q: teescope top lists the names", facts.FindingsOf, o.Workload)
+	}
+	facts.Judged, facts.Findings = true, result.Findings
+	return nil
+}
+
+func (o *adviseFlags) write(w io.Writer, r *advised.Report) error {
+	switch {
+	case o.json:
+		return r.JSON(w)
+	case o.markdown:
+		return r.Markdown(w)
+	}
+	return r.Text(w)
+}
+
+// loopback reports whether a server is on this machine.
+func loopback(server string) bool {
+	if !strings.Contains(server, "://") {
+		server = "http://" + server
+	}
+	u, err := url.Parse(server)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+}

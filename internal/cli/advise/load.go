@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package advise is teescope advise without its flags: it reads the files that the user names, and writes advice as text,
+// JSON or Markdown, and the changed manifest beside the original.
+//
+// It judges nothing.
+package advise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/advise/machine"
+	"github.com/teescope/teescope/internal/advise/manifest"
+	"github.com/teescope/teescope/internal/advise/read"
+	"github.com/teescope/teescope/internal/advise/rules"
+	"github.com/teescope/teescope/internal/lib/inputfile"
+	"github.com/teescope/teescope/internal/lib/text"
+	"github.com/teescope/teescope/internal/run"
+	"github.com/teescope/teescope/internal/run/condition"
+)
+
+// maxTable bounds files of stats and of strace -c, in bytes.
+const maxTable = 64 << 20
+
+// ThisMachine as a name of a file stands for the machine that the program runs on.
+const ThisMachine = "this"
+
+// Files names what is read. All are optional.
+type Files struct {
+	Manifest, Stats, Strace, Log, Run string
+	Define                            []string // k=v, the variables of a template
+	Machine                           []string // files with facts, or [ThisMachine]
+	Elapsed                           time.Duration
+}
+
+// Report is the advice with what it rests on.
+type Report struct {
+	advise.Result
+	Machine  machine.Machine `json:"machine"`
+	Manifest string          `json:"manifest,omitempty"`
+	Signed   bool            `json:"signed"` // the manifest is signed: changes belong into its source
+	Warnings []string        `json:"warnings"`
+
+	source *manifest.Manifest
+}
+
+// Load reads the files. The findings of an analysis are added by the caller.
+func Load(files Files) (*advise.Facts, []string, error) {
+	f := &advise.Facts{Elapsed: files.Elapsed, StatsFile: files.Stats, CallsFile: files.Strace, LogFile: files.Log}
+	var warnings []string
+	if files.Manifest != "" {
+		m, err := loadManifest(files)
+		if err != nil {
+			return nil, nil, err
+		}
+		f.Manifest, warnings = m, m.Warnings
+	}
+	if files.Stats != "" {
+		s, err := load(files.Stats, "SGX stats", maxTable, read.ReadStats)
+		if err != nil {
+			return nil, nil, err
+		}
+		f.Stats = &s
+	}
+	if files.Strace != "" {
+		c, err := load(files.Strace, "output of strace -c", maxTable, read.ReadCalls)
+		if err != nil {
+			return nil, nil, err
+		}
+		f.Calls = &c
+	}
+	if files.Log != "" {
+		l, err := load(files.Log, "log", read.MaxBytes, func(data []byte) (read.Log, error) { return read.ReadLog(data), nil })
+		if err != nil {
+			return nil, nil, err
+		}
+		f.Log = &l
+	}
+	m, err := loadMachine(files)
+	if f.Machine = &m; err != nil {
+		return nil, nil, err
+	}
+	if f.Stats != nil {
+		for _, note := range f.Stats.Notes {
+			warnings = append(warnings, files.Stats+": "+note)
+		}
+	}
+	return f, warnings, nil
+}
+
+// load reads one file. The error names it.
+func load[T any](name, what string, most int64, parse func([]byte) (T, error)) (T, error) {
+	var zero T
+	data, err := inputfile.Read(name, most)
+	if err != nil {
+		return zero, fmt.Errorf("reading the %s: %w", what, err)
+	}
+	parsed, err := parse(data)
+	if err != nil {
+		return zero, fmt.Errorf("reading the %s: %s: %w", what, name, err)
+	}
+	return parsed, nil
+}
+
+func loadManifest(files Files) (*manifest.Manifest, error) {
+	define := make(map[string]string)
+	for _, d := range files.Define {
+		k, v, ok := strings.Cut(d, "=")
+		if !ok || k == "" {
+			return nil, fmt.Errorf("--define %q: write NAME=VALUE, such as --define log_level=error", text.Short(d, 100))
+		}
+		define[k] = v
+	}
+	data, err := inputfile.Read(files.Manifest, manifest.MaxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifest: %w", err)
+	}
+	m, err := manifest.Parse(data, manifest.Options{Name: files.Manifest, Define: define})
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifest: %w", err)
+	}
+	return m, nil
+}
+
+// loadMachine reads the facts about the machine. Without a file, those of the run count.
+func loadMachine(files Files) (machine.Machine, error) {
+	var all machine.Machine
+	for _, name := range files.Machine {
+		if name == ThisMachine {
+			all.Merge(machine.This(condition.ThisHost()))
+			continue
+		}
+		data, err := inputfile.Read(name, machine.MaxBytes)
+		if err != nil {
+			return all, fmt.Errorf("reading the facts about the machine: %w", err)
+		}
+		m, err := machine.Parse(data, name)
+		if err != nil {
+			return all, fmt.Errorf("reading the facts about the machine: %w", err)
+		}
+		all.Merge(m)
+	}
+	if files.Run != "" {
+		r, err := run.Open(files.Run)
+		if err != nil {
+			return all, text.Remedy(err, "name a file that teescope record wrote")
+		}
+		conditions := make([]condition.Condition, len(r.Meta.Conditions))
+		for i, c := range r.Meta.Conditions {
+			conditions[i] = condition.Condition{Name: c.Name, Value: c.Value, Kind: condition.Kind(c.Kind)}
+		}
+		all.Merge(machine.FromConditions(conditions, files.Run))
+	}
+	return all, nil
+}
+
+// Make evaluates all rules.
+func Make(f *advise.Facts, warnings []string) *Report {
+	r := &Report{Result: advise.Evaluate(f, rules.All()), Machine: *f.Machine, Warnings: append([]string{}, warnings...), source: f.Manifest}
+	if f.Manifest != nil {
+		r.Manifest, r.Signed = f.Manifest.Name, f.Manifest.Signed
+		if r.Signed {
+			r.Warnings = append(r.Warnings, f.Manifest.Name+": it is signed: make the changes in the manifest that it was made from, and sign it again")
+		}
+	}
+	return r
+}
+
+// Apply writes the changed manifest to a new file beside the original, NAME.advised. It never replaces a file and follows no
+// link. It returns the name and the rules whose changes the file has; without changes the name is empty.
+func (r *Report) Apply(name string) (written string, applied []string, err error) {
+	changed, applied, err := advise.Apply(r.source, r.Advice)
+	if err != nil {
+		return "", nil, fmt.Errorf("changing the manifest: %w", err)
+	}
+	if len(applied) == 0 {
+		return "", nil, nil
+	}
+	perm := os.FileMode(0o644)
+	if info, err := os.Stat(name); err == nil {
+		perm = info.Mode().Perm() & 0o666
+	}
+	written = name + ".advised"
+	f, err := os.OpenFile(written, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, perm)
+	if err != nil {
+		if errors.Is(err, os.ErrExist) {
+			err = fmt.Errorf("%w: remove or rename it first, because --apply replaces no file", err)
+		}
+		return "", nil, fmt.Errorf("writing the changed manifest: %w", err)
+	}
+	_, err = f.Write(changed)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", nil, fmt.Errorf("writing the changed manifest: %w", errors.Join(err, os.Remove(written)))
+	}
+	return written, applied, nil
+}
