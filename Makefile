@@ -36,7 +36,7 @@ LAYOUTS   := $(addsuffix /layout.go,$(filter-out %.o,$(LAYOUT_OF)))
 
 # What `make generate` writes; `make check-generated` writes it again and compares.
 GENERATED := $(BPF_OBJ) $(LAYOUTS) internal/agent/collector/system/syscalls.go docs/dev/probe-cost.md \
-	web/dist internal/server/dashboards/panels.json internal/server/report/questions.json internal/server/pagequery/pagequery.json internal/server/pagequery/testdata/fill.json web/src/panels/metrics.json deploy/grafana/dashboards docs/user/metrics.md docs/user/cli.md
+	web/dist internal/server/dashboards/panels.json internal/server/report/questions.json internal/server/pagequery/pagequery.json internal/server/pagequery/testdata/fill.json web/src/panels/metrics.json deploy/grafana/dashboards docs/user/metrics.md docs/user/cli.md docs/user/advise-rules.md
 
 .PHONY: help
 help: ## list the targets
@@ -77,7 +77,7 @@ generate-dashboards: web/node_modules/.package-lock.json ## write the page's pan
 generate-probe-cost: $(BPF_OBJ) ## write docs/dev/probe-cost.md with the instructions of the committed objects
 	$(GO) run ./bench/probecost docs/dev/probe-cost.md
 
-generate-docs: build ## write docs/user/metrics.md and docs/user/cli.md
+generate-docs: build ## write docs/user/metrics.md, docs/user/cli.md and docs/user/advise-rules.md
 	$(GO) run ./docs/gen -bin $(BIN)
 
 check-generated: ## write all generated files again and fail when one differs from what is committed

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/teescope/teescope/internal/advise/manifest"
+	"github.com/teescope/teescope/internal/advise/rules"
 	"github.com/teescope/teescope/internal/lib/metric"
 )
 
@@ -38,6 +40,17 @@ func TestMetricsDocumentIsUpToDate(t *testing.T) {
 	}
 	if string(metrics(families())) != string(committed) {
 		t.Error("docs/user/metrics.md is not what the descriptions give: run make generate-docs")
+	}
+}
+
+// The committed table of rules must match the rules.
+func TestAdviceRulesDocumentIsUpToDate(t *testing.T) {
+	committed, err := os.ReadFile("../user/advise-rules.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(adviceRules(rules.All(), manifest.Successors())) != string(committed) {
+		t.Error("docs/user/advise-rules.md is not what the rules give: run make generate-docs")
 	}
 }
 

@@ -23,20 +23,20 @@ func (m *Manifest) Diff(changes ...Change) (string, error) {
 	if _, err := m.Edit(changes...); err != nil {
 		return "", err
 	}
-	all, err := m.replacements(changes)
+	all, err := editor{m}.replacements(changes)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "--- %s\n+++ %s\n", fileName(m.file), fileName(m.file+".advised"))
-	hunks := m.hunks(all)
+	hunks := editor{m}.hunks(all)
 	shift := 0
 	for i := 0; i < len(hunks); {
 		n := i + 1
 		for n < len(hunks) && hunks[n].first-hunks[n-1].last <= 2*around {
 			n++
 		}
-		shift = m.writeHunks(&b, hunks[i:n], shift)
+		shift = editor{m}.writeHunks(&b, hunks[i:n], shift)
 		i = n
 	}
 	return b.String(), nil
@@ -51,7 +51,7 @@ func fileName(name string) string {
 }
 
 // oldLine returns a line with its end, counted from 0.
-func (m *Manifest) oldLine(i int) string {
+func (m editor) oldLine(i int) string {
 	end := len(m.source)
 	if i+1 < len(m.lines) {
 		end = m.lines[i+1]
@@ -60,7 +60,7 @@ func (m *Manifest) oldLine(i int) string {
 }
 
 // count is the number of lines. The empty one after the last line end does not count.
-func (m *Manifest) count() int {
+func (m editor) count() int {
 	n := len(m.lines)
 	if m.lines[n-1] == len(m.source) {
 		n--
@@ -69,7 +69,7 @@ func (m *Manifest) count() int {
 }
 
 // hunks turns replacements of bytes into replacements of lines.
-func (m *Manifest) hunks(all []replacement) []hunk {
+func (m editor) hunks(all []replacement) []hunk {
 	var out []hunk
 	for i := 0; i < len(all); {
 		first := m.line(all[i].start) - 1
@@ -111,7 +111,7 @@ func (m *Manifest) hunks(all []replacement) []hunk {
 }
 
 // writeHunks writes hunks that are near each other as one, and returns how far lines have moved.
-func (m *Manifest) writeHunks(b *strings.Builder, hunks []hunk, shift int) int {
+func (m editor) writeHunks(b *strings.Builder, hunks []hunk, shift int) int {
 	from := max(0, hunks[0].first-around)
 	to := min(m.count(), hunks[len(hunks)-1].last+around)
 	grown := 0

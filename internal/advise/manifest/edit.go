@@ -22,6 +22,9 @@ type Change struct {
 // maxCheck bounds what is read once more by a TOML decoder after a change, in bytes.
 const maxCheck = 1 << 20
 
+// editor makes changes of a manifest.
+type editor struct{ *Manifest }
+
 // replacement replaces some bytes of the file.
 type replacement struct {
 	start, end int
@@ -32,7 +35,7 @@ type replacement struct {
 // way keeps its spelling, unless From asks for another. The result is read again: an error means that the file cannot be
 // changed line by line, and says why.
 func (m *Manifest) Edit(changes ...Change) ([]byte, error) {
-	all, err := m.replacements(changes)
+	all, err := editor{m}.replacements(changes)
 	if err != nil {
 		return nil, err
 	}
@@ -43,10 +46,10 @@ func (m *Manifest) Edit(changes ...Change) ([]byte, error) {
 		from = r.end
 	}
 	out = append(out, m.source[from:]...)
-	return out, m.check(out, changes)
+	return out, editor{m}.check(out, changes)
 }
 
-func (m *Manifest) replacements(changes []Change) ([]replacement, error) {
+func (m editor) replacements(changes []Change) ([]replacement, error) {
 	var all []replacement
 	for _, c := range changes {
 		some, err := m.replace(c)
@@ -64,7 +67,7 @@ func (m *Manifest) replacements(changes []Change) ([]replacement, error) {
 	return all, nil
 }
 
-func (m *Manifest) replace(c Change) ([]replacement, error) {
+func (m editor) replace(c Change) ([]replacement, error) {
 	if c.From != "" {
 		return m.rename(c)
 	}
@@ -86,7 +89,7 @@ func (m *Manifest) replace(c Change) ([]replacement, error) {
 }
 
 // rename replaces a key, and its value if the change has one.
-func (m *Manifest) rename(c Change) ([]replacement, error) {
+func (m editor) rename(c Change) ([]replacement, error) {
 	i := m.find(c.From)
 	if i < 0 {
 		return nil, fmt.Errorf("%s: it has no key %s", m.Name, shown(c.From))
@@ -108,7 +111,7 @@ func (m *Manifest) rename(c Change) ([]replacement, error) {
 }
 
 // relative returns a key as it is written under a header.
-func (m *Manifest) relative(key string, header int) (string, bool) {
+func (m editor) relative(key string, header int) (string, bool) {
 	if header < 0 {
 		return key, true
 	}
@@ -116,7 +119,7 @@ func (m *Manifest) relative(key string, header int) (string, bool) {
 }
 
 // insert adds a key that is not set: after the last key of the same table.
-func (m *Manifest) insert(c Change) (replacement, error) {
+func (m editor) insert(c Change) (replacement, error) {
 	if top, _, _ := strings.Cut(c.Key, "."); m.inlineAbove(c.Key) >= 0 {
 		e := m.entries[m.inlineAbove(c.Key)]
 		return replacement{}, fmt.Errorf("%s: add %s = %s to the inline table of %s", m.at(m.line(e.start)), c.Key, c.Value, shown(top))
@@ -157,7 +160,7 @@ func (m *Manifest) insert(c Change) (replacement, error) {
 }
 
 // depth is the number of parts of a header, and 0 without one.
-func (m *Manifest) depth(header int) int {
+func (m editor) depth(header int) int {
 	if header < 0 {
 		return 0
 	}
@@ -165,7 +168,7 @@ func (m *Manifest) depth(header int) int {
 }
 
 // inlineAbove returns the entry whose value is an inline table, or another value, in which a key would be, or -1.
-func (m *Manifest) inlineAbove(key string) int {
+func (m editor) inlineAbove(key string) int {
 	for cut := strings.LastIndexByte(key, '.'); cut > 0; cut = strings.LastIndexByte(key[:cut], '.') {
 		if i := m.find(key[:cut]); i >= 0 {
 			return i
@@ -175,7 +178,7 @@ func (m *Manifest) inlineAbove(key string) int {
 }
 
 // newline is the line end of the file.
-func (m *Manifest) newline() string {
+func (m editor) newline() string {
 	if len(m.lines) > 1 && m.lines[1] >= 2 && m.source[m.lines[1]-2] == '\r' {
 		return "\r\n"
 	}
@@ -183,7 +186,7 @@ func (m *Manifest) newline() string {
 }
 
 // lineAfter inserts a line after that of a position.
-func (m *Manifest) lineAfter(at int, line string) replacement {
+func (m editor) lineAfter(at int, line string) replacement {
 	end := bytes.IndexByte(m.source[at:], '\n')
 	if end < 0 {
 		return replacement{len(m.source), len(m.source), m.newline() + line}
@@ -192,7 +195,7 @@ func (m *Manifest) lineAfter(at int, line string) replacement {
 }
 
 // check reads the changed manifest again.
-func (m *Manifest) check(out []byte, changes []Change) error {
+func (m editor) check(out []byte, changes []Change) error {
 	again, err := Parse(out, Options{Name: m.file, Define: m.define})
 	if err != nil {
 		return fmt.Errorf("the changed manifest cannot be read: %w", err)
@@ -209,7 +212,7 @@ func (m *Manifest) check(out []byte, changes []Change) error {
 			return fmt.Errorf("%s: %s is not %s after the change: change it by hand", m.Name, c.Key, c.Value)
 		}
 	}
-	if len(out) <= maxCheck && valid(m.source, m) && !valid(out, again) {
+	if len(out) <= maxCheck && valid(m.source, m.Manifest) && !valid(out, again) {
 		return fmt.Errorf("%s: TOML does not allow the changed lines there: change the manifest by hand", m.Name)
 	}
 	return nil

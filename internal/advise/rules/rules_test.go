@@ -4,7 +4,6 @@ package rules
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -137,6 +136,7 @@ func cases() map[string]struct{ fires, silent []given } {
 			fires: []given{
 				{manifest: `sgx.enclave_size = "256M"`, machine: mib128},
 				{manifest: "a=1", machine: mib128}, // the default is 256M
+				{manifest: `sgx.enclave_size = "256M"`, machine: mib128 + ", sgx2 yes, kernel 6.1.0"},
 				{found: judged.EPCThrashing}, {found: judged.LoadBackStalls},
 			},
 			silent: []given{
@@ -150,6 +150,7 @@ func cases() map[string]struct{ fires, silent []given } {
 			fires: []given{
 				{manifest: `sgx.enclave_size = "4G"`, machine: "memory_bytes 4294967296"}, // the manual's example
 				{manifest: `sgx.enclave_size = "4G"`, machine: "memory_bytes 4294967296, swap_bytes 1073741824"},
+				{manifest: `sgx.enclave_size = "4G"`, machine: "memory_bytes 4294967296, sgx2 yes, kernel 6.0"},
 			},
 			silent: []given{
 				{manifest: `sgx.enclave_size = "4G"`, machine: "memory_bytes 5476083302"},
@@ -395,15 +396,15 @@ func TestRulesAreComplete(t *testing.T) {
 		if r.Title == "" || r.Signal == "" || r.Threshold == "" || r.Source == "" || r.Section == "" || r.Advice == "" || len(r.Needs) == 0 {
 			t.Errorf("%s is incomplete", r.ID)
 		}
-		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`).MatchString(r.ID) || r.ID == last || ids[r.ID] {
-			t.Errorf("%s is no ID", r.ID)
+		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`).MatchString(r.ID) || r.ID <= last {
+			t.Errorf("%s is no ID, or not in its place", r.ID)
 		}
 		if ids[r.ID] = true; r.Analyze != "" && !analyzed[r.Analyze] {
 			t.Errorf("%s: there is no rule %s of the analysis", r.ID, r.Analyze)
 		}
 		last = r.ID
 	}
-	if !slices.IsSorted(slices.Sorted(maps.Keys(ids))) || slices.ContainsFunc(All(), func(r advise.Rule) bool { return r.After != "" && !ids[r.After] }) {
+	if slices.ContainsFunc(All(), func(r advise.Rule) bool { return r.After != "" && !ids[r.After] }) {
 		t.Error("After names no rule")
 	}
 }

@@ -112,7 +112,7 @@ func checkPointers() advise.Rule {
 	}
 }
 
-func fileSize() advise.Rule {
+func manifestSize() advise.Rule {
 	return advise.Rule{
 		ID: "manifest-size", Title: "the manifest is large", Section: sectionOther,
 		Needs:  [][]advise.Input{{advise.Manifest}},

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const advisedManifest = `# comment
+loader.log_level = "debug"
+sgx.max_threads = 2 # too few
+sgx.enclave_size = "1G"
+sgx.insecure__rpc_thread_num = 3
+sgx.debug = true
+`
+
+// adviseIn runs teescope advise in a directory with a manifest.
+func adviseIn(t *testing.T, dir string, args ...string) (out, errors string, err error) {
+	t.Helper()
+	t.Chdir(dir)
+	cmd := newRoot()
+	var stdout, stderr strings.Builder
+	cmd.SetOut(&stdout)
+	cmd.SetErr(&stderr)
+	cmd.SetArgs(append([]string{"advise"}, args...))
+	err = cmd.Execute()
+	return stdout.String(), stderr.String(), err
+}
+
+func manifestDir(t *testing.T, content string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "app.manifest"), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestAdviseFormats(t *testing.T) {
+	dir := manifestDir(t, advisedManifest)
+	machine := `{"facts":{"cpus_online":{"value":"0-7"}}}`
+	if err := os.WriteFile(filepath.Join(dir, "machine.json"), []byte(machine), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, _, err := adviseIn(t, dir, "--manifest", "app.manifest", "--machine", "machine.json", "--fail-on", "high")
+	if status(err) != foundStatus {
+		t.Errorf("the status is %d: %v", status(err), err)
+	}
+	for _, want := range []string{"1. HIGH: fewer thread slots", "sgx.max_threads: 2 (app.manifest:3)", "+sgx.max_threads = 4 # too few", "Not judged without --log: no-thread-slots, raw-syscalls."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	markdown, _, err := adviseIn(t, dir, "--manifest", "app.manifest", "--machine", "machine.json", "--markdown")
+	if err != nil || !strings.Contains(markdown, "```diff\n--- app.manifest\n") || !strings.Contains(markdown, "## 1. high: fewer thread slots") {
+		t.Errorf("%v\n%s", err, markdown)
+	}
+	out, _, err := adviseIn(t, dir, "--manifest", "app.manifest", "--machine", "machine.json", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report struct {
+		Advice []struct {
+			Rule, Diff string
+			Insecure   bool
+		}
+		Machine json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.Advice) != 3 || report.Advice[0].Rule != "few-threads" {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, a := range report.Advice {
+		if a.Insecure != (a.Rule == "exitless-threads") {
+			t.Errorf("%s: insecure is %v", a.Rule, a.Insecure)
+		}
+	}
+	// The report is a file with facts about the machine.
+	if err := os.WriteFile(filepath.Join(dir, "report.json"), []byte(out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again, _, err := adviseIn(t, dir, "--manifest", "app.manifest", "--machine", "report.json", "--json"); err != nil || strings.Count(again, `"rule"`) != strings.Count(out, `"rule"`) {
+		t.Errorf("%v\n%s", err, again)
+	}
+}
+
+// The changed manifest is a new file beside the original. Nothing is replaced, and no link is followed.
+func TestAdviseApplies(t *testing.T) {
+	dir := manifestDir(t, advisedManifest)
+	_, said, err := adviseIn(t, dir, "--manifest", "app.manifest", "--apply")
+	if err != nil || !strings.Contains(said, "wrote app.manifest.advised with the changes of few-threads, log-level") {
+		t.Fatalf("%v, %s", err, said)
+	}
+	original, _ := os.ReadFile("app.manifest")
+	changed, err := os.ReadFile("app.manifest.advised")
+	want := strings.NewReplacer(`"debug"`, `"none"`, "max_threads = 2", "max_threads = 4").Replace(advisedManifest)
+	if string(original) != advisedManifest || string(changed) != want || err != nil {
+		t.Errorf("%v\n%s", err, changed)
+	}
+	if info, err := os.Stat("app.manifest.advised"); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if _, _, err := adviseIn(t, dir, "--manifest", "app.manifest", "--apply"); err == nil || !strings.Contains(err.Error(), "--apply replaces no file") {
+		t.Errorf("the second time: %v", err)
+	}
+	for _, link := range []string{"app.manifest", "elsewhere", "/dev/null"} {
+		if err := os.Remove("app.manifest.advised"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(link, "app.manifest.advised"); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := adviseIn(t, dir, "--manifest", "app.manifest", "--apply"); err == nil {
+			t.Errorf("a link to %s was followed", link)
+		}
+	}
+	if _, err := os.Stat("elsewhere"); err == nil {
+		t.Error("a file was created through a link")
+	}
+	if now, _ := os.ReadFile("app.manifest"); string(now) != advisedManifest {
+		t.Error("the original was changed")
+	}
+}
+
+func TestAdviseRefuses(t *testing.T) {
+	dir := manifestDir(t, advisedManifest)
+	for _, c := range []struct{ args, want string }{
+		{"--manifest missing", "missing: no such file"},
+		{"--manifest .", "is a directory"},
+		{"--manifest /dev/zero", "it is a device"},
+		{"--stats app.manifest", "app.manifest: nothing in it is known"},
+		{"--strace app.manifest", "app.manifest: nothing in it is known"},
+		{"--machine app.manifest", "app.manifest: nothing in it is known"},
+		{"--run app.manifest", "name a run file"},
+		{"--apply", "name it with --manifest"},
+		{"--define a=b", "name it with --manifest"},
+		{"--manifest app.manifest --define a", "write NAME=VALUE"},
+		{"--elapsed 3s", "name their file with --stats"},
+		{"--json --markdown", "exclude each other"},
+		{"--server http://127.0.0.1:1", "with --workload"},
+		{"--fail-on severe", "is not a severity"},
+	} {
+		if _, _, err := adviseIn(t, dir, strings.Fields(c.args)...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.args, err, c.want)
+		}
+	}
+}
+
+// Foreign text cannot control the terminal or leave its place in Markdown.
+func TestAdviseShowsForeignTextSafely(t *testing.T) {
+	dir := manifestDir(t, "sgx.max_threads = 2 # \x1b]0;title\x07 <b>\n\"\x1b[31m\" = 1\n")
+	if _, _, err := adviseIn(t, dir, "--manifest", "app.manifest"); err == nil || strings.ContainsRune(err.Error(), '\x1b') {
+		t.Errorf("a control character in a key: %v", err) // TOML forbids it
+	}
+	dir = manifestDir(t, "loader.log_level = \"debug\"\n\"\\u001b[31m\" = 1 # ```\nsgx.max_threads = 2\nsgx.trusted_files.\"\\u001b[2J\" = \"file:\\u001b[1m\"\n ``` = 1\n")
+	if _, _, err := adviseIn(t, dir, "--manifest", "app.manifest"); err == nil {
+		t.Error("backticks are no key")
+	}
+	dir = manifestDir(t, "loader.log_level = \"debug\"\n\"\\u001b[31m\" = 1\n   #```\nsgx.max_threads = 2\nsgx.trusted_files.\"\\u001b[2J\" = \"file:\\u001b[1m\"\n")
+	for _, format := range []string{"--json", "--markdown", "--fail-on=high"} {
+		out, _, err := adviseIn(t, dir, "--manifest", "app.manifest", format)
+		if out == "" || strings.ContainsRune(out, '\x1b') {
+			t.Errorf("%s: %v, %q", format, err, out)
+		}
+		if format == "--markdown" && !strings.Contains(out, "\n````diff\n") {
+			t.Errorf("the fence can be closed from inside:\n%s", out)
+		}
+	}
+}
