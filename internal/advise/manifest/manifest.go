@@ -23,6 +23,8 @@ const (
 	maxNodes = 1 << 20
 	// maxDepth bounds nested arrays and inline tables. Gramine's own need 3.
 	maxDepth = 32
+	// maxArrays bounds the different arrays of tables. Gramine knows fewer than ten.
+	maxArrays = 256
 	// maxKey bounds the parts of a dotted key.
 	maxKey = 16
 	// maxWarnings bounds the list of warnings.
@@ -132,15 +134,15 @@ func Parse(source []byte, o Options) (*Manifest, error) {
 	if len(source) > MaxBytes {
 		return nil, fmt.Errorf("%s: it has more than %d MiB, the limit for a manifest", m.Name, MaxBytes>>20)
 	}
+	for k, v := range o.Define {
+		m.define[k] = v
+	}
 	masked := source
 	if m.Template {
 		var err error
 		if masked, err = m.mask(); err != nil {
 			return nil, err
 		}
-	}
-	for k, v := range o.Define {
-		m.define[k] = v
 	}
 	if err := m.parse(masked); err != nil {
 		return nil, err
@@ -342,19 +344,6 @@ func ParseSize(s string) (uint64, bool) {
 		return 0, false
 	}
 	return n * unit, true
-}
-
-// Has reports whether a key, or a key below it, is set in this spelling.
-func (m *Manifest) Has(key string) bool {
-	if m.find(key) >= 0 || m.arrays[key] > 0 {
-		return true
-	}
-	for _, e := range m.entries {
-		if strings.HasPrefix(e.key, key+".") {
-			return true
-		}
-	}
-	return false
 }
 
 // A File is a trusted file.

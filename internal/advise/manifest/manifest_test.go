@@ -65,6 +65,7 @@ func TestSpellings(t *testing.T) {
 		{"blocks.manifest.template", "sgx.max_threads", "10 12", map[string]string{"threads": "12"}},
 		{"blocks.manifest.template", "sgx.max_threads", "10 unknown", map[string]string{"threads": "[1"}},
 		{"blocks.manifest.template", "sgx.insecure__rpc_thread_num", "12 unknown", map[string]string{"threads": "12"}},
+		{"blocks.manifest.template", "libos.entrypoint", "3 python3", map[string]string{"entrypoint": "other"}}, // set wins, as in Jinja
 		{"between.manifest.template", "sgx.max_threads", "6 0x10", nil},
 		{"between.manifest.template", "sgx.enclave_size", "7 2G", nil},
 		{"crlf.manifest.template", "sgx.max_threads", "3 8", nil},
@@ -108,7 +109,7 @@ func TestTrustedFiles(t *testing.T) {
 func TestDeprecated(t *testing.T) {
 	for file, want := range map[string]string{
 		"dotted.manifest.template": "",
-		"gramine10.manifest.template": "loader.preload>loader.entrypoint 1.1 1.2;loader.debug_type>loader.log_level 1.0 1.5;fs.mount.*>fs.mounts 1.2 1.5;" +
+		"gramine10.manifest.template": "loader.preload>loader.entrypoint 1.1 1.2;loader.debug_type>loader.log_level 1.0 1.0;fs.mount.*>fs.mounts 1.2 1.5;" +
 			"fs.experimental__enable_sysfs_topology> 1.2 1.5;sgx.nonpie_binary> 1.5 1.5;sgx.thread_num>sgx.max_threads 1.4 1.5;" +
 			"sgx.rpc_thread_num>sgx.insecure__rpc_thread_num 1.3 1.3;sgx.require_avx>sgx.cpu_features.avx 1.6 1.8;" +
 			"sgx.require_mpx>sgx.cpu_features.mpx 1.6 1.8;sgx.trusted_files.*>sgx.trusted_files 1.0 1.2;",
@@ -279,6 +280,15 @@ func TestReplacedKeys(t *testing.T) {
 	}
 }
 
+// arrays is a manifest with many arrays of tables.
+func arrays(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "[[a%d]]\n", i)
+	}
+	return b.String()
+}
+
 func TestErrors(t *testing.T) {
 	deep := "a = " + strings.Repeat("[", 40) + strings.Repeat("]", 40)
 	for source, want := range map[string]string{
@@ -292,8 +302,10 @@ func TestErrors(t *testing.T) {
 		"\"\x1b[31m\x07\" = 1\n\"\x1b[31m\x07\" = 2": "x.template:1: ",
 		"a = \"\\u001b[31m\"\n\"\\u001b]0;x\" = 1\n\"\\u001b]0;x\" = 2": "is set again",
 		strings.Repeat("#", MaxBytes+1):                                 "x.template: it has more than 16 MiB",
-		strings.Repeat("{% if a %}", 100):                               "nested more than 64 deep",
-		strings.Repeat("a=[1", 1) + strings.Repeat("[", 100_000):        "x.template:1: ",
+		strings.Repeat("{% if a %}{% endif %}", 5000):                   "the template has more than 4096 blocks",
+		arrays(300):                       "x.template:257: there are more than 256 arrays of tables",
+		strings.Repeat("{% if a %}", 100): "nested more than 64 deep",
+		strings.Repeat("a=[1", 1) + strings.Repeat("[", 100_000): "x.template:1: ",
 	} {
 		_, err := Parse([]byte(source), Options{Name: "x.template"})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -5,13 +5,15 @@ package manifest
 import (
 	"bytes"
 	"fmt"
+	"sort"
 	"strings"
 )
 
 const (
-	// maxMarks bounds the marks of a template, and maxBlocks how deep blocks are nested.
+	// maxMarks and maxBlocks bound the marks and the outer blocks of a template, and maxNested how deep blocks are nested.
 	maxMarks  = 1 << 16
-	maxBlocks = 64
+	maxBlocks = 4096
+	maxNested = 64
 )
 
 // mark is an expression {{ ... }} of a template.
@@ -153,17 +155,22 @@ func fill(b []byte, state lexer) {
 
 // statement handles {% ... %}: it opens and closes blocks, and keeps variables that are set to a literal.
 func (m *Manifest) statement(inside string, open []block, start, end int) ([]block, error) {
-	name, rest, _ := strings.Cut(inside, " ")
-	line := m.line(start)
+	line, name := m.line(start), ""
+	if words := strings.Fields(inside); len(words) > 0 {
+		name = words[0]
+	}
+	rest := strings.TrimPrefix(inside, name)
 	switch {
 	case strings.HasPrefix(name, "end"):
 		if len(open) == 0 || open[len(open)-1].name != name[3:] {
 			return nil, fmt.Errorf("%s: {%% %s %%} ends no block that is open", m.at(line), shown(name))
 		}
-		last := open[len(open)-1]
-		last.end = end
-		m.blocks = append(m.blocks, last)
-		if len(open) == 1 {
+		if last := open[0]; len(open) == 1 {
+			if len(m.blocks) == maxBlocks {
+				return nil, fmt.Errorf("%s: the template has more than %d blocks", m.at(line), maxBlocks)
+			}
+			last.end = end
+			m.blocks = append(m.blocks, last)
 			m.warn(last.line, "the block {%% %s %%} up to line %d is not rendered: its lines are read once, and values in it count as unknown", shown(last.name), line)
 		}
 		return open[:len(open)-1], nil
@@ -175,8 +182,8 @@ func (m *Manifest) statement(inside string, open []block, start, end int) ([]blo
 			m.warn(line, "{%% set %s %%} is not rendered: use --define", shown(strings.TrimSpace(variable)))
 		}
 	case name == "for", name == "if", name == "set", name == "macro", name == "filter", name == "call", name == "with", name == "block", name == "raw", name == "autoescape":
-		if len(open) == maxBlocks {
-			return nil, fmt.Errorf("%s: blocks of the template are nested more than %d deep", m.at(line), maxBlocks)
+		if len(open) == maxNested {
+			return nil, fmt.Errorf("%s: blocks of the template are nested more than %d deep", m.at(line), maxNested)
 		}
 		return append(open, block{name: name, line: line, start: start}), nil
 	case name == "else", name == "elif":
@@ -186,12 +193,11 @@ func (m *Manifest) statement(inside string, open []block, start, end int) ([]blo
 	return open, nil
 }
 
-// inBlock returns the innermost block that contains a position, or nil.
+// inBlock returns the outermost block that contains a position, or nil.
 func (m *Manifest) inBlock(at int) *block {
-	for i := range m.blocks { // inner blocks end first
-		if b := &m.blocks[i]; b.start <= at && at < b.end {
-			return b
-		}
+	i := sort.Search(len(m.blocks), func(i int) bool { return m.blocks[i].end > at })
+	if i < len(m.blocks) && m.blocks[i].start <= at {
+		return &m.blocks[i]
 	}
 	return nil
 }

@@ -78,7 +78,9 @@ func (w *walker) expression(n *unstable.Node) error {
 		name := join(parts)
 		if n.Kind == unstable.ArrayTable {
 			w.table = w.m.arrays[name]
-			w.m.arrays[name]++
+			if w.m.arrays[name]++; len(w.m.arrays) > maxArrays {
+				return fmt.Errorf("%s: there are more than %d arrays of tables", w.m.at(w.m.line(start)), maxArrays)
+			}
 		} else {
 			for above, count := range w.m.arrays { // [a.b] below [[a]]
 				if strings.HasPrefix(name, above+".") {

@@ -186,9 +186,13 @@ func traps() advise.Rule {
 			clock := f.Machine.Clock()
 			aexLow, aexHigh := cost.AEX.CPU(rate, clock)
 			low, high := cost.OCALL.CPU(rate, clock)
+			low, high = aexLow+low, aexHigh+high
+			if used := f.Busy(); used > 0 {
+				low, high = min(low, used), min(high, used)
+			}
 			a := &advise.Advice{
 				Confidence: analysis.Likely,
-				Saving:     analysis.Saves(aexLow+low, aexHigh+high, cost.AEX.Assumption(), cost.OCALL.Assumption(), clock.Assumption(), "each trap is one asynchronous exit, and an entry and an exit to emulate the instruction"),
+				Saving:     analysis.Saves(low, high, cost.AEX.Assumption(), cost.OCALL.Assumption(), clock.Assumption(), "each trap is one asynchronous exit, and an entry and an exit to emulate the instruction"),
 				Why:        fmt.Sprintf("%s synchronous signals a second: the enclave executes an instruction that SGX forbids there, and Gramine emulates it.", analysis.Figure(rate)),
 				Seen:       []advise.Seen{seen("sync signals after the start", rate, "1/s", at(f.StatsFile, f.Stats.Line))},
 				Do:         []string{"find CPUID and raw SYSCALL instructions in hot code: statically linked programs and their own OpenMP often have them"},

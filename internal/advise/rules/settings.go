@@ -36,7 +36,7 @@ func logLevel() advise.Rule {
 			if f.Log != nil && f.Log.Debug.Count > 0 {
 				hit, a.Confidence = true, analysis.Measured
 				a.Seen = append(a.Seen, seen("lines of debug and trace", float64(f.Log.Debug.Count), "1", at(f.LogFile, f.Log.Debug.Line)))
-				if f.Manifest != nil {
+				if f.Manifest != nil && f.Manifest.Get("loader.log_level").Unknown != "" {
 					a.Changes = set("loader.log_level", `"none"`)
 				}
 			}

@@ -194,7 +194,10 @@ func noThreadSlots() advise.Rule {
 			slots := f.Log.TCSs
 			if f.Manifest != nil {
 				a.Seen = append(a.Seen, setting(f.Manifest, f.Manifest.Get(keyThreads), "4"))
-				if n, known := threads(f.Manifest); known {
+				if n, known := threads(f.Manifest); known && slots > 0 && n > slots {
+					a.Do = append(a.Do, fmt.Sprintf("the log is of a run with %d slots, and the manifest has %d now: run it again", slots, n))
+					return a
+				} else if known {
 					slots = max(slots, n)
 				}
 			}
