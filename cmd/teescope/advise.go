@@ -59,7 +59,7 @@ func adviseCommand() *cobra.Command {
 	f.DurationVar(&o.Elapsed, "elapsed", 0, "the `time` that the SGX stats are of (default: what perf stat says in that file)")
 	f.StringVar(&o.Strace, "strace", "", "`file` with the output of strace -c -f")
 	f.StringVar(&o.Log, "log", "", "`file` with the log of Gramine")
-	f.StringArrayVar(&o.Files.Machine, "machine", nil, "`file` with the output of is-sgx-available or with the JSON of this command, or \"this\" for this machine; may be repeated")
+	f.StringArrayVar(&o.Machine, "machine", nil, "`file` with the output of is-sgx-available or with the JSON of this command, or \"this\" for this machine; may be repeated")
 	f.StringVar(&o.Run, "run", "", "run `file` of teescope record")
 	serverFlags(cmd, &o.Server, &o.Access)
 	f.StringVar(&o.Workload, "workload", "", "the workload with this `name`, of the run or of the server")
@@ -111,8 +111,8 @@ func (o *adviseFlags) run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	asks := o.Run == "" && o.Workload != ""
-	if len(o.Files.Machine) == 0 && o.Run == "" && (!asks || loopback(o.Server)) {
-		o.Files.Machine = []string{advised.ThisMachine}
+	if len(o.Machine) == 0 && o.Run == "" && (!asks || loopback(o.Server)) {
+		o.Machine = []string{advised.ThisMachine}
 	}
 	facts, warnings, err := advised.Load(o.Files)
 	if err != nil {

@@ -97,7 +97,7 @@ func FromConditions(all []condition.Condition, source string) Machine {
 // object "machine" of it. The error names the file.
 func Parse(data []byte, name string) (Machine, error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
-		a, err := read.ReadAvailable(data)
+		a, err := read.ParseAvailable(data)
 		if err != nil {
 			return Machine{}, fmt.Errorf("%s: %w; name its output, or JSON of teescope advise", name, err)
 		}

@@ -68,12 +68,17 @@ func (m editor) count() int {
 	return n
 }
 
+// wholeLine reports whether a replacement inserts lines before another.
+func (m editor) wholeLine(r replacement) bool {
+	return r.start == r.end && m.lines[m.line(r.start)-1] == r.start
+}
+
 // hunks turns replacements of bytes into replacements of lines.
 func (m editor) hunks(all []replacement) []hunk {
 	var out []hunk
 	for i := 0; i < len(all); {
 		first := m.line(all[i].start) - 1
-		if whole := all[i].start == all[i].end && m.lines[first] == all[i].start; whole {
+		if m.wholeLine(all[i]) {
 			lines := strings.SplitAfter(all[i].with, "\n")
 			h := hunk{first, first, lines[:len(lines)-1]}
 			if i++; len(out) > 0 && out[len(out)-1].last == first {
@@ -85,7 +90,7 @@ func (m editor) hunks(all []replacement) []hunk {
 		}
 		last := m.line(max(all[i].start, all[i].end-1))
 		n := i + 1
-		for n < len(all) && m.line(all[n].start) <= last && !(all[n].start == all[n].end && m.lines[m.line(all[n].start)-1] == all[n].start) {
+		for n < len(all) && m.line(all[n].start) <= last && !m.wholeLine(all[n]) {
 			last = max(last, m.line(max(all[n].start, all[n].end-1)))
 			n++
 		}

@@ -114,9 +114,10 @@ func markSize(rest []byte) int {
 		c := rest[i]
 		switch {
 		case quote != 0:
-			if c == '\\' {
+			switch c {
+			case '\\':
 				i++
-			} else if c == quote {
+			case quote:
 				quote = 0
 			}
 		case string(rest[i:i+2]) == end:

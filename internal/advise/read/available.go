@@ -16,8 +16,8 @@ type Available struct {
 	Line                                              int     // of the first known line
 }
 
-// ReadAvailable reads the output of is-sgx-available. Without SGX it ends after the first line.
-func ReadAvailable(data []byte) (Available, error) {
+// ParseAvailable reads the output of is-sgx-available. Without SGX it ends after the first line.
+func ParseAvailable(data []byte) (Available, error) {
 	var a Available
 	flags := map[string]**bool{
 		"SGX supported by CPU": &a.SGX, "SGX1 (": &a.SGX1, "SGX2 (": &a.SGX2, "Flexible Launch Control (": &a.FLC,

@@ -45,8 +45,8 @@ var (
 	currentValue = regexp.MustCompile(`The current value is (\d{1,9})`)
 )
 
-// ReadLog reads a log of Gramine, or what an application and Gramine print together. Unknown lines are skipped.
-func ReadLog(data []byte) Log {
+// ParseLog reads a log of Gramine, or what an application and Gramine print together. Unknown lines are skipped.
+func ParseLog(data []byte) Log {
 	l := Log{Bytes: len(data)}
 	value := 0 // lines in which the value of NoTCS may still come
 	for n, line := range lines(string(data)) {

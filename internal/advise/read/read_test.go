@@ -52,14 +52,14 @@ a line of the application
 `
 
 func TestStats(t *testing.T) {
-	s, err := ReadStats([]byte(helloWorld))
+	s, err := ParseStats([]byte(helloWorld))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.Total != (Counts{224, 192, 201, 32, 0}) || s.Processes != 1 || s.Threads != 1 || s.Line != 8 || s.Elapsed != 0 {
 		t.Errorf("%+v", s)
 	}
-	s, err = ReadStats([]byte(strings.ReplaceAll(later, "\n", "\r\n")))
+	s, err = ParseStats([]byte(strings.ReplaceAll(later, "\n", "\r\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,10 +68,10 @@ func TestStats(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	cut, _, _ := strings.Cut(later, "  # of async")
-	if s, err := ReadStats([]byte(cut)); err != nil || s.Processes != 0 || len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], "line 2: ") {
+	if s, err := ParseStats([]byte(cut)); err != nil || s.Processes != 0 || len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], "line 2: ") {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := ReadStats([]byte("hello\n")); !errors.Is(err, errNothing) {
+	if _, err := ParseStats([]byte("hello\n")); !errors.Is(err, errNothing) {
 		t.Error(err)
 	}
 }
@@ -89,17 +89,17 @@ Max enclave size (64-bit): 0x1000000000
 EPC size: 0x5d80000
 SGX driver loaded: true
 `
-	a, err := ReadAvailable([]byte(printed))
+	a, err := ParseAvailable([]byte(printed))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !*a.SGX || *a.SGX2 || *a.EDECCSSA || !*a.AEXNotify || *a.EPC != 98041856 || *a.MaxEnclave != 1<<36 || !*a.Driver {
 		t.Errorf("%+v", a)
 	}
-	if a, err := ReadAvailable([]byte("SGX supported by CPU: false\n")); err != nil || *a.SGX || a.SGX2 != nil || a.EPC != nil {
+	if a, err := ParseAvailable([]byte("SGX supported by CPU: false\n")); err != nil || *a.SGX || a.SGX2 != nil || a.EPC != nil {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if a, err := ReadAvailable([]byte("Not an Intel CPU\n")); err != nil || *a.SGX {
+	if a, err := ParseAvailable([]byte("Not an Intel CPU\n")); err != nil || *a.SGX {
 		t.Errorf("%+v, %v", a, err)
 	}
 	for text, want := range map[string]string{
@@ -108,7 +108,7 @@ SGX driver loaded: true
 		"SGX2 (EAUG, EACCEPT, EMODPR, ...): true\n":                          "nothing in it is known",
 		"SGX supported by CPU: true\nEPC size: 0x" + strings.Repeat("f", 17): "line 2: ",
 	} {
-		if _, err := ReadAvailable([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseAvailable([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
@@ -124,7 +124,7 @@ const traced = `% time     seconds  usecs/call     calls    errors syscall
 `
 
 func TestCalls(t *testing.T) {
-	c, err := ReadCalls([]byte("strace: Process 7 attached\n" + traced))
+	c, err := ParseCalls([]byte("strace: Process 7 attached\n" + traced))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestCalls(t *testing.T) {
 		"% time seconds usecs/call calls errors syscall\n 1 NaN 3 4 read":   "line 2: this is no row",
 		"% time seconds usecs/call calls errors syscall\n 1 1 3 4 r\x1b[1m": "line 2: this is no row",
 	} {
-		if _, err := ReadCalls([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseCalls([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
@@ -153,7 +153,7 @@ func TestCallsOfStrace(t *testing.T) {
 	if err != nil {
 		t.Skipf("strace: %v", err)
 	}
-	c, err := ReadCalls(out)
+	c, err := ParseCalls(out)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -163,7 +163,7 @@ func TestCallsOfStrace(t *testing.T) {
 }
 
 func TestLog(t *testing.T) {
-	l := ReadLog([]byte(`Gramine is starting. Parsing TOML manifest file, this may take some time...
+	l := ParseLog([]byte(`Gramine is starting. Parsing TOML manifest file, this may take some time...
 [P1:T1:python3] debug: Allocating stack at 0x7fff
 [P1:T1:python3] trace: ---- read(3, 0x10, 0x20) = 0x20
 Emulating a raw syscall instruction. This degrades performance, consider patching your application to use Gramine syscall API.
@@ -182,7 +182,7 @@ a debug: line of the application
 	if l != want {
 		t.Errorf("%+v, want %+v", l, want)
 	}
-	if l := ReadLog([]byte("all is well\n")); l != (Log{Lines: 1, Bytes: 12}) {
+	if l := ParseLog([]byte("all is well\n")); l != (Log{Lines: 1, Bytes: 12}) {
 		t.Errorf("%+v", l)
 	}
 }
@@ -197,19 +197,19 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("not printable: %q", err)
 			}
 		}
-		s, err := ReadStats(data)
+		s, err := ParseStats(data)
 		printable(err)
 		if s.Processes+s.Threads > 0 && s.Total.EENTERs > 1<<62 || s.Elapsed < 0 || s.CPU < 0 || len(s.Notes) > 12 {
 			t.Errorf("%+v", s)
 		}
-		_, err = ReadAvailable(data)
+		_, err = ParseAvailable(data)
 		printable(err)
-		c, err := ReadCalls(data)
+		c, err := ParseCalls(data)
 		printable(err)
 		if share, _ := c.Share("futex", "read"); share < 0 || share > 1 {
 			t.Errorf("a share of %v", share)
 		}
-		if l := ReadLog(data); l.NoTCS.Count > l.Lines || l.RawSyscalls.Line > l.Lines || l.TCSs < 0 {
+		if l := ParseLog(data); l.NoTCS.Count > l.Lines || l.RawSyscalls.Line > l.Lines || l.TCSs < 0 {
 			t.Errorf("%+v", l)
 		}
 	})

@@ -58,9 +58,9 @@ func (b *block) counts() Counts {
 	return Counts{b.seen["EENTERs"], b.seen["EEXITs"], b.seen["AEXs"], b.seen["sync signals"], b.seen["async signals"]}
 }
 
-// ReadStats reads SGX stats. Other lines may be between them, because the application prints to the same terminal. Gramine
+// ParseStats reads SGX stats. Other lines may be between them, because the application prints to the same terminal. Gramine
 // 1.8 and later resets the counters when it prints them on SIGUSR1, so blocks of one process add up.
-func ReadStats(data []byte) (Stats, error) {
+func ParseStats(data []byte) (Stats, error) {
 	var s Stats
 	var open *block
 	pids := make(map[string]bool)

@@ -47,9 +47,9 @@ func (c *Calls) Share(names ...string) (share float64, top Call) {
 	return float64(sum) / float64(c.Calls), top
 }
 
-// ReadCalls reads the table of strace -c, with its default columns: % time, seconds, usecs/call, calls, errors, syscall.
+// ParseCalls reads the table of strace -c, with its default columns: % time, seconds, usecs/call, calls, errors, syscall.
 // Tables of several processes (-ff) add up.
-func ReadCalls(data []byte) (Calls, error) {
+func ParseCalls(data []byte) (Calls, error) {
 	var c Calls
 	at := make(map[string]int)
 	table := false
@@ -73,7 +73,6 @@ func ReadCalls(data []byte) (Calls, error) {
 		if err != nil {
 			return Calls{}, fmt.Errorf("line %d: %w", n, err)
 		}
-		row.Line = n
 		i, seen := at[row.Name]
 		if !seen {
 			if len(c.Rows) == maxCalls {

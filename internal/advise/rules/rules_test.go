@@ -61,14 +61,14 @@ func (g given) facts(t *testing.T) *advise.Facts {
 			name, n, _ := strings.Cut(call, " ")
 			table += fmt.Sprintf("1.00 0.1 1 %s %s\n", n, name)
 		}
-		c, err := read.ReadCalls([]byte(table))
+		c, err := read.ParseCalls([]byte(table))
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.Calls = &c
 	}
 	if g.log != "" {
-		l := read.ReadLog([]byte(g.log))
+		l := read.ParseLog([]byte(g.log))
 		f.Log = &l
 	}
 	for fact := range strings.SplitSeq(g.machine, ", ") {

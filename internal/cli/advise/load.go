@@ -63,21 +63,21 @@ func Load(files Files) (*advise.Facts, []string, error) {
 		f.Manifest, warnings = m, m.Warnings
 	}
 	if files.Stats != "" {
-		s, err := load(files.Stats, "SGX stats", maxTable, read.ReadStats)
+		s, err := load(files.Stats, "SGX stats", maxTable, read.ParseStats)
 		if err != nil {
 			return nil, nil, err
 		}
 		f.Stats = &s
 	}
 	if files.Strace != "" {
-		c, err := load(files.Strace, "output of strace -c", maxTable, read.ReadCalls)
+		c, err := load(files.Strace, "output of strace -c", maxTable, read.ParseCalls)
 		if err != nil {
 			return nil, nil, err
 		}
 		f.Calls = &c
 	}
 	if files.Log != "" {
-		l, err := load(files.Log, "log", read.MaxBytes, func(data []byte) (read.Log, error) { return read.ReadLog(data), nil })
+		l, err := load(files.Log, "log", read.MaxBytes, func(data []byte) (read.Log, error) { return read.ParseLog(data), nil })
 		if err != nil {
 			return nil, nil, err
 		}
