@@ -169,6 +169,9 @@ func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) error {
 		return fmt.Errorf("%s has findings about %d workloads: name that of the manifest with --workload, one of %s", facts.FindingsOf, len(names), strings.Join(names[:min(len(names), 10)], ", "))
 	}
 	if result.Workloads == 0 {
+		if o.Workload == "" {
+			return fmt.Errorf("%s has no series of a workload: record a longer load", facts.FindingsOf)
+		}
 		return fmt.Errorf("%s has no series of the workload %q: teescope top lists the names", facts.FindingsOf, o.Workload)
 	}
 	facts.Judged, facts.Findings = true, result.Findings

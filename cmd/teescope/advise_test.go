@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	runfile "github.com/teescope/teescope/internal/run"
+	"github.com/teescope/teescope/internal/run/runtest"
 )
 
 const advisedManifest = `# comment
@@ -168,5 +171,66 @@ func TestAdviseShowsForeignTextSafely(t *testing.T) {
 		if format == "--markdown" && !strings.Contains(out, "\n````diff\n") {
 			t.Errorf("the fence can be closed from inside:\n%s", out)
 		}
+	}
+}
+
+// Redis of Gramine's guide runs without Exitless: the figures are those of the case exitless--positive-gramine-redis of
+// test/cases. The findings of the run become advice, that about the exits before the insecure option, with the gain of the
+// finding.
+func TestAdviseOfARun(t *testing.T) {
+	dir := manifestDir(t, "sgx.max_threads = 8\nsgx.enclave_size = \"1G\"\nsgx.debug = true\n")
+	file := filepath.Join(dir, "redis.tsrun")
+	const seconds = 60
+	r := runtest.Repetition{
+		Seconds: seconds,
+		Counters: []runtest.Value{
+			runtest.Counter(seconds*0.72, "teescope_cpu_seconds_total", "mode", "user"),
+			runtest.Counter(seconds*0.28, "teescope_cpu_seconds_total", "mode", "system"),
+			runtest.Counter(seconds*43_010, "teescope_syscalls_total", "syscall", "read"),
+			runtest.Counter(seconds*43_010, "teescope_syscalls_total", "syscall", "write"),
+			runtest.Counter(seconds*4300, "teescope_syscalls_total", "syscall", "epoll_wait"),
+			runtest.Counter(seconds*90_320, "teescope_enclave_transitions_total", "kind", "eexit", "source", "gramine_counters"),
+			runtest.Counter(seconds*90_320, "teescope_enclave_transitions_total", "kind", "eenter", "source", "gramine_counters"),
+			runtest.Counter(seconds*900, "teescope_context_switches_total", "kind", "voluntary"),
+			runtest.Counter(seconds*30, "teescope_context_switches_total", "kind", "involuntary"),
+			runtest.Counter(seconds*0.01, "teescope_run_queue_wait_seconds_total"),
+		},
+		Gauges: []runtest.Value{
+			runtest.Counter(1, "teescope_processes"), runtest.Counter(6, "teescope_threads"), runtest.Counter(0.97, "teescope_busiest_thread_cpu_ratio"),
+			runtest.Counter(1, "teescope_workload_info", "kind", "program", "tee", "sgx", "runtime", "gramine-sgx"),
+			{Name: "node_cpu_frequency_max_hertz", Labels: map[string]string{"cpu": "0"}, Value: 2.8e9},
+		},
+	}
+	for _, cpu := range strings.Split("01234567", "") {
+		r.Counters = append(r.Counters, runtest.Value{Name: "node_cpu_seconds_total", Labels: map[string]string{"cpu": cpu, "mode": "idle"}, Value: seconds * 0.775})
+	}
+	spec := runtest.Spec{Samples: 61, Repetitions: []runtest.Repetition{r}, Conditions: []runfile.Condition{{Name: "numa_nodes", Value: "0-1", Kind: "identity"}}}
+	if err := runtest.Create(file, spec); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := adviseIn(t, dir, "--manifest", "app.manifest", "--run", "redis.tsrun", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report struct {
+		Advice []struct {
+			Rule, Diff, Severity string
+			Insecure             bool
+			Gain                 *struct{ Low, High float64 }
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatal(err)
+	}
+	at := make(map[string]int)
+	for i, a := range report.Advice {
+		at[a.Rule] = i + 1
+	}
+	if at["ocalls"] == 0 || at["exitless"] <= at["ocalls"] || at["numa"] == 0 {
+		t.Fatalf("%v\n%s", at, out)
+	}
+	a := report.Advice[at["exitless"]-1]
+	if !a.Insecure || !strings.Contains(a.Diff, "+sgx.insecure__rpc_thread_num = 8\n") || a.Severity != "high" || a.Gain == nil || a.Gain.Low > 0.5838 || a.Gain.High < 0.5838 {
+		t.Errorf("%+v", a)
 	}
 }

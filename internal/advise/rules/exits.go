@@ -73,28 +73,49 @@ func manyExits(f *advise.Facts) *advise.Advice {
 	return a
 }
 
+// exitsFound returns advice from a finding about exits, or nil. A finding of the rule exitless takes the place of one of
+// ocall-bound. With threads outside it is about these threads and not about exits.
+func exitsFound(f *advise.Facts) *advise.Advice {
+	for _, name := range []string{judged.OCALLBound, judged.SmallIO} {
+		if found := f.Finding(name); found != nil {
+			a := fromFinding(f, found)
+			a.Do = slices.Clone(found.Advice)
+			return a
+		}
+	}
+	found := f.Finding(judged.Exitless)
+	if found == nil {
+		return nil
+	}
+	if off := f.Manifest != nil && hasNoRPC(f); !off && !slices.Contains(found.Explains, judged.OCALLBound) {
+		return nil
+	}
+	a := fromFinding(f, found)
+	a.Do = lessExits()
+	return a
+}
+
+// lessExits is what to do about many exits.
+func lessExits() []string {
+	return []string{
+		"make fewer calls: pipeline requests, batch reads and writes, use larger buffers",
+		"find the callers: sgx.profile.enable = \"main\", sgx.profile.mode = \"ocall_inner\" and sgx.profile.with_stack = true, in a debug build with sgx.debug = true",
+	}
+}
+
 func ocalls() advise.Rule {
 	return advise.Rule{
 		ID: "ocalls", Title: "enclave exits take much of the time", Section: sectionOCALLs, Analyze: judged.OCALLBound,
 		Needs:     [][]advise.Input{{advise.Findings}, {advise.Stats, advise.Elapsed}},
-		Signal:    "EEXITs a second after the start; a finding of `ocall-bound` or `small-io`",
+		Signal:    "EEXITs a second after the start; a finding of `ocall-bound`, `small-io` or `exitless`",
 		Threshold: "that of `ocall-bound`: 10 % of the CPU time, or of one core if it is not known", Source: "proposed",
 		Advice:  "batch calls, find the callers",
 		NotWhen: []string{"the program ran so briefly that loading libraries made most of the exits"},
 		Judge: func(f *advise.Facts) *advise.Advice {
-			var a *advise.Advice
-			for _, name := range []string{judged.OCALLBound, judged.SmallIO} {
-				if found := f.Finding(name); found != nil && a == nil {
-					a = fromFinding(f, found)
-					a.Do = slices.Clone(found.Advice)
-				}
-			}
+			a := exitsFound(f)
 			if a == nil && f.Has(advise.Stats) {
 				if a = manyExits(f); a != nil {
-					a.Do = []string{
-						"make fewer calls: pipeline requests, batch reads and writes, use larger buffers",
-						"find the callers: sgx.profile.enable = \"main\", sgx.profile.mode = \"ocall_inner\" and sgx.profile.with_stack = true, in a debug build with sgx.debug = true",
-					}
+					a.Do = lessExits()
 				}
 			}
 			return a

@@ -125,7 +125,7 @@ func cases() map[string]struct{ fires, silent []given } {
 				{manifest: "libos.check_invalid_pointers = false", found: judged.OCALLBound},
 				{manifest: "libos.check_invalid_pointers = {{ x }}", template: true, found: judged.OCALLBound},
 				{manifest: "a=1", stats: belowBound, elapsed: busy},
-				{manifest: "a=1", found: judged.SmallIO},
+				{manifest: "sgx.insecure__rpc_thread_num = 8", found: judged.Exitless},
 			},
 		},
 		"deprecated-keys": {
@@ -238,13 +238,14 @@ func cases() map[string]struct{ fires, silent []given } {
 		},
 		"ocalls": {
 			fires: []given{
-				{stats: atBound, elapsed: busy}, {found: judged.OCALLBound}, {found: judged.SmallIO},
+				{stats: atBound, elapsed: busy}, {found: judged.OCALLBound}, {found: judged.SmallIO}, {manifest: "a=1", found: judged.Exitless},
 				{stats: exitsPer10s(446_000), elapsed: busy, cpu: 2 * busy},
 			},
 			silent: []given{
 				{stats: belowBound, elapsed: busy},
 				{stats: exitsPer10s(440_000), elapsed: busy, cpu: 2 * busy},
 				{stats: helloWorld, elapsed: time.Second}, {found: "none"},
+				{manifest: "sgx.insecure__rpc_thread_num = 8", found: judged.Exitless}, {found: judged.Exitless},
 			},
 		},
 		"omp-threads": {

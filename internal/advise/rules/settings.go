@@ -97,8 +97,8 @@ func checkPointers() advise.Rule {
 				return nil
 			}
 			a := configured(analysis.Info, analysis.Possible, "Gramine checks the pointers of each system call, and this program makes many. How much that saves is not known: measure it.")
-			if found := f.Finding(judged.OCALLBound); found != nil {
-				a.Seen = fromFinding(f, found).Seen
+			if found := exitsFound(f); found != nil {
+				a.Seen = found.Seen
 			} else if many := manyExits(f); many != nil {
 				a.Seen = many.Seen
 			} else {

@@ -32,6 +32,12 @@ func rpc(m *manifest.Manifest) (n int64, v manifest.Value, known bool) {
 	return n, v, known && n >= 0
 }
 
+// hasNoRPC reports whether the manifest has no threads outside for certain.
+func hasNoRPC(f *advise.Facts) bool {
+	n, _, known := rpc(f.Manifest)
+	return known && n == 0
+}
+
 func exitless() advise.Rule {
 	return advise.Rule{
 		ID: judged.Exitless, Title: "threads outside could make the system calls", Section: sectionExitless, Analyze: judged.Exitless, After: "ocalls",
