@@ -87,17 +87,15 @@ func MedianInterval(x []float64, level float64) Interval {
 const leastEffective = 6
 
 // SerialMedianInterval is [MedianInterval] for values in the order of time. Neighbours may depend on each other, so the
-// ranks of the two ends are as far from the middle as those of fewer, independent values. If they depend, a quarter of a
-// standard error is added to the estimated autocorrelation, because an estimate that is too low costs more coverage than
-// one that is too high adds. The ends are infinite if the values are worth fewer than 6 independent ones.
+// ranks of the two ends are as far from the middle as those of fewer, independent values ([serialInflation]). The ends
+// are infinite if the values are worth fewer than 6 independent ones.
 func SerialMedianInterval(x []float64, level float64) Interval {
 	i := MedianInterval(x, level)
-	rho := autocorrelation([][]float64{x})
-	if !i.Bounded() || rho == 0 {
+	f := serialInflation(finite(x))
+	if !i.Bounded() || f == 1 {
 		return i
 	}
 	s, n := Sorted(x), float64(i.N)
-	f := inflation(math.Min(maxAutocorrelation, rho+0.25*math.Sqrt((1-rho*rho)/n)))
 	k, _ := binomialTail(i.N, (1-level)/2)
 	lower := int((n+1)/2 - ((n+1)/2-float64(k))*math.Sqrt(f))
 	if lower < 1 || n/f < leastEffective {

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stat
+
+import "math"
+
+// RatioOfSums returns the sum of y divided by the sum of x. The values are pairs in the order of time: y[i] and x[i] are
+// of the same time. The interval is Fieller's (Journal of the Royal Statistical Society B 16, 1954; Cochran, "Sampling
+// Techniques", 3rd ed. 1977, 6.5). It needs no small variation of x.
+//
+// Neighbours may depend on each other. So the number of pairs is the effective one, by the autocorrelation of what the
+// ratio leaves of each pair, corrected as in [SerialMedianInterval]. The ends are infinite if the pairs are worth fewer
+// than 6 independent ones, or if x may be zero. Pairs with a value that is not finite are left out. The ratio is unknown
+// if the sum of x is not positive. Neither sum may overflow.
+func RatioOfSums(y, x []float64, level float64) Interval {
+	var ys, xs []float64
+	var sumY, sumX float64
+	for i := range min(len(y), len(x)) {
+		if isFinite(y[i]) && isFinite(x[i]) {
+			ys, xs = append(ys, y[i]), append(xs, x[i])
+			sumY, sumX = sumY+y[i], sumX+x[i]
+		}
+	}
+	n := float64(len(xs))
+	if n == 0 || !(sumX > 0) || !isFinite(sumX) || !isFinite(sumY) {
+		return unknown(level, len(xs))
+	}
+	ratio := sumY / sumX
+	i := Interval{Value: ratio, Low: math.Inf(-1), High: math.Inf(1), Level: level, N: len(xs)}
+	// In units of their means, so that no square overflows.
+	unitY, unitX := math.Abs(sumY/n), sumX/n
+	if unitY == 0 {
+		unitY = 1
+	}
+	left := make([]float64, len(xs))
+	var xx, yy, xy float64
+	meanY := sumY / n / unitY
+	for k := range xs {
+		v, u := ys[k]/unitY, xs[k]/unitX
+		left[k] = v - meanY*u
+		xx, yy, xy = xx+(u-1)*(u-1), yy+(v-meanY)*(v-meanY), xy+(u-1)*(v-meanY)
+	}
+	effective := n / serialInflation(left)
+	if effective < leastEffective {
+		return i
+	}
+	t := studentQuantile(level, effective-1)
+	g := t * t / effective / (n - 1)
+	a, b, c := 1-g*xx, meanY-g*xy, meanY*meanY-g*yy
+	if !(a > 0) {
+		return i
+	}
+	root := math.Sqrt(math.Max(0, b*b-a*c)) / a
+	i.Low, i.High = (b/a-root)*unitY/unitX, (b/a+root)*unitY/unitX
+	i.Low, i.High = math.Min(i.Low, ratio), math.Max(i.High, ratio) // rounding
+	return i
+}
+
+// serialInflation is [inflation] for the autocorrelation of values in the order of time. If they depend on each other, a
+// quarter of a standard error is added to the estimate, because one that is too low costs more coverage than one that
+// is too high adds.
+func serialInflation(x []float64) float64 {
+	rho := autocorrelation([][]float64{x})
+	if rho == 0 {
+		return 1
+	}
+	return inflation(math.Min(maxAutocorrelation, rho+0.25*math.Sqrt((1-rho*rho)/float64(len(x)))))
+}
