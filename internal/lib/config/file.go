@@ -142,7 +142,9 @@ func (w *walker) value(k *key, v *yaml.Node, o Origin) {
 	case v.Kind == yaml.ScalarNode: // of a list as well: one item needs no brackets
 		w.set(k, []string{v.Value}, o)
 	case v.Kind == yaml.SequenceNode && k.list():
-		w.sequence(k, v, o)
+		w.sequence(k, v.Content, o)
+	case v.Kind == yaml.MappingNode && k.fields != nil: // one item needs no list
+		w.sequence(k, []*yaml.Node{v}, o)
 	case v.Kind == yaml.SequenceNode:
 		w.problem(o, k.name, "takes one value, not a list")
 	default:
@@ -151,10 +153,18 @@ func (w *walker) value(k *key, v *yaml.Node, o Origin) {
 }
 
 // sequence checks each item first, so that each problem is reported with its own line.
-func (w *walker) sequence(k *key, n *yaml.Node, o Origin) {
-	values := make([]string, 0, len(n.Content))
+func (w *walker) sequence(k *key, items []*yaml.Node, o Origin) {
+	values := make([]string, 0, len(items))
 	ok := true
-	for _, item := range n.Content {
+	for _, item := range items {
+		if item.Kind == yaml.MappingNode && k.fields != nil && item.Anchor == "" && item.Style&yaml.TaggedStyle == 0 {
+			as, good := w.item(k, item)
+			if !good {
+				ok = false
+				continue
+			}
+			item = &yaml.Node{Kind: yaml.ScalarNode, Value: as, Line: item.Line}
+		}
 		if item.Kind != yaml.ScalarNode || item.Tag == "!!null" || item.Anchor != "" || item.Style&yaml.TaggedStyle != 0 {
 			w.problem(w.at(item.Line), k.name, "an item must be a plain value")
 			ok = false
@@ -175,6 +185,40 @@ func (w *walker) sequence(k *key, n *yaml.Node, o Origin) {
 		w.set(k, values, o)
 	}
 }
+
+// item returns the text of an item that is a mapping.
+func (w *walker) item(k *key, n *yaml.Node) (as string, ok bool) {
+	values, ok := map[string]string{}, true
+	bad := func(line int, format string, args ...any) {
+		w.problem(w.at(line), k.name, format, args...)
+		ok = false
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, v := n.Content[i], n.Content[i+1]
+		_, twice := values[name.Value]
+		switch {
+		case name.Kind != yaml.ScalarNode || !slices.Contains(k.fields, name.Value):
+			bad(name.Line, "unknown key %q: an item has %s%s", text.Cut(text.Label(name.Value), maxShown), strings.Join(k.fields, ", "), suggestion(name.Value, k.fields))
+		case twice:
+			bad(name.Line, "%s is set twice", name.Value)
+		case v.Kind != yaml.ScalarNode || v.Tag == "!!null" || v.Anchor != "" || v.Style&yaml.TaggedStyle != 0:
+			bad(v.Line, "%s takes one plain value", name.Value)
+		default:
+			values[name.Value] = v.Value
+		}
+	}
+	if !ok {
+		return "", false
+	}
+	as, err := k.item(values)
+	if err != nil {
+		bad(n.Line, "%v", err)
+	}
+	return as, ok
+}
+
+// maxShown is how much of an unknown key is shown, in bytes.
+const maxShown = 100
 
 func (w *walker) isSection(name string) bool { return len(w.below(name)) > 0 }
 

@@ -31,6 +31,7 @@ func FuzzFile(f *testing.F) {
 	for _, s := range []string{
 		"", "interval: 5s", "retention: {time: 1d, size: 0}", "watch: [pid=1, 'comm=(']", "a: &a [*a]", "? [a]\n: b", "targets: [a:1]\n---\n",
 		"\"inter\\x1bval\": 1\n\"inter\\x1bval\": 1\n", "listen: !!binary aGk6MQ==\n", "web: {config-file: 'null'}", "scrape: [http://a, http://a, 'http://b:0']",
+		"scrape: [{url: http://a, workload: 'a b', operations: 'x{a=\"}\"}'}, 'n=http://b workload=\"\\\"\" latency=x_seconds']",
 		"data-dir: \"a\\u0085b\"", "targets: [\"a\\e:1\", 'b:+2']", "log: {level: \"\\x1b\"}", "retention:\n  size: \"9999999999\\n GiB\"",
 	} {
 		f.Add(s, "t.yml")

@@ -27,6 +27,10 @@ type key struct {
 	def      func(Host) []string           // the default values, as written by a user
 	set      func(*Config, []string) error // checks and sets
 	get      func(*Config) []string        // the inverse of set
+
+	// An item of a list may be a mapping in the file. fields are its keys, and item returns the item as text.
+	fields []string
+	item   func(map[string]string) (string, error)
 }
 
 func (k *key) env() string {

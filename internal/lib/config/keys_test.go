@@ -77,7 +77,8 @@ var tries = map[string]struct {
 		"u:p@a:1":    `"***@a:1" is not HOST:PORT: use for example node1:9750`,
 		"https://a":  `"a" is not HOST:PORT: use for example node1:9750`,
 	}},
-	"scrape": {[]string{"http://h", "db=https://[::1]:9187/m?a=b"}, map[string]string{
+	"scrape": {[]string{"http://h", "db=https://[::1]:9187/m?a=b", "db=http://h/metrics workload=postgres operations=x_total"}, map[string]string{
+		"http://h a=b": `"http://h": "a=b" is not a property: use workload=, machine=, operations=, latency=NAME (NAME=http://host:port/metrics workload=redis-server)`,
 		"ftp://h":        `"ftp://h": not an http or https URL (use NAME=http://host:port/metrics)`,
 		"http://h:99999": `"http://h:99999": the port "99999" is not a number from 1 to 65535 (use NAME=http://host:port/metrics)`,
 	}},
@@ -238,6 +239,9 @@ func TestWrongShapes(t *testing.T) {
 		} {
 			if strings.HasPrefix(value, "[") && !k.list() {
 				text = "takes one value, not a list"
+			}
+			if value == "{a: b}" && k.fields != nil {
+				text = `unknown key "a": an item has ` + strings.Join(k.fields, ", ")
 			}
 			file, line := nested(k.name, value)
 			_, err := load(t, Any, file, nil, nil)

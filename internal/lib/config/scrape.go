@@ -5,24 +5,9 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net/url"
-	"slices"
+		"slices"
 	"strings"
-
-	"github.com/teescope/teescope/internal/lib/text"
 )
-
-// Endpoint is a target with Prometheus metrics that is no agent, such as an application or an exporter.
-type Endpoint struct {
-	Job string // the label job of its series
-	URL *url.URL
-}
-
-// defaultJob is the label job of endpoints without a name.
-const defaultJob = "application"
-
-// String returns the endpoint as a user writes it: NAME=URL.
-func (e Endpoint) String() string { return e.Job + "=" + e.URL.String() }
 
 // secure is the prefix of a target that is scraped over TLS.
 const secure = "https://"
@@ -88,45 +73,12 @@ func (c *Config) ScrapeConfigFile(job string) string {
 	return ""
 }
 
-// parseEndpoint parses [NAME=]URL. A URL without a path means /metrics, as in Prometheus.
-func parseEndpoint(s string) (Endpoint, error) {
-	bad := func(why string) (Endpoint, error) {
-		return Endpoint{}, fmt.Errorf("%q: %s (use NAME=http://host:port/metrics)", text.WithoutPassword(s), why)
-	}
-	job, address := defaultJob, s
-	if name, rest, found := strings.Cut(s, "="); found && !strings.Contains(name, "/") {
-		job, address = name, rest
-	}
-	u, err := url.Parse(address)
-	switch {
-	case err != nil:
-		return bad(errors.Unwrap(err).Error())
-	case job == "" || job == jobOfAgents:
-		return bad("the name is empty or reserved")
-	case u.Scheme != "http" && u.Scheme != "https":
-		return bad("not an http or https URL")
-	case u.Hostname() == "":
-		return bad("no host")
-	case u.Port() != "" && checkPort(u.Port(), 1) != nil:
-		return bad(checkPort(u.Port(), 1).Error())
-	case u.User != nil:
-		return bad("a password in a URL ends up in logs; put it into a file for scrape-config-file")
-	}
-	if u.Path == "" {
-		u.Path = "/metrics"
-	}
-	u.Fragment = ""
-	return Endpoint{Job: job, URL: u}, nil
-}
-
-// jobOfAgents is the label job of teescope's own series.
-const jobOfAgents = "teescope"
-
 func scrapeKey() *key {
 	return &key{
-		name: "scrape", commands: Up | Server, kind: "[name=]url", sep: ";",
-		usage: "also scrape the metrics of an application or exporter; name becomes the label job; may be repeated",
-		def:   none,
+		name: "scrape", commands: Up | Server, kind: "[name=]url...", sep: ";",
+		usage: "also scrape the metrics of an application or exporter; name becomes the label job; " +
+			"workload=NAME operations=COUNTER latency=HISTOGRAM after the URL say whose they are; may be repeated",
+		def: none, fields: endpointFields(), item: endpointText,
 		set: func(c *Config, values []string) error {
 			var errs []error
 			c.Scrape = nil

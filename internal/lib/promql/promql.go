@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -221,6 +222,39 @@ func Rename(expr, from, to string) (string, error) {
 		return nil
 	})
 	return apply(expr, found), nil
+}
+
+// Selector parses a selector of the series of one metric, such as http_requests_total{code=~"2.."}. The matchers include
+// that of the name.
+func Selector(s string) (name string, all []*labels.Matcher, err error) {
+	all, err = parser.NewParser(parser.Options{}).ParseMetricSelector(s)
+	if err != nil {
+		return "", nil, fmt.Errorf("%q is not a metric or a PromQL selector such as http_requests_total{code=~\"2..\"}", s)
+	}
+	for _, m := range all {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual && m.Value != "" {
+			return m.Value, all, nil
+		}
+	}
+	return "", nil, fmt.Errorf("%q names no metric: use for example http_requests_total{code=~\"2..\"}", s)
+}
+
+// EachScrape returns a query whose rates over a range are rates between two consecutive scrapes instead. It reports
+// whether the query has such a rate.
+func EachScrape(expr, over, twoScrapes string) (string, bool) {
+	var found []insertion
+	over = "[" + over + "]"
+	inspect(expr, func(node parser.Node) {
+		call, ok := node.(*parser.Call)
+		if !ok || call.Func.Name != "rate" {
+			return
+		}
+		start, end := int(call.PosRange.Start), int(call.Args[0].PositionRange().End)
+		if from := end - len(over); from > start && expr[from:end] == over {
+			found = append(found, insertion{from: start, to: start, text: "i"}, insertion{from: from, to: end, text: "[" + twoScrapes + "]"})
+		}
+	})
+	return apply(expr, found), len(found) > 0
 }
 
 func inspect(expr string, visit func(parser.Node)) {

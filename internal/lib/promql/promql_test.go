@@ -96,3 +96,27 @@ func FuzzNarrow(f *testing.F) {
 		}
 	})
 }
+
+func TestSelector(t *testing.T) {
+	for text, want := range map[string]string{
+		"a_total": "a_total", `a:b{c=~"d"}`: "a:b", `{__name__="x y",a!="b"}`: "x y",
+		"": "", "{}": "", `{a="b"}`: "", `{__name__=~"a.*"}`: "", "a[5m]": "", "rate(a[5m])": "", "a offset 5m": "", "a @ 1": "", "a + b": "", "a{": "",
+	} {
+		name, all, err := Selector(text)
+		if name != want || (err == nil) != (want != "") || want != "" && len(all) == 0 {
+			t.Errorf("Selector(%q) = %q, %v, %v", text, name, all, err)
+		}
+	}
+}
+
+func TestEachScrape(t *testing.T) {
+	got, ok := EachScrape(`sum by (a) (rate(x{rate="rate([5m])"}[5m])) / rate(y[5m])`, "5m", "12500ms")
+	if want := `sum by (a) (irate(x{rate="rate([5m])"}[12500ms])) / irate(y[12500ms])`; got != want || !ok {
+		t.Errorf("%s", got)
+	}
+	for _, text := range []string{"x", "avg_over_time(x[5m])", "("} {
+		if got, ok := EachScrape(text, "5m", "10s"); ok {
+			t.Errorf("%q: %s has no rate", text, got)
+		}
+	}
+}
