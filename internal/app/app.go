@@ -167,7 +167,10 @@ func (p *program) server() error {
 	}
 	var endpoints []prom.Endpoint
 	for _, e := range c.Scrape {
-		endpoints = append(endpoints, prom.Endpoint{Job: e.Job, URL: e.URL, Config: c.ScrapeConfigFile(e.Job)})
+		endpoints = append(endpoints, prom.Endpoint{
+			Job: e.Job, URL: e.URL, Config: c.ScrapeConfigFile(e.Job),
+			Workload: prom.Workload{Name: e.Workload, Machine: e.Machine, Operations: e.Operations, Latency: e.Latency},
+		})
 	}
 	owner, err := privilege.FindAccount(c.Sandbox.User)
 	if err != nil {
@@ -176,7 +179,7 @@ func (p *program) server() error {
 	db := prom.New(prom.Options{
 		DataDir: c.DataDir, Owner: owner.UID, Interval: c.Interval, RetentionTime: c.Retention.Time, RetentionSize: c.Retention.Size,
 		MemoryLimit: c.Memory.Limit,
-		Targets:     c.Targets, TargetsConfig: c.TargetsConfigFile, Endpoints: endpoints, Rules: evaluated, Self: http.HandlerFunc(p.self), Instance: p.host,
+		Targets:     c.Targets, TargetsConfig: c.TargetsConfigFile, Endpoints: endpoints, Rules: evaluated, Self: http.HandlerFunc(p.self), Instance: p.host, Agent: p.link != nil,
 		Version: prom.Version(p.Build), Flags: c.Values(), Registry: p.own, Log: p.Log,
 	})
 	p.status = db.Status()

@@ -78,7 +78,7 @@ var tries = map[string]struct {
 		"https://a":  `"a" is not HOST:PORT: use for example node1:9750`,
 	}},
 	"scrape": {[]string{"http://h", "db=https://[::1]:9187/m?a=b", "db=http://h/metrics workload=postgres operations=x_total"}, map[string]string{
-		"http://h a=b": `"http://h": "a=b" is not a property: use workload=, machine=, operations=, latency=NAME (NAME=http://host:port/metrics workload=redis-server)`,
+		"http://h a=b":   `"http://h": "a=b" is not a property: use workload=, machine=, operations=, latency=NAME (NAME=http://host:port/metrics workload=redis-server)`,
 		"ftp://h":        `"ftp://h": not an http or https URL (use NAME=http://host:port/metrics)`,
 		"http://h:99999": `"http://h:99999": the port "99999" is not a number from 1 to 65535 (use NAME=http://host:port/metrics)`,
 	}},

@@ -5,7 +5,7 @@ package config
 import (
 	"errors"
 	"fmt"
-		"slices"
+	"slices"
 	"strings"
 )
 

@@ -60,20 +60,20 @@ func TestParseEndpointOfWorkload(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"http://h:1 redis":                                `"redis" is not a property`,
-		"http://h:1 worklaod=x":                           "did you mean workload?",
-		"http://h:1 workload=":                            "workload has no value",
-		"http://h:1 workload=a workload=b":                "workload is given twice",
-		"http://h:1 operations=x_total":                   "add workload=NAME",
-		"http://h:1 workload=idle":                        `"idle" is no program`,
-		"http://h:1 workload=a operations=rate(x[5m])":    "is not a metric or a PromQL selector",
-		`http://h:1 workload=a operations={a="b"}`:        "names no metric",
-		`http://h:1 workload=a operations=x{a="b"`:        "not closed",
-		"http://h:1 workload=a operations=x[5m]":          "is not a metric",
-		"http://h:1 workload=a latency=request_duration":  "does not end in a unit",
-		"http://h:1 workload=a latency=x_seconds_bucket":  "without _bucket",
+		"http://h:1 redis":                                 `"redis" is not a property`,
+		"http://h:1 worklaod=x":                            "did you mean workload?",
+		"http://h:1 workload=":                             "workload has no value",
+		"http://h:1 workload=a workload=b":                 "workload is given twice",
+		"http://h:1 operations=x_total":                    "add workload=NAME",
+		"http://h:1 workload=idle":                         `"idle" is no program`,
+		"http://h:1 workload=a operations=rate(x[5m])":     "is not a metric or a PromQL selector",
+		`http://h:1 workload=a operations={a="b"}`:         "names no metric",
+		`http://h:1 workload=a operations=x{a="b"`:         "not closed",
+		"http://h:1 workload=a operations=x[5m]":           "is not a metric",
+		"http://h:1 workload=a latency=request_duration":   "does not end in a unit",
+		"http://h:1 workload=a latency=x_seconds_bucket":   "without _bucket",
 		"http://h:1 workload=" + strings.Repeat("a", 1025): "1025 bytes; the maximum is 1024",
-		`http://u:secret@h:1 workload=a`:                  "password",
+		`http://u:secret@h:1 workload=a`:                   "password",
 	} {
 		if _, err := parseEndpoint(text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("parseEndpoint(%q) = %v, want %q", text, err, want)
@@ -109,16 +109,16 @@ scrape:
 		t.Errorf("one entry needs no list: %v", err)
 	}
 	for text, want := range map[string]string{
-		"scrape:\n- url: http://h\n  worklaod: x":      `t.yml:3: scrape: unknown key "worklaod": an item has name, url, workload, machine, operations, latency; did you mean workload?`,
-		"scrape:\n- url: http://h\n  workload: [x]":    "t.yml:3: scrape: workload takes one plain value",
-		"scrape:\n- url: http://h\n  workload:":        "t.yml:3: scrape: workload takes one plain value",
-		"scrape:\n- url: http://h\n  url: http://i":    "t.yml:3: scrape: url is set twice",
-		"scrape:\n- workload: x":                       "t.yml:2: scrape: url is missing",
-		"scrape:\n- {url: http://h, name: a=b}":        `t.yml:2: scrape: name: "a=b" holds / or =`,
-		"scrape:\n- {url: 'http://h a=b'}":             "t.yml:2: scrape: \"http://h a=b\": a URL has no blanks",
-		"scrape:\n- {url: http://h, operations: x}":    "t.yml:2: scrape: \"http://h\": operations, latency and machine are those of a workload: add workload=NAME",
+		"scrape:\n- url: http://h\n  worklaod: x":         `t.yml:3: scrape: unknown key "worklaod": an item has name, url, workload, machine, operations, latency; did you mean workload?`,
+		"scrape:\n- url: http://h\n  workload: [x]":       "t.yml:3: scrape: workload takes one plain value",
+		"scrape:\n- url: http://h\n  workload:":           "t.yml:3: scrape: workload takes one plain value",
+		"scrape:\n- url: http://h\n  url: http://i":       "t.yml:3: scrape: url is set twice",
+		"scrape:\n- workload: x":                          "t.yml:2: scrape: url is missing",
+		"scrape:\n- {url: http://h, name: a=b}":           `t.yml:2: scrape: name: "a=b" holds / or =`,
+		"scrape:\n- {url: 'http://h a=b'}":                "t.yml:2: scrape: \"http://h a=b\": a URL has no blanks",
+		"scrape:\n- {url: http://h, operations: x}":       "t.yml:2: scrape: \"http://h\": operations, latency and machine are those of a workload: add workload=NAME",
 		"scrape:\n- {url: http://h, workload: \"a\\tb\"}": "holds a control character",
-		"watch:\n- {pid: 1}":                           "an item must be a plain value",
+		"watch:\n- {pid: 1}":                              "an item must be a plain value",
 	} {
 		_, err := Load(in("t.yml", text))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -9,12 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/operation"
 )
 
 // Targets is the collector of what the server knows about its targets.
 type Targets struct {
 	limiter                 func() *seriesLimiter // nil before the database is open
 	refused, bytes, renamed *metric.Desc
+	source                  *metric.Desc
 }
 
 // countKey identifies a counted event: the target and why.
@@ -45,6 +47,12 @@ func NewTargets(s *Server) *Targets {
 			Help: "New series of a target whose name is reserved for teescope or the server. They are stored with the prefix exported_.",
 		}),
 	}
+	t.source = own(metric.Desc{
+		Name: operation.SourceFamily, Kind: metric.Info, Labels: []string{"target_job", "target_instance", "workload", "machine", "kind", "selector", "basis", "state"},
+		Help: "Always 1. What is read as the operations of a workload, or their latency (kind): the counter or histogram of an application (selector). basis is " +
+			"configured or guessed. state is counted, or why nothing is read: waiting, down, missing, none-known, ambiguous, not-a-counter, " +
+			"invalid-value, too-many-series, refused.",
+	})
 	if s != nil {
 		t.limiter = s.limiter.Load
 	}
@@ -55,7 +63,9 @@ func NewTargets(s *Server) *Targets {
 func (*Targets) Name() string { return "targets" }
 
 // Describe implements collector.Collector.
-func (t *Targets) Describe() []*metric.Desc { return []*metric.Desc{t.refused, t.bytes, t.renamed} }
+func (t *Targets) Describe() []*metric.Desc {
+	return []*metric.Desc{t.refused, t.bytes, t.renamed, t.source}
+}
 
 // Collect implements collector.Collector.
 func (t *Targets) Collect(_ context.Context, emit func(prometheus.Metric)) error {
@@ -68,6 +78,11 @@ func (t *Targets) Collect(_ context.Context, emit func(prometheus.Metric)) error
 			emit(t.renamed.Value(n, key.job, key.instance))
 		} else {
 			emit(t.refused.Value(n, key.job, key.instance, key.reason))
+		}
+	}
+	for _, o := range b.operations {
+		for _, one := range o.sources() {
+			emit(t.source.Value(1, o.key.job, o.key.instance, o.workload, o.machine, one.kind, one.selector, one.basis, one.state))
 		}
 	}
 	b.accounts.each(func(key accountKey, one account) {

@@ -57,7 +57,9 @@ type Options struct {
 	Self http.Handler
 	// Instance is the label instance of Self: the host name.
 	Instance string
-	Version  Version
+	// Agent states that Self has the metrics of an agent too.
+	Agent   bool
+	Version Version
 	// Flags are shown by /api/v1/status/flags.
 	Flags map[string]string
 	// Registry receives the metrics of the embedded Prometheus.
@@ -73,6 +75,8 @@ type Endpoint struct {
 	Job    string
 	URL    *url.URL
 	Config string // a file with the HTTP client configuration; may be empty
+	// Workload is that whose metrics these are.
+	Workload Workload
 }
 
 // Version is shown by /api/v1/status/buildinfo.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/scrape"
@@ -50,6 +51,8 @@ type seriesLimiter struct {
 	counts   map[countKey]float64    // what the metrics count
 	now      func() time.Time
 	reserved *regexp.Regexp // names that targets cannot use
+
+	operations map[string]*operationsOf // by the label endpointLabel of a target
 }
 
 type seriesCount struct {
@@ -84,6 +87,9 @@ func (b *seriesLimiter) AppenderV2(ctx context.Context) storage.AppenderV2 {
 		a.mostSeries, a.mostLabels, a.mostMetadata = agentNewSeriesLimit, agentLabelBytesLimit, agentMetadataLimit
 	}
 	a.metadata, _ = scrape.MetricMetadataStoreFromContext(ctx)
+	if of := b.operations[target.GetValue(endpointLabel)]; of != nil {
+		a.takings = &takings{of: of, counters: map[string][]taken{}, typeOf: a.typeOf}
+	}
 	return a
 }
 
@@ -121,6 +127,7 @@ type limitedAppender struct {
 	mostLabels int64
 	// mostMetadata is the limit for metadata, in bytes.
 	mostMetadata int
+	takings      *takings // of the operations of the target's workload; may be nil
 }
 
 // Append implements storage.AppenderV2. The scraper fails the scrape on most errors.
@@ -139,22 +146,62 @@ func (a *limitedAppender) Append(
 	}
 	a.appended++
 	if ref == 0 {
-		if there, _ := a.known.GetRef(ls, ls.Hash()); there == 0 {
-			if err := a.all.memory.refusal(); err != nil {
-				return 0, a.all.refuse(a.key, "memory", err)
-			}
-			if err := a.all.spend(a.url, a.mostSeries); err != nil {
-				return 0, a.all.refuse(a.key, "series", err)
-			}
-			if err := a.all.accounts.add(a.key, ls, a.mostLabels); err != nil {
-				return 0, a.all.refuse(a.key, "bytes", err)
-			}
-			if renamed(ls, a.all.reserved) {
-				a.all.event(a.key, renamedSeries)
-			}
+		if err := a.allow(ls); err != nil {
+			return 0, err
 		}
 	}
-	return a.AppenderV2.Append(ref, ls, st, t, v, h, fh, opts)
+	ref, err := a.AppenderV2.Append(ref, ls, st, t, v, h, fh, opts)
+	if err == nil && a.takings != nil {
+		a.takings.take(ref, ls, t, v, h, fh)
+	}
+	return ref, err
+}
+
+// allow is an error if the series is new and the target may have no more.
+func (a *limitedAppender) allow(ls labels.Labels) error {
+	if there, _ := a.known.GetRef(ls, ls.Hash()); there != 0 {
+		return nil
+	}
+	if err := a.all.memory.refusal(); err != nil {
+		return a.all.refuse(a.key, "memory", err)
+	}
+	if err := a.all.spend(a.url, a.mostSeries); err != nil {
+		return a.all.refuse(a.key, "series", err)
+	}
+	if err := a.all.accounts.add(a.key, ls, a.mostLabels); err != nil {
+		return a.all.refuse(a.key, "bytes", err)
+	}
+	if renamed(ls, a.all.reserved) {
+		a.all.event(a.key, renamedSeries)
+	}
+	return nil
+}
+
+// Commit implements storage.AppenderV2. It first copies the operations of the target's workload.
+func (a *limitedAppender) Commit() error {
+	if a.takings != nil {
+		a.takings.copy(copyTo{allow: a.allow, store: func(ls labels.Labels, one taken) error {
+			_, err := a.AppenderV2.Append(0, ls, 0, one.t, one.v, one.h, one.fh, storage.AppendV2Options{RejectOutOfOrder: true})
+			if tooLate(err) {
+				return nil
+			}
+			return err
+		}}, a.down)
+	}
+	return a.AppenderV2.Commit()
+}
+
+// typeOf returns the type of a metric that the target has stated.
+func (a *limitedAppender) typeOf(name string) (kind model.MetricType, known bool) {
+	if a.metadata == nil {
+		return "", false
+	}
+	for _, family := range []string{name, strings.TrimSuffix(name, "_total")} {
+		if m, there := a.metadata.GetMetadata(family); there {
+			return m.Type, true
+		}
+	}
+	return "", false
 }
 
 // report recognises a sample that the scraper adds about each scrape, and returns the name of its series. Those are stored

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/teescope/teescope/internal/lib/operation"
+)
+
+// application serves a text that can be replaced.
+func application(t *testing.T, text string) (u *url.URL, set func(string)) {
+	t.Helper()
+	var body atomic.Value
+	body.Store(text)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if body.Load() == "" {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		fmt.Fprint(w, body.Load())
+	}))
+	t.Cleanup(server.Close)
+	u, err := url.Parse(server.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u, func(s string) { body.Store(s) }
+}
+
+// reads returns a server that reads the operations of an application.
+func reads(t *testing.T, u *url.URL, w Workload) *Server {
+	t.Helper()
+	var log logs
+	o := options(t.TempDir(), &log)
+	o.Self, o.Interval, o.Targets, o.Endpoints = nil, 100*time.Millisecond, []string{"node1:9750"}, []Endpoint{{Job: "shop", URL: u, Workload: w}}
+	s, _ := start(t, o)
+	return s
+}
+
+// state returns the state of a source of the only endpoint.
+func state(s *Server, kind int) (string, string) {
+	for _, o := range s.limiter.Load().operations {
+		if all := o.sources(); len(all) > kind {
+			return all[kind].state, all[kind].selector
+		}
+	}
+	return "", ""
+}
+
+func awaitState(t *testing.T, s *Server, kind int, want string) {
+	t.Helper()
+	eventually(t, 10*time.Second, "the state "+want, func() bool {
+		got, _ := state(s, kind)
+		return got == want
+	})
+}
+
+// TestOperationsAreCopied: the copies have the names of the configuration, whatever the target says.
+func TestOperationsAreCopied(t *testing.T) {
+	u, _ := application(t, strings.ReplaceAll(`# TYPE requests_total counter
+requests_total{code="200",workload="victim",machine="other:1"} 40
+requests_total{code="500",workload="victim",machine="other:1"} 2
+requests_total{code="404"} 1000
+teescope:operations_total{workload="redis",instance="node1:9750"} 9e9
+teescope_syscalls_total{workload="victim"} 9e9
+# TYPE took_seconds histogram
+took_seconds_bucket{le="0.1"} 30
+took_seconds_bucket{le="+Inf"} 42
+took_seconds_sum 3
+took_seconds_count 42
+`, "\t", ""))
+	s := reads(t, u, Workload{Name: "redis", Operations: `requests_total{code=~"200|500"}`, Latency: "took_seconds"})
+	awaitState(t, s, 0, operation.Counted)
+	awaitState(t, s, 1, operation.Counted)
+	for query, want := range map[string]float64{
+		`sum(teescope:operations_total)`: 42,
+		`sum(teescope:operations_total{workload="redis",instance="node1:9750",job="shop",counter="requests_total",basis="configured"})`: 42,
+		`count(teescope:operations_total)`:                                                                        2,
+		`sum(requests_total{workload="redis",exported_workload="victim"})`:                                        42,
+		`max({__name__="exported_teescope:operations_total"})`:                                                    9e9,
+		`max(exported_teescope_syscalls_total)`:                                                                   9e9,
+		`sum(teescope:operation_duration_bucket{le="0.1",workload="redis",instance="node1:9750",unit="seconds"})`: 30,
+		`count(teescope:operation_duration_bucket)`:                                                               2,
+	} {
+		if got := one(t, s, query); got != want {
+			t.Errorf("%s = %v, want %v", query, got, want)
+		}
+	}
+	if got := one(t, s, `count({workload="victim"}) or vector(0)`); got != 0 {
+		t.Errorf("%v series claim the workload of another", got)
+	}
+}
+
+// one returns the value of a query with one result.
+func one(t *testing.T, s *Server, query string) float64 {
+	t.Helper()
+	all, err := s.Source().Instant(t.Context(), query, time.Now())
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%s: %v, %v", query, all, err)
+	}
+	return all[0].Value
+}
+
+// TestOperationsThatAreNot: where the samples are no operations, there is a state and no series.
+func TestOperationsThatAreNot(t *testing.T) {
+	many := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "x_total{i=\"%d\"} 1\n", i)
+		}
+		return b.String()
+	}
+	for _, c := range []struct{ text, operations, want, selector string }{
+		{"x_total 1\n", "x_total", operation.Counted, "x_total"},
+		{many(mostCounters), "x_total", operation.Counted, "x_total"},
+		{many(mostCounters + 1), "x_total", operation.TooMany, "x_total"},
+		{"x_total 9007199254740992\n", "x_total", operation.Counted, "x_total"},
+		{"x_total 1e300\n", "x_total", operation.Invalid, "x_total"},
+		{"x_total{a=\"1\"} 1\nx_total{a=\"2\"} NaN\n", "x_total", operation.Invalid, "x_total"},
+		{"x_total +Inf\n", "x_total", operation.Invalid, "x_total"},
+		{"x_total -1\n", "x_total", operation.Invalid, "x_total"},
+		{"# TYPE x gauge\nx 1\n", "x", operation.NoCounter, "x"},
+		{"y_total 1\n", "x_total", operation.Missing, "x_total"},
+		{"x_total{a=\"1\"} 1\n", `x_total{a="2"}`, operation.Missing, `x_total{a="2"}`},
+		{"y_total 1\n", "", operation.NoKnown, ""},
+		{"redis_commands_processed_total 1\n", "", operation.Counted, "redis_commands_processed_total"},
+		{"http_request_duration_seconds_count 1\nhttp_requests_total 1\n", "", operation.Counted, "http_requests_total"},
+		{"redis_commands_processed_total 1\nnginx_http_requests_total 1\n", "", operation.Ambiguous, ""},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			u, _ := application(t, c.text)
+			s := reads(t, u, Workload{Name: "w", Operations: c.operations})
+			awaitState(t, s, 0, c.want)
+			if _, selector := state(s, 0); selector != c.selector {
+				t.Errorf("it reads %q, want %q", selector, c.selector)
+			}
+			found, err := s.Source().Instant(t.Context(), "count by (basis) (teescope:operations_total)", time.Now())
+			if err != nil || (len(found) == 1) != (c.want == operation.Counted) {
+				t.Errorf("%.60q: %v, %v", c.text, found, err)
+			}
+			if guessed := c.operations == ""; len(found) == 1 && (found[0].Labels["basis"] == operation.Guessed) != guessed {
+				t.Errorf("basis %v", found)
+			}
+		})
+	}
+}
+
+// TestOperationsEnd: the copies end with what they are copies of, and begin again.
+func TestOperationsEnd(t *testing.T) {
+	const good = "x_total{a=\"1\"} 1\nx_total{a=\"2\"} 2\n"
+	u, set := application(t, good)
+	s := reads(t, u, Workload{Name: "w", Operations: "x_total"})
+	sum := func(want float64) {
+		t.Helper()
+		eventually(t, 10*time.Second, fmt.Sprintf("a sum of %v", want), func() bool {
+			return one(t, s, "sum(teescope:operations_total) or vector(-1)") == want
+		})
+	}
+	sum(3)
+	set("x_total{a=\"1\"} 1\nx_total{a=\"2\"} NaN\n")
+	awaitState(t, s, 0, operation.Invalid)
+	sum(-1) // not 1: a part is not the whole
+	set("x_total{a=\"1\"} 5\nx_total{a=\"2\"} 6\n")
+	sum(11)
+	set("x_total{a=\"1\"} 5\n")
+	sum(5)
+	set("")
+	awaitState(t, s, 0, operation.Down)
+	sum(-1)
+	set(good)
+	sum(3)
+}
+
+func TestMachineOf(t *testing.T) {
+	for _, c := range []struct {
+		address, stated, here string
+		targets               []string
+		want                  string
+	}{
+		{"127.0.0.1:1", "", "box", nil, "box"},
+		{"[::1]:1", "", "box", []string{"node1:9750"}, "box"},
+		{"localhost:1", "", "box", []string{"node1:9750"}, "box"},
+		{"box:1", "", "box", []string{"node1:9750"}, "box"},
+		{"node1:1", "", "box", []string{"https://node1:9750", "node2:9750"}, "node1:9750"},
+		{"exporter:1", "", "", []string{"node1:9750"}, "node1:9750"},
+		{"exporter:1", "node2:9750", "", []string{"node1:9750", "https://node2:9750"}, "node2:9750"},
+		{"exporter:1", "", "", []string{"node1:9750", "node2:9750"}, "error: add machine=, one of node1:9750, node2:9750"},
+		{"node1:1", "", "", []string{"node1:9750", "node1:9751"}, "error: add machine="},
+		{"node1:1", "node3:9750", "", []string{"node1:9750"}, "error: machine=node3:9750 is no agent: use one of node1:9750"},
+		{"127.0.0.1:1", "", "", []string{"node1:9750", "node2:9750"}, "error: which agent watches the workload w"},
+	} {
+		got, err := machineOf(Endpoint{Job: "a", URL: &url.URL{Scheme: "http", Host: c.address, Path: "/m", RawQuery: "key=secret"}, Workload: Workload{Name: "w", Machine: c.stated}}, c.targets, c.here)
+		if reason, wrong := strings.CutPrefix(c.want, "error: "); wrong {
+			if err == nil || !strings.Contains(err.Error(), reason) || !strings.Contains(err.Error(), "scrape: a=http://"+c.address+"/m: ") {
+				t.Errorf("%s: %q, %v, want %s", c.address, got, err, reason)
+			}
+		} else if got != c.want || err != nil {
+			t.Errorf("%s: %q, %v, want %s", c.address, got, err, c.want)
+		}
+	}
+}
