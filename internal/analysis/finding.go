@@ -39,6 +39,7 @@ type Finding struct {
 	Advice     []string   `json:"advice"` // what to change, the most worthwhile first
 	Saving     *Saving    `json:"saving,omitempty"`
 	Gain       *Gain      `json:"gain,omitempty"`       // absent where nothing shows what limits the throughput
+	Throughput *Evidence  `json:"throughput,omitempty"` // of the workload, in operations per second; absent where no application counts them
 	Explains   []string   `json:"explains,omitempty"`   // rules that found its consequences; those findings are not listed
 	NotWhen    []string   `json:"not_when,omitempty"`   // conditions under which the conclusion is wrong
 	Sources    []string   `json:"sources"`              // of the rule and its constants
@@ -76,6 +77,8 @@ type Evidence struct {
 	High  *float64 `json:"high,omitempty"` //
 	N     int      `json:"n,omitempty"`    // samples in the window
 	Query string   `json:"query"`          // the PromQL that shows it
+	// PerOperation is the figure for one operation of the workload, if an application counts them.
+	PerOperation *PerOperation `json:"per_operation,omitempty"`
 }
 
 // Replaced is a threshold of a rule that the configuration replaces for the workload.

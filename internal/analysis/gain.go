@@ -16,6 +16,8 @@ type Gain struct {
 	High        float64  `json:"high"`
 	Limit       string   `json:"limit"` // what limits the throughput now
 	Assumptions []string `json:"assumptions"`
+	// Operations is the gain in operations per second, where an application counts them.
+	Operations *Span `json:"operations_per_second,omitempty"`
 
 	sure float64 // what severity and rank count
 }

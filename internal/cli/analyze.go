@@ -15,6 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/render"
 	"github.com/teescope/teescope/internal/analysis/rules"
+	"github.com/teescope/teescope/internal/analysis/unitcost"
 	"github.com/teescope/teescope/internal/analysis/window"
 	"github.com/teescope/teescope/internal/cli/promapi"
 	"github.com/teescope/teescope/internal/lib/inputfile"
@@ -96,6 +97,7 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 		}
 		return fail(err)
 	}
+	unitcost.Add(ctx, source, &result, unitcost.Options{Workload: a.Workload})
 	var windows []window.Stat
 	if a.Windows {
 		var problems []query.Problem

@@ -80,6 +80,8 @@ type Result struct {
 	// workloads beyond the bound.
 	Limits        []analysis.Limit `json:"-"`
 	LimitsLeftOut int              `json:"-"`
+	// Operations has what one operation of a workload costs. An evaluation leaves it empty.
+	Operations []analysis.Operations `json:"-"`
 	// AtOnce has the IDs of the findings that one look proves: an event, or a new workload, which is judged with less
 	// confidence.
 	AtOnce map[string]bool `json:"-"`

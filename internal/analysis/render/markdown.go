@@ -29,6 +29,7 @@ func (r Report) Markdown(out io.Writer) error {
 		fmt.Fprintf(w, "\n%s of less weight.\n", plural(r.LeftOut, "more finding", "more findings"))
 	}
 	r.markdownLimits(w)
+	r.markdownOperations(w)
 	r.markdownWindows(w)
 	markdownList(w, "### "+say("not_judged"), r.notJudged())
 	markdownList(w, "### Warnings of the source", r.Warnings)

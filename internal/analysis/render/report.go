@@ -35,6 +35,8 @@ type Report struct {
 	// Limits has what limits each workload, also without a finding: those with the most CPU time first.
 	Limits        []analysis.Limit `json:"limits"`
 	LimitsLeftOut int              `json:"limits_left_out"` // further workloads
+	// Operations has what one operation costs, for workloads whose application counts them.
+	Operations []analysis.Operations `json:"operations"`
 	LeftOut       int              `json:"left_out"`        // further findings that are not listed
 	Muted         int              `json:"muted"`           // findings that a silence hides; they are listed only on request
 	Problems      []query.Problem  `json:"problems"`        // what could not be judged
@@ -57,6 +59,11 @@ func New(source string, r engine.Result, most int, warnings []string) Report {
 	report.Limits, report.LimitsLeftOut = orEmpty(slices.Clone(r.Limits)), r.LimitsLeftOut
 	for i := range report.Limits {
 		report.Limits[i].Evidence = numbers(report.Limits[i].Evidence)
+	}
+	report.Operations = orEmpty(slices.Clone(r.Operations))
+	for i := range report.Operations {
+		o := &report.Operations[i]
+		o.Costs, o.Latency, o.Missing = numbers(o.Costs), numbers(o.Latency), orEmpty(o.Missing)
 	}
 	// An empty list is [] in JSON, not null.
 	report.Findings = orEmpty(report.Findings)

@@ -89,6 +89,7 @@ func (r Report) Text(w io.Writer, colour bool) error {
 		t.prose("", fmt.Sprintf("%s of less weight: --all lists them.", plural(r.LeftOut, "more finding", "more findings")))
 	}
 	t.limits(r)
+	t.operations(r)
 	t.windows(r)
 	t.notJudged(r)
 	return t.Flush()

@@ -174,7 +174,7 @@ func worthInFull(f analysis.Finding) string {
 	case worth == "":
 		return ""
 	case f.Gain != nil && f.Gain.Limit != "":
-		return worth + ". " + say("limited", "limit", clean(f.Gain.Limit))
+		return worth + ". " + say("limited", "limit", clean(f.Gain.Limit)) + inOperations(f)
 	case f.Gain == nil:
 		return worth + ". " + say("no_limit")
 	}
@@ -189,6 +189,13 @@ func figure(e analysis.Evidence) string {
 	}
 	if e.N > 0 {
 		s += ", n=" + strconv.Itoa(e.N)
+	}
+	if p := e.PerOperation; p != nil {
+		s += "; " + Value(p.Value, p.Unit)
+		if p.Low != nil && p.High != nil {
+			s += say("interval", "low", Value(*p.Low, p.Unit), "high", Value(*p.High, p.Unit))
+		}
+		s += " for each operation"
 	}
 	return s
 }

@@ -2,7 +2,11 @@
 
 package window
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/teescope/teescope/internal/lib/operation"
+)
 
 // A Metric is the subject of box plots, baselines and change points.
 type Metric struct {
@@ -77,6 +81,7 @@ func Metrics() []Metric {
 		counted("sgx_workload_pages_loaded_back_total", "pages", 100, "evicted pages loaded back"),
 		measured("sgx_workload_resident_bytes", "enclave memory in use"),
 		measured("sgx_workload_working_set_bytes", "enclave memory in recent use"),
+		counted(operation.Family, "operations", 100, "operations that the application counts"),
 		counted("teescope_context_switches_total", "switches", 1000, "switches of threads that were preempted", "kind", "involuntary"),
 		counted("teescope_context_switches_total", "switches", 1000, "switches of threads that waited", "kind", "voluntary"),
 		counted("teescope_cpu_migrations_total", "migrations", 200, "moves of threads between processors"),

@@ -73,7 +73,7 @@ func Compute(ctx context.Context, source query.Source, at time.Time, options Opt
 	o := options.withDefaults()
 	q := query.NewAsker(ctx, source, o.PerQuery)
 	if o.Interval <= 0 {
-		if o.Interval = interval(q, at, o.Window); o.Interval <= 0 {
+		if o.Interval = Interval(q, at, o.Window); o.Interval <= 0 {
 			return nil, q.Problems
 		}
 	}
@@ -155,8 +155,8 @@ func ComputeEach(ctx context.Context, sources []query.Source, at time.Time, opti
 	return stats, problems
 }
 
-// interval returns the interval of stored samples, rounded to a usual interval.
-func interval(q *query.Asker, at time.Time, window time.Duration) time.Duration {
+// Interval returns the interval of stored samples, rounded to a usual interval. It is 0 if there are too few.
+func Interval(q *query.Asker, at time.Time, window time.Duration) time.Duration {
 	// A file need not have metrics of the agent itself.
 	expr := strings.ReplaceAll("max(count_over_time(teescope_build_info[$w])) or max(count_over_time(teescope_processes[$w]))", "$w", query.Duration(window))
 	found := q.Instant(expr, at)

@@ -100,7 +100,7 @@ func TestWindowsAreBounded(t *testing.T) {
 func TestIntervals(t *testing.T) {
 	for count, want := range map[float64]time.Duration{60: 5 * time.Second, 59: 5 * time.Second, 66: 5 * time.Second, 20: 15 * time.Second, 5: time.Minute, 300: time.Second, 3000: 100 * time.Millisecond} {
 		q := query.NewAsker(t.Context(), &querytest.Canned{Instants: map[string][]query.Sample{"": {{Value: count}}}}, time.Minute)
-		if got := interval(q, querytest.Noon, 5*time.Minute); got != want {
+		if got := Interval(q, querytest.Noon, 5*time.Minute); got != want {
 			t.Errorf("%v samples in five minutes are one every %v, want %v", count, got, want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/teescope/teescope/internal/lib/operation"
 	"github.com/teescope/teescope/internal/lib/promql"
 	"github.com/teescope/teescope/internal/lib/text"
 )
@@ -79,19 +80,10 @@ func checkLatency(s string) error {
 	if strings.HasSuffix(name, "_bucket") {
 		return fmt.Errorf("%q: use the name of the histogram, without _bucket", s)
 	}
-	if _, ok := LatencyUnit(name); !ok {
+	if operation.Units()[name[strings.LastIndexByte(name, '_')+1:]] == 0 {
 		return fmt.Errorf("%q does not end in a unit: _seconds, _milliseconds, _ms, _microseconds, _usec, _us, _nanoseconds or _ns", name)
 	}
 	return nil
-}
-
-// LatencyUnit returns the unit of a histogram of durations in seconds, from its name.
-func LatencyUnit(name string) (seconds float64, ok bool) {
-	unit := name[strings.LastIndexByte(name, '_')+1:]
-	seconds, ok = map[string]float64{
-		"seconds": 1, "milliseconds": 1e-3, "ms": 1e-3, "microseconds": 1e-6, "usec": 1e-6, "us": 1e-6, "nanoseconds": 1e-9, "ns": 1e-9,
-	}[unit]
-	return seconds, ok
 }
 
 // String returns the endpoint as a user writes it: NAME=URL, and the properties that are set.

@@ -45,6 +45,13 @@ const (
 	Refused   = "refused"         // the target has used its part of the memory
 )
 
+// Units returns the units of durations in seconds, by the last word of a histogram's name.
+func Units() map[string]float64 {
+	return map[string]float64{
+		"seconds": 1, "milliseconds": 1e-3, "ms": 1e-3, "microseconds": 1e-6, "usec": 1e-6, "us": 1e-6, "nanoseconds": 1e-9, "ns": 1e-9,
+	}
+}
+
 // Most is the largest number of operations. Beyond it a counter, which is a float64, does not count single ones.
 const Most = 1 << 53
 

@@ -26,6 +26,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/render"
 	"github.com/teescope/teescope/internal/analysis/silence"
+	"github.com/teescope/teescope/internal/analysis/unitcost"
 	"github.com/teescope/teescope/internal/analysis/window"
 )
 
@@ -144,7 +145,7 @@ func (a *Analyst) Run(ctx context.Context) error {
 
 // evaluate evaluates all rules over the window that ends at a time. open has the severities of open findings by ID.
 func (a *Analyst) evaluate(ctx context.Context, at time.Time, limit time.Duration, open map[string]analysis.Severity) (engine.Result, error) {
-	return engine.Evaluate(ctx, a.opts.Source, a.opts.Rules, engine.Options{
+	result, err := engine.Evaluate(ctx, a.opts.Source, a.opts.Rules, engine.Options{
 		Window: a.opts.Window, At: at, Timeout: limit, Around: a.metered, Overrides: a.opts.Overrides, Limiter: a.opts.Limiter,
 		Open: func(rule, workload, instance string) analysis.Severity {
 			if len(open) == 0 {
@@ -153,6 +154,13 @@ func (a *Analyst) evaluate(ctx context.Context, at time.Time, limit time.Duratio
 			return open[analysis.ID(rule, workload, instance)]
 		},
 	})
+	if err != nil || result.Workloads == 0 && firstFailure(result) != nil {
+		return result, err // a source that does not answer is not queried again
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	unitcost.Add(ctx, a.opts.Source, &result, unitcost.Options{Interval: a.opts.Scrape})
+	return result, nil
 }
 
 // metered runs a function in a goroutine of its own, and adds its CPU time.
