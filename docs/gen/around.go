@@ -5,6 +5,7 @@ package main
 import (
 	"github.com/teescope/teescope/internal/app"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/operation"
 )
 
 // around lists families that the page also shows and no collector describes: metrics that the Go client and Prometheus
@@ -32,6 +33,16 @@ func around() []*metric.Desc {
 		{
 			Name: "scrape_samples_post_metric_relabeling", Kind: metric.Gauge, Unit: "samples", Source: metric.Agent, Origin: "the server, not in /metrics",
 			Help: "Number of samples that the server stored from one scrape of a target.",
+		},
+		{
+			Name: operation.Family, Kind: metric.Counter, Unit: "operations", Source: metric.Agent,
+			Labels: []string{"workload", operation.Counter, operation.Basis, operation.Series}, Origin: "the application, which can forge it; stored by the server and not in /metrics",
+			Help: "Operations of a workload: copies of the samples of the counter that scrape names for it (counter). instance is the machine of the workload. basis is configured, or guessed if no counter was named. series tells several series of the counter apart.",
+		},
+		{
+			Name: operation.Durations, Kind: metric.Histogram, Source: metric.Agent,
+			Labels: []string{"workload", operation.Counter, operation.Unit, operation.Series}, Origin: "the application, which can forge it; stored by the server and not in /metrics",
+			Help: "Durations of the operations of a workload: copies of the buckets of the histogram that scrape names as latency, or of a native histogram. They are in the unit of the label unit.",
 		},
 		{
 			Name: "teescope:window_value", Kind: metric.Gauge, Source: metric.Agent, Labels: append([]string{"stat"}, box...), Origin: kept,

@@ -109,7 +109,7 @@ func inOperations(f analysis.Finding) string {
 	if f.Throughput == nil || f.Gain == nil || f.Gain.Operations == nil {
 		return ""
 	}
-	rate := func(v float64) string { return Value(v, "1/s") }
+	rate := func(v float64) string { return Value(v, "operations/s") }
 	more, low, high := "", f.Gain.Operations.Low, f.Gain.Operations.High
 	switch {
 	case f.Gain.Low < 0.005:
@@ -121,5 +121,5 @@ func inOperations(f analysis.Finding) string {
 	default:
 		more = rate(low) + " to " + rate(high)
 	}
-	return fmt.Sprintf(" It is %s operations now, and would be %s more.", rate(f.Throughput.Value), more)
+	return fmt.Sprintf(" It does %s now, so that is %s more.", rate(f.Throughput.Value), more)
 }

@@ -258,7 +258,7 @@ func validate(t *testing.T, s *jsonschema.Schema, data []byte) error {
 func TestJSONHasItsSchema(t *testing.T) {
 	s := schema(t)
 	for _, r := range []Report{
-		New("a", found(), 0, []string{"w"}), New("a", found(), 1, nil), New("a", nothing(), 0, nil),
+		New("a", found(), 0, []string{"w"}), New("a", counted(), 0, nil), New("a", found(), 1, nil), New("a", nothing(), 0, nil),
 		New("a", engine.Result{At: at, Window: time.Minute}, 0, nil),
 		New("a", nothing(), 0, nil).WithWindows(windows()), New("a", nothing(), 0, nil).WithWindows(nil),
 	} {
@@ -306,6 +306,9 @@ func TestTheSchemaHasEveryMember(t *testing.T) {
 		{Report{}, s.object},
 		{analysis.Finding{}, s.Defs["finding"]},
 		{analysis.Evidence{}, s.Defs["evidence"]},
+		{analysis.PerOperation{}, s.Defs["per_operation"]},
+		{analysis.Operations{}, s.Defs["operations"]},
+		{analysis.Span{}, s.Defs["span"]},
 		{analysis.Gain{}, s.Defs["gain"]},
 		{analysis.Saving{}, s.Defs["saving"]},
 		{analysis.Silenced{}, s.Defs["silence"]},

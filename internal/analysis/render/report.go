@@ -37,13 +37,13 @@ type Report struct {
 	LimitsLeftOut int              `json:"limits_left_out"` // further workloads
 	// Operations has what one operation costs, for workloads whose application counts them.
 	Operations []analysis.Operations `json:"operations"`
-	LeftOut       int              `json:"left_out"`        // further findings that are not listed
-	Muted         int              `json:"muted"`           // findings that a silence hides; they are listed only on request
-	Problems      []query.Problem  `json:"problems"`        // what could not be judged
-	Checked       []string         `json:"checked"`         // rules that judged at least one workload
-	Skipped       []engine.Skip    `json:"skipped"`         // rules that judged none
-	Warnings      []string         `json:"warnings"`        // of the source
-	Windows       []Box            `json:"windows,omitempty"`
+	LeftOut    int                   `json:"left_out"` // further findings that are not listed
+	Muted      int                   `json:"muted"`    // findings that a silence hides; they are listed only on request
+	Problems   []query.Problem       `json:"problems"` // what could not be judged
+	Checked    []string              `json:"checked"`  // rules that judged at least one workload
+	Skipped    []engine.Skip         `json:"skipped"`  // rules that judged none
+	Warnings   []string              `json:"warnings"` // of the source
+	Windows    []Box                 `json:"windows,omitempty"`
 }
 
 // New makes a report with at most this many findings; 0 means all.

@@ -30,13 +30,14 @@ const (
 func (a *Analyst) newRoutes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/findings", a.serveReport)
+	mux.HandleFunc("GET /api/operations", a.serveOperations)
 	mux.HandleFunc("GET /api/findings/silences", a.serveSilences)
 	mux.HandleFunc("POST /api/findings/silences", a.addSilence)
 	mux.HandleFunc("DELETE /api/findings/silences/{id}", a.endSilence)
 	return mux
 }
 
-// ServeHTTP implements http.Handler for /api/findings and the paths below it.
+// ServeHTTP implements http.Handler for /api/findings and the paths below it, and for /api/operations.
 func (a *Analyst) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.routes.ServeHTTP(w, r) }
 
 // serveReport answers with the newest report. With ?at=TIME (RFC 3339, or seconds since 1970) it answers with a report of
@@ -44,27 +45,14 @@ func (a *Analyst) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.routes.S
 // used. Findings that a silence hides are counted, and listed with ?muted=true. The format is
 // docs/user/findings.schema.json.
 func (a *Analyst) serveReport(w http.ResponseWriter, r *http.Request) {
-	text := r.URL.Query().Get("at")
 	all, err := readBool(r, "muted")
 	if err != nil {
 		refuse(w, http.StatusBadRequest, "bad_data", err)
 		return
 	}
-	now := time.Now()
-	report, err := a.Newest()
-	if text != "" || err != nil {
-		at := time.Now()
-		if text != "" {
-			if at, err = parseTime(text); err != nil {
-				refuse(w, http.StatusBadRequest, "bad_data", err)
-				return
-			}
-		}
-		if report, err = a.reportOf(r.Context(), at); err != nil {
-			refuse(w, http.StatusServiceUnavailable, "timeout", err)
-			return
-		}
-		now = report.At
+	report, now, ok := a.reportAt(w, r)
+	if !ok {
+		return
 	}
 	report = report.Silenced(a.silences.Mark(report.Findings, now), all)
 	report.Warnings = slices.Concat(report.Warnings, a.damaged)
@@ -73,6 +61,29 @@ func (a *Analyst) serveReport(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	_ = report.JSON(w) // the only error is a client that disconnected
+}
+
+// reportAt returns the newest report, or with ?at=TIME that of the window that ends then, and the time for which silences
+// count. If there is none, it answers the request and returns false.
+func (a *Analyst) reportAt(w http.ResponseWriter, r *http.Request) (report render.Report, now time.Time, ok bool) {
+	text := r.URL.Query().Get("at")
+	now = time.Now()
+	report, err := a.Newest()
+	if text == "" && err == nil {
+		return report, now, true
+	}
+	at := now
+	if text != "" {
+		if at, err = parseTime(text); err != nil {
+			refuse(w, http.StatusBadRequest, "bad_data", err)
+			return report, now, false
+		}
+	}
+	if report, err = a.reportOf(r.Context(), at); err != nil {
+		refuse(w, http.StatusServiceUnavailable, "timeout", err)
+		return report, now, false
+	}
+	return report, report.At, true
 }
 
 // reportOf runs an analysis on request. Only one such analysis runs at a time.

@@ -28,6 +28,7 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 	if s.opts.Findings != nil {
 		mux.Handle("/api/findings", s.whenReady(s.opts.Findings))
 		mux.Handle("/api/findings/", s.whenReady(s.opts.Findings))
+		mux.Handle("/api/operations", s.whenReady(s.opts.Findings))
 	}
 	if s.opts.Panels != nil {
 		mux.Handle("GET /api/dashboards/panel/{id}", s.opts.Panels)

@@ -25,7 +25,7 @@ type Options struct {
 	Page     fs.FS  // the built page, index.html at its root
 	Metrics  prometheus.Gatherer
 	Threads  http.Handler // threads of one workload, for teescope top
-	Findings http.Handler // findings of the analysis: /api/findings and below
+	Findings http.Handler // of the analysis: /api/findings and below, /api/operations
 	API      http.Handler // everything below /api/v1
 	Panels   http.Handler // the page's panels for Grafana, by {id}
 	Runbooks fs.FS        // one page for each alert, *.md
