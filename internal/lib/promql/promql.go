@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
@@ -224,6 +223,9 @@ func Rename(expr, from, to string) (string, error) {
 	return apply(expr, found), nil
 }
 
+// nameLabel is the label that holds a metric's name.
+const nameLabel = "__name__"
+
 // Selector parses a selector of the series of one metric, such as http_requests_total{code=~"2.."}. The matchers include
 // that of the name.
 func Selector(s string) (name string, all []*labels.Matcher, err error) {
@@ -232,7 +234,7 @@ func Selector(s string) (name string, all []*labels.Matcher, err error) {
 		return "", nil, fmt.Errorf("%q is not a metric or a PromQL selector such as http_requests_total{code=~\"2..\"}", s)
 	}
 	for _, m := range all {
-		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual && m.Value != "" {
+		if m.Name == nameLabel && m.Type == labels.MatchEqual && m.Value != "" {
 			return m.Value, all, nil
 		}
 	}

@@ -407,3 +407,46 @@ func TestOneAnalysisAtATime(t *testing.T) {
 		time.Sleep(maxTime)
 	})
 }
+
+// TestServeOperations: costs are multiplied, workloads selected, and what is no number is refused.
+func TestServeOperations(t *testing.T) {
+	s := &source{calls: map[string]float64{"busy": 5000}}
+	a, _ := analyst(t, s, nil)
+	if err := a.once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	low := 2.5
+	a.newest.Operations = []analysis.Operations{
+		{Workload: "redis", State: "counted", PerSecond: &analysis.Evidence{Value: 1000, Unit: "1/s"}, Costs: []analysis.Evidence{{Name: "system calls", Value: 3, Low: &low, Query: "a / b"}}},
+		{Workload: "nginx", State: "missing"},
+	}
+	answer := func(query string) (all operationsAnswer) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		a.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/operations"+query, nil))
+		if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil || w.Code != http.StatusOK {
+			t.Fatalf("%s: %d %v %s", query, w.Code, err, w.Body)
+		}
+		return all
+	}
+	if all := answer(""); len(all.Operations) != 2 || all.Per != 1 || all.Operations[0].Costs[0].Value != 3 || all.Window != 60 || all.At.IsZero() {
+		t.Errorf("%+v", all)
+	}
+	all := answer("?per=100&workload=redis")
+	if c := all.Operations[0].Costs[0]; len(all.Operations) != 1 || all.Per != 100 || c.Value != 300 || *c.Low != 250 || c.High != nil || c.Query != "(a / b) * 100" || all.Operations[0].PerSecond.Value != 1000 {
+		t.Errorf("%+v", all)
+	}
+	if low != 2.5 || a.newest.Operations[0].Costs[0].Value != 3 {
+		t.Error("the report has changed")
+	}
+	if all := answer("?workload=none"); all.Operations == nil || len(all.Operations) != 0 {
+		t.Errorf("%+v", all)
+	}
+	for _, query := range []string{"?per=0", "?per=-1", "?per=NaN", "?per=Inf", "?per=x", "?per=1e10", "?at=noon"} {
+		w := httptest.NewRecorder()
+		a.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/operations"+query, nil))
+		if w.Code != http.StatusBadRequest || !json.Valid(w.Body.Bytes()) {
+			t.Errorf("%s: %d %s", query, w.Code, w.Body)
+		}
+	}
+}

@@ -125,6 +125,28 @@ func newOperations(e Endpoint, machine string) (*operationsOf, error) {
 	return o, nil
 }
 
+// operationsOfAll returns what copies the operations of workloads, by the endpoint's number.
+func operationsOfAll(o Options) (map[string]*operationsOf, error) {
+	all := map[string]*operationsOf{}
+	here := ""
+	if o.Agent {
+		here = o.Instance
+	}
+	for i, e := range o.Endpoints {
+		if e.Workload.Name == "" {
+			continue
+		}
+		machine, err := machineOf(e, o.Targets, here)
+		if err != nil {
+			return nil, err
+		}
+		if all[strconv.Itoa(i)], err = newOperations(e, machine); err != nil {
+			return nil, fmt.Errorf("scrape: %s=%s: %w", e.Job, shownURL(e.URL), err)
+		}
+	}
+	return all, nil
+}
+
 // A taken sample is one of the counter or histogram of a scrape.
 type taken struct {
 	ref  storage.SeriesRef

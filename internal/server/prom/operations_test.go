@@ -62,7 +62,7 @@ func awaitState(t *testing.T, s *Server, kind int, want string) {
 	})
 }
 
-// TestOperationsAreCopied: the copies have the names of the configuration, whatever the target says.
+// TestOperationsAreCopied: the copies have the workload and the machine of the configuration. What the target says has no effect.
 func TestOperationsAreCopied(t *testing.T) {
 	u, _ := application(t, strings.ReplaceAll(`# TYPE requests_total counter
 requests_total{code="200",workload="victim",machine="other:1"} 40

@@ -107,7 +107,7 @@ func (s *Server) config() (*config.Config, error) {
 		jobs = append(jobs, bounded(map[string]any{
 			"job_name":                 name,
 			"fallback_scrape_protocol": "PrometheusText0.0.4", // for targets without a Content-Type
-			"static_configs":           s.endpointGroups(endpoints),
+			"static_configs":           endpointGroups(endpoints, s.opts.Endpoints),
 		}, sampleLimit, s.memory.mostBody(bodyLimit), reservedForAgents))
 		files[name] = endpoints[0].Config
 	}
@@ -171,7 +171,7 @@ const endpointLabel = "__teescope_endpoint__"
 
 // endpointGroups sets the scheme, path and parameters of each endpoint, by Prometheus' labels for them, and the workload. A
 // label workload that the target sends becomes exported_workload then.
-func (s *Server) endpointGroups(endpoints []Endpoint) []map[string]any {
+func endpointGroups(endpoints, all []Endpoint) []map[string]any {
 	var groups []map[string]any
 	for _, e := range endpoints {
 		labels := map[string]string{
@@ -182,7 +182,7 @@ func (s *Server) endpointGroups(endpoints []Endpoint) []map[string]any {
 		}
 		if e.Workload.Name != "" {
 			labels["workload"] = e.Workload.Name
-			labels[endpointLabel] = strconv.Itoa(slices.IndexFunc(s.opts.Endpoints, func(o Endpoint) bool { return o.URL == e.URL }))
+			labels[endpointLabel] = strconv.Itoa(slices.IndexFunc(all, func(o Endpoint) bool { return o.URL == e.URL }))
 		}
 		groups = append(groups, map[string]any{"targets": []string{e.URL.Host}, "labels": labels})
 	}
@@ -203,33 +203,11 @@ func (s *Server) newScraper() (*scrape.Manager, error) {
 	}
 	limiter := newSeriesLimiter(&guardV2{s.db, s.health}, s.memory, newAccounts(s.opts.MemoryLimit, len(s.opts.Targets)+len(s.opts.Endpoints)))
 	var err error
-	if limiter.operations, err = s.operations(); err != nil {
+	if limiter.operations, err = operationsOfAll(s.opts); err != nil {
 		return nil, err
 	}
 	s.limiter.Store(limiter)
 	return scrape.NewManager(opts, slog.New(quietRefusals{quietlog.New(s.opts.Log, "scrape").Handler()}), nil, nil, limiter, s.metrics)
-}
-
-// operations returns what copies the operations of workloads, by the endpoint's number.
-func (s *Server) operations() (map[string]*operationsOf, error) {
-	all := map[string]*operationsOf{}
-	here := ""
-	if s.opts.Agent {
-		here = s.opts.Instance
-	}
-	for i, e := range s.opts.Endpoints {
-		if e.Workload.Name == "" {
-			continue
-		}
-		machine, err := machineOf(e, s.opts.Targets, here)
-		if err != nil {
-			return nil, err
-		}
-		if all[strconv.Itoa(i)], err = newOperations(e, machine); err != nil {
-			return nil, fmt.Errorf("scrape: %s=%s: %w", e.Job, shownURL(e.URL), err)
-		}
-	}
-	return all, nil
 }
 
 // Run scrapes until ctx ends. When the clock is set back, it removes newer samples from the database and continues. After
