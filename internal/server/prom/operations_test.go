@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/lib/operation"
 )
@@ -98,6 +101,41 @@ took_seconds_count 42
 	if got := one(t, s, `count({workload="victim"}) or vector(0)`); got != 0 {
 		t.Errorf("%v series claim the workload of another", got)
 	}
+}
+
+// TestLatencyOfNativeHistograms: a histogram without fixed buckets is copied too.
+func TestLatencyOfNativeHistograms(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	took := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "took_seconds", Help: "h", NativeHistogramBucketFactor: 1.1})
+	requests := prometheus.NewCounter(prometheus.CounterOpts{Name: "http_requests_total", Help: "h"})
+	registry.MustRegister(took, requests)
+	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for i := range 100 { // 1 to 100 ms
+			took.Observe(float64(i+1) / 1000)
+			requests.Inc()
+		}
+		metrics.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	u, err := url.Parse(server.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := reads(t, u, Workload{Name: "w", Latency: "took_seconds"})
+	awaitState(t, s, 1, operation.Counted)
+	awaitState(t, s, 0, operation.Counted)
+	const query = `histogram_quantile(0.5, sum by (instance, workload, counter, unit) (rate(teescope:operation_duration{workload="w",instance="node1:9750"}[1m])))`
+	eventually(t, 10*time.Second, "a rate of the copies", func() bool {
+		found, err := s.Source().Instant(t.Context(), query, time.Now())
+		if err != nil || len(found) == 0 {
+			return false
+		}
+		if v := found[0].Value; v < 0.045 || v > 0.055 || found[0].Labels["unit"] != "seconds" {
+			t.Errorf("the median of 1 to 100 ms is %+v", found)
+		}
+		return true
+	})
 }
 
 // one returns the value of a query with one result.

@@ -31,6 +31,8 @@ const (
 	// jobEndpoints is the name of the job of all applications without credentials, and the prefix of the names of the
 	// others. Each application has its own label job.
 	jobEndpoints = "teescope-endpoints"
+	// jobLatencies is the same for those with a histogram of durations, which may be a native one.
+	jobLatencies = "teescope-latencies"
 )
 
 // During warmUp the interval is half a second. A chart of a rate needs two samples, and should not have to wait a whole
@@ -54,6 +56,8 @@ const (
 	labelLimit      = 128
 	labelNameLimit  = 512  // bytes
 	labelValueLimit = 4096 // bytes
+	// Above it, the resolution of a native histogram is reduced. client_golang recommends 160 for the application itself.
+	nativeBucketLimit = 320
 )
 
 // Agents may send more. With the maximum of 1024 workloads and with system call times, 290 samples remain for each
@@ -104,11 +108,16 @@ func (s *Server) config() (*config.Config, error) {
 	byJob := endpointJobs(s.opts.Endpoints)
 	for _, name := range slices.Sorted(maps.Keys(byJob)) {
 		endpoints := byJob[name]
-		jobs = append(jobs, bounded(map[string]any{
+		job := bounded(map[string]any{
 			"job_name":                 name,
 			"fallback_scrape_protocol": "PrometheusText0.0.4", // for targets without a Content-Type
 			"static_configs":           endpointGroups(endpoints, s.opts.Endpoints),
-		}, sampleLimit, s.memory.mostBody(bodyLimit), reservedForAgents))
+		}, sampleLimit, s.memory.mostBody(bodyLimit), reservedForAgents)
+		if strings.HasPrefix(name, jobLatencies) {
+			job["scrape_native_histograms"], job["always_scrape_classic_histograms"] = true, true
+			job["native_histogram_bucket_limit"] = nativeBucketLimit
+		}
+		jobs = append(jobs, job)
 		files[name] = endpoints[0].Config
 	}
 	text, err := yaml.Marshal(map[string]any{
@@ -158,6 +167,9 @@ func endpointJobs(endpoints []Endpoint) map[string][]Endpoint {
 	jobs := map[string][]Endpoint{}
 	for _, e := range endpoints {
 		name := jobEndpoints
+		if e.Workload.Latency != "" {
+			name = jobLatencies
+		}
 		if e.Config != "" {
 			name += "-" + e.Job
 		}
