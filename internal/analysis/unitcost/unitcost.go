@@ -34,8 +34,10 @@ const (
 	mostResets = 2
 	// mostFigures is the number of figures of findings that are divided by operations.
 	mostFigures = 100
-	perQuery    = 10 * time.Second
-	level       = 0.95
+	// longestMatcher is the longest matcher of workloads in bytes. A server accepts 16 KiB of a query.
+	longestMatcher = 4 << 10
+	perQuery       = 10 * time.Second
+	level          = 0.95
 )
 
 // Options select what is computed.
@@ -118,8 +120,14 @@ func (c *computation) sources(o Options) (all []analysis.Operations) {
 		return &all[len(all)-1]
 	}
 	states := fmt.Sprintf(`max by (workload, machine, kind, selector, basis, state, target_job, target_instance) (%s)`, operation.SourceFamily)
+	seen := make(map[[4]string]bool) // in a file, a state that has ended can still be there
 	for _, s := range c.Instant(states, c.at) {
 		l := s.Labels
+		one := [4]string{l["kind"], l["target_job"], l["target_instance"], l["selector"]}
+		if seen[one] {
+			continue
+		}
+		seen[one] = true
 		if one := find(query.Target{Workload: l["workload"], Instance: l["machine"]}); one != nil {
 			target := fmt.Sprintf("%s at %s", l["target_job"], l["target_instance"])
 			if l["kind"] == "operations" {
@@ -203,7 +211,9 @@ func (c *computation) all(o Options) []analysis.Operations {
 		names = append(names, regexp.QuoteMeta(one.Workload))
 	}
 	slices.Sort(names)
-	c.only = "workload=~" + strconv.Quote(strings.Join(slices.Compact(names), "|"))
+	if c.only = "workload=~" + strconv.Quote(strings.Join(slices.Compact(names), "|")); len(c.only) > longestMatcher {
+		c.only = `workload!=""`
+	}
 	throughput := counted("operations", "1/s", operation.Family)
 	c.operations = c.each(throughput.query)
 	resets := make(map[query.Target]float64)

@@ -11,7 +11,7 @@ import "math"
 // Neighbours may depend on each other. So the number of pairs is the effective one, by the autocorrelation of what the
 // ratio leaves of each pair, corrected as in [SerialMedianInterval]. The ends are infinite if the pairs are worth fewer
 // than 6 independent ones, or if x may be zero. Pairs with a value that is not finite are left out. The ratio is unknown
-// if the sum of x is not positive. Neither sum may overflow.
+// if the sum of x is not positive, or if a sum or the ratio overflows.
 func RatioOfSums(y, x []float64, level float64) Interval {
 	var ys, xs []float64
 	var sumY, sumX float64
@@ -26,6 +26,9 @@ func RatioOfSums(y, x []float64, level float64) Interval {
 		return unknown(level, len(xs))
 	}
 	ratio := sumY / sumX
+	if !isFinite(ratio) {
+		return unknown(level, len(xs))
+	}
 	i := Interval{Value: ratio, Low: math.Inf(-1), High: math.Inf(1), Level: level, N: len(xs)}
 	// In units of their means, so that no square overflows.
 	unitY, unitX := math.Abs(sumY/n), sumX/n

@@ -47,6 +47,9 @@ func TestRatioOfSumsRefuses(t *testing.T) {
 			t.Errorf("%s: %+v", what, i)
 		}
 	}
+	if i := RatioOfSums([]float64{1e300}, []float64{1e-300}, 0.95); !math.IsNaN(i.Value) {
+		t.Errorf("an infinite ratio: %+v", i)
+	}
 	if i := RatioOfSums([]float64{2, nan, 2, 7}, []float64{1, 1, 1, inf}, 0.95); i.Value != 2 || i.N != 2 || i.Bounded() {
 		t.Errorf("two pairs are left, too few for an interval: %+v", i)
 	}

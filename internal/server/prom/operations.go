@@ -38,7 +38,8 @@ const (
 )
 
 // machineOf returns the label instance of the machine of an endpoint's workload. It is the stated one, else that of the
-// agent on the endpoint's host, else that of the only agent. here is the label of the agent of this process, or empty.
+// agent on the endpoint's host, else that of the only agent. An error asks for it, because a wrong machine would give wrong
+// costs. here is the label of the agent of this process, or empty.
 func machineOf(e Endpoint, targets []string, here string) (string, error) {
 	var all []string
 	if here != "" {
@@ -46,6 +47,9 @@ func machineOf(e Endpoint, targets []string, here string) (string, error) {
 	}
 	for _, t := range targets {
 		all = append(all, strings.TrimPrefix(t, "https://"))
+	}
+	if len(all) == 0 {
+		return "", fmt.Errorf("scrape: %s=%s: no agent watches the workload %s: add it to targets", e.Job, shownURL(e.URL), e.Workload.Name)
 	}
 	if stated := e.Workload.Machine; stated != "" {
 		if slices.Contains(all, stated) {
@@ -61,11 +65,12 @@ func machineOf(e Endpoint, targets []string, here string) (string, error) {
 	}
 	ip := net.ParseIP(e.URL.Hostname())
 	local := e.URL.Hostname() == "localhost" || e.URL.Hostname() == here || ip != nil && ip.IsLoopback()
+	if local && here != "" {
+		same = append(same, here)
+	}
 	switch {
 	case len(same) == 1:
 		return same[0], nil
-	case local && here != "":
-		return here, nil
 	case len(all) == 1:
 		return all[0], nil
 	}
@@ -162,7 +167,7 @@ type takings struct {
 	of         *operationsOf
 	counters   map[string][]taken // by the name of the metric
 	histograms []taken
-	more       [2]bool                                      // above the limits
+	tooMany    map[string]bool                              // metrics above the limits
 	typeOf     func(metric string) (model.MetricType, bool) // of a family
 }
 
@@ -172,14 +177,14 @@ func (k *takings) take(ref storage.SeriesRef, ls labels.Labels, t int64, v float
 	one := taken{ref: ref, from: ls, t: t, v: v, h: h, fh: fh}
 	if k.of.counts(name) && h == nil && fh == nil && matches(k.of.counter, ls) {
 		if n := len(k.counters[name]); n >= mostCounters {
-			k.more[0] = true
+			k.tooMany[name] = true
 		} else {
 			k.counters[name] = append(k.counters[name], one)
 		}
 	}
 	if base, classic := strings.CutSuffix(name, "_bucket"); k.of.histogramName != "" && base == k.of.histogramName && classic == (h == nil && fh == nil) && matches(k.of.histogram, ls) {
 		if len(k.histograms) >= mostHistogram {
-			k.more[1] = true
+			k.tooMany[base] = true
 		} else {
 			k.histograms = append(k.histograms, one)
 		}
@@ -222,9 +227,9 @@ type copyTo struct {
 	store func(labels.Labels, taken) error
 }
 
-// copy stores the copies at the end of a scrape. Where the samples cannot be used, it ends the series that were copied
+// copyAll stores the copies at the end of a scrape. Where the samples cannot be used, it ends the series that were copied
 // before, so that no rate is one of a part.
-func (k *takings) copy(to copyTo, down bool) {
+func (k *takings) copyAll(to copyTo, down bool) {
 	o := k.of
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -278,11 +283,11 @@ func (k *takings) judge(name string, all []taken) string {
 		fresh++
 	}
 	switch kind, known := k.typeOf(name); {
-	case k.more[0]:
+	case k.tooMany[name]:
 		return operation.TooMany
 	case fresh == 0:
 		return operation.Missing
-	case known && (kind == model.MetricTypeGauge || kind == model.MetricTypeInfo || kind == model.MetricTypeStateset):
+	case known && kind != model.MetricTypeCounter && kind != model.MetricTypeUnknown:
 		return operation.NoCounter
 	}
 	return operation.Counted
@@ -290,7 +295,7 @@ func (k *takings) judge(name string, all []taken) string {
 
 func (k *takings) judgeHistogram() string {
 	switch {
-	case k.more[1]:
+	case k.tooMany[k.of.histogramName]:
 		return operation.TooMany
 	case !slices.ContainsFunc(k.histograms, func(one taken) bool { return !stale.IsStaleNaN(one.v) }):
 		return operation.Missing

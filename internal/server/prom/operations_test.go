@@ -74,6 +74,7 @@ requests_total{code="500",workload="victim",machine="other:1"} 2
 requests_total{code="404"} 1000
 teescope:operations_total{workload="redis",instance="node1:9750"} 9e9
 teescope_syscalls_total{workload="victim"} 9e9
+teescope_operations_source_info{workload="victim"} 1
 # TYPE took_seconds histogram
 took_seconds_bucket{le="0.1"} 30
 took_seconds_bucket{le="+Inf"} 42
@@ -167,6 +168,9 @@ func TestOperationsThatAreNot(t *testing.T) {
 		{"x_total +Inf\n", "x_total", operation.Invalid, "x_total"},
 		{"x_total -1\n", "x_total", operation.Invalid, "x_total"},
 		{"# TYPE x gauge\nx 1\n", "x", operation.NoCounter, "x"},
+		{"# TYPE x summary\nx{quantile=\"0.5\"} 1\nx_sum 1\nx_count 1\n", "x", operation.NoCounter, "x"},
+		{"# TYPE x summary\nx{quantile=\"0.5\"} 1\nx_sum 1\nx_count 1\n", "x_count", operation.Counted, "x_count"},
+		{many(mostCounters+1) + "x 1\n", "x", operation.Counted, "x"},
 		{"y_total 1\n", "x_total", operation.Missing, "x_total"},
 		{"x_total{a=\"1\"} 1\n", `x_total{a="2"}`, operation.Missing, `x_total{a="2"}`},
 		{"y_total 1\n", "", operation.NoKnown, ""},
@@ -242,6 +246,8 @@ func TestMachineOf(t *testing.T) {
 		{"exporter:1", "node2:9750", "", []string{"node1:9750", "https://node2:9750"}, "node2:9750"},
 		{"exporter:1", "", "", []string{"node1:9750", "node2:9750"}, "error: add machine=, one of node1:9750, node2:9750"},
 		{"node1:1", "", "", []string{"node1:9750", "node1:9751"}, "error: add machine="},
+		{"127.0.0.1:1", "", "box", []string{"127.0.0.1:9750"}, "error: add machine=, one of box, 127.0.0.1:9750"},
+		{"127.0.0.1:1", "", "", nil, "error: no agent watches the workload w: add it to targets"},
 		{"node1:1", "node3:9750", "", []string{"node1:9750"}, "error: machine=node3:9750 is no agent: use one of node1:9750"},
 		{"127.0.0.1:1", "", "", []string{"node1:9750", "node2:9750"}, "error: which agent watches the workload w"},
 	} {

@@ -10,9 +10,9 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Names of series that only this server makes: recorded rules, alerts, and what the scraper knows about a scrape. A
-// target that could send them would forge results, or its own state.
-const reservedNames = `teescope:.*|ALERTS|ALERTS_FOR_STATE|up|scrape_duration_seconds|scrape_samples_scraped|` +
+// Names of series that only this server makes: recorded rules, copies of operations and where they come from, alerts, and
+// what the scraper knows about a scrape. A target that could send them would forge results, or its own state.
+const reservedNames = `teescope:.*|teescope_operations_source_info|ALERTS|ALERTS_FOR_STATE|up|scrape_duration_seconds|scrape_samples_scraped|` +
 	`scrape_samples_post_metric_relabeling|scrape_series_added`
 
 // reservedForAgents are the names of the metrics of teescope. An application must not send them.

@@ -88,7 +88,7 @@ func (b *seriesLimiter) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	}
 	a.metadata, _ = scrape.MetricMetadataStoreFromContext(ctx)
 	if of := b.operations[target.GetValue(endpointLabel)]; of != nil {
-		a.takings = &takings{of: of, counters: map[string][]taken{}, typeOf: a.typeOf}
+		a.takings = &takings{of: of, counters: map[string][]taken{}, tooMany: map[string]bool{}, typeOf: a.typeOf}
 	}
 	return a
 }
@@ -180,7 +180,7 @@ func (a *limitedAppender) allow(ls labels.Labels) error {
 // Commit implements storage.AppenderV2. It first copies the operations of the target's workload.
 func (a *limitedAppender) Commit() error {
 	if a.takings != nil {
-		a.takings.copy(copyTo{allow: a.allow, store: func(ls labels.Labels, one taken) error {
+		a.takings.copyAll(copyTo{allow: a.allow, store: func(ls labels.Labels, one taken) error {
 			_, err := a.AppenderV2.Append(0, ls, 0, one.t, one.v, one.h, one.fh, storage.AppendV2Options{RejectOutOfOrder: true})
 			if tooLate(err) {
 				return nil
