@@ -99,8 +99,10 @@ type unitCost struct {
 // TestCostOfAnOperation: Redis and an exporter count commands, and the agent counts what they cost. perf counts the system
 // calls, /proc the CPU time, and INFO the commands, in about the same 20 s.
 //
-// False alarms: below 1e-6. What is compared is the ratio of two counts of a steady load, whose windows differ by at most
-// 2 s of 20 s. In 8 rounds on a busy machine the ratios differed by at most 2 %. The bound is 10 %, in one of 4 rounds.
+// False alarms: below 1e-6. The costs are ratios of two counts of a steady load. In 6 rounds on a busy machine (load 15 to 38 on 2
+// processors) those of system calls differed by at most 0.7 %, and in 15 rounds those of CPU time by at most 2.9 %, with a standard
+// deviation of 1.2 %. More than 10 % is eight of them, in each of four rounds. The throughput is of windows that differ by some
+// seconds, and wanders with the machine, by at most 14 % in 15 rounds. It must be within a factor of two.
 func TestCostOfAnOperation(t *testing.T) {
 	const name, seconds = "e2eops", 20
 	port := redis(t, copyTo(t, "/usr/bin/redis-server", name))
@@ -118,13 +120,14 @@ func TestCostOfAnOperation(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		cpu := cpuOf(t, pid)
+		cpu, began := cpuOf(t, pid), time.Now()
 		calls := counted(t, perf)
 		after, err := redisNumber(port, "stats", "total_commands_processed")
 		if err != nil {
 			return err
 		}
 		cpu, commands = cpuOf(t, pid)-cpu, after-commands
+		took := time.Since(began).Seconds()
 		asked := regexp.MustCompile(`total_commands_processed:(\d+)`).FindAllStringSubmatch(perf.log.String(), -1)
 		if len(asked) != 2 {
 			return fmt.Errorf("perf: %s", perf.log.String())
@@ -148,10 +151,14 @@ func TestCostOfAnOperation(t *testing.T) {
 			costs[c.Name] = c
 		}
 		var wrong error
-		for what, want := range map[string]float64{"system calls": calls / (last - first), "CPU time": cpu / commands, "commands per second": commands / seconds} {
+		for what, want := range map[string]float64{"system calls": calls / (last - first), "CPU time": cpu / commands, "commands per second": commands / took} {
 			c := costs[what]
 			t.Logf("%s: %v (%v to %v), n=%d; counted by others: %v (%+.2f %%)", what, c.Value, c.Low, c.High, c.N, want, 100*(c.Value/want-1))
-			if !(math.Abs(c.Value/want-1) <= 0.1) || c.N < seconds*3/4 {
+			most := math.Log(1.1)
+			if what == "commands per second" {
+				most = math.Log(2)
+			}
+			if !(math.Abs(math.Log(c.Value/want)) <= most) || c.N < seconds*3/4 {
 				wrong = fmt.Errorf("%s: %+v, counted by others: %v", what, c, want)
 			}
 		}

@@ -82,7 +82,7 @@ func TestWhatAQueryIsOf(t *testing.T) {
 	}
 }
 
-// FuzzNarrow: a narrowed query can be parsed, and narrowing it by nothing changes nothing.
+// FuzzNarrow: a narrowed query can be parsed, one of each scrape too, and a selector has a name.
 func FuzzNarrow(f *testing.F) {
 	f.Add(`sum by (workload, instance) (a * on (instance, id) group_left (workload) b)`, "w")
 	f.Add(`rate(a{x!~"1|2}"}[5m] offset 1h) > bool 0 or vector(1)`, "\xff\"\\")
@@ -93,6 +93,14 @@ func FuzzNarrow(f *testing.F) {
 		}
 		if _, err := parse(got); err != nil {
 			t.Errorf("%s is narrowed to %s: %v", expr, got, err)
+		}
+		if each, ok := EachScrape(expr, "5m", "12500ms"); ok {
+			if _, err := parse(each); err != nil {
+				t.Errorf("%s of each scrape is %s: %v", expr, each, err)
+			}
+		}
+		if name, _, err := Selector(value); err == nil && name == "" {
+			t.Errorf("%q selects no metric", value)
 		}
 	})
 }
