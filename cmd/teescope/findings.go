@@ -22,12 +22,12 @@ import (
 func findingsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "findings",
-		Short: "Mute findings, and list what is muted",
-		Long: "Changes which findings of a running teescope up or server raise alerts. \"teescope analyze\" and the page show the\n" +
-			"findings themselves.",
+		Short: "Mute findings, list what is muted, and show past findings",
+		Long: "Changes which findings of a running teescope up or server raise alerts, and shows past ones. \"teescope analyze\" and\n" +
+			"the page show the present ones.",
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(muteCommand(), mutesCommand(), unmuteCommand())
+	cmd.AddCommand(pastFindingsCommand(), muteCommand(), mutesCommand(), unmuteCommand())
 	return cmd
 }
 

@@ -204,7 +204,7 @@ func (p *program) analyse(db *prom.Server) error {
 	a := findings.New(findings.Options{
 		Source: db.Source().While(p.status.Stores), Name: p.host, Rules: rules.All(), Limiter: rules.Limits(), Overrides: overrides, Interval: c.Analysis.Interval, Window: c.Analysis.Window,
 		Scrape: c.Interval, Keep: db, File: filepath.Join(c.DataDir, "findings.json"),
-		SilenceFile: filepath.Join(c.DataDir, "silences.json"), Tell: sendFindings(p.hub),
+		SilenceFile: filepath.Join(c.DataDir, "silences.json"), HistoryFile: filepath.Join(c.DataDir, "findings-history.jsonl"), Tell: sendFindings(p.hub),
 		Log: p.Log.With("part", "analysis"),
 	})
 	p.collectors, p.web.Findings = append(p.collectors, a), a

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -25,8 +26,8 @@ type Silences struct {
 	Access remote.Access
 }
 
-// maxSilences is the maximum size of an answer, in bytes.
-const maxSilences = 32 << 20
+// maxFindings is the maximum size of an answer about findings, in bytes.
+const maxFindings = 32 << 20
 
 // listed is a silence as the server lists it.
 type listed struct {
@@ -120,36 +121,46 @@ func (s Silences) List(ctx context.Context, out io.Writer, all, asJSON bool) err
 
 // ask sends a request about the silences, or about one.
 func (s Silences) ask(ctx context.Context, method, id string, body []byte) ([]byte, error) {
-	server, err := remote.New("--server", s.Server, s.Access, perQuery)
-	if err != nil {
-		return nil, err
+	path := "/silences"
+	if id != "" {
+		path += "/" + id
 	}
-	r, err := http.NewRequestWithContext(ctx, method, server.URL("api/findings/silences/"+id), bytes.NewReader(body))
+	answer, _, err := askFindings(ctx, s.Server, s.Access, method, path, nil, body)
+	return answer, err
+}
+
+// askFindings sends a request to a path below /api/findings. It also returns the name of the server for messages.
+func askFindings(ctx context.Context, address string, access remote.Access, method, path string, q url.Values, body []byte) ([]byte, string, error) {
+	server, err := remote.New("--server", address, access, perQuery)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	r.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
+	r, err := http.NewRequestWithContext(ctx, method, server.URL("api/findings"+path), bytes.NewReader(body))
+	if err != nil {
+		return nil, "", err
+	}
+	r.URL.RawQuery = q.Encode()
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := server.Client().Do(r)
 	if err != nil {
-		return nil, server.Explain(err)
+		return nil, "", server.Explain(err)
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxSilences))
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxFindings))
 	if err != nil {
-		return nil, server.Explain(err)
+		return nil, "", server.Explain(err)
 	}
 	if resp.StatusCode/100 == 2 {
-		return answer, nil
+		return answer, server.Target(), nil
 	}
 	var refused struct{ Error string }
 	switch err := json.Unmarshal(answer, &refused); {
 	case err == nil && refused.Error != "":
-		return nil, fmt.Errorf("%s: %s", server.Target(), text.Terminal(refused.Error))
+		return nil, "", fmt.Errorf("%s: %s", server.Target(), text.Terminal(refused.Error))
 	case resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusMethodNotAllowed:
-		return nil, fmt.Errorf("%s keeps no findings: name a \"teescope up\" or \"teescope server\" with analysis.enabled", server.Target())
+		return nil, "", fmt.Errorf("%s keeps no findings: name a \"teescope up\" or \"teescope server\" with analysis.enabled", server.Target())
 	}
-	return nil, server.ExplainStatus(resp.StatusCode, answer)
+	return nil, "", server.ExplainStatus(resp.StatusCode, answer)
 }

@@ -59,6 +59,8 @@ type Options struct {
 	File string // holds the state across restarts; its directory must exist at Init. Empty: no state is kept
 	// SilenceFile holds the silences in the same way.
 	SilenceFile string
+	// HistoryFile holds the history of findings in the same way.
+	HistoryFile string
 	// Tell receives all current findings that are confirmed and not silenced, after each analysis and each change of the
 	// silences. It may be nil.
 	Tell func(live []analysis.Finding)
@@ -72,6 +74,7 @@ type Analyst struct {
 	asking   chan struct{} // a semaphore of one: requests for another time than that of the newest report
 	ledger   *ledger.Ledger
 	silences *silence.Store
+	past     *archive
 	damaged  []string // why the silences of the file are not used
 	routes   *http.ServeMux
 	unusual  unusual // used only by Run
@@ -106,14 +109,18 @@ func New(o Options) *Analyst {
 // Name implements service.Service and collector.Collector.
 func (a *Analyst) Name() string { return "findings" }
 
-// Init reads the saved findings and silences. Silences that cannot be read do not stop the program.
+// Init reads the saved findings, silences and history. Silences and a history that cannot be read do not stop the program.
 func (a *Analyst) Init(context.Context) (err error) {
 	if a.silences, err = silence.Open(a.opts.SilenceFile); err != nil {
 		a.opts.Log.Error("reading the silences failed", "err", err)
 		a.damaged = []string{err.Error()}
 	}
-	a.ledger, err = ledger.Open(a.opts.File, a.opts.Log, a.log)
-	return err
+	if a.ledger, err = ledger.Open(a.opts.File, a.opts.Log, a.log); err != nil {
+		return err
+	}
+	now := time.Now()
+	a.past = openArchive(a.opts, now, a.silences.Mark(a.ledger.Open(), now), a.ledger.Closed())
+	return nil
 }
 
 // Run runs analyses until ctx ends. A failure is logged and the analysis retried. It never ends the program.
@@ -266,6 +273,7 @@ func (a *Analyst) once(ctx context.Context) (err error) {
 		return err
 	}
 	unwritten := a.ledger.Update(ledger.Observation{At: result.At, Window: a.opts.Window, Findings: result.Findings, AtOnce: result.AtOnce, Knows: result.Knows})
+	unwritten = errors.Join(unwritten, a.past.Sync(result.At, a.silences.Mark(a.ledger.Open(), result.At), a.ledger.Closed()))
 	result.Findings = current(a.ledger.Open())
 	report := render.New(a.opts.Name, result, 0, nil)
 	a.mu.Lock()

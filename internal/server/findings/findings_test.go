@@ -146,7 +146,7 @@ func analyst(t *testing.T, s *source, tell func([]analysis.Finding)) (*Analyst, 
 	var log logged
 	a := New(Options{
 		Source: s, Name: "a test", Rules: []engine.Rule{rule()}, Interval: time.Minute, Window: time.Minute,
-		Scrape: 5 * time.Second, Keep: s, File: filepath.Join(t.TempDir(), "findings.json"), SilenceFile: filepath.Join(t.TempDir(), "silences.json"),
+		Scrape: 5 * time.Second, Keep: s, File: filepath.Join(t.TempDir(), "findings.json"), SilenceFile: filepath.Join(t.TempDir(), "silences.json"), HistoryFile: filepath.Join(t.TempDir(), "findings-history.jsonl"),
 		Tell: tell, Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	if err := a.Init(t.Context()); err != nil {

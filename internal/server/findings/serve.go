@@ -31,6 +31,7 @@ func (a *Analyst) newRoutes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/findings", a.serveReport)
 	mux.HandleFunc("GET /api/operations", a.serveOperations)
+	mux.HandleFunc("GET /api/findings/history", func(w http.ResponseWriter, r *http.Request) { a.past.serve(w, r) })
 	mux.HandleFunc("GET /api/findings/silences", a.serveSilences)
 	mux.HandleFunc("POST /api/findings/silences", a.addSilence)
 	mux.HandleFunc("DELETE /api/findings/silences/{id}", a.endSilence)
@@ -74,7 +75,7 @@ func (a *Analyst) reportAt(w http.ResponseWriter, r *http.Request) (report rende
 	}
 	at := now
 	if text != "" {
-		if at, err = parseTime(text); err != nil {
+		if at, err = parseTime("at", text); err != nil {
 			refuse(w, http.StatusBadRequest, "bad_data", err)
 			return report, now, false
 		}
@@ -125,9 +126,9 @@ func (a *Analyst) date(found []analysis.Finding) {
 	}
 }
 
-// parseTime parses a time, now at the latest. It refuses times outside the range of databases, for which arithmetic
+// parseTime parses the time of a parameter, now at the latest. It refuses times outside the range of databases, for which arithmetic
 // could overflow.
-func parseTime(text string) (time.Time, error) {
+func parseTime(name, text string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if seconds, e := strconv.ParseFloat(text, 64); e == nil && !math.IsNaN(seconds) && math.Abs(seconds) < 1e11 {
 		at, err = time.UnixMilli(int64(seconds*1000)), nil
@@ -135,9 +136,9 @@ func parseTime(text string) (time.Time, error) {
 	now := time.Now()
 	switch {
 	case err != nil:
-		return time.Time{}, fmt.Errorf("at=%.40q is not a time: use for example 2026-01-02T15:04:05Z, or seconds since 1970", text)
+		return time.Time{}, fmt.Errorf("%s=%.40q is not a time: use for example 2026-01-02T15:04:05Z, or seconds since 1970", name, text)
 	case at.Before(time.Unix(0, 0)), at.After(now.Add(maxAhead)):
-		return time.Time{}, fmt.Errorf("at=%s is before 1970 or in the future", at.UTC().Format(time.RFC3339))
+		return time.Time{}, fmt.Errorf("%s=%s is before 1970 or in the future", name, at.UTC().Format(time.RFC3339))
 	case at.After(now):
 		return now, nil
 	}

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/teescope/teescope/internal/analysis/anomaly"
 	"github.com/teescope/teescope/internal/analysis/silence"
 	"github.com/teescope/teescope/internal/lib/text"
 )
@@ -83,10 +82,7 @@ func readSilence(body io.Reader) (silence.Silence, error) {
 
 // knows returns an error for a rule that does not exist. Its silence would cover nothing.
 func (a *Analyst) knows(one silence.Silence) error {
-	names := []string{anomaly.BaselineRule, anomaly.ChangeRule}
-	for _, rule := range a.opts.Rules {
-		names = append(names, rule.Name)
-	}
+	names := ruleNames(a.opts.Rules)
 	for _, m := range one.Matchers {
 		if m.Name != silence.Rule {
 			continue

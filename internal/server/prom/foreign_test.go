@@ -40,6 +40,7 @@ func TestForeignDirectories(t *testing.T) {
 		{[]string{"tsdb/", "notes"}, ""},
 		{[]string{"tsdb.bad/"}, ""},
 		{[]string{"findings.json.bad"}, ""},
+		{[]string{"findings-history.jsonl"}, ""},
 		{[]string{"alerts.json.journal", "notes"}, ""},
 		{[]string{"conf.d/tsdb/", "secret"}, "conf.d"},
 		{[]string{"lost+found/", "secret"}, "secret"},
