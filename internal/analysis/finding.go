@@ -52,6 +52,10 @@ type Finding struct {
 	// Overlaps has the rules of the workload's other findings that claim the same events or the same time. If such a rule is
 	// in Adds as well, its part is left out here. Otherwise the estimates may be about the same time.
 	Overlaps []string `json:"overlaps,omitempty"`
+	// Preceded has events shortly before the finding began, the last one first. They need not be its cause.
+	Preceded []Preceding `json:"preceded,omitempty"`
+	// Earlier has the first figure of the evidence a day and a week before the finding began.
+	Earlier []Earlier `json:"earlier,omitempty"`
 	// Unconfirmed is true while only one look has found an open finding. It raises no alert.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
 	// AbsentSince is the time since when an open finding is no longer found. It closes if that lasts.

@@ -12,7 +12,6 @@ const (
 	Restart    EventKind = "restart"    // the main process or container was replaced by one of the same program file or image
 	Deployment EventKind = "deployment" // it was replaced by another program file or image
 	Neighbour  EventKind = "neighbour"  // a new workload began on the same machine
-	Setting    EventKind = "setting"    // the TEE or the runtime of the workload changed
 )
 
 // Preceding is an event shortly before a finding began or ended. It need not be the cause.
@@ -22,8 +21,8 @@ type Preceding struct {
 	Seconds  float64   `json:"seconds"` // from the event to the beginning or end of the finding
 	What     string    `json:"what"`    // a sentence without its full stop, such as "redis-server was restarted"
 	Workload string    `json:"workload,omitempty"`
-	// Chance is the part of the time before, up to a day, that was within so many seconds after an event of this or
-	// another kind: how often one precedes a finding that has nothing to do with it.
+	// Chance is the part of the time before, up to a day, that was within so many seconds and a minute after an event of this
+	// or another kind: at most so often one precedes a finding that has nothing to do with it.
 	Chance float64 `json:"chance"`
 }
 
@@ -35,3 +34,12 @@ type Earlier struct {
 	Unit  string  `json:"unit"`
 	Query string  `json:"query"`
 }
+
+// Resource is what the workloads of a machine compete for.
+type Resource string
+
+// The resources for which a finding names new neighbours.
+const (
+	SharedCPU Resource = "cpu"
+	SharedEPC Resource = "epc"
+)

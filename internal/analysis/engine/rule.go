@@ -24,6 +24,9 @@ type Rule struct {
 	Judge   func(Workload) *Verdict
 	NotWhen []string
 	Sources []string
+	// Shares is what a workload with this finding competes for with others on the machine, if that can be the reason. New
+	// workloads that use it are then named as events before the finding.
+	Shares analysis.Resource
 	// Thresholds may be replaced for some workloads: see [Override].
 	Thresholds []Threshold
 }

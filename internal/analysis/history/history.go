@@ -331,6 +331,17 @@ func (s *Store) Select(is func(Entry) bool) (all []Entry) {
 	return all
 }
 
+// Opened returns the open entry of a finding.
+func (s *Store) Opened(id string) (e Entry, is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i, is := s.open[id]
+	if is {
+		e = s.entries[i]
+	}
+	return e, is
+}
+
 // Change adds to the entries of these numbers what was searched for. Numbers without an entry are skipped.
 func (s *Store) Change(entries map[uint64]func(*Entry)) error {
 	s.mu.Lock()

@@ -182,6 +182,9 @@ func entryLines(e history.Entry) []string {
 		}
 		lines = append(lines, head+clean(f.Name)+" "+figure(analysis.Evidence{Value: f.Value, Unit: f.Unit, Low: f.Low, High: f.High, N: f.N}))
 	}
+	for _, line := range preceding(e.Preceded, e.Earlier) {
+		lines = append(lines, "before it began: "+line)
+	}
 	if worth := Worth(past(e)); worth != "" {
 		lines = append(lines, "predicted without it: "+worth)
 	}

@@ -24,6 +24,8 @@ func pastAnswer() Past {
 		Evidence: []history.Figure{{Name: "calls", Value: 2.3e6, Unit: "1/s", Low: &low, High: &high, N: 60, Query: "q"}, {Name: "share", Value: 0.4, Unit: "ratio"}},
 	}
 	ended, unknown := e, e
+	e.Preceded = []analysis.Preceding{{Kind: analysis.Restart, At: at.Add(-3 * time.Minute), Seconds: 180, What: "redis-server was restarted", Workload: "redis-server", Chance: 0.0028}}
+	e.Earlier = []analysis.Earlier{{Ago: 86_400, Name: "calls", Value: 300, Unit: "1/s", Query: "q"}}
 	ended.Number, ended.Began, ended.Ended, ended.Silence = 2, at.Add(-48*time.Hour), at.Add(-47*time.Hour), analysis.Mute
 	unknown.Number, unknown.Began, unknown.Ended, unknown.EndUnknown = 1, at.Add(-96*time.Hour), at.Add(-96*time.Hour), true
 	return Past{Source: "http://127.0.0.1:9750", Answer: history.Answer{
@@ -72,6 +74,7 @@ func TestPastOfAHostileServer(t *testing.T) {
 	e.Rule, e.Title, e.Workload, e.Instance, e.Silence = bad, bad, bad, bad, analysis.SilenceKind(bad)
 	e.Severity, e.Confidence = analysis.Severity(bad), analysis.Confidence(bad)
 	e.Evidence[0].Name, e.Evidence[0].Unit = bad, bad
+	e.Preceded[0].What, e.Preceded[0].Seconds, e.Earlier[0].Name, e.Earlier[0].Unit = bad, 1e300, bad, bad
 	e.Began, e.Ended = time.Time{}, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, format := range PastFormats() {
 		var out bytes.Buffer

@@ -313,6 +313,8 @@ func TestTheSchemaHasEveryMember(t *testing.T) {
 		{analysis.Saving{}, s.Defs["saving"]},
 		{analysis.Silenced{}, s.Defs["silence"]},
 		{analysis.Replaced{}, s.Defs["threshold"]},
+		{analysis.Preceding{}, s.Defs["preceding"]},
+		{analysis.Earlier{}, s.Defs["earlier"]},
 		{query.Problem{}, s.Defs["problem"]},
 		{engine.Skip{}, s.Defs["skip"]},
 		{Box{}, s.Defs["box"]},

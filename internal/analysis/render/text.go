@@ -111,6 +111,7 @@ func (t terminal) finding(i int, f analysis.Finding) {
 		t.prose("   - ", e.Name+": "+figure(e))
 		t.line("       ", t.paint(dim, clean(e.Query)))
 	}
+	t.list(before, preceding(f.Preceded, f.Earlier))
 	t.list(say("advice"), f.Advice)
 	t.list(say("assumes"), analysis.Assumptions(f.Saving, f.Gain))
 	t.list(otherFindings, together(f))

@@ -231,6 +231,22 @@ func thresholds(f analysis.Finding) []string {
 	return lines
 }
 
+// preceding describes events shortly before a finding began, and its first figure on earlier days.
+func preceding(events []analysis.Preceding, earlier []analysis.Earlier) []string {
+	var lines []string
+	for _, e := range events {
+		lines = append(lines, fmt.Sprintf("%s before it was first seen, %s (at %s UTC; by chance in at most %s of findings)",
+			span(e.Seconds), clean(e.What), e.At.UTC().Format("15:04:05"), percent(e.Chance)))
+	}
+	for _, e := range earlier {
+		lines = append(lines, fmt.Sprintf("%s earlier: %s %s", span(e.Ago), clean(e.Name), Value(e.Value, e.Unit)))
+	}
+	return lines
+}
+
+// before is the title of what [preceding] returns.
+const before = "Before it began"
+
 // otherFindings is the title of what [together] returns.
 const otherFindings = "Beside the other findings of this workload"
 

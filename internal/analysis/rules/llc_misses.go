@@ -49,6 +49,7 @@ var (
 func llcMisses() engine.Rule {
 	return engine.Rule{
 		Name: LLCMisses, Title: "more last-level cache misses than before",
+		Shares:     analysis.SharedCPU,
 		Thresholds: []engine.Threshold{missesRatio, missesCost},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, missesSignal, baselineSignal, referencesSignal, migrationsSignal,
