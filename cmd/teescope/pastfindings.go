@@ -31,7 +31,8 @@ func pastFindingsCommand() *cobra.Command {
 		Short: "Show past findings: when each began and ended, how often and for how long",
 		Long: "Lists the findings of a running teescope up or server that were open at any time of a range. A table has each rule at\n" +
 			"each workload: how often it was found, for how long in total, and when last. Then each finding follows, the newest\n" +
-			"first, with its figures at its beginning and what was predicted without its cause.\n\n" +
+			"first, with its figures at its beginning and what was predicted without its cause. If it ended shortly after a restart\n" +
+			"or a deployment, the measured change follows.\n\n" +
 			"The server keeps the last 10,000 findings, also when it is restarted and after the series are deleted.",
 		Example: "  teescope findings history\n" +
 			"  teescope findings history --since 90d --rule epc-thrashing\n" +
@@ -48,6 +49,7 @@ func pastFindingsCommand() *cobra.Command {
 	f.StringVar(&o.Rule, "rule", "", "only findings of the rule with this `name`")
 	f.StringVar(&o.Workload, "workload", "", "only findings about the workload with this `name`")
 	f.StringVar(&o.Instance, "instance", "", "only findings on the machine with this `name`, as in the label instance")
+	f.BoolVar(&o.Changed, "changed", false, "only findings that ended within ten minutes after a restart or a deployment")
 	f.IntVar(&o.Limit, "limit", history.UsualLimit, fmt.Sprintf("list at most this `number` of findings, and of rows in the table; at most %d", history.MaxLimit))
 	f.StringVar(&o.format, "format", "text", "output `format`: "+strings.Join(render.PastFormats(), ", "))
 	serverFlags(cmd, &o.Server, &o.Access)

@@ -32,6 +32,9 @@ func (h History) Ask(ctx context.Context) (render.Past, error) {
 			q.Set(name, value)
 		}
 	}
+	if h.Changed {
+		q.Set("changed", "true")
+	}
 	data, target, err := askFindings(ctx, h.Server, h.Access, http.MethodGet, "/history", q, nil)
 	if err != nil {
 		return render.Past{}, err

@@ -24,7 +24,8 @@ type Question struct {
 	Rule     string // empty: all
 	Workload string
 	Instance string
-	Limit    int // of findings, and of summaries; 0 is [UsualLimit]
+	Changed  bool // only those that ended after an event
+	Limit    int  // of findings, and of summaries; 0 is [UsualLimit]
 }
 
 // Answer is the history of a time range.
@@ -65,7 +66,7 @@ const Schema = 1
 // selects reports whether a finding was open in the range and matches.
 func (q Question) selects(e Entry) bool {
 	return (q.Rule == "" || q.Rule == e.Rule) && (q.Workload == "" || q.Workload == e.Workload) &&
-		(q.Instance == "" || q.Instance == e.Instance) && !e.Began.After(q.To) && (e.Open() || !e.Ended.Before(q.From))
+		(q.Instance == "" || q.Instance == e.Instance) && (!q.Changed || e.Outcome != nil && len(e.Outcome.After) > 0) && !e.Began.After(q.To) && (e.Open() || !e.Ended.Before(q.From))
 }
 
 // Ask answers a question at a time. Open findings last until then.

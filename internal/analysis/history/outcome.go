@@ -20,7 +20,7 @@ type Outcome struct {
 	Cores *Change `json:"cores,omitempty"`
 }
 
-// Change is the difference between two stretches of time, each cut into parts of one minute.
+// Change is the difference between two stretches of time, each cut into parts of one minute or more.
 type Change struct {
 	Name   string  `json:"name"`
 	Unit   string  `json:"unit"`
@@ -29,7 +29,8 @@ type Change struct {
 	// NBefore and NAfter are the numbers of parts.
 	NBefore int `json:"n_before"`
 	NAfter  int `json:"n_after"`
-	// Low and High are the ends of the 95 % interval of the difference. They are absent with too few parts.
+	// Low and High are the ends of the 95 % interval of the difference. They are absent with too few parts, and with parts
+	// that depend too much on each other.
 	Low   *float64 `json:"low,omitempty"`
 	High  *float64 `json:"high,omitempty"`
 	Query string   `json:"query,omitempty"`

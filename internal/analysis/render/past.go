@@ -188,6 +188,31 @@ func entryLines(e history.Entry) []string {
 	if worth := Worth(past(e)); worth != "" {
 		lines = append(lines, "predicted without it: "+worth)
 	}
+	return append(lines, outcome(e.Outcome)...)
+}
+
+// outcome describes what was measured after an event that preceded the end of a finding.
+func outcome(o *history.Outcome) (lines []string) {
+	if o == nil {
+		return nil
+	}
+	for _, e := range o.After {
+		lines = append(lines, fmt.Sprintf("ended %s after %s (at %s UTC; by chance in at most %s of findings)",
+			span(e.Seconds), clean(e.What), e.At.UTC().Format("15:04:05"), percent(e.Chance)))
+	}
+	if o.Gone {
+		return append(lines, "the workload has no samples since, so nothing can be compared")
+	}
+	for _, c := range []*history.Change{o.Evidence, o.Cores} {
+		if c == nil {
+			continue
+		}
+		line := fmt.Sprintf("measured since: %s %s, before %s; change %s", clean(c.Name), Value(c.After, c.Unit), Value(c.Before, c.Unit), Value(c.After-c.Before, c.Unit))
+		if c.Low != nil && c.High != nil {
+			line += say("interval", "low", Value(*c.Low, c.Unit), "high", Value(*c.High, c.Unit))
+		}
+		lines = append(lines, line+fmt.Sprintf(", n=%d and %d", c.NBefore, c.NAfter))
+	}
 	return lines
 }
 

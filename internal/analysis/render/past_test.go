@@ -27,6 +27,12 @@ func pastAnswer() Past {
 	e.Preceded = []analysis.Preceding{{Kind: analysis.Restart, At: at.Add(-3 * time.Minute), Seconds: 180, What: "redis-server was restarted", Workload: "redis-server", Chance: 0.0028}}
 	e.Earlier = []analysis.Earlier{{Ago: 86_400, Name: "calls", Value: 300, Unit: "1/s", Query: "q"}}
 	ended.Number, ended.Began, ended.Ended, ended.Silence = 2, at.Add(-48*time.Hour), at.Add(-47*time.Hour), analysis.Mute
+	less, more := -2.4e6, -2.2e6
+	ended.Outcome = &history.Outcome{
+		After:    []analysis.Preceding{{Kind: analysis.Deployment, At: at.Add(-47*time.Hour - 2*time.Minute), Seconds: 120, What: "redis-server began with another program file", Chance: 0.002}},
+		Evidence: &history.Change{Name: "calls", Unit: "1/s", Before: 2.3e6, After: 300, NBefore: 10, NAfter: 9, Low: &less, High: &more, Query: "q"},
+		Cores:    &history.Change{Name: "CPU time", Unit: "cores", Before: 1.2, After: 0.9, NBefore: 5, NAfter: 5},
+	}
 	unknown.Number, unknown.Began, unknown.Ended, unknown.EndUnknown = 1, at.Add(-96*time.Hour), at.Add(-96*time.Hour), true
 	return Past{Source: "http://127.0.0.1:9750", Answer: history.Answer{
 		Schema: 1, From: at.Add(-30 * 24 * time.Hour), To: at.Add(time.Hour), CompleteSince: at.Add(-20 * 24 * time.Hour), LeftOut: 4,
@@ -75,6 +81,8 @@ func TestPastOfAHostileServer(t *testing.T) {
 	e.Severity, e.Confidence = analysis.Severity(bad), analysis.Confidence(bad)
 	e.Evidence[0].Name, e.Evidence[0].Unit = bad, bad
 	e.Preceded[0].What, e.Preceded[0].Seconds, e.Earlier[0].Name, e.Earlier[0].Unit = bad, 1e300, bad, bad
+	p.Findings[1].Outcome.After[0].What, p.Findings[1].Outcome.Evidence.Name, p.Findings[1].Outcome.Evidence.Unit = bad, bad, bad
+	p.Findings[2].Outcome = &history.Outcome{Gone: true}
 	e.Began, e.Ended = time.Time{}, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, format := range PastFormats() {
 		var out bytes.Buffer

@@ -274,7 +274,9 @@ func (a *Analyst) once(ctx context.Context) (err error) {
 	}
 	unwritten := a.ledger.Update(ledger.Observation{At: result.At, Window: a.opts.Window, Findings: result.Findings, AtOnce: result.AtOnce, Knows: result.Knows})
 	unwritten = errors.Join(unwritten, a.past.Sync(result.At, a.silences.Mark(a.ledger.Open(), result.At), a.ledger.Closed()))
-	a.metered(func() { unwritten = errors.Join(unwritten, a.past.explain(ctx, a.opts.Source, result.At)) })
+	a.metered(func() {
+		unwritten = errors.Join(unwritten, a.past.explain(ctx, a.opts.Source, result.At), a.past.assess(ctx, a.opts.Source, result.At))
+	})
 	result.Findings = current(a.past.explained(a.ledger.Open()))
 	report := render.New(a.opts.Name, result, 0, nil)
 	a.mu.Lock()

@@ -26,6 +26,7 @@ const usualSpan = 30 * 24 * time.Hour
 // archive is the history of an Analyst's findings.
 type archive struct {
 	*history.Store
+	part     time.Duration                // of what is compared before and after an event
 	rules    []string                     // their names
 	shares   map[string]analysis.Resource // by rule
 	warnings []string                     // why earlier findings are missing
@@ -34,7 +35,7 @@ type archive struct {
 // openArchive reads the history and compares it with the findings of the ledger. A history that cannot be read does not stop
 // the program.
 func openArchive(o Options, now time.Time, open []analysis.Finding, closed []ledger.Entry) *archive {
-	p := &archive{rules: ruleNames(o.Rules), shares: shares(o.Rules)}
+	p := &archive{rules: ruleNames(o.Rules), shares: shares(o.Rules), part: max(leastPart, 4*o.Scrape)}
 	var err error
 	if p.Store, err = history.Open(o.HistoryFile, o.Log); err != nil {
 		o.Log.Error("reading the history of findings failed", "err", err)
@@ -47,7 +48,7 @@ func openArchive(o Options, now time.Time, open []analysis.Finding, closed []led
 }
 
 // serve answers with the findings that were open at any time from ?from to ?to, or in the time ?since before ?to. Other
-// parameters are rule, workload, instance and limit.
+// parameters are rule, workload, instance, changed and limit.
 func (p *archive) serve(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	q, err := readQuestion(r.URL.Query(), now)
@@ -65,8 +66,8 @@ func (p *archive) serve(w http.ResponseWriter, r *http.Request) {
 
 func readQuestion(in url.Values, now time.Time) (q history.Question, err error) {
 	for name := range in {
-		if !slices.Contains([]string{"from", "to", "since", "rule", "workload", "instance", "limit"}, name) {
-			return q, fmt.Errorf("there is no parameter %.40q: use from, to, since, rule, workload, instance or limit", name)
+		if !slices.Contains([]string{"from", "to", "since", "rule", "workload", "instance", "limit", "changed"}, name) {
+			return q, fmt.Errorf("there is no parameter %.40q: use from, to, since, rule, workload, instance, changed or limit", name)
 		}
 	}
 	q = history.Question{To: now, Rule: in.Get("rule"), Workload: in.Get("workload"), Instance: in.Get("instance")}
@@ -97,6 +98,11 @@ func readQuestion(in url.Values, now time.Time) (q history.Question, err error) 
 	if s := in.Get("limit"); s != "" {
 		if q.Limit, err = strconv.Atoi(s); err != nil || q.Limit < 1 || q.Limit > history.MaxLimit {
 			return q, fmt.Errorf("limit=%.40q: use a number from 1 to %d", s, history.MaxLimit)
+		}
+	}
+	if s := in.Get("changed"); s != "" {
+		if q.Changed, err = strconv.ParseBool(s); err != nil {
+			return q, fmt.Errorf("changed=%.40q: use true or false", s)
 		}
 	}
 	return q, nil

@@ -84,7 +84,7 @@ func TestQuestionsAboutTheHistory(t *testing.T) {
 	}
 	for query, n := range map[string]int{
 		"": 2, "?rule=chatter": 2, "?workload=busy": 1, "?workload=none": 0, "?instance=a:1": 2, "?instance=b": 0, "?limit=1": 1,
-		"?since=1m": 2, "?to=2020-01-01T00:00:00Z": 0, "?from=0": 2,
+		"?since=1m": 2, "?to=2020-01-01T00:00:00Z": 0, "?from=0": 2, "?changed=true": 0, "?changed=false": 2,
 	} {
 		if got := past(t, a, query); len(got.Findings) != n {
 			t.Errorf("%s: %d findings, want %d", query, len(got.Findings), n)
@@ -96,7 +96,7 @@ func TestQuestionsAboutTheHistory(t *testing.T) {
 	for query, want := range map[string]string{
 		"?from=noon": `from=\"noon\" is not a time`, "?to=2999-01-01T00:00:00Z": "in the future", "?since=soon": "use a duration",
 		"?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z": "is after", "?from=0&since=1h": "exclude each other", "?limit=0": "from 1 to 1000",
-		"?limit=1001": "from 1 to 1000", "?rule=chater": "did you mean chatter?", "?rul=chatter": "there is no parameter",
+		"?limit=1001": "from 1 to 1000", "?rule=chater": "did you mean chatter?", "?rul=chatter": "there is no parameter", "?changed=yes": "use true or false",
 	} {
 		if status, body := send(a, http.MethodGet, "/api/findings/history"+query, ""); status != http.StatusBadRequest || !strings.Contains(body, want) {
 			t.Errorf("%s: %d %s, want %s", query, status, body, want)

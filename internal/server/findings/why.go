@@ -4,6 +4,7 @@ package findings
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
@@ -20,6 +21,8 @@ const (
 	explainTime  = 15 * time.Second
 	// explainWithin is how long after its beginning the events before a finding are searched, if queries fail.
 	explainWithin = 30 * time.Minute
+	// leastPart is the least part of the time before and after an event. A rate needs four samples in it.
+	leastPart = time.Minute
 )
 
 // shares returns what the workloads of each rule compete for.
@@ -58,6 +61,63 @@ func (p *archive) explain(ctx context.Context, source query.Source, at time.Time
 		return nil
 	}
 	return p.Change(found)
+}
+
+// assess searches for the events before the ends of findings, and measures what has changed since. A finding is closed some
+// time after its end, so there is a time to measure then.
+func (p *archive) assess(ctx context.Context, source query.Source, at time.Time) error {
+	over := p.Select(func(e history.Entry) bool {
+		return !e.Open() && !e.Assessed && !e.EndUnknown && at.Sub(e.Closed) <= explainWithin && !e.Closed.After(at)
+	})
+	ctx, cancel := context.WithTimeout(ctx, explainTime)
+	defer cancel()
+	found := make(map[uint64]func(*history.Entry))
+	for _, e := range over[:min(len(over), maxExplained)] {
+		q := query.NewAsker(ctx, source, perQuery)
+		outcome, answered := outcomeOf(q, e, p.part)
+		if !answered || len(q.Problems) > 0 || ctx.Err() != nil {
+			continue
+		}
+		found[e.Number] = func(e *history.Entry) { e.Assessed, e.Outcome = true, outcome }
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return p.Change(found)
+}
+
+// outcomeOf returns nil if no event preceded the end.
+func outcomeOf(q *query.Asker, e history.Entry, part time.Duration) (*history.Outcome, bool) {
+	who := query.Target{Workload: e.Workload, Instance: e.Instance}
+	after, answered := events.Before(q, who, "", e.Ended)
+	switch {
+	case !answered:
+		return nil, false
+	case events.Gone(q, who, e.Closed):
+		return &history.Outcome{After: after, Gone: true}, true
+	case len(after) == 0:
+		return nil, true
+	}
+	o := &history.Outcome{After: after}
+	if len(e.Evidence) > 0 && e.Evidence[0].Query != "" {
+		one := e.Evidence[0]
+		o.Evidence = changeOf(one.Name, one.Unit, events.Changed(q, one.Query, e.Began, after[0].At, e.Closed, part))
+	}
+	if e.Workload != "" {
+		o.Cores = changeOf("CPU time", "cores", events.Changed(q, events.Cores(who), e.Began, after[0].At, e.Closed, part))
+	}
+	return o, true
+}
+
+func changeOf(name, unit string, c *events.Change) *history.Change {
+	if c == nil {
+		return nil
+	}
+	one := &history.Change{Name: name, Unit: unit, Before: c.Before, After: c.After, NBefore: c.NBefore, NAfter: c.NAfter, Query: c.Query}
+	if !math.IsNaN(c.Low) && !math.IsNaN(c.High) {
+		one.Low, one.High = &c.Low, &c.High
+	}
+	return one
 }
 
 // explained adds to open findings what the history has of their beginning.
