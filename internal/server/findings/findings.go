@@ -274,19 +274,23 @@ func (a *Analyst) once(ctx context.Context) (err error) {
 	}
 	unwritten := a.ledger.Update(ledger.Observation{At: result.At, Window: a.opts.Window, Findings: result.Findings, AtOnce: result.AtOnce, Knows: result.Knows})
 	unwritten = errors.Join(unwritten, a.past.Sync(result.At, a.silences.Mark(a.ledger.Open(), result.At), a.ledger.Closed()))
-	a.metered(func() {
-		unwritten = errors.Join(unwritten, a.past.explain(ctx, a.opts.Source, result.At), a.past.assess(ctx, a.opts.Source, result.At))
-	})
+	a.publish(result)
+	a.tell()
+	a.metered(func() { unwritten = errors.Join(unwritten, a.past.search(ctx, a.opts.Source, result.At)) })
+	a.publish(result) // with what preceded new findings
+	if how == partial {
+		return fmt.Errorf("some queries failed: %w", firstFailure(result))
+	}
+	return unwritten
+}
+
+// publish makes the report of the open findings the newest one.
+func (a *Analyst) publish(result engine.Result) {
 	result.Findings = current(a.past.explained(a.ledger.Open()))
 	report := render.New(a.opts.Name, result, 0, nil)
 	a.mu.Lock()
 	a.newest = &report
 	a.mu.Unlock()
-	a.tell()
-	if how == partial {
-		return fmt.Errorf("some queries failed: %w", firstFailure(result))
-	}
-	return unwritten
 }
 
 // current marks the causes of findings that are no longer found, so that nobody takes them for present.

@@ -4,6 +4,8 @@ package findings
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -32,6 +34,17 @@ func shares(rules []engine.Rule) map[string]analysis.Resource {
 		all[r.Name] = r.Shares
 	}
 	return all
+}
+
+// search searches for the events before new findings and before the ends of closed ones. A bug in it must not end the
+// program.
+func (p *archive) search(ctx context.Context, source query.Source, at time.Time) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = errors.Join(err, fmt.Errorf("the search for events panicked: %v", r))
+		}
+	}()
+	return errors.Join(p.explain(ctx, source, at), p.assess(ctx, source, at))
 }
 
 // explain searches for the events before findings that are new, and for earlier values of their first figure. What fails is
