@@ -83,18 +83,18 @@ func image(t *testing.T) string {
 }
 
 func build() error {
-	for _, build := range []struct{ name, from, how string }{
-		{"init", "../../testbed/guest", "build"}, {"guest", "./guest", "build"},
-		{"teescope", "../../cmd/teescope", "build"}, {"privilege.test", "../../internal/lib/privilege", "test -c"},
+	for _, build := range []struct{ name, from, how, link string }{
+		{"init", "../../testbed/guest", "build", "-s -w"}, {"guest", "./guest", "build", "-w"}, // profiles need its symbols
+		{"teescope", "../../cmd/teescope", "build", "-s -w"}, {"privilege.test", "../../internal/lib/privilege", "test -c", "-s -w"},
 	} {
-		args := append(strings.Fields(build.how), "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(parts, build.name), build.from)
+		args := append(strings.Fields(build.how), "-trimpath", "-ldflags", build.link, "-o", filepath.Join(parts, build.name), build.from)
 		cmd := exec.Command("go", args...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("%v: %w\n%s", cmd, err, out)
 		}
 	}
-	for _, name := range []string{"known", "steady", "hopper", "burner", "zeros"} {
+	for _, name := range []string{"known", "steady", "hopper", "burner", "spinner", "zeros"} {
 		if err := os.Link(filepath.Join(parts, "guest"), filepath.Join(parts, name)); err != nil {
 			return err
 		}

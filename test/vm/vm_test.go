@@ -43,6 +43,7 @@ func TestStockKernels(t *testing.T) {
 			if got := sum(families, "teescope_syscall_seconds_total", "workload", "known"); got <= 0 || got > 100 {
 				t.Errorf("%v s were spent in system calls", got)
 			}
+			profiled(t, report, k.cpus)
 			for _, family := range []string{"teescope_execs_total", "teescope_exits_total"} {
 				if got := sum(families, family, "workload", "known"); got != 10 {
 					t.Errorf("%s = %v, want 10", family, got)
@@ -86,5 +87,30 @@ func confined(t *testing.T, families map[string]*dto.MetricFamily, tests string)
 	}
 	if !strings.HasSuffix(tests, "\nPASS") || strings.Contains(tests, "--- SKIP") {
 		t.Errorf("the tests of internal/lib/privilege in the guest:\n%s", tests)
+	}
+}
+
+// profiled requires that a profile of a program names the function which used most of its CPU time, and has no more time
+// than the program used. It may have less: a machine whose CPUs wait for the host takes no sample meanwhile, above all one
+// with more CPUs than the host.
+func profiled(t *testing.T, r report, cpus int) {
+	t.Helper()
+	used := number(t, r["used by the spinner"])
+	all, inSpin := 0.0, 0.0
+	for line := range strings.Lines(r["profile"]) {
+		end := strings.LastIndexByte(line, ' ') // names of functions may contain spaces
+		if end < 0 {
+			t.Fatalf("%q is no folded stack", line)
+		}
+		stack, seconds := line[:end], number(t, line[end:])/1e9
+		all += seconds
+		if strings.Contains(stack, ";main.spin") {
+			inSpin += seconds
+		}
+	}
+	t.Logf("the profile has %.2f s of %.2f s, of which %.2f s in main.spin", all, used, inSpin)
+	if all == 0 || all > 1.5*used || cpus == 2 && inSpin < all/2 {
+		t.Errorf("a program that uses %.2f s of CPU time, 2 s of them in main.spin, has a profile of %.2f s, %.2f s of them in main.spin:\n%s\n%s",
+			used, all, inSpin, r["profile"], r["profile record"])
 	}
 }

@@ -64,7 +64,29 @@ func count() error {
 	if err := a.stop(); err != nil {
 		return err
 	}
+	if err := profile(); err != nil {
+		return err
+	}
 	return confine()
+}
+
+// profile records a program with a known function, and prints its stacks and the CPU time that it used.
+func profile() error {
+	const file = "/profile.folded"
+	cmd := exec.Command("/teescope", "profile", "record", "-o", file, "--", "/spinner")
+	out, err := cmd.CombinedOutput()
+	section("profile record", string(out))
+	if err != nil {
+		return fmt.Errorf("recording a profile: %w", err)
+	}
+	stacks, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	section("profile", string(stacks))
+	used, err := os.ReadFile("/spun")
+	section("used by the spinner", string(used))
+	return err
 }
 
 // confine runs the tests of the confinement, which judge for themselves.

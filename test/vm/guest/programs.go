@@ -43,6 +43,8 @@ func program(name string, args []string) error {
 			_, err = os.Stdout.Write(make([]byte, n))
 		}
 		return err
+	case "spinner": // uses two seconds of CPU time in spin
+		return spinFor(2 * time.Second)
 	case "burner": // uses all CPU time that it gets, after a line of input
 		return burn()
 	}
@@ -97,6 +99,32 @@ func burn() error {
 	memory := bytes.Repeat([]byte{1}, 8<<20) // counted in its group, because the program waited for the move
 	for {
 		memory[0]++
+	}
+}
+
+// spinFor calls spin for so much CPU time, and prints the CPU time that the process used since its start.
+func spinFor(d time.Duration) error {
+	began, used := time.Duration(0), time.Duration(0)
+	for began == 0 || used-began < d {
+		var usage unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+			return err
+		}
+		used = time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+		if began == 0 {
+			began = used
+		}
+		spin()
+	}
+	return os.WriteFile("/spun", fmt.Appendln(nil, used.Seconds()), 0o600)
+}
+
+var spun int
+
+//go:noinline
+func spin() {
+	for range 1_000_000 {
+		spun++
 	}
 }
 
