@@ -112,6 +112,7 @@ type Seen struct {
 	Unit   string  `json:"unit"`           // as metric names spell it; "" is none
 	Text   string  `json:"text,omitempty"` // instead of a number
 	Source string  `json:"source"`         // FILE:LINE, or where else it was read
+	Line   int     `json:"-"`              // of the manifest, or 0
 }
 
 // Advice is one thing to change.
@@ -132,6 +133,7 @@ type Advice struct {
 	Insecure   bool                `json:"insecure"` // not for production
 	Choice     bool                `json:"choice"`   // --apply leaves it out: a person must decide
 	Assumed    []string            `json:"assumed,omitempty"`
+	Each       bool                `json:"-"`                 // each thing seen is a problem of its own
 	Section    string              `json:"section"`           // of the guide
 	Analyze    string              `json:"analyze,omitempty"` // the rule of teescope analyze about the same cause
 	NotWhen    []string            `json:"not_when,omitempty"`

@@ -82,7 +82,7 @@ func seen(what string, value float64, unit, source string) advise.Seen {
 
 // setting returns what the manifest says of a key, or the default if it says nothing.
 func setting(m *manifest.Manifest, v manifest.Value, otherwise string) advise.Seen {
-	s := advise.Seen{What: v.Key, Text: v.Text, Source: m.At(v)}
+	s := advise.Seen{What: v.Key, Text: v.Text, Source: m.At(v), Line: v.Line}
 	switch {
 	case !v.Set:
 		s.Text = "not set: " + otherwise + " is the default"

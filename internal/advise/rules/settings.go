@@ -155,7 +155,7 @@ func ompThreads() advise.Rule {
 						continue
 					}
 					wanted[variable] = true
-					a.Seen = append(a.Seen, advise.Seen{What: "trusted file", Text: name, Source: at(f.Manifest.Name, file.Line)})
+					a.Seen = append(a.Seen, advise.Seen{What: "trusted file", Text: name, Source: at(f.Manifest.Name, file.Line), Line: file.Line})
 				}
 			}
 			if len(a.Seen) == 0 {
@@ -226,7 +226,7 @@ func deprecatedKeys() advise.Rule {
 				if d.Gone != "" {
 					what = "unknown to Gramine from " + d.Gone + " on"
 				}
-				a.Seen = append(a.Seen, advise.Seen{What: d.Key, Text: what, Source: at(f.Manifest.Name, d.Lines[0])})
+				a.Seen = append(a.Seen, advise.Seen{What: d.Key, Text: what, Source: at(f.Manifest.Name, d.Lines[0]), Line: d.Lines[0]})
 				switch {
 				case d.Change.Key != "":
 					a.Changes = append(a.Changes, d.Change)
@@ -236,7 +236,7 @@ func deprecatedKeys() advise.Rule {
 					a.Do = append(a.Do, fmt.Sprintf("line %d: remove %s (%s)", d.Lines[0], d.Key, d.Note))
 				}
 			}
-			a.Choice = true
+			a.Choice, a.Each = true, true
 			a.Risk = "the new spelling needs the version of Gramine that introduced it"
 			return a
 		},

@@ -4,7 +4,6 @@ package advise
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -26,12 +25,7 @@ const (
 )
 
 // JSON writes the report as JSON.
-func (r *Report) JSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(r)
-}
+func (r *Report) JSON(w io.Writer) error { return writeJSON(w, r) }
 
 // Text writes the report for a terminal.
 func (r *Report) Text(w io.Writer) error {

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/render"
+	advised "github.com/teescope/teescope/internal/cli/advise"
+)
+
+// lintFlags are those of teescope lint.
+type lintFlags struct {
+	files         advised.Files
+	json, sarif   bool
+	least, failOn string
+}
+
+func lintCommand() *cobra.Command {
+	o := lintFlags{least: string(analysis.Low), failOn: string(analysis.Medium)}
+	cmd := &cobra.Command{
+		Use:   "lint FILE...",
+		Short: "Check Gramine manifests in CI and editors",
+		Long: "Checks manifests or their templates by those rules of \"teescope advise\" that need nothing but the manifest, and writes\n" +
+			"a line for each problem: FILE:LINE: LEVEL: MESSAGE [RULE], with the levels error, warning and note. Editors know this\n" +
+			"form from compilers. --sarif writes what code scanning reads.\n\n" +
+			"With --machine, rules about the size of the EPC, memory, CPUs and nodes judge too. Nothing is taken from this machine\n" +
+			"unless --machine=this is given, so that the result is the same everywhere.\n\n" +
+			"The exit status is 0 on success, 1 when a file could not be read, and 3 when a problem matches --fail-on.",
+		Example: "  teescope lint *.manifest.template\n" +
+			"  teescope lint --fail-on low --machine production.json app.manifest\n" +
+			"  teescope lint --sarif app.manifest.template >lint.sarif",
+		Args: cobra.MinimumNArgs(1),
+		RunE: o.run,
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringArrayVar(&o.files.Define, "define", nil, "a variable of the templates and its value, `NAME=VALUE`; env.NAME is one of the environment; may be repeated")
+	f.StringArrayVar(&o.files.Machine, "machine", nil, "`file` with the output of is-sgx-available or with the JSON of teescope advise, or \"this\" for this machine; may be repeated")
+	f.StringVar(&o.least, "severity", o.least, "leave out problems below this `severity`: "+strings.Join(render.Severities(), ", "))
+	f.StringVar(&o.failOn, "fail-on", o.failOn, "exit with status 3 when a problem has this `severity` or a higher one; never to exit with 0")
+	f.BoolVar(&o.json, "json", false, "write JSON")
+	f.BoolVar(&o.sarif, "sarif", false, "write SARIF 2.1.0")
+	complete(cmd, "define", cobra.NoFileCompletions)
+	complete(cmd, "severity", cobra.FixedCompletions(render.Severities(), cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "fail-on", cobra.FixedCompletions(append(render.Severities(), neverFail), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// neverFail as a value of --fail-on stands for no severity.
+const neverFail = "never"
+
+func (o *lintFlags) run(cmd *cobra.Command, names []string) error {
+	switch {
+	case o.json && o.sarif:
+		return errors.New("--json and --sarif exclude each other")
+	case !slices.Contains(render.Severities(), o.least):
+		return fmt.Errorf("--severity %q is not a severity: use one of %s", o.least, strings.Join(render.Severities(), ", "))
+	case o.failOn != neverFail && !slices.Contains(render.Severities(), o.failOn):
+		return fmt.Errorf("--fail-on %q is not a severity: use one of %s, or never", o.failOn, strings.Join(render.Severities(), ", "))
+	}
+	lint, err := advised.LintFiles(names, o.files, analysis.Severity(o.least))
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.json:
+		err = lint.JSON(cmd.OutOrStdout())
+	case o.sarif:
+		err = lint.SARIF(cmd.OutOrStdout(), version())
+	default:
+		for _, w := range lint.Warnings {
+			fmt.Fprintln(cmd.ErrOrStderr(), "teescope: warning:", w)
+		}
+		err = lint.Text(cmd.OutOrStdout())
+	}
+	if err != nil {
+		return fmt.Errorf("writing the problems: %w", err)
+	}
+	if o.failOn == neverFail {
+		return nil
+	}
+	if n := lint.AtLeast(analysis.Severity(o.failOn)); n > 0 {
+		return &statusError{fmt.Errorf("problems of severity %s or more: %d", o.failOn, n), foundStatus}
+	}
+	return nil
+}
