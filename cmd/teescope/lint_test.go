@@ -47,7 +47,9 @@ func TestLintFormats(t *testing.T) {
 		}
 	}
 
-	var problems struct{ Problems []struct{ File, Rule, Diff string } }
+	var problems struct {
+		Problems []struct{ File, Rule, Diff string }
+	}
 	out, _, _ := lintIn(t, dir, "app.manifest", "--json")
 	if err := json.Unmarshal([]byte(out), &problems); err != nil || len(problems.Problems) != 1 || !strings.Contains(problems.Problems[0].Diff, "+sgx.max_threads = 4 # too few") {
 		t.Errorf("%v: %s", err, out)

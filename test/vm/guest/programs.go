@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -119,12 +120,13 @@ func spinFor(d time.Duration) error {
 	return os.WriteFile("/spun", fmt.Appendln(nil, used.Seconds()), 0o600)
 }
 
-var spun int
+// spun keeps the compiler from removing the loop.
+var spun atomic.Int64
 
 //go:noinline
 func spin() {
 	for range 1_000_000 {
-		spun++
+		spun.Add(1)
 	}
 }
 
