@@ -30,6 +30,7 @@ LAYOUT_OF := \
 	internal/agent/collector/system/system.bpf.o internal/agent/collector/system \
 	internal/agent/profiling/profiling.bpf.o internal/agent/profiling \
 	internal/agent/tee/sgx/driver/sgx.bpf.o internal/agent/tee/sgx/driver \
+	internal/agent/tee/cvm/guest/guest.bpf.o internal/agent/tee/cvm/guest \
 	$(foreach package,breakpoint count functions gramine window,\
 		internal/agent/tee/sgx/boundary/boundary.bpf.o internal/agent/tee/sgx/boundary/$(package))
 LAYOUTS   := $(addsuffix /layout.go,$(filter-out %.o,$(LAYOUT_OF)))

@@ -93,6 +93,7 @@ func notesOf(all map[string]counts, empty counts, enough float64) (map[string]no
 var prefixes = map[string]string{
 	"internal/agent/tee/sgx/driver/sgx.bpf.o":        "sgx/",
 	"internal/agent/tee/sgx/boundary/boundary.bpf.o": "transition/",
+	"internal/agent/tee/cvm/guest/guest.bpf.o":       "cvm/",
 }
 
 // readVirtual reads the metrics of an agent in the virtual SGX machine, and where and when they were measured.

@@ -15,6 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/collector/system"
 	"github.com/teescope/teescope/internal/agent/collector/teehost"
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/agent/tee/cvm/guest"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/driver"
 	"github.com/teescope/teescope/internal/lib/config"
@@ -77,6 +78,9 @@ func teeBackends(c *config.Config, r tee.Roots, log *slog.Logger, edge *boundary
 			Roots: r, Cgroup: "/sys/fs/cgroup", MaxWorkloads: c.Workloads.Max, Log: log.With("part", "sgx"),
 		}),
 		edge,
+		guest.New(guest.Options{
+			Roots: r, Cgroup: "/sys/fs/cgroup", MaxWorkloads: c.Workloads.Max, Log: log.With("part", "cvm"),
+		}),
 	}
 }
 

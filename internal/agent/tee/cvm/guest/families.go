@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guest
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/teescope/teescope/internal/lib/metric"
+)
+
+// families are all families that the backend can emit.
+type families struct {
+	mappings, bytes, failures                         *metric.Desc
+	workloadMappings, workloadBytes, workloadFailures *metric.Desc
+	pool, used, most                                  *metric.Desc
+}
+
+const (
+	fromSwiotlb = "return of swiotlb_map (fexit)"
+	fromPool    = "/sys/kernel/debug/swiotlb"
+	proven      = " Proven in an emulated machine with swiotlb=force, not yet on TDX or SEV-SNP hardware. The guest's own kernel counts it, so the host cannot forge it, but it can slow the guest's devices."
+)
+
+func newFamilies() *families {
+	counter := func(name, unit, help string, labels ...string) *metric.Desc {
+		return metric.New(metric.Desc{
+			Name: name, Kind: metric.Counter, Unit: unit, Help: help + proven, Labels: labels, Source: metric.Kernel, Origin: fromSwiotlb,
+		})
+	}
+	gauge := func(name, help, file string) *metric.Desc {
+		return metric.New(metric.Desc{
+			Name: name, Kind: metric.Gauge, Unit: "bytes", Help: help + proven, Source: metric.Kernel, Origin: fromPool + "/" + file,
+		})
+	}
+	const (
+		classes = " class is that of the device: storage, network, accelerator (with displays) or other. PCI devices and those of Hyper-V have one; a device of virtio-mmio is other."
+		whose   = " Network traffic counts for the device only, because packets are mapped in interrupts. Block I/O counts for the process that submits it to the device; what a thread of the kernel submits, such as a write-back or a retry, counts for the device only."
+	)
+	machine, workload := []string{"class", "direction"}, []string{"workload", "container", "pod", "namespace", "class"}
+	return &families{
+		mappings: counter("teescope_bounce_mappings_total", "mappings",
+			"Pieces of data for a device that were given room in the bounce buffers, by direction (to_device, from_device, both)."+classes, machine...),
+		bytes: counter("teescope_bounce_bytes_total", "bytes",
+			"Data for devices that was given room in the bounce buffers, with the requests' headers. The kernel copies all of it once, and what devices write a second time."+classes, machine...),
+		failures: counter("teescope_bounce_failures_total", "mappings",
+			"Mappings that failed: the bounce buffers had no room, or the device cannot reach them. Most drivers try again, and each try counts."+classes, machine...),
+		workloadMappings: counter("teescope_workload_bounce_mappings_total", "mappings",
+			"Pieces of data of a workload that were given room in the bounce buffers."+whose, workload...),
+		workloadBytes: counter("teescope_workload_bounce_bytes_total", "bytes",
+			"Data of a workload that was given room in the bounce buffers."+whose, workload...),
+		workloadFailures: counter("teescope_workload_bounce_failures_total", "mappings",
+			"Mappings of a workload's data that failed, with each try."+whose, workload...),
+		pool: gauge("teescope_bounce_pool_bytes",
+			"Size of the bounce buffers. Absent where debugfs is not mounted or the agent may not read it.", "io_tlb_nslabs"),
+		used: gauge("teescope_bounce_pool_used_bytes",
+			"Bounce buffers in use now. Absent while the kernel reports more than there are, as kernels before 6.9 may.", "io_tlb_used"),
+		most: gauge("teescope_bounce_pool_used_max_bytes",
+			"Largest use of the bounce buffers since the kernel started. Absent in kernels that do not keep it.", "io_tlb_used_hiwater"),
+	}
+}
+
+// all returns the descriptions in the order of the documentation.
+func (f *families) all() []*metric.Desc {
+	return []*metric.Desc{
+		f.bytes, f.mappings, f.failures, f.workloadBytes, f.workloadMappings, f.workloadFailures, f.pool, f.used, f.most,
+	}
+}
+
+// The values of the labels class and direction, in the order of the kernel side.
+var (
+	classes    = [classClasses]string{"storage", "network", "accelerator", "other"}
+	directions = [directionDirections]string{"to_device", "from_device", "both"}
+)
+
+// emitMachine emits the counts of all CPUs.
+func (b *Backend) emitMachine(emit func(prometheus.Metric)) {
+	var sum totals
+	for i := range b.kernel.machine {
+		for j, n := range b.kernel.machine[i].Count {
+			sum.Count[j] += n
+		}
+	}
+	for c, class := range classes {
+		for d, direction := range directions {
+			at := (c*len(directions) + d) * nBounces
+			emit(b.families.mappings.Value(float64(sum.Count[at+nMappings]), class, direction))
+			emit(b.families.bytes.Value(float64(sum.Count[at+nBytes]), class, direction))
+			emit(b.families.failures.Value(float64(sum.Count[at+nFailures]), class, direction))
+		}
+	}
+}
+
+// emitWorkloads emits the counts of each workload, for the classes of devices that it has used.
+func (b *Backend) emitWorkloads(emit func(prometheus.Metric)) {
+	for w, n := range b.owners.totals() {
+		for c, class := range classes {
+			at := c * nBounces
+			if n[at+nMappings] == 0 && n[at+nFailures] == 0 {
+				continue
+			}
+			labels := []string{w.Name, w.Container, w.Pod, w.Namespace, class}
+			emit(b.families.workloadMappings.Value(float64(n[at+nMappings]), labels...))
+			emit(b.families.workloadBytes.Value(float64(n[at+nBytes]), labels...))
+			emit(b.families.workloadFailures.Value(float64(n[at+nFailures]), labels...))
+		}
+	}
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guest
+
+import (
+	"time"
+
+	"github.com/teescope/teescope/internal/agent/attribution"
+	"github.com/teescope/teescope/internal/agent/workload"
+)
+
+// quiet is the time without counts after which a group counts as unused. Nothing tells that its processes have ended.
+const quiet = 5 * time.Minute
+
+// counts are what a group has mapped, by device class and enum bounce.
+type counts [groupCounts]uint64
+
+func (c *counts) add(from *counts) {
+	for i, n := range from {
+		c[i] += n
+	}
+}
+
+// subtract may make a count negative (modulo 2^64). A later addition makes it positive again.
+func (c *counts) subtract(from *counts) {
+	for i, n := range from {
+		c[i] -= n
+	}
+}
+
+// owner is the user side of a group: processes with the same cgroup and program.
+type owner struct {
+	attribution.Group[counts]
+	use    *groupUse // in the kernel
+	counts           // as last read
+	before counts    // as last read by Moved
+	active time.Time // when counts last changed
+	now    time.Time // of the last refresh
+}
+
+// InUse implements attribution.Member.
+func (o *owner) InUse() bool { return o.now.Sub(o.active) < quiet }
+
+// Moved implements attribution.Member.
+func (o *owner) Moved() bool {
+	moved := o.before != o.counts
+	o.before = o.counts
+	return moved
+}
+
+// AddTo implements attribution.Member.
+func (o *owner) AddTo(kept *counts) { kept.add(&o.counts) }
+
+// SubtractFrom implements attribution.Member.
+func (o *owner) SubtractFrom(kept *counts) { kept.subtract(&o.counts) }
+
+// read reads the counts of the kernel side.
+func (o *owner) read(now time.Time) {
+	o.now = now
+	if n := counts(o.use.Count); n != o.counts || o.active.IsZero() {
+		o.counts, o.active = n, now
+	}
+}
+
+// owners keeps the user side of all groups in step with the kernel side.
+type owners struct {
+	*attribution.Groups[*owner, counts]
+	kernel *kernelSide
+}
+
+func newOwners(k *kernelSide, limit int) *owners {
+	o := &owners{kernel: k}
+	o.Groups = attribution.New(k.groups, limit, attribution.Hooks[*owner, counts]{
+		Adopt: func(g attribution.Group[counts], _ *attribution.Record) *owner { return o.owner(g) },
+		Clear: func(w *owner) error { *w.use = groupUse{}; return nil },
+	})
+	o.Put(o.owner(attribution.Group[counts]{Number: groupOther, Identity: workload.Folded, Workload: o.Registry.Other()}))
+	return o
+}
+
+func (o *owners) owner(g attribution.Group[counts]) *owner {
+	return &owner{Group: g, use: &o.kernel.uses[g.Number]}
+}
+
+// refresh updates the user side: new groups, their counts, and groups that are no longer used.
+func (o *owners) refresh(now time.Time) error {
+	o.Adopt(now)
+	for w := range o.All() {
+		w.read(now)
+	}
+	o.Promote(now)
+	return o.Retire(now)
+}
+
+// totals adds up the groups of each workload.
+func (o *owners) totals() map[*workload.Workload[counts]]*counts {
+	all := map[*workload.Workload[counts]]*counts{}
+	o.Registry.Each(func(w *workload.Workload[counts]) {
+		sum := w.Kept
+		all[w] = &sum
+	})
+	for w := range o.All() {
+		all[w.Workload].add(&w.counts)
+	}
+	return all
+}
