@@ -94,7 +94,7 @@ func build() error {
 			return fmt.Errorf("%v: %w\n%s", cmd, err, out)
 		}
 	}
-	for _, name := range []string{"known", "steady", "hopper", "burner", "spinner", "zeros"} {
+	for _, name := range []string{"known", "steady", "hopper", "burner", "spinner", "zeros", "reader"} {
 		if err := os.Link(filepath.Join(parts, "guest"), filepath.Join(parts, name)); err != nil {
 			return err
 		}
@@ -109,6 +109,7 @@ type trial struct {
 	cpus     int
 	scenario string
 	line     string // more of the kernel's command line
+	disks    []string
 }
 
 // report is the output of a guest by section.
@@ -120,7 +121,7 @@ func boot(t *testing.T, try trial) report {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	m := machine.Machine{Kernel: try.kernel, Guest: filepath.Join(try.files, "init"), CPUs: try.cpus, MemoryMiB: 1536, Append: try.line}
+	m := machine.Machine{Kernel: try.kernel, Guest: filepath.Join(try.files, "init"), CPUs: try.cpus, MemoryMiB: 1536, Append: try.line, Disks: try.disks}
 	var out, problems bytes.Buffer
 	result, err := m.Run(ctx, machine.Command{
 		Argv: []string{"/guest", try.scenario}, Env: []string{"HOME=/", "TERM=linux"}, Stdout: &out, Stderr: &problems,

@@ -32,7 +32,7 @@ func TestStockKernels(t *testing.T) {
 	files := image(t)
 	for _, k := range kernels {
 		t.Run(k.name, func(t *testing.T) {
-			report := boot(t, trial{kernel(t, k.version), files, k.cpus, "count", k.line})
+			report := boot(t, trial{kernel(t, k.version), files, k.cpus, "count", k.line, nil})
 			families := report.exposition(t, "exposition")
 			check(t, families)
 			confined(t, families, report["privileges"])

@@ -88,6 +88,11 @@ func (m Machine) args(initrd string) ([]string, error) {
 		args = append(args, "-chardev", fmt.Sprintf("file,id=%s,path=/dev/fd/%d", name, 4+i),
 			"-device", fmt.Sprintf("virtserialport,chardev=%s,name=%s", name, name))
 	}
+	for i, file := range m.Disks {
+		args = append(args, "-drive", fmt.Sprintf("if=none,id=disk%d,format=raw,readonly=on,file=%s", i, file),
+			// With this feature the device uses the kernel's DMA interface, which decides whether data is copied.
+			"-device", fmt.Sprintf("virtio-blk-pci,drive=disk%d,iommu_platform=on,disable-modern=off,disable-legacy=on", i))
+	}
 	args = append(args, m.numa()...)
 	return append(args, m.network()...), nil
 }

@@ -25,6 +25,7 @@ type Machine struct {
 	Append    string
 	Init      []string // the command that becomes the first process in place of Guest, which then is its child; may be empty
 	Forwards  []Forward
+	Disks     []string  // files that the guest reads as /dev/vda and so on, through bounce buffers if its kernel is told to
 	Threads   bool      // emulate each CPU by a thread of its own
 	Console   io.Writer // the kernel's console; may be nil
 }
@@ -96,6 +97,9 @@ func (m Machine) writeImage(ctx context.Context, path string, c Command) error {
 	names := []string{"virtio_pci", "virtio_console"}
 	if len(m.Forwards) > 0 {
 		names = append(names, "virtio_net")
+	}
+	if len(m.Disks) > 0 {
+		names = append(names, "virtio_blk")
 	}
 	modules, err := m.Kernel.Modules(ctx, names...)
 	if err != nil {

@@ -46,6 +46,8 @@ func program(name string, args []string) error {
 		return err
 	case "spinner": // uses two seconds of CPU time in spin
 		return spinFor(2 * time.Second)
+	case "reader": // reads a disk
+		return readDisk(args)
 	case "burner": // uses all CPU time that it gets, after a line of input
 		return burn()
 	}

@@ -22,7 +22,7 @@ const slot = 2048
 // emitPool emits the state of the pool of bounce buffers, as far as the kernel shows it.
 func emitPool(sys string, f *families, emit func(prometheus.Metric)) error {
 	size, known, err := readSlots(sys, "io_tlb_nslabs")
-	if err != nil || !known {
+	if err != nil || !known || size > math.MaxUint64/slot {
 		return err
 	}
 	emit(f.pool.Value(float64(size) * slot))
@@ -52,7 +52,7 @@ func readSlots(sys, file string) (n uint64, known bool, err error) {
 		return 0, false, fmt.Errorf("reading %s: %w", root.Path("kernel/debug/swiotlb", file), err)
 	}
 	n, err = strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
-	if err != nil || n > math.MaxUint64/slot {
+	if err != nil {
 		return 0, false, fmt.Errorf("reading %s: %.20q is no number of slots", root.Path("kernel/debug/swiotlb", file), data)
 	}
 	return n, true, nil

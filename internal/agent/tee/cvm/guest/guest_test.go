@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/teescope/teescope/internal/agent/attribution"
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/metric/metrictest"
+)
+
+var update = flag.Bool("update", false, "write the golden files again")
+
+// The object contains every program that a probe names.
+func TestEveryWayHasItsProgram(t *testing.T) {
+	obj, err := bpf.Open(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := obj.Programs()
+	if len(programs) != 1 || programs[0] != probes()[0].Ways[0].Program {
+		t.Errorf("the object has %v", programs)
+	}
+}
+
+func TestForced(t *testing.T) {
+	for line, want := range map[string]bool{
+		"console=ttyS0 swiotlb=force quiet":       true,
+		"swiotlb=512,force":                       true,
+		"swiotlb=512,2,force\n":                   true,
+		"swiotlb=any,force":                       true,
+		"swiotlb=noforce":                         false,
+		"swiotlb=65536":                           false,
+		"":                                        false,
+		"myswiotlb=force BOOT_IMAGE=swiotlbforce": false,
+	} {
+		if forced(line) != want {
+			t.Errorf("%q: %t, want %t", line, forced(line), want)
+		}
+	}
+}
+
+// machine is a fake machine with these files.
+func machine(t testing.TB, files map[string]string) tee.Roots {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tee.Roots{Proc: filepath.Join(dir, "proc"), Dev: filepath.Join(dir, "dev"), Sys: filepath.Join(dir, "sys")}
+}
+
+func TestWhichMachinesCopy(t *testing.T) {
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  bool
+	}{
+		"bare":   {map[string]string{"proc/cmdline": "quiet\n"}, false},
+		"forced": {map[string]string{"proc/cmdline": "swiotlb=force\n"}, true},
+		"tdx":    {map[string]string{"proc/cmdline": "quiet\n", "dev/tdx_guest": ""}, true},
+		"snp":    {map[string]string{"dev/sev-guest": ""}, true},
+		"empty":  {nil, false},
+	} {
+		if got := Copies(machine(t, tt.files)); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
+	}
+}
+
+func TestOnAnOrdinaryMachineNothingIsLoaded(t *testing.T) {
+	b := New(Options{Roots: machine(t, nil), Log: slog.New(slog.DiscardHandler)})
+	if err := b.Init(t.Context()); err != nil || b.kernel != nil {
+		t.Errorf("Init: %v, %v", err, b.kernel)
+	}
+	if got := told(t, b); got != "" {
+		t.Errorf("it says %s", got)
+	}
+	if err := errors.Join(b.tend(time.Now()), b.Shutdown(t.Context())); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFailedStartIsReported(t *testing.T) {
+	b := New(Options{Log: slog.New(slog.DiscardHandler)})
+	b.failed = errors.New("no BTF")
+	if err := b.Collect(t.Context(), func(prometheus.Metric) {}); !errors.Is(err, b.failed) {
+		t.Errorf("it says %v", err)
+	}
+}
+
+// told returns what a backend emits, as text.
+func told(t *testing.T, b *Backend) string {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(emitter(func(ch chan<- prometheus.Metric) {
+		if err := b.Collect(context.Background(), func(m prometheus.Metric) { ch <- m }); err != nil {
+			t.Error(err)
+		}
+	}))
+	gathered, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	for _, family := range gathered {
+		if _, err := expfmt.MetricFamilyToText(&out, family); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.String()
+}
+
+type emitter func(ch chan<- prometheus.Metric)
+
+func (emitter) Describe(chan<- *prometheus.Desc)      {}
+func (e emitter) Collect(ch chan<- prometheus.Metric) { e(ch) }
+
+// table and queue are fakes of the maps of keys and of free numbers. queue records the freed numbers.
+type table struct{}
+
+func (table) Update(any, any, attribution.Flags) error { return nil }
+func (table) Delete(any) error                         { return nil }
+
+type queue struct{ freed []uint32 }
+
+func (q *queue) Update(_, number any, _ attribution.Flags) error {
+	q.freed = append(q.freed, number.(uint32))
+	return nil
+}
+func (*queue) LookupAndDelete(any, any) error { return errors.ErrUnsupported }
+
+// fake is a backend with a kernel side without programs: 2 CPUs, a program in a unit, and one in none.
+func fake(roots tee.Roots) (*Backend, *queue) {
+	free := &queue{}
+	k := &kernelSide{
+		object: &bpf.Object{}, machine: make([]totals, 2), uses: make([]groupUse, 4),
+		groups: &attribution.Kernel{First: 1, Records: make([]attribution.Record, 4), Keys: table{}, Free: free},
+		status: []bpf.Status{{Probe: probeBounced, Mechanism: bpf.Fexit, Program: "bounced"}},
+	}
+	for i := range machineCounts {
+		k.machine[0].Count[i], k.machine[1].Count[i] = uint64(1000+i), uint64(100*i)
+	}
+	for i, name := range []string{"postgres", "dd"} {
+		r := &k.groups.Records[i+1]
+		*r = attribution.Record{Cgroup: uint64(100 + i), Ready: 1}
+		copy(r.Comm[:], name)
+	}
+	k.groups.Records[1].Depth = 1
+	copy(k.groups.Records[1].Path[0][:], "postgresql.service")
+	k.uses[1].Count = [groupCounts]uint64{nMappings: 70, nBytes: 286_720, nFailures: 3}
+	k.uses[2].Count = [groupCounts]uint64{nMappings: 8, nBytes: 4096, classAccelerator*nBounces + nMappings: 2, classAccelerator*nBounces + nBytes: 999}
+	b := New(Options{Roots: roots, MaxWorkloads: 8, Log: slog.New(slog.DiscardHandler)})
+	b.kernel, b.owners = k, newOwners(k, 8)
+	return b, free
+}
+
+// Write it again with: go test ./internal/agent/tee/cvm/guest -update
+func TestAMachineThatCopies(t *testing.T) {
+	b, _ := fake(machine(t, map[string]string{
+		"sys/kernel/debug/swiotlb/io_tlb_nslabs": "32768\n", "sys/kernel/debug/swiotlb/io_tlb_used": "12\n", "sys/kernel/debug/swiotlb/io_tlb_used_hiwater": "516\n",
+	}))
+	metrictest.Golden(t, filepath.Join("testdata", "exposition.golden"), []byte(told(t, b)), *update)
+}
+
+func TestWhatIsNotMeasuredIsAbsent(t *testing.T) {
+	b, _ := fake(machine(t, map[string]string{
+		"sys/kernel/debug/swiotlb/io_tlb_nslabs": "512\n", "sys/kernel/debug/swiotlb/io_tlb_used": "18446744073709551611\n",
+	}))
+	b.kernel.status[0] = bpf.Status{Probe: probeBounced, Mechanism: bpf.NotAttached, Reason: "no such function"}
+	got := told(t, b)
+	if want := "teescope_bounce_pool_bytes 1.048576e+06\n"; !strings.Contains(got, want) {
+		t.Errorf("the exposition lacks %s:\n%s", want, got)
+	}
+	for _, not := range []string{"_used_", "_mappings_", "bounce_bytes", "_failures_"} {
+		if strings.Contains(got, not) {
+			t.Errorf("the exposition has %s", not)
+		}
+	}
+}
+
+// A group whose processes do nothing for a while gives its number back, and its workload keeps the counts.
+func TestAQuietGroupKeepsItsCounts(t *testing.T) {
+	b, free := fake(machine(t, nil))
+	began := time.Unix(1000, 0)
+	postgres := func() uint64 {
+		for w, n := range b.owners.totals() {
+			if strings.Contains(w.Name, "postgres") {
+				return n[nBytes]
+			}
+		}
+		return 0
+	}
+	for _, after := range []time.Duration{0, quiet - time.Second, quiet, quiet + attribution.IdleBeforeFree} {
+		if err := b.refresh(began.Add(after)); err != nil {
+			t.Fatal(err)
+		}
+		if got := postgres(); got != 286_720 {
+			t.Errorf("after %v it has %d bytes", after, got)
+		}
+		if after < quiet && len(free.freed) > 0 {
+			t.Errorf("after %v the numbers %v are free", after, free.freed)
+		}
+	}
+	if err := b.refresh(began.Add(quiet + 2*attribution.IdleBeforeFree)); err != nil {
+		t.Fatal(err)
+	}
+	if len(free.freed) != 2 || postgres() != 286_720 {
+		t.Errorf("the numbers %v are free, and it has %d bytes", free.freed, postgres())
+	}
+}
+
+// FuzzPool writes arbitrary content into the files of the pool.
+func FuzzPool(f *testing.F) {
+	f.Add([]byte("32768\n"), []byte("12\n"), []byte("516\n"))
+	f.Add([]byte("-1"), []byte(""), []byte("\x1b[31m"))
+	f.Add([]byte("18446744073709551615"), []byte("1e9"), bytes.Repeat([]byte("9"), 100))
+	f.Fuzz(func(t *testing.T, size, used, most []byte) {
+		roots := machine(t, map[string]string{
+			"sys/kernel/debug/swiotlb/io_tlb_nslabs": string(size), "sys/kernel/debug/swiotlb/io_tlb_used": string(used), "sys/kernel/debug/swiotlb/io_tlb_used_hiwater": string(most),
+		})
+		var all float64
+		families := metrictest.Samples(t, 3, func(emit func(prometheus.Metric)) {
+			if err := emitPool(roots.Sys, newFamilies(), emit); err != nil && !strings.Contains(err.Error(), roots.Sys) {
+				t.Errorf("the error names no file: %v", err)
+			}
+		})
+		metrictest.NoControls(t, families)
+		for _, family := range families {
+			v := family.GetMetric()[0].GetGauge().GetValue()
+			if family.GetName() == "teescope_bounce_pool_bytes" {
+				all = v
+			}
+		}
+		for _, family := range families {
+			if v := family.GetMetric()[0].GetGauge().GetValue(); v < 0 || v > all {
+				t.Errorf("%s is %v of %v", family.GetName(), v, all)
+			}
+		}
+	})
+}

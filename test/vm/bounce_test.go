@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build vm
+
+package vm
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// bounces are the figures of one phase. All except the first five come from other sources than the agent.
+type bounces struct {
+	read, written, mappings, failures, workload float64 // the agent's; bytes and mappings
+	got                                         float64 // bytes that the program got in this phase
+	requests                                    float64 // that the disk has completed
+	events, size                                float64 // of the kernel's tracepoint, which comes before there is room
+	used                                        float64 // slots
+}
+
+var histogramLine = regexp.MustCompile(`hitcount: +(\d+) +size: +(\d+)`)
+
+// phase reads the figures of a phase.
+func (r report) phase(t *testing.T, name string) bounces {
+	t.Helper()
+	f := r.exposition(t, name)
+	b := bounces{
+		read:     sum(f, "teescope_bounce_bytes_total", "direction", "from_device"),
+		written:  sum(f, "teescope_bounce_bytes_total", "direction", "to_device"),
+		mappings: sum(f, "teescope_bounce_mappings_total"),
+		failures: sum(f, "teescope_bounce_failures_total"),
+		workload: sum(f, "teescope_workload_bounce_bytes_total", "workload", "reader", "class", "storage"),
+		got:      number(t, r[name+" read"]),
+		requests: number(t, strings.Fields(r[name+" stat"])[0]),
+		used:     number(t, r[name+" used"]),
+	}
+	for _, line := range histogramLine.FindAllStringSubmatch(r[name+" hist"], -1) {
+		b.events += number(t, line[1])
+		b.size += number(t, line[2])
+	}
+	if got := sum(f, "teescope_bounce_pool_used_bytes"); got != b.used*2048 {
+		t.Errorf("%s: %v bytes of the pool are in use, want those of %v slots", name, got, b.used)
+	}
+	for _, class := range []string{"network", "accelerator", "other"} {
+		if n := sum(f, "teescope_bounce_mappings_total", "class", class); n != 0 {
+			t.Errorf("%s: %v mappings of class %s", name, n, class)
+		}
+	}
+	return b
+}
+
+// since returns the differences of the counters.
+func (b bounces) since(a bounces) bounces {
+	return bounces{
+		b.read - a.read, b.written - a.written, b.mappings - a.mappings, b.failures - a.failures, b.workload - a.workload,
+		b.got, b.requests - a.requests, b.events - a.events, b.size - a.size, b.used,
+	}
+}
+
+// TestBounceBuffers reads a disk through bounce buffers, until they are exhausted and afterwards.
+func TestBounceBuffers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "disk")
+	if err := os.WriteFile(file, make([]byte, 32<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := boot(t, trial{kernel(t, "6.12"), image(t), 2, "bounce", "swiotlb=512,force", []string{file}})
+	before := r.phase(t, "before")
+	calm, exhausted, after := r.phase(t, "calm"), r.phase(t, "exhausted"), r.phase(t, "after")
+	for name, b := range map[string]bounces{"calm": calm.since(before), "after": after.since(exhausted)} {
+		t.Logf("%s: %+v", name, b)
+		// virtio-blk maps the data and one byte of status of each request for the device to write.
+		if b.got != 16<<20 || b.requests == 0 || b.read != b.got+b.requests {
+			t.Errorf("%s: %v bytes were counted; the program got %v in %v requests", name, b.read, b.got, b.requests)
+		}
+		if b.events != b.mappings || b.size != b.read+b.written || b.failures != 0 {
+			t.Errorf("%s: %v mappings of %v bytes and %v failures; the kernel says %v of %v", name, b.mappings, b.read+b.written, b.failures, b.events, b.size)
+		}
+		if b.workload != b.read+b.written {
+			t.Errorf("%s: %v bytes belong to the program, want all %v", name, b.workload, b.read+b.written)
+		}
+	}
+	b := exhausted.since(calm)
+	t.Logf("exhausted: %+v", b)
+	if b.failures == 0 || b.failures+b.mappings != b.events {
+		t.Errorf("%v mappings and %v failures; the kernel says %v in all", b.mappings, b.failures, b.events)
+	}
+	if b.got != 32<<20 || b.read < b.got+b.requests || b.read+b.written >= b.size {
+		t.Errorf("%v bytes were counted; the program got %v, and %v were tried", b.read+b.written, b.got, b.size)
+	}
+	f := r.exposition(t, "after")
+	if size, most := sum(f, "teescope_bounce_pool_bytes"), sum(f, "teescope_bounce_pool_used_max_bytes"); size != 512*2048 || most < size/2 || most > size {
+		t.Errorf("at most %v bytes of a pool of %v were used", most, size)
+	}
+	if math.IsNaN(after.used) || after.used > 0 {
+		t.Errorf("%v slots are in use at rest", after.used)
+	}
+	if sum(f, "teescope_probe_attached", "probe", "cvm_bounced") != 1 || sum(f, "teescope_collector_success", "collector", "tee") != 1 {
+		t.Error("the probe is not attached, or the collector fails")
+	}
+}
