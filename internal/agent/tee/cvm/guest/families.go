@@ -41,7 +41,7 @@ func newFamilies() *families {
 		mappings: counter("teescope_bounce_mappings_total", "mappings",
 			"Pieces of data for a device that were given room in the bounce buffers, by direction (to_device, from_device, both)."+classes, machine...),
 		bytes: counter("teescope_bounce_bytes_total", "bytes",
-			"Data for devices that was given room in the bounce buffers, with the requests' headers. The kernel copies all of it once, and what devices write a second time."+classes, machine...),
+			"Data for devices that was given room in the bounce buffers, with the headers of requests. A request for which there is room for a part only counts with this part, and again when it is tried again: the kernel has copied it."+classes, machine...),
 		failures: counter("teescope_bounce_failures_total", "mappings",
 			"Mappings that failed: the bounce buffers had no room, or the device cannot reach them. Most drivers try again, and each try counts."+classes, machine...),
 		workloadMappings: counter("teescope_workload_bounce_mappings_total", "mappings",
