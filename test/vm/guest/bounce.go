@@ -20,7 +20,15 @@ const (
 	poolFile = "/sys/kernel/debug/swiotlb/io_tlb_used"
 )
 
-// bounce reads a disk through bounce buffers: one request at a time, then more than there is room for, then one at a time
+// countAndBounce saves a boot.
+func countAndBounce() error {
+	if err := count(); err != nil {
+		return err
+	}
+	return bounce()
+}
+
+// bounce reads a disk through bounce buffers: one request at a time, then more than there is room for (two requests of 512 KiB and their headers need more than 512 slots of 2 KiB), then one at a time
 // again. After each it prints the agent's figures and those of others: the bytes that the program got, the disk's own
 // count of requests, and the kernel's tracepoint.
 func bounce() error {
@@ -35,7 +43,7 @@ func bounce() error {
 		return err
 	}
 	for _, phase := range []struct{ name, block, threads, total string }{
-		{"before", "65536", "1", "0"}, {"calm", "65536", "1", "16777216"}, {"exhausted", "262144", "16", "33554432"}, {"after", "65536", "1", "16777216"},
+		{"before", "65536", "1", "0"}, {"calm", "65536", "1", "16777216"}, {"exhausted", "524288", "16", "33554432"}, {"after", "65536", "1", "16777216"},
 	} {
 		out, err := exec.Command("/reader", phase.block, phase.threads, phase.total).Output()
 		if err != nil {

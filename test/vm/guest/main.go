@@ -17,7 +17,7 @@ import (
 func scenarios() map[string]func() error {
 	return map[string]func() error{
 		"count": count, "clock": setClock, "suspend": suspend, "hotplug": hotplug, "container": container, "services": services,
-		"bounce": bounce,
+		"count and bounce": countAndBounce,
 	}
 }
 
