@@ -78,8 +78,7 @@ func Copies(r tee.Roots) bool {
 	return err == nil && forced(string(line))
 }
 
-// forced reports whether a kernel's command line demands that all data is copied. The last of several settings that say
-// so counts: later ones do not take it back (setup_io_tlb_npages, kernel/dma/swiotlb.c).
+// forced reports whether a kernel's command line demands that all data is copied.
 func forced(line string) bool {
 	for _, word := range strings.Fields(line) {
 		value, found := strings.CutPrefix(word, "swiotlb=")
