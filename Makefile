@@ -37,7 +37,7 @@ LAYOUTS   := $(addsuffix /layout.go,$(filter-out %.o,$(LAYOUT_OF)))
 
 # What `make generate` writes; `make check-generated` writes it again and compares.
 GENERATED := $(BPF_OBJ) $(LAYOUTS) internal/agent/collector/system/syscalls.go docs/dev/probe-cost.md \
-	web/dist internal/server/dashboards/panels.json internal/server/report/questions.json internal/server/pagequery/pagequery.json internal/server/pagequery/testdata/fill.json web/src/panels/metrics.json deploy/grafana/dashboards docs/user/metrics.md docs/user/cli.md docs/user/advise-rules.md
+	web/dist internal/server/dashboards/panels.json internal/server/report/questions.json internal/server/pagequery/pagequery.json internal/server/pagequery/testdata/fill.json web/src/panels/metrics.json deploy/grafana/dashboards deploy/helm/teescope/files docs/user/metrics.md docs/user/cli.md docs/user/advise-rules.md
 
 .PHONY: help
 help: ## list the targets
@@ -52,8 +52,8 @@ build: ## build bin/teescope with Go alone
 run: build ## build, then start the main job: agent, storage and page on 127.0.0.1:9750
 	$(SUDO) $(BIN) up
 
-.PHONY: generate generate-bpf generate-layouts generate-go generate-probe-cost generate-dashboards generate-web generate-docs check-generated
-generate: generate-bpf generate-layouts generate-go generate-probe-cost generate-dashboards generate-web generate-docs ## write all generated files: BPF objects, tables, page, documents
+.PHONY: generate generate-bpf generate-layouts generate-go generate-probe-cost generate-dashboards generate-chart generate-web generate-docs check-generated
+generate: generate-bpf generate-layouts generate-go generate-probe-cost generate-dashboards generate-chart generate-web generate-docs ## write all generated files: BPF objects, tables, page, documents
 
 generate-bpf: $(BPF_OBJ) ## compile the BPF programs to the committed objects (clang 14)
 
@@ -74,6 +74,15 @@ generate-dashboards: web/node_modules/.package-lock.json ## write the page's pan
 	cd web && node write-dashboards.mjs ../internal/server/dashboards/panels.json ../internal/server/report/questions.json ../internal/server/pagequery/pagequery.json ../internal/server/pagequery/testdata/fill.json
 	$(GO) run ./internal/server/dashboards/genmetrics web/src/panels/metrics.json
 	$(GO) run ./cmd/teescope dashboards export deploy/grafana/dashboards >/dev/null
+
+# A chart contains only files below its own directory.
+CHART := deploy/helm/teescope
+
+generate-chart: generate-dashboards ## copy the dashboards and rules into the Helm chart
+	rm -rf $(CHART)/files
+	mkdir -p $(CHART)/files/dashboards $(CHART)/files/rules
+	cp deploy/grafana/dashboards/*.json $(CHART)/files/dashboards/
+	cp rules/*.yaml $(CHART)/files/rules/
 
 generate-probe-cost: $(BPF_OBJ) ## write docs/dev/probe-cost.md with the instructions of the committed objects
 	$(GO) run ./bench/probecost docs/dev/probe-cost.md
