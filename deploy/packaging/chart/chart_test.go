@@ -77,6 +77,21 @@ func TestObjectsDecode(t *testing.T) {
 	}
 }
 
+// What Kubernetes would refuse or ignore is refused here.
+func TestDecodeIsStrict(t *testing.T) {
+	for document, want := range map[string]string{
+		"apiVersion: v1\nkind: Pod\nspec: {hostPid: true}":                     `unknown field "spec.hostPid"`,
+		"apiVersion: v1\nkind: Pod\nspec: {hostPID: yes please}":               "cannot unmarshal string",
+		"apiVersion: v1\nkind: Pod\nspec: {}\nspec: {}":                        `"spec" already set`,
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole":          "may not make this kind",
+		"apiVersion: monitoring.coreos.com/v1\nkind: PodMonitor\nspec: {a: 1}": `unknown field "spec.a"`,
+	} {
+		if _, err := decode(document); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", document, err, want)
+		}
+	}
+}
+
 // Names stay valid and different however long that of the release is: Kubernetes allows 63 characters.
 func TestLongNames(t *testing.T) {
 	for _, o := range objects(t, "fullnameOverride: "+strings.Repeat("x", 80)+"\nserver: {enabled: true, targets: ['a:1']}", kubernetes) {

@@ -3,6 +3,7 @@
 package chart
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -20,6 +21,7 @@ import (
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -109,7 +111,8 @@ var kinds = map[string]func() meta.Object{
 	"monitoring.coreos.com/v1 PrometheusRule": func() meta.Object { return &operator.PrometheusRule{} },
 }
 
-// decode decodes strictly: an unknown or repeated field is an error.
+// decode decodes as the API server does with strict validation: an unknown or repeated field is an error, and so is one in
+// another case. encoding/json, and with it yaml.UnmarshalStrict, takes hostPid for hostPID.
 func decode(document string) (*object, error) {
 	var o object
 	if err := yaml.Unmarshal([]byte(document), &o.TypeMeta); err != nil {
@@ -120,7 +123,12 @@ func decode(document string) (*object, error) {
 		return nil, fmt.Errorf("%q %q: the chart may not make this kind", o.APIVersion, o.Kind)
 	}
 	decoded := create()
-	if err := yaml.UnmarshalStrict([]byte(document), decoded); err != nil {
+	data, err := yaml.YAMLToJSONStrict([]byte(document))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Kind, err)
+	}
+	problems, err := json.UnmarshalStrict(data, decoded)
+	if err := errors.Join(append(problems, err)...); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Kind, err)
 	}
 	o.is, o.name, o.namespace, o.labels = decoded, decoded.GetName(), decoded.GetNamespace(), decoded.GetLabels()
