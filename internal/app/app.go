@@ -55,7 +55,7 @@ type Options struct {
 
 // Agent runs the collectors and their exposition until ctx ends.
 func Agent(ctx context.Context, o Options) error {
-	if err := privilege.Check(o.Binary); err != nil {
+	if err := mayWatch(o, "/proc"); err != nil {
 		return err
 	}
 	tuneMemory(0, agentMemory)

@@ -14,10 +14,26 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/collector/sandbox"
 	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/privilege"
 	"github.com/teescope/teescope/internal/lib/supervisor"
 	"github.com/teescope/teescope/internal/server/prom"
 )
+
+// mayWatch returns an error if an agent must not start: it lacks capabilities, or would see only some processes. A part of up
+// is asked again, with the same answer.
+func mayWatch(o Options, proc string) error {
+	if err := privilege.Check(o.Binary); err != nil {
+		return err
+	}
+	if all, namespace := hostfs.At(proc).SeesAllProcesses(); !all && !o.Config.AnyPIDNamespace {
+		return fmt.Errorf("this process is in a PID namespace (%s) that hides the processes of the host: most workloads would have no names, "+
+			"and the process IDs that the kernel reports would stand for other processes.\n"+
+			"Start it in the host's: hostPID: true in a pod of Kubernetes, --pid=host with docker and podman.\n"+
+			"To start it nevertheless, set --pid-namespace any", namespace)
+	}
+	return nil
+}
 
 // privilegeDropper drops what only the start needs: the user root, capabilities, access to files, system calls.
 type privilegeDropper struct {

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/collector/sandbox"
+	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/lib/privilege"
 	"github.com/teescope/teescope/internal/server/prom"
 )
@@ -58,6 +59,31 @@ func confining(t *testing.T, c *sandbox.Collector) (n int) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+func TestAgentRefusesToSeeSomeProcessesOnly(t *testing.T) {
+	if privilege.Check("teescope") != nil {
+		t.Skip("not root: the capabilities are missing first")
+	}
+	proc := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(proc, "self/ns"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Binary: "teescope", Config: &config.Config{}}
+	if err := mayWatch(o, proc); err != nil {
+		t.Errorf("without PID namespaces: %v", err)
+	}
+	link := filepath.Join(proc, "self/ns/pid")
+	if err := os.Symlink("pid:[4026532301]", link); err != nil {
+		t.Fatal(err)
+	}
+	if err := mayWatch(o, proc); err == nil || !strings.Contains(err.Error(), "(pid:[4026532301])") || !strings.Contains(err.Error(), "--pid-namespace any") {
+		t.Errorf("in a container: %v", err)
+	}
+	o.Config.AnyPIDNamespace = true
+	if err := mayWatch(o, proc); err != nil {
+		t.Errorf("in a container, allowed: %v", err)
+	}
 }
 
 func TestPrivilegeDropperWaitsForItsTime(t *testing.T) {

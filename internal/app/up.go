@@ -42,7 +42,7 @@ type Parts struct{ Agent, Server []string }
 
 // Up runs an agent and a server as two processes until ctx ends, and starts one that ends again.
 func Up(ctx context.Context, o Options, parts Parts) error {
-	if err := privilege.Check(o.Binary); err != nil {
+	if err := mayWatch(o, "/proc"); err != nil {
 		return err
 	}
 	account, err := privilege.FindAccount(o.Config.Sandbox.User)

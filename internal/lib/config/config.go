@@ -55,8 +55,10 @@ type Config struct {
 	Analysis          Analysis
 	Rules             Rules
 	Alerting          Alerting
-	Sandbox           Sandbox
-	Log               Log
+	// AnyPIDNamespace lets an agent start where it does not see all processes of the host.
+	AnyPIDNamespace bool
+	Sandbox         Sandbox
+	Log             Log
 	// Ignored are the environment variables that look like keys and that Kubernetes has set for a Service.
 	Ignored []string
 

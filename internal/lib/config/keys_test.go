@@ -55,6 +55,7 @@ var tries = map[string]struct {
 		"file:": `"file:" names no file: use for example file:/etc/teescope/webhook`,
 	}},
 	"alerting.webhook-config-file": {[]string{"wh.yml"}, map[string]string{"a\tb": `"a\tb" holds a control character or is not UTF-8`}},
+	"pid-namespace":                {[]string{"any", "host"}, map[string]string{"": "has no value", "none": `"none" is not one of host, any`}},
 	"sandbox":                      {[]string{"required"}, map[string]string{"off": `"off" is not one of available, required`}},
 	"user":                         {[]string{"teescope", "65521:1", "0"}, map[string]string{"a b": `"a b" is not a user: use a name, UID or UID:GID, for example 65521`}},
 	"data-dir":                     {[]string{"/srv/a b"}, map[string]string{"": "has no value", "/\x1b": `"/\x1b" holds a control character or is not UTF-8`}},

@@ -37,6 +37,28 @@ func sandboxKey() *key {
 	}
 }
 
+func pidNamespaceKey() *key {
+	modes := []string{"host", "any"}
+	return &key{
+		name: "pid-namespace", commands: Up | Agent, kind: "namespace",
+		usage: "start only in the PID namespace of the host, where all processes are visible (host), or in any",
+		def:   constant("host"),
+		set: one(func(c *Config, s string) error {
+			if err := checkChoice(s, modes); err != nil {
+				return err
+			}
+			c.AnyPIDNamespace = s == "any"
+			return nil
+		}),
+		get: func(c *Config) []string {
+			if c.AnyPIDNamespace {
+				return []string{"any"}
+			}
+			return []string{"host"}
+		},
+	}
+}
+
 // The default needs no entry in the list of users. It is in a range that neither Debian nor systemd assigns, and below
 // 65536, so that it exists in containers with their own user IDs.
 func userKey() *key {

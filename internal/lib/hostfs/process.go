@@ -53,6 +53,18 @@ func (r Root) Process(pid int) Process { return Process{Root{r.Path(strconv.Itoa
 // Self returns this process.
 func (r Root) Self() Process { return Process{Root{r.Path("self")}} }
 
+// initialPIDs is the name of the first PID namespace. The kernel gives it the same number on every machine
+// (PROC_PID_INIT_INO in include/linux/proc_ns.h).
+const initialPIDs = "pid:[4026531836]"
+
+// SeesAllProcesses reports whether this process is in the PID namespace of the host, and the name of its own. A process in
+// another one, as in a container, sees only those in it, and knows them by other IDs than the kernel's eBPF programs. Without
+// PID namespaces in the kernel, or without the file, it returns true. The root must be /proc.
+func (r Root) SeesAllProcesses() (bool, string) {
+	name, err := r.Self().Link("ns", "pid")
+	return err != nil || name == initialPIDs, name
+}
+
 // Thread returns a thread of the process. It has the same files as a process.
 func (p Process) Thread(tid int) Process { return Process{Root{p.Path("task", strconv.Itoa(tid))}} }
 

@@ -5,8 +5,10 @@ package hostfs
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -199,5 +201,33 @@ func BenchmarkRead(b *testing.B) {
 		if _, err := root.Read(maxSmall, "self/stat"); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// A child in a PID namespace of its own sees that it is not the host's. The kernel names the namespace; this process must be
+// in the first one, which has the same name on every machine.
+func TestSeesAllProcesses(t *testing.T) {
+	if os.Getenv("HOSTFS_CHILD") != "" {
+		all, name := At("/proc").SeesAllProcesses()
+		fmt.Println("child:", all, name)
+		return
+	}
+	first, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		t.Skip("no PID namespaces: ", err)
+	}
+	if all, name := At("/proc").SeesAllProcesses(); name != first || all != (first == initialPIDs) {
+		t.Errorf("SeesAllProcesses() = %v, %q", all, name)
+	}
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestSeesAllProcesses$")
+	cmd.Env = append(os.Environ(), "HOSTFS_CHILD=1")
+	cmd.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, unix.EPERM) {
+		t.Skip("not root: ", err)
+	}
+	// /proc is still the one of this namespace, where "self" is the child.
+	if err != nil || !strings.Contains(string(out), "child: false pid:[") || strings.Contains(string(out), first) {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
