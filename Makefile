@@ -45,12 +45,22 @@ help: ## list the targets
 
 ## Building
 
-.PHONY: build run sbom
+.PHONY: build run sbom image
 build: ## build bin/teescope with Go alone
 	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags '-s -w' -o $(BIN) ./cmd/teescope
 
 run: build ## build, then start the main job: agent, storage and page on 127.0.0.1:9750
 	$(SUDO) $(BIN) up
+
+# The tag of the image is the version that the chart installs.
+IMAGE     ?= ghcr.io/teescope/teescope:$(shell awk '/^appVersion:/ {print $$2}' deploy/helm/teescope/Chart.yaml)
+PLATFORMS ?= amd64 arm64
+
+image: ## write bin/teescope.oci.tar: a container image of the static binary for PLATFORMS; no container engine needed
+	for arch in $(PLATFORMS); do \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -buildvcs=auto -ldflags '-s -w' -o bin/linux-$$arch/teescope ./cmd/teescope; \
+	done
+	$(GO) -C deploy/packaging run ./image -name $(IMAGE) -license $(CURDIR)/LICENSE -o $(CURDIR)/bin/teescope.oci.tar $(foreach arch,$(PLATFORMS),$(CURDIR)/bin/linux-$(arch)/teescope)
 
 .PHONY: generate generate-bpf generate-layouts generate-go generate-probe-cost generate-dashboards generate-chart generate-web generate-docs check-generated
 generate: generate-bpf generate-layouts generate-go generate-probe-cost generate-dashboards generate-chart generate-web generate-docs ## write all generated files: BPF objects, tables, page, documents
@@ -163,9 +173,13 @@ unit: ## the Go tests of the packages that load no eBPF, without TestSoak
 fresh: ## the README's commands on a minimal Debian 12 in a directory (needs root)
 	test/fresh
 
-.PHONY: test cases fuzz test-web e2e vm sgx browser bench bench-estimates bench-profiling bench-statistics bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
+.PHONY: test test-packaging cases fuzz test-web e2e vm sgx browser bench bench-estimates bench-profiling bench-statistics bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
 test: ## unit, golden and architecture tests (Go); those of the kernel side need root
 	$(GOTEST) $(if $(SUDO),-exec '$(SUDO)') $(LONGEST) ./...
+	$(MAKE) --no-print-directory test-packaging
+
+test-packaging: ## the Helm chart (lint, strict decoding, privileges) and the container image: a module of its own
+	$(GO) -C deploy/packaging test -count=1 $(TESTFLAGS) ./...
 
 cases: ## the diagnosis on every case of test/cases: precision and recall by rule
 	$(GO) test -count=1 -v -run 'TestCases$$' ./test/cases | grep -v -e '^=== ' -e '^ *--- PASS'
