@@ -4,6 +4,7 @@ package app
 
 import (
 	"log/slog"
+	"path/filepath"
 
 	"github.com/teescope/teescope/internal/agent/collector"
 	"github.com/teescope/teescope/internal/agent/collector/build"
@@ -28,24 +29,46 @@ import (
 	"github.com/teescope/teescope/internal/server/storagealert"
 )
 
+// machine is where the files of the machine are that the agent watches. In a container with the host's processes, which has
+// devices, mounts, control groups and a network of its own, they are those of the first process.
+type machine struct {
+	root   string
+	roots  tee.Roots
+	cgroup string
+	net    string // see node.Options.Net
+}
+
+func newMachine(proc string) machine {
+	m := machine{root: hostfs.At(proc).MachineRoot()}
+	m.roots, m.cgroup = tee.Roots{Proc: proc, Dev: m.at("dev"), Sys: m.at("sys")}, m.at("sys/fs/cgroup")
+	if m.root != "/" {
+		m.net = filepath.Join(proc, "1")
+	}
+	return m
+}
+
+// at returns the path of a file of the machine.
+func (m machine) at(path string) string { return filepath.Join(m.root, path) }
+
 // agentCollectors lists the agent's collectors, sorted by name. To add a collector, add its line here. Two are also
 // returned by themselves: the collector of system metrics knows when the start is over and which processes a workload
 // has, and the backend of the enclave boundary knows which capabilities it still needs.
 func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{}) ([]collector.Collector, *system.Collector, *boundary.Backend) {
-	roots := tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}
+	machine := newMachine("/proc")
+	roots := machine.roots
 	reads := reader.New(reader.Options{
-		Proc: hostfs.At(roots.Proc), Cgroup: "/sys/fs/cgroup", Ready: confined, Log: log.With("part", "processes"),
+		Proc: hostfs.At(roots.Proc), Cgroup: machine.cgroup, Ready: confined, Log: log.With("part", "processes"),
 	})
 	detector := tee.NewDetector(roots, reads) // shared, so that each process is inspected once
 	sys := system.New(system.Options{
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, SyscallTime: c.Syscalls.Time,
 		Budget: c.Overhead.Budget,
-		Proc:   roots.Proc, Sys: roots.Sys, Cgroup: "/sys/fs/cgroup", Detector: detector, Reads: reads,
+		Proc:   roots.Proc, Sys: roots.Sys, Cgroup: machine.cgroup, Detector: detector, Reads: reads,
 		Log: log.With("part", "system"),
 	})
 	detector.Follow(sys.Changes)
 	edge := boundary.New(boundary.Options{
-		Roots: roots, Detector: detector, Reads: reads, Cgroup: "/sys/fs/cgroup", Mode: boundary.Mode(c.Transitions.Trace), Budget: c.Transitions.Budget,
+		Roots: roots, Detector: detector, Reads: reads, Cgroup: machine.cgroup, Mode: boundary.Mode(c.Transitions.Trace), Budget: c.Transitions.Budget,
 		CostLow: c.Transitions.Cost.Low, CostHigh: c.Transitions.Cost.High,
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, Log: log.With("part", "transitions"),
 		PrivilegesDropped: confined,
@@ -60,22 +83,22 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 	return []collector.Collector{
 		clock.New(log.With("part", "clock")),
 		container.New(container.Options{
-			Proc: roots.Proc, Sys: roots.Sys, Cgroup: "/sys/fs/cgroup",
-			Storage: []string{"/var/lib/containers/storage", "/run/containers/storage"},
-			Docker:  "/var/lib/docker/containers", Containerd: "/run/containerd/io.containerd.runtime.v2.task",
+			Proc: roots.Proc, Sys: roots.Sys, Cgroup: machine.cgroup,
+			Storage: []string{machine.at("var/lib/containers/storage"), machine.at("run/containers/storage")},
+			Docker:  machine.at("var/lib/docker/containers"), Containerd: machine.at("run/containerd/io.containerd.runtime.v2.task"),
 		}),
-		node.New(node.Options{Proc: roots.Proc, Sys: roots.Sys, RootFS: "/"}),
+		node.New(node.Options{Proc: roots.Proc, Sys: roots.Sys, RootFS: machine.root, Net: machine.net}),
 		processreads.New(reads),
 		sys,
-		teehost.New(roots, teeBackends(c, roots, log, edge)...),
+		teehost.New(roots, teeBackends(c, machine, log, edge)...),
 	}, sys, edge
 }
 
 // teeBackends lists the TEE backends. To add a backend, add its line here.
-func teeBackends(c *config.Config, r tee.Roots, log *slog.Logger, edge *boundary.Backend) []tee.Backend {
+func teeBackends(c *config.Config, m machine, log *slog.Logger, edge *boundary.Backend) []tee.Backend {
 	return []tee.Backend{
 		driver.New(driver.Options{
-			Roots: r, Cgroup: "/sys/fs/cgroup", MaxWorkloads: c.Workloads.Max, Log: log.With("part", "sgx"),
+			Roots: m.roots, Cgroup: m.cgroup, MaxWorkloads: c.Workloads.Max, Log: log.With("part", "sgx"),
 		}),
 		edge,
 		guest.New(guest.Options{

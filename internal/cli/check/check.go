@@ -8,12 +8,14 @@ package check
 import (
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 
 	"github.com/teescope/teescope/internal/agent/collector/system"
 	"github.com/teescope/teescope/internal/agent/probe"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/driver"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/privilege"
 )
 
@@ -75,7 +77,8 @@ type Options struct {
 
 // Machine returns the options for this machine.
 func Machine(binary string) Options {
-	roots, cgroup := tee.Roots{Proc: "/proc", Dev: "/dev", Sys: "/sys"}, "/sys/fs/cgroup"
+	root := hostfs.At("/proc").MachineRoot() // another one in a container
+	roots, cgroup := tee.Roots{Proc: "/proc", Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")}, filepath.Join(root, "sys/fs/cgroup")
 	return Options{
 		Roots: roots, Cgroup: cgroup, Binary: binary, Held: privilege.Held, Landlock: privilege.LandlockVersion,
 		Try: func() ([]probe.Trial, error) {

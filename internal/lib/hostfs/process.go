@@ -65,6 +65,21 @@ func (r Root) SeesAllProcesses() (bool, string) {
 	return err != nil || name == initialPIDs, name
 }
 
+// MachineRoot returns the directory of the machine's files: "/", or in a container, which has others, the root of the first
+// process. For that the container needs the PID namespace of the host and CAP_SYS_PTRACE. Without them it returns "/". The
+// root must be /proc.
+func (r Root) MachineRoot() string {
+	first := r.Path("1", "root")
+	theirs, err := os.Stat(first + "/.")
+	if err != nil {
+		return "/"
+	}
+	if own, err := os.Stat("/"); err != nil || os.SameFile(own, theirs) {
+		return "/"
+	}
+	return first
+}
+
 // Thread returns a thread of the process. It has the same files as a process.
 func (p Process) Thread(tid int) Process { return Process{Root{p.Path("task", strconv.Itoa(tid))}} }
 

@@ -231,3 +231,26 @@ func TestSeesAllProcesses(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// In a container the machine's files are below the root of the first process, if that may be read.
+func TestMachineRoot(t *testing.T) {
+	proc, other := t.TempDir(), t.TempDir()
+	if got := At(proc).MachineRoot(); got != "/" {
+		t.Errorf("without the first process: %q", got)
+	}
+	link := filepath.Join(proc, "1", "root")
+	if err := os.Mkdir(filepath.Dir(link), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string]string{"/": "/", other: link, "/nonexistent": "/"} {
+		if err := os.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
+		if got := At(proc).MachineRoot(); got != want {
+			t.Errorf("the root of the first process is %s: %q, want %q", target, got, want)
+		}
+		if err := os.Remove(link); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -319,3 +319,26 @@ func BenchmarkCollect(b *testing.B) {
 	}
 	b.ReportMetric(float64(samples), "samples")
 }
+
+// In a container with a network of its own, the machine's is read from the first process. What the kernel shows of the
+// reader's network only is absent.
+func TestNetworkOfTheMachine(t *testing.T) {
+	have := func(net string) map[string]bool {
+		// Parts that do not find their files return errors, and the others still emit.
+		families, _ := gather(t, newCollector(Options{Proc: "testdata/proc", Sys: "testdata/sys", RootFS: "/", Net: net}, fakeKernel()))
+		names := map[string]bool{}
+		for _, f := range families {
+			names[f.GetName()] = len(f.GetMetric()) > 0
+		}
+		return names
+	}
+	own, first, none := have(""), have("testdata/proc"), have("testdata/none")
+	for _, name := range []string{"node_network_receive_bytes_total", "node_netstat_Tcp_InSegs", "node_sockstat_sockets_used", "node_softnet_processed_total", "node_arp_entries"} {
+		if !own[name] || !first[name] || none[name] {
+			t.Errorf("%s: %v from /proc, %v from the first process, %v without its files", name, own[name], first[name], none[name])
+		}
+	}
+	if name := "node_nf_conntrack_entries"; !own[name] || first[name] {
+		t.Errorf("%s: %v, in a container %v", name, own[name], first[name])
+	}
+}

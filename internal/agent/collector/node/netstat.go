@@ -40,11 +40,11 @@ func newNetstat(o Options) part {
 			failed []error
 		)
 		for _, name := range []string{"net/netstat", "net/snmp"} {
-			data, err := readFile(o.Proc, name)
+			data, err := readFile(o.net(), name)
 			some, parseErr := parseNetstat(data)
 			all, failed = append(all, some...), append(failed, err, parseErr)
 		}
-		data, err := readFile(o.Proc, "net/snmp6")
+		data, err := readFile(o.net(), "net/snmp6")
 		if errors.Is(err, os.ErrNotExist) {
 			err = nil // a kernel without IPv6
 		}
@@ -135,7 +135,7 @@ func newSockstat(o Options) part {
 		}
 	}
 	return part{"sockstat", append([]*metric.Desc{used}, f.known...), func(_ context.Context, emit func(prometheus.Metric)) error {
-		proc, err := procfs.NewFS(o.Proc)
+		proc, err := procfs.NewFS(o.net())
 		if err != nil {
 			return err
 		}
@@ -194,7 +194,7 @@ func newSoftnet(o Options) part {
 	)
 	return part{"softnet", []*metric.Desc{processed, dropped, squeezed, collision, rps, flowLimit, backlog},
 		func(_ context.Context, emit func(prometheus.Metric)) error {
-			proc, err := procfs.NewFS(o.Proc)
+			proc, err := procfs.NewFS(o.net())
 			if err != nil {
 				return err
 			}
@@ -223,7 +223,7 @@ func newSoftnet(o Options) part {
 func newARP(o Options) part {
 	entries := gauge("node_arp_entries", "entries", "ARP entries by device.", "/proc/net/arp", "device")
 	return part{"arp", []*metric.Desc{entries}, func(_ context.Context, emit func(prometheus.Metric)) error {
-		data, err := readFile(o.Proc, "net/arp")
+		data, err := readFile(o.net(), "net/arp")
 		if err != nil {
 			return orNoData(err)
 		}
@@ -251,6 +251,9 @@ func newConntrack(o Options) part {
 	entries := gauge("node_nf_conntrack_entries", "entries", "Number of currently allocated flow entries for connection tracking.", dir+"nf_conntrack_count")
 	limit := gauge("node_nf_conntrack_entries_limit", "entries", "Maximum size of connection tracking table.", dir+"nf_conntrack_max")
 	return part{"conntrack", []*metric.Desc{entries, limit}, func(_ context.Context, emit func(prometheus.Metric)) error {
+		if o.Net != "" { // the file is about the network of the reader
+			return errNoData
+		}
 		v, err := readNumber(o.Proc, "sys/net/netfilter/nf_conntrack_count")
 		if err != nil {
 			return orNoData(err)

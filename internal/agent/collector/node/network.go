@@ -53,7 +53,7 @@ func newNetdev(o Options) part {
 		families = append(families, c.desc)
 	}
 	return part{"netdev", families, func(_ context.Context, emit func(prometheus.Metric)) error {
-		proc, err := procfs.NewFS(o.Proc)
+		proc, err := procfs.NewFS(o.net())
 		if err != nil {
 			return err
 		}

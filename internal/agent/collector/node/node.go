@@ -27,6 +27,17 @@ type Options struct {
 	Proc, Sys string
 	// RootFS is the mount point of the machine's root: "/", or another path in a container.
 	RootFS string
+	// Net is a directory whose net is that of the machine, such as /proc/1 in a container with a network of its own. Empty
+	// stands for Proc.
+	Net string
+}
+
+// net returns the directory with the machine's net.
+func (o Options) net() string {
+	if o.Net == "" {
+		return o.Proc
+	}
+	return o.Net
 }
 
 // kernel has the system calls that the parts use, because roots do not redirect them.
