@@ -21,13 +21,15 @@ var foreignNames = []string{
 	"config.v2.json", // of Docker
 	"alerts.json",    // written below the data directory
 	"sweep.json",     // written by record
+	"web.yml",        // a file of the user
+	"values.yaml",    // a file of the user, for helm
 	"bpf/headers/vmlinux_amd64.h",
 }
 
 // foreignFlags belong to other programs that documents name.
 var foreignFlags = []string{
 	"--cap-add", "--hardware", "--cpunodebind", "--membind", "--port", "--save", "--data-urlencode",
-	"--collector.cpu.info",
+	"--collector.cpu.info", "--from-file",
 }
 
 var (
