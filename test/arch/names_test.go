@@ -22,7 +22,6 @@ var foreignNames = []string{
 	"alerts.json",    // written below the data directory
 	"sweep.json",     // written by record
 	"web.yml",        // a file of the user
-	"values.yaml",    // a file of the user, for helm
 	"bpf/headers/vmlinux_amd64.h",
 }
 

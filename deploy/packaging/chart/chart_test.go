@@ -461,3 +461,22 @@ func TestNotes(t *testing.T) {
 		}
 	}
 }
+
+// The values in the documentation are accepted.
+func TestDocumentedValues(t *testing.T) {
+	data, err := os.ReadFile("../../../docs/user/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := 0
+	for _, m := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllSubmatch(data, -1) {
+		if strings.HasPrefix(string(m[1]), "scrape_configs:") { // of Prometheus
+			continue
+		}
+		examples++
+		objects(t, string(m[1]), kubernetes)
+	}
+	if examples < 3 {
+		t.Errorf("%d examples", examples)
+	}
+}
