@@ -93,7 +93,7 @@ func platform(file string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading %s: %w", file, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
 			return "", fmt.Errorf("%s needs shared libraries, and the image has none: build it with CGO_ENABLED=0", file)
