@@ -19,6 +19,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/cvm/guest"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/driver"
+	"github.com/teescope/teescope/internal/agent/tee/vm"
 	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
@@ -90,20 +91,21 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 		node.New(node.Options{Proc: roots.Proc, Sys: roots.Sys, RootFS: machine.root, Net: machine.net}),
 		processreads.New(reads),
 		sys,
-		teehost.New(roots, teeBackends(c, machine, log, edge)...),
+		teehost.New(roots, teeBackends(c, machine, log, reads, edge)...),
 	}, sys, edge
 }
 
 // teeBackends lists the TEE backends. To add a backend, add its line here.
-func teeBackends(c *config.Config, m machine, log *slog.Logger, edge *boundary.Backend) []tee.Backend {
+func teeBackends(c *config.Config, m machine, log *slog.Logger, reads *reader.Pool, edge *boundary.Backend) []tee.Backend {
 	return []tee.Backend{
 		driver.New(driver.Options{
 			Roots: m.roots, Cgroup: m.cgroup, MaxWorkloads: c.Workloads.Max, Log: log.With("part", "sgx"),
 		}),
 		edge,
 		guest.New(guest.Options{
-			Roots: r, Cgroup: "/sys/fs/cgroup", MaxWorkloads: c.Workloads.Max, Log: log.With("part", "cvm"),
+			Roots: m.roots, Cgroup: m.cgroup, MaxWorkloads: c.Workloads.Max, Log: log.With("part", "cvm"),
 		}),
+		vm.New(vm.Options{Roots: m.roots, Cgroup: m.cgroup, Reads: reads, Log: log.With("part", "vm")}),
 	}
 }
 

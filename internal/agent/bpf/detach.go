@@ -73,6 +73,19 @@ func (h *hooked) missed() uint64 {
 // Close implements io.Closer.
 func (h *hooked) Close() error { return h.off() }
 
+// Ready loads the program of a way without attaching it, for an event of a module that is loaded later. Reattach attaches
+// it. A raw tracepoint program needs nothing of the module when it is loaded.
+func (o *Object) Ready(w Way) error {
+	prog, err := o.Load(w.Program)
+	if err != nil {
+		return err
+	}
+	h := &hooked{way: w, prog: prog}
+	o.keep(w.Program, prog, h)
+	o.hooks[w.Program] = h
+	return nil
+}
+
 // Detach detaches the program of a probe from its event, so that the event costs nothing. The program stays loaded.
 // Detaching a detached program is not an error.
 func (o *Object) Detach(program string) error {

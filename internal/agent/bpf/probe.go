@@ -20,6 +20,7 @@ type Mechanism string
 // The mechanisms, as label values of the metric teescope_probe_attached.
 const (
 	TypedTracepoint Mechanism = "tp_btf"
+	RawTracepoint   Mechanism = "raw_tp"
 	Fentry          Mechanism = "fentry"
 	Fexit           Mechanism = "fexit"
 	Kprobe          Mechanism = "kprobe"
@@ -141,6 +142,8 @@ func hook(w Way, prog *ebpf.Program) (io.Closer, error) {
 	switch w.Mechanism {
 	case TypedTracepoint, Fentry, Fexit:
 		return link.AttachTracing(link.TracingOptions{Program: prog})
+	case RawTracepoint:
+		return link.AttachRawTracepoint(link.RawTracepointOptions{Name: w.Target, Program: prog})
 	case Kprobe:
 		return link.Kprobe(w.Target, prog, nil)
 	case Kretprobe:
