@@ -28,7 +28,7 @@ func TestFaultsOfTheMachine(t *testing.T) {
 		{"a container of cgroup v2", "container", 2, containerOfV2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := boot(t, trial{newest, files, tt.cpus, tt.scenario, "", nil})
+			r := boot(t, trial{kernel: newest, files: files, cpus: tt.cpus, scenario: tt.scenario})
 			for _, bad := range []string{"level=ERROR", "panic", "fatal error"} {
 				if strings.Contains(r["log"], bad) {
 					t.Errorf("the agent logged errors:\n%s", r["log"])

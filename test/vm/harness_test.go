@@ -94,7 +94,7 @@ func build() error {
 			return fmt.Errorf("%v: %w\n%s", cmd, err, out)
 		}
 	}
-	for _, name := range []string{"known", "steady", "hopper", "burner", "spinner", "zeros", "reader"} {
+	for _, name := range []string{"known", "steady", "hopper", "burner", "spinner", "zeros", "reader", "qemu-tiny", "firecracker-tiny"} {
 		if err := os.Link(filepath.Join(parts, "guest"), filepath.Join(parts, name)); err != nil {
 			return err
 		}
@@ -108,7 +108,8 @@ type trial struct {
 	files    string
 	cpus     int
 	scenario string
-	line     string // more of the kernel's command line
+	line     string           // more of the kernel's command line
+	modules  []machine.Module // in /kvm, for the scenario to load
 	disks    []string
 }
 
@@ -125,7 +126,12 @@ func boot(t *testing.T, try trial) report {
 	var out, problems bytes.Buffer
 	result, err := m.Run(ctx, machine.Command{
 		Argv: []string{"/guest", try.scenario}, Env: []string{"HOME=/", "TERM=linux"}, Stdout: &out, Stderr: &problems,
-		Files: func(a *machine.Archive) error { return a.Tree("/", try.files) },
+		Files: func(a *machine.Archive) error {
+			for i, m := range try.modules {
+				a.Bytes(fmt.Sprintf("/kvm/%02d-%s.ko", i, m.Name), 0o644, m.Object)
+			}
+			return a.Tree("/", try.files)
+		},
 	})
 	if err != nil || result.Exit != 0 {
 		t.Fatalf("the guest ended with status %d (%v): %s\n%s", result.Exit, err, problems.String(), out.String())

@@ -104,12 +104,12 @@ func (k Kernel) modules() string {
 	return filepath.Join(k.Dir, "lib", "modules", k.Release)
 }
 
-// wanted are the modules that a machine may load to communicate with the host. Kernels with split packages have what is
-// necessary built in.
-var wanted = []string{"virtio*", "net_failover", "failover"}
+// wanted are the modules that a machine may load: to communicate with the host, and KVM. Kernels with split packages have
+// what is necessary for the former built in.
+var wanted = []string{"virtio*", "net_failover", "failover", "kvm*", "irqbypass", "ccp"}
 
 func (k Kernel) unpack(ctx context.Context) error {
-	if exist(k.Image(), filepath.Join(k.modules(), "modules.builtin")) {
+	if exist(k.Image(), filepath.Join(k.modules(), "modules.builtin")) && (k.split || k.hasKVM()) {
 		return nil
 	}
 	if k.split {
@@ -120,6 +120,12 @@ func (k Kernel) unpack(ctx context.Context) error {
 		args = append(args, "./lib/modules/*/"+name+".ko*")
 	}
 	return k.packages.unpack(ctx, k.Dir, []string{"linux-image-" + k.Release}, nil, args...)
+}
+
+// hasKVM reports whether KVM's modules were unpacked. Earlier versions of this program left them out.
+func (k Kernel) hasKVM() bool {
+	found, err := filepath.Glob(filepath.Join(k.modules(), "kernel", "arch", "x86", "kvm", "kvm-amd.ko*"))
+	return err == nil && len(found) > 0
 }
 
 // Headers unpacks what a module for the kernel is built with, and returns its build directory.

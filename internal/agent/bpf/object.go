@@ -191,16 +191,24 @@ func (o *Object) Call(name string) (func() error, error) {
 }
 
 // CallOn loads a raw-tracepoint program without attaching it, and returns a function that runs it once on a CPU that is
-// on line (Linux 5.10).
-func (o *Object) CallOn(name string) (func(cpu int) error, error) {
+// on line (Linux 5.10), or in the calling thread if cpu is below 0. The program gets the arguments as those of its
+// tracepoint.
+func (o *Object) CallOn(name string) (func(cpu int, args ...uint64) error, error) {
 	prog, err := o.Load(name)
 	if err != nil {
 		return nil, err
 	}
 	o.keep(name, prog)
 	runOnce()
-	return func(cpu int) error {
-		if _, err := prog.Run(&ebpf.RunOptions{Flags: unix.BPF_F_TEST_RUN_ON_CPU, CPU: uint32(cpu)}); err != nil {
+	return func(cpu int, args ...uint64) error {
+		run := ebpf.RunOptions{}
+		if cpu >= 0 {
+			run.Flags, run.CPU = unix.BPF_F_TEST_RUN_ON_CPU, uint32(cpu)
+		}
+		if len(args) > 0 {
+			run.Context = args
+		}
+		if _, err := prog.Run(&run); err != nil {
 			return fmt.Errorf("running %s on CPU %d: %w", name, cpu, err)
 		}
 		return nil

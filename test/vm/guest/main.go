@@ -18,6 +18,7 @@ func scenarios() map[string]func() error {
 	return map[string]func() error{
 		"count": count, "clock": setClock, "suspend": suspend, "hotplug": hotplug, "container": container, "services": services,
 		"count and bounce": countAndBounce,
+		"virtualize":       virtualize,
 	}
 }
 

@@ -199,7 +199,7 @@ func (k *kernelSide) attach(o Options, s sizes) error {
 	k.status = append(k.status, k.attachCounters(o)...)
 	// Without snapshots, estimates are less exact: the CPU time of running threads is known only at their next switch.
 	if snapshot, err := k.object.CallOn("snapshot_here"); err == nil {
-		k.snapshot = snapshot
+		k.snapshot = func(cpu int) error { return snapshot(cpu) }
 	}
 	return nil
 }

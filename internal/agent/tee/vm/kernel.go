@@ -38,16 +38,25 @@ type kernelSide struct {
 	free    queue
 }
 
-// ways are the programs. All are raw tracepoints of the module kvm.
-var ways = []struct {
-	probe, tracepoint string
-	required          bool // the others exist only in kernels with SEV-ES
-}{
-	{"vm_exit", "kvm_exit", true},
-	{"vm_entry", "kvm_entry", true},
-	{"vm_userspace_exit", "kvm_userspace_exit", true},
-	{"vm_vmgexit", "kvm_vmgexit_enter", false},
-	{"vm_vmgexit_msr", "kvm_vmgexit_msr_protocol_enter", false},
+// way is a program, and the raw tracepoint of the module kvm that it is for.
+type way struct {
+	probe, program, tracepoint string
+	required                   bool // the others exist only in kernels with SEV-ES
+}
+
+// ways returns the programs to attach. To Linux 5.15 the tracepoint kvm_exit has another argument before the virtual CPU.
+func ways(older bool) []way {
+	exit := "kvm_exit"
+	if older {
+		exit = "kvm_exit_older"
+	}
+	return []way{
+		{"vm_exit", exit, "kvm_exit", true},
+		{"vm_entry", "kvm_entry", "kvm_entry", true},
+		{"vm_userspace_exit", "kvm_userspace_exit", "kvm_userspace_exit", true},
+		{"vm_vmgexit", "kvm_vmgexit_enter", "kvm_vmgexit_enter", false},
+		{"vm_vmgexit_msr", "kvm_vmgexit_msr_protocol_enter", "kvm_vmgexit_msr_protocol_enter", false},
+	}
 }
 
 // parts are the modules of KVM for processors. One of them is enough.
@@ -87,6 +96,19 @@ func canVirtualize(r tee.Roots) bool {
 
 // load creates the maps and loads the programs, without attaching them.
 func load() (*kernelSide, error) {
+	k, err := open()
+	if err != nil {
+		return nil, err
+	}
+	defer k.object.Loaded()
+	if err := k.prepare(); err != nil {
+		return nil, errors.Join(fmt.Errorf("watching virtual machines: %w", err), k.object.Close())
+	}
+	return k, nil
+}
+
+// open creates the maps.
+func open() (*kernelSide, error) {
 	cpus, err := bpf.CPUs()
 	if err != nil {
 		return nil, err
@@ -95,14 +117,14 @@ func load() (*kernelSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer obj.Loaded()
 	k := &kernelSide{object: obj, cpus: cpus}
 	for _, step := range []func() error{
 		func() error { return obj.Resize("rows", cpus*maxVms) },
 		func() error { return obj.SetConstant("cpus_possible", uint32(cpus)) },
-		obj.CreateMaps, k.share, k.prepare,
+		obj.CreateMaps, k.share,
 	} {
 		if err := step(); err != nil {
+			obj.Loaded()
 			return nil, errors.Join(fmt.Errorf("watching virtual machines: %w", err), obj.Close())
 		}
 	}
@@ -140,8 +162,8 @@ func (p pushes) Push(value any) error {
 
 // prepare loads the programs.
 func (k *kernelSide) prepare() error {
-	for _, w := range ways {
-		if err := k.object.Ready(bpf.Way{Program: w.tracepoint, Mechanism: bpf.RawTracepoint, Target: w.tracepoint}); err != nil {
+	for _, w := range append(ways(false), ways(true)[0]) {
+		if err := k.object.Ready(bpf.Way{Program: w.program, Mechanism: bpf.RawTracepoint, Target: w.tracepoint}); err != nil {
 			return err
 		}
 	}
@@ -159,9 +181,10 @@ func (k *kernelSide) attach() error {
 		return errors.New("watching virtual machines: this kernel does not describe KVM's types: run one with CONFIG_DEBUG_INFO_BTF=y and CONFIG_DEBUG_INFO_BTF_MODULES=y")
 	}
 	k.status = nil
-	for _, w := range ways {
-		status := bpf.Status{Probe: w.probe, Mechanism: bpf.RawTracepoint, Program: w.tracepoint}
-		if err := k.object.Reattach(w.tracepoint); err != nil {
+	at, _ := types.Argument("kvm_exit", "kvm_vcpu") // without types of tracepoints, the newer form
+	for _, w := range ways(at == 1) {
+		status := bpf.Status{Probe: w.probe, Mechanism: bpf.RawTracepoint, Program: w.program}
+		if err := k.object.Reattach(w.program); err != nil {
 			if w.required {
 				return fmt.Errorf("watching virtual machines: %w", err)
 			}
@@ -176,7 +199,6 @@ func (k *kernelSide) attach() error {
 // fields finds the offset of a field. *bpf.Types implements it.
 type fields interface {
 	Offset(structure string, path ...string) (int, bool)
-	Argument(tracepoint, structure string) (int, bool)
 }
 
 // offsetsOf finds the fields that the programs read. Fields of KVM that is not there are -1.
@@ -206,9 +228,6 @@ func offsetsOf(types fields) offsets {
 	if regs := first("kvm_vcpu", []string{"arch", "regs"}); regs >= 0 && o.TdxR11 < 0 {
 		const bytes = 8
 		o.TdxR8, o.TdxR10, o.TdxR11 = regs+8*bytes, regs+10*bytes, regs+11*bytes
-	}
-	if at, ok := types.Argument("kvm_exit", "kvm_vcpu"); ok {
-		o.VcpuArgument = int32(at)
 	}
 	return o
 }

@@ -105,19 +105,17 @@ type counts struct {
 
 // offsets mirrors struct offsets.
 type offsets struct {
-	_            structs.HostLayout
-	Kvm          int32
-	VmType       int32
-	Vmcb         int32
-	SevActive    int32
-	SevEsActive  int32
-	VmxReason    int32
-	TdxReason    int32
-	TdxR8        int32
-	TdxR10       int32
-	TdxR11       int32
-	VcpuArgument int32
-	Unused       int32
+	_           structs.HostLayout
+	Kvm         int32
+	VmType      int32
+	Vmcb        int32
+	SevActive   int32
+	SevEsActive int32
+	VmxReason   int32
+	TdxReason   int32
+	TdxR8       int32
+	TdxR10      int32
+	TdxR11      int32
 }
 
 // tables mirrors struct tables.

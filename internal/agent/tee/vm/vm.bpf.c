@@ -284,23 +284,16 @@ static __noinline u32 of_svm(u32 code, u64 base, s32 info)
 	return more & PFERR_GUEST_ENC ? PRIVATE_FAULT : SHARED_FAULT;
 }
 
-/* A virtual CPU has left its guest: vcpu and isa are arguments 0 and 1, or 1 and 2 to 5.15. */
-SEC("raw_tp/kvm_exit") int kvm_exit(struct raw_arguments *ctx)
+/* A virtual CPU has left its guest. */
+static __noinline int on_exit(u64 vcpu, u64 isa)
 {
 	struct vcpu_thread *t = this_thread(true);
 	struct offsets *o = known();
-	struct vm *vm;
 	u32 number, reason;
-	u64 vcpu, isa;
+	struct vm *vm;
 
 	if (!t || !o)
 		return 0;
-	vcpu = ctx->args[0];
-	isa = ctx->args[1];
-	if (o->vcpu_argument == 1) {
-		vcpu = isa;
-		isa = ctx->args[2];
-	}
 	if (!t->row)
 		t->row = number_of_vm() + 1;
 	number = t->row - 1;
@@ -319,6 +312,17 @@ SEC("raw_tp/kvm_exit") int kvm_exit(struct raw_arguments *ctx)
 	count(t, reason);
 	t->exit_ns = bpf_ktime_get_ns();
 	return 0;
+}
+
+SEC("raw_tp/kvm_exit") int kvm_exit(struct raw_arguments *ctx)
+{
+	return on_exit(ctx->args[0], ctx->args[1]);
+}
+
+/* To Linux 5.15 the first argument is the reason. A program that reads more arguments than there are is not attached. */
+SEC("raw_tp/kvm_exit") int kvm_exit_older(struct raw_arguments *ctx)
+{
+	return on_exit(ctx->args[1], ctx->args[2]);
 }
 
 /* Requests of SEV-ES and SNP guests follow the exit. ghcb is argument 1. */

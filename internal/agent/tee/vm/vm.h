@@ -109,8 +109,6 @@ struct offsets {
 	s32 tdx_r8; /* vcpu_tdx: what a trust domain passes; without these kvm_vcpu's registers */
 	s32 tdx_r10;
 	s32 tdx_r11;
-	s32 vcpu_argument; /* which argument of kvm_exit is the virtual CPU; the next one is the ISA */
-	s32 unused;
 };
 
 /* The reasons of each numbering. Numbers that are not in a table are OTHER. */

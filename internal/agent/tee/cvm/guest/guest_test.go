@@ -39,13 +39,13 @@ func TestEveryWayHasItsProgram(t *testing.T) {
 
 func TestForced(t *testing.T) {
 	for line, want := range map[string]bool{
-		"console=ttyS0 swiotlb=force quiet":       true,
-		"swiotlb=512,force":                       true,
-		"swiotlb=512,2,force\n":                   true,
-		"swiotlb=any,force":                       true,
-		"swiotlb=noforce":                         false,
-		"swiotlb=65536":                           false,
-		"":                                        false,
+		"console=ttyS0 swiotlb=force quiet": true,
+		"swiotlb=512,force":                 true,
+		"swiotlb=512,2,force\n":             true,
+		"swiotlb=any,force":                 true,
+		"swiotlb=noforce":                   false,
+		"swiotlb=65536":                     false,
+		"":                                  false,
 		"myswiotlb=force BOOT_IMAGE=swiotlbforce": false,
 	} {
 		if forced(line) != want {
