@@ -158,7 +158,7 @@ func virtualize() error {
 	if err := loadModules("/kvm"); err != nil {
 		return err
 	}
-	if err := a.waitFor(`teescope_probe_attached{mechanism="raw_tp",probe="vm_exit",reason=""} 1`); err != nil {
+	if err := a.waitFor(`probe="vm_userspace_exit"`); err != nil {
 		return err
 	}
 	var stop []func() error
