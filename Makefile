@@ -18,7 +18,7 @@ TOOLS    := .cache/tools
 BPF_FLAGS := -O2 -g -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 \
 	-Ibpf/include -I/usr/include/x86_64-linux-gnu \
 	-fdebug-compilation-dir=. -ffile-prefix-map=$(CURDIR)=.
-BPF_SRC := $(sort $(wildcard internal/agent/collector/*/*.bpf.c internal/agent/tee/*/*.bpf.c internal/agent/tee/*/*/*.bpf.c internal/agent/profiling/*.bpf.c internal/agent/bpf/testdata/*.bpf.c internal/agent/tee/*/testdata/*.bpf.c bench/*.bpf.c))
+BPF_SRC := $(sort $(wildcard internal/agent/collector/*/*.bpf.c internal/agent/tee/*/*.bpf.c internal/agent/tee/*/*/*.bpf.c internal/agent/profiling/*.bpf.c internal/agent/bpf/testdata/*.bpf.c bench/*.bpf.c))
 BPF_OBJ := $(BPF_SRC:.c=.o)
 BPF_H   := $(wildcard bpf/include/*.h internal/agent/collector/*/*.bpf.h internal/agent/collector/*/*.h internal/agent/tee/*/*.h internal/agent/tee/*/*/*.h internal/agent/profiling/*.h)
 BPF_FMT := $(BPF_SRC) $(BPF_H)

@@ -25,11 +25,12 @@ var kernels = []struct {
 	version string
 	cpus    int
 	line    string // more of the command line
+	kvm     bool   // virtual machines run on it
 }{
-	{"6.1", "6.1", 2, bounced},
-	{"6.12", "6.12", 2, preempted},
-	{"6.12, 32 CPUs", "6.12", 32, ""},
-	{"7.2", "7.2", 2, preempted},
+	{"6.1", "6.1", 2, bounced, true},
+	{"6.12", "6.12", 2, preempted, true},
+	{"6.12, 32 CPUs", "6.12", 32, "", false},
+	{"7.2", "7.2", 2, preempted, false},
 }
 
 func TestStockKernels(t *testing.T) {
@@ -39,6 +40,12 @@ func TestStockKernels(t *testing.T) {
 			try := trial{kernel: kernel(t, k.version), files: files, cpus: k.cpus, scenario: "count", line: k.line}
 			if k.line == bounced {
 				try.scenario, try.disks = "count and bounce", []string{emptyDisk(t)}
+			}
+			if k.kvm {
+				var err error
+				if try.modules, err = try.kernel.Modules(t.Context(), "kvm_amd"); err != nil {
+					t.Fatal(err)
+				}
 			}
 			report := boot(t, try)
 			families := report.exposition(t, "exposition")
@@ -59,6 +66,9 @@ func TestStockKernels(t *testing.T) {
 			}
 			if k.line == bounced {
 				t.Run("bounce buffers", func(t *testing.T) { bounceBuffers(t, report) })
+			}
+			if k.kvm {
+				virtualMachines(t, report)
 			}
 		})
 	}

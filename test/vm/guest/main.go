@@ -18,7 +18,6 @@ func scenarios() map[string]func() error {
 	return map[string]func() error{
 		"count": count, "clock": setClock, "suspend": suspend, "hotplug": hotplug, "container": container, "services": services,
 		"count and bounce": countAndBounce,
-		"virtualize":       virtualize,
 	}
 }
 
@@ -45,8 +44,8 @@ func section(name, text string) {
 	fmt.Printf("==== %s\n%s\n==== end\n", name, strings.TrimSuffix(text, "\n"))
 }
 
-// count runs a program with known system calls, starts and ends, and then the tests of the agent's confinement. All
-// probes must attach, including that on the ends of calls, at any cost under emulation.
+// count runs a program with known system calls, starts and ends, then virtual machines, and then the tests of the agent's
+// confinement. All probes must attach, including that on the ends of calls, at any cost under emulation.
 func count() error {
 	a, err := startAgent("agent", "--syscalls.time", "--overhead.budget=100%")
 	if err != nil {
@@ -61,6 +60,9 @@ func count() error {
 		return err
 	}
 	if err := a.metrics("exposition"); err != nil {
+		return err
+	}
+	if err := a.virtualize(); err != nil {
 		return err
 	}
 	if err := a.stop(); err != nil {

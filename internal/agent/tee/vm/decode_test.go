@@ -3,7 +3,6 @@
 package vm
 
 import (
-	_ "embed"
 	"os"
 	"regexp"
 	"runtime"
@@ -58,9 +57,6 @@ func codes(t *testing.T, file, prefix string) map[string]uint32 {
 	return all
 }
 
-//go:embed testdata/address.bpf.o
-var addressObject []byte
-
 // injector runs the programs with records of KVM that the test makes in memory of the kernel.
 type injector struct {
 	t       *testing.T
@@ -87,7 +83,11 @@ func inject(t *testing.T, kind uint64) *injector {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.object.Close() })
-	memory, err := bpf.Open(addressObject)
+	object, err := os.ReadFile("../../bpf/testdata/address.bpf.o")
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, err := bpf.Open(object)
 	if err != nil {
 		t.Fatal(err)
 	}
