@@ -31,5 +31,6 @@ func All() []engine.Rule {
 		smallIO(),
 		threadChurn(),
 		threadsOverCapacity(),
+		vmExits(),
 	}
 }

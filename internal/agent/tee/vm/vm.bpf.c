@@ -180,6 +180,9 @@ static __always_inline struct vcpu_thread *this_thread(bool create)
 				    create ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 }
 
+/* Keeps the compiler from checking a copy of an index instead of it, which older verifiers do not follow. */
+#define KEEP(index) asm volatile("" : "+r"(index))
+
 static __always_inline struct counts *row_of(struct vcpu_thread *t)
 {
 	u32 row = (t->row - 1) * cpus_possible + bpf_get_smp_processor_id();
@@ -195,6 +198,7 @@ static __always_inline void count(struct vcpu_thread *t, u32 reason)
 	if (reason >= REASONS && reason != GHCB)
 		reason = OTHER;
 	t->reason = reason;
+	KEEP(reason);
 	if (c && reason < REASONS)
 		__sync_fetch_and_add(&c->exits[reason], 1);
 }
@@ -365,6 +369,7 @@ SEC("raw_tp/kvm_entry") int kvm_entry(void *ctx)
 {
 	struct vcpu_thread *t = this_thread(false);
 	struct counts *c;
+	u32 reason;
 	u64 ns;
 
 	if (!t || !t->exit_ns || !t->row)
@@ -374,8 +379,10 @@ SEC("raw_tp/kvm_entry") int kvm_entry(void *ctx)
 	ns = bpf_ktime_get_ns() - t->exit_ns;
 	t->exit_ns = 0;
 	c = row_of(t);
-	if (c && t->reason < REASONS)
-		__sync_fetch_and_add(&c->ns[t->reason], ns);
+	reason = t->reason;
+	KEEP(reason);
+	if (c && reason < REASONS)
+		__sync_fetch_and_add(&c->ns[reason], ns);
 	return 0;
 }
 
@@ -401,6 +408,7 @@ SEC("raw_tp/kvm_userspace_exit") int kvm_userspace_exit(struct raw_arguments *ct
 		reason = USER_INTERRUPT;
 	else if (result < 0 && reason != USER_MEMORY_FAULT)
 		reason = USER_ERROR;
+	KEEP(reason);
 	if (reason < USER_REASONS)
 		__sync_fetch_and_add(&c->user_exits[reason], 1);
 	return 0;

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
+)
+
+// VMExits names the rule of this file.
+const VMExits = "vm-exits"
+
+const (
+	// outsideShare is the least share of the time of a virtual machine's CPUs that exits for one reason take. Proposed.
+	outsideShare = 0.10
+	// mostlyVMM is the share of the exits for a reason from which the VMM is named as their handler. Proposed.
+	mostlyVMM = 0.5
+)
+
+// ofVM adds the label workload to the rate of a counter of virtual machines.
+func ofVM(name string) string {
+	return fmt.Sprintf("sum by (workload, instance, reason) (rate(%s[$window]) * on (instance, vm) group_left (workload) teescope_vm_info)", name)
+}
+
+// Signals of this rule alone.
+var (
+	vmExitsSignal = engine.Signal{
+		Name: "exits", Query: ofVM("teescope_vm_exits_total"), Unit: "1/s", Help: "exits of the virtual machine to its host",
+	}
+	vmOutsideSignal = engine.Signal{
+		Name: "outside", Query: ofVM("teescope_vm_exit_seconds_total"), Unit: "threads",
+		Help: "virtual CPUs that are outside of the guest, on average",
+	}
+	vmToVMMSignal = engine.Signal{
+		Name: "vmm", Query: ofVM("teescope_vm_userspace_exits_total"), Unit: "1/s", Help: "exits that the VMM handled",
+	}
+)
+
+// vmCost can be replaced in the configuration.
+var vmCost = engine.Threshold{Name: "share", Default: outsideShare, Unit: "ratio", Help: "least share of the time of virtual CPUs that exits for one reason take"}
+
+// exitRemedies say what to do about exits of a virtual machine, by reason. The time of hlt is mostly that of a guest with
+// nothing to do, so it is not judged.
+var exitRemedies = map[string]string{
+	"cpuid":         "find the program in the guest that executes CPUID, and let it keep the answers: each one leaves the guest, also of one that reads the time with RDTSC and serialises by CPUID",
+	"io":            "use virtio devices in place of emulated ones, and print less to the serial console: each access to a port leaves the guest",
+	"mmio":          "use virtio with vhost, so that notifications do not reach the VMM, and let the guest poll a busy queue",
+	"msr_read":      "read performance counters less often, and use a clock that needs no MSR (kvm-clock, TSC)",
+	"msr_write":     "cause fewer timers and interrupts between virtual CPUs: fewer virtual CPUs, pinned threads, fewer wake-ups; use AVIC or posted interrupts if the host has them",
+	"hypercall":     "cause fewer interrupts between virtual CPUs, which the guest sends by hypercalls: fewer virtual CPUs, pinned threads, fewer wake-ups",
+	"private_fault": "let the guest accept its memory once and keep it, and back private memory with huge pages if the host can (TDX before Linux 6.17 cannot)",
+	"shared_fault":  "back the guest's memory with huge pages, and populate it before the guest starts",
+	"page_state":    "let the guest keep its DMA buffers, or give it a larger pool of bounce buffers: its drivers convert memory between private and shared again and again",
+	"attestation":   "reuse reports and session keys: the requests of a virtual machine are served one at a time",
+	"interrupt":     "keep the host's interrupts and other threads away from the CPUs of the virtual machine (affinity of interrupts, pinned virtual CPUs)",
+}
+
+func vmExits() engine.Rule {
+	return engine.Rule{
+		Name: VMExits, Title: "a virtual machine is often outside of its guest",
+		Thresholds: []engine.Threshold{vmCost},
+		Signals:    []engine.Signal{cpuSignal, vmExitsSignal, vmOutsideSignal, vmToVMMSignal},
+		Judge:      judgeVMExits,
+		NotWhen: []string{
+			"the guest waits for a device or for memory on purpose: the time outside includes it",
+			"the host has too few CPUs: a virtual CPU that waits for one is outside",
+		},
+		Sources: []string{
+			"Linux, arch/x86/kvm/trace.h: kvm_exit and kvm_entry; the time between them is measured on this machine",
+			"AMD64 Architecture Programmer's Manual, volume 2, 15.6 and 15.9; Intel SDM, volume 3, appendix C: reasons of exits",
+		},
+	}
+}
+
+func judgeVMExits(w engine.Workload) *engine.Verdict {
+	cores, busy := w.Value(cpuSignal)
+	exits, outside := w.By(vmExitsSignal, "reason"), w.By(vmOutsideSignal, "reason")
+	if !busy || len(exits) == 0 || len(outside) == 0 {
+		return nil
+	}
+	away, top := 0.0, ""
+	for reason, threads := range outside {
+		if reason == "hlt" {
+			continue
+		}
+		away += threads
+		if exitRemedies[reason] != "" && (top == "" || threads > outside[top] || threads == outside[top] && reason < top) {
+			top = reason
+		}
+	}
+	if top == "" || exits[top] <= 0 || cores+away < w.Least(leastBusy) {
+		return nil
+	}
+	// The time outside is CPU time of the host's kernel and of the VMM, which are in cores, or waiting, which is not.
+	low, high := outside[top]/(cores+away), outside[top]/max(cores, away)
+	if low < w.LeastFor(vmCost) {
+		return nil
+	}
+	v := &engine.Verdict{
+		Confidence: analysis.Measured,
+		Cause: fmt.Sprintf("the virtual machine leaves its guest %s times/s because of %s, for %s us each time: its CPUs spend %s of their time on that",
+			figure(exits[top]), top, figure(1e6*outside[top]/exits[top]), between(low, high)),
+		Evidence: []string{vmOutsideSignal.With("reason", top), vmExitsSignal.With("reason", top), cpuSignal.Name},
+		Advice:   []string{exitRemedies[top]},
+	}
+	if handled := w.By(vmToVMMSignal, "reason")[top]; handled >= mostlyVMM*exits[top] {
+		v.Evidence = append(v.Evidence, vmToVMMSignal.With("reason", top))
+		v.Advice = append(v.Advice, fmt.Sprintf("the VMM handles %s of them: let the kernel do it (vhost, an interrupt controller in the kernel), which takes a fraction of the time",
+			percent(min(1, handled/exits[top]))))
+	}
+	v.Waits(w, outside[top], low, high,
+		"without the exits, the guest's work goes on in their time",
+		"the switches between guest and host are not in the measured time, so the cost is larger")
+	return v
+}
