@@ -50,6 +50,10 @@ func virtualMachines(t *testing.T, report report) {
 				t.Errorf("%s{vm=%q,reason=%q} = %d, want %d", count.family, vm.name, count.reason, got, count.want)
 			}
 		}
+		// Only the page of the code is read, and nothing else is written.
+		if got := sum(families, "teescope_vm_pages", "vm", vm.name, "size", "4k"); got != 1 {
+			t.Errorf("%s has %v pages, want 1", vm.name, got)
+		}
 		// The VMM sleeps 2 ms in each of the first 20 exits, and one thread cannot be outside for longer than it runs.
 		if got := sum(families, "teescope_vm_exit_seconds_total", "vm", vm.name, "reason", "io"); got < 0.04 {
 			t.Errorf("%s was outside for %v s because of io, want 0.04 at least", vm.name, got)

@@ -15,7 +15,7 @@ import (
 )
 
 // families are all families that the backend can emit.
-type families struct{ info, exits, seconds, userExits, keys, keysLimit *metric.Desc }
+type families struct{ info, exits, seconds, userExits, pages, polls, keys, keysLimit *metric.Desc }
 
 func newFamilies() *families {
 	counter := func(name, unit, help, origin string, labels ...string) *metric.Desc {
@@ -23,11 +23,12 @@ func newFamilies() *families {
 			Name: name, Kind: metric.Counter, Unit: unit, Help: help, Labels: labels, Source: metric.Kernel, Origin: origin,
 		})
 	}
-	gauge := func(name, help, origin string) *metric.Desc {
+	gauge := func(name, unit, help, origin string, labels ...string) *metric.Desc {
 		return metric.New(metric.Desc{
-			Name: name, Kind: metric.Gauge, Unit: "keys", Help: help, Labels: []string{"kind"}, Source: metric.Kernel, Origin: origin,
+			Name: name, Kind: metric.Gauge, Unit: unit, Help: help, Labels: labels, Source: metric.Kernel, Origin: origin,
 		})
 	}
+	const debugfs = "/sys/kernel/debug/kvm/THREAD-FD/"
 	return &families{
 		info: metric.New(metric.Desc{
 			Name: "teescope_vm_info", Kind: metric.Info, Source: metric.Kernel,
@@ -49,16 +50,22 @@ func newFamilies() *families {
 		userExits: counter("teescope_vm_userspace_exits_total", "exits",
 			"Exits of a virtual machine's CPUs that KVM passed to the VMM, by the reason in struct kvm_run. interrupt is a signal. In a TEE, hypercall is a conversion between private and shared memory, and memory_fault an implicit one.",
 			"tracepoint kvm:kvm_userspace_exit", "vm", "reason"),
-		keys: gauge("teescope_vm_keys",
-			"Keys of memory encryption that control groups are charged for, by kind: tdx (key IDs), sev, sev_es (address space IDs, also of SEV-SNP).", "misc.current of the root control group"),
-		keysLimit: gauge("teescope_vm_keys_limit",
-			"Keys of memory encryption that the processor has, by kind as in teescope_vm_keys.", "misc.capacity of the root control group"),
+		pages: gauge("teescope_vm_pages", "pages",
+			"Pages that KVM has mapped for a virtual machine, by size: 4k, 2m, 1g. Many 4k pages make translations of addresses slow. "+
+				"Absent if debugfs is not mounted, or if the thread that created the virtual machine has ended.", debugfs+"pages_4k, pages_2m, pages_1g", "vm", "size"),
+		polls: counter("teescope_vm_halt_poll_seconds_total", "seconds",
+			"Time that KVM polled for work after the guest's HLT, by whether some came (success) or not (fail). It is CPU time of the host. Absent as teescope_vm_pages is.",
+			debugfs+"halt_poll_success_ns, halt_poll_fail_ns", "vm", "result"),
+		keys: gauge("teescope_vm_keys", "keys",
+			"Keys of memory encryption that control groups are charged for, by kind: tdx (key IDs), sev, sev_es (address space IDs, also of SEV-SNP).", "misc.current of the root control group", "kind"),
+		keysLimit: gauge("teescope_vm_keys_limit", "keys",
+			"Keys of memory encryption that the processor has, by kind as in teescope_vm_keys.", "misc.capacity of the root control group", "kind"),
 	}
 }
 
 // all returns the descriptions in the order of the documentation.
 func (f *families) all() []*metric.Desc {
-	return []*metric.Desc{f.info, f.exits, f.seconds, f.userExits, f.keys, f.keysLimit}
+	return []*metric.Desc{f.info, f.exits, f.seconds, f.userExits, f.pages, f.polls, f.keys, f.keysLimit}
 }
 
 // keyKinds are the resources of the controller misc that are keys (kernel/cgroup/misc.c).

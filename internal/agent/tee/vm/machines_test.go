@@ -17,6 +17,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // deleted is a fake of the map of numbers.
@@ -268,5 +269,45 @@ func TestWhichMachinesCanVirtualize(t *testing.T) {
 		if can, is := canVirtualize(r), hasKVM(r); can != tt.can || is != tt.is {
 			t.Errorf("%q with %v: %t, %t, want %t, %t", tt.cpuinfo, tt.modules, can, is, tt.can, tt.is)
 		}
+	}
+}
+
+func TestStatistics(t *testing.T) {
+	m, _, root := fake(t)
+	process(t, root, 70, 100, "/", "/firecracker --id a")
+	process(t, root, 80, 100, "/", "/firecracker --id b")
+	for _, dir := range []string{"70/task/70", "70/task/75", "80/task/80"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.kernel.vms[1] = record{Start: uint64(time.Second), TGID: 70, Ready: 1, Isa: 2}
+	m.kernel.vms[2] = record{Start: uint64(time.Second), TGID: 80, Ready: 1, Isa: 2}
+	if err := m.refresh(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string]string{
+		"75-11/pages_4k": "7\n", "75-11/halt_poll_fail_ns": "1500000000\n", "75-12/pages_4k": "5\n", // of one process
+		"80-9/pages_2m": "3\n", "80-9/pages_1g": "many\n", "99-1/pages_4k": "1\n", "exits": "5\n", "../x-1/pages_4k": "1\n",
+	} {
+		path := filepath.Join(root, "sys/kernel/debug/kvm", file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sys := hostfs.At(filepath.Join(root, "sys"))
+	got := values(t, func(emit func(prometheus.Metric)) { m.emitStatistics(newFamilies(), sys, emit) })
+	want := map[string]float64{
+		`teescope_vm_pages{size="4k",vm="a"}`: 12, `teescope_vm_halt_poll_seconds_total{result="fail",vm="a"}`: 1.5, `teescope_vm_pages{size="2m",vm="b"}`: 3,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	none := hostfs.At(filepath.Join(root, "none"))
+	if got := values(t, func(emit func(prometheus.Metric)) { m.emitStatistics(newFamilies(), none, emit) }); len(got) > 0 {
+		t.Errorf("without debugfs: %v", got)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/probe"
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/metric"
 	"github.com/teescope/teescope/internal/lib/teelabel"
@@ -121,6 +122,7 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 	if b.kernel != nil && b.kernel.attached {
 		errs = append(errs, b.machines.refresh(time.Now()))
 		b.machines.emit(b.families, emit)
+		b.machines.emitStatistics(b.families, hostfs.At(b.opts.Roots.Sys), emit)
 		b.probes.Emit(b.kernel.object, b.kernel.status, emit)
 	}
 	return errors.Join(errs...)
