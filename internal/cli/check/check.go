@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/teescope/teescope/internal/agent/collector/system"
 	"github.com/teescope/teescope/internal/agent/probe"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/driver"
+	"github.com/teescope/teescope/internal/agent/tee/vm"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/privilege"
 )
@@ -90,7 +92,11 @@ func Machine(binary string) Options {
 				return nil, err
 			}
 			more, err := driver.Try(driver.Options{Roots: roots, Cgroup: cgroup, MaxWorkloads: 8, Log: quiet})
-			return append(all, more...), err
+			if err != nil {
+				return nil, err
+			}
+			machines, err := vm.Try(roots)
+			return slices.Concat(all, more, machines), err
 		},
 	}
 }
