@@ -305,10 +305,10 @@ func TestVMGEXIT(t *testing.T) {
 		return in.vmgexit(uint64(code), 0)
 	})
 	names(t, codes(t, "/usr/include/x86_64-linux-gnu/asm/svm.h", "SVM_EXIT_"), svmNames, func(code uint32) string {
-		switch {
-		case code == 0x4e:
+		switch code {
+		case 0x4e:
 			return "other"
-		case code == 0xffffffff:
+		case 0xffffffff:
 			return "error" // a request has 64 bits
 		}
 		return in.vmgexit(uint64(code), 0)

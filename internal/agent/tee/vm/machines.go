@@ -105,7 +105,7 @@ func (m *machines) name(v *machine, now time.Time) {
 		return
 	}
 	v.identity, v.workload = identify(names, args), workload.Identify(names, comm)
-	label := v.identity.name
+	label := v.name
 	if label == "" {
 		label = strconv.Itoa(v.pid)
 	}
