@@ -332,6 +332,16 @@ func TestVMGEXIT(t *testing.T) {
 	}
 }
 
+// Kernels before 6.8 have no types of virtual machines, and neither TDX nor SEV-SNP.
+func TestNoTypes(t *testing.T) {
+	in := inject(t, vmSnp)
+	in.kernel.layout[0].VmType = -1
+	in.want("CPUID", in.svm(0x72, 0), "cpuid")
+	if kind := in.kernel.vms[1].kindOf(); kind != "none" {
+		t.Errorf("the virtual machine is %q", kind)
+	}
+}
+
 // To Linux 5.15 the first argument of kvm_exit was the reason.
 func TestOlderArguments(t *testing.T) {
 	in := inject(t, 0)

@@ -131,9 +131,10 @@ static __noinline int describe(u32 number, u64 vcpu, u32 isa)
 		vm->sev |= SEV_ACTIVE;
 	if (isa == ISA_SVM && read_u8(kvm, o->sev_es_active))
 		vm->sev |= SEV_ES_ACTIVE;
-	vm->type = o->vm_type >= 0 ? read_u8(kvm, o->vm_type) : VM_TYPE_UNKNOWN;
+	/* Kernels without the field have neither TDX nor SEV-SNP. */
+	vm->type = read_u8(kvm, o->vm_type);
 	/* Kernels with TDX before 6.16 have other numbers. Intel's processors have no other TEE for virtual machines. */
-	if (isa == ISA_VMX && vm->type >= VM_SEV && vm->type != VM_TYPE_UNKNOWN)
+	if (isa == ISA_VMX && vm->type >= VM_SEV)
 		vm->type = VM_TDX;
 	vm->isa = isa;
 	return 0;
