@@ -15,6 +15,7 @@ import (
 func virtualMachines(t *testing.T, report report) {
 	t.Helper()
 	families := report.exposition(t, "virtual")
+	t.Logf("the virtual machines took %s", report["took"])
 	for i, vm := range []struct {
 		name, vmm                 string
 		cpuid, out, write, halted int // the arguments in the guest's scenario

@@ -152,6 +152,7 @@ func (a *agent) virtualize() error {
 	if err != nil || len(modules) == 0 {
 		return err
 	}
+	began := time.Now()
 	if err := loadModules(modules); err != nil {
 		return err
 	}
@@ -198,6 +199,7 @@ func (a *agent) virtualize() error {
 			return err
 		}
 	}
+	section("took", time.Since(began).String())
 	return nil
 }
 
