@@ -175,14 +175,19 @@ func (m *machines) emit(f *families, emit func(prometheus.Metric)) {
 		w := v.workload
 		emit(f.info.Value(1, v.label, kind, v.vmm, v.sandbox, w.Name, w.Container, w.Pod, w.Namespace, strconv.Itoa(v.pid)))
 		total := m.kernel.sum(number)
-		f.emitCounts(v.label, kind, &total, emit)
+		// KVM's variants that emulate a guest in real mode show no exits of it. They are then not counted, which is not 0.
+		f.emitUserExits(v.label, &total, emit)
+		if m.kernel.vms[number].Isa != 0 {
+			f.emitCounts(v.label, kind, &total, emit)
+		}
 	}
 	if total := m.kernel.sum(0); total != (counts{}) {
 		f.emitCounts(folded, "", &total, emit)
+		f.emitUserExits(folded, &total, emit)
 	}
 }
 
-// emitCounts emits the counts of a virtual machine. Reasons that only exist in a TEE have no series for a plain one.
+// emitCounts emits the exits of a virtual machine, and their time. Reasons that only exist in a TEE have no series for a plain one.
 func (f *families) emitCounts(label, kind string, c *counts, emit func(prometheus.Metric)) {
 	for reason, name := range reasonNames {
 		switch reason {
@@ -194,6 +199,9 @@ func (f *families) emitCounts(label, kind string, c *counts, emit func(prometheu
 		emit(f.exits.Value(float64(c.Exits[reason]), label, name))
 		emit(f.seconds.Value(float64(c.NS[reason])/1e9, label, name))
 	}
+}
+
+func (f *families) emitUserExits(label string, c *counts, emit func(prometheus.Metric)) {
 	for reason, name := range userReasonNames {
 		emit(f.userExits.Value(float64(c.UserExits[reason]), label, name))
 	}

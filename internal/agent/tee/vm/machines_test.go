@@ -154,6 +154,11 @@ func TestEndedBeforeItWasRead(t *testing.T) {
 	if v := m.all[1]; v.label != "99" || v.ended.IsZero() {
 		t.Errorf("%+v", v)
 	}
+	for name := range values(t, func(emit func(prometheus.Metric)) { m.emit(newFamilies(), emit) }) {
+		if strings.HasPrefix(name, "teescope_vm_exit") { // no exit was seen, so they are not counted here
+			t.Error(name)
+		}
+	}
 }
 
 func TestKinds(t *testing.T) {
