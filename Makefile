@@ -177,7 +177,6 @@ fresh: ## the README's commands on a minimal Debian 12 in a directory (needs roo
 .PHONY: test test-packaging cases fuzz test-web e2e vm sgx browser bench bench-estimates bench-profiling bench-statistics bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
 test: ## unit, golden and architecture tests (Go); those of the kernel side need root
 	$(GOTEST) $(if $(SUDO),-exec '$(SUDO)') $(LONGEST) ./...
-	$(MAKE) --no-print-directory test-packaging
 
 test-packaging: ## the Helm chart (lint, strict decoding, privileges) and the container image: a module of its own
 	$(GO) -C deploy/packaging test -count=1 $(TESTFLAGS) ./...

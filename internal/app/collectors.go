@@ -105,7 +105,7 @@ func teeBackends(c *config.Config, m machine, log *slog.Logger, reads *reader.Po
 		guest.New(guest.Options{
 			Roots: m.roots, Cgroup: m.cgroup, MaxWorkloads: c.Workloads.Max, Log: log.With("part", "cvm"),
 		}),
-		vm.New(vm.Options{Roots: m.roots, Cgroup: m.cgroup, Reads: reads, Log: log.With("part", "vm")}),
+		vm.New(vm.Options{Roots: m.roots, Cgroup: m.cgroup, Reads: reads, Budget: c.Overhead.Budget, Log: log.With("part", "vm")}),
 	}
 }
 

@@ -271,6 +271,9 @@ func (m *machine) attached(t *testing.T) {
 		if strings.Contains(log.Text(), "did not end within") {
 			continue // a scrape between the moments, on a busy host; at a moment it would leave figures out
 		}
+		if strings.Contains(log.Text(), "a process does not answer and is not read any more") {
+			continue // a process of an emulated machine whose host gives it no time; what the agent counts does not need it
+		}
 		if strings.Contains(log.Text(), "level=WARN") || strings.Contains(log.Text(), "level=ERROR") {
 			t.Errorf("the agent logged: %s", log.Text())
 		}

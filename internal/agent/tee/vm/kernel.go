@@ -28,6 +28,7 @@ type kernelSide struct {
 	object   *bpf.Object
 	status   []bpf.Status
 	attached bool
+	stopped  bool // detached for good, see stop
 
 	cpus   int
 	rows   []counts // by number of the virtual machine, then CPU

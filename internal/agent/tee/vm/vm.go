@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ type Options struct {
 	Roots  tee.Roots
 	Cgroup string       // root of the cgroup file systems
 	Reads  *reader.Pool // reads command lines, whose processes may not answer
+	Budget float64      // share of the machine's CPU time that counting may take; above it, counting ends. 1 is no limit
 	Log    *slog.Logger
 }
 
@@ -41,12 +43,16 @@ type Backend struct {
 	mu       sync.Mutex // protects all fields below
 	kernel   *kernelSide
 	machines *machines
+	spending spending
 	failed   error // why exits are not counted although this machine can have KVM
 }
 
 // New returns a backend.
 func New(o Options) *Backend {
-	return &Backend{opts: o, log: o.Log, families: newFamilies(), probes: probe.NewFamilies("vm/")}
+	return &Backend{
+		opts: o, log: o.Log, families: newFamilies(), probes: probe.NewFamilies("vm/"),
+		spending: spending{budget: o.Budget, cpus: runtime.NumCPU()},
+	}
 }
 
 // Name implements tee.Backend. The backend serves several TEEs.
@@ -95,7 +101,7 @@ func (b *Backend) Run(ctx context.Context) error {
 
 // tend attaches to KVM when it has been loaded, and updates the list of virtual machines.
 func (b *Backend) tend(now time.Time) {
-	if b.kernel == nil {
+	if b.kernel == nil || b.kernel.stopped {
 		return
 	}
 	if !b.kernel.attached && hasKVM(b.opts.Roots) {
@@ -112,6 +118,7 @@ func (b *Backend) tend(now time.Time) {
 	if err := b.machines.refresh(now); err != nil {
 		b.log.Warn("following virtual machines", "err", err)
 	}
+	b.keepBudget(now)
 }
 
 // Collect implements tee.Backend.
@@ -123,6 +130,8 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 		errs = append(errs, b.machines.refresh(time.Now()))
 		b.machines.emit(b.families, emit)
 		b.machines.emitStatistics(b.families, hostfs.At(b.opts.Roots.Sys), emit)
+	}
+	if b.kernel != nil && (b.kernel.attached || b.kernel.stopped) {
 		b.probes.Emit(b.kernel.object, b.kernel.status, emit)
 	}
 	return errors.Join(errs...)

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vm
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+)
+
+// What the programs take for an exit with the entry after it, and in addition for one to user space. Measured with events
+// injected on a virtual processor (docs/user/vms.md).
+const (
+	costOfExit     = 400 * time.Nanosecond
+	costOfUserExit = 100 * time.Nanosecond
+)
+
+// spending compares the CPU time of the programs with the budget.
+type spending struct {
+	budget float64 // share of the machine's CPU time; 1 and more is no limit
+	cpus   int
+	since  time.Time
+	spent  time.Duration
+}
+
+// exceeded reports whether the programs took more than the budget since the last call, and what they took, as a share of the
+// machine's CPU time. Counts that fell, because a virtual machine ended, give no answer.
+func (s *spending) exceeded(now time.Time, spent time.Duration) (share float64, over bool) {
+	elapsed, more := now.Sub(s.since), spent-s.spent
+	first := s.since.IsZero()
+	s.since, s.spent = now, spent
+	if first || elapsed <= 0 || more < 0 {
+		return 0, false
+	}
+	share = more.Seconds() / (elapsed.Seconds() * float64(s.cpus))
+	return share, s.budget < 1 && share > s.budget
+}
+
+// spent estimates the CPU time that the programs have taken for the virtual machines that are counted now.
+func (k *kernelSide) spent() (total time.Duration) {
+	for number := range uint32(len(k.vms)) {
+		c := k.sum(number)
+		for _, n := range c.Exits {
+			total += time.Duration(n) * costOfExit
+		}
+		for _, n := range c.UserExits {
+			total += time.Duration(n) * costOfUserExit
+		}
+	}
+	return total
+}
+
+// stop detaches all programs for good: attached again, they would take the pause for the time of an exit.
+func (k *kernelSide) stop(reason string) error {
+	var errs []error
+	for i := range k.status {
+		s := &k.status[i]
+		if s.Attached() {
+			errs = append(errs, k.object.Detach(s.Program))
+			*s = bpf.Status{Probe: s.Probe, Mechanism: bpf.NotAttached, Program: s.Program, Reason: reason}
+		}
+	}
+	k.attached, k.stopped = false, true
+	return errors.Join(errs...)
+}
+
+// keepBudget stops counting when it takes more than the budget.
+func (b *Backend) keepBudget(now time.Time) {
+	share, over := b.spending.exceeded(now, b.kernel.spent())
+	if !over {
+		return
+	}
+	reason := fmt.Sprintf("counting took %.1f %% of the machine's CPU time, more than overhead.budget (%.1f %%): raise it and start the agent again", 100*share, 100*b.spending.budget)
+	if err := b.kernel.stop(reason); err != nil {
+		b.log.Warn("detaching from KVM", "err", err)
+	}
+	b.log.Warn("virtual machines are not watched any more", "reason", reason)
+}
