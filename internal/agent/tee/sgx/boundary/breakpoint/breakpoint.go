@@ -42,8 +42,9 @@ type Breakpoints struct {
 	file      *window.File // nil while no process is watched
 	trees     map[uint32]*tree
 	lastTree  uint32
-	seen      map[uint32]counts // as last read from the kernel side
-	reads     int               // number of complete reads
+	seen      map[uint32]counts                  // as last read from the kernel side
+	latest    func(tgid uint32) (*counts, error) // countsOf, except in tests
+	reads     int                                // number of complete reads
 	processes map[uint32]*state
 }
 
@@ -76,6 +77,7 @@ func InVDSO(of host.Processes) (func(tgid uint32) (uint64, error), error) {
 // Load loads the program of the breakpoints, and those that follow the processes that inherit them.
 func Load(o Options) (*Breakpoints, error) {
 	b := &Breakpoints{Options: o, processes: map[uint32]*state{}}
+	b.latest = b.countsOf
 	var err error
 	if b.points, err = bpf.LoadBreakpoints(o.Object, "enclu"); err != nil {
 		return nil, err
@@ -276,15 +278,27 @@ func (b *Breakpoints) Measures(p *process.Process) bool {
 const entryWait = 10 * time.Second
 
 // Counts reports whether the crossings of a process are counted here, and whether that is known. It is unknown
-// for some time after the process got breakpoints, until it enters an enclave.
+// for some time after the process got or inherited breakpoints, until it enters an enclave.
+//
+// It looks at the kernel side's counter, because the process may have entered an enclave since the previous Read, and
+// a process that has ended may have done so only since.
 func (b *Breakpoints) Counts(p *process.Process) (counts, known bool) {
 	s := b.processes[p.TGID]
-	if s == nil {
+	if s != nil && (s.enters || s.refused) || b.file == nil {
+		return s != nil && s.enters, true
+	}
+	n, err := b.latest(p.TGID)
+	switch {
+	case err != nil:
+		return false, false
+	case n == nil:
+		return false, true // it has no breakpoints
+	case n.Enters > 0:
+		return true, true
+	case n.Left != 0 || p.Ended:
 		return false, true
 	}
-	if s.tree == nil || s.enters || p.Ended {
-		return s.enters, true
-	}
+	s = b.state(p.TGID)
 	if s.asked.IsZero() {
 		s.asked, s.askedRead = b.Processes.Now(), b.reads
 	}
