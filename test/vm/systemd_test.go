@@ -95,7 +95,7 @@ func TestUnitsOfSystemd(t *testing.T) {
 	} {
 		checkUnit(t, r, unit, want.memory)
 		if got := r["stopped "+unit]; !strings.Contains(got, "Result=success") || !strings.Contains(got, "ExecMainStatus=0") {
-			t.Errorf("%s ended with %q", unit, got)
+			t.Errorf("%s ended with %q and logged:\n%s", unit, got, r["log of "+unit])
 		}
 		if log := r["log of "+unit]; strings.Contains(log, "level=ERROR") || !strings.Contains(log, `msg="privileges dropped" left=`+quoted(want.caps)) {
 			t.Errorf("%s logged:\n%s", unit, log)

@@ -189,16 +189,18 @@ func (s *Supervisor) once(ctx context.Context, part Part) (asked bool, err error
 	}
 	s.set(part.Name, nil)
 	reason := p.control.finish()
-	if reason == "" && (err == nil || asked && !p.control.started.Load() && terminated(p.cmd)) {
+	interrupted := asked && !p.control.started.Load() && leftAtOnce(p.cmd)
+	if interrupted || reason == "" && err == nil {
 		return asked, nil
 	}
 	return asked, &EndedError{Part: part.Name, Reason: reason, Err: err}
 }
 
-// terminated reports whether SIGTERM ended a part, which had not got to handling it.
-func terminated(cmd *exec.Cmd) bool {
+// leftAtOnce reports whether a part ended because of SIGTERM: it had not got to handling it, or its start was interrupted.
+// What it says of an interrupted start, such as a cancelled context, is no failure.
+func leftAtOnce(cmd *exec.Cmd) bool {
 	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
-	return ok && status.Signaled() && status.Signal() == syscall.SIGTERM
+	return ok && (status.Exited() || status.Signaled() && status.Signal() == syscall.SIGTERM)
 }
 
 // process is a running part.

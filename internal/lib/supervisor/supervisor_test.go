@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 {
 		switch os.Args[1] {
-		case "answers", "asks", "fails":
+		case "answers", "asks", "fails", "starts":
 			part(os.Args[1])
 			return
 		}
@@ -40,6 +40,12 @@ func part(role string) {
 	}
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
+	if role == "starts" { // its start ends with an error when it is interrupted
+		fmt.Fprintln(os.Stdout, "starting")
+		<-stop
+		link.Fail(context.Canceled)
+		os.Exit(1)
+	}
 	go func() { <-stop; os.Exit(0) }()
 	switch role {
 	case "fails":
@@ -117,6 +123,32 @@ func TestAFailedStartEndsAll(t *testing.T) {
 	err := s.Run(t.Context())
 	var ended *EndedError
 	if !errors.As(err, &ended) || ended.Part != "fails" || !strings.HasPrefix(err.Error(), "there is no disk") {
+		t.Errorf("Run() = %v", err)
+	}
+}
+
+// An end while a part still starts is no failure of the part.
+func TestAnInterruptedStartIsNoFailure(t *testing.T) {
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout := os.Stdout
+	os.Stdout = in
+	defer func() { os.Stdout = stdout }()
+	s := New(Options{
+		Parts:        []Part{{Name: "starts", Args: []string{"starts"}}},
+		Capabilities: func() []uintptr { return nil }, Stop: time.Minute, Log: slog.New(slog.DiscardHandler),
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	var said string
+	if _, err := fmt.Fscan(out, &said); err != nil || said != "starting" {
+		t.Fatalf("%q, %v", said, err)
+	}
+	cancel()
+	if err := <-done; err != nil {
 		t.Errorf("Run() = %v", err)
 	}
 }

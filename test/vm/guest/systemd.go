@@ -3,10 +3,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -67,6 +69,13 @@ func apart() error {
 			return err
 		}
 	}
+	// On a starved machine a first read can take longer than a scrape waits for.
+	if err := eventually("all collectors of the agent work", func() bool {
+		text, err := get("/metrics")
+		return err == nil && !failedCollector.MatchString(text)
+	}); err != nil {
+		return errors.Join(err, fetch("agent metrics", address+"/metrics"))
+	}
 	if err := fetch("agent metrics", address+"/metrics"); err != nil {
 		return err
 	}
@@ -102,6 +111,9 @@ func describe(unit string) error {
 	section(unit+" memory.max", string(limit))
 	return nil
 }
+
+// failedCollector matches the sample of a collector that failed in a scrape.
+var failedCollector = regexp.MustCompile(`(?m)^teescope_collector_success\{.*\} 0$`)
 
 // hang stops the main process of a unit, so that it says no longer that it is alive, and waits for the next process.
 func hang(unit string) error {
