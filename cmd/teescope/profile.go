@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/profile"
 	"github.com/teescope/teescope/internal/profile/read"
+	"github.com/teescope/teescope/internal/profile/read/names"
 	"github.com/teescope/teescope/internal/profile/write"
 )
 
@@ -27,7 +29,7 @@ func profileCommand() *cobra.Command {
 		Short: "Show where in the code time goes, from recordings of profilers",
 		Long: "Reads " + strings.ReplaceAll(read.Accepted, ", ", ",\n") + ".\n\n" +
 			"The format is recognised by the content. Samples without the name of a function are always shown as unresolved.",
-		Example: "  perf record -e cpu-clock -g -- ./server; perf script >server.txt\n  teescope profile show server.txt",
+		Example: "  perf record -e cpu-clock -g -- ./server\n  teescope profile show perf.data",
 	}
 	cmd.AddCommand(profileRecord(), profileShow(), profileDiff(), profileBreakdown(), profileConvert())
 	return cmd
@@ -37,6 +39,7 @@ func profileCommand() *cobra.Command {
 type profileFlags struct {
 	read.Options
 	value string
+	symfs string
 	json  bool
 }
 
@@ -45,6 +48,7 @@ func (o *profileFlags) flags(cmd *cobra.Command) {
 	f.SortFlags = false
 	f.StringVar(&o.Event, "event", "", "read this `event` of a recording of perf that has several")
 	f.StringVar(&o.value, "value", "", "show the value of this `type` of a pprof file, such as alloc_space (default: time if there is one)")
+	f.StringVar(&o.symfs, "symfs", "/", "look for the programs of a perf.data in this `directory`, such as a copy of the recorded machine's files")
 	complete(cmd, "event", cobra.NoFileCompletions)
 	complete(cmd, "value", cobra.NoFileCompletions)
 }
@@ -55,7 +59,15 @@ func (o *profileFlags) jsonFlag(cmd *cobra.Command) {
 
 // open reads a profile.
 func (o *profileFlags) open(name string) (*profile.Profile, error) {
+	if info, err := os.Stat(o.symfs); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("--symfs %s: this is no directory", text.Terminal(o.symfs))
+	}
+	o.Names = names.Host()
+	o.Names.Root = o.symfs
+	told := profiled.NewProgress(os.Stderr)
+	o.Progress = func(n int64) { told.Tick(fmt.Sprintf("reading %s: %d MiB", text.Terminal(name), n>>20)) }
 	p, err := read.Open(name, o.Options)
+	told.Clear()
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ var foreignNames = []string{
 // foreignFlags belong to other programs that documents name.
 var foreignFlags = []string{
 	"--cap-add", "--hardware", "--cpunodebind", "--membind", "--port", "--save", "--data-urlencode",
-	"--collector.cpu.info", "--from-file",
+	"--collector.cpu.info", "--from-file", "--call-graph",
 }
 
 var (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package read reads profiles: pprof files, folded stacks and the text of perf script. It recognises a format by the
-// content.
+// Package read reads profiles: pprof files, folded stacks, recordings of perf and of Gramine, and the text of perf script. It
+// recognises a format by the content.
 //
 // What it reads may be hostile. Bytes, lines, stacks and the memory that a file needs are bounded. It knows no meaning of
 // a function.
@@ -19,6 +19,7 @@ import (
 	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/profile"
+	"github.com/teescope/teescope/internal/profile/read/names"
 )
 
 const (
@@ -29,11 +30,13 @@ const (
 )
 
 // Accepted describes what Open reads, for messages and help.
-const Accepted = "a pprof file, folded stacks (FUNCTION;FUNCTION;... COUNT), or the output of \"perf script\", each also compressed by gzip"
+const Accepted = "a recording of perf (perf.data) or of Gramine (sgx-perf.data), the output of \"perf script\", a pprof file, or folded stacks (FUNCTION;FUNCTION;... COUNT), each also compressed by gzip"
 
 // Options select a part of a file.
 type Options struct {
-	Event string // event of a recording with several events; empty if there is only one
+	Event    string        // event of a recording with several events; empty if there is only one
+	Names    *names.Finder // of functions of a perf.data; nil leaves them unresolved
+	Progress func(int64)   // is told how many bytes of a perf.data were read; may be nil
 }
 
 // Open reads a file. The error names it.
@@ -76,7 +79,7 @@ func Read(r io.Reader, o Options, limits profile.Limits) (*profile.Profile, erro
 	case perfScript:
 		p, err = readLines(in, newPerf(o.Event, limits))
 	case perfData:
-		return nil, errors.New("it is a recording of perf: convert it with \"perf script -i FILE >FILE.txt\" on the machine where it was recorded, and read FILE.txt")
+		p, err = readPerfData(in, o, limits)
 	case empty:
 		return nil, errors.New("it is empty: give it " + Accepted)
 	default:

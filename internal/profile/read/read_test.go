@@ -139,11 +139,11 @@ func TestUnknownFiles(t *testing.T) {
 	}
 	deep := strings.Repeat("a;", 5000) + "a 1\n"
 	for name, tt := range map[string]struct{ in, want string }{
-		"empty":              {"", "it is empty: give it a pprof file"},
+		"empty":              {"", "it is empty: give it a recording of perf"},
 		"only comments":      {"# a\n\n", "it is empty"},
-		"prose":              {"Hello, world\n", "unknown format: use a pprof file, folded stacks"},
+		"prose":              {"Hello, world\n", "unknown format: use a recording of perf"},
 		"JSON":               {`{"$schema":"https://www.speedscope.app/file-format-schema.json"}`, "unknown format"},
-		"perf.data":          {"PERFILE2\x68\x00\x00", "perf script -i FILE"},
+		"perf.data":          {"PERFILE2\x68\x00\x00", "it ends within its header"},
 		"ELF":                {"\x7fELF\x02\x01\x01\x00\x00\x00\x00", "unknown format"},
 		"broken gzip":        {zipped(t, "main 1\n")[:15], "decompressing: unexpected EOF"},
 		"no gzip":            {"\x1f\x8b\x00", "it begins like a file of gzip"},

@@ -3,29 +3,24 @@
 package symbol
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
+	"github.com/teescope/teescope/internal/lib/symbols"
 )
 
 // Limits of perf maps.
 const (
-	maxPerfMap  = 128 << 20 // bytes that are read
-	maxPerfLine = executable.LongestSymbol + 64
-	maxMatches  = 1 << 25 // lines that cover an address, over all addresses
-	maxRoots    = 256
-	maxStatus   = 16 << 10
+	maxPerfMap = 128 << 20 // bytes that are read
+	maxRoots   = 256
+	maxStatus  = 16 << 10
 )
 
 // perfNames is what is needed to find the perf map of a process after its end.
@@ -125,48 +120,10 @@ func (t *Table) resolveProgram(p *Process, list []int, locations []Location, nam
 		all = append(all, locations[i].Address)
 	}
 	addresses, index := sorted(all)
-	found := namesOfPerfMap(io.NewSectionReader(t.host.Reader(uint32(p.PID), file), 0, maxPerfMap), addresses)
+	found := symbols.PerfMap(io.NewSectionReader(t.host.Reader(uint32(p.PID), file), 0, maxPerfMap), addresses)
 	for k, i := range list {
 		if name := found[index[k]]; name != "" {
 			names[i].System, names[i].Reason = name, ""
 		}
 	}
-}
-
-// namesOfPerfMap returns the names of ascending addresses in lines "START SIZE NAME", where START and SIZE are hexadecimal
-// (tools/perf/Documentation/jit-interface.txt). A later line replaces an earlier one, because code is replaced. What comes
-// after a reading error is missing.
-func namesOfPerfMap(in io.Reader, addresses []uint64) []string {
-	names := make([]string, len(addresses))
-	matches := 0
-	lines := bufio.NewReaderSize(in, 1<<20)
-	for {
-		line, err := lines.ReadSlice('\n')
-		long := errors.Is(err, bufio.ErrBufferFull)
-		start, size, name, ok := parsePerfLine(line)
-		if ok && !long && (err == nil || errors.Is(err, io.EOF)) {
-			at, _ := slices.BinarySearch(addresses, start)
-			for ; at < len(addresses) && addresses[at]-start < size; at++ {
-				names[at] = name
-				matches++
-			}
-		}
-		for errors.Is(err, bufio.ErrBufferFull) { // the rest of a line that is too long
-			_, err = lines.ReadSlice('\n')
-		}
-		if err != nil || matches > maxMatches {
-			return names
-		}
-	}
-}
-
-func parsePerfLine(line []byte) (start, size uint64, name string, ok bool) {
-	if len(line) > maxPerfLine {
-		return 0, 0, "", false
-	}
-	first, rest, ok1 := strings.Cut(strings.TrimRight(string(line), "\r\n"), " ")
-	second, name, ok2 := strings.Cut(rest, " ")
-	start, err1 := strconv.ParseUint(strings.TrimPrefix(first, "0x"), 16, 64)
-	size, err2 := strconv.ParseUint(strings.TrimPrefix(second, "0x"), 16, 64)
-	return start, size, name, ok1 && ok2 && err1 == nil && err2 == nil && name != ""
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
+	"github.com/teescope/teescope/internal/lib/symbols"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
 
@@ -321,7 +322,7 @@ func (t *Table) Resolve(locations []Location) []Name {
 		t.resolveKernel(kernel, locations, names)
 	}
 	for i := range names {
-		names[i].demangle()
+		names[i].Function = symbols.Readable(names[i].System)
 	}
 	return names
 }

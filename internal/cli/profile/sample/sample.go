@@ -102,7 +102,7 @@ type run struct {
 	sampler   *profiling.Sampler
 	table     *symbol.Table
 	recording *recording.Recording
-	progress  *progress
+	progress  *profiled.Progress
 	about     recording.About
 	missing   bool // a CPU is not sampled, and that was said
 }
@@ -123,7 +123,7 @@ func open(o Options) (*run, error) {
 	}
 	reads := reader.New(reader.Options{Proc: proc, Cgroup: cgroups, Log: slog.New(slog.DiscardHandler)})
 	table := symbol.New(symbol.Options{Proc: proc, Sys: sys, Cgroup: cgroups, Debug: debug, Reads: reads, Watch: o.Watch})
-	r := &run{Options: o, sampler: sampler, table: table, progress: newProgress(o.Err)}
+	r := &run{Options: o, sampler: sampler, table: table, progress: profiled.NewProgress(o.Err)}
 	r.recording = recording.New(recording.Options{Table: table, All: len(o.Command) == 0 && len(o.Watch) == 0})
 	r.about = recording.About{Frequency: o.Frequency, Began: time.Now()}
 	event, why := sampler.Event()
@@ -132,7 +132,7 @@ func open(o Options) (*run, error) {
 	if why != "" {
 		line += ": " + why
 	}
-	r.progress.line(line)
+	r.progress.Line(line)
 	return r, nil
 }
 
@@ -167,12 +167,12 @@ func (r *run) record(ctx context.Context, c *command, stops <-chan os.Signal) (s
 		}
 		if err := r.sampler.FollowCPUs(); err != nil && !r.missing {
 			r.missing = true
-			r.progress.line("a CPU that came on line is not sampled: " + err.Error())
+			r.progress.Line("a CPU that came on line is not sampled: " + err.Error())
 		}
-		r.progress.tick(r.shown())
+		r.progress.Tick(r.shown())
 	}
 	r.about.Lasted = time.Since(r.about.Began)
-	r.progress.clear()
+	r.progress.Clear()
 	return stopped, errors.Join(r.sampler.Stop(), r.drain())
 }
 
@@ -218,7 +218,7 @@ func (r *run) finish() error {
 	if err := atomicfile.Write(r.Output, b.Bytes(), 0o600); err != nil {
 		return err
 	}
-	r.progress.line("wrote " + r.Output)
+	r.progress.Line("wrote " + r.Output)
 	return profiled.Table(r.Out, r.Output, "function", p.By("function", rows, p.Whole()))
 }
 

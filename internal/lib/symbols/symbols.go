@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package symbol
+// Package symbols knows names of functions: how they are made readable, and the lists of the kernel and of just-in-time
+// compilers. Who wrote these may be hostile, so the work has bounds. The package opens no files.
+package symbols
 
 import (
 	"strings"
@@ -8,16 +10,15 @@ import (
 	"github.com/ianlancetaylor/demangle"
 )
 
+// Longest is the number of bytes of a name that are read. Names of C++ can be this long.
+const Longest = 4096
+
 // longestName is the number of bytes of a demangled name, as a power of two.
 const longestName = 12
 
-// demangle makes the name of a function of C++ or Rust readable: without parameters, which make tables unreadable. A name that
+// Readable makes the name of a function of C++ or Rust readable: without parameters, which make tables unreadable. A name that
 // is none, such as those of C and Go, stays.
-func (n *Name) demangle() {
-	n.Function = readable(n.System)
-}
-
-func readable(name string) (text string) {
+func Readable(name string) (text string) {
 	if !strings.HasPrefix(name, "_Z") && !strings.HasPrefix(name, "_R") && !strings.HasPrefix(name, "__Z") {
 		return name
 	}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package symbols
+
+import (
+	"strings"
+	"testing"
+)
+
+// The names of C++ are those of c++filt without parameters, and those of Rust have no hash.
+func TestDemangle(t *testing.T) {
+	for name, want := range map[string]string{
+		"main": "main", "runtime.mallocgc": "runtime.mallocgc", "_start": "_start", "_Znot": "_Znot", "": "",
+		"_ZN5Redis6Client4readEPKcm":                     "Redis::Client::read",
+		"_ZNSt6vectorIiSaIiEE9push_backEOi":              "std::vector<int, std::allocator<int> >::push_back",
+		"_ZN4core3fmt9Formatter3pad17h3e5b4b0a8d4b5b5cE": "core::fmt::Formatter::pad",
+		"_RNvCs1234_7mycrate3foo":                        "mycrate::foo",
+		"_RNvNtCs1234_7mycrate3foo3bar":                  "mycrate::foo::bar",
+		"_Z" + strings.Repeat("P", 4000) + "i":           "_Z" + strings.Repeat("P", 4000) + "i",
+	} {
+		if got := Readable(name); got != want {
+			t.Errorf("%.60q is %.60q, want %.60q", name, got, want)
+		}
+	}
+}
+
+func TestKallsyms(t *testing.T) {
+	const list = "ffffffff81000000 T _stext\nffffffff81000010 t first\nffffffff81000010 T second\nffffffff81000020 D data\n" +
+		"ffffffff81000040 W third\nffffffff82000000 T _etext\nffffffffc0000000 t mod_read\t[mod]\nffffffffc0000100 t bpf_prog_0123_x\t[bpf]\n"
+	addresses := []uint64{0xffffffff80ffffff, 0xffffffff81000011, 0xffffffff81000025, 0xffffffff81000050, 0xffffffff82000001, 0xffffffffc0000004, 0xffffffffc0000104, 0xffffffffd0000000}
+	got, shown := Kallsyms([]byte(list), addresses)
+	var names []string
+	for _, s := range got {
+		names = append(names, s.Name+"/"+s.Module)
+	}
+	if want := "/ first/ first/ third/ / mod_read/mod bpf_prog_0123_x/bpf /"; !shown || strings.Join(names, " ") != want {
+		t.Errorf("%q, want %q", strings.Join(names, " "), want)
+	}
+	if _, shown := Kallsyms([]byte("0000000000000000 T _stext\n"), addresses); shown {
+		t.Error("hidden addresses are shown")
+	}
+}
+
+func TestPerfMap(t *testing.T) {
+	const text = "1000 10 first\n0x1008 0x10 later one\n\nzz 10 bad\n2000 10\n3000 ffffffffffffffff all\n"
+	long := "1000 10 " + strings.Repeat("x", 3<<20) + "\n"
+	got := PerfMap(strings.NewReader(long+text), []uint64{0xfff, 0x1007, 0x1008, 0x1017, 0x1018, 0x2000, 0x3000})
+	if want := "|first|later one|later one|||all"; strings.Join(got, "|") != want {
+		t.Errorf("%q, want %q", strings.Join(got, "|"), want)
+	}
+}
+
+// FuzzNames reads lists of symbols that foreign processes write, and names that they choose.
+func FuzzNames(f *testing.F) {
+	f.Add([]byte("1000 10 first\n1008 10 second\n"), uint64(0x1004))
+	f.Add([]byte("ffffffff81000000 T _stext\nffffffff81000010 t f\t[m]\n"), uint64(0xffffffff81000011))
+	f.Add([]byte("_ZN5Redis6Client4readEPKcm"), uint64(1))
+	f.Add([]byte("_RNvNtCs1234_7mycrate3foo3bar"), uint64(1))
+	f.Fuzz(func(t *testing.T, data []byte, address uint64) {
+		addresses := []uint64{address}
+		if address < 1<<63 {
+			addresses = append(addresses, address+1)
+		}
+		for _, name := range PerfMap(strings.NewReader(string(data)), addresses) {
+			if len(name) > maxPerfLine || strings.ContainsAny(name, "\n") || !strings.Contains(string(data), name) {
+				t.Errorf("%q is no name of the perf map", name)
+			}
+		}
+		found, _ := Kallsyms(data, addresses)
+		for i, s := range found {
+			if s.Name != "" && (s.Address > addresses[i] || !strings.Contains(string(data), s.Name)) {
+				t.Errorf("%#x is %+v", addresses[i], s)
+			}
+		}
+		if text := Readable(string(data[:min(len(data), 4096)])); len(text) > max(4096, len(data))+64 {
+			t.Errorf("a name has %d bytes", len(text))
+		}
+	})
+}
