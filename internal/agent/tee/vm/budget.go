@@ -26,7 +26,7 @@ type spending struct {
 }
 
 // exceeded reports whether the programs took more than the budget since the last call, and what they took, as a share of the
-// machine's CPU time. Counts that fell, because a virtual machine ended, give no answer.
+// machine's CPU time.
 func (s *spending) exceeded(now time.Time, spent time.Duration) (share float64, over bool) {
 	elapsed, more := now.Sub(s.since), spent-s.spent
 	first := s.since.IsZero()
@@ -38,16 +38,23 @@ func (s *spending) exceeded(now time.Time, spent time.Duration) (share float64, 
 	return share, s.budget < 1 && share > s.budget
 }
 
-// spent estimates the CPU time that the programs have taken for the virtual machines that are counted now.
-func (k *kernelSide) spent() (total time.Duration) {
+// costOf estimates the CPU time that the programs have taken for a virtual machine.
+func (k *kernelSide) costOf(number uint32) (cost time.Duration) {
+	c := k.sum(number)
+	for _, n := range c.Exits {
+		cost += time.Duration(n) * costOfExit
+	}
+	for _, n := range c.UserExits {
+		cost += time.Duration(n) * costOfUserExit
+	}
+	return cost
+}
+
+// spent estimates the CPU time that the programs have taken, also for virtual machines that have ended.
+func (k *kernelSide) spent() time.Duration {
+	total := k.removed
 	for number := range uint32(len(k.vms)) {
-		c := k.sum(number)
-		for _, n := range c.Exits {
-			total += time.Duration(n) * costOfExit
-		}
-		for _, n := range c.UserExits {
-			total += time.Duration(n) * costOfUserExit
-		}
+		total += k.costOf(number)
 	}
 	return total
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee"
@@ -34,6 +35,8 @@ type kernelSide struct {
 	rows   []counts // by number of the virtual machine, then CPU
 	vms    []record
 	layout []offsets
+
+	removed time.Duration // CPU time that the programs took for virtual machines whose numbers are free again
 
 	numbers table
 	free    queue

@@ -85,10 +85,19 @@ func (m *machines) refresh(now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// runs reports whether the process of a virtual machine is still the same.
+// runs reports whether the process of a virtual machine is still the same. A process ends with its last thread: the first
+// one can end before the threads of the virtual processors.
 func (m *machines) runs(v *machine) bool {
-	s, err := m.proc.Process(v.pid).Stat()
-	return err == nil && !s.Ended() && (s.Started-v.start).Abs() <= tick
+	p := m.proc.Process(v.pid)
+	s, err := p.Stat()
+	if err != nil || (s.Started-v.start).Abs() > tick {
+		return false
+	}
+	if !s.Ended() {
+		return true
+	}
+	threads, err := p.Threads(2)
+	return err == nil && len(threads) > 1
 }
 
 // name finds the name of a virtual machine, or gives it that of its process.
@@ -101,8 +110,12 @@ func (m *machines) name(v *machine, now time.Time) {
 	if err == nil {
 		args, err = reader.Of(m.reads, v.pid, func() ([]string, error) { return p.Args(maxArguments) })
 	}
-	if err != nil && now.Sub(v.found) < patience && m.runs(v) {
+	runs := m.runs(v) // after reading: another process may have got the ID meanwhile
+	if err != nil && now.Sub(v.found) < patience && runs {
 		return
+	}
+	if !runs {
+		names, args, comm = cgroup.Names(""), nil, ""
 	}
 	v.identity, v.workload = identify(names, args), workload.Identify(names, comm)
 	label := v.name
@@ -112,6 +125,9 @@ func (m *machines) name(v *machine, now time.Time) {
 	if m.names[label] {
 		label += ":" + strconv.Itoa(v.pid)
 	}
+	for base, n := label, 2; m.names[label]; n++ { // another one can be named like this
+		label = base + ":" + strconv.Itoa(n)
+	}
 	v.label, m.names[label] = label, true
 }
 
@@ -120,6 +136,7 @@ func (m *machines) remove(number uint32) error {
 	delete(m.names, m.all[number].label)
 	delete(m.all, number)
 	k := m.kernel
+	k.removed += k.costOf(number)
 	clear(k.rows[int(number)*k.cpus : (int(number)+1)*k.cpus])
 	k.vms[number] = record{}
 	if err := k.free.Push(number); err != nil {

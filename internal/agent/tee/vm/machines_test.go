@@ -316,3 +316,80 @@ func TestStatistics(t *testing.T) {
 		t.Errorf("without debugfs: %v", got)
 	}
 }
+
+// A machine whose first thread has ended goes on while another thread lives.
+func TestAMachineEndsWithItsLastThread(t *testing.T) {
+	m, freed, proc := fake(t)
+	now := time.Unix(1e9, 0)
+	process(t, proc, 70, 100, "/", "qemu-system-x86_64 -name guest=web")
+	m.kernel.vms[1] = record{Start: uint64(time.Second), TGID: 70, Ready: 1, Isa: 1}
+	m.kernel.rows[2].Exits[exitCpuid] = 5
+	stat := filepath.Join(proc, "70", "stat")
+	text, err := os.ReadFile(stat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(stat, []byte(strings.Replace(string(text), ") S ", ") Z ", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tid := range []string{"70", "75"} {
+		if err := os.MkdirAll(filepath.Join(proc, "70", "task", tid), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refresh := func(after time.Duration) {
+		t.Helper()
+		if err := m.refresh(now.Add(after)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refresh(0)
+	refresh(time.Hour)
+	if len(*freed) != 0 || m.all[1] == nil || !m.all[1].ended.IsZero() {
+		t.Fatalf("freed %v", *freed)
+	}
+	if err := os.Remove(filepath.Join(proc, "70", "task", "75")); err != nil {
+		t.Fatal(err)
+	}
+	before := m.kernel.spent()
+	refresh(time.Hour)
+	refresh(time.Hour + 2*lasting)
+	if !slices.Equal(*freed, []uint32{1}) {
+		t.Errorf("freed %v", *freed)
+	}
+	if after := m.kernel.spent(); before != 5*costOfExit || after != before {
+		t.Errorf("spent %v, and %v after the end", before, after)
+	}
+}
+
+// No two machines have the same label, also if one is named like another with its process ID.
+func TestLabelsOfMachinesDiffer(t *testing.T) {
+	m, _, proc := fake(t)
+	for i, name := range []string{"web", "web:72", "web"} {
+		process(t, proc, 70+i, 100, "/", "qemu-system-x86_64 -name guest="+name)
+		m.kernel.vms[1+i] = record{Start: uint64(time.Second), TGID: uint32(70 + i), Ready: 1, Isa: 1}
+	}
+	if err := m.refresh(time.Unix(1e9, 0)); err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]bool{}
+	for _, v := range m.all {
+		labels[v.label] = true
+	}
+	if len(labels) != 3 || !labels["web"] || !labels["web:72"] || !labels["web:72:2"] {
+		t.Errorf("%v", labels)
+	}
+}
+
+// The name of a process that got the ID of an ended machine's process is not that of the machine.
+func TestANewProcessGivesNoName(t *testing.T) {
+	m, _, proc := fake(t)
+	process(t, proc, 70, 5000, `/machine.slice/machine-qemu\x2d1\x2dother.scope`, "qemu-system-x86_64 -name guest=other")
+	m.kernel.vms[1] = record{Start: uint64(time.Second), TGID: 70, Ready: 1, Isa: 1}
+	if err := m.refresh(time.Unix(1e9, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if v := m.all[1]; v.label != "70" || strings.Contains(fmt.Sprintf("%+v", v.workload), "other") && v.workload.Container != "" {
+		t.Errorf("%+v", v)
+	}
+}
