@@ -194,6 +194,9 @@ func writeFolded(w io.Writer, p *profile.Profile, _ string) error {
 				b = append(b, ';')
 			}
 		}
+		if b[0] == '#' { // or the line would be a comment; readers ignore blanks around a name
+			b = slices.Insert(b, 0, ' ')
+		}
 		b = append(strconv.AppendInt(append(b, ' '), sum, 10), '\n')
 		if _, err := w.Write(b); err != nil {
 			return err

@@ -155,6 +155,22 @@ func TestFoldedLines(t *testing.T) {
 	}
 }
 
+// A process can choose a name that begins like a comment. Its samples are read again.
+func TestFoldedLinesAreNoComments(t *testing.T) {
+	const text = "            #spy 1 0.0: 1 cpu-clock: 1000 work\n"
+	p, err := read.Read(strings.NewReader(text), read.Options{}, profile.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := read.Read(bytes.NewReader(written(t, "folded", p)), read.Options{}, profile.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := again.Samples; len(s) != 1 || again.Frames[s[0].Stack[len(s[0].Stack)-1]].Function != "#spy" {
+		t.Errorf("%+v, %+v", s, again.Frames)
+	}
+}
+
 // TestSpeedscope reads the fields that the schema of speedscope requires.
 func TestSpeedscope(t *testing.T) {
 	p := recorded(t, "shares.txt.gz")
