@@ -200,8 +200,13 @@ func (b *Builder) add(stack []uint32, set int, values []int64) error {
 	return b.take(4*len(stack) + 8*len(values) + 160)
 }
 
+// maxNote is the limit of a note, in bytes.
+const maxNote = 500
+
 // Note adds a sentence for the reader of figures.
-func (b *Builder) Note(s string) { b.p.Notes = append(b.p.Notes, s) }
+func (b *Builder) Note(s string) {
+	b.p.Notes = append(b.p.Notes, text.Short(text.Label(s), maxNote))
+}
 
 // Profile returns what was added. Samples whose values are all zero are left out.
 func (b *Builder) Profile() *Profile {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/profile"
 )
 
@@ -98,7 +99,7 @@ func (r *perf) header(line []byte) error {
 	if m == nil {
 		return fmt.Errorf("%q is no output of perf script: write it with \"perf script -F comm,pid,tid,time,period,event,ip,sym,dso\"", excerpt(line))
 	}
-	event := string(m[5])
+	event := text.Label(string(m[5]))
 	if !slices.Contains(r.events, event) {
 		if len(r.events) >= maxEvents {
 			return fmt.Errorf("more than %d different events, %w", maxEvents, profile.ErrLimit)

@@ -53,7 +53,7 @@ func readPerfData(in io.Reader, o Options, limits profile.Limits) (*profile.Prof
 	r := &recording{options: o, limits: limits, objects: map[object]int{}, locations: map[place]uint32{}}
 	rec, err := perfdata.Read(&limited{in, maxText}, o.Progress, r.sample)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("as a recording of perf: %w", err)
 	}
 	var events []string
 	for _, e := range slices.Concat([]*perfdata.Event{r.event}, r.others) {

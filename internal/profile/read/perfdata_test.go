@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/profile"
 	"github.com/teescope/teescope/internal/profile/read/names"
 )
@@ -50,18 +51,10 @@ func equal(t *testing.T, got, want map[string]int64) {
 	}
 }
 
-func unzipped(t testing.TB, path string) []byte {
+// stored returns a compressed file of the recordings. Read decompresses it.
+func stored(t testing.TB, name string) []byte {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := io.ReadAll(z)
+	data, err := os.ReadFile("perfdata/testdata/" + name + ".gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +68,15 @@ func root(t *testing.T) string {
 	if err := os.MkdirAll(filepath.Join(dir, "opt/forks"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "opt/forks/forks"), unzipped(t, "perfdata/testdata/forks.gz"), 0o755); err != nil {
+	z, err := gzip.NewReader(bytes.NewReader(stored(t, "forks")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := io.ReadAll(z)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "opt/forks/forks"), program, 0o755)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -97,9 +98,8 @@ func TestStoredRecordings(t *testing.T) {
 	dir := root(t)
 	for name, event := range map[string]string{"file": "", "compressed": "", "stream": "", "packed-stream": "", "events": "cpu-clock"} {
 		t.Run(name, func(t *testing.T) {
-			path := "perfdata/testdata/" + name
-			got := open(t, unzipped(t, path+".data.gz"), Options{Event: event, Names: &names.Finder{Root: dir}})
-			want := byStack(open(t, unzipped(t, path+".txt.gz"), Options{Event: event}), ofForks)
+			got := open(t, stored(t, name+".data"), Options{Event: event, Names: &names.Finder{Root: dir}})
+			want := byStack(open(t, stored(t, name+".txt"), Options{Event: event}), ofForks)
 			equal(t, byStack(got, ofForks), want)
 			if v := got.Values[got.Main]; v.Type != "cpu" || v.Unit != "nanoseconds" || len(want) < 20 {
 				t.Errorf("%v, %d stacks", v, len(want))
@@ -121,7 +121,7 @@ func TestOtherProgramGivesNoNames(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "opt/forks/forks"), other, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p := open(t, unzipped(t, "perfdata/testdata/file.data.gz"), Options{Names: &names.Finder{Root: dir}})
+	p := open(t, stored(t, "file.data"), Options{Names: &names.Finder{Root: dir}})
 	for _, f := range p.Frames {
 		if f.Function != "" && f.Library == "/opt/forks/forks" {
 			t.Errorf("%+v", f)
@@ -237,6 +237,15 @@ func gramine(withStack bool) []byte {
 	all = le.AppendUint64(all, uint64(len(all)+16))
 	all = le.AppendUint64(all, uint64(len(arch)))
 	return append(all, arch...)
+}
+
+// A recording chooses the paths in notes. They reach no terminal unchanged.
+func TestNotesCanBePrinted(t *testing.T) {
+	data := bytes.ReplaceAll(gramine(false), []byte("/opt/forks/forks"), []byte("/opt/\x1b[31m/forks"))
+	p := open(t, data, Options{Names: &names.Finder{Root: t.TempDir()}})
+	if all := strings.Join(p.Notes, ""); !text.IsLabel(all) || !strings.Contains(all, "[31m/forks") {
+		t.Errorf("%q", p.Notes)
+	}
 }
 
 func TestGramine(t *testing.T) {

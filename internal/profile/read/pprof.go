@@ -15,18 +15,14 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/teescope/teescope/internal/lib/inputfile"
-	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/profile"
 )
 
 // maxParsed bounds the memory that a pprof file needs when it is parsed, in bytes. 100 MB of a real one need 700 MB.
 const maxParsed = 1 << 30
 
-// Limits of the notes of a file.
-const (
-	maxNotes = 16
-	maxNote  = 500 // bytes
-)
+// maxNotes is the limit of the notes of a file.
+const maxNotes = 16
 
 // readPprof reads https://github.com/google/pprof/blob/main/proto/profile.proto.
 func readPprof(in *bufio.Reader, limits profile.Limits) (*profile.Profile, error) {
@@ -137,7 +133,7 @@ func convert(from *pprof.Profile, limits profile.Limits) (*profile.Profile, erro
 	}
 	for _, c := range from.Comments {
 		if n, ok := strings.CutPrefix(c, profile.NoteComment); ok {
-			b.Note(text.Short(text.Label(n), maxNote))
+			b.Note(n)
 		}
 	}
 	p := b.Profile()

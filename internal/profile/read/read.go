@@ -15,11 +15,13 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 
 	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/profile"
 	"github.com/teescope/teescope/internal/profile/read/names"
+	"github.com/teescope/teescope/internal/profile/read/perfdata"
 )
 
 const (
@@ -112,7 +114,7 @@ func recognise(head []byte) format {
 	if len(head) == 0 {
 		return empty
 	}
-	if bytes.HasPrefix(head, []byte("PERFILE2")) || bytes.HasPrefix(head, []byte("2ELIFREP")) {
+	if slices.ContainsFunc(perfdata.Magics[:], func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }) {
 		return perfData
 	}
 	if bytes.ContainsAny(head[:min(len(head), 4096)], "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x10\x12\x1a") {

@@ -3,7 +3,8 @@
 package symbol
 
 import (
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"encoding/binary"
+
 	"github.com/teescope/teescope/internal/lib/symbols"
 )
 
@@ -15,7 +16,7 @@ const (
 
 func (t *Table) kernelBuildID() string {
 	notes, _ := t.Sys.Read(maxNotes, "kernel", "notes") // none: the ID is unknown
-	return executable.BuildIDOfNotes(notes)
+	return symbols.BuildID(notes, binary.NativeEndian)
 }
 
 // resolveKernel finds the names of addresses in the kernel and its modules, and of eBPF programs.

@@ -5,7 +5,6 @@ package names
 import (
 	"cmp"
 	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,8 +12,6 @@ import (
 
 	"github.com/teescope/teescope/internal/lib/symbols"
 )
-
-var native = binary.NativeEndian
 
 const (
 	maxSymbolBytes = 128 << 20 // of a table of symbols

@@ -11,7 +11,7 @@ import (
 	"bytes"
 	"cmp"
 	"debug/elf"
-	"encoding/hex"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -121,7 +121,7 @@ func parse(in io.ReaderAt) (f *file, err error) {
 	read := func(from io.ReaderAt, size uint64) {
 		notes := make([]byte, min(size, maxNotes))
 		if _, err := from.ReadAt(notes, 0); f.id == "" && (err == nil || errors.Is(err, io.EOF)) {
-			f.id = buildID(e, notes)
+			f.id = symbols.BuildID(notes, e.ByteOrder)
 		}
 	}
 	for _, p := range e.Progs {
@@ -137,32 +137,13 @@ func parse(in io.ReaderAt) (f *file, err error) {
 	return f, nil
 }
 
-// buildID returns the build ID of a note segment, or "".
-func buildID(e *elf.File, notes []byte) string {
-	const header, ofBuildID, longest = 12, 3, 64
-	aligned := func(n uint32) uint64 { return (uint64(n) + 3) &^ 3 }
-	for len(notes) >= header {
-		name, size, kind := e.ByteOrder.Uint32(notes), e.ByteOrder.Uint32(notes[4:]), e.ByteOrder.Uint32(notes[8:])
-		body := header + aligned(name)
-		end := body + aligned(size)
-		if end > uint64(len(notes)) {
-			return ""
-		}
-		if kind == ofBuildID && size > 0 && size <= longest && bytes.Equal(notes[header:header+name], []byte("GNU\x00")) {
-			return hex.EncodeToString(notes[body : body+uint64(size)])
-		}
-		notes = notes[end:]
-	}
-	return ""
-}
-
 // same reports whether a file has a build ID. Those of recordings can be padded with zeros.
 func same(id, recorded string) bool {
 	return recorded == "" || id != "" && strings.TrimRight(recorded, "0") == strings.TrimRight(id, "0")
 }
 
-// ErrOther is the error of a file that is not the one that was recorded.
-var ErrOther = errors.New("the file is not the one that was recorded: its build ID differs")
+// errOther is the error of a file that is not the one that was recorded.
+var errOther = errors.New("the file is not the one that was recorded: its build ID differs")
 
 // find opens the file with a path and a build ID, which may be unknown.
 func (f *Finder) find(path, id string) (*file, error) {
@@ -180,7 +161,7 @@ func (f *Finder) find(path, id string) (*file, error) {
 			return e, nil
 		}
 		e.Close()
-		found = ErrOther
+		found = errOther
 	}
 	return nil, found
 }
@@ -218,7 +199,7 @@ func (f *Finder) VDSO(id string, here bool, offsets []uint64) ([]string, error) 
 	}
 	e, err := parse(bytes.NewReader(image))
 	if err == nil && (!same(e.id, id) || id == "" && !here) {
-		err = ErrOther
+		err = errOther
 	}
 	if err != nil {
 		return make([]string, len(offsets)), err
@@ -290,7 +271,7 @@ func (f *Finder) kallsyms(id string, here bool) ([]byte, error) {
 		}
 	}
 	notes, err := os.ReadFile("/sys/kernel/notes")
-	if own := buildID(&elf.File{FileHeader: elf.FileHeader{ByteOrder: native}}, notes); !here || id != "" && (err != nil || own == "" || !same(own, id)) {
+	if own := symbols.BuildID(notes, binary.NativeEndian); !here || id != "" && (err != nil || own == "" || !same(own, id)) {
 		return nil, errors.New("the recording is of another kernel: copy what \"perf archive\" packs to this machine")
 	}
 	list, err := os.Open("/proc/kallsyms")

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/teescope/teescope/internal/profile"
 )
 
 // PERF_SAMPLE_*, in the order in which a sample has them, except the first.
@@ -165,7 +167,7 @@ func (h *machine) threadOf(pid, tid int32) (*thread, error) {
 		return t, nil
 	}
 	if len(h.threads) >= maxThreads {
-		return nil, fmt.Errorf("as a recording of perf: more than %d threads, %w", maxThreads, ErrLimit)
+		return nil, fmt.Errorf("more than %d threads, %w", maxThreads, profile.ErrLimit)
 	}
 	t := &thread{pid: pid, maps: &maps{}}
 	h.threads[tid] = t
@@ -247,7 +249,7 @@ func (h *machine) mapped(rec record, m *Mapping) error {
 		return nil
 	}
 	if h.mappings >= maxMappings {
-		return fmt.Errorf("as a recording of perf: more than %d mappings at a time, %w", maxMappings, ErrLimit)
+		return fmt.Errorf("more than %d mappings at a time, %w", maxMappings, profile.ErrLimit)
 	}
 	if mode := rec.misc & modeMask; mode == modeKernel {
 		m.Kernel = true
@@ -281,7 +283,7 @@ func (h *machine) generated(start uint64, size uint32, gone bool, name string) e
 		return nil
 	}
 	if h.mappings >= maxMappings {
-		return fmt.Errorf("as a recording of perf: more than %d mappings at a time, %w", maxMappings, ErrLimit)
+		return fmt.Errorf("more than %d mappings at a time, %w", maxMappings, profile.ErrLimit)
 	}
 	h.mappings += h.kernel.add(&Mapping{Start: start, End: start + uint64(size), Path: "[bpf]", Symbol: name, Kernel: true})
 	return nil
@@ -309,7 +311,7 @@ func (h *machine) fork(pid, parent, tid, from int32, withMaps bool) error {
 	t.comm = old.comm
 	if pid != parent && withMaps {
 		if h.mappings += len(old.maps.list); h.mappings > maxMappings {
-			return fmt.Errorf("as a recording of perf: more than %d mappings at a time, %w", maxMappings, ErrLimit)
+			return fmt.Errorf("more than %d mappings at a time, %w", maxMappings, profile.ErrLimit)
 		}
 		t.maps.list = slices.Clone(old.maps.list)
 	}
@@ -374,7 +376,7 @@ func (h *machine) deliverSample(rec record, e *Event) error {
 		f.skipRead(e.reads)
 	}
 	if f.bad {
-		return fmt.Errorf("as a recording of perf: a sample of %d bytes before byte %d has too few fields: the file is damaged", len(rec.body), h.in.at)
+		return fmt.Errorf("a sample of %d bytes before byte %d has too few fields: the file is damaged", len(rec.body), h.in.at)
 	}
 	t, err := h.threadOf(s.PID, s.TID)
 	if err != nil {

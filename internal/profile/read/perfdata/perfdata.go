@@ -5,7 +5,8 @@
 // (tools/perf/Documentation/perf.data-file-format.txt, include/uapi/linux/perf_event.h).
 //
 // It reads a recording once from the beginning to the end, in memory that does not depend on its length. What it reads may
-// be hostile. It knows processes and their mappings, and no names of functions.
+// be hostile. It knows processes and their mappings. It finds no names of functions: it has only those that the recording gives
+// to code that the kernel has generated.
 package perfdata
 
 import (
@@ -13,6 +14,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/teescope/teescope/internal/profile"
 )
 
 // Limits of what is kept of a recording.
@@ -29,23 +32,19 @@ const (
 	maxChain    = 4096      // frames
 )
 
-// ErrLimit is the error of a recording that exceeds a limit.
-var ErrLimit = errors.New("too large")
-
 // Magics are the first bytes of a recording, in both byte orders.
 var Magics = [2]string{"PERFILE2", "2ELIFREP"}
 
 // An Event is what samples were taken by.
 type Event struct {
-	Name      string
-	ByProgram bool // the name is what the file calls it, and not made of type and config
-	Type      uint32
-	Config    uint64
-	Period    uint64 // of all samples, if it is fixed; else 0
-	Copies    bool   // samples have copies of the user stack, which are not read
-	format    uint64 // PERF_SAMPLE_*
-	reads     uint64 // PERF_FORMAT_*
-	all       bool   // sample_id_all
+	Name   string // what the file calls it, safe to print, or made of type and config
+	Type   uint32
+	Config uint64
+	Period uint64 // of all samples, if it is fixed; else 0
+	Copies bool   // samples have copies of the user stack, which are not read
+	format uint64 // PERF_SAMPLE_*
+	reads  uint64 // PERF_FORMAT_*
+	all    bool   // sample_id_all
 }
 
 // Clock reports whether the period of a sample is nanoseconds: of cpu-clock and task-clock.
@@ -155,7 +154,7 @@ type section struct{ at, size uint64 }
 func (r *reader) header() error {
 	var first [16]byte
 	if _, err := io.ReadFull(r.in, first[:]); err != nil {
-		return errors.New("as a recording of perf: it ends within its header")
+		return errors.New("it ends within its header")
 	}
 	switch string(first[:8]) {
 	case Magics[0]:
@@ -171,12 +170,12 @@ func (r *reader) header() error {
 		return nil
 	}
 	if size != 104 {
-		return fmt.Errorf("as a recording of perf: its header has %d bytes, which is neither that of a file (104) nor of a stream (16)", size)
+		return fmt.Errorf("its header has %d bytes, which is neither that of a file (104) nor of a stream (16)", size)
 	}
 	head := make([]byte, 104)
 	copy(head, first[:])
 	if _, err := io.ReadFull(r.in, head[16:]); err != nil {
-		return errors.New("as a recording of perf: it ends within its header")
+		return errors.New("it ends within its header")
 	}
 	each := r.order.Uint64(head[16:])
 	attrs, data := section{r.order.Uint64(head[24:]), r.order.Uint64(head[32:])}, section{r.order.Uint64(head[40:]), r.order.Uint64(head[48:])}
@@ -186,7 +185,7 @@ func (r *reader) header() error {
 		}
 	}
 	if data.at < 104 || data.at > maxHead {
-		return fmt.Errorf("as a recording of perf: its data begins at %d, use a file with at most %d MiB before it", data.at, maxHead>>20)
+		return fmt.Errorf("its data begins at %d, use a file with at most %d MiB before it", data.at, maxHead>>20)
 	}
 	r.data = data.size
 	rest, err := io.ReadAll(io.LimitReader(r.in, int64(data.at)-104))
@@ -195,7 +194,7 @@ func (r *reader) header() error {
 	}
 	head = append(head, rest...)
 	if uint64(len(head)) < data.at {
-		return errors.New("as a recording of perf: it ends before its data")
+		return errors.New("it ends before its data")
 	}
 	return r.attrs(head, attrs, each)
 }
@@ -213,19 +212,19 @@ func part(b []byte, s section) []byte {
 func (r *reader) attrs(head []byte, s section, each uint64) error {
 	const ids = 16
 	if each < 64 || s.size/each > maxEvents || s.size < each || s.at > uint64(len(head)) {
-		return errors.New("as a recording of perf: it has no events, or too many")
+		return errors.New("it has no events, or too many")
 	}
 	rest := head[s.at:]
 	for range s.size / each {
 		if len(rest) < 64 {
-			return errors.New("as a recording of perf: it ends within its events")
+			return errors.New("it ends within its events")
 		}
 		size := uint64(r.order.Uint32(rest[4:]))
 		if size == 0 {
 			size = 64
 		}
 		if size < 64 || uint64(len(rest)) < size+ids {
-			return fmt.Errorf("as a recording of perf: an event of %d bytes", size)
+			return fmt.Errorf("an event of %d bytes", size)
 		}
 		e, err := r.event(rest[:size])
 		if err != nil {
@@ -243,7 +242,7 @@ func (r *reader) attrs(head []byte, s section, each uint64) error {
 // event adds an event by its attr.
 func (r *reader) event(attr []byte) (*Event, error) {
 	if len(r.rec.Events) >= maxEvents {
-		return nil, fmt.Errorf("as a recording of perf: more than %d events, %w", maxEvents, ErrLimit)
+		return nil, fmt.Errorf("more than %d events, %w", maxEvents, profile.ErrLimit)
 	}
 	flags := r.order.Uint64(attr[40:])
 	bit := func(n uint) bool { // the first bit-field is the lowest bit, or with the other byte order the highest
@@ -272,7 +271,7 @@ func (r *reader) event(attr []byte) (*Event, error) {
 
 func (r *reader) identify(e *Event, list []byte) error {
 	if len(r.ids)+len(list)/8 > maxIDs {
-		return fmt.Errorf("as a recording of perf: more than %d IDs of events, %w", maxIDs, ErrLimit)
+		return fmt.Errorf("more than %d IDs of events, %w", maxIDs, profile.ErrLimit)
 	}
 	for ; len(list) >= 8; list = list[8:] {
 		r.ids[r.order.Uint64(list)] = e

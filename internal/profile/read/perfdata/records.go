@@ -10,6 +10,9 @@ import (
 	"io"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/teescope/teescope/internal/lib/text"
+	"github.com/teescope/teescope/internal/profile"
 )
 
 // Types of records: of the kernel, and of perf from 64 on.
@@ -66,7 +69,7 @@ func (r *reader) read(in io.Reader) (record, error) {
 	rec := record{kind: r.order.Uint32(h[:]), misc: r.order.Uint16(h[4:])}
 	size := int(r.order.Uint16(h[6:]))
 	if size < headerBytes {
-		return rec, fmt.Errorf("as a recording of perf: a record of %d bytes before byte %d: the file is damaged", size, r.in.at)
+		return rec, fmt.Errorf("a record of %d bytes before byte %d: the file is damaged", size, r.in.at)
 	}
 	if r.buffer == nil {
 		r.buffer = make([]byte, 1<<16)
@@ -117,7 +120,7 @@ func (r *reader) plain(in io.Reader) ([]byte, error) {
 					return bytes.Clone(rec.body[8 : 8+n]), nil
 				}
 			}
-			return nil, errors.New("as a recording of perf: a compressed record is damaged")
+			return nil, errors.New("a compressed record is damaged")
 		}
 		if err := r.record(rec, in); err != nil {
 			return nil, err
@@ -150,7 +153,7 @@ func (r *reader) unpack(in io.Reader, first []byte) error {
 	u := &unpacker{r: r, in: in, left: first}
 	d, err := zstd.NewReader(u, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxUnpacked))
 	if err != nil {
-		return fmt.Errorf("as a recording of perf: decompressing: %w", err)
+		return fmt.Errorf("decompressing: %w", err)
 	}
 	defer d.Close()
 	content := &io.LimitedReader{R: d, N: maxUnpacked}
@@ -158,13 +161,13 @@ func (r *reader) unpack(in io.Reader, first []byte) error {
 		rec, err := r.read(content)
 		switch {
 		case content.N == 0:
-			return fmt.Errorf("as a recording of perf: more than %d GiB of compressed records, %w", maxUnpacked>>30, ErrLimit)
+			return fmt.Errorf("more than %d GiB of compressed records, %w", maxUnpacked>>30, profile.ErrLimit)
 		case u.err != nil && err != nil:
 			return u.err
 		case err != nil:
-			return fmt.Errorf("as a recording of perf: decompressing: %w", err)
+			return fmt.Errorf("decompressing: %w", err)
 		case rec.kind == recordCompressed || rec.kind == recordCompressed2:
-			return errors.New("as a recording of perf: a compressed record within another")
+			return errors.New("a compressed record within another")
 		}
 		if err := r.record(rec, content); err != nil {
 			return err
@@ -195,7 +198,7 @@ func (r *reader) record(rec record, in io.Reader) error {
 	case recordUpdate:
 		if len(b) > 16 && r.order.Uint64(b) == 2 && r.ids[r.order.Uint64(b[8:])] != nil { // PERF_EVENT_UPDATE__NAME
 			e := r.ids[r.order.Uint64(b[8:])]
-			e.Name, e.ByProgram = str(b[16:]), true
+			e.Name = text.Label(str(b[16:]))
 		}
 		return nil
 	case recordFeature:
@@ -212,7 +215,7 @@ func (r *reader) record(rec record, in io.Reader) error {
 
 func skip(in io.Reader, n uint64) error {
 	if n > 1<<62 {
-		return errors.New("as a recording of perf: trace data of an impossible length")
+		return errors.New("trace data of an impossible length")
 	}
 	got, err := io.CopyN(io.Discard, in, int64(n))
 	if err != nil && got < int64(n) {
@@ -228,7 +231,7 @@ func (r *reader) attrRecord(b []byte) error {
 	}
 	size := max(64, int(r.order.Uint32(b[4:])))
 	if len(b) < size {
-		return errors.New("as a recording of perf: an event is damaged")
+		return errors.New("an event is damaged")
 	}
 	e, err := r.event(b[:size])
 	if err != nil {
@@ -254,7 +257,7 @@ func (r *reader) buildID(misc uint16, b []byte) error {
 		n = int(b[size])
 	}
 	if len(r.rec.BuildIDs) >= maxBuildIDs {
-		return fmt.Errorf("as a recording of perf: more than %d build IDs, %w", maxBuildIDs, ErrLimit)
+		return fmt.Errorf("more than %d build IDs, %w", maxBuildIDs, profile.ErrLimit)
 	}
 	r.rec.BuildIDs[str(b[path:])] = hex.EncodeToString(b[id : id+n])
 	return nil
@@ -338,7 +341,7 @@ func (r *reader) names(b []byte) {
 		if name == "" || uint64(len(rest)) < ids {
 			return
 		}
-		r.rec.Events[i].Name, r.rec.Events[i].ByProgram = name, true
+		r.rec.Events[i].Name = text.Label(name)
 		b = rest[ids:]
 	}
 }

@@ -7,11 +7,12 @@ import (
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/teescope/teescope/internal/lib/symbols"
 )
 
 // Limits of looking for the names of addresses.
@@ -19,8 +20,6 @@ const (
 	maxAllSymbols = 1 << 23 // in all tables of a file. Debug files of browsers have 2 million.
 	maxMatches    = 1 << 25 // symbols that cover an address, over all addresses
 	maxNotes      = 64 << 10
-	// LongestSymbol is the number of bytes of a symbol's name that are read. Names of C++ can be this long.
-	LongestSymbol = 4096
 	// unsized is how far behind a symbol without a size an address may be: such symbols are from assembly code.
 	unsized = 4096
 )
@@ -36,28 +35,9 @@ func (p *Program) BuildID() string {
 		if err != nil && !errors.Is(err, io.EOF) {
 			continue
 		}
-		if id := BuildIDOfNotes(notes[:n]); id != "" {
+		if id := symbols.BuildID(notes[:n], binary.LittleEndian); id != "" {
 			return id
 		}
-	}
-	return ""
-}
-
-// BuildIDOfNotes returns the build ID of a note segment, or "". The file /sys/kernel/notes is one.
-func BuildIDOfNotes(notes []byte) string {
-	const header, ofBuildID, longest = 12, 3, 64
-	aligned := func(n uint32) uint64 { return (uint64(n) + 3) &^ 3 }
-	for len(notes) >= header {
-		name, size, kind := binary.LittleEndian.Uint32(notes), binary.LittleEndian.Uint32(notes[4:]), binary.LittleEndian.Uint32(notes[8:])
-		body := header + aligned(name)
-		end := body + aligned(size)
-		if end > uint64(len(notes)) {
-			return ""
-		}
-		if kind == ofBuildID && size > 0 && size <= longest && bytes.Equal(notes[header:header+name], []byte("GNU\x00")) {
-			return hex.EncodeToString(notes[body : body+uint64(size)])
-		}
-		notes = notes[end:]
 	}
 	return ""
 }
@@ -151,7 +131,7 @@ func (p *Program) symbol(entry []byte) (candidate, bool) {
 func (p *Program) read(best []candidate) ([]string, error) {
 	list := make([]string, len(best))
 	known := map[uint64]string{}
-	buffer := make([]byte, LongestSymbol)
+	buffer := make([]byte, symbols.Longest)
 	for i, c := range best {
 		if !c.found {
 			continue

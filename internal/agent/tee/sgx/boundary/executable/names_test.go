@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/boundarytest"
+	"github.com/teescope/teescope/internal/lib/symbols"
 )
 
 // addr2line finds functions by the symbol tables of a program without debug information, as Names does. It is of GNU
@@ -127,7 +128,7 @@ func FuzzNames(f *testing.F) {
 			return
 		}
 		for _, n := range names {
-			if len(n) > LongestSymbol || n != "" && !bytes.Contains(data, []byte(n)) {
+			if len(n) > symbols.Longest || n != "" && !bytes.Contains(data, []byte(n)) {
 				t.Errorf("%q is no name of the file", n)
 			}
 		}
