@@ -74,15 +74,22 @@ func part(role string) {
 	}
 }
 
-// A killed part is started again, and the other one reaches it. All end with the context.
-func TestPartsAreStartedAgain(t *testing.T) {
+// output returns what the parts write to their standard output.
+func output(t *testing.T) io.Reader {
+	t.Helper()
 	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	stdout := os.Stdout
 	os.Stdout = in
-	defer func() { os.Stdout = stdout }()
+	t.Cleanup(func() { os.Stdout = stdout })
+	return out
+}
+
+// A killed part is started again, and the other one reaches it. All end with the context.
+func TestPartsAreStartedAgain(t *testing.T) {
+	out := output(t)
 	var once atomic.Int32
 	s := New(Options{
 		Parts:        []Part{{Name: "answers", Args: []string{"answers"}, Listens: true}, {Name: "asks", Args: []string{"asks"}}},
@@ -129,13 +136,7 @@ func TestAFailedStartEndsAll(t *testing.T) {
 
 // An end while a part still starts is no failure of the part.
 func TestAnInterruptedStartIsNoFailure(t *testing.T) {
-	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout := os.Stdout
-	os.Stdout = in
-	defer func() { os.Stdout = stdout }()
+	out := output(t)
 	s := New(Options{
 		Parts:        []Part{{Name: "starts", Args: []string{"starts"}}},
 		Capabilities: func() []uintptr { return nil }, Stop: time.Minute, Log: slog.New(slog.DiscardHandler),

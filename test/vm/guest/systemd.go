@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -70,13 +69,16 @@ func apart() error {
 		}
 	}
 	// On a starved machine a first read can take longer than a scrape waits for.
-	if err := eventually("all collectors of the agent work", func() bool {
+	var metrics string
+	err := eventually("all collectors of the agent work", func() (works bool) {
 		text, err := get("/metrics")
+		if err == nil {
+			metrics = text
+		}
 		return err == nil && !failedCollector.MatchString(text)
-	}); err != nil {
-		return errors.Join(err, fetch("agent metrics", address+"/metrics"))
-	}
-	if err := fetch("agent metrics", address+"/metrics"); err != nil {
+	})
+	section("agent metrics", metrics)
+	if err != nil {
 		return err
 	}
 	if err := eventually("the server has scraped the agent", func() bool {

@@ -17,6 +17,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
@@ -389,7 +390,7 @@ func TestANewProcessGivesNoName(t *testing.T) {
 	if err := m.refresh(time.Unix(1e9, 0)); err != nil {
 		t.Fatal(err)
 	}
-	if v := m.all[1]; v.label != "70" || strings.Contains(fmt.Sprintf("%+v", v.workload), "other") && v.workload.Container != "" {
+	if v := m.all[1]; v.label != "70" || v.name != "" || v.workload != workload.Identify(nil, "") {
 		t.Errorf("%+v", v)
 	}
 }
