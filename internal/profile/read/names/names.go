@@ -272,7 +272,7 @@ func (f *Finder) kallsyms(id string, here bool) ([]byte, error) {
 	}
 	notes, err := os.ReadFile("/sys/kernel/notes")
 	if own := symbols.BuildID(notes, binary.NativeEndian); !here || id != "" && (err != nil || own == "" || !same(own, id)) {
-		return nil, errors.New("the recording is of another kernel: copy what \"perf archive\" packs to this machine")
+		return nil, errors.New("the recording is of another kernel, or does not say of which: copy what \"perf archive\" packs to this machine")
 	}
 	list, err := os.Open("/proc/kallsyms")
 	if err != nil {
