@@ -12,6 +12,7 @@ const (
 	maxComm        = 16
 	maxAncestors   = 32
 	maxGenerations = 2
+	maxTallyRow    = 8
 )
 
 // The values of enum tally.

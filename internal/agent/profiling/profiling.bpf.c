@@ -34,10 +34,11 @@ struct task_struct___image {
 /* The process whose descendants are marked, or 0. */
 const volatile u32 ancestor = 0;
 
+/* A row for each CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, TALLIES);
+	__uint(max_entries, TALLY_ROW);
 	__type(key, u32);
 	__type(value, u64);
 } tallies SEC(".maps");
@@ -85,7 +86,8 @@ struct {
 
 static __always_inline void tally(u32 what)
 {
-	u64 *n = bpf_map_lookup_elem(&tallies, &what);
+	u32 place = bpf_get_smp_processor_id() * TALLY_ROW + what;
+	u64 *n = bpf_map_lookup_elem(&tallies, &place);
 
 	if (n)
 		__sync_fetch_and_add(n, 1);

@@ -12,6 +12,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -104,25 +105,29 @@ func Open(o Options) (*Sampler, error) {
 	if err != nil {
 		return nil, err
 	}
+	possible, err := o.Sys.CPUs("possible")
+	if err != nil {
+		return nil, err
+	}
 	obj, err := bpf.Open(object)
 	if err != nil {
 		return nil, err
 	}
 	s := &Sampler{object: obj, sys: o.Sys}
-	if err := s.load(o, online); err != nil {
+	if err := s.load(o, online, slices.Max(possible)+1); err != nil {
 		return nil, errors.Join(err, obj.Close())
 	}
 	obj.Loaded()
 	return s, nil
 }
 
-func (s *Sampler) load(o Options, online []int) (err error) {
+func (s *Sampler) load(o Options, online []int, cpus int) (err error) {
 	entries := min(max(reserve*o.Frequency*len(online), minEntries), maxEntries)
 	var errs []error
 	for generation := range maxGenerations {
 		errs = append(errs, s.object.Resize(stacksOf(generation), entries), s.object.Resize(samplesOf(generation), entries))
 	}
-	errs = append(errs, s.object.SetConstant("ancestor", uint32(o.Ancestor)))
+	errs = append(errs, s.object.Resize("tallies", cpus*maxTallyRow), s.object.SetConstant("ancestor", uint32(o.Ancestor)))
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -182,11 +187,21 @@ func (s *Sampler) FollowCPUs() error {
 // Stop takes no more samples. Those that were taken can still be drained.
 func (s *Sampler) Stop() error { return s.object.FollowCPUs(program, nil) }
 
-// Tallies returns the current tallies.
-func (s *Sampler) Tallies() Tallies {
-	return Tallies{
-		Taken: s.tallies[tallyTaken], Idle: s.tallies[tallyIdle], LostSamples: s.tallies[tallyLostSamples], LostStacks: s.tallies[tallyLostStacks],
+// Tallies returns the current tallies of all CPUs.
+func (s *Sampler) Tallies() (all Tallies) {
+	for _, one := range s.CPUs() {
+		all.Taken, all.Idle = all.Taken+one.Taken, all.Idle+one.Idle
+		all.LostSamples, all.LostStacks = all.LostSamples+one.LostSamples, all.LostStacks+one.LostStacks
 	}
+	return all
+}
+
+// CPUs returns the current tallies of each CPU, by its number. They are zero for a number that no CPU has.
+func (s *Sampler) CPUs() (all []Tallies) {
+	for row := range slices.Chunk(s.tallies, maxTallyRow) {
+		all = append(all, Tallies{Taken: row[tallyTaken], Idle: row[tallyIdle], LostSamples: row[tallyLostSamples], LostStacks: row[tallyLostStacks]})
+	}
+	return all
 }
 
 // Close stops and frees everything.

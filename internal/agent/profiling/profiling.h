@@ -11,6 +11,7 @@ enum limits {
 	COMM = 16,	 /* bytes of a name */
 	ANCESTORS = 32,	 /* processes between a process and the one whose descendants are marked */
 	GENERATIONS = 2, /* one is counted into while the other is read */
+	TALLY_ROW = 8,	 /* places for the tallies of a CPU: one cache line */
 };
 
 /*
