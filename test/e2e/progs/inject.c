@@ -19,6 +19,7 @@
 
 static pid_t pid;
 static struct user_regs_struct saved;
+static int kept[16], signals; // those that the thread has not received
 
 static void demand(int ok, const char *what)
 {
@@ -28,11 +29,44 @@ static void demand(int ok, const char *what)
 	exit(1);
 }
 
-static void wait_for_stop(void)
+// Waits until the thread stops. Returns 0, or the signal that the thread is about to receive.
+static int wait_for_stop(void)
 {
 	int status;
 
 	demand(waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status), "waiting for a stop");
+	return status >> 16 || WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
+}
+
+// Resumes the thread until it stops for another reason than a signal. A signal is kept for later: Go's runtime sends one
+// to a thread that holds a processor for too long, which a stopped thread does, and sends no second one before the first
+// has arrived. Returns the number of signals.
+static int resume(int how)
+{
+	int n = 0;
+
+	for (;;) {
+		int signal;
+
+		if (how)
+			demand(!ptrace(how, pid, 0, 0), "resuming");
+		signal = wait_for_stop();
+		if (!signal)
+			return n;
+		demand(signals < (int)(sizeof(kept) / sizeof(*kept)), "too many signals");
+		kept[signals++] = signal;
+		n++;
+		if (!how)
+			how = PTRACE_CONT;
+	}
+}
+
+// Sends the kept signals again, and lets the thread go.
+static void let_go(void)
+{
+	while (signals)
+		demand(!syscall(SYS_tgkill, pid, pid, kept[--signals]), "sending a kept signal");
+	demand(!ptrace(PTRACE_DETACH, pid, 0, 0), "letting go");
 }
 
 // Stops the thread within a waiting system call. The instruction before its address is then a syscall.
@@ -41,7 +75,7 @@ static void stop_in_call(void)
 	for (int i = 0; i < 2000; i++) {
 		demand(!ptrace(PTRACE_SEIZE, pid, 0, 0), "seizing");
 		demand(!ptrace(PTRACE_INTERRUPT, pid, 0, 0), "interrupting");
-		wait_for_stop();
+		resume(0);
 		demand(!ptrace(PTRACE_GETREGS, pid, 0, &saved), "reading registers");
 		errno = 0;
 		if ((long)saved.orig_rax >= 0 &&
@@ -49,7 +83,7 @@ static void stop_in_call(void)
 			    SYSCALL_INSTRUCTION &&
 		    !errno)
 			return;
-		demand(!ptrace(PTRACE_DETACH, pid, 0, 0), "letting go");
+		let_go();
 		usleep(1000);
 	}
 	demand(0, "the thread never waits in a system call");
@@ -68,10 +102,11 @@ static long call(long nr, const long *a)
 	regs.r10 = a[3];
 	regs.r8 = a[4];
 	regs.r9 = a[5];
+	// A signal stops the thread before the step, which is then done again.
 	demand(!ptrace(PTRACE_SETREGS, pid, 0, &regs), "writing registers");
-	demand(!ptrace(PTRACE_SINGLESTEP, pid, 0, 0), "stepping");
-	wait_for_stop();
+	resume(PTRACE_SINGLESTEP);
 	demand(!ptrace(PTRACE_GETREGS, pid, 0, &regs), "reading registers");
+	demand(regs.rip == saved.rip, "executing the system call");
 	return regs.rax;
 }
 
@@ -111,7 +146,7 @@ int main(int argc, char **argv)
 	unmap[0] = page;
 	call(SYS_munmap, unmap);
 	demand(!ptrace(PTRACE_SETREGS, pid, 0, &saved), "writing registers back");
-	demand(!ptrace(PTRACE_DETACH, pid, 0, 0), "letting go");
+	let_go();
 	printf("%ld\n", result);
 	return 0;
 }
