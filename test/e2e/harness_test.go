@@ -81,6 +81,9 @@ func runAll(m *testing.M) (code int, err error) {
 	return code, nil
 }
 
+// endWithin is the time that killed processes may take to end on a busy machine.
+const endWithin = 10 * time.Second
+
 func compile(dir string) error {
 	sources, err := filepath.Glob("progs/*.c")
 	if err != nil {
@@ -102,24 +105,37 @@ func quiet(name string, args ...string) error {
 	return nil
 }
 
-// leftRunning ends the living processes with this run's mark and returns them.
+// leftRunning ends the processes with this run's mark that stay alive, and returns them.
 func leftRunning() []string {
-	var left []string
-	own := strconv.Itoa(os.Getpid())
+	left := marked()
+	for end := time.Now().Add(endWithin); len(left) > 0 && time.Now().Before(end); left = marked() {
+		time.Sleep(100 * time.Millisecond)
+	}
+	var lines []string
+	for pid, line := range left {
+		lines = append(lines, fmt.Sprintf("%d %s", pid, line))
+		endProcess(pid)
+	}
+	return lines
+}
+
+// marked returns the command lines of the living processes with this run's mark.
+func marked() map[int]string {
+	found := map[int]string{}
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, name := range environs {
-		pid := filepath.Base(filepath.Dir(name))
-		env, err := os.ReadFile(name)
-		if err != nil || pid == own || !bytes.Contains(env, []byte(mark+"="+own+"\x00")) {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		line, _ := os.ReadFile("/proc/" + pid + "/cmdline")
-		left = append(left, pid+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
-		if n, err := strconv.Atoi(pid); err == nil {
-			endProcess(n)
+		env, err := os.ReadFile(name)
+		if err != nil || !bytes.Contains(env, fmt.Appendf(nil, "%s=%d\x00", mark, os.Getpid())) {
+			continue
 		}
+		line, _ := os.ReadFile(filepath.Join(filepath.Dir(name), "cmdline"))
+		found[pid] = string(bytes.ReplaceAll(line, []byte{0}, []byte{' '}))
 	}
-	return left
+	return found
 }
 
 // output collects the output of a process. It is safe to read while the process runs.

@@ -133,13 +133,16 @@ func TestFiveThousandThreads(t *testing.T) {
 
 // Processes start and end while /proc is read. An ended process is not an error, and is still counted.
 func TestProcessesVanishWhileTheyAreRead(t *testing.T) {
-	const n, calls, least = 10_000, 1000, 50
+	const each, calls, least = 10_000, 1000, 50
 	a := agent(t, "--watch", "comm=^e2evanish$")
 	child := prog(t, "storm", "e2evanish")
 	run(t, child) // the workload exists from now on
 	before := a.scrape(t)
-	storm := background(t, prog(t, "storm", "e2evanishing"), strconv.Itoa(n), strconv.Itoa(calls), "4", child)
-	scrapes, vanished := 0, 0
+	parent := prog(t, "storm", "e2evanishing")
+	start := func() *process {
+		return background(t, parent, strconv.Itoa(each), strconv.Itoa(calls), "4", child)
+	}
+	storm, n, scrapes, vanished := start(), each, 0, 0
 	for running := true; running; scrapes++ {
 		collectorsWork(t, a.scrape(t))
 		for range 2 {
@@ -150,6 +153,10 @@ func TestProcessesVanishWhileTheyAreRead(t *testing.T) {
 		}
 		select {
 		case <-storm.done:
+			if storm.err == nil && scrapes < least { // scrapes are slow on a busy machine
+				storm, n = start(), n+each
+				continue
+			}
 			running = false
 		default:
 		}
@@ -158,16 +165,13 @@ func TestProcessesVanishWhileTheyAreRead(t *testing.T) {
 		t.Fatal(storm.err)
 	}
 	after := a.scrape(t)
-	t.Logf("%d scrapes; within %d lists of threads processes vanished", scrapes, vanished)
-	if scrapes < least {
-		t.Errorf("%d scrapes while %d processes started and ended are too few", scrapes, n)
-	}
+	t.Logf("%d scrapes while %d processes started and ended; within %d lists of threads processes vanished", scrapes, n, vanished)
 	of := func(name string, pairs ...string) float64 {
 		return delta(before, after, name, append(pairs, "workload", "e2evanish")...)
 	}
-	wantExactly(t, "execs", of("teescope_execs_total"), n)
-	wantExactly(t, "exits", of("teescope_exits_total"), n)
-	wantExactly(t, "system calls", of("teescope_syscalls_total", "syscall", "getpgid"), n*calls)
+	wantExactly(t, "execs", of("teescope_execs_total"), float64(n))
+	wantExactly(t, "exits", of("teescope_exits_total"), float64(n))
+	wantExactly(t, "system calls", of("teescope_syscalls_total", "syscall", "getpgid"), float64(n*calls))
 	wantExactly(t, "processes at the end", after.sum("teescope_processes", "workload", "e2evanish"), 0)
 	for line := range strings.Lines(a.log.String()) {
 		tooMany := strings.Contains(line, "more processes match the watch rules") // expected here

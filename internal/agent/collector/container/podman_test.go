@@ -150,6 +150,16 @@ func (p *podman) collector() *Collector {
 	})
 }
 
+// until waits for a state of a container. The limit only ends a test that hangs.
+func (p *podman) until(what string, reached func() bool) {
+	p.t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !reached(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			p.t.Fatal("waited two minutes until " + what)
+		}
+	}
+}
+
 // stats holds the figures that podman reports for a container.
 func (p *podman) stats(name string) (cpu time.Duration, memory, limit float64, pids string) {
 	p.t.Helper()
@@ -203,16 +213,18 @@ func TestPodmanContainer(t *testing.T) {
 	// It fills its memory with page cache first, and then uses more CPU time than its limit.
 	full := p.run("run", "--detach", "--name", "burner", "--cpus", "0.2", "--memory", "32m", "--memory-swap", "32m",
 		"--pids-limit", "50", "--network", "none", "box", "/bin/busybox", "sh", "-c",
-		"busybox dd if=/dev/zero of=/file bs=1048576 count=64; busybox sleep 1000 & while :; do :; done")
-	const me = `name="burner"`
+		"busybox dd if=/dev/zero of=/file bs=1048576 count=64; busybox sleep 1000 & echo computing; while :; do :; done")
+	const me, usage, user = `name="burner"`, "container_cpu_usage_seconds_total", "container_cpu_user_seconds_total"
+	throttling := []string{"container_cpu_cfs_periods_total", "container_cpu_cfs_throttled_periods_total", "container_cpu_cfs_throttled_seconds_total"}
 	c := p.collector()
-	for end := time.Now().Add(20 * time.Second); number(t, exposition(t, c), "container_processes", me) < 2; time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the container does not start its load")
-		}
-	}
+	p.until("the container computes", func() bool { return strings.Contains(p.run("logs", "burner"), "computing") })
 	before := exposition(t, c)
-	time.Sleep(2 * time.Second)
+	// On a busy machine it takes a while until the container gets more CPU time than its limit.
+	p.until("the container was throttled and has computed for 0.3 s", func() bool {
+		now := exposition(t, c)
+		return number(t, now, throttling[1], me) > number(t, before, throttling[1], me) &&
+			number(t, now, usage, me) > number(t, before, usage, me)+0.3
+	})
 	cpu, memory, limit, pids := p.stats("burner")
 	after := exposition(t, c)
 
@@ -227,16 +239,16 @@ func TestPodmanContainer(t *testing.T) {
 	if got := sample(t, after, "teescope_container_info", me, `image="localhost/box:latest"`, `workload="`+full[:12]+`"`, `container="`+full[:12]+`"`); got != "1" {
 		t.Errorf("no container has the image and ID of podman:\n%s", after)
 	}
-	const usage = "container_cpu_usage_seconds_total"
+	grown := func(family string) float64 { return number(t, after, family, me) - number(t, before, family, me) }
 	if low, high := number(t, before, usage, me), number(t, after, usage, me); cpu.Seconds() < low || cpu.Seconds() > high {
 		t.Errorf("podman reports %v of CPU; the collector %v s before and %v s afterwards", cpu, low, high)
 	}
-	if user, all := number(t, after, "container_cpu_user_seconds_total", me), number(t, after, usage, me); math.Abs(user-all) > all/2 {
+	if user, all := grown(user), grown(usage); math.Abs(user-all) > all/2 {
 		t.Errorf("a program that only computes used %v s of %v s in user mode", user, all)
 	}
-	for _, family := range []string{"container_cpu_cfs_periods_total", "container_cpu_cfs_throttled_periods_total", "container_cpu_cfs_throttled_seconds_total"} {
-		if low, high := number(t, before, family, me), number(t, after, family, me); high <= low {
-			t.Errorf("%s went from %v to %v in a throttled container", family, low, high)
+	for _, family := range throttling {
+		if n := grown(family); !(n > 0) {
+			t.Errorf("%s grew by %v in a throttled container", family, n)
 		}
 	}
 	if got := number(t, after, "container_memory_usage_bytes", me); math.Abs(got-memory) > 1<<20 && math.Abs(number(t, after, "container_memory_working_set_bytes", me)-memory) > 1<<20 {
