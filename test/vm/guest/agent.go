@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,8 +23,8 @@ type agent struct{ cmd *exec.Cmd }
 
 const logFile = "/log"
 
-// startAgent starts the binary and waits until it is ready. Its log goes to a file, so that it does not mix with the
-// lines of a section.
+// startAgent starts the binary and waits until it counts, because the server of up is ready before its agent. Its log
+// goes to a file, so that it does not mix with the lines of a section.
 func startAgent(args ...string) (*agent, error) {
 	log, err := os.Create(logFile)
 	if err != nil {
@@ -37,8 +38,12 @@ func startAgent(args ...string) (*agent, error) {
 		return nil, fmt.Errorf("starting the agent: %w", err)
 	}
 	for range 300 { // a number of tries, because the clock may be set
-		if _, err = get("/-/ready"); err == nil {
-			return a, nil
+		var text string
+		if text, err = get("/metrics"); err == nil {
+			if strings.Contains(text, callsFamily+"{") {
+				return a, nil
+			}
+			err = errors.New("no system calls are counted")
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
