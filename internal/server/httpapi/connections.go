@@ -170,6 +170,7 @@ type connection struct {
 	sending int       // answers that are being sent
 	since   time.Time // of the last change of these
 	scraped time.Time // when the last scrape began, or its request no longer had to wait
+	before  time.Time // the same of the scrape before that
 	gaps    int       // scrapes in a row that did not come too early
 }
 

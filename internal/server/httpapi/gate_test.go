@@ -42,7 +42,9 @@ func TestRegularScrapers(t *testing.T) {
 	r.release(first)
 	if again := (&connection{client: "a"}); !scrape(again, time.Second, 1) {
 		t.Error("a scraper that connects again has lost its place")
-	} else if scrape(again, time.Millisecond, 1) || r.holds(again) {
+	} else if !scrape(again, 1999*time.Millisecond, 1) || !scrape(again, time.Millisecond, 1) || !scrape(again, time.Second, 1) {
+		t.Error("a scraper whose interval is a second loses its place by a scrape that is late")
+	} else if scrape(again, time.Millisecond, 2) || r.holds(again) {
 		t.Error("a scraper keeps its place although it scrapes too often")
 	}
 	leaving := &connection{client: "a"}

@@ -8,8 +8,8 @@ import "time"
 const (
 	maxRegular          = 4
 	maxRegularOfAClient = 2
-	// leastGap is the shortest time between two scrapes of a regular scraper. The shortest interval that can be
-	// configured is 100 ms.
+	// leastGap is the shortest time between two scrapes of a regular scraper, as the mean of the last two gaps: after a
+	// late answer the next scrape may follow at once. The shortest interval that can be configured is 100 ms.
 	leastGap = 90 * time.Millisecond
 	// regularAfter is the number of scrapes with that gap that make a connection a regular scraper's.
 	regularAfter = 3
@@ -49,8 +49,8 @@ func (r *reserve) release(c *connection) {
 
 // scrape records a scrape and reports whether it is a regular scraper's. A client that scrapes too often loses its place.
 func (r *reserve) scrape(c *connection, now time.Time) bool {
-	early := now.Sub(c.scraped) < leastGap
-	c.scraped = now
+	early := now.Sub(c.scraped) < leastGap && now.Sub(c.before) < 2*leastGap
+	c.before, c.scraped = c.scraped, now
 	p := r.of(c)
 	if early {
 		c.gaps = 0
@@ -66,7 +66,7 @@ func (r *reserve) scrape(c *connection, now time.Time) bool {
 	if p == nil {
 		return false
 	}
-	if p.client == c.client && now.Sub(p.last) < leastGap { // new connections one after the other
+	if p.by != c && p.client == c.client && now.Sub(p.last) < leastGap { // new connections one after the other
 		*p = place{}
 		return false
 	}
@@ -112,5 +112,5 @@ func (c *connection) scrapes(now time.Time) bool {
 func (c *connection) held(now time.Time) {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
-	c.scraped = now
+	c.before, c.scraped = now, now
 }
