@@ -63,7 +63,7 @@ func Up(ctx context.Context, o Options, parts Parts) error {
 		},
 		Started: func() error { return leave(account, o.Config.Sandbox.Required, o.Log.With("part", "supervisor")) },
 		// The parts end by themselves within the timeout.
-		Capabilities: privilege.Passed, Stop: service.ShutdownTimeout + 5*time.Second, Log: o.Log.With("part", "supervisor"),
+		Capabilities: privilege.Passed, Stop: service.RunTimeout + service.ShutdownTimeout + 2*time.Second, Log: o.Log.With("part", "supervisor"),
 	})
 	forwarded := make(chan os.Signal, 1)
 	signal.Notify(forwarded, syscall.SIGHUP)

@@ -310,7 +310,7 @@ func (s *teescope) stop(t *testing.T) {
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Errorf("%s: %v", s.name, err)
 	}
-	if err := s.ended(t, 15*time.Second); err != nil {
+	if err := s.ended(t, testLimit); err != nil {
 		t.Errorf("%s after SIGTERM: %v\n%s", s.name, err, s.log.String())
 	}
 }
