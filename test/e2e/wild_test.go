@@ -149,7 +149,7 @@ func underWildTargets(t *testing.T, s *teescope, all map[string]wildTarget) floa
 	t.Helper()
 	base, began := "http://"+s.addr, time.Now()
 	for name, target := range all {
-		eventually(t, testLimit, name+" to be down", func() error {
+		eventually(t, 5*testLimit, name+" to be down", func() error {
 			said, err := failures(base)
 			if err == nil && !strings.Contains(said[name], target.reason) {
 				err = fmt.Errorf("it failed with %q, want %q", said[name], target.reason)
