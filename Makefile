@@ -118,10 +118,14 @@ sbom: build ## write bin/teescope.cdx.json: the modules and npm packages that th
 
 .PHONY: lint vulncheck lint-go lint-dead lint-bpf lint-shell lint-web
 lint: $(TOOLS)/golangci-lint $(TOOLS)/deadcode web/node_modules/.package-lock.json ## run every linter, two at a time
-	$(MAKE) --no-print-directory -j2 --output-sync=target lint-web lint-go lint-dead lint-bpf lint-shell
+	$(MAKE) --no-print-directory -j2 --output-sync=target lint-web lint-go lint-arm64 lint-dead lint-bpf lint-shell
 
 lint-go: $(TOOLS)/golangci-lint ## golangci-lint (pinned in tools/go.mod)
 	$(TOOLS)/golangci-lint run --allow-parallel-runners ./...
+
+# A binary for arm64 is released too. Vet reads the tests as well, and links nothing.
+lint-arm64: ## go vet for the other architecture: its files and types
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) vet -trimpath ./...
 
 # Each command of the module: what none of them reaches is dead, except the functions in tools/dead.txt.
 COMMANDS := ./cmd/teescope ./bench/... ./testbed/... ./test/vm/guest ./docs/gen ./deploy/sbom ./internal/agent/bpf/genlayout ./internal/server/dashboards/genmetrics ./internal/agent/collector/system/gensyscalls

@@ -90,7 +90,7 @@ func truthOf(ctx context.Context, o options, m mode, beside, programs string) (t
 	}
 	defer c.stop()
 	if beside == besideBusy {
-		busy, err := startLoop(ctx, filepath.Join(programs, busyProgram), filepath.Join(dir, "busy"), true, unix.SYS_GETPGRP)
+		busy, err := startLoop(ctx, filepath.Join(programs, busyProgram), filepath.Join(dir, "busy"), true, unix.SYS_GETUID)
 		if err != nil {
 			return t, false, err
 		}
