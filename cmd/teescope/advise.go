@@ -36,7 +36,7 @@ func adviseCommand() *cobra.Command {
 		Use:   "advise",
 		Short: "Say what to change in a Gramine manifest, with the evidence and the lines",
 		Long: "Reads what you have of a program in Gramine: its manifest, the SGX stats and the log that Gramine wrote, strace -c,\n" +
-			"facts about the machine, a run file or the live metrics of a workload. Rules from Gramine's guide \"Performance tuning\n" +
+			"a profile, facts about the machine, a run file or the live metrics of a workload. Rules from Gramine's guide \"Performance tuning\n" +
 			"and analysis\" judge them. Each piece of advice has what was seen, why it matters, the lines to change as a diff, what\n" +
 			"that saves with every assumption, and the risk. Nothing is required: the report ends with what other input would add.\n\n" +
 			"Manifests may be templates (*.manifest.template), rendered (*.manifest) or signed (*.manifest.sgx), in the spelling of\n" +
@@ -59,6 +59,7 @@ func adviseCommand() *cobra.Command {
 	f.DurationVar(&o.Elapsed, "elapsed", 0, "the `time` that the SGX stats are of (default: what perf stat says in that file)")
 	f.StringVar(&o.Strace, "strace", "", "`file` with the output of strace -c -f")
 	f.StringVar(&o.Log, "log", "", "`file` with the log of Gramine")
+	f.StringVar(&o.Profile, "profile", "", "`file` with a profile: sgx-perf.data of Gramine, perf.data, folded stacks, pprof, or VTune's hotspots (*.csv)")
 	f.StringArrayVar(&o.Machine, "machine", nil, "`file` with the output of is-sgx-available or with the JSON of this command, or \"this\" for this machine; may be repeated")
 	f.StringVar(&o.Run, "run", "", "run `file` of teescope record")
 	serverFlags(cmd, &o.Server, &o.Access)

@@ -53,7 +53,7 @@ func TestAdviseFormats(t *testing.T) {
 	if status(err) != foundStatus {
 		t.Errorf("the status is %d: %v", status(err), err)
 	}
-	for _, want := range []string{"1. HIGH: fewer thread slots", "sgx.max_threads: 2 (app.manifest:3)", "+sgx.max_threads = 4 # too few", "Not judged without --log: no-thread-slots, raw-syscalls."} {
+	for _, want := range []string{"1. HIGH: fewer thread slots", "sgx.max_threads: 2 (app.manifest:3)", "+sgx.max_threads = 4 # too few", "Not judged without --log: debug-build, no-thread-slots, raw-syscalls."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -24,29 +24,35 @@ const (
 	Stats    Input = "--stats"
 	Elapsed  Input = "--elapsed" // or the time that perf stat printed into the file of --stats
 	CPUTime  Input = "--stats with the output of perf stat around the program"
+	Counters Input = "--stats with counters of perf stat around the program"
 	Strace   Input = "--strace"
+	Profile  Input = "--profile of CPU time"
+	Calls    Input = "--profile of OCALLs (sgx.profile.mode = \"ocall_outer\")"
 	Log      Input = "--log"
 	Findings Input = "--run or --server with --workload"
 	EPCSize  Input = "--machine with the size of the EPC"
 	Memory   Input = "--machine with the size of the memory"
 	CPUs     Input = "--machine with the number of CPUs"
 	Nodes    Input = "--machine with the number of NUMA nodes"
+	HasSGX2  Input = "--machine with the output of is-sgx-available"
 )
 
 // Facts are all that is known. What is not known is nil or zero.
 type Facts struct {
-	Manifest   *manifest.Manifest
-	Stats      *read.Stats
-	StatsFile  string
-	Elapsed    time.Duration // that the stats are of
-	Calls      *read.Calls
-	CallsFile  string
-	Log        *read.Log
-	LogFile    string
-	Machine    *machine.Machine
-	Judged     bool // an analysis has judged the workload
-	Findings   []analysis.Finding
-	FindingsOf string // what was analysed
+	Manifest    *manifest.Manifest
+	Stats       *read.Stats
+	StatsFile   string
+	Elapsed     time.Duration // that the stats are of
+	Calls       *read.Calls
+	CallsFile   string
+	Log         *read.Log
+	LogFile     string
+	Profile     *read.Functions
+	ProfileFile string
+	Machine     *machine.Machine
+	Judged      bool // an analysis has judged the workload
+	Findings    []analysis.Finding
+	FindingsOf  string // what was analysed
 }
 
 // Has reports whether an input was given.
@@ -56,9 +62,15 @@ func (f *Facts) Has(in Input) bool {
 	case Manifest:
 		known = f.Manifest != nil
 	case Stats:
-		known = f.Stats != nil
+		known = f.Stats != nil && f.Stats.Processes+len(f.Stats.Loading) > 0
 	case Elapsed:
 		known = f.Stats != nil && f.Time() > 0
+	case Counters:
+		known = f.Stats != nil && len(f.Stats.Counters) > 0
+	case Profile:
+		known = f.Profile != nil && !f.Profile.PerCall
+	case Calls:
+		known = f.Profile != nil && f.Profile.PerCall
 	case CPUTime:
 		known = f.Busy() > 0
 	case Strace:
@@ -75,6 +87,8 @@ func (f *Facts) Has(in Input) bool {
 		_, known = f.Machine.CPUs()
 	case Nodes:
 		_, known = f.Machine.Nodes()
+	case HasSGX2:
+		_, known = f.Machine.Is(machine.SGX2)
 	}
 	return known
 }

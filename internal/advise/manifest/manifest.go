@@ -388,6 +388,38 @@ func (m *Manifest) TrustedFiles() []File {
 	return all
 }
 
+// EncryptedMounts returns the lines of the mounts of the type "encrypted", in an array or under headers.
+func (m *Manifest) EncryptedMounts() []Value {
+	const key, encrypted = "fs.mounts", "encrypted"
+	var all []Value
+	add := func(e entry, n *Node) {
+		if n != nil && n.Kind == String && n.Text == encrypted {
+			all = append(all, m.valueOf(e, n, key+".type"))
+		}
+	}
+	for _, e := range m.entries {
+		list := e.value
+		switch {
+		case e.key == key+".type" && e.table >= 0:
+			add(e, e.value)
+			continue
+		case e.key == "fs" && list.Kind == Table:
+			list = list.Field("mounts")
+		case e.key != key:
+			continue
+		}
+		if list == nil || list.Kind != Array {
+			continue
+		}
+		for _, item := range list.Items {
+			if item.Kind == Table {
+				add(e, item.Field("type"))
+			}
+		}
+	}
+	return all
+}
+
 // raw returns the content of a string as it is written, with its template marks.
 func (m *Manifest) raw(n *Node) string {
 	if n.end-n.start < 2 || !m.Template {

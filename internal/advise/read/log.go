@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// maxProcesses bounds the processes of a log that are told apart.
+const maxProcesses = 4096
+
 // Seen is a kind of line in a log.
 type Seen struct {
 	Count int
@@ -30,6 +33,12 @@ type Log struct {
 	TCSs  int64 // 0 is not known
 	// OutOfMemory are errors that say so.
 	OutOfMemory Seen
+	// Places are messages with a place in Gramine's source, which only debug builds print.
+	Places Seen
+	// Processes is the number of different processes that wrote a line, as "[P2:" names them. It counts the first 4096.
+	Processes int
+	// SecondProcess is the first line of a second one, or 0.
+	SecondProcess int
 	// Debug are lines of the levels debug and trace.
 	Debug Seen
 	// Warnings and Errors are lines of these levels.
@@ -42,15 +51,26 @@ var (
 	// level matches what Gramine puts before a message: "[P1:T2:redis-server] debug: ", and in debug builds the place in
 	// its source.
 	level        = regexp.MustCompile(`^(?:[\[(][^\])]{0,200}[\])] ?){0,3}(error|warning|debug|trace): `)
+	place        = regexp.MustCompile(`^(?:\[[^\]]{0,200}\] ?){0,2}\([\w.-]{1,100}\.[ch]:\d{1,6}:\w{1,100}\) `)
+	process      = regexp.MustCompile(`^\[P(\d{1,10}):`)
 	currentValue = regexp.MustCompile(`The current value is (\d{1,9})`)
 )
 
 // ParseLog reads a log of Gramine, or what an application and Gramine print together. Unknown lines are skipped.
 func ParseLog(data []byte) Log {
 	l := Log{Bytes: len(data)}
+	processes := make(map[string]bool)
 	value := 0 // lines in which the value of NoTCS may still come
 	for n, line := range lines(string(data)) {
 		l.Lines = n
+		if place.MatchString(line) {
+			l.Places.add(n)
+		}
+		if found := process.FindStringSubmatch(line); found != nil && len(processes) < maxProcesses && !processes[found[1]] {
+			if processes[found[1]] = true; len(processes) == 2 {
+				l.SecondProcess = n
+			}
+		}
 		switch {
 		case strings.Contains(line, "Emulating a raw syscall instruction"), strings.Contains(line, "Emulating a raw system/supervisor call"):
 			l.RawSyscalls.add(n)
@@ -80,5 +100,6 @@ func ParseLog(data []byte) Log {
 			l.Debug.add(n)
 		}
 	}
+	l.Processes = len(processes)
 	return l
 }

@@ -5,6 +5,7 @@ package read
 import (
 	"errors"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -177,18 +178,95 @@ a debug: line of the application
 `))
 	want := Log{
 		RawSyscalls: Seen{1, 4}, NoTCS: Seen{2, 5}, TCSs: 4, OutOfMemory: Seen{1, 8}, Debug: Seen{2, 2}, Warnings: Seen{1, 10},
-		Errors: Seen{3, 5}, Lines: 11, Bytes: l.Bytes,
+		Errors: Seen{3, 5}, Places: Seen{1, 9}, Processes: 1, Lines: 11, Bytes: l.Bytes,
 	}
 	if l != want {
 		t.Errorf("%+v, want %+v", l, want)
+	}
+	if l := ParseLog([]byte("[P1:T1:sh] error: x\n[P2:T7:sh] error: x\n[P2:T8:sh] (libos_init.c:1:init) debug: x\n")); l.Processes != 2 || l.SecondProcess != 2 || l.Places != (Seen{1, 3}) {
+		t.Errorf("%+v", l)
 	}
 	if l := ParseLog([]byte("all is well\n")); l != (Log{Lines: 1, Bytes: 12}) {
 		t.Errorf("%+v", l)
 	}
 }
 
+// perfStat is what perf 6.1 printed for a program, with events of both kinds.
+const perfStat = `
+ Performance counter stats for 'gramine-sgx app':
+
+            812.34 msec task-clock:u              #    0.999 CPUs utilized
+                12      context-switches          #   14.772 /sec
+     3,568,568,948      cycles:u                  #    4.393 GHz
+     <not supported>      instructions
+               201      sched:sched_switch
+       172.308.653      cpu_core/branches/
+
+       0.813000000 seconds time elapsed
+
+       0.800000000 seconds user
+       0.010000000 seconds sys
+
+ 42 requests
+`
+
+func TestPerfStat(t *testing.T) {
+	s, err := ParseStats([]byte(perfStat))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Counter{{"cycles:u", 3568568948, 6}, {"cpu_core/branches/", 172308653, 9}}
+	if !slices.Equal(s.Counters, want) || s.Elapsed != 813*time.Millisecond || s.CPU != 810*time.Millisecond || s.Processes != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// perf itself, where it is installed: the kernel's events are no counters of the processor.
+func TestPerfStatOfPerf(t *testing.T) {
+	out, err := exec.Command("perf", "stat", "-e", "task-clock,page-faults,context-switches", "/bin/true").CombinedOutput()
+	if err != nil {
+		t.Skipf("perf: %v", err)
+	}
+	s, err := ParseStats(out)
+	if err != nil || s.Elapsed <= 0 || len(s.Counters) > 0 {
+		t.Errorf("%+v, %v\n%s", s, err, out)
+	}
+}
+
+// hotspots is laid out as VTune's user guide shows it ("Generating command-line reports", hotspots with -format csv).
+const hotspots = `vtune: Executing actions 75 % Generating a report
+Function,CPU Time,CPU Time:Effective Time,Module,Function (Full)
+"std::map<int, int>::find",4.500s,4.5,app,"std::map<int, int>::find(int const&)"
+AES_encrypt,3.0,3.0,libcrypto.so.3,AES_encrypt
+
+[Unknown],2.5,2.5,[Unknown],
+`
+
+func TestHotspots(t *testing.T) {
+	for name, text := range map[string]string{"commas": hotspots, "tabs": strings.NewReplacer(`"std::map<int, int>::find"`, "std::map<int, int>::find", ",", "\t", ", ", ", ").Replace("Module,Function,Clockticks\napp,f,6\napp,AES_encrypt,3\n,g,1\n")} {
+		f, err := ParseHotspots([]byte(text))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		share, top := f.Share(func(name string) bool { return name == "AES_encrypt" })
+		if f.Total != 10 || len(f.Rows) != 3 || share != 0.3 || top.Name != "AES_encrypt" || top.Line == 0 {
+			t.Errorf("%s: %+v, %v", name, f, share)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                            "nothing in it is known",
+		"Function,Module\nf,app\n":    "nothing in it is known",
+		"Function,CPU Time\nf,fast\n": "line 2: column 2",
+		"Function,CPU Time\nf,-1\n":   "line 2: column 2",
+	} {
+		if _, err := ParseHotspots([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{helloWorld, later, traced, "SGX supported by CPU: true\nEPC size: 0x5d80000\n"} {
+	for _, text := range []string{helloWorld, later, traced, perfStat, hotspots, "SGX supported by CPU: true\nEPC size: 0x5d80000\n"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -197,9 +275,14 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("not printable: %q", err)
 			}
 		}
+		h, err := ParseHotspots(data)
+		printable(err)
+		if share, _ := h.Share(func(string) bool { return true }); share < 0 || share > 1 || len(h.Rows) > 0 && err != nil {
+			t.Errorf("a share of %v, %v", share, err)
+		}
 		s, err := ParseStats(data)
 		printable(err)
-		if s.Processes+s.Threads > 0 && s.Total.EENTERs > 1<<62 || s.Elapsed < 0 || s.CPU < 0 || len(s.Notes) > 12 {
+		if s.Processes+s.Threads > 0 && s.Total.EENTERs > 1<<62 || s.Elapsed < 0 || s.CPU < 0 || len(s.Notes) > 12 || len(s.Counters) > maxCounters {
 			t.Errorf("%+v", s)
 		}
 		_, err = ParseAvailable(data)

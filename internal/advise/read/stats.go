@@ -33,17 +33,15 @@ type Stats struct {
 	Threads   int    // whose own counters were printed, which Gramine 1.0 to 1.7 does
 	Line      int    // of the first block of a process
 	Loading   []time.Duration
-	LoadLine  int           // of the longest loading time
-	Elapsed   time.Duration // of perf stat around it; 0 is not known
-	CPU       time.Duration // user and system time of perf stat; 0 is not known
-	Notes     []string      // blocks that are cut off
+	LoadLine  int      // of the longest loading time
+	Notes     []string // blocks that are cut off
+	PerfStat           // around it
 }
 
 var (
 	statsBlock = regexp.MustCompile(`----- (Total SGX stats for process|SGX stats for thread) (\d{1,10}) -----`)
 	statsLine  = regexp.MustCompile(`^\s*# of (EENTERs|EEXITs|AEXs|sync signals|async signals):\s+(\d{1,20})\s*$`)
 	loading    = regexp.MustCompile(`----- SGX enclave loading time =\s*(\d{1,15}) microseconds -----`)
-	perfTime   = regexp.MustCompile(`^\s*(\d{1,9}(?:[.,]\d{1,9})?)\s+seconds (time elapsed|user|sys)\s*$`)
 )
 
 // block is a block of stats that is being read.
@@ -58,7 +56,7 @@ func (b *block) counts() Counts {
 	return Counts{b.seen["EENTERs"], b.seen["EEXITs"], b.seen["AEXs"], b.seen["sync signals"], b.seen["async signals"]}
 }
 
-// ParseStats reads SGX stats. Other lines may be between them, because the application prints to the same terminal. Gramine
+// ParseStats reads SGX stats, and what perf stat printed around the program. Other lines may be between them, because the application prints to the same terminal. Gramine
 // 1.8 and later resets the counters when it prints them on SIGUSR1, so blocks of one process add up.
 func ParseStats(data []byte) (Stats, error) {
 	var s Stats
@@ -100,17 +98,18 @@ func ParseStats(data []byte) (Stats, error) {
 			open = nil
 			continue
 		}
-		s.times(n, line)
+		s.loading(n, line)
+		s.line(n, line)
 	}
 	finish()
-	if s.Processes = len(pids); s.Processes == 0 && len(s.Loading) == 0 {
-		return Stats{}, fmt.Errorf("%w: a debug build of Gramine prints SGX stats with sgx.enable_stats = true", errNothing)
+	if s.Processes = len(pids); s.Processes == 0 && len(s.Loading) == 0 && s.Elapsed == 0 && len(s.Counters) == 0 {
+		return Stats{}, fmt.Errorf("%w: a debug build of Gramine prints SGX stats with sgx.enable_stats = true, and perf stat its table", errNothing)
 	}
 	return s, nil
 }
 
-// times reads the lines that have a time.
-func (s *Stats) times(n int, line string) {
+// loading reads a line with the time that loading an enclave took.
+func (s *Stats) loading(n int, line string) {
 	if found := loading.FindStringSubmatch(line); found != nil && len(s.Loading) < maxBlocks {
 		us, _ := strconv.ParseInt(found[1], 10, 53)
 		d := time.Duration(us) * time.Microsecond
@@ -118,14 +117,6 @@ func (s *Stats) times(n int, line string) {
 			s.LoadLine = n
 		}
 		s.Loading = append(s.Loading, d)
-	}
-	if found := perfTime.FindStringSubmatch(line); found != nil {
-		seconds, _ := strconv.ParseFloat(strings.Replace(found[1], ",", ".", 1), 64)
-		if d := time.Duration(seconds * float64(time.Second)); found[2] == "time elapsed" {
-			s.Elapsed = d
-		} else {
-			s.CPU += d
-		}
 	}
 }
 

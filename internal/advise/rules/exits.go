@@ -186,6 +186,12 @@ func aexRate() advise.Rule {
 	}
 }
 
+// trapRate returns the synchronous signals a second after the start.
+func trapRate(f *advise.Facts) float64 {
+	signals := f.Stats.Total.SyncSignals
+	return float64(signals-min(signals, uint64(startSignals*f.Stats.Processes))) / f.Time().Seconds()
+}
+
 func traps() advise.Rule {
 	return advise.Rule{
 		ID: "traps", Title: "instructions are trapped and emulated", Section: sectionMachine, Analyze: judged.AEXStorm,
@@ -194,12 +200,10 @@ func traps() advise.Rule {
 		Source: "proposed; " + guide + ": 32 of a start are CPUID", Advice: "find CPUID, RDTSC or SYSCALL in the code; a newer processor",
 		NotWhen: []string{"the application uses signals of its own, such as SIGSEGV of a Java virtual machine"},
 		Judge: func(f *advise.Facts) *advise.Advice {
-			t := f.Stats.Total
 			if f.Stats.Processes == 0 {
 				return nil
 			}
-			start := min(t.SyncSignals, uint64(startSignals*f.Stats.Processes))
-			rate := float64(t.SyncSignals-start) / f.Time().Seconds()
+			rate := trapRate(f)
 			if rate < judged.TrapsPerSecond {
 				return nil
 			}
@@ -219,10 +223,6 @@ func traps() advise.Rule {
 				Do:         []string{"find CPUID and raw SYSCALL instructions in hot code: statically linked programs and their own OpenMP often have them"},
 			}
 			a.Severity = analysis.SeverityOf(nil, a.Saving, max(1, f.Busy()))
-			if sgx2, known := f.Machine.Is("sgx2"); known && !sgx2 {
-				a.Seen = append(a.Seen, advise.Seen{What: "SGX2", Text: "no", Source: f.Machine.Source("sgx2")})
-				a.Do = append([]string{"move to a server processor from Ice Lake on: this one has no SGX2, and such processors trap RDTSC as well"}, a.Do...)
-			}
 			return a
 		},
 	}
@@ -291,7 +291,7 @@ func schedYield() advise.Rule {
 
 func futexShare() advise.Rule {
 	return advise.Rule{
-		ID: "futex-time", Title: "threads wait for each other", Section: "Multi-threaded workloads", Analyze: judged.LockContention,
+		ID: "futex-time", Title: "threads wait for each other", Section: sectionThreads, Analyze: judged.LockContention,
 		Needs:  [][]advise.Input{{advise.Strace}},
 		Signal: "share of futex among the host's system calls", Threshold: "that of `lock-contention`: 30 %", Source: "proposed; gramineproject/gramine issues 853 and 910",
 		Advice: "fewer threads",

@@ -23,6 +23,8 @@ const (
 	sectionMachine   = "Choice of SGX machine"
 	sectionMalloc    = "Glibc malloc tuning"
 	sectionOther     = "Other considerations"
+	sectionFeatures  = "Optional CPU features (AVX, AVX512, MPX, PKRU, AMX)"
+	sectionThreads   = "Multi-threaded workloads"
 	sectionSyntax    = "Manifest syntax: "
 )
 
@@ -44,10 +46,16 @@ func All() []advise.Rule {
 	return []advise.Rule{
 		aexRate(),
 		checkPointers(),
+		debugBuild(),
 		deprecatedKeys(),
+		edmmCalls(),
 		enclaveOverEPC(),
 		enclaveOverMemory(),
 		enclaveSizePower(),
+		enclavesOverEPC(),
+		encryptedFiles(),
+		encryptedPipes(),
+		eventfd(),
 		exitless(),
 		exitlessCPUs(),
 		exitlessOff(),
@@ -56,6 +64,7 @@ func All() []advise.Rule {
 		fewThreads(),
 		forks(),
 		futexShare(),
+		helperProcesses(),
 		logLevel(),
 		mallocArenas(),
 		manifestSize(),
@@ -63,15 +72,21 @@ func All() []advise.Rule {
 		noThreadSlots(),
 		numa(),
 		ocalls(),
+		oldProcessor(),
 		ompThreads(),
+		perfCounters(),
 		preheat(),
 		preheatInvalid(),
 		rawSyscalls(),
 		schedYield(),
 		slowLoad(),
+		softwareCrypto(),
 		startOnly(),
+		threadCreation(),
+		threadSlots(),
 		timeCalls(),
 		traps(),
+		unusedFeatures(),
 	}
 }
 

@@ -34,10 +34,10 @@ const ThisMachine = "this"
 
 // Files names what is read. All are optional.
 type Files struct {
-	Manifest, Stats, Strace, Log, Run string
-	Define                            []string // k=v, the variables of a template
-	Machine                           []string // files with facts, or [ThisMachine]
-	Elapsed                           time.Duration
+	Manifest, Stats, Strace, Log, Profile, Run string
+	Define                                     []string // k=v, the variables of a template
+	Machine                                    []string // files with facts, or [ThisMachine]
+	Elapsed                                    time.Duration
 }
 
 // Report is the advice with what it rests on.
@@ -53,7 +53,7 @@ type Report struct {
 
 // Load reads the files. The findings of an analysis are added by the caller.
 func Load(files Files) (*advise.Facts, []string, error) {
-	f := &advise.Facts{Elapsed: files.Elapsed, StatsFile: files.Stats, CallsFile: files.Strace, LogFile: files.Log}
+	f := &advise.Facts{Elapsed: files.Elapsed, StatsFile: files.Stats, CallsFile: files.Strace, LogFile: files.Log, ProfileFile: files.Profile}
 	var warnings []string
 	if files.Manifest != "" {
 		m, err := loadManifest(files)
@@ -82,6 +82,13 @@ func Load(files Files) (*advise.Facts, []string, error) {
 			return nil, nil, err
 		}
 		f.Log = &l
+	}
+	if files.Profile != "" {
+		p, notes, err := loadProfile(files.Profile, f.Manifest)
+		if err != nil {
+			return nil, nil, err
+		}
+		f.Profile, warnings = p, append(warnings, notes...)
 	}
 	m, err := loadMachine(files)
 	if f.Machine = &m; err != nil {

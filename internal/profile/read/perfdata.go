@@ -184,7 +184,7 @@ func (r *recording) named(rec *perfdata.Recording) (*profile.Profile, error) {
 	r.notes(rec, final, missing)
 	p := final.Profile()
 	if rec.Gramine {
-		p.Main, p.Format = 0, "sgx-perf.data"
+		p.Main, p.Format = 0, Gramine
 	}
 	return p, nil
 }

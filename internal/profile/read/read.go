@@ -31,6 +31,9 @@ const (
 	peekBytes = 64 << 10  // what a format is recognised by
 )
 
+// Gramine is the format of a profile that Gramine's profiler wrote. Its samples are OCALLs in two of its three modes.
+const Gramine = "sgx-perf.data"
+
 // Accepted describes what Open reads, for messages and help.
 const Accepted = "a recording of perf (perf.data) or of Gramine (sgx-perf.data), the output of \"perf script\", a pprof file, or folded stacks (FUNCTION;FUNCTION;... COUNT), each also compressed by gzip"
 

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"time"
+
+	judged "github.com/teescope/teescope/internal/analysis/rules"
+)
+
+// casesOfMeasurements are those of rules about profiles, processes, threads and perf stat.
+func casesOfMeasurements() map[string]c {
+	const python = "libos.entrypoint = \"/usr/bin/python3.11\"\n"
+	started := [5]uint64{500, 400, 10, 10, 0}
+	many := [5]uint64{1_000_000, 1_000_200, 0, 0, 0} // 100,000/s: above 10 % of a core at 4.5 us
+	few := [5]uint64{221_000, 221_200, 0, 0, 0}
+	return map[string]c{
+		"debug-build": {
+			fires: []given{
+				{log: "(host_thread.c:306:pal_thread_init) error: There are no available TCS pages left\n"},
+				{log: "[P1:T2:redis-server] (libos_init.c:440:libos_init) debug: LibOS initialized\n"},
+			},
+			silent: []given{
+				{log: "[P1:T2:redis-server] error: x\n"}, {log: "app (main.c:12) failed\n"}, {log: "at (host_thread.c:306:pal_thread_init) the application said\n"},
+			},
+		},
+		"edmm-calls": {
+			fires: []given{
+				{manifest: "sgx.edmm_enable = true", perCall: true, profile: "sgx_ocall_edmm_remove_pages 6, sgx_ocall_edmm_modify_pages_type 4, sgx_ocall_read 90"},
+			},
+			silent: []given{
+				{manifest: "sgx.edmm_enable = true", perCall: true, profile: "sgx_ocall_edmm_remove_pages 9.9, sgx_ocall_read 90.1"},
+				{manifest: "a=1", perCall: true, profile: "sgx_ocall_edmm_remove_pages 60, sgx_ocall_read 40"},
+				{manifest: "sgx.edmm_enable = true", profile: "sgx_ocall_edmm_remove_pages 60, sgx_ocall_read 40"}, // time, not calls
+			},
+		},
+		"enclaves-over-epc": {
+			fires: []given{
+				{manifest: `sgx.enclave_size = "32M"`, stats: started, procs: 4, machine: mib128},
+				{manifest: `sgx.enclave_size = "64M"`, stats: started, procs: 3, machine: mib128 + ", sgx2 yes, kernel 6.1.0"},
+			},
+			silent: []given{
+				{manifest: `sgx.enclave_size = "32M"`, stats: started, procs: 3, machine: mib128},
+				{manifest: `sgx.enclave_size = "128M"`, stats: started, machine: mib128},
+				{manifest: `sgx.enclave_size = "256M"`, stats: started, procs: 3, machine: mib128}, // one does not fit: another rule's
+				{manifest: "sgx.edmm_enable = true\nsgx.enclave_size = \"64M\"", stats: started, procs: 3, machine: mib128},
+			},
+		},
+		"encrypted-files": {
+			fires: []given{
+				{manifest: "fs.mounts = [\n  { path = \"/db\", uri = \"file:db\", type = \"encrypted\" },\n]", profile: "mbedtls_aesni_crypt_ecb 15, ipf_read_node 5, work 80"},
+				{manifest: "[[fs.mounts]]\ntype = \"encrypted\"\npath = \"/db\"\nuri = \"file:db\"", found: judged.EncryptionTax},
+			},
+			silent: []given{
+				{manifest: "[[fs.mounts]]\ntype = \"encrypted\"\npath = \"/db\"", profile: "mbedtls_aesni_crypt_ecb 19.9, work 80.1"},
+				{manifest: "[[fs.mounts]]\ntype = \"tmpfs\"\npath = \"/db\"", profile: "mbedtls_aesni_crypt_ecb 60, work 40"},
+				{manifest: "a=1", found: judged.EncryptionTax},
+				{manifest: "[[fs.mounts]]\ntype = \"encrypted\"\npath = \"/db\"", profile: "mbedtls_gcm_update 60, work 40", perCall: true},
+			},
+		},
+		"encrypted-pipes": {
+			fires: []given{{profile: "mbedtls_ssl_write 6, mbedtls_ssl_read 4, work 90"}, {found: judged.EncryptionTax}, {manifest: "a=1", found: judged.EncryptionTax}},
+			silent: []given{
+				{profile: "mbedtls_ssl_write 9.9, work 90.1"}, {profile: "work 1"}, {found: "none"},
+				{manifest: "[[fs.mounts]]\ntype = \"encrypted\"\npath = \"/db\"", found: judged.EncryptionTax},
+			},
+		},
+		"eventfd": {
+			fires:  []given{{manifest: "sys.insecure__allow_eventfd = true"}},
+			silent: []given{{manifest: "sys.insecure__allow_eventfd = false"}, {manifest: "a=1"}, {manifest: "sys.insecure__allow_eventfd = {{ x }}", template: true}},
+		},
+		"helper-processes": {
+			fires: []given{
+				{manifest: python, stats: started, procs: 2},
+				{manifest: python, log: "[P1:T1:python3] error: x\n[P2:T3:python3] error: x\n"},
+			},
+			silent: []given{
+				{manifest: python, stats: started},
+				{manifest: python, log: "[P1:T1:python3] error: x\n[P1:T2:python3] error: x\n"},
+				{manifest: "libos.entrypoint = \"/nginx\"", stats: started, procs: 5},
+				{manifest: python + "sys.disallow_subprocesses = false", stats: started, procs: 2}, // decided
+			},
+		},
+		"old-processor": {
+			fires: []given{
+				{machine: "sgx2 no", calls: "gettimeofday 5, read 95"},
+				{machine: "sgx2 no", stats: [5]uint64{1, 1, 1032, 1032, 0}, elapsed: busy},
+			},
+			silent: []given{
+				{machine: "sgx2 no", calls: "gettimeofday 4, read 95"},
+				{machine: "sgx2 yes", calls: "gettimeofday 50, read 50"},
+				{machine: "sgx2 no", stats: [5]uint64{1, 1, 1031, 1031, 0}, elapsed: busy},
+			},
+		},
+		"perf-counters": {
+			fires: []given{
+				{manifest: "a=1", counters: "     3,568,568,948      cycles\n"},
+				{manifest: "sgx.debug = false", counters: "     3,568,568,948      cycles:u\n     1,072,072,581      instructions\n"},
+			},
+			silent: []given{
+				{manifest: "sgx.debug = true", counters: "     3,568,568,948      cycles\n"},
+				{manifest: "sgx.debug = {{ d }}", template: true, counters: "     3,568,568,948      cycles\n"},
+				{manifest: "a=1", stats: started, elapsed: time.Second},
+			},
+		},
+		"software-crypto": {
+			fires: []given{
+				{manifest: "a=1", profile: "AES_encrypt 6, gcm_ghash_4bit 4, work 90"},
+				{manifest: "sgx.require_avx = false", profile: "_x86_64_AES_encrypt_compact 40, AES_encrypt 60"},
+			},
+			silent: []given{
+				{manifest: "a=1", profile: "AES_encrypt 9.9, work 90.1"},
+				{manifest: "a=1", profile: "aesni_ctr32_encrypt_blocks 60, sha256_block_data_order_avx2 30, work 10"},
+				{manifest: "sgx.cpu_features.avx = \"required\"", profile: "AES_encrypt 60, work 40"},
+			},
+		},
+		"thread-creation": {
+			fires:  []given{{found: judged.ThreadChurn}, {found: judged.ThreadChurn, calls: "clone 100, bind 100, socket 200"}},
+			silent: []given{{found: "none"}, {found: judged.ProcessChurn}},
+		},
+		"thread-slots": {
+			fires:  []given{{manifest: "sgx.max_threads = 8", found: judged.ThreadsOverCapacity}, {manifest: "sgx.thread_num = 8", found: judged.ThreadsOverCapacity}},
+			silent: []given{{manifest: "a=1", found: "none"}, {found: judged.ThreadChurn}},
+		},
+		"unused-features": {
+			fires: []given{
+				{manifest: "a=1", stats: many, elapsed: busy},
+				{manifest: "sgx.cpu_features.avx512 = \"unspecified\"\nsgx.cpu_features.amx = \"disabled\"", found: judged.OCALLBound},
+			},
+			silent: []given{
+				{manifest: "a=1", stats: few, elapsed: busy},
+				{manifest: "sgx.cpu_features.avx512 = \"required\"\nsgx.cpu_features.amx = \"disabled\"", found: judged.OCALLBound},
+				{manifest: "a=1", found: "none"},
+			},
+		},
+	}
+}
