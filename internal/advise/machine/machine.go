@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,14 @@ const (
 	EDECCSSA  = "edeccssa"   // CPUID leaf 0x12
 	AEXNotify = "aex_notify" // CPUID leaf 0x12
 	FLC       = "sgx_lc"     // flexible launch control
+	RDTSC     = "rdtsc_in_enclave"
+)
+
+// Names of facts that are texts or numbers.
+const (
+	Generation  = "cpu_generation" // Intel's name of the design
+	EPCSections = "epc_sections"   // number and sizes in bytes
+	MaxEnclave  = "max_enclave_bytes"
 )
 
 // A Fact is one property with where it comes from.
@@ -72,12 +81,12 @@ func (m *Machine) Merge(o Machine) {
 // This returns the facts about the machine that the program runs on.
 func This(host condition.Host) Machine {
 	m := FromConditions(condition.Read(host, condition.Subject{}), "this machine")
-	if cpuid.CPU.VendorID == cpuid.Intel {
-		m.add(SGX, yesNo(cpuid.CPU.SGX.Available), "this machine, CPUID leaf 7")
-	}
+	m.processor(cpuid.CPU)
 	if cpuid.CPU.SGX.Available {
-		m.add(SGX2, yesNo(cpuid.CPU.SGX.SGX2Supported), "this machine, CPUID leaf 0x12")
-		m.add(FLC, yesNo(cpuid.CPU.SGX.LaunchControl), "this machine, CPUID leaf 7")
+		if device, err := os.Open(leaves); err == nil { // without the driver or the right to read it, both are not known
+			m.newer(device)
+			_ = device.Close()
+		}
 	}
 	return m
 }
@@ -146,6 +155,12 @@ func fromAvailable(a read.Available, name string) Machine {
 		if value != nil {
 			m.add(fact, yesNo(*value), source)
 		}
+	}
+	if a.SGX2 != nil {
+		m.add(RDTSC, yesNo(*a.SGX2), source+": processors with SGX2 allow it")
+	}
+	if a.MaxEnclave != nil {
+		m.add(MaxEnclave, strconv.FormatUint(*a.MaxEnclave, 10), source)
 	}
 	if a.EPC != nil && *a.EPC > 0 {
 		m.add("epc_bytes", strconv.FormatUint(*a.EPC, 10), source)

@@ -3,9 +3,13 @@
 package machine
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/cpuid/v2"
 
 	"github.com/teescope/teescope/internal/analysis/cost"
 	"github.com/teescope/teescope/internal/run/condition"
@@ -99,6 +103,43 @@ func TestThis(t *testing.T) {
 	}
 	if _, known := m.KernelAtLeast(5, 0); !known || m.Source("kernel") != "this machine" {
 		t.Errorf("%+v", m.Facts["kernel"])
+	}
+}
+
+// leafDevice answers as /dev/cpu/0/cpuid does.
+type leafDevice map[int64]uint32
+
+func (d leafDevice) ReadAt(p []byte, at int64) (int, error) {
+	eax, known := d[at]
+	if !known {
+		return 0, io.ErrUnexpectedEOF
+	}
+	binary.LittleEndian.PutUint32(p, eax)
+	return len(p), nil
+}
+
+func TestProcessor(t *testing.T) {
+	p := cpuid.CPUInfo{VendorID: cpuid.Intel, Family: 6, Model: 0x6a}
+	p.SGX = cpuid.SGXSupport{Available: true, SGX2Supported: true, LaunchControl: true, MaxEnclaveSize64: 1 << 36, EPCSections: []cpuid.SGXEPCSection{{EPCSize: 64 << 20}, {EPCSize: 32 << 20}}}
+	var m Machine
+	m.processor(p)
+	m.newer(leafDevice{0x12: 1<<11 | 3, 0x12 + 1<<32: 0x36})
+	for name, want := range map[string]string{
+		Generation: "Ice Lake", SGX: "yes", SGX2: "yes", RDTSC: "yes", FLC: "yes", EDECCSSA: "yes", AEXNotify: "no", MaxEnclave: "68719476736",
+		EPCSections: "2: 67108864 33554432", "epc_bytes": "100663296",
+	} {
+		if got := m.value(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	var none Machine
+	none.processor(cpuid.CPUInfo{VendorID: cpuid.Intel, Family: 6, Model: 0x55})
+	if none.newer(leafDevice{}); len(none.Facts) != 1 || none.value(SGX) != "no" {
+		t.Errorf("%+v", none.Facts)
+	}
+	var other Machine
+	if other.processor(cpuid.CPUInfo{VendorID: cpuid.AMD}); len(other.Facts) > 0 {
+		t.Errorf("%+v", other.Facts)
 	}
 }
 
