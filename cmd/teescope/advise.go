@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/advise/rules"
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/render"
 	"github.com/teescope/teescope/internal/cli"
@@ -28,6 +29,7 @@ type adviseFlags struct {
 	cli.Analysis
 	json, markdown, apply bool
 	failOn                string
+	whatIf                []string
 }
 
 func adviseCommand() *cobra.Command {
@@ -47,7 +49,8 @@ func adviseCommand() *cobra.Command {
 			"  teescope advise --manifest redis-server.manifest.sgx --stats gramine.log --log gramine.log --elapsed 60s\n" +
 			"  teescope advise --manifest app.manifest.template --run app.tsrun --markdown\n" +
 			"  teescope advise --manifest app.manifest --server http://node1:9750 --workload loader --machine sgx.txt\n" +
-			"  teescope advise --manifest app.manifest.template --define log_level=error --fail-on medium --apply",
+			"  teescope advise --manifest app.manifest.template --define log_level=error --fail-on medium --apply\n" +
+			"  teescope advise --manifest app.manifest --stats stats.txt --what-if sgx.insecure__rpc_thread_num=8",
 		Args: cobra.NoArgs,
 		RunE: o.run,
 	}
@@ -60,16 +63,19 @@ func adviseCommand() *cobra.Command {
 	f.StringVar(&o.Strace, "strace", "", "`file` with the output of strace -c -f")
 	f.StringVar(&o.Log, "log", "", "`file` with the log of Gramine")
 	f.StringVar(&o.Profile, "profile", "", "`file` with a profile: sgx-perf.data of Gramine, perf.data, folded stacks, pprof, or VTune's hotspots (*.csv)")
+	f.StringVar(&o.Scaling, "scaling", "", "`file` with throughput: columns threads, native, direct and sgx (gramine-direct and gramine-sgx), - for what was not measured")
+	f.StringVar(&o.Config, "config", "", "configuration `file` of another runtime: enclave.json of EGo, Occlum.json, or the properties of Open Enclave")
 	f.StringArrayVar(&o.Machine, "machine", nil, "`file` with the output of is-sgx-available or with the JSON of this command, or \"this\" for this machine; may be repeated")
 	f.StringVar(&o.Run, "run", "", "run `file` of teescope record")
 	serverFlags(cmd, &o.Server, &o.Access)
 	f.StringVar(&o.Workload, "workload", "", "the workload with this `name`, of the run or of the server")
 	f.DurationVar(&o.Window, "window", 5*time.Minute, "how far back to look on the server, a `duration`")
+	f.StringArrayVar(&o.whatIf, "what-if", nil, "estimate what a setting would do, `KEY=VALUE` with one of the keys "+strings.Join(rules.Questions(), ", ")+"; may be repeated")
 	f.BoolVar(&o.json, "json", false, "write JSON")
 	f.BoolVar(&o.markdown, "markdown", false, "write Markdown")
 	f.BoolVar(&o.apply, "apply", false, "also write the changed manifest to FILE.advised, without what is insecure or needs a decision")
 	f.StringVar(&o.failOn, "fail-on", "", "exit with status 3 when advice has this `severity` or a higher one: "+strings.Join(render.Severities(), ", "))
-	for _, name := range []string{"define", "elapsed", "workload", "window"} {
+	for _, name := range []string{"define", "elapsed", "workload", "window", "what-if"} {
 		complete(cmd, name, cobra.NoFileCompletions)
 	}
 	complete(cmd, "fail-on", cobra.FixedCompletions(render.Severities(), cobra.ShellCompDirectiveNoFileComp))
@@ -125,6 +131,9 @@ func (o *adviseFlags) run(cmd *cobra.Command, _ []string) error {
 		}
 	}
 	report := advised.Make(facts, warnings)
+	if err := report.Ask(facts, o.whatIf); err != nil {
+		return err
+	}
 	if err := o.write(cmd.OutOrStdout(), report); err != nil {
 		return fmt.Errorf("writing the advice: %w", err)
 	}

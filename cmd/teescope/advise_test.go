@@ -234,3 +234,31 @@ func TestAdviseOfARun(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 }
+
+func TestAdviseWhatIf(t *testing.T) {
+	dir := manifestDir(t, "sgx.max_threads = 8\n")
+	const stats = "----- Total SGX stats for process 7 -----\n# of EENTERs: 900200\n# of EEXITs: 900200\n# of AEXs: 1\n# of sync signals: 0\n# of async signals: 0\n"
+	if err := os.WriteFile(filepath.Join(dir, "stats.txt"), []byte(stats), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const sweep = "teescope record -o sweep --repeat 5 --matrix 'sgx.insecure__rpc_thread_num=0,8'"
+	for format, wants := range map[string][]string{
+		"":           {"What if sgx.insecure__rpc_thread_num were 8 (now 0)?", "     " + sweep, "the threads in the enclave no longer use"},
+		"--markdown": {"## What if sgx.insecure", "```sh\n" + sweep, "- Effect: "},
+		"--json":     {`"what_if": [`, `"was": "0"`},
+	} {
+		args := []string{"--manifest", "app.manifest", "--stats", "stats.txt", "--elapsed", "10s", "--what-if", "sgx.insecure__rpc_thread_num=8"}
+		if format != "" {
+			args = append(args, format)
+		}
+		out, _, err := adviseIn(t, dir, args...)
+		for _, want := range wants {
+			if err != nil || !strings.Contains(out, want) {
+				t.Errorf("%s: no %q: %v\n%s", format, want, err, out)
+			}
+		}
+	}
+	if _, _, err := adviseIn(t, dir, "--manifest", "app.manifest", "--what-if", "sgx.max_threads=9"); err == nil || !strings.Contains(err.Error(), "--what-if sgx.max_threads=9: there is no estimate") {
+		t.Error(err)
+	}
+}

@@ -30,6 +30,8 @@ const (
 	Calls    Input = "--profile of OCALLs (sgx.profile.mode = \"ocall_outer\")"
 	Log      Input = "--log"
 	Findings Input = "--run or --server with --workload"
+	Scaling  Input = "--scaling"
+	Config   Input = "--config"
 	EPCSize  Input = "--machine with the size of the EPC"
 	Memory   Input = "--machine with the size of the memory"
 	CPUs     Input = "--machine with the number of CPUs"
@@ -49,6 +51,10 @@ type Facts struct {
 	LogFile     string
 	Profile     *read.Functions
 	ProfileFile string
+	Scaling     []read.Load
+	ScalingFile string
+	Config      *read.Config // of another runtime than Gramine
+	ConfigFile  string
 	Machine     *machine.Machine
 	Judged      bool // an analysis has judged the workload
 	Findings    []analysis.Finding
@@ -75,6 +81,10 @@ func (f *Facts) Has(in Input) bool {
 		known = f.Busy() > 0
 	case Strace:
 		known = f.Calls != nil
+	case Config:
+		known = f.Config != nil
+	case Scaling:
+		known = len(f.Scaling) > 0
 	case Log:
 		known = f.Log != nil
 	case Findings:
@@ -151,6 +161,27 @@ type Advice struct {
 	Section    string              `json:"section"`           // of the guide
 	Analyze    string              `json:"analyze,omitempty"` // the rule of teescope analyze about the same cause
 	NotWhen    []string            `json:"not_when,omitempty"`
+}
+
+// Effect is one consequence of a change, as an interval.
+type Effect struct {
+	What string  `json:"what"`
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	Unit string  `json:"unit"` // as metric names spell it
+}
+
+// Estimate is what a change of one setting would do.
+type Estimate struct {
+	Key         string   `json:"key"`
+	Value       string   `json:"value"`
+	Was         string   `json:"was"` // in the manifest, or the default
+	Seen        []Seen   `json:"seen"`
+	Effects     []Effect `json:"effects"`
+	Assumptions []string `json:"assumptions"`
+	Note        string   `json:"note,omitempty"` // why there are no effects
+	Risk        string   `json:"risk,omitempty"`
+	Sweep       string   `json:"sweep,omitempty"` // the command whose measurement decides
 }
 
 // A Rule judges the facts.

@@ -22,6 +22,8 @@ var foreignNames = []string{
 	"alerts.json",    // written below the data directory
 	"sweep.json",     // written by record
 	"web.yml",        // a file of the user
+	"enclave.json",   // of EGo
+	"Occlum.json",
 	"bpf/headers/vmlinux_amd64.h",
 }
 

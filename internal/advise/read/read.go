@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package read reads what Gramine and the tools around it print: SGX stats, log lines that name a cause, is-sgx-available,
-// strace -c, perf stat, and the hotspots of VTune.
+// strace -c, perf stat, and the hotspots of VTune. It also reads tables of throughput, and the configuration of other runtimes.
 //
 // It reads bytes that the caller has bounded. It opens no file, and judges nothing.
 package read

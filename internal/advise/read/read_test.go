@@ -4,6 +4,7 @@ package read
 
 import (
 	"errors"
+	"math"
 	"os/exec"
 	"slices"
 	"strings"
@@ -265,8 +266,57 @@ func TestHotspots(t *testing.T) {
 	}
 }
 
+func TestConfig(t *testing.T) {
+	for text, want := range map[string]Config{
+		`{"exe": "app", "debug": true, "heapSize": 512, "mounts": null}`: {"EGo", 512 << 20, "heapSize", 0, true},
+		`{"resource_limits": {"kernel_space_heap_size": "32MB", "user_space_size": "1GB", "max_num_of_threads": 32}, "metadata": {"debuggable": false}}`: {
+			"Occlum", 1<<30 + 32<<20, "resource_limits.user_space_size and kernel_space_heap_size", 32, false,
+		},
+		"# comment\nDebug=1\nNumHeapPages=1024\nNumStackPages=64\nNumTCS=4\n": {"Open Enclave", 4 << 20, "NumHeapPages", 4, true},
+	} {
+		if c, err := ParseConfig([]byte(text)); err != nil || c != want {
+			t.Errorf("%s: %+v, %v", text, c, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"": "nothing in it is known", "{}": "nothing in it is known", "{": "no JSON", "NumTCS=many": "line 1: NumTCS is no number",
+		`{"heapSize": 99999999999}`: "in MB", `{"resource_limits": {"user_space_size": "large"}}`: "has not the form",
+		`{"resource_limits": {"user_space_size": "9007199254740993TB"}}`: "has not the form",
+	} {
+		if _, err := ParseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestScaling(t *testing.T) {
+	loads, err := ParseScaling([]byte("# published\nthreads, sgx, direct, native, host\n1,10,20,40,a\n\n2 - 40 - b\n"))
+	if want := []Load{{1, 40, 20, 10, 3}, {2, 0, 40, 0, 5}}; err != nil || !slices.Equal(loads, want) {
+		t.Errorf("%+v, %v", loads, err)
+	}
+	if first, second, known := loads[0].Added(); first != 0.025 || second != 0.05 || !known {
+		t.Errorf("%v, %v, %v", first, second, known)
+	}
+	if _, _, known := loads[1].Added(); known {
+		t.Error("two of three are not known")
+	}
+	for text, want := range map[string]string{
+		"":                                   "nothing in it is known",
+		"threads native\n1 2\n":              "line 1: nothing in it is known",
+		"threads direct sgx\n1 2\n":          "line 2: it has 2 columns",
+		"threads direct sgx\n1 2 fast\n":     "line 2: column 3",
+		"threads direct sgx\n1 2 0\n":        "line 2: column 3",
+		"threads direct sgx\n2 2 2\n1 2 2\n": "line 3: the numbers of threads must ascend",
+		"threads direct sgx\n- 2 2\n":        "line 2: the numbers of threads must ascend",
+	} {
+		if _, err := ParseScaling([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{helloWorld, later, traced, perfStat, hotspots, "SGX supported by CPU: true\nEPC size: 0x5d80000\n"} {
+	for _, text := range []string{helloWorld, later, traced, perfStat, hotspots, `{"heapSize": 512}`, `{"resource_limits": {"user_space_size": "300MB"}}`, "NumTCS=1\n", "threads,sgx,direct,native\n1,1,2,3\n", "SGX supported by CPU: true\nEPC size: 0x5d80000\n"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -279,6 +329,18 @@ func FuzzRead(f *testing.F) {
 		printable(err)
 		if share, _ := h.Share(func(string) bool { return true }); share < 0 || share > 1 || len(h.Rows) > 0 && err != nil {
 			t.Errorf("a share of %v, %v", share, err)
+		}
+		config, err := ParseConfig(data)
+		printable(err)
+		if config.Memory > 1<<60 || err != nil && config != (Config{}) {
+			t.Errorf("%+v, %v", config, err)
+		}
+		loads, err := ParseScaling(data)
+		printable(err)
+		for _, l := range loads {
+			if a, b, known := l.Added(); known && (math.IsNaN(a) || math.IsInf(a, 0) || math.IsNaN(b) || math.IsInf(b, 0)) || l.Threads <= 0 {
+				t.Errorf("%+v", l)
+			}
 		}
 		s, err := ParseStats(data)
 		printable(err)

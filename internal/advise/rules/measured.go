@@ -118,6 +118,9 @@ func threadSlots() advise.Rule {
 			}
 			a := fromFinding(f, found)
 			a.Do = slices.Clone(found.Advice)
+			if f.Config != nil && f.Config.Threads > 0 {
+				a.Seen = append(a.Seen, seen(f.Config.Runtime+", threads that may run", float64(f.Config.Threads), "1", f.ConfigFile))
+			}
 			if f.Manifest == nil {
 				return a
 			}

@@ -37,7 +37,9 @@ type given struct {
 	profile  string // "function value, function value"
 	perCall  bool   // the profile counts OCALLs
 	counters string // of perf stat
-	procs    int    // processes of the stats; 1 unless given
+	scaling  string // rows of "threads native direct sgx"
+	config   string
+	procs    int // processes of the stats; 1 unless given
 }
 
 func (g given) facts(t *testing.T) *advise.Facts {
@@ -66,6 +68,20 @@ func (g given) facts(t *testing.T) *advise.Facts {
 			t.Fatal(err)
 		}
 		f.Stats = &s
+	}
+	if g.config != "" {
+		c, err := read.ParseConfig([]byte(g.config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Config, f.ConfigFile = &c, "config"
+	}
+	if g.scaling != "" {
+		rows, err := read.ParseScaling([]byte("threads native direct sgx\n" + g.scaling))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Scaling, f.ScalingFile = rows, "throughput"
 	}
 	if g.profile != "" {
 		p, err := read.ParseHotspots([]byte("Function,CPU Time\n" + strings.NewReplacer(", ", "\n", " ", ",").Replace(g.profile)))
@@ -315,8 +331,8 @@ func cases() map[string]c {
 // withoutDiff are the rules whose advice is about the application or the machine, and not about a line of a manifest.
 func withoutDiff() []string {
 	return []string{
-		"aex-rate", "debug-build", "encrypted-files", "encrypted-pipes", "futex-time", "manifest-size", "numa", "ocalls", "old-processor", "perf-counters",
-		"raw-syscalls", "start-only", "thread-creation", "time-calls", "traps",
+		"aex-rate", "config-debug", "config-over-epc", "debug-build", "encrypted-files", "encrypted-pipes", "futex-time", "library-os-limit", "manifest-size", "numa", "ocalls", "old-processor", "perf-counters",
+		"raw-syscalls", "sgx-limit", "start-only", "thread-creation", "throughput-split", "time-calls", "traps",
 	}
 }
 

@@ -29,31 +29,35 @@ import (
 // maxTable bounds files of stats and of strace -c, in bytes.
 const maxTable = 64 << 20
 
+// maxConfig bounds the configuration of another runtime, in bytes.
+const maxConfig = 1 << 20
+
 // ThisMachine as a name of a file stands for the machine that the program runs on.
 const ThisMachine = "this"
 
 // Files names what is read. All are optional.
 type Files struct {
-	Manifest, Stats, Strace, Log, Profile, Run string
-	Define                                     []string // k=v, the variables of a template
-	Machine                                    []string // files with facts, or [ThisMachine]
-	Elapsed                                    time.Duration
+	Manifest, Stats, Strace, Log, Profile, Scaling, Config, Run string
+	Define                                                      []string // k=v, the variables of a template
+	Machine                                                     []string // files with facts, or [ThisMachine]
+	Elapsed                                                     time.Duration
 }
 
 // Report is the advice with what it rests on.
 type Report struct {
 	advise.Result
-	Machine  machine.Machine `json:"machine"`
-	Manifest string          `json:"manifest,omitempty"`
-	Signed   bool            `json:"signed"` // the manifest is signed: changes belong into its source
-	Warnings []string        `json:"warnings"`
+	Machine  machine.Machine   `json:"machine"`
+	Manifest string            `json:"manifest,omitempty"`
+	Signed   bool              `json:"signed"` // the manifest is signed: changes belong into its source
+	Warnings []string          `json:"warnings"`
+	WhatIf   []advise.Estimate `json:"what_if,omitempty"`
 
 	source *manifest.Manifest
 }
 
 // Load reads the files. The findings of an analysis are added by the caller.
 func Load(files Files) (*advise.Facts, []string, error) {
-	f := &advise.Facts{Elapsed: files.Elapsed, StatsFile: files.Stats, CallsFile: files.Strace, LogFile: files.Log, ProfileFile: files.Profile}
+	f := &advise.Facts{Elapsed: files.Elapsed, StatsFile: files.Stats, CallsFile: files.Strace, LogFile: files.Log, ProfileFile: files.Profile, ScalingFile: files.Scaling, ConfigFile: files.Config}
 	var warnings []string
 	if files.Manifest != "" {
 		m, err := loadManifest(files)
@@ -82,6 +86,20 @@ func Load(files Files) (*advise.Facts, []string, error) {
 			return nil, nil, err
 		}
 		f.Log = &l
+	}
+	if files.Config != "" {
+		c, err := load(files.Config, "configuration of the enclave", maxConfig, read.ParseConfig)
+		if err != nil {
+			return nil, nil, err
+		}
+		f.Config = &c
+	}
+	if files.Scaling != "" {
+		s, err := load(files.Scaling, "throughput", maxTable, read.ParseScaling)
+		if err != nil {
+			return nil, nil, err
+		}
+		f.Scaling = s
 	}
 	if files.Profile != "" {
 		p, notes, err := loadProfile(files.Profile, f.Manifest)
@@ -178,6 +196,18 @@ func Make(f *advise.Facts, warnings []string) *Report {
 		}
 	}
 	return r
+}
+
+// Ask adds the estimates of what settings would do, each KEY=VALUE.
+func (r *Report) Ask(f *advise.Facts, questions []string) error {
+	for _, q := range questions {
+		e, err := rules.WhatIf(f, q)
+		if err != nil {
+			return fmt.Errorf("--what-if %s: %w", text.Terminal(text.Short(q, 100)), err)
+		}
+		r.WhatIf = append(r.WhatIf, e)
+	}
+	return nil
 }
 
 // Apply writes the changed manifest to a new file beside the original, NAME.advised. It never replaces a file and follows no

@@ -51,6 +51,16 @@ func (r *Report) Text(w io.Writer) error {
 			}
 		}
 	}
+	for _, e := range r.WhatIf {
+		t.prose("", "")
+		t.prose("", asked(e))
+		for _, p := range answers(e) {
+			t.prose("   "+fmt.Sprintf("%-8s", p.name), p.text)
+		}
+		if e.Sweep != "" {
+			fmt.Fprintln(t, "   "+measure+"\n     "+e.Sweep)
+		}
+	}
 	for _, line := range r.rest() {
 		t.prose("", "")
 		t.prose("", line)
@@ -73,6 +83,35 @@ func (t terminal) prose(first, s string) {
 }
 
 func clean(s string) string { return text.Cut(text.Terminal(text.Label(s)), longest) }
+
+// measure introduces the command that decides an estimate.
+const measure = "To decide, measure both. ./prepare is yours: it sets the key to its argument, signs the manifest and starts the program."
+
+// asked is the heading of an estimate.
+func asked(e advise.Estimate) string {
+	return fmt.Sprintf("What if %s were %s (now %s)?", e.Key, e.Value, e.Was)
+}
+
+// answers returns the parts of an estimate in their order.
+func answers(e advise.Estimate) []paragraph {
+	var all []paragraph
+	for i, s := range e.Seen {
+		all = append(all, paragraph{first(i, "Seen"), fmt.Sprintf("%s: %s (%s)", s.What, shownValue(s), s.Source)})
+	}
+	for i, s := range e.Effects {
+		all = append(all, paragraph{first(i, "Effect"), fmt.Sprintf("%s: %s to %s", s.What, render.Value(s.Low, s.Unit), render.Value(s.High, s.Unit))})
+	}
+	for i, s := range e.Assumptions {
+		all = append(all, paragraph{first(i, "If"), s})
+	}
+	if e.Note != "" {
+		all = append(all, paragraph{"Note", e.Note})
+	}
+	if e.Risk != "" {
+		all = append(all, paragraph{"Risk", e.Risk})
+	}
+	return all
+}
 
 // paragraph is a named part of advice.
 type paragraph struct{ name, text string }
@@ -207,13 +246,7 @@ func (r *Report) Markdown(w io.Writer) error {
 	fmt.Fprintf(b, "# Advice\n\n%s\n", text.Markdown(clean(r.verdict())))
 	for i, a := range r.Advice {
 		fmt.Fprintf(b, "\n## %d. %s: %s (`%s`)\n\n", i+1, a.Severity, text.Markdown(a.Title), a.Rule)
-		name := ""
-		for _, p := range paragraphs(a) {
-			if p.name != "" {
-				name = p.name
-			}
-			fmt.Fprintf(b, "- %s: %s\n", name, text.Markdown(clean(p.text)))
-		}
+		list(b, paragraphs(a))
 		if a.Diff != "" {
 			fence := "```"
 			for strings.Contains(a.Diff, fence) {
@@ -226,10 +259,28 @@ func (r *Report) Markdown(w io.Writer) error {
 			fmt.Fprintln(b, fence)
 		}
 	}
+	for _, e := range r.WhatIf {
+		fmt.Fprintf(b, "\n## %s\n\n", text.Markdown(clean(asked(e))))
+		list(b, answers(e))
+		if e.Sweep != "" {
+			fmt.Fprintf(b, "\n%s\n\n```sh\n%s\n```\n", measure, e.Sweep)
+		}
+	}
 	for _, line := range r.rest() {
 		fmt.Fprintf(b, "\n%s\n", text.Markdown(clean(line)))
 	}
 	return b.Flush()
+}
+
+// list writes paragraphs as a list, each with its name.
+func list(b *bufio.Writer, all []paragraph) {
+	name := ""
+	for _, p := range all {
+		if p.name != "" {
+			name = p.name
+		}
+		fmt.Fprintf(b, "- %s: %s\n", name, text.Markdown(clean(p.text)))
+	}
 }
 
 // AtLeast returns the number of pieces of advice of a severity or a higher one.

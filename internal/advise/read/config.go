@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package read
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Config is what the configuration of another runtime than Gramine says of its enclave.
+type Config struct {
+	Runtime string // "EGo", "Occlum" or "Open Enclave"
+	Memory  uint64 // bytes that the enclave may use; 0 is not set
+	Key     string // of the memory
+	Threads uint64 // that may run in it; 0 is not set
+	Debug   bool   // the host may read and write the enclave's memory
+}
+
+// ParseConfig reads enclave.json of EGo, Occlum.json, or the properties that Open Enclave signs (NAME=VALUE).
+func ParseConfig(data []byte) (Config, error) {
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		return parseProperties(data)
+	}
+	var file struct {
+		HeapSize  *uint64 `json:"heapSize"` // MB
+		Debug     bool    `json:"debug"`
+		Resources *struct {
+			User    string `json:"user_space_size"`
+			Kernel  string `json:"kernel_space_heap_size"`
+			Threads uint64 `json:"max_num_of_threads"`
+		} `json:"resource_limits"`
+		Metadata struct {
+			Debuggable bool `json:"debuggable"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return Config{}, fmt.Errorf("it is no JSON of EGo or Occlum: %q", err.Error())
+	}
+	switch {
+	case file.HeapSize != nil:
+		if *file.HeapSize > 1<<30 {
+			return Config{}, fmt.Errorf("heapSize is %d: it is in MB", *file.HeapSize)
+		}
+		return Config{Runtime: "EGo", Memory: *file.HeapSize << 20, Key: "heapSize", Debug: file.Debug}, nil
+	case file.Resources != nil:
+		user, ok1 := occlumSize(file.Resources.User)
+		kernel, ok2 := occlumSize(file.Resources.Kernel)
+		if !ok1 || !ok2 {
+			return Config{}, fmt.Errorf("a size of resource_limits has not the form \"300MB\"")
+		}
+		return Config{
+			Runtime: "Occlum", Memory: user + kernel, Key: "resource_limits.user_space_size and kernel_space_heap_size",
+			Threads: file.Resources.Threads, Debug: file.Metadata.Debuggable,
+		}, nil
+	}
+	return Config{}, fmt.Errorf("%w: EGo has heapSize, and Occlum has resource_limits", errNothing)
+}
+
+// occlumSize reads a size as Occlum writes it. Nothing is 0.
+func occlumSize(s string) (uint64, bool) {
+	if s == "" {
+		return 0, true
+	}
+	unit := uint64(1)
+	for i, name := range []string{"KB", "MB", "GB", "TB"} {
+		if number, found := strings.CutSuffix(s, name); found {
+			s, unit = number, 1<<(10*(i+1))
+			break
+		}
+	}
+	n, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(s), "B"), 10, 64)
+	return n * unit, err == nil && n <= 1<<53/unit
+}
+
+// parseProperties reads the properties of Open Enclave: Debug, NumHeapPages, NumTCS and others. A page has 4 KiB.
+func parseProperties(data []byte) (Config, error) {
+	c := Config{Runtime: "Open Enclave", Key: "NumHeapPages"}
+	known := false
+	for n, line := range lines(string(data)) {
+		name, value, found := strings.Cut(line, "=")
+		if name = strings.TrimSpace(name); !found || name != "Debug" && name != "NumHeapPages" && name != "NumTCS" {
+			continue
+		}
+		number, err := strconv.ParseUint(strings.TrimSpace(value), 10, 40)
+		if err != nil {
+			return Config{}, fmt.Errorf("line %d: %s is no number", n, name)
+		}
+		known = true
+		switch name {
+		case "Debug":
+			c.Debug = number != 0
+		case "NumHeapPages":
+			c.Memory = number * 4096
+		case "NumTCS":
+			c.Threads = number
+		}
+	}
+	if !known {
+		return Config{}, fmt.Errorf("%w: Open Enclave has NumHeapPages, EGo heapSize, and Occlum resource_limits", errNothing)
+	}
+	return c, nil
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/teescope/teescope/internal/advise"
+	"github.com/teescope/teescope/internal/advise/manifest"
+	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/cost"
+)
+
+// edmmLeast and edmmMost are the part of the loading time that EDMM saves. Documented (arXiv 2504.16251).
+const edmmLeast, edmmMost = 0.28, 0.93
+
+// whatIf matches a setting whose effect can be asked for. Neither part needs quotes in a shell.
+var whatIf = regexp.MustCompile(`^([a-z0-9_]+(?:\.[a-z0-9_]+)+)=([0-9A-Za-z]{1,20})$`)
+
+// Questions are the keys whose effect [WhatIf] estimates.
+func Questions() []string { return []string{keyEDMM, keySize, keyRPC} }
+
+// WhatIf estimates the effect of one setting, KEY=VALUE, from what was measured. Without the measurements that an estimate
+// needs, it has no effects and says what it needs.
+func WhatIf(f *advise.Facts, question string) (advise.Estimate, error) {
+	match := whatIf.FindStringSubmatch(question)
+	if match == nil {
+		return advise.Estimate{}, errors.New("write KEY=VALUE with a number, a size or a boolean, such as " + keyRPC + "=8")
+	}
+	e := advise.Estimate{Key: match[1], Value: match[2]}
+	var err error
+	switch {
+	case f.Manifest == nil:
+		return e, errors.New("the setting of now is in the manifest: name it with --manifest")
+	case e.Key == keyRPC:
+		err = ifRPC(f, &e)
+	case e.Key == keySize:
+		err = ifSize(f, &e)
+	case e.Key == keyEDMM:
+		err = ifEDMM(f, &e)
+	default:
+		return e, fmt.Errorf("there is no estimate of %s: ask for one of %s, or measure it (teescope record --matrix)", e.Key, strings.Join(Questions(), ", "))
+	}
+	if err != nil {
+		return e, err
+	}
+	if was, safe := strings.CutPrefix(e.Was, "="); safe && was != e.Value {
+		e.Sweep = fmt.Sprintf("teescope record -o sweep --repeat 5 --matrix '%s=%s,%s' --setup './prepare {%s}' -- ./benchmark", e.Key, was, e.Value, e.Key)
+	}
+	e.Was = strings.TrimPrefix(e.Was, "=")
+	return e, nil
+}
+
+// now returns what the manifest sets, or the default, with a mark in front if it needs no quotes in a shell.
+func now(v manifest.Value, otherwise string) string {
+	if !v.Set {
+		return "=" + otherwise
+	}
+	if v.Unknown == "" && whatIf.MatchString("a.b="+v.Text) {
+		return "=" + v.Text
+	}
+	return v.Text
+}
+
+// ifRPC estimates threads outside instead of none. OCALLs that threads outside make are no exits, so nothing measured tells
+// what turning them off does.
+func ifRPC(f *advise.Facts, e *advise.Estimate) error {
+	n, v, known := rpc(f.Manifest)
+	wanted := manifest.Value{Set: true, Kind: manifest.Integer, Text: e.Value}
+	m, ok := wanted.Int()
+	if !ok || m < 0 {
+		return fmt.Errorf("%s is no number of threads", e.Value)
+	}
+	if e.Was = now(v, "0"); !known {
+		return fmt.Errorf("%s: a template hides the value of now: name the rendered manifest", e.Key)
+	}
+	switch {
+	case n > 0 || m == 0:
+		e.Note = "OCALLs of threads outside are no exits, so the stats of a run with Exitless do not show what they save. Measure both."
+		return nil
+	case !f.Has(advise.Stats) || f.Stats.Processes == 0 || !f.Has(advise.Elapsed):
+		e.Note = "The exits of a run tell: name its SGX stats (" + string(advise.Stats) + ") and their time (" + string(advise.Elapsed) + ")."
+		return nil
+	}
+	perSecond, _, _ := exits(f)
+	clock := f.Machine.Clock()
+	low, high := cost.Saved(cost.OCALL, cost.Exitless, perSecond, clock)
+	used := f.Busy()
+	if used > 0 {
+		low, high = min(low, used), min(high, used)
+	}
+	e.Seen = []advise.Seen{seen("OCALLs (EEXITs after the start)", perSecond, "1/s", at(f.StatsFile, f.Stats.Line)), setting(f.Manifest, v, "0")}
+	most := float64(m)
+	if cpus, ok := f.Machine.CPUs(); ok {
+		most = min(most, float64(cpus))
+	}
+	e.Effects = []advise.Effect{
+		{What: "CPU time that the threads in the enclave no longer use", Low: low, High: high, Unit: "cores"},
+		{What: "CPU time that the threads outside use: none while they sleep, one core each while they wait for calls", Low: 0, High: most, Unit: "cores"},
+	}
+	e.Assumptions = []string{cost.OCALL.Assumption(), cost.Exitless.Assumption(), clock.Assumption(), fmt.Sprintf("%d exits of each process belong to its start", startExits), "there is an idle CPU for each thread outside that is busy"}
+	if used > 0 {
+		g := analysis.Amdahl("", 0, high/used)
+		e.Effects = append(e.Effects, advise.Effect{What: "more throughput: none if something else limits it, the highest if the CPU time of the enclave threads does", Low: 0, High: g.High, Unit: "ratio"})
+		e.Seen = append(e.Seen, seen("CPU time of the program", used, "cores", f.StatsFile+", perf stat"))
+	}
+	e.Risk = exitlessRisk
+	return nil
+}
+
+// ifSize estimates the loading time with another size. Only a part of it grows with the size.
+func ifSize(f *advise.Facts, e *advise.Estimate) error {
+	next, ok := manifest.ParseSize(e.Value)
+	if !ok || next == 0 || next&(next-1) != 0 {
+		return fmt.Errorf("%s is no size of an enclave: use a power of two, such as 512M", e.Value)
+	}
+	bytes, v, known := size(f.Manifest)
+	e.Was = now(v, "256M")
+	if !known {
+		e.Note = "With EDMM the size is only a limit, or a template hides the value of now: there is nothing to estimate."
+		return nil
+	}
+	return ifLoading(f, e, setting(f.Manifest, v, `"256M"`), float64(next)/float64(bytes), 1, "the part of the loading time that grows with the size is not known: from none to all of it")
+}
+
+// ifEDMM estimates the loading time with EDMM.
+func ifEDMM(f *advise.Facts, e *advise.Estimate) error {
+	v := f.Manifest.Get(keyEDMM)
+	if e.Was = now(v, "false"); e.Value != "true" || isTrue(f.Manifest, keyEDMM) || !notHidden(f.Manifest, keyEDMM) {
+		return fmt.Errorf("%s=true can be estimated where it is not set yet", keyEDMM)
+	}
+	if can, known := f.Machine.EDMM(); known && !can {
+		e.Note = "This machine has no EDMM: it takes SGX2 and Linux 6.0."
+		return nil
+	}
+	e.Risk = "adding a page to a running enclave takes exits: a program that allocates and frees often gets slower, by up to 58 % (arXiv 2504.16251)"
+	return ifLoading(f, e, setting(f.Manifest, v, "false"), 1-edmmMost, 1-edmmLeast, "EDMM loads 28 to 93 % faster (arXiv 2504.16251)")
+}
+
+// ifLoading adds the loading time times each of two factors.
+func ifLoading(f *advise.Facts, e *advise.Estimate, v advise.Seen, a, b float64, assumption string) error {
+	if !f.Has(advise.Stats) || f.Stats.Longest() <= 0 {
+		e.Note = "The loading time of an enclave tells: Gramine 1.5 and later prints it with sgx.enable_stats. Name the file with " + string(advise.Stats) + "."
+		return nil
+	}
+	load := f.Stats.Longest().Seconds()
+	e.Seen = []advise.Seen{seen("loading the enclave", load, "seconds", at(f.StatsFile, f.Stats.LoadLine)), v}
+	e.Effects = []advise.Effect{{What: "loading the enclave would take", Low: load * min(a, b), High: load * max(a, b), Unit: "seconds"}}
+	e.Assumptions = []string{assumption}
+	return nil
+}
