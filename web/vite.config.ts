@@ -17,7 +17,7 @@ export default defineConfig({
     rolldownOptions: {
       output: {
         entryFileNames: "assets/[name].js",
-        chunkFileNames: "assets/[name].js",
+        chunkFileNames: ({ name }) => `assets/${name.replace(/\..*/, "")}.js`,
         assetFileNames: "assets/[name][extname]",
         // A newer chunk that does not match the loaded ones fails to link. With one-letter names it could link to a
         // different export.

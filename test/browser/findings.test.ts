@@ -57,6 +57,21 @@ it("says what limits the program, as the API does", async () => {
   await screenshot(page, "limit");
 });
 
+it("says how the estimates of findings go together, and what no second look has confirmed", async () => {
+  const page = await tabs.visit(`/?page=findings&w=${PROGRAM}`);
+  const card = page.locator(CARD);
+  await card.waitFor({ timeout: 60_000 });
+  await page.route("**/api/findings*", async (route) => {
+    const answer = await route.fetch();
+    const report = (await answer.json()) as { findings: { workload: string }[] };
+    const findings = report.findings.map((f) => (f.workload === PROGRAM ? { ...f, adds: ["a", "b"], overlaps: ["b", "c"], unconfirmed: true } : f));
+    await route.fulfill({ response: answer, json: { ...report, findings } });
+  });
+  await card.getByText("adds to the estimates of a, b").waitFor({ timeout: 60_000 });
+  const text = (await card.textContent()) ?? "";
+  for (const part of ["without the part that these findings count: b", "does not add to: c", "not confirmed by a second look"]) expect(text).toContain(part);
+});
+
 it("copies a query that the server answers", async () => {
   const page = await tabs.visit("/?page=findings", { permissions: ["clipboard-read", "clipboard-write"] });
   const card = page.locator(CARD);

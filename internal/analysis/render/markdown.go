@@ -39,6 +39,9 @@ func (r Report) Markdown(out io.Writer) error {
 func markdownFinding(w io.Writer, i int, f analysis.Finding) {
 	fmt.Fprintf(w, "\n### %d. %s\n\n", i, markdown(headline(f)))
 	fmt.Fprintf(w, "**%s**, %s, rule %s%s.\n\n%s\n", f.Severity, f.Confidence, code(f.Rule), since(f), markdown(f.Cause))
+	if mark := silenced(f); mark != "" {
+		fmt.Fprintf(w, "\nSilenced: %s\n", markdown(mark))
+	}
 	if gain := worthInFull(f); gain != "" {
 		fmt.Fprintf(w, "\nWithout it: **%s**\n", markdown(gain))
 	}
@@ -49,10 +52,10 @@ func markdownFinding(w io.Writer, i int, f analysis.Finding) {
 		// A bar ends a cell even within code.
 		fmt.Fprintf(w, "| %s | %s | %s |\n", markdown(e.Name), markdown(figure(e)), strings.ReplaceAll(code(e.Query), "|", `\|`))
 	}
-	markdownList(w, "**"+before+"**", preceding(f.Preceded, f.Earlier))
+	markdownList(w, "**"+say("before")+"**", preceding(f.Preceded, f.Earlier))
 	markdownList(w, "**"+say("advice")+"**", f.Advice)
 	markdownList(w, "**"+say("assumes")+"**", analysis.Assumptions(f.Saving, f.Gain))
-	markdownList(w, "**"+otherFindings+"**", together(f))
+	markdownList(w, "**"+say("others")+"**", together(f))
 	if len(f.Explains) > 0 {
 		markdownList(w, "**"+say("explains")+"**", []string{strings.Join(f.Explains, ", ")})
 	}

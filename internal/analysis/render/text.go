@@ -99,6 +99,9 @@ func (t terminal) finding(i int, f analysis.Finding) {
 	t.styled(bold, fmt.Sprintf("%d. ", i), headline(f))
 	mark := t.paint(style(f.Severity), string(f.Severity))
 	t.line("   ", mark, t.paint(dim, fmt.Sprintf(", %s, rule %s%s", f.Confidence, f.Rule, since(f))))
+	if mark := silenced(f); mark != "" {
+		t.prose("   ", "Silenced: "+mark)
+	}
 	t.prose("   ", f.Cause)
 	if gain := worthInFull(f); gain != "" {
 		t.prose("   ", "Without it: "+gain)
@@ -111,10 +114,10 @@ func (t terminal) finding(i int, f analysis.Finding) {
 		t.prose("   - ", e.Name+": "+figure(e))
 		t.line("       ", t.paint(dim, clean(e.Query)))
 	}
-	t.list(before, preceding(f.Preceded, f.Earlier))
+	t.list(say("before"), preceding(f.Preceded, f.Earlier))
 	t.list(say("advice"), f.Advice)
 	t.list(say("assumes"), analysis.Assumptions(f.Saving, f.Gain))
-	t.list(otherFindings, together(f))
+	t.list(say("others"), together(f))
 	if len(f.Explains) > 0 {
 		t.list(say("explains"), []string{strings.Join(f.Explains, ", ")})
 	}
@@ -150,7 +153,7 @@ func style(s analysis.Severity) string {
 // since returns the age of a finding that has been seen more than once, or that one look of a server has found it.
 func since(f analysis.Finding) string {
 	if f.Unconfirmed {
-		return ", not confirmed by a second look"
+		return ", " + say("unconfirmed")
 	}
 	lasted := f.LastSeen.Sub(f.FirstSeen)
 	if lasted < time.Second {

@@ -138,6 +138,9 @@ func Gain(g *analysis.Gain) string {
 	return say("gain_between", "low", strings.TrimSuffix(low, " %"), "high", high)
 }
 
+// leastCores is the least CPU time, in cores, that is printed. A lower end below it is no promise.
+const leastCores = 0.001
+
 // Saving formats the interval of the CPU time that is saved without the cause.
 func Saving(s *analysis.Saving) string {
 	if s == nil {
@@ -145,7 +148,9 @@ func Saving(s *analysis.Saving) string {
 	}
 	low, high := digits(s.Low), digits(s.High)
 	switch {
-	case s.Low <= 0:
+	case s.High < leastCores:
+		return say("saving_small")
+	case s.Low < leastCores:
 		return say("saving_up_to", "high", high)
 	case s.High > mostSpread*s.Low:
 		return say("saving_at_least", "low", low)
@@ -235,20 +240,28 @@ func thresholds(f analysis.Finding) []string {
 func preceding(events []analysis.Preceding, earlier []analysis.Earlier) []string {
 	var lines []string
 	for _, e := range events {
-		lines = append(lines, fmt.Sprintf("%s before it was first seen, %s (at %s UTC; by chance in at most %s of findings)",
-			span(e.Seconds), clean(e.What), e.At.UTC().Format("15:04:05"), percent(e.Chance)))
+		lines = append(lines, say("preceded", "ago", span(e.Seconds), "what", clean(e.What), "time", e.At.UTC().Format("15:04:05")+" UTC", "share", percent(e.Chance)))
 	}
 	for _, e := range earlier {
-		lines = append(lines, fmt.Sprintf("%s earlier: %s %s", span(e.Ago), clean(e.Name), Value(e.Value, e.Unit)))
+		lines = append(lines, say("earlier", "ago", span(e.Ago), "name", clean(e.Name), "value", Value(e.Value, e.Unit)))
 	}
 	return lines
 }
 
-// before is the title of what [preceding] returns.
-const before = "Before it began"
-
-// otherFindings is the title of what [together] returns.
-const otherFindings = "Beside the other findings of this workload"
+// silenced describes the silence that covers a finding.
+func silenced(f analysis.Finding) string {
+	if f.Silence == nil {
+		return ""
+	}
+	s := string(f.Silence.Kind) + ": " + clean(f.Silence.Comment)
+	if f.Silence.CreatedBy != "" {
+		s += ", by " + clean(f.Silence.CreatedBy)
+	}
+	if !f.Silence.EndsAt.IsZero() {
+		s += ", until " + f.Silence.EndsAt.UTC().Format(time.RFC3339)
+	}
+	return s
+}
 
 // together describes how the estimates of a finding and those of the workload's other findings go together.
 func together(f analysis.Finding) []string {
@@ -261,15 +274,11 @@ func together(f analysis.Finding) []string {
 		}
 	}
 	for _, part := range []struct {
-		text  string
-		rules []string
-	}{
-		{"adds to the estimates of ", f.Adds},
-		{"without the part that these findings count: ", left},
-		{"may be the same time, and does not add to: ", same},
-	} {
+		phrase string
+		rules  []string
+	}{{"adds", f.Adds}, {"left_part", left}, {"same_time", same}} {
 		if len(part.rules) > 0 {
-			lines = append(lines, part.text+strings.Join(part.rules, ", "))
+			lines = append(lines, say(part.phrase, "rules", strings.Join(part.rules, ", ")))
 		}
 	}
 	return lines

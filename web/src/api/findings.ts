@@ -2,7 +2,7 @@
 
 // The answer of /api/findings, validated. Its schema is docs/user/findings.schema.json.
 import { malformed } from "./errors";
-import { type Decoder, list, number, shape, text, withDefault } from "./validate";
+import { type Decoder, flag, list, number, shape, text, withDefault } from "./validate";
 
 const SEVERITIES = ["info", "low", "medium", "high"] as const;
 type Severity = (typeof SEVERITIES)[number];
@@ -55,6 +55,16 @@ export interface Finding {
   gain: Gain | undefined;
   /** Rules that found consequences of this cause. They are not listed. */
   explains: string[];
+  /** Rules of findings to whose estimates those of this one can be added. */
+  adds: string[];
+  /** Rules of findings about the same events or the same time. If such a rule is in adds too, its part is left out here. */
+  overlaps: string[];
+  /** Events shortly before it began, the last one first. They need not be its cause. */
+  preceded: { at: string; seconds: number; what: string; chance: number }[];
+  /** The first figure of the evidence a day and a week before it began. */
+  earlier: { ago_seconds: number; name: string; value: number; unit: string }[];
+  /** Only one look has found it. It raises no alert. */
+  unconfirmed: boolean;
   not_when: string[];
   sources: string[];
   runbook: string;
@@ -145,6 +155,11 @@ const finding = shape<Finding>({
   saving: optional(shape<Saving>({ low: number, high: number, assumptions: texts })),
   gain: optional(shape<Gain>({ low: number, high: number, limit: word, assumptions: texts })),
   explains: texts,
+  adds: texts,
+  overlaps: texts,
+  preceded: withDefault(list(shape({ at: text, seconds: number, what: text, chance: number })), []),
+  earlier: withDefault(list(shape({ ago_seconds: number, name: text, value: number, unit: text })), []),
+  unconfirmed: withDefault(flag, false),
   not_when: texts,
   sources: texts,
   runbook: word,

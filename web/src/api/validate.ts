@@ -22,6 +22,11 @@ export const number: Decoder<number> = (value, path) => {
   return value;
 };
 
+export const flag: Decoder<boolean> = (value, path) => {
+  if (typeof value !== "boolean") throw malformed(path, `wanted true or false, found ${describe(value)}`);
+  return value;
+};
+
 /** A sample value. Prometheus writes it as a string, because JSON has no +Inf and NaN. */
 export const sampleValue: Decoder<number> = (value, path) => {
   const written = text(value, path);

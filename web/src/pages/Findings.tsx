@@ -3,6 +3,7 @@
 // Findings, ordered by estimated gain, and what could not be judged.
 import { useState } from "preact/hooks";
 import type { Report } from "../api/findings";
+import { useSession } from "../lib/session";
 import { formatMoment, formatSpan, zoneName } from "../lib/time";
 import { AnyPanel } from "../panels/AnyPanel";
 import { WINDOWS } from "../panels/dashboards/findings";
@@ -13,6 +14,7 @@ import { useFindings } from "./findings/use-findings";
 
 export function Findings() {
   const shownNow = useShown();
+  const { recorded } = useSession();
   const [muted, setMuted] = useState(false);
   const { value: report, error, stale } = useFindings(muted);
   if (!report) {
@@ -33,7 +35,7 @@ export function Findings() {
         {formatSpan(report.window_seconds)} up to {formatMoment(Date.parse(report.at) / 1000)} {zoneName(Date.parse(report.at) / 1000)}, {plural(report.workloads, "workload")},{" "}
         {plural(report.checked.length, "rule")}. Ranked by severity, then by CPU cores.
       </p>
-      {report.muted > 0 && (
+      {report.muted > 0 && !recorded && (
         <button
           type="button"
           class="plain-button"

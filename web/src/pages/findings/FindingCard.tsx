@@ -10,7 +10,7 @@ import { ViewLink } from "../../lib/ViewLink";
 import { useShown } from "../../panels/use-data";
 import { chartOf } from "./charts";
 import { Mute } from "./Mute";
-import { assumptions, figure, formatFigure, limitText, say, subject, worthText } from "./report";
+import { assumptions, figure, formatFigure, limitText, preceding, say, subject, together, worthText } from "./report";
 
 /** The class of the severity mark, as on the overview. */
 const TONE: Readonly<Record<Finding["severity"], string>> = { high: "bad", medium: "warn", low: "note", info: "note" };
@@ -35,22 +35,30 @@ export function FindingCard({ finding }: { finding: Finding }) {
       <p>{finding.cause}</p>
       {limit !== "" && <p class="limit">{limit}</p>}
       <p class="aside">{seen(finding)}</p>
-      {finding.advice.length > 0 && (
-        <>
-          <h4>{say("advice")}</h4>
-          <ul class="dashes">
-            {finding.advice.map((line) => (
-              <li key={line}>{line}</li>
-            ))}
-          </ul>
-        </>
-      )}
+      <Lines title={say("before")} lines={preceding(finding)} />
+      <Lines title={say("advice")} lines={finding.advice} />
+      <Lines title={say("others")} lines={together(finding)} />
       <h4>{say("evidence")}</h4>
       <EvidenceTable finding={finding} />
       {/^docs\/runbooks\/[\w-]+\.md$/.test(finding.runbook) && <Runbook path={finding.runbook} />}
       <Footing finding={finding} />
       <Mute finding={finding} />
     </article>
+  );
+}
+
+/** A list with a title, or nothing. */
+function Lines({ title, lines }: { title: string; lines: readonly string[] }) {
+  if (lines.length === 0) return null;
+  return (
+    <>
+      <h4>{title}</h4>
+      <ul class="dashes">
+        {lines.map((line) => (
+          <li key={line}>{line}</li>
+        ))}
+      </ul>
+    </>
   );
 }
 
@@ -83,11 +91,11 @@ export function Subject({ finding }: { finding: Finding }) {
   );
 }
 
-function seen({ first_seen, last_seen, confidence, rule, instance }: Finding): string {
+function seen({ first_seen, last_seen, confidence, rule, instance, unconfirmed }: Finding): string {
   const [first, last] = [Date.parse(first_seen) / 1000, Date.parse(last_seen) / 1000];
   const when =
     last - first < 1 ? `seen at ${formatMoment(last)} ${zoneName(last)}` : `first seen ${formatMoment(first)}, last ${formatMoment(last)} ${zoneName(last)} (${formatSpan(last - first)})`;
-  return [confidence, when, ...(instance === "" ? [] : [instance]), `rule ${rule}`].join(" · ");
+  return [confidence, ...(unconfirmed ? [say("unconfirmed")] : []), when, ...(instance === "" ? [] : [instance]), `rule ${rule}`].join(" · ");
 }
 
 function EvidenceTable({ finding }: { finding: Finding }) {
@@ -184,18 +192,9 @@ function Footing({ finding }: { finding: Finding }) {
   return (
     <details>
       <summary>Assumptions, limits and sources</summary>
-      {parts
-        .filter(([, lines]) => lines.length > 0)
-        .map(([title, lines]) => (
-          <div key={title}>
-            <h4>{title}</h4>
-            <ul class="dashes">
-              {lines.map((line) => (
-                <li key={line}>{line}</li>
-              ))}
-            </ul>
-          </div>
-        ))}
+      {parts.map(([title, lines]) => (
+        <Lines key={title} title={title} lines={lines} />
+      ))}
     </details>
   );
 }

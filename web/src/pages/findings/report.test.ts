@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ApiError } from "../../api/errors";
 import { report as decode, type Report } from "../../api/findings";
 import { chartOf } from "./charts";
-import { assumptions, chosen, figure, formatFigure, gainText, limitedBy, limitText, notJudged, savingText, verdictText } from "./report";
+import { assumptions, chosen, figure, formatFigure, gainText, limitedBy, limitText, notJudged, preceding, savingText, together, verdictText } from "./report";
 
 const finding = {
   id: "0a1b", rule: "chatter", title: "too many calls", workload: "redis", instance: "a:1", cause: "It makes 5,000 calls a second.",
@@ -126,6 +126,9 @@ it.each([
   [0.15, 0.4, "0.15 to 0.4 CPU cores saved"],
   [0, 0.5, "up to 0.5 CPU cores saved"],
   [0.02, 0.3, "at least 0.02 CPU cores saved"],
+  [0.0004, 0.0008, "under 0.001 CPU cores saved"],
+  [0.0004, 0.0011, "up to 0.0011 CPU cores saved"],
+  [0.001, 0.002, "0.001 to 0.002 CPU cores saved"],
   [1.2, 1.2001, "about 1.2 CPU cores saved"],
   [12, 30, "12 to 30 CPU cores saved"],
 ])("writes a saving of %d to %d as %s", (low, high, want) => {
@@ -139,6 +142,39 @@ it("says what limits the throughput, or that nothing shows a limit", () => {
   expect(limitText({ ...first, gain: undefined })).toBe("No measurement shows that the throughput would rise.");
   expect(limitText({ saving: undefined, gain: undefined })).toBe("");
   expect(assumptions(first)).toEqual(["a cost", "an assumption"]);
+});
+
+it("says how the estimates of several findings go together", () => {
+  const [first] = made({ findings: [{ ...finding, adds: ["a", "b"], overlaps: ["b", "c"] }] }).findings;
+  if (!first) throw new Error("no finding");
+  expect(together(first)).toEqual([
+    "adds to the estimates of a, b",
+    "without the part that these findings count: b",
+    "may be the same time, and does not add to: c",
+  ]);
+  expect(made().findings.map(together)).toEqual([[]]);
+});
+
+it("says what preceded a finding, and what its figure was earlier", () => {
+  const [first] = made({
+    findings: [
+      {
+        ...finding,
+        preceded: [{ kind: "restart", at: "2026-03-01T11:58:20Z", seconds: 100, what: "redis was restarted", chance: 0.02 }],
+        earlier: [{ ago_seconds: 86_400, name: "calls", value: 4000, unit: "1/s", query: "x" }],
+      },
+    ],
+  }).findings;
+  if (!first) throw new Error("no finding");
+  const [event, before] = preceding(first);
+  expect(event).toMatch(/^100 s before it was first seen, redis was restarted \(at .*:58:20 .*; by chance in at most 2 % of findings\)$/);
+  expect(before).toBe("24 h earlier: calls 4k/s");
+  expect(made().findings.map(preceding)).toEqual([[]]);
+});
+
+it("reads whether a second look has confirmed a finding", () => {
+  expect(made({ findings: [finding, { ...finding, unconfirmed: true }] }).findings.map((f) => f.unconfirmed)).toEqual([false, true]);
+  expect(() => made({ findings: [{ ...finding, unconfirmed: "yes" }] })).toThrow("findings.findings[0].unconfirmed: wanted true or false, found a string");
 });
 
 it("says what limits a workload", () => {

@@ -5,7 +5,7 @@ import phrases from "../../../../internal/analysis/render/phrases.json";
 import type { Evidence, Finding, Gain, Limit, Problem, Report, Saving } from "../../api/findings";
 import { type Chosen, passes } from "../../lib/filters";
 import { onNode } from "../../lib/promql";
-import { formatSpan } from "../../lib/time";
+import { formatMoment, formatSpan, zoneName } from "../../lib/time";
 import { formatNumber, formatSeconds, formatShare, formatValue } from "../../lib/units";
 import { listFirst } from "../../lib/words";
 
@@ -58,11 +58,15 @@ export function gainText(gain: Pick<Gain, "low" | "high"> | undefined): string {
   return from === to ? say("gain_about", { high: to }) : say("gain_between", { low: from.replace(/ %$/, ""), high: to });
 }
 
+/** The least CPU time, in cores, that is shown. A lower end below it is no promise. */
+const LEAST_CORES = 0.001;
+
 /** Formats the CPU time that is saved as an interval. */
 export function savingText(saving: Pick<Saving, "low" | "high"> | undefined): string {
   if (!saving) return "";
   const [low, high] = [formatNumber(saving.low), formatNumber(saving.high)];
-  if (saving.low <= 0) return say("saving_up_to", { high });
+  if (saving.high < LEAST_CORES) return say("saving_small");
+  if (saving.low < LEAST_CORES) return say("saving_up_to", { high });
   if (saving.high > MOST_SPREAD * saving.low) return say("saving_at_least", { low });
   return low === high ? say("saving_about", { high }) : say("saving_between", { low, high });
 }
@@ -80,6 +84,27 @@ export function limitText({ saving, gain }: Pick<Finding, "saving" | "gain">): s
 /** Returns the assumptions of both estimates, each once. */
 export function assumptions({ saving, gain }: Pick<Finding, "saving" | "gain">): string[] {
   return [...new Set([...(saving?.assumptions ?? []), ...(gain?.assumptions ?? [])])];
+}
+
+/** Says how the estimates of a finding and those of the workload's other findings go together. */
+export function together({ adds, overlaps }: Pick<Finding, "adds" | "overlaps">): string[] {
+  const parts: [keyof typeof phrases, string[]][] = [
+    ["adds", adds],
+    ["left_part", overlaps.filter((rule) => adds.includes(rule))],
+    ["same_time", overlaps.filter((rule) => !adds.includes(rule))],
+  ];
+  return parts.filter(([, rules]) => rules.length > 0).map(([phrase, rules]) => say(phrase, { rules: rules.join(", ") }));
+}
+
+/** Describes events shortly before a finding began, and its first figure on earlier days. */
+export function preceding({ preceded, earlier }: Pick<Finding, "preceded" | "earlier">): string[] {
+  return [
+    ...preceded.map(({ at, seconds, what, chance }) => {
+      const time = Date.parse(at) / 1000;
+      return say("preceded", { ago: formatSpan(seconds), what, time: `${formatMoment(time)} ${zoneName(time)}`, share: formatShare(chance) });
+    }),
+    ...earlier.map(({ ago_seconds, name, value, unit }) => say("earlier", { ago: formatSpan(ago_seconds), name, value: formatFigure(value, unit) })),
+  ];
 }
 
 /** Returns the subject of a finding, with its machine where several are shown. */

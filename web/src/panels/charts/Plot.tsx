@@ -3,7 +3,7 @@
 // A uPlot in a component. It is created again when the shape or the theme changes. Otherwise it receives new data. It
 // is as wide as its parent.
 import { useEffect, useRef, useState } from "preact/hooks";
-import uPlot from "uplot";
+import type uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Slot } from "../../lib/colour";
 import { bandOf, type Errors, type Frame, stack } from "../../lib/series";
@@ -14,6 +14,7 @@ import { useSession } from "../../lib/session";
 import type { Mark } from "../marks";
 import type { Threshold } from "../types";
 import { shared } from "../use-marks";
+import { useLibrary } from "./library";
 import { type ChartEvents, chartOptions, logRange, raiseToFoot } from "./uplot";
 
 interface PlotProps {
@@ -77,13 +78,14 @@ export function Plot({ stacked = false, log = false, thresholds = NONE, marks = 
   const latest = useRef(props);
   latest.current = props;
   const theme = useThemeName();
+  const Library = useLibrary();
   const { hover } = shared(useSession());
   const names = props.frame.series.map((s) => s.name);
   const shapeKey = JSON.stringify([names, [...props.slots], props.unit, props.stacked, props.log, theme]);
 
   useEffect(() => {
     const element = box.current;
-    if (!element) return;
+    if (!element || !Library) return;
     let pointed = false; // another chart moved the cursor: follow it without an event
     const events: ChartEvents = {
       onCursor: (index, own) => {
@@ -100,7 +102,7 @@ export function Plot({ stacked = false, log = false, thresholds = NONE, marks = 
     const { slots, unit, stacked, log, thresholds, frame } = latest.current;
     const drawn = frame.series.map((s) => s.name);
     const shape = { names: stacked ? drawn.reverse() : drawn, slots, unit, stacked, log, thresholds };
-    const made = new uPlot(
+    const made = new Library(
       chartOptions(shape, events, element.clientWidth, element.clientHeight),
       columns(frame, stacked, log),
       element,
@@ -125,7 +127,7 @@ export function Plot({ stacked = false, log = false, thresholds = NONE, marks = 
       made.destroy();
       plot.current = undefined;
     };
-  }, [shapeKey]);
+  }, [shapeKey, Library]);
 
   useEffect(() => {
     plot.current?.setData(columns(props.frame, props.stacked, props.log));
