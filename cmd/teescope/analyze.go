@@ -62,7 +62,9 @@ func analyzeCommand() *cobra.Command {
 			"(--server). With FILE it queries no server, and reads a run file of teescope record (*.tsrun), or OpenMetrics text\n" +
 			"with timestamps, - for the standard input. Of a run file it judges the steady state of the last repetition, or all\n" +
 			"of it. It needs no privileges.\n\n" +
-			"The exit status is 0 on success, 1 when the analysis failed, and 3 when a finding matches --fail-on.",
+			"Findings that a silence of the server hides are counted and not listed. --silences reads silences from a file, and\n" +
+			"--muted lists the hidden findings too.\n\n" +
+			"The exit status is 0 on success, 1 when the analysis failed, and 3 when a finding without a silence matches --fail-on.",
 		Example: "  teescope analyze\n" +
 			"  teescope analyze --server http://prometheus:9090 --workload redis-server --window 15m\n" +
 			"  teescope analyze --server https://admin@node1:9750 --ca-file ca.pem --password-file password\n" +
@@ -82,6 +84,8 @@ func analyzeCommand() *cobra.Command {
 	f.StringVar(&o.failOn, "fail-on", "", "exit with status 3 when a finding has this `severity` or a higher one: "+strings.Join(render.Severities(), ", "))
 	f.IntVar(&o.limit, "limit", render.Usual, "list at most this `number` of findings")
 	f.BoolVar(&o.all, "all", false, "list all findings")
+	f.BoolVar(&o.Muted, "muted", false, "also list findings that a silence hides")
+	silencesFlag(cmd, &o.Silences)
 	f.BoolVar(&o.Windows, "windows", false, "also show the quartiles, whiskers and outliers of each metric in the window")
 	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "stop after this time")
 	for _, name := range []string{"window", "at", "workload", "limit", "timeout"} {
@@ -90,6 +94,11 @@ func analyzeCommand() *cobra.Command {
 	complete(cmd, "format", cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "fail-on", cobra.FixedCompletions(render.Severities(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// silencesFlag adds the flag for a file with silences.
+func silencesFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "silences", "", "take the silences from this `file`, such as silences.json of a data directory (default: those of the server)")
 }
 
 func (o *analyzeFlags) run(cmd *cobra.Command, args []string) error {
@@ -122,7 +131,7 @@ func (o *analyzeFlags) run(cmd *cobra.Command, args []string) error {
 	if o.failOn == "" {
 		return nil
 	}
-	if n := render.AtLeast(result.Findings, analysis.Severity(o.failOn)); n > 0 {
+	if n := render.AtLeast(analysis.Audible(result.Findings), analysis.Severity(o.failOn)); n > 0 {
 		return &statusError{fmt.Errorf("findings of severity %s or more: %d", o.failOn, n), foundStatus}
 	}
 	return nil

@@ -31,6 +31,7 @@ func reportCommand() *cobra.Command {
 			"shows of a time range. It writes one HTML file with the verdict, the findings, and every panel with its data and\n" +
 			"its PromQL. The file opens in any browser without a server, sends no requests, and can be printed.\n\n" +
 			"With a run file of teescope record (*.tsrun) it queries no server, and the time range is that of the recording.\n\n" +
+			"Findings that a silence of the server hides are counted and not listed. --silences reads silences from a file.\n\n" +
 			"It needs no privileges. A report has a few hundred kilobytes. It contains the 300 largest series of each query.",
 		Example: "  teescope report\n" +
 			"  teescope report --window 1h --workload redis-server -o redis.html\n" +
@@ -46,6 +47,7 @@ func reportCommand() *cobra.Command {
 	f.StringVar(&o.from, "from", "", "start at this `time`, such as 2026-01-02T15:04:05Z or seconds since 1970, instead of --window before the end")
 	f.StringVar(&o.to, "to", "", "end at this `time` (default now)")
 	f.StringVar(&o.Workload, "workload", "", "show only the workload with this `name` and the machine as a whole")
+	silencesFlag(cmd, &o.Silences)
 	f.StringVarP(&o.out, "output", "o", "teescope-report.html", "write this `file`, - for the standard output")
 	f.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "stop after this time")
 	for _, name := range []string{"window", "from", "to", "workload", "timeout"} {

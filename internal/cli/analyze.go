@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/render"
@@ -34,13 +35,16 @@ type Analysis struct {
 	Workload string
 	Timeout  time.Duration // of the whole analysis
 	Windows  bool          // whether to add box plots of the window
+	Silences string        // a file with silences; when empty, those of the server count
+	Muted    bool          // whether to list findings that a silence hides
 }
 
 // perQuery bounds a single query to a server.
 const perQuery = 10 * time.Second
 
-// Analyze searches for causes in a file or on a server. The result contains all findings. The returned function makes a
-// report that lists at most the given number of them; 0 lists all.
+// Analyze searches for causes in a file or on a server. The result contains all findings, marked with their silences. The
+// returned function makes a report that lists at most the given number of them; 0 lists all. It counts those that a silence
+// hides, and lists them only with Muted.
 func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) render.Report, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.Timeout, fmt.Errorf("not finished within %s (--timeout)", a.Timeout))
 	defer cancel()
@@ -98,6 +102,11 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 		return fail(err)
 	}
 	unitcost.Add(ctx, source, &result, unitcost.Options{Workload: a.Workload})
+	marked, warning, err := a.mark(ctx, result.Findings)
+	if err != nil {
+		return fail(err)
+	}
+	result.Findings = marked
 	var windows []window.Stat
 	if a.Windows {
 		var problems []query.Problem
@@ -106,7 +115,17 @@ func Analyze(ctx context.Context, a Analysis) (engine.Result, func(most int) ren
 		result.Problems = append(result.Problems, problems...)
 	}
 	return result, func(most int) render.Report {
-		r := render.New(name, result, most, warnings())
+		listed, hidden := analysis.Listed(marked)
+		shown := result
+		if shown.Findings = listed; a.Muted {
+			shown.Findings = marked
+		}
+		said := warnings()
+		if warning != "" {
+			said = append(slices.Clip(said), warning)
+		}
+		r := render.New(name, shown, most, said)
+		r.Muted = hidden
 		if a.Windows {
 			r = r.WithWindows(windows)
 		}

@@ -33,6 +33,7 @@ type ReportOptions struct {
 	Access   remote.Access
 	From, To time.Time // zero for the whole of a run file
 	Workload string    // empty: all
+	Silences string    // a file with silences; when empty, those of the server count
 	Timeout  time.Duration
 	Version  string
 	Page     fs.FS
@@ -57,6 +58,7 @@ func Report(ctx context.Context, w io.Writer, o ReportOptions) (report.Summary, 
 	}
 	_, found, err := Analyze(ctx, Analysis{
 		File: o.File, Server: o.Server, Access: o.Access, Window: o.To.Sub(o.From), At: o.To, Workload: o.Workload, Timeout: o.Timeout,
+		Silences: o.Silences,
 	})
 	if err != nil {
 		return fail(err)

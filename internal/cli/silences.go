@@ -158,9 +158,19 @@ func askFindings(ctx context.Context, address string, access remote.Access, meth
 	var refused struct{ Error string }
 	switch err := json.Unmarshal(answer, &refused); {
 	case err == nil && refused.Error != "":
-		return nil, "", fmt.Errorf("%s: %s", server.Target(), text.Terminal(refused.Error))
+		return nil, "", &refusal{fmt.Errorf("%s: %s", server.Target(), text.Terminal(refused.Error)), resp.StatusCode}
 	case resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusMethodNotAllowed:
-		return nil, "", fmt.Errorf("%s keeps no findings: name a \"teescope up\" or \"teescope server\" with analysis.enabled", server.Target())
+		return nil, "", &refusal{
+			fmt.Errorf("%s keeps no findings: name a \"teescope up\" or \"teescope server\" with analysis.enabled", server.Target()), resp.StatusCode,
+		}
 	}
-	return nil, "", server.ExplainStatus(resp.StatusCode, answer)
+	return nil, "", &refusal{server.ExplainStatus(resp.StatusCode, answer), resp.StatusCode}
 }
+
+// refusal is the error of a request that a server refused.
+type refusal struct {
+	error
+	status int
+}
+
+func (r *refusal) Unwrap() error { return r.error }

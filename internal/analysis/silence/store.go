@@ -3,6 +3,7 @@
 package silence
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -71,6 +72,18 @@ func Open(path string) (*Store, error) {
 		aside = path
 	}
 	return s, fmt.Errorf("the silences cannot be read, so findings that were muted raise alerts again; the file is %s: %w", aside, err)
+}
+
+// From returns the silences in the content of a file of a [Store], or in a JSON list of silences. It stores nothing.
+func From(data []byte) (*Store, error) {
+	if list := bytes.TrimSpace(data); len(list) > 0 && list[0] == '[' {
+		data = slices.Concat([]byte(fmt.Sprintf(`{"version":%d,"silences":`, fileVersion)), list, []byte("}"))
+	}
+	all, err := parse(data)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{all: all}, nil
 }
 
 // parse parses a file. Any invalid entry is an error, because then others may be wrong too.
