@@ -17,6 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/history"
 	"github.com/teescope/teescope/internal/analysis/ledger"
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -56,12 +57,12 @@ func (p *archive) serve(w http.ResponseWriter, r *http.Request) {
 		err = p.knowsRule(q.Rule)
 	}
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "bad_data", err)
+		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
 		return
 	}
 	past := p.Ask(q, now)
 	past.Warnings = append(past.Warnings, p.warnings...)
-	answer(w, past)
+	jsonapi.Answer(w, past)
 }
 
 func readQuestion(in url.Values, now time.Time) (q history.Question, err error) {

@@ -3,7 +3,6 @@
 package findings
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 )
 
 // maxPer is the largest number of operations that costs are stated for.
@@ -31,7 +31,7 @@ func (a *Analyst) serveOperations(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("per"); text != "" {
 		var err error
 		if per, err = strconv.ParseFloat(text, 64); err != nil || !(per > 0 && per <= maxPer) {
-			refuse(w, http.StatusBadRequest, "bad_data", fmt.Errorf("per=%.40q is not a number of operations above 0 and up to 1e9: use for example 100", text))
+			jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, fmt.Errorf("per=%.40q is not a number of operations above 0 and up to 1e9: use for example 100", text))
 			return
 		}
 	}
@@ -46,9 +46,7 @@ func (a *Analyst) serveOperations(w http.ResponseWriter, r *http.Request) {
 			answer.Operations = append(answer.Operations, multiplied(o, per))
 		}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(answer) // the only error is a client that disconnected
+	jsonapi.Answer(w, answer)
 }
 
 // multiplied returns the costs of so many operations.

@@ -4,7 +4,6 @@ package findings
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/render"
+	"github.com/teescope/teescope/internal/lib/jsonapi"
 )
 
 const (
@@ -48,7 +48,7 @@ func (a *Analyst) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.routes.S
 func (a *Analyst) serveReport(w http.ResponseWriter, r *http.Request) {
 	all, err := readBool(r, "muted")
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "bad_data", err)
+		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
 		return
 	}
 	report, now, ok := a.reportAt(w, r)
@@ -76,12 +76,12 @@ func (a *Analyst) reportAt(w http.ResponseWriter, r *http.Request) (report rende
 	at := now
 	if text != "" {
 		if at, err = parseTime("at", text); err != nil {
-			refuse(w, http.StatusBadRequest, "bad_data", err)
+			jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
 			return report, now, false
 		}
 	}
 	if report, err = a.reportOf(r.Context(), at); err != nil {
-		refuse(w, http.StatusServiceUnavailable, "timeout", err)
+		jsonapi.Refuse(w, http.StatusServiceUnavailable, jsonapi.Timeout, err)
 		return report, now, false
 	}
 	return report, report.At, true
@@ -143,14 +143,4 @@ func parseTime(name, text string) (time.Time, error) {
 		return now, nil
 	}
 	return at, nil
-}
-
-// refuse answers in the format of the Prometheus API, so that a client handles both in the same way.
-func refuse(w http.ResponseWriter, status int, kind string, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	if status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "1")
-	}
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": kind, "error": err.Error()})
 }
