@@ -15,6 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/collector/sandbox"
 	"github.com/teescope/teescope/internal/agent/collector/system"
 	"github.com/teescope/teescope/internal/agent/collector/teehost"
+	"github.com/teescope/teescope/internal/agent/ondemand"
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/tee/cvm/guest"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary"
@@ -62,7 +63,7 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 	})
 	detector := tee.NewDetector(roots, reads) // shared, so that each process is inspected once
 	sys := system.New(system.Options{
-		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, SyscallTime: c.Syscalls.Time,
+		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, SyscallTime: c.Syscalls.Time, OnDemand: c.Control.Enabled,
 		Budget: c.Overhead.Budget,
 		Proc:   roots.Proc, Sys: roots.Sys, Cgroup: machine.cgroup, Detector: detector, Reads: reads,
 		Log: log.With("part", "system"),
@@ -95,6 +96,22 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 	}, sys, edge
 }
 
+// onDemand returns what switches measuring on and off while the agent runs.
+func onDemand(c *config.Config, log *slog.Logger, sys *system.Collector) *ondemand.Control {
+	return ondemand.New(ondemand.Options{
+		Allowed: c.Control.Enabled, Longest: c.Control.MaxDuration, Log: log.With("part", "control"),
+		Apply: func(s ondemand.State) {
+			sys.Demands().Set(system.Demand{Watch: s.Watch, Timing: s.Timing, Exact: s.Exact})
+		},
+		Lacks: func(k ondemand.Kind) error {
+			if k == ondemand.Timing {
+				return sys.Demands().TimesCalls()
+			}
+			return nil
+		},
+	})
+}
+
 // teeBackends lists the TEE backends. To add a backend, add its line here.
 func teeBackends(c *config.Config, m machine, log *slog.Logger, reads *reader.Pool, edge *boundary.Backend) []tee.Backend {
 	return []tee.Backend{
@@ -114,7 +131,7 @@ func teeBackends(c *config.Config, m machine, log *slog.Logger, reads *reader.Po
 func Descriptions() []*metric.Desc {
 	all, _, _ := agentCollectors(&config.Config{}, slog.New(slog.DiscardHandler), nil)
 	all = append([]collector.Collector{
-		build.New(build.Info{}), findings.New(findings.Options{}), notify.New(notify.Options{}), sandbox.New(),
+		build.New(build.Info{}), ondemand.New(ondemand.Options{}), findings.New(findings.Options{}), notify.New(notify.Options{}), sandbox.New(),
 		prom.NewTargets(nil),
 		storagealert.New(storagealert.Options{}),
 	}, all...)

@@ -133,6 +133,8 @@ func UpAgent(ctx context.Context, o Options, link *supervisor.Link) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", httpapi.Metrics(gatherer, p.Log))
 	mux.Handle("GET /api/top/threads", p.web.Threads)
+	mux.Handle("/api/control", p.web.Control)
+	mux.Handle("/api/control/{id}", p.web.Control)
 	mux.Handle("GET /-/ready", fine(group.Ready))
 	mux.Handle("GET /-/healthy", fine(gatherer.Hangs))
 	group.Add(&linkServer{link: link, http: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}})
@@ -184,7 +186,7 @@ func UpServer(ctx context.Context, o Options, link *supervisor.Link) error {
 		}
 		p.local = local.New(link.Dial)
 		p.web.Inherited = supervisor.InheritedListener
-		p.web.Threads, p.web.Frugal = p.local.Threads(), o.Config.Overhead.Budget < 1
+		p.web.Threads, p.web.Control, p.web.Frugal = p.local.Pass(), p.local.Pass(), o.Config.Overhead.Budget < 1
 		p.add(p.local.Ready(agentStart))
 		p.confine(privilege.Server)
 		err := p.run(ctx)

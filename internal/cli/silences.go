@@ -3,10 +3,10 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -131,46 +131,9 @@ func (s Silences) ask(ctx context.Context, method, id string, body []byte) ([]by
 
 // askFindings sends a request to a path below /api/findings. It also returns the name of the server for messages.
 func askFindings(ctx context.Context, address string, access remote.Access, method, path string, q url.Values, body []byte) ([]byte, string, error) {
-	server, err := remote.New("--server", address, access, perQuery)
-	if err != nil {
-		return nil, "", err
+	answer, target, err := askAPI(ctx, address, access, method, "api/findings"+path, q, body, maxFindings)
+	if refused := (*refusal)(nil); errors.As(err, &refused) && errors.Is(err, errNoSuchAPI) {
+		refused.error = fmt.Errorf("%s keeps no findings: name a \"teescope up\" or \"teescope server\" with analysis.enabled", target)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, server.URL("api/findings"+path), bytes.NewReader(body))
-	if err != nil {
-		return nil, "", err
-	}
-	r.URL.RawQuery = q.Encode()
-	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := server.Client().Do(r)
-	if err != nil {
-		return nil, "", server.Explain(err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxFindings))
-	if err != nil {
-		return nil, "", server.Explain(err)
-	}
-	if resp.StatusCode/100 == 2 {
-		return answer, server.Target(), nil
-	}
-	var refused struct{ Error string }
-	switch err := json.Unmarshal(answer, &refused); {
-	case err == nil && refused.Error != "":
-		return nil, "", &refusal{fmt.Errorf("%s: %s", server.Target(), text.Terminal(refused.Error)), resp.StatusCode}
-	case resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusMethodNotAllowed:
-		return nil, "", &refusal{
-			fmt.Errorf("%s keeps no findings: name a \"teescope up\" or \"teescope server\" with analysis.enabled", server.Target()), resp.StatusCode,
-		}
-	}
-	return nil, "", &refusal{server.ExplainStatus(resp.StatusCode, answer), resp.StatusCode}
+	return answer, target, err
 }
-
-// refusal is the error of a request that a server refused.
-type refusal struct {
-	error
-	status int
-}
-
-func (r *refusal) Unwrap() error { return r.error }

@@ -116,6 +116,31 @@ func (g *Governor) Decide(now time.Time, d Demand) Level {
 	return g.Level
 }
 
+// Want changes what is wanted and the budget. It sets and returns the best level for the last known demand, so that a user
+// who asks for more does not wait until headroom has lasted.
+func (g *Governor) Want(timing, watching bool, budget float64) Level {
+	before := g.Cost(g.Level)
+	g.Timing, g.Watching, g.Budget = timing, watching, budget
+	g.since, g.over = time.Time{}, time.Time{}
+	g.Level = Full
+	if !g.Limited() {
+		return g.Level
+	}
+	for _, l := range g.ladder() {
+		if l == Off { // only Decide stops
+			break
+		}
+		room := g.headroom()
+		if g.Level = l; g.Cost(l) > before {
+			room *= headroomToStepUp
+		}
+		if g.Cost(l) <= room {
+			break
+		}
+	}
+	return g.Level
+}
+
 // mayStop reports whether the level before Off has cost too much for long enough.
 func (g *Governor) mayStop(now time.Time) bool {
 	if g.over.IsZero() {

@@ -153,3 +153,39 @@ func TestRareEventsCountTowardsTheBudget(t *testing.T) {
 		t.Errorf("%.4f are left, want a tenth of the budget", g.headroom())
 	}
 }
+
+// A user who asks for more gets it at once if the budget allows. Without the wish, the level is what the budget allows.
+func TestWishesAreMetAtOnce(t *testing.T) {
+	const budget = 0.01
+	for _, tt := range []struct {
+		calls                   float64
+		from                    Level
+		watching, timing, exact bool
+		want                    Level
+	}{
+		{10_000, Sampled, false, false, false, Full},
+		{120_000, Full, false, false, false, Full},
+		{120_000, Sampled, false, false, false, Sampled}, // no headroom
+		{150_000, Sampled, true, false, false, Full},     // five times the budget
+		{300_000, Full, false, false, false, Sampled},
+		{1e6, SampledSums, false, false, false, Sampled}, // no level of these wishes
+		{1e6, Sampled, true, false, false, SampledSums},
+		{100_000, Full, false, true, false, Untimed},
+		{100_000, Untimed, false, false, false, Full},
+		{500e6, Sampled, false, false, true, Full},
+		{500e6, Full, false, false, false, Sampled}, // what costs too much for longer is stopped by Decide
+		{500e6, Off, true, false, false, SampledSums},
+	} {
+		g := Governor{Budget: budget, CPUs: 2, Level: tt.from, Demand: Demand{Calls: tt.calls, Switches: 1000, Programs: 4}}
+		limit := budget
+		if tt.exact {
+			limit = 0
+		}
+		if got := g.Want(tt.timing, tt.watching, limit); got != tt.want || g.Level != got {
+			t.Errorf("%+v: %s", tt, got)
+		}
+		if now := time.Unix(1000, 0); !tt.exact && g.Decide(now, g.Demand) != tt.want {
+			t.Errorf("%+v: the next decision is %s", tt, g.Level)
+		}
+	}
+}

@@ -159,6 +159,7 @@ func mainKeys() []*key {
 		transitionsTraceKey(),
 		transitionsBudgetKey(),
 		transitionsCostKey(),
+		controlEnabledKey(), controlMaxDurationKey(),
 		{
 			name: "memory.limit", commands: Up | Server, kind: "size",
 			usage: "memory limit of the process; near it queries and new series are refused; 0 means no limit",

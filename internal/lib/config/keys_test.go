@@ -124,6 +124,10 @@ var tries = map[string]struct {
 			"-4us":    `"-4us" is neither a time nor a range: use for example 4us or 3us-5us`,
 		},
 	},
+	"control.enabled": {[]string{"true", "false"}, map[string]string{"yes": `"yes" is neither true nor false`}},
+	"control.max-duration": {[]string{"1s", "1h", "1d"}, map[string]string{
+		"0s": "0s is out of range: use 1s to 1d", "25h": "25h is out of range: use 1s to 1d", "10": `"10" has no unit: use for example 10s`,
+	}},
 	"memory.limit": {[]string{"0", "64MiB", "512MiB", "2GB"}, map[string]string{
 		"1MiB": "1MiB is too small: the minimum is 64MiB, and 0 means no limit",
 		"lots": `"lots" is not a size: use for example 512MB, 2GiB, or 0 for no limit`,

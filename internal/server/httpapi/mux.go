@@ -25,6 +25,10 @@ func (s *Server) handler(addr net.Addr) http.Handler {
 	if s.opts.Threads != nil {
 		mux.Handle("GET /api/top/threads", s.whenReady(s.opts.Threads))
 	}
+	if s.opts.Control != nil {
+		mux.Handle("/api/control", s.whenReady(s.opts.Control))
+		mux.Handle("/api/control/{id}", s.whenReady(s.opts.Control))
+	}
 	if s.opts.Findings != nil {
 		mux.Handle("/api/findings", s.whenReady(s.opts.Findings))
 		mux.Handle("/api/findings/", s.whenReady(s.opts.Findings))

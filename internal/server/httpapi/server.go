@@ -25,6 +25,7 @@ type Options struct {
 	Page     fs.FS  // the built page, index.html at its root
 	Metrics  prometheus.Gatherer
 	Threads  http.Handler // threads of one workload, for teescope top
+	Control  http.Handler // what is switched on while it runs: /api/control and below
 	Findings http.Handler // of the analysis: /api/findings and below, /api/operations
 	API      http.Handler // everything below /api/v1
 	Panels   http.Handler // the page's panels for Grafana, by {id}

@@ -92,16 +92,21 @@ func (a *Agent) Hangs() error {
 	return nil
 }
 
-// Threads passes a request on to the agent.
-func (a *Agent) Threads() http.Handler {
+// Pass passes a request on to the agent, for at most as long as an answer may take.
+func (a *Agent) Pass() http.Handler {
 	to, _ := url.Parse(base) // a constant
-	return &httputil.ReverseProxy{
+	proxy := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
 		Transport: a.client.Transport,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, "asking the agent: "+err.Error(), http.StatusBadGateway)
 		},
 	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), maxTime)
+		defer cancel()
+		proxy.ServeHTTP(w, r.WithContext(ctx))
+	})
 }
 
 // Own are the metrics of this process.

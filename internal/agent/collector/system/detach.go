@@ -14,13 +14,31 @@ import (
 // detachedReason is the reason of a probe that is detached because of its cost.
 const detachedReason = "over the budget (overhead.budget): not attached until there is less to count"
 
+// notWantedReason is the reason of the probe on the ends of system calls while nothing is watched or timed.
+const notWantedReason = "not switched on: needed while processes are watched, or system calls are timed"
+
+// attachExits attaches the probe on the ends of system calls, or detaches it for a reason. While it is attached, every call
+// takes the kernel's slow path.
+func (k *kernelSide) attachExits(on bool, reason string) {
+	for _, s := range k.status {
+		if s.Probe != exitProbe || !s.Attached() {
+			continue
+		}
+		if p := (attachedProbe{s.Probe, s.Program, s.Mechanism}); on {
+			k.switches.on(p)
+		} else {
+			k.switches.rest(p, reason)
+		}
+	}
+}
+
 // setAttached detaches the program of a probe because of its cost, or reattaches it. While it is detached, its counts
 // are absent.
 func (k *kernelSide) setAttached(p attachedProbe, on bool) {
 	if on {
 		k.switches.on(p)
 	} else {
-		k.switches.rest(p)
+		k.switches.rest(p, detachedReason)
 	}
 }
 

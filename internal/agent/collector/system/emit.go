@@ -77,7 +77,7 @@ func (e *emission) emit(emit emitFunc) {
 	})
 	watchedSlots := map[uint32][]string{}
 	for sl := range e.slots.All() {
-		if sl.watched == nil || e.overhead.governor.Level >= sampling.SampledSums {
+		if sl.watched == nil || sl.watched.ended || e.overhead.governor.Level >= sampling.SampledSums {
 			continue
 		}
 		labels := with(workloadValues(sl.Workload), strconv.Itoa(sl.watched.pid), sl.watched.comm)

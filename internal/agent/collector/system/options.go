@@ -18,6 +18,8 @@ type Options struct {
 	Watch []watch.Rule
 	// SyscallTime also measures the time spent in each system call, which doubles the cost of a call.
 	SyscallTime bool
+	// OnDemand prepares what Demand may switch on while the collector runs.
+	OnDemand bool
 	// Budget is the share of the machine's CPU time that watching may take. 0, or 1 and more, means no limit.
 	Budget float64
 	// Proc, Sys and Cgroup are the roots of /proc, /sys and of the cgroup file systems.
@@ -28,3 +30,9 @@ type Options struct {
 	Reads *reader.Pool
 	Log   *slog.Logger
 }
+
+// timesCalls reports whether system calls may be timed.
+func (o Options) timesCalls() bool { return o.SyscallTime || o.OnDemand }
+
+// countsErrors reports whether errors of watched processes may be counted.
+func (o Options) countsErrors() bool { return len(o.Watch) > 0 || o.OnDemand }

@@ -31,13 +31,14 @@ type overhead struct {
 	measured [sampling.Events]sampling.RunTime // run times at the beginning of the measurement
 	exceeded bool                              // the log says that no level keeps the budget
 	began    chan struct{}                     // receives when sampling begins, and the duty cycle must be stepped
+	budget   float64                           // as configured; the governor has none while everything is counted on demand
 	log      *slog.Logger
 }
 
 func newOverhead(o Options) overhead {
 	return overhead{
 		governor: sampling.Governor{Budget: o.Budget, Timing: o.SyscallTime, Watching: len(o.Watch) > 0},
-		began:    make(chan struct{}, 1), log: o.Log,
+		began:    make(chan struct{}, 1), budget: o.Budget, log: o.Log,
 	}
 }
 
@@ -73,6 +74,11 @@ func (o *overhead) govern(s *slots, now time.Time) {
 	to := o.governor.Decide(now, d)
 	s.sampler.SetRatio(o.governor.Ratio())
 	o.reportExcess()
+	o.change(s, from, to)
+}
+
+// change moves from one level to another.
+func (o *overhead) change(s *slots, from, to sampling.Level) {
 	if to == from {
 		return
 	}
@@ -162,22 +168,27 @@ func (o *overhead) move(s *slots, from, to sampling.Level) error {
 		default: // a value is pending already
 		}
 	}
-	o.attachExits(s.kernel, to)
-	if !o.governor.Timing {
-		return nil
-	}
-	return s.kernel.setTimed(to == sampling.Full)
+	return o.detail(s.kernel, to)
 }
 
-// attachExits attaches the probe on the ends of system calls at the levels that need it, and detaches it at others.
-// While it is attached, every call takes the kernel's slow path.
-func (o *overhead) attachExits(k *kernelSide, l sampling.Level) {
-	needed := o.governor.Timing && l == sampling.Full || o.governor.Watching && l < sampling.SampledSums
-	for _, s := range k.status {
-		if s.Probe == exitProbe && s.Attached() {
-			k.setAttached(attachedProbe{s.Probe, s.Program, s.Mechanism}, needed)
+// detail attaches the probe on the ends of system calls at the levels that need it, and times calls.
+func (o *overhead) detail(k *kernelSide, l sampling.Level) error {
+	timing, watching := o.governor.Timing, o.governor.Watching
+	reason := detachedReason
+	if !timing && !watching {
+		reason = notWantedReason
+	}
+	timed := timing && l == sampling.Full
+	if !timed {
+		if err := k.setTimed(false); err != nil {
+			return err
 		}
 	}
+	k.attachExits(timed || watching && l < sampling.SampledSums, reason)
+	if timed {
+		return k.setTimed(true)
+	}
+	return nil
 }
 
 // ratios returns the fraction of the time for which each frequent probe counts.

@@ -47,7 +47,7 @@ func probes(o Options, p preemption) []bpf.Probe {
 		}},
 		bpf.Tracepoint("page_cache_dirty_buffer", "block_dirty_buffer"),
 	}
-	if o.SyscallTime || len(o.Watch) > 0 {
+	if o.timesCalls() || o.countsErrors() {
 		list = append(list, bpf.Tracepoint(exitProbe, "sys_exit"))
 	}
 	return list
@@ -97,6 +97,9 @@ func load(o Options, s sizes) (*kernelSide, error) {
 		return nil, errors.Join(err, k.object.Close())
 	}
 	timer.end("programs")
+	if !o.SyscallTime && len(o.Watch) == 0 {
+		k.attachExits(false, notWantedReason) // its cost was measured
+	}
 	if o.SyscallTime {
 		if err := k.setTimed(true); err != nil {
 			return nil, errors.Join(err, k.object.Close())
@@ -127,10 +130,10 @@ func prepare(o Options, s sizes) (*kernelSide, error) {
 func (k *kernelSide) size(o Options, s sizes) error {
 	times, inFlight, failed := 1, 1, 1
 	pidPages := (s.pids + pidsPerPage - 1) / pidsPerPage
-	if o.SyscallTime {
+	if o.timesCalls() {
 		times, inFlight = s.cpus*s.slots, pidPages
 	}
-	if len(o.Watch) > 0 {
+	if o.countsErrors() {
 		failed = maxErrors
 	}
 	var errs []error
@@ -145,7 +148,7 @@ func (k *kernelSide) size(o Options, s sizes) error {
 	errs = append(errs, attribution.Resize(k.object, s.slots))
 	for name, value := range map[string]any{
 		"slots": uint32(s.slots), "cpus_possible": uint32(s.cpus), "cgroup_controller": s.controller,
-		"count_errors": len(o.Watch) > 0, "time_calls": o.SyscallTime, "sample_period": uint64(counterPeriod),
+		"count_errors": o.countsErrors(), "time_calls": o.timesCalls(), "sample_period": uint64(counterPeriod),
 	} {
 		errs = append(errs, k.object.SetConstant(name, value))
 	}

@@ -375,7 +375,7 @@ func TestASlotThatWasNeverReadEndsItsCycle(t *testing.T) {
 	}
 	k.groups.Free = free
 	var warnings strings.Builder
-	if err := s.watch(watch.Process{PID: 1, Comm: "it"}, slotFirst, &watcher{}, slog.New(slog.NewTextHandler(&warnings, nil))); err != nil || warnings.Len() > 0 {
+	if err := s.watch(watch.Process{PID: 1, Comm: "it"}, nil, slotFirst, &watcher{}, slog.New(slog.NewTextHandler(&warnings, nil))); err != nil || warnings.Len() > 0 {
 		t.Fatal(err, warnings.String())
 	}
 	if s.Len() != slotFirst+2 {

@@ -84,9 +84,11 @@ func (sl *slot) AddTo(k *counts) { k.add(&sl.counts) }
 func (sl *slot) SubtractFrom(k *counts) { k.subtract(&sl.counts) }
 
 type watched struct {
-	pid  int
-	comm string
-	base uint32
+	pid   int
+	comm  string
+	base  uint32
+	rules []string // that matched the process
+	ended bool     // none of these is in force any more; the slot is freed when it is unused
 }
 
 // slots synchronises the user side of all slots with the kernel side.

@@ -60,12 +60,12 @@ func (s *switches) off(p attachedProbe) {
 	}
 }
 
-// rest detaches the program of a probe because of its cost. Its counts are absent until it is reattached.
-func (s *switches) rest(p attachedProbe) {
+// rest detaches the program of a probe for a reason. Its counts are absent until it is reattached.
+func (s *switches) rest(p attachedProbe, reason string) {
 	s.off(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.absent[p.probe] = detachedReason
+	s.absent[p.probe] = reason
 }
 
 // reason says why a probe that was attached sees no events now. It is empty if it sees them.

@@ -45,6 +45,7 @@ type Collector struct {
 	sampled  chan struct{}
 	changes  changeLog
 	busiest  busiest
+	demands  Demands
 
 	mu       sync.Mutex // protects the fields below
 	kernel   *kernelSide
@@ -58,7 +59,7 @@ type Collector struct {
 // New returns a collector. Nothing is loaded before Init.
 func New(o Options) *Collector {
 	return &Collector{
-		opts: o, families: newFamilies(), probes: probe.NewFamilies(""), sampled: make(chan struct{}),
+		opts: o, families: newFamilies(), probes: probe.NewFamilies(""), sampled: make(chan struct{}), demands: Demands{changed: make(chan struct{}, 1)},
 		watcher: watcher{rules: o.Watch, proc: hostfs.At(o.Proc), names: cgroup.Naming(o.Cgroup), reads: o.Reads}, members: members{proc: hostfs.At(o.Proc), detector: o.Detector},
 		overhead: newOverhead(o), busiest: busiest{proc: hostfs.At(o.Proc), clock: sinceBoot},
 	}
@@ -93,6 +94,7 @@ func (c *Collector) Init(context.Context) error {
 		return errors.Join(err, k.object.Close())
 	}
 	c.changes.open(&k.changes[0])
+	c.demands.note(k.status)
 	for _, status := range k.status {
 		if !status.Attached() {
 			c.opts.Log.Info("probe not attached", "probe", status.Probe, "reason", status.Reason)
@@ -202,10 +204,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		c.opts.Log.Info("the cost of the probes is not measured", "reason", err)
 	}
 	close(c.sampled)
-	every := housekeeping
-	if len(c.opts.Watch) > 0 {
-		every = watchScan
-	}
+	every := c.watcher.every() // only follow changes the rules
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	budget := time.NewTicker(budgetCheck)
@@ -226,6 +225,10 @@ func (c *Collector) Run(ctx context.Context) error {
 			}
 		case <-measure.C:
 			measure.Reset(c.measure())
+		case <-c.demands.changed:
+			c.follow()
+			every = c.watcher.every()
+			tick.Reset(every)
 		case <-budget.C:
 			c.checkBudget()
 		case <-tick.C:

@@ -35,17 +35,18 @@ type unmatched struct {
 // silentFor is how long a rule may match no process before that is logged, once.
 const silentFor = time.Minute
 
-// note remembers which rules match a process.
-func (u *unmatched) note(rules []watch.Rule, p watch.Process) (any bool) {
+// note remembers which rules match a process, and returns their texts.
+func (u *unmatched) note(rules []watch.Rule, p watch.Process) (texts []string) {
 	if u.matched == nil {
 		u.matched = map[string]bool{}
 	}
 	for _, r := range rules {
 		if r.Match(p) {
-			u.matched[r.String()], any = true, true
+			u.matched[r.String()] = true
+			texts = append(texts, r.String())
 		}
 	}
-	return any
+	return texts
 }
 
 // silent returns the rules that have matched nothing, once, after they had time for it.
@@ -65,6 +66,14 @@ func (u *unmatched) silent(rules []watch.Rule, now time.Time) (silent []string) 
 	return silent
 }
 
+// every is the interval of refreshes without scrapes.
+func (w *watcher) every() time.Duration {
+	if len(w.rules) > 0 {
+		return watchScan
+	}
+	return housekeeping
+}
+
 // scan moves each process that matches a rule and is not watched yet into its own slot. Each scan examines all
 // processes again, because a process may execute another program or change its name.
 func (w *watcher) scan(s *slots, log *slog.Logger) error {
@@ -81,10 +90,14 @@ func (w *watcher) scan(s *slots, log *slog.Logger) error {
 			continue
 		}
 		p, ok := watch.Look(w.proc, w.names, w.reads, pid)
-		if !ok || !w.note(w.rules, p) {
+		if !ok {
 			continue
 		}
-		if err := s.watch(p, uint32(now), w, log); err != nil {
+		matched := w.note(w.rules, p)
+		if matched == nil {
+			continue
+		}
+		if err := s.watch(p, matched, uint32(now), w, log); err != nil {
 			return err
 		}
 	}
@@ -96,7 +109,7 @@ func (w *watcher) scan(s *slots, log *slog.Logger) error {
 
 // watch moves a process into a slot of its own, which belongs to the same workload. Its children start
 // in the slot of the group.
-func (s *slots) watch(p watch.Process, base uint32, w *watcher, log *slog.Logger) error {
+func (s *slots) watch(p watch.Process, rules []string, base uint32, w *watcher, log *slog.Logger) error {
 	group := s.Get(base)
 	if group == nil {
 		return nil // the group is new: it is adopted before the next scan
@@ -106,9 +119,12 @@ func (s *slots) watch(p watch.Process, base uint32, w *watcher, log *slog.Logger
 		if sl.watched == nil {
 			continue
 		}
-		n++
+		if !sl.watched.ended {
+			n++
+		}
 		if sl.watched.pid == p.PID && sl.watched.base == base && sl.watched.comm == text.Label(p.Comm) {
-			s.kernel.moveProcess(p.PID, uint16(base), uint16(sl.Number)) // an exec has moved it out of its slot
+			sl.watched.rules, sl.watched.ended = rules, false
+			s.kernel.moveProcess(p.PID, uint16(base), uint16(sl.Number)) // an exec, or the end of a rule, has moved it out of its slot
 			return nil
 		}
 	}
@@ -126,7 +142,7 @@ func (s *slots) watch(p watch.Process, base uint32, w *watcher, log *slog.Logger
 	s.kernel.bases[part.Number] = uint64(base)
 	s.Put(s.estimated(&slot{
 		Group:   part,
-		watched: &watched{pid: p.PID, comm: text.Label(p.Comm), base: base},
+		watched: &watched{pid: p.PID, comm: text.Label(p.Comm), base: base, rules: rules},
 	}))
 	// The process may have executed another program or ended in the meantime. Then it does not move, nothing counts
 	// into this slot and it is freed. The next scan examines the process again.

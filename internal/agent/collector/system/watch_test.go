@@ -24,7 +24,7 @@ func TestRulesThatMatchNothingAreNamedOnce(t *testing.T) {
 	if got := u.silent(rules, now); got != nil {
 		t.Errorf("%v at the start", got)
 	}
-	if !u.note(rules, watch.Process{Comm: "redis-server"}) || u.note(rules, watch.Process{Comm: "sh"}) || !u.note(rules, watch.Process{Comm: "nginx"}) {
+	if u.note(rules, watch.Process{Comm: "redis-server"}) == nil || u.note(rules, watch.Process{Comm: "sh"}) != nil || u.note(rules, watch.Process{Comm: "nginx"}) == nil {
 		t.Error("note does not report matches")
 	}
 	if got := u.silent(rules, now.Add(silentFor-1)); got != nil {

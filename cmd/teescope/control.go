@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/spf13/cobra"
+
+	"github.com/teescope/teescope/internal/cli"
+	"github.com/teescope/teescope/internal/lib/watch"
+)
+
+func controlCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "control",
+		Short: "Switch watching, timing and exact counting on for a limited time",
+		Long: "Changes what a running teescope up or agent measures, until an end time. What is switched on adds to the\n" +
+			"configuration, and a restart returns to the configuration. The agent must allow it (control.enabled).",
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(controlListCommand(), controlWatchCommand(),
+		controlOnCommand("timing", "Measure the time of system calls, as syscalls.time does",
+			"Measures the time that is spent in each system call until the end, as the key syscalls.time does."),
+		controlOnCommand("exact", "Count every event at any cost, as overhead.budget 100% does",
+			"Counts every event until the end, as overhead.budget 100% does. Without it, frequent events are sampled above the budget."),
+		controlEndCommand())
+	return cmd
+}
+
+func controlListCommand() *cobra.Command {
+	var o cli.Control
+	cmd := &cobra.Command{
+		Use: "list", Short: "List what is switched on, until when and by whom", Args: cobra.NoArgs,
+		Example: "  teescope control list\n  teescope control list --server node1:9750 --json",
+	}
+	asJSON := cmd.Flags().Bool("json", false, "write JSON")
+	serverFlags(cmd, &o.Server, &o.Access)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return findServer(o.List(cmd.Context(), cmd.OutOrStdout(), *asJSON))
+	}
+	return cmd
+}
+
+// lengthFlag adds the flag for the time until the end.
+func lengthFlag(cmd *cobra.Command) (length func() (time.Duration, error)) {
+	span := cmd.Flags().String("for", "", "how long, a `duration` such as 90s, 10m or 1h (required)")
+	complete(cmd, "for", cobra.NoFileCompletions)
+	return func() (time.Duration, error) {
+		if *span == "" {
+			return 0, errors.New("say for how long, for example --for 10m")
+		}
+		d, err := model.ParseDuration(*span)
+		if err != nil || d <= 0 {
+			return 0, fmt.Errorf("--for %q: use a duration such as 90s, 10m or 1h", *span)
+		}
+		return time.Duration(d), nil
+	}
+}
+
+// controlOnCommand is the command that switches on a kind without a rule.
+func controlOnCommand(kind, short, long string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: kind, Short: short, Long: long + " It prints the ID and the end of the change.",
+		Example: "  teescope control " + kind + " --for 5m", Args: cobra.NoArgs,
+	}
+	return switchOn(cmd, func([]string) (string, string, error) { return kind, "", nil })
+}
+
+func controlWatchCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "watch RULE",
+		Short: "Measure each process that matches a rule, as the key watch does",
+		Long: "Measures each process that matches until the end, as the key watch does. It prints the ID and the end of the change.\n" +
+			"A RULE is comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N. A regular expression must match the whole name.",
+		Example: "  teescope control watch comm=redis-server --for 10m\n" +
+			"  teescope control watch pid=4711 --for 90s --server node1:9750",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one rule, for example: teescope control watch comm=redis-server --for 10m")
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.FixedCompletions([]string{"comm=", "exe=", "cgroup=", "pid="}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
+	}
+	return switchOn(cmd, func(args []string) (kind, rule string, err error) {
+		_, err = watch.Parse(args[0])
+		return "watch", args[0], err
+	})
+}
+
+// switchOn completes a command that switches on what its arguments say.
+func switchOn(cmd *cobra.Command, what func(args []string) (kind, rule string, err error)) *cobra.Command {
+	var o cli.Control
+	cmd.Flags().SortFlags = false
+	length := lengthFlag(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "write JSON")
+	serverFlags(cmd, &o.Server, &o.Access)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		kind, rule, err := what(args)
+		if err != nil {
+			return err
+		}
+		span, err := length()
+		if err != nil {
+			return err
+		}
+		return findServer(o.On(cmd.Context(), cmd.OutOrStdout(), kind, rule, span, *asJSON))
+	}
+	return cmd
+}
+
+func controlEndCommand() *cobra.Command {
+	var o cli.Control
+	cmd := &cobra.Command{
+		Use: "end ID...", Short: "Switch off what was switched on, before its end",
+		Example:           "  teescope control end 5XKQJ3N4YT",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("name the ID of a change: \"teescope control list\" lists them")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return findServer(o.End(cmd.Context(), args)) },
+	}
+	serverFlags(cmd, &o.Server, &o.Access)
+	return cmd
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ondemand switches more measuring on while the agent runs, for a limited time: watching of processes, timing, and
+// exact counting.
+//
+// What is switched on adds to the configuration and is kept in memory only, so a restart returns to the configuration. The
+// package refuses to know how anything is measured: it tells one function what is on.
+package ondemand
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/teescope/teescope/internal/lib/text"
+	"github.com/teescope/teescope/internal/lib/watch"
+)
+
+// Kind is what a change switches on.
+type Kind string
+
+// The kinds. They are label values.
+const (
+	Watch  Kind = "watch"  // measures each process that matches a rule, as the key watch does
+	Timing Kind = "timing" // measures the time of system calls, as the key syscalls.time does
+	Exact  Kind = "exact"  // counts all events at any cost, as overhead.budget: 100% and transitions.trace: on do
+)
+
+func kinds() []Kind { return []Kind{Watch, Timing, Exact} }
+
+const (
+	// MaxChanges is the maximum number of changes that are on at the same time.
+	MaxChanges = 16
+	// Shortest is the shortest time for which something is switched on.
+	Shortest = time.Second
+	// maxRule is the maximum length of a rule in bytes.
+	maxRule = 256
+)
+
+// State is what is switched on besides the configuration.
+type State struct {
+	Watch         []watch.Rule // sorted by text, without duplicates
+	Timing, Exact bool
+}
+
+// Options configure a Control.
+type Options struct {
+	Allowed bool          // changes are accepted
+	Longest time.Duration // longest time for which something is switched on
+	// Apply makes a state the present one. It must return soon: the ends of other changes wait for it.
+	Apply func(State)
+	// Lacks returns why this machine cannot do what a kind switches on, or nil. A nil function means that it can do all.
+	Lacks func(Kind) error
+	Log   *slog.Logger
+}
+
+// change is one thing that is switched on.
+type change struct {
+	id         string
+	kind       Kind
+	rule       watch.Rule // of a Watch
+	by         string     // user of the request; empty if unknown
+	begin, end time.Time  // with the monotonic clock, which nobody sets
+}
+
+// Control keeps what is switched on. It is a service, a collector, and the handler of /api/control.
+type Control struct {
+	opts     Options
+	families families
+	routes   *http.ServeMux
+	woken    chan struct{} // the next end may be another one
+
+	mu     sync.Mutex // protects the fields below
+	on     []change   // in the order in which they were switched on
+	counts map[counted]uint64
+
+	applying sync.Mutex // held while the state is applied, so that an older one never replaces a newer one
+}
+
+// New returns a Control with nothing switched on.
+func New(o Options) *Control {
+	c := &Control{opts: o, families: newFamilies(), woken: make(chan struct{}, 1), counts: map[counted]uint64{}}
+	c.routes = c.newRoutes()
+	return c
+}
+
+// Name implements service.Service and collector.Collector.
+func (c *Control) Name() string { return "ondemand" }
+
+// The errors of add and end.
+var (
+	errNotAllowed = errors.New("this agent allows no changes: set control.enabled in its configuration (--control.enabled) to allow them")
+	errFull       = fmt.Errorf("%d changes are on, which is the maximum: end one (DELETE /api/control/ID), or wait for an end", MaxChanges)
+	errUnknown    = errors.New("no change with this ID is on: it has ended, or the agent has started again")
+)
+
+// add switches something on, or returns why not.
+func (c *Control) add(kind Kind, rule string, length time.Duration, by string) (change, error) {
+	one := change{id: rand.Text()[:10], kind: kind, by: by}
+	if err := c.check(kind, rule, length, &one); err != nil {
+		return one, err
+	}
+	c.mu.Lock()
+	now := time.Now()
+	one.begin, one.end = now, now.Add(length)
+	full := len(c.current(now)) >= MaxChanges
+	if !full {
+		c.on = append(c.on, one)
+		c.counts[counted{kind, begun}]++
+	}
+	c.mu.Unlock()
+	if full {
+		return one, errFull
+	}
+	c.opts.Log.Info("switched on", "change", one.id, "kind", string(kind), "rule", rule, "for", length, "by", by)
+	c.apply()
+	c.wake()
+	return one, nil
+}
+
+// check returns why a change is refused, and parses its rule.
+func (c *Control) check(kind Kind, rule string, length time.Duration, one *change) (err error) {
+	switch {
+	case !c.opts.Allowed:
+		return errNotAllowed
+	case !slices.Contains(kinds(), kind):
+		return fmt.Errorf("kind %.40q: use one of %s, %s, %s", kind, Watch, Timing, Exact)
+	case kind == Watch && rule == "":
+		return errors.New("a watch needs a rule, for example comm=redis-server")
+	case kind != Watch && rule != "":
+		return fmt.Errorf("only a watch has a rule, and the kind is %s", kind)
+	case len(rule) > maxRule:
+		return fmt.Errorf("the rule has %d bytes and may have %d", len(rule), maxRule)
+	case !text.IsLabel(rule):
+		return fmt.Errorf("rule %q holds a control character or is not UTF-8", rule)
+	case length < Shortest || length > c.opts.Longest:
+		return fmt.Errorf("seconds=%g is out of range: use %g to %g (control.max-duration)", length.Seconds(), Shortest.Seconds(), c.opts.Longest.Seconds())
+	}
+	if kind == Watch {
+		if one.rule, err = watch.Parse(rule); err != nil {
+			return err
+		}
+	}
+	if c.opts.Lacks == nil {
+		return nil
+	}
+	if reason := c.opts.Lacks(kind); reason != nil {
+		return &lackError{kind, reason}
+	}
+	return nil
+}
+
+// lackError says that this machine cannot do what was requested.
+type lackError struct {
+	kind   Kind
+	reason error
+}
+
+func (e *lackError) Error() string {
+	return fmt.Sprintf("this machine cannot do that (%s): %v", e.kind, e.reason)
+}
+
+func (e *lackError) Unwrap() error { return e.reason }
+
+// end switches a change off before its time.
+func (c *Control) end(id, by string) error {
+	if !c.opts.Allowed {
+		return errNotAllowed
+	}
+	c.mu.Lock()
+	at := slices.IndexFunc(c.on, func(one change) bool { return one.id == id && one.end.After(time.Now()) })
+	if at >= 0 {
+		c.counts[counted{c.on[at].kind, ended}]++
+		c.on = slices.Delete(c.on, at, at+1)
+	}
+	c.mu.Unlock()
+	if at < 0 {
+		return errUnknown
+	}
+	c.opts.Log.Info("switched off", "change", id, "by", by)
+	c.apply()
+	return nil
+}
+
+// current returns the changes whose time has not passed. The caller holds the lock.
+func (c *Control) current(now time.Time) []change {
+	var on []change
+	for _, one := range c.on {
+		if one.end.After(now) {
+			on = append(on, one)
+		}
+	}
+	return on
+}
+
+// list returns what is on.
+func (c *Control) list(now time.Time) []change {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.current(now)
+}
+
+// expire removes the changes whose time has passed, and returns the time until the next end, or false without one.
+func (c *Control) expire(now time.Time) (wait time.Duration, any bool) {
+	c.mu.Lock()
+	on := c.current(now)
+	var over []change
+	for _, one := range c.on {
+		if !one.end.After(now) {
+			over = append(over, one)
+			c.counts[counted{one.kind, expired}]++
+		}
+	}
+	c.on = on
+	for i, one := range on {
+		if left := one.end.Sub(now); i == 0 || left < wait {
+			wait, any = left, true
+		}
+	}
+	c.mu.Unlock()
+	for _, one := range over {
+		c.opts.Log.Info("switched off", "change", one.id, "kind", string(one.kind), "after", now.Sub(one.begin).Round(time.Millisecond))
+	}
+	if len(over) > 0 {
+		c.apply()
+	}
+	return wait, any
+}
+
+// apply makes what is on the present state.
+func (c *Control) apply() {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	if c.opts.Apply != nil {
+		c.opts.Apply(stateOf(c.list(time.Now())))
+	}
+}
+
+func stateOf(on []change) (s State) {
+	seen := map[string]bool{}
+	for _, one := range on {
+		switch one.kind {
+		case Watch:
+			if rule := one.rule.String(); !seen[rule] {
+				seen[rule] = true
+				s.Watch = append(s.Watch, one.rule)
+			}
+		case Timing:
+			s.Timing = true
+		case Exact:
+			s.Exact = true
+		}
+	}
+	slices.SortFunc(s.Watch, func(a, b watch.Rule) int { return cmp.Compare(a.String(), b.String()) })
+	return s
+}
+
+func (c *Control) wake() {
+	select {
+	case c.woken <- struct{}{}:
+	default: // it wakes up already
+	}
+}
+
+// Run implements service.Runner. It ends each change at its time. No reader of the list and no request can delay it.
+func (c *Control) Run(ctx context.Context) error {
+	for {
+		var due <-chan time.Time
+		if wait, any := c.expire(time.Now()); any {
+			due = time.After(wait)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.woken:
+		case <-due:
+		}
+	}
+}

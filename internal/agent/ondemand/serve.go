@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ondemand
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/teescope/teescope/internal/lib/jsonapi"
+	"github.com/teescope/teescope/internal/lib/text"
+)
+
+// Change is a change as the API shows it.
+type Change struct {
+	ID          string    `json:"id"`
+	Kind        Kind      `json:"kind"`
+	Rule        string    `json:"rule,omitempty"`
+	By          string    `json:"by,omitempty"` // user of the request, if it had one
+	Begin       time.Time `json:"begin"`
+	End         time.Time `json:"end"` // by the present clock
+	SecondsLeft float64   `json:"seconds_left"`
+}
+
+// List is the answer to GET /api/control.
+type List struct {
+	Allowed    bool     `json:"allowed"`     // changes are accepted (control.enabled)
+	MaxSeconds float64  `json:"max_seconds"` // longest time of a change
+	MaxChanges int      `json:"max_changes"`
+	Changes    []Change `json:"changes"` // what is on, in the order in which it was switched on
+}
+
+// Request is the body of POST /api/control.
+type Request struct {
+	Kind    Kind    `json:"kind"`
+	Rule    string  `json:"rule,omitempty"` // of a watch
+	Seconds float64 `json:"seconds"`        // how long
+}
+
+// ServeHTTP answers GET and POST /api/control, and DELETE /api/control/ID. Its caller authenticates clients, bounds bodies and
+// refuses requests of other sites.
+func (c *Control) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.routes.ServeHTTP(w, r) }
+
+func (c *Control) newRoutes() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/control", c.serveList)
+	mux.HandleFunc("POST /api/control", c.serveAdd)
+	mux.HandleFunc("DELETE /api/control/{id}", c.serveEnd)
+	return mux
+}
+
+func (c *Control) serveList(w http.ResponseWriter, _ *http.Request) {
+	now := time.Now()
+	answer := List{Allowed: c.opts.Allowed, MaxSeconds: c.opts.Longest.Seconds(), MaxChanges: MaxChanges, Changes: []Change{}}
+	for _, one := range c.list(now) {
+		answer.Changes = append(answer.Changes, one.shown(now))
+	}
+	jsonapi.Answer(w, answer)
+}
+
+// shown is the change for a client. The wall clock may have been set since it began, so the times are computed from the
+// present one.
+func (one change) shown(now time.Time) Change {
+	at := func(t time.Time) time.Time { return now.Round(0).Add(t.Sub(now)).UTC() }
+	s := Change{ID: one.id, Kind: one.kind, By: one.by, Begin: at(one.begin), End: at(one.end), SecondsLeft: one.end.Sub(now).Seconds()}
+	if one.kind == Watch {
+		s.Rule = one.rule.String()
+	}
+	return s
+}
+
+func (c *Control) serveAdd(w http.ResponseWriter, r *http.Request) {
+	if !c.opts.Allowed { // before the body is read
+		c.refuse(w, "", errNotAllowed)
+		return
+	}
+	var asked Request
+	if !jsonapi.Read(w, r, "change", &asked) {
+		return
+	}
+	// A number beyond the bounds would overflow a duration.
+	length := time.Duration(min(max(asked.Seconds, 0), 1e9) * float64(time.Second))
+	one, err := c.add(asked.Kind, asked.Rule, length, user(r))
+	if err != nil {
+		c.refuse(w, asked.Kind, err)
+		return
+	}
+	jsonapi.Answer(w, one.shown(time.Now()))
+}
+
+func (c *Control) serveEnd(w http.ResponseWriter, r *http.Request) {
+	if err := c.end(r.PathValue("id"), user(r)); err != nil {
+		c.refuse(w, "", err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// user returns the name that a request was authenticated with.
+func user(r *http.Request) string {
+	name, _, _ := r.BasicAuth()
+	return text.Cut(text.Label(name), maxUser)
+}
+
+// maxUser is how much of a user's name is kept, in bytes.
+const maxUser = 64
+
+// refuse answers why nothing has changed, and counts it if the kind is known.
+func (c *Control) refuse(w http.ResponseWriter, kind Kind, err error) {
+	if slices.Contains(kinds(), kind) {
+		c.mu.Lock()
+		c.counts[counted{kind, refused}]++
+		c.mu.Unlock()
+	}
+	switch {
+	case errors.Is(err, errNotAllowed):
+		jsonapi.Refuse(w, http.StatusForbidden, jsonapi.Forbidden, err)
+	case errors.Is(err, errUnknown):
+		jsonapi.Refuse(w, http.StatusNotFound, jsonapi.NotFound, err)
+	case errors.Is(err, errFull), errors.As(err, new(*lackError)):
+		jsonapi.Refuse(w, http.StatusUnprocessableEntity, jsonapi.Execution, err)
+	default:
+		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
+	}
+}

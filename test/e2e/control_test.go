@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// switchedOn runs "teescope control" and returns the ID of the change.
+func (s *teescope) switchedOn(t *testing.T, args ...string) string {
+	t.Helper()
+	out := run(t, binary, append([]string{"control", "--server", s.addr}, args...)...)
+	id, _, ok := strings.Cut(out, " is on until ")
+	if !ok {
+		t.Fatalf("control %v: %s", args, out)
+	}
+	return id
+}
+
+// TestControlWhileItRuns switches watching on and off by request, and timing on until its time, in an agent that is another
+// process than the server. The program says how many calls it makes.
+func TestControlWhileItRuns(t *testing.T) {
+	u := start(t, "up", "--data-dir", t.TempDir(), "--control.enabled")
+	p := held(t, prog(t, "calls", "e2econtrol"), "held")
+	pid := strconv.Itoa(p.cmd.Process.Pid)
+	watched := func() bool { return u.scrape(t).sum("teescope_process_threads", "pid", pid) > 0 }
+	active := func(kind string) float64 { return u.scrape(t).sum("teescope_control_active", "kind", kind) }
+	if watched() || active("watch") != 0 {
+		t.Error("something is on already")
+	}
+	id := u.switchedOn(t, "watch", "comm=e2econtrol", "--for", "1h")
+	eventually(t, 10*time.Second, "the program to be watched", func() error {
+		if !watched() {
+			return fmt.Errorf("it is not: %s", u.log.String())
+		}
+		return nil
+	})
+	if list := run(t, binary, "control", "list", "--server", u.addr); !strings.Contains(list, id) || !strings.Contains(list, "comm=e2econtrol") || active("watch") != 1 {
+		t.Errorf("the list is %s", list)
+	}
+	p.letGo(t)
+	eventually(t, testLimit, "the program's calls", func() error {
+		if !strings.Contains(p.log.String(), "done") {
+			return fmt.Errorf("it has written %q", p.log.String())
+		}
+		return nil
+	})
+	s := u.scrape(t)
+	for call, want := range map[string]float64{"getppid": 10000, "write": 2501} {
+		for _, family := range []string{"teescope_process_syscalls_total", "teescope_syscalls_total"} {
+			if got := s.sum(family, "workload", "e2econtrol", "syscall", call); got != want {
+				t.Errorf("%s: %v calls of %s, want %v", family, got, call, want)
+			}
+		}
+	}
+	if got := s.sum("teescope_process_syscall_errors_total", "pid", pid, "errno", "ENOENT", "syscall", "openat"); got != 50 {
+		t.Errorf("%v failed calls of openat, want 50", got)
+	}
+	run(t, binary, "control", "end", id, "--server", u.addr)
+	eventually(t, 10*time.Second, "the end of watching", func() error {
+		if watched() {
+			return fmt.Errorf("it is watched")
+		}
+		return nil
+	})
+	if s := u.scrape(t); s.sum("teescope_syscalls_total", "workload", "e2econtrol", "syscall", "getppid") != 10000 || s.sum("teescope_processes", "workload", "e2econtrol") != 1 {
+		t.Error("the workload has lost calls or its process")
+	}
+
+	timed := func() float64 { return u.scrape(t).sum("teescope_syscall_seconds_total") }
+	if timed() != 0 {
+		t.Error("calls are timed already")
+	}
+	long := u.switchedOn(t, "timing", "--for", "1h")
+	eventually(t, 10*time.Second, "times of calls", func() error {
+		if timed() == 0 {
+			return fmt.Errorf("there are none")
+		}
+		return nil
+	})
+	began := time.Now()
+	u.switchedOn(t, "timing", "--for", "3s")
+	run(t, binary, "control", "end", long, "--server", u.addr)
+	eventually(t, 10*time.Second, "the end of timing", func() error {
+		if timed() != 0 {
+			return fmt.Errorf("calls are timed")
+		}
+		return nil
+	})
+	if took := time.Since(began); took < 3*time.Second {
+		t.Errorf("timing has ended after %v", took)
+	}
+	s = u.scrape(t)
+	if n := s.sum("teescope_control_changes_total", "kind", "timing", "event", "expired"); n != 1 || s.sum("teescope_control_active") != 0 {
+		t.Errorf("%v changes have expired, %v are active", n, s.sum("teescope_control_active"))
+	}
+	if list := run(t, binary, "control", "list", "--server", u.addr); !strings.Contains(list, "Nothing is switched on besides") {
+		t.Errorf("the list is %s", list)
+	}
+}
+
+// TestControlExact counts exactly on a machine whose load is beyond the budget, and samples again afterwards.
+func TestControlExact(t *testing.T) {
+	background(t, prog(t, "storm", "e2eexactload"), "2000000000")
+	a := agent(t, "--overhead.budget=1%", "--control.enabled")
+	level := func(want string) {
+		t.Helper()
+		eventually(t, 30*time.Second, "the level "+want, func() error {
+			if a.scrape(t).sum("teescope_self_level", "level", want) != 1 {
+				return fmt.Errorf("it is another one")
+			}
+			return nil
+		})
+	}
+	level("sampled")
+	id := a.switchedOn(t, "exact", "--for", "10m")
+	level("full")
+	run(t, prog(t, "calls", "e2eexact"))
+	if got := a.scrape(t).sum("teescope_syscalls_total", "workload", "e2eexact", "syscall", "getppid"); got != 10000 {
+		t.Errorf("%v calls, want 10000", got)
+	}
+	run(t, binary, "control", "end", id, "--server", a.addr)
+	level("sampled")
+}
+
+// TestControlIsRefused sends changes to agents that do not allow them, or not to this client.
+func TestControlIsRefused(t *testing.T) {
+	t.Parallel()
+	closed := agent(t)
+	web := filepath.Join(t.TempDir(), "web.yml")
+	if err := os.WriteFile(web, []byte("basic_auth_users:\n  alice: "+string(hashed(t, "secret"))+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	protected := &teescope{addr: freeAddr(t)}
+	background(t, binary, "agent", "--listen", protected.addr, "--control.enabled", "--web.config-file", web)
+	eventually(t, startWithin, "the agent with a password", func() error {
+		if _, err := get("http://" + protected.addr + "/-/ready"); err == nil || !strings.Contains(err.Error(), "401") {
+			return fmt.Errorf("it answers %w", err)
+		}
+		return nil
+	})
+	open := agent(t, "--control.enabled")
+	const body = `{"kind":"timing","seconds":60}`
+	for _, tt := range []struct {
+		what   string
+		of     *teescope
+		header map[string]string
+		body   string
+		status int
+		says   string
+	}{
+		{"no changes allowed", closed, nil, body, 403, "control.enabled"},
+		{"no password", protected, nil, body, 401, ""},
+		{"a foreign page", open, map[string]string{"Origin": "http://evil.example"}, body, 403, "no other site"},
+		{"another name for this machine", open, map[string]string{"Host": "evil.example"}, body, 403, "evil.example"},
+		{"a form", open, map[string]string{"Content-Type": "text/plain"}, body, 415, "must be JSON"},
+		{"a rule that is none", open, nil, `{"kind":"watch","rule":"redis","seconds":60}`, 400, "watch rule"},
+		{"too long", open, nil, `{"kind":"timing","seconds":3601}`, 400, "control.max-duration"},
+		{"a large body", open, nil, `{"kind":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "bytes"},
+	} {
+		r, err := http.NewRequest(http.MethodPost, "http://"+tt.of.addr+"/api/control", strings.NewReader(tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		for name, value := range tt.header {
+			if r.Header.Set(name, value); name == "Host" {
+				r.Host = value
+			}
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != tt.status || !strings.Contains(string(said), tt.says) {
+			t.Errorf("%s: %s, %s; want %d, %s", tt.what, resp.Status, said, tt.status, tt.says)
+		}
+	}
+	for _, s := range []*teescope{closed, open} {
+		if got, err := get("http://" + s.addr + "/api/control"); err != nil || !strings.Contains(got, `"changes":[]`) {
+			t.Errorf("%s, %v", got, err)
+		}
+	}
+}
