@@ -72,7 +72,7 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 	edge := boundary.New(boundary.Options{
 		Roots: roots, Detector: detector, Reads: reads, Cgroup: machine.cgroup, Mode: boundary.Mode(c.Transitions.Trace), Budget: c.Transitions.Budget,
 		CostLow: c.Transitions.Cost.Low, CostHigh: c.Transitions.Cost.High,
-		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, Log: log.With("part", "transitions"),
+		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, OnDemand: c.Control.Enabled, Log: log.With("part", "transitions"),
 		PrivilegesDropped: confined,
 		Calls: func(pids []int) map[int]boundary.GroupCalls {
 			calls := map[int]boundary.GroupCalls{}
@@ -97,10 +97,11 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 }
 
 // onDemand returns what switches measuring on and off while the agent runs.
-func onDemand(c *config.Config, log *slog.Logger, sys *system.Collector) *ondemand.Control {
+func onDemand(c *config.Config, log *slog.Logger, sys *system.Collector, edge *boundary.Backend) *ondemand.Control {
 	return ondemand.New(ondemand.Options{
 		Allowed: c.Control.Enabled, Longest: c.Control.MaxDuration, Log: log.With("part", "control"),
 		Apply: func(s ondemand.State) {
+			edge.Demands.Set(s.Watch)
 			sys.Demands().Set(system.Demand{Watch: s.Watch, Timing: s.Timing, Exact: s.Exact})
 		},
 		Lacks: func(k ondemand.Kind) error {

@@ -30,7 +30,7 @@ type Kind string
 const (
 	Watch  Kind = "watch"  // measures each process that matches a rule, as the key watch does
 	Timing Kind = "timing" // measures the time of system calls, as the key syscalls.time does
-	Exact  Kind = "exact"  // counts all events at any cost, as overhead.budget: 100% and transitions.trace: on do
+	Exact  Kind = "exact"  // counts all events at any cost, as overhead.budget: 100% does
 )
 
 func kinds() []Kind { return []Kind{Watch, Timing, Exact} }

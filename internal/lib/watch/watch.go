@@ -60,6 +60,16 @@ func Matches(rules []Rule, p Process) bool {
 	return slices.ContainsFunc(rules, func(r Rule) bool { return r.Match(p) })
 }
 
+// Matching returns the texts of the rules that match the process.
+func Matching(rules []Rule, p Process) (texts []string) {
+	for _, r := range rules {
+		if r.Match(p) {
+			texts = append(texts, r.String())
+		}
+	}
+	return texts
+}
+
 // Parse parses a rule. A regular expression must match the whole name, as in PromQL.
 func Parse(text string) (Rule, error) {
 	key, value, found := strings.Cut(text, "=")

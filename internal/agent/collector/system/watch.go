@@ -40,11 +40,9 @@ func (u *unmatched) note(rules []watch.Rule, p watch.Process) (texts []string) {
 	if u.matched == nil {
 		u.matched = map[string]bool{}
 	}
-	for _, r := range rules {
-		if r.Match(p) {
-			u.matched[r.String()] = true
-			texts = append(texts, r.String())
-		}
+	texts = watch.Matching(rules, p)
+	for _, text := range texts {
+		u.matched[text] = true
 	}
 	return texts
 }

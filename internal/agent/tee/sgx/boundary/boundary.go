@@ -56,6 +56,8 @@ type Options struct {
 	MaxWorkloads int
 	// Watch selects the processes whose calls are also timed.
 	Watch []watch.Rule
+	// OnDemand prepares what Demands may switch on while the backend runs.
+	OnDemand bool
 	// Calls returns the number of system calls of the group of each process. It is nil if system calls are not
 	// counted.
 	Calls func(pids []int) map[int]GroupCalls
@@ -79,6 +81,9 @@ const (
 // Backend implements tee.Backend. It is also a service: Init loads the programs, Run finds processes and
 // maintains the probes, Shutdown detaches them.
 type Backend struct {
+	// Demands changes which calls are timed while the backend runs.
+	Demands Demands
+
 	opts     Options
 	families *count.Families
 	probes   *probe.Families

@@ -32,8 +32,9 @@ func (b *Backend) load() (err error) {
 		}
 	}()
 	watching := len(b.opts.Watch) > 0
+	timing := watching || b.opts.OnDemand
 	address := b.enclu()
-	if !watching {
+	if !timing {
 		err = functions.Shrink(o)
 	}
 	if !watching || address == nil {
@@ -53,7 +54,7 @@ func (b *Backend) load() (err error) {
 		return err
 	}
 	b.files = window.NewFiles(window.Options{States: states, Budget: b.opts.budget(), Now: b.processes.Now, Safe: b.safe, Log: b.opts.Log})
-	if err := b.loadRuntimes(o, watching); err != nil {
+	if err := b.loadRuntimes(o, timing); err != nil {
 		return err
 	}
 	if watching && address != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/lib/teelabel"
+	"github.com/teescope/teescope/internal/lib/watch"
 )
 
 // mechanism is one method to count crossings of the enclave boundary.
@@ -152,6 +153,7 @@ func (b *Backend) look(tgid uint32) error {
 	if !p.Watched && len(b.opts.Watch) > 0 { // checked in each scan, because the name of the process can change
 		p.Watched = b.processes.Host.Matches(b.opts.Watch, tgid)
 	}
+	b.Demands.follow(p, func(rules []watch.Rule) []string { return b.processes.Host.Matching(rules, tgid) })
 	return b.mechanisms.each(func(m mechanism) error { return m.Observe(p) })
 }
 

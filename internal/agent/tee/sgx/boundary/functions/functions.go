@@ -122,8 +122,11 @@ func (f *Functions) Probe(of *window.File) error {
 
 // Observe enables timing for a watched process.
 func (f *Functions) Observe(p *process.Process) error {
-	if f.timer == nil || !p.Watched {
+	if f.timer == nil {
 		return nil
+	}
+	if !p.Timed() {
+		return f.unwatch(p)
 	}
 	for of := range p.Files {
 		if file := f.files[of]; file != nil {
@@ -139,6 +142,16 @@ func (f *Functions) Observe(p *process.Process) error {
 		return fmt.Errorf("watching process %d: %w", p.TGID, err)
 	}
 	return nil
+}
+
+// unwatch ends the timing of a process. Calls that have not returned yet are still timed.
+func (f *Functions) unwatch(p *process.Process) error {
+	s := f.processes[p.TGID]
+	if s == nil || !s.watched {
+		return nil
+	}
+	s.watched = false
+	return f.remove("watched", p.TGID)
 }
 
 // Tick looks for new OCALL tables. OCALLs are not counted before their table is found.
@@ -192,7 +205,7 @@ func (f *Functions) Tidy() error {
 	watched := map[*window.File]bool{}
 	for p := range f.Processes.All() {
 		for file := range p.Files {
-			watched[file] = watched[file] || p.Watched
+			watched[file] = watched[file] || p.Timed()
 		}
 	}
 	var errs []error

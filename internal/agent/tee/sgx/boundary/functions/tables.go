@@ -113,7 +113,7 @@ func (o ocallTables) locate(key tableKey, p *process.Process) (*file, uint64, er
 		}
 		p.Files[of] = true
 		file := o.functions.of(of)
-		if p.Watched && o.functions.timer != nil {
+		if p.Timed() && o.functions.timer != nil {
 			file.time()
 		}
 		return file, address, nil

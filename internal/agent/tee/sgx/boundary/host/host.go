@@ -76,6 +76,15 @@ func (h Processes) Matches(rules []watch.Rule, tgid uint32) bool {
 	return ok && watch.Matches(rules, is)
 }
 
+// Matching returns the texts of the rules that name a process.
+func (h Processes) Matching(rules []watch.Rule, tgid uint32) []string {
+	is, ok := watch.Look(h.Proc, h.names, h.Reads, int(tgid))
+	if !ok {
+		return nil
+	}
+	return watch.Matching(rules, is)
+}
+
 // Mappings returns the files that a process has mapped.
 func (h Processes) Mappings(tgid uint32) ([]hostfs.Mapping, error) {
 	return reader.Of(h.Reads, int(tgid), func() (all []hostfs.Mapping, err error) {

@@ -34,14 +34,19 @@ type Process struct {
 	Runtime teelabel.Runtime // as the detector names it
 	Enclave bool
 	Watched bool // a rule of --watch names it: its calls are timed and its AEXs counted
-	Ended   bool // its counts are final
-	Since   time.Time
-	Files   map[*window.File]bool // files with probes
+	// Demanded are rules in force for a limited time that name it: its calls are timed.
+	Demanded []string
+	Ended    bool // its counts are final
+	Since    time.Time
+	Files    map[*window.File]bool // files with probes
 
 	program host.Program
 	owner   tenant.Tenant
 	placed  bool // it has a place of its owner
 }
+
+// Timed reports whether calls of the process are to be timed.
+func (p *Process) Timed() bool { return p.Watched || len(p.Demanded) > 0 }
 
 // inWindow reports whether calls of the process wait for the end of a window.
 func (p *Process) inWindow() bool {
