@@ -147,6 +147,7 @@ struct sched_entity {
 };
 
 struct sched_info {
+	unsigned long pcount;
 	unsigned long long run_delay; /* nanoseconds spent runnable and waiting for a CPU */
 };
 

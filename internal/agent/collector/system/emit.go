@@ -101,11 +101,7 @@ func with(labels []string, more ...string) []string {
 func (e *emission) emitSubject(s subject, emit emitFunc) {
 	f, t := e.families, s.total
 	value := func(fam family, v float64, labels ...string) {
-		d := fam.workload
-		if s.process {
-			d = fam.process
-		}
-		emit(d.Value(v, with(s.labels, labels...)...))
+		emit(fam.of(s).Value(v, with(s.labels, labels...)...))
 	}
 	counted := func(probe string, fam family, n uint64, labels ...string) {
 		if n > 0 && e.kernel.attached(probe) {
@@ -139,6 +135,10 @@ func (e *emission) emitSubject(s subject, emit emitFunc) {
 		value(f.llcMisses, float64(t.LLCMisses))
 	}
 	e.emitUse(s, value)
+	if s.kind != workload.Idle {
+		n, sum, upTo := t.distribution()
+		emit(f.latency.of(s).Distribution(n, sum, upTo, s.labels...))
+	}
 	value(f.forks, float64(t.Forks))
 	value(f.starts, float64(t.Threads))
 	value(f.execs, float64(t.Execs))

@@ -38,9 +38,17 @@ func twin(d metric.Desc) family {
 	return family{metric.New(d), metric.New(p)}
 }
 
+// of returns the description of the metric of a subject.
+func (f family) of(s subject) *metric.Desc {
+	if s.process {
+		return f.process
+	}
+	return f.workload
+}
+
 type families struct {
 	syscalls, syscallSeconds             family
-	switches, wait, migrations           family
+	switches, wait, latency, migrations  family
 	faults, faultsHandled, pageCache     family
 	llcReferences, llcMisses             family
 	cpuSeconds, resident, processes      family
@@ -78,6 +86,13 @@ func newFamilies() *families {
 			Name: "teescope_run_queue_wait_seconds_total", Kind: metric.Counter, Unit: "seconds",
 			Help:   "Time in which threads were ready to run and waited for a CPU.",
 			Origin: "task_struct.sched_info.run_delay at sched:sched_switch",
+		}),
+		latency: twin(metric.Desc{
+			Name: "teescope_run_queue_latency_seconds", Kind: metric.Histogram, Unit: "seconds",
+			Help: "Distribution of the time that a thread was ready to run and waited for a CPU, from its wakeup or preemption until it ran. " +
+				"The sum is teescope_run_queue_wait_seconds_total. A thread that is moved to another CPU while it waits counts with the time after the move. " +
+				"Waits that began before the agent started are left out. Counted at every teescope_self_level.",
+			Origin: "task_struct.sched_info.run_delay and pcount at sched:sched_switch",
 		}),
 		migrations: twin(metric.Desc{
 			Name: "teescope_cpu_migrations_total", Kind: metric.Counter, Unit: "migrations",
@@ -239,7 +254,7 @@ func agentFamily(name string, kind metric.Kind, unit, help string, labels ...str
 func (f *families) all() []*metric.Desc {
 	var list []*metric.Desc
 	twins := []family{
-		f.syscalls, f.syscallSeconds, f.switches, f.wait, f.migrations, f.faults, f.faultsHandled, f.pageCache,
+		f.syscalls, f.syscallSeconds, f.switches, f.wait, f.latency, f.migrations, f.faults, f.faultsHandled, f.pageCache,
 		f.llcReferences, f.llcMisses, f.cpuSeconds, f.resident, f.processes, f.threads, f.forks, f.starts, f.execs, f.exits,
 	}
 	for _, t := range twins {

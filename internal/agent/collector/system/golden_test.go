@@ -101,6 +101,7 @@ func TestGoldenExposition(t *testing.T) {
 	first.Calls[0], second.Calls[0], second.Calls[callCompat], second.Calls[500] = 5, 7, 3, 2
 	first.Switches, second.Switches = [2]uint64{10, 1}, [2]uint64{20, 2}
 	first.RunNS, first.UserNS, first.SysNS, second.DelayNS = 4e9, 3e9, 1e9, 5e8
+	first.Waits[0], second.Waits[0], second.Waits[waits-1] = 4, 3, 2
 	first.Faults[0][0], first.Faults[0][6], second.Faults[1][2] = 11, 12, 13
 	first.MinorFaults, first.MajorFaults, first.Migrations = 21, 22, 23
 	first.Forks, first.Threads, first.Execs, second.Exits = 1, 2, 3, 4

@@ -138,6 +138,19 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println("done")
 		_, _ = fmt.Scanln()
+	case "compete": // each line of input is how often each of four threads computes for 0.2 ms and sleeps for 0.1 ms
+		var n int
+		for {
+			if _, err := fmt.Scanln(&n); err != nil {
+				return
+			}
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() { compete(n) })
+			}
+			all.Wait()
+			fmt.Println("done")
+		}
 	case "write-file": // writes 64 MiB to a file, a MiB at a time
 		chunk := make([]byte, 1<<20)
 		f, err := os.Create(os.Getenv("SYSTEM_TEST_N"))
@@ -227,6 +240,17 @@ func countAloud(file, kind string) {
 		if kind == "bursty" {
 			time.Sleep(time.Duration(rand.Int64N(int64(300 * time.Millisecond))))
 		}
+	}
+}
+
+// compete computes and sleeps n times in a thread of its own.
+func compete(n int) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for range n {
+		for end := time.Now().Add(200 * time.Microsecond); time.Now().Before(end); {
+		}
+		sleepInSelect(100 * time.Microsecond)
 	}
 }
 

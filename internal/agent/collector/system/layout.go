@@ -34,6 +34,12 @@ const (
 	marks = 2048
 )
 
+// The values of enum waits.
+const (
+	waits     = 20
+	waitShift = 12
+)
+
 // The values of enum fault_reason.
 const (
 	faultNoPage        = 0
@@ -79,6 +85,7 @@ type row struct {
 	DelayNS       uint64
 	MinorFaults   uint64
 	MajorFaults   uint64
+	Waits         [20]uint64
 	Forks         uint64
 	Threads       uint64
 	Execs         uint64
@@ -88,7 +95,7 @@ type row struct {
 	LLCReferences uint64
 	LLCMisses     uint64
 	OomKills      uint64
-	Reserved      [26]uint64
+	Reserved      [6]uint64
 }
 
 // rowTime mirrors struct row_time.
@@ -111,6 +118,7 @@ type threadCounters struct {
 	UserNS      uint64
 	SysNS       uint64
 	DelayNS     uint64
+	Waits       uint64
 	MinorFaults uint64
 	MajorFaults uint64
 }
@@ -135,7 +143,7 @@ type cpuState struct {
 	ClockLead        uint64
 	ClockCycle       uint64
 	Touched          [2048]uint8
-	Reserved         [1784]uint8
+	Reserved         [1768]uint8
 }
 
 // pidPage mirrors struct pid_page.

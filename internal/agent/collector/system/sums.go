@@ -42,6 +42,7 @@ type slotSum struct {
 	times    *rowTime       // nil unless calls are timed
 	ran      uint64         // its run time at the last collection
 	inflight threadCounters // what its running threads have used since they were switched in
+	waited   [waits]uint64  // the waits of these threads, by duration
 	changed  bool           // since the last hold
 }
 
@@ -161,7 +162,7 @@ func (s *sums) readRows() {
 func (s *sums) readInflight() {
 	for _, slot := range s.running {
 		if sum := s.slots[slot]; sum != nil {
-			sum.inflight, sum.changed = threadCounters{}, true
+			sum.inflight, sum.waited, sum.changed = threadCounters{}, [waits]uint64{}, true
 		}
 	}
 	s.running = s.running[:0]
@@ -184,6 +185,9 @@ func (s *sums) readInflight() {
 		} {
 			*add.sum += add.to - add.from
 		}
+		if n := to.Waits - from.Waits; n > 0 {
+			sum.waited[waitBucket((to.DelayNS-from.DelayNS)/n)] += n
+		}
 	}
 }
 
@@ -203,6 +207,9 @@ func (s *sums) hold(slot uint32, counted *row, times *rowTime) bool {
 	now.DelayNS += sum.inflight.DelayNS
 	now.MinorFaults += sum.inflight.MinorFaults
 	now.MajorFaults += sum.inflight.MajorFaults
+	for i, n := range sum.waited {
+		now.Waits[i] += n
+	}
 	held := counted.words()
 	for w, v := range now.words() {
 		if int64(v-held[w]) > 0 {

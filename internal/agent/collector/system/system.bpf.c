@@ -13,6 +13,7 @@
 #include "changes.h"
 #include "errors.h"
 #include "faults.h"
+#include "log2.h"
 #include "metering.h"
 #include "processes.h"
 #include "remote.h"
@@ -30,6 +31,23 @@ static __always_inline void read_counters(struct thread_counters *c, struct task
 	c->major_faults = task->maj_flt;
 	if (bpf_core_field_exists(task->sched_info.run_delay))
 		c->delay_ns = task->sched_info.run_delay;
+	if (bpf_core_field_exists(task->sched_info.pcount))
+		c->waits = task->sched_info.pcount;
+}
+
+/* Counts the wait for a CPU that ended when the running thread was switched in. The kernel ends a wait after the
+ * tracepoint of that switch. So the thread's counters contain it when the thread is switched out, and no clock is read.
+ * More than one wait means that a switch was missed: each counts with the mean. */
+static __always_inline void add_wait(struct row *row, u64 waits, u64 ns)
+{
+	u64 scaled = (waits > 1 ? ns / waits : ns) >> (WAIT_SHIFT - 1);
+	u32 bucket;
+
+	if (scaled >> WAITS)
+		scaled = 1 << (WAITS - 1);
+	bucket = log2_of(scaled | 1, 16);
+	if (bucket < WAITS)
+		row->waits[bucket] += waits;
 }
 
 /* Adds to the row what the running thread has used since it was switched in. */
@@ -43,6 +61,8 @@ static __always_inline void add_used(struct row *row, struct cpu_state *state,
 	row->user_ns += now.user_ns - state->start.user_ns;
 	row->sys_ns += now.sys_ns - state->start.sys_ns;
 	row->delay_ns += now.delay_ns - state->start.delay_ns;
+	if (now.waits != state->start.waits)
+		add_wait(row, now.waits - state->start.waits, now.delay_ns - state->start.delay_ns);
 	row->minor_faults += now.minor_faults - state->start.minor_faults;
 	row->major_faults += now.major_faults - state->start.major_faults;
 }

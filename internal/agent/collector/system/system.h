@@ -37,6 +37,11 @@ enum marks {
 	MARKS = 2048, /* slots with a mark of their own; slots beyond share those of others */
 };
 
+enum waits {
+	WAITS = 20, /* buckets of the waits for a CPU: below 4096 ns, then doubled bounds, then all longer waits */
+	WAIT_SHIFT = 12, /* binary logarithm of the first bound */
+};
+
 enum {
 	CALL_BITS = 9, /* bits of the call number, the low part of a call in flight */
 
@@ -76,6 +81,7 @@ struct row {
 	u64 delay_ns; /* time runnable and waiting for a CPU */
 	u64 minor_faults;
 	u64 major_faults;
+	u64 waits[WAITS]; /* by duration; their sum is delay_ns. Near what a switch adds to */
 	u64 forks;
 	u64 threads;
 	u64 execs;
@@ -85,7 +91,7 @@ struct row {
 	u64 llc_references;
 	u64 llc_misses;
 	u64 oom_kills;
-	u64 reserved[26];
+	u64 reserved[6];
 };
 
 /* The slots of consecutive process IDs. */
@@ -118,6 +124,7 @@ struct thread_counters {
 	u64 user_ns;
 	u64 sys_ns;
 	u64 delay_ns;
+	u64 waits; /* how often it got a CPU after waiting for one */
 	u64 minor_faults;
 	u64 major_faults;
 };
@@ -144,7 +151,7 @@ struct cpu_state {
 	 * operation, because it does not change the bytes beside it. */
 	u8 touched[MARKS];
 	/* The size is a power of two, so that finding the state of a CPU takes a shift. */
-	u8 reserved[1784];
+	u8 reserved[1768];
 };
 
 /* The result of one pass of the task iterator. */
@@ -208,6 +215,7 @@ GO_VALUES(system, enum calls, );
 GO_VALUES(system, enum slots, );
 GO_VALUES(system, enum pids, );
 GO_VALUES(system, enum marks, );
+GO_VALUES(system, enum waits, );
 GO_VALUES(system, enum fault_reason, );
 GO_VALUES(system, enum cache_op, );
 GO_VALUES(system, enum metered, );

@@ -119,6 +119,27 @@ export const SYSTEM: readonly Section[] = [
         empty: { text: "No run-queue wait was measured in this time range.", probe: "wait|wakeup|switch" },
       },
       {
+        id: "run-queue-latency",
+        kind: "lines",
+        title: "Waits for a CPU",
+        question: "Does a thread get a CPU at once when it is ready to run?",
+        unit: "seconds",
+        // teescope's own database has one native histogram for each workload, another Prometheus the series of its buckets.
+        queries: [
+          {
+            expr: "histogram_quantile(0.5, sum by (workload, instance) ($rate(teescope_run_queue_latency_seconds{$workloads}[$window]))) or histogram_quantile(0.5, sum by (workload, instance, le) ($rate(teescope_run_queue_latency_seconds_bucket{$workloads}[$window])))",
+            legend: "{{workload}}, median",
+          },
+          {
+            expr: "histogram_quantile(0.99, sum by (workload, instance) ($rate(teescope_run_queue_latency_seconds{$workloads}[$window]))) or histogram_quantile(0.99, sum by (workload, instance, le) ($rate(teescope_run_queue_latency_seconds_bucket{$workloads}[$window])))",
+            legend: "{{workload}}, 99th percentile",
+          },
+        ],
+        top: 10,
+        help: "From wakeup or preemption until the thread runs. A long 99th percentile beside a short median means that a few waits are long, which the sum of all waits does not show. The bucket bounds are powers of two from 4 us to 1 s.",
+        empty: { text: "No thread waited for a CPU in this time range.", probe: "wait|wakeup|switch" },
+      },
+      {
         id: "cpu-migrations",
         kind: "lines",
         title: "CPU migrations",

@@ -13,7 +13,7 @@ export const WORKLOAD_KERNEL: readonly Section[] = [
   {
     id: "workload-processor",
     title: "Processor and scheduling",
-    panels: pick(SYSTEM, "cpu-by-mode", "context-switches", "run-queue-wait", "cpu-migrations", "llc", "llc-miss-share"),
+    panels: pick(SYSTEM, "cpu-by-mode", "context-switches", "run-queue-wait", "run-queue-latency", "cpu-migrations", "llc", "llc-miss-share"),
   },
   {
     id: "workload-memory",

@@ -5,6 +5,7 @@
 
 #include "sgx.h"
 #include "group.h"
+#include "log2.h"
 #include "lost.h"
 #include "program.h"
 #include "sgx_driver.h"
@@ -110,24 +111,10 @@ static __always_inline void add_total(u32 what, u64 n)
 		__sync_fetch_and_add(&t->total[what], n);
 }
 
-static __always_inline u32 log2_of(u64 n)
-{
-	u32 log = 0;
-
-#pragma unroll
-	for (int shift = 32; shift; shift >>= 1) {
-		if (n >> shift) {
-			n >>= shift;
-			log += shift;
-		}
-	}
-	return log;
-}
-
 static __always_inline void observe(u32 which, u64 ns)
 {
 	struct totals *t = this_cpu();
-	u32 bucket = ns >> BUCKET_SHIFT ? log2_of(ns) - BUCKET_SHIFT + 1 : 0;
+	u32 bucket = ns >> BUCKET_SHIFT ? log2_of(ns, 32) - BUCKET_SHIFT + 1 : 0;
 
 	if (!t || which >= HISTOGRAMS)
 		return;
@@ -191,7 +178,7 @@ static __always_inline void forget(struct enclave *e)
 /* How many bits of the hash of a followed page are zero. */
 static __always_inline u32 hash_bits(u64 pages)
 {
-	return pages > FOLLOWED_PAGES ? log2_of((pages - 1) / FOLLOWED_PAGES) + 1 : 0;
+	return pages > FOLLOWED_PAGES ? log2_of((pages - 1) / FOLLOWED_PAGES, 32) + 1 : 0;
 }
 
 /* Multiplicative hashing (Knuth): the upper bits of the product spread neighbouring pages evenly. */

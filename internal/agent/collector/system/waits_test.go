@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"golang.org/x/sys/unix"
+)
+
+// The buckets are those of the bounds that are emitted: a wait is below the first bound that it does not reach.
+func TestAWaitIsBelowItsBound(t *testing.T) {
+	for _, ns := range []uint64{0, 1, 4095, 4096, 8191, 8192, 1 << 29, 1<<30 - 1, 1 << 30, math.MaxUint64} {
+		var r row
+		r.Waits[waitBucket(ns)], r.DelayNS = 3, ns
+		n, sum, upTo := r.distribution()
+		if n != 3 || sum != float64(ns)/1e9 || len(upTo) != waits-1 {
+			t.Fatalf("%d ns: %d waits of %v s with %d bounds", ns, n, sum, len(upTo))
+		}
+		for bound, count := range upTo {
+			if below := float64(ns) < math.Round(bound*1e9); (count == 3) != below || !below && count != 0 {
+				t.Errorf("%d ns: %d waits up to %v s", ns, count, bound)
+			}
+		}
+	}
+}
+
+// waited returns the histogram of the waits of a workload.
+func waited(t *testing.T, c *Collector, workload string) *dto.Histogram {
+	t.Helper()
+	var found *dto.Histogram
+	err := c.Collect(context.Background(), func(m prometheus.Metric) {
+		var d dto.Metric
+		if !strings.Contains(m.Desc().String(), `"teescope_run_queue_latency_seconds"`) {
+			return
+		}
+		if err := m.Write(&d); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range d.Label {
+			if l.GetName() == "workload" && l.GetValue() == workload {
+				found = d.Histogram
+			}
+		}
+	})
+	if err != nil || found == nil {
+		t.Fatalf("%s has no histogram of waits: %v", workload, err)
+	}
+	return found
+}
+
+// schedstat adds up what /proc/PID/task/*/schedstat says of the threads of a process: the seconds in which they waited for
+// a CPU, and how often they got one.
+func schedstat(t *testing.T, pid int) (waited, slices float64) {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("process %d has no schedstat: %v", pid, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ran, delay, count float64
+		if _, err := fmt.Sscan(string(text), &ran, &delay, &count); err != nil {
+			t.Fatal(err)
+		}
+		waited, slices = waited+delay/1e9, slices+count
+	}
+	return waited, slices
+}
+
+// pinned restricts this thread, and so what it starts, to one CPU until the test ends.
+func pinned(t *testing.T) {
+	t.Helper()
+	runtime.LockOSThread()
+	var all, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
+	for cpu := range 1024 {
+		if all.IsSet(cpu) {
+			one.Set(cpu)
+			break
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.SchedSetaffinity(0, &all); runtime.UnlockOSThread() })
+}
+
+// bothWaits are the waits of a process by the kernel and by the collector, when none of its threads ran.
+type bothWaits struct{ waited, slices, sum, count, lost float64 }
+
+func atRest(t *testing.T, c *Collector, pid int, workload string) (at bothWaits) {
+	t.Helper()
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		at.waited, at.slices = schedstat(t, pid)
+		h := waited(t, c, workload)
+		at.sum, at.count = h.GetSampleSum(), float64(h.GetSampleCount())
+		at.lost = sum(scrape(t, c), "teescope_attribution_lost_total", "what", "switches")
+		if _, after := schedstat(t, pid); after == at.slices {
+			return at
+		}
+	}
+	t.Fatal("the program does not rest")
+	return at
+}
+
+// Threads that compete for a CPU wait as often and as long as the kernel's schedstat says, to the nanosecond. They have one
+// CPU: a wait that ends on another one counts with its last part. A switch that the program did not see has no wait, so
+// the comparison is repeated if there was one.
+//
+// False alarms: none. Both sides are read while the program rests.
+func TestWaitsAreThoseOfSchedstat(t *testing.T) {
+	c := start(t, Options{})
+	pinned(t)
+	p := converse(t, job(program(t, "competes"), "compete", ""))
+	pid, workload := p.cmd.Process.Pid, unique("competes")
+	p.say("1")
+	for try := range 10 {
+		before := atRest(t, c, pid, workload)
+		p.say("100")
+		after := atRest(t, c, pid, workload)
+		if after.lost != before.lost {
+			t.Logf("try %d: %v switches were not seen", try, after.lost-before.lost)
+			continue
+		}
+		wantWaited, wantN := after.waited-before.waited, after.slices-before.slices
+		if got := after.sum - before.sum; math.Abs(got-wantWaited) > 1e-6 || wantWaited < 0.05 {
+			t.Errorf("waited %v s, schedstat has %v", got, wantWaited)
+		}
+		if got := after.count - before.count; got != wantN || wantN < 300 {
+			t.Errorf("%v waits, schedstat has %v", got, wantN)
+		}
+		t.Logf("%v waits of %.3f s in all", wantN, wantWaited)
+		return
+	}
+	t.Fatal("switches were not seen in each try")
+}
