@@ -4,6 +4,7 @@ package system
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
@@ -62,6 +63,29 @@ func TestAReadingCostsWhatHasCounted(t *testing.T) {
 		var sum row
 		if k.sums.hold(uint32(slot), &sum, nil); sum != k.direct(slot) {
 			t.Errorf("the sum of slot %d is not that of its rows", slot)
+		}
+	}
+}
+
+// Several readers of many rows find what one finds.
+func TestSeveralReadersReadEachRowOnce(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	const cpus, slots = 64, 70
+	k := madeOf(t, cpus, slots)
+	for round := range 3 {
+		for cpu := range cpus {
+			for slot := range slots {
+				k.count(cpu, slot).Calls[(cpu+slot+round)%calls] += uint64(1 + cpu)
+			}
+		}
+		before := k.sums.read
+		if k.sums.readRows(); k.sums.read-before != cpus*slots {
+			t.Errorf("%d rows were read, want %d", k.sums.read-before, cpus*slots)
+		}
+		for slot := range slots {
+			if k.sums.slots[slot].row != k.direct(slot) {
+				t.Errorf("the sum of slot %d is not that of its rows", slot)
+			}
 		}
 	}
 }
