@@ -35,11 +35,13 @@ release() {
 	cat $counted/stats >"stats.$1.after"
 }
 
-all_watched() { [ "$(ls -l "/proc/$agent/fd" 2>/dev/null | grep -c perf_event)" -ge $held ]; }
+watched() { [ "$(ls -l "/proc/$agent/fd" 2>/dev/null | grep -c perf_event)" -ge "$1" ]; }
+stopped() { grep -q '^State:.T' "/proc/$1/status"; }
 
 held=0
 as kv chatty
 as paging grower
+as pingpong ownping
 hold pingpong -count 300 -ocalls 3 -threads 2
 hold kv -count 2 -mib 1
 hold chatty -count 2 -mib 1 -chatty 1 -port 7001
@@ -48,15 +50,25 @@ hold grower -mib 2 -working 2 -dynamic 1 -count 1
 hold churn -count 6 -live 3
 hold faults -cpuid 30 -rdtsc 40 -ud2 50 -spin 300
 hold twoproc -count 200
+hold ownping -own 1 -count 300 -ocalls 3 -threads 2
 
 echo 2 >/proc/sys/kernel/perf_event_paranoid # Debian's default of 3 refuses breakpoints
 ./teescope agent --listen 127.0.0.1:9750 --transitions.trace on \
-	--watch 'comm=pingpong|kv|chatty|paging|grower|churn|faults|twoproc' >agent.log 2>&1 &
+	--watch 'comm=pingpong|kv|chatty|paging|grower|churn|faults|twoproc|ownping' >agent.log 2>&1 &
 agent=$!
-until_so all_watched # each has its breakpoint; nothing else of the agent is a perf event here
+until_so watched $held # each has its breakpoint; nothing else of the agent is a perf event here
 
 load() { kvload -count 300; }
 chat() { kvload -count 60 -depth 4 -port 7001; }
+
+# This program stops again when it has an enclave. Then two more ENCLUs have a breakpoint, which are in its runtime.
+enclave() {
+	kill -CONT "$pid_ownping"
+	until_so watched $((held + 2))
+	until_so stopped "$pid_ownping"
+}
+enclave
+release ownping
 release pingpong
 release kv load
 release chatty chat

@@ -34,6 +34,11 @@ void options(int argc, char **argv, const struct option *list)
 		if (errno || *end || end == argv[i + 1] || *o->value < 0)
 			usage(argv[0], list);
 	}
+	stop_for_test();
+}
+
+void stop_for_test(void)
+{
 	if (getenv("TESTBED_STOP")) // a test that first attaches something sends SIGCONT then
 		raise(SIGSTOP);
 }

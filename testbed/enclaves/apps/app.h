@@ -17,6 +17,9 @@ struct option {
 /* Reads "-name value" pairs. The table ends with an option without a name. Ends the program if a pair is invalid. */
 void options(int argc, char **argv, const struct option *list);
 
+/* Stops the program until SIGCONT if a test wants that. Options do so first. */
+void stop_for_test(void);
+
 double now(void); /* seconds, monotonic */
 
 /* Creates the enclave NAME.enclave.so from the program's folder, or ends the program. */

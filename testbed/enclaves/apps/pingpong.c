@@ -31,7 +31,7 @@ sgx_status_t pingpong_ecall_ping(sgx_enclave_id_t eid, struct ping *ping)
 }
 
 static sgx_enclave_id_t eid;
-static long pongs = 1, threads = 1;
+static long pongs = 1, threads = 1, own;
 static struct limit limit = {.count = 1000};
 
 struct worker {
@@ -66,6 +66,7 @@ int main(int argc, char **argv)
 		{"ocalls", &pongs, "OCALLs of each ECALL"},
 		{"threads", &threads, "number of threads"},
 		{"pause", &pause_us, "microseconds that each OCALL sleeps"},
+		{"own", &own, "1: enter by an ENCLU of the runtime, not through the vDSO"},
 		{},
 	};
 	struct worker *workers, sum = {};
@@ -73,7 +74,9 @@ int main(int argc, char **argv)
 
 	options(argc, argv, list);
 	workers = calloc(threads, sizeof(*workers));
-	eid = create_enclave("pingpong", &(struct testbed_config){.threads = threads});
+	eid = create_enclave("pingpong", &(struct testbed_config){.threads = threads, .own = own});
+	if (own) // breakpoints in the runtime are set while there is an enclave
+		stop_for_test();
 	limit_start(&limit);
 	for (long i = 0; i < threads; i++)
 		pthread_create(&workers[i].thread, NULL, work, &workers[i]);

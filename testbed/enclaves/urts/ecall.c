@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include "urts.h"
 
-enum { EENTER = 2, ERESUME = 3, EEXIT = 4 };
 #define MAX_ENCLAVES 1024
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -62,6 +61,7 @@ sgx_status_t sgx_create_enclave(const char *file, int debug, sgx_launch_token_t 
 	config.threads = or_default(config.threads, 1);
 	config.stack_pages = or_default(config.stack_pages, 8);
 	e->fd = -1;
+	e->own = config.own;
 	pthread_mutex_init(&e->lock, NULL);
 	status = vdso_find() ? build_enclave(e, file, debug, &config) : SGX_ERROR_NO_DEVICE;
 	if (!status)
@@ -135,11 +135,13 @@ static void give_tcs(struct enclave *e, int i)
 }
 
 // Enters, and returns when the enclave has left by EEXIT. Exceptions are passed to its handler first.
-static bool run(uint64_t tcs, long command, void *arg, struct call *call)
+static bool run(const struct enclave *e, uint64_t tcs, long command, void *arg, struct call *call)
 {
 	struct call handler;
 	unsigned int leaf = EENTER;
 
+	if (e->own)
+		return !own_call(tcs, command, arg, call);
 	for (;;) {
 		if (vdso_call(tcs, leaf, command, arg, call))
 			return false;
@@ -154,14 +156,15 @@ static bool run(uint64_t tcs, long command, void *arg, struct call *call)
 	}
 }
 
-static sgx_status_t do_ecall(uint64_t tcs, int index, const struct sgx_ocall_table *table, void *ms)
+static sgx_status_t do_ecall(const struct enclave *e, uint64_t tcs, int index,
+			     const struct sgx_ocall_table *table, void *ms)
 {
 	struct call call;
 	long command = index;
 	void *arg = ms;
 
 	for (;;) {
-		if (!run(tcs, command, arg, &call))
+		if (!run(e, tcs, command, arg, &call))
 			return SGX_ERROR_ENCLAVE_CRASHED;
 		if (call.reason == OCMD_ERET)
 			return call.value;
@@ -185,7 +188,7 @@ sgx_status_t sgx_ecall(sgx_enclave_id_t eid, int index, const void *ocall_table,
 	i = take_tcs(e);
 	if (i < 0)
 		return SGX_ERROR_OUT_OF_TCS;
-	status = do_ecall(e->tcs[i], index, ocall_table, ms);
+	status = do_ecall(e, e->tcs[i], index, ocall_table, ms);
 	give_tcs(e, i);
 	return status;
 }

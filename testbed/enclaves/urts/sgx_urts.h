@@ -45,6 +45,7 @@ struct testbed_config {
 	size_t dynamic_pages; /* after the heap; EAUG adds each at its first access */
 	size_t threads;	      /* TCS; 1 */
 	size_t stack_pages;   /* per thread; 8 */
+	int own;	      /* enter by an ENCLU of the library, not through the vDSO */
 };
 /* Configures enclaves that are created later. */
 void testbed_configure(const struct testbed_config *config);

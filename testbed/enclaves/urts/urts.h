@@ -10,11 +10,14 @@
 
 #define PAGE 4096UL
 
+enum { EENTER = 2, ERESUME = 3, EEXIT = 4 };
+
 struct enclave {
 	sgx_enclave_id_t id;
 	int fd;
 	uint64_t base, size;
 	size_t threads;
+	bool own; /* entered by an ENCLU of this library */
 	uint64_t *tcs;
 	bool *taken;
 	pthread_mutex_t lock;
@@ -48,5 +51,6 @@ struct call {
 };
 bool vdso_find(void);
 int vdso_call(uint64_t tcs, unsigned int leaf, long command, void *arg, struct call *call);
+int own_call(uint64_t tcs, long command, void *arg, struct call *call); /* without the vDSO */
 
 #endif

@@ -12,6 +12,9 @@ vdso_sgx_enter_enclave_t vdso_enter_enclave;
 int enter(unsigned long rdi, unsigned long rsi, unsigned long rdx, unsigned int function,
 	  unsigned long r8, unsigned long r9, struct sgx_enclave_run *run);
 
+int enter_own(long command, void *arg, uint64_t tcs, struct call *call);
+unsigned int no_entry(void);
+
 struct symbols {
 	char *base;
 	Elf64_Sym *table;
@@ -82,4 +85,12 @@ int vdso_call(uint64_t tcs, unsigned int leaf, long command, void *arg, struct c
 	call->vector = run.exception_vector;
 	call->address = run.exception_addr;
 	return ret;
+}
+
+// An exception inside ends the program: only the vDSO turns it into a return. The test of the constant shows that its code is
+// intact while somebody watches it.
+int own_call(uint64_t tcs, long command, void *arg, struct call *call)
+{
+	call->leaf = EEXIT;
+	return no_entry() == 0xd7010f ? enter_own(command, arg, tcs, call) : -1;
 }

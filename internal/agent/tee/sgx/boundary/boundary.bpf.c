@@ -97,10 +97,18 @@ struct {
 	__type(value, struct crossings);
 } crossed SEC(".maps");
 
-/* The cookie of all breakpoints. An inherited breakpoint has no cookie of its own. */
+/* The same for the ENCLUs of runtimes that have their own. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 2048);
+	__type(key, u32); /* tgid */
+	__type(value, struct crossings);
+} crossed_own SEC(".maps");
+
+/* The cookies of all breakpoints, by enum doors. An inherited breakpoint has no cookie of its own. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, DOORS);
 	__type(key, u32);
 	__type(value, u64);
 } breakpoint SEC(".maps");
@@ -310,13 +318,13 @@ static __always_inline int on_exit(void)
 	return 0;
 }
 
-/* A breakpoint on the ENCLU of the vDSO, before it is executed. An AEX ends at the same instruction, with
- * ERESUME in RAX. The instruction is executed when the kernel has handled the interrupt or exception. */
-SEC("perf_event") int enclu(struct pt_regs___args *regs)
+/* A breakpoint on an ENCLU, before it is executed. An AEX ends at such an instruction too, with ERESUME in RAX. The
+ * instruction is executed when the kernel has handled the interrupt or exception. */
+static __always_inline int on_enclu(struct pt_regs___args *regs, u32 door, void *map)
 {
-	u32 zero = 0, tgid = bpf_get_current_pid_tgid() >> 32, file;
-	u64 *cookie = bpf_map_lookup_elem(&breakpoint, &zero), leaf = regs->ax;
-	struct crossings *n = bpf_map_lookup_elem(&crossed, &tgid);
+	u32 tgid = bpf_get_current_pid_tgid() >> 32, file;
+	u64 *cookie = bpf_map_lookup_elem(&breakpoint, &door), leaf = regs->ax;
+	struct crossings *n = bpf_map_lookup_elem(map, &tgid);
 	struct file_state *state;
 
 	if (!cookie)
@@ -337,32 +345,56 @@ SEC("perf_event") int enclu(struct pt_regs___args *regs)
 	return 0;
 }
 
+SEC("perf_event") int enclu(struct pt_regs___args *regs)
+{
+	return on_enclu(regs, DOOR_VDSO, &crossed);
+}
+
+SEC("perf_event") int enclu_own(struct pt_regs___args *regs)
+{
+	return on_enclu(regs, DOOR_OWN, &crossed_own);
+}
+
+static __always_inline void inherit(void *map, u32 by, u32 tgid)
+{
+	struct crossings *of = bpf_map_lookup_elem(map, &by), new = {};
+
+	if (!of || of->left)
+		return;
+	__sync_fetch_and_add(&of->born, 1);
+	if (tgid == by)
+		return;
+	new.tree = of->tree;
+	if (bpf_map_update_elem(map, &tgid, &new, BPF_ANY))
+		lost(LOST_PROCESSES);
+}
+
 /* Threads and children inherit breakpoints. A child must not get a second one. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(born, struct task_struct___gs *parent, struct task_struct___gs *child)
 {
 	u32 by = parent->tgid, tgid = child->tgid;
-	struct crossings *of = bpf_map_lookup_elem(&crossed, &by), new = {};
 
-	if (!of || of->left)
-		return 0;
-	__sync_fetch_and_add(&of->born, 1);
-	if (tgid == by)
-		return 0;
-	new.tree = of->tree;
-	if (bpf_map_update_elem(&crossed, &tgid, &new, BPF_ANY))
-		lost(LOST_PROCESSES);
+	inherit(&crossed, by, tgid);
+	inherit(&crossed_own, by, tgid);
 	return 0;
 }
 
-/* The breakpoints of a process end with its program, because the vDSO of the next one is at another address. */
-SEC("tp_btf/sched_process_exec") int BPF_PROG(executed, struct task_struct___gs *task)
+static __always_inline void leave(void *map, u32 tgid)
 {
-	u32 tgid = task->tgid;
-	struct crossings *of = bpf_map_lookup_elem(&crossed, &tgid);
+	struct crossings *of = bpf_map_lookup_elem(map, &tgid);
 
 	if (of)
 		of->left = 1;
+}
+
+/* The breakpoints of a process end with its program, because the code of the next one is at other addresses. */
+SEC("tp_btf/sched_process_exec") int BPF_PROG(executed, struct task_struct___gs *task)
+{
+	u32 tgid = task->tgid;
+
+	leave(&crossed, tgid);
+	leave(&crossed_own, tgid);
 	return 0;
 }
 

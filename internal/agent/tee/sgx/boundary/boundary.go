@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package boundary is the backend that counts crossings of the enclave boundary: entries and exits of enclaves.
-// It composes three mechanisms: breakpoints on the ENCLU of the vDSO, probes on functions of the untrusted
+// It composes three mechanisms: breakpoints on ENCLU in the vDSO and in runtimes, probes on functions of the untrusted
 // runtimes, and the counters of Gramine. None changes the application. The package finds processes and their
 // files for all mechanisms, and keeps their cost within one budget. It refuses to know how a mechanism counts.
 package boundary
@@ -17,6 +17,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/probe"
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/breakpoint"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/functions"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/gramine"
@@ -97,6 +98,7 @@ type Backend struct {
 	mechanisms mechanisms
 	functions  *functions.Functions
 	gramine    *gramine.Counters
+	search     *breakpoint.Search // nil if no breakpoints are set
 	estimated  systemCalls
 	read       time.Time
 	scanned    time.Time

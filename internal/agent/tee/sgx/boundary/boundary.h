@@ -101,7 +101,14 @@ struct table_key {
 	u32 zero;
 };
 
-/* How often a process has executed ENCLU in the vDSO since its threads have a breakpoint there. */
+/* Where an ENCLU is that has a breakpoint. */
+enum doors {
+	DOOR_VDSO,
+	DOOR_OWN, /* in the code of a runtime */
+	DOORS,
+};
+
+/* How often a process has executed ENCLU at one door since its threads have breakpoints there. */
 struct crossings {
 	u64 enters;  /* EENTER */
 	u64 resumes; /* ERESUME; each ends an AEX */
@@ -186,5 +193,6 @@ GO_TYPE(gramine, struct ended, endedThread);
 GO_TYPE(gramine, struct thread, liveThread);
 GO_VALUES(gramine, enum gramine_counter, );
 GO_TYPE(breakpoint, struct crossings, counts);
+GO_VALUES(breakpoint, enum doors, );
 
 #endif

@@ -34,6 +34,9 @@ func (b *Backend) emit(emit func(prometheus.Metric)) {
 	for what, q := range map[string]*tenant.Quota{"files": b.files.Places, "functions": b.functions.Places, "processes": b.processes.Places} {
 		emit(b.families.Refused.Value(float64(q.Refused), what))
 	}
+	if b.search != nil {
+		emit(b.families.Refused.Value(float64(b.search.Places.Refused), "enclu_files"))
+	}
 	if b.files.Len() > 0 { // without a file the programs are loaded and do nothing
 		b.probes.Emit(b.object, nil, emit)
 	}

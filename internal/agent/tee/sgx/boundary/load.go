@@ -33,11 +33,10 @@ func (b *Backend) load() (err error) {
 	}()
 	watching := len(b.opts.Watch) > 0
 	timing := watching || b.opts.OnDemand
-	address := b.enclu()
 	if !timing {
 		err = functions.Shrink(o)
 	}
-	if !watching || address == nil {
+	if !watching {
 		err = errors.Join(err, breakpoint.Shrink(o))
 	}
 	if err := errors.Join(err, o.CreateMaps()); err != nil {
@@ -57,8 +56,8 @@ func (b *Backend) load() (err error) {
 	if err := b.loadRuntimes(o, timing); err != nil {
 		return err
 	}
-	if watching && address != nil {
-		b.loadBreakpoints(o, address)
+	if watching {
+		b.loadBreakpoints(o)
 	}
 	return nil
 }
@@ -83,34 +82,64 @@ func (b *Backend) loadRuntimes(o *bpf.Object, timing bool) (err error) {
 	return err
 }
 
-// loadBreakpoints loads the mechanism that only some kernels support.
-func (b *Backend) loadBreakpoints(o *bpf.Object, address func(tgid uint32) (uint64, error)) {
-	breakpoints, err := breakpoint.Load(breakpoint.Options{
-		Object: o, Processes: b.processes, Files: b.files, Families: b.families, Address: address, Elsewhere: b.gramine.Measures,
-		Log: b.opts.Log,
-	})
-	if err != nil {
-		b.opts.Log.Info("AEX are counted for Gramine only", "reason", err)
-		return
+// loadBreakpoints loads the mechanisms that only some kernels support.
+func (b *Backend) loadBreakpoints(o *bpf.Object) {
+	reason := breakpoint.Follow(o)
+	options := breakpoint.Options{
+		Object: o, Processes: b.processes, Files: b.files, Families: b.families, Elsewhere: b.gramine.Measures, Log: b.opts.Log,
 	}
-	b.functions.Elsewhere = breakpoints.Counts
-	// The order matters: no breakpoint is set if Gramine counts, and calls are not counted as crossings if
-	// breakpoints count.
-	b.mechanisms = mechanisms{b.gramine, breakpoints, b.functions}
+	var doors []*breakpoint.Breakpoints
+	if options.Find = b.enclu(); options.Find != nil && reason == nil {
+		var vdso *breakpoint.Breakpoints
+		if vdso, reason = breakpoint.LoadVDSO(options); reason == nil {
+			doors = append(doors, vdso)
+			options.Elsewhere = func(p *process.Process) bool { return b.gramine.Measures(p) || vdso.Measures(p) }
+		}
+	}
+	if reason == nil {
+		var own *breakpoint.Breakpoints
+		b.search = breakpoint.NewSearch(b.processes.Host, b.processes.Now)
+		if own, reason = breakpoint.LoadOwn(options, b.search); reason == nil {
+			doors = append(doors, own)
+		}
+	}
+	if reason != nil {
+		b.opts.Log.Info("AEX are counted for Gramine only", "reason", reason)
+	}
+	b.functions.Elsewhere = func(p *process.Process) (bool, bool) { return countedBy(doors, p) }
+	// The order matters: no breakpoint is set if Gramine counts, none in a runtime's code if it enters through the vDSO, and
+	// calls are not counted as crossings if breakpoints count.
+	b.mechanisms = mechanisms{b.gramine}
+	for _, d := range doors {
+		b.mechanisms = append(b.mechanisms, d)
+	}
+	b.mechanisms = append(b.mechanisms, b.functions)
 }
 
-// enclu returns a function that finds the address of the vDSO's ENCLU in a process. It is nil if this kernel has
-// none.
-func (b *Backend) enclu() func(tgid uint32) (uint64, error) {
-	if b.opts.enclu != nil {
-		return b.opts.enclu
+// countedBy reports whether breakpoints at any door count the crossings of a process, and whether that is known.
+func countedBy(doors []*breakpoint.Breakpoints, p *process.Process) (counted, known bool) {
+	known = true
+	for _, d := range doors {
+		c, k := d.Counts(p)
+		counted, known = counted || c, known && k
 	}
-	address, err := breakpoint.InVDSO(b.processes.Host)
+	return counted, known || counted
+}
+
+// enclu returns a function that finds the vDSO's ENCLU in a process. It is nil if this kernel has none.
+func (b *Backend) enclu() breakpoint.Find {
+	if b.opts.enclu != nil {
+		return func(tgid uint32) (breakpoint.Found, error) {
+			address, err := b.opts.enclu(tgid)
+			return breakpoint.Found{Addresses: []uint64{address}}, err
+		}
+	}
+	find, err := breakpoint.InVDSO(b.processes.Host)
 	if err != nil {
-		b.opts.Log.Debug("AEX are counted for Gramine only", "reason", err)
+		b.opts.Log.Debug("entries through the vDSO are not counted", "reason", err)
 		return nil
 	}
-	return address
+	return find
 }
 
 // safe returns an error if a known process that maps a file does not answer.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package breakpoint counts entries of enclaves and AEXs at ENCLU in the kernel's vDSO, which all runtimes of the
-// in-tree driver use. It sets a debug-register breakpoint on it in the threads of watched processes. It refuses
-// to set one in processes that no rule names, and in those of Gramine, which enters enclaves by its own code.
+// Package breakpoint counts entries of enclaves and AEXs at ENCLU. There are two doors: the ENCLU of the kernel's vDSO,
+// which runtimes of the in-tree driver use, and those in the code of runtimes that have their own. It sets debug-register
+// breakpoints on them in the threads of watched processes. It refuses to set one in processes that no rule names, in
+// those of Gramine, whose own counters are better, and where it is not certain that the bytes are this instruction.
 package breakpoint
 
 import (
@@ -13,7 +14,6 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
-	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/lib/hostfs"
@@ -26,17 +26,46 @@ type Options struct {
 	Processes *process.Table
 	Files     *window.Files
 	Families  *count.Families
-	// Address returns the address of the instruction in a process.
-	Address func(tgid uint32) (uint64, error)
-	// Elsewhere reports whether the runtime counts the entries of a process.
+	// Find finds the instructions in a process.
+	Find Find
+	// Elsewhere reports whether the entries of a process are counted by something else.
 	Elsewhere func(*process.Process) bool
 	Log       *slog.Logger
 }
 
-// Breakpoints are the breakpoints on the ENCLU of the vDSO. The vDSO is treated as a file with probes, so that it
-// has windows and a budget too.
+// Find returns the ENCLUs of a process.
+type Find func(tgid uint32) (Found, error)
+
+// Found are ENCLUs of a process.
+type Found struct {
+	Addresses []uint64 // in its memory
+	Doubt     error    // why there may be others
+}
+
+// door is a kind of ENCLU, with its part of the kernel side.
+type door struct {
+	name     string // the labels file and runtime
+	source   string // the label source
+	program  string
+	counted  string // the map with the counts of processes
+	cookie   uint32 // its index among the cookies
+	file     hostfs.FileID
+	enclaves bool // only processes with an enclave get breakpoints
+}
+
+var (
+	vdso = door{name: "vdso", source: "vdso_breakpoint", program: "enclu", counted: "crossed", cookie: doorVdso}
+	own  = door{
+		name: "enclu", source: "enclu_breakpoint", program: "enclu_own", counted: "crossed_own", cookie: doorOwn,
+		file: hostfs.FileID{Inode: 1}, enclaves: true, // no file system has the device 0
+	}
+)
+
+// Breakpoints are the breakpoints on the ENCLUs of one door. It is treated as a file with probes, so that it has windows
+// and a budget too.
 type Breakpoints struct {
 	Options
+	door
 	points    *bpf.Breakpoints
 	cost      uint8        // of a hit
 	file      *window.File // nil while no process is watched
@@ -46,49 +75,48 @@ type Breakpoints struct {
 	latest    func(tgid uint32) (*counts, error) // countsOf, except in tests
 	reads     int                                // number of complete reads
 	processes map[uint32]*state
+	broken    bool // the kernel refuses breakpoints
+	tidy      func()
 }
 
 // state is what is known of a watched process.
 type state struct {
 	tree    *tree // nil if it has no breakpoints
 	refused bool  // it will not get breakpoints
-	enters  bool  // it enters enclaves through the vDSO, so only breakpoints count its crossings
+	enters  bool  // it enters enclaves by this door, so only breakpoints count its crossings
 
 	asked     time.Time // when Counts was first called without an answer
 	askedRead int       // the reads until then
 }
 
-// runtimeLabel is the value of the label runtime for the vDSO.
-const runtimeLabel = "vdso"
-
-// InVDSO returns a function that finds the address of the vDSO's ENCLU in a process. The error is ErrNoVDSO if
-// this kernel has none.
-func InVDSO(of host.Processes) (func(tgid uint32) (uint64, error), error) {
-	offset, err := encluOfVDSO()
-	if err != nil {
-		return nil, err
-	}
-	return func(tgid uint32) (uint64, error) {
-		start, err := of.VDSO(tgid)
-		return start + offset, err
-	}, nil
-}
-
-// Load loads the program of the breakpoints, and those that follow the processes that inherit them.
-func Load(o Options) (*Breakpoints, error) {
-	b := &Breakpoints{Options: o, processes: map[uint32]*state{}}
-	b.latest = b.countsOf
-	var err error
-	if b.points, err = bpf.LoadBreakpoints(o.Object, "enclu"); err != nil {
-		return nil, err
-	}
+// Follow loads the programs that follow the processes that inherit breakpoints.
+func Follow(o *bpf.Object) error {
 	for program, tracepoint := range map[string]string{"born": "sched_process_fork", "executed": "sched_process_exec"} {
-		_, err := o.Object.Attach(bpf.Probe{Name: program, Ways: []bpf.Way{
+		_, err := o.Attach(bpf.Probe{Name: program, Ways: []bpf.Way{
 			{Program: program, Mechanism: bpf.TypedTracepoint, Target: tracepoint},
 		}})
 		if err != nil {
-			return nil, err
+			return err
 		}
+	}
+	return nil
+}
+
+// LoadVDSO loads the program of the breakpoints on the ENCLU of the vDSO.
+func LoadVDSO(o Options) (*Breakpoints, error) { return load(o, vdso, func() {}) }
+
+// LoadOwn loads the program of the breakpoints on ENCLUs of runtimes that have their own, which the search finds.
+func LoadOwn(o Options, s *Search) (*Breakpoints, error) {
+	o.Find = s.Find
+	return load(o, own, s.tidy)
+}
+
+func load(o Options, d door, tidy func()) (*Breakpoints, error) {
+	b := &Breakpoints{Options: o, door: d, tidy: tidy, processes: map[uint32]*state{}}
+	b.latest = b.countsOf
+	var err error
+	if b.points, err = bpf.LoadBreakpoints(o.Object, d.program); err != nil {
+		return nil, err
 	}
 	if b.cost, err = measure(b.points); err != nil {
 		o.Log.Info("the cost of breakpoints is assumed", "reason", err)
@@ -104,42 +132,75 @@ func (b *Breakpoints) Tick() error { return nil }
 
 // Observe sets breakpoints in a watched process, once.
 func (b *Breakpoints) Observe(p *process.Process) error {
-	s := b.state(p.TGID)
-	if !p.Watched || s.tree != nil || s.refused || b.Elsewhere(p) {
+	s := b.processes[p.TGID]
+	switch {
+	case !p.Watched || b.enclaves && !p.Enclave:
 		return nil
-	}
-	if b.file == nil {
-		if err := b.begin(); err != nil {
-			return err
-		}
-	}
-	file := b.file
-	p.Files[file], s.refused = true, len(file.Sites) == 0
-	if s.refused {
-		return nil
-	}
-	t, err := b.inherited(p.TGID)
-	if t == nil && err == nil {
-		t, err = b.set(p.TGID, p.Workload)
-	}
-	if err != nil {
-		if b.Processes.Runs(p.TGID) {
-			b.refuse(s, p.TGID, err)
+	case b.Elsewhere(p):
+		if s != nil && !s.enters {
+			s.leave() // debuggers may need the registers
 		}
 		return nil
+	case s != nil && (s.tree != nil || s.refused):
+		return nil
 	}
-	t.users++
-	s.tree = t
+	t, err := b.treeOf(p)
+	if errors.Is(err, errLater) {
+		return nil
+	}
+	s = b.state(p.TGID)
+	if b.file != nil {
+		p.Files[b.file] = true
+	}
+	switch {
+	case err != nil && !b.Processes.Runs(p.TGID):
+	case err != nil:
+		return b.refuse(p, err)
+	case t == nil:
+		s.refused = true
+	default:
+		t.users++
+		s.tree = t
+	}
 	return nil
 }
 
-// refuse records that a process gets no breakpoints. If no other process has any, the vDSO is no longer probed.
-func (b *Breakpoints) refuse(s *state, tgid uint32, reason error) {
-	s.refused, b.file.Reason = true, bpf.Reason(reason)
-	if len(b.trees) == 0 {
-		b.file.Sites = nil
+// treeOf returns the breakpoints of a process: those that it has inherited, or new ones. It returns nil if it gets none.
+func (b *Breakpoints) treeOf(p *process.Process) (*tree, error) {
+	if b.file != nil {
+		if t, err := b.inherited(p.TGID); t != nil || err != nil {
+			return t, err
+		}
 	}
-	b.Log.Info("AEX are not counted", "pid", tgid, "reason", reason)
+	found, err := b.Find(p.TGID)
+	if err == nil && len(found.Addresses) == 0 {
+		err = found.Doubt
+	}
+	if err != nil || len(found.Addresses) == 0 || b.broken {
+		return nil, err
+	}
+	if err := b.begin(); err != nil {
+		return nil, err
+	}
+	if found.Doubt != nil {
+		b.file.Reason = bpf.Reason(found.Doubt)
+	}
+	t, err := b.set(p.TGID, found.Addresses, p.Workload)
+	if err != nil && len(b.trees) == 0 { // if no other process has any, there is nothing to switch
+		b.broken, b.file.Sites = true, nil
+	}
+	return t, err
+}
+
+// refuse records that a process gets no breakpoints.
+func (b *Breakpoints) refuse(p *process.Process, reason error) error {
+	b.state(p.TGID).refused = true
+	b.Log.Info("AEX are not counted", "pid", p.TGID, "reason", reason)
+	if err := b.open(); err != nil {
+		return err
+	}
+	p.Files[b.file], b.file.Reason = true, bpf.Reason(reason)
+	return nil
 }
 
 func (b *Breakpoints) state(tgid uint32) *state {
@@ -151,19 +212,31 @@ func (b *Breakpoints) state(tgid uint32) *state {
 	return s
 }
 
-// begin starts probing the vDSO.
-func (b *Breakpoints) begin() error {
-	file, err := b.Files.Add(hostfs.FileID{}, "vdso", runtimeLabel, tenant.Tenant{})
+// open adds the file of the door, if there is none.
+func (b *Breakpoints) open() error {
+	if b.file != nil {
+		return nil
+	}
+	file, err := b.Files.Add(b.door.file, b.name, b.name, tenant.Tenant{})
 	if err != nil {
 		return err
 	}
-	b.file, b.trees, b.seen = file, map[uint32]*tree{}, map[uint32]counts{}
-	cookie := window.Cookie(file.Index, 0, b.cost, 0)
-	file.Sites, file.Probes = []bpf.Site{{Cookie: cookie}}, probes{b}
-	if err := b.Object.Map("breakpoint").Put(uint32(0), cookie); err != nil {
-		return fmt.Errorf("setting the cookie of the vDSO: %w", err)
+	b.file, b.trees, b.seen, b.broken = file, map[uint32]*tree{}, map[uint32]counts{}, false
+	file.Probes = probes{b}
+	return nil
+}
+
+// begin starts counting, if it has not begun.
+func (b *Breakpoints) begin() error {
+	if err := b.open(); err != nil || len(b.file.Sites) > 0 {
+		return err
 	}
-	return b.Files.Attach(file)
+	cookie := window.Cookie(b.file.Index, 0, b.cost, 0)
+	b.file.Sites = []bpf.Site{{Cookie: cookie}}
+	if err := b.Object.Map("breakpoint").Put(b.cookie, cookie); err != nil {
+		return fmt.Errorf("setting the cookie of %s: %w", b.name, err)
+	}
+	return b.Files.Attach(b.file)
 }
 
 // probes are the breakpoints of all processes, as the probes of a file.
@@ -181,7 +254,7 @@ func (b probes) Count(weight float64) error { return b.read(b.file, weight) }
 // Close implements window.Probes.
 func (b probes) Close() error {
 	err := b.remove(func(*tree) bool { return true })
-	b.file = nil
+	b.file, b.broken = nil, false
 	return err
 }
 
@@ -209,7 +282,7 @@ func (b *Breakpoints) read(ending *window.File, weight float64) error {
 	var tgid uint32
 	var n counts
 	var ended []uint32
-	entries := b.Object.Map("crossed").Iterate()
+	entries := b.Object.Map(b.counted).Iterate()
 	for entries.Next(&tgid, &n) {
 		p := b.Processes.Known(tgid)
 		if p == nil && !b.Processes.Runs(tgid) {
@@ -254,8 +327,11 @@ func (b *Breakpoints) add(p *process.Process, tgid uint32, n counts, weight floa
 	if n.Enters == 0 {
 		return
 	}
-	source := b.file.Source("vdso_breakpoint")
+	source := b.file.Source(b.source)
 	b.Families.Cross(owner, float64(n.Enters-last.Enters)*weight, source)
+	if b.enclaves && n.Resumes == 0 { // an ENCLU that resumes may be one that was left out
+		return
+	}
 	count.Add(owner, float64(n.Resumes-last.Resumes)*weight, b.Families.Transitions, "aex", source)
 }
 
@@ -267,7 +343,7 @@ func (s *state) leave() {
 	}
 }
 
-// Measures reports whether a process enters enclaves through the vDSO.
+// Measures reports whether a process enters enclaves by this door.
 func (b *Breakpoints) Measures(p *process.Process) bool {
 	s := b.processes[p.TGID]
 	return s != nil && s.enters && b.file != nil && p.Files[b.file] && len(b.file.Sites) > 0
@@ -315,14 +391,17 @@ func (b *Breakpoints) Forget(p *process.Process) error {
 
 func (b *Breakpoints) forget(tgid uint32) error {
 	delete(b.seen, tgid)
-	if err := b.Object.Map("crossed").Delete(tgid); err != nil && !bpf.IsMissing(err) {
+	if err := b.Object.Map(b.counted).Delete(tgid); err != nil && !bpf.IsMissing(err) {
 		return fmt.Errorf("forgetting how often process %d has entered enclaves: %w", tgid, err)
 	}
 	return nil
 }
 
 // Tidy removes the breakpoints that no process has any longer.
-func (b *Breakpoints) Tidy() error { return b.remove(func(t *tree) bool { return t.users == 0 }) }
+func (b *Breakpoints) Tidy() error {
+	b.tidy()
+	return b.remove(func(t *tree) bool { return t.users == 0 })
+}
 
 func (b *Breakpoints) remove(which func(*tree) bool) error {
 	var errs []error
@@ -335,5 +414,7 @@ func (b *Breakpoints) remove(which func(*tree) bool) error {
 	return errors.Join(errs...)
 }
 
-// Shrink reduces the map that is unused without breakpoints. It must be called before the maps are created.
-func Shrink(o *bpf.Object) error { return o.Resize("crossed", 1) }
+// Shrink reduces the maps that are unused without breakpoints. It must be called before the maps are created.
+func Shrink(o *bpf.Object) error {
+	return errors.Join(o.Resize(vdso.counted, 1), o.Resize(own.counted, 1))
+}

@@ -6,6 +6,13 @@ package breakpoint
 
 import "structs"
 
+// The values of enum doors.
+const (
+	doorVdso = 0
+	doorOwn  = 1
+	doors    = 2
+)
+
 // counts mirrors struct crossings.
 type counts struct {
 	_       structs.HostLayout

@@ -41,7 +41,7 @@ func (t *tree) Close() error { return t.each((*bpf.Breakpoint).Close) }
 // countsOf returns the kernel side's counts of a process. It returns nil if the process has no breakpoint.
 func (b *Breakpoints) countsOf(tgid uint32) (*counts, error) {
 	var n counts
-	err := b.Object.Map("crossed").Lookup(tgid, &n)
+	err := b.Object.Map(b.counted).Lookup(tgid, &n)
 	if bpf.IsMissing(err) {
 		return nil, nil
 	}
@@ -60,21 +60,17 @@ func (b *Breakpoints) inherited(tgid uint32) (*tree, error) {
 	return b.trees[n.Tree], nil
 }
 
-// set sets a breakpoint in each thread of a process. A thread that begins meanwhile may lack one. In that case
-// all are set again.
-func (b *Breakpoints) set(tgid uint32, owner *count.Workload) (*tree, error) {
-	address, err := b.Address(tgid)
-	if err != nil {
-		return nil, err
-	}
+// set sets the breakpoints in each thread of a process. A thread that begins meanwhile may lack one. In that
+// case all are set again.
+func (b *Breakpoints) set(tgid uint32, addresses []uint64, owner *count.Workload) (*tree, error) {
 	b.lastTree++
 	const attempts = 10
 	for range attempts {
-		if err := b.Object.Map("crossed").Put(tgid, counts{Tree: b.lastTree}); err != nil {
+		if err := b.Object.Map(b.counted).Put(tgid, counts{Tree: b.lastTree}); err != nil {
 			return nil, fmt.Errorf("counting entries of process %d: %w", tgid, err)
 		}
 		delete(b.seen, tgid)
-		t, err := b.setOnce(tgid, address)
+		t, err := b.setOnce(tgid, addresses)
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +89,7 @@ func (b *Breakpoints) set(tgid uint32, owner *count.Workload) (*tree, error) {
 	return nil, fmt.Errorf("process %d makes threads faster than breakpoints can be set", tgid)
 }
 
-func (b *Breakpoints) setOnce(tgid uint32, address uint64) (*tree, error) {
+func (b *Breakpoints) setOnce(tgid uint32, addresses []uint64) (*tree, error) {
 	tids, err := b.Processes.Host.Of(tgid).Threads(0)
 	if err != nil {
 		return nil, err
@@ -103,14 +99,16 @@ func (b *Breakpoints) setOnce(tgid uint32, address uint64) (*tree, error) {
 	}
 	t := &tree{}
 	for _, tid := range tids {
-		point, err := b.points.Set(tid, address)
-		if errors.Is(err, unix.ESRCH) {
-			continue // the thread has ended
+		for _, address := range addresses {
+			point, err := b.points.Set(tid, address)
+			if errors.Is(err, unix.ESRCH) {
+				break // the thread has ended
+			}
+			if err != nil {
+				return nil, errors.Join(err, t.Close())
+			}
+			t.set = append(t.set, point)
 		}
-		if err != nil {
-			return nil, errors.Join(err, t.Close())
-		}
-		t.set = append(t.set, point)
 	}
 	return t, nil
 }

@@ -18,7 +18,17 @@ import (
 // arch/x86/entry/vdso/vsgx.S). It has one ENCLU, which executes EENTER and is the address at which an AEX ends.
 const enterEnclave = "__vdso_sgx_enter_enclave"
 
-var enclu = []byte{0x0f, 0x01, 0xd7}
+// InVDSO returns a function that finds the vDSO's ENCLU in a process. The error is ErrNoVDSO if this kernel has none.
+func InVDSO(of host.Processes) (Find, error) {
+	offset, err := encluOfVDSO()
+	if err != nil {
+		return nil, err
+	}
+	return func(tgid uint32) (Found, error) {
+		start, err := of.VDSO(tgid)
+		return Found{Addresses: []uint64{start + offset}}, err
+	}, nil
+}
 
 // ErrNoVDSO means that this kernel has no such function.
 var ErrNoVDSO = errors.New("the kernel's vDSO has no " + enterEnclave)
@@ -56,7 +66,7 @@ func findENCLU(image []byte) (uint64, error) {
 			return
 		}
 		code := image[f.Address:end]
-		if i := bytes.Index(code, enclu); i >= 0 && i == bytes.LastIndex(code, enclu) {
+		if i := bytes.Index(code, executable.ENCLU); i >= 0 && i == bytes.LastIndex(code, executable.ENCLU) {
 			at, found = f.Address+uint64(i), nil
 		}
 	})

@@ -43,7 +43,7 @@ func NewFamilies() *Families {
 		Transitions: perWorkload("teescope_enclave_transitions_total", "transitions",
 			"Crossings of the enclave boundary by kind: eenter, eexit, aex. The label source names the method; "+
 				"sampled is an estimate from windows. Kinds that a runtime does not show are absent: aex is counted for Gramine, and for processes that --watch names.",
-			fromRuntimes+"; a breakpoint on the ENCLU of the vDSO", "kind", "source"),
+			fromRuntimes+"; breakpoints on the ENCLU of the vDSO, or on those in the code of the runtime", "kind", "source"),
 		ECalls: perWorkload("teescope_ecalls_total", "calls",
 			"Calls into the enclave, by the name or number of the function. Switchless calls may not cross the boundary.",
 			"sgx_ecall, oe_ecall, occlum_ecall_*", "ecall", "mode", "source"),
@@ -65,7 +65,8 @@ func NewFamilies() *Families {
 				"When calls are sampled, counts are scaled up, and calls longer than a window are missing."),
 		Probed: metric.New(metric.Desc{
 			Name: "teescope_transition_probes_info", Kind: metric.Info, Labels: append(file, "state", "reason"), Source: metric.Agent,
-			Help:   "Always 1. state tells how the functions of a file are probed: exact, sampled (they are called more often than the budget allows), or none.",
+			Help: "Always 1. state tells how the functions of a file are probed: exact, sampled (they are called more often than the budget allows), or none. " +
+				"The files vdso and enclu stand for the breakpoints in the vDSO and in the code of runtimes.",
 			Origin: "the agent",
 		}),
 		Share: metric.New(metric.Desc{
@@ -97,7 +98,7 @@ func NewFamilies() *Families {
 		}),
 		Refused: metric.New(metric.Desc{
 			Name: "teescope_transition_places_refused_total", Kind: metric.Counter, Unit: "requests", Labels: []string{"what"}, Source: metric.Agent,
-			Help: "Requests for a place that were refused, by what: files and functions that are therefore not probed, and processes that are not watched at the enclave boundary in this scan. " +
+			Help: "Requests for a place that were refused, by what: files and functions that are therefore not probed, processes that are not watched at the enclave boundary in this scan, and files whose code is not searched for ENCLU (enclu_files). " +
 				"All places were taken, or the user or control group of the process has its share.",
 			Origin: "the agent",
 		}),

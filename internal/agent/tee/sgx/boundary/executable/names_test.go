@@ -111,6 +111,7 @@ func TestBuildIDIsThatOfReadelf(t *testing.T) {
 // FuzzNames: a program that is sampled chooses the bytes of its own files.
 func FuzzNames(f *testing.F) {
 	f.Add(small(), uint64(16))
+	f.Add(append(small(), ENCLU...), uint64(16))
 	f.Fuzz(func(t *testing.T, data []byte, address uint64) {
 		p, err := Read(bytes.NewReader(data))
 		if err != nil {
@@ -118,6 +119,16 @@ func FuzzNames(f *testing.F) {
 		}
 		if id := p.BuildID(); len(id) > 128 || strings.Trim(id, "0123456789abcdef") != "" {
 			t.Errorf("the build ID is %q", id)
+		}
+		if found, err := p.ENCLUs(1 << 20); err == nil {
+			for _, at := range found.Offsets {
+				if at > uint64(len(data)) || !bytes.HasPrefix(data[at:], ENCLU) {
+					t.Errorf("there is no ENCLU at %d", at)
+				}
+			}
+			if len(found.Offsets)+found.Doubtful > maxENCLUs {
+				t.Errorf("%d places", len(found.Offsets))
+			}
 		}
 		addresses := []uint64{address, address + 1}
 		if address+1 < address {
