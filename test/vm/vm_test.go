@@ -5,6 +5,7 @@
 package vm
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -58,6 +59,7 @@ func TestStockKernels(t *testing.T) {
 			if got := sum(families, "teescope_syscall_seconds_total", "workload", "known"); got <= 0 || got > 100 {
 				t.Errorf("%v s were spent in system calls", got)
 			}
+			waitsOfSchedstat(t, report["schedstat"], families)
 			profiled(t, report, k.cpus)
 			for _, family := range []string{"teescope_execs_total", "teescope_exits_total"} {
 				if got := sum(families, family, "workload", "known"); got != 10 {
@@ -109,6 +111,32 @@ func confined(t *testing.T, families map[string]*dto.MetricFamily, tests string)
 	if !strings.HasSuffix(tests, "\nPASS") || strings.Contains(tests, "--- SKIP") {
 		t.Errorf("the tests of internal/lib/privilege in the guest:\n%s", tests)
 	}
+}
+
+// waitsOfSchedstat requires that the waits of a program with one CPU are those of the kernel's schedstat. The kernel's begin
+// with the thread, those of the workload with the program. What schedstat said at the program's start is in between.
+func waitsOfSchedstat(t *testing.T, text string, families map[string]*dto.MetricFamily) {
+	t.Helper()
+	var from, to struct{ waited, slices float64 }
+	if _, err := fmt.Sscan(text, &from.waited, &from.slices, &to.waited, &to.slices); err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	for _, m := range families["teescope_run_queue_latency_seconds"].GetMetric() {
+		if !hasLabel(m, "workload", "competes") {
+			continue
+		}
+		n, seconds := float64(m.Histogram.GetSampleCount()), m.Histogram.GetSampleSum()
+		lost := sum(families, "teescope_attribution_lost_total", "what", "switches")
+		t.Logf("%v waits of %v s, schedstat has %v of %v ns after %v of %v at the start", n, seconds, to.slices, to.waited, from.slices, from.waited)
+		if n < to.slices-from.slices-lost || n > to.slices || to.slices < from.slices+200 {
+			t.Errorf("%v waits, %v switches were missed", n, lost)
+		}
+		if seconds*1e9 > to.waited+1000 || lost == 0 && seconds*1e9 < to.waited-from.waited-1000 {
+			t.Errorf("waited %v s", seconds)
+		}
+		return
+	}
+	t.Error("the program has no histogram of waits")
 }
 
 // profiled requires that a profile of a program names the function which used most of its CPU time, and has no more time

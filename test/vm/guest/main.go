@@ -59,7 +59,14 @@ func count() error {
 	if err := a.confined(); err != nil {
 		return err
 	}
+	end, err := waits()
+	if err != nil {
+		return err
+	}
 	if err := a.metrics("exposition"); err != nil {
+		return err
+	}
+	if err := end(); err != nil {
 		return err
 	}
 	if err := a.virtualize(); err != nil {

@@ -50,6 +50,8 @@ func program(name string, args []string) error {
 		return readDisk(args)
 	case "qemu-tiny", "firecracker-tiny": // a virtual machine with known exits
 		return tiny(args)
+	case "competes": // threads that wait for one CPU, until the end of input
+		return compete()
 	case "burner": // uses all CPU time that it gets, after a line of input
 		return burn()
 	}
