@@ -125,6 +125,9 @@ func check(rules []Rule) error {
 		case seen[r.Name]:
 			return fmt.Errorf("rule %q: the name is not unique", r.Name)
 		}
+		if wrong := r.checkTrends(); wrong != "" {
+			return fmt.Errorf("rule %q: %s", r.Name, wrong)
+		}
 		seen[r.Name] = true
 		names := make(map[string]bool)
 		for _, s := range r.Signals {

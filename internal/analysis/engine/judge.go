@@ -124,6 +124,7 @@ func (s scene) view(rule Rule, t query.Target) (w Workload, own bool) {
 		Load:   s.load(t),
 		values: make(map[string][]query.Sample, len(rule.Signals)), strict: true,
 		thresholds: s.thresholds(rule, t.Workload, t.Instance),
+		trends:     s.trendsOf(rule, t), trendWindow: s.trendWindow,
 	}
 	w = w.WhileOpen(s.opened(rule.Name, t.Workload, t.Instance))
 	for _, signal := range rule.Signals {

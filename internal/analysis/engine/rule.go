@@ -16,6 +16,7 @@ type Rule struct {
 	Name    string // kebab-case, stable: part of a finding's ID
 	Title   string // the cause in a few words
 	Signals []Signal
+	Trends  []Trend
 	// Machine selects machines instead of workloads. Judge is then called once for each machine, with the samples that
 	// belong to no workload.
 	Machine bool
@@ -105,8 +106,12 @@ type Workload struct {
 	values   map[string][]query.Sample
 	strict   bool // values has a key for each signal of the rule, and thresholds for each threshold
 
-	thresholds map[string]float64 // by name
-	was        analysis.Severity  // of the rule's open finding at this workload; empty: none is open
+	thresholds map[string]float64   // by name
+	trends     map[string][]float64 // by query
+	// trendWindow is the window of the trends in seconds. A cause is looked for again in the newest part of it, with the same
+	// trends.
+	trendWindow float64
+	was         analysis.Severity // of the rule's open finding at this workload; empty: none is open
 }
 
 // OCALLMeasured reports whether the cost of an OCALL was measured on the machine.

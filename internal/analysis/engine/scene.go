@@ -22,6 +22,8 @@ type scene struct {
 	sampling
 	answers        answers
 	loads          loads
+	trends         trends
+	trendWindow    float64        // seconds
 	workloads      []query.Target // in the answers, at most MaxWorkloads
 	cut            []query.Target // the workloads above MaxWorkloads
 	there          presences
@@ -39,13 +41,14 @@ func observe(q *inquiry, rules []Rule) scene {
 	uncounted := counted.rulesWithoutCounts(q, n)
 	found := askAll(q, n)
 	load := readLoads(q, found)
+	over := readTrends(q, rules, found)
 	workloads, cut := found.workloads(q)
 	blind := cmp.Or(blindPresence, blindSampling, blindMachines)
 	if blind == "" {
 		there, blind = there.sighted(q, workloads)
 	}
 	return scene{
-		several: q.several, memo: q.memo, texts: make(map[string]string), loadOf: make(map[query.Target]Load), Options: q.Options, machines: m, sampling: counted, answers: found, loads: load, workloads: workloads, cut: cut, there: there,
+		several: q.several, memo: q.memo, texts: make(map[string]string), loadOf: make(map[query.Target]Load), Options: q.Options, machines: m, sampling: counted, answers: found, loads: load, trends: over, trendWindow: q.Window.Seconds(), workloads: workloads, cut: cut, there: there,
 		uncountedRules: uncounted, blind: blind,
 	}
 }

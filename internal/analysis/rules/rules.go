@@ -16,6 +16,7 @@ func All() []engine.Rule {
 		encryptionTax(),
 		epcThrashing(),
 		exitless(),
+		growthToLimit(),
 		llcMisses(),
 		loadBackStalls(),
 		lockContention(),
