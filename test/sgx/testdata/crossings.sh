@@ -50,7 +50,6 @@ hold grower -mib 2 -working 2 -dynamic 1 -count 1
 hold churn -count 6 -live 3
 hold faults -cpuid 30 -rdtsc 40 -ud2 50 -spin 300
 hold twoproc -count 200
-hold ownping -own 1 -count 300 -ocalls 3 -threads 2
 
 echo 2 >/proc/sys/kernel/perf_event_paranoid # Debian's default of 3 refuses breakpoints
 ./teescope agent --listen 127.0.0.1:9750 --transitions.trace on \
@@ -61,13 +60,15 @@ until_so watched $held # each has its breakpoint; nothing else of the agent is a
 load() { kvload -count 300; }
 chat() { kvload -count 60 -depth 4 -port 7001; }
 
-# This program stops again when it has an enclave. Then two more ENCLUs have a breakpoint, which are in its runtime.
-enclave() {
-	kill -CONT "$pid_ownping"
-	until_so watched $((held + 2))
-	until_so stopped "$pid_ownping"
-}
-enclave
+# This program begins last, because the agent looks at young processes often. It stops again when it has an enclave. Then two
+# more ENCLUs have a breakpoint, which are in its runtime.
+hold ownping -own 1 -count 300 -ocalls 3 -threads 2
+ownping=$!
+until_so watched $held
+until_so stopped "$ownping"
+kill -CONT "$ownping"
+until_so watched $((held + 2))
+until_so stopped "$ownping"
 release ownping
 release pingpong
 release kv load
