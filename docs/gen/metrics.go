@@ -21,6 +21,11 @@ A family or sample that could not be measured is absent, never zero. ` + "`teesc
 always present, and empty when unknown. Three names are reserved: ` + "`kernel`" + ` (kernel threads), ` + "`idle`" + ` (time in which no thread ran) and
 ` + "`other`" + ` (workloads beyond ` + "`--workloads.max`" + `). The sum of all workloads' rates is the rate of the machine.
 
+**The first seconds of a workload.** Its first sample has what was counted before. The server of teescope stores a zero at the time
+from which the counters count, so ` + "`rate()` and `increase()`" + ` include it. A Prometheus does the same with
+` + "`--enable-feature=created-timestamp-zero-ingestion`" + `. Other scrapers of OpenMetrics store a series ` + "`NAME_created`" + ` for the first
+two minutes of each new workload. To avoid them, drop ` + "`(teescope|sgx)_.+_created`" + ` with ` + "`metric_relabel_configs`" + `.
+
 **The TEE of a workload** is a label of ` + "`teescope_workload_info`" + `, which has the value 1 for each workload. It is not a label of every
 family, because it is known later than the first counts and would start new series. Join it:
 

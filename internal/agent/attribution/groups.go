@@ -58,6 +58,9 @@ type Member[K any] interface {
 type Hooks[M any, K any] struct {
 	// Adopt returns the member for a group that the kernel side has created. The group's Workload is set.
 	Adopt func(Group[K], *Record) M
+	// Complete completes the identity of a new group, and returns false if it will be complete later. The group's counts wait
+	// for that in the kernel.
+	Complete func(*workload.Identity) bool
 	// Withdraw is called after a group's key was removed.
 	Withdraw func(*Record)
 	// Promote is called before a member moves to a workload of its own.
@@ -76,6 +79,7 @@ type Groups[M Member[K], K any] struct {
 	hooks  Hooks[M, K]
 	active map[uint32]M
 	users  map[uint32]uint32 // as the kernel side was told
+	looked time.Time         // see Looked
 }
 
 // New returns groups for at most limit workloads. kernel is nil if user space creates all groups by [Groups.Join].
@@ -83,7 +87,7 @@ func New[M Member[K], K any](kernel *Kernel, limit int, hooks Hooks[M, K]) *Grou
 	if kernel == nil {
 		kernel = &Kernel{}
 	}
-	return &Groups[M, K]{Registry: workload.NewRegistry[K](limit), kernel: kernel, hooks: hooks, active: map[uint32]M{}}
+	return &Groups[M, K]{Registry: workload.NewRegistry[K](limit), kernel: kernel, hooks: hooks, active: map[uint32]M{}, looked: time.Now()}
 }
 
 // Get returns the member with a number, or the zero value.
@@ -101,19 +105,26 @@ func (g *Groups[M, K]) Put(m M) { g.active[m.group().Number] = m }
 // Join returns a group that the kernel side does not know, such as a process. The caller chooses a unique number, and
 // adds the member by Put.
 func (g *Groups[M, K]) Join(number uint32, id workload.Identity, now time.Time) Group[K] {
-	return Group[K]{Number: number, Identity: id, Workload: g.Registry.Join(id, now), TGID: number, keyless: true}
+	return Group[K]{Number: number, Identity: id, Workload: g.Registry.Join(id, g.looked, now), TGID: number, keyless: true}
 }
 
 // Adopt names the groups that the kernel side has created since the last call.
 func (g *Groups[M, K]) Adopt(now time.Time) {
+	waits := false
 	for number := g.kernel.First; int(number) < len(g.kernel.Records); number++ {
 		r := &g.kernel.Records[number]
 		if _, known := g.active[number]; known || r.Ready == 0 {
 			continue
 		}
-		id := workload.Identify(r.Cgroups(), r.Program())
-		id.User = r.User
-		g.Put(g.hooks.Adopt(Group[K]{Number: number, Identity: id, Workload: g.Registry.Join(id, now), TGID: r.TGID}, r))
+		id := r.identity()
+		if g.hooks.Complete != nil && !g.hooks.Complete(&id) {
+			waits = true
+			continue
+		}
+		g.Put(g.hooks.Adopt(Group[K]{Number: number, Identity: id, Workload: g.Registry.Join(id, g.looked, now), TGID: r.TGID}, r))
+	}
+	if !waits {
+		g.Looked(now) // otherwise a group that is adopted later may have counted already
 	}
 }
 
@@ -131,6 +142,10 @@ func (g *Groups[M, K]) Split(from M, tgid uint32) (Group[K], bool) {
 	g.Registry.Add(whole.Workload)
 	return Group[K]{Number: number, Identity: whole.Identity, Workload: whole.Workload, TGID: tgid, keyless: true}, true
 }
+
+// Looked states when the user last looked for groups. A group that is found later had counted nothing by then. Adopt calls
+// it. Before the first call, this is the time of New.
+func (g *Groups[M, K]) Looked(now time.Time) { g.looked = now }
 
 // own reports whether a group belongs to the object itself.
 func (g *Groups[M, K]) own(m M) bool { return m.group().Number < g.kernel.First }

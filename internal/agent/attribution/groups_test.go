@@ -229,6 +229,11 @@ func TestGroupsOfUserSpace(t *testing.T) {
 	}
 	g.Adopt(now)
 	first, second := g.Get(0), g.Get(1)
+	g.Put(&counter{Group: g.Join(2, workload.Identity{Name: "kernel", Kind: workload.Kernel}, now.Add(time.Hour))})
+	if began := g.Get(2).Workload.Began; !began.Equal(now) {
+		t.Errorf("a group counts from %v, want the last look at %v", began, now)
+	}
+	g.Leave(g.Get(2), now)
 	g.Leave(first, now)
 	g.Promote(now.Add(time.Hour))
 	if second.Workload.Name != "second" || g.Registry.Other().Kept != 10 || first.Workload.Kept != 10 {

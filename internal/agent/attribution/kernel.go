@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/workload"
 )
 
 // The maps of bpf/include/group.h.
@@ -112,6 +113,17 @@ func (r *Record) Cgroups() []string {
 		names = append(names, unix.ByteSliceToString(r.Path[i][:]))
 	}
 	return names
+}
+
+// identity returns the identity of the group's workload. If there may be cgroups above those that the kernel side has
+// noted, it is unknown whether the path is that of a pod.
+func (r *Record) identity() workload.Identity {
+	id := workload.Identify(r.Cgroups(), r.Program())
+	id.User = r.User
+	if r.Depth >= pathLevels {
+		id.Pod = ""
+	}
+	return id
 }
 
 // countUsers tells the kernel side how many groups each user has. It returns the users that it has told. Groups that the

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,6 +30,7 @@ func (r *Registry) WriteText(w io.Writer, format expfmt.Format) error {
 	samples, others := ours(r.scrape())
 	t := r.spare.take()
 	t.to, t.openMetrics = w, format.FormatType() == expfmt.TypeOpenMetrics
+	t.now, t.starts = time.Now(), 0
 	families, err := group(samples)
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		err = errors.Join(err, t.family(families[name]))
@@ -130,6 +132,8 @@ type text struct {
 	out         []byte
 	series      map[uint64]struct{} // of the family that is being written
 	err         error               // error of writing
+	now         time.Time           // of the scrape
+	starts      int                 // lines that say when a counter began
 }
 
 func (t *text) flush() error {
@@ -158,12 +162,38 @@ func (t *text) family(samples []*metric.Sample) error {
 			continue
 		}
 		t.series[h] = struct{}{}
+		end := len(t.out)
 		t.out = append(t.appendValue(append(t.out, ' '), s.Value), '\n')
+		t.began(s, t.out[from:end])
 		if len(t.out) >= chunk && t.flush() != nil {
 			return err
 		}
 	}
 	return err
+}
+
+// Only a counter that began shortly before the scrape says when it did, in a line NAME_created after its own. A scraper
+// needs it with the first value, and one that does not know the meaning of these lines stores them as series.
+const (
+	youth = 2 * time.Minute // as long as an interval of a minute may miss
+	// maxStarts bounds the lines of one scrape. 500 workloads that begin together have less.
+	maxStarts = 20_000
+)
+
+// began writes when a counter with that identity began.
+func (t *text) began(s *metric.Sample, identity []byte) {
+	name, total := strings.CutSuffix(s.Of.Name, "_total")
+	if !t.openMetrics || !total || s.Of.Kind != metric.Counter || s.Began.IsZero() || t.starts >= maxStarts || t.now.Sub(s.Began) >= youth {
+		return
+	}
+	at := s.Started(t.now)
+	if at.After(t.now) {
+		return
+	}
+	t.starts++
+	t.out = append(append(t.out, name...), "_created"...)
+	t.out = append(append(t.out, identity[len(s.Of.Name):]...), ' ')
+	t.out = append(strconv.AppendFloat(t.out, float64(at.UnixMilli())/1e3, 'f', 3, 64), '\n')
 }
 
 // head writes HELP and TYPE of a family. In OpenMetrics they name a counter without the suffix _total, and a counter

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
@@ -176,6 +177,54 @@ func BenchmarkText5000(b *testing.B) {
 	for b.Loop() {
 		if err := r.WriteText(io.Discard, expfmt.NewFormat(expfmt.TypeOpenMetrics)); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// Only OpenMetrics says when a counter began, in the line after it, and only of counters that are young and known to begin
+// at that time.
+func TestStartsOfCounters(t *testing.T) {
+	calls := metric.New(metric.Desc{Name: "calls_total", Kind: metric.Counter, Help: "Calls.", Labels: []string{"workload"}})
+	bare := metric.New(metric.Desc{Name: "calls", Kind: metric.Counter, Help: "Calls.", Labels: []string{"workload"}})
+	size := metric.New(metric.Desc{Name: "size_bytes", Kind: metric.Gauge, Help: "Size.", Labels: []string{"workload"}})
+	began := time.Now().Add(-time.Minute)
+	r := NewRegistry(slog.New(slog.DiscardHandler), listed{
+		calls.Since(began, 3, `yo"ung`), calls.Since(began.Add(-youth), 4, "old"), calls.Value(5, "unknown"),
+		calls.Since(time.Now().Add(time.Hour), 6, "future"), bare.Since(began, 7, "bare"), size.Since(began, 8, "gauge"),
+	})
+	text := written(t, r, expfmt.NewFormat(expfmt.TypeOpenMetrics))
+	want := fmt.Sprintf("calls_total{workload=\"yo\\\"ung\"} 3.0\ncalls_created{workload=\"yo\\\"ung\"} %.3f\n", float64(began.UnixMilli())/1e3)
+	if !strings.Contains(text, want) || strings.Count(text, "_created{") != 1 {
+		t.Errorf("want only\n%s\ngot\n%s", want, text)
+	}
+	if text := written(t, r, expfmt.NewFormat(expfmt.TypeTextPlain)); strings.Contains(text, "_created{") {
+		t.Errorf("the text format has starts, which every scraper would take for gauges:\n%s", text)
+	}
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if at := m.GetCounter().GetCreatedTimestamp(); at != nil && at.AsTime().UnixMilli() == began.UnixMilli() {
+				return
+			}
+		}
+	}
+	t.Error("the format of protocol buffers has no start")
+}
+
+func TestStartsAreBounded(t *testing.T) {
+	d := metric.New(metric.Desc{Name: "calls_total", Kind: metric.Counter, Help: "Calls.", Labels: []string{"workload"}})
+	var all listed
+	for i := range maxStarts + 10 {
+		all = append(all, d.Since(time.Now(), 1, fmt.Sprint(i)))
+	}
+	r := NewRegistry(slog.New(slog.DiscardHandler), all)
+	for range 2 {
+		text := written(t, r, expfmt.NewFormat(expfmt.TypeOpenMetrics))
+		if n, total := strings.Count(text, "_created{"), strings.Count(text, "_total{"); n != maxStarts || total != len(all) {
+			t.Errorf("%d starts of %d counters", n, total)
 		}
 	}
 }

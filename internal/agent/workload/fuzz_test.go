@@ -28,7 +28,7 @@ func FuzzNames(f *testing.F) {
 		// Regardless of earlier groups, a group counts into the workload of its own labels.
 		r := NewRegistry[int](len(all))
 		for _, id := range all {
-			got := r.Join(id, time.Time{}).Identity
+			got := r.Join(id, time.Time{}, time.Time{}).Identity
 			id.Kind, got.Kind = "", ""
 			if got != id {
 				t.Errorf("%+v joins %+v", id, got)

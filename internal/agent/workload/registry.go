@@ -27,7 +27,9 @@ type Registry[T any] struct {
 type Workload[T any] struct {
 	Identity
 	// Kept is data of the owner, such as counts of ended groups.
-	Kept   T
+	Kept T
+	// Began is when it got its name, before which nothing counted into it. It is zero for the workloads that always have one.
+	Began  time.Time
 	groups int       // number of groups that count into it now
 	since  time.Time // time at which the last group left
 }
@@ -58,9 +60,9 @@ func (r *Registry[T]) Has(name string) bool {
 func (r *Registry[T]) Len() int { return len(r.byLabels) }
 
 // Join adds a group of processes to the workload of an identity, which is created if a name is free.
-// Otherwise it adds the group to Other.
-func (r *Registry[T]) Join(id Identity, now time.Time) *Workload[T] {
-	w := r.find(id, now)
+// Otherwise it adds the group to Other. Began is a time at which the group had counted nothing.
+func (r *Registry[T]) Join(id Identity, began, now time.Time) *Workload[T] {
+	w := r.find(id, began, now)
 	if w == nil {
 		w = r.other
 	}
@@ -70,7 +72,7 @@ func (r *Registry[T]) Join(id Identity, now time.Time) *Workload[T] {
 
 // Promote moves a group from Other to the workload of its identity. It returns nil if no name is free.
 func (r *Registry[T]) Promote(id Identity, now time.Time) *Workload[T] {
-	w := r.find(id, now)
+	w := r.find(id, now, now)
 	if w != nil {
 		r.other.groups--
 		w.groups++
@@ -88,14 +90,14 @@ func (r *Registry[T]) Leave(w *Workload[T], now time.Time) {
 }
 
 // find returns the workload of an identity, or creates it. It returns nil if no name is free.
-func (r *Registry[T]) find(id Identity, now time.Time) *Workload[T] {
+func (r *Registry[T]) find(id Identity, began, now time.Time) *Workload[T] {
 	if w := r.byLabels[id.labels()]; w != nil {
 		return w
 	}
 	if !id.always() && (r.named() >= r.limit && !r.evict(now) || r.hasShare(id)) {
 		return nil
 	}
-	w := &Workload[T]{Identity: id}
+	w := &Workload[T]{Identity: id, Began: began}
 	r.byLabels[id.labels()] = w
 	return w
 }

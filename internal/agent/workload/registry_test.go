@@ -13,10 +13,10 @@ func named(i int) Identity { return Identity{Name: fmt.Sprint("p", i), Kind: Pro
 func TestRegistryFoldsWhatDoesNotFit(t *testing.T) {
 	now := time.Now()
 	r := NewRegistry[int](3)
-	r.Join(KernelThreads, now)
-	r.Join(IdleThreads, now)
+	r.Join(KernelThreads, time.Time{}, now)
+	r.Join(IdleThreads, time.Time{}, now)
 	for i := range 5 {
-		r.Join(named(i), now).Kept += 10
+		r.Join(named(i), time.Time{}, now).Kept += 10
 	}
 	if r.Len() != 5 || r.Folded() != 2 || r.Other().Kept != 20 {
 		t.Errorf("%d named, %d folded, %d in other; want 5, 2, 20", r.Len(), r.Folded(), r.Other().Kept)
@@ -31,8 +31,8 @@ func TestRegistryFoldsWhatDoesNotFit(t *testing.T) {
 			t.Errorf("there is a workload %s: %v, want %v", name, !want, want)
 		}
 	}
-	first := r.Join(named(0), now)
-	if again := r.Join(named(0), now); again != first {
+	first := r.Join(named(0), time.Time{}, now)
+	if again := r.Join(named(0), time.Time{}, now); again != first {
 		t.Error("one identity is two workloads")
 	}
 }
@@ -40,10 +40,10 @@ func TestRegistryFoldsWhatDoesNotFit(t *testing.T) {
 func TestRegistryGivesTheNameOfTheLongestDeadToTheNext(t *testing.T) {
 	now := time.Now()
 	r := NewRegistry[int](2)
-	old, young := r.Join(named(0), now), r.Join(named(1), now)
+	old, young := r.Join(named(0), time.Time{}, now), r.Join(named(1), time.Time{}, now)
 	r.Leave(old, now)
 	r.Leave(young, now.Add(time.Second))
-	if w := r.Join(named(2), now.Add(minIdleName-1)); w != r.Other() {
+	if w := r.Join(named(2), time.Time{}, now.Add(minIdleName-1)); w != r.Other() {
 		t.Fatal("a workload lost its name before its last counts were scraped")
 	}
 	later := now.Add(minIdleName + time.Minute)
@@ -54,7 +54,7 @@ func TestRegistryGivesTheNameOfTheLongestDeadToTheNext(t *testing.T) {
 	if r.Folded() != 0 || r.Len() != 2 {
 		t.Errorf("%d folded, %d named; want 0 and 2", r.Folded(), r.Len())
 	}
-	if r.Join(named(1), later) != young {
+	if r.Join(named(1), time.Time{}, later) != young {
 		t.Error("the younger lost its name")
 	}
 	if r.Promote(named(3), later) != nil {
@@ -64,9 +64,9 @@ func TestRegistryGivesTheNameOfTheLongestDeadToTheNext(t *testing.T) {
 
 func TestRegistryNeverFoldsTheKernel(t *testing.T) {
 	r := NewRegistry[int](1)
-	r.Join(named(0), time.Now())
+	r.Join(named(0), time.Time{}, time.Now())
 	for _, id := range []Identity{KernelThreads, IdleThreads} {
-		if r.Join(id, time.Now()) == r.Other() {
+		if r.Join(id, time.Time{}, time.Now()) == r.Other() {
 			t.Errorf("%s was folded", id.Name)
 		}
 	}
@@ -76,12 +76,12 @@ func TestRegistryNeverFoldsTheKernel(t *testing.T) {
 func TestRegistryTellsLabelsApart(t *testing.T) {
 	r := NewRegistry[int](8)
 	now := time.Now()
-	program := r.Join(Identity{Name: "web", Kind: Program}, now)
-	container := r.Join(Identity{Name: "web", Kind: Container, Container: "web"}, now)
+	program := r.Join(Identity{Name: "web", Kind: Program}, time.Time{}, now)
+	container := r.Join(Identity{Name: "web", Kind: Container, Container: "web"}, time.Time{}, now)
 	if program == container || container.Kind != Container {
 		t.Error("a program joined a container of its name")
 	}
-	if again := r.Join(Identity{Name: "web", Kind: Unit}, now); again != program {
+	if again := r.Join(Identity{Name: "web", Kind: Unit}, time.Time{}, now); again != program {
 		t.Error("two workloads would have the same labels")
 	}
 }
@@ -90,7 +90,7 @@ func TestOneUserCannotTakeAllNames(t *testing.T) {
 	r, now := NewRegistry[int](8), time.Unix(0, 0)
 	program := func(user uint32, i int) bool {
 		id := Identity{Name: fmt.Sprint(user, "-", i), Kind: Program, User: user}
-		return r.Join(id, now) != r.Other()
+		return r.Join(id, time.Time{}, now) != r.Other()
 	}
 	its := map[uint32]int{}
 	for _, user := range []uint32{1000, 1001, 0} {
@@ -102,5 +102,25 @@ func TestOneUserCannotTakeAllNames(t *testing.T) {
 	}
 	if its[1000] != 4 || its[1001] != 2 || its[0] != 2 {
 		t.Errorf("of 8 names, the users have %v, want 4, 2 and for root all others", its)
+	}
+}
+
+// A workload counts from the time at which its first group had counted nothing, and a new one of its name from its own.
+func TestBegan(t *testing.T) {
+	r := NewRegistry[int](1)
+	began, now := time.Unix(90, 0), time.Unix(100, 0)
+	first := r.Join(named(0), began, now)
+	if again := r.Join(named(0), now, now); again != first || !first.Began.Equal(began) {
+		t.Errorf("began at %v, want %v", first.Began, began)
+	}
+	if !r.Other().Began.IsZero() {
+		t.Error("the folded rest has a start")
+	}
+	r.Join(named(1), now, now)
+	r.Leave(first, now)
+	r.Leave(first, now)
+	later := now.Add(minIdleName)
+	if w := r.Promote(named(1), later); w == nil || !w.Began.Equal(later) {
+		t.Errorf("a promoted workload counts from its promotion, not %+v", w)
 	}
 }

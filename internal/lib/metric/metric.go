@@ -8,6 +8,7 @@ package metric
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -84,11 +85,23 @@ func Own(origin string) func(Desc) *Desc {
 
 // Value makes one sample and keeps the label values. It panics when their number is wrong. That is a programming error,
 // and the golden tests run every family.
-func (d *Desc) Value(v float64, labels ...string) prometheus.Metric {
+func (d *Desc) Value(v float64, labels ...string) prometheus.Metric { return d.sample(v, labels) }
+
+func (d *Desc) sample(v float64, labels []string) *Sample {
 	if len(labels) != len(d.Labels) {
 		panic(fmt.Sprintf("%s has the labels %q and was given %q", d.Name, d.Labels, labels))
 	}
 	return &Sample{Of: d, Labels: labels, Value: v}
+}
+
+// Since is Value for a counter that counts from a time on ([Sample.Began]). A zero time is an unknown one. It does not matter
+// for other kinds.
+func (d *Desc) Since(began time.Time, v float64, labels ...string) prometheus.Metric {
+	s := d.sample(v, labels)
+	if d.Kind == Counter {
+		s.Began = began
+	}
+	return s
 }
 
 // Distribution makes one sample of a histogram: the number of values, their sum, and the number of values at or below

@@ -3,16 +3,33 @@
 package metric
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// Sample is one value of a family, made by [Desc.Value]. A scrape makes thousands of samples, so it has no further
+// Sample is one value of a family, made by [Desc.Value] or [Desc.Since]. A scrape makes thousands of samples, so it has no further
 // fields. [prometheus.MustNewConstMetric] would allocate three objects for each label.
 type Sample struct {
 	Of     *Desc
 	Labels []string // values, in the order of Of.Labels
 	Value  float64
+	// Began is when a counter was zero and began to count, as the agent's clock showed it. It must not be later than the first
+	// event that is counted, nor earlier than the end of an earlier counter with the same labels. It is zero if this is not known,
+	// for counters whose value is older than the agent's knowledge of them, and for gauges.
+	Began time.Time
+}
+
+// Started returns when the counter began, by the clock of now. After a change of the clock it is rather too early than too
+// late: a zero that is too late would make the events before it count twice.
+func (s *Sample) Started(now time.Time) time.Time {
+	age := now.Sub(s.Began) // by the monotonic clock, which no change of the clock affects and which stops in suspension
+	if began := now.Add(-age); began.Round(0).Before(s.Began.Round(0)) {
+		return began
+	}
+	return s.Began
 }
 
 // Desc implements prometheus.Metric.
@@ -24,6 +41,9 @@ func (s *Sample) Write(out *dto.Metric) error {
 	switch s.Of.Kind {
 	case Counter:
 		out.Counter = &dto.Counter{Value: &s.Value}
+		if !s.Began.IsZero() {
+			out.Counter.CreatedTimestamp = timestamppb.New(s.Started(time.Now()))
+		}
 	case Untyped:
 		out.Untyped = &dto.Untyped{Value: &s.Value}
 	default:

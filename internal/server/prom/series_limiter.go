@@ -71,13 +71,13 @@ func newSeriesLimiter(to storage.AppendableV2, memory *memoryLimiter, all *accou
 // AppenderV2 implements storage.AppendableV2. The context identifies the target.
 func (b *seriesLimiter) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	app := b.AppendableV2.AppenderV2(ctx)
-	target, ok := scrape.TargetFromContext(ctx)
-	if !ok || target.URL().Host == selfAddress {
-		return app // This process bounds its own series.
-	}
+	target, isScrape := scrape.TargetFromContext(ctx)
 	known, ok := app.(storage.GetRef)
-	if !ok {
+	if !isScrape || !ok {
 		return app
+	}
+	if target.URL().Host == selfAddress {
+		return &startsAppender{AppenderV2: app, known: known} // This process bounds its own series.
 	}
 	a := &limitedAppender{
 		AppenderV2: app, known: known, all: b, target: target, url: target.URL().String(), key: keyOf(target.GetValue),
@@ -89,6 +89,9 @@ func (b *seriesLimiter) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	a.metadata, _ = scrape.MetricMetadataStoreFromContext(ctx)
 	if of := b.operations[target.GetValue(endpointLabel)]; of != nil {
 		a.takings = &takings{of: of, counters: map[string][]taken{}, tooMany: map[string]bool{}, typeOf: a.typeOf}
+	}
+	if a.key.job == jobLabel {
+		return &startsAppender{AppenderV2: a, known: known}
 	}
 	return a
 }

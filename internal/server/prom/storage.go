@@ -46,6 +46,7 @@ func dbOptions(opts Options) *tsdb.Options {
 	}
 	// As in cmd/prometheus, a block covers at most a tenth of the retention, so that deletion is gradual.
 	o.MaxBlockDuration = max(o.MinBlockDuration, min((31*24*time.Hour).Milliseconds(), o.RetentionDuration/10))
+	o.EnableSTAsZeroSample = true // see startsAppender
 	o.WALCompression = compression.Snappy
 	o.NoLockfile = true // lockDataDir holds the same lock, and finds out which process has it
 	// The head starts smaller than by default, because one machine has some ten thousand series, not a million.

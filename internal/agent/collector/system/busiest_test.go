@@ -224,7 +224,7 @@ func TestOnlyBusyWorkloadsAreLookedAt(t *testing.T) {
 	k.group(slotFirst, 77, "busy")
 	k.group(slotFirst+1, 78, "idle")
 	k.pids[0].Slot[80] = slotFirst // another process of the first
-	s := newSlots(k, 4)
+	s := newSlots(k, 4, nil)
 	s.Adopt(time.Now())
 	k.gauges[slotFirst] = gauge{Processes: 2, Threads: 9}
 	proc := hostfs.At(t.TempDir())

@@ -39,7 +39,7 @@ func TestTheEnclaveOfAnyProcessOfTheGroupIsFound(t *testing.T) {
 	root := t.TempDir()
 	c := New(Options{MaxWorkloads: 4, Proc: filepath.Join(root, "proc"), Log: slog.New(slog.DiscardHandler)})
 	c.kernel = made(t)
-	c.slots = newSlots(c.kernel, 4)
+	c.slots = newSlots(c.kernel, 4, nil)
 	c.members.detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: root, Sys: root}, nil)
 	c.kernel.group(slotFirst, 20, "sh", "docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope")
 	c.slots.Adopt(time.Now())

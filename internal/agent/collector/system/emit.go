@@ -26,6 +26,7 @@ type subject struct {
 	process bool
 	total   *counts
 	gauge   gauge
+	began   time.Time // of the counters; zero if unknown
 }
 
 // emission creates the samples of one scrape from all counts.
@@ -48,7 +49,7 @@ func (e *emission) emit(emit emitFunc) {
 	total := &counts{}
 	e.slots.Registry.Each(func(w *workload.Workload[counts]) {
 		*total = w.Kept
-		s := subject{labels: workloadValues(w), kind: w.Kind, total: total}
+		s := subject{labels: workloadValues(w), kind: w.Kind, total: total, began: w.Began}
 		for _, sl := range byOwner[w] {
 			total.add(&sl.counts)
 			s.gauge.Processes += sl.gauge.Processes
@@ -57,7 +58,7 @@ func (e *emission) emit(emit emitFunc) {
 		}
 		e.emitSubject(s, emit)
 		if e.kernel.attached("oom_kill") {
-			emit(e.families.oomKills.Value(float64(total.OomKills), s.labels...))
+			emit(e.families.oomKills.Since(w.Began, float64(total.OomKills), s.labels...))
 		}
 		if ratio, certain := e.busiest[w]; certain {
 			emit(e.families.busiest.Value(ratio, s.labels...))
@@ -101,7 +102,7 @@ func with(labels []string, more ...string) []string {
 func (e *emission) emitSubject(s subject, emit emitFunc) {
 	f, t := e.families, s.total
 	value := func(fam family, v float64, labels ...string) {
-		emit(fam.of(s).Value(v, with(s.labels, labels...)...))
+		emit(fam.of(s).Since(s.began, v, with(s.labels, labels...)...))
 	}
 	counted := func(probe string, fam family, n uint64, labels ...string) {
 		if n > 0 && e.kernel.attached(probe) {

@@ -113,7 +113,7 @@ func TestGoldenExposition(t *testing.T) {
 	k.count(0, slotOther).Calls[39], k.losses[0] = 40, 6
 
 	c := New(Options{MaxWorkloads: 2, Proc: filepath.Join(root, "proc"), Log: slog.New(slog.DiscardHandler)})
-	c.kernel, c.slots = k, newSlots(k, 2)
+	c.kernel, c.slots = k, newSlots(k, 2, nil)
 	c.members.detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")}, nil)
 	c.slots.Adopt(time.Now())
 	c.slots.read()

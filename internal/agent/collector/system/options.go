@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/watch"
 )
@@ -28,7 +29,9 @@ type Options struct {
 	Detector *tee.Detector
 	// Reads reads processes that may not answer.
 	Reads *reader.Pool
-	Log   *slog.Logger
+	// Pods completes the identity of a workload in a pod, or returns false if that is possible later. Nil leaves the UID.
+	Pods func(*workload.Identity) bool
+	Log  *slog.Logger
 }
 
 // timesCalls reports whether system calls may be timed.

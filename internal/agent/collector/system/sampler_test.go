@@ -360,8 +360,8 @@ func (h *held) Reattach(string) error { h.attached = true; return nil }
 // A process may be watched, and a cycle end, before the next scrape has read its slot.
 func TestASlotThatWasNeverReadEndsItsCycle(t *testing.T) {
 	k := made(t)
-	s := newSlots(k, 8)
-	w := s.Registry.Join(workload.Identity{Name: "it", Kind: workload.Program}, time.Now())
+	s := newSlots(k, 8, nil)
+	w := s.Registry.Join(workload.Identity{Name: "it", Kind: workload.Program}, time.Time{}, time.Now())
 	s.Put(&slot{Group: attribution.Group[counts]{Number: slotFirst, Workload: w}})
 	k.group(slotFirst, 1, "it")
 	s.beginSampling(false)
@@ -400,7 +400,7 @@ func TestASlotThatWasNeverReadEndsItsCycle(t *testing.T) {
 // The sampler opens and closes the window of the kernel side, and reports no CPU time of ended groups.
 func TestTheSamplerControlsTheKernelSide(t *testing.T) {
 	k := made(t)
-	s := newSlots(k, 8)
+	s := newSlots(k, 8, nil)
 	h := &held{attached: true}
 	k.switches.programs = h
 	s.beginSampling(false)

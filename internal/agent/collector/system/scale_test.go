@@ -57,7 +57,7 @@ func populated(t testing.TB, cpus, workloads, called int) *Collector {
 	}
 	root := filepath.Join(t.TempDir(), "proc")
 	c := New(Options{MaxWorkloads: workloads, Proc: root, Log: slog.New(slog.DiscardHandler)})
-	c.kernel, c.slots = k, newSlots(k, workloads)
+	c.kernel, c.slots = k, newSlots(k, workloads, nil)
 	c.members.detector = tee.NewDetector(tee.Roots{Proc: root, Dev: root, Sys: root}, nil)
 	c.slots.Adopt(time.Now())
 	if n := c.slots.Registry.Len(); n < workloads {

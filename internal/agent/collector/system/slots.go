@@ -100,15 +100,15 @@ type slots struct {
 	variance [sampledKinds]sampling.Variance // error of the estimated number of events of all workloads
 }
 
-func newSlots(k *kernelSide, limit int) *slots {
+func newSlots(k *kernelSide, limit int, complete func(*workload.Identity) bool) *slots {
 	s := &slots{kernel: k, sampler: newSampler(k)}
 	s.Groups = attribution.New(k.groups, limit, attribution.Hooks[*slot, counts]{
-		Adopt: s.adopted, Withdraw: k.withdrawn, Retire: s.endLastCycle, Clear: k.clear,
+		Adopt: s.adopted, Complete: complete, Withdraw: k.withdrawn, Retire: s.endLastCycle, Clear: k.clear,
 	})
 	for n, id := range map[uint32]workload.Identity{
 		slotKernel: workload.KernelThreads, slotIdle: workload.IdleThreads,
 	} {
-		s.Put(&slot{Group: attribution.Group[counts]{Number: n, Identity: id, Workload: s.Registry.Join(id, time.Time{})}})
+		s.Put(&slot{Group: attribution.Group[counts]{Number: n, Identity: id, Workload: s.Registry.Join(id, time.Time{}, time.Time{})}})
 	}
 	for _, n := range []uint32{slotUnknown, slotOther} {
 		s.Put(&slot{Group: attribution.Group[counts]{Number: n, Identity: workload.Folded, Workload: s.Registry.Other()}})

@@ -55,7 +55,7 @@ func sampled(t *testing.T, refused ...string) (*Collector, *recorder) {
 	}
 	k.switches.programs = programs
 	c := New(Options{Log: slog.New(slog.DiscardHandler)})
-	c.kernel, c.slots = k, newSlots(k, 8)
+	c.kernel, c.slots = k, newSlots(k, 8, nil)
 	c.slots.beginSampling(false)
 	return c, programs
 }

@@ -87,7 +87,7 @@ func (c *Collector) Init(context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.kernel, c.slots = k, newSlots(k, c.opts.MaxWorkloads)
+	c.kernel, c.slots = k, newSlots(k, c.opts.MaxWorkloads, c.opts.Pods)
 	c.overhead.governor.CPUs, c.overhead.costs = s.cpus, k.startCosts.costs
 	c.slots.sampler.setCosts(&c.overhead.costs)
 	if err := c.refresh(); err != nil {

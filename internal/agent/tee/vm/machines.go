@@ -42,6 +42,7 @@ type machine struct {
 type machines struct {
 	proc   hostfs.Root
 	naming cgroup.Hierarchy
+	pods   func(*workload.Identity) bool // may be nil
 	reads  *reader.Pool
 	kernel *kernelSide
 	all    map[uint32]*machine // by number
@@ -50,7 +51,7 @@ type machines struct {
 
 func newMachines(o Options, k *kernelSide) *machines {
 	return &machines{
-		proc: hostfs.At(o.Roots.Proc), naming: cgroup.Naming(o.Cgroup), reads: o.Reads, kernel: k,
+		proc: hostfs.At(o.Roots.Proc), naming: cgroup.Naming(o.Cgroup), pods: o.Pods, reads: o.Reads, kernel: k,
 		all: map[uint32]*machine{}, names: map[string]bool{folded: true},
 	}
 }
@@ -118,6 +119,9 @@ func (m *machines) name(v *machine, now time.Time) {
 		names, args, comm = cgroup.Names(""), nil, ""
 	}
 	v.identity, v.workload = identify(names, args), workload.Identify(names, comm)
+	if m.pods != nil {
+		m.pods(&v.workload)
+	}
 	label := v.name
 	if label == "" {
 		label = strconv.Itoa(v.pid)

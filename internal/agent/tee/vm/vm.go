@@ -17,6 +17,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/probe"
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/metric"
@@ -29,7 +30,9 @@ type Options struct {
 	Cgroup string       // root of the cgroup file systems
 	Reads  *reader.Pool // reads command lines, whose processes may not answer
 	Budget float64      // share of the machine's CPU time that counting may take; above it, counting ends. 1 is no limit
-	Log    *slog.Logger
+	// Pods completes the identity of a workload in a pod. Nil leaves the UID.
+	Pods func(*workload.Identity) bool
+	Log  *slog.Logger
 }
 
 // Backend implements tee.Backend. Init loads the programs, Run attaches them when KVM is there and follows the virtual

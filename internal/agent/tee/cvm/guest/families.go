@@ -99,9 +99,9 @@ func (b *Backend) emitWorkloads(emit func(prometheus.Metric)) {
 				continue
 			}
 			labels := []string{w.Name, w.Container, w.Pod, w.Namespace, class}
-			emit(b.families.workloadMappings.Value(float64(n[at+nMappings]), labels...))
-			emit(b.families.workloadBytes.Value(float64(n[at+nBytes]), labels...))
-			emit(b.families.workloadFailures.Value(float64(n[at+nFailures]), labels...))
+			emit(b.families.workloadMappings.Since(w.Began, float64(n[at+nMappings]), labels...))
+			emit(b.families.workloadBytes.Since(w.Began, float64(n[at+nBytes]), labels...))
+			emit(b.families.workloadFailures.Since(w.Began, float64(n[at+nFailures]), labels...))
 		}
 	}
 }

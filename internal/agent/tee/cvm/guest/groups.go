@@ -68,11 +68,12 @@ type owners struct {
 	kernel *kernelSide
 }
 
-func newOwners(k *kernelSide, limit int) *owners {
+func newOwners(k *kernelSide, limit int, complete func(*workload.Identity) bool) *owners {
 	o := &owners{kernel: k}
 	o.Groups = attribution.New(k.groups, limit, attribution.Hooks[*owner, counts]{
-		Adopt: func(g attribution.Group[counts], _ *attribution.Record) *owner { return o.owner(g) },
-		Clear: func(w *owner) error { *w.use = groupUse{}; return nil },
+		Adopt:    func(g attribution.Group[counts], _ *attribution.Record) *owner { return o.owner(g) },
+		Complete: complete,
+		Clear:    func(w *owner) error { *w.use = groupUse{}; return nil },
 	})
 	o.Put(o.owner(attribution.Group[counts]{Number: groupOther, Identity: workload.Folded, Workload: o.Registry.Other()}))
 	return o

@@ -20,6 +20,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/probe"
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/cgroup"
 	"github.com/teescope/teescope/internal/lib/metric"
@@ -39,7 +40,9 @@ type Options struct {
 	Cgroup string // root of the cgroup file systems
 	// MaxWorkloads limits the values of the label workload. Further workloads are counted as "other".
 	MaxWorkloads int
-	Log          *slog.Logger
+	// Pods completes the identity of a workload in a pod, or returns false if that is possible later. Nil leaves the UID.
+	Pods func(*workload.Identity) bool
+	Log  *slog.Logger
 }
 
 // Backend implements tee.Backend. Init attaches, Run maintains the groups, and Shutdown detaches.
@@ -124,7 +127,7 @@ func (b *Backend) start() error {
 	if err != nil {
 		return err
 	}
-	b.kernel, b.owners = k, newOwners(k, b.opts.MaxWorkloads)
+	b.kernel, b.owners = k, newOwners(k, b.opts.MaxWorkloads, b.opts.Pods)
 	return b.refresh(time.Now())
 }
 

@@ -167,7 +167,7 @@ func fake(roots tee.Roots) (*Backend, *queue) {
 	k.uses[1].Count = [groupCounts]uint64{nMappings: 70, nBytes: 286_720, nFailures: 3}
 	k.uses[2].Count = [groupCounts]uint64{nMappings: 8, nBytes: 4096, classAccelerator*nBounces + nMappings: 2, classAccelerator*nBounces + nBytes: 999}
 	b := New(Options{Roots: roots, MaxWorkloads: 8, Log: slog.New(slog.DiscardHandler)})
-	b.kernel, b.owners = k, newOwners(k, 8)
+	b.kernel, b.owners = k, newOwners(k, 8, nil)
 	return b, free
 }
 

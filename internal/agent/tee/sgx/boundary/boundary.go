@@ -24,6 +24,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 	"github.com/teescope/teescope/internal/lib/metric"
 	"github.com/teescope/teescope/internal/lib/teelabel"
@@ -62,6 +63,8 @@ type Options struct {
 	// Calls returns the number of system calls of the group of each process. It is nil if system calls are not
 	// counted.
 	Calls func(pids []int) map[int]GroupCalls
+	// Pods completes the identity of a workload in a pod. Nil leaves the UID.
+	Pods func(*workload.Identity) bool
 	// PrivilegesDropped is closed when the agent has dropped privileges. Nil means that it has. No file is probed before
 	// that, because functions that are found later could then not be probed, and the count of some functions
 	// would look like the count of all.
@@ -126,7 +129,7 @@ func (b *Backend) Init(context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.processes = process.NewTable(host.New(b.opts.Roots.Proc, b.opts.Cgroup, b.opts.Reads), b.opts.MaxWorkloads, func() time.Time { return b.now() })
+	b.processes = process.NewTable(b.host(), b.opts.MaxWorkloads, func() time.Time { return b.now() })
 	if err := b.load(); err != nil {
 		b.opts.Log.Warn("the enclave boundary is not traced", "reason", err)
 	}
@@ -205,4 +208,10 @@ func (b *Backend) Shutdown(context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.unload()
+}
+
+func (b *Backend) host() host.Processes {
+	h := host.New(b.opts.Roots.Proc, b.opts.Cgroup, b.opts.Reads)
+	h.Pods = b.opts.Pods
+	return h
 }

@@ -41,7 +41,7 @@ func (b *Backend) estimate() {
 			continue
 		}
 		if last, known := b.estimated[group]; known && n > last {
-			count.Add(owners[group], float64(n-last), b.families.Estimated, "syscalls")
+			count.AddOlder(owners[group], float64(n-last), b.families.Estimated, "syscalls")
 		}
 	}
 	b.estimated = calls

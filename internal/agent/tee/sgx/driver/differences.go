@@ -31,10 +31,10 @@ func (w *watch) evicted(live []*record) (b balance) {
 func (w *watch) differences(f *families, live []*record) []sample {
 	var list []sample
 	if b, ok := w.allocated(); ok {
-		list = append(list, sample{f.difference, float64(b - w.start), []string{"allocated"}})
+		list = append(list, sample{desc: f.difference, value: float64(b - w.start), labels: []string{"allocated"}})
 	}
 	if w.kernel.attached(probeRequest, probeEvicted, probeLoadedBack) {
-		list = append(list, sample{f.difference, float64(w.evicted(live)), []string{"evicted"}})
+		list = append(list, sample{desc: f.difference, value: float64(w.evicted(live)), labels: []string{"evicted"}})
 	}
 	return list
 }

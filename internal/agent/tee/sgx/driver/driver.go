@@ -44,13 +44,14 @@ func (w *watch) live() []*record {
 // lister collects samples of attached probes.
 type lister struct {
 	kernel *kernelSide
+	began  time.Time // of counters that are added; zero if unknown
 	list   []sample
 }
 
 // add adds a sample if all these probes are attached.
 func (l *lister) add(d *metric.Desc, v uint64, labels []string, probes ...string) {
 	if l.kernel.attached(probes...) {
-		l.list = append(l.list, sample{d, float64(v), labels})
+		l.list = append(l.list, sample{desc: d, value: float64(v), labels: labels, began: l.began})
 	}
 }
 
@@ -205,7 +206,7 @@ func (w *watch) eachEnclave(f *families, live []*record, now time.Time, clock ti
 		if r.CreatedNS != 0 {
 			l.add(f.enclaveThreads, uint64(r.Threads), id, probeRequest, probeAdded)
 			age := clock - time.Duration(r.CreatedNS)
-			l.list = append(l.list, sample{f.enclaveStart, float64(now.Add(-age).UnixMilli()) / 1e3, id})
+			l.list = append(l.list, sample{desc: f.enclaveStart, value: float64(now.Add(-age).UnixMilli()) / 1e3, labels: id})
 		}
 	}
 	return l.list
@@ -253,6 +254,7 @@ func (w *watch) eachWorkload(f *families, named map[*workload.Workload[counts]]*
 			continue // the folded rest, which is empty
 		}
 		labels := []string{own.Name, own.Container, own.Pod, own.Namespace}
+		l.began = own.Began
 		l.add(f.workloadEnclaves, h.enclaves, labels, probeRequest, probeRelease)
 		l.add(f.workloadSize, h.size, labels, probeRequest, probeRelease)
 		l.add(f.workloadResident, h.resident, labels, probeRequest, probeRelease)
@@ -286,7 +288,7 @@ func (w *watch) neighbours(f *families, named map[*workload.Workload[counts]]*co
 func (w *watch) lost(f *families) []sample {
 	var list []sample
 	for i, what := range lossNames {
-		list = append(list, sample{f.lost, float64(w.kernel.losses[i]), []string{what}})
+		list = append(list, sample{desc: f.lost, value: float64(w.kernel.losses[i]), labels: []string{what}})
 	}
 	return list
 }

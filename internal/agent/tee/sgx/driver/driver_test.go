@@ -135,7 +135,7 @@ func (k *fake) detach(probes ...string) {
 
 func (k *fake) backend(workloads int) *Backend {
 	b := New(Options{Roots: rootsAt("testdata/driver"), MaxWorkloads: workloads, Log: slog.New(slog.DiscardHandler)})
-	b.watch = watch{kernel: k.kernelSide, owners: newOwners(k.kernelSide, workloads)}
+	b.watch = watch{kernel: k.kernelSide, owners: newOwners(k.kernelSide, workloads, nil)}
 	return b
 }
 

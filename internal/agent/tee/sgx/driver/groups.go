@@ -43,10 +43,11 @@ type owners struct {
 	evicted map[pair]uint64 // of removed groups, and of groups that had another workload
 }
 
-func newOwners(k *kernelSide, limit int) *owners {
+func newOwners(k *kernelSide, limit int, complete func(*workload.Identity) bool) *owners {
 	o := &owners{kernel: k, evicted: map[pair]uint64{}}
 	o.Groups = attribution.New(k.groups, limit, attribution.Hooks[*owner, counts]{
-		Adopt: func(g attribution.Group[counts], _ *attribution.Record) *owner { return o.owner(g) },
+		Adopt:    func(g attribution.Group[counts], _ *attribution.Record) *owner { return o.owner(g) },
+		Complete: complete,
 		// Evictions stay with the workloads for which they were counted.
 		Promote: func(w *owner) { o.fold(w.Number) },
 		Retire:  func(w *owner) { o.fold(w.Number) },

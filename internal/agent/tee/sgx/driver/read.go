@@ -64,7 +64,7 @@ func readNodes(r tee.Roots, f *families) ([]sample, error) {
 		n, found, err := readNumber(filepath.Join(dir, e.Name(), "x86/sgx_total_bytes"))
 		errs = append(errs, err)
 		if found {
-			samples = append(samples, sample{f.size, float64(n), []string{node}})
+			samples = append(samples, sample{desc: f.size, value: float64(n), labels: []string{node}})
 		}
 	}
 	return samples, errors.Join(errs...)
@@ -76,19 +76,19 @@ func readParameters(r tee.Roots, f *families, module string) ([]sample, error) {
 		name string
 		sample
 	}{
-		{"sgx_nr_total_epc_pages", sample{f.size, pageSize, []string{""}}},
-		{"sgx_nr_free_pages", sample{f.free, pageSize, nil}},
-		{"sgx_nr_low_pages", sample{f.watermark, pageSize, []string{"low"}}},
-		{"sgx_nr_high_pages", sample{f.watermark, pageSize, []string{"high"}}},
-		{"sgx_nr_epc_sections", sample{f.sections, 1, nil}},
-		{"sgx_nr_enclaves", sample{f.enclaves, 1, []string{"unknown"}}},
-		{"sgx_nr_added_pages", sample{f.added, 1, nil}},
-		{"sgx_nr_alloc_pages", sample{f.allocated, 1, nil}},
-		{"sgx_nr_evicted", sample{f.evicted, 1, nil}},
-		{"sgx_loaded_back", sample{f.loadedBack, 1, nil}},
-		{"sgx_nr_reclaimed", sample{f.reclaimed, 1, nil}},
-		{"sgx_nr_marked_old", sample{f.markedOld, 1, nil}},
-		{"sgx_init_enclaves", sample{f.initialized, 1, nil}},
+		{"sgx_nr_total_epc_pages", sample{desc: f.size, value: pageSize, labels: []string{""}}},
+		{"sgx_nr_free_pages", sample{desc: f.free, value: pageSize}},
+		{"sgx_nr_low_pages", sample{desc: f.watermark, value: pageSize, labels: []string{"low"}}},
+		{"sgx_nr_high_pages", sample{desc: f.watermark, value: pageSize, labels: []string{"high"}}},
+		{"sgx_nr_epc_sections", sample{desc: f.sections, value: 1}},
+		{"sgx_nr_enclaves", sample{desc: f.enclaves, value: 1, labels: []string{"unknown"}}},
+		{"sgx_nr_added_pages", sample{desc: f.added, value: 1}},
+		{"sgx_nr_alloc_pages", sample{desc: f.allocated, value: 1}},
+		{"sgx_nr_evicted", sample{desc: f.evicted, value: 1}},
+		{"sgx_loaded_back", sample{desc: f.loadedBack, value: 1}},
+		{"sgx_nr_reclaimed", sample{desc: f.reclaimed, value: 1}},
+		{"sgx_nr_marked_old", sample{desc: f.markedOld, value: 1}},
+		{"sgx_init_enclaves", sample{desc: f.initialized, value: 1}},
 	}
 	var samples []sample
 	var errs []error
@@ -96,7 +96,7 @@ func readParameters(r tee.Roots, f *families, module string) ([]sample, error) {
 		n, found, err := readNumber(filepath.Join(r.Sys, "module", module, "parameters", p.name))
 		errs = append(errs, err)
 		if found {
-			samples = append(samples, sample{p.desc, float64(n) * p.value, p.labels})
+			samples = append(samples, sample{desc: p.desc, value: float64(n) * p.value, labels: p.labels})
 		}
 	}
 	return samples, errors.Join(errs...)
@@ -114,16 +114,16 @@ func readStats(r tee.Roots, f *families) ([]sample, error) {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	samples := []sample{
-		{f.created, float64(s.created), nil},
-		{f.released, float64(s.released), nil},
-		{f.allocated, float64(s.allocated), nil},
-		{f.freed, float64(s.freed), nil},
-		{f.size, float64(s.total) * pageSize, []string{""}},
-		{f.pages, float64(s.versionArray), []string{"version_array"}},
-		{f.free, float64(s.free) * pageSize, nil},
+		{desc: f.created, value: float64(s.created)},
+		{desc: f.released, value: float64(s.released)},
+		{desc: f.allocated, value: float64(s.allocated)},
+		{desc: f.freed, value: float64(s.freed)},
+		{desc: f.size, value: float64(s.total) * pageSize, labels: []string{""}},
+		{desc: f.pages, value: float64(s.versionArray), labels: []string{"version_array"}},
+		{desc: f.free, value: float64(s.free) * pageSize},
 	}
 	if s.created >= s.released { // the two are not read at the same instant
-		samples = append(samples, sample{f.enclaves, float64(s.created - s.released), []string{"unknown"}})
+		samples = append(samples, sample{desc: f.enclaves, value: float64(s.created - s.released), labels: []string{"unknown"}})
 	}
 	for _, x := range []struct {
 		sample
@@ -133,7 +133,7 @@ func readStats(r tee.Roots, f *families) ([]sample, error) {
 		{sample{desc: f.loadedBack}, s.loadedBack}, {sample{desc: f.backingFreed}, s.backingFreed},
 	} {
 		if x.n != nil {
-			samples = append(samples, sample{x.desc, float64(*x.n), nil})
+			samples = append(samples, sample{desc: x.desc, value: float64(*x.n)})
 		}
 	}
 	return samples, nil
@@ -154,7 +154,7 @@ func readEnclaves(r tee.Roots, f *families) ([]sample, error) {
 	for _, e := range all[:min(len(all), maxEnclaves)] {
 		labels := []string{strconv.FormatUint(e.id, 10), strconv.FormatUint(e.pid, 10)}
 		samples = append(samples, e.gauges(f, labels)...)
-		samples = append(samples, sample{f.enclaveAdded, float64(e.added), labels})
+		samples = append(samples, sample{desc: f.enclaveAdded, value: float64(e.added), labels: labels})
 	}
 	if len(all) > maxEnclaves {
 		samples = append(samples, sum(all[maxEnclaves:]).gauges(f, []string{"other", ""})...)
@@ -167,28 +167,28 @@ func states(f *families, all []enclave) []sample {
 	initialized := 0
 	for _, e := range all {
 		if e.flags == nil {
-			return []sample{{f.enclaves, float64(len(all)), []string{"unknown"}}}
+			return []sample{{desc: f.enclaves, value: float64(len(all)), labels: []string{"unknown"}}}
 		}
 		if *e.flags&flagInitialized != 0 {
 			initialized++
 		}
 	}
 	return []sample{
-		{f.enclaves, float64(initialized), []string{"initialized"}},
-		{f.enclaves, float64(len(all) - initialized), []string{"uninitialized"}},
+		{desc: f.enclaves, value: float64(initialized), labels: []string{"initialized"}},
+		{desc: f.enclaves, value: float64(len(all) - initialized), labels: []string{"uninitialized"}},
 	}
 }
 
 func (e enclave) gauges(f *families, labels []string) []sample {
 	samples := []sample{
-		{f.enclaveSize, float64(e.size), labels},
-		{f.enclaveResident, float64(e.resident) * pageSize, labels},
+		{desc: f.enclaveSize, value: float64(e.size), labels: labels},
+		{desc: f.enclaveResident, value: float64(e.resident) * pageSize, labels: labels},
 	}
 	if e.pagedOut != nil {
-		samples = append(samples, sample{f.enclavePagedOut, float64(*e.pagedOut) * pageSize, labels})
+		samples = append(samples, sample{desc: f.enclavePagedOut, value: float64(*e.pagedOut) * pageSize, labels: labels})
 	}
 	if e.versionArray != nil {
-		samples = append(samples, sample{f.enclaveVersions, float64(*e.versionArray) * pageSize, labels})
+		samples = append(samples, sample{desc: f.enclaveVersions, value: float64(*e.versionArray) * pageSize, labels: labels})
 	}
 	return samples
 }

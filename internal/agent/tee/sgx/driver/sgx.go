@@ -16,6 +16,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/probe"
 	"github.com/teescope/teescope/internal/agent/tee"
+	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/metric"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
@@ -29,7 +30,9 @@ type Options struct {
 	Cgroup string // root of the cgroup file systems
 	// MaxWorkloads limits the values of the label workload. Further workloads are counted as "other".
 	MaxWorkloads int
-	Log          *slog.Logger
+	// Pods completes the identity of a workload in a pod, or returns false if that is possible later. Nil leaves the UID.
+	Pods func(*workload.Identity) bool
+	Log  *slog.Logger
 }
 
 // Backend implements tee.Backend. Init attaches to the in-tree driver, Run maintains the groups,
@@ -61,6 +64,7 @@ type sample struct {
 	desc   *metric.Desc
 	value  float64
 	labels []string
+	began  time.Time // of a counter; zero if unknown
 }
 
 // source is one place from which values are read.
@@ -97,7 +101,7 @@ func (b *Backend) Collect(_ context.Context, emit func(prometheus.Metric)) error
 				continue
 			}
 			from[x.desc] = s.name
-			emit(x.desc.Value(x.value, x.labels...))
+			emit(x.desc.Since(x.began, x.value, x.labels...))
 		}
 		if len(samples) > 0 {
 			emit(b.families.source.Value(1, s.name))

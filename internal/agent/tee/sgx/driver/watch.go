@@ -73,7 +73,7 @@ func (b *Backend) start() error {
 	if err != nil {
 		return fmt.Errorf("watching the SGX driver: %w", err)
 	}
-	b.watch = watch{kernel: k, owners: newOwners(k, b.opts.MaxWorkloads)}
+	b.watch = watch{kernel: k, owners: newOwners(k, b.opts.MaxWorkloads, b.opts.Pods)}
 	if err := b.refresh(time.Now()); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ package count
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -24,6 +25,7 @@ type Registry = workload.Registry[Counts]
 type series struct {
 	family *metric.Desc
 	labels [3]string // after those of the workload; trailing empty labels do not exist
+	older  bool      // see AddOlder
 }
 
 // histogram identifies a histogram of a workload.
@@ -40,12 +42,21 @@ type Counts struct {
 
 // Add adds to a counter of a workload.
 func Add(w *Workload, n float64, family *metric.Desc, labels ...string) {
-	if w.Kept.calls == nil {
-		w.Kept.calls = map[series]float64{}
+	w.Kept.add(series{family: family}, n, labels)
+}
+
+// AddOlder adds a value that may be older than the agent's knowledge of the workload, such as one that the workload counts
+// itself. So the time from which the counter counts is unknown.
+func AddOlder(w *Workload, n float64, family *metric.Desc, labels ...string) {
+	w.Kept.add(series{family: family, older: true}, n, labels)
+}
+
+func (c *Counts) add(s series, n float64, labels []string) {
+	if c.calls == nil {
+		c.calls = map[series]float64{}
 	}
-	s := series{family: family}
 	copy(s.labels[:], labels)
-	w.Kept.calls[s] += n
+	c.calls[s] += n
 }
 
 // Cross adds entries of an enclave, each with its exit.
@@ -114,7 +125,11 @@ func Emit(r *Registry, emit func(prometheus.Metric)) {
 		own := []string{w.Name, w.Container, w.Pod, w.Namespace}
 		for s, n := range w.Kept.calls {
 			labels := append(slices.Clone(own), s.labels[:]...)
-			emit(s.family.Value(n, labels[:len(s.family.Labels)]...))
+			began := w.Began
+			if s.older {
+				began = time.Time{}
+			}
+			emit(s.family.Since(began, n, labels[:len(s.family.Labels)]...))
 		}
 		for h, t := range w.Kept.times {
 			emit(t.histogram(h.family, append(slices.Clone(own), h.call, h.source)...))

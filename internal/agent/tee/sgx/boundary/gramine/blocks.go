@@ -137,11 +137,11 @@ func (g *Counters) advance(owner *count.Workload, b *block, now [counters]uint64
 		b.last[i] = now[i]
 		switch i {
 		case syncSignals:
-			count.Add(owner, float64(n), g.Families.Signals, "sync", source)
+			count.AddOlder(owner, float64(n), g.Families.Signals, "sync", source)
 		case asyncSignals:
-			count.Add(owner, float64(n), g.Families.Signals, "async", source)
+			count.AddOlder(owner, float64(n), g.Families.Signals, "async", source)
 		default:
-			count.Add(owner, float64(n), g.Families.Transitions, [...]string{eenters: "eenter", eexits: "eexit", aexs: "aex"}[i], source)
+			count.AddOlder(owner, float64(n), g.Families.Transitions, [...]string{eenters: "eenter", eexits: "eexit", aexs: "aex"}[i], source)
 		}
 	}
 }

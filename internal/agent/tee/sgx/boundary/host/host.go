@@ -25,6 +25,9 @@ type Processes struct {
 	// Inode returns a number of the inode that is mapped at an address of this process: of the file below an overlay. It is
 	// nil on kernels that cannot tell.
 	Inode func(address uint64) (uint64, error)
+	// Pods completes the identity of a workload in a pod. It may be nil. A process that is found before the name of its pod is
+	// known keeps the UID. This is rare, because a pod has a name before it has a process.
+	Pods  func(*workload.Identity) bool
 	names cgroup.Hierarchy // names workloads as the system collector does
 }
 
@@ -67,7 +70,11 @@ func (h Processes) Program(tgid uint32) (Program, error) {
 func (h Processes) Identify(tgid uint32) workload.Identity {
 	comm, _ := watch.Program(h.Proc, h.Reads, int(tgid))
 	group, _ := h.Of(tgid).Cgroup(h.names.Controller())
-	return workload.Identify(cgroup.Names(group), comm)
+	id := workload.Identify(cgroup.Names(group), comm)
+	if h.Pods != nil {
+		h.Pods(&id)
+	}
+	return id
 }
 
 // Matches reports whether one of the rules names a process.

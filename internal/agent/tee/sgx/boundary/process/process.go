@@ -152,5 +152,6 @@ func (t *Table) RemoveEnded(forget func(*Process) error) error {
 			}
 		}
 	}
+	t.groups.Looked(t.Now())
 	return errors.Join(errs...)
 }

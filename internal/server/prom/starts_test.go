@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// agentText is one answer of an agent. %s are lines of counters and their starts.
+const agentText = "# TYPE calls counter\n%s# TYPE up_to gauge\nup_to 1\n# EOF\n"
+
+// scrapedOnce returns what a server stores of one answer of itself or of an agent, as samples from the oldest on.
+func scrapedOnce(t *testing.T, remote bool, lines string) *Server {
+	t.Helper()
+	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/openmetrics-text; version=1.0.0")
+		fmt.Fprintf(w, agentText, lines)
+	})
+	o := options(t.TempDir(), &logs{})
+	o.Self = answer
+	if remote {
+		srv := httptest.NewServer(answer)
+		t.Cleanup(srv.Close)
+		o.Self, o.Targets = nil, []string{strings.TrimPrefix(srv.URL, "http://")}
+	}
+	s, _ := start(t, o)
+	eventually(t, 10*time.Second, "three samples", func() bool {
+		_, times, _ := samples(t, s, "up_to[1m]")
+		return len(times) >= 3
+	})
+	return s
+}
+
+func TestStartsOfCountersAreStored(t *testing.T) {
+	began := float64(time.Now().Add(-20*time.Second).UnixMilli()) / 1e3
+	lines := fmt.Sprintf(`calls_total{w="new"} 10000
+calls_created{w="new"} %.3f
+calls_total{w="unknown"} 7
+calls_total{w="future"} 8
+calls_created{w="future"} %.3f
+calls_total{w="other"} 9
+calls_created{w="nobody"} %.3f
+calls_total{w="nonsense"} 10
+calls_created{w="nonsense"} NaN
+calls_total{w="ancient"} 11
+calls_created{w="ancient"} 1.5
+`, began, began+1e6, began)
+	for name, remote := range map[string]bool{"own": false, "remote": true} {
+		t.Run(name, func(t *testing.T) {
+			s := scrapedOnce(t, remote, lines)
+			for w, want := range map[string]float64{"unknown": 7, "future": 8, "other": 9, "nonsense": 10, "ancient": 11} {
+				_, _, values := samples(t, s, fmt.Sprintf(`calls_total{w=%q}[1m]`, w))
+				if len(values) < 3 || slices.Min(values) != want {
+					t.Errorf("%s: %v, want only %v", w, values, want)
+				}
+			}
+			_, times, values := samples(t, s, `calls_total{w="new"}[1m]`)
+			if len(values) < 4 || values[0] != 0 || times[0] != began || slices.Min(values[1:]) != 10000 {
+				t.Errorf("at %v: %v, want 0 at %v and then 10000", times, values, began)
+			}
+			if _, _, values := samples(t, s, `calls_created{w!="nobody"}[1m]`); values != nil {
+				t.Errorf("a start is stored as a series: %v", values)
+			}
+		})
+	}
+}
+
+// A series that is there gets no zero, whatever an agent says, and however its clock is off.
+func TestAKnownCounterGetsNoStart(t *testing.T) {
+	s, _ := start(t, options(t.TempDir(), &logs{}))
+	now := time.Now().UnixMilli()
+	for _, one := range []struct{ t, start int64 }{{now - 2000, now - 1000}, {now, now - 500}} {
+		app := s.db.AppenderV2(t.Context())
+		a := &startsAppender{AppenderV2: app, known: app.(storage.GetRef)}
+		for _, sample := range []struct {
+			name string
+			v    float64
+		}{{"calls_total", 5}, {"calls_created", float64(one.start) / 1e3}} {
+			if _, err := a.Append(0, labels.FromStrings("__name__", sample.name, "w", "it"), 0, one.t, sample.v, nil, nil, storage.AppendV2Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := a.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, values := samples(t, s, "calls_total[1m]"); !slices.Equal(values, []float64{5, 5}) {
+		t.Errorf("%v, want no zero", values)
+	}
+}
+
+// An answer of the largest number of counters without any start takes time in proportion to its size. The scraper's own
+// option would read the rest of the family for each.
+func TestCountersWithoutStartTakeLinearTime(t *testing.T) {
+	var lines bytes.Buffer
+	for i := range 50_000 {
+		fmt.Fprintf(&lines, "calls_total{w=\"%d\"} 1\n", i)
+	}
+	s := scrapedOnce(t, true, lines.String())
+	if _, _, values := samples(t, s, "count_over_time(scrape_samples_scraped[1m])[1m:1s]"); values == nil {
+		t.Error("nothing is stored")
+	}
+}
