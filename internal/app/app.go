@@ -140,11 +140,12 @@ func (p *program) add(s ...service.Service) { p.services = append(p.services, s.
 
 // agent adds the collectors.
 func (p *program) agent() {
-	all, system, boundary := agentCollectors(p.Config, p.Log, p.confined)
+	all, system, boundary, names := agentCollectors(p.Config, p.Log, p.confined)
 	control := onDemand(p.Config, p.Log, system, boundary)
 	p.web.Control = control
 	all = append(all, control)
 	p.collectors, p.started, p.keeps = append(p.collectors, all...), system.Sampled(), func() []string { return append(boundary.Keeps(), system.Keeps()...) }
+	p.add(names)
 	for _, c := range all {
 		p.add(c) // the group calls the methods among Init, Run and Shutdown that the collector has
 	}

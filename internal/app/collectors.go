@@ -21,6 +21,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/driver"
 	"github.com/teescope/teescope/internal/agent/tee/vm"
+	"github.com/teescope/teescope/internal/agent/workload/pods"
 	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
@@ -54,10 +55,11 @@ func (m machine) at(path string) string { return filepath.Join(m.root, path) }
 
 // agentCollectors lists the agent's collectors, sorted by name. To add a collector, add its line here. Two are also
 // returned by themselves: the collector of system metrics knows when the start is over and which processes a workload
-// has, and the backend of the enclave boundary knows which capabilities it still needs.
-func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{}) ([]collector.Collector, *system.Collector, *boundary.Backend) {
+// has, and the backend of the enclave boundary knows which capabilities it still needs. The names of pods are a service of their own, which must be initialised first.
+func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{}) ([]collector.Collector, *system.Collector, *boundary.Backend, *pods.Names) {
 	machine := newMachine("/proc")
 	roots := machine.roots
+	names := pods.New(machine.at("var/log/pods"))
 	reads := reader.New(reader.Options{
 		Proc: hostfs.At(roots.Proc), Cgroup: machine.cgroup, Ready: confined, Log: log.With("part", "processes"),
 	})
@@ -65,14 +67,14 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 	sys := system.New(system.Options{
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, SyscallTime: c.Syscalls.Time, OnDemand: c.Control.Enabled,
 		Budget: c.Overhead.Budget,
-		Proc:   roots.Proc, Sys: roots.Sys, Cgroup: machine.cgroup, Detector: detector, Reads: reads,
+		Proc:   roots.Proc, Sys: roots.Sys, Cgroup: machine.cgroup, Detector: detector, Reads: reads, Pods: names.Complete,
 		Log: log.With("part", "system"),
 	})
 	detector.Follow(sys.Changes)
 	edge := boundary.New(boundary.Options{
 		Roots: roots, Detector: detector, Reads: reads, Cgroup: machine.cgroup, Mode: boundary.Mode(c.Transitions.Trace), Budget: c.Transitions.Budget,
 		CostLow: c.Transitions.Cost.Low, CostHigh: c.Transitions.Cost.High,
-		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, OnDemand: c.Control.Enabled, Log: log.With("part", "transitions"),
+		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, OnDemand: c.Control.Enabled, Pods: names.Complete, Log: log.With("part", "transitions"),
 		PrivilegesDropped: confined,
 		Calls: func(pids []int) map[int]boundary.GroupCalls {
 			calls := map[int]boundary.GroupCalls{}
@@ -92,8 +94,8 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 		node.New(node.Options{Proc: roots.Proc, Sys: roots.Sys, RootFS: machine.root, Net: machine.net}),
 		processreads.New(reads),
 		sys,
-		teehost.New(roots, teeBackends(c, machine, log, reads, edge)...),
-	}, sys, edge
+		teehost.New(roots, teeBackends(c, machine, log, reads, edge, names)...),
+	}, sys, edge, names
 }
 
 // onDemand returns what switches measuring on and off while the agent runs.
@@ -114,23 +116,23 @@ func onDemand(c *config.Config, log *slog.Logger, sys *system.Collector, edge *b
 }
 
 // teeBackends lists the TEE backends. To add a backend, add its line here.
-func teeBackends(c *config.Config, m machine, log *slog.Logger, reads *reader.Pool, edge *boundary.Backend) []tee.Backend {
+func teeBackends(c *config.Config, m machine, log *slog.Logger, reads *reader.Pool, edge *boundary.Backend, names *pods.Names) []tee.Backend {
 	return []tee.Backend{
 		driver.New(driver.Options{
-			Roots: m.roots, Cgroup: m.cgroup, MaxWorkloads: c.Workloads.Max, Log: log.With("part", "sgx"),
+			Roots: m.roots, Cgroup: m.cgroup, MaxWorkloads: c.Workloads.Max, Pods: names.Complete, Log: log.With("part", "sgx"),
 		}),
 		edge,
 		guest.New(guest.Options{
-			Roots: m.roots, Cgroup: m.cgroup, MaxWorkloads: c.Workloads.Max, Log: log.With("part", "cvm"),
+			Roots: m.roots, Cgroup: m.cgroup, MaxWorkloads: c.Workloads.Max, Pods: names.Complete, Log: log.With("part", "cvm"),
 		}),
-		vm.New(vm.Options{Roots: m.roots, Cgroup: m.cgroup, Reads: reads, Budget: c.Overhead.Budget, Log: log.With("part", "vm")}),
+		vm.New(vm.Options{Roots: m.roots, Cgroup: m.cgroup, Reads: reads, Budget: c.Overhead.Budget, Pods: names.Complete, Log: log.With("part", "vm")}),
 	}
 }
 
 // Descriptions lists every family that teescope exports. It loads nothing into the kernel: docs/user/metrics.md is
 // generated from it.
 func Descriptions() []*metric.Desc {
-	all, _, _ := agentCollectors(&config.Config{}, slog.New(slog.DiscardHandler), nil)
+	all, _, _, _ := agentCollectors(&config.Config{}, slog.New(slog.DiscardHandler), nil)
 	all = append([]collector.Collector{
 		build.New(build.Info{}), ondemand.New(ondemand.Options{}), findings.New(findings.Options{}), notify.New(notify.Options{}), sandbox.New(),
 		prom.NewTargets(nil),

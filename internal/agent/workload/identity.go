@@ -31,7 +31,8 @@ type Identity struct {
 	Name string // value of the label "workload"
 	Kind Kind
 	// Container, Pod and Namespace are empty if they are unknown. A container is named by the first 12 digits
-	// of its ID and a pod by its UID, which are parts of a cgroup's name.
+	// of its ID and a pod by its UID, which are parts of a cgroup's name. Package pods replaces the UID by the pod's name, and
+	// adds its namespace.
 	Container string
 	Pod       string
 	Namespace string
@@ -49,13 +50,14 @@ var (
 
 // Names of cgroups, by the convention of the runtime that creates them. runc's systemd driver names a scope
 // RUNTIME-ID.scope, and its cgroupfs driver names a directory ID. The kubelet names a pod podUID below kubepods. In
-// systemd's slices "-" in the UID is "_".
+// systemd's slices "-" in the UID is "_". The UID of a static pod is a hash without either.
 var (
 	containerScope = regexp.MustCompile(`^(?:docker|cri-containerd|crio|libpod|containerd|nerdctl)-([0-9a-f]{12,64})\.scope$`)
 	containerDir   = regexp.MustCompile(`^(?:libpod-)?([0-9a-f]{64})$`)
 	lxcPayload     = regexp.MustCompile(`^lxc\.payload\.(.+)$`)
 	machineScope   = regexp.MustCompile(`^machine-(.+)\.scope$`)
-	podDir         = regexp.MustCompile(`^(?:kubepods.*-)?pod([0-9a-f]{8}[-_][0-9a-f_-]{27})(?:\.slice)?$`)
+	podDir         = regexp.MustCompile(`^(?:kubepods-(?:(?:burstable|besteffort)-)?)?pod([0-9a-f]{8}[-_][0-9a-f_-]{27}|[0-9a-f]{32})(?:\.slice)?$`)
+	podClass       = regexp.MustCompile(`^(?:burstable|besteffort|kubepods-(?:burstable|besteffort)\.slice)$`)
 	sessionScope   = regexp.MustCompile(`^(?:session-.*|init)\.scope$`)
 	userManager    = regexp.MustCompile(`^user@.*\.service$`)
 )
@@ -79,13 +81,9 @@ func Identify(cgroup []string, program string) Identity {
 }
 
 func container(cgroup []string) Identity {
-	id := Identity{Kind: Program}
+	id := Identity{Kind: Program, Pod: podOf(cgroup)}
 	// The outermost container is the workload, because containers inside it are part of it.
 	for _, name := range cgroup {
-		if m := podDir.FindStringSubmatch(name); m != nil {
-			id.Pod = strings.ReplaceAll(m[1], "_", "-")
-			continue
-		}
 		for _, form := range []*regexp.Regexp{containerScope, containerDir, lxcPayload, machineScope} {
 			m := form.FindStringSubmatch(name)
 			if m == nil {
@@ -100,6 +98,34 @@ func container(cgroup []string) Identity {
 		}
 	}
 	return id
+}
+
+// podOf returns the UID of the pod that a cgroup is in. The kubelet makes the cgroups of pods below kubepods, directly or in
+// that of a class of service, and kubepods is at the top. So no user can make one that looks like it: users make cgroups below
+// their own. In another namespace of cgroups a path begins with "..", up to the first group that both have above them.
+func podOf(cgroup []string) string {
+	top := len(cgroup)
+	for top > 0 && cgroup[top-1] == ".." {
+		top--
+	}
+	below := cgroup[:top]
+	last := func() string { return below[len(below)-1] }
+	if len(below) > 0 && (last() == "kubepods" || last() == "kubepods.slice") {
+		below = below[:len(below)-1]
+	} else if top == len(cgroup) {
+		return ""
+	}
+	if len(below) > 0 && podClass.MatchString(last()) {
+		below = below[:len(below)-1]
+	}
+	if len(below) == 0 {
+		return ""
+	}
+	m := podDir.FindStringSubmatch(last())
+	if m == nil {
+		return ""
+	}
+	return strings.ReplaceAll(m[1], "_", "-")
 }
 
 func isUnit(name string) bool {

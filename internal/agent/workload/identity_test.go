@@ -10,6 +10,7 @@ import (
 const (
 	id64  = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	id12  = "0123456789ab"
+	id32  = "0123456789abcdef0123456789abcdef"
 	uid   = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"
 	uidIn = "0a1b2c3d_4e5f_6071_8293_a4b5c6d7e8f9"
 )
@@ -40,6 +41,12 @@ func TestIdentify(t *testing.T) {
 		},
 		{"pod, cgroupfs driver", id64 + " pod" + uid + " besteffort kubepods", "app", Identity{Name: id12, Kind: Container, Container: id12, Pod: uid}},
 		{"pod by CRI-O", "crio-" + id64 + ".scope kubepods-pod" + uidIn + ".slice kubepods.slice", "app", Identity{Name: id12, Kind: Container, Container: id12, Pod: uid}},
+		{"static pod", "cri-containerd-" + id64 + ".scope kubepods-burstable-pod" + id32 + ".slice kubepods-burstable.slice kubepods.slice", "etcd", Identity{Name: id12, Kind: Container, Container: id12, Pod: id32}},
+		{"container in a container of a pod", "docker-" + "f" + id64[1:] + ".scope crio-" + id64 + ".scope kubepods-pod" + uidIn + ".slice kubepods.slice", "app", Identity{Name: id12, Kind: Container, Container: id12, Pod: uid}},
+		{"pod, seen from a pod", id64 + " pod" + uid + " burstable .. .. ..", "app", Identity{Name: id12, Kind: Container, Container: id12, Pod: uid}},
+		{"a user's cgroup that looks like a pod", id64 + " pod" + uid + " besteffort kubepods user@1000.service user-1000.slice user.slice", "app", Identity{Name: id12, Kind: Container, Container: id12}},
+		{"the same, seen from a pod", id64 + " pod" + uid + " kubepods user@1000.service user-1000.slice user.slice .. .. ..", "app", Identity{Name: id12, Kind: Container, Container: id12}},
+		{"a unit that looks like a pod", "kubepods-pod" + uidIn + ".slice system.slice", "app", Identity{Name: "app", Kind: Program}},
 		{"unit inside a container", "ssh.service system.slice docker-" + id64 + ".scope system.slice", "sshd", Identity{Name: id12, Kind: Container, Container: id12}},
 		{"LXC", "lxc.payload.web", "init", Identity{Name: "web", Kind: Container, Container: "web"}},
 		{"nspawn", "payload machine-build.scope machine.slice", "sh", Identity{Name: "build", Kind: Container, Container: "build"}},
