@@ -23,7 +23,7 @@ always present, and empty when unknown. Three names are reserved: ` + "`kernel`"
 
 **The first seconds of a workload.** Its first sample has what was counted before. The server of teescope stores a zero at the time
 from which the counters count, so ` + "`rate()` and `increase()`" + ` include it. A Prometheus does the same with
-` + "`--enable-feature=created-timestamp-zero-ingestion`" + `. Other scrapers of OpenMetrics store a series ` + "`NAME_created`" + ` for the first
+its feature ` + "`created-timestamp-zero-ingestion`" + `. Other scrapers of OpenMetrics store a series ` + "`NAME_created`" + ` for the first
 two minutes of each new workload. To avoid them, drop ` + "`(teescope|sgx)_.+_created`" + ` with ` + "`metric_relabel_configs`" + `.
 
 **The TEE of a workload** is a label of ` + "`teescope_workload_info`" + `, which has the value 1 for each workload. It is not a label of every

@@ -75,7 +75,7 @@ calls_created{w="ancient"} 1.5
 	}
 }
 
-// A series that is there gets no zero, whatever an agent says, and however its clock is off.
+// A series that is there gets no zero, also when the clock of an agent is ahead.
 func TestAKnownCounterGetsNoStart(t *testing.T) {
 	s, _ := start(t, options(t.TempDir(), &logs{}))
 	now := time.Now().UnixMilli()

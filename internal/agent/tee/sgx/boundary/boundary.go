@@ -129,7 +129,7 @@ func (b *Backend) Init(context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.processes = process.NewTable(b.host(), b.opts.MaxWorkloads, func() time.Time { return b.now() })
+	b.processes = process.NewTable(hostOf(b.opts), b.opts.MaxWorkloads, func() time.Time { return b.now() })
 	if err := b.load(); err != nil {
 		b.opts.Log.Warn("the enclave boundary is not traced", "reason", err)
 	}
@@ -210,8 +210,9 @@ func (b *Backend) Shutdown(context.Context) error {
 	return b.unload()
 }
 
-func (b *Backend) host() host.Processes {
-	h := host.New(b.opts.Roots.Proc, b.opts.Cgroup, b.opts.Reads)
-	h.Pods = b.opts.Pods
+// hostOf returns the processes that the options are about.
+func hostOf(o Options) host.Processes {
+	h := host.New(o.Roots.Proc, o.Cgroup, o.Reads)
+	h.Pods = o.Pods
 	return h
 }
