@@ -68,7 +68,7 @@ func (f *Facts) Has(in Input) bool {
 	case Manifest:
 		known = f.Manifest != nil
 	case Stats:
-		known = f.Stats != nil && f.Stats.Processes+len(f.Stats.Loading) > 0
+		known = f.Stats != nil && f.Stats.Processes+f.Stats.Loads > 0
 	case Elapsed:
 		known = f.Stats != nil && f.Time() > 0
 	case Counters:
@@ -76,7 +76,7 @@ func (f *Facts) Has(in Input) bool {
 	case Profile:
 		known = f.Profile != nil && !f.Profile.PerCall
 	case Calls:
-		known = f.Profile != nil && f.Profile.PerCall
+		known = f.Profile != nil && f.Profile.PerCall && f.Profile.Named
 	case CPUTime:
 		known = f.Busy() > 0
 	case Strace:

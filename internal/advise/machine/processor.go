@@ -68,7 +68,7 @@ func generation(family, model int) string {
 		return ""
 	}
 	return map[int]string{
-		0x4e: "Skylake", 0x5e: "Skylake", 0x8e: "Kaby Lake", 0x9e: "Kaby Lake", 0xa5: "Comet Lake", 0xa6: "Comet Lake", 0x7a: "Gemini Lake",
+		0x4e: "Skylake", 0x5e: "Skylake", 0x8e: "Kaby Lake, Whiskey Lake or Comet Lake", 0x9e: "Kaby Lake or Coffee Lake", 0x66: "Cannon Lake", 0xa5: "Comet Lake", 0xa6: "Comet Lake", 0x7a: "Gemini Lake",
 		0x7d: "Ice Lake (client)", 0x7e: "Ice Lake (client)", 0x6a: "Ice Lake", 0x6c: "Ice Lake", 0x8f: "Sapphire Rapids", 0xcf: "Emerald Rapids",
 		0xad: "Granite Rapids", 0xae: "Granite Rapids", 0xaf: "Sierra Forest",
 	}[model]

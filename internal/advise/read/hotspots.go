@@ -26,6 +26,7 @@ type Functions struct {
 	Rows    []Function
 	Total   float64 // with samples that have no function
 	PerCall bool    // a sample is an OCALL, and not time
+	Named   bool    // most samples are in the function of an OCALL; in Gramine's mode ocall_inner they are in their callers
 }
 
 // Share returns the share of the functions that match, and the largest of them.
@@ -49,10 +50,13 @@ func (f *Functions) Share(match func(name string) bool) (share float64, top Func
 func ParseHotspots(data []byte) (Functions, error) {
 	var f Functions
 	var columns hotspotColumns
-	for n, line := range lines(string(data)) {
+	for n, line := range linesOf(string(data), maxRow) {
 		if columns.delimiter == 0 {
 			columns = heading(line)
 			continue
+		}
+		if len(line) >= maxRow {
+			return Functions{}, fmt.Errorf("line %d: it has more than %d bytes", n, maxRow)
 		}
 		fields := columns.split(line)
 		if len(fields) <= max(columns.name, columns.value) {
@@ -60,7 +64,7 @@ func ParseHotspots(data []byte) (Functions, error) {
 		}
 		value, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(fields[columns.value]), "s"), 64)
 		if err != nil || math.IsNaN(value) || value < 0 || value > 1e18 {
-			return Functions{}, fmt.Errorf("line %d: column %d is no time and no count", n, columns.value+1)
+			return Functions{}, fmt.Errorf("line %d: column %d is no time and no count; if names have commas, write the file with -csv-delimiter tab", n, columns.value+1)
 		}
 		if len(f.Rows) == maxFunctions {
 			return Functions{}, fmt.Errorf("line %d: there are more than %d functions", n, maxFunctions)

@@ -10,8 +10,12 @@ import (
 	"time"
 )
 
-// maxCounters bounds the events of perf stat.
-const maxCounters = 256
+const (
+	// maxCounters bounds the events of perf stat.
+	maxCounters = 256
+	// maxTime bounds the times that a file sums up to. 30 years are more than a program runs.
+	maxTime = 30 * 365 * 24 * time.Hour
+)
 
 // Counter is one event of perf stat that the processor counts.
 type Counter struct {
@@ -20,7 +24,8 @@ type Counter struct {
 	Line  int
 }
 
-// PerfStat is what perf stat prints (tools/perf/util/stat-display.c). What it does not print is zero.
+// PerfStat is what perf stat prints (tools/perf/util/stat-display.c). What it does not print is zero. The times of several
+// tables add up, as the SGX stats beside them do.
 type PerfStat struct {
 	Elapsed  time.Duration
 	CPU      time.Duration // user and system time
@@ -44,11 +49,11 @@ func (p *PerfStat) line(n int, line string) {
 	if found := perfTime.FindStringSubmatch(line); found != nil {
 		seconds, _ := strconv.ParseFloat(strings.Replace(found[1], ",", ".", 1), 64)
 		p.table = false
-		if d := time.Duration(seconds * float64(time.Second)); found[2] == "time elapsed" {
-			p.Elapsed = d
-		} else {
-			p.CPU += d
+		to := &p.CPU
+		if found[2] == "time elapsed" {
+			to = &p.Elapsed
 		}
+		*to = min(*to+time.Duration(seconds*float64(time.Second)), maxTime)
 		return
 	}
 	found := perfCount.FindStringSubmatch(line)

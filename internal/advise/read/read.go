@@ -15,19 +15,27 @@ import (
 // MaxBytes bounds a file of any reader. A trace log of Gramine has about 100 bytes for each system call.
 const MaxBytes = 256 << 20
 
-// maxLine bounds how much of a line is looked at, in bytes. No line that a reader knows is that long.
-const maxLine = 1 << 10
+const (
+	// maxLine bounds how much of a line is looked at, in bytes. No line that a reader knows is that long, except
+	// those of hotspots.
+	maxLine = 1 << 10
+	// maxRow bounds a line of hotspots, in bytes: names of C++ have thousands of characters.
+	maxRow = 1 << 20
+)
 
 // errNothing is the error of a file in which a reader knows no line.
 var errNothing = errors.New("nothing in it is known")
 
 // lines returns the lines with their numbers, from 1 on. Long lines are cut.
-func lines(data string) iter.Seq2[int, string] {
+func lines(data string) iter.Seq2[int, string] { return linesOf(data, maxLine) }
+
+// linesOf returns the lines, and of each the first bytes up to a number.
+func linesOf(data string, most int) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		n := 0
 		for line := range strings.Lines(data) {
 			n++
-			if !yield(n, strings.TrimRight(line[:min(len(line), maxLine)], "\r\n")) {
+			if !yield(n, strings.TrimRight(line[:min(len(line), most)], "\r\n")) {
 				return
 			}
 		}

@@ -66,12 +66,22 @@ func TestStats(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Total != (Counts{11, 9, 7, 5, 3}) || s.Processes != 1 || s.Threads != 0 || s.Line != 2 || s.LoadLine != 1 ||
-		s.Longest() != 812345*time.Microsecond || s.Elapsed != 12500*time.Millisecond || s.CPU != 4*time.Second {
+		s.Longest != 812345*time.Microsecond || s.Elapsed != 12500*time.Millisecond || s.CPU != 4*time.Second {
 		t.Errorf("%+v", s)
 	}
 	cut, _, _ := strings.Cut(later, "  # of async")
 	if s, err := ParseStats([]byte(cut)); err != nil || s.Processes != 0 || len(s.Notes) != 1 || !strings.HasPrefix(s.Notes[0], "line 2: ") {
 		t.Errorf("%+v, %v", s, err)
+	}
+	// Two runs in one file: counts and times add up alike, within bounds.
+	if s, err := ParseStats([]byte(later + later)); err != nil || s.Total.EEXITs != 18 || s.Elapsed != 25*time.Second || s.CPU != 8*time.Second || s.Loads != 2 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if s, err := ParseStats([]byte(strings.Repeat("999999999 seconds time elapsed\n999999999 seconds user\n", 20))); err != nil || s.Elapsed != maxTime || s.CPU != maxTime {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := ParseStats([]byte(strings.Replace(later, "AEXs:           6", "AEXs: 140737488355328", 1))); err == nil || !strings.Contains(err.Error(), "line 6: 140737488355328 is no number of events") {
+		t.Error(err)
 	}
 	if _, err := ParseStats([]byte("hello\n")); !errors.Is(err, errNothing) {
 		t.Error(err)
@@ -135,6 +145,9 @@ func TestCalls(t *testing.T) {
 	}
 	if share, top := c.Share("gettimeofday", "clock_gettime"); share != 0.6 || top.Line != 5 {
 		t.Errorf("%v, %+v", share, top)
+	}
+	if _, err := ParseCalls([]byte(traced + strings.Replace(traced, "100000      2000", "200000000000000 1", 1) + strings.Repeat(strings.Replace(traced, "100000      2000", "200000000000000 1", 1), 45))); err == nil || !strings.Contains(err.Error(), "there are more than") {
+		t.Errorf("calls beyond what adds up: %v", err)
 	}
 	for text, want := range map[string]string{
 		"": "nothing in it is known",
@@ -254,6 +267,14 @@ func TestHotspots(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, f, share)
 		}
 	}
+	// A name of C++ is long. Its time counts.
+	long := strings.Repeat("x", 100_000)
+	if f, err := ParseHotspots([]byte("Function,CPU Time\n" + long + ",6\nAES_encrypt,3\n")); err != nil || f.Total != 9 {
+		t.Errorf("%v, %v", f.Total, err)
+	}
+	if _, err := ParseHotspots([]byte("Function,CPU Time\n" + strings.Repeat(long, 11) + ",6\n")); err == nil || !strings.Contains(err.Error(), "line 2: it has more than") {
+		t.Error(err)
+	}
 	for text, want := range map[string]string{
 		"":                            "nothing in it is known",
 		"Function,Module\nf,app\n":    "nothing in it is known",
@@ -306,6 +327,8 @@ func TestScaling(t *testing.T) {
 		"threads direct sgx\n1 2\n":          "line 2: it has 2 columns",
 		"threads direct sgx\n1 2 fast\n":     "line 2: column 3",
 		"threads direct sgx\n1 2 0\n":        "line 2: column 3",
+		"threads direct sgx\n1 2 1e-320\n":   "line 2: column 3 is no number from 1e-09", // its inverse is no number
+		"threads direct sgx\n1.5 2 2\n":      "line 2: 1.5 is no number of threads",
 		"threads direct sgx\n2 2 2\n1 2 2\n": "line 3: the numbers of threads must ascend",
 		"threads direct sgx\n- 2 2\n":        "line 2: the numbers of threads must ascend",
 	} {

@@ -13,6 +13,9 @@ import (
 // maxLoads bounds the rows of a table of throughput.
 const maxLoads = 1000
 
+// leastLoad and mostLoad bound a throughput, in operations a second.
+const leastLoad, mostLoad = 1e-9, 1e15
+
 // Load is the throughput with one number of threads, in operations a second. What was not measured is 0.
 type Load struct {
 	Threads             float64
@@ -58,10 +61,13 @@ func ParseScaling(data []byte) ([]Load, error) {
 				continue
 			}
 			value, err := strconv.ParseFloat(field, 64)
-			if err != nil || math.IsNaN(value) || value <= 0 || value > 1e15 {
-				return nil, fmt.Errorf("line %d: column %d is no number above 0", n, i+1)
+			if err != nil || !(value >= leastLoad && value <= mostLoad) {
+				return nil, fmt.Errorf("line %d: column %d is no number from %g to %g", n, i+1, leastLoad, mostLoad)
 			}
 			*to[columns[i]] = value
+		}
+		if l.Threads > 0 && l.Threads != math.Trunc(l.Threads) {
+			return nil, fmt.Errorf("line %d: %g is no number of threads", n, l.Threads)
 		}
 		if l.Threads == 0 || len(all) > 0 && l.Threads <= all[len(all)-1].Threads {
 			return nil, fmt.Errorf("line %d: the numbers of threads must ascend", n)

@@ -28,14 +28,15 @@ func (c *Counts) add(o Counts) {
 
 // Stats are the SGX stats that Gramine prints with sgx.enable_stats (print_sgx_stats in host_thread.c, 1.0 to 1.9).
 type Stats struct {
-	Total     Counts // of all processes
-	Processes int    // whose totals were printed
-	Threads   int    // whose own counters were printed, which Gramine 1.0 to 1.7 does
-	Line      int    // of the first block of a process
-	Loading   []time.Duration
-	LoadLine  int      // of the longest loading time
-	Notes     []string // blocks that are cut off
-	PerfStat           // around it
+	Total     Counts        // of all processes
+	Processes int           // whose totals were printed
+	Threads   int           // whose own counters were printed, which Gramine 1.0 to 1.7 does
+	Line      int           // of the first block of a process
+	Loads     int           // enclaves whose loading time was printed
+	Longest   time.Duration // that loading one of them took
+	LoadLine  int           // of it
+	Notes     []string      // blocks that are cut off
+	PerfStat                // around it
 }
 
 var (
@@ -56,8 +57,9 @@ func (b *block) counts() Counts {
 	return Counts{b.seen["EENTERs"], b.seen["EEXITs"], b.seen["AEXs"], b.seen["sync signals"], b.seen["async signals"]}
 }
 
-// ParseStats reads SGX stats, and what perf stat printed around the program. Other lines may be between them, because the application prints to the same terminal. Gramine
-// 1.8 and later resets the counters when it prints them on SIGUSR1, so blocks of one process add up.
+// ParseStats reads SGX stats, and what perf stat printed around the program. Other lines may be between them, because the
+// application prints to the same terminal. Gramine 1.8 and later resets the counters when it prints them on SIGUSR1, so blocks of
+// one process add up.
 func ParseStats(data []byte) (Stats, error) {
 	var s Stats
 	var open *block
@@ -79,7 +81,7 @@ func ParseStats(data []byte) (Stats, error) {
 			continue
 		}
 		if found := statsLine.FindStringSubmatch(line); found != nil && open != nil {
-			value, err := strconv.ParseUint(found[2], 10, 53)
+			value, err := strconv.ParseUint(found[2], 10, 47) // so that maxBlocks of them add up within 64 bits
 			if err != nil {
 				return Stats{}, fmt.Errorf("line %d: %s is no number of events", n, found[2])
 			}
@@ -102,7 +104,7 @@ func ParseStats(data []byte) (Stats, error) {
 		s.line(n, line)
 	}
 	finish()
-	if s.Processes = len(pids); s.Processes == 0 && len(s.Loading) == 0 && s.Elapsed == 0 && len(s.Counters) == 0 {
+	if s.Processes = len(pids); s.Processes == 0 && s.Loads == 0 && s.Elapsed == 0 && len(s.Counters) == 0 {
 		return Stats{}, fmt.Errorf("%w: a debug build of Gramine prints SGX stats with sgx.enable_stats = true, and perf stat its table", errNothing)
 	}
 	return s, nil
@@ -110,21 +112,11 @@ func ParseStats(data []byte) (Stats, error) {
 
 // loading reads a line with the time that loading an enclave took.
 func (s *Stats) loading(n int, line string) {
-	if found := loading.FindStringSubmatch(line); found != nil && len(s.Loading) < maxBlocks {
+	if found := loading.FindStringSubmatch(line); found != nil {
 		us, _ := strconv.ParseInt(found[1], 10, 53)
 		d := time.Duration(us) * time.Microsecond
-		if s.LoadLine == 0 || d > s.Longest() {
-			s.LoadLine = n
+		if s.Loads++; s.Loads == 1 || d > s.Longest {
+			s.Longest, s.LoadLine = d, n
 		}
-		s.Loading = append(s.Loading, d)
 	}
-}
-
-// Longest is the longest time that loading an enclave took.
-func (s *Stats) Longest() time.Duration {
-	longest := time.Duration(0)
-	for _, d := range s.Loading {
-		longest = max(longest, d)
-	}
-	return longest
 }

@@ -11,6 +11,9 @@ import (
 // maxCalls bounds the rows of strace -c. Linux has fewer than 500 system calls.
 const maxCalls = 4096
 
+// maxTotal bounds the calls of all tables.
+const maxTotal = 1 << 53
+
 // Call is one row of strace -c.
 type Call struct {
 	Name    string
@@ -81,6 +84,9 @@ func ParseCalls(data []byte) (Calls, error) {
 			i = len(c.Rows)
 			at[row.Name] = i
 			c.Rows = append(c.Rows, Call{Name: row.Name, Line: n})
+		}
+		if c.Calls > maxTotal-row.Calls {
+			return Calls{}, fmt.Errorf("line %d: there are more than %d calls", n, uint64(maxTotal))
 		}
 		c.Rows[i].Calls += row.Calls
 		c.Rows[i].Seconds += row.Seconds

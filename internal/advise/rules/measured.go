@@ -25,10 +25,10 @@ func enclavesOverEPC() advise.Rule {
 			bytes, v, known := size(f.Manifest)
 			epc, ok := f.Machine.EPC()
 			n := f.Stats.Processes
-			if !known || !ok || n < 2 || bytes > epc || float64(n)*float64(bytes) < float64(epc) {
+			if !known || !ok || n < 2 || bytes > epc || float64(n)*float64(bytes) <= float64(epc) {
 				return nil
 			}
-			a := configured(analysis.Info, analysis.Possible, fmt.Sprintf("%d processes have an enclave of %s each, %s together. The EPC has %s.", n, mib(bytes), mib(uint64(n)*bytes), mib(epc)))
+			a := configured(analysis.Info, analysis.Possible, fmt.Sprintf("%d processes have an enclave of %s each, %.0f MiB together. The EPC has %s.", n, mib(bytes), float64(n)*float64(bytes)/(1<<20), mib(epc)))
 			a.Seen = []advise.Seen{
 				seen("processes", float64(n), "1", at(f.StatsFile, f.Stats.Line)), setting(f.Manifest, v, `"256M"`), seen("EPC", float64(epc), "bytes", f.Machine.Source("epc_bytes")),
 			}
@@ -191,10 +191,10 @@ func unusedFeatures() advise.Rule {
 		ID: "unused-features", Title: "each exit saves registers that may be unused", Section: sectionFeatures, After: "ocalls",
 		Needs:  [][]advise.Input{{advise.Manifest, advise.Findings}, {advise.Manifest, advise.Stats, advise.Elapsed}},
 		Signal: "`sgx.cpu_features.avx512` and `amx` that are not \"disabled\", with the signal of `ocalls`", Threshold: "that of `ocalls`",
-		Source: "proposed; " + sectionSyntax + "Optional CPU features", Advice: "\"disabled\" for what the application does not use",
+		Source: "proposed; " + sectionSyntax + "Optional CPU features; sizes: Intel SDM, volume 1, XSAVE", Advice: "\"disabled\" for what the application does not use",
 		NotWhen: []string{"the processor has neither AVX-512 nor AMX", "the application computes with them, as numerical libraries do"},
 		Judge: func(f *advise.Facts) *advise.Advice {
-			a := configured(analysis.Info, analysis.Possible, "Gramine saves and clears the state of these features around exits: 2.5 KiB for AVX-512 and 8 KiB for AMX. How much time that takes here is not known: measure it.")
+			a := configured(analysis.Info, analysis.Possible, "Gramine saves and clears the state of these features around exits: 1.6 KiB more for AVX-512 and 8 KiB more for AMX. How much time that takes here is not known: measure it.")
 			if found := exitsFound(f); found != nil {
 				a.Seen = found.Seen
 			} else if many := manyExits(f); many != nil {
@@ -234,7 +234,7 @@ func eventfd() advise.Rule {
 			a := configured(analysis.Info, analysis.Likely, "The host can forge events of this eventfd. Without the setting, Gramine emulates eventfd in the enclave, and applications that use it often are 15 to 20 % slower. A comparison of runs with and without it, as after an upgrade, compares that too.")
 			a.Seen = []advise.Seen{setting(f.Manifest, f.Manifest.Get(key), "false")}
 			a.Do = []string{"use the secure eventfd in production"}
-			a.Changes, a.Choice, a.Risk = set(key, "false"), true, "applications that use eventfd often, such as event loops that wake each other, get slower"
+			a.Changes, a.Choice, a.Risk = set(key, "false"), true, "applications that use eventfd often, such as event loops that wake each other, get slower. Versions of Gramine from before 2024-04 have no secure eventfd: there eventfd then fails"
 			return a
 		},
 	}

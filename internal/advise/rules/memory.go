@@ -139,9 +139,9 @@ func slowLoad() advise.Rule {
 			var a *advise.Advice
 			if found := f.Finding(judged.SlowStart); found != nil {
 				a = fromFinding(f, found)
-			} else if f.Stats != nil && f.Stats.Longest() > longLoad {
+			} else if f.Stats != nil && f.Stats.Longest > longLoad {
 				a = configured(analysis.Info, analysis.Measured, fmt.Sprintf("Each of the %.0f pages of the enclave is added and measured before the application starts, and again for each child process.", float64(bytes/pageSize)))
-				a.Seen = []advise.Seen{seen("longest loading time", f.Stats.Longest().Seconds(), "seconds", at(f.StatsFile, f.Stats.LoadLine))}
+				a.Seen = []advise.Seen{seen("longest loading time", f.Stats.Longest.Seconds(), "seconds", at(f.StatsFile, f.Stats.LoadLine))}
 			}
 			if a == nil {
 				return nil

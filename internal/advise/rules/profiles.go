@@ -23,9 +23,10 @@ const (
 	pipeShare = 0.10
 )
 
-// share returns the figures about functions of the profile, and false if their share is below the least one.
-func share(f *advise.Facts, what string, least float64, match func(name string) bool) (part float64, figures []advise.Seen, found bool) {
-	if !f.Has(advise.Profile) && !f.Has(advise.Calls) {
+// share returns the figures about functions of a profile of the kind that is needed, and false without one or if their share
+// is below the least one.
+func share(f *advise.Facts, kind advise.Input, what string, least float64, match func(name string) bool) (part float64, figures []advise.Seen, found bool) {
+	if !f.Has(kind) {
 		return 0, nil, false
 	}
 	part, top := f.Profile.Share(match)
@@ -53,7 +54,7 @@ func edmmCalls() advise.Rule {
 			if !isTrue(f.Manifest, keyEDMM) {
 				return nil
 			}
-			part, figures, found := share(f, "share of OCALLs that change pages", edmmShare, func(name string) bool { return strings.Contains(name, "ocall_edmm_") })
+			part, figures, found := share(f, advise.Calls, "share of OCALLs that change pages", edmmShare, func(name string) bool { return strings.Contains(name, "ocall_edmm_") })
 			if !found {
 				return nil
 			}
@@ -92,7 +93,7 @@ func softwareCrypto() advise.Rule {
 			if s, _ := v.Str(); s == "required" || v.Unknown != "" {
 				return nil
 			}
-			part, figures, found := share(f, "share of portable ciphers and hashes", cryptoShare, software)
+			part, figures, found := share(f, advise.Profile, "share of portable ciphers and hashes", cryptoShare, software)
 			if !found {
 				return nil
 			}
@@ -125,7 +126,7 @@ func encryptedFiles() advise.Rule {
 			var a *advise.Advice
 			if found := f.Finding(judged.EncryptionTax); found != nil {
 				a = fromFinding(f, found)
-			} else if part, figures, found := share(f, "share of file encryption", encryptedShare, ofGramine); found {
+			} else if part, figures, found := share(f, advise.Profile, "share of file encryption", encryptedShare, ofGramine); found {
 				a = configured(analysis.Info, analysis.Possible, fmt.Sprintf("%.0f %% of the time encrypts and decrypts. The manifest has %d encrypted mounts.", 100*part, len(mounts)))
 				a.Seen = figures
 			} else {
@@ -150,7 +151,7 @@ func encryptedPipes() advise.Rule {
 			var a *advise.Advice
 			if found := f.Finding(judged.EncryptionTax); found != nil && (f.Manifest == nil || len(f.Manifest.EncryptedMounts()) == 0) {
 				a = fromFinding(f, found)
-			} else if part, figures, found := share(f, "share of TLS between processes", pipeShare, func(name string) bool { return strings.HasPrefix(name, "mbedtls_ssl_") }); found {
+			} else if part, figures, found := share(f, advise.Profile, "share of TLS between processes", pipeShare, func(name string) bool { return strings.HasPrefix(name, "mbedtls_ssl_") }); found {
 				a = configured(analysis.Info, analysis.Possible, fmt.Sprintf("%.0f %% of the time is in TLS. Gramine encrypts pipes, FIFOs and UNIX sockets between its processes, and each new thread makes such a pipe.", 100*part))
 				a.Seen = figures
 			} else {

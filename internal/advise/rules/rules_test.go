@@ -59,7 +59,7 @@ func (g given) facts(t *testing.T) *advise.Facts {
 	if g.stats != [5]uint64{} || g.load > 0 {
 		f.Stats = &read.Stats{
 			Total:     read.Counts{EENTERs: g.stats[0], EEXITs: g.stats[1], AEXs: g.stats[2], SyncSignals: g.stats[3], AsyncSignals: g.stats[4]},
-			Processes: max(g.procs, 1), Line: 1, LoadLine: 1, Loading: []time.Duration{g.load}, PerfStat: read.PerfStat{Elapsed: g.elapsed, CPU: g.cpu},
+			Processes: max(g.procs, 1), Line: 1, LoadLine: 1, Loads: 1, Longest: g.load, PerfStat: read.PerfStat{Elapsed: g.elapsed, CPU: g.cpu},
 		}
 	}
 	if g.counters != "" {
@@ -88,7 +88,7 @@ func (g given) facts(t *testing.T) *advise.Facts {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.PerCall = g.perCall
+		p.PerCall, p.Named = g.perCall, strings.Contains(g.profile, "sgx_ocall_")
 		f.Profile, f.ProfileFile = &p, "profile"
 	}
 	if g.calls != "" {

@@ -16,6 +16,10 @@ const (
 	growthPart = 0.5
 	// collapse is the least part of its best throughput that SGX loses with more threads. Proposed.
 	collapse = 0.20
+	// leastGrowth is the least native growth that gramine-direct is compared with: less may be noise. Proposed.
+	leastGrowth = 0.20
+	// onceMeasured says what a table of throughput cannot show.
+	onceMeasured = "each figure is of one run: runs of the same settings often differ by several percent. Use medians of repeated runs"
 )
 
 // throughput returns one figure of a row.
@@ -29,34 +33,37 @@ func throughputSplit() advise.Rule {
 		Needs:  [][]advise.Input{{advise.Scaling}},
 		Signal: "threads divided by throughput, of gramine-direct without native, and of gramine-sgx without gramine-direct", Threshold: "any row with all three",
 		Source: "Little's law; gramine-direct runs the library OS without SGX", Advice: "begin with the larger one at the number of threads that you use",
-		NotWhen: []string{"the threads of the benchmark pause between operations, or it limits their rate"},
+		NotWhen: []string{onceMeasured, "the threads of the benchmark pause between operations, or it limits their rate"},
 		Judge: func(f *advise.Facts) *advise.Advice {
 			a := configured(analysis.Info, analysis.Measured, "gramine-direct runs the same library OS without an enclave. So the difference to native is the library OS, and the rest is SGX.")
-			libraryOS, sgx := 0, 0
+			libraryOS, sgx, n := 0, 0, 0
 			for _, l := range f.Scaling {
 				first, second, known := l.Added()
 				if !known {
 					continue
 				}
-				if first > second {
+				switch {
+				case first > max(second, 0):
 					libraryOS++
-				} else {
+				case second > max(first, 0):
 					sgx++
 				}
+				n++
 				source := at(f.ScalingFile, l.Line)
 				a.Seen = append(a.Seen, seen(fmt.Sprintf("added to an operation by the library OS, threads: %g", l.Threads), first, "seconds", source), seen(fmt.Sprintf("added to an operation by SGX, threads: %g", l.Threads), second, "seconds", source))
 			}
 			if len(a.Seen) == 0 {
 				return nil
 			}
-			a.Why += fmt.Sprintf(" Of %d numbers of threads, SGX adds more with %d, and the library OS with %d.", sgx+libraryOS, sgx, libraryOS)
+			a.Why += fmt.Sprintf(" Of %d numbers of threads, SGX adds more with %d, and the library OS with %d.", n, sgx, libraryOS)
 			a.Do = []string{"where SGX adds more: fewer exits (the rule ocalls), a processor that pages and traps less", "where the library OS adds more: no setting of SGX helps. Compare gramine-direct with native, and profile it"}
 			return a
 		},
 	}
 }
 
-// stall returns the first two rows between which gramine-direct grows by less than half of what native grows.
+// stall returns the first two rows between which gramine-direct grows by less than half of what native grows. Rows are
+// skipped until native has grown enough.
 func stall(all []read.Load) (before, after read.Load, found bool) {
 	for _, l := range all {
 		if l.Native <= 0 || l.Direct <= 0 {
@@ -64,7 +71,10 @@ func stall(all []read.Load) (before, after read.Load, found bool) {
 		}
 		if before.Threads > 0 {
 			native, direct := l.Native/before.Native-1, l.Direct/before.Direct-1
-			if native > 0 && direct < growthPart*native {
+			if native < leastGrowth {
+				continue
+			}
+			if direct < growthPart*native {
 				return before, l, true
 			}
 		}
@@ -77,9 +87,9 @@ func libraryOSLimit() advise.Rule {
 	return advise.Rule{
 		ID: "library-os-limit", Title: "the library OS stops scaling, not SGX", Section: sectionThreads, Analyze: judged.LockContention,
 		Needs:  [][]advise.Input{{advise.Scaling}},
-		Signal: "growth of throughput with threads, of gramine-direct and natively", Threshold: "less than half of the native growth",
+		Signal: "growth of throughput with threads, of gramine-direct and natively", Threshold: "less than half of the native growth, once that is 20 %",
 		Source: "proposed; gramineproject/gramine issues 853 and 910", Advice: "several processes instead of more threads",
-		NotWhen: []string{"gramine-direct ran on fewer CPUs than the native program"},
+		NotWhen: []string{onceMeasured, "gramine-direct ran on fewer CPUs than the native program"},
 		Judge: func(f *advise.Facts) *advise.Advice {
 			before, after, found := stall(f.Scaling)
 			if !found {
@@ -90,6 +100,7 @@ func libraryOSLimit() advise.Rule {
 				throughput(f, "native", before, before.Native), throughput(f, "native", after, after.Native),
 				throughput(f, "gramine-direct", before, before.Direct), throughput(f, "gramine-direct", after, after.Direct),
 			}
+			a.Risk = "each process has an enclave of sgx.enclave_size: if they do not fit into the EPC together, they page (the rule enclaves-over-epc)"
 			a.Do = []string{
 				fmt.Sprintf("share the load between several enclaves instead of using more than %g threads in one: each process has its own library OS", after.Threads),
 				"find the lock in gramine-direct, where perf and teescope profile see everything",
@@ -124,7 +135,7 @@ func sgxLimit() advise.Rule {
 		Needs:  [][]advise.Input{{advise.Scaling}},
 		Signal: "throughput after its best in SGX, against gramine-direct with the same threads", Threshold: "20 % lost, and less than half as much by gramine-direct",
 		Source: "proposed; gramineproject/gramine issue 853: MariaDB loses half from 16 to 32 threads", Advice: "the number of threads with the best throughput",
-		NotWhen: []string{"the runs in SGX had fewer CPUs"},
+		NotWhen: []string{onceMeasured, "the runs in SGX had fewer CPUs"},
 		Judge: func(f *advise.Facts) *advise.Advice {
 			best, after, found := fall(f.Scaling)
 			if !found {

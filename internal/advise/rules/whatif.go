@@ -77,6 +77,9 @@ func ifRPC(f *advise.Facts, e *advise.Estimate) error {
 	if e.Was = now(v, "0"); !known {
 		return fmt.Errorf("%s: a template hides the value of now: name the rendered manifest", e.Key)
 	}
+	if m > 0 {
+		e.Risk = exitlessRisk
+	}
 	switch {
 	case n > 0 || m == 0:
 		e.Note = "OCALLs of threads outside are no exits, so the stats of a run with Exitless do not show what they save. Measure both."
@@ -107,7 +110,6 @@ func ifRPC(f *advise.Facts, e *advise.Estimate) error {
 		e.Effects = append(e.Effects, advise.Effect{What: "more throughput: none if something else limits it, the highest if the CPU time of the enclave threads does", Low: 0, High: g.High, Unit: "ratio"})
 		e.Seen = append(e.Seen, seen("CPU time of the program", used, "cores", f.StatsFile+", perf stat"))
 	}
-	e.Risk = exitlessRisk
 	return nil
 }
 
@@ -123,7 +125,11 @@ func ifSize(f *advise.Facts, e *advise.Estimate) error {
 		e.Note = "With EDMM the size is only a limit, or a template hides the value of now: there is nothing to estimate."
 		return nil
 	}
-	return ifLoading(f, e, setting(f.Manifest, v, `"256M"`), float64(next)/float64(bytes), 1, "the part of the loading time that grows with the size is not known: from none to all of it")
+	if epc, ok := f.Machine.EPC(); ok && max(next, bytes) > epc {
+		e.Note = fmt.Sprintf("One of the sizes does not fit into the EPC of %s. Loading then evicts pages, and nothing measured tells how long that takes.", mib(epc))
+		return nil
+	}
+	return ifLoading(f, e, setting(f.Manifest, v, `"256M"`), float64(next)/float64(bytes), 1, "the part of the loading time that grows with the size is not known: from none to all of it", "the enclave fits into the EPC with both sizes")
 }
 
 // ifEDMM estimates the loading time with EDMM.
@@ -141,14 +147,14 @@ func ifEDMM(f *advise.Facts, e *advise.Estimate) error {
 }
 
 // ifLoading adds the loading time times each of two factors.
-func ifLoading(f *advise.Facts, e *advise.Estimate, v advise.Seen, a, b float64, assumption string) error {
-	if !f.Has(advise.Stats) || f.Stats.Longest() <= 0 {
+func ifLoading(f *advise.Facts, e *advise.Estimate, v advise.Seen, a, b float64, assumptions ...string) error {
+	if !f.Has(advise.Stats) || f.Stats.Longest <= 0 {
 		e.Note = "The loading time of an enclave tells: Gramine 1.5 and later prints it with sgx.enable_stats. Name the file with " + string(advise.Stats) + "."
 		return nil
 	}
-	load := f.Stats.Longest().Seconds()
+	load := f.Stats.Longest.Seconds()
 	e.Seen = []advise.Seen{seen("loading the enclave", load, "seconds", at(f.StatsFile, f.Stats.LoadLine)), v}
 	e.Effects = []advise.Effect{{What: "loading the enclave would take", Low: load * min(a, b), High: load * max(a, b), Unit: "seconds"}}
-	e.Assumptions = []string{assumption}
+	e.Assumptions = assumptions
 	return nil
 }

@@ -42,6 +42,8 @@ func TestWhatIf(t *testing.T) {
 	}{
 		{loaded, "sgx.enclave_size=512M", 4, 8, ""},
 		{loaded, "sgx.enclave_size=2G", 8, 16, ""},
+		{given{manifest: `sgx.enclave_size = "64M"`, load: time.Second, machine: mib128}, "sgx.enclave_size=256M", 0, 0, "does not fit into the EPC of 128 MiB"},
+		{given{manifest: `sgx.enclave_size = "64M"`, load: time.Second, machine: mib128}, "sgx.enclave_size=128M", 1, 2, ""},
 		{loaded, "sgx.edmm_enable=true", 0.56, 5.76, ""},
 		{given{manifest: "a=1"}, "sgx.edmm_enable=true", 0, 0, "loading time"},
 		{given{manifest: "a=1", load: time.Second, machine: "sgx2 no"}, "sgx.edmm_enable=true", 0, 0, "has no EDMM"},
@@ -69,6 +71,12 @@ func TestWhatIf(t *testing.T) {
 	} {
 		if _, err := WhatIf(loaded.facts(t), question); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", question, err, want)
+		}
+	}
+	// Without an estimate the report still says that Exitless is insecure. None is not.
+	for question, insecure := range map[string]bool{"sgx.insecure__rpc_thread_num=8": true, "sgx.insecure__rpc_thread_num=0": false} {
+		if e, err := WhatIf(given{manifest: "a=1"}.facts(t), question); err != nil || len(e.Effects) > 0 || strings.Contains(e.Risk, "not for production") != insecure {
+			t.Errorf("%s: %+v, %v", question, e, err)
 		}
 	}
 	// A value of the manifest that a shell would read is in no command.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/teescope/teescope/internal/advise/manifest"
 	"github.com/teescope/teescope/internal/advise/read"
+	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/profile"
 	profiles "github.com/teescope/teescope/internal/profile/read"
 	"github.com/teescope/teescope/internal/profile/read/names"
@@ -28,7 +29,9 @@ func loadProfile(name string, m *manifest.Manifest) (*read.Functions, []string, 
 	}
 	f, unresolved := functionsOf(p)
 	if p.Format == profiles.Gramine {
-		f.PerCall = countsCalls(f, m)
+		f.PerCall, f.Named = countsCalls(f, m)
+	} else if counts, other := ofCPU(p); !counts {
+		return nil, nil, fmt.Errorf("reading the profile: %s: its samples are of %s, and the rules judge CPU time: record that", name, text.Terminal(text.Short(other, 100)))
 	}
 	var notes []string
 	if unresolved > f.Total/2 {
@@ -60,14 +63,32 @@ func functionsOf(p *profile.Profile) (f *read.Functions, unresolved float64) {
 	return f, unresolved
 }
 
-// countsCalls reports whether the samples of Gramine's profiler are OCALLs. The file does not say its mode. In the mode
-// ocall_outer each sample is in the function of an OCALL, and the manifest names the mode.
-func countsCalls(f *read.Functions, m *manifest.Manifest) bool {
+// ofCPU reports whether the samples of a profile are CPU time or events that come with it, such as cycles. Otherwise it
+// returns what they are of, such as memory or waiting for locks.
+func ofCPU(p *profile.Profile) (counts bool, other string) {
+	for _, v := range append([]profile.ValueType{p.Values[p.Main]}, p.Values...) {
+		if v.IsSamples() {
+			continue
+		}
+		for _, of := range []string{"cpu", "cycles", "clock"} {
+			if strings.Contains(v.Type, of) {
+				return true, ""
+			}
+		}
+		return false, v.Type
+	}
+	return true, "" // samples alone
+}
+
+// countsCalls reports whether the samples of Gramine's profiler are OCALLs, and whether they name them. The file does not say
+// its mode. In the mode ocall_outer each sample is in the function of an OCALL, and the manifest names the mode.
+func countsCalls(f *read.Functions, m *manifest.Manifest) (perCall, named bool) {
+	calls, _ := f.Share(func(name string) bool { return strings.HasPrefix(name, ocallPrefix) })
+	named = calls > 0.5
 	if m != nil {
 		if mode, known := m.Get("sgx.profile.mode").Str(); known {
-			return strings.HasPrefix(mode, "ocall_")
+			return strings.HasPrefix(mode, "ocall_"), named
 		}
 	}
-	calls, _ := f.Share(func(name string) bool { return strings.HasPrefix(name, ocallPrefix) })
-	return calls > 0.5
+	return named, named
 }

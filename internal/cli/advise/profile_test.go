@@ -49,10 +49,10 @@ func TestCountsCalls(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := countsCalls(outer, m); got != want {
+		if got, named := countsCalls(outer, m); got != want || !named {
 			t.Errorf("%q: %v", text, got)
 		}
-		if got := countsCalls(inner, m); got != (want && text != "") {
+		if got, named := countsCalls(inner, m); got != (want && text != "") || named {
 			t.Errorf("half of the samples, %q: %v", text, got)
 		}
 	}
@@ -75,6 +75,20 @@ func TestLoadProfile(t *testing.T) {
 	f, _, err = loadProfile(write("stacks.folded", "main;sgx_ocall_read 9\nmain 1\n"), nil)
 	if err != nil || f.Total != 10 || f.PerCall {
 		t.Errorf("%+v, %v", f, err)
+	}
+	// Memory and waiting for locks are no CPU time.
+	for kinds, want := range map[string]bool{
+		"samples/count cpu/nanoseconds": true, "samples/count": true, "samples/count cycles:u/count": true, "samples/count task-clock/count": true,
+		"alloc_objects/count alloc_space/bytes": false, "contentions/count delay/nanoseconds": false, "samples/count page-faults/count": false,
+	} {
+		var values []profile.ValueType
+		for _, kind := range strings.Fields(kinds) {
+			kind, unit, _ := strings.Cut(kind, "/")
+			values = append(values, profile.ValueType{Type: kind, Unit: unit})
+		}
+		if got, other := ofCPU(profile.NewBuilder("test", values, profile.DefaultLimits()).Profile()); got != want || got == (other != "") {
+			t.Errorf("%s: %v, %q", kinds, got, other)
+		}
 	}
 	if _, _, err := loadProfile(write("none.csv", "hello\n"), nil); err == nil || !strings.Contains(err.Error(), "none.csv") {
 		t.Error(err)
