@@ -18,6 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/advise"
 	"github.com/teescope/teescope/internal/advise/rules"
 	"github.com/teescope/teescope/internal/analysis"
+	"github.com/teescope/teescope/internal/analysis/engine"
 	"github.com/teescope/teescope/internal/analysis/render"
 	"github.com/teescope/teescope/internal/cli"
 	advised "github.com/teescope/teescope/internal/cli/advise"
@@ -30,12 +31,13 @@ type adviseFlags struct {
 	json, markdown, apply bool
 	failOn                string
 	whatIf                []string
+	verify                bool
 }
 
 func adviseCommand() *cobra.Command {
 	var o adviseFlags
 	cmd := &cobra.Command{
-		Use:   "advise",
+		Use:   "advise [--verify BEFORE [AFTER]]",
 		Short: "Say what to change in a Gramine manifest, with the evidence and the lines",
 		Long: "Reads what you have of a program in Gramine: its manifest, the SGX stats and the log that Gramine wrote, strace -c,\n" +
 			"a profile, facts about the machine, a run file or the live metrics of a workload. Rules from Gramine's guide \"Performance tuning\n" +
@@ -44,14 +46,17 @@ func adviseCommand() *cobra.Command {
 			"Manifests may be templates (*.manifest.template), rendered (*.manifest) or signed (*.manifest.sgx), in the spelling of\n" +
 			"any version since Gramine 1.0. Template marks that --define does not render are read around, with a warning.\n\n" +
 			"Without --machine, the facts are those of the run file, or of this machine if no run and no other server is named.\n\n" +
+			"With --verify, two run files or folders of them are compared: whether the advice of teescope analyze about the first held\n" +
+			"in the second. One folder gives a table of its runs: the first group of the same labels predicts, and the others show.\n\n" +
 			"The exit status is 0 on success, 1 when something could not be read, and 3 when advice matches --fail-on.",
 		Example: "  teescope advise --manifest redis-server.manifest.template\n" +
 			"  teescope advise --manifest redis-server.manifest.sgx --stats gramine.log --log gramine.log --elapsed 60s\n" +
 			"  teescope advise --manifest app.manifest.template --run app.tsrun --markdown\n" +
 			"  teescope advise --manifest app.manifest --server http://node1:9750 --workload loader --machine sgx.txt\n" +
 			"  teescope advise --manifest app.manifest.template --define log_level=error --fail-on medium --apply\n" +
-			"  teescope advise --manifest app.manifest --stats stats.txt --what-if sgx.insecure__rpc_thread_num=8",
-		Args: cobra.NoArgs,
+			"  teescope advise --manifest app.manifest --stats stats.txt --what-if sgx.insecure__rpc_thread_num=8\n" +
+			"  teescope advise --verify before.tsrun after.tsrun",
+		Args: o.runs,
 		RunE: o.run,
 	}
 	f := cmd.Flags()
@@ -71,6 +76,7 @@ func adviseCommand() *cobra.Command {
 	f.StringVar(&o.Workload, "workload", "", "the workload with this `name`, of the run or of the server")
 	f.DurationVar(&o.Window, "window", 5*time.Minute, "how far back to look on the server, a `duration`")
 	f.StringArrayVar(&o.whatIf, "what-if", nil, "estimate what a setting would do, `KEY=VALUE` with one of the keys "+strings.Join(rules.Questions(), ", ")+"; may be repeated")
+	f.BoolVar(&o.verify, "verify", false, "compare what advice predicted with what runs show: name the run files or folders before and after the change, or one folder")
 	f.BoolVar(&o.json, "json", false, "write JSON")
 	f.BoolVar(&o.markdown, "markdown", false, "write Markdown")
 	f.BoolVar(&o.apply, "apply", false, "also write the changed manifest to FILE.advised, without what is insecure or needs a decision")
@@ -117,6 +123,9 @@ func (o *adviseFlags) run(cmd *cobra.Command, _ []string) error {
 	if err := o.validate(cmd); err != nil {
 		return err
 	}
+	if o.verify {
+		return o.verified(cmd)
+	}
 	asks := o.Run == "" && o.Workload != ""
 	if len(o.Machine) == 0 && o.Run == "" && (!asks || loopback(o.Server)) {
 		o.Machine = []string{advised.ThisMachine}
@@ -134,7 +143,7 @@ func (o *adviseFlags) run(cmd *cobra.Command, _ []string) error {
 	if err := report.Ask(facts, o.whatIf); err != nil {
 		return err
 	}
-	if err := o.write(cmd.OutOrStdout(), report); err != nil {
+	if err := o.writer(report)(cmd.OutOrStdout()); err != nil {
 		return fmt.Errorf("writing the advice: %w", err)
 	}
 	if o.apply {
@@ -159,14 +168,25 @@ func (o *adviseFlags) run(cmd *cobra.Command, _ []string) error {
 
 // analyze adds the findings about the workload.
 func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) error {
-	o.File, o.Timeout = o.Run, 30*time.Second
 	facts.FindingsOf = o.Server
 	if o.Run != "" {
 		o.Window, facts.FindingsOf = 0, o.Run
 	}
-	result, _, err := cli.Analyze(ctx, o.Analysis)
+	result, err := o.findings(ctx, o.Run, facts.FindingsOf)
 	if err != nil {
 		return err
+	}
+	facts.Judged, facts.Findings = true, result.Findings
+	return nil
+}
+
+// findings analyses the run file, or the server if it is empty. The findings are about one workload.
+func (o *adviseFlags) findings(ctx context.Context, file, of string) (engine.Result, error) {
+	a := o.Analysis
+	a.File, a.Timeout = file, 30*time.Second
+	result, _, err := cli.Analyze(ctx, a)
+	if err != nil {
+		return result, err
 	}
 	var names []string
 	for _, found := range result.Findings {
@@ -176,26 +196,33 @@ func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) error {
 	}
 	if len(names) > 1 {
 		slices.Sort(names)
-		return fmt.Errorf("%s has findings about %d workloads: name that of the manifest with --workload, one of %s", facts.FindingsOf, len(names), strings.Join(names[:min(len(names), 10)], ", "))
+		return result, fmt.Errorf("%s has findings about %d workloads: name that of the manifest with --workload, one of %s", of, len(names), strings.Join(names[:min(len(names), 10)], ", "))
 	}
 	if result.Workloads == 0 {
 		if o.Workload == "" {
-			return fmt.Errorf("%s has no series of a workload: record a longer load", facts.FindingsOf)
+			return result, fmt.Errorf("%s has no series of a workload: record a longer load", of)
 		}
-		return fmt.Errorf("%s has no series of the workload %q: teescope top lists the names", facts.FindingsOf, o.Workload)
+		return result, fmt.Errorf("%s has no series of the workload %q: teescope top lists the names", of, o.Workload)
 	}
-	facts.Judged, facts.Findings = true, result.Findings
-	return nil
+	return result, nil
 }
 
-func (o *adviseFlags) write(w io.Writer, r *advised.Report) error {
+// written is what can be written in each format.
+type written interface {
+	JSON(w io.Writer) error
+	Markdown(w io.Writer) error
+	Text(w io.Writer) error
+}
+
+// writer returns what writes in the format that was asked for.
+func (o *adviseFlags) writer(r written) func(io.Writer) error {
 	switch {
 	case o.json:
-		return r.JSON(w)
+		return r.JSON
 	case o.markdown:
-		return r.Markdown(w)
+		return r.Markdown
 	}
-	return r.Text(w)
+	return r.Text
 }
 
 // loopback reports whether a server is on this machine.

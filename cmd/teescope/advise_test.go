@@ -174,23 +174,20 @@ func TestAdviseShowsForeignTextSafely(t *testing.T) {
 	}
 }
 
-// Redis of Gramine's guide runs without Exitless: the figures are those of the case exitless--positive-gramine-redis of
-// test/cases. The findings of the run become advice, that about the exits before the insecure option, with the gain of the
-// finding.
-func TestAdviseOfARun(t *testing.T) {
-	dir := manifestDir(t, "sgx.max_threads = 8\nsgx.enclave_size = \"1G\"\nsgx.debug = true\n")
-	file := filepath.Join(dir, "redis.tsrun")
+// redisInGramine is a minute of Redis of Gramine's guide, with requests and enclave exits a second.
+func redisInGramine(requests, exits float64) runtest.Repetition {
 	const seconds = 60
 	r := runtest.Repetition{
-		Seconds: seconds,
+		Seconds:  seconds,
+		Outcomes: []runfile.Outcome{runtest.Throughput(requests)},
 		Counters: []runtest.Value{
 			runtest.Counter(seconds*0.72, "teescope_cpu_seconds_total", "mode", "user"),
 			runtest.Counter(seconds*0.28, "teescope_cpu_seconds_total", "mode", "system"),
-			runtest.Counter(seconds*43_010, "teescope_syscalls_total", "syscall", "read"),
-			runtest.Counter(seconds*43_010, "teescope_syscalls_total", "syscall", "write"),
+			runtest.Counter(seconds*requests, "teescope_syscalls_total", "syscall", "read"),
+			runtest.Counter(seconds*requests, "teescope_syscalls_total", "syscall", "write"),
 			runtest.Counter(seconds*4300, "teescope_syscalls_total", "syscall", "epoll_wait"),
-			runtest.Counter(seconds*90_320, "teescope_enclave_transitions_total", "kind", "eexit", "source", "gramine_counters"),
-			runtest.Counter(seconds*90_320, "teescope_enclave_transitions_total", "kind", "eenter", "source", "gramine_counters"),
+			runtest.Counter(seconds*exits, "teescope_enclave_transitions_total", "kind", "eexit", "source", "gramine_counters"),
+			runtest.Counter(seconds*exits, "teescope_enclave_transitions_total", "kind", "eenter", "source", "gramine_counters"),
 			runtest.Counter(seconds*900, "teescope_context_switches_total", "kind", "voluntary"),
 			runtest.Counter(seconds*30, "teescope_context_switches_total", "kind", "involuntary"),
 			runtest.Counter(seconds*0.01, "teescope_run_queue_wait_seconds_total"),
@@ -204,6 +201,16 @@ func TestAdviseOfARun(t *testing.T) {
 	for _, cpu := range strings.Split("01234567", "") {
 		r.Counters = append(r.Counters, runtest.Value{Name: "node_cpu_seconds_total", Labels: map[string]string{"cpu": cpu, "mode": "idle"}, Value: seconds * 0.775})
 	}
+	return r
+}
+
+// Redis of Gramine's guide runs without Exitless: the figures are those of the case exitless--positive-gramine-redis of
+// test/cases. The findings of the run become advice, that about the exits before the insecure option, with the gain of the
+// finding.
+func TestAdviseOfARun(t *testing.T) {
+	dir := manifestDir(t, "sgx.max_threads = 8\nsgx.enclave_size = \"1G\"\nsgx.debug = true\n")
+	file := filepath.Join(dir, "redis.tsrun")
+	r := redisInGramine(43_010, 90_320)
 	spec := runtest.Spec{Samples: 61, Repetitions: []runtest.Repetition{r}, Conditions: []runfile.Condition{{Name: "numa_nodes", Value: "0-1", Kind: "identity"}}}
 	if err := runtest.Create(file, spec); err != nil {
 		t.Fatal(err)
