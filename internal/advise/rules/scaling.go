@@ -19,7 +19,7 @@ const (
 	// leastGrowth is the least native growth that gramine-direct is compared with: less may be noise. Proposed.
 	leastGrowth = 0.20
 	// onceMeasured says what a table of throughput cannot show.
-	onceMeasured = "each figure is of one run: runs of the same settings often differ by several percent. Use medians of repeated runs"
+	onceMeasured = "each figure is of a single run: runs with the same settings often differ by several percent"
 )
 
 // throughput returns one figure of a row.
@@ -102,7 +102,7 @@ func libraryOSLimit() advise.Rule {
 			}
 			a.Risk = "each process has an enclave of sgx.enclave_size: if they do not fit into the EPC together, they page (the rule enclaves-over-epc)"
 			a.Do = []string{
-				fmt.Sprintf("share the load between several enclaves instead of using more than %g threads in one: each process has its own library OS", after.Threads),
+				fmt.Sprintf("share the load between several enclaves instead of using more than %g threads in one: each process has its own library OS", max(after.Threads, fastest(f.Scaling).Threads)),
 				"find the lock in gramine-direct, where perf and teescope profile see everything",
 			}
 			return a
@@ -112,21 +112,27 @@ func libraryOSLimit() advise.Rule {
 
 // fall returns the row with the best throughput in SGX and the first later one that loses much of it, where
 // gramine-direct loses less than half as much.
-func fall(all []read.Load) (best, after read.Load, found bool) {
+func fall(all []read.Load) (most, after read.Load, found bool) {
+	most = fastest(all)
 	for _, l := range all {
-		if l.SGX > best.SGX {
-			best = l
-		}
-	}
-	for _, l := range all {
-		if l.Threads <= best.Threads || l.SGX <= 0 || l.Direct <= 0 || best.Direct <= 0 {
+		if l.Threads <= most.Threads || l.SGX <= 0 || l.Direct <= 0 || most.Direct <= 0 {
 			continue
 		}
-		if lost := 1 - l.SGX/best.SGX; lost >= collapse && 1-l.Direct/best.Direct < growthPart*lost {
-			return best, l, true
+		if lost := 1 - l.SGX/most.SGX; lost >= collapse && 1-l.Direct/most.Direct < growthPart*lost {
+			return most, l, true
 		}
 	}
-	return best, after, false
+	return most, after, false
+}
+
+// fastest returns the row with the best throughput in SGX.
+func fastest(all []read.Load) (most read.Load) {
+	for _, l := range all {
+		if l.SGX > most.SGX {
+			most = l
+		}
+	}
+	return most
 }
 
 func sgxLimit() advise.Rule {

@@ -109,7 +109,7 @@ func exitlessMissing(w engine.Workload, v map[engine.Signal]float64) *engine.Ver
 			figure(v[exitsSignal]), percent(low/v[cpuSignal]), percent(min(high, user)/v[cpuSignal]), figure(v[idleSignal])),
 		Evidence: evidence,
 		Advice: []string{
-			"set sgx.insecure__rpc_thread_num (sgx.rpc_thread_num before Gramine 1.3) to sgx.max_threads: threads outside then make the calls",
+			"set sgx.insecure__rpc_thread_num (sgx.rpc_thread_num before Gramine 1.3) to sgx.max_threads: threads outside then make the calls (insecure: not for production)",
 			"pin enclave threads and threads outside to different CPUs (taskset, isolcpus)",
 			"or make fewer calls: batch reads and writes, pipeline requests",
 		},

@@ -87,6 +87,11 @@ func TestRulesHoldForAnyFigures(t *testing.T) {
 			if strings.Contains(v.Cause, "NaN") || strings.Contains(v.Cause, "Inf") || len(v.Advice) == 0 || len(v.Evidence) == 0 {
 				t.Fatalf("%s: %+v", rule.Name, v)
 			}
+			for _, advice := range v.Advice {
+				if strings.Contains(advice, "insecure__") && strings.Contains(advice, "sgx.max_threads") && !strings.Contains(advice, "not for production") {
+					t.Fatalf("%s: an insecure setting without a word about it: %s", rule.Name, advice)
+				}
+			}
 			for _, name := range v.Evidence {
 				base, _, _ := strings.Cut(name, "{")
 				if !slices.ContainsFunc(rule.Signals, func(s engine.Signal) bool { return s.Name == base }) {
