@@ -4,6 +4,7 @@ package read
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -29,7 +30,9 @@ func ParseConfig(data []byte) (Config, error) {
 		Debug     bool    `json:"debug"`
 		Resources *struct {
 			User    string `json:"user_space_size"`
-			Kernel  string `json:"kernel_space_heap_size"`
+			UserMax string `json:"user_space_max_size"` // with EDMM; the size is then that of the start
+			Heap    string `json:"kernel_space_heap_size"`
+			HeapMax string `json:"kernel_space_heap_max_size"` // likewise
 			Threads uint64 `json:"max_num_of_threads"`
 		} `json:"resource_limits"`
 		Metadata struct {
@@ -46,13 +49,13 @@ func ParseConfig(data []byte) (Config, error) {
 		}
 		return Config{Runtime: "EGo", Memory: *file.HeapSize << 20, Key: "heapSize", Debug: file.Debug}, nil
 	case file.Resources != nil:
-		user, ok1 := occlumSize(file.Resources.User)
-		kernel, ok2 := occlumSize(file.Resources.Kernel)
+		user, ok1 := occlumSize(cmp.Or(file.Resources.UserMax, file.Resources.User))
+		heap, ok2 := occlumSize(cmp.Or(file.Resources.HeapMax, file.Resources.Heap))
 		if !ok1 || !ok2 {
 			return Config{}, fmt.Errorf("a size of resource_limits has not the form \"300MB\"")
 		}
 		return Config{
-			Runtime: "Occlum", Memory: user + kernel, Key: "resource_limits.user_space_size and kernel_space_heap_size",
+			Runtime: "Occlum", Memory: user + heap, Key: "resource_limits, user space and kernel heap",
 			Threads: file.Resources.Threads, Debug: file.Metadata.Debuggable,
 		}, nil
 	}

@@ -291,7 +291,11 @@ func TestConfig(t *testing.T) {
 	for text, want := range map[string]Config{
 		`{"exe": "app", "debug": true, "heapSize": 512, "mounts": null}`: {"EGo", 512 << 20, "heapSize", 0, true},
 		`{"resource_limits": {"kernel_space_heap_size": "32MB", "user_space_size": "1GB", "max_num_of_threads": 32}, "metadata": {"debuggable": false}}`: {
-			"Occlum", 1<<30 + 32<<20, "resource_limits.user_space_size and kernel_space_heap_size", 32, false,
+			"Occlum", 1<<30 + 32<<20, "resource_limits, user space and kernel heap", 32, false,
+		},
+		// With EDMM it may grow (the EDMM configuration guide of Occlum).
+		`{"resource_limits": {"kernel_space_heap_size": "4MB", "kernel_space_heap_max_size": "40MB", "user_space_size": "1MB", "user_space_max_size": "600MB", "max_num_of_threads": 64}}`: {
+			"Occlum", 640 << 20, "resource_limits, user space and kernel heap", 64, false,
 		},
 		"# comment\nDebug=1\nNumHeapPages=1024\nNumStackPages=64\nNumTCS=4\n": {"Open Enclave", 4 << 20, "NumHeapPages", 4, true},
 	} {

@@ -14,7 +14,7 @@ func configOverEPC() advise.Rule {
 	return advise.Rule{
 		ID: "config-over-epc", Title: "the memory of the enclave does not fit into the EPC", Section: sectionMachine, Analyze: judged.EPCThrashing,
 		Needs:  [][]advise.Input{{advise.Config, advise.EPCSize}},
-		Signal: "EGo's `heapSize`, Occlum's `user_space_size` and `kernel_space_heap_size`, or Open Enclave's `NumHeapPages` against the EPC", Threshold: "100 %",
+		Signal: "EGo's `heapSize`, Occlum's `user_space_size` and `kernel_space_heap_size` (with EDMM `user_space_max_size` and `kernel_space_heap_max_size`), or Open Enclave's `NumHeapPages` against the EPC", Threshold: "100 %",
 		Source: guide + ": pages beyond the EPC are evicted, in any runtime", Advice: "a smaller heap and working set, another machine",
 		NotWhen: []string{"the application touches only a small part of the memory: then only the start is slower"},
 		Judge: func(f *advise.Facts) *advise.Advice {
