@@ -74,7 +74,7 @@ func (a Analysis) serverSilences(ctx context.Context) (*silence.Store, error) {
 	data, _, err := askFindings(ctx, a.Server, a.Access, http.MethodGet, "/silences", nil, nil)
 	var refused *refusal
 	switch {
-	case errors.As(err, &refused) && refused.status/100 == 4 && refused.status != http.StatusUnauthorized && refused.status != http.StatusForbidden:
+	case errors.As(err, &refused) && hasNoSilences(refused.status):
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -84,6 +84,16 @@ func (a Analysis) serverSilences(ctx context.Context) (*silence.Store, error) {
 		return nil, nil // not an answer of teescope
 	}
 	return silence.From(data)
+}
+
+// hasNoSilences reports whether a status means that a server does not know silences. The others of 4xx mean that it did not
+// answer this client, or not now.
+func hasNoSilences(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	}
+	return status/100 == 4
 }
 
 // dated returns the findings, each from when the server has first seen it: an acknowledgement covers findings that began

@@ -130,6 +130,8 @@ func TestServersWithoutSilences(t *testing.T) {
 		{http.StatusBadRequest, "unsupported path requested", ""},
 		{http.StatusOK, "<!doctype html>", ""},
 		{http.StatusOK, `[{"id":"a","kind":"nap"}]`, "the silences cannot be read"},
+		{http.StatusTooManyRequests, "", "the silences cannot be read"},
+		{http.StatusRequestTimeout, "", "the silences cannot be read"},
 		{http.StatusForbidden, "", "the silences cannot be read"},
 		{http.StatusInternalServerError, "", "the silences cannot be read"},
 	} {
