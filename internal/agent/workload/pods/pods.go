@@ -25,6 +25,8 @@ const (
 	every = 500 * time.Millisecond
 	// patience is how long a new UID waits for a look. A disk that does not answer must not hide a workload for longer.
 	patience = 2 * time.Second
+	// memory is how long a UID that waits is remembered. Everybody who waits asks again within it, also when nothing is scraped.
+	memory = time.Minute
 	// maxEntries bounds the entries of one look, and maxPods the pods that are remembered. The kubelet runs 110 pods by default.
 	maxEntries = 10_000
 	maxPods    = 4096
@@ -154,12 +156,11 @@ func (n *Names) say(uid string, p pod) {
 // workload may be named after the end of its pod.
 func (n *Names) look() {
 	began := n.now()
-	names := list(n.root)
+	pods := list(n.root)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, name := range names {
-		uid, p, ok := parse(name)
-		if _, known := n.found[uid]; !ok || known {
+	for uid, p := range pods {
+		if _, known := n.found[uid]; known {
 			continue
 		}
 		n.found[uid] = p
@@ -170,37 +171,37 @@ func (n *Names) look() {
 		n.order = n.order[1:]
 	}
 	for uid, at := range n.asked {
-		if began.Sub(at) > patience {
+		if began.Sub(at) > memory {
 			delete(n.asked, uid) // nobody asks for it any more
 		}
 	}
 	n.looked = began
 }
 
-// list returns the names of directories. It follows no symbolic link.
-func list(root string) []string {
+// list returns the pods of directories, by UID. It follows no symbolic link.
+func list(root string) map[string]pod {
 	f, err := os.Open(root)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	var names []string
+	pods := map[string]pod{}
 	for read := 0; read < maxEntries; {
 		entries, err := f.ReadDir(min(256, maxEntries-read))
 		read += len(entries)
 		for _, e := range entries {
-			if e.Type().IsDir() {
-				names = append(names, e.Name())
+			if uid, p, ok := parse(e.Name()); ok && e.Type().IsDir() {
+				pods[uid] = p
 			}
 		}
 		if err != nil { // also io.EOF
 			if !errors.Is(err, io.EOF) {
-				return names
+				return pods
 			}
 			break
 		}
 	}
-	return names
+	return pods
 }
 
 // The forms of names (k8s.io/apimachinery/pkg/util/validation): a namespace is a label of DNS, a pod a subdomain. The UID of a

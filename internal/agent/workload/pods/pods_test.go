@@ -107,6 +107,24 @@ func TestPatience(t *testing.T) {
 	}
 }
 
+// Whoever asks again after seconds gets the answer, however often the directory changes for other pods in the meantime.
+func TestLooksForOthersDelayNoName(t *testing.T) {
+	now := time.Unix(1000, 0)
+	n := New(t.TempDir())
+	n.now = func() time.Time { return now }
+	id := workload.Identity{Pod: uid}
+	if n.Complete(&id) {
+		t.Fatal("the answer comes without a look")
+	}
+	for range 5 { // seconds, which is the longest interval between two questions
+		now = now.Add(time.Second)
+		n.look()
+	}
+	if !n.Complete(&id) {
+		t.Error("after 5 s and 5 looks there is no answer")
+	}
+}
+
 func TestPodsAreBounded(t *testing.T) {
 	n := New(t.TempDir())
 	n.look()
