@@ -13,6 +13,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
 )
 
 // latencies is an agent with two classic histograms, which grow by ten waits of 8 to 16 us with each scrape.
@@ -70,4 +74,73 @@ func TestWaitsAreStoredAsNativeHistograms(t *testing.T) {
 			t.Errorf("%s has %d series, want %d", expr, len(got), want)
 		}
 	}
+}
+
+// The histograms of an agent that lies: too many buckets, in the order that takes the most time, and counts that cannot be.
+func TestWildHistogramsAreRefused(t *testing.T) {
+	const name = "teescope_run_queue_latency_seconds"
+	many := make([]string, nativeBucketLimit+1)
+	for i := range many {
+		many[i] = fmt.Sprintf("%s_bucket{le=\"%d\"} 0\n", name, len(many)-i)
+	}
+	end := fmt.Sprintf("%s_sum 0\n%[1]s_count 0\n", name)
+	for what, tt := range map[string]struct {
+		lines, reason string
+	}{
+		"as many as allowed": {strings.Join(many[1:], "") + end, ""},
+		"one more":           {strings.Join(many, "") + end, "more than 320 buckets"},
+		"falling counts":     {name + "_bucket{le=\"1\"} 5\n" + name + "_bucket{le=\"2\"} 4\n" + end, "cumulative"},
+		"no number":          {name + "_bucket{le=\"x\"} 5\n" + end, "not a number"},
+		"no end":             {many[0] + many[1], ""},
+	} {
+		app := storage.AppenderV2(&nativeAppender{AppenderV2: appended{}})
+		var err error
+		for _, line := range strings.Split(strings.TrimSpace(tt.lines), "\n") {
+			series, value, _ := strings.Cut(line, " ")
+			ls := []string{"workload", "w"}
+			metric, bound, is := strings.Cut(series, "{le=\"")
+			if is {
+				ls = append(ls, "le", strings.TrimSuffix(bound, "\"}"))
+			}
+			v, _ := strconv.ParseFloat(value, 64)
+			if _, err = app.Append(0, labels.FromStrings(append(ls, "__name__", metric)...), 0, 1, v, nil, nil, storage.AppendV2Options{}); err != nil {
+				break
+			}
+		}
+		if (err == nil) != (tt.reason == "") || err != nil && !strings.Contains(err.Error(), tt.reason) {
+			t.Errorf("%s: %v, want %q", what, err, tt.reason)
+		}
+	}
+}
+
+// appended accepts everything.
+type appended struct{ storage.AppenderV2 }
+
+func (appended) Append(storage.SeriesRef, labels.Labels, int64, int64, float64, *histogram.Histogram, *histogram.FloatHistogram, storage.AppendV2Options) (storage.SeriesRef, error) {
+	return 1, nil
+}
+
+// A native series ends when its workload does.
+func TestNativeSeriesEnd(t *testing.T) {
+	var gone atomic.Bool
+	waits := &latencies{}
+	o := options(t.TempDir(), &logs{})
+	o.Interval = 200 * time.Millisecond
+	o.Self = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if gone.Load() {
+			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+			fmt.Fprintln(w, "other 1")
+			return
+		}
+		waits.ServeHTTP(w, r)
+	})
+	s, _ := start(t, o)
+	present := func() bool {
+		var data struct{ Result []any }
+		get(t, s.api(), "/query?query=teescope_run_queue_latency_seconds", &data)
+		return len(data.Result) > 0
+	}
+	eventually(t, time.Minute, "a native series", present)
+	gone.Store(true)
+	eventually(t, time.Minute, "its end", func() bool { return !present() })
 }

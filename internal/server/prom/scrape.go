@@ -81,20 +81,6 @@ func bounded(job map[string]any, samples int, body int64, reserved string) map[s
 	return job
 }
 
-// storedAsNative are the series of the classic histograms that each workload has. They would be a tenth of all series.
-const storedAsNative = "teescope_(process_)?run_queue_latency_seconds_(bucket|sum|count)"
-
-// withNative makes the job of an agent store classic histograms as native ones with the same buckets: one series each. Rules
-// and panels query the classic series of the other histograms, so those are stored too.
-func withNative(job map[string]any) map[string]any {
-	relabel, _ := job["metric_relabel_configs"].([]map[string]any)
-	job["metric_relabel_configs"] = append(relabel, map[string]any{
-		"source_labels": []string{model.MetricNameLabel}, "regex": storedAsNative, "action": "drop",
-	})
-	job["convert_classic_histograms_to_nhcb"], job["always_scrape_classic_histograms"] = true, true
-	return job
-}
-
 // config writes the configuration of Prometheus as text, and Prometheus parses it. Checks and defaults are then the
 // same as in any Prometheus, and /api/v1/status/config shows the text.
 func (s *Server) config() (*config.Config, error) {
@@ -103,20 +89,20 @@ func (s *Server) config() (*config.Config, error) {
 	jobs := []map[string]any{}
 	files := map[string]string{} // by job: the configuration of its HTTP client
 	if s.opts.Self != nil {
-		jobs = append(jobs, withNative(map[string]any{
+		jobs = append(jobs, map[string]any{
 			"job_name":           jobSelf,
 			"enable_compression": false, // it never leaves the process
 			"static_configs": []map[string]any{{
 				"targets": []string{selfAddress},
 				"labels":  map[string]string{"job": jobLabel, "instance": s.opts.Instance},
 			}},
-		}))
+		})
 	}
 	if len(s.opts.Targets) > 0 {
-		jobs = append(jobs, withNative(bounded(map[string]any{
+		jobs = append(jobs, bounded(map[string]any{
 			"job_name":       jobLabel,
 			"static_configs": agentGroups(s.opts.Targets),
-		}, agentSampleLimit, s.memory.mostBody(agentBodyLimit), reservedNames)))
+		}, agentSampleLimit, s.memory.mostBody(agentBodyLimit), reservedNames))
 		files[jobLabel] = s.opts.TargetsConfig
 	}
 	byJob := endpointJobs(s.opts.Endpoints)

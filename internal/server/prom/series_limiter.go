@@ -77,7 +77,7 @@ func (b *seriesLimiter) AppenderV2(ctx context.Context) storage.AppenderV2 {
 		return app
 	}
 	if target.URL().Host == selfAddress {
-		return &startsAppender{AppenderV2: app, known: known} // This process bounds its own series.
+		return ofAgent(app, known) // This process bounds its own series.
 	}
 	a := &limitedAppender{
 		AppenderV2: app, known: known, all: b, target: target, url: target.URL().String(), key: keyOf(target.GetValue),
@@ -91,9 +91,14 @@ func (b *seriesLimiter) AppenderV2(ctx context.Context) storage.AppenderV2 {
 		a.takings = &takings{of: of, counters: map[string][]taken{}, tooMany: map[string]bool{}, typeOf: a.typeOf}
 	}
 	if a.key.job == jobLabel {
-		return &startsAppender{AppenderV2: a, known: known}
+		return ofAgent(a, known)
 	}
 	return a
+}
+
+// ofAgent returns an appender for the scrape of an agent.
+func ofAgent(to storage.AppenderV2, known storage.GetRef) storage.AppenderV2 {
+	return &nativeAppender{AppenderV2: &startsAppender{AppenderV2: to, known: known}}
 }
 
 // spend counts one new series of a target. It is an error when the target has reached its limit.

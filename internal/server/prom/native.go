@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prom
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	stale "github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/convertnhcb"
+)
+
+// storedAsNative are the classic histograms that each workload has. Their series would be a tenth of all.
+var storedAsNative = map[string]bool{"teescope_run_queue_latency_seconds": true, "teescope_process_run_queue_latency_seconds": true}
+
+// nativeAppender stores some classic histograms of agents as native ones with the same buckets: one series each. Rules and
+// panels query the classic series of the other histograms.
+//
+// The scraper's own option (convert_classic_histograms_to_nhcb) is not used: it converts any number of buckets, and if their
+// bounds descend, it takes quadratic time. One answer of the largest size would take a processor for an hour.
+type nativeAppender struct {
+	storage.AppenderV2
+
+	name       string // of the histogram whose series are being collected
+	hash       uint64 // of its labels
+	buckets    int
+	sum, count bool // seen
+	collected  convertnhcb.TempHistogram
+	key        []byte // buffer for hashing
+}
+
+// The suffixes of the series of a classic histogram.
+const (
+	bucketSuffix = "_bucket"
+	sumSuffix    = "_sum"
+	countSuffix  = "_count"
+)
+
+// Append implements storage.AppenderV2. The last series of a histogram gets the reference of the native one, so the scraper
+// marks this one as stale. The others have none.
+func (a *nativeAppender) Append(
+	ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64,
+	h *histogram.Histogram, fh *histogram.FloatHistogram, opts storage.AppendV2Options,
+) (storage.SeriesRef, error) {
+	full := ls.Get(model.MetricNameLabel)
+	at := strings.LastIndexByte(full, '_')
+	if h != nil || fh != nil || at < 0 || !storedAsNative[full[:at]] {
+		return a.AppenderV2.Append(ref, ls, st, t, v, h, fh, opts)
+	}
+	name, suffix := full[:at], full[at:]
+	if stale.IsStaleNaN(v) {
+		return a.AppenderV2.Append(ref, labels.NewBuilder(ls).Set(model.MetricNameLabel, name).Labels(), st, t, v, nil, nil, opts)
+	}
+	if err := a.collect(name, suffix, ls, v); err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	if !a.sum || !a.count {
+		return 0, nil
+	}
+	h, fh, err := a.collected.Convert()
+	a.reset("", 0)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return a.AppenderV2.Append(ref, labels.NewBuilder(ls).Set(model.MetricNameLabel, name).Labels(), st, t, 0, h, fh, opts)
+}
+
+// collect adds one series to its histogram.
+func (a *nativeAppender) collect(name, suffix string, ls labels.Labels, v float64) (err error) {
+	var hash uint64
+	hash, a.key = ls.HashWithoutLabels(a.key, model.BucketLabel)
+	if name != a.name || hash != a.hash {
+		a.reset(name, hash)
+	}
+	switch suffix {
+	case bucketSuffix:
+		if a.buckets++; a.buckets > nativeBucketLimit {
+			return fmt.Errorf("it has more than %d buckets", nativeBucketLimit)
+		}
+		bound, err := strconv.ParseFloat(ls.Get(model.BucketLabel), 64)
+		if err != nil {
+			return fmt.Errorf("the bound of a bucket is not a number: %w", err)
+		}
+		return a.collected.SetBucketCount(bound, v)
+	case sumSuffix:
+		a.sum = true
+		return a.collected.SetSum(v)
+	case countSuffix:
+		a.count = true
+		return a.collected.SetCount(v)
+	}
+	return nil
+}
+
+func (a *nativeAppender) reset(name string, hash uint64) {
+	a.name, a.hash, a.buckets, a.sum, a.count = name, hash, 0, false, false
+	a.collected.Reset()
+}
