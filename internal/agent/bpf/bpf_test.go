@@ -251,6 +251,11 @@ func TestProgramsAndTypesAreNamed(t *testing.T) {
 			t.Errorf("KernelHas(%s) = %v, %v", name, has, err)
 		}
 	}
+	for field, want := range map[string]bool{"run_delay": true, "no_such_field": false} {
+		if has, err := o.KernelHas("sched_info", field); has != want || err != nil {
+			t.Errorf("KernelHas(sched_info, %s) = %v, %v", field, has, err)
+		}
+	}
 	if n, err := CPUs(); err != nil || n < 1 {
 		t.Errorf("%d CPUs, %v", n, err)
 	}

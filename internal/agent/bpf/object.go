@@ -98,8 +98,9 @@ func (o *Object) Maps() []string { return slices.Sorted(maps.Keys(o.maps)) }
 // Programs returns the names of all programs of the object file, sorted. It must be called before Loaded.
 func (o *Object) Programs() []string { return slices.Sorted(maps.Keys(o.spec.Programs)) }
 
-// KernelHas reports whether the kernel's BTF has a structure of a name. It must be called before Loaded.
-func (o *Object) KernelHas(structure string) (bool, error) {
+// KernelHas reports whether the kernel's BTF has a structure of a name, and a field in it, if a path to one is given. It must
+// be called before Loaded.
+func (o *Object) KernelHas(structure string, path ...string) (bool, error) {
 	kernel, err := o.types.Kernel()
 	if err != nil {
 		return false, fmt.Errorf("reading the kernel's types: %w", err)
@@ -109,7 +110,11 @@ func (o *Object) KernelHas(structure string) (bool, error) {
 	if errors.Is(err, btf.ErrNotFound) {
 		return false, nil
 	}
-	return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	_, has := offsetIn(s, path)
+	return has, nil
 }
 
 // Load loads one program. It shares the object's maps.

@@ -136,7 +136,7 @@ func (e *emission) emitSubject(s subject, emit emitFunc) {
 		value(f.llcMisses, float64(t.LLCMisses))
 	}
 	e.emitUse(s, value)
-	if s.kind != workload.Idle {
+	if s.kind != workload.Idle && e.kernel.waits {
 		n, sum, upTo := t.distribution()
 		emit(f.latency.of(s).Distribution(n, sum, upTo, s.labels...))
 	}
@@ -155,7 +155,9 @@ func (e *emission) emitUse(s subject, value func(family, float64, ...string)) {
 	if s.kind == workload.Idle {
 		return
 	}
-	value(f.wait, seconds(t.DelayNS))
+	if e.kernel.waits {
+		value(f.wait, seconds(t.DelayNS))
+	}
 	value(f.cpuSeconds, seconds(t.cpu.user), "user")
 	value(f.cpuSeconds, seconds(t.cpu.system), "system")
 	value(f.processes, float64(s.gauge.Processes))

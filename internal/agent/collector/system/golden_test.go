@@ -45,7 +45,7 @@ func madeOf(t testing.TB, cpus, slots int) *kernelSide {
 		t.Fatal(err)
 	}
 	k := &kernelSide{
-		object: obj, slots: slots, cpus: make([]cpuState, cpus), rows: make([]row, cpus*slots),
+		object: obj, slots: slots, waits: true, cpus: make([]cpuState, cpus), rows: make([]row, cpus*slots),
 		pids: make([]pidPage, 1), bases: make([]uint64, slots), gauges: make([]gauge, slots), losses: make([]uint64, 4), controls: make([]control, 1),
 		groups:       &attribution.Kernel{First: slotFirst, Records: make([]attribution.Record, slots), Keys: noTable{}},
 		wholeCgroups: noTable{}, switches: newSwitches(&held{}, slog.New(slog.DiscardHandler)),

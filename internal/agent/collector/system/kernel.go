@@ -22,6 +22,7 @@ type kernelSide struct {
 	status     []bpf.Status
 	start      []stage
 	preemption preemption
+	waits      bool        // the kernel measures waits for a CPU (CONFIG_SCHED_INFO)
 	sys        hostfs.Root // /sys
 	// switches detaches probes because of their cost.
 	switches switches

@@ -118,6 +118,7 @@ func prepare(o Options, s sizes) (*kernelSide, error) {
 	k := &kernelSide{object: obj, slots: s.slots, sys: hostfs.At(o.Sys), preemption: readPreemption(hostfs.At(o.Proc), hostfs.At(o.Sys)), switches: newSwitches(obj, o.Log)}
 	for _, step := range []func() error{
 		func() error { return k.size(o, s) }, obj.CreateMaps, k.share,
+		func() (err error) { k.waits, err = obj.KernelHas("sched_info", "run_delay"); return err },
 	} {
 		if err := step(); err != nil {
 			obj.Loaded()

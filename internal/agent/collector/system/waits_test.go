@@ -35,6 +35,20 @@ func TestAWaitIsBelowItsBound(t *testing.T) {
 	}
 }
 
+// A kernel without CONFIG_SCHED_INFO measures no waits. They are absent then, not zero.
+func TestWaitsThatAreNotMeasuredAreAbsent(t *testing.T) {
+	c := populated(t, 1, 1, 1)
+	for _, measured := range []bool{true, false} {
+		c.kernel.waits = measured
+		text := string(exposition(t, c))
+		for _, name := range []string{"teescope_run_queue_wait_seconds_total", "teescope_run_queue_latency_seconds_count"} {
+			if has := strings.Contains(text, name+"{"); has != measured {
+				t.Errorf("measured: %v, %s is there: %v", measured, name, has)
+			}
+		}
+	}
+}
+
 // waited returns the histogram of the waits of a workload.
 func waited(t *testing.T, c *Collector, workload string) *dto.Histogram {
 	t.Helper()
