@@ -107,7 +107,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// Whoever asks again after seconds gets the answer, however often the directory changes for other pods in the meantime.
+// A caller that asks again after seconds gets the answer, however often the directory changes for other pods in the meantime.
 func TestLooksForOthersDelayNoName(t *testing.T) {
 	now := time.Unix(1000, 0)
 	n := New(t.TempDir())
