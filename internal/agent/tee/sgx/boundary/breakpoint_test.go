@@ -74,6 +74,39 @@ func TestEntriesAreSampledAboveTheBudget(t *testing.T) {
 	}
 }
 
+// A process in which no breakpoint can be set leaves others theirs, whether it is found before or after them.
+func TestAProcessWithoutBreakpointsLeavesOthersTheirs(t *testing.T) {
+	o := watching(t, modeOn, 0, "erthost")
+	addresses := map[uint32]uint64{}
+	o.enclu = func(tgid uint32) (uint64, error) {
+		if a := addresses[tgid]; a != 0 {
+			return a, nil
+		}
+		return 1 << 63, nil // the kernel's part of the address space
+	}
+	b := startWith(t, o)
+	path := build(t, filepath.Join(t.TempDir(), "erthost"), "-no-pie", "-fno-pie", "testdata/doorway.c", "-lpthread")
+	refused := func() {
+		run(t, path).answer(t)
+		look(t, b)
+	}
+	refused()
+	for name := range scrape(t, b) {
+		if strings.Contains(name, "file=vdso") && !strings.Contains(name, "state=none") && strings.HasPrefix(name, "teescope_transition_probes_info") {
+			t.Errorf("%s although no breakpoint is set", name)
+		}
+	}
+	for range 2 {
+		p := run(t, path)
+		addresses[uint32(p.Process.Pid)] = uint64(numbers(t, p.answer(t))[0])
+		look(t, b)
+		refused()
+		before := scrape(t, b)
+		p.do(t, "500 70 1")
+		grown(t, before, scrape(t, b), map[string]float64{entered: 500 * 4, exited: 500 * 4, aexed: 70 * 4})
+	}
+}
+
 // Crossings of a process that does not enter through the vDSO are derived from its calls.
 func TestProcessesThatDoNotUseTheVDSOAreCountedByCalls(t *testing.T) {
 	o := watching(t, modeOn, 0, "sdk-elsewhere")

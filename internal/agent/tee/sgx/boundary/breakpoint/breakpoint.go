@@ -75,9 +75,12 @@ type Breakpoints struct {
 	latest    func(tgid uint32) (*counts, error) // countsOf, except in tests
 	reads     int                                // number of complete reads
 	processes map[uint32]*state
-	broken    bool // the kernel refuses breakpoints
+	places    *tenant.Quota // of breakpoints, each of which is an open file of this process
 	tidy      func()
 }
+
+// maxAll is the limit of the breakpoints of one door in all processes.
+const maxAll = 16384
 
 // state is what is known of a watched process.
 type state struct {
@@ -112,7 +115,7 @@ func LoadOwn(o Options, s *Search) (*Breakpoints, error) {
 }
 
 func load(o Options, d door, tidy func()) (*Breakpoints, error) {
-	b := &Breakpoints{Options: o, door: d, tidy: tidy, processes: map[uint32]*state{}}
+	b := &Breakpoints{Options: o, door: d, tidy: tidy, processes: map[uint32]*state{}, places: tenant.NewQuota(maxAll)}
 	b.latest = b.countsOf
 	var err error
 	if b.points, err = bpf.LoadBreakpoints(o.Object, d.program); err != nil {
@@ -176,7 +179,7 @@ func (b *Breakpoints) treeOf(p *process.Process) (*tree, error) {
 	if err == nil && len(found.Addresses) == 0 {
 		err = found.Doubt
 	}
-	if err != nil || len(found.Addresses) == 0 || b.broken {
+	if err != nil || len(found.Addresses) == 0 {
 		return nil, err
 	}
 	if err := b.begin(); err != nil {
@@ -186,8 +189,8 @@ func (b *Breakpoints) treeOf(p *process.Process) (*tree, error) {
 		b.file.Reason = bpf.Reason(found.Doubt)
 	}
 	t, err := b.set(p.TGID, found.Addresses, p.Workload)
-	if err != nil && len(b.trees) == 0 { // if no other process has any, there is nothing to switch
-		b.broken, b.file.Sites = true, nil
+	if err != nil && len(b.trees) == 0 { // if no other process has any, there is nothing to switch until the next gets some
+		b.file.Sites = nil
 	}
 	return t, err
 }
@@ -221,7 +224,7 @@ func (b *Breakpoints) open() error {
 	if err != nil {
 		return err
 	}
-	b.file, b.trees, b.seen, b.broken = file, map[uint32]*tree{}, map[uint32]counts{}, false
+	b.file, b.trees, b.seen = file, map[uint32]*tree{}, map[uint32]counts{}
 	file.Probes = probes{b}
 	return nil
 }
@@ -254,7 +257,7 @@ func (b probes) Count(weight float64) error { return b.read(b.file, weight) }
 // Close implements window.Probes.
 func (b probes) Close() error {
 	err := b.remove(func(*tree) bool { return true })
-	b.file, b.broken = nil, false
+	b.file = nil
 	return err
 }
 
@@ -308,10 +311,19 @@ func (b *Breakpoints) read(ending *window.File, weight float64) error {
 	return err
 }
 
+// since returns the growth since an earlier reading. A process can have the number of one that ended since.
+func (n counts) since(last counts) (enters, resumes uint64) {
+	if n.Enters < last.Enters || n.Resumes < last.Resumes {
+		last = counts{}
+	}
+	return n.Enters - last.Enters, n.Resumes - last.Resumes
+}
+
 // add adds the counts of a process since the previous read. The process is nil if it was never looked at.
 func (b *Breakpoints) add(p *process.Process, tgid uint32, n counts, weight float64) {
 	last := b.seen[tgid]
 	b.seen[tgid] = n
+	enters, resumes := n.since(last)
 	owner := b.Processes.Other()
 	if t := b.trees[n.Tree]; t != nil {
 		owner = t.owner // the workload of the ancestor whose threads got the breakpoints
@@ -328,11 +340,11 @@ func (b *Breakpoints) add(p *process.Process, tgid uint32, n counts, weight floa
 		return
 	}
 	source := b.file.Source(b.source)
-	b.Families.Cross(owner, float64(n.Enters-last.Enters)*weight, source)
+	b.Families.Cross(owner, float64(enters)*weight, source)
 	if b.enclaves && n.Resumes == 0 { // an ENCLU that resumes may be one that was left out
 		return
 	}
-	count.Add(owner, float64(n.Resumes-last.Resumes)*weight, b.Families.Transitions, "aex", source)
+	count.Add(owner, float64(resumes)*weight, b.Families.Transitions, "aex", source)
 }
 
 // leave drops the breakpoints of a process.

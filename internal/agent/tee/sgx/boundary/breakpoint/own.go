@@ -25,12 +25,13 @@ import (
 // Limits of the search for ENCLU.
 const (
 	maxCode    = 64 << 20 // bytes of code of a file
-	maxSearch  = 16 << 20 // bytes of code in each scan, on average
+	maxSearch  = 32 << 20 // bytes in each scan, on average
 	maxMapped  = 128      // files of a process
-	maxFiles   = 512      // files that are remembered
+	maxFiles   = 2048     // files that are remembered, up to 1 KiB each
 	rememberIt = 10 * time.Minute
-	maxTime    = time.Second // for the search of a file
-	pause      = 10          // scans without a search after one that took longer
+	maxTime    = time.Second   // for the search of a file
+	pause      = 10            // scans without a search after one that took this long
+	maxTenant  = maxSearch / 4 // bytes in each scan for one tenant, on average
 	// maxOwn is the limit of ENCLUs of a process. The last of the four debug registers is for the vDSO's.
 	maxOwn = 3
 )
@@ -46,7 +47,9 @@ type Search struct {
 	from  host.Processes
 	now   func() time.Time
 	files map[version]*searched
-	left  int64 // bytes of code that may be read until the next scan
+	left  int64                   // bytes that may be read until the next scan
+	share int64                   // of a tenant in each scan
+	debts map[tenant.Tenant]int64 // what these have read, less their shares since
 }
 
 // version identifies the content of a file: the time of its last change cannot be set back.
@@ -66,7 +69,7 @@ type searched struct {
 
 // NewSearch returns a search that remembers nothing.
 func NewSearch(from host.Processes, now func() time.Time) *Search {
-	return &Search{Places: tenant.NewQuota(maxFiles), from: from, now: now, files: map[version]*searched{}, left: maxSearch}
+	return &Search{Places: tenant.NewQuota(maxFiles), from: from, now: now, files: map[version]*searched{}, left: maxSearch, share: maxTenant, debts: map[tenant.Tenant]int64{}}
 }
 
 // Find returns the ENCLUs in all files that a process executes.
@@ -83,18 +86,21 @@ func (s *Search) Find(tgid uint32) (Found, error) {
 		return Found{}, fmt.Errorf("it executes %d files, of which at most %d are searched for ENCLU", len(order), maxMapped)
 	}
 	var found Found
-	for _, name := range order {
-		of, err := s.file(tgid, files[name][0])
+	for _, part := range order {
+		name := path.Base(part.name)
+		of, err := s.file(tgid, files[part][0])
 		switch {
-		case errors.Is(err, errLater), errors.Is(err, tenant.ErrFull), errors.Is(err, tenant.ErrShare):
+		case isAny(err, errLater, tenant.ErrFull, tenant.ErrShare):
 			return Found{}, err
+		case isAny(err, ofReading...): // the rest may be slow too, and the file would be read again before it
+			return Found{}, fmt.Errorf("searching %s for ENCLU: %w", text.Label(name), err)
 		case err != nil:
-			found.Doubt = fmt.Errorf("%s is not searched for ENCLU: %w", text.Label(path.Base(name)), err)
+			found.Doubt = fmt.Errorf("%s is not searched for ENCLU: %w", text.Label(name), err)
 			continue
 		case of.Doubtful > 0:
-			found.Doubt = fmt.Errorf("%s: %d places may be ENCLU or data and are left out", text.Label(path.Base(name)), of.Doubtful)
+			found.Doubt = fmt.Errorf("%s: %d places may be ENCLU or data and are left out", text.Label(name), of.Doubtful)
 		}
-		for _, m := range files[name] {
+		for _, m := range files[part] {
 			for _, offset := range of.Offsets {
 				if offset >= m.Offset && offset-m.Offset < m.End-m.Start {
 					found.Addresses = append(found.Addresses, m.Start+offset-m.Offset)
@@ -102,25 +108,33 @@ func (s *Search) Find(tgid uint32) (Found, error) {
 			}
 		}
 	}
+	slices.Sort(found.Addresses)
+	found.Addresses = slices.Compact(found.Addresses) // segments of a file may overlap
 	if n := len(found.Addresses); n > maxOwn {
 		return Found{}, fmt.Errorf("its code has ENCLU %d times, and the processor can watch %d", n, maxOwn)
 	}
 	return found, nil
 }
 
+// part is a file as a process maps it. Several files may have the same name.
+type part struct {
+	name string
+	file hostfs.FileID
+}
+
 // executed returns the executable mappings of each file, and the files in the order of their addresses. Enclaves are
 // mappings of a device.
-func executed(maps []hostfs.Mapping) (files map[string][]hostfs.Mapping, order []string) {
-	files = map[string][]hostfs.Mapping{}
+func executed(maps []hostfs.Mapping) (files map[part][]hostfs.Mapping, order []part) {
+	files = map[part][]hostfs.Mapping{}
 	for _, m := range maps {
-		name := string(m.Path)
-		if !m.Executable || strings.HasPrefix(name, "/dev/") {
+		of := part{string(m.Path), m.File}
+		if !m.Executable || strings.HasPrefix(of.name, "/dev/") {
 			continue
 		}
-		if files[name] == nil {
-			order = append(order, name)
+		if files[of] == nil {
+			order = append(order, of)
 		}
-		files[name] = append(files[name], m)
+		files[of] = append(files[of], m)
 	}
 	return files, order
 }
@@ -138,7 +152,7 @@ func (s *Search) file(tgid uint32, m hostfs.Mapping) (*searched, error) {
 	}
 	known := s.files[of]
 	if known == nil {
-		if known, err = s.search(tgid, f); err != nil {
+		if known, err = s.search(tgid, f, of); err != nil {
 			return nil, err
 		}
 		s.files[of] = known
@@ -157,46 +171,65 @@ func (s *Search) version(tgid uint32, f *os.File) (version, error) {
 	})
 }
 
-// search searches a file. The search of a large file uses up what later scans may read.
-func (s *Search) search(tgid uint32, f *os.File) (*searched, error) {
-	if s.left <= 0 {
+// search searches a file. The search of a large or slow file uses up what later scans may read, and what its tenant may.
+func (s *Search) search(tgid uint32, f *os.File, of version) (*searched, error) {
+	owner := s.from.Reads.Tenant(int(tgid))
+	if s.left <= 0 || s.debts[owner] >= s.share {
 		return nil, errLater
 	}
-	owner := s.from.Reads.Tenant(int(tgid))
 	if err := s.Places.Take(owner); err != nil {
 		return nil, fmt.Errorf("it is one file too many of %d: %w", maxFiles, err)
 	}
-	found := &searched{owner: owner}
 	began := s.now()
-	p, err := executable.Read(&limited{s.from.Reader(tgid, f), s.now, began.Add(maxTime)})
+	from := &limited{ReaderAt: s.from.Reader(tgid, f), now: s.now, until: began.Add(maxTime)}
+	found := &searched{owner: owner}
+	p, err := executable.Read(from)
 	if err == nil {
-		s.left -= int64(min(p.CodeSize(), maxCode)) + executable.Chunk
 		found.ENCLUs, err = p.ENCLUs(maxCode)
 	}
-	if s.now().Sub(began) >= maxTime {
-		s.left = -pause * maxSearch
+	s.pay(owner, from.read, s.now().Sub(began))
+	if !isAny(err, ofReading...) { // otherwise a changed file is not the reason
+		if after, failed := s.version(tgid, f); failed != nil {
+			err = failed
+		} else if after != of {
+			err = errChanged
+		}
 	}
 	switch {
-	case errors.Is(err, executable.ErrNotELF):
-	case slices.ContainsFunc(ofReading, func(e error) bool { return errors.Is(err, e) }):
+	case isAny(err, ofReading...):
 		s.Places.Give(owner) // it says nothing of the file
 		return nil, err
-	default:
+	case !errors.Is(err, executable.ErrNotELF):
 		found.err = err
 	}
 	return found, nil
 }
 
-var errSlow = errors.New("reading it takes too long")
+// pay records what a search has cost. A second is worth as many bytes as make the pause.
+func (s *Search) pay(owner tenant.Tenant, bytes int64, took time.Duration) {
+	cost := max(bytes+executable.Chunk, int64(took.Seconds()*pause*maxSearch/maxTime.Seconds()))
+	s.left -= cost
+	s.debts[owner] += cost
+}
+
+var (
+	errSlow    = errors.New("reading it takes too long")
+	errChanged = errors.New("it was changed while it was read")
+)
 
 // ofReading are errors that another process may not have with the same file.
-var ofReading = []error{errSlow, reader.ErrStuck, reader.ErrQuarantined, reader.ErrTenant, reader.ErrExhausted, reader.ErrNotReady}
+var ofReading = []error{errSlow, errChanged, reader.ErrStuck, reader.ErrQuarantined, reader.ErrTenant, reader.ErrExhausted, reader.ErrNotReady}
 
-// limited reads until a time.
+func isAny(err error, of ...error) bool {
+	return slices.ContainsFunc(of, func(e error) bool { return errors.Is(err, e) })
+}
+
+// limited reads until a time, and counts the bytes.
 type limited struct {
 	io.ReaderAt
 	now   func() time.Time
 	until time.Time
+	read  int64
 }
 
 // ReadAt implements io.ReaderAt.
@@ -204,12 +237,19 @@ func (l *limited) ReadAt(into []byte, offset int64) (int, error) {
 	if l.now().After(l.until) {
 		return 0, errSlow
 	}
-	return l.ReaderAt.ReadAt(into, offset)
+	n, err := l.ReaderAt.ReadAt(into, offset)
+	l.read += int64(n)
+	return n, err
 }
 
 // tidy allows the next scan to read, and forgets files that no new process has had for a while.
 func (s *Search) tidy() {
 	s.left = min(maxSearch, s.left+maxSearch)
+	for owner, debt := range s.debts {
+		if s.debts[owner] = debt - s.share; s.debts[owner] <= 0 {
+			delete(s.debts, owner)
+		}
+	}
 	for of, found := range s.files {
 		if s.now().Sub(found.asked) >= rememberIt {
 			delete(s.files, of)

@@ -19,7 +19,7 @@ func searching(t *testing.T) (s *Search, pid uint32, now *time.Time) {
 	t.Helper()
 	at := time.Unix(1000, 0)
 	s = NewSearch(host.New("/proc", "/sys/fs/cgroup", nil), func() time.Time { return at })
-	s.left = 1 << 40 // a test program may be large
+	s.left, s.share = 1<<40, 1<<40 // a test program may be large
 	return s, uint32(os.Getpid()), &at
 }
 
@@ -102,11 +102,13 @@ func TestMoreENCLUsThanRegistersAreRefused(t *testing.T) {
 
 // An enclave is a mapping of a device, whose code is its own.
 func TestEnclavesAreNotSearched(t *testing.T) {
+	name := part{name: "/lib/a.so"}
 	files, order := executed([]hostfs.Mapping{
 		{Path: []byte("/dev/sgx_enclave"), Executable: true}, {Path: []byte("/lib/a.so")},
 		{Path: []byte("/lib/a.so"), Executable: true}, {Path: []byte("/lib/a.so"), Executable: true},
+		{Path: []byte("/lib/a.so"), Executable: true, File: hostfs.FileID{Inode: 2}}, // another file of that name
 	})
-	if len(order) != 1 || len(files["/lib/a.so"]) != 2 {
+	if len(order) != 2 || len(files[name]) != 2 {
 		t.Errorf("%v, %v", files, order)
 	}
 }

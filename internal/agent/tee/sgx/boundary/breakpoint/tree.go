@@ -10,6 +10,7 @@ import (
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
+	"github.com/teescope/teescope/internal/lib/hostfs/tenant"
 )
 
 // tree has the breakpoints of the threads of one process. All threads and processes that descend from these
@@ -18,6 +19,9 @@ type tree struct {
 	set   []*bpf.Breakpoint
 	owner *count.Workload
 	users int // known processes that use it
+
+	places *tenant.Quota
+	tenant tenant.Tenant
 }
 
 // maxPoints is the limit of the threads of a process when it is found.
@@ -36,7 +40,12 @@ func (t *tree) enable(on bool) error {
 }
 
 // Close removes the breakpoints.
-func (t *tree) Close() error { return t.each((*bpf.Breakpoint).Close) }
+func (t *tree) Close() error {
+	return t.each(func(b *bpf.Breakpoint) error {
+		t.places.Give(t.tenant)
+		return b.Close()
+	})
+}
 
 // countsOf returns the kernel side's counts of a process. It returns nil if the process has no breakpoint.
 func (b *Breakpoints) countsOf(tgid uint32) (*counts, error) {
@@ -72,7 +81,7 @@ func (b *Breakpoints) set(tgid uint32, addresses []uint64, owner *count.Workload
 		delete(b.seen, tgid)
 		t, err := b.setOnce(tgid, addresses)
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, b.forget(tgid))
 		}
 		n, err := b.countsOf(tgid)
 		if err == nil && n != nil && n.Born == 0 {
@@ -86,7 +95,8 @@ func (b *Breakpoints) set(tgid uint32, addresses []uint64, owner *count.Workload
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("process %d makes threads faster than breakpoints can be set", tgid)
+	err := fmt.Errorf("process %d makes threads faster than breakpoints can be set", tgid)
+	return nil, errors.Join(err, b.forget(tgid))
 }
 
 func (b *Breakpoints) setOnce(tgid uint32, addresses []uint64) (*tree, error) {
@@ -97,10 +107,10 @@ func (b *Breakpoints) setOnce(tgid uint32, addresses []uint64) (*tree, error) {
 	if len(tids) > maxPoints {
 		return nil, fmt.Errorf("%d threads are too many to set breakpoints in: at most %d", len(tids), maxPoints)
 	}
-	t := &tree{}
+	t := &tree{places: b.places, tenant: b.Processes.Host.Reads.Tenant(int(tgid))}
 	for _, tid := range tids {
 		for _, address := range addresses {
-			point, err := b.points.Set(tid, address)
+			point, err := b.setPoint(t.tenant, tid, address)
 			if errors.Is(err, unix.ESRCH) {
 				break // the thread has ended
 			}
@@ -111,4 +121,15 @@ func (b *Breakpoints) setOnce(tgid uint32, addresses []uint64) (*tree, error) {
 		}
 	}
 	return t, nil
+}
+
+func (b *Breakpoints) setPoint(owner tenant.Tenant, tid int, address uint64) (*bpf.Breakpoint, error) {
+	if err := b.places.Take(owner); err != nil {
+		return nil, fmt.Errorf("it is one breakpoint too many of %d: %w", maxAll, err)
+	}
+	point, err := b.points.Set(tid, address)
+	if err != nil {
+		b.places.Give(owner)
+	}
+	return point, err
 }

@@ -101,8 +101,17 @@ func TestEveryOccurrenceIsFoundOnce(t *testing.T) {
 	}
 }
 
+// Limits of TestVoteIsThatOfObjdump. In 11 compiled programs of Debian 12 the vote finds 99.8 % to 100 % of the instructions,
+// and takes no place within one for an instruction. Decoding from one address finds 76 % to 83 %. If one of the nearest
+// addresses suffices, 28 % to 30 % of the places within are taken too. So the limits hold for any version of a program, and
+// not for worse decisions, which the test tries.
+const (
+	leastFound = 0.92
+	mostWrong  = 0.01
+)
+
 // Without symbols, decoding from many addresses must tell first bytes of instructions from others as objdump does, which
-// knows where the code of a whole section begins. Both are deterministic.
+// knows where the code of a whole section begins.
 func TestVoteIsThatOfObjdump(t *testing.T) {
 	path := "/bin/bash"
 	out, err := exec.Command("objdump", "-d", "-j", ".text", "--no-show-raw-insn", path).Output()
@@ -117,9 +126,31 @@ func TestVoteIsThatOfObjdump(t *testing.T) {
 			starts = append(starts, n)
 		}
 	}
-	var right, wrong, all int
-	for i := 1000; i+1 < len(starts); i += 97 {
-		for _, address := range []uint64{starts[i], starts[i] + 1} {
+	for name, decide := range map[string]func([]byte) verdict{
+		"vote": vote,
+		"once": func(code []byte) verdict { return follow(code)[0] },
+		"near": func(code []byte) verdict {
+			if from := follow(code); slices.Contains(from[max(0, len(from)-nearest):len(from)-1], isENCLU) {
+				return isENCLU
+			}
+			return isNot
+		},
+	} {
+		found, wrong := agreement(t, p, starts, decide)
+		t.Logf("%s: %.4f of the instructions are found, and %.4f of the places within instructions", name, found, wrong)
+		if good := found >= leastFound && wrong <= mostWrong; good != (name == "vote") {
+			t.Errorf("%s is within the limits: %t", name, good)
+		}
+	}
+}
+
+// agreement returns the fraction of instructions that a decision finds, and the fraction of places within instructions
+// that it takes for instructions.
+func agreement(t *testing.T, p *Program, starts []uint64, decide func([]byte) verdict) (found, wrong float64) {
+	t.Helper()
+	var of, taken [2]float64 // starts of instructions, and places within them
+	for i := 1000; i+1 < len(starts); i += 293 {
+		for within, address := range []uint64{starts[i], starts[i] + 1} {
 			offset, ok := p.Offset(address, elf.PF_X)
 			if !ok || address >= starts[i+1] {
 				continue
@@ -128,19 +159,14 @@ func TestVoteIsThatOfObjdump(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			switch v := vote(code); {
-			case address == starts[i]:
-				all++
-				if v == isENCLU {
-					right++
-				}
-			case v == isENCLU:
-				wrong++
+			of[within]++
+			if decide(code) == isENCLU {
+				taken[within]++
 			}
 		}
 	}
-	t.Logf("%d of %d instructions were found, and %d middles of instructions", right, all, wrong)
-	if all < 1000 || right < all*99/100 || wrong > 0 {
-		t.Errorf("%d of %d instructions were found, and %d middles of instructions", right, all, wrong)
+	if min(of[0], of[1]) < 500 {
+		t.Skipf("the program has only %v instructions to compare", of)
 	}
+	return taken[0] / of[0], taken[1] / of[1]
 }
