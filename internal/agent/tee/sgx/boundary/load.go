@@ -79,6 +79,9 @@ func (b *Backend) loadRuntimes(o *bpf.Object, timing bool) (err error) {
 		Object: o, UserProbe: userProbe, Processes: b.processes, Families: b.families, Log: b.opts.Log,
 	})
 	b.mechanisms = mechanisms{b.gramine, b.functions}
+	if err == nil {
+		b.functions.ReadExits = b.gramine.Read
+	}
 	return err
 }
 

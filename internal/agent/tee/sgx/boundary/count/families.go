@@ -48,7 +48,8 @@ func NewFamilies() *Families {
 			"Calls into the enclave, by the name or number of the function. Switchless calls may not cross the boundary.",
 			"sgx_ecall, oe_ecall, occlum_ecall_*", "ecall", "mode", "source"),
 		OCalls: perWorkload("teescope_ocalls_total", "calls",
-			"Calls out of the enclave, by the name of the function, or by its number when the file has no symbols.",
+			"Calls out of the enclave, by the name of the function, or by its number when the file has no symbols."+
+				" With the source gramine_exits_sampled their sum is that of the exits that Gramine counts.",
 			"functions of the OCALL table, __oe_dispatch_ocall, occlum_ocall_*, sgx_ocall_*", "ocall", "source"),
 		Signals: perWorkload("teescope_enclave_signals_total", "signals",
 			"Signals that Gramine delivered into the enclave: kind is sync for exceptions, async for signals from outside.",

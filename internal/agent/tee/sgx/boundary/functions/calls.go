@@ -80,6 +80,10 @@ func (f *Functions) count(p *process.Process, key callKey, s *site, n float64) {
 	case switchless:
 		count.Add(owner, n, f.Families.ECalls, f.label(p, key, s), "switchless", source)
 	case ocall:
+		if f.named != nil && s.file.Runtime == Gramine {
+			f.named.add(owner, f.label(p, key, s), n)
+			break
+		}
 		count.Add(owner, n, f.Families.OCalls, f.label(p, key, s), source)
 	}
 	if !s.crosses(p) {

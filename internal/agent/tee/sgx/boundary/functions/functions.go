@@ -29,6 +29,8 @@ type Options struct {
 	// Elsewhere reports whether another mechanism counts the crossings of a process, and whether that is known
 	// yet.
 	Elsewhere func(*process.Process) (counted, known bool)
+	// ReadExits adds the exits of Gramine's processes up to now, which Gramine counts.
+	ReadExits func() error
 	Log       *slog.Logger
 }
 
@@ -45,6 +47,7 @@ type Functions struct {
 	Places    *tenant.Quota      // of sites
 	counted   map[callKey]uint64 // as last read from the kernel side
 	processes map[uint32]*state
+	named     named // what the window that ends has seen, in files of Gramine
 }
 
 // state is what is known of a process.
@@ -162,7 +165,7 @@ func (f *Functions) Read() error { return f.read(nil, 1) }
 
 // read also reads the counts of a file whose window ends now. Each of its hits stands for weight.
 func (f *Functions) read(ending *window.File, weight float64) error {
-	err := f.readCalls(ending, weight)
+	err := f.readNamed(ending, weight)
 	if f.timer != nil {
 		err = errors.Join(err, f.timer.read(ending, weight))
 	}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"slices"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
@@ -41,6 +42,8 @@ type Counters struct {
 	threads    interface{ Open() (io.ReadCloser, error) }
 	files      map[*window.File]*layout
 	processes  map[uint32]*state
+	exits      float64 // by OCALLs, that were added to the block that is read
+	before     uint64  // when the previous reading began, in nanoseconds since boot
 }
 
 // state is what is known of a process of Gramine.
@@ -48,6 +51,8 @@ type state struct {
 	layout *layout
 	blocks map[uint64]*block  // by their address
 	ended  map[threadKey]bool // threads whose end was seen and that may still be listed
+	read   bool               // its blocks were read before
+	shared map[threadKey]bool // threads that shared a block with another at the previous reading
 }
 
 // maxBlocks is the limit of control blocks of one process, of which each thread has one.
@@ -195,7 +200,38 @@ func (g *Counters) Read() error {
 			}
 		}
 	}
+	for _, s := range g.processes {
+		s.read = true
+	}
+	g.before = now
+	g.findSharing(live)
 	return err
+}
+
+// findSharing finds the threads that make OCALLs for others, without an exit (Exitless). They share the control block of
+// their creator. A new thread does so too, but only until it has its own.
+func (g *Counters) findSharing(live []liveThread) {
+	users := map[blockKey]int{}
+	for _, t := range live {
+		users[blockKey{TGID: t.TGID, GS: t.GS}]++
+	}
+	now := map[*state]map[threadKey]bool{}
+	for _, t := range live {
+		s, key := g.processes[t.TGID], threadKey{Start: t.Start, TID: t.TID}
+		if s == nil || users[blockKey{TGID: t.TGID, GS: t.GS}] < 2 {
+			continue
+		}
+		if now[s] == nil {
+			now[s] = map[threadKey]bool{}
+		}
+		now[s][key] = true
+		if s.shared[key] && t.TID != t.TGID {
+			g.Processes.Owner(g.Processes.Known(t.TGID)).Kept.Exits.Switchless = true
+		}
+	}
+	for _, s := range g.processes {
+		s.shared = now[s]
+	}
 }
 
 // addEnded adds the threads that have ended. One that belongs to no process that can be named counts for the
@@ -243,11 +279,16 @@ func (g *Counters) addRunning(pass map[blockKey]*seen, live []liveThread) {
 
 // settleAt adds what a pass has seen at one address.
 func (g *Counters) settleAt(at blockKey, s *seen, now uint64) {
-	of := g.processes[at.TGID]
-	if b := g.settle(g.Processes.Owner(g.Processes.Known(at.TGID)), of.blocks[at.GS], s, now); b != nil {
+	of, owner := g.processes[at.TGID], g.Processes.Owner(g.Processes.Known(at.TGID))
+	old := func(s span) bool { return s.start < g.before }
+	g.exits = 0
+	if b := g.settle(owner, of.blocks[at.GS], s, now); b != nil {
 		of.blocks[at.GS] = b
 	} else {
 		delete(of.blocks, at.GS)
+	}
+	if of.read || !slices.ContainsFunc(s.spans, old) { // otherwise its exits may be from before OCALLs were probed
+		owner.Kept.Exits.N += g.exits
 	}
 }
 
