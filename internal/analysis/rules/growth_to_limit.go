@@ -71,12 +71,16 @@ func tcsUsed(threads, at string) string {
 		"(sgx_enclave_threads" + at + " * on (instance, enclave, pid) group_left (workload) sgx_enclave_info" + at + ") > 0)"
 }
 
+// growthLeast is the threshold that the configuration can replace.
+var growthLeast = engine.Threshold{Name: "growth", Default: leastGrown, Unit: "ratio", Help: "least growth in the time looked at, as a share of the limit"}
+
 func growthToLimit() engine.Rule {
 	return engine.Rule{
 		Name: GrowthToLimit, Title: "growth that will reach a limit",
-		Signals: []engine.Signal{teeSignal, ownMemorySignal, memoryPeakSignal, tcsUsedSignal},
-		Trends:  []engine.Trend{memoryTrend, threadsTrend},
-		Judge:   judgeGrowthToLimit,
+		Thresholds: []engine.Threshold{growthLeast},
+		Signals:    []engine.Signal{teeSignal, ownMemorySignal, memoryPeakSignal, tcsUsedSignal},
+		Trends:     []engine.Trend{memoryTrend, threadsTrend},
+		Judge:      judgeGrowthToLimit,
 		NotWhen: []string{
 			"the program fills a cache that ends below the limit, or frees memory more rarely than once in the time that was looked at",
 			"the load grows, and falls again before the limit is reached",
@@ -140,7 +144,7 @@ func growthOf(w engine.Workload, x []float64, step time.Duration) (g growth, ok 
 	last := len(x) - 1
 	g = growth{then: x[0], now: x[last], span: time.Duration(last) * step}
 	grown := g.now - g.then
-	if grown < w.Least(leastGrown) || g.now < w.Least(leastUsed) || g.now >= 1 {
+	if grown < w.LeastFor(growthLeast) || g.now < w.Least(leastUsed) || g.now >= 1 {
 		return g, false
 	}
 	for third := range 3 {
