@@ -119,8 +119,8 @@ func (c *Control) add(kind Kind, rule string, length time.Duration, by string) (
 	if full {
 		return one, errFull
 	}
-	c.opts.Log.Info("switched on", "change", one.id, "kind", string(kind), "rule", rule, "for", length, "by", by)
 	c.apply()
+	c.opts.Log.Info("switched on", "change", one.id, "kind", string(kind), "rule", rule, "for", length, "by", by)
 	c.wake()
 	return one, nil
 }
@@ -184,8 +184,8 @@ func (c *Control) end(id, by string) error {
 	if at < 0 {
 		return errUnknown
 	}
-	c.opts.Log.Info("switched off", "change", id, "by", by)
 	c.apply()
+	c.opts.Log.Info("switched off", "change", id, "by", by)
 	return nil
 }
 
@@ -225,11 +225,11 @@ func (c *Control) expire(now time.Time) (wait time.Duration, any bool) {
 		}
 	}
 	c.mu.Unlock()
-	for _, one := range over {
-		c.opts.Log.Info("switched off", "change", one.id, "kind", string(one.kind), "after", now.Sub(one.begin).Round(time.Millisecond))
-	}
 	if len(over) > 0 {
 		c.apply()
+	}
+	for _, one := range over {
+		c.opts.Log.Info("switched off", "change", one.id, "kind", string(one.kind), "after", now.Sub(one.begin).Round(time.Millisecond))
 	}
 	return wait, any
 }
