@@ -136,7 +136,8 @@ it("marks the charts of Explore and of both sides of a comparison", async () => 
   const explore = await visit(tabs, "/?page=explore&range=15m&expr=teescope_processes");
   await (await listOf(explore, "result-0")).filter({ hasText: BUILD }).first().waitFor();
   const compare = await visit(tabs, "/?page=compare&range=15m&a=markbuild&b=markagain");
-  const list = compare.locator('[data-panel^="pair-"]').first();
+  // The charts are ordered by how much they differ, which may change. This one is always there.
+  const list = compare.locator('[data-panel="pair-cpu-by-workload/total"]');
   await list.locator("details.marks summary").click();
   await list.locator("li", { hasText: /A: markbuild on .+ runs another program/ }).first().waitFor();
   await list.locator("li", { hasText: /B: markagain on .+ was restarted/ }).first().waitFor();
