@@ -13,6 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/collector/node"
 	"github.com/teescope/teescope/internal/agent/collector/processreads"
 	"github.com/teescope/teescope/internal/agent/collector/sandbox"
+	"github.com/teescope/teescope/internal/agent/collector/settings"
 	"github.com/teescope/teescope/internal/agent/collector/system"
 	"github.com/teescope/teescope/internal/agent/collector/teehost"
 	"github.com/teescope/teescope/internal/agent/ondemand"
@@ -93,9 +94,22 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 		}),
 		node.New(node.Options{Proc: roots.Proc, Sys: roots.Sys, RootFS: machine.root, Net: machine.net}),
 		processreads.New(reads),
+		settings.New(settings.Options{Proc: roots.Proc, Reads: reads, Names: c.Workloads.Settings, Mains: mains(sys)}),
 		sys,
 		teehost.New(roots, teeBackends(c, machine, log, reads, edge, names)...),
 	}, sys, edge, names
+}
+
+// mains returns the main processes of workloads.
+func mains(sys *system.Collector) func() []settings.Main {
+	return func() []settings.Main {
+		all := sys.MainProcesses()
+		out := make([]settings.Main, len(all))
+		for i, p := range all {
+			out[i] = settings.Main(p)
+		}
+		return out
+	}
 }
 
 // onDemand returns what switches measuring on and off while the agent runs.

@@ -58,6 +58,7 @@ func redisInfo(t *testing.T, port, key string) float64 {
 
 // Without pipelining, Redis reads once and writes once for each command. Its own count is the truth.
 func TestRedisUnderLoad(t *testing.T) {
+	t.Setenv("MALLOC_ARENA_MAX", "1")
 	// It has its own name, because the machine may already run Redis.
 	p := redis(t, copyTo(t, "/usr/bin/redis-server", "e2eredis"))
 	a := agent(t)
@@ -68,6 +69,9 @@ func TestRedisUnderLoad(t *testing.T) {
 	run(t, "redis-benchmark", "-p", p, "-t", "set,get", "-n", "100000", "-c", "20", "-q")
 	after, commandsAfter := a.scrape(t), redisInfo(t, p, "total_commands_processed")
 
+	if n := after.sum("teescope_workload_setting_info", "workload", "e2eredis", "setting", "MALLOC_ARENA_MAX", "value", "1"); n != 1 {
+		t.Errorf("%v series have the environment variable of Redis, want 1", n)
+	}
 	commands := commandsAfter - commandsBefore
 	if commands < 200_000 {
 		t.Fatalf("redis counted %v commands", commands)

@@ -51,9 +51,10 @@ type Retention struct {
 	Size int64 // bytes; 0 is unlimited
 }
 
-// Workloads bounds the label workload.
+// Workloads bounds the label workload, and names the settings of workloads that are exported.
 type Workloads struct {
-	Max int
+	Max      int
+	Settings []string // names of environment variables
 }
 
 // Syscalls selects what is measured for system calls.
@@ -129,6 +130,7 @@ func mainKeys() []*key {
 			}),
 			get: func(c *Config) []string { return []string{strconv.Itoa(c.Workloads.Max)} },
 		},
+		workloadSettingsKey(),
 		{
 			name: "watch", commands: Up | Agent, kind: "rule", sep: ";",
 			usage: "also measure each process that matches comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N; may be repeated",

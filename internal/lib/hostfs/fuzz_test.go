@@ -78,6 +78,22 @@ func FuzzWchan(f *testing.F) {
 	})
 }
 
+func FuzzEnvironment(f *testing.F) {
+	f.Add([]byte("A=1\x00B=2\x00A=3\x00"), "A")
+	f.Add([]byte("=x\x00A\x00A==\x00"), "A")
+	f.Add([]byte("A=1"), "")
+	f.Fuzz(func(t *testing.T, data []byte, name string) {
+		found := parseEnvironment(data, map[string]bool{name: true})
+		value, ok := found[name]
+		if len(found) > 1 || len(found) == 1 && !ok {
+			t.Fatalf("%q: %q, want only %q", data, found, name)
+		}
+		if ok && !bytes.Contains(append([]byte{0}, data...), []byte("\x00"+name+"="+value)) {
+			t.Errorf("%q has no variable %q with the value %q", data, name, value)
+		}
+	})
+}
+
 func FuzzArgs(f *testing.F) {
 	f.Add([]byte("a\x00b\x00\x00"), byte(2))
 	f.Fuzz(func(t *testing.T, data []byte, most byte) {

@@ -172,6 +172,18 @@ func parseArgs(cmdline []byte, most int) []string {
 	return args[:min(len(args), most)]
 }
 
+// parseEnvironment finds variables in strings NAME=VALUE that end in a null byte, environ(7).
+func parseEnvironment(data []byte, wanted map[string]bool) map[string]string {
+	found := make(map[string]string)
+	for entry := range strings.SplitSeq(string(data), "\x00") {
+		name, value, ok := strings.Cut(entry, "=")
+		if _, known := found[name]; ok && wanted[name] && !known {
+			found[name] = value
+		}
+	}
+	return found
+}
+
 // parseCgroup finds the path of one hierarchy in lines ID:CONTROLLERS:PATH, cgroups(7). Version 2 has the ID 0 and no
 // controllers. The path may contain colons.
 func parseCgroup(data []byte, controller string) string {

@@ -4,6 +4,7 @@ package hostfs
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -104,6 +105,15 @@ func TestParseWchan(t *testing.T) {
 		if got := parseWchan([]byte(text)); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
 		}
+	}
+}
+
+// getenv(3) returns the first of two variables with the same name.
+func TestParseEnvironment(t *testing.T) {
+	data := []byte("PATH=/bin\x00A=1\x00\x00NONE\x00B=x=y\x00A=2\x00EMPTY=\x00AA=3\x00")
+	got := parseEnvironment(data, map[string]bool{"A": true, "B": true, "EMPTY": true, "NONE": true, "C": true})
+	if want := (map[string]string{"A": "1", "B": "x=y", "EMPTY": ""}); !maps.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

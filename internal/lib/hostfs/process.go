@@ -18,6 +18,7 @@ const (
 	maxCgroup = 64 << 10
 	maxMaps   = 4 << 20
 	maxArgs   = 4 << 10
+	maxEnv    = 256 << 10
 )
 
 // Processes lists the IDs of all processes in ascending order. The root must be /proc.
@@ -110,6 +111,17 @@ func (p Process) Comm() (string, error) {
 func (p Process) Args(most int) ([]string, error) {
 	data, err := p.Read(maxArgs, "cmdline")
 	return parseArgs(data, most), err
+}
+
+// Environment returns those variables that the program was started with and whose names are wanted, as getenv(3) finds
+// them: the first of each name counts. It returns ErrTooLong if the environment has more than 256 KiB, because a missing
+// variable may then be in the rest.
+func (p Process) Environment(wanted map[string]bool) (map[string]string, error) {
+	data, err := p.ReadWhole(maxEnv, "environ")
+	if err != nil {
+		return nil, err
+	}
+	return parseEnvironment(data, wanted), nil
 }
 
 // Cgroup returns the path of the control group in one hierarchy: that of a version 1 controller, or version 2 for "".

@@ -43,6 +43,40 @@ func (s *slots) trackMainProcesses(proc hostfs.Root, reads *reader.Pool) {
 	}
 }
 
+// MainProcess is the process of a workload that started first.
+type MainProcess struct {
+	Labels  []string // of the workload, as its families have them
+	PID     int
+	Started time.Duration // since boot; with it the process ID is unique
+}
+
+// MainProcesses returns the main process of each workload that has a name of its own, as of the last scrape.
+func (c *Collector) MainProcesses() []MainProcess {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kernel == nil {
+		return nil
+	}
+	at := map[*workload.Workload[counts]]int{}
+	var all []MainProcess
+	for sl := range c.slots.All() {
+		g, w := sl.gauge, sl.Workload
+		if g.Oldest == 0 || w.Kind == workload.Kernel || w.Kind == workload.Idle || w.Kind == workload.Other {
+			continue
+		}
+		p := MainProcess{PID: int(g.Oldest), Started: time.Duration(g.OldestStart)}
+		i, known := at[w]
+		if !known {
+			i = len(all)
+			at[w], all = i, append(all, MainProcess{Labels: workloadValues(w)})
+		}
+		if !known || p.Started < all[i].Started {
+			all[i].PID, all[i].Started = p.PID, p.Started
+		}
+	}
+	return all
+}
+
 func sinceBoot() time.Duration {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // fails only with wrong arguments

@@ -77,7 +77,7 @@ func (c *Collector) Sampled() <-chan struct{} { return c.sampled }
 // Init loads and attaches the probes.
 func (c *Collector) Init(context.Context) error {
 	began := time.Now()
-	s, err := c.sizes()
+	s, err := c.opts.sizes()
 	if err != nil {
 		return err
 	}
@@ -121,18 +121,18 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func (c *Collector) sizes() (sizes, error) {
+func (o Options) sizes() (sizes, error) {
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
 		return sizes{}, fmt.Errorf("counting CPUs: %w", err)
 	}
-	pids, err := readPIDMax(hostfs.At(c.opts.Proc))
+	pids, err := readPIDMax(hostfs.At(o.Proc))
 	if err != nil {
 		return sizes{}, fmt.Errorf("reading the largest process ID: %w", err)
 	}
 	return sizes{
-		cpus: cpus, slots: slotFirst + slotsPerWorkload*c.opts.MaxWorkloads, pids: pids,
-		controller: int32(cgroup.Naming(c.opts.Cgroup)),
+		cpus: cpus, slots: slotFirst + slotsPerWorkload*o.MaxWorkloads, pids: pids,
+		controller: int32(cgroup.Naming(o.Cgroup)),
 	}, nil
 }
 

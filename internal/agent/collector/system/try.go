@@ -12,7 +12,7 @@ import (
 // Try attaches every probe of the collector in each possible way, one after the other, and reports the results. It
 // detaches everything again. An error means that even the maps cannot be created.
 func Try(o Options) (_ []probe.Trial, err error) {
-	s, err := New(o).sizes()
+	s, err := o.sizes()
 	if err != nil {
 		return nil, err
 	}

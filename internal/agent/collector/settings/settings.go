@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package settings is the collector of settings of workloads: environment variables of their main processes, whose names
+// are configured. It reads processes without a lock and never a file of theirs. It refuses to know what a setting means.
+package settings
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
+	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/text"
+)
+
+const (
+	// maxValue is the maximum length of a value in bytes. Longer ones are cut.
+	maxValue = 64
+	// readAgain is the time after which a process is read again: it may have executed another program.
+	readAgain = time.Minute
+	// readsPerScrape is the maximum number of processes that are read in a scrape. A usual read takes 50 us.
+	readsPerScrape = 64
+)
+
+// Main is the main process of a workload.
+type Main struct {
+	Labels  []string // workload, container, pod, namespace
+	PID     int
+	Started time.Duration // since boot
+}
+
+// Options configure a Collector.
+type Options struct {
+	Proc  string // root of /proc
+	Reads *reader.Pool
+	// Names are the names of the environment variables that are settings. Without names, no process is read.
+	Names []string
+	Mains func() []Main
+}
+
+// Collector is the collector.
+type Collector struct {
+	opts         Options
+	proc         hostfs.Root
+	wanted       map[string]bool
+	now          func() time.Time
+	info, number *metric.Desc
+	known        map[process]*environment // used by Collect only, which is not called concurrently
+}
+
+// process identifies a process.
+type process struct {
+	pid     int
+	started time.Duration
+}
+
+// environment is what was found in a process.
+type environment struct {
+	variables map[string]string
+	read      time.Time
+	err       error
+}
+
+// New returns the collector.
+func New(o Options) *Collector {
+	labels := []string{"workload", "container", "pod", "namespace"}
+	c := &Collector{opts: o, proc: hostfs.At(o.Proc), wanted: map[string]bool{}, now: time.Now, known: map[process]*environment{}}
+	for _, name := range o.Names {
+		c.wanted[name] = true
+	}
+	c.info = metric.New(metric.Desc{
+		Name: "teescope_workload_setting_info", Kind: metric.Info, Source: metric.Kernel,
+		Labels: append(slices.Clone(labels), "setting", "value"),
+		Help: "Always 1. One series for each setting of a workload: an environment variable of workloads.settings that its main process, the one that " +
+			"started first, was started with. Values are cut after 64 bytes. What the process changed later is not seen.",
+		Origin: "/proc/PID/environ",
+	})
+	c.number = metric.New(metric.Desc{
+		Name: "teescope_workload_settings", Kind: metric.Gauge, Unit: "settings", Source: metric.Kernel, Labels: labels,
+		Help:   "Number of series of teescope_workload_setting_info of a workload. 0 means that none of the variables was set. Absent if they could not be read.",
+		Origin: "/proc/PID/environ",
+	})
+	return c
+}
+
+// Name is "settings".
+func (c *Collector) Name() string { return "settings" }
+
+// Describe lists the families.
+func (c *Collector) Describe() []*metric.Desc { return []*metric.Desc{c.info, c.number} }
+
+// Collect emits the samples of one scrape.
+func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) error {
+	if len(c.wanted) == 0 {
+		return nil
+	}
+	before := c.known
+	c.known = make(map[process]*environment, len(before))
+	left := readsPerScrape
+	for _, m := range c.opts.Mains() {
+		id := process{m.PID, m.Started}
+		of := before[id]
+		if now := c.now(); left > 0 && (of == nil || now.Sub(of.read) >= readAgain || errors.Is(of.err, reader.ErrNotReady)) {
+			left--
+			of = &environment{read: now}
+			of.variables, of.err = reader.Of(c.opts.Reads, m.PID, func() (map[string]string, error) {
+				return c.environment(m)
+			})
+		}
+		if of == nil {
+			continue
+		}
+		c.known[id] = of
+		if of.err != nil {
+			continue
+		}
+		emit(c.number.Value(float64(len(of.variables)), m.Labels...))
+		for _, name := range slices.Sorted(maps.Keys(of.variables)) {
+			emit(c.info.Value(1, append(slices.Clone(m.Labels), name, valueOf(of.variables[name]))...))
+		}
+	}
+	return nil
+}
+
+// errEnded means that the process has ended, and another one has its ID.
+var errEnded = errors.New("the process has ended")
+
+// environment reads the variables of a process.
+func (c *Collector) environment(m Main) (map[string]string, error) {
+	p := c.proc.Process(m.PID)
+	found, err := p.Environment(c.wanted)
+	if err != nil {
+		return nil, err
+	}
+	const tick = 10 * time.Millisecond // of the time in stat
+	now, err := p.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if (now.Started - m.Started).Abs() > tick {
+		return nil, errEnded
+	}
+	return found, nil
+}
+
+// valueOf returns a value for a label. An empty label would be an absent one.
+func valueOf(value string) string {
+	if value == "" {
+		return `""`
+	}
+	return text.Label(text.Cut(value, maxValue))
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settings
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/teescope/teescope/internal/lib/hostfs"
+)
+
+// start runs a real program with an environment and returns its main process.
+func start(t *testing.T, environment ...string) Main {
+	t.Helper()
+	cmd := exec.Command("sleep", "600")
+	cmd.Env = environment
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	s, err := hostfs.At("/proc").Process(cmd.Process.Pid).Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Main{Labels: []string{"sleep", "", "", ""}, PID: cmd.Process.Pid, Started: s.Started}
+}
+
+// scrape returns the settings of all workloads by name, and their number; -1 if there is none.
+func scrape(t *testing.T, c *Collector) (settings map[string]string, number float64) {
+	t.Helper()
+	settings, number = map[string]string{}, -1
+	err := c.Collect(t.Context(), func(m prometheus.Metric) {
+		var out dto.Metric
+		if err := m.Write(&out); err != nil {
+			t.Fatal(err)
+		}
+		labels := map[string]string{}
+		for _, l := range out.GetLabel() {
+			labels[l.GetName()] = l.GetValue()
+		}
+		if labels["workload"] != "sleep" {
+			t.Errorf("the workload is %q", labels["workload"])
+		}
+		if name, ok := labels["setting"]; ok {
+			settings[name] = labels["value"]
+		} else {
+			number = out.GetGauge().GetValue()
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return settings, number
+}
+
+func of(names []string, all ...Main) *Collector {
+	return New(Options{Proc: "/proc", Names: names, Mains: func() []Main { return all }})
+}
+
+func TestSettingsOfARealProcess(t *testing.T) {
+	long := strings.Repeat("x", 65)
+	p := start(t, "GOGC=50", "EMPTY=", "LONG="+long, "PASSWORD=secret", "ODD=a\xff\n\x1b")
+	got, n := scrape(t, of([]string{"GOGC", "EMPTY", "LONG", "ODD", "GOMAXPROCS"}, p))
+	if !utf8.ValidString(got["ODD"]) || !strings.HasPrefix(got["ODD"], "a") || strings.ContainsAny(got["ODD"], "\x1b\n") {
+		t.Errorf("the odd value is %q", got["ODD"])
+	}
+	delete(got, "ODD")
+	if want := (map[string]string{"GOGC": "50", "EMPTY": `""`, "LONG": long[:64]}); !maps.Equal(got, want) || n != 4 {
+		t.Errorf("%v settings %q, want 4: %q", n, got, want)
+	}
+}
+
+func TestNoneIsNotUnknown(t *testing.T) {
+	names := []string{"GOGC"}
+	p := start(t, "PATH=/bin")
+	if got, n := scrape(t, of(names, p)); len(got) != 0 || n != 0 {
+		t.Errorf("without the variable: %v settings %q, want 0", n, got)
+	}
+	big := start(t, "BIG="+strings.Repeat("x", 100<<10), "BIGGER="+strings.Repeat("x", 100<<10), "BIGGEST="+strings.Repeat("x", 100<<10), "GOGC=50")
+	if got, n := scrape(t, of(names, big)); len(got) != 0 || n != -1 {
+		t.Errorf("with an environment of 300 KiB: %v settings %q, want none", n, got)
+	}
+	other := p
+	other.Started -= time.Second
+	if got, n := scrape(t, of(names, other)); len(got) != 0 || n != -1 {
+		t.Errorf("another process with this ID: %v settings %q, want none", n, got)
+	}
+	if got, n := scrape(t, of(nil, start(t, "GOGC=50"))); len(got) != 0 || n != -1 {
+		t.Errorf("switched off: %v settings %q, want none", n, got)
+	}
+}
+
+// A process may execute another program with other variables.
+func TestEnvironmentIsReadAgain(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "read line; exec env GOGC=200 sleep 600")
+	cmd.Env = []string{"GOGC=50", "PATH=" + os.Getenv("PATH")}
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	proc := hostfs.At("/proc").Process(cmd.Process.Pid)
+	s, err := proc.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := of([]string{"GOGC"}, Main{Labels: []string{"sleep", "", "", ""}, PID: cmd.Process.Pid, Started: s.Started})
+	now := time.Now()
+	c.now = func() time.Time { return now }
+	if got, _ := scrape(t, c); got["GOGC"] != "50" {
+		t.Fatalf("first: %q", got)
+	}
+	if _, err := in.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	for name := ""; name != "sleep"; time.Sleep(time.Millisecond) { // until it has executed the program
+		if name, err = proc.Comm(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, _ := scrape(t, c); got["GOGC"] != "50" {
+		t.Errorf("before a minute: %q, want the first", got)
+	}
+	now = now.Add(readAgain)
+	if got, _ := scrape(t, c); got["GOGC"] != "200" {
+		t.Errorf("after a minute: %q, want 200", got)
+	}
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxSettings is the maximum number of settings of a workload. Each is a series.
+	maxSettings = 32
+	noSettings  = "off"
+)
+
+// tuning are the environment variables that are settings unless others are configured. They change how fast a program is,
+// and hold no secrets: those of memory allocators, of thread pools, and of SCONE, Occlum, Open Enclave and EGo.
+var tuning = []string{
+	"GLIBC_TUNABLES", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "MALLOC_ARENA_MAX", "MKL_NUM_THREADS", "OCCLUM_LOG_LEVEL",
+	"OCCLUM_RELEASE_ENCLAVE", "OE_SIMULATION", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS",
+	"SCONE_HEAP", "SCONE_MODE", "SCONE_QUEUES", "SCONE_SLOTS", "SCONE_SSLEEP", "SCONE_SSPINS", "SCONE_STACK",
+	"TOKIO_WORKER_THREADS", "UV_THREADPOOL_SIZE",
+}
+
+func workloadSettingsKey() *key {
+	return &key{
+		name: "workloads.settings", commands: Up | Agent, kind: "name,...", sep: ",", flagSep: true,
+		usage:   "environment variables of workloads to export as settings, for \"teescope correlate --server\"; off exports none",
+		defText: fmt.Sprintf("%d variables of allocators, thread pools and enclave runtimes", len(tuning)),
+		def:     func(Host) []string { return tuning },
+		set: func(c *Config, names []string) error {
+			c.Workloads.Settings = nil
+			if slices.Equal(names, []string{noSettings}) {
+				return nil
+			}
+			for _, name := range names {
+				if err := checkSetting(name); err != nil {
+					return err
+				}
+			}
+			if len(names) > maxSettings {
+				return fmt.Errorf("%d names are too many: the maximum is %d", len(names), maxSettings)
+			}
+			c.Workloads.Settings = names
+			return nil
+		},
+		get: func(c *Config) []string {
+			if len(c.Workloads.Settings) == 0 {
+				return []string{noSettings}
+			}
+			return c.Workloads.Settings
+		},
+	}
+}
+
+var (
+	variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+	secret   = regexp.MustCompile(`(?i)passw|secret|token|credential|(^|_)(key|auth|pin|pass|pw|pwd)($|_)`)
+)
+
+// checkSetting refuses names of variables that usually hold secrets, because anyone who can query sees the values.
+func checkSetting(name string) error {
+	switch {
+	case !variable.MatchString(name):
+		return fmt.Errorf("%q is not the name of an environment variable: use for example GOMAXPROCS", strings.ToValidUTF8(name, "?"))
+	case secret.MatchString(name):
+		return fmt.Errorf("%q looks like the name of a secret, and everyone who can query would see its value", name)
+	}
+	return nil
+}
