@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis/query"
 	"github.com/teescope/teescope/internal/analysis/query/querytest"
+	"github.com/teescope/teescope/internal/lib/promql"
 	"github.com/teescope/teescope/internal/lib/stat"
 )
 
@@ -274,6 +276,64 @@ func TestRunsFromSeries(t *testing.T) {
 	}
 	if _, problems := FromSeries(t.Context(), &querytest.Canned{}, SeriesTable{Info: "x", End: querytest.Noon, Step: step}); len(problems) != 1 {
 		t.Errorf("of nothing: %+v", problems)
+	}
+}
+
+// TestRunsFromPairs: each setting is a series. Two machines run the same workload. On one of them the variable is removed
+// after ten minutes, and on the other one two containers of the workload disagree about it for a while.
+func TestRunsFromPairs(t *testing.T) {
+	step := time.Minute
+	series := func(from, to int, labels ...string) query.Series {
+		s := query.Series{Labels: map[string]string{"workload": "redis"}}
+		for i := 0; i < len(labels); i += 2 {
+			s.Labels[labels[i]] = labels[i+1]
+		}
+		for i := from; i <= to; i++ {
+			s.Points = append(s.Points, query.Point{Time: querytest.Noon.Add(time.Duration(i) * step), Value: 1})
+		}
+		return s
+	}
+	source := &querytest.Canned{Ranges: map[string][]query.Series{
+		"setting": {
+			series(0, 9, "instance", "a", "setting", "ARENAS", "value", "1"), series(0, 29, "instance", "a", "setting", "MODE", "value", "x"),
+			series(0, 29, "instance", "b", "setting", "ARENAS", "value", "4"), series(10, 19, "instance", "b", "setting", "ARENAS", "value", "8"),
+		},
+		"known": {series(0, 29, "instance", "a"), series(0, 29, "instance", "b"), series(0, 9, "instance", "c")},
+		"ops":   {series(0, 29, "instance", "a"), series(0, 29, "instance", "b"), series(0, 9, "instance", "c")},
+	}}
+	table := SeriesTable{Pairs: "setting", Known: "known", Outcomes: map[string]string{"n": "ops"}, Start: querytest.Noon, End: querytest.Noon.Add(30 * step), Step: step}
+	runs, problems := FromSeries(t.Context(), source, table)
+	want := []string{
+		"map[ARENAS:1 MODE:x] map[n:1]", "map[ARENAS:unset MODE:x] map[n:1]", // a
+		"map[ARENAS:4 MODE:unset] map[n:1]", "map[MODE:unset] map[n:1]", "map[ARENAS:4 MODE:unset] map[n:1]", // b
+		"map[ARENAS:unset MODE:unset] map[n:1]", // c, which has none
+	}
+	var got []string
+	for _, r := range runs {
+		got = append(got, fmt.Sprint(r.Settings, " ", r.Outcomes))
+	}
+	if len(problems) > 0 || !slices.Equal(got, want) {
+		t.Errorf("%v\n%q, want\n%q", problems, got, want)
+	}
+	delete(source.Ranges, "known")
+	if runs, problems := FromSeries(t.Context(), source, table); len(runs) != 0 || len(problems) != 1 {
+		t.Errorf("without knowing whose settings are known: %v, %v", runs, problems)
+	}
+}
+
+// TestLive: the queries are PromQL, and cover the time in whole steps.
+func TestLive(t *testing.T) {
+	end := querytest.Noon.Add(17 * time.Second)
+	for span, step := range map[time.Duration]time.Duration{10 * time.Minute: time.Minute, 24 * time.Hour: 3 * time.Minute, 7 * 24 * time.Hour: 20 * time.Minute} {
+		live := Live(`a"b\c`, "", nil, end, span)
+		if live.Step != step || live.End.Sub(live.Start) > span+step || int(live.End.Sub(live.Start)/live.Step) > 600 {
+			t.Errorf("%s: %s to %s in steps of %s, want %s", span, live.Start, live.End, live.Step, step)
+		}
+		for name, expr := range live.Outcomes {
+			if _, err := promql.Rename(expr, "x", "y"); err != nil || strings.Contains(expr, "$") || !strings.Contains(expr, `workload="a\"b\\c"`) {
+				t.Errorf("%s: %s: %v", name, expr, err)
+			}
+		}
 	}
 }
 

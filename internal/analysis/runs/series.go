@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runs
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/teescope/teescope/internal/analysis/query"
+	"github.com/teescope/teescope/internal/lib/stat"
+)
+
+// A SeriesTable defines runs by series: a run is the time in which the settings of an owner, such as a workload, stay the
+// same. The settings are the labels of Info, or else the pairs of the labels setting and value in Pairs.
+type SeriesTable struct {
+	Info string // query of an info metric whose labels are the settings
+	// Pairs is the query of a metric with a series for each setting, and Known that of a metric which every owner has
+	// whose settings are known, also if there are none.
+	Pairs, Known string
+	Outcomes     map[string]string // queries by the name of the outcome; each is joined by the labels in On
+	On           []string          // labels that identify the owner of the settings; instance and workload
+	Start        time.Time
+	End          time.Time
+	Step         time.Duration
+}
+
+const (
+	// leastSteps is the least number of steps of a run. A median of fewer is meaningless.
+	leastSteps = 3
+	// Unset is the value of a setting that an owner does not have and another one has.
+	Unset = "unset"
+)
+
+// notSettings are labels of the scrape.
+var notSettings = []string{"__name__", "job", "instance", "workload"}
+
+// period is a time in which the settings of an owner were the same.
+type period struct {
+	owner    string
+	from, to time.Time // of the first and the last step
+	settings map[string]string
+}
+
+// FromSeries makes a table of runs. The outcome of a run is the median of its query's points in that time. A failed
+// query is a problem.
+func FromSeries(ctx context.Context, source query.Source, t SeriesTable) ([]Run, []query.Problem) {
+	q := query.NewAsker(ctx, source, 30*time.Second)
+	if len(t.On) == 0 {
+		t.On = []string{"instance", "workload"}
+	}
+	outcomes := make(map[string]map[string][]query.Point) // by name and owner
+	for _, name := range slices.Sorted(maps.Keys(t.Outcomes)) {
+		outcomes[name] = make(map[string][]query.Point)
+		for _, s := range q.Range(t.Outcomes[name], t.Start, t.End, t.Step) {
+			outcomes[name][t.owner(s.Labels)] = s.Points
+		}
+	}
+	periods, asked := t.ofLabels, t.Info
+	if t.Info == "" {
+		periods, asked = t.ofPairs, t.Known
+	}
+	var runs []Run
+	for _, p := range periods(q) {
+		if len(runs) == Max {
+			break
+		}
+		if p.to.Sub(p.from) < (leastSteps-1)*t.Step {
+			continue
+		}
+		run := Run{Settings: p.settings, Outcomes: make(map[string]float64)}
+		for name, by := range outcomes {
+			var x []float64
+			for _, at := range by[p.owner] {
+				if !at.Time.Before(p.from) && !at.Time.After(p.to) {
+					x = append(x, at.Value)
+				}
+			}
+			if len(x) >= leastSteps {
+				run.Outcomes[name] = stat.Median(x)
+			}
+		}
+		runs = append(runs, run)
+	}
+	if len(runs) == 0 && len(q.Problems) == 0 {
+		q.Note(query.Problem{Kind: query.Absent, Query: asked, Error: fmt.Sprintf("no settings stayed the same for %d steps of %s", leastSteps, query.Duration(t.Step))})
+	}
+	return runs, q.Problems
+}
+
+func (t *SeriesTable) owner(labels map[string]string) string {
+	key := ""
+	for _, name := range t.On {
+		key += labels[name] + "\x00"
+	}
+	return key
+}
+
+// ofLabels returns the periods of an info metric whose labels are the settings.
+func (t *SeriesTable) ofLabels(q *query.Asker) (all []period) {
+	for _, s := range q.Range(t.Info, t.Start, t.End, t.Step) {
+		settings := maps.Clone(s.Labels)
+		for _, name := range append(notSettings, t.On...) {
+			delete(settings, name)
+		}
+		for _, part := range query.Stretches(s.Points, t.Step) {
+			all = append(all, period{t.owner(s.Labels), part[0].Time, part[len(part)-1].Time, settings})
+		}
+	}
+	return all
+}
+
+// ofPairs returns the periods of a metric with a series for each setting.
+func (t *SeriesTable) ofPairs(q *query.Asker) (all []period) {
+	pairs := make(map[string][]period) // each with one setting
+	names := make(map[string]bool)
+	for _, s := range q.Range(t.Pairs, t.Start, t.End, t.Step) {
+		owner, name := t.owner(s.Labels), s.Labels["setting"]
+		names[name] = true
+		for _, part := range query.Stretches(s.Points, t.Step) {
+			pairs[owner] = append(pairs[owner], period{owner, part[0].Time, part[len(part)-1].Time, map[string]string{name: s.Labels["value"]}})
+		}
+	}
+	for _, s := range q.Range(t.Known, t.Start, t.End, t.Step) {
+		owner := t.owner(s.Labels)
+		for _, part := range query.Stretches(s.Points, t.Step) {
+			all = append(all, divide(owner, part, pairs[owner], names)...)
+		}
+	}
+	return all
+}
+
+// divide divides the steps of an owner where one of its settings begins or ends. A setting with several values, such as those
+// of two containers, is left out.
+func divide(owner string, steps []query.Point, pairs []period, names map[string]bool) (all []period) {
+	var before map[string]string
+	for _, step := range steps {
+		now := make(map[string]string, len(names))
+		for name := range names {
+			now[name] = Unset
+		}
+		for _, p := range pairs {
+			if step.Time.Before(p.from) || step.Time.After(p.to) {
+				continue
+			}
+			for name, value := range p.settings {
+				if was, ok := now[name]; ok && (was == Unset || was == value) {
+					now[name] = value
+				} else {
+					delete(now, name)
+				}
+			}
+		}
+		if n := len(all); n > 0 && maps.Equal(now, before) {
+			all[n-1].to = step.Time
+		} else {
+			all = append(all, period{owner, step.Time, step.Time, now})
+		}
+		before = now
+	}
+	return all
+}
