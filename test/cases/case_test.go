@@ -267,6 +267,9 @@ func (c testCase) compare(r engine.Result) outcome {
 		wrong("rule %s has not looked: a near miss has its signals", c.rule)
 	}
 	for _, f := range r.Findings {
+		if !slices.Contains(r.Checked, f.Rule) {
+			wrong("%s has a finding, and is not among the rules that judged: the verdict would be wrong without it", f.Rule)
+		}
 		switch {
 		case f.Rule == c.Want.Rule && (c.Want.Workload == nil || *c.Want.Workload == f.Workload):
 			o.found = true

@@ -135,20 +135,20 @@ func (q *inquiry) judgeMachine(rules []Rule) part {
 	targets, gaps := seen.targets(q)
 	judged := judgeAll(q, seen, rules, targets)
 	drafts := present(q, seen, judged.drafts, rules)
-	early, fresh, youngLimits := seen.youngOf(q).judge(q, rules)
-	limits, unstated := q.limitsOf(seen, targets, slices.DeleteFunc(slices.Clone(gaps), func(t query.Target) bool { return fresh[t] > 0 }), drafts)
-	drafts = append(drafts, early...)
-	q.judged(fresh)
+	young := seen.youngOf(q).judge(q, rules)
+	limits, unstated := q.limitsOf(seen, targets, slices.DeleteFunc(slices.Clone(gaps), func(t query.Target) bool { return young.judged[t] > 0 }), drafts)
+	drafts = append(drafts, young.drafts...)
+	q.judged(young.judged)
 	one := part{
-		limits: append(limits, youngLimits...), unstated: unstated,
-		drafts: settle(drafts), checked: judged.checked, skipped: judged.skipped, workloads: len(judged.workloads) + len(fresh), window: q.Window,
+		limits: append(limits, young.limits...), unstated: unstated,
+		drafts: settle(drafts), checked: append(judged.checked, young.checked...), skipped: judged.skipped, workloads: len(judged.workloads) + len(young.judged), window: q.Window,
 		known: known{
 			blind: seen.blind != "", rules: make(map[string]bool), targets: make(map[query.Target]bool),
 			uncounted: seen.uncounted, frequent: seen.uncountedRules, uncertain: judged.uncertain,
 		},
 	}
 	if len(judged.workloads) == 0 {
-		for _, shorter := range fresh {
+		for _, shorter := range young.judged {
 			one.window = min(one.window, shorter)
 		}
 	}

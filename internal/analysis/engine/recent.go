@@ -108,33 +108,42 @@ func (s scene) youngOf(q *inquiry) young {
 	return found
 }
 
+// An early judgement is about new workloads.
+type early struct {
+	drafts  []draft
+	judged  map[query.Target]time.Duration // the window of each workload that a rule judged
+	checked []string                       // rules that judged at least one workload
+	limits  []statedLimit
+}
+
 // judge judges the new workloads over their shorter windows. What it finds is at most low and possible: a program that
 // starts does other work than later.
-func (y young) judge(q *inquiry, rules []Rule) (drafts []draft, judged map[query.Target]time.Duration, limits []statedLimit) {
-	judged = make(map[query.Target]time.Duration)
+func (y young) judge(q *inquiry, rules []Rule) early {
+	all := early{judged: make(map[query.Target]time.Duration)}
 	for window, targets := range y {
-		early := q.over(window)
-		s := observe(early, rules)
+		its := q.over(window)
+		s := observe(its, rules)
 		targets = slices.DeleteFunc(targets, func(t query.Target) bool { return s.absence(t) != "" })
 		if len(targets) == 0 {
 			continue
 		}
-		j := judgeAll(early, s, slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return r.Machine }), targets)
+		j := judgeAll(its, s, slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return r.Machine }), targets)
 		for t := range j.workloads {
-			judged[t] = window
+			all.judged[t] = window
 		}
-		stated, _ := early.limitsOf(s, targets, nil, j.drafts)
-		limits = append(limits, stated...)
+		stated, _ := its.limitsOf(s, targets, nil, j.drafts)
+		all.limits = append(all.limits, stated...)
+		all.checked = append(all.checked, j.checked...)
 		for _, d := range j.drafts {
 			if d.Severity == analysis.Info {
 				continue
 			}
 			d.Severity, d.Confidence, d.young = analysis.Low, analysis.Possible, true
 			d.NotWhen = append([]string{fmt.Sprintf("the workload is new: only its last %s were judged", query.Duration(window))}, d.NotWhen...)
-			drafts = append(drafts, d)
+			all.drafts = append(all.drafts, d)
 		}
 	}
-	return drafts, judged, limits
+	return all
 }
 
 // judged drops the problems that these workloads are new: they were judged over a shorter window.

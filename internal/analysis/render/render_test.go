@@ -184,6 +184,25 @@ func TestText(t *testing.T) {
 	}
 }
 
+func TestNothingIsClaimedWhileNoRuleHasJudged(t *testing.T) {
+	unmeasured, noData := "none of its signals is measured", "no workload has data for this rule"
+	for _, c := range []struct {
+		skipped []engine.Skip
+		want    string
+	}{
+		{nil, "Not known: no rule has judged 3 workloads over 30 s."},
+		{[]engine.Skip{{Rule: "a", Reason: noData}, {Rule: "b", Reason: unmeasured}, {Rule: "c", Reason: unmeasured}},
+			"Not known: no rule has judged 3 workloads over 30 s (" + unmeasured + ")."},
+		{[]engine.Skip{{Rule: "a", Reason: unmeasured}, {Rule: "b", Reason: noData}},
+			"Not known: no rule has judged 3 workloads over 30 s (" + noData + ")."},
+	} {
+		r := New("x", engine.Result{At: at, Window: 30 * time.Second, Workloads: 3, Skipped: c.skipped}, 0, nil)
+		if got := r.Verdict(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
 func TestColourOnlyAddsEscapes(t *testing.T) {
 	r := New("x", found(), 0, nil)
 	var plain, coloured bytes.Buffer

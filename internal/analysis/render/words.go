@@ -4,6 +4,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -319,6 +320,8 @@ func (r Report) verdict() string {
 	switch {
 	case r.Workloads == 0 && all == 0:
 		return say("verdict_unknown", "window", span(r.Window))
+	case all == 0 && len(r.Checked) == 0:
+		return say("verdict_no_rule", "looked", looked, "because", r.usualReason())
 	case all == 0:
 		return say("verdict_nothing", "looked", looked, "rules", plural(len(r.Checked), "rule", "rules"))
 	}
@@ -328,4 +331,22 @@ func (r Report) verdict() string {
 		return s + say("verdict_gain", "subject", subject(first), "gain", gain)
 	}
 	return s + say("verdict_first", "subject", subject(first))
+}
+
+// usualReason returns the reason for which most rules have judged no workload, in parentheses. It is empty without one.
+func (r Report) usualReason() string {
+	rules := make(map[string]int)
+	usual := ""
+	for _, s := range r.Skipped {
+		rules[s.Reason]++
+	}
+	for _, reason := range slices.Sorted(maps.Keys(rules)) {
+		if rules[reason] > rules[usual] {
+			usual = reason
+		}
+	}
+	if usual == "" {
+		return ""
+	}
+	return say("because", "reason", usual)
 }

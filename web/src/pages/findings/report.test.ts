@@ -67,6 +67,21 @@ describe("the verdict", () => {
     expect(verdictText(made({ workloads: 0 }), [], false)).toBe("Not known: no workload could be judged over 5 min.");
   });
 
+  it("claims nothing while no rule has judged", () => {
+    const skipped = [
+      { rule: "a", reason: "no workload has data for this rule" },
+      { rule: "b", reason: "none of its signals is measured" },
+      { rule: "c", reason: "none of its signals is measured" },
+    ];
+    expect(verdictText(made({ checked: [], skipped }), [], false)).toBe(
+      "Not known: no rule has judged 14 workloads over 5 min (none of its signals is measured).",
+    );
+    expect(verdictText(made({ checked: [], skipped: skipped.slice(0, 2) }), [], false)).toContain("(no workload has data for this rule)");
+    expect(verdictText(made({ checked: [], skipped: [], muted: 1 }), [], false)).toBe(
+      "Not known: no rule has judged 14 workloads over 5 min. Muted: 1 finding.",
+    );
+  });
+
   it("names the machine, and a finding without a gain", () => {
     const report = made({ findings: [{ ...finding, workload: "", saving: undefined, gain: undefined }] });
     expect(verdictText(report, report.findings, false)).toContain("The first is at the machine a:1.");

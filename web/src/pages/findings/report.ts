@@ -127,17 +127,29 @@ export function chosen<T extends Pick<Finding, "workload" | "instance">>(all: re
   return all.filter(({ workload, instance }) => passes(filters, workload, instance));
 }
 
+/** Says that nothing was found, or why that is not known. */
+function verdictOfNone({ workloads, checked, skipped }: Report, window: string, looked: string): string {
+  if (workloads === 0) return say("verdict_unknown", { window });
+  if (checked.length > 0) return say("verdict_nothing", { looked, rules: plural(checked.length, "rule") });
+  const usual = usualReason(skipped);
+  return say("verdict_no_rule", { looked, because: usual === "" ? "" : say("because", { reason: usual }) });
+}
+
+/** Returns the reason for which most rules have judged no workload. */
+function usualReason(skipped: Report["skipped"]): string {
+  const rules = new Map<string, number>();
+  for (const { reason } of skipped) rules.set(reason, (rules.get(reason) ?? 0) + 1);
+  const sorted = [...rules].sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1));
+  return sorted[0]?.[0] ?? "";
+}
+
 /** Summarises the report in a sentence. */
 export function verdictText(report: Report, shown: readonly Finding[], several: boolean): string {
   const window = formatSpan(report.window_seconds);
   const looked = say("looked", { workloads: plural(report.workloads, "workload"), window });
   const [first] = shown;
   const muted = report.muted > 0 ? ` ${say("verdict_muted", { muted: plural(report.muted, "finding") })}` : "";
-  if (!first) {
-    return (
-      (report.workloads === 0 ? say("verdict_unknown", { window }) : say("verdict_nothing", { looked, rules: plural(report.checked.length, "rule") })) + muted
-    );
-  }
+  if (!first) return verdictOfNone(report, window, looked) + muted;
   const gain = worthText(first);
   const worth = say(gain === "" ? "verdict_first" : "verdict_gain", { subject: subject(first, several), gain });
   return say("verdict_found", { findings: plural(shown.length + report.left_out, "finding"), looked }) + worth + muted;
