@@ -52,13 +52,28 @@ func Saves(low, high float64, assumptions ...string) *Saving {
 	return &Saving{Low: min(max(low, 0), high), High: high, Assumptions: assumptions}
 }
 
-// Gain returns the throughput that the saving allows a workload that uses so many cores and whose throughput limit limits.
-// Severity and rank count its lower end, because the cost of an event is an assumption.
-func (s *Saving) Gain(cores float64, limit string) *Gain {
-	if s == nil || limit == "" || cores <= 0 {
+// A Claim says how CPU time that is saved raises the throughput of a workload.
+type Claim struct {
+	Limit string // what limits the throughput now; empty: no measurement shows a limit
+	// Waiting is the largest number of threads that the cause keeps from running, such as in a queue for a CPU. It raises
+	// the upper end of the gain only, because they may wait for something else.
+	Waiting float64
+	// Unsure is set if the limit is not CPU time. The lower end of the gain is then zero.
+	Unsure bool
+}
+
+// Gain returns the throughput that the saving allows a workload that uses so many cores. At best all waiting threads run,
+// and none of their CPU time is for the cause: of cores+waiting threads, waiting+saved are gained. Severity and rank
+// count the lower end, because the cost of an event is an assumption. It is nil without a limit.
+func (s *Saving) Gain(cores float64, c Claim) *Gain {
+	if s == nil || c.Limit == "" || cores <= 0 {
 		return nil
 	}
-	g := Amdahl(limit, s.Low/cores, s.High/cores, s.Assumptions...)
+	low, waiting := s.Low/cores, max(0, c.Waiting)
+	if c.Unsure {
+		low = 0
+	}
+	g := Amdahl(c.Limit, low, (waiting+s.High)/(waiting+cores), s.Assumptions...)
 	if g != nil {
 		g.sure = g.Low
 	}

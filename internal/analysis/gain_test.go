@@ -31,10 +31,10 @@ func TestAmdahl(t *testing.T) {
 // A saving raises the throughput only where something limits it, and what is sure of it is its lower end.
 func TestSavingRaisesALimitedThroughput(t *testing.T) {
 	s := Saves(0.2, 0.5, "a")
-	if g := s.Gain(1, ""); g != nil {
+	if g := s.Gain(1, Claim{}); g != nil {
 		t.Errorf("no limit is known: gain %+v, want none", g)
 	}
-	g := s.Gain(1, "one thread")
+	g := s.Gain(1, Claim{Limit: "one thread"})
 	if g == nil || math.Abs(g.Low-0.25) > 1e-9 || math.Abs(g.High-1) > 1e-9 || g.Sure() != g.Low {
 		t.Fatalf("gain %+v, want 0.25 to 1, of which the lower end is sure", g)
 	}
@@ -49,8 +49,8 @@ func TestSavingRaisesALimitedThroughput(t *testing.T) {
 		want   Severity
 	}{
 		{g, s, 1, High},
-		{Saves(0.06, 3, "a").Gain(1, "x"), nil, 1, Medium},
-		{Saves(0.02, 9, "a").Gain(1, "x"), nil, 1, Low},
+		{Saves(0.06, 3, "a").Gain(1, Claim{Limit: "x"}), nil, 1, Medium},
+		{Saves(0.02, 9, "a").Gain(1, Claim{Limit: "x"}), nil, 1, Low},
 		{nil, Saves(8, 9, "a"), 10, Low}, // nothing shows that the throughput would rise
 		{nil, Saves(0.05, 9, "a"), 10, Info},
 		{nil, nil, 1, Info},
@@ -114,5 +114,25 @@ func TestSavingsFitIntoTheCores(t *testing.T) {
 	gains := []*Gain{Amdahl("x", 0, 0.5, "a"), Amdahl("x", 0, 0.9, "a")}
 	if !FitGains(gains) || math.Abs(gains[0].High-0.5134) > 1e-3 || math.Abs(gains[1].High-1.5682) > 2e-3 {
 		t.Errorf("gains of %v and %v", gains[0].High, gains[1].High)
+	}
+}
+
+// TestThreadsThatWaitRaiseTheUpperEndOnly: 2 cores do the work, of which 0.2 to 0.5 are saved, and 6 threads wait at most. At
+// best 8 threads run, and each unit of work takes 1.5 cores and not 2: 8/1.5 = 5.33 times as much. At least 2/1.8.
+func TestThreadsThatWaitRaiseTheUpperEndOnly(t *testing.T) {
+	s := Saves(0.2, 0.5, "a")
+	g := s.Gain(2, Claim{Limit: "CPUs", Waiting: 6})
+	if low, high := 2/1.8-1, 8/1.5-1; math.Abs(g.Low-low) > 1e-9 || math.Abs(g.High-high) > 1e-9 || g.Sure() != g.Low {
+		t.Errorf("%+v, sure %v, want %v to %v", *g, g.Sure(), low, high)
+	}
+	if SeverityOf(g, s, 2) != Medium {
+		t.Errorf("a bound raised the severity: %s", SeverityOf(g, s, 2))
+	}
+	g = s.Gain(2, Claim{Limit: "locks", Waiting: 6, Unsure: true})
+	if g.Low != 0 || math.Abs(g.High-(8/1.5-1)) > 1e-9 || g.Sure() != 0 {
+		t.Errorf("limited by locks: %+v, sure %v", *g, g.Sure())
+	}
+	if s.Gain(2, Claim{Waiting: 6}) != nil {
+		t.Error("a gain without a limit")
 	}
 }

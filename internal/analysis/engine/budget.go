@@ -171,7 +171,9 @@ func (d *draft) overlap(rule string) {
 }
 
 // waits reports whether the draft has a gain of time that threads wait.
-func (d *draft) waits() bool { return d.Gain != nil && !d.verdict.ofSaving }
+func (d *draft) waits() bool {
+	return d.Gain != nil && (d.verdict.claim == nil || d.verdict.claim.Waiting > 0)
+}
 
 // shareTime limits the savings to the CPU time of the workload, and the gains to its time.
 func shareTime(of []*draft) {
@@ -195,8 +197,8 @@ func shareTime(of []*draft) {
 		if d.Gain == nil {
 			continue
 		}
-		if d.verdict.ofSaving && !sameSaving(d.Saving, d.verdict.Saving) {
-			d.Gain = d.Saving.Gain(d.load.Cores, d.Gain.Limit)
+		if claim := d.verdict.claim; claim != nil && !sameSaving(d.Saving, d.verdict.Saving) {
+			d.Gain = d.Saving.Gain(d.load.Cores, *claim)
 		}
 		if d.Gain != nil {
 			own := *d.Gain

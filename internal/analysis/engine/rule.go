@@ -66,33 +66,43 @@ type Verdict struct {
 	// be less.
 	Needs float64
 
-	draws    []draw
-	ofSaving bool // the gain follows from the saving
+	draws []draw
+	claim *analysis.Claim // by which the gain follows from the saving; nil for a wait that was measured
 }
 
 // Saves states that the cause takes low to high cores of CPU time. The throughput rises only if something limits the
 // workload: see [Load.Limit].
 func (v *Verdict) Saves(w Workload, low, high float64, assumptions ...string) {
-	v.saves(w, low, high, w.Load.Limit(0, false), assumptions)
+	v.saves(w, low, high, analysis.Claim{Limit: w.Load.Limit(0, false)}, assumptions)
+}
+
+// SavesAndRuns is [Verdict.Saves] for a cause that also keeps up to waiting threads from running. otherwise is what limits
+// the throughput if no measurement shows a limit of CPU time. It may be empty.
+func (v *Verdict) SavesAndRuns(w Workload, low, high, waiting float64, otherwise string, assumptions ...string) {
+	claim := analysis.Claim{Limit: w.Load.Limit(0, false), Waiting: waiting}
+	if claim.Limit == "" {
+		claim.Limit, claim.Unsure = otherwise, true
+	}
+	v.saves(w, low, high, claim, assumptions)
 }
 
 // SavesSpinning is [Verdict.Saves] for a cause that keeps threads busy: busy threads then show no limit.
 func (v *Verdict) SavesSpinning(w Workload, low, high float64, assumptions ...string) {
-	v.saves(w, low, high, w.Load.Limit(0, true), assumptions)
+	v.saves(w, low, high, analysis.Claim{Limit: w.Load.Limit(0, true)}, assumptions)
 }
 
 // Waits states that threads of the workload wait because of the cause, for a share of the time between low and high. waiting
 // is the number of threads that wait on average.
 func (v *Verdict) Waits(w Workload, waiting, low, high float64, assumptions ...string) {
-	v.Gain, v.ofSaving = nil, false
+	v.Gain, v.claim = nil, nil
 	if limit := w.Load.Limit(waiting, false); limit != "" {
 		v.Gain = analysis.Amdahl(limit, low, high, assumptions...)
 	}
 }
 
-func (v *Verdict) saves(w Workload, low, high float64, limit string, assumptions []string) {
+func (v *Verdict) saves(w Workload, low, high float64, claim analysis.Claim, assumptions []string) {
 	v.Saving = analysis.Saves(low, high, assumptions...)
-	v.Gain, v.ofSaving = v.Saving.Gain(w.Load.Cores, limit), true
+	v.Gain, v.claim = v.Saving.Gain(w.Load.Cores, claim), &claim
 }
 
 // A Workload holds the samples of one rule's signals for one workload and window.

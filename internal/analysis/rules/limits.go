@@ -320,8 +320,8 @@ func (s spending) contends() bool {
 	if _, counted := s.Value(waitsSignal); !counted || math.IsNaN(s.Load.Threads) {
 		return false
 	}
-	return s.parks() && calls["futex"] >= futexMost*total(calls) && s.run+s.wait >= saturated &&
-		sumOf(calls, append([]string{"accept", "accept4", "recvfrom", "recvmsg"}, pollCalls...)...) < 0.1*calls["futex"] && (!measured || timed >= s.run)
+	clients := sumOf(calls, append([]string{"accept", "accept4", "recvfrom", "recvmsg"}, pollCalls...)...)
+	return s.parks() && serialised(s.Workload, calls["futex"], total(calls), clients) && (!measured || timed >= s.run)
 }
 
 // perhapsLocks names locks if threads contend, and says otherwise why nothing can be told.

@@ -30,6 +30,9 @@ const (
 	futexPerThread = 6
 	// lockWorth is the least share of the CPU time in an enclave, at the middle of the range of the cost. Proposed.
 	lockWorth = 0.05
+	// fewWaits is the largest number of calls that wait for clients, in parts of the futex calls, for locks to be what
+	// threads wait for. Proposed.
+	fewWaits = 0.10
 	// lockThreads is the least number of threads that can contend.
 	lockThreads = 2
 )
@@ -61,7 +64,7 @@ func lockContention() engine.Rule {
 		Thresholds: []engine.Threshold{lockCalls, lockShare},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, threadsSignal, exitsSignal, futexSignal, allCallsSignal, waitsSignal,
-			threadStartsSignal, futexTimeSignal,
+			threadStartsSignal, futexTimeSignal, idleSignal, ownNetCallsSignal,
 		},
 		Judge: judgeLockContention,
 		NotWhen: []string{
@@ -91,7 +94,7 @@ func judgeLockContention(w engine.Workload) *engine.Verdict {
 		Confidence: analysis.Likely,
 		Cause: fmt.Sprintf("%s futex calls/s are %s of the system calls of %s threads, and threads go to sleep %s times/s",
 			figure(v[futexSignal]), percent(v[futexSignal]/v[allCallsSignal]), figure(v[threadsSignal]), figure(v[waitsSignal])),
-		Evidence: []string{futexSignal.Name, allCallsSignal.Name, waitsSignal.Name, threadsSignal.Name, cpuSignal.Name, futexTimeSignal.Name},
+		Evidence: []string{futexSignal.Name, allCallsSignal.Name, waitsSignal.Name, threadsSignal.Name, cpuSignal.Name, futexTimeSignal.Name, idleSignal.Name},
 		Advice: []string{
 			"hold the lock for a shorter time, or divide it: one lock for each shard, connection or thread",
 			"run fewer threads: more threads than CPUs only queue for the lock",
@@ -109,7 +112,7 @@ func judgeLockContention(w engine.Workload) *engine.Verdict {
 		verdict.Severity = analysis.Info
 		return verdict
 	}
-	// The estimate saves the cost of each call and each sleep. What could run in parallel without the lock is unknown.
+	// The estimate saves the cost of each call and each sleep. The time in futex bounds what could run in parallel.
 	low, high := cost.Switch.CPU(min(v[waitsSignal], v[futexSignal]), w.Clock)
 	outLow, outHigh := w.OCALL.CPU(v[futexSignal], w.Clock)
 	if _, counted := w.Value(exitsSignal); !counted {
@@ -120,7 +123,42 @@ func judgeLockContention(w engine.Workload) *engine.Verdict {
 	if middle(low, high) < w.LeastFor(lockShare)*v[cpuSignal] {
 		return nil
 	}
-	verdict.Saves(w, low, high, cost.Switch.Assumption(), w.OCALL.Assumption(), w.Clock.Assumption(),
-		"each call leaves the enclave, and only calls and sleeps are saved: a gain from more parallel work is not counted")
+	waiting, parallel := parallelBound(w, v[threadsSignal]-v[cpuSignal])
+	verdict.SavesAndRuns(w, low, high, waiting, serialLimit(w, v), cost.Switch.Assumption(), w.OCALL.Assumption(), w.Clock.Assumption(),
+		"each call leaves the enclave, and each call and sleep is saved", parallel)
 	return verdict
+}
+
+// parallelBound returns how many more threads could run without the locks, and that as an assumption. It is at most the
+// threads that are in futex, the idle CPUs and the threads that do not run. Without the time in futex it is not known.
+func parallelBound(w engine.Workload, resting float64) (threads float64, assumption string) {
+	time, timed := w.Value(futexTimeSignal)
+	if !timed {
+		return 0, "a gain from more parallel work is not counted: the time in futex is not measured (--syscalls.time)"
+	}
+	threads = min(time, resting)
+	text := fmt.Sprintf("%s threads are in futex, including those that wait for work", figure(time))
+	if idle, measured := w.Value(idleSignal); measured {
+		threads = min(threads, idle)
+		text += fmt.Sprintf(", and %s CPUs are idle", figure(idle))
+	}
+	threads = max(0, threads)
+	return threads, fmt.Sprintf("at most %s more threads would run without the locks: %s", figure(threads), text)
+}
+
+// serialLimit returns what limits the throughput if the locks do, or nothing.
+func serialLimit(w engine.Workload, v map[engine.Signal]float64) string {
+	clients, _ := w.Value(ownNetCallsSignal) // calls that were never made have no series
+	idle, measured := w.Value(idleSignal)
+	time, timed := w.Value(futexTimeSignal)
+	if !measured || idle < w.Least(1) || timed && time < w.Least(w.Load.Cores) || !serialised(w, v[futexSignal], v[allCallsSignal], clients) {
+		return ""
+	}
+	return fmt.Sprintf("its locks: its threads run on %s CPUs together while %s are idle", figure(v[cpuSignal]), figure(idle))
+}
+
+// serialised reports whether threads that contend for locks show a limit: most calls are for locks, hardly any wait for
+// clients, and some thread always runs or waits for a CPU.
+func serialised(w engine.Workload, futex, calls, clients float64) bool {
+	return futex >= w.Least(futexMost)*calls && clients < w.Most(fewWaits)*futex && w.Load.Cores+orZero(w.Load.Wait) >= w.Least(saturated)
 }

@@ -133,7 +133,8 @@ func overCores(w engine.Workload) *engine.Verdict {
 	}
 	verdict.Draws(engine.AsyncExits, v[involuntarySignal], 0, aex/high)
 	low, high = capped(low, high, v[cpuSignal])
-	verdict.Saves(w, low, high, cost.Switch.Assumption(), cost.AEX.Assumption(), w.Clock.Assumption(),
-		"only the switches are saved: the CPUs stay busy")
+	verdict.SavesAndRuns(w, low, high, v[waitSignal], "", cost.Switch.Assumption(), cost.AEX.Assumption(), w.Clock.Assumption(),
+		"fewer threads save the switches only, because the CPUs stay busy",
+		fmt.Sprintf("at most no thread waits for a CPU, as with a CPU for each: %s threads run and %s wait", figure(v[cpuSignal]), figure(v[waitSignal])))
 	return verdict
 }
