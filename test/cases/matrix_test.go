@@ -25,7 +25,7 @@ var teeOf = regexp.MustCompile(`(teescope_workload_info\{[^}]*tee=")\w*("[^}]*ru
 // in returns the case with all workloads in another environment. What only enclaves have is left out.
 func (c testCase) in(tee string) testCase {
 	c.Input = slices.DeleteFunc(slices.Clone(c.Input), func(s series) bool {
-		for _, of := range []string{"sgx_", "teescope_enclave_", "teescope_ocalls_", "teescope_ecalls_"} {
+		for _, of := range []string{"sgx_", "teescope_enclave_", "teescope_ocall", "teescope_ecall"} {
 			if strings.HasPrefix(s.Series, of) {
 				return true
 			}

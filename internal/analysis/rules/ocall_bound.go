@@ -56,10 +56,7 @@ func judgeOCALLBound(w engine.Workload) *engine.Verdict {
 		return nil
 	}
 	names := w.By(ocallsSignal, "ocall")
-	top, called := "", ""
-	for name := range names {
-		top = largest(names, append([]string{name}, top)...)
-	}
+	top, called := topOf(names), ""
 	evidence, confidence := []string{transitionsSignal.With("kind", "eexit"), cpuSignal.Name, userSignal.Name}, analysis.Likely
 	assumptions := []string{
 		w.OCALL.Assumption(), cost.Exitless.Assumption(), w.Clock.Assumption(),

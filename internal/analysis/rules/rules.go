@@ -12,6 +12,7 @@ import (
 func All() []engine.Rule {
 	return []engine.Rule{
 		aexStorm(),
+		chattyECALLs(),
 		contextSwitchStorm(),
 		encryptionTax(),
 		epcThrashing(),
@@ -20,6 +21,7 @@ func All() []engine.Rule {
 		llcMisses(),
 		loadBackStalls(),
 		lockContention(),
+		longOCALLs(),
 		needlessSyscalls(),
 		notTheTEE(),
 		numaRemoteEPC(),

@@ -24,7 +24,8 @@ var values = map[string][]string{
 	"kind":    {"voluntary", "involuntary", "eenter", "eexit", "aex"},
 	"runtime": {"", "gramine-sgx", "gramine-direct", "scone", "sgx-sdk", "openenclave", "occlum", "ego"},
 	"reason":  {"no_page_found", "write_fault", "write_prot_fault", "sgx", "rmp", "other"},
-	"ocall":   {"sgx_ocall_recv", "ocall_log", "7"},
+	"ocall":   {"sgx_ocall_recv", "ocall_log", "sgx_ocall_fsync", "7"},
+	"ecall":   {"ecall_put", "3"},
 	"mode":    {"user", "system"},
 	"by":      {"w", "neighbour", "third"},
 }
@@ -122,7 +123,7 @@ func TestRulesHoldForAnyFigures(t *testing.T) {
 // aboutEnclaves lists rules that say of a workload outside a TEE only what it would cost inside one.
 var aboutEnclaves = []string{
 	NeedlessSyscalls, OCALLBound, SmallIO, EPCThrashing, LoadBackStalls, PageFaultStorm, ContextSwitchStorm,
-	ThreadChurn, ProcessChurn, PollingLoop,
+	ThreadChurn, ProcessChurn, PollingLoop, ChattyECALLs, LongOCALLs,
 }
 
 func TestOutsideOfAnEnclaveIsAtMostInfo(t *testing.T) {
