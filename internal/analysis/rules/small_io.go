@@ -37,6 +37,10 @@ var (
 		Name: "network", Unit: "bytes/s", Help: "bytes sent and received in the container's own network namespace",
 		Query: ofContainer("sum", "rate(container_network_receive_bytes_total[$window]) + rate(container_network_transmit_bytes_total[$window])"),
 	}
+	machineNetworkSignal = engine.Signal{
+		Name: "machine_network", Unit: "bytes/s", Help: "bytes sent and received by all network devices of the machine",
+		Query: "sum by (instance) (rate(node_network_receive_bytes_total[$window]) + rate(node_network_transmit_bytes_total[$window]))",
+	}
 	filePagesSignal = engine.Signal{
 		Name: "pages", Query: perSecond(`teescope_page_cache_ops_total{op=~"access|dirty_page"}`), Unit: "1/s",
 		Help: "pages of files read and written",
@@ -54,12 +58,13 @@ func smallIO() engine.Rule {
 		Name: SmallIO, Title: "many small reads and writes",
 		Thresholds: []engine.Threshold{smallSize, smallCost},
 		Signals: []engine.Signal{
-			teeSignal, cpuSignal, callsSignal, transitionsSignal, networkSignal, filePagesSignal,
+			teeSignal, cpuSignal, callsSignal, transitionsSignal, networkSignal, machineNetworkSignal, filePagesSignal,
 		},
 		Judge: judgeSmallIO,
 		NotWhen: []string{
 			"most of the calls are on pipes or Unix sockets, whose bytes are not counted",
 			"each request must be answered before the next one is sent, as in a protocol without pipelining",
+			"the workload has network devices of its own without being a container: those of the machine are then no bound of its bytes",
 			"some calls use O_DIRECT while others use the page cache",
 		},
 		Sources: []string{
@@ -71,7 +76,8 @@ func smallIO() engine.Rule {
 }
 
 // ioSize returns the rate of reads and writes, and an upper bound of their mean size in bytes. It returns false when
-// the bytes of some of them are unknown.
+// the bytes of some of them are unknown. A workload without network devices of its own moves at most the bytes of all
+// devices of the machine, the loopback device included.
 func ioSize(w engine.Workload) (rate, bytes float64, evidence string, ok bool) {
 	calls := callsOf(w)
 	network, networked := w.Value(networkSignal)
@@ -82,9 +88,12 @@ func ioSize(w engine.Workload) (rate, bytes float64, evidence string, ok bool) {
 		return 0, 0, "", false // any read or write might be one of a file
 	case positional >= w.Least(mostIO)*all && positional > 0:
 		// A call counts as one page, even if it reads or writes only a few bytes of it.
-		return positional, pageBytes * pages / positional, "pages", pages >= w.Least(pagesSeen)*positional
+		return positional, pageBytes * pages / positional, filePagesSignal.Name, pages >= w.Least(pagesSeen)*positional
 	case networked && all > 0:
-		return all, (network + pageBytes*pages) / all, "network", true
+		return all, (network + pageBytes*pages) / all, networkSignal.Name, true
+	}
+	if machine, measured := w.Value(machineNetworkSignal); measured && all > 0 {
+		return all, (machine + pageBytes*pages) / all, machineNetworkSignal.Name, true
 	}
 	return 0, 0, "", false
 }
