@@ -55,10 +55,17 @@ var (
 		Name: "tcs_used", Unit: "ratio", Help: "threads of the workload by thread control structures (TCS) of its enclaves",
 		Query: tcsUsed("teescope_threads", ""),
 	}
+	epcUsedSignal = engine.Signal{
+		Name: "epc_used", Unit: "ratio", Help: "enclave memory of the workload by the enclave page cache that it holds or that is free",
+		Query: epcUsed("sgx_workload_resident_bytes", ""),
+	}
 	// Trends compare with the limit of now: one that changed is no growth.
 	memoryTrend = engine.Trend{
 		Name: "memory", Worth: ownMemorySignal, Least: leastUsed,
 		Query: ofContainer("max", "min_over_time(container_memory_rss[$window]) / (container_spec_memory_limit_bytes @ end() > 0)"),
+	}
+	epcTrend = engine.Trend{
+		Name: "epc", Worth: epcUsedSignal, Least: leastUsed, Query: epcUsed("min_over_time(sgx_workload_resident_bytes[$window])", " @ end()"),
 	}
 	threadsTrend = engine.Trend{
 		Name: "threads", Worth: tcsUsedSignal, Least: leastUsed, Query: tcsUsed("min_over_time(teescope_threads[$window])", " @ end()"),
@@ -71,6 +78,13 @@ func tcsUsed(threads, at string) string {
 		"(sgx_enclave_threads" + at + " * on (instance, enclave, pid) group_left (workload) sgx_enclave_info" + at + ") > 0)"
 }
 
+// epcUsed divides enclave memory by what the workload holds at a time and what is free then. What others hold is not for it, so
+// their growth is not that of the workload.
+func epcUsed(resident, at string) string {
+	return "sum by (workload, instance) (" + resident + ") / (sum by (workload, instance) (sgx_workload_resident_bytes" + at + ") " +
+		"+ on (instance) group_left () sum by (instance) (sgx_epc_free_bytes" + at + ") > 0)"
+}
+
 // growthLeast is the threshold that the configuration can replace.
 var growthLeast = engine.Threshold{Name: "growth", Default: leastGrown, Unit: "ratio", Help: "least growth in the time looked at, as a share of the limit"}
 
@@ -78,12 +92,13 @@ func growthToLimit() engine.Rule {
 	return engine.Rule{
 		Name: GrowthToLimit, Title: "growth that will reach a limit",
 		Thresholds: []engine.Threshold{growthLeast},
-		Signals:    []engine.Signal{teeSignal, ownMemorySignal, memoryPeakSignal, tcsUsedSignal},
-		Trends:     []engine.Trend{memoryTrend, threadsTrend},
+		Signals:    []engine.Signal{teeSignal, ownMemorySignal, memoryPeakSignal, epcUsedSignal, tcsUsedSignal},
+		Trends:     []engine.Trend{memoryTrend, epcTrend, threadsTrend},
 		Judge:      judgeGrowthToLimit,
 		NotWhen: []string{
 			"the program fills a cache that ends below the limit, or frees memory more rarely than once in the time that was looked at",
 			"the load grows, and falls again before the limit is reached",
+			"other enclaves of the machine end, or grow too: the enclave page cache is then free for longer, or full sooner",
 		},
 		Sources: []string{
 			"Theil 1950; Sen, JASA 63, 1968: a slope that outliers do not move, with an interval",
@@ -102,8 +117,17 @@ func judgeGrowthToLimit(w engine.Workload) *engine.Verdict {
 			"find what keeps the memory: a heap profile now and one in an hour", "restart it at a time of your choice, before the kernel kills it",
 			"raise the memory limit, if the growth has an end above it")
 	}
+	e := environmentOf(w)
+	if !e.enclave() {
+		return nil
+	}
+	if g, ok := grows(w, epcTrend); ok {
+		return g.verdict("the memory of its enclaves", "the enclave page cache (EPC) that it holds or that is free", epcUsedSignal.Name,
+			"find what keeps the memory inside: a heap profile now and one in an hour", "restart it at a time of your choice, before its pages are evicted",
+			"move it or another enclave to another machine, or give the enclave a limit below that")
+	}
 	// In Gramine each thread of the application is a thread of the process. Other runtimes have threads that never enter.
-	if e := environmentOf(w); !e.enclave() || e.family() != "Gramine" {
+	if e.family() != "Gramine" {
 		return nil
 	}
 	if g, ok := grows(w, threadsTrend); ok {
