@@ -22,6 +22,7 @@ func (r Report) Markdown(out io.Writer) error {
 	w := bufio.NewWriter(out)
 	fmt.Fprintf(w, "## %s\n\n", markdown(r.Verdict()))
 	fmt.Fprintf(w, "%s up to %s, from %s.\n", span(r.Window), r.At.Format("2006-01-02 15:04:05 MST"), code(r.Source))
+	markdownList(w, "### "+say("fleet"), r.causes())
 	for i, f := range r.Findings {
 		markdownFinding(w, i+1, f)
 	}

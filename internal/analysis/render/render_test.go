@@ -165,6 +165,7 @@ func TestPlot(t *testing.T) {
 func TestText(t *testing.T) {
 	for name, r := range map[string]Report{
 		"found.txt":    New("127.0.0.1:9750", found(), 2, nil),
+		"fleet.txt":    New("127.0.0.1:9750", fleet(), 1, nil),
 		"nothing.txt":  New("127.0.0.1:9750", nothing(), 0, nil),
 		"unknown.txt":  New("run.prom", engine.Result{At: at, Window: time.Minute}, 0, nil),
 		"windows.txt":  New("127.0.0.1:9750", nothing(), 0, nil).WithWindows(windows()),
@@ -278,6 +279,7 @@ func TestJSONHasItsSchema(t *testing.T) {
 	s := schema(t)
 	for _, r := range []Report{
 		New("a", found(), 0, []string{"w"}), New("a", counted(), 0, nil), New("a", found(), 1, nil), New("a", nothing(), 0, nil),
+		New("a", fleet(), 1, nil),
 		New("a", engine.Result{At: at, Window: time.Minute}, 0, nil),
 		New("a", nothing(), 0, nil).WithWindows(windows()), New("a", nothing(), 0, nil).WithWindows(nil),
 	} {
@@ -328,6 +330,8 @@ func TestTheSchemaHasEveryMember(t *testing.T) {
 		{analysis.PerOperation{}, s.Defs["per_operation"]},
 		{analysis.Operations{}, s.Defs["operations"]},
 		{analysis.Span{}, s.Defs["span"]},
+		{Cause{}, s.Defs["cause"]},
+		{Member{}, s.Defs["member"]},
 		{analysis.Gain{}, s.Defs["gain"]},
 		{analysis.Saving{}, s.Defs["saving"]},
 		{analysis.Silenced{}, s.Defs["silence"]},

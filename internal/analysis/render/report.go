@@ -32,6 +32,9 @@ type Report struct {
 	Window    float64            `json:"window_seconds"`
 	Workloads int                `json:"workloads"` // that were judged
 	Findings  []analysis.Finding `json:"findings"`  // by descending weight
+	// Causes has the rules with findings on several machines, those first that are certain to save the most cores. It counts
+	// findings that are left out too.
+	Causes []Cause `json:"causes"`
 	// Limits has what limits each workload, also without a finding: those with the most CPU time first.
 	Limits        []analysis.Limit `json:"limits"`
 	LimitsLeftOut int              `json:"limits_left_out"` // further workloads
@@ -52,6 +55,7 @@ func New(source string, r engine.Result, most int, warnings []string) Report {
 		Schema: Schema, Source: source, At: r.At.UTC(), Window: r.Window.Seconds(), Workloads: r.Workloads,
 		Findings: slices.Clone(r.Findings), Problems: r.Problems, Checked: r.Checked, Skipped: r.Skipped, Warnings: warnings,
 	}
+	report.Causes = Causes(r.Findings)
 	if most > 0 && len(report.Findings) > most {
 		report.LeftOut = len(report.Findings) - most
 		report.Findings = report.Findings[:most]
@@ -96,6 +100,7 @@ func (r Report) Silenced(marked []analysis.Finding, all bool) Report {
 	if all {
 		r.Findings = marked
 	}
+	r.Causes = Causes(r.Findings)
 	return r
 }
 

@@ -80,6 +80,13 @@ func (r Report) Text(w io.Writer, colour bool) error {
 	t := terminal{bufio.NewWriter(w), colour}
 	t.styled(bold, "", r.Verdict())
 	t.styled(dim, "", fmt.Sprintf("%s up to %s, from %s", span(r.Window), r.At.Format("2006-01-02 15:04:05 MST"), r.Source))
+	if lines := r.causes(); len(lines) > 0 {
+		t.line()
+		t.line(t.paint(bold, say("fleet")))
+		for _, s := range lines {
+			t.prose("- ", s)
+		}
+	}
 	for i, f := range r.Findings {
 		t.line()
 		t.finding(i+1, f)

@@ -102,11 +102,33 @@ export interface Limit {
   because: string;
 }
 
+/** A finding of a cause that several machines have. */
+interface Member {
+  workload: string;
+  instance: string;
+  severity: Severity;
+  /** 0 without a saving. */
+  saved_cores_low: number;
+  saved_cores_high: number;
+}
+
+/** A rule with findings on several machines. */
+export interface Cause extends Omit<Member, "workload" | "instance"> {
+  rule: string;
+  title: string;
+  machines: number;
+  findings: number;
+  /** Those with the largest savings. */
+  members: Member[];
+}
+
 export interface Report {
   at: string;
   window_seconds: number;
   workloads: number;
   findings: Finding[];
+  /** Those first that are certain to save the most cores. */
+  causes: Cause[];
   limits: Limit[];
   left_out: number;
   /** Findings that a silence hides. */
@@ -169,11 +191,23 @@ const finding = shape<Finding>({
 
 const problem = shape<Problem>({ kind: text, query: word, workload: word, instance: word, error: text, rules: texts });
 
+const saved = { severity, saved_cores_low: number, saved_cores_high: number };
+
+const cause = shape<Cause>({
+  rule: text,
+  title: text,
+  machines: number,
+  findings: number,
+  ...saved,
+  members: list(shape<Member>({ workload: text, instance: text, ...saved })),
+});
+
 const body = shape<Report>({
   at: text,
   window_seconds: number,
   workloads: number,
   findings: list(finding),
+  causes: withDefault(list(cause), []),
   limits: withDefault(list(shape<Limit>({ workload: text, instance: word, name: text, because: text })), []),
   left_out: number,
   muted: withDefault(number, 0),

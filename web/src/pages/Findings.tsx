@@ -9,7 +9,8 @@ import { AnyPanel } from "../panels/AnyPanel";
 import { WINDOWS } from "../panels/dashboards/findings";
 import { useShown } from "../panels/use-data";
 import { FindingCard } from "./findings/FindingCard";
-import { chosen, notJudged, plural, say, verdictText } from "./findings/report";
+import { FleetCauses } from "./findings/FleetCauses";
+import { chosen, notJudged, plural, rolledUp, say, verdictText } from "./findings/report";
 import { useFindings } from "./findings/use-findings";
 
 export function Findings() {
@@ -48,6 +49,7 @@ export function Findings() {
         </button>
       )}
       {error && <p class="panel-notice">{error.message} The findings shown are older.</p>}
+      <FleetCauses causes={rolledUp(report.causes, shownNow)} />
       {shown.map((finding) => (
         <FindingCard key={finding.id} finding={finding} />
       ))}

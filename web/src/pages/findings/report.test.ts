@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ApiError } from "../../api/errors";
 import { report as decode, type Report } from "../../api/findings";
 import { chartOf } from "./charts";
-import { assumptions, chosen, figure, formatFigure, gainText, limitedBy, limitText, notJudged, preceding, savingText, together, verdictText } from "./report";
+import { assumptions, causeText, chosen, figure, formatFigure, gainText, limitedBy, limitText, memberText, notJudged, preceding, rolledUp, savingText, together, verdictText } from "./report";
 
 const finding = {
   id: "0a1b", rule: "chatter", title: "too many calls", workload: "redis", instance: "a:1", cause: "It makes 5,000 calls a second.",
@@ -214,5 +214,36 @@ describe("the chart of a query", () => {
 
   it("is undefined for a family without a panel", () => {
     expect(chartOf("rate(http_requests_total[5m])")).toBeUndefined();
+  });
+});
+
+describe("the same cause on several machines", () => {
+  const member = (workload: string, instance: string, low: number) => ({
+    id: "1", workload, instance, severity: "low", saved_cores_low: low, saved_cores_high: 2 * low,
+  });
+  const members = [member("db", "a:1", 0.5), member("db", "b:1", 0.25), member("web", "c:1", 0)];
+  const cause = {
+    rule: "locks", title: "locks that wait", severity: "low", machines: 14, workloads: 2, findings: 17, saved_cores_low: 2, saved_cores_high: 4, members,
+  };
+  const causes = made({ causes: [cause] }).causes;
+
+  it("is summed over all of them", () => {
+    const [all] = rolledUp(causes, { workloads: [] });
+    expect(all && causeText(all)).toBe(
+      "locks that wait (locks): 17 findings on 14 machines, at most low. In total 2 to 4 CPU cores saved, most at db · a:1.",
+    );
+    expect(all?.members.map(memberText)).toEqual(["db · a:1, low, 0.5 to 1 CPU cores saved", "db · b:1, low, 0.25 to 0.5 CPU cores saved", "web · c:1, low"]);
+  });
+
+  it("has the figures of what the filters leave", () => {
+    const [some] = rolledUp(causes, { workloads: ["db"] });
+    expect(some && causeText(some)).toBe(
+      "locks that wait (locks): 2 findings on 2 machines, at most low. In total 0.75 to 1.5 CPU cores saved, most at db · a:1.",
+    );
+    expect(rolledUp(causes, { workloads: ["web"] })).toEqual([]);
+  });
+
+  it("is absent in the answer of an older server", () => {
+    expect(made().causes).toEqual([]);
   });
 });

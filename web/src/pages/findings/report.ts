@@ -2,7 +2,7 @@
 
 // Formats a report of the analysis as text. Pure. `teescope analyze` uses the same file of phrases.
 import phrases from "../../../../internal/analysis/render/phrases.json";
-import type { Evidence, Finding, Gain, Limit, Problem, Report, Saving } from "../../api/findings";
+import type { Cause, Evidence, Finding, Gain, Limit, Problem, Report, Saving } from "../../api/findings";
 import { type Chosen, passes } from "../../lib/filters";
 import { onNode } from "../../lib/promql";
 import { formatMoment, formatSpan, zoneName } from "../../lib/time";
@@ -125,6 +125,38 @@ export function plural(n: number, one: string): string {
 /** Returns the findings or limits within the filters. Those of a whole machine concern all its workloads. */
 export function chosen<T extends Pick<Finding, "workload" | "instance">>(all: readonly T[], filters: Chosen): T[] {
   return all.filter(({ workload, instance }) => passes(filters, workload, instance));
+}
+
+/** Returns the causes of several machines within the filters. If only some findings of a cause pass, the figures are theirs. */
+export function rolledUp(causes: readonly Cause[], filters: Chosen): Cause[] {
+  return causes.flatMap((cause) => {
+    const members = chosen(cause.members, filters);
+    if (members.length === cause.members.length) return [cause];
+    const machines = new Set(members.map((m) => m.instance)).size;
+    const sum = (of: "saved_cores_low" | "saved_cores_high"): number => members.reduce((total, m) => total + m[of], 0);
+    return machines < 2
+      ? []
+      : [{ ...cause, members, machines, findings: members.length, saved_cores_low: sum("saved_cores_low"), saved_cores_high: sum("saved_cores_high") }];
+  });
+}
+
+/** Describes a cause that several machines have. */
+export function causeText(cause: Cause): string {
+  const [first] = cause.members;
+  const saving = savedText(cause);
+  const { title, rule, severity } = cause;
+  const counts = { machines: plural(cause.machines, "machine"), findings: plural(cause.findings, "finding") };
+  const worth = saving === "" || !first ? "" : say("fleet_saved", { saving, first: subject(first, true) });
+  return say("fleet_cause", { title, rule, severity, ...counts }) + worth;
+}
+
+/** Describes one finding of such a cause. */
+export function memberText(member: Cause["members"][number]): string {
+  return [subject(member, true), member.severity, savedText(member)].filter(Boolean).join(", ");
+}
+
+function savedText({ saved_cores_low: low, saved_cores_high: high }: Pick<Cause, "saved_cores_low" | "saved_cores_high">): string {
+  return high > 0 ? savingText({ low, high }) : "";
 }
 
 /** Says that nothing was found, or why that is not known. */
