@@ -24,7 +24,7 @@ var (
 		Name: "calls", Query: perSecond("teescope_syscalls_total", "syscall"), Unit: "1/s", Help: "system calls, by name",
 	}
 	ocallsSignal = engine.Signal{
-		Name: "ocalls", Query: perSecond("teescope_ocalls_total", "ocall"), Unit: "1/s", Help: "calls out of the enclave, by name",
+		Name: "ocalls", Query: perSecond(`teescope_ocalls_total{mode!="switchless"}`, "ocall"), Unit: "1/s", Help: "calls that left the enclave, by name",
 	}
 	switchesSignal = engine.Signal{
 		Name: "switches", Query: perSecond("teescope_context_switches_total", "kind"), Unit: "1/s",

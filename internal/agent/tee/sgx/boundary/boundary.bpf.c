@@ -13,6 +13,7 @@
 #include "kernel.h"
 #include "boundary.h"
 #include "lost.h"
+#include "workers.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -164,6 +165,7 @@ static __always_inline int on_call(struct pt_regs___args *regs)
 	u32 file = COOKIE_FILE(cookie);
 	struct file_state *state = bpf_map_lookup_elem(&files, &file);
 	struct call_key key = {.site = COOKIE_SITE(cookie)};
+	int by = BY_ENCLAVE;
 
 	if (!state)
 		return 0;
@@ -185,9 +187,15 @@ static __always_inline int on_call(struct pt_regs___args *regs)
 			return 0;
 		key.argument = number((u16)(regs->di >> OE_FUNC_SHIFT) - OE_OCALL_BASE);
 		break;
+	case ROLE_OCALL:
+		by = caller_of(regs, key.site);
+		if (by < 0)
+			return lost(LOST_CALLS), 0;
+		key.argument = by;
+		break;
 	}
 	count(&key);
-	if (state->timed && COOKIE_ENDS(cookie))
+	if (state->timed && COOKIE_ENDS(cookie) && by == BY_ENCLAVE)
 		begin(state, &key, regs->sp);
 	return 0;
 }

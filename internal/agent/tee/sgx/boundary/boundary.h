@@ -18,6 +18,13 @@ enum role {
 	ROLE_SDK_ECALL,
 	ROLE_OE_ECALL,
 	ROLE_OE_DISPATCH,
+	ROLE_OCALL, /* of a file with workers: threads outside the enclave that make OCALLs without an exit */
+};
+
+/* Who makes an OCALL: the argument of a call with ROLE_OCALL. */
+enum caller {
+	BY_ENCLAVE,
+	BY_WORKER,
 };
 
 enum lost {
@@ -95,6 +102,12 @@ struct duration {
 	u64 sum_ns;
 };
 
+/* The code from which workers call, as seen from the probed instruction. */
+struct worker_code {
+	u64 from; /* bytes; it wraps around if the code is before the instruction */
+	u64 size; /* bytes */
+};
+
 struct table_key {
 	u64 address;
 	u32 tgid;
@@ -150,7 +163,7 @@ struct thread {
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs___args {
-	unsigned long ax, dx, si, di, sp;
+	unsigned long ax, dx, si, di, sp, ip;
 };
 
 struct inode;
@@ -184,8 +197,10 @@ GO_VALUES(window, enum limits, );
 GO_TYPE(functions, struct call_key, callKey);
 GO_TYPE(functions, struct duration, duration);
 GO_TYPE(functions, struct table_key, tableKey);
+GO_TYPE(functions, struct worker_code, workerCode);
 GO_VALUES(functions, enum call_limits, );
 GO_VALUES(functions, enum role, );
+GO_VALUES(functions, enum caller, );
 GO_VALUES(count, enum durations, );
 GO_TYPE(gramine, struct layout, layout);
 GO_TYPE(gramine, struct thread_key, threadKey);

@@ -4,13 +4,14 @@ package boundary
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 )
 
 // ofExits returns a series of OCALLs of the loader.
 func ofExits(name, source string) string {
-	return "teescope_ocalls_total{ocall=" + name + ",source=" + source + ",workload=loader}"
+	return "teescope_ocalls_total{mode=normal,ocall=" + name + ",source=" + source + ",workload=loader}"
 }
 
 // aboveTheBudget starts a loader whose OCALLs are sampled from the next window on. All commands end before a window begins
@@ -73,17 +74,36 @@ func TestSampledOCALLsOfGramineAddUpToItsExits(t *testing.T) {
 	}
 }
 
-// With Exitless a part of the OCALLs has no exit, so that exits are not those of the OCALLs. Each sampled OCALL has its
-// weight then.
-func TestSampledOCALLsOfExitlessAreNotDividedFromExits(t *testing.T) {
+// The exits that Gramine counts are those of the OCALLs with an exit. No exit is given to an OCALL of Exitless, which
+// stands for the time between windows.
+func TestExitsAreNotDividedAmongOCALLsOfExitless(t *testing.T) {
 	b, p := aboveTheBudget(t)
-	p.do(t, "share 2 0 0")
-	scrape(t, b) // each scrape reads the threads
-	scrape(t, b)
-	before := scrape(t, b)
-	untilSampled(t, b, p, ofExits("getppid", "gramine_uprobe_sampled"))
+	p.do(t, "rpc 2 0 0")
+	look(t, b)
 	const source = "gramine_exits_sampled"
-	if after := scrape(t, b); after[ofExits("getppid", source)] != before[ofExits("getppid", source)] {
-		t.Errorf("OCALLs were divided from exits: %v", after)
+	without := strings.Replace(ofExits("getppid", "gramine_uprobe_sampled"), "mode=normal", "mode=switchless", 1)
+	before := scrape(t, b)
+	made := 0.0
+	for end := time.Now().Add(time.Minute); scrape(t, b)[without] == before[without] || scrape(t, b)[ofExits("getppid", source)] == before[ofExits("getppid", source)]; {
+		if time.Now().After(end) {
+			t.Fatalf("no window has seen both: %v", scrape(t, b))
+		}
+		p.do(t, "rpc 0 300 0")
+		p.do(t, "end 1 99 0")
+		made += 100
+		if err := b.tick(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := scrape(t, b)
+	for name, want := range map[string]float64{"getppid": made * 99 / 100, "exit": made / 100} {
+		if got := after[ofExits(name, source)] - before[ofExits(name, source)]; math.Abs(got-want) > 1e-6 {
+			t.Errorf("%v OCALLs of %s with an exit, want %v", got, name, want)
+		}
+	}
+	for name := range after {
+		if strings.Contains(name, "mode=switchless") && strings.Contains(name, source) {
+			t.Errorf("%s exists", name)
+		}
 	}
 }

@@ -72,7 +72,7 @@ func TestGramineCountsAreTheStatisticsThatItPrints(t *testing.T) {
 					t.Errorf("%v %s were lost", n, what)
 				}
 			}
-			grown(t, alive, after, map[string]float64{"teescope_ocalls_total{ocall=exit,source=gramine_uprobe,workload=loader}": 1})
+			grown(t, alive, after, map[string]float64{"teescope_ocalls_total{mode=normal,ocall=exit,source=gramine_uprobe,workload=loader}": 1})
 		})
 	}
 }
@@ -86,9 +86,9 @@ func TestGramineOCALLsAreTimed(t *testing.T) {
 	before := scrape(t, b)
 	p.do(t, "end 20 30 0")
 	after := scrape(t, b)
-	const of = "{ocall=getppid,source=gramine_uprobe,workload=loader}"
-	grown(t, before, after, map[string]float64{"teescope_ocalls_total" + of: 600, "teescope_ocall_seconds_count" + of: 600})
-	if after["teescope_ocall_seconds_sum"+of] <= 0 || after["teescope_ocall_seconds_count{ocall=exit,source=gramine_uprobe,workload=loader}"] != 0 {
+	const of = "ocall=getppid,source=gramine_uprobe,workload=loader}"
+	grown(t, before, after, map[string]float64{"teescope_ocalls_total{mode=normal," + of: 600, "teescope_ocall_seconds_count{" + of: 600})
+	if after["teescope_ocall_seconds_sum{"+of] <= 0 || after["teescope_ocall_seconds_count{ocall=exit,source=gramine_uprobe,workload=loader}"] != 0 {
 		t.Errorf("%v", after)
 	}
 }
@@ -118,8 +118,8 @@ func TestShortProcessesOfGramineAreCounted(t *testing.T) {
 	after := scrape(t, b)
 	grown(t, before, after, statistics(sum))
 	grown(t, before, after, map[string]float64{
-		"teescope_ocalls_total{ocall=getppid,source=gramine_uprobe,workload=loader}": 5 * (1 + 8*20),
-		"teescope_ocalls_total{ocall=exit,source=gramine_uprobe,workload=loader}":    5 * (1 + 8),
+		"teescope_ocalls_total{mode=normal,ocall=getppid,source=gramine_uprobe,workload=loader}": 5 * (1 + 8*20),
+		"teescope_ocalls_total{mode=normal,ocall=exit,source=gramine_uprobe,workload=loader}":    5 * (1 + 8),
 	})
 }
 
@@ -206,6 +206,44 @@ func TestThreadsThatShareAControlBlockAreCountedOnce(t *testing.T) {
 	_ = p.Wait()
 	look(t, b)
 	grown(t, nil, scrape(t, b), want)
+}
+
+// The RPC threads of Exitless make OCALLs without an exit. Those are apart from OCALLs with one, and are not timed.
+func TestOCALLsOfExitlessAreApart(t *testing.T) {
+	for name, tt := range map[string]struct {
+		flags []string
+		watch bool
+	}{"": {}, ", position-dependent": {[]string{"-no-pie"}, false}, ", with endbr64": {[]string{"-fcf-protection=full"}, false}, ", timed": {nil, true}} {
+		t.Run("loader"+name, func(t *testing.T) {
+			o := options(modeOn, 0)
+			if tt.watch {
+				o = watching(t, modeOn, 0, "loader")
+			}
+			b := startWith(t, o)
+			p := run(t, loader(t, tt.flags...))
+			p.do(t, "rpc 3 40 0") // RPC threads that are older than the agent's knowledge of the process
+			look(t, b)
+			before := scrape(t, b)
+			p.do(t, "rpc 2 700 0") // five RPC threads
+			p.do(t, "end 20 30 0")
+			p.do(t, "rpc 0 61 0")
+			after := scrape(t, b)
+			const of = "source=gramine_uprobe,workload=loader}"
+			want := map[string]float64{
+				"teescope_ocalls_total{mode=switchless,ocall=getppid," + of:  761,
+				"teescope_ocalls_total{mode=normal,ocall=getppid," + of:      600,
+				"teescope_ocalls_total{mode=normal,ocall=exit," + of:         20,
+				"teescope_ocalls_total{mode=switchless,ocall=exit," + of:     0,
+				"teescope_enclave_transitions_total{kind=eexit," + ofLoader:  20 * 31,
+				"teescope_enclave_transitions_total{kind=eenter," + ofLoader: 20 * 32,
+				"teescope_transitions_lost_total{what=calls}":                0,
+			}
+			if tt.watch {
+				want["teescope_ocall_seconds_count{ocall=getppid,"+of] = 600
+			}
+			grown(t, before, after, want)
+		})
+	}
 }
 
 // A process that ends before it is looked at has crossings that are known.

@@ -23,14 +23,14 @@ func TestOpenEnclaveCallsAreWhatTheProgramCounts(t *testing.T) {
 				t.Errorf("%v s in ECALLs, %v s of them in OCALLs", ecall, ocall)
 			}
 			grown(t, before, after, map[string]float64{
-				"teescope_ecall_seconds_count{ecall=2" + labels:                  700,
-				"teescope_ocall_seconds_count{ocall=call_host_function" + labels: 700 * 3,
-				"teescope_ocall_seconds_count{ocall=runtime_1" + labels:          700 * 2,
-				"teescope_ecalls_total{ecall=2,mode=normal" + labels:             700,
-				"teescope_ocalls_total{ocall=call_host_function" + labels:        700 * 3,
-				"teescope_ocalls_total{ocall=runtime_1" + labels:                 700 * 2,
-				"teescope_enclave_transitions_total{kind=eenter" + labels:        n[0] + n[1],
-				"teescope_enclave_transitions_total{kind=eexit" + labels:         n[0] + n[1],
+				"teescope_ecall_seconds_count{ecall=2" + labels:                       700,
+				"teescope_ocall_seconds_count{ocall=call_host_function" + labels:      700 * 3,
+				"teescope_ocall_seconds_count{ocall=runtime_1" + labels:               700 * 2,
+				"teescope_ecalls_total{ecall=2,mode=normal" + labels:                  700,
+				"teescope_ocalls_total{mode=normal,ocall=call_host_function" + labels: 700 * 3,
+				"teescope_ocalls_total{mode=normal,ocall=runtime_1" + labels:          700 * 2,
+				"teescope_enclave_transitions_total{kind=eenter" + labels:             n[0] + n[1],
+				"teescope_enclave_transitions_total{kind=eexit" + labels:              n[0] + n[1],
 			})
 		})
 	}
@@ -48,7 +48,7 @@ func TestOcclumCallsAreWhatTheProgramCounts(t *testing.T) {
 	const labels = ",source=occlum_uprobe,workload=occlum-app}"
 	grown(t, before, scrape(t, b), map[string]float64{
 		"teescope_ecalls_total{ecall=new_process,mode=normal" + labels: 90,
-		"teescope_ocalls_total{ocall=sched_yield" + labels:             90 * 4,
+		"teescope_ocalls_total{mode=normal,ocall=sched_yield" + labels: 90 * 4,
 		"teescope_enclave_transitions_total{kind=eenter" + labels:      90 * 5,
 		"teescope_enclave_transitions_total{kind=eexit" + labels:       90 * 5,
 	})

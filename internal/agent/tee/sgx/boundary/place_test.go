@@ -20,7 +20,7 @@ func TestKernelTakesWhatIsNotRefused(t *testing.T) {
 	after := scrape(t, b)
 	probed := 0.0
 	for name, n := range after {
-		if !strings.HasPrefix(name, "teescope_ocalls_total{ocall=") {
+		if !strings.HasPrefix(name, "teescope_ocalls_total{mode=normal,ocall=") {
 			continue
 		}
 		if strings.Contains(name, "refused") {

@@ -35,7 +35,7 @@ var named = [2]string{"app_ecall_even", "app_ecall_odd"}
 func ofApp(name string, ecalls float64, ocalls map[string]float64) map[string]float64 {
 	want, sum := map[string]float64{}, ecalls
 	for ocall, n := range ocalls {
-		want[fmt.Sprintf("teescope_ocalls_total{ocall=%s,source=sdk_uprobe,workload=%s}", ocall, name)] = n
+		want[fmt.Sprintf("teescope_ocalls_total{mode=normal,ocall=%s,source=sdk_uprobe,workload=%s}", ocall, name)] = n
 		sum += n
 	}
 	for i, ecall := range named {
@@ -102,12 +102,15 @@ func TestSwitchlessCallsAreNoTransitions(t *testing.T) {
 	app := ready(t, b, sdkApp(t, "sdk-less"))
 	before := scrape(t, b)
 	app.do(t, "switchless 40 0 1")
+	app.do(t, "worker 31 0 1") // 31 OCALLs, of a thread that has not entered the enclave
 	grown(t, before, scrape(t, b), map[string]float64{
-		"teescope_ecalls_total{ecall=app_ecall_odd,mode=switchless,source=sdk_uprobe,workload=sdk-less}": 20,
-		"teescope_enclave_transitions_total{kind=eenter,source=sdk_uprobe,workload=sdk-less}":            0,
-		"teescope_ecalls_total{ecall=app_ecall_odd,mode=normal,source=sdk_uprobe,workload=sdk-less}":     0,
-		"teescope_transition_probes_info{file=sdk-less,reason=,runtime=sdk,state=exact}":                 0,
-		"teescope_transition_sampled_ratio{file=sdk-less,runtime=sdk}":                                   0,
+		"teescope_ocalls_total{mode=switchless,ocall=app_ocall_read,source=sdk_uprobe,workload=sdk-less}": 31,
+		"teescope_ocalls_total{mode=normal,ocall=app_ocall_read,source=sdk_uprobe,workload=sdk-less}":     0,
+		"teescope_ecalls_total{ecall=app_ecall_odd,mode=switchless,source=sdk_uprobe,workload=sdk-less}":  20,
+		"teescope_enclave_transitions_total{kind=eenter,source=sdk_uprobe,workload=sdk-less}":             0,
+		"teescope_ecalls_total{ecall=app_ecall_odd,mode=normal,source=sdk_uprobe,workload=sdk-less}":      0,
+		"teescope_transition_probes_info{file=sdk-less,reason=,runtime=sdk,state=exact}":                  0,
+		"teescope_transition_sampled_ratio{file=sdk-less,runtime=sdk}":                                    0,
 	})
 }
 

@@ -69,7 +69,7 @@ func TestDurationsAreThoseThatTheProgramMeasures(t *testing.T) {
 				of := "{ocall=app_ocall_" + ocall + labels
 				want["teescope_ocall_seconds_count"+of] = 20
 				want["teescope_ocall_seconds_bucket"+of+" le=0.001049"] = 0
-				want["teescope_ocalls_total"+of] = 20
+				want["teescope_ocalls_total{mode=normal,"+of[1:]] = 20
 			}
 			grown(t, before, after, want)
 			for i, family := range []string{"teescope_ecall_seconds_sum", "teescope_ocall_seconds_sum"} {
@@ -183,7 +183,7 @@ func TestAFilteredProgramSurvivesItsTiming(t *testing.T) {
 	if n[0] != 20 || n[1] != 20 {
 		t.Fatalf("the program says %v", n)
 	}
-	want := map[string]float64{"teescope_ocalls_total{ocall=app_ocall_print,source=sdk_uprobe,workload=sdk-filtered}": 20}
+	want := map[string]float64{"teescope_ocalls_total{mode=normal,ocall=app_ocall_print,source=sdk_uprobe,workload=sdk-filtered}": 20}
 	if timed {
 		want["teescope_ocall_seconds_count{ocall=app_ocall_print,source=sdk_uprobe,workload=sdk-filtered}"] = 20
 	}

@@ -38,15 +38,9 @@ type histogram struct {
 type Counts struct {
 	calls map[series]float64
 	times map[histogram]*Times
-	// Exits are those that a runtime counts exactly, since they were last divided among OCALLs.
-	Exits Exits
-}
-
-// Exits are exact exits of a workload by OCALLs whose names are not known.
-type Exits struct {
-	N float64
-	// Switchless means that OCALLs without an exit are made too, so that exits are not those of all OCALLs.
-	Switchless bool
+	// Exits are those by OCALLs that a runtime counts exactly without their names, since they were last divided among
+	// OCALLs.
+	Exits float64
 }
 
 // Add adds to a counter of a workload.

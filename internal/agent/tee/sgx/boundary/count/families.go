@@ -48,9 +48,11 @@ func NewFamilies() *Families {
 			"Calls into the enclave, by the name or number of the function. Switchless calls may not cross the boundary.",
 			"sgx_ecall, oe_ecall, occlum_ecall_*", "ecall", "mode", "source"),
 		OCalls: perWorkload("teescope_ocalls_total", "calls",
-			"Calls out of the enclave, by the name of the function, or by its number when the file has no symbols."+
-				" With the source gramine_exits_sampled their sum is that of the exits that Gramine counts.",
-			"functions of the OCALL table, __oe_dispatch_ocall, occlum_ocall_*, sgx_ocall_*", "ocall", "source"),
+			"Calls out of the enclave, by the name of the function, or by its number when the file has no symbols. "+
+				"mode is switchless for calls that a thread outside made while the caller stayed inside (Exitless of Gramine, switchless calls of the Intel SDK), else normal. "+
+				"With the source gramine_exits_sampled their sum is that of the exits that Gramine counts.",
+			"functions of the OCALL table, __oe_dispatch_ocall, occlum_ocall_*, sgx_ocall_*; return addresses in rpc_thread_loop, process_switchless_call",
+			"ocall", "mode", "source"),
 		Signals: perWorkload("teescope_enclave_signals_total", "signals",
 			"Signals that Gramine delivered into the enclave: kind is sync for exceptions, async for signals from outside.",
 			"Gramine's thread control blocks", "kind", "source"),
@@ -62,7 +64,7 @@ func NewFamilies() *Families {
 			"Time from the call of an ECALL to its return in seconds, including its OCALLs, in processes that --watch names. "+
 				"When calls are sampled, counts are scaled up, and calls longer than a window are missing."),
 		OCallTime: timesOf("teescope_ocall_seconds", "ocall",
-			"Time that an OCALL spent outside the enclave in seconds, without the crossings themselves, in processes that --watch names. "+
+			"Time that an OCALL spent outside the enclave in seconds, without the crossings themselves, in processes that --watch names. Switchless OCALLs are not timed. "+
 				"When calls are sampled, counts are scaled up, and calls longer than a window are missing."),
 		Probed: metric.New(metric.Desc{
 			Name: "teescope_transition_probes_info", Kind: metric.Info, Labels: append(file, "state", "reason"), Source: metric.Agent,

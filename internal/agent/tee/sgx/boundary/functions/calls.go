@@ -74,6 +74,10 @@ func (f *Functions) forgetCalls(keys []callKey) error {
 // count adds calls to the counts of their workload. The process is nil if it ended before the first look.
 func (f *Functions) count(p *process.Process, key callKey, s *site, n float64) {
 	owner, source := f.Processes.Owner(p), s.source()
+	if s.role == roleOcall && key.Argument == byWorker { // the enclave was not left
+		count.Add(owner, n, f.Families.OCalls, f.label(p, key, s), "switchless", source)
+		return
+	}
 	switch s.direction {
 	case ecall:
 		count.Add(owner, n, f.Families.ECalls, f.label(p, key, s), "normal", source)
@@ -84,7 +88,7 @@ func (f *Functions) count(p *process.Process, key callKey, s *site, n float64) {
 			f.named.add(owner, f.label(p, key, s), n)
 			break
 		}
-		count.Add(owner, n, f.Families.OCalls, f.label(p, key, s), source)
+		count.Add(owner, n, f.Families.OCalls, f.label(p, key, s), "normal", source)
 	}
 	if !s.crosses(p) {
 		return

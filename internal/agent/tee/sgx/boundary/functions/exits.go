@@ -12,7 +12,7 @@ import (
 // scaled is the label source of sampled OCALLs whose sum is that of the exits that Gramine counts.
 const scaled = "gramine_exits_sampled"
 
-// named are OCALLs that a window has seen, weighted, by workload and name.
+// named are OCALLs with an exit that a window has seen, weighted, by workload and name.
 type named map[*count.Workload]map[string]float64
 
 func (n named) add(owner *count.Workload, name string, calls float64) {
@@ -23,7 +23,7 @@ func (n named) add(owner *count.Workload, name string, calls float64) {
 }
 
 // readNamed reads calls. When a window of a file of Gramine ends, it divides the exits since the previous window among
-// the OCALLs by what the window has seen: each exit is one OCALL.
+// the OCALLs by what the window has seen: each exit is one OCALL. Those of workers have none.
 func (f *Functions) readNamed(ending *window.File, weight float64) error {
 	if ending == nil || ending.Runtime != Gramine || f.ReadExits == nil {
 		return f.readCalls(ending, weight)
@@ -40,26 +40,26 @@ func (f *Functions) readNamed(ending *window.File, weight float64) error {
 	if ending.Exact() { // these exits have their names
 		for p := range f.Processes.All() {
 			if p.Files[ending] {
-				p.Workload.Kept.Exits.N = 0
+				p.Workload.Kept.Exits = 0
 			}
 		}
 	}
 	return err
 }
 
-// divide adds the OCALLs of a workload. If its exits are not those of the OCALLs, each call stands for its weight.
+// divide adds the OCALLs of a workload that left the enclave. If its exits are fewer, each call stands for its weight.
 func (f *Functions) divide(owner *count.Workload, calls map[string]float64, weight float64, source string) {
 	sum := 0.0
 	for _, n := range calls {
 		sum += n
 	}
 	factor := 1.0
-	if exits := owner.Kept.Exits; !exits.Switchless && exits.N >= sum/weight && !f.partlyExact(owner) {
-		factor, source = exits.N/sum, scaled
+	if exits := owner.Kept.Exits; exits >= sum/weight && !f.partlyExact(owner) {
+		factor, source = exits/sum, scaled
 	}
-	owner.Kept.Exits.N = 0
+	owner.Kept.Exits = 0
 	for name, n := range calls {
-		count.Add(owner, n*factor, f.Families.OCalls, name, source)
+		count.Add(owner, n*factor, f.Families.OCalls, name, "normal", source)
 	}
 }
 

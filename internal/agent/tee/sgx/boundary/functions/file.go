@@ -3,12 +3,14 @@
 package functions
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 )
@@ -23,6 +25,7 @@ type file struct {
 	runtime *runtime
 	calls   closers // probes of functions; empty while detached
 	returns closers
+	worker  executable.Function // from which threads outside make OCALLs; without a size if there is none
 }
 
 // site is the address of a called function in a file.
@@ -44,7 +47,8 @@ func (f *Functions) of(of *window.File) *file {
 
 // probe finds the runtime's functions in the file and makes sites of them.
 func (f *file) probe() error {
-	spots, err := f.runtime.find(f.Program)
+	spots, worker, err := f.runtime.find(f.Program)
+	f.worker = worker
 	errs := make([]error, 0, len(spots)+1)
 	for address, s := range spots {
 		errs = append(errs, f.addSite(f.runtime, address, s))
@@ -67,12 +71,31 @@ func (f *file) addSite(r *runtime, address uint64, s spot) error {
 		cost = all.stepping
 	}
 	all.lastSite++
+	if s.direction == ocall && f.worker.Size > 0 {
+		if err := f.tellApart(all.lastSite, where.Offset); err != nil {
+			all.Places.Give(f.Owner)
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		s.role = roleOcall
+	}
 	all.sites[all.lastSite] = &site{spot: s, runtime: r, file: f}
 	cookie := window.Cookie(f.Index, s.role, cost, all.lastSite)
 	if s.direction == ecall || s.direction == ocall {
 		cookie |= window.Returns
 	}
 	f.Sites = append(f.Sites, bpf.Site{Offset: where.Offset, Cookie: cookie})
+	return nil
+}
+
+// tellApart tells the kernel side where the workers' code is, as seen from the probed instruction of a site.
+func (f *file) tellApart(site uint32, offset uint64) error {
+	probed, ok := f.Program.Address(offset, elf.PF_X)
+	if !ok {
+		return errors.New("the probed instruction is in no segment")
+	}
+	if err := f.all.Object.Map("workers").Put(site, workerCode{From: f.worker.Address - probed, Size: f.worker.Size}); err != nil {
+		return fmt.Errorf("telling OCALLs of threads outside apart: %w", err)
+	}
 	return nil
 }
 
@@ -115,10 +138,14 @@ func (f *file) Count(weight float64) error { return f.all.read(f.File, weight) }
 
 // Close implements window.Probes.
 func (f *file) Close() error {
+	var errs []error
 	for number, s := range f.all.sites {
 		if s.file == f {
 			delete(f.all.sites, number)
 			f.all.Places.Give(f.Owner)
+			if s.role == roleOcall {
+				errs = append(errs, f.all.remove("workers", number))
+			}
 		}
 	}
 	for where := range f.all.tables.attached {
@@ -127,7 +154,7 @@ func (f *file) Close() error {
 		}
 	}
 	delete(f.all.files, f.File)
-	return nil
+	return errors.Join(errs...)
 }
 
 // time adds probes of the returns of the file's functions.
@@ -176,7 +203,7 @@ func (f *file) untime() error {
 	return l.Close()
 }
 
-// crosses reports whether a call is one EENTER and one EEXIT. Calls of the SDK count as crossings only once its
+// crosses reports whether a call that is not of a worker is one EENTER and one EEXIT. Calls of the SDK count as crossings only once its
 // OCALLs are probed too. Otherwise a part of the crossings would look like all of them.
 func (s *site) crosses(p *process.Process) bool {
 	if s.runtime == sdk && (p == nil || !s.file.all.state(p).complete()) {

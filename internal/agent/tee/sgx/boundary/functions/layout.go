@@ -17,6 +17,13 @@ const (
 	roleSDKECall   = 1
 	roleOEECall    = 2
 	roleOEDispatch = 3
+	roleOcall      = 4
+)
+
+// The values of enum caller.
+const (
+	byEnclave = 0
+	byWorker  = 1
 )
 
 // callKey mirrors struct call_key.
@@ -40,4 +47,11 @@ type tableKey struct {
 	Address uint64
 	TGID    uint32
 	Zero    uint32
+}
+
+// workerCode mirrors struct worker_code.
+type workerCode struct {
+	_    structs.HostLayout
+	From uint64
+	Size uint64
 }

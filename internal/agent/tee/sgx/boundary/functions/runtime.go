@@ -32,6 +32,9 @@ type runtime struct {
 	spot func(symbol string) (spot, bool)
 	// crossings are the directions in which each call is one EENTER and one EEXIT.
 	crossings []direction
+	// worker is the symbol of the function in which a thread outside the enclave makes OCALLs for threads that stay
+	// inside. It is empty if the runtime has no such threads, or none that is known.
+	worker string
 }
 
 // The names of the runtimes. They are values of the label runtime of files, and begin the label source.
@@ -43,7 +46,8 @@ const (
 )
 
 var (
-	sdk = &runtime{name: SDK, crossings: []direction{ecall, ocall}, spot: func(symbol string) (spot, bool) {
+	// The worker is of libsgx_uswitchless.a, which is linked into the file that has the OCALLs (sl_fcall_mngr_common.h).
+	sdk = &runtime{name: SDK, crossings: []direction{ecall, ocall}, worker: "process_switchless_call", spot: func(symbol string) (spot, bool) {
 		switch symbol {
 		case "sgx_ecall":
 			return spot{ecall, roleSDKECall, ""}, true
@@ -71,8 +75,8 @@ var (
 		name, ok := strings.CutPrefix(symbol, "occlum_ocall_")
 		return spot{ocall, rolePlain, name}, ok
 	}}
-	// Gramine's own counters count the crossings.
-	gramine = &runtime{name: Gramine, spot: func(symbol string) (spot, bool) {
+	// Gramine's own counters count the crossings. The worker is that of Exitless (host_ocalls.c).
+	gramine = &runtime{name: Gramine, worker: "rpc_thread_loop", spot: func(symbol string) (spot, bool) {
 		name, ok := strings.CutPrefix(symbol, "sgx_ocall_")
 		return spot{ocall, rolePlain, name}, ok
 	}}
@@ -94,10 +98,14 @@ func plainName(symbol string) (name string, variant bool) {
 // maxSpots is the limit of probed functions of a file.
 const maxSpots = 512
 
-// find returns the functions of the runtime in the file, by their linked address.
-func (r *runtime) find(p *executable.Program) (map[uint64]spot, error) {
-	spots, dispatches := map[uint64]spot{}, false
-	err := p.Functions(func(fn executable.Function) {
+// find returns the functions of the runtime in the file by their linked address, and the function of its workers.
+func (r *runtime) find(p *executable.Program) (spots map[uint64]spot, worker executable.Function, err error) {
+	dispatches := false
+	spots = map[uint64]spot{}
+	err = p.Functions(func(fn executable.Function) {
+		if r.isWorker(fn) {
+			worker = fn
+		}
 		name, variant := plainName(fn.Name)
 		s, ok := r.spot(name)
 		// A variant may get its arguments in other registers.
@@ -107,12 +115,18 @@ func (r *runtime) find(p *executable.Program) (map[uint64]spot, error) {
 		}
 	})
 	if err != nil {
-		return nil, err
+		return nil, worker, err
 	}
 	if r == openEnclave && !dispatches {
 		clear(spots) // for example a __morestack of split stacks
 	}
-	return spots, nil
+	return spots, worker, nil
+}
+
+// isWorker reports whether the function is the one from which workers call.
+func (r *runtime) isWorker(fn executable.Function) bool {
+	name, _ := plainName(fn.Name)
+	return name != "" && name == r.worker
 }
 
 // ocallTable reads the addresses of the OCALLs' bridges. It reads the file that contains the table, never the

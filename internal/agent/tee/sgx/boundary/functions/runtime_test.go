@@ -23,7 +23,7 @@ func hostile(_ *testing.T, data []byte) {
 		return
 	}
 	for _, r := range []*runtime{sdk, openEnclave, occlum, gramine} {
-		spots, _ := r.find(p)
+		spots, _, _ := r.find(p)
 		for address := range spots {
 			_, _ = p.Place(address)
 		}

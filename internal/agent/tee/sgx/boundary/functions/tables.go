@@ -166,6 +166,9 @@ func (f *file) attachTable(address uint64) error {
 		}
 	}
 	if err := f.Program.Functions(func(fn executable.Function) {
+		if sdk.isWorker(fn) {
+			f.worker = fn
+		}
 		if _, ok := names[fn.Address]; ok && fn.Name != "" {
 			names[fn.Address] = fn.Name
 		}

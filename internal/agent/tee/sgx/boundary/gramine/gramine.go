@@ -52,7 +52,6 @@ type state struct {
 	blocks map[uint64]*block  // by their address
 	ended  map[threadKey]bool // threads whose end was seen and that may still be listed
 	read   bool               // its blocks were read before
-	shared map[threadKey]bool // threads that shared a block with another at the previous reading
 }
 
 // maxBlocks is the limit of control blocks of one process, of which each thread has one.
@@ -204,34 +203,7 @@ func (g *Counters) Read() error {
 		s.read = true
 	}
 	g.before = now
-	g.findSharing(live)
 	return err
-}
-
-// findSharing finds the threads that make OCALLs for others, without an exit (Exitless). They share the control block of
-// their creator. A new thread does so too, but only until it has its own.
-func (g *Counters) findSharing(live []liveThread) {
-	users := map[blockKey]int{}
-	for _, t := range live {
-		users[blockKey{TGID: t.TGID, GS: t.GS}]++
-	}
-	now := map[*state]map[threadKey]bool{}
-	for _, t := range live {
-		s, key := g.processes[t.TGID], threadKey{Start: t.Start, TID: t.TID}
-		if s == nil || users[blockKey{TGID: t.TGID, GS: t.GS}] < 2 {
-			continue
-		}
-		if now[s] == nil {
-			now[s] = map[threadKey]bool{}
-		}
-		now[s][key] = true
-		if s.shared[key] && t.TID != t.TGID {
-			g.Processes.Owner(g.Processes.Known(t.TGID)).Kept.Exits.Switchless = true
-		}
-	}
-	for _, s := range g.processes {
-		s.shared = now[s]
-	}
 }
 
 // addEnded adds the threads that have ended. One that belongs to no process that can be named counts for the
@@ -288,7 +260,7 @@ func (g *Counters) settleAt(at blockKey, s *seen, now uint64) {
 		delete(of.blocks, at.GS)
 	}
 	if of.read || !slices.ContainsFunc(s.spans, old) { // otherwise its exits may be from before OCALLs were probed
-		owner.Kept.Exits.N += g.exits
+		owner.Kept.Exits += g.exits
 	}
 }
 

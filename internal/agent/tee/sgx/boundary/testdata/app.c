@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* An application of the SDK, with the bridges and the table that its tool generates. Each line of input is
  * COMMAND NUMBER OCALLS THREADS. `ecall` makes NUMBER ECALLs in each thread, `paced` does so with pauses,
- * `number` calls a different function each time, `switchless` makes switchless ECALLs, and `slow` makes OCALLs
- * of 3 ms. `confined` does as `slow`, after it has filtered its system calls. `fork` runs in a child, `exec` in a new image of this program. Each answer has the application's
+ * `number` calls a different function each time, `switchless` makes switchless ECALLs, `worker` makes NUMBER OCALLs
+ * as a worker of switchless calls does, and `slow` makes OCALLs of 3 ms. `confined` does as `slow`, after it has filtered its system calls. `fork` runs in a child, `exec` in a new image of this program. Each answer has the application's
  * own counts. That of `slow` also has the nanoseconds in and around all ECALLs, and in and around all OCALLs. */
 #include <pthread.h>
 #include <stdio.h>
@@ -79,6 +79,16 @@ STUB int app_ecall_even(unsigned long eid, struct call *ms)
 STUB int app_ecall_odd(unsigned long eid, struct call *ms)
 {
 	return sgx_ecall(eid, ODD, (const void *)&ocall_table_app, ms);
+}
+
+/* The function of libsgx_uswitchless.a from which workers make OCALLs. */
+static void __attribute__((noinline)) process_switchless_call(long line)
+{
+	int (*const volatile ocall)(void *) = (int (*)(void *))ocall_table_app.ocall[line];
+	struct call ms = {0};
+	volatile int result = ocall(&ms);
+
+	(void)result;
 }
 
 static int (*call)(unsigned long, int, const struct table *, struct call *);
@@ -163,7 +173,12 @@ int main(int argc, char **argv)
 		urts_timed = !strcmp(command, "slow") || !strcmp(command, "confined");
 		if (!strcmp(command, "confined") && confine())
 			return 2;
-		if (!strcmp(command, "exec")) {
+		if (!strcmp(command, "worker")) {
+			while (number-- > 0)
+				process_switchless_call(1);
+			printf("done\n");
+			fflush(stdout);
+		} else if (!strcmp(command, "exec")) {
 			execl(self, self, line + 5, NULL);
 		} else if (!strcmp(command, "fork")) {
 			if (!fork()) {

@@ -8,6 +8,9 @@
  * them waiting in an OCALL. At the end of input the process prints its totals, as Gramine does, and ends.
  * `kill` ends it while threads still exist.
  *
+ * `rpc` starts RPC threads of Exitless, which live on, and waits until all RPC threads together have made OCALLS
+ * OCALLs.
+ *
  * `share` starts threads that keep the GS of their creator and wait, as RPC threads of Exitless and as each new
  * thread until it sets its own. `vfork` makes a child by vfork() that reads a line and ends. `reset` sets the counters
  * of the first thread to 0, as SIGUSR1 does. With -DDEBUG the counters are set to 0 when a thread ends, as in debug
@@ -20,6 +23,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 struct tcb {
@@ -180,6 +184,37 @@ static int sharing(void *unused)
 	return 0;
 }
 
+static long requests, answered;
+static const struct timespec moment = {0, 100000};
+
+/* As in host_ocalls.c: makes OCALLs for threads that stay in the enclave. */
+static int rpc_thread_loop(void *unused)
+{
+	(void)unused;
+	for (;;) {
+		long left = __atomic_load_n(&requests, __ATOMIC_ACQUIRE), result;
+
+		if (left <= 0) {
+			raw(SYS_nanosleep, (long)&moment, 0, 0, 0);
+			continue;
+		}
+		if (!__atomic_compare_exchange_n(&requests, &left, left - 1, 0, __ATOMIC_ACQ_REL,
+						 __ATOMIC_ACQUIRE))
+			continue;
+		result = ocall_table[2](NULL);
+		__atomic_fetch_add(&answered, result >= 0, __ATOMIC_RELEASE);
+	}
+	return 0;
+}
+
+static void rpc(long number)
+{
+	answered = 0;
+	__atomic_store_n(&requests, number, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&answered, __ATOMIC_ACQUIRE) != number)
+		usleep(100);
+}
+
 static void start(int (*function)(void *))
 {
 	char *stack = mmap(NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -212,6 +247,12 @@ int main(void)
 			raw(SYS_write, 1, (long)"waits\n", 6, 0);
 			raw(SYS_read, 0, (long)line, sizeof(line), 0);
 			_exit(0);
+		}
+		if (!strcmp(command, "rpc")) {
+			for (int i = 0; i < threads; i++)
+				start(rpc_thread_loop);
+			rpc(ocalls);
+			threads = 0;
 		}
 		stays = !strcmp(command, "stay") || !strcmp(command, "share");
 		staying = ended = 0;
