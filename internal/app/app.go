@@ -150,7 +150,7 @@ func (p *program) agent() {
 		p.add(c) // the group calls the methods among Init, Run and Shutdown that the collector has
 	}
 	p.web.Frugal = p.Config.Overhead.Budget < 1 // 100% is no limit
-	p.web.Threads = threads.New("/proc", system.Processes)
+	p.web.Threads = threads.New("/proc", system.Processes, boundary.Crossings.Of)
 }
 
 // confine adds the service that drops the privileges of the start. It must be added last.

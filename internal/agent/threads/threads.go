@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/crossing"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/text"
 )
@@ -27,6 +28,10 @@ const (
 // Processes returns the processes that belong to a workload now, and whether the workload exists.
 type Processes func(workload string) (pids []int, known bool)
 
+// Crossings returns what is known of how processes and their threads cross the boundary of their enclaves. What is known is
+// returned with an error too.
+type Crossings func(pids []int) (*crossing.Report, error)
+
 // List is the answer to a request.
 type List struct {
 	Workload  string    `json:"workload"`
@@ -35,6 +40,11 @@ type List struct {
 	Threads   int       `json:"threads"`  // number of all threads
 	Compared  int       `json:"compared"` // number of threads whose CPU time was read
 	List      []Thread  `json:"list"`     // the threads with the most CPU time
+
+	// What crosses the boundary of an enclave, as far as it is measured.
+	Crossing     []crossing.Process `json:"process_crossings,omitempty"` // the processes with the most EENTERs
+	Pairs        []crossing.Pair    `json:"pairs,omitempty"`             // which call follows which, the most frequent first
+	PairsLeftOut int                `json:"pairs_left_out,omitempty"`
 }
 
 // Thread is one thread. Values that the kernel does not provide are left out.
@@ -49,18 +59,23 @@ type Thread struct {
 	Voluntary   *uint64  `json:"voluntary_switches,omitempty"`
 	Involuntary *uint64  `json:"involuntary_switches,omitempty"`
 	WaitsIn     string   `json:"waits_in,omitempty"` // kernel function
+
+	Crossings *crossing.Counts `json:"crossings,omitempty"`
+
+	started time.Duration
 }
 
 // Reader reads threads. It serves one request at a time.
 type Reader struct {
 	proc      hostfs.Root
 	processes Processes
+	crossings Crossings
 	busy      chan struct{} // holds a value while a request is served
 }
 
 // New returns a reader. proc is the root of /proc.
-func New(proc string, of Processes) *Reader {
-	return &Reader{proc: hostfs.At(proc), processes: of, busy: make(chan struct{}, 1)}
+func New(proc string, of Processes, crossings Crossings) *Reader {
+	return &Reader{proc: hostfs.At(proc), processes: of, crossings: crossings, busy: make(chan struct{}, 1)}
 }
 
 // Read lists the threads of a workload. It returns false if the workload does not exist.
@@ -78,13 +93,32 @@ func (r *Reader) Read(ctx context.Context, workload string) (*List, bool, error)
 	list := &List{Workload: workload, Processes: len(pids), List: []Thread{}}
 	chosen := r.busiest(ctx, pids, list)
 	begun := time.Now()
+	crossed := r.cross(pids, list)
 	for _, id := range chosen {
 		if t, ok := r.thread(id); ok { // it may have ended
+			if n, known := crossed[crossing.Thread{TID: t.TID, Started: t.started}]; known {
+				t.Crossings = &n
+			}
 			list.List = append(list.List, t)
 		}
 	}
 	list.Time = begun.Add(time.Since(begun) / 2)
 	return list, true, ctx.Err()
+}
+
+// cross adds what is known of the crossings of processes to a list, and returns that of their threads. An error means that
+// a part of it is missing: the list is about other figures too.
+func (r *Reader) cross(pids []int, list *List) map[crossing.Thread]crossing.Counts {
+	report, _ := r.crossings(pids)
+	if report == nil {
+		return nil
+	}
+	slices.SortFunc(report.Processes, func(a, b crossing.Process) int {
+		return cmp.Or(cmp.Compare(b.Enters, a.Enters), cmp.Compare(a.PID, b.PID))
+	})
+	list.Crossing = report.Processes[:min(len(report.Processes), Max)]
+	list.Pairs, list.PairsLeftOut = report.Pairs, report.LeftOut
+	return report.Threads
 }
 
 // id identifies a thread.
@@ -134,7 +168,7 @@ func (r *Reader) thread(t id) (Thread, bool) {
 	if err != nil {
 		return Thread{}, false
 	}
-	one := Thread{PID: t.pid, TID: t.tid, Name: text.Label(s.Comm), State: s.State, Started: s.Started.Seconds()}
+	one := Thread{PID: t.pid, TID: t.tid, Name: text.Label(s.Comm), State: s.State, Started: s.Started.Seconds(), started: s.Started}
 	run, waited, ok := r.cpu(t)
 	if !ok {
 		return Thread{}, false

@@ -11,11 +11,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/crossing"
 )
 
 // files writes what a fake /proc tells of a thread.
@@ -45,6 +48,9 @@ func read(t *testing.T, r *Reader, name string) *List {
 	return l
 }
 
+// outside is a machine without enclaves.
+func outside([]int) (*crossing.Report, error) { return nil, nil }
+
 func workload(name string, pids ...int) Processes {
 	return func(asked string) ([]int, bool) { return pids, asked == name }
 }
@@ -59,7 +65,7 @@ func TestThreadsOfAFakeMachine(t *testing.T) {
 		"stat": statLine(8, "b", "R", 150, 50, 800), "schedstat": "0 0 0\n", "wchan": "0",
 	})
 	files(t, proc, 9, 9, map[string]string{"stat": "9 (ends"})
-	l := read(t, New(proc, workload("w", 7, 9, 11)), "w")
+	l := read(t, New(proc, workload("w", 7, 9, 11), outside), "w")
 	if l.Workload != "w" || l.Processes != 3 || l.Threads != 3 || l.Compared != 3 || len(l.List) != 2 || time.Since(l.Time) > time.Minute {
 		t.Fatalf("the list is %+v", l)
 	}
@@ -77,11 +83,53 @@ func TestThreadsOfAFakeMachine(t *testing.T) {
 	}
 }
 
+// Crossings belong to a thread with the same ID and start. What is known is shown also if a part of it could not be read.
+func TestCrossingsOfThreads(t *testing.T) {
+	proc := t.TempDir()
+	for tid := 7; tid <= 9; tid++ {
+		files(t, proc, 7, tid, map[string]string{"stat": statLine(tid, "a", "S", 0, 0, 700+tid)})
+	}
+	aexs := uint64(3)
+	one, old := crossing.Counts{Enters: 10, Exits: 9, AEXs: &aexs, Source: "gramine_counters"}, crossing.Counts{Enters: 5}
+	pairs := []crossing.Pair{{Kind: crossing.OCall, From: "read", To: "read", N: 4, Of: 4}}
+	r := New(proc, workload("w", 7, 11), func(pids []int) (*crossing.Report, error) {
+		if !slices.Equal(pids, []int{7, 11}) {
+			t.Errorf("asked for the crossings of %v", pids)
+		}
+		return &crossing.Report{
+			Processes: []crossing.Process{{PID: 11, Counts: old}, {PID: 7, Counts: one}}, Pairs: pairs, LeftOut: 2,
+			Threads: map[crossing.Thread]crossing.Counts{
+				{TID: 7, Started: 7070 * time.Millisecond}: one,
+				{TID: 8, Started: 7070 * time.Millisecond}: old, // an earlier thread with that ID
+			},
+		}, errors.New("a part is missing")
+	})
+	l := read(t, r, "w")
+	if len(l.List) != 3 || l.List[0].Crossings == nil || *l.List[0].Crossings != one || l.List[1].Crossings != nil || l.List[2].Crossings != nil {
+		t.Errorf("the threads are %+v", l.List)
+	}
+	if !slices.Equal(l.Crossing, []crossing.Process{{PID: 7, Counts: one}, {PID: 11, Counts: old}}) || len(l.Pairs) != 1 || l.PairsLeftOut != 2 {
+		t.Errorf("the list is %+v", l)
+	}
+	data, err := json.Marshal(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`"process_crossings":[{"pid":7,"eenter":10,"eexit":9,"aex":3,"source":"gramine_counters"},{"pid":11,"eenter":5,"eexit":0,"source":""}]`,
+		`"pairs":[{"kind":"ocall","from":"read","to":"read","n":4,"of":4,"mean_seconds":0,"under_1_5_10_20_us":[0,0,0,0]}],"pairs_left_out":2`,
+	} {
+		if !strings.Contains(string(data), want) {
+			t.Errorf("the answer is %s, want %s in it", data, want)
+		}
+	}
+}
+
 // A thread names itself, with any bytes.
 func TestNamesAreText(t *testing.T) {
 	proc := t.TempDir()
 	files(t, proc, 7, 7, map[string]string{"stat": statLine(7, "a (b) c\n\xff", "S", 0, 0, 100)})
-	if l := read(t, New(proc, workload("w", 7)), "w"); len(l.List) != 1 || l.List[0].Name != "a (b) c\uFFFD\uFFFD" {
+	if l := read(t, New(proc, workload("w", 7), outside), "w"); len(l.List) != 1 || l.List[0].Name != "a (b) c\uFFFD\uFFFD" {
 		t.Errorf("the list is %+v", l)
 	}
 }
@@ -96,7 +144,7 @@ func TestTheBusiestOfManyThreads(t *testing.T) {
 			"stat": statLine(tid, "x", "S", 0, 0, 1), "schedstat": fmt.Sprintf("%d 0 1\n", (i*7919)%all),
 		})
 	}
-	l := read(t, New(proc, workload("w", 1000)), "w")
+	l := read(t, New(proc, workload("w", 1000), outside), "w")
 	if l.Threads != all || l.Compared != all || len(l.List) != Max {
 		t.Fatalf("%d threads, %d compared, %d listed", l.Threads, l.Compared, len(l.List))
 	}
@@ -114,7 +162,7 @@ func TestSoManyThreadsThatNotAllAreCompared(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l := read(t, New(proc, workload("w", 5, 5)), "w")
+	l := read(t, New(proc, workload("w", 5, 5), outside), "w")
 	if l.Threads != 2*(maxCompared+3) || l.Compared != maxCompared || len(l.List) != 0 {
 		t.Errorf("%d threads, %d compared, %d listed", l.Threads, l.Compared, len(l.List))
 	}
@@ -133,7 +181,7 @@ func TestARealThread(t *testing.T) {
 	if err := unix.Getrusage(unix.RUSAGE_THREAD, &before); err != nil {
 		t.Fatal(err)
 	}
-	l := read(t, New("/proc", workload("own", os.Getpid())), "own")
+	l := read(t, New("/proc", workload("own", os.Getpid()), outside), "own")
 	if err := unix.Getrusage(unix.RUSAGE_THREAD, &after); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +202,7 @@ func TestARealThread(t *testing.T) {
 }
 
 func TestServe(t *testing.T) {
-	r := New("/proc", workload("own\n", os.Getpid()))
+	r := New("/proc", workload("own\n", os.Getpid()), outside)
 	for _, tt := range []struct {
 		query, want string
 		status      int
@@ -182,7 +230,7 @@ func TestOneAtATime(t *testing.T) {
 		enter <- true
 		<-leave
 		return nil, true
-	})
+	}, outside)
 	go func() { _, _, _ = r.Read(t.Context(), "first") }()
 	<-enter
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -206,7 +254,7 @@ func BenchmarkRead10000(b *testing.B) {
 			})
 		}
 	}
-	r := New(proc, workload("w", pids...))
+	r := New(proc, workload("w", pids...), outside)
 	b.ReportAllocs()
 	for b.Loop() {
 		if l, _, err := r.Read(b.Context(), "w"); err != nil || l.Compared != 10_000 {

@@ -40,22 +40,6 @@ struct {
 	__type(value, u8);
 } watched SEC(".maps");
 
-/* LRU, because some calls never return: the thread ends in them or jumps out of them. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
-	__type(key, struct start_key);
-	__type(value, struct start);
-} starts SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 2048);
-	__type(key, struct call_key);
-	__type(value, struct duration);
-} durations SEC(".maps");
-
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -128,6 +112,8 @@ static __always_inline void count(struct call_key *key)
 		lost(LOST_CALLS);
 }
 
+#include "timing.h"
+
 /* Every ECALL passes a table with the addresses of OCALLs. */
 static __always_inline void note_table(u32 tgid, u64 address)
 {
@@ -143,20 +129,6 @@ static __always_inline void note_table(u32 tgid, u64 address)
 static __always_inline u32 number(u32 of)
 {
 	return of < TOLD_APART ? of : TOLD_APART;
-}
-
-/* Reads the clock last, so that the call does not include the code before. */
-static __always_inline void begin(struct file_state *state, struct call_key *call, u64 frame)
-{
-	struct start_key at = {
-		.frame = frame, .tid = (u32)bpf_get_current_pid_tgid(), .site = call->site};
-	struct start start = {.interval = state->open, .argument = call->argument};
-
-	if (!bpf_map_lookup_elem(&watched, &call->tgid))
-		return;
-	__sync_fetch_and_add(&state->begun, 1);
-	start.ns = bpf_ktime_get_ns();
-	bpf_map_update_elem(&starts, &at, &start, BPF_ANY);
 }
 
 static __always_inline int on_call(struct pt_regs___args *regs)
@@ -195,39 +167,13 @@ static __always_inline int on_call(struct pt_regs___args *regs)
 		break;
 	}
 	count(&key);
-	if (state->timed && COOKIE_ENDS(cookie) && by == BY_ENCLAVE)
-		begin(state, &key, regs->sp);
+	if (by != BY_ENCLAVE || !bpf_map_lookup_elem(&watched, &key.tgid))
+		return 0;
+	if (COOKIE_CROSSES(cookie))
+		thread_crosses(key.tgid, BY_CALLS, 1, 0);
+	if (state->timed && COOKIE_ENDS(cookie))
+		begin(state, &key, regs->sp, cookie);
 	return 0;
-}
-
-static __always_inline u32 bucket_of(u64 ns)
-{
-	u32 bucket = 0;
-
-#pragma unroll
-	for (int i = 0; i < BUCKETS - 1; i++)
-		bucket += ns >= 1ULL << (BUCKET_SHIFT + i);
-	return bucket;
-}
-
-static __always_inline void time_call(struct call_key *key, u64 ns)
-{
-	struct duration *d = bpf_map_lookup_elem(&durations, key);
-	u32 bucket = bucket_of(ns);
-
-	if (!d) {
-		struct duration none = {};
-
-		bpf_map_update_elem(&durations, key, &none, BPF_NOEXIST);
-		d = bpf_map_lookup_elem(&durations, key);
-	}
-	if (!d) {
-		lost(LOST_DURATIONS);
-		return;
-	}
-	if (bucket < BUCKETS)
-		__sync_fetch_and_add(&d->bucket[bucket], 1);
-	__sync_fetch_and_add(&d->sum_ns, ns);
 }
 
 /* Handles the return of a call. The stack pointer is past the return address, at which it was when the call
@@ -249,6 +195,16 @@ static __always_inline int on_return(struct pt_regs___args *regs)
 	if (start->interval == state->open) {
 		__sync_fetch_and_add(&state->ended, 1);
 		time_call(&key, now - start->ns);
+		if (COOKIE_PAIRS(cookie)) {
+			struct seen_call seen = {.of = {.site = key.site, .argument = key.argument},
+						 .frame = at.frame,
+						 .at = now,
+						 .following = state->following,
+						 .file = file};
+
+			pair(key.tgid, PAIR_CALL, &seen.of, &seen.of, now - start->ns);
+			call_ends(key.tgid, COOKIE_INWARD(cookie), &seen);
+		}
 	}
 	bpf_map_delete_elem(&starts, &at);
 	return 0;
@@ -350,6 +306,8 @@ static __always_inline int on_enclu(struct pt_regs___args *regs, u32 door, void 
 		__sync_fetch_and_add(&n->enters, 1);
 	else if (leaf == ERESUME)
 		__sync_fetch_and_add(&n->resumes, 1);
+	if (n && (leaf == EENTER || leaf == ERESUME))
+		thread_crosses(tgid, door, leaf == EENTER, leaf == ERESUME);
 	return 0;
 }
 

@@ -87,6 +87,8 @@ const (
 type Backend struct {
 	// Demands changes which calls are timed while the backend runs.
 	Demands Demands
+	// Crossings answers about single processes and threads.
+	Crossings Crossings
 
 	opts     Options
 	families *count.Families
@@ -101,7 +103,8 @@ type Backend struct {
 	mechanisms mechanisms
 	functions  *functions.Functions
 	gramine    *gramine.Counters
-	search     *breakpoint.Search // nil if no breakpoints are set
+	doors      []*breakpoint.Breakpoints // those that this kernel supports
+	search     *breakpoint.Search        // nil if no breakpoints are set
 	estimated  systemCalls
 	read       time.Time
 	scanned    time.Time
@@ -112,7 +115,9 @@ type Backend struct {
 // New returns a backend. Init loads its programs. The prefix of probes is a label value, which dashboards and rules of
 // users select, so it is not the name of the package.
 func New(o Options) *Backend {
-	return &Backend{opts: o, families: count.NewFamilies(), probes: probe.NewFamilies("transition/"), now: time.Now}
+	b := &Backend{opts: o, families: count.NewFamilies(), probes: probe.NewFamilies("transition/"), now: time.Now}
+	b.Crossings = Crossings{b}
+	return b
 }
 
 // Name implements tee.Backend. The backend named after the TEE is package driver.

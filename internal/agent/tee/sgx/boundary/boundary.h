@@ -6,12 +6,16 @@
 
 #include "layout.h"
 
-/* Fields of a probe's cookie: file 16 bits, whether its calls may be timed 1, role 7, cost 8, site 32. */
-#define COOKIE_FILE(cookie) ((u32)((cookie) >> 48))
-#define COOKIE_ENDS(cookie) ((cookie) >> 47 & 1)
-#define COOKIE_ROLE(cookie) ((u32)((cookie) >> 40) & 0x7f)
-#define COOKIE_COST(cookie) ((u32)((cookie) >> 32) & 0xff)
-#define COOKIE_SITE(cookie) ((u32)(cookie))
+/* Fields of a probe's cookie: file 16 bits, whether its calls may be timed 1, whether they are ECALLs 1, whether each is a
+ * crossing 1, whether its pairs are counted 1, role 4, cost 8, site 32. */
+#define COOKIE_FILE(cookie)    ((u32)((cookie) >> 48))
+#define COOKIE_ENDS(cookie)    ((cookie) >> 47 & 1)
+#define COOKIE_INWARD(cookie)  ((cookie) >> 46 & 1)
+#define COOKIE_CROSSES(cookie) ((cookie) >> 45 & 1)
+#define COOKIE_PAIRS(cookie)   ((cookie) >> 44 & 1)
+#define COOKIE_ROLE(cookie)    ((u32)((cookie) >> 40) & 0xf)
+#define COOKIE_COST(cookie)    ((u32)((cookie) >> 32) & 0xff)
+#define COOKIE_SITE(cookie)    ((u32)(cookie))
 
 enum role {
 	ROLE_PLAIN,
@@ -33,6 +37,8 @@ enum lost {
 	LOST_PROCESSES,
 	LOST_THREADS,
 	LOST_DURATIONS,
+	LOST_CROSSED,
+	LOST_PAIRS,
 	LOSSES,
 };
 
@@ -75,6 +81,7 @@ struct file_state {
 	u64 timed; /* written by user space: cost of a return of a watched process; 0 if returns are not probed */
 	u64 begun; /* calls of watched processes, and how many of them have ended in their interval */
 	u64 ended;
+	u64 following; /* written by user space: another number whenever timing begins; 0 if returns are not probed */
 };
 
 struct call_key {
@@ -106,6 +113,82 @@ struct duration {
 struct worker_code {
 	u64 from; /* bytes; it wraps around if the code is before the instruction */
 	u64 size; /* bytes */
+};
+
+/* What counts the crossings of a thread. The first are doors. */
+enum crossed_by {
+	BY_VDSO,
+	BY_OWN,
+	BY_CALLS,
+};
+
+struct crossed_key {
+	u64 start; /* of the thread, in nanoseconds since boot */
+	u32 tid;
+	u32 by;
+};
+
+struct thread_crossings {
+	u64 enters;
+	u64 resumes;
+	u32 tgid;
+	u32 zero;
+};
+
+/* A called function. */
+struct called {
+	u32 site; /* 0 is none */
+	u32 argument;
+};
+
+/* A call that has begun or returned. */
+struct seen_call {
+	struct called of;
+	u64 frame;     /* stack pointer at the first instruction */
+	u64 at;	       /* when it began or returned */
+	u64 following; /* of the file, then */
+	u32 file;
+	u32 zero;
+};
+
+/* What is kept of the calls of a thread. */
+struct thread_calls {
+	struct seen_call ecall;	 /* that runs */
+	struct seen_call last;	 /* the last OCALL in it that has returned */
+	struct seen_call before; /* the last ECALL that has returned */
+	u64 nested;		 /* frame of the ECALL that an OCALL of it makes */
+	u64 outside;		 /* an OCALL runs */
+};
+
+/* Which calls are a pair, and which time belongs to it. */
+enum pair_kind {
+	PAIR_BEGIN, /* an OCALL in an ECALL; between their beginnings */
+	PAIR_END,   /* the last OCALL in an ECALL; between their ends */
+	PAIR_NEXT_OCALL, /* two OCALLs of one ECALL, one after the other; from the end to the beginning */
+	PAIR_NEXT_ECALL, /* the same for two ECALLs of a thread */
+	PAIR_CALL,	 /* a call and itself; from its beginning to its end */
+};
+
+struct pair_key {
+	struct called from;
+	struct called to;
+	u32 tgid;
+	u32 kind;
+};
+
+/* The limits of sgx-perf (Weichbrodt et al., Middleware 2018). Longer times are in no bucket. */
+enum within {
+	WITHIN_1US,
+	WITHIN_5US, /* and not shorter */
+	WITHIN_10US,
+	WITHIN_20US,
+	WITHINS,
+};
+
+struct pair {
+	u64 n;
+	u64 ns; /* sum of all */
+	u64 within[WITHINS];
 };
 
 struct table_key {
@@ -201,6 +284,13 @@ GO_TYPE(functions, struct worker_code, workerCode);
 GO_VALUES(functions, enum call_limits, );
 GO_VALUES(functions, enum role, );
 GO_VALUES(functions, enum caller, );
+GO_TYPE(functions, struct called, called);
+GO_TYPE(functions, struct pair_key, pairKey);
+GO_TYPE(functions, struct pair, pairCount);
+GO_VALUES(functions, enum pair_kind, );
+GO_TYPE(crossing, struct crossed_key, Key);
+GO_TYPE(crossing, struct thread_crossings, Entry);
+GO_VALUES(crossing, enum crossed_by, );
 GO_VALUES(count, enum durations, );
 GO_TYPE(gramine, struct layout, layout);
 GO_TYPE(gramine, struct thread_key, threadKey);

@@ -11,7 +11,7 @@ import (
 )
 
 // kernelLosses are the values of the label what, in the order of enum lost in boundary.h.
-var kernelLosses = [...]string{"calls", "tables", "processes", "threads", "durations"}
+var kernelLosses = [...]string{"calls", "tables", "processes", "threads", "durations", "threads_crossings", "pairs"}
 
 func (b *Backend) emit(emit func(prometheus.Metric)) {
 	count.Emit(b.processes.Workloads(), emit)

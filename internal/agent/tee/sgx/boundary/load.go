@@ -91,11 +91,10 @@ func (b *Backend) loadBreakpoints(o *bpf.Object) {
 	options := breakpoint.Options{
 		Object: o, Processes: b.processes, Files: b.files, Families: b.families, Elsewhere: b.gramine.Measures, Log: b.opts.Log,
 	}
-	var doors []*breakpoint.Breakpoints
 	if options.Find = b.enclu(); options.Find != nil && reason == nil {
 		var vdso *breakpoint.Breakpoints
 		if vdso, reason = breakpoint.LoadVDSO(options); reason == nil {
-			doors = append(doors, vdso)
+			b.doors = append(b.doors, vdso)
 			options.Elsewhere = func(p *process.Process) bool { return b.gramine.Measures(p) || vdso.Measures(p) }
 		}
 	}
@@ -103,17 +102,17 @@ func (b *Backend) loadBreakpoints(o *bpf.Object) {
 		var own *breakpoint.Breakpoints
 		b.search = breakpoint.NewSearch(b.processes.Host, b.processes.Now)
 		if own, reason = breakpoint.LoadOwn(options, b.search); reason == nil {
-			doors = append(doors, own)
+			b.doors = append(b.doors, own)
 		}
 	}
 	if reason != nil {
 		b.opts.Log.Info("AEX are counted for Gramine only", "reason", reason)
 	}
-	b.functions.Elsewhere = func(p *process.Process) (bool, bool) { return countedBy(doors, p) }
+	b.functions.Elsewhere = func(p *process.Process) (bool, bool) { return countedBy(b.doors, p) }
 	// The order matters: no breakpoint is set if Gramine counts, none in a runtime's code if it enters through the vDSO, and
 	// calls are not counted as crossings if breakpoints count.
 	b.mechanisms = mechanisms{b.gramine}
-	for _, d := range doors {
+	for _, d := range b.doors {
 		b.mechanisms = append(b.mechanisms, d)
 	}
 	b.mechanisms = append(b.mechanisms, b.functions)

@@ -102,7 +102,7 @@ func (b *Backend) scan() error {
 		b.unread = b.unread[1:]
 	}
 	b.estimate()
-	return errors.Join(append(errs, b.mechanisms.each(mechanism.Tidy), b.sweep())...)
+	return errors.Join(append(errs, b.mechanisms.each(mechanism.Tidy), b.sweep(), b.Crossings.tidy())...)
 }
 
 // list sets the processes that this scan reads: those that are known, those that the detector names, those that the last

@@ -14,8 +14,9 @@ import (
 const (
 	// assumedStepping is the cost of a single-stepped hit if it cannot be measured.
 	assumedStepping = 40
-	// costReturn is the cost of probing a return.
-	costReturn = 1
+	// costReturn is the cost of probing a return, and of finding the pairs of calls: 0.45 us for each call (6.18, a virtual
+	// machine, n=250,000), beside 0.9 us without them.
+	costReturn = 2
 )
 
 // measureStepping measures the cost of a hit that the kernel single-steps, in hits on an emulated instruction. It

@@ -80,9 +80,7 @@ func (f *file) addSite(r *runtime, address uint64, s spot) error {
 	}
 	all.sites[all.lastSite] = &site{spot: s, runtime: r, file: f}
 	cookie := window.Cookie(f.Index, s.role, cost, all.lastSite)
-	if s.direction == ecall || s.direction == ocall {
-		cookie |= window.Returns
-	}
+	cookie |= s.flags(r)
 	f.Sites = append(f.Sites, bpf.Site{Offset: where.Offset, Cookie: cookie})
 	return nil
 }
@@ -191,7 +189,7 @@ func (f *file) attachReturns(sites []bpf.Site) {
 		return
 	}
 	f.returns = append(f.returns, l)
-	f.State.Timed = costReturn
+	f.all.Files.StartTiming(f.File, costReturn)
 }
 
 // untime ends the timing of the file's calls. They are still counted.
@@ -209,13 +207,11 @@ func (s *site) crosses(p *process.Process) bool {
 	if s.runtime == sdk && (p == nil || !s.file.all.state(p).complete()) {
 		return false
 	}
-	for _, d := range s.runtime.crossings {
-		if d == s.direction {
-			return true
-		}
-	}
-	return false
+	return s.spot.crosses(s.runtime)
 }
+
+// crosses reports whether each call is one EENTER and one EEXIT.
+func (s spot) crosses(r *runtime) bool { return slices.Contains(r.crossings, s.direction) }
 
 // source returns the label that says how the calls of a site are counted.
 func (s *site) source() string { return s.file.Source(s.runtime.name + "_uprobe") }

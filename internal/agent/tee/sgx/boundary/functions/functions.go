@@ -72,7 +72,11 @@ func (s *state) complete() bool {
 
 // Shrink reduces the maps that are unused without timing. It must be called before the maps are created.
 func Shrink(o *bpf.Object) error {
-	return errors.Join(o.Resize("starts", 1), o.Resize("durations", 1))
+	var errs []error
+	for _, name := range []string{"starts", "durations", "crossed_threads", "following", "pairs"} {
+		errs = append(errs, o.Resize(name, 1))
+	}
+	return errors.Join(errs...)
 }
 
 // Load loads the programs. None runs before a file is probed.
@@ -192,7 +196,7 @@ func (f *Functions) Forget(p *process.Process) error {
 	}
 	errs := []error{f.forgetCalls(calls)}
 	if f.timer != nil {
-		errs = append(errs, f.timer.forget(p.TGID))
+		errs = append(errs, f.timer.forget(p.TGID), forgetPairs(f, p.TGID))
 	}
 	if s := f.processes[p.TGID]; s != nil {
 		for address := range s.tables {

@@ -26,6 +26,15 @@ const (
 	byWorker  = 1
 )
 
+// The values of enum pair_kind.
+const (
+	pairBegin     = 0
+	pairEnd       = 1
+	pairNextOcall = 2
+	pairNextECall = 3
+	pairCall      = 4
+)
+
 // callKey mirrors struct call_key.
 type callKey struct {
 	_        structs.HostLayout
@@ -54,4 +63,28 @@ type workerCode struct {
 	_    structs.HostLayout
 	From uint64
 	Size uint64
+}
+
+// called mirrors struct called.
+type called struct {
+	_        structs.HostLayout
+	Site     uint32
+	Argument uint32
+}
+
+// pairKey mirrors struct pair_key.
+type pairKey struct {
+	_    structs.HostLayout
+	From called
+	To   called
+	TGID uint32
+	Kind uint32
+}
+
+// pairCount mirrors struct pair.
+type pairCount struct {
+	_      structs.HostLayout
+	N      uint64
+	NS     uint64
+	Within [4]uint64
 }

@@ -128,16 +128,13 @@ func (g *Counters) count(owner *count.Workload, b *block, readings []reading) {
 // advance adds the growth of a block's counters up to a reading.
 func (g *Counters) advance(owner *count.Workload, b *block, now [counters]uint64) {
 	trusted := trust(now, b.reset)
-	const source = "gramine_counters"
 	for i := range trusted {
 		n := now[i] - b.last[i]
 		if now[i] < b.last[i] { // set to 0: at SIGUSR1, from Gramine 1.8 on, and when a thread ends
 			n = now[i]
 		}
 		b.last[i] = now[i]
-		if i == eexits { // which Gramine counts for OCALLs only
-			g.exits += float64(n)
-		}
+		g.grown[i] += n
 		switch i {
 		case syncSignals:
 			count.AddOlder(owner, float64(n), g.Families.Signals, "sync", source)

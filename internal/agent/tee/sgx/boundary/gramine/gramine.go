@@ -22,6 +22,9 @@ import (
 // Runtime is the value of the label runtime for files of Gramine with these counters.
 const Runtime = "gramine"
 
+// source is the label source of what these counters count.
+const source = "gramine_counters"
+
 // Options configure Counters.
 type Options struct {
 	Object    *bpf.Object
@@ -42,8 +45,8 @@ type Counters struct {
 	threads    interface{ Open() (io.ReadCloser, error) }
 	files      map[*window.File]*layout
 	processes  map[uint32]*state
-	exits      float64 // by OCALLs, that were added to the block that is read
-	before     uint64  // when the previous reading began, in nanoseconds since boot
+	grown      [counters]uint64 // what was added for the block that is read
+	before     uint64           // when the previous reading began, in nanoseconds since boot
 }
 
 // state is what is known of a process of Gramine.
@@ -52,6 +55,7 @@ type state struct {
 	blocks map[uint64]*block  // by their address
 	ended  map[threadKey]bool // threads whose end was seen and that may still be listed
 	read   bool               // its blocks were read before
+	sum    [counters]uint64   // of all its threads
 }
 
 // maxBlocks is the limit of control blocks of one process, of which each thread has one.
@@ -253,14 +257,17 @@ func (g *Counters) addRunning(pass map[blockKey]*seen, live []liveThread) {
 func (g *Counters) settleAt(at blockKey, s *seen, now uint64) {
 	of, owner := g.processes[at.TGID], g.Processes.Owner(g.Processes.Known(at.TGID))
 	old := func(s span) bool { return s.start < g.before }
-	g.exits = 0
+	g.grown = [counters]uint64{}
 	if b := g.settle(owner, of.blocks[at.GS], s, now); b != nil {
 		of.blocks[at.GS] = b
 	} else {
 		delete(of.blocks, at.GS)
 	}
 	if of.read || !slices.ContainsFunc(s.spans, old) { // otherwise its exits may be from before OCALLs were probed
-		owner.Kept.Exits += g.exits
+		owner.Kept.Exits += float64(g.grown[eexits]) // Gramine counts exits for OCALLs only
+	}
+	for i, n := range g.grown {
+		of.sum[i] += n
 	}
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* An application of the SDK, with the bridges and the table that its tool generates. Each line of input is
  * COMMAND NUMBER OCALLS THREADS. `ecall` makes NUMBER ECALLs in each thread, `paced` does so with pauses,
- * `number` calls a different function each time, `switchless` makes switchless ECALLs, `worker` makes NUMBER OCALLs
+ * `number` calls a different function each time, `nested` makes an ECALL with two OCALLs in each OCALL of the third
+ * function, and only even ECALLs otherwise, `switchless` makes switchless ECALLs, `worker` makes NUMBER OCALLs
  * as a worker of switchless calls does, and `slow` makes OCALLs of 3 ms. `confined` does as `slow`, after it has filtered its system calls. `fork` runs in a child, `exec` in a new image of this program. Each answer has the application's
  * own counts. That of `slow` also has the nanoseconds in and around all ECALLs, and in and around all OCALLs. */
 #include <pthread.h>
@@ -19,6 +20,9 @@
 static long counted[3];
 static long in_ocalls, around_ecalls;
 
+static int nested;
+static void nest(void);
+
 static void __attribute__((noinline)) happened(int number)
 {
 	__atomic_fetch_add(&counted[number], 1, __ATOMIC_RELAXED);
@@ -32,6 +36,8 @@ static void __attribute__((noinline)) happened(int number)
 		happened(number);                                                                  \
 		if (urts_timed)                                                                    \
 			usleep(3000);                                                              \
+		if (nested && (number) == 2)                                                       \
+			nest();                                                                    \
 		took(&in_ocalls, began);                                                           \
 		return ms != NULL;                                                                 \
 	}
@@ -91,6 +97,13 @@ static void __attribute__((noinline)) process_switchless_call(long line)
 	(void)result;
 }
 
+static void nest(void)
+{
+	struct call ms = {2};
+
+	app_ecall_odd(1, &ms);
+}
+
 static int (*call)(unsigned long, int, const struct table *, struct call *);
 static long number, ocalls;
 static int paced, numbered;
@@ -108,7 +121,7 @@ static void *work(void *unused)
 
 		if (call != sgx_ecall)
 			call(1, i % 2, (const void *)&ocall_table_app, &ms);
-		else if (i % 2)
+		else if (i % 2 && !nested)
 			app_ecall_odd(1, &ms);
 		else
 			app_ecall_even(1, &ms);
@@ -168,6 +181,7 @@ int main(int argc, char **argv)
 		if (sscanf(line, "%15s %ld %ld %d", command, &number, &ocalls, &threads) != 4)
 			return 1;
 		call = strcmp(command, "switchless") ? sgx_ecall : sgx_ecall_switchless;
+		nested = !strcmp(command, "nested");
 		numbered = !strcmp(command, "number");
 		paced = !strcmp(command, "paced");
 		urts_timed = !strcmp(command, "slow") || !strcmp(command, "confined");

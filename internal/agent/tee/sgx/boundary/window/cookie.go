@@ -2,8 +2,13 @@
 
 package window
 
-// Returns is a flag of a cookie: the returns of calls at the site may be probed too.
-const Returns = 1 << 47
+// The flags of a cookie.
+const (
+	Returns = 1 << 47 // the returns of calls at the site may be probed too
+	Inward  = 1 << 46 // the calls are ECALLs
+	Crosses = 1 << 45 // each call is an EENTER and an EEXIT
+	Pairs   = 1 << 44 // it is counted which call follows which
+)
 
 // Cookie encodes what the kernel side must know of a probe at a site of a file: which arguments it reads (role),
 // the cost of a hit, and the number of the site (COOKIE_* of the kernel side).

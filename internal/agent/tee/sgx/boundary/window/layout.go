@@ -13,10 +13,11 @@ const (
 
 // FileState mirrors struct file_state.
 type FileState struct {
-	_     structs.HostLayout
-	Open  uint64
-	Cost  uint64
-	Timed uint64
-	Begun uint64
-	Ended uint64
+	_         structs.HostLayout
+	Open      uint64
+	Cost      uint64
+	Timed     uint64
+	Begun     uint64
+	Ended     uint64
+	Following uint64
 }

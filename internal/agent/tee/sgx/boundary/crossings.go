@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package boundary
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/crossing"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
+)
+
+// Crossings tells of single processes and threads how they cross, and which of their calls follow which.
+type Crossings struct{ backend *Backend }
+
+// Of returns what is known of processes. Gramine counts the crossings of each of its processes. Others must be named by
+// --watch, or by a rule that is in force for a limited time.
+func (c Crossings) Of(pids []int) (*crossing.Report, error) {
+	b := c.backend
+	r := &crossing.Report{Threads: map[crossing.Thread]crossing.Counts{}}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.object == nil || b.idle() {
+		return r, nil
+	}
+	errs := []error{b.readAll(b.now())} // as of now, also what is in the memory of processes
+	known, ofGramine, by := map[uint32]bool{}, map[uint32]bool{}, map[uint32]*crossing.Counter{}
+	for _, pid := range pids {
+		p := b.processes.Known(uint32(pid))
+		if p == nil {
+			continue
+		}
+		known[p.TGID] = true
+		n, counter, err := c.of(p)
+		errs = append(errs, err)
+		if n == nil {
+			continue
+		}
+		r.Processes = append(r.Processes, crossing.Process{PID: pid, Counts: *n})
+		if by[p.TGID] = counter; counter == nil {
+			ofGramine[p.TGID] = true
+		}
+	}
+	var err error
+	if len(ofGramine) > 0 {
+		r.Threads, err = b.gramine.Threads(ofGramine)
+		errs = append(errs, err)
+	}
+	errs = append(errs, c.each(func(key crossing.Key, n crossing.Entry) {
+		if counter := by[n.TGID]; counter != nil && counter.By == key.By && r.Threads != nil {
+			r.Threads[crossing.ThreadOf(key.TID, key.Start)] = counter.Split(n.Enters, n.Resumes)
+		}
+	}))
+	pairs, err := b.functions.Pairs(known)
+	r.Pairs, r.LeftOut = pairs.List()
+	return r, errors.Join(append(errs, err)...)
+}
+
+// of returns the crossings of a process, or nil if they, or a part of them, are not counted. The counter is nil if it is
+// Gramine that counts.
+func (c Crossings) of(p *process.Process) (*crossing.Counts, *crossing.Counter, error) {
+	b := c.backend
+	if n := b.gramine.Crossings(p); n != nil {
+		return n, nil, nil
+	}
+	for _, d := range b.doors {
+		if d.Measures(p) {
+			return d.Crossings(p)
+		}
+	}
+	if counted, known := b.functions.Elsewhere(p); counted || !known {
+		return nil, nil, nil
+	}
+	return b.functions.Crossings(p)
+}
+
+// each calls do with what the kernel side has counted of threads.
+func (c Crossings) each(do func(crossing.Key, crossing.Entry)) error {
+	var key crossing.Key
+	var n crossing.Entry
+	entries := c.backend.object.Map("crossed_threads").Iterate()
+	for entries.Next(&key, &n) {
+		do(key, n)
+	}
+	if err := entries.Err(); err != nil {
+		return fmt.Errorf("reading the crossings of threads: %w", err)
+	}
+	return nil
+}
+
+// tidy removes the counts of threads whose process has ended, and those of ended threads before there are too many.
+func (c Crossings) tidy() error {
+	const many = 1024 // of 4096 on the kernel side
+	of, sum, processes := map[uint32][]crossing.Key{}, 0, c.backend.processes
+	errs := []error{c.each(func(key crossing.Key, n crossing.Entry) {
+		of[n.TGID] = append(of[n.TGID], key)
+		sum++
+	})}
+	for tgid, keys := range of {
+		if processes.Known(tgid) == nil && !processes.Runs(tgid) {
+			errs = append(errs, c.remove(keys))
+			continue
+		}
+		if sum < many {
+			continue
+		}
+		tids, err := processes.Host.Of(tgid).Threads(0)
+		if err != nil {
+			continue // it is ending
+		}
+		slices.Sort(tids)
+		errs = append(errs, c.remove(slices.DeleteFunc(keys, func(k crossing.Key) bool {
+			_, runs := slices.BinarySearch(tids, int(k.TID))
+			return runs
+		})))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Crossings) remove(keys []crossing.Key) error {
+	var errs []error
+	for _, key := range keys {
+		if err := c.backend.object.Map("crossed_threads").Delete(key); err != nil && !bpf.IsMissing(err) {
+			errs = append(errs, fmt.Errorf("forgetting the crossings of a thread: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package functions
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/crossing"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+)
+
+// flags returns the flags in the cookie of a spot. The ECALLs of Gramine last as long as their threads, and its OCALLs are
+// not those of an application. So no pairs of them are counted.
+func (s spot) flags(r *runtime) (flags uint64) {
+	if s.crosses(r) {
+		flags |= window.Crosses
+	}
+	if s.direction != ecall && s.direction != ocall {
+		return flags
+	}
+	if s.direction == ecall {
+		flags |= window.Inward
+	}
+	if r != gramine {
+		flags |= window.Pairs
+	}
+	return flags | window.Returns
+}
+
+// kinds are the kinds of pairs, by enum pair_kind.
+var kinds = [...]crossing.Kind{
+	pairBegin: crossing.Begin, pairEnd: crossing.End, pairNextOcall: crossing.NextOCall, pairNextECall: crossing.NextECall,
+	pairCall: crossing.OCall,
+}
+
+// Pairs adds up which call follows which in processes, since their calls are timed.
+func (f *Functions) Pairs(of map[uint32]bool) (crossing.Pairs, error) {
+	all := crossing.Pairs{}
+	err := eachPair(f.Object, func(key pairKey, n pairCount) {
+		if !of[key.TGID] {
+			return
+		}
+		from, to := f.sites[key.From.Site], f.sites[key.To.Site]
+		if from == nil || to == nil || int(key.Kind) >= len(kinds) {
+			return // a file is no longer probed
+		}
+		kind := kinds[key.Kind]
+		if key.Kind == pairCall && to.direction == ecall {
+			kind = crossing.ECall
+		}
+		p := f.Processes.Known(key.TGID)
+		label := func(s *site, c called) string {
+			return f.label(p, callKey{TGID: key.TGID, Site: c.Site, Argument: c.Argument}, s)
+		}
+		all.Add(crossing.PairKey{Kind: kind, From: label(from, key.From), To: label(to, key.To)}, crossing.PairCount{N: n.N, NS: n.NS, Within: n.Within})
+	})
+	return all, err
+}
+
+func eachPair(o *bpf.Object, do func(pairKey, pairCount)) error {
+	var key pairKey
+	var n pairCount
+	entries := o.Map("pairs").Iterate()
+	for entries.Next(&key, &n) {
+		do(key, n)
+	}
+	if err := entries.Err(); err != nil {
+		return fmt.Errorf("reading which call follows which: %w", err)
+	}
+	return nil
+}
+
+// forgetPairs removes the pairs of a process that has ended, and those of files that are no longer probed.
+func forgetPairs(f *Functions, tgid uint32) error {
+	var stale []pairKey
+	errs := []error{eachPair(f.Object, func(key pairKey, _ pairCount) {
+		if key.TGID == tgid || f.sites[key.From.Site] == nil || f.sites[key.To.Site] == nil {
+			stale = append(stale, key)
+		}
+	})}
+	for _, key := range stale {
+		errs = append(errs, f.remove("pairs", key))
+	}
+	return errors.Join(errs...)
+}
+
+// exactSource returns the source of the crossings of a process by its calls, or "" if a part of the calls is not counted.
+func exactSource(f *Functions, p *process.Process) (source string) {
+	for file := range p.Files {
+		known := f.files[file]
+		if known == nil || len(file.Sites) == 0 {
+			continue
+		}
+		if !file.Exact() {
+			return ""
+		}
+		source = known.runtime.name + "_uprobe"
+	}
+	return source
+}
+
+// Crossings returns the crossings of a process by its calls, and how those of its threads are read. It returns nil if a part
+// of them is not counted.
+func (f *Functions) Crossings(p *process.Process) (*crossing.Counts, *crossing.Counter, error) {
+	source := exactSource(f, p)
+	if source == "" || !f.state(p).watched {
+		return nil, nil, nil
+	}
+	split := func(calls, _ uint64) crossing.Counts {
+		return crossing.Counts{Enters: calls, Exits: calls, Source: source}
+	}
+	var key callKey
+	var n, sum uint64
+	whole := true
+	entries := f.Object.Map("calls").Iterate()
+	for entries.Next(&key, &n) {
+		if s := f.sites[key.Site]; key.TGID == p.TGID && s != nil && s.spot.crosses(s.runtime) {
+			sum, whole = sum+n, whole && s.crosses(p)
+		}
+	}
+	if err := entries.Err(); err != nil {
+		return nil, nil, fmt.Errorf("reading the counters of calls: %w", err)
+	}
+	if !whole || sum == 0 {
+		return nil, nil, nil
+	}
+	all := split(sum, 0)
+	return &all, &crossing.Counter{By: crossing.ByCalls, Split: split}, nil
+}
