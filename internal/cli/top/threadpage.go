@@ -16,9 +16,11 @@ type threadView struct {
 	workload string // whose threads are shown
 	last     *ThreadList
 	rows     []ThreadRow
-	err      error // why there is no newer list
-	sort     string
-	reverse  bool
+
+	processes []processRow // those with crossings
+	err       error        // why there is no newer list
+	sort      string
+	reverse   bool
 }
 
 // threadColumn is one column of the table of threads.
@@ -33,6 +35,7 @@ type threadColumn struct {
 	text   func(*ThreadRow) string
 	value  func(*ThreadRow) float64 // for columns of numbers
 	format func(float64) string
+	edge   int // 1: shown only where a thread crosses the boundary of an enclave; 2: and on a wide screen
 }
 
 // wideThreads is the width from which long titles are used.
@@ -48,6 +51,9 @@ func threadColumns() []threadColumn {
 		{name: "wait", key: "w", short: "WAIT%", long: "CPU WAIT %", narrow: 6, wide: 12, help: "time it was ready and had no CPU", value: func(r *ThreadRow) float64 { return r.Waiting }, format: percent},
 		{name: "voluntary", key: "v", short: "VCSW/s", long: "VOLUNTARY/s", narrow: 7, wide: 13, help: "context switches because it waited", value: func(r *ThreadRow) float64 { return r.Voluntary }, format: number},
 		{name: "involuntary", key: "i", short: "ICSW/s", long: "INVOLUNTARY/s", narrow: 7, wide: 15, help: "context switches because it was preempted", value: func(r *ThreadRow) float64 { return r.Involuntary }, format: number},
+		{name: "eenter", key: "e", short: "ENTR/s", long: "EENTER/s", narrow: 7, wide: 10, edge: 1, help: "entries of its enclave", value: func(r *ThreadRow) float64 { return r.Enters }, format: number},
+		{name: "eexit", key: "x", short: "EXIT/s", long: "EEXIT/s", narrow: 7, wide: 10, edge: 2, help: "exits from its enclave", value: func(r *ThreadRow) float64 { return r.Exits }, format: number},
+		{name: "aex", key: "a", short: "AEX/s", long: "AEX/s", narrow: 7, wide: 10, edge: 1, help: "exits from its enclave by interrupts and faults", value: func(r *ThreadRow) float64 { return r.AEXs }, format: number},
 		{name: "place", short: "WAITS IN", long: "WAITS IN", narrow: 24, wide: 40, help: "function of the kernel that it sleeps in", text: func(r *ThreadRow) string { return r.WaitsIn }},
 	}
 }
@@ -99,7 +105,7 @@ func (m model) takeThreads(workload string, l *ThreadList, err error) model {
 	if t.last != nil && l.Time.Sub(t.last.Time) < m.opts.Interval/minBetween {
 		return m
 	}
-	t.rows, t.last = compareThreads(t.last, l), l
+	t.rows, t.processes, t.last = compareThreads(t.last, l), compareProcesses(t.last, l), l
 	return m.clampCursor()
 }
 
@@ -195,6 +201,9 @@ func (t *threadView) places(width int) []placedThread {
 		if c.name == "process" && (t.last == nil || t.last.Processes < 2) {
 			continue
 		}
+		if c.edge > 0 && !t.last.crosses() || c.edge > 1 && width < wideThreads {
+			continue
+		}
 		p := placedThread{c, c.short, c.narrow}
 		if width >= wideThreads {
 			p.title, p.width = c.long, c.wide
@@ -249,7 +258,7 @@ func (t *threadView) lines(width int) []string {
 		}
 		lines = append(lines, " "+b.String())
 	}
-	return lines
+	return append(lines, t.crossingLines(width)...)
 }
 
 // state shows how many threads there are, and what is unusual.

@@ -15,6 +15,9 @@ type ThreadList struct {
 	Processes int       `json:"processes"`
 	Threads   int       `json:"threads"` // number of all threads
 	List      []Thread  `json:"list"`
+
+	Processed []CrossingProcess `json:"process_crossings"`
+	Pairs     []Pair            `json:"pairs"`
 }
 
 // Thread is one thread. Values that the kernel does not report are nil or empty.
@@ -29,6 +32,8 @@ type Thread struct {
 	Voluntary   *float64 `json:"voluntary_switches"`
 	Involuntary *float64 `json:"involuntary_switches"`
 	WaitsIn     string   `json:"waits_in"`
+
+	Crossings *Crossings `json:"crossings"`
 }
 
 // parseThreads parses an answer, and makes the names in it printable.
@@ -41,6 +46,7 @@ func parseThreads(data []byte) (*ThreadList, error) {
 		t := &l.List[i]
 		t.Name, t.State, t.WaitsIn = clean(t.Name), clean(t.State), clean(t.WaitsIn)
 	}
+	l.cleanCrossings()
 	return l, nil
 }
 
@@ -48,6 +54,7 @@ func parseThreads(data []byte) (*ThreadList, error) {
 type ThreadRow struct {
 	Thread
 	CPU, Waiting, Voluntary, Involuntary float64 // per second; CPU and Waiting as a fraction of one CPU
+	crossingRates
 }
 
 // compareThreads returns rows for the newer of two lists of one workload. before may be nil.
@@ -67,12 +74,13 @@ func compareThreads(before, after *ThreadList) []ThreadRow {
 	}
 	rows := make([]ThreadRow, 0, len(after.List))
 	for _, t := range after.List {
-		row := ThreadRow{Thread: t, CPU: unknown(), Waiting: unknown(), Voluntary: unknown(), Involuntary: unknown()}
+		row := ThreadRow{Thread: t, CPU: unknown(), Waiting: unknown(), Voluntary: unknown(), Involuntary: unknown(), crossingRates: ratesOf(nil, nil, 0)}
 		if b := old[id{t.TID, t.Started}]; b != nil && over > 0 {
 			row.CPU = rise(&b.CPU, &t.CPU, over)
 			row.Waiting = rise(b.Waited, t.Waited, over)
 			row.Voluntary = rise(b.Voluntary, t.Voluntary, over)
 			row.Involuntary = rise(b.Involuntary, t.Involuntary, over)
+			row.crossingRates = ratesOf(b.Crossings, t.Crossings, over)
 		}
 		rows = append(rows, row)
 	}

@@ -189,6 +189,7 @@ func FuzzThreads(f *testing.F) {
 		}
 		f.Add(data)
 	}
+	f.Add([]byte(`{"list":[{"crossings":{"eenter":1,"source":"a"}}],"process_crossings":[{"pid":1}],"pairs":[{"kind":"ocall","from":"\u001b","n":1}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l, err := parseThreads(data)
 		if err != nil {
