@@ -5,6 +5,7 @@
 import { aborted, ApiError, asApiError, malformed, notAnalysed, queryFailed, starting, timedOut, unavailable, unreachable } from "./errors";
 import { report, type Report } from "./findings";
 import { Limiter } from "./limiter";
+import { type Threads, threads } from "./threads";
 import {
   type InstantSample, type Labels, labels, matrix, metadata, type MetricMetadata, names, type RangeSeries, type Target, targets, vector, vectorOrScalar,
 } from "./types";
@@ -94,6 +95,13 @@ export class Client {
   findings(at?: number, signal?: AbortSignal, muted = false): Promise<Report> {
     const params = { ...(at !== undefined && { at: String(at) }), ...(muted && { muted: "true" }) };
     return this.requestAt("findings", `api/findings?${new URLSearchParams(params).toString()}`, whole, report, signal);
+  }
+
+  /** Returns the threads of a workload on this machine, or undefined if no agent here watches it. */
+  threads(workload: string, signal?: AbortSignal): Promise<Threads | undefined> {
+    const url = `api/top/threads?${new URLSearchParams({ workload }).toString()}`;
+    const open = async (r: Response): Promise<unknown> => (r.status === 404 ? undefined : whole(r));
+    return this.requestAt("threads", url, open, (value, path) => (value === undefined ? undefined : threads(value, path)), signal);
   }
 
   /** Makes a silence, or without one ends that with the ID. Returns why this failed, or an empty text. */

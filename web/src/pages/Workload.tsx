@@ -15,6 +15,7 @@ import { WORKLOADS } from "../panels/dashboards/overview";
 import { WORKLOAD_CONTAINERS, WORKLOAD_KERNEL, WORKLOAD_TEE } from "../panels/dashboards/workload";
 import { type Loaded, useRequest, useInstant, useShown } from "../panels/use-data";
 import { TopFindings } from "./findings/TopFindings";
+import { Boundary } from "./Boundary";
 import { Sections } from "./Sections";
 import { IDENTITY_EXPRS, readIdentity, teeSeries } from "./workload-facts";
 import "../styles/workload.css";
@@ -86,7 +87,7 @@ function One({ name }: { name: string }) {
       <Identity name={name} />
       <TopFindings />
       <Sections sections={WORKLOAD_KERNEL} />
-      {tee.value && (tee.value.length > 0 ? <Sections sections={WORKLOAD_TEE} /> : <NoTee name={name} />)}
+      {tee.value && (tee.value.length > 0 ? <><Sections sections={WORKLOAD_TEE} />{nodeOf(view) === "" && <Boundary name={name} />}</> : <NoTee name={name} />)}
       {containers.value && (containers.value.length > 0 ? <Sections sections={WORKLOAD_CONTAINERS} /> : <NoContainer name={name} />)}
     </>
   );
