@@ -94,7 +94,7 @@ func metricsOf(rules []Rule) []string {
 	names := make(map[string]bool)
 	for _, r := range rules {
 		for _, s := range r.Signals {
-			for _, name := range promql.Metrics(strings.ReplaceAll(s.Query, "$window", "5m")) {
+			for _, name := range metricsIn(s.Query) {
 				names[name] = true
 			}
 		}

@@ -94,12 +94,13 @@ type answers map[string]answer
 
 // needs holds the queries of the rules in order, and the rules that need each.
 type needs struct {
-	queries []string
-	rules   map[string][]string
+	queries  []string
+	rules    map[string][]string
+	frequent map[string]bool // queries about frequent events
 }
 
 func needsOf(rules []Rule, o Options) needs {
-	n := needs{rules: make(map[string][]string)}
+	n := needs{rules: make(map[string][]string), frequent: make(map[string]bool)}
 	seen := make(map[string]map[string]bool)
 	for _, r := range rules {
 		for _, s := range r.Signals {
@@ -107,6 +108,7 @@ func needsOf(rules []Rule, o Options) needs {
 			if seen[expr] == nil {
 				seen[expr] = make(map[string]bool)
 				n.queries = append(n.queries, expr)
+				n.frequent[expr] = asksFrequent(s.Query)
 			}
 			if !seen[expr][r.Name] {
 				seen[expr][r.Name] = true
@@ -122,7 +124,7 @@ func askAll(q *inquiry, n needs) answers {
 	all := make(answers, len(n.queries))
 	for _, expr := range n.queries {
 		a := q.instant(expr)
-		a.frequent = q.memo.asksFrequent(expr)
+		a.frequent = n.frequent[expr]
 		all[expr] = a
 		if a.kind != "" {
 			q.note(query.Problem{Kind: a.kind, Query: expr, Error: a.err.Error(), Rules: n.rules[expr]})

@@ -54,7 +54,7 @@ func (q *inquiry) limitsOf(s scene, judged, gaps []query.Target, found []draft) 
 			if a.kind == query.Failed || a.kind == query.Bounded {
 				q.note(query.Problem{Kind: a.kind, Query: expr, Error: a.err.Error(), Rules: []string{rule.Name}})
 			}
-			a.frequent = q.memo.asksFrequent(expr)
+			a.frequent = asksFrequent(signal.Query)
 			s.answers[expr] = a
 		}
 	}

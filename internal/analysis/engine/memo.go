@@ -13,7 +13,7 @@ import (
 
 // A memo holds what parsing queries has shown, so that each is parsed once and not for each machine and figure. It is safe
 // for concurrent use.
-type memo struct{ narrowed, sums, summed, selected, frequent sync.Map }
+type memo struct{ narrowed, sums, summed, selected sync.Map }
 
 // remember returns what find returned for this key.
 func remember[V any](known *sync.Map, key string, find func() V) V {
@@ -86,7 +86,11 @@ func (m *memo) selectedRate(expr string) (metric string, over time.Duration, ok 
 	return r.metric, r.over, r.ok
 }
 
-// asksFrequent is [asksFrequent].
-func (m *memo) asksFrequent(expr string) bool {
-	return remember(&m.frequent, expr, func() bool { return asksFrequent(expr) })
+// written holds the metrics of the queries of rules, for all analyses. The rules are part of the program, and the window is
+// not filled in, so there are only so many.
+var written sync.Map
+
+// metricsIn returns the metrics of a rule's query. The caller must not change them.
+func metricsIn(text string) []string {
+	return remember(&written, text, func() []string { return promql.Metrics(strings.ReplaceAll(text, "$window", "5m")) })
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis/query"
-	"github.com/teescope/teescope/internal/lib/promql"
 )
 
 // The agent samples frequent events when counting them all would exceed its budget. It does not count them when
@@ -68,9 +67,9 @@ func readSampling(q *inquiry) (s sampling, blind string) {
 	return s, blind
 }
 
-// asksFrequent reports whether a query is about frequent events.
-func asksFrequent(expr string) bool {
-	return slices.ContainsFunc(promql.Metrics(expr), func(family string) bool { return frequent[family] != "" })
+// asksFrequent reports whether a rule's query is about frequent events.
+func asksFrequent(text string) bool {
+	return slices.ContainsFunc(metricsIn(text), func(family string) bool { return frequent[family] != "" })
 }
 
 // rulesWithoutCounts returns the rules about events that were not counted on some machine. Each such machine is a
@@ -81,7 +80,7 @@ func (s sampling) rulesWithoutCounts(q *inquiry, n needs) map[string]bool {
 		return unknown
 	}
 	for expr, rules := range n.rules {
-		if q.memo.asksFrequent(expr) {
+		if n.frequent[expr] {
 			for _, rule := range rules {
 				unknown[rule] = true
 			}
