@@ -14,6 +14,9 @@ SUDO     := $(if $(filter-out 0,$(shell id -u)),sudo -E)
 BIN      := bin/teescope
 TOOLS    := .cache/tools
 
+# Paths of this checkout are not part of what Go compiles. So all steps, and the clone of test/fresh, share one build cache.
+export GOFLAGS := -trimpath $(filter-out -trimpath,$(shell $(GO) env GOFLAGS))
+
 # Relative names and a fixed compilation directory: the objects are the same on every machine.
 BPF_FLAGS := -O2 -g -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 \
 	-Ibpf/include -I/usr/include/x86_64-linux-gnu \
@@ -161,26 +164,29 @@ BENCH_PKGS := ./internal/agent/collector ./internal/agent/collector/system ./int
 SOAK       ?= 10m
 QUERIES    ?= 1m
 
-GOTEST := $(GO) test -count=1 $(TESTFLAGS)
+# `make lint` runs vet on all files, those of the tests with tags included, so tests do not run it again.
+GOTEST := $(GO) test -count=1 -vet=off $(TESTFLAGS)
 
-# The package whose tests take longest. It is named first, so that it does not run alone at the end.
-LONGEST := ./internal/server/prom
+# The packages whose tests take longest. They are named first, so that they do not run alone at the end.
+LONGEST := ./internal/server/prom ./test/cases
 
 # The packages that link no eBPF: their tests need neither root nor a kernel of a certain kind.
-UNIT_PKGS = $$($(GO) list -f '{{$$ebpf := false}}{{range .Deps}}{{if eq . "github.com/cilium/ebpf"}}{{$$ebpf = true}}{{end}}{{end}}{{if not $$ebpf}}{{.ImportPath}}{{end}}' ./...)
+# OMIT is the end of the name of a package to leave out, such as /test/cases.
+OMIT ?=
+UNIT_PKGS = $$($(GO) list -f '{{$$ebpf := false}}{{range .Deps}}{{if eq . "github.com/cilium/ebpf"}}{{$$ebpf = true}}{{end}}{{end}}{{if not $$ebpf}}{{.ImportPath}}{{end}}' ./...$(if $(OMIT), | grep -v '$(OMIT)$$'))
 
 .PHONY: check unit fresh
 check: build lint unit test-web ## what to run before each commit, in three minutes: build, linters, tests that need no root
 
 unit: ## the Go tests of the packages that load no eBPF, without TestSoak
-	$(GOTEST) -short $(LONGEST) $(UNIT_PKGS)
+	$(GOTEST) -short $(if $(OMIT),$(filter-out %$(OMIT),$(LONGEST)),$(LONGEST)) $(UNIT_PKGS)
 
 fresh: ## the README's commands on a minimal Debian 12 in a directory (needs root)
 	test/fresh
 
 .PHONY: test test-packaging cases fuzz test-web e2e vm sgx browser bench bench-estimates bench-profiling bench-statistics bench-quick bench-peers bench-sgx probe-cost bench-go bench-fleet soak
 test: ## unit, golden and architecture tests (Go); those of the kernel side need root
-	$(GOTEST) $(if $(SUDO),-exec '$(SUDO)') $(LONGEST) ./...
+	$(GOTEST) -p 3 $(if $(SUDO),-exec '$(SUDO)') $(LONGEST) ./...
 
 test-packaging: ## the Helm chart (lint, strict decoding, privileges) and the container image: a module of its own
 	$(GO) -C deploy/packaging test -count=1 $(TESTFLAGS) ./...
