@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/crossing"
 )
@@ -262,6 +263,45 @@ func TestPairsOfOpenEnclave(t *testing.T) {
 	})
 	if got := enters(&crossing.Report{}, after); !maps.Equal(got, map[uint64]int{700 * 6: 1}) {
 		t.Errorf("EENTERs of threads: %v", got)
+	}
+}
+
+// Above the budget pairs are found in windows. None spans two ECALLs or a gap between windows: the first and the last OCALL of
+// each ECALL are of the same function, which never follows itself in one.
+func TestPairsInWindows(t *testing.T) {
+	b := startWith(t, watching(t, modeAuto, 3000, "ego-host"))
+	p := run(t, build(t, filepath.Join(t.TempDir(), "ego-host"), "testdata/oehost.c"))
+	p.do(t, "0 0")
+	look(t, b)
+	const one = "next_ocall runtime_1 call_host_function"
+	var first, last map[string]uint64 // since calls are sampled
+	for end := time.Now().Add(2 * time.Minute); first == nil || last[one] < first[one]+100; {
+		if time.Now().After(end) {
+			t.Fatalf("too few pairs were seen in windows: first %v, then %v", first, last)
+		}
+		p.do(t, "300 5")
+		if err := b.tick(); err != nil {
+			t.Fatal(err)
+		}
+		if scrape(t, b)["teescope_transition_probes_info{file=ego-host,reason=,runtime=openenclave,state=sampled}"] != 1 {
+			continue
+		}
+		r := crossings(t, b, p)
+		if last = seen(r); first == nil {
+			first = last
+		}
+		if len(r.Processes)+len(r.Threads) > 0 {
+			t.Fatalf("crossings that are sampled are told as exact: %+v", r.Processes)
+		}
+	}
+	for name := range last {
+		if !slices.Contains([]string{
+			"ecall 2 2", "next_ecall 2 2", "ocall call_host_function call_host_function", "ocall runtime_1 runtime_1",
+			"ocall_in_ecall 2 call_host_function", "ocall_in_ecall 2 runtime_1", "last_in_ecall 2 call_host_function",
+			"next_ocall call_host_function runtime_1", one,
+		}, name) {
+			t.Errorf("%s was seen %d times, and the program does not do that", name, last[name])
+		}
 	}
 }
 
