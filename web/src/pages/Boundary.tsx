@@ -53,17 +53,18 @@ export function Boundary({ name }: { name: string }) {
           </div>
         </>
       )}
-      {live && now && now.pairs.length > 0 && <PairTable now={now} />}
+      {live && now && now.pairs.length > 0 && <PairTable now={now} threads={rows.length > 0} />}
     </section>
   );
 }
 
-function PairTable({ now }: { now: Threads }) {
+function PairTable({ now, threads }: { now: Threads; threads: boolean }) {
   return (
     <>
       <h2>Which call follows which</h2>
       <p class="page-note">
         Since the calls are timed. The advice is that of sgx-perf; it needs 100 calls.
+        {!threads && " Crossings of its threads are not counted now: above the budget calls are sampled."}
         {now.left_out > 0 && ` ${now.left_out} rarer rows are left out.`}
       </p>
       <div class="table-scroll" tabIndex={0} role="group" aria-label="Pairs of calls, table">
