@@ -25,6 +25,11 @@ type threadList struct {
 		Voluntary   float64 `json:"voluntary_switches"`
 		WaitsIn     string  `json:"waits_in"`
 	}
+	Crossing []struct{ PID, EENTER int } `json:"process_crossings"`
+	Pairs    []struct {
+		Kind, From, To string
+		N              int
+	}
 }
 
 func (s *teescope) threads(t *testing.T, workload string) threadList {

@@ -75,7 +75,7 @@ func TestTransitionsOfConfinedAgent(t *testing.T) {
 		}
 		return nil
 	})
-	before := a.scrape(t)
+	before, earlier := a.scrape(t), a.threads(t, "e2esdk")
 	sdk.order(t, "ecall 500 4 2")
 	told := strings.Fields(sdk.order(t, "slow 8 3 1"))
 	gramine.order(t, "end 10 20 3")
@@ -100,12 +100,45 @@ func TestTransitionsOfConfinedAgent(t *testing.T) {
 		}
 	}
 	compareDurations(t, before, after, told)
+	later := a.threads(t, "e2esdk")
+	if n := later.entered(t) - earlier.entered(t); n != 5032 {
+		t.Errorf("the process has entered %v times more, want 5032", n)
+	}
+	for pair, want := range map[string]int{
+		"next_ocall app_ocall_print app_ocall_read":    1008,
+		"next_ocall app_ocall_wait app_ocall_print":    1000,
+		"ocall_in_ecall app_ecall_odd app_ocall_read":  504,
+		"last_in_ecall app_ecall_even app_ocall_print": 500,
+		"last_in_ecall app_ecall_even app_ocall_wait":  4,
+	} {
+		if got := later.pairs()[pair] - earlier.pairs()[pair]; got != want {
+			t.Errorf("%s was seen %d times, want %d", pair, got, want)
+		}
+	}
 	if n := after.sum("teescope_enclave_exits_estimated_total"); n != 0 {
 		t.Errorf("%v exits are estimated, although all are measured", n)
 	}
 	if after.sum("teescope_workload_info", "workload", "e2esdk", "runtime", "sgx-sdk") != 1 {
 		t.Error("the workload has another name in teescope_workload_info")
 	}
+}
+
+// entered returns how often the only process of a list has entered its enclave.
+func (l threadList) entered(t *testing.T) int {
+	t.Helper()
+	if len(l.Crossing) != 1 {
+		t.Fatalf("crossings of %+v, want one process", l.Crossing)
+	}
+	return l.Crossing[0].EENTER
+}
+
+// pairs returns how often pairs of calls were seen.
+func (l threadList) pairs() map[string]int {
+	all := map[string]int{}
+	for _, p := range l.Pairs {
+		all[p.Kind+" "+p.From+" "+p.To] = p.N
+	}
+	return all
 }
 
 // compareDurations compares the time of calls with the program's own measurements inside and around them: the last four
