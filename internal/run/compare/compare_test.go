@@ -5,6 +5,8 @@ package compare
 import (
 	"math"
 	"math/rand/v2"
+	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,12 @@ import (
 	"github.com/teescope/teescope/internal/run"
 	"github.com/teescope/teescope/internal/run/runtest"
 )
+
+// The simulations of runs make much garbage in a small heap. To collect it often took 40 % of the CPU time.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
 
 // record makes a record of a described run.
 func record(t testing.TB, file string, s runtest.Spec) *Record {
