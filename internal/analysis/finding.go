@@ -56,6 +56,9 @@ type Finding struct {
 	Preceded []Preceding `json:"preceded,omitempty"`
 	// Earlier has the first figure of the evidence a day and a week before the finding began.
 	Earlier []Earlier `json:"earlier,omitempty"`
+	// Threads has the threads of the workload with the largest figure that the evidence is about, by name, the largest first.
+	// Only a server beside the agent of the workload's machine has them.
+	Threads []Threads `json:"threads,omitempty"`
 	// Unconfirmed is true while only one look has found an open finding. It raises no alert.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
 	// AbsentSince is the time since when an open finding is no longer found. It closes if that lasts.

@@ -205,7 +205,12 @@ func (p *program) analyse(db *prom.Server) error {
 	if err != nil {
 		return fmt.Errorf("analysis.thresholds: %w", err)
 	}
+	var threadList findings.ThreadList
+	if p.local != nil {
+		threadList = p.local.Threads
+	}
 	a := findings.New(findings.Options{
+		Threads: threadList, Instance: p.host,
 		Source: db.Source().While(p.status.Stores), Name: p.host, Rules: rules.All(), Limiter: rules.Limits(), Overrides: overrides, Interval: c.Analysis.Interval, Window: c.Analysis.Window,
 		Scrape: c.Interval, Keep: db, File: filepath.Join(c.DataDir, "findings.json"),
 		SilenceFile: filepath.Join(c.DataDir, "silences.json"), HistoryFile: filepath.Join(c.DataDir, "findings-history.jsonl"), Tell: sendFindings(p.hub),

@@ -180,11 +180,10 @@ func UpServer(ctx context.Context, o Options, link *supervisor.Link) error {
 	tuneMemory(o.Config.Memory.Limit, serverMemory)
 	for end := time.Now().Add(leftover); ; {
 		p := newProgram(o)
-		p.link = link
+		p.link, p.local = link, local.New(link.Dial)
 		if err := p.server(); err != nil {
 			return err
 		}
-		p.local = local.New(link.Dial)
 		p.web.Inherited = supervisor.InheritedListener
 		p.web.Threads, p.web.Control, p.web.Frugal = p.local.Pass(), p.local.Pass(), o.Config.Overhead.Budget < 1
 		p.add(p.local.Ready(agentStart))

@@ -33,6 +33,11 @@ type report struct {
 			Name, Query string
 			Value       float64
 		}
+		Threads []struct {
+			Name, Figure, Unit string
+			Count              int
+			Value              float64
+		}
 	}
 	Problems []struct{ Kind, Error string }
 }
@@ -94,7 +99,7 @@ func dump(t *testing.T, base string, at time.Time, length string) string {
 
 // All sources show a program that polls: a live up, a real Prometheus and a VictoriaMetrics that scrape it, and a file
 // of the same series. The analysis within up finds it too, in its series and its log. The finding closes when the
-// program ends.
+// program ends. While it is open, it names the only thread of the program, which spins on a CPU.
 func TestAnalyzeIsTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	const workload, rule = "e2epoll", "polling-loop"
@@ -114,7 +119,11 @@ func TestAnalyzeIsTheSameEverywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range live.Findings {
-			if f.Workload == workload && f.Rule == rule {
+			if f.Workload == workload && f.Rule == rule && len(f.Threads) > 0 {
+				one := f.Threads[0]
+				if len(f.Threads) != 1 || one.Name != workload || one.Count != 1 || one.Figure != "cpu" || one.Unit != "cores" || one.Value > 1.05 {
+					t.Errorf("its threads are %+v", f.Threads)
+				}
 				return nil
 			}
 		}

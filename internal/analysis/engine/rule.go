@@ -28,6 +28,8 @@ type Rule struct {
 	// Shares is what a workload with this finding competes for with others on the machine, if that can be the reason. New
 	// workloads that use it are then named as events before the finding.
 	Shares analysis.Resource
+	// Threads is the figure of single threads that the evidence is about. It is empty if the evidence is not about threads.
+	Threads analysis.ThreadFigure
 	// Thresholds may be replaced for some workloads: see [Override].
 	Thresholds []Threshold
 }

@@ -53,6 +53,7 @@ func markdownFinding(w io.Writer, i int, f analysis.Finding) {
 		// A bar ends a cell even within code.
 		fmt.Fprintf(w, "| %s | %s | %s |\n", markdown(e.Name), markdown(figure(e)), strings.ReplaceAll(code(e.Query), "|", `\|`))
 	}
+	markdownList(w, "**"+say("threads")+"**", threads(f))
 	markdownList(w, "**"+say("before")+"**", preceding(f.Preceded, f.Earlier))
 	markdownList(w, "**"+say("advice")+"**", f.Advice)
 	markdownList(w, "**"+say("assumes")+"**", analysis.Assumptions(f.Saving, f.Gain))

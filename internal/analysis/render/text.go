@@ -121,6 +121,7 @@ func (t terminal) finding(i int, f analysis.Finding) {
 		t.prose("   - ", e.Name+": "+figure(e))
 		t.line("       ", t.paint(dim, clean(e.Query)))
 	}
+	t.list(say("threads"), threads(f))
 	t.list(say("before"), preceding(f.Preceded, f.Earlier))
 	t.list(say("advice"), f.Advice)
 	t.list(say("assumes"), analysis.Assumptions(f.Saving, f.Gain))

@@ -350,3 +350,18 @@ func (r Report) usualReason() string {
 	}
 	return say("because", "reason", usual)
 }
+
+// threads describes the threads that a finding is about, by name.
+func threads(f analysis.Finding) []string {
+	var lines []string
+	for _, t := range f.Threads {
+		name := clean(t.Name)
+		if t.Count > 1 {
+			name = fmt.Sprintf("%s (%d)", name, t.Count)
+		}
+		if t.Figure.Unit() != "" {
+			lines = append(lines, say("threads_"+string(t.Figure), "name", name, "value", Value(t.Value, t.Unit)))
+		}
+	}
+	return lines
+}

@@ -56,6 +56,7 @@ var (
 func smallIO() engine.Rule {
 	return engine.Rule{
 		Name: SmallIO, Title: "many small reads and writes",
+		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{smallSize, smallCost},
 		Signals: []engine.Signal{
 			teeSignal, cpuSignal, callsSignal, transitionsSignal, networkSignal, machineNetworkSignal, filePagesSignal,

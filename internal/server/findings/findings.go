@@ -61,6 +61,9 @@ type Options struct {
 	SilenceFile string
 	// HistoryFile holds the history of findings in the same way.
 	HistoryFile string
+	// Threads reads the threads of workloads on the machine Instance, if an agent of it is reachable. It may be nil.
+	Threads  ThreadList
+	Instance string
 	// Tell receives all current findings that are confirmed and not silenced, after each analysis and each change of the
 	// silences. It may be nil.
 	Tell func(live []analysis.Finding)
@@ -77,7 +80,8 @@ type Analyst struct {
 	past     *archive
 	damaged  []string // why the silences of the file are not used
 	routes   *http.ServeMux
-	unusual  unusual // used only by Run
+	unusual  unusual      // used only by Run
+	threads  *threadNames // used only by Run
 	telling  sync.Mutex
 
 	mu     sync.Mutex
@@ -100,7 +104,7 @@ const (
 func New(o Options) *Analyst {
 	a := &Analyst{
 		opts: o, unusual: make(unusual), families: newFamilies(), asking: make(chan struct{}, 1),
-		runs: map[outcome]float64{complete: 0, partial: 0, failed: 0},
+		runs: map[outcome]float64{complete: 0, partial: 0, failed: 0}, threads: newThreadNames(o),
 	}
 	a.routes = a.newRoutes()
 	return a
@@ -274,6 +278,7 @@ func (a *Analyst) once(ctx context.Context) (err error) {
 	}
 	unwritten := a.ledger.Update(ledger.Observation{At: result.At, Window: a.opts.Window, Findings: result.Findings, AtOnce: result.AtOnce, Knows: result.Knows})
 	unwritten = errors.Join(unwritten, a.past.Sync(result.At, a.silences.Mark(a.ledger.Open(), result.At), a.ledger.Closed()))
+	a.metered(func() { a.threads.look(ctx, result) })
 	a.publish(result)
 	a.tell()
 	a.metered(func() { unwritten = errors.Join(unwritten, a.past.search(ctx, a.opts.Source, result.At)) })
@@ -286,7 +291,7 @@ func (a *Analyst) once(ctx context.Context) (err error) {
 
 // publish makes the report of the open findings the newest one.
 func (a *Analyst) publish(result engine.Result) {
-	result.Findings = current(a.past.explained(a.ledger.Open()))
+	result.Findings = current(a.threads.named(a.past.explained(a.ledger.Open())))
 	report := render.New(a.opts.Name, result, 0, nil)
 	a.mu.Lock()
 	a.newest = &report

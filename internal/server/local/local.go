@@ -79,6 +79,11 @@ func (a *Agent) get(ctx context.Context, path, accept string) ([]byte, error) {
 	return body, nil
 }
 
+// Threads returns what the agent answers about the threads of a workload, as JSON.
+func (a *Agent) Threads(ctx context.Context, workload string) ([]byte, error) {
+	return a.get(ctx, "/api/top/threads?workload="+url.QueryEscape(workload), "")
+}
+
 // maxHealth is the maximum time of an answer about the agent's health.
 const maxHealth = 5 * time.Second
 

@@ -63,6 +63,8 @@ export interface Finding {
   preceded: { at: string; seconds: number; what: string; chance: number }[];
   /** The first figure of the evidence a day and a week before it began. */
   earlier: { ago_seconds: number; name: string; value: number; unit: string }[];
+  /** Those with the largest figure that the evidence is about. */
+  threads: { name: string; count: number; figure: string; value: number; unit: string }[];
   /** Only one look has found it. It raises no alert. */
   unconfirmed: boolean;
   not_when: string[];
@@ -181,6 +183,7 @@ const finding = shape<Finding>({
   overlaps: texts,
   preceded: withDefault(list(shape({ at: text, seconds: number, what: text, chance: number })), []),
   earlier: withDefault(list(shape({ ago_seconds: number, name: text, value: number, unit: text })), []),
+  threads: withDefault(list(shape({ name: text, count: number, figure: text, value: number, unit: text })), []),
   unconfirmed: withDefault(flag, false),
   not_when: texts,
   sources: texts,

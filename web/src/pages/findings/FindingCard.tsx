@@ -10,7 +10,7 @@ import { ViewLink } from "../../lib/ViewLink";
 import { useShown } from "../../panels/use-data";
 import { chartOf } from "./charts";
 import { Mute } from "./Mute";
-import { assumptions, figure, formatFigure, limitText, preceding, say, subject, together, worthText } from "./report";
+import { assumptions, figure, formatFigure, limitText, preceding, say, subject, threads, together, worthText } from "./report";
 
 /** The class of the severity mark, as on the overview. */
 const TONE: Readonly<Record<Finding["severity"], string>> = { high: "bad", medium: "warn", low: "note", info: "note" };
@@ -35,6 +35,7 @@ export function FindingCard({ finding }: { finding: Finding }) {
       <p>{finding.cause}</p>
       {limit !== "" && <p class="limit">{limit}</p>}
       <p class="aside">{seen(finding)}</p>
+      <Lines title={say("threads")} lines={threads(finding)} />
       <Lines title={say("before")} lines={preceding(finding)} />
       <Lines title={say("advice")} lines={finding.advice} />
       <Lines title={say("others")} lines={together(finding)} />

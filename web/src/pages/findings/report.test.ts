@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ApiError } from "../../api/errors";
 import { report as decode, type Report } from "../../api/findings";
 import { chartOf } from "./charts";
-import { assumptions, causeText, chosen, figure, formatFigure, gainText, limitedBy, limitText, memberText, notJudged, preceding, rolledUp, savingText, together, verdictText } from "./report";
+import { assumptions, causeText, chosen, figure, formatFigure, gainText, limitedBy, limitText, memberText, notJudged, preceding, rolledUp, savingText, threads, together, verdictText } from "./report";
 
 const finding = {
   id: "0a1b", rule: "chatter", title: "too many calls", workload: "redis", instance: "a:1", cause: "It makes 5,000 calls a second.",
@@ -245,5 +245,19 @@ describe("the same cause on several machines", () => {
 
   it("is absent in the answer of an older server", () => {
     expect(made().causes).toEqual([]);
+  });
+});
+
+describe("the threads of a finding", () => {
+  it("have their number and figure, and unknown figures are left out", () => {
+    const [found] = made({
+      findings: [{ ...finding, threads: [
+        { name: "worker", count: 4, figure: "cpu", value: 1.5, unit: "cores" },
+        { name: "main", count: 1, figure: "voluntary_switches", value: 1200, unit: "1/s" },
+        { name: "x", count: 1, figure: "of a later server", value: 1, unit: "1" },
+      ] }],
+    }).findings;
+    expect(found && threads(found)).toEqual(["worker (4): 1.5 cores of CPU time", "main: went to sleep 1.2k/s"]);
+    expect(made().findings.map(threads)).toEqual([[]]);
   });
 });

@@ -107,6 +107,16 @@ export function preceding({ preceded, earlier }: Pick<Finding, "preceded" | "ear
   ];
 }
 
+const THREAD_PHRASES = { cpu: "threads_cpu", run_queue_wait: "threads_run_queue_wait", voluntary_switches: "threads_voluntary_switches" } as const;
+
+/** Describes the threads that a finding is about. Figures that this page does not know are left out. */
+export function threads({ threads: all }: Pick<Finding, "threads">): string[] {
+  return all.flatMap(({ name, count, figure: of, value, unit }) => {
+    const known = Object.entries(THREAD_PHRASES).find(([key]) => key === of);
+    return known ? [say(known[1], { name: count > 1 ? `${name} (${count})` : name, value: formatFigure(value, unit) })] : [];
+  });
+}
+
 /** Returns the subject of a finding, with its machine where several are shown. */
 export function subject({ workload, instance }: { workload: string; instance: string }, several: boolean): string {
   if (workload === "") return instance === "" ? say("machine") : say("machine_named", { instance });
