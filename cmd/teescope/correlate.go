@@ -49,7 +49,7 @@ func correlateCommand() *cobra.Command {
 		Example: "  teescope correlate runs.csv\n" +
 			"  teescope correlate runs.csv --outcome throughput --at threads=16\n" +
 			"  teescope correlate sweep/\n" +
-			"  teescope correlate --workload redis-server --range 7d\n" +
+			"  teescope correlate --workload model-server --range 7d\n" +
 			"  teescope correlate --workload redis-server --info redis_config_info --query 'p99=redis_p99_seconds'",
 		RunE: o.run,
 	}
@@ -77,7 +77,7 @@ func (o *correlateFlags) table(cmd *cobra.Command, args []string) ([]runs.Run, e
 		return o.live(cmd, args)
 	}
 	if len(args) == 0 {
-		return nil, errors.New("name a file, for example: teescope correlate runs.csv, or a workload of a server: teescope correlate --workload redis-server")
+		return nil, errors.New("name a file, for example: teescope correlate runs.csv, or a workload of a server: teescope correlate --workload model-server")
 	}
 	for _, name := range append([]string{"range", "info", "query", "timeout"}, serverFlagNames()...) {
 		if cmd.Flags().Changed(name) {

@@ -59,6 +59,7 @@ func redisInfo(t *testing.T, port, key string) float64 {
 // Without pipelining, Redis reads once and writes once for each command. Its own count is the truth.
 func TestRedisUnderLoad(t *testing.T) {
 	t.Setenv("MALLOC_ARENA_MAX", "1")
+	background(t, copyTo(t, "/usr/bin/sleep", "e2esettings"), "600")
 	// It has its own name, because the machine may already run Redis.
 	p := redis(t, copyTo(t, "/usr/bin/redis-server", "e2eredis"))
 	a := agent(t)
@@ -69,8 +70,11 @@ func TestRedisUnderLoad(t *testing.T) {
 	run(t, "redis-benchmark", "-p", p, "-t", "set,get", "-n", "100000", "-c", "20", "-q")
 	after, commandsAfter := a.scrape(t), redisInfo(t, p, "total_commands_processed")
 
-	if n := after.sum("teescope_workload_setting_info", "workload", "e2eredis", "setting", "MALLOC_ARENA_MAX", "value", "1"); n != 1 {
-		t.Errorf("%v series have the environment variable of Redis, want 1", n)
+	if n := after.sum("teescope_workload_setting_info", "workload", "e2esettings", "setting", "MALLOC_ARENA_MAX", "value", "1"); n != 1 {
+		t.Errorf("%v series have the environment variable, want 1", n)
+	}
+	if after.has("teescope_workload_settings", "workload", "e2eredis") { // Redis writes its title over them
+		t.Error("the settings of Redis are known")
 	}
 	commands := commandsAfter - commandsBefore
 	if commands < 200_000 {

@@ -83,12 +83,12 @@ func FuzzEnvironment(f *testing.F) {
 	f.Add([]byte("=x\x00A\x00A==\x00"), "A")
 	f.Add([]byte("A=1"), "")
 	f.Fuzz(func(t *testing.T, data []byte, name string) {
-		found := parseEnvironment(data, map[string]bool{name: true})
-		value, ok := found[name]
-		if len(found) > 1 || len(found) == 1 && !ok {
+		found, ok := parseEnvironment(data, map[string]bool{name: true})
+		value, has := found[name]
+		if len(found) > 1 || len(found) == 1 && !has || !ok && found != nil {
 			t.Fatalf("%q: %q, want only %q", data, found, name)
 		}
-		if ok && !bytes.Contains(append([]byte{0}, data...), []byte("\x00"+name+"="+value)) {
+		if has && !bytes.Contains(append([]byte{0}, data...), []byte("\x00"+name+"="+value)) {
 			t.Errorf("%q has no variable %q with the value %q", data, name, value)
 		}
 	})

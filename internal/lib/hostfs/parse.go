@@ -172,16 +172,23 @@ func parseArgs(cmdline []byte, most int) []string {
 	return args[:min(len(args), most)]
 }
 
-// parseEnvironment finds variables in strings NAME=VALUE that end in a null byte, environ(7).
-func parseEnvironment(data []byte, wanted map[string]bool) map[string]string {
-	found := make(map[string]string)
-	for entry := range strings.SplitSeq(string(data), "\x00") {
-		name, value, ok := strings.Cut(entry, "=")
-		if _, known := found[name]; ok && wanted[name] && !known {
+// parseEnvironment finds variables in strings NAME=VALUE that end in a null byte, environ(7). It returns false if there is
+// anything else: the program has overwritten them.
+func parseEnvironment(data []byte, wanted map[string]bool) (found map[string]string, ok bool) {
+	found = make(map[string]string)
+	for entry := range strings.SplitAfterSeq(string(data), "\x00") {
+		if entry == "" {
+			break // the end
+		}
+		name, value, is := strings.Cut(strings.TrimSuffix(entry, "\x00"), "=")
+		if !is {
+			return nil, false
+		}
+		if _, known := found[name]; wanted[name] && !known {
 			found[name] = value
 		}
 	}
-	return found
+	return found, true
 }
 
 // parseCgroup finds the path of one hierarchy in lines ID:CONTROLLERS:PATH, cgroups(7). Version 2 has the ID 0 and no

@@ -110,10 +110,18 @@ func TestParseWchan(t *testing.T) {
 
 // getenv(3) returns the first of two variables with the same name.
 func TestParseEnvironment(t *testing.T) {
-	data := []byte("PATH=/bin\x00A=1\x00\x00NONE\x00B=x=y\x00A=2\x00EMPTY=\x00AA=3\x00")
-	got := parseEnvironment(data, map[string]bool{"A": true, "B": true, "EMPTY": true, "NONE": true, "C": true})
-	if want := (map[string]string{"A": "1", "B": "x=y", "EMPTY": ""}); !maps.Equal(got, want) {
+	wanted := map[string]bool{"A": true, "B": true, "EMPTY": true, "C": true}
+	got, ok := parseEnvironment([]byte("PATH=/bin\x00A=1\x00B=x=y\x00A=2\x00EMPTY=\x00AA=3\x00"), wanted)
+	if want := (map[string]string{"A": "1", "B": "x=y", "EMPTY": ""}); !ok || !maps.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+	if got, ok := parseEnvironment(nil, wanted); !ok || len(got) != 0 {
+		t.Errorf("of nothing: %q, %v", got, ok)
+	}
+	for _, overwritten := range []string{"\x00\x00\x00", "r *:6379\x00\x00\x00", "A=1\x00master process\x00", "A=1\x00\x00B=2\x00"} {
+		if got, ok := parseEnvironment([]byte(overwritten), wanted); ok {
+			t.Errorf("%q is %q", overwritten, got)
+		}
 	}
 }
 

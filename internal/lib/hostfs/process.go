@@ -115,13 +115,17 @@ func (p Process) Args(most int) ([]string, error) {
 
 // Environment returns those variables that the program was started with and whose names are wanted, as getenv(3) finds
 // them: the first of each name counts. It returns ErrTooLong if the environment has more than 256 KiB, because a missing
-// variable may then be in the rest.
+// variable may then be in the rest, and ErrOverwritten if the program has written something else over it.
 func (p Process) Environment(wanted map[string]bool) (map[string]string, error) {
 	data, err := p.ReadWhole(maxEnv, "environ")
 	if err != nil {
 		return nil, err
 	}
-	return parseEnvironment(data, wanted), nil
+	found, ok := parseEnvironment(data, wanted)
+	if !ok {
+		return nil, &os.PathError{Op: "read", Path: p.Path("environ"), Err: ErrOverwritten}
+	}
+	return found, nil
 }
 
 // Cgroup returns the path of the control group in one hierarchy: that of a version 1 controller, or version 2 for "".
