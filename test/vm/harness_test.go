@@ -86,6 +86,7 @@ func build() error {
 	for _, build := range []struct{ name, from, how, link string }{
 		{"init", "../../testbed/guest", "build", "-s -w"}, {"guest", "./guest", "build", "-w"}, // profiles need its symbols
 		{"teescope", "../../cmd/teescope", "build", "-s -w"}, {"privilege.test", "../../internal/lib/privilege", "test -c", "-s -w"},
+		{"driver.test", "../../internal/agent/tee/sgx/driver", "test -c", "-s -w"},
 	} {
 		args := append(strings.Fields(build.how), "-trimpath", "-ldflags", build.link, "-o", filepath.Join(parts, build.name), build.from)
 		cmd := exec.Command("go", args...)
@@ -108,8 +109,9 @@ type trial struct {
 	files    string
 	cpus     int
 	scenario string
-	line     string           // more of the kernel's command line
-	modules  []machine.Module // in /kvm, for the scenario to load
+	line     string            // more of the kernel's command line
+	modules  []machine.Module  // in /kvm, for the scenario to load
+	drivers  map[string][]byte // modules in /drivers, by their name
 	disks    []string
 }
 
@@ -129,6 +131,9 @@ func boot(t *testing.T, try trial) report {
 		Files: func(a *machine.Archive) error {
 			for i, m := range try.modules {
 				a.Bytes(fmt.Sprintf("/kvm/%02d-%s.ko", i, m.Name), 0o644, m.Object)
+			}
+			for name, object := range try.drivers {
+				a.Bytes("/drivers/"+name+".ko", 0o644, object)
 			}
 			return a.Tree("/", try.files)
 		},

@@ -47,6 +47,7 @@ func TestStockKernels(t *testing.T) {
 				if try.modules, err = try.kernel.Modules(t.Context(), "kvm_amd"); err != nil {
 					t.Fatal(err)
 				}
+				try.drivers = standIns(t, try.kernel)
 			}
 			report := boot(t, try)
 			families := report.exposition(t, "exposition")
@@ -71,6 +72,7 @@ func TestStockKernels(t *testing.T) {
 			}
 			if k.kvm {
 				virtualMachines(t, report)
+				driversAreModules(t, report["drivers"])
 			}
 		})
 	}

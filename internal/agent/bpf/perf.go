@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"unsafe"
 
@@ -98,6 +99,55 @@ func (p *perCPU) Close() error {
 	p.events = nil
 	return errors.Join(errs...)
 }
+
+// kprobes is the directory of the PMU of kprobes.
+const kprobes = "/sys/bus/event_source/devices/kprobe"
+
+// attachAt attaches a program to the function at an address of the kernel, or to its return. The library takes names only.
+func attachAt(address uint64, prog *ebpf.Program, returns bool) (io.Closer, error) {
+	const anyProcess, firstCPU, noGroup = -1, 0, -1
+	attr := unix.PerfEventAttr{Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})), Ext2: address}
+	if err := scanFile(kprobes+"/type", "%d", &attr.Type); err != nil {
+		return nil, fmt.Errorf("looking for kprobes: %w", err)
+	}
+	if returns {
+		var bit uint
+		if err := scanFile(kprobes+"/format/retprobe", "config:%d", &bit); err != nil {
+			return nil, fmt.Errorf("looking for kretprobes: %w", err)
+		}
+		attr.Config = 1 << bit
+	}
+	fd, err := unix.PerfEventOpen(&attr, anyProcess, firstCPU, noGroup, unix.PERF_FLAG_FD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("opening a kprobe: %w", err)
+	}
+	l, err := link.AttachRawLink(link.RawLinkOptions{Target: fd, Program: prog, Attach: ebpf.AttachPerfEvent})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("attaching to a kprobe: %w", err), unix.Close(fd))
+	}
+	return &eventLink{l, fd}, nil
+}
+
+// scanFile reads one value of a file of sysfs.
+func scanFile(path, format string, value any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Sscanf(string(data), format, value); err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	return nil
+}
+
+// eventLink is a link to a perf event, which it closes too.
+type eventLink struct {
+	link.Link
+	fd int
+}
+
+// Close detaches the program and closes the event.
+func (l *eventLink) Close() error { return errors.Join(l.Link.Close(), unix.Close(l.fd)) }
 
 func attachCounter(prog *ebpf.Program, c Counter, cpu int) (io.Closer, error) {
 	attr := unix.PerfEventAttr{

@@ -44,6 +44,9 @@ type Way struct {
 	// Args is a program for a kprobe on the same function. It stores the arguments for a kretprobe, which cannot
 	// read them. It is empty if none is needed.
 	Args string
+	// Address is that of the function, for a kprobe or kretprobe. It is 0 if Target names the function. A function of a
+	// module needs it if the kernel has another one of that name.
+	Address uint64
 }
 
 // Probe is an event and the ways to attach to it, best first.
@@ -104,7 +107,7 @@ func (o *Object) attach(w Way) error {
 func hookAll(o *Object, w Way) ([]*hooked, error) {
 	steps := []Way{w}
 	if w.Args != "" {
-		steps = []Way{{Program: w.Args, Mechanism: Kprobe, Target: w.Target}, w}
+		steps = []Way{{Program: w.Args, Mechanism: Kprobe, Target: w.Target, Address: w.Address}, w}
 	}
 	var all []*hooked
 	for _, step := range steps {
@@ -139,6 +142,9 @@ func unhook(all []*hooked) error {
 }
 
 func hook(w Way, prog *ebpf.Program) (io.Closer, error) {
+	if w.Address != 0 {
+		return attachAt(w.Address, prog, w.Mechanism == Kretprobe)
+	}
 	switch w.Mechanism {
 	case TypedTracepoint, Fentry, Fexit:
 		return link.AttachTracing(link.TracingOptions{Program: prog})

@@ -29,13 +29,19 @@ func TestEveryWayHasItsProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	programs := obj.Programs()
-	named := map[string]bool{"snapshot": true, "mapped": true, "opened": true, "guests_mapped": true, "guests_opened": true}
+	named := map[string]bool{"snapshot": true, "mapped": true, "opened": true, "guests_mapped": true, "guests_opened": true, "outside_pages": true}
 	for _, p := range append(lifeProbes(), pageProbes()...) {
 		for _, w := range p.Ways {
 			named[w.Program] = true
 			if w.Args != "" {
 				named[w.Args] = true
 			}
+		}
+	}
+	for _, h := range append(hooksOf(moduleISGX), hooksOf(moduleDCAP)...) {
+		named[h.program] = true
+		if h.args != "" {
+			named[h.args] = true
 		}
 	}
 	for _, p := range programs {

@@ -46,7 +46,7 @@ func newFamilies() *families {
 	return &families{
 		source: metric.New(metric.Desc{
 			Name: "sgx_source_info", Kind: metric.Info, Labels: []string{"source"}, Source: metric.Kernel,
-			Help:   "Always 1. source is a source of SGX metrics that this machine has: node, ebpf (the in-tree driver, traced), isgx, intel_sgx, sgx_stats, sgx_enclaves. A metric that several sources have comes from the first of them in this order.",
+			Help:   "Always 1. source is a source of SGX metrics that this machine has: node, ebpf (the in-tree driver, traced), isgx, intel_sgx, sgx_stats, sgx_enclaves, kprobe (functions of a driver that is a module). A metric that several sources have comes from the first of them in this order.",
 			Origin: fromNodes + "; " + either + "; " + fromEnclaves,
 		}),
 		size: gauge("sgx_epc_size_bytes", "bytes",

@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,6 +23,8 @@ func FuzzFiles(f *testing.F) {
 	f.Add([]byte("-1"), []byte("12 10 4000 3500 24064 33 23000 700 600 50"), []byte("1 1 1 1 1\n1 1 2 1 1\n"))
 	f.Add([]byte("18446744073709551615"), []byte("10 12 1 1 1 1 1 1"), []byte("1 2 18446744073709551615 1 18446744073709551615 1 1 18446744073709551615\n3 4 4096 1 1 1 1 1\n"))
 	f.Add([]byte{}, []byte{}, []byte(manyEnclaves(maxEnclaves+2)))
+
+	f.Add([]byte{}, []byte{}, []byte("ffffffffc0000010 t sgx_vma_fault\t[isgx]\nzz t a\t[isgx]\n0 b c [isgx]\n"))
 
 	root := f.TempDir()
 	files := []string{
@@ -54,6 +57,9 @@ func FuzzFiles(f *testing.F) {
 			}
 		}
 		checkEnclaves(t, enclaves)
+		if of, _ := parseModule(bytes.NewReader(enclaves), moduleISGX); len(of) > bytes.Count(enclaves, []byte("["+moduleISGX+"]")) {
+			t.Errorf("%d symbols of a module were read", len(of))
+		}
 	})
 }
 

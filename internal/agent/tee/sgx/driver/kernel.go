@@ -105,6 +105,7 @@ func (k *kernelSide) size(s sizes) error {
 		"cgroup_controller": s.controller, "free_pages_address": s.symbols.freePages,
 		"vm_ops_address": s.symbols.vmOps, "fops_address": s.symbols.fops,
 		"vepc_vm_ops_address": s.symbols.vepcVMOps, "vepc_fops_address": s.symbols.vepcFops,
+		"outside_free_address": s.symbols.outsideFree, "outside_size_address": s.symbols.outsideSize,
 	} {
 		errs = append(errs, k.object.SetConstant(name, value))
 	}

@@ -134,3 +134,11 @@ type moment struct {
 	Moved     uint64
 	Read      uint64
 }
+
+// outsidePages mirrors struct outside_pages.
+type outsidePages struct {
+	_    structs.HostLayout
+	Free uint64
+	Size uint64
+	Read uint64
+}

@@ -490,5 +490,6 @@ SEC("iter/task_file") int opened(struct bpf_iter__task_file *ctx)
 }
 
 #include "guests.h"
+#include "outside.h"
 
 char LICENSE[] SEC("license") = "GPL";

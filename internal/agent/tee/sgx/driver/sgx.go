@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package driver is the SGX backend: the enclave page cache (EPC) and the enclaves. It watches the in-tree driver
-// by eBPF, and reads files of drivers and the kernel. The driver determines which of these sources exist. The
+// by eBPF, counts calls in drivers that are modules, and reads files of drivers and the kernel. The driver determines which of these sources exist. The
 // package refuses to guess: a value without a source has no sample.
 package driver
 
@@ -35,7 +35,7 @@ type Options struct {
 	Log  *slog.Logger
 }
 
-// Backend implements tee.Backend. Init attaches to the in-tree driver, Run maintains the groups,
+// Backend implements tee.Backend. Init attaches to the in-tree driver or to one that is a module, Run maintains the groups,
 // and Shutdown detaches. Without them it reads files only.
 type Backend struct {
 	opts     Options
@@ -43,9 +43,10 @@ type Backend struct {
 	families *families
 	probes   *probe.Families
 
-	mu     sync.Mutex // protects all fields below
-	watch  watch
-	failed error // why an existing driver is not watched
+	mu      sync.Mutex // protects all fields below
+	watch   watch
+	outside *outside // nil if no driver is loaded as a module
+	failed  error    // why an existing driver is not watched
 }
 
 // New returns a backend.
@@ -84,6 +85,7 @@ func (b *Backend) sources() []source {
 		{"isgx", func() ([]sample, error) { return readParameters(r, f, "isgx") }},
 		{"intel_sgx", func() ([]sample, error) { return readParameters(r, f, "intel_sgx") }},
 		{"sgx_stats", func() ([]sample, error) { return readStats(r, f) }},
+		{"kprobe", b.readOutside},
 	}
 }
 
@@ -125,6 +127,9 @@ func (b *Backend) readDriver() ([]sample, error) {
 
 // emitWatch emits what is not a sample of a source: durations, and the state of the programs.
 func (b *Backend) emitWatch(emit func(prometheus.Metric)) {
+	if o := b.outside.side(); o != nil {
+		b.probes.Emit(o.object, o.status, emit)
+	}
 	k := b.watch.kernel
 	if k == nil {
 		return

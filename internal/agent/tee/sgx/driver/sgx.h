@@ -189,6 +189,7 @@ struct thread {
 	u64 alloc;
 	u64 scan;
 	u64 vepc;
+	u64 creating; /* an enclave, in isgx */
 };
 
 /* The machine's state, as the program snapshot reads it. */
@@ -199,12 +200,20 @@ struct moment {
 	u64 read;   /* the state was read */
 };
 
+/* Pages by the variables of isgx, as the program outside_pages reads them. */
+struct outside_pages {
+	u64 free;
+	u64 size;
+	u64 read;
+};
+
 GO_TYPE(driver, struct distribution, distribution);
 GO_TYPE(driver, struct totals, totals);
 GO_TYPE(driver, struct group_use, groupUse);
 GO_TYPE(driver, struct enclave, record);
 GO_TYPE(driver, struct eviction_key, evictionKey);
 GO_TYPE(driver, struct moment, moment);
+GO_TYPE(driver, struct outside_pages, outsidePages);
 GO_VALUES(driver, enum limits, );
 GO_VALUES(driver, enum count, n);
 GO_VALUES(driver, enum total, n);

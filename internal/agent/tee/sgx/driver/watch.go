@@ -4,6 +4,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,6 +37,9 @@ type watch struct {
 func (b *Backend) Init(context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if err := b.followModule(time.Now()); b.outside != nil || err != nil {
+		return err // DCAP's driver has the device of the in-tree driver
+	}
 	if !b.hasDriver() {
 		b.log.Debug("no SGX driver to watch")
 		return nil
@@ -124,6 +128,9 @@ func (b *Backend) Run(ctx context.Context) error {
 func (b *Backend) tend(now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if err := b.followModule(now); err != nil {
+		return err
+	}
 	if b.watch.kernel == nil || now.Sub(b.watch.last) < housekeeping/2 {
 		return nil
 	}
@@ -134,12 +141,14 @@ func (b *Backend) tend(now time.Time) error {
 func (b *Backend) Shutdown(context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.watch.kernel == nil {
-		return nil
+	var errs []error
+	for _, k := range []*kernelSide{b.watch.kernel, b.outside.side()} {
+		if k != nil {
+			errs = append(errs, k.object.Close())
+		}
 	}
-	k := b.watch.kernel
-	b.watch = watch{}
-	return k.object.Close()
+	b.watch, b.outside = watch{}, nil
+	return errors.Join(errs...)
 }
 
 // monotonic returns the time of the clock that the kernel side uses.
