@@ -2,6 +2,8 @@
 #ifndef TEESCOPE_LOG2_H
 #define TEESCOPE_LOG2_H
 
+#include "kernel.h"
+
 /* Returns the binary logarithm of a number, rounded down; 0 for 0. `half` is a power of two, and the number is below
  * 2^(2 * half) and 2^63. The processor cannot predict branches on durations, so there are none: a subtraction borrows from the
  * highest bit if the number has bits above the shift. */
@@ -19,6 +21,17 @@ static __always_inline u32 log2_of(u64 n, u32 half)
 		log += above;
 	}
 	return log;
+}
+
+/* Returns the bucket of a duration, of at most 31: those below 2^shift nanoseconds are the first, and each bound is double the
+ * one before. The last bucket has all longer ones. */
+static __always_inline u32 bucket_of(u64 ns, u32 shift, u32 buckets)
+{
+	u64 scaled = ns >> (shift - 1);
+
+	if (scaled >> buckets)
+		scaled = 1 << (buckets - 1);
+	return log2_of(scaled | 1, 16);
 }
 
 #endif

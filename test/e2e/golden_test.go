@@ -35,6 +35,9 @@ func shape(s samples) string {
 		if name == "teescope_busiest_thread_cpu_ratio" {
 			continue // only where a workload is busy
 		}
+		if strings.Contains(name, "_block_io_") {
+			continue // only where a program uses a disk
+		}
 		if name == "teescope_container_info" {
 			continue // only where there is a container
 		}

@@ -10,15 +10,52 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	dto "github.com/prometheus/client_model/go"
 )
 
 // bounces are the figures of one phase. All except the first five come from other sources than the agent.
 type bounces struct {
 	read, written, mappings, failures, workload float64 // the agent's; bytes and mappings
 	got                                         float64 // bytes that the program got in this phase
-	requests                                    float64 // that the disk has completed
+	requests, seconds                           float64 // that the disk has completed, and their time
 	events, size                                float64 // of the kernel's tracepoint, which comes before there is room
 	used                                        float64 // slots
+
+	blocks // the agent's, of the program
+}
+
+// blocks are the agent's figures of a program's reads from the disk: their number, bytes and seconds.
+type blocks struct{ n, bytes, took float64 }
+
+// blocksOf reads the figures of the program's reads.
+func blocksOf(f map[string]*dto.MetricFamily) (b blocks) {
+	b.bytes = sum(f, "teescope_block_io_bytes_total", "workload", "reader", "operation", "read")
+	for _, m := range f["teescope_block_io_latency_seconds"].GetMetric() {
+		of := map[string]string{}
+		for _, l := range m.Label {
+			of[l.GetName()] = l.GetValue()
+		}
+		if of["workload"] == "reader" && of["operation"] == "read" {
+			b.n, b.took = float64(m.GetHistogram().GetSampleCount()), m.GetHistogram().GetSampleSum()
+		}
+	}
+	return b
+}
+
+// judge compares the reads of a phase, after an earlier one, with the disk's own count and time, and with what the program got. The
+// disk says its time in milliseconds, and reads the clock after the agent.
+func (b bounces) judge(t *testing.T, name string, before bounces) {
+	t.Helper()
+	n, bytes, took := b.n-before.n, b.bytes-before.bytes, b.took-before.took
+	requests, seconds := b.requests-before.requests, b.seconds-before.seconds
+	t.Logf("%s: %v reads of %v bytes took %v s; the disk says %v in %v s", name, n, bytes, took, requests, seconds)
+	if n != requests || bytes != b.got {
+		t.Errorf("%s: the agent has %v reads of %v bytes, the disk %v, and the program got %v", name, n, bytes, requests, b.got)
+	}
+	if took <= 0 || took > seconds+0.001 {
+		t.Errorf("%s: the reads took %v s, and the disk says %v", name, took, seconds)
+	}
 }
 
 var histogramLine = regexp.MustCompile(`hitcount: +(\d+) +size: +(\d+)`)
@@ -35,6 +72,8 @@ func (r report) phase(t *testing.T, name string) bounces {
 		workload: sum(f, "teescope_workload_bounce_bytes_total", "workload", "reader", "class", "storage"),
 		got:      number(t, r[name+" read"]),
 		requests: number(t, strings.Fields(r[name+" stat"])[0]),
+		seconds:  number(t, strings.Fields(r[name+" stat"])[3]) / 1e3,
+		blocks:   blocksOf(f),
 		used:     number(t, r[name+" used"]),
 	}
 	for _, line := range histogramLine.FindAllStringSubmatch(r[name+" hist"], -1) {
@@ -55,8 +94,9 @@ func (r report) phase(t *testing.T, name string) bounces {
 // since returns the differences of the counters.
 func (b bounces) since(a bounces) bounces {
 	return bounces{
-		b.read - a.read, b.written - a.written, b.mappings - a.mappings, b.failures - a.failures, b.workload - a.workload,
-		b.got, b.requests - a.requests, b.events - a.events, b.size - a.size, b.used,
+		read: b.read - a.read, written: b.written - a.written, mappings: b.mappings - a.mappings, failures: b.failures - a.failures,
+		workload: b.workload - a.workload, got: b.got, requests: b.requests - a.requests, events: b.events - a.events, size: b.size - a.size,
+		used: b.used,
 	}
 }
 
@@ -86,6 +126,12 @@ func bounceBuffers(t *testing.T, r report) {
 		if b.workload != b.read+b.written {
 			t.Errorf("%s: %v bytes belong to the program, want all %v", name, b.workload, b.read+b.written)
 		}
+	}
+	calm.judge(t, "calm", before)
+	exhausted.judge(t, "exhausted", calm)
+	after.judge(t, "after", exhausted)
+	if lost := sum(r.exposition(t, "after"), "teescope_attribution_lost_total", "what", "requests"); lost != 0 {
+		t.Errorf("the workload of %v requests is not known", lost)
 	}
 	b := exhausted.since(calm)
 	t.Logf("exhausted: %+v", b)

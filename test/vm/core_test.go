@@ -44,22 +44,22 @@ var typesOf = []struct {
 }{
 	{
 		kernel: "5.15", module: "github.com/grafana/beyla@v1.0.0", sum: "h1:SeSLTrsbpmr2MW8TBwlsv9qjF+ysEgVf6zHKc4shZN0=",
-		file: "bpf/headers/vmlinux_amd64.h", sgx: true, absent: []string{"mm_filemap_get_pages", "writeback_dirty_folio"},
+		file: "bpf/headers/vmlinux_amd64.h", sgx: true, absent: []string{"block_io_start", "mm_filemap_get_pages", "writeback_dirty_folio"},
 		unknown: []string{
 			"folio[0:0]", "folio[0:1]", "folio___memdesc[0:0:0]", "folio___nr[0:0]", // the kernel has no folios
 			"kernfs_node___rcu[0:0]", "mm_struct[0:0:0:0]", "mm_struct[0:0:0:1]", "mm_struct[0:0:1:0]", "mm_struct[0:0:1:1]",
-			"mm_struct[0:0:3:0]", "mm_struct[0:0:3:1]", "task_struct[0:0:1]",
+			"mm_struct[0:0:3:0]", "mm_struct[0:0:3:1]", "rqf_flags[0]", "rqf_flags[1]", "task_struct[0:0:1]",
 		},
 		helpers: []string{"guests_mapped: FnLoop", "guests_opened: FnLoop", "mapped_inode: FnFindVma"}, // probe sgx_vepc_found; the kernel shows the inode in mappings
 	},
 	{
 		kernel: "5.18", module: "github.com/cilium/ebpf@v0.9.0", sum: "h1:ldiV+FscPCQ/p3mNEV4O02EPbUZJFsoEtHvIr9xLTvk=",
-		file: "btf/testdata/vmlinux-btf.gz", functions: true, absent: []string{"mm_filemap_get_pages", "writeback_dirty_page"},
+		file: "btf/testdata/vmlinux-btf.gz", functions: true, absent: []string{"block_io_start", "mm_filemap_get_pages", "writeback_dirty_page"},
 		unknown: []string{
 			"cgroup_subsys_id[1]", // the kernel has no memory controller
 			"folio[0:1]", "folio___memdesc[0:0:0]", "folio___nr[0:0]",
 			"kernfs_node___rcu[0:0]", "mm_struct[0:0:0:0]", "mm_struct[0:0:0:1]", "mm_struct[0:0:1:0]", "mm_struct[0:0:1:1]",
-			"mm_struct[0:0:3:0]", "mm_struct[0:0:3:1]", "task_struct___cpu[0:0]",
+			"mm_struct[0:0:3:0]", "mm_struct[0:0:3:1]", "rqf_flags[0]", "rqf_flags[1]", "task_struct___cpu[0:0]",
 		},
 	},
 }
@@ -67,8 +67,8 @@ var typesOf = []struct {
 // unread are tracepoints whose arguments are not read, or are a page or a folio that is read as its kernel declares it.
 var unread = []string{"mm_filemap_add_to_page_cache", "writeback_dirty_folio", "writeback_dirty_page", "block_dirty_buffer"}
 
-// before has the arguments that a tracepoint had in older kernels, for which its program has a branch.
-var before = map[string]string{"mark_victim": "*, signed 4, "}
+// before has the arguments that a tracepoint had in older kernels, for which its program has a branch, or which it does not read.
+var before = map[string]string{"mark_victim": "*, signed 4, ", "block_rq_complete": "*, *request, signed 4, unsigned 4, "}
 
 // TestTypesOfOlderKernels relocates the programs to the types of kernels that cannot be booted here.
 func TestTypesOfOlderKernels(t *testing.T) {

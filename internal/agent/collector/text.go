@@ -4,6 +4,7 @@ package collector
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -27,37 +28,45 @@ import (
 // but avoids the client library's objects, which cost several times as much as the collectors. Like Gather, it leaves
 // out invalid samples and returns an error about them.
 func (r *Registry) WriteText(w io.Writer, format expfmt.Format) error {
-	samples, others := ours(r.scrape())
+	all := ours(r.scrape())
 	t := r.spare.take()
 	t.to, t.openMetrics = w, format.FormatType() == expfmt.TypeOpenMetrics
 	t.now, t.starts = time.Now(), 0
-	families, err := group(samples)
-	for _, name := range slices.Sorted(maps.Keys(families)) {
-		err = errors.Join(err, t.family(families[name]))
-	}
+	err := errors.Join(
+		families(all.samples, func(s *metric.Sample) *metric.Desc { return s.Of }, t.family),
+		families(all.distributions, func(d *metric.Distribution) *metric.Desc { return d.Of }, t.histogram))
 	e := t.flush()
 	r.spare.give(t)
 	if e != nil {
 		return errors.Join(err, e)
 	}
-	return errors.Join(err, writeOthers(w, format, append(others, r.beside...)))
+	return errors.Join(err, writeOthers(w, format, append(all.others, r.beside...)))
 }
 
-// ours separates samples from other metrics, which are histograms.
-func ours(all []prometheus.Metric) ([]*metric.Sample, prometheus.Gatherers) {
-	samples := make([]*metric.Sample, 0, len(all))
+// sorted are the metrics of a scrape by their kind. Others are metrics that were not made by package metric.
+type sorted struct {
+	samples       []*metric.Sample
+	distributions []*metric.Distribution
+	others        prometheus.Gatherers
+}
+
+func ours(all []prometheus.Metric) sorted {
+	s := sorted{samples: make([]*metric.Sample, 0, len(all))}
 	var others []prometheus.Metric
 	for _, m := range all {
-		if s, ok := m.(*metric.Sample); ok {
-			samples = append(samples, s)
-		} else {
+		switch m := m.(type) {
+		case *metric.Sample:
+			s.samples = append(s.samples, m)
+		case *metric.Distribution:
+			s.distributions = append(s.distributions, m)
+		default:
 			others = append(others, m)
 		}
 	}
-	if len(others) == 0 {
-		return samples, nil
+	if len(others) > 0 {
+		s.others = prometheus.Gatherers{gathering(others)}
 	}
-	return samples, prometheus.Gatherers{gathering(others)}
+	return s
 }
 
 // writeOthers writes the other metrics and ends the text.
@@ -75,25 +84,28 @@ func writeOthers(w io.Writer, format expfmt.Format, others prometheus.Gatherers)
 	return err
 }
 
-// group sorts samples into families by name. Collectors may share one.
-func group(samples []*metric.Sample) (map[string][]*metric.Sample, error) {
-	families := map[string][]*metric.Sample{}
+// families sorts samples into families by name, which collectors may share, and writes each.
+func families[S any](samples []S, of func(S) *metric.Desc, write func([]S) error) error {
+	byName := map[string][]S{}
 	var errs []error
 	for rest := samples; len(rest) > 0; {
-		d := rest[0].Of
+		d := of(rest[0])
 		n := 1
-		for n < len(rest) && rest[n].Of == d {
+		for n < len(rest) && of(rest[n]) == d {
 			n++
 		}
-		f := families[d.Name]
-		if len(f) > 0 && (f[0].Of.Kind != d.Kind || f[0].Of.Help != d.Help) {
+		f := byName[d.Name]
+		if len(f) > 0 && (of(f[0]).Kind != d.Kind || of(f[0]).Help != d.Help) {
 			errs = append(errs, fmt.Errorf("%s is described twice and differently", d.Name))
 		} else {
-			families[d.Name] = append(f, rest[:n]...)
+			byName[d.Name] = append(f, rest[:n]...)
 		}
 		rest = rest[n:]
 	}
-	return families, errors.Join(errs...)
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		errs = append(errs, write(byName[name]))
+	}
+	return errors.Join(errs...)
 }
 
 // chunk is the size of the text that is collected before it is written.
@@ -133,6 +145,7 @@ type text struct {
 	series      map[uint64]struct{} // of the family that is being written
 	err         error               // error of writing
 	now         time.Time           // of the scrape
+	labels      []byte              // of the histogram that is being written
 	starts      int                 // lines that say when a counter began
 }
 
@@ -152,19 +165,16 @@ func (t *text) family(samples []*metric.Sample) error {
 	var err error
 	for _, s := range samples {
 		from := len(t.out)
-		t.identity(s)
-		h := maphash.Bytes(t.seed, t.out[from:])
-		if _, twice := t.series[h]; twice {
-			t.out = t.out[:from]
-			if err == nil { // one error per family is enough
-				err = fmt.Errorf("%s%q is collected twice", s.Of.Name, s.Labels)
-			}
+		t.identity(s.Of, s.Labels)
+		if t.isTwice(from) {
+			err = cmp.Or(err, twice(s.Of, s.Labels))
 			continue
 		}
-		t.series[h] = struct{}{}
 		end := len(t.out)
 		t.out = append(t.appendValue(append(t.out, ' '), s.Value), '\n')
-		t.began(s, t.out[from:end])
+		if short, total := strings.CutSuffix(s.Of.Name, "_total"); total && s.Of.Kind == metric.Counter {
+			t.began(short, s.Began, t.out[from+len(s.Of.Name):end])
+		}
 		if len(t.out) >= chunk && t.flush() != nil {
 			return err
 		}
@@ -172,27 +182,40 @@ func (t *text) family(samples []*metric.Sample) error {
 	return err
 }
 
-// Only a counter that began shortly before the scrape says when it did, in a line NAME_created after its own. A scraper
-// needs it with the first value, and one that does not know the meaning of these lines stores them as series.
+// isTwice reports whether the family has the series already whose identity was written from here on. It removes it then.
+func (t *text) isTwice(from int) bool {
+	h := maphash.Bytes(t.seed, t.out[from:])
+	if _, twice := t.series[h]; twice {
+		t.out = t.out[:from]
+		return true
+	}
+	t.series[h] = struct{}{}
+	return false
+}
+
+func twice(d *metric.Desc, labels []string) error {
+	return fmt.Errorf("%s%q is collected twice", d.Name, labels)
+}
+
+// Only a counter or histogram that began shortly before the scrape says when it did, in a line NAME_created after its own. A
+// scraper needs it with the first value, and one that does not know the meaning of these lines stores them as series.
 const (
 	youth = 2 * time.Minute // as long as an interval of a minute may miss
 	// maxStarts bounds the lines of one scrape. 500 workloads that begin together have less.
 	maxStarts = 20_000
 )
 
-// began writes when a counter with that identity began.
-func (t *text) began(s *metric.Sample, identity []byte) {
-	name, total := strings.CutSuffix(s.Of.Name, "_total")
-	if !t.openMetrics || !total || s.Of.Kind != metric.Counter || s.Began.IsZero() || t.starts >= maxStarts || t.now.Sub(s.Began) >= youth {
+// began writes when a counter or histogram of that name, without suffix, and those written labels began. A zero time is unknown.
+func (t *text) began(name string, began time.Time, labels []byte) {
+	if !t.openMetrics || began.IsZero() || t.starts >= maxStarts || t.now.Sub(began) >= youth {
 		return
 	}
-	at := s.Started(t.now)
+	at := metric.Started(began, t.now)
 	if at.After(t.now) {
 		return
 	}
 	t.starts++
-	t.out = append(append(t.out, name...), "_created"...)
-	t.out = append(append(t.out, identity[len(s.Of.Name):]...), ' ')
+	t.out = append(append(append(append(t.out, name...), "_created"...), labels...), ' ')
 	t.out = append(strconv.AppendFloat(t.out, float64(at.UnixMilli())/1e3, 'f', 3, 64), '\n')
 }
 
@@ -217,15 +240,15 @@ func (t *text) head(d *metric.Desc) {
 }
 
 // identity writes the name and the labels.
-func (t *text) identity(s *metric.Sample) {
-	t.out = append(t.out, s.Of.Name...)
+func (t *text) identity(d *metric.Desc, labels []string) {
+	t.out = append(t.out, d.Name...)
 	separator := byte('{')
-	for i, value := range s.Labels {
-		t.out = append(append(append(t.out, separator), s.Of.Labels[i]...), '=', '"')
+	for i, value := range labels {
+		t.out = append(append(append(t.out, separator), d.Labels[i]...), '=', '"')
 		t.out = append(appendEscaped(t.out, value, "\\\n\""), '"')
 		separator = ','
 	}
-	if len(s.Labels) > 0 {
+	if len(labels) > 0 {
 		t.out = append(t.out, '}')
 	}
 }

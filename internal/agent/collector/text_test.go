@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/teescope/teescope/internal/lib/metric"
 )
@@ -46,7 +47,14 @@ func odd() listed {
 	for i, v := range []float64{0, 1, -1, 12, 0.1, 1e6, 1234567, 1 << 60, 1e21, -2.5e-7, math.NaN(), math.Inf(1)} {
 		all = append(all, total.Value(v, fmt.Sprint(i), "", "x,}"), bare.Value(v, fmt.Sprint("\xc3\xa9", i)))
 	}
-	return all
+	latency := metric.New(metric.Desc{
+		Name: "latency_seconds", Kind: metric.Histogram, Help: "A histogram.", Labels: []string{"a", "b"}, Bounds: []float64{1e-6, 0.5, 1, 1e21},
+	})
+	waits := metric.New(metric.Desc{Name: "waits_seconds", Kind: metric.Histogram, Help: "Without labels.", Bounds: []float64{2}})
+	for i, began := range []time.Time{{}, time.Now().Add(-time.Minute), time.Now().Add(-time.Hour)} {
+		all = append(all, latency.Distribution(began, []uint64{0, 1, 1, 1 << 60}, 1<<60+7, 1.5e9, fmt.Sprint("\"\n\\é", i), ""))
+	}
+	return append(all, waits.Distribution(time.Time{}, []uint64{3}, 4, 12))
 }
 
 func written(t *testing.T, r *Registry, format expfmt.Format) string {
@@ -88,7 +96,7 @@ func TestTextIsWhatTheClientLibraryWrites(t *testing.T) {
 	}
 }
 
-// comparable parts a text into families and sorts the samples of each: their order means nothing.
+// comparable parts a text into families, and sorts them and the samples of each: their order means nothing.
 func comparable(text string) []string {
 	var families []string
 	for _, family := range strings.Split(text, "# HELP ")[1:] {
@@ -96,30 +104,35 @@ func comparable(text string) []string {
 		if strings.HasPrefix(lines[0], "teescope_collector_duration") {
 			continue // takes another time each time
 		}
+		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, "_created") || l == "# EOF" }) // have tests of their own
 		if !strings.Contains(family, "le=") {
 			slices.Sort(lines[2:])
 		}
 		families = append(families, strings.Join(lines, "\n"))
 	}
+	slices.Sort(families)
 	return families
 }
 
 // The text is complete except for an invalid sample.
 func TestUnfitSamples(t *testing.T) {
 	a := metric.New(metric.Desc{Name: "test_a", Kind: metric.Gauge, Help: "A.", Labels: []string{"x"}})
+	h := metric.New(metric.Desc{Name: "test_h", Kind: metric.Histogram, Help: "H.", Labels: []string{"x"}, Bounds: []float64{1}})
 	again := metric.New(metric.Desc{Name: "test_a", Kind: metric.Gauge, Help: "A.", Labels: []string{"y"}})
 	other := metric.New(metric.Desc{Name: "test_a", Kind: metric.Counter, Help: "A.", Labels: []string{"z"}})
 	r := NewRegistry(slog.New(slog.DiscardHandler), listed{
 		a.Value(1, "one"), a.Value(2, "one"), a.Value(3, "tw\xffo"), again.Value(4, "one"), other.Value(5, "one"),
+		h.Distribution(time.Time{}, []uint64{1}, 2, 3, "one"), h.Distribution(time.Time{}, []uint64{7}, 7, 7, "one"),
 	})
 	var out bytes.Buffer
 	err := r.WriteText(&out, expfmt.NewFormat(expfmt.TypeTextPlain))
-	for _, reason := range []string{`test_a["one"] is collected twice`, "test_a is described twice and differently"} {
+	for _, reason := range []string{`test_a["one"] is collected twice`, "test_a is described twice and differently", `test_h["one"] is collected twice`} {
 		if err == nil || !strings.Contains(err.Error(), reason) {
 			t.Errorf("the error %v does not say that %s", err, reason)
 		}
 	}
-	want := "# HELP test_a A.\n# TYPE test_a gauge\ntest_a{x=\"one\"} 1\ntest_a{x=\"tw\ufffdo\"} 3\ntest_a{y=\"one\"} 4\n"
+	want := "# HELP test_a A.\n# TYPE test_a gauge\ntest_a{x=\"one\"} 1\ntest_a{x=\"tw\ufffdo\"} 3\ntest_a{y=\"one\"} 4\n" +
+		"# HELP test_h H.\n# TYPE test_h histogram\ntest_h_bucket{x=\"one\",le=\"1\"} 1\ntest_h_bucket{x=\"one\",le=\"+Inf\"} 2\ntest_h_sum{x=\"one\"} 3\ntest_h_count{x=\"one\"} 2\n"
 	if !strings.HasSuffix(out.String(), want) {
 		t.Errorf("wrote\n%s\nwant the end\n%s", out.String(), want)
 	}
@@ -170,6 +183,36 @@ func TestTextAllocatesLittle(t *testing.T) {
 	}
 }
 
+// BenchmarkHistograms writes the histograms of 64 workloads, with 19 bounds each, and as many that are objects of the client library.
+func BenchmarkHistograms(b *testing.B) {
+	d := metric.New(metric.Desc{
+		Name: "test_seconds", Kind: metric.Histogram, Help: "A test.", Labels: []string{"workload", "container", "pod", "namespace"}, Bounds: metric.Doubled(12, 19),
+	})
+	library := prometheus.NewDesc(d.Name, d.Help, d.Labels, nil)
+	var own, theirs listed
+	for w := range 64 {
+		upTo, of := make([]uint64, 19), map[float64]uint64{}
+		for i, bound := range d.Bounds {
+			upTo[i] = uint64(1000 * i)
+			of[bound] = upTo[i]
+		}
+		name := fmt.Sprint("workload", w)
+		own = append(own, d.Distribution(time.Time{}, upTo, 20_000, 1.5, name, "", "", ""))
+		theirs = append(theirs, prometheus.MustNewConstHistogram(library, 20_000, 1.5, of, name, "", "", ""))
+	}
+	for name, all := range map[string]listed{"none": nil, "own": own, "library": theirs} {
+		b.Run(name, func(b *testing.B) {
+			r := NewRegistry(slog.New(slog.DiscardHandler), all)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := r.WriteText(io.Discard, expfmt.NewFormat(expfmt.TypeOpenMetrics)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkText5000(b *testing.B) {
 	d := metric.New(metric.Desc{Name: "test_total", Kind: metric.Counter, Help: "A test.", Labels: []string{"workload", "syscall"}})
 	r := NewRegistry(slog.New(slog.DiscardHandler), many{d})
@@ -181,21 +224,24 @@ func BenchmarkText5000(b *testing.B) {
 	}
 }
 
-// Only OpenMetrics says when a counter began, in the line after it, and only of counters that are young and known to begin
+// Only OpenMetrics says when a counter or histogram began, in the line after it, and only of those that are young and known to begin
 // at that time.
 func TestStartsOfCounters(t *testing.T) {
 	calls := metric.New(metric.Desc{Name: "calls_total", Kind: metric.Counter, Help: "Calls.", Labels: []string{"workload"}})
 	bare := metric.New(metric.Desc{Name: "calls", Kind: metric.Counter, Help: "Calls.", Labels: []string{"workload"}})
 	size := metric.New(metric.Desc{Name: "size_bytes", Kind: metric.Gauge, Help: "Size.", Labels: []string{"workload"}})
+	waits := metric.New(metric.Desc{Name: "waits_seconds", Kind: metric.Histogram, Help: "Waits.", Labels: []string{"workload"}, Bounds: []float64{1}})
 	began := time.Now().Add(-time.Minute)
 	r := NewRegistry(slog.New(slog.DiscardHandler), listed{
 		calls.Since(began, 3, `yo"ung`), calls.Since(began.Add(-youth), 4, "old"), calls.Value(5, "unknown"),
+		waits.Distribution(began, []uint64{9}, 9, 9, `yo"ung`), waits.Distribution(time.Time{}, []uint64{9}, 9, 9, "unknown"),
 		calls.Since(time.Now().Add(time.Hour), 6, "future"), bare.Since(began, 7, "bare"), size.Since(began, 8, "gauge"),
 	})
 	text := written(t, r, expfmt.NewFormat(expfmt.TypeOpenMetrics))
 	want := fmt.Sprintf("calls_total{workload=\"yo\\\"ung\"} 3.0\ncalls_created{workload=\"yo\\\"ung\"} %.3f\n", float64(began.UnixMilli())/1e3)
-	if !strings.Contains(text, want) || strings.Count(text, "_created{") != 1 {
-		t.Errorf("want only\n%s\ngot\n%s", want, text)
+	ofHistogram := fmt.Sprintf("waits_seconds_count{workload=\"yo\\\"ung\"} 9\nwaits_seconds_created{workload=\"yo\\\"ung\"} %.3f\n", float64(began.UnixMilli())/1e3)
+	if !strings.Contains(text, want) || !strings.Contains(text, ofHistogram) || strings.Count(text, "_created{") != 2 {
+		t.Errorf("want only\n%s%s\ngot\n%s", want, ofHistogram, text)
 	}
 	if text := written(t, r, expfmt.NewFormat(expfmt.TypeTextPlain)); strings.Contains(text, "_created{") {
 		t.Errorf("the text format has starts, which every scraper would take for gauges:\n%s", text)
@@ -204,14 +250,19 @@ func TestStartsOfCounters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	said := map[string]bool{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			if at := m.GetCounter().GetCreatedTimestamp(); at != nil && at.AsTime().UnixMilli() == began.UnixMilli() {
-				return
+			for _, at := range []*timestamppb.Timestamp{m.GetCounter().GetCreatedTimestamp(), m.GetHistogram().GetCreatedTimestamp()} {
+				if at != nil && at.AsTime().UnixMilli() == began.UnixMilli() {
+					said[f.GetName()] = true
+				}
 			}
 		}
 	}
-	t.Error("the format of protocol buffers has no start")
+	if !said["calls_total"] || !said["waits_seconds"] {
+		t.Errorf("the format of protocol buffers has starts of %v only", said)
+	}
 }
 
 func TestStartsAreBounded(t *testing.T) {

@@ -8,6 +8,7 @@ package metric
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -62,6 +63,8 @@ type Desc struct {
 	Unit   string // "seconds", "bytes", or what is counted: "calls", "faults", ...
 	Help   string // one sentence
 	Labels []string
+	// Bounds are the upper bounds of the buckets of a histogram, rising. A further bucket has what is above the last one.
+	Bounds []float64
 	Source Source
 	// Origin is where the number is read: kernel tracepoint, struct field, or file.
 	Origin string
@@ -104,8 +107,11 @@ func (d *Desc) Since(began time.Time, v float64, labels ...string) prometheus.Me
 	return s
 }
 
-// Distribution makes one sample of a histogram: the number of values, their sum, and the number of values at or below
-// each bound.
-func (d *Desc) Distribution(n uint64, sum float64, upTo map[float64]uint64, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstHistogram(d.prom, n, sum, upTo, labels...)
+// Doubled returns n bounds of durations in seconds: 2^shift nanoseconds, and twice as much each.
+func Doubled(shift, n int) []float64 {
+	bounds := make([]float64, n)
+	for i := range bounds {
+		bounds[i] = math.Ldexp(1e-9, shift+i)
+	}
+	return bounds
 }

@@ -22,14 +22,14 @@ type Sample struct {
 	Began time.Time
 }
 
-// Started returns when the counter began, by the clock of now. After a change of the clock it is rather too early than too
-// late: a zero that is too late would make the events before it count twice.
-func (s *Sample) Started(now time.Time) time.Time {
-	age := now.Sub(s.Began) // by the monotonic clock, which no change of the clock affects and which stops in suspension
-	if began := now.Add(-age); began.Round(0).Before(s.Began.Round(0)) {
-		return began
+// Started returns when a counter began, by the clock of now, from the time that the agent's clock showed then. After a change of
+// the clock it is rather too early than too late: a zero that is too late would make the events before it count twice.
+func Started(began, now time.Time) time.Time {
+	age := now.Sub(began) // by the monotonic clock, which no change of the clock affects and which stops in suspension
+	if at := now.Add(-age); at.Round(0).Before(began.Round(0)) {
+		return at
 	}
-	return s.Began
+	return began
 }
 
 // Desc implements prometheus.Metric.
@@ -42,7 +42,7 @@ func (s *Sample) Write(out *dto.Metric) error {
 	case Counter:
 		out.Counter = &dto.Counter{Value: &s.Value}
 		if !s.Began.IsZero() {
-			out.Counter.CreatedTimestamp = timestamppb.New(s.Started(time.Now()))
+			out.Counter.CreatedTimestamp = timestamppb.New(Started(s.Began, time.Now()))
 		}
 	case Untyped:
 		out.Untyped = &dto.Untyped{Value: &s.Value}

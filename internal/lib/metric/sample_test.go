@@ -12,7 +12,9 @@ func TestStarted(t *testing.T) {
 	d := New(Desc{Name: "a_total", Kind: Counter, Help: "A."})
 	now := time.Now()
 	began := now.Add(-time.Minute)
-	start := func(now time.Time) time.Duration { return d.Since(began, 1).(*Sample).Started(now).Sub(began.Round(0)) }
+	start := func(now time.Time) time.Duration {
+		return Started(d.Since(began, 1).(*Sample).Began, now).Sub(began.Round(0))
+	}
 	if got := start(now); got != 0 {
 		t.Errorf("the start is %v off", got)
 	}

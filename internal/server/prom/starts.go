@@ -12,9 +12,9 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// startsAppender stores the start of new counters of agents. An agent states it in a line NAME_created after NAME_total
-// (OpenMetrics 1.0), and the database stores a zero at that time before the first value. So rate() and increase() see what
-// was counted before the first scrape.
+// startsAppender stores the start of new counters and native histograms of agents. An agent states it in a line NAME_created after
+// NAME_total, or after the last line of the histogram NAME (OpenMetrics 1.0), and the database stores a zero at that time before the
+// first value. So rate() and increase() see what was counted before the first scrape. The series of a classic histogram get none.
 //
 // The scraper's own option (ParseST) is not used: for each counter without such a line it reads the rest of the family, which
 // takes quadratic time. One answer of the largest size would take a processor for hours.
@@ -26,17 +26,19 @@ type startsAppender struct {
 	storage.AppenderV2
 
 	known storage.GetRef
-	last  labels.Labels // of the sample before, if it is that of a counter
+	last  labels.Labels // of the sample before, if it is that of a counter or a native histogram
 	held  held
 	key   []byte // buffer for hashing
 }
 
-// held is a counter whose start may follow.
+// held is a counter or histogram whose start may follow.
 type held struct {
 	is   bool
 	ls   labels.Labels
 	t    int64
 	v    float64
+	h    *histogram.Histogram
+	fh   *histogram.FloatHistogram
 	opts storage.AppendV2Options
 }
 
@@ -64,10 +66,10 @@ func (a *startsAppender) Append(
 	if err != nil {
 		return 0, err
 	}
-	if h == nil && fh == nil && strings.HasSuffix(name, totalSuffix) {
+	if h != nil || fh != nil || strings.HasSuffix(name, totalSuffix) {
 		a.last = ls
 		if ref == 0 && a.isNew(ls) {
-			a.held = held{true, ls, t, v, opts}
+			a.held = held{true, ls, t, v, h, fh, opts}
 			return 0, nil // so the scraper does not know the reference until the next scrape
 		}
 	}
@@ -107,7 +109,7 @@ func (a *startsAppender) release(start int64) error {
 	if !one.is {
 		return nil
 	}
-	_, err := a.AppenderV2.Append(0, one.ls, start, one.t, one.v, nil, nil, one.opts)
+	_, err := a.AppenderV2.Append(0, one.ls, start, one.t, one.v, one.h, one.fh, one.opts)
 	return err
 }
 

@@ -8,7 +8,9 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +75,46 @@ calls_created{w="ancient"} 1.5
 				t.Errorf("a start is stored as a series: %v", values)
 			}
 		})
+	}
+}
+
+// What a new histogram has counted before its first scrape is in its rates, and in its quantiles the same as those of the classic
+// series. A histogram without a start has none.
+func TestStartsOfNativeHistogramsAreStored(t *testing.T) {
+	const name = "teescope_block_io_latency_seconds"
+	began := float64(time.Now().Add(-20*time.Second).UnixMilli()) / 1e3
+	var lines strings.Builder
+	for _, w := range []string{"new", "unknown"} {
+		for _, metric := range []string{name, "sgx_classic_seconds"} {
+			fmt.Fprintf(&lines, "%s_bucket{w=%q,le=\"1.6384e-05\"} 10\n%[1]s_bucket{w=%[2]q,le=\"3.2768e-05\"} 90\n%[1]s_bucket{w=%[2]q,le=\"+Inf\"} 100\n", metric, w)
+			fmt.Fprintf(&lines, "%s_sum{w=%q} 0.5\n%[1]s_count{w=%[2]q} 100\n", metric, w)
+			if w == "new" && metric == name {
+				fmt.Fprintf(&lines, "%s_created{w=%q} %.3f\n", metric, w, began)
+			}
+		}
+	}
+	s := scrapedOnce(t, false, "# TYPE "+name+" histogram\n"+lines.String())
+	for expr, want := range map[string]float64{
+		// 80 of 100 are from 16 to 33 us: the middle one is the 40th of them.
+		`histogram_quantile(0.5, increase(` + name + `{w="new"}[5m]))`: 1.6384e-05 * 1.5,
+		`histogram_quantile(0.5, sgx_classic_seconds_bucket{w="new"})`: 1.6384e-05 * 1.5,
+		`histogram_count(` + name + `{w="unknown"})`:                   100,
+		`histogram_count(` + name + ` offset 10s)`:                     0, // of the new one only
+		`increase(sgx_classic_seconds_count{w="new"}[5m])`:             0,
+	} {
+		var data struct{ Result []struct{ Value [2]any } }
+		get(t, s.api(), "/query?query="+url.QueryEscape(expr), &data)
+		if len(data.Result) != 1 {
+			t.Errorf("%s has %d values, want one", expr, len(data.Result))
+			continue
+		}
+		text, _ := data.Result[0].Value[1].(string)
+		if got, err := strconv.ParseFloat(text, 64); err != nil || math.Abs(got-want) > 1e-9*max(1, want) {
+			t.Errorf("%s is %v, want %v", expr, text, want)
+		}
+	}
+	if _, _, values := samples(t, s, name+`_created[1m]`); values != nil {
+		t.Errorf("a start is stored as a series: %v", values)
 	}
 }
 

@@ -59,7 +59,7 @@ func bounce() error {
 			}
 			section(phase.name+" "+name, string(text))
 		}
-		if err := a.metrics(phase.name, "teescope_bounce_", "teescope_workload_bounce_", "teescope_probe_attached", "teescope_collector_success"); err != nil {
+		if err := a.metrics(phase.name, "teescope_bounce_", "teescope_workload_bounce_", "teescope_block_io_", "teescope_attribution_lost_total", "teescope_probe_attached", "teescope_collector_success"); err != nil {
 			return err
 		}
 	}

@@ -137,9 +137,9 @@ func (e *emission) emitSubject(s subject, emit emitFunc) {
 	}
 	e.emitUse(s, value)
 	if s.kind != workload.Idle && e.kernel.waits {
-		n, sum, upTo := t.distribution()
-		emit(f.latency.of(s).Distribution(n, sum, upTo, s.labels...))
+		e.emitWaits(s, emit)
 	}
+	e.emitBlocks(s, emit)
 	value(f.forks, float64(t.Forks))
 	value(f.starts, float64(t.Threads))
 	value(f.execs, float64(t.Execs))
@@ -238,7 +238,7 @@ func (e *emission) emitSelf(emit emitFunc) {
 	emit(f.workloads.Value(float64(e.slots.Registry.Folded()), "folded"))
 	emit(f.slots.Value(float64(e.slots.Len()), "used"))
 	emit(f.slots.Value(float64(e.kernel.slots-e.slots.Len()), "free"))
-	for i, what := range []string{"slots", "pids", "errors", "switches"} {
+	for i, what := range []string{"slots", "pids", "errors", "switches", "requests"} {
 		emit(f.lost.Value(float64(e.kernel.losses[i]), what))
 	}
 	status := make([]bpf.Status, len(e.kernel.status))

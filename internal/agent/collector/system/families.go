@@ -51,6 +51,7 @@ type families struct {
 	switches, wait, latency, migrations  family
 	faults, faultsHandled, pageCache     family
 	llcReferences, llcMisses             family
+	blockTime, blockBytes                family
 	cpuSeconds, resident, processes      family
 	threads, forks, starts, execs, exits family
 	busiest, syscallErrors, info, change *metric.Desc
@@ -88,7 +89,7 @@ func newFamilies() *families {
 			Origin: "task_struct.sched_info.run_delay at sched:sched_switch",
 		}),
 		latency: twin(metric.Desc{
-			Name: "teescope_run_queue_latency_seconds", Kind: metric.Histogram, Unit: "seconds",
+			Name: "teescope_run_queue_latency_seconds", Kind: metric.Histogram, Unit: "seconds", Bounds: metric.Doubled(waitShift, waits-1),
 			Help: "Distribution of the time that a thread was ready to run and waited for a CPU, from its wakeup or preemption until it ran. " +
 				"The sum is teescope_run_queue_wait_seconds_total. A thread that is moved to another CPU while it waits counts with the time after the move. " +
 				"Waits that began before the agent started are left out. Counted at every teescope_self_level.",
@@ -125,6 +126,21 @@ func newFamilies() *families {
 			Help: "Last-level cache misses, estimated from one sample in 100,000. Absent without a PMU, and on AMD processors, whose generic events count the second-level cache. " +
 				"The processor does not count inside production SGX enclaves.",
 			Origin: "perf event PERF_COUNT_HW_CACHE_MISSES",
+		}),
+		blockTime: twin(metric.Desc{
+			Name: "teescope_block_io_latency_seconds", Kind: metric.Histogram, Unit: "seconds", Bounds: metric.Doubled(blockShift, blockBuckets-1),
+			Labels: []string{"operation"},
+			Help: "Distribution of the time of requests to block devices, from their creation in the kernel, so with the time in its queues, to their " +
+				"end. Number, operation (read, write, discard) and time are those of /proc/diskstats: a flush is a write of no bytes, and " +
+				"merged requests are one. A request counts for the workload of the thread that made it. One that a kernel thread makes, as " +
+				"when pages are written back later, counts for the container or unit that the kernel charges it to (cgroup v2 with the " +
+				"io controller), and for kernel otherwise. Stacked devices count at each device that has a queue of its own. Counted at every teescope_self_level.",
+			Origin: "tracepoints block:block_io_start (to 6.4 block_rq_insert and block_rq_issue) and block:block_rq_complete; request.start_time_ns",
+		}),
+		blockBytes: twin(metric.Desc{
+			Name: "teescope_block_io_bytes_total", Kind: metric.Counter, Unit: "bytes", Labels: []string{"operation"},
+			Help:   "Bytes that block devices have read, written and discarded for the requests of teescope_block_io_latency_seconds.",
+			Origin: "tracepoint block:block_rq_complete",
 		}),
 		cpuSeconds: twin(metric.Desc{
 			Name: "teescope_cpu_seconds_total", Kind: metric.Counter, Unit: "seconds", Labels: []string{"mode"},
@@ -255,7 +271,7 @@ func (f *families) all() []*metric.Desc {
 	var list []*metric.Desc
 	twins := []family{
 		f.syscalls, f.syscallSeconds, f.switches, f.wait, f.latency, f.migrations, f.faults, f.faultsHandled, f.pageCache,
-		f.llcReferences, f.llcMisses, f.cpuSeconds, f.resident, f.processes, f.threads, f.forks, f.starts, f.execs, f.exits,
+		f.llcReferences, f.llcMisses, f.blockTime, f.blockBytes, f.cpuSeconds, f.resident, f.processes, f.threads, f.forks, f.starts, f.execs, f.exits,
 	}
 	for _, t := range twins {
 		list = append(list, t.workload)

@@ -46,7 +46,7 @@ func madeOf(t testing.TB, cpus, slots int) *kernelSide {
 	}
 	k := &kernelSide{
 		object: obj, slots: slots, waits: true, cpus: make([]cpuState, cpus), rows: make([]row, cpus*slots),
-		pids: make([]pidPage, 1), bases: make([]uint64, slots), gauges: make([]gauge, slots), losses: make([]uint64, 4), controls: make([]control, 1),
+		pids: make([]pidPage, 1), bases: make([]uint64, slots), gauges: make([]gauge, slots), blocks: make([]blockIO, slots), losses: make([]uint64, 5), controls: make([]control, 1),
 		groups:       &attribution.Kernel{First: slotFirst, Records: make([]attribution.Record, slots), Keys: noTable{}},
 		wholeCgroups: noTable{}, switches: newSwitches(&held{}, slog.New(slog.DiscardHandler)),
 	}
@@ -107,6 +107,8 @@ func TestGoldenExposition(t *testing.T) {
 	first.Forks, first.Threads, first.Execs, second.Exits = 1, 2, 3, 4
 	first.Cache = [cacheOps]uint64{31, 32, 33, 34}
 	k.times[slotFirst].CallNS[0] = 1_500_000_000
+	k.blocks[slotFirst].Requests[blockRead][3], k.blocks[slotFirst].Requests[blockRead][blockBuckets-1] = 5, 1
+	k.blocks[slotFirst].NS[blockRead], k.blocks[slotFirst].Bytes[blockRead] = 9_000_000_000, 24576
 	k.gauges[slotFirst] = gauge{Processes: 2, Threads: 9, RSSPages: 100}
 	k.count(0, slotFirst+1).Calls[39] = 1
 	k.count(0, slotFirst+2).Calls[39] = 1

@@ -162,6 +162,8 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
+	case "disk":
+		useDisk(os.Getenv("SYSTEM_TEST_N"))
 	case "read-file":
 		readFile(os.Getenv("SYSTEM_TEST_N"))
 	case "burn":

@@ -33,6 +33,7 @@ type kernelSide struct {
 	cpus   []cpuState
 	rows   []row // [cpu*slots+slot]
 	times  []rowTime
+	blocks []blockIO // by slot
 	sums   *sums
 	pids   []pidPage
 	groups *attribution.Kernel

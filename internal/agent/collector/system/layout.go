@@ -40,6 +40,20 @@ const (
 	waitShift = 12
 )
 
+// The values of enum block_op.
+const (
+	blockRead    = 0
+	blockWrite   = 1
+	blockDiscard = 2
+	blockOps     = 3
+)
+
+// The values of enum block_buckets.
+const (
+	blockBuckets = 22
+	blockShift   = 13
+)
+
 // The values of enum fault_reason.
 const (
 	faultNoPage        = 0
@@ -102,6 +116,14 @@ type row struct {
 type rowTime struct {
 	_      structs.HostLayout
 	CallNS [512]uint64
+}
+
+// blockIO mirrors struct block_io.
+type blockIO struct {
+	_        structs.HostLayout
+	Requests [3][22]uint64
+	NS       [3]uint64
+	Bytes    [3]uint64
 }
 
 // runTime mirrors struct run_time.

@@ -110,21 +110,28 @@ const stillExceeded = 0.7
 func percent(share float64) string { return fmt.Sprintf("%.2g%%", 100*share) }
 
 // othersCost returns the CPU time of the programs on rare events: their run times in docs/dev/probe-cost.md, and 40 ns of
-// the kernel's path. An interrupt of a performance counter takes about a microsecond.
-func othersCost(r *row) time.Duration {
+// the kernel's path. An interrupt of a performance counter takes about a microsecond, and so do the two programs on a request
+// to a block device.
+func othersCost(r *counts) time.Duration {
 	faults := uint64(0)
 	for _, n := range r.Faults[1] {
 		faults += n
 	}
+	requests := uint64(0)
+	for op := range r.block.Requests {
+		for _, n := range r.block.Requests[op] {
+			requests += n
+		}
+	}
 	interrupts := (r.LLCReferences + r.LLCMisses) / counterPeriod
 	return time.Duration(r.Forks*340 + r.Threads*340 + r.Exits*280 + r.Execs*2500 + r.Migrations*700 + faults*120 +
-		(r.Cache[cacheInsertion]+r.Cache[cacheDirtyPage])*100 + interrupts*1000)
+		(r.Cache[cacheInsertion]+r.Cache[cacheDirtyPage])*100 + (interrupts+requests)*1000)
 }
 
 // totals adds up the counts of all workloads.
 func totals(s *slots) sampling.Totals {
 	t := sampling.Totals{Agent: cpuOfAgent()}
-	add := func(r *row) {
+	add := func(r *counts) {
 		for _, n := range r.Calls {
 			t.Calls += n
 		}
@@ -137,9 +144,9 @@ func totals(s *slots) sampling.Totals {
 		t.Switches += r.Switches[0] + r.Switches[1]
 		t.Others += othersCost(r)
 	}
-	s.Registry.Each(func(w *workload.Workload[counts]) { add(&w.Kept.row) })
+	s.Registry.Each(func(w *workload.Workload[counts]) { add(&w.Kept) })
 	for sl := range s.All() {
-		add(&sl.row)
+		add(&sl.counts)
 	}
 	return t
 }

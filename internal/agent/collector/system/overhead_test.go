@@ -37,13 +37,14 @@ func TestALoadAboveTheBudgetIsSampledWithinASecond(t *testing.T) {
 
 // Each rare event costs something, and frequent events are not counted twice.
 func TestRareEventsHaveACost(t *testing.T) {
-	var kernelFault, insertion, frequent row
+	var kernelFault, insertion, frequent, request counts
+	request.block.Requests[blockWrite][5] = 1
 	kernelFault.Faults[1][0], insertion.Cache[cacheInsertion] = 1, 1
 	frequent.Calls[0], frequent.Faults[0][0], frequent.Cache[cacheAccess], frequent.Switches[0] = 1e9, 1e9, 1e9, 1e9
-	for name, r := range map[string]*row{
-		"a fork": {Forks: 1}, "a thread": {Threads: 1}, "an exit": {Exits: 1}, "an exec": {Execs: 1}, "a migration": {Migrations: 1},
-		"a fault in kernel mode": &kernelFault, "a page that is inserted": &insertion,
-		"an interrupt of a performance counter": {LLCMisses: counterPeriod},
+	for name, r := range map[string]*counts{
+		"a fork": {row: row{Forks: 1}}, "a thread": {row: row{Threads: 1}}, "an exit": {row: row{Exits: 1}}, "an exec": {row: row{Execs: 1}}, "a migration": {row: row{Migrations: 1}},
+		"a fault in kernel mode": &kernelFault, "a page that is inserted": &insertion, "a request to a device": &request,
+		"an interrupt of a performance counter": {row: row{LLCMisses: counterPeriod}},
 	} {
 		if cost := othersCost(r); cost < 50*time.Nanosecond || cost > 10*time.Microsecond {
 			t.Errorf("%s costs %v", name, cost)

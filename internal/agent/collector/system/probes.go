@@ -47,6 +47,7 @@ func probes(o Options, p preemption) []bpf.Probe {
 		}},
 		bpf.Tracepoint("page_cache_dirty_buffer", "block_dirty_buffer"),
 	}
+	list = append(list, blockProbes()...)
 	if o.timesCalls() || o.countsErrors() {
 		list = append(list, bpf.Tracepoint(exitProbe, "sys_exit"))
 	}
@@ -141,7 +142,7 @@ func (k *kernelSide) size(o Options, s sizes) error {
 	for name, entries := range map[string]int{
 		"rows": s.cpus * s.slots, "times": times, "cpus": s.cpus,
 		"slot_of_pid": pidPages, "calls_in_flight": inFlight,
-		"base_of": s.slots, "gauges": s.slots,
+		"base_of": s.slots, "gauges": s.slots, "blocks": s.slots,
 		"whole_cgroups": maxWholeCgroups, "call_errors": failed,
 	} {
 		errs = append(errs, k.object.Resize(name, entries))
@@ -158,7 +159,7 @@ func (k *kernelSide) size(o Options, s sizes) error {
 
 // share maps the arrays into memory and initialises them.
 func (k *kernelSide) share() error {
-	var errs [10]error
+	var errs [11]error
 	k.rows, errs[0] = bpf.View[row](k.object, "rows")
 	k.times, errs[1] = bpf.View[rowTime](k.object, "times")
 	k.cpus, errs[2] = bpf.View[cpuState](k.object, "cpus")
@@ -169,6 +170,7 @@ func (k *kernelSide) share() error {
 	k.losses, errs[6] = bpf.View[uint64](k.object, "losses")
 	k.controls, errs[7] = bpf.View[control](k.object, ".data.controls")
 	k.changes, errs[9] = bpf.View[changeRing](k.object, "changes")
+	k.blocks, errs[10] = bpf.View[blockIO](k.object, "blocks")
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
@@ -192,6 +194,9 @@ func (k *kernelSide) attach(o Options, s sizes) error {
 			if err := k.iterate(); err != nil {
 				return err
 			}
+		}
+		if k.needless(p.Name) {
+			continue
 		}
 		status, err := k.startCosts.attached(k, p)
 		if err != nil && p.Required {

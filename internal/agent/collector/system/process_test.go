@@ -41,14 +41,14 @@ func converse(t *testing.T, cmd *exec.Cmd) *conversation {
 	return &conversation{t, cmd, in, out}
 }
 
-// say sends a line and waits for the answer.
-func (c *conversation) say(line string) {
+// say sends a line and returns the answer.
+func (c *conversation) say(line string) (answer string) {
 	c.t.Helper()
-	var answer string
 	fmt.Fprintln(c.in, line)
 	if _, err := fmt.Fscanln(c.out, &answer); err != nil {
 		c.t.Fatal(err)
 	}
+	return answer
 }
 
 // end closes the input and waits for the end.

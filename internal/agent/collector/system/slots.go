@@ -25,6 +25,7 @@ const (
 type counts struct {
 	row
 	times rowTime
+	block blockIO
 	cpu   cpuTime
 	// The fields below are used for workloads only.
 	tee        verdict
@@ -50,6 +51,10 @@ func (k *counts) combine(from *counts, sign uint64) {
 	}
 	for w, v := range from.times.CallNS {
 		k.times.CallNS[w] += sign * v
+	}
+	requests := k.block.words()
+	for w, v := range from.block.words() {
+		requests[w] += sign * v
 	}
 	k.cpu.user += sign * from.cpu.user
 	k.cpu.system += sign * from.cpu.system
@@ -179,6 +184,7 @@ func (s *slots) readRows() {
 
 func (s *slots) hold(sl *slot) (counted bool) {
 	counted = s.kernel.sums.hold(sl.Number, &sl.raw, &sl.times)
+	counted = sl.block.read(&s.kernel.blocks[sl.Number]) || counted
 	sl.moved = sl.moved || counted
 	return counted
 }

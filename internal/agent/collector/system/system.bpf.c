@@ -9,11 +9,11 @@
  * into. CPU time, run-queue wait and major and minor faults need no event. The kernel keeps them for each thread,
  * and each context switch adds the difference since the thread was switched in to the row.
  */
+#include "block.h"
 #include "cache.h"
 #include "changes.h"
 #include "errors.h"
 #include "faults.h"
-#include "log2.h"
 #include "metering.h"
 #include "processes.h"
 #include "remote.h"
@@ -21,51 +21,7 @@
 #include "running.h"
 #include "slots.h"
 #include "timing.h"
-
-static __always_inline void read_counters(struct thread_counters *c, struct task_struct *task)
-{
-	c->run_ns = task->se.sum_exec_runtime;
-	c->user_ns = task->utime;
-	c->sys_ns = task->stime;
-	c->minor_faults = task->min_flt;
-	c->major_faults = task->maj_flt;
-	if (bpf_core_field_exists(task->sched_info.run_delay))
-		c->delay_ns = task->sched_info.run_delay;
-	if (bpf_core_field_exists(task->sched_info.pcount))
-		c->waits = task->sched_info.pcount;
-}
-
-/* Counts the wait for a CPU that ended when the running thread was switched in. The kernel ends a wait after the
- * tracepoint of that switch. So the thread's counters contain it when the thread is switched out, and no clock is read.
- * More than one wait means that a switch was missed: each counts with the mean. */
-static __always_inline void add_wait(struct row *row, u64 waits, u64 ns)
-{
-	u64 scaled = (waits > 1 ? ns / waits : ns) >> (WAIT_SHIFT - 1);
-	u32 bucket;
-
-	if (scaled >> WAITS)
-		scaled = 1 << (WAITS - 1);
-	bucket = log2_of(scaled | 1, 16);
-	if (bucket < WAITS)
-		row->waits[bucket] += waits;
-}
-
-/* Adds to the row what the running thread has used since it was switched in. */
-static __always_inline void add_used(struct row *row, struct cpu_state *state,
-				     struct task_struct *task)
-{
-	struct thread_counters now = {};
-
-	read_counters(&now, task);
-	row->run_ns += now.run_ns - state->start.run_ns;
-	row->user_ns += now.user_ns - state->start.user_ns;
-	row->sys_ns += now.sys_ns - state->start.sys_ns;
-	row->delay_ns += now.delay_ns - state->start.delay_ns;
-	if (now.waits != state->start.waits)
-		add_wait(row, now.waits - state->start.waits, now.delay_ns - state->start.delay_ns);
-	row->minor_faults += now.minor_faults - state->start.minor_faults;
-	row->major_faults += now.major_faults - state->start.major_faults;
-}
+#include "used.h"
 
 /* Makes this CPU count into a slot: that of the thread that is about to run, or that runs under a new name. */
 static __always_inline void set_slot(struct cpu_state *state, struct task_struct *task, u32 slot)
@@ -353,6 +309,18 @@ static __always_inline int on_fault(u32 mode, unsigned long code)
 	return 0;
 }
 
+/* Runs in the thread that makes a request, or in one that writes back, encrypts or dispatches for it. */
+static __always_inline int on_request(struct request *rq, u64 flags)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct cpu_state *state;
+
+	if (task->flags & PF_KTHREAD)
+		return begin_request(rq, charged_slot(rq), flags);
+	state = current_state(task);
+	return begin_request(rq, state ? state->slot : SLOT_OTHER, flags);
+}
+
 #define TRACEPOINT(name, body, ...)                                                                \
 	SEC("tp_btf/" #name) int BPF_PROG(name, ##__VA_ARGS__)                                     \
 	{                                                                                          \
@@ -378,6 +346,12 @@ TRACEPOINT(page_fault_user, METERED(METER_FAULT, on_fault(0, code)), unsigned lo
 	   struct pt_regs *regs, unsigned long code)
 TRACEPOINT(page_fault_kernel, on_fault(1, code), unsigned long address, struct pt_regs *regs,
 	   unsigned long code)
+TRACEPOINT(block_io_start, on_request(rq, BPF_ANY), struct request *rq)
+TRACEPOINT(block_rq_insert, on_request(rq, BPF_ANY), struct request *rq)
+TRACEPOINT(block_rq_issue, on_request(rq, BPF_NOEXIST), struct request *rq)
+TRACEPOINT(block_rq_merge, forget_request(rq), struct request *rq)
+TRACEPOINT(block_rq_complete, end_request(rq, bytes), struct request *rq, int error,
+	   unsigned int bytes)
 TRACEPOINT(mm_filemap_add_to_page_cache, on_cache(CACHE_INSERTION, pages_of(folio)), void *folio)
 TRACEPOINT(writeback_dirty_folio, on_cache(CACHE_DIRTY_PAGE, pages_of(folio)), void *folio)
 TRACEPOINT(writeback_dirty_page, on_cache(CACHE_DIRTY_PAGE, 1))

@@ -42,10 +42,25 @@ enum waits {
 	WAIT_SHIFT = 12, /* binary logarithm of the first bound */
 };
 
+enum block_op {
+	BLOCK_READ,
+	BLOCK_WRITE, /* with flushes */
+	BLOCK_DISCARD,
+	BLOCK_OPS,
+};
+
+enum block_buckets {
+	BLOCK_BUCKETS =
+		22, /* of the times of requests: below 8192 ns, then doubled bounds, then all longer times */
+	BLOCK_SHIFT = 13, /* binary logarithm of the first bound */
+};
+
 enum {
 	CALL_BITS = 9, /* bits of the call number, the low part of a call in flight */
 
 	MOST_RUN_NS = 20000, /* longer runs of a program are not measured */
+
+	REQUESTS_IN_FLIGHT = 8192, /* whose workload is remembered */
 
 	MAX_PRECISE_CPUS = 64, /* with more CPUs, resident memory is the kernel's approximation */
 };
@@ -92,6 +107,13 @@ struct row {
 	u64 llc_misses;
 	u64 oom_kills;
 	u64 reserved[6];
+};
+
+/* The requests of a slot to block devices, on all CPUs. */
+struct block_io {
+	u64 requests[BLOCK_OPS][BLOCK_BUCKETS]; /* by their time */
+	u64 ns[BLOCK_OPS];
+	u64 bytes[BLOCK_OPS];
 };
 
 /* The slots of consecutive process IDs. */
@@ -198,11 +220,13 @@ enum loss {
 	LOST_PIDS,     /* processes with a pid beyond slot_of_pid */
 	LOST_ERRORS,   /* failed system calls not counted, because the map was full */
 	LOST_SWITCHES, /* missed context switches, found at the next event (resync) */
+	LOST_REQUESTS, /* requests to block devices whose workload was not known at their end */
 	LOSSES,
 };
 
 GO_TYPE(system, struct row, row);
 GO_TYPE(system, struct row_time, rowTime);
+GO_TYPE(system, struct block_io, blockIO);
 GO_TYPE(system, struct run_time, runTime);
 GO_TYPE(system, struct thread_counters, threadCounters);
 GO_TYPE(system, struct cpu_state, cpuState);
@@ -216,6 +240,8 @@ GO_VALUES(system, enum slots, );
 GO_VALUES(system, enum pids, );
 GO_VALUES(system, enum marks, );
 GO_VALUES(system, enum waits, );
+GO_VALUES(system, enum block_op, );
+GO_VALUES(system, enum block_buckets, );
 GO_VALUES(system, enum fault_reason, );
 GO_VALUES(system, enum cache_op, );
 GO_VALUES(system, enum metered, );

@@ -55,6 +55,7 @@ func (k *kernelSide) clear(sl *slot) error {
 	slot := sl.Number
 	k.bases[slot] = 0
 	k.sums.clear(slot)
+	k.blocks[slot] = blockIO{}
 	if sl.watched == nil {
 		return nil
 	}

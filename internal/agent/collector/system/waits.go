@@ -3,22 +3,16 @@
 package system
 
 import (
-	"math"
 	"math/bits"
+
+	"github.com/teescope/teescope/internal/lib/metric"
 )
 
-// waitBucket returns the bucket of a wait for a CPU in nanoseconds, as add_wait (system.bpf.c) does.
+// waitBucket returns the bucket of a wait for a CPU in nanoseconds, as bucket_of (bpf/include/log2.h) does.
 func waitBucket(ns uint64) int { return min(bits.Len64(ns>>waitShift), waits-1) }
 
-// distribution returns the waits of a row as a classic histogram: their number, their sum in seconds, and the number of
-// waits up to each bound in seconds.
-func (r *row) distribution() (n uint64, sum float64, upTo map[float64]uint64) {
-	upTo = make(map[float64]uint64, waits-1)
-	for i, in := range r.Waits {
-		n += in
-		if i < waits-1 {
-			upTo[math.Ldexp(1e-9, waitShift+i)] = n
-		}
-	}
-	return n, seconds(r.DelayNS), upTo
+// emitWaits emits the distribution of the waits of a subject for a CPU.
+func (e *emission) emitWaits(s subject, emit emitFunc) {
+	upTo, n := metric.Cumulated(s.total.Waits[:])
+	emit(e.families.latency.of(s).Distribution(s.began, upTo, n, seconds(s.total.DelayNS), s.labels...))
 }

@@ -16,20 +16,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/lib/metric"
 )
 
 // The buckets are those of the bounds that are emitted: a wait is below the first bound that it does not reach.
 func TestAWaitIsBelowItsBound(t *testing.T) {
 	for _, ns := range []uint64{0, 1, 4095, 4096, 8191, 8192, 1 << 29, 1<<30 - 1, 1 << 30, math.MaxUint64} {
 		var r row
-		r.Waits[waitBucket(ns)], r.DelayNS = 3, ns
-		n, sum, upTo := r.distribution()
-		if n != 3 || sum != float64(ns)/1e9 || len(upTo) != waits-1 {
-			t.Fatalf("%d ns: %d waits of %v s with %d bounds", ns, n, sum, len(upTo))
+		r.Waits[waitBucket(ns)] = 3
+		upTo, n := metric.Cumulated(r.Waits[:])
+		bounds := newFamilies().latency.workload.Bounds
+		if n != 3 || len(upTo) != waits-1 || len(bounds) != len(upTo) {
+			t.Fatalf("%d ns: %d waits with %d of %d bounds", ns, n, len(upTo), len(bounds))
 		}
-		for bound, count := range upTo {
-			if below := float64(ns) < math.Round(bound*1e9); (count == 3) != below || !below && count != 0 {
-				t.Errorf("%d ns: %d waits up to %v s", ns, count, bound)
+		for i, count := range upTo {
+			if below := float64(ns) < math.Round(bounds[i]*1e9); (count == 3) != below || !below && count != 0 {
+				t.Errorf("%d ns: %d waits up to %v s", ns, count, bounds[i])
 			}
 		}
 	}

@@ -4,7 +4,6 @@ package driver
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -130,19 +129,6 @@ func (w *watch) timings(f *families) []timing {
 		}
 	}
 	return list
-}
-
-// classic converts the distribution to a classic histogram: the number of values, their sum in seconds, and the
-// number of values up to each bound in seconds.
-func (d *distribution) classic() (n uint64, sum float64, upTo map[float64]uint64) {
-	upTo = make(map[float64]uint64, buckets-1)
-	for i, in := range d.Bucket {
-		n += in
-		if i < buckets-1 {
-			upTo[math.Ldexp(1e-9, bucketShift+i)] = n
-		}
-	}
-	return n, float64(d.SumNS) / 1e9, upTo
 }
 
 // instructions counts the leaves of ENCLS that follow exactly from the driver's actions.

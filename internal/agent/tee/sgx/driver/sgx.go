@@ -135,8 +135,8 @@ func (b *Backend) emitWatch(emit func(prometheus.Metric)) {
 		return
 	}
 	for _, t := range b.watch.timings(b.families) {
-		n, sum, upTo := t.classic()
-		emit(t.desc.Distribution(n, sum, upTo, t.labels...))
+		upTo, n := metric.Cumulated(t.Bucket[:])
+		emit(t.desc.Distribution(time.Time{}, upTo, n, float64(t.SumNS)/1e9, t.labels...))
 	}
 	b.probes.Emit(k.object, k.status, emit)
 }

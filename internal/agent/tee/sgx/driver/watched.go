@@ -30,7 +30,7 @@ func with(labels []string, more ...string) []string {
 
 func histogram(name, help, origin string, labels ...string) *metric.Desc {
 	return metric.New(metric.Desc{
-		Name: name, Kind: metric.Histogram, Unit: "seconds", Help: help, Labels: labels, Source: metric.Kernel, Origin: origin,
+		Name: name, Kind: metric.Histogram, Unit: "seconds", Bounds: metric.Doubled(bucketShift, buckets-1), Help: help, Labels: labels, Source: metric.Kernel, Origin: origin,
 	})
 }
 

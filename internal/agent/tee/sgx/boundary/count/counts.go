@@ -109,17 +109,25 @@ type Times struct {
 // times as much each up to 17 s.
 var bounds = [...]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24}
 
-func (s *Times) histogram(of *metric.Desc, labels ...string) prometheus.Metric {
-	upTo := make(map[float64]uint64, len(bounds))
-	n, next := 0.0, 0
+// seconds returns the bounds in seconds.
+func seconds() []float64 {
+	all := metric.Doubled(bucketShift, Buckets)
+	for i, bucket := range bounds {
+		all[i] = all[bucket]
+	}
+	return all[:len(bounds)]
+}
+
+func (s *Times) histogram(began time.Time, of *metric.Desc, labels ...string) prometheus.Metric {
+	upTo := make([]uint64, 0, len(bounds))
+	n := 0.0
 	for i, in := range s.Bucket {
 		n += in
-		if next < len(bounds) && bounds[next] == i {
-			upTo[math.Ldexp(1e-9, bucketShift+i)] = uint64(math.Round(n))
-			next++
+		if next := len(upTo); next < len(bounds) && bounds[next] == i {
+			upTo = append(upTo, uint64(math.Round(n)))
 		}
 	}
-	return of.Distribution(uint64(math.Round(n)), s.Seconds, upTo, labels...)
+	return of.Distribution(began, upTo, uint64(math.Round(n)), s.Seconds, labels...)
 }
 
 // Emit emits the counts of all workloads.
@@ -135,7 +143,7 @@ func Emit(r *Registry, emit func(prometheus.Metric)) {
 			emit(s.family.Since(began, n, labels[:len(s.family.Labels)]...))
 		}
 		for h, t := range w.Kept.times {
-			emit(t.histogram(h.family, append(slices.Clone(own), h.call, h.source)...))
+			emit(t.histogram(w.Began, h.family, append(slices.Clone(own), h.call, h.source)...))
 		}
 	})
 }

@@ -4,6 +4,7 @@ package count
 
 import (
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 
@@ -12,13 +13,13 @@ import (
 
 // Counts of weighted calls are fractional, and the emitted buckets must still add up.
 func TestHistogramsOfSampledCallsAddUp(t *testing.T) {
-	of := metric.New(metric.Desc{Name: "x_seconds", Kind: metric.Histogram, Labels: []string{"l"}})
+	of := metric.New(metric.Desc{Name: "x_seconds", Kind: metric.Histogram, Bounds: seconds(), Labels: []string{"l"}})
 	s := &Times{Seconds: 1.5}
 	for i := range s.Bucket {
 		s.Bucket[i] = 10.0 / 3
 	}
 	var d dto.Metric
-	if err := s.histogram(of, "v").Write(&d); err != nil {
+	if err := s.histogram(time.Time{}, of, "v").Write(&d); err != nil {
 		t.Fatal(err)
 	}
 	h, last := d.Histogram, uint64(0)

@@ -30,7 +30,7 @@ func perWorkload(name, unit, help, origin string, labels ...string) *metric.Desc
 
 func timesOf(name, label, help string) *metric.Desc {
 	return metric.New(metric.Desc{
-		Name: name, Kind: metric.Histogram, Unit: "seconds", Help: help, Source: metric.Kernel,
+		Name: name, Kind: metric.Histogram, Unit: "seconds", Bounds: seconds(), Help: help, Source: metric.Kernel,
 		Origin: "uprobes on functions of the untrusted runtime and on their returns",
 		Labels: append(slices.Clone(workloadLabels), label, "source"),
 	})

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Requests to block devices, by the workload that has made them. The kernel stores when a request began, so only its slot
+ * must be remembered. A request counts when the kernel counts it in /proc/diskstats, with the same operation.
+ *
+ * Requests end in interrupts, which do not belong to the workload of the CPU. They are rare and the memory of a row for
+ * each CPU would be large. So all CPUs share the record of a slot and add to it atomically.
+ */
+#ifndef TEESCOPE_BLOCK_H
+#define TEESCOPE_BLOCK_H
+
+#include "log2.h"
+#include "request.h"
+#include "slots.h"
+
+/* By slot. User space sets the size before loading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* slots */
+	__type(key, u32);
+	__type(value, struct block_io);
+} blocks SEC(".maps");
+
+/* The slots of requests in flight, by address. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, REQUESTS_IN_FLIGHT);
+	__type(key, u64);
+	__type(value, u32);
+} requests SEC(".maps");
+
+static __always_inline bool is_of_driver(struct request *rq)
+{
+	return (rq->cmd_flags & REQ_OP_MASK) >= REQ_OP_SCSI_IN;
+}
+
+/* Returns the slot of a request that a kernel thread makes: that of the cgroup that the kernel charges it to, if that cgroup
+ * is a container or a unit. Write-back and encryption work for others. */
+static __always_inline u32 charged_slot(struct request *rq)
+{
+	struct group_key key = {};
+	struct bio *bio = rq->bio;
+	u32 *known;
+
+	if (cgroup_controller >= 0 || !bio || !bpf_core_field_exists(bio->bi_blkg))
+		return SLOT_KERNEL;
+	key.cgroup = BPF_CORE_READ(bio, bi_blkg, blkcg, css.cgroup, kn, id);
+	known = bpf_map_lookup_elem(&group_of, &key);
+	return known ? *known : SLOT_KERNEL;
+}
+
+static __always_inline int begin_request(struct request *rq, u32 slot, u64 flags)
+{
+	u64 key = (u64)rq;
+
+	if (!is_of_driver(rq))
+		bpf_map_update_elem(&requests, &key, &slot, flags);
+	return 0;
+}
+
+/* The request is merged into another one, which ends for both. */
+static __always_inline int forget_request(struct request *rq)
+{
+	u64 key = (u64)rq;
+
+	bpf_map_delete_elem(&requests, &key);
+	return 0;
+}
+
+static __always_inline bool is_counted(struct request *rq)
+{
+	u32 flags = rq->rq_flags, counted = RQF_IO_STAT;
+
+	if (bpf_core_enum_value_exists(enum rqf_flags, __RQF_IO_STAT))
+		counted = 1U << bpf_core_enum_value(enum rqf_flags, __RQF_IO_STAT);
+	return flags & counted && !is_of_driver(rq);
+}
+
+/* Reports whether a request ends now. One with a flush ends several times, and the last time counts. */
+static __always_inline bool ends(struct request *rq, u32 bytes)
+{
+	u32 flushing = RQF_FLUSH_SEQ;
+
+	if (bpf_core_enum_value_exists(enum rqf_flags, __RQF_FLUSH_SEQ))
+		flushing = 1U << bpf_core_enum_value(enum rqf_flags, __RQF_FLUSH_SEQ);
+	return bytes >= rq->__data_len && !(rq->rq_flags & flushing);
+}
+
+static __always_inline u32 op_of(struct request *rq)
+{
+	u32 op = rq->cmd_flags & REQ_OP_MASK;
+
+	if (op == REQ_OP_DISCARD)
+		return BLOCK_DISCARD;
+	return op & REQ_OP_WRITE ? BLOCK_WRITE : BLOCK_READ;
+}
+
+/* A part of a request is complete, or all of it. */
+static __always_inline int end_request(struct request *rq, u32 bytes)
+{
+	u64 key = (u64)rq, now, ns;
+	struct block_io *io;
+	u32 slot = SLOT_OTHER, *known, op, bucket;
+	bool last;
+
+	if (!is_counted(rq))
+		return 0;
+	last = ends(rq, bytes);
+	known = bpf_map_lookup_elem(&requests, &key);
+	if (known)
+		slot = *known;
+	else if (last)
+		lost(LOST_REQUESTS);
+	io = bpf_map_lookup_elem(&blocks, &slot);
+	if (!io)
+		return 0;
+	op = op_of(rq);
+	if (op >= BLOCK_OPS)
+		return 0;
+	__sync_fetch_and_add(&io->bytes[op], bytes);
+	if (!last)
+		return 0;
+	now = bpf_ktime_get_ns();
+	ns = now > rq->start_time_ns ? now - rq->start_time_ns : 0;
+	bucket = bucket_of(ns, BLOCK_SHIFT, BLOCK_BUCKETS);
+	if (bucket < BLOCK_BUCKETS)
+		__sync_fetch_and_add(&io->requests[op][bucket], 1);
+	__sync_fetch_and_add(&io->ns[op], ns);
+	bpf_map_delete_elem(&requests, &key);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/lib/metric"
+)
+
+const (
+	beginProbe  = "block_begin"
+	queuedProbe = "block_queued"
+	endProbe    = "block_end"
+	// startTracepoint exists from 6.5 on. It comes where a thread makes a request.
+	startTracepoint = "block_io_start"
+)
+
+// blockProbes are the probes on requests to block devices, the end last. An older kernel shows a request when it is issued to the
+// device, which another thread may do if a scheduler of the device has queued it before.
+func blockProbes() []bpf.Probe {
+	return []bpf.Probe{
+		{Name: beginProbe, Ways: []bpf.Way{
+			bpf.TracepointWay(startTracepoint, ""),
+			bpf.TracepointWay("block_rq_issue", ""),
+		}},
+		bpf.Tracepoint(queuedProbe, "block_rq_insert"),
+		bpf.Tracepoint("block_merged", "block_rq_merge"),
+		bpf.Tracepoint(endProbe, "block_rq_complete"),
+	}
+}
+
+// needless reports whether a probe is not needed because of those that are attached: where requests are seen when they begin.
+func (k *kernelSide) needless(probe string) bool {
+	if probe != queuedProbe {
+		return false
+	}
+	for _, s := range k.status {
+		if s.Probe == beginProbe {
+			return s.Program == startTracepoint
+		}
+	}
+	return false
+}
+
+var blockOpNames = [blockOps]string{"read", "write", "discard"}
+
+const requestWords = int(unsafe.Sizeof(blockIO{}) / 8)
+
+// words returns the counters as an array.
+func (b *blockIO) words() *[requestWords]uint64 { return (*[requestWords]uint64)(unsafe.Pointer(b)) }
+
+// read reads the counters of the kernel side, and reports whether any has changed.
+func (b *blockIO) read(from *blockIO) (changed bool) {
+	to, now := b.words(), from.words()
+	for i := range to {
+		v := atomic.LoadUint64(&now[i])
+		changed = changed || v != to[i]
+		to[i] = v
+	}
+	return changed
+}
+
+// emitBlocks emits the requests of a subject to block devices.
+func (e *emission) emitBlocks(s subject, emit emitFunc) {
+	if !e.kernel.attached(endProbe) || !e.kernel.attached(beginProbe) {
+		return
+	}
+	b := &s.total.block
+	for op, name := range blockOpNames {
+		upTo, n := metric.Cumulated(b.Requests[op][:])
+		if n == 0 && b.Bytes[op] == 0 {
+			continue
+		}
+		labels := with(s.labels, name)
+		emit(e.families.blockTime.of(s).Distribution(s.began, upTo, n, seconds(b.NS[op]), labels...))
+		emit(e.families.blockBytes.of(s).Since(s.began, float64(b.Bytes[op]), labels...))
+	}
+}
