@@ -7,6 +7,11 @@ import type { Section } from "../types";
 const errorOf = (family: string): string =>
   `1.96 * sqrt((sum by (workload, instance) ($rate(teescope_sampling_variance_total{family="${family}",$workloads}[$window])) > 0) / $span)`;
 
+// teescope's own database has one native histogram for each workload, another Prometheus the series of its buckets.
+/** A quantile of a histogram of workloads. */
+const quantileOf = (q: number, family: string, by: string): string =>
+  `histogram_quantile(${q}, sum by (${by}) ($rate(${family}{$workloads}[$window]))) or histogram_quantile(${q}, sum by (${by}, le) ($rate(${family}_bucket{$workloads}[$window])))`;
+
 export const SYSTEM: readonly Section[] = [
   {
     id: "system-calls",
@@ -124,16 +129,9 @@ export const SYSTEM: readonly Section[] = [
         title: "Waits for a CPU",
         question: "Does a thread get a CPU at once when it is ready to run?",
         unit: "seconds",
-        // teescope's own database has one native histogram for each workload, another Prometheus the series of its buckets.
         queries: [
-          {
-            expr: "histogram_quantile(0.5, sum by (workload, instance) ($rate(teescope_run_queue_latency_seconds{$workloads}[$window]))) or histogram_quantile(0.5, sum by (workload, instance, le) ($rate(teescope_run_queue_latency_seconds_bucket{$workloads}[$window])))",
-            legend: "{{workload}}, median",
-          },
-          {
-            expr: "histogram_quantile(0.99, sum by (workload, instance) ($rate(teescope_run_queue_latency_seconds{$workloads}[$window]))) or histogram_quantile(0.99, sum by (workload, instance, le) ($rate(teescope_run_queue_latency_seconds_bucket{$workloads}[$window])))",
-            legend: "{{workload}}, 99th percentile",
-          },
+          { expr: quantileOf(0.5, "teescope_run_queue_latency_seconds", "workload, instance"), legend: "{{workload}}, median" },
+          { expr: quantileOf(0.99, "teescope_run_queue_latency_seconds", "workload, instance"), legend: "{{workload}}, 99th percentile" },
         ],
         top: 10,
         help: "From wakeup or preemption until the thread runs. A long 99th percentile beside a short median means that a few waits are long, which the sum of all waits does not show. The bucket bounds are powers of two from 4 us to 1 s.",
@@ -219,6 +217,53 @@ export const SYSTEM: readonly Section[] = [
         queries: [{ expr: "sum by (op) ($rate(teescope_page_cache_ops_total{$workloads}[$window]))", legend: "{{op}}" }],
         help: "Insertions are pages read into the cache, accesses are hits, dirty_page and dirty_buffer are writes that reach storage later.",
         empty: { text: "No page cache operation was counted in this time range.", probe: "cache|folio|page|buffer|dirty" },
+      },
+    ],
+  },
+  {
+    id: "block-devices",
+    title: "Block devices",
+    panels: [
+      {
+        id: "block-latency",
+        kind: "lines",
+        title: "Time of requests to disks",
+        question: "How long do reads and writes take?",
+        unit: "seconds",
+        queries: [
+          { expr: quantileOf(0.5, "teescope_block_io_latency_seconds", "workload, instance, operation"), legend: "{{workload}}, {{operation}}, median" },
+          { expr: quantileOf(0.99, "teescope_block_io_latency_seconds", "workload, instance, operation"), legend: "{{workload}}, {{operation}}, 99th percentile" },
+        ],
+        top: 10,
+        help: "From the creation of a request in the kernel to its end, so with the time in queues. What comes from the page cache makes no request. Pages that are written back later count for the container or unit that the kernel charges, or for kernel. The bucket bounds are powers of two from 8 us to 9 s.",
+        empty: { text: "No workload read or wrote a block device in this time range.", probe: "block" },
+      },
+      {
+        id: "block-requests",
+        kind: "lines",
+        title: "Requests to disks",
+        question: "How often does a workload read and write block devices?",
+        unit: "per_second",
+        queries: [
+          {
+            expr: "sum by (workload, instance, operation) (histogram_count($rate(teescope_block_io_latency_seconds{$workloads}[$window]))) or sum by (workload, instance, operation) ($rate(teescope_block_io_latency_seconds_count{$workloads}[$window]))",
+            legend: "{{workload}}, {{operation}}",
+          },
+        ],
+        top: 10,
+        help: "Merged requests are one. A flush is a write.",
+        empty: { text: "No workload read or wrote a block device in this time range.", probe: "block" },
+      },
+      {
+        id: "block-bytes",
+        kind: "lines",
+        title: "Bytes of disks",
+        question: "How much does a workload read and write?",
+        unit: "bytes_per_second",
+        queries: [{ expr: "sum by (workload, instance, operation) ($rate(teescope_block_io_bytes_total{$workloads}[$window]))", legend: "{{workload}}, {{operation}}" }],
+        top: 10,
+        help: "Bytes that block devices have transferred or discarded for a workload.",
+        empty: { text: "No workload read or wrote a block device in this time range.", probe: "block" },
       },
     ],
   },

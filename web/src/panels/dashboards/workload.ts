@@ -20,6 +20,7 @@ export const WORKLOAD_KERNEL: readonly Section[] = [
     title: "Memory",
     panels: pick(SYSTEM, "page-faults-by-reason", "page-faults-major-minor", "resident-memory", "page-cache-operations"),
   },
+  { id: "workload-disks", title: "Block devices", panels: pick(SYSTEM, "block-latency", "block-requests", "block-bytes") },
   { id: "workload-processes", title: "Processes", panels: pick(SYSTEM, "processes-threads", "process-life") },
 ];
 
