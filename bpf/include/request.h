@@ -13,13 +13,13 @@ enum {
 	REQ_OP_SCSI_IN = 32, /* from here on, commands of drivers; to 5.14 two less of them */
 };
 
-/* request.rq_flags, to 6.10 */
+/* request.rq_flags of kernels without the enum below */
 enum {
 	RQF_FLUSH_SEQ = 1 << 4, /* in a sequence of flushes, which ends with the request itself */
 	RQF_IO_STAT = 1 << 13,	/* the kernel counts it in /proc/diskstats */
 };
 
-enum rqf_flags { /* from 6.11: numbers of bits */
+enum rqf_flags { /* numbers of bits; 6.12 has it, and 5.18 does not */
 		 __RQF_FLUSH_SEQ = 1,
 		 __RQF_IO_STAT = 10,
 };
