@@ -75,7 +75,7 @@ func controlWatchCommand() *cobra.Command {
 		Use:   "watch RULE",
 		Short: "Measure each process that matches a rule, as the key watch does",
 		Long: "Measures each process that matches until the end, as the key watch does. It prints the ID and the end of the change.\n" +
-			"A RULE is comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N. A regular expression must match the whole name.",
+			"A RULE is " + watch.Forms + ". A regular expression must match the whole name.",
 		Example: "  teescope control watch comm=redis-server --for 10m\n" +
 			"  teescope control watch pid=4711 --for 90s --server node1:9750",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -84,7 +84,7 @@ func controlWatchCommand() *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: cobra.FixedCompletions([]string{"comm=", "exe=", "cgroup=", "pid="}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
+		ValidArgsFunction: cobra.FixedCompletions([]string{"comm=", "exe=", "cgroup=", "workload=", "pid="}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace),
 	}
 	return switchOn(cmd, func(args []string) (kind, rule string, err error) {
 		_, err = watch.Parse(args[0])

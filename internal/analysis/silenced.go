@@ -26,7 +26,9 @@ type Silenced struct {
 	Kind      SilenceKind `json:"kind"`
 	Comment   string      `json:"comment"`
 	CreatedBy string      `json:"createdBy,omitempty"`
-	EndsAt    time.Time   `json:"endsAt,omitzero"` // zero: it does not end
+	// CreatedByVerified is true if a password or a certificate has proven CreatedBy.
+	CreatedByVerified bool      `json:"createdByVerified,omitempty"`
+	EndsAt            time.Time `json:"endsAt,omitzero"` // zero: it does not end
 }
 
 // Audible returns the findings that no silence covers.

@@ -23,6 +23,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/collector/sandbox"
 	"github.com/teescope/teescope/internal/lib/holder"
 	"github.com/teescope/teescope/internal/lib/privilege"
+	"github.com/teescope/teescope/internal/lib/requester"
 	"github.com/teescope/teescope/internal/lib/service"
 	"github.com/teescope/teescope/internal/lib/supervisor"
 	"github.com/teescope/teescope/internal/lib/trim"
@@ -137,7 +138,7 @@ func UpAgent(ctx context.Context, o Options, link *supervisor.Link) error {
 	mux.Handle("/api/control/{id}", p.web.Control)
 	mux.Handle("GET /-/ready", fine(group.Ready))
 	mux.Handle("GET /-/healthy", fine(gatherer.Hangs))
-	group.Add(&linkServer{link: link, http: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}})
+	group.Add(&linkServer{link: link, http: &http.Server{Handler: requester.FromLink(mux), ReadHeaderTimeout: 10 * time.Second}})
 	group.Add(p.services...)
 	group.Add(trimmer{})
 	return group.Run(ctx)

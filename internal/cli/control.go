@@ -14,6 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/teescope/teescope/internal/analysis/render"
 	"github.com/teescope/teescope/internal/lib/remote"
 	"github.com/teescope/teescope/internal/lib/text"
 )
@@ -33,6 +34,7 @@ type controlled struct {
 	Kind        string    `json:"kind"`
 	Rule        string    `json:"rule"`
 	By          string    `json:"by"`
+	ByVerified  bool      `json:"by_verified"`
 	End         time.Time `json:"end"`
 	SecondsLeft float64   `json:"seconds_left"`
 }
@@ -92,7 +94,7 @@ func (c Control) List(ctx context.Context, out io.Writer, asJSON bool) error {
 	fmt.Fprintln(w, "ID\tKIND\tRULE\tUNTIL\tLEFT\tBY")
 	for _, one := range list.Changes {
 		left := time.Duration(one.SecondsLeft * float64(time.Second)).Round(time.Second).String()
-		cells := []string{one.ID, one.Kind, cmp.Or(one.Rule, "-"), one.End.Format(time.RFC3339), left, cmp.Or(one.By, "-")}
+		cells := []string{one.ID, one.Kind, cmp.Or(one.Rule, "-"), one.End.Format(time.RFC3339), left, cmp.Or(render.Claimed(one.By, one.ByVerified), "-")}
 		for i := range cells {
 			cells[i] = text.Terminal(cells[i])
 		}

@@ -15,6 +15,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/teescope/teescope/internal/analysis/render"
 	"github.com/teescope/teescope/internal/analysis/silence"
 	"github.com/teescope/teescope/internal/lib/remote"
 	"github.com/teescope/teescope/internal/lib/text"
@@ -110,7 +111,7 @@ func (s Silences) List(ctx context.Context, out io.Writer, all, asJSON bool) err
 		for _, m := range one.Matchers {
 			matchers = append(matchers, m.String())
 		}
-		cells := []string{one.ID, string(one.Kind), string(one.Status.State), until, cmp.Or(one.CreatedBy, "-"), strings.Join(matchers, " "), one.Comment}
+		cells := []string{one.ID, string(one.Kind), string(one.Status.State), until, cmp.Or(render.Claimed(one.CreatedBy, one.CreatedByVerified), "-"), strings.Join(matchers, " "), one.Comment}
 		for i := range cells {
 			cells[i] = text.Terminal(cells[i])
 		}

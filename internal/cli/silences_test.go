@@ -53,7 +53,7 @@ func TestSilences(t *testing.T) {
 	}
 	id := strings.TrimSpace(out.String())
 	lines := strings.Split(list(false, false), "\n")
-	if want := []string{id, "mute", "active", "2100-01-02T15:04:05Z", "ann", "workload=~redis.*", "load", "test"}; strings.Join(strings.Fields(lines[1]), " ") != strings.Join(want, " ") {
+	if want := []string{id, "mute", "active", "2100-01-02T15:04:05Z", "ann", "(not", "verified)", "workload=~redis.*", "load", "test"}; strings.Join(strings.Fields(lines[1]), " ") != strings.Join(want, " ") {
 		t.Errorf("listed as\n%s, want %s", lines[1], want)
 	}
 	if err := s.End(t.Context(), []string{id}); err != nil {

@@ -66,7 +66,8 @@ type change struct {
 	id         string
 	kind       Kind
 	rule       watch.Rule // of a Watch
-	by         string     // user of the request; empty if unknown
+	by         string     // who requested it; empty if unknown
+	verified   bool       // by is proven
 	begin, end time.Time  // with the monotonic clock, which nobody sets
 }
 
@@ -101,10 +102,10 @@ var (
 	errUnknown    = errors.New("no change with this ID is on: it has ended, or the agent has started again")
 )
 
-// add switches something on, or returns why not.
-func (c *Control) add(kind Kind, rule string, length time.Duration, by string) (change, error) {
-	one := change{id: rand.Text()[:10], kind: kind, by: by}
-	if err := c.check(kind, rule, length, &one); err != nil {
+// add switches something on, or returns why not. The change has its kind and who requested it.
+func (c *Control) add(one change, rule string, length time.Duration) (change, error) {
+	one.id = rand.Text()[:10]
+	if err := c.check(one.kind, rule, length, &one); err != nil {
 		return one, err
 	}
 	c.mu.Lock()
@@ -113,14 +114,14 @@ func (c *Control) add(kind Kind, rule string, length time.Duration, by string) (
 	full := len(c.current(now)) >= MaxChanges
 	if !full {
 		c.on = append(c.on, one)
-		c.counts[counted{kind, begun}]++
+		c.counts[counted{one.kind, begun}]++
 	}
 	c.mu.Unlock()
 	if full {
 		return one, errFull
 	}
 	c.apply()
-	c.opts.Log.Info("switched on", "change", one.id, "kind", string(kind), "rule", rule, "for", length, "by", by)
+	c.opts.Log.Info("switched on", "change", one.id, "kind", string(one.kind), "rule", rule, "for", length, "by", one.by, "by_verified", one.verified)
 	c.wake()
 	return one, nil
 }

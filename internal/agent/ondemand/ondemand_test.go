@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/requester"
 )
 
 // target remembers the states that were applied, each with its time.
@@ -63,8 +64,8 @@ func started(t *testing.T, change func(*Options)) (*Control, *target) {
 func ask(c *Control, method, path, body string) (int, string) {
 	w, r := httptest.NewRecorder(), httptest.NewRequest(method, path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
-	r.SetBasicAuth("ann", "secret")
-	c.ServeHTTP(w, r)
+	r.SetBasicAuth("mallory", "not checked")
+	c.ServeHTTP(w, requester.With(r, "ann"))
 	return w.Code, w.Body.String()
 }
 
@@ -94,7 +95,7 @@ func TestEachChangeEndsAtItsTime(t *testing.T) {
 		mustAdd(t, c, `{"kind":"watch","rule":"comm=a","seconds":20.5}`)
 		mustAdd(t, c, `{"kind":"timing","seconds":5}`)
 		exact := mustAdd(t, c, `{"kind":"exact","seconds":3600}`)
-		if exact.By != "ann" || exact.SecondsLeft != 3600 || exact.End.Sub(exact.Begin) != time.Hour {
+		if exact.By != "ann" || !exact.ByVerified || exact.SecondsLeft != 3600 || exact.End.Sub(exact.Begin) != time.Hour {
 			t.Errorf("%+v", exact)
 		}
 		time.Sleep(7 * time.Second)
@@ -122,6 +123,26 @@ func TestEachChangeEndsAtItsTime(t *testing.T) {
 			"exact begun 1, exact ended 1, exact expired 0, exact refused 0, timing begun 1, timing ended 0, timing expired 1, timing refused 0, "+
 			"watch begun 3, watch ended 0, watch expired 3, watch refused 0"; got != want {
 			t.Errorf("metrics: %s\nwant: %s", got, want)
+		}
+	})
+}
+
+// A name that nobody has proven is shown as that. A name in a header counts for nothing.
+func TestWhoIsNotProven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := started(t, nil)
+		for body, want := range map[string]string{
+			`{"kind":"timing","seconds":5}`: "", `{"kind":"timing","seconds":5,"by":"bob"}`: "bob",
+		} {
+			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/api/control", strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Teescope-User", "root")
+			r.SetBasicAuth("mallory", "not checked")
+			c.ServeHTTP(w, r)
+			var one Change
+			if err := json.Unmarshal(w.Body.Bytes(), &one); err != nil || one.By != want || one.ByVerified || !strings.Contains(w.Body.String(), `"by_verified":false`) {
+				t.Errorf("%s: %s", body, w.Body)
+			}
 		}
 	})
 }

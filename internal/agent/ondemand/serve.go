@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/teescope/teescope/internal/lib/jsonapi"
-	"github.com/teescope/teescope/internal/lib/text"
+	"github.com/teescope/teescope/internal/lib/requester"
 )
 
 // Change is a change as the API shows it.
@@ -17,7 +17,8 @@ type Change struct {
 	ID          string    `json:"id"`
 	Kind        Kind      `json:"kind"`
 	Rule        string    `json:"rule,omitempty"`
-	By          string    `json:"by,omitempty"` // user of the request, if it had one
+	By          string    `json:"by,omitempty"` // who requested it, if that is known
+	ByVerified  bool      `json:"by_verified"`  // by a password or a certificate; otherwise the request claims it
 	Begin       time.Time `json:"begin"`
 	End         time.Time `json:"end"` // by the present clock
 	SecondsLeft float64   `json:"seconds_left"`
@@ -36,6 +37,7 @@ type Request struct {
 	Kind    Kind    `json:"kind"`
 	Rule    string  `json:"rule,omitempty"` // of a watch
 	Seconds float64 `json:"seconds"`        // how long
+	By      string  `json:"by,omitempty"`   // who requests it, where nobody has to prove that
 }
 
 // ServeHTTP answers GET and POST /api/control, and DELETE /api/control/ID. Its caller authenticates clients, bounds bodies and
@@ -63,7 +65,10 @@ func (c *Control) serveList(w http.ResponseWriter, _ *http.Request) {
 // present one.
 func (one change) shown(now time.Time) Change {
 	at := func(t time.Time) time.Time { return now.Round(0).Add(t.Sub(now)).UTC() }
-	s := Change{ID: one.id, Kind: one.kind, By: one.by, Begin: at(one.begin), End: at(one.end), SecondsLeft: one.end.Sub(now).Seconds()}
+	s := Change{
+		ID: one.id, Kind: one.kind, By: one.by, ByVerified: one.verified,
+		Begin: at(one.begin), End: at(one.end), SecondsLeft: one.end.Sub(now).Seconds(),
+	}
 	if one.kind == Watch {
 		s.Rule = one.rule.String()
 	}
@@ -81,7 +86,8 @@ func (c *Control) serveAdd(w http.ResponseWriter, r *http.Request) {
 	}
 	// A number beyond the bounds would overflow a duration.
 	length := time.Duration(min(max(asked.Seconds, 0), 1e9) * float64(time.Second))
-	one, err := c.add(asked.Kind, asked.Rule, length, user(r))
+	by, verified := requester.Of(r, asked.By)
+	one, err := c.add(change{kind: asked.Kind, by: by, verified: verified}, asked.Rule, length)
 	if err != nil {
 		c.refuse(w, asked.Kind, err)
 		return
@@ -90,21 +96,13 @@ func (c *Control) serveAdd(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Control) serveEnd(w http.ResponseWriter, r *http.Request) {
-	if err := c.end(r.PathValue("id"), user(r)); err != nil {
+	by, _ := requester.Of(r, "")
+	if err := c.end(r.PathValue("id"), by); err != nil {
 		c.refuse(w, "", err)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
-
-// user returns the name that a request was authenticated with.
-func user(r *http.Request) string {
-	name, _, _ := r.BasicAuth()
-	return text.Cut(text.Label(name), maxUser)
-}
-
-// maxUser is how much of a user's name is kept, in bytes.
-const maxUser = 64
 
 // refuse answers why nothing has changed, and counts it if the kind is known.
 func (c *Control) refuse(w http.ResponseWriter, kind Kind, err error) {

@@ -249,6 +249,14 @@ func preceding(events []analysis.Preceding, earlier []analysis.Earlier) []string
 	return lines
 }
 
+// Claimed returns a name, and says so if nothing has proven it. Without a name it is empty.
+func Claimed(by string, verified bool) string {
+	if by == "" || verified {
+		return by
+	}
+	return by + " (not verified)"
+}
+
 // silenced describes the silence that covers a finding.
 func silenced(f analysis.Finding) string {
 	if f.Silence == nil {
@@ -256,7 +264,7 @@ func silenced(f analysis.Finding) string {
 	}
 	s := string(f.Silence.Kind) + ": " + clean(f.Silence.Comment)
 	if f.Silence.CreatedBy != "" {
-		s += ", by " + clean(f.Silence.CreatedBy)
+		s += ", by " + clean(Claimed(f.Silence.CreatedBy, f.Silence.CreatedByVerified))
 	}
 	if !f.Silence.EndsAt.IsZero() {
 		s += ", until " + f.Silence.EndsAt.UTC().Format(time.RFC3339)

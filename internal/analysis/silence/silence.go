@@ -138,7 +138,9 @@ type Silence struct {
 	StartsAt  time.Time            `json:"startsAt"`
 	EndsAt    time.Time            `json:"endsAt,omitzero"` // zero: it does not end
 	CreatedBy string               `json:"createdBy,omitempty"`
-	Comment   string               `json:"comment"`
+	// CreatedByVerified is true if a password or a certificate has proven CreatedBy. Otherwise the request claims it.
+	CreatedByVerified bool   `json:"createdByVerified,omitempty"`
+	Comment           string `json:"comment"`
 }
 
 // check checks everything but the ID, and prepares the matchers.
@@ -213,5 +215,5 @@ func (s Silence) Covers(f analysis.Finding, at time.Time) bool {
 
 // mark returns what a covered finding carries.
 func (s Silence) mark() *analysis.Silenced {
-	return &analysis.Silenced{ID: s.ID, Kind: s.Kind, Comment: s.Comment, CreatedBy: s.CreatedBy, EndsAt: s.EndsAt}
+	return &analysis.Silenced{ID: s.ID, Kind: s.Kind, Comment: s.Comment, CreatedBy: s.CreatedBy, CreatedByVerified: s.CreatedByVerified, EndsAt: s.EndsAt}
 }

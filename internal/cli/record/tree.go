@@ -95,11 +95,12 @@ func (c *chooser) watched() (silent []string, err error) {
 		if !ok {
 			continue
 		}
+		p.Workload = workload.Identify(cgroup.Names(p.Cgroup), p.Comm).Name
 		for i, r := range c.rules {
 			if r.Match(p) {
 				matched[i] = true
 				c.find(p)
-				c.choose(workload.Identify(cgroup.Names(p.Cgroup), p.Comm).Name, false)
+				c.choose(p.Workload, false)
 			}
 		}
 	}

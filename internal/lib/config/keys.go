@@ -133,7 +133,7 @@ func mainKeys() []*key {
 		workloadSettingsKey(),
 		{
 			name: "watch", commands: Up | Agent, kind: "rule", sep: ";",
-			usage: "also measure each process that matches comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N; may be repeated",
+			usage: "also measure each process that matches " + watch.Forms + "; may be repeated",
 			def:   none,
 			set:   setWatch,
 			get:   watchTexts,

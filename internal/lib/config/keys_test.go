@@ -97,7 +97,7 @@ var tries = map[string]struct {
 		"API_KEY":     `"API_KEY" looks like the name of a secret, and everyone who can query would see its value`,
 	}},
 	"watch": {[]string{"pid=1", "comm=a|b"}, map[string]string{
-		"comm=a)|(b": `watch rule "comm=a)|(b": unexpected ): "a)|(b" (write comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N)`,
+		"comm=a)|(b": `watch rule "comm=a)|(b": unexpected ): "a)|(b" (write comm=REGEX, exe=GLOB, cgroup=GLOB, workload=NAME or pid=N)`,
 	}},
 	"syscalls.time": {[]string{"true", "false"}, map[string]string{"on": `"on" is neither true nor false`}},
 	"overhead.budget": {[]string{"1%", "0.5%", "100%"}, map[string]string{

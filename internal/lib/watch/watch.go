@@ -26,9 +26,11 @@ type Process struct {
 	Comm   string // see [Program]
 	Exe    string // path of the executable, empty where it cannot be read
 	Cgroup string // path of the control group that names the workload
+	// Workload is the name of its workload. Look leaves it empty: package workload makes the name of the others.
+	Workload string
 }
 
-// Look reads the properties of a process. It returns false when the process has ended.
+// Look reads the properties of a process, except its workload. It returns false when the process has ended.
 func Look(proc hostfs.Root, names cgroup.Hierarchy, reads *reader.Pool, pid int) (Process, bool) {
 	p := proc.Process(pid)
 	comm, err := Program(proc, reads, pid)
@@ -43,7 +45,10 @@ func Look(proc hostfs.Root, names cgroup.Hierarchy, reads *reader.Pool, pid int)
 	return Process{PID: pid, Comm: comm, Exe: hostfs.Undeleted(exe), Cgroup: group}, true
 }
 
-// Rule selects processes to watch one by one: comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N.
+// Forms are the rules that can be written.
+const Forms = "comm=REGEX, exe=GLOB, cgroup=GLOB, workload=NAME or pid=N"
+
+// Rule selects processes to watch one by one, in one of the [Forms].
 type Rule struct {
 	text  string
 	match func(Process) bool
@@ -74,7 +79,7 @@ func Matching(rules []Rule, p Process) (texts []string) {
 func Parse(text string) (Rule, error) {
 	key, value, found := strings.Cut(text, "=")
 	bad := func(why string) (Rule, error) {
-		return Rule{}, fmt.Errorf("watch rule %q: %s (write comm=REGEX, exe=GLOB, cgroup=GLOB or pid=N)", text, why)
+		return Rule{}, fmt.Errorf("watch rule %q: %s (write %s)", text, why, Forms)
 	}
 	if !found || value == "" {
 		return bad("has no value")
@@ -102,6 +107,8 @@ func Parse(text string) (Rule, error) {
 			ok, _ := path.Match(value, field) // the pattern was checked before
 			return ok
 		}}, nil
+	case "workload":
+		return Rule{text, func(p Process) bool { return p.Workload == value }}, nil
 	case "pid":
 		pid, err := strconv.ParseInt(value, 10, 32)
 		if err != nil || pid < 1 {

@@ -17,12 +17,13 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	p := Process{PID: 42, Comm: "redis-server", Exe: "/usr/bin/redis-check-rdb", Cgroup: "/system.slice/redis.service"}
+	p := Process{PID: 42, Comm: "redis-server", Exe: "/usr/bin/redis-check-rdb", Cgroup: "/system.slice/redis.service", Workload: "redis.service"}
 	for rule, want := range map[string]bool{
 		"comm=redis-server": true, "comm=redis": false, "comm=redis.*": true, "comm=a|redis-.*": true,
 		"exe=/usr/bin/*": true, "exe=/usr/*": false, "exe=/bin/redis": false,
 		"cgroup=/system.slice/*": true, "cgroup=/user.slice/*": false,
 		"pid=42": true, "pid=43": false,
+		"workload=redis.service": true, "workload=redis.*": false, "workload=redis-server": false,
 	} {
 		r, err := Parse(rule)
 		if err != nil {

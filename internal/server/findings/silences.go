@@ -11,6 +11,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis/silence"
 	"github.com/teescope/teescope/internal/lib/jsonapi"
+	"github.com/teescope/teescope/internal/lib/requester"
 	"github.com/teescope/teescope/internal/lib/text"
 )
 
@@ -44,8 +45,10 @@ func (a *Analyst) addSilence(w http.ResponseWriter, r *http.Request) {
 		jsonapi.Refuse(w, http.StatusBadRequest, jsonapi.BadData, err)
 		return
 	}
-	if user, _, ok := r.BasicAuth(); ok && one.CreatedBy == "" {
-		one.CreatedBy = user
+	if user, ok := requester.Proven(r); ok {
+		one.CreatedBy, one.CreatedByVerified = user, true
+	} else {
+		one.CreatedByVerified = false // the client does not decide that
 	}
 	one, err := a.silences.Add(one, time.Now())
 	if err != nil {
@@ -53,7 +56,7 @@ func (a *Analyst) addSilence(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.opts.Log.Info("findings are silenced", "silence", one.ID, "kind", string(one.Kind), "matchers", fmt.Sprint(one.Matchers), "until", one.EndsAt,
-		"by", one.CreatedBy, "comment", one.Comment)
+		"by", one.CreatedBy, "by_verified", one.CreatedByVerified, "comment", one.Comment)
 	a.tell()
 	jsonapi.Answer(w, map[string]string{"silenceID": one.ID})
 }
@@ -85,7 +88,8 @@ func (a *Analyst) endSilence(w http.ResponseWriter, r *http.Request) {
 		refuseChange(w, err)
 		return
 	}
-	a.opts.Log.Info("a silence has been ended", "silence", id)
+	by, _ := requester.Of(r, "")
+	a.opts.Log.Info("a silence has been ended", "silence", id, "by", by)
 	a.tell()
 	w.WriteHeader(http.StatusNoContent)
 }

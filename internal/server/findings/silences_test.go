@@ -16,6 +16,7 @@ import (
 
 	"github.com/teescope/teescope/internal/analysis"
 	"github.com/teescope/teescope/internal/analysis/render"
+	"github.com/teescope/teescope/internal/lib/requester"
 )
 
 // send sends a request as the page does, and returns the status and the body.
@@ -202,18 +203,29 @@ func TestDamagedSilences(t *testing.T) {
 	}
 }
 
-// The user of a password is who made a silence, unless the request names somebody.
+// The user of a checked password is who made a silence. Otherwise the request claims it, which is shown. A client cannot claim
+// that its name is proven.
 func TestWhoMadeASilence(t *testing.T) {
 	a, _ := analyst(t, &source{}, nil)
-	for body, want := range map[string]string{
-		silenceFor("mute", "a", time.Now()): "me", strings.Replace(silenceFor("mute", "a", time.Now()), `"createdBy":"me",`, "", 1): "admin",
+	named := silenceFor("mute", "a", time.Now())
+	unnamed := strings.Replace(named, `"createdBy":"me",`, "", 1)
+	lying := strings.Replace(named, `"createdBy":"me",`, `"createdBy":"me","createdByVerified":true,`, 1)
+	for _, tt := range []struct {
+		body, user, by string
+		verified       bool
+	}{
+		{named, "", "me", false}, {unnamed, "", "", false}, {lying, "", "me", false},
+		{named, "admin", "admin", true}, {unnamed, "admin", "admin", true},
 	} {
-		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, silences, strings.NewReader(body))
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, silences, strings.NewReader(tt.body))
 		r.Header.Set("Content-Type", "application/json; charset=utf-8")
-		r.SetBasicAuth("admin", "x")
+		r.SetBasicAuth("mallory", "not checked")
+		if tt.user != "" {
+			r = requester.With(r, tt.user)
+		}
 		a.ServeHTTP(w, r)
-		if got := a.silences.List()[0].CreatedBy; got != want {
-			t.Errorf("made by %q, want %q: %d %s", got, want, w.Code, w.Body)
+		if got := a.silences.List()[0]; w.Code != http.StatusOK || got.CreatedBy != tt.by || got.CreatedByVerified != tt.verified {
+			t.Errorf("made by %q, %v; want %q, %v: %d %s", got.CreatedBy, got.CreatedByVerified, tt.by, tt.verified, w.Code, w.Body)
 		}
 	}
 }

@@ -3,7 +3,7 @@
 package httpapi
 
 import (
-	"context"
+	"cmp"
 	"crypto/sha256"
 	"net/http"
 	"strings"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/exporter-toolkit/web"
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/teescope/teescope/internal/lib/requester"
 )
 
 // A wrong password costs a computation of about 60 ms. A client has a few attempts, and then one in five seconds.
@@ -47,10 +49,20 @@ func newAuthenticator(config *webFile, next http.Handler) http.Handler {
 	return a
 }
 
-type authenticatedKey struct{}
+// isAuthenticated reports whether a request has a valid password or client certificate.
+func isAuthenticated(r *http.Request) bool {
+	_, ok := requester.Proven(r)
+	return ok
+}
 
-// isAuthenticated reports whether a request has a valid password.
-func isAuthenticated(r *http.Request) bool { return r.Context().Value(authenticatedKey{}) != nil }
+// certified returns the request of the user whose certificate was checked, if there is one.
+func certified(r *http.Request) *http.Request {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return r
+	}
+	of := r.TLS.VerifiedChains[0][0].Subject
+	return requester.With(r, cmp.Or(of.CommonName, of.String()))
+}
 
 // ServeHTTP implements http.Handler.
 func (a *authenticator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -67,12 +79,13 @@ func (a *authenticator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(name, value)
 	}
 	if len(c.Users) == 0 {
-		a.next.ServeHTTP(w, r)
+		a.next.ServeHTTP(w, certified(r))
 		return
 	}
 	switch a.check(c, r) {
 	case http.StatusOK:
-		a.next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), authenticatedKey{}, true)))
+		user, _, _ := r.BasicAuth() // check has compared it
+		a.next.ServeHTTP(w, requester.With(r, user))
 	case http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "5")
 		writeText(w, http.StatusTooManyRequests, "Too many wrong passwords from this address. Try again in a while.\n")

@@ -22,6 +22,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
+	"github.com/teescope/teescope/internal/lib/jsonapi"
+	"github.com/teescope/teescope/internal/lib/requester"
 	"github.com/teescope/teescope/internal/lib/supervisor"
 )
 
@@ -101,10 +103,13 @@ func (a *Agent) Hangs() error {
 func (a *Agent) Pass() http.Handler {
 	to, _ := url.Parse(base) // a constant
 	proxy := &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			requester.Forward(r.Out, r.In)
+		},
 		Transport: a.client.Transport,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, "asking the agent: "+err.Error(), http.StatusBadGateway)
+			jsonapi.Refuse(w, http.StatusBadGateway, jsonapi.Unavailable, fmt.Errorf("asking the agent: %w", err))
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -52,6 +52,8 @@ func TestWatchingIsSwitchedOnAndOff(t *testing.T) {
 		{"switched off", nil, [2]bool{false, true}},
 		{"switched on again", parsed(t, "comm="+unique("demand-a")), [2]bool{true, true}},
 		{"off again", nil, [2]bool{false, true}},
+		{"by its workload", parsed(t, "workload="+unique("demand-a")), [2]bool{true, true}},
+		{"another workload", parsed(t, "workload="+unique("demand-")), [2]bool{false, true}},
 	} {
 		demand(c, Demand{Watch: tt.demand})
 		begin := scrape(t, c)

@@ -84,12 +84,16 @@ func (w *watcher) scan(s *slots, log *slog.Logger) error {
 	}
 	for _, pid := range pids {
 		now, ok := s.kernel.slotOf(pid)
-		if sl := s.Get(uint32(now)); !ok || now < slotFirst || sl != nil && sl.watched != nil {
+		group := s.Get(uint32(now))
+		if !ok || now < slotFirst || group != nil && group.watched != nil {
 			continue
 		}
 		p, ok := watch.Look(w.proc, w.names, w.reads, pid)
 		if !ok {
 			continue
+		}
+		if group != nil {
+			p.Workload = group.Identity.Name
 		}
 		matched := w.note(w.rules, p)
 		if matched == nil {

@@ -35,6 +35,7 @@ func TestTimingIsSwitchedOnAndOff(t *testing.T) {
 		{"the second is left", []watch.Rule{all}, true},
 		{"one that selects others", []watch.Rule{other}, false},
 		{"on again", []watch.Rule{other, mine}, true},
+		{"by its workload", []watch.Rule{rule("workload=sdk-demand")}, true},
 		{"off", nil, false},
 	} {
 		b.Demands.Set(tt.rules)

@@ -79,8 +79,7 @@ func (h Processes) Identify(tgid uint32) workload.Identity {
 
 // Matches reports whether one of the rules names a process.
 func (h Processes) Matches(rules []watch.Rule, tgid uint32) bool {
-	is, ok := watch.Look(h.Proc, h.names, h.Reads, int(tgid))
-	return ok && watch.Matches(rules, is)
+	return len(h.Matching(rules, tgid)) > 0
 }
 
 // Matching returns the texts of the rules that name a process.
@@ -89,6 +88,7 @@ func (h Processes) Matching(rules []watch.Rule, tgid uint32) []string {
 	if !ok {
 		return nil
 	}
+	is.Workload = workload.Identify(cgroup.Names(is.Cgroup), is.Comm).Name
 	return watch.Matching(rules, is)
 }
 

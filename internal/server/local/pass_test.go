@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/teescope/teescope/internal/lib/requester"
+)
+
+// An agent that does not answer is an error in the form that all errors of the API have.
+func TestPassWithoutAnAgent(t *testing.T) {
+	gone := New(func(context.Context) (net.Conn, error) { return nil, errors.New("nobody is there") })
+	w := httptest.NewRecorder()
+	gone.Pass().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/control", nil))
+	var said struct{ Status, ErrorType, Error string }
+	if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil || w.Code != http.StatusBadGateway ||
+		said.Status != "error" || said.ErrorType != "unavailable" || said.Error != "asking the agent: nobody is there" {
+		t.Errorf("%d %s, %v", w.Code, w.Body, err)
+	}
+}
+
+// The agent learns the user whose password was checked, and neither the password nor what a client claims.
+func TestPassSaysWhoAsks(t *testing.T) {
+	var by string
+	var verified bool
+	agent := httptest.NewServer(requester.FromLink(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if by, verified = requester.Of(r, ""); r.Header.Get("Authorization") != "" {
+			t.Error("the agent gets a password")
+		}
+	})))
+	defer agent.Close()
+	pass := New(func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", agent.Listener.Addr().String())
+	}).Pass()
+	for _, user := range []string{"", "ann", "Ünal"} {
+		r := httptest.NewRequest(http.MethodGet, "/api/control", nil)
+		r.SetBasicAuth("mallory", "not checked")
+		r.Header.Set("Teescope-User", "root")
+		if user != "" {
+			r = requester.With(r, user)
+		}
+		if pass.ServeHTTP(httptest.NewRecorder(), r); by != user || verified != (user != "") {
+			t.Errorf("the agent is told %q, %v; want %q", by, verified, user)
+		}
+	}
+}
