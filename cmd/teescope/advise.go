@@ -74,6 +74,7 @@ func adviseCommand() *cobra.Command {
 	f.StringVar(&o.Run, "run", "", "run `file` of teescope record")
 	serverFlags(cmd, &o.Server, &o.Access)
 	f.StringVar(&o.Workload, "workload", "", "the workload with this `name`, of the run or of the server")
+	f.BoolVar(&o.Muted, "muted", false, "also judge the findings on the server that are muted")
 	f.DurationVar(&o.Window, "window", 5*time.Minute, "how far back to look on the server, a `duration`")
 	f.StringArrayVar(&o.whatIf, "what-if", nil, "estimate what a setting would do, `KEY=VALUE` with one of the keys "+strings.Join(rules.Questions(), ", ")+"; may be repeated")
 	f.BoolVar(&o.verify, "verify", false, "compare what advice predicted with what runs show: name the run files or folders before and after the change, or one folder")
@@ -135,8 +136,12 @@ func (o *adviseFlags) run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	if asks || o.Run != "" {
-		if err := o.analyze(cmd.Context(), facts); err != nil {
+		muted, err := o.analyze(cmd.Context(), facts)
+		if err != nil {
 			return err
+		}
+		if muted != "" {
+			warnings = append(warnings, muted)
 		}
 	}
 	report := advised.Make(facts, warnings)
@@ -166,18 +171,29 @@ func (o *adviseFlags) run(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// analyze adds the findings about the workload.
-func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) error {
+// analyze adds the findings about the workload. As in "teescope analyze", those that a silence hides are left out unless
+// --muted is given, and a sentence says so.
+func (o *adviseFlags) analyze(ctx context.Context, facts *advise.Facts) (muted string, err error) {
 	facts.FindingsOf = o.Server
 	if o.Run != "" {
 		o.Window, facts.FindingsOf = 0, o.Run
 	}
 	result, err := o.findings(ctx, o.Run, facts.FindingsOf)
 	if err != nil {
-		return err
+		return "", err
 	}
-	facts.Judged, facts.Findings = true, result.Findings
-	return nil
+	facts.Judged = true
+	facts.Findings, muted = judged(result.Findings, o.Muted)
+	return muted, nil
+}
+
+// judged returns the findings that advice is made of, and says how many are left out because a silence hides them.
+func judged(all []analysis.Finding, muted bool) (kept []analysis.Finding, leftOut string) {
+	listed, hidden := analysis.Listed(all)
+	if muted || hidden == 0 {
+		return all, ""
+	}
+	return listed, fmt.Sprintf("%d of %d findings are muted and are not judged: --muted judges them too", hidden, len(all))
 }
 
 // findings analyses the run file, or the server if it is empty. The findings are about one workload.

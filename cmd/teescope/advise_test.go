@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/teescope/teescope/internal/analysis"
 	runfile "github.com/teescope/teescope/internal/run"
 	"github.com/teescope/teescope/internal/run/runtest"
 )
@@ -239,6 +240,27 @@ func TestAdviseOfARun(t *testing.T) {
 	a := report.Advice[at["exitless"]-1]
 	if !a.Insecure || !strings.Contains(a.Diff, "+sgx.insecure__rpc_thread_num = 8\n") || a.Severity != "high" || a.Gain == nil || a.Gain.Low > 0.5838 || a.Gain.High < 0.5838 {
 		t.Errorf("%+v", a)
+	}
+}
+
+// A finding that a silence hides is no fact, as in analyze. An acknowledged one is.
+func TestAdviseLeavesOutWhatIsMuted(t *testing.T) {
+	of := func(rule string, kind analysis.SilenceKind) analysis.Finding {
+		return analysis.Finding{Rule: rule, Silence: &analysis.Silenced{Kind: kind}}
+	}
+	all := []analysis.Finding{{Rule: "a"}, of("b", analysis.Mute), of("c", analysis.Acknowledged), of("d", analysis.Intended)}
+	for _, tt := range []struct {
+		muted      bool
+		kept, says string
+	}{{false, "a c", "2 of 4 findings are muted"}, {true, "a b c d", ""}} {
+		kept, says := judged(all, tt.muted)
+		var rules []string
+		for _, f := range kept {
+			rules = append(rules, f.Rule)
+		}
+		if got := strings.Join(rules, " "); got != tt.kept || !strings.HasPrefix(says, tt.says) || (says == "") != (tt.says == "") {
+			t.Errorf("--muted=%v: %s, %q; want %s", tt.muted, got, says, tt.kept)
+		}
 	}
 }
 

@@ -3,11 +3,15 @@
 package main
 
 import (
+	"io/fs"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/teescope/teescope/internal/cli/check"
+	"github.com/teescope/teescope/internal/lib/config"
+	"github.com/teescope/teescope/internal/lib/inputfile"
 )
 
 func checkCommand() *cobra.Command {
@@ -16,7 +20,8 @@ func checkCommand() *cobra.Command {
 		Short: "Show what this machine supports, what is missing and what to do about it",
 		Long: "Looks for TEE hardware and drivers (SGX, TDX, SEV-SNP, confidential GPUs), kernel features and privileges.\n" +
 			"It attaches each probe of system events and of the SGX driver by each of its mechanisms and detaches it at once.\n" +
-			"It changes nothing on the machine.\n\n" +
+			"It changes nothing on the machine. Of the configuration in TEESCOPE_CONFIG and the environment it says whether more can\n" +
+			"be measured on request.\n\n" +
 			"The exit status is 0 when the agent can run on this machine, and 1 when it cannot.",
 		Example: "  sudo teescope check\n" +
 			"  sudo teescope check --json",
@@ -24,7 +29,9 @@ func checkCommand() *cobra.Command {
 	}
 	asJSON := cmd.Flags().Bool("json", false, "write the report as JSON, with every mechanism that was tried for each probe")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		report := check.Run(check.Machine(os.Args[0]))
+		machine := check.Machine(os.Args[0])
+		machine.Control = mayControl
+		report := check.Run(machine)
 		write := report.Table
 		if *asJSON {
 			write = report.JSON
@@ -35,4 +42,21 @@ func checkCommand() *cobra.Command {
 		return report.Err()
 	}
 	return cmd
+}
+
+// agentConfig is the configuration of an agent that has no flags.
+func agentConfig() (*config.Config, error) {
+	return config.Load(config.Input{
+		Command: config.Agent, Environ: os.Environ(), Host: host(),
+		Open: func(name string) (fs.File, error) { return inputfile.Open(name) },
+	})
+}
+
+// mayControl reports whether the configuration allows changes while the agent runs, and for how long at most.
+func mayControl() (allowed bool, longest time.Duration, err error) {
+	c, err := agentConfig()
+	if err != nil {
+		return false, 0, err
+	}
+	return c.Control.Enabled, c.Control.MaxDuration, nil
 }

@@ -97,6 +97,11 @@ func switchOn(cmd *cobra.Command, what func(args []string) (kind, rule string, e
 	var o cli.Control
 	cmd.Flags().SortFlags = false
 	length := lengthFlag(cmd)
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "why, in one line, for others who use the machine")
+	cmd.Flags().StringVar(&o.By, "by", "", "`name` of who switches it on (a password or a certificate overrides it)")
+	for _, name := range []string{"reason", "by"} {
+		complete(cmd, name, cobra.NoFileCompletions)
+	}
 	asJSON := cmd.Flags().Bool("json", false, "write JSON")
 	serverFlags(cmd, &o.Server, &o.Access)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -85,7 +85,7 @@ func profileRecord() *cobra.Command {
 	f.SetInterspersed(false) // flags after the command are its own
 	f.DurationVar(&o.For, "for", 0, "record for this `duration` (default: until the command ends, 10s without a command)")
 	f.IntVar(&o.Frequency, "frequency", 99, "take this `number` of samples per second and CPU")
-	f.StringArrayVar(&rules, "watch", nil, "record the processes that match this `rule`: " + watch.Forms + "; may be repeated")
+	f.StringArrayVar(&rules, "watch", nil, "record the processes that match this `rule`: "+watch.Forms+"; may be repeated")
 	f.StringVar(&event, "event", "auto", "take samples by this `event`: cycles, which needs a PMU, or cpu-clock, which also counts in enclaves; auto prefers cycles")
 	f.StringVarP(&o.Output, "output", "o", "", "`file` to write; its extension is the format, as for convert (default: profile-DATE-TIME.pb.gz)")
 	for _, name := range []string{"for", "frequency", "watch"} {

@@ -72,7 +72,7 @@ func (o *recordFlags) flags(cmd *cobra.Command) {
 	f.IntVar(&o.Warmup, "warmup", 0, "run it this `number` of times before, without outcomes")
 	f.StringVar(&o.Setup, "setup", "", "shell `command` that runs once before, for example to start a server")
 	f.DurationVar(&o.For, "for", 0, "without a command: observe what runs for this `duration`")
-	f.StringArrayVar(&o.watch, "watch", nil, "also record the processes that match this `rule`: " + watch.Forms + "; may be repeated")
+	f.StringArrayVar(&o.watch, "watch", nil, "also record the processes that match this `rule`: "+watch.Forms+"; may be repeated")
 	f.StringArrayVar(&o.Workloads, "workload", nil, "also record the workload with this `name`; may be repeated")
 	f.BoolVar(&o.All, "all", false, "record all workloads and all metrics of the agent")
 	f.StringArrayVar(&o.labels, "label", nil, "label of the run, `NAME=VALUE`; may be repeated")

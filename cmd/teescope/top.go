@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -21,7 +20,6 @@ import (
 	"github.com/teescope/teescope/internal/app"
 	"github.com/teescope/teescope/internal/cli/top"
 	"github.com/teescope/teescope/internal/lib/config"
-	"github.com/teescope/teescope/internal/lib/inputfile"
 	"github.com/teescope/teescope/internal/lib/privilege"
 	"github.com/teescope/teescope/internal/lib/quietlog"
 	"github.com/teescope/teescope/internal/lib/remote"
@@ -135,10 +133,7 @@ func (o *topFlags) view(cmd *cobra.Command) (func(context.Context, *top.Client) 
 // byItself shows an agent that runs in this process until the view ends. The agent's warnings are printed after the
 // view has released the terminal.
 func (o *topFlags) byItself(cmd *cobra.Command, show func(context.Context, *top.Client) error) error {
-	cfg, err := config.Load(config.Input{
-		Command: config.Agent, Environ: os.Environ(), Host: host(),
-		Open: func(name string) (fs.File, error) { return inputfile.Open(name) },
-	})
+	cfg, err := agentConfig()
 	if err != nil {
 		return err
 	}

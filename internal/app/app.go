@@ -141,7 +141,7 @@ func (p *program) add(s ...service.Service) { p.services = append(p.services, s.
 // agent adds the collectors.
 func (p *program) agent() {
 	all, system, boundary, names := agentCollectors(p.Config, p.Log, p.confined)
-	control := onDemand(p.Config, p.Log, system, boundary)
+	control := onDemand(p.Config, p.host, p.Log, system, boundary)
 	p.web.Control = control
 	all = append(all, control)
 	p.collectors, p.started, p.keeps = append(p.collectors, all...), system.Sampled(), func() []string { return append(boundary.Keeps(), system.Keeps()...) }

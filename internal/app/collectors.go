@@ -113,9 +113,9 @@ func mains(sys *system.Collector) func() []settings.Main {
 }
 
 // onDemand returns what switches measuring on and off while the agent runs.
-func onDemand(c *config.Config, log *slog.Logger, sys *system.Collector, edge *boundary.Backend) *ondemand.Control {
+func onDemand(c *config.Config, machine string, log *slog.Logger, sys *system.Collector, edge *boundary.Backend) *ondemand.Control {
 	return ondemand.New(ondemand.Options{
-		Allowed: c.Control.Enabled, Longest: c.Control.MaxDuration, Log: log.With("part", "control"),
+		Allowed: c.Control.Enabled, Longest: c.Control.MaxDuration, Machine: machine, Log: log.With("part", "control"),
 		Apply: func(s ondemand.State) {
 			edge.Demands.Set(s.Watch)
 			sys.Demands().Set(system.Demand{Watch: s.Watch, Timing: s.Timing, Exact: s.Exact})

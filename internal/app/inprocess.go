@@ -34,6 +34,8 @@ func (p *program) inProcess(ctx context.Context, use Client) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", httpapi.Metrics(p.gatherer(), p.Log))
 	mux.Handle("GET /api/top/threads", p.web.Threads)
+	mux.Handle("/api/control", p.web.Control)
+	mux.Handle("/api/control/{id}", p.web.Control)
 	group := service.NewGroup(p.Log, p.services...)
 	group.Add(&inProcessClient{use: use, agent: mux})
 	return group.Run(ctx)

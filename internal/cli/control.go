@@ -23,6 +23,8 @@ import (
 type Control struct {
 	Server string
 	Access remote.Access
+	By     string // who switches something on, where no password proves that
+	Reason string
 }
 
 // maxControl is the maximum size of an answer about what is on, in bytes.
@@ -36,6 +38,7 @@ type controlled struct {
 	By          string    `json:"by"`
 	ByVerified  bool      `json:"by_verified"`
 	End         time.Time `json:"end"`
+	Reason      string    `json:"reason"`
 	SecondsLeft float64   `json:"seconds_left"`
 }
 
@@ -45,7 +48,9 @@ func (c Control) On(ctx context.Context, out io.Writer, kind, rule string, lengt
 		Kind    string  `json:"kind"`
 		Rule    string  `json:"rule,omitempty"`
 		Seconds float64 `json:"seconds"`
-	}{kind, rule, length.Seconds()}
+		By      string  `json:"by,omitempty"`
+		Reason  string  `json:"reason,omitempty"`
+	}{kind, rule, length.Seconds(), c.By, c.Reason}
 	body, err := json.Marshal(asked)
 	if err != nil {
 		return err
@@ -91,10 +96,10 @@ func (c Control) List(ctx context.Context, out io.Writer, asJSON bool) error {
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tKIND\tRULE\tUNTIL\tLEFT\tBY")
+	fmt.Fprintln(w, "ID\tKIND\tRULE\tUNTIL\tLEFT\tBY\tREASON")
 	for _, one := range list.Changes {
 		left := time.Duration(one.SecondsLeft * float64(time.Second)).Round(time.Second).String()
-		cells := []string{one.ID, one.Kind, cmp.Or(one.Rule, "-"), one.End.Format(time.RFC3339), left, cmp.Or(render.Claimed(one.By, one.ByVerified), "-")}
+		cells := []string{one.ID, one.Kind, cmp.Or(one.Rule, "-"), one.End.Format(time.RFC3339), left, cmp.Or(render.Claimed(one.By, one.ByVerified), "-"), cmp.Or(one.Reason, "-")}
 		for i := range cells {
 			cells[i] = text.Terminal(cells[i])
 		}

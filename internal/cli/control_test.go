@@ -23,21 +23,21 @@ func TestControl(t *testing.T) {
 		_, _ = io.WriteString(w, answer)
 	}))
 	defer server.Close()
-	c := Control{Server: server.URL}
+	c := Control{Server: server.URL, By: "ann", Reason: "why not"}
 	on := func(out io.Writer) error { return c.On(t.Context(), out, "watch", "comm=a", 90*time.Second, false) }
 	list := func(out io.Writer) error { return c.List(t.Context(), out, false) }
 	end := func(io.Writer) error { return c.End(t.Context(), []string{"ABC"}) }
-	const one = `{"id":"AB\u001bC","kind":"watch","rule":"comm=a","end":"2026-01-02T15:04:05Z","seconds_left":89.7}`
+	const one = `{"id":"AB\u001bC","kind":"watch","rule":"comm=a","by":"ann","reason":"a test","end":"2026-01-02T15:04:05Z","seconds_left":89.7}`
 	for _, tt := range []struct {
 		do           func(io.Writer) error
 		status       int
 		answer       string
 		asked, wants string
 	}{
-		{on, 200, one, `POST /api/control {"kind":"watch","rule":"comm=a","seconds":90}`, "AB\uFFFDC is on until 2026-01-02T15:04:05Z"},
+		{on, 200, one, `POST /api/control {"kind":"watch","rule":"comm=a","seconds":90,"by":"ann","reason":"why not"}`, "AB\uFFFDC is on until 2026-01-02T15:04:05Z"},
 		{on, 403, `{"status":"error","errorType":"forbidden","error":"not here"}`, "POST", ": not here"},
 		{on, 200, "[", "POST", "is not that of teescope"},
-		{list, 200, `{"allowed":true,"changes":[` + one + `]}`, "GET /api/control ", "watch  comm=a  2026-01-02T15:04:05Z  1m30s  -"},
+		{list, 200, `{"allowed":true,"changes":[` + one + `]}`, "GET /api/control ", "watch  comm=a  2026-01-02T15:04:05Z  1m30s  ann (not verified)  a test"},
 		{list, 200, `{"allowed":true,"changes":[]}`, "GET", "Nothing is switched on besides the configuration."},
 		{list, 200, `{"allowed":false,"changes":[]}`, "GET", "set control.enabled"},
 		{list, 404, "404 page not found", "GET", `measures nothing itself: name a "teescope agent"`},

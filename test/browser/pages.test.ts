@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { chart, queryString, search, shown, Tabs } from "./browser";
+import { lookOver } from "./looks";
 import { freePort, Processes, startProgram, startTeescope, type Teescope, until } from "./processes";
 
 const processes = new Processes();
@@ -26,7 +27,7 @@ beforeAll(async () => {
   await new Promise<void>((done) => application.listen(0, "127.0.0.1", done));
   const { port } = application.address() as AddressInfo;
   for (const name of [ONE, TWO]) await startProgram(processes, "steady", name);
-  const more = ["--interval", "1s", "--overhead.budget", "100%", "--scrape", `pages=http://127.0.0.1:${port}/metrics`];
+  const more = ["--interval", "1s", "--overhead.budget", "100%", "--control.enabled", "--scrape", `pages=http://127.0.0.1:${port}/metrics`];
   teescope = await startTeescope(processes, await freePort(), processes.folder(), more);
   tabs.url = teescope.url;
 });
@@ -65,6 +66,33 @@ it("links from the table of workloads to a workload, and from a panel's query to
   await page.getByRole("link", { name: "Another workload" }).click();
   await page.locator('[data-panel="choose-workload"]').waitFor();
   await page.locator('[data-panel="workloads"]').getByText(TWO).waitFor();
+});
+
+it("switches watching and timing of a workload on, says until when, and stops them", async () => {
+  const page = await tabs.visit(`/?page=workload&w=${ONE}&range=1m`);
+  const watched = async (): Promise<boolean> => new RegExp(`^teescope_process_threads{.*"${ONE}"`, "m").test(await (await fetch(`${teescope.url}/metrics`)).text());
+  expect(await watched()).toBe(false);
+  const switches = page.locator('[data-panel="switches"][data-state="ready"]');
+  await switches.getByLabel("For").selectOption("60 min");
+  await switches.getByLabel("Reason").fill("a browser test");
+  await switches.getByRole("button", { name: "Watch" }).press("Enter");
+  const watch = switches.locator('[data-kind="watch"]');
+  await shown(() => watch.textContent()).toMatch(new RegExp(`^Watch workload=${ONE} until \\d\\d:\\d\\d:\\d\\d .*, (59|60) min left · a browser test Stop$`));
+  await until("the workload to be watched", 20, async () => (await watched()) || undefined);
+  await page.locator('[data-panel="syscall-time"][data-state="empty"]').waitFor();
+  await switches.getByRole("button", { name: "Time calls" }).click();
+  await page.locator('[data-panel="syscall-time"]').scrollIntoViewIfNeeded();
+  await page.waitForSelector(chart("syscall-time"));
+  const faults: Record<string, string[]> = {};
+  await lookOver(page, "switches", faults);
+  expect(faults).toEqual({});
+  for (const what of [`Watch workload=${ONE}`, "Time calls"]) {
+    const stop = switches.getByRole("button", { name: `Stop: ${what}`, exact: true });
+    await stop.click();
+    await stop.waitFor({ state: "detached" });
+    await shown(() => switches.getByRole("status").textContent()).toBe("Switched off.");
+  }
+  await until("the end of watching", 20, async () => !(await watched()) || undefined);
 });
 
 it("compares two workloads for each sleep, which are 1,000 calls for 100 on both sides", async () => {

@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -133,6 +134,102 @@ func TestControlExact(t *testing.T) {
 	level("sampled")
 }
 
+// change sends a request to a path below /api/control, with headers such as Host and Authorization.
+func (s *teescope) change(t *testing.T, method, path, body string, header map[string]string) (status int, said string) {
+	t.Helper()
+	r, err := http.NewRequest(method, "http://"+s.addr+"/api/control"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	for name, value := range header {
+		if r.Header.Set(name, value); name == "Host" {
+			r.Host = value
+		}
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(answer)
+}
+
+// TestControlThroughUp switches a workload's watching on through the server of up, as the page does. Only a checked password
+// proves who did it: a name that a client claims in a header, with a password that nobody checks or in the body does not.
+func TestControlThroughUp(t *testing.T) {
+	t.Parallel()
+	web := filepath.Join(t.TempDir(), "web.yml")
+	if err := os.WriteFile(web, []byte("basic_auth_users:\n  alice: "+string(hashed(t, "secret"))+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	protected := &teescope{addr: freeAddr(t)}
+	background(t, binary, "up", "--listen", protected.addr, "--data-dir", t.TempDir(), "--control.enabled", "--web.config-file", web)
+	open, closed := start(t, "up", "--data-dir", t.TempDir(), "--control.enabled"), start(t, "up", "--data-dir", t.TempDir())
+	fleet := start(t, "server", "--data-dir", t.TempDir(), "--targets", "127.0.0.1:1")
+	alice := "Basic " + base64.StdEncoding.EncodeToString([]byte("alice:secret"))
+	eventually(t, startWithin, "up with a password", func() error {
+		if status, said := protected.change(t, http.MethodGet, "", "", map[string]string{"Authorization": alice}); status != 200 {
+			return fmt.Errorf("it answers %d %s", status, said)
+		}
+		return nil
+	})
+	held(t, prog(t, "calls", "e2eswitched"), "held")
+	const body = `{"kind":"watch","rule":"workload=e2eswitched","seconds":600,"by":"bob","reason":"a test"}`
+	claims := map[string]string{"Authorization": alice, "Teescope-User": "root"}
+	for _, tt := range []struct {
+		what   string
+		of     *teescope
+		header map[string]string
+		status int
+		says   string
+	}{
+		{"allowed", open, claims, 200, `"rule":"workload=e2eswitched","by":"bob","by_verified":false,"reason":"a test"`},
+		{"with a password", protected, claims, 200, `"by":"alice","by_verified":true`},
+		{"no password", protected, map[string]string{"Teescope-User": "root"}, 401, ""},
+		{"a foreign page with a password", protected, map[string]string{"Authorization": alice, "Origin": "http://evil.example"}, 403, "no other site"},
+		{"a foreign page", open, map[string]string{"Origin": "http://evil.example"}, 403, "no other site"},
+		{"another site that a browser names", open, map[string]string{"Sec-Fetch-Site": "cross-site"}, 403, "no other site"},
+		{"another name for this machine", open, map[string]string{"Host": "evil.example"}, 403, "evil.example"},
+		{"no changes allowed", closed, nil, 403, `{"error":"this agent allows no changes: set control.enabled`},
+		{"no agent", fleet, nil, 404, ""},
+	} {
+		if status, said := tt.of.change(t, http.MethodPost, "", body, tt.header); status != tt.status || !strings.Contains(said, tt.says) {
+			t.Errorf("%s: %d, %s; want %d, %s", tt.what, status, said, tt.status, tt.says)
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list := open.change(t, http.MethodGet, "", "", nil)
+	if strings.Count(list, `"kind":`) != 1 || !strings.Contains(list, `"machine":"`+host+`"`) {
+		t.Errorf("on is %s; want one change, on %s", list, host)
+	}
+	watched := func() bool { return open.scrape(t).sum("teescope_process_threads", "workload", "e2eswitched") > 0 }
+	eventually(t, 10*time.Second, "the workload to be watched", func() error {
+		if !watched() {
+			return fmt.Errorf("it is not: %s", open.log.String())
+		}
+		return nil
+	})
+	_, id, _ := strings.Cut(list, `"id":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	if status, said := open.change(t, http.MethodDelete, "/"+id, "", nil); status != http.StatusNoContent {
+		t.Errorf("ending it: %d %s", status, said)
+	}
+	eventually(t, 10*time.Second, "the end of watching", func() error {
+		if watched() {
+			return fmt.Errorf("it is watched")
+		}
+		return nil
+	})
+}
+
 // TestControlIsRefused sends changes to agents that do not allow them, or not to this client.
 func TestControlIsRefused(t *testing.T) {
 	t.Parallel()
@@ -168,24 +265,8 @@ func TestControlIsRefused(t *testing.T) {
 		{"too long", open, nil, `{"kind":"timing","seconds":3601}`, 400, "control.max-duration"},
 		{"a large body", open, nil, `{"kind":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "bytes"},
 	} {
-		r, err := http.NewRequest(http.MethodPost, "http://"+tt.of.addr+"/api/control", strings.NewReader(tt.body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Content-Type", "application/json")
-		for name, value := range tt.header {
-			if r.Header.Set(name, value); name == "Host" {
-				r.Host = value
-			}
-		}
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		said, _ := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if resp.StatusCode != tt.status || !strings.Contains(string(said), tt.says) {
-			t.Errorf("%s: %s, %s; want %d, %s", tt.what, resp.Status, said, tt.status, tt.says)
+		if status, said := tt.of.change(t, http.MethodPost, "", tt.body, tt.header); status != tt.status || !strings.Contains(said, tt.says) {
+			t.Errorf("%s: %d, %s; want %d, %s", tt.what, status, said, tt.status, tt.says)
 		}
 	}
 	for _, s := range []*teescope{closed, open} {

@@ -40,8 +40,9 @@ const (
 	MaxChanges = 16
 	// Shortest is the shortest time for which something is switched on.
 	Shortest = time.Second
-	// maxRule is the maximum length of a rule in bytes.
-	maxRule = 256
+	// maxRule and maxReason are the maximum lengths of a rule and of a reason in bytes.
+	maxRule   = 256
+	maxReason = 256
 )
 
 // State is what is switched on besides the configuration.
@@ -54,6 +55,7 @@ type State struct {
 type Options struct {
 	Allowed bool          // changes are accepted
 	Longest time.Duration // longest time for which something is switched on
+	Machine string        // name of the machine, for those who ask
 	// Apply makes a state the present one. It must return soon: the ends of other changes wait for it.
 	Apply func(State)
 	// Lacks returns why this machine cannot do what a kind switches on, or nil. A nil function means that it can do all.
@@ -66,6 +68,7 @@ type change struct {
 	id         string
 	kind       Kind
 	rule       watch.Rule // of a Watch
+	reason     string     // why, in one line; may be empty
 	by         string     // who requested it; empty if unknown
 	verified   bool       // by is proven
 	begin, end time.Time  // with the monotonic clock, which nobody sets
@@ -102,7 +105,7 @@ var (
 	errUnknown    = errors.New("no change with this ID is on: it has ended, or the agent has started again")
 )
 
-// add switches something on, or returns why not. The change has its kind and who requested it.
+// add switches something on, or returns why not. The change has its kind, its reason and who requested it.
 func (c *Control) add(one change, rule string, length time.Duration) (change, error) {
 	one.id = rand.Text()[:10]
 	if err := c.check(one.kind, rule, length, &one); err != nil {
@@ -121,7 +124,7 @@ func (c *Control) add(one change, rule string, length time.Duration) (change, er
 		return one, errFull
 	}
 	c.apply()
-	c.opts.Log.Info("switched on", "change", one.id, "kind", string(one.kind), "rule", rule, "for", length, "by", one.by, "by_verified", one.verified)
+	c.opts.Log.Info("switched on", "change", one.id, "kind", string(one.kind), "rule", rule, "for", length, "by", one.by, "by_verified", one.verified, "reason", one.reason)
 	c.wake()
 	return one, nil
 }
@@ -141,6 +144,10 @@ func (c *Control) check(kind Kind, rule string, length time.Duration, one *chang
 		return fmt.Errorf("the rule has %d bytes and may have %d", len(rule), maxRule)
 	case !text.IsLabel(rule):
 		return fmt.Errorf("rule %q holds a control character or is not UTF-8", rule)
+	case len(one.reason) > maxReason:
+		return fmt.Errorf("the reason has %d bytes and may have %d", len(one.reason), maxReason)
+	case !text.IsLabel(one.reason):
+		return errors.New("the reason holds a control character or is not UTF-8: write one line")
 	case length < Shortest || length > c.opts.Longest:
 		return fmt.Errorf("seconds=%g is out of range: use %g to %g (control.max-duration)", length.Seconds(), Shortest.Seconds(), c.opts.Longest.Seconds())
 	}

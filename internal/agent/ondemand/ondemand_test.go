@@ -49,7 +49,7 @@ func (t *target) all() []string {
 // started returns a running Control that allows changes of up to an hour.
 func started(t *testing.T, change func(*Options)) (*Control, *target) {
 	to := &target{began: time.Now()}
-	o := Options{Allowed: true, Longest: time.Hour, Apply: to.apply, Log: slog.New(slog.DiscardHandler)}
+	o := Options{Allowed: true, Longest: time.Hour, Machine: "node1", Apply: to.apply, Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&o)
 	}
@@ -94,13 +94,13 @@ func TestEachChangeEndsAtItsTime(t *testing.T) {
 		mustAdd(t, c, `{"kind":"watch","rule":"comm=a","seconds":10}`)
 		mustAdd(t, c, `{"kind":"watch","rule":"comm=a","seconds":20.5}`)
 		mustAdd(t, c, `{"kind":"timing","seconds":5}`)
-		exact := mustAdd(t, c, `{"kind":"exact","seconds":3600}`)
-		if exact.By != "ann" || !exact.ByVerified || exact.SecondsLeft != 3600 || exact.End.Sub(exact.Begin) != time.Hour {
+		exact := mustAdd(t, c, `{"kind":"exact","seconds":3600,"reason":"a load test"}`)
+		if exact.Reason != "a load test" || exact.By != "ann" || !exact.ByVerified || exact.SecondsLeft != 3600 || exact.End.Sub(exact.Begin) != time.Hour {
 			t.Errorf("%+v", exact)
 		}
 		time.Sleep(7 * time.Second)
 		synctest.Wait()
-		if l := listed(t, c); len(l.Changes) != 4 || l.Changes[0].SecondsLeft != 23 || l.Changes[0].Rule != "comm=b" || !l.Allowed || l.MaxSeconds != 3600 {
+		if l := listed(t, c); len(l.Changes) != 4 || l.Changes[0].SecondsLeft != 23 || l.Changes[0].Rule != "comm=b" || l.Machine != "node1" || !l.Allowed || l.MaxSeconds != 3600 {
 			t.Errorf("%+v", l)
 		}
 		if code, _ := ask(c, http.MethodDelete, "/api/control/"+exact.ID, ""); code != http.StatusNoContent {
@@ -225,6 +225,8 @@ func TestWhatIsRefused(t *testing.T) {
 			`{"kind":"watch","seconds":5,"rule":"comm=("}`:                                `400 watch rule \"comm=(\"`,
 			`{"kind":"watch","seconds":5,"rule":"comm=\u001b"}`:                           `400 rule \"comm=\\x1b\" holds a control character`,
 			`{"kind":"watch","seconds":5,"rule":"comm=` + strings.Repeat("a", 300) + `"}`: `400 the rule has 305 bytes and may have 256`,
+			`{"kind":"timing","seconds":5,"reason":"a\nb"}`:                               `400 the reason holds a control character`,
+			`{"kind":"timing","seconds":5,"reason":"` + strings.Repeat("a", 257) + `"}`:   `400 the reason has 257 bytes and may have 256`,
 			`{"kind":"timing","minutes":5}`:                                               `400 the body is not a change: json: unknown field`,
 			`{"kind":"exact","seconds":5}`:                                                `422 this machine cannot do that (exact): no such tracepoint`,
 		} {

@@ -19,6 +19,7 @@ type Change struct {
 	Rule        string    `json:"rule,omitempty"`
 	By          string    `json:"by,omitempty"` // who requested it, if that is known
 	ByVerified  bool      `json:"by_verified"`  // by a password or a certificate; otherwise the request claims it
+	Reason      string    `json:"reason,omitempty"`
 	Begin       time.Time `json:"begin"`
 	End         time.Time `json:"end"` // by the present clock
 	SecondsLeft float64   `json:"seconds_left"`
@@ -27,6 +28,7 @@ type Change struct {
 // List is the answer to GET /api/control.
 type List struct {
 	Allowed    bool     `json:"allowed"`     // changes are accepted (control.enabled)
+	Machine    string   `json:"machine"`     // the machine that the agent watches, as in the label instance of up
 	MaxSeconds float64  `json:"max_seconds"` // longest time of a change
 	MaxChanges int      `json:"max_changes"`
 	Changes    []Change `json:"changes"` // what is on, in the order in which it was switched on
@@ -38,6 +40,7 @@ type Request struct {
 	Rule    string  `json:"rule,omitempty"` // of a watch
 	Seconds float64 `json:"seconds"`        // how long
 	By      string  `json:"by,omitempty"`   // who requests it, where nobody has to prove that
+	Reason  string  `json:"reason,omitempty"`
 }
 
 // ServeHTTP answers GET and POST /api/control, and DELETE /api/control/ID. Its caller authenticates clients, bounds bodies and
@@ -54,7 +57,7 @@ func (c *Control) newRoutes() *http.ServeMux {
 
 func (c *Control) serveList(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
-	answer := List{Allowed: c.opts.Allowed, MaxSeconds: c.opts.Longest.Seconds(), MaxChanges: MaxChanges, Changes: []Change{}}
+	answer := List{Allowed: c.opts.Allowed, Machine: c.opts.Machine, MaxSeconds: c.opts.Longest.Seconds(), MaxChanges: MaxChanges, Changes: []Change{}}
 	for _, one := range c.list(now) {
 		answer.Changes = append(answer.Changes, one.shown(now))
 	}
@@ -66,7 +69,7 @@ func (c *Control) serveList(w http.ResponseWriter, _ *http.Request) {
 func (one change) shown(now time.Time) Change {
 	at := func(t time.Time) time.Time { return now.Round(0).Add(t.Sub(now)).UTC() }
 	s := Change{
-		ID: one.id, Kind: one.kind, By: one.by, ByVerified: one.verified,
+		ID: one.id, Kind: one.kind, By: one.by, ByVerified: one.verified, Reason: one.reason,
 		Begin: at(one.begin), End: at(one.end), SecondsLeft: one.end.Sub(now).Seconds(),
 	}
 	if one.kind == Watch {
@@ -87,7 +90,7 @@ func (c *Control) serveAdd(w http.ResponseWriter, r *http.Request) {
 	// A number beyond the bounds would overflow a duration.
 	length := time.Duration(min(max(asked.Seconds, 0), 1e9) * float64(time.Second))
 	by, verified := requester.Of(r, asked.By)
-	one, err := c.add(change{kind: asked.Kind, by: by, verified: verified}, asked.Rule, length)
+	one, err := c.add(change{kind: asked.Kind, reason: asked.Reason, by: by, verified: verified}, asked.Rule, length)
 	if err != nil {
 		c.refuse(w, asked.Kind, err)
 		return

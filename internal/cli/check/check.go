@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/teescope/teescope/internal/agent/collector/system"
 	"github.com/teescope/teescope/internal/agent/probe"
@@ -38,7 +39,7 @@ const (
 
 // Check is the result for one item.
 type Check struct {
-	Group    string `json:"group"` // tee, kernel, privilege or probe
+	Group    string `json:"group"` // tee, kernel, privilege, probe or control
 	Name     string `json:"name"`
 	Status   Status `json:"status"`
 	Required bool   `json:"required"` // the agent cannot run without it
@@ -75,6 +76,9 @@ type Options struct {
 	Try    func() ([]probe.Trial, error)
 	// Landlock returns the version of the kernel's Landlock interface.
 	Landlock func() (int, error)
+	// Control returns whether the configuration of this machine lets measuring be switched on while the agent runs, and for how
+	// long at most. It may be nil.
+	Control func() (allowed bool, longest time.Duration, err error)
 }
 
 // Machine returns the options for this machine.
@@ -110,6 +114,7 @@ func Run(o Options) *Report {
 	r.Checks = append(r.Checks, o.kernel(r.Kernel, t)...)
 	r.Checks = append(r.Checks, o.privileges()...)
 	r.Checks = append(r.Checks, o.probes(t)...)
+	r.Checks = append(r.Checks, o.control()...)
 	for _, c := range r.Checks {
 		if c.Required && c.Status != OK && c.Status != Limited {
 			r.CanRun = false

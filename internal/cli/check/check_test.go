@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/agent/probe"
@@ -29,6 +30,7 @@ func at(root string) Options {
 		Held:     func(string) bool { return true },
 		Try:      func() ([]probe.Trial, error) { return tried(), nil },
 		Landlock: func() (int, error) { return 7, nil },
+		Control:  func() (bool, time.Duration, error) { return false, time.Hour, nil },
 	}
 }
 

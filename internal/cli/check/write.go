@@ -23,6 +23,7 @@ var titles = []struct{ group, title string }{
 	{groupKernel, "Kernel"},
 	{groupPrivilege, "Privileges"},
 	{groupProbe, "Probes"},
+	{groupControl, "Measuring more for a while"},
 }
 
 // Table writes the report for people.

@@ -19,6 +19,8 @@ type Source interface {
 	Scrape(ctx context.Context) (*Sample, error)
 	// Threads lists the single threads of a workload.
 	Threads(ctx context.Context, workload string) (*ThreadList, error)
+	// Toggle switches something off if it is on, or else on for a while, and returns what was done.
+	Toggle(ctx context.Context, t toggle) (string, error)
 }
 
 const (

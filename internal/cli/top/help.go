@@ -19,7 +19,7 @@ func (sc screen) helpLines() []string {
 	if len(sc.table.Enclaves) > 0 {
 		more[2], more[3] = "x", "each enclave"
 	}
-	pairs = append(pairs, more)
+	pairs = append(pairs, more, [4]string{"W", "watch it for 10 min; off", "T", "time calls for 10 min; off"})
 	for _, pair := range pairs {
 		lines = append(lines, fmt.Sprintf("  %s %s  %s %s",
 			st.title.Render(left(pair[0], 9)), left(pair[1], 25), st.title.Render(left(pair[2], 12)), pair[3]))

@@ -44,6 +44,8 @@ type model struct {
 	gone         bool
 	threads      threadView // of the workload on the detail page
 	scroll       int        // of a scrolling page: lines above the screen
+	asked        *toggle    // what the agent is being asked to switch; nil for nothing
+	said         string     // what was switched, or why not, until the next key
 }
 
 // The default size for terminals that do not report their size.
@@ -155,6 +157,9 @@ func (m model) press(key, text string) (model, bool) {
 	if key == "alt+esc" { // esc pressed twice, merged by a slow connection
 		key = "esc"
 	}
+	if m.asked == nil {
+		m.said = ""
+	}
 	switch {
 	case key == "ctrl+c":
 		return m, true
@@ -171,6 +176,10 @@ func (m model) press(key, text string) (model, bool) {
 			m.page, m.before = helpPage, m.page
 		}
 		return m, false
+	case m.asked == nil:
+		if asks, ok := m.ask(key); ok {
+			return asks, false
+		}
 	}
 	switch m.page {
 	case helpPage:

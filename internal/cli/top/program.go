@@ -34,8 +34,8 @@ type program struct {
 	model  model
 }
 
-// due is the message that the next scrape is due. scraped holds its result, and listed the result of a request for
-// threads.
+// due is the message that the next scrape is due. scraped holds its result, listed the result of a request for threads, and
+// toggled that of one to switch something.
 type (
 	due     struct{}
 	scraped struct {
@@ -48,6 +48,10 @@ type (
 		workload string
 		list     *ThreadList
 		err      error
+	}
+	toggled struct {
+		said string
+		err  error
 	}
 )
 
@@ -87,6 +91,8 @@ func (p program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return p, tea.Batch(p.scrape, p.threads)
 		}
 		return p, p.scrape
+	case toggled:
+		p.model = p.model.switched(msg.said, msg.err)
 	case listed:
 		p.model = p.model.takeThreads(msg.workload, msg.list, msg.err)
 	case scraped:
@@ -102,12 +108,18 @@ func (p program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // press handles a key. It requests threads immediately when the user opens their page.
 func (p program) press(key tea.KeyPressMsg) (tea.Model, tea.Cmd) {
-	looked, quit := p.model.showsThreads(), false
+	looked, asked, quit := p.model.showsThreads(), p.model.asked, false
 	if p.model, quit = p.model.press(key.String(), key.Text); quit {
 		return p, tea.Quit
 	}
 	if !looked && p.model.showsThreads() {
 		return p, p.threads
+	}
+	if what := p.model.asked; asked == nil && what != nil {
+		return p, func() tea.Msg {
+			said, err := p.source.Toggle(p.ctx, *what)
+			return toggled{said, err}
+		}
 	}
 	return p, nil
 }

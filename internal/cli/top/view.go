@@ -24,7 +24,7 @@ func (sc screen) view() string {
 	case helpPage:
 		lines = sc.helpLines()
 	case detailPage:
-		lines = sc.scrollPage(sc.subject(), "t threads")
+		lines = sc.scrollPage(sc.subject(), "t threads", "W watch")
 	case threadPage:
 		lines = sc.scrollPage(sc.subject(), "letters sort")
 	case enclavePage:
@@ -56,9 +56,9 @@ func (sc screen) listPage() []string {
 	if sc.typing {
 		return sc.foot(lines, "enter keeps the filter", "esc drops it")
 	}
-	keys := []string{"q quit", "? help", "space pause", "/ filter", "enter details", "r reverse"}
+	keys := []string{"q quit", "? help", "space pause", "/ filter", "enter details", "W watch"}
 	if len(sc.table.Enclaves) > 0 {
-		keys[len(keys)-1] = "x enclaves"
+		keys = append(keys, "x enclaves")
 	}
 	if sc.width < keysWidth {
 		return sc.foot(lines, append(keys, "letters sort")...)
@@ -78,7 +78,7 @@ func (sc screen) scrollPage(subject string, own ...string) []string {
 	lines = append(lines, all[from:to]...)
 	keys := append([]string{"esc back", "q quit", "? help", "space pause"}, own...)
 	if below := len(all) - to; below > 0 || sc.scroll > 0 {
-		keys = append(keys, fmt.Sprintf("scroll (%d lines below)", below))
+		keys = append(keys, fmt.Sprintf("scroll (%d below)", below))
 	}
 	return sc.foot(lines, keys...)
 }
@@ -219,6 +219,8 @@ func (sc screen) alert() string {
 	switch {
 	case sc.lost != nil:
 		return fmt.Sprintf("NO ANSWER for %s: %s; retrying", ago(sc.away), reason(sc.lost))
+	case sc.said != "":
+		return sc.said
 	case sc.paused:
 		return fmt.Sprintf("PAUSED at %s; space continues", sc.table.At.Format("15:04:05"))
 	case sc.aboutOne() && sc.gone:

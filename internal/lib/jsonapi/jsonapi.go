@@ -25,8 +25,6 @@ const (
 	Forbidden = "forbidden"
 	Timeout   = "timeout"
 	Internal  = "internal"
-	// Unavailable means that what answers does not run, or not yet.
-	Unavailable = "unavailable"
 )
 
 // Read reads a JSON body into a value. What names the value in errors, such as "silence". If the body is not one, it

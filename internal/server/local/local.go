@@ -109,7 +109,7 @@ func (a *Agent) Pass() http.Handler {
 		},
 		Transport: a.client.Transport,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			jsonapi.Refuse(w, http.StatusBadGateway, jsonapi.Unavailable, fmt.Errorf("asking the agent: %w", err))
+			jsonapi.Refuse(w, http.StatusBadGateway, jsonapi.Execution, fmt.Errorf("asking the agent: %w", err))
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -21,7 +21,7 @@ func TestPassWithoutAnAgent(t *testing.T) {
 	gone.Pass().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/control", nil))
 	var said struct{ Status, ErrorType, Error string }
 	if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil || w.Code != http.StatusBadGateway ||
-		said.Status != "error" || said.ErrorType != "unavailable" || said.Error != "asking the agent: nobody is there" {
+		said.Status != "error" || said.ErrorType != "execution" || said.Error != "asking the agent: nobody is there" {
 		t.Errorf("%d %s, %v", w.Code, w.Body, err)
 	}
 }

@@ -194,6 +194,26 @@ describe("Client", () => {
   });
 });
 
+describe("what is measured for a while", () => {
+  const list = {
+    allowed: true, machine: "n", max_seconds: 3600, max_changes: 16,
+    changes: [{ id: "A1", kind: "timing", by_verified: false, begin: "2026-01-02T15:00:00Z", end: "2026-01-02T15:10:00Z", seconds_left: 9.5 }],
+  };
+  it("is read with defaults for what is left out", async () => {
+    const read = await (await clientFor(answer(list))).control();
+    expect(read?.changes).toEqual([
+      { id: "A1", kind: "timing", rule: "", by: "", by_verified: false, reason: "", end: "2026-01-02T15:10:00Z", seconds_left: 9.5 },
+    ]);
+  });
+
+  it("is nothing on a server without an agent, and an error if the agent does not answer", async () => {
+    expect(await (await clientFor(answer("404 page not found", 404))).control()).toBeNull();
+    server?.close();
+    const gone = await clientFor(answer({ status: "error", errorType: "execution", error: "asking the agent: nobody" }, 502));
+    await expect(gone.control()).rejects.toMatchObject({ kind: "query", message: expect.stringContaining("asking the agent: nobody") as string });
+  });
+});
+
 describe("silences", () => {
   it("are made and ended", async () => {
     const asked: string[] = [];
@@ -205,14 +225,14 @@ describe("silences", () => {
         response.writeHead(request.method === "POST" ? 200 : 204).end();
       });
     });
-    expect(await client.silence("", { kind: "mute" })).toBe("");
-    expect(await client.silence("A1")).toBe("");
+    expect(await client.change("findings/silences", "", { kind: "mute" })).toBe("");
+    expect(await client.change("findings/silences", "A1")).toBe("");
     expect(asked).toEqual(['POST /api/findings/silences application/json {"kind":"mute"}', "DELETE /api/findings/silences/A1  "]);
   });
 
   it("say why they are refused", async () => {
-    expect(await (await clientFor(answer({ status: "error", error: "a silence needs a comment" }, 400))).silence("", {})).toBe("a silence needs a comment");
+    expect(await (await clientFor(answer({ status: "error", error: "a silence needs a comment" }, 400))).change("findings/silences", "", {})).toBe("a silence needs a comment");
     server?.close();
-    expect(await (await clientFor((request) => request.socket.destroy())).silence("A1")).toContain("teescope");
+    expect(await (await clientFor((request) => request.socket.destroy())).change("findings/silences", "A1")).toContain("teescope");
   });
 });

@@ -2,6 +2,7 @@
 
 // Client of the Prometheus HTTP API on the page's own origin. It limits concurrent requests, cancels requests whose
 // answers are no longer needed, and validates every answer. It knows no metric.
+import { type Control, control } from "./control";
 import { aborted, ApiError, asApiError, malformed, notAnalysed, queryFailed, starting, timedOut, unavailable, unreachable } from "./errors";
 import { report, type Report } from "./findings";
 import { Limiter } from "./limiter";
@@ -104,13 +105,22 @@ export class Client {
     return this.requestAt("threads", url, open, (value, path) => (value === undefined ? undefined : threads(value, path)), signal);
   }
 
-  /** Makes a silence, or without one ends that with the ID. Returns why this failed, or an empty text. */
-  async silence(id: string, silence?: object): Promise<string> {
+  /** Returns what the agent of this server measures for a while, or null if the server runs no agent. */
+  control(signal?: AbortSignal): Promise<Control | null> {
+    const open = async (response: Response): Promise<unknown> => (response.status === 404 ? null : whole(response));
+    return this.requestAt("control", "api/control", open, (value, path) => (value === null ? null : control(value, path)), signal);
+  }
+
+  /**
+   * Makes a silence or switches something on, or without something to add ends that with the ID. Returns why this failed, or an
+   * empty text.
+   */
+  async change(list: "findings/silences" | "control", id: string, added?: object): Promise<string> {
     try {
-      const response = await this.fetch(`api/findings/silences${id && `/${id}`}`, {
+      const response = await this.fetch(`api/${list}${id && `/${id}`}`, {
         signal: AbortSignal.timeout(this.timeoutSeconds * 1000),
-        ...(silence
-          ? { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(silence) }
+        ...(added
+          ? { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(added) }
           : { method: "DELETE" }),
       });
       if (response.ok) return "";

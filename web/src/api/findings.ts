@@ -81,6 +81,8 @@ interface Silence {
   kind: string;
   comment: string;
   createdBy: string;
+  /** Whether a password or a certificate has proven that. */
+  createdByVerified: boolean;
   /** RFC 3339, or empty if it does not end. */
   endsAt: string;
 }
@@ -189,7 +191,7 @@ const finding = shape<Finding>({
   sources: texts,
   runbook: word,
   thresholds: withDefault(list(shape({ name: text, value: number, default: number, unit: text })), []),
-  silence: optional(shape<Silence>({ id: text, kind: text, comment: text, createdBy: word, endsAt: word })),
+  silence: optional(shape<Silence>({ id: text, kind: text, comment: text, createdBy: word, createdByVerified: withDefault(flag, false), endsAt: word })),
 });
 
 const problem = shape<Problem>({ kind: text, query: word, workload: word, instance: word, error: text, rules: texts });

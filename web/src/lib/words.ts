@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Formats lists as sentences.
+// Formats lists as sentences, and names.
 
 /** "a", "a and b", "a, b and c". */
 export function listWords(words: readonly string[]): string {
   const last = words.at(-1) ?? "";
   return words.length < 2 ? last : `${words.slice(0, -1).join(", ")} and ${last}`;
+}
+
+/** A name, which says so if nothing has proven it. Without a name it is empty. */
+export function claimed(by: string, verified: boolean): string {
+  return by === "" || verified ? by : `${by} (not verified)`;
 }
 
 /** Lists the first few words, and how many more there are. */

@@ -17,6 +17,7 @@ import { type Loaded, useRequest, useInstant, useShown } from "../panels/use-dat
 import { TopFindings } from "./findings/TopFindings";
 import { Boundary } from "./Boundary";
 import { Sections } from "./Sections";
+import { Switches } from "./Switches";
 import { IDENTITY_EXPRS, readIdentity, teeSeries } from "./workload-facts";
 import "../styles/workload.css";
 
@@ -56,7 +57,7 @@ function Chooser({ view, several }: { view: ViewState; several: readonly string[
 function OnItsNode({ view, name }: { view: ViewState; name: string }) {
   const nodes = useSeen("instance", `teescope_workload_info{${join(`workload=${quote(name)}`, nodesKey(view))}}`);
   if (!nodes.value && !nodes.error) return <p class="page-note">Loading…</p>;
-  if (!nodes.value || nodes.value.length < 2) return <One name={name} />;
+  if (!nodes.value || nodes.value.length < 2) return <One name={name} node={nodes.value?.[0] ?? ""} />;
   return (
     <>
       <section aria-labelledby="choose-head" data-panel="choose-node">
@@ -77,7 +78,7 @@ function OnItsNode({ view, name }: { view: ViewState; name: string }) {
   );
 }
 
-function One({ name }: { name: string }) {
+function One({ name, node }: { name: string; node: string }) {
   const view = useStore(useSession().view);
   const nodes = nodesKey(view);
   const tee = useSeen("__name__", teeSeries(name, nodes));
@@ -85,6 +86,7 @@ function One({ name }: { name: string }) {
   return (
     <>
       <Identity name={name} />
+      <Switches name={name} node={node} />
       <TopFindings />
       <Sections sections={WORKLOAD_KERNEL} />
       {tee.value && (tee.value.length > 0 ? <><Sections sections={WORKLOAD_TEE} />{nodeOf(view) === "" && <Boundary name={name} />}</> : <NoTee name={name} />)}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The identity of a workload: queries, and their answers as text. Pure.
+// The identity of a workload: queries, and their answers as text; and where more can be measured of it. Pure.
+import type { Control } from "../api/control";
 import type { InstantSample, Labels } from "../api/types";
 import { join, quote } from "../lib/filters";
 import { formatMoment, formatSpan } from "../lib/time";
@@ -65,4 +66,15 @@ export function sinceText(first: number | undefined, at: number): string {
   const length = at - first;
   if (length > SINCE_HOURS * 3600 - 2 * SINCE_STEP) return `for more than ${formatSpan(SINCE_HOURS * 3600)}`;
   return `since ${formatMoment(first)} (${formatSpan(length)})`;
+}
+
+/** Says why nothing can be switched on here for a workload of a machine, and what to do. It is empty if something can. */
+export function switchesRefusal(control: Control | null, name: string, node: string): string {
+  const there = `On the machine itself: teescope control watch workload=${name} --for 10m`;
+  if (control === null) return `This server runs no agent, so it switches nothing on. ${there}`;
+  if (node !== "" && control.machine !== "" && node !== control.machine) {
+    return `The workload runs on ${node}, and this server switches only its own agent on ${control.machine}. ${there}`;
+  }
+  if (!control.allowed) return "The agent allows no changes. To allow them, start it with --control.enabled, or set control.enabled in its configuration.";
+  return "";
 }

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { InstantSample } from "../api/types";
 import { WORKLOAD } from "../panels/dashboards/workload";
-import { readIdentity, sinceText, teeSeries } from "./workload-facts";
+import { readIdentity, sinceText, switchesRefusal, teeSeries } from "./workload-facts";
 
 const sample = (metric: Record<string, string>, value = 1): InstantSample => ({ metric, value: [0, value] });
 
@@ -36,5 +36,16 @@ describe("the identity", () => {
   it("quotes the name", () => {
     expect(teeSeries('a"b', "")).toMatch(/,workload="a\\"b"}$/);
     expect(teeSeries("a", 'instance="h"')).toMatch(/,workload="a",instance="h"}$/);
+  });
+});
+
+describe("what switches more on", () => {
+  it("says where that is done if not here, and what would allow it", () => {
+    const of = { allowed: true, machine: "here", max_seconds: 60, changes: [] };
+    for (const node of ["here", ""]) expect(switchesRefusal(of, "w", node)).toBe("");
+    expect(switchesRefusal({ ...of, machine: "" }, "w", "there")).toBe("");
+    expect(switchesRefusal({ ...of, allowed: false }, "w", "here")).toContain("control.enabled");
+    expect(switchesRefusal(of, "w", "there")).toMatch(/runs on there.* on here\. .*teescope control watch workload=w/);
+    expect(switchesRefusal(null, "w", "there")).toMatch(/no agent.*teescope control watch workload=w/);
   });
 });

@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import type { Finding } from "../../api/findings";
 import { useSession } from "../../lib/session";
 import { formatMoment } from "../../lib/time";
+import { claimed } from "../../lib/words";
 
 const DAY = 86_400_000;
 
@@ -13,14 +14,14 @@ export function Mute({ finding }: { finding: Finding }) {
   const [done, setDone] = useState("");
   const { silence, rule, workload, instance } = finding;
   const send = async (id: string, body?: object): Promise<void> => {
-    setDone((await client.silence(id, body)) || "Done. The list follows within seconds.");
+    setDone((await client.change("findings/silences", id, body)) || "Done. The list follows within seconds.");
   };
   const said = <span role="status">{done}</span>;
   if (silence) {
     const until = silence.endsAt === "" ? "" : ` · until ${formatMoment(Date.parse(silence.endsAt) / 1000)}`;
     return (
       <p class="aside">
-        {[silence.kind, silence.comment, silence.createdBy].filter(Boolean).join(" · ") + until}{" "}
+        {[silence.kind, silence.comment, claimed(silence.createdBy, silence.createdByVerified)].filter(Boolean).join(" · ") + until}{" "}
         {!recorded && (
           <button type="button" class="plain-button" onClick={() => void send(silence.id)}>
             Unmute

@@ -31,7 +31,7 @@ describe("the answer", () => {
     expect(first).toMatchObject({ workload: "redis", not_when: [], runbook: "" });
     expect(first).toMatchObject({ silence: undefined, thresholds: [] });
     expect(made({ findings: [{ ...finding, silence: { id: "x", kind: "mute", comment: "a test" } }] }).findings[0]?.silence).toEqual({
-      id: "x", kind: "mute", comment: "a test", createdBy: "", endsAt: "",
+      id: "x", kind: "mute", comment: "a test", createdBy: "", createdByVerified: false, endsAt: "",
     });
     expect(made({ findings: [{ ...finding, gain: undefined }] }).findings[0]?.gain).toBeUndefined();
   });

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package top
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// switchFor is how long something is switched on.
+const switchFor = 10 * time.Minute
+
+// toggle is what a key switches on, or off if it is on.
+type toggle struct {
+	kind string // of the agent's API: watch or timing
+	rule string // of a watch
+}
+
+// toggleOf returns what a key switches for a workload.
+func toggleOf(key, workload string) (t toggle, ok bool) {
+	switch key {
+	case "W":
+		return toggle{"watch", "workload=" + workload}, true
+	case "T":
+		return toggle{kind: "timing"}, true
+	}
+	return toggle{}, false
+}
+
+func (t toggle) String() string {
+	if t.kind == "watch" {
+		return "watching of " + clean(t.rule)
+	}
+	return "timing of all system calls"
+}
+
+// controlled is what an agent says about one change. See docs/user/control.md.
+type controlled struct {
+	ID, Kind, Rule string
+	End            time.Time
+}
+
+// Toggle switches something off if it is on, or else on for a while. It returns what was done.
+func (c *Client) Toggle(ctx context.Context, t toggle) (string, error) {
+	body, err := c.control(ctx, http.MethodGet, "", nil)
+	if err != nil {
+		return "", err
+	}
+	var list struct {
+		MaxSeconds float64 `json:"max_seconds"`
+		Changes    []controlled
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return "", fmt.Errorf("reading what is switched on: %w", err)
+	}
+	ended := 0
+	for _, one := range list.Changes {
+		if one.Kind != t.kind || one.Rule != t.rule {
+			continue
+		}
+		if _, err := c.control(ctx, http.MethodDelete, "/"+url.PathEscape(one.ID), nil); err != nil {
+			return "", err
+		}
+		ended++
+	}
+	if ended > 0 {
+		return fmt.Sprintf("OFF: %s", t), nil
+	}
+	added, err := json.Marshal(map[string]any{"kind": t.kind, "rule": t.rule, "seconds": min(switchFor.Seconds(), list.MaxSeconds), "reason": "teescope top"})
+	if err != nil {
+		return "", err
+	}
+	if body, err = c.control(ctx, http.MethodPost, "", added); err != nil {
+		return "", err
+	}
+	var one controlled
+	if err := json.Unmarshal(body, &one); err != nil {
+		return "", fmt.Errorf("reading what was switched on: %w", err)
+	}
+	return fmt.Sprintf("ON until %s: %s", one.End.Local().Format("15:04:05"), t), nil
+}
+
+// maxControl is the maximum size of an answer about what is switched on, in bytes.
+const maxControl = 1 << 20
+
+// control sends a request to a path below /api/control.
+func (c *Client) control(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.server.URL("api/control"+path), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.server.Explain(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxControl))
+	if err != nil {
+		return nil, c.server.Explain(err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return answer, nil
+	}
+	var said struct{ Error string }
+	if json.Unmarshal(answer, &said) == nil && said.Error != "" {
+		return nil, errors.New(clean(said.Error))
+	}
+	if resp.StatusCode == http.StatusNotFound {
+		return nil, fmt.Errorf("%s switches nothing on", c.Target())
+	}
+	return nil, c.server.ExplainStatus(resp.StatusCode, answer)
+}
+
+// ask makes a key that switches something the next request to the agent. The workload is the chosen one.
+func (m model) ask(key string) (model, bool) {
+	workload := m.detail.Workload
+	switch m.page {
+	case detailPage:
+	case listPage:
+		rows := m.rows()
+		if len(rows) == 0 {
+			return m, false
+		}
+		workload = rows[m.row].Workload
+	default:
+		return m, false
+	}
+	t, ok := toggleOf(key, workload)
+	if ok {
+		m.asked, m.said = &t, "switching "+t.String()
+	}
+	return m, ok
+}
+
+// switched shows what a request has done, or why not.
+func (m model) switched(said string, err error) model {
+	if err != nil {
+		said = "NOT SWITCHED: " + reason(err)
+	}
+	m.asked, m.said = nil, clean(said)
+	return m
+}

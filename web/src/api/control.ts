@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The answer of /api/control, validated: what an agent measures for a while besides its configuration.
+import { type Decoder, flag, list, number, shape, text, withDefault } from "./validate";
+
+export interface Change {
+  id: string;
+  /** What is measured: watch, timing or exact. */
+  kind: string;
+  /** The rule of a watch, or "". */
+  rule: string;
+  /** Who switched it on, or "". */
+  by: string;
+  /** Whether a password or a certificate has proven that. */
+  by_verified: boolean;
+  reason: string;
+  /** RFC 3339. */
+  end: string;
+  seconds_left: number;
+}
+
+export interface Control {
+  /** Whether the agent accepts changes. */
+  allowed: boolean;
+  /** The machine that the agent watches, as in the label "instance". */
+  machine: string;
+  /** The longest time of a change. */
+  max_seconds: number;
+  changes: Change[];
+}
+
+const word = withDefault(text, "");
+
+export const control: Decoder<Control> = shape<Control>({
+  allowed: flag,
+  machine: word,
+  max_seconds: number,
+  changes: list(
+    shape<Change>({ id: text, kind: text, rule: word, by: word, by_verified: withDefault(flag, false), reason: word, end: text, seconds_left: number }),
+  ),
+});

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Switches watching, timing and exact counting on for a while, shows what is on, and ends it. The server passes this on to
+// the agent that it runs, and to no other one.
+import { useState } from "preact/hooks";
+import type { Change } from "../api/control";
+import { useSession } from "../lib/session";
+import { useStore } from "../lib/store";
+import { formatClock, formatSpan, zoneName } from "../lib/time";
+import { claimed } from "../lib/words";
+import { useRequest } from "../panels/use-data";
+import { switchesRefusal } from "./workload-facts";
+
+/** Seconds between two looks at what is on. */
+const EVERY_SECONDS = 2;
+const LENGTHS = [60, 600, 3600];
+/** A reason that fits into the agent's limit of bytes in any language. */
+const MOST_REASON = 64;
+
+const KINDS: readonly { kind: string; title: string; about: string }[] = [
+  { kind: "watch", title: "Watch", about: "Counts each process of this workload by itself, with the errors of its calls" },
+  { kind: "timing", title: "Time calls", about: "Measures the time in system calls, for all workloads of the machine" },
+  { kind: "exact", title: "Count exactly", about: "Counts every event of the machine, at any cost" },
+];
+
+export function Switches({ name, node }: { name: string; node: string }) {
+  const session = useSession();
+  const [done, setDone] = useState("");
+  const [sent, setSent] = useState(0);
+  const tick = Math.floor(useStore(session.now) / EVERY_SECONDS);
+  const { value, error } = useRequest((s, signal) => s.client.control(signal), `control ${sent}`, String(tick), true);
+  const change = async (id: string, added?: object): Promise<void> => {
+    setDone("");
+    const failed = await session.client.change("control", id, added);
+    setDone(failed || (added ? "Switched on." : "Switched off."));
+    setSent((before) => before + 1);
+  };
+  const why = value === undefined ? (error?.message ?? "Loading…") : switchesRefusal(value, name, node);
+  return (
+    <section class="identity switches" aria-labelledby="switches-head" data-panel="switches" data-state={value === undefined ? "loading" : "ready"}>
+      <h2 id="switches-head">Measure more for a while</h2>
+      {why !== "" && <p class="page-note">{why}</p>}
+      {value && why === "" && <Form name={name} longest={value.max_seconds} switchOn={(added) => void change("", added)} />}
+      {value && value.changes.length > 0 && (
+        <ul>
+          {value.changes.map((one) => (
+            <On key={one.id} one={one} stop={() => void change(one.id)} />
+          ))}
+        </ul>
+      )}
+      <p role="status">{done}</p>
+    </section>
+  );
+}
+
+function Form({ name, longest, switchOn }: { name: string; longest: number; switchOn: (added: object) => void }) {
+  const lengths = LENGTHS.filter((seconds) => seconds <= longest);
+  const start = (kind: string, form: HTMLFormElement | null): void => {
+    const entered = new FormData(form ?? undefined);
+    switchOn({ kind, ...(kind === "watch" && { rule: `workload=${name}` }), seconds: Number(entered.get("seconds")), reason: entered.get("reason") });
+  };
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+      }}
+    >
+      <label>
+        For{" "}
+        <select name="seconds" defaultValue={String(lengths[1] ?? lengths[0] ?? longest)}>
+          {(lengths.length > 0 ? lengths : [longest]).map((seconds) => (
+            <option key={seconds} value={seconds}>
+              {seconds < 120 ? formatSpan(seconds) : `${seconds / 60} min`}
+            </option>
+          ))}
+        </select>
+      </label>
+      <input name="reason" maxLength={MOST_REASON} placeholder="Reason (optional)" aria-label="Reason" />
+      {KINDS.map(({ kind, title, about }) => (
+        <button
+          key={kind}
+          type="button"
+          class="plain-button"
+          title={about}
+          onClick={(event) => {
+            start(kind, event.currentTarget.form);
+          }}
+        >
+          {title}
+        </button>
+      ))}
+      <p class="aside">Watch is for this workload, the others are for the whole machine. All keep counting while it changes, and cost more.</p>
+    </form>
+  );
+}
+
+/** One thing that is on. */
+function On({ one, stop }: { one: Change; stop: () => void }) {
+  const end = Date.parse(one.end) / 1000;
+  const what = `${KINDS.find(({ kind }) => kind === one.kind)?.title ?? one.kind} ${one.rule}`.trim();
+  const by = claimed(one.by, one.by_verified);
+  const until = `until ${formatClock(end)} ${zoneName(end)}, ${formatSpan(one.seconds_left)} left`;
+  return (
+    <li data-kind={one.kind}>
+      <strong>{what}</strong> {[until, by && `by ${by}`, one.reason].filter(Boolean).join(" · ")}{" "}
+      <button type="button" class="plain-button" aria-label={`Stop: ${what}`} onClick={stop}>
+        Stop
+      </button>
+    </li>
+  );
+}
