@@ -5,8 +5,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { chart, queryString, search, shown, Tabs } from "./browser";
-import { lookOver } from "./looks";
+import { chart, queryString, screenshot, search, shown, Tabs } from "./browser";
+import { THEMES, wrong } from "./looks";
 import { freePort, Processes, startProgram, startTeescope, type Teescope, until } from "./processes";
 
 const processes = new Processes();
@@ -83,9 +83,11 @@ it("switches watching and timing of a workload on, says until when, and stops th
   await switches.getByRole("button", { name: "Time calls" }).click();
   await page.locator('[data-panel="syscall-time"]').scrollIntoViewIfNeeded();
   await page.waitForSelector(chart("syscall-time"));
-  const faults: Record<string, string[]> = {};
-  await lookOver(page, "switches", faults);
-  expect(faults).toEqual({});
+  for (const colorScheme of THEMES) {
+    await page.emulateMedia({ colorScheme });
+    expect(await wrong(page, '[data-panel="switches"]')).toEqual([]);
+    await screenshot(page, `switches-${colorScheme}`);
+  }
   for (const what of [`Watch workload=${ONE}`, "Time calls"]) {
     const stop = switches.getByRole("button", { name: `Stop: ${what}`, exact: true });
     await stop.click();

@@ -89,7 +89,7 @@ function Form({ name, longest, switchOn }: { name: string; longest: number; swit
           {title}
         </button>
       ))}
-      <p class="aside">Watch is for this workload, the others are for the whole machine. All keep counting while it changes, and cost more.</p>
+      <p class="aside">Watch is for this workload, the others are for the whole machine. Each costs more than counting alone, until it ends.</p>
     </form>
   );
 }
