@@ -172,6 +172,12 @@ func TestControlThroughUp(t *testing.T) {
 	open, closed := start(t, "up", "--data-dir", t.TempDir(), "--control.enabled"), start(t, "up", "--data-dir", t.TempDir())
 	fleet := start(t, "server", "--data-dir", t.TempDir(), "--targets", "127.0.0.1:1")
 	alice := "Basic " + base64.StdEncoding.EncodeToString([]byte("alice:secret"))
+	eventually(t, startWithin, "up with a password to listen", func() error {
+		if _, err := get("http://" + protected.addr + "/-/ready"); err == nil || !strings.Contains(err.Error(), "401") {
+			return fmt.Errorf("it answers %w", err)
+		}
+		return nil
+	})
 	eventually(t, startWithin, "up with a password", func() error {
 		if status, said := protected.change(t, http.MethodGet, "", "", map[string]string{"Authorization": alice}); status != 200 {
 			return fmt.Errorf("it answers %d %s", status, said)
