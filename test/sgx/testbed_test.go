@@ -166,7 +166,8 @@ func identities(t *testing.T, d map[string]int, did report, pages bool) {
 	want("EENTER = EEXIT", d["eenter"], d["eexit"])
 	want("ERESUME = AEX", d["eresume"], d["aex"])
 	want("lost AEX", d["aex_lost"], 0)
-	want("AEX by cause", d["aex_page_fault"]+d["aex_exception"]+d["aex_interrupt"]+d["aex_schedule"]+d["aex_signal"]+d["aex_kick"], d["aex"])
+	want("AEX by cause", d["aex_page_fault"]+d["aex_operand"]+d["aex_exception"]+d["aex_timer"]+d["aex_device"]+d["aex_reschedule"]+
+		d["aex_function_call"]+d["aex_schedule"]+d["aex_signal"]+d["aex_kick"], d["aex"])
 	want("pages added and loaded = removed and written", d["ecreate"]+d["eadd"]+d["eaug"]+d["epa"]+d["eldu"]+d["eldb"], d["eremove"]+d["ewb"])
 	want("ECREATE = EINIT", d["ecreate"], d["einit"])
 	want("errors of the programs", did.sum("errors"), 0)

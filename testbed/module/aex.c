@@ -86,7 +86,7 @@ bool aex(struct pt_regs *r, enum aex_cause why, int trapnr, u32 err, u64 addr)
 		count.aex_lost++;
 	} else if (tcs) {
 		count.aex[why]++;
-		if (why != AEX_IRQ && why != AEX_SCHED)
+		if (why < AEX_TIMER || why > AEX_SCHED)
 			note('A', trapnr, r->ip, addr);
 		leave(r, tcs, trapnr, err, addr);
 		left = true;

@@ -146,20 +146,42 @@ static void on_switch(void *data, bool preempt, struct task_struct *prev, struct
 }
 
 /* At an interrupt: the thread leaves, so that a sampling profiler sees the AEP. */
-static void interrupt(void)
+static void interrupt(enum aex_cause why)
 {
 	if (!list_empty(&busy) && !(current->flags & PF_KTHREAD) && from_user())
-		aex(task_pt_regs(current), AEX_IRQ, -1, 0, 0);
+		aex(task_pt_regs(current), why, -1, 0, 0);
 }
 
-static void on_vector(void *data, int vector)
+static void on_timer(void *data, int vector)
 {
-	interrupt();
+	interrupt(AEX_TIMER);
+}
+
+static void on_call(void *data, int vector)
+{
+	interrupt(AEX_CALL);
 }
 
 static void on_irq(void *data, int irq, void *action)
 {
-	interrupt();
+	interrupt(AEX_DEVICE);
+}
+
+/*
+ * The handler of this interrupt has no stack of its own. It has interrupted the kernel if there is a second set of saved
+ * registers between here and the thread's, with the kernel's segments and a stack pointer above it. What looks like one
+ * but is the rest of an earlier call only delays the AEX until the thread is scheduled out.
+ */
+static void on_reschedule(void *data, int vector)
+{
+	unsigned long *w, *end = (unsigned long *)task_pt_regs(current);
+
+	if (list_empty(&busy) || (current->flags & PF_KTHREAD))
+		return;
+	for (w = (unsigned long *)current_stack_pointer; w + 3 < end; w++)
+		if (w[0] == __KERNEL_CS && w[3] == __KERNEL_DS && w[2] > (unsigned long)w)
+			return;
+	aex(task_pt_regs(current), AEX_RESCHED, -1, 0, 0);
 }
 
 /* Runs before the kernel handles the fault. The thread is then at the AEP, as in hardware. */
@@ -181,11 +203,11 @@ static const struct {
 	bool *on; /* NULL: always */
 } points[] = {
 	{"sched_switch", on_switch},
-	{"local_timer_entry", on_vector, &aex_tick},
-	/* without reschedule_entry: it stays on the interrupted stack, and sched_switch follows anyway */
-	{"call_function_entry", on_vector, &aex_irq},
-	{"call_function_single_entry", on_vector, &aex_irq},
-	{"irq_work_entry", on_vector, &aex_irq},
+	{"local_timer_entry", on_timer, &aex_tick},
+	{"reschedule_entry", on_reschedule, &aex_irq},
+	{"call_function_entry", on_call, &aex_irq},
+	{"call_function_single_entry", on_call, &aex_irq},
+	{"irq_work_entry", on_call, &aex_irq},
 	{"irq_handler_entry", on_irq, &aex_irq},
 	{"page_fault_user", on_page_fault, &aex_pf},
 };
@@ -248,7 +270,7 @@ static int ud_user(struct pt_regs *r)
 	ret = enclu(r);
 	raw_spin_unlock(&lock);
 	if (ret == RETRY) /* a thread inside leaves before its operand is faulted in */
-		aex(r, AEX_PF, X86_TRAP_PF, X86_PF_USER, fault_in_address());
+		aex(r, AEX_OPERAND, X86_TRAP_PF, X86_PF_USER, fault_in_address());
 	if (ret == PF)
 		user_fault(r, X86_TRAP_PF, X86_PF_SGX | X86_PF_USER | X86_PF_PROT, operand);
 	else if (ret == GP)

@@ -25,8 +25,8 @@ static const char *const enclu_name[ENCLU_LEAVES] = {
 	"ereport", "egetkey", "eenter", "eresume", "eexit", "eaccept", "emodpe", "eacceptcopy",
 };
 static const char *const aex_name[AEX_CAUSES] = {
-	"aex_page_fault", "aex_exception", "aex_interrupt",
-	"aex_schedule",	  "aex_signal",	   "aex_kick",
+	"aex_page_fault", "aex_operand",       "aex_exception", "aex_timer",  "aex_device",
+	"aex_reschedule", "aex_function_call", "aex_schedule",	"aex_signal", "aex_kick",
 };
 
 /* Output of one parameter: at most a page. */

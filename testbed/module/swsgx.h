@@ -121,7 +121,19 @@ extern struct kernel_symbols sym;
 int __init symbols_find(void);
 
 /* stats.c: ground truth */
-enum aex_cause { AEX_PF, AEX_EXC, AEX_IRQ, AEX_SCHED, AEX_SIG, AEX_KICK, AEX_CAUSES };
+enum aex_cause {
+	AEX_PF,
+	AEX_OPERAND, /* a page fault of an operand of ENCLU */
+	AEX_EXC,
+	AEX_TIMER,
+	AEX_DEVICE,
+	AEX_RESCHED,
+	AEX_CALL, /* an interrupt by which another processor calls a function, and the kernel's own work */
+	AEX_SCHED,
+	AEX_SIG,
+	AEX_KICK,
+	AEX_CAUSES
+};
 struct counters {
 	u64 encls[ENCLS_LEAVES], encls_failed[ENCLS_LEAVES];
 	u64 enclu[ENCLU_LEAVES], enclu_failed[ENCLU_LEAVES];
