@@ -35,7 +35,7 @@ LAYOUT_OF := \
 	internal/agent/tee/sgx/driver/sgx.bpf.o internal/agent/tee/sgx/driver \
 	internal/agent/tee/cvm/guest/guest.bpf.o internal/agent/tee/cvm/guest \
 	internal/agent/tee/vm/vm.bpf.o internal/agent/tee/vm \
-	$(foreach package,breakpoint count crossing functions gramine window,\
+	$(foreach package,breakpoint count crossing functions gramine interrupts window,\
 		internal/agent/tee/sgx/boundary/boundary.bpf.o internal/agent/tee/sgx/boundary/$(package))
 LAYOUTS   := $(addsuffix /layout.go,$(filter-out %.o,$(LAYOUT_OF)))
 

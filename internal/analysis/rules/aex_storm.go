@@ -46,6 +46,9 @@ var (
 	enclaveFaultsSignal = engine.Signal{
 		Name: "faults", Query: perSecond("sgx_workload_faults_total"), Unit: "1/s", Help: "page faults in the workload's enclaves",
 	}
+	aexCausesSignal = engine.Signal{
+		Name: "causes", Query: perSecond("teescope_enclave_aex_total", "cause"), Unit: "1/s", Help: "asynchronous exits by cause",
+	}
 )
 
 // Thresholds that the configuration can replace.
@@ -59,7 +62,7 @@ func aexStorm() engine.Rule {
 		Name: AEXStorm, Title: "trapped instructions or interrupts force exits from the enclave",
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{aexTraps, aexTicks},
-		Signals:    []engine.Signal{teeSignal, cpuSignal, aexSignal, trapsSignal, enclaveFaultsSignal},
+		Signals:    []engine.Signal{teeSignal, cpuSignal, aexSignal, trapsSignal, enclaveFaultsSignal, aexCausesSignal},
 		Judge:      judgeAEXStorm,
 		NotWhen: []string{
 			"the application has just started: libraries query the processor's features then",
@@ -101,11 +104,49 @@ func judgeAEXStorm(w engine.Workload) *engine.Verdict {
 			"disable timer ticks on these CPUs (nohz_full)",
 		},
 	}
+	mainCause(w, verdict)
 	low, high = capped(low, high, v[cpuSignal])
 	verdict.Stage = engine.Symptom
 	verdict.Draws(engine.AsyncExits, v[aexSignal]-tick, 1, 1)
 	verdict.Saves(w, low, high, cost.AEX.Assumption(), w.Clock.Assumption(), "exits for the timer remain")
 	return verdict
+}
+
+// aexCauses are the causes of asynchronous exits that a user can do something about.
+var aexCauses = map[string]struct{ what, advice string }{
+	"timer": {
+		"the timer of the CPU",
+		"disable timer ticks on the enclave's CPUs (nohz_full), or run fewer threads than CPUs: a CPU with one runnable thread needs no tick",
+	},
+	"reschedule": {
+		"other CPUs that wake up threads on this one",
+		"run fewer threads, or pin them: each wake-up from another CPU interrupts the enclave",
+	},
+	"device": {
+		"interrupts of devices",
+		"move interrupts of devices to other CPUs (/proc/irq/*/smp_affinity; irqbalance must leave them there), and pin the workload",
+	},
+	"page_fault": {
+		"page faults",
+		"give the enclave a smaller working set or more EPC, or preheat it (sgx.preheat_enclave)",
+	},
+}
+
+// mainCause adds the cause of most of the exits to a verdict, if it is known, and puts the advice for it first.
+func mainCause(w engine.Workload, verdict *engine.Verdict) {
+	all, most, main := 0.0, 0.0, ""
+	for cause, n := range w.By(aexCausesSignal, "cause") {
+		if all += n; n > most {
+			most, main = n, cause
+		}
+	}
+	of, told := aexCauses[main]
+	if !told || most < all/2 {
+		return
+	}
+	verdict.Cause += fmt.Sprintf("; %s of those with a known cause are by %s", percent(most/all), of.what)
+	verdict.Evidence = append(verdict.Evidence, aexCausesSignal.With("cause", main))
+	verdict.Advice = append([]string{of.advice}, verdict.Advice...)
 }
 
 // trapped returns a verdict if the enclave often executes instructions that are not allowed inside.

@@ -15,6 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/probe"
 	"github.com/teescope/teescope/internal/agent/sampling"
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 type emitFunc = func(prometheus.Metric)
@@ -65,6 +66,11 @@ func (e *emission) emit(emit emitFunc) {
 		}
 		v := e.members.detect(e.kernel, w, byOwner[w])
 		emit(e.families.info.Value(1, with(s.labels, string(w.Kind), string(v.kind), string(v.runtime))...))
+		if v.kind == teelabel.SGX && total.Bytes != [directions]uint64{} {
+			for direction, name := range directionNames {
+				emit(e.families.boundaryBytes.Since(w.Began, float64(total.Bytes[direction]), with(s.labels, name)...))
+			}
+		}
 		for what, at := range w.Kept.succession.changedAt {
 			if at > 0 {
 				emit(e.families.change.Value(at, with(s.labels, changeNames[what])...))
@@ -88,6 +94,9 @@ func (e *emission) emit(emit emitFunc) {
 	e.emitErrors(watchedSlots, emit)
 	e.emitSelf(emit)
 }
+
+// directionNames are the values of the label direction.
+var directionNames = [directions]string{bytesIn: "in", bytesOut: "out"}
 
 func workloadValues(w *workload.Workload[counts]) []string {
 	return []string{w.Name, w.Container, w.Pod, w.Namespace}

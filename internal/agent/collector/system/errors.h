@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Failed system calls of watched processes, by error. */
+/* What system calls of watched processes return: errors, or bytes. */
 #ifndef TEESCOPE_ERRORS_H
 #define TEESCOPE_ERRORS_H
 
+#include "bytes.h"
 #include "slots.h"
 
 struct {
@@ -25,6 +26,14 @@ static __always_inline void count_error(struct cpu_state *state, u32 call, long 
 		__sync_fetch_and_add(n, 1);
 	else
 		lost(LOST_ERRORS);
+}
+
+static __always_inline void end_watched(struct cpu_state *state, u32 call, long ret)
+{
+	if (ret > 0)
+		count_bytes(state, call, ret);
+	else if (ret < 0 && ret >= -4095)
+		count_error(state, call, ret);
 }
 
 #endif

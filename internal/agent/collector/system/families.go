@@ -55,6 +55,7 @@ type families struct {
 	cpuSeconds, resident, processes      family
 	threads, forks, starts, execs, exits family
 	busiest, syscallErrors, info, change *metric.Desc
+	boundaryBytes                        *metric.Desc
 	oomKills                             *metric.Desc
 	workloads, slots, lost               *metric.Desc
 	start                                *metric.Desc
@@ -196,6 +197,14 @@ func newFamilies() *families {
 			Help:   "System calls of one watched process that failed, by error.",
 			Origin: "tracepoint raw_syscalls:sys_exit",
 		}),
+		boundaryBytes: metric.New(metric.Desc{
+			Name: "teescope_enclave_boundary_bytes_total", Kind: metric.Counter, Unit: "bytes", Source: metric.Kernel,
+			Labels: append(append([]string{}, workloadLabels...), "direction"),
+			Help: "Bytes that system calls of the workload's watched processes have moved: direction is in (read, recv and their variants) or out (write, send and their variants). " +
+				"They lie in memory outside the enclave, so the runtime copies what the enclave uses across the boundary. Buffers of ECALLs and calls that return no number of bytes are missing, and calls for threads outside the enclave are included. " +
+				"Only for workloads with SGX, and not counted while system calls are sampled.",
+			Origin: "tracepoint raw_syscalls:sys_exit",
+		}),
 		info: metric.New(metric.Desc{
 			Name: "teescope_workload_info", Kind: metric.Info, Source: metric.Kernel,
 			Labels: append(append([]string{}, workloadLabels...), "kind", "tee", "runtime"),
@@ -280,6 +289,6 @@ func (f *families) all() []*metric.Desc {
 	for _, t := range twins {
 		list = append(list, t.process)
 	}
-	return append(list, f.syscallErrors, f.workloads, f.slots, f.lost, f.start,
+	return append(list, f.syscallErrors, f.boundaryBytes, f.workloads, f.slots, f.lost, f.start,
 		f.level, f.budget, f.selfCost, f.eventCost, f.loop, f.attaching, f.samplingShare, f.samplingVariance, f.samplingSumVariance)
 }

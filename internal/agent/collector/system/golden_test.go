@@ -104,6 +104,8 @@ func TestGoldenExposition(t *testing.T) {
 	first.Waits[0], second.Waits[0], second.Waits[waits-1] = 4, 3, 2
 	first.Faults[0][0], first.Faults[0][6], second.Faults[1][2] = 11, 12, 13
 	first.MinorFaults, first.MajorFaults, first.Migrations = 21, 22, 23
+	first.Bytes, second.Bytes = [directions]uint64{bytesIn: 51}, [directions]uint64{1, 53}
+	k.count(0, slotFirst+1).Bytes = [directions]uint64{54, 55} // of a process without an enclave
 	first.Forks, first.Threads, first.Execs, second.Exits = 1, 2, 3, 4
 	first.Cache = [cacheOps]uint64{31, 32, 33, 34}
 	k.times[slotFirst].CallNS[0] = 1_500_000_000

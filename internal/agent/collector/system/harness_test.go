@@ -138,6 +138,12 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println("done")
 		_, _ = fmt.Scanln()
+	case "transfer": // after a line of input, each of some times transferred bytes in and out
+		_, _ = fmt.Scanln()
+		n, _ := strconv.Atoi(os.Getenv("SYSTEM_TEST_N"))
+		transfer(n)
+		fmt.Println("done")
+		_, _ = fmt.Scanln()
 	case "compete": // each line of input is how often each of four threads computes for 0.2 ms and sleeps for 0.1 ms
 		var n int
 		for {
@@ -397,5 +403,42 @@ func run(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd, err, out)
+	}
+}
+
+// transferred is how many bytes transfer moves in each direction each time: by seven calls of 1, 2, 3, 4, 5, 6 and 7 bytes.
+const transferred = 28
+
+// transfer moves bytes by each call that moves some, and makes other calls that return a number.
+func transfer(times int) {
+	must := func(n int, err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	must(0, err)
+	file, err := unix.MemfdCreate("transfer", 0)
+	must(0, err)
+	b := make([]byte, 8)
+	for range times {
+		must(unix.Write(pair[0], b[:1]))
+		must(unix.Read(pair[1], b[:1]))
+		must(unix.Pwrite(file, b[:2], 0))
+		must(unix.Pread(file, b[:2], 0))
+		must(unix.Writev(pair[0], [][]byte{b[:1], b[:2]}))
+		must(unix.Readv(pair[1], [][]byte{b[:1], b[:2]}))
+		must(0, unix.Sendto(pair[0], b[:4], 0, nil))
+		_, _, err := unix.Recvfrom(pair[1], b[:4], 0)
+		must(0, err)
+		must(unix.SendmsgN(pair[0], b[:5], nil, nil, 0))
+		_, _, _, _, err = unix.Recvmsg(pair[1], b[:5], nil, 0)
+		must(0, err)
+		must(unix.Pwritev(file, [][]byte{b[:6]}, 0))
+		must(unix.Preadv(file, [][]byte{b[:6]}, 0))
+		must(unix.Pwritev2(file, [][]byte{b[:7]}, 0, 0))
+		must(unix.Preadv2(file, [][]byte{b[:7]}, 0, 0))
+		unix.Getppid()
+		_, _ = unix.Read(-1, b)
 	}
 }

@@ -77,6 +77,13 @@ const (
 	cacheOps         = 4
 )
 
+// The values of enum direction.
+const (
+	bytesIn    = 0
+	bytesOut   = 1
+	directions = 2
+)
+
 // The values of enum metered.
 const (
 	meterCall   = 0
@@ -109,7 +116,8 @@ type row struct {
 	LLCReferences uint64
 	LLCMisses     uint64
 	OomKills      uint64
-	Reserved      [6]uint64
+	Bytes         [2]uint64
+	Reserved      [4]uint64
 }
 
 // rowTime mirrors struct row_time.

@@ -183,3 +183,32 @@ func TestErrorsOf32BitCallsHaveTheirName(t *testing.T) {
 		}
 	}
 }
+
+// Bytes are those of the calls that return a number of bytes, and of no other call. The program's conversation is its own
+// reads and writes too: a line of one byte, and the answer of five.
+func TestBytesOfAWatchedProcess(t *testing.T) {
+	cmd := job(program(t, "transfer"), "transfer", "300")
+	cmd.Env = append(cmd.Env, "GODEBUG=containermaxprocs=0,updatemaxprocs=0") // or its runtime reads cpu.cfs_quota_us at times
+	p := converse(t, cmd)
+	rule, err := watch.Parse(fmt.Sprintf("pid=%d", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, Options{Watch: []watch.Rule{rule}})
+	scrape(t, c)
+	p.say("")
+	scrape(t, c)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var got [directions]uint64
+	for sl := range c.slots.All() {
+		if sl.watched != nil && sl.watched.pid == p.cmd.Process.Pid {
+			got = sl.Bytes
+		} else if sl.Bytes != [directions]uint64{} {
+			t.Errorf("%v bytes of a process that is not watched", sl.Bytes)
+		}
+	}
+	if want := [directions]uint64{bytesIn: 300*transferred + 1, bytesOut: 300*transferred + 5}; got != want {
+		t.Errorf("%v bytes, want %v", got, want)
+	}
+}

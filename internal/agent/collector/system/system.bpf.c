@@ -193,8 +193,8 @@ static __always_inline int on_exit(struct pt_regs *regs, long ret)
 
 	if (!state)
 		return 0;
-	if (count_errors && state->watched && ret < 0 && ret >= -4095)
-		count_error(state, call_index(regs, regs->orig_ax), ret);
+	if (count_errors && state->watched)
+		end_watched(state, call_index(regs, regs->orig_ax), ret);
 	if (time_calls)
 		end_call(state);
 	return 0;

@@ -86,6 +86,12 @@ enum cache_op {
 	CACHE_OPS,
 };
 
+enum direction {
+	BYTES_IN, /* into the memory of the process */
+	BYTES_OUT,
+	DIRECTIONS,
+};
+
 struct row {
 	u64 calls[CALLS];
 	u64 switches[2]; /* voluntary, involuntary: as /proc/PID/status counts them */
@@ -106,7 +112,8 @@ struct row {
 	u64 llc_references;
 	u64 llc_misses;
 	u64 oom_kills;
-	u64 reserved[6];
+	u64 bytes[DIRECTIONS]; /* of system calls of watched processes */
+	u64 reserved[4];
 };
 
 /* The requests of a slot to block devices, on all CPUs. */
@@ -244,6 +251,7 @@ GO_VALUES(system, enum block_op, );
 GO_VALUES(system, enum block_buckets, );
 GO_VALUES(system, enum fault_reason, );
 GO_VALUES(system, enum cache_op, );
+GO_VALUES(system, enum direction, );
 GO_VALUES(system, enum metered, );
 
 #endif

@@ -27,7 +27,7 @@ export const WORKLOAD_KERNEL: readonly Section[] = [
 /** Shown where the workload uses a TEE. */
 export const WORKLOAD_TEE: readonly Section[] = [
   { id: "workload-epc", title: "Enclave memory", panels: pick(TEE, "tee-epc-use", "tee-working-set", "tee-loaded-back", "tee-faults") },
-  { id: "workload-boundary", title: "Enclave boundary", panels: pick(TEE, "tee-transitions", "tee-ocalls", "tee-ocall-time", "tee-ecalls") },
+  { id: "workload-boundary", title: "Enclave boundary", panels: pick(TEE, "tee-transitions", "tee-aex-causes", "tee-boundary-bytes", "tee-ocalls", "tee-ocall-time", "tee-ecalls") },
   {
     id: "workload-epc-machine",
     title: "Waiting for enclave memory, on the whole machine",

@@ -98,6 +98,8 @@ struct {
 	__type(value, u64);
 } breakpoint SEC(".maps");
 
+#include "interrupts.h"
+
 static __always_inline void count(struct call_key *key)
 {
 	u64 one = 1, *n = bpf_map_lookup_elem(&calls, key);
@@ -303,9 +305,9 @@ static __always_inline int on_enclu(struct pt_regs___args *regs, u32 door, void 
 	if (!n)
 		lost(LOST_PROCESSES);
 	else if (leaf == EENTER)
-		__sync_fetch_and_add(&n->enters, 1);
+		enter(n);
 	else if (leaf == ERESUME)
-		__sync_fetch_and_add(&n->resumes, 1);
+		resume(n);
 	if (n && (leaf == EENTER || leaf == ERESUME))
 		thread_crosses(tgid, door, leaf == EENTER, leaf == ERESUME);
 	return 0;

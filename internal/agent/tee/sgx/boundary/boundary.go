@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package boundary is the backend that counts crossings of the enclave boundary: entries and exits of enclaves.
-// It composes three mechanisms: breakpoints on ENCLU in the vDSO and in runtimes, probes on functions of the untrusted
-// runtimes, and the counters of Gramine. None changes the application. The package finds processes and their
+// It composes four mechanisms: breakpoints on ENCLU in the vDSO and in runtimes, probes on functions of the untrusted
+// runtimes, the counters of Gramine, and the interrupts that arrive in enclaves. None changes the application. The package finds processes and their
 // files for all mechanisms, and keeps their cost within one budget. It refuses to know how a mechanism counts.
 package boundary
 
@@ -22,6 +22,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/functions"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/gramine"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/interrupts"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 	"github.com/teescope/teescope/internal/agent/workload"
@@ -73,6 +74,8 @@ type Options struct {
 
 	events bool                              // in tests: attach as for kernels before 6.6
 	enclu  func(tgid uint32) (uint64, error) // in tests: finds an instruction that replaces the ENCLU of the vDSO
+	// enclaves is set in tests: programs stand for enclaves, on a machine without the driver.
+	enclaves bool
 }
 
 // Intervals.
@@ -104,7 +107,8 @@ type Backend struct {
 	functions  *functions.Functions
 	gramine    *gramine.Counters
 	doors      []*breakpoint.Breakpoints // those that this kernel supports
-	search     *breakpoint.Search        // nil if no breakpoints are set
+	interrupts *interrupts.Interrupts
+	search     *breakpoint.Search // nil if no breakpoints are set
 	estimated  systemCalls
 	read       time.Time
 	scanned    time.Time

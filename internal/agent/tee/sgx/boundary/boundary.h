@@ -197,6 +197,27 @@ struct table_key {
 	u32 zero;
 };
 
+/* Why threads leave enclaves asynchronously (AEX). */
+enum cause {
+	CAUSE_OTHER, /* other interrupts, and exceptions that no tracepoint shows */
+	CAUSE_PAGE_FAULT,
+	CAUSE_TIMER,
+	CAUSE_RESCHEDULE, /* another CPU wakes up a thread here */
+	CAUSE_DEVICE,
+	CAUSES,
+};
+
+/* Interrupts and page faults that have arrived in the enclaves of a process. */
+struct interrupted {
+	u64 n[CAUSES];
+};
+
+/* A thread at its last AEXs that have not been resumed: 1 + enum cause, or 0 if no event was seen. */
+struct left {
+	u32 cause;
+	u32 outer; /* the AEX that a handler in the enclave handles now */
+};
+
 /* Where an ENCLU is that has a breakpoint. */
 enum doors {
 	DOOR_VDSO,
@@ -206,11 +227,12 @@ enum doors {
 
 /* How often a process has executed ENCLU at one door since its threads have breakpoints there. */
 struct crossings {
-	u64 enters;  /* EENTER */
-	u64 resumes; /* ERESUME; each ends an AEX */
-	u64 born;    /* threads and processes that it has created since the entry was */
-	u32 tree;    /* the number of its breakpoints, or of the breakpoints that it inherited */
-	u32 left;    /* it runs another program without breakpoints */
+	u64 enters;	    /* EENTER */
+	u64 resumes;	    /* ERESUME; each ends an AEX */
+	u64 causes[CAUSES]; /* of these AEXs */
+	u64 born;	    /* threads and processes that it has created since the entry was */
+	u32 tree; /* the number of its breakpoints, or of the breakpoints that it inherited */
+	u32 left; /* it runs another program without breakpoints */
 };
 
 enum {
@@ -247,6 +269,10 @@ struct thread {
 
 struct pt_regs___args {
 	unsigned long ax, dx, si, di, sp, ip;
+};
+
+struct pt_regs___aex {
+	unsigned long ax, cx, ip, r11;
 };
 
 struct inode;
@@ -298,6 +324,8 @@ GO_TYPE(gramine, struct ended, endedThread);
 GO_TYPE(gramine, struct thread, liveThread);
 GO_VALUES(gramine, enum gramine_counter, );
 GO_TYPE(breakpoint, struct crossings, counts);
+GO_TYPE(interrupts, struct interrupted, counts);
+GO_VALUES(count, enum cause, );
 GO_VALUES(breakpoint, enum doors, );
 
 #endif

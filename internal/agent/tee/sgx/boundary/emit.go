@@ -38,7 +38,7 @@ func (b *Backend) emit(emit func(prometheus.Metric)) {
 		emit(b.families.Refused.Value(float64(b.search.Places.Refused), "enclu_files"))
 	}
 	if b.files.Len() > 0 { // without a file the programs are loaded and do nothing
-		b.probes.Emit(b.object, nil, emit)
+		b.probes.Emit(b.object, b.interrupts.Status(), emit)
 	}
 }
 

@@ -10,8 +10,10 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/breakpoint"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/functions"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/gramine"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/interrupts"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
 //go:embed boundary.bpf.o
@@ -37,7 +39,7 @@ func (b *Backend) load() (err error) {
 		err = functions.Shrink(o)
 	}
 	if !watching {
-		err = errors.Join(err, breakpoint.Shrink(o))
+		err = errors.Join(err, breakpoint.Shrink(o), interrupts.Shrink(o))
 	}
 	if err := errors.Join(err, o.CreateMaps()); err != nil {
 		return err
@@ -78,18 +80,33 @@ func (b *Backend) loadRuntimes(o *bpf.Object, timing bool) (err error) {
 	b.gramine, err = gramine.Load(gramine.Options{
 		Object: o, UserProbe: userProbe, Processes: b.processes, Families: b.families, Log: b.opts.Log,
 	})
-	b.mechanisms = mechanisms{b.gramine, b.functions}
-	if err == nil {
-		b.functions.ReadExits = b.gramine.Read
+	if err != nil {
+		return err
 	}
-	return err
+	b.functions.ReadExits = b.gramine.Read
+	b.interrupts = loadInterrupts(b.opts, interrupts.Options{
+		Object: o, Processes: b.processes, Families: b.families, Log: b.opts.Log,
+		Elsewhere: func(*process.Process) (counted, known bool) { return false, true },
+	})
+	b.mechanisms = mechanisms{b.gramine, b.interrupts, b.functions}
+	return nil
+}
+
+// loadInterrupts loads the programs at page faults and interrupts. Most machines have no enclaves, so they are spared that
+// the addresses of kernel variables are read.
+func loadInterrupts(o Options, of interrupts.Options) *interrupts.Interrupts {
+	if o.Detector.Available()[teelabel.SGX] || o.enclaves {
+		return interrupts.Load(of)
+	}
+	return interrupts.None(of)
 }
 
 // loadBreakpoints loads the mechanisms that only some kernels support.
 func (b *Backend) loadBreakpoints(o *bpf.Object) {
 	reason := breakpoint.Follow(o)
 	options := breakpoint.Options{
-		Object: o, Processes: b.processes, Files: b.files, Families: b.families, Elsewhere: b.gramine.Measures, Log: b.opts.Log,
+		Object: o, Processes: b.processes, Files: b.files, Families: b.families, Elsewhere: b.gramine.Measures,
+		Known: b.interrupts.Known, Log: b.opts.Log,
 	}
 	if options.Find = b.enclu(); options.Find != nil && reason == nil {
 		var vdso *breakpoint.Breakpoints
@@ -109,9 +126,10 @@ func (b *Backend) loadBreakpoints(o *bpf.Object) {
 		b.opts.Log.Info("AEX are counted for Gramine only", "reason", reason)
 	}
 	b.functions.Elsewhere = func(p *process.Process) (bool, bool) { return countedBy(b.doors, p) }
+	b.interrupts.Elsewhere = b.functions.Elsewhere
 	// The order matters: no breakpoint is set if Gramine counts, none in a runtime's code if it enters through the vDSO, and
-	// calls are not counted as crossings if breakpoints count.
-	b.mechanisms = mechanisms{b.gramine}
+	// calls are not counted as crossings if breakpoints count. The causes of AEXs are seen before the first one is counted.
+	b.mechanisms = mechanisms{b.gramine, b.interrupts}
 	for _, d := range b.doors {
 		b.mechanisms = append(b.mechanisms, d)
 	}

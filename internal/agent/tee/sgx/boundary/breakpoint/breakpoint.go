@@ -30,7 +30,9 @@ type Options struct {
 	Find Find
 	// Elsewhere reports whether the entries of a process are counted by something else.
 	Elsewhere func(*process.Process) bool
-	Log       *slog.Logger
+	// Known are the causes of AEXs that the kernel side tells apart. None means that causes are not counted.
+	Known count.Causes[bool]
+	Log   *slog.Logger
 }
 
 // Find returns the ENCLUs of a process.
@@ -312,18 +314,22 @@ func (b *Breakpoints) read(ending *window.File, weight float64) error {
 }
 
 // since returns the growth since an earlier reading. A process can have the number of one that ended since.
-func (n counts) since(last counts) (enters, resumes uint64) {
+func (n counts) since(last counts) counts {
 	if n.Enters < last.Enters || n.Resumes < last.Resumes {
 		last = counts{}
 	}
-	return n.Enters - last.Enters, n.Resumes - last.Resumes
+	grown := counts{Enters: n.Enters - last.Enters, Resumes: n.Resumes - last.Resumes}
+	for cause := range grown.Causes {
+		grown.Causes[cause] = n.Causes[cause] - last.Causes[cause]
+	}
+	return grown
 }
 
 // add adds the counts of a process since the previous read. The process is nil if it was never looked at.
 func (b *Breakpoints) add(p *process.Process, tgid uint32, n counts, weight float64) {
 	last := b.seen[tgid]
 	b.seen[tgid] = n
-	enters, resumes := n.since(last)
+	grown := n.since(last)
 	owner := b.Processes.Other()
 	if t := b.trees[n.Tree]; t != nil {
 		owner = t.owner // the workload of the ancestor whose threads got the breakpoints
@@ -340,11 +346,21 @@ func (b *Breakpoints) add(p *process.Process, tgid uint32, n counts, weight floa
 		return
 	}
 	source := b.file.Source(b.source)
-	b.Families.Cross(owner, float64(enters)*weight, source)
+	b.Families.Cross(owner, float64(grown.Enters)*weight, source)
 	if b.enclaves && n.Resumes == 0 { // an ENCLU that resumes may be one that was left out
 		return
 	}
-	count.Add(owner, float64(resumes)*weight, b.Families.Transitions, "aex", source)
+	count.Add(owner, float64(grown.Resumes)*weight, b.Families.Transitions, "aex", source)
+	if b.Known == (count.Causes[bool]{}) {
+		return
+	}
+	known := b.Known
+	known[count.Other] = true // what no tracepoint has shown is here
+	var causes count.Causes[float64]
+	for cause, n := range grown.Causes {
+		causes[cause] = float64(n) * weight
+	}
+	b.Families.Leave(owner, causes, known, source)
 }
 
 // leave drops the breakpoints of a process.

@@ -157,8 +157,8 @@ func TestAProcessWithTheNumberOfAnEndedOneBeginsAtZero(t *testing.T) {
 		{[2]uint64{2, 500}, [2]uint64{3, 7}, [2]uint64{3, 7}},
 	} {
 		now, last := counts{Enters: c.now[0], Resumes: c.now[1]}, counts{Enters: c.last[0], Resumes: c.last[1]}
-		if enters, resumes := now.since(last); enters != c.want[0] || resumes != c.want[1] {
-			t.Errorf("from %v to %v: %d and %d", c.last, c.now, enters, resumes)
+		if grown := now.since(last); grown.Enters != c.want[0] || grown.Resumes != c.want[1] {
+			t.Errorf("from %v to %v: %d and %d", c.last, c.now, grown.Enters, grown.Resumes)
 		}
 	}
 }

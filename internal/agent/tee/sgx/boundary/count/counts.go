@@ -68,6 +68,30 @@ func (f *Families) Cross(w *Workload, n float64, source string) {
 	Add(w, n, f.Transitions, "eexit", source)
 }
 
+// The causes of an AEX, as indices of Causes.
+const (
+	Other      = causeOther
+	PageFault  = causePageFault
+	Timer      = causeTimer
+	Reschedule = causeReschedule
+	Device     = causeDevice
+)
+
+// Causes has a value for each cause of an AEX.
+type Causes[T any] [causes]T
+
+// CauseNames are the values of the label cause.
+var CauseNames = Causes[string]{Other: "other", PageFault: "page_fault", Timer: "timer", Reschedule: "reschedule", Device: "device"}
+
+// Leave adds AEXs by cause. Causes that are not known are left out.
+func (f *Families) Leave(w *Workload, n Causes[float64], known Causes[bool], source string) {
+	for cause, name := range CauseNames {
+		if known[cause] {
+			Add(w, n[cause], f.AEX, name, source)
+		}
+	}
+}
+
 // maxTimed is the number of functions with their own histograms, by workload and family. Further functions are
 // counted as "other".
 const maxTimed = 32

@@ -3,6 +3,7 @@
 package count
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -31,5 +32,20 @@ func TestHistogramsOfSampledCallsAddUp(t *testing.T) {
 			t.Errorf("%v calls up to %v after %v", b.GetCumulativeCount(), b.GetUpperBound(), last)
 		}
 		last = b.GetCumulativeCount()
+	}
+}
+
+// A cause whose tracepoint the kernel lacks is absent, and one that was not seen is zero.
+func TestUnknownCausesAreAbsent(t *testing.T) {
+	f, w := NewFamilies(), &Workload{}
+	n := Causes[float64]{PageFault: 3, Device: 4}
+	f.Leave(w, n, Causes[bool]{PageFault: true, Timer: true}, "interrupts")
+	f.Leave(w, n, Causes[bool]{PageFault: true, Timer: true}, "interrupts")
+	got := map[string]float64{}
+	for s, n := range w.Kept.calls {
+		got[s.labels[0]] = n
+	}
+	if want := map[string]float64{"page_fault": 6, "timer": 0}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

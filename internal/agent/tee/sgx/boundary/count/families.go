@@ -13,7 +13,7 @@ var workloadLabels = []string{"workload", "container", "pod", "namespace"}
 
 // Families are all families that the backend can emit.
 type Families struct {
-	Transitions, ECalls, OCalls, Signals        *metric.Desc
+	Transitions, ECalls, OCalls, Signals, AEX   *metric.Desc
 	ECallTime, OCallTime, Estimated             *metric.Desc
 	Probed, Share, Deviation, Hits, Timed, Lost *metric.Desc
 	Cost, Refused                               *metric.Desc
@@ -56,6 +56,12 @@ func NewFamilies() *Families {
 		Signals: perWorkload("teescope_enclave_signals_total", "signals",
 			"Signals that Gramine delivered into the enclave: kind is sync for exceptions, async for signals from outside.",
 			"Gramine's thread control blocks", "kind", "source"),
+		AEX: perWorkload("teescope_enclave_aex_total", "exits",
+			"Asynchronous exits of enclaves (AEX) by cause: page_fault, timer, device (interrupts of devices), reschedule (another CPU wakes up a thread on this one), and other. "+
+				"With a source that ends in _breakpoint it is the cause of each AEX of teescope_enclave_transitions_total; other then includes exceptions. "+
+				"With the source interrupts it is the number of page faults and interrupts that arrived while a thread was in an enclave or about to resume it, without exceptions: two that arrive together count twice. "+
+				"A cause whose tracepoint the kernel lacks is absent.",
+			"tracepoints page_fault_user, local_timer_entry, irq_handler_entry, reschedule_entry, call_function_entry, call_function_single_entry, irq_work_entry", "cause", "source"),
 		Estimated: perWorkload("teescope_enclave_exits_estimated_total", "exits",
 			"Rough estimate of the exits of enclaves without a measurement: the system calls of their programs since they were first seen. "+
 				"It is not a bound: an OCALL makes none or several system calls, and threads outside the enclave make some too. It is never part of teescope_enclave_transitions_total.",
@@ -116,5 +122,5 @@ func NewFamilies() *Families {
 
 // All returns the descriptions in the order of the documentation.
 func (f *Families) All() []*metric.Desc {
-	return []*metric.Desc{f.Transitions, f.Estimated, f.ECalls, f.OCalls, f.ECallTime, f.OCallTime, f.Signals, f.Probed, f.Share, f.Deviation, f.Hits, f.Timed, f.Cost, f.Refused, f.Lost}
+	return []*metric.Desc{f.Transitions, f.AEX, f.Estimated, f.ECalls, f.OCalls, f.ECallTime, f.OCallTime, f.Signals, f.Probed, f.Share, f.Deviation, f.Hits, f.Timed, f.Cost, f.Refused, f.Lost}
 }

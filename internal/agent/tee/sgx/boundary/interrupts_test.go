@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package boundary
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// startInside starts a program that takes page faults and interrupts as in an enclave, and whose instruction stands for
+// the ENCLU of the vDSO.
+func startInside(t *testing.T, o Options) (*Backend, *target) {
+	t.Helper()
+	o.enclaves = true
+	address := uint64(0)
+	o.enclu = func(uint32) (uint64, error) { return address, nil }
+	b := startWith(t, o)
+	p := run(t, build(t, filepath.Join(t.TempDir(), "erthost"), "-no-pie", "-fno-pie", "testdata/inside.c", "-lpthread"))
+	address = uint64(numbers(t, p.answer(t))[0])
+	look(t, b)
+	return b, p
+}
+
+func left(cause, source string) string {
+	return "teescope_enclave_aex_total{cause=" + cause + ",source=" + source + ",workload=erthost}"
+}
+
+// Each AEX has one cause: the first event after the thread left. What is not an AEX has none.
+func TestEachAEXHasItsCause(t *testing.T) {
+	b, p := startInside(t, watching(t, modeOn, 0, "erthost"))
+	const source = "vdso_breakpoint"
+	p.do(t, "e 1")
+	look(t, b)
+	for _, c := range []struct {
+		do                         string
+		faults, others, resumes, n float64
+	}{
+		{"f 400", 400, 0, 400, 0},
+		{"r 70", 0, 70, 70, 0},
+		{"n 300", 300, 0, 300, 300},
+		{"s 200", 0, 0, 0, 0},
+		{"e 50", 0, 0, 0, 50},
+		{"f 10", 10, 0, 10, 0},
+	} {
+		before := scrape(t, b)
+		p.do(t, "%s", c.do)
+		after := scrape(t, b)
+		grown(t, before, after, map[string]float64{
+			left("page_fault", source): c.faults, left("other", source): c.others, left("timer", source): 0, left("device", source): 0,
+			left("reschedule", source): 0, aexed: c.resumes, entered: c.n,
+		})
+		if _, known := after[left("page_fault", source)]; !known {
+			t.Fatalf("page faults are not a cause: %v", after)
+		}
+		for name := range after {
+			if strings.HasPrefix(name, "teescope_enclave_aex_total") && strings.Contains(name, "source=interrupts") {
+				t.Errorf("%s of a process whose AEXs are counted", name)
+			}
+		}
+	}
+}
+
+// Without breakpoints, what arrives in an enclave is counted, and only that. The timer of a processor is the bound of how
+// often it interrupts a thread that stays on it.
+func TestWhatArrivesInAnEnclaveIsCounted(t *testing.T) {
+	b, p := startInside(t, options(modeOn, 0))
+	const source = "interrupts"
+	p.do(t, "s 300")
+	for name := range scrape(t, b) {
+		if strings.HasPrefix(name, "teescope_enclave_aex_total") {
+			t.Errorf("%s of a program that was in no enclave", name)
+		}
+	}
+	before := scrape(t, b)
+	p.do(t, "u 500")
+	p.do(t, "s 300")
+	after := scrape(t, b)
+	grown(t, before, after, map[string]float64{left("page_fault", source): 500})
+	if n := after["teescope_probe_attached{mechanism=tp_btf,probe=aex_timer,reason=}"]; n != 1 {
+		t.Errorf("the program at the timer is not attached: %v", n)
+	}
+	ticks := 0.0
+	for ticks == 0 {
+		before = scrape(t, b)
+		most := numbers(t, p.do(t, "t 200"))[0]
+		ticks = scrape(t, b)[left("timer", source)] - before[left("timer", source)]
+		t.Logf("%v interrupts of the timer, of %v of the processor", ticks, most)
+		if ticks > most {
+			t.Errorf("%v interrupts of the timer arrived in the enclave, and %v on its processor", ticks, most)
+		}
+	}
+	_ = p.in.Close()
+	if err := p.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	look(t, b)
+	for name := range scrape(t, b) {
+		if strings.Contains(name, "probe=aex_") && b.processes.Len() == 0 { // other programs of this machine have enclaves
+			t.Errorf("%s without an enclave", name)
+		}
+	}
+}
