@@ -21,9 +21,9 @@ export GOFLAGS := -trimpath $(filter-out -trimpath,$(shell $(GO) env GOFLAGS))
 BPF_FLAGS := -O2 -g -Wall -Werror -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 \
 	-Ibpf/include -I/usr/include/x86_64-linux-gnu \
 	-fdebug-compilation-dir=. -ffile-prefix-map=$(CURDIR)=.
-BPF_SRC := $(sort $(wildcard internal/agent/collector/*/*.bpf.c internal/agent/tee/*/*.bpf.c internal/agent/tee/*/*/*.bpf.c internal/agent/profiling/*.bpf.c internal/agent/bpf/testdata/*.bpf.c bench/*.bpf.c))
+BPF_SRC := $(sort $(wildcard internal/agent/collector/*/*.bpf.c internal/agent/tee/*/*.bpf.c internal/agent/tee/*/*/*.bpf.c internal/agent/profiling/*.bpf.c internal/agent/userprobe/*.bpf.c internal/agent/bpf/testdata/*.bpf.c bench/*.bpf.c))
 BPF_OBJ := $(BPF_SRC:.c=.o)
-BPF_H   := $(wildcard bpf/include/*.h internal/agent/collector/*/*.bpf.h internal/agent/collector/*/*.h internal/agent/tee/*/*.h internal/agent/tee/*/*/*.h internal/agent/profiling/*.h)
+BPF_H   := $(wildcard bpf/include/*.h internal/agent/collector/*/*.bpf.h internal/agent/collector/*/*.h internal/agent/tee/*/*.h internal/agent/tee/*/*/*.h internal/agent/profiling/*.h internal/agent/userprobe/*.h)
 BPF_FMT := $(BPF_SRC) $(BPF_H)
 C_FMT   := $(wildcard test/e2e/progs/*.c bench/progs/*.c internal/agent/tee/*/*/testdata/*.[ch] internal/agent/profiling/*/testdata/*.[ch] testbed/module/*.[ch] testbed/standins/*.c testbed/enclaves/*/*.[ch])
 
@@ -35,6 +35,7 @@ LAYOUT_OF := \
 	internal/agent/tee/sgx/driver/sgx.bpf.o internal/agent/tee/sgx/driver \
 	internal/agent/tee/cvm/guest/guest.bpf.o internal/agent/tee/cvm/guest \
 	internal/agent/tee/vm/vm.bpf.o internal/agent/tee/vm \
+	internal/agent/userprobe/userprobe.bpf.o internal/agent/userprobe \
 	$(foreach package,breakpoint count crossing functions gramine interrupts window,\
 		internal/agent/tee/sgx/boundary/boundary.bpf.o internal/agent/tee/sgx/boundary/$(package))
 LAYOUTS   := $(addsuffix /layout.go,$(filter-out %.o,$(LAYOUT_OF)))

@@ -95,6 +95,7 @@ var prefixes = map[string]string{
 	"internal/agent/tee/sgx/boundary/boundary.bpf.o": "transition/",
 	"internal/agent/tee/cvm/guest/guest.bpf.o":       "cvm/",
 	"internal/agent/tee/vm/vm.bpf.o":                 "vm/",
+	"internal/agent/userprobe/userprobe.bpf.o":       "user/",
 }
 
 // readVirtual reads the metrics of an agent in the virtual SGX machine, and where and when they were measured.

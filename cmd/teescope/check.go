@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/teescope/teescope/internal/agent/userprobe/probefile"
 	"github.com/teescope/teescope/internal/cli/check"
 	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/lib/inputfile"
@@ -24,12 +25,19 @@ func checkCommand() *cobra.Command {
 			"be measured on request.\n\n" +
 			"The exit status is 0 when the agent can run on this machine, and 1 when it cannot.",
 		Example: "  sudo teescope check\n" +
-			"  sudo teescope check --json",
+			"  sudo teescope check --json\n" +
+			"  sudo teescope check --probes.file probes.yaml",
 		Args: cobra.NoArgs,
 	}
 	asJSON := cmd.Flags().Bool("json", false, "write the report as JSON, with every mechanism that was tried for each probe")
+	probes := cmd.Flags().String("probes.file", "", "also try the probes of this `file`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		machine := check.Machine(os.Args[0])
+		if *probes != "" {
+			if _, err := probefile.Read(*probes); err != nil {
+				return err
+			}
+		}
+		machine := check.Machine(os.Args[0], *probes)
 		machine.Control = mayControl
 		report := check.Run(machine)
 		write := report.Table

@@ -22,6 +22,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/driver"
 	"github.com/teescope/teescope/internal/agent/tee/vm"
+	"github.com/teescope/teescope/internal/agent/userprobe"
 	"github.com/teescope/teescope/internal/agent/workload/pods"
 	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/lib/hostfs"
@@ -65,10 +66,14 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 		Proc: hostfs.At(roots.Proc), Cgroup: machine.cgroup, Ready: confined, Log: log.With("part", "processes"),
 	})
 	detector := tee.NewDetector(roots, reads) // shared, so that each process is inspected once
+	own := userprobe.New(userprobe.Options{
+		File: c.Probes.File, Proc: roots.Proc, Sys: roots.Sys, Cgroup: machine.cgroup, MaxWorkloads: c.Workloads.Max, Budget: c.Overhead.Budget,
+		Pods: names.Complete, Log: log.With("part", "probes"),
+	})
 	sys := system.New(system.Options{
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, SyscallTime: c.Syscalls.Time, OnDemand: c.Control.Enabled,
-		Budget: c.Overhead.Budget,
-		Proc:   roots.Proc, Sys: roots.Sys, Cgroup: machine.cgroup, Detector: detector, Reads: reads, Pods: names.Complete,
+		Budget: c.Overhead.Budget, Others: own.Spent,
+		Proc: roots.Proc, Sys: roots.Sys, Cgroup: machine.cgroup, Detector: detector, Reads: reads, Pods: names.Complete,
 		Log: log.With("part", "system"),
 	})
 	detector.Follow(sys.Changes)
@@ -97,6 +102,7 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 		settings.New(settings.Options{Proc: roots.Proc, Reads: reads, Names: c.Workloads.Settings, Mains: mains(sys)}),
 		sys,
 		teehost.New(roots, teeBackends(c, machine, log, reads, edge, names)...),
+		own,
 	}, sys, edge, names
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/collector/sandbox"
+	"github.com/teescope/teescope/internal/agent/userprobe/probefile"
 	"github.com/teescope/teescope/internal/lib/config"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/privilege"
@@ -20,8 +21,8 @@ import (
 	"github.com/teescope/teescope/internal/server/prom"
 )
 
-// mayWatch returns an error if an agent must not start: it lacks capabilities, or would see only some processes. A part of up
-// is asked again, with the same answer.
+// mayWatch returns an error if an agent must not start: it lacks capabilities, would see only some processes, or the file of
+// the user's probes has problems. A part of up is asked again, with the same answer.
 func mayWatch(o Options, proc string) error {
 	if err := privilege.Check(o.Binary); err != nil {
 		return err
@@ -31,6 +32,10 @@ func mayWatch(o Options, proc string) error {
 			"and the process IDs that the kernel reports would stand for other processes.\n"+
 			"Start it in the host's: hostPID: true in a pod of Kubernetes, --pid=host with docker and podman.\n"+
 			"To start it nevertheless, set --pid-namespace any", namespace)
+	}
+	if name := o.Config.Probes.File; name != "" {
+		_, err := probefile.Read(name)
+		return err
 	}
 	return nil
 }

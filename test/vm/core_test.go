@@ -29,6 +29,7 @@ import (
 var objects = []string{
 	"../../internal/agent/collector/system/system.bpf.o", "../../internal/agent/tee/sgx/driver/sgx.bpf.o", "../../internal/agent/tee/sgx/boundary/boundary.bpf.o",
 	"../../internal/agent/profiling/profiling.bpf.o", "../../internal/agent/tee/cvm/guest/guest.bpf.o", "../../internal/agent/tee/vm/vm.bpf.o",
+	"../../internal/agent/userprobe/userprobe.bpf.o",
 }
 
 // typesOf lists kernels without an available package: Ubuntu's 5.15, the oldest supported one, and a 5.18. Their types

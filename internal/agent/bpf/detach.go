@@ -81,8 +81,7 @@ func (o *Object) Ready(w Way) error {
 		return err
 	}
 	h := &hooked{way: w, prog: prog}
-	o.keep(w.Program, prog, h)
-	o.hooks[w.Program] = h
+	h.keep(o)
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 // exceed the entries of a bucket.
 const batch = 256
 
-// Drain empties a hash map again and again. It keeps the memory that this needs.
+// Drain empties or reads a hash map again and again. It keeps the memory that this needs.
 type Drain[K, V any] struct {
 	from   *ebpf.Map
 	name   string
@@ -44,6 +44,24 @@ func (d *Drain[K, V]) All(f func(key *K, value *V)) error {
 		}
 		if err != nil {
 			return fmt.Errorf("emptying %s: %w", d.name, err)
+		}
+	}
+}
+
+// Each passes each entry to f and removes none (Linux 5.6). Entries that programs add meanwhile may be missing. The arguments
+// are valid until f returns.
+func (d *Drain[K, V]) Each(f func(key *K, value *V)) error {
+	var cursor ebpf.MapBatchCursor
+	for {
+		n, err := d.from.BatchLookup(&cursor, d.keys, d.values, nil)
+		for i := range n {
+			f(&d.keys[i], &d.values[i])
+		}
+		if errors.Is(err, ebpf.ErrKeyNotExist) {
+			return nil // that were all
+		}
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", d.name, err)
 		}
 	}
 }

@@ -119,13 +119,21 @@ func (o *Object) KernelHas(structure string, path ...string) (bool, error) {
 
 // Load loads one program. It shares the object's maps.
 func (o *Object) Load(name string) (*ebpf.Program, error) {
-	p := o.spec.Programs[name]
-	if p == nil {
+	return load(o, name, func(*ebpf.CollectionSpec) (map[string]*ebpf.Map, error) { return o.maps, nil })
+}
+
+// load loads a program of a copy of the object. The function may change the copy, and returns the maps that exist already.
+func load(o *Object, name string, prepare func(*ebpf.CollectionSpec) (map[string]*ebpf.Map, error)) (*ebpf.Program, error) {
+	if o.spec.Programs[name] == nil {
 		return nil, fmt.Errorf("program %s: no such program in the object", name)
 	}
 	spec := o.spec.Copy()
 	spec.Programs = map[string]*ebpf.ProgramSpec{name: spec.Programs[name]}
-	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: o.maps, Cache: o.types})
+	shared, err := prepare(spec)
+	if err != nil {
+		return nil, err
+	}
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared, Cache: o.types})
 	if err != nil {
 		return nil, fmt.Errorf("loading %w", err) // "program NAME: ..."
 	}

@@ -27,7 +27,12 @@ const (
 	Kretprobe       Mechanism = "kretprobe"
 	PerfEvent       Mechanism = "perf_event"
 	Iterator        Mechanism = "iter"
-	NotAttached     Mechanism = "none"
+	// The mechanisms of the user's own probes only.
+	RecordTracepoint Mechanism = "tracepoint" // the program gets the record that the tracepoint writes
+	Uprobe           Mechanism = "uprobe"
+	Uretprobe        Mechanism = "uretprobe"
+	USDT             Mechanism = "usdt"
+	NotAttached      Mechanism = "none"
 )
 
 // Switchable reports whether a program can be detached and attached again within a millisecond, with no privilege that
@@ -39,7 +44,7 @@ func (m Mechanism) Switchable() bool { return m == TypedTracepoint }
 type Way struct {
 	Program   string
 	Mechanism Mechanism
-	Target    string // the tracepoint or function
+	Target    string // the tracepoint or function; CATEGORY/NAME of a RecordTracepoint
 	Note      string // what this way counts differently; empty if it counts the same
 	// Args is a program for a kprobe on the same function. It stores the arguments for a kretprobe, which cannot
 	// read them. It is empty if none is needed.
@@ -97,8 +102,7 @@ func (o *Object) Attach(p Probe) (Status, error) {
 func (o *Object) attach(w Way) error {
 	all, err := hookAll(o, w)
 	for _, h := range all {
-		o.keep(h.way.Program, h.prog, h)
-		o.hooks[h.way.Program] = h
+		h.keep(o)
 	}
 	return err
 }
@@ -150,6 +154,9 @@ func hook(w Way, prog *ebpf.Program) (io.Closer, error) {
 		return link.AttachTracing(link.TracingOptions{Program: prog})
 	case RawTracepoint:
 		return link.AttachRawTracepoint(link.RawTracepointOptions{Name: w.Target, Program: prog})
+	case RecordTracepoint:
+		category, name, _ := strings.Cut(w.Target, "/")
+		return link.Tracepoint(category, name, prog, nil)
 	case Kprobe:
 		return link.Kprobe(w.Target, prog, nil)
 	case Kretprobe:

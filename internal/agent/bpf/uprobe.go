@@ -18,6 +18,9 @@ import (
 type Site struct {
 	Offset uint64 // offset in the file of the first byte of the instruction
 	Cookie uint64 // value that the program reads by bpf_get_attach_cookie
+	// Semaphore is the offset in the file of a counter that the kernel increments in each process while the site has a
+	// probe. 0 if there is none.
+	Semaphore uint64
 }
 
 // UserProbe is a program that is loaded once and attached to sites in files later, any number of times.
@@ -30,11 +33,14 @@ type UserProbe struct {
 // LoadUserProbe loads the program NAME_multi of an object if the kernel can attach to many sites at once (Linux 6.6).
 // On older kernels it loads NAME.
 func LoadUserProbe(o *Object, name string) (*UserProbe, error) {
-	if features.HaveBPFLinkUprobeMulti() != nil {
+	if !attachesMany() {
 		return LoadUserProbeEvents(o, name)
 	}
 	return loadUserProbe(o, name+"_multi", true)
 }
+
+// attachesMany reports whether the kernel can attach a program to many sites at once.
+func attachesMany() bool { return features.HaveBPFLinkUprobeMulti() == nil }
 
 // LoadUserProbeEvents loads the program NAME of an object. It is attached by one perf event for each site, as kernels
 // before 6.6 require.
@@ -81,7 +87,7 @@ func (p *UserProbe) attach(path string, sites []Site, returns bool) (io.Closer, 
 	}
 	var links closers
 	for _, s := range sites {
-		l, err := attach("", p.prog, &link.UprobeOptions{Address: s.Offset, Cookie: s.Cookie})
+		l, err := attach("", p.prog, &link.UprobeOptions{Address: s.Offset, Cookie: s.Cookie, RefCtrOffset: s.Semaphore})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("attaching to %s at %#x: %w%s", path, s.Offset, err, refused(err)), links.Close())
 		}
@@ -104,6 +110,12 @@ func (p *UserProbe) attachAll(file *link.Executable, path string, sites []Site, 
 	for _, s := range sites {
 		options.Addresses = append(options.Addresses, s.Offset)
 		options.Cookies = append(options.Cookies, s.Cookie)
+		if s.Semaphore != 0 {
+			options.RefCtrOffsets = make([]uint64, len(sites))
+		}
+	}
+	for i := range options.RefCtrOffsets {
+		options.RefCtrOffsets[i] = sites[i].Semaphore
 	}
 	attach := file.UprobeMulti
 	if returns {

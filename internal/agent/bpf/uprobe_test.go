@@ -59,7 +59,7 @@ func TestUserProbesCountUntilTheyAreClosed(t *testing.T) {
 	for name, p := range map[string]*UserProbe{"as this kernel can": modern, "one by one": single} {
 		for range 2 {
 			c[0] = 0
-			l, err := p.Attach(path, []Site{{of["often"], 1}, {of["seldom"], 1000}})
+			l, err := p.Attach(path, []Site{{Offset: of["often"], Cookie: 1}, {Offset: of["seldom"], Cookie: 1000}})
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -76,7 +76,7 @@ func TestUserProbesCountUntilTheyAreClosed(t *testing.T) {
 			}
 		}
 		c[0] = 0
-		returns, err := p.AttachReturns(path, []Site{{of["often"], 1}, {of["seldom"], 1000}})
+		returns, err := p.AttachReturns(path, []Site{{Offset: of["often"], Cookie: 1}, {Offset: of["seldom"], Cookie: 1000}})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -84,14 +84,14 @@ func TestUserProbesCountUntilTheyAreClosed(t *testing.T) {
 		if err := returns.Close(); err != nil || c[0] != 7100 {
 			t.Errorf("%s: %d returns were counted, want 7 x 1000 and 100 (%v)", name, c[0], err)
 		}
-		if _, err := p.Attach(path, []Site{{of["often"], 1}, {1 << 40, 1}}); err == nil {
+		if _, err := p.Attach(path, []Site{{Offset: of["often"], Cookie: 1}, {Offset: 1 << 40, Cookie: 1}}); err == nil {
 			t.Errorf("%s: attached to an offset beyond the end of the file", name)
 		}
 		run(t, path)
 		if c[0] != 7100 {
 			t.Errorf("%s: counted %d: some sites stayed attached after an error", name, c[0])
 		}
-		if _, err := p.Attach(path+".no", []Site{{0, 0}}); err == nil {
+		if _, err := p.Attach(path+".no", []Site{{}}); err == nil {
 			t.Errorf("%s: attached to a file that does not exist", name)
 		}
 	}

@@ -13,7 +13,9 @@ type Demand struct {
 	Calls, Faults, Cache, Switches float64
 	Others                         float64 // CPU seconds of programs on rare events, on the machine of the constants
 	Agent                          float64 // CPU seconds of the agent
-	Programs                       int     // number of programs that are attached in each cycle while events are sampled
+	// Measured is the CPU seconds of other programs that measure themselves on this machine.
+	Measured float64
+	Programs int // number of programs that are attached in each cycle while events are sampled
 	// Attaching is the measured CPU time of attaching and detaching one of them. It is 0 before it was measured.
 	Attaching time.Duration
 	// CacheStays reports that a program on page-cache events stays attached outside the window, where it only returns.
@@ -54,7 +56,7 @@ func (d Demand) attaching() time.Duration {
 
 // always returns the CPU seconds per second of events that are counted at every level.
 func (d Demand) always() float64 {
-	return d.Switches*d.Costs.of(ContextSwitch) + d.Others*d.Costs.scale()
+	return d.Switches*d.Costs.of(ContextSwitch) + d.Others*d.Costs.scale() + d.Measured
 }
 
 // decideEvery is the minimum time between two decisions. It is shorter than half a second, so that each half may have one.
@@ -63,7 +65,8 @@ const decideEvery = 450 * time.Millisecond
 // Totals are the events since the agent started.
 type Totals struct {
 	Calls, Faults, Cache, Switches uint64
-	Others                         time.Duration // CPU time of programs on rare events
+	Others                         time.Duration // CPU time of programs on rare events, on the machine of the constants
+	Measured                       time.Duration // CPU time of programs that measure themselves
 	Agent                          time.Duration // CPU time of the agent
 }
 
@@ -89,7 +92,8 @@ func (m *Meter) Read(now time.Time, t Totals, last Demand, counted bool) (Demand
 	d := Demand{
 		Calls: rate(was.totals.Calls, t.Calls), Faults: rate(was.totals.Faults, t.Faults),
 		Cache: rate(was.totals.Cache, t.Cache), Switches: rate(was.totals.Switches, t.Switches),
-		Others: max(0, (t.Others-was.totals.Others).Seconds()/passed), Agent: (t.Agent - was.totals.Agent).Seconds() / passed,
+		Others: max(0, (t.Others-was.totals.Others).Seconds()/passed), Measured: max(0, (t.Measured-was.totals.Measured).Seconds()/passed),
+		Agent: (t.Agent - was.totals.Agent).Seconds() / passed,
 	}
 	if !counted {
 		d.Calls, d.Faults, d.Cache = last.Calls, last.Faults, last.Cache

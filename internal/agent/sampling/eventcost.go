@@ -95,6 +95,10 @@ func (c *EventCosts) ScaleOthers() {
 // SlowPath returns the time for which a system call takes longer on the kernel's slow path, in nanoseconds. It is a constant, scaled.
 func (c *EventCosts) SlowPath() float64 { return slowPath * c.scale() }
 
+// Relative returns how much slower this machine is than that of the constants: the ratio of the costs of events that were
+// not measured to the constants.
+func (c *EventCosts) Relative() float64 { return c.scale() }
+
 // scale returns the ratio of the costs of events that were not measured to the constants.
 func (c *EventCosts) scale() float64 {
 	if c.Scale == 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/driver"
 	"github.com/teescope/teescope/internal/agent/tee/vm"
+	"github.com/teescope/teescope/internal/agent/userprobe"
 	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/privilege"
 )
@@ -81,8 +82,8 @@ type Options struct {
 	Control func() (allowed bool, longest time.Duration, err error)
 }
 
-// Machine returns the options for this machine.
-func Machine(binary string) Options {
+// Machine returns the options for this machine. The user's probes of a file are tried too, if it has a name.
+func Machine(binary, probes string) Options {
 	root := hostfs.At("/proc").MachineRoot() // another one in a container
 	roots, cgroup := tee.Roots{Proc: "/proc", Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")}, filepath.Join(root, "sys/fs/cgroup")
 	return Options{
@@ -100,7 +101,11 @@ func Machine(binary string) Options {
 				return nil, err
 			}
 			machines, err := vm.Try(roots)
-			return slices.Concat(all, more, machines), err
+			if err != nil || probes == "" {
+				return slices.Concat(all, more, machines), err
+			}
+			own, err := userprobe.Try(userprobe.Options{File: probes, Proc: roots.Proc, Sys: roots.Sys, Cgroup: cgroup, MaxWorkloads: 8, Log: quiet})
+			return slices.Concat(all, more, machines, own), err
 		},
 	}
 }

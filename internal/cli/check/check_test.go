@@ -258,7 +258,7 @@ func TestGoldenReports(t *testing.T) {
 
 // The report about this machine agrees with the process' privileges and with the collector.
 func TestThisMachine(t *testing.T) {
-	r := Run(Machine("teescope"))
+	r := Run(Machine("teescope", ""))
 	privileged := privilege.Check("teescope") == nil
 	if r.CanRun != privileged {
 		t.Errorf("can run: %v, privileged: %v: %v", r.CanRun, privileged, r.Err())

@@ -110,6 +110,8 @@ func check(t probe.Trial) Check {
 // adviceFor returns what to do about a probe that does not attach.
 func adviceFor(t probe.Trial) string {
 	switch {
+	case strings.HasPrefix(t.Probe, "user/"):
+		return "correct the probe in its file; the agent starts without it, and only its metric is absent"
 	case strings.HasPrefix(t.Probe, "llc_"):
 		return "see pmu"
 	case t.Required:

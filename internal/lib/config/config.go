@@ -50,6 +50,7 @@ type Config struct {
 	Watch             []watch.Rule
 	Syscalls          Syscalls
 	Overhead          Overhead
+	Probes            Probes
 	Control           Control
 	Transitions       Transitions
 	Memory            Memory

@@ -158,6 +158,7 @@ func mainKeys() []*key {
 			}),
 			get: func(c *Config) []string { return []string{formatPercent(c.Overhead.Budget)} },
 		},
+		probesFileKey(),
 		transitionsTraceKey(),
 		transitionsBudgetKey(),
 		transitionsCostKey(),

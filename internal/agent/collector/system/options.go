@@ -4,6 +4,7 @@ package system
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/workload"
@@ -23,6 +24,10 @@ type Options struct {
 	OnDemand bool
 	// Budget is the share of the machine's CPU time that watching may take. 0, or 1 and more, means no limit.
 	Budget float64
+	// Others returns the CPU time that programs of others have taken, which is part of the same budget: that of the programs as
+	// measured, and that of the kernel's path to them on the machine of the constant costs. It is told how slow this machine is
+	// relative to that one. Nil is none.
+	Others func(relative float64) (program, path time.Duration)
 	// Proc, Sys and Cgroup are the roots of /proc, /sys and of the cgroup file systems.
 	Proc, Sys, Cgroup string
 	// Detector finds the TEE that a process runs in. It may be shared with other users.

@@ -27,18 +27,19 @@ const (
 type overhead struct {
 	governor sampling.Governor
 	meter    sampling.Meter
-	costs    sampling.EventCosts               // as measured
-	measured [sampling.Events]sampling.RunTime // run times at the beginning of the measurement
-	exceeded bool                              // the log says that no level keeps the budget
-	began    chan struct{}                     // receives when sampling begins, and the duty cycle must be stepped
-	budget   float64                           // as configured; the governor has none while everything is counted on demand
+	costs    sampling.EventCosts                                  // as measured
+	measured [sampling.Events]sampling.RunTime                    // run times at the beginning of the measurement
+	exceeded bool                                                 // the log says that no level keeps the budget
+	began    chan struct{}                                        // receives when sampling begins, and the duty cycle must be stepped
+	budget   float64                                              // as configured; the governor has none while everything is counted on demand
+	others   func(relative float64) (program, path time.Duration) // see Options
 	log      *slog.Logger
 }
 
 func newOverhead(o Options) overhead {
 	return overhead{
 		governor: sampling.Governor{Budget: o.Budget, Timing: o.SyscallTime, Watching: len(o.Watch) > 0},
-		began:    make(chan struct{}, 1), budget: o.Budget, log: o.Log,
+		began:    make(chan struct{}, 1), budget: o.Budget, others: o.Others, log: o.Log,
 	}
 }
 
@@ -64,7 +65,7 @@ func (o *overhead) govern(s *slots, now time.Time) {
 		return
 	}
 	from := o.governor.Level
-	d, ok := o.meter.Read(now, totals(s), o.governor.Demand, from != sampling.Off)
+	d, ok := o.meter.Read(now, o.totals(s), o.governor.Demand, from != sampling.Off)
 	if !ok {
 		return
 	}
@@ -129,8 +130,11 @@ func othersCost(r *counts) time.Duration {
 }
 
 // totals adds up the counts of all workloads.
-func totals(s *slots) sampling.Totals {
+func (o *overhead) totals(s *slots) sampling.Totals {
 	t := sampling.Totals{Agent: cpuOfAgent()}
+	if o.others != nil {
+		t.Measured, t.Others = o.others(o.costs.Relative())
+	}
 	add := func(r *counts) {
 		for _, n := range r.Calls {
 			t.Calls += n

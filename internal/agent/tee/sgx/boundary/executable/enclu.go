@@ -33,12 +33,12 @@ type ENCLUs struct {
 	Doubtful int      // places of which it is not certain
 }
 
-// verdict is what is known of a place with the bytes of ENCLU.
+// verdict is what is known of a place: whether an instruction begins there.
 type verdict uint8
 
 const (
 	unknown verdict = iota
-	isENCLU         // decoding the code before it arrives there
+	begins          // decoding the code before it arrives there
 	isNot           // decoding passes over it, or it is data
 )
 
@@ -81,7 +81,7 @@ func (p *Program) ENCLUs(most uint64) (found ENCLUs, err error) {
 			return found, err
 		}
 		switch v {
-		case isENCLU:
+		case begins:
 			found.Offsets = append(found.Offsets, all[i].offset)
 		case unknown:
 			found.Doubtful++
@@ -229,7 +229,7 @@ func (p *Program) codeBefore(o *occurrence, n uint64) ([]byte, error) {
 func follow(code []byte) []verdict {
 	end := len(code) - LongestInstruction
 	from := make([]verdict, end+1)
-	from[end] = isENCLU
+	from[end] = begins
 	for at := end - 1; at >= 0; at-- { // an instruction leads to a later position, which is known
 		switch next := at + lengthOf(code[at:]); {
 		case next > end:
@@ -272,7 +272,7 @@ func vote(code []byte) verdict {
 	from := follow(code)
 	for _, v := range from[:max(0, len(from)-nearest)] {
 		switch v {
-		case isENCLU:
+		case begins:
 			arrive++
 		case isNot:
 			pass++
@@ -282,7 +282,7 @@ func vote(code []byte) verdict {
 	case all < enough:
 		return unknown
 	case pass*10 <= all:
-		return isENCLU
+		return begins
 	case arrive*10 <= all:
 		return isNot
 	}

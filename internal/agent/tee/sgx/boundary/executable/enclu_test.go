@@ -130,8 +130,8 @@ func TestVoteIsThatOfObjdump(t *testing.T) {
 		"vote": vote,
 		"once": func(code []byte) verdict { return follow(code)[0] },
 		"near": func(code []byte) verdict {
-			if from := follow(code); slices.Contains(from[max(0, len(from)-nearest):len(from)-1], isENCLU) {
-				return isENCLU
+			if from := follow(code); slices.Contains(from[max(0, len(from)-nearest):len(from)-1], begins) {
+				return begins
 			}
 			return isNot
 		},
@@ -160,7 +160,7 @@ func agreement(t *testing.T, p *Program, starts []uint64, decide func([]byte) ve
 				t.Fatal(err)
 			}
 			of[within]++
-			if decide(code) == isENCLU {
+			if decide(code) == begins {
 				taken[within]++
 			}
 		}

@@ -130,6 +130,16 @@ func FuzzNames(f *testing.F) {
 				t.Errorf("%d places", len(found.Offsets))
 			}
 		}
+		if is, err := p.Begins(address); err == nil && is && address >= uint64(len(data))+1<<62 {
+			t.Errorf("an instruction begins at %#x", address)
+		}
+		if places, err := p.USDT("p", "n"); err == nil {
+			for _, u := range places {
+				if u.Offset >= uint64(len(data)) || data[u.Offset] != nop || u.Semaphore != 0 && u.Semaphore >= uint64(len(data)) {
+					t.Errorf("%+v is not in the file", u)
+				}
+			}
+		}
 		addresses := []uint64{address, address + 1}
 		if address+1 < address {
 			addresses = addresses[:1]

@@ -51,6 +51,22 @@ func (p *Program) Place(address uint64) (Place, error) {
 	return Place{offset, stepped}, nil
 }
 
+// Begins reports whether it is certain that an instruction begins at an address of code. A probe in the middle of one would
+// change the program.
+func (p *Program) Begins(address uint64) (bool, error) {
+	for _, s := range p.segments {
+		if offset, ok := p.Offset(address, elf.PF_X); ok && offset-s.Off < s.Filesz && address-s.Vaddr == offset-s.Off {
+			at := []occurrence{{address: address, offset: offset, before: offset - s.Off}}
+			if err := p.enclose(at); err != nil {
+				return false, err
+			}
+			is, err := p.judge(&at[0])
+			return is == begins, err
+		}
+	}
+	return false, nil
+}
+
 // errUnsafe marks instructions on which no probe is set.
 var errUnsafe = errors.New("its first instruction takes no probe")
 

@@ -29,6 +29,8 @@ type Program struct {
 	file     io.ReaderAt
 	segments []elf.Prog64
 	sections []elf.Section64
+
+	sectionNames uint16 // the section with the names of sections
 }
 
 // Function is a function symbol.
@@ -56,7 +58,7 @@ func Read(file io.ReaderAt) (*Program, error) {
 	if h.Phentsize != 56 || h.Phnum == 0 || h.Phnum > maxSegments || h.Shentsize != 64 && h.Shnum > 0 || h.Shnum > maxSections {
 		return nil, errors.New("headers of another size, or too many of them")
 	}
-	p := &Program{file: file, segments: make([]elf.Prog64, h.Phnum), sections: make([]elf.Section64, h.Shnum)}
+	p := &Program{file: file, segments: make([]elf.Prog64, h.Phnum), sections: make([]elf.Section64, h.Shnum), sectionNames: h.Shstrndx}
 	if err := readAt(file, h.Phoff, p.segments); err != nil {
 		return nil, fmt.Errorf("reading program headers: %w", err)
 	}

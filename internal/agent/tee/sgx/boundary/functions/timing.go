@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/bpf/returns"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
@@ -21,8 +22,8 @@ type timer struct {
 }
 
 func loadTimer(f *Functions) (*timer, error) {
-	returns, err := f.UserProbe(f.Object, "call_return")
-	return &timer{f, returns, refuseReturns(f.Processes.Host.Proc), map[callKey]duration{}}, err
+	probe, err := f.UserProbe(f.Object, "call_return")
+	return &timer{f, probe, returns.Refuse(f.Processes.Host.Proc), map[callKey]duration{}}, err
 }
 
 // read does for durations what readCalls does for calls.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package functions
+package returns
 
 import (
 	"os"
@@ -61,7 +61,7 @@ func TestReturnsAreNotProbedWhereThatBreaksPrograms(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if reason := refuseReturns(hostfs.At(proc)); (reason != "") != tt.refused {
+		if reason := Refuse(hostfs.At(proc)); (reason != "") != tt.refused {
 			t.Errorf("%s on %s, %d symbols: %q", tt.flags, tt.release, len(tt.symbols), reason)
 		}
 	}

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package functions
+// Package returns decides whether the returns of functions in processes may be probed on a machine.
+//
+// It refuses where the kernel could end a program because of such a probe.
+package returns
 
 import (
 	"bufio"
@@ -33,9 +36,9 @@ func releaseOf(name []byte) (release, bool) {
 	return r, n >= 2
 }
 
-// refuseReturns returns why no return may be probed on this machine, or "". A probe of a return changes the return
+// Refuse returns why no return may be probed on a machine, by its /proc, or "". A probe of a return changes the return
 // address on the stack, so that the function returns to code of the kernel.
-func refuseReturns(proc hostfs.Root) string {
+func Refuse(proc hostfs.Root) string {
 	const most = 16 << 10 // enough for the first processor
 	cpu, _ := proc.Read(most, "cpuinfo")
 	name, _ := proc.Read(256, "sys/kernel/osrelease")

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package userprobe
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+	"github.com/teescope/teescope/internal/agent/bpf/returns"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/agent/userprobe/probefile"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/inputfile"
+)
+
+// statusPrefix distinguishes the user's probes from the built-in ones in the label "probe".
+const statusPrefix = "user/"
+
+// attacher attaches probes.
+type attacher struct {
+	object    *bpf.Object
+	proc, sys hostfs.Root
+}
+
+// attach attaches a probe. If that fails, nothing of it stays attached and its status has the reason.
+func (t *attacher) attach(number int, p *probefile.Probe) *active {
+	a := &active{Probe: p, number: number, status: bpf.Status{Probe: statusPrefix + p.Name, Mechanism: bpf.Mechanism(p.Mechanism), Program: p.Name}}
+	if err := t.try(a); err != nil {
+		for _, program := range a.programs {
+			err = errors.Join(err, t.object.Detach(program))
+		}
+		a.status.Mechanism, a.status.Reason = bpf.NotAttached, bpf.Reason(err)
+	}
+	return a
+}
+
+func (t *attacher) try(a *active) error {
+	if a.Mechanism != probefile.Tracepoint && runtime.GOARCH != "amd64" {
+		return errArchitecture
+	}
+	switch a.Mechanism {
+	case probefile.Tracepoint:
+		format, err := tracepointFormat(t.sys, a.Target)
+		if err != nil {
+			return err
+		}
+		return t.kernel(a, "record", ofRecord(format))
+	case probefile.Kprobe, probefile.Kretprobe:
+		if !t.sys.Exists("bus/event_source/devices/kprobe") {
+			return errors.New("this kernel has no kprobes (CONFIG_KPROBE_EVENTS)")
+		}
+		return t.kernel(a, "function", ofFunction)
+	case probefile.USDT:
+		return t.usdt(a)
+	case probefile.Uretprobe:
+		if reason := returns.Refuse(t.proc); reason != "" {
+			return errors.New(reason)
+		}
+	}
+	return t.function(a)
+}
+
+// kernel attaches to an event of the kernel.
+func (t *attacher) kernel(a *active, program string, at locator) error {
+	values, read, err := constants(a.number, a.Probe, at)
+	if err != nil {
+		return err
+	}
+	a.keys = read
+	attach := func(v bpf.Variant, m bpf.Mechanism) error {
+		if err := v.Attach(t.object, m, a.Target.String()); err != nil {
+			return err
+		}
+		a.programs = append(a.programs, v.Name)
+		return nil
+	}
+	if a.timed() { // first, so that each return has a begin
+		if err := attach(bpf.Variant{Program: "function_begin", Name: a.begin(), Constants: values}, bpf.Kprobe); err != nil {
+			return err
+		}
+	}
+	return attach(bpf.Variant{Program: program, Name: a.Name, Constants: values}, bpf.Mechanism(a.Mechanism))
+}
+
+func (a *active) timed() bool { return a.Value.Field.Name == probefile.Duration }
+
+// begin is the name of the program at the entry of a function that is timed.
+func (a *active) begin() string { return a.Name + "/begin" }
+
+// user attaches to places in a file that have the same fields.
+func (t *attacher) user(a *active, name string, file *os.File, at locator, sites []bpf.Site) error {
+	values, read, err := constants(a.number, a.Probe, at)
+	if err != nil {
+		return err
+	}
+	a.keys = read
+	attach := func(v bpf.Variant, m bpf.Mechanism) error {
+		// The file that was examined, and not another one that its path leads to by now.
+		if err := v.AttachUser(t.object, m, fmt.Sprintf("/proc/self/fd/%d", file.Fd()), sites); err != nil {
+			return err
+		}
+		a.programs = append(a.programs, v.Name)
+		return nil
+	}
+	if a.timed() {
+		if err := attach(bpf.Variant{Program: "function_begin", Name: a.begin(), Constants: values}, bpf.Uprobe); err != nil {
+			return err
+		}
+	}
+	return attach(bpf.Variant{Program: "function", Name: name, Constants: values}, bpf.Mechanism(a.Mechanism))
+}
+
+var errFUSE = errors.New("the file is on a file system in user space, whose server can stop the kernel while it attaches probes")
+
+// open opens the file of a probe and reads its headers.
+func open(name string) (*os.File, *executable.Program, error) {
+	file, err := inputfile.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	var fs unix.Statfs_t
+	program, err := (*executable.Program)(nil), unix.Fstatfs(int(file.Fd()), &fs)
+	if err == nil && fs.Type == unix.FUSE_SUPER_MAGIC {
+		err = errFUSE
+	}
+	if err == nil {
+		program, err = executable.Read(file)
+	}
+	if err != nil {
+		_ = file.Close() // nothing was written
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return file, program, nil
+}
+
+// function attaches to a function of a file, or to an instruction at an offset.
+func (t *attacher) function(a *active) error {
+	file, program, err := open(a.Target.File)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // nothing was written
+	address, err := find(program, a.Target)
+	if err != nil {
+		return err
+	}
+	place, err := program.Place(address)
+	if err != nil {
+		return err
+	}
+	return t.user(a, a.Name, file, ofFunction, []bpf.Site{{Offset: place.Offset}})
+}
+
+// find returns the address of a function or offset, as linked.
+func find(program *executable.Program, target probefile.Target) (uint64, error) {
+	if target.Symbol != "" {
+		return findSymbol(program, target)
+	}
+	address, ok := program.Address(target.Offset, elf.PF_X)
+	if !ok {
+		return 0, fmt.Errorf("%s is in no executable part of the file", target)
+	}
+	certain, err := program.Begins(address)
+	if err != nil {
+		return 0, err
+	}
+	if !certain {
+		return 0, fmt.Errorf("it is not certain that an instruction begins at %s, and a probe in the middle of one would change the program", target)
+	}
+	return address, nil
+}
+
+func findSymbol(program *executable.Program, target probefile.Target) (uint64, error) {
+	found := map[uint64]bool{} // addresses: both tables of a file may name a function
+	err := program.Functions(func(f executable.Function) {
+		if f.Name == target.Symbol && len(found) < 2 {
+			found[f.Address] = true
+		}
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case len(found) > 1:
+		return 0, fmt.Errorf("several functions have the name %s: use offset", target)
+	}
+	for address := range found {
+		return address, nil
+	}
+	return 0, fmt.Errorf("there is no function %s: it may have been inlined, or the file is stripped", target)
+}
+
+// usdt attaches to all places of a USDT probe. Those with other arguments have a program of their own.
+func (t *attacher) usdt(a *active) error {
+	file, program, err := open(a.Target.File)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // nothing was written
+	places, err := program.USDT(a.Target.Provider, a.Target.Name)
+	if err != nil {
+		return err
+	}
+	if len(places) == 0 {
+		return fmt.Errorf("there is no USDT probe %s", a.Target)
+	}
+	// Places with arguments at the same locations, with and without a semaphore, are attached at once.
+	type form struct {
+		arguments string
+		semaphore bool
+	}
+	sites := map[form][]bpf.Site{}
+	var forms []form
+	for _, p := range places {
+		f := form{p.Arguments, p.Semaphore != 0}
+		if sites[f] == nil {
+			forms = append(forms, f)
+		}
+		sites[f] = append(sites[f], bpf.Site{Offset: p.Offset, Semaphore: p.Semaphore})
+	}
+	if len(forms) > maxForms {
+		return fmt.Errorf("the USDT probe %s has its arguments at more than %d combinations of locations", a.Target, maxForms)
+	}
+	for i, f := range forms {
+		name := a.Name
+		if i > 0 {
+			name = fmt.Sprintf("%s/%d", a.Name, i+1)
+		}
+		if err := t.user(a, name, file, ofUSDT(f.arguments), sites[f]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxForms bounds the programs of a USDT probe.
+const maxForms = 16
