@@ -67,8 +67,8 @@ func agentCollectors(c *config.Config, log *slog.Logger, confined <-chan struct{
 	})
 	detector := tee.NewDetector(roots, reads) // shared, so that each process is inspected once
 	own := userprobe.New(userprobe.Options{
-		File: c.Probes.File, Proc: roots.Proc, Sys: roots.Sys, Cgroup: machine.cgroup, MaxWorkloads: c.Workloads.Max, Budget: c.Overhead.Budget,
-		Pods: names.Complete, Log: log.With("part", "probes"),
+		File: c.Probes.File, Proc: roots.Proc, Sys: roots.Sys, Cgroup: machine.cgroup, Root: machine.root,
+		MaxWorkloads: c.Workloads.Max, Budget: c.Overhead.Budget, Pods: names.Complete, Log: log.With("part", "probes"),
 	})
 	sys := system.New(system.Options{
 		MaxWorkloads: c.Workloads.Max, Watch: c.Watch, SyscallTime: c.Syscalls.Time, OnDemand: c.Control.Enabled,

@@ -20,7 +20,8 @@ type Variant struct {
 // constants is the map of an object's constants.
 const constants = ".rodata"
 
-func (v Variant) load(o *Object) (*ebpf.Program, error) {
+// Load loads a variant without attaching it.
+func (v Variant) Load(o *Object) (*ebpf.Program, error) {
 	return load(o, v.Program, func(spec *ebpf.CollectionSpec) (map[string]*ebpf.Map, error) {
 		for name, value := range v.Constants {
 			variable := spec.Variables[name]
@@ -39,7 +40,7 @@ func (v Variant) load(o *Object) (*ebpf.Program, error) {
 
 // Attach loads a variant and attaches it to an event of the kernel.
 func (v Variant) Attach(o *Object, m Mechanism, target string) error {
-	prog, err := v.load(o)
+	prog, err := v.Load(o)
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func (v Variant) AttachUser(o *Object, m Mechanism, path string, sites []Site) e
 	if multi {
 		v.Program += "_multi"
 	}
-	prog, err := v.load(o)
+	prog, err := v.Load(o)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +27,7 @@ const statusPrefix = "user/"
 type attacher struct {
 	object    *bpf.Object
 	proc, sys hostfs.Root
+	root      string // see Options
 }
 
 // attach attaches a probe. If that fails, nothing of it stays attached and its status has the reason.
@@ -119,8 +121,8 @@ func (t *attacher) user(a *active, name string, file *os.File, at locator, sites
 var errFUSE = errors.New("the file is on a file system in user space, whose server can stop the kernel while it attaches probes")
 
 // open opens the file of a probe and reads its headers.
-func open(name string) (*os.File, *executable.Program, error) {
-	file, err := inputfile.Open(name)
+func (t *attacher) open(name string) (*os.File, *executable.Program, error) {
+	file, err := inputfile.Open(filepath.Join(t.root, name))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -141,7 +143,7 @@ func open(name string) (*os.File, *executable.Program, error) {
 
 // function attaches to a function of a file, or to an instruction at an offset.
 func (t *attacher) function(a *active) error {
-	file, program, err := open(a.Target.File)
+	file, program, err := t.open(a.Target.File)
 	if err != nil {
 		return err
 	}
@@ -197,7 +199,7 @@ func findSymbol(program *executable.Program, target probefile.Target) (uint64, e
 
 // usdt attaches to all places of a USDT probe. Those with other arguments have a program of their own.
 func (t *attacher) usdt(a *active) error {
-	file, program, err := open(a.Target.File)
+	file, program, err := t.open(a.Target.File)
 	if err != nil {
 		return err
 	}

@@ -26,10 +26,16 @@ type spent struct{ program, path time.Duration }
 
 func (s spent) total() time.Duration { return s.program + s.path }
 
-// spent returns what a probe has taken for its events. An event of a call that is timed is its entry or its return.
-func (a *active) spent(t tally) spent {
+// spend adds what a probe has taken for its events since the last call, and returns it. An event of a call that is timed is
+// its entry or its return.
+func (a *active) spend(t tally) spent {
 	program, _ := t.program()
-	return spent{time.Duration(t.Events) * program, time.Duration(t.Events) * a.path()}
+	n := time.Duration(t.Events - a.seen)
+	s := spent{n * program, n * a.path()}
+	a.seen = t.Events
+	a.took.program += s.program
+	a.took.path += s.path
+	return s
 }
 
 // spending compares the cost of the probes with the budget.
@@ -76,19 +82,13 @@ func (b *Collector) check(now time.Time) (*kernelSide, *active) {
 	relative := math.Float64frombits(b.relative.Load())
 	var worst *active
 	for _, a := range b.kernel.probes {
-		t := b.kernel.tallyOf(a.number)
-		s := a.spent(t)
-		all.program += s.program
-		all.path += s.path
-		if a.status.Attached() {
-			program, _ := t.program()
-			n := time.Duration(t.Events - a.before.Events)
-			cost := n*program + time.Duration(float64(n*a.path())*relative)
-			if took += cost; cost > most {
-				most, worst = cost, a
-			}
+		s := a.spend(b.kernel.tallyOf(a.number))
+		all.program += a.took.program
+		all.path += a.took.path
+		cost := s.program + time.Duration(float64(s.path)*relative)
+		if took += cost; cost > most && a.status.Attached() {
+			most, worst = cost, a
 		}
-		a.before = t
 	}
 	b.program.Store(int64(all.program))
 	b.path.Store(int64(all.path))

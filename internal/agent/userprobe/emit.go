@@ -168,6 +168,6 @@ func (k *kernelSide) emitSelf(f *families, emit func(prometheus.Metric)) {
 		if cost, measured := t.program(); measured {
 			emit(f.cost.Value(cost.Seconds(), a.Name, "program"))
 		}
-		emit(f.cpu.Value((a.spent(t).total()).Seconds(), a.Name))
+		emit(f.cpu.Value(a.took.total().Seconds(), a.Name))
 	}
 }

@@ -25,7 +25,8 @@ type active struct {
 	keys     []fetch // how its keys are read
 	programs []string
 	status   bpf.Status
-	before   tally // at the last check of the budget
+	seen     uint64 // events at the last check of the budget
+	took     spent  // CPU time for these
 }
 
 // kernelSide is everything in the kernel: maps, programs, and the memory that both sides share.
@@ -62,7 +63,7 @@ func load(probes []probefile.Probe, o Options, controller int32) (*kernelSide, e
 			return nil, errors.Join(fmt.Errorf("loading the user's probes: %w", err), obj.Close())
 		}
 	}
-	a := attacher{object: obj, proc: hostfs.At(o.Proc), sys: hostfs.At(o.Sys)}
+	a := attacher{object: obj, proc: hostfs.At(o.Proc), sys: hostfs.At(o.Sys), root: o.Root}
 	for i := range probes {
 		k.probes = append(k.probes, a.attach(i, &probes[i]))
 	}
@@ -127,11 +128,11 @@ func (k *kernelSide) measure(on bool) {
 	atomic.StoreUint64(&k.controls[0].Metering, n)
 }
 
-// assumedPath is what an event costs besides the program: the kernel's path to it. Measured in loops on one machine
-// (docs/user/probes.md).
+// assumedPath is what an event costs besides the program: the kernel's path to it, in nanoseconds. It was measured in loops
+// on one machine (docs/user/probes.md). That of kprobes is assumed, because the machine had none.
 var assumedPath = map[probefile.Mechanism]time.Duration{
-	probefile.Tracepoint: 200, probefile.Kprobe: 300, probefile.Kretprobe: 400,
-	probefile.Uprobe: 1500, probefile.Uretprobe: 2500, probefile.USDT: 1500,
+	probefile.Tracepoint: 300, probefile.Kprobe: 300, probefile.Kretprobe: 500,
+	probefile.Uprobe: 900, probefile.Uretprobe: 1300, probefile.USDT: 900,
 }
 
 const (

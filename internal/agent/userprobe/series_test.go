@@ -99,3 +99,16 @@ func TestSpending(t *testing.T) {
 		t.Error("without a limit a probe must go")
 	}
 }
+
+// What a probe has taken never decreases, also when its program becomes faster.
+func TestSpentNeverDecreases(t *testing.T) {
+	a := &active{Probe: &probefile.Probe{Mechanism: probefile.Tracepoint}}
+	a.spend(tally{Events: 100})
+	if want := 100 * assumedProgram; a.took.program != want || a.took.path != 100*a.path() {
+		t.Errorf("took %+v", a.took)
+	}
+	before := a.took.total()
+	if s := a.spend(tally{Events: 101, Runs: 100, RunNS: 1000}); s.program != 10 || a.took.total() <= before {
+		t.Errorf("took %v more, and %v after %v", s, a.took.total(), before)
+	}
+}

@@ -31,6 +31,7 @@ import (
 type Options struct {
 	File              string // empty: there are no probes of the user
 	Proc, Sys, Cgroup string // roots of /proc, /sys and of the cgroup file systems
+	Root              string // of the file systems that the paths of programs are in; empty is /
 	// MaxWorkloads limits the values of the label workload. Further workloads are counted as "other".
 	MaxWorkloads int
 	// Budget is the share of the machine's CPU time that all measuring may take. 0, or 1 and more, means no limit.

@@ -104,7 +104,7 @@ func Machine(binary, probes string) Options {
 			if err != nil || probes == "" {
 				return slices.Concat(all, more, machines), err
 			}
-			own, err := userprobe.Try(userprobe.Options{File: probes, Proc: roots.Proc, Sys: roots.Sys, Cgroup: cgroup, MaxWorkloads: 8, Log: quiet})
+			own, err := userprobe.Try(userprobe.Options{File: probes, Proc: roots.Proc, Sys: roots.Sys, Cgroup: cgroup, Root: root, MaxWorkloads: 8, Log: quiet})
 			return slices.Concat(all, more, machines, own), err
 		},
 	}
