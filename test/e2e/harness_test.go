@@ -272,13 +272,19 @@ var exact = []string{"--overhead.budget", "100%"}
 // start runs a subcommand on a free loopback port and waits until it is ready.
 func start(t *testing.T, command string, args ...string) *teescope {
 	t.Helper()
+	return startBy(t, background, command, args...)
+}
+
+// startBy does the same with another way to start a program.
+func startBy(t *testing.T, run func(t *testing.T, name string, args ...string) *process, command string, args ...string) *teescope {
+	t.Helper()
 	addr := freeAddr(t)
 	all := []string{command, "--listen", addr}
 	if command != "server" {
 		all = append(all, exact...)
 	}
 	all = append(all, args...)
-	s := &teescope{process: background(t, binary, all...), addr: addr}
+	s := &teescope{process: run(t, binary, all...), addr: addr}
 	s.name = "teescope " + command
 	eventually(t, startWithin, s.name+" to be ready", func() error {
 		select {
