@@ -60,6 +60,7 @@ func TestStockKernels(t *testing.T) {
 			if got := sum(families, "teescope_syscall_seconds_total", "workload", "known"); got <= 0 || got > 100 {
 				t.Errorf("%v s were spent in system calls", got)
 			}
+			ownProbes(t, families)
 			waitsOfSchedstat(t, report["schedstat"], families)
 			profiled(t, report, k.cpus)
 			for _, family := range []string{"teescope_execs_total", "teescope_exits_total"} {
@@ -76,6 +77,31 @@ func TestStockKernels(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ownProbes requires that the probes of the user's file have counted what ten processes did: 1,000 calls each.
+func ownProbes(t *testing.T, families map[string]*dto.MetricFamily) {
+	t.Helper()
+	for _, tt := range []struct {
+		family string
+		want   float64
+	}{{"calls_total", 10_000}, {"results_total", 10_000}, {"execs_total", 10}, {"runs_total", 10}} {
+		if got := sum(families, "teescope_user_"+tt.family, "workload", "known"); got != tt.want {
+			t.Errorf("the user's probe %s has %v, want %v", tt.family, got, tt.want)
+		}
+	}
+	if got := sum(families, "teescope_user_results_total", "workload", "known", "error", "0"); got != 10_000 {
+		t.Errorf("%v results are no error, want 10000", got)
+	}
+	for _, m := range families["teescope_user_call_time_seconds"].GetMetric() {
+		if hasLabel(m, "workload", "known") {
+			if n, seconds := m.Histogram.GetSampleCount(), m.Histogram.GetSampleSum(); n != 10_000 || seconds <= 0 || seconds > 100 {
+				t.Errorf("%d calls took %v s", n, seconds)
+			}
+			return
+		}
+	}
+	t.Error("the time of calls is not known")
 }
 
 // check requires that all probes attach, except those that need a PMU.

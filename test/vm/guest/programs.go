@@ -58,6 +58,7 @@ func program(name string, args []string) error {
 	return fmt.Errorf("there is no program %q", name)
 }
 
+//go:noinline
 func calls(n int) {
 	for range n {
 		_, _, _ = syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0)
