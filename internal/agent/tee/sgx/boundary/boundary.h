@@ -205,6 +205,7 @@ enum cause {
 	CAUSE_RESCHEDULE, /* another CPU wakes up a thread here */
 	CAUSE_DEVICE,
 	CAUSES,
+	CAUSE_PLACES = 8, /* a power of two, so that every verifier sees that an index is inside */
 };
 
 /* Interrupts and page faults that have arrived in the enclaves of a process. */
@@ -227,10 +228,10 @@ enum doors {
 
 /* How often a process has executed ENCLU at one door since its threads have breakpoints there. */
 struct crossings {
-	u64 enters;	    /* EENTER */
-	u64 resumes;	    /* ERESUME; each ends an AEX */
-	u64 causes[CAUSES]; /* of these AEXs */
-	u64 born;	    /* threads and processes that it has created since the entry was */
+	u64 enters;		  /* EENTER */
+	u64 resumes;		  /* ERESUME; each ends an AEX */
+	u64 causes[CAUSE_PLACES]; /* of these AEXs */
+	u64 born; /* threads and processes that it has created since the entry was */
 	u32 tree; /* the number of its breakpoints, or of the breakpoints that it inherited */
 	u32 left; /* it runs another program without breakpoints */
 };

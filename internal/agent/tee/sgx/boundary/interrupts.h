@@ -120,8 +120,7 @@ static __always_inline void resume(struct crossings *n)
 		l->outer = 0;
 	}
 	by = by ? by - 1 : CAUSE_OTHER;
-	if (by < CAUSES)
-		__sync_fetch_and_add(&n->causes[by], 1);
+	__sync_fetch_and_add(&n->causes[by & (CAUSE_PLACES - 1)], 1);
 }
 
 SEC("tp_btf/page_fault_user")

@@ -357,8 +357,8 @@ func (b *Breakpoints) add(p *process.Process, tgid uint32, n counts, weight floa
 	known := b.Known
 	known[count.Other] = true // what no tracepoint has shown is here
 	var causes count.Causes[float64]
-	for cause, n := range grown.Causes {
-		causes[cause] = float64(n) * weight
+	for cause := range causes {
+		causes[cause] = float64(grown.Causes[cause]) * weight
 	}
 	b.Families.Leave(owner, causes, known, source)
 }

@@ -18,7 +18,7 @@ type counts struct {
 	_       structs.HostLayout
 	Enters  uint64
 	Resumes uint64
-	Causes  [5]uint64
+	Causes  [8]uint64
 	Born    uint64
 	Tree    uint32
 	Left    uint32

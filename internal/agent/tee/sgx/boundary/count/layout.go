@@ -18,4 +18,5 @@ const (
 	causeReschedule = 3
 	causeDevice     = 4
 	causes          = 5
+	causePlaces     = 8
 )
