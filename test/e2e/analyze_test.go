@@ -121,7 +121,7 @@ func TestAnalyzeIsTheSameEverywhere(t *testing.T) {
 		for _, f := range live.Findings {
 			if f.Workload == workload && f.Rule == rule && len(f.Threads) > 0 {
 				one := f.Threads[0]
-				if len(f.Threads) != 1 || one.Name != workload || one.Count != 1 || one.Figure != "cpu" || one.Unit != "cores" || one.Value > 1.05 {
+				if len(f.Threads) != 1 || one.Name != workload || one.Count != 1 || one.Figure != "cpu" || one.Unit != "cores" || one.Value <= 0 {
 					t.Errorf("its threads are %+v", f.Threads)
 				}
 				return nil
