@@ -58,7 +58,7 @@ func TestCrossingsOfEachProgram(t *testing.T) {
 		t.Run(kernel, func(t *testing.T) {
 			dir := t.TempDir()
 			args := []string{"-kernel", kernel, "-epc", "4", "-timeout", "5m", "-in", binary, "-in", "testdata/crossings.sh", "-to", dir,
-				"-out", "agent.log", "-out", "metrics"}
+				"-out", "agent.log", "-out", "metrics", "-out", "ownping.json"}
 			for _, p := range programs {
 				args = append(args, "-out", "stats."+p+".before", "-out", "stats."+p+".after")
 			}
@@ -81,11 +81,51 @@ func TestCrossingsOfEachProgram(t *testing.T) {
 						t.Errorf("%s: teescope says %v %s in %d of %d series, the machine has executed %v", p, got, kind, n, all, truth)
 					}
 				}
+				said.causes(t, p, before, after)
 			}
+			said.bytes(t, dir)
 			if t.Failed() {
 				t.Logf("%s", read(t, filepath.Join(dir, "agent.log")))
 			}
 		})
+	}
+}
+
+// causes requires the causes that the machine has counted. An AEX that is not an interrupt or a page fault of the thread is
+// counted as other. If another processor wakes up a thread while the kernel handles such an AEX, it is counted as reschedule:
+// the handler does not tell what it has interrupted.
+func (m moment) causes(t *testing.T, program string, before, after map[string]float64) {
+	t.Helper()
+	by, of := map[string]float64{}, map[string]float64{}
+	for _, cause := range []string{"page_fault", "timer", "device", "reschedule", "other"} {
+		n := 0
+		if by[cause], n = m.sum("teescope_enclave_aex_total", "workload", program, "cause", cause); n != 1 {
+			t.Errorf("%s: %d series of AEXs by %s", program, n, cause)
+		}
+		of[cause] = after["aex_"+cause] - before["aex_"+cause]
+	}
+	all := after["aex"] - before["aex"]
+	t.Logf("%-9s AEX by cause: %v, the machine %v of %v", program, by, of, all)
+	for _, cause := range []string{"page_fault", "timer", "device"} {
+		if by[cause] != of[cause] {
+			t.Errorf("%s: %v AEXs by %s, the machine has counted %v", program, by[cause], cause, of[cause])
+		}
+	}
+	rest := all - of["page_fault"] - of["timer"] - of["device"]
+	if by["reschedule"] < of["reschedule"] || by["reschedule"]+by["other"] != rest {
+		t.Errorf("%s: %v AEXs by reschedule and %v by others, the machine has counted %v of %v", program, by["reschedule"], by["other"], of["reschedule"], rest)
+	}
+}
+
+// bytes requires that the only bytes that a program has written are those of its report. It reads the file of its enclave.
+func (m moment) bytes(t *testing.T, dir string) {
+	t.Helper()
+	report := len(read(t, filepath.Join(dir, "ownping.json")))
+	in, _ := m.sum("teescope_enclave_boundary_bytes_total", "workload", "ownping", "direction", "in")
+	out, n := m.sum("teescope_enclave_boundary_bytes_total", "workload", "ownping", "direction", "out")
+	t.Logf("ownping has read %v bytes, and written %v of %d", in, out, report)
+	if in == 0 || n != 1 || report == 0 || out != float64(report) {
+		t.Errorf("%v bytes in and %v out in %d series, the report has %d", in, out, n, report)
 	}
 }
 

@@ -35,6 +35,7 @@ release() {
 	cat $counted/stats >"stats.$1.after"
 }
 
+says() { wget -qO - http://127.0.0.1:9750/metrics | grep 'workload="ownping"' | grep -q "$1"; }
 watched() { [ "$(ls -l "/proc/$agent/fd" 2>/dev/null | grep -c perf_event)" -ge "$1" ]; }
 stopped() { grep -q '^State:.T' "/proc/$1/status"; }
 
@@ -52,7 +53,7 @@ hold faults -cpuid 30 -rdtsc 40 -ud2 50 -spin 300
 hold twoproc -count 200
 
 echo 2 >/proc/sys/kernel/perf_event_paranoid # Debian's default of 3 refuses breakpoints
-./teescope agent --listen 127.0.0.1:9750 --transitions.trace on \
+./teescope agent --listen 127.0.0.1:9750 --transitions.trace on --overhead.budget 100% \
 	--watch 'comm=pingpong|kv|chatty|paging|grower|churn|faults|twoproc|ownping' >agent.log 2>&1 &
 agent=$!
 until_so watched $held # each has its breakpoint; nothing else of the agent is a perf event here
@@ -69,6 +70,8 @@ until_so stopped "$ownping"
 kill -CONT "$ownping"
 until_so watched $((held + 2))
 until_so stopped "$ownping"
+until_so says 'tee="sgx"'    # a program that is found to have an enclave has bytes that cross its boundary
+until_so says 'comm="ownping"' # and it is watched
 release ownping
 release pingpong
 release kv load
