@@ -47,7 +47,7 @@ func TestAFindingNamesItsThreads(t *testing.T) {
 		l.series(existing(0, lineAll), `teescope_build_info{instance="a:1"}`)
 		l.workload("redis", "sgx", 1, 10, chatter, 0, 200, lineAll)
 		proc := t.TempDir()
-		reader := threads.New(proc, func(string) ([]int, bool) { return []int{7}, true })
+		reader := threads.New(proc, func(string) ([]int, bool) { return []int{7}, true }, nil)
 		a := findings.New(findings.Options{
 			Source: l.source(), Rules: rules.All(), Interval: time.Minute, Window: 5 * time.Minute, Scrape: lineStep, Log: slog.New(slog.DiscardHandler),
 			Instance: "a:1",
