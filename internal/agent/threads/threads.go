@@ -73,7 +73,7 @@ type Reader struct {
 	busy      chan struct{} // holds a value while a request is served
 }
 
-// New returns a reader. proc is the root of /proc.
+// New returns a reader. proc is the root of /proc. Without crossings, none are listed.
 func New(proc string, of Processes, crossings Crossings) *Reader {
 	return &Reader{proc: hostfs.At(proc), processes: of, crossings: crossings, busy: make(chan struct{}, 1)}
 }
@@ -109,6 +109,9 @@ func (r *Reader) Read(ctx context.Context, workload string) (*List, bool, error)
 // cross adds what is known of the crossings of processes to a list, and returns that of their threads. An error means that
 // a part of it is missing: the list is about other figures too.
 func (r *Reader) cross(pids []int, list *List) map[crossing.Thread]crossing.Counts {
+	if r.crossings == nil {
+		return nil
+	}
 	report, _ := r.crossings(pids)
 	if report == nil {
 		return nil
