@@ -91,30 +91,37 @@ func TestCrossingsOfEachProgram(t *testing.T) {
 	}
 }
 
-// causes requires the causes that the machine has counted. An AEX that is not an interrupt or a page fault of the thread is
-// counted as other. If another processor wakes up a thread while the kernel handles such an AEX, it is counted as reschedule:
-// the handler does not tell what it has interrupted.
+// causes requires that the causes add up to the AEXs, and that each is what the machine has counted, within 2 % of all AEXs and
+// at least 5. An interrupt that arrives between an AEX and its resume may take the place of the cause, and the machine resumes
+// in a trap, which takes longer than on a processor. An AEX that is not an interrupt or a page fault of the thread is counted as
+// other. If another processor wakes up a thread while the kernel handles such an AEX, it is counted as reschedule.
 func (m moment) causes(t *testing.T, program string, before, after map[string]float64) {
 	t.Helper()
 	by, of := map[string]float64{}, map[string]float64{}
+	sum := 0.0
 	for _, cause := range []string{"page_fault", "timer", "device", "reschedule", "other"} {
 		n := 0
 		if by[cause], n = m.sum("teescope_enclave_aex_total", "workload", program, "cause", cause); n != 1 {
 			t.Errorf("%s: %d series of AEXs by %s", program, n, cause)
 		}
 		of[cause] = after["aex_"+cause] - before["aex_"+cause]
+		sum += by[cause]
 	}
 	all := after["aex"] - before["aex"]
 	t.Logf("%-9s AEX by cause: %v, the machine %v of %v", program, by, of, all)
-	for _, cause := range []string{"page_fault", "timer", "device"} {
-		if by[cause] != of[cause] {
-			t.Errorf("%s: %v AEXs by %s, the machine has counted %v", program, by[cause], cause, of[cause])
-		}
+	if sum != all {
+		t.Errorf("%s: the causes add up to %v, the machine has counted %v AEXs", program, sum, all)
 	}
 	rest := all - of["page_fault"] - of["timer"] - of["device"]
-	if by["reschedule"] < of["reschedule"] || by["reschedule"]+by["other"] != rest {
-		t.Errorf("%s: %v AEXs by reschedule and %v by others, the machine has counted %v of %v", program, by["reschedule"], by["other"], of["reschedule"], rest)
+	differ := func(cause string, got, truth float64) {
+		if math.Abs(got-truth) > max(5, all/50) {
+			t.Errorf("%s: %v AEXs by %s, the machine has counted %v", program, got, cause, truth)
+		}
 	}
+	for _, cause := range []string{"page_fault", "timer", "device"} {
+		differ(cause, by[cause], of[cause])
+	}
+	differ("reschedule or others", by["reschedule"]+by["other"], rest)
 }
 
 // bytes requires that the only bytes that a program has written are those of its report. It reads the file of its enclave.
