@@ -74,8 +74,8 @@ func (r *reader) one(n *yaml.Node) Probe {
 
 func (r *reader) name(n *yaml.Node, p *Probe) {
 	s := r.match(n, "name", nameForm, "a name of at most 60 lower-case letters, digits and _ that begins with a letter")
-	if strings.HasPrefix(s, "probe_") {
-		r.problem(n.Line, "name: %q begins with probe_, as teescope's own metrics about probes do", s)
+	if s == "probe" || strings.HasPrefix(s, "probe_") { // a unit follows the name
+		r.problem(n.Line, "name: %q begins as teescope's own metrics about probes do", s)
 		return
 	}
 	for _, suffix := range suffixes {
