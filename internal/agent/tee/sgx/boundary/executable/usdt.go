@@ -62,8 +62,8 @@ func (p *Program) usdtNotes() (base uint64, notes []byte, err error) {
 		case ".stapsdt.base":
 			base = s.Addr
 		case ".note.stapsdt":
-			if s.Size > maxUSDTNotes || elf.SectionType(s.Type) != elf.SHT_NOTE {
-				return 0, nil, errors.New("reading USDT probes: too many, or in a section of another type")
+			if notes != nil || s.Size > maxUSDTNotes || elf.SectionType(s.Type) != elf.SHT_NOTE {
+				return 0, nil, errors.New("reading USDT probes: too many, in several sections, or in one of another type")
 			}
 			notes = make([]byte, s.Size)
 			if _, err := p.file.ReadAt(notes, int64(s.Off&(1<<62-1))); err != nil && !errors.Is(err, io.EOF) {

@@ -4,6 +4,7 @@ package executable
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/binary"
 	"os"
 	"path/filepath"
@@ -61,6 +62,17 @@ func TestNoUSDT(t *testing.T) {
 	p, _ := open(t, path)
 	if all, err := p.USDT("p", "n"); err != nil || len(all) != 0 {
 		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// A file may have thousands of sections at the same notes.
+func TestUSDTNotesAreReadOnce(t *testing.T) {
+	const names = "\x00.note.stapsdt\x00"
+	p := &Program{file: bytes.NewReader([]byte(names)), sections: []elf.Section64{
+		{}, {Name: 1, Type: uint32(elf.SHT_NOTE), Size: maxUSDTNotes}, {Name: 1, Type: uint32(elf.SHT_NOTE), Size: maxUSDTNotes},
+	}}
+	if _, err := p.USDT("p", "n"); err == nil || !strings.Contains(err.Error(), "in several sections") {
+		t.Error(err)
 	}
 }
 
