@@ -71,6 +71,15 @@ func TestReadingSymbolsIsBounded(t *testing.T) {
 	if err := p.Functions(func(Function) {}); err == nil {
 		t.Error("more symbols than the bound are read")
 	}
+	const few = 1 << 10 // a file may name a table thousands of times
+	p.sections[0].Size = maxSymbols / few * elf.Sym64Size
+	for range 3 * few {
+		p.sections = append(p.sections, p.sections[0])
+	}
+	n = 0
+	if err := p.Functions(func(Function) { n++ }); err == nil || n > 2*maxSymbols {
+		t.Errorf("%d functions of overlapping tables, %v", n, err)
+	}
 }
 
 func TestScriptIsNotELF(t *testing.T) {

@@ -97,13 +97,15 @@ func (p *Program) Address(offset uint64, rights elf.ProgFlag) (uint64, bool) {
 
 // Functions calls f for each function that the file defines, in both symbol tables.
 func (p *Program) Functions(f func(Function)) error {
+	left := uint64(2 * maxSymbols) // of all tables, which may overlap; a usual file has two
 	for _, s := range p.sections {
 		if t := elf.SectionType(s.Type); t != elf.SHT_SYMTAB && t != elf.SHT_DYNSYM {
 			continue
 		}
-		if int(s.Link) >= len(p.sections) || s.Size/elf.Sym64Size > maxSymbols {
+		if int(s.Link) >= len(p.sections) || s.Size/elf.Sym64Size > min(left, maxSymbols) {
 			return errors.New("reading symbols: too many, or without names")
 		}
+		left -= s.Size / elf.Sym64Size
 		names := &names{file: p.file, from: p.sections[s.Link].Off}
 		err := p.entries(s, elf.Sym64Size, func(entry []byte) {
 			if elf.ST_TYPE(entry[4]) != elf.STT_FUNC || binary.LittleEndian.Uint16(entry[6:]) == uint16(elf.SHN_UNDEF) {
