@@ -152,6 +152,11 @@ func (t *attacher) function(a *active) error {
 	if err != nil {
 		return err
 	}
+	if a.Mechanism == probefile.Uretprobe {
+		if err := takesReturns(program, address, a.Target); err != nil {
+			return err
+		}
+	}
 	place, err := program.Place(address)
 	if err != nil {
 		return err
@@ -176,6 +181,24 @@ func find(program *executable.Program, target probefile.Target) (uint64, error) 
 		return 0, fmt.Errorf("it is not certain that an instruction begins at %s, and a probe in the middle of one would change the program", target)
 	}
 	return address, nil
+}
+
+// takesReturns refuses returns whose probes would break the program. The kernel replaces the word at the top of the stack,
+// which is the return address only where a function begins. Go's runtime reads return addresses to move stacks, and ends the
+// program if one is foreign.
+func takesReturns(program *executable.Program, address uint64, target probefile.Target) error {
+	if program.IsGo() {
+		return errors.New("it is a Go program, which Go's runtime ends when it finds a return address of the kernel")
+	}
+	begins := false
+	err := program.Functions(func(f executable.Function) { begins = begins || f.Address == address })
+	if err != nil {
+		return err
+	}
+	if !begins {
+		return fmt.Errorf("no function begins at %s by the file's symbols, and elsewhere a probe of the return would overwrite the program's data", target)
+	}
+	return nil
 }
 
 func findSymbol(program *executable.Program, target probefile.Target) (uint64, error) {

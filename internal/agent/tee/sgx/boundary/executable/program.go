@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -121,6 +122,21 @@ func (p *Program) Functions(f func(Function)) error {
 		}
 	}
 	return nil
+}
+
+// IsGo reports whether the file has code of Go, by the sections that its linker writes and strip keeps.
+func (p *Program) IsGo() bool {
+	if int(p.sectionNames) >= len(p.sections) {
+		return false
+	}
+	names := &names{file: p.file, from: p.sections[p.sectionNames].Off}
+	return slices.ContainsFunc(p.sections, func(s elf.Section64) bool {
+		switch names.at(s.Name) {
+		case ".go.buildinfo", ".gopclntab", ".data.rel.ro.gopclntab", ".note.go.buildid":
+			return true
+		}
+		return false
+	})
 }
 
 // entries reads a table in chunks.

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package userprobe
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/boundarytest"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/agent/userprobe/probefile"
+)
+
+// A probe of a return overwrites the top of the stack, which is the return address only where a function begins.
+func TestReturnsNeedTheBeginOfAFunction(t *testing.T) {
+	name := boundarytest.Build(t, filepath.Join(t.TempDir(), "returns"), "../tee/sgx/boundary/testdata/usdt.c")
+	program := read(t, name)
+	target := probefile.Target{File: name, Symbol: "work"}
+	begin, err := find(program, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := takesReturns(program, begin, target); err != nil {
+		t.Error(err)
+	}
+	step, err := program.USDT("app", "step")
+	if err != nil || len(step) == 0 {
+		t.Fatal(err)
+	}
+	within := probefile.Target{File: name, Offset: step[len(step)-1].Offset} // an instruction certainly begins there
+	address, err := find(program, within)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := takesReturns(program, address, within); err == nil || !strings.Contains(err.Error(), "no function begins") {
+		t.Errorf("in the middle of a function: %v", err)
+	}
+}
+
+// Go's runtime ends a program whose return addresses are foreign.
+func TestNoReturnsOfGo(t *testing.T) {
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := takesReturns(read(t, own), 0, probefile.Target{}); err == nil || !strings.Contains(err.Error(), "Go program") {
+		t.Error(err)
+	}
+}
+
+func read(t *testing.T, name string) *executable.Program {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	program, err := executable.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
