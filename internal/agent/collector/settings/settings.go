@@ -9,6 +9,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -102,13 +103,13 @@ func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) err
 	}
 	before := c.known
 	c.known = make(map[process]*environment, len(before))
-	left := readsPerScrape
-	for _, m := range c.opts.Mains() {
+	mains := c.opts.Mains()
+	due := c.due(mains, before)
+	for _, m := range mains {
 		id := process{m.PID, m.Started}
 		of := before[id]
-		if now := c.now(); left > 0 && (of == nil || now.Sub(of.read) >= readAgain || errors.Is(of.err, reader.ErrNotReady)) {
-			left--
-			of = &environment{read: now}
+		if due[id] {
+			of = &environment{read: c.now()}
 			of.variables, of.err = reader.Of(c.opts.Reads, m.PID, func() (map[string]string, error) {
 				return c.environment(m)
 			})
@@ -122,10 +123,34 @@ func (c *Collector) Collect(_ context.Context, emit func(prometheus.Metric)) err
 		}
 		emit(c.number.Value(float64(len(of.variables)), m.Labels...))
 		for _, name := range slices.Sorted(maps.Keys(of.variables)) {
-			emit(c.info.Value(1, append(slices.Clone(m.Labels), name, valueOf(of.variables[name]))...))
+			emit(c.info.Value(1, append(slices.Clone(m.Labels), name, of.variables[name])...))
 		}
 	}
 	return nil
+}
+
+// due returns the processes that are read in this scrape: those that were not read yet, and then those that were read the
+// longest time ago. In another order the first ones would be read again and again, and the others never.
+func (c *Collector) due(mains []Main, before map[process]*environment) map[process]bool {
+	var all []process
+	readAt := func(id process) time.Time {
+		if of := before[id]; of != nil && !errors.Is(of.err, reader.ErrNotReady) {
+			return of.read
+		}
+		return time.Time{}
+	}
+	now := c.now()
+	for _, m := range mains {
+		if id := (process{m.PID, m.Started}); now.Sub(readAt(id)) >= readAgain {
+			all = append(all, id)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b process) int { return readAt(a).Compare(readAt(b)) })
+	due := make(map[process]bool)
+	for _, id := range all[:min(len(all), readsPerScrape)] {
+		due[id] = true
+	}
+	return due
 }
 
 // errEnded means that the process has ended, and another one has its ID.
@@ -146,7 +171,14 @@ func (c *Collector) environment(m Main) (map[string]string, error) {
 	if (now.Started - m.Started).Abs() > tick {
 		return nil, errEnded
 	}
-	return found, nil
+	// What was found are parts of the whole environment, which would stay in memory with them.
+	kept := make(map[string]string, len(found))
+	for name := range c.wanted {
+		if value, is := found[name]; is {
+			kept[name] = valueOf(value)
+		}
+	}
+	return kept, nil
 }
 
 // valueOf returns a value for a label. An empty label would be an absent one.
@@ -154,5 +186,5 @@ func valueOf(value string) string {
 	if value == "" {
 		return `""`
 	}
-	return text.Label(text.Cut(value, maxValue))
+	return strings.Clone(text.Label(text.Cut(value, maxValue)))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -141,5 +142,49 @@ func TestEnvironmentIsReadAgain(t *testing.T) {
 	now = now.Add(readAgain)
 	if got, _ := scrape(t, c); got["GOGC"] != "200" {
 		t.Errorf("after a minute: %q, want 200", got)
+	}
+}
+
+// Scrapes may be a minute apart, so that each finds all processes due.
+func TestAllAreReadEventually(t *testing.T) {
+	p := start(t, "GOGC=50")
+	all := make([]Main, 2*readsPerScrape+1)
+	for i := range all {
+		all[i] = p
+		all[i].Started += time.Duration(i) // the same process, as far as its clock ticks tell
+	}
+	c := of([]string{"GOGC"}, all...)
+	now := time.Now()
+	c.now = func() time.Time { return now }
+	for i, want := range []int{readsPerScrape, 2 * readsPerScrape, len(all)} {
+		scrape(t, c)
+		if len(c.known) != want {
+			t.Errorf("%d processes are known after %d scrapes, want %d", len(c.known), i+1, want)
+		}
+		now = now.Add(readAgain)
+	}
+}
+
+// Settings must not keep the environment, with its size and secrets, in memory.
+func TestEnvironmentIsNotKept(t *testing.T) {
+	names := []string{"GOGC"}
+	c := of(names, start(t, "GOGC=50"))
+	scrape(t, c)
+	for _, e := range c.known {
+		for name, value := range e.variables {
+			if unsafe.StringData(name) != unsafe.StringData(names[0]) {
+				t.Error("the name is a part of the environment")
+			}
+			if value != "50" {
+				t.Errorf("the value is %q", value)
+			}
+		}
+		if len(e.variables) != 1 {
+			t.Errorf("%d variables, want 1", len(e.variables))
+		}
+	}
+	whole := strings.Repeat("x", 1<<20)
+	if got := valueOf(whole[:8]); unsafe.StringData(got) == unsafe.StringData(whole) {
+		t.Error("the value is a part of the environment")
 	}
 }
