@@ -92,9 +92,11 @@ var tries = map[string]struct {
 		"many": `"many" is not a whole number: use 1 to 1024`, "0": "0 is out of range: use 1 to 1024",
 	}},
 	"workloads.settings": {[]string{"off", "GOMAXPROCS", "_x", "KEYS_MAX"}, map[string]string{
-		"A-B":         `"A-B" is not the name of an environment variable: use for example GOMAXPROCS`,
-		"DB_PASSWORD": `"DB_PASSWORD" looks like the name of a secret, and everyone who can query would see its value`,
-		"API_KEY":     `"API_KEY" looks like the name of a secret, and everyone who can query would see its value`,
+		"A-B":          `"A-B" is not the name of an environment variable: use for example GOMAXPROCS`,
+		"DB_PASSWORD":  `"DB_PASSWORD" looks like the name of a secret, and everyone who can query would see its value`,
+		"DATABASE_URL": `"DATABASE_URL" looks like the name of a secret, and everyone who can query would see its value`,
+		"SSHKEY":       `"SSHKEY" looks like the name of a secret, and everyone who can query would see its value`,
+		"API_KEY":      `"API_KEY" looks like the name of a secret, and everyone who can query would see its value`,
 	}},
 	"watch": {[]string{"pid=1", "comm=a|b"}, map[string]string{
 		"comm=a)|(b": `watch rule "comm=a)|(b": unexpected ): "a)|(b" (write comm=REGEX, exe=GLOB, cgroup=GLOB, workload=NAME or pid=N)`,

@@ -57,10 +57,11 @@ func workloadSettingsKey() *key {
 
 var (
 	variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
-	secret   = regexp.MustCompile(`(?i)passw|secret|token|credential|(^|_)(key|auth|pin|pass|pw|pwd)($|_)`)
+	secret   = regexp.MustCompile(`(?i)passw|passphrase|secret|token|credential|bearer|cookie|(api|access|private|ssh|encryption|signing)key|(^|_)(key|auth|pin|pass|pw|pwd|jwt|url|uri|dsn)($|_)`)
 )
 
-// checkSetting refuses names of variables that usually hold secrets, because anyone who can query sees the values.
+// checkSetting refuses names of variables that usually hold secrets, because anyone who can query sees the values. URLs of
+// databases and message brokers hold passwords.
 func checkSetting(name string) error {
 	switch {
 	case !variable.MatchString(name):
