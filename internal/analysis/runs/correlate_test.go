@@ -271,11 +271,32 @@ func TestRunsFromSeries(t *testing.T) {
 	runs, problems := FromSeries(t.Context(), source, SeriesTable{
 		Info: "redis_config_info", Outcomes: map[string]string{"throughput": "rate(ops[1m])"}, Start: querytest.Noon, End: querytest.Noon.Add(30 * step), Step: step,
 	})
-	if got := fmt.Sprint(runs); len(problems) > 0 || got != "[{map[io_threads:1] map[throughput:4.5]} {map[io_threads:1] map[throughput:27]} {map[io_threads:4] map[throughput:14.5]}]" {
+	if got := fmt.Sprint(runs); len(problems) > 0 || got != "[{map[io_threads:1] map[throughput:4.5]} {map[io_threads:4] map[throughput:14.5]} {map[io_threads:1] map[throughput:27]}]" {
 		t.Errorf("%s, %+v", got, problems)
 	}
 	if _, problems := FromSeries(t.Context(), &querytest.Canned{}, SeriesTable{Info: "x", End: querytest.Noon, Step: step}); len(problems) != 1 {
 		t.Errorf("of nothing: %+v", problems)
+	}
+}
+
+// TestRunsOfSeveralProcesses: settings of a metric, and outcomes of a query, that belong to several processes or to other
+// workloads make no run of their own.
+func TestRunsOfSeveralProcesses(t *testing.T) {
+	step := time.Minute
+	series := func(workload, port, threads, mode string) query.Series {
+		s := query.Series{Labels: map[string]string{"instance": "here", "workload": workload, "port": port, "threads": threads, "mode": mode}}
+		for i := range 10 {
+			s.Points = append(s.Points, query.Point{Time: querytest.Noon.Add(time.Duration(i) * step), Value: 1})
+		}
+		return s
+	}
+	two := []query.Series{series("redis", "1", "4", "x"), series("redis", "2", "8", "x"), series("other", "3", "16", "y")}
+	source := &querytest.Canned{Ranges: map[string][]query.Series{"info": two, "each": two, "ops": {series("redis", "", "", ""), series("other", "", "", "")}}}
+	runs, problems := FromSeries(t.Context(), source, SeriesTable{
+		Workload: "redis", Info: "info", Outcomes: map[string]string{"each": "each", "ops": "ops"}, Start: querytest.Noon, End: querytest.Noon.Add(9 * step), Step: step,
+	})
+	if got := fmt.Sprint(runs); got != "[{map[mode:x] map[ops:1]}]" || len(problems) != 1 || !strings.Contains(problems[0].Error, "sum by (instance, workload)") {
+		t.Errorf("%s, %+v", got, problems)
 	}
 }
 

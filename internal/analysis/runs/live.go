@@ -21,7 +21,7 @@ const (
 func Live(workload, info string, outcomes map[string]string, end time.Time, span time.Duration) SeriesTable {
 	step := max(leastStep, (span / mostSteps).Round(time.Minute))
 	selected := "workload=" + strconv.Quote(workload)
-	t := SeriesTable{Info: info, Outcomes: outcomes, Start: end.Add(-span).Truncate(step), End: end.Truncate(step), Step: step}
+	t := SeriesTable{Workload: workload, Info: info, Outcomes: outcomes, Start: end.Add(-span).Truncate(step), End: end.Truncate(step), Step: step}
 	if info == "" {
 		t.Pairs = fmt.Sprintf("max by (instance, workload, setting, value) (teescope_workload_setting_info{%s})", selected)
 		t.Known = fmt.Sprintf("max by (instance, workload) (teescope_workload_settings{%s})", selected)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/teescope/teescope/internal/analysis/query"
@@ -22,6 +23,7 @@ type SeriesTable struct {
 	Pairs, Known string
 	Outcomes     map[string]string // queries by the name of the outcome; each is joined by the labels in On
 	On           []string          // labels that identify the owner of the settings; instance and workload
+	Workload     string            // if given, series of other workloads are left out
 	Start        time.Time
 	End          time.Time
 	Step         time.Duration
@@ -53,10 +55,7 @@ func FromSeries(ctx context.Context, source query.Source, t SeriesTable) ([]Run,
 	}
 	outcomes := make(map[string]map[string][]query.Point) // by name and owner
 	for _, name := range slices.Sorted(maps.Keys(t.Outcomes)) {
-		outcomes[name] = make(map[string][]query.Point)
-		for _, s := range q.Range(t.Outcomes[name], t.Start, t.End, t.Step) {
-			outcomes[name][t.owner(s.Labels)] = s.Points
-		}
+		outcomes[name] = t.outcome(q, t.Outcomes[name])
 	}
 	periods, asked := t.ofLabels, t.Info
 	if t.Info == "" {
@@ -90,6 +89,31 @@ func FromSeries(ctx context.Context, source query.Source, t SeriesTable) ([]Run,
 	return runs, q.Problems
 }
 
+// outcome returns the points of an outcome by owner. Nothing says which of several series of one owner is the outcome.
+func (t *SeriesTable) outcome(q *query.Asker, expr string) map[string][]query.Point {
+	by, several := make(map[string][]query.Point), false
+	for _, s := range t.ask(q, expr) {
+		owner := t.owner(s.Labels)
+		if _, twice := by[owner]; twice {
+			by[owner] = nil
+			several = true
+			continue
+		}
+		by[owner] = s.Points
+	}
+	if several {
+		q.Note(query.Problem{Kind: query.Bounded, Query: expr, Error: fmt.Sprintf("left out where it has several series: use sum by (%s) or another aggregation", strings.Join(t.On, ", "))})
+	}
+	return by
+}
+
+// ask runs a query and leaves out the series of other workloads.
+func (t *SeriesTable) ask(q *query.Asker, expr string) []query.Series {
+	return slices.DeleteFunc(q.Range(expr, t.Start, t.End, t.Step), func(s query.Series) bool {
+		return t.Workload != "" && s.Labels["workload"] != t.Workload
+	})
+}
+
 func (t *SeriesTable) owner(labels map[string]string) string {
 	key := ""
 	for _, name := range t.On {
@@ -98,15 +122,36 @@ func (t *SeriesTable) owner(labels map[string]string) string {
 	return key
 }
 
-// ofLabels returns the periods of an info metric whose labels are the settings.
+// ofLabels returns the periods of an info metric whose labels are the settings. An owner may have several series at a time,
+// such as those of two processes on a machine.
 func (t *SeriesTable) ofLabels(q *query.Asker) (all []period) {
-	for _, s := range q.Range(t.Info, t.Start, t.End, t.Step) {
+	pairs := make(map[string][]period)
+	steps := make(map[string][]query.Point) // of an owner, at which it has a series
+	names := make(map[string]bool)
+	var owners []string
+	for _, s := range t.ask(q, t.Info) {
 		settings := maps.Clone(s.Labels)
-		for _, name := range append(notSettings, t.On...) {
+		for _, name := range slices.Concat(notSettings, t.On) {
 			delete(settings, name)
 		}
+		for name := range settings {
+			names[name] = true
+		}
+		owner := t.owner(s.Labels)
+		if steps[owner] == nil {
+			owners = append(owners, owner)
+		}
+		steps[owner] = append(steps[owner], s.Points...)
 		for _, part := range query.Stretches(s.Points, t.Step) {
-			all = append(all, period{t.owner(s.Labels), part[0].Time, part[len(part)-1].Time, settings})
+			pairs[owner] = append(pairs[owner], period{owner, part[0].Time, part[len(part)-1].Time, settings})
+		}
+	}
+	for _, owner := range owners {
+		at := steps[owner]
+		slices.SortFunc(at, func(a, b query.Point) int { return a.Time.Compare(b.Time) })
+		at = slices.CompactFunc(at, func(a, b query.Point) bool { return a.Time.Equal(b.Time) })
+		for _, part := range query.Stretches(at, t.Step) {
+			all = append(all, divide(owner, part, pairs[owner], names)...)
 		}
 	}
 	return all
