@@ -59,7 +59,7 @@ static __always_inline int begin_request(struct request *rq, u32 slot, u64 flags
 	return 0;
 }
 
-/* The request is merged into another one, which ends for both. */
+/* The request is merged into another one, which ends for both, or it is not counted. */
 static __always_inline int forget_request(struct request *rq)
 {
 	u64 key = (u64)rq;
@@ -74,7 +74,7 @@ static __always_inline bool is_counted(struct request *rq)
 
 	if (bpf_core_enum_value_exists(enum rqf_flags, __RQF_IO_STAT))
 		counted = 1U << bpf_core_enum_value(enum rqf_flags, __RQF_IO_STAT);
-	return flags & counted && !is_of_driver(rq);
+	return flags & counted;
 }
 
 /* Reports whether a request ends now. One with a flush ends several times, and the last time counts. */
@@ -104,8 +104,10 @@ static __always_inline int end_request(struct request *rq, u32 bytes)
 	u32 slot = SLOT_OTHER, *known, op, bucket;
 	bool last;
 
-	if (!is_counted(rq))
+	if (is_of_driver(rq))
 		return 0;
+	if (!is_counted(rq)) /* as of a device whose administrator has switched that off */
+		return forget_request(rq);
 	last = ends(rq, bytes);
 	known = bpf_map_lookup_elem(&requests, &key);
 	if (known)

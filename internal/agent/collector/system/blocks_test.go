@@ -4,7 +4,9 @@ package system
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,10 +15,13 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/cilium/ebpf"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
 
+	"github.com/teescope/teescope/internal/agent/bpf"
 	"github.com/teescope/teescope/internal/lib/metric"
+	"github.com/teescope/teescope/internal/lib/privilege"
 )
 
 // diskBlock is how much the program of these tests reads, writes or discards at a time, and diskSize how much there is.
@@ -201,5 +206,58 @@ func TestRequestsAreThoseOfTheDevice(t *testing.T) {
 	}
 	if sum(scrape(t, c), "teescope_attribution_lost_total", "what", "requests") > 0 {
 		t.Log("some requests of the machine were in flight when the probes were attached")
+	}
+}
+
+// Requests that the kernel does not count are not remembered. Otherwise each of their tags would take a place for ever, and the
+// next request with that tag could count for the workload of the last one. Some kernels show them only when they are issued.
+func TestUncountedRequestsAreForgotten(t *testing.T) {
+	if err := privilege.Check("go test"); err != nil {
+		t.Skip(err)
+	}
+	o, err := bpf.Open(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	if err := errors.Join(o.Resize("blocks", slotFirst), o.CreateMaps()); err != nil {
+		t.Fatal(err)
+	}
+	for _, tracepoint := range []string{"block_rq_issue", "block_rq_complete"} {
+		if _, err := o.Attach(bpf.Tracepoint(tracepoint, tracepoint)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	device := loopDevice(t)
+	counting := filepath.Join("/sys/block", filepath.Base(device), "queue/iostats")
+	if err := os.WriteFile(counting, []byte("0"), 0o600); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { // the next loop device may be the same
+		if err := os.WriteFile(counting, []byte("1"), 0o600); err != nil {
+			t.Error(err)
+		}
+	})
+	remembered := func() map[uint64]bool {
+		all := map[uint64]bool{}
+		var key uint64
+		var value []byte
+		entries := o.Map("requests").Iterate()
+		for entries.Next(&key, &value) {
+			all[key] = true
+		}
+		if err := entries.Err(); err != nil && !errors.Is(err, ebpf.ErrIterationAborted) { // entries change meanwhile
+			t.Fatal(err)
+		}
+		return all
+	}
+	converse(t, job(program(t, "uncounted"), "disk", device)).say("read 300")
+	always := remembered() // with those of other programs, which end
+	for end := time.Now().Add(10 * time.Second); len(always) > 0 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		now := remembered()
+		maps.DeleteFunc(always, func(key uint64, _ bool) bool { return !now[key] })
+	}
+	if len(always) > 0 {
+		t.Errorf("%d requests are remembered after their end", len(always))
 	}
 }
