@@ -22,13 +22,27 @@ struct {
 	__type(value, struct block_io);
 } blocks SEC(".maps");
 
-/* The slots of requests in flight, by address. */
+/* Whose a request is. The slot may have another owner when the request ends. */
+struct requester {
+	u32 slot;
+	u32 owner; /* as owner_of */
+};
+
+/* The requests in flight, by address. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, REQUESTS_IN_FLIGHT);
 	__type(key, u64);
-	__type(value, u32);
+	__type(value, struct requester);
 } requests SEC(".maps");
+
+/* Returns the process that a slot was created for. A slot that has become free and is used again has another one. */
+static __always_inline u32 owner_of(u32 slot)
+{
+	struct group *group = bpf_map_lookup_elem(&groups, &slot);
+
+	return group ? group->tgid : 0;
+}
 
 static __always_inline bool is_of_driver(struct request *rq)
 {
@@ -52,10 +66,11 @@ static __always_inline u32 charged_slot(struct request *rq)
 
 static __always_inline int begin_request(struct request *rq, u32 slot, u64 flags)
 {
+	struct requester by = {.slot = slot, .owner = owner_of(slot)};
 	u64 key = (u64)rq;
 
 	if (!is_of_driver(rq))
-		bpf_map_update_elem(&requests, &key, &slot, flags);
+		bpf_map_update_elem(&requests, &key, &by, flags);
 	return 0;
 }
 
@@ -101,7 +116,8 @@ static __always_inline int end_request(struct request *rq, u32 bytes)
 {
 	u64 key = (u64)rq, now, ns;
 	struct block_io *io;
-	u32 slot = SLOT_OTHER, *known, op, bucket;
+	u32 slot = SLOT_OTHER, op, bucket;
+	struct requester *known;
 	bool last;
 
 	if (is_of_driver(rq))
@@ -110,8 +126,8 @@ static __always_inline int end_request(struct request *rq, u32 bytes)
 		return forget_request(rq);
 	last = ends(rq, bytes);
 	known = bpf_map_lookup_elem(&requests, &key);
-	if (known)
-		slot = *known;
+	if (known && owner_of(known->slot) == known->owner)
+		slot = known->slot;
 	else if (last)
 		lost(LOST_REQUESTS);
 	io = bpf_map_lookup_elem(&blocks, &slot);

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -259,5 +260,46 @@ func TestUncountedRequestsAreForgotten(t *testing.T) {
 	}
 	if len(always) > 0 {
 		t.Errorf("%d requests are remembered after their end", len(always))
+	}
+}
+
+// A slot may become free while a request is in flight, and be used again. Such a request does not count for the next workload.
+func TestRequestsDoNotCountForTheNextOwnerOfASlot(t *testing.T) {
+	c := start(t, Options{})
+	device, workload := loopDevice(t), unique("owner")
+	p := converse(t, job(program(t, "owner"), "disk", device))
+	p.say("read 10")
+	before := requestsOf(t, c, workload)["read"]
+	stat := statOf(t, device)["read"]
+	var owner *uint32
+	for sl := range c.slots.All() {
+		if sl.Workload.Name == workload {
+			owner = &c.kernel.groups.Records[sl.Number].TGID
+		}
+	}
+	if owner == nil {
+		t.Fatal("the program has no slot")
+	}
+	stop, stopped := make(chan bool), make(chan bool)
+	go func() { // changes the owner again and again, so while requests are in flight
+		defer close(stopped)
+		for own := *owner; ; {
+			select {
+			case <-stop:
+				atomic.StoreUint32(owner, own)
+				return
+			default:
+				atomic.AddUint32(owner, 1)
+			}
+		}
+	}()
+	p.say("read 1000")
+	close(stop)
+	<-stopped
+	got, all := requestsOf(t, c, workload)["read"].since(before), statOf(t, device)["read"].since(stat)
+	lost := sum(scrape(t, c), "teescope_attribution_lost_total", "what", "requests")
+	t.Logf("%v of %v requests count for the workload, %v have lost theirs", got.n, all.n, lost)
+	if all.n < 1000 || got.n == all.n || lost < all.n-got.n {
+		t.Errorf("%v of %v requests count for an owner that did not make them, and %v for none", got.n, all.n, lost)
 	}
 }
