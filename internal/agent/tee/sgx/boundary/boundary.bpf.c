@@ -305,9 +305,9 @@ static __always_inline int on_enclu(struct pt_regs___args *regs, u32 door, void 
 	if (!n)
 		lost(LOST_PROCESSES);
 	else if (leaf == EENTER)
-		enter(n);
+		enter(n, left_in(door, state->open));
 	else if (leaf == ERESUME)
-		resume(n);
+		resume(n, left_in(door, state->open));
 	if (n && (leaf == EENTER || leaf == ERESUME))
 		thread_crosses(tgid, door, leaf == EENTER, leaf == ERESUME);
 	return 0;

@@ -213,17 +213,18 @@ struct interrupted {
 	u64 n[CAUSES];
 };
 
-/* A thread at its last AEXs that have not been resumed: 1 + enum cause, or 0 if no event was seen. */
-struct left {
-	u32 cause;
-	u32 outer; /* the AEX that a handler in the enclave handles now */
-};
-
 /* Where an ENCLU is that has a breakpoint. */
 enum doors {
 	DOOR_VDSO,
 	DOOR_OWN, /* in the code of a runtime */
 	DOORS,
+};
+
+/* A thread at its last AEXs that have not been resumed: 1 + enum cause, or 0 if no event was seen. */
+struct left {
+	u32 cause;
+	u32 outer;	     /* the AEX that a handler in the enclave handles now */
+	u64 interval[DOORS]; /* in which the thread left, 0 if its ENCLU there was not counted */
 };
 
 /* How often a process has executed ENCLU at one door since its threads have breakpoints there. */

@@ -19,11 +19,11 @@ struct {
 	__type(value, struct interrupted);
 } interrupted SEC(".maps");
 
-/* By thread ID, for threads of processes with breakpoints. LRU, because nothing removes the threads that end. */
+/* For threads of processes with breakpoints. LRU, because nothing removes the threads that end. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
-	__type(key, u32);
+	__type(key, struct thread_key);
 	__type(value, struct left);
 } left SEC(".maps");
 
@@ -46,34 +46,59 @@ static __always_inline bool from_user(struct pt_regs *regs)
 	return now == (unsigned long)regs;
 }
 
-/* Reports whether ENCLUs with breakpoints in a process are counted now. */
-static __always_inline bool counts_at(u32 door, void *map, u32 tgid)
+/* Returns the interval in which ENCLUs with breakpoints in a process are counted now, or 0. */
+static __always_inline u64 counts_at(u32 door, void *map, u32 tgid)
 {
 	u64 *cookie = bpf_map_lookup_elem(&breakpoint, &door);
 	struct file_state *state;
 	u32 file;
 
 	if (!cookie || !bpf_map_lookup_elem(map, &tgid))
-		return false;
+		return 0;
 	file = COOKIE_FILE(*cookie);
 	state = bpf_map_lookup_elem(&files, &file);
-	return state && state->open;
+	return state ? state->open : 0;
+}
+
+/* A later thread may have the same ID. */
+static __always_inline struct thread_key this_thread(void)
+{
+	struct task_struct___gs *task = (void *)bpf_get_current_task();
+	struct thread_key key = {.tid = (u32)bpf_get_current_pid_tgid()};
+
+	key.start = BPF_CORE_READ(task, start_boottime);
+	return key;
 }
 
 /* Remembers why the current thread has left its enclave, until it resumes. What follows before that has not hit the
- * enclave. */
+ * enclave. What is remembered of an earlier interval is replaced, because the thread may have resumed since. */
 static __always_inline void leave_by(u32 cause, u32 tgid)
 {
-	u32 tid = (u32)bpf_get_current_pid_tgid();
 	struct left new = {.cause = 1 + cause}, *l;
+	struct thread_key key;
 
-	if (!counts_at(DOOR_VDSO, &crossed, tgid) && !counts_at(DOOR_OWN, &crossed_own, tgid))
+	new.interval[DOOR_VDSO] = counts_at(DOOR_VDSO, &crossed, tgid);
+	new.interval[DOOR_OWN] = counts_at(DOOR_OWN, &crossed_own, tgid);
+	if (!new.interval[DOOR_VDSO] && !new.interval[DOOR_OWN])
 		return;
-	l = bpf_map_lookup_elem(&left, &tid);
+	key = this_thread();
+	l = bpf_map_lookup_elem(&left, &key);
 	if (!l)
-		bpf_map_update_elem(&left, &tid, &new, BPF_ANY);
+		bpf_map_update_elem(&left, &key, &new, BPF_ANY);
+	else if (l->interval[DOOR_VDSO] != new.interval[DOOR_VDSO] ||
+		 l->interval[DOOR_OWN] != new.interval[DOOR_OWN])
+		*l = new; /* only this thread uses it */
 	else if (!l->cause)
 		l->cause = 1 + cause;
+}
+
+/* Returns what is remembered of the current thread in this interval of a door, or NULL. */
+static __always_inline struct left *left_in(u32 door, u64 interval)
+{
+	struct thread_key key = this_thread();
+	struct left *l = bpf_map_lookup_elem(&left, &key);
+
+	return l && door < DOORS && l->interval[door] == interval ? l : NULL;
 }
 
 /* Counts an event that has hit an enclave. */
@@ -93,11 +118,8 @@ static __always_inline bool in_enclave(struct pt_regs___aex *regs)
 }
 
 /* A breakpoint at EENTER. A thread that enters although it has not resumed handles the cause in the enclave. */
-static __always_inline void enter(struct crossings *n)
+static __always_inline void enter(struct crossings *n, struct left *l)
 {
-	u32 tid = (u32)bpf_get_current_pid_tgid();
-	struct left *l = bpf_map_lookup_elem(&left, &tid);
-
 	__sync_fetch_and_add(&n->enters, 1);
 	if (l && l->cause) {
 		l->outer = l->cause;
@@ -106,10 +128,9 @@ static __always_inline void enter(struct crossings *n)
 }
 
 /* A breakpoint at ERESUME. */
-static __always_inline void resume(struct crossings *n)
+static __always_inline void resume(struct crossings *n, struct left *l)
 {
-	u32 tid = (u32)bpf_get_current_pid_tgid(), by = 0;
-	struct left *l = bpf_map_lookup_elem(&left, &tid);
+	u32 by = 0;
 
 	__sync_fetch_and_add(&n->resumes, 1);
 	if (l && l->cause) {

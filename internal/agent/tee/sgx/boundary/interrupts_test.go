@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
 )
 
 // startInside starts a program that takes page faults and interrupts as in an enclave, and whose instruction stands for
@@ -99,5 +101,32 @@ func TestWhatArrivesInAnEnclaveIsCounted(t *testing.T) {
 		if strings.Contains(name, "probe=aex_") && b.processes.Len() == 0 { // other programs of this machine have enclaves
 			t.Errorf("%s without an enclave", name)
 		}
+	}
+}
+
+// What a thread did in one window says nothing about its next one: it may have resumed in between.
+func TestACauseIsOfItsWindow(t *testing.T) {
+	b, p := startInside(t, watching(t, modeOn, 0, "erthost"))
+	const source = "vdso_breakpoint"
+	p.do(t, "e 1")
+	look(t, b)
+	p.do(t, "r 1")
+	next := func() {
+		b.files.All(func(f *window.File) { f.State.Open += 1000 })
+	}
+	for _, tt := range []struct {
+		earlier       string // in the window before
+		now           string
+		faults, other float64
+	}{
+		{"u 1", "r 1", 0, 1},
+		{"u 1", "n 1", 1, 0},
+		{"r 1", "f 1", 1, 0},
+	} {
+		p.do(t, "%s", tt.earlier)
+		next()
+		before := scrape(t, b)
+		p.do(t, "%s", tt.now)
+		grown(t, before, scrape(t, b), map[string]float64{left("page_fault", source): tt.faults, left("other", source): tt.other})
 	}
 }
