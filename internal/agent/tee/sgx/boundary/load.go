@@ -13,6 +13,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/interrupts"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
@@ -86,7 +87,7 @@ func (b *Backend) loadRuntimes(o *bpf.Object, timing bool) (err error) {
 	b.functions.ReadExits = b.gramine.Read
 	b.interrupts = loadInterrupts(b.opts, interrupts.Options{
 		Object: o, Processes: b.processes, Families: b.families, Log: b.opts.Log,
-		Elsewhere: func(*process.Process) (counted, known bool) { return false, true },
+		Elsewhere: func(*process.Process) (counted, known bool) { return false, true }, Sys: hostfs.At(b.opts.Roots.Sys),
 	})
 	b.mechanisms = mechanisms{b.gramine, b.interrupts, b.functions}
 	return nil

@@ -7,6 +7,7 @@
 package interrupts
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/count"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/process"
 	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/window"
+	"github.com/teescope/teescope/internal/lib/hostfs"
 )
 
 // source is the value of the label source.
@@ -27,6 +29,7 @@ type Options struct {
 	Families  *count.Families
 	// Elsewhere reports whether the causes in a process are counted by something else, and whether that is known.
 	Elsewhere func(*process.Process) (counted, known bool)
+	Sys       hostfs.Root // /sys
 	Log       *slog.Logger
 }
 
@@ -59,12 +62,36 @@ var events = []struct {
 // None returns interrupts that count nothing.
 func None(o Options) *Interrupts { return &Interrupts{Options: o} }
 
+// errOtherClock means that timer and devices may interrupt in another way than on a real machine: Hyper-V delivers both by
+// vectors without these tracepoints, and Xen delivers its timer as a device. A count would then be too small or another's.
+var errOtherClock = errors.New("the timer of this machine is not that of its processors (current_device of clockevent0), " +
+	"so the hypervisor may interrupt in another way than these tracepoints show")
+
+// seen returns an error if not all events of a cause pass its tracepoint.
+func seen(sys hostfs.Root, cause int) error {
+	if cause != count.Timer && cause != count.Device {
+		return nil
+	}
+	clock, err := sys.Read(64, "devices/system/clockevents/clockevent0/current_device")
+	if err != nil {
+		return fmt.Errorf("finding out how the timer interrupts: %w", err)
+	}
+	if !bytes.HasPrefix(clock, []byte("lapic")) {
+		return errOtherClock
+	}
+	return nil
+}
+
 // Load loads the programs. A kernel without some of the tracepoints has fewer causes.
 func Load(o Options) *Interrupts {
 	i := &Interrupts{Options: o, processes: map[uint32]counts{}}
 	for _, e := range events {
 		w := bpf.Way{Program: e.program, Mechanism: bpf.TypedTracepoint, Target: e.tracepoint}
-		if err := o.Object.Ready(w); err != nil {
+		err := seen(o.Sys, e.cause)
+		if err == nil {
+			err = o.Object.Ready(w)
+		}
+		if err != nil {
 			i.missing = append(i.missing, bpf.Status{Probe: e.program, Mechanism: bpf.NotAttached, Reason: bpf.Reason(err)})
 			o.Log.Info("a cause of AEX is not counted", "cause", count.CauseNames[e.cause], "reason", err)
 			continue
