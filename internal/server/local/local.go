@@ -33,20 +33,33 @@ const (
 	maxText = 64 << 20
 )
 
+// Limits of connections to the agent. Requests of clients have their own: these may be many and slow, and must not delay the
+// scrapes and the question whether the agent hangs.
+const (
+	maxConns   = 8
+	maxClients = 4
+)
+
 // base is the address of the agent, which only the client below uses.
 const base = "http://agent.invalid"
 
 // Agent is the agent.
-type Agent struct{ client *http.Client }
+type Agent struct {
+	client  *http.Client
+	clients http.RoundTripper // for requests that are passed on
+}
 
 // New returns the agent that dial connects to.
 func New(dial func(context.Context) (net.Conn, error)) *Agent {
-	return &Agent{&http.Client{Timeout: maxTime, Transport: &http.Transport{
-		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
-		DisableCompression:  true,
-		MaxConnsPerHost:     8,
-		MaxIdleConnsPerHost: 2,
-	}}}
+	over := func(most int) *http.Transport {
+		return &http.Transport{
+			DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+			DisableCompression:  true,
+			MaxConnsPerHost:     most,
+			MaxIdleConnsPerHost: 2,
+		}
+	}
+	return &Agent{&http.Client{Timeout: maxTime, Transport: over(maxConns)}, over(maxClients)}
 }
 
 // get returns the body of an answer.
@@ -107,7 +120,7 @@ func (a *Agent) Pass() http.Handler {
 			r.SetURL(to)
 			requester.Forward(r.Out, r.In)
 		},
-		Transport: a.client.Transport,
+		Transport: a.clients,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			jsonapi.Refuse(w, http.StatusBadGateway, jsonapi.Execution, fmt.Errorf("asking the agent: %w", err))
 		},

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 
 	"github.com/teescope/teescope/internal/lib/requester"
@@ -51,4 +52,35 @@ func TestPassSaysWhoAsks(t *testing.T) {
 			t.Errorf("the agent is told %q, %v; want %q", by, verified, user)
 		}
 	}
+}
+
+// Clients that ask much do not delay the server's own questions, or it would look as if the agent hung.
+func TestClientsDoNotDelayTheServer(t *testing.T) {
+	slow, end := make(chan struct{}, 100), make(chan struct{})
+	agent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/top/threads" {
+			slow <- struct{}{}
+			<-end
+		}
+	}))
+	defer agent.Close()
+	of := New(func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", agent.Listener.Addr().String())
+	})
+	pass := of.Pass()
+	var clients sync.WaitGroup
+	for range 20 {
+		clients.Go(func() {
+			pass.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/top/threads?workload=w", nil))
+		})
+	}
+	for range maxClients {
+		<-slow
+	}
+	if err := of.Hangs(); err != nil {
+		t.Errorf("the agent seems to hang: %v", err)
+	}
+	close(end)
+	clients.Wait()
 }
