@@ -13,6 +13,11 @@ export function claimed(by: string, verified: boolean): string {
   return by === "" || verified ? by : `${by} (not verified)`;
 }
 
+/** One word of a command for a shell. Programs choose their names, and a user copies the command. */
+export function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
 /** Lists the first few words, and how many more there are. */
 export function listFirst(words: readonly string[], most = 4): string {
   return words.length <= most + 1 ? listWords(words) : listWords([...words.slice(0, most), `${words.length - most} more`]);

@@ -6,7 +6,7 @@ import type { InstantSample, Labels } from "../api/types";
 import { join, quote } from "../lib/filters";
 import { formatMoment, formatSpan } from "../lib/time";
 import { formatValue } from "../lib/units";
-import { listFirst } from "../lib/words";
+import { listFirst, shellWord } from "../lib/words";
 
 /** How far back the start of a workload is searched, and at which step. A recent start is searched more finely. */
 const SINCE_HOURS = 24;
@@ -70,7 +70,7 @@ export function sinceText(first: number | undefined, at: number): string {
 
 /** Says why nothing can be switched on here for a workload of a machine, and what to do. It is empty if something can. */
 export function switchesRefusal(control: Control | null, name: string, node: string): string {
-  const there = `On the machine itself: teescope control watch workload=${name} --for 10m`;
+  const there = `On the machine itself: teescope control watch ${shellWord(`workload=${name}`)} --for 10m`;
   if (control === null) return `This server runs no agent, so it switches nothing on. ${there}`;
   if (node !== "" && control.machine !== "" && node !== control.machine) {
     return `The workload runs on ${node}, and this server switches only its own agent on ${control.machine}. ${there}`;

@@ -48,4 +48,9 @@ describe("what switches more on", () => {
     expect(switchesRefusal(of, "w", "there")).toMatch(/runs on there.* on here\. .*teescope control watch workload=w/);
     expect(switchesRefusal(null, "w", "there")).toMatch(/no agent.*teescope control watch workload=w/);
   });
+
+  it("quotes a name that a shell would run", () => {
+    expect(switchesRefusal(null, "nginx@1.service", "")).toMatch(/watch workload=nginx@1\.service --for 10m$/);
+    expect(switchesRefusal(null, "$(reboot);'`", "")).toContain(`watch 'workload=$(reboot);'\\''\`' --for 10m`);
+  });
 });
