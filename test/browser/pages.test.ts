@@ -77,7 +77,7 @@ it("switches watching and timing of a workload on, says until when, and stops th
   await switches.getByLabel("Reason").fill("a browser test");
   await switches.getByRole("button", { name: "Watch" }).press("Enter");
   const watch = switches.locator('[data-kind="watch"]');
-  await shown(() => watch.textContent()).toMatch(new RegExp(`^Watch workload=${ONE} until \\d\\d:\\d\\d:\\d\\d .*, (59|60) min left · a browser test Stop$`));
+  await shown(() => watch.textContent()).toMatch(new RegExp(`^Watch workload=${ONE} until \\d\\d:\\d\\d:\\d\\d .*, (59|60) min left: a browser test Stop$`));
   await until("the workload to be watched", 20, async () => (await watched()) || undefined);
   await page.locator('[data-panel="syscall-time"][data-state="empty"]').waitFor();
   await switches.getByRole("button", { name: "Time calls" }).click();

@@ -257,19 +257,20 @@ func Claimed(by string, verified bool) string {
 	return by + " (not verified)"
 }
 
-// silenced describes the silence that covers a finding.
+// silenced describes the silence that covers a finding. The comment is the last part, so that nothing in it looks like the name of
+// who made the silence.
 func silenced(f analysis.Finding) string {
 	if f.Silence == nil {
 		return ""
 	}
-	s := string(f.Silence.Kind) + ": " + clean(f.Silence.Comment)
+	s := string(f.Silence.Kind)
 	if f.Silence.CreatedBy != "" {
 		s += ", by " + clean(Claimed(f.Silence.CreatedBy, f.Silence.CreatedByVerified))
 	}
 	if !f.Silence.EndsAt.IsZero() {
 		s += ", until " + f.Silence.EndsAt.UTC().Format(time.RFC3339)
 	}
-	return s
+	return s + ": " + clean(f.Silence.Comment)
 }
 
 // together describes how the estimates of a finding and those of the workload's other findings go together.

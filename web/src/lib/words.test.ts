@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from "vitest";
-import { groupReasons, listFirst, listWords } from "./words";
+import { claimed, groupReasons, listFirst, listWords, stated } from "./words";
 
 it.each([
   [[], ""],
@@ -26,4 +26,10 @@ it("groups by reason", () => {
     { name: "llc_misses", reason: "no PMU" },
   ];
   expect(groupReasons(entries)).toBe("llc_misses and llc_references: no PMU; sys_exit: no reason given");
+});
+
+it("puts a reason last, so that it cannot pass for a proven name", () => {
+  expect(stated(["mute", claimed("ann", true), ""], "a test")).toBe("mute · ann: a test");
+  expect(stated(["mute", claimed("", false), ""], "x · ann")).toBe("mute: x · ann");
+  expect(stated(["mute", claimed("ann", false)], "")).toBe("mute · ann (not verified)");
 });

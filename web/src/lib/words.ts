@@ -13,6 +13,11 @@ export function claimed(by: string, verified: boolean): string {
   return by === "" || verified ? by : `${by} (not verified)`;
 }
 
+/** Facts, and then what somebody wrote about them. It is the last part, so that nothing in it looks like one of the facts. */
+export function stated(facts: readonly string[], reason: string): string {
+  return [facts.filter(Boolean).join(" · "), reason].filter(Boolean).join(": ");
+}
+
 /** One word of a command for a shell. Programs choose their names, and a user copies the command. */
 export function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

@@ -7,7 +7,7 @@ import type { Change } from "../api/control";
 import { useSession } from "../lib/session";
 import { useStore } from "../lib/store";
 import { formatClock, formatSpan, zoneName } from "../lib/time";
-import { claimed } from "../lib/words";
+import { claimed, stated } from "../lib/words";
 import { useRequest } from "../panels/use-data";
 import { switchesRefusal } from "./workload-facts";
 
@@ -102,7 +102,7 @@ function On({ one, stop }: { one: Change; stop: () => void }) {
   const until = `until ${formatClock(end)} ${zoneName(end)}, ${formatSpan(one.seconds_left)} left`;
   return (
     <li data-kind={one.kind}>
-      <strong>{what}</strong> {[until, by && `by ${by}`, one.reason].filter(Boolean).join(" · ")}{" "}
+      <strong>{what}</strong> {stated([until, by && `by ${by}`], one.reason)}{" "}
       <button type="button" class="plain-button" aria-label={`Stop: ${what}`} onClick={stop}>
         Stop
       </button>

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import type { Finding } from "../../api/findings";
 import { useSession } from "../../lib/session";
 import { formatMoment } from "../../lib/time";
-import { claimed } from "../../lib/words";
+import { claimed, stated } from "../../lib/words";
 
 const DAY = 86_400_000;
 
@@ -18,10 +18,10 @@ export function Mute({ finding }: { finding: Finding }) {
   };
   const said = <span role="status">{done}</span>;
   if (silence) {
-    const until = silence.endsAt === "" ? "" : ` · until ${formatMoment(Date.parse(silence.endsAt) / 1000)}`;
+    const until = silence.endsAt && `until ${formatMoment(Date.parse(silence.endsAt) / 1000)}`;
     return (
       <p class="aside">
-        {[silence.kind, silence.comment, claimed(silence.createdBy, silence.createdByVerified)].filter(Boolean).join(" · ") + until}{" "}
+        {stated([silence.kind, claimed(silence.createdBy, silence.createdByVerified), until], silence.comment)}{" "}
         {!recorded && (
           <button type="button" class="plain-button" onClick={() => void send(silence.id)}>
             Unmute
