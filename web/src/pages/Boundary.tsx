@@ -16,13 +16,16 @@ export function Boundary({ name }: { name: string }) {
   const { interval } = useShown();
   const [element, near] = useNear();
   const enabled = live && near && session.recorded !== true;
-  const { value } = useRequest((s, signal) => s.client.threads(name, signal), name, String(interval.to), enabled);
+  const { value, error } = useRequest((s, signal) => s.client.threads(name, signal), name, String(interval.to), enabled);
   const last = useRef<{ before?: Threads | undefined; now?: Threads | undefined }>({});
   if (value !== last.current.now) last.current = { before: last.current.now, now: value };
-  const { before, now } = last.current;
+  // After an error the last answer is kept to compare the next one with, but it is not about now.
+  const before = last.current.before;
+  const now = error ? undefined : last.current.now;
   const rows = now ? crossingRows(before, now) : [];
   return (
-    <section ref={(e: HTMLElement | null) => { element.current = e; }} data-panel="boundary" data-state={now ? "ready" : "none"}>
+    <section ref={(e: HTMLElement | null) => { element.current = e; }} data-panel="boundary" data-state={now ? "ready" : error ? "error" : "none"}>
+      {live && error && <p class="page-note">The threads at the enclave boundary are not known now: {error.message}</p>}
       {live && now && rows.length + now.pairs.length === 0 && (
         <p class="page-note">
           To see which threads of {name} cross, and which call follows which, name it with --watch, or watch it for a limited time.
@@ -82,7 +85,7 @@ function PairTable({ now, threads }: { now: Threads; threads: boolean }) {
             {now.pairs.map((p) => {
               const { what, advice } = describePair(p);
               return (
-                <tr key={`${p.kind} ${p.from} ${p.to}`}>
+                <tr key={JSON.stringify([p.kind, p.from, p.to])}>
                   <th scope="row">{what}</th>
                   <td class="numeric">{formatValue(p.n, "count")}</td>
                   <td class="numeric">{formatValue(p.of, "count")}</td>
