@@ -48,6 +48,10 @@ func Look(proc hostfs.Root, names cgroup.Hierarchy, reads *reader.Pool, pid int)
 // Forms are the rules that can be written.
 const Forms = "comm=REGEX, exe=GLOB, cgroup=GLOB, workload=NAME or pid=N"
 
+// reserved are names of package workload for what is no group of processes: the kernel's threads, the time without a thread, and all
+// workloads beyond the limit. No program, unit or container has them.
+var reserved = []string{"kernel", "idle", "other"}
+
 // Rule selects processes to watch one by one, in one of the [Forms].
 type Rule struct {
 	text  string
@@ -108,6 +112,9 @@ func Parse(text string) (Rule, error) {
 			return ok
 		}}, nil
 	case "workload":
+		if slices.Contains(reserved, value) {
+			return bad("no process that can be watched has this workload")
+		}
 		return Rule{text, func(p Process) bool { return p.Workload == value }}, nil
 	case "pid":
 		pid, err := strconv.ParseInt(value, 10, 32)

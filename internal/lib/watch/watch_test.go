@@ -40,6 +40,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 	for rule, want := range map[string]string{
 		"": "no value", "redis": "no value", "comm=": "no value", "comm=(": "missing closing", "comm=a)|(b": "unexpected )",
 		"exe=[": "syntax error", "cgroup=[": "syntax error", "pid=0": "not a process ID", "pid=x": "not a process ID",
+		"workload=": "no value", "workload=kernel": "no process", "workload=idle": "no process", "workload=other": "no process",
 		"pid=99999999999": "not a process ID", "name=x": `unknown selector "name"`,
 	} {
 		_, err := Parse(rule)
