@@ -84,8 +84,12 @@ func (l *accessLog) write(r *http.Request, body []byte, a *answer, took time.Dur
 		l.omitted++
 		return
 	}
+	user := a.user
+	if !a.verified {
+		user = claimedName(r)
+	}
 	parts := []any{
-		"client", a.conn.name(), "user", userName(r), "method", r.Method, "path", text.Cut(r.URL.Path, maxLoggedName),
+		"client", a.conn.name(), "user", text.Cut(user, maxLoggedName), "user_verified", a.verified, "method", r.Method, "path", text.Cut(r.URL.Path, maxLoggedName),
 		"parameters", parameters(r, body), "status", a.code(), "bytes", a.size, "seconds", took.Seconds(),
 	}
 	if l.omitted > 0 {
@@ -103,13 +107,13 @@ func (a *answer) code() int {
 	return a.status
 }
 
-// userName returns the name that the client claims. The status of the answer says whether it could prove it.
-func userName(r *http.Request) string {
+// claimedName returns the name that the client claims.
+func claimedName(r *http.Request) string {
 	if name, _, ok := r.BasicAuth(); ok {
-		return text.Cut(name, maxLoggedName)
+		return name
 	}
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
-		return text.Cut(r.TLS.PeerCertificates[0].Subject.String(), maxLoggedName)
+		return r.TLS.PeerCertificates[0].Subject.String()
 	}
 	return ""
 }

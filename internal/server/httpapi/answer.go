@@ -107,6 +107,9 @@ type answer struct {
 	sent    int
 	direct  bool   // whether the answer is too long to be held
 	release func() // releases shared parts; nil for none
+
+	user     string // who has proven to be that user
+	verified bool   // somebody has
 }
 
 // inMemory lets handlers write into memory.

@@ -79,13 +79,13 @@ func (a *authenticator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(name, value)
 	}
 	if len(c.Users) == 0 {
-		a.next.ServeHTTP(w, certified(r))
+		a.serve(w, certified(r))
 		return
 	}
 	switch a.check(c, r) {
 	case http.StatusOK:
 		user, _, _ := r.BasicAuth() // check has compared it
-		a.next.ServeHTTP(w, requester.With(r, user))
+		a.serve(w, requester.With(r, user))
 	case http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "5")
 		writeText(w, http.StatusTooManyRequests, "Too many wrong passwords from this address. Try again in a while.\n")
@@ -93,6 +93,14 @@ func (a *authenticator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("WWW-Authenticate", "Basic")
 		http.Error(w, http.StatusText(http.StatusUnauthorized), http.StatusUnauthorized)
 	}
+}
+
+// serve serves a request whose user is proven, if it has one, and tells the log of requests.
+func (a *authenticator) serve(w http.ResponseWriter, r *http.Request) {
+	if to, ok := w.(*answer); ok {
+		to.user, to.verified = requester.Proven(r)
+	}
+	a.next.ServeHTTP(w, r)
 }
 
 // check returns the status of a request's password.

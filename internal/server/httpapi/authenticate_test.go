@@ -3,11 +3,13 @@
 package httpapi
 
 import (
+	"bytes"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/crypto/bcrypt"
@@ -16,6 +18,7 @@ import (
 )
 
 // Only a password or a certificate that the server has checked proves a user. Without a web configuration a password is a claim.
+// The log of requests says the same.
 func TestWhoIsProven(t *testing.T) {
 	dir := t.TempDir()
 	pool := certificate(t, dir)
@@ -41,7 +44,8 @@ func TestWhoIsProven(t *testing.T) {
 		{"a certificate", tlsOnly + "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: cert.pem\n", "teescope true"},
 		{"both", tlsOnly + "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: cert.pem\n" + users, "alice true"},
 	} {
-		o := Options{Control: who}
+		var logged bytes.Buffer
+		o := Options{Control: who, AccessLog: AccessLog{Requests: LogQueries, To: &logged}}
 		if tt.config != "" {
 			o.WebConfig = webConfig(t, dir, tt.config)
 		}
@@ -64,6 +68,10 @@ func TestWhoIsProven(t *testing.T) {
 		client.CloseIdleConnections()
 		if string(said) != tt.says {
 			t.Errorf("%s: %s %q, want %q", tt.what, resp.Status, said, tt.says)
+		}
+		name, verified, _ := strings.Cut(strings.Replace(tt.says, "claimed", "alice", 1), " ")
+		if line := fmt.Sprintf(`"user":%q,"user_verified":%s,`, name, verified); !strings.Contains(logged.String(), line) {
+			t.Errorf("%s: %s is not in the log %s", tt.what, line, &logged)
 		}
 	}
 }
