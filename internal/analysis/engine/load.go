@@ -83,6 +83,13 @@ func (l Load) Limit(waiting float64, spinning bool) string {
 	return ""
 }
 
+// Confined reports whether idle CPUs of the machine are not for the workload: its quota stops it, or its threads wait for CPUs
+// while others are idle.
+func (l Load) Confined() bool {
+	scarce := l.least(l.Idle) <= ScarceIdle*l.CPUs
+	return l.Throttled >= l.least(ThrottledPeriods) || !scarce && l.Wait >= l.least(pinnedWait)*l.Cores
+}
+
 func short(x float64) string { return fmt.Sprintf("%.2g", x) }
 
 // loads holds the answers about the load, in the order of the fields of [Load].

@@ -40,3 +40,22 @@ func TestLimit(t *testing.T) {
 		}
 	}
 }
+
+// Idle CPUs are not for a workload that its quota stops or whose threads wait beside them.
+func TestConfined(t *testing.T) {
+	for name, c := range map[string]struct {
+		load Load
+		want bool
+	}{
+		"nothing is measured": {load: UnknownLoad()},
+		"idle":                {load: Load{Cores: 1, Wait: 0.01, CPUs: 8, Idle: 6}},
+		"the machine is busy": {load: Load{Cores: 3, Wait: 6, CPUs: 4, Idle: 0.1}},
+		"pinned":              {load: Load{Cores: 1, Wait: 4, CPUs: 64, Idle: 60}, want: true},
+		"throttled":           {load: Load{Cores: 1, CPUs: 64, Idle: 60, Throttled: 0.4}, want: true},
+		"throttled and busy":  {load: Load{Cores: 3, Wait: 6, CPUs: 4, Idle: 0.1, Throttled: 0.4}, want: true},
+	} {
+		if got := c.load.Confined(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

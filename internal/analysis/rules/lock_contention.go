@@ -131,11 +131,15 @@ func judgeLockContention(w engine.Workload) *engine.Verdict {
 }
 
 // parallelBound returns how many more threads could run without the locks, and that as an assumption. It is at most the
-// threads that are in futex, the idle CPUs and the threads that do not run. Without the time in futex it is not known.
+// threads that are in futex, the idle CPUs and the threads that do not run. Without the time in futex it is not known. Idle
+// CPUs that the workload may not use run none.
 func parallelBound(w engine.Workload, resting float64) (threads float64, assumption string) {
 	time, timed := w.Value(futexTimeSignal)
 	if !timed {
 		return 0, "a gain from more parallel work is not counted: the time in futex is not measured (--syscalls.time)"
+	}
+	if w.Load.Confined() {
+		return 0, "a gain from more parallel work is not counted: the workload may not use the idle CPUs"
 	}
 	threads = min(time, resting)
 	text := fmt.Sprintf("%s threads are in futex, including those that wait for work", figure(time))

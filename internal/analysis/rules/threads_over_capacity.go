@@ -134,8 +134,12 @@ func overCores(w engine.Workload) *engine.Verdict {
 	}
 	verdict.Draws(engine.AsyncExits, v[involuntarySignal], 0, aex/high)
 	low, high = capped(low, high, v[cpuSignal])
-	verdict.SavesAndRuns(w, low, high, v[waitSignal], "", cost.Switch.Assumption(), cost.AEX.Assumption(), w.Clock.Assumption(),
-		"fewer threads save the switches only, because the CPUs stay busy",
-		fmt.Sprintf("at most no thread waits for a CPU, as with a CPU for each: %s threads run and %s wait", figure(v[cpuSignal]), figure(v[waitSignal])))
+	waiting, runs := v[waitSignal], fmt.Sprintf("at most no thread waits for a CPU, as with a CPU for each: %s threads run and %s wait",
+		figure(v[cpuSignal]), figure(v[waitSignal]))
+	if w.Load.Confined() {
+		waiting, runs = 0, "a gain from more CPUs is not counted: the workload has a CPU quota"
+	}
+	verdict.SavesAndRuns(w, low, high, waiting, "", cost.Switch.Assumption(), cost.AEX.Assumption(), w.Clock.Assumption(),
+		"fewer threads save the switches only, because the CPUs stay busy", runs)
 	return verdict
 }
