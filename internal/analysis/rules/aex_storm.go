@@ -96,15 +96,15 @@ func judgeAEXStorm(w engine.Workload) *engine.Verdict {
 	}
 	verdict := &engine.Verdict{
 		Confidence: analysis.Possible,
-		Cause: fmt.Sprintf("%s asynchronous exits/s are %s times what the timer causes, and page faults do not explain them",
-			figure(v[aexSignal]), figure(v[aexSignal]/tick)),
+		Cause: fmt.Sprintf("%s asynchronous exits/s are %s times what a tick of %d Hz causes, and at most %s/s are page faults in enclave memory",
+			figure(v[aexSignal]), figure(v[aexSignal]/tick), tickPerCore, figure(faults)),
 		Evidence: []string{aexSignal.Name, cpuSignal.Name, enclaveFaultsSignal.Name, trapsSignal.Name},
 		Advice: []string{
 			"keep interrupts off the enclave's CPUs: pin the workload, move interrupts to other CPUs (/proc/irq/*/smp_affinity), or use isolcpus",
 			"disable timer ticks on these CPUs (nohz_full)",
 		},
 	}
-	mainCause(w, verdict)
+	mainCause(w, faults, verdict)
 	low, high = capped(low, high, v[cpuSignal])
 	verdict.Stage = engine.Symptom
 	verdict.Draws(engine.AsyncExits, v[aexSignal]-tick, 1, 1)
@@ -112,11 +112,12 @@ func judgeAEXStorm(w engine.Workload) *engine.Verdict {
 	return verdict
 }
 
-// aexCauses are the causes of asynchronous exits that a user can do something about.
+// aexCauses are the causes of asynchronous exits that a user can do something about. The tick of a kernel, of at most 1,000 Hz, is
+// too rare for a finding, so a timer that is the main cause is one of high resolution, and nohz_full leaves it.
 var aexCauses = map[string]struct{ what, advice string }{
 	"timer": {
-		"the timer of the CPU",
-		"disable timer ticks on the enclave's CPUs (nohz_full), or run fewer threads than CPUs: a CPU with one runnable thread needs no tick",
+		"timers of the CPU",
+		"find what sets timers more often than the kernel ticks, and let it run on other CPUs or less often: perf record -a -g -e timer:hrtimer_start",
 	},
 	"reschedule": {
 		"other CPUs that wake up threads on this one",
@@ -126,27 +127,36 @@ var aexCauses = map[string]struct{ what, advice string }{
 		"interrupts of devices",
 		"move interrupts of devices to other CPUs (/proc/irq/*/smp_affinity; irqbalance must leave them there), and pin the workload",
 	},
+	"outside_fault": {
+		"page faults, most of them outside of enclave memory",
+		"keep the buffers outside of the enclave, and touch them before they are used (MAP_POPULATE): EPC is not what is missing",
+	},
 	"page_fault": {
-		"page faults",
+		"page faults in enclave memory",
 		"give the enclave a smaller working set or more EPC, or preheat it (sgx.preheat_enclave)",
 	},
 }
 
-// mainCause adds the cause of most of the exits to a verdict, if it is known, and puts the advice for it first.
-func mainCause(w engine.Workload, verdict *engine.Verdict) {
+// mainCause adds the cause of most of the exits to a verdict, if it is known. The advice is then about that cause alone. faults is
+// the rate of page faults in enclave memory.
+func mainCause(w engine.Workload, faults float64, verdict *engine.Verdict) {
 	all, most, main := 0.0, 0.0, ""
 	for cause, n := range w.By(aexCausesSignal, "cause") {
 		if all += n; n > most {
 			most, main = n, cause
 		}
 	}
-	of, told := aexCauses[main]
+	kind := main
+	if main == "page_fault" && faults < most/2 {
+		kind = "outside_fault"
+	}
+	of, told := aexCauses[kind]
 	if !told || most < all/2 {
 		return
 	}
-	verdict.Cause += fmt.Sprintf("; %s of those with a known cause are by %s", percent(most/all), of.what)
+	verdict.Cause += fmt.Sprintf("; by cause, %s of them are by %s", percent(most/all), of.what)
 	verdict.Evidence = append(verdict.Evidence, aexCausesSignal.With("cause", main))
-	verdict.Advice = append([]string{of.advice}, verdict.Advice...)
+	verdict.Advice = []string{of.advice}
 }
 
 // trapped returns a verdict if the enclave often executes instructions that are not allowed inside.
