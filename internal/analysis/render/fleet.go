@@ -4,6 +4,7 @@ package render
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/teescope/teescope/internal/analysis"
@@ -67,7 +68,7 @@ func causeOf(group []analysis.Finding) Cause {
 		if f.Saving != nil {
 			m.SavedLow, m.SavedHigh = f.Saving.Low, f.Saving.High
 		}
-		c.SavedLow, c.SavedHigh = c.SavedLow+m.SavedLow, c.SavedHigh+m.SavedHigh
+		c.SavedLow, c.SavedHigh = sum(c.SavedLow, m.SavedLow), sum(c.SavedHigh, m.SavedHigh)
 		if !c.Severity.AtLeast(f.Severity) {
 			c.Severity = f.Severity
 		}
@@ -84,6 +85,9 @@ func causeOf(group []analysis.Finding) Cause {
 	c.Members = c.Members[:min(len(c.Members), mostMembers)]
 	return c
 }
+
+// sum is finite: JSON has no other numbers, and what one machine claims must not prevent the report.
+func sum(a, b float64) float64 { return min(a+b, math.MaxFloat64) }
 
 // causes describes each cause that several machines have, in a sentence or two.
 func (r Report) causes() []string {

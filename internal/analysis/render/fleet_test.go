@@ -4,6 +4,8 @@ package render
 
 import (
 	"fmt"
+	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -82,6 +84,12 @@ func TestTheMembersOfACauseAreBounded(t *testing.T) {
 	causes := Causes(many)
 	if len(causes) != 1 || causes[0].Machines != 150 || len(causes[0].Members) != mostMembers || causes[0].Members[0].Instance != "149" {
 		t.Errorf("%+v", causes)
+	}
+	for i := range many {
+		many[i].Saving = analysis.Saves(math.MaxFloat64/2, math.MaxFloat64)
+	}
+	if err := New("x", engine.Result{Findings: many}, 0, nil).JSON(io.Discard); err != nil {
+		t.Errorf("with garbage: %v", err)
 	}
 	if got := Causes([]analysis.Finding{{Rule: "r", Workload: "a"}, {Rule: "r", Workload: "b"}}); len(got) != 0 {
 		t.Errorf("without machines: %+v", got)
