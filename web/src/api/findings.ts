@@ -4,7 +4,8 @@
 import { malformed } from "./errors";
 import { type Decoder, flag, list, number, shape, text, withDefault } from "./validate";
 
-const SEVERITIES = ["info", "low", "medium", "high"] as const;
+/** In rising order. */
+export const SEVERITIES = ["info", "low", "medium", "high"] as const;
 type Severity = (typeof SEVERITIES)[number];
 
 export interface Evidence {

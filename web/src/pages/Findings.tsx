@@ -49,7 +49,7 @@ export function Findings() {
         </button>
       )}
       {error && <p class="panel-notice">{error.message} The findings shown are older.</p>}
-      <FleetCauses causes={rolledUp(report.causes, shownNow)} />
+      <FleetCauses causes={rolledUp(report.causes, report.findings, shownNow)} />
       {shown.map((finding) => (
         <FindingCard key={finding.id} finding={finding} />
       ))}

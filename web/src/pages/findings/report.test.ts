@@ -228,19 +228,40 @@ describe("the same cause on several machines", () => {
   const causes = made({ causes: [cause] }).causes;
 
   it("is summed over all of them", () => {
-    const [all] = rolledUp(causes, { workloads: [] });
+    const [all] = rolledUp(causes, [], { workloads: [] });
     expect(all && causeText(all)).toBe(
-      "locks that wait (locks): 17 findings on 14 machines, at most low. In total 2 to 4 CPU cores saved, most at db · a:1.",
+      "locks that wait (locks): 17 findings on 14 machines, at most low. In total 2 to 4 CPU cores saved, the largest part at db · a:1.",
     );
     expect(all?.members.map(memberText)).toEqual(["db · a:1, low, 0.5 to 1 CPU cores saved", "db · b:1, low, 0.25 to 0.5 CPU cores saved", "web · c:1, low"]);
   });
 
   it("has the figures of what the filters leave", () => {
-    const [some] = rolledUp(causes, { workloads: ["db"] });
+    const [some] = rolledUp(causes, [], { workloads: ["db"] });
     expect(some && causeText(some)).toBe(
-      "locks that wait (locks): 2 findings on 2 machines, at most low. In total 0.75 to 1.5 CPU cores saved, most at db · a:1.",
+      "locks that wait (locks): 2 findings on 2 machines, at most low. In total 0.75 to 1.5 CPU cores saved, the largest part at db · a:1.",
     );
-    expect(rolledUp(causes, { workloads: ["web"] })).toEqual([]);
+    expect(rolledUp(causes, [], { workloads: ["web"] })).toEqual([]);
+  });
+
+  it("counts also findings that the cause does not list", () => {
+    const found = (workload: string, instance: string, low: number, severity: string) => ({
+      ...finding, rule: "locks", workload, instance, severity, saving: { low, high: 2 * low, assumptions: [] },
+    });
+    const report = made({
+      causes: [cause],
+      findings: [
+        ...Array.from({ length: 14 }, (_, i) => found("db", `n${i}:1`, 0.125, "low")),
+        ...Array.from({ length: 3 }, (_, i) => found("web", `n${i}:1`, 0.25, "info")),
+      ],
+    });
+    const text = (workload: string): string[] => rolledUp(report.causes, report.findings, { workloads: [workload] }).map(causeText);
+    expect(text("db")).toEqual([
+      "locks that wait (locks): 14 findings on 14 machines, at most low. In total 1.75 to 3.5 CPU cores saved, the largest part at db · n0:1.",
+    ]);
+    expect(text("web")).toEqual([
+      "locks that wait (locks): 3 findings on 3 machines, at most info. In total 0.75 to 1.5 CPU cores saved, the largest part at web · n0:1.",
+    ]);
+    expect(rolledUp(report.causes, report.findings, { workloads: [] })).toEqual(report.causes);
   });
 
   it("is absent in the answer of an older server", () => {

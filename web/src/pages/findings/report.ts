@@ -2,7 +2,7 @@
 
 // Formats a report of the analysis as text. Pure. `teescope analyze` uses the same file of phrases.
 import phrases from "../../../../internal/analysis/render/phrases.json";
-import type { Cause, Evidence, Finding, Gain, Limit, Problem, Report, Saving } from "../../api/findings";
+import { type Cause, type Evidence, type Finding, type Gain, type Limit, type Problem, type Report, type Saving, SEVERITIES } from "../../api/findings";
 import { type Chosen, passes } from "../../lib/filters";
 import { onNode } from "../../lib/promql";
 import { formatMoment, formatSpan, zoneName } from "../../lib/time";
@@ -137,17 +137,42 @@ export function chosen<T extends Pick<Finding, "workload" | "instance">>(all: re
   return all.filter(({ workload, instance }) => passes(filters, workload, instance));
 }
 
-/** Returns the causes of several machines within the filters. If only some findings of a cause pass, the figures are theirs. */
-export function rolledUp(causes: readonly Cause[], filters: Chosen): Cause[] {
-  return causes.flatMap((cause) => {
-    const members = chosen(cause.members, filters);
-    if (members.length === cause.members.length) return [cause];
-    const machines = new Set(members.map((m) => m.instance)).size;
-    const sum = (of: "saved_cores_low" | "saved_cores_high"): number => members.reduce((total, m) => total + m[of], 0);
-    return machines < 2
-      ? []
-      : [{ ...cause, members, machines, findings: members.length, saved_cores_low: sum("saved_cores_low"), saved_cores_high: sum("saved_cores_high") }];
-  });
+/** The largest number of findings that are listed of a cause, as in the answer. */
+const MOST_MEMBERS = 50;
+
+/**
+ * Returns the causes of several machines within the filters. If only some findings of a cause pass, the figures are theirs. The
+ * findings decide, because a cause lists the largest only. A recorded report may have fewer of them.
+ */
+export function rolledUp(causes: readonly Cause[], findings: readonly Finding[], filters: Chosen): Cause[] {
+  return causes
+    .flatMap((cause) => {
+      const all = findings.filter(({ rule, instance }) => rule === cause.rule && instance !== "").map(memberOf);
+      const known = all.length < cause.members.length ? cause.members : all;
+      const members = chosen(known, filters);
+      return members.length === known.length ? [cause] : part(cause, members);
+    })
+    .sort(largerSaving);
+}
+
+/** Returns the part of a cause with these findings, if they are on several machines. */
+function part(cause: Cause, members: Cause["members"]): Cause[] {
+  const machines = new Set(members.map((m) => m.instance)).size;
+  if (machines < 2) return [];
+  const sum = (of: "saved_cores_low" | "saved_cores_high"): number => members.reduce((total, m) => total + m[of], 0);
+  const severity = [...SEVERITIES].reverse().find((one) => members.some((m) => m.severity === one)) ?? cause.severity;
+  const listed = [...members].sort(largerSaving).slice(0, MOST_MEMBERS);
+  return [{ ...cause, severity, members: listed, machines, findings: members.length, saved_cores_low: sum("saved_cores_low"), saved_cores_high: sum("saved_cores_high") }];
+}
+
+type Saved = Pick<Cause, "saved_cores_low" | "saved_cores_high">;
+
+function largerSaving(a: Saved, b: Saved): number {
+  return b.saved_cores_low - a.saved_cores_low || b.saved_cores_high - a.saved_cores_high;
+}
+
+function memberOf({ workload, instance, severity, saving }: Finding): Cause["members"][number] {
+  return { workload, instance, severity, saved_cores_low: saving?.low ?? 0, saved_cores_high: saving?.high ?? 0 };
 }
 
 /** Describes a cause that several machines have. */
