@@ -18,7 +18,7 @@ const (
 	// maxListedThreads and maxThreadName bound what a program can add to a finding.
 	maxListedThreads = 5
 	maxThreadName    = 64 // bytes
-	// maxReadThreads is the number of threads of an answer that are read. An agent lists 256 at most.
+	// maxReadThreads is the largest number of threads of a workload whose names are read. An agent lists 256 at most.
 	maxReadThreads = 256
 	// maxThreadWorkloads is the number of workloads whose threads are read after a look, and maxThreadTime the time limit.
 	maxThreadWorkloads = 20
@@ -33,8 +33,9 @@ type ThreadList func(ctx context.Context, workload string) ([]byte, error)
 
 // threadList is a part of the agent's answer.
 type threadList struct {
-	Time time.Time    `json:"time"`
-	List []threadSeen `json:"list"`
+	Time    time.Time    `json:"time"`
+	Threads int          `json:"threads"` // of the workload; the agent lists those with the most CPU time so far
+	List    []threadSeen `json:"list"`
 }
 
 // threadSeen has figures since the start of the thread. What is nil was not measured.
@@ -107,13 +108,13 @@ func (n *threadNames) look(ctx context.Context, result engine.Result) {
 	n.before = now
 }
 
-// read returns an empty list if the agent does not answer or the workload is gone.
+// read returns an empty list if the agent does not answer or the workload is gone. It also does if threads are left out: they may
+// be those that wait most or use CPU time now, and the others with their names would be no number of threads.
 func (n *threadNames) read(ctx context.Context, workload string) (l threadList) {
 	body, err := n.list(ctx, workload)
-	if err != nil || json.Unmarshal(body, &l) != nil {
+	if err != nil || json.Unmarshal(body, &l) != nil || max(l.Threads, len(l.List)) > maxReadThreads {
 		return threadList{}
 	}
-	l.List = l.List[:min(len(l.List), maxReadThreads)]
 	return l
 }
 

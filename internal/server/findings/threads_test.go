@@ -109,7 +109,14 @@ func TestThreadsOfAHostileProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for answer, want := range map[string]int{"": 0, "null": 0, "[1]": 0, `{"list": 3}`: 0, string(large): maxReadThreads} {
+	answerOf := func(threads, listed int) string {
+		body, err := json.Marshal(map[string]any{"time": begin, "threads": threads, "list": make([]threadSeen, listed)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	for answer, want := range map[string]int{"": 0, "null": 0, "[1]": 0, `{"list": 3}`: 0, string(large): 0, answerOf(257, 256): 0, answerOf(256, 250): 250, answerOf(1000, 256): 0} {
 		n := newThreadNames(Options{Threads: func(context.Context, string) ([]byte, error) { return []byte(answer), nil }})
 		if l := n.read(t.Context(), "w"); len(l.List) != want {
 			t.Errorf("%.20q: %d threads are read, want %d", answer, len(l.List), want)
