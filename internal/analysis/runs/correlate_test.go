@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"regexp"
@@ -339,6 +340,34 @@ func TestRunsFromPairs(t *testing.T) {
 	delete(source.Ranges, "known")
 	if runs, problems := FromSeries(t.Context(), source, table); len(runs) != 0 || len(problems) != 1 {
 		t.Errorf("without knowing whose settings are known: %v, %v", runs, problems)
+	}
+}
+
+// TestSettingsOfSeriesAreBounded: each setting is compared with each other one over all runs, and programs choose the names.
+func TestSettingsOfSeriesAreBounded(t *testing.T) {
+	step := time.Minute
+	var points []query.Point
+	for i := range 10 {
+		points = append(points, query.Point{Time: querytest.Noon.Add(time.Duration(i) * step), Value: 1})
+	}
+	owner := map[string]string{"instance": "a", "workload": "redis"}
+	labels := maps.Clone(owner)
+	var pairs []query.Series
+	for i := range 1000 {
+		name := fmt.Sprintf("s%03d", i)
+		labels[name] = "1"
+		pairs = append(pairs, query.Series{Labels: map[string]string{"instance": "a", "workload": "redis", "setting": name, "value": "1"}, Points: points})
+	}
+	source := &querytest.Canned{Ranges: map[string][]query.Series{"info": {{Labels: labels, Points: points}}, "pairs": pairs, "known": {{Labels: owner, Points: points}}}}
+	for what, table := range map[string]SeriesTable{"labels": {Info: "info"}, "pairs": {Pairs: "pairs", Known: "known"}} {
+		table.Start, table.End, table.Step = querytest.Noon, querytest.Noon.Add(9*step), step
+		runs, problems := FromSeries(t.Context(), source, table)
+		if len(runs) != 1 || len(runs[0].Settings) != maxColumns || runs[0].Settings["s063"] != "1" {
+			t.Errorf("%s: %d runs, %+v", what, len(runs), runs)
+		}
+		if len(problems) != 1 || problems[0].Kind != query.Bounded {
+			t.Errorf("%s: %+v", what, problems)
+		}
 	}
 }
 

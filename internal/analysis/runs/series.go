@@ -146,6 +146,7 @@ func (t *SeriesTable) ofLabels(q *query.Asker) (all []period) {
 			pairs[owner] = append(pairs[owner], period{owner, part[0].Time, part[len(part)-1].Time, settings})
 		}
 	}
+	names = t.bounded(q, t.Info, names)
 	for _, owner := range owners {
 		at := steps[owner]
 		slices.SortFunc(at, func(a, b query.Point) int { return a.Time.Compare(b.Time) })
@@ -168,6 +169,7 @@ func (t *SeriesTable) ofPairs(q *query.Asker) (all []period) {
 			pairs[owner] = append(pairs[owner], period{owner, part[0].Time, part[len(part)-1].Time, map[string]string{name: s.Labels["value"]}})
 		}
 	}
+	names = t.bounded(q, t.Pairs, names)
 	for _, s := range q.Range(t.Known, t.Start, t.End, t.Step) {
 		owner := t.owner(s.Labels)
 		for _, part := range query.Stretches(s.Points, t.Step) {
@@ -175,6 +177,20 @@ func (t *SeriesTable) ofPairs(q *query.Asker) (all []period) {
 		}
 	}
 	return all
+}
+
+// bounded returns as many names of settings as a table may have, the first in alphabetical order. Programs and agents choose
+// them, and each pair of settings is compared over all runs.
+func (t *SeriesTable) bounded(q *query.Asker, expr string, names map[string]bool) map[string]bool {
+	if len(names) <= maxColumns {
+		return names
+	}
+	q.Note(query.Problem{Kind: query.Bounded, Query: expr, Error: fmt.Sprintf("%d different settings: only the first %d by name are used", len(names), maxColumns)})
+	kept := make(map[string]bool, maxColumns)
+	for _, name := range slices.Sorted(maps.Keys(names))[:maxColumns] {
+		kept[name] = true
+	}
+	return kept
 }
 
 // divide divides the steps of an owner where one of its settings begins or ends. A setting with several values, such as those
