@@ -41,6 +41,9 @@ var (
 		Name: "machine_network", Unit: "bytes/s", Help: "bytes sent and received by all network devices of the machine",
 		Query: "sum by (instance) (rate(node_network_receive_bytes_total[$window]) + rate(node_network_transmit_bytes_total[$window]))",
 	}
+	containersSignal = engine.Signal{
+		Name: "containers", Query: "count by (workload, instance) (teescope_container_info)", Unit: "1", Help: "containers of the workload",
+	}
 	filePagesSignal = engine.Signal{
 		Name: "pages", Query: perSecond(`teescope_page_cache_ops_total{op=~"access|dirty_page"}`), Unit: "1/s",
 		Help: "pages of files read and written",
@@ -59,7 +62,7 @@ func smallIO() engine.Rule {
 		Threads:    analysis.ThreadCPU,
 		Thresholds: []engine.Threshold{smallSize, smallCost},
 		Signals: []engine.Signal{
-			teeSignal, cpuSignal, callsSignal, transitionsSignal, networkSignal, machineNetworkSignal, filePagesSignal,
+			teeSignal, cpuSignal, callsSignal, transitionsSignal, networkSignal, machineNetworkSignal, containersSignal, filePagesSignal,
 		},
 		Judge: judgeSmallIO,
 		NotWhen: []string{
@@ -78,7 +81,8 @@ func smallIO() engine.Rule {
 
 // ioSize returns the rate of reads and writes, and an upper bound of their mean size in bytes. It returns false when
 // the bytes of some of them are unknown. A workload without network devices of its own moves at most the bytes of all
-// devices of the machine, the loopback device included.
+// devices of the machine, the loopback device included. Containers that share devices, as in a pod, are no such workload: only the
+// first of them has the counters, and the machine does not see what they send each other.
 func ioSize(w engine.Workload) (rate, bytes float64, evidence string, ok bool) {
 	calls := callsOf(w)
 	network, networked := w.Value(networkSignal)
@@ -93,7 +97,8 @@ func ioSize(w engine.Workload) (rate, bytes float64, evidence string, ok bool) {
 	case networked && all > 0:
 		return all, (network + pageBytes*pages) / all, networkSignal.Name, true
 	}
-	if machine, measured := w.Value(machineNetworkSignal); measured && all > 0 {
+	_, contained := w.Value(containersSignal)
+	if machine, measured := w.Value(machineNetworkSignal); measured && all > 0 && !contained {
 		return all, (machine + pageBytes*pages) / all, machineNetworkSignal.Name, true
 	}
 	return 0, 0, "", false
