@@ -141,6 +141,12 @@ func TestNativeSeriesEnd(t *testing.T) {
 		return len(data.Result) > 0
 	}
 	eventually(t, time.Minute, "a native series", present)
+	// Its first sample is stored after the scraper was told of no series: see startsAppender. The second one is marked.
+	eventually(t, time.Minute, "two samples", func() bool {
+		var data struct{ Result []any }
+		get(t, s.api(), "/query?query="+url.QueryEscape("count_over_time(teescope_run_queue_latency_seconds[1m]) >= 2"), &data)
+		return len(data.Result) > 0
+	})
 	gone.Store(true)
 	eventually(t, time.Minute, "its end", func() bool { return !present() })
 }

@@ -36,7 +36,7 @@ func lookUp(sources []*file, program *file, offsets []uint64) (names []string, e
 			err = fmt.Errorf("a damaged ELF file: %v", broken)
 		}
 	}()
-	list, err := functions(sources)
+	list, err := functions(sources, stubs(program))
 	if err != nil {
 		return names, err
 	}
@@ -57,7 +57,7 @@ func linked(program *file, offset uint64) (uint64, bool) {
 	return 0, false
 }
 
-func functions(sources []*file) ([]function, error) {
+func functions(sources []*file, stubs []function) ([]function, error) {
 	for _, kind := range []elf.SectionType{elf.SHT_SYMTAB, elf.SHT_DYNSYM} {
 		for _, f := range sources {
 			s := f.SectionByType(kind)
@@ -75,7 +75,7 @@ func functions(sources []*file) ([]function, error) {
 			if err != nil {
 				return nil, fmt.Errorf("reading symbols: %w", err)
 			}
-			if list := ordered(f.File, all); len(list) > 0 {
+			if list := ordered(f.File, all, stubs); len(list) > 0 {
 				return list, nil
 			}
 		}
@@ -83,10 +83,42 @@ func functions(sources []*file) ([]function, error) {
 	return nil, nil
 }
 
+// stubs returns the entries of a program's procedure linkage table, by which it calls functions of libraries. No symbol names
+// them. Their names are those that perf and objdump give: clock_gettime@plt. The n-th entry belongs to the n-th relocation
+// (System V ABI for x86-64 and for AArch64). A table that cannot be read has none.
+func stubs(program *file) []function {
+	const entry, relocation = 16, 24 // bytes, for both processors
+	header := map[elf.Machine]uint64{elf.EM_X86_64: entry, elf.EM_AARCH64: 2 * entry}[program.Machine]
+	table, relocations, names := program.Section(".plt"), program.Section(".rela.plt"), program.SectionByType(elf.SHT_DYNSYM)
+	if header == 0 || table == nil || relocations == nil || names == nil || relocations.Size > maxSymbolBytes || names.Size > maxSymbolBytes ||
+		relocations.Type == elf.SHT_NOBITS || (relocations.Flags|names.Flags)&elf.SHF_COMPRESSED != 0 ||
+		int(names.Link) >= len(program.Sections) || program.Sections[names.Link].Size > maxNameBytes {
+		return nil
+	}
+	data, err := relocations.Data()
+	if err != nil {
+		return nil
+	}
+	dynamic, err := program.DynamicSymbols() // without the first, which is empty
+	if err != nil {
+		return nil
+	}
+	var all []function
+	for i := uint64(0); (i+1)*relocation <= uint64(len(data)) && header+(i+1)*entry <= table.Size; i++ {
+		at := program.ByteOrder.Uint32(data[i*relocation+12:]) // of the symbol, in the upper half of r_info
+		if at == 0 || uint64(at) > uint64(len(dynamic)) || dynamic[at-1].Name == "" || len(dynamic[at-1].Name) > symbols.Longest {
+			continue
+		}
+		start := table.Addr + header + i*entry
+		all = append(all, function{start, start + entry, dynamic[at-1].Name + "@plt", elf.STB_LOCAL})
+	}
+	return all
+}
+
 // ordered returns the functions by address, of several at one address the best. A function without a size ends where the
 // next one begins.
-func ordered(f *elf.File, all []elf.Symbol) []function {
-	var list []function
+func ordered(f *elf.File, all []elf.Symbol, stubs []function) []function {
+	list := slices.Clone(stubs)
 	for _, s := range all {
 		kind := elf.ST_TYPE(s.Info)
 		if s.Name == "" || s.Section == elf.SHN_UNDEF || len(s.Name) > symbols.Longest {

@@ -80,6 +80,48 @@ func TestOtherArchitectures(t *testing.T) {
 	}
 }
 
+// TestStubs compares the names of the entries by which a program calls libraries with those of objdump.
+func TestStubs(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "program")
+	build := exec.Command("gcc", "-x", "c", "-o", program, "-")
+	build.Stdin = strings.NewReader("#include <stdio.h>\n#include <stdlib.h>\nint main(void) { puts(getenv(\"HOME\")); return rand(); }\n")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Skipf("%v: %s", err, out)
+	}
+	out, err := exec.Command("objdump", "-d", "--no-show-raw-insn", "-j", ".plt", program).Output()
+	if err != nil {
+		t.Skip(err)
+	}
+	e, err := open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	want := map[uint64]string{}
+	for line := range strings.Lines(string(out)) { // 0000000000001030 <puts@plt>:
+		address, name, ok := strings.Cut(strings.TrimSuffix(strings.TrimSpace(line), ">:"), " <")
+		start, err := strconv.ParseUint(address, 16, 64)
+		if !ok || err != nil || !strings.HasSuffix(name, "@plt") {
+			continue
+		}
+		for _, p := range e.Progs {
+			if start >= p.Vaddr && start-p.Vaddr < p.Filesz {
+				want[start-p.Vaddr+p.Off] = name
+			}
+		}
+	}
+	if len(want) < 3 {
+		t.Fatalf("objdump names %d entries:\n%s", len(want), out)
+	}
+	for start, name := range want {
+		got, err := (&Finder{Root: dir}).File("/program", "", []uint64{start, start + 15})
+		if err != nil || got[0] != name || got[1] != name {
+			t.Errorf("%#x is %q, objdump says %q: %v", start, got, name, err)
+		}
+	}
+}
+
 // A copy by build ID gives the names if the path has another file, or none.
 func TestCopies(t *testing.T) {
 	const path = "/bin/true"
