@@ -151,12 +151,13 @@ func parallelBound(w engine.Workload, resting float64) (threads float64, assumpt
 	return threads, fmt.Sprintf("at most %s more threads would run without the locks: %s", figure(threads), text)
 }
 
-// serialLimit returns what limits the throughput if the locks do, or nothing.
+// serialLimit returns what limits the throughput if the locks do, or nothing. Without the time in futex, threads that wait for
+// clients in read look the same.
 func serialLimit(w engine.Workload, v map[engine.Signal]float64) string {
 	clients, _ := w.Value(ownNetCallsSignal) // calls that were never made have no series
 	idle, measured := w.Value(idleSignal)
 	time, timed := w.Value(futexTimeSignal)
-	if !measured || idle < w.Least(1) || timed && time < w.Least(w.Load.Cores) || !serialised(w, v[futexSignal], v[allCallsSignal], clients) {
+	if !measured || idle < w.Least(1) || !timed || time < w.Least(w.Load.Cores) || !serialised(w, v[futexSignal], v[allCallsSignal], clients) {
 		return ""
 	}
 	return fmt.Sprintf("its locks: its threads run on %s CPUs together while %s are idle", figure(v[cpuSignal]), figure(idle))
