@@ -59,7 +59,7 @@ func NewFamilies() *Families {
 		AEX: perWorkload("teescope_enclave_aex_total", "exits",
 			"Asynchronous exits of enclaves (AEX) by cause: page_fault, timer, device (interrupts of devices), reschedule (another CPU wakes up a thread on this one), and other. "+
 				"With a source that ends in _breakpoint it is the cause of each AEX of teescope_enclave_transitions_total; other then includes exceptions, and an interrupt that arrives before the resume may take the place of the cause. "+
-				"With the source interrupts it is the number of page faults and interrupts that arrived while a thread was in an enclave or about to resume it, without exceptions: two that arrive together count twice, and one of a line that devices share once for each of its handlers. "+
+				"With the source interrupts it is the number of page faults and interrupts that arrived while a thread was in an enclave or about to resume it, without exceptions. Two that arrive together count twice. One of a line that devices share counts once for each of its handlers. "+
 				"A cause whose tracepoint the kernel lacks is absent, and timer and device are on machines whose timer is that of a hypervisor, such as Hyper-V.",
 			"tracepoints page_fault_user, local_timer_entry, irq_handler_entry, reschedule_entry, call_function_entry, call_function_single_entry, irq_work_entry", "cause", "source"),
 		Estimated: perWorkload("teescope_enclave_exits_estimated_total", "exits",
