@@ -74,7 +74,8 @@ type Pool struct {
 
 	mu       sync.Mutex // protects the fields below. No file is read while it is held.
 	stuck    int
-	known    map[int]*suspect // by process ID
+	known    map[int]*suspect      // by process ID
+	reading  map[int]chan struct{} // by process ID: reads that have not passed their deadline; closed at their end
 	refused  map[error]uint64
 	logged   time.Time
 	wasEmpty bool // the message about exhausted workers was logged
@@ -100,7 +101,7 @@ type Figures struct {
 
 // New returns a pool without workers.
 func New(o Options) *Pool {
-	return &Pool{opts: o, names: cgroup.Naming(o.Cgroup), known: map[int]*suspect{}, refused: map[error]uint64{}}
+	return &Pool{opts: o, names: cgroup.Naming(o.Cgroup), known: map[int]*suspect{}, reading: map[int]chan struct{}{}, refused: map[error]uint64{}}
 }
 
 // Tenant returns the owner of a process.
@@ -138,6 +139,7 @@ func Of[T any](p *Pool, pid int, read func() (T, error)) (T, error) {
 	if err := p.admit(pid); err != nil {
 		return none, err
 	}
+	defer p.leave(pid)
 	w := &worker{pid: pid}
 	done := make(chan outcome[T], 1)
 	go func() {
@@ -193,7 +195,8 @@ type worker struct {
 	suspect  *suspect // nil before the deadline
 }
 
-// admit returns why a process is not read, or nil.
+// admit returns why a process is not read, or nil. Then the caller must call leave. Two reads of one process follow each
+// other, so that a process which hangs keeps one worker.
 func (p *Pool) admit(pid int) error {
 	if p.opts.Ready != nil {
 		select {
@@ -202,12 +205,60 @@ func (p *Pool) admit(pid int) error {
 			return ErrNotReady
 		}
 	}
+	if !p.alone(pid) {
+		return fmt.Errorf("another read of it has not ended: %w", ErrStuck)
+	}
 	p.mu.Lock()
 	nobody := len(p.known) == 0 // nearly always
 	p.mu.Unlock()
 	if nobody {
 		return nil
 	}
+	if err := p.suspected(pid); err != nil {
+		p.leave(pid)
+		return err
+	}
+	return nil
+}
+
+// alone waits until no other read of a process is before its deadline, and begins one. It returns false if that takes longer
+// than a read may take.
+func (p *Pool) alone(pid int) bool {
+	var timeout <-chan time.Time
+	for {
+		p.mu.Lock()
+		other := p.reading[pid]
+		if other == nil {
+			p.reading[pid] = make(chan struct{})
+		}
+		p.mu.Unlock()
+		if other == nil {
+			return true
+		}
+		if timeout == nil {
+			timer := time.NewTimer((starvedDeadlines + 1) * Deadline)
+			defer timer.Stop()
+			timeout = timer.C
+		}
+		select {
+		case <-other:
+		case <-timeout:
+			return false
+		}
+	}
+}
+
+// leave ends a read: it has returned, or is late.
+func (p *Pool) leave(pid int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.reading[pid])
+	delete(p.reading, pid)
+}
+
+// suspected returns why a process is not read while some do not answer. Reads that are before their deadline count as if they
+// would pass it.
+func (p *Pool) suspected(pid int) error {
 	start, of := p.start(pid), p.Tenant(pid)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -217,7 +268,7 @@ func (p *Pool) admit(pid int) error {
 	switch {
 	case s != nil && s.start == start && s.quarantined(now):
 		return p.refuse(ErrQuarantined)
-	case p.stuck >= MaxStuck || len(p.known) >= MaxStuck:
+	case p.stuck+len(p.reading)-1 >= MaxStuck || len(p.known)+len(p.reading)-1 >= MaxStuck: // itself is one of those that read
 		if !p.wasEmpty {
 			p.opts.Log.Warn("processes are no longer read: too many do not answer", "limit", MaxStuck)
 		}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,6 +125,65 @@ func TestAStuckProcessIsQuarantinedAndTheOthersAreRead(t *testing.T) {
 		}
 		if f := p.Figures(); f.Stuck != 0 || f.Quarantined != 0 {
 			t.Errorf("at the end the figures are %+v", f)
+		}
+	})
+}
+
+// Several parts of the agent read at the same time. A process that hangs keeps one worker, and the limit holds.
+func TestReadsAtTheSameTime(t *testing.T) {
+	users := map[int]int{}
+	for pid := range MaxStuck + 4 {
+		users[pid+1] = 0
+	}
+	o := machine(t, users)
+	synctest.Test(t, func(t *testing.T) {
+		p, release := New(o), make(chan struct{})
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() { first <- hang(p, 1, release) }()
+		synctest.Wait()
+		go func() { second <- works(p, 1) }()
+		if err := <-first; !errors.Is(err, ErrStuck) {
+			t.Errorf("the first read: %v", err)
+		}
+		if err := <-second; !errors.Is(err, ErrQuarantined) {
+			t.Errorf("the second read of the same process: %v", err)
+		}
+		var readers sync.WaitGroup
+		for range 3 {
+			readers.Go(func() {
+				for pid := range users {
+					_ = hang(p, pid, release)
+				}
+			})
+		}
+		readers.Wait()
+		if f := p.Figures(); f.Stuck != MaxStuck || f.Quarantined != MaxStuck || f.RefusedExhausted == 0 {
+			t.Errorf("the figures are %+v", f)
+		}
+		close(release)
+		synctest.Wait()
+		if len(p.reading) != 0 {
+			t.Errorf("%d reads have not ended", len(p.reading))
+		}
+	})
+}
+
+// A process that answers is read by all, one after the other.
+func TestReadsFollowEachOther(t *testing.T) {
+	o := machine(t, map[int]int{7: 0})
+	synctest.Test(t, func(t *testing.T) {
+		p, began := New(o), time.Now()
+		var readers sync.WaitGroup
+		for range 3 {
+			readers.Go(func() {
+				if n, err := Of(p, 7, func() (int, error) { time.Sleep(Deadline / 2); return 1, nil }); n != 1 || err != nil {
+					t.Errorf("%d, %v", n, err)
+				}
+			})
+		}
+		readers.Wait()
+		if took := time.Since(began); took != 3*Deadline/2 {
+			t.Errorf("three reads took %v", took)
 		}
 	})
 }
