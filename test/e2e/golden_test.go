@@ -38,6 +38,9 @@ func shape(s samples) string {
 		if strings.Contains(name, "_block_io_") {
 			continue // only where a program uses a disk
 		}
+		if strings.HasPrefix(name, "teescope_workload_setting") {
+			continue // only of environments that could be read, once privileges are dropped
+		}
 		if name == "teescope_container_info" {
 			continue // only where there is a container
 		}

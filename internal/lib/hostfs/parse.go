@@ -173,8 +173,11 @@ func parseArgs(cmdline []byte, most int) []string {
 }
 
 // parseEnvironment finds variables in strings NAME=VALUE that end in a null byte, environ(7). It returns false if there is
-// anything else: the program has overwritten them.
+// anything else, because the program has overwritten them, or nothing, as for a moment while a program is executed.
 func parseEnvironment(data []byte, wanted map[string]bool) (found map[string]string, ok bool) {
+	if len(data) == 0 {
+		return nil, false
+	}
 	found = make(map[string]string)
 	for entry := range strings.SplitAfterSeq(string(data), "\x00") {
 		if entry == "" {

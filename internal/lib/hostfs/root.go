@@ -26,9 +26,9 @@ import (
 // ErrTooLong reports that a file is longer than its bound.
 var ErrTooLong = errors.New("the file is too long")
 
-// ErrOverwritten reports that the memory of a process's environment has something else now. Redis, nginx and PostgreSQL write
-// their title for ps over it.
-var ErrOverwritten = errors.New("the program has overwritten its environment")
+// ErrOverwritten reports that the memory of a process's environment has no variables, or something else. Redis, nginx and
+// PostgreSQL write their title for ps over it, and a program that is being executed has none yet.
+var ErrOverwritten = errors.New("the program has overwritten its environment, or has none")
 
 // Root is a tree of kernel files: /proc, /sys, or a copy of one of them in a test. All reads go through it, so that one
 // place decides how a file is read.

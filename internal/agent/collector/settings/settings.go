@@ -84,7 +84,7 @@ func New(o Options) *Collector {
 	})
 	c.number = metric.New(metric.Desc{
 		Name: "teescope_workload_settings", Kind: metric.Gauge, Unit: "settings", Source: metric.Kernel, Labels: labels,
-		Help:   "Number of series of teescope_workload_setting_info of a workload. 0 means that none of the variables was set. Absent if they could not be read, as those of programs that write a title over them (Redis, nginx, PostgreSQL).",
+		Help:   "Number of series of teescope_workload_setting_info of a workload. 0 means that none of the variables was set. Absent if they could not be read or the process has no environment, and for programs that write a title over them (Redis, nginx, PostgreSQL).",
 		Origin: "/proc/PID/environ",
 	})
 	return c

@@ -30,11 +30,28 @@ func start(t *testing.T, environment ...string) Main {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	s, err := hostfs.At("/proc").Process(cmd.Process.Pid).Stat()
+	p := hostfs.At("/proc").Process(cmd.Process.Pid)
+	executed(t, p, "sleep")
+	s, err := p.Stat()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return Main{Labels: []string{"sleep", "", "", ""}, PID: cmd.Process.Pid, Started: s.Started}
+}
+
+// executed waits until a process has executed a program and the kernel has noted its environment, which comes last.
+func executed(t *testing.T, p hostfs.Process, program string) {
+	t.Helper()
+	for {
+		comm, err := p.Comm()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if environment, err := p.Read(1, "environ"); err == nil && comm == program && len(environment) > 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // scrape returns the settings of all workloads by name, and their number; -1 if there is none.
@@ -118,6 +135,7 @@ func TestEnvironmentIsReadAgain(t *testing.T) {
 		_ = cmd.Wait()
 	})
 	proc := hostfs.At("/proc").Process(cmd.Process.Pid)
+	executed(t, proc, "sh")
 	s, err := proc.Stat()
 	if err != nil {
 		t.Fatal(err)
@@ -131,11 +149,7 @@ func TestEnvironmentIsReadAgain(t *testing.T) {
 	if _, err := in.Write([]byte("\n")); err != nil {
 		t.Fatal(err)
 	}
-	for name := ""; name != "sleep"; time.Sleep(time.Millisecond) { // until it has executed the program
-		if name, err = proc.Comm(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	executed(t, proc, "sleep")
 	if got, _ := scrape(t, c); got["GOGC"] != "50" {
 		t.Errorf("before a minute: %q, want the first", got)
 	}
