@@ -23,6 +23,12 @@ func start(t *testing.T, environment ...string) Main {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
 	cmd.Env = environment
+	return begin(t, cmd, "sleep")
+}
+
+// begin starts a command that executes a program, and returns its main process.
+func begin(t *testing.T, cmd *exec.Cmd, program string) Main {
+	t.Helper()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +37,7 @@ func start(t *testing.T, environment ...string) Main {
 		_ = cmd.Wait()
 	})
 	p := hostfs.At("/proc").Process(cmd.Process.Pid)
-	executed(t, p, "sleep")
+	executed(t, p, program)
 	s, err := p.Stat()
 	if err != nil {
 		t.Fatal(err)
@@ -124,23 +130,11 @@ func TestEnvironmentIsReadAgain(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "read line; exec env GOGC=200 sleep 600")
 	cmd.Env = []string{"GOGC=50", "PATH=" + os.Getenv("PATH")}
 	in, err := cmd.StdinPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	proc := hostfs.At("/proc").Process(cmd.Process.Pid)
-	executed(t, proc, "sh")
-	s, err := proc.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := of([]string{"GOGC"}, Main{Labels: []string{"sleep", "", "", ""}, PID: cmd.Process.Pid, Started: s.Started})
+	main := begin(t, cmd, "sh")
+	c := of([]string{"GOGC"}, main)
 	now := time.Now()
 	c.now = func() time.Time { return now }
 	if got, _ := scrape(t, c); got["GOGC"] != "50" {
@@ -149,7 +143,7 @@ func TestEnvironmentIsReadAgain(t *testing.T) {
 	if _, err := in.Write([]byte("\n")); err != nil {
 		t.Fatal(err)
 	}
-	executed(t, proc, "sleep")
+	executed(t, hostfs.At("/proc").Process(main.PID), "sleep")
 	if got, _ := scrape(t, c); got["GOGC"] != "50" {
 		t.Errorf("before a minute: %q, want the first", got)
 	}

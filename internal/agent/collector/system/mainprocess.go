@@ -14,25 +14,35 @@ import (
 	"github.com/teescope/teescope/internal/lib/hostfs/reader"
 )
 
+// oldest is the process of a workload that started first, and its start since boot in nanoseconds.
+type oldest struct {
+	tgid  uint32
+	start uint64
+}
+
+// oldest returns the main process of each workload that has one.
+func (s *slots) oldest() map[*workload.Workload[counts]]oldest {
+	first := map[*workload.Workload[counts]]oldest{}
+	for sl := range s.All() {
+		g := sl.gauge
+		if g.Oldest == 0 {
+			continue
+		}
+		if was, ok := first[sl.Workload]; !ok || g.OldestStart < was.start {
+			first[sl.Workload] = oldest{g.Oldest, g.OldestStart}
+		}
+	}
+	return first
+}
+
 // trackMainProcesses detects replaced main processes of all workloads except containers, which the collector of
 // containers tracks with more information.
 func (s *slots) trackMainProcesses(proc hostfs.Root, reads *reader.Pool) {
-	type oldest struct {
-		tgid  uint32
-		start uint64
-	}
-	first := map[*workload.Workload[counts]]oldest{}
-	for sl := range s.All() {
-		g, w := sl.gauge, sl.Workload
-		if w.Kind != workload.Program && w.Kind != workload.Unit || g.Oldest == 0 {
+	now, wall := sinceBoot(), time.Now()
+	for w, p := range s.oldest() {
+		if w.Kind != workload.Program && w.Kind != workload.Unit {
 			continue
 		}
-		if was, ok := first[w]; !ok || g.OldestStart < was.start {
-			first[w] = oldest{g.Oldest, g.OldestStart}
-		}
-	}
-	now, wall := sinceBoot(), time.Now()
-	for w, p := range first {
 		what, since := w.Kept.succession.observe(p.tgid, time.Duration(p.start), now, func(tgid uint32) (executable, bool) {
 			e, err := reader.Of(reads, int(tgid), func() (executable, error) { return executableOf(proc, tgid) })
 			return e, err == nil
@@ -57,21 +67,10 @@ func (c *Collector) MainProcesses() []MainProcess {
 	if c.kernel == nil {
 		return nil
 	}
-	at := map[*workload.Workload[counts]]int{}
 	var all []MainProcess
-	for sl := range c.slots.All() {
-		g, w := sl.gauge, sl.Workload
-		if g.Oldest == 0 || w.Kind == workload.Kernel || w.Kind == workload.Idle || w.Kind == workload.Other {
-			continue
-		}
-		p := MainProcess{PID: int(g.Oldest), Started: time.Duration(g.OldestStart)}
-		i, known := at[w]
-		if !known {
-			i = len(all)
-			at[w], all = i, append(all, MainProcess{Labels: workloadValues(w)})
-		}
-		if !known || p.Started < all[i].Started {
-			all[i].PID, all[i].Started = p.PID, p.Started
+	for w, p := range c.slots.oldest() {
+		if w.Kind != workload.Kernel && w.Kind != workload.Idle && w.Kind != workload.Other {
+			all = append(all, MainProcess{Labels: workloadValues(w), PID: int(p.tgid), Started: time.Duration(p.start)})
 		}
 	}
 	return all
