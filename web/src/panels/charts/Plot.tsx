@@ -81,16 +81,29 @@ export function Plot({ stacked = false, log = false, thresholds = NONE, marks = 
   const Library = useLibrary();
   const { hover } = shared(useSession());
   const names = props.frame.series.map((s) => s.name);
+  const pointed = useRef(false); // whether this code moves the cursor, not the user
+  const point = (at: number | undefined): void => {
+    if (!plot.current) return;
+    const left = at === undefined ? -10 : plot.current.valToPos(at, "x");
+    pointed.current = true;
+    plot.current.setCursor({ left, top: at === undefined ? -10 : 1 }, true);
+    pointed.current = false;
+  };
+  // uPlot sets its scales in a microtask, and a position needs them.
+  const keepMoment = (): void => {
+    queueMicrotask(() => {
+      point(hover.get().at);
+    });
+  };
   const shapeKey = JSON.stringify([names, [...props.slots], props.unit, props.stacked, props.log, theme]);
 
   useEffect(() => {
     const element = box.current;
     if (!element || !Library) return;
-    let pointed = false; // another chart moved the cursor: follow it without an event
     const events: ChartEvents = {
       onCursor: (index, own) => {
         latest.current.onCursor?.(index);
-        if (own && !pointed) hover.set({ at: index === undefined ? undefined : latest.current.frame.times[index], from: "plot" });
+        if (own && !pointed.current) hover.set({ at: index === undefined ? undefined : latest.current.frame.times[index], from: "plot" });
       },
       marks: () => latest.current.marks,
       bands: () => (latest.current.stacked ? [] : latest.current.frame.series.map((s) => bandOf(s, latest.current.errors))),
@@ -112,15 +125,10 @@ export function Plot({ stacked = false, log = false, thresholds = NONE, marks = 
       made.setSize({ width: element.clientWidth, height: element.clientHeight });
     });
     observer.observe(element);
-    const point = (at: number | undefined): void => {
-      const left = at === undefined ? -10 : made.valToPos(at, "x");
-      pointed = true;
-      made.setCursor({ left, top: at === undefined ? -10 : 1 }, true);
-      pointed = false;
-    };
     const unwatch = hover.watch(({ at, from }) => {
       if (from === "heat") point(at);
     });
+    if (hover.get().at !== undefined) keepMoment(); // a new chart has no cursor
     return () => {
       unwatch();
       observer.disconnect();
@@ -131,6 +139,8 @@ export function Plot({ stacked = false, log = false, thresholds = NONE, marks = 
 
   useEffect(() => {
     plot.current?.setData(columns(props.frame, props.stacked, props.log));
+    // uPlot leaves the cursor at its pixel. A moment that a key or a heat map chose stays the same while time moves on.
+    if (hover.get().from === "heat" && hover.get().at !== undefined) keepMoment();
   }, [props.frame, props.interval.from, props.interval.to, props.stacked, props.log]);
   useEffect(() => {
     plot.current?.redraw(false);
