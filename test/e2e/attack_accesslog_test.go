@@ -41,6 +41,7 @@ func requests(t *testing.T, log string) (all []request) {
 
 // The access log has each query once, cannot be given false lines or secrets, and is bounded.
 func TestAccessLog(t *testing.T) {
+	t.Parallel()
 	s := start(t, "server", "--data-dir", t.TempDir(), "--scrape", "nobody=http://"+freeAddr(t)+"/metrics", "--web.access-log", "queries")
 	base := "http://" + s.addr
 	forged := "up # \n{\"msg\":\"request\",\"user\":\"root\"}\x1b[2J"

@@ -159,6 +159,7 @@ func TestAttackSlowBodies(t *testing.T) {
 
 // No SIGHUP ends a service: not while it starts, runs or stops.
 func TestAttackHangup(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{
 		{"agent"},
 		{"server", "--data-dir", t.TempDir(), "--targets", "127.0.0.1:1"},
@@ -208,6 +209,7 @@ func TestAttackHangup(t *testing.T) {
 
 // A file of passwords that becomes empty or invalid, or vanishes, serves nobody.
 func TestAttackEmptyPasswords(t *testing.T) {
+	t.Parallel()
 	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
 	if err != nil {
 		t.Fatal(err)
@@ -304,6 +306,7 @@ func TestAttackServiceVariables(t *testing.T) {
 
 // Beyond the loopback an address needs authentication or --web.insecure, and a request must name the server.
 func TestAttackForeignAddressesAndNames(t *testing.T) {
+	t.Parallel()
 	_, port, err := net.SplitHostPort(freeAddr(t))
 	if err != nil {
 		t.Fatal(err)

@@ -166,6 +166,7 @@ func TestDataDirectoryInUse(t *testing.T) {
 // A write-ahead log is damaged in the middle. The start repairs it and logs that, or fails with the name of the
 // directory. It never panics and never continues silently.
 func TestDamagedLog(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	first := start(t, "up", "--data-dir", dir, "--interval", "1s")
 	time.Sleep(3 * time.Second)

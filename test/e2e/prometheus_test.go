@@ -256,6 +256,7 @@ func TestUpStoresWhatItExposes(t *testing.T) {
 
 // After a kill, `up` starts again on its data and still has the history.
 func TestHistorySurvivesAKill(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	first := start(t, "up", "--data-dir", dir, "--interval", "1s")
 	run(t, prog(t, "calls", "e2ekilled"))

@@ -342,6 +342,7 @@ func TestRecordIsKilled(t *testing.T) {
 
 // Its own failures have the statuses of env and timeout. A failed command's is passed on.
 func TestRecordFails(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	exists := filepath.Join(dir, "exists")
 	if err := os.WriteFile(exists, []byte("mine"), 0o644); err != nil {
