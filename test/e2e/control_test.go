@@ -31,7 +31,7 @@ func (s *teescope) switchedOn(t *testing.T, args ...string) string {
 // TestControlWhileItRuns switches watching on and off by request, and timing on until its time, in an agent that is another
 // process than the server. The program says how many calls it makes.
 func TestControlWhileItRuns(t *testing.T) {
-	u := start(t, "up", "--data-dir", t.TempDir(), "--control.enabled")
+	u := start(t, "up", "--data-dir", t.TempDir(), "--control.enabled", "--overhead.budget=100%")
 	p := held(t, prog(t, "calls", "e2econtrol"), "held")
 	pid := strconv.Itoa(p.cmd.Process.Pid)
 	watched := func() bool { return u.scrape(t).sum("teescope_process_threads", "pid", pid) > 0 }
@@ -49,6 +49,17 @@ func TestControlWhileItRuns(t *testing.T) {
 	if list := run(t, binary, "control", "list", "--server", u.addr); !strings.Contains(list, id) || !strings.Contains(list, "comm=e2econtrol") || active("watch") != 1 {
 		t.Errorf("the list is %s", list)
 	}
+	timed := func() float64 { return u.scrape(t).sum("teescope_syscall_seconds_total") }
+	if timed() != 0 {
+		t.Error("calls are timed already")
+	}
+	clock := u.switchedOn(t, "timing", "--for", "1h")
+	eventually(t, 10*time.Second, "times of calls", func() error {
+		if timed() == 0 {
+			return fmt.Errorf("there are none")
+		}
+		return nil
+	})
 	p.letGo(t)
 	eventually(t, testLimit, "the program's calls", func() error {
 		if !strings.Contains(p.log.String(), "done") {
@@ -67,6 +78,8 @@ func TestControlWhileItRuns(t *testing.T) {
 	if got := s.sum("teescope_process_syscall_errors_total", "pid", pid, "errno", "ENOENT", "syscall", "openat"); got != 50 {
 		t.Errorf("%v failed calls of openat, want 50", got)
 	}
+	u.distributes(t)
+	run(t, binary, "control", "end", clock, "--server", u.addr)
 	run(t, binary, "control", "end", id, "--server", u.addr)
 	eventually(t, 10*time.Second, "the end of watching", func() error {
 		if watched() {
@@ -78,10 +91,12 @@ func TestControlWhileItRuns(t *testing.T) {
 		t.Error("the workload has lost calls or its process")
 	}
 
-	timed := func() float64 { return u.scrape(t).sum("teescope_syscall_seconds_total") }
-	if timed() != 0 {
-		t.Error("calls are timed already")
-	}
+	eventually(t, 10*time.Second, "the end of timing", func() error {
+		if timed() != 0 {
+			return fmt.Errorf("calls are timed")
+		}
+		return nil
+	})
 	long := u.switchedOn(t, "timing", "--for", "1h")
 	eventually(t, 10*time.Second, "times of calls", func() error {
 		if timed() == 0 {
@@ -108,6 +123,19 @@ func TestControlWhileItRuns(t *testing.T) {
 	if list := run(t, binary, "control", "list", "--server", u.addr); !strings.Contains(list, "Nothing is switched on besides") {
 		t.Errorf("the list is %s", list)
 	}
+}
+
+// distributes requires the calls of the watched program in a native histogram of the server: each call once.
+func (s *teescope) distributes(t *testing.T) {
+	t.Helper()
+	const expr = `sum(histogram_count(teescope_syscall_duration_seconds{workload="e2econtrol",syscall="getppid"}))`
+	eventually(t, 30*time.Second, "the durations of the calls", func() error {
+		answer, err := instant("http://"+s.addr, expr, time.Now())
+		if err == nil && !strings.Contains(answer, `,"10000"]`) {
+			return fmt.Errorf("want 10000 calls, got %s", answer)
+		}
+		return err
+	})
 }
 
 // TestControlExact counts exactly on a machine whose load is beyond the budget, and samples again afterwards.

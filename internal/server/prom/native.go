@@ -15,10 +15,12 @@ import (
 	"github.com/prometheus/prometheus/util/convertnhcb"
 )
 
-// storedAsNative are the classic histograms that each workload has. Their series would be a fifth of all.
+// storedAsNative are the classic histograms that each workload has, and that each system call of a watched one has. Their series
+// would be a fifth of all.
 var storedAsNative = map[string]bool{
 	"teescope_run_queue_latency_seconds": true, "teescope_process_run_queue_latency_seconds": true,
 	"teescope_block_io_latency_seconds": true, "teescope_process_block_io_latency_seconds": true,
+	"teescope_syscall_duration_seconds": true,
 }
 
 // nativeAppender stores some classic histograms of agents as native ones with the same buckets: one series each. Rules and

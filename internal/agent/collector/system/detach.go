@@ -70,6 +70,9 @@ func (k *kernelSide) setTimed(on bool) error {
 	if *since != timingOff {
 		return nil
 	}
+	if err := k.durations.forgetStarts(); err != nil {
+		return err
+	}
 	// Only calls that begin from now on are timed. The probe on their ends is attached already.
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {

@@ -47,9 +47,8 @@ func (e *emission) emit(emit emitFunc) {
 		byOwner[sl.Workload] = append(byOwner[sl.Workload], sl)
 	}
 	e.members.list(e.kernel, time.Now())
-	total := &counts{}
 	e.slots.Registry.Each(func(w *workload.Workload[counts]) {
-		*total = w.Kept
+		total := w.Kept.clone()
 		s := subject{labels: workloadValues(w), kind: w.Kind, total: total, began: w.Began}
 		for _, sl := range byOwner[w] {
 			total.add(&sl.counts)
@@ -123,6 +122,9 @@ func (e *emission) emitSubject(s subject, emit emitFunc) {
 	}
 	if e.kernel.timed() {
 		eachCall(&t.times.CallNS, func(name string, ns uint64) { value(f.syscallSeconds, seconds(ns), name) })
+		if !s.process {
+			e.emitDurations(s, emit)
+		}
 	}
 	value(f.switches, float64(t.Switches[0]), "voluntary")
 	value(f.switches, float64(t.Switches[1]), "involuntary")
@@ -247,7 +249,7 @@ func (e *emission) emitSelf(emit emitFunc) {
 	emit(f.workloads.Value(float64(e.slots.Registry.Folded()), "folded"))
 	emit(f.slots.Value(float64(e.slots.Len()), "used"))
 	emit(f.slots.Value(float64(e.kernel.slots-e.slots.Len()), "free"))
-	for i, what := range []string{"slots", "pids", "errors", "switches", "requests"} {
+	for i, what := range []string{"slots", "pids", "errors", "switches", "requests", "durations"} {
 		emit(f.lost.Value(float64(e.kernel.losses[i]), what))
 	}
 	status := make([]bpf.Status, len(e.kernel.status))

@@ -55,7 +55,7 @@ type families struct {
 	cpuSeconds, resident, processes      family
 	threads, forks, starts, execs, exits family
 	busiest, syscallErrors, info, change *metric.Desc
-	boundaryBytes                        *metric.Desc
+	boundaryBytes, durations             *metric.Desc
 	oomKills                             *metric.Desc
 	workloads, slots, lost               *metric.Desc
 	start                                *metric.Desc
@@ -197,6 +197,14 @@ func newFamilies() *families {
 			Help:   "System calls of one watched process that failed, by error.",
 			Origin: "tracepoint raw_syscalls:sys_exit",
 		}),
+		durations: metric.New(metric.Desc{
+			Name: "teescope_syscall_duration_seconds", Kind: metric.Histogram, Unit: "seconds", Bounds: metric.Doubled(durationShift, durationBuckets-1), Source: metric.Kernel,
+			Labels: append(append([]string{}, workloadLabels...), "syscall"),
+			Help: "Distribution of the time from entering to leaving system calls of the workload's watched processes, including waiting. " +
+				"A call counts when it returns, with its whole time. A call in which its thread waited when watching began may be missing. " +
+				"Only with --syscalls.time and --watch, or while both are switched on.",
+			Origin: "tracepoints raw_syscalls:sys_enter and sys_exit, sched:sched_switch, task iterator",
+		}),
 		boundaryBytes: metric.New(metric.Desc{
 			Name: "teescope_enclave_boundary_bytes_total", Kind: metric.Counter, Unit: "bytes", Source: metric.Kernel,
 			Labels: append(append([]string{}, workloadLabels...), "direction"),
@@ -289,6 +297,6 @@ func (f *families) all() []*metric.Desc {
 	for _, t := range twins {
 		list = append(list, t.process)
 	}
-	return append(list, f.syscallErrors, f.boundaryBytes, f.workloads, f.slots, f.lost, f.start,
+	return append(list, f.syscallErrors, f.durations, f.boundaryBytes, f.workloads, f.slots, f.lost, f.start,
 		f.level, f.budget, f.selfCost, f.eventCost, f.loop, f.attaching, f.samplingShare, f.samplingVariance, f.samplingSumVariance)
 }

@@ -46,7 +46,7 @@ func madeOf(t testing.TB, cpus, slots int) *kernelSide {
 	}
 	k := &kernelSide{
 		object: obj, slots: slots, waits: true, cpus: make([]cpuState, cpus), rows: make([]row, cpus*slots),
-		pids: make([]pidPage, 1), bases: make([]uint64, slots), gauges: make([]gauge, slots), blocks: make([]blockIO, slots), losses: make([]uint64, 5), controls: make([]control, 1),
+		pids: make([]pidPage, 1), durations: distributions{watched: make([]watchedSlot, slots)}, gauges: make([]gauge, slots), blocks: make([]blockIO, slots), losses: make([]uint64, 6), controls: make([]control, 1),
 		groups:       &attribution.Kernel{First: slotFirst, Records: make([]attribution.Record, slots), Keys: noTable{}},
 		wholeCgroups: noTable{}, switches: newSwitches(&held{}, slog.New(slog.DiscardHandler)),
 	}
@@ -121,6 +121,7 @@ func TestGoldenExposition(t *testing.T) {
 	c.members.detector = tee.NewDetector(tee.Roots{Proc: filepath.Join(root, "proc"), Dev: filepath.Join(root, "dev"), Sys: filepath.Join(root, "sys")}, nil)
 	c.slots.Adopt(time.Now())
 	c.slots.read()
+	c.slots.Get(slotFirst).durations = durations{0: {Calls: [durationBuckets]uint64{2: 3, durationBuckets - 1: 1}, NS: 20_000_000_000}, callUprobe: {NS: 1}}
 	got := exposition(t, c)
 	const golden = "testdata/exposition.golden"
 	metrictest.Golden(t, golden, got, *update)

@@ -68,6 +68,17 @@ func TestMain(m *testing.M) {
 			})
 		}
 		all.Wait()
+	case "sleeps-on-line": // each line of input is a time to sleep; answers with the time that it took by its own clock
+		var text string
+		for {
+			if _, err := fmt.Scanln(&text); err != nil {
+				return
+			}
+			d, _ := time.ParseDuration(text)
+			began := time.Now()
+			sleepInSelect(d)
+			fmt.Println(int64(time.Since(began)))
+		}
 	case "refused": // calls that a filter refuses
 		n, _ := strconv.Atoi(os.Getenv("SYSTEM_TEST_N"))
 		refuse(unix.SYS_GETPPID)

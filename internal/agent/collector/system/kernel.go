@@ -29,17 +29,17 @@ type kernelSide struct {
 	// startCosts are the costs of events that were measured at the start.
 	startCosts *startCosts
 
-	slots  int
-	cpus   []cpuState
-	rows   []row // [cpu*slots+slot]
-	times  []rowTime
-	blocks []blockIO // by slot
-	sums   *sums
-	pids   []pidPage
-	groups *attribution.Kernel
-	bases  []uint64 // for the slot of a watched process, the slot of its group
-	gauges []gauge
-	losses []uint64
+	slots     int
+	cpus      []cpuState
+	rows      []row // [cpu*slots+slot]
+	times     []rowTime
+	blocks    []blockIO // by slot
+	sums      *sums
+	pids      []pidPage
+	groups    *attribution.Kernel
+	gauges    []gauge
+	durations distributions
+	losses    []uint64
 	// controls has one element.
 	controls []control
 	changes  []changeRing // has one element

@@ -40,6 +40,14 @@ const (
 	waitShift = 12
 )
 
+// The values of enum durations.
+const (
+	durationBuckets = 27
+	durationShift   = 8
+	watchedPlaces   = 32
+	restartedCalls  = 4096
+)
+
 // The values of enum block_op.
 const (
 	blockRead    = 0
@@ -126,6 +134,27 @@ type rowTime struct {
 	CallNS [512]uint64
 }
 
+// callDurations mirrors struct call_durations.
+type callDurations struct {
+	_     structs.HostLayout
+	Calls [27]uint64
+	NS    uint64
+}
+
+// watchedSlot mirrors struct watched_slot.
+type watchedSlot struct {
+	_     structs.HostLayout
+	Base  uint32
+	Place uint32
+}
+
+// callStart mirrors struct call_start.
+type callStart struct {
+	_    structs.HostLayout
+	NS   uint64
+	Word [2]uint64
+}
+
 // blockIO mirrors struct block_io.
 type blockIO struct {
 	_        structs.HostLayout
@@ -160,7 +189,8 @@ type cpuState struct {
 	Slot             uint32
 	FirstRow         uint32
 	PID              uint32
-	Watched          uint64
+	Watched          uint32
+	Place            uint32
 	NVCSw            uint64
 	Switches         uint64
 	Call             uint64

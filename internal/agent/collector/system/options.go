@@ -42,5 +42,8 @@ type Options struct {
 // timesCalls reports whether system calls may be timed.
 func (o Options) timesCalls() bool { return o.SyscallTime || o.OnDemand }
 
+// distributesCalls reports whether the time of system calls of watched processes may have distributions.
+func (o Options) distributesCalls() bool { return o.timesCalls() && o.countsErrors() }
+
 // countsErrors reports whether errors of watched processes may be counted.
 func (o Options) countsErrors() bool { return len(o.Watch) > 0 || o.OnDemand }

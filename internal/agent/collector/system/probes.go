@@ -130,7 +130,7 @@ func prepare(o Options, s sizes) (*kernelSide, error) {
 }
 
 func (k *kernelSide) size(o Options, s sizes) error {
-	times, inFlight, failed := 1, 1, 1
+	times, inFlight, failed, distributions, starts := 1, 1, 1, 1, 1
 	pidPages := (s.pids + pidsPerPage - 1) / pidsPerPage
 	if o.timesCalls() {
 		times, inFlight = s.cpus*s.slots, pidPages
@@ -138,12 +138,15 @@ func (k *kernelSide) size(o Options, s sizes) error {
 	if o.countsErrors() {
 		failed = maxErrors
 	}
+	if o.distributesCalls() {
+		distributions, starts = watchedPlaces*calls, restartedCalls
+	}
 	var errs []error
 	for name, entries := range map[string]int{
 		"rows": s.cpus * s.slots, "times": times, "cpus": s.cpus,
 		"slot_of_pid": pidPages, "calls_in_flight": inFlight,
-		"base_of": s.slots, "gauges": s.slots, "blocks": s.slots,
-		"whole_cgroups": maxWholeCgroups, "call_errors": failed,
+		"watched_slots": s.slots, "gauges": s.slots, "blocks": s.slots,
+		"whole_cgroups": maxWholeCgroups, "call_errors": failed, "durations": distributions, "call_starts": starts,
 	} {
 		errs = append(errs, k.object.Resize(name, entries))
 	}
@@ -159,24 +162,26 @@ func (k *kernelSide) size(o Options, s sizes) error {
 
 // share maps the arrays into memory and initialises them.
 func (k *kernelSide) share() error {
-	var errs [11]error
+	var errs [12]error
 	k.rows, errs[0] = bpf.View[row](k.object, "rows")
 	k.times, errs[1] = bpf.View[rowTime](k.object, "times")
 	k.cpus, errs[2] = bpf.View[cpuState](k.object, "cpus")
 	k.pids, errs[3] = bpf.View[pidPage](k.object, "slot_of_pid")
 	k.groups, errs[4] = attribution.Open(k.object, slotFirst)
-	k.bases, errs[8] = bpf.View[uint64](k.object, "base_of")
+	k.durations.watched, errs[8] = bpf.View[watchedSlot](k.object, "watched_slots")
 	k.gauges, errs[5] = bpf.View[gauge](k.object, "gauges")
 	k.losses, errs[6] = bpf.View[uint64](k.object, "losses")
 	k.controls, errs[7] = bpf.View[control](k.object, ".data.controls")
 	k.changes, errs[9] = bpf.View[changeRing](k.object, "changes")
 	k.blocks, errs[10] = bpf.View[blockIO](k.object, "blocks")
+	k.durations.records, errs[11] = bpf.View[callDurations](k.object, "durations")
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
 	k.controls[0].TimingSince = timingOff
 	k.programs = k.object.Map("program_names")
 	k.wholeCgroups, k.callErrors = k.object.Map("whole_cgroups"), k.object.Map("call_errors")
+	k.durations.starts = k.object.Map("call_starts")
 	for i := range k.cpus {
 		k.cpus[i].FirstRow, k.cpus[i].PID, k.cpus[i].Task = uint32(i*k.slots), pidUnknown, 0
 		k.cpus[i].Row = k.cpus[i].FirstRow + slotUnknown

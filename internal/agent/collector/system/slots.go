@@ -24,9 +24,10 @@ const (
 // counts holds the counts of a group. A workload keeps the sum of the counts of its ended groups.
 type counts struct {
 	row
-	times rowTime
-	block blockIO
-	cpu   cpuTime
+	times     rowTime
+	durations durations // of watched processes
+	block     blockIO
+	cpu       cpuTime
 	// The fields below are used for workloads only.
 	tee        verdict
 	succession succession
@@ -52,6 +53,7 @@ func (k *counts) combine(from *counts, sign uint64) {
 	for w, v := range from.times.CallNS {
 		k.times.CallNS[w] += sign * v
 	}
+	k.durations.combine(from.durations, sign)
 	requests := k.block.words()
 	for w, v := range from.block.words() {
 		requests[w] += sign * v
@@ -185,6 +187,7 @@ func (s *slots) readRows() {
 func (s *slots) hold(sl *slot) (counted bool) {
 	counted = s.kernel.sums.hold(sl.Number, &sl.raw, &sl.times)
 	counted = sl.block.read(&s.kernel.blocks[sl.Number]) || counted
+	counted = s.kernel.durations.read(sl) || counted
 	sl.moved = sl.moved || counted
 	return counted
 }

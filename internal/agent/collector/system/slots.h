@@ -49,14 +49,14 @@ struct {
 	__type(value, struct pid_page);
 } slot_of_pid SEC(".maps");
 
-/* For the slot of a watched process, the slot of its group, which its children get. 0 for other slots. */
+/* By slot. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* slots */
 	__type(key, u32);
-	__type(value, u64);
-} base_of SEC(".maps");
+	__type(value, struct watched_slot);
+} watched_slots SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -102,6 +102,14 @@ static __always_inline void touch(struct cpu_state *state, u32 slot)
 {
 	asm volatile("" ::: "memory");
 	state->touched[slot % MARKS] = 1;
+}
+
+/* Returns what belongs to the slot of a watched process, or NULL for another slot. */
+static __always_inline struct watched_slot *watched_of(u32 slot)
+{
+	struct watched_slot *of = bpf_map_lookup_elem(&watched_slots, &slot);
+
+	return of && of->base ? of : NULL;
 }
 
 static __always_inline u16 *pid_slot(u32 tgid)

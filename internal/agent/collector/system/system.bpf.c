@@ -32,9 +32,10 @@ static __always_inline void set_slot(struct cpu_state *state, struct task_struct
 	state->slot = slot;
 	touch(state, slot);
 	if (count_errors) {
-		u64 *base = bpf_map_lookup_elem(&base_of, &slot);
+		struct watched_slot *of = watched_of(slot);
 
-		state->watched = base && *base;
+		state->watched = of != NULL;
+		state->place = of ? of->place : 0;
 	}
 	read_counters(&state->start, task);
 }
@@ -208,7 +209,7 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 	struct cpu_state *state = current_state(parent);
 	struct row *row = row_of(state);
 	u16 *its = pid_slot(tgid);
-	u64 *base;
+	struct watched_slot *of;
 
 	if (tgid != child->pid) {
 		if (row)
@@ -225,9 +226,9 @@ static __always_inline int on_fork(struct task_struct *parent, struct task_struc
 		return 0;
 	}
 	slot = state->slot;
-	base = bpf_map_lookup_elem(&base_of, &slot);
-	if (base && *base)
-		slot = *base;
+	of = watched_of(slot);
+	if (of)
+		slot = of->base;
 	if (its)
 		*its = slot;
 	else
@@ -280,8 +281,8 @@ static __always_inline int on_thread_exit(struct task_struct *task)
 	struct cpu_state *state = current_state(task);
 	struct row *row = row_of(state);
 
-	if (time_calls && state) /* the call that ends a thread never returns */
-		state->call = 0;
+	if (time_calls && state)
+		drop_call(state);
 	if (!task->signal->live.counter && end_process(task->tgid) && row)
 		row->exits++;
 	return 0;

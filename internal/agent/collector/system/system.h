@@ -42,6 +42,15 @@ enum waits {
 	WAIT_SHIFT = 12, /* binary logarithm of the first bound */
 };
 
+enum durations {
+	DURATION_BUCKETS =
+		27, /* of system calls: below 256 ns, then doubled bounds, then all longer times */
+	DURATION_SHIFT = 8, /* binary logarithm of the first bound */
+	WATCHED_PLACES =
+		32, /* twice the watched processes, because ended ones keep theirs for a while */
+	RESTARTED_CALLS = 4096, /* in flight at a scrape, whose start is remembered */
+};
+
 enum block_op {
 	BLOCK_READ,
 	BLOCK_WRITE, /* with flushes */
@@ -56,7 +65,9 @@ enum block_buckets {
 };
 
 enum {
-	CALL_BITS = 9, /* bits of the call number, the low part of a call in flight */
+	/* The low bits of the word of a call in flight: its number, and whether its time has been added up to the word's. */
+	CALL_BITS = 10,
+	CALL_RESTARTED = 1 << 9,
 
 	MOST_RUN_NS = 20000, /* longer runs of a program are not measured */
 
@@ -132,6 +143,24 @@ struct row_time {
 	u64 call_ns[CALLS];
 };
 
+/* The ended calls of a watched process with one number, on all CPUs. */
+struct call_durations {
+	u64 calls[DURATION_BUCKETS]; /* by their time */
+	u64 ns;
+};
+
+/* Of a call in flight whose word was restarted. */
+struct call_start {
+	u64 ns;	     /* when the call began (bpf_ktime_get_ns) */
+	u64 word[2]; /* of the call before and after it was restarted last; the thread has one of them */
+};
+
+/* Of the slot of a watched process. */
+struct watched_slot {
+	u32 base;  /* the slot of its group, which its children get; 0 for other slots */
+	u32 place; /* of its distributions, from 1; 0 without */
+};
+
 /* The programs on frequent events, which measure themselves while user space requests it. */
 enum metered {
 	METER_CALL,
@@ -164,7 +193,8 @@ struct cpu_state {
 	u32 slot;
 	u32 first_row; /* of this CPU; user space sets it */
 	u32 pid;       /* of the running thread; PID_UNKNOWN before the first switch */
-	u64 watched;   /* the slot belongs to one watched process */
+	u32 watched;   /* the slot belongs to one watched process */
+	u32 place;     /* of its distributions, or 0 */
 	u64 nvcsw;
 	u64 switches; /* context switches on this CPU since attaching */
 	u64 call;     /* the timed call that the thread is in (timing.h); 0: none */
@@ -228,11 +258,15 @@ enum loss {
 	LOST_ERRORS,   /* failed system calls not counted, because the map was full */
 	LOST_SWITCHES, /* missed context switches, found at the next event (resync) */
 	LOST_REQUESTS, /* requests to block devices whose workload was not known at their end */
+	LOST_DURATIONS, /* calls that are in no distribution, because the map of their starts was full */
 	LOSSES,
 };
 
 GO_TYPE(system, struct row, row);
 GO_TYPE(system, struct row_time, rowTime);
+GO_TYPE(system, struct call_durations, callDurations);
+GO_TYPE(system, struct watched_slot, watchedSlot);
+GO_TYPE(system, struct call_start, callStart);
 GO_TYPE(system, struct block_io, blockIO);
 GO_TYPE(system, struct run_time, runTime);
 GO_TYPE(system, struct thread_counters, threadCounters);
@@ -247,6 +281,7 @@ GO_VALUES(system, enum slots, );
 GO_VALUES(system, enum pids, );
 GO_VALUES(system, enum marks, );
 GO_VALUES(system, enum waits, );
+GO_VALUES(system, enum durations, );
 GO_VALUES(system, enum block_op, );
 GO_VALUES(system, enum block_buckets, );
 GO_VALUES(system, enum fault_reason, );

@@ -53,7 +53,7 @@ func (k *kernelSide) withdrawn(r *attribution.Record) {
 // clear sets a slot's counters to zero. Nothing counts into it any more.
 func (k *kernelSide) clear(sl *slot) error {
 	slot := sl.Number
-	k.bases[slot] = 0
+	k.durations.free(slot)
 	k.sums.clear(slot)
 	k.blocks[slot] = blockIO{}
 	if sl.watched == nil {

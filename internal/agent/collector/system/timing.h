@@ -11,6 +11,7 @@
 #ifndef TEESCOPE_TIMING_H
 #define TEESCOPE_TIMING_H
 
+#include "durations.h"
 #include "slots.h"
 
 struct call_page {
@@ -52,11 +53,11 @@ static __always_inline void take_call(struct cpu_state *state)
 	state->call = its && *its ? __sync_lock_test_and_set(its, 0) : 0;
 }
 
-/* Returns the nanoseconds since a call began. A word has 55 bits for the time, so differences up to 208 days are
+/* Returns the nanoseconds since the time of a word. A word has 54 bits for the time, so differences up to 104 days are
  * right. The clocks of two CPUs may differ a little. */
 static __always_inline u64 timed(u64 call, u64 now)
 {
-	s64 ns = (s64)((now << CALL_BITS) - (call & ~(u64)(CALLS - 1))) >> CALL_BITS;
+	s64 ns = (s64)((now << CALL_BITS) - (call & ~(u64)((1 << CALL_BITS) - 1))) >> CALL_BITS;
 
 	return ns > 0 ? ns : 0;
 }
@@ -79,16 +80,28 @@ static __always_inline void end_call(struct cpu_state *state)
 	ns = timed(call, now);
 	t = bpf_map_lookup_elem(&times, &state->row);
 	/* Calls that began before timing was switched off are left out: they would include the time without timing. */
-	if (t && now - ns >= control.timing_since)
-		t->call_ns[call & (CALLS - 1)] += ns;
+	if (!t || now - ns < control.timing_since)
+		return;
+	t->call_ns[call & (CALLS - 1)] += ns;
+	if (state->place || call & CALL_RESTARTED)
+		count_duration(state, call, now, ns);
+}
+
+/* The call that ends a thread never returns. */
+static __always_inline void drop_call(struct cpu_state *state)
+{
+	if (state->place || state->call & CALL_RESTARTED)
+		bpf_map_delete_elem(&call_starts, &state->pid);
+	state->call = 0;
 }
 
 /* Adds the time so far of a call in flight, and restarts its word from now. If the thread is switched in meanwhile, it
  * takes the word and adds the time itself. */
 static __always_inline void add_call_so_far(u32 pid, u32 slot)
 {
-	u64 *its = call_of(pid), call, now, ns;
+	u64 *its = call_of(pid), call, now, ns, restarted;
 	struct cpu_state *state = this_cpu();
+	struct watched_slot *of;
 	struct row_time *t;
 	u32 i;
 
@@ -101,7 +114,11 @@ static __always_inline void add_call_so_far(u32 pid, u32 slot)
 	t = bpf_map_lookup_elem(&times, &i);
 	if (!t || !call || now - ns < control.timing_since)
 		return;
-	if (__sync_val_compare_and_swap(its, call, now << CALL_BITS | (call & (CALLS - 1))) != call)
+	restarted = now << CALL_BITS | CALL_RESTARTED | (call & (CALLS - 1));
+	of = watched_of(slot);
+	if (of && of->place)
+		keep_start(pid, call, restarted, now - ns);
+	if (__sync_val_compare_and_swap(its, call, restarted) != call)
 		return;
 	__sync_fetch_and_add(&t->call_ns[call & (CALLS - 1)], ns);
 	touch(state, slot);

@@ -130,8 +130,9 @@ func (s *slots) watch(p watch.Process, rules []string, base uint32, w *watcher, 
 			return nil
 		}
 	}
-	part, ok := attribution.Group[counts]{}, n < maxWatched
-	if ok {
+	part := attribution.Group[counts]{}
+	place, ok := s.kernel.durations.findPlace()
+	if ok = ok && n < maxWatched; ok {
 		part, ok = s.Split(group, uint32(p.PID))
 	}
 	if !ok {
@@ -141,7 +142,7 @@ func (s *slots) watch(p watch.Process, rules []string, base uint32, w *watcher, 
 		w.full = true
 		return nil
 	}
-	s.kernel.bases[part.Number] = uint64(base)
+	s.kernel.durations.own(part.Number, base, place)
 	s.Put(s.estimated(&slot{
 		Group:   part,
 		watched: &watched{pid: p.PID, comm: text.Label(p.Comm), base: base, rules: rules},

@@ -52,6 +52,20 @@ export const SYSTEM: readonly Section[] = [
         empty: { text: "Time in system calls is not measured. It needs a second probe on each call and is therefore off by default.", flag: "--syscalls.time" },
       },
       {
+        id: "syscall-duration",
+        kind: "lines",
+        title: "Duration of system calls",
+        question: "How long does a single call take?",
+        unit: "seconds",
+        queries: [
+          { expr: quantileOf(0.5, "teescope_syscall_duration_seconds", "workload, instance, syscall"), legend: "{{workload}}, {{syscall}}, median" },
+          { expr: quantileOf(0.99, "teescope_syscall_duration_seconds", "workload, instance, syscall"), legend: "{{workload}}, {{syscall}}, 99th percentile" },
+        ],
+        top: 10,
+        help: "From entering to leaving a call, so with waiting. Of watched processes only. A call counts when it returns. The bucket bounds are powers of two from 256 ns to 8.6 s.",
+        empty: { text: "No call of a watched process was timed. It needs a watched process and the time of system calls.", flag: "--syscalls.time --watch RULE" },
+      },
+      {
         id: "syscall-errors",
         kind: "lines",
         title: "Failed system calls",
