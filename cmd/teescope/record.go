@@ -80,6 +80,7 @@ func (o *recordFlags) flags(cmd *cobra.Command) {
 	f.StringVar(&o.OutcomeFile, "outcome-file", "", "`file` with figures that the command writes, such as the JSON of hyperfine")
 	f.DurationVar(&o.Interval, "interval", time.Second, "time between two samples")
 	f.DurationVar(&o.SteadyAfter, "steady-after", 0, "the steady state begins this `duration` after the command (default: found from its rates)")
+	f.BoolVar(&o.Counters, "counters", true, "count cycles, instructions, branches and branch misses, if the processor gives counters")
 	f.BoolVar(&o.IgnoreFailure, "ignore-failure", false, "go on with the next repetition when the command fails")
 	f.StringArrayVar(&o.matrix, "matrix", nil, "setting and its values, `NAME=VALUE,...`; may be repeated; needs -o DIR")
 	f.DurationVar(&o.sweep.Budget, "time-budget", 0, "with --matrix: begin no run that would end after this `duration`")

@@ -60,6 +60,7 @@ type jsonRow struct {
 	Area   string     `json:"area"`
 	Unit   string     `json:"unit"`
 	Series string     `json:"series,omitempty"`
+	How    string     `json:"how,omitempty"`
 	Better string     `json:"better,omitempty"`
 	Groups []jsonCell `json:"groups"`
 }
@@ -152,7 +153,7 @@ func tableJSON(t *compare.Table) jsonTable {
 	}
 	for _, row := range t.Rows {
 		m := row.Metric
-		one := jsonRow{Metric: m.ID(), Area: string(m.Area), Unit: m.Unit, Series: m.Series, Better: m.Better}
+		one := jsonRow{Metric: m.ID(), Area: string(m.Area), Unit: m.Unit, Series: m.Series, How: m.How, Better: m.Better}
 		for j, c := range row.Cells {
 			cell := jsonCell{Group: t.Groups[j].Name, N: len(c.Values), Median: intervalOf(c.Median), Values: append([]float64{}, c.Values...)}
 			if d := c.Change; d != nil {

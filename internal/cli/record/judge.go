@@ -59,6 +59,9 @@ func (r *recording) judge(p run.Phase, state observed) {
 	for _, w := range state.machine.Warnings() {
 		r.note("unsteady: %s", w.Text)
 	}
+	for _, note := range r.counting.notes(state.enclaves) {
+		r.note("%s", note)
+	}
 	r.judgeWorkloads(state)
 }
 

@@ -58,6 +58,7 @@ func (r *recording) phase(ctx context.Context, name string, repetition int, body
 	if _, err := r.chooser.watched(); err != nil {
 		return p, observed{}, err
 	}
+	r.count()
 	var err error
 	if p.From, err = r.sampler.begin(ctx); err != nil {
 		return p, observed{}, err
@@ -93,6 +94,7 @@ func (r *recording) tick(ctx context.Context, ended <-chan struct{}) error {
 			if _, err := r.chooser.watched(); err != nil {
 				return err
 			}
+			r.count()
 			looked = time.Now()
 		}
 		err := r.sampler.tick(ctx)
@@ -101,6 +103,17 @@ func (r *recording) tick(ctx context.Context, ended <-chan struct{}) error {
 			return err
 		}
 		r.show.tick()
+	}
+}
+
+// count opens counters of the watched servers that have none.
+func (r *recording) count() {
+	for pid, workload := range r.chooser.matching() {
+		if r.counting.counts(pid) {
+			continue
+		}
+		threads, _ := r.chooser.proc.Process(pid).Threads(maxCounted + 1) // none if it has ended
+		r.counting.serve(pid, workload, threads)
 	}
 }
 
@@ -127,7 +140,8 @@ func (r *recording) repetition(ctx context.Context, name string, repetition int)
 	var c *child
 	var split chan time.Time
 	p, state, err := r.phase(ctx, name, repetition, func() error {
-		if c, err = launch(r.Command, r.In, r.show.beside(r.Out), r.show.beside(r.Err)); err != nil {
+		c, err = r.counting.launch(func() (*child, error) { return launch(r.Command, r.In, r.show.beside(r.Out), r.show.beside(r.Err)) })
+		if err != nil {
 			return err
 		}
 		go r.follow(ctx, c)

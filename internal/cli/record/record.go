@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/teescope/teescope/internal/cli/record/hardware"
 	"github.com/teescope/teescope/internal/lib/text"
 	"github.com/teescope/teescope/internal/lib/watch"
 	"github.com/teescope/teescope/internal/run"
@@ -45,6 +46,7 @@ type Options struct {
 
 	Interval      time.Duration // between two samples
 	SteadyAfter   time.Duration // 0 to find it
+	Counters      bool          // count events of the processor
 	IgnoreFailure bool          // go on when the command fails
 
 	// Agent returns the agent to record from. It is called once and closed at the end.
@@ -54,8 +56,20 @@ type Options struct {
 	Out     io.Writer // gets what the command prints
 	Err     *os.File  // gets what it prints there, and the progress
 
-	now        func() time.Time // time.Now unless a test says otherwise
-	conditions []run.Condition  // of the sweep
+	now        func() time.Time   // time.Now unless a test says otherwise
+	conditions []run.Condition    // of the sweep
+	pairs      [][]hardware.Event // the processor's unless a test says otherwise
+}
+
+// events returns the events that are counted.
+func (o *Options) events() [][]hardware.Event {
+	switch {
+	case !o.Counters:
+		return nil
+	case o.pairs != nil:
+		return o.pairs
+	}
+	return hardware.Events()
 }
 
 // Name returns the default name of a run file.
@@ -135,6 +149,7 @@ func (o *Options) one(ctx context.Context, agent *Agent, stop *stops, show *prog
 	if err != nil {
 		return StatusFailed, err
 	}
+	defer r.counting.close()
 	err = r.record(ctx)
 	show.clear()
 	if servers := r.describeServers(); len(servers) > 0 {
@@ -188,6 +203,7 @@ type recording struct {
 	out      *run.Writer
 	sampler  *sampler
 	chooser  *chooser
+	counting *counting
 	meta     run.Meta
 	statuses []int // of the command, by repetition
 	notes    map[string]bool
@@ -211,11 +227,15 @@ func (o *Options) open(ctx context.Context, agent *Agent, stop *stops, show *pro
 	}
 	r.chooser = newChooser("/proc", "/sys/fs/cgroup", o.Watch, o.Workloads)
 	r.meta.Conditions = append(r.meta.Conditions, r.describe(ctx)...)
+	var counted run.Condition
+	r.counting, counted = newCounting(o.events(), r.chooser.program(o.Command))
+	r.meta.Conditions = append(r.meta.Conditions, counted)
 	var err error
 	if r.out, err = run.Create(o.Output, r.meta); err != nil {
+		r.counting.close()
 		return nil, err
 	}
-	r.sampler = &sampler{source: agent, chooser: r.chooser, reader: newReader(), all: o.All, out: r.out, series: map[string]*run.Series{}}
+	r.sampler = &sampler{source: agent, chooser: r.chooser, counting: r.counting, reader: newReader(), all: o.All, out: r.out, series: map[string]*run.Series{}}
 	return r, nil
 }
 

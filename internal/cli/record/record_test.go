@@ -108,7 +108,7 @@ func sampled(t *testing.T, chosen []string, late string, answers ...string) (*ru
 		t.Fatal(err)
 	}
 	c := newChooser(t.TempDir(), t.TempDir(), nil, chosen)
-	s := &sampler{source: &fakeAgent{answers: answers}, chooser: c, reader: newReader(), out: out, series: map[string]*run.Series{}}
+	s := &sampler{source: &fakeAgent{answers: answers}, chooser: c, counting: &counting{}, reader: newReader(), out: out, series: map[string]*run.Series{}}
 	_, err = s.begin(t.Context())
 	for range len(answers) - 2 {
 		if late != "" {

@@ -15,9 +15,10 @@ type sampler struct {
 	source interface {
 		scrape(ctx context.Context) (answer, error)
 	}
-	chooser *chooser
-	reader  *reader
-	all     bool // record every series
+	chooser  *chooser
+	counting *counting
+	reader   *reader
+	all      bool // record every series
 
 	mu     sync.Mutex
 	out    *run.Writer
@@ -41,6 +42,7 @@ type observed struct {
 	calls    map[string]span    // system calls, by workload
 	variance map[string]span    // of their number, by workload
 	present  map[string]bool    // workloads that the agent has
+	enclaves map[string]bool    // those with an enclave
 }
 
 // span is a counter at the first and the last sample of a phase.
@@ -54,7 +56,7 @@ type activity struct {
 }
 
 func newObserved() observed {
-	return observed{machine: &steadiness{}, sampled: map[string]float64{}, calls: map[string]span{}, variance: map[string]span{}, present: map[string]bool{}}
+	return observed{machine: &steadiness{}, sampled: map[string]float64{}, calls: map[string]span{}, variance: map[string]span{}, present: map[string]bool{}, enclaves: map[string]bool{}}
 }
 
 // begin takes the first sample of a phase and returns its time. What was observed before is forgotten.
@@ -117,6 +119,7 @@ func (s *sampler) take(ctx context.Context, first bool) (time.Time, error) {
 			written = append(written, run.Value{Series: s.known(p, first), Value: p.value})
 		}
 	}
+	written = append(written, s.counting.values()...)
 	s.observe(at, all, chosen)
 	dropped, err := s.out.Sample(at, written)
 	s.state.dropped += dropped
@@ -162,6 +165,8 @@ func (s *sampler) observe(at time.Time, all []point, chosen map[string]bool) {
 		switch name := p.series.Name; {
 		case name == workloadsOf:
 			s.state.present[p.workload()] = true
+		case name == enclavesOf && p.value > 0:
+			s.state.enclaves[p.workload()] = true
 		case name == callsOf && chosen[p.workload()]:
 			now.calls += p.value
 			calls[p.workload()] += p.value

@@ -39,12 +39,14 @@ type chooser struct {
 	mine   map[string]bool // those of the command
 	others map[string]int  // processes outside the command that are of its workloads
 	found  map[string]int  // a process for each rule, by its name
+	match  map[int]string  // the processes that match a rule now, with their workloads
+	own    map[int]bool    // processes of the command, also those that have left it
 	full   bool            // there were more than maxChosen
 }
 
 func newChooser(proc, cgroups string, rules []watch.Rule, named []string) *chooser {
 	reads := processreader.New(processreader.Options{Proc: hostfs.At(proc), Cgroup: cgroups, Log: slog.New(slog.DiscardHandler)})
-	c := &chooser{proc: hostfs.At(proc), names: cgroup.Naming(cgroups), reads: reads, rules: rules, chosen: map[string]bool{}, mine: map[string]bool{}, others: map[string]int{}, found: map[string]int{}}
+	c := &chooser{proc: hostfs.At(proc), names: cgroup.Naming(cgroups), reads: reads, rules: rules, chosen: map[string]bool{}, mine: map[string]bool{}, others: map[string]int{}, found: map[string]int{}, own: map[int]bool{}}
 	for _, name := range named {
 		c.chosen[name] = true
 	}
@@ -89,7 +91,7 @@ func (c *chooser) watched() (silent []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the processes to watch: %w", err)
 	}
-	matched := make([]bool, len(c.rules))
+	matched, servers := make([]bool, len(c.rules)), map[int]string{}
 	for _, pid := range pids {
 		p, ok := watch.Look(c.proc, c.names, c.reads, pid)
 		if !ok {
@@ -99,11 +101,15 @@ func (c *chooser) watched() (silent []string, err error) {
 		for i, r := range c.rules {
 			if r.Match(p) {
 				matched[i] = true
+				servers[p.PID] = p.Workload
 				c.find(p)
 				c.choose(p.Workload, false)
 			}
 		}
 	}
+	c.mu.Lock()
+	c.match = servers
+	c.mu.Unlock()
 	for i, r := range c.rules {
 		if !matched[i] {
 			silent = append(silent, r.String())
@@ -113,19 +119,44 @@ func (c *chooser) watched() (silent []string, err error) {
 }
 
 // expect chooses the workload that a command will have, so that its first system calls are recorded.
-func (c *chooser) expect(program string) {
+func (c *chooser) expect(program string) { c.choose(c.program([]string{program}), true) }
+
+// program returns the name of the workload that a command will have, or "" if there is none.
+func (c *chooser) program(command []string) string {
+	if len(command) == 0 {
+		return ""
+	}
 	group, _ := c.proc.Self().Cgroup(c.names.Controller()) // the command inherits it; empty where it cannot be read
-	comm := filepath.Base(program)
-	c.choose(workload.Identify(cgroup.Names(group), comm[:min(len(comm), maxComm)]).Name, true)
+	comm := filepath.Base(command[0])
+	return workload.Identify(cgroup.Names(group), comm[:min(len(comm), maxComm)]).Name
 }
 
 // follow chooses the workloads of the command's first process and of its descendants.
 func (c *chooser) follow(root int) {
 	for _, pid := range c.descendants(root) {
+		c.keep(pid)
 		if name, ok := c.identify(pid); ok {
 			c.choose(name, true)
 		}
 	}
+}
+
+// keep remembers a process of the command.
+func (c *chooser) keep(pid int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.own) < maxTree {
+		c.own[pid] = true
+	}
+}
+
+// matching returns the processes that match a rule and are not of the command, with their workloads.
+func (c *chooser) matching() map[int]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := maps.Clone(c.match)
+	maps.DeleteFunc(all, func(pid int, _ string) bool { return c.own[pid] })
+	return all
 }
 
 // descendants lists a process and its descendants. One whose parent has ended is missing.

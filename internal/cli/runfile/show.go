@@ -167,6 +167,9 @@ func totals(b *strings.Builder, x *compare.Record) {
 					l = strings.TrimSuffix(l, "-") + analysis.Figure(v)
 				}
 			}
+			if m.How != "" {
+				l += "\t" + text.Terminal(m.How)
+			}
 			if something {
 				lines = append(lines, l)
 			}

@@ -4,7 +4,11 @@ package compare
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/teescope/teescope/internal/run"
+	"github.com/teescope/teescope/internal/run/condition"
 )
 
 // Area is what a metric is about. Tables show the areas in the order of [Areas].
@@ -77,6 +81,7 @@ var families = map[string]family{
 	"teescope_thread_starts_total":              {Scheduling, "threads", "", false},
 	"teescope_forks_total":                      {Scheduling, "processes", "", false},
 	"teescope_execs_total":                      {Scheduling, "programs", "", false},
+	runningRatio:                                {Instructions, "ratio", "counter", true},
 	"teescope_llc_references_total":             {Caches, "references", "", false},
 	"teescope_llc_misses_total":                 {Caches, "misses", "", false},
 	"teescope_resident_memory_bytes":            {Memory, "bytes", "", false},
@@ -100,6 +105,27 @@ func familyOf(series string) (family, bool) {
 		return family{area: Instructions, unit: "events", split: "mode"}, true
 	}
 	return family{area: Other}, !known.MatchString(series)
+}
+
+// how says how the figures of a series were had, where there are several ways.
+func how(s *run.Series) string {
+	switch source := s.Labels["source"]; {
+	case hardware.MatchString(s.Name), strings.HasPrefix(s.Name, "teescope_llc_"), s.Name == runningRatio:
+		return "counter of the processor, which does not count inside production enclaves"
+	case s.Name == "sgx_encls_total":
+		return "follows from the calls of the driver's functions"
+	case source != "":
+		return "source " + source
+	}
+	return ""
+}
+
+// runningRatio is the share of the time in which the processor's counters counted an event.
+const runningRatio = "teescope_counter_running_ratio"
+
+// emulated reports whether a run was recorded in the virtual SGX machine, whose processor is emulated.
+func emulated(conditions []run.Condition) bool {
+	return slices.ContainsFunc(conditions, func(c run.Condition) bool { return c.Name == "sgx" && c.Value == condition.EmulatedSGX })
 }
 
 // shortName is the name of a metric in tables and conditions: that of its series without the prefix and the suffix.
@@ -130,6 +156,7 @@ type Metric struct {
 	Area   Area
 	Unit   string // with what it is divided by
 	Series string // the series that it is from; empty for outcomes and ratios
+	How    string // how its figures were had, such as by a counter of the processor; empty if docs/user/metrics.md says all
 	Better string // "higher", "lower", or unknown
 	// Time reports that the speed of the machine is in the value itself: an outcome, a time or a rate.
 	Time  bool

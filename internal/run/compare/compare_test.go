@@ -7,11 +7,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/teescope/teescope/internal/run"
+	"github.com/teescope/teescope/internal/run/condition"
 	"github.com/teescope/teescope/internal/run/runtest"
 )
 
@@ -132,6 +134,42 @@ func TestInstructionsOfPartitionedServers(t *testing.T) {
 		if c := r.Cells[i+1].Change; Percent(c.Ratio.Value) != want || c.Verdict != Changed {
 			t.Errorf("%s: %+v, want %s", table.Groups[i+1].Name, c, want)
 		}
+	}
+}
+
+// Each figure of a counter of the processor says that it is one, also the ratio of two, and the share of time in which it
+// was counted is the smallest one.
+func TestHowCountersWereHad(t *testing.T) {
+	instructions := runtest.Counter(2e9, "teescope_instructions_total", "mode", "user")
+	cycles := runtest.Counter(1e9, "teescope_cycles_total", "mode", "user")
+	exits := runtest.Counter(100, "teescope_enclave_transitions_total", "kind", "eexit", "source", "vdso_breakpoint")
+	s := runtest.Spec{Repetitions: []runtest.Repetition{{
+		Outcomes: []run.Outcome{{Name: "operations", Value: 50}}, Counters: []runtest.Value{instructions, cycles, exits},
+	}}}
+	for _, emulated := range []bool{false, true} {
+		s.Conditions, s.Labels = nil, map[string]string{"emulated": strconv.FormatBool(emulated)}
+		if emulated {
+			s.Conditions = []run.Condition{{Name: "sgx", Value: condition.EmulatedSGX, Kind: "identity"}}
+		}
+		table := compared(t, Options{PerOp: 1}, "", record(t, "a", s), record(t, "b", s))[0]
+		for id, want := range map[string]string{
+			"instructions_per_op": "production enclaves", "instructions_per_cycle": "production enclaves", "enclave_transitions_per_op{eexit}": "vdso_breakpoint",
+		} {
+			if got := row(t, table, id).Metric.How; !strings.Contains(got, want) || strings.Contains(got, "emulated") != emulated {
+				t.Errorf("%s was had by %q", id, got)
+			}
+		}
+		if all := strings.Join(table.Notes, "\n"); strings.Count(all, "how ") != 2 || !strings.Contains(all, "how cycles_per_op, instructions_per_cycle, instructions_per_op were had: counter") {
+			t.Errorf("notes are %s", all)
+		}
+	}
+	at := func(n int) time.Time { return runtest.Began.Add(time.Duration(n) * time.Second) }
+	share := func(workload string, values ...float64) *run.Series {
+		return &run.Series{Name: runningRatio, Kind: run.Gauge, Unit: "ratio", Labels: map[string]string{"workload": workload, "counter": "cycles:user"}, Values: values}
+	}
+	r := &run.Run{Times: []time.Time{at(0), at(1)}, Series: []*run.Series{share("a", 1, 1), share("b", 0.25, 0.75), share("c", 1, 0.8)}}
+	if got := Extract(r, "a", nil).Phases[run.Whole][0].Totals["counter_running_ratio{cycles:user}"]; got != 0.5 {
+		t.Errorf("the share is %v, want the mean of 0.25 and 0.75", got)
 	}
 }
 

@@ -3,6 +3,7 @@
 package compare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +39,7 @@ type Record struct {
 	Notes      []string                 // what is wrong with the recording
 	Startups   []Startup                // of the repetitions that have one
 	named      bool                     // whether the user named Workloads
+	emulated   bool                     // whether the machine is the virtual SGX machine
 	parts      map[string]int           // their number, by the name of the metric
 }
 
@@ -60,6 +62,7 @@ func Extract(r *run.Run, file string, workloads []string) *Record {
 	if len(workloads) == 0 {
 		x.Workloads = watched(r)
 	}
+	x.emulated = emulated(r.Meta.Conditions)
 	x.state(r)
 	chosen, samples := x.choose(r), 0
 	phases := x.phases(r)
@@ -228,9 +231,22 @@ func (x *Record) observe(r *run.Run, chosen []candidate, p phase, from, to int) 
 
 func isNumber(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
+// how says how the figures of a metric were had: of all its series that were seen.
+func (x *Record) how(s *run.Series) string {
+	one := how(s)
+	if one != "" && x.emulated {
+		one += ", in an emulated machine"
+	}
+	before := x.Metrics[shortName(s.Name)].How
+	if before == "" || one == "" || strings.Contains(before, one) {
+		return cmp.Or(one, before)
+	}
+	return before + "; " + one
+}
+
 // add adds a series to the metric and its part.
 func (x *Record) add(o Observation, s *run.Series, f family, v float64) {
-	m := Metric{Name: shortName(s.Name), Area: f.area, Unit: f.unit, Series: s.Name, gauge: s.Kind != run.Counter}
+	m := Metric{Name: shortName(s.Name), Area: f.area, Unit: f.unit, Series: s.Name, How: x.how(s), gauge: s.Kind != run.Counter}
 	if f.unit == "" {
 		m.Unit = s.Unit
 	}
@@ -238,11 +254,7 @@ func (x *Record) add(o Observation, s *run.Series, f family, v float64) {
 		return
 	}
 	x.Metrics[m.Name] = m // also of families whose sum has no meaning: it says that the parts were measured
-	if f.unit == "ratio" {
-		o.Totals[m.Name] = max(o.Totals[m.Name], v) // shares of single threads do not add up
-		return
-	}
-	o.Totals[m.Name] += v
+	o.join(m, v)
 	if f.split == "" {
 		return
 	}
@@ -256,5 +268,21 @@ func (x *Record) add(o Observation, s *run.Series, f family, v float64) {
 		x.parts[m.Name]++
 	}
 	x.Metrics[m.ID()] = m
-	o.Totals[m.ID()] += v
+	o.join(m, v)
+}
+
+// join adds the figure of a series to a total. Ratios do not add up: the busiest thread counts, and of the shares of time
+// in which a counter ran the smallest one.
+func (o Observation) join(m Metric, v float64) {
+	old, there := o.Totals[m.ID()]
+	switch {
+	case !there:
+	case m.Series == runningRatio:
+		v = min(v, old)
+	case m.Unit == "ratio":
+		v = max(v, old)
+	default:
+		v += old
+	}
+	o.Totals[m.ID()] = v
 }

@@ -134,6 +134,7 @@ func Compare(s Set, o Options) (*Table, error) {
 	}
 	t.test()
 	t.judge(o.Force)
+	t.sources()
 	for i := range s.Groups {
 		if i != base {
 			t.Blames = append(t.Blames, blame(all[base], all[i]))
@@ -167,6 +168,19 @@ func notes(r *Record) []string {
 		all = append(all, r.File+": "+n)
 	}
 	return all
+}
+
+// sources notes how the figures were had, where there are several ways.
+func (t *Table) sources() {
+	names := map[string][]string{}
+	for _, r := range t.Rows {
+		if m := r.Metric; m.How != "" && !slices.Contains(names[m.How], m.Name) {
+			names[m.How] = append(names[m.How], m.Name)
+		}
+	}
+	for _, how := range slices.Sorted(maps.Keys(names)) {
+		t.Notes = append(t.Notes, "how "+strings.Join(names[how], ", ")+" were had: "+how)
+	}
 }
 
 // note takes over what is wrong with the recordings of a group.
@@ -216,7 +230,7 @@ func gather(g *Group, phase string, o Options) (sample, error) {
 				m, value := divided(r.Metrics[name], v, one, o.PerOp)
 				one.values[m.ID()], s.known[m.ID()] = value, m
 			}
-			s.ratios(one)
+			s.ratios(one, r.Metrics)
 			s.startupOf(r, observed, phase, one.values)
 			s.repeats = append(s.repeats, one)
 		}
@@ -260,12 +274,12 @@ func divided(m Metric, v float64, one repeat, per float64) (Metric, float64) {
 }
 
 // ratios adds the metrics that follow from two others.
-func (s *sample) ratios(one repeat) {
+func (s *sample) ratios(one repeat, metrics map[string]Metric) {
 	for _, r := range ratios {
 		over, under := one.Totals[r.over], one.Totals[r.under]
 		if _, there := one.Totals[r.over]; there && under > 0 {
 			one.values[r.name] = over / under
-			s.known[r.name] = Metric{Name: r.name, Area: r.area, Unit: "ratio", Time: true, gauge: true}
+			s.known[r.name] = Metric{Name: r.name, Area: r.area, Unit: "ratio", How: metrics[r.over].How, Time: true, gauge: true}
 		}
 	}
 }

@@ -170,6 +170,7 @@ func memory(all *list, h Host) {
 	all.add(Identity, "numa_nodes", h.value("devices/system/node/online"))
 	all.add(Identity, "numa_balancing", onOff(h.kernel("kernel", "numa_balancing"), "1", "0"))
 	all.add(Identity, "epc_bytes", epc(h))
+	all.add(Identity, "sgx", sgx(h))
 	all.add(State, "memory_available_bytes", parseMeminfo(info, "MemAvailable"))
 	load, _ := h.Proc.Read(maxSmall, "loadavg") // unreadable: not known
 	minute, _, _ := strings.Cut(string(load), " ")
@@ -204,6 +205,17 @@ func chosen(options string) string {
 		return ""
 	}
 	return word
+}
+
+// EmulatedSGX is the value of the condition "sgx" in the virtual SGX machine (testbed/).
+const EmulatedSGX = "emulated by the virtual SGX machine"
+
+// sgx says that the enclaves of the machine are emulated. Otherwise it says nothing.
+func sgx(h Host) string {
+	if h.value("module/swsgx/parameters/free") == "" {
+		return ""
+	}
+	return EmulatedSGX
 }
 
 // epc returns the size of the enclave page cache of all nodes in bytes. Kernels before 5.18 do not tell.
