@@ -4,9 +4,11 @@ package record
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +48,17 @@ func (r *recording) describeServers() []run.Condition {
 			}
 		}
 		all = append(all, conditionsOf(its, comm+".")...)
+	}
+	return all
+}
+
+// describeImages returns the images of the recorded containers.
+func (s *sampler) describeImages() []run.Condition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []run.Condition
+	for _, name := range slices.Sorted(maps.Keys(s.images)) {
+		all = append(all, run.Condition{Name: name + ".image", Value: s.images[name], Kind: string(condition.Program)})
 	}
 	return all
 }

@@ -152,7 +152,7 @@ func (o *Options) one(ctx context.Context, agent *Agent, stop *stops, show *prog
 	defer r.counting.close()
 	err = r.record(ctx)
 	show.clear()
-	if servers := r.describeServers(); len(servers) > 0 {
+	if servers := append(r.describeServers(), r.sampler.describeImages()...); len(servers) > 0 {
 		r.meta.Conditions = append(r.meta.Conditions, servers...)
 		err = errors.Join(err, r.out.SetMeta(r.meta))
 	}
@@ -235,7 +235,7 @@ func (o *Options) open(ctx context.Context, agent *Agent, stop *stops, show *pro
 		r.counting.close()
 		return nil, err
 	}
-	r.sampler = &sampler{source: agent, chooser: r.chooser, counting: r.counting, reader: newReader(), all: o.All, out: r.out, series: map[string]*run.Series{}}
+	r.sampler = &sampler{source: agent, chooser: r.chooser, counting: r.counting, reader: newReader(), all: o.All, out: r.out, series: map[string]*run.Series{}, images: map[string]string{}}
 	return r, nil
 }
 

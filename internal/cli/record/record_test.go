@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -108,7 +110,7 @@ func sampled(t *testing.T, chosen []string, late string, answers ...string) (*ru
 		t.Fatal(err)
 	}
 	c := newChooser(t.TempDir(), t.TempDir(), nil, chosen)
-	s := &sampler{source: &fakeAgent{answers: answers}, chooser: c, counting: &counting{}, reader: newReader(), out: out, series: map[string]*run.Series{}}
+	s := &sampler{source: &fakeAgent{answers: answers}, chooser: c, counting: &counting{}, reader: newReader(), out: out, series: map[string]*run.Series{}, images: map[string]string{}}
 	_, err = s.begin(t.Context())
 	for range len(answers) - 2 {
 		if late != "" {
@@ -125,6 +127,29 @@ func sampled(t *testing.T, chosen []string, late string, answers ...string) (*ru
 		t.Fatal(err, r.Damaged)
 	}
 	return r, state
+}
+
+// The image of a container is a condition of the program, by the container's name. Others on the machine have none.
+func TestImagesOfContainers(t *testing.T) {
+	c := newChooser(t.TempDir(), t.TempDir(), nil, []string{"app-1"})
+	text := `teescope_container_info{workload="app-1",container="app-1",name="web",image="localhost/web:2"} 1
+teescope_container_info{workload="other",container="other",name="other",image="localhost/other:1"} 1
+`
+	out, err := run.NewWriter(io.Discard, run.Meta{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sampler{source: &fakeAgent{answers: []string{text, text}}, chooser: c, counting: &counting{}, reader: newReader(), out: out, series: map[string]*run.Series{}, images: map[string]string{}}
+	if _, err := s.begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.end(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := []run.Condition{{Name: "web.image", Value: "localhost/web:2", Kind: "program"}}
+	if got := s.describeImages(); !reflect.DeepEqual(got, want) {
+		t.Errorf("images are %+v, want %+v", got, want)
+	}
 }
 
 func total(t *testing.T, r *run.Run, id string) float64 {

@@ -3,6 +3,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ type sampler struct {
 	base   map[string]float64     // the counters of workloads at the begin of the phase, by ID
 	last   time.Time
 	state  observed
+	images map[string]string // of the chosen workloads that are containers, by the name of the container
 }
 
 // observed is what the recorder says about its samples.
@@ -165,6 +167,8 @@ func (s *sampler) observe(at time.Time, all []point, chosen map[string]bool) {
 		switch name := p.series.Name; {
 		case name == workloadsOf:
 			s.state.present[p.workload()] = true
+		case name == containersOf && chosen[p.workload()] && labels["image"] != "" && len(s.images) < maxChosen:
+			s.images[cmp.Or(labels["name"], labels["container"], p.workload())] = labels["image"]
 		case name == enclavesOf && p.value > 0:
 			s.state.enclaves[p.workload()] = true
 		case name == callsOf && chosen[p.workload()]:

@@ -18,6 +18,7 @@ import (
 // Families whose values the recorder itself reads.
 const (
 	workloadsOf   = "teescope_workload_info"
+	containersOf  = "teescope_container_info"
 	callsOf       = "teescope_syscalls_total"
 	cpuOf         = "teescope_cpu_seconds_total"
 	varianceOf    = "teescope_sampling_variance_total"
