@@ -41,7 +41,7 @@ LAYOUT_OF := \
 LAYOUTS   := $(addsuffix /layout.go,$(filter-out %.o,$(LAYOUT_OF)))
 
 # What `make generate` writes; `make check-generated` writes it again and compares.
-GENERATED := $(BPF_OBJ) $(LAYOUTS) internal/agent/collector/system/syscalls.go docs/dev/probe-cost.md \
+GENERATED := $(BPF_OBJ) $(LAYOUTS) internal/lib/syscalls/table.go docs/dev/probe-cost.md \
 	web/dist internal/server/dashboards/panels.json internal/server/report/questions.json internal/server/pagequery/pagequery.json internal/server/pagequery/testdata/fill.json web/src/panels/metrics.json deploy/grafana/dashboards deploy/helm/teescope/files docs/user/metrics.md docs/user/cli.md docs/user/advise-rules.md
 
 .PHONY: help
@@ -80,7 +80,7 @@ generate-layouts: $(BPF_OBJ) ## write the Go mirrors of the BPF programs' types
 	$(GO) run ./internal/agent/bpf/genlayout $(LAYOUT_OF) -- $(BPF_OBJ)
 
 generate-go: ## write the table of system call names
-	$(GO) run ./internal/agent/collector/system/gensyscalls
+	$(GO) run ./internal/lib/syscalls/gensyscalls
 
 generate-web: web/node_modules/.package-lock.json ## build the page into web/dist
 	npm --prefix web run build
@@ -132,7 +132,7 @@ lint-arm64: $(TOOLS)/deadcode ## the files and types of the other architecture
 	GOARCH=arm64 CGO_ENABLED=0 $(TOOLS)/deadcode $(COMMANDS) >/dev/null
 
 # Each command of the module: what none of them reaches is dead, except the functions in tools/dead.txt.
-COMMANDS := ./cmd/teescope ./bench/... ./testbed/... ./test/vm/guest ./docs/gen ./deploy/sbom ./internal/agent/bpf/genlayout ./internal/server/dashboards/genmetrics ./internal/agent/collector/system/gensyscalls
+COMMANDS := ./cmd/teescope ./bench/... ./testbed/... ./test/vm/guest ./docs/gen ./deploy/sbom ./internal/agent/bpf/genlayout ./internal/server/dashboards/genmetrics ./internal/lib/syscalls/gensyscalls
 
 lint-dead: $(TOOLS)/deadcode ## functions that no command reaches, compared with tools/dead.txt
 	@$(TOOLS)/deadcode -f '{{$$path := .Path}}{{range .Funcs}}{{println (printf "%s.%s" $$path .Name)}}{{end}}' $(COMMANDS) | \

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +22,18 @@ import (
 // recordedFor is the time of a recording without a command.
 const recordedFor = 10 * time.Second
 
+// defaultEvery is how many events there are for each sample. Calls can be frequent, and waits have very different lengths.
+var defaultEvery = map[profiling.Event]int{profiling.SystemCalls: 16, profiling.OffCPU: 1, profiling.OCalls: 16, profiling.ECalls: 16}
+
+// recordedEvents are the values of --event.
+func recordedEvents() []string {
+	all := []string{"auto"}
+	for _, e := range profiling.Events() {
+		all = append(all, string(e))
+	}
+	return all
+}
+
 func profileRecord() *cobra.Command {
 	var o sample.Options
 	var rules []string
@@ -33,9 +47,13 @@ func profileRecord() *cobra.Command {
 			"Stacks are found by frame pointers. The share of stacks that look truncated, and of samples without the name of a function,\n" +
 			"is shown, and is kept in the profile. Names come from the files of a program, debug files in /usr/lib/debug, perf maps and\n" +
 			"the kernel; nothing is downloaded. The profile has build IDs, so that other programs can find names later.\n\n" +
+			"With --event syscalls it records instead which code makes system calls, with --event off-cpu which code waits and for what,\n" +
+			"and with --event ocalls or ecalls which code leaves or enters enclaves. Each event is sampled with the same probability, so\n" +
+			"shares and numbers are estimates of all of them.\n\n" +
 			"It needs root, or the capabilities CAP_BPF and CAP_PERFMON. The command runs as the same user. The file can be read by its\n" +
 			"owner only, because it has addresses of the kernel and of processes. The exit status is that of the command.",
 		Example: "  sudo teescope profile record --for 30s --watch comm=redis-server -o redis.pb.gz\n" +
+			"  sudo teescope profile record --event syscalls -o calls.pb.gz -- ./server\n" +
 			"  sudo teescope profile record -o flame.html -- ./bench",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, s := range rules {
@@ -57,8 +75,17 @@ func profileRecord() *cobra.Command {
 			}
 			if event == "auto" {
 				o.Event = ""
-			} else if o.Event != profiling.Cycles && o.Event != profiling.Clock {
-				return fmt.Errorf("--event %q: use auto, %s or %s", event, profiling.Cycles, profiling.Clock)
+			} else if !slices.Contains(profiling.Events(), o.Event) {
+				return fmt.Errorf("--event %q: use one of %s", event, strings.Join(recordedEvents(), ", "))
+			}
+			if o.Every < 0 || o.Every > profiling.MaxEvery {
+				return fmt.Errorf("--every %d: use 1 to %d", o.Every, profiling.MaxEvery)
+			}
+			if o.Every > 0 && o.Event.Counter() {
+				return errors.New("--every is for events such as syscalls: use --frequency for cycles and cpu-clock")
+			}
+			if o.Every == 0 {
+				o.Every = defaultEvery[o.Event]
 			}
 			if o.Output == "" {
 				o.Output = "profile-" + time.Now().Format("20060102-150405") + ".pb.gz"
@@ -86,11 +113,12 @@ func profileRecord() *cobra.Command {
 	f.DurationVar(&o.For, "for", 0, "record for this `duration` (default: until the command ends, 10s without a command)")
 	f.IntVar(&o.Frequency, "frequency", 99, "take this `number` of samples per second and CPU")
 	f.StringArrayVar(&rules, "watch", nil, "record the processes that match this `rule`: "+watch.Forms+"; may be repeated")
-	f.StringVar(&event, "event", "auto", "take samples by this `event`: cycles, which needs a PMU, or cpu-clock, which also counts in enclaves; auto prefers cycles")
+	f.StringVar(&event, "event", "auto", "take samples by this `event`: cycles, which needs a PMU, or cpu-clock, which also counts in enclaves; auto prefers cycles; syscalls, off-cpu, ocalls and ecalls record which code makes calls or waits")
+	f.IntVar(&o.Every, "every", 0, "sample one of this `number` of events, at random (default: 16, and 1 for off-cpu)")
 	f.StringVarP(&o.Output, "output", "o", "", "`file` to write; its extension is the format, as for convert (default: profile-DATE-TIME.pb.gz)")
-	for _, name := range []string{"for", "frequency", "watch"} {
+	for _, name := range []string{"for", "frequency", "every", "watch"} {
 		complete(cmd, name, cobra.NoFileCompletions)
 	}
-	complete(cmd, "event", cobra.FixedCompletions([]string{"auto", string(profiling.Cycles), string(profiling.Clock)}, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "event", cobra.FixedCompletions(recordedEvents(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -56,7 +56,7 @@ func NameOf(s string) string {
 // KernelLibrary reports whether a library is the kernel or a module of it, in the notation of perf.
 func KernelLibrary(library string) bool {
 	switch library {
-	case "[vdso]", "[vdso32]", "[vdsox32]", "[vsyscall]", "[heap]", "[stack]", "[anon]", "[unknown]", "[uprobes]", "[sigpage]", "[vectors]":
+	case "[vdso]", "[vdso32]", "[vdsox32]", "[vsyscall]", "[heap]", "[stack]", "[anon]", "[unknown]", "[uprobes]", "[sigpage]", "[vectors]", EnclaveLibrary:
 		return false
 	}
 	return strings.HasPrefix(library, "bpf_prog_") || strings.HasPrefix(library, "[") && strings.HasSuffix(library, "]") || strings.HasSuffix(library, "/vmlinux") || library == "vmlinux" ||
@@ -73,6 +73,14 @@ const (
 	Thread   = "tid"
 	Workload = "workload" // container, systemd unit or program, as the agent names it
 	Enclave  = "enclave"  // "inside" if the sample was taken in an enclave, by a profiler that can see this
+	TCS      = "tcs"      // address of the control structure of the thread in its enclave
+	Reason   = "reason"   // why a thread that was off CPU waited
+)
+
+// Libraries that are no files, of frames that stand for what is no function.
+const (
+	EnclaveLibrary = "[enclave]"      // code in an enclave, which nobody outside can name
+	CallLibrary    = "[system calls]" // a system call
 )
 
 // A Label describes where samples are from.

@@ -18,7 +18,7 @@ const Level = 0.95
 
 // Dimensions are what a table can divide samples by.
 func Dimensions() []string {
-	return []string{"function", "library", "process", "thread", "workload", "mode"}
+	return []string{"function", "library", "process", "thread", "workload", "mode", "reason"}
 }
 
 // A Group claims samples by a regular expression for names of functions.
@@ -214,6 +214,8 @@ func (p *Profile) key(dimension string, s *Sample, frame int) string {
 		return name
 	case "workload":
 		return cmp.Or(p.Label(s, Workload), "(not recorded)")
+	case "reason":
+		return cmp.Or(p.Label(s, Reason), "(not recorded)")
 	case "mode":
 		switch {
 		case p.Label(s, Enclave) == "inside":

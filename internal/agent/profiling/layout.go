@@ -13,6 +13,16 @@ const (
 	maxAncestors   = 32
 	maxGenerations = 2
 	maxTallyRow    = 8
+	maxIgnored     = 16384
+	maxBegun       = 16384
+	maxTablesSeen  = 256
+	maxCompat      = 65536
+)
+
+// The values of enum place.
+const (
+	placeFunction = 0
+	placeTable    = 1
 )
 
 // The values of enum tally.
@@ -45,16 +55,22 @@ type sampleKey struct {
 	Kernel       uint64
 	Start        uint64
 	Image        uint64
+	Tcs          uint64
 	TGID         uint32
 	TID          uint32
+	Call         uint32
 	UserFrames   uint16
 	KernelFrames uint16
 	InKernel     uint8
 	Descendant   uint8
 	Kthread      uint8
 	StackLost    uint8
+	Preempted    uint8
+	ForDisk      uint8
+	Unused       [6]uint8
 	Thread       [16]uint8
 	Process      [16]uint8
+	_            [4]byte
 }
 
 // sampleCount mirrors struct sample_count.
@@ -62,4 +78,23 @@ type sampleCount struct {
 	_       structs.HostLayout
 	Samples uint64
 	Events  uint64
+}
+
+// processKey mirrors struct process_key.
+type processKey struct {
+	_      structs.HostLayout
+	Start  uint64
+	Image  uint64
+	TGID   uint32
+	Unused uint32
+}
+
+// tableKey mirrors struct table_key.
+type tableKey struct {
+	_       structs.HostLayout
+	Start   uint64
+	Image   uint64
+	Address uint64
+	TGID    uint32
+	Unused  uint32
 }

@@ -19,11 +19,21 @@ enum {
 
 /* include/uapi/linux/bpf_perf_event.h and arch/x86/include/uapi/asm/ptrace.h. The verifier knows these offsets. */
 struct perf_context {
-	u64 before[17];
+	u64 r15_to_bp[5];
+	u64 bx;
+	u64 r11;
+	u64 r10_to_r8[3];
+	u64 ax;
+	u64 cx;
+	u64 dx_to_orig_ax[4];
+	u64 ip;
 	u64 cs; /* its two lowest bits are the privilege level, 0 in the kernel */
 	u64 after[3];
 	u64 sample_period; /* events since the last sample */
 };
+
+/* The leaf of ENCLU that resumes an enclave. */
+#define ERESUME 3
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct task_struct___image {
@@ -108,7 +118,7 @@ static __always_inline u64 hash_of(struct stack *s, u32 frames)
 }
 
 /* Stores a stack and returns its hash. The number of its frames is 0 if there is none or no room for it. */
-static __always_inline u64 store(struct perf_context *ctx, void *stacks, u64 flags, u32 tgid,
+static __always_inline u64 store(void *ctx, void *stacks, u64 flags, u32 tgid,
 				 u16 *frames, u8 *is_lost)
 {
 	struct stack_key key = {};
@@ -170,53 +180,81 @@ static __always_inline void count(void *samples, struct sample_key *key, u64 eve
 	__sync_fetch_and_add(&have->events, events);
 }
 
+/* Writes which thread is the current one. */
+static __always_inline void identify(struct sample_key *key, struct task_struct *task)
+{
+	u64 id = bpf_get_current_pid_tgid();
+
+	key->tgid = id >> 32;
+	key->tid = id;
+	key->start = BPF_CORE_READ(task, group_leader, start_boottime);
+	key->image = BPF_CORE_READ((struct task_struct___image *)task, self_exec_id);
+	key->kthread = !!(BPF_CORE_READ(task, flags) & PF_KTHREAD);
+	key->descendant = descends(task);
+	bpf_get_current_comm(key->thread, sizeof(key->thread));
+	BPF_CORE_READ_INTO(&key->process, task, group_leader, comm);
+}
+
+static __always_inline void store_user(void *ctx, void *stacks, struct sample_key *key)
+{
+	u8 is_lost = 0;
+
+	if (!key->kthread)
+		key->user = store(ctx, stacks, BPF_F_USER_STACK, key->tgid, &key->user_frames,
+				  &is_lost);
+	key->stack_lost |= is_lost;
+}
+
+static __always_inline void store_kernel(void *ctx, void *stacks, struct sample_key *key)
+{
+	u8 is_lost = 0;
+
+	key->kernel = store(ctx, stacks, 0, 0, &key->kernel_frames, &is_lost);
+	key->stack_lost |= is_lost;
+}
+
 static __always_inline int sample(struct perf_context *ctx, void *stacks, void *samples)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-	u64 id = bpf_get_current_pid_tgid();
 	struct sample_key key = {};
-	u8 user_lost = 0, kernel_lost = 0;
 
-	key.tgid = id >> 32;
-	key.tid = id;
-	key.start = BPF_CORE_READ(task, group_leader, start_boottime);
-	key.image = BPF_CORE_READ((struct task_struct___image *)task, self_exec_id);
+	identify(&key, (void *)bpf_get_current_task());
 	key.in_kernel = !(ctx->cs & 3);
-	key.kthread = !!(BPF_CORE_READ(task, flags) & PF_KTHREAD);
-	key.descendant = descends(task);
-	bpf_get_current_comm(key.thread, sizeof(key.thread));
-	BPF_CORE_READ_INTO(&key.process, task, group_leader, comm);
-	key.kernel = store(ctx, stacks, 0, 0, &key.kernel_frames, &kernel_lost);
-	if (!key.kthread)
-		key.user = store(ctx, stacks, BPF_F_USER_STACK, key.tgid, &key.user_frames,
-				 &user_lost);
-	key.stack_lost = user_lost | kernel_lost;
+	/* The registers that the processor shows instead of those in the enclave (interrupts.h in sgx/boundary). */
+	if (!key.in_kernel && ctx->ax == ERESUME && ctx->cx == ctx->ip && !ctx->r11)
+		key.tcs = ctx->bx;
+	store_kernel(ctx, stacks, &key);
+	store_user(ctx, stacks, &key);
 	if (key.stack_lost)
 		tally(LOST_STACKS);
 	count(samples, &key, ctx->sample_period);
 	return 0;
 }
 
+/* Returns the generation that is counted into. */
+static __always_inline u32 current_generation(void)
+{
+	u32 zero = 0, *generation;
+	void *current = bpf_map_lookup_elem(&now, &zero);
+
+	if (!current)
+		return 0;
+	generation = bpf_map_lookup_elem(current, &zero);
+	return generation ? *generation : 0;
+}
+
 SEC("perf_event")
 int take_sample(struct perf_context *ctx)
 {
-	u32 zero = 0, *generation;
-	void *current;
-
 	if (!(u32)bpf_get_current_pid_tgid()) {
 		tally(IDLE);
 		return 0;
 	}
 	tally(TAKEN);
-	current = bpf_map_lookup_elem(&now, &zero);
-	if (!current)
-		return 0;
-	generation = bpf_map_lookup_elem(current, &zero);
-	if (!generation)
-		return 0;
-	if (*generation)
+	if (current_generation())
 		return sample(ctx, &stacks_1, &samples_1);
 	return sample(ctx, &stacks_0, &samples_0);
 }
+
+#include "events.h"
 
 char LICENSE[] SEC("license") = "GPL";

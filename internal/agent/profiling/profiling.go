@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package profiling samples which code the CPUs run. An eBPF program on a performance counter of each CPU counts the stacks
-// of the running threads in the kernel, by thread.
+// Package profiling samples which code the CPUs run, and which code makes system calls, waits, or calls a function. An eBPF
+// program on a performance counter of each CPU counts the stacks of the running threads in the kernel, by thread. Programs on
+// events count the stacks of a random part of the events.
 //
 // It finds stacks by frame pointers only. It knows addresses and no names: the packages below it find those. It writes no
 // file.
@@ -24,7 +25,7 @@ import (
 //go:embed profiling.bpf.o
 var object []byte
 
-// Event is what the counter counts that takes samples.
+// Event is what takes the samples: a counter that overflows, or a random part of the events of a kind.
 type Event string
 
 // The events.
@@ -34,22 +35,39 @@ const (
 	// Clock is the time of the CPU. Its samples are taken by a timer, so the kernel is not seen while it disables
 	// interrupts. It counts inside enclaves too.
 	Clock Event = "cpu-clock"
+	// SystemCalls are those that return. The samples have the stack of the program, and the time until the return.
+	SystemCalls Event = "syscalls"
+	// OffCPU is the time between losing a CPU and running again: waiting for something, or for a CPU.
+	OffCPU Event = "off-cpu"
+	// OCalls and ECalls are the calls of functions that Functions are attached to.
+	OCalls Event = "ocalls"
+	ECalls Event = "ecalls"
 )
+
+// Counter reports whether the event is one of a performance counter. Of the others, each one is an event of its own.
+func (e Event) Counter() bool { return e == "" || e == Cycles || e == Clock }
+
+// Events lists the events.
+func Events() []Event { return []Event{Cycles, Clock, SystemCalls, OffCPU, OCalls, ECalls} }
 
 // Limits of what is asked for.
 const (
-	MaxFrequency = 5000 // samples per second and CPU
+	MaxFrequency = 5000    // samples per second and CPU
+	MaxEvery     = 1 << 20 // events for each sample, on average
 	// entries are those of a map. One of stacks has 1 KiB each.
 	minEntries, maxEntries = 4096, 32768
 	// reserve is the time for which the maps have room if each sample has a new stack in user and kernel mode.
 	reserve = 2 // seconds
 	program = "take_sample"
+	// eventEntries are those of a map for events, which may be many more than the samples of a counter.
+	eventEntries = 16384
 )
 
 // Options configure a Sampler.
 type Options struct {
 	Frequency int   // samples per second and CPU
 	Event     Event // empty: Cycles, or Clock on a machine without a PMU
+	Every     int   // an event that is none of a counter is sampled with the probability 1/Every; 0 is 1
 	Ancestor  int   // process whose descendants are marked; 0 for none
 	Sys       hostfs.Root
 }
@@ -72,9 +90,16 @@ type Sample struct {
 	KernelThread bool     // the thread has no user mode
 	Descendant   bool     // of Options.Ancestor
 	StackLost    bool     // there was no room for a stack
+	Enclave      uint64   // address of the control structure (TCS) of the enclave that the thread was in, or 0
+	Call         int      // number of the system call of SystemCalls, or CompatCall; -1 for none
+	Preempted    bool     // of OffCPU: the thread could have run
+	ForDisk      bool     // of OffCPU: the thread waited for a block device
 	Samples      uint64   // number of samples
-	Events       uint64   // nanoseconds of Clock, or number of Cycles
+	Events       uint64   // nanoseconds of Clock, SystemCalls and OffCPU, or number of Cycles
 }
+
+// CompatCall is the number of all system calls of 32-bit programs.
+const CompatCall = maxCompat - 1
 
 // Tallies count samples since the start.
 type Tallies struct {
@@ -92,14 +117,21 @@ type Sampler struct {
 	sys        hostfs.Root
 	tallies    []uint64
 	generation int
+	every      int
+	kept       map[stackKey][]uint64 // of OffCPU: a wait may end long after its stack was drained
+	functions  *bpf.UserProbe        // of OCalls and ECalls
 	stacks     [maxGenerations]*bpf.Drain[stackKey, stack]
 	samples    [maxGenerations]*bpf.Drain[sampleKey, sampleCount]
 }
 
 // Open begins to take samples on all CPUs. It needs CAP_BPF and CAP_PERFMON.
 func Open(o Options) (*Sampler, error) {
-	if o.Frequency < 1 || o.Frequency > MaxFrequency {
+	o.Every = max(o.Every, 1)
+	switch {
+	case o.Event.Counter() && (o.Frequency < 1 || o.Frequency > MaxFrequency):
 		return nil, fmt.Errorf("%d samples per second: use 1 to %d", o.Frequency, MaxFrequency)
+	case o.Every > MaxEvery:
+		return nil, fmt.Errorf("one sample for %d events: use 1 to %d", o.Every, MaxEvery)
 	}
 	online, err := o.Sys.CPUs("online")
 	if err != nil {
@@ -113,7 +145,7 @@ func Open(o Options) (*Sampler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sampler{object: obj, sys: o.Sys}
+	s := &Sampler{object: obj, sys: o.Sys, every: o.Every, kept: map[stackKey][]uint64{}}
 	if err := s.load(o, online, slices.Max(possible)+1); err != nil {
 		return nil, errors.Join(err, obj.Close())
 	}
@@ -123,7 +155,14 @@ func Open(o Options) (*Sampler, error) {
 
 func (s *Sampler) load(o Options, online []int, cpus int) (err error) {
 	entries := min(max(reserve*o.Frequency*len(online), minEntries), maxEntries)
-	var errs []error
+	errs := []error{s.object.SetConstant("take_below", uint32(1<<32/uint64(o.Every)-1))}
+	if o.Event.Counter() {
+		for _, name := range []string{"ignored", "calling", "waits", "ocall_tables"} {
+			errs = append(errs, s.object.Resize(name, 1))
+		}
+	} else {
+		entries = eventEntries
+	}
 	for generation := range maxGenerations {
 		errs = append(errs, s.object.Resize(stacksOf(generation), entries), s.object.Resize(samplesOf(generation), entries))
 	}
@@ -150,6 +189,9 @@ func (s *Sampler) load(o Options, online []int, cpus int) (err error) {
 
 // attach takes the first event that the machine has.
 func (s *Sampler) attach(o Options, online []int) error {
+	if !o.Event.Counter() {
+		return s.attachEvent(o.Event)
+	}
 	for _, e := range []struct {
 		name   Event
 		kind   uint32
@@ -169,7 +211,7 @@ func (s *Sampler) attach(o Options, online []int) error {
 		}
 		s.why = status.Reason
 	}
-	return fmt.Errorf("event %q: use %s or %s", o.Event, Cycles, Clock)
+	return fmt.Errorf("event %q: use one of %v", o.Event, Events())
 }
 
 // Event returns what takes the samples, and why it is not Cycles, if the Sampler has chosen.
@@ -177,6 +219,9 @@ func (s *Sampler) Event() (event Event, why string) { return s.event, s.why }
 
 // FollowCPUs also samples CPUs that have come on line.
 func (s *Sampler) FollowCPUs() error {
+	if !s.event.Counter() {
+		return nil
+	}
 	online, err := s.sys.CPUs("online")
 	if err != nil {
 		return err
@@ -185,7 +230,12 @@ func (s *Sampler) FollowCPUs() error {
 }
 
 // Stop takes no more samples. Those that were taken can still be drained.
-func (s *Sampler) Stop() error { return s.object.FollowCPUs(program, nil) }
+func (s *Sampler) Stop() error {
+	if !s.event.Counter() {
+		return s.detachEvent()
+	}
+	return s.object.FollowCPUs(program, nil)
+}
 
 // Tallies returns the current tallies of all CPUs.
 func (s *Sampler) Tallies() (all Tallies) {
@@ -230,11 +280,16 @@ func (s *Sampler) Drain(f func(*Sample)) error {
 	if err != nil {
 		return err
 	}
+	if s.event == OffCPU {
+		s.keep(stacks)
+		stacks = s.kept
+	}
 	return s.samples[last].All(func(key *sampleKey, value *sampleCount) {
 		sample := Sample{
 			Process: Process{PID: int(key.TGID), Start: time.Duration(key.Start), Image: key.Image}, TID: int(key.TID),
 			Thread: comm(key.Thread), Name: comm(key.Process),
 			InKernel: key.InKernel != 0, KernelThread: key.Kthread != 0, Descendant: key.Descendant != 0, StackLost: key.StackLost != 0,
+			Enclave: key.Tcs, Call: int(key.Call) - 1, Preempted: key.Preempted != 0, ForDisk: key.ForDisk != 0,
 			Samples: value.Samples, Events: value.Events,
 		}
 		if key.UserFrames > 0 {

@@ -12,6 +12,11 @@ enum limits {
 	ANCESTORS = 32,	 /* processes between a process and the one whose descendants are marked */
 	GENERATIONS = 2, /* one is counted into while the other is read */
 	TALLY_ROW = 8,	 /* places for the tallies of a CPU: one cache line */
+	IGNORED =
+		16384, /* processes that shall not be sampled; a forgotten one is sampled, and ignored again */
+	BEGUN = 16384, /* threads in a sampled call or wait */
+	TABLES_SEEN = 256,
+	COMPAT = 0x10000, /* a call of a 32-bit program, whose numbers are others */
 };
 
 /*
@@ -34,21 +39,43 @@ struct sample_key {
 	u64 kernel; /* the same */
 	u64 start;  /* of the process, nanoseconds after the start of the machine */
 	u64 image;  /* changes when the process executes another program */
+	u64 tcs;    /* control structure of the enclave that the thread was in, or 0 */
 	u32 tgid;
 	u32 tid;
+	u32 call; /* 1 + number of the system call, COMPAT, or 0 */
 	u16 user_frames;
 	u16 kernel_frames;
 	u8 in_kernel;  /* the thread ran kernel code */
 	u8 descendant; /* of the process that was named */
 	u8 kthread;    /* a thread of the kernel */
 	u8 stack_lost; /* there was no room for one of the stacks */
+	u8 preempted;  /* the thread could have run and did not get a CPU */
+	u8 for_disk;   /* the thread waits for a block device */
+	u8 unused[6];
 	u8 thread[COMM];
 	u8 process[COMM]; /* name of its first thread */
 };
 
 struct sample_count {
 	u64 samples;
-	u64 events; /* of the counter that samples: nanoseconds, or cycles */
+	u64 events; /* of the counter that samples: nanoseconds, or cycles; nanoseconds that a call or a wait took */
+};
+
+/* A process that shall not be sampled. */
+struct process_key {
+	u64 start;
+	u64 image;
+	u32 tgid;
+	u32 unused;
+};
+
+/* A table of OCALLs that a process has passed to an ECALL. */
+struct table_key {
+	u64 start;
+	u64 image;
+	u64 address;
+	u32 tgid;
+	u32 unused;
 };
 
 enum tally {
@@ -59,11 +86,20 @@ enum tally {
 	TALLIES,
 };
 
+/* What the cookie of a probed function says. */
+enum place {
+	FUNCTION, /* the function is sampled */
+	TABLE,	  /* its third argument is a table of OCALLs */
+};
+
 GO_TYPE(profiling, struct stack_key, stackKey);
 GO_TYPE(profiling, struct stack, stack);
 GO_TYPE(profiling, struct sample_key, sampleKey);
 GO_TYPE(profiling, struct sample_count, sampleCount);
+GO_TYPE(profiling, struct process_key, processKey);
+GO_TYPE(profiling, struct table_key, tableKey);
 GO_VALUES(profiling, enum limits, max);
+GO_VALUES(profiling, enum place, place);
 GO_VALUES(profiling, enum tally, tally);
 
 #endif

@@ -15,6 +15,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/probe"
 	"github.com/teescope/teescope/internal/agent/sampling"
 	"github.com/teescope/teescope/internal/agent/workload"
+	"github.com/teescope/teescope/internal/lib/syscalls"
 	"github.com/teescope/teescope/internal/lib/teelabel"
 )
 
@@ -187,8 +188,8 @@ func callName(nr int) string {
 	switch {
 	case nr == callCompat:
 		return "compat"
-	case nr < len(syscallNames) && syscallNames[nr] != "":
-		return syscallNames[nr]
+	case syscalls.Name(nr) != "":
+		return syscalls.Name(nr)
 	}
 	return callUnknown
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/teescope/teescope/internal/agent/tee"
 	"github.com/teescope/teescope/internal/agent/workload"
 	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/syscalls"
 )
 
 // The scale of a scrape in these tests.
@@ -37,8 +38,8 @@ func populated(t testing.TB, cpus, workloads, called int) *Collector {
 	t.Helper()
 	k := madeOf(t, cpus, slotFirst+slotsPerWorkload*workloads)
 	var named []int
-	for nr, name := range syscallNames {
-		if name != "" {
+	for nr := range syscalls.Count {
+		if syscalls.Name(nr) != "" {
 			named = append(named, nr)
 		}
 	}

@@ -35,6 +35,7 @@ func (r *Recording) figures(names []symbol.Name, about About) Figures {
 		s := &r.samples[i]
 		f.Samples += s.samples
 		switch {
+		case s.stands():
 		case len(s.stack) == 0:
 			f.Unresolved += s.samples
 			f.Reasons["the sample has no stack"] += s.samples
@@ -118,6 +119,9 @@ func percent(part, whole uint64) string {
 // Notes returns sentences for the reader of the profile. The unresolved share is always the first but one.
 func (f Figures) Notes() []string {
 	how := fmt.Sprintf("%d samples by %s at %d Hz in %.1f s, stacks by frame pointers", f.Samples, f.about.Event, f.about.Frequency, f.about.Lasted.Seconds())
+	if !f.about.Event.Counter() {
+		how = fmt.Sprintf("%d samples of %s in %.1f s, each stands for %d on average, stacks by frame pointers", f.Samples, f.about.Event, f.about.Lasted.Seconds(), max(f.about.Weight, 1))
+	}
 	unresolved := percent(f.Unresolved, f.Samples) + " of the samples are unresolved: the innermost function has no name"
 	reasons := slices.SortedFunc(maps.Keys(f.Reasons), func(a, b string) int {
 		return cmp.Or(cmp.Compare(f.Reasons[b], f.Reasons[a]), cmp.Compare(a, b))
@@ -142,7 +146,12 @@ func (f Figures) Notes() []string {
 	if f.Stackless > 0 {
 		notes = append(notes, fmt.Sprintf("%d samples lost a stack, because there was no room for it in the kernel", f.Stackless))
 	}
-	if f.about.Event == profiling.Cycles {
+	switch f.about.Event {
+	case profiling.SystemCalls:
+		notes = append(notes, "system calls that have not returned are missing, such as one that waits at the end of the recording")
+	case profiling.OffCPU:
+		notes = append(notes, "waits that have not ended, and those that began before the recording, are missing; the reasons come from functions of the kernel on the stack")
+	case profiling.Cycles:
 		notes = append(notes, "cycles do not count inside enclaves, except with the debug attribute: --event cpu-clock does")
 	}
 	return notes

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"os"
@@ -47,6 +48,12 @@ type recorder struct {
 
 func startRecorder(t *testing.T, hz int, rules ...string) *recorder {
 	t.Helper()
+	return startOf(t, profiling.Options{Frequency: hz, Event: profiling.Clock}, rules...)
+}
+
+// startOf begins a recording of any event.
+func startOf(t *testing.T, o profiling.Options, rules ...string) *recorder {
+	t.Helper()
 	if err := privilege.Check("teescope"); err != nil {
 		t.Skip(err)
 	}
@@ -61,11 +68,12 @@ func startRecorder(t *testing.T, hz int, rules ...string) *recorder {
 	proc, sys := hostfs.At("/proc"), hostfs.At("/sys")
 	reads := reader.New(reader.Options{Proc: proc, Cgroup: "/sys/fs/cgroup", Log: slog.New(slog.DiscardHandler)})
 	table := symbol.New(symbol.Options{Proc: proc, Sys: sys, Cgroup: "/sys/fs/cgroup", Debug: "/usr/lib/debug", Reads: reads, Watch: list})
-	sampler, err := profiling.Open(profiling.Options{Frequency: hz, Event: profiling.Clock, Sys: sys})
+	o.Sys = sys
+	sampler, err := profiling.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &recorder{t, sampler, table, New(Options{Table: table, All: len(rules) == 0}), hz, time.Now()}
+	r := &recorder{t, sampler, table, New(Options{Table: table, All: len(rules) == 0}), o.Frequency, time.Now()}
 	t.Cleanup(func() {
 		if err := r.sampler.Close(); err != nil {
 			t.Error(err)
@@ -102,7 +110,8 @@ func (r *recorder) stop() taken {
 		r.t.Fatal(err)
 	}
 	tallies := r.sampler.CPUs()
-	p, figures := r.Profile(About{Event: profiling.Clock, Frequency: r.hz, Began: r.began, Lasted: lasted, Tallies: r.sampler.Tallies()})
+	event, _ := r.sampler.Event()
+	p, figures := r.Profile(About{Event: event, Frequency: r.hz, Weight: r.sampler.Weight(), Began: r.began, Lasted: lasted, Tallies: r.sampler.Tallies()})
 	var b bytes.Buffer
 	if err := p.Write(&b); err != nil {
 		r.t.Fatal(err)
@@ -117,8 +126,13 @@ func (r *recorder) stop() taken {
 // compile builds a C program with frame pointers.
 func compile(t *testing.T, name string, flags ...string) string {
 	t.Helper()
+	return compileOf(t, "shares.c", name, flags...)
+}
+
+func compileOf(t *testing.T, source, name string, flags ...string) string {
+	t.Helper()
 	out := filepath.Join(t.TempDir(), name)
-	args := append([]string{"-O2", "-g0", "-Wall", "-Wextra", "-Werror", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-o", out, "testdata/shares.c"}, flags...)
+	args := append([]string{"-O2", "-g0", "-Wall", "-Wextra", "-Werror", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-o", out, "testdata/" + source}, flags...)
 	if text, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -129,6 +143,7 @@ func compile(t *testing.T, name string, flags ...string) string {
 type sharing struct {
 	cmd   *exec.Cmd
 	ends  func()
+	in    io.WriteCloser
 	out   *bufio.Reader
 	spent [3]float64 // nanoseconds of CPU time, as the program says
 	cpu   time.Duration
@@ -151,7 +166,7 @@ func begin(t *testing.T, program string, args ...string) *sharing {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s.out = bufio.NewReader(out)
+	s.out, s.in = bufio.NewReader(out), in
 	s.ends = func() { _ = in.Close(); _ = s.cmd.Wait() }
 	t.Cleanup(s.ends)
 	return s

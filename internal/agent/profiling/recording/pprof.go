@@ -24,7 +24,8 @@ const labelThread = "thread"
 // About describes how samples were taken.
 type About struct {
 	Event     profiling.Event
-	Frequency int // samples per second and CPU
+	Frequency int // samples per second and CPU, of a counter
+	Weight    int // events that a sample of any other event stands for
 	Began     time.Time
 	Lasted    time.Duration
 	Tallies   profiling.Tallies
@@ -39,29 +40,33 @@ type mappingKey struct {
 // builder makes a profile.
 type builder struct {
 	out       *pprof.Profile
+	event     profiling.Event
+	weight    int64
 	mappings  map[mappingKey]*pprof.Mapping
 	functions map[[2]string]*pprof.Function
+	standIns  map[[2]string]*pprof.Location
 }
 
 // Profile finds the names of all addresses and returns the profile with figures about it.
 func (r *Recording) Profile(about About) (*pprof.Profile, Figures) {
 	names := r.Table.Resolve(r.locations)
-	value, period := &pprof.ValueType{Type: "cpu", Unit: "nanoseconds"}, int64(time.Second)/int64(about.Frequency)
-	if about.Event == profiling.Cycles {
-		value, period = &pprof.ValueType{Type: "cycles", Unit: "count"}, 0 // the kernel adapts it
-	}
 	b := &builder{
 		out: &pprof.Profile{
-			SampleType: []*pprof.ValueType{{Type: "samples", Unit: "count"}, value}, DefaultSampleType: value.Type,
-			PeriodType: value, Period: period, TimeNanos: about.Began.UnixNano(), DurationNanos: int64(about.Lasted),
+			SampleType: append([]*pprof.ValueType{{Type: "samples", Unit: "count"}}, valuesOf(about.Event)...),
+			TimeNanos:  about.Began.UnixNano(), DurationNanos: int64(about.Lasted),
 		},
-		mappings: map[mappingKey]*pprof.Mapping{}, functions: map[[2]string]*pprof.Function{},
+		event: about.Event, weight: int64(max(about.Weight, 1)), mappings: map[mappingKey]*pprof.Mapping{}, functions: map[[2]string]*pprof.Function{},
+	}
+	b.out.PeriodType = b.out.SampleType[1]
+	b.out.DefaultSampleType = b.out.PeriodType.Type
+	if about.Event == profiling.Clock {
+		b.out.Period = int64(time.Second) / int64(about.Frequency)
 	}
 	for i, l := range r.locations {
 		b.location(l, &names[i])
 	}
 	for i := range r.samples {
-		b.sample(&r.samples[i])
+		b.sample(&r.samples[i], names)
 	}
 	figures := r.figures(names, about)
 	for _, note := range figures.Notes() {
@@ -120,18 +125,32 @@ func (b *builder) mapping(l symbol.Location, n *symbol.Name) *pprof.Mapping {
 	return b.mappings[key]
 }
 
-func (b *builder) sample(s *sample) {
-	out := &pprof.Sample{Value: []int64{int64(s.samples), int64(s.events)}, Label: map[string][]string{}}
-	for _, at := range s.stack {
+func (b *builder) sample(s *sample, names []symbol.Name) {
+	out := &pprof.Sample{Value: b.values(s), Label: map[string][]string{}}
+	if library, function := s.standsFor(); function != "" {
+		out.Location = append(out.Location, b.standIn(library, function))
+	}
+	stack := s.stack
+	if b.event == profiling.OffCPU {
+		stack = s.waiting(names)
+	}
+	for _, at := range stack {
 		out.Location = append(out.Location, b.out.Location[at])
 	}
 	if len(out.Location) == 0 {
 		out.Location = []*pprof.Location{b.unknown()}
 	}
-	for key, value := range map[string]string{
+	labels := map[string]string{
 		profile.Process: s.name, labelThread: s.thread, profile.Workload: s.process.Workload,
 		profile.PID: strconv.Itoa(s.process.PID), profile.Thread: strconv.Itoa(s.tid),
-	} {
+	}
+	if s.enclave != 0 {
+		labels[profile.Enclave], labels[profile.TCS] = "inside", "0x"+strconv.FormatUint(s.enclave, 16)
+	}
+	if b.event == profiling.OffCPU {
+		labels[profile.Reason] = s.reason(names)
+	}
+	for key, value := range labels {
 		if value != "" {
 			out.Label[key] = []string{name(value)}
 		}

@@ -25,6 +25,8 @@ type Options struct {
 	Table *symbol.Table
 	// All keeps the samples of all processes. Otherwise those of watched processes and of descendants are kept.
 	All bool
+	// Unwanted is told processes whose samples are not kept. It may be nil.
+	Unwanted func(profiling.Process)
 }
 
 // place is an address, as far as samples share it.
@@ -44,6 +46,15 @@ type sample struct {
 	stackLost       bool
 	left            bool // the walk left the code of the process, so it was cut there
 	samples, events uint64
+	kind
+}
+
+// kind is what a sample is of, besides its stacks.
+type kind struct {
+	enclave   uint64 // TCS
+	call      int    // number of a system call, or -1
+	preempted bool
+	forDisk   bool
 }
 
 // Recording adds up samples. It is not safe for concurrent use.
@@ -71,6 +82,9 @@ func (r *Recording) Kept() uint64 { return r.kept }
 func (r *Recording) Add(s *profiling.Sample) {
 	p := r.Table.Of(s)
 	if !r.All && !p.Watched && !s.Descendant {
+		if r.Unwanted != nil {
+			r.Unwanted(s.Process)
+		}
 		return
 	}
 	r.kept += s.Samples
@@ -126,9 +140,12 @@ func (r *Recording) add(s *profiling.Sample, p *symbol.Process, stack []uint32, 
 	r.key = binary.LittleEndian.AppendUint64(r.key, uint64(s.Start))
 	r.key = binary.LittleEndian.AppendUint64(r.key, s.Image)
 	r.key = append(r.key, byte(len(s.Kernel)), byte(len(s.Thread)))
-	for _, is := range []bool{s.StackLost, left} {
+	of := kind{s.Enclave, s.Call, s.Preempted, s.ForDisk}
+	for _, is := range []bool{s.StackLost, left, of.preempted, of.forDisk} {
 		r.key = append(r.key, map[bool]byte{true: 1}[is])
 	}
+	r.key = binary.LittleEndian.AppendUint64(r.key, of.enclave)
+	r.key = binary.LittleEndian.AppendUint32(r.key, uint32(int32(of.call)))
 	r.key = append(append(r.key, s.Thread...), s.Name...)
 	r.key = append(r.key, 0)
 	for _, at := range stack {
@@ -145,6 +162,7 @@ func (r *Recording) add(s *profiling.Sample, p *symbol.Process, stack []uint32, 
 		r.index[string(r.key)] = at
 		r.samples = append(r.samples, sample{
 			process: p, tid: s.TID, thread: s.Thread, name: s.Name, stack: stack, kernel: len(s.Kernel), stackLost: s.StackLost, left: left,
+			kind: of,
 		})
 	}
 	r.samples[at].samples += s.Samples

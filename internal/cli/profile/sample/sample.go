@@ -47,7 +47,8 @@ const (
 
 // Options configure a recording.
 type Options struct {
-	Frequency int             // samples per second and CPU
+	Frequency int             // samples per second and CPU, of a counter
+	Every     int             // events for each sample, of other events
 	Event     profiling.Event // empty: the best that the machine has
 	For       time.Duration   // 0: until the command ends
 	Watch     []watch.Rule    // processes to record, besides those of the command; without both, all are recorded
@@ -105,6 +106,7 @@ type run struct {
 	progress  *profiled.Progress
 	about     recording.About
 	missing   bool // a CPU is not sampled, and that was said
+	ignore    map[profiling.Process]bool
 }
 
 func open(o Options) (*run, error) {
@@ -117,18 +119,21 @@ func open(o Options) (*run, error) {
 		ancestor = os.Getpid()
 	}
 	proc, sys := hostfs.At("/proc"), hostfs.At("/sys")
-	sampler, err := profiling.Open(profiling.Options{Frequency: o.Frequency, Event: o.Event, Ancestor: ancestor, Sys: sys})
+	sampler, err := profiling.Open(profiling.Options{Frequency: o.Frequency, Every: o.Every, Event: o.Event, Ancestor: ancestor, Sys: sys})
 	if err != nil {
 		return nil, fmt.Errorf("taking samples: %w", err)
 	}
 	reads := reader.New(reader.Options{Proc: proc, Cgroup: cgroups, Log: slog.New(slog.DiscardHandler)})
 	table := symbol.New(symbol.Options{Proc: proc, Sys: sys, Cgroup: cgroups, Debug: debug, Reads: reads, Watch: o.Watch})
 	r := &run{Options: o, sampler: sampler, table: table, progress: profiled.NewProgress(o.Err)}
-	r.recording = recording.New(recording.Options{Table: table, All: len(o.Command) == 0 && len(o.Watch) == 0})
-	r.about = recording.About{Frequency: o.Frequency, Began: time.Now()}
+	r.recording = recording.New(recording.Options{Table: table, All: len(o.Command) == 0 && len(o.Watch) == 0, Unwanted: r.unwanted})
+	r.about = recording.About{Frequency: o.Frequency, Weight: sampler.Weight(), Began: time.Now()}
 	event, why := sampler.Event()
 	r.about.Event = event
 	line := fmt.Sprintf("taking samples by %s at %d Hz", event, o.Frequency)
+	if !event.Counter() {
+		line = fmt.Sprintf("taking one of %d %s", sampler.Weight(), event)
+	}
 	if why != "" {
 		line += ": " + why
 	}
@@ -187,7 +192,20 @@ func (r *run) shown() string {
 
 func (r *run) drain() error {
 	r.table.Tick()
-	return r.sampler.Drain(r.recording.Add)
+	err := r.sampler.Drain(r.recording.Add)
+	for p := range r.ignore {
+		err = errors.Join(err, r.sampler.Ignore(p))
+	}
+	clear(r.ignore)
+	return err
+}
+
+// unwanted notes a process whose samples are not recorded. It is ignored after the samples were read.
+func (r *run) unwanted(p profiling.Process) {
+	if r.ignore == nil {
+		r.ignore = map[profiling.Process]bool{}
+	}
+	r.ignore[p] = true
 }
 
 // finish writes the profile and shows its functions.
@@ -227,6 +245,8 @@ func (r *run) nothing() error {
 	t := r.sampler.Tallies()
 	what := "the machine was idle"
 	switch {
+	case !r.about.Event.Counter():
+		what = "no recorded process had such an event that ended: check the rules of --watch, record for longer, or sample more of them with a smaller --every"
 	case len(r.Watch) > 0 && len(r.Command) == 0:
 		what = "no process that --watch selects used a CPU long enough: check the rules, or record for longer"
 	case len(r.Command) > 0:

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profiling
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/teescope/teescope/internal/agent/bpf"
+)
+
+// maxKept is the limit of stacks that are kept for waits that have not ended.
+const maxKept = 1 << 16
+
+// tracepoints are the programs of events, which have the names of tracepoints.
+var tracepoints = map[Event][]bpf.Way{
+	SystemCalls: {
+		{Program: "call_ends", Mechanism: bpf.TypedTracepoint, Target: "sys_exit"},
+		{Program: "call_begins", Mechanism: bpf.TypedTracepoint, Target: "sys_enter"},
+	},
+	OffCPU: {{Program: "threads_switch", Mechanism: bpf.TypedTracepoint, Target: "sched_switch"}},
+}
+
+// attachEvent attaches the programs of an event. Those of functions are attached by AttachFunctions.
+func (s *Sampler) attachEvent(e Event) (err error) {
+	s.event = e
+	switch e {
+	case OCalls, ECalls:
+		s.functions, err = bpf.LoadUserProbe(s.object, "function_called")
+		return err
+	case SystemCalls, OffCPU:
+	default:
+		return fmt.Errorf("event %q: use one of %v", e, Events())
+	}
+	for _, w := range tracepoints[e] {
+		if _, err := s.object.Attach(bpf.Probe{Name: w.Program, Ways: []bpf.Way{w}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Sampler) detachEvent() error {
+	var errs []error
+	for _, w := range tracepoints[s.event] {
+		errs = append(errs, s.object.Detach(w.Program))
+	}
+	return errors.Join(errs...)
+}
+
+// Ignore takes no more samples of a process. It does nothing for the samples of a counter.
+func (s *Sampler) Ignore(p Process) error {
+	if s.event.Counter() {
+		return nil
+	}
+	return s.object.Map("ignored").Put(processKey{Start: uint64(p.Start), Image: p.Image, TGID: uint32(p.PID)}, uint8(1))
+}
+
+// Weight is how many events a sample stands for.
+func (s *Sampler) Weight() int {
+	if s.event.Counter() {
+		return 1
+	}
+	return s.every
+}
+
+// keep keeps drained stacks. If there are too many, all older ones are forgotten.
+func (s *Sampler) keep(stacks map[stackKey][]uint64) {
+	if len(s.kept)+len(stacks) > maxKept {
+		clear(s.kept)
+	}
+	for key, addresses := range stacks {
+		s.kept[key] = addresses
+	}
+}
+
+// Function is a function at whose calls samples are taken, in all processes that map its file.
+type Function struct {
+	Offset uint64 // in the file, of an instruction at its beginning
+	// Table says that the third argument of the function is a table of OCALLs, as that of sgx_ecall is. Its calls are not
+	// sampled: Tables returns what it was called with.
+	Table bool
+}
+
+// AttachFunctions samples the calls of functions of a file until the result is closed.
+func (s *Sampler) AttachFunctions(path string, functions []Function) (io.Closer, error) {
+	var sites []bpf.Site
+	for _, f := range functions {
+		cookie := uint64(placeFunction)
+		if f.Table {
+			cookie = placeTable
+		}
+		sites = append(sites, bpf.Site{Offset: f.Offset, Cookie: cookie})
+	}
+	return s.functions.Attach(path, sites)
+}
+
+// Table is the address of a table of OCALLs that a process has used. The process may have chosen any address.
+type Table struct {
+	Process
+	Address uint64
+}
+
+// Tables returns the tables that were seen since the start. There are at most 256.
+func (s *Sampler) Tables() (all []Table, err error) {
+	var key tableKey
+	var seen uint64
+	entries := s.object.Map("ocall_tables").Iterate()
+	for entries.Next(&key, &seen) {
+		all = append(all, Table{Process{PID: int(key.TGID), Start: time.Duration(key.Start), Image: key.Image}, key.Address})
+	}
+	if err := entries.Err(); err != nil {
+		return nil, fmt.Errorf("reading the tables of OCALLs: %w", err)
+	}
+	return all, nil
+}

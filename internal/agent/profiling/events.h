@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * Stacks of events, in place of those of the clock: system calls with their time, waiting for something else than a CPU
+ * and for a CPU, and calls of functions. Each event is taken with the same probability, so what is counted is a sample of
+ * the events, whatever pattern they have.
+ */
+#ifndef TEESCOPE_EVENTS_H
+#define TEESCOPE_EVENTS_H
+
+/* An event is taken if a random number is at most this one. */
+const volatile u32 take_below = ~0U;
+
+/* The processes that user space does not want. All others are sampled until user space has seen them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, IGNORED);
+	__type(key, struct process_key);
+	__type(value, u8);
+} ignored SEC(".maps");
+
+/* A call or wait that goes on. */
+struct begun {
+	u64 since;
+	u32 call;
+};
+
+/* By thread. LRU, because some calls never return. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, BEGUN);
+	__type(key, u32);
+	__type(value, struct begun);
+} calling SEC(".maps");
+
+struct waiting {
+	u64 since;
+	struct sample_key key;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, BEGUN);
+	__type(key, u32);
+	__type(value, struct waiting);
+} waits SEC(".maps");
+
+/* The tables of OCALLs that processes have passed. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, TABLES_SEEN);
+	__type(key, struct table_key);
+	__type(value, u64);
+} ocall_tables SEC(".maps");
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct task_struct___waits {
+	unsigned in_iowait : 1;
+	unsigned int __state; /* from 5.14 */
+};
+#pragma clang attribute pop
+
+static __always_inline bool wanted(struct task_struct *task)
+{
+	struct process_key key = {};
+
+	key.tgid = bpf_get_current_pid_tgid() >> 32;
+	key.start = BPF_CORE_READ(task, group_leader, start_boottime);
+	key.image = BPF_CORE_READ((struct task_struct___image *)task, self_exec_id);
+	return !bpf_map_lookup_elem(&ignored, &key);
+}
+
+static __always_inline bool chosen(void)
+{
+	return bpf_get_prandom_u32() <= take_below && (u32)bpf_get_current_pid_tgid();
+}
+
+static __always_inline void finish(struct sample_key *key, void *samples, u64 nanoseconds)
+{
+	tally(TAKEN);
+	if (key->stack_lost)
+		tally(LOST_STACKS);
+	count(samples, key, nanoseconds);
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(call_begins, struct pt_regs *regs, long nr)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct begun begun = {.call = nr + 1};
+	u32 tid = bpf_get_current_pid_tgid();
+
+	if (!chosen() || !wanted(task))
+		return 0;
+	if (BPF_CORE_READ(task, thread_info.status) & TS_COMPAT)
+		begun.call = COMPAT;
+	begun.since = bpf_ktime_get_ns();
+	bpf_map_update_elem(&calling, &tid, &begun, BPF_ANY);
+	return 0;
+}
+
+static __always_inline int take_call(void *ctx, struct begun *begun, u64 nanoseconds, void *stacks,
+				     void *samples)
+{
+	struct sample_key key = {};
+
+	identify(&key, (void *)bpf_get_current_task());
+	key.call = begun->call;
+	store_user(ctx, stacks, &key);
+	finish(&key, samples, nanoseconds);
+	return 0;
+}
+
+/* The user stack is the one of the beginning. Only execve replaces it. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(call_ends, struct pt_regs *regs, long ret)
+{
+	u32 tid = bpf_get_current_pid_tgid();
+	struct begun *have = bpf_map_lookup_elem(&calling, &tid), begun;
+	u64 passed;
+
+	if (!have)
+		return 0;
+	begun = *have;
+	bpf_map_delete_elem(&calling, &tid);
+	passed = bpf_ktime_get_ns() - begun.since;
+	if (current_generation())
+		return take_call(ctx, &begun, passed, &stacks_1, &samples_1);
+	return take_call(ctx, &begun, passed, &stacks_0, &samples_0);
+}
+
+static __always_inline void wait_ends(u32 tid, u64 time)
+{
+	struct waiting *w = bpf_map_lookup_elem(&waits, &tid);
+
+	if (!w)
+		return;
+	if (current_generation())
+		finish(&w->key, &samples_1, time - w->since);
+	else
+		finish(&w->key, &samples_0, time - w->since);
+	bpf_map_delete_elem(&waits, &tid);
+}
+
+static __always_inline void wait_begins(void *ctx, bool preempt, struct task_struct *prev,
+					void *stacks, u64 time)
+{
+	struct task_struct___waits *state = (void *)prev;
+	struct waiting w = {.since = time};
+
+	identify(&w.key, prev);
+	w.key.preempted = preempt || !BPF_CORE_READ(state, __state);
+	w.key.for_disk = !w.key.preempted && BPF_CORE_READ_BITFIELD_PROBED(state, in_iowait);
+	store_kernel(ctx, stacks, &w.key);
+	store_user(ctx, stacks, &w.key);
+	bpf_map_update_elem(&waits, &w.key.tid, &w, BPF_ANY);
+}
+
+/* Here the current thread is still the previous one, but for its place on the CPU. So its stack is stored now, and the time
+ * is counted when it runs again, perhaps in the other generation: user space keeps the stacks. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(threads_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	u64 time = bpf_ktime_get_ns();
+	u32 tid = next->pid;
+
+	if (tid)
+		wait_ends(tid, time);
+	if (!chosen() || prev->flags & (PF_KTHREAD | PF_EXITING) || !wanted(prev))
+		return 0;
+	if (current_generation())
+		wait_begins(ctx, preempt, prev, &stacks_1, time);
+	else
+		wait_begins(ctx, preempt, prev, &stacks_0, time);
+	return 0;
+}
+
+static __always_inline void keep_table(u64 address)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct table_key key = {.address = address};
+	u64 seen = 1;
+
+	key.tgid = bpf_get_current_pid_tgid() >> 32;
+	key.start = BPF_CORE_READ(task, group_leader, start_boottime);
+	key.image = BPF_CORE_READ((struct task_struct___image *)task, self_exec_id);
+	bpf_map_update_elem(&ocall_tables, &key, &seen, BPF_NOEXIST);
+}
+
+static __always_inline int take_function(void *ctx, void *stacks, void *samples)
+{
+	struct sample_key key = {};
+
+	identify(&key, (void *)bpf_get_current_task());
+	store_user(ctx, stacks, &key);
+	finish(&key, samples, 0);
+	return 0;
+}
+
+static __always_inline int at_function(struct pt_regs *ctx)
+{
+	if (bpf_get_attach_cookie(ctx) == TABLE) {
+		keep_table(ctx->dx);
+		return 0;
+	}
+	if (!chosen() || !wanted((void *)bpf_get_current_task()))
+		return 0;
+	if (current_generation())
+		return take_function(ctx, &stacks_1, &samples_1);
+	return take_function(ctx, &stacks_0, &samples_0);
+}
+
+SEC("uprobe") int function_called(struct pt_regs *ctx)
+{
+	return at_function(ctx);
+}
+
+SEC("uprobe.multi") int function_called_multi(struct pt_regs *ctx)
+{
+	return at_function(ctx);
+}
+
+#endif

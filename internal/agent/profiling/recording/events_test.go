@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recording
+
+import (
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/teescope/teescope/internal/agent/profiling"
+	"github.com/teescope/teescope/internal/lib/stat"
+)
+
+// events records the program events.c while it does what a line says.
+func events(t *testing.T, name string, o profiling.Options, line string) taken {
+	t.Helper()
+	program := compileOf(t, "events.c", name, "-pthread")
+	r := startOf(t, o, "comm="+name)
+	s := begin(t, program)
+	if _, err := io.WriteString(s.in, line+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	return s.record(t, r)
+}
+
+// sum adds a value of the samples whose stack begins with names, the innermost first. An empty name is any.
+func sum(p *profile.Profile, value int, names ...string) (n int64) {
+	for _, s := range p.Sample {
+		matches := len(s.Location) >= len(names)
+		for i := 0; matches && i < len(names); i++ {
+			l := s.Location[i]
+			matches = names[i] == "" || len(l.Line) > 0 && l.Line[0].Function.Name == names[i]
+		}
+		if matches {
+			n += s.Value[value]
+		}
+	}
+	return n
+}
+
+// TestSystemCallsLeadToTheirFunctions takes each system call. The program knows how many each function makes.
+func TestSystemCallsLeadToTheirFunctions(t *testing.T) {
+	const rounds = 5000
+	got := events(t, "e2ecalls", profiling.Options{Event: profiling.SystemCalls}, fmt.Sprint("calls ", rounds))
+	three, one := sum(got.profile, 1, "getppid", "three"), sum(got.profile, 1, "getuid", "one")
+	if three != 3*rounds || one != rounds {
+		t.Errorf("three made %d calls and one %d, want %d and %d", three, one, 3*rounds, rounds)
+	}
+	if wall := sum(got.profile, 2, "getppid"); wall <= 0 || wall > int64(got.lasted) {
+		t.Errorf("the calls took %d ns of %v", wall, got.lasted)
+	}
+	if f := got.figures; f.Unresolved > 0 || f.Lost+f.Dropped > 0 {
+		t.Errorf("figures %+v", f)
+	}
+}
+
+// TestSampledSystemCallsEstimateAll takes one of 8 system calls.
+//
+// False alarms: below 1e-8. The number of samples is binomial with a known probability, and the interval is exact.
+func TestSampledSystemCallsEstimateAll(t *testing.T) {
+	const rounds, every = 20000, 8
+	got := events(t, "e2esampledcalls", profiling.Options{Event: profiling.SystemCalls, Every: every}, fmt.Sprint("calls ", rounds))
+	taken, calls := sum(got.profile, 0, "getppid"), sum(got.profile, 1, "getppid")
+	if calls != taken*every {
+		t.Errorf("%d samples count as %d calls", taken, calls)
+	}
+	part := stat.Proportion(float64(taken)/(3*rounds), 3*rounds, 1-1e-8)
+	if 1./every < part.Low || 1./every > part.High {
+		t.Errorf("%d of %d calls were taken: [%.4f, %.4f]", taken, 3*rounds, part.Low, part.High)
+	}
+	t.Logf("%d of %d calls were taken: [%.4f, %.4f]", taken, 3*rounds, part.Low, part.High)
+}
+
+// reasonsOf adds the samples and nanoseconds of a function by the reason of waiting.
+func reasonsOf(p *profile.Profile, function string) (samples, nanoseconds map[string]int64) {
+	samples, nanoseconds = map[string]int64{}, map[string]int64{}
+	for _, s := range p.Sample {
+		for _, l := range s.Location {
+			if len(l.Line) > 0 && l.Line[0].Function.Name == function {
+				samples[s.Label["reason"][0]] += s.Value[0]
+				nanoseconds[s.Label["reason"][0]] += s.Value[1]
+				break
+			}
+		}
+	}
+	return samples, nanoseconds
+}
+
+// TestWaitsHaveTimesAndReasons: each wait takes at least the time that the program lets pass, and no longer than the recording.
+func TestWaitsHaveTimesAndReasons(t *testing.T) {
+	const rounds, least = 30, 4 * time.Millisecond
+	for _, c := range []struct{ line, function, reason string }{
+		{"waits", "naps", "sleep"}, {"pipe", "main", "pipe"}, {"lock", "main", "lock or condition (futex)"},
+	} {
+		got := events(t, "e2e"+c.line, profiling.Options{Event: profiling.OffCPU}, fmt.Sprint(c.line, " ", rounds))
+		samples, time := reasonsOf(got.profile, c.function)
+		if c.line == "waits" && samples[c.reason] != rounds {
+			t.Errorf("%s waits %v times, want %d of %s", c.function, samples, rounds, c.reason)
+		}
+		// A thread that is late does not wait for the other one.
+		if samples[c.reason] == 0 || c.line == "waits" && time[c.reason] < int64(rounds*least) || time[c.reason] > 2*int64(got.lasted) {
+			t.Errorf("%s waits for %v ns in %v", c.function, time, got.lasted)
+		}
+		if n := sum(got.profile, 0, "schedule") + sum(got.profile, 0, "__schedule"); n > 0 {
+			t.Errorf("%d stacks begin in the scheduler", n)
+		}
+		t.Log(c.line, samples, time, got.figures.Notes())
+	}
+}
+
+// TestSamplesInAnEnclaveAreMarked runs code with the registers that the processor shows of an enclave.
+func TestSamplesInAnEnclaveAreMarked(t *testing.T) {
+	got := events(t, "e2einside", profiling.Options{Event: profiling.Clock, Frequency: 997}, "inside 400")
+	in := map[string]map[string]int64{"inside": {}, "outside": {}}
+	for _, s := range got.profile.Sample {
+		mark := "none"
+		if s.Label["enclave"] != nil {
+			mark = s.Label["enclave"][0] + " " + s.Label["tcs"][0] + " " + s.Location[0].Line[0].Function.Name
+		}
+		for _, l := range s.Location {
+			if len(l.Line) > 0 && in[l.Line[0].Function.Name] != nil {
+				in[l.Line[0].Function.Name][mark] += s.Value[0]
+			}
+		}
+	}
+	// A sample of the kernel, in which an interrupt is handled, is not in the enclave.
+	marked, not := in["inside"]["inside 0x7ffabc000 [in enclave]"], in["inside"]["none"]
+	if marked < 100 || not > marked/2 || len(in["outside"]) != 1 || in["outside"]["none"] < 100 {
+		t.Errorf("samples by mark %v", in)
+	}
+	t.Log(in)
+}

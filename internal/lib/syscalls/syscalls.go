@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package syscalls names the system calls of x86-64 by their numbers. It refuses to know those of 32-bit programs, whose
+// numbers differ, and to count calls.
+package syscalls
+
+// Count is one more than the largest number that has a name.
+const Count = len(names)
+
+// Name returns the name of the system call with a number, or "" if there is none.
+func Name(nr int) string {
+	if nr < 0 || nr >= len(names) {
+		return ""
+	}
+	return names[nr]
+}
