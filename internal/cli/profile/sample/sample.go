@@ -22,8 +22,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/teescope/teescope/internal/agent/profiling"
+	"github.com/teescope/teescope/internal/agent/profiling/calls"
 	"github.com/teescope/teescope/internal/agent/profiling/recording"
 	"github.com/teescope/teescope/internal/agent/profiling/symbol"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
 	profiled "github.com/teescope/teescope/internal/cli/profile"
 	"github.com/teescope/teescope/internal/lib/atomicfile"
 	"github.com/teescope/teescope/internal/lib/hostfs"
@@ -105,7 +107,8 @@ type run struct {
 	recording *recording.Recording
 	progress  *profiled.Progress
 	about     recording.About
-	missing   bool // a CPU is not sampled, and that was said
+	calls     *calls.Finder // of ocalls and ecalls; nil for other events
+	missing   bool          // a CPU is not sampled, and that was said
 	ignore    map[profiling.Process]bool
 }
 
@@ -123,9 +126,13 @@ func open(o Options) (*run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("taking samples: %w", err)
 	}
+	r := &run{Options: o, sampler: sampler, progress: profiled.NewProgress(o.Err)}
 	reads := reader.New(reader.Options{Proc: proc, Cgroup: cgroups, Log: slog.New(slog.DiscardHandler)})
 	table := symbol.New(symbol.Options{Proc: proc, Sys: sys, Cgroup: cgroups, Debug: debug, Reads: reads, Watch: o.Watch})
-	r := &run{Options: o, sampler: sampler, table: table, progress: profiled.NewProgress(o.Err)}
+	r.table = table
+	if o.Event == profiling.OCalls || o.Event == profiling.ECalls {
+		r.calls = calls.New(calls.Options{Host: host.New("/proc", cgroups, reads), Sampler: sampler, Out: o.Event == profiling.OCalls})
+	}
 	r.recording = recording.New(recording.Options{Table: table, All: len(o.Command) == 0 && len(o.Watch) == 0, Unwanted: r.unwanted})
 	r.about = recording.About{Frequency: o.Frequency, Weight: sampler.Weight(), Began: time.Now()}
 	event, why := sampler.Event()
@@ -142,7 +149,13 @@ func open(o Options) (*run, error) {
 }
 
 // Close frees everything.
-func (r *run) Close() error { return errors.Join(r.sampler.Close(), r.table.Close()) }
+func (r *run) Close() error {
+	var err error
+	if r.calls != nil {
+		err = r.calls.Close()
+	}
+	return errors.Join(err, r.sampler.Close(), r.table.Close())
+}
 
 // record reads samples until the time is over, the command has ended, or a signal arrives, which it returns.
 func (r *run) record(ctx context.Context, c *command, stops <-chan os.Signal) (stopped os.Signal, err error) {
@@ -197,6 +210,12 @@ func (r *run) drain() error {
 		err = errors.Join(err, r.sampler.Ignore(p))
 	}
 	clear(r.ignore)
+	if r.calls != nil {
+		err = errors.Join(err, r.calls.Find())
+		for _, p := range r.calls.Problems() {
+			r.progress.Line(p)
+		}
+	}
 	return err
 }
 
@@ -245,6 +264,8 @@ func (r *run) nothing() error {
 	t := r.sampler.Tallies()
 	what := "the machine was idle"
 	switch {
+	case r.calls != nil && r.calls.Functions() == 0:
+		what = "no process has a runtime of enclaves whose functions are known: \"teescope check\" lists what it needs"
 	case !r.about.Event.Counter():
 		what = "no recorded process had such an event that ended: check the rules of --watch, record for longer, or sample more of them with a smaller --every"
 	case len(r.Watch) > 0 && len(r.Command) == 0:

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package calls finds the functions through which processes enter and leave enclaves, so that their calls are sampled: those
+// of the untrusted runtimes, and the OCALLs in tables of Intel's SDK. It refuses to take samples, and to set a probe where a
+// program could break.
+package calls
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/teescope/teescope/internal/agent/profiling"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/executable"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/functions"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+)
+
+// Limits. What exceeds them is not sampled.
+const (
+	maxFiles     = 64
+	maxFunctions = 4096 // of all files
+	maxTables    = 64
+	maxKnown     = 1 << 16 // processes
+	// listEvery is the time between two looks at all processes. A runtime that is mapped later is found then.
+	listEvery = time.Second
+)
+
+// Options configure a Finder.
+type Options struct {
+	Host    host.Processes
+	Sampler *profiling.Sampler
+	Out     bool // OCALLs, else ECALLs
+}
+
+// Finder knows the probed files. It is not safe for concurrent use.
+type Finder struct {
+	Options
+	files     map[hostfs.FileID]*file
+	tables    map[profiling.Table]bool
+	known     map[int]looked
+	functions int
+	listed    time.Time
+	problems  []string
+}
+
+// looked is a process at the last look.
+type looked struct {
+	program  host.Program
+	mappings int
+}
+
+// file is an opened file of a process.
+type file struct {
+	opened  *os.File
+	program *executable.Program
+	probed  map[uint64]bool // linked addresses
+	links   []io.Closer
+}
+
+// New returns a Finder that has found nothing.
+func New(o Options) *Finder {
+	return &Finder{Options: o, files: map[hostfs.FileID]*file{}, tables: map[profiling.Table]bool{}, known: map[int]looked{}}
+}
+
+// Close removes all probes.
+func (f *Finder) Close() error {
+	var errs []error
+	for _, one := range f.files {
+		for _, l := range one.links {
+			errs = append(errs, l.Close())
+		}
+		errs = append(errs, one.opened.Close())
+	}
+	f.files = nil
+	return errors.Join(errs...)
+}
+
+// Functions is the number of functions whose calls are sampled.
+func (f *Finder) Functions() int { return f.functions }
+
+// Problems says why functions that were found are not sampled, for people. Each is returned once.
+func (f *Finder) Problems() []string {
+	p := f.problems
+	f.problems = nil
+	return p
+}
+
+func (f *Finder) problem(file string, err error) {
+	const most = 16
+	if len(f.problems) < most {
+		f.problems = append(f.problems, fmt.Sprintf("calls in %s are not all sampled: %v", path.Base(file), err))
+	}
+}
+
+// Find looks for new processes and tables. It must be called often.
+func (f *Finder) Find() error {
+	if time.Since(f.listed) >= listEvery {
+		f.listed = time.Now()
+		pids, err := f.Host.Proc.Processes()
+		if err != nil {
+			return err
+		}
+		seen := make(map[int]looked, len(pids))
+		for _, pid := range pids[:min(len(pids), maxKnown)] {
+			f.process(pid, seen)
+		}
+		f.known = seen
+	}
+	if !f.Out {
+		return nil
+	}
+	tables, err := f.Sampler.Tables()
+	for _, t := range tables {
+		if !f.tables[t] && len(f.tables) < maxTables {
+			f.tables[t] = true
+			f.table(t)
+		}
+	}
+	return err
+}
+
+// process looks at the files of a process, if they may have changed.
+func (f *Finder) process(pid int, seen map[int]looked) {
+	program, err := f.Host.Program(uint32(pid))
+	if err != nil {
+		return // it has ended, or is one of the kernel
+	}
+	maps, err := f.Host.Mappings(uint32(pid))
+	if err != nil {
+		return
+	}
+	now := looked{program, len(maps)}
+	seen[pid] = now
+	if f.known[pid] == now {
+		return
+	}
+	exe, _ := f.Host.Of(uint32(pid)).Executable() // as named in its mappings
+	enclave := false
+	for _, m := range maps {
+		enclave = enclave || isDevice(string(m.Path))
+	}
+	done := map[string]bool{}
+	for _, m := range maps {
+		mapped := string(m.Path)
+		runtime := runtimeOf(mapped, mapped == exe, enclave)
+		if runtime == "" || done[mapped] {
+			continue
+		}
+		done[mapped] = true
+		if err := f.runtime(pid, m, runtime); err != nil {
+			f.problem(mapped, err)
+		}
+	}
+}
+
+// isDevice reports whether a mapping is one of an enclave.
+func isDevice(path string) bool {
+	return strings.HasPrefix(path, "/dev/sgx") || strings.HasPrefix(path, "/dev/isgx")
+}
+
+// runtimeOf returns the runtime whose functions a mapped file may have.
+func runtimeOf(file string, isExe, enclave bool) string {
+	name := path.Base(file)
+	switch {
+	case strings.HasPrefix(name, "libsgx_urts.so"):
+		return functions.SDK
+	case strings.HasPrefix(name, "libocclum-pal.so"):
+		return functions.Occlum
+	case isExe && name == "loader":
+		return functions.Gramine
+	case isExe && enclave:
+		return functions.OpenEnclave
+	}
+	return ""
+}
+
+// open opens a mapped file, or returns the one that is open already.
+func (f *Finder) open(pid int, m hostfs.Mapping) (one *file, isNew bool, err error) {
+	opened, id, err := f.Host.Open(uint32(pid), m)
+	if err != nil {
+		return nil, false, err
+	}
+	if one := f.files[id]; one != nil {
+		return one, false, opened.Close()
+	}
+	program, err := executable.Read(f.Host.Reader(uint32(pid), opened))
+	if err == nil && len(f.files) >= maxFiles {
+		err = fmt.Errorf("it is one file too many of %d", maxFiles)
+	}
+	if err != nil {
+		return nil, false, errors.Join(err, opened.Close())
+	}
+	one = &file{opened: opened, program: program, probed: map[uint64]bool{}}
+	f.files[id] = one
+	return one, true, nil
+}
+
+// runtime probes the functions of a runtime in a file, once.
+func (f *Finder) runtime(pid int, m hostfs.Mapping, runtime string) error {
+	one, isNew, err := f.open(pid, m)
+	if err != nil || !isNew {
+		return err
+	}
+	all, err := functions.Calls(runtime, one.program)
+	if err != nil {
+		return err
+	}
+	var addresses []uint64
+	for _, c := range all {
+		if c.Out == f.Out {
+			addresses = append(addresses, c.Address)
+		} else if f.Out && c.Table {
+			err = errors.Join(err, f.probe(one, []uint64{c.Address}, true))
+		}
+	}
+	return errors.Join(err, f.probe(one, addresses, false))
+}
+
+// probe attaches to functions of a file that have no probe yet.
+func (f *Finder) probe(one *file, addresses []uint64, table bool) error {
+	var sites []profiling.Function
+	var errs []error
+	for _, a := range addresses {
+		if one.probed[a] {
+			continue
+		}
+		one.probed[a] = true
+		if f.functions >= maxFunctions {
+			return fmt.Errorf("more than %d functions", maxFunctions)
+		}
+		place, err := one.program.Place(a)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		sites = append(sites, profiling.Function{Offset: place.Offset, Table: table})
+	}
+	if len(sites) == 0 {
+		return errors.Join(errs...)
+	}
+	link, err := f.Sampler.AttachFunctions(fmt.Sprintf("/proc/self/fd/%d", one.opened.Fd()), sites)
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	one.links = append(one.links, link)
+	if !table {
+		f.functions += len(sites)
+	}
+	return errors.Join(errs...)
+}
+
+// table probes the functions of a table of OCALLs. Their addresses are read from the file that has the table, never from
+// memory, because a process could pass the address of anything.
+func (f *Finder) table(t profiling.Table) {
+	maps, err := f.Host.Mappings(uint32(t.PID))
+	if err != nil {
+		return // it has ended
+	}
+	for _, m := range maps {
+		if t.Address < m.Start || t.Address >= m.End {
+			continue
+		}
+		if err := f.tableIn(t, m); err != nil {
+			f.problem(string(m.Path), err)
+		}
+		return
+	}
+	f.problem(fmt.Sprintf("process %d", t.PID), errors.New("its OCALL table is in no file"))
+}
+
+func (f *Finder) tableIn(t profiling.Table, m hostfs.Mapping) error {
+	one, _, err := f.open(t.PID, m)
+	if err != nil {
+		return err
+	}
+	address, ok := one.program.Address(t.Address-m.Start+m.Offset, elf.PF_R)
+	if !ok {
+		return errors.New("the OCALL table is not in the file")
+	}
+	all, err := functions.OCalls(one.program, address)
+	if err != nil {
+		return err
+	}
+	return f.probe(one, all, false)
+}

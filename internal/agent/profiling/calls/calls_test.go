@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package calls
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/teescope/teescope/internal/agent/profiling"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/boundarytest"
+	"github.com/teescope/teescope/internal/agent/tee/sgx/boundary/host"
+	"github.com/teescope/teescope/internal/lib/hostfs"
+	"github.com/teescope/teescope/internal/lib/hostfs/reader"
+	"github.com/teescope/teescope/internal/lib/privilege"
+)
+
+// app is a running application of the SDK, which answers each line of input by its own counts.
+type app struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func start(t *testing.T, program string) *app {
+	t.Helper()
+	cmd := exec.Command(program)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
+	return &app{t, cmd, in, bufio.NewReader(out)}
+}
+
+func (a *app) do(line string) {
+	a.t.Helper()
+	fmt.Fprintln(a.in, line)
+	if _, err := a.out.ReadString('\n'); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func finder(t *testing.T, event profiling.Event) (*profiling.Sampler, *Finder) {
+	t.Helper()
+	if err := privilege.Check("teescope"); err != nil {
+		t.Skip(err)
+	}
+	sampler, err := profiling.Open(profiling.Options{Event: event, Sys: hostfs.At("/sys")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := reader.New(reader.Options{Proc: hostfs.At("/proc"), Cgroup: "/sys/fs/cgroup", Log: slog.New(slog.DiscardHandler)})
+	f := New(Options{Host: host.New("/proc", "/sys/fs/cgroup", reads), Sampler: sampler, Out: event == profiling.OCalls})
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := sampler.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return sampler, f
+}
+
+// find looks until a condition holds.
+func find(t *testing.T, f *Finder, until func() bool) {
+	t.Helper()
+	for began := time.Now(); !until(); time.Sleep(20 * time.Millisecond) {
+		if err := f.Find(); err != nil {
+			t.Fatal(err)
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatalf("%d functions were found in a minute", f.Functions())
+		}
+	}
+}
+
+// drained returns the samples of a process by the address of the innermost function, and whether all have callers.
+func drained(t *testing.T, s *profiling.Sampler, pid int) (by map[uint64]uint64, callers bool) {
+	t.Helper()
+	by, callers = map[uint64]uint64{}, true
+	err := s.Drain(func(one *profiling.Sample) {
+		if one.PID == pid && len(one.User) > 0 {
+			by[one.User[0]] += one.Samples
+			callers = callers && len(one.User) >= 3
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return by, callers
+}
+
+// TestEachOCallIsSampled compares the samples with the OCALLs that a program of the SDK makes: three functions, which are known
+// only by the table that it passes.
+func TestEachOCallIsSampled(t *testing.T) {
+	const n = 2000
+	sampler, f := finder(t, profiling.OCalls)
+	a := start(t, boundarytest.SDKApp(t, "profileocalls", "-fno-omit-frame-pointer"))
+	find(t, f, func() bool {
+		a.do("ecall 1 3 1") // passes its table
+		return f.Functions() == 3
+	})
+	drained(t, sampler, a.cmd.Process.Pid)
+	a.do(fmt.Sprintf("ecall %d 3 1", n))
+	by, callers := drained(t, sampler, a.cmd.Process.Pid)
+	if len(by) != 3 || !callers {
+		t.Errorf("samples of %v, all with callers: %v", by, callers)
+	}
+	for at, samples := range by {
+		if samples != n {
+			t.Errorf("the function at %#x has %d samples, want %d", at, samples, n)
+		}
+	}
+}
+
+// TestEachECallIsSampled does the same with ECALLs.
+func TestEachECallIsSampled(t *testing.T) {
+	const n = 2000
+	sampler, f := finder(t, profiling.ECalls)
+	a := start(t, boundarytest.SDKApp(t, "profileecalls", "-fno-omit-frame-pointer"))
+	find(t, f, func() bool { return f.Functions() == 2 }) // and the one for switchless calls
+	a.do(fmt.Sprintf("ecall %d 0 1", n))
+	by, _ := drained(t, sampler, a.cmd.Process.Pid)
+	if len(by) != 1 {
+		t.Errorf("samples of %v", by)
+	}
+	for _, samples := range by {
+		if samples != n {
+			t.Errorf("%d samples, want %d", samples, n)
+		}
+	}
+}
+
+// TestATableInMemoryIsRefused: a table that is in no file could have the address of anything.
+func TestATableInMemoryIsRefused(t *testing.T) {
+	_, f := finder(t, profiling.OCalls)
+	a := start(t, boundarytest.SDKApp(t, "profileheap", "-DTABLE_ON_HEAP"))
+	var problems []string
+	find(t, f, func() bool {
+		a.do("ecall 1 3 1")
+		problems = append(problems, f.Problems()...)
+		return len(problems) > 0
+	})
+	if f.Functions() != 0 || !strings.Contains(problems[0], "OCALL table") {
+		t.Errorf("%d functions, %q", f.Functions(), problems)
+	}
+}
